@@ -226,40 +226,24 @@ func (g *Gateway) answer(w http.ResponseWriter, r *http.Request, open opener) *r
 	}
 	access := auth.Access{Namespace: r.PathValue("namespace"), Chat: r.PathValue("chat")}
 	token := refusal.BearerToken(r.Header.Get("Authorization"))
-	grant, refused := g.config.Checker.Check(r.Context(), token, access)
+	caller, refused := g.admit(r.Context(), token, access)
 	if refused != nil {
 		return refused
 	}
-	if !g.Synced() {
-		return starting()
-	}
-	leave, refused := g.seat(grant.User)
-	if refused != nil {
-		return refused
-	}
-	defer leave()
+	defer caller.leave()
 	story, refused := open(r, access)
 	if refused != nil {
 		return refused
 	}
 	defer story.stop()
-	g.serve(w, r, story, grant, func(ctx context.Context) (auth.Grant, *refusal.Error) {
-		return g.config.Checker.Recheck(ctx, token, access)
-	})
+	g.serve(w, r, story, caller)
 	return nil
 }
 
 // serve tells a story to its end. What comes of that is the client's business: it resumes if it wants to.
-func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, story feed, grant auth.Grant, ask recheck) {
-	ctx, end := context.WithCancelCause(r.Context())
-	var holding sync.WaitGroup
-	defer holding.Wait()
-	defer end(nil)
-	holding.Go(func() {
-		if gone := g.lease.hold(ctx, grant, ask); gone != nil {
-			end(gone)
-		}
-	})
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, story feed, caller *session) {
+	ctx, stop := caller.whilePermitted(r.Context())
+	defer stop()
 	out := newEventWriter(w, g.writeTimeout)
 	defer out.end()
 	if err := out.begin(); err != nil {

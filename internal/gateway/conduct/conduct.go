@@ -35,16 +35,16 @@ const (
 	conflicts = 5
 )
 
-// Hearing is what somebody listens to.
-type Hearing struct {
-	// Token of who listens, and Access, the chat.
+// Follow is a chat to follow for a caller.
+type Follow struct {
+	// Token of the caller, and Access, the chat.
 	Token  string
 	Access auth.Access
 	// From is where in the chat's story it begins.
 	From func(chat *v1alpha1.Chat) follow.Position
-	// Send takes an event. An error ends the hearing.
+	// Send takes an event. An error ends it.
 	Send func(stream.Event) error
-	// Alive is called every 15 seconds. An error ends the hearing.
+	// Alive is called every 15 seconds. An error ends it.
 	Alive func() error
 }
 
@@ -54,8 +54,8 @@ type Options struct {
 	Client *apiclient.Client
 	// May is why somebody may not listen to a chat; nil if he may.
 	May func(ctx context.Context, token string, access auth.Access) *refusal.Error
-	// Hear listens until Send or Alive fail, the right to listen ends, or ctx is done, and returns why.
-	Hear func(ctx context.Context, h Hearing) error
+	// Follow follows a chat until Send or Alive fail, the right to listen ends, or ctx is done, and returns why.
+	Follow func(ctx context.Context, f Follow) error
 	// Now tells the time.
 	Now func() time.Time
 }

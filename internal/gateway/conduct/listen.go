@@ -44,7 +44,7 @@ func (c *Conductor) Listen(ctx context.Context, by Caller, b Begun, to Audience)
 	if v1alpha1.MessageCommitted != b.Message.Status.State {
 		watching.Go(func() { c.watch(ctx, b.Message, stop) })
 	}
-	err := c.options.Hear(ctx, hearing(by, b, l.hear, l.tick))
+	err := c.options.Follow(ctx, followed(by, b, l.take, l.tick))
 	if refused, ok := errors.AsType[*turnedAway](context.Cause(ctx)); ok && !l.story.Over() {
 		return errors.Join(l.begin(), l.story.End(turn.End{Outcome: turn.Failed, Error: refused.why}))
 	}
@@ -58,7 +58,7 @@ func (c *Conductor) Look(ctx context.Context, by Caller, b Begun, send func(turn
 		return false, true, send(turn.Event{Kind: turn.Ended, End: &turn.End{Outcome: turn.Failed, Error: refused.why}})
 	}
 	story := storyOf(b, send)
-	hear := func(e stream.Event) error {
+	take := func(e stream.Event) error {
 		if err := story.Tell(e); err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (c *Conductor) Look(ctx context.Context, by Caller, b Begun, send func(turn
 		}
 		return nil
 	}
-	err = over(c.options.Hear(ctx, hearing(by, b, hear, func() error { return nil })))
+	err = over(c.options.Follow(ctx, followed(by, b, take, func() error { return nil })))
 	return story.Begun(), story.Over(), err
 }
 
@@ -87,8 +87,8 @@ func storyOf(b Begun, send func(turn.Event) error) *turn.Story {
 	return s
 }
 
-func hearing(by Caller, b Begun, send func(stream.Event) error, alive func() error) Hearing {
-	return Hearing{Token: by.Token, Access: auth.Access{Namespace: b.Chat.Namespace, Chat: b.Chat.Name},
+func followed(by Caller, b Begun, send func(stream.Event) error, alive func() error) Follow {
+	return Follow{Token: by.Token, Access: auth.Access{Namespace: b.Chat.Namespace, Chat: b.Chat.Name},
 		From: func(chat *v1alpha1.Chat) follow.Position { return follow.Before(chat, b.Message) },
 		Send: send, Alive: alive}
 }
@@ -116,7 +116,7 @@ func (l *listener) begin() error {
 	return l.to.Begin()
 }
 
-func (l *listener) hear(e stream.Event) error {
+func (l *listener) take(e stream.Event) error {
 	if err := l.begin(); err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func refusedBy(m *v1alpha1.ChatMessage) *turnedAway {
 	return &turnedAway{why}
 }
 
-// watch ends a hearing when the message is refused or deleted. Where the API server ends the watch it is begun anew.
+// watch calls stop when the message is refused or deleted. A watch that the API server ends is started again.
 func (c *Conductor) watch(ctx context.Context, m *v1alpha1.ChatMessage, stop context.CancelCauseFunc) {
 	for again := apiclient.Backoff(); ctx.Err() == nil; {
 		events, err := c.options.Client.Messages(m.Namespace).Watch(ctx,

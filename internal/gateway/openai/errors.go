@@ -36,7 +36,7 @@ func errorOf(ctx context.Context, err error) *wire.Error {
 		return closed(closing)
 	}
 	if errors.Is(err, turn.ErrDiverged) {
-		return &wire.Error{Status: http.StatusConflict, Type: wire.Server, Code: new("answer_begun_anew"),
+		return &wire.Error{Status: http.StatusConflict, Type: wire.Server, Code: new("answer_changed"),
 			Message: err.Error() + ": retrieve it, or make the same request again"}
 	}
 	if errors.Is(err, turn.ErrTooLong) {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/conduct"
 	"parley.dev/parley/internal/gateway/openai/completions"
 	"parley.dev/parley/internal/gateway/openai/responses"
@@ -165,7 +166,7 @@ func (s *server) cancel(c *call) error {
 	if err != nil {
 		return err
 	}
-	waits := begun.Message.Status.State == "Queued"
+	waits := begun.Message.Status.State == v1alpha1.MessageQueued
 	if err := s.options.Conductor.Cancel(c.ctx(), begun); err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import "strings"
 // now, the story ends with ErrDiverged. With whole, nothing of what is said grows any more.
 func (s *Story) show(whole bool) error {
 	from := max(0, len(s.shown)-1)
-	if err := s.agrees(from, whole); err != nil {
+	if err := s.consistent(from, whole); err != nil {
 		return err
 	}
 	for i := from; i < len(s.said); i++ {
@@ -27,26 +27,26 @@ func (s *Story) show(whole bool) error {
 	return nil
 }
 
-// agrees compares what was sent, up to a block, with what is said. An attempt that is begun anew has said less for a
-// while than was sent of the one before.
-func (s *Story) agrees(from int, whole bool) error {
+// consistent compares what was sent, up to a block, with what is said. A new attempt has said less for a while than was
+// sent of the one before.
+func (s *Story) consistent(from int, whole bool) error {
 	if len(s.said) < len(s.shown) {
 		if whole {
 			return ErrDiverged
 		}
-		return s.catchingUp(len(s.said))
+		return s.hasShown(len(s.said))
 	}
-	if err := s.catchingUp(from); err != nil {
+	if err := s.hasShown(from); err != nil {
 		return err
 	}
-	if len(s.shown) > 0 && !s.goesOn(from, whole) {
+	if len(s.shown) > 0 && !s.extends(from, whole) {
 		return ErrDiverged
 	}
 	return nil
 }
 
-// goesOn reports whether the last block that was sent is one that is said, or the beginning of it.
-func (s *Story) goesOn(last int, whole bool) bool {
+// extends reports whether the last block that was sent is one that is said, or the beginning of it.
+func (s *Story) extends(last int, whole bool) bool {
 	told, now := &s.shown[last], &s.said[last]
 	if told.Kind != now.Kind || told.ID != now.ID {
 		return false
@@ -57,8 +57,8 @@ func (s *Story) goesOn(last int, whole bool) bool {
 	return strings.HasPrefix(now.Text, told.Text) && (len(now.Text) == len(told.Text) || !s.sealed)
 }
 
-// catchingUp compares the first blocks, of which all but the last one said are whole.
-func (s *Story) catchingUp(n int) error {
+// hasShown compares the first blocks, of which all but the last one said are whole.
+func (s *Story) hasShown(n int) error {
 	for i := range n {
 		told, now := &s.shown[i], &s.said[i]
 		same := told.Text == now.Text

@@ -15,7 +15,7 @@ import (
 
 // ErrDiverged means that the chat says something else now than the client was told: an attempt was lost and another one
 // says it in other words, or a message was edited. The answer can be retrieved.
-var ErrDiverged = errors.New("the chat has begun the answer anew, in other words than were streamed")
+var ErrDiverged = errors.New("the chat generated the answer again, and it differs from what was streamed")
 
 // MaxAnswer is the most bytes of texts of an answer that are told: 8 MiB.
 const MaxAnswer = 8 << 20
@@ -28,94 +28,6 @@ const (
 	ChatDeleted    v1alpha1.ErrorReason = "ChatDeleted"
 	MessageDeleted v1alpha1.ErrorReason = "MessageDeleted"
 )
-
-// BlockKind is what a block of an answer is.
-type BlockKind string
-
-const (
-	// Text is what the model says.
-	Text BlockKind = "Text"
-	// Reasoning is what it thinks.
-	Reasoning BlockKind = "Reasoning"
-	// Call is a call that a client is to run.
-	Call BlockKind = "Call"
-)
-
-// Block is a piece of an answer: what stands between two of another kind, within a step.
-type Block struct {
-	Kind BlockKind
-	// Text, or the arguments of a call.
-	Text string
-	// ID and Name of a call.
-	ID, Name string
-	// Step is the number of the model's reply that the block is part of, from 0.
-	Step int
-
-	text *strings.Builder // what Text is a view of, while it grows
-}
-
-// add makes the text longer, in amortized constant time for each byte.
-func (b *Block) add(text string) {
-	if b.text == nil {
-		b.text = &strings.Builder{}
-		b.text.WriteString(b.Text)
-	}
-	b.text.WriteString(text)
-	b.Text = b.text.String()
-}
-
-// EventKind is what happens to an answer.
-type EventKind string
-
-const (
-	// Opened begins a block.
-	Opened EventKind = "Opened"
-	// Grown adds Text to the block that is open.
-	Grown EventKind = "Grown"
-	// Closed ends the block.
-	Closed EventKind = "Closed"
-	// Ended ends the answer.
-	Ended EventKind = "Ended"
-)
-
-// Event is something that happens to an answer. The Opened, Grown and Closed events of an answer are the same whenever
-// it is told, but for the pieces in which texts grow.
-type Event struct {
-	Kind EventKind
-	// Block of Opened, Grown and Closed; its Text is whole when it is Closed.
-	Block *Block
-	// Index of the block, from 0.
-	Index int
-	// Text of Grown.
-	Text string
-	// End of Ended.
-	End *End
-}
-
-// Outcome is how an answer ended.
-type Outcome string
-
-const (
-	// Completed means that the model had nothing left to say.
-	Completed Outcome = "Completed"
-	// RequiresAction means that calls wait for the client.
-	RequiresAction Outcome = "RequiresAction"
-	// Interrupted means that somebody stopped the turn. What was said is kept.
-	Interrupted Outcome = "Interrupted"
-	// Failed means that an error ended the turn.
-	Failed Outcome = "Failed"
-)
-
-// End is how an answer ended, and what it took.
-type End struct {
-	Outcome Outcome
-	// Finish is why the model stopped, as spec.generation.finishReason of its last reply.
-	Finish string
-	// Usage of all steps.
-	Usage v1alpha1.TokenUsage
-	// Error of a failed turn.
-	Error *stream.Error
-}
 
 // Story makes the events of an answer from those of its chat. It belongs to one goroutine.
 type Story struct {

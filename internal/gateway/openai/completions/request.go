@@ -46,31 +46,22 @@ type refused struct {
 }
 
 func (r *refused) check() error {
-	for _, f := range []struct {
-		name, instead string
-		value         json.RawMessage
-		harmless      []string
-	}{
-		{"n", "there is one answer", r.N, []string{"1"}},
-		{"logprobs", "probabilities are not known", r.Logprobs, []string{"false"}},
-		{"top_logprobs", "probabilities are not known", r.TopLogprobs, []string{"0"}},
-		{"audio", "chats have no audio", r.Audio, nil},
-		{"modalities", "answers are text", r.Modalities, []string{`["text"]`}},
-		{"stop", "leave it out", r.Stop, nil},
-		{"logit_bias", "leave it out", r.LogitBias, nil},
-		{"response_format", "answers are text: describe the form in a message", r.ResponseFormat,
-			[]string{`{"type":"text"}`, `{"type": "text"}`}},
-		{"tool_choice", "the model chooses (auto)", r.ToolChoice, []string{`"auto"`}},
-		{"parallel_tool_calls", "the model may make several calls", r.Parallel, []string{"true"}},
-		{"functions", "use tools", r.Functions, nil},
-		{"function_call", "use tools", r.FunctionCall, nil},
-		{"web_search_options", "tools of the chat's own are those of its Chat", r.WebSearch, nil},
-	} {
-		if wire.Given(f.value, f.harmless...) {
-			return wire.Unsupported(f.name, "%s cannot be honoured: %s", f.name, f.instead)
-		}
-	}
-	return nil
+	return wire.Refuse(
+		wire.Unhonoured("n", "there is one answer", r.N, "1"),
+		wire.Unhonoured("logprobs", "probabilities are not known", r.Logprobs, "false"),
+		wire.Unhonoured("top_logprobs", "probabilities are not known", r.TopLogprobs, "0"),
+		wire.Unhonoured("audio", "chats have no audio", r.Audio),
+		wire.Unhonoured("modalities", "answers are text", r.Modalities, `["text"]`),
+		wire.Unhonoured("stop", "leave it out", r.Stop),
+		wire.Unhonoured("logit_bias", "leave it out", r.LogitBias),
+		wire.Unhonoured("response_format", "answers are text: describe the form in a message",
+			r.ResponseFormat, `{"type":"text"}`, `{"type": "text"}`),
+		wire.Unhonoured("tool_choice", "the model chooses (auto)", r.ToolChoice, `"auto"`),
+		wire.Unhonoured("parallel_tool_calls", "the model may make several calls", r.Parallel, "true"),
+		wire.Unhonoured("functions", "use tools", r.Functions),
+		wire.Unhonoured("function_call", "use tools", r.FunctionCall),
+		wire.Unhonoured("web_search_options", "tools of the chat's own are those of its Chat", r.WebSearch),
+	)
 }
 
 type message struct {
@@ -119,13 +110,11 @@ func (c *content) UnmarshalJSON(raw []byte) error {
 }
 
 type tool struct {
-	Type     string `json:"type"`
-	Function struct {
-		Name        string          `json:"name"`
-		Description string          `json:"description"`
-		Parameters  json.RawMessage `json:"parameters"`
-	} `json:"function"`
+	Type     string        `json:"type"`
+	Function wire.Function `json:"function"`
 }
+
+func (t *tool) offer() (kind string, f *wire.Function) { return t.Type, &t.Function }
 
 // Read reads the body of a request.
 func Read(body []byte) (*wire.Request, error) {
@@ -143,7 +132,7 @@ func Read(body []byte) (*wire.Request, error) {
 	if out.Effort, err = wire.Effort("reasoning_effort", r.ReasoningEffort); err != nil {
 		return nil, err
 	}
-	if out.Tools, err = tools(r.Tools); err != nil {
+	if out.Tools, err = wire.Tools(r.Tools, (*tool).offer, nil); err != nil {
 		return nil, err
 	}
 	for i := range r.Messages {
@@ -154,25 +143,6 @@ func Read(body []byte) (*wire.Request, error) {
 		out.Items = append(out.Items, items...)
 	}
 	return out, nil
-}
-
-func tools(given []tool) (client []v1alpha1.ClientTool, err error) {
-	if given == nil {
-		return nil, nil
-	}
-	client = []v1alpha1.ClientTool{}
-	for i := range given {
-		t, param := &given[i], fmt.Sprintf("tools[%d]", i)
-		if t.Type != "function" {
-			return nil, wire.Unsupported(param, "tools of type %s cannot be honoured: functions alone", t.Type)
-		}
-		function, err := wire.Tool(param, t.Function.Name, t.Function.Description, t.Function.Parameters)
-		if err != nil {
-			return nil, err
-		}
-		client = append(client, function)
-	}
-	return client, nil
 }
 
 func (m *message) items(param string) (items []turn.Item, err error) {

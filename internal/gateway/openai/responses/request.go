@@ -47,20 +47,14 @@ type refused struct {
 }
 
 func (r *request) check() error {
-	for _, f := range []struct {
-		name, instead string
-		value         json.RawMessage
-		harmless      []string
-	}{
-		{"tool_choice", "the model chooses (auto)", r.ToolChoice, []string{`"auto"`}},
-		{"parallel_tool_calls", "the model may make several calls", r.Parallel, []string{"true"}},
-		{"prompt", "prompts are stored nowhere: use instructions", r.Prompt, nil},
-		{"top_logprobs", "probabilities are not known", r.TopLogprobs, []string{"0"}},
-		{"max_tool_calls", "limits.maxSteps of the Chat is the limit", r.MaxToolCalls, nil},
-	} {
-		if wire.Given(f.value, f.harmless...) {
-			return wire.Unsupported(f.name, "%s cannot be honoured: %s", f.name, f.instead)
-		}
+	if err := wire.Refuse(
+		wire.Unhonoured("tool_choice", "the model chooses (auto)", r.ToolChoice, `"auto"`),
+		wire.Unhonoured("parallel_tool_calls", "the model may make several calls", r.Parallel, "true"),
+		wire.Unhonoured("prompt", "prompts are stored nowhere: use instructions", r.Prompt),
+		wire.Unhonoured("top_logprobs", "probabilities are not known", r.TopLogprobs, "0"),
+		wire.Unhonoured("max_tool_calls", "limits.maxSteps of the Chat is the limit", r.MaxToolCalls),
+	); err != nil {
+		return err
 	}
 	if format := r.Text.Format.Type; format != "" && format != "text" {
 		return wire.Unsupported("text.format", "answers are text: describe the form in the instructions")
@@ -71,11 +65,11 @@ func (r *request) check() error {
 // tool is a function. Tools of other types that clients offer by default are left out: they are the provider's, or
 // belong to OpenAI's own service.
 type tool struct {
-	Type        string          `json:"type"`
-	Name        string          `json:"name"`
-	Description string          `json:"description"`
-	Parameters  json.RawMessage `json:"parameters"`
+	Type string `json:"type"`
+	wire.Function
 }
+
+func (t *tool) offer() (kind string, f *wire.Function) { return t.Type, &t.Function }
 
 // leftOut are the types of tools that Codex offers whatever its provider is.
 var leftOut = map[string]bool{"web_search": true, "namespace": true, "tool_search": true, "image_generation": true}
@@ -99,7 +93,7 @@ func Read(body []byte) (*wire.Request, error) {
 	if out.Effort, err = wire.Effort("reasoning.effort", r.Reasoning.Effort); err != nil {
 		return nil, err
 	}
-	if out.Tools, err = tools(r.Tools); err != nil {
+	if out.Tools, err = wire.Tools(r.Tools, (*tool).offer, leftOut); err != nil {
 		return nil, err
 	}
 	if r.Instructions != "" {
@@ -134,28 +128,6 @@ func (r *request) where(out *wire.Request) error {
 	}
 	out.Chat = named.ID
 	return nil
-}
-
-func tools(given []tool) (client []v1alpha1.ClientTool, err error) {
-	if given == nil {
-		return nil, nil
-	}
-	client = []v1alpha1.ClientTool{}
-	for i := range given {
-		t, param := &given[i], fmt.Sprintf("tools[%d]", i)
-		switch {
-		case leftOut[t.Type]:
-			continue
-		case t.Type != "function":
-			return nil, wire.Unsupported(param, "tools of type %s cannot be honoured: functions alone", t.Type)
-		}
-		function, err := wire.Tool(param, t.Name, t.Description, t.Parameters)
-		if err != nil {
-			return nil, err
-		}
-		client = append(client, function)
-	}
-	return client, nil
 }
 
 // item is an item of the input.

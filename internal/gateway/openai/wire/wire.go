@@ -8,14 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
-	"path"
-	"slices"
-	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/turn"
@@ -112,77 +106,6 @@ func Read(body []byte, into any) error {
 	}
 	return &Error{Status: http.StatusBadRequest, Type: InvalidRequest, Message: "the body is no JSON of the request: " +
 		err.Error()}
-}
-
-// Given reports whether a field that chats have no meaning for was given, other than as what is meant without it.
-func Given(field json.RawMessage, harmless ...string) bool {
-	switch text := strings.TrimSpace(string(field)); text {
-	case "", "null", "{}", "[]", `""`:
-		return false
-	default:
-		return !slices.Contains(harmless, text)
-	}
-}
-
-// maxDescription is the most characters of a tool's description.
-const maxDescription = 4096
-
-// Tool is a function as a client's tool. The schema may be empty.
-func Tool(param, name, description string, schema json.RawMessage) (v1alpha1.ClientTool, error) {
-	tool := v1alpha1.ClientTool{Name: name, Description: description}
-	if len([]rune(description)) > maxDescription {
-		return tool, Invalid(param, "the description of function %s has more than %d characters", name, maxDescription)
-	}
-	if Given(schema) {
-		var object map[string]any
-		if json.Unmarshal(schema, &object) != nil {
-			return tool, Invalid(param, "the parameters of function %s are no JSON schema of an object", name)
-		}
-		tool.InputSchema = &runtime.RawExtension{Raw: schema}
-	}
-	return tool, nil
-}
-
-// Text is a part of a message.
-func Text(text string) v1alpha1.MessagePart {
-	return v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &text}
-}
-
-// Image is a part of a message: an image at a URL, or in a data URL.
-func Image(param, url string) (v1alpha1.MessagePart, error) {
-	return file(param, "image", url, "image/png")
-}
-
-// File is a part of a message: a file in a data URL.
-func File(param, name, url string) (v1alpha1.MessagePart, error) {
-	if name = path.Base(strings.TrimSpace(name)); name == "." || name == "/" {
-		name = "file"
-	}
-	return file(param, name, url, "application/pdf")
-}
-
-func file(param, name, url, usual string) (v1alpha1.MessagePart, error) {
-	f := &v1alpha1.MessageFile{Name: name}
-	data, inPlace := strings.CutPrefix(url, "data:")
-	if !inPlace {
-		f.URL = url
-		f.MediaType = usual
-		if byName, _, err := mime.ParseMediaType(mime.TypeByExtension(path.Ext(withoutQuery(url)))); err == nil {
-			f.MediaType = byName
-		}
-		return v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: f}, nil
-	}
-	kind, content, ok := strings.Cut(data, ";base64,")
-	if !ok {
-		return v1alpha1.MessagePart{}, Invalid(param, "the data URL is not of the form data:TYPE;base64,CONTENT")
-	}
-	f.MediaType, f.Data = strings.ToLower(kind), content
-	return v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: f}, nil
-}
-
-func withoutQuery(url string) string {
-	before, _, _ := strings.Cut(url, "?")
-	return before
 }
 
 // Effort is the effort that a word means.

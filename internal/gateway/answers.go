@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"parley.dev/parley/api/stream"
@@ -23,7 +22,7 @@ import (
 // openai serves chats to OpenAI's clients.
 func (g *Gateway) openai() http.Handler {
 	return openai.New(openai.Options{
-		Conductor: conduct.New(conduct.Options{Client: g.config.Callers, May: g.may, Hear: g.hear, Now: g.config.Now}),
+		Conductor: conduct.New(conduct.Options{Client: g.config.Callers, May: g.may, Follow: g.follow, Now: g.config.Now}),
 		Permit: func(ctx context.Context, token string) (string, *refusal.Error) {
 			return g.config.Checker.Permit(ctx, token)
 		},
@@ -40,29 +39,24 @@ func (g *Gateway) may(ctx context.Context, token string, access auth.Access) *re
 	return refused
 }
 
-// hear follows a chat for a caller within the gateway, as a stream of it would: with a seat, and as long as the caller
+// follow follows a chat for a caller within the gateway, as a stream of it would: with a seat, and as long as the caller
 // may. It returns why it ended.
-func (g *Gateway) hear(ctx context.Context, h conduct.Hearing) error {
-	grant, refused := g.config.Checker.Check(ctx, h.Token, h.Access)
+func (g *Gateway) follow(ctx context.Context, f conduct.Follow) error {
+	caller, refused := g.admit(ctx, f.Token, f.Access)
 	if refused != nil {
 		return refused
 	}
-	if !g.Synced() {
-		return starting()
-	}
-	leave, refused := g.seat(grant.User)
-	if refused != nil {
-		return refused
-	}
-	defer leave()
-	watcher := g.chats.watch(h.Access.Namespace, h.Access.Chat)
+	defer caller.leave()
+	watcher := g.chats.watch(f.Access.Namespace, f.Access.Chat)
 	defer watcher.stop()
 	if !g.arrives(ctx, watcher) {
 		return &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.NotFound, RetryAfter: time.Second,
-			Message: fmt.Sprintf("the gateway does not know chat %s yet, or not any more: try again", h.Access.Chat)}
+			Message: fmt.Sprintf("the gateway does not know chat %s yet, or not any more: try again", f.Access.Chat)}
 	}
 	closed := g.config.Metrics.StreamOpened()
-	err := g.listen(ctx, h, grant, watcher)
+	permitted, stop := caller.whilePermitted(ctx)
+	defer stop()
+	err := g.followWatched(permitted, f, watcher)
 	reason := telemetry.StreamOver
 	if closing, ok := errors.AsType[*stream.Closing](err); ok {
 		reason = closing.Reason
@@ -73,30 +67,17 @@ func (g *Gateway) hear(ctx context.Context, h conduct.Hearing) error {
 	return err
 }
 
-// listen follows a chat as long as the caller may.
-func (g *Gateway) listen(ctx context.Context, h conduct.Hearing, grant auth.Grant, watcher *watcher) error {
-	ctx, end := context.WithCancelCause(ctx)
-	var holding sync.WaitGroup
-	defer holding.Wait()
-	defer end(nil)
-	holding.Go(func() {
-		again := func(ctx context.Context) (auth.Grant, *refusal.Error) {
-			return g.config.Checker.Recheck(ctx, h.Token, h.Access)
-		}
-		if gone := g.lease.hold(ctx, grant, again); gone != nil {
-			end(gone)
-		}
-	})
+func (g *Gateway) followWatched(ctx context.Context, f conduct.Follow, watcher *watcher) error {
 	chat := watcher.Latest()
 	if chat == nil {
-		return h.Send(stream.Event{Name: stream.EventDeleted, Data: []byte("{}")})
+		return f.Send(stream.Event{Name: stream.EventDeleted, Data: []byte("{}")})
 	}
 	follower := follow.Follower{
 		Chats: watcher, Messages: g.messages, Parts: g.relays, Memory: g.memory,
-		Send: h.Send, KeepAlive: h.Alive, KeepAliveEvery: g.keepAlive,
+		Send: f.Send, KeepAlive: f.Alive, KeepAliveEvery: g.keepAlive,
 	}
-	if err := follower.Run(ctx, h.From(chat)); err != nil {
-		return fmt.Errorf("following chat %s: %w", h.Access.Chat, err)
+	if err := follower.Run(ctx, f.From(chat)); err != nil {
+		return fmt.Errorf("following chat %s: %w", f.Access.Chat, err)
 	}
 	return nil
 }
