@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -37,6 +38,12 @@ func (s *shownTokens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	host, _, _ := strings.Cut(r.Host, ":")
 	s.tokens[host] = r.Header.Get("Authorization")
 	w.WriteHeader(http.StatusForbidden)
+}
+
+func (s *shownTokens) all() map[string]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.tokens)
 }
 
 func podAt(name, ip string, change func(*corev1.Pod)) *corev1.Pod {
@@ -97,11 +104,8 @@ func TestRelayTokenIsGoodForItsPodAlone(t *testing.T) {
 	want := map[string]string{
 		"127.0.0.1": "Bearer for:parley-relay/shop/uid-of-one", "127.0.0.2": "Bearer for:parley-relay/shop/uid-of-two",
 	}
-	shown.mu.Lock()
-	defer shown.mu.Unlock()
-	if len(shown.tokens) != len(want) || shown.tokens["127.0.0.1"] != want["127.0.0.1"] ||
-		shown.tokens["127.0.0.2"] != want["127.0.0.2"] {
-		t.Errorf("shown were %v, want %v", shown.tokens, want)
+	if got := shown.all(); !maps.Equal(got, want) {
+		t.Errorf("shown were %v, want %v", got, want)
 	}
 	r.podGone(cache.DeletedFinalStateUnknown{Obj: podAt("one", "127.0.0.1", nil)})
 	minted = 0
