@@ -11,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/testing/faultclient"
 	"parley.dev/parley/internal/testing/testmanager"
 )
@@ -19,7 +21,9 @@ import (
 // manager is one life of a manager process, with the namespace of its run as its world.
 type manager struct {
 	*faultclient.Process
-	end func() error
+	// view is the manager's own of the namespace.
+	view cache.Cache
+	end  func() error
 }
 
 func startManager(ctx context.Context, ns string, o faultclient.Options) (*manager, error) {
@@ -31,11 +35,23 @@ func startManager(ctx context.Context, ns string, o faultclient.Options) (*manag
 		o.Manager.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil }
 		o.Manager.NewCache = func(cfg *rest.Config, o cache.Options) (cache.Cache, error) {
 			o.DefaultNamespaces = map[string]cache.Config{ns: {}}
-			return cache.New(cfg, o)
+			view, err := cache.New(cfg, o)
+			m.view = view
+			return view, err
 		}
 		o.Controllers.PodCapacity, o.Controllers.Workers = 8, 4
 	})
 	return m, err
+}
+
+// sees reports whether the manager knows of a message; one that has died knows nothing that counts.
+func (m *manager) sees(ctx context.Context, ns, message string) bool {
+	select {
+	case <-m.Dead():
+		return true
+	default:
+		return m.view.Get(ctx, client.ObjectKey{Namespace: ns, Name: message}, &v1alpha1.ChatMessage{}) == nil
+	}
 }
 
 // stop ends the life, and waits until nothing of it runs any more.

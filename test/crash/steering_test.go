@@ -99,7 +99,7 @@ var steering = []scenario{
 		prompts("hello"), answers(chattest.Says("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)),
 		archives(true), awaits(chatSays(v1alpha1.ReasonArchived)), says("m1"),
 		awaits(reason("m1", v1alpha1.ReasonChatArchived)), says("m2", chattest.CutsIn),
-		awaits(reason("m2", v1alpha1.ReasonChatArchived)), fromHere(),
+		awaits(reason("m2", v1alpha1.ReasonChatArchived)), seen("m2"), fromHere(),
 		archives(false), answers(chattest.Says("Here I am.")),
 	}},
 	{name: "a step that failed for the moment is tried again", does: []step{

@@ -6,9 +6,11 @@ package crash
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -81,6 +83,18 @@ func changes(name string, change func(*v1alpha1.ChatMessage)) step {
 			return fmt.Errorf("changing message %s: %w", name, err)
 		}
 		return nil
+	}
+}
+
+// seen waits until all managers know of a message: to one whose view of messages lags more than that of chats it comes
+// too late to cut in at once.
+func seen(name string) step {
+	return func(ctx context.Context, w *world) error {
+		return wait.PollUntilContextCancel(ctx, lag, true, func(ctx context.Context) (bool, error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return !slices.ContainsFunc(w.lives, func(m *manager) bool { return !m.sees(ctx, w.ns, name) }), nil
+		})
 	}
 }
 
