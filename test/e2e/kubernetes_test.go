@@ -74,11 +74,13 @@ func (w *world) setUp() {
 func (w *world) toFix() {
 	w.t.Helper()
 	labels := map[string]string{"app": "web"}
-	w.create(&appsv1.Deployment{ObjectMeta: w.meta("web"), Spec: appsv1.DeploymentSpec{
+	web := &appsv1.Deployment{ObjectMeta: w.meta("web"), Spec: appsv1.DeploymentSpec{
 		Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 		Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "registry.example/web:1"}}}},
-	}})
+	}}
+	w.create(web)
+	w.eventually("the cluster has rolled web out", func() bool { return rolledOut(w.t, web) })
 	w.create(&corev1.ConfigMap{ObjectMeta: w.meta("old")})
 	// The page lets its account delete nothing.
 	w.create(&rbacv1.Role{ObjectMeta: w.meta("fixer-delete"), Rules: []rbacv1.PolicyRule{
@@ -86,6 +88,20 @@ func (w *world) toFix() {
 	w.create(&rbacv1.RoleBinding{ObjectMeta: w.meta("fixer-delete"),
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "fixer", Namespace: w.ns}},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "fixer-delete"}})
+}
+
+// rolledOut reports whether the cluster's own controller has written all that it writes of a Deployment without pods:
+// the model reads it.
+func rolledOut(t *testing.T, d *appsv1.Deployment) bool {
+	t.Helper()
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
+		t.Fatal(err)
+	}
+	return d.Annotations["deployment.kubernetes.io/revision"] != "" && d.Status.ObservedGeneration == d.Generation &&
+		d.Status.TerminatingReplicas != nil &&
+		slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
+			return c.Type == appsv1.DeploymentProgressing && c.Reason == "NewReplicaSetAvailable"
+		})
 }
 
 func TestAModelFixesADeploymentAsAServiceAccountOnceAPersonHasApprovedIt(t *testing.T) {
