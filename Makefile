@@ -120,15 +120,15 @@ mcp-everything: $(OCIPACK) ## Pack an image with two MCP servers, of npm and of 
 	  $(BIN)/everything-server=/bin/everything-server \
 	  $$(for library in $$libraries; do echo "$$(readlink -f $$library)=$$library"; done) $(MCP_EVERYTHING)/node_modules=/srv/node_modules
 
-OPENAI_CLIENTS := $(BIN)/openai-clients
+MODEL_CLIENTS := $(BIN)/model-clients
 
-# Clients of OpenAI's protocols as npm has them, which the end-to-end tests run.
-.PHONY: openai-clients
-openai-clients:
-	@mkdir -p $(OPENAI_CLIENTS) && cp hack/openai-clients/* $(OPENAI_CLIENTS)/
-	@cmp -s $(OPENAI_CLIENTS)/package-lock.json $(OPENAI_CLIENTS)/.installed || \
-	  { npm ci --prefix $(OPENAI_CLIENTS) --ignore-scripts --no-audit --no-fund --loglevel=error && \
-	    cp $(OPENAI_CLIENTS)/package-lock.json $(OPENAI_CLIENTS)/.installed; }
+# Clients of OpenAI and Anthropic as npm has them, which the end-to-end tests run.
+.PHONY: model-clients
+model-clients:
+	@mkdir -p $(MODEL_CLIENTS) && cp hack/model-clients/* $(MODEL_CLIENTS)/
+	@cmp -s $(MODEL_CLIENTS)/package-lock.json $(MODEL_CLIENTS)/.installed || \
+	  { npm ci --prefix $(MODEL_CLIENTS) --ignore-scripts --no-audit --no-fund --loglevel=error && \
+	    cp $(MODEL_CLIENTS)/package-lock.json $(MODEL_CLIENTS)/.installed; }
 
 # As npm has it, held to its hash by its lock.
 AXE := $(BIN)/axe
@@ -207,9 +207,9 @@ test-gitops: envtest-assets ## Drive Flux's and Argo CD's own engines against th
 	cd test/gitops && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) ./...
 
 .PHONY: test-e2e
-test-e2e: on-cluster on-cluster-toolchain $(ON_AGENT_SANDBOX) openai-clients ## Run the end-to-end tests on a real cluster with real pods.
+test-e2e: on-cluster on-cluster-toolchain $(ON_AGENT_SANDBOX) model-clients ## Run the end-to-end tests on a real cluster with real pods.
 	hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
-	$(ON_NODE) KUBECONFIG=$(ON_KUBECONFIG) KUBECTL=$(ON_KUBECTL) PARLEY_BIN=$(BIN) OPENAI_CLIENTS=$(OPENAI_CLIENTS) \
+	$(ON_NODE) KUBECONFIG=$(ON_KUBECONFIG) KUBECTL=$(ON_KUBECTL) PARLEY_BIN=$(BIN) MODEL_CLIENTS=$(MODEL_CLIENTS) \
 	  go test -tags $(GOTAGS) -count=1 -timeout 20m -parallel 8 ./test/e2e/... $(E2E_FLAGS)
 	$(off_cluster)
 

@@ -14,14 +14,14 @@ import (
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/conduct"
 	"parley.dev/parley/internal/gateway/follow"
-	"parley.dev/parley/internal/gateway/openai"
+	"parley.dev/parley/internal/gateway/compat"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/telemetry"
 )
 
-// openai serves chats to OpenAI's clients.
-func (g *Gateway) openai() http.Handler {
-	return openai.New(openai.Options{
+// compatible serves chats to clients of OpenAI and Anthropic.
+func (g *Gateway) compatible() http.Handler {
+	return compat.New(compat.Options{
 		Conductor: conduct.New(conduct.Options{Client: g.config.Callers, May: g.may, Follow: g.follow, Now: g.config.Now}),
 		Permit: func(ctx context.Context, token string) (string, *refusal.Error) {
 			return g.config.Checker.Permit(ctx, token)

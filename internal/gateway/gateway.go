@@ -175,7 +175,7 @@ func (g *Gateway) Handler() http.Handler {
 		operations.ServeHTTP(w, r)
 	})
 	mux.Handle("/v1alpha1/", operations)
-	compatible := g.openai()
+	compatible := g.compatible()
 	mux.Handle("/v1/", compatible)
 	mux.Handle("/namespaces/", compatible)
 	mux.Handle(page.Path, page.Handler(page.LoginToken))

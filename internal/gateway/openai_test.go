@@ -211,6 +211,7 @@ func TestCallersOfOpenAIsProtocolsDoNothingThatTheyMayNot(t *testing.T) {
 			"call_id": "call_1_c", "output": "x"}]}`, nil, 409, "conflict"},
 		"nothing that is new": {anna, "POST", anna.base() + "/chat/completions", `{"messages": []}`, nil, 400, "bad_request"},
 		"what is not there":   {anna, "GET", anna.base() + "/embeddings", "", nil, 404, "unknown_url"},
+		"a key that is none":  {nobody, "GET", anna.base() + "/models", "", []string{"Authorization", "", "X-Api-Key", "none"}, 401, "invalid_api_key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := c.by.does(c.method, c.path, c.body, c.headers...)

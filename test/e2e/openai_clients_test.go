@@ -19,12 +19,12 @@ import (
 	"parley.dev/parley/internal/modelserver"
 )
 
-// openaiClients is the folder of the clients that npm has.
-func openaiClients(t *testing.T) string {
+// modelClients is the folder of the clients that npm has.
+func modelClients(t *testing.T) string {
 	t.Helper()
-	dir := os.Getenv("OPENAI_CLIENTS")
+	dir := os.Getenv("MODEL_CLIENTS")
 	if dir == "" {
-		t.Fatal("OPENAI_CLIENTS must name the folder of the clients: run make test-e2e")
+		t.Fatal("MODEL_CLIENTS must name the folder of the clients: run make test-e2e")
 	}
 	return dir
 }
@@ -44,7 +44,7 @@ func runs(t *testing.T, program *exec.Cmd) string {
 }
 
 func TestClientsOfJavaScriptRunToolsOfTheirOwn(t *testing.T) {
-	dir := openaiClients(t)
+	dir := modelClients(t)
 	for name, args := range map[string][]string{
 		"openai, responses":   {"openai.mjs", "responses"},
 		"openai, completions": {"openai.mjs", "completions"},
@@ -91,7 +91,7 @@ env_key = "PARLEY_TOKEN"
 		w.t.Fatal(err)
 	}
 	program := exec.CommandContext(w.t.Context(),
-		filepath.Join(openaiClients(w.t), "node_modules", ".bin", "codex"), append([]string{"exec"}, args...)...)
+		filepath.Join(modelClients(w.t), "node_modules", ".bin", "codex"), append([]string{"exec"}, args...)...)
 	program.Dir = home
 	program.Env = append(os.Environ(), "HOME="+home, "CODEX_HOME="+home, "PARLEY_TOKEN="+p.token)
 	return runs(w.t, program)

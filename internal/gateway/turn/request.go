@@ -42,6 +42,8 @@ type Item struct {
 	Parts []v1alpha1.MessagePart
 	// Call is the id of the call, of Called and Returned, as the client knows it.
 	Call string
+	// IsError is whether Text of Returned says why the call failed.
+	IsError bool
 	// Name of what is called, and Input, its arguments, of Called.
 	Name, Input string
 }
@@ -107,7 +109,7 @@ func (r *Request) News() News {
 			n.of(item.Call)
 		case Returned:
 			id := n.of(item.Call)
-			n.Results = append(n.Results, v1alpha1.ToolResult{ID: id, Output: asJSON(item.Text)})
+			n.Results = append(n.Results, v1alpha1.ToolResult{ID: id, Output: asJSON(item.Text), IsError: item.IsError})
 		}
 	}
 	n.Instructions = strings.Join(instructions, "\n\n")

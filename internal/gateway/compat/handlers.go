@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package openai
+package compat
 
 import (
 	"encoding/json"
@@ -11,53 +11,12 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/conduct"
-	"parley.dev/parley/internal/gateway/openai/completions"
-	"parley.dev/parley/internal/gateway/openai/responses"
-	"parley.dev/parley/internal/gateway/openai/wire"
+	"parley.dev/parley/internal/gateway/compat/completions"
+	"parley.dev/parley/internal/gateway/compat/messages"
+	"parley.dev/parley/internal/gateway/compat/responses"
+	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
 )
-
-// modelOf is a model as OpenAI lists it.
-type modelOf struct {
-	ID      string `json:"id"`
-	Object  string `json:"object"`
-	Created int64  `json:"created"`
-	OwnedBy string `json:"owned_by"`
-}
-
-func (s *server) models(c *call) error {
-	listed, err := s.list(c)
-	if err != nil {
-		return err
-	}
-	return c.json(map[string]any{"object": "list", "data": listed})
-}
-
-func (s *server) list(c *call) ([]modelOf, error) {
-	models, err := s.options.Conductor.Models(c.ctx(), c.namespace)
-	if err != nil {
-		return nil, err
-	}
-	listed := make([]modelOf, 0, len(models))
-	for _, m := range models {
-		listed = append(listed, modelOf{ID: m.ID, Object: "model", Created: m.Created.Unix(), OwnedBy: m.Owner})
-	}
-	return listed, nil
-}
-
-func (s *server) model(c *call) error {
-	listed, err := s.list(c)
-	if err != nil {
-		return err
-	}
-	for i := range listed {
-		if listed[i].ID == c.r.PathValue("model") {
-			return c.json(listed[i])
-		}
-	}
-	return &wire.Error{Status: http.StatusNotFound, Type: wire.NotFound, Code: new("model_not_found"),
-		Message: "the namespace has no such model"}
-}
 
 func (s *server) complete(c *call) error {
 	r, begun, err := s.begin(c, completions.Read)
@@ -82,6 +41,25 @@ func (s *server) complete(c *call) error {
 func (c *call) failed(err error) error {
 	c.w.Header().Set("X-Should-Retry", "false")
 	return err
+}
+
+func (s *server) message(c *call) error {
+	r, begun, err := s.begin(c, messages.Read)
+	if err != nil {
+		return err
+	}
+	a := c.answer(begun)
+	if r.Stream {
+		return s.tell(c, begun, messages.NewStream(a, c.send))
+	}
+	if err := s.collect(c, begun, a); err != nil {
+		return err
+	}
+	message, err := messages.Of(a)
+	if err != nil {
+		return c.failed(err)
+	}
+	return c.json(message)
 }
 
 func (s *server) respond(c *call) error {

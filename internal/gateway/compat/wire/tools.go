@@ -15,6 +15,9 @@ import (
 // maxDescription is the most characters of a tool's description.
 const maxDescription = 4096
 
+// KindFunction is the type of a tool that its client runs.
+const KindFunction = "function"
+
 // Function is a tool that a client offers.
 type Function struct {
 	Name        string `json:"name"`
@@ -37,7 +40,7 @@ func Tools[T any](offered []T, of func(*T) (kind string, f *Function), leftOut m
 		switch {
 		case leftOut[kind]:
 			continue
-		case kind != "function":
+		case kind != KindFunction:
 			return nil, Unsupported(param, "tools of type %s cannot be honoured: functions alone", kind)
 		}
 		tool, err := f.tool(param)

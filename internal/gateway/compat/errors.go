@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package openai
+package compat
 
 import (
 	"context"
@@ -10,13 +10,15 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/internal/gateway/conduct"
-	"parley.dev/parley/internal/gateway/openai/wire"
+	"parley.dev/parley/internal/gateway/compat/messages"
+	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/turn"
 )
@@ -96,6 +98,11 @@ func ofStatus(status int, reason, message string, after time.Duration) *wire.Err
 	return e
 }
 
+// anthropic reports whether the client speaks Anthropic's protocol: all of its requests say of which version.
+func (c *call) anthropic() bool {
+	return c.r.Header.Get("Anthropic-Version") != "" || strings.HasSuffix(c.r.URL.Path, "/messages")
+}
+
 // refuse answers with an error.
 func (c *call) refuse(e *wire.Error) {
 	h := c.w.Header()
@@ -111,5 +118,9 @@ func (c *call) refuse(e *wire.Error) {
 	}
 	_ = c.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // or there is none
 	c.w.WriteHeader(e.Status)
-	_ = json.NewEncoder(c.w).Encode(map[string]any{"error": e}) // or the client is gone
+	var body any = map[string]any{"error": e}
+	if c.anthropic() {
+		body = messages.Refusal(e)
+	}
+	_ = json.NewEncoder(c.w).Encode(body) // or the client is gone
 }

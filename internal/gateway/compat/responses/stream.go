@@ -9,7 +9,7 @@ import (
 	"maps"
 	"unicode/utf8"
 
-	"parley.dev/parley/internal/gateway/openai/wire"
+	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
 )
 

@@ -23,10 +23,26 @@ func Image(param, url string) (v1alpha1.MessagePart, error) {
 
 // File is a part of a message: a file in a data URL.
 func File(param, name, url string) (v1alpha1.MessagePart, error) {
+	return file(param, baseOf(name), url, "application/pdf")
+}
+
+// Data is a part of a message: a file in place, in base64.
+func Data(name, mediaType, content string) v1alpha1.MessagePart {
+	return v1alpha1.MessagePart{Type: v1alpha1.PartFile,
+		File: &v1alpha1.MessageFile{Name: baseOf(name), MediaType: strings.ToLower(mediaType), Data: content}}
+}
+
+// NoFileInResult stands for a file in the result of a call.
+func NoFileInResult(kind string) string {
+	return "(a file of type " + kind + ", which results of calls do not hold)"
+}
+
+// baseOf is the last word of a path, or what stands for none.
+func baseOf(name string) string {
 	if name = path.Base(strings.TrimSpace(name)); name == "." || name == "/" {
-		name = "file"
+		return "file"
 	}
-	return file(param, name, url, "application/pdf")
+	return name
 }
 
 func file(param, name, url, usual string) (v1alpha1.MessagePart, error) {

@@ -15,8 +15,8 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/gateway/openai/completions"
-	"parley.dev/parley/internal/gateway/openai/wire"
+	"parley.dev/parley/internal/gateway/compat/completions"
+	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
 )
 

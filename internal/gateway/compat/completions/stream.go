@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"parley.dev/parley/internal/gateway/openai/wire"
+	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/gateway/openai/wire"
+	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
 )
 
@@ -237,7 +237,7 @@ func output(param string, raw json.RawMessage) (string, error) {
 	}
 	for i := range parts {
 		if parts[i].Text == "" && parts[i].Type != "input_text" {
-			parts[i].Text = "(a file of type " + parts[i].Type + ", which results of calls do not hold)"
+			parts[i].Text = wire.NoFileInResult(parts[i].Type)
 		}
 	}
 	return text(parts), nil

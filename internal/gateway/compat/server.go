@@ -1,12 +1,13 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package openai serves OpenAI's Responses, Chat Completions and Models over durable chats: a request becomes a message
-// of an ordinary Chat, and the answer is what the chat says to it. docs/openai.md is what a client has to know.
+// Package compat serves OpenAI's Responses, Chat Completions and Models, and Anthropic's Messages and Models, over
+// durable chats: a request becomes a message of an ordinary Chat, and the answer is what the chat says to it.
+// docs/openai.md and docs/anthropic.md are what a client has to know.
 //
-// Packages completions and responses translate, package conduct does what they ask for with the caller's own token, and
+// Packages completions, responses and messages translate, package conduct does what they ask for with the caller's own token, and
 // this package speaks HTTP. Nothing is kept between two requests.
-package openai
+package compat
 
 import (
 	"context"
@@ -19,7 +20,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"parley.dev/parley/internal/gateway/conduct"
-	"parley.dev/parley/internal/gateway/openai/wire"
+	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/rest"
 	"parley.dev/parley/internal/gateway/seats"
@@ -68,6 +69,7 @@ func New(o Options) http.Handler {
 			"GET /models":                       s.models,
 			"GET /models/{model...}":            s.model,
 			"POST /chat/completions":            s.complete,
+			"POST /messages":                    s.message,
 			"POST /responses":                   s.respond,
 			"GET /responses/{response}":         s.retrieve,
 			"POST /responses/{response}/cancel": s.cancel,
@@ -78,7 +80,7 @@ func New(o Options) http.Handler {
 		}
 		mux.HandleFunc(base+"/", s.serve(func(c *call) error {
 			return &wire.Error{Status: http.StatusNotFound, Type: wire.NotFound, Code: new("unknown_url"),
-				Message: "there is no " + c.r.Method + " here: docs/openai.md lists what there is"}
+				Message: "there is no " + c.r.Method + " here: docs/openai.md and docs/anthropic.md list what there is"}
 		}))
 	}
 	return mux
@@ -99,7 +101,7 @@ type call struct {
 
 func (c *call) ctx() context.Context { return c.r.Context() }
 
-// serve lets a caller with a token in, and tells errors in OpenAI's form.
+// serve lets a caller with a token in, and tells errors in the form that the client reads.
 func (s *server) serve(handle func(*call) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := &call{w: w, r: r, control: http.NewResponseController(w)}
@@ -124,6 +126,9 @@ func (s *server) serve(handle func(*call) error) http.HandlerFunc {
 // admit finds out who asks, and of which namespace.
 func (s *server) admit(ctx context.Context, c *call) error {
 	bearer := refusal.BearerToken(c.r.Header.Get("Authorization"))
+	if bearer == "" {
+		bearer = c.r.Header.Get("X-Api-Key") // as Anthropic's clients show it
+	}
 	user, refused := s.options.Permit(ctx, bearer)
 	if refused != nil {
 		return refused

@@ -1,0 +1,107 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package messages
+
+import (
+	"encoding/json"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/compat/wire"
+	"parley.dev/parley/internal/gateway/turn"
+)
+
+// idPrefix begins the id of an answer; the name of the message that it answers follows.
+const idPrefix = "msg_"
+
+// Message is an answer.
+type Message struct {
+	ID           string  `json:"id"`
+	Type         string  `json:"type"`
+	Role         string  `json:"role"`
+	Model        string  `json:"model"`
+	Content      []any   `json:"content"`
+	StopReason   *string `json:"stop_reason"`
+	StopSequence *string `json:"stop_sequence"`
+	Usage        Usage   `json:"usage"`
+}
+
+// Text is a block of what the model says.
+type Text struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// Thinking is a block of what the model thinks. Its signature is empty: chats keep the provider's.
+type Thinking struct {
+	Type      string `json:"type"`
+	Thinking  string `json:"thinking"`
+	Signature string `json:"signature"`
+}
+
+// ToolUse is a call of one of the client's tools.
+type ToolUse struct {
+	Type  string          `json:"type"`
+	ID    string          `json:"id"`
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input"`
+}
+
+// Usage is what an answer took.
+type Usage struct {
+	InputTokens         int64 `json:"input_tokens"`
+	OutputTokens        int64 `json:"output_tokens"`
+	CacheCreationTokens int64 `json:"cache_creation_input_tokens"`
+	CacheReadTokens     int64 `json:"cache_read_input_tokens"`
+}
+
+func usageOf(u v1alpha1.TokenUsage) Usage {
+	return Usage{InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CacheCreationTokens: u.CacheWriteTokens,
+		CacheReadTokens: u.CacheReadTokens}
+}
+
+// Of is an answer that has ended. A turn that failed is an error.
+func Of(a *wire.Answer) (*Message, error) {
+	if a.End.Outcome == turn.Failed {
+		return nil, wire.Failure(a.End.Error)
+	}
+	m := begun(a)
+	for i := range a.Blocks {
+		m.Content = append(m.Content, blockOf(a, &a.Blocks[i], a.Blocks[i].Text))
+	}
+	m.StopReason, m.Usage = new(stopReason(a.End)), usageOf(a.End.Usage)
+	return m, nil
+}
+
+// begun is an answer of which nothing is said yet.
+func begun(a *wire.Answer) *Message {
+	return &Message{ID: idPrefix + a.Message, Type: "message", Role: "assistant", Model: a.Model, Content: []any{}}
+}
+
+// blockOf is a block with a text, or with the arguments of a call.
+func blockOf(a *wire.Answer, b *turn.Block, text string) any {
+	switch b.Kind {
+	case turn.Reasoning:
+		return Thinking{Type: "thinking", Thinking: text}
+	case turn.Call:
+		input := json.RawMessage(text)
+		if !json.Valid(input) {
+			input = json.RawMessage("{}")
+		}
+		return ToolUse{Type: "tool_use", ID: turn.CallID(b.ID, a.Chat), Name: b.Name, Input: input}
+	}
+	return Text{Type: "text", Text: text}
+}
+
+// stopReason is why an answer has ended. One that somebody has interrupted is as it is.
+func stopReason(end *turn.End) string {
+	switch {
+	case end.Outcome == turn.RequiresAction:
+		return "tool_use"
+	case end.Finish == "length":
+		return "max_tokens"
+	case end.Finish == "content-filter":
+		return "refusal"
+	}
+	return "end_turn"
+}

@@ -1,0 +1,241 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package messages translates Anthropic's Messages. It is pure.
+package messages
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/compat/wire"
+	"parley.dev/parley/internal/gateway/turn"
+)
+
+// request is the body of a request, as far as it means something. Fields that are not here are ignored.
+type request struct {
+	Model        string    `json:"model"`
+	System       content   `json:"system"`
+	Messages     []message `json:"messages"`
+	Stream       bool      `json:"stream"`
+	Tools        []tool    `json:"tools"`
+	OutputConfig struct {
+		Effort string          `json:"effort"`
+		Format json.RawMessage `json:"format"`
+	} `json:"output_config"`
+	ToolChoice struct {
+		Type       string          `json:"type"`
+		NoParallel json.RawMessage `json:"disable_parallel_tool_use"`
+	} `json:"tool_choice"`
+	StopSequences json.RawMessage `json:"stop_sequences"`
+	Container     json.RawMessage `json:"container"`
+	MCPServers    json.RawMessage `json:"mcp_servers"`
+}
+
+// check refuses what chats cannot do.
+func (r *request) check() error {
+	choice := json.RawMessage(r.ToolChoice.Type)
+	return wire.Refuse(
+		wire.Unhonoured("tool_choice", "the model chooses (auto)", choice, "auto"),
+		wire.Unhonoured("tool_choice.disable_parallel_tool_use", "the model may make several calls",
+			r.ToolChoice.NoParallel, "false"),
+		wire.Unhonoured("stop_sequences", "leave it out", r.StopSequences),
+		wire.Unhonoured("output_config.format", "answers are text: describe the form in system", r.OutputConfig.Format),
+		wire.Unhonoured("container", "the chat's workspace is that of its Chat", r.Container),
+		wire.Unhonoured("mcp_servers", "a chat's MCP servers are those of its Chat", r.MCPServers),
+	)
+}
+
+type message struct {
+	Role    string  `json:"role"`
+	Content content `json:"content"`
+}
+
+// content is a text, or a list of blocks.
+type content []block
+
+type block struct {
+	Type   string `json:"type"`
+	Text   string `json:"text"`
+	Title  string `json:"title"`
+	Source source `json:"source"`
+	// ID, Name and Input of tool_use.
+	ID    string          `json:"id"`
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input"`
+	// ToolUseID, Content and IsError of tool_result.
+	ToolUseID string  `json:"tool_use_id"`
+	Content   content `json:"content"`
+	IsError   bool    `json:"is_error"`
+}
+
+// source is where an image or a document is.
+type source struct {
+	Type      string `json:"type"`
+	MediaType string `json:"media_type"`
+	Data      string `json:"data"`
+	URL       string `json:"url"`
+}
+
+// UnmarshalJSON reads either form.
+func (c *content) UnmarshalJSON(raw []byte) error {
+	var text *string
+	if json.Unmarshal(raw, &text) == nil {
+		if text != nil {
+			*c = content{{Type: "text", Text: *text}}
+		}
+		return nil
+	}
+	var blocks []block
+	if json.Unmarshal(raw, &blocks) != nil {
+		return wire.Invalid("messages", "content is neither a text nor a list of blocks")
+	}
+	*c = blocks
+	return nil
+}
+
+type tool struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	InputSchema json.RawMessage `json:"input_schema"`
+}
+
+func (t *tool) offer() (kind string, f *wire.Function) {
+	if kind = t.Type; kind == "" || kind == "custom" {
+		kind = wire.KindFunction
+	}
+	return kind, &wire.Function{Name: t.Name, Description: t.Description, Parameters: t.InputSchema}
+}
+
+// Read reads the body of a request.
+func Read(body []byte) (*wire.Request, error) {
+	var r request
+	if err := wire.Read(body, &r); err != nil {
+		return nil, err
+	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	out := &wire.Request{Stream: r.Stream}
+	out.Model, out.Temporary = r.Model, true
+	var err error
+	if out.Effort, err = wire.Effort("output_config.effort", r.OutputConfig.Effort); err != nil {
+		return nil, err
+	}
+	if out.Tools, err = wire.Tools(r.Tools, (*tool).offer, nil); err != nil {
+		return nil, err
+	}
+	if system := r.System.text("\n\n"); system != "" {
+		out.Items = append(out.Items, turn.Item{Kind: turn.System, Text: system})
+	}
+	for i := range r.Messages {
+		items, err := r.Messages[i].items(fmt.Sprintf("messages[%d]", i))
+		if err != nil {
+			return nil, err
+		}
+		out.Items = append(out.Items, items...)
+	}
+	return out, nil
+}
+
+func (m *message) items(param string) ([]turn.Item, error) {
+	switch m.Role {
+	case "system":
+		return []turn.Item{{Kind: turn.System, Text: m.Content.text("\n\n")}}, nil
+	case "user":
+		return m.Content.said(param + ".content")
+	case "assistant":
+		return m.Content.replied(), nil
+	}
+	return nil, wire.Invalid(param+".role", "the role is none of system, user and assistant")
+}
+
+// text is that of the blocks.
+func (c content) text(between string) string {
+	var texts []string
+	for i := range c {
+		if c[i].Type == "text" {
+			texts = append(texts, c[i].Text)
+		}
+	}
+	return strings.Join(texts, between)
+}
+
+// replied are what the model has said before. What it thought is its provider's.
+func (c content) replied() []turn.Item {
+	items := []turn.Item{{Kind: turn.Replied, Text: c.text("")}}
+	for i := range c {
+		if b := &c[i]; b.Type == "tool_use" {
+			items = append(items, turn.Item{Kind: turn.Called, Call: b.ID, Name: b.Name, Input: string(b.Input)})
+		}
+	}
+	return items
+}
+
+// said are what somebody says, and results of calls.
+func (c content) said(param string) (items []turn.Item, err error) {
+	var parts []v1alpha1.MessagePart
+	for i := range c {
+		b, at := &c[i], fmt.Sprintf("%s[%d]", param, i)
+		switch {
+		case b.Type == "tool_result" && b.ToolUseID == "":
+			return nil, wire.Invalid(at+".tool_use_id", "a result says by tool_use_id which call it is of")
+		case b.Type == "tool_result":
+			items = append(items, turn.Item{Kind: turn.Returned, Call: b.ToolUseID, Text: b.Content.output(),
+				IsError: b.IsError})
+		case b.Type == "text" && strings.TrimSpace(b.Text) == "":
+		default:
+			part, err := b.part(at)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) > 0 {
+		items = append(items, turn.Item{Kind: turn.Said, Parts: parts})
+	}
+	return items, nil
+}
+
+// output is the text of a result. Images have no place in one.
+func (c content) output() string {
+	var b strings.Builder
+	for i := range c {
+		if c[i].Type == "text" {
+			b.WriteString(c[i].Text)
+		} else {
+			b.WriteString(wire.NoFileInResult(c[i].Type))
+		}
+	}
+	return b.String()
+}
+
+// part is the block as a part of a message.
+func (b *block) part(at string) (v1alpha1.MessagePart, error) {
+	switch {
+	case b.Type == "text":
+		return wire.Text(b.Text), nil
+	case b.Type == "document" && b.Source.Type == "text":
+		return wire.Text(b.Source.Data), nil
+	case b.Type == "image" && b.Source.Type == "base64", b.Type == "document" && b.Source.Type == "base64":
+		return wire.Data(b.name(), b.Source.MediaType, b.Source.Data), nil
+	case b.Type == "image" && b.Source.Type == "url":
+		return wire.Image(at+".source.url", b.Source.URL)
+	case b.Type == "document" && b.Source.Type == "url":
+		return wire.File(at+".source.url", b.name(), b.Source.URL)
+	}
+	return v1alpha1.MessagePart{}, wire.Unsupported(at,
+		"blocks of type %s cannot be honoured like this: texts, images and documents in place or by URL, and results of calls",
+		b.Type)
+}
+
+func (b *block) name() string {
+	if b.Title != "" {
+		return b.Title
+	}
+	return b.Type
+}
