@@ -12,9 +12,9 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/internal/gateway/auth"
+	"parley.dev/parley/internal/gateway/compat"
 	"parley.dev/parley/internal/gateway/conduct"
 	"parley.dev/parley/internal/gateway/follow"
-	"parley.dev/parley/internal/gateway/compat"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/telemetry"
 )

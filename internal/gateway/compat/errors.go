@@ -16,9 +16,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/internal/gateway/conduct"
 	"parley.dev/parley/internal/gateway/compat/messages"
 	"parley.dev/parley/internal/gateway/compat/wire"
+	"parley.dev/parley/internal/gateway/conduct"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/turn"
 )

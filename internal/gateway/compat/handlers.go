@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/gateway/conduct"
 	"parley.dev/parley/internal/gateway/compat/completions"
 	"parley.dev/parley/internal/gateway/compat/messages"
 	"parley.dev/parley/internal/gateway/compat/responses"
 	"parley.dev/parley/internal/gateway/compat/wire"
+	"parley.dev/parley/internal/gateway/conduct"
 	"parley.dev/parley/internal/gateway/turn"
 )
 

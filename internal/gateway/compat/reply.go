@@ -10,8 +10,8 @@ import (
 	"net/http"
 	"time"
 
-	"parley.dev/parley/internal/gateway/conduct"
 	"parley.dev/parley/internal/gateway/compat/wire"
+	"parley.dev/parley/internal/gateway/conduct"
 	"parley.dev/parley/internal/gateway/turn"
 )
 

@@ -19,8 +19,8 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"parley.dev/parley/internal/gateway/conduct"
 	"parley.dev/parley/internal/gateway/compat/wire"
+	"parley.dev/parley/internal/gateway/conduct"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/rest"
 	"parley.dev/parley/internal/gateway/seats"

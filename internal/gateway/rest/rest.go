@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/seats"
@@ -66,6 +67,8 @@ func New(o Options) (http.Handler, *huma.OpenAPI) {
 	a.surroundings()
 	a.namespaces()
 	a.history()
+	a.streams()
+	openAnswers(a.huma.OpenAPI())
 	return mux, a.huma.OpenAPI()
 }
 
@@ -75,10 +78,10 @@ func configuration() huma.Config {
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
 			Info: &huma.Info{Title: "Parley gateway", Version: "v1alpha1",
-				Description: "Reads and changes chats with the token of the caller. Streams are described in docs/stream.md.",
+				Description: "Reads, follows and changes chats with the token of the caller.",
 				License:     &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}},
 			Components: &huma.Components{
-				Schemas:         huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
+				Schemas:         huma.NewMapRegistry("#/components/schemas/", schemaName),
 				SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}},
 			},
 			Security: []map[string][]string{{"token": {}}},
@@ -90,6 +93,19 @@ func configuration() huma.Config {
 		DefaultFormat:                "application/json",
 		RejectUnknownQueryParameters: true,
 	}
+}
+
+// schemaName names the schema of a type. Those of the resources say so, since events and requests have types of the
+// same names.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if t.PkgPath() == reflect.TypeFor[v1alpha1.Chat]().PkgPath() {
+		return v1alpha1.GroupVersion.Version + "." + name
+	}
+	return name
 }
 
 // admit lets a caller with a token in, and takes it along.

@@ -1,0 +1,53 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package rest_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/google/go-cmp/cmp"
+
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/internal/gateway/rest"
+)
+
+func TestTheDescriptionInOpenAPIHasTheStreams(t *testing.T) {
+	_, described := rest.New(rest.Options{})
+	namespace := described.Paths["/v1alpha1/namespaces/{namespace}/chats"]
+	chat := described.Paths["/v1alpha1/namespaces/{namespace}/chats/{chat}/stream"]
+	for name, c := range map[string]struct {
+		op   *huma.Operation
+		want []string
+	}{
+		"of a chat": {chat.Get, []string{stream.EventMessage, stream.EventMessagePart, stream.EventNote, stream.EventNoteDeleted,
+			stream.EventQueueUpdate, stream.EventStatus, stream.EventError, stream.EventRequiresAction, stream.EventRetry,
+			stream.EventPreviewReset, stream.EventHistoryReset, stream.EventDeleted, stream.EventClosing}},
+		"of a namespace": {namespace.Get, []string{stream.EventAdded, stream.EventModified, stream.EventDeleted,
+			stream.EventSynced, stream.EventListReset, stream.EventClosing}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, event := range c.op.Responses["200"].Content["text/event-stream"].Schema.Items.OneOf {
+				got = append(got, event.Properties["event"].Extensions["const"].(string))
+				data := event.Properties["data"]
+				if data.Ref != "" {
+					data = described.Components.Schemas.SchemaFromRef(data.Ref)
+				}
+				if data.AdditionalProperties == false {
+					t.Errorf("%s may have no field that is new", got[len(got)-1])
+				}
+			}
+			slices.Sort(got)
+			slices.Sort(c.want)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if closed := described.Components.Schemas.SchemaFromRef("#/components/schemas/NewMessageBody"); closed.AdditionalProperties != false {
+		t.Error("a misspelt field of a request is no error")
+	}
+}
