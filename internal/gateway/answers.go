@@ -39,7 +39,7 @@ func (g *Gateway) may(ctx context.Context, token string, access auth.Access) *re
 	return refused
 }
 
-// follow follows a chat for a caller within the gateway, as a stream of it would: with a seat, and as long as the caller
+// follow follows a chat for a caller within the gateway as a stream of it would: with a seat, and as long as the caller
 // may. It returns why it ended.
 func (g *Gateway) follow(ctx context.Context, f conduct.Follow) error {
 	caller, refused := g.admit(ctx, f.Token, f.Access)

@@ -45,8 +45,8 @@ func TestAClientOfAnthropicHearsAnAnswerAsItComes(t *testing.T) {
 			events = append(events, strings.TrimSpace(name))
 		}
 	}
-	want := []string{"message_start", "content_block_start", "content_block_delta", "content_block_delta", "content_block_stop",
-		"message_delta", "message_stop"}
+	want := []string{"message_start", "content_block_start", "content_block_delta", "content_block_delta",
+		"content_block_stop", "message_delta", "message_stop"}
 	if diff := cmp.Diff(want, events); diff != "" {
 		t.Error(diff)
 	}
@@ -58,6 +58,7 @@ func TestClientsOfAnthropicAreRefusedInItsForm(t *testing.T) {
 	stranger := &compatible{in, in.tokenOf("stranger")}
 	nobody := &compatible{in, "none"}
 	const ask = `{"model": "", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}]}`
+	none := strings.Replace(ask, `"model": ""`, `"model": "claude"`, 1)
 	for name, c := range map[string]struct {
 		by                 *compatible
 		method, path, body string
@@ -67,7 +68,7 @@ func TestClientsOfAnthropicAreRefusedInItsForm(t *testing.T) {
 		"no token":            {nobody, "POST", "/messages", ask, 401, "authentication_error"},
 		"a stranger":          {stranger, "POST", "/messages", ask, 403, "permission_error"},
 		"a stranger's list":   {stranger, "GET", "/models", "", 403, "permission_error"},
-		"no such model":       {anna, "POST", "/messages", strings.Replace(ask, `"model": ""`, `"model": "claude"`, 1), 404, "not_found_error"},
+		"no such model":       {anna, "POST", "/messages", none, 404, "not_found_error"},
 		"a body too large":    {anna, "POST", "/messages", strings.Repeat(" ", 17<<20), 413, "request_too_large"},
 		"nothing that is new": {anna, "POST", "/messages", `{"messages": []}`, 400, "invalid_request_error"},
 		"counting":            {anna, "POST", "/messages/count_tokens", ask, 404, "not_found_error"},

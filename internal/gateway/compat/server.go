@@ -5,8 +5,8 @@
 // durable chats: a request becomes a message of an ordinary Chat, and the answer is what the chat says to it.
 // docs/openai.md and docs/anthropic.md are what a client has to know.
 //
-// Packages completions, responses and messages translate, package conduct does what they ask for with the caller's own token, and
-// this package speaks HTTP. Nothing is kept between two requests.
+// Packages completions, responses and messages translate, package conduct does what they ask for with the caller's own
+// token, and this package speaks HTTP. Nothing is kept between two requests.
 package compat
 
 import (

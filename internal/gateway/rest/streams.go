@@ -21,13 +21,19 @@ type noFields struct{}
 // eventsOfChat are the events of the stream of a chat, by their names, and eventsOfList those of a namespace's.
 var (
 	eventsOfChat = map[string]reflect.Type{
-		stream.EventMessage: reflect.TypeFor[stream.MessageCommitted](), stream.EventMessagePart: reflect.TypeFor[stream.MessagePart](),
-		stream.EventNote: reflect.TypeFor[stream.Note](), stream.EventNoteDeleted: reflect.TypeFor[stream.NoteDeleted](),
-		stream.EventQueueUpdate: reflect.TypeFor[stream.QueueUpdate](), stream.EventStatus: reflect.TypeFor[stream.Status](),
-		stream.EventError: reflect.TypeFor[stream.Error](), stream.EventRequiresAction: reflect.TypeFor[stream.RequiresAction](),
-		stream.EventRetry: reflect.TypeFor[stream.Retry](), stream.EventPreviewReset: reflect.TypeFor[stream.PreviewReset](),
-		stream.EventHistoryReset: reflect.TypeFor[noFields](), stream.EventDeleted: reflect.TypeFor[noFields](),
-		stream.EventClosing: reflect.TypeFor[stream.Closing](),
+		stream.EventMessage:        reflect.TypeFor[stream.MessageCommitted](),
+		stream.EventMessagePart:    reflect.TypeFor[stream.MessagePart](),
+		stream.EventNote:           reflect.TypeFor[stream.Note](),
+		stream.EventNoteDeleted:    reflect.TypeFor[stream.NoteDeleted](),
+		stream.EventQueueUpdate:    reflect.TypeFor[stream.QueueUpdate](),
+		stream.EventStatus:         reflect.TypeFor[stream.Status](),
+		stream.EventError:          reflect.TypeFor[stream.Error](),
+		stream.EventRequiresAction: reflect.TypeFor[stream.RequiresAction](),
+		stream.EventRetry:          reflect.TypeFor[stream.Retry](),
+		stream.EventPreviewReset:   reflect.TypeFor[stream.PreviewReset](),
+		stream.EventHistoryReset:   reflect.TypeFor[noFields](),
+		stream.EventDeleted:        reflect.TypeFor[noFields](),
+		stream.EventClosing:        reflect.TypeFor[stream.Closing](),
 	}
 	eventsOfList = map[string]reflect.Type{
 		stream.EventAdded: reflect.TypeFor[stream.Summary](), stream.EventModified: reflect.TypeFor[stream.Summary](),
@@ -44,7 +50,8 @@ func (a *api) streams() {
 	text := &huma.Schema{Type: huma.TypeString}
 	last := &huma.Param{Name: "Last-Event-ID", In: "header", Schema: text,
 		Description: "Of the last event that the client has: the stream goes on behind it."}
-	lastInQuery := &huma.Param{Name: "lastEventId", In: "query", Schema: text, Description: "As Last-Event-ID, for clients that set no headers."}
+	lastInQuery := &huma.Param{Name: "lastEventId", In: "query", Schema: text,
+		Description: "As Last-Event-ID, for clients that set no headers."}
 
 	list.Parameters = append(list.Parameters, &huma.Param{Name: "watch", In: "query", AllowEmptyValue: true, Schema: text,
 		Description: "Whatever its value: how the chats stand, all of them and then each change, as server-sent events."},
@@ -53,10 +60,10 @@ func (a *api) streams() {
 
 	described.AddOperation(&huma.Operation{
 		OperationID: "followChat", Method: http.MethodGet, Path: "/v1alpha1/namespaces/{namespace}/chats/{chat}/stream",
-		Summary: "Follow a chat", Description: "What is committed and what is being said, as server-sent events. docs/stream.md " +
-			"says when each comes.",
-		Parameters: []*huma.Param{namespace, {Name: "chat", In: "path", Required: true, Schema: text, Description: "The chat."},
-			last, lastInQuery,
+		Summary:     "Follow a chat",
+		Description: "What is committed and what is being said, as server-sent events. docs/stream.md says when each comes.",
+		Parameters: []*huma.Param{namespace, last, lastInQuery,
+			{Name: "chat", In: "path", Required: true, Schema: text, Description: "The chat."},
 			{Name: "from", In: "query", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"now"}},
 				Description: "now leaves out what was committed before. Without it the stream begins with the first message."},
 			{Name: "last", In: "query", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(float64(1))},
@@ -76,7 +83,8 @@ func (a *api) eventStream(events map[string]reflect.Type) *huma.MediaType {
 		for i := range words {
 			words[i] = strings.ToUpper(words[i][:1]) + words[i][1:]
 		}
-		one = append(one, &huma.Schema{Title: strings.Join(words, ""), Type: huma.TypeObject, Required: []string{"event", "data"},
+		one = append(one, &huma.Schema{Title: strings.Join(words, ""), Type: huma.TypeObject,
+			Required: []string{"event", "data"},
 			Properties: map[string]*huma.Schema{
 				"event": {Type: huma.TypeString, Extensions: map[string]any{"const": name}},
 				"id":    {Type: huma.TypeString, Description: "To resume behind; events that describe the present have none."},

@@ -22,7 +22,8 @@ func TestTheDescriptionInOpenAPIHasTheStreams(t *testing.T) {
 		op   *huma.Operation
 		want []string
 	}{
-		"of a chat": {chat.Get, []string{stream.EventMessage, stream.EventMessagePart, stream.EventNote, stream.EventNoteDeleted,
+		"of a chat": {chat.Get, []string{
+			stream.EventMessage, stream.EventMessagePart, stream.EventNote, stream.EventNoteDeleted,
 			stream.EventQueueUpdate, stream.EventStatus, stream.EventError, stream.EventRequiresAction, stream.EventRetry,
 			stream.EventPreviewReset, stream.EventHistoryReset, stream.EventDeleted, stream.EventClosing}},
 		"of a namespace": {namespace.Get, []string{stream.EventAdded, stream.EventModified, stream.EventDeleted,
@@ -47,7 +48,8 @@ func TestTheDescriptionInOpenAPIHasTheStreams(t *testing.T) {
 			}
 		})
 	}
-	if closed := described.Components.Schemas.SchemaFromRef("#/components/schemas/NewMessageBody"); closed.AdditionalProperties != false {
+	request := described.Components.Schemas.SchemaFromRef("#/components/schemas/NewMessageBody")
+	if request.AdditionalProperties != false {
 		t.Error("a misspelt field of a request is no error")
 	}
 }

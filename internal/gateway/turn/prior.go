@@ -65,7 +65,8 @@ func (p *prior) add(item *Item) {
 	case Returned:
 		id := priorID(item.Call)
 		m := p.of(v1alpha1.RoleTool)
-		m.ToolResults = append(m.ToolResults, v1alpha1.ToolResult{ID: id, Name: p.names[id], Output: item.Text, IsError: item.IsError})
+		m.ToolResults = append(m.ToolResults,
+			v1alpha1.ToolResult{ID: id, Name: p.names[id], Output: item.Text, IsError: item.IsError})
 	}
 }
 

@@ -83,9 +83,12 @@ func TestAStreamSaysWhatTheAnswerSaysToAnthropicsClient(t *testing.T) {
 	}
 	for _, read := range []anthropic.Message{told, whole} {
 		got := []any{read.ID, string(read.Model), len(read.Content), read.Content[0].Thinking, read.Content[1].Text,
-			read.Content[2].Text, read.Content[3].ID, read.Content[3].Name, string(read.Content[3].Input), string(read.StopReason),
-			read.Usage.InputTokens, read.Usage.CacheReadInputTokens, read.Usage.CacheCreationInputTokens, read.Usage.OutputTokens}
-		want := []any{"msg_chat-x-1", "large", 4, "Hm.", "I look.", "And again.", "call_1_chat-x", "weather", `{"city":"Rome"}`,
+			read.Content[2].Text, read.Content[3].ID, read.Content[3].Name, string(read.Content[3].Input),
+			string(read.StopReason),
+			read.Usage.InputTokens, read.Usage.CacheReadInputTokens, read.Usage.CacheCreationInputTokens,
+			read.Usage.OutputTokens}
+		want := []any{"msg_chat-x-1", "large", 4, "Hm.", "I look.", "And again.", "call_1_chat-x", "weather",
+			`{"city":"Rome"}`,
 			"tool_use", int64(5), int64(4), int64(2), int64(3)}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
@@ -126,8 +129,8 @@ func TestWhyAnAnswerHasEnded(t *testing.T) {
 }
 
 func TestRefusalsHaveTheTypesThatAnthropicHas(t *testing.T) {
-	for status, want := range map[int]string{400: "invalid_request_error", 404: "not_found_error", 413: "request_too_large",
-		429: "rate_limit_error", 500: "api_error", 503: "overloaded_error", 504: "timeout_error"} {
+	for status, want := range map[int]string{400: "invalid_request_error", 404: "not_found_error",
+		413: "request_too_large", 429: "rate_limit_error", 500: "api_error", 503: "overloaded_error", 504: "timeout_error"} {
 		e := &wire.Error{Status: status, Type: wire.InvalidRequest, Message: "no"}
 		if status == 404 {
 			e.Type = wire.NotFound
@@ -141,7 +144,8 @@ func TestRefusalsHaveTheTypesThatAnthropicHas(t *testing.T) {
 
 func TestARequestIsRead(t *testing.T) {
 	got, err := messages.Read([]byte(`{"model": "large", "max_tokens": 5, "temperature": 0, "stream": true,
-		"system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}, {"type": "text", "text": "Be kind."}],
+		"system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}},
+			{"type": "text", "text": "Be kind."}],
 		"output_config": {"effort": "low"}, "thinking": {"type": "adaptive"}, "tool_choice": {"type": "auto"},
 		"metadata": {"user_id": "u"},
 		"tools": [{"name": "weather", "description": "Tells it.", "input_schema": {"type": "object"}}],
@@ -149,7 +153,8 @@ func TestARequestIsRead(t *testing.T) {
 			{"type": "image", "source": {"type": "base64", "media_type": "image/PNG", "data": "aGk+"}},
 			{"type": "document", "title": "../q.pdf", "source": {"type": "url", "url": "https://example.org/q.pdf"}},
 			{"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "Notes."}}]},
-			{"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm.", "signature": "x"}, {"type": "text", "text": "I look."},
+			{"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm.", "signature": "x"},
+				{"type": "text", "text": "I look."},
 				{"type": "tool_use", "id": "call_1_chat-x", "name": "weather", "input": {"city": "Rome"}}]},
 			{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_1_chat-x", "is_error": true,
 				"content": [{"type": "text", "text": "no answer"}, {"type": "image", "source": {"type": "base64"}}]},
@@ -157,7 +162,8 @@ func TestARequestIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !got.Stream || !got.Temporary || got.Effort != v1alpha1.EffortLow || len(got.Tools) != 1 || got.Tools[0].Name != "weather" {
+	if !got.Stream || !got.Temporary || got.Effort != v1alpha1.EffortLow || len(got.Tools) != 1 ||
+		got.Tools[0].Name != "weather" {
 		t.Errorf("read is %+v", got)
 	}
 	file := func(name, kind, data, url string) v1alpha1.MessagePart {

@@ -216,21 +216,20 @@ func (c content) output() string {
 
 // part is the block as a part of a message.
 func (b *block) part(at string) (v1alpha1.MessagePart, error) {
-	switch {
-	case b.Type == "text":
+	switch b.Type + " " + b.Source.Type {
+	case "text ":
 		return wire.Text(b.Text), nil
-	case b.Type == "document" && b.Source.Type == "text":
+	case "document text":
 		return wire.Text(b.Source.Data), nil
-	case b.Type == "image" && b.Source.Type == "base64", b.Type == "document" && b.Source.Type == "base64":
+	case "image base64", "document base64":
 		return wire.Data(b.name(), b.Source.MediaType, b.Source.Data), nil
-	case b.Type == "image" && b.Source.Type == "url":
+	case "image url":
 		return wire.Image(at+".source.url", b.Source.URL)
-	case b.Type == "document" && b.Source.Type == "url":
+	case "document url":
 		return wire.File(at+".source.url", b.name(), b.Source.URL)
 	}
-	return v1alpha1.MessagePart{}, wire.Unsupported(at,
-		"blocks of type %s cannot be honoured like this: texts, images and documents in place or by URL, and results of calls",
-		b.Type)
+	return v1alpha1.MessagePart{}, wire.Unsupported(at, "blocks of type %s cannot be honoured like this: texts, images "+
+		"and documents in place or by URL, and results of calls", b.Type)
 }
 
 func (b *block) name() string {
