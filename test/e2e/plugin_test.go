@@ -1,0 +1,124 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"parley.dev/parley/internal/modelserver"
+)
+
+// ends runs the plug-in as the person of this world, checks its exit code, and returns its standard output.
+func (w *world) ends(code int, args ...string) string {
+	w.t.Helper()
+	var out, errOut strings.Builder
+	cmd := w.plugin(args...)
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	err := cmd.Run()
+	if exited, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok || cmd.ProcessState.ExitCode() != code {
+		w.t.Fatalf("kubectl chat %s ends with %d (%v, %v), want %d\n%s%s", strings.Join(args, " "),
+			cmd.ProcessState.ExitCode(), err, exited, code, out.String(), errOut.String())
+	}
+	return out.String()
+}
+
+// shows runs the plug-in, and checks that it prints the words.
+func (w *world) shows(words string, args ...string) {
+	w.t.Helper()
+	if got := w.ends(0, args...); !strings.Contains(got, words) {
+		w.t.Errorf("kubectl chat %s prints %q, want %q in it", strings.Join(args, " "), got, words)
+	}
+}
+
+// plugInScript has answers to all that is asked on a day with the plug-in.
+var plugInScript = modelserver.Script{Rules: []modelserver.Rule{
+	{Match: modelserver.Match{LastUserText: "fail"}, Reply: modelserver.Reply{Fault: &modelserver.Fault{
+		Kind: modelserver.FaultStatus, Status: 401}}},
+	{Match: modelserver.Match{LastUserText: "story"}, Reply: words(600, 100*time.Millisecond)},
+	{Match: modelserver.Match{LastUserText: "not get ready"}, Reply: say("Its network plug-in ", "has not started.")},
+	{Match: modelserver.Match{LastUserText: "DNS"}, Reply: say("Look at CoreDNS.")},
+	{Reply: say("Look at the kubelet's log.")},
+}}
+
+// TestADayWithThePlugInAlone is that of a person with the documented roles, who has nothing but kubectl chat.
+func TestADayWithThePlugInAlone(t *testing.T) {
+	w := newWorld(t, plugInScript)
+	w.ends(0, "ls")
+	w.shows("Its network plug-in has not started.\n", "new", "triage", "Why does node-7 not get ready?")
+	w.ends(5, "new", "triage", "Once more?")
+	w.ends(3, "send", "other", "Hello?")
+	w.ends(2, "show", "triage", "--last", "0")
+	w.ends(4, "debug", "triage")
+	w.shows("Look at the kubelet's log.\n", "send", "triage", "And how do I tell?")
+
+	asked := w.ends(0, "send", "triage", "And then?", "--no-follow", "-o", "name")
+	asked = strings.TrimPrefix(strings.TrimSpace(asked), "chatmessage.parley.dev/")
+	w.ready("triage", 6)
+	w.shows(asked+" edited\n", "edit", "triage", asked, "And the DNS?")
+	w.eventually("the edited message is answered", func() bool {
+		return strings.HasSuffix(w.ends(0, "show", "triage"), "▎> And the DNS?\nLook at CoreDNS.\n")
+	})
+
+	w.interruptsAStory()
+	w.holds()
+	w.looksBack()
+
+	w.shows(" archived: ", "archive", "triage")
+	if got := w.ends(0, "ls"); strings.Contains(got, "triage") {
+		t.Errorf("an archived chat is listed:\n%s", got)
+	}
+	w.ends(0, "unarchive", "triage")
+	w.ends(1, "new", "broken", "You will fail.")
+	w.shows("chat.parley.dev/broken deleted\n", "delete", "broken")
+	w.ends(0, "delete", "triage", "--yes")
+	w.ends(3, "show", "triage")
+}
+
+// interruptsAStory stops a reply in the middle, which whoever has asked sees as an exit code.
+func (w *world) interruptsAStory() {
+	w.t.Helper()
+	out := &growing{}
+	story := w.plugin("send", "triage", "Tell me a story.")
+	story.Stdout, story.Stderr = out, out
+	if err := story.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.eventually("the story is streamed", func() bool { return strings.Contains(out.String(), "worda wordb") })
+	w.shows("interrupted: Done", "interrupt", "triage")
+	if err := story.Wait(); story.ProcessState.ExitCode() != 8 || !strings.Contains(out.String(), "▎[interrupted]\n") {
+		w.t.Errorf("the story ends with %v:\n%s", err, out.String())
+	}
+}
+
+// holds lets a message wait until the chat is resumed.
+func (w *world) holds() {
+	w.t.Helper()
+	w.shows(" suspended: ", "suspend", "triage")
+	w.ends(6, "send", "triage", "Is anybody there?", "--timeout", "1500ms")
+	w.shows(" 1 ", "ls")
+	w.shows(" resumed: ", "resume", "triage")
+	w.ready("triage", 10)
+}
+
+// looksBack reads what was said and what it took.
+func (w *world) looksBack() {
+	w.t.Helper()
+	w.shows("▎> Is anybody there?\nLook at the kubelet's log.\n", "show", "triage", "--last", "2")
+	w.shows("triage ", "usage")
+	w.shows("## 1. User", "export", "triage")
+	lines := strings.Split(strings.TrimSpace(w.ends(0, "export", "triage", "-o", "jsonl")), "\n")
+	if len(lines) != 11 {
+		w.t.Errorf("exported are %d lines", len(lines))
+	}
+	for _, line := range lines {
+		if !json.Valid([]byte(line)) {
+			w.t.Errorf("no JSON: %s", line)
+		}
+	}
+}
