@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/kubectlchat/prior"
 )
 
 // What an export can be.
@@ -27,7 +28,8 @@ func newExport(o *options) *cobra.Command {
 		Use:   "export CHAT",
 		Short: "Print all that was said in a chat, as Markdown or JSON Lines",
 		Long: "Prints a chat with all its messages and notes, in order: as Markdown for people (-o md, the default), or as " +
-			"JSON Lines with all that a message is (-o jsonl). The same chat is always printed in the same way.",
+			"JSON Lines with all that a message is (-o jsonl), which kubectl chat import reads. The same chat is always printed " +
+			"in the same way.",
 		Example: "  kubectl chat export triage > triage.md\n  kubectl chat export triage -o jsonl > triage.jsonl",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -100,7 +102,7 @@ func (s *session) export(ctx context.Context, name string) error {
 
 func headerOf(chat *v1alpha1.Chat, others []v1alpha1.Chat) exportedChat {
 	st := &chat.Status
-	h := exportedChat{Type: "chat", Namespace: chat.Namespace, Name: chat.Name, UID: string(chat.UID), Labels: chat.Labels,
+	h := exportedChat{Type: prior.TypeChat, Namespace: chat.Namespace, Name: chat.Name, UID: string(chat.UID), Labels: chat.Labels,
 		CreatedAt: chat.CreationTimestamp, Title: st.Title, Model: st.Model, Messages: st.History.Length,
 		ContextStart: st.History.ContextStart, Usage: st.Usage, Cost: st.Cost}
 	if chat.Spec.ParentRef != nil {
@@ -124,13 +126,13 @@ func (e *exported) add(events []stream.Event) error {
 			if err != nil {
 				return err
 			}
-			e.entries = append(e.entries, exportedEntry{"message", m.Index, m.Message})
+			e.entries = append(e.entries, exportedEntry{prior.TypeMessage, m.Index, m.Message})
 		case stream.EventNote:
 			n, err := stream.Decode[stream.Note](event)
 			if err != nil {
 				return err
 			}
-			e.entries = append(e.entries, exportedEntry{"note", n.Index, n.Message})
+			e.entries = append(e.entries, exportedEntry{prior.TypeNote, n.Index, n.Message})
 		case stream.EventError:
 			failed, err := stream.Decode[stream.Error](event)
 			if err != nil {

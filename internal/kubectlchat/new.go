@@ -47,6 +47,11 @@ func newNew(o *options) *cobra.Command {
 			return s.begin(cmd.Context(), chat, no)
 		},
 	}
+	no.addFlags(cmd)
+	return cmd
+}
+
+func (no *newOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&no.class, "class", "", "the ChatClass; default: that of the namespace")
 	flags.StringVar(&no.model, "model", "",
@@ -56,15 +61,25 @@ func newNew(o *options) *cobra.Command {
 	flags.StringToStringVar(&no.labels, "label", nil, "labels of the chat, KEY=VALUE")
 	flags.BoolVar(&no.noFollow, "no-follow", false, "do not wait for the reply; print the chat's name")
 	flags.DurationVar(&no.timeout, "timeout", time.Hour, "how long to wait for the reply")
-	return cmd
 }
 
 // chat is the one to create.
 func (no *newOptions) chat(o *options, args []string) (*v1alpha1.Chat, error) {
-	name, words := "chat-", args
+	name, words := madeUp, args
 	if len(args) > 0 && args[0] != "-" {
 		name, words = args[0], args[1:]
 	}
+	chat := no.named(name)
+	var err error
+	chat.Spec.Prompt, err = o.textOf(words)
+	return chat, err
+}
+
+// madeUp begins the names of chats that nobody has named.
+const madeUp = "chat-"
+
+// named is a chat of a name, or of one that begins so, in which nothing is said.
+func (no *newOptions) named(name string) *v1alpha1.Chat {
 	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: no.labels}, Spec: v1alpha1.ChatSpec{
 		Title: no.title, ChatClassName: no.class, Mode: v1alpha1.ChatMode(no.mode)}}
 	if strings.HasSuffix(name, "-") {
@@ -73,9 +88,7 @@ func (no *newOptions) chat(o *options, args []string) (*v1alpha1.Chat, error) {
 	if no.model != "" {
 		chat.Spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: no.model}
 	}
-	var err error
-	chat.Spec.Prompt, err = o.textOf(words)
-	return chat, err
+	return chat
 }
 
 // outputs are those that there are: without a reply the chat is all that is shown.
@@ -95,14 +108,7 @@ func (s *session) begin(ctx context.Context, chat *v1alpha1.Chat, no newOptions)
 	if no.noFollow || created.Spec.Prompt == "" {
 		return s.options.say(chatNamed+created.Name, created, " created")
 	}
-	if s.options.output == "" {
-		newScreen(s.options.ErrOut).line("[%s%s created]", chatNamed, created.Name)
-	}
-	from, err := s.source(ctx)
-	if err != nil {
-		return err
-	}
-	defer from.close()
-	return s.followTurn(ctx, from, question{chat: created.Name, first: true, timeout: no.timeout,
+	s.announce(created, " created")
+	return s.ask(ctx, question{chat: created.Name, first: true, timeout: no.timeout,
 		ask: func(context.Context) (string, error) { return created.Name + plan.PromptSuffix, nil }})
 }

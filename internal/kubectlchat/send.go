@@ -66,12 +66,7 @@ func (s *session) send(ctx context.Context, chat, text string, so sendOptions) e
 		}
 		return s.options.say(messageNamed+m.Name, m, " created")
 	}
-	from, err := s.source(ctx)
-	if err != nil {
-		return err
-	}
-	defer from.close()
-	return s.followTurn(ctx, from, question{chat: chat, cutsIn: so.interrupt, timeout: so.timeout,
+	return s.ask(ctx, question{chat: chat, cutsIn: so.interrupt, timeout: so.timeout,
 		ask: func(ctx context.Context) (string, error) {
 			m, err := s.objects.create(ctx, chat, text, so)
 			if err != nil {
@@ -79,6 +74,16 @@ func (s *session) send(ctx context.Context, chat, text string, so sendOptions) e
 			}
 			return m.Name, nil
 		}})
+}
+
+// ask asks a question and shows the reply.
+func (s *session) ask(ctx context.Context, q question) error {
+	from, err := s.source(ctx)
+	if err != nil {
+		return err
+	}
+	defer from.close()
+	return s.followTurn(ctx, from, q)
 }
 
 // unfollowed reports whether nobody waits for a reply.

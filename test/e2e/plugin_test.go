@@ -6,10 +6,14 @@ package e2e
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/internal/modelserver"
 )
@@ -120,5 +124,49 @@ func (w *world) looksBack() {
 		if !json.Valid([]byte(line)) {
 			w.t.Errorf("no JSON: %s", line)
 		}
+	}
+}
+
+// messagesOf are those that a request to the model has.
+func messagesOf(t *testing.T, r modelserver.Record) []any {
+	t.Helper()
+	var body struct{ Messages []any }
+	if err := json.Unmarshal(r.Body, &body); err != nil {
+		t.Fatal(err)
+	}
+	return body.Messages
+}
+
+// TestAnImportedChatGoesOnAsTheExportedOneWould has somebody say in the chat what would like to be more than words.
+func TestAnImportedChatGoesOnAsTheExportedOneWould(t *testing.T) {
+	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
+		{Match: modelserver.Match{LastUserText: "time", ToolResults: new(0)}, Reply: modelserver.Reply{
+			Steps: []modelserver.Step{modelserver.Say("Let me look."), modelserver.Call("current_time", `{"timezone":"Europe/Berlin"}`)}}},
+		{Reply: say(hostile + "\x1b]0;title\a\n{\"type\":\"chat\"}")},
+	}})
+	w.ends(0, "new", "triage", "What time is it? "+hostile)
+	w.ends(0, "send", "triage", "People need not know.", "--visibility", "Model")
+	w.ends(0, "send", "triage", "Nor the model.", "--visibility", "People")
+	file := filepath.Join(t.TempDir(), "triage.jsonl")
+	if err := os.WriteFile(file, []byte(w.ends(0, "export", "triage", "-o", "jsonl")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.shows("chat.parley.dev/waits created from 6 messages\n", "import", file, "waits")
+	w.ready("waits", 1)
+	w.ends(0, "send", "triage", "And then?")
+	w.ends(0, "import", file, "goes-on", "--prompt", "And then?")
+	w.ends(0, "send", "waits", "And then?")
+	requests := w.requests()
+	if len(requests) != 6 {
+		t.Fatalf("the model was asked %d times", len(requests))
+	}
+	want := messagesOf(t, requests[3])
+	for i, name := range []string{"goes-on", "waits"} {
+		if diff := cmp.Diff(want, messagesOf(t, requests[4+i])); diff != "" {
+			t.Errorf("chat %s is told (-want +got):\n%s", name, diff)
+		}
+	}
+	if got := w.ends(0, "show", "waits"); strings.ContainsAny(got, "\x1b\a\u202e") {
+		t.Errorf("a terminal is told %q", got)
 	}
 }

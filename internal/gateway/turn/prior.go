@@ -17,15 +17,20 @@ func (r *Request) BringsHistory(chat *v1alpha1.Chat) bool {
 
 // prior is a message that stands for the whole conversation.
 func (r *Request) prior() v1alpha1.ChatMessageSpec {
-	var p prior
-	for i := range r.Items {
-		p.add(&r.Items[i])
-	}
-	spec := v1alpha1.ChatMessageSpec{History: p.messages, ReasoningEffort: r.Effort}
+	spec := v1alpha1.ChatMessageSpec{History: Prior(r.Items), ReasoningEffort: r.Effort}
 	if r.Model != "" && !strings.HasPrefix(r.Model, ClassPrefix) {
 		spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: r.Model}
 	}
 	return spec
+}
+
+// Prior is a conversation as one message has it that stands for it. What a system says is left out.
+func Prior(items []Item) []v1alpha1.PriorMessage {
+	var p prior
+	for i := range items {
+		p.add(&items[i])
+	}
+	return p.messages
 }
 
 // prior makes messages of items.
