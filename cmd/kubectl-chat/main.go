@@ -9,12 +9,16 @@ import (
 	"os"
 	"os/signal"
 
+	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
 
 	"parley.dev/parley/internal/kubectlchat"
 )
 
 func main() {
+	// What libraries log would stand amid a conversation, unescaped. Verbs tell of their errors themselves.
+	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	code := kubectlchat.Run(ctx, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, os.Args[1:])
 	stop()

@@ -15,6 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/internal/apiclient"
 )
@@ -64,6 +65,7 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		newResume(o), newArchive(o), newUnarchive(o), newInterrupt(o), newPromote(o), newClear(o), newCompact(o),
 		newTitle(o), newRefreshContext(o), newCalls(o), newApprove(o), newDeny(o), newAnswer(o), newSettings(o),
 		newUsage(o), newExport(o), newImport(o), newDebug(o), newUI(o))
+	o.addCompletion(root)
 	return root
 }
 
@@ -83,6 +85,11 @@ func (o *options) connect(outputs ...string) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
+	return o.session(cfg)
+}
+
+// session connects to a cluster.
+func (o *options) session(cfg *rest.Config) (*session, error) {
 	namespace, _, err := o.config.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"os"
@@ -13,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/internal/modelserver"
 )
@@ -69,6 +70,7 @@ func TestADayWithThePlugInAlone(t *testing.T) {
 		return strings.HasSuffix(w.ends(0, "show", "triage"), "▎> And the DNS?\nLook at CoreDNS.\n")
 	})
 
+	w.completes("triage", "chat", "send", "tr")
 	w.interruptsAStory()
 	w.holds()
 	w.looksBack()
@@ -82,6 +84,29 @@ func TestADayWithThePlugInAlone(t *testing.T) {
 	w.shows("chat.parley.dev/broken deleted\n", "delete", "broken")
 	w.ends(0, "delete", "triage", "--yes")
 	w.ends(3, "show", "triage")
+}
+
+// completes checks that kubectl completes a word, with the program that docs/kubectl-chat.md has.
+func (w *world) completes(want string, words ...string) {
+	w.t.Helper()
+	dir := w.t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "kubectl_complete-chat"),
+		[]byte("#!/bin/sh\nexec kubectl chat __complete \"$@\"\n"), 0o700); err != nil {
+		w.t.Fatal(err)
+	}
+	kubectl, err := exec.LookPath(cmp.Or(os.Getenv("KUBECTL"), "kubectl"))
+	if err == nil {
+		err = os.Symlink(kubectl, filepath.Join(dir, "kubectl"))
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(w.t.Context(), filepath.Join(dir, "kubectl"), append([]string{"__complete"}, words...)...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.kubeconfig, "PATH="+dir+":"+bin+":"+os.Getenv("PATH"))
+	out, err := cmd.Output()
+	if err != nil || !strings.HasPrefix(string(out), want+"\t") {
+		w.t.Errorf("kubectl completes %v with %q, %v", words, out, err)
+	}
 }
 
 // interruptsAStory stops a reply in the middle, which whoever has asked sees as an exit code.
@@ -105,7 +130,7 @@ func (w *world) holds() {
 	w.t.Helper()
 	w.shows(" suspended: ", "suspend", "triage")
 	w.ends(6, "send", "triage", "Is anybody there?", "--timeout", "1500ms")
-	w.shows(" 1 ", "ls")
+	w.shows(" Suspended ", "ls")
 	w.shows(" resumed: ", "resume", "triage")
 	w.ready("triage", 10)
 }
@@ -162,7 +187,7 @@ func TestAnImportedChatGoesOnAsTheExportedOneWould(t *testing.T) {
 	}
 	want := messagesOf(t, requests[3])
 	for i, name := range []string{"goes-on", "waits"} {
-		if diff := cmp.Diff(want, messagesOf(t, requests[4+i])); diff != "" {
+		if diff := gocmp.Diff(want, messagesOf(t, requests[4+i])); diff != "" {
 			t.Errorf("chat %s is told (-want +got):\n%s", name, diff)
 		}
 	}
