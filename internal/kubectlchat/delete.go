@@ -137,6 +137,15 @@ func (s *session) agreed(format string, args ...any) bool {
 
 // onTerminal reports whether a person types or reads there.
 func onTerminal(stream any) bool {
-	file, ok := stream.(*os.File)
+	file, ok := fileOf(stream)
 	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// fileOf is the file that is read, or shown on.
+func fileOf(stream any) (*os.File, bool) {
+	if shown, ok := stream.(*screen); ok {
+		stream = shown.to
+	}
+	file, ok := stream.(*os.File)
+	return file, ok
 }

@@ -79,7 +79,9 @@ func callsThat(keep func(*v1alpha1.PendingToolCall) bool, end string) finder {
 	}
 }
 
-func toApprove(c *v1alpha1.PendingToolCall) bool { return c.Kind == v1alpha1.RequiresApproval && c.Decision == nil }
+func toApprove(c *v1alpha1.PendingToolCall) bool {
+	return c.Kind == v1alpha1.RequiresApproval && c.Decision == nil
+}
 
 func toAnswer(c *v1alpha1.PendingToolCall) bool {
 	return c.Kind == v1alpha1.RequiresClient || toApprove(c) && c.ApprovalCause == v1alpha1.ApprovalInputRequired

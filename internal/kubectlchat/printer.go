@@ -29,6 +29,7 @@ type printer struct {
 	version int64
 	attempt int32
 	text    strings.Builder
+	prose   markdown
 	tools   map[string]bool
 	// names are those of the tools that were called, by the call's id: a client's results do not repeat them.
 	names map[string]string
@@ -332,6 +333,7 @@ func (p *printer) result(id, name, output string) {
 func (p *printer) forget() {
 	p.version, p.attempt = 0, 0
 	p.text.Reset()
+	p.prose = markdown{}
 	clear(p.tools)
 }
 
@@ -356,7 +358,7 @@ func (p *printer) write(text string) {
 		return
 	}
 	p.begun(text)
-	p.out.foreign(text)
+	p.out.prose(text, &p.prose)
 }
 
 // begun notes that a piece of text is about to be shown, which belongs to no call.

@@ -54,6 +54,15 @@ func (s *screen) Write(p []byte) (int, error) {
 // foreign shows a piece of what others say.
 func (s *screen) foreign(text string) { s.put(unmarked(s.text.Add(text))) }
 
+// prose shows a piece of a text in Markdown that others say.
+func (s *screen) prose(text string, as *markdown) {
+	if !s.styled {
+		s.foreign(text)
+		return
+	}
+	s.put(as.add(unmarked(s.text.Add(text))))
+}
+
 // faint shows a piece of what others say, less brightly.
 func (s *screen) faint(text string) { s.put(s.style(faintStyle, unmarked(s.text.Add(text)))) }
 

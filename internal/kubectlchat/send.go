@@ -26,14 +26,18 @@ type sendOptions struct {
 func newSend(o *options) *cobra.Command {
 	var so sendOptions
 	cmd := &cobra.Command{
-		Use:   "send CHAT TEXT...",
+		Use:   "send CHAT [TEXT...]",
 		Short: "Send a message to a chat and show the reply, as the model says it",
 		Long: "Creates a ChatMessage and shows the reply, as the model says it. TEXT - reads the message from standard " +
-			"input. docs/kubectl-chat.md says what it ends with.",
+			"input. Without a TEXT it talks to the chat at the terminal: each line is a message, and replies come as they are " +
+			"said. docs/kubectl-chat.md says what it ends with.",
 		Example: "  kubectl chat send triage \"And how do I tell it is the CNI?\"\n  kubectl chat send triage --interrupt " +
-			"\"Never mind, look at the DNS first\"\n  kubectl logs web-0 | kubectl chat send triage -",
-		Args: cobra.MinimumNArgs(2),
+			"\"Never mind, look at the DNS first\"\n  kubectl logs web-0 | kubectl chat send triage -\n  kubectl chat send triage",
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return o.converse(cmd, args[0])
+			}
 			text, err := o.textOf(args[1:])
 			if err != nil {
 				return err
