@@ -139,6 +139,16 @@ axe:
 	@cmp -s $(AXE)/package-lock.json $(AXE)/.installed || \
 	  { npm ci --prefix $(AXE) --ignore-scripts --no-audit --no-fund --loglevel=error && cp $(AXE)/package-lock.json $(AXE)/.installed; }
 
+# KREW_URL is where the archives will be, such as https://github.com/OWNER/REPOSITORY/releases/download/$(VERSION).
+KREW_PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+
+.PHONY: krew
+krew: ## Build kubectl chat for every platform and pack it for krew, with its manifest: bin/krew/. Needs VERSION=v1.2.3 and KREW_URL.
+	@for p in $(KREW_PLATFORMS); do \
+	  GOOS=$${p%/*} GOARCH=$${p#*/} $(GO_BUILD) -o $(BIN)/krew/$${p/\//-}/ ./cmd/kubectl-chat; done
+	@go run ./hack/krew -version '$(VERSION)' -url '$(KREW_URL)' -out $(BIN)/krew \
+	  $(foreach p,$(KREW_PLATFORMS),$(p)=$(BIN)/krew/$(subst /,-,$(p))/kubectl-chat$(if $(findstring windows,$(p)),.exe))
+
 # What gives the sandboxes of the end-to-end tests their pods, as its release is.
 .PHONY: agent-sandbox
 agent-sandbox:

@@ -1,0 +1,168 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+// platforms are those that the Makefile builds for.
+func platforms(t *testing.T) []string {
+	t.Helper()
+	raw, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^KREW_PLATFORMS := (.*)$`).FindSubmatch(raw)
+	if found == nil {
+		t.Fatal("the Makefile has no KREW_PLATFORMS")
+	}
+	return strings.Fields(string(found[1]))
+}
+
+// programs are files that stand for what the Makefile builds.
+func programs(t *testing.T) (given []string) {
+	t.Helper()
+	for _, platform := range platforms(t) {
+		name := "kubectl-chat"
+		if strings.HasPrefix(platform, "windows/") {
+			name += ".exe"
+		}
+		file := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(file, []byte("program of "+platform), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		given = append(given, platform+"="+file)
+	}
+	return given
+}
+
+func TestAReleaseIsAsKrewWantsIt(t *testing.T) {
+	p := packing{version: "v0.1.0", url: "https://releases.example/v0.1.0/", license: "../../LICENSE", out: t.TempDir()}
+	given := programs(t)
+	if err := p.run(given); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(filepath.Join(p.out, "chat.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m manifest
+	if err := yaml.UnmarshalStrict(raw, &m); err != nil {
+		t.Fatal(err)
+	}
+	valid(t, &m)
+	var served []string
+	for i, target := range m.Spec.Platforms {
+		served = append(served, target.Selector.MatchLabels["os"]+"/"+target.Selector.MatchLabels["arch"])
+		archive := filepath.Join(p.out, strings.TrimPrefix(target.URI, p.url))
+		packed, err := os.ReadFile(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum := sha256.Sum256(packed); hex.EncodeToString(sum[:]) != target.SHA256 {
+			t.Errorf("the archive of %s is another one", served[i])
+		}
+		want := map[string]string{target.Bin: "program of " + served[i]}
+		if diff := cmp.Diff(want, executables(t, archive)); diff != "" {
+			t.Errorf("the archive of %s (-want +got):\n%s", served[i], diff)
+		}
+	}
+	if diff := cmp.Diff(platforms(t), served); diff != "" {
+		t.Errorf("platforms (-want +got):\n%s", diff)
+	}
+	again := p
+	again.out = t.TempDir()
+	if err := again.run(given); err != nil {
+		t.Fatal(err)
+	}
+	if second, err := os.ReadFile(filepath.Join(again.out, "chat.yaml")); err != nil || string(second) != string(raw) {
+		t.Errorf("the same programs make another release: %v", err)
+	}
+}
+
+// valid holds a manifest to what krew checks before it installs a plug-in.
+func valid(t *testing.T, m *manifest) {
+	t.Helper()
+	s := &m.Spec
+	for what, holds := range map[string]bool{
+		"apiVersion":       m.APIVersion == "krew.googlecontainertools.github.com/v1alpha2",
+		"kind":             m.Kind == "Plugin",
+		"name":             regexp.MustCompile(`^[\w-]+$`).MatchString(m.Metadata.Name),
+		"version":          semver.MatchString(s.Version),
+		"shortDescription": s.ShortDescription != "" && !strings.ContainsAny(s.ShortDescription, "\r\n") && len(s.ShortDescription) <= 50,
+		"platforms":        len(s.Platforms) > 0,
+	} {
+		if !holds {
+			t.Errorf("the manifest's %s is not as krew wants it", what)
+		}
+	}
+	for _, target := range s.Platforms {
+		if !strings.HasPrefix(target.URI, "https://") || !strings.HasSuffix(target.URI, ".tar.gz") || target.Bin == "" ||
+			!regexp.MustCompile(`^[a-f0-9]{64}$`).MatchString(target.SHA256) || len(target.Selector.MatchLabels) != 2 {
+			t.Errorf("a platform is not as krew wants it: %+v", target)
+		}
+	}
+}
+
+// executables are the contents of the programs in an archive, by their names. Krew wants the licence in it.
+func executables(t *testing.T, archive string) map[string]string {
+	t.Helper()
+	file, err := os.Open(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	unzipped, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, licensed := map[string]string{}, false
+	for packed := tar.NewReader(unzipped); ; {
+		header, err := packed.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := io.ReadAll(io.LimitReader(packed, 1<<20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		licensed = licensed || header.Name == "LICENSE"
+		if header.Mode&0o111 != 0 {
+			found[header.Name] = string(raw)
+		}
+	}
+	if !licensed {
+		t.Error("the licence is missing")
+	}
+	return found
+}
+
+func TestWhatCannotBeReleasedIsSaid(t *testing.T) {
+	for want, p := range map[string]packing{
+		"set VERSION":         {version: "0.1.0", url: "https://releases.example"},
+		"set KREW_URL":        {version: "v0.1.0", url: "http://releases.example"},
+		"there is no program": {version: "v0.1.0", url: "https://releases.example"},
+	} {
+		if err := p.run(nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
