@@ -81,7 +81,7 @@ type exportedEntry struct {
 }
 
 func (s *session) export(ctx context.Context, name string) error {
-	t, err := s.transcript(ctx, name)
+	t, err := s.transcript(ctx, name, 0)
 	if err != nil {
 		return err
 	}

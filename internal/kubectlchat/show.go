@@ -49,7 +49,7 @@ func (s *session) show(ctx context.Context, name string, last int) error {
 		}
 		return s.options.say(chatNamed+chat.Name, chat, "")
 	}
-	t, err := s.transcript(ctx, name)
+	t, err := s.transcript(ctx, name, last)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"parley.dev/parley/internal/gateway/follow"
 )
 
-// transcript is a chat as it is at a moment: what a stream from its first message tells, with the notes at their
+// transcript is a chat as it is at a moment: what a stream from one of its messages on tells, with the notes at their
 // places.
 type transcript struct {
 	chat   *v1alpha1.Chat
@@ -26,15 +26,15 @@ type transcript struct {
 // transcriptTries is how often a chat is read that is changed meanwhile.
 const transcriptTries = 3
 
-// transcript reads a chat with all its messages. It is read anew if it is changed meanwhile.
-func (s *session) transcript(ctx context.Context, name string) (*transcript, error) {
+// transcript reads a chat with its newest messages; all for 0. It is read anew if it is changed meanwhile.
+func (s *session) transcript(ctx context.Context, name string, last int) (*transcript, error) {
 	var failed error
 	for range transcriptTries {
 		chat, err := s.objects.chat(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		t, err := s.objects.read(ctx, chat)
+		t, err := s.objects.read(ctx, chat, last)
 		if err == nil {
 			return t, nil
 		}
@@ -50,15 +50,22 @@ func (s *session) transcript(ctx context.Context, name string) (*transcript, err
 
 var errChanged = errors.New("the conversation is changed while it is read, try again")
 
-// read reads the messages of a chat as it was read.
-func (o objects) read(ctx context.Context, chat *v1alpha1.Chat) (*transcript, error) {
+// read reads the newest messages of a chat as it was read; all for 0.
+func (o objects) read(ctx context.Context, chat *v1alpha1.Chat, last int) (*transcript, error) {
 	notes, err := o.messages().List(ctx, metav1.ListOptions{
 		FieldSelector: fmt.Sprintf("spec.chatRef.name=%s,spec.visibility=%s", chat.Name, v1alpha1.VisibleToPeople)})
 	if err != nil {
 		return nil, err
 	}
-	t, messages := &transcript{chat: chat}, int64(0)
-	follower := follow.Follower{Chats: moment{chat}, Messages: apiServer{o.client}, Notes: listedNotes{notes.Items},
+	source, err := o.fewOrListed(ctx, chat, last)
+	if err != nil {
+		return nil, err
+	}
+	t, messages, wanted := &transcript{chat: chat}, int64(0), chat.Status.History.Length
+	if last > 0 {
+		wanted = min(wanted, int64(last))
+	}
+	follower := follow.Follower{Chats: moment{chat}, Messages: source, Notes: listedNotes{notes.Items},
 		Send: func(e stream.Event) error {
 			if e.Name == stream.EventMessage {
 				messages++
@@ -66,13 +73,46 @@ func (o objects) read(ctx context.Context, chat *v1alpha1.Chat) (*transcript, er
 			t.events = append(t.events, e)
 			return nil
 		}}
-	if err := follower.Once(ctx); err != nil {
+	if err := follower.Once(ctx, int64(last)); err != nil {
 		return nil, err
 	}
-	if messages != chat.Status.History.Length {
+	if messages != wanted {
 		return nil, errChanged
 	}
 	return t, nil
+}
+
+// fewOrListed is where the newest messages of a chat are read: one by one where that takes fewer requests than a list.
+func (o objects) fewOrListed(ctx context.Context, chat *v1alpha1.Chat, last int) (follow.Messages, error) {
+	one, length := apiServer{o.client}, int(chat.Status.History.Length)
+	if last == 0 {
+		last = length
+	}
+	if min(last, length) <= length/messagePage+1 {
+		return one, nil
+	}
+	l := listedMessages{apiServer: one, byName: map[string]*v1alpha1.ChatMessage{}}
+	return l, eachPage(ctx, messagePage, o.messages().List, func(page *v1alpha1.ChatMessageList) string {
+		for i := range page.Items {
+			l.byName[page.Items[i].Name] = &page.Items[i]
+		}
+		return page.Continue
+	}, "spec.chatRef.name="+chat.Name)
+}
+
+// listedMessages are messages that were listed, and for what came later the API server. It implements follow.Messages.
+type listedMessages struct {
+	apiServer
+
+	byName map[string]*v1alpha1.ChatMessage
+}
+
+// Get implements follow.Messages.
+func (l listedMessages) Get(ctx context.Context, chat *v1alpha1.Chat, place follow.Place) (*follow.Committed, error) {
+	if m := l.byName[place.Name]; m != nil {
+		return follow.Commit(chat, m, place.Index)
+	}
+	return l.apiServer.Get(ctx, chat, place)
 }
 
 // last leaves out the messages before the last few, with their notes.

@@ -100,10 +100,10 @@ func (f *Follower) Run(ctx context.Context, from Position) error {
 	}
 }
 
-// Once tells how the chat is now, from its first message on. What cannot be read is an error; a message that is gone by
-// now ends what is told of those before it.
-func (f *Follower) Once(ctx context.Context) error {
-	f.begin(Position{})
+// Once tells how the chat is now, with so many of its newest messages; 0: all. What cannot be read is an error; a
+// message that is gone by now ends what is told of those before it.
+func (f *Follower) Once(ctx context.Context, last int64) error {
+	f.begin(Position{Last: last})
 	chat := f.Chats.Latest()
 	news, err := f.transcript.news(ctx, chat)
 	if err != nil {
