@@ -27,6 +27,9 @@ type FollowOptions struct {
 	FromNow bool
 	// LastEventID is that of the last event that was taken: the stream goes on behind it.
 	LastEventID string
+	// Lost is told why the stream cannot be opened, or has broken off, each time before it is opened again. It is called
+	// by whoever takes the events, between two of them. nil: nobody is told.
+	Lost func(err error)
 }
 
 // Follow tells the story of a chat: what is committed, and what is being said. It ends without an error behind
@@ -44,7 +47,8 @@ func (n Namespace) Follow(ctx context.Context, chat string, o FollowOptions) ite
 		if o.FromNow {
 			query.Set("from", "now")
 		}
-		f := follower{way: *n.client, path: path, query: query, last: o.LastEventID, endsWith: stream.EventDeleted}
+		f := follower{way: *n.client, path: path, query: query, last: o.LastEventID, lost: o.Lost,
+			endsWith: stream.EventDeleted}
 		f.run(ctx, yield)
 	}
 }
@@ -72,6 +76,7 @@ type follower struct {
 	last string
 	// endsWith is the event that nothing follows.
 	endsWith string
+	lost     func(error)
 	// begun is true once an event has come, and taken if one has come since a refusal of the token.
 	begun, taken bool
 	pause        time.Duration
@@ -108,6 +113,9 @@ func (f *follower) again(ctx context.Context, lost error) error {
 	wait, ok := f.wait(lost)
 	if !ok {
 		return lost
+	}
+	if f.lost != nil {
+		f.lost(lost)
 	}
 	select {
 	case <-time.After(wait):

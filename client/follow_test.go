@@ -233,6 +233,17 @@ func TestASilentStreamIsOpenedAgain(t *testing.T) {
 	})
 }
 
+func TestWhoFollowsIsToldOfLosses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &tries{answers: []answer{refuses(http.StatusServiceUnavailable), says(part), says(deleted)}}
+		var lost []string
+		_, err := s.heard(t, FollowOptions{Lost: func(err error) { lost = append(lost, err.Error()) }}, func(*Client) {})
+		if err != nil || len(lost) != 2 || !strings.Contains(lost[0], "503") || !strings.Contains(lost[1], "EOF") {
+			t.Errorf("told %q, %v", lost, err)
+		}
+	})
+}
+
 func TestWhoHasEnoughEndsTheStream(t *testing.T) {
 	n := asking(func(r *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(&hanging{part, r.Context()})}, nil

@@ -101,6 +101,7 @@ func (c *conversation) run(ctx context.Context, from source) error {
 	defer c.running.Wait()
 	defer c.leave()
 	c.note("chat %s: Enter sends, ctrl-C interrupts the turn under way, ctrl-D leaves", c.chat)
+	from.onLoss(c.outOfReach)
 	ended, connected := make(chan error, 2), make(chan struct{})
 	connect := sync.OnceFunc(func() { close(connected) })
 	c.running.Go(func() { ended <- from.follow(ctx, c.s.objects.namespace, c.chat, false, connect, c.event) })
@@ -187,6 +188,16 @@ func (c *conversation) note(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.printer.note(format, args...)
+	if !c.busy {
+		c.console.rest()
+	}
+}
+
+// outOfReach tells why nothing is shown at the moment.
+func (c *conversation) outOfReach(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.printer.outOfReach(err)
 	if !c.busy {
 		c.console.rest()
 	}

@@ -35,8 +35,9 @@ var errNoToken = errors.New("your kubeconfig has no token to show to the gateway
 
 // gateway is a way to the gateway, as somebody.
 type gateway struct {
-	way  client.Client
-	stop func()
+	way    client.Client
+	stop   func()
+	outage outage
 }
 
 func (g *gateway) close() { g.stop() }
@@ -89,10 +90,12 @@ func (d *dialer) reopen(ctx context.Context, g *gateway, way *client.Client, los
 // follow implements source.
 func (g *gateway) follow(ctx context.Context, namespace, chat string, fromStart bool, connected func(),
 	each func(stream.Event) (done bool, err error)) error {
-	for e, err := range g.way.Namespace(namespace).Follow(ctx, chat, client.FollowOptions{FromNow: !fromStart}) {
+	options := client.FollowOptions{FromNow: !fromStart, Lost: func(err error) { g.outage.lost(time.Now(), err) }}
+	for e, err := range g.way.Namespace(namespace).Follow(ctx, chat, options) {
 		if err != nil {
 			return explained(err)
 		}
+		g.outage.over()
 		if connected != nil {
 			connected()
 		}

@@ -22,6 +22,8 @@ import (
 type source interface {
 	follow(ctx context.Context, namespace, chat string, fromStart bool, connected func(),
 		each func(stream.Event) (done bool, err error)) error
+	// onLoss has somebody told, between two events, when there are none because nothing is reached.
+	onLoss(tell func(error))
 	close()
 }
 
@@ -44,6 +46,9 @@ func (s *session) source(ctx context.Context) (source, error) {
 type apiServer struct{ client *apiclient.Client }
 
 func (a apiServer) close() {}
+
+// onLoss implements source: without a gateway nothing is told of the watches.
+func (a apiServer) onLoss(func(error)) {}
 
 var errEnough = errors.New("had enough")
 

@@ -53,6 +53,7 @@ func (s *session) tail(ctx context.Context, chat string, history bool) error {
 	if !history {
 		p.notesFrom = -1
 	}
+	from.onLoss(p.outOfReach)
 	return amid(from.follow(ctx, s.objects.namespace, chat, history, nil, func(e stream.Event) (bool, error) {
 		if p.json {
 			return e.Name == stream.EventDeleted, p.show(e, true)

@@ -40,6 +40,7 @@ func (s *session) followTurn(ctx context.Context, from source, q question) error
 		printer: newPrinter(s.options.Out, s.options.ErrOut, s.options.output == outJSON, s.hint(q.chat)),
 		first:   q.first, cutsIn: q.cutsIn, over: make(chan struct{}),
 	}
+	from.onLoss(t.outOfReach)
 	ctx, stop := context.WithTimeout(ctx, q.timeout)
 	defer stop()
 	err := s.askAndFollow(ctx, from, q, t)
@@ -96,6 +97,13 @@ func (t *turn) await(streamed <-chan error, verdict <-chan verdictOfMessage) err
 		}
 		return v.err
 	}
+}
+
+// outOfReach tells why nothing is shown at the moment.
+func (t *turn) outOfReach(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.printer.outOfReach(err)
 }
 
 // shown reports whether the turn's end was shown.
