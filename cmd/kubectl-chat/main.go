@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/klog/v2"
+	"k8s.io/klog/v2" //nolint:depguard // It is silenced here.
 
 	"parley.dev/parley/internal/kubectlchat"
 )

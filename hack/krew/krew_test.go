@@ -104,7 +104,7 @@ func valid(t *testing.T, m *manifest) {
 		"kind":             m.Kind == "Plugin",
 		"name":             regexp.MustCompile(`^[\w-]+$`).MatchString(m.Metadata.Name),
 		"version":          semver.MatchString(s.Version),
-		"shortDescription": s.ShortDescription != "" && !strings.ContainsAny(s.ShortDescription, "\r\n") && len(s.ShortDescription) <= 50,
+		"shortDescription": regexp.MustCompile(`^.{1,50}$`).MatchString(s.ShortDescription),
 		"platforms":        len(s.Platforms) > 0,
 	} {
 		if !holds {

@@ -54,25 +54,33 @@ func (p *packing) run(programs []string) error {
 	}
 	m := newManifest(p.version)
 	for _, given := range programs {
-		platform, file, ok := strings.Cut(given, "=")
-		system, arch, named := strings.Cut(platform, "/")
-		if !ok || !named {
-			return fmt.Errorf("%q is not of the form OS/ARCH=FILE", given)
-		}
-		name := fmt.Sprintf("kubectl-chat-%s-%s-%s.tar.gz", p.version, system, arch)
-		sum, err := p.pack(filepath.Join(p.out, name), file)
+		t, err := p.target(given)
 		if err != nil {
-			return fmt.Errorf("packing %s: %w", platform, err)
+			return err
 		}
-		m.Spec.Platforms = append(m.Spec.Platforms, target{Bin: filepath.Base(file), SHA256: sum,
-			URI:      strings.TrimSuffix(p.url, "/") + "/" + name,
-			Selector: selector{map[string]string{"os": system, "arch": arch}}})
+		m.Spec.Platforms = append(m.Spec.Platforms, t)
 	}
 	raw, err := yaml.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("writing the manifest: %w", err)
 	}
 	return os.WriteFile(filepath.Join(p.out, m.Metadata.Name+".yaml"), raw, 0o644)
+}
+
+// target packs a program, given as OS/ARCH=FILE.
+func (p *packing) target(given string) (target, error) {
+	platform, file, ok := strings.Cut(given, "=")
+	system, arch, named := strings.Cut(platform, "/")
+	if !ok || !named {
+		return target{}, fmt.Errorf("%q is not of the form OS/ARCH=FILE", given)
+	}
+	name := fmt.Sprintf("kubectl-chat-%s-%s-%s.tar.gz", p.version, system, arch)
+	sum, err := p.pack(filepath.Join(p.out, name), file)
+	if err != nil {
+		return target{}, fmt.Errorf("packing %s: %w", platform, err)
+	}
+	return target{Bin: filepath.Base(file), SHA256: sum, URI: strings.TrimSuffix(p.url, "/") + "/" + name,
+		Selector: selector{map[string]string{"os": system, "arch": arch}}}, nil
 }
 
 // pack writes an archive of a program and the licence, and returns its SHA-256. The same files make the same archive.

@@ -50,8 +50,8 @@ func (o *options) converse(cmd *cobra.Command, chat string) error {
 	cmd.LocalNonPersistentFlags().Visit(func(f *pflag.Flag) { only = "--" + f.Name })
 	switch {
 	case !onTerminal(o.In) || !onTerminal(o.Out):
-		return usageError{errors.New("without a TEXT a person types at a terminal, and there is none: give a TEXT, or - for " +
-			"standard input")}
+		return usageError{errors.New("without a TEXT a person types at a terminal, and there is none: give a TEXT, or - " +
+			"for standard input")}
 	case only != "":
 		return usageError{fmt.Errorf("%s is about one message: give its TEXT", only)}
 	}
@@ -105,7 +105,7 @@ func (c *conversation) run(ctx context.Context, from source) error {
 	ended, connected := make(chan error, 2), make(chan struct{})
 	connect := sync.OnceFunc(func() { close(connected) })
 	c.running.Go(func() { ended <- from.follow(ctx, c.s.objects.namespace, c.chat, false, connect, c.event) })
-	go func() { ended <- c.typed(ctx, connected) }() // It may wait for a key for ever.
+	go func() { c.typed(ctx, connected); ended <- nil }() // It may wait for a key for ever.
 	select {
 	case err := <-ended:
 		c.farewell()
@@ -128,17 +128,17 @@ func (c *conversation) farewell() {
 	}
 }
 
-// typed sends each line that is typed. It ends without an error when the person leaves.
-func (c *conversation) typed(ctx context.Context, connected <-chan struct{}) error {
+// typed sends each line that is typed, until the person leaves: with ctrl-D, or because the terminal is gone.
+func (c *conversation) typed(ctx context.Context, connected <-chan struct{}) {
 	select { // Nothing of a reply is to be missed.
 	case <-connected:
 	case <-ctx.Done():
-		return nil
+		return
 	}
 	for {
 		line, err := c.console.line()
-		if err != nil { // Both ctrl-D and a terminal that is gone end it.
-			return nil
+		if err != nil {
+			return
 		}
 		if text := strings.TrimSpace(line); text != "" {
 			c.send(ctx, text)

@@ -28,7 +28,7 @@ func TestAPersonTalksToAChatAtATerminal(t *testing.T) {
 	a := p.sits("send", "triage")
 	a.sees("ctrl-D leaves]")
 	a.sees(prompt)
-	a.types("how are yuo\x7f\x7fou" + enter)
+	a.types("how are you?\x7f" + enter)
 	m := p.sent()
 	if m.Spec.Content != "how are you" {
 		t.Errorf("sent %q", m.Spec.Content)

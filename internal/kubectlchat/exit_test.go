@@ -61,8 +61,8 @@ func TestEachKindOfErrorHasItsExitCode(t *testing.T) {
 }
 
 func TestWhatCannotBeUnderstoodIsAMistakeOfUse(t *testing.T) {
-	for _, args := range []string{"", "sing", "send", "send c", "tail", "tail a b", "ls --sideways", "ls -o table", "usage c -A",
-		"usage --by moon", "show c --last 0", "show c --last 2 --all", "send c hi -o name"} {
+	for _, args := range []string{"", "sing", "send", "send c", "tail", "tail a b", "ls --sideways", "ls -o table",
+		"usage c -A", "usage --by moon", "show c --last 0", "show c --last 2 --all", "send c hi -o name"} {
 		var out, errOut strings.Builder
 		streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
 		code := Run(t.Context(), streams, strings.Fields(args))

@@ -28,8 +28,8 @@ func newExport(o *options) *cobra.Command {
 		Use:   "export CHAT",
 		Short: "Print all that was said in a chat, as Markdown or JSON Lines",
 		Long: "Prints a chat with all its messages and notes, in order: as Markdown for people (-o md, the default), or as " +
-			"JSON Lines with all that a message is (-o jsonl), which kubectl chat import reads. The same chat is always printed " +
-			"in the same way.",
+			"JSON Lines with all that a message is (-o jsonl), which kubectl chat import reads. The same chat is always " +
+			"printed in the same way.",
 		Example: "  kubectl chat export triage > triage.md\n  kubectl chat export triage -o jsonl > triage.jsonl",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -102,8 +102,8 @@ func (s *session) export(ctx context.Context, name string) error {
 
 func headerOf(chat *v1alpha1.Chat, others []v1alpha1.Chat) exportedChat {
 	st := &chat.Status
-	h := exportedChat{Type: prior.TypeChat, Namespace: chat.Namespace, Name: chat.Name, UID: string(chat.UID), Labels: chat.Labels,
-		CreatedAt: chat.CreationTimestamp, Title: st.Title, Model: st.Model, Messages: st.History.Length,
+	h := exportedChat{Type: prior.TypeChat, Namespace: chat.Namespace, Name: chat.Name, UID: string(chat.UID),
+		Labels: chat.Labels, CreatedAt: chat.CreationTimestamp, Title: st.Title, Model: st.Model, Messages: st.History.Length,
 		ContextStart: st.History.ContextStart, Usage: st.Usage, Cost: st.Cost}
 	if chat.Spec.ParentRef != nil {
 		h.Parent = chat.Spec.ParentRef.Name

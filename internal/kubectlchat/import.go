@@ -44,8 +44,8 @@ func newImport(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE|- [NAME]",
 		Short: "Create a chat that goes on from an exported conversation",
-		Long: "Creates a Chat whose first message is a conversation that was led elsewhere: an export (-o jsonl), or messages " +
-			"of OpenAI's Chat Completions in JSON. The model is told it with the next message; --prompt sends one. " +
+		Long: "Creates a Chat whose first message is a conversation that was led elsewhere: an export (-o jsonl), or " +
+			"messages of OpenAI's Chat Completions in JSON. The model is told it with the next message; --prompt sends one. " +
 			"A conversation in which the model has not said the last word is refused without --answer, since the model would " +
 			"be asked at once.",
 		Example: "  kubectl chat export triage -o jsonl | kubectl chat import - triage-2\n" +
@@ -204,7 +204,8 @@ func (s *session) announce(chat *v1alpha1.Chat, said string) {
 func (s *session) undo(ctx context.Context, chat *v1alpha1.Chat) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoing)
 	defer cancel()
-	err := s.objects.chats().Delete(ctx, chat.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &chat.UID}})
+	err := s.objects.chats().Delete(ctx, chat.Name,
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &chat.UID}})
 	if err != nil {
 		newScreen(s.options.ErrOut).line("[%s%s is left, and empty: %v]", chatNamed, chat.Name, err)
 	}

@@ -41,7 +41,8 @@ func TestAnImportedChatWaitsForAMessage(t *testing.T) {
 	if diff := cmp.Diff(history, m.Spec.History); diff != "" || m.Spec.ChatRef.Name != "again" {
 		t.Errorf("%s is told (-want +got):\n%s", m.Spec.ChatRef.Name, diff)
 	}
-	for prefix, args := range map[string]string{"chat-": "import - -o name", "made-": "import - made- --prompt x --no-follow -o name"} {
+	for prefix, args := range map[string]string{"chat-": "import - -o name",
+		"made-": "import - made- --prompt x --no-follow -o name"} {
 		c := p.start("token", repliedLast, strings.Fields(args)...)
 		if err := c.wait(); err != nil || c.out.String() != "chat.parley.dev/"+p.created(prefix).Name+"\n" {
 			t.Errorf("%s: shown %q, %v", args, c.out.String(), err)
@@ -79,7 +80,8 @@ func TestAnImportShowsTheReplyThatIsAskedFor(t *testing.T) {
 	} {
 		t.Run(flags, func(t *testing.T) {
 			p := newPerson(t)
-			imported := p.start("token", c.file, append([]string{"--gateway", p.gateway, "import", "-", "again"}, strings.Fields(flags)...)...)
+			args := strings.Fields("--gateway " + p.gateway + " import - again " + flags)
+			imported := p.start("token", c.file, args...)
 			p.created("again")
 			var m *v1alpha1.ChatMessage
 			for m = p.sent(); m.Spec.Content != c.asked; m = p.sent() {

@@ -40,7 +40,8 @@ func TestAGatewayOutOfReachIsTold(t *testing.T) {
 	}
 	_ = closed.Close()
 	for _, args := range []string{"tail triage", "send triage hello", "tail triage -o json"} {
-		c := p.start("token", "", append([]string{"--gateway", "http://" + closed.Addr().String()}, strings.Fields(args)...)...)
+		args = "--gateway http://" + closed.Addr().String() + " " + args
+		c := p.start("token", "", strings.Fields(args)...)
 		for range poll(t, "the outage is told") {
 			if strings.HasPrefix(c.errOut.String(), "▎[the gateway is out of reach") {
 				break

@@ -32,7 +32,8 @@ func newSend(o *options) *cobra.Command {
 			"input. Without a TEXT it talks to the chat at the terminal: each line is a message, and replies come as they are " +
 			"said. docs/kubectl-chat.md says what it ends with.",
 		Example: "  kubectl chat send triage \"And how do I tell it is the CNI?\"\n  kubectl chat send triage --interrupt " +
-			"\"Never mind, look at the DNS first\"\n  kubectl logs web-0 | kubectl chat send triage -\n  kubectl chat send triage",
+			"\"Never mind, look at the DNS first\"\n  kubectl logs web-0 | kubectl chat send triage -" +
+			"\n  kubectl chat send triage",
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {

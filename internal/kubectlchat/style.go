@@ -51,14 +51,13 @@ func (m *markdown) before(r rune) {
 	if r == m.last {
 		return
 	}
-	switch {
-	case m.last == '`' && m.begins && m.run >= 3:
+	switch run := m.run; {
+	case m.last == '`' && m.begins && run >= 3:
 		m.fenced = !m.fenced
-	case m.fenced:
-	case m.last == '`':
+	case m.last == '`' && !m.fenced:
 		m.code = !m.code
-	case m.last == '#' && m.begins && m.run <= 6 && r == ' ':
-		m.heading = true
+	case m.last == '#' && m.begins && !m.fenced:
+		m.heading = run <= 6 && r == ' '
 	}
 	m.run = 0
 }

@@ -166,7 +166,8 @@ func messagesOf(t *testing.T, r modelserver.Record) []any {
 func TestAnImportedChatGoesOnAsTheExportedOneWould(t *testing.T) {
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{LastUserText: "time", ToolResults: new(0)}, Reply: modelserver.Reply{
-			Steps: []modelserver.Step{modelserver.Say("Let me look."), modelserver.Call("current_time", `{"timezone":"Europe/Berlin"}`)}}},
+			Steps: []modelserver.Step{modelserver.Say("Let me look."),
+				modelserver.Call("current_time", `{"timezone":"Europe/Berlin"}`)}}},
 		{Reply: say(hostile + "\x1b]0;title\a\n{\"type\":\"chat\"}")},
 	}})
 	w.ends(0, "new", "triage", "What time is it? "+hostile)

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"parley.dev/parley/internal/gateway/compat/completions"
 	"parley.dev/parley/internal/gateway/turn"
@@ -17,16 +18,17 @@ func readCompletions(raw []byte) (*Conversation, error) {
 	var body struct {
 		Messages json.RawMessage `json:"messages"`
 	}
-	if raw[0] == '[' {
+	switch {
+	case raw[0] == '[':
 		body.Messages = raw
-	} else if err := json.NewDecoder(bytes.NewReader(raw)).Decode(&body); err != nil || len(body.Messages) == 0 {
+	case json.NewDecoder(bytes.NewReader(raw)).Decode(&body) != nil, len(body.Messages) == 0:
 		return nil, errors.New("it is JSON, but neither a list of messages nor an object with messages")
-	} else if !json.Valid(raw) {
+	case !json.Valid(raw):
 		return nil, errors.New("it has several conversations: give one of them")
 	}
 	wrapped, err := json.Marshal(body)
 	if err != nil {
-		return nil, errors.New("it is no JSON")
+		return nil, fmt.Errorf("it is no JSON: %w", err)
 	}
 	read, err := completions.Read(wrapped)
 	if err != nil {
@@ -34,16 +36,19 @@ func readCompletions(raw []byte) (*Conversation, error) {
 	}
 	c := &Conversation{Messages: turn.Prior(read.Items)}
 	for i := range read.Items {
-		switch item := &read.Items[i]; item.Kind {
-		case turn.System:
-			c.Left.System++
-		case turn.Said:
-			for j := range item.Parts {
-				if f := item.Parts[j].File; f != nil && f.Data == "" {
-					c.Left.Files++
-				}
-			}
-		}
+		c.Left.leave(&read.Items[i])
 	}
 	return c, nil
+}
+
+// leave counts what of an item is no part of a history.
+func (l *Left) leave(item *turn.Item) {
+	if item.Kind == turn.System {
+		l.System++
+	}
+	for i := range item.Parts {
+		if f := item.Parts[i].File; f != nil && f.Data == "" {
+			l.Files++
+		}
+	}
 }

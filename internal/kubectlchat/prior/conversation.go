@@ -54,8 +54,8 @@ func Read(raw []byte) (*Conversation, error) {
 	case len(raw) > 0 && (raw[0] == '[' || raw[0] == '{'):
 		c, err = readCompletions(raw)
 	default:
-		err = errors.New("it is neither an export of kubectl chat export -o jsonl, nor messages of OpenAI's Chat Completions " +
-			"in JSON")
+		err = errors.New("it is neither an export of kubectl chat export -o jsonl, nor messages of OpenAI's Chat " +
+			"Completions in JSON")
 	}
 	switch {
 	case err != nil:

@@ -51,8 +51,9 @@ func TestAConversationIsReadInEveryForm(t *testing.T) {
 		want prior.Conversation
 	}{
 		"an export with calls, whose results name no tool": {
-			raw: exported(0, said(0, `"role":"User","content":"Why?"`), said(1, `"role":"Assistant","cost":{"currency":"EUR","microUnits":1},"parts":[`+
-				`{"type":"Reasoning","text":"Hm."},`+text("I look.")+`,`+call+`]`), said(2, `"role":"Tool","parts":[`+result+`]`),
+			raw: exported(0, said(0, `"role":"User","content":"Why?"`),
+				said(1, `"role":"Assistant","cost":{"currency":"EUR","microUnits":1},"parts":[`+
+					`{"type":"Reasoning","text":"Hm."},`+text("I look.")+`,`+call+`]`), said(2, `"role":"Tool","parts":[`+result+`]`),
 				said(3, `"role":"Assistant","parts":[`+text("It is down.")+`]`)),
 			want: prior.Conversation{Title: "Node-7", Messages: []v1alpha1.PriorMessage{user("Why?"),
 				assistant("I look.", called), tool(returned), assistant("It is down.")}},
@@ -121,8 +122,8 @@ func TestWhatIsNoConversationIsSaid(t *testing.T) {
 		"an empty chat":         {exported(0), "no message in it"},
 		"two chats":             {exported(0, exported(0)), "line 2 begins a second chat"},
 		"a line of its own":     {exported(0, `{"type":"secret"}`), `line 2 is of type "secret"`},
-		"a line that is cut":    {exported(0, said(0, `"role":"User","content":"Why?"`), `{"type":"mess`), "line 3 is no message"},
-		"a role of its own":     {exported(0, said(0, `"role":"Admin","content":"Why?"`)), `line 2 is a message of role "Admin"`},
+		"a line that is cut":    {exported(0, said(0, `"role":"User","content":"Why?"`), `{"type":`), "line 3 is no message"},
+		"a role of its own":     {exported(0, said(0, `"role":"Admin","content":"Why?"`)), `a message of role "Admin"`},
 		"a role that OpenAI has not": {`[{"role":"root","content":"Why?"}]`,
 			"the role is none of system, developer, user, assistant and tool"},
 	} {

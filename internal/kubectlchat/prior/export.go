@@ -82,7 +82,8 @@ func readExport(raw []byte) (*Conversation, error) {
 // exportReader makes messages of a history of those of an export.
 type exportReader struct {
 	conversation Conversation
-	names        map[string]string // of the tools that were called, by the call's id: a client's results do not repeat them
+	// names are those of the tools that were called, by the call's id: a client's results do not repeat them.
+	names map[string]string
 }
 
 // message adds a message. An earlier conversation in it stands for itself.
