@@ -23,8 +23,12 @@ import (
 	"parley.dev/parley/internal/compose"
 )
 
-// acting is how long the API server may take for what a person types.
-const acting = 20 * time.Second
+const (
+	// acting is how long the API server may take for what a person types.
+	acting = 20 * time.Second
+	// interrupting is how long it may take to interrupt, also for a person who leaves meanwhile.
+	interrupting = 5 * time.Second
+)
 
 // conversation is what a person types at a terminal and what is said in a chat.
 type conversation struct {
@@ -275,10 +279,10 @@ func (c *conversation) interrupted(ctx context.Context) {
 
 // interrupt makes the request that kubectl chat interrupt makes.
 func (c *conversation) interrupt(ctx context.Context) {
-	within, cancel := context.WithTimeout(ctx, acting)
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), interrupting)
 	defer cancel()
 	err := c.s.objects.request(within, c.chat, v1alpha1.RequestInterrupt, time.Now().UTC().Format(time.RFC3339Nano))
-	if err != nil && !errors.Is(err, context.Canceled) {
+	if err != nil {
 		c.note("not interrupted: %v", err)
 	}
 }

@@ -8,39 +8,14 @@ import (
 	"io"
 	"os"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-)
 
-// newPTY is a terminal: what a person holds, and what a program has for standard input and output.
-func newPTY(t *testing.T) (person, program *os.File) {
-	t.Helper()
-	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = person.Close() })
-	if err := unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 100}); err != nil {
-		t.Fatal(err)
-	}
-	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = program.Close() })
-	return person, program
-}
+	"parley.dev/parley/internal/testing/pty"
+)
 
 // typist is a person at a terminal with the plug-in.
 type typist struct {
@@ -55,7 +30,7 @@ type typist struct {
 // sits starts the plug-in at a terminal.
 func (p *person) sits(args ...string) *typist {
 	p.t.Helper()
-	hand, program := newPTY(p.t)
+	hand, program := pty.Open(p.t)
 	a := &typist{person: p, terminal: hand, program: program, code: make(chan int, 1)}
 	a.before = a.mode()
 	go func() { _, _ = io.Copy(&a.seen, hand) }()

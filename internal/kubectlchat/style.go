@@ -51,13 +51,15 @@ func (m *markdown) before(r rune) {
 	if r == m.last {
 		return
 	}
-	switch run := m.run; {
-	case m.last == '`' && m.begins && run >= 3:
-		m.fenced = !m.fenced
-	case m.last == '`' && !m.fenced:
-		m.code = !m.code
-	case m.last == '#' && m.begins && !m.fenced:
-		m.heading = run <= 6 && r == ' '
+	switch m.last {
+	case '`':
+		if m.begins && m.run >= 3 {
+			m.fenced = !m.fenced
+		} else if !m.fenced {
+			m.code = !m.code
+		}
+	case '#':
+		m.heading = m.heading || m.begins && !m.fenced && m.run <= 6 && r == ' '
 	}
 	m.run = 0
 }
