@@ -51,17 +51,22 @@ func (m *markdown) before(r rune) {
 	if r == m.last {
 		return
 	}
-	switch m.last {
-	case '`':
-		if m.begins && m.run >= 3 {
-			m.fenced = !m.fenced
-		} else if !m.fenced {
-			m.code = !m.code
-		}
-	case '#':
-		m.heading = m.heading || m.begins && !m.fenced && m.run <= 6 && r == ' '
+	switch {
+	case m.last == '`':
+		m.ticked()
+	case m.last == '#' && r == ' ' && m.begins && m.run <= 6:
+		m.heading = !m.fenced
 	}
 	m.run = 0
+}
+
+// ticked ends a run of backticks.
+func (m *markdown) ticked() {
+	if m.begins && m.run >= 3 {
+		m.fenced = !m.fenced
+	} else if !m.fenced {
+		m.code = !m.code
+	}
 }
 
 // after counts a character.
