@@ -68,7 +68,7 @@ demo: on-cluster ## Bring up a real cluster and run a chat in it. Needs root, or
 	@KUBECTL=$(ON_KUBECTL) KUBECONFIG=$(ON_KUBECONFIG) $(ON_DEMO) hack/demo.sh
 
 .PHONY: test
-test: setup verify lint test-unit test-page test-integration test-crash test-gitops test-e2e soak-short ## Everything that must pass: generated files, linters, unit, page, integration and end-to-end tests.
+test: setup verify lint test-unit test-page test-integration test-crash test-gitops test-dashboards test-e2e soak-short ## Everything that must pass: generated files, linters, unit, page, integration and end-to-end tests.
 
 ##@ Building
 
@@ -173,11 +173,12 @@ verify: ## Check that generated files and go.mod are fresh.
 	hack/verify.sh
 
 .PHONY: lint
-lint: ## Run go vet and the linters, also on the local cluster and the GitOps tests, modules of their own.
+lint: ## Run go vet and the linters, also on the local cluster and the tests of GitOps and dashboards, modules of their own.
 	go vet -tags $(GOTAGS) ./...
 	$(GOLANGCI_LINT) run
 	cd $(CLUSTER_SRC) && $(GOLANGCI_LINT) run
 	cd test/gitops && $(GOLANGCI_LINT) run
+	cd test/dashboards && $(GOLANGCI_LINT) run
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster, also those of the local cluster itself, with the race detector.
@@ -215,6 +216,10 @@ explore: envtest-assets ## Draw new random conversations, and compare the operat
 .PHONY: test-gitops
 test-gitops: envtest-assets ## Drive Flux's and Argo CD's own engines against the operator. A module of its own.
 	cd test/gitops && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) ./...
+
+.PHONY: test-dashboards
+test-dashboards: envtest-assets ## Hold what Argo CD, kube-state-metrics and Grafana show against a kube-apiserver. A module of its own.
+	cd test/dashboards && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) ./...
 
 .PHONY: test-e2e
 test-e2e: on-cluster on-cluster-toolchain $(ON_AGENT_SANDBOX) model-clients ## Run the end-to-end tests on a real cluster with real pods.

@@ -15,10 +15,10 @@ fi
 hack/vendor-page.sh --check
 go run ./internal/chat/machine/gen -o docs/status.md -check
 go run -tags grpcnotrace ./internal/tools/gen -o docs/tools.md -check
-for module in . test/gitops hack/localcluster hack/agent-sandbox; do
+for module in . test/gitops test/dashboards hack/localcluster hack/agent-sandbox; do
   (cd "$module" && go mod tidy -diff && go mod verify >/dev/null)
 done
-if [ "$(sed -n 's/^toolchain //p' go.mod test/gitops/go.mod hack/{tools,agent-sandbox,localcluster,localcluster/binaries}/go.mod | sort | uniq -c | awk '{print $1}')" != 6 ]; then
+if [ "$(sed -n 's/^toolchain //p' go.mod test/{gitops,dashboards}/go.mod hack/{tools,agent-sandbox,localcluster,localcluster/binaries}/go.mod | sort | uniq -c | awk '{print $1}')" != 7 ]; then
   echo 'The go.mod files name different toolchains: make their toolchain lines the same.' >&2
   exit 1
 fi
