@@ -45,7 +45,8 @@ func TestArgoCDHasAHealthCheckOfEveryKind(t *testing.T) {
 func TestArgoCDHealthOfWhatHasNoPhase(t *testing.T) {
 	vm := argo(t)
 	condition := func(kind, status string) string {
-		return fmt.Sprintf(`status: {observedGeneration: 1, conditions: [{type: %s, status: "%s", message: why}]}`, kind, status)
+		return fmt.Sprintf(`status: {observedGeneration: 1, conditions: [{type: %s, status: "%s", message: why}]}`, kind,
+			status)
 	}
 	for _, c := range []struct{ name, kind, content, want string }{
 		{"a class that nobody has seen", "ChatClass", `status: {observedGeneration: -1}`, "Progressing"},
@@ -62,7 +63,8 @@ func TestArgoCDHealthOfWhatHasNoPhase(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, err := vm.ExecuteHealthLua(o, script); err != nil || string(got.Status) != c.want || got.Message == "" {
+			got, err := vm.ExecuteHealthLua(o, script)
+			if err != nil || string(got.Status) != c.want || got.Message == "" {
 				t.Errorf("it is %+v, %v, want %s", got, err, c.want)
 			}
 		})
@@ -76,14 +78,16 @@ func TestArgoCDOffersWhatTheObjectWouldDo(t *testing.T) {
 		{"a chat that nobody has seen", "Chat", `spec: {}`, "archive suspend"},
 		{"a chat without messages", "Chat", `status: {phase: Waiting}`, "archive suspend"},
 		{"a chat at work", "Chat", `status: {phase: Running, ` + talked + `}`, "archive interrupt suspend"},
-		{"a chat that waits for people", "Chat", `status: {phase: RequiresAction, ` + talked + `}`, "archive interrupt suspend"},
+		{"a chat that waits for people", "Chat", `status: {phase: RequiresAction, ` + talked + `}`,
+			"archive interrupt suspend"},
 		{"a chat that is being interrupted", "Chat", `status: {phase: Interrupting, ` + talked + `}`, "archive suspend"},
 		{"a chat at rest", "Chat", `status: {phase: Waiting, ` + talked + `}`, "archive clear compact suspend"},
-		{"a chat that was cleared", "Chat", `status: {phase: Waiting, history: {length: 4, contextStart: 4}}`, "archive suspend"},
+		{"a chat that was cleared", "Chat", `status: {phase: Waiting, history: {length: 4, contextStart: 4}}`,
+			"archive suspend"},
 		{"a chat that failed", "Chat", `status: {phase: Error, ` + talked + `}`, "archive clear compact suspend"},
 		{"a suspended chat", "Chat", `{spec: {suspend: true}, status: {phase: Running}}`, "archive interrupt resume"},
-		{"an archived chat", "Chat", `{spec: {archived: true}, status: {archived: true, phase: Waiting, ` + talked + `}}`,
-			"suspend unarchive"},
+		{"an archived chat", "Chat", `{spec: {archived: true}, status: {archived: true, phase: Waiting, ` + talked +
+			`}}`, "suspend unarchive"},
 		{"a sub-chat of an archived chat", "Chat", `status: {archived: true, phase: Waiting, ` + talked + `}`, "suspend"},
 		{"a message that waits", "ChatMessage", `status: {state: Queued}`, "promote"},
 		{"a message that cuts in", "ChatMessage", `{spec: {whenBusy: Interrupt}, status: {state: Queued}}`, ""},

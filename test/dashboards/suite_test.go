@@ -56,7 +56,8 @@ func install(ctx context.Context) (end func(), err error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	c := clientcmdapi.NewConfig()
-	c.Clusters["own"] = &clientcmdapi.Cluster{Server: cluster.Config.Host, CertificateAuthorityData: cluster.Config.CAData}
+	c.Clusters["own"] = &clientcmdapi.Cluster{Server: cluster.Config.Host,
+		CertificateAuthorityData: cluster.Config.CAData}
 	c.AuthInfos["own"] = &clientcmdapi.AuthInfo{ClientCertificateData: cluster.Config.CertData,
 		ClientKeyData: cluster.Config.KeyData}
 	c.Contexts["own"] = &clientcmdapi.Context{Cluster: "own", AuthInfo: "own"}
@@ -65,10 +66,10 @@ func install(ctx context.Context) (end func(), err error) {
 	if err := clientcmd.WriteToFile(*c, kubeconfig); err != nil {
 		return nil, fmt.Errorf("writing the kubeconfig: %w", err)
 	}
-	out, err := exec.CommandContext(ctx, filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), "--kubeconfig", kubeconfig,
-		"--cache-dir", dir, "apply", "--server-side", "--force-conflicts", "-k", testcluster.Path("config", "default"),
-	).CombinedOutput()
-	if err != nil {
+	kubectl := exec.CommandContext(ctx, filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), "--kubeconfig",
+		kubeconfig, "--cache-dir", dir, "apply", "--server-side", "--force-conflicts", "-k",
+		testcluster.Path("config", "default"))
+	if out, err := kubectl.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("installing Parley: %w: %s", err, out)
 	}
 	return nil, nil
@@ -91,8 +92,9 @@ func allowActions(ctx context.Context) (end func(), err error) {
 	return nil, nil
 }
 
-// inForce waits until the policies are in force, which they are a moment after they were created. Two stand for all: one
-// keeps everybody but the manager from writing statuses, the other refuses every chat until it has read the ChatClasses.
+// inForce waits until the policies are in force, which they are a moment after they were created. Two stand for all:
+// one keeps everybody but the manager from writing statuses, the other refuses every chat until it has read the
+// ChatClasses.
 func inForce(ctx context.Context) (end func(), err error) {
 	probe := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: metav1.NamespaceDefault}}
 	if err := cluster.Client.Create(ctx, probe); err != nil {
