@@ -15,6 +15,7 @@ fi
 hack/vendor-page.sh --check
 go run ./internal/chat/machine/gen -o docs/status.md -check
 go run -tags grpcnotrace ./internal/tools/gen -o docs/tools.md -check
+go run ./internal/telemetry/dashboard/gen -o config/grafana/parley.json -check
 for module in . test/gitops test/dashboards hack/localcluster hack/agent-sandbox; do
   (cd "$module" && go mod tidy -diff && go mod verify >/dev/null)
 done

@@ -114,13 +114,14 @@ status:
   phase: Running
   history: {version: 7, head: m, length: 7}
   turn: {message: m, index: 6, historyVersion: 7, startedAt: "2026-11-23T10:00:00.123456Z"}
-  generation: {attempt: 1, action: GenerateAssistant, pod: p, modelConfig: default, startedAt: "2026-11-23T10:00:00.123456Z"}
+  generation: {attempt: 1, action: GenerateAssistant, pod: p, modelConfig: d, startedAt: "2026-11-23T10:00:00.123456Z"}
   usage: {inputTokens: 9007199254740991, totalTokens: 9007199254740991}
   cost: [{currency: USD, microUnits: 123456789012}]
   queue: []
   internal: {}
   requests: [{kind: Interrupt, token: "1", outcome: Done, time: "2026-11-23T09:00:00Z"}]
-  conditions: [{type: Ready, status: Unknown, reason: Generating, message: "", lastTransitionTime: "2026-11-23T10:00:00Z"}]
+  conditions: [{type: Ready, status: Unknown, reason: Generating, message: "",
+    lastTransitionTime: "2026-11-23T10:00:00Z"}]
 `
 
 func TestAnActionChangesWhatItSaysAndNothingElse(t *testing.T) {

@@ -1,0 +1,121 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"fmt"
+
+	"parley.dev/parley/internal/telemetry"
+)
+
+// chats are what people notice first.
+func chats() row {
+	turns := telemetry.MetricTurns
+	return row{"Chats", []panel{
+		{title: "Chats by phase", unit: "short",
+			description: "New: the manager has not looked at the chat. No data: no manager is scraped (ParleyManagerDown).",
+			queries:     []query{shared(telemetry.MetricChats, telemetry.LabelPhase)}},
+		{title: "Turns that end", unit: "reqps",
+			description: "By result. Superseded: an edit or a deletion ended the turn.",
+			queries:     []query{perSecond(turns, telemetry.LabelResult)}},
+		{title: "Part of the turns that fails", unit: "percentunit", alert: .1,
+			description: "ParleyTurnsFail fires beyond the line.",
+			queries: []query{{fmt.Sprintf(
+				`sum(rate(%[1]s{result="Failed"}[$__rate_interval])) / sum(rate(%[1]s[$__rate_interval]))`, turns), "failed"}}},
+		{title: "Why turns fail", unit: "reqps", description: "Reasons as docs/errors.md explains them.",
+			queries: []query{{`sum by (reason) (rate(` + turns + `{result="Failed"}[$__rate_interval]))`, "{{reason}}"}}},
+		{title: "Chats that generate", unit: "short",
+			description: "Of chats (root) and sub-chats (sub): how many generate, wait for a place, and may generate.",
+			queries: []query{
+				shared(telemetry.MetricGenerating, "level").called("generating"),
+				shared(telemetry.MetricWaiting, "level").called("waiting"),
+				shared(telemetry.MetricGeneratingLimit, "level").called("limit"),
+			}},
+		{title: "Messages and results that were refused", unit: "reqps",
+			description: "Messages that the chat did not take; results that came too late, or that the API server refused.",
+			queries: []query{perSecond(telemetry.MetricRejectedMessages, telemetry.LabelReason).called("message"),
+				perSecond(telemetry.MetricRefusedResults, telemetry.LabelReason).called("result")}},
+	}}
+}
+
+// waits are where the time goes.
+func waits() row {
+	return row{"Where the time goes", []panel{
+		{title: "Turns", unit: "s", description: "From the beginning of a turn to its end, waits for people included.",
+			queries: spread(telemetry.MetricTurnDuration, telemetry.LabelResult)},
+		{title: "Messages in the queue", unit: "s",
+			description: "From the creation of a message to the beginning of its turn.",
+			queries:     spread(telemetry.MetricQueueWait)},
+		{title: "Steps that wait for a place", unit: "s", alert: 60,
+			description: "As many chats generate as the quotas allow. ParleyIsAtItsLimits fires beyond the line.",
+			queries:     spread(telemetry.MetricCapacityWait)},
+		{title: "First part of a reply", unit: "s", description: "How long people look at nothing.",
+			queries: spread(telemetry.MetricTimeToFirstPart, telemetry.LabelProvider)},
+		{title: "Steps", unit: "s", description: "From the assignment of the attempt that succeeded to the commit.",
+			queries: spread(telemetry.MetricStepDuration, telemetry.LabelAction)},
+		{title: "Commits", unit: "s", alert: 2,
+			description: "Parley's own share of a step. ParleyCommitsAreSlow fires beyond the line.",
+			queries:     spread(telemetry.MetricCommitLatency)},
+	}}
+}
+
+// models are what is paid for.
+func models() row {
+	tokens := telemetry.MetricTokens
+	return row{"Models", []panel{
+		{title: "Tokens a second", unit: "short", description: "Reasoning is a part of output and not drawn.",
+			queries: []query{{`sum by (provider, kind) (rate(` + tokens + `{kind!="reasoning"}[$__rate_interval]))`,
+				"{{provider}} {{kind}}"}}},
+		{title: "Part of the prompts that came from a cache", unit: "percentunit", description: "By provider.",
+			queries: []query{{fmt.Sprintf(`sum by (provider) (rate(%[1]s{kind="cache_read"}[$__rate_interval])) / `+
+				`sum by (provider) (rate(%[1]s{kind=~"input|cache_.*"}[$__rate_interval]))`, tokens), "{{provider}}"}}},
+		{title: "Model calls", unit: "s", description: "How long calls take.",
+			queries: spread(telemetry.MetricModelCallDuration, telemetry.LabelProvider)},
+		{title: "Model calls that end", unit: "reqps", description: "By provider and outcome.",
+			queries: []query{perSecond(telemetry.MetricModelCallDuration+"_count", telemetry.LabelProvider,
+				telemetry.LabelOutcome)}},
+		{title: "Attempts that are made again", unit: "reqps", description: "By provider and reason of the failure.",
+			queries: []query{perSecond(telemetry.MetricRetries, telemetry.LabelProvider, telemetry.LabelReason)}},
+		{title: "Compactions", unit: "reqps", description: "By provider and result.",
+			queries: []query{perSecond(telemetry.MetricCompactions, telemetry.LabelProvider, telemetry.LabelResult)}},
+	}}
+}
+
+// work is what generation pods do.
+func work() row {
+	return row{"Generation pods and tools", []panel{
+		{title: "Attempts under way", unit: "short", description: "In all generation pods together.",
+			queries: []query{summed(telemetry.MetricAttemptsRunning).called("attempts")}},
+		{title: "Attempts that end", unit: "reqps", description: "Lost: with their pod. Abandoned: nobody waited any more.",
+			queries: []query{perSecond(telemetry.MetricAttempts, telemetry.LabelAction, telemetry.LabelOutcome)}},
+		{title: "Attempts lost in a quarter of an hour", unit: "short", alert: 10,
+			description: "ParleyPodsAreLost fires beyond the line.",
+			queries:     []query{{`sum(increase(` + telemetry.MetricAttempts + `{outcome="Lost"}[15m]))`, "lost"}}},
+		{title: "Tool calls", unit: "reqps", description: "mcp: tools of MCP servers. client: tools of clients.",
+			queries: []query{perSecond(telemetry.MetricToolCalls, telemetry.LabelTool, telemetry.LabelOutcome)}},
+		{title: "Size of tools' results", unit: "bytes", description: "As the model gets them.",
+			queries: []query{quantile(.95, telemetry.MetricToolResultSize, telemetry.LabelTool)}},
+		{title: "Recordings that were lost", unit: "reqps", description: "Of model calls, while debugging is on.",
+			queries: []query{perSecond(telemetry.MetricLostRecordings, telemetry.LabelReason)}},
+	}}
+}
+
+// streams are how people follow along.
+func streams() row {
+	return row{"Streams", []panel{
+		{title: "Streams that clients follow", unit: "short", description: "At all gateways, and at all relays behind them.",
+			queries: []query{summed(telemetry.MetricStreamsOpen).called("gateways"),
+				summed(telemetry.MetricRelayReaders).called("relays")}},
+		{title: "Streams that begin and end", unit: "reqps", description: "Ends by reason, as docs/stream.md explains them.",
+			queries: []query{perSecond(telemetry.MetricStreamsOpened).called("begun"),
+				perSecond(telemetry.MetricStreamsEnded, telemetry.LabelReason)}},
+		{title: "Streams that were refused", unit: "reqps", description: "By gateways with a reason, and by relays.",
+			queries: []query{perSecond(telemetry.MetricRefusals, telemetry.LabelReason).called("gateway"),
+				perSecond(telemetry.MetricRelayRefused).called("relay")}},
+		{title: "Live parts in relays", unit: "bytes", description: "What the relays hold in memory.",
+			queries: []query{summed(telemetry.MetricRelayHeld).called("held")}},
+		{title: "Live parts that were not handed on", unit: "reqps", description: "Replies are none the worse.",
+			queries: []query{perSecond(telemetry.MetricDroppedParts, telemetry.LabelBy)}},
+	}}
+}

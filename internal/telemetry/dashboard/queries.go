@@ -1,0 +1,57 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dashboard
+
+import (
+	"fmt"
+	"strings"
+)
+
+// perSecond is how fast a counter grows, by labels.
+func perSecond(metric string, by ...string) query {
+	return query{sum(by) + "(rate(" + metric + "[$__rate_interval]))", legend(by)}
+}
+
+// quantile of a histogram, by labels.
+func quantile(q float64, metric string, by ...string) query {
+	name := strings.TrimSpace(fmt.Sprintf("p%.0f %s", q*100, legend(by)))
+	return query{fmt.Sprintf("histogram_quantile(%.2f, %s(rate(%s_bucket[$__rate_interval])))", q,
+		sum(append([]string{"le"}, by...)), metric), name}
+}
+
+// spread is the median of a histogram and what one in twenty exceeds, by labels.
+func spread(metric string, by ...string) []query {
+	return []query{quantile(.5, metric, by...), quantile(.95, metric, by...)}
+}
+
+// summed is a gauge that each program tells of itself.
+func summed(metric string, by ...string) query {
+	return query{sum(by) + "(" + metric + ")", legend(by)}
+}
+
+// shared is a gauge that every manager tells of the whole cluster: with two managers a sum would tell it twice.
+func shared(metric string, by ...string) query {
+	return query{strings.Replace(sum(by), "sum", "max", 1) + "(" + metric + ")", legend(by)}
+}
+
+func sum(by []string) string {
+	if len(by) == 0 {
+		return "sum"
+	}
+	return "sum by (" + strings.Join(by, ", ") + ") "
+}
+
+func legend(by []string) string {
+	names := make([]string, 0, len(by))
+	for _, label := range by {
+		names = append(names, "{{"+label+"}}")
+	}
+	return strings.Join(names, " ")
+}
+
+// called gives what a query answers another name.
+func (q query) called(name string) query {
+	q.legend = strings.TrimSpace(name + " " + q.legend)
+	return q
+}
