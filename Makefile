@@ -183,7 +183,7 @@ lint: ## Run go vet and the linters, also on the local cluster and the tests of 
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster, also those of the local cluster itself, with the race detector.
-	go test -race -tags $(GOTAGS) $$(go list -tags $(GOTAGS) ./... | grep -v -E '/test/(integration|admission|crash|model|load|e2e|bench|page)(/|$$)' | grep -v -F $(addprefix -e /,$(API_TESTS)))
+	go test -race -tags $(GOTAGS) $$(go list -tags $(GOTAGS) ./... | grep -v -E '/test/(integration|admission|columns|crash|model|load|e2e|bench|page)(/|$$)' | grep -v -F $(addprefix -e /,$(API_TESTS)))
 	cd $(CLUSTER_SRC) && go test -race ./...
 
 # Packages outside test/ whose tests need a kube-apiserver and etcd.
@@ -200,7 +200,7 @@ screenshots: setup axe ## Write the pictures of the page in docs/.
 
 .PHONY: test-integration
 test-integration: envtest-assets ## Run the tests that need a kube-apiserver and etcd, with the race detector.
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -race -tags $(GOTAGS) ./test/integration/... ./test/admission/... $(addsuffix /...,$(addprefix ./,$(API_TESTS)))
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -race -tags $(GOTAGS) ./test/integration/... ./test/admission/... ./test/columns/... $(addsuffix /...,$(addprefix ./,$(API_TESTS)))
 
 .PHONY: test-crash
 test-crash: envtest-assets ## Let the manager fail at every write, compare it with a model of the whole API, and play a turn of 200 steps.

@@ -85,16 +85,12 @@ type ChatSpec struct {
 // +kubebuilder:selectablefield:JSONPath=`.status.generation.pod`
 // +kubebuilder:selectablefield:JSONPath=`.spec.parentRef.name`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
-// +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.status.model`
 // +kubebuilder:printcolumn:name="Msgs",type=integer,JSONPath=`.status.history.length`
 // +kubebuilder:printcolumn:name="Reply",type=string,JSONPath=`.status.lastReply`
+// +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.status.chatClass.name`,priority=1
+// +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.status.model`,priority=1
 // +kubebuilder:printcolumn:name="Title",type=string,JSONPath=`.status.title`,priority=1
-// +kubebuilder:printcolumn:name="Turn",type=string,JSONPath=`.status.turn.summary`,priority=1
-// +kubebuilder:printcolumn:name="Tokens",type=integer,JSONPath=`.status.usage.totalTokens`,priority=1
-// +kubebuilder:printcolumn:name="CostMicros",type=integer,JSONPath=`.status.cost[0].microUnits`,priority=1
-// +kubebuilder:printcolumn:name="Pod",type=string,JSONPath=`.status.generation.pod`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 200",message="the name of a Chat may have at most 200 characters, because its messages' names begin with it"
 type Chat struct {

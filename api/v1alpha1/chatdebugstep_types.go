@@ -233,13 +233,12 @@ type DebugAttempt struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:shortName=cds
 // +kubebuilder:selectablefield:JSONPath=`.chatRef.name`
-// +kubebuilder:printcolumn:name="Chat",type=string,JSONPath=`.chatRef.name`
+// +kubebuilder:printcolumn:name="Chat",type=string,JSONPath=`.chatRef.name`,priority=1
 // +kubebuilder:printcolumn:name="Turn",type=string,JSONPath=`.turn.message`,priority=1
 // +kubebuilder:printcolumn:name="Action",type=string,JSONPath=`.action`
-// +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.model.name`
+// +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.model.name`,priority=1
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.state`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.error.reason`
-// +kubebuilder:printcolumn:name="Attempts",type=integer,JSONPath=`.attempt`
 // +kubebuilder:printcolumn:name="Tokens",type=integer,JSONPath=`.response.usage.totalTokens`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ChatDebugStep struct {

@@ -266,7 +266,7 @@ type MessageOutcome struct {
 // +kubebuilder:printcolumn:name="Index",type=integer,JSONPath=`..index`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`..['state','outcome']`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1
 // +kubebuilder:printcolumn:name="Visibility",type=string,JSONPath=`.spec.visibility`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || has(self.spec.generation) || !self.metadata.name.matches('-[0-9]+-([0-9]+|summary)$')",optionalOldSelf=true,message="names that end in -NUMBER-NUMBER or -NUMBER-summary belong to generated messages: choose another one"

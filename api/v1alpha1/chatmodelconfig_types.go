@@ -266,7 +266,7 @@ type ChatModelConfigStatus struct {
 // +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.spec.provider`
 // +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.spec.model`
 // +kubebuilder:printcolumn:name="Disabled",type=boolean,JSONPath=`.spec.disabled`,priority=1
-// +kubebuilder:printcolumn:name="Context",type=integer,JSONPath=`.status.contextLimit`
+// +kubebuilder:printcolumn:name="Context",type=integer,JSONPath=`.status.contextLimit`,priority=1
 // +kubebuilder:printcolumn:name="Default",type=boolean,JSONPath=`.spec.default`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.fallbacks) || self.spec.fallbacks.all(f, f.name != self.metadata.name)",message="a ChatModelConfig cannot be its own fallback"

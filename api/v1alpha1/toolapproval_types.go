@@ -70,7 +70,7 @@ type ToolApprovalStatus struct {
 // +kubebuilder:resource:categories=llm
 // +kubebuilder:selectablefield:JSONPath=`.spec.chatRef.name`
 // +kubebuilder:printcolumn:name="Chat",type=string,JSONPath=`.spec.chatRef.name`
-// +kubebuilder:printcolumn:name="Call",type=string,JSONPath=`.spec.toolCallID`
+// +kubebuilder:printcolumn:name="Call",type=string,JSONPath=`.spec.toolCallID`,priority=1
 // +kubebuilder:printcolumn:name="Decision",type=string,JSONPath=`.spec.decision`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`

@@ -283,13 +283,11 @@ type WorkspaceStatus struct {
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=ws,categories=llm
 // +kubebuilder:selectablefield:JSONPath=`.spec.chatRef.name`
-// +kubebuilder:printcolumn:name="Chat",type=string,JSONPath=`.spec.chatRef.name`
 // +kubebuilder:printcolumn:name="Template",type=string,JSONPath=`.spec.source.podTemplateRef.name`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Pod",type=string,JSONPath=`.status.pod.name`,priority=1
-// +kubebuilder:printcolumn:name="Claim",type=string,JSONPath=`.status.claim`,priority=1
 // +kubebuilder:printcolumn:name="Sandbox",type=string,JSONPath=`.status.sandbox`,priority=1
 // +kubebuilder:printcolumn:name="Needed",type=date,JSONPath=`.spec.neededAt`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

@@ -4,16 +4,12 @@
 package integration
 
 import (
-	"encoding/json"
-	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -236,43 +232,12 @@ func TestAConfigurationThatLeadsToTheNodeSaysSo(t *testing.T) {
 	})
 }
 
-func TestAWideListShowsWhatChatsCost(t *testing.T) {
+func TestTheStatusOfAChatSaysWhatItHasCost(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Costs(1234))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
-	if got := columnOf(t, ns, "CostMicros"); got != "1234" {
-		t.Errorf("the column says %q", got)
+	if cost := chatIn(t, ns, "c").Status.Cost; len(cost) != 1 || cost[0].MicroUnits != 1234 {
+		t.Errorf("it says %+v", cost)
 	}
-}
-
-// columnOf is what the list of the namespace's chats shows of the first one, as kubectl prints it.
-func columnOf(t *testing.T, ns, column string) string {
-	t.Helper()
-	httpClient, err := rest.HTTPClientFor(cluster.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(cluster.Config.Host, "/")+
-		"/apis/parley.dev/v1alpha1/namespaces/"+ns+"/chats", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Accept", "application/json;as=Table;g=meta.k8s.io;v=v1")
-	response, err := httpClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	var table metav1.Table
-	if err := json.NewDecoder(response.Body).Decode(&table); err != nil {
-		t.Fatal(err)
-	}
-	for i, c := range table.ColumnDefinitions {
-		if c.Name == column && len(table.Rows) > 0 {
-			return fmt.Sprint(table.Rows[0].Cells[i])
-		}
-	}
-	t.Fatalf("there is no column %s in %+v", column, table.ColumnDefinitions)
-	return ""
 }
