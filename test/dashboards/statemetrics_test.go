@@ -242,8 +242,8 @@ parley_workspace_status_phase{phase="Stopping"} 0`},
 	}
 }
 
-// measured is what kube-state-metrics makes of the object, without what every object has: its name, its uid, and when it
-// was created.
+// measured is what kube-state-metrics makes of the object, without what every object has: its name, its uid, and
+// when it was created.
 func measured(t *testing.T, o *unstructured.Unstructured) []string {
 	t.Helper()
 	for _, r := range readStateMetrics(t).Spec.Resources {

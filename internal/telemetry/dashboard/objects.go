@@ -32,6 +32,6 @@ func objects() row {
 			queries: []query{{`max by (namespace, name, reason) (parley_chatmodelconfig_status_condition{` +
 				`condition="Ready",status="True",namespace=~"$namespace"} == 0)`, ""}}},
 		{title: "Workspaces by phase", unit: "short", description: "Each that is Ready has a pod.",
-			queries: []query{{`sum by (phase) (parley_workspace_status_phase` + in + `)`, "{{phase}}"}}},
+			queries: []query{{`sum by (phase) (parley_workspace_status_phase` + in + `) > 0`, "{{phase}}"}}},
 	}}
 }
