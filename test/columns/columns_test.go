@@ -51,8 +51,8 @@ var examples = []example{
 		kind: "Chat", worst: "ActionDeadlineExceeded", usual: "WaitingForSubChats",
 		content: `
 status:
-  {phase: RequiresAction, model: claude-sonnet-4-5, title: Why pods do not start today, lastReply: It is the CNI of two nodes…,
-  chatClass: {name: coder, uid: u, generation: 1}, history: {length: 128}, ` + ready + `}`,
+  {phase: RequiresAction, model: claude-sonnet-4-5, title: Why pods do not start today,
+  lastReply: It is the CNI of two nodes…, chatClass: {name: coder, uid: u, generation: 1}, history: {length: 128}, ` + ready + `}`,
 		plain: "NAME READY REASON MSGS REPLY AGE", wide: "NAME READY REASON MSGS REPLY CLASS MODEL TITLE AGE",
 	},
 	{
@@ -66,7 +66,8 @@ status: {state: Superseded, index: 127, ` + ready + `}`,
 	{
 		kind: "ChatModelConfig", worst: "ModelConfigInvalid", usual: "Accepted",
 		content: `
-spec: {provider: openai-compatible, baseURL: "http://127.0.0.1", model: claude-sonnet-4-5, default: true, disabled: true}
+spec:
+  {provider: openai-compatible, baseURL: "http://127.0.0.1", model: claude-sonnet-4-5, default: true, disabled: true}
 status: {contextLimit: 1000000, ` + ready + `}`,
 		plain: "NAME READY REASON PROVIDER MODEL DEFAULT AGE",
 		wide:  "NAME READY REASON PROVIDER MODEL DISABLED CONTEXT DEFAULT AGE",
@@ -164,9 +165,10 @@ func (e *example) list(t *testing.T, name, reason string) string {
 // shows checks which columns kubectl prints of the namespace's objects, and how wide they are.
 func (e *example) shows(t *testing.T, kubeconfig, namespace string, width int, columns string, flags ...string) {
 	t.Helper()
+	kubectl := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")
 	args := append([]string{"--kubeconfig", kubeconfig, "--cache-dir", filepath.Dir(kubeconfig), "get",
 		strings.ToLower(e.kind), "-n", namespace}, flags...)
-	out, err := exec.CommandContext(t.Context(), filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), args...).Output()
+	out, err := exec.CommandContext(t.Context(), kubectl, args...).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

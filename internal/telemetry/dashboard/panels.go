@@ -86,7 +86,7 @@ func models() row {
 func work() row {
 	return row{"Generation pods and tools", []panel{
 		{title: "Attempts under way", unit: "short", description: "In all generation pods together.",
-			queries: []query{summed(telemetry.MetricAttemptsRunning).called("attempts")}},
+			queries: []query{summed(telemetry.MetricAttemptsRunning, "attempts")}},
 		{title: "Attempts that end", unit: "reqps", description: "Lost: with their pod. Abandoned: nobody waited any more.",
 			queries: []query{perSecond(telemetry.MetricAttempts, telemetry.LabelAction, telemetry.LabelOutcome)}},
 		{title: "Attempts lost in a quarter of an hour", unit: "short", alert: 10,
@@ -105,8 +105,8 @@ func work() row {
 func streams() row {
 	return row{"Streams", []panel{
 		{title: "Streams that clients follow", unit: "short", description: "At all gateways, and at all relays behind them.",
-			queries: []query{summed(telemetry.MetricStreamsOpen).called("gateways"),
-				summed(telemetry.MetricRelayReaders).called("relays")}},
+			queries: []query{summed(telemetry.MetricStreamsOpen, "gateways"),
+				summed(telemetry.MetricRelayReaders, "relays")}},
 		{title: "Streams that begin and end", unit: "reqps", description: "Ends by reason, as docs/stream.md explains them.",
 			queries: []query{perSecond(telemetry.MetricStreamsOpened).called("begun"),
 				perSecond(telemetry.MetricStreamsEnded, telemetry.LabelReason)}},
@@ -114,7 +114,7 @@ func streams() row {
 			queries: []query{perSecond(telemetry.MetricRefusals, telemetry.LabelReason).called("gateway"),
 				perSecond(telemetry.MetricRelayRefused).called("relay")}},
 		{title: "Live parts in relays", unit: "bytes", description: "What the relays hold in memory.",
-			queries: []query{summed(telemetry.MetricRelayHeld).called("held")}},
+			queries: []query{summed(telemetry.MetricRelayHeld, "held")}},
 		{title: "Live parts that were not handed on", unit: "reqps", description: "Replies are none the worse.",
 			queries: []query{perSecond(telemetry.MetricDroppedParts, telemetry.LabelBy)}},
 	}}

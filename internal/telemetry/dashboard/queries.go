@@ -26,9 +26,7 @@ func spread(metric string, by ...string) []query {
 }
 
 // summed is a gauge that each program tells of itself.
-func summed(metric string, by ...string) query {
-	return query{sum(by) + "(" + metric + ")", legend(by)}
-}
+func summed(metric, name string) query { return query{"sum(" + metric + ")", name} }
 
 // shared is a gauge that every manager tells of the whole cluster: with two managers a sum would tell it twice.
 func shared(metric string, by ...string) query {
