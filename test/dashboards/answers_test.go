@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql"
@@ -62,7 +63,7 @@ func scrape(t *testing.T, lines ...string) scraped {
 		var samples []chunks.Sample
 		for ago := 20; ago >= 0; ago-- {
 			grown := value
-			if counts.MatchString(metric.Get(labels.MetricName)) {
+			if counts.MatchString(metric.Get(model.MetricNameLabel)) {
 				grown = value + float64(20-ago)
 			}
 			samples = append(samples, sample{now.Add(-time.Duration(ago) * time.Minute).UnixMilli(), grown})

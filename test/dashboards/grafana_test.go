@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"sigs.k8s.io/yaml"
@@ -124,7 +125,7 @@ func (m metrics) faults(expr parser.Expr) []string {
 		for _, matcher := range s.LabelMatchers {
 			exact := matcher.Type == labels.MatchEqual || matcher.Type == labels.MatchNotEqual
 			switch {
-			case !ok || matcher.Name == labels.MetricName:
+			case !ok || matcher.Name == model.MetricNameLabel:
 			case !have[matcher.Name]:
 				found = append(found, s.Name+" has no label "+matcher.Name)
 			case exact && !slices.Contains(values[matcher.Name], matcher.Value):
