@@ -22,8 +22,9 @@ type console struct {
 	size func() (width, height int, err error)
 
 	mu sync.Mutex
-	// typing is true while somebody is at a line, and hidden while no prompt is shown.
-	typing, hidden bool
+	// typing is true while somebody is at a line, and hidden while no prompt is shown. It is undrawn until the editor
+	// draws it, which it does when a line is begun or gone on with.
+	typing, hidden, undrawn bool
 	// midLine is true when the last line that others said is not ended; held is the beginning of one that is not shown.
 	midLine bool
 	held    []byte
@@ -64,6 +65,9 @@ func (c *console) line() (string, error) {
 		if width, height, err := c.size(); err == nil && width > 0 && height > 0 {
 			_ = c.editor.SetSize(width, height) // It is a matter of looks.
 		}
+		c.mu.Lock()
+		c.undrawn = false
+		c.mu.Unlock()
 		line, err := c.editor.ReadLine()
 		switch {
 		case errors.Is(err, errPrompt):
@@ -83,20 +87,20 @@ func (c *console) begun() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.typing = true
-	return c.shown()
+	c.show()
+	return c.undrawn
 }
 
-// shown has the prompt shown below what was said. It reports whether it was not. The caller holds mu.
-func (c *console) shown() bool {
+// show has the prompt shown below what was said. The caller holds mu.
+func (c *console) show() {
 	if !c.hidden {
-		return false
+		return
 	}
 	if c.midLine {
 		_, _ = c.editor.Write([]byte("\n"))
 	}
-	c.hidden, c.midLine = false, false
+	c.hidden, c.midLine, c.undrawn = false, false, true
 	c.editor.SetPrompt(prompt)
-	return true
 }
 
 // ended notes that nobody is at a line any more.
@@ -146,7 +150,7 @@ func (c *console) rest() {
 		_, _ = c.editor.Write(append(c.held, '\n'))
 		c.held = nil
 	}
-	if c.shown() {
+	if c.show(); c.undrawn {
 		c.keys.prompt()
 	}
 }

@@ -80,6 +80,24 @@ func TestAReplyComesAsItIsSaidUntilSomebodyTypes(t *testing.T) {
 	d.sees(".\r\n" + prompt)
 }
 
+func TestThePromptStandsBeforeWhatIsTypedAsTheReplyEnds(t *testing.T) {
+	for range 200 {
+		d := newDesk(t)
+		go func() {
+			fmt.Fprint(d, "Networks\n")
+			d.rest()
+		}()
+		d.press("why\r")
+		if line := <-d.lines; line != "why" {
+			t.Fatalf("typed is %q", line)
+		}
+		if strings.Contains(d.seen.String(), "\x1b[3C") { // The editor would go to where a prompt ends.
+			t.Fatalf("the line stands where no prompt is: %q", d.seen.String())
+		}
+		_ = d.keys.Close()
+	}
+}
+
 func TestALineIsShownAgainWhenTheReplyIsOver(t *testing.T) {
 	d := newDesk(t)
 	d.press("wh")
