@@ -183,15 +183,16 @@ lint: ## Run go vet and the linters, also on the local cluster and the tests of 
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster, also those of the local cluster itself, with the race detector.
-	go test -race -tags $(GOTAGS) $$(go list -tags $(GOTAGS) ./... | grep -v -E '/test/(integration|admission|columns|crash|model|load|e2e|bench|page)(/|$$)' | grep -v -F $(addprefix -e /,$(API_TESTS)))
+	go test -race -tags $(GOTAGS) $$(go list -tags $(GOTAGS) ./... | grep -v -E '/test/(integration|admission|columns|crash|model|load|e2e|bench|page|gateway)(/|$$)' | grep -v -F $(addprefix -e /,$(API_TESTS)))
 	cd $(CLUSTER_SRC) && go test -race ./...
 
 # Packages outside test/ whose tests need a kube-apiserver and etcd.
 API_TESTS := internal/gateway internal/kubectlchat internal/generation/runner internal/tools/kubernetes
 
 .PHONY: test-page
-test-page: setup axe ## Look at every state of the page in a browser.
+test-page: setup axe envtest-assets ## Look at every state of the page in a browser, and at long chats before a real gateway and API server.
 	go test -tags $(GOTAGS) -timeout 10m ./test/page
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) -timeout 10m ./test/gateway
 
 .PHONY: screenshots
 screenshots: setup axe ## Write the pictures of the page in docs/.
@@ -259,8 +260,13 @@ bench-streams: envtest-assets ## Measure what a part costs a generation pod with
 	@mkdir -p $(BIN)
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-generator.json go test -tags $(GOTAGS) -run='^$$' -bench=Streams -benchtime=1x ./internal/generation/runner
 
+.PHONY: bench-gateway
+bench-gateway: envtest-assets ## Measure 1000 streams at one gateway, and what it adds to sending a message: bin/bench-gateway.json.
+	@mkdir -p $(BIN)
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-gateway.json go test -tags $(GOTAGS) -run='^$$' -bench=. -benchtime=1x ./test/gateway
+
 .PHONY: bench
-bench: $(if $(USE_CURRENT_CONTEXT),,setup bench-streams) on-cluster ## Measure latency, throughput, writes and memory on a real cluster: a table, and bin/bench.json.
+bench: $(if $(USE_CURRENT_CONTEXT),,setup bench-streams bench-gateway) on-cluster ## Measure latency, throughput, writes and memory on a real cluster: a table, and bin/bench.json.
 	@hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
 	@hack/bench.sh $(ON_KUBECTL) $(ON_KUBECONFIG) $(BENCH_FLAGS)
 

@@ -1,0 +1,125 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/stream/publish"
+	"parley.dev/parley/internal/testing/chattest"
+)
+
+// story writes what the manager and a generation pod would of one chat.
+type story struct {
+	t    testing.TB
+	w    *world
+	chat *v1alpha1.Chat
+}
+
+// tell begins a chat that has so many messages, of people and the model in turn.
+func (w *world) tell(name string, messages int) *story {
+	w.t.Helper()
+	s := &story{t: w.t, w: w, chat: chattest.In(w.namespace, chattest.Chat(name))}
+	cluster.Create(w.t, s.chat)
+	s.extend(messages)
+	return s
+}
+
+// extend commits so many messages more, in one write.
+func (s *story) extend(messages int) {
+	s.t.Helper()
+	h := &s.chat.Status.History
+	made := make([]*v1alpha1.ChatMessage, 0, messages)
+	for range messages {
+		if h.Length%2 == 0 {
+			made = append(made, s.question(fmt.Sprintf("Question %d?", h.Length)))
+		} else {
+			made = append(made, s.answer(chattest.Says(fmt.Sprintf("Answer %d, **at length**:\n\n- one\n- two\n", h.Length))))
+		}
+	}
+	write(s.t, made)
+	s.chat.Status.Phase = v1alpha1.ChatWaiting
+	s.commit()
+}
+
+// question is what a person says next.
+func (s *story) question(text string) *v1alpha1.ChatMessage {
+	h := &s.chat.Status.History
+	m := chattest.In(s.chat.Namespace, chattest.User(s.chat.Name, fmt.Sprintf("%s-q%d", s.chat.Name, h.Length),
+		chattest.Content(text)))
+	m.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted, ChatUID: string(s.chat.UID), Parent: h.Head,
+		Index: new(h.Length), HistoryVersion: h.Version + 1}
+	s.chat.Status.Turn = &v1alpha1.TurnStatus{Message: m.Name, Parent: h.Head, Index: h.Length,
+		HistoryVersion: h.Version + 1}
+	h.Version, h.Head, h.Length = h.Version+1, m.Name, h.Length+1
+	return m
+}
+
+// answer is what the model says next.
+func (s *story) answer(replies ...chattest.Reply) *v1alpha1.ChatMessage {
+	h := &s.chat.Status.History
+	s.chat.Status.Generation = generation()
+	m := chattest.Answer(s.chat, replies...)
+	s.chat.Status.Generation = nil
+	h.Version, h.Head, h.Length = h.Version+1, m.Name, h.Length+1
+	return m
+}
+
+func generation() *v1alpha1.GenerationStatus {
+	return &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: pod,
+		ModelConfig: "default", StartedAt: metav1.NowMicro()}
+}
+
+func (s *story) commit() {
+	s.t.Helper()
+	if err := cluster.Client.Status().Update(s.t.Context(), s.chat); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// attempt begins a reply whose parts are streamed.
+func (s *story) attempt() *publish.Episode {
+	s.t.Helper()
+	s.chat.Status.Phase, s.chat.Status.Generation = v1alpha1.ChatRunning, generation()
+	episode, err := s.w.generator.Open(s.t.Context(), fence.Fence{ChatUID: string(s.chat.UID),
+		HistoryVersion: s.chat.Status.History.Version, Attempt: 1})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.commit()
+	return episode
+}
+
+// write creates messages, several at a time, with their status.
+func write(t testing.TB, messages []*v1alpha1.ChatMessage) {
+	t.Helper()
+	queue := make(chan *v1alpha1.ChatMessage)
+	var writing sync.WaitGroup
+	for range 8 {
+		writing.Go(func() {
+			for m := range queue {
+				status := m.Status
+				err := cluster.Client.Create(t.Context(), m)
+				if err == nil && m.Spec.Generation == nil {
+					m.Status = status
+					err = cluster.Client.Status().Update(t.Context(), m)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for _, m := range messages {
+		queue <- m
+	}
+	close(queue)
+	writing.Wait()
+}

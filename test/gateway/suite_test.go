@@ -1,0 +1,158 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gateway runs the gateway as a program before a real API server: what many people at once cost it, what it adds to
+// a request, and the page on long and on changing chats. The test says what the manager and the generation pods would.
+package gateway
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"parley.dev/parley/internal/stream/publish"
+	"parley.dev/parley/internal/stream/relay"
+	"parley.dev/parley/internal/testing/realgateway"
+	"parley.dev/parley/internal/testing/testcluster"
+)
+
+var (
+	cluster *testcluster.Cluster
+	core    *kubernetes.Clientset
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(realgateway.Main(func() int { return testcluster.Run(m, &cluster, begin) }))
+}
+
+// begin brings the roles that people get.
+func begin(ctx context.Context) (end func(), err error) {
+	if core, err = kubernetes.NewForConfig(cluster.Config); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(testcluster.Path("config", "rbac", "users.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	for document := range strings.SplitSeq(string(text), "\n---\n") {
+		var role rbacv1.ClusterRole
+		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
+			return nil, err
+		}
+		if role.Kind != "ClusterRole" {
+			continue
+		}
+		if err := cluster.Client.Create(ctx, &role); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+const pod = "pod-1"
+
+// world is a namespace with a gateway, and the relay of its one generation pod.
+type world struct {
+	t         testing.TB
+	namespace string
+	gateway   *realgateway.Gateway
+	generator *publish.Client
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	w := &world{t: t, namespace: cluster.Namespace(t, "gateway")}
+	cluster.Create(t, &corev1.ServiceAccount{ObjectMeta: w.meta("parley-gateway")})
+	port := w.relay()
+	meta := w.meta(pod)
+	meta.Labels = map[string]string{"parley.dev/component": "generation"}
+	generation := &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{ServiceAccountName: "parley-generation",
+		AutomountServiceAccountToken: new(false), Containers: []corev1.Container{{Name: "generator", Image: "none"}}}}
+	cluster.Create(t, &corev1.ServiceAccount{ObjectMeta: w.meta("parley-generation")})
+	cluster.Create(t, generation)
+	generation.Status.PodIP, generation.Status.PodIPs = "127.0.0.1", []corev1.PodIP{{IP: "127.0.0.1"}}
+	if err := cluster.Client.Status().Update(t.Context(), generation); err != nil {
+		t.Fatal(err)
+	}
+	w.gateway = realgateway.Start(t, cluster.Config, w.namespace, "--relay-port="+port)
+	return w
+}
+
+func (w *world) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: w.namespace, Name: name}
+}
+
+// anyone lets everybody read.
+type anyone struct{}
+
+// Authorize implements relay.Authorizer.
+func (anyone) Authorize(context.Context, string) error { return nil }
+
+// relay starts one, and returns its port.
+func (w *world) relay() string {
+	dir := w.t.TempDir()
+	socket := filepath.Join(dir, "r.sock")
+	store, err := relay.NewStore(relay.Options{MarkerDir: filepath.Join(dir, "episodes"), Now: time.Now})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	local, err := relay.ListenLocal(socket)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	public, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	server := &relay.Server{Local: local, Public: public,
+		Keys:        &relay.IssuerKeys{File: filepath.Join(dir, "keys.json"), Now: time.Now},
+		Subscribers: &relay.Subscribers{Store: store, Authorizer: anyone{}}}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := server.Run(ctx); err != nil {
+			w.t.Error(err)
+		}
+	})
+	w.t.Cleanup(func() { cancel(); running.Wait() })
+	w.generator = publish.New(socket, "incarnation-1", time.Now)
+	_, port, err := net.SplitHostPort(public.Addr().String())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return port
+}
+
+// person makes somebody with a cluster role in the namespace, and returns a token of theirs.
+func (w *world) person(name, role string, seconds int64) string {
+	w.t.Helper()
+	cluster.Create(w.t, &corev1.ServiceAccount{ObjectMeta: w.meta(name)})
+	cluster.Create(w.t, &rbacv1.RoleBinding{ObjectMeta: w.meta(name),
+		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: w.namespace, Name: name}}})
+	return w.token(name, seconds)
+}
+
+// token is one of an account of the namespace, which the API server takes for so long: at least ten minutes.
+func (w *world) token(account string, seconds int64) string {
+	w.t.Helper()
+	request, err := core.CoreV1().ServiceAccounts(w.namespace).CreateToken(w.t.Context(), account,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(seconds)}},
+		metav1.CreateOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return request.Status.Token
+}
