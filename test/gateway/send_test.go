@@ -101,4 +101,3 @@ func (w *world) send(b *testing.B, chat, token, name string) {
 		b.Fatalf("%s: %s, %v", answer.Status, said, err)
 	}
 }
-

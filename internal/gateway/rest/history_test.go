@@ -4,23 +4,162 @@
 package rest_test
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
 )
+
+// tells creates chat c with so many messages of people and the model in turn, each of a text that begins with its number,
+// and returns their names.
+func (d *door) tells(messages int, text string) (chat *v1alpha1.Chat, names []string) {
+	d.t.Helper()
+	chat = chattest.In(d.namespace, chattest.Chat("c"))
+	d.create(chat)
+	h := &chat.Status.History
+	for i := range messages {
+		said := fmt.Sprintf("%d%s", i, text)
+		if i%2 == 0 {
+			d.commits(chat, chattest.User("c", fmt.Sprintf("q-%d", i), chattest.Content(said)))
+		} else {
+			chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant,
+				Pod: "pod-1", StartedAt: metav1.NowMicro()}
+			m := chattest.Answer(chat, chattest.Says(said))
+			chat.Status.Generation = nil
+			d.create(m)
+			h.Version, h.Head, h.Length = h.Version+1, m.Name, h.Length+1
+		}
+		names = append(names, h.Head)
+	}
+	chat.Status.Phase = v1alpha1.ChatWaiting
+	d.writesStatus(chat)
+	return chat, names
+}
+
+// commits creates a person's message and puts it at the head.
+func (d *door) commits(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) {
+	d.t.Helper()
+	h := &chat.Status.History
+	d.create(chattest.In(d.namespace, m))
+	m.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted, ChatUID: string(chat.UID), Parent: h.Head,
+		Index: new(h.Length), HistoryVersion: h.Version + 1}
+	if err := cluster.Client.Status().Update(d.t.Context(), m); err != nil {
+		d.t.Fatal(err)
+	}
+	h.Version, h.Head, h.Length = h.Version+1, m.Name, h.Length+1
+}
+
+func (d *door) writesStatus(chat *v1alpha1.Chat) {
+	d.t.Helper()
+	if err := cluster.Client.Status().Update(d.t.Context(), chat); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// told are the indexes and names of the messages that an answer holds.
+func told(a answer) (indexes []int, names []string) {
+	messages, _ := a.body["messages"].([]any)
+	for _, m := range messages {
+		entry, _ := m.(map[string]any)
+		index, _ := entry["index"].(float64)
+		message, _ := entry["message"].(map[string]any)
+		indexes, names = append(indexes, int(index)), append(names, fmt.Sprint(message["name"]))
+	}
+	return indexes, names
+}
+
+func TestAHistoryIsReadFromItsEndBack(t *testing.T) {
+	d := open(t, "parley-chat-viewer")
+	_, names := d.tells(5, ". Hi.")
+	for _, c := range []struct {
+		query string
+		want  []int
+	}{
+		{"", []int{0, 1, 2, 3, 4}},
+		{"?limit=2", []int{3, 4}},
+		{"?limit=2&before=" + names[3], []int{1, 2}},
+		{"?before=" + names[1], []int{0}},
+		{"?before=" + names[0], nil},
+	} {
+		indexes, got := told(d.does(http.StatusOK, "GET", "/chats/c/messages"+c.query, ""))
+		if !slices.Equal(indexes, c.want) {
+			t.Errorf("%q tells of %v", c.query, indexes)
+		}
+		for i, index := range indexes {
+			if got[i] != names[index] {
+				t.Errorf("%q tells of %s at %d, where %s is", c.query, got[i], index, names[index])
+			}
+		}
+	}
+}
+
+func TestAPieceOfAHistoryHasABound(t *testing.T) {
+	d := open(t, "parley-chat-viewer")
+	d.tells(8, strings.Repeat("a", 900<<10))
+	if indexes, _ := told(d.does(http.StatusOK, "GET", "/chats/c/messages", "")); !slices.Equal(indexes,
+		[]int{3, 4, 5, 6, 7}) {
+		t.Errorf("told are %v", indexes)
+	}
+}
+
+func TestAHistoryEndsWhereAMessageIsGone(t *testing.T) {
+	d := open(t, "parley-chat-user")
+	_, names := d.tells(5, ". Hi.")
+	d.does(http.StatusNoContent, "DELETE", "/chats/c/messages/"+names[2], "")
+	if indexes, _ := told(d.does(http.StatusOK, "GET", "/chats/c/messages", "")); !slices.Equal(indexes, []int{3, 4}) {
+		t.Errorf("told are %v", indexes)
+	}
+	d.refuses(http.StatusNotFound, "NotFound", names[2], "GET", "/chats/c/messages?before="+names[2], "")
+}
+
+func TestWhatIsNoPlaceInAHistoryIsRefused(t *testing.T) {
+	d := open(t, "parley-chat-user")
+	d.tells(2, ". Hi.")
+	d.create(chattest.In(d.namespace, chattest.User("c", "waits", chattest.Content("Hi."))))
+	d.create(chattest.In(d.namespace, chattest.User("other", "others", chattest.Content("Hi."))))
+	d.create(chattest.In(d.namespace, chattest.User("c", "note", chattest.Content("Hi."), func(m *v1alpha1.ChatMessage) {
+		m.Spec.Visibility = v1alpha1.VisibleToPeople
+	})))
+	for query, words := range map[string]string{
+		"?before=waits":                   "message waits is not in the history of chat c",
+		"?before=others":                  "message others is not in the history of chat c",
+		"?before=note":                    "message note is not in the history of chat c",
+		"?before=..%2f..%2fsecrets%2fkey": "before",
+		"?before=Q-0":                     "before",
+		"?limit=0":                        "limit",
+		"?limit=201":                      "limit",
+		"?limit=many":                     "limit",
+		"?after=q-0":                      "after",
+	} {
+		d.refuses(http.StatusBadRequest, "BadRequest", words, "GET", "/chats/c/messages"+query, "")
+	}
+	d.refuses(http.StatusNotFound, "NotFound", `"nobody" not found`, "GET", "/chats/nobody/messages", "")
+	d.refuses(http.StatusNotFound, "NotFound", `"nobody" not found`, "GET", "/chats/c/messages?before=nobody", "")
+}
+
+func TestNobodyReadsTheHistoryOfAnotherNamespace(t *testing.T) {
+	theirs := open(t, "parley-chat-viewer")
+	theirs.tells(2, ". Hi.")
+	ours := open(t, "parley-chat-user")
+	ours.tells(2, ". Hi.")
+	as := *theirs
+	as.token = ours.token
+	for _, path := range []string{"/chats/c/messages", "/chats/c/messages?before=q-0"} {
+		as.refuses(http.StatusForbidden, "Forbidden", `in the namespace "`+theirs.namespace+`"`, "GET", path, "")
+	}
+	ours.refuses(http.StatusBadRequest, "BadRequest", "chat", "GET", "/chats/..%2f..%2f"+theirs.namespace+"%2fchats%2fc/messages",
+		"")
+}
 
 func TestOnlyWhoMayListsTheNamespaces(t *testing.T) {
 	d := open(t, "parley-chat-user")
-	request, err := http.NewRequestWithContext(t.Context(), "GET", d.url[:len(d.url)-len("/"+d.namespace)], nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+d.token)
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusForbidden {
-		t.Errorf("somebody of one namespace is answered with %s", answer.Status)
-	}
+	above := *d
+	above.url = strings.TrimSuffix(d.url, "/"+d.namespace)
+	above.refuses(http.StatusForbidden, "Forbidden", "cannot list", "GET", "", "")
 }
