@@ -27,11 +27,15 @@ export function whenUnauthorized(tell) {
   onUnauthorized = tell;
 }
 
-/** @param {Response} answer @returns {Promise<Refusal>} */
-export async function refusalOf(answer) {
+/**
+ * @param {Response} answer @param {string} shown the Authorization that was answered: one that has been replaced since is
+ *   nobody's trouble
+ * @returns {Promise<Refusal>}
+ */
+export async function refusalOf(answer, shown) {
   const said = await answer.json().catch(() => ({}));
   const no = new Refusal(answer.status, said.reason || answer.statusText, said.message || `The answer is ${answer.status}.`);
-  if (answer.status === 401) onUnauthorized(no.message);
+  if (answer.status === 401 && shown === bearer()) onUnauthorized(no.message);
   return no;
 }
 
@@ -43,11 +47,12 @@ export async function refusalOf(answer) {
 export async function ask(method, path, body) {
   for (;;) {
     const renewal = another();
+    const shown = bearer();
     let answer;
     try {
       answer = await fetch(`/v1alpha1${path}`, {
         method,
-        headers: { Authorization: bearer(), ...(body ? { 'Content-Type': 'application/json' } : {}) },
+        headers: { Authorization: shown, ...(body ? { 'Content-Type': 'application/json' } : {}) },
         body: body ? JSON.stringify(body) : undefined,
         redirect: 'error',
       });
@@ -55,7 +60,7 @@ export async function ask(method, path, body) {
       throw new Refusal(0, 'Unreachable', 'The server cannot be reached.');
     }
     if (answer.ok) return answer.status === 204 ? {} : answer.json();
-    const no = await refusalOf(answer);
+    const no = await refusalOf(answer, shown);
     if (no.status !== 401) throw no;
     await renewal;
   }

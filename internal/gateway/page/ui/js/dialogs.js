@@ -76,10 +76,14 @@ export function signIn(why, given) {
     el('div', { class: 'row' }, el('button', { class: 'primary' }, 'Go on')));
   const shown = dialog('Who are you?', form);
   shown.addEventListener('cancel', (event) => event.preventDefault());
+  // A browser closes what refuses to be closed at the second Escape.
+  shown.addEventListener('close', () => { if (!answered) signIn(why, given); });
+  let answered = false;
   form.addEventListener('submit', (event) => {
     event.preventDefault();
-    given(token.value.trim(), stay.checked);
+    answered = true;
     shown.close();
+    given(token.value.trim(), stay.checked);
   });
   token.focus();
 }

@@ -51,11 +51,12 @@ export function follow(path, hear) {
     attempt = new AbortController();
     let watch = setTimeout(() => attempt.abort(), SILENCE);
     try {
-      const headers = { Authorization: bearer(), Accept: 'text/event-stream' };
+      const shown = bearer();
+      const headers = { Authorization: shown, Accept: 'text/event-stream' };
       if (last) headers['Last-Event-ID'] = last;
       const answer = await fetch(`/v1alpha1${path}`, { headers, signal: attempt.signal, redirect: 'error', cache: 'no-store' });
       if (!answer.ok) {
-        const no = await refusalOf(answer);
+        const no = await refusalOf(answer, shown);
         no.after = Number(answer.headers.get('Retry-After')) * 1000 || 0;
         return no;
       }
