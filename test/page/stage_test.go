@@ -127,6 +127,18 @@ func (s *stage) wasAsked(what string) map[string]any {
 	return found
 }
 
+// times is how often the page has asked for an operation.
+func (s *stage) times(what string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.asked {
+		if a.what == what {
+			n++
+		}
+	}
+	return n
+}
+
 // open opens a stream. The ids of its events are their numbers.
 func (s *stage) open(ctx context.Context, at, lastEventID string) (*http.Response, error) {
 	path, _, _ := strings.Cut(at, "?")

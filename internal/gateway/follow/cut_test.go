@@ -249,7 +249,7 @@ func (w *world) act(calls ...v1alpha1.PendingToolCall) {
 		Deadline: metav1.NewTime(time.Unix(1_800_000_000, 0)), ToolCalls: calls}
 }
 
-func TestARequiredActionIsToldOncePerHistoryVersion(t *testing.T) {
+func TestARequiredActionIsToldOnceAndAgainWhenACallIsDecided(t *testing.T) {
 	w := newWorld()
 	call := v1alpha1.PendingToolCall{ID: "call_1", Name: "open_ticket", Input: `{"title":"CNI down"}`,
 		Kind: v1alpha1.RequiresClient}
@@ -279,13 +279,21 @@ func TestARequiredActionIsToldOncePerHistoryVersion(t *testing.T) {
 			Decision: v1alpha1.DecisionApprove, Approval: "a"}
 		w.chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "next"}}
 	})
-	c.wait("the queue", func(events []stream.Event) bool { return count(events, stream.EventQueueUpdate) == 2 })
+	got = c.wait("the decision", func(events []stream.Event) bool {
+		return count(events, stream.EventQueueUpdate) == 2 && count(events, stream.EventRequiresAction) == 2
+	})
+	a = decode[stream.RequiresAction](t, got[len(got)-1])
+	if d := a.ToolCalls[0].Decision; a.HistoryVersion != 2 || d == nil || d.Decision != v1alpha1.DecisionApprove {
+		t.Errorf("got %+v", a)
+	}
+	w.change(func() { w.chat.Status.Queue = nil })
+	c.wait("the queue", func(events []stream.Event) bool { return count(events, stream.EventQueueUpdate) == 3 })
 	w.change(func() { w.chat.Status.RequiresAction = nil; w.chat.Status.History.Version++; w.attempt(1) })
 	w.change(func() { w.step(v1alpha1.RoleAssistant); w.act(call) })
 	got = c.wait("another action", func(events []stream.Event) bool {
-		return count(events, stream.EventRequiresAction) >= 2
+		return count(events, stream.EventRequiresAction) >= 3
 	})
-	if n := count(got, stream.EventRequiresAction); n != 2 {
+	if n := count(got, stream.EventRequiresAction); n != 3 {
 		t.Errorf("%d actions in %v", n, show(got))
 	}
 }

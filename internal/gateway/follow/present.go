@@ -5,6 +5,7 @@ package follow
 
 import (
 	"context"
+	"reflect"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
@@ -24,7 +25,7 @@ type shown struct {
 	queueRetry    bool // whether it was sent without all that should be known
 	status        *stream.Status
 	errorVersion  int64
-	actionVersion int64
+	action        *stream.RequiresAction
 	retryVersion  int64
 	retryAttempt  int32
 }
@@ -80,15 +81,19 @@ func (p *present) tellRetry(chat *v1alpha1.Chat) error {
 	return nil
 }
 
-// tellAction says what a person must do, once per version of the history.
+// tellAction says what a person must do, once per version of the history, and again when somebody has decided about a
+// call.
 func (p *present) tellAction(chat *v1alpha1.Chat) error {
-	version := chat.Status.History.Version
-	if chat.Status.RequiresAction == nil || p.shown.actionVersion == version {
+	if chat.Status.RequiresAction == nil {
 		return nil
 	}
-	if err := p.out.send(stream.EventRequiresAction, "", actionOf(chat)); err != nil {
+	action := actionOf(chat)
+	if p.shown.action != nil && reflect.DeepEqual(*p.shown.action, action) {
+		return nil
+	}
+	if err := p.out.send(stream.EventRequiresAction, "", action); err != nil {
 		return err
 	}
-	p.shown.actionVersion = version
+	p.shown.action = &action
 	return nil
 }

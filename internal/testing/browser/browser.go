@@ -232,28 +232,6 @@ func (p *Page) Type(selector, text string) {
 	}
 }
 
-// Key presses a key where the focus is: a character, or a name such as Enter or Escape.
-func (p *Page) Key(key string) {
-	p.t.Helper()
-	known := map[string]struct {
-		text string
-		code int64
-	}{"Enter": {"\r", 13}, "Escape": {"", 27}, "Tab": {"", 9}}
-	pressed, ok := known[key]
-	if !ok {
-		pressed.text = key
-	}
-	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown, input.DispatchKeyEventTypeKeyUp} {
-		params := input.DispatchKeyEventParams{Type: kind, Key: key, WindowsVirtualKeyCode: pressed.code}
-		if kind == input.DispatchKeyEventTypeKeyDown {
-			params.Text = pressed.text
-		}
-		if _, err := chromedp.Call(p.ctx, input.DispatchKeyEvent, params); err != nil {
-			p.t.Fatalf("pressing %s: %v", key, err)
-		}
-	}
-}
-
 // Clear empties a field.
 func (p *Page) Clear(selector string) {
 	p.t.Helper()

@@ -7,6 +7,7 @@ import { ask, whenUnauthorized, ofChat } from './api.js';
 import { ChatView } from './chat.js';
 import { confirmed, newChat, signIn } from './dialogs.js';
 import { byId, el, onFrame } from './dom.js';
+import { keepFocus } from './focus.js';
 import { help, listen } from './keys.js';
 import { ChatList } from './list.js';
 import { tick } from './notices.js';
@@ -128,6 +129,7 @@ const shortcuts = [
 function wire() {
   themes();
   listen(shortcuts);
+  keepFocus();
   for (const control of document.querySelectorAll('[data-act]')) {
     control.addEventListener('click', () => {
       control.closest('[popover]')?.hidePopover();

@@ -3,7 +3,7 @@
 
 // Calls that wait for people or a client, with what will be done in view.
 
-import { ask, create, newName, ofChat } from './api.js';
+import { create, newName, ofChat } from './api.js';
 import { button, el } from './dom.js';
 import { inputOf, text } from './call.js';
 import { keep, kept } from './drafts.js';
@@ -16,27 +16,21 @@ const CAUSES = {
   ReviewRequired: 'This is what it will do:',
 };
 
-/** How often it is looked whether others have decided. */
-const LOOK = 4000;
-
 export class ApprovalPanel {
   /** @param {HTMLElement} root @param {string} namespace @param {string} chat @param {(words: string) => void} failed */
   constructor(root, namespace, chat, failed) {
-    Object.assign(this, { root, namespace, chat, failed, version: 0, decided: new Map() });
+    Object.assign(this, { root, namespace, chat, failed, version: 0 });
     root.replaceChildren();
-  }
-
-  close() {
-    clearInterval(this.looking);
   }
 
   /** @param {any} waiting @param {Map<string, import('./call.js').CallCard>} cards */
   show(waiting, cards) {
     const version = waiting?.historyVersion ?? 0;
-    if (version === this.version) return;
-    this.close();
+    if (version === this.version) {
+      this.#decided(waiting?.toolCalls ?? []);
+      return;
+    }
     this.version = version;
-    this.decided = new Map();
     this.root.hidden = !waiting;
     this.root.replaceChildren();
     if (!waiting) return;
@@ -46,7 +40,6 @@ export class ApprovalPanel {
     this.root.append(el('h3', {}, calls.length === 1 ? 'A call waits for you ' : `${calls.length} calls wait for you `,
       el('span', { class: 'until', 'data-until': waiting.deadline }, countdown(Date.parse(waiting.deadline) - Date.now()))),
     ...others.map((call) => this.#call(call)), clients.length ? this.#results(clients) : '');
-    if (calls.length > 1) this.looking = setInterval(() => this.#look(), LOOK);
   }
 
   /** The first button that decides. */
@@ -75,7 +68,6 @@ export class ApprovalPanel {
       await create(`${ofChat(this.namespace, this.chat)}/approvals`, { name: newName(this.chat), toolCallID: call.id, decision,
         ...(comment ? { comment } : {}), ...(content && decision === 'Approve' ? { content } : {}) });
       keep(`comment/${call.id}`, '');
-      this.decided.set(call.id, decision);
       this.#settled({ ...call, decision: { decision } }, at);
     } catch (no) {
       for (const control of at.querySelectorAll('button')) control.disabled = false;
@@ -90,11 +82,9 @@ export class ApprovalPanel {
       '. It goes on once all are decided.'));
   }
 
-  /** Shows what others have decided: the stream tells of the calls once. */
-  async #look() {
-    if (document.hidden) return;
-    const found = await ask('GET', ofChat(this.namespace, this.chat)).catch(() => null);
-    for (const call of found?.status?.requiresAction?.toolCalls ?? []) {
+  /** Shows what others have decided. */
+  #decided(calls) {
+    for (const call of calls) {
       const at = this.root.querySelector(`[data-call="${CSS.escape(call.id)}"] .decide`);
       if (at && call.decision && !at.querySelector('.settled')) this.#settled(call, at);
     }

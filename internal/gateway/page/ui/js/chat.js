@@ -33,7 +33,7 @@ export class ChatView {
     this.tell = tell;
     this.transcript = new Transcript(byId('transcript'), {
       chatLink: page.link, edit: (entry) => this.edit(entry), remove: (entry) => this.remove(entry),
-      drawn: (node, entry) => { if (edited(entry.message.uid) && node.matches('.user, .note')) this.edit(entry); },
+      drawn: (node, entry) => { if (edited(entry.message.uid) && node.matches('.user, .note')) this.edit(entry, true); },
       older: () => this.older(),
     });
     this.approvals = new ApprovalPanel(byId('approvals'), namespace, chat, tell);
@@ -59,7 +59,6 @@ export class ChatView {
   close() {
     this.stop();
     this.outbox.close();
-    this.approvals.close();
     this.transcript.close();
     this.closed = true;
   }
@@ -163,12 +162,13 @@ export class ChatView {
     }
   }
 
-  /** @param {any} entry */
-  edit(entry) {
+  /** @param {any} entry @param {boolean} [restored] whether nobody asks for it now */
+  edit(entry, restored = false) {
     const at = this.transcript.items.find((item) => item.entry === entry)?.node;
     const hint = entry.message.visibility === 'People' ? 'Only people read this.'
       : 'The conversation goes on from here: the replies behind it are generated anew.';
-    if (at) edit(at, { namespace: this.namespace, chat: this.chat, name: entry.message.name, uid: entry.message.uid, hint }, this.tell);
+    if (at) edit(at, { namespace: this.namespace, chat: this.chat, name: entry.message.name, uid: entry.message.uid, hint, restored },
+      this.tell);
   }
 
   /** @param {any} entry */

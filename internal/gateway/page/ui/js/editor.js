@@ -5,7 +5,7 @@
 // meanwhile.
 
 import { ask, ofMessage } from './api.js';
-import { button, el } from './dom.js';
+import { button, byId, el } from './dom.js';
 import { draft, keep, kept } from './drafts.js';
 import { wordsOf } from './message.js';
 
@@ -13,7 +13,8 @@ export const editKey = (uid) => `edit/${uid}`;
 
 /**
  * @param {HTMLElement} at in which the editor stands; its other children are hidden meanwhile
- * @param {{namespace: string, chat: string, name: string, uid: string, hint: string}} of
+ * @param {{namespace: string, chat: string, name: string, uid: string, hint: string, restored?: boolean}} of restored: nobody
+ *   asks for it now, and the focus stays with what somebody does
  * @param {(words: string) => void} failed
  */
 export async function edit(at, of, failed) {
@@ -57,7 +58,7 @@ export async function edit(at, of, failed) {
   });
   for (const child of rest) child.hidden = true;
   at.append(form);
-  field.focus();
+  if (!of.restored || [document.body, byId('transcript')].includes(document.activeElement)) field.focus();
 }
 
 /**

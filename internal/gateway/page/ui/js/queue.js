@@ -16,8 +16,8 @@ import { edit, edited } from './editor.js';
 export function showQueue(root, now, page) {
   root.hidden = now.queue.length + now.sending.length === 0;
   const kept = new Map([...root.querySelectorAll('li[data-key]')].map((li) => [li.dataset.key, li]));
-  const items = [...now.queue.map((queued, place) => keyed(kept, `${queued.name}/${place}/${queued.preview ?? ''}/${queued.interrupts ?? ''}`,
-    () => waiting(queued, place, page))),
+  const items = [...now.queue.map((queued, place) => keyed(kept, `${queued.name}/${queued.preview ?? ''}/${queued.interrupts ?? ''}`,
+    () => waiting(queued, page), place)),
   ...now.sending.map((item) => keyed(kept, `${item.body.name}/${item.state}`, () => sending(item)))];
   const before = [...root.querySelectorAll('li[data-key]')];
   if (before.length === items.length && before.every((li, i) => li === items[i])) return;
@@ -25,13 +25,14 @@ export function showQueue(root, now, page) {
   root.replaceChildren(el('h3', {}, words), el('ol', {}, ...items));
 }
 
-function keyed(kept, key, make) {
+function keyed(kept, key, make, place) {
   const li = kept.get(key) ?? make();
   li.dataset.key = key;
+  if (place !== undefined) li.querySelector('.place').textContent = `${place + 1}.`;
   return li;
 }
 
-function waiting(queued, place, page) {
+function waiting(queued, page) {
   const li = el('li', { tabindex: -1 });
   const { namespace, chat, tell } = page;
   const path = ofMessage(namespace, chat, queued.name);
@@ -42,18 +43,18 @@ function waiting(queued, place, page) {
       tell(`${words}: ${no.message}`);
     }
   };
-  const change = () => edit(li, { namespace, chat, name: queued.name, uid: `queued/${queued.name}`,
-    hint: 'It keeps its place in the queue.' }, tell);
-  li.append(el('span', { class: 'place' }, `${place + 1}.`),
+  const change = (restored) => edit(li, { namespace, chat, name: queued.name, uid: `queued/${queued.name}`,
+    hint: 'It keeps its place in the queue.', restored }, tell);
+  li.append(el('span', { class: 'place' }),
     el('span', { class: 'words', title: safe(queued.name) }, safe(queued.preview || 'without a preview')),
     queued.interrupts ? el('span', { class: 'badge' }, 'cuts in') : '',
     queued.model ? el('span', { class: 'badge' }, safe(queued.model)) : '',
     el('span', { class: 'tools' },
       queued.interrupts ? '' : button('Now', act('POST', `${path}/promote`, 'It was not promoted'),
         { class: 'quiet', title: 'Stop the turn under way and let this be next' }),
-      button('Edit', change, { class: 'quiet' }),
+      button('Edit', () => change(false), { class: 'quiet' }),
       button('Delete', act('DELETE', path, 'It was not deleted'), { class: 'quiet' })));
-  if (edited(`queued/${queued.name}`)) change();
+  if (edited(`queued/${queued.name}`)) change(true);
   return li;
 }
 
