@@ -236,7 +236,7 @@ test-dashboards: envtest-assets grafana-schema ## Hold what Argo CD, kube-state-
 	cd test/dashboards && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) ./...
 
 .PHONY: test-e2e
-test-e2e: on-cluster on-cluster-toolchain $(ON_AGENT_SANDBOX) model-clients ## Run the end-to-end tests on a real cluster with real pods.
+test-e2e: on-cluster on-cluster-toolchain $(ON_AGENT_SANDBOX) model-clients axe ## Run the end-to-end tests on a real cluster with real pods.
 	hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
 	$(ON_NODE) KUBECONFIG=$(ON_KUBECONFIG) KUBECTL=$(ON_KUBECTL) PARLEY_BIN=$(BIN) MODEL_CLIENTS=$(MODEL_CLIENTS) \
 	  go test -tags $(GOTAGS) -count=1 -timeout 20m -parallel 8 ./test/e2e/... $(E2E_FLAGS)

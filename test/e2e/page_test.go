@@ -5,6 +5,7 @@ package e2e
 
 import (
 	"bufio"
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -19,6 +20,9 @@ import (
 	"parley.dev/parley/internal/testing/browser"
 	"parley.dev/parley/internal/testing/localnode"
 )
+
+// axe is what "make axe" brings.
+const axe = "../../bin/axe/node_modules/axe-core/axe.min.js"
 
 // opensPage runs kubectl chat ui as the person of this world, and opens its link.
 func (w *world) opensPage(in *browser.Browser, args ...string) *browser.Page {
@@ -52,6 +56,7 @@ func say(parts ...string) modelserver.Reply {
 // may notice for long.
 func TestThePage(t *testing.T) {
 	localnode.Needed(t)
+	t.Cleanup(func() { noTokenIsLogged(t) })
 	in := browser.Start(t)
 	for name, test := range map[string]func(*testing.T, *browser.Browser){
 		"follows and steers a chat": follows, "lets two people decide": decides, "goes on through failures": goesOn,
@@ -60,6 +65,27 @@ func TestThePage(t *testing.T) {
 			t.Parallel()
 			test(t, in)
 		})
+	}
+}
+
+// noTokenIsLogged looks through what the gateways have said: every token of the cluster begins with the same letters.
+func noTokenIsLogged(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var gateways corev1.PodList
+	if err := c.List(ctx, &gateways, client.InNamespace("parley-system"),
+		client.MatchingLabels{"app.kubernetes.io/component": "gateway"}); err != nil || len(gateways.Items) == 0 {
+		t.Fatalf("there are %d gateways: %v", len(gateways.Items), err)
+	}
+	for i := range gateways.Items {
+		log, err := core.CoreV1().Pods("parley-system").GetLogs(gateways.Items[i].Name, &corev1.PodLogOptions{}).DoRaw(ctx)
+		if err != nil {
+			t.Error(err)
+		}
+		if strings.Contains(string(log), "eyJ") {
+			t.Errorf("gateway %s logs a token", gateways.Items[i].Name)
+		}
 	}
 }
 
@@ -85,6 +111,7 @@ func follows(t *testing.T, in *browser.Browser) {
 	p.Type("#compose", "What is the capital of France?")
 	p.Key("Enter")
 	p.Sees("#queue li:not(.sending)", "capital of France")
+	p.HasNoBarrier(axe)
 	p.Reload()
 	p.Sees("article.live", "wordd")
 	p.Sees("#queue li:not(.sending)", "capital of France")
@@ -136,6 +163,9 @@ func decides(t *testing.T, in *browser.Browser) {
 		p.Sees("#approvals", "Europe/Berlin")
 		p.Sees("#chats a", "waits for you")
 	}
+	bert.Look("dark", 1280, 860)
+	anna.HasNoBarrier(axe)
+	bert.HasNoBarrier(axe)
 	anna.Click("#approvals button", "Approve")
 	bert.Sees("#approvals .settled", "Approved")
 	bert.Type("#approvals textarea", `{"number": 4711}`)
@@ -153,6 +183,15 @@ func decides(t *testing.T, in *browser.Browser) {
 	anna.Click("#approvals button", "Answer")
 	bert.Sees("article.assistant", "I take what you say.")
 	anna.Sees("article.user", "which store")
+
+	bert.Key("Escape")
+	bert.Key("e")
+	bert.Clear(".editor textarea")
+	bert.Type(".editor textarea", "Say something else.")
+	bert.Click(".editor button", "Save")
+	anna.Sees("article.user", "Say something else.")
+	anna.Gone("article.user", "which store")
+	anna.Sees("article.user header", "edited by")
 	if err := c.Delete(t.Context(), chat, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}
@@ -181,6 +220,7 @@ func goesOn(t *testing.T, in *browser.Browser) {
 	p := w.opensPage(in, "c")
 	p.Sees("#notices", "RateLimited")
 	p.Sees("#notices .until", "00:0")
+	p.HasNoBarrier(axe)
 	p.Sees("article.assistant", "Second try.")
 	p.Gone("#notices", "RateLimited")
 
@@ -188,12 +228,14 @@ func goesOn(t *testing.T, in *browser.Browser) {
 	p.Key("Enter")
 	p.Sees("#notices [role=alert]", "AuthenticationFailed")
 	p.Sees("#notices .advice", "Put a valid key")
+	p.HasNoBarrier(axe)
 
 	p.Type("#compose", "Say something hostile.")
 	p.Key("Enter")
 	p.Sees("article.assistant", "<script>window.hacked=2</script>")
 	p.Do("for (const d of document.querySelectorAll('details')) d.open = true")
 	p.Sees("article.assistant", "⟨U+202E⟩desrever")
+	p.HasNoBarrier(axe)
 	if got := browser.Eval[string](p, `JSON.stringify([window.hacked ?? 0,
 		document.querySelectorAll('#transcript :is(img, script, style, svg, iframe, b)').length,
 		[...document.querySelectorAll('#transcript a')].filter((a) => !/^https?:/.test(a.href)).length,

@@ -292,6 +292,14 @@ type Barrier struct {
 	} `json:"nodes"`
 }
 
+// HasNoBarrier fails the test for what axe, whose script is in a file, has against the page as it stands.
+func (p *Page) HasNoBarrier(script string) {
+	p.t.Helper()
+	for _, barrier := range p.Barriers(script) {
+		p.t.Errorf("%+v", barrier)
+	}
+}
+
 // Barriers lets axe, whose script is in a file, look at the page as it stands.
 func (p *Page) Barriers(script string) []Barrier {
 	p.t.Helper()
