@@ -12,12 +12,9 @@ package compat
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/conduct"
@@ -34,9 +31,10 @@ const (
 	bodyTimeout = 20 * time.Second
 	// setupTimeout bounds how long it takes to create what a request asks for.
 	setupTimeout = 30 * time.Second
-	// bodies is how many bytes of bodies are read at the same time, for 512 MiB of memory: 32 MiB. What is read takes some
-	// times as much until the message is created.
-	bodies = 32 << 20
+	// bodies is how many bytes of bodies are held at the same time, for 512 MiB of memory: 32 MiB, of which a caller has at
+	// most half and a piece. What is read takes some times as much until the message is created.
+	bodies       = 32 << 20
+	callerBodies = bodies/2 + piece
 	// requests is how many requests are read at the same time, and callerRequests, how many of a caller.
 	requests, callerRequests = 32, 8
 	// writeTimeout is how long a client may take to accept a piece of an answer.
@@ -55,14 +53,13 @@ type Options struct {
 
 type server struct {
 	options Options
-	reading *semaphore.Weighted
+	room    *room
 	seats   *seats.Seats
 }
 
 // New serves below /v1/ for service accounts, and below /namespaces/NAMESPACE/v1/.
 func New(o Options) http.Handler {
-	s := &server{options: o, reading: semaphore.NewWeighted(bodies),
-		seats: seats.New(requests, callerRequests)}
+	s := &server{options: o, room: newRoom(bodies, callerBodies), seats: seats.New(requests, callerRequests)}
 	mux := http.NewServeMux()
 	for _, base := range []string{"/v1", "/namespaces/{namespace}/v1"} {
 		for pattern, handle := range map[string]func(*call) error{
@@ -161,12 +158,12 @@ func namespaceOf(user string) string {
 
 // begin reads a request and creates what it asks for.
 func (s *server) begin(c *call, read func([]byte) (*wire.Request, error)) (*wire.Request, conduct.Begun, error) {
-	leave, refused := s.seat(c)
+	held, leave, refused := s.seat(c)
 	if refused != nil {
 		return nil, conduct.Begun{}, refused
 	}
 	defer leave()
-	body, err := c.body()
+	body, err := c.body(held)
 	if err != nil {
 		return nil, conduct.Begun{}, err
 	}
@@ -189,42 +186,19 @@ func (s *server) begin(c *call, read func([]byte) (*wire.Request, error)) (*wire
 }
 
 // seat lets a caller bring a body, until leave is called.
-func (s *server) seat(c *call) (leave func(), refused *refusal.Error) {
+func (s *server) seat(c *call) (held *share, leave func(), refused *refusal.Error) {
 	stand, full := s.seats.Take(c.by.Name)
-	if full == seats.ForCaller {
-		return nil, &refusal.Error{Status: http.StatusTooManyRequests, Reason: refusal.TooManyRequests,
+	switch full {
+	case seats.ForCaller:
+		return nil, nil, &refusal.Error{Status: http.StatusTooManyRequests, Reason: refusal.TooManyRequests,
 			RetryAfter: time.Second,
 			Message:    c.by.Name + " has as many requests under way as one caller may have, try again"}
+	case seats.ForAll:
+		return nil, nil, &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.GatewayFull,
+			RetryAfter: time.Second, Message: "the gateway reads as many requests as it may have, try again"}
 	}
-	size := c.r.ContentLength
-	if size < 0 || size > maxBody {
-		size = maxBody
-	}
-	if full == seats.No && s.reading.TryAcquire(size) {
-		return func() { s.reading.Release(size); stand() }, nil
-	}
-	if full == seats.No {
-		stand()
-	}
-	return nil, &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.GatewayFull,
-		RetryAfter: time.Second, Message: "the gateway reads as many requests as it may have, try again"}
-}
-
-// body reads the body, which must come in time.
-func (c *call) body() ([]byte, error) {
-	_ = c.control.SetReadDeadline(time.Now().Add(bodyTimeout)) // or the server's own holds
-	c.read = true
-	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, maxBody))
-	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, &refusal.Error{Status: http.StatusRequestEntityTooLarge, Reason: refusal.TooLarge, Cause: large,
-			Message: "the body has more than 16 MiB"}
-	}
-	if err != nil {
-		return nil, &refusal.Error{Status: http.StatusRequestTimeout, Reason: refusal.BadRequest,
-			Message: "the body has not come within 20 seconds"}
-	}
-	c.patient()
-	return body, nil
+	held = &share{room: s.room, caller: c.by.Name}
+	return held, func() { held.leave(); stand() }, nil
 }
 
 // headers reads what a request says of itself in headers.
