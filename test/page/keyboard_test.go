@@ -220,7 +220,7 @@ func keysInApprovals(t *testing.T, in *browser.Browser) {
 	p.TabTo("Tab", "#approvals button", "Answer")
 	p.Key("Space")
 	waitFor(t, "the question is answered", func() bool {
-		return s.wasAsked("POST "+chats+"/triage/approvals")["toolCallID"] == "p3"
+		return s.wasAsked("POST " + chats + "/triage/approvals")["toolCallID"] == "p3"
 	})
 	if n := s.times("POST " + chats + "/triage/approvals"); n != 2 {
 		t.Errorf("%d decisions were made", n)

@@ -4,6 +4,7 @@
 // The operations of docs/gateway.md.
 
 import { another, bearer } from './session.js';
+import { safe } from './text.js';
 
 /** Why something was not done, in the words of the gateway or of the API server. */
 export class Refusal extends Error {
@@ -34,7 +35,7 @@ export function whenUnauthorized(tell) {
  */
 export async function refusalOf(answer, shown) {
   const said = await answer.json().catch(() => ({}));
-  const no = new Refusal(answer.status, said.reason || answer.statusText, said.message || `The answer is ${answer.status}.`);
+  const no = new Refusal(answer.status, said.reason || answer.statusText, safe(said.message || `The answer is ${answer.status}.`));
   if (answer.status === 401 && shown === bearer()) onUnauthorized(no.message);
   return no;
 }

@@ -77,7 +77,7 @@ export class ChatView {
     const { status, waiting, failure } = this.story;
     if (!status || before.phase === undefined || before.phase === status.phase) return;
     if (waiting) announce(`${waiting.toolCalls.length} calls wait for you.`);
-    else if (failure) announce(`The turn failed: ${failure.reason}.`);
+    else if (failure) announce(`The turn failed: ${safe(failure.reason)}.`);
     else if (status.phase === 'Waiting') announce('The reply is complete.');
   }
 
@@ -128,7 +128,7 @@ export class ChatView {
     badge.title = safe(now.message ?? '');
     const context = this.story.entries.findLast((entry) => entry.message.context)?.message.context;
     const full = context?.limit ? Math.round((100 * context.tokens) / context.limit) : 0;
-    byId('chat-facts').textContent = [safe(status?.model || about.model || ''), ...(about.cost ?? []).map(money),
+    byId('chat-facts').textContent = [clipped(status?.model || about.model || '', 80), ...(about.cost ?? []).map(money),
       context ? `context ${tokens(context.tokens)}${context.limit ? ` tokens, ${full} %` : ' tokens'}` : ''].filter(Boolean).join(' · ');
     this.#family(about);
   }
@@ -140,7 +140,7 @@ export class ChatView {
     if (root.dataset.shown === shown && root.dataset.chat === this.chat) return;
     Object.assign(root.dataset, { shown, chat: this.chat });
     root.hidden = !about.parent && below.length === 0;
-    fill(root, about.parent ? el('a', { href: this.page.link(about.parent) }, `↑ ${safe(about.parent)}`) : null,
+    fill(root, about.parent ? el('a', { href: this.page.link(about.parent) }, `↑ ${clipped(about.parent, 40)}`) : null,
       ...below.map((sub) => el('a', { href: this.page.link(sub.name) }, clipped(sub.title || sub.name, 40), ' ',
         el('span', { class: `standing ${mark(sub)}` }, standing(sub)))));
   }
@@ -186,7 +186,7 @@ export class ChatView {
   async request(kind) {
     await this.act('Nothing was done', async () => {
       const made = await ask('POST', `${ofChat(this.namespace, this.chat)}/requests`, { kind, token: newName('page') });
-      if (made.outcome === 'Refused') throw new Error(made.message);
+      if (made.outcome === 'Refused') throw new Error(safe(made.message));
       if (kind !== 'Interrupt') toast(made.outcome ? `${kind}: done.` : `${kind}: the chat has not acted yet.`);
     });
   }

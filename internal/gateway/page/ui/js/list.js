@@ -99,7 +99,7 @@ export class ChatList {
         el('span', { class: 'age' }, chat.since ? ago(chat.since) : '')),
       el('span', { class: `standing ${mark(chat)}` }, standing(chat)),
       chat.queued ? el('span', { class: 'count' }, `${chat.queued} queued`) : '',
-      el('span', { class: 'meta' }, [chat.title ? clipped(chat.name, 40) : '', chat.model ? safe(chat.model) : '',
+      el('span', { class: 'meta' }, [chat.title ? clipped(chat.name, 40) : '', clipped(chat.model ?? '', 60),
         ...(chat.cost ?? []).map(money)].filter(Boolean).join(' · ')),
       chat.lastReply || chat.turn?.summary
         ? el('span', { class: 'last' }, clipped(chat.turn?.summary || chat.lastReply, 120)) : '');

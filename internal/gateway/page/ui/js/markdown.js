@@ -102,7 +102,8 @@ function wrap(parent) {
 /** @returns {Node} the node of a token; of one that is not known, a plain span */
 function nodeOf(token, outline) {
   switch (token.type) {
-    case 'text': return document.createTextNode(token.content);
+    // Markdown has other ways to write a character, which nobody has seen to yet.
+    case 'text': return document.createTextNode(safe(token.content));
     case 'softbreak': return document.createTextNode('\n');
     case 'hardbreak': return el('br');
     case 'hr': return el('hr');

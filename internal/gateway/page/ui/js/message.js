@@ -147,7 +147,7 @@ export function giveUp(cards, why) {
 
 function summary(message, page) {
   const account = message.compaction;
-  const words = account ? `The model sees this in place of ${account.messages} messages` : 'The model sees this';
+  const words = account ? `The model sees this in place of ${safe(account.messages)} messages` : 'The model sees this';
   return el('details', { class: 'summary' }, el('summary', {}, words), ...bodyOf(message, page));
 }
 

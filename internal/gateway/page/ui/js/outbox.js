@@ -6,6 +6,7 @@
 
 import { ask, create, newName, ofChat, ofMessage } from './api.js';
 import { draft, keep } from './drafts.js';
+import { safe } from './text.js';
 
 /** How long a message that exists may be absent from queue and history before somebody asks what has become of it. */
 const PATIENCE = 3000;
@@ -84,7 +85,7 @@ export class Outbox {
       }
       const ready = found.status?.conditions?.find((c) => c.type === 'Ready');
       if (found.status?.state === 'Rejected') {
-        this.#back(item, `${ready?.reason ?? 'Refused'}: ${ready?.message ?? 'the chat has refused it'}`);
+        this.#back(item, safe(`${ready?.reason ?? 'Refused'}: ${ready?.message ?? 'the chat has refused it'}`));
         return;
       }
       item.state = ready?.message || 'waits for the chat';

@@ -86,7 +86,7 @@ export function took(from, to) {
 export function money(cost) {
   const amount = cost.microUnits / 1e6;
   const digits = amount !== 0 && amount < 0.1 ? 4 : 2;
-  return `${amount.toFixed(digits)} ${cost.currency}`;
+  return `${amount.toFixed(digits)} ${clipped(cost.currency, 8)}`;
 }
 
 /** @param {number} count */

@@ -3,6 +3,8 @@
 
 // What the phases and reasons of docs/status.md and docs/chat.md mean, in a few words.
 
+import { clipped } from './text.js';
+
 const REASONS = {
   AwaitingFirstMessage: 'waits for a first message', Beginning: 'begins', Answered: 'answered', Generating: 'writes',
   ExecutingTools: 'runs tools', Retrying: 'tries again', Compacting: 'writes a summary', WaitingForPod: 'waits for a pod',
@@ -14,7 +16,7 @@ const REASONS = {
 
 /** @param {{phase?: string, reason?: string}} chat */
 export function standing(chat) {
-  return REASONS[chat.reason] ?? chat.reason ?? chat.phase ?? 'new';
+  return REASONS[chat.reason] ?? clipped(chat.reason ?? chat.phase ?? 'new', 60);
 }
 
 /** How a chat is marked: 'act' waits for people, 'bad' has failed, 'work', 'wait' or 'rest'. */
