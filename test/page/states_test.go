@@ -194,6 +194,10 @@ func TestEveryStateCanBeSeenAndHasNoBarrier(t *testing.T) {
 	}
 }
 
+// emptyBoxes are the parts below the transcript that can be seen and show nothing.
+const emptyBoxes = `[...document.querySelectorAll('#below > section')].filter((e) => e.checkVisibility() && !e.innerText.trim())
+	.map((e) => e.id).join()`
+
 // looks at the state: light, dark, and as narrow as a phone.
 func (st state) looks(t *testing.T, p *browser.Page) {
 	for _, look := range []struct {
@@ -204,6 +208,9 @@ func (st state) looks(t *testing.T, p *browser.Page) {
 		p.Look(look.scheme, look.width, look.height)
 		for _, barrier := range p.Barriers(axe) {
 			t.Errorf("%s, %d wide: %+v", look.scheme, look.width, barrier)
+		}
+		if got := browser.Eval[string](p, emptyBoxes); got != "" {
+			t.Errorf("%s, %d wide: nothing is shown in %s", look.scheme, look.width, got)
 		}
 		if over := browser.Eval[int](p, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
 			t.Errorf("the page is %d wider than %d", over, look.width)

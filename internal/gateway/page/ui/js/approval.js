@@ -20,6 +20,7 @@ export class ApprovalPanel {
   /** @param {HTMLElement} root @param {string} namespace @param {string} chat @param {(words: string) => void} failed */
   constructor(root, namespace, chat, failed) {
     Object.assign(this, { root, namespace, chat, failed, version: 0 });
+    root.hidden = true;
     root.replaceChildren();
   }
 
@@ -38,7 +39,7 @@ export class ApprovalPanel {
     const clients = calls.filter((call) => call.kind === 'Client');
     const others = calls.filter((call) => call.kind !== 'Client');
     this.root.append(el('h3', {}, calls.length === 1 ? 'A call waits for you ' : `${calls.length} calls wait for you `,
-      el('span', { class: 'until', 'data-until': waiting.deadline }, countdown(Date.parse(waiting.deadline) - Date.now()))),
+      el('span', { class: 'until', 'data-until': waiting.deadline }, countdown(Date.parse(waiting.deadline) - Date.now())), ' left'),
     ...others.map((call) => this.#call(call)), clients.length ? this.#results(clients) : '');
   }
 

@@ -141,7 +141,7 @@ export class ChatView {
     Object.assign(root.dataset, { shown, chat: this.chat });
     root.hidden = !about.parent && below.length === 0;
     fill(root, about.parent ? el('a', { href: this.page.link(about.parent) }, `↑ ${clipped(about.parent, 40)}`) : null,
-      ...below.map((sub) => el('a', { href: this.page.link(sub.name) }, clipped(sub.title || sub.name, 40), ' ',
+      ...below.map((sub) => el('a', { href: this.page.link(sub.name) }, clipped(sub.title || sub.name, 40),
         el('span', { class: `standing ${mark(sub)}` }, standing(sub)))));
   }
 
