@@ -38,6 +38,7 @@ func doors(namespace string) []door {
 		{"GET", compatible + "/responses/resp_c-q0", ""}, {"POST", compatible + "/responses/resp_c-q0/cancel", ""},
 		{"DELETE", compatible + "/responses/resp_c-q0", ""},
 		{"POST", compatible + "/chat/completions", `{"messages":[{"role":"user","content":"x"}]}`},
+		{"POST", compatible + "/messages", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}]}`},
 	}
 }
 
@@ -207,7 +208,8 @@ func TestABodyThatComesTooSlowlyEndsAndKeepsNobodyWaiting(t *testing.T) {
 	w.tell("c", 2)
 	slow, other := w.person("slow", "parley-chat-admin", 3600), w.person("other", "parley-chat-admin", 3600)
 	ours, compatible := "/v1alpha1/namespaces/"+w.namespace, "/namespaces/"+w.namespace+"/v1"
-	paths := []string{ours + "/chats", ours + "/chats/c/messages", compatible + "/responses", compatible + "/chat/completions"}
+	paths := []string{ours + "/chats", ours + "/chats/c/messages", compatible + "/responses", compatible + "/chat/completions",
+		compatible + "/messages"}
 	ended := make(chan string, len(paths))
 	for _, path := range paths {
 		body, send := io.Pipe()
