@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// promises begins a request whose body is as large as it may be, sends a piece of it of more than 4 KiB, and keeps the rest back until the
-// test ends. It returns what the request is answered with.
+// promises begins a request whose body is as large as it may be, sends a piece of it of more than 4 KiB, and keeps the
+// rest back until the test ends. It returns what the request is answered with.
 func (c *compatible) promises(path, piece string) <-chan int {
 	c.in.t.Helper()
 	body, send := io.Pipe()
@@ -59,7 +59,8 @@ func TestBodiesThatDoNotComeTakeNobodysRoom(t *testing.T) {
 	}
 }
 
-// TestOneCallerTakesNoMoreThanHalfTheRoomOfBodies lets somebody send nearly all of bodies and keep the end of each back.
+// TestOneCallerTakesNoMoreThanHalfTheRoomOfBodies lets somebody send nearly all of bodies and keep the end of each
+// back.
 func TestOneCallerTakesNoMoreThanHalfTheRoomOfBodies(t *testing.T) {
 	in := install(t, nil)
 	anna, bob := in.user("anna"), in.user("bob")
@@ -74,8 +75,8 @@ func TestOneCallerTakesNoMoreThanHalfTheRoomOfBodies(t *testing.T) {
 	if status != http.StatusTooManyRequests {
 		t.Errorf("what is too much is answered with %d", status)
 	}
-	if got := bob.does("POST", bob.base()+"/responses", strings.Repeat(" ", 12<<20)+`{"input": "x", "model": "none"}`); got.code(t) !=
-		"model_not_found" {
+	large := strings.Repeat(" ", 12<<20) + `{"input": "x", "model": "none"}`
+	if got := bob.does("POST", bob.base()+"/responses", large); got.code(t) != "model_not_found" {
 		t.Errorf("bob gets %d %s", got.status, got.body)
 	}
 }

@@ -236,10 +236,11 @@ func goesOn(t *testing.T, in *browser.Browser) {
 	p.Do("for (const d of document.querySelectorAll('details')) d.open = true")
 	p.Sees("article.assistant", "⟨U+202E⟩desrever")
 	p.HasNoBarrier(axe)
-	if got := browser.Eval[string](p, `JSON.stringify([window.hacked ?? 0,
+	got := browser.Eval[string](p, `JSON.stringify([window.hacked ?? 0,
 		document.querySelectorAll('#transcript :is(img, script, style, svg, iframe, b)').length,
 		[...document.querySelectorAll('#transcript a')].filter((a) => !/^https?:/.test(a.href)).length,
-		[...document.querySelectorAll('#transcript a')].some((a) => a.dataset.host === 'evil.example')])`); got != "[0,0,0,true]" {
+		[...document.querySelectorAll('#transcript a')].some((a) => a.dataset.host === 'evil.example')])`)
+	if got != "[0,0,0,true]" {
 		t.Errorf("the page has %s", got)
 	}
 

@@ -23,7 +23,8 @@ func doors(namespace string) []door {
 	ours, compatible := "/v1alpha1/namespaces/"+namespace, "/namespaces/"+namespace+"/v1"
 	return []door{
 		{"GET", ours + "/chats", ""}, {"GET", ours + "/chats?watch", ""}, {"POST", ours + "/chats", `{"spec":{}}`},
-		{"GET", ours + "/chats/c", ""}, {"PATCH", ours + "/chats/c", `{"spec":{"title":"x"}}`}, {"DELETE", ours + "/chats/c", ""},
+		{"GET", ours + "/chats/c", ""}, {"PATCH", ours + "/chats/c", `{"spec":{"title":"x"}}`},
+		{"DELETE", ours + "/chats/c", ""},
 		{"GET", ours + "/chats/c/stream", ""}, {"GET", ours + "/chats/c/messages", ""},
 		{"GET", ours + "/chats/c/messages?before=c-q0", ""},
 		{"POST", ours + "/chats/c/messages", `{"content":"x"}`},
@@ -151,7 +152,8 @@ func (w *world) unchanged(t *testing.T, before *v1alpha1.Chat) {
 	}
 	if len(chats.Items) != 1 || chats.Items[0].ResourceVersion != before.ResourceVersion || len(messages.Items) != 2 ||
 		len(approvals.Items) != 0 {
-		t.Errorf("there are %d chats, %d messages and %d decisions", len(chats.Items), len(messages.Items), len(approvals.Items))
+		t.Errorf("there are %d chats, %d messages and %d decisions", len(chats.Items), len(messages.Items),
+			len(approvals.Items))
 	}
 	for i := range messages.Items {
 		if messages.Items[i].Generation != 1 {
@@ -208,8 +210,8 @@ func TestABodyThatComesTooSlowlyEndsAndKeepsNobodyWaiting(t *testing.T) {
 	w.tell("c", 2)
 	slow, other := w.person("slow", "parley-chat-admin", 3600), w.person("other", "parley-chat-admin", 3600)
 	ours, compatible := "/v1alpha1/namespaces/"+w.namespace, "/namespaces/"+w.namespace+"/v1"
-	paths := []string{ours + "/chats", ours + "/chats/c/messages", compatible + "/responses", compatible + "/chat/completions",
-		compatible + "/messages"}
+	paths := []string{ours + "/chats", ours + "/chats/c/messages", compatible + "/responses",
+		compatible + "/chat/completions", compatible + "/messages"}
 	ended := make(chan string, len(paths))
 	for _, path := range paths {
 		body, send := io.Pipe()

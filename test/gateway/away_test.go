@@ -17,12 +17,14 @@ import (
 	"parley.dev/parley/internal/testing/chattest"
 )
 
-// drowsy lets a tab sleep 50 ms after nobody looks at it, and not 30 seconds; hides and shows it; and counts the streams that
-// it has closed.
+// drowsy lets a tab sleep 50 ms after nobody looks at it, and not 30 seconds; hides and shows it; and counts the
+// streams that it has closed.
 const drowsy = `{ const real = setTimeout, get = fetch;
 	globalThis.setTimeout = (act, ms, ...more) => real(act, ms === 30000 ? 50 : ms, ...more);
 	globalThis.ended = 0;
-	globalThis.fetch = (at, how) => { how?.signal?.addEventListener('abort', () => { ended += 1; }); return get(at, how); };
+	globalThis.fetch = (at, how) => {
+		how?.signal?.addEventListener('abort', () => { ended += 1; });
+		return get(at, how); };
 	let hidden = false;
 	Object.defineProperty(document, 'hidden', { get: () => hidden });
 	globalThis.look = (away) => { hidden = away; document.dispatchEvent(new Event('visibilitychange')); }; }`
@@ -95,15 +97,16 @@ func TestNothingElsewhereIsLoadedForAPage(t *testing.T) {
 	s := w.tell("c", 0)
 	question := s.question("")
 	question.Spec.Content = ""
-	question.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("What is it? ![a](" + elsewhere.URL + "/a.png)")},
+	question.Spec.Parts = []v1alpha1.MessagePart{
+		{Type: v1alpha1.PartText, Text: new("What is it? ![a](" + elsewhere.URL + "/a.png)")},
 		{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{Name: "far.png", MediaType: "image/png",
 			URL: "https://files.example/far.png"}},
 		{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{Name: "near.png", MediaType: "image/png", Data: pixel}},
 		{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{Name: "evil.svg", MediaType: "image/svg+xml",
 			Data: base64.StdEncoding.EncodeToString([]byte(`<svg xmlns="http://www.w3.org/2000/svg"><image href="` +
 				elsewhere.URL + `"/></svg>`))}}}
-	write(t, []*v1alpha1.ChatMessage{question, s.answer(chattest.Says("[![b](" + elsewhere.URL + "/b.png)](" + elsewhere.URL +
-		")\n\n<img src=" + elsewhere.URL + ">\n\n[c]: " + elsewhere.URL + "/c.png\n\n![d][c]"))})
+	write(t, []*v1alpha1.ChatMessage{question, s.answer(chattest.Says("[![b](" + elsewhere.URL + "/b.png)](" +
+		elsewhere.URL + ")\n\n<img src=" + elsewhere.URL + ">\n\n[c]: " + elsewhere.URL + "/c.png\n\n![d][c]"))})
 	s.chat.Status.Phase = v1alpha1.ChatWaiting
 	s.commit()
 	p := w.opens(t, browser.Start(t), w.person("anna", "parley-chat-user", 3600), "c")

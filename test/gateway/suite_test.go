@@ -1,8 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gateway runs the gateway as a program before a real API server: what many people at once cost it, what it adds to
-// a request, and the page on long and on changing chats. The test says what the manager and the generation pods would.
+// Package gateway runs the gateway as a program before a real API server: what many people at once cost it, what it
+// adds to a request, and the page on long and on changing chats. The test says what the manager and the generation
+// pods would.
 package gateway
 
 import (

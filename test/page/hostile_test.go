@@ -13,18 +13,20 @@ import (
 	"parley.dev/parley/internal/testing/browser"
 )
 
-// evil wants more than to be read: it is HTML and Markdown, reorders what stands beside it, speaks to terminals, and is too
-// long for any line. n tells which one has run.
+// evil wants more than to be read: it is HTML and Markdown, reorders what stands beside it, speaks to terminals, and
+// is too long for any line. n tells which one has run.
 func evil(n int) string {
-	return fmt.Sprintf("<img src=x onerror=window.hacked=%d><script>window.hacked=%d</script> \u202Edesrever\u202C \u2066x "+
+	return fmt.Sprintf("<img src=x onerror=window.hacked=%d><script>window.hacked=%d</script> "+
+		"\u202Edesrever\u202C \u2066x "+
 		"\x1b[31mred\x1b]0;title\x07 [a](javascript:window.hacked=%d) [b](data:text/html,x) ![c](http://evil.example/p.png) "+
 		"\"><svg onload=window.hacked=%d> %s", n, n, n, n, strings.Repeat("W", 3000))
 }
 
-// innocent is what the page must be however hostile the texts on it are: nothing has run, nothing is an element that texts
-// have made, no link leads to a script, nothing is reordered, and all fits.
+// innocent is what the page must be however hostile the texts on it are: nothing has run, nothing is an element that
+// texts have made, no link leads to a script, nothing is reordered, and all fits.
 const innocent = `JSON.stringify({ran: window.hacked ?? 0,
-	made: document.querySelectorAll(':is(#transcript, #chats, #below, #chat-head, #family, #toasts, dialog) :is(img, script, svg, iframe, style)').length,
+	made: document.querySelectorAll(':is(#transcript, #chats, #below, #chat-head, #family, #toasts, dialog) '
+		+ ':is(img, script, svg, iframe, style)').length,
 	led: [...document.querySelectorAll('a')].map((a) => a.href).filter((to) => !/^https?:/.test(to)),
 	reordered: [document.title, ...[...document.body.querySelectorAll('*')].filter((e) => e.checkVisibility())
 		.map((e) => [...e.childNodes].filter((n) => n.nodeType === 3).map((n) => n.data).join())]
@@ -49,8 +51,10 @@ func (s *stage) staysInnocent(t *testing.T, p *browser.Page, what string) {
 func hostileStage(t *testing.T) *stage {
 	s := newStage(t)
 	s.answer("GET /v1alpha1/namespaces", http.StatusOK, fields{"namespaces": []string{evil(1)}})
-	s.answer("GET /v1alpha1/namespaces/demo/modelconfigs", http.StatusOK, fields{"modelConfigs": []fields{{"name": evil(2)}}})
-	s.answer("GET /v1alpha1/namespaces/demo/chatclasses", http.StatusOK, fields{"chatClasses": []fields{{"name": evil(3)}}})
+	s.answer("GET /v1alpha1/namespaces/demo/modelconfigs", http.StatusOK, fields{"modelConfigs": []fields{
+		{"name": evil(2)}}})
+	s.answer("GET /v1alpha1/namespaces/demo/chatclasses", http.StatusOK, fields{"chatClasses": []fields{
+		{"name": evil(3)}}})
 	s.list(
 		summary("triage", "Running", "Generating", fields{"title": evil(4), "lastReply": evil(5), "model": evil(6),
 			"cost": []fields{{"currency": evil(7), "microUnits": 1}}}),
@@ -101,7 +105,8 @@ func hostileHistory() []event {
 				{"type": "File", "file": fields{"name": evil(42), "mediaType": evil(43), "url": "javascript:window.hacked=42"}},
 				{"type": "File", "file": fields{"name": evil(44), "mediaType": evil(45), "data": "PHN2Zz4="}},
 				{"type": "File", "file": fields{"name": "a", "mediaType": "image/svg+xml", "data": "PHN2Zz4="}},
-				{"type": "File", "file": fields{"name": "b", "mediaType": "x", "configMapKeyRef": fields{"name": evil(46), "key": evil(47)}}},
+				{"type": "File", "file": fields{"name": "b", "mediaType": "x", "configMapKeyRef": fields{"name": evil(46),
+					"key": evil(47)}}},
 				{"type": evil(48)}}}),
 		tool(2, result("c1", evil(30), evil(49)), result("c2", "execute", fields{"output": evil(50), "exit_code": 1}),
 			result("c3", "edit_files", fields{"files": []fields{{"path": evil(51), "diff": evil(52)}}}),
@@ -143,8 +148,10 @@ func TestTextsOfAnyShapeAreShown(t *testing.T) {
 	for name, shape := range map[string]string{
 		"quotes": strings.Repeat("> ", 10_000) + "x", "lists": strings.Repeat("- ", 10_000) + "x",
 		"deep lists": deepList(2_000), "brackets": strings.Repeat("[", 20_000) + "x" + strings.Repeat("](", 20_000),
-		"stars": strings.Repeat("*a **b ", 10_000), "backticks": strings.Repeat("`", 20_000) + " " + strings.Repeat("` `` ", 5_000),
-		"a table":  "|" + strings.Repeat("a|", 2_000) + "\n|" + strings.Repeat("-|", 2_000) + "\n|" + strings.Repeat("b|", 2_000),
+		"stars":     strings.Repeat("*a **b ", 10_000),
+		"backticks": strings.Repeat("`", 20_000) + " " + strings.Repeat("` `` ", 5_000),
+		"a table": "|" + strings.Repeat("a|", 2_000) + "\n|" + strings.Repeat("-|", 2_000) + "\n|" +
+			strings.Repeat("b|", 2_000),
 		"entities": strings.Repeat("&#x202e;&lt;", 10_000), "a word": strings.Repeat("w", 500_000),
 		"links": strings.Repeat("<http://a.example/>", 5_000), "images": strings.Repeat("![", 10_000),
 		"marks": strings.Repeat("e\u0301\u0302\u0303\u0304", 20_000),

@@ -80,8 +80,8 @@ func keysInTheTranscript(t *testing.T, in *browser.Browser) {
 	s := newStage(t)
 	s.list(summary("triage", "Waiting", "Answered", nil))
 	s.chat("triage", append(investigation, status("Waiting", "Answered", 7, nil))...)
-	s.answer("GET "+chats+"/triage/messages/m-4", http.StatusOK, fields{"metadata": fields{"uid": "uid-m-4", "generation": 1,
-		"resourceVersion": "5"}, "spec": fields{"content": "Then give it more memory."}})
+	s.answer("GET "+chats+"/triage/messages/m-4", http.StatusOK, fields{"metadata": fields{"uid": "uid-m-4",
+		"generation": 1, "resourceVersion": "5"}, "spec": fields{"content": "Then give it more memory."}})
 	p := browser.Open(t, in, s.url)
 	p.Sees("#chats a", "triage")
 	p.Key("]")
@@ -94,7 +94,8 @@ func keysInTheTranscript(t *testing.T, in *browser.Browser) {
 	focusOn(p, ".editor textarea")
 	p.Write(" And CPU.")
 	p.Key("Control+Enter")
-	if got := s.wasAsked("PATCH " + chats + "/triage/messages/m-4"); got["content"] != "Then give it more memory. And CPU." {
+	got := s.wasAsked("PATCH " + chats + "/triage/messages/m-4")
+	if got["content"] != "Then give it more memory. And CPU." {
 		t.Errorf("asked for was %v", got)
 	}
 	focusOn(p, "[data-name=m-4]")
@@ -206,7 +207,8 @@ func keysInApprovals(t *testing.T, in *browser.Browser) {
 	// A second Enter, by somebody who was too fast, must decide nothing.
 	p.Key("Enter")
 	p.Sees("[data-call=p1] .settled", "Approved")
-	if got := s.wasAsked("POST " + chats + "/triage/approvals"); got["toolCallID"] != "p1" || got["decision"] != "Approve" {
+	got := s.wasAsked("POST " + chats + "/triage/approvals")
+	if got["toolCallID"] != "p1" || got["decision"] != "Approve" {
 		t.Errorf("asked for was %v", got)
 	}
 	focusOn(p, "#approvals")

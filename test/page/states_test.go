@@ -195,8 +195,8 @@ func TestEveryStateCanBeSeenAndHasNoBarrier(t *testing.T) {
 }
 
 // emptyBoxes are the parts below the transcript that can be seen and show nothing.
-const emptyBoxes = `[...document.querySelectorAll('#below > section')].filter((e) => e.checkVisibility() && !e.innerText.trim())
-	.map((e) => e.id).join()`
+const emptyBoxes = `[...document.querySelectorAll('#below > section')]
+	.filter((e) => e.checkVisibility() && !e.innerText.trim()).map((e) => e.id).join()`
 
 // looks at the state: light, dark, and as narrow as a phone.
 func (st state) looks(t *testing.T, p *browser.Page) {

@@ -17,8 +17,8 @@ import (
 // piece is how much of a body is read at a time, in bytes: what somebody holds who sends nothing.
 const piece = 64 << 10
 
-// room bounds the bytes of bodies that are held at the same time, in all and for each caller. What is promised and does not
-// come takes none. It is safe for concurrent use.
+// room bounds the bytes of bodies that are held at the same time, in all and for each caller. What is promised and
+// does not come takes none. It is safe for concurrent use.
 type room struct {
 	most, perCaller int64
 

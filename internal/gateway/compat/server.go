@@ -31,8 +31,8 @@ const (
 	bodyTimeout = 20 * time.Second
 	// setupTimeout bounds how long it takes to create what a request asks for.
 	setupTimeout = 30 * time.Second
-	// bodies is how many bytes of bodies are held at the same time, for 512 MiB of memory: 32 MiB, of which a caller has at
-	// most half and a piece. What is read takes some times as much until the message is created.
+	// bodies is how many bytes of bodies are held at the same time, for 512 MiB of memory: 32 MiB, of which a caller has
+	// at most half and a piece. What is read takes some times as much until the message is created.
 	bodies       = 32 << 20
 	callerBodies = bodies/2 + piece
 	// requests is how many requests are read at the same time, and callerRequests, how many of a caller.

@@ -20,14 +20,14 @@ type present struct {
 
 // shown is what the client was told of the present.
 type shown struct {
-	queue         []stream.QueuedMessage
-	queued        bool // whether queue was sent at all
-	queueRetry    bool // whether it was sent without all that should be known
-	status        *stream.Status
-	errorVersion  int64
-	action        *stream.RequiresAction
-	retryVersion  int64
-	retryAttempt  int32
+	queue        []stream.QueuedMessage
+	queued       bool // whether queue was sent at all
+	queueRetry   bool // whether it was sent without all that should be known
+	status       *stream.Status
+	errorVersion int64
+	action       *stream.RequiresAction
+	retryVersion int64
+	retryAttempt int32
 }
 
 // forget makes the present be told again.

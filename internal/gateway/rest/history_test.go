@@ -16,8 +16,8 @@ import (
 	"parley.dev/parley/internal/testing/chattest"
 )
 
-// tells creates chat c with so many messages of people and the model in turn, each of a text that begins with its number,
-// and returns their names.
+// tells creates chat c with so many messages of people and the model in turn, each of a text that begins with its
+// number, and returns their names.
 func (d *door) tells(messages int, text string) (chat *v1alpha1.Chat, names []string) {
 	d.t.Helper()
 	chat = chattest.In(d.namespace, chattest.Chat("c"))
@@ -153,8 +153,8 @@ func TestNobodyReadsTheHistoryOfAnotherNamespace(t *testing.T) {
 	for _, path := range []string{"/chats/c/messages", "/chats/c/messages?before=q-0"} {
 		as.refuses(http.StatusForbidden, "Forbidden", `in the namespace "`+theirs.namespace+`"`, "GET", path, "")
 	}
-	ours.refuses(http.StatusBadRequest, "BadRequest", "chat", "GET", "/chats/..%2f..%2f"+theirs.namespace+"%2fchats%2fc/messages",
-		"")
+	ours.refuses(http.StatusBadRequest, "BadRequest", "chat", "GET",
+		"/chats/..%2f..%2f"+theirs.namespace+"%2fchats%2fc/messages", "")
 }
 
 func TestOnlyWhoMayListsTheNamespaces(t *testing.T) {

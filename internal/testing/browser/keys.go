@@ -23,8 +23,8 @@ var keys = map[string]struct {
 // modifiers are those of the protocol of Chromium's tools.
 var modifiers = map[string]int64{"Alt": 1, "Control": 2, "Shift": 8}
 
-// Key presses a key where the focus is: a character, or a name such as Enter, with what is held meanwhile before it, as in
-// Control+Enter.
+// Key presses a key where the focus is: a character, or a name such as Enter, with what is held meanwhile before it,
+// as in Control+Enter.
 func (p *Page) Key(key string) {
 	p.t.Helper()
 	params := input.DispatchKeyEventParams{}
@@ -39,7 +39,8 @@ func (p *Page) Key(key string) {
 	if key == "Space" {
 		params.Key = " "
 	}
-	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown, input.DispatchKeyEventTypeKeyUp} {
+	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown,
+		input.DispatchKeyEventTypeKeyUp} {
 		params.Type, params.Text = kind, ""
 		if kind == input.DispatchKeyEventTypeKeyDown {
 			params.Text = known.text
@@ -62,14 +63,15 @@ func (p *Page) Write(text string) {
 func (p *Page) Focused() string {
 	p.t.Helper()
 	return Eval[string](p, `(() => { const e = document.activeElement;
-		return [e.localName, e.id && '#' + e.id, e.getAttribute('aria-label') || e.innerText?.slice(0, 60) || ''].join(' '); })()`)
+		return [e.localName, e.id && '#' + e.id, e.getAttribute('aria-label') || e.innerText?.slice(0, 60) || '']
+			.join(' '); })()`)
 }
 
 // mostTabs is how often Tab is pressed before a place is taken to be out of reach.
 const mostTabs = 120
 
-// TabTo presses Tab, or Shift+Tab, until the focus is on an element that a selector matches and that shows the words, or
-// has them as its name. On its way the focus may never be lost, nor be where nobody sees it.
+// TabTo presses Tab, or Shift+Tab, until the focus is on an element that a selector matches and that shows the words,
+// or has them as its name. On its way the focus may never be lost, nor be where nobody sees it.
 func (p *Page) TabTo(key, selector, words string) {
 	p.t.Helper()
 	there := fmt.Sprintf(`(() => { const e = document.activeElement;

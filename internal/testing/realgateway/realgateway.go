@@ -5,6 +5,7 @@
 package realgateway
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -43,7 +44,7 @@ func Main(run func() int) int {
 // build builds cmd/gateway once.
 var build = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(programs, "gateway")
-	out, err := exec.Command("go", "build", "-tags", "grpcnotrace", "-o", path,
+	out, err := exec.CommandContext(context.Background(), "go", "build", "-tags", "grpcnotrace", "-o", path,
 		"parley.dev/parley/cmd/gateway").CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("building the gateway: %w\n%s", err, out)
@@ -64,8 +65,8 @@ type Gateway struct {
 	program *exec.Cmd
 }
 
-// Start starts a gateway whose account is parley-gateway of a namespace, and which works with the rights of cfg. It ends
-// with the test.
+// Start starts a gateway whose account is parley-gateway of a namespace, and which works with the rights of cfg. It
+// ends with the test.
 func Start(t testing.TB, cfg *rest.Config, namespace string, args ...string) *Gateway {
 	t.Helper()
 	dir := t.TempDir()
@@ -92,18 +93,25 @@ func (g *Gateway) Again() {
 		g.t.Fatal(err)
 	}
 	defer func() { _ = log.Close() }() // The program has its own.
-	g.program = exec.Command(path, append(g.args, "--listen="+g.address, "--kubeconfig="+g.config)...)
+	args := append([]string{"--listen=" + g.address, "--kubeconfig=" + g.config}, g.args...)
+	g.program = exec.CommandContext(context.Background(), path, args...)
 	g.program.Stdout, g.program.Stderr = log, log
 	if err := g.program.Start(); err != nil {
 		g.t.Fatal(err)
 	}
-	waiting.Until(g.t, patience, "the gateway is ready", func() bool {
-		answer, err := http.Get(g.URL + "/readyz")
-		if err != nil {
-			return false
-		}
-		return answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
-	})
+	waiting.Until(g.t, patience, "the gateway is ready", g.ready)
+}
+
+func (g *Gateway) ready() bool {
+	request, err := http.NewRequestWithContext(g.t.Context(), http.MethodGet, g.URL+"/readyz", nil)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	return answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
 }
 
 // Kill ends the gateway without a word.
