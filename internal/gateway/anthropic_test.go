@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -45,9 +46,10 @@ func TestAClientOfAnthropicHearsAnAnswerAsItComes(t *testing.T) {
 			events = append(events, strings.TrimSpace(name))
 		}
 	}
-	want := []string{"message_start", "content_block_start", "content_block_delta", "content_block_delta",
-		"content_block_stop", "message_delta", "message_stop"}
-	if diff := cmp.Diff(want, events); diff != "" {
+	want := []string{"message_start", "content_block_start", "content_block_delta", "content_block_stop",
+		"message_delta", "message_stop"}
+	// What has not come yet when the reply is committed comes with it, in one piece.
+	if diff := cmp.Diff(want, slices.Compact(events)); diff != "" {
 		t.Error(diff)
 	}
 }
