@@ -12,6 +12,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/testing/browser"
+	"parley.dev/parley/internal/testing/tokens"
 	"parley.dev/parley/internal/testing/waiting"
 )
 
@@ -66,7 +67,14 @@ func TestATokenThatExpiresInMidUseLosesNothing(t *testing.T) {
 	w := newWorld(t)
 	s := w.tell("c", 2)
 	next := w.person("anna", "parley-chat-user", 3600)
-	short := cluster.Expiring(t, next, time.Now().Add(12*time.Second))
+	key, err := cluster.SigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, err := tokens.Expiring(key, next, time.Now().Add(12*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
 	p := w.opens(t, browser.Start(t), short, "c")
 	p.Sees("article", "Question 0?")
 	p.Type("#compose", "What I was about to say")
