@@ -75,9 +75,7 @@ func (c *call) write(pieces ...string) error {
 // tell streams an answer to its end. What ends it before is told within it, once it has begun.
 func (s *server) tell(c *call, begun conduct.Begun, to audience) error {
 	alive := func() error { return c.write(": keep-alive\n\n") }
-	c.patient()
-	err := s.options.Conductor.Listen(c.ctx(), c.by, begun,
-		conduct.Audience{Begin: to.Begin, Send: to.Tell, Alive: alive})
+	err := s.listen(c, begun, conduct.Audience{Begin: to.Begin, Send: to.Tell, Alive: alive})
 	if err != nil && c.answering && !errors.Is(err, errGone) {
 		_ = to.Fail(errorOf(c.ctx(), err)) // or the client is gone
 	}
@@ -86,6 +84,22 @@ func (s *server) tell(c *call, begun conduct.Begun, to audience) error {
 
 // collect waits for the whole answer.
 func (s *server) collect(c *call, begun conduct.Begun, a *wire.Answer) error {
+	return s.listen(c, begun, conduct.Audience{Send: a.Tell})
+}
+
+// listen tells an answer for which there is room.
+func (s *server) listen(c *call, begun conduct.Begun, to conduct.Audience) error {
 	c.patient()
-	return s.options.Conductor.Listen(c.ctx(), c.by, begun, conduct.Audience{Send: a.Tell})
+	held := &share{room: s.answers, caller: c.by.Name}
+	defer held.leave()
+	send := to.Send
+	to.Send = func(e turn.Event) error {
+		if e.Kind == turn.Grown {
+			if refused := held.grow(int64(len(e.Text))); refused != nil {
+				return refused
+			}
+		}
+		return send(e)
+	}
+	return s.options.Conductor.Listen(c.ctx(), c.by, begun, to)
 }

@@ -35,6 +35,10 @@ const (
 	// at most half and a piece. What is read takes some times as much until the message is created.
 	bodies       = 32 << 20
 	callerBodies = bodies/2 + piece
+	// answers is how many bytes of answers are held at the same time until they are told, for 512 MiB of memory: 64 MiB. A
+	// caller has at most the bytes of two of the longest.
+	answers       = 64 << 20
+	callerAnswers = 2 * turn.MaxAnswer
 	// requests is how many requests are read at the same time, and callerRequests, how many of a caller.
 	requests, callerRequests = 32, 8
 	// writeTimeout is how long a client may take to accept a piece of an answer.
@@ -53,13 +57,15 @@ type Options struct {
 
 type server struct {
 	options Options
-	room    *room
 	seats   *seats.Seats
+	// bodies and answers are held in these.
+	bodies, answers *room
 }
 
 // New serves below /v1/ for service accounts, and below /namespaces/NAMESPACE/v1/.
 func New(o Options) http.Handler {
-	s := &server{options: o, room: newRoom(bodies, callerBodies), seats: seats.New(requests, callerRequests)}
+	s := &server{options: o, seats: seats.New(requests, callerRequests), bodies: newRoom(bodies, callerBodies),
+		answers: newRoom(answers, callerAnswers)}
 	mux := http.NewServeMux()
 	for _, base := range []string{"/v1", "/namespaces/{namespace}/v1"} {
 		for pattern, handle := range map[string]func(*call) error{
@@ -197,7 +203,7 @@ func (s *server) seat(c *call) (held *share, leave func(), refused *refusal.Erro
 		return nil, nil, &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.GatewayFull,
 			RetryAfter: time.Second, Message: "the gateway reads as many requests as it may have, try again"}
 	}
-	held = &share{room: s.room, caller: c.by.Name}
+	held = &share{room: s.bodies, caller: c.by.Name}
 	return held, func() { held.leave(); stand() }, nil
 }
 
