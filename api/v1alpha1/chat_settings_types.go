@@ -22,7 +22,7 @@ type ChatSettings struct {
 	SystemPrompt string `json:"systemPrompt,omitempty"`
 
 	// instructionsFrom names texts that stand after the system prompt in every call of the model, in this order. They are
-	// read anew at each step.
+	// read again at each step.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
@@ -30,7 +30,7 @@ type ChatSettings struct {
 
 	// skillsFrom names ConfigMaps that are skills: instructions and files for tasks of a kind, which the model reads when
 	// it has such a task. What they are called and are for stands after the texts of instructionsFrom in every call of the
-	// model. They are read anew at each step, and each time the model reads one. Those of a sub-chat are its own.
+	// model. They are read again at each step, and each time the model reads one. Those of a sub-chat are its own.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional

@@ -179,7 +179,7 @@ type ChatClassInForce struct {
 	// +required
 	Name string `json:"name"`
 
-	// uid of the ChatClass. Another one of the same name counts its generations anew.
+	// uid of the ChatClass. Another one of the same name starts its generations at 1 again.
 	// +kubebuilder:validation:MaxLength=36
 	// +required
 	UID string `json:"uid"`

@@ -100,7 +100,7 @@ type MCPServer struct {
 	// +optional
 	CABundleFrom *MCPCABundleSource `json:"caBundleFrom,omitempty"`
 
-	// timeoutSeconds is how long a call of a tool may give no sign of life: each notice of progress begins it anew, for
+	// timeoutSeconds is how long a call of a tool may give no sign of life: each notice of progress begins it again, for
 	// an hour at most. Default: 60.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=3600

@@ -17,7 +17,7 @@ const (
 )
 
 // ToolApprovalSpec is a decision about one tool call. It cannot change.
-// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a decision cannot change: delete the message that called the tool to have it decided anew"
+// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a decision cannot change: delete the message that called the tool to have it decided again"
 // +kubebuilder:validation:XValidation:rule="!has(self.content) || self.decision == 'Approve'",message="content is the input of a call that is approved: leave it out"
 type ToolApprovalSpec struct {
 	// chatRef names the chat whose status.requiresAction lists the call.

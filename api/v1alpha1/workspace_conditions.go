@@ -23,7 +23,7 @@ const (
 	// it belongs to another workspace. For the first 10 s it is Unknown and Reconciling.
 	ReasonPodNotFound ConditionReason = "PodNotFound"
 	// ReasonPodTaken surfaces in Ready (False) and Stalled (True) when the Pod that podRef names is the workspace of
-	// another chat of the namespace, which it stays until it is created anew.
+	// another chat of the namespace, which it stays until it is recreated.
 	ReasonPodTaken ConditionReason = "PodTaken"
 	// ReasonAgentSandboxMissing surfaces in Ready (False) and Stalled (True) while the cluster does not have
 	// agent-sandbox, which warmPoolRef needs.

@@ -78,7 +78,7 @@ func New(o Options) *Reconciler {
 }
 
 // Reconcile takes one chat as far as it can go. A conflict means that somebody else changed the chat since it was read:
-// it is read anew and decided anew, so that an unrelated edit never costs an answer and a newer truth is never
+// it is read and decided again, so that an unrelated edit never costs an answer and a newer truth is never
 // overwritten.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	for range maxConflicts {

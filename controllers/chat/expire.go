@@ -36,7 +36,7 @@ func (r *Reconciler) expire(ctx context.Context, s *scope) (ctrl.Result, error) 
 	return ctrl.Result{}, err
 }
 
-// deleteExpired deletes the chat as it was read. A newer one is a conflict, after which it is decided anew.
+// deleteExpired deletes the chat as it was read. A newer one is a conflict, after which it is decided again.
 func (a *actuator) deleteExpired(ctx context.Context, chat *v1alpha1.Chat) (deleted bool, err error) {
 	uid, version := chat.UID, chat.ResourceVersion
 	err = a.client.Delete(ctx, chat, client.Preconditions{UID: &uid, ResourceVersion: &version})

@@ -40,7 +40,7 @@ func expired(t *testing.T) *world {
 	return w
 }
 
-// later begins the controller anew when the time has gone on.
+// later begins the controller again when the time has gone on.
 func (w *world) later(by time.Duration) {
 	o := w.options
 	o.Now = func() time.Time { return now.Add(by) }

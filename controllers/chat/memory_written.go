@@ -13,7 +13,7 @@ import (
 )
 
 // written remembers what this process wrote last to each chat, until the cache shows it, so that a pass does not decide
-// from an older view and run into a conflict. Losing it is harmless: the conflict is met and the chat read anew.
+// from an older view and run into a conflict. Losing it is harmless: the conflict is met and the chat read again.
 type written struct {
 	mu    sync.Mutex
 	chats map[types.NamespacedName]*v1alpha1.Chat

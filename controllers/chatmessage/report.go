@@ -98,7 +98,7 @@ func describe(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summary, boo
 	return describePending(st, s)
 }
 
-// unlessEdited is what is said of a message as it was committed. An edit of it begins the conversation anew at any
+// unlessEdited is what is said of a message as it was committed. An edit of it begins the conversation again at any
 // moment, or, in an archived chat, once that is taken back.
 func unlessEdited(st *v1alpha1.ChatMessageStatus, s *scope, committed conditions.Summary) (conditions.Summary, bool) {
 	switch {

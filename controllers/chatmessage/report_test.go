@@ -49,7 +49,7 @@ func TestStaleChatTakesNoFinalStatusBack(t *testing.T) {
 			v1alpha1.ReasonInterrupted},
 		"an edit was committed since the view": {told(turn(5, 0), v1alpha1.TurnAnswered), turn(3, 0), false,
 			v1alpha1.ReasonAnswered},
-		"the message was committed anew": {told(turn(3, 0), v1alpha1.TurnAnswered), turn(5, 0), false,
+		"the message was committed again": {told(turn(3, 0), v1alpha1.TurnAnswered), turn(5, 0), false,
 			v1alpha1.ReasonBeingAnswered},
 		"the turn was resumed since the message": {told(turn(3, 0), v1alpha1.TurnAnswered), turn(3, 7), false,
 			v1alpha1.ReasonBeingAnswered},

@@ -248,7 +248,7 @@ func TestTheCountsAreThoseOfTheAccount(t *testing.T) {
 	}
 }
 
-// audit counts anew. It says what is wrong with the account.
+// audit restarts the count. It says what is wrong with the account.
 func audit(g *Gate) string {
 	generating, waiting := map[string]*Counts{"": {}}, Counts{}
 	for key, p := range g.slots {

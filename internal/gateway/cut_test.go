@@ -15,7 +15,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// edit gives a User message another content and begins its turn anew, at the place that it has in its status.
+// edit gives a User message another content and begins its turn again, at the place that it has in its status.
 func (c *conversation) edit(msg *v1alpha1.ChatMessage, content string) {
 	c.in.t.Helper()
 	msg.Spec.Content = content

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// keptFor is how long it is known which kinds there are. A name that is not among them is looked for anew.
+	// keptFor is how long it is known which kinds there are. A name that is not among them is looked for again.
 	keptFor = time.Minute
 	// pause is the least time between two looks.
 	pause = 2 * time.Second

@@ -23,7 +23,7 @@ func newEdit(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "edit CHAT MESSAGE [TEXT...]",
 		Short: "Change what a message says; the chat goes on from there",
-		Long: "Changes the text of a User message. What followed it is superseded, and the message is answered anew. " +
+		Long: "Changes the text of a User message. What followed it is superseded, and the message is answered again. " +
 			"Without a TEXT $KUBE_EDITOR or $EDITOR opens (else vi); TEXT - reads standard input. Nothing happens if " +
 			"somebody else has edited the message meanwhile; what was written is then kept in a file.",
 		Example: "  kubectl chat edit triage triage-message-x7k2p\n  kubectl chat edit triage triage-prompt \"And the DNS?\"",

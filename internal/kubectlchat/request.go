@@ -77,7 +77,7 @@ func newRefreshContext(o *options) *cobra.Command {
 		Use:   "refresh-context CHAT",
 		Short: "Have AGENTS.md and the index of skills of the workspace read again",
 		Long: "Annotates the chat with parley.dev/refresh-context and waits until it has acted on it: with the results of " +
-			"the next calls that work in the workspace, the model is shown anew what that says about how to work in it. " +
+			"the next calls that work in the workspace, the model is shown again what that says about how to work in it. " +
 			"Ends with 1 if the chat has no workspace.",
 		Example: "  kubectl chat refresh-context fix-the-build",
 	})

@@ -26,7 +26,7 @@ type transcript struct {
 // transcriptTries is how often a chat is read that is changed meanwhile.
 const transcriptTries = 3
 
-// transcript reads a chat with its newest messages; all for 0. It is read anew if it is changed meanwhile.
+// transcript reads a chat with its newest messages; all for 0. It is read again if it is changed meanwhile.
 func (s *session) transcript(ctx context.Context, name string, last int) (*transcript, error) {
 	var failed error
 	for range transcriptTries {

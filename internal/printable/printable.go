@@ -111,7 +111,7 @@ func (e *Escaper) Add(piece string) string {
 	return b.String()
 }
 
-// End returns what was held back. What comes then begins anew.
+// End returns what was held back. What comes then begins again.
 func (e *Escaper) End() string {
 	var b strings.Builder
 	if e.held == "\r" {

@@ -206,7 +206,7 @@ func TestAManifestWithoutTheAuthorIsNoDrift(t *testing.T) {
 				}
 			}
 			run(flags...)
-			// Stored anew the first time that it is applied again, whether it is stamped or not.
+			// Stored again the first time that it is applied again, whether it is stamped or not.
 			run(flags...)
 			version := versionOf(t, chat)
 			run(flags...)

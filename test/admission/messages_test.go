@@ -21,7 +21,7 @@ const (
 	ownName    = "a generation pod answers under its own name only: " +
 		"generation.pod must be the pod that the token is bound to"
 	oneChat    = "a result is about one chat: it must be owned by the chat of chatRef and generation.chatUID alone"
-	unchanging = "a generated message cannot change: delete it to have it generated anew, " +
+	unchanging = "a generated message cannot change: delete it to have it generated again, " +
 		"or edit the User message before it"
 )
 

@@ -118,7 +118,7 @@ func (c *connections) note(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// forget begins to count anew: those that are open do not count.
+// forget restarts the count: those that are open do not count.
 func (c *connections) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -26,7 +26,7 @@ var steering = []scenario{
 		answers(chattest.Says("Half a"), chattest.Interrupted()),
 		answers(chattest.Says("The second.")), answers(chattest.Says("The first.")),
 	}},
-	{name: "an edited message is answered anew", does: []step{
+	{name: "an edited message is answered again", does: []step{
 		prompts("hello"), answers(chattest.Says("Hi.")), says("m1"), answers(chattest.Says("Again.")),
 		awaits(reason("m1", v1alpha1.ReasonAnswered)),
 		fromHere(), edits("c-prompt", "good evening"), answers(chattest.Says("To you, too.")),
@@ -39,7 +39,7 @@ var steering = []scenario{
 		prompts("hello"), awaits(beingAnswered), says("m1"), awaits(queue("m1")), fromHere(),
 		edits("m1", "this is something else"), answers(chattest.Says("One.")), answers(chattest.Says("Two.")),
 	}},
-	{name: "a deleted reply is made anew", does: []step{
+	{name: "a deleted reply is made again", does: []step{
 		prompts("hello"), answers(chattest.Says("Hi.")), awaits(reason("c-prompt", v1alpha1.ReasonAnswered)), fromHere(),
 		deletesHead(), answers(chattest.Says("Good day.")),
 	}},

@@ -99,7 +99,7 @@ func TestEditingAndDeletingBeginTheConversationAnew(t *testing.T) {
 	if err := c.Delete(t.Context(), &reply); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually("the reply was generated anew", func() bool {
+	w.eventually("the reply was generated again", func() bool {
 		st := w.chat("c").Status
 		return st.Phase == v1alpha1.ChatWaiting && st.History.Length == 4 && st.History.Head != reply.Name
 	})

@@ -18,8 +18,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// update has the golden files written anew: make test-e2e E2E_FLAGS='-run … -update'.
-var update = flag.Bool("update", false, "write the golden files anew")
+// update has the golden files written again: make test-e2e E2E_FLAGS='-run … -update'.
+var update = flag.Bool("update", false, "write the golden files again")
 
 // masks are what differs from run to run, and what stands for it. Everything else of a transcript is the same.
 var masks = []struct {

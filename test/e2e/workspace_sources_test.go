@@ -55,7 +55,7 @@ func TestAChatWorksInAPodThatSomebodyElseRuns(t *testing.T) {
 	if pod := w.housing(); pod == nil || !pod.DeletionTimestamp.IsZero() {
 		t.Errorf("the pod went with the chat: %+v", pod)
 	}
-	w.eventually("the workspace of the other chat says that the pod is to be created anew", func() bool {
+	w.eventually("the workspace of the other chat says that the pod is to be recreated", func() bool {
 		ready := meta.FindStatusCondition(w.workspace("second").Status.Conditions, v1alpha1.ConditionReady)
 		return ready.Reason == "PodTaken" && strings.Contains(ready.Message, "was the workspace of another chat")
 	})

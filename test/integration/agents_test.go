@@ -63,7 +63,7 @@ func TestChatStartsASubChatOnceItsResultIsCommitted(t *testing.T) {
 	if root.Status.Internal.AgentsOf != "" {
 		done(t, ns)
 	}
-	// Deleting one of them starts none anew.
+	// Deleting one of them starts none again.
 	if err := cluster.Client.Delete(t.Context(), chatIn(t, ns, first.Chat)); err != nil {
 		t.Fatal(err)
 	}

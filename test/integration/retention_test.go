@@ -132,7 +132,7 @@ func TestARetentionOfTheClassHoldsForChatsAtRest(t *testing.T) {
 	patch(t, chatIn(t, ns, "c"), `{"spec":{"archived":true}}`)
 	eventually(t, "it is archived", func() bool { return chatIn(t, ns, "c").Status.Archived })
 	since = chatIn(t, ns, "c").Status.RestingSince
-	goes("it counts anew", time.Hour)
+	goes("the count restarts", time.Hour)
 	patch(t, class, `{"spec":{"defaults":{"retention":null},"restrictions":null}}`)
 	goes("it is kept again", 0)
 	patch(t, class, `{"spec":{"defaults":{"retention":{"deleteAfterSeconds":1}}}}`)

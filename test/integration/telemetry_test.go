@@ -156,7 +156,7 @@ func TestWhatIsRefusedIsCounted(t *testing.T) {
 	if err := cluster.Client.Update(t.Context(), prompt); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the turn begins anew", func() bool { return chatIn(t, ns, "c").Status.History.Version > 1 })
+	eventually(t, "the turn begins again", func() bool { return chatIn(t, ns, "c").Status.History.Version > 1 })
 	create(t, late)
 	eventually(t, "a late result is refused",
 		func() bool { return seriesOf(t, metrics)["parley_refused_results_total FenceMovedOn"] == 1 })

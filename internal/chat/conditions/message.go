@@ -49,8 +49,8 @@ func Message(st *v1alpha1.ChatMessageStatus, s Summary, generation int64, now ti
 func Supersede(m *v1alpha1.ChatMessage, now time.Time) {
 	m.Status.State, m.Status.BeforeEdit = v1alpha1.MessageSuperseded, nil
 	Message(&m.Status, Failed(v1alpha1.ReasonSuperseded,
-		"A message before this one was edited or deleted, and the conversation continues without it: delete it, or create "+
-			"it again to ask anew"),
+		"A message before this one was edited or deleted, and the conversation continues without it: delete it, or "+
+			"recreate it to ask again"),
 		m.Generation, now)
 }
 
@@ -59,8 +59,8 @@ func Supersede(m *v1alpha1.ChatMessage, now time.Time) {
 func HoldEdit(st *v1alpha1.ChatMessageStatus, chat string, committed Summary) Summary {
 	st.BeforeEdit = &v1alpha1.MessageOutcome{Status: committed.Ready, Reason: committed.Reason,
 		Message: clip.Bytes(printable.Text(committed.Message), maxConditionMessage)}
-	return Working(v1alpha1.ReasonChatArchived, "Chat "+chat+
-		" is archived: the edit counts once spec.archived is false there, and the conversation begins anew from this message")
+	return Working(v1alpha1.ReasonChatArchived, "Chat "+chat+" is archived: the edit counts once spec.archived is "+
+		"false there, and the conversation begins again from this message")
 }
 
 // Compare orders a turn record and the status of its message: negative when the record is of an earlier time than the

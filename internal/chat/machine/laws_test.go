@@ -97,7 +97,7 @@ var edgeLaws = []edgeLaw{
 			AppendResults, BeginContext)
 		return !changes || has(r, BumpHistory)
 	}},
-	{"no fence is given twice: work begins anew only on a new version", func(r Rule, e Edge) bool {
+	{"no fence is given twice: work begins again only on a new version", func(r Rule, e Edge) bool {
 		begins := working(e.To) && (!working(e.From) || has(r, ResetAttempt))
 		return !begins || has(r, BumpHistory)
 	}},

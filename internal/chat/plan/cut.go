@@ -22,7 +22,7 @@ func (p cut) truncate() error {
 	return p.turn().proceed()
 }
 
-// edit begins the conversation anew at a committed User message that was edited.
+// edit begins the conversation again at a committed User message that was edited.
 func (p cut) edit() error {
 	if p.facts.Edited == nil || p.facts.Truncated != nil || p.status().Archived {
 		return nil

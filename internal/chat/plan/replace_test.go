@@ -53,7 +53,7 @@ func TestNothingIsRememberedOfATurnThatIsNoMore(t *testing.T) {
 			v1alpha1.TurnInternalStatus{ContentHash: "hash of b", CallsGivenUpBefore: v1alpha1.CallsInterrupted,
 				LastRole: v1alpha1.RoleUser},
 		},
-		"an edit begins the turn anew": {
+		"an edit begins the turn again": {
 			func(f *Facts) { f.Edited = &Edited{Message: Message{Name: "a", ContentHash: "new"}} },
 			v1alpha1.TurnInternalStatus{ContentHash: "new", LastRole: v1alpha1.RoleUser},
 		},

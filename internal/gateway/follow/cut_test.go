@@ -31,7 +31,7 @@ func (w *world) cut(index int64) {
 	w.chat.Status.Generation, w.chat.Status.Queue, w.chat.Status.RequiresAction = nil, nil, nil
 }
 
-// edit gives a committed User message another content, and begins its turn anew.
+// edit gives a committed User message another content, and begins its turn again.
 func (w *world) edit(name, content string) {
 	committed, err := Commit(w.chat, w.messages[name], *w.messages[name].Status.Index)
 	if err != nil {
@@ -110,7 +110,7 @@ var cuts = map[string]struct {
 		func(w *world) { w.edit("second", "else"); w.settle(); w.edit("second", "no, this") },
 		[]string{"say something about first", "said by c-1-1", "no, this"},
 	},
-	"a reply is deleted and generated anew": {
+	"a reply is deleted and generated again": {
 		func(w *world) { w.cut(1); delete(w.messages, "c-1-1"); w.attempt(1); w.step(v1alpha1.RoleAssistant) },
 		[]string{"say something about first", "said by c-5-1"},
 	},

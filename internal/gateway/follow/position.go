@@ -17,7 +17,7 @@ import (
 type Position struct {
 	// Now is true for a client that wants nothing of what was committed before it came. The other fields do not count.
 	Now bool
-	// Last is how many of the newest messages a client wants that begins, or begins anew after a reset; 0: all.
+	// Last is how many of the newest messages a client wants that begins, or begins again after a reset; 0: all.
 	Last int64
 	// Chat is the short identity of the chat, which tells it from others that had its name; empty at the start.
 	Chat string

@@ -73,8 +73,8 @@ func Hash(texts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))[:hashLength]
 }
 
-// Hash is what two requests of one caller have in common that are the same request. Ids that a client gives items anew
-// each time are no part of it.
+// Hash is what two requests of one caller have in common that are the same request. Ids that a client
+// makes up for items each time are no part of it.
 func (r *Request) Hash(caller string) string {
 	items, _ := json.Marshal(r.Items) // Texts always have a JSON.
 	return Hash(caller, r.Namespace, r.Chat, r.Previous, r.Thread, r.Model, string(items))

@@ -105,7 +105,7 @@ func partOfContent(content fantasy.Content) (v1alpha1.DebugPart, string) {
 	return v1alpha1.DebugPart{Type: v1alpha1.DebugText}, ""
 }
 
-// addText adds to the part of the type and the id, which providers give out for each type anew.
+// addText adds to the part of the type and the id, which providers give out for each type.
 func (r *reply) addText(kind v1alpha1.DebugPartType, id, text string) {
 	key := string(kind) + "/" + id
 	part := r.index[key]

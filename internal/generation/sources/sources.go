@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sources reads what a prompt is made of besides the history: the texts that a chat's instructionsFrom names,
-// the skills that its skillsFrom names, and the contents of files that messages only name. It reads anew for each step,
+// the skills that its skillsFrom names, and the contents of files that messages only name. It reads them for each step,
 // so that a change takes effect with the next one; what was fetched from a URL is kept for a while.
 //
 // A generation pod fetches from no host that the operator's administrator has not allowed: its place in the cluster is

@@ -240,7 +240,7 @@ func (p *Page) Clear(selector string) {
 		"); e.value = ''; e.dispatchEvent(new Event('input')); }")
 }
 
-// Reload loads the page anew.
+// Reload loads the page again.
 func (p *Page) Reload() {
 	p.t.Helper()
 	p.run(chromedp.Reload())

@@ -81,7 +81,7 @@ func Start(t testing.TB, cfg *rest.Config, namespace string, args ...string) *Ga
 	return g
 }
 
-// Again starts the gateway anew at the address that it had.
+// Again starts the gateway again at the address that it had.
 func (g *Gateway) Again() {
 	g.t.Helper()
 	path, err := build()

@@ -66,7 +66,7 @@ type listResult struct {
 // Reference is what people read of the tool.
 func (list) Reference() tools.Reference {
 	return tools.Reference{Offered: offered, Result: listResult{}, Errors: append(commonErrors,
-		"The list has changed so much since the page before that it cannot be gone on with: list it anew."),
+		"The list has changed so much since the page before that it cannot be gone on with: list it again."),
 		Limits: []string{"Each page shows what the API server prints of its objects, which of Secrets is no value."}}
 }
 

@@ -34,7 +34,7 @@ func Problem(ctx context.Context, err error) error {
 	if refused, ok := errors.AsType[*protocol.Error](err); ok {
 		if refused.Code == protocol.BoundToAnother {
 			return fmt.Errorf("the workspace's pod is that of another chat, and refuses to work for this one (%s): "+
-				"a person has to name another pod, or to create it anew", refused.Code)
+				"a person has to name another pod, or to recreate it", refused.Code)
 		}
 		if notForModels[refused.Code] {
 			return fmt.Errorf("the workspace refuses to work for this chat (%s): a person has to look into it", refused.Code)

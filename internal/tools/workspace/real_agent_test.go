@@ -301,7 +301,7 @@ func TestARealAgentServesItsOwnFamilyAlone(t *testing.T) {
 	r.use(Options{Workspaces: only{client: client.New(o)}, Now: time.Now})
 	if _, err := r.call("process_list", "{}"); err == nil || err.Error() !=
 		"the workspace's pod is that of another chat, and refuses to work for this one (BoundToAnother): a person has to "+
-			"name another pod, or to create it anew" {
+			"name another pod, or to recreate it" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -13,18 +13,18 @@ import (
 )
 
 // taken says whose the pod is that podRef names, and what to do; empty: it is for this workspace. A pod's agent serves
-// the first chat that calls it, until the pod is created anew. Which one that is the agent alone knows; it lets nobody
+// the first chat that calls it, until the pod is recreated. Which one that is the agent alone knows; it lets nobody
 // else have a call, so a wrong guess costs nothing but this sentence.
 func (f *Facts) taken() string {
 	all := append([]v1alpha1.Workspace{*f.Workspace}, f.Sharers...)
 	first := slices.MinFunc(all, f.sooner)
 	switch {
 	case !f.has(&first) && slices.ContainsFunc(all, f.lacks):
-		return "Pod " + f.Pod.Name + " was the workspace of another chat, and is no other's until it is created anew: " +
-			"create it anew, or name another one"
+		return "Pod " + f.Pod.Name + " was the workspace of another chat, and is no other's until it is recreated: " +
+			"recreate it, or name another one"
 	case first.UID != f.Workspace.UID:
 		return "Pod " + f.Pod.Name + " is the workspace of chat " + first.Spec.ChatRef.Name + ", and no other's until it " +
-			"is created anew: name another Pod, or delete that chat and create the Pod anew"
+			"is recreated: name another Pod, or delete that chat and recreate the Pod"
 	}
 	return ""
 }

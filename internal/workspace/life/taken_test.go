@@ -55,11 +55,11 @@ func TestAPodThatSeveralWorkspacesNameIsThatOfOneChat(t *testing.T) {
 		"this one works in it, and another has said that it is not its own": {workspace(named, wasReady),
 			other(old, saidTaken("p")), its},
 		"another one has said that it is of somebody who is gone": {workspace(named), other(old, saidTaken("p")),
-			another("create it anew")},
-		"the one that had it is gone": {workspace(named, saidTaken("p")), nil, another("create it anew")},
+			another("recreate it")},
+		"the one that had it is gone": {workspace(named, saidTaken("p")), nil, another("recreate it")},
 		"the one that had it is gone, and there is a later one": {workspace(named, saidTaken("p")), other(later),
-			another("create it anew")},
-		"it was created anew": {workspace(named, saidTaken("former")), nil, its},
+			another("recreate it")},
+		"it was recreated": {workspace(named, saidTaken("former")), nil, its},
 	} {
 		t.Run(name, func(t *testing.T) {
 			facts := Facts{Workspace: c.own, Sharers: c.others, Now: now,

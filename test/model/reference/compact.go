@@ -78,7 +78,7 @@ func (c *Chat) backToContext() {
 	}
 }
 
-// countReplies finds out anew whether there are replies in the context, in a history of which a message was deleted.
+// countReplies finds out again whether there are replies in the context, in a history of which a message was deleted.
 func (c *Chat) countReplies() {
 	c.replies = unknown
 	for _, m := range c.History[c.ContextStart:] {

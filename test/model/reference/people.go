@@ -78,7 +78,7 @@ func (m *Message) supersede() {
 }
 
 // Edit changes what a User message says. One that waits will say something else when its turn comes; one that is not
-// part of the conversation asks anew; from one that was committed the conversation begins again.
+// part of the conversation asks again; from one that was committed the conversation begins again.
 func (c *Chat) Edit(name string) {
 	switch m := c.Person(name); m.State {
 	case v1alpha1.MessageCommitted:

@@ -262,7 +262,7 @@ func TestRejectedMessageAsksAnewOnceChanged(t *testing.T) {
 	c.Finish("1")
 	c.Edit("c")
 	if m := c.Person("c"); m.State != v1alpha1.MessageQueued {
-		t.Errorf("the message that asks anew is %s", m.State)
+		t.Errorf("the message that asks again is %s", m.State)
 	}
 }
 

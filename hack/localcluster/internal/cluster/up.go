@@ -65,7 +65,7 @@ func (m Manager) Up(ctx context.Context) error {
 			}
 			return nil
 		}
-		m.say("up but not healthy, starting anew")
+		m.say("up but not healthy, starting again")
 	}
 	if err := m.clean(ctx, s); err != nil {
 		return err

@@ -4,7 +4,7 @@
 // Package pki makes the throw-away keys and certificates of one local cluster.
 //
 // A cluster trusts two authorities, one for everyone and one for the API server's front proxy. They are made
-// anew on every start, their keys never leave the cluster's directory (mode 0600), and they are good for one year,
+// again on every start, their keys never leave the cluster's directory (mode 0600), and they are good for one year,
 // longer than any development cluster lives.
 package pki
 

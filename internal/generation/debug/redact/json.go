@@ -22,7 +22,7 @@ var (
 	}
 )
 
-// redactJSON returns an object or a list without secrets: as it is if it holds none, else written anew with its fields
+// redactJSON returns an object or a list without secrets: as it is if it holds none, else written again with its fields
 // in the same order. It returns false if raw is something else.
 func (r Redactor) redactJSON(raw []byte) (string, bool) {
 	raw = bytes.TrimSpace(raw)

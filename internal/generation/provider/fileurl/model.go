@@ -13,7 +13,7 @@ import (
 
 // urlModel hands files to a provider by their URLs. fantasy only has content; so that a file's content is random bytes
 // that stand for its URL, and the transport puts the URL in their place. Nothing that is said can be such bytes: they
-// are drawn anew for each request.
+// are drawn again for each request.
 //
 // A provider that refuses one of the files, or cannot fetch it, is asked again without it: like any other file that
 // cannot be had, it is no error, and the model reads why it is not there.

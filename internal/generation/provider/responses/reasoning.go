@@ -20,7 +20,7 @@ import (
 	"parley.dev/parley/internal/generation/provider/transport"
 )
 
-// reasoningModel gives OpenAI's models their encrypted reasoning back, so that they need not think anew after each
+// reasoningModel gives OpenAI's models their encrypted reasoning back, so that they need not think again after each
 // tool. fantasy never sends reasoning; so that a text of random bytes stands for each, and the transport puts it in its
 // place. If OpenAI cannot decrypt it, such as after a change of the organisation, or misses what it led to, the call is
 // made again without.

@@ -100,7 +100,7 @@ func (b *binding) refusal(chat string) error {
 	case b.chat == "":
 		return refuse(protocol.Unbound, "This workspace belongs to no chat yet.")
 	case b.chat != chat:
-		return refuse(protocol.BoundToAnother, "This workspace belongs to another chat until its pod is created anew.")
+		return refuse(protocol.BoundToAnother, "This workspace belongs to another chat until its pod is recreated.")
 	}
 	return nil
 }

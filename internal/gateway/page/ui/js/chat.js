@@ -95,7 +95,7 @@ export class ChatView {
 
   #drawHistory() {
     if (this.closed) return;
-    // A history that is being told anew is drawn once it is whole.
+    // A history that is being told again is drawn once it is whole.
     if (this.story.whole) this.transcript.sync(this.story);
     this.drawLive();
     this.#drawPresent();
@@ -166,7 +166,7 @@ export class ChatView {
   edit(entry, restored = false) {
     const at = this.transcript.items.find((item) => item.entry === entry)?.node;
     const hint = entry.message.visibility === 'People' ? 'Only people read this.'
-      : 'The conversation goes on from here: the replies behind it are generated anew.';
+      : 'The conversation goes on from here: the replies behind it are generated again.';
     if (at) edit(at, { namespace: this.namespace, chat: this.chat, name: entry.message.name, uid: entry.message.uid, hint, restored },
       this.tell);
   }
@@ -175,10 +175,10 @@ export class ChatView {
   async remove(entry) {
     const { message } = entry;
     const generated = message.role === 'Assistant';
-    const question = generated ? 'The reply is thrown away and generated anew, and all that follows it leaves the conversation.'
+    const question = generated ? 'The reply is thrown away and generated again, and all that follows it leaves the conversation.'
       : 'The message and all that follows it leave the conversation.';
     if (!await confirmed(message.visibility === 'People' ? 'The note is deleted.' : question,
-      generated ? 'Generate anew' : 'Delete')) return;
+      generated ? 'Regenerate' : 'Delete')) return;
     await this.act('It was not deleted', () => ask('DELETE', ofMessage(this.namespace, this.chat, message.name)));
   }
 

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Keeps the focus where somebody is. What had it may go away or move: chats are sorted anew, calls are decided, messages
+// Keeps the focus where somebody is. What had it may go away or move: chats are sorted again, calls are decided, messages
 // are deleted by others. A browser then drops the focus, and whoever works by keys begins at the top of the page.
 
 import { byId } from './dom.js';

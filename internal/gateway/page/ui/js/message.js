@@ -60,7 +60,7 @@ function head(message, role, entry, page) {
   const tools = el('div', { class: 'tools' });
   if (role === 'user' || role === 'note') tools.append(button('Edit', () => page.edit(entry), { class: 'quiet' }));
   tools.append(button('Copy', () => navigator.clipboard.writeText(wordsOf(message)), { class: 'quiet' }));
-  const words = role === 'assistant' ? 'Generate anew' : 'Delete';
+  const words = role === 'assistant' ? 'Regenerate' : 'Delete';
   if (role !== 'system') tools.append(button(words, () => page.remove(entry), { class: 'quiet' }));
   return el('header', {}, el('h3', { title: safe(message.createdBy || message.model?.config || '') }, authorOf(message, role)),
     el('time', { datetime: message.createdAt }, when(message.createdAt)), edited, tools);
