@@ -73,7 +73,12 @@ func TestClientsOfJavaScriptRunToolsOfTheirOwn(t *testing.T) {
 // codex has Codex CLI talk to chats of the world, with a home folder.
 func (w *world) codex(home string, args ...string) string {
 	w.t.Helper()
-	p := w.byGateway()
+	return runs(w.t, w.codexCommand(home, w.byGateway(), args...))
+}
+
+// codexCommand is Codex CLI that finds the chats there.
+func (w *world) codexCommand(home string, p outside, args ...string) *exec.Cmd {
+	w.t.Helper()
 	config := fmt.Sprintf(`model = "default"
 model_provider = "parley"
 approval_policy = "never"
@@ -94,7 +99,7 @@ env_key = "PARLEY_TOKEN"
 		filepath.Join(modelClients(w.t), "node_modules", ".bin", "codex"), append([]string{"exec"}, args...)...)
 	program.Dir = home
 	program.Env = append(os.Environ(), "HOME="+home, "CODEX_HOME="+home, "PARLEY_TOKEN="+p.token)
-	return runs(w.t, program)
+	return program
 }
 
 func TestCodexWorksInOneChat(t *testing.T) {

@@ -91,13 +91,7 @@ func TestAStreamedResponseIsResumedFromAGatewayThatHasNotBegunIt(t *testing.T) {
 	if err := h.listen(client.Responses.NewStreaming(t.Context(), askedFor(false)), 20); err != nil {
 		t.Fatal(err)
 	}
-	gateway := podOf(t, "parley-system", map[string]string{"app.kubernetes.io/component": "gateway"})
-	kill(t, gateway.Namespace, gateway.Name, "gateway")
-	w.eventually("another gateway serves", func() bool {
-		pod := podOf(t, "parley-system", map[string]string{"app.kubernetes.io/component": "gateway"})
-		return len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].Ready &&
-			pod.Status.ContainerStatuses[0].RestartCount > gateway.Status.ContainerStatuses[0].RestartCount
-	})
+	w.killGateway()
 	client = w.byGateway().byOpenAI()
 	rest := client.Responses.GetStreaming(t.Context(), h.id,
 		responses.ResponseGetParams{StartingAfter: param.NewOpt(h.last)})
@@ -111,6 +105,18 @@ func TestAStreamedResponseIsResumedFromAGatewayThatHasNotBegunIt(t *testing.T) {
 	if n := len(w.requests()); n != 1 {
 		t.Errorf("the model was called %d times", n)
 	}
+}
+
+// killGateway kills the gateway, and waits until another one serves.
+func (w *world) killGateway() {
+	w.t.Helper()
+	gateway := podOf(w.t, "parley-system", map[string]string{"app.kubernetes.io/component": "gateway"})
+	kill(w.t, gateway.Namespace, gateway.Name, "gateway")
+	w.eventually("another gateway serves", func() bool {
+		pod := podOf(w.t, "parley-system", map[string]string{"app.kubernetes.io/component": "gateway"})
+		return len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].Ready &&
+			pod.Status.ContainerStatuses[0].RestartCount > gateway.Status.ContainerStatuses[0].RestartCount
+	})
 }
 
 func TestAStreamedCompletionOutlivesAnAttemptThatIsLost(t *testing.T) {
