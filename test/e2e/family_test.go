@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -178,12 +179,28 @@ func TestAFamilyMendsAClusterTheSameWhateverIsKilledDuringEachStep(t *testing.T)
 				t.Errorf("something was killed in %d steps", killed)
 			}
 			w.isGolden("root", "family_root.txt")
+			if v.kills == 0 {
+				w.showsTheDifference("root")
+			}
 			for _, agent := range w.agents("root") {
 				w.isGolden(agent.Name, map[v1alpha1.ChatMode]string{
 					v1alpha1.ModeExplore: "family_explore.txt", "": "family_fix.txt"}[agent.Spec.Mode])
 			}
 		})
 	}
+}
+
+// showsTheDifference fails the test if the model was not shown what it has changed.
+func (w *world) showsTheDifference(chat string) {
+	w.t.Helper()
+	for _, message := range w.history(chat) {
+		for _, part := range message.Spec.Parts {
+			if r := part.ToolResult; r != nil && r.Name == "k8s_apply" && strings.Contains(r.Output, `+  minReadySeconds: 7`) {
+				return
+			}
+		}
+	}
+	w.t.Error("the model was not shown what it has changed")
 }
 
 // agents are the chats below one, oldest first.

@@ -36,8 +36,9 @@ var masks = []struct {
 	{regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`), `UID`},
 	{regexp.MustCompile(`(resourceVersion\W+)\d+`), `${1}VERSION`},
 	{regexp.MustCompile(`\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), `TIME`},
-	// A call that is made again after a crash may find that it has done what it was to do.
-	{regexp.MustCompile(`"outcome": "(un)?changed"`), `"outcome": "changed or unchanged"`},
+	// A call that is made again after a crash may find that it has done what it was to do, and then has no difference to
+	// show.
+	{regexp.MustCompile(`"outcome": "(un)?changed"(,\s+"diff": "([^"\\]|\\.)*")?`), `"outcome": "changed or unchanged"`},
 }
 
 // process is the id of a command in a workspace. A start that a crash has kept from coming about uses one up.
