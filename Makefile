@@ -235,6 +235,18 @@ grafana-schema:
 test-dashboards: envtest-assets grafana-schema ## Hold what Argo CD, kube-state-metrics and Grafana show against a kube-apiserver. A module of its own.
 	cd test/dashboards && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) ./...
 
+HEADLAMP := $(BIN)/headlamp/parley-headlamp
+
+# Not part of "make test": its packages take 853 MB. The lock leaves out packages for other systems that the kit names as
+# optional, which "npm ci" would refuse; "install" takes the versions and hashes of all others from it.
+.PHONY: headlamp
+headlamp: ## Install, check, test and build the plug-in for Headlamp: bin/headlamp/parley-headlamp.
+	@cd plugins/headlamp && { cmp -s package-lock.json node_modules/.installed || \
+	  { npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error && \
+	    cp package-lock.json node_modules/.installed; }; }
+	cd plugins/headlamp && npm run format -- --check && npm run lint && npm run tsc && CI=1 npm test && npm run build
+	@mkdir -p $(HEADLAMP) && cp plugins/headlamp/dist/main.js plugins/headlamp/package.json $(HEADLAMP)/
+
 .PHONY: test-e2e
 test-e2e: on-cluster on-cluster-toolchain $(ON_AGENT_SANDBOX) model-clients axe ## Run the end-to-end tests on a real cluster with real pods.
 	hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
