@@ -6,6 +6,9 @@ toolchain go1.27.4
 
 tool sigs.k8s.io/controller-tools/cmd/controller-gen
 
+// Packages of npm that "make headlamp" brings have Go files among them.
+ignore ./plugins/headlamp/node_modules
+
 require (
 	charm.land/fantasy v0.44.0
 	github.com/anthropics/anthropic-sdk-go v1.68.0
