@@ -3,7 +3,9 @@
 
 import { ConditionsSection, DetailsGrid } from '@kinvolk/headlamp-plugin/lib/components/common';
 import { useParams } from 'react-router-dom';
+import { actions } from '../facts/actions';
 import { Chat } from '../resources';
+import { ChatAction } from './ChatAction';
 import { chatRows } from './chatRows';
 import { PendingCalls } from './PendingCalls';
 import { Queue } from './Queue';
@@ -19,6 +21,13 @@ export function ChatDetails() {
       namespace={namespace}
       name={name}
       withEvents
+      actions={item =>
+        item
+          ? actions(item.chat).map(action => (
+              <ChatAction key={action.name} item={item} action={action} />
+            ))
+          : []
+      }
       extraInfo={item => (item ? chatRows(item) : [])}
       extraSections={item =>
         item

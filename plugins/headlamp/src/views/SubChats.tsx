@@ -6,6 +6,7 @@ import {
   SimpleTable,
   StatusLabel,
 } from '@kinvolk/headlamp-plugin/lib/components/common';
+import { Typography } from '@mui/material';
 import { ready } from '../facts/ready';
 import { Chat, Workspace } from '../resources';
 import { ChatLink, ResourceLink } from './links';
@@ -14,10 +15,15 @@ import { ChatLink, ResourceLink } from './links';
 export function SubChats({ item }: { item: Chat }) {
   const name = item.metadata.name;
   const at = { namespace: item.metadata.namespace, cluster: item.cluster };
-  const [chats] = Chat.useList({ ...at, fieldSelector: `spec.parentRef.name=${name}` });
-  const [workspaces] = Workspace.useList({ ...at, fieldSelector: `spec.chatRef.name=${name}` });
+  const [chats, chatsError] = Chat.useList({ ...at, fieldSelector: `spec.parentRef.name=${name}` });
+  const [workspaces, workspacesError] = Workspace.useList({
+    ...at,
+    fieldSelector: `spec.chatRef.name=${name}`,
+  });
   return (
     <>
+      <Problem listing="sub-chats" error={chatsError} />
+      <Problem listing="workspaces" error={workspacesError} />
       {chats && chats.length > 0 && (
         <SectionBox title="Sub-chats">
           <SimpleTable
@@ -47,6 +53,11 @@ export function SubChats({ item }: { item: Chat }) {
       )}
     </>
   );
+}
+
+/** Why a list cannot be shown, such as a right that the person lacks. */
+function Problem({ listing, error }: { listing: string; error: Error | null }) {
+  return error && <Typography color="error">{`Listing ${listing}: ${error.message}`}</Typography>;
 }
 
 function readyLabel(sub: Chat) {

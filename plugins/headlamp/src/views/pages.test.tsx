@@ -8,7 +8,7 @@ import { ChatDetails } from './ChatDetails';
 import { ChatOfObject } from './ChatOfObject';
 import { ChatTable } from './ChatTable';
 import { FoldedText } from './FoldedText';
-import { serve, show, Silence } from './testing';
+import { forbid, serve, show, Silence, written } from './testing';
 
 // Headlamp looks for kubeconfigs of the browser's own, in a database that jsdom does not have.
 vi.mock('@kinvolk/headlamp-plugin/lib/stateless/findKubeconfigByClusterName', () => ({
@@ -20,13 +20,14 @@ const patience = { timeout: 30000 };
 vi.setConfig({ testTimeout: 90000 });
 
 beforeEach(() => {
-  vi.stubGlobal('fetch', async (asked: string | URL | Request) =>
-    serve(asked instanceof Request ? asked.url : String(asked))
+  vi.stubGlobal('fetch', async (asked: string | URL | Request, init?: RequestInit) =>
+    serve(asked instanceof Request ? asked.url : String(asked), init)
   );
   vi.stubGlobal('WebSocket', Silence);
 });
 
 afterEach(() => {
+  forbid();
   cleanup();
   vi.unstubAllGlobals();
 });
@@ -72,11 +73,29 @@ describe('the page of a chat', () => {
     expect(target('a script')).toBeUndefined();
   });
 
+  it('says which lists are refused', async () => {
+    forbid('workspaces');
+    details('triage');
+    await screen.findByText(/Listing workspaces: .*no right to workspaces/, {}, patience);
+  });
+
   it('says why the turn failed, what to do, and which message cannot be read', async () => {
     details('failed');
     await screen.findByText(/Correct the key in Secret openai/, {}, patience);
     await screen.findByText(/Reading ChatMessage failed-prompt:/, {}, patience);
   });
+});
+
+it('asks the API server for an action, and says what it refuses', async () => {
+  details('triage');
+  fireEvent.click(await screen.findByLabelText('Interrupt', {}, patience));
+  await screen.findByText(/Interrupt of chat triage: .*the chat is held/, {}, patience);
+  expect(written).toEqual([
+    {
+      path: '/clusters/main/apis/parley.dev/v1alpha1/namespaces/demo/chats/triage',
+      body: { metadata: { annotations: { 'parley.dev/interrupt': 'headlamp-5' } } },
+    },
+  ]);
 });
 
 it('links an object to its chat, and no object of others', () => {

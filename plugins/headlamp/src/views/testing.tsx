@@ -7,6 +7,7 @@ import store from '@kinvolk/headlamp-plugin/lib/redux/stores/store';
 import { ThemeProvider } from '@mui/material/styles';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { render } from '@testing-library/react';
+import { SnackbarProvider } from 'notistack';
 import { ReactNode } from 'react';
 import { Provider } from 'react-redux';
 import { MemoryRouter, Route } from 'react-router-dom';
@@ -16,9 +17,29 @@ import { objects } from '../testdata';
 // Headlamp's application does so when it starts; without it no route of a plug-in is found.
 setStore(store);
 
+/** What was written to the API server, as it came. */
+export const written: { path: string; body: unknown }[] = [];
+
+let forbidden = '';
+
+/** Has the API server refuse a kind, by its plural; none without one. */
+export function forbid(plural = '') {
+  forbidden = plural;
+}
+
 /** An API server that has the objects of the test data, and none of other kinds. */
-export function serve(url: string): Response {
+export function serve(url: string, { method, body }: RequestInit = {}): Response {
   const { pathname, searchParams } = new URL(url, 'http://localhost');
+  if (pathname.endsWith('/selfsubjectaccessreviews')) {
+    return Response.json({ status: { allowed: true, reason: '' } });
+  }
+  if (forbidden && pathname.endsWith(`/${forbidden}`)) {
+    return Response.json({ message: `no right to ${forbidden}` }, { status: 403 });
+  }
+  if (method === 'PATCH') {
+    written.push({ path: pathname, body: JSON.parse(String(body)) });
+    return Response.json({ message: 'the chat is held' }, { status: 403 });
+  }
   const [, kind, name] = /\/(chats|chatmessages)(?:\/([^/]+))?$/.exec(pathname) ?? [];
   const all = kind === 'chats' ? objects.chats : kind === 'chatmessages' ? objects.messages : [];
   if (name) {
@@ -48,7 +69,9 @@ export function show(page: ReactNode, path: string, at = path) {
       <QueryClientProvider client={client}>
         <ThemeProvider theme={createMuiTheme({ name: 'light' })}>
           <MemoryRouter initialEntries={[`/c/main${at}`]}>
-            <Route path={`/c/:cluster${path}`}>{page}</Route>
+            <SnackbarProvider>
+              <Route path={`/c/:cluster${path}`}>{page}</Route>
+            </SnackbarProvider>
           </MemoryRouter>
         </ThemeProvider>
       </QueryClientProvider>
