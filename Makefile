@@ -286,4 +286,4 @@ bench: $(if $(USE_CURRENT_CONTEXT),,setup bench-streams bench-gateway) on-cluste
 
 .PHONY: clean
 clean: cluster-down ## Stop the local cluster and remove everything that the project made.
-	rm -rf $(BIN) $(STATE)
+	rm -rf $(BIN) $(STATE) plugins/headlamp/node_modules plugins/headlamp/dist

@@ -48,15 +48,33 @@ describe('the messages of a history', () => {
 });
 
 describe('what was read', () => {
-  it('is kept of generated messages, and read again of those of people', async () => {
-    const asked: string[] = [];
-    const remembered = remembering(async name => {
+  const asked: string[] = [];
+  beforeEach(() => asked.splice(0));
+  const counting = (read: Read) =>
+    remembering(async name => {
       asked.push(name);
-      return messageNamed(name);
+      return read(name);
     });
+
+  it('is kept of generated messages, and read again of those of people', async () => {
+    const remembered = counting(read);
     await chain('triage', 'triage-s3', remembered);
-    asked.length = 0;
+    asked.splice(0);
     await chain('triage', 'triage-s3', remembered);
     expect(asked).toEqual(['triage-prompt']);
+  });
+
+  it('is forgotten once it was not asked for as long as many others were read', async () => {
+    const remembered = counting(async name => ({
+      ...messageNamed('triage-s1'),
+      metadata: { name },
+    }));
+    for (let i = 0; i <= 2 * newest; i++) {
+      await remembered(`m${i}`);
+    }
+    asked.splice(0);
+    await remembered(`m${2 * newest}`);
+    await remembered('m0');
+    expect(asked).toEqual(['m0']);
   });
 });

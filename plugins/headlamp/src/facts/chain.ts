@@ -46,13 +46,22 @@ export async function chain(
   return { messages, more: Boolean(name) };
 }
 
+/** How many messages are kept: those of one reading, and as many that the next one may still need. */
+const kept = 2 * newest;
+
 /** Keeps generated messages, which never change. Those of people can be edited: they are read each time. */
 export function remembering(read: Read): Read {
   const known = new Map<string, ChatMessage>();
   return async name => {
     const message = known.get(name) ?? (await read(name));
     if (message.spec.generation) {
+      // A Map has the order in which names came: what was not asked for longest goes first.
+      known.delete(name);
       known.set(name, message);
+      const [oldest] = known.keys();
+      if (known.size > kept) {
+        known.delete(oldest);
+      }
     }
     return message;
   };
