@@ -111,6 +111,9 @@ func (a *api) makeRequest(ctx context.Context, in *NewRequest) (*Requested, erro
 // handled waits for what becomes of a request. It is nil if the time is over before; the caller may look again.
 func (a *api) handled(ctx context.Context, chat *v1alpha1.Chat, kind v1alpha1.RequestKind, token string) (
 	*v1alpha1.HandledRequest, error) {
+	if known := handledOf(chat, kind, token); known != nil { // It was made before: nothing changes.
+		return known, nil
+	}
 	if ctx.Err() != nil {
 		return nil, nil
 	}
@@ -128,13 +131,21 @@ func (a *api) handled(ctx context.Context, chat *v1alpha1.Chat, kind v1alpha1.Re
 		if !ok {
 			return nil, nil // The API server ends the watch.
 		}
-		i := slices.IndexFunc(now.Status.Requests,
-			func(h v1alpha1.HandledRequest) bool { return h.Kind == kind && h.Token == token })
-		if i >= 0 {
-			return &now.Status.Requests[i], nil
+		if known := handledOf(now, kind, token); known != nil {
+			return known, nil
 		}
 	}
 	return nil, nil
+}
+
+// handledOf is what the chat says has become of a request; nil if it has not acted yet.
+func handledOf(chat *v1alpha1.Chat, kind v1alpha1.RequestKind, token string) *v1alpha1.HandledRequest {
+	i := slices.IndexFunc(chat.Status.Requests,
+		func(h v1alpha1.HandledRequest) bool { return h.Kind == kind && h.Token == token })
+	if i < 0 {
+		return nil
+	}
+	return &chat.Status.Requests[i]
 }
 
 func (a *api) decideCall(ctx context.Context, in *NewApproval) (*OneApproval, error) {
