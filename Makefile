@@ -277,8 +277,14 @@ bench-gateway: envtest-assets ## Measure 1000 streams at one gateway, and what i
 	@mkdir -p $(BIN)
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-gateway.json go test -tags $(GOTAGS) -run='^$$' -bench=. -benchtime=1x ./test/gateway
 
+# Without the garbage collector, whose turns would come upon one write or the other.
+.PHONY: bench-writes
+bench-writes: envtest-assets ## Measure what the writes of a turn cost the API server, with and without policies, rules and schemas: bin/bench-writes.json.
+	@mkdir -p $(BIN)
+	GOGC=off KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-writes.json go test -tags $(GOTAGS) -run='^$$' -bench=Writes -benchtime=1x ./test/admission
+
 .PHONY: bench
-bench: $(if $(USE_CURRENT_CONTEXT),,setup bench-streams bench-gateway) on-cluster ## Measure latency, throughput, writes and memory on a real cluster: a table, and bin/bench.json.
+bench: $(if $(USE_CURRENT_CONTEXT),,setup bench-streams bench-gateway bench-writes) on-cluster ## Measure latency, throughput, writes and memory on a real cluster: a table, and bin/bench.json.
 	@hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
 	@hack/bench.sh $(ON_KUBECTL) $(ON_KUBECONFIG) $(BENCH_FLAGS)
 

@@ -105,6 +105,7 @@ type Chat struct {
 
 	// status is the state of the chat; only the operator writes it.
 	// +kubebuilder:default:={"observedGeneration":-1}
+	// +structType=atomic
 	// +optional
 	Status ChatStatus `json:"status,omitempty,omitzero"`
 }

@@ -159,6 +159,7 @@ type ChatClass struct {
 
 	// status says whether the class is in force; only the operator writes it.
 	// +kubebuilder:default:={"observedGeneration":-1}
+	// +structType=atomic
 	// +optional
 	Status ChatClassStatus `json:"status,omitempty,omitzero"`
 }

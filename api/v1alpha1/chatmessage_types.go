@@ -159,6 +159,7 @@ type ChatMessageSpec struct {
 	Index *int64 `json:"index,omitempty"`
 
 	// generation says which attempt yielded a generated message.
+	// +structType=atomic
 	// +optional
 	Generation *MessageGeneration `json:"generation,omitempty"`
 }
@@ -281,6 +282,7 @@ type ChatMessage struct {
 
 	// status is where the message stands; only the operator writes it.
 	// +kubebuilder:default:={"observedGeneration":-1}
+	// +structType=atomic
 	// +optional
 	Status ChatMessageStatus `json:"status,omitempty,omitzero"`
 }

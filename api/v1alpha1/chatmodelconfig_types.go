@@ -281,6 +281,7 @@ type ChatModelConfig struct {
 
 	// status says whether it can be used; only the operator writes it.
 	// +kubebuilder:default:={"observedGeneration":-1}
+	// +structType=atomic
 	// +optional
 	Status ChatModelConfigStatus `json:"status,omitempty,omitzero"`
 }

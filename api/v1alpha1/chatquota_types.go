@@ -82,6 +82,7 @@ type ChatQuota struct {
 
 	// status says whether the quota is in force; only the operator writes it.
 	// +kubebuilder:default:={"observedGeneration":-1}
+	// +structType=atomic
 	// +optional
 	Status ChatQuotaStatus `json:"status,omitempty,omitzero"`
 }
@@ -131,6 +132,7 @@ type ClusterChatQuota struct {
 
 	// status says whether the quota is in force; only the operator writes it.
 	// +kubebuilder:default:={"observedGeneration":-1}
+	// +structType=atomic
 	// +optional
 	Status ChatQuotaStatus `json:"status,omitempty,omitzero"`
 }

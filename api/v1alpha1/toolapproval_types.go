@@ -86,6 +86,7 @@ type ToolApproval struct {
 
 	// status says what became of it; only the operator writes it.
 	// +kubebuilder:default:={"observedGeneration":-1}
+	// +structType=atomic
 	// +optional
 	Status ToolApprovalStatus `json:"status,omitempty,omitzero"`
 }

@@ -302,6 +302,7 @@ type Workspace struct {
 
 	// status is what has become of it; only the operator writes it.
 	// +kubebuilder:default:={"observedGeneration":-1}
+	// +structType=atomic
 	// +optional
 	Status WorkspaceStatus `json:"status,omitempty,omitzero"`
 }

@@ -65,12 +65,11 @@ func (a actor) username() string {
 	return a.name
 }
 
-// client is a client of the actor's own: a service account has a token of its own, a person is impersonated.
-func (a actor) client(ctx context.Context) (client.Client, error) {
+// config reaches the cluster as the actor: a service account has a token of its own, a person is impersonated.
+func (a actor) config(ctx context.Context) (*rest.Config, error) {
 	cfg := rest.CopyConfig(cluster.Config)
 	switch {
 	case a == administrator:
-		return cluster.Client, nil
 	case a.account == "":
 		cfg.Impersonate = rest.ImpersonationConfig{UserName: a.name, Groups: []string{"system:authenticated"}}
 	default:
@@ -80,6 +79,18 @@ func (a actor) client(ctx context.Context) (client.Client, error) {
 		}
 		cfg = rest.AnonymousClientConfig(cluster.Config)
 		cfg.BearerToken, cfg.QPS = token, -1
+	}
+	return cfg, nil
+}
+
+// client is a client of the actor's own.
+func (a actor) client(ctx context.Context) (client.Client, error) {
+	if a == administrator {
+		return cluster.Client, nil
+	}
+	cfg, err := a.config(ctx)
+	if err != nil {
+		return nil, err
 	}
 	c, err := client.New(cfg, client.Options{Scheme: controllers.Scheme()})
 	if err != nil {
@@ -126,7 +137,7 @@ func (a actor) token(ctx context.Context) (string, error) {
 }
 
 // as is the actor's client.
-func as(t *testing.T, a actor) client.Client {
+func as(t testing.TB, a actor) client.Client {
 	t.Helper()
 	c, err := a.client(t.Context())
 	if err != nil {

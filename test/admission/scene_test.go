@@ -64,7 +64,7 @@ func assign(t *testing.T, chat *v1alpha1.Chat, version int64) {
 	}
 }
 
-func mustCreate(t *testing.T, a actor, o client.Object) {
+func mustCreate(t testing.TB, a actor, o client.Object) {
 	t.Helper()
 	if err := as(t, a).Create(t.Context(), o); err != nil {
 		t.Fatalf("%s creates %T %s: %v", a.name, o, o.GetName(), err)

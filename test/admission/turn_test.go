@@ -5,6 +5,7 @@ package admission
 
 import (
 	"context"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,9 +45,9 @@ func TestAWholeTurnPassesTheRolesAndPolicies(t *testing.T) {
 	}
 }
 
-// startManager runs the manager's controllers as its own account until the test ends. They remove generation pods that
-// they have no work for, which other tests need.
-func startManager(t *testing.T) {
+// startManager runs the manager's controllers as its own account until the test ends, or until stop is called. They
+// remove generation pods that they have no work for, which other tests need.
+func startManager(t testing.TB) (stop func()) {
 	t.Helper()
 	token, err := manager.token(t.Context())
 	if err != nil {
@@ -54,24 +55,26 @@ func startManager(t *testing.T) {
 	}
 	cfg := rest.AnonymousClientConfig(cluster.Config)
 	cfg.BearerToken = token
-	stop, err := testmanager.Start(context.WithoutCancel(t.Context()), cfg, func(o *testmanager.Options) {
+	end, err := testmanager.Start(context.WithoutCancel(t.Context()), cfg, func(o *testmanager.Options) {
 		o.Controllers.GatewayNamespace, o.Controllers.Workers = "parley-system", 2
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
+	stop = sync.OnceFunc(func() {
+		if err := end(); err != nil {
 			t.Errorf("the manager ended: %v", err)
 		}
 		if err := startPods(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 	})
+	t.Cleanup(stop)
+	return stop
 }
 
 // await reads the object until it is as awaited.
-func await(t *testing.T, what string, o client.Object, condition func() bool) {
+func await(t testing.TB, what string, o client.Object, condition func() bool) {
 	t.Helper()
 	err := until(t.Context(), what, func(ctx context.Context) bool {
 		return cluster.Client.Get(ctx, client.ObjectKeyFromObject(o), o) == nil && condition()
