@@ -35,7 +35,7 @@ func (b *bench) specimen(ctx context.Context, name string) (*specimen, error) {
 			return nil, fmt.Errorf("reading message %s: %w", message, err)
 		}
 	}
-	s.waiting, s.running = chat.Status, b.follow.lastRunning(name)
+	s.waiting, s.running = chat.Status, *b.follow.lastRunning(name).status
 	s.running.Generation.Pod = "none" // So that no pod sets to work.
 	return &s, nil
 }

@@ -19,8 +19,8 @@ import (
 	"parley.dev/parley/internal/podspec"
 )
 
-// writeCounts are what the API server has counted since it was started.
-type writeCounts struct{ writes, events float64 }
+// writeCounts are what the API server has counted since it was started, reads those of chats and messages.
+type writeCounts struct{ writes, events, reads float64 }
 
 // countWrites reads the API server's own counters of requests that change something.
 func (b *bench) countWrites(ctx context.Context) (writeCounts, error) {
@@ -38,6 +38,10 @@ func (b *bench) countWrites(ctx context.Context) (writeCounts, error) {
 		label := map[string]string{}
 		for _, pair := range metric.GetLabel() {
 			label[pair.GetName()] = pair.GetValue()
+		}
+		if slices.Contains([]string{"GET", "LIST"}, label["verb"]) && slices.Contains([]string{"chats", "chatmessages"},
+			label["resource"]) {
+			counts.reads += metric.GetCounter().GetValue()
 		}
 		if !slices.Contains([]string{"POST", "PUT", "PATCH", "DELETE", "APPLY"}, label["verb"]) {
 			continue

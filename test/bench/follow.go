@@ -20,17 +20,23 @@ import (
 	"parley.dev/parley/internal/apiclient"
 )
 
+// running is a chat that has an attempt, and when that was first seen.
+type running struct {
+	status *v1alpha1.ChatStatus
+	seen   time.Time
+}
+
 // followers wakes those who wait for chats, from one watch.
 type followers struct {
 	mu    sync.Mutex
 	chats map[string]*v1alpha1.Chat
-	// running holds each chat as it was last seen while it had an attempt.
-	running map[string]*v1alpha1.Chat
+	// running holds each chat as it was when it was last seen to have got an attempt.
+	running map[string]running
 	bell    chan struct{}
 }
 
 func followChats(ctx context.Context, c *apiclient.Client) (*followers, error) {
-	f := &followers{chats: map[string]*v1alpha1.Chat{}, running: map[string]*v1alpha1.Chat{}, bell: make(chan struct{})}
+	f := &followers{chats: map[string]*v1alpha1.Chat{}, running: map[string]running{}, bell: make(chan struct{})}
 	informer := cache.NewSharedIndexInformer(c.Chats(namespace).ListerWatcher(""), &v1alpha1.Chat{}, 0, nil)
 	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: f.see, UpdateFunc: func(_, o any) { f.see(o) },
@@ -38,7 +44,7 @@ func followChats(ctx context.Context, c *apiclient.Client) (*followers, error) {
 		return nil, fmt.Errorf("watching chats: %w", err)
 	}
 	go informer.RunWithContext(ctx)
-	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+	if !cache.WaitFor(ctx, "", informer.HasSyncedChecker()) {
 		return nil, ctx.Err()
 	}
 	return f, nil
@@ -52,18 +58,22 @@ func (f *followers) see(o any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.chats[chat.Name] = chat
-	if chat.Status.Generation != nil {
-		f.running[chat.Name] = chat
+	if g := chat.Status.Generation; g != nil {
+		if before := f.running[chat.Name].status; before == nil || before.History.Version != chat.Status.History.Version ||
+			before.Generation.Attempt != g.Attempt {
+			f.running[chat.Name] = running{&chat.Status, time.Now()}
+		}
 	}
 	close(f.bell)
 	f.bell = make(chan struct{})
 }
 
-// lastRunning is the chat's status as it was last seen while it had an attempt.
-func (f *followers) lastRunning(name string) v1alpha1.ChatStatus {
+// lastRunning is the chat as it was when it was last seen to have got an attempt.
+func (f *followers) lastRunning(name string) running {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return *f.running[name].Status.DeepCopy()
+	r := f.running[name]
+	return running{r.status.DeepCopy(), r.seen}
 }
 
 // until waits for the condition of all chats together.

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"parley.dev/parley/api/v1alpha1"
 )
 
@@ -35,45 +38,137 @@ func (b *bench) cold(ctx context.Context, f *Figures) error {
 		return err
 	}
 	f.ColdPod = (first.at.Sub(began) - modelDelay).Seconds()
-	return b.follow.answered(ctx, "warm", 2)
+	if err := b.follow.answered(ctx, "warm", 2); err != nil {
+		return err
+	}
+	bare, err := b.barePair(ctx)
+	f.BarePod, f.ColdPodShare = bare, f.ColdPod/bare
+	return err
 }
 
-// single measures turns of one step, one after another, on a warm pod.
+// barePair is how many seconds a pod of two containers of Parley's image takes until both run and it is ready.
+func (b *bench) barePair(ctx context.Context) (float64, error) {
+	var model corev1.Pod
+	if err := b.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "model"}, &model); err != nil {
+		return 0, fmt.Errorf("reading the model's pod: %w", err)
+	}
+	pair := make([]corev1.Container, 2)
+	for i := range pair {
+		pair[i] = *model.Spec.Containers[0].DeepCopy()
+		pair[i].Name, pair[i].Args = fmt.Sprint("model-", i), []string{fmt.Sprint("--listen=:", 8080+i)}
+		pair[i].VolumeMounts = nil // That of the token.
+	}
+	return b.barePod(ctx, "bare-pair", pair...)
+}
+
+// single measures turns of one step on a warm pod, one after another: each beside one of the floor, so that the
+// machine's mood of the minute meets both, and then back to back.
 func (b *bench) single(ctx context.Context, f *Figures, turns int) error {
 	parts, err := b.stream(ctx, "warm")
 	if err != nil {
 		return err
 	}
+	like, err := b.specimen(ctx, "warm")
+	if err != nil {
+		return err
+	}
+	bottom, err := b.newFloor(ctx, like)
+	if err != nil {
+		return err
+	}
+	w := &warmChat{bench: b, parts: parts, length: 2}
 	before, err := b.settledWrites(ctx)
 	if err != nil {
 		return err
 	}
-	var firsts, whole []time.Duration
-	last := int64(1) // The chat has a message and its reply.
-	for i := range turns {
-		began := time.Now()
-		if err := b.say(ctx, "warm", fmt.Sprintf("warm-%d", i+1)); err != nil {
+	for range turns {
+		if err := w.besideFloor(ctx, bottom); err != nil {
 			return err
 		}
-		first, err := next(ctx, parts, last+1, "Text")
-		if err != nil {
-			return err
-		}
-		last = first.v
-		firsts = append(firsts, first.at.Sub(began)-modelDelay)
-		if err := b.follow.answered(ctx, "warm", int64(2*i+4)); err != nil {
-			return err
-		}
-		whole = append(whole, time.Since(began)-modelDelay)
 	}
 	after, err := b.settledWrites(ctx)
 	if err != nil {
 		return err
 	}
-	f.FirstPart, f.Turn = percentiles(firsts), percentiles(whole)
 	f.Writes.SingleStep = (after.writes - before.writes) / float64(turns)
 	f.Writes.Events = (after.events - before.events) / float64(turns)
+	f.Reads = (after.reads-before.reads)/float64(turns) - ownReads
+	f.Hops = medians(w.began, w.turns)
+	f.FirstPart, f.Turn = w.percentiles()
+	f.Floor = Floor{FirstPart: percentiles(w.floorFirsts), Turn: percentiles(w.floorTurns)}
+	f.FirstPartShare, f.TurnShare = f.FirstPart.P50/f.Floor.FirstPart.P50, f.Turn.P50/f.Floor.Turn.P50
+
+	w.began, w.turns = nil, nil
+	for range turns {
+		if err := w.turn(ctx); err != nil {
+			return err
+		}
+	}
+	f.BackToBack.FirstPart, f.BackToBack.Turn = w.percentiles()
+	f.BackToBack.FirstPartShare = f.BackToBack.FirstPart.P50 / f.Floor.FirstPart.P50
+	f.BackToBack.TurnShare = f.BackToBack.Turn.P50 / f.Floor.Turn.P50
+	return bottom.close(ctx)
+}
+
+// ownReads of a turn are the bench's own: see hops.read.
+const ownReads = 2
+
+// warmChat is the chat warm, which a pod has, and what its turns took.
+type warmChat struct {
+	bench *bench
+	parts <-chan part
+	// length of its history.
+	length int64
+	began  []time.Time
+	turns  []hops
+
+	floorFirsts, floorTurns []time.Duration
+}
+
+// besideFloor measures a turn of the floor and one of the chat.
+func (w *warmChat) besideFloor(ctx context.Context, bottom *floor) error {
+	first, whole, err := bottom.turn(ctx)
+	if err != nil {
+		return err
+	}
+	w.floorFirsts, w.floorTurns = append(w.floorFirsts, first), append(w.floorTurns, whole)
+	if err := w.turn(ctx); err != nil {
+		return err
+	}
+	return w.turns[len(w.turns)-1].read(ctx, w.bench, "warm")
+}
+
+// turn sends a message and waits until a watch shows that it is answered.
+func (w *warmChat) turn(ctx context.Context) error {
+	var h hops
+	began := time.Now()
+	if err := w.bench.say(ctx, "warm", fmt.Sprintf("warm-%d", w.length)); err != nil {
+		return err
+	}
+	h.created = time.Now()
+	// Of the version that the message makes: the reply before it made that of its length.
+	first, err := next(ctx, w.parts, w.length, "Text")
+	if err != nil {
+		return err
+	}
+	h.firstPart = first.at
+	w.length += 2
+	if err := w.bench.follow.answered(ctx, "warm", w.length); err != nil {
+		return err
+	}
+	h.ended = time.Now()
+	w.began, w.turns = append(w.began, began), append(w.turns, h)
 	return nil
+}
+
+// percentiles of the first part and of the whole turn, without the model's own delay.
+func (w *warmChat) percentiles() (firstPart, turn Percentiles) {
+	firsts, whole := make([]time.Duration, len(w.turns)), make([]time.Duration, len(w.turns))
+	for i := range w.turns {
+		firsts[i] = w.turns[i].firstPart.Sub(w.began[i]) - modelDelay
+		whole[i] = w.turns[i].ended.Sub(w.began[i]) - modelDelay
+	}
+	return percentiles(firsts), percentiles(whole)
 }
 
 // steps measures turns in which the model calls a tool: from the call, as the client sees it, to the first part of the

@@ -18,24 +18,49 @@ import (
 // Figures are what is measured, with the names that they have in bin/bench.json. Times are milliseconds unless the name
 // says otherwise; those of parts and turns are without the model server's own delay.
 type Figures struct {
-	FirstPart      Percentiles      `json:"first_part_ms"`
-	SecondStep     Percentiles      `json:"second_step_ms"`
-	Turn           Percentiles      `json:"turn_ms"`
-	Workspace      *Workspace       `json:"workspace,omitempty"`
-	MCP            *MCP             `json:"mcp,omitempty"`
-	Burst          map[string]Burst `json:"burst"`
-	Writes         Writes           `json:"writes"`
-	ColdPod        float64          `json:"cold_pod_s"`
-	RSS            Components       `json:"rss_mib"`
-	CPU            Components       `json:"burst_cpu_ms_per_turn"`
-	ManyChats      float64          `json:"manager_rss_mib_1000_chats"`
-	GenerationPods int              `json:"generation_pods"`
+	FirstPart  Percentiles `json:"first_part_ms"`
+	SecondStep Percentiles `json:"second_step_ms"`
+	Turn       Percentiles `json:"turn_ms"`
+	// Floor is what a program would take that did nothing but a turn's writes; the shares are of its medians.
+	Floor          Floor      `json:"floor"`
+	FirstPartShare float64    `json:"first_part_share_of_floor"`
+	TurnShare      float64    `json:"turn_share_of_floor"`
+	Hops           Hops       `json:"hops_ms"`
+	BackToBack     BackToBack `json:"back_to_back"`
+	// Reads are what Parley reads of chats and messages in a turn, one by one or in lists.
+	Reads     float64          `json:"reads_per_turn"`
+	Workspace *Workspace       `json:"workspace,omitempty"`
+	MCP       *MCP             `json:"mcp,omitempty"`
+	Burst     map[string]Burst `json:"burst"`
+	Writes    Writes           `json:"writes"`
+	// ColdPod is the first part of a turn that a pod is created for, BarePod a pod of two containers until it is ready.
+	ColdPod        float64    `json:"cold_pod_s"`
+	BarePod        float64    `json:"bare_pod_s"`
+	ColdPodShare   float64    `json:"cold_pod_share_of_bare_pod"`
+	RSS            Components `json:"rss_mib"`
+	CPU            Components `json:"burst_cpu_ms_per_turn"`
+	ManyChats      float64    `json:"manager_rss_mib_1000_chats"`
+	GenerationPods int        `json:"generation_pods"`
 }
 
 // Percentiles of a sample.
 type Percentiles struct {
 	P50 float64 `json:"p50"`
 	P95 float64 `json:"p95"`
+}
+
+// Floor is what kinds without a schema take, in milliseconds.
+type Floor struct {
+	FirstPart Percentiles `json:"first_part_ms"`
+	Turn      Percentiles `json:"turn_ms"`
+}
+
+// BackToBack are turns that begin as soon as the one before is seen to be over.
+type BackToBack struct {
+	FirstPart      Percentiles `json:"first_part_ms"`
+	Turn           Percentiles `json:"turn_ms"`
+	FirstPartShare float64     `json:"first_part_share_of_floor"`
+	TurnShare      float64     `json:"turn_share_of_floor"`
 }
 
 // Workspace is what work in a workspace takes.
@@ -94,6 +119,7 @@ type Components struct {
 }
 
 func main() {
+	mcp := flag.Bool("mcp", true, "measure MCP servers, too")
 	turns := flag.Int("turns", 60, "turns to measure one after another")
 	chats := flag.Int("chats", 1000, "chats of 20 messages of 4 KiB to hold, for the manager's memory; 0: skip")
 	bursts := flag.Bool("bursts", true, "measure 100 and 300 chats at once, too; without them a run takes half a minute")
@@ -102,7 +128,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	figures, err := measure(ctx, *model, *toolbox, *turns, *chats, *bursts)
+	figures, err := measure(ctx, *model, *toolbox, *turns, *chats, *bursts, *mcp)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -115,7 +141,7 @@ func main() {
 	fmt.Println(string(out))
 }
 
-func measure(ctx context.Context, model, toolbox string, turns, chats int, bursts bool) (*Figures, error) {
+func measure(ctx context.Context, model, toolbox string, turns, chats int, bursts, mcp bool) (*Figures, error) {
 	b, err := newBench(ctx, model)
 	if err != nil {
 		return nil, err
@@ -129,7 +155,7 @@ func measure(ctx context.Context, model, toolbox string, turns, chats int, burst
 		{"a cold generation pod", false, b.cold},
 		{"turns of one step", false, func(ctx context.Context, f *Figures) error { return b.single(ctx, f, turns) }},
 		{"turns of three steps", false, func(ctx context.Context, f *Figures) error { return b.steps(ctx, f, turns/2) }},
-		{"MCP servers", false, func(ctx context.Context, f *Figures) error { return b.mcp(ctx, f, turns/2) }},
+		{"MCP servers", !mcp, func(ctx context.Context, f *Figures) error { return b.mcp(ctx, f, turns/2) }},
 		{"work in a workspace", toolbox == "",
 			func(ctx context.Context, f *Figures) error { return b.work(ctx, f, toolbox, turns/2) }},
 		{"100 chats at once", !bursts, func(ctx context.Context, f *Figures) error { return b.bursts(ctx, f, 100) }},

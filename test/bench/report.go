@@ -14,9 +14,16 @@ func report(out io.Writer, f *Figures) {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 	fmt.Fprintln(t)
-	row("first part, warm pod", "p50 %.1f ms, p95 %.1f ms", f.FirstPart.P50, f.FirstPart.P95)
+	row("first part, warm pod", "p50 %.1f ms, p95 %.1f ms; %.2f of the floor's %.1f ms", f.FirstPart.P50,
+		f.FirstPart.P95, f.FirstPartShare, f.Floor.FirstPart.P50)
 	row("second step, from call to text", "p50 %.1f ms, p95 %.1f ms", f.SecondStep.P50, f.SecondStep.P95)
-	row("whole turn", "p50 %.1f ms, p95 %.1f ms", f.Turn.P50, f.Turn.P95)
+	row("whole turn", "p50 %.1f ms, p95 %.1f ms; %.2f of the floor's %.1f ms", f.Turn.P50, f.Turn.P95, f.TurnShare,
+		f.Floor.Turn.P50)
+	row("turns back to back", "first part p50 %.1f ms (%.2f of the floor), turn %.1f ms (%.2f)",
+		f.BackToBack.FirstPart.P50, f.BackToBack.FirstPartShare, f.BackToBack.Turn.P50, f.BackToBack.TurnShare)
+	h := &f.Hops
+	row("a turn's hops (ms)", "created %.1f, decided %.1f, assigned %.1f, begun %.1f, model asked %.1f, first part %.1f, "+
+		"finished %.1f, ended %.1f", h.Created, h.Decided, h.Assigned, h.Begun, h.Asked, h.FirstPart, h.Finished, h.Ended)
 	if w := f.Workspace; w != nil {
 		row("execute true, from call to text", "p50 %.1f ms, p95 %.1f ms", w.Execute.P50, w.Execute.P95)
 		row("first call, workspace created", "%.2f s, %.2f s for a bare pod of its image", w.Cold, w.BarePod)
@@ -41,9 +48,9 @@ func report(out io.Writer, f *Figures) {
 		row(n+" chats at once", "%.0f turns/s, %.2f of a bare client's %.0f (%.2f writes a turn)", b.TurnsPerSecond,
 			b.ShareOfBare, b.BarePerSecond, b.WritesPerTurn)
 	}
-	row("writes", "%.2f a turn of one step, %.2f a further step, %.2f events a turn", f.Writes.SingleStep,
-		f.Writes.FurtherStep, f.Writes.Events)
-	row("first part, cold pod", "%.2f s", f.ColdPod)
+	row("writes", "%.2f a turn of one step, %.2f a further step, %.2f events a turn; %.2f reads", f.Writes.SingleStep,
+		f.Writes.FurtherStep, f.Writes.Events, f.Reads)
+	row("first part, cold pod", "%.2f s, %.2f of a bare pod's %.2f s", f.ColdPod, f.ColdPodShare, f.BarePod)
 	row("memory after the bursts (MiB)",
 		"manager %.0f, generator %.0f, relay %.0f, gateway %.0f (largest of %d generation pods)", f.RSS.Manager,
 		f.RSS.Generator, f.RSS.Relay, f.RSS.Gateway, f.GenerationPods)

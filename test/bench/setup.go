@@ -12,6 +12,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -43,7 +44,11 @@ func newBench(ctx context.Context, model string) (*bench, error) {
 	}
 	cfg.QPS = -1
 	b := &bench{config: cfg, model: model}
-	if b.client, err = client.New(cfg, client.Options{Scheme: controllers.Scheme()}); err != nil {
+	scheme := controllers.Scheme()
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil { // For the floor.
+		return nil, fmt.Errorf("building the scheme: %w", err)
+	}
+	if b.client, err = client.New(cfg, client.Options{Scheme: scheme}); err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)
 	}
 	if b.core, err = kubernetes.NewForConfig(cfg); err != nil {

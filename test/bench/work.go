@@ -20,7 +20,8 @@ import (
 func (b *bench) work(ctx context.Context, f *Figures, image string, turns int) error {
 	f.Workspace = &Workspace{}
 	var err error
-	if f.Workspace.BarePod, err = b.barePod(ctx, image); err != nil {
+	if f.Workspace.BarePod, err = b.barePod(ctx, "bare",
+		corev1.Container{Name: "shell", Image: image, Command: []string{"/bin/sh", "-c", "sleep 3600"}}); err != nil {
 		return err
 	}
 	if err := b.create(ctx, &corev1.PodTemplate{
@@ -61,16 +62,15 @@ func (b *bench) newWorkingChat(ctx context.Context, name string) error {
 	return b.create(ctx, &v1alpha1.Chat{ObjectMeta: meta(name), Spec: v1alpha1.ChatSpec{Workspace: source}})
 }
 
-// barePod is how many seconds a pod of the image takes until it is ready.
-func (b *bench) barePod(ctx context.Context, image string) (float64, error) {
-	pod := &corev1.Pod{ObjectMeta: meta("bare"), Spec: corev1.PodSpec{
-		AutomountServiceAccountToken: new(false), TerminationGracePeriodSeconds: new(int64(0)),
-		Containers: []corev1.Container{{Name: "shell", Image: image, Command: []string{"/bin/sh", "-c", "sleep 3600"}}}}}
+// barePod is how many seconds a pod of the containers takes until it is ready.
+func (b *bench) barePod(ctx context.Context, name string, containers ...corev1.Container) (float64, error) {
+	pod := &corev1.Pod{ObjectMeta: meta(name), Spec: corev1.PodSpec{
+		AutomountServiceAccountToken: new(false), TerminationGracePeriodSeconds: new(int64(0)), Containers: containers}}
 	began := time.Now()
 	if err := b.create(ctx, pod); err != nil {
 		return 0, err
 	}
-	watching, err := b.core.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=bare"})
+	watching, err := b.core.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
 		return 0, fmt.Errorf("watching the bare pod: %w", err)
 	}

@@ -37,7 +37,7 @@ func (w *world) watch(ctx context.Context) (*ledger, error) {
 		return nil, fmt.Errorf("watching messages: %w", err)
 	}
 	go informer.RunWithContext(ctx)
-	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+	if !cache.WaitFor(ctx, "", informer.HasSyncedChecker()) {
 		return nil, ctx.Err()
 	}
 	return l, nil
