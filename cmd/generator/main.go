@@ -137,12 +137,27 @@ func run(parent context.Context, log *slog.Logger, health, metrics string, o run
 	go func() { served <- server.ListenAndServe() }()
 	defer func() { _ = server.Close() }()
 	ran := make(chan error, 1)
-	go func() { ran <- r.Run(ctx, drain) }()
+	go func() {
+		awaitRelay(ctx, log, sidecar)
+		ran <- r.Run(ctx, drain)
+	}()
 	select {
 	case err := <-served:
 		return fmt.Errorf("answering probes at %s: %w", health, err)
 	case err := <-ran:
 		return err
+	}
+}
+
+// relayPatience is how long a generator waits for its relay, which starts a moment before it does, before it takes work
+// that nobody can follow.
+const relayPatience = 10 * time.Second
+
+func awaitRelay(ctx context.Context, log *slog.Logger, sidecar *publish.Client) {
+	waiting, cancel := context.WithTimeout(ctx, relayPatience)
+	defer cancel()
+	if err := sidecar.Await(waiting); err != nil && ctx.Err() == nil {
+		log.WarnContext(ctx, "the relay does not listen: replies cannot be followed until it does", slog.Any("error", err))
 	}
 }
 

@@ -108,7 +108,8 @@ func Generation(s Settings, name string) *corev1.Pod {
 }
 
 // relayContainer is a native sidecar: it starts before the generator, ends after it, and outlives its crashes. It
-// listens on the network, and has neither the pod's token nor any key of a model.
+// listens on the network, and has neither the pod's token nor any key of a model. It has no startup probe, since the
+// kubelet would start the generator a second later: the generator itself waits until the relay listens.
 func relayContainer(s Settings) corev1.Container {
 	args := []string{
 		"--socket=" + RelaySocket,
@@ -129,8 +130,7 @@ func relayContainer(s Settings) corev1.Container {
 		RestartPolicy: new(corev1.ContainerRestartPolicyAlways),
 		Ports: []corev1.ContainerPort{{Name: "relay", ContainerPort: RelayPort},
 			{Name: "relay-metrics", ContainerPort: RelayMetricsPort}},
-		StartupProbe:    probe("/healthz", RelayPort, 1, 30),
-		ReadinessProbe:  probe("/readyz", RelayPort, 10, 3),
+		ReadinessProbe:  delayed(probe("/readyz", RelayPort, 10, 3)),
 		Resources:       resources("32Mi", "384Mi", "1"),
 		SecurityContext: restricted(),
 		Env: []corev1.EnvVar{
@@ -260,6 +260,12 @@ func probe(path string, port, period, failures int32) *corev1.Probe {
 		TimeoutSeconds:   5,
 		FailureThreshold: failures,
 	}
+}
+
+// delayed asks for the first time after a second, when what is asked listens: the next time is a whole period later.
+func delayed(p *corev1.Probe) *corev1.Probe {
+	p.InitialDelaySeconds = 1
+	return p
 }
 
 // hostUsers is false where the pod gets users of its own. It is left out otherwise: a kubelet does not start a pod for

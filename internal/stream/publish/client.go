@@ -34,6 +34,7 @@ var ErrExists = relay.ErrExists
 type Client struct {
 	incarnation string
 	http        *http.Client
+	dial        func(context.Context) (net.Conn, error)
 	now         func() time.Time
 	// live is how many episodes are open.
 	live atomic.Int64
@@ -44,13 +45,25 @@ type Client struct {
 // now tells the time.
 func New(socket, incarnation string, now func() time.Time) *Client {
 	var dialer net.Dialer
-	return &Client{incarnation: incarnation, now: now, http: &http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "unix", socket)
-		},
+	dial := func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "unix", socket) }
+	return &Client{incarnation: incarnation, now: now, dial: dial, http: &http.Client{Transport: &http.Transport{
+		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 		DisableCompression:  true,
 		MaxIdleConnsPerHost: 32,
 	}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// Await waits until the relay listens, or ctx is done.
+func (c *Client) Await(ctx context.Context) error {
+	for retries := backoff(lastRetry); ; {
+		conn, err := c.dial(ctx)
+		if err == nil {
+			return conn.Close()
+		}
+		if !sleep(ctx, retries.Step()) {
+			return fmt.Errorf("waiting for the relay: %w", err)
+		}
+	}
 }
 
 // Open opens an episode. It fails with ErrExists if another incarnation has opened it, or if it is over.

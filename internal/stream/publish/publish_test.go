@@ -259,6 +259,23 @@ func TestWhatDoesNotFitIsDropped(t *testing.T) {
 	check(t, <-follow(t.Context(), s), 1)
 }
 
+func TestARelayThatIsStartedLaterIsAwaited(t *testing.T) {
+	s := startSidecar(t, nil)
+	s.stop()
+	client := publish.New(s.socket(), "life", time.Now)
+	over, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := client.Await(over); err == nil {
+		t.Error("a relay that does not listen was found")
+	}
+	found := make(chan error, 1)
+	go func() { found <- client.Await(t.Context()) }()
+	s.start()
+	if err := <-found; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestReadersMustProveThemselves(t *testing.T) {
 	s := startSidecar(t, nil)
 	for token, want := range map[string]string{"bad": "401", "stranger": "403"} {
@@ -268,7 +285,7 @@ func TestReadersMustProveThemselves(t *testing.T) {
 			}
 		}
 	}
-	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/v1/episodes/a/1/1": 401,
+	for path, want := range map[string]int{"/healthz": 404, "/readyz": 200, "/v1/episodes/a/1/1": 401,
 		"/v1/episodes/a/1/1/close": 404} {
 		resp, err := http.Get(s.url() + path)
 		if err != nil {

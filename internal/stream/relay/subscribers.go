@@ -61,15 +61,13 @@ func (s *Subscribers) Refused() int64 { return s.refused.Load() }
 // Handler serves
 //
 //	GET /v1/episodes/{uid}/{version}/{attempt}?after=SEQ  frames, one a line, then {"closed":true} and the end
-//	GET /healthz, /readyz                                 200
+//	GET /readyz                                           200
 //
 // The stream waits for an episode that does not exist yet for as long as the client does. A body that ends without
 // {"closed":true} was cut.
 func (s *Subscribers) Handler() http.Handler {
 	mux := http.NewServeMux()
-	healthy := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
-	mux.HandleFunc("GET /healthz", healthy)
-	mux.HandleFunc("GET /readyz", healthy)
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /v1/episodes/{uid}/{version}/{attempt}", s.stream)
 	return mux
 }
