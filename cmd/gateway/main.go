@@ -166,12 +166,15 @@ func newGateway(cluster *rest.Config, c config, metrics *telemetry.Gateway, log 
 	get := func(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error) {
 		return chats.Messages(namespace).Get(ctx, name)
 	}
+	cached := func(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error) {
+		return chats.Messages(namespace).GetCached(ctx, name)
+	}
 	return gateway.New(gateway.Config{
 		Chats: chats.Chats(metav1.NamespaceAll).ListerWatcher(""),
 		Notes: chats.Messages(metav1.NamespaceAll).ListerWatcher(gateway.NoteSelector),
 		Pods: cache.NewFilteredListWatchFromClient(core.CoreV1().RESTClient(), "pods", metav1.NamespaceAll,
 			func(o *metav1.ListOptions) { o.LabelSelector = generationPods }),
-		GetMessage: get,
+		GetMessage: get, CachedMessage: cached,
 		Callers:    callers,
 		Checker:    auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(), c.auth),
 		RelayPort:  c.relayPort,

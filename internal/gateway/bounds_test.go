@@ -292,7 +292,7 @@ func TestMemoryForMessagesIsBounded(t *testing.T) {
 }
 
 func TestALongHistoryIsToldWholeInLittleMemory(t *testing.T) {
-	in := install(t, func(g *Gateway) { g.memory = newMemory(4 << 20); g.messages = newMessages(g.messages.get) })
+	in := install(t, func(g *Gateway) { g.memory = newMemory(4 << 20); g.messages = newMessages(g.messages.get, nil) })
 	c := in.converse("chat")
 	c.ask("q1", 1)
 	text := strings.Repeat("ÿ\\\"<&>", 50<<10)

@@ -66,8 +66,8 @@ type Config struct {
 	Pods cache.ListerWatcher
 	// Notes lists and watches the ChatMessages of all namespaces that NoteSelector selects.
 	Notes cache.ListerWatcher
-	// GetMessage fetches one ChatMessage.
-	GetMessage GetMessage
+	// GetMessage fetches one ChatMessage as it is now; CachedMessage as the API server's cache has it, nil: never.
+	GetMessage, CachedMessage GetMessage
 	// Checker decides who may listen.
 	Checker Checker
 	// Callers asks the API server with the tokens of callers: see rest.NewClient.
@@ -117,7 +117,7 @@ func New(config Config) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	messages := newMessages(config.GetMessage)
+	messages := newMessages(config.GetMessage, config.CachedMessage)
 	notes, err := newNotes(config.Notes, messages, chats.wake)
 	if err != nil {
 		return nil, err

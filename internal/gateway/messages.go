@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/gateway/follow"
 )
 
@@ -37,6 +38,7 @@ type GetMessage func(ctx context.Context, namespace, name string) (*v1alpha1.Cha
 // meant. It implements follow.Messages.
 type messages struct {
 	get      GetMessage
+	cached   GetMessage
 	slots    chan struct{}
 	fetching singleflight.Group
 
@@ -46,8 +48,9 @@ type messages struct {
 	looks *cache.LRUExpireCache
 }
 
-func newMessages(get GetMessage) *messages {
-	m := &messages{get: get, slots: make(chan struct{}, maxFetches), looks: cache.NewLRUExpireCache(maxLooks)}
+// newMessages returns messages that are fetched by get, or by cached where that is as good; nil: never.
+func newMessages(get, cached GetMessage) *messages {
+	m := &messages{get: get, cached: cached, slots: make(chan struct{}, maxFetches), looks: cache.NewLRUExpireCache(maxLooks)}
 	m.known = lru.NewWithEvictionFunc(cacheMessages, func(_ lru.Key, gone any) {
 		m.bytes -= len(gone.(*follow.Committed).Data)
 	})
@@ -82,7 +85,7 @@ func (m *messages) Get(ctx context.Context, chat *v1alpha1.Chat, place follow.Pl
 
 func (m *messages) fetch(ctx context.Context, chat *v1alpha1.Chat, key string, place follow.Place) (*follow.Committed,
 	error) {
-	msg, err := m.read(ctx, chat.Namespace, place.Name)
+	msg, err := m.certain(ctx, chat, place.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -94,15 +97,30 @@ func (m *messages) fetch(ctx context.Context, chat *v1alpha1.Chat, key string, p
 	return committed, nil
 }
 
-// read reads a message, as one of a few at a time.
+// certain reads a message that was committed: from the API server's cache, if that has what was committed for certain.
+func (m *messages) certain(ctx context.Context, chat *v1alpha1.Chat, name string) (*v1alpha1.ChatMessage, error) {
+	if m.cached != nil {
+		if msg, err := m.one(ctx, m.cached, chat.Namespace, name); err == nil && history.Certain(chat, msg) {
+			return msg, nil
+		}
+	}
+	return m.read(ctx, chat.Namespace, name)
+}
+
+// read reads a message as it is now.
 func (m *messages) read(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error) {
+	return m.one(ctx, m.get, namespace, name)
+}
+
+// one reads a message, as one of a few at a time.
+func (m *messages) one(ctx context.Context, get GetMessage, namespace, name string) (*v1alpha1.ChatMessage, error) {
 	select {
 	case m.slots <- struct{}{}:
 		defer func() { <-m.slots }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	msg, err := m.get(ctx, namespace, name)
+	msg, err := get(ctx, namespace, name)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("%s: %w", name, follow.ErrMissing)
 	}

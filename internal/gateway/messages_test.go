@@ -19,7 +19,7 @@ func TestWhatIsKeptOfMessagesIsBounded(t *testing.T) {
 		"one that is larger than all that is kept": {1, cacheBytes + 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newMessages(nil)
+			m := newMessages(nil, nil)
 			data := make(json.RawMessage, c.bytes)
 			for i := range c.messages {
 				m.keep(fmt.Sprint(i), &follow.Committed{Base: 1, Data: data})
@@ -36,7 +36,7 @@ func TestWhatIsKeptOfMessagesIsBounded(t *testing.T) {
 }
 
 func TestOfAMessageTheNewestCommitIsKept(t *testing.T) {
-	m := newMessages(nil)
+	m := newMessages(nil, nil)
 	for _, version := range []int64{2, 3, 1} {
 		m.keep("a", &follow.Committed{Version: version, Data: make(json.RawMessage, version)})
 	}

@@ -21,6 +21,7 @@ import (
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/content"
+	"parley.dev/parley/internal/fence"
 )
 
 // maxGets is how many messages are fetched one by one before all of the chat's are listed: listing makes the API server
@@ -166,7 +167,7 @@ func (p *pass) fetch(ctx context.Context, name string) error {
 	messages := p.loader.client.Messages(p.chat.Namespace)
 	if p.gets < maxGets || p.listed { // What a list passed over is asked for by its name.
 		p.gets++
-		m, err := messages.Get(ctx, name)
+		m, err := p.get(ctx, name)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -192,6 +193,17 @@ func (p *pass) fetch(ctx context.Context, name string) error {
 			return nil
 		}
 	}
+}
+
+// get reads a message: as the API server's cache has it, if that is what was committed, and else as it is now.
+func (p *pass) get(ctx context.Context, name string) (*v1alpha1.ChatMessage, error) {
+	messages := p.loader.client.Messages(p.chat.Namespace)
+	if turn := p.chat.Status.Turn; turn != nil && turn.Message == name || fence.ChatOfResult(name) == p.chat.Name {
+		if m, err := messages.GetCached(ctx, name); err == nil && history.Certain(p.chat, m) {
+			return m, nil
+		}
+	}
+	return messages.Get(ctx, name)
 }
 
 // mayBeSeen reports whether the message does not say of itself that it stands before the context.

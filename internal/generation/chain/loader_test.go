@@ -27,7 +27,9 @@ const resultBytes = 50 << 10
 type store struct {
 	t        *testing.T
 	messages []v1alpha1.ChatMessage
-	gets     []string
+	// cached is what the API server's cache has; nil: what there is.
+	cached []v1alpha1.ChatMessage
+	gets   []string
 	lists    int
 	largest  int
 }
@@ -44,7 +46,7 @@ func (s *store) grow() *v1alpha1.ChatMessage {
 	i := int64(len(s.messages))
 	m := v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("m", i), Namespace: "ns"}}
 	m.Spec = v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleTool, Index: &i,
-		Generation: &v1alpha1.MessageGeneration{HistoryVersion: i}}
+		Generation: &v1alpha1.MessageGeneration{ChatUID: "uid", HistoryVersion: i}}
 	m.Spec.Content = strings.Repeat("x", resultBytes)
 	if i > 0 {
 		m.Spec.Parent = fmt.Sprint("m", i-1)
@@ -59,11 +61,15 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, name, one := strings.Cut(r.URL.Path, "/chatmessages/"); one {
 		s.gets = append(s.gets, name)
 		i, _ := strconv.Atoi(strings.TrimPrefix(name, "m"))
-		if i >= len(s.messages) {
+		messages := s.messages
+		if s.cached != nil && r.FormValue("resourceVersion") == "0" {
+			messages = s.cached
+		}
+		if i >= len(messages) {
 			status = http.StatusNotFound
 			answer = apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("chatmessages").GroupResource(), name).Status()
 		} else {
-			answer = s.messages[i]
+			answer = messages[i]
 		}
 	} else {
 		answer = s.page(r)

@@ -107,6 +107,20 @@ func TestWhatAMessageSaysBesideItsCommitIsNeitherUsedNorKept(t *testing.T) {
 	}
 }
 
+func TestWhatTheAPIServerHasCachedCountsOnlyIfItWasCommitted(t *testing.T) {
+	s := newStore(t, 0)
+	question := s.says("question")
+	s.cached = []v1alpha1.ChatMessage{} // It has just been created.
+	if got := texts(t, s.loader(), s.turnOf(question, 1, 1)); !slices.Equal(got, []string{"question"}) {
+		t.Errorf("of a message that is not cached yet, the history is %q", got)
+	}
+	s.cached = slices.Clone(s.messages)
+	edited(&s.messages[0], "edited", 2)
+	if got := texts(t, s.loader(), s.turnOf(&s.messages[0], 2, 1)); !slices.Equal(got, []string{"edited"}) {
+		t.Errorf("of a message that is cached as it was before an edit, the history is %q", got)
+	}
+}
+
 func isEdited(err error) bool {
 	_, ok := errors.AsType[*EditedError](err)
 	return ok

@@ -1,0 +1,44 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package history
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/content"
+)
+
+func TestAnOldViewIsCertainWhereNothingElseCanHaveBeenCommitted(t *testing.T) {
+	says := func(name, text string) *v1alpha1.ChatMessage {
+		return &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: text}}
+	}
+	generated := func(chatUID string) *v1alpha1.ChatMessage {
+		return &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleAssistant,
+			Generation: &v1alpha1.MessageGeneration{ChatUID: chatUID}}}
+	}
+	asked := says("m", "hello")
+	atWork := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{UID: "uid"}}
+	atWork.Status.Turn = &v1alpha1.TurnStatus{Message: "m"}
+	atWork.Status.Internal.Turn.ContentHash = content.Hash(&asked.Spec)
+	for name, c := range map[string]struct {
+		chat *v1alpha1.Chat
+		m    *v1alpha1.ChatMessage
+		want bool
+	}{
+		"a reply":                                {atWork, generated("uid"), true},
+		"a reply to an earlier chat of the name": {atWork, generated("another"), false},
+		"the message of the turn":                {atWork, asked, true},
+		"the same, as it was before an edit":     {atWork, says("m", "hallo"), false},
+		"a message of an earlier turn":           {atWork, says("l", "hello"), false},
+		"a message before the first turn":        {&v1alpha1.Chat{}, asked, false},
+	} {
+		if got := Certain(c.chat, c.m); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
