@@ -40,7 +40,7 @@ func (a apiServer) watchNotes(ctx context.Context, namespace, chat string, chang
 	go informer.RunWithContext(ctx)
 	patient, cancel := context.WithTimeout(ctx, notesPatience)
 	defer cancel()
-	cache.WaitForCacheSync(patient.Done(), informer.HasSynced)
+	cache.WaitFor(patient, "", informer.HasSyncedChecker())
 	return &watchedNotes{client: a.client, store: informer.GetStore()}, ctx.Err()
 }
 

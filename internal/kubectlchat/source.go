@@ -106,7 +106,7 @@ func (a apiServer) watch(ctx context.Context, namespace, chat string) (*watched,
 		return nil, fmt.Errorf("watching chat %s: %w", chat, err)
 	}
 	go informer.RunWithContext(ctx)
-	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+	if !cache.WaitFor(ctx, "", informer.HasSyncedChecker()) {
 		return nil, ctx.Err()
 	}
 	return w, nil

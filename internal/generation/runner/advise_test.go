@@ -132,7 +132,7 @@ func TestAdviceReachesTheModelInItsNextStep(t *testing.T) {
 			t.Errorf("the advisor was sent %s", text)
 		}
 	}
-	if text, _, _ := p.relay.heard(c.fence()); text != "Make a copy first."+r.Output {
+	if text, _ := p.relay.heard(c.fence()); text != "Make a copy first."+r.Output {
 		t.Errorf("those who watch saw %q, not the advice as it came and then the result", text)
 	}
 

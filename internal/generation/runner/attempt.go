@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	runtimedebug "runtime/debug"
 	"slices"
+	"sync"
 	"time"
 
 	"parley.dev/parley/api/stream/parts"
@@ -105,7 +106,9 @@ func (a *attempt) run(ctx, working, lasting context.Context) {
 	}
 	result := a.perform(working, performer, messages.messages, messages.err, episode)
 	a.observed.EndRecording(ctx, result.Kind, result.Err)
-	a.closeEpisode(ctx, episode)
+	var closing sync.WaitGroup // The result does not wait for the relay.
+	closing.Go(func() { a.closeEpisode(ctx, episode) })
+	defer closing.Wait()
 	if ctx.Err() != nil {
 		a.captions.AbandonTitle()
 		return

@@ -15,6 +15,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/attempts"
+	"parley.dev/parley/internal/content"
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/testing/chattest"
 )
@@ -93,10 +94,14 @@ func (c *conversation) ask(name, text string) {
 	c.say(name, text)
 	c.write(func(s *v1alpha1.ChatStatus) {
 		s.Turn = &v1alpha1.TurnStatus{Message: name, Parent: s.History.Head, Index: s.History.Length}
+		s.Internal.Turn.ContentHash = hashOf(text)
 		s.History = v1alpha1.HistoryStatus{Version: s.History.Version + 1, Head: name, Length: s.History.Length + 1}
 		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
 	})
 }
+
+// hashOf is the hash of a message that says the text.
+func hashOf(text string) string { return content.Hash(&v1alpha1.ChatMessageSpec{Content: text}) }
 
 func (c *conversation) assignment(action v1alpha1.GenerationAction, attempt int32) *v1alpha1.GenerationStatus {
 	return &v1alpha1.GenerationStatus{Attempt: attempt, Action: action, Pod: c.name, ModelConfig: c.config,

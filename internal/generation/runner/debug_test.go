@@ -275,7 +275,7 @@ func TestHowACallEndedIsRecorded(t *testing.T) {
 			c := p.newChat("ended", debugged)
 			c.ask("ended-u", "hello")
 			if want.stop {
-				p.eventually("the model has said a word", func() bool { text, _, _ := p.relay.heard(c.fence()); return text != "" })
+				p.eventually("the model has said a word", func() bool { text, _ := p.relay.heard(c.fence()); return text != "" })
 				c.write(func(s *v1alpha1.ChatStatus) { s.Phase = v1alpha1.ChatInterrupting })
 			}
 			step := p.recorded(want.status, 1)

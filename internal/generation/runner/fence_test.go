@@ -35,7 +35,7 @@ func hanging(t *testing.T, change func(*pod, *runner.Options)) *conversation {
 	c := p.newChat("slow", nil)
 	c.ask("slow-u", "hello")
 	p.eventually("the model has said a word", func() bool {
-		text, _, _ := p.relay.heard(c.fence())
+		text, _ := p.relay.heard(c.fence())
 		return text == "Well"
 	})
 	return c

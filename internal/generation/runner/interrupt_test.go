@@ -58,6 +58,7 @@ func TestAnEditedMessageIsReadAnew(t *testing.T) {
 	}
 	c.write(func(s *v1alpha1.ChatStatus) {
 		s.Turn.HistoryVersion = 2
+		s.Internal.Turn.ContentHash = hashOf("the new words")
 		s.History.Version = 2
 		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
 	})
@@ -79,6 +80,7 @@ func TestTheModelSeesOnlyTheContext(t *testing.T) {
 	c.say("cleared-2", "the second words")
 	c.write(func(s *v1alpha1.ChatStatus) {
 		s.Turn = &v1alpha1.TurnStatus{Message: "cleared-2", Parent: s.History.Head, Index: 2}
+		s.Internal.Turn.ContentHash = hashOf("the second words")
 		s.History = v1alpha1.HistoryStatus{Version: 3, Head: "cleared-2", Length: 3, ContextStart: 2}
 		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
 	})

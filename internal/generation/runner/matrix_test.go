@@ -167,7 +167,7 @@ func (w *wired) check(s scenario, c *conversation) {
 	w.t.Helper()
 	if s.interrupt {
 		w.eventually("the model has said a word", func() bool {
-			text, _, _ := w.relay.heard(c.fence())
+			text, _ := w.relay.heard(c.fence())
 			return text == "Well"
 		})
 		c.write(interrupt)

@@ -189,11 +189,11 @@ func (r *Runner) Run(ctx, drain context.Context) error {
 	informers.Go(func() { r.recorder.Run(recording) })
 	informers.Go(func() { r.configs.RunWithContext(watching) })
 	informers.Go(func() { r.classes.informer.RunWithContext(watching) })
-	if !cache.WaitForCacheSync(drain.Done(), r.configs.HasSynced, r.classes.informer.HasSynced) {
+	if !cache.WaitFor(drain, "", r.configs.HasSyncedChecker(), r.classes.informer.HasSyncedChecker()) {
 		return nil
 	}
 	informers.Go(func() { chats.RunWithContext(watching) })
-	if cache.WaitForCacheSync(drain.Done(), registration.HasSynced) {
+	if cache.WaitFor(drain, "", registration.HasSyncedChecker()) {
 		r.ready.Store(true)
 		<-drain.Done()
 	}

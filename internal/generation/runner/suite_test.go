@@ -240,17 +240,24 @@ func (e *episode) Close(context.Context) error {
 	return nil
 }
 
-// heard returns what was published of an attempt, and whether it was closed.
-func (r *relay) heard(name fence.Fence) (text string, types []parts.Type, closed bool) {
+// heard returns what was published of an attempt.
+func (r *relay) heard(name fence.Fence) (text string, types []parts.Type) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.episodes[name]
 	if e == nil {
-		return "", nil, false
+		return "", nil
 	}
 	for _, f := range e.frames {
 		types = append(types, f.Part.Type)
 		text += f.Part.Text
 	}
-	return text, types, e.closed
+	return text, types
+}
+
+// isClosed reports whether an attempt was closed, which does not keep its result.
+func (r *relay) isClosed(name fence.Fence) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.episodes[name] != nil && r.episodes[name].closed
 }

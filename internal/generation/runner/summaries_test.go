@@ -187,6 +187,7 @@ func TestAnotherTitleIsWrittenFromTheWholeConversation(t *testing.T) {
 		s.Requests = []v1alpha1.HandledRequest{{Kind: v1alpha1.RequestTitle, Token: "again", Outcome: v1alpha1.RequestDone,
 			Time: metav1.Now()}}
 		s.Turn = &v1alpha1.TurnStatus{Message: "two", Parent: s.History.Head, Index: s.History.Length}
+		s.Internal.Turn.ContentHash = hashOf("And where is the log?")
 		s.History = v1alpha1.HistoryStatus{Version: s.History.Version + 1, Head: "two", Length: s.History.Length + 1}
 		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
 	})
@@ -210,6 +211,7 @@ func TestTheFirstWordsStandInForATitleThatAChatHasLost(t *testing.T) {
 	c.write(func(s *v1alpha1.ChatStatus) {
 		s.TitleSource = v1alpha1.TitleOutdated
 		s.Turn = &v1alpha1.TurnStatus{Message: "two", Parent: s.History.Head, Index: s.History.Length}
+		s.Internal.Turn.ContentHash = hashOf("And where is the log?")
 		s.History = v1alpha1.HistoryStatus{Version: s.History.Version + 1, Head: "two", Length: s.History.Length + 1}
 		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
 	})

@@ -16,6 +16,7 @@ func (c *conversation) askAnew(name, text string) {
 	c.write(func(s *v1alpha1.ChatStatus) {
 		n := s.History.Length
 		s.Turn = &v1alpha1.TurnStatus{Message: name, Parent: s.History.Head, Index: n}
+		s.Internal.Turn.ContentHash = hashOf(text)
 		s.History = v1alpha1.HistoryStatus{Version: s.History.Version + 1, Head: name, Length: n + 1, ContextStart: n}
 		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
 	})
