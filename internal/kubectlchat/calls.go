@@ -83,6 +83,29 @@ func kindOf(call *v1alpha1.PendingToolCall) string {
 	return string(call.Kind)
 }
 
+// wanted is what a call waits for that somebody has to bring.
+type wanted string
+
+const (
+	forNothing  wanted = ""
+	forApproval wanted = "approval"
+	forInput    wanted = "answer"
+	forClient   wanted = "client result"
+)
+
+// waitsFor is what a call waits for.
+func waitsFor(call *v1alpha1.PendingToolCall) wanted {
+	switch {
+	case call.Kind == v1alpha1.RequiresClient:
+		return forClient
+	case call.Decision != nil:
+		return forNothing
+	case call.ApprovalCause == v1alpha1.ApprovalInputRequired:
+		return forInput
+	}
+	return forApproval
+}
+
 func decisionOf(call *v1alpha1.PendingToolCall) string {
 	if call.Decision == nil {
 		return "<none>"
@@ -106,14 +129,14 @@ func (s *session) pending(ctx context.Context, name string, kind v1alpha1.Requir
 		}
 	}
 	if len(calls) == 0 {
-		return nil, fmt.Errorf("no call of chat %s waits for %s: it is %s; see %s", name, wanted[kind], chat.Status.Phase,
+		return nil, fmt.Errorf("no call of chat %s waits for %s: it is %s; see %s", name, brought[kind], chat.Status.Phase,
 			s.options.command("calls", name))
 	}
 	return calls, nil
 }
 
-// wanted is what calls of a kind wait for.
-var wanted = map[v1alpha1.RequiredAction]string{v1alpha1.RequiresApproval: "approval",
+// brought is what calls of a kind wait for.
+var brought = map[v1alpha1.RequiredAction]string{v1alpha1.RequiresApproval: "approval",
 	v1alpha1.RequiresClient: "a client's result"}
 
 func namesOf(calls []v1alpha1.PendingToolCall) string {

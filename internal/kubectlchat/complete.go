@@ -36,8 +36,8 @@ var argumentsOf = map[string][]finder{
 	})},
 	"delete":  {allChats, messagesThat(func(*v1alpha1.ChatMessage) bool { return true })},
 	"promote": {openChats, queued},
-	"approve": {openChats, callsThat(toApprove, "")},
-	"deny":    {openChats, callsThat(toApprove, "")},
+	"approve": {openChats, callsThat(toDecide, "")},
+	"deny":    {openChats, callsThat(toDecide, "")},
 	"answer":  {openChats, callsThat(toAnswer, "=")},
 }
 

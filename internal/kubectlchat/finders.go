@@ -79,12 +79,12 @@ func callsThat(keep func(*v1alpha1.PendingToolCall) bool, end string) finder {
 	}
 }
 
-func toApprove(c *v1alpha1.PendingToolCall) bool {
-	return c.Kind == v1alpha1.RequiresApproval && c.Decision == nil
+func toDecide(c *v1alpha1.PendingToolCall) bool {
+	return waitsFor(c) == forApproval || waitsFor(c) == forInput
 }
 
 func toAnswer(c *v1alpha1.PendingToolCall) bool {
-	return c.Kind == v1alpha1.RequiresClient || toApprove(c) && c.ApprovalCause == v1alpha1.ApprovalInputRequired
+	return waitsFor(c) == forClient || waitsFor(c) == forInput
 }
 
 func classes(ctx context.Context, s *session, _ []string, found func(name, description string)) error {

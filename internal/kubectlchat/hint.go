@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
 )
 
 // hint knows how a person types a verb of this plug-in for the chat that is shown.
@@ -23,15 +22,15 @@ func (h hint) lines(a *stream.RequiresAction) (lines []string) {
 	var results []string
 	for i := range a.ToolCalls {
 		call := &a.ToolCalls[i]
-		switch {
-		case call.Kind == v1alpha1.RequiresClient:
+		switch waitsFor(call) {
+		case forClient:
 			lines = append(lines, fmt.Sprintf("  %s (%s) needs a result", call.ID, call.Name))
 			results = append(results, call.ID+"=JSON")
-		case call.Decision == nil && call.ApprovalCause == v1alpha1.ApprovalInputRequired:
+		case forInput:
 			lines = append(lines, fmt.Sprintf("  %s (%s) asks for input:", call.ID, call.Name))
 			lines = append(lines, indented(detailOf(call))...)
 			lines = append(lines, "    "+h.command("answer", h.chat, call.ID+"=JSON"), "    "+h.command("deny", h.chat, call.ID))
-		case call.Decision == nil:
+		case forApproval:
 			lines = append(lines, fmt.Sprintf("  %s (%s) needs approval", call.ID, call.Name))
 			lines = append(lines, indented(detailOf(call))...)
 			lines = append(lines, "    "+h.command("approve", h.chat, call.ID), "    "+h.command("deny", h.chat, call.ID))

@@ -36,7 +36,6 @@ type listOptions struct {
 
 func newLs(o *options) *cobra.Command {
 	var lo listOptions
-	wide := false
 	cmd := &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
@@ -51,16 +50,12 @@ func newLs(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if wide && o.output == "" {
-				o.output = outWide
-			}
 			return s.list(cmd.Context(), lo)
 		},
 	}
 	flags := cmd.Flags()
 	flags.BoolVarP(&lo.allNamespaces, "all-namespaces", "A", false, "list the chats of all namespaces")
 	flags.BoolVar(&lo.archived, "all", false, "list archived chats, too")
-	flags.BoolVar(&wide, "long", false, "the same as -o wide")
 	flags.StringVarP(&lo.selector, "selector", "l", "", "labels of the chats to list, such as team=blue")
 	flags.BoolVarP(&lo.watch, "watch", "w", false, "after the list, print what changes")
 	return cmd
@@ -213,7 +208,7 @@ func (l *lister) row(chat *v1alpha1.Chat) {
 	}
 	st := &chat.Status
 	cells := []string{chat.Name, string(st.Phase), reasonOf(chat), st.Model, strconv.FormatInt(st.History.Length, 10),
-		strconv.Itoa(len(st.Queue)), costsOf(st.Cost), waitsFor(chat),
+		strconv.Itoa(len(st.Queue)), costsOf(st.Cost), callsThatWait(chat),
 		duration.HumanDuration(time.Since(chat.CreationTimestamp.Time)), st.Title}
 	if l.options.output == outWide {
 		parent, turn := "", ""
@@ -253,30 +248,19 @@ func costsOf(costs []v1alpha1.Cost) string {
 	return strings.Join(said, ", ")
 }
 
-// waitsFor says how many calls wait for whom.
-func waitsFor(chat *v1alpha1.Chat) string {
+// callsThatWait says how many calls wait for whom.
+func callsThatWait(chat *v1alpha1.Chat) string {
 	if chat.Status.RequiresAction == nil {
 		return ""
 	}
-	approvals, inputs, clients := 0, 0, 0
+	counts := map[wanted]int{}
 	for i := range chat.Status.RequiresAction.ToolCalls {
-		switch call := &chat.Status.RequiresAction.ToolCalls[i]; {
-		case call.Kind == v1alpha1.RequiresClient:
-			clients++
-		case call.Decision != nil:
-		case call.ApprovalCause == v1alpha1.ApprovalInputRequired:
-			inputs++
-		default:
-			approvals++
-		}
+		counts[waitsFor(&chat.Status.RequiresAction.ToolCalls[i])]++
 	}
 	var said []string
-	for _, count := range []struct {
-		n    int
-		what string
-	}{{approvals, "approval"}, {inputs, "answer"}, {clients, "client result"}} {
-		if count.n > 0 {
-			said = append(said, plural(count.n, count.what))
+	for _, w := range []wanted{forApproval, forInput, forClient} {
+		if counts[w] > 0 {
+			said = append(said, plural(counts[w], string(w)))
 		}
 	}
 	return strings.Join(said, ", ")
