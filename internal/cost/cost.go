@@ -69,15 +69,20 @@ func Micros(amount v1alpha1.Amount) (int64, bool) {
 // Add returns the costs with one more, which is added to those of its currency. There are at most MaxCurrencies: a cost
 // in yet another one is left out.
 func Add(costs []v1alpha1.Cost, more v1alpha1.Cost) []v1alpha1.Cost {
+	added := Total(costs, []v1alpha1.Cost{more})
+	return added[:min(len(added), max(len(costs), v1alpha1.MaxCurrencies))]
+}
+
+// Total is both costs together, in however many currencies they are: unlike Add it leaves none out.
+func Total(costs, more []v1alpha1.Cost) []v1alpha1.Cost {
 	costs = slices.Clone(costs)
-	for i := range costs {
-		if costs[i].Currency == more.Currency {
-			costs[i].MicroUnits += min(more.MicroUnits, math.MaxInt64-costs[i].MicroUnits)
-			return costs
+	for _, c := range more {
+		i := slices.IndexFunc(costs, func(of v1alpha1.Cost) bool { return of.Currency == c.Currency })
+		if i < 0 {
+			costs = append(costs, c)
+			continue
 		}
-	}
-	if len(costs) < v1alpha1.MaxCurrencies {
-		costs = append(costs, more)
+		costs[i].MicroUnits += min(c.MicroUnits, math.MaxInt64-costs[i].MicroUnits)
 	}
 	return costs
 }

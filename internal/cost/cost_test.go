@@ -92,6 +92,11 @@ func TestCurrenciesAreNeverAddedToEachOther(t *testing.T) {
 	if len(costs) != v1alpha1.MaxCurrencies {
 		t.Errorf("%d currencies", len(costs))
 	}
+	more := []v1alpha1.Cost{{Currency: "EUR", MicroUnits: 1}, {Currency: "YEN", MicroUnits: 1}}
+	total := cost.Total(costs, more)
+	if len(total) != len(costs)+1 || cost.Spent(total, "EUR") != 8 || cost.Spent(costs, "EUR") != 7 {
+		t.Errorf("the total is %+v of %+v", total, costs)
+	}
 }
 
 func TestABudgetIsUsedUpWhenItIsReached(t *testing.T) {

@@ -77,18 +77,14 @@ func (o objects) recordings(ctx context.Context, chat string) ([]v1alpha1.ChatDe
 		return nil, err
 	}
 	var all []v1alpha1.ChatDebugStep
-	for options := (metav1.ListOptions{FieldSelector: "chatRef.name=" + chat, Limit: debugPage}); ; {
-		page, err := o.client.DebugSteps(o.namespace).List(ctx, options)
-		if apierrors.IsForbidden(err) {
-			return nil, fmt.Errorf("reading recordings needs the ClusterRole parley-debug-viewer: %w", err)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("listing the recordings of chat %s: %w", chat, err)
-		}
-		all = append(all, page.Items...)
-		if options.Continue = page.Continue; options.Continue == "" {
-			break
-		}
+	err := eachPage(ctx, metav1.ListOptions{FieldSelector: "chatRef.name=" + chat, Limit: debugPage},
+		o.client.DebugSteps(o.namespace).List,
+		func(page *v1alpha1.ChatDebugStepList) { all = append(all, page.Items...) })
+	if apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("reading recordings needs the ClusterRole parley-debug-viewer: %w", err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the recordings of chat %s: %w", chat, err)
 	}
 	slices.SortFunc(all, func(a, b v1alpha1.ChatDebugStep) int {
 		if by := a.StartedAt.Compare(b.StartedAt.Time); by != 0 {

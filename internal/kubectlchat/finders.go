@@ -25,28 +25,26 @@ var (
 // chatsThat finds the chats of the namespace that are to be kept.
 func chatsThat(keep func(*v1alpha1.Chat) bool) finder {
 	return func(ctx context.Context, s *session, _ []string, found func(name, description string)) error {
-		return eachPage(ctx, listPage, s.objects.chats().List, func(page *v1alpha1.ChatList) string {
+		return eachPage(ctx, metav1.ListOptions{Limit: listPage}, s.objects.chats().List, func(page *v1alpha1.ChatList) {
 			for i := range page.Items {
 				if c := &page.Items[i]; keep(c) {
 					found(c.Name, fmt.Sprintf("%s %s", c.Status.Phase, c.Status.Title))
 				}
 			}
-			return page.Continue
-		}, "")
+		})
 	}
 }
 
 // messagesThat finds the messages of the chat that are to be kept.
 func messagesThat(keep func(*v1alpha1.ChatMessage) bool) finder {
 	return func(ctx context.Context, s *session, args []string, found func(name, description string)) error {
-		return eachPage(ctx, messagePage, s.objects.messages().List, func(page *v1alpha1.ChatMessageList) string {
+		return eachPage(ctx, ofChat(args[0]), s.objects.messages().List, func(page *v1alpha1.ChatMessageList) {
 			for i := range page.Items {
 				if m := &page.Items[i]; keep(m) {
 					found(m.Name, string(m.Spec.Role)+": "+oneLine(m.Spec.Content))
 				}
 			}
-			return page.Continue
-		}, "spec.chatRef.name="+args[0])
+		})
 	}
 }
 
@@ -88,23 +86,21 @@ func toAnswer(c *v1alpha1.PendingToolCall) bool {
 }
 
 func classes(ctx context.Context, s *session, _ []string, found func(name, description string)) error {
-	return eachPage(ctx, listPage, s.objects.client.Classes(s.objects.namespace).List,
-		func(page *v1alpha1.ChatClassList) string {
+	return eachPage(ctx, metav1.ListOptions{Limit: listPage}, s.objects.client.Classes(s.objects.namespace).List,
+		func(page *v1alpha1.ChatClassList) {
 			for i := range page.Items {
 				found(page.Items[i].Name, page.Items[i].Spec.Description)
 			}
-			return page.Continue
-		}, "")
+		})
 }
 
 func modelConfigs(ctx context.Context, s *session, _ []string, found func(name, description string)) error {
-	return eachPage(ctx, listPage, s.objects.client.ModelConfigs(s.objects.namespace).List,
-		func(page *v1alpha1.ChatModelConfigList) string {
+	return eachPage(ctx, metav1.ListOptions{Limit: listPage}, s.objects.client.ModelConfigs(s.objects.namespace).List,
+		func(page *v1alpha1.ChatModelConfigList) {
 			for i := range page.Items {
 				found(page.Items[i].Name, page.Items[i].Spec.Model)
 			}
-			return page.Continue
-		}, "")
+		})
 }
 
 func namespaces(ctx context.Context, s *session, _ []string, found func(name, description string)) error {
@@ -125,19 +121,4 @@ func contexts(_ context.Context, s *session, _ []string, found func(name, descri
 		found(name, config.Contexts[name].Namespace)
 	}
 	return nil
-}
-
-// eachPage reads a list page by page. take returns how the next page is asked for; empty: there is none.
-func eachPage[L any](ctx context.Context, limit int64, list func(context.Context, metav1.ListOptions) (*L, error),
-	take func(*L) string, selector string) error {
-	options := metav1.ListOptions{Limit: limit, FieldSelector: selector}
-	for {
-		page, err := list(ctx, options)
-		if err != nil {
-			return err
-		}
-		if options.Continue = take(page); options.Continue == "" {
-			return nil
-		}
-	}
 }

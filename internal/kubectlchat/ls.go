@@ -23,9 +23,6 @@ import (
 	"parley.dev/parley/internal/cost"
 )
 
-// listPage is how many chats are asked for at once.
-const listPage = 500
-
 // listOptions say which chats are listed, and how.
 type listOptions struct {
 	allNamespaces bool
@@ -83,16 +80,12 @@ func (s *session) list(ctx context.Context, lo listOptions) error {
 // listed are the chats to list.
 func (o objects) listed(ctx context.Context, lo listOptions) (*v1alpha1.ChatList, error) {
 	all := &v1alpha1.ChatList{}
-	for next := ""; ; {
-		page, err := o.chats().List(ctx, metav1.ListOptions{LabelSelector: lo.selector, Limit: listPage,
-			Continue: next})
-		if err != nil {
-			return nil, fmt.Errorf("listing the chats: %w", err)
-		}
-		all.Items, all.ResourceVersion = append(all.Items, page.Items...), page.ResourceVersion
-		if next = page.Continue; next == "" {
-			break
-		}
+	err := eachPage(ctx, metav1.ListOptions{LabelSelector: lo.selector, Limit: listPage}, o.chats().List,
+		func(page *v1alpha1.ChatList) {
+			all.Items, all.ResourceVersion = append(all.Items, page.Items...), page.ResourceVersion
+		})
+	if err != nil {
+		return nil, fmt.Errorf("listing the chats: %w", err)
 	}
 	all.Items = slices.DeleteFunc(all.Items, func(c v1alpha1.Chat) bool { return c.Status.Archived && !lo.archived })
 	return all, nil
@@ -118,7 +111,7 @@ func (s *session) watchList(ctx context.Context, out *lister, lo listOptions, ve
 	return nil
 }
 
-// watchOnce prints changes until the API server ends the watch, and returns behind which version to go on.
+// watchOnce prints changes until the API server ends the watch, and returns behind which version to continue.
 func (s *session) watchOnce(ctx context.Context, out *lister, lo listOptions, version string) (string, error) {
 	events, err := s.objects.chats().Watch(ctx, metav1.ListOptions{LabelSelector: lo.selector, ResourceVersion: version})
 	if err != nil {

@@ -92,12 +92,11 @@ func (o objects) fewOrListed(ctx context.Context, chat *v1alpha1.Chat, last int)
 		return one, nil
 	}
 	l := listedMessages{apiServer: one, byName: map[string]*v1alpha1.ChatMessage{}}
-	return l, eachPage(ctx, messagePage, o.messages().List, func(page *v1alpha1.ChatMessageList) string {
+	return l, eachPage(ctx, ofChat(chat.Name), o.messages().List, func(page *v1alpha1.ChatMessageList) {
 		for i := range page.Items {
 			l.byName[page.Items[i].Name] = &page.Items[i]
 		}
-		return page.Continue
-	}, "spec.chatRef.name="+chat.Name)
+	})
 }
 
 // listedMessages are messages that were listed, and for what came later the API server. It implements follow.Messages.

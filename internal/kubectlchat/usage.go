@@ -18,10 +18,8 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/cost"
 )
-
-// messagePage is how many messages are asked for at once: each may have a MiB.
-const messagePage = 50
 
 // What usage can be told by.
 const (
@@ -73,19 +71,7 @@ type spent struct {
 
 // add counts a call of a model.
 func (s *spent) add(u *v1alpha1.TokenUsage, costs ...v1alpha1.Cost) {
-	s.Usage.InputTokens += u.InputTokens
-	s.Usage.OutputTokens += u.OutputTokens
-	s.Usage.ReasoningTokens += u.ReasoningTokens
-	s.Usage.CacheReadTokens += u.CacheReadTokens
-	s.Usage.CacheWriteTokens += u.CacheWriteTokens
-	s.Usage.TotalTokens += u.TotalTokens
-	for _, more := range costs {
-		i := slices.IndexFunc(s.Cost, func(c v1alpha1.Cost) bool { return c.Currency == more.Currency })
-		if i < 0 {
-			s.Cost, i = append(s.Cost, v1alpha1.Cost{Currency: more.Currency}), len(s.Cost)
-		}
-		s.Cost[i].MicroUnits += more.MicroUnits
-	}
+	s.Usage, s.Cost = s.Usage.Add(*u), cost.Total(s.Cost, costs)
 }
 
 func (s *session) usage(ctx context.Context, chat, by string) error {
@@ -114,16 +100,12 @@ func (s *session) usage(ctx context.Context, chat, by string) error {
 
 // spentByChats is what the status of chats says.
 func (o objects) spentByChats(ctx context.Context, chat, _ string) (map[string]*spent, error) {
-	selector := ""
+	options := metav1.ListOptions{Limit: listPage}
 	if chat != "" {
-		selector = "metadata.name=" + chat
+		options.FieldSelector = "metadata.name=" + chat
 	}
 	counts := map[string]*spent{}
-	for next := ""; ; {
-		page, err := o.chats().List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: listPage, Continue: next})
-		if err != nil {
-			return nil, fmt.Errorf("listing the chats: %w", err)
-		}
+	err := eachPage(ctx, options, o.chats().List, func(page *v1alpha1.ChatList) {
 		for i := range page.Items {
 			c := &page.Items[i]
 			of := c.Name
@@ -134,31 +116,25 @@ func (o objects) spentByChats(ctx context.Context, chat, _ string) (map[string]*
 			counts[of].add(&c.Status.Usage, c.Status.Cost...)
 			counts[of].add(&c.Status.AdvisorUsage)
 		}
-		if next = page.Continue; next == "" {
-			return counts, nil
-		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the chats: %w", err)
 	}
+	return counts, nil
 }
 
 // spentByReplies is the sum of what the replies of models took.
 func (o objects) spentByReplies(ctx context.Context, chat, by string) (map[string]*spent, error) {
-	selector := ""
-	if chat != "" {
-		selector = "spec.chatRef.name=" + chat
-	}
 	counts := map[string]*spent{}
-	for next := ""; ; {
-		page, err := o.messages().List(ctx, metav1.ListOptions{FieldSelector: selector, Limit: messagePage, Continue: next})
-		if err != nil {
-			return nil, fmt.Errorf("listing the messages: %w", err)
-		}
+	err := eachPage(ctx, ofChat(chat), o.messages().List, func(page *v1alpha1.ChatMessageList) {
 		for i := range page.Items {
 			count(counts, &page.Items[i], by)
 		}
-		if next = page.Continue; next == "" {
-			return counts, nil
-		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the messages: %w", err)
 	}
+	return counts, nil
 }
 
 // count adds what a message took.
