@@ -49,7 +49,7 @@ func (o *options) say(named string, object any, format string, args ...any) erro
 	case outJSON, outYAML:
 		return o.print(object)
 	}
-	fmt.Fprintf(o.Out, named+format+"\n", args...)
+	fmt.Fprintln(o.Out, named+fmt.Sprintf(format, args...))
 	return nil
 }
 
