@@ -39,7 +39,7 @@ func newSuspend(o *options) *cobra.Command {
 func newResume(o *options) *cobra.Command {
 	return newManagement(o, management{"suspend", false, "resumed", seen}, &cobra.Command{
 		Use:     "resume CHAT",
-		Short:   "Let a chat go on that was suspended",
+		Short:   "Let a chat continue that was suspended",
 		Long:    "Takes spec.suspend back and waits until the chat has seen it.",
 		Example: "  kubectl chat resume triage",
 	})
@@ -67,17 +67,9 @@ func newUnarchive(o *options) *cobra.Command {
 }
 
 func newManagement(o *options, m management, cmd *cobra.Command) *cobra.Command {
-	var w waiting
-	cmd.Args = cobra.ExactArgs(1)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s, err := o.connect(outName, outJSON, outYAML)
-		if err != nil {
-			return err
-		}
-		return s.manage(cmd.Context(), m, args[0], w)
-	}
-	w.addFlags(cmd)
-	return cmd
+	return newAwaited(o, cmd, func(ctx context.Context, s *session, chat string, w waiting) error {
+		return s.manage(ctx, m, chat, w)
+	})
 }
 
 // manage sets a field of a chat and waits until it is in force.

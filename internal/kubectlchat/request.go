@@ -84,17 +84,9 @@ func newRefreshContext(o *options) *cobra.Command {
 }
 
 func newRequest(o *options, r request, cmd *cobra.Command) *cobra.Command {
-	var w waiting
-	cmd.Args = cobra.ExactArgs(1)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s, err := o.connect(outName, outJSON, outYAML)
-		if err != nil {
-			return err
-		}
-		return s.request(cmd.Context(), r, args[0], w)
-	}
-	w.addFlags(cmd)
-	return cmd
+	return newAwaited(o, cmd, func(ctx context.Context, s *session, chat string, w waiting) error {
+		return s.request(ctx, r, chat, w)
+	})
 }
 
 // request makes a request with a token of its own, and waits for what becomes of it.

@@ -28,6 +28,22 @@ func (w *waiting) addFlags(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&w.timeout, "timeout", time.Minute, "how long to wait")
 }
 
+// newAwaited makes a command of a verb on one chat that waits for what becomes of it.
+func newAwaited(o *options, cmd *cobra.Command,
+	run func(ctx context.Context, s *session, chat string, w waiting) error) *cobra.Command {
+	var w waiting
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := o.connect(outName, outJSON, outYAML)
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), s, args[0], w)
+	}
+	w.addFlags(cmd)
+	return cmd
+}
+
 // until waits within the timeout. What it says when time is over names what was last known.
 func (w *waiting) until(ctx context.Context, what string,
 	wait func(ctx context.Context, note func(string)) error) error {
