@@ -25,7 +25,7 @@ const (
 type FollowOptions struct {
 	// FromNow leaves out what was committed before. It counts for chats alone, without LastEventID.
 	FromNow bool
-	// LastEventID is that of the last event that was taken: the stream goes on behind it.
+	// LastEventID is that of the last event that was taken: the stream continues behind it.
 	LastEventID string
 	// Lost is told why the stream cannot be opened, or has broken off, each time before it is opened again. It is called
 	// by whoever takes the events, between two of them. nil: nobody is told.

@@ -49,7 +49,7 @@ func (n Namespace) GetMessage(ctx context.Context, chat, message string) (*v1alp
 	return call[v1alpha1.ChatMessage](ctx, n, http.MethodGet, nil, nil, "chats", chat, "messages", message)
 }
 
-// EditMessage changes what a message says. What followed it is superseded, and the chat goes on from there.
+// EditMessage changes what a message says. What followed it is superseded, and the chat continues from there.
 func (n Namespace) EditMessage(ctx context.Context, chat, message string, edit Edit) (*v1alpha1.ChatMessage, error) {
 	return call[v1alpha1.ChatMessage](ctx, n, http.MethodPatch, nil, edit, "chats", chat, "messages", message)
 }

@@ -128,7 +128,7 @@ func (c *conversation) farewell() {
 	busy := c.busy
 	c.mu.Unlock()
 	if busy {
-		c.note("the turn goes on: %s shows it", c.s.options.command("tail", c.chat))
+		c.note("the turn continues: %s shows it", c.s.options.command("tail", c.chat))
 	}
 }
 

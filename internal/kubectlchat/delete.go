@@ -27,7 +27,7 @@ func newDelete(o *options) *cobra.Command {
 		Use:   "delete CHAT [MESSAGE]",
 		Short: "Delete a chat with all that was said in it, or a message",
 		Long: "Deletes a chat with its messages and sub-chats, which on a terminal is asked for without --yes; or a " +
-			"message, with what followed it: the chat goes on from there. Waits until the object is gone.",
+			"message, with what followed it: the chat continues from there. Waits until the object is gone.",
 		Example: "  kubectl chat delete triage --yes\n  kubectl chat delete triage triage-message-x7k2p",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {

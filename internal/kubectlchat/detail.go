@@ -40,7 +40,7 @@ func planOf(input string) []string {
 		return linesOf(arguments.Plan)
 	}
 	if json.Unmarshal([]byte(strings.TrimRight(input, `\`)+`"}`), &arguments) == nil && arguments.Plan != "" {
-		return append(linesOf(arguments.Plan), "[The plan goes on in the ChatMessage that made the call.]")
+		return append(linesOf(arguments.Plan), "[The plan continues in the ChatMessage that made the call.]")
 	}
 	return []string{oneLine(input)}
 }

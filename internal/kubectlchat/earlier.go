@@ -7,9 +7,9 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// earlier shows the conversation that a chat goes on from.
+// earlier shows the conversation that a chat continues from.
 func (p *printer) earlier(history []v1alpha1.PriorMessage) {
-	p.note("goes on from a conversation of %d messages that was led elsewhere:", len(history))
+	p.note("continues from a conversation of %d messages that was led elsewhere:", len(history))
 	for i := range history {
 		m := &history[i]
 		switch m.Role {

@@ -22,7 +22,7 @@ import (
 func newEdit(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "edit CHAT MESSAGE [TEXT...]",
-		Short: "Change what a message says; the chat goes on from there",
+		Short: "Change what a message says; the chat continues from there",
 		Long: "Changes the text of a User message. What followed it is superseded, and the message is answered again. " +
 			"Without a TEXT $KUBE_EDITOR or $EDITOR opens (else vi); TEXT - reads standard input. Nothing happens if " +
 			"somebody else has edited the message meanwhile; what was written is then kept in a file.",

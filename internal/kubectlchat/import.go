@@ -43,7 +43,7 @@ func newImport(o *options) *cobra.Command {
 	var im importOptions
 	cmd := &cobra.Command{
 		Use:   "import FILE|- [NAME]",
-		Short: "Create a chat that goes on from an exported conversation",
+		Short: "Create a chat that continues from an exported conversation",
 		Long: "Creates a Chat whose first message is a conversation that was led elsewhere: an export (-o jsonl), or " +
 			"messages of OpenAI's Chat Completions in JSON. The model is told it with the next message; --prompt sends one. " +
 			"A conversation in which the model has not said the last word is refused without --answer, since the model would " +
@@ -158,7 +158,7 @@ func (s *session) remark(left *prior.Left) {
 	}
 }
 
-// importAs creates a chat that goes on from a conversation, and shows the reply, if one is to come.
+// importAs creates a chat that continues from a conversation, and shows the reply, if one is to come.
 func (s *session) importAs(ctx context.Context, chat *v1alpha1.Chat, c *prior.Conversation, im *importOptions) error {
 	created, err := s.objects.chats().Create(ctx, chat)
 	if err != nil {

@@ -192,7 +192,7 @@ func (p *printer) generated(m *stream.MessageCommitted) {
 	}
 }
 
-// compacted says what the model goes on from, with numbers where there are some.
+// compacted says what the model continues from, with numbers where there are some.
 func compacted(c *v1alpha1.CompactionAccount) string {
 	if c == nil || c.Messages == 0 {
 		return "the model continues from a summary of what was said before"
@@ -329,7 +329,7 @@ func (p *printer) result(id, name, output string) {
 	}
 }
 
-// forget says that what is on the screen is of no attempt that could go on.
+// forget says that what is on the screen is of no attempt that could continue.
 func (p *printer) forget() {
 	p.version, p.attempt = 0, 0
 	p.text.Reset()
