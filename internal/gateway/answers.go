@@ -26,10 +26,7 @@ func (g *Gateway) compatible() http.Handler {
 		Permit: func(ctx context.Context, token string) (string, *refusal.Error) {
 			return g.config.Checker.Permit(ctx, token)
 		},
-		Refused: func(ctx context.Context, refused *refusal.Error) {
-			g.config.Metrics.Refused(refused.Reason)
-			g.report(ctx, refused)
-		},
+		Refused: g.refused,
 	})
 }
 

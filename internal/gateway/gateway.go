@@ -165,7 +165,9 @@ func (g *Gateway) Handler() http.Handler {
 		}
 		fmt.Fprintln(w, "ok")
 	})
-	mux.HandleFunc("GET /v1alpha1/namespaces/{namespace}/chats/{chat}/stream", g.handle(g.openChat))
+	const oneChat = "/v1alpha1/namespaces/{namespace}/chats/{chat}/stream"
+	mux.HandleFunc("GET "+oneChat, g.handle(g.openChat))
+	mux.HandleFunc(oneChat, refusal.Only("GET, HEAD", g.refuse)) // What serves the paths beside it does not know of it.
 	operations, watched := g.operations(), g.handle(g.openList)
 	mux.HandleFunc("GET /v1alpha1/namespaces/{namespace}/chats", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("watch") {
@@ -179,7 +181,12 @@ func (g *Gateway) Handler() http.Handler {
 	mux.Handle("/v1/", compatible)
 	mux.Handle("/namespaces/", compatible)
 	mux.Handle(page.Path, page.Handler(page.LoginToken))
-	return http.NewCrossOriginProtection().Handler(mux)
+	protection := http.NewCrossOriginProtection()
+	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.refuse(w, r, &refusal.Error{Status: http.StatusForbidden, Reason: refusal.Forbidden,
+			Message: "a page of another origin may not ask for changes"})
+	}))
+	return protection.Handler(refusal.Fallback(mux, g.refuse))
 }
 
 // operations serves what is no stream.
@@ -189,10 +196,7 @@ func (g *Gateway) operations() http.Handler {
 		Permit: func(ctx context.Context, token string) (string, *refusal.Error) {
 			return g.config.Checker.Permit(ctx, token)
 		},
-		Refused: func(ctx context.Context, refused *refusal.Error) {
-			g.config.Metrics.Refused(refused.Reason)
-			g.report(ctx, refused)
-		},
+		Refused: g.refused,
 	})
 	return handler
 }
@@ -211,11 +215,21 @@ type opener func(r *http.Request, access auth.Access) (feed, *refusal.Error)
 func (g *Gateway) handle(open opener) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if refused := g.answer(w, r, open); refused != nil {
-			g.config.Metrics.Refused(refused.Reason)
-			g.report(r.Context(), refused)
-			refused.Write(w)
+			g.refuse(w, r, refused)
 		}
 	}
+}
+
+// refuse answers with a refusal.
+func (g *Gateway) refuse(w http.ResponseWriter, r *http.Request, refused *refusal.Error) {
+	g.refused(r.Context(), refused)
+	refused.Write(w)
+}
+
+// refused counts a refusal, and reports it where that helps.
+func (g *Gateway) refused(ctx context.Context, refused *refusal.Error) {
+	g.config.Metrics.Refused(refused.Reason)
+	g.report(ctx, refused)
 }
 
 // answer serves a stream to its end, or refuses to.
@@ -290,7 +304,8 @@ func (g *Gateway) openChat(r *http.Request, access auth.Access) (feed, *refusal.
 		return feed{}, badRequest(err.Error())
 	}
 	watcher := g.chats.watch(access.Namespace, access.Chat)
-	if !g.arrives(r.Context(), watcher) {
+	// The id of an event says that there was a chat: who resumes is told that it was deleted, as who listened was.
+	if !g.arrives(r.Context(), watcher) && from.Chat == "" {
 		watcher.stop()
 		return feed{}, &refusal.Error{Status: http.StatusNotFound, Reason: refusal.NotFound,
 			Message: fmt.Sprintf("there is no chat %s in namespace %s", access.Chat, access.Namespace)}
@@ -340,6 +355,8 @@ func position(r *http.Request) (follow.Position, error) {
 		}
 	}
 	switch from := r.URL.Query().Get("from"); {
+	case from == "now" && last > 0:
+		return follow.Position{}, errors.New("from=now begins with no message, and last with some: leave one of them out")
 	case id != "" || from == "":
 		at, err := follow.ParsePosition(id)
 		at.Last = last

@@ -120,7 +120,7 @@ func TestWhatCallersMayNotIsRefusedWithTheWayOut(t *testing.T) {
 			in.namespace + ": ask for the ClusterRole parley-chat-viewer"},
 		"no right elsewhere":   {in.token, "/v1alpha1/namespaces/default/chats/chat/stream", 403, "in namespace default"},
 		"no such chat":         {in.token, in.path("other"), 404, "there is no chat other in namespace " + in.namespace},
-		"a bad id":             {in.token, in.path("chat") + "?lastEventId=7", 400, "CHAT.VERSION.ATTEMPT.NUMBER"},
+		"a bad id":             {in.token, in.path("chat") + "?lastEventId=7", 400, "CHAT.VERSION.ATTEMPT.SEQ.N"},
 		"a bad place to start": {in.token, in.path("chat") + "?from=then", 400, "from must be now"},
 		"no such list":         {in.token, in.list(), 403, "may not list and watch chats in namespace " + in.namespace},
 	}

@@ -86,7 +86,10 @@ func New(o Options) http.Handler {
 				Message: "there is no " + c.r.Method + " here: docs/openai.md and docs/anthropic.md list what there is"}
 		}))
 	}
-	return mux
+	return refusal.Fallback(mux, func(w http.ResponseWriter, r *http.Request, no *refusal.Error) {
+		o.Refused(r.Context(), no)
+		no.Write(w)
+	})
 }
 
 // call is one request.

@@ -41,7 +41,7 @@ func identity(uid types.UID) string {
 	return fmt.Sprintf("%08x", h.Sum32())
 }
 
-// ParsePosition reads an event id, "CHAT.V.0.N" or "CHAT.V.A.S.N". The empty id is the start.
+// ParsePosition reads an event id, CHAT.VERSION.0.N or CHAT.VERSION.ATTEMPT.SEQ.N. The empty id is the start.
 func ParsePosition(id string) (Position, error) {
 	if id == "" {
 		return Position{}, nil
@@ -72,7 +72,7 @@ func isIdentity(s string) bool {
 
 // malformed quotes no more of an id than one can have.
 func malformed(id string) error {
-	return fmt.Errorf("event id %.100q is not of the form CHAT.VERSION.0.NUMBER or CHAT.VERSION.ATTEMPT.NUMBER.LENGTH", id)
+	return fmt.Errorf("event id %.100q is not of the form CHAT.VERSION.0.N or CHAT.VERSION.ATTEMPT.SEQ.N", id)
 }
 
 // String is the event id of the position.

@@ -21,8 +21,14 @@ const (
 	Unauthorized = "Unauthorized"
 	// Forbidden means that the caller may not listen (403).
 	Forbidden = "Forbidden"
-	// NotFound means that the chat does not exist (404).
+	// NotFound means that the chat, or what the path names, does not exist (404).
 	NotFound = "NotFound"
+	// MethodNotAllowed means that the path is not served for the method (405).
+	MethodNotAllowed = "MethodNotAllowed"
+	// Conflict means that what is asked for cannot be done to the object as it stands (409).
+	Conflict = "Conflict"
+	// UnsupportedMediaType means that the body does not say that it is JSON (415).
+	UnsupportedMediaType = "UnsupportedMediaType"
 	// TooManyStreams means that the caller has as many streams as one may have (429).
 	TooManyStreams = "TooManyStreams"
 	// TooManyRequests means that the caller has as many requests under way as one may have (429).

@@ -31,7 +31,19 @@ func TestWhoMayNotIsToldInTheWordsOfTheAPIServer(t *testing.T) {
 		d.refuses(http.StatusForbidden, "Forbidden", `User "system:serviceaccount:`+d.namespace+`:anna" cannot`, "POST", path,
 			body)
 	}
-	d.refuses(http.StatusForbidden, "Forbidden", "cannot delete", "DELETE", "/chats/c", "")
+	got := d.refuses(http.StatusForbidden, "Forbidden", "cannot delete", "DELETE", "/chats/c", "")
+	if kept := got.header.Values("Cache-Control"); len(kept) != 1 || kept[0] != "no-store" {
+		t.Errorf("the header is %q", kept)
+	}
+	stranger := *d
+	d.create(&corev1.ServiceAccount{ObjectMeta: d.meta("stranger")})
+	stranger.token = d.tokenOf("stranger")
+	for _, c := range []struct{ role, method, path, body string }{
+		{"parley-chat-viewer", "GET", "/chats/c", ""}, {"parley-chat-user", "DELETE", "/chats/c", ""},
+		{"parley-tool-approver", "POST", "/chats/c/approvals", `{"toolCallID":"a","decision":"Approve"}`},
+	} {
+		stranger.refuses(http.StatusForbidden, "Forbidden", "ask for the ClusterRole "+c.role, c.method, c.path, c.body)
+	}
 	elsewhere := *d
 	elsewhere.url = strings.Replace(d.url, d.namespace, "kube-system", 1)
 	elsewhere.refuses(http.StatusForbidden, "Forbidden", `in the namespace "kube-system"`, "GET", "/chats", "")

@@ -35,7 +35,7 @@ func (r refused) GetStatus() int { return r.why.Status }
 
 // GetHeaders says when to try again, and what is wanted of who is not known.
 func (r refused) GetHeaders() http.Header {
-	h := http.Header{"Cache-Control": {"no-store"}}
+	h := http.Header{}
 	if r.why.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(r.why.RetryAfter.Seconds()))))
 	}
@@ -75,6 +75,9 @@ func unfit(status int, message string, faults ...error) huma.StatusError {
 		status = http.StatusBadRequest // What is wrong with a request is for its author, in whichever words.
 	case http.StatusRequestEntityTooLarge:
 		reason = refusal.TooLarge
+	case http.StatusUnsupportedMediaType:
+		reason = refusal.UnsupportedMediaType
+		message = "send the body as JSON, with the header Content-Type: application/json"
 	}
 	return refused{why: &refusal.Error{Status: status, Reason: reason, Message: message}}
 }
@@ -82,6 +85,26 @@ func unfit(status int, message string, faults ...error) huma.StatusError {
 func badRequest(format string, args ...any) error {
 	return refused{why: &refusal.Error{Status: http.StatusBadRequest, Reason: refusal.BadRequest,
 		Message: fmt.Sprintf(format, args...)}}
+}
+
+// withRole says which ClusterRole lets a caller do what RBAC does not.
+func withRole(no refused, op huma.Operation) error {
+	// Admission policies answer with the same status and reason, and a role does not help against them.
+	if no.why.Status != http.StatusForbidden || !strings.Contains(no.why.Message, ` is forbidden: User "`) {
+		return no
+	}
+	role := "parley-chat-user"
+	switch {
+	case op.OperationID == listNamespaces:
+		return no // The cluster's own roles grant it.
+	case op.OperationID == decideCall:
+		role = "parley-tool-approver"
+	case op.Method == http.MethodGet:
+		role = "parley-chat-viewer"
+	}
+	why := *no.why
+	why.Message += ": ask for the ClusterRole " + role
+	return refused{why: &why, byAPIServer: true}
 }
 
 // from is the API server's error as an answer: its own status, reason and words.

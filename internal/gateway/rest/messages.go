@@ -37,7 +37,7 @@ type NewMessage struct {
 	}
 }
 
-// ChangeMessage edits a message. The chat goes on from there.
+// ChangeMessage edits a message. The chat continues from there.
 type ChangeMessage struct {
 	OfMessage
 
@@ -61,7 +61,7 @@ func (a *api) messages() {
 	register(a, operation("getMessage", http.MethodGet, path+"/{message}", "Read a message", "", http.StatusOK),
 		a.getMessage)
 	register(a, operation("editMessage", http.MethodPatch, path+"/{message}", "Edit a message",
-		"What followed it is superseded, and the chat goes on from there.", http.StatusOK), a.editMessage)
+		"What followed it is superseded, and the chat continues from there.", http.StatusOK), a.editMessage)
 	register(a, operation("deleteMessage", http.MethodDelete, path+"/{message}", "Delete a message",
 		"What followed it is superseded, too.", http.StatusNoContent), a.deleteMessage)
 	register(a, operation("promoteMessage", http.MethodPost, path+"/{message}/promote",

@@ -19,8 +19,11 @@ type Namespaces struct {
 	}
 }
 
+// listNamespaces is the operation that none of Parley's roles grants.
+const listNamespaces = "listNamespaces"
+
 func (a *api) namespaces() {
-	register(a, operation("listNamespaces", http.MethodGet, "/namespaces", "List the namespaces of the cluster",
+	register(a, operation(listNamespaces, http.MethodGet, "/namespaces", "List the namespaces of the cluster",
 		"For those who may list them. Which chats the caller may see in one, its list of chats says.", http.StatusOK),
 		a.listNamespaces)
 }

@@ -69,7 +69,7 @@ func New(o Options) (http.Handler, *huma.OpenAPI) {
 	a.history()
 	a.streams()
 	openAnswers(a.huma.OpenAPI())
-	return mux, a.huma.OpenAPI()
+	return refusal.Fallback(mux, a.answerRefused), a.huma.OpenAPI()
 }
 
 // configuration serves JSON alone, and no page that loads scripts from elsewhere.
@@ -143,8 +143,12 @@ func (a *api) seat(caller string) (leave func(), refused *refusal.Error) {
 
 // refuse answers what no operation sees.
 func (a *api) refuse(ctx huma.Context, no *refusal.Error) {
-	a.options.Refused(ctx.Context(), no)
 	r, w := humago.Unwrap(ctx)
+	a.answerRefused(w, r, no)
+}
+
+func (a *api) answerRefused(w http.ResponseWriter, r *http.Request, no *refusal.Error) {
+	a.options.Refused(r.Context(), no)
 	if r.ContentLength != 0 { // Nobody reads the body, and the answer would wait for it.
 		w.Header().Set("Connection", "close")
 	}
@@ -163,7 +167,11 @@ func operation(id, method, path, summary, description string, status int) huma.O
 func register[I, O any](a *api, op huma.Operation, handle func(context.Context, *I) (*O, error)) {
 	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := handle(ctx, in)
-		if no, ok := errors.AsType[refused](err); ok && !no.byAPIServer {
+		no, ok := errors.AsType[refused](err)
+		switch {
+		case ok && no.byAPIServer:
+			err = withRole(no, op)
+		case ok:
 			a.options.Refused(ctx, no.why)
 		}
 		return out, err

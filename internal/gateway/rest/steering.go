@@ -72,13 +72,16 @@ type ToolResult struct {
 	IsError bool   `json:"isError,omitempty" doc:"Whether it failed."`
 }
 
+// decideCall is the operation that takes a role of its own.
+const decideCall = "decideCall"
+
 func (a *api) steering() {
 	const path = "/namespaces/{namespace}/chats/{chat}"
 	register(a, operation("makeRequest", http.MethodPost, path+"/requests", "Ask a chat for something once",
 		"To stop its turn, to begin a new context, to compact that, for another title, or to read the context of the "+
 			"workspace again.",
 		http.StatusOK), a.makeRequest)
-	register(a, operation("decideCall", http.MethodPost, path+"/approvals", "Decide about a call that waits for approval",
+	register(a, operation(decideCall, http.MethodPost, path+"/approvals", "Decide about a call that waits for approval",
 		"The stream tells when it counts.", http.StatusCreated), a.decideCall)
 	register(a, operation("answerCalls", http.MethodPost, path+"/results",
 		"Bring the results of calls that wait for a client", "All of them at once.", http.StatusCreated), a.answerCalls)

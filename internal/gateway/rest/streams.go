@@ -49,7 +49,7 @@ func (a *api) streams() {
 	namespace, refusal := list.Parameters[0], list.Responses["default"]
 	text := &huma.Schema{Type: huma.TypeString}
 	last := &huma.Param{Name: "Last-Event-ID", In: "header", Schema: text,
-		Description: "Of the last event that the client has: the stream goes on behind it."}
+		Description: "Of the last event that the client has: the stream continues behind it."}
 	lastInQuery := &huma.Param{Name: "lastEventId", In: "query", Schema: text,
 		Description: "As Last-Event-ID, for clients that set no headers."}
 
@@ -65,7 +65,8 @@ func (a *api) streams() {
 		Parameters: []*huma.Param{namespace, last, lastInQuery,
 			{Name: "chat", In: "path", Required: true, Schema: text, Description: "The chat."},
 			{Name: "from", In: "query", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"now"}},
-				Description: "now leaves out what was committed before. Without it the stream begins with the first message."},
+				Description: "now leaves out what was committed before, and goes without last. Without it the stream begins with " +
+					"the first message."},
 			{Name: "last", In: "query", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(float64(1))},
 				Description: "How many messages to begin with."}},
 		Responses: map[string]*huma.Response{"default": refusal, "200": {Description: "OK",
