@@ -5,7 +5,9 @@ package rest
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -65,7 +67,9 @@ func (a *api) messages() {
 	register(a, operation("deleteMessage", http.MethodDelete, path+"/{message}", "Delete a message",
 		"What followed it is superseded, too.", http.StatusNoContent), a.deleteMessage)
 	register(a, operation("promoteMessage", http.MethodPost, path+"/{message}/promote",
-		"Let a message that waits be next", "The turn under way is stopped, and what was said so far kept.", http.StatusOK),
+		"Let a message that waits be next",
+		"The turn under way is stopped, and what was said so far kept. One that does not wait is not changed (409).",
+		http.StatusOK),
 		a.promoteMessage)
 }
 
@@ -112,6 +116,10 @@ func (a *api) getMessage(ctx context.Context, in *OfMessage) (*OneMessage, error
 }
 
 func (a *api) editMessage(ctx context.Context, in *ChangeMessage) (*OneMessage, error) {
+	m, err := a.message(ctx, &in.OfMessage)
+	if err != nil {
+		return nil, err
+	}
 	said := map[string]any{"content": nil, "parts": nil, "history": nil}
 	if in.Body.Content != "" {
 		said["content"] = in.Body.Content
@@ -122,26 +130,34 @@ func (a *api) editMessage(ctx context.Context, in *ChangeMessage) (*OneMessage, 
 		}
 		said["parts"] = in.Body.Parts
 	}
-	return a.patchMessage(ctx, &in.OfMessage, map[string]any{"spec": said}, in.Body.ResourceVersion)
+	return a.patchMessage(ctx, m, map[string]any{"spec": said}, in.Body.ResourceVersion)
 }
 
 func (a *api) promoteMessage(ctx context.Context, in *OfMessage) (*OneMessage, error) {
-	return a.patchMessage(ctx, in, compose.Promotion(), "")
-}
-
-// patchMessage changes the very message that was looked at.
-func (a *api) patchMessage(ctx context.Context, of *OfMessage, patch map[string]any, version string) (*OneMessage,
-	error) {
-	m, err := a.message(ctx, of)
+	m, err := a.message(ctx, in)
 	if err != nil {
 		return nil, err
 	}
+	// Of one that is taken up meanwhile the change means nothing.
+	if state := m.Status.State; !slices.Contains(mayBeNext, state) {
+		return nil, refused{why: &refusal.Error{Status: http.StatusConflict, Reason: refusal.Conflict,
+			Message: fmt.Sprintf("message %s does not wait: it is %s", in.Message, state)}}
+	}
+	return a.patchMessage(ctx, m, compose.Promotion(), "")
+}
+
+// mayBeNext are the states of messages that have not been taken up.
+var mayBeNext = []v1alpha1.MessageState{"", v1alpha1.MessagePending, v1alpha1.MessageQueued}
+
+// patchMessage changes the very message that was looked at.
+func (a *api) patchMessage(ctx context.Context, m *v1alpha1.ChatMessage, patch map[string]any, version string) (
+	*OneMessage, error) {
 	only := map[string]any{"uid": m.UID}
 	if version != "" {
 		only["resourceVersion"] = version
 	}
 	patch["metadata"] = only
-	changed, err := a.options.Client.Messages(of.Namespace).MergePatch(ctx, of.Message, patch)
+	changed, err := a.options.Client.Messages(m.Namespace).MergePatch(ctx, m.Name, patch)
 	if err != nil {
 		return nil, from(ctx, err)
 	}

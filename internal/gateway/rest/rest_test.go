@@ -20,6 +20,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/rest"
+	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/internal/testing/testcluster"
 )
 
@@ -94,6 +95,23 @@ func TestMessagesAreSentEditedPromotedAndDeleted(t *testing.T) {
 	}
 	d.does(http.StatusNoContent, "DELETE", "/chats/c/messages/m", "")
 	d.refuses(http.StatusNotFound, "NotFound", `"m" not found`, "GET", "/chats/c/messages/m", "")
+}
+
+func TestAMessageThatDoesNotWaitIsNotPromoted(t *testing.T) {
+	d := open(t, "parley-chat-user")
+	d.create(&v1alpha1.Chat{ObjectMeta: d.meta("c")})
+	message := chattest.In(d.namespace, chattest.User("c", "m"))
+	d.create(message)
+	for _, state := range []v1alpha1.MessageState{v1alpha1.MessageCommitted, v1alpha1.MessageSuperseded} {
+		message.Status.State = state
+		if err := cluster.Client.Status().Update(t.Context(), message); err != nil {
+			t.Fatal(err)
+		}
+		d.refuses(http.StatusConflict, "Conflict", "it is "+string(state), "POST", "/chats/c/messages/m/promote", "")
+	}
+	if got := d.does(http.StatusOK, "GET", "/chats/c/messages/m", ""); got.field("spec", "whenBusy") == "Interrupt" {
+		t.Errorf("it was changed: %s", got.text)
+	}
 }
 
 func TestCallsAreDecidedAndAnswered(t *testing.T) {
