@@ -7,12 +7,9 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"parley.dev/parley/api/v1alpha1"
 )
 
 // asAnthropics are the headers that Anthropic's clients send: the token is a key.
@@ -23,17 +20,7 @@ func (c *compatible) asAnthropics(more ...string) []string {
 func TestAClientOfAnthropicHearsAnAnswerAsItComes(t *testing.T) {
 	in := install(t, nil)
 	c, anna := in.converse("c"), in.user("anna")
-	var done sync.WaitGroup
-	defer done.Wait()
-	done.Go(func() {
-		c.takeUp(1)
-		c.attempt(1)
-		c.commit()
-		c.say("Hel", "lo")
-		c.finish(v1alpha1.RoleAssistant, "Hello")
-		c.chat.Status.Turn.Result = v1alpha1.TurnAnswered
-		c.commit()
-	})
+	defer c.answers()()
 	got := anna.does("POST", anna.base()+"/messages",
 		`{"model": "", "stream": true, "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}]}`,
 		anna.asAnthropics("X-Parley-Chat", "c")...)

@@ -118,13 +118,9 @@ func (c *conversation) takeUp(version int64) *v1alpha1.ChatMessage {
 	return found
 }
 
-const hello = `{"model": "", "stream": true, "messages": [{"role": "user", "content": "Hello"}]}`
-
-func TestAClientOfOpenAIHearsAnAnswerAsItComes(t *testing.T) {
-	in := install(t, nil)
-	c, anna := in.converse("c"), in.user("anna")
+// answers says "Hello" to what a client is about to say, in two pieces. Call wait before the test ends.
+func (c *conversation) answers() (wait func()) {
 	var done sync.WaitGroup
-	defer done.Wait()
 	done.Go(func() {
 		c.takeUp(1)
 		c.attempt(1)
@@ -134,6 +130,15 @@ func TestAClientOfOpenAIHearsAnAnswerAsItComes(t *testing.T) {
 		c.chat.Status.Turn.Result = v1alpha1.TurnAnswered
 		c.commit()
 	})
+	return done.Wait
+}
+
+const hello = `{"model": "", "stream": true, "messages": [{"role": "user", "content": "Hello"}]}`
+
+func TestAClientOfOpenAIHearsAnAnswerAsItComes(t *testing.T) {
+	in := install(t, nil)
+	c, anna := in.converse("c"), in.user("anna")
+	defer c.answers()()
 	got := anna.does("POST", anna.base()+"/chat/completions", hello, "X-Parley-Chat", "c")
 	if got.status != 200 || !strings.HasSuffix(got.body, "data: [DONE]\n\n") || got.header.Get("X-Parley-Chat") != "c" {
 		t.Fatalf("%d %v %s", got.status, got.header, got.body)
