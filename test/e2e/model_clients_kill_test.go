@@ -29,15 +29,15 @@ type steady struct {
 	target string
 }
 
-// steadily opens such a port.
-func (w *world) steadily() *steady {
+// steadily opens such a port, which leads to the gateway as at does.
+func (w *world) steadily(at outside) *steady {
 	w.t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	s := &steady{w: w, listener: listener}
-	s.leads()
+	s.leads(at)
 	s.serving.Go(s.serve)
 	w.t.Cleanup(func() { _ = listener.Close(); s.serving.Wait() })
 	return s
@@ -48,10 +48,8 @@ func (s *steady) outside(token string) outside {
 	return outside{"http://" + s.listener.Addr().String(), s.w.ns, token}
 }
 
-// leads has the port lead to the gateway's pod of now.
-func (s *steady) leads() {
-	s.w.t.Helper()
-	at := s.w.byGateway()
+// leads has the port lead where at does.
+func (s *steady) leads(at outside) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.target = strings.TrimPrefix(at.gateway, "http://")
@@ -109,8 +107,9 @@ func TestClientsHearAnAnswerThroughAKilledManagerAndGateway(t *testing.T) {
 	localnode.Needed(t)
 	dir := modelClients(t)
 	w := newWorld(t, reply(words(storyWords, 2*storyPace)))
-	port := w.steadily()
-	at := port.outside(w.byGateway().token)
+	first := w.byGateway()
+	port := w.steadily(first)
+	at := port.outside(first.token)
 	programs := map[string]*exec.Cmd{
 		"codex": w.codexCommand(t.TempDir(), at, "--skip-git-repo-check", "Tell me a story, codex.")}
 	for _, name := range []string{"responses", "completions", "ai", "anthropic"} {
@@ -136,7 +135,7 @@ func TestClientsHearAnAnswerThroughAKilledManagerAndGateway(t *testing.T) {
 	killManager(t)
 	port.waits()
 	w.killGateway()
-	port.leads()
+	port.leads(w.byGateway())
 	for range programs {
 		if end := <-ends; end.said != strings.TrimSpace(wholeStory()) {
 			t.Errorf("%s heard %q: %s", end.name, end.said, end.complained)
