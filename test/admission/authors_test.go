@@ -73,6 +73,34 @@ func TestWhatPeopleCreateIsStampedWithTheirName(t *testing.T) {
 	}
 }
 
+func TestTheManagerAloneHandsOnWhoWroteAPrompt(t *testing.T) {
+	prompt, other := say("stamped"), say("stamped")
+	prompt.Name = unique("handed") + "-prompt"
+	try(t, []write{
+		{root, "names the author of a prompt", createsAs(prompt, chatter.username()), "names that end in -prompt"},
+		{impostor, "names the author of a prompt", createsAs(prompt, chatter.username()), "names that end in -prompt"},
+		{manager, "names the author of a prompt", createsAs(prompt, chatter.username()), ""},
+		{manager, "names the author of another message", createsAs(other, chatter.username()), ""},
+	})
+	if got := stamp(t, prompt); got != chatter.username() {
+		t.Errorf("the prompt was created by %q", got)
+	}
+	if got := stamp(t, other); got != manager.username() {
+		t.Errorf("another message of the manager was created by %q", got)
+	}
+	lift(t, "parley-created-by") // What holds where nothing is stamped.
+	unstamped, another := say("stamped"), say("stamped")
+	unstamped.Name = unique("handed") + "-prompt"
+	lift(t, "parley-prompt-names") // Nor does the name let anybody else.
+	refusal := ": leave it out"
+	try(t, []write{
+		{root, "names the author of a prompt, unstamped", createsAs(unstamped, chatter.username()), refusal},
+		{impostor, "names the author of a prompt, unstamped", createsAs(unstamped, chatter.username()), refusal},
+		{manager, "names the author of another message, unstamped", createsAs(another, chatter.username()), refusal},
+		{manager, "names the author of a prompt, unstamped", createsAs(unstamped, chatter.username()), ""},
+	})
+}
+
 func TestAResultNamesItsPodInsteadOfAStamp(t *testing.T) {
 	s := newScene(t)
 	if got := stamp(t, s.replied); got != "" || s.replied.Spec.Generation.Pod != podA.pod {

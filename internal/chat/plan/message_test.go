@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"maps"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,18 @@ func TestOnlyATraceContextIsTakenForOne(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationTraceparent: "nonsense"}}}
 	if got := traceparentOf(m); got != "" {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestAPromptIsOfTheTraceAndTheAuthorOfItsChat(t *testing.T) {
+	handed := map[string]string{v1alpha1.AnnotationTraceparent: "00-a-b-01", v1alpha1.AnnotationCreatedBy: "anna"}
+	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", Annotations: map[string]string{"other": "x"}}}
+	if got := PromptMessage(chat).Annotations; len(got) != 0 {
+		t.Errorf("annotated with %v", got)
+	}
+	maps.Copy(chat.Annotations, handed)
+	if got := PromptMessage(chat).Annotations; !maps.Equal(got, handed) {
+		t.Errorf("annotated with %v", got)
 	}
 }
 

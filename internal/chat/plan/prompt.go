@@ -23,7 +23,7 @@ func PromptMessage(chat *v1alpha1.Chat) *v1alpha1.ChatMessage {
 			Namespace:       chat.Namespace,
 			Name:            PromptName(chat),
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(chat, v1alpha1.GroupVersion.WithKind("Chat"))},
-			Annotations:     tracedLike(chat),
+			Annotations:     promptAnnotations(chat),
 		},
 		Spec: v1alpha1.ChatMessageSpec{
 			ChatRef: v1alpha1.ChatReference{Name: chat.Name},
@@ -41,10 +41,14 @@ func IsPrompt(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 		(edited || content.Of(m) == content.Of(PromptMessage(chat)))
 }
 
-// tracedLike makes the chat's prompt part of the trace that the chat names.
-func tracedLike(chat *v1alpha1.Chat) map[string]string {
-	if parent := chat.Annotations[v1alpha1.AnnotationTraceparent]; parent != "" {
-		return map[string]string{v1alpha1.AnnotationTraceparent: parent}
+// promptAnnotations make the chat's prompt part of the trace that the chat names, and name the chat's author as that of
+// the message, which nobody but the manager may do for somebody else.
+func promptAnnotations(chat *v1alpha1.Chat) map[string]string {
+	annotations := map[string]string{}
+	for _, name := range []string{v1alpha1.AnnotationTraceparent, v1alpha1.AnnotationCreatedBy} {
+		if value := chat.Annotations[name]; value != "" {
+			annotations[name] = value
+		}
 	}
-	return nil
+	return annotations
 }
