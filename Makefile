@@ -288,6 +288,11 @@ bench: $(if $(USE_CURRENT_CONTEXT),,setup bench-streams bench-gateway bench-writ
 	@hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
 	@hack/bench.sh $(ON_KUBECTL) $(ON_KUBECONFIG) $(BENCH_FLAGS)
 
+.PHONY: profile
+profile: on-cluster ## Profile the API server, etcd and every program of Parley on the local cluster while 100 chats are busy: bin/profiles/.
+	@hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
+	@hack/profile.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
+
 ##@ Cleaning
 
 .PHONY: clean

@@ -49,6 +49,7 @@ k -n bench wait pod/run --for=jsonpath='{.status.containerStatuses[0].started}'=
 # Its progress and its table go to the terminal; the figures are the lines from "{" on.
 k -n bench logs -f run | tee bin/bench.log | sed '/^{$/,$d' >&2
 k -n bench wait pod/run --for=jsonpath='{.status.phase}'=Succeeded --timeout=20s >/dev/null || exit 1
+grep -q '^{$' bin/bench.log || exit 0 # It measured nothing.
 {
   sed -n '/^{$/,$p' bin/bench.log | sed '$d' | sed '$s/$/,/'
   # By "make bench-streams", which needs a control plane of its own.

@@ -45,6 +45,7 @@ const (
 
 type config struct {
 	listen, metrics, kubeconfig string
+	profiling                   bool
 	namespace, account          string
 	tlsCert, tlsKey             string
 	relayPort                   int
@@ -78,7 +79,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := telemetry.Serve(ctx, c.metrics, registry); err != nil {
+	if err := telemetry.Serve(ctx, c.metrics, registry, c.profiling); err != nil {
 		return err
 	}
 	listener, err := net.Listen("tcp", c.listen)
@@ -105,6 +106,7 @@ func parse(args []string) (config, error) {
 	flags := flag.NewFlagSet("gateway", flag.ContinueOnError)
 	flags.StringVar(&c.listen, "listen", ":8080", "address to serve on")
 	flags.StringVar(&c.metrics, "metrics-address", ":8082", "where to serve Prometheus metrics; 0: nowhere")
+	flags.BoolVar(&c.profiling, "profiling", false, "serve profiles of this program at the metrics address")
 	flags.IntVar(&c.relayPort, "relay-port", 7070, "port of the relays on generation pods")
 	flags.StringVar(&c.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
 		"namespace of the gateway's service account; default: $POD_NAMESPACE")

@@ -66,6 +66,7 @@ func main() {
 	var o runner.Options
 	flag.IntVar(&o.Capacity, "capacity", placement.DefaultCapacity, "how many chats this pod may serve at once")
 	recordings := flag.Bool("recordings", true, "record model calls where Chats and ChatModelConfigs ask for it")
+	profiling := flag.Bool("profiling", false, "serve profiles of this program at the metrics address")
 	verbose := flag.Bool("verbose", false, "log each attempt at a step as it starts and as it ends")
 	flag.Parse()
 	o.FileHosts, o.ModelHosts, o.NoRecordings = files, models, !*recordings
@@ -80,7 +81,7 @@ func main() {
 	// client-go logs to the logger in the context.
 	ctx := logr.NewContextWithSlogLogger(context.Background(), log)
 	mcpServers := mcp.Options{Hosts: servers, HTTP: transport.NewClient, Secrets: secretKey, Log: log, Now: time.Now}
-	if err := run(ctx, log, *health, *metrics, o, mcpServers); err != nil {
+	if err := run(ctx, log, *health, *metrics, *profiling, o, mcpServers); err != nil {
 		log.Error("generator failed", slog.Any("error", err))
 		os.Exit(1)
 	}
@@ -94,7 +95,7 @@ func hosts(to *[]string, name, usage string) {
 	})
 }
 
-func run(parent context.Context, log *slog.Logger, health, metrics string, o runner.Options,
+func run(parent context.Context, log *slog.Logger, health, metrics string, profiling bool, o runner.Options,
 	mcpServers mcp.Options) error {
 	// The first signal ends the taking of attempts, the second the attempts under way.
 	drain, stopDrain := signal.NotifyContext(parent, syscall.SIGTERM, syscall.SIGINT)
@@ -126,7 +127,7 @@ func run(parent context.Context, log *slog.Logger, health, metrics string, o run
 		return err
 	}
 	defer keepKeys(ctx, log, client, sidecar)()
-	if err := telemetry.Serve(ctx, metrics, registry); err != nil {
+	if err := telemetry.Serve(ctx, metrics, registry, profiling); err != nil {
 		return err
 	}
 	server := &http.Server{

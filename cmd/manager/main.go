@@ -27,6 +27,7 @@ import (
 	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/podstate"
 	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/workspace/template"
 )
@@ -35,7 +36,7 @@ type flags struct {
 	image, gatewayNamespace, gatewayAccount string
 	metricsAddress, healthAddress           string
 	leaderElect, tracePods                  bool
-	recordings, userNamespaces              bool
+	recordings, userNamespaces, profiling   bool
 	capacity, workers                       int
 	start, idle                             time.Duration
 	verbose                                 bool
@@ -76,6 +77,8 @@ func main() {
 			"on no other")
 	flag.StringVar((*string)(&f.agent), "workspace-agent", "",
 		"how the agent comes into workspaces: ImageVolume or InitContainer; default: ImageVolume from Kubernetes 1.36 on")
+	flag.BoolVar(&f.profiling, "profiling", false,
+		"serve profiles of this program at the metrics address, and have generation pods serve theirs")
 	flag.BoolVar(&f.verbose, "verbose", false, "log every transition of a chat and every write of its status")
 	flag.Parse()
 	if err := run(ctrl.SetupSignalHandler(), f); err != nil {
@@ -117,7 +120,7 @@ func run(ctx context.Context, f flags) error {
 	}
 	defer tracer.Close(ctx)
 	mgr, err := controllers.NewManager(ctx, cfg, ctrl.Options{
-		Metrics:                       metricsserver.Options{BindAddress: f.metricsAddress},
+		Metrics:                       f.metrics(),
 		HealthProbeBindAddress:        f.healthAddress,
 		LeaderElection:                f.leaderElect,
 		LeaderElectionID:              "manager.parley.dev",
@@ -135,6 +138,7 @@ func run(ctx context.Context, f flags) error {
 		Capacity:        f.capacity,
 		NoRecordings:    !f.recordings,
 		UserNamespaces:  f.userNamespaces,
+		Profiling:       f.profiling,
 		GatewaySubjects: []string{"system:serviceaccount:" + f.gatewayNamespace + ":" + f.gatewayAccount},
 	}
 	if f.tracePods {
@@ -152,6 +156,15 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// metrics says where metrics are served, and profiles beside them.
+func (f *flags) metrics() metricsserver.Options {
+	o := metricsserver.Options{BindAddress: f.metricsAddress}
+	if f.profiling {
+		o.ExtraHandlers = telemetry.Profiles()
+	}
+	return o
 }
 
 // check refuses settings with which no chat would ever be answered.

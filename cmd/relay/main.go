@@ -27,6 +27,7 @@ import (
 
 type config struct {
 	socket, listen, markerDir, metrics string
+	profiling                          bool
 	issuer, keys, namespace, podUID    string
 	subjects                           []string
 }
@@ -65,7 +66,7 @@ func run(ctx context.Context, args []string) error {
 	}}
 	telemetry.RegisterRelay(registry, telemetry.Relay{Dropped: store.Dropped, Held: store.Size, Streams: reader.Streams,
 		Refused: reader.Refused})
-	if err := telemetry.Serve(ctx, c.metrics, registry); err != nil {
+	if err := telemetry.Serve(ctx, c.metrics, registry, c.profiling); err != nil {
 		return err
 	}
 	local, err := relay.ListenLocal(c.socket)
@@ -86,6 +87,7 @@ func parse(args []string) (config, error) {
 	flags.StringVar(&c.socket, "socket", "/run/parley/relay.sock", "unix socket for the generator")
 	flags.StringVar(&c.listen, "listen", ":7070", "address for gateways")
 	flags.StringVar(&c.metrics, "metrics-address", ":7071", "where to serve Prometheus metrics; 0: nowhere")
+	flags.BoolVar(&c.profiling, "profiling", false, "serve profiles of this program at the metrics address")
 	flags.StringVar(&c.markerDir, "marker-dir", "/run/parley/episodes",
 		"directory that remembers which attempts were begun")
 	flags.StringVar(&c.issuer, "issuer", "https://kubernetes.default.svc.cluster.local",

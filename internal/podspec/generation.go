@@ -43,6 +43,8 @@ type Settings struct {
 	Keys []v1alpha1.SecretKeyReference
 	// UserNamespaces is true where the nodes can run pods whose users are none of the node's.
 	UserNamespaces bool `json:",omitempty"`
+	// Profiling has both programs serve profiles of themselves.
+	Profiling bool `json:",omitempty"`
 	// Tracing says how the generator traces; nil: not at all.
 	Tracing []Variable `json:",omitempty"`
 }
@@ -119,6 +121,7 @@ func relayContainer(s Settings) corev1.Container {
 		"--issuer-keys=" + IssuerKeysFile,
 		"--metrics-address=:" + strconv.Itoa(RelayMetricsPort),
 	}
+	args = append(args, profilingArgs(s)...)
 	for _, subject := range s.GatewaySubjects {
 		args = append(args, "--allow-subject="+subject)
 	}
@@ -159,6 +162,7 @@ func generatorContainer(s Settings) corev1.Container {
 	if s.NoRecordings {
 		args = append(args, "--recordings=false")
 	}
+	args = append(args, profilingArgs(s)...)
 	for _, host := range s.FileHosts {
 		args = append(args, "--file-host="+host)
 	}

@@ -53,6 +53,13 @@ func Tracing(environ []string) []Variable {
 	return picked
 }
 
+func profilingArgs(s Settings) []string {
+	if s.Profiling {
+		return []string{"--profiling"}
+	}
+	return nil
+}
+
 func tracingEnv(s Settings) []corev1.EnvVar {
 	env := make([]corev1.EnvVar, 0, len(s.Tracing))
 	for _, v := range s.Tracing {

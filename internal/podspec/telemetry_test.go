@@ -12,10 +12,24 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
+
+func TestProfilesAreServedWhereTheManagerIsTold(t *testing.T) {
+	s := settings()
+	for _, profiling := range []bool{false, true} {
+		s.Profiling = profiling
+		pod := Generation(s, "p")
+		for _, c := range []corev1.Container{pod.Spec.InitContainers[0], pod.Spec.Containers[0]} {
+			if got := slices.Contains(c.Args, "--profiling"); got != profiling {
+				t.Errorf("%s is told %v, want %v", c.Name, got, profiling)
+			}
+		}
+	}
+}
 
 func traced() Settings {
 	s := settings()

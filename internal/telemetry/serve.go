@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,9 +23,9 @@ func NewRegistry() *prometheus.Registry {
 	return registry
 }
 
-// Serve answers GET /metrics at the address until ctx is done; an empty address or 0 serves nobody. It returns once it
-// listens.
-func Serve(ctx context.Context, address string, from prometheus.Gatherer) error {
+// Serve answers GET /metrics at the address until ctx is done, and with profiling what Profiles serves; an empty address
+// or 0 serves nobody. It returns once it listens.
+func Serve(ctx context.Context, address string, from prometheus.Gatherer, profiling bool) error {
 	if address == "" || address == "0" {
 		return nil
 	}
@@ -34,7 +35,7 @@ func Serve(ctx context.Context, address string, from prometheus.Gatherer) error 
 		return fmt.Errorf("listening for scrapers: %w", err)
 	}
 	server := &http.Server{
-		Handler: Handler(from), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		Handler: Handler(from, profiling), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		WriteTimeout: 30 * time.Second,
 		IdleTimeout:  2 * time.Minute, MaxHeaderBytes: 16 << 10,
 	}
@@ -43,9 +44,23 @@ func Serve(ctx context.Context, address string, from prometheus.Gatherer) error 
 	return nil
 }
 
-// Handler serves /metrics and nothing else.
-func Handler(from prometheus.Gatherer) http.Handler {
+// Handler serves /metrics, with profiling what Profiles serves, and nothing else.
+func Handler(from prometheus.Gatherer, profiling bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(from, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+	if profiling {
+		for path, handler := range Profiles() {
+			mux.Handle("GET "+path, handler)
+		}
+	}
 	return mux
+}
+
+// Profiles are the handlers of Go's profiles of this process, by their paths: of its CPU, and the others by their names,
+// such as heap. They tell where in the program time and memory go, and nothing of what is in that memory.
+func Profiles() map[string]http.Handler {
+	return map[string]http.Handler{
+		"/debug/pprof/":        http.HandlerFunc(pprof.Index),
+		"/debug/pprof/profile": http.HandlerFunc(pprof.Profile),
+	}
 }

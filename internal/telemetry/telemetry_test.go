@@ -164,8 +164,14 @@ func TestTheMetricsPortServesMetricsAndNothingElse(t *testing.T) {
 	registry := telemetry.NewRegistry()
 	telemetry.RegisterRelay(registry, telemetry.Relay{Dropped: count(7), Held: count(0), Streams: count(0),
 		Refused: count(0)})
-	server := httptest.NewServer(telemetry.Handler(registry))
+	server := httptest.NewServer(telemetry.Handler(registry, false))
 	defer server.Close()
+	profiled := httptest.NewServer(telemetry.Handler(registry, true))
+	defer profiled.Close()
+	if resp, err := http.Get(profiled.URL + "/debug/pprof/heap"); err != nil || resp.StatusCode != http.StatusOK ||
+		resp.Body.Close() != nil {
+		t.Errorf("where profiles are asked for, got %v, %v", resp, err)
+	}
 	for path, want := range map[string]int{"/metrics": http.StatusOK, "/": http.StatusNotFound,
 		"/debug/pprof/": http.StatusNotFound} {
 		resp, err := http.Get(server.URL + path)
@@ -182,10 +188,10 @@ func TestTheMetricsPortServesMetricsAndNothingElse(t *testing.T) {
 			t.Errorf("the metrics are %s", body)
 		}
 	}
-	if err := telemetry.Serve(t.Context(), server.Listener.Addr().String(), registry); err == nil {
+	if err := telemetry.Serve(t.Context(), server.Listener.Addr().String(), registry, false); err == nil {
 		t.Error("an address that is taken is no error")
 	}
-	if err := telemetry.Serve(t.Context(), "0", registry); err != nil {
+	if err := telemetry.Serve(t.Context(), "0", registry, false); err != nil {
 		t.Error(err)
 	}
 }

@@ -43,6 +43,32 @@ func (b *bench) bursts(ctx context.Context, f *Figures, chats int) error {
 	return nil
 }
 
+// keepBusy gives 100 chats a message each, again and again.
+func keepBusy(ctx context.Context, model string, long time.Duration) error {
+	b, err := newBench(ctx, model)
+	if err != nil {
+		return err
+	}
+	if err := b.script(ctx, answer(0)); err != nil {
+		return err
+	}
+	const chats = 100
+	if err := each(ctx, chats, func(ctx context.Context, i int) error {
+		return b.create(ctx, &v1alpha1.Chat{ObjectMeta: meta(fmt.Sprint("busy-", i))})
+	}); err != nil {
+		return err
+	}
+	began := time.Now()
+	for round := 0; time.Since(began) < long; round++ {
+		rate, err := b.burstRound(ctx, "busy-", chats, round)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("busy: %.0f turns/s\n", rate)
+	}
+	return nil
+}
+
 func median(all []float64) float64 {
 	slices.Sort(all)
 	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2

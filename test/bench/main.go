@@ -119,6 +119,7 @@ type Components struct {
 }
 
 func main() {
+	load := flag.Duration("load", 0, "measure nothing: give 100 chats messages for so long, for who profiles meanwhile")
 	mcp := flag.Bool("mcp", true, "measure MCP servers, too")
 	turns := flag.Int("turns", 60, "turns to measure one after another")
 	chats := flag.Int("chats", 1000, "chats of 20 messages of 4 KiB to hold, for the manager's memory; 0: skip")
@@ -128,6 +129,13 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	if *load > 0 {
+		if err := keepBusy(ctx, *model, *load); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	figures, err := measure(ctx, *model, *toolbox, *turns, *chats, *bursts, *mcp)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

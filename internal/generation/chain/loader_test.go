@@ -28,10 +28,10 @@ type store struct {
 	t        *testing.T
 	messages []v1alpha1.ChatMessage
 	// cached is what the API server's cache has; nil: what there is.
-	cached []v1alpha1.ChatMessage
-	gets   []string
-	lists    int
-	largest  int
+	cached  []v1alpha1.ChatMessage
+	gets    []string
+	lists   int
+	largest int
 }
 
 func newStore(t *testing.T, n int) *store {

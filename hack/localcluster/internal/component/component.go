@@ -32,7 +32,8 @@ const etcdURL = "http://127.0.0.1:2379"
 func Etcd(l layout.Cluster) Component {
 	return component(l, "etcd",
 		"--data-dir="+l.Path("etcd"), "--unsafe-no-fsync", "--log-level=warn",
-		"--listen-client-urls="+etcdURL, "--advertise-client-urls="+etcdURL, "--listen-peer-urls=http://127.0.0.1:2380")
+		"--listen-client-urls="+etcdURL, "--advertise-client-urls="+etcdURL, "--listen-peer-urls=http://127.0.0.1:2380",
+		"--enable-pprof")
 }
 
 // APIServer is the API server. It also listens on the address of the Service "kubernetes", which is a local
@@ -53,8 +54,7 @@ func APIServer(l layout.Cluster) Component {
 		"--requestheader-client-ca-file="+pki("front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		"--proxy-client-cert-file="+pki("front-proxy-client.crt"), "--proxy-client-key-file="+pki("front-proxy-client.key"),
-		"--profiling=false")
+		"--proxy-client-cert-file="+pki("front-proxy-client.crt"), "--proxy-client-key-file="+pki("front-proxy-client.key"))
 }
 
 // controllerFlags are what the controller manager and the scheduler have in common. With the default client rate
