@@ -154,7 +154,7 @@ var steps = []step{
 		}},
 	{"create the reply",
 		func(w *writer, c *writtenChat) []byte { return w.json(w.reply(c)) },
-		func(b *testing.B, w *writer, c *writtenChat, body []byte) {
+		func(b *testing.B, w *writer, _ *writtenChat, body []byte) {
 			w.send(b, w.pod, http.MethodPost, "chatmessages", body)
 		}},
 	{"end the turn",
