@@ -20,19 +20,16 @@ const AnnotationCreatedBy = "parley.dev/created-by"
 const AnnotationEditedBy = "parley.dev/edited-by"
 
 // ChatSpec is what a person wants of a chat.
+// +kubebuilder:validation:XValidation:rule="!has(self.parentRef) || (!has(self.workspace) && !has(self.retention) && (!has(self.mode) || self.mode != 'Plan'))",messageExpression="has(self.workspace) ? 'a sub-chat shares the workspace of the chat above it: set workspace there' : has(self.retention) ? 'a sub-chat is deleted with the chat above it: set retention there' : 'a sub-chat proposes no plans: set mode to Explore, or leave it out'"
+// +kubebuilder:validation:XValidation:rule="has(self.prompt) == has(oldSelf.prompt) && has(self.parentRef) == has(oldSelf.parentRef)",messageExpression="has(self.parentRef) != has(oldSelf.parentRef) ? 'parentRef cannot change: create a new chat' : has(self.prompt) ? 'prompt can only be given when the chat is created: continue with a ChatMessage' : 'prompt starts the chat and cannot change afterwards: continue with a ChatMessage'"
 // +kubebuilder:validation:XValidation:rule="!has(self.workspace) || !has(oldSelf.workspace) || (has(self.workspace.podRef) == has(oldSelf.workspace.podRef) && has(self.workspace.warmPoolRef) == has(oldSelf.workspace.warmPoolRef) && (!has(self.workspace.warmPoolRef) || self.workspace.warmPoolRef == oldSelf.workspace.warmPoolRef))",message="a workspace cannot move between a template, a pool and a pod, nor to another pool: its files would stay behind. Create a new chat"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.prompt) || (has(self.prompt) && self.prompt == oldSelf.prompt)",message="prompt starts the chat and cannot change afterwards: continue with a ChatMessage"
-// +kubebuilder:validation:XValidation:rule="has(self.parentRef) == has(oldSelf.parentRef) && (!has(self.parentRef) || self.parentRef == oldSelf.parentRef)",message="parentRef cannot change: create a new chat"
-// +kubebuilder:validation:XValidation:rule="!has(self.workspace) || !has(self.parentRef)",message="a sub-chat shares the workspace of the chat above it: set workspace there"
-// +kubebuilder:validation:XValidation:rule="!has(self.retention) || !has(self.parentRef)",message="a sub-chat is deleted with the chat above it: set retention there"
-// +kubebuilder:validation:XValidation:rule="has(oldSelf.prompt) || !has(self.prompt)",message="prompt can only be given when the chat is created: continue with a ChatMessage"
-// +kubebuilder:validation:XValidation:rule="!has(self.mode) || self.mode != 'Plan' || !has(self.parentRef)",message="a sub-chat proposes no plans: set mode to Explore, or leave it out"
 type ChatSpec struct {
 	// prompt is the first user message, so that one manifest is enough for a whole chat. It becomes the ChatMessage
 	// "<name of the chat>-prompt". It is not blank, and cannot change afterwards.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=524288
-	// +kubebuilder:validation:XValidation:rule="self.matches(r'[^\\s\\pZ\\pC]')",message="prompt is blank: say something, or leave it out"
+	// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.matches(r'[^\\s\\pZ\\pC]')",optionalOldSelf=true,message="prompt is blank: say something, or leave it out"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="prompt starts the chat and cannot change afterwards: continue with a ChatMessage",reason=FieldValueForbidden
 	// +optional
 	Prompt string `json:"prompt,omitempty"`
 
@@ -62,6 +59,7 @@ type ChatSpec struct {
 
 	// parentRef makes this a sub-chat of another chat: it is held,
 	// archived and deleted together with it. It cannot change.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="parentRef cannot change: create a new chat"
 	// +optional
 	ParentRef *ChatReference `json:"parentRef,omitempty"`
 
@@ -92,7 +90,7 @@ type ChatSpec struct {
 // +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.status.model`,priority=1
 // +kubebuilder:printcolumn:name="Title",type=string,JSONPath=`.status.title`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 200",message="the name of a Chat may have at most 200 characters, because its messages' names begin with it"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.size() <= 200",optionalOldSelf=true,message="the name of a Chat may have at most 200 characters, because its messages' names begin with it"
 type Chat struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

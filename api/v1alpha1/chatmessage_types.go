@@ -70,42 +70,29 @@ const (
 )
 
 // ChatMessageSpec is one message of a chat: what a person asks, or one finished step of the answer.
-// +kubebuilder:validation:XValidation:rule="has(self.generation) || [has(self.content), has(self.parts), has(self.history)].filter(s, s).size() == 1",message="exactly one of content, parts and history must be set"
-// +kubebuilder:validation:XValidation:rule="!has(self.history) || (!has(self.generation) && self.role == 'User' && (!has(self.visibility) || self.visibility != 'People'))",message="history belongs to User messages, and to no notes: leave role and visibility out"
-// +kubebuilder:validation:XValidation:rule="!has(self.content) || bytes(self.content).size() <= 1048576",message="content may have at most 1048576 bytes (1 MiB): split it into several messages"
-// +kubebuilder:validation:XValidation:rule="!has(self.content) || self.content.matches(r'[^\\s\\pZ\\pC]')",message="content is blank: say something"
-// +kubebuilder:validation:XValidation:rule="!has(self.generation) || !has(self.content)",message="a generated message has parts, not content"
-// +kubebuilder:validation:XValidation:rule="has(self.generation) ? self.role != 'User' : self.role in ['User', 'Tool']",message="role must be User (or left out), or Tool for the results of tools that a client runs: the other messages are written by generation pods"
-// +kubebuilder:validation:XValidation:rule="!has(self.generation) || {'GenerateAssistant': 'Assistant', 'ExecuteTools': 'Tool', 'Compact': 'System', 'SummarizeTurn': 'Assistant'}[self.generation.action] == self.role",message="role of a generated message must be that of its action: Assistant of GenerateAssistant, Tool of ExecuteTools, System of Compact, Assistant of SummarizeTurn"
-// +kubebuilder:validation:XValidation:rule="has(self.generation) || self.role != 'User' || !has(self.parts) || self.parts.all(p, p.type in ['Text', 'File'])",message="parts of a User message must be of type Text or File"
-// +kubebuilder:validation:XValidation:rule="has(self.generation) || self.role != 'Tool' || (has(self.parts) && self.parts.all(p, p.type == 'ToolResult'))",message="a Tool message has parts, all of type ToolResult"
-// +kubebuilder:validation:XValidation:rule="has(self.generation) || self.role != 'Tool' || !has(self.parts) || self.parts.map(p, has(p.toolResult) && has(p.toolResult.output) ? p.toolResult.output.size() : 0).sum() <= 1048576",message="the outputs of all results together may have at most 1048576 characters"
-// +kubebuilder:validation:XValidation:rule="self.role != 'Tool' || !has(self.whenBusy)",message="a Tool message has no whenBusy: it answers the calls that wait"
-// +kubebuilder:validation:XValidation:rule="has(self.generation) || self.role != 'Tool' || !has(oldSelf.parts) || self.parts == oldSelf.parts",message="a Tool message cannot change: create another one"
-// +kubebuilder:validation:XValidation:rule="has(self.generation) || !has(self.parts) || self.parts.map(p, (has(p.text) ? p.text.size() : 0) + (has(p.file) && has(p.file.data) ? p.file.data.size() : 0)).sum() <= 1048576",message="the texts of all parts together, and the files in base64, may have at most 1048576 characters: split the message"
-// +kubebuilder:validation:XValidation:rule="self.chatRef == oldSelf.chatRef",message="chatRef cannot change: create a new message for the other chat"
-// +kubebuilder:validation:XValidation:rule="self.role == oldSelf.role",message="role cannot change"
-// +kubebuilder:validation:XValidation:rule="has(self.generation) == has(oldSelf.generation) && (!has(self.generation) || self.generation == oldSelf.generation)",message="a generated message cannot change"
-// +kubebuilder:validation:XValidation:rule="!has(self.generation) || !has(self.whenBusy)",message="a generated message has no whenBusy"
-// +kubebuilder:validation:XValidation:rule="self.role == 'User' || (!has(self.modelConfigRef) && !has(self.reasoningEffort))",message="modelConfigRef and reasoningEffort belong to User messages: they count for the whole turn that one begins"
-// +kubebuilder:validation:XValidation:rule="has(self.generation) || (!has(self.parent) && !has(self.index))",message="parent and index are set by the operator: leave them out"
-// +kubebuilder:validation:XValidation:rule="has(self.generation) || self.role == 'User' || !has(self.visibility)",message="visibility belongs to User messages: results are seen with their calls"
-// +kubebuilder:validation:XValidation:rule="!has(self.generation) || !has(self.visibility) || (self.role == 'System' && self.visibility == 'Model')",message="of generated messages a summary alone has a visibility, which is Model"
-// +kubebuilder:validation:XValidation:rule="!has(self.visibility) || self.visibility != 'People' || (!has(self.whenBusy) && !has(self.modelConfigRef) && !has(self.reasoningEffort))",message="a message with visibility People begins no turn and stops none: leave whenBusy, modelConfigRef and reasoningEffort out"
+// +kubebuilder:validation:XValidation:rule="has(self.generation) || ((self.role == 'User' || (self.role == 'Tool' && has(self.parts) && !has(self.whenBusy) && !has(self.modelConfigRef) && !has(self.reasoningEffort))) && (has(self.content) ? !has(self.parts) && !has(self.history) : has(self.parts) != has(self.history)) && !has(self.parent) && !has(self.index))",messageExpression="!(self.role in ['User', 'Tool']) ? 'role must be User (or left out), or Tool for the results of tools that a client runs: the other messages are written by generation pods' : self.role == 'Tool' && has(self.history) ? 'history belongs to User messages, and to no notes: leave role and visibility out' : has(self.parent) || has(self.index) ? 'parent and index are set by the operator: leave them out' : [has(self.content), has(self.parts), has(self.history)].filter(s, s).size() != 1 ? 'exactly one of content, parts and history must be set' : !has(self.parts) ? 'a Tool message has parts, all of type ToolResult' : has(self.whenBusy) ? 'a Tool message has no whenBusy: it answers the calls that wait' : 'modelConfigRef and reasoningEffort belong to User messages: they count for the whole turn that one begins'"
+// +kubebuilder:validation:XValidation:rule="!has(self.parts) || has(self.generation) || (self.role == 'Tool' ? self.parts.all(p, p.type == 'ToolResult') && self.parts.map(p, p.?toolResult.?output.optMap(o, o.size()).orValue(0)).sum() <= 1048576 : self.parts.all(p, p.type in ['Text', 'File']) && self.parts.map(p, p.?text.optMap(t, t.size()).orValue(0) + p.?file.?data.optMap(d, d.size()).orValue(0)).sum() <= 1048576)",messageExpression="self.role == 'Tool' ? (self.parts.all(p, p.type == 'ToolResult') ? 'the outputs of all results together may have at most 1048576 characters' : 'a Tool message has parts, all of type ToolResult') : self.parts.all(p, p.type in ['Text', 'File']) ? 'the texts of all parts together, and the files in base64, may have at most 1048576 characters: split the message' : 'parts of a User message must be of type Text or File'"
+// +kubebuilder:validation:XValidation:rule="!has(self.visibility) || (has(self.generation) ? self.role == 'System' && self.visibility == 'Model' : self.role == 'User' && (self.visibility != 'People' || (!has(self.history) && !has(self.whenBusy) && !has(self.modelConfigRef) && !has(self.reasoningEffort))))",messageExpression="has(self.generation) ? 'of generated messages a summary alone has a visibility, which is Model' : self.role != 'User' ? 'visibility belongs to User messages: results are seen with their calls' : has(self.history) ? 'history belongs to User messages, and to no notes: leave role and visibility out' : 'a message with visibility People begins no turn and stops none: leave whenBusy, modelConfigRef and reasoningEffort out'"
+// +kubebuilder:validation:XValidation:rule="!has(self.generation) || (!has(self.content) && !has(self.history) && !has(self.whenBusy) && !has(self.modelConfigRef) && !has(self.reasoningEffort) && {'GenerateAssistant': 'Assistant', 'ExecuteTools': 'Tool', 'Compact': 'System', 'SummarizeTurn': 'Assistant'}[self.generation.action] == self.role)",messageExpression="has(self.content) ? 'a generated message has parts, not content' : has(self.history) ? 'history belongs to User messages, and to no notes: leave role and visibility out' : has(self.whenBusy) ? 'a generated message has no whenBusy' : has(self.modelConfigRef) || has(self.reasoningEffort) ? 'modelConfigRef and reasoningEffort belong to User messages: they count for the whole turn that one begins' : 'role of a generated message must be that of its action: Assistant of GenerateAssistant, Tool of ExecuteTools, System of Compact, Assistant of SummarizeTurn'"
+// +kubebuilder:validation:XValidation:rule="has(self.generation) == has(oldSelf.generation)",message="a generated message cannot change"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.parts) || has(self.generation) || self.role != 'Tool' || self.parts == oldSelf.parts",message="a Tool message cannot change: create another one"
 // +kubebuilder:validation:XValidation:rule="(has(self.visibility) ? self.visibility : 'All') == (has(oldSelf.visibility) ? oldSelf.visibility : 'All')",message="visibility cannot change: create another message"
 type ChatMessageSpec struct {
 	// chatRef names the chat. It may be created after the message.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="chatRef cannot change: create a new message for the other chat"
 	// +required
 	ChatRef ChatReference `json:"chatRef"`
 
 	// role is who speaks. People leave it out: User.
 	// +kubebuilder:default=User
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="role cannot change"
 	// +optional
 	Role MessageRole `json:"role,omitempty"`
 
 	// content is the text of the message: short for one part of type Text. At most 1 MiB, and not blank.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1048576
+	// +kubebuilder:validation:XValidation:rule="(oldSelf.hasValue() && oldSelf.value() == self) || (bytes(self).size() <= 1048576 && self.matches(r'[^\\s\\pZ\\pC]'))",messageExpression="bytes(self).size() > 1048576 ? 'content may have at most 1048576 bytes (1 MiB): split it into several messages' : 'content is blank: say something'",optionalOldSelf=true,reason=FieldValueForbidden
 	// +optional
 	Content string `json:"content,omitempty"`
 
@@ -160,6 +147,7 @@ type ChatMessageSpec struct {
 
 	// generation says which attempt yielded a generated message.
 	// +structType=atomic
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a generated message cannot change"
 	// +optional
 	Generation *MessageGeneration `json:"generation,omitempty"`
 }
@@ -270,7 +258,7 @@ type MessageOutcome struct {
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1
 // +kubebuilder:printcolumn:name="Visibility",type=string,JSONPath=`.spec.visibility`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || has(self.spec.generation) || !self.metadata.name.matches('-[0-9]+-([0-9]+|summary)$')",optionalOldSelf=true,message="names that end in -NUMBER-NUMBER or -NUMBER-summary belong to generated messages: choose another one"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || !self.metadata.name.matches('-[0-9]+-([0-9]+|summary)$') || has(self.spec.generation)",optionalOldSelf=true,message="names that end in -NUMBER-NUMBER or -NUMBER-summary belong to generated messages: choose another one"
 type ChatMessage struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -23,12 +23,8 @@ const (
 )
 
 // MessageGeneration is the fence and the account of the attempt that yielded a message.
-// +kubebuilder:validation:XValidation:rule="has(self.title) == has(self.titleSource)",message="title and titleSource belong together"
-// +kubebuilder:validation:XValidation:rule="(self.action == 'Compact' && self.outcome == 'Completed') == has(self.compaction)",message="compaction must be set for a completed compaction, and for nothing else"
-// +kubebuilder:validation:XValidation:rule="has(self.turnSummary) ? self.action == 'SummarizeTurn' : self.action != 'SummarizeTurn' || has(self.usage)",message="turnSummary belongs to the action SummarizeTurn, which yields it or at least usage"
-// +kubebuilder:validation:XValidation:rule="!has(self.stoppedBy) || (self.action == 'ExecuteTools' && self.outcome == 'Completed')",message="stoppedBy belongs to the results of a completed ExecuteTools"
-// +kubebuilder:validation:XValidation:rule="!has(self.workspace) || (self.action == 'ExecuteTools' && self.outcome in ['Completed', 'Interrupted'])",message="workspace belongs to the results of ExecuteTools"
-// +kubebuilder:validation:XValidation:rule="(self.outcome == 'Failed') == has(self.error)",message="error must be set for the outcome Failed, and for no other"
+// +kubebuilder:validation:XValidation:rule="has(self.title) == has(self.titleSource) && (self.outcome == 'Failed') == has(self.error)",messageExpression="has(self.title) != has(self.titleSource) ? 'title and titleSource belong together' : 'error must be set for the outcome Failed, and for no other'"
+// +kubebuilder:validation:XValidation:rule="self.action == 'GenerateAssistant' ? !has(self.compaction) && !has(self.turnSummary) && !has(self.stoppedBy) && !has(self.workspace) : (self.action == 'Compact' && self.outcome == 'Completed') == has(self.compaction) && (self.action == 'SummarizeTurn' ? has(self.turnSummary) || has(self.usage) : !has(self.turnSummary)) && (!has(self.stoppedBy) || (self.action == 'ExecuteTools' && self.outcome == 'Completed')) && (!has(self.workspace) || (self.action == 'ExecuteTools' && self.outcome in ['Completed', 'Interrupted']))",messageExpression="(self.action == 'Compact' && self.outcome == 'Completed') != has(self.compaction) ? 'compaction must be set for a completed compaction, and for nothing else' : has(self.turnSummary) != (self.action == 'SummarizeTurn') && (has(self.turnSummary) || !has(self.usage)) ? 'turnSummary belongs to the action SummarizeTurn, which yields it or at least usage' : has(self.stoppedBy) && (self.action != 'ExecuteTools' || self.outcome != 'Completed') ? 'stoppedBy belongs to the results of a completed ExecuteTools' : 'workspace belongs to the results of ExecuteTools'"
 type MessageGeneration struct {
 	// chatUID of the chat that was answered.
 	// +kubebuilder:validation:MaxLength=64

@@ -33,11 +33,7 @@ const (
 )
 
 // MessagePart is one piece of a message: a union, discriminated by type.
-// +kubebuilder:validation:XValidation:rule="(self.type == 'Text' || self.type == 'Reasoning') == has(self.text)",message="text must be set for the types Text and Reasoning, and for no other"
-// +kubebuilder:validation:XValidation:rule="(self.type == 'ToolCall') == has(self.toolCall)",message="toolCall must be set for the type ToolCall, and for no other"
-// +kubebuilder:validation:XValidation:rule="(self.type == 'ToolResult') == has(self.toolResult)",message="toolResult must be set for the type ToolResult, and for no other"
-// +kubebuilder:validation:XValidation:rule="(self.type == 'Source') == has(self.source)",message="source must be set for the type Source, and for no other"
-// +kubebuilder:validation:XValidation:rule="(self.type == 'File') == has(self.file)",message="file must be set for the type File, and for no other"
+// +kubebuilder:validation:XValidation:rule="[self.type].all(t, (t in ['Text', 'Reasoning']) == has(self.text) && (t == 'ToolCall') == has(self.toolCall) && (t == 'ToolResult') == has(self.toolResult) && (t == 'Source') == has(self.source) && (t == 'File') == has(self.file))",messageExpression="(self.type in ['Text', 'Reasoning']) != has(self.text) ? 'text must be set for the types Text and Reasoning, and for no other' : (self.type == 'ToolCall') != has(self.toolCall) ? 'toolCall must be set for the type ToolCall, and for no other' : (self.type == 'ToolResult') != has(self.toolResult) ? 'toolResult must be set for the type ToolResult, and for no other' : (self.type == 'Source') != has(self.source) ? 'source must be set for the type Source, and for no other' : 'file must be set for the type File, and for no other'"
 type MessagePart struct {
 	// type says which of the other fields is set.
 	// +required

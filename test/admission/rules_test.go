@@ -1,0 +1,156 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// longest is more than half of what a message may say.
+var longest = strings.Repeat("a", 1<<19+1)
+
+// TestWhatIsNoPersonsMessageIsRefusedInWords breaks one rule of the schema at a time.
+func TestWhatIsNoPersonsMessageIsRefusedInWords(t *testing.T) {
+	tooLong := say("any")
+	tooLong.Spec.Content = strings.Repeat("é", len(longest))
+	results := func(change func(*v1alpha1.ChatMessageSpec)) client.Object {
+		m := toolOutput("any")
+		change(&m.Spec)
+		return m
+	}
+	part := func(p v1alpha1.MessagePart) client.Object {
+		m := inParts("any", "a")
+		m.Spec.Parts = append(m.Spec.Parts, p)
+		return m
+	}
+	only := func(field, of string) string {
+		return field + " must be set for the type " + of + ", and for no other"
+	}
+	try(t, []write{
+		{chatter, "says too much in UTF-8", creates(tooLong), "content may have at most 1048576 bytes (1 MiB)"},
+		{chatter, "says too much in parts", creates(inParts("any", longest, longest)),
+			"the texts of all parts together, and the files in base64"},
+		{chatter, "brings too much", creates(results(func(s *v1alpha1.ChatMessageSpec) {
+			s.Parts[0].ToolResult.Output = longest
+			s.Parts = append(s.Parts, s.Parts[0])
+		})), "the outputs of all results together may have at most 1048576 characters"},
+		{chatter, "brings a text", creates(results(func(s *v1alpha1.ChatMessageSpec) {
+			s.Parts[0] = v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: new("a")}
+		})), "a Tool message has parts, all of type ToolResult"},
+		{chatter, "cuts in with results",
+			creates(results(func(s *v1alpha1.ChatMessageSpec) { s.WhenBusy = v1alpha1.WhenBusyInterrupt })),
+			"a Tool message has no whenBusy"},
+		{chatter, "chooses a model for results", creates(results(func(s *v1alpha1.ChatMessageSpec) {
+			s.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: "a"}
+		})), "modelConfigRef and reasoningEffort belong to User messages"},
+		{chatter, "gives a result", creates(part(toolOutput("any").Spec.Parts[0])),
+			"parts of a User message must be of type Text or File"},
+		{chatter, "gives no text", creates(part(v1alpha1.MessagePart{Type: v1alpha1.PartText})),
+			"text must be set for the types Text and Reasoning, and for no other"},
+		{chatter, "gives no call", creates(part(v1alpha1.MessagePart{Type: v1alpha1.PartToolCall})),
+			only("toolCall", "ToolCall")},
+		{chatter, "gives no result", creates(part(v1alpha1.MessagePart{Type: v1alpha1.PartToolResult})),
+			only("toolResult", "ToolResult")},
+		{chatter, "gives no source", creates(part(v1alpha1.MessagePart{Type: v1alpha1.PartSource})),
+			only("source", "Source")},
+		{chatter, "gives no file", creates(part(v1alpha1.MessagePart{Type: v1alpha1.PartFile})), only("file", "File")},
+	})
+}
+
+// TestWhatIsNoResultIsRefusedInWords breaks one rule of the schema at a time.
+func TestWhatIsNoResultIsRefusedInWords(t *testing.T) {
+	s := newScene(t)
+	broken := func(does string, change func(*v1alpha1.ChatMessageSpec), words string) write {
+		return write{podA, does, creates(result(s.chat, func(m *v1alpha1.ChatMessage) { change(&m.Spec) })), words}
+	}
+	type spec = v1alpha1.ChatMessageSpec
+	try(t, []write{
+		broken("has content", func(s *spec) { s.Content = "a" }, "a generated message has parts, not content"),
+		broken("has a history", func(s *spec) { s.History = []v1alpha1.PriorMessage{{Role: "User", Content: "a"}} },
+			"history belongs to User messages"),
+		broken("cuts in", func(s *spec) { s.WhenBusy = v1alpha1.WhenBusyInterrupt },
+			"a generated message has no whenBusy"),
+		broken("chooses an effort", func(s *spec) { s.ReasoningEffort = "Low" },
+			"modelConfigRef and reasoningEffort belong to User messages"),
+		broken("has another role", func(s *spec) { s.Role = v1alpha1.RoleTool },
+			"role of a generated message must be that of its action"),
+		broken("is for the model alone", func(s *spec) { s.Visibility = v1alpha1.VisibleToModel },
+			"of generated messages a summary alone has a visibility"),
+		broken("has a title of nowhere", func(s *spec) { s.Generation.Title = "a" }, "title and titleSource belong together"),
+		broken("fails without an error", func(s *spec) { s.Generation.Outcome = v1alpha1.OutcomeFailed },
+			"error must be set for the outcome Failed"),
+		broken("compacts without an account", func(s *spec) {
+			s.Role, s.Generation.Action = v1alpha1.RoleSystem, v1alpha1.ActionCompact
+		}, "compaction must be set for a completed compaction"),
+		broken("summarizes a turn that it answers", func(s *spec) { s.Generation.TurnSummary = "a" },
+			"turnSummary belongs to the action SummarizeTurn"),
+		broken("summarizes a turn with nothing", func(s *spec) {
+			s.Generation.Action, s.Generation.Usage = v1alpha1.ActionSummarizeTurn, nil
+		}, "turnSummary belongs to the action SummarizeTurn"),
+		broken("is stopped by a tool", func(s *spec) { s.Generation.StoppedBy = "a" }, "stoppedBy belongs to the results"),
+		broken("stops a workspace", func(s *spec) { s.Generation.Workspace = &v1alpha1.WorkspaceChange{Stop: true} },
+			"workspace belongs to the results of ExecuteTools"),
+	})
+}
+
+// TestWhatCannotChangeIsRefusedInWords changes one thing at a time, and then what has nothing to do with it.
+func TestWhatCannotChangeIsRefusedInWords(t *testing.T) {
+	s := newScene(t)
+	brought, asked, below := toolOutput(s.chat.Name), newChat(unique("asked")), newChat(unique("below"))
+	asked.Spec.Prompt = "a"
+	below.Spec.ParentRef = &v1alpha1.ChatReference{Name: asked.Name}
+	pooled := newChat(unique("pooled"))
+	pooled.Spec.Workspace = &v1alpha1.WorkspaceSource{WarmPoolRef: &v1alpha1.WarmPoolReference{Name: "a"}}
+	for _, o := range []client.Object{brought, asked, below, pooled} {
+		mustCreate(t, chatter, o)
+	}
+	try(t, []write{
+		{chatter, "moves a message", patches(s.asked, `{"spec":{"chatRef":{"name":"other"}}}`),
+			"chatRef cannot change: create a new message for the other chat"},
+		{chatter, "makes a message one of results", patches(s.asked, `{"spec":{"role":"Tool"}}`), "role cannot change"},
+		{chatter, "hides a message", patches(s.asked, `{"spec":{"visibility":"Model"}}`), "visibility cannot change"},
+		{chatter, "says of a message what it is anyway", patches(s.asked, `{"spec":{"visibility":"All"}}`), ""},
+		{chatter, "changes results",
+			patches(brought, `{"spec":{"parts":[{"type":"ToolResult","toolResult":{"id":"call_1","output":"b"}}]}}`),
+			"a Tool message cannot change: create another one"},
+		{chatter, "changes a prompt", patches(asked, `{"spec":{"prompt":"b"}}`), "prompt starts the chat and cannot change"},
+		{chatter, "takes a prompt back", patches(asked, `{"spec":{"prompt":null}}`),
+			"prompt starts the chat and cannot change"},
+		{chatter, "prompts late", patches(s.chat, `{"spec":{"prompt":"b"}}`), "prompt can only be given when the chat is"},
+		{chatter, "gives a sub-chat to another chat", patches(below, `{"spec":{"parentRef":{"name":"other"}}}`),
+			"parentRef cannot change"},
+		{chatter, "frees a sub-chat", patches(below, `{"spec":{"parentRef":null}}`), "parentRef cannot change"},
+		{chatter, "makes a chat a sub-chat", patches(asked, `{"spec":{"parentRef":{"name":"other"}}}`),
+			"parentRef cannot change"},
+		{chatter, "takes another pool", patches(pooled, `{"spec":{"workspace":{"warmPoolRef":{"name":"b"}}}}`),
+			"a workspace cannot move between a template, a pool and a pod"},
+		{chatter, "holds a chat", patches(asked, `{"spec":{"suspend":true}}`), ""},
+		{chatter, "holds a sub-chat", patches(below, `{"spec":{"suspend":true}}`), ""},
+		{chatter, "calls a chat by a long name", creates(newChat(strings.Repeat("a", 201))),
+			"the name of a Chat may have at most 200 characters"},
+	})
+}
+
+// TestARefusalDoesNotRepeatWhatWasSaid: an error is shown and logged by clients.
+func TestARefusalDoesNotRepeatWhatWasSaid(t *testing.T) {
+	secret := strings.Repeat("the moon is made of cheese é ", 40000)
+	tooLong, asked := say("any"), newChat(unique("asked"))
+	tooLong.Spec.Content = secret
+	asked.Spec.Prompt = "the moon is made of cheese"
+	mustCreate(t, chatter, asked)
+	c := as(t, chatter)
+	for does, err := range map[string]error{
+		"saying too much":   c.Create(t.Context(), tooLong),
+		"changing a prompt": patches(asked, `{"spec":{"prompt":"cheese after all"}}`)(t.Context(), c),
+	} {
+		if err == nil || strings.Contains(err.Error(), "cheese") {
+			t.Errorf("%s: %.200v", does, err)
+		}
+	}
+}
