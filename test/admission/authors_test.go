@@ -91,7 +91,7 @@ func TestTheManagerAloneHandsOnWhoWroteAPrompt(t *testing.T) {
 	lift(t, "parley-created-by") // What holds where nothing is stamped.
 	unstamped, another := say("stamped"), say("stamped")
 	unstamped.Name = unique("handed") + "-prompt"
-	lift(t, "parley-prompt-names") // Nor does the name let anybody else.
+	lift(t, "parley-messages") // Nor does the name let anybody else.
 	refusal := ": leave it out"
 	try(t, []write{
 		{root, "names the author of a prompt, unstamped", createsAs(unstamped, chatter.username()), refusal},
@@ -196,6 +196,7 @@ func TestWhoChangesAnothersWordsIsNamed(t *testing.T) {
 }
 
 func TestAClusterThatCannotStampRefusesFalseEditors(t *testing.T) {
+	lift(t, "parley-created-by")
 	lift(t, "parley-edited-by")
 	s := newScene(t)
 	signed := func(by, content string) func(context.Context, client.Client) error {
@@ -269,6 +270,7 @@ func versionOf(t *testing.T, chat *v1alpha1.Chat) string {
 // TestAClusterThatCannotStampRefusesFalseAuthors plays a cluster before Kubernetes 1.36: the validating policies alone.
 func TestAClusterThatCannotStampRefusesFalseAuthors(t *testing.T) {
 	lift(t, "parley-created-by")
+	lift(t, "parley-edited-by")
 	signed, unsigned := newChat(unique("signed")), newChat(meta("unsigned").Name)
 	try(t, []write{
 		{chatter, "creates a chat in another's name", createsAs(newChat("none"), "owner"), "which is chatter: leave it out"},
