@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -19,7 +20,8 @@ import (
 	"parley.dev/parley/internal/podspec"
 )
 
-// writeCounts are what the API server has counted since it was started, reads those of chats and messages.
+// writeCounts are what the API server has counted since it was started, reads those of chats and
+// messages that went to etcd.
 type writeCounts struct{ writes, events, reads float64 }
 
 // countWrites reads the API server's own counters of requests that change something.
@@ -35,14 +37,7 @@ func (b *bench) countWrites(ctx context.Context) (writeCounts, error) {
 	}
 	var counts writeCounts
 	for _, metric := range families["apiserver_request_total"].GetMetric() {
-		label := map[string]string{}
-		for _, pair := range metric.GetLabel() {
-			label[pair.GetName()] = pair.GetValue()
-		}
-		if slices.Contains([]string{"GET", "LIST"}, label["verb"]) && slices.Contains([]string{"chats", "chatmessages"},
-			label["resource"]) {
-			counts.reads += metric.GetCounter().GetValue()
-		}
+		label := labelsOf(metric)
 		if !slices.Contains([]string{"POST", "PUT", "PATCH", "DELETE", "APPLY"}, label["verb"]) {
 			continue
 		}
@@ -55,7 +50,21 @@ func (b *bench) countWrites(ctx context.Context) (writeCounts, error) {
 			}
 		}
 	}
+	for _, metric := range families["etcd_requests_total"].GetMetric() {
+		label := labelsOf(metric)
+		if label["operation"] == "get" && (label["resource"] == "chats" || label["resource"] == "chatmessages") {
+			counts.reads += metric.GetCounter().GetValue()
+		}
+	}
 	return counts, nil
+}
+
+func labelsOf(metric *dto.Metric) map[string]string {
+	labels := map[string]string{}
+	for _, pair := range metric.GetLabel() {
+		labels[pair.GetName()] = pair.GetValue()
+	}
+	return labels
 }
 
 // settledWrites counts once nothing is being written any more:

@@ -27,7 +27,7 @@ type Figures struct {
 	TurnShare      float64    `json:"turn_share_of_floor"`
 	Hops           Hops       `json:"hops_ms"`
 	BackToBack     BackToBack `json:"back_to_back"`
-	// Reads are what Parley reads of chats and messages in a turn, one by one or in lists.
+	// Reads are those of chats and messages in a turn that the API server has no answer to but from etcd.
 	Reads     float64          `json:"reads_per_turn"`
 	Workspace *Workspace       `json:"workspace,omitempty"`
 	MCP       *MCP             `json:"mcp,omitempty"`
