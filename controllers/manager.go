@@ -51,8 +51,9 @@ func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options) (ctrl.Man
 		// Not by object, which all clusters would have to have.
 		DefaultTransform: index.StripOther,
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.Chat{}:                {Transform: index.StripChat},
-			&v1alpha1.ChatMessage{}:         {Transform: index.StripMessage},
+			// A packed object is made anew for each reader, who may do with it as he likes.
+			&v1alpha1.Chat{}:                {Transform: index.StripChat, UnsafeDisableDeepCopy: new(true)},
+			&v1alpha1.ChatMessage{}:         {Transform: index.StripMessage, UnsafeDisableDeepCopy: new(true)},
 			&v1alpha1.ChatClass{}:           {Transform: index.StripClass},
 			&corev1.Pod{}:                   {Label: podsOfParley()},
 			&corev1.PersistentVolumeClaim{}: {Label: ofWorkspaces},
@@ -65,6 +66,11 @@ func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options) (ctrl.Man
 			&networkingv1.NetworkPolicy{}: ofGenerationPods,
 		},
 	}
+	informers, err := index.Informers()
+	if err != nil {
+		return nil, err
+	}
+	o.Cache.NewInformer = informers
 	mgr, err := ctrl.NewManager(cfg, o)
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)

@@ -1,0 +1,50 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/packed"
+)
+
+// NewInformer makes an informer for the manager's cache.
+type NewInformer = func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer
+
+// siblings are the indexes that are looked up among the messages of one chat: in a map of its own, each message would
+// have a set that holds the one that follows it.
+var siblings = map[string]string{indexName(MessagesByParent): indexName(MessagesByChat)}
+
+// indexName is what controller-runtime's cache calls the index of a field.
+func indexName(field string) string { return "field:" + field }
+
+// Informers returns what makes the informers of the manager's cache. Chats and messages, of which there are many that
+// rest, are kept packed; of the other kinds there are few.
+func Informers() (NewInformer, error) {
+	codecs := map[reflect.Type]*packed.Codec{}
+	for _, kind := range []runtime.Object{&v1alpha1.Chat{}, &v1alpha1.ChatMessage{}} {
+		codec, err := packed.NewCodec(kind, v1alpha1.ModelIdentity{})
+		if err != nil {
+			return nil, fmt.Errorf("preparing the cache: %w", err)
+		}
+		codecs[reflect.TypeOf(kind)] = codec
+	}
+	return func(lw cache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers cache.Indexers,
+	) cache.SharedIndexInformer {
+		codec := codecs[reflect.TypeOf(kind)]
+		if codec == nil {
+			return cache.NewSharedIndexInformer(lw, kind, resync, indexers)
+		}
+		informer, err := packed.NewInformer(lw, kind, resync, indexers, codec, siblings)
+		utilruntime.Must(err) // It has seen no object yet.
+		return informer
+	}, nil
+}
