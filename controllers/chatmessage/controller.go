@@ -44,9 +44,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("chatmessage").
 		For(&v1alpha1.ChatMessage{},
-			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, chatUIDChanged()))).
+			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, chatUIDChanged()),
+				predicate.Not(r.listedAtRest()))).
 		Watches(&v1alpha1.ChatMessage{}, requeue.News(index.Unsettled, &handler.EnqueueRequestForObject{}),
-			builder.WithPredicates(requeue.Listed())).
+			builder.WithPredicates(requeue.Listed(), predicate.NewPredicateFuncs(index.Unsettled))).
 		Watches(&v1alpha1.Chat{}, r.chatHandler()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers, RateLimiter: requeue.Limiter()}).
 		Complete(r)
@@ -89,6 +90,28 @@ func (r *Reconciler) tooEarly(s *scope) time.Duration {
 		return 0
 	}
 	return reportAfter - r.Now().Sub(generation.StartedAt.Time)
+}
+
+// listedAtRest passes messages that a watch lists first and that need nothing, as their chats are now. They are nearly
+// all: to queue each, for a reconcile that finds that out, would cost more than to find it out. What changes their
+// chats later wakes them.
+func (r *Reconciler) listedAtRest() predicate.Predicate {
+	no := func(event.UpdateEvent) bool { return false }
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return e.IsInInitialList && r.atRest(e.Object) },
+		UpdateFunc: no, DeleteFunc: func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// atRest reports whether a reconcile of the message would do nothing.
+func (r *Reconciler) atRest(o client.Object) bool {
+	message, ok := o.(*v1alpha1.ChatMessage)
+	if !ok || index.Unsettled(message) || isNewNote(message) {
+		return false
+	}
+	s, err := r.consider(context.Background(), message)
+	return err == nil && atRest(s)
 }
 
 // chatUIDChanged passes the moment when a message says which chat took it up: that chat may be gone by then.

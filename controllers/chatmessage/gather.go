@@ -37,10 +37,15 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*sco
 	if !message.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
-	s := &scope{message: &message}
+	return r.consider(ctx, &message)
+}
+
+// consider reads what is to know besides the message.
+func (r *Reconciler) consider(ctx context.Context, message *v1alpha1.ChatMessage) (*scope, error) {
+	s := &scope{message: message}
 	var chat v1alpha1.Chat
-	err := r.chatReader(&message).Get(ctx,
-		types.NamespacedName{Namespace: key.Namespace, Name: message.Spec.ChatRef.Name}, &chat)
+	err := r.chatReader(message).Get(ctx,
+		types.NamespacedName{Namespace: message.Namespace, Name: message.Spec.ChatRef.Name}, &chat)
 	if apierrors.IsNotFound(err) {
 		return s, nil
 	}
@@ -76,16 +81,19 @@ func (r *Reconciler) toBeArchived(ctx context.Context, chat *v1alpha1.Chat) (boo
 // chatReader is where to read the chat of a message. A note gets its place by the chat as it is now: behind all that
 // its author has seen.
 func (r *Reconciler) chatReader(m *v1alpha1.ChatMessage) client.Reader {
-	if m.Spec.IsNote() && m.Status.State != v1alpha1.MessageNoted {
+	if isNewNote(m) {
 		return r.Live
 	}
 	return r.Client
 }
 
+// isNewNote reports whether the message is a note that has no place yet.
+func isNewNote(m *v1alpha1.ChatMessage) bool {
+	return m.Spec.IsNote() && m.Status.State != v1alpha1.MessageNoted
+}
+
 func (r *Reconciler) readFollowers(ctx context.Context, s *scope) error {
-	if turn := s.chat.Status.Turn; s.chat.Status.History.Head == s.message.Name || turn != nil &&
-		turn.Parent == s.message.Name {
-		s.followed = true
+	if s.followed = endsWith(s.chat, s.message.Name); s.followed {
 		return nil
 	}
 	var followers v1alpha1.ChatMessageList
@@ -96,4 +104,10 @@ func (r *Reconciler) readFollowers(ctx context.Context, s *scope) error {
 	}
 	s.followed = len(followers.Items) > 0
 	return nil
+}
+
+// endsWith reports whether the chat itself says that the message of that name is part of its history.
+func endsWith(chat *v1alpha1.Chat, name string) bool {
+	turn := chat.Status.Turn
+	return chat.Status.History.Head == name || turn != nil && turn.Parent == name
 }

@@ -40,6 +40,11 @@ func judge(s *scope) verdict {
 	return removeStale
 }
 
+// atRest reports whether there is nothing to do for the message, and nothing to say.
+func atRest(s *scope) bool {
+	return judge(s) == keep && (s.message.Spec.Generation != nil || settled(s))
+}
+
 // past reports whether the chat has moved on from the fence.
 func past(chat *v1alpha1.Chat, g *v1alpha1.MessageGeneration) bool {
 	switch version := chat.Status.History.Version; {

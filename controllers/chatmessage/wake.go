@@ -26,6 +26,10 @@ func (r *Reconciler) chatHandler() handler.EventHandler {
 	return handler.Funcs{
 		// A chat that is new to this process may have taken the place of an older one of its name, like one that is gone.
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			if chat, ok := e.Object.(*v1alpha1.Chat); ok && e.IsInInitialList {
+				r.wakeWorking(ctx, q, chat)
+				return
+			}
 			r.wake(ctx, q, e.Object, index.MessagesByChat)
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
@@ -59,15 +63,41 @@ func wasCut(before, after client.Object) bool {
 // wake wakes the chat's messages that the indexes find.
 func (r *Reconciler) wake(ctx context.Context, q queue, chat client.Object, fields ...string) {
 	for _, field := range fields {
-		var messages v1alpha1.ChatMessageList
-		if !requeue.List(ctx, r.Client, &messages, client.InNamespace(chat.GetNamespace()),
-			client.MatchingFields{field: chat.GetName()}, client.UnsafeDisableDeepCopy) {
+		messages, ok := r.messagesOf(ctx, chat, field)
+		if !ok {
 			return
 		}
-		for i := range messages.Items {
-			q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&messages.Items[i])})
+		for i := range messages {
+			add(q, &messages[i])
 		}
 	}
+}
+
+// wakeWorking wakes those of the chat's messages that are not at rest, as the chat is now: how it became so this
+// process has not seen.
+func (r *Reconciler) wakeWorking(ctx context.Context, q queue, chat *v1alpha1.Chat) {
+	messages, _ := r.messagesOf(ctx, chat, index.MessagesByChat)
+	followed := map[string]bool{}
+	for i := range messages {
+		followed[messages[i].Spec.Parent], followed[messages[i].Status.Parent] = true, true
+	}
+	for i := range messages {
+		m := &messages[i]
+		if !atRest(&scope{message: m, chat: chat, followed: followed[m.Name] || endsWith(chat, m.Name)}) {
+			add(q, m)
+		}
+	}
+}
+
+func (r *Reconciler) messagesOf(ctx context.Context, chat client.Object, field string) ([]v1alpha1.ChatMessage, bool) {
+	var messages v1alpha1.ChatMessageList
+	ok := requeue.List(ctx, r.Client, &messages, client.InNamespace(chat.GetNamespace()),
+		client.MatchingFields{field: chat.GetName()}, client.UnsafeDisableDeepCopy)
+	return messages.Items, ok
+}
+
+func add(q queue, m *v1alpha1.ChatMessage) {
+	q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)})
 }
 
 // wakeNamed wakes the message of the turn, and the result of an attempt that is over: it was committed or is useless.

@@ -1,0 +1,107 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chatmessage
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/content"
+	"parley.dev/parley/internal/testing/chattest"
+)
+
+// answered is message a, which says that chat c has answered it.
+func answered(change ...func(*v1alpha1.ChatMessage)) *v1alpha1.ChatMessage {
+	m := asked()
+	m.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted, ChatUID: "uid", HistoryVersion: 3,
+		ContentHash: content.Of(m), Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady,
+			Status: metav1.ConditionTrue, Reason: string(v1alpha1.ReasonAnswered)}}}
+	for _, c := range change {
+		c(m)
+	}
+	return m
+}
+
+// replied is the reply to a, changed.
+func replied(change ...func(*v1alpha1.ChatMessage)) *v1alpha1.ChatMessage {
+	m := reply(chattest.Says("hello"))
+	for _, c := range change {
+		c(m)
+	}
+	return m
+}
+
+func TestAStartLooksOnlyAtMessagesThatNeedIt(t *testing.T) {
+	resumed := func(st *v1alpha1.ChatStatus) { committed(st); st.Internal.Turn.ResumedVersion = 4 }
+	ofAnother := func(m *v1alpha1.ChatMessage) { m.Status.ChatUID = "another" }
+	edited := func(m *v1alpha1.ChatMessage) { m.Generation++ }
+	repliesToAnother := func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = "another" }
+	goesOn := func(st *v1alpha1.ChatStatus) { committed(st); st.History.Version, st.History.Head = 5, "b" }
+	loss := reply(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
+	for name, c := range map[string]struct {
+		message client.Object
+		chat    *v1alpha1.Chat
+		woken   bool
+	}{
+		"it is answered":                           {answered(), answering(committed), false},
+		"it was taken up again since":              {answered(), answering(resumed), true},
+		"it is of a chat that is gone":             {answered(), nil, true},
+		"it is of an older chat of the name":       {answered(ofAnother), answering(committed), true},
+		"it was edited":                            {answered(edited), answering(committed), true},
+		"it has said nothing yet":                  {asked(), answering(committed), true},
+		"it is the newest reply":                   {replied(), answering(committed), false},
+		"it is a reply that another one follows":   {replied(), answering(goesOn), false},
+		"it is a reply that is about to be a step": {replied(), answering(), false},
+		"it is a reply that came too late":         {replied(), answering(movedOn), true},
+		"it is a reply to an older chat":           {replied(repliesToAnother), answering(committed), true},
+		"it reports a loss that is known":          {loss, answering(committed), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := chattest.In("ns", chattest.User("c", "b", func(m *v1alpha1.ChatMessage) { m.Status.Parent = "c-3-1" }))
+			objects := []client.Object{c.message}
+			if c.chat != nil {
+				objects = append(objects, c.chat)
+				if c.chat.Status.History.Head == next.Name {
+					objects = append(objects, next)
+				}
+			}
+			s, r := begin(t, objects...)
+			if got := !r.atRest(c.message); got != c.woken {
+				t.Errorf("its own event wakes it: %t, want %t", got, c.woken)
+			}
+			if got := c.chat == nil || wakes(t, r, c.chat, c.message.GetName()); got != c.woken {
+				t.Errorf("the event of its chat wakes it: %t, want %t", got, c.woken)
+			}
+			if _, err := r.Reconcile(t.Context(), request(c.message.GetName())); err != nil {
+				t.Fatal(err)
+			}
+			if !c.woken && len(s.Writes()) > 0 {
+				t.Errorf("there was something to do: %v", s.Writes())
+			}
+		})
+	}
+}
+
+// wakes reports whether the chat wakes the message of that name when it is listed first.
+func wakes(t *testing.T, r *Reconciler, chat *v1alpha1.Chat, name string) bool {
+	t.Helper()
+	queue := priorityqueue.New[reconcile.Request]("test")
+	defer queue.ShutDown()
+	r.chatHandler().Create(t.Context(), event.CreateEvent{Object: chat, IsInInitialList: true}, queue)
+	end := request("no more")
+	queue.AddWithOpts(priorityqueue.AddOpts{Priority: new(-1000)}, end) // What is listed first waits for all else.
+	for {
+		if next, _ := queue.Get(); next == end {
+			return false
+		} else if next == request(name) {
+			return true
+		}
+	}
+}
