@@ -107,6 +107,15 @@ func (g *gatherer) readChat(ctx context.Context, key types.NamespacedName) (*v1a
 	return newest, nil
 }
 
+// forgetShown forgets what was written last to the chat if the cache shows it already. Otherwise the event that brings
+// it there does so: a chat that has nothing more to do is not looked at again.
+func (g *gatherer) forgetShown(ctx context.Context, key types.NamespacedName) {
+	var chat v1alpha1.Chat
+	if g.cache.Get(ctx, key, &chat) == nil {
+		g.memory.written.newest(&chat)
+	}
+}
+
 // isGone reports whether there is no such chat, not even one that is being deleted.
 func (g *gatherer) isGone(ctx context.Context, key types.NamespacedName) (bool, error) {
 	var chat v1alpha1.Chat

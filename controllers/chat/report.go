@@ -22,6 +22,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, todo *plan.Plan) erro
 			return fmt.Errorf("writing the status of chat %s/%s: %w", chat.Namespace, chat.Name, err)
 		}
 		r.memory.written.put(next)
+		r.gatherer.forgetShown(ctx, keyOf(next))
 		r.observer.observe(ctx, s, next, todo)
 	}
 	if err := r.actuator.settleApprovals(ctx, s, todo.Applied, true); err != nil {

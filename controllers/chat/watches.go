@@ -46,6 +46,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(e.relatives),
 			builder.WithPredicates(concernsRelatives())).
 		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(e.chatsAbove), builder.WithPredicates(endsWaits())).
+		Watches(&v1alpha1.Chat{}, e.shownHandler()).
 		WatchesRawSource(r.slots).
 		Watches(&v1alpha1.ChatMessage{}, e.messageHandler(), changed).
 		Watches(&v1alpha1.ToolApproval{}, handler.EnqueueRequestsFromMapFunc(chatOfApproval), changed).
@@ -76,6 +77,16 @@ func hasWork(o client.Object) bool {
 	chat, ok := o.(*v1alpha1.Chat)
 	return ok && (chat.Status.Phase != v1alpha1.ChatWaiting || chat.Status.ObservedGeneration != chat.Generation ||
 		len(chat.Status.Queue) > 0 || len(plan.RequestsOf(chat)) > 0)
+}
+
+// shownHandler forgets what was written last to a chat that the cache shows now, and enqueues nothing.
+func (e *enqueuer) shownHandler() handler.EventHandler {
+	return handler.Funcs{UpdateFunc: func(_ context.Context, update event.UpdateEvent,
+		_ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		if chat, ok := update.ObjectNew.(*v1alpha1.Chat); ok {
+			e.memory.written.newest(chat)
+		}
+	}}
 }
 
 // messageHandler enqueues a message's chat, and the chat whose result the message is named like. When one is deleted,

@@ -147,3 +147,32 @@ func TestChatsAboveAreWokenWhenOneBelowComesToRestOrBeginsAgain(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatWasWrittenIsForgottenOnceTheCacheShowsIt(t *testing.T) {
+	at := func(version string) *v1alpha1.Chat {
+		c := chattest.In("ns", chattest.Chat("c", chattest.UID("uid")))
+		c.ResourceVersion = version
+		return c
+	}
+	e := &enqueuer{memory: &memory{}}
+	e.memory.written.put(at("5"))
+	for _, step := range []struct {
+		shown string
+		kept  int
+	}{{"4", 1}, {"5", 0}} {
+		e.shownHandler().Update(t.Context(), event.UpdateEvent{ObjectOld: at("3"), ObjectNew: at(step.shown)}, nil)
+		if kept := len(e.memory.written.chats); kept != step.kept {
+			t.Errorf("%d writes are kept after the cache shows %s, want %d", kept, step.shown, step.kept)
+		}
+	}
+}
+
+func TestAWriteThatTheCacheShowsAlreadyIsNotKept(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if kept := len(w.memory.written.chats); kept != 0 || len(w.Writes()) == 0 {
+		t.Errorf("%d writes are kept after %v", kept, w.Writes())
+	}
+}
