@@ -183,7 +183,7 @@ lint: ## Run go vet and the linters, also on the local cluster and the tests of 
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster, also those of the local cluster itself, with the race detector.
-	go test -race -tags $(GOTAGS) $$(go list -tags $(GOTAGS) ./... | grep -v -E '/test/(integration|admission|columns|crash|model|load|e2e|bench|page|gateway)(/|$$)' | grep -v -F $(addprefix -e /,$(API_TESTS)))
+	go test -race -tags $(GOTAGS) $$(go list -tags $(GOTAGS) ./... | grep -v -E '/test/(integration|admission|columns|crash|model|load|memory|e2e|bench|page|gateway)(/|$$)' | grep -v -F $(addprefix -e /,$(API_TESTS)))
 	cd $(CLUSTER_SRC) && go test -race ./...
 
 # Packages outside test/ whose tests need a kube-apiserver and etcd.
@@ -204,8 +204,8 @@ test-integration: envtest-assets ## Run the tests that need a kube-apiserver and
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -race -tags $(GOTAGS) ./test/integration/... ./test/admission/... ./test/columns/... $(addsuffix /...,$(addprefix ./,$(API_TESTS)))
 
 .PHONY: test-crash
-test-crash: envtest-assets ## Let the manager fail at every write, compare it with a model of the whole API, and play a turn of 200 steps.
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) ./test/crash/... ./test/model/... ./test/load/...
+test-crash: envtest-assets ## Let the manager fail at every write, compare it with a model of the whole API, play a turn of 200 steps, and count what a start asks.
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) ./test/crash/... ./test/model/... ./test/load/... ./test/memory/...
 
 # EXPLORE_FLAGS are those of test/model: -budget=1h, -seed, -replay, -managers. Where managers are killed, fewer sequences
 # run at once: what a new one finds waits behind all that comes later, as long as that is more than it can do.
@@ -283,8 +283,16 @@ bench-writes: envtest-assets ## Measure what the writes of a turn cost the API s
 	@mkdir -p $(BIN)
 	GOGC=off KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-writes.json go test -tags $(GOTAGS) -run='^$$' -bench=Writes -benchtime=1x ./test/admission
 
+# How many chats at rest bench-memory makes, of 20 messages of 4 KiB each: 10000 need 2 GB of disk and some minutes.
+BENCH_CHATS ?= 1000
+
+.PHONY: bench-memory
+bench-memory: envtest-assets ## Measure what chats at rest cost the manager, and its start with them: bin/bench-manager.json.
+	@mkdir -p $(BIN)
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-manager.json go test -tags $(GOTAGS) -timeout 1h -run='^$$' -bench=. -benchtime=1x ./test/memory -chats=$(BENCH_CHATS)
+
 .PHONY: bench
-bench: $(if $(USE_CURRENT_CONTEXT),,setup bench-streams bench-gateway bench-writes) on-cluster ## Measure latency, throughput, writes and memory on a real cluster: a table, and bin/bench.json.
+bench: $(if $(USE_CURRENT_CONTEXT),,setup bench-streams bench-gateway bench-writes bench-memory) on-cluster ## Measure latency, throughput, writes and memory on a real cluster: a table, and bin/bench.json.
 	@hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
 	@hack/bench.sh $(ON_KUBECTL) $(ON_KUBECONFIG) $(BENCH_FLAGS)
 

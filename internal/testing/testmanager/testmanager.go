@@ -26,6 +26,8 @@ const PodCapacity = 32
 type Options struct {
 	Manager     ctrl.Options
 	Controllers controllers.Options
+	// Prepare is called before the manager starts; nil: nothing is.
+	Prepare func(ctrl.Manager) error
 }
 
 // Start runs the controllers until stop is called, which waits until nothing of them runs any more and says how they
@@ -52,6 +54,9 @@ func Start(parent context.Context, cfg *rest.Config, change ...func(*Options)) (
 	mgr, err := controllers.NewManager(ctx, cfg, o.Manager)
 	if err == nil {
 		err = controllers.Setup(mgr, o.Controllers)
+	}
+	if err == nil && o.Prepare != nil {
+		err = o.Prepare(mgr)
 	}
 	if err != nil {
 		cancel()
