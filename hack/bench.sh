@@ -47,7 +47,7 @@ spec:
 Y
 k -n bench wait pod/run --for=jsonpath='{.status.containerStatuses[0].started}'=true --timeout=60s >/dev/null
 # Its progress and its table go to the terminal; the figures are the lines from "{" on.
-k -n bench logs -f run | tee bin/bench.log | sed '/^{$/,$d' >&2
+k -n bench logs -f run | tee bin/bench.log | sed -u '/^{$/,$d' >&2
 k -n bench wait pod/run --for=jsonpath='{.status.phase}'=Succeeded --timeout=20s >/dev/null || exit 1
 grep -q '^{$' bin/bench.log || exit 0 # It measured nothing.
 {

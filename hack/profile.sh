@@ -19,7 +19,8 @@ k apply --server-side --force-conflicts -k .parley/profiling >/dev/null
 for d in parley-manager parley-gateway; do k -n parley-system rollout status deployment "$d" --timeout=60s >/dev/null; done
 
 # It installs Parley as it was, at its end.
-hack/bench.sh "$kubectl" "$kubeconfig" -load=60s >"$out/load.log" 2>&1 &
+: >"$out/load.log"
+hack/bench.sh "$kubectl" "$kubeconfig" -load=30s >"$out/load.log" 2>&1 &
 load=$!
 until grep -q '^busy' "$out/load.log"; do # The first round warms up.
   kill -0 "$load" 2>/dev/null || { cat "$out/load.log" >&2; exit 1; }
