@@ -107,8 +107,8 @@ func (r Resource[T, L]) Get(ctx context.Context, name string) (*T, error) {
 	return out, err
 }
 
-// GetCached reads an object by name as the API server's watch cache has it. That spares etcd, and half the time; what is
-// read may be older than the newest write, and of an object that was just created there may be nothing.
+// GetCached reads an object by name as the API server's watch cache has it. That spares etcd, and half the time; what
+// is read may be older than the newest write, and of an object that was just created there may be nothing.
 func (r Resource[T, L]) GetCached(ctx context.Context, name string) (*T, error) {
 	out := new(T)
 	err := r.rest.Get().NamespaceIfScoped(r.namespace, r.namespace != "").Resource(r.name).Name(name).

@@ -50,7 +50,8 @@ type messages struct {
 
 // newMessages returns messages that are fetched by get, or by cached where that is as good; nil: never.
 func newMessages(get, cached GetMessage) *messages {
-	m := &messages{get: get, cached: cached, slots: make(chan struct{}, maxFetches), looks: cache.NewLRUExpireCache(maxLooks)}
+	m := &messages{get: get, cached: cached, slots: make(chan struct{}, maxFetches),
+		looks: cache.NewLRUExpireCache(maxLooks)}
 	m.known = lru.NewWithEvictionFunc(cacheMessages, func(_ lru.Key, gone any) {
 		m.bytes -= len(gone.(*follow.Committed).Data)
 	})

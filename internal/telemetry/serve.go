@@ -23,8 +23,8 @@ func NewRegistry() *prometheus.Registry {
 	return registry
 }
 
-// Serve answers GET /metrics at the address until ctx is done, and with profiling what Profiles serves; an empty address
-// or 0 serves nobody. It returns once it listens.
+// Serve answers GET /metrics at the address until ctx is done, and with profiling what Profiles serves; an empty
+// address or 0 serves nobody. It returns once it listens.
 func Serve(ctx context.Context, address string, from prometheus.Gatherer, profiling bool) error {
 	if address == "" || address == "0" {
 		return nil
@@ -56,8 +56,8 @@ func Handler(from prometheus.Gatherer, profiling bool) http.Handler {
 	return mux
 }
 
-// Profiles are the handlers of Go's profiles of this process, by their paths: of its CPU, and the others by their names,
-// such as heap. They tell where in the program time and memory go, and nothing of what is in that memory.
+// Profiles are the handlers of Go's profiles of this process, by their paths: of its CPU, and the others by their
+// names, such as heap. They tell where in the program time and memory go, and nothing of what is in that memory.
 func Profiles() map[string]http.Handler {
 	return map[string]http.Handler{
 		"/debug/pprof/":        http.HandlerFunc(pprof.Index),

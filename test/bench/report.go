@@ -48,8 +48,8 @@ func report(out io.Writer, f *Figures) {
 		row(n+" chats at once", "%.0f turns/s, %.2f of a bare client's %.0f (%.2f writes a turn)", b.TurnsPerSecond,
 			b.ShareOfBare, b.BarePerSecond, b.WritesPerTurn)
 	}
-	row("writes", "%.2f a turn of one step, %.2f a further step, %.2f events a turn; %.2f reads of etcd", f.Writes.SingleStep,
-		f.Writes.FurtherStep, f.Writes.Events, f.Reads)
+	row("writes", "%.2f a turn of one step, %.2f a further step, %.2f events a turn; %.2f reads of etcd",
+		f.Writes.SingleStep, f.Writes.FurtherStep, f.Writes.Events, f.Reads)
 	row("first part, cold pod", "%.2f s, %.2f of a bare pod's %.2f s", f.ColdPod, f.ColdPodShare, f.BarePod)
 	row("memory after the bursts (MiB)",
 		"manager %.0f, generator %.0f, relay %.0f, gateway %.0f (largest of %d generation pods)", f.RSS.Manager,
