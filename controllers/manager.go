@@ -51,7 +51,7 @@ func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options) (ctrl.Man
 		// Not by object, which all clusters would have to have.
 		DefaultTransform: index.StripOther,
 		ByObject: map[client.Object]cache.ByObject{
-			// A packed object is made anew for each reader, who may do with it as he likes.
+			// Each reader gets an object of its own, unpacked for it, and may change that.
 			&v1alpha1.Chat{}:                {Transform: index.StripChat, UnsafeDisableDeepCopy: new(true)},
 			&v1alpha1.ChatMessage{}:         {Transform: index.StripMessage, UnsafeDisableDeepCopy: new(true)},
 			&v1alpha1.ChatClass{}:           {Transform: index.StripClass},

@@ -4,7 +4,6 @@
 # usage: profile.sh KUBECTL KUBECONFIG
 set -euo pipefail
 cd "$(dirname "$0")/.."
-# Servers of Parley end what takes 10 s.
 kubectl=$1 kubeconfig=$2 seconds=8
 k() { "$kubectl" --kubeconfig "$kubeconfig" "$@"; }
 out=bin/profiles

@@ -100,7 +100,7 @@ func (m *messages) fetch(ctx context.Context, chat *v1alpha1.Chat, key string, p
 
 // certain reads a message that was committed: from the API server's cache, if that has what was committed for certain.
 func (m *messages) certain(ctx context.Context, chat *v1alpha1.Chat, name string) (*v1alpha1.ChatMessage, error) {
-	if m.cached != nil {
+	if m.cached != nil && history.MayBeCertain(chat, name) {
 		if msg, err := m.one(ctx, m.cached, chat.Namespace, name); err == nil && history.Certain(chat, msg) {
 			return msg, nil
 		}

@@ -130,6 +130,9 @@ func TestThePodIsRestricted(t *testing.T) {
 	} else if relay.StartupProbe != nil {
 		t.Error("the generator starts a period of the relay's probe later")
 	}
+	if spec.Containers[0].StartupProbe == nil {
+		t.Error("the generator is asked whether it is alive before it has started")
+	}
 }
 
 func TestAGenerationPodMayReadCreateMessagesAndRecordAndNothingElse(t *testing.T) {

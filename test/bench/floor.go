@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 
@@ -53,13 +54,16 @@ func (b *bench) newFloor(ctx context.Context, like *specimen) (f *floor, err err
 		}
 		*resource = client.Resource(floorGroup.WithResource("floor" + plural)).Namespace(namespace)
 	}
-	// The API server may hold the first create of a new kind back.
-	f.chat, err = f.create(ctx, f.chats, "FloorChat", "chat", &v1alpha1.Chat{})
-	for began := time.Now(); err != nil && time.Since(began) < time.Minute; time.Sleep(100 * time.Millisecond) {
-		f.chat, err = f.create(ctx, f.chats, "FloorChat", "chat", &v1alpha1.Chat{})
-	}
-	if err != nil {
-		return nil, err
+	// A new kind is not served at once.
+	if err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true,
+		func(ctx context.Context) (served bool, err error) {
+			f.chat, err = f.create(ctx, f.chats, "FloorChat", "chat", &v1alpha1.Chat{})
+			if apierrors.IsNotFound(err) || apierrors.IsTooManyRequests(err) {
+				return false, nil
+			}
+			return err == nil, err
+		}); err != nil {
+		return nil, fmt.Errorf("waiting until the kinds of the floor are served: %w", err)
 	}
 	for resource, events := range map[dynamic.ResourceInterface]*watch.Interface{f.chats: &f.chatEvents,
 		f.messages: &f.messageEvents} {

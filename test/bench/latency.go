@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -63,7 +64,7 @@ func (b *bench) barePair(ctx context.Context) (float64, error) {
 
 // single measures turns of one step on a warm pod, one after another: each beside one of the floor, so that the
 // machine's mood of the minute meets both, and then back to back.
-func (b *bench) single(ctx context.Context, f *Figures, turns int) error {
+func (b *bench) single(ctx context.Context, f *Figures, turns int) (err error) {
 	parts, err := b.stream(ctx, "warm")
 	if err != nil {
 		return err
@@ -76,6 +77,7 @@ func (b *bench) single(ctx context.Context, f *Figures, turns int) error {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, bottom.close(context.WithoutCancel(ctx))) }()
 	w := &warmChat{bench: b, parts: parts, length: 2}
 	before, err := b.settledWrites(ctx)
 	if err != nil {
@@ -107,7 +109,7 @@ func (b *bench) single(ctx context.Context, f *Figures, turns int) error {
 	f.BackToBack.FirstPart, f.BackToBack.Turn = w.percentiles()
 	f.BackToBack.FirstPartShare = f.BackToBack.FirstPart.P50 / f.Floor.FirstPart.P50
 	f.BackToBack.TurnShare = f.BackToBack.Turn.P50 / f.Floor.Turn.P50
-	return bottom.close(ctx)
+	return nil
 }
 
 // ownReads of a turn are the bench's own: see hops.read.

@@ -41,4 +41,10 @@ func TestAnOldViewIsCertainWhereNothingElseCanHaveBeenCommitted(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
+	atWork.Name = "c"
+	for name, want := range map[string]bool{"m": true, "c-3-1": true, "l": false, "d-3-1": false} {
+		if got := MayBeCertain(atWork, name); got != want {
+			t.Errorf("a message named %s: %v, want %v", name, got, want)
+		}
+	}
 }

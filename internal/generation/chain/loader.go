@@ -21,7 +21,6 @@ import (
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/content"
-	"parley.dev/parley/internal/fence"
 )
 
 // maxGets is how many messages are fetched one by one before all of the chat's are listed: listing makes the API server
@@ -198,7 +197,7 @@ func (p *pass) fetch(ctx context.Context, name string) error {
 // get reads a message: as the API server's cache has it, if that is what was committed, and else as it is now.
 func (p *pass) get(ctx context.Context, name string) (*v1alpha1.ChatMessage, error) {
 	messages := p.loader.client.Messages(p.chat.Namespace)
-	if turn := p.chat.Status.Turn; turn != nil && turn.Message == name || fence.ChatOfResult(name) == p.chat.Name {
+	if history.MayBeCertain(p.chat, name) {
 		if m, err := messages.GetCached(ctx, name); err == nil && history.Certain(p.chat, m) {
 			return m, nil
 		}

@@ -147,6 +147,7 @@ func TestToolsAreAnsweredAndTheHistoryIsKeptAtHand(t *testing.T) {
 	if !slices.Equal(types, []parts.Type{parts.ToolResult, parts.ToolResult, parts.ToolStart, parts.ToolStart}) {
 		t.Errorf("the relay heard %v", types)
 	}
+	c.eventually("the episode is closed", func() bool { return p.relay.isClosed(c.fence()) })
 
 	c.commit(results, v1alpha1.ActionGenerateAssistant)
 	answer := c.result()

@@ -86,6 +86,7 @@ func TestASummaryTakesThePlaceOfWhatWasSaid(t *testing.T) {
 	if text, _ := p.relay.heard(c.fence()); text != "hmThey spoke about apples." {
 		t.Errorf("those who watch saw %q", text)
 	}
+	c.eventually("the episode is closed", func() bool { return p.relay.isClosed(c.fence()) })
 
 	reply = c.goOn(summary)
 	if got := reply.Spec.Generation.Context; got == nil || got.Replies != 1 || !got.Compacted {
