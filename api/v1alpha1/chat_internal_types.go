@@ -56,6 +56,11 @@ type ChatInternalStatus struct {
 	// +optional
 	Turn TurnInternalStatus `json:"turn,omitempty,omitzero"`
 
+	// previousTurn is the turn before status.turn, if that began before the User message of this one could say how it
+	// ended. It goes in a write after the message has.
+	// +optional
+	PreviousTurn *PreviousTurnStatus `json:"previousTurn,omitempty"`
+
 	// attempt is what belongs to status.generation, or between two attempts to status.retry: it goes when neither is left.
 	// +optional
 	Attempt AttemptInternalStatus `json:"attempt,omitempty,omitzero"`
@@ -133,6 +138,52 @@ type TurnInternalStatus struct {
 	// results is the place of the newest message with a client's results in the history.
 	// +optional
 	Results *MessagePlace `json:"results,omitempty"`
+}
+
+// PreviousTurnStatus is what is left of a turn that ended: what its User message has yet to say.
+type PreviousTurnStatus struct {
+	// message is the name of the User message that began the turn.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Message string `json:"message"`
+
+	// parent is the name of the message before it; empty for the first.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Parent string `json:"parent,omitempty"`
+
+	// index of the User message in the history, from 0.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Index int64 `json:"index"`
+
+	// historyVersion that its commit made.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	HistoryVersion int64 `json:"historyVersion,omitempty"`
+
+	// resumedVersion of the turn; absent if it never was taken up again.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ResumedVersion int64 `json:"resumedVersion,omitempty"`
+
+	// contentHash is of the User message's content as it was committed.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	ContentHash string `json:"contentHash,omitempty"`
+
+	// callsGivenUpBefore is why calls of the reply before the message have no result; absent if none was given up.
+	// +optional
+	CallsGivenUpBefore CallsGivenUp `json:"callsGivenUpBefore,omitempty"`
+
+	// result is how the turn ended. It did not fail: why it did, only the chat's lastError says.
+	// +required
+	Result TurnResult `json:"result"`
+
+	// stoppedBy is the tool whose result ended the turn; empty if none did.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	StoppedBy string `json:"stoppedBy,omitempty"`
 }
 
 // MessagePlace is where a person's message stands in the history.

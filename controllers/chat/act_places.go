@@ -16,7 +16,7 @@ import (
 )
 
 // recordEnded sees to it that the message of a turn knows its place in the history and how the turn ended before the
-// turn record, which says the same, is replaced. As a rule the message controller has long written it.
+// chat's status says it no longer. As a rule the message controller has written it meanwhile.
 func (a *actuator) recordEnded(ctx context.Context, s *scope, todo *plan.Plan) error {
 	for i := range todo.Replaced {
 		if err := a.recordTurn(ctx, s, &todo.Replaced[i]); err != nil {
@@ -28,15 +28,17 @@ func (a *actuator) recordEnded(ctx context.Context, s *scope, todo *plan.Plan) e
 
 func (a *actuator) recordTurn(ctx context.Context, s *scope, ended *plan.TurnRecord) error {
 	chat := s.facts.Chat
-	for _, reader := range []client.Reader{a.client, a.live} {
+	const live = 1
+	for where, reader := range []client.Reader{a.client, live: a.live} {
 		message, err := readMessage(ctx, reader, chat.Namespace, ended.Message)
 		if err != nil {
 			return err
 		}
-		if message != nil && saysHowItEnded(message, ended) {
+		if message != nil && saysHowItEnded(message) &&
+			conditions.Compare(ended.TurnStatus, &ended.Internal, &message.Status) == 0 {
 			return nil
 		}
-		if message == nil || reader == a.client {
+		if message == nil || where != live {
 			continue
 		}
 		conditions.Commit(&message.Status, string(chat.UID), ended.TurnStatus, &ended.Internal)
@@ -47,11 +49,6 @@ func (a *actuator) recordTurn(ctx context.Context, s *scope, ended *plan.TurnRec
 		}
 	}
 	return nil
-}
-
-func saysHowItEnded(m *v1alpha1.ChatMessage, ended *plan.TurnRecord) bool {
-	return m.Status.State == v1alpha1.MessageCommitted &&
-		conditions.Compare(ended.TurnStatus, &ended.Internal, &m.Status) == 0 && conditions.MessageSettled(m)
 }
 
 // recordResults sees to it that a message with a client's results knows its place in the history before the chat's

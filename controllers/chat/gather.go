@@ -71,7 +71,8 @@ func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*scope
 		g.readAttempt,
 		g.readChain,
 		g.readQueue,
-		g.readOpen, // Clients' results are among the open messages.
+		g.readOpen,     // Clients' results are among the open messages.
+		g.readReported, // It matters if one of those begins a turn.
 		g.readResults,
 		g.readApprovals,
 		g.family.readSubChats,

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/content"
 	"parley.dev/parley/internal/firstwords"
@@ -30,6 +31,36 @@ func (g *gatherer) readResults(ctx context.Context, s *scope) error {
 	}
 	slices.SortFunc(s.facts.Results, func(a, b *v1alpha1.ChatMessage) int { return plan.TakeOrder(s.facts.Chat, a, b) })
 	return nil
+}
+
+// readReported finds out which messages say already how their turns ended. The cache may lag: then one more is kept in
+// mind.
+func (g *gatherer) readReported(ctx context.Context, s *scope) error {
+	chat := s.facts.Chat
+	turn, previous := chat.Status.Turn, chat.Status.Internal.PreviousTurn
+	if turn == nil || previous == nil && len(s.facts.Open) == 0 && len(s.facts.Queued) == 0 {
+		return nil
+	}
+	names := []string{turn.Message}
+	if previous != nil {
+		names = append(names, previous.Message)
+	}
+	s.facts.Reported = map[string]int64{}
+	for _, name := range names {
+		message, err := readMessage(ctx, g.cache, chat.Namespace, name)
+		if err != nil {
+			return err
+		}
+		if message != nil && message.Status.ChatUID == string(chat.UID) && saysHowItEnded(message) {
+			s.facts.Reported[name] = conditions.Version(&message.Status)
+		}
+	}
+	return nil
+}
+
+// saysHowItEnded reports whether the message of a turn says where it stands in the history, and how the turn ended.
+func saysHowItEnded(m *v1alpha1.ChatMessage) bool {
+	return m.Status.State == v1alpha1.MessageCommitted && conditions.MessageSettled(m)
 }
 
 // readApprovals reads what people decided, oldest first.
@@ -128,8 +159,8 @@ func (g *gatherer) confirmEdit(ctx context.Context, s *scope) error {
 	return err
 }
 
-// stillOpen makes sure that no earlier turn took the message up, which the cache may not show yet. Before a turn's
-// record is replaced, its message says that it was committed. So a message whose newest known write is later than the
+// stillOpen makes sure that no earlier turn took the message up, which the cache may not show yet. Before the chat's
+// status says no longer of a turn, its message says that it was committed. So a message whose newest known write is later than the
 // chat's last one says all there is to say: resourceVersions of custom resources count the writes of one store.
 // Otherwise the API server is asked; the chat was read first, so that the answer is late enough.
 func (g *gatherer) stillOpen(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (bool, error) {

@@ -108,6 +108,16 @@ func (w *world) answer() {
 	}
 }
 
+// say lets a person say something more.
+func (w *world) say(name string) {
+	w.Helper()
+	message := chattest.In("ns", chattest.User("c", name, chattest.Defaulted))
+	message.Generation, message.UID = 1, types.UID(name+"-uid")
+	if err := w.Direct.Create(w.Context(), message); err != nil {
+		w.Fatal(err)
+	}
+}
+
 func TestAMessageIsAnsweredInTwoWritesOfTheStatus(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.reconcile(); err != nil {
@@ -131,6 +141,36 @@ func TestAMessageIsAnsweredInTwoWritesOfTheStatus(t *testing.T) {
 	}
 	if generating, _ := w.gate.Counts(); generating != (capacity.Counts{}) {
 		t.Errorf("%+v still have slots", generating)
+	}
+}
+
+func TestTheNextTurnWaitsForNoMessageToSayHowTheLastOneEnded(t *testing.T) {
+	w := newWorld(t)
+	for _, step := range []func(){w.answer, func() { w.say("v") }, w.answer} {
+		if _, err := w.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+		step()
+	}
+	before := len(w.Calls())
+	w.say("x")
+	if _, err := w.reconcile(); err != nil { // It ends the turn of v, and begins that of x.
+		t.Fatal(err)
+	}
+	st := w.chat().Status
+	if st.Turn.Message != "x" || st.Internal.PreviousTurn == nil || st.Internal.PreviousTurn.Message != "v" {
+		t.Errorf("the turn is %+v, the one before %+v", st.Turn, st.Internal.PreviousTurn)
+	}
+	// Of the turn of u, nothing is kept any more: its message was written meanwhile, or it is now.
+	want := []string{"live get chatmessage", "update status of chatmessage", "update status of chat"}
+	calls := slices.DeleteFunc(w.Calls()[before:], func(call string) bool {
+		return !strings.HasPrefix(call, "live") && !strings.HasPrefix(call, "update")
+	})
+	if got := slices.Compact(calls); !slices.Equal(got, want) {
+		t.Errorf("it called %v, want %v", got, want)
+	}
+	if u := fakeapi.Read(t, w.Server, chattest.In("ns", chattest.User("c", "u"))); u.Status.State != v1alpha1.MessageCommitted {
+		t.Errorf("message u says %+v", u.Status)
 	}
 }
 

@@ -48,8 +48,8 @@ func settled(s *scope) bool {
 	if s.message.Spec.IsNote() || refused(s.message) {
 		return conditions.MessageSettled(s.message)
 	}
-	if s.chat != nil && isTurn(&s.chat.Status, s.message) {
-		switch age := conditions.Compare(s.chat.Status.Turn, &s.chat.Status.Internal.Turn, &s.message.Status); {
+	if turn, in := recorded(s); turn != nil {
+		switch age := conditions.Compare(turn, in, &s.message.Status); {
 		case age < 0:
 			return true
 		case age > 0:
@@ -57,6 +57,20 @@ func settled(s *scope) bool {
 		}
 	}
 	return conditions.MessageSettled(s.message)
+}
+
+// recorded is what the chat's status says of the turn that the message began: it does of the newest one, and of the one
+// before until its message has said how it ended; nil of any other.
+func recorded(s *scope) (*v1alpha1.TurnStatus, *v1alpha1.TurnInternalStatus) {
+	switch {
+	case s.chat == nil:
+		return nil, nil
+	case isTurn(&s.chat.Status, s.message):
+		return s.chat.Status.Turn, &s.chat.Status.Internal.Turn
+	case isPreviousTurn(&s.chat.Status, s.message):
+		return conditions.PreviousTurn(s.chat.Status.Internal.PreviousTurn)
+	}
+	return nil, nil
 }
 
 // refused reports whether the message was rejected or superseded: no chat takes it up as it is. An old view of the chat
@@ -67,6 +81,10 @@ func refused(m *v1alpha1.ChatMessage) bool {
 
 func isTurn(chat *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
 	return chat.Turn != nil && chat.Turn.Message == m.Name
+}
+
+func isPreviousTurn(chat *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
+	return chat.Internal.PreviousTurn != nil && chat.Internal.PreviousTurn.Message == m.Name
 }
 
 // describe says where the message stands. It returns false while that is about to change: the chat will take the
@@ -88,6 +106,10 @@ func describe(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summary, boo
 	switch {
 	case isTurn(chat, s.message):
 		return unlessEdited(st, s, describeTurn(st, s))
+	case isPreviousTurn(chat, s.message):
+		turn, in := conditions.PreviousTurn(chat.Internal.PreviousTurn)
+		conditions.Commit(st, string(s.chat.UID), turn, in)
+		return unlessEdited(st, s, conditions.OfTurn(turn, nil))
 	case slices.ContainsFunc(chat.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == name }):
 		st.State = v1alpha1.MessageQueued
 		st.ChatUID = string(s.chat.UID)

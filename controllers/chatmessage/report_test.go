@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -93,5 +94,36 @@ func TestMessageBehindARefusedPromptWaits(t *testing.T) {
 			(st.State != v1alpha1.MessagePending || !strings.Contains(summary.Message, "see its conditions")) {
 			t.Errorf("%s: the message is %s and says %+v", reason, st.State, summary)
 		}
+	}
+}
+
+func TestTheMessageOfTheTurnBeforeSaysHowThatEnded(t *testing.T) {
+	m := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "q", Generation: 1}}
+	m.Spec = v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: "q"}
+	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "uid"}}
+	chat.Status.Turn = &v1alpha1.TurnStatus{Message: "next", Parent: "c-3-1", Index: 4, HistoryVersion: 5}
+	chat.Status.Internal.PreviousTurn = &v1alpha1.PreviousTurnStatus{Message: "q", Parent: "c-1-1", Index: 2,
+		HistoryVersion: 3, ContentHash: content.Hash(&m.Spec), CallsGivenUpBefore: v1alpha1.CallsTimedOut,
+		Result: v1alpha1.TurnStoppedAfterTool, StoppedBy: "plan"}
+	s := &scope{message: m, chat: chat}
+	if settled(s) || atRest(s) {
+		t.Fatal("there is nothing left to say")
+	}
+	summary, ok := describe(&m.Status, s)
+	if !ok || summary.Reason != v1alpha1.ReasonStoppedAfterTool || !strings.Contains(summary.Message, "plan") {
+		t.Errorf("the message says %+v", summary)
+	}
+	want := v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted, ChatUID: "uid", Parent: "c-1-1",
+		Index: new(int64(2)), HistoryVersion: 3, ContentHash: content.Hash(&m.Spec),
+		CallsGivenUpBefore: v1alpha1.CallsTimedOut}
+	if !equality.Semantic.DeepEqual(m.Status, want) {
+		t.Errorf("its status is %+v, want %+v", m.Status, want)
+	}
+	if conditions.Message(&m.Status, summary, 1, time.Time{}); !settled(s) {
+		t.Error("it is said again")
+	}
+	m.Generation, m.Spec.Content = 2, "another question"
+	if _, ok := describe(&m.Status, s); ok {
+		t.Error("an edit, with which the conversation begins again, is answered with the old end")
 	}
 }

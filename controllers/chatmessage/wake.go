@@ -100,7 +100,7 @@ func add(q queue, m *v1alpha1.ChatMessage) {
 	q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)})
 }
 
-// wakeNamed wakes the message of the turn, and the result of an attempt that is over: it was committed or is useless.
+// wakeNamed wakes the messages of the turn and of the one before, and the result of an attempt that is over: it was committed or is useless.
 func wakeNamed(q queue, before, after client.Object) {
 	old, ok := before.(*v1alpha1.Chat)
 	chat, also := after.(*v1alpha1.Chat)
@@ -112,6 +112,9 @@ func wakeNamed(q queue, before, after client.Object) {
 	}
 	if chat.Status.Turn != nil {
 		add(chat.Status.Turn.Message)
+	}
+	if previous := chat.Status.Internal.PreviousTurn; previous != nil {
+		add(previous.Message)
 	}
 	if before := attempts.Of(old.UID, &old.Status); before.Attempt > 0 && before != attempts.Of(chat.UID, &chat.Status) {
 		add(before.ResultName(old.Name))

@@ -28,6 +28,17 @@ func Commit(st *v1alpha1.ChatMessageStatus, chatUID string, turn *v1alpha1.TurnS
 	st.CreatedVersion = ""
 }
 
+// PreviousTurn is the record of the turn before, in the two parts that one of a turn has; nil without one.
+func PreviousTurn(p *v1alpha1.PreviousTurnStatus) (*v1alpha1.TurnStatus, *v1alpha1.TurnInternalStatus) {
+	if p == nil {
+		return nil, nil
+	}
+	return &v1alpha1.TurnStatus{Message: p.Message, Parent: p.Parent, Index: p.Index, HistoryVersion: p.HistoryVersion,
+			Result: p.Result, StoppedBy: p.StoppedBy},
+		&v1alpha1.TurnInternalStatus{ResumedVersion: p.ResumedVersion, ContentHash: p.ContentHash,
+			CallsGivenUpBefore: p.CallsGivenUpBefore}
+}
+
 // Note records in the status of a message for people alone which messages of the chat it stands behind, once: it keeps
 // its place whatever is said or cut later.
 func Note(st *v1alpha1.ChatMessageStatus, chat *v1alpha1.Chat) Summary {
@@ -67,8 +78,11 @@ func HoldEdit(st *v1alpha1.ChatMessageStatus, chat string, committed Summary) Su
 // status, as in an old view of the chat, and positive when the turn was committed or resumed since the status was
 // written.
 func Compare(turn *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus, st *v1alpha1.ChatMessageStatus) int {
-	return cmp.Compare(max(turn.HistoryVersion, in.ResumedVersion), max(st.HistoryVersion, st.ResumedVersion))
+	return cmp.Compare(max(turn.HistoryVersion, in.ResumedVersion), Version(st))
 }
+
+// Version of the history with which the turn began, or was taken up again, that the status of its message tells of.
+func Version(st *v1alpha1.ChatMessageStatus) int64 { return max(st.HistoryVersion, st.ResumedVersion) }
 
 // MessageSettled reports whether a User message's status is terminal for its current generation: answered, failed,
 // rejected or superseded.

@@ -25,6 +25,10 @@ func TestAnOldViewIsCertainWhereNothingElseCanHaveBeenCommitted(t *testing.T) {
 	atWork := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{UID: "uid"}}
 	atWork.Status.Turn = &v1alpha1.TurnStatus{Message: "m"}
 	atWork.Status.Internal.Turn.ContentHash = content.Hash(&asked.Spec)
+	afterwards := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{UID: "uid"}}
+	afterwards.Status.Turn = &v1alpha1.TurnStatus{Message: "n"}
+	afterwards.Status.Internal.PreviousTurn = &v1alpha1.PreviousTurnStatus{Message: "m",
+		ContentHash: content.Hash(&asked.Spec)}
 	for name, c := range map[string]struct {
 		chat *v1alpha1.Chat
 		m    *v1alpha1.ChatMessage
@@ -35,6 +39,8 @@ func TestAnOldViewIsCertainWhereNothingElseCanHaveBeenCommitted(t *testing.T) {
 		"the message of the turn":                {atWork, asked, true},
 		"the same, as it was before an edit":     {atWork, says("m", "hallo"), false},
 		"a message of an earlier turn":           {atWork, says("l", "hello"), false},
+		"the message of the turn before":         {afterwards, asked, true},
+		"the same, after an edit":                {afterwards, says("m", "hallo"), false},
 		"a message before the first turn":        {&v1alpha1.Chat{}, asked, false},
 	} {
 		if got := Certain(c.chat, c.m); got != c.want {

@@ -50,12 +50,15 @@ type Ref struct {
 	From int64
 	// Turn under way, or else the last one.
 	Turn Turn
+	// Previous is where the message stands that began the turn before, if that message may not say so yet; its Message is
+	// empty otherwise.
+	Previous Turn
 	// Results is where the newest message with a client's results stands; its Message is empty when there is none.
 	Results Turn
 }
 
 // place is n where it stands in the history, for a message that the chat itself places.
-func (r Ref) place(n Node) Node { return r.Results.place(r.Turn.place(n)) }
+func (r Ref) place(n Node) Node { return r.Results.place(r.Turn.place(r.Previous.place(n))) }
 
 // place is n where it stands in the history. The turn record is newer than the message's own status and wins.
 func (t Turn) place(n Node) Node {

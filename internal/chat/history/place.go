@@ -12,6 +12,9 @@ import (
 // RefOf is what the chat says of its history, of which Walk is to read all.
 func RefOf(chat *v1alpha1.Chat) Ref {
 	ref := Ref{Head: chat.Status.History.Head, Length: chat.Status.History.Length}
+	if p := chat.Status.Internal.PreviousTurn; p != nil {
+		ref.Previous = Turn{Message: p.Message, Parent: p.Parent, Index: p.Index, Version: p.HistoryVersion}
+	}
 	t := chat.Status.Turn
 	if t == nil {
 		return ref
@@ -40,8 +43,8 @@ func NodeOf(m *v1alpha1.ChatMessage) Node {
 }
 
 // RecordedBy is the message of that name where the chat's own status says that it stands; false if it says nothing of
-// it. It does of the message that began the newest turn, and of the newest results of a client,
-// before these do themselves.
+// it. It does of the message that began the newest turn, of the newest results of a client, and of the message of the
+// turn before, until these do themselves.
 func RecordedBy(chat *v1alpha1.Chat, name string) (Node, bool) {
 	n := RefOf(chat).place(Node{Name: name})
 	return n, n.Placed

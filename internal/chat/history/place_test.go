@@ -58,6 +58,11 @@ func TestTheChatsWordOnAPlaceWins(t *testing.T) {
 		}
 	}
 	c := chat()
+	c.Status.Internal.PreviousTurn = &v1alpha1.PreviousTurnStatus{Message: "p", Index: 1, HistoryVersion: 2}
+	if n, ok := RecordedBy(c, "p"); !ok || n != (Node{"p", true, "", 1, 2}) {
+		t.Errorf("the message of the turn before stands at %+v", n)
+	}
+	c = chat()
 	c.Status.Turn = nil
 	if n, ok := RecordedBy(c, ""); ok {
 		t.Errorf("a chat without a turn places %+v", n)

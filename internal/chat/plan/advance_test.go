@@ -68,7 +68,7 @@ func (w *world) pass(change func(*Facts)) *world {
 	}
 	w.last = w.decide()
 	for _, replaced := range w.last.Replaced {
-		if was := recordOf(&w.chat.Status); was.TurnStatus == nil || !sameTurn(was, replaced) {
+		if was := recordOfMessage(&w.chat.Status, replaced.Message); !sameTurn(replaced, was) {
 			w.t.Errorf("the turn of %s is replaced, and no status has said it", replaced.Message)
 		}
 	}
@@ -226,9 +226,7 @@ func TestRunningAnsweredPromotesTheQueueInTheSameWrite(t *testing.T) {
 	if turn := w.chat.Status.Turn; turn.Parent != "c-1-1" || turn.Index != 2 || turn.HistoryVersion != 3 {
 		t.Errorf("turn is %+v", turn)
 	}
-	if len(w.last.Replaced) != 1 || w.last.Replaced[0].Message != "a" {
-		t.Errorf("the ended turn is %+v", w.last.Replaced)
-	}
+	w.wantPrevious("a", v1alpha1.TurnAnswered)
 }
 
 func TestSeveralMessagesBeginOneTurnAndQueueTheRest(t *testing.T) {

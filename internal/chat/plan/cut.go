@@ -51,6 +51,7 @@ func (p cut) carryOut() {
 		p.status().Context = nil // The next reply tells.
 	}
 	p.dropTurn(begun.TurnStatus, from)
+	p.dropPrevious(from)
 	p.noteEnd(begun)
 	p.captions().dropTitle()
 	p.compaction().backToContext()

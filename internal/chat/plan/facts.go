@@ -44,6 +44,9 @@ type Facts struct {
 	// Calls are the calls of the reply CallsOf that wait for a client or for approval; none if the reply is gone.
 	Calls   []v1alpha1.PendingToolCall
 	CallsOf string
+	// Reported are the versions of the history with which the chat's newest turn, and the one before, began or were taken
+	// up again, by the names of their messages, if these say how they ended.
+	Reported map[string]int64
 	// Results are the messages of clients with results of calls that have not been taken, oldest first.
 	Results []*v1alpha1.ChatMessage
 	// Approvals are the decisions about calls that have not been acted on, oldest first.
@@ -273,7 +276,8 @@ type Plan struct {
 	PutAside bool
 	// Transitions of the state machine that the plan makes, in their order.
 	Transitions []Transition
-	// Replaced are the turns that this pass replaced by the next one, in their order.
+	// Replaced are turns of which the status says nothing any more, in their order. Their messages have to say how they
+	// ended before the status is written.
 	Replaced []TurnRecord
 	// CapacityWait is how long the step that begins had to wait for a place; nil if it had not.
 	CapacityWait *time.Duration

@@ -58,8 +58,8 @@ func editedOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) *Edited {
 		return nil
 	}
 	n, committed, givenUp := history.Of(chat, m), m.Status.ContentHash, m.Status.CallsGivenUpBefore
-	if t := chat.Status.Turn; t != nil && t.Message == m.Name {
-		committed, givenUp = chat.Status.Internal.Turn.ContentHash, chat.Status.Internal.Turn.CallsGivenUpBefore
+	if t := recordOfMessage(&chat.Status, m.Name); t.TurnStatus != nil {
+		committed, givenUp = t.Internal.ContentHash, t.Internal.CallsGivenUpBefore
 	} else if m.Status.State != v1alpha1.MessageCommitted || m.Status.ChatUID != string(chat.UID) || !n.Placed ||
 		n.Index >= chat.Status.History.Length || history.HasLeft(chat, m) {
 		return nil

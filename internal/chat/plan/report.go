@@ -41,6 +41,7 @@ func (p report) settle() {
 	facts.Archiving = p.facts.Archive && !st.Archived
 	facts.FamilyAtWork = p.facts.FamilyAtWork
 	st.Internal.ParentUID = p.facts.ParentUID
+	p.turn().forgetReported()
 	p.captions().settleTitle()
 	p.captions().settleSummary()
 	p.recordWaiting()

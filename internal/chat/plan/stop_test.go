@@ -51,9 +51,9 @@ func TestStoppedTurnLeavesNothingToTheNext(t *testing.T) {
 func TestStoppedTurnPromotesTheQueueInTheSameWrite(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Calls("1")).say("b").
 		answer(chattest.Results("1"), chattest.StoppedBy("plan")).want("Running v4 b/4 1:GenerateAssistant []")
-	if ended := w.last.Replaced; len(ended) != 1 || ended[0].Result != v1alpha1.TurnStoppedAfterTool ||
-		ended[0].StoppedBy != "plan" {
-		t.Errorf("the ended turn is %+v", ended)
+	w.wantPrevious("a", v1alpha1.TurnStoppedAfterTool)
+	if got := w.chat.Status.Internal.PreviousTurn.StoppedBy; got != "plan" {
+		t.Errorf("the ended turn was stopped by %q", got)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestTurnStopsThoughOtherCallsAreGivenUp(t *testing.T) {
 					pending(v1alpha1.RequiresClient, "2")
 			})
 			c.giveUp(w).want(c.want)
-			if ended := append(w.last.Replaced, recordOf(&w.chat.Status))[0]; ended.Result != v1alpha1.TurnStoppedAfterTool {
+			if ended := recordOfMessage(&w.chat.Status, "a"); ended.Result != v1alpha1.TurnStoppedAfterTool {
 				t.Errorf("the turn ended as %s", ended.Result)
 			}
 		})

@@ -5,10 +5,12 @@ package plan
 
 import (
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/history"
 )
 
@@ -155,6 +157,7 @@ func Whole(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (kept []*v1alph
 		if m.Spec.Generation == nil {
 			m.Status.Parent, m.Status.Index, m.Status.HistoryVersion = n.Parent, &n.Index, n.Version
 			recordOwn(m, recordOf(&chat.Status))
+			recordOwn(m, previousOf(&chat.Status))
 		}
 		kept = append(kept, m)
 	}
@@ -166,6 +169,9 @@ func recordOwn(m *v1alpha1.ChatMessage, t TurnRecord) {
 	if t.TurnStatus != nil && t.Message == m.Name {
 		m.Status.ContentHash, m.Status.ResumedVersion, m.Status.CallsGivenUpBefore = t.Internal.ContentHash,
 			t.Internal.ResumedVersion, t.Internal.CallsGivenUpBefore
+		if t.Result != "" {
+			conditions.Message(&m.Status, conditions.OfTurn(t.TurnStatus, nil), m.Generation, time.Time{})
+		}
 	}
 	if results := t.Internal.Results; results != nil && results.Message == m.Name {
 		m.Status.StoppedBy = results.StoppedBy

@@ -116,8 +116,8 @@ func (p turn) clearError() {
 func (p turn) begin(message string) {
 	st := p.status()
 	if st.Turn != nil && st.Turn.Index < st.History.Length { // An edited message takes its own place again.
-		p.plan.Replaced = append(p.plan.Replaced, recordOf(st))
 		p.end(v1alpha1.TurnInterrupted, "") // Unless it has ended: then its calls were given up for this message.
+		p.leave(recordOf(st))
 	}
 	begins, before := p.queue().said(message), p.givenUpBefore(message)
 	p.captions().entitle(begins)

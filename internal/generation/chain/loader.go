@@ -9,6 +9,7 @@
 package chain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -226,14 +227,10 @@ func (p *pass) unedited(nodes []history.Node) error {
 
 // committedHash is the hash of what a User message said when it was committed; empty if it is not known.
 func committedHash(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) string {
-	t := chat.Status.Turn
-	switch {
-	case m.Spec.Role != v1alpha1.RoleUser:
+	if m.Spec.Role != v1alpha1.RoleUser {
 		return ""
-	case t != nil && t.Message == m.Name:
-		return chat.Status.Internal.Turn.ContentHash
 	}
-	return m.Status.ContentHash
+	return cmp.Or(history.CommittedHash(chat, m.Name), m.Status.ContentHash)
 }
 
 // join puts what is known before what was fetched.
@@ -256,8 +253,10 @@ func (p *pass) placed(m *v1alpha1.ChatMessage, n history.Node) v1alpha1.ChatMess
 	if out.Spec.Generation == nil {
 		out.Status.Parent, out.Status.Index, out.Status.HistoryVersion = n.Parent, &n.Index, n.Version
 	}
-	if t := p.chat.Status.Turn; t != nil && t.Message == out.Name {
-		out.Status.CallsGivenUpBefore = p.chat.Status.Internal.Turn.CallsGivenUpBefore
+	if in := &p.chat.Status.Internal; p.chat.Status.Turn != nil && p.chat.Status.Turn.Message == out.Name {
+		out.Status.CallsGivenUpBefore = in.Turn.CallsGivenUpBefore
+	} else if in.PreviousTurn != nil && in.PreviousTurn.Message == out.Name {
+		out.Status.CallsGivenUpBefore = in.PreviousTurn.CallsGivenUpBefore
 	}
 	return out
 }
