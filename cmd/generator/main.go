@@ -39,6 +39,7 @@ import (
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/stream/lifetime"
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
@@ -107,6 +108,7 @@ func run(parent context.Context, log *slog.Logger, health, metrics string, profi
 		context.AfterFunc(again, func() { stopAgain(); stop() })
 	})
 
+	defer live(ctx, log)()
 	tracer, err := tracing.New(ctx, tracing.Service{Name: "parley-generator", Namespace: os.Getenv("POD_NAMESPACE"),
 		Pod: os.Getenv("POD_NAME")}, log)
 	if err != nil {
@@ -150,7 +152,18 @@ func run(parent context.Context, log *slog.Logger, health, metrics string, profi
 	}
 }
 
-// relayPatience is how long a generator waits for its relay, which starts a moment before it does, before it takes work
+// live tells the relay, until end is called or this process ends, that the generator lives.
+func live(ctx context.Context, log *slog.Logger) (end func()) {
+	end, err := lifetime.Hold(cmp.Or(os.Getenv("GENERATOR_LOCK"), "/run/parley/generator.lock"))
+	if err != nil {
+		log.WarnContext(ctx, "the relay will end before its last parts are read when this pod is removed",
+			slog.Any("error", err))
+		return func() {}
+	}
+	return end
+}
+
+// relayPatience is how long a generator waits for its relay, which starts a moment after it does, before it takes work
 // that nobody can follow.
 const relayPatience = 10 * time.Second
 

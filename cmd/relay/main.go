@@ -1,8 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command relay is the sidecar of a generation pod: it takes the parts of the attempts from the generator over a unix
-// socket, and serves them to gateways. It outlives a crash of the generator.
+// Command relay stands beside the generator of a generation pod: it takes the parts of the attempts from the generator over a unix
+// socket, and serves them to gateways. It outlives a crash of the generator, and
+// ends after it.
 package main
 
 import (
@@ -21,6 +22,7 @@ import (
 
 	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/satoken"
+	"parley.dev/parley/internal/stream/lifetime"
 	"parley.dev/parley/internal/stream/relay"
 	"parley.dev/parley/internal/telemetry"
 )
@@ -29,6 +31,7 @@ type config struct {
 	socket, listen, markerDir, metrics string
 	profiling                          bool
 	issuer, keys, namespace, podUID    string
+	generatorLock                      string
 	subjects                           []string
 }
 
@@ -78,13 +81,30 @@ func run(ctx context.Context, args []string) error {
 		return errors.Join(fmt.Errorf("listening for gateways: %w", err), local.Close())
 	}
 	server := &relay.Server{Subscribers: reader, Keys: keys, Local: local, Public: public, Log: log}
-	return server.Run(ctx)
+	return server.Run(outlive(ctx, c.generatorLock, log))
+}
+
+// outlive is done once ctx is and the generator has ended, which ends its attempts first, or after another signal. The
+// kubelet tells both to end at once.
+func outlive(ctx context.Context, generatorLock string, log *slog.Logger) context.Context {
+	serving, end := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		defer end()
+		again, stop := signal.NotifyContext(serving, syscall.SIGINT, syscall.SIGTERM)
+		defer stop()
+		if err := lifetime.AwaitEnd(again, generatorLock); err != nil && again.Err() == nil {
+			log.WarnContext(serving, "nothing is known of the generator: ending before it", slog.Any("error", err))
+		}
+	})
+	return serving
 }
 
 func parse(args []string) (config, error) {
 	var c config
 	flags := flag.NewFlagSet("relay", flag.ContinueOnError)
 	flags.StringVar(&c.socket, "socket", "/run/parley/relay.sock", "unix socket for the generator")
+	flags.StringVar(&c.generatorLock, "generator-lock", "/run/parley/generator.lock",
+		"file that the generator locks while it lives: this program ends after it")
 	flags.StringVar(&c.listen, "listen", ":7070", "address for gateways")
 	flags.StringVar(&c.metrics, "metrics-address", ":7071", "where to serve Prometheus metrics; 0: nowhere")
 	flags.BoolVar(&c.profiling, "profiling", false, "serve profiles of this program at the metrics address")

@@ -102,20 +102,21 @@ func Generation(s Settings, name string) *corev1.Pod {
 				RunAsGroup:     new(int64(65532)),
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			},
-			InitContainers: []corev1.Container{relayContainer(s)},
-			Containers:     []corev1.Container{generatorContainer(s)},
-			Volumes:        volumes(s),
+			Containers: []corev1.Container{generatorContainer(s), relayContainer(s)},
+			Volumes:    volumes(s),
 		},
 	}
 }
 
-// relayContainer is a native sidecar: it starts before the generator, ends after it, and outlives its crashes. It
-// listens on the network, and has neither the pod's token nor any key of a model. It has no startup probe, since the
-// kubelet would start the generator a second later: the generator itself waits until the relay listens.
+// relayContainer outlives the generator's crashes, and ends after it. It listens on the network, and has neither the
+// pod's token nor any key of a model. It is no native sidecar: a kubelet starts what follows such a one only when it next
+// looks at the pod, up to a second later. So the generator waits until the relay listens, and the relay, when the pod is
+// removed, until the generator has ended.
 func relayContainer(s Settings) corev1.Container {
 	args := []string{
 		"--socket=" + RelaySocket,
 		"--listen=:" + strconv.Itoa(RelayPort),
+		"--generator-lock=" + GeneratorLock,
 		"--marker-dir=" + RuntimeDir + "/episodes",
 		"--issuer=" + s.Issuer,
 		"--issuer-keys=" + IssuerKeysFile,
@@ -126,11 +127,10 @@ func relayContainer(s Settings) corev1.Container {
 		args = append(args, "--allow-subject="+subject)
 	}
 	return corev1.Container{
-		Name:          "relay",
-		Image:         s.Image,
-		Command:       []string{"/relay"},
-		Args:          args,
-		RestartPolicy: new(corev1.ContainerRestartPolicyAlways),
+		Name:    "relay",
+		Image:   s.Image,
+		Command: []string{"/relay"},
+		Args:    args,
 		Ports: []corev1.ContainerPort{{Name: "relay", ContainerPort: RelayPort},
 			{Name: "relay-metrics", ContainerPort: RelayMetricsPort}},
 		ReadinessProbe:  delayed(probe("/readyz", RelayPort, 10, 3)),
@@ -183,6 +183,7 @@ func generatorContainer(s Settings) corev1.Container {
 			fieldEnv("POD_UID", "metadata.uid"),
 			fieldEnv("POD_SERVICE_ACCOUNT", "spec.serviceAccountName"),
 			{Name: "RELAY_SOCKET", Value: RelaySocket},
+			{Name: "GENERATOR_LOCK", Value: GeneratorLock},
 			{Name: "KEYS_DIR", Value: KeysDir},
 			{Name: "GOMEMLIMIT", Value: "900MiB"},
 		}, tracingEnv(s)...),

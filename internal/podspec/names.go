@@ -27,6 +27,8 @@ const (
 	RuntimeDir = "/run/parley"
 	// IssuerKeysFile is where the relay keeps the keys of the cluster's issuer.
 	IssuerKeysFile = RuntimeDir + "/issuer-keys.json"
+	// GeneratorLock is what the generator locks while it lives.
+	GeneratorLock = RuntimeDir + "/generator.lock"
 	// RelaySocket is where the relay takes parts from the generator.
 	RelaySocket = RuntimeDir + "/relay.sock"
 	// RelayPort is where the relay serves gateways.

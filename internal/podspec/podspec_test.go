@@ -85,7 +85,7 @@ func TestKeysAreMountedIntoTheGeneratorAloneAndMayBeMissing(t *testing.T) {
 	if got := mounted(&pod.Spec.Containers[0]); !slices.Equal(got, []string{KeysDir + "/a", KeysDir + "/b"}) {
 		t.Errorf("the generator mounts %v", got)
 	}
-	if got := mounted(&pod.Spec.InitContainers[0]); got != nil {
+	if got := mounted(&pod.Spec.Containers[1]); got != nil {
 		t.Errorf("the relay mounts %v", got)
 	}
 	for _, v := range pod.Spec.Volumes {
@@ -105,7 +105,7 @@ func TestThePodIsRestricted(t *testing.T) {
 		*spec.AutomountServiceAccountToken {
 		t.Errorf("the pod's security context is %+v", spec.SecurityContext)
 	}
-	for _, c := range append(spec.InitContainers, spec.Containers...) {
+	for _, c := range spec.Containers {
 		s := c.SecurityContext
 		if *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem ||
 			!slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
@@ -124,11 +124,8 @@ func TestThePodIsRestricted(t *testing.T) {
 	if spec.ActiveDeadlineSeconds != nil {
 		t.Errorf("the pod ends after %d s, and with it calls that wait for hours", *spec.ActiveDeadlineSeconds)
 	}
-	if relay := spec.InitContainers[0]; relay.RestartPolicy == nil ||
-		*relay.RestartPolicy != corev1.ContainerRestartPolicyAlways {
-		t.Error("the relay is no sidecar")
-	} else if relay.StartupProbe != nil {
-		t.Error("the generator starts a period of the relay's probe later")
+	if len(spec.InitContainers) > 0 {
+		t.Error("the generator starts when the kubelet looks at the pod for the second time, up to a second later")
 	}
 	if spec.Containers[0].StartupProbe == nil {
 		t.Error("the generator is asked whether it is alive before it has started")
@@ -183,7 +180,7 @@ func TestANameThatIsNoneStopsNoPod(t *testing.T) {
 
 func TestTheRelayHasNeitherTheTokenOfThePodNorAKey(t *testing.T) {
 	pod := Generation(settings(), "p")
-	relay := pod.Spec.InitContainers[0]
+	relay := pod.Spec.Containers[1]
 	if len(relay.VolumeMounts) != 1 || relay.VolumeMounts[0].Name != "runtime" {
 		t.Errorf("the relay mounts %+v", relay.VolumeMounts)
 	}

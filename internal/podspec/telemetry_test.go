@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -23,7 +22,7 @@ func TestProfilesAreServedWhereTheManagerIsTold(t *testing.T) {
 	for _, profiling := range []bool{false, true} {
 		s.Profiling = profiling
 		pod := Generation(s, "p")
-		for _, c := range []corev1.Container{pod.Spec.InitContainers[0], pod.Spec.Containers[0]} {
+		for _, c := range pod.Spec.Containers {
 			if got := slices.Contains(c.Args, "--profiling"); got != profiling {
 				t.Errorf("%s is told %v, want %v", c.Name, got, profiling)
 			}
@@ -98,7 +97,7 @@ func TestTracingIsPartOfTheTemplateAndOfTheGeneratorAlone(t *testing.T) {
 		t.Error("the hash did not change")
 	}
 	pod := Generation(traced(), "p")
-	for _, variable := range pod.Spec.InitContainers[0].Env {
+	for _, variable := range pod.Spec.Containers[1].Env {
 		if strings.HasPrefix(variable.Name, "OTEL_") {
 			t.Errorf("the relay has %s", variable.Name)
 		}

@@ -22,7 +22,7 @@ func hasNoImage(t *testing.T, ns, name string) {
 	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &pod); err != nil {
 		t.Fatal(err)
 	}
-	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 		Name: "relay",
 		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff",
 			Message: "no such tag"}},

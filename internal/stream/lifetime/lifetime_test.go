@@ -1,0 +1,105 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifetime
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// held names the file that this program holds, as another process.
+const held = "PARLEY_TEST_HOLD"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(held); path != "" {
+		if _, err := Hold(path); err != nil {
+			panic(err)
+		}
+		fmt.Println("held")
+		select {}
+	}
+	os.Exit(m.Run())
+}
+
+// other starts a process that holds the file.
+func other(t *testing.T, path string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self)
+	c.Env = append(os.Environ(), held+"="+path)
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = c.Process.Kill(), c.Wait() })
+	if !bufio.NewScanner(out).Scan() {
+		t.Fatal("it does not hold the file")
+	}
+	return c
+}
+
+func TestAProcessThatIsKilledHasEnded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run", "lock")
+	lives := other(t, path)
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if err := AwaitEnd(stopped, path); !errors.Is(err, context.Canceled) {
+		t.Errorf("while it lives: %v", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- AwaitEnd(t.Context(), path) }()
+	if err := lives.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("after it was killed: %v", err)
+	}
+}
+
+func TestWhatWasNeverStartedHasEnded(t *testing.T) {
+	if err := AwaitEnd(t.Context(), filepath.Join(t.TempDir(), "lock")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheNextLifeHoldsAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	for range 2 {
+		end, err := Hold(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stopped, stop := context.WithCancel(t.Context())
+		stop()
+		if err := AwaitEnd(stopped, path); err == nil {
+			t.Error("it has ended before its end")
+		}
+		end()
+	}
+}
+
+func TestAFileThatCannotBeMadeIsAnError(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file", "lock")
+	if err := os.WriteFile(filepath.Dir(path), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Hold(path); err == nil {
+		t.Error("held")
+	}
+	if err := AwaitEnd(t.Context(), path); err == nil {
+		t.Error("ended")
+	}
+}
