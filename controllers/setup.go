@@ -86,6 +86,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		&chatmodelconfig.Reconciler{Client: mgr.GetClient(), ModelHosts: o.Pods.ModelHosts, Now: o.Now},
 		quotas,
 		access,
+		&generationpod.Spares{Client: mgr.GetClient(), Pool: pods, Recorder: mgr.GetEventRecorder("parley-generationpod")},
 		&generationpod.Reconciler{Client: mgr.GetClient(), Pool: pods, Idle: o.PodIdle, Now: o.Now},
 		workspaceAccess,
 		&workspace.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Settings: o.Workspaces, Now: o.Now,

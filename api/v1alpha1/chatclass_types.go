@@ -11,6 +11,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="!has(self.defaults) || !has(oldSelf.defaults) || !has(self.defaults.workspace) || !has(oldSelf.defaults.workspace) || (has(self.defaults.workspace.warmPoolRef) == has(oldSelf.defaults.workspace.warmPoolRef) && (!has(self.defaults.workspace.warmPoolRef) || self.defaults.workspace.warmPoolRef == oldSelf.defaults.workspace.warmPoolRef))",message="workspaces cannot move between a template and a pool, nor to another pool: the files of chats would stay behind. Create another class"
 // +kubebuilder:validation:XValidation:rule="!has(self.defaults) || !has(self.defaults.workspace) || !has(self.defaults.workspace.podRef)",message="a pod has the workspace of one chat: leave podRef to the chats"
 // +kubebuilder:validation:XValidation:rule="!has(self.namespacePreamble) || (has(self.default) && self.default)",message="namespacePreamble counts in the default class of the namespace alone: say default true, or use preamble"
+// +kubebuilder:validation:XValidation:rule="!has(self.spareGenerationPods) || self.spareGenerationPods == 0 || (has(self.default) && self.default)",message="spareGenerationPods counts in the default class of the namespace alone: say default true"
 type ChatClassSpec struct {
 	// default makes this the ChatClass of every chat in the namespace that names none. If several say so, the first by
 	// name is taken. Default false.
@@ -33,6 +34,14 @@ type ChatClassSpec struct {
 	// +kubebuilder:validation:MaxLength=131072
 	// +optional
 	NamespacePreamble string `json:"namespacePreamble,omitempty"`
+
+	// spareGenerationPods is how many generation pods with room for another chat the namespace keeps, whether or not there
+	// is work: no chat waits for one of them to start. It is that of the default class: of several, that of the first by
+	// name. Default 0: a pod is created when a chat needs one, and removed when none has needed it for a while.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10
+	// +optional
+	SpareGenerationPods int32 `json:"spareGenerationPods,omitempty"`
 
 	// defaults is what its chats have where they say nothing themselves. Of tools, advisor, subAgents, compaction
 	// and limits each field counts for itself; any other field of a chat takes the place of this one as a whole.

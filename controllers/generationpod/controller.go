@@ -133,6 +133,9 @@ func (r *Reconciler) busy(key client.ObjectKey) {
 
 // remove deletes the pod, unless a chat was given to it just now.
 func (r *Reconciler) remove(ctx context.Context, pod *corev1.Pod) (ctrl.Result, error) {
+	if spared, err := r.Pool.spared(ctx, pod); err != nil || spared {
+		return ctrl.Result{RequeueAfter: r.Idle}, err
+	}
 	if !r.Pool.Ledger.Drain(pod.Name) {
 		return ctrl.Result{RequeueAfter: r.Idle}, nil
 	}

@@ -6,6 +6,7 @@ package generationpod
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -46,6 +47,8 @@ type Pool struct {
 	// flights lets one pod at a time be created in a namespace: chats that come together share it, and its refusal.
 	flights  singleflight.Group
 	refusals refusals
+	// filled is told of namespaces in which a chat has taken the last room of a pod; nil: nobody is.
+	filled atomic.Pointer[func(namespace string)]
 }
 
 // Assign books the chat on a pod that has room, or else on a new one, and returns its name. The error is a
@@ -65,7 +68,7 @@ func (p *Pool) Assign(ctx context.Context, chat types.NamespacedName, configs []
 		_, err, _ := p.flights.Do(chat.Namespace, func() (any, error) {
 			name, ok, err := p.choose(ctx, chat, want) // Another one may have come since.
 			if !ok && err == nil {
-				name, err = p.create(ctx, settings, chat)
+				name, err = p.create(ctx, settings, chat.String())
 			}
 			mine = name
 			return nil, err
@@ -78,42 +81,54 @@ func (p *Pool) Assign(ctx context.Context, chat types.NamespacedName, configs []
 
 // choose books the chat on a pod that is there.
 func (p *Pool) choose(ctx context.Context, chat types.NamespacedName, want placement.Want) (string, bool, error) {
-	var list corev1.PodList
-	err := p.Client.List(ctx, &list, client.InNamespace(chat.Namespace),
-		client.MatchingLabels{podspec.LabelComponent: podspec.ComponentGeneration})
+	pods, err := p.pods(ctx, chat.Namespace, want.Template)
 	if err != nil {
-		return "", false, fmt.Errorf("listing generation pods: %w", err)
-	}
-	pods, now := make([]placement.Pod, 0, len(list.Items)), p.Now()
-	for i := range list.Items {
-		terms := podstate.Terms{Start: p.Start, Template: want.Template}
-		pods = append(pods, podstate.Placement(&list.Items[i], now, terms))
+		return "", false, err
 	}
 	name, ok := p.Ledger.Choose(chat.Namespace, pods, want, chat.String())
+	if filled := p.filled.Load(); ok && filled != nil && p.Ledger.Load(name) >= p.Capacity {
+		(*filled)(chat.Namespace)
+	}
 	return name, ok, nil
 }
 
-// create creates a pod for the chat, and what pods need in their namespace. A pod has a name of its own and a
-// specification that cannot change: it is created and never applied, and one that was built from other settings goes.
-func (p *Pool) create(ctx context.Context, settings podspec.Settings, chat types.NamespacedName) (string, error) {
-	now := p.Now()
-	if refused := p.refusals.of(chat.Namespace, now); refused != nil {
+// pods are the generation pods of the namespace, which has that template now.
+func (p *Pool) pods(ctx context.Context, namespace, template string) ([]placement.Pod, error) {
+	var list corev1.PodList
+	err := p.Client.List(ctx, &list, client.InNamespace(namespace),
+		client.MatchingLabels{podspec.LabelComponent: podspec.ComponentGeneration})
+	if err != nil {
+		return nil, fmt.Errorf("listing generation pods: %w", err)
+	}
+	pods, now := make([]placement.Pod, 0, len(list.Items)), p.Now()
+	for i := range list.Items {
+		pods = append(pods, podstate.Placement(&list.Items[i], now, podstate.Terms{Start: p.Start, Template: template}))
+	}
+	return pods, nil
+}
+
+// create creates a pod, and what pods need in their namespace. It is the chat's; empty: nobody's. A pod has a name of
+// its own and a specification that cannot change: it is created and never applied, and one that was built from other
+// settings goes.
+func (p *Pool) create(ctx context.Context, settings podspec.Settings, chat string) (string, error) {
+	namespace, now := settings.Namespace, p.Now()
+	if refused := p.refusals.of(namespace, now); refused != nil {
 		return "", refused
 	}
 	pod := podspec.Generation(settings, "parley-generation-"+rand.String(6))
-	err := p.Prepare(ctx, chat.Namespace)
+	err := p.Prepare(ctx, namespace)
 	if err == nil {
 		err = p.Client.Create(ctx, pod)
 	}
 	if words := denial.Of(err, pod.Name); words != "" {
-		return "", p.refusals.put(chat.Namespace, &placement.RefusedError{Words: words, Until: now.Add(denial.Lasts)})
+		return "", p.refusals.put(namespace, &placement.RefusedError{Words: words, Until: now.Add(denial.Lasts)})
 	}
 	if err != nil {
-		return "", fmt.Errorf("creating a generation pod in namespace %s: %w", chat.Namespace, err)
+		return "", fmt.Errorf("creating a generation pod in namespace %s: %w", namespace, err)
 	}
-	p.Ledger.Created(chat.Namespace, placement.Pod{
+	p.Ledger.Created(namespace, placement.Pod{
 		Name: pod.Name, Template: settings.Hash(), Created: now, Usable: true,
-	}, chat.String())
+	}, chat)
 	return pod.Name, nil
 }
 

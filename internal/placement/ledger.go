@@ -57,7 +57,19 @@ func (l *Ledger) candidates(namespace string, pods []Pod) []Pod {
 	return all
 }
 
-// Created tells of a pod that was created for the chat, before any cache shows it.
+// Room is how many of the pods that Choose picks among have room for a chat.
+func (l *Ledger) Room(namespace string, pods []Pod, want Want) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, pod := range l.candidates(namespace, pods) {
+		if pod.fits(want) && len(l.chatsOf[pod.Name]) < want.Capacity {
+			n++
+		}
+	}
+	return n
+}
+
+// Created tells of a pod that was created, before any cache shows it. It was for the chat; empty: for none.
 func (l *Ledger) Created(namespace string, pod Pod, chat string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +77,9 @@ func (l *Ledger) Created(namespace string, pod Pod, chat string) {
 		l.created[namespace] = map[string]Pod{}
 	}
 	l.created[namespace][pod.Name] = pod
-	l.book(chat, pod.Name)
+	if chat != "" {
+		l.book(chat, pod.Name)
+	}
 }
 
 // MaxUnseen is how long a cache may take to show a pod that was created:

@@ -85,6 +85,9 @@ func TestInvalidObjectIsRefusedWithFieldAndAdvice(t *testing.T) {
 		"a class that speaks for the namespace and is not its default": {chattest.In(ns, chattest.Class("m",
 			func(s *v1alpha1.ChatClassSpec) { s.NamespacePreamble = "Be lawful." })),
 			"namespacePreamble counts in the default class of the namespace alone"},
+		"spare pods of a class that is not the default": {chattest.In(ns, chattest.Class("m",
+			func(s *v1alpha1.ChatClassSpec) { s.SpareGenerationPods = 1 })),
+			"spareGenerationPods counts in the default class of the namespace alone"},
 		"a forged reply": {
 			message(func(s *v1alpha1.ChatMessageSpec) { s.Content = "a"; s.Role = v1alpha1.RoleAssistant }),
 			"role must be User"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -283,4 +284,21 @@ func TestWorkspaceOfAClassIsKeptAsTheClassSays(t *testing.T) {
 		return cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "c"}, &w) == nil &&
 			w.Spec.Source.PodTemplateRef.Name == "shell"
 	})
+}
+
+func TestANamespaceKeepsASparePodForItsNextChat(t *testing.T) {
+	ns := namespace(t)
+	pods := func() []corev1.Pod {
+		var list corev1.PodList
+		if err := cluster.Client.List(t.Context(), &list, client.InNamespace(ns)); err != nil {
+			t.Fatal(err)
+		}
+		return list.Items
+	}
+	create(t, newClass(ns, "team", func(s *v1alpha1.ChatClassSpec) { s.Default, s.SpareGenerationPods = true, 1 }))
+	eventually(t, "a pod is created before there is a chat", func() bool { return len(pods()) == 1 })
+	create(t, newChat(ns, "c", "hello"))
+	if got, spare := assigned(t, ns, "c", 1, 1).Status.Generation.Pod, pods()[0].Name; got != spare {
+		t.Errorf("the chat has pod %s, though %s was there", got, spare)
+	}
 }

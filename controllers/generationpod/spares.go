@@ -1,0 +1,139 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package generationpod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chatclass"
+	"parley.dev/parley/internal/placement"
+	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/podstate"
+	"parley.dev/parley/internal/requeue"
+)
+
+// Spares keeps generation pods with room for chats where a namespace's default ChatClass asks for some
+// (spec.spareGenerationPods), so that no chat waits for a pod to start. The Reconciler does not remove them.
+type Spares struct {
+	// Client reads from the cache.
+	Client client.Client
+	// Pool that creates the pods.
+	Pool *Pool
+	// Recorder tells whoever looks after the class that the API server refuses pods.
+	Recorder events.EventRecorder
+}
+
+// SetupWithManager registers the controller and its watches. A request names a namespace.
+func (s *Spares) SetupWithManager(mgr ctrl.Manager) error {
+	namespace := handler.EnqueueRequestsFromMapFunc(namespaceOf)
+	edited := builder.WithPredicates(predicate.GenerationChangedPredicate{})
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("sparegenerationpods").
+		Watches(&v1alpha1.ChatClass{}, namespace, edited).
+		Watches(&v1alpha1.ChatModelConfig{}, namespace, edited). // Their keys are part of what pods are built from.
+		Watches(&corev1.Pod{}, namespace).
+		WatchesRawSource(source.Func(s.wakes)).
+		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
+		Complete(s)
+	if err != nil {
+		return fmt.Errorf("setting up the sparegenerationpods controller: %w", err)
+	}
+	return nil
+}
+
+// Reconcile creates a pod if a namespace has too few with room for chats. The pod's event brings the next one.
+func (s *Spares) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	class, err := spareClass(ctx, s.Client, req.Name)
+	if err != nil || class == nil {
+		return ctrl.Result{}, err
+	}
+	err = s.Pool.keep(ctx, req.Name, int(class.Spec.SpareGenerationPods))
+	if refused, ok := errors.AsType[*placement.RefusedError](err); ok {
+		s.Recorder.Eventf(class, nil, corev1.EventTypeWarning, string(v1alpha1.EventGenerationPodRefused),
+			string(v1alpha1.EventActionGenerate), "The API server refuses a spare generation pod: %s", refused.Words)
+		return ctrl.Result{RequeueAfter: refused.Until.Sub(s.Pool.Now())}, nil
+	}
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
+		return ctrl.Result{}, nil // The namespace goes, and all that is in it.
+	}
+	return ctrl.Result{}, err
+}
+
+// spareClass is the ChatClass that asks for spare pods in the namespace; nil if none does.
+func spareClass(ctx context.Context, reader client.Reader, namespace string) (*v1alpha1.ChatClass, error) {
+	var classes v1alpha1.ChatClassList
+	if err := reader.List(ctx, &classes, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("listing ChatClasses: %w", err)
+	}
+	if class := chatclass.FirstDefault(classes.Items); class != nil && class.Spec.SpareGenerationPods > 0 {
+		return class, nil
+	}
+	return nil, nil
+}
+
+// keep creates a pod in the namespace if fewer than so many have room for chats.
+func (p *Pool) keep(ctx context.Context, namespace string, spares int) error {
+	_, err, _ := p.flights.Do(namespace, func() (any, error) {
+		settings, room, err := p.room(ctx, namespace)
+		if err != nil || room >= spares {
+			return nil, err
+		}
+		_, err = p.create(ctx, settings, "")
+		return nil, err
+	})
+	return err
+}
+
+// room is how many of the namespace's pods have room for chats, and what its pods are built from.
+func (p *Pool) room(ctx context.Context, namespace string) (podspec.Settings, int, error) {
+	var configs v1alpha1.ChatModelConfigList
+	if err := p.Client.List(ctx, &configs, client.InNamespace(namespace)); err != nil {
+		return podspec.Settings{}, 0, fmt.Errorf("listing ChatModelConfigs: %w", err)
+	}
+	settings, err := p.settingsIn(ctx, namespace, configs.Items)
+	if err != nil {
+		return settings, 0, err
+	}
+	want := placement.Want{Template: settings.Hash(), Capacity: p.Capacity}
+	pods, err := p.pods(ctx, namespace, want.Template)
+	return settings, p.Ledger.Room(namespace, pods, want), err
+}
+
+// spared reports whether the namespace keeps the pod, which has no work, because it would be short of spare ones.
+func (p *Pool) spared(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	class, err := spareClass(ctx, p.Client, pod.Namespace)
+	if err != nil || class == nil {
+		return false, err
+	}
+	settings, room, err := p.room(ctx, pod.Namespace)
+	template := settings.Hash()
+	usable := podstate.Placement(pod, p.Now(), podstate.Terms{Start: p.Start, Template: template}).Usable &&
+		pod.Labels[podspec.LabelTemplate] == template
+	return usable && room <= int(class.Spec.SpareGenerationPods), err
+}
+
+// wakes has the namespace looked at in which a chat takes the last room of a pod: no event says so.
+func (s *Spares) wakes(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	s.Pool.filled.Store(new(func(namespace string) {
+		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}})
+	}))
+	return nil
+}
