@@ -41,6 +41,9 @@ type Options struct {
 	PodStart time.Duration
 	// PodIdle is how long a generation pod without work is kept.
 	PodIdle time.Duration
+	// ReportAfter is how long an attempt has to be under way before the message that it answers says so; 0:
+	// chatmessage.DefaultReportAfter.
+	ReportAfter time.Duration
 	// Workspaces says what workspaces are made from, all but the namespace's own.
 	Workspaces template.Settings
 	// Issuer of the cluster's service-account tokens.
@@ -79,8 +82,8 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			Pods: pods, Gate: gate, LoadLimits: quotas.Load, Workers: o.Workers, Now: o.Now,
 			Metrics: measures, Tracer: o.Tracer,
 		}),
-		&chatmessage.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Workers: o.Workers, Now: o.Now,
-			Metrics: measures},
+		&chatmessage.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Workers: o.Workers,
+			ReportAfter: o.ReportAfter, Now: o.Now, Metrics: measures},
 		&chatdebugstep.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Now: o.Now},
 		&chatclass.Reconciler{Client: mgr.GetClient(), Now: o.Now},
 		&chatmodelconfig.Reconciler{Client: mgr.GetClient(), ModelHosts: o.Pods.ModelHosts, Now: o.Now},

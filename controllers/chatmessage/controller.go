@@ -6,6 +6,7 @@
 package chatmessage
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -33,6 +34,9 @@ type Reconciler struct {
 	Live client.Reader
 	// Workers is how many messages are reconciled at once.
 	Workers int
+	// ReportAfter is how long an attempt has to be under way before the message that it answers says so; 0:
+	// DefaultReportAfter.
+	ReportAfter time.Duration
 	// Now tells the time.
 	Now func() time.Time
 	// Metrics counts results that came too late; nil: nobody is told.
@@ -76,9 +80,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, err
 }
 
-// reportAfter is how long a turn has to be under way before its message says so: 1 s. Until then the write would only
-// compete with the model call that it is about, and the turn may be over by then.
-const reportAfter = time.Second
+// DefaultReportAfter is how long an attempt has to be under way before the message that it answers says so: 5 s. Most
+// are over by then, and the write is saved; until then, the chat alone says it.
+const DefaultReportAfter = 5 * time.Second
 
 // tooEarly is how long to wait before a message says that it is being answered.
 func (r *Reconciler) tooEarly(s *scope) time.Duration {
@@ -89,7 +93,7 @@ func (r *Reconciler) tooEarly(s *scope) time.Duration {
 	if turn == nil || turn.Message != s.message.Name || turn.Result != "" || generation == nil {
 		return 0
 	}
-	return reportAfter - r.Now().Sub(generation.StartedAt.Time)
+	return cmp.Or(r.ReportAfter, DefaultReportAfter) - r.Now().Sub(generation.StartedAt.Time)
 }
 
 // listedAtRest passes messages that a watch lists first and that need nothing, as their chats are now. They are nearly

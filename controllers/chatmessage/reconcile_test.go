@@ -73,9 +73,9 @@ func TestAUserMessageSaysWhereItStands(t *testing.T) {
 	}{
 		"its chat does not exist": {nil, v1alpha1.MessagePending, v1alpha1.ReasonChatNotFound, 0},
 		"it is being answered":    {answering(), v1alpha1.MessageCommitted, v1alpha1.ReasonBeingAnswered, 0},
-		"it has been answered for less than a second": {answering(func(st *v1alpha1.ChatStatus) {
+		"it has been answered for less than five seconds": {answering(func(st *v1alpha1.ChatStatus) {
 			st.Generation.StartedAt = *chattest.Ago(300 * time.Millisecond)
-		}), "", "", 700 * time.Millisecond},
+		}), "", "", 4700 * time.Millisecond},
 		"it is answered": {answering(committed), v1alpha1.MessageCommitted, v1alpha1.ReasonAnswered, 0},
 		"it is queued": {answering(func(st *v1alpha1.ChatStatus) {
 			st.Turn.Message, st.History.Head, st.Queue = "other", "other", []v1alpha1.QueuedMessage{{Name: "a"}}

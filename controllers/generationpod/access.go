@@ -21,14 +21,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/ensure"
 	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/requeue"
 )
 
 // Access keeps what the generation pods of a namespace run with as it must be: their ServiceAccount, Role and
-// RoleBinding, and the NetworkPolicy around them. The objects are applied before the first pod is created, and put
-// right whenever they change while there are pods. A request names a namespace.
+// RoleBinding, and the NetworkPolicy around them. The objects are applied when the namespace gets a ChatModelConfig, so
+// that the first pod need not wait for them, and put right whenever they change while there is one, or a pod. A request names a namespace.
 type Access struct {
 	// Client reads from the cache and writes.
 	Client client.Client
@@ -36,13 +37,14 @@ type Access struct {
 	GatewayNamespace string
 }
 
-// SetupWithManager registers the controller and its watches: the objects, and new pods, of which a process that begins
-// finds all.
+// SetupWithManager registers the controller and its watches: the objects, and new pods and ChatModelConfigs, of which a
+// process that begins finds all.
 func (a *Access) SetupWithManager(mgr ctrl.Manager) error {
 	namespace := handler.EnqueueRequestsFromMapFunc(namespaceOf)
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("generationaccess").
 		Watches(&corev1.Pod{}, namespace, builder.WithPredicates(created())).
+		Watches(&v1alpha1.ChatModelConfig{}, namespace, builder.WithPredicates(created())).
 		Watches(&corev1.ServiceAccount{}, namespace).
 		Watches(&rbacv1.Role{}, namespace).
 		Watches(&rbacv1.RoleBinding{}, namespace).
@@ -67,23 +69,33 @@ func created() predicate.Predicate {
 	}
 }
 
-// Reconcile puts the namespace's objects right as long as it has pods.
+// Reconcile puts the namespace's objects right as long as it has pods, or may come to have some.
 // A namespace that is being deleted takes them along.
 func (a *Access) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	var pods corev1.PodList
-	err := a.Client.List(ctx, &pods, client.InNamespace(req.Name),
-		client.MatchingLabels{podspec.LabelComponent: podspec.ComponentGeneration}, client.Limit(1))
-	if err != nil {
-		return ctrl.Result{}, fmt.Errorf("listing generation pods: %w", err)
-	}
-	if len(pods.Items) == 0 {
-		return ctrl.Result{}, nil
+	needed, err := a.needed(ctx, req.Name)
+	if err != nil || !needed {
+		return ctrl.Result{}, err
 	}
 	err = a.Ensure(ctx, req.Name)
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
 		return ctrl.Result{}, nil
 	}
 	return ctrl.Result{}, err
+}
+
+// needed reports whether the namespace has generation pods, or a ChatModelConfig for which it may come to have some.
+func (a *Access) needed(ctx context.Context, namespace string) (bool, error) {
+	var configs v1alpha1.ChatModelConfigList
+	if err := a.Client.List(ctx, &configs, client.InNamespace(namespace), client.Limit(1)); err != nil {
+		return false, fmt.Errorf("listing ChatModelConfigs: %w", err)
+	}
+	var pods corev1.PodList
+	err := a.Client.List(ctx, &pods, client.InNamespace(namespace),
+		client.MatchingLabels{podspec.LabelComponent: podspec.ComponentGeneration}, client.Limit(1))
+	if err != nil {
+		return false, fmt.Errorf("listing generation pods: %w", err)
+	}
+	return len(configs.Items) > 0 || len(pods.Items) > 0, nil
 }
 
 // Ensure creates or corrects the objects. It writes nothing that is right already.

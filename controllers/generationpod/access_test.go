@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/internal/testing/fakeapi"
 )
 
@@ -85,10 +86,17 @@ func TestWrongAccessIsCorrectedAndRightAccessIsNotWritten(t *testing.T) {
 	}
 }
 
-func TestANamespaceWithoutGenerationPodsGetsNothing(t *testing.T) {
+func TestANamespaceWithoutPodsAndModelsGetsNothing(t *testing.T) {
 	other := working(func(p *corev1.Pod) { p.Labels = nil })
 	s, a := beginAccess(t, other)
 	if _, err := a.Reconcile(t.Context(), ofNamespace); err != nil || len(s.Writes()) != 0 {
+		t.Errorf("it writes %v, %v", s.Writes(), err)
+	}
+}
+
+func TestTheyAreThereBeforeTheFirstPod(t *testing.T) {
+	s, a := beginAccess(t, chattest.In("ns", chattest.Config("default")))
+	if _, err := a.Reconcile(t.Context(), ofNamespace); err != nil || len(s.Writes()) != 4 {
 		t.Errorf("it writes %v, %v", s.Writes(), err)
 	}
 }

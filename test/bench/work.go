@@ -65,7 +65,7 @@ func (b *bench) newWorkingChat(ctx context.Context, name string) error {
 // barePod is how many seconds a pod of the containers takes until it is ready.
 func (b *bench) barePod(ctx context.Context, name string, containers ...corev1.Container) (float64, error) {
 	pod := &corev1.Pod{ObjectMeta: meta(name), Spec: corev1.PodSpec{
-		AutomountServiceAccountToken: new(false), TerminationGracePeriodSeconds: new(int64(0)), Containers: containers}}
+		TerminationGracePeriodSeconds: new(int64(0)), Containers: containers}}
 	began := time.Now()
 	if err := b.create(ctx, pod); err != nil {
 		return 0, err

@@ -30,6 +30,7 @@ func startManager(ctx context.Context, ns string, o faultclient.Options) (*manag
 	m := &manager{Process: faultclient.New(o)}
 	var err error
 	m.end, err = testmanager.Start(ctx, m.Config(cluster.Config), func(o *testmanager.Options) {
+		o.Kill = m.Kill
 		// A process that has died waits for nothing: what its goroutines still try comes to nothing.
 		o.Manager.GracefulShutdownTimeout = new(time.Second)
 		o.Manager.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil }
@@ -56,6 +57,5 @@ func (m *manager) sees(ctx context.Context, ns, message string) bool {
 
 // stop ends the life, and waits until nothing of it runs any more.
 func (m *manager) stop() {
-	m.Kill()
 	_ = m.end() // An error says what was cut short.
 }

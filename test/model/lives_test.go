@@ -34,6 +34,7 @@ func startManager(ctx context.Context) (*manager, error) {
 	begun.Store(time.Now().UnixNano())
 	var err error
 	m.end, err = testmanager.Start(ctx, m.Config(cluster.Config), func(o *testmanager.Options) {
+		o.Kill = m.Kill
 		// A process that has died waits for nothing: what its goroutines still try comes to nothing.
 		o.Manager.GracefulShutdownTimeout = new(time.Second)
 		o.Controllers.PodCapacity = 1000
@@ -43,7 +44,6 @@ func startManager(ctx context.Context) (*manager, error) {
 
 // stop ends the life wherever it is, and waits until nothing of it runs any more.
 func (m *manager) stop() {
-	m.Kill()
 	_ = m.end() // An error says what was cut short.
 }
 

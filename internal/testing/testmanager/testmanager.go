@@ -28,6 +28,9 @@ type Options struct {
 	Controllers controllers.Options
 	// Prepare is called before the manager starts; nil: nothing is.
 	Prepare func(ctrl.Manager) error
+	// Kill cuts the manager off from the API server: it is called when the manager is to stop, once it has begun; nil: it
+	// stops in peace.
+	Kill func()
 }
 
 // Start runs the controllers until stop is called, which waits until nothing of them runs any more and says how they
@@ -42,15 +45,16 @@ func Start(parent context.Context, cfg *rest.Config, change ...func(*Options)) (
 		Controllers: controllers.Options{
 			Pods:        podspec.Settings{Image: "parley:test", Issuer: "https://issuer.test"},
 			PodCapacity: PodCapacity, PodStart: 24 * time.Hour, PodIdle: time.Hour, Workers: 8, Now: time.Now,
-			Workspaces: template.Settings{Image: "parley:test", Placement: template.ImageVolume},
-			Issuer:     "https://issuer.test",
-			IssuerKeys: func(context.Context) ([]byte, error) { return []byte(`{"keys":[]}`), nil },
+			ReportAfter: time.Second,
+			Workspaces:  template.Settings{Image: "parley:test", Placement: template.ImageVolume},
+			Issuer:      "https://issuer.test",
+			IssuerKeys:  func(context.Context) ([]byte, error) { return []byte(`{"keys":[]}`), nil },
 		},
 	}
 	for _, c := range change {
 		c(&o)
 	}
-	ctx, cancel := context.WithCancel(parent)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
 	mgr, err := controllers.NewManager(ctx, cfg, o.Manager)
 	if err == nil {
 		err = controllers.Setup(mgr, o.Controllers)
@@ -64,5 +68,18 @@ func Start(parent context.Context, cfg *rest.Config, change ...func(*Options)) (
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
-	return func() error { cancel(); return <-ended }, nil
+	return func() error {
+		// controller-runtime ends no manager that is told to while its caches start.
+		select {
+		case <-mgr.Elected():
+		case err := <-ended:
+			cancel()
+			return err
+		}
+		if o.Kill != nil {
+			o.Kill()
+		}
+		cancel()
+		return <-ended
+	}, nil
 }
