@@ -41,6 +41,8 @@ type Reconciler struct {
 	Now func() time.Time
 	// Metrics counts results that came too late; nil: nobody is told.
 	Metrics *telemetry.Manager
+
+	gone goneChats
 }
 
 // SetupWithManager registers the controller and its watches.

@@ -38,23 +38,19 @@ func (r *Reconciler) remove(ctx context.Context, s *scope, v verdict) error {
 
 func (r *Reconciler) confirm(ctx context.Context, s *scope, v verdict) (bool, error) {
 	m := s.message
+	key := types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.ChatRef.Name}
+	if v == removeOrphan {
+		return r.gone.isGone(ctx, r.Live, key, history.ChatUID(m))
+	}
 	var chat v1alpha1.Chat
-	err := r.Live.Get(ctx, types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.ChatRef.Name}, &chat)
-	if apierrors.IsNotFound(err) {
-		return v == removeOrphan, nil
+	if err := r.Live.Get(ctx, key, &chat); err != nil {
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return false, fmt.Errorf("reading chat %s: %w", key, err)
 	}
-	if err != nil {
-		return false, fmt.Errorf("reading chat %s: %w", m.Spec.ChatRef.Name, err)
-	}
-	g := m.Spec.Generation
-	switch v {
-	case removeOrphan:
-		return history.ChatUID(m) != string(chat.UID), nil
-	case removeUseless:
-		return past(&chat, g), nil
-	}
-	if !past(&chat, g) {
-		return false, nil
+	if moved := past(&chat, m.Spec.Generation); !moved || v == removeUseless {
+		return moved, nil
 	}
 	inHistory, err := r.inHistory(ctx, &chat, m)
 	return !inHistory, err
