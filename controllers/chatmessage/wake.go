@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -33,7 +34,7 @@ func (r *Reconciler) chatHandler() handler.EventHandler {
 			r.wake(ctx, q, e.Object, index.MessagesByChat)
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			r.wake(ctx, q, e.Object, index.MessagesByChat)
+			r.wakeLast(ctx, q, e.Object)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			if replaced(e.ObjectOld, e.ObjectNew) || wasCut(e.ObjectOld, e.ObjectNew) {
@@ -73,6 +74,15 @@ func (r *Reconciler) wake(ctx context.Context, q queue, chat client.Object, fiel
 	}
 }
 
+// wakeLast wakes all of the chat's messages, behind all others: those of thousands of chats that are deleted at once
+// would keep back what messages of other chats say, for which people wait.
+func (r *Reconciler) wakeLast(ctx context.Context, q queue, chat client.Object) {
+	messages, _ := r.messagesOf(ctx, chat, index.MessagesByChat)
+	for i := range messages {
+		addLast(q, &messages[i])
+	}
+}
+
 // wakeWorking wakes those of the chat's messages that are not at rest, as the chat is now: how it became so this
 // process has not seen.
 func (r *Reconciler) wakeWorking(ctx context.Context, q queue, chat *v1alpha1.Chat) {
@@ -100,7 +110,18 @@ func add(q queue, m *v1alpha1.ChatMessage) {
 	q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)})
 }
 
-// wakeNamed wakes the messages of the turn and of the one before, and the result of an attempt that is over: it was committed or is useless.
+func addLast(q queue, m *v1alpha1.ChatMessage) {
+	ordered, ok := q.(priorityqueue.PriorityQueue[reconcile.Request])
+	if !ok {
+		add(q, m)
+		return
+	}
+	ordered.AddWithOpts(priorityqueue.AddOpts{Priority: new(handler.LowPriority)},
+		reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)})
+}
+
+// wakeNamed wakes the messages of the turn and of the one before, and the result of an attempt that is over: it was
+// committed or is useless.
 func wakeNamed(q queue, before, after client.Object) {
 	old, ok := before.(*v1alpha1.Chat)
 	chat, also := after.(*v1alpha1.Chat)

@@ -4,6 +4,7 @@
 package chatmessage
 
 import (
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,5 +104,21 @@ func wakes(t *testing.T, r *Reconciler, chat *v1alpha1.Chat, name string) bool {
 		} else if next == request(name) {
 			return true
 		}
+	}
+}
+
+func TestMessagesOfAChatThatIsGoneWaitBehindAllOthers(t *testing.T) {
+	_, r := begin(t, answered(), replied())
+	queue := priorityqueue.New[reconcile.Request]("test")
+	defer queue.ShutDown()
+	r.chatHandler().Delete(t.Context(), event.DeleteEvent{Object: answering(committed)}, queue)
+	queue.Add(request("of another chat"))
+	var order []string
+	for range 3 {
+		next, _ := queue.Get()
+		order = append(order, next.Name)
+	}
+	if order[0] != "of another chat" || !slices.Contains(order, "a") || !slices.Contains(order, "c-3-1") {
+		t.Errorf("they are looked at in the order %v", order)
 	}
 }
