@@ -289,10 +289,15 @@ BENCH_CHATS ?= 1000
 .PHONY: bench-memory
 bench-memory: envtest-assets ## Measure what chats at rest cost the manager, and its start with them: bin/bench-manager.json.
 	@mkdir -p $(BIN)
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-manager.json go test -tags $(GOTAGS) -timeout 1h -run='^$$' -bench=. -benchtime=1x ./test/memory -chats=$(BENCH_CHATS)
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-manager.json go test -tags $(GOTAGS) -timeout 1h -run='^$$' -bench=Manager -benchtime=1x ./test/memory -chats=$(BENCH_CHATS)
+
+.PHONY: bench-deletion
+bench-deletion: envtest-assets ## Measure how fast messages go whose chats are deleted, beside a kind without schema: bin/bench-deletion.json.
+	@mkdir -p $(BIN)
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-deletion.json go test -tags $(GOTAGS) -timeout 1h -run='^$$' -bench=Deletion -benchtime=1x ./test/memory
 
 .PHONY: bench
-bench: $(if $(USE_CURRENT_CONTEXT),,setup bench-streams bench-gateway bench-writes bench-memory) on-cluster ## Measure latency, throughput, writes and memory on a real cluster: a table, and bin/bench.json.
+bench: $(if $(USE_CURRENT_CONTEXT),,setup bench-streams bench-gateway bench-writes bench-memory bench-deletion) on-cluster ## Measure latency, throughput, writes and memory on a real cluster: a table, and bin/bench.json.
 	@hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
 	@hack/bench.sh $(ON_KUBECTL) $(ON_KUBECONFIG) $(BENCH_FLAGS)
 

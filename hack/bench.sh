@@ -54,10 +54,11 @@ grep -q '^{$' bin/bench.log || exit 0 # It measured nothing.
   sed -n '/^{$/,$p' bin/bench.log | sed '$d' | sed '$s/$/,/'
   # By "make bench-streams", which needs a control plane of its own.
   printf '  "generator": %s,\n' "$(cat bin/bench-generator.json 2>/dev/null || echo null)"
-  # By "make bench-gateway", "make bench-writes" and "make bench-memory", as well.
+  # By "make bench-gateway", "make bench-writes", "make bench-memory" and "make bench-deletion", as well.
   printf '  "gateway": %s,\n' "$(cat bin/bench-gateway.json 2>/dev/null || echo null)"
   printf '  "api_server": %s,\n' "$(cat bin/bench-writes.json 2>/dev/null || echo null)"
-  printf '  "manager": %s\n}\n' "$(cat bin/bench-manager.json 2>/dev/null || echo null)"
+  printf '  "manager": %s,\n' "$(cat bin/bench-manager.json 2>/dev/null || echo null)"
+  printf '  "deletion": %s\n}\n' "$(cat bin/bench-deletion.json 2>/dev/null || echo null)"
 } >bin/bench.json
 k delete namespace bench --wait=false >/dev/null
 echo "figures: bin/bench.json" >&2

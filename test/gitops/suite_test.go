@@ -12,15 +12,12 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/argoproj/argo-cd/gitops-engine/pkg/utils/kube"
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -56,22 +53,15 @@ func runAll(m *testing.M) int {
 }
 
 func writeKubeconfig(context.Context) (end func(), err error) {
-	return nil, clientcmd.WriteToFile(*kube.NewKubeConfig(cluster.Config, ""), kubeconfig)
+	return nil, cluster.WriteKubeconfig(kubeconfig)
 }
 
 // program is the path of one of the control plane's programs.
 func program(name string) string { return filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), name) }
 
 // startGarbageCollector runs Kubernetes' own garbage collector, which removes what belongs to a deleted Chat.
-func startGarbageCollector(parent context.Context) (stop func(), err error) {
-	ctx, cancel := context.WithCancel(parent)
-	cmd := exec.CommandContext(ctx, program("kube-controller-manager"), "--kubeconfig="+kubeconfig,
-		"--controllers=garbage-collector-controller", "--leader-elect=false", "--secure-port=0")
-	if err := cmd.Start(); err != nil {
-		cancel()
-		return nil, fmt.Errorf("starting the garbage collector: %w", err)
-	}
-	return func() { cancel(); _ = cmd.Wait() }, nil
+func startGarbageCollector(ctx context.Context) (stop func(), err error) {
+	return testcluster.StartControllers(ctx, kubeconfig, 0, "garbage-collector-controller")
 }
 
 // startManager runs the manager's controllers, which write under a name of their own.

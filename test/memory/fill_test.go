@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// turns of a chat at rest have two messages each.
-	turns = 10
+	// turnsAtRest of a chat at rest have two messages each.
+	turnsAtRest = 10
 	// writers fill the cluster at once.
 	writers = 16
 	// messageBytes is the length of each message's text.
@@ -32,25 +32,41 @@ const (
 )
 
 // fill writes chats at rest, as a manager and its pods would have.
-func fill(t testing.TB, namespace string, chats int) {
+func fill(t testing.TB, namespace string, chats, turns int) {
+	t.Helper()
+	put(t, chats, func(i int) []client.Object { return chatAtRest(namespace, nameAtRest(i), turns) })
+}
+
+// nameAtRest names the object of that number.
+func nameAtRest(i int) string { return fmt.Sprintf("support-%05d", i) }
+
+// put writes what each of n yields past the API server.
+func put(t testing.TB, n int, of func(i int) []client.Object) {
+	t.Helper()
+	eachOf(t, n, func(ctx context.Context, i int) error { return cluster.Put(ctx, of(i)...) })
+}
+
+// eachOf runs n, as many at once as there are writers, and waits for all.
+func eachOf(t testing.TB, n int, run func(ctx context.Context, i int) error) {
 	t.Helper()
 	group, ctx := errgroup.WithContext(t.Context())
 	group.SetLimit(writers)
-	for i := range chats {
-		group.Go(func() error { return fillChat(ctx, namespace, fmt.Sprintf("support-%05d", i)) })
+	for i := range n {
+		group.Go(func() error { return run(ctx, i) })
 	}
 	if err := group.Wait(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func fillChat(ctx context.Context, namespace, name string) error {
+// chatAtRest is a chat with the messages of so many turns.
+func chatAtRest(namespace, name string, turns int) []client.Object {
 	chat := stored(chattest.In(namespace, chattest.Chat(name)), "kubectl")
 	objects := []client.Object{chat}
 	for turn := range int64(turns) {
 		objects = append(objects, fillTurn(chat, turn)...)
 	}
-	return cluster.Put(ctx, objects...)
+	return objects
 }
 
 // fillTurn returns a question and its answer, and writes into the status of the chat what it says then.
@@ -67,6 +83,9 @@ func fillTurn(chat *v1alpha1.Chat, turn int64) []client.Object {
 	conditions.Commit(&question.Status, string(chat.UID), status.Turn, &status.Internal.Turn)
 	conditions.Message(&question.Status, conditions.OfTurn(status.Turn, nil), question.Generation, time.Now())
 	answer := stored(answerTo(chat, question.Name, text, started), "generator")
+	owner := metav1.NewControllerRef(chat, v1alpha1.GroupVersion.WithKind("Chat"))
+	owner.BlockOwnerDeletion = nil
+	answer.OwnerReferences = []metav1.OwnerReference{*owner}
 	usage := answer.Spec.Generation.Usage
 	history.Version, history.Head, history.Length = history.Version+1, answer.Name, history.Length+2
 	status.Usage.InputTokens += usage.InputTokens

@@ -46,7 +46,7 @@ type figures struct {
 
 // BenchmarkManager starts a manager without chats, and one with chats at rest and a message that waits.
 func BenchmarkManager(b *testing.B) {
-	f := figures{Chats: *chatsAtRest, Messages: *chatsAtRest * 2 * turns}
+	f := figures{Chats: *chatsAtRest, Messages: *chatsAtRest * 2 * turnsAtRest}
 	for b.Loop() {
 		measure(b, &f)
 	}
@@ -57,14 +57,22 @@ func BenchmarkManager(b *testing.B) {
 	} {
 		b.ReportMetric(v, unit)
 	}
-	if out := os.Getenv("BENCH_OUT"); out != "" {
-		raw, err := json.MarshalIndent(f, "  ", "  ")
-		if err == nil {
-			err = os.WriteFile(out, raw, 0o600)
-		}
-		if err != nil {
-			b.Fatal(err)
-		}
+	writeFigures(b, f)
+}
+
+// writeFigures writes what was measured to the file that BENCH_OUT names, if it does.
+func writeFigures(b *testing.B, figures any) {
+	b.Helper()
+	out := os.Getenv("BENCH_OUT")
+	if out == "" {
+		return
+	}
+	raw, err := json.MarshalIndent(figures, "  ", "  ")
+	if err == nil {
+		err = os.WriteFile(out, raw, 0o600)
+	}
+	if err != nil {
+		b.Fatal(err)
 	}
 }
 
@@ -72,7 +80,7 @@ func measure(b *testing.B, f *figures) {
 	without := start(b)
 
 	namespace := cluster.Namespace(b, "rest")
-	fill(b, namespace, f.Chats)
+	fill(b, namespace, f.Chats, turnsAtRest)
 	cluster.Create(b, chattest.In(namespace, chattest.Config("model", chattest.Default)))
 	waits := chattest.In(namespace, chattest.Chat("waits", chattest.Prompt("Is anybody there?")))
 	cluster.Create(b, waits)
@@ -127,7 +135,7 @@ func TestAStartAsksNothingAboutChatsAtRest(t *testing.T) {
 	cluster.Create(t, chattest.In(namespace, chattest.Config("model", chattest.Default)))
 	start(t) // It says of the model that it is ready.
 	without := start(t)
-	fill(t, namespace, 20)
+	fill(t, namespace, 20, turnsAtRest)
 	with := start(t)
 	if with.Reads != without.Reads || with.Writes != without.Writes {
 		t.Errorf("with 20 chats at rest a start made %d reads and %d writes, and without them %d and %d",

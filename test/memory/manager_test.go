@@ -21,9 +21,7 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -189,7 +187,7 @@ type managerProcess struct {
 func startManager(t testing.TB) *managerProcess {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(kubeconfig(cluster.Config), config); err != nil {
+	if err := cluster.WriteKubeconfig(config); err != nil {
 		t.Fatal(err)
 	}
 	program := exec.CommandContext(context.Background(), os.Args[0])
@@ -232,13 +230,4 @@ func (m *managerProcess) settle() (r report) {
 func (m *managerProcess) stop() {
 	_ = m.program.Process.Kill()
 	_ = m.program.Wait() // It was killed.
-}
-
-func kubeconfig(cfg *rest.Config) clientcmdapi.Config {
-	out := clientcmdapi.NewConfig()
-	out.Clusters["c"] = &clientcmdapi.Cluster{Server: cfg.Host, CertificateAuthorityData: cfg.CAData}
-	out.AuthInfos["c"] = &clientcmdapi.AuthInfo{ClientCertificateData: cfg.CertData, ClientKeyData: cfg.KeyData}
-	out.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "c"}
-	out.CurrentContext = "c"
-	return *out
 }

@@ -1,9 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory measures what chats at rest cost the manager, and what it does with them when it starts: the
-// controllers in a process of their own, before a real kube-apiserver and etcd that hold many chats which have been
-// answered. Only what a start asks the API server is asserted.
+// Package memory measures what chats at rest cost the manager, what it does with them when it starts, and how they go
+// when they are deleted: the controllers in a process of their own, before a real kube-apiserver and etcd that hold
+// many chats which have been answered. Only what a start asks the API server is asserted.
 package memory
 
 import (
