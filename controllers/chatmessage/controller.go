@@ -55,7 +55,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.ChatMessage{}, requeue.News(index.Unsettled, &handler.EnqueueRequestForObject{}),
 			builder.WithPredicates(requeue.Listed(), predicate.NewPredicateFuncs(index.Unsettled))).
 		Watches(&v1alpha1.Chat{}, r.chatHandler()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers, RateLimiter: requeue.Limiter()}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers, RateLimiter: requeue.Limiter(),
+			NewQueue: requeue.NewFairQueue}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("setting up the chatmessage controller: %w", err)
