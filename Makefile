@@ -301,6 +301,14 @@ bench: $(if $(USE_CURRENT_CONTEXT),,setup bench-streams bench-gateway bench-writ
 	@hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
 	@hack/bench.sh $(ON_KUBECTL) $(ON_KUBECONFIG) $(BENCH_FLAGS)
 
+# The short form, of less than three minutes: SCALE_FLAGS="-scale-chats=1000 -scale-namespaces=100 -turns=30".
+SCALE_FLAGS ?= -scale-chats=10000
+
+.PHONY: bench-scale
+bench-scale: on-cluster ## Measure a real cluster of 10,000 chats, one of 1,000 namespaces, fairness, and a pod of 500 chats: bin/bench-scale.json.
+	@hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
+	@BENCH_OUT=bin/bench-scale.json hack/bench.sh $(ON_KUBECTL) $(ON_KUBECONFIG) $(SCALE_FLAGS)
+
 .PHONY: profile
 profile: on-cluster ## Profile the API server, etcd and every program of Parley on the local cluster while 100 chats are busy: bin/profiles/.
 	@hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Measures Parley in a cluster: a table on the terminal, the figures in bin/bench.json. "make bench" has installed Parley.
-# usage: [IMAGE=...] bench.sh KUBECTL KUBECONFIG [flags of the bench]
+# With BENCH_OUT=bin/bench-NAME.json what it measures is a part of the benchmark, and goes there alone.
+# usage: [IMAGE=...] [BENCH_OUT=...] bench.sh KUBECTL KUBECONFIG [flags of the bench]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 kubectl=$1 kubeconfig=$2
@@ -9,6 +10,7 @@ image=${IMAGE:-parley.dev/parley:dev}
 k() { "$kubectl" --kubeconfig "$kubeconfig" "$@"; }
 
 k delete namespace bench --ignore-not-found --wait >/dev/null
+k delete namespace -l parley-bench --wait >/dev/null
 k apply --server-side -f - >/dev/null <<Y
 apiVersion: v1
 kind: Namespace
@@ -50,6 +52,7 @@ k -n bench wait pod/run --for=jsonpath='{.status.containerStatuses[0].started}'=
 k -n bench logs -f run | tee bin/bench.log | sed -u '/^{$/,$d' >&2
 k -n bench wait pod/run --for=jsonpath='{.status.phase}'=Succeeded --timeout=20s >/dev/null || exit 1
 grep -q '^{$' bin/bench.log || exit 0 # It measured nothing.
+out=${BENCH_OUT:-bin/bench.json}
 {
   sed -n '/^{$/,$p' bin/bench.log | sed '$d' | sed '$s/$/,/'
   # By "make bench-streams", which needs a control plane of its own.
@@ -59,6 +62,8 @@ grep -q '^{$' bin/bench.log || exit 0 # It measured nothing.
   printf '  "api_server": %s,\n' "$(cat bin/bench-writes.json 2>/dev/null || echo null)"
   printf '  "manager": %s,\n' "$(cat bin/bench-manager.json 2>/dev/null || echo null)"
   printf '  "deletion": %s\n}\n' "$(cat bin/bench-deletion.json 2>/dev/null || echo null)"
-} >bin/bench.json
+} >"$out"
+[ "$out" = bin/bench.json ] || sed -n '/^{$/,$p' bin/bench.log >"$out"
 k delete namespace bench --wait=false >/dev/null
-echo "figures: bin/bench.json" >&2
+k delete namespace -l parley-bench --wait=false >/dev/null
+echo "figures: $out" >&2

@@ -144,3 +144,16 @@ func each(ctx context.Context, n int, run func(ctx context.Context, i int) error
 	}
 	return group.Wait()
 }
+
+// writers is how many requests some makes at once.
+const writers = 16
+
+// some runs n, as many at once as there are writers, and waits for all.
+func some(ctx context.Context, n int, run func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
+	for i := range n {
+		group.Go(func() error { return run(ctx, i) })
+	}
+	return group.Wait()
+}

@@ -13,6 +13,9 @@ import (
 	"os"
 	"os/signal"
 	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // Figures are what is measured, with the names that they have in bin/bench.json. Times are milliseconds unless the name
@@ -125,8 +128,14 @@ func main() {
 	chats := flag.Int("chats", 1000, "chats of 20 messages of 4 KiB to hold, for the manager's memory; 0: skip")
 	bursts := flag.Bool("bursts", true, "measure 100 and 300 chats at once, too; without them a run takes half a minute")
 	toolbox := flag.String("toolbox", "", "image with a shell, to measure work in a workspace; empty: skip")
+	var of sizes
+	flag.IntVar(&of.chats, "scale-chats", 0, "measure many chats instead: so many at rest in a namespace; 0: do not")
+	flag.IntVar(&of.namespaces, "scale-namespaces", 1000, "with --scale-chats: namespaces of ten chats at rest")
+	flag.IntVar(&of.busy, "scale-busy", 300, "with --scale-chats: busy chats beside which another one is measured")
+	flag.IntVar(&of.pod, "scale-pod", 500, "with --scale-chats: chats that one generation pod answers at once")
 	model := flag.String("model", "", "address of the scripted model, such as 10.244.0.9:8080")
 	flag.Parse()
+	ctrl.SetLogger(logr.Discard()) // What fails, is said.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if *load > 0 {
@@ -136,7 +145,10 @@ func main() {
 		}
 		return
 	}
-	figures, err := measure(ctx, *model, *toolbox, *turns, *chats, *bursts, *mcp)
+	of.turns = *turns
+	figures, err := figuresOf(ctx, of, *model, func() (any, error) {
+		return measure(ctx, *model, *toolbox, *turns, *chats, *bursts, *mcp)
+	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -147,6 +159,14 @@ func main() {
 		os.Exit(1)
 	}
 	fmt.Println(string(out))
+}
+
+// figuresOf are those of many chats, if such are to be measured, and else all others.
+func figuresOf(ctx context.Context, of sizes, model string, others func() (any, error)) (any, error) {
+	if of.chats == 0 {
+		return others()
+	}
+	return atScale(ctx, model, of)
 }
 
 func measure(ctx context.Context, model, toolbox string, turns, chats int, bursts, mcp bool) (*Figures, error) {

@@ -11,9 +11,7 @@ import (
 
 // report prints the figures for people.
 func report(out io.Writer, f *Figures) {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
-	fmt.Fprintln(t)
+	t, row := table(out)
 	row("first part, warm pod", "p50 %.1f ms, p95 %.1f ms; %.2f of the floor's %.1f ms", f.FirstPart.P50,
 		f.FirstPart.P95, f.FirstPartShare, f.Floor.FirstPart.P50)
 	row("second step, from call to text", "p50 %.1f ms, p95 %.1f ms", f.SecondStep.P50, f.SecondStep.P95)
@@ -59,5 +57,44 @@ func report(out io.Writer, f *Figures) {
 	if f.ManyChats > 0 {
 		row("manager with many chats (MiB)", "%.0f", f.ManyChats)
 	}
+	_ = t.Flush()
+}
+
+// table is empty, and row adds a row to it.
+func table(out io.Writer) (t *tabwriter.Writer, row func(name, format string, args ...any)) {
+	t = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t)
+	return t, func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+}
+
+// reportScale prints the figures of many chats for people.
+func reportScale(out io.Writer, f *Scale) {
+	t, row := table(out)
+	for _, s := range []*State{&f.Empty, &f.Chats, &f.Namespaces} {
+		name := "one chat"
+		switch {
+		case s.Namespaces > 0:
+			name = fmt.Sprintf("%d chats in %d namespaces", s.Chats, s.Namespaces)
+		case s.Chats > 0:
+			name = fmt.Sprintf("%d chats in a namespace", s.Chats)
+		}
+		row(name, "first part p50 %.1f ms (%.2f of one chat's), p95 %.1f ms; turn p50 %.1f ms (%.2f), p95 %.1f ms",
+			s.FirstPart.P50, s.FirstPartShare, s.FirstPart.P95, s.Turn.P50, s.TurnShare, s.Turn.P95)
+		row("  programs (MiB)", "manager %.0f, %.0f of it live; gateway %.0f", s.Manager.RSS, s.Manager.Live, s.Gateway.RSS)
+		row("  manager deleted", "ready after %.1f s, answers after %.1f s", s.Ready, s.Answered)
+	}
+	d := &f.Deletion
+	row("chats deleted", "%.0f messages/s; another chat meanwhile: first part p50 %.1f ms, p95 %.1f ms; turn %.1f ms, "+
+		"%.1f ms", d.PerSecond, d.FirstPart.P50, d.FirstPart.P95, d.Turn.P50, d.Turn.P95)
+	a := &f.Fairness
+	row(fmt.Sprintf("beside %d busy chats", a.Busy), "first part p50 %.1f ms (%.1f of idle), p95 %.1f ms (%.1f); "+
+		"turn %.1f ms (%.1f), %.1f ms (%.1f); a create alone %.1f and %.1f of idle; they make %.0f turns/s",
+		a.FirstPart.P50, a.FirstPartShare.P50, a.FirstPart.P95, a.FirstPartShare.P95, a.Turn.P50, a.TurnShare.P50,
+		a.Turn.P95, a.TurnShare.P95, a.CreateShare.P50, a.CreateShare.P95, a.BusyPerSecond)
+	p := &f.OnePod
+	row(fmt.Sprintf("%d chats in one pod", p.Chats), "all answered in %.1f s, replies of %.1f s, %d at once; "+
+		"parts late p50 %.1f ms, p95 %.1f ms", p.All, p.Reply, p.AtOnce, p.Late.P50, p.Late.P95)
+	row("  its CPU and memory", "generator %.1f s, %.0f MiB; relay %.1f s, %.0f MiB", p.CPU.Generator, p.Generator,
+		p.CPU.Relay, p.Relay)
 	_ = t.Flush()
 }

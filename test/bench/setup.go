@@ -22,6 +22,7 @@ import (
 	"parley.dev/parley/controllers"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // namespace that the bench works in. hack/bench.sh creates it, with the model and the bench's own account.
@@ -54,12 +55,9 @@ func newBench(ctx context.Context, model string) (*bench, error) {
 	if b.core, err = kubernetes.NewForConfig(cfg); err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)
 	}
-	request := &authenticationv1.TokenRequest{}
-	request, err = b.core.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, "bench", request, metav1.CreateOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("asking for a token: %w", err)
+	if b.token, err = b.tokenOf(ctx, namespace, "bench"); err != nil {
+		return nil, err
 	}
-	b.token = request.Status.Token
 	if b.gateway, err = b.findGateway(ctx); err != nil {
 		return nil, err
 	}
@@ -70,12 +68,27 @@ func newBench(ctx context.Context, model string) (*bench, error) {
 	if b.follow, err = followChats(ctx, parley); err != nil {
 		return nil, err
 	}
-	return b, b.create(ctx, &v1alpha1.ChatModelConfig{
-		ObjectMeta: meta("default"),
+	return b, b.create(ctx, b.modelConfig(namespace))
+}
+
+// tokenOf is a token of a service account.
+func (b *bench) tokenOf(ctx context.Context, namespace, account string) (string, error) {
+	request, err := b.core.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account,
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("asking for a token: %w", err)
+	}
+	return request.Status.Token, nil
+}
+
+// modelConfig has all chats of the namespace answered by the scripted model.
+func (b *bench) modelConfig(namespace string) *v1alpha1.ChatModelConfig {
+	return &v1alpha1.ChatModelConfig{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"},
 		Spec: v1alpha1.ChatModelConfigSpec{
-			Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://" + model + "/v1",
+			Default: true, Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://" + b.model + "/v1",
 		},
-	})
+	}
 }
 
 func (b *bench) findGateway(ctx context.Context) (string, error) {
@@ -104,9 +117,11 @@ func (b *bench) create(ctx context.Context, o client.Object) error {
 }
 
 func (b *bench) say(ctx context.Context, chat, name string) error {
-	return b.create(ctx, &v1alpha1.ChatMessage{ObjectMeta: meta(name), Spec: v1alpha1.ChatMessageSpec{
-		ChatRef: v1alpha1.ChatReference{Name: chat}, Content: "What do you see?",
-	}})
+	return b.create(ctx, question(namespace, chat, name))
+}
+
+func question(namespace, chat, name string) *v1alpha1.ChatMessage {
+	return chattest.In(namespace, chattest.User(chat, name, chattest.Content("What do you see?")))
 }
 
 // script tells the model what to say from now on.

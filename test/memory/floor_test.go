@@ -71,7 +71,7 @@ func floorObject(kind schema.GroupVersionKind, namespace, name string) *unstruct
 // stored is an object with a text as long as that of a message, as the API server would have stored it.
 func (f floor) stored(kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
 	o := floorObject(kind, namespace, name)
-	o.Object["spec"] = map[string]any{"content": strings.Repeat("0123456789abcde ", messageBytes/16)}
+	o.Object["spec"] = map[string]any{"content": textAtRest}
 	o.SetUID(uuid.NewUUID())
 	o.SetGeneration(1)
 	o.SetCreationTimestamp(metav1.Now())
