@@ -1,9 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command relay stands beside the generator of a generation pod: it takes the parts of the attempts from the generator over a unix
-// socket, and serves them to gateways. It outlives a crash of the generator, and
-// ends after it.
+// Command relay stands beside the generator of a generation pod: it takes the parts of the attempts from the generator
+// over a unix socket, and serves them to gateways. It outlives a crash of the generator, and ends after it.
 package main
 
 import (

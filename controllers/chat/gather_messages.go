@@ -41,21 +41,21 @@ func (g *gatherer) readReported(ctx context.Context, s *scope) error {
 	if turn == nil || previous == nil && len(s.facts.Open) == 0 && len(s.facts.Queued) == 0 {
 		return nil
 	}
-	names := []string{turn.Message}
-	if previous != nil {
-		names = append(names, previous.Message)
-	}
 	s.facts.Reported = map[string]int64{}
-	for _, name := range names {
-		message, err := readMessage(ctx, g.cache, chat.Namespace, name)
-		if err != nil {
-			return err
-		}
-		if message != nil && message.Status.ChatUID == string(chat.UID) && saysHowItEnded(message) {
-			s.facts.Reported[name] = conditions.Version(&message.Status)
-		}
+	err := g.noteReported(ctx, s, turn.Message)
+	if err == nil && previous != nil {
+		err = g.noteReported(ctx, s, previous.Message)
 	}
-	return nil
+	return err
+}
+
+func (g *gatherer) noteReported(ctx context.Context, s *scope, name string) error {
+	chat := s.facts.Chat
+	message, err := readMessage(ctx, g.cache, chat.Namespace, name)
+	if err == nil && message != nil && message.Status.ChatUID == string(chat.UID) && saysHowItEnded(message) {
+		s.facts.Reported[name] = conditions.Version(&message.Status)
+	}
+	return err
 }
 
 // saysHowItEnded reports whether the message of a turn says where it stands in the history, and how the turn ended.
@@ -160,9 +160,9 @@ func (g *gatherer) confirmEdit(ctx context.Context, s *scope) error {
 }
 
 // stillOpen makes sure that no earlier turn took the message up, which the cache may not show yet. Before the chat's
-// status says no longer of a turn, its message says that it was committed. So a message whose newest known write is later than the
-// chat's last one says all there is to say: resourceVersions of custom resources count the writes of one store.
-// Otherwise the API server is asked; the chat was read first, so that the answer is late enough.
+// status says no longer of a turn, its message says that it was committed. So a message whose newest known write is
+// later than the chat's last one says all there is to say: resourceVersions of custom resources count the writes of one
+// store. Otherwise the API server is asked; the chat was read first, so that the answer is late enough.
 func (g *gatherer) stillOpen(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (bool, error) {
 	if older(chat.ResourceVersion, m.ResourceVersion) {
 		return true, nil

@@ -169,8 +169,8 @@ func TestTheNextTurnWaitsForNoMessageToSayHowTheLastOneEnded(t *testing.T) {
 	if got := slices.Compact(calls); !slices.Equal(got, want) {
 		t.Errorf("it called %v, want %v", got, want)
 	}
-	if u := fakeapi.Read(t, w.Server, chattest.In("ns", chattest.User("c", "u"))); u.Status.State != v1alpha1.MessageCommitted {
-		t.Errorf("message u says %+v", u.Status)
+	if u := fakeapi.Read(t, w.Server, chattest.In("ns", chattest.User("c", "u"))).Status; u.State != "Committed" {
+		t.Errorf("message u says %+v", u)
 	}
 }
 

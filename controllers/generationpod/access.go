@@ -29,7 +29,8 @@ import (
 
 // Access keeps what the generation pods of a namespace run with as it must be: their ServiceAccount, Role and
 // RoleBinding, and the NetworkPolicy around them. The objects are applied when the namespace gets a ChatModelConfig, so
-// that the first pod need not wait for them, and put right whenever they change while there is one, or a pod. A request names a namespace.
+// that the first pod need not wait for them, and put right whenever they change while there is one, or a pod. A request
+// names a namespace.
 type Access struct {
 	// Client reads from the cache and writes.
 	Client client.Client

@@ -109,9 +109,9 @@ func Generation(s Settings, name string) *corev1.Pod {
 }
 
 // relayContainer outlives the generator's crashes, and ends after it. It listens on the network, and has neither the
-// pod's token nor any key of a model. It is no native sidecar: a kubelet starts what follows such a one only when it next
-// looks at the pod, up to a second later. So the generator waits until the relay listens, and the relay, when the pod is
-// removed, until the generator has ended.
+// pod's token nor any key of a model. It is no native sidecar: a kubelet starts what follows such a one only when it
+// next looks at the pod, up to a second later. So the generator waits until the relay listens, and the relay, when the
+// pod is removed, until the generator has ended.
 func relayContainer(s Settings) corev1.Container {
 	args := []string{
 		"--socket=" + RelaySocket,

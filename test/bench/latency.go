@@ -47,8 +47,8 @@ func (b *bench) cold(ctx context.Context, f *Figures) error {
 	return err
 }
 
-// barePair is how many seconds a pod of two containers of Parley's image takes until both run and it is ready. It has the
-// token of its account, as pods have by default: a kubelet looks every 300 ms whether a pod's volumes are there.
+// barePair is how many seconds a pod of two containers of Parley's image takes until both run and it is ready. It has
+// the token of its account, as pods have by default: a kubelet looks every 300 ms whether a pod's volumes are there.
 func (b *bench) barePair(ctx context.Context) (float64, error) {
 	var model corev1.Pod
 	if err := b.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "model"}, &model); err != nil {

@@ -16,7 +16,8 @@ func MayBeCertain(chat *v1alpha1.Chat, name string) bool {
 }
 
 // Certain reports whether a message says what the chat has committed under its name, however old the view of it is: it
-// was generated for this chat, and so never changes, or it is one of which the chat's status says what was committed. Of others only the API server's newest word tells.
+// was generated for this chat, and so never changes, or it is one of which the chat's status says what was committed.
+// Of others only the API server's newest word tells.
 func Certain(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	if g := m.Spec.Generation; g != nil {
 		return g.ChatUID == string(chat.UID)

@@ -8,8 +8,8 @@ import (
 )
 
 // leave takes leave of a turn that another one replaces. What its message has yet to say, the status keeps until it
-// has: so the next turn need not wait for that write. It keeps one turn; what it cannot keep is said before the status is
-// written: of the turn before that one, and why a turn failed, which lastError says no longer.
+// has: so the next turn need not wait for that write. It keeps one turn; what it cannot keep is said before the status
+// is written: of the turn before that one, and why a turn failed, which lastError says no longer.
 func (p turn) leave(ended TurnRecord) {
 	in := &p.status().Internal
 	if before := previousOf(p.status()); before.TurnStatus != nil && !p.facts.reported(before) {
