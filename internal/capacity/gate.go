@@ -187,8 +187,11 @@ func (g *Gate) Enter(chat Chat) *Held {
 	if held := g.heldBy(chat.Key.Namespace, n, chat.Sub, 0); held != nil {
 		return held
 	}
-	g.remove(chat.Key)
+	again := g.remove(chat.Key)
 	g.hold(&slot{Chat: chat})
+	if again { // It may have left a slot of the other sort.
+		g.admitWaiting()
+	}
 	return nil
 }
 

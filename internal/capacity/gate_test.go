@@ -60,6 +60,16 @@ func wantRequeue(t *testing.T, g *Gate, want ...string) {
 	}
 }
 
+func TestAChatThatComesAgainAsASubChatLeavesItsSlotToWhoIsNext(t *testing.T) {
+	g := newGate(1, 1)
+	g.Hold(chat("a", "1", 0))
+	g.Wait(chat("a", "2", time.Hour))
+	if held := g.Enter(sub(chat("a", "1", 0))); held != nil {
+		t.Errorf("it is held by %s", held)
+	}
+	wantRequeue(t, g, "a/2")
+}
+
 func TestPlacesAreLimitedInANamespaceAndInAllAndApartForSubChats(t *testing.T) {
 	g := NewGate()
 	g.SetCluster(ClusterLimits{All: limits("default", 3, 1), Namespace: limits("default", 2, 1)})
