@@ -7,10 +7,12 @@
 //
 // The invariant that it keeps: whoever waits has no slot that is free. A slot that becomes free belongs at once to the
 // chat that is next, so that a newcomer overtakes nobody by being quick.
+//
+// Several gates, each with chats of its own, keep one limit for all of them together if each is told of the others'
+// chats, too: who is next follows from what they know, so that those who know the same let in the same.
 package capacity
 
 import (
-	"container/heap"
 	"context"
 	"slices"
 	"sync"
@@ -26,6 +28,9 @@ type Chat struct {
 	Sub bool
 	// Since is since when it waits; zero when it has not waited yet.
 	Since time.Time
+	// Elsewhere is true for a chat that another process lets in. It counts, and it has its turn among those that wait: a
+	// slot that is free for it is kept free. It is never requeued.
+	Elsewhere bool
 }
 
 // Counts of chats without a parent, and of sub-chats.
@@ -47,8 +52,10 @@ type Gate struct {
 	cluster    ClusterLimits
 	namespaces map[string]*namespace
 	slots      map[types.NamespacedName]*slot
-	// generating and waiting count slots.
-	generating, waiting Counts
+	// generating counts slots that chats have, or that are kept free for one.
+	generating Counts
+	// kept are the slots that are kept free for chats that wait elsewhere.
+	kept map[types.NamespacedName]*slot
 	// backlogged are the namespaces in which chats wait, roots first, then sub-chats.
 	backlogged [2]map[string]*namespace
 	// pending are the chats that Requeue has yet to hand out.
@@ -69,7 +76,7 @@ type namespace struct {
 func NewGate() *Gate {
 	return &Gate{
 		cluster: OfCluster(nil), namespaces: map[string]*namespace{}, slots: map[types.NamespacedName]*slot{},
-		backlogged: [2]map[string]*namespace{{}, {}}, signal: make(chan struct{}, 1),
+		kept: map[types.NamespacedName]*slot{}, backlogged: [2]map[string]*namespace{{}, {}}, signal: make(chan struct{}, 1),
 	}
 }
 
@@ -108,12 +115,15 @@ func (g *Gate) SetNamespace(name string, own Limits) {
 // enqueueAll requeues those who still wait: what holds them may have changed, and their status says what.
 func (g *Gate) enqueueAll(waiting queue) {
 	for _, p := range slices.SortedFunc(slices.Values(waiting), func(a, b *slot) int { return a.Since.Compare(b.Since) }) {
-		g.enqueue(p.Key)
+		g.enqueue(p)
 	}
 }
 
-func (g *Gate) enqueue(key types.NamespacedName) {
-	g.pending = append(g.pending, key)
+func (g *Gate) enqueue(p *slot) {
+	if p.Elsewhere {
+		return
+	}
+	g.pending = append(g.pending, p.Key)
 	select {
 	case g.signal <- struct{}{}:
 	default: // It was sent already.
@@ -139,7 +149,7 @@ func (g *Gate) Requeue(ctx context.Context) []types.NamespacedName {
 func (g *Gate) Hold(chat Chat) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if p := g.slots[chat.Key]; p != nil && p.index == generates && p.Sub == chat.Sub {
+	if p := g.slots[chat.Key]; p != nil && p.index == generates && p.Sub == chat.Sub && g.kept[chat.Key] == nil {
 		return
 	}
 	g.remove(chat.Key)
@@ -154,11 +164,7 @@ func (g *Gate) Wait(chats ...Chat) {
 	defer g.mu.Unlock()
 	for _, chat := range chats {
 		g.remove(chat.Key)
-		p, n := &slot{Chat: chat}, g.namespaceOf(chat.Key.Namespace)
-		g.slots[chat.Key] = p
-		heap.Push(&n.queues[sortOf(chat.Sub)], p)
-		g.backlogged[sortOf(chat.Sub)][chat.Key.Namespace] = n
-		*g.waiting.of(chat.Sub)++
+		g.wait(&slot{Chat: chat})
 	}
 	g.admitWaiting()
 }
@@ -195,11 +201,20 @@ func (g *Gate) Enter(chat Chat) *Held {
 	return nil
 }
 
-// Counts are how many chats generate, and how many wait for a slot, in all namespaces.
+// Counts are how many chats generate, and how many wait for a slot, without those elsewhere.
 func (g *Gate) Counts() (generating, waiting Counts) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.generating, g.waiting
+	for _, p := range g.slots {
+		switch {
+		case p.Elsewhere:
+		case p.index == generates:
+			*generating.of(p.Sub)++
+		default:
+			*waiting.of(p.Sub)++
+		}
+	}
+	return generating, waiting
 }
 
 // Limits are those for all namespaces together.

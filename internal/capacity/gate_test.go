@@ -234,7 +234,11 @@ func TestTheCountsAreThoseOfTheAccount(t *testing.T) {
 	for range 20000 {
 		c := chat(fmt.Sprint("ns", random.IntN(3)), fmt.Sprint(random.IntN(6)), time.Duration(random.IntN(5)))
 		c.Sub = c.Key.Name == "0" || c.Key.Name == "1" && random.IntN(10) == 0
+		c.Elsewhere = c.Key.Namespace == "ns2"
 		does := random.IntN(7)
+		if does == 4 && c.Elsewhere {
+			continue // Who lets it in asks another gate.
+		}
 		trail = append(trail, fmt.Sprint(does, " ", c.Key, " ", c.Sub))
 		switch does {
 		case 0:
@@ -251,6 +255,11 @@ func TestTheCountsAreThoseOfTheAccount(t *testing.T) {
 		case 6:
 			n := int32(random.IntN(8))
 			g.SetCluster(ClusterLimits{All: limits("default", n, 3), Namespace: limits("default", 3, n)})
+		}
+		for _, key := range called(g) {
+			if strings.HasPrefix(key, "ns2/") {
+				t.Fatalf("%s is called here", key)
+			}
 		}
 		if problem := audit(g); problem != "" {
 			t.Fatalf("%s, after\n%s", problem, strings.Join(trail[max(0, len(trail)-10):], "\n"))
@@ -284,8 +293,18 @@ func audit(g *Gate) string {
 			return fmt.Sprintf("%v generate in %s, it counts %v", got, name, n.generating)
 		}
 	}
-	if *generating[""] != g.generating || waiting != g.waiting {
-		return fmt.Sprintf("%v generate and %v wait, it counts %v and %v", *generating[""], waiting, g.generating, g.waiting)
+	queued := Counts{}
+	for _, n := range g.namespaces {
+		queued.Chats += len(n.queues[0])
+		queued.SubChats += len(n.queues[1])
+	}
+	if *generating[""] != g.generating || waiting != queued {
+		return fmt.Sprintf("%v generate and %v wait, it counts %v and %v", *generating[""], waiting, g.generating, queued)
+	}
+	for key, p := range g.kept {
+		if g.slots[key] != p || p.index != generates || !p.Elsewhere {
+			return key.String() + " has no slot, and one is kept free for it"
+		}
 	}
 	return ""
 }

@@ -10,7 +10,13 @@ import (
 )
 
 // admitWaiting hands free slots to waiting chats and requeues them. The caller holds mu, here and in all of this file.
+// Those for chats elsewhere are kept free until something changes: who is next is then found out anew, because whoever
+// lets that chat in may have known something else.
 func (g *Gate) admitWaiting() {
+	for key, p := range g.kept {
+		g.remove(key)
+		g.wait(p)
+	}
 	for sub, backlogged := range g.backlogged {
 		for len(backlogged) > 0 {
 			n := g.next(sub == 1)
@@ -20,7 +26,10 @@ func (g *Gate) admitWaiting() {
 			p := n.queues[sub][0]
 			g.remove(p.Key)
 			g.hold(p)
-			g.enqueue(p.Key)
+			g.enqueue(p)
+			if p.Elsewhere {
+				g.kept[p.Key] = p
+			}
 		}
 	}
 }
@@ -75,6 +84,13 @@ func (g *Gate) hold(p *slot) {
 	*g.generating.of(p.Sub)++
 }
 
+func (g *Gate) wait(p *slot) {
+	n, i := g.namespaceOf(p.Key.Namespace), sortOf(p.Sub)
+	g.slots[p.Key] = p
+	heap.Push(&n.queues[i], p)
+	g.backlogged[i][p.Key.Namespace] = n
+}
+
 // remove takes the chat out of the account, and reports whether it was in it.
 func (g *Gate) remove(key types.NamespacedName) bool {
 	p := g.slots[key]
@@ -82,13 +98,13 @@ func (g *Gate) remove(key types.NamespacedName) bool {
 		return false
 	}
 	delete(g.slots, key)
+	delete(g.kept, key)
 	n, i := g.namespaceOf(key.Namespace), sortOf(p.Sub)
 	if p.index == generates {
 		*n.generating.of(p.Sub)--
 		*g.generating.of(p.Sub)--
 	} else {
 		heap.Remove(&n.queues[i], p.index)
-		*g.waiting.of(p.Sub)--
 		if len(n.queues[i]) == 0 {
 			delete(g.backlogged[i], key.Namespace)
 		}
