@@ -4,16 +4,20 @@
 package controllers
 
 import (
+	"fmt"
+	"strconv"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"parley.dev/parley/internal/capacity"
+	"parley.dev/parley/internal/shard"
 	"parley.dev/parley/internal/telemetry"
 )
 
 // Gauges of the gate, each for chats without a parent (root) and for sub-chats (sub). None has a label for namespaces,
 // of which there are too many.
 var (
-	generatingChats = gauge(telemetry.MetricGenerating, "Chats that generate, in all namespaces together.")
+	generatingChats = gauge(telemetry.MetricGenerating, "Chats that generate, in all namespaces of the manager.")
 	waitingChats    = gauge(telemetry.MetricWaiting, "Chats that wait because as many generate as their quotas allow.")
 	generatingLimit = gauge(telemetry.MetricGeneratingLimit,
 		"Chats that may generate at once, in all namespaces together.")
@@ -21,6 +25,21 @@ var (
 
 func gauge(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, []string{"level"}, nil)
+}
+
+// registererOf adds the shard to what is registered, if it is one of several, and how many there are.
+func registererOf(s shard.Shard, all prometheus.Registerer) (prometheus.Registerer, error) {
+	if s.IsAll() {
+		return all, nil
+	}
+	all = prometheus.WrapRegistererWith(prometheus.Labels{telemetry.LabelShard: strconv.Itoa(s.Index)}, all)
+	total := prometheus.NewGauge(prometheus.GaugeOpts{Name: telemetry.MetricShards,
+		Help: "Shards that namespaces are shared out into, as the manager of one of them was told."})
+	total.Set(float64(s.Total))
+	if err := all.Register(total); err != nil {
+		return nil, fmt.Errorf("registering the number of shards: %w", err)
+	}
+	return all, nil
 }
 
 // gateGauges reads the gate when it is asked, so that turns pay nothing for it.

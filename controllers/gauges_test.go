@@ -13,7 +13,41 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/internal/capacity"
+	"parley.dev/parley/internal/shard"
 )
+
+// TestMetricsOfShardsAddUp: where there is one shard alone, nothing says so.
+func TestMetricsOfShardsAddUp(t *testing.T) {
+	all := prometheus.NewRegistry()
+	for _, s := range []shard.Shard{{Index: 0, Total: 2}, {Index: 1, Total: 2}} {
+		registry, err := registererOf(s, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		gate := capacity.NewGate()
+		for i, ns := range []string{"here", "elsewhere"} {
+			gate.Hold(capacity.Chat{Key: types.NamespacedName{Namespace: ns}, Elsewhere: i != s.Index})
+		}
+		registry.MustRegister(gateGauges{gate})
+	}
+	families, err := all.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			sums[family.GetName()] += m.GetGauge().GetValue()
+		}
+	}
+	if sums["parley_chats_generating"] != 2 || sums["parley_manager_shards"] != 4 {
+		t.Errorf("two managers, of a chat each, say %v together", sums)
+	}
+	one := prometheus.NewRegistry()
+	if registry, err := registererOf(shard.Shard{}, one); err != nil || registry != prometheus.Registerer(one) {
+		t.Errorf("of a single shard something is registered: %v", err)
+	}
+}
 
 func TestTheGaugesSayHowManyGenerateAndWait(t *testing.T) {
 	gate := capacity.NewGate()
@@ -40,7 +74,7 @@ func TestTheGaugesSayHowManyGenerateAndWait(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := `# HELP parley_chats_generating Chats that generate, in all namespaces together.
+	want := `# HELP parley_chats_generating Chats that generate, in all namespaces of the manager.
 # TYPE parley_chats_generating gauge
 parley_chats_generating{level="root"} 1
 parley_chats_generating{level="sub"} 2

@@ -26,6 +26,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/index"
 	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/shard"
 )
 
 // Scheme holds the kinds that the manager knows.
@@ -38,9 +39,9 @@ func Scheme() *runtime.Scheme {
 	return scheme
 }
 
-// NewManager returns a manager with the cache that the controllers need: indexed, without message text, and of Pods,
-// and of what they run with, only those that are Parley's.
-func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options) (ctrl.Manager, error) {
+// NewManager returns a manager with the cache that the controllers need: of the shard's namespaces, indexed, without
+// message text, and of Pods, and of what they run with, only those that are Parley's.
+func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options, s shard.Shard) (ctrl.Manager, error) {
 	// The API server's priority and fairness limits the manager; a second limit here would only add latency.
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
@@ -66,7 +67,7 @@ func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options) (ctrl.Man
 			&networkingv1.NetworkPolicy{}: ofGenerationPods,
 		},
 	}
-	informers, err := index.Informers()
+	informers, err := index.Informers(namespacesOf(s))
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +80,14 @@ func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options) (ctrl.Man
 		return nil, err
 	}
 	return mgr, nil
+}
+
+// namespacesOf reports of a namespace whether the shard has it; nil: it has all.
+func namespacesOf(s shard.Shard) func(namespace string) bool {
+	if s.IsAll() {
+		return nil
+	}
+	return s.Owns
 }
 
 // podsOfParley selects generation pods and those of workspaces.

@@ -24,6 +24,7 @@ import (
 	"parley.dev/parley/internal/capacity"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/shard"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/workspace/template"
@@ -52,6 +53,8 @@ type Options struct {
 	IssuerKeys func(ctx context.Context) ([]byte, error)
 	// Workers is how many chats, and how many messages, are reconciled at once.
 	Workers int
+	// Shard says which namespaces the controllers work for; the manager's cache has to be of the same.
+	Shard shard.Shard
 	// Metrics is where the controllers' own metrics are registered; nil: nowhere.
 	Metrics prometheus.Registerer
 	// Now tells the time.
@@ -63,23 +66,31 @@ type Options struct {
 // Setup registers every controller with the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
 	gate := capacity.NewGate()
+	others, err := chatsElsewhere(mgr, o.Shard)
+	if err != nil {
+		return err
+	}
 	var measures *telemetry.Manager
 	if o.Metrics != nil {
-		if err := o.Metrics.Register(gateGauges{gate}); err != nil {
+		registry, err := registererOf(o.Shard, o.Metrics)
+		if err != nil {
+			return err
+		}
+		if err := registry.Register(gateGauges{gate}); err != nil {
 			return fmt.Errorf("registering the gauges: %w", err)
 		}
-		measures = telemetry.NewManager(o.Metrics)
+		measures = telemetry.NewManager(registry)
 	}
 	access := &generationpod.Access{Client: mgr.GetClient(), GatewayNamespace: o.GatewayNamespace}
 	pods := &generationpod.Pool{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Ledger: placement.NewLedger(),
 		Settings: o.Pods, ServerKeys: generationpod.ServerKeys(mgr.GetClient()), Prepare: access.Ensure,
 		Start: o.PodStart, Capacity: o.PodCapacity, Now: o.Now}
 	workspaceAccess := &workspace.Access{Client: mgr.GetClient(), Issuer: o.Issuer, Keys: o.IssuerKeys, Now: o.Now}
-	quotas := &chatquota.Reconciler{Client: mgr.GetClient(), Gate: gate, Now: o.Now}
+	quotas := &chatquota.Reconciler{Client: mgr.GetClient(), Gate: gate, Owns: o.Shard.Owns, Now: o.Now}
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		chat.New(chat.Options{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("parley-chat"),
-			Pods: pods, Gate: gate, LoadLimits: quotas.Load, Workers: o.Workers, Now: o.Now,
+			Pods: pods, Gate: gate, LoadLimits: quotas.Load, Elsewhere: others, Workers: o.Workers, Now: o.Now,
 			Metrics: measures, Tracer: o.Tracer,
 		}),
 		&chatmessage.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Workers: o.Workers,

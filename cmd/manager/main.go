@@ -27,6 +27,7 @@ import (
 	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/podstate"
 	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/shard"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/workspace/template"
@@ -42,6 +43,7 @@ type flags struct {
 	verbose                                 bool
 	fileHosts, modelHosts, mcpHosts         []string
 	agent                                   template.Placement
+	shard                                   shard.Shard
 }
 
 func main() {
@@ -62,6 +64,10 @@ func main() {
 	flag.StringVar(&f.healthAddress, "health-address", ":8081", "where to answer the kubelet's probes")
 	flag.BoolVar(&f.leaderElect, "leader-elect", false,
 		"let one of several replicas work at a time; needed for none, since every write is fenced")
+	flag.IntVar(&f.shard.Index, "shard", 0,
+		"which of the --total-shards parts of all namespaces this manager works for, from 0; default: $PARLEY_SHARD, or 0")
+	flag.IntVar(&f.shard.Total, "total-shards", 1,
+		"into how many parts the namespaces are shared out, for as many managers; default: $PARLEY_TOTAL_SHARDS, or 1")
 	flag.IntVar(&f.capacity, "pod-capacity", placement.DefaultCapacity, "how many chats a generation pod serves at once")
 	flag.DurationVar(&f.start, "pod-start", podstate.DefaultStart,
 		"how long a generation pod may take until it is ready, before its chats get another one")
@@ -80,8 +86,12 @@ func main() {
 	flag.BoolVar(&f.profiling, "profiling", false,
 		"serve profiles of this program at the metrics address, and have generation pods serve theirs")
 	flag.BoolVar(&f.verbose, "verbose", false, "log every transition of a chat and every write of its status")
+	err := errors.Join(fromEnv("shard", "PARLEY_SHARD"), fromEnv("total-shards", "PARLEY_TOTAL_SHARDS"))
 	flag.Parse()
-	if err := run(ctrl.SetupSignalHandler(), f); err != nil {
+	if err == nil {
+		err = run(ctrl.SetupSignalHandler(), f)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "manager:", err)
 		os.Exit(1)
 	}
@@ -93,6 +103,18 @@ func hosts(to *[]string, name, usage string) {
 		*to = listed(given)
 		return nil
 	})
+}
+
+// fromEnv sets a flag to what an environment variable says, if it says something. The command line comes after it.
+func fromEnv(name, variable string) error {
+	value := os.Getenv(variable)
+	if value == "" {
+		return nil
+	}
+	if err := flag.Set(name, value); err != nil {
+		return fmt.Errorf("$%s is %q: %w", variable, value, err)
+	}
+	return nil
 }
 
 func run(ctx context.Context, f flags) error {
@@ -119,13 +141,7 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	defer tracer.Close(ctx)
-	mgr, err := controllers.NewManager(ctx, cfg, ctrl.Options{
-		Metrics:                       f.metrics(),
-		HealthProbeBindAddress:        f.healthAddress,
-		LeaderElection:                f.leaderElect,
-		LeaderElectionID:              "manager.parley.dev",
-		LeaderElectionReleaseOnCancel: true,
-	})
+	mgr, err := controllers.NewManager(ctx, cfg, f.options(), f.shard)
 	if err != nil {
 		return err
 	}
@@ -150,12 +166,24 @@ func run(ctx context.Context, f flags) error {
 		Workspaces: template.Settings{Image: f.image, Placement: cmp.Or(f.agent, about.placement)}, Issuer: about.issuer,
 		IssuerKeys: about.keys,
 		Now:        time.Now,
+		Shard:      f.shard,
 		Metrics:    metrics.Registry,
 	})
 	if err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
+}
+
+// options of the manager.
+func (f *flags) options() ctrl.Options {
+	return ctrl.Options{
+		Metrics:                       f.metrics(),
+		HealthProbeBindAddress:        f.healthAddress,
+		LeaderElection:                f.leaderElect,
+		LeaderElectionID:              f.shard.Lease(),
+		LeaderElectionReleaseOnCancel: true,
+	}
 }
 
 // metrics says where metrics are served, and profiles beside them.
@@ -172,6 +200,8 @@ func (f *flags) check() error {
 	switch {
 	case f.image == "":
 		return errors.New("--image or $PARLEY_IMAGE must name the image of the generation pods")
+	case f.shard.Validate() != nil:
+		return f.shard.Validate()
 	case f.start <= 0:
 		return errors.New("--pod-start must be more than 0")
 	case f.agent != "" && f.agent != template.ImageVolume && f.agent != template.InitContainer:

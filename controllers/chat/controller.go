@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/internal/capacity"
@@ -42,6 +43,9 @@ type Options struct {
 	Gate *capacity.Gate
 	// LoadLimits tells the gate what all quotas say. It is called before the first chat passes.
 	LoadLimits func(context.Context) error
+	// Elsewhere reads the chats that other managers drive, as far as they are at work; nil: there are none. The gate
+	// counts them.
+	Elsewhere ctrlcache.Cache
 	// Workers is how many chats are reconciled at once.
 	Workers int
 	// Now tells the time.
@@ -69,7 +73,7 @@ func New(o Options) *Reconciler {
 	return &Reconciler{
 		options:  o,
 		memory:   remembered,
-		slots:    &slots{gate: o.Gate, chats: o.Client, loadLimits: o.LoadLimits},
+		slots:    &slots{gate: o.Gate, chats: o.Client, loadLimits: o.LoadLimits, elsewhere: o.Elsewhere},
 		gatherer: newGatherer(&o, remembered),
 		servers:  &servers{live: o.Live, kinds: o.Kinds, awaited: &remembered.awaited},
 		actuator: &actuator{client: o.Client, live: o.Live, metrics: o.Metrics, now: o.Now},

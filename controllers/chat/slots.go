@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -24,6 +25,8 @@ type slots struct {
 	gate       *capacity.Gate
 	chats      client.Reader
 	loadLimits func(context.Context) error
+	// elsewhere has the chats that other managers drive; nil: there are none.
+	elsewhere ctrlcache.Cache
 }
 
 // Start requeues chats that the gate has admitted, until the context is done.
@@ -44,24 +47,38 @@ func (s *slots) WaitForSync(ctx context.Context) error {
 	if err := s.loadLimits(ctx); err != nil {
 		return err
 	}
-	var chats v1alpha1.ChatList
-	if err := s.chats.List(ctx, &chats, client.UnsafeDisableDeepCopy); err != nil {
+	waiting, err := s.hold(ctx, s.chats, asSlot)
+	if err == nil && s.elsewhere != nil {
+		var others []capacity.Chat
+		others, err = s.hold(ctx, s.elsewhere, asSlotElsewhere)
+		waiting = append(waiting, others...)
+	}
+	if err != nil {
 		if errors.Is(ctx.Err(), context.Canceled) { // The process ends.
 			return nil
 		}
-		return fmt.Errorf("listing chats: %w", err)
-	}
-	var waiting []capacity.Chat
-	for i := range chats.Items {
-		switch chat := &chats.Items[i]; {
-		case chat.Status.Generation != nil:
-			s.gate.Hold(asSlot(chat))
-		case chat.Status.WaitingSince != nil:
-			waiting = append(waiting, asSlot(chat))
-		}
+		return err
 	}
 	s.gate.Wait(waiting...)
-	return nil
+	return s.followElsewhere(ctx)
+}
+
+// hold tells the gate which chats have a slot, and returns those that wait for one.
+func (s *slots) hold(ctx context.Context, chats client.Reader, as func(*v1alpha1.Chat) capacity.Chat) (
+	waiting []capacity.Chat, err error) {
+	var list v1alpha1.ChatList
+	if err := chats.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing chats: %w", err)
+	}
+	for i := range list.Items {
+		switch chat := &list.Items[i]; {
+		case chat.Status.Generation != nil:
+			s.gate.Hold(as(chat))
+		case chat.Status.WaitingSince != nil:
+			waiting = append(waiting, as(chat))
+		}
+	}
+	return waiting, nil
 }
 
 // String names the source in logs.
@@ -81,11 +98,18 @@ func asSlot(chat *v1alpha1.Chat) capacity.Chat {
 // settle tells the gate what became of the chat.
 func (s *slots) settle(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus) {
 	slot := asSlot(chat)
+	if st.WaitingSince != nil {
+		slot.Since = st.WaitingSince.Time
+	}
+	s.tell(slot, st)
+}
+
+// tell tells the gate what the status says of a slot.
+func (s *slots) tell(slot capacity.Chat, st *v1alpha1.ChatStatus) {
 	switch {
 	case st.Generation != nil:
 		s.gate.Hold(slot)
 	case st.WaitingSince != nil:
-		slot.Since = st.WaitingSince.Time
 		s.gate.Wait(slot)
 	default:
 		s.leave(slot.Key)

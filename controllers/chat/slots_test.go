@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -70,6 +71,37 @@ func TestNewManagerLetsInWhoHasWaitedLongest(t *testing.T) {
 	}
 	if let := gate.Requeue(t.Context()); len(let) != 1 || let[0].Name != "2-old" {
 		t.Errorf("%v are let in", let)
+	}
+}
+
+func TestAChatElsewhereTakesASlotAndGivesItBack(t *testing.T) {
+	gate := capacity.NewGate()
+	limits := capacity.OfCluster(nil)
+	limits.All.Chats.Max = 1
+	gate.SetCluster(limits)
+	s := &slots{gate: gate}
+	chat := func(ns string, st v1alpha1.ChatStatus) *v1alpha1.Chat {
+		return &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c"}, Status: st}
+	}
+	generates := chat("elsewhere", v1alpha1.ChatStatus{Generation: &v1alpha1.GenerationStatus{}})
+	here := chat("here", v1alpha1.ChatStatus{})
+	s.shownElsewhere(generates)
+	if s.enter(here) == nil {
+		t.Fatal("two generate, and one may")
+	}
+	for name, gone := range map[string]any{"it goes": generates,
+		"nobody has seen it go": cache.DeletedFinalStateUnknown{Obj: generates}} {
+		s.shownElsewhere(generates)
+		s.goneElsewhere(gone)
+		if held := s.enter(here); held != nil {
+			t.Errorf("%s, and %s", name, held)
+		}
+		s.leave(keyOf(here))
+	}
+	since := metav1.NowMicro()
+	s.shownElsewhere(chat("elsewhere", v1alpha1.ChatStatus{WaitingSince: &since}))
+	if s.enter(here) == nil {
+		t.Error("a newcomer takes the slot of who waits elsewhere")
 	}
 }
 

@@ -34,6 +34,9 @@ type Reconciler struct {
 	Client client.Client
 	// Gate whose limits it sets; nobody else does.
 	Gate *capacity.Gate
+	// Owns reports whether the status of a namespace's quotas is this manager's to write, and with an empty namespace
+	// that of the ClusterChatQuota. The gate is told of all of them.
+	Owns func(namespace string) bool
 	// Now tells the time.
 	Now func() time.Time
 
@@ -99,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.reconcileCluster(ctx)
 	}
 	cluster, own, err := r.setNamespace(ctx, req.Namespace)
-	if err != nil {
+	if err != nil || !r.Owns(req.Namespace) {
 		return ctrl.Result{}, err
 	}
 	var quota v1alpha1.ChatQuota
@@ -136,7 +139,7 @@ func (r *Reconciler) reconcileCluster(ctx context.Context) (ctrl.Result, error) 
 	r.setting.Lock()
 	quota, err := r.setCluster(ctx)
 	r.setting.Unlock()
-	if err != nil || quota == nil {
+	if err != nil || quota == nil || !r.Owns("") {
 		return ctrl.Result{}, err
 	}
 	next := quota.DeepCopy()

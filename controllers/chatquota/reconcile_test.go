@@ -17,6 +17,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/capacity"
+	"parley.dev/parley/internal/shard"
 	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/internal/testing/fakeapi"
 )
@@ -40,7 +41,8 @@ func clusterQuota(chats int32) *v1alpha1.ClusterChatQuota {
 func begin(t *testing.T, quotas ...client.Object) (*fakeapi.Server, *Reconciler) {
 	t.Helper()
 	s := fakeapi.New(t, quotas...)
-	return s, &Reconciler{Client: s.Client, Gate: capacity.NewGate(), Now: func() time.Time { return chattest.Now }}
+	return s, &Reconciler{Client: s.Client, Gate: capacity.NewGate(), Owns: shard.Shard{}.Owns,
+		Now: func() time.Time { return chattest.Now }}
 }
 
 func request(ns, name string) ctrl.Request {

@@ -26,9 +26,14 @@ var siblings = map[string]string{indexName(MessagesByParent): indexName(Messages
 // indexName is what controller-runtime's cache calls the index of a field.
 func indexName(field string) string { return "field:" + field }
 
+// everywhere are the kinds that each manager keeps of all namespaces: what they allow in one counts for the order in
+// which chats of the others are let in.
+var everywhere = map[reflect.Type]bool{reflect.TypeFor[*v1alpha1.ChatQuota](): true}
+
 // Informers returns what makes the informers of the manager's cache. Chats and messages, of which there are many that
-// rest, are kept packed; of the other kinds there are few.
-func Informers() (NewInformer, error) {
+// rest, are kept packed; of the other kinds there are few. Of the namespaces that has refuses nothing is kept but
+// ChatQuotas; nil: there are none.
+func Informers(has func(namespace string) bool) (NewInformer, error) {
 	codecs := map[reflect.Type]*packed.Codec{}
 	for _, kind := range []runtime.Object{&v1alpha1.Chat{}, &v1alpha1.ChatMessage{}} {
 		codec, err := packed.NewCodec(kind, v1alpha1.ModelIdentity{})
@@ -39,6 +44,9 @@ func Informers() (NewInformer, error) {
 	}
 	return func(lw cache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers cache.Indexers,
 	) cache.SharedIndexInformer {
+		if has != nil && !everywhere[reflect.TypeOf(kind)] {
+			lw = ofNamespaces(lw, has)
+		}
 		codec := codecs[reflect.TypeOf(kind)]
 		if codec == nil {
 			return cache.NewSharedIndexInformer(lw, kind, resync, indexers)

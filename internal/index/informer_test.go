@@ -72,7 +72,7 @@ type pair struct {
 
 func newPair(t *testing.T, source *fakesource.FakeControllerSource) pair {
 	t.Helper()
-	make, err := Informers()
+	make, err := Informers(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -347,7 +347,7 @@ func TestAResyncTellsHandlersOfEverythingUntilTheyAreRemoved(t *testing.T) {
 	for i := range 3 {
 		source.Add(&v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint(i)}})
 	}
-	make, err := Informers()
+	make, err := Informers(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

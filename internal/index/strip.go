@@ -88,6 +88,23 @@ func StripChat(o any) (any, error) {
 	return o, nil
 }
 
+// StripToSlot leaves of a chat what says whether it generates, and since when it waits for that.
+func StripToSlot(o any) (any, error) {
+	if chat, ok := o.(*v1alpha1.Chat); ok {
+		left := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: chat.Namespace, Name: chat.Name, UID: chat.UID,
+			ResourceVersion: chat.ResourceVersion}}
+		if chat.Spec.ParentRef != nil {
+			left.Spec.ParentRef = &v1alpha1.ChatReference{}
+		}
+		if chat.Status.Generation != nil {
+			left.Status.Generation = &v1alpha1.GenerationStatus{}
+		}
+		left.Status.WaitingSince = chat.Status.WaitingSince
+		return left, nil
+	}
+	return o, nil
+}
+
 // StripClass leaves the prompts of a class out of the cache.
 func StripClass(o any) (any, error) {
 	if class, ok := o.(*v1alpha1.ChatClass); ok {

@@ -25,6 +25,9 @@ const (
 	MetricGeneratingLimit = "parley_chats_generating_limit"
 )
 
+// MetricShards is of the manager, too, if there is more than one shard.
+const MetricShards = "parley_manager_shards"
+
 // Metrics of generators. The manager has those of tool calls, too, for the calls that clients run, and that of refused
 // results, for those that come too late.
 const (
@@ -72,6 +75,8 @@ const (
 	LabelKind     = "kind"
 	LabelTool     = "tool"
 	LabelBy       = "by"
+	// LabelShard is on all metrics of a manager whose shard is one of several.
+	LabelShard = "shard"
 )
 
 // Values of labels that are not enums of the API.

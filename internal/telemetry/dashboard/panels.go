@@ -15,7 +15,7 @@ func chats() row {
 	return row{"Chats", []panel{
 		{title: "Chats by phase", unit: "short",
 			description: "New: the manager has not looked at the chat. No data: no manager is scraped (ParleyManagerDown).",
-			queries:     []query{shared(telemetry.MetricChats, telemetry.LabelPhase)}},
+			queries:     []query{perShard(telemetry.MetricChats, telemetry.LabelPhase)}},
 		{title: "Turns that end", unit: "reqps",
 			description: "By result. Superseded: an edit or a deletion ended the turn.",
 			queries:     []query{perSecond(turns, telemetry.LabelResult)}},
@@ -28,14 +28,18 @@ func chats() row {
 		{title: "Chats that generate", unit: "short",
 			description: "Of chats (root) and sub-chats (sub): how many generate, wait for a place, and may generate.",
 			queries: []query{
-				shared(telemetry.MetricGenerating, "level").called("generating"),
-				shared(telemetry.MetricWaiting, "level").called("waiting"),
+				perShard(telemetry.MetricGenerating, "level").called("generating"),
+				perShard(telemetry.MetricWaiting, "level").called("waiting"),
 				shared(telemetry.MetricGeneratingLimit, "level").called("limit"),
 			}},
 		{title: "Messages and results that were refused", unit: "reqps",
 			description: "Messages that the chat did not take; results that came too late, or that the API server refused.",
 			queries: []query{perSecond(telemetry.MetricRejectedMessages, telemetry.LabelReason).called("message"),
 				perSecond(telemetry.MetricRefusedResults, telemetry.LabelReason).called("result")}},
+		{title: "Shards for each that has a manager", unit: "short", alert: 1,
+			description: "No data: there is one. ParleyShardsAreMissing fires beyond the line.",
+			queries: []query{{fmt.Sprintf(`max(%[1]s) / count(count by (%[2]s) (%[1]s))`, telemetry.MetricShards,
+				telemetry.LabelShard), "shards"}}},
 	}}
 }
 

@@ -6,6 +6,8 @@ package dashboard
 import (
 	"fmt"
 	"strings"
+
+	"parley.dev/parley/internal/telemetry"
 )
 
 // perSecond is how fast a counter grows, by labels.
@@ -27,6 +29,11 @@ func spread(metric string, by ...string) []query {
 
 // summed is a gauge that each program tells of itself.
 func summed(metric, name string) query { return query{"sum(" + metric + ")", name} }
+
+// perShard is a gauge that every manager tells of all that is in its shard: of two managers of one shard each tells it.
+func perShard(metric string, by ...string) query {
+	return query{sum(by) + "(" + shared(metric, append([]string{telemetry.LabelShard}, by...)...).expr + ")", legend(by)}
+}
 
 // shared is a gauge that every manager tells of the whole cluster: with two managers a sum would tell it twice.
 func shared(metric string, by ...string) query {
