@@ -183,7 +183,7 @@ lint: ## Run go vet and the linters, also on the local cluster and the tests of 
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster, also those of the local cluster itself, with the race detector.
-	go test -race -tags $(GOTAGS) $$(go list -tags $(GOTAGS) ./... | grep -v -E '/test/(integration|admission|columns|crash|model|load|memory|e2e|bench|page|gateway)(/|$$)' | grep -v -F $(addprefix -e /,$(API_TESTS)))
+	go test -race -tags $(GOTAGS) $$(go list -tags $(GOTAGS) ./... | grep -v -E '/test/(integration|admission|columns|crash|model|load|memory|shard|e2e|bench|page|gateway)(/|$$)' | grep -v -F $(addprefix -e /,$(API_TESTS)))
 	cd $(CLUSTER_SRC) && go test -race ./...
 
 # Packages outside test/ whose tests need a kube-apiserver and etcd.
@@ -204,8 +204,8 @@ test-integration: envtest-assets ## Run the tests that need a kube-apiserver and
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -race -tags $(GOTAGS) ./test/integration/... ./test/admission/... ./test/columns/... $(addsuffix /...,$(addprefix ./,$(API_TESTS)))
 
 .PHONY: test-crash
-test-crash: envtest-assets ## Let the manager fail at every write, compare it with a model of the whole API, play a turn of 200 steps, and count what a start asks.
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) ./test/crash/... ./test/model/... ./test/load/... ./test/memory/...
+test-crash: envtest-assets ## Let the manager fail at every write, compare it with a model of the whole API, play a turn of 200 steps, and count what a start and what shards ask.
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) ./test/crash/... ./test/model/... ./test/load/... ./test/memory/... ./test/shard/...
 
 # EXPLORE_FLAGS are those of test/model: -budget=1h, -seed, -replay, -managers. Where managers are killed, fewer sequences
 # run at once: what a new one finds waits behind all that comes later, as long as that is more than it can do.

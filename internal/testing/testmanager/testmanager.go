@@ -22,6 +22,9 @@ import (
 // PodCapacity is how many chats a generation pod takes, unless a test says otherwise.
 const PodCapacity = 32
 
+// Workers is how many chats, and how many messages, a manager reconciles at once, unless a test says otherwise.
+const Workers = 8
+
 // Options of a manager.
 type Options struct {
 	Manager     ctrl.Options
@@ -44,7 +47,7 @@ func Start(parent context.Context, cfg *rest.Config, change ...func(*Options)) (
 		},
 		Controllers: controllers.Options{
 			Pods:        podspec.Settings{Image: "parley:test", Issuer: "https://issuer.test"},
-			PodCapacity: PodCapacity, PodStart: 24 * time.Hour, PodIdle: time.Hour, Workers: 8, Now: time.Now,
+			PodCapacity: PodCapacity, PodStart: 24 * time.Hour, PodIdle: time.Hour, Workers: Workers, Now: time.Now,
 			ReportAfter: time.Second,
 			Workspaces:  template.Settings{Image: "parley:test", Placement: template.ImageVolume},
 			Issuer:      "https://issuer.test",

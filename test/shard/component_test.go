@@ -1,0 +1,108 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/internal/testing/testcluster"
+)
+
+// three is a kustomization with the other components of the manager, and with another number of shards as the component
+// says to set it.
+const three = `
+resources: [%[1]s/default]
+components: [%[1]s/profiling, %[1]s/tracing, %[1]s/sharding]
+patches:
+- target: {kind: StatefulSet, name: parley-manager}
+  patch: |-
+    apiVersion: apps/v1
+    kind: StatefulSet
+    metadata: {name: parley-manager}
+    spec:
+      replicas: 3
+      template: {spec: {containers: [{name: manager, env: [{name: PARLEY_TOTAL_SHARDS, value: "3"}]}]}}
+`
+
+// TestTheComponentMakesAManagerOfEachShard builds the component as users do, and has the API server take what comes
+// out.
+func TestTheComponentMakesAManagerOfEachShard(t *testing.T) {
+	dir := t.TempDir()
+	base, err := filepath.Rel(dir, testcluster.Path("config"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), fmt.Appendf(nil, three, base), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var managers []client.Object
+	for _, o := range built(t, dir) {
+		if o.GetName() == "parley-manager" && slices.Contains([]string{"Deployment", "StatefulSet"}, o.GetKind()) {
+			managers = append(managers, o)
+		}
+	}
+	if len(managers) != 1 {
+		t.Fatalf("there are %v", managers)
+	}
+	cluster.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: managers[0].GetNamespace()}})
+	strict := client.WithFieldValidation(cluster.Client, metav1.FieldValidationStrict)
+	if err := strict.Create(t.Context(), managers[0]); err != nil {
+		t.Fatal(err)
+	}
+	var set appsv1.StatefulSet
+	if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(managers[0]), &set); err != nil {
+		t.Fatal(err)
+	}
+	container := set.Spec.Template.Spec.Containers[0]
+	values := map[string]string{}
+	for _, variable := range container.Env {
+		values[variable.Name] = variable.Value
+		if from := variable.ValueFrom; from != nil && from.FieldRef != nil {
+			values[variable.Name] = from.FieldRef.FieldPath
+		}
+	}
+	if *set.Spec.Replicas != 3 || values["PARLEY_TOTAL_SHARDS"] != "3" ||
+		values["PARLEY_SHARD"] != "metadata.labels['"+appsv1.PodIndexLabel+"']" ||
+		values["PARLEY_TRACE_GENERATION_PODS"] != "true" || !slices.Equal(container.Args, []string{"--profiling"}) {
+		t.Errorf("%d managers have the arguments %v and the variables %v", *set.Spec.Replicas, container.Args, values)
+	}
+}
+
+// built are the objects of a kustomization.
+func built(t *testing.T, dir string) (all []*unstructured.Unstructured) {
+	t.Helper()
+	kubectl := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")
+	out, err := exec.CommandContext(t.Context(), kubectl, "kustomize", dir).Output()
+	if err != nil {
+		t.Fatalf("building %s: %v", dir, err)
+	}
+	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(out), 4096); ; {
+		var one runtime.RawExtension
+		if err := decoder.Decode(&one); err == io.EOF { //nolint:errorlint // It is never wrapped.
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		o := &unstructured.Unstructured{}
+		if err := o.UnmarshalJSON(one.Raw); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, o)
+	}
+}

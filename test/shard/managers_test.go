@@ -1,0 +1,92 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package shard
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"parley.dev/parley/internal/shard"
+	"parley.dev/parley/internal/testing/faultclient"
+	"parley.dev/parley/internal/testing/testmanager"
+)
+
+// manager is one that runs.
+type manager struct {
+	*meter
+	shard   shard.Shard
+	process *faultclient.Process
+	// view is what it has in its caches.
+	view cache.Cache
+	// registry has its metrics.
+	registry *prometheus.Registry
+	stop     func()
+}
+
+// start starts the manager of a shard, and waits until its caches are full. It ends with the test, or before.
+func start(t *testing.T, s shard.Shard) *manager {
+	t.Helper()
+	return startWith(t, s, faultclient.Options{})
+}
+
+// startLagging starts managers that see each in its own time what happens.
+func startLagging(t *testing.T, shards []shard.Shard) (all []*manager) {
+	t.Helper()
+	for i, s := range shards {
+		all = append(all, startWith(t, s, faultclient.Options{WatchDelay: func(resource string) time.Duration {
+			return time.Duration((i+len(resource))%3) * 15 * time.Millisecond
+		}}))
+	}
+	return all
+}
+
+func startWith(t *testing.T, s shard.Shard, o faultclient.Options, change ...func(*testmanager.Options)) *manager {
+	t.Helper()
+	ctx, end := context.WithCancel(context.Background())
+	m := &manager{shard: s, process: faultclient.New(o), registry: prometheus.NewRegistry(),
+		meter: &meter{ends: ctx.Done()}}
+	cfg := m.process.Config(cluster.Config)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &metered{m.meter, next} })
+	stop, err := testmanager.Start(ctx, cfg, append(change, func(o *testmanager.Options) {
+		o.Controllers.Shard, o.Controllers.Metrics = s, m.registry
+		o.Prepare = func(mgr ctrl.Manager) error { m.view = mgr.GetCache(); return nil }
+	})...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := false
+	m.stop = func() {
+		if !ended {
+			ended = true
+			end()
+			_ = stop() // It says what was cut short.
+		}
+	}
+	t.Cleanup(m.stop)
+	if !m.view.WaitForCacheSync(t.Context()) {
+		t.Fatal("the manager ended")
+	}
+	return m
+}
+
+// startAll starts the managers of the shards.
+func startAll(t *testing.T, shards []shard.Shard) (all []*manager) {
+	t.Helper()
+	for _, s := range shards {
+		all = append(all, start(t, s))
+	}
+	return all
+}
+
+func stopAll(managers []*manager) {
+	for _, m := range managers {
+		m.stop()
+	}
+}
