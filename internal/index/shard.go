@@ -6,6 +6,7 @@ package index
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,11 +45,14 @@ func ofNamespaces(lw cache.ListerWatcher, has func(namespace string) bool) cache
 // drained is a filtered watch that lets go of the event that it may be about to hand on when it is stopped.
 type drained struct{ watch.Interface }
 
-// Stop implements watch.Interface.
+// Stop implements watch.Interface. It returns once the filter has ended. What it filters may hand on an event before it
+// stops, too.
 func (d drained) Stop() {
-	d.Interface.Stop()
-	for range d.ResultChan() { //nolint:revive // Until the filter has ended.
+	var stopping sync.WaitGroup
+	stopping.Go(d.Interface.Stop)
+	for range d.ResultChan() { // Nobody wants them any more.
 	}
+	stopping.Wait()
 }
 
 // keepIn leaves in a list the objects of the namespaces that it keeps.

@@ -4,6 +4,7 @@
 package index
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	fakesource "k8s.io/client-go/tools/cache/testing"
 
@@ -39,7 +41,8 @@ func shardOf(t *testing.T, lw cache.ListerWatcher, kind runtime.Object) (cache.S
 	return informer, heard
 }
 
-// TestAShardKeepsItsOwnNamespacesOverRelistsAndDeletions changes messages of two namespaces at random, and loses watches.
+// TestAShardKeepsItsOwnNamespacesOverRelistsAndDeletions changes messages of two namespaces at random, and loses
+// watches.
 func TestAShardKeepsItsOwnNamespacesOverRelistsAndDeletions(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	source := fakesource.NewFakeControllerSource()
@@ -99,6 +102,23 @@ func TestAShardKeepsWhatHasNoNamespaceAndTheQuotasOfAll(t *testing.T) {
 	clusters, _ := shardOf(t, lister{ofCluster}, &v1alpha1.ClusterChatQuota{})
 	if len(quotas.GetStore().List()) != 2 || len(clusters.GetStore().List()) != 1 {
 		t.Errorf("the shard has the quotas %v and %v", quotas.GetStore().ListKeys(), clusters.GetStore().ListKeys())
+	}
+}
+
+// TestAWatchThatIsStoppedEndsThoughNobodyReads has events under way on both sides of the filter.
+func TestAWatchThatIsStoppedEndsThoughNobodyReads(t *testing.T) {
+	from := watch.NewFake() // It waits until somebody takes an event.
+	lw := ofNamespaces(&cache.ListWatch{
+		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return from, nil }}, inA)
+	w, err := cache.ToWatcherWithContext(lw).WatchWithContext(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	from.Add(&v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "b"}})
+	from.Add(&v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}})
+	w.Stop()
+	if _, open := <-w.ResultChan(); open {
+		t.Error("the watch goes on")
 	}
 }
 
