@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/stream/framelog"
 )
 
 // episode is the parts of one attempt. It is in one of three states:
@@ -22,10 +23,8 @@ type episode struct {
 	closedAt    time.Time
 	touched     time.Time
 	writers     int
-	// log is every kept frame as a line of JSON. It only grows, so that a reader may hold on to a slice of it.
-	log []byte
-	// ends holds the offset in log behind each frame: frame n ends at ends[n-1].
-	ends []int
+	// log is every kept frame as a line of JSON.
+	log framelog.Log
 	// received is the number of the last frame that came in, kept or dropped.
 	received int64
 	// full is true once a frame was dropped. Everything after it is dropped too, or there would be a gap.
@@ -97,7 +96,7 @@ func (e *episode) closedSince() (time.Time, bool) {
 func (e *episode) held() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.log)
+	return e.log.Bytes()
 }
 
 // wake tells the subscribers to look. The caller holds mu. It never waits: a subscriber that has not looked yet since
@@ -179,12 +178,11 @@ func (e *episode) append(seq int64, line []byte, room bool, limit int) (kept, dr
 		return false, false, ErrGap
 	}
 	e.received = seq
-	if e.full || !room || len(e.log)+len(line)+1 > limit {
+	if e.full || !room || e.log.Bytes()+len(line)+1 > limit {
 		e.full = true
 		return false, true, nil
 	}
-	e.log = append(append(e.log, line...), '\n')
-	e.ends = append(e.ends, len(e.log))
+	e.log.Append(line)
 	e.wake()
 	return true, false, nil
 }

@@ -6,14 +6,9 @@ package relay
 import (
 	"context"
 	"io"
-	"sort"
 
 	"parley.dev/parley/internal/fence"
 )
-
-// maxBatch is about how many bytes a subscriber is handed at once: large enough to catch up fast, small enough that a
-// reader on a slow line takes it within the write deadline.
-const maxBatch = 64 << 10
 
 // Subscription reads one episode from a position on. It belongs to one goroutine.
 type Subscription struct {
@@ -59,26 +54,15 @@ func (s *Subscription) take() (batch []byte, closed bool) {
 	e := s.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	last := int64(len(e.ends))
-	if s.after >= last {
-		return nil, e.closed
-	}
-	start := 0
-	if s.after > 0 {
-		start = e.ends[s.after-1]
-	}
-	upTo := int64(sort.SearchInts(e.ends, start+maxBatch))
-	upTo = min(max(upTo, s.after+1), last)
-	s.after = upTo
-	end := e.ends[upTo-1]
-	return e.log[start:end:end], false
+	batch, s.after = e.log.Behind(s.after)
+	return batch, e.closed
 }
 
 // Dropped is the number of frames of the episode that found no room.
 func (s *Subscription) Dropped() int64 {
 	s.e.mu.Lock()
 	defer s.e.mu.Unlock()
-	return s.e.received - int64(len(s.e.ends))
+	return s.e.received - s.e.log.Last()
 }
 
 // Close ends the subscription. An episode that was only awaited, and by nobody else, is forgotten.
