@@ -70,7 +70,7 @@ func (g *Gateway) followWatched(ctx context.Context, f conduct.Follow, watcher *
 		return f.Send(stream.Event{Name: stream.EventDeleted, Data: []byte("{}")})
 	}
 	follower := follow.Follower{
-		Chats: watcher, Messages: g.messages, Parts: g.relays, Memory: g.memory,
+		Chats: watcher, Messages: g.messages, Parts: g.parts, Memory: g.memory,
 		Send: f.Send, KeepAlive: f.Alive, KeepAliveEvery: g.keepAlive,
 	}
 	if err := follower.Run(ctx, f.From(chat)); err != nil {

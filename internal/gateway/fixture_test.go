@@ -68,6 +68,9 @@ type installation struct {
 	mu        sync.Mutex   // held while the API server is "away" for messages
 	podMu     sync.Mutex
 	podUIDs   []string
+	// minted counts the gateway's tokens for relays, which have expired when they are shown if they are shortLived.
+	minted     atomic.Int32
+	shortLived atomic.Bool
 }
 
 var namespaces atomic.Int32
@@ -162,6 +165,10 @@ func (in *installation) mint(ctx context.Context, audience string) (string, time
 	if err != nil {
 		return "", time.Time{}, err
 	}
+	in.minted.Add(1)
+	if in.shortLived.Load() {
+		return request.Status.Token, time.Now(), nil
+	}
 	return request.Status.Token, request.Status.ExpirationTimestamp.Time, nil
 }
 
@@ -201,6 +208,8 @@ type relaySidecar struct {
 	socket string
 	port   int
 	stop   func()
+	// subscribers are those of this life.
+	subscribers *relay.Subscribers
 }
 
 func startRelay(in *installation) *relaySidecar {
@@ -239,8 +248,8 @@ func (r *relaySidecar) start() {
 		Issuer: issuerOf(t, token), Keys: keys, Now: time.Now,
 		Subjects: []string{"system:serviceaccount:" + r.in.namespace + ":parley-gateway"},
 	}
-	server := &relay.Server{Local: local, Public: public, Keys: keys,
-		Subscribers: &relay.Subscribers{Store: store, Authorizer: podRelays{r.in, verifier}}}
+	r.subscribers = &relay.Subscribers{Store: store, Authorizer: podRelays{r.in, verifier}}
+	server := &relay.Server{Local: local, Public: public, Keys: keys, Subscribers: r.subscribers}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- server.Run(ctx) }()

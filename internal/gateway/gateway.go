@@ -27,6 +27,7 @@ import (
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway/auth"
+	"parley.dev/parley/internal/gateway/fanout"
 	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/page"
 	"parley.dev/parley/internal/gateway/refusal"
@@ -93,7 +94,7 @@ type Gateway struct {
 	pods     cache.SharedIndexInformer
 	messages *messages
 	notes    *notes
-	relays   *relays
+	parts    *fanout.Hub
 	seats    *seats.Seats
 	memory   *memory
 	warned   rate.Sometimes
@@ -130,7 +131,7 @@ func New(config Config) (*Gateway, error) {
 		config: config, chats: chats, pods: pods,
 		messages:  messages,
 		notes:     notes,
-		relays:    relays,
+		parts:     fanout.New(relays, partsBytes),
 		seats:     seats.New(limits.Streams, limits.StreamsPerCaller),
 		memory:    newMemory(limits.StreamMemory),
 		warned:    rate.Sometimes{Interval: warnEvery},
@@ -312,8 +313,8 @@ func (g *Gateway) openChat(r *http.Request, access auth.Access) (feed, *refusal.
 	}
 	return feed{stop: watcher.stop, run: func(ctx context.Context, out *eventWriter) error {
 		follower := follow.Follower{
-			Chats: watcher, Messages: g.messages, Parts: g.relays, Queue: g.messages, Notes: g.notes, Memory: g.memory,
-			Send: out.send, KeepAlive: out.keepAlive, KeepAliveEvery: g.keepAlive,
+			Chats: watcher, Messages: g.messages, Parts: g.parts, Queue: g.messages, Notes: g.notes, Memory: g.memory,
+			Send: out.send, SendParts: out.sendAll, KeepAlive: out.keepAlive, KeepAliveEvery: g.keepAlive,
 		}
 		return follower.Run(ctx, from)
 	}}, nil

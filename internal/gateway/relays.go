@@ -32,7 +32,7 @@ const dialTimeout = 2 * time.Second
 // maxRelayHeader bounds the header of a relay's answer.
 const maxRelayHeader = 16 << 10
 
-// relays reads live parts from the relays of generation pods. It implements follow.Parts.
+// relays reads live parts from the relays of generation pods. It implements fanout.Source.
 type relays struct {
 	pods   cache.Store
 	port   int
@@ -53,7 +53,7 @@ func newRelays(pods cache.Store, port int, tokens *tokencache.Cache, log *slog.L
 		}}}
 }
 
-// Subscribe implements follow.Parts.
+// Subscribe implements fanout.Source.
 func (r *relays) Subscribe(ctx context.Context, namespace, name string, ep fence.Fence,
 	after int64) iter.Seq2[parts.Frame, error] {
 	pod, err := r.find(namespace, name)

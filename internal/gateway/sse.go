@@ -4,7 +4,6 @@
 package gateway
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,12 +12,12 @@ import (
 	"parley.dev/parley/api/stream"
 )
 
-// eventWriter writes server-sent events. Each is on its way when the call returns. It belongs to one goroutine.
+// eventWriter writes server-sent events, which are on their way when a call returns. It belongs to one goroutine.
 type eventWriter struct {
 	w       http.ResponseWriter
 	rc      *http.ResponseController
 	timeout time.Duration
-	head    bytes.Buffer
+	head    []byte
 	// failed is why the client takes no more; nil as long as it does.
 	failed error
 }
@@ -38,35 +37,55 @@ func (e *eventWriter) begin() error {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
 	e.w.WriteHeader(http.StatusOK)
-	return e.write([]byte("retry: 1000\n\n"))
+	return e.write("retry: 1000\n\n")
 }
 
-func (e *eventWriter) send(event stream.Event) error {
-	e.head.Reset()
-	if event.ID != "" {
-		fmt.Fprintf(&e.head, "id: %s\n", event.ID)
+func (e *eventWriter) send(event stream.Event) error { return e.sendAll([]stream.Event{event}) }
+
+// sendAll writes events that come together, at once.
+func (e *eventWriter) sendAll(events []stream.Event) error {
+	e.hold()
+	for _, event := range events {
+		e.head = e.head[:0]
+		if event.ID != "" {
+			e.head = append(append(append(e.head, "id: "...), event.ID...), '\n')
+		}
+		e.head = append(append(append(e.head, "event: "...), event.Name...), "\ndata: "...)
+		e.put(e.head)
+		e.put(event.Data) // without a copy of a long one
+		e.put([]byte("\n\n"))
 	}
-	fmt.Fprintf(&e.head, "event: %s\ndata: ", event.Name)
-	return e.write(e.head.Bytes(), event.Data, []byte("\n\n"))
+	return e.flush()
 }
 
-func (e *eventWriter) keepAlive() error { return e.write([]byte(": keep-alive\n\n")) }
+// keepAlive writes a comment.
+func (e *eventWriter) keepAlive() error { return e.write(": keep-alive\n\n") }
 
 // end bounds how long the client may take to accept the end of the stream.
 func (e *eventWriter) end() { _ = e.rc.SetWriteDeadline(time.Now().Add(e.timeout)) }
 
-// write writes the pieces of one event, without a copy of a long one. The deadline holds while something is being
-// written: HTTP/2 ends a stream whose deadline passes, even an idle one.
-func (e *eventWriter) write(pieces ...[]byte) error {
-	if e.failed != nil {
-		return e.failed
+func (e *eventWriter) write(text string) error {
+	e.hold()
+	e.put([]byte(text))
+	return e.flush()
+}
+
+// hold begins to write. The deadline holds while something is being written: HTTP/2 ends a stream whose deadline
+// passes, even an idle one.
+func (e *eventWriter) hold() {
+	if e.failed == nil {
+		e.failed = e.rc.SetWriteDeadline(time.Now().Add(e.timeout))
 	}
-	e.failed = e.rc.SetWriteDeadline(time.Now().Add(e.timeout))
-	for _, piece := range pieces {
-		if e.failed == nil {
-			_, e.failed = e.w.Write(piece)
-		}
+}
+
+func (e *eventWriter) put(piece []byte) {
+	if e.failed == nil {
+		_, e.failed = e.w.Write(piece)
 	}
+}
+
+// flush brings on its way what was written.
+func (e *eventWriter) flush() error {
 	if e.failed == nil {
 		e.failed = e.rc.Flush()
 	}
@@ -74,7 +93,7 @@ func (e *eventWriter) write(pieces ...[]byte) error {
 		e.failed = e.rc.SetWriteDeadline(time.Time{})
 	}
 	if e.failed != nil {
-		e.failed = fmt.Errorf("writing an event: %w", e.failed)
+		return fmt.Errorf("writing an event: %w", e.failed)
 	}
-	return e.failed
+	return nil
 }

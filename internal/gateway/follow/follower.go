@@ -5,16 +5,14 @@ package follow
 
 import (
 	"context"
-	"iter"
 	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/gateway/fanout"
 )
 
 const (
@@ -42,19 +40,12 @@ type Messages interface {
 	Get(ctx context.Context, chat *v1alpha1.Chat, place Place) (*Committed, error)
 }
 
-// Parts reads live parts.
-type Parts interface {
-	// Subscribe yields the frames of an episode behind number after from the relay of a pod. It ends without an error
-	// when the episode is over.
-	Subscribe(ctx context.Context, namespace, pod string, ep fence.Fence, after int64) iter.Seq2[parts.Frame, error]
-}
-
 // Follower follows one chat for one client.
 type Follower struct {
 	// Chats, Messages and Parts are where the story comes from. Parts may be nil: then there are only whole messages.
 	Chats    Chats
 	Messages Messages
-	Parts    Parts
+	Parts    *fanout.Hub
 	// Queue looks at messages that wait; nil: their names are all that is told of them.
 	Queue Queue
 	// Notes are the messages for people alone; nil: nobody is told of any.
@@ -63,6 +54,8 @@ type Follower struct {
 	Memory Memory
 	// Send takes an event to the client. An error ends the stream.
 	Send func(stream.Event) error
+	// SendParts takes parts that come together; nil: Send takes them one by one. It may not keep the slice.
+	SendParts func([]stream.Event) error
 	// KeepAlive is called every KeepAliveEvery, if both are set. An error ends the stream.
 	KeepAlive      func() error
 	KeepAliveEvery time.Duration
@@ -116,7 +109,7 @@ func (f *Follower) Once(ctx context.Context, last int64) error {
 }
 
 func (f *Follower) begin(from Position) {
-	f.transcript = transcript{messages: f.Messages, room: room{f.Memory}, out: f.Send,
+	f.transcript = transcript{messages: f.Messages, room: room{f.Memory}, out: f.Send, outParts: f.sendParts,
 		at:    cursor{resume: &from, last: from.Last},
 		notes: notes{source: f.Notes, room: room{f.Memory}, out: f.Send}}
 	f.present = present{queue: f.Queue, out: f.Send}
@@ -159,8 +152,8 @@ func (f *Follower) wait(ctx context.Context, again, keepAlive <-chan time.Time) 
 			return nil
 		case <-again:
 			return nil
-		case frame := <-f.live.out():
-			if err := f.transcript.tellPart(frame); err != nil {
+		case <-f.live.ready():
+			if err := f.transcript.tellParts(f.live.reader.Take(ctx)); err != nil {
 				return err
 			}
 		case <-keepAlive:
@@ -171,6 +164,18 @@ func (f *Follower) wait(ctx context.Context, again, keepAlive <-chan time.Time) 
 			return context.Cause(ctx)
 		}
 	}
+}
+
+func (f *Follower) sendParts(events []stream.Event) error {
+	if f.SendParts != nil {
+		return f.SendParts(events)
+	}
+	for _, event := range events {
+		if err := f.Send(event); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // outlet takes events to the client.

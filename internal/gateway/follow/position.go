@@ -75,10 +75,16 @@ func malformed(id string) error {
 	return fmt.Errorf("event id %.100q is not of the form CHAT.VERSION.0.N or CHAT.VERSION.ATTEMPT.SEQ.N", id)
 }
 
-// String is the event id of the position.
+// String is the event id of the position. It is made for each part that each client gets.
 func (p Position) String() string {
-	if p.Attempt == 0 {
-		return fmt.Sprintf("%s.%d.0.%d", p.Chat, p.Version, p.Number)
+	numbers := [...]int64{p.Version, int64(p.Attempt), p.Number, p.Length}
+	id := make([]byte, 0, 64)
+	id = append(id, p.Chat...)
+	for i, n := range numbers {
+		if i == 3 && p.Attempt == 0 { // A message has no length behind its number.
+			break
+		}
+		id = strconv.AppendInt(append(id, '.'), n, 10)
 	}
-	return fmt.Sprintf("%s.%d.%d.%d.%d", p.Chat, p.Version, p.Attempt, p.Number, p.Length)
+	return string(id)
 }

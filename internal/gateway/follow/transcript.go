@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/fanout"
 )
 
 // transcript tells a client what is committed, and the parts that follow on it. It knows what the client holds.
@@ -18,8 +18,11 @@ type transcript struct {
 	messages Messages
 	room     room
 	out      outlet
+	outParts func([]stream.Event) error
 	at       cursor
 	notes    notes
+	// parts are the events of one batch, as room for those of the next one.
+	parts []stream.Event
 }
 
 // tell sends what was committed, and says first if what the client holds is void.
@@ -84,19 +87,25 @@ func (t *transcript) load(ctx context.Context, chat *v1alpha1.Chat, place Place)
 	}
 }
 
-// tellPart sends a part if it follows on the last one.
-func (t *transcript) tellPart(frame parts.Frame) error {
-	if frame.Seq != t.at.seq+1 {
+// tellParts sends the parts that follow on the last one.
+func (t *transcript) tellParts(batch fanout.Batch) error {
+	t.parts = t.parts[:0]
+	at := Position{Chat: t.at.identity, Version: t.at.version, Attempt: t.at.attempt, Number: t.at.seq, Length: t.at.next}
+	for seq, data := range batch.All() {
+		if seq != at.Number+1 {
+			continue
+		}
+		at.Number = seq
+		t.parts = append(t.parts, stream.Event{Name: stream.EventMessagePart, ID: at.String(), Data: data})
+	}
+	if len(t.parts) == 0 {
 		return nil
 	}
-	at := Position{Chat: t.at.identity, Version: t.at.version, Attempt: t.at.attempt, Number: frame.Seq, Length: t.at.next}
-	err := t.out.send(stream.EventMessagePart, at.String(), stream.MessagePart{
-		HistoryVersion: t.at.version, Attempt: t.at.attempt, Seq: frame.Seq, Role: frame.Role, Part: frame.Part,
-	})
-	if err == nil {
-		t.at.seq = frame.Seq
+	if err := t.outParts(t.parts); err != nil {
+		return err
 	}
-	return err
+	t.at.seq = at.Number
+	return nil
 }
 
 // void is the preview that the client must forget: its attempt is not under way any more, and yielded no message.

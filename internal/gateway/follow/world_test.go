@@ -20,6 +20,7 @@ import (
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/gateway/fanout"
 	"parley.dev/parley/internal/testing/chattest"
 )
 
@@ -29,7 +30,8 @@ type world struct {
 	chat     *v1alpha1.Chat
 	messages map[string]*v1alpha1.ChatMessage
 	frames   map[fence.Fence][]parts.Frame
-	failures int // of the next Gets and Looks
+	parts    *fanout.Hub // of frames
+	failures int         // of the next Gets and Looks
 	looks    int
 	memory   Memory
 	changed  chan struct{}
@@ -39,6 +41,7 @@ type world struct {
 func newWorld() *world {
 	w := &world{messages: map[string]*v1alpha1.ChatMessage{}, frames: map[fence.Fence][]parts.Frame{},
 		changed: make(chan struct{})}
+	w.parts = fanout.New(w, 1<<20)
 	w.chat = newChat("uid-1")
 	return w
 }
@@ -150,6 +153,7 @@ func (w *world) Look(_ context.Context, chat *v1alpha1.Chat, name string) (strea
 	return stream.QueuedMessage{}, ErrMissing
 }
 
+// Subscribe implements fanout.Source.
 func (w *world) Subscribe(ctx context.Context, _, _ string, ep fence.Fence, after int64) iter.Seq2[parts.Frame, error] {
 	return func(yield func(parts.Frame, error) bool) {
 		for {
@@ -272,7 +276,7 @@ func (c *client) connect(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	numbered := 0
-	f := Follower{Chats: c.w.view(ctx), Messages: c.w, Parts: c.w, Queue: c.w, Notes: c.w, Memory: c.w.memory,
+	f := Follower{Chats: c.w.view(ctx), Messages: c.w, Parts: c.w.parts, Queue: c.w, Notes: c.w, Memory: c.w.memory,
 		Send: func(e stream.Event) error {
 			c.mu.Lock()
 			defer c.mu.Unlock()

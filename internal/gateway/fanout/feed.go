@@ -1,0 +1,202 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"parley.dev/parley/internal/stream/framelog"
+)
+
+const (
+	// firstRetry and lastRetry bound the pause before a relay is asked again; it doubles in between.
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = time.Second
+)
+
+func backoff() wait.Backoff {
+	return wait.Backoff{Duration: firstRetry, Factor: 2, Cap: lastRetry, Steps: math.MaxInt}
+}
+
+// feed is one subscription to an episode, and those who read it. It runs from its first reader to its last.
+type feed struct {
+	episode Episode
+	stop    context.CancelFunc
+	done    chan struct{}
+
+	mu      sync.Mutex
+	log     framelog.Log
+	share   share
+	readers map[*Reader]struct{}
+	// waits is true while the newest part finds no room; then carries a value when a reader has taken parts.
+	waits bool
+	taken chan struct{}
+}
+
+func newFeed(ep Episode, after int64, room *room, stop context.CancelFunc) *feed {
+	return &feed{episode: ep, log: framelog.After(after), share: share{room: room}, readers: map[*Reader]struct{}{},
+		stop: stop, done: make(chan struct{}), taken: make(chan struct{}, 1)}
+}
+
+// join takes a reader in, unless the log has forgotten what it wants.
+func (f *feed) join(r *Reader) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r.after < f.log.Dropped() {
+		return false
+	}
+	f.readers[r] = struct{}{}
+	r.feed = f
+	r.wake()
+	return true
+}
+
+// leave lets a reader go. It reports whether it was the last one, with whom the feed ends.
+func (f *feed) leave(r *Reader) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.readers, r)
+	if len(f.readers) > 0 {
+		f.tellTaken() // The foremost may have been the one who left.
+		return false
+	}
+	f.stop()
+	f.share.shrink(0)
+	return true
+}
+
+// wait waits for the feed's end; nil has none.
+func (f *feed) wait() {
+	if f != nil {
+		<-f.done
+	}
+}
+
+// take hands a reader what has come. The reader is lost if that was forgotten.
+func (f *feed) take(r *Reader) (batch Batch, lost bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r.after < f.log.Dropped() {
+		return Batch{}, true
+	}
+	batch.first = r.after + 1
+	batch.lines, r.after = f.log.Behind(r.after)
+	if len(batch.lines) > 0 {
+		f.tellTaken()
+	}
+	if r.after < f.log.Last() {
+		r.wake()
+	}
+	return batch, false
+}
+
+// wake tells a reader to look. It never waits: who has not looked since the last time will find all.
+func (r *Reader) wake() {
+	select {
+	case r.ready <- struct{}{}:
+	default:
+	}
+}
+
+// tellTaken lets the newest part be tried again. The caller holds mu.
+func (f *feed) tellTaken() {
+	if f.waits {
+		f.waits = false
+		f.taken <- struct{}{} // It has room: nobody else sends until the next part waits.
+	}
+}
+
+// run reads the episode until it is over or ctx is done. The relay may be unreachable, or the pod have no address yet:
+// it keeps trying.
+func (f *feed) run(ctx context.Context, source Source) {
+	defer close(f.done)
+	for retries := backoff(); ; {
+		more, whole := f.read(ctx, source)
+		if whole || ctx.Err() != nil {
+			return
+		}
+		if more {
+			retries = backoff()
+		}
+		select {
+		case <-time.After(retries.Step()):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// read reads one subscription. It reports whether parts came, and whether the episode is over.
+func (f *feed) read(ctx context.Context, source Source) (more, whole bool) {
+	var line []byte
+	ep := f.episode
+	for frame, err := range source.Subscribe(ctx, ep.Namespace, ep.Pod, ep.Fence, f.last()) {
+		if err != nil {
+			return more, false
+		}
+		line = appendPart(line[:0], ep.Fence, &frame)
+		for {
+			added, full := f.add(frame.Seq, line)
+			more = more || added
+			if !full {
+				break
+			}
+			select {
+			case <-f.taken:
+			case <-ctx.Done():
+				return more, false
+			}
+		}
+	}
+	return more, true
+}
+
+func (f *feed) last() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.log.Last()
+}
+
+// add puts a part into the log, if it follows on the last one and somebody reads, and wakes the readers. It is full if there is no room
+// for the part until a reader has taken some.
+func (f *feed) add(seq int64, line []byte) (added, full bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if seq != f.log.Last()+1 || len(f.readers) == 0 {
+		return false, false
+	}
+	if !f.makeRoom(len(line) + 1) {
+		f.waits = true
+		return false, true
+	}
+	f.log.Append(line)
+	for r := range f.readers {
+		r.wake()
+	}
+	return true, false
+}
+
+// makeRoom reports whether the log may grow by so many bytes, if need be after it has forgotten its oldest parts: those
+// that the foremost reader has. One part there is always room for. The caller holds mu.
+func (f *feed) makeRoom(bytes int) bool {
+	if f.share.fits(f.log.Bytes() + bytes) {
+		return true
+	}
+	f.log.Drop(max(0, min(alwaysKept/2, alwaysKept-bytes)), f.foremost())
+	f.share.shrink(f.log.Bytes())
+	return f.log.Bytes() == 0 || f.log.Bytes()+bytes <= alwaysKept
+}
+
+// foremost is the number of the last part that some reader has taken. The caller holds mu.
+func (f *feed) foremost() (seq int64) {
+	for r := range f.readers {
+		seq = max(seq, min(r.after, f.log.Last()))
+	}
+	return seq
+}

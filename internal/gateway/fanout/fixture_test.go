@@ -1,0 +1,253 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/stream/parts"
+	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/stream/relay"
+	"parley.dev/parley/internal/testing/waiting"
+)
+
+var attempt = Episode{Namespace: "shop", Pod: "pod-1", Fence: fence.Fence{ChatUID: "uid-1", HistoryVersion: 7,
+	Attempt: 2}}
+
+var errCut = errors.New("the relay is away")
+
+// sidecar is a relay's store without its network, which can be cut off. It implements Source.
+type sidecar struct {
+	t      *testing.T
+	store  *relay.Store
+	writer *relay.Writer
+
+	mu sync.Mutex
+	// away is closed when the relay goes away; those who ask while it is are refused.
+	away chan struct{}
+	// begun and open count subscriptions.
+	begun, open int
+	said        int64
+}
+
+func newSidecar(t *testing.T) *sidecar {
+	t.Helper()
+	store, err := relay.NewStore(relay.Options{Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &sidecar{t: t, store: store, away: make(chan struct{})}
+	if _, _, err := store.Open(attempt.Fence, "life-1"); err != nil {
+		t.Fatal(err)
+	}
+	if s.writer, err = store.Writer(attempt.Fence, "life-1"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if n := s.subscriptions(); n != 0 {
+			t.Errorf("%d subscriptions are left", n)
+		}
+	})
+	return s
+}
+
+// Subscribe implements Source.
+func (s *sidecar) Subscribe(ctx context.Context, _, _ string, ep fence.Fence,
+	after int64) iter.Seq2[parts.Frame, error] {
+	return func(yield func(parts.Frame, error) bool) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		s.mu.Lock()
+		away := s.away
+		s.begun++
+		s.open++
+		s.mu.Unlock()
+		defer func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.open--
+		}()
+		var watching sync.WaitGroup
+		defer watching.Wait()
+		defer cancel(nil)
+		watching.Go(func() {
+			select {
+			case <-away:
+				cancel(errCut)
+			case <-ctx.Done():
+			}
+		})
+		if err := s.copy(ctx, ep, after, yield); err != nil {
+			yield(parts.Frame{}, err)
+		}
+	}
+}
+
+// copy yields frames until the episode is over, which is no error, or yield wants no more.
+func (s *sidecar) copy(ctx context.Context, ep fence.Fence, after int64, yield func(parts.Frame, error) bool) error {
+	sub := s.store.Subscribe(ep, after)
+	defer sub.Close()
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		lines, err := sub.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for line := range bytes.Lines(lines) {
+			var frame parts.Frame
+			if err := json.Unmarshal(line, &frame); err != nil {
+				return err
+			}
+			if !yield(frame, nil) {
+				return nil
+			}
+		}
+	}
+}
+
+// leaves makes the relay unreachable; comesBack ends that.
+func (s *sidecar) leaves() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.away)
+}
+
+func (s *sidecar) comesBack() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = make(chan struct{})
+}
+
+func (s *sidecar) subscriptions() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open
+}
+
+func (s *sidecar) everBegun() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.begun
+}
+
+// say streams so many parts, whose texts have their numbers and are padded to a length.
+func (s *sidecar) say(n, length int) {
+	s.t.Helper()
+	for range n {
+		s.said++
+		frame := parts.Frame{Seq: s.said, Role: "Assistant", Part: parts.Part{Type: parts.Text, ID: "0", Text: text(s.said, length)}}
+		if err := s.writer.Append(s.said, frame.AppendJSON(nil)); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func text(seq int64, length int) string {
+	return fmt.Sprintf("%d%s", seq, strings.Repeat(".", length))
+}
+
+func (s *sidecar) end() {
+	s.t.Helper()
+	if err := s.store.Close(attempt.Fence); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// follower reads in the background, and checks that what it gets follows on what it has.
+type follower struct {
+	t      *testing.T
+	reader *Reader
+	stop   func()
+
+	mu   sync.Mutex
+	last int64
+}
+
+// follow begins to read behind a number, until the test ends or stop is called.
+func follow(t *testing.T, h *Hub, after int64) *follower {
+	t.Helper()
+	f := &follower{t: t, last: after, reader: h.Join(t.Context(), attempt, after)}
+	ctx, cancel := context.WithCancel(context.Background())
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer f.reader.Close()
+		for {
+			select {
+			case <-f.reader.Ready():
+				f.take(ctx)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	f.stop = sync.OnceFunc(func() { cancel(); reading.Wait() })
+	t.Cleanup(f.stop)
+	return f
+}
+
+func (f *follower) take(ctx context.Context) {
+	for seq, data := range f.reader.Take(ctx).All() {
+		f.mu.Lock()
+		last := f.last
+		f.last = seq
+		f.mu.Unlock()
+		var part stream.MessagePart
+		if err := json.Unmarshal(data, &part); err != nil {
+			f.t.Errorf("part %d: %v", seq, err)
+		}
+		if seq != last+1 || part.Seq != seq || !strings.HasPrefix(part.Part.Text+".", fmt.Sprint(seq, ".")) ||
+			part.HistoryVersion != 7 || part.Attempt != 2 {
+			f.t.Errorf("behind %d came part %d: %.100s", last, seq, data)
+		}
+	}
+}
+
+func (f *follower) at() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.last
+}
+
+// reaches waits until it has a part. It reports whether that came, for those who are not the test itself.
+func (f *follower) reaches(seq int64) bool {
+	deadline := time.After(20 * time.Second)
+	for f.at() < seq {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-deadline:
+			f.t.Errorf("waited in vain for part %d behind %d", seq, f.at())
+			return false
+		}
+	}
+	return true
+}
+
+// waitAll waits until all have a part.
+func waitAll(t *testing.T, followers []*follower, seq int64) {
+	t.Helper()
+	waiting.Until(t, 20*time.Second, fmt.Sprint("all have part ", seq), func() bool {
+		for _, f := range followers {
+			if f.at() < seq {
+				return false
+			}
+		}
+		return true
+	})
+}

@@ -1,0 +1,61 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fanout
+
+import "sync/atomic"
+
+const (
+	// alwaysKept is what each log may keep where there is no room: some hundred parts.
+	alwaysKept = 32 << 10
+	// mostKept is what a log keeps at most: twice the parts of an episode that a relay keeps, as events have more of them.
+	mostKept = 2 << 20
+)
+
+// room is what all logs of a hub may keep together beyond alwaysKept.
+type room struct {
+	most int64
+	used atomic.Int64
+}
+
+// take takes so many bytes, if there are as many.
+func (r *room) take(bytes int64) bool {
+	if r.used.Add(bytes) <= r.most {
+		return true
+	}
+	r.used.Add(-bytes)
+	return false
+}
+
+// giveBack gives back what take took.
+func (r *room) giveBack(bytes int64) { r.used.Add(-bytes) }
+
+// share is what one log has taken of the room. The zero value has nothing of none.
+type share struct {
+	room  *room
+	bytes int64
+}
+
+// fits reports whether a log may have so many bytes, and takes the room for them.
+func (s *share) fits(bytes int) bool {
+	if bytes > mostKept {
+		return false
+	}
+	more := int64(bytes-alwaysKept) - s.bytes
+	if more <= 0 {
+		return true
+	}
+	if !s.room.take(more) {
+		return false
+	}
+	s.bytes += more
+	return true
+}
+
+// shrink gives back what a log of so many bytes does not need.
+func (s *share) shrink(bytes int) {
+	if less := s.bytes - max(0, int64(bytes-alwaysKept)); less > 0 {
+		s.room.giveBack(less)
+		s.bytes -= less
+	}
+}

@@ -1,0 +1,166 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// crowd lets so many clients follow a chat, and waits until all do.
+func (in *installation) crowd(chat string, n int) (all []*listener) {
+	in.t.Helper()
+	for range n {
+		all = append(all, in.listen(chat, "", 0))
+	}
+	for _, l := range all {
+		l.waitName(stream.EventStatus)
+	}
+	return all
+}
+
+// allHear waits until all have heard an event, and checks what they heard of the story.
+func allHear(t *testing.T, all []*listener, last, want string) {
+	t.Helper()
+	for _, l := range all {
+		if diff := cmp.Diff(strings.Fields(want), ids(l.waitID(last))); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestAllWhoFollowAChatAreOneReaderOfItsRelay(t *testing.T) {
+	in := install(t, nil)
+	c := in.converse("chat")
+	q1 := c.ask("q1", 1)
+	c.attempt(1)
+	c.say("a ")
+	c.commit()
+	c.settle(q1)
+	all := in.crowd("chat", 30)
+	c.say("b ")
+	allHear(t, all, "1.1.2.1", "1.0.1 1.1.1.1 1.1.2.1")
+	if n := in.relay.subscribers.Streams(); n != 1 {
+		t.Errorf("the relay has %d readers", n)
+	}
+	in.relay.stop()
+	c.say("c ")
+	in.relay.start()
+	all = append(all, in.crowd("chat", 5)...)
+	allHear(t, all, "1.1.3.1", "1.0.1 1.1.1.1 1.1.2.1 1.1.3.1")
+	if n := in.relay.subscribers.Streams(); n != 1 {
+		t.Errorf("the relay has %d readers after it was restarted", n)
+	}
+	c.finish(v1alpha1.RoleAssistant, "a b c")
+	c.commit()
+	allHear(t, all, "2.0.2", "1.0.1 1.1.1.1 1.1.2.1 1.1.3.1 2.0.2")
+	waitUntil(t, "nobody reads", func() bool { return in.relay.subscribers.Streams() == 0 })
+}
+
+func TestAttemptThatMovesToAnotherPodIsReadThereByAll(t *testing.T) {
+	in := install(t, nil)
+	c := in.converse("chat")
+	q1 := c.ask("q1", 1)
+	c.attempt(1)
+	c.say("a ")
+	c.chat.Status.Generation.Pod = "pod-2" // It has no address yet.
+	c.commit()
+	c.settle(q1)
+	all := in.crowd("chat", 10)
+	c.chat.Status.Generation.Pod = "pod-1"
+	c.commit()
+	allHear(t, all, "1.1.1.1", "1.0.1 1.1.1.1")
+	in.pod("pod-2", "127.0.0.1")
+	c.attempt(2)
+	c.chat.Status.Generation.Pod = "pod-2"
+	c.say("once ", "more ")
+	c.commit()
+	allHear(t, all, "1.2.2.1", "1.0.1 1.1.1.1 1.2.1.1 1.2.2.1")
+	for _, l := range all {
+		l.waitName(stream.EventPreviewReset)
+	}
+	if n := in.relay.subscribers.Streams(); n != 1 {
+		t.Errorf("the relays have %d readers", n)
+	}
+}
+
+func TestSharedPartsReachNobodyWhoMayNotHearThem(t *testing.T) {
+	in := install(t, func(g *Gateway) { g.lease.every = 20 * time.Millisecond })
+	in.create(in.bindingOf("second"))
+	c := in.converse("chat")
+	c.ask("q1", 1)
+	c.attempt(1)
+	c.say("a ")
+	c.commit()
+	viewer := in.listen("chat", "", 0)
+	viewer.waitID("1.1.1.1")
+	in.token = in.tokenOf("second")
+	second := in.listen("chat", "", 0)
+	allHear(t, []*listener{viewer, second}, "1.1.1.1", "1.0.1 1.1.1.1")
+	refused := in.get(t.Context(), in.path("chat"), in.tokenOf("stranger"), nil)
+	refused.Body.Close()
+	if refused.StatusCode != http.StatusForbidden {
+		t.Errorf("a stranger is told %s", refused.Status)
+	}
+	if err := cluster.Client.Delete(t.Context(), in.binding()); err != nil {
+		t.Fatal(err)
+	}
+	<-viewer.done // Its right was withdrawn.
+	c.say("b ")
+	allHear(t, []*listener{second}, "1.1.2.1", "1.0.1 1.1.1.1 1.1.2.1")
+	allHear(t, []*listener{viewer}, "1.1.1.1", "1.0.1 1.1.1.1")
+}
+
+// TestATokenThatExpiresIsRenewedForTheNextSubscription lets tokens expire as soon as they were shown.
+func TestATokenThatExpiresIsRenewedForTheNextSubscription(t *testing.T) {
+	in := install(t, nil)
+	in.shortLived.Store(true)
+	c := in.converse("chat")
+	c.ask("q1", 1)
+	c.attempt(1)
+	c.say("a ")
+	c.commit()
+	all := in.crowd("chat", 20)
+	allHear(t, all, "1.1.1.1", "1.0.1 1.1.1.1")
+	if n := in.minted.Load(); n != 1 {
+		t.Errorf("%d tokens were asked for one subscription", n)
+	}
+	in.relay.stop()
+	in.relay.start()
+	c.say("b ")
+	allHear(t, all, "1.1.2.1", "1.0.1 1.1.1.1 1.1.2.1")
+	if n := in.minted.Load(); n < 2 {
+		t.Error("the token that had expired was shown again")
+	}
+}
+
+// TestARelayThatRefusesIsAskedForAllTogether lets a relay take no token of the gateway for a while.
+func TestARelayThatRefusesIsAskedForAllTogether(t *testing.T) {
+	in := install(t, nil)
+	in.podMu.Lock()
+	let := in.podUIDs
+	in.podUIDs = nil // It is the relay of no pod.
+	in.podMu.Unlock()
+	c := in.converse("chat")
+	c.ask("q1", 1)
+	c.attempt(1)
+	c.say("a ")
+	c.commit()
+	all := in.crowd("chat", 50)
+	waitUntil(t, "it has refused again and again", func() bool { return in.relay.subscribers.Refused() >= 3 })
+	if n := in.relay.subscribers.Refused(); n > 40 {
+		t.Errorf("it was asked %d times for 50 followers", n)
+	}
+	in.podMu.Lock()
+	in.podUIDs = let
+	in.podMu.Unlock()
+	allHear(t, all, "1.1.1.1", "1.0.1 1.1.1.1")
+}
