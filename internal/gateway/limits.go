@@ -28,7 +28,7 @@ type Limits struct {
 	Requests int
 }
 
-// partsBytes is what the parts of episodes take that streams share, besides 32 KiB of each episode.
+// partsBytes is what the parts of episodes take that streams share, besides 16 KiB of each episode.
 const partsBytes = 32 << 20
 
 // Defaults of Limits, for 512 MiB of memory: a stream costs some 80 KiB besides messages.

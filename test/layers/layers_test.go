@@ -122,9 +122,9 @@ var rules = []rule{
 		return under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime", module+"internal/apiclient",
 			module+"internal/telemetry/tracing")
 	}},
-	{"fence, parts, clip, printable, rewrite and the protocol of workspaces depend on the standard library alone",
-		[]string{"internal/fence", "api/stream/parts", "internal/clip", "internal/printable", rewrite,
-			"internal/workspace/protocol"}, true,
+	{"fence, parts, framelog, clip, printable, rewrite, protocol of workspaces depend on the standard library alone",
+		[]string{"internal/fence", "api/stream/parts", "internal/stream/framelog", "internal/clip", "internal/printable",
+			rewrite, "internal/workspace/protocol"}, true,
 		func(_ goPackage, path string) bool {
 			return strings.Contains(strings.SplitN(path, "/", 2)[0], ".") && !strings.HasPrefix(path, module)
 		}},

@@ -8,7 +8,8 @@
 // its own in that log, behind which it gets each part once and in order, as a subscriber of the relay does. The last
 // reader who leaves ends the feed.
 //
-// A reader that is slow holds up nobody: it costs its number, and what it has not read is in the log anyway. A log
-// keeps all of its episode as long as there is room. Where there is none it forgets its oldest parts, once the foremost
-// reader has them. Who wants those gets a feed that begins where it is, since the relay has the whole episode.
+// A reader that is slow holds up nobody: it costs its number, and what it has not read is in the log anyway. The log of
+// a feed with several readers keeps all of the episode as long as there is room. That of a single reader, and one that
+// finds no room, forgets its oldest parts once the foremost reader has them. Who wants those begins a new feed, since
+// the relay has the whole episode, and the readers of the old one join it once it has come as far as they are.
 package fanout

@@ -181,10 +181,10 @@ func TestASlowReaderHoldsUpNobodyAndMissesNothing(t *testing.T) {
 func TestLogsStayWithinTheirRoom(t *testing.T) {
 	s := newSidecar(t)
 	h := New(s, 100<<10)
-	quick := follow(t, h, 0)
+	quick := []*follower{follow(t, h, 0), follow(t, h, 0)}
 	for range 100 {
 		s.say(50, 100) // of 200 bytes: a megabyte in all
-		waitAll(t, []*follower{quick}, s.said)
+		waitAll(t, quick, s.said)
 		f := h.feeds[attempt]
 		f.mu.Lock()
 		kept, used := f.log.Bytes(), h.room.used.Load()
@@ -195,6 +195,36 @@ func TestLogsStayWithinTheirRoom(t *testing.T) {
 	}
 	late := follow(t, h, 0)
 	waitAll(t, []*follower{late}, s.said)
+}
+
+func TestTheLogOfASingleReaderIsShortUntilASecondOneComes(t *testing.T) {
+	s := newSidecar(t)
+	h := New(s, roomy)
+	first := follow(t, h, 0)
+	for range 40 {
+		s.say(50, 100)
+		waitAll(t, []*follower{first}, s.said)
+	}
+	f := h.feeds[attempt]
+	f.mu.Lock()
+	if kept := f.log.Bytes(); kept > singleKept {
+		t.Errorf("it keeps %d bytes", kept)
+	}
+	f.mu.Unlock()
+	all := []*follower{first, follow(t, h, 0), follow(t, h, s.said/2)}
+	waitAll(t, all, s.said)
+	waiting.Until(t, 10*time.Second, "all read one subscription", func() bool {
+		s.say(1, 0)
+		return s.subscriptions() == 1
+	})
+	all = append(all, follow(t, h, 0))
+	waitAll(t, all, s.said)
+	if n := s.everBegun(); n != 2 {
+		t.Errorf("there were %d subscriptions, want one more for the second reader", n)
+	}
+	if first.stop(); h.feeds[attempt] == f {
+		t.Error("the feed of the first reader is that of the others")
+	}
 }
 
 func TestAFeedWithoutRoomWaitsForItsReader(t *testing.T) {

@@ -5,24 +5,11 @@ package fanout
 
 import (
 	"context"
-	"math"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-
 	"parley.dev/parley/internal/stream/framelog"
 )
-
-const (
-	// firstRetry and lastRetry bound the pause before a relay is asked again; it doubles in between.
-	firstRetry = 50 * time.Millisecond
-	lastRetry  = time.Second
-)
-
-func backoff() wait.Backoff {
-	return wait.Backoff{Duration: firstRetry, Factor: 2, Cap: lastRetry, Steps: math.MaxInt}
-}
 
 // feed is one subscription to an episode, and those who read it. It runs from its first reader to its last.
 type feed struct {
@@ -34,6 +21,10 @@ type feed struct {
 	log     framelog.Log
 	share   share
 	readers map[*Reader]struct{}
+	// shared is true once the feed has had several readers at the same time. More may come: it keeps what it can.
+	shared bool
+	// replaced is true once new readers join another feed, which its own are to join, too.
+	replaced bool
 	// waits is true while the newest part finds no room; then carries a value when a reader has taken parts.
 	waits bool
 	taken chan struct{}
@@ -52,6 +43,7 @@ func (f *feed) join(r *Reader) bool {
 		return false
 	}
 	f.readers[r] = struct{}{}
+	f.shared = f.shared || len(f.readers) > 1
 	r.feed = f
 	r.wake()
 	return true
@@ -78,8 +70,30 @@ func (f *feed) wait() {
 	}
 }
 
-// take hands a reader what has come. The reader is lost if that was forgotten.
-func (f *feed) take(r *Reader) (batch Batch, lost bool) {
+// replace says that new readers join another feed. It returns the number behind which that begins: it has the whole
+// episode for whoever comes next, unless there is no room for that.
+func (f *feed) replace(after int64) (behind int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.replaced = true
+	if f.shared {
+		return after
+	}
+	return 0
+}
+
+// keeps reports whether the log has not forgotten what follows on a part.
+func (f *feed) keeps(seq int64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.log.Dropped() <= seq
+}
+
+// has reports whether the feed has come as far as a part.
+func (f *feed) has(seq int64) bool { return seq <= f.last() }
+
+// take hands a reader what has come. The reader is to move if that was forgotten, or if there is another feed.
+func (f *feed) take(r *Reader) (batch Batch, move bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if r.after < f.log.Dropped() {
@@ -93,7 +107,7 @@ func (f *feed) take(r *Reader) (batch Batch, lost bool) {
 	if r.after < f.log.Last() {
 		r.wake()
 	}
-	return batch, false
+	return batch, f.replaced
 }
 
 // wake tells a reader to look. It never waits: who has not looked since the last time will find all.
@@ -116,13 +130,13 @@ func (f *feed) tellTaken() {
 // it keeps trying.
 func (f *feed) run(ctx context.Context, source Source) {
 	defer close(f.done)
-	for retries := backoff(); ; {
+	for retries := Backoff(); ; {
 		more, whole := f.read(ctx, source)
 		if whole || ctx.Err() != nil {
 			return
 		}
 		if more {
-			retries = backoff()
+			retries = Backoff()
 		}
 		select {
 		case <-time.After(retries.Step()):
@@ -163,8 +177,8 @@ func (f *feed) last() int64 {
 	return f.log.Last()
 }
 
-// add puts a part into the log, if it follows on the last one and somebody reads, and wakes the readers. It is full if there is no room
-// for the part until a reader has taken some.
+// add puts a part into the log, if it follows on the last one and somebody reads, and wakes the readers. It is full if
+// there is no room for the part until a reader has taken some.
 func (f *feed) add(seq int64, line []byte) (added, full bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -185,12 +199,16 @@ func (f *feed) add(seq int64, line []byte) (added, full bool) {
 // makeRoom reports whether the log may grow by so many bytes, if need be after it has forgotten its oldest parts: those
 // that the foremost reader has. One part there is always room for. The caller holds mu.
 func (f *feed) makeRoom(bytes int) bool {
-	if f.share.fits(f.log.Bytes() + bytes) {
+	always := singleKept
+	if f.shared {
+		always = alwaysKept
+	}
+	if size := f.log.Bytes() + bytes; size <= always || f.shared && f.share.fits(size) {
 		return true
 	}
-	f.log.Drop(max(0, min(alwaysKept/2, alwaysKept-bytes)), f.foremost())
+	f.log.Drop(max(0, min(always/2, always-bytes)), f.foremost())
 	f.share.shrink(f.log.Bytes())
-	return f.log.Bytes() == 0 || f.log.Bytes()+bytes <= alwaysKept
+	return f.log.Bytes() == 0 || f.log.Bytes()+bytes <= always
 }
 
 // foremost is the number of the last part that some reader has taken. The caller holds mu.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -152,15 +153,12 @@ func (s *sidecar) say(n, length int) {
 	s.t.Helper()
 	for range n {
 		s.said++
-		frame := parts.Frame{Seq: s.said, Role: "Assistant", Part: parts.Part{Type: parts.Text, ID: "0", Text: text(s.said, length)}}
+		frame := parts.Frame{Seq: s.said, Role: "Assistant",
+			Part: parts.Part{Type: parts.Text, ID: "0", Text: strconv.FormatInt(s.said, 10) + strings.Repeat(".", length)}}
 		if err := s.writer.Append(s.said, frame.AppendJSON(nil)); err != nil {
 			s.t.Fatal(err)
 		}
 	}
-}
-
-func text(seq int64, length int) string {
-	return fmt.Sprintf("%d%s", seq, strings.Repeat(".", length))
 }
 
 func (s *sidecar) end() {

@@ -39,14 +39,14 @@ type Hub struct {
 	feeds map[Episode]*feed
 }
 
-// New makes a hub. Its logs keep so many bytes together, beside the 32 KiB that each may keep in any case.
+// New makes a hub. Its logs keep so many bytes together, beside the 16 KiB that each may keep in any case.
 func New(source Source, bytes int64) *Hub {
 	return &Hub{source: source, room: room{most: bytes}, feeds: map[Episode]*feed{}}
 }
 
 // Join begins to read an episode behind number after, which may be one that nobody has opened yet. A relay that cannot
-// be reached is tried again until the reader leaves. Close the reader when done. ctx gives values alone: a feed outlives
-// the request that began it.
+// be reached is tried again until the reader leaves. Close the reader when done. ctx gives values alone: a feed
+// outlives the request that began it.
 func (h *Hub) Join(ctx context.Context, ep Episode, after int64) *Reader {
 	r := &Reader{hub: h, episode: ep, after: after, ready: make(chan struct{}, 1)}
 	h.mu.Lock()
@@ -61,20 +61,22 @@ func (h *Hub) seat(ctx context.Context, r *Reader) {
 	if f != nil && f.join(r) {
 		return
 	}
-	var behind int64 // The whole episode serves whoever comes next, too.
-	if f != nil {
-		behind = r.after // There was no room for that.
+	var behind int64
+	second := f != nil
+	if second {
+		behind = f.replace(r.after)
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	f = newFeed(r.episode, behind, &h.room, stop)
+	f.shared = second
 	f.join(r)
 	h.feeds[r.episode] = f
 	go f.run(ctx, h.source)
 }
 
-// unseat takes a reader from its feed. It returns the feed if it was the last one, who then waits for its end.
-func (h *Hub) unseat(r *Reader) (ended *feed) {
-	f := r.feed
+// unseat takes a reader from a feed. It returns the feed if the reader was its last one, who then waits for its end.
+// The caller holds mu.
+func (h *Hub) unseat(r *Reader, f *feed) (ended *feed) {
 	if !f.leave(r) {
 		return nil
 	}
@@ -82,4 +84,19 @@ func (h *Hub) unseat(r *Reader) (ended *feed) {
 		delete(h.feeds, f.episode)
 	}
 	return f
+}
+
+// move lets a reader go on in the feed that new readers join, as soon as that has come as far, or in whichever has what
+// its own has forgotten. It returns the feed that ends by that. The caller holds mu.
+func (h *Hub) move(ctx context.Context, r *Reader) (ended *feed) {
+	own, newest := r.feed, h.feeds[r.episode]
+	if !own.keeps(r.after) {
+		ended = h.unseat(r, own)
+		h.seat(ctx, r)
+		return ended
+	}
+	if newest != nil && newest != own && newest.has(r.after) && newest.join(r) {
+		return h.unseat(r, own)
+	}
+	return nil
 }

@@ -26,18 +26,17 @@ func (r *Reader) Ready() <-chan struct{} { return r.ready }
 // Take returns the parts that have come, at most about 64 KiB of them: Ready tells of more. It does not wait. There may
 // be none.
 func (r *Reader) Take(ctx context.Context) Batch {
-	batch, lost := r.feed.take(r)
-	if lost {
+	batch, move := r.feed.take(r)
+	if move {
 		r.move(ctx)
 	}
 	return batch
 }
 
-// move goes on in a feed that has what the reader's own has forgotten.
+// move goes on in the feed that others read, or in one that has what the reader's own has forgotten.
 func (r *Reader) move(ctx context.Context) {
 	r.hub.mu.Lock()
-	ended := r.hub.unseat(r)
-	r.hub.seat(ctx, r)
+	ended := r.hub.move(ctx, r)
 	r.hub.mu.Unlock()
 	ended.wait()
 }
@@ -45,7 +44,7 @@ func (r *Reader) move(ctx context.Context) {
 // Close ends the reading. When the last reader of a feed has left, nothing of that runs any more.
 func (r *Reader) Close() {
 	r.hub.mu.Lock()
-	ended := r.hub.unseat(r)
+	ended := r.hub.unseat(r, r.feed)
 	r.hub.mu.Unlock()
 	ended.wait()
 }

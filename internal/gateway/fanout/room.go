@@ -7,7 +7,9 @@ import "sync/atomic"
 
 const (
 	// alwaysKept is what each log may keep where there is no room: some hundred parts.
-	alwaysKept = 32 << 10
+	alwaysKept = 16 << 10
+	// singleKept is what the log of a single reader keeps, who takes each part at once.
+	singleKept = 4 << 10
 	// mostKept is what a log keeps at most: twice the parts of an episode that a relay keeps, as events have more of them.
 	mostKept = 2 << 20
 )

@@ -5,7 +5,6 @@ package follow
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -14,16 +13,6 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/fanout"
 )
-
-const (
-	// firstRetry and lastRetry bound the pause before something that failed is tried again; it doubles in between.
-	firstRetry = 50 * time.Millisecond
-	lastRetry  = time.Second
-)
-
-func backoff() wait.Backoff {
-	return wait.Backoff{Duration: firstRetry, Factor: 2, Cap: lastRetry, Steps: math.MaxInt}
-}
 
 // Chats is the state of one chat.
 type Chats interface {
@@ -114,7 +103,7 @@ func (f *Follower) begin(from Position) {
 		notes: notes{source: f.Notes, room: room{f.Memory}, out: f.Send}}
 	f.present = present{queue: f.Queue, out: f.Send}
 	f.live = live{parts: f.Parts}
-	f.retries = backoff()
+	f.retries = fanout.Backoff()
 }
 
 // step sends whatever a state of the chat has to tell. It returns a channel that fires when it could not do so wholly
@@ -127,7 +116,7 @@ func (f *Follower) step(ctx context.Context, chat *v1alpha1.Chat) (again <-chan 
 		}
 		return time.After(f.retries.Step()), nil
 	}
-	f.retries = backoff()
+	f.retries = fanout.Backoff()
 	if news.reset {
 		f.present.forget()
 	}
@@ -139,7 +128,7 @@ func (f *Follower) step(ctx context.Context, chat *v1alpha1.Chat) (again <-chan 
 	}
 	f.live.follow(ctx, chat, f.transcript.at.seq)
 	if !f.present.whole() {
-		return time.After(lastRetry), nil
+		return time.After(fanout.LastRetry), nil
 	}
 	return nil, nil
 }

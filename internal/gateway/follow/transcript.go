@@ -74,7 +74,7 @@ func (t *transcript) tellMessage(ctx context.Context, chat *v1alpha1.Chat, item 
 
 // load fetches a message again that was not kept while the history was walked.
 func (t *transcript) load(ctx context.Context, chat *v1alpha1.Chat, place Place) (*Committed, error) {
-	for retries := backoff(); ; {
+	for retries := fanout.Backoff(); ; {
 		message, err := t.messages.Get(ctx, chat, place)
 		if err == nil || errors.Is(err, ErrMissing) || errors.Is(err, ErrUnsettled) {
 			return message, err
