@@ -71,7 +71,7 @@ func (g *Gateway) followWatched(ctx context.Context, f conduct.Follow, watcher *
 	}
 	follower := follow.Follower{
 		Chats: watcher, Messages: g.messages, Parts: g.parts, Memory: g.memory,
-		Send: f.Send, KeepAlive: f.Alive, KeepAliveEvery: g.keepAlive,
+		Encodings: g.encoded, Send: f.Send, KeepAlive: f.Alive, KeepAliveEvery: g.keepAlive,
 	}
 	if err := follower.Run(ctx, f.From(chat)); err != nil {
 		return fmt.Errorf("following chat %s: %w", f.Access.Chat, err)

@@ -95,6 +95,7 @@ type Gateway struct {
 	messages *messages
 	notes    *notes
 	parts    *fanout.Hub
+	encoded  *follow.Encodings
 	seats    *seats.Seats
 	memory   *memory
 	warned   rate.Sometimes
@@ -132,6 +133,7 @@ func New(config Config) (*Gateway, error) {
 		messages:  messages,
 		notes:     notes,
 		parts:     fanout.New(relays, partsBytes),
+		encoded:   follow.NewEncodings(),
 		seats:     seats.New(limits.Streams, limits.StreamsPerCaller),
 		memory:    newMemory(limits.StreamMemory),
 		warned:    rate.Sometimes{Interval: warnEvery},
@@ -314,7 +316,7 @@ func (g *Gateway) openChat(r *http.Request, access auth.Access) (feed, *refusal.
 	return feed{stop: watcher.stop, run: func(ctx context.Context, out *eventWriter) error {
 		follower := follow.Follower{
 			Chats: watcher, Messages: g.messages, Parts: g.parts, Queue: g.messages, Notes: g.notes, Memory: g.memory,
-			Send: out.send, SendParts: out.sendAll, KeepAlive: out.keepAlive, KeepAliveEvery: g.keepAlive,
+			Encodings: g.encoded, Send: out.send, SendParts: out.sendAll, KeepAlive: out.keepAlive, KeepAliveEvery: g.keepAlive,
 		}
 		return follower.Run(ctx, from)
 	}}, nil

@@ -39,6 +39,8 @@ type Follower struct {
 	Queue Queue
 	// Notes are the messages for people alone; nil: nobody is told of any.
 	Notes Notes
+	// Encodings of events that all who follow the chat get; nil: each follower makes its own.
+	Encodings *Encodings
 	// Memory bounds what is held of messages; nil: 16 MiB while a history is walked.
 	Memory Memory
 	// Send takes an event to the client. An error ends the stream.
@@ -70,7 +72,7 @@ func (f *Follower) Run(ctx context.Context, from Position) error {
 	for {
 		chat := f.Chats.Latest()
 		if chat == nil {
-			return outlet(f.Send).send(stream.EventDeleted, "", struct{}{})
+			return outlet(f.Send).send(stream.EventDeleted, struct{}{})
 		}
 		again, err := f.step(ctx, chat)
 		if err != nil {
@@ -101,7 +103,7 @@ func (f *Follower) begin(from Position) {
 	f.transcript = transcript{messages: f.Messages, room: room{f.Memory}, out: f.Send, outParts: f.sendParts,
 		at:    cursor{resume: &from, last: from.Last},
 		notes: notes{source: f.Notes, room: room{f.Memory}, out: f.Send}}
-	f.present = present{queue: f.Queue, out: f.Send}
+	f.present = present{queue: f.Queue, encodings: f.Encodings, out: f.Send}
 	f.live = live{parts: f.Parts}
 	f.retries = fanout.Backoff()
 }
@@ -170,8 +172,9 @@ func (f *Follower) sendParts(events []stream.Event) error {
 // outlet takes events to the client.
 type outlet func(stream.Event) error
 
-func (o outlet) send(name, id string, data any) error {
-	event, err := stream.New(name, id, data)
+// send sends an event that nobody can resume behind.
+func (o outlet) send(name string, data any) error {
+	event, err := stream.New(name, "", data)
 	if err != nil {
 		return err
 	}

@@ -107,7 +107,7 @@ func (n *notes) end(ctx context.Context, chat *v1alpha1.Chat) error {
 		if there[uid] {
 			continue
 		}
-		if err := n.out.send(stream.EventNoteDeleted, "", stream.NoteDeleted{Name: note.Name, UID: string(uid)}); err != nil {
+		if err := n.out.send(stream.EventNoteDeleted, stream.NoteDeleted{Name: note.Name, UID: string(uid)}); err != nil {
 			return err
 		}
 		delete(n.told, uid)
@@ -133,7 +133,7 @@ func (n *notes) tell(ctx context.Context, chat *v1alpha1.Chat, note NoteRef) err
 		return nil
 	}
 	n.told[is.UID] = is
-	return n.out.send(stream.EventNote, "", stream.Note{Index: is.Before, Generation: is.Generation,
+	return n.out.send(stream.EventNote, stream.Note{Index: is.Before, Generation: is.Generation,
 		Message: messageOf(chat, msg)})
 }
 

@@ -13,9 +13,10 @@ import (
 
 // present tells a client how the chat stands: the queue, the status, the error and what a person must do.
 type present struct {
-	queue Queue // nil: names are all that is told of messages that wait
-	out   outlet
-	shown shown
+	queue     Queue // nil: names are all that is told of messages that wait
+	encodings *Encodings
+	out       outlet
+	shown     shown
 }
 
 // shown is what the client was told of the present.
@@ -42,7 +43,7 @@ func (p *present) tell(ctx context.Context, chat *v1alpha1.Chat) error {
 		return err
 	}
 	if status := statusOf(chat); p.shown.status == nil || *p.shown.status != status {
-		if err := p.out.send(stream.EventStatus, "", status); err != nil {
+		if err := p.send(chat, stream.EventStatus, status); err != nil {
 			return err
 		}
 		p.shown.status = &status
@@ -55,13 +56,22 @@ func (p *present) tell(ctx context.Context, chat *v1alpha1.Chat) error {
 	return nil
 }
 
+// send sends what follows from the chat alone.
+func (p *present) send(chat *v1alpha1.Chat, name string, data any) error {
+	event, err := p.encodings.event(chat, name, data)
+	if err != nil {
+		return err
+	}
+	return p.out(event)
+}
+
 // tellError says why the turn failed, once per version of the history.
 func (p *present) tellError(chat *v1alpha1.Chat) error {
 	version := chat.Status.History.Version
 	if chat.Status.LastError == nil || p.shown.errorVersion == version {
 		return nil
 	}
-	if err := p.out.send(stream.EventError, "", errorOf(chat)); err != nil {
+	if err := p.send(chat, stream.EventError, errorOf(chat)); err != nil {
 		return err
 	}
 	p.shown.errorVersion = version
@@ -74,7 +84,7 @@ func (p *present) tellRetry(chat *v1alpha1.Chat) error {
 	if retry == nil || p.shown.retryVersion == version && p.shown.retryAttempt == retry.Attempt {
 		return nil
 	}
-	if err := p.out.send(stream.EventRetry, "", retryOf(chat)); err != nil {
+	if err := p.send(chat, stream.EventRetry, retryOf(chat)); err != nil {
 		return err
 	}
 	p.shown.retryVersion, p.shown.retryAttempt = version, retry.Attempt
@@ -91,7 +101,7 @@ func (p *present) tellAction(chat *v1alpha1.Chat) error {
 	if p.shown.action != nil && reflect.DeepEqual(*p.shown.action, action) {
 		return nil
 	}
-	if err := p.out.send(stream.EventRequiresAction, "", action); err != nil {
+	if err := p.send(chat, stream.EventRequiresAction, action); err != nil {
 		return err
 	}
 	p.shown.action = &action

@@ -84,7 +84,7 @@ func (p *present) tellQueue(ctx context.Context, chat *v1alpha1.Chat) error {
 		p.shown.queueRetry = !whole
 		return nil
 	}
-	if err := p.out.send(stream.EventQueueUpdate, "", stream.QueueUpdate{Queue: queue}); err != nil {
+	if err := p.out.send(stream.EventQueueUpdate, stream.QueueUpdate{Queue: queue}); err != nil {
 		return err
 	}
 	p.shown.queue, p.shown.queued, p.shown.queueRetry = queue, true, !whole

@@ -29,12 +29,12 @@ type transcript struct {
 func (t *transcript) tell(ctx context.Context, chat *v1alpha1.Chat, n news) error {
 	defer t.room.release(n.messages)
 	if n.reset {
-		if err := t.out.send(stream.EventHistoryReset, "", struct{}{}); err != nil {
+		if err := t.out.send(stream.EventHistoryReset, struct{}{}); err != nil {
 			return err
 		}
 	}
 	if void, ok := t.void(chat, n); ok {
-		if err := t.out.send(stream.EventPreviewReset, "", void); err != nil {
+		if err := t.out.send(stream.EventPreviewReset, void); err != nil {
 			return err
 		}
 	}
