@@ -32,6 +32,9 @@ const dialTimeout = 2 * time.Second
 // maxRelayHeader bounds the header of a relay's answer.
 const maxRelayHeader = 16 << 10
 
+// relayWriteBuffer is what a request is written from: it is kept as long as its stream.
+const relayWriteBuffer = 512
+
 // relays reads live parts from the relays of generation pods. It implements fanout.Source.
 type relays struct {
 	pods   cache.Store
@@ -50,6 +53,7 @@ func newRelays(pods cache.Store, port int, tokens *tokencache.Cache, log *slog.L
 			MaxIdleConnsPerHost:    4,
 			IdleConnTimeout:        time.Minute,
 			MaxResponseHeaderBytes: maxRelayHeader,
+			WriteBufferSize:        relayWriteBuffer,
 		}}}
 }
 

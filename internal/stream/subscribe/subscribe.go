@@ -28,6 +28,8 @@ const (
 	silence = 45 * time.Second
 	// maxLine bounds one frame: the relay keeps no longer ones.
 	maxLine = 2 << 20
+	// lineBuffer is what a subscription reads into: a frame has some hundred bytes, and the buffer grows for others.
+	lineBuffer = 2 << 10
 	// maxStream bounds the bytes of one subscription: four times what a relay keeps of an episode.
 	// Heartbeats are one byte each.
 	maxStream = 4 << 20
@@ -114,7 +116,7 @@ func (c *Client) connect(ctx context.Context, url string) (io.ReadCloser, error)
 func read(body io.Reader, alive func(), yield func(parts.Frame) bool) error {
 	bounded := &io.LimitedReader{R: body, N: maxStream}
 	lines := bufio.NewScanner(bounded)
-	lines.Buffer(make([]byte, 0, 16<<10), maxLine)
+	lines.Buffer(make([]byte, 0, lineBuffer), maxLine)
 	for lines.Scan() {
 		alive()
 		if len(lines.Bytes()) == 0 {
