@@ -123,29 +123,25 @@ func (s *Subscribers) copy(ctx context.Context, w http.ResponseWriter, sub *Subs
 	if send(nil) != nil { // the header: the client learns that it is let in before the first frame
 		return
 	}
+	heartbeat := orDefault(s.Heartbeat, DefaultHeartbeat)
+	beat := time.NewTimer(heartbeat)
+	defer beat.Stop()
 	for {
-		batch, err := s.next(ctx, sub)
+		batch, err := sub.next(ctx, beat.C)
 		switch {
 		case errors.Is(err, io.EOF):
 			_ = send(fmt.Appendf(nil, "{\"closed\":true,\"dropped\":%d}\n", sub.Dropped()))
 			return
 		case err != nil:
 			return
-		case send(batch) != nil:
+		case batch == nil:
+			batch = []byte("\n")
+		}
+		if send(batch) != nil {
 			return
 		}
+		beat.Reset(heartbeat)
 	}
-}
-
-// next is the next batch of frames, or a heartbeat.
-func (s *Subscribers) next(ctx context.Context, sub *Subscription) ([]byte, error) {
-	beat, cancel := context.WithTimeout(ctx, orDefault(s.Heartbeat, DefaultHeartbeat))
-	defer cancel()
-	batch, err := sub.Next(beat)
-	if err != nil && ctx.Err() == nil && beat.Err() != nil && !errors.Is(err, io.EOF) {
-		return []byte("\n"), nil
-	}
-	return batch, err
 }
 
 // enter lets a subscriber in, who leaves by taking one from streams.

@@ -6,6 +6,7 @@ package relay
 import (
 	"context"
 	"io"
+	"time"
 
 	"parley.dev/parley/internal/fence"
 )
@@ -33,7 +34,10 @@ func (s *Store) Subscribe(ep fence.Fence, after int64) *Subscription {
 
 // Next waits for frames and returns as many as there are, each a line of JSON, at most about 64 KiB of them. The bytes
 // are shared and must not be changed. It returns io.EOF after the last frame of a closed episode.
-func (s *Subscription) Next(ctx context.Context) ([]byte, error) {
+func (s *Subscription) Next(ctx context.Context) ([]byte, error) { return s.next(ctx, nil) }
+
+// next is Next, which returns nothing when beat comes first.
+func (s *Subscription) next(ctx context.Context, beat <-chan time.Time) ([]byte, error) {
 	for {
 		batch, closed := s.take()
 		switch {
@@ -44,6 +48,8 @@ func (s *Subscription) Next(ctx context.Context) ([]byte, error) {
 		}
 		select {
 		case <-s.wake:
+		case <-beat:
+			return nil, nil
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
