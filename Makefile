@@ -273,7 +273,7 @@ bench-streams: envtest-assets ## Measure what a part costs a generation pod with
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-generator.json go test -tags $(GOTAGS) -run='^$$' -bench=Streams -benchtime=1x ./internal/generation/runner
 
 .PHONY: bench-gateway
-bench-gateway: envtest-assets ## Measure 1000 streams at one gateway, and what it adds to sending a message: bin/bench-gateway.json.
+bench-gateway: envtest-assets ## Measure 1000 streams at one gateway, how late parts come, and what it adds to sending a message: bin/bench-gateway.json.
 	@mkdir -p $(BIN)
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-gateway.json go test -tags $(GOTAGS) -run='^$$' -bench=. -benchtime=1x ./test/gateway
 

@@ -21,12 +21,13 @@ type story struct {
 	t    testing.TB
 	w    *world
 	chat *v1alpha1.Chat
+	pod  *pod // that has its attempts
 }
 
 // tell begins a chat that has so many messages, of people and the model in turn.
 func (w *world) tell(name string, messages int) *story {
 	w.t.Helper()
-	s := &story{t: w.t, w: w, chat: chattest.In(w.namespace, chattest.Chat(name))}
+	s := &story{t: w.t, w: w, pod: w.pods[0], chat: chattest.In(w.namespace, chattest.Chat(name))}
 	cluster.Create(w.t, s.chat)
 	s.extend(messages)
 	return s
@@ -65,15 +66,15 @@ func (s *story) question(text string) *v1alpha1.ChatMessage {
 // answer is what the model says next.
 func (s *story) answer(replies ...chattest.Reply) *v1alpha1.ChatMessage {
 	h := &s.chat.Status.History
-	s.chat.Status.Generation = generation()
+	s.chat.Status.Generation = s.generation()
 	m := chattest.Answer(s.chat, replies...)
 	s.chat.Status.Generation = nil
 	h.Version, h.Head, h.Length = h.Version+1, m.Name, h.Length+1
 	return m
 }
 
-func generation() *v1alpha1.GenerationStatus {
-	return &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: pod,
+func (s *story) generation() *v1alpha1.GenerationStatus {
+	return &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: s.pod.name,
 		ModelConfig: "default", StartedAt: metav1.NowMicro()}
 }
 
@@ -87,8 +88,8 @@ func (s *story) commit() {
 // attempt begins a reply whose parts are streamed.
 func (s *story) attempt() *publish.Episode {
 	s.t.Helper()
-	s.chat.Status.Phase, s.chat.Status.Generation = v1alpha1.ChatRunning, generation()
-	episode, err := s.w.generator.Open(s.t.Context(), fence.Fence{ChatUID: string(s.chat.UID),
+	s.chat.Status.Phase, s.chat.Status.Generation = v1alpha1.ChatRunning, s.generation()
+	episode, err := s.pod.generator.Open(s.t.Context(), fence.Fence{ChatUID: string(s.chat.UID),
 		HistoryVersion: s.chat.Status.History.Version, Attempt: 1})
 	if err != nil {
 		s.t.Fatal(err)

@@ -37,7 +37,10 @@ const (
 // figures are what the benchmarks measure, with their names in bin/bench.json.
 var figures struct {
 	Streams *streamFigures `json:"streams,omitempty"`
-	Send    *sendFigures   `json:"send,omitempty"`
+	// OneChat and ManyChats are how late parts come to 1000 clients.
+	OneChat   *latenessFigures `json:"lateness_one_chat,omitempty"`
+	ManyChats *latenessFigures `json:"lateness_many_chats,omitempty"`
+	Send      *sendFigures     `json:"send,omitempty"`
 }
 
 // publishFigures writes them to the file that BENCH_OUT names, if it names one.
@@ -193,6 +196,14 @@ func (w *world) generate(b *testing.B, stories []*story) (stop func()) {
 		write(b, []*v1alpha1.ChatMessage{s.question("And now?")})
 		episodes[i] = s.attempt()
 	}
+	return say(b, episodes, func(episode *publish.Episode) {
+		episode.Publish("Assistant", parts.Part{Type: parts.Text, ID: "0", Text: "a few words more "})
+	})
+}
+
+// say says a part in each episode 20 times a second until stop is called.
+func say(b *testing.B, episodes []*publish.Episode, part func(*publish.Episode)) (stop func()) {
+	b.Helper()
 	ctx, cancel := context.WithCancel(b.Context())
 	var saying sync.WaitGroup
 	for _, episode := range episodes {
@@ -204,7 +215,7 @@ func (w *world) generate(b *testing.B, stories []*story) (stop func()) {
 				case <-ctx.Done():
 					return
 				case <-ticker.C:
-					episode.Publish("Assistant", parts.Part{Type: parts.Text, ID: "0", Text: "a few words more "})
+					part(episode)
 				}
 			}
 		})

@@ -8,6 +8,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -62,32 +63,46 @@ func begin(ctx context.Context) (end func(), err error) {
 	return nil, nil
 }
 
-const pod = "pod-1"
-
-// world is a namespace with a gateway, and the relay of its one generation pod.
+// world is a namespace with a gateway, and generation pods that are relays alone.
 type world struct {
 	t         testing.TB
 	namespace string
 	gateway   *realgateway.Gateway
-	generator *publish.Client
+	pods      []*pod
 }
 
-func newWorld(t testing.TB) *world {
+// pod is a generation pod: its relay, and a client of that.
+type pod struct {
+	name      string
+	generator *publish.Client
+	readers   *relay.Subscribers
+}
+
+// newWorld makes a world with one generation pod.
+func newWorld(t testing.TB) *world { return newWorldOf(t, 1) }
+
+// newWorldOf makes a world with so many generation pods, each with an address of its own.
+func newWorldOf(t testing.TB, pods int, args ...string) *world {
 	t.Helper()
 	w := &world{t: t, namespace: cluster.Namespace(t, "gateway")}
 	cluster.Create(t, &corev1.ServiceAccount{ObjectMeta: w.meta("parley-gateway")})
-	port := w.relay()
-	meta := w.meta(pod)
-	meta.Labels = map[string]string{"parley.dev/component": "generation"}
-	generation := &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{ServiceAccountName: "parley-generation",
-		AutomountServiceAccountToken: new(false), Containers: []corev1.Container{{Name: "generator", Image: "none"}}}}
 	cluster.Create(t, &corev1.ServiceAccount{ObjectMeta: w.meta("parley-generation")})
-	cluster.Create(t, generation)
-	generation.Status.PodIP, generation.Status.PodIPs = "127.0.0.1", []corev1.PodIP{{IP: "127.0.0.1"}}
-	if err := cluster.Client.Status().Update(t.Context(), generation); err != nil {
-		t.Fatal(err)
+	port := "0" // All relays have the same one.
+	for i := range pods {
+		p, address := &pod{name: fmt.Sprintf("pod-%d", i+1)}, fmt.Sprintf("127.0.0.%d", i+1)
+		port = w.relay(p, address, port)
+		meta := w.meta(p.name)
+		meta.Labels = map[string]string{"parley.dev/component": "generation"}
+		generation := &corev1.Pod{ObjectMeta: meta, Spec: corev1.PodSpec{ServiceAccountName: "parley-generation",
+			AutomountServiceAccountToken: new(false), Containers: []corev1.Container{{Name: "generator", Image: "none"}}}}
+		cluster.Create(t, generation)
+		generation.Status.PodIP, generation.Status.PodIPs = address, []corev1.PodIP{{IP: address}}
+		if err := cluster.Client.Status().Update(t.Context(), generation); err != nil {
+			t.Fatal(err)
+		}
+		w.pods = append(w.pods, p)
 	}
-	w.gateway = realgateway.Start(t, cluster.Config, w.namespace, "--relay-port="+port)
+	w.gateway = realgateway.Start(t, cluster.Config, w.namespace, append(args, "--relay-port="+port)...)
 	return w
 }
 
@@ -101,8 +116,8 @@ type anyone struct{}
 // Authorize implements relay.Authorizer.
 func (anyone) Authorize(context.Context, string) error { return nil }
 
-// relay starts one, and returns its port.
-func (w *world) relay() string {
+// relay starts that of a pod, and returns its port.
+func (w *world) relay(p *pod, address, port string) string {
 	dir := w.t.TempDir()
 	socket := filepath.Join(dir, "r.sock")
 	store, err := relay.NewStore(relay.Options{MarkerDir: filepath.Join(dir, "episodes"), Now: time.Now})
@@ -113,13 +128,13 @@ func (w *world) relay() string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	public, err := net.Listen("tcp4", "127.0.0.1:0")
+	public, err := net.Listen("tcp4", net.JoinHostPort(address, port))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	server := &relay.Server{Local: local, Public: public,
-		Keys:        &relay.IssuerKeys{File: filepath.Join(dir, "keys.json"), Now: time.Now},
-		Subscribers: &relay.Subscribers{Store: store, Authorizer: anyone{}}}
+	p.readers = &relay.Subscribers{Store: store, Authorizer: anyone{}}
+	server := &relay.Server{Local: local, Public: public, Subscribers: p.readers,
+		Keys: &relay.IssuerKeys{File: filepath.Join(dir, "keys.json"), Now: time.Now}}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -128,8 +143,8 @@ func (w *world) relay() string {
 		}
 	})
 	w.t.Cleanup(func() { cancel(); running.Wait() })
-	w.generator = publish.New(socket, "incarnation-1", time.Now)
-	_, port, err := net.SplitHostPort(public.Addr().String())
+	p.generator = publish.New(socket, "incarnation-1", time.Now)
+	_, port, err = net.SplitHostPort(public.Addr().String())
 	if err != nil {
 		w.t.Fatal(err)
 	}
