@@ -140,7 +140,7 @@ func TestNobodyBecomesTheModel(t *testing.T) {
 			write{who, "runs another image", patch(there, `{"spec":{"containers":[{"name":"generator","image":"evil"}]}}`),
 				images},
 			write{who, "runs another image as the relay",
-				patch(there, `{"spec":{"initContainers":[{"name":"relay","image":"evil"}]}}`), images},
+				patch(there, `{"spec":{"containers":[{"name":"relay","image":"evil"}]}}`), images},
 			write{who, "adds a container for debugging", debugs(podA.pod), "a generation pod takes no further containers"},
 			write{who, "runs a command", connects(podA.pod, "exec"), noCommand},
 			write{who, "attaches itself", connects(podA.pod, "attach"), noCommand},
