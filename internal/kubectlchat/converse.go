@@ -155,17 +155,19 @@ func (c *conversation) send(ctx context.Context, text string) {
 	m := compose.Message(c.s.objects.namespace, c.chat, c.chat+"-message-"+rand.String(8),
 		v1alpha1.ChatMessageSpec{Content: text})
 	c.mu.Lock()
-	c.mine[m.Name], c.warned = true, false
+	before := c.busy
+	// From now on ctrl-C interrupts: the turn may begin before the API server's answer is here.
+	c.mine[m.Name], c.warned, c.busy = true, false, true
 	c.mu.Unlock()
 	within, cancel := context.WithTimeout(ctx, acting)
 	defer cancel()
 	if _, err := c.s.objects.messages().Create(within, m); err != nil {
+		c.mu.Lock()
+		c.busy = before
+		c.mu.Unlock()
 		c.refused(text, fmt.Errorf("the message is not sent: %w", err))
 		return
 	}
-	c.mu.Lock()
-	c.busy = true
-	c.mu.Unlock()
 	c.running.Go(func() {
 		if v := c.s.objects.settled(ctx, m.Name, func(string) {}); v.err != nil && !v.committed && ctx.Err() == nil {
 			c.refused(text, v.err)
