@@ -60,7 +60,7 @@ func (b *bench) barePair(ctx context.Context) (float64, error) {
 		pair[i].Name, pair[i].Args = fmt.Sprint("model-", i), []string{fmt.Sprint("--listen=:", 8080+i)}
 		pair[i].VolumeMounts = nil // That of the token.
 	}
-	return b.barePod(ctx, "bare-pair", pair...)
+	return b.barePod(ctx, "bare-pair", corev1.PodSpec{Containers: pair})
 }
 
 // single measures turns of one step on a warm pod, one after another: each beside one of the floor, so that the

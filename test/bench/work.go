@@ -20,8 +20,9 @@ import (
 func (b *bench) work(ctx context.Context, f *Figures, image string, turns int) error {
 	f.Workspace = &Workspace{}
 	var err error
-	if f.Workspace.BarePod, err = b.barePod(ctx, "bare",
-		corev1.Container{Name: "shell", Image: image, Command: []string{"/bin/sh", "-c", "sleep 3600"}}); err != nil {
+	shell := corev1.Container{Name: "shell", Image: image, Command: []string{"/bin/sh", "-c", "sleep 3600"}}
+	if f.Workspace.BarePod, err = b.barePod(ctx, "bare", corev1.PodSpec{AutomountServiceAccountToken: new(false),
+		Containers: []corev1.Container{shell}}); err != nil {
 		return err
 	}
 	if err := b.create(ctx, &corev1.PodTemplate{
@@ -62,10 +63,10 @@ func (b *bench) newWorkingChat(ctx context.Context, name string) error {
 	return b.create(ctx, &v1alpha1.Chat{ObjectMeta: meta(name), Spec: v1alpha1.ChatSpec{Workspace: source}})
 }
 
-// barePod is how many seconds a pod of the containers takes until it is ready.
-func (b *bench) barePod(ctx context.Context, name string, containers ...corev1.Container) (float64, error) {
-	pod := &corev1.Pod{ObjectMeta: meta(name), Spec: corev1.PodSpec{
-		TerminationGracePeriodSeconds: new(int64(0)), Containers: containers}}
+// barePod is how many seconds such a pod takes until it is ready.
+func (b *bench) barePod(ctx context.Context, name string, spec corev1.PodSpec) (float64, error) {
+	spec.TerminationGracePeriodSeconds = new(int64(0))
+	pod := &corev1.Pod{ObjectMeta: meta(name), Spec: spec}
 	began := time.Now()
 	if err := b.create(ctx, pod); err != nil {
 		return 0, err

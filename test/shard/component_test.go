@@ -5,6 +5,7 @@ package shard
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -94,7 +95,7 @@ func built(t *testing.T, dir string) (all []*unstructured.Unstructured) {
 	}
 	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(out), 4096); ; {
 		var one runtime.RawExtension
-		if err := decoder.Decode(&one); err == io.EOF { //nolint:errorlint // It is never wrapped.
+		if err := decoder.Decode(&one); errors.Is(err, io.EOF) {
 			return all
 		} else if err != nil {
 			t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 )
 
 // appendPart appends the data of a part's event as encoding/json writes a stream.MessagePart, which begins with the
-// attempt and goes on as the frame does.
+// attempt and continues as the frame does.
 func appendPart(b []byte, attempt fence.Fence, frame *parts.Frame) []byte {
 	b = strconv.AppendInt(append(b, `{"historyVersion":`...), attempt.HistoryVersion, 10)
 	b = strconv.AppendInt(append(b, `,"attempt":`...), int64(attempt.Attempt), 10)

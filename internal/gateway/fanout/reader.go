@@ -33,7 +33,7 @@ func (r *Reader) Take(ctx context.Context) Batch {
 	return batch
 }
 
-// move goes on in the feed that others read, or in one that has what the reader's own has forgotten.
+// move continues in the feed that others read, or in one that has what the reader's own has forgotten.
 func (r *Reader) move(ctx context.Context) {
 	r.hub.mu.Lock()
 	ended := r.hub.move(ctx, r)
