@@ -31,6 +31,9 @@ func (a *actuator) changeAgents(ctx context.Context, s *scope, of string) error 
 	if err := a.live.Get(ctx, types.NamespacedName{Namespace: namespace, Name: s.facts.Chat.Name}, &parent); err != nil {
 		return fmt.Errorf("reading chat %s: %w", s.facts.Chat.Name, err)
 	}
+	if parent.Status.Internal.AgentsOf != of {
+		return nil // Another manager has done it. Since then somebody may have deleted what it made.
+	}
 	for i := range message.Spec.Generation.Agents {
 		change := &message.Spec.Generation.Agents[i]
 		err := a.changeAgent(ctx, &parent, change)

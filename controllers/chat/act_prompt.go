@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/plan"
@@ -20,6 +21,9 @@ import (
 func (a *actuator) createPrompt(ctx context.Context, s *scope) error {
 	chat, open := s.facts.Chat, s.facts.Open
 	s.facts.PromptMissing, s.facts.Open = false, nil
+	if yet, err := a.yetToBegin(ctx, chat); err != nil || !yet {
+		return err
+	}
 	prompt := plan.PromptMessage(chat)
 	err := a.client.Create(ctx, prompt)
 	if apierrors.IsAlreadyExists(err) {
@@ -37,6 +41,20 @@ func (a *actuator) createPrompt(ctx context.Context, s *scope) error {
 	}
 	s.facts.Open = slices.Insert(open, 0, plan.MessageOf(prompt))
 	return nil
+}
+
+// yetToBegin reports whether the chat has no history, whatever the cache shows of it. Of one that has begun, somebody may
+// have deleted the prompt: made again from an old view, it would be answered.
+func (a *actuator) yetToBegin(ctx context.Context, chat *v1alpha1.Chat) (bool, error) {
+	var now v1alpha1.Chat
+	err := a.live.Get(ctx, client.ObjectKeyFromObject(chat), &now)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading chat %s: %w", chat.Name, err)
+	}
+	return now.UID == chat.UID && now.Status.History.Version == 0, nil
 }
 
 // existingPrompt is the message that has the prompt's name, if it is the prompt and the cache does not show it yet.

@@ -20,6 +20,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/capacity"
 	"parley.dev/parley/internal/chat/agents"
+	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podstate"
 	"parley.dev/parley/internal/testing/chattest"
@@ -285,6 +286,24 @@ func TestASubChatIsStartedOnceWhateverFails(t *testing.T) {
 				t.Errorf("the sub-chat is %+v", sub.Spec)
 			}
 		})
+	}
+}
+
+// A manager whose cache is late does not know that another one has started the sub-chat, nor that it has been deleted.
+func TestASubChatThatWasDeletedIsNotStartedAgainFromAnOldView(t *testing.T) {
+	w, name := spawning(t)
+	seen := w.chat()
+	now := seen.DeepCopy()
+	now.Status.Internal.AgentsOf = ""
+	if err := w.Direct.Status().Update(t.Context(), now); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.actuator.changeAgents(t.Context(), &scope{facts: plan.Facts{Chat: seen}}, "earlier"); err != nil {
+		t.Fatal(err)
+	}
+	var sub v1alpha1.Chat
+	if err := w.Direct.Get(t.Context(), types.NamespacedName{Namespace: "ns", Name: name}, &sub); err == nil {
+		t.Error("it is started again")
 	}
 }
 
