@@ -79,7 +79,7 @@ func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options, s shard.S
 	if err := index.Register(ctx, mgr.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
-	return mgr, nil
+	return mgr, addProbes(mgr)
 }
 
 // namespacesOf reports of a namespace whether the shard has it; nil: it has all.

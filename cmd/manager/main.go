@@ -17,7 +17,6 @@ import (
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -144,10 +143,6 @@ func run(ctx context.Context, f flags) error {
 	mgr, err := controllers.NewManager(ctx, cfg, f.options(), f.shard)
 	if err != nil {
 		return err
-	}
-	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping),
-		mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
-		return fmt.Errorf("adding health checks: %w", err)
 	}
 	pods := podspec.Settings{
 		Image: f.image, Issuer: about.issuer, FileHosts: f.fileHosts, ModelHosts: f.modelHosts, MCPHosts: f.mcpHosts,
