@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"parley.dev/parley/internal/gateway/retry"
 	"parley.dev/parley/internal/stream/framelog"
 )
 
@@ -130,13 +131,13 @@ func (f *feed) tellTaken() {
 // it keeps trying.
 func (f *feed) run(ctx context.Context, source Source) {
 	defer close(f.done)
-	for retries := Backoff(); ; {
+	for retries := retry.Backoff(); ; {
 		more, whole := f.read(ctx, source)
 		if whole || ctx.Err() != nil {
 			return
 		}
 		if more {
-			retries = Backoff()
+			retries = retry.Backoff()
 		}
 		select {
 		case <-time.After(retries.Step()):

@@ -12,6 +12,7 @@ import (
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/fanout"
+	"parley.dev/parley/internal/gateway/retry"
 )
 
 // Chats is the state of one chat.
@@ -105,7 +106,7 @@ func (f *Follower) begin(from Position) {
 		notes: notes{source: f.Notes, room: room{f.Memory}, out: f.Send}}
 	f.present = present{queue: f.Queue, encodings: f.Encodings, out: f.Send}
 	f.live = live{parts: f.Parts}
-	f.retries = fanout.Backoff()
+	f.retries = retry.Backoff()
 }
 
 // step sends whatever a state of the chat has to tell. It returns a channel that fires when it could not do so wholly
@@ -118,7 +119,7 @@ func (f *Follower) step(ctx context.Context, chat *v1alpha1.Chat) (again <-chan 
 		}
 		return time.After(f.retries.Step()), nil
 	}
-	f.retries = fanout.Backoff()
+	f.retries = retry.Backoff()
 	if news.reset {
 		f.present.forget()
 	}
@@ -130,7 +131,7 @@ func (f *Follower) step(ctx context.Context, chat *v1alpha1.Chat) (again <-chan 
 	}
 	f.live.follow(ctx, chat, f.transcript.at.seq)
 	if !f.present.whole() {
-		return time.After(fanout.LastRetry), nil
+		return time.After(retry.Last), nil
 	}
 	return nil, nil
 }

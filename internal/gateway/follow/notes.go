@@ -16,7 +16,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/gateway/fanout"
+	"parley.dev/parley/internal/gateway/retry"
 )
 
 // NoteRef is a message for people alone, without what it says.
@@ -139,7 +139,7 @@ func (n *notes) tell(ctx context.Context, chat *v1alpha1.Chat, note NoteRef) err
 
 // read reads a note, until there is an answer.
 func (n *notes) read(ctx context.Context, chat *v1alpha1.Chat, note NoteRef) (*v1alpha1.ChatMessage, error) {
-	for retries := fanout.Backoff(); ; {
+	for retries := retry.Backoff(); ; {
 		msg, err := n.source.Read(ctx, chat, note)
 		if err == nil || errors.Is(err, ErrMissing) {
 			return msg, err

@@ -11,6 +11,7 @@ import (
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/fanout"
+	"parley.dev/parley/internal/gateway/retry"
 )
 
 // transcript tells a client what is committed, and the parts that follow on it. It knows what the client holds.
@@ -74,7 +75,7 @@ func (t *transcript) tellMessage(ctx context.Context, chat *v1alpha1.Chat, item 
 
 // load fetches a message again that was not kept while the history was walked.
 func (t *transcript) load(ctx context.Context, chat *v1alpha1.Chat, place Place) (*Committed, error) {
-	for retries := fanout.Backoff(); ; {
+	for retries := retry.Backoff(); ; {
 		message, err := t.messages.Get(ctx, chat, place)
 		if err == nil || errors.Is(err, ErrMissing) || errors.Is(err, ErrUnsettled) {
 			return message, err

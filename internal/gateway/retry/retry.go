@@ -1,7 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package fanout
+// Package retry says how long to wait before what failed while a chat is followed is tried again.
+package retry
 
 import (
 	"math"
@@ -10,11 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// LastRetry is the longest pause of Backoff.
-const LastRetry = time.Second
+// Last is the longest pause of Backoff.
+const Last = time.Second
 
 // Backoff are the pauses before what failed while a chat is followed is tried again: 50 ms, and twice as long each time
-// up to LastRetry.
+// up to Last.
 func Backoff() wait.Backoff {
-	return wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Cap: LastRetry, Steps: math.MaxInt}
+	return wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Cap: Last, Steps: math.MaxInt}
 }
