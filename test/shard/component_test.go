@@ -4,22 +4,12 @@
 package shard
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/internal/testing/testcluster"
@@ -28,8 +18,8 @@ import (
 // three is a kustomization with the other components of the manager, and with another number of shards as the component
 // says to set it.
 const three = `
-resources: [%[1]s/default]
-components: [%[1]s/profiling, %[1]s/tracing, %[1]s/sharding]
+resources: [CONFIG/default]
+components: [CONFIG/profiling, CONFIG/tracing, CONFIG/sharding]
 patches:
 - target: {kind: StatefulSet, name: parley-manager}
   patch: |-
@@ -44,16 +34,8 @@ patches:
 // TestTheComponentMakesAManagerOfEachShard builds the component as users do, and has the API server take what comes
 // out.
 func TestTheComponentMakesAManagerOfEachShard(t *testing.T) {
-	dir := t.TempDir()
-	base, err := filepath.Rel(dir, testcluster.Path("config"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), fmt.Appendf(nil, three, base), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	var managers []client.Object
-	for _, o := range built(t, dir) {
+	for _, o := range testcluster.Kustomized(t, three) {
 		if o.GetName() == "parley-manager" && slices.Contains([]string{"Deployment", "StatefulSet"}, o.GetKind()) {
 			managers = append(managers, o)
 		}
@@ -82,28 +64,5 @@ func TestTheComponentMakesAManagerOfEachShard(t *testing.T) {
 		values["PARLEY_SHARD"] != "metadata.labels['"+appsv1.PodIndexLabel+"']" ||
 		values["PARLEY_TRACE_GENERATION_PODS"] != "true" || !slices.Equal(container.Args, []string{"--profiling"}) {
 		t.Errorf("%d managers have the arguments %v and the variables %v", *set.Spec.Replicas, container.Args, values)
-	}
-}
-
-// built are the objects of a kustomization.
-func built(t *testing.T, dir string) (all []*unstructured.Unstructured) {
-	t.Helper()
-	kubectl := filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl")
-	out, err := exec.CommandContext(t.Context(), kubectl, "kustomize", dir).Output()
-	if err != nil {
-		t.Fatalf("building %s: %v", dir, err)
-	}
-	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(out), 4096); ; {
-		var one runtime.RawExtension
-		if err := decoder.Decode(&one); errors.Is(err, io.EOF) {
-			return all
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		o := &unstructured.Unstructured{}
-		if err := o.UnmarshalJSON(one.Raw); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, o)
 	}
 }
