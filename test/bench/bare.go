@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,37 +41,36 @@ func (b *bench) specimen(ctx context.Context, name string) (*specimen, error) {
 
 // bare makes the same writes as the turns that have just been measured, without Parley: for each chat one after
 // another, all chats at once. Parley's manager is stopped meanwhile, and the policies that let only Parley write that
-// are lifted. It returns the turns per second of each round.
-func (b *bench) bare(ctx context.Context, like string, chats int, reported bool) ([]float64, error) {
+// are lifted. It adds the figures of its rounds.
+func (b *bench) bare(ctx context.Context, to *series, like string, chats int, reported bool) error {
 	s, err := b.specimen(ctx, like+"0")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	restore, err := b.withoutManager(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	objects := make([]*v1alpha1.Chat, chats)
 	if err := each(ctx, chats, func(ctx context.Context, i int) error {
 		objects[i] = &v1alpha1.Chat{ObjectMeta: meta(fmt.Sprint("bare-", like, i))}
 		return b.create(ctx, objects[i])
 	}); err != nil {
-		return nil, err
+		return err
 	}
-	var rates []float64
 	for round := range rounds + 1 {
-		began := time.Now()
-		if err := each(ctx, chats, func(ctx context.Context, i int) error {
-			return b.bareTurn(ctx, s, objects[i], round, reported)
+		if err := b.round(ctx, to.unless(round == 0), chats, func() error {
+			return each(ctx, chats, func(ctx context.Context, i int) error {
+				return b.bareTurn(ctx, s, objects[i], round, reported)
+			})
 		}); err != nil {
-			return nil, err
+			return err
 		}
-		rates = append(rates, float64(chats)/time.Since(began).Seconds())
 	}
 	if err := b.removeBare(ctx, objects); err != nil {
-		return nil, err
+		return err
 	}
-	return rates[1:], restore(ctx)
+	return restore(ctx)
 }
 
 // lifted are the policies that let only generation pods write replies, and only the manager status.

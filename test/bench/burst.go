@@ -23,24 +23,52 @@ func (b *bench) bursts(ctx context.Context, f *Figures, chats int) error {
 	if err := b.script(ctx, answer(0)); err != nil {
 		return err
 	}
-	var system, bare []float64
+	var system, bare series
 	var result Burst
 	for lap := range 2 {
 		prefix := fmt.Sprintf("burst%d-%d-", chats, lap)
-		rates, err := b.burst(ctx, f, &result, prefix, chats)
-		if err != nil {
+		if err := b.burst(ctx, f, &result, &system, prefix, chats); err != nil {
 			return err
 		}
-		system = append(system, rates...)
-		if rates, err = b.bare(ctx, prefix, chats, result.WritesPerTurn > 5.5); err != nil {
+		if err := b.bare(ctx, &bare, prefix, chats, result.WritesPerTurn > 5.5); err != nil {
 			return err
 		}
-		bare = append(bare, rates...)
 	}
-	result.TurnsPerSecond, result.BarePerSecond = median(system), median(bare)
+	result.TurnsPerSecond, result.BarePerSecond = median(system.rates), median(bare.rates)
+	result.ServerCPU, result.BareServerCPU = median(system.serverCPU), median(bare.serverCPU)
 	result.ShareOfBare = result.TurnsPerSecond / result.BarePerSecond
 	f.Burst[fmt.Sprint(chats)] = result
 	return nil
+}
+
+// series has the figures of each round.
+type series struct {
+	// rates are turns per second, serverCPU what a turn costs the API server in milliseconds.
+	rates, serverCPU []float64
+}
+
+// round measures a round of so many turns.
+func (b *bench) round(ctx context.Context, to *series, turns int, play func() error) error {
+	used, err := b.serverCPU(ctx)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := play(); err != nil {
+		return err
+	}
+	to.rates = append(to.rates, float64(turns)/time.Since(began).Seconds())
+	now, err := b.serverCPU(ctx)
+	to.serverCPU = append(to.serverCPU, (now-used)*1000/float64(turns))
+	return err
+}
+
+// unless is what a round adds its figures to: none, if it warms up.
+func (s *series) unless(warmUp bool) *series {
+	if warmUp {
+		return &series{}
+	}
+	return s
 }
 
 // keepBusy gives 100 chats a message each, again and again.
@@ -60,11 +88,11 @@ func keepBusy(ctx context.Context, model string, long time.Duration) error {
 	}
 	began := time.Now()
 	for round := 0; time.Since(began) < long; round++ {
-		rate, err := b.burstRound(ctx, "busy-", chats, round)
-		if err != nil {
+		roundBegan := time.Now()
+		if err := b.burstRound(ctx, "busy-", chats, round); err != nil {
 			return err
 		}
-		fmt.Printf("busy: %.0f turns/s\n", rate)
+		fmt.Printf("busy: %.0f turns/s\n", chats/time.Since(roundBegan).Seconds())
 	}
 	return nil
 }
@@ -74,38 +102,37 @@ func median(all []float64) float64 {
 	return (all[(len(all)-1)/2] + all[len(all)/2]) / 2
 }
 
-// burst returns the turns per second of each round.
-func (b *bench) burst(ctx context.Context, f *Figures, result *Burst, prefix string, chats int) ([]float64, error) {
+// burst adds the figures of its rounds.
+func (b *bench) burst(ctx context.Context, f *Figures, result *Burst, to *series, prefix string, chats int) error {
 	if err := each(ctx, chats, func(ctx context.Context, i int) error {
 		return b.create(ctx, &v1alpha1.Chat{ObjectMeta: meta(fmt.Sprint(prefix, i))})
 	}); err != nil {
-		return nil, err
+		return err
 	}
-	var rates []float64
 	var before usage
 	var written writeCounts
 	for round := range rounds + 1 {
 		if round == 1 {
 			var err error
 			if before, written, err = b.account(ctx); err != nil {
-				return nil, err
+				return err
 			}
 		}
-		rate, err := b.burstRound(ctx, prefix, chats, round)
-		if err != nil {
-			return nil, err
+		if err := b.round(ctx, to.unless(round == 0), chats, func() error {
+			return b.burstRound(ctx, prefix, chats, round)
+		}); err != nil {
+			return err
 		}
-		rates = append(rates, rate)
 	}
 	after, now, err := b.account(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	turns := float64(rounds * chats)
 	f.RSS = after.rss
 	f.CPU = after.cpu.minus(before.cpu).per(turns / 1000)
 	result.WritesPerTurn = (now.writes - written.writes) / turns
-	return rates[1:], nil
+	return nil
 }
 
 // account is what has been used and written once nothing is being written any more.
@@ -118,14 +145,13 @@ func (b *bench) account(ctx context.Context) (usage, writeCounts, error) {
 	return used, written, err
 }
 
-func (b *bench) burstRound(ctx context.Context, prefix string, chats, round int) (rate float64, err error) {
-	began := time.Now()
+func (b *bench) burstRound(ctx context.Context, prefix string, chats, round int) error {
 	if err := each(ctx, chats, func(ctx context.Context, i int) error {
 		return b.say(ctx, fmt.Sprint(prefix, i), fmt.Sprintf("%s%d-m%d", prefix, i, round))
 	}); err != nil {
-		return 0, err
+		return err
 	}
-	err = b.follow.until(ctx, func(all map[string]*v1alpha1.Chat) bool {
+	return b.follow.until(ctx, func(all map[string]*v1alpha1.Chat) bool {
 		for i := range chats {
 			if !isAnswered(all[fmt.Sprint(prefix, i)], int64(2*round+2)) {
 				return false
@@ -133,7 +159,6 @@ func (b *bench) burstRound(ctx context.Context, prefix string, chats, round int)
 		}
 		return true
 	})
-	return float64(chats) / time.Since(began).Seconds(), err
 }
 
 // each runs n at once and waits for all.

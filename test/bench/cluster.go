@@ -24,16 +24,34 @@ import (
 // messages that went to etcd.
 type writeCounts struct{ writes, events, reads float64 }
 
-// countWrites reads the API server's own counters of requests that change something.
-func (b *bench) countWrites(ctx context.Context) (writeCounts, error) {
+// serverMetrics are the API server's own.
+func (b *bench) serverMetrics(ctx context.Context) (map[string]*dto.MetricFamily, error) {
 	raw, err := b.core.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
-		return writeCounts{}, fmt.Errorf("reading the API server's metrics: %w", err)
+		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
 	}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(raw))
 	if err != nil {
-		return writeCounts{}, fmt.Errorf("reading the API server's metrics: %w", err)
+		return nil, fmt.Errorf("reading the API server's metrics: %w", err)
+	}
+	return families, nil
+}
+
+// serverCPU is the CPU time that the API server has used since it was started, without etcd, in seconds.
+func (b *bench) serverCPU(ctx context.Context) (seconds float64, err error) {
+	families, err := b.serverMetrics(ctx)
+	for _, metric := range families["process_cpu_seconds_total"].GetMetric() {
+		seconds += metric.GetCounter().GetValue()
+	}
+	return seconds, err
+}
+
+// countWrites reads the API server's own counters of requests that change something.
+func (b *bench) countWrites(ctx context.Context) (writeCounts, error) {
+	families, err := b.serverMetrics(ctx)
+	if err != nil {
+		return writeCounts{}, err
 	}
 	var counts writeCounts
 	for _, metric := range families["apiserver_request_total"].GetMetric() {

@@ -104,6 +104,10 @@ type Burst struct {
 	ShareOfBare    float64 `json:"share_of_bare"`
 	// WritesPerTurn that Parley made; the bare client makes as many, to the nearest number.
 	WritesPerTurn float64 `json:"writes_per_turn"`
+	// ServerCPU is what a turn costs the API server in milliseconds of CPU, without etcd, and BareServerCPU what one of
+	// the bare client does: what Parley's watches and reads add. On a machine of its own that is what limits turns.
+	ServerCPU     float64 `json:"api_server_cpu_ms_per_turn"`
+	BareServerCPU float64 `json:"bare_api_server_cpu_ms_per_turn"`
 }
 
 // Writes to the API server.

@@ -169,7 +169,7 @@ func (b *bench) mcpBurst(ctx context.Context, prefix string, w *mcpWorld) (float
 		return b.create(ctx, chat)
 	})
 	for round := 0; err == nil && round < 2; round++ {
-		_, err = b.burstRound(ctx, prefix, mcpChats, round)
+		err = b.burstRound(ctx, prefix, mcpChats, round)
 	}
 	if err != nil {
 		return 0, err
