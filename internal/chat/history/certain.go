@@ -38,3 +38,15 @@ func CommittedHash(chat *v1alpha1.Chat, name string) string {
 	}
 	return ""
 }
+
+// CallsGivenUpBefore says why calls were given up for the User message of that name, as the chat's status says it, of
+// the same messages as CommittedHash; recorded is false of any other, which says it itself.
+func CallsGivenUpBefore(chat *v1alpha1.Chat, name string) (why v1alpha1.CallsGivenUp, recorded bool) {
+	if t := chat.Status.Turn; t != nil && t.Message == name {
+		return chat.Status.Internal.Turn.CallsGivenUpBefore, true
+	}
+	if p := chat.Status.Internal.PreviousTurn; p != nil && p.Message == name {
+		return p.CallsGivenUpBefore, true
+	}
+	return "", false
+}

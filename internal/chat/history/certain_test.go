@@ -54,3 +54,19 @@ func TestAnOldViewIsCertainWhereNothingElseCanHaveBeenCommitted(t *testing.T) {
 		}
 	}
 }
+
+func TestTheChatSaysWhyCallsWereGivenUpForTheMessagesOfItsTwoLastTurns(t *testing.T) {
+	chat := &v1alpha1.Chat{}
+	chat.Status.Turn = &v1alpha1.TurnStatus{Message: "b"}
+	chat.Status.Internal.Turn.CallsGivenUpBefore = v1alpha1.CallsFailed
+	chat.Status.Internal.PreviousTurn = &v1alpha1.PreviousTurnStatus{Message: "a",
+		CallsGivenUpBefore: v1alpha1.CallsTimedOut}
+	for name, want := range map[string]v1alpha1.CallsGivenUp{"b": v1alpha1.CallsFailed, "a": v1alpha1.CallsTimedOut} {
+		if got, recorded := CallsGivenUpBefore(chat, name); got != want || !recorded {
+			t.Errorf("%s: %q, %v", name, got, recorded)
+		}
+	}
+	if got, recorded := CallsGivenUpBefore(chat, "earlier"); got != "" || recorded {
+		t.Errorf("an earlier one: %q, %v", got, recorded)
+	}
+}

@@ -76,8 +76,8 @@ func placeOf(chat *v1alpha1.Chat, name string, index int64, next *Committed) Pla
 	return place
 }
 
-// recorded is the place of a message as the chat's own status says it: it does of the message that began the turn and
-// of the newest results of a client, before the messages do themselves.
+// recorded is the place of a message as the chat's own status says it: it does of the messages that began
+// the turn and the one before it, and of the newest results of a client, before the messages do themselves.
 func recorded(chat *v1alpha1.Chat, name string, index int64) (history.Node, bool) {
 	n, ok := history.RecordedBy(chat, name)
 	return n, ok && n.Index == index
@@ -135,8 +135,8 @@ func messageOf(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) stream.Message {
 		m.Model, m.Usage, m.Cost = g.Model, g.Usage, g.Cost
 		m.Context, m.Compaction, m.Warnings = g.Context, g.Compaction, g.Warnings
 		m.CallsGivenUpBefore = g.CallsGivenUpBefore
-	} else if t := chat.Status.Turn; t != nil && t.Message == msg.Name { // Its own status may not say it yet.
-		m.CallsGivenUpBefore = chat.Status.Internal.Turn.CallsGivenUpBefore
+	} else if why, recorded := history.CallsGivenUpBefore(chat, msg.Name); recorded { // It may not say so itself yet.
+		m.CallsGivenUpBefore = why
 	}
 	return m
 }

@@ -199,3 +199,24 @@ func TestAHistoryIsToldWholeHoweverLittleMayBeKept(t *testing.T) {
 		})
 	}
 }
+
+func TestAMessageSaysWhyCallsWereGivenUpBeforeItsOwnStatusDoes(t *testing.T) {
+	chat := newChat("uid-1")
+	chat.Status.Turn = &v1alpha1.TurnStatus{Message: "b", Index: 2, HistoryVersion: 3}
+	chat.Status.Internal.Turn.CallsGivenUpBefore = v1alpha1.CallsFailed
+	chat.Status.Internal.PreviousTurn = &v1alpha1.PreviousTurnStatus{Message: "a", HistoryVersion: 1,
+		CallsGivenUpBefore: v1alpha1.CallsTimedOut}
+	for name, c := range map[string]struct {
+		index int64
+		want  v1alpha1.CallsGivenUp
+	}{"b": {2, v1alpha1.CallsFailed}, "a": {0, v1alpha1.CallsTimedOut}} {
+		committed, err := Commit(chat, chattest.In("demo", chattest.User("c", name)), c.index)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := decode[stream.MessageCommitted](t, stream.Event{Data: committed.Data}).Message.CallsGivenUpBefore
+		if said != c.want {
+			t.Errorf("%s says %q, want %q", name, said, c.want)
+		}
+	}
+}

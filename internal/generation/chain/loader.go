@@ -253,10 +253,8 @@ func (p *pass) placed(m *v1alpha1.ChatMessage, n history.Node) v1alpha1.ChatMess
 	if out.Spec.Generation == nil {
 		out.Status.Parent, out.Status.Index, out.Status.HistoryVersion = n.Parent, &n.Index, n.Version
 	}
-	if in := &p.chat.Status.Internal; p.chat.Status.Turn != nil && p.chat.Status.Turn.Message == out.Name {
-		out.Status.CallsGivenUpBefore = in.Turn.CallsGivenUpBefore
-	} else if in.PreviousTurn != nil && in.PreviousTurn.Message == out.Name {
-		out.Status.CallsGivenUpBefore = in.PreviousTurn.CallsGivenUpBefore
+	if why, recorded := history.CallsGivenUpBefore(p.chat, out.Name); recorded {
+		out.Status.CallsGivenUpBefore = why
 	}
 	return out
 }
