@@ -309,3 +309,23 @@ func TestAPartIsEncodedAsEncodingJSONDoes(t *testing.T) {
 		}
 	}
 }
+
+func TestAReaderWhoJoinsAFeedThatWaitsGetsWhatIsNew(t *testing.T) {
+	s := newSidecar(t)
+	h := New(s, 0)
+	s.say(1000, 100)
+	sleeps := h.Join(t.Context(), attempt, 0)
+	defer sleeps.Close()
+	f := h.feeds[attempt]
+	full := func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.waits
+	}
+	waiting.Until(t, 10*time.Second, "the log is full", full)
+	f.mu.Lock()
+	last := f.log.Last()
+	f.mu.Unlock()
+	ahead := follow(t, h, last) // It has nothing to take that would make room.
+	waitAll(t, []*follower{ahead}, s.said)
+}

@@ -47,6 +47,7 @@ func (f *feed) join(r *Reader) bool {
 	f.shared = f.shared || len(f.readers) > 1
 	r.feed = f
 	r.wake()
+	f.tellTaken() // It may be ahead of all others, so that there is room.
 	return true
 }
 
