@@ -104,10 +104,11 @@ func hosts(to *[]string, name, usage string) {
 	})
 }
 
-// fromEnv sets a flag to what an environment variable says, if it says something. The command line comes after it.
+// fromEnv sets a flag to what an environment variable says, if there is one. The command line comes after it. An empty
+// one is no number: a pod has it where its label is missing that should say the number.
 func fromEnv(name, variable string) error {
-	value := os.Getenv(variable)
-	if value == "" {
+	value, there := os.LookupEnv(variable)
+	if !there {
 		return nil
 	}
 	if err := flag.Set(name, value); err != nil {

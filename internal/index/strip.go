@@ -88,13 +88,17 @@ func StripChat(o any) (any, error) {
 	return o, nil
 }
 
-// StripToSlot leaves of a chat what says whether it generates, and since when it waits for that.
+// StripToSlot leaves of a chat what says whether it generates, and since when it waits for that. One that is being
+// deleted does neither, whatever its status says for as long as a finalizer keeps it.
 func StripToSlot(o any) (any, error) {
 	if chat, ok := o.(*v1alpha1.Chat); ok {
 		left := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: chat.Namespace, Name: chat.Name, UID: chat.UID,
 			ResourceVersion: chat.ResourceVersion}}
 		if chat.Spec.ParentRef != nil {
 			left.Spec.ParentRef = &v1alpha1.ChatReference{}
+		}
+		if chat.DeletionTimestamp != nil {
+			return left, nil
 		}
 		if chat.Status.Generation != nil {
 			left.Status.Generation = &v1alpha1.GenerationStatus{}
