@@ -43,8 +43,8 @@ func (a *actuator) createPrompt(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// yetToBegin reports whether the chat has no history, whatever the cache shows of it. Of one that has begun, somebody may
-// have deleted the prompt: made again from an old view, it would be answered.
+// yetToBegin reports whether the chat has no history, whatever the cache shows of it. Of one that has begun, somebody
+// may have deleted the prompt: made again from an old view, it would be answered.
 func (a *actuator) yetToBegin(ctx context.Context, chat *v1alpha1.Chat) (bool, error) {
 	var now v1alpha1.Chat
 	err := a.live.Get(ctx, client.ObjectKeyFromObject(chat), &now)

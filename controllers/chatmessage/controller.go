@@ -96,7 +96,8 @@ func (r *Reconciler) tooEarly(s *scope) time.Duration {
 	if turn == nil || turn.Message != s.message.Name || turn.Result != "" || generation == nil {
 		return 0
 	}
-	return cmp.Or(r.ReportAfter, DefaultReportAfter) - r.Now().Sub(generation.StartedAt.Time)
+	after := cmp.Or(r.ReportAfter, DefaultReportAfter)
+	return min(after, after-r.Now().Sub(generation.StartedAt.Time)) // Another manager's clock may be ahead.
 }
 
 // listedAtRest passes messages that a watch lists first and that need nothing, as their chats are now. They are nearly

@@ -108,6 +108,7 @@ func (r *Reconciler) readFollowers(ctx context.Context, s *scope) error {
 
 // endsWith reports whether the chat itself says that the message of that name is part of its history.
 func endsWith(chat *v1alpha1.Chat, name string) bool {
-	turn := chat.Status.Turn
-	return chat.Status.History.Head == name || turn != nil && turn.Parent == name
+	turn, previous := chat.Status.Turn, chat.Status.Internal.PreviousTurn
+	return chat.Status.History.Head == name || turn != nil && turn.Parent == name ||
+		previous != nil && previous.Parent == name
 }

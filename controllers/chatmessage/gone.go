@@ -21,19 +21,21 @@ import (
 const mostGone = 4096
 
 // goneChats finds out which chats are gone, and asks the API server once for each: its messages go one by one. No UID
-// comes again, so that nothing of what is remembered ever becomes wrong, and to forget it costs one request.
+// comes again, so that nothing of what is remembered ever becomes wrong, and to forget it costs one request. It is
+// remembered with the name that was asked for: a message may say of itself that it belongs to any UID.
 type goneChats struct {
 	begin   sync.Once
-	uids    *lru.Cache
+	chats   *lru.Cache
 	flights singleflight.Group
 }
 
 // isGone reports whether the chat of that UID, which had this name, exists no longer.
 func (g *goneChats) isGone(ctx context.Context, live client.Reader, name types.NamespacedName, uid string) (bool,
 	error) {
-	g.begin.Do(func() { g.uids = lru.New(mostGone) })
-	gone, err, _ := g.flights.Do(uid, func() (any, error) {
-		if _, known := g.uids.Get(uid); known {
+	g.begin.Do(func() { g.chats = lru.New(mostGone) })
+	key := name.String() + "/" + uid
+	gone, err, _ := g.flights.Do(key, func() (any, error) {
+		if _, known := g.chats.Get(key); known {
 			return true, nil
 		}
 		var chat v1alpha1.Chat
@@ -44,7 +46,7 @@ func (g *goneChats) isGone(ctx context.Context, live client.Reader, name types.N
 		if err == nil && string(chat.UID) == uid {
 			return false, nil
 		}
-		g.uids.Add(uid, nil)
+		g.chats.Add(key, nil)
 		return true, nil
 	})
 	return gone == true, err

@@ -81,3 +81,20 @@ func TestMessagesOfAChatStayThatTookTheNameOfOneThatIsGone(t *testing.T) {
 		t.Errorf("%d messages are left, not those of the new chat", len(left.Items))
 	}
 }
+
+// The UID that a message names may be any, also that of a chat that exists under another name.
+func TestThatAChatIsGoneIsKnownOfTheNameThatWasAskedFor(t *testing.T) {
+	chat := chattest.In("ns", chattest.Chat("c", chattest.UID("victim")))
+	s, r := begin(t, chat)
+	for _, c := range []struct {
+		name types.NamespacedName
+		gone bool
+	}{
+		{types.NamespacedName{Namespace: "other", Name: "c"}, true}, {types.NamespacedName{Namespace: "ns", Name: "d"}, true},
+		{client.ObjectKeyFromObject(chat), false},
+	} {
+		if gone, err := r.gone.isGone(t.Context(), s.Live, c.name, "victim"); gone != c.gone || err != nil {
+			t.Errorf("%s is gone: %v, %v", c.name, gone, err)
+		}
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/content"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // told is a User message that says how the turn ended which was resumed at that version, if it was.
@@ -125,5 +126,36 @@ func TestTheMessageOfTheTurnBeforeSaysHowThatEnded(t *testing.T) {
 	m.Generation, m.Spec.Content = 2, "another question"
 	if _, ok := describe(&m.Status, s); ok {
 		t.Error("an edit, with which the conversation begins again, is answered with the old end")
+	}
+}
+
+func TestAMessageSaysSoonThatItIsBeingAnsweredWhateverTheClocksSay(t *testing.T) {
+	r := &Reconciler{Now: func() time.Time { return chattest.Now }}
+	for name, c := range map[string]struct {
+		begun time.Duration
+		want  time.Duration
+	}{
+		"it has just begun":                       {0, DefaultReportAfter},
+		"it began three seconds ago":              {-3 * time.Second, DefaultReportAfter - 3*time.Second},
+		"it begins in an hour by another's clock": {time.Hour, DefaultReportAfter},
+	} {
+		chat := answering(func(st *v1alpha1.ChatStatus) {
+			st.Generation.StartedAt = metav1.NewMicroTime(chattest.Now.Add(c.begun))
+		})
+		if got := r.tooEarly(&scope{chat: chat, message: asked()}); got != c.want {
+			t.Errorf("%s: in %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestTheChatItselfSaysWhichRepliesItsNewestTurnsFollow(t *testing.T) {
+	chat := &v1alpha1.Chat{}
+	chat.Status.History.Head = "c"
+	chat.Status.Turn = &v1alpha1.TurnStatus{Message: "c", Parent: "b1"}
+	chat.Status.Internal.PreviousTurn = &v1alpha1.PreviousTurnStatus{Message: "b", Parent: "a1"}
+	for name, want := range map[string]bool{"c": true, "b1": true, "a1": true, "a": false, "": false} {
+		if got := endsWith(chat, name); got != want {
+			t.Errorf("%q: %v, want %v", name, got, want)
+		}
 	}
 }

@@ -97,10 +97,7 @@ func (r *Reconciler) idleFor(ctx context.Context, pod *corev1.Pod) (time.Duratio
 	}
 	if len(chats.Items) > 0 || r.Pool.Ledger.Load(pod.Name) > 0 {
 		r.busy(key)
-		if state.LostIn > 0 { // Its chats will leave it then.
-			keep = min(keep, state.LostIn)
-		}
-		return max(keep, time.Second), nil
+		return max(untilLost(state, keep), time.Second), nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +109,15 @@ func (r *Reconciler) idleFor(ctx context.Context, pod *corev1.Pod) (time.Duratio
 		since = now
 		r.idleSince[key] = now
 	}
-	return max(0, since.Add(keep).Sub(now)), nil
+	return max(0, untilLost(state, since.Add(keep).Sub(now))), nil
+}
+
+// untilLost is how long to wait at most: once the pod is lost, its chats leave it, and a spare one is replaced.
+func untilLost(state podstate.State, wait time.Duration) time.Duration {
+	if state.LostIn > 0 {
+		return min(wait, state.LostIn)
+	}
+	return wait
 }
 
 // templateIn names what new pods of the namespace are built from.

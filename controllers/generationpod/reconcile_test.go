@@ -66,6 +66,7 @@ func TestIdlePodIsRemovedAfterItsIdleTime(t *testing.T) {
 		"of earlier settings":    {working(ofOldTemplate), "", 0, true},
 		"that can work no more":  {working(func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }), "", 0, true},
 		"that was just given":    {working(ofOldTemplate), "ns/c", time.Second, false},
+		"that does not start":    {working(starting), "", 20 * time.Second, false},
 		"that is none of ours":   {working(func(p *corev1.Pod) { p.Labels = nil }), "", 0, false},
 		"that is being deleted":  {working(ofOldTemplate, deleting), "", 0, false},
 		"of a chat's generation": {working(), "ns/c", time.Minute, false},
@@ -81,6 +82,12 @@ func TestIdlePodIsRemovedAfterItsIdleTime(t *testing.T) {
 			}
 		})
 	}
+}
+
+// starting has 20 seconds left of the hour that a pod may take.
+func starting(p *corev1.Pod) {
+	p.Status = corev1.PodStatus{Phase: corev1.PodPending}
+	p.CreationTimestamp = metav1.NewTime(now.Add(20*time.Second - time.Hour))
 }
 
 func deleting(p *corev1.Pod) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -69,7 +70,7 @@ func (s *Spares) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if refused, ok := errors.AsType[*placement.RefusedError](err); ok {
 		s.Recorder.Eventf(class, nil, corev1.EventTypeWarning, string(v1alpha1.EventGenerationPodRefused),
 			string(v1alpha1.EventActionGenerate), "The API server refuses a spare generation pod: %s", refused.Words)
-		return ctrl.Result{RequeueAfter: refused.Until.Sub(s.Pool.Now())}, nil
+		return ctrl.Result{RequeueAfter: max(refused.Until.Sub(s.Pool.Now()), time.Millisecond)}, nil
 	}
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
 		return ctrl.Result{}, nil // The namespace goes, and all that is in it.
