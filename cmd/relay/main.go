@@ -84,7 +84,8 @@ func run(ctx context.Context, args []string) error {
 }
 
 // outlive is done once ctx is and the generator has ended, which ends its attempts first, or after another signal. The
-// kubelet tells both to end at once.
+// kubelet tells both to end at once. A relay that is told alone, of a generator that lives on, ends with the second
+// signal, or is killed when the kubelet's patience is over.
 func outlive(ctx context.Context, generatorLock string, log *slog.Logger) context.Context {
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {

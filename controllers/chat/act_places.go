@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
@@ -26,29 +25,30 @@ func (a *actuator) recordEnded(ctx context.Context, s *scope, todo *plan.Plan) e
 	return nil
 }
 
+// recordTurn writes how a turn ended into the status of its message, unless that is gone or says so already.
 func (a *actuator) recordTurn(ctx context.Context, s *scope, ended *plan.TurnRecord) error {
 	chat := s.facts.Chat
-	const live = 1
-	for where, reader := range []client.Reader{a.client, live: a.live} {
-		message, err := readMessage(ctx, reader, chat.Namespace, ended.Message)
-		if err != nil {
-			return err
-		}
-		if message != nil && saysHowItEnded(message) &&
-			conditions.Compare(ended.TurnStatus, &ended.Internal, &message.Status) == 0 {
-			return nil
-		}
-		if message == nil || where != live {
-			continue
-		}
-		conditions.Commit(&message.Status, string(chat.UID), ended.TurnStatus, &ended.Internal)
-		conditions.Message(&message.Status, conditions.OfTurn(ended.TurnStatus, chat.Status.LastError), message.Generation,
-			s.facts.Now)
-		if err := a.client.Status().Update(ctx, message); err != nil {
-			return fmt.Errorf("recording the place of message %s: %w", ended.Message, err)
-		}
+	cached, err := readMessage(ctx, a.client, chat.Namespace, ended.Message)
+	if err != nil || saysSo(cached, ended) {
+		return err
+	}
+	message, err := readMessage(ctx, a.live, chat.Namespace, ended.Message)
+	if err != nil || message == nil || saysSo(message, ended) {
+		return err
+	}
+	conditions.Commit(&message.Status, string(chat.UID), ended.TurnStatus, &ended.Internal)
+	conditions.Message(&message.Status, conditions.OfTurn(ended.TurnStatus, chat.Status.LastError), message.Generation,
+		s.facts.Now)
+	if err := a.client.Status().Update(ctx, message); err != nil {
+		return fmt.Errorf("recording the place of message %s: %w", ended.Message, err)
 	}
 	return nil
+}
+
+// saysSo reports whether the message's own status says how the turn ended.
+func saysSo(message *v1alpha1.ChatMessage, ended *plan.TurnRecord) bool {
+	return message != nil && saysHowItEnded(message) &&
+		conditions.Compare(ended.TurnStatus, &ended.Internal, &message.Status) == 0
 }
 
 // recordResults sees to it that a message with a client's results knows its place in the history before the chat's

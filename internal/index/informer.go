@@ -31,9 +31,9 @@ func indexName(field string) string { return "field:" + field }
 var everywhere = map[reflect.Type]bool{reflect.TypeFor[*v1alpha1.ChatQuota](): true}
 
 // Informers returns what makes the informers of the manager's cache. Chats and messages, of which there are many that
-// rest, are kept packed; of the other kinds there are few. Of the namespaces that has refuses nothing is kept but
-// ChatQuotas; nil: there are none.
-func Informers(has func(namespace string) bool) (NewInformer, error) {
+// rest, are kept packed; of the other kinds there are few. keeps reports of a namespace whether its objects are kept; of
+// the others only ChatQuotas are. nil: those of all namespaces are.
+func Informers(keeps func(namespace string) bool) (NewInformer, error) {
 	codecs := map[reflect.Type]*packed.Codec{}
 	for _, kind := range []runtime.Object{&v1alpha1.Chat{}, &v1alpha1.ChatMessage{}} {
 		codec, err := packed.NewCodec(kind, v1alpha1.ModelIdentity{})
@@ -44,8 +44,8 @@ func Informers(has func(namespace string) bool) (NewInformer, error) {
 	}
 	return func(lw cache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers cache.Indexers,
 	) cache.SharedIndexInformer {
-		if has != nil && !everywhere[reflect.TypeOf(kind)] {
-			lw = ofNamespaces(lw, has)
+		if keeps != nil && !everywhere[reflect.TypeOf(kind)] {
+			lw = ofNamespaces(lw, keeps)
 		}
 		codec := codecs[reflect.TypeOf(kind)]
 		if codec == nil {
