@@ -97,8 +97,10 @@ func (w *world) build(ctx context.Context) error {
 		}}); err != nil {
 		return fmt.Errorf("creating the model's configuration: %w", err)
 	}
-	request, err := w.core.CoreV1().ServiceAccounts(w.ns).CreateToken(ctx, "person", &authenticationv1.TokenRequest{},
-		metav1.CreateOptions{})
+	// It outlives the soak, until the last follower has seen everything: API servers give an hour at least.
+	lasts := max(time.Hour, w.duration+w.settle+30*time.Minute)
+	request, err := w.core.CoreV1().ServiceAccounts(w.ns).CreateToken(ctx, "person", &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(lasts.Seconds()))}}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("asking for the person's token: %w", err)
 	}
