@@ -31,8 +31,8 @@ func indexName(field string) string { return "field:" + field }
 var everywhere = map[reflect.Type]bool{reflect.TypeFor[*v1alpha1.ChatQuota](): true}
 
 // Informers returns what makes the informers of the manager's cache. Chats and messages, of which there are many that
-// rest, are kept packed; of the other kinds there are few. keeps reports of a namespace whether its objects are kept; of
-// the others only ChatQuotas are. nil: those of all namespaces are.
+// rest, are kept packed; of the other kinds there are few. keeps reports of a namespace whether its objects are kept;
+// of the others only ChatQuotas are. nil: those of all namespaces are.
 func Informers(keeps func(namespace string) bool) (NewInformer, error) {
 	codecs := map[reflect.Type]*packed.Codec{}
 	for _, kind := range []runtime.Object{&v1alpha1.Chat{}, &v1alpha1.ChatMessage{}} {
