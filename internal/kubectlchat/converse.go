@@ -43,10 +43,16 @@ type conversation struct {
 	through lens
 	// mine are the messages that were typed here: they stand on the screen.
 	mine map[string]bool
-	// busy is true while a turn is under way, and warned once ctrl-C was pressed.
-	busy, warned bool
-	running      sync.WaitGroup
+	// sent is the message that was sent last, until the chat has taken it up or put it into its queue: what is said of the
+	// chat before that is about the time before.
+	sent string
+	// working is true while a turn is under way, as the chat says, and warned once ctrl-C was pressed.
+	working, warned bool
+	running         sync.WaitGroup
 }
+
+// busy reports whether there is something to interrupt. The caller holds mu.
+func (c *conversation) busy() bool { return c.working || c.sent != "" }
 
 // converse talks to a chat where a person types and sees what is said.
 func (o *options) converse(cmd *cobra.Command, chat string) error {
@@ -125,7 +131,7 @@ func (c *conversation) run(ctx context.Context, from source) error {
 // farewell says that the chat does not end with the conversation.
 func (c *conversation) farewell() {
 	c.mu.Lock()
-	busy := c.busy
+	busy := c.busy()
 	c.mu.Unlock()
 	if busy {
 		c.note("the turn continues: %s shows it", c.s.options.command("tail", c.chat))
@@ -155,29 +161,26 @@ func (c *conversation) send(ctx context.Context, text string) {
 	m := compose.Message(c.s.objects.namespace, c.chat, c.chat+"-message-"+rand.String(8),
 		v1alpha1.ChatMessageSpec{Content: text})
 	c.mu.Lock()
-	before := c.busy
 	// From now on ctrl-C interrupts: the turn may begin before the API server's answer is here.
-	c.mine[m.Name], c.warned, c.busy = true, false, true
+	c.mine[m.Name], c.warned, c.sent = true, false, m.Name
 	c.mu.Unlock()
 	within, cancel := context.WithTimeout(ctx, acting)
 	defer cancel()
 	if _, err := c.s.objects.messages().Create(within, m); err != nil {
-		c.mu.Lock()
-		c.busy = before
-		c.mu.Unlock()
-		c.refused(text, fmt.Errorf("the message is not sent: %w", err))
+		c.refused(m.Name, text, fmt.Errorf("the message is not sent: %w", err))
 		return
 	}
 	c.running.Go(func() {
 		if v := c.s.objects.settled(ctx, m.Name, func(string) {}); v.err != nil && !v.committed && ctx.Err() == nil {
-			c.refused(text, v.err)
+			c.refused(m.Name, text, v.err)
 		}
 	})
 }
 
 // refused tells why a text was not sent, and puts it where it can be sent again.
-func (c *conversation) refused(text string, err error) {
+func (c *conversation) refused(name, text string, err error) {
 	c.mu.Lock()
+	c.takenUp(name)
 	c.printer.endLine()
 	c.printer.errOut.line("kubectl chat: %v", err)
 	c.mu.Unlock()
@@ -189,12 +192,19 @@ func (c *conversation) refused(text string, err error) {
 	c.console.keys.retype(text)
 }
 
+// takenUp notes that nobody waits any more for the message to be taken up. The caller holds mu.
+func (c *conversation) takenUp(name string) {
+	if c.sent == name {
+		c.sent = ""
+	}
+}
+
 // note tells something in a line of the plug-in's.
 func (c *conversation) note(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.printer.note(format, args...)
-	if !c.busy {
+	if !c.busy() {
 		c.console.rest()
 	}
 }
@@ -204,7 +214,7 @@ func (c *conversation) outOfReach(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.printer.outOfReach(err)
-	if !c.busy {
+	if !c.busy() {
 		c.console.rest()
 	}
 }
@@ -222,7 +232,7 @@ func (c *conversation) event(e stream.Event) (bool, error) {
 			return true, err
 		}
 	}
-	if !c.busy || e.Name == stream.EventRequiresAction {
+	if !c.busy() || e.Name == stream.EventRequiresAction {
 		c.printer.endLine()
 		c.console.rest()
 	}
@@ -234,25 +244,41 @@ func (c *conversation) event(e stream.Event) (bool, error) {
 
 // show shows an event. What was typed here stands on the screen. The caller holds mu.
 func (c *conversation) show(e stream.Event) error {
-	everything := true
+	mine, err := c.heed(e)
+	if err != nil {
+		return err
+	}
+	return c.printer.show(e, !mine)
+}
+
+// heed notes what an event says about whether there is something to interrupt. It reports whether the event is a
+// message that was typed here. The caller holds mu.
+func (c *conversation) heed(e stream.Event) (mine bool, err error) {
 	switch e.Name {
 	case stream.EventMessage:
 		m, err := stream.Decode[stream.MessageCommitted](e)
 		if err != nil {
-			return err
+			return false, err
 		}
-		everything = !c.mine[m.Message.Name]
+		if c.sent == m.Message.Name { // How the chat stands comes behind it.
+			c.sent, c.working = "", true
+		}
+		return c.mine[m.Message.Name], nil
+	case stream.EventQueueUpdate:
+		update, err := stream.Decode[stream.QueueUpdate](e)
+		for _, waits := range update.Queue {
+			c.takenUp(waits.Name)
+		}
+		return false, err
 	case stream.EventStatus:
 		status, err := stream.Decode[stream.Status](e)
 		if err != nil {
-			return err
+			return false, err
 		}
-		c.busy = status.Ready == metav1.ConditionUnknown
-		if !c.busy {
-			c.warned = false
-		}
+		c.working = status.Ready == metav1.ConditionUnknown
+		c.warned = c.warned && c.busy()
 	}
-	return c.printer.show(e, everything)
+	return false, nil
 }
 
 // pressed notes that a key was pressed that is not ctrl-C.
@@ -265,7 +291,7 @@ func (c *conversation) pressed() {
 // interrupted stops the turn under way the first time, and leaves the second time.
 func (c *conversation) interrupted(ctx context.Context) {
 	c.mu.Lock()
-	warned, busy := c.warned, c.busy
+	warned, busy := c.warned, c.busy()
 	c.warned = true
 	c.mu.Unlock()
 	switch {
