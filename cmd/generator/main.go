@@ -124,7 +124,6 @@ func run(parent context.Context, log *slog.Logger, health, metrics string, profi
 		time.Now)
 	mcpServers.ConfigMap = configMapKey(client, os.Getenv("POD_NAMESPACE"))
 	o.MCP = mcp.New(mcpServers)
-	o.AwaitRelay = func(ctx context.Context) { awaitRelay(ctx, log, sidecar) }
 	r, err := newRunner(log, client, cluster, sidecar, o, telemetry.NewGenerator(registry), tracer)
 	if err != nil {
 		return err
@@ -141,7 +140,10 @@ func run(parent context.Context, log *slog.Logger, health, metrics string, profi
 	go func() { served <- server.ListenAndServe() }()
 	defer func() { _ = server.Close() }()
 	ran := make(chan error, 1)
-	go func() { ran <- r.Run(ctx, drain) }()
+	go func() {
+		awaitRelay(ctx, log, sidecar)
+		ran <- r.Run(ctx, drain)
+	}()
 	select {
 	case err := <-served:
 		return fmt.Errorf("answering probes at %s: %w", health, err)

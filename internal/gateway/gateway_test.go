@@ -23,7 +23,9 @@ func TestAChatThatTheWatchTellsOfLateIsFollowed(t *testing.T) {
 	in := install(t, func(g *Gateway) { g.arrival = time.Minute })
 	l := in.listen("chat", "", 0)
 	waitUntil(t, "somebody asks for it", func() bool {
-		return in.gateway.chats.listeners.count(in.namespace+"/chat") > 0
+		in.gateway.chats.mu.Lock()
+		defer in.gateway.chats.mu.Unlock()
+		return len(in.gateway.chats.watchers[in.namespace+"/chat"]) > 0
 	})
 	in.converse("chat")
 	l.waitName(stream.EventStatus)
@@ -237,7 +239,9 @@ func TestASlowClientIsCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	watching := func() int {
-		return in.gateway.chats.listeners.count(in.namespace + "/chat")
+		in.gateway.chats.mu.Lock()
+		defer in.gateway.chats.mu.Unlock()
+		return len(in.gateway.chats.watchers[in.namespace+"/chat"])
 	}
 	if _, err := io.WriteString(conn, "GET "+in.path("chat")+" HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer "+
 		in.token+"\r\n\r\n"); err != nil {
