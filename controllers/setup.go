@@ -89,9 +89,9 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	quotas := &chatquota.Reconciler{Client: mgr.GetClient(), Gate: gate, Owns: o.Shard.Owns, Now: o.Now}
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		chat.New(chat.Options{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("parley-chat"),
-			Pods: pods, Gate: gate, LoadLimits: quotas.Load, Elsewhere: others, Workers: o.Workers, Now: o.Now,
-			Metrics: measures, Tracer: o.Tracer,
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Informers: mgr.GetCache(),
+			Recorder: mgr.GetEventRecorder("parley-chat"), Pods: pods, Gate: gate, LoadLimits: quotas.Load,
+			Elsewhere: others, Workers: o.Workers, Now: o.Now, Metrics: measures, Tracer: o.Tracer,
 		}),
 		&chatmessage.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Workers: o.Workers,
 			ReportAfter: o.ReportAfter, Now: o.Now, Metrics: measures},

@@ -33,6 +33,8 @@ type Options struct {
 	Client client.Client
 	// Live reads past the cache, where a decision must not rest on an old view.
 	Live client.Reader
+	// Informers fill the cache that Client reads from.
+	Informers ctrlcache.Informers
 	// Recorder of Events.
 	Recorder events.EventRecorder
 	// Pods gives attempts their generation pods.

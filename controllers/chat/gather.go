@@ -21,9 +21,9 @@ type scope struct {
 	facts plan.Facts
 	// classes are the namespace's ChatClasses.
 	classes []v1alpha1.ChatClass
-	// configs are the namespace's ChatModelConfigs, as the cache shows them, or as they are when configsLive is true.
-	configs     []v1alpha1.ChatModelConfig
-	configsLive bool
+	// configs are the namespace's ChatModelConfigs, as the cache shows them, or as new as the chat when configsFresh is true.
+	configs      []v1alpha1.ChatModelConfig
+	configsFresh bool
 	// podGone is true when the pod of the attempt under way does not exist any more.
 	podGone bool
 	// orphan is true when the chat's parent has been deleted.
@@ -49,10 +49,11 @@ type gatherer struct {
 }
 
 func newGatherer(o *Options, m *memory) *gatherer {
+	fresh := newFreshReader(o)
 	return &gatherer{
 		cache: o.Client, live: o.Live, pods: o.Pods, memory: m, now: o.Now,
-		classes: classReader{cache: o.Client, live: o.Live},
-		models:  modelReader{cache: o.Client, live: o.Live},
+		classes: classReader{cache: o.Client, live: o.Live, fresh: fresh},
+		models:  modelReader{cache: o.Client, fresh: fresh},
 		family:  familyReader{cache: o.Client, live: o.Live, written: &m.written},
 	}
 }

@@ -4,7 +4,6 @@
 package chat
 
 import (
-	"context"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,17 +13,9 @@ import (
 	"parley.dev/parley/internal/testing/chattest"
 )
 
-// classesOf is a reader that knows classes alone, and counts how often it is asked.
-type classesOf struct {
-	client.Reader
-	classes []v1alpha1.ChatClass
-	asked   int
-}
-
-func (l *classesOf) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
-	l.asked++
-	into.(*v1alpha1.ChatClassList).Items = l.classes
-	return nil
+// classReaderOf reads from that cache, and from that API server.
+func classReaderOf(cache, live client.Reader) *classReader {
+	return &classReader{cache: cache, live: live, fresh: freshReaderOf(cache, live)}
 }
 
 func TestTheDefaultClassSpeaksToChatsOfOtherClasses(t *testing.T) {
@@ -36,8 +27,9 @@ func TestTheDefaultClassSpeaksToChatsOfOtherClasses(t *testing.T) {
 	chat.Spec.ChatClassName = "coder"
 	s := &scope{facts: plan.Facts{Chat: chat}}
 	// The cache does not show the default yet, which came with the chat.
-	err := (&classReader{cache: &classesOf{classes: []v1alpha1.ChatClass{coder}},
-		live: &classesOf{classes: []v1alpha1.ChatClass{coder, everybody}}}).readClass(t.Context(), s)
+	said := []v1alpha1.ChatMessage{saidAt("m", "2", 1)}
+	err := classReaderOf(&view{classes: []v1alpha1.ChatClass{coder}, said: said},
+		&view{classes: []v1alpha1.ChatClass{coder, everybody}}).readClass(t.Context(), s)
 	if err != nil || s.facts.Class == nil || s.facts.Class.Name != "coder" || s.facts.Namespace == nil ||
 		s.facts.Namespace.Name != "everybody" {
 		t.Errorf("it has class %+v, and %+v speaks for the namespace: %v", s.facts.Class, s.facts.Namespace, err)
@@ -47,29 +39,35 @@ func TestTheDefaultClassSpeaksToChatsOfOtherClasses(t *testing.T) {
 func TestAChatDoesNotBeginWithoutAClassThatTheCacheDoesNotShowYet(t *testing.T) {
 	coder := *chattest.Class("coder")
 	everybody := *chattest.Class("everybody", func(s *v1alpha1.ChatClassSpec) { s.Default = true })
+	said := []v1alpha1.ChatMessage{saidAt("m", "2", 1)}
 	for name, c := range map[string]struct {
 		names         string
 		cached, there []v1alpha1.ChatClass
+		said          []v1alpha1.ChatMessage
 		version       int64
 		want          string
 		asked         int
 	}{
-		"one that it names":                    {"coder", nil, []v1alpha1.ChatClass{coder}, 0, "coder", 1},
-		"one that it names later":              {"coder", nil, []v1alpha1.ChatClass{coder}, 3, "coder", 1},
-		"the default":                          {"", nil, []v1alpha1.ChatClass{everybody}, 0, "everybody", 1},
-		"there is none":                        {"", nil, nil, 0, "", 1},
-		"the cache shows it, and no default":   {"coder", []v1alpha1.ChatClass{coder}, []v1alpha1.ChatClass{coder}, 0, "coder", 1},
-		"the cache shows it, later":            {"coder", []v1alpha1.ChatClass{coder}, nil, 3, "coder", 0},
-		"the cache shows it, and the default":  {"coder", []v1alpha1.ChatClass{coder, everybody}, nil, 0, "coder", 0},
-		"the cache shows the default":          {"", []v1alpha1.ChatClass{everybody}, nil, 0, "everybody", 0},
-		"a default that is new, when it began": {"", nil, []v1alpha1.ChatClass{everybody}, 3, "", 0},
+		"one that it names":                   {"coder", nil, []v1alpha1.ChatClass{coder}, said, 0, "coder", 1},
+		"one that it names later":             {"coder", nil, []v1alpha1.ChatClass{coder}, said, 3, "coder", 1},
+		"one that it names, before a message": {"coder", nil, []v1alpha1.ChatClass{coder}, nil, 0, "coder", 1},
+		"the default":                         {"", nil, []v1alpha1.ChatClass{everybody}, said, 0, "everybody", 1},
+		"the default, before a message":       {"", nil, []v1alpha1.ChatClass{everybody}, nil, 0, "", 0},
+		"there is none":                       {"", nil, nil, said, 0, "", 1},
+		"the cache shows it, and no default": {
+			"coder", []v1alpha1.ChatClass{coder}, []v1alpha1.ChatClass{coder}, said, 0, "coder", 1},
+		"the cache shows it, later": {"coder", []v1alpha1.ChatClass{coder}, nil, said, 3, "coder", 0},
+		"the cache shows it, and the default": {
+			"coder", []v1alpha1.ChatClass{coder, everybody}, nil, said, 0, "coder", 0},
+		"the cache shows the default":          {"", []v1alpha1.ChatClass{everybody}, nil, said, 0, "everybody", 0},
+		"a default that is new, when it began": {"", nil, []v1alpha1.ChatClass{everybody}, said, 3, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chat := chattest.Chat("c")
 			chat.Spec.ChatClassName, chat.Status.History.Version = c.names, c.version
-			live := &classesOf{classes: c.there}
+			live := &view{classes: c.there}
 			s := &scope{facts: plan.Facts{Chat: chat}}
-			err := (&classReader{cache: &classesOf{classes: c.cached}, live: live}).readClass(t.Context(), s)
+			err := classReaderOf(&view{classes: c.cached, said: c.said}, live).readClass(t.Context(), s)
 			got := ""
 			if s.facts.Class != nil {
 				got = s.facts.Class.Name

@@ -16,26 +16,29 @@ import (
 )
 
 // modelReader reads which ChatModelConfigs answer a chat.
-type modelReader struct{ cache, live client.Reader }
+type modelReader struct {
+	cache client.Reader
+	fresh *freshReader
+}
 
 // namedConfig is the ChatModelConfig of that name; nil if there is none. One manifest may hold it and what names it, so
 // that the cache may not show it yet: the API server is asked, once in a pass.
 func (r *modelReader) namedConfig(ctx context.Context, s *scope, name string) (*v1alpha1.ChatModelConfig, error) {
-	if config := modelconfig.Find(s.configs, name); config != nil || s.configsLive {
+	if config := modelconfig.Find(s.configs, name); config != nil || s.configsFresh {
 		return config, nil
 	}
-	if err := r.readLiveConfigs(ctx, s); err != nil {
+	if err := r.readFreshConfigs(ctx, s); err != nil {
 		return nil, err
 	}
 	return modelconfig.Find(s.configs, name), nil
 }
 
-func (r *modelReader) readLiveConfigs(ctx context.Context, s *scope) error {
+func (r *modelReader) readFreshConfigs(ctx context.Context, s *scope) error {
 	var configs v1alpha1.ChatModelConfigList
-	if err := r.live.List(ctx, &configs, client.InNamespace(s.facts.Chat.Namespace)); err != nil {
+	if err := r.fresh.list(ctx, &v1alpha1.ChatModelConfig{}, &configs, s.facts.Chat); err != nil {
 		return fmt.Errorf("listing ChatModelConfigs: %w", err)
 	}
-	s.configs, s.configsLive = configs.Items, true
+	s.configs, s.configsFresh = configs.Items, true
 	return nil
 }
 
@@ -52,7 +55,7 @@ func (r *modelReader) readModel(ctx context.Context, s *scope) error {
 	config, missing := modelconfig.Resolve(s.configs, &s.facts.Chat.Spec, s.modelNamedBy())
 	if missing != nil || standsIn(s, config) && modelconfig.Find(s.configs, s.facts.Chat.Spec.ModelConfigRef.Name) == nil {
 		// One manifest may hold both: the cache may show the chat before its configuration.
-		if err := r.readLiveConfigs(ctx, s); err != nil {
+		if err := r.readFreshConfigs(ctx, s); err != nil {
 			return err
 		}
 		config, missing = modelconfig.Resolve(s.configs, &s.facts.Chat.Spec, s.modelNamedBy())

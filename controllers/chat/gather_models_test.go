@@ -24,8 +24,10 @@ type configured struct {
 }
 
 func (c *configured) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
-	c.lists++
-	into.(*v1alpha1.ChatModelConfigList).Items = c.configs
+	if list, ok := into.(*v1alpha1.ChatModelConfigList); ok {
+		c.lists++
+		list.Items = c.configs
+	}
 	return nil
 }
 
@@ -51,7 +53,8 @@ func TestServerIsAskedForAnUncachedConfigurationAlone(t *testing.T) {
 	} {
 		configs := append([]v1alpha1.ChatModelConfig{standIn}, c.named...)
 		live := &configured{configs: configs}
-		g := &modelReader{cache: &configured{configs: configs}, live: live}
+		cached := &configured{configs: configs}
+		g := &modelReader{cache: cached, fresh: freshReaderOf(cached, live)}
 		chat := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{
 			ModelConfigRef:             &v1alpha1.ModelConfigReference{Name: "own"},
 			WhenModelConfigUnavailable: v1alpha1.ModelConfigUnavailableUseDefault,

@@ -76,6 +76,12 @@ func older(a, b string) bool {
 	return err == nil && order < 0
 }
 
+// asNew reports whether a resourceVersion is known to be of the other write or a later one.
+func asNew(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order >= 0
+}
+
 func keyOf(chat *v1alpha1.Chat) types.NamespacedName {
 	return types.NamespacedName{Namespace: chat.Namespace, Name: chat.Name}
 }

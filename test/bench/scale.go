@@ -126,7 +126,10 @@ func (b *bench) scattered(ctx context.Context, f *Scale, of sizes) error {
 	f.Namespaces.Chats, f.Namespaces.Namespaces = of.namespaces*chatsEach, of.namespaces
 	named := func(i int) *corev1.Namespace { return further(fmt.Sprint(restful, i)) }
 	if err := some(ctx, of.namespaces, func(ctx context.Context, i int) error {
-		return b.create(ctx, named(i))
+		if err := b.create(ctx, named(i)); err != nil {
+			return err
+		}
+		return b.create(ctx, b.modelConfig(named(i).Name))
 	}); err != nil {
 		return err
 	}
