@@ -140,10 +140,7 @@ func run(parent context.Context, log *slog.Logger, health, metrics string, profi
 	go func() { served <- server.ListenAndServe() }()
 	defer func() { _ = server.Close() }()
 	ran := make(chan error, 1)
-	go func() {
-		awaitRelay(ctx, log, sidecar)
-		ran <- r.Run(ctx, drain)
-	}()
+	go func() { ran <- r.Run(ctx, drain) }()
 	select {
 	case err := <-served:
 		return fmt.Errorf("answering probes at %s: %w", health, err)
@@ -217,25 +214,20 @@ func newRunner(log *slog.Logger, client *apiclient.Client, cluster *kubeapi.Clie
 	started := subagents.Tools(subagents.Options{
 		Chat: client.Chats(namespace).Get, Chats: client.Chats(namespace).List, Config: client.ModelConfigs(namespace).Get,
 	})
-	return runner.New(runner.Options{
-		Namespace: namespace, Pod: pod, Client: client,
-		Relay: relay{sidecar},
-		Keys:  secretKey,
-		Tools: tools.NewRegistry(append(slices.Concat(housed, chosen, learned, started, planning.Tools(),
-			kubernetes.Tools(cluster)),
-			advisor.Tool{},
-			builtin.CurrentTime{Now: time.Now},
-			builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},
-		)...),
-		WorkspaceContext: found.Context, Workspace: found.Of, MCP: o.MCP,
-		ClusterUnavailable: func(ctx context.Context, chat *v1alpha1.Chat) *v1alpha1.KubernetesUnavailable {
-			return kubernetes.Unavailable(ctx, cluster, chat)
-		},
-		HTTP: transport.NewClient(),
-		Log:  log, Now: time.Now, FileHosts: o.FileHosts, ModelHosts: o.ModelHosts, Capacity: o.Capacity,
-		NoRecordings: o.NoRecordings,
-		Metrics:      metrics, Tracer: tracer,
-	}), nil
+	o.Namespace, o.Pod, o.Client, o.Keys = namespace, pod, client, secretKey
+	o.Relay, o.AwaitRelay = relay{sidecar}, func(ctx context.Context) { awaitRelay(ctx, log, sidecar) }
+	o.Tools = tools.NewRegistry(append(slices.Concat(housed, chosen, learned, started, planning.Tools(),
+		kubernetes.Tools(cluster)),
+		advisor.Tool{},
+		builtin.CurrentTime{Now: time.Now},
+		builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},
+	)...)
+	o.WorkspaceContext, o.Workspace = found.Context, found.Of
+	o.ClusterUnavailable = func(ctx context.Context, chat *v1alpha1.Chat) *v1alpha1.KubernetesUnavailable {
+		return kubernetes.Unavailable(ctx, cluster, chat)
+	}
+	o.HTTP, o.Log, o.Now, o.Metrics, o.Tracer = transport.NewClient(), log, time.Now, metrics, tracer
+	return runner.New(o), nil
 }
 
 // secretKey reads a key of a Secret that is mounted into the pod.

@@ -6,7 +6,6 @@ package gateway
 import (
 	"fmt"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,20 +17,17 @@ import (
 
 // chats knows every chat of the cluster, without the texts in it, and tells those who follow one when it has changed.
 type chats struct {
-	informer cache.SharedIndexInformer
-	added    cache.ResourceEventHandlerRegistration
-	logs     *chatlist.Logs
-
-	mu       sync.Mutex
-	watchers map[string]map[*watcher]struct{}
+	informer  cache.SharedIndexInformer
+	added     cache.ResourceEventHandlerRegistration
+	logs      *chatlist.Logs
+	listeners listeners
 }
 
 func newChats(source cache.ListerWatcher) (*chats, error) {
 	c := &chats{
 		informer: cache.NewSharedIndexInformer(source, &v1alpha1.Chat{}, 0,
 			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}),
-		logs:     chatlist.NewLogs(),
-		watchers: map[string]map[*watcher]struct{}{},
+		logs: chatlist.NewLogs(),
 	}
 	if err := c.informer.SetTransform(withoutTexts); err != nil {
 		return nil, fmt.Errorf("preparing the cache of chats: %w", err)
@@ -74,16 +70,7 @@ func (c *chats) changed(before, after any) {
 }
 
 // wake tells those who follow a chat that there may be something new.
-func (c *chats) wake(key string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for w := range c.watchers[key] {
-		select {
-		case w.changed <- struct{}{}:
-		default:
-		}
-	}
-}
+func (c *chats) wake(key string) { c.listeners.tell(key) }
 
 // chatOf is the chat that an event handler was told of, also if its deletion was missed.
 func chatOf(obj any) *v1alpha1.Chat {
@@ -122,28 +109,15 @@ func (c *chats) Get(namespace, name string) *v1alpha1.Chat {
 type watcher struct {
 	chats   *chats
 	key     string
-	changed chan struct{}
+	changed <-chan struct{}
+	stop    func()
 }
 
 // watch begins to watch a chat, which need not exist. Stop it when done.
 func (c *chats) watch(namespace, name string) *watcher {
-	w := &watcher{chats: c, key: namespace + "/" + name, changed: make(chan struct{}, 1)}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.watchers[w.key] == nil {
-		c.watchers[w.key] = map[*watcher]struct{}{}
-	}
-	c.watchers[w.key][w] = struct{}{}
+	w := &watcher{chats: c, key: namespace + "/" + name}
+	w.changed, w.stop = c.listeners.listen(w.key)
 	return w
-}
-
-func (w *watcher) stop() {
-	w.chats.mu.Lock()
-	defer w.chats.mu.Unlock()
-	delete(w.chats.watchers[w.key], w)
-	if len(w.chats.watchers[w.key]) == 0 {
-		delete(w.chats.watchers, w.key)
-	}
 }
 
 // Latest implements follow.Chats.

@@ -23,9 +23,7 @@ func TestAChatThatTheWatchTellsOfLateIsFollowed(t *testing.T) {
 	in := install(t, func(g *Gateway) { g.arrival = time.Minute })
 	l := in.listen("chat", "", 0)
 	waitUntil(t, "somebody asks for it", func() bool {
-		in.gateway.chats.mu.Lock()
-		defer in.gateway.chats.mu.Unlock()
-		return len(in.gateway.chats.watchers[in.namespace+"/chat"]) > 0
+		return in.gateway.chats.listeners.count(in.namespace+"/chat") > 0
 	})
 	in.converse("chat")
 	l.waitName(stream.EventStatus)
@@ -239,9 +237,7 @@ func TestASlowClientIsCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	watching := func() int {
-		in.gateway.chats.mu.Lock()
-		defer in.gateway.chats.mu.Unlock()
-		return len(in.gateway.chats.watchers[in.namespace+"/chat"])
+		return in.gateway.chats.listeners.count(in.namespace + "/chat")
 	}
 	if _, err := io.WriteString(conn, "GET "+in.path("chat")+" HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer "+
 		in.token+"\r\n\r\n"); err != nil {

@@ -43,6 +43,8 @@ type relays struct {
 	tokens *tokencache.Cache
 	log    *slog.Logger
 	warned rate.Sometimes
+	// shown is told of pods whose addresses streams wait for.
+	shown listeners
 }
 
 func newRelays(pods cache.Store, port int, tokens *tokencache.Cache, log *slog.Logger) *relays {
@@ -60,17 +62,18 @@ func newRelays(pods cache.Store, port int, tokens *tokencache.Cache, log *slog.L
 // Subscribe implements fanout.Source.
 func (r *relays) Subscribe(ctx context.Context, namespace, name string, ep fence.Fence,
 	after int64) iter.Seq2[parts.Frame, error] {
-	pod, err := r.find(namespace, name)
-	if err != nil {
-		return func(yield func(parts.Frame, error) bool) { yield(parts.Frame{}, err) }
-	}
-	reader := subscribe.Client{HTTP: r.http,
-		Token: func(ctx context.Context) (string, error) {
-			return r.tokens.Of(ctx, relay.Audience(namespace, string(pod.UID)))
-		}}
-	frames := reader.Subscribe(ctx, "http://"+net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(r.port)), ep, after)
 	return func(yield func(parts.Frame, error) bool) {
-		for frame, err := range frames {
+		pod, err := r.await(ctx, namespace, name)
+		if err != nil {
+			yield(parts.Frame{}, err)
+			return
+		}
+		reader := subscribe.Client{HTTP: r.http,
+			Token: func(ctx context.Context) (string, error) {
+				return r.tokens.Of(ctx, relay.Audience(namespace, string(pod.UID)))
+			}}
+		address := "http://" + net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(r.port))
+		for frame, err := range reader.Subscribe(ctx, address, ep, after) {
 			if err != nil && ctx.Err() == nil {
 				r.report(ctx, namespace, name, err)
 			}
@@ -90,6 +93,26 @@ func (r *relays) report(ctx context.Context, namespace, pod string, err error) {
 	r.log.Log(ctx, level, "no live parts from a relay", "namespace", namespace, "pod", pod, "error", err)
 }
 
+// errNoAddress means that a pod is not there yet, or has no address.
+var errNoAddress = errors.New("no address yet")
+
+// await is the pod, as soon as it has an address: a pod that is just starting shows its parts from the first one on.
+func (r *relays) await(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
+	changed, stop := r.shown.listen(namespace + "/" + name)
+	defer stop()
+	for {
+		pod, err := r.find(namespace, name)
+		if !errors.Is(err, errNoAddress) {
+			return pod, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting for the relay: %w: %w", err, context.Cause(ctx))
+		}
+	}
+}
+
 // find is the pod, if its relay may be asked. The chat's status names it, which the manager alone writes; its account
 // is one that the manager alone gives to pods; and its address is its own and not its node's.
 func (r *relays) find(namespace, name string) (*corev1.Pod, error) {
@@ -100,11 +123,18 @@ func (r *relays) find(namespace, name string) (*corev1.Pod, error) {
 	pod, ok := obj.(*corev1.Pod)
 	switch {
 	case !exists || !ok || pod.Status.PodIP == "":
-		return nil, fmt.Errorf("pod %s has no address yet", name)
+		return nil, fmt.Errorf("pod %s: %w", name, errNoAddress)
 	case pod.Spec.ServiceAccountName != podspec.ServiceAccount || pod.Spec.HostNetwork:
 		return nil, fmt.Errorf("%w: pod %s is no generation pod", subscribe.ErrRefused, name)
 	}
 	return pod, nil
+}
+
+// podShown tells those who wait for the pod's address.
+func (r *relays) podShown(obj any) {
+	if pod, ok := obj.(*corev1.Pod); ok {
+		r.shown.tell(pod.Namespace + "/" + pod.Name)
+	}
 }
 
 // podGone forgets what was kept for a pod.

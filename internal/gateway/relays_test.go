@@ -116,3 +116,51 @@ func TestRelayTokenIsGoodForItsPodAlone(t *testing.T) {
 		t.Errorf("%d tokens were asked for after one pod had gone", minted)
 	}
 }
+
+func TestAStreamBeginsWhenItsPodHasAnAddress(t *testing.T) {
+	shown := &shownTokens{tokens: map[string]string{}}
+	server := httptest.NewServer(shown)
+	t.Cleanup(server.Close)
+	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	mint := func(context.Context, string) (string, time.Time, error) {
+		return "token", time.Now().Add(time.Hour), nil
+	}
+	r := newRelays(store, server.Listener.Addr().(*net.TCPAddr).Port, tokencache.New(mint, time.Now),
+		slog.New(slog.DiscardHandler))
+	ended := make(chan error, 1)
+	go func() { ended <- endOf(t, r, "one") }()
+	waitUntil(t, "it waits for the pod", func() bool { return r.shown.count("shop/one") == 1 })
+	for _, ip := range []string{"", "127.0.0.1"} { // A pod that is not running yet has none.
+		select {
+		case err := <-ended:
+			t.Fatalf("without an address it ends with %v", err)
+		default:
+		}
+		if err := store.Add(podAt("one", ip, nil)); err != nil {
+			t.Fatal(err)
+		}
+		r.podShown(podAt("one", ip, nil))
+	}
+	if err := <-ended; !errors.Is(err, subscribe.ErrRefused) || len(shown.all()) != 1 {
+		t.Errorf("the relay was asked %d times: %v", len(shown.all()), err)
+	}
+	if n := r.shown.count("shop/one"); n != 0 {
+		t.Errorf("%d still listen", n)
+	}
+}
+
+func TestAStreamThatIsLeftWaitsForNoPod(t *testing.T) {
+	r := newRelays(cache.NewStore(cache.MetaNamespaceKeyFunc), 1, nil, slog.New(slog.DiscardHandler))
+	ctx, leave := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		for _, err := range r.Subscribe(ctx, "shop", "one", fence.Fence{ChatUID: "c"}, 0) {
+			ended <- err
+		}
+	}()
+	waitUntil(t, "it waits for the pod", func() bool { return r.shown.count("shop/one") == 1 })
+	leave()
+	if err := <-ended; !errors.Is(err, context.Canceled) || r.shown.count("shop/one") != 0 {
+		t.Errorf("it ends with %v", err)
+	}
+}

@@ -22,22 +22,23 @@ func kill(t *testing.T, ns, pod, container string) {
 	signalTo(t, syscall.SIGKILL, ns, pod, container)
 }
 
-// signalTo sends a signal to a container's processes, as kill does.
+// signalTo sends a signal to a container's processes, once the kubelet says that it runs, as kill does. A container can
+// have called a model before that.
 func signalTo(t *testing.T, signal syscall.Signal, ns, pod, container string) {
 	t.Helper()
-	var p corev1.Pod
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: pod}, &p); err != nil {
-		t.Fatal(err)
-	}
 	id := ""
-	for _, s := range append(p.Status.ContainerStatuses, p.Status.InitContainerStatuses...) {
-		if s.Name == container {
-			_, id, _ = strings.Cut(s.ContainerID, "://")
+	eventually(t, "container "+container+" of pod "+pod+" is said to run", func() bool {
+		var p corev1.Pod
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: pod}, &p); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if id == "" {
-		t.Fatalf("pod %s has no running container %s", pod, container)
-	}
+		for _, s := range append(p.Status.ContainerStatuses, p.Status.InitContainerStatuses...) {
+			if s.Name == container && s.State.Running != nil {
+				_, id, _ = strings.Cut(s.ContainerID, "://")
+			}
+		}
+		return id != ""
+	})
 	if signalWhere(t, signal, func(group, _ string) bool { return strings.Contains(group, id) }) == 0 {
 		t.Fatalf("no process of container %s (%s) was found: the test must run on the node's machine", container, id)
 	}

@@ -60,7 +60,8 @@ type Episode interface {
 	Close(ctx context.Context) error
 }
 
-// Options of a Runner. All are required but MCP, FileHosts, ModelHosts, Forbidden, PromptRoom, Metrics and Tracer.
+// Options of a Runner. All are required but AwaitRelay, MCP, FileHosts, ModelHosts, Forbidden, PromptRoom, Metrics and
+// Tracer.
 type Options struct {
 	// Namespace and Pod that this is.
 	Namespace, Pod string
@@ -68,6 +69,8 @@ type Options struct {
 	Client *apiclient.Client
 	// Relay of this pod.
 	Relay Relay
+	// AwaitRelay waits until the relay takes parts, for as long as that is worth it; nil: it does.
+	AwaitRelay func(ctx context.Context)
 	// Keys reads an API key; fs.ErrNotExist if there is none.
 	Keys func(secret, key string) ([]byte, error)
 	// Tools that models may call.
@@ -191,6 +194,9 @@ func (r *Runner) Run(ctx, drain context.Context) error {
 	informers.Go(func() { r.classes.informer.RunWithContext(watching) })
 	if !cache.WaitFor(drain, "", r.configs.HasSyncedChecker(), r.classes.informer.HasSyncedChecker()) {
 		return nil
+	}
+	if r.options.AwaitRelay != nil {
+		r.options.AwaitRelay(drain)
 	}
 	informers.Go(func() { chats.RunWithContext(watching) })
 	if cache.WaitFor(drain, "", registration.HasSyncedChecker()) {

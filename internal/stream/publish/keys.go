@@ -19,6 +19,7 @@ const lastKeysRetry = 30 * time.Second
 // set from the API server. The relay asks rarely: at its start,
 // once an hour while somebody reads, and for a key that it does not know.
 func (c *Client) KeepKeys(ctx context.Context, fetch func(context.Context) ([]byte, error), log *slog.Logger) {
+	_ = c.Await(ctx) // A relay that starts with the generator has readers who wait for its keys. ctx ends this.
 	retries := backoff(lastKeysRetry)
 	for ctx.Err() == nil {
 		err := c.bringKeys(ctx, fetch)
