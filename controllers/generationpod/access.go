@@ -38,8 +38,8 @@ type Access struct {
 	GatewayNamespace string
 }
 
-// preparedAtOnce is how many namespaces are prepared at the same time. The API server waits up to 100 ms for each of the
-// lists that tell it whether the manager may grant the Role, so that one takes 0.2 s and hardly any work.
+// preparedAtOnce is how many namespaces are prepared at the same time. The API server may wait 100 ms for each of the
+// lists that tell it whether the manager may grant the Role: that takes time, and hardly any work.
 const preparedAtOnce = 4
 
 // SetupWithManager registers the controller and its watches: the objects, and new pods and ChatModelConfigs, of which a

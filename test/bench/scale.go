@@ -11,7 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
+	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/testing/chattest"
 )
 
@@ -133,12 +135,30 @@ func (b *bench) scattered(ctx context.Context, f *Scale, of sizes) error {
 	}); err != nil {
 		return err
 	}
+	if err := b.prepared(ctx, of.namespaces); err != nil {
+		return err
+	}
 	if err := b.fillAtRest(ctx, f.Namespaces.Chats, func(i int) (in, name string) {
 		return named(i / chatsEach).Name, fmt.Sprint(restful, i%chatsEach)
 	}); err != nil {
 		return err
 	}
 	return b.state(ctx, &f.Namespaces, f, of)
+}
+
+// prepared waits until the manager has prepared so many namespaces, besides the bench's own, for generation pods.
+func (b *bench) prepared(ctx context.Context, namespaces int) error {
+	began := time.Now()
+	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		there, err := b.core.RbacV1().RoleBindings("").
+			List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + podspec.ServiceAccount})
+		return err == nil && len(there.Items) > namespaces, err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the namespaces to be prepared: %w", err)
+	}
+	fmt.Printf("%-34s %6.1f s\n", fmt.Sprint("  prepared ", namespaces), time.Since(began).Seconds())
+	return nil
 }
 
 // further is a namespace besides that of the bench. hack/bench.sh removes it.
