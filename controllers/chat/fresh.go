@@ -83,7 +83,7 @@ func (r *freshReader) list(ctx context.Context, kind client.Object, into client.
 	return r.compare(ctx, of, into)
 }
 
-// lastWritten is the newest resourceVersion at which the chat, or a message in it that has yet to be dealt with, has got
+// lastWritten is the newest resourceVersion at which the chat, or a message in it that has yet to be dealt with, got
 // the spec that it has.
 func (r *freshReader) lastWritten(ctx context.Context, chat *v1alpha1.Chat) (string, error) {
 	said, err := r.said(ctx, chat)

@@ -21,7 +21,7 @@ type scope struct {
 	facts plan.Facts
 	// classes are the namespace's ChatClasses.
 	classes []v1alpha1.ChatClass
-	// configs are the namespace's ChatModelConfigs, as the cache shows them, or as new as the chat when configsFresh is true.
+	// configs are the namespace's ChatModelConfigs, as the cache shows them, or as new as the chat: configsFresh.
 	configs      []v1alpha1.ChatModelConfig
 	configsFresh bool
 	// podGone is true when the pod of the attempt under way does not exist any more.

@@ -37,8 +37,8 @@ func (r *classReader) readClass(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// readClasses reads the ChatClasses of the chat's namespace. One manifest may hold them all: the cache may show the chat
-// before its class, and before the default, which has something to say to every chat.
+// readClasses reads the ChatClasses of the chat's namespace. One manifest may hold them all: the cache may show the
+// chat before its class, and before the default, which has something to say to every chat.
 func (r *classReader) readClasses(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.ChatClass, error) {
 	var classes v1alpha1.ChatClassList
 	in := client.InNamespace(chat.Namespace)

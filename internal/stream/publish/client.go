@@ -56,8 +56,8 @@ func New(socket, incarnation string, now func() time.Time) *Client {
 	}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// Await waits until the relay listens, or ctx is done. The first attempt of a pod waits for a relay that is starting, and
-// a look costs microseconds: the pause is 5 ms, and never much more than a tenth of what was waited.
+// Await waits until the relay listens, or ctx is done. The first attempt of a pod waits for a relay that is starting,
+// and a look costs microseconds: the pause is 5 ms, and never much more than a tenth of what was waited.
 func (c *Client) Await(ctx context.Context) error {
 	for looks := (wait.Backoff{Duration: 5 * time.Millisecond, Factor: 1.1, Cap: lastRetry, Steps: math.MaxInt}); ; {
 		conn, err := c.dial(ctx)
