@@ -214,8 +214,10 @@ func newRunner(log *slog.Logger, client *apiclient.Client, cluster *kubeapi.Clie
 	started := subagents.Tools(subagents.Options{
 		Chat: client.Chats(namespace).Get, Chats: client.Chats(namespace).List, Config: client.ModelConfigs(namespace).Get,
 	})
-	o.Namespace, o.Pod, o.Client, o.Keys = namespace, pod, client, secretKey
-	o.Relay, o.AwaitRelay = relay{sidecar}, func(ctx context.Context) { awaitRelay(ctx, log, sidecar) }
+	o.Namespace, o.Pod = namespace, pod
+	o.Client, o.Keys, o.HTTP = client, secretKey, transport.NewClient()
+	o.Relay = relay{sidecar}
+	o.AwaitRelay = func(ctx context.Context) { awaitRelay(ctx, log, sidecar) }
 	o.Tools = tools.NewRegistry(append(slices.Concat(housed, chosen, learned, started, planning.Tools(),
 		kubernetes.Tools(cluster)),
 		advisor.Tool{},
@@ -226,7 +228,8 @@ func newRunner(log *slog.Logger, client *apiclient.Client, cluster *kubeapi.Clie
 	o.ClusterUnavailable = func(ctx context.Context, chat *v1alpha1.Chat) *v1alpha1.KubernetesUnavailable {
 		return kubernetes.Unavailable(ctx, cluster, chat)
 	}
-	o.HTTP, o.Log, o.Now, o.Metrics, o.Tracer = transport.NewClient(), log, time.Now, metrics, tracer
+	o.Log, o.Now = log, time.Now
+	o.Metrics, o.Tracer = metrics, tracer
 	return runner.New(o), nil
 }
 

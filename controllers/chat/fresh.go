@@ -16,16 +16,13 @@ import (
 	"k8s.io/utils/lru"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/index"
 )
 
 // freshReader lists what a manifest may have brought along with a chat. The cache has a watch for each kind, and may
-// show the chat first; then the API server is asked. That is not for every pass: it answers such a list from its own
-// cache once that has caught up, and looks every 100 ms whether it has (Kubernetes 1.31 to 1.37), while the pass holds
-// one of the controller's workers. resourceVersions of custom resources count the writes of one store, so they tell
-// across kinds which view is the newer one.
+// show the chat first; then the API server is asked. A pass must not do that without need: the API server answers a
+// list that has to be current from its own cache, and looks every 100 ms whether that has caught up (Kubernetes 1.31 to
+// 1.37), while the pass holds one of the controller's workers. resourceVersions of custom resources count the writes of
+// one store, so they tell across kinds which view is the newer one.
 type freshReader struct {
 	cache, live client.Reader
 	// informers fill the cache; nil: how new its views are is known from what the API server was asked alone.
@@ -39,7 +36,7 @@ type freshReader struct {
 }
 
 // maxRemembered is how many lists, and how many specs, are kept in mind, at some 200 bytes each.
-const maxRemembered = 16384
+const maxRemembered = 4096
 
 func newFreshReader(o *Options) *freshReader {
 	return &freshReader{cache: o.Client, live: o.Live, informers: o.Informers,
@@ -59,58 +56,34 @@ type (
 	}
 )
 
-// list reads all objects of the kind in the chat's namespace, as they are since the chat and what has been said to it
-// were written, or later.
-func (r *freshReader) list(ctx context.Context, kind client.Object, into client.ObjectList, chat *v1alpha1.Chat) error {
-	written, err := r.lastWritten(ctx, chat)
-	if err != nil {
-		return err
-	}
-	of, in := kindIn{reflect.TypeOf(kind), chat.Namespace}, client.InNamespace(chat.Namespace)
-	known := asNew(r.lastShown(of), written)
-	if !known {
-		known, err = r.isFilledSince(ctx, kind, written)
-	}
-	switch {
-	case err != nil:
-		return err
-	case known:
-		return r.cache.List(ctx, into, in)
-	}
-	if err := r.live.List(ctx, into, in); err != nil {
-		return err
-	}
-	return r.compare(ctx, of, into)
-}
-
-// lastWritten is the newest resourceVersion at which the chat, or a message in it that has yet to be dealt with, got
-// the spec that it has.
-func (r *freshReader) lastWritten(ctx context.Context, chat *v1alpha1.Chat) (string, error) {
-	said, err := r.said(ctx, chat)
+// list reads all objects of the kind in the namespace, at least as new as that resourceVersion; empty: as they are now.
+// It returns which resourceVersion they are known to be as new as.
+func (r *freshReader) list(ctx context.Context, kind client.Object, into client.ObjectList, namespace, basis string) (
+	string, error) {
+	of := kindIn{reflect.TypeOf(kind), namespace}
+	known, err := r.isKnown(ctx, kind, of, basis)
 	if err != nil {
 		return "", err
 	}
-	newest := r.specWritten(chat)
-	for i := range said {
-		if version := r.specWritten(&said[i]); older(newest, version) {
-			newest = version
-		}
+	if known {
+		return basis, r.cache.List(ctx, into, client.InNamespace(namespace))
 	}
-	return newest, nil
+	if err := r.live.List(ctx, into, client.InNamespace(namespace)); err != nil {
+		return "", err
+	}
+	return into.GetResourceVersion(), r.rememberIfShown(ctx, of, into)
 }
 
-// said are the messages in the chat that have yet to be dealt with. They are only read.
-func (r *freshReader) said(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.ChatMessage, error) {
-	var said v1alpha1.ChatMessageList
-	if err := r.cache.List(ctx, &said, client.InNamespace(chat.Namespace), client.UnsafeDisableDeepCopy,
-		client.MatchingFields{index.UnsettledByChat: chat.Name}); err != nil {
-		return nil, fmt.Errorf("listing the messages of chat %s: %w", chat.Name, err)
+// isKnown reports whether the cache is known to show the objects at least as they were at that resourceVersion.
+func (r *freshReader) isKnown(ctx context.Context, kind client.Object, of kindIn, basis string) (bool, error) {
+	if notOlder(r.lastShown(of), basis) {
+		return true, nil
 	}
-	return said.Items, nil
+	return r.isSyncedTo(ctx, kind, basis)
 }
 
-// specWritten is the first resourceVersion that was seen of the object with the spec that it has: writes of its status
-// bring along nothing else.
+// specWritten is the first resourceVersion that was seen of the object with the spec that it has. Writes of its status
+// count for nothing: a manifest brings specs.
 func (r *freshReader) specWritten(o client.Object) string {
 	of := spec{o.GetUID(), o.GetGeneration()}
 	if version, seen := r.specs.Get(of); seen {
@@ -126,9 +99,9 @@ func (r *freshReader) lastShown(of kindIn) string {
 	return known
 }
 
-// isFilledSince reports whether the cache shows all objects of the kind at least as they were at that resourceVersion.
-// After the manager's start it does of all that had been written before; later, once a bookmark has come.
-func (r *freshReader) isFilledSince(ctx context.Context, kind client.Object, version string) (bool, error) {
+// isSyncedTo reports whether the informer of the kind has come as far as that resourceVersion. At the manager's start
+// it has for all that was written before; later, with each write of that kind and each bookmark.
+func (r *freshReader) isSyncedTo(ctx context.Context, kind client.Object, version string) (bool, error) {
 	if r.informers == nil {
 		return false, nil
 	}
@@ -137,11 +110,11 @@ func (r *freshReader) isFilledSince(ctx context.Context, kind client.Object, ver
 		return false, fmt.Errorf("looking for the informer of %T: %w", kind, err)
 	}
 	shared, ok := informer.(toolscache.SharedInformer)
-	return ok && asNew(shared.GetStore().LastStoreSyncResourceVersion(), version), nil
+	return ok && notOlder(shared.GetStore().LastStoreSyncResourceVersion(), version), nil
 }
 
-// compare keeps the API server's list in mind if the cache shows the same.
-func (r *freshReader) compare(ctx context.Context, of kindIn, listed client.ObjectList) error {
+// rememberIfShown keeps the API server's list in mind if the cache shows the same.
+func (r *freshReader) rememberIfShown(ctx context.Context, of kindIn, listed client.ObjectList) error {
 	cached := reflect.New(reflect.TypeOf(listed).Elem()).Interface().(client.ObjectList)
 	err := r.cache.List(ctx, cached, client.InNamespace(of.namespace), client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -152,7 +125,7 @@ func (r *freshReader) compare(ctx context.Context, of kindIn, listed client.Obje
 		return err
 	}
 	shown, err := versionsOf(cached)
-	if err == nil && maps.Equal(now, shown) && !asNew(r.lastShown(of), listed.GetResourceVersion()) {
+	if err == nil && maps.Equal(now, shown) && !notOlder(r.lastShown(of), listed.GetResourceVersion()) {
 		r.shown.Add(of, listed.GetResourceVersion())
 	}
 	return err

@@ -17,23 +17,26 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// view is a reader that knows classes, and messages that have yet to be dealt with, and counts how often it is asked
-// for classes.
+// view is a reader that knows the classes and configurations of the namespace ns, and counts how often it is asked.
 type view struct {
 	client.Reader
 	version string
 	classes []v1alpha1.ChatClass
-	said    []v1alpha1.ChatMessage
+	configs []v1alpha1.ChatModelConfig
 	asked   int
 }
 
-func (v *view) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+func (v *view) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	v.asked++
+	into.SetResourceVersion(v.version)
+	if (&client.ListOptions{}).ApplyOptions(opts).Namespace != "ns" {
+		return nil
+	}
 	switch list := into.(type) {
 	case *v1alpha1.ChatClassList:
-		v.asked++
-		list.ResourceVersion, list.Items = v.version, v.classes
-	case *v1alpha1.ChatMessageList:
-		list.Items = v.said
+		list.Items = v.classes
+	case *v1alpha1.ChatModelConfigList:
+		list.Items = v.configs
 	}
 	return nil
 }
@@ -43,13 +46,13 @@ func freshReaderOf(cache, live client.Reader) *freshReader {
 	return &freshReader{cache: cache, live: live, shown: lru.New(9), specs: lru.New(9)}
 }
 
-// filledUntil are informers that have heard of all that was written until then.
-type filledUntil struct {
+// syncedTo are informers that have come as far as that resourceVersion.
+type syncedTo struct {
 	ctrlcache.Informers
 	version string
 }
 
-func (f filledUntil) GetInformer(context.Context, client.Object, ...ctrlcache.InformerGetOption) (ctrlcache.Informer,
+func (f syncedTo) GetInformer(context.Context, client.Object, ...ctrlcache.InformerGetOption) (ctrlcache.Informer,
 	error) {
 	store := toolscache.NewStore(toolscache.MetaNamespaceKeyFunc)
 	store.Bookmark(f.version)
@@ -64,92 +67,118 @@ type storing struct {
 func (s storing) GetStore() toolscache.Store { return s.store }
 
 func classAt(name, version string) v1alpha1.ChatClass {
-	return v1alpha1.ChatClass{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}}
+	return v1alpha1.ChatClass{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(name),
+		ResourceVersion: version}}
 }
 
-func chatAt(uid, version string, generation int64) *v1alpha1.Chat {
-	return &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: uid, Namespace: "ns", UID: types.UID(uid),
-		ResourceVersion: version, Generation: generation}}
-}
-
-func saidAt(uid, version string, generation int64) v1alpha1.ChatMessage {
-	return v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: uid, Namespace: "ns", UID: types.UID(uid),
-		ResourceVersion: version, Generation: generation}}
-}
-
-// classesFor is how often the API server was asked for classes, and which of them the reader has told last.
-func classesFor(t *testing.T, r *freshReader, chat *v1alpha1.Chat) (asked int, names string) {
+// classesAsOf are the names of the classes that the reader lists.
+func classesAsOf(t *testing.T, r *freshReader, namespace, basis string) (names string) {
 	t.Helper()
 	var classes v1alpha1.ChatClassList
-	if err := r.list(t.Context(), &v1alpha1.ChatClass{}, &classes, chat); err != nil {
+	if _, err := r.list(t.Context(), &v1alpha1.ChatClass{}, &classes, namespace, basis); err != nil {
 		t.Fatal(err)
 	}
 	for i := range classes.Items {
 		names += classes.Items[i].Name
 	}
-	return r.live.(*view).asked, names
+	return names
 }
 
-func TestTheServerIsAskedUntilTheCacheIsKnownToShowWhatAManifestBroughtAlong(t *testing.T) {
-	a, b := classAt("a", "3"), classAt("b", "5")
-	cache, live := &view{classes: []v1alpha1.ChatClass{a}}, &view{version: "20", classes: []v1alpha1.ChatClass{a}}
-	r := freshReaderOf(cache, live)
-	for _, c := range []struct {
-		name  string
-		first func()
-		chat  *v1alpha1.Chat
-		asked int
-		names string
+func TestTheServerIsAskedForWhatIsNewerThanTheLastListThatTheCacheShowed(t *testing.T) {
+	both := []v1alpha1.ChatClass{classAt("a", "3")}
+	for name, c := range map[string]struct {
+		namespace, basis string
+		asked            int
 	}{
-		{"a new chat", nil, chatAt("c", "10", 1), 1, "a"},
-		{"the cache showed the same", nil, chatAt("c", "10", 1), 1, "a"},
-		{"its status was written", nil, chatAt("c", "30", 1), 1, "a"},
-		{"an older one", nil, chatAt("d", "9", 1), 1, "a"},
-		{"one in another namespace", func() { live.version = "21" }, func() *v1alpha1.Chat {
-			other := chatAt("o", "9", 1)
-			other.Namespace = "other"
-			return other
-		}(), 2, "a"},
-		{"its spec was written", func() { live.version = "40" }, chatAt("c", "31", 2), 3, "a"},
-		{"and something was said to it", func() { cache.said = append(cache.said, saidAt("m", "41", 1)) },
-			chatAt("c", "31", 2), 4, "a"},
-		{"which the last list was too old for", func() { live.version = "42" }, chatAt("c", "31", 2), 5, "a"},
-		{"and now is not", nil, chatAt("c", "31", 2), 5, "a"},
-		{"the status of the message was written", func() { cache.said[0].ResourceVersion = "43" },
-			chatAt("c", "31", 2), 5, "a"},
-		{"the next brought a class along, which the cache does not show", func() {
-			cache.said = append(cache.said, saidAt("n", "51", 1))
-			live.version, live.classes = "52", []v1alpha1.ChatClass{a, b}
-		}, chatAt("c", "31", 2), 6, "ab"},
-		{"nor now", nil, chatAt("c", "31", 2), 7, "ab"},
-		{"but now it does", func() { cache.classes = live.classes }, chatAt("c", "31", 2), 8, "ab"},
-		{"which is known", nil, chatAt("c", "31", 2), 8, "ab"},
-		{"it shows another version", func() {
-			cache.said = append(cache.said, saidAt("p", "60", 1))
-			live.version, cache.classes = "61", []v1alpha1.ChatClass{a, classAt("b", "4")}
-		}, chatAt("c", "31", 2), 9, "ab"},
-		{"and still", nil, chatAt("c", "31", 2), 10, "ab"},
+		"it is older":                     {"ns", "19", 1},
+		"it is as old":                    {"ns", "20", 1},
+		"it is newer":                     {"ns", "21", 2},
+		"by more than a digit":            {"ns", "100", 2},
+		"it is to be as it is now":        {"ns", "", 2},
+		"it is older, in another":         {"other", "19", 2},
+		"it is newer, in another, as now": {"other", "", 2},
 	} {
-		if c.first != nil {
-			c.first()
+		live := &view{version: "20", classes: both}
+		r := freshReaderOf(&view{classes: both}, live)
+		classesAsOf(t, r, "ns", "10")
+		classesAsOf(t, r, c.namespace, c.basis)
+		if live.asked != c.asked {
+			t.Errorf("%s: the API server was asked %d times", name, live.asked)
 		}
-		if asked, names := classesFor(t, r, c.chat); asked != c.asked || names != c.names {
-			t.Errorf("%s: the API server was asked %d times, and the classes are %q", c.name, asked, names)
+	}
+}
+
+func TestAListOfOneKindSaysNothingOfAnother(t *testing.T) {
+	live := &view{version: "20"}
+	r := freshReaderOf(&view{}, live)
+	classesAsOf(t, r, "ns", "10")
+	var configs v1alpha1.ChatModelConfigList
+	if asOf, err := r.list(t.Context(), &v1alpha1.ChatModelConfig{}, &configs, "ns", "10"); err != nil ||
+		live.asked != 2 || asOf != "20" {
+		t.Errorf("the API server was asked %d times, as of %s: %v", live.asked, asOf, err)
+	}
+}
+
+func TestAListThatTheCacheDoesNotShowIsAskedForAgain(t *testing.T) {
+	a, b := classAt("a", "3"), classAt("b", "15")
+	for name, cached := range map[string][]v1alpha1.ChatClass{
+		"it lacks one":           {a},
+		"it has one that went":   {a, b, classAt("c", "2")},
+		"it has an older one":    {a, classAt("b", "14")},
+		"it has another instead": {a, classAt("c", "15")},
+	} {
+		cache, live := &view{classes: cached}, &view{version: "20", classes: []v1alpha1.ChatClass{a, b}}
+		r := freshReaderOf(cache, live)
+		for range 2 {
+			if names := classesAsOf(t, r, "ns", "10"); names != "ab" {
+				t.Errorf("%s: it told of %q", name, names)
+			}
 		}
+		cache.classes = live.classes
+		classesAsOf(t, r, "ns", "10") // Now it is shown.
+		if names := classesAsOf(t, r, "ns", "10"); live.asked != 3 || names != "ab" {
+			t.Errorf("%s: the API server was asked %d times, and it told of %q", name, live.asked, names)
+		}
+	}
+}
+
+func TestTheNewestListCounts(t *testing.T) {
+	live := &view{version: "20"}
+	r := freshReaderOf(&view{}, live)
+	classesAsOf(t, r, "ns", "")
+	live.version = "18" // Of another worker, who asked before, and was answered later.
+	classesAsOf(t, r, "ns", "")
+	if classesAsOf(t, r, "ns", "19"); live.asked != 2 {
+		t.Errorf("the API server was asked %d times", live.asked)
 	}
 }
 
 func TestTheCacheShowsWhatWasWrittenBeforeItWasFilled(t *testing.T) {
-	for version, asked := range map[string]int{"99": 0, "100": 0, "101": 1, "": 1} {
-		r := freshReaderOf(&view{}, &view{version: "200"})
-		r.informers = filledUntil{version: "100"}
-		if got, _ := classesFor(t, r, chatAt("c", version, 1)); got != asked {
-			t.Errorf("for a chat of %q the API server was asked %d times", version, got)
+	for _, c := range []struct {
+		synced, basis string
+		asked         int
+	}{{"100", "99", 0}, {"100", "100", 0}, {"100", "101", 1}, {"100", "", 1}, {"", "1", 1}} {
+		live := &view{version: "200"}
+		r := freshReaderOf(&view{}, live)
+		r.informers = syncedTo{version: c.synced}
+		if classesAsOf(t, r, "ns", c.basis); live.asked != c.asked {
+			t.Errorf("synced to %q, for what was written at %q, the API server was asked %d times", c.synced, c.basis,
+				live.asked)
 		}
 	}
-	r := freshReaderOf(&view{}, &view{})
-	r.informers = filledUntil{}
-	if got, _ := classesFor(t, r, chatAt("c", "1", 1)); got != 1 {
-		t.Errorf("it was asked %d times beside a cache of which nothing is known", got)
+}
+
+func TestWritesOfAStatusMakeNoSpecNewer(t *testing.T) {
+	r := freshReaderOf(nil, nil)
+	for _, c := range []struct {
+		uid        types.UID
+		version    string
+		generation int64
+		want       string
+	}{{"a", "10", 1, "10"}, {"a", "11", 1, "10"}, {"a", "12", 2, "12"}, {"b", "13", 1, "13"}, {"a", "14", 2, "12"}} {
+		o := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{UID: c.uid, ResourceVersion: c.version, Generation: c.generation}}
+		if got := r.specWritten(o); got != c.want {
+			t.Errorf("the spec of %+v was written at %s", c, got)
+		}
 	}
 }

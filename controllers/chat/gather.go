@@ -21,9 +21,14 @@ type scope struct {
 	facts plan.Facts
 	// classes are the namespace's ChatClasses.
 	classes []v1alpha1.ChatClass
-	// configs are the namespace's ChatModelConfigs, as the cache shows them, or as new as the chat: configsFresh.
-	configs      []v1alpha1.ChatModelConfig
-	configsFresh bool
+	// said are the messages of people that have yet to be dealt with, as the cache shows them.
+	said []v1alpha1.ChatMessage
+	// basis is the newest resourceVersion of what the decision rests on, as far as a manifest or a person has written it:
+	// no class and no model that was there by then is missing.
+	basis string
+	// configs are the namespace's ChatModelConfigs. They are known to be as new as configsAsOf; empty: nothing is known.
+	configs     []v1alpha1.ChatModelConfig
+	configsAsOf string
 	// podGone is true when the pod of the attempt under way does not exist any more.
 	podGone bool
 	// orphan is true when the chat's parent has been deleted.
@@ -41,6 +46,7 @@ type gatherer struct {
 	// cache shows objects as the watches last did; live reads past it.
 	cache, live client.Reader
 	pods        Pods
+	fresh       *freshReader
 	classes     classReader
 	models      modelReader
 	family      familyReader
@@ -51,7 +57,7 @@ type gatherer struct {
 func newGatherer(o *Options, m *memory) *gatherer {
 	fresh := newFreshReader(o)
 	return &gatherer{
-		cache: o.Client, live: o.Live, pods: o.Pods, memory: m, now: o.Now,
+		cache: o.Client, live: o.Live, pods: o.Pods, memory: m, now: o.Now, fresh: fresh,
 		classes: classReader{cache: o.Client, live: o.Live, fresh: fresh},
 		models:  modelReader{cache: o.Client, fresh: fresh},
 		family:  familyReader{cache: o.Client, live: o.Live, written: &m.written},
@@ -65,7 +71,13 @@ func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*scope
 		return nil, err
 	}
 	s := &scope{facts: plan.Facts{Chat: chat, Now: g.now(), Suspended: chat.Spec.Suspend, Requests: plan.RequestsOf(chat)}}
+	s.restOn(g.fresh.specWritten(chat))
+	if len(s.facts.Requests) > 0 { // An annotation is no part of the spec.
+		s.restOn(chat.ResourceVersion)
+	}
 	for _, read := range []func(context.Context, *scope) error{
+		g.readSaid,
+		g.readApprovals,
 		g.classes.readClass, // What follows goes by the settings that are in force.
 		g.models.readModel,
 		g.family.readFamily, // Where the chat may not be, no model answers.
@@ -75,7 +87,6 @@ func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*scope
 		g.readOpen,     // Clients' results are among the open messages.
 		g.readReported, // It matters if one of those begins a turn.
 		g.readResults,
-		g.readApprovals,
 		g.family.readSubChats,
 		g.family.readRest,
 		g.models.readAdvisor,
@@ -85,6 +96,22 @@ func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*scope
 		}
 	}
 	return s, nil
+}
+
+// restOn says that the decision rests on a write of that resourceVersion.
+func (s *scope) restOn(version string) {
+	if s.basis == "" || older(s.basis, version) {
+		s.basis = version
+	}
+}
+
+// basisOfAbsence is what a list must be as new as that shows that a class or a model is missing. Where that ends a turn
+// which is under way, it is what there is now: empty.
+func (s *scope) basisOfAbsence() string {
+	if phase := s.facts.Chat.Status.Phase; phase != v1alpha1.ChatWaiting && phase != v1alpha1.ChatError {
+		return ""
+	}
+	return s.basis
 }
 
 // readChat reads the chat as it is after this process's own last write;

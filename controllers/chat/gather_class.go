@@ -22,12 +22,15 @@ type classReader struct {
 
 // readClass finds the class of the chat. From here on the facts have the chat with the settings that are in force.
 func (r *classReader) readClass(ctx context.Context, s *scope) error {
-	classes, err := r.readClasses(ctx, s.facts.Chat)
+	classes, err := r.readClasses(ctx, s)
 	if err != nil {
 		return err
 	}
 	class, missing := chatclass.Resolve(classes, &s.facts.Chat.Spec)
 	s.classes, s.facts.Blocked, s.facts.Namespace = classes, missing, chatclass.Namespace(classes)
+	for i := range classes { // They name models, too.
+		s.restOn(r.fresh.specWritten(&classes[i]))
+	}
 	if class == nil {
 		return nil
 	}
@@ -39,32 +42,31 @@ func (r *classReader) readClass(ctx context.Context, s *scope) error {
 
 // readClasses reads the ChatClasses of the chat's namespace. One manifest may hold them all: the cache may show the
 // chat before its class, and before the default, which has something to say to every chat.
-func (r *classReader) readClasses(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.ChatClass, error) {
+func (r *classReader) readClasses(ctx context.Context, s *scope) ([]v1alpha1.ChatClass, error) {
+	chat := s.facts.Chat
 	var classes v1alpha1.ChatClassList
-	in := client.InNamespace(chat.Namespace)
-	if err := r.cache.List(ctx, &classes, in, client.UnsafeDisableDeepCopy); err != nil {
+	if err := r.cache.List(ctx, &classes, client.InNamespace(chat.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing ChatClasses: %w", err)
 	}
-	enough, err := r.suffice(ctx, chat, classes.Items)
-	if err != nil || enough {
-		return classes.Items, err
+	_, missing := chatclass.Resolve(classes.Items, &chat.Spec)
+	basis := s.basis
+	switch {
+	case missing != nil:
+		basis = s.basisOfAbsence()
+	case chatclass.FirstDefault(classes.Items) != nil || !mayBegin(s):
+		return classes.Items, nil
 	}
 	classes = v1alpha1.ChatClassList{}
-	if err := r.fresh.list(ctx, &v1alpha1.ChatClass{}, &classes, chat); err != nil {
+	if _, err := r.fresh.list(ctx, &v1alpha1.ChatClass{}, &classes, chat.Namespace, basis); err != nil {
 		return nil, fmt.Errorf("listing ChatClasses: %w", err)
 	}
 	return classes.Items, nil
 }
 
-// suffice reports whether classes that the cache shows are all that the chat needs: the one that it names and, before
-// its first step, the default. Later, a default that the cache does not show yet is one that has just been made.
-func (r *classReader) suffice(ctx context.Context, chat *v1alpha1.Chat, classes []v1alpha1.ChatClass) (bool, error) {
-	if _, missing := chatclass.Resolve(classes, &chat.Spec); missing != nil {
-		return false, nil
-	}
-	if chat.Status.History.Version > 0 || chatclass.FirstDefault(classes) != nil {
-		return true, nil
-	}
-	said, err := r.fresh.said(ctx, chat)
-	return len(said) == 0, err // No step begins without one.
+// mayBegin reports whether the chat's first step may begin or is under way, which it may not without what the default
+// says. Later, a default that the cache does not show yet is one that has just been made. A message that was taken up
+// is the first version of the history, the step that answers it the second. A prompt becomes a message within a pass.
+func mayBegin(s *scope) bool {
+	chat := s.facts.Chat
+	return chat.Status.History.Version <= 1 && (len(s.said) > 0 || chat.Spec.Prompt != "")
 }

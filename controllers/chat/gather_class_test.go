@@ -23,12 +23,11 @@ func TestTheDefaultClassSpeaksToChatsOfOtherClasses(t *testing.T) {
 	everybody := *chattest.Class("everybody", func(s *v1alpha1.ChatClassSpec) {
 		s.Default, s.NamespacePreamble = true, "…"
 	})
-	chat := chattest.Chat("c")
+	chat := chattest.In("ns", chattest.Chat("c"))
 	chat.Spec.ChatClassName = "coder"
-	s := &scope{facts: plan.Facts{Chat: chat}}
+	s := &scope{facts: plan.Facts{Chat: chat}, said: []v1alpha1.ChatMessage{{}}}
 	// The cache does not show the default yet, which came with the chat.
-	said := []v1alpha1.ChatMessage{saidAt("m", "2", 1)}
-	err := classReaderOf(&view{classes: []v1alpha1.ChatClass{coder}, said: said},
+	err := classReaderOf(&view{classes: []v1alpha1.ChatClass{coder}},
 		&view{classes: []v1alpha1.ChatClass{coder, everybody}}).readClass(t.Context(), s)
 	if err != nil || s.facts.Class == nil || s.facts.Class.Name != "coder" || s.facts.Namespace == nil ||
 		s.facts.Namespace.Name != "everybody" {
@@ -39,7 +38,7 @@ func TestTheDefaultClassSpeaksToChatsOfOtherClasses(t *testing.T) {
 func TestAChatDoesNotBeginWithoutAClassThatTheCacheDoesNotShowYet(t *testing.T) {
 	coder := *chattest.Class("coder")
 	everybody := *chattest.Class("everybody", func(s *v1alpha1.ChatClassSpec) { s.Default = true })
-	said := []v1alpha1.ChatMessage{saidAt("m", "2", 1)}
+	said := []v1alpha1.ChatMessage{{}}
 	for name, c := range map[string]struct {
 		names         string
 		cached, there []v1alpha1.ChatClass
@@ -53,6 +52,7 @@ func TestAChatDoesNotBeginWithoutAClassThatTheCacheDoesNotShowYet(t *testing.T) 
 		"one that it names, before a message": {"coder", nil, []v1alpha1.ChatClass{coder}, nil, 0, "coder", 1},
 		"the default":                         {"", nil, []v1alpha1.ChatClass{everybody}, said, 0, "everybody", 1},
 		"the default, before a message":       {"", nil, []v1alpha1.ChatClass{everybody}, nil, 0, "", 0},
+		"the default, while it waits":         {"", nil, []v1alpha1.ChatClass{everybody}, said, 1, "everybody", 1},
 		"there is none":                       {"", nil, nil, said, 0, "", 1},
 		"the cache shows it, and no default": {
 			"coder", []v1alpha1.ChatClass{coder}, []v1alpha1.ChatClass{coder}, said, 0, "coder", 1},
@@ -63,11 +63,11 @@ func TestAChatDoesNotBeginWithoutAClassThatTheCacheDoesNotShowYet(t *testing.T) 
 		"a default that is new, when it began": {"", nil, []v1alpha1.ChatClass{everybody}, said, 3, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			chat := chattest.Chat("c")
+			chat := chattest.In("ns", chattest.Chat("c"))
 			chat.Spec.ChatClassName, chat.Status.History.Version = c.names, c.version
 			live := &view{classes: c.there}
-			s := &scope{facts: plan.Facts{Chat: chat}}
-			err := classReaderOf(&view{classes: c.cached, said: c.said}, live).readClass(t.Context(), s)
+			s := &scope{facts: plan.Facts{Chat: chat}, said: c.said}
+			err := classReaderOf(&view{classes: c.cached}, live).readClass(t.Context(), s)
 			got := ""
 			if s.facts.Class != nil {
 				got = s.facts.Class.Name
@@ -76,5 +76,44 @@ func TestAChatDoesNotBeginWithoutAClassThatTheCacheDoesNotShowYet(t *testing.T) 
 				t.Errorf("it has class %q, asked %d times, %v, %v", got, live.asked, s.facts.Blocked, err)
 			}
 		})
+	}
+}
+
+func TestAChatWithAPromptDoesNotBeginWithoutTheDefaultClass(t *testing.T) {
+	everybody := *chattest.Class("everybody", func(s *v1alpha1.ChatClassSpec) { s.Default = true })
+	chat := chattest.In("ns", chattest.Chat("c"))
+	chat.Spec.Prompt = "Write a poem." // It becomes a message in the pass that reads the class.
+	s := &scope{facts: plan.Facts{Chat: chat}}
+	err := classReaderOf(&view{}, &view{classes: []v1alpha1.ChatClass{everybody}}).readClass(t.Context(), s)
+	if err != nil || s.facts.Class == nil {
+		t.Errorf("it has class %+v: %v", s.facts.Class, err)
+	}
+}
+
+func TestAMissingClassEndsNoTurnUnlessItIsMissingNow(t *testing.T) {
+	coder := *chattest.Class("coder")
+	for phase, asked := range map[v1alpha1.ChatPhase]int{
+		v1alpha1.ChatWaiting: 0, v1alpha1.ChatError: 0, "": 1,
+		v1alpha1.ChatRunning: 1, v1alpha1.ChatInterrupting: 1, v1alpha1.ChatRequiresAction: 1,
+	} {
+		chat := chattest.In("ns", chattest.Chat("c"))
+		chat.Spec.ChatClassName, chat.Status.Phase = "coder", phase
+		live := &view{version: "20", classes: []v1alpha1.ChatClass{coder}}
+		r := classReaderOf(&view{}, live)
+		r.fresh.informers = syncedTo{version: "20"} // The class was deleted, and is back.
+		s := &scope{facts: plan.Facts{Chat: chat}, basis: "10"}
+		if err := r.readClass(t.Context(), s); err != nil || live.asked != asked || (s.facts.Blocked == nil) != (asked > 0) {
+			t.Errorf("%s: the API server was asked %d times, and the chat is blocked by %v: %v", phase, live.asked,
+				s.facts.Blocked, err)
+		}
+	}
+}
+
+func TestWhatAClassSaysRestsOnTheClass(t *testing.T) {
+	chat := chattest.In("ns", chattest.Chat("c"))
+	s := &scope{facts: plan.Facts{Chat: chat}, basis: "10"}
+	r := classReaderOf(&view{classes: []v1alpha1.ChatClass{classAt("a", "15"), classAt("b", "12")}}, &view{})
+	if err := r.readClass(t.Context(), s); err != nil || s.basis != "15" {
+		t.Errorf("the decision rests on %s: %v", s.basis, err)
 	}
 }

@@ -18,6 +18,22 @@ import (
 	"parley.dev/parley/internal/index"
 )
 
+// readSaid reads the messages of people that have yet to be dealt with. They are read once: what comes later is dealt
+// with in a pass that has read the classes and models that came with it.
+func (g *gatherer) readSaid(ctx context.Context, s *scope) error {
+	chat := s.facts.Chat
+	var messages v1alpha1.ChatMessageList
+	if err := g.cache.List(ctx, &messages, client.InNamespace(chat.Namespace),
+		client.MatchingFields{index.UnsettledByChat: chat.Name}); err != nil {
+		return fmt.Errorf("listing open messages: %w", err)
+	}
+	s.said = messages.Items
+	for i := range s.said {
+		s.restOn(g.fresh.specWritten(&s.said[i]))
+	}
+	return nil
+}
+
 // readResults reads what clients answered, oldest first.
 func (g *gatherer) readResults(ctx context.Context, s *scope) error {
 	for _, name := range s.results {
@@ -76,6 +92,7 @@ func (g *gatherer) readApprovals(ctx context.Context, s *scope) error {
 	})
 	for i := range list.Items {
 		approval := &list.Items[i]
+		s.restOn(approval.ResourceVersion)
 		if plan.Recorded(chat, approval) {
 			s.applied = append(s.applied, approval.Name)
 			continue
@@ -97,6 +114,7 @@ func (g *gatherer) readQueue(ctx context.Context, s *scope) error {
 				return err
 			}
 			if message != nil {
+				s.restOn(g.fresh.specWritten(message))
 				s.facts.Queued = append(s.facts.Queued, plan.MessageOf(message))
 				break
 			}
@@ -109,15 +127,9 @@ func (g *gatherer) readQueue(ctx context.Context, s *scope) error {
 // chat's prompt first, then in the order of their creation; clients' results; and the first message that was edited.
 func (g *gatherer) readOpen(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
-	var messages v1alpha1.ChatMessageList
-	err := g.cache.List(ctx, &messages, client.InNamespace(chat.Namespace),
-		client.MatchingFields{index.UnsettledByChat: chat.Name})
-	if err != nil {
-		return fmt.Errorf("listing open messages: %w", err)
-	}
 	var open []v1alpha1.ChatMessage
-	for i := range messages.Items {
-		switch m := &messages.Items[i]; {
+	for i := range s.said {
+		switch m := &s.said[i]; {
 		case m.Spec.Role == v1alpha1.RoleUser && plan.IsOpen(chat, m):
 			open = append(open, *m)
 		case m.Spec.Role == v1alpha1.RoleUser:
@@ -154,6 +166,7 @@ func (g *gatherer) confirmEdit(ctx context.Context, s *scope) error {
 	live, err := readMessage(ctx, g.live, s.facts.Chat.Namespace, s.facts.Edited.Name)
 	s.facts.Edited = nil
 	if live != nil {
+		s.restOn(live.ResourceVersion)
 		s.facts.NoteEdit(live)
 	}
 	return err

@@ -22,9 +22,9 @@ type modelReader struct {
 }
 
 // namedConfig is the ChatModelConfig of that name; nil if there is none. One manifest may hold it and what names it, so
-// that the cache may not show it yet: the API server is asked, once in a pass.
+// that the cache may not show it yet.
 func (r *modelReader) namedConfig(ctx context.Context, s *scope, name string) (*v1alpha1.ChatModelConfig, error) {
-	if config := modelconfig.Find(s.configs, name); config != nil || s.configsFresh {
+	if config := modelconfig.Find(s.configs, name); config != nil || s.knowsConfigs() {
 		return config, nil
 	}
 	if err := r.readFreshConfigs(ctx, s); err != nil {
@@ -33,12 +33,17 @@ func (r *modelReader) namedConfig(ctx context.Context, s *scope, name string) (*
 	return modelconfig.Find(s.configs, name), nil
 }
 
+// knowsConfigs reports whether the configurations are as new as what the decision rests on.
+func (s *scope) knowsConfigs() bool { return s.configsAsOf != "" && !older(s.configsAsOf, s.basis) }
+
+// readFreshConfigs reads configurations that are new enough to say that one is missing.
 func (r *modelReader) readFreshConfigs(ctx context.Context, s *scope) error {
 	var configs v1alpha1.ChatModelConfigList
-	if err := r.fresh.list(ctx, &v1alpha1.ChatModelConfig{}, &configs, s.facts.Chat); err != nil {
+	asOf, err := r.fresh.list(ctx, &v1alpha1.ChatModelConfig{}, &configs, s.facts.Chat.Namespace, s.basisOfAbsence())
+	if err != nil {
 		return fmt.Errorf("listing ChatModelConfigs: %w", err)
 	}
-	s.configs, s.configsFresh = configs.Items, true
+	s.configs, s.configsAsOf = configs.Items, asOf
 	return nil
 }
 

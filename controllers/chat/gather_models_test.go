@@ -14,6 +14,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/modelconfig"
+	"parley.dev/parley/internal/testing/chattest"
 )
 
 // configured is a client that lists ChatModelConfigs, and counts how often.
@@ -100,6 +101,27 @@ func TestConfiguredLimitOfTheSummariserCounts(t *testing.T) {
 		m := plan.ModelOf([]v1alpha1.ChatModelConfig{main, summarizer}, &main, &v1alpha1.Chat{})
 		if got := (is{m.ContextLimit, m.ContextLimitConfig}); got != c.want {
 			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
+func TestAModelIsLookedForAgainForWhatWasWrittenSince(t *testing.T) {
+	for name, c := range map[string]struct {
+		asOf, basis string
+		asked       int
+	}{
+		"nothing is known":            {"", "20", 1},
+		"they are newer":              {"21", "20", 0},
+		"they are as new":             {"20", "20", 0},
+		"a message was written since": {"20", "21", 1},
+	} {
+		live := &view{version: "30", configs: []v1alpha1.ChatModelConfig{modelConfig("fast", nil)}}
+		r := &modelReader{fresh: freshReaderOf(&view{}, live)}
+		s := &scope{configsAsOf: c.asOf, basis: c.basis}
+		s.facts.Chat = chattest.In("ns", chattest.Chat("c"))
+		found, err := r.namedConfig(t.Context(), s, "fast")
+		if err != nil || live.asked != c.asked || (found != nil) != (c.asked > 0) {
+			t.Errorf("%s: the API server was asked %d times, and %v was found: %v", name, live.asked, found, err)
 		}
 	}
 }

@@ -76,8 +76,8 @@ func older(a, b string) bool {
 	return err == nil && order < 0
 }
 
-// asNew reports whether a resourceVersion is known to be of the other write or a later one.
-func asNew(a, b string) bool {
+// notOlder reports whether a resourceVersion is known to be of the other write or a later one.
+func notOlder(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order >= 0
 }

@@ -125,9 +125,7 @@ func New(config Config) (*Gateway, error) {
 		return nil, err
 	}
 	relays := newRelays(pods.GetStore(), config.RelayPort, tokencache.New(config.RelayToken, config.Now), config.Log)
-	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: relays.podShown, UpdateFunc: func(_, pod any) { relays.podShown(pod) }, DeleteFunc: relays.podGone,
-	}); err != nil {
+	if _, err := pods.AddEventHandler(relays.podEvents()); err != nil {
 		return nil, fmt.Errorf("watching the pods: %w", err)
 	}
 	return &Gateway{

@@ -105,6 +105,7 @@ func (r *relays) await(ctx context.Context, namespace, name string) (*corev1.Pod
 		if !errors.Is(err, errNoAddress) {
 			return pod, err
 		}
+		r.log.DebugContext(ctx, "waiting for the address of a pod", "namespace", namespace, "pod", name)
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -128,6 +129,13 @@ func (r *relays) find(namespace, name string) (*corev1.Pod, error) {
 		return nil, fmt.Errorf("%w: pod %s is no generation pod", subscribe.ErrRefused, name)
 	}
 	return pod, nil
+}
+
+// podEvents is told of the pods. The first that is heard of one may be that it has an address.
+func (r *relays) podEvents() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: r.podShown, UpdateFunc: func(_, pod any) { r.podShown(pod) }, DeleteFunc: r.podGone,
+	}
 }
 
 // podShown tells those who wait for the pod's address.

@@ -118,34 +118,41 @@ func TestRelayTokenIsGoodForItsPodAlone(t *testing.T) {
 }
 
 func TestAStreamBeginsWhenItsPodHasAnAddress(t *testing.T) {
-	shown := &shownTokens{tokens: map[string]string{}}
-	server := httptest.NewServer(shown)
-	t.Cleanup(server.Close)
-	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	mint := func(context.Context, string) (string, time.Time, error) {
-		return "token", time.Now().Add(time.Hour), nil
-	}
-	r := newRelays(store, server.Listener.Addr().(*net.TCPAddr).Port, tokencache.New(mint, time.Now),
-		slog.New(slog.DiscardHandler))
-	ended := make(chan error, 1)
-	go func() { ended <- endOf(t, r, "one") }()
-	waitUntil(t, "it waits for the pod", func() bool { return r.shown.count("shop/one") == 1 })
-	for _, ip := range []string{"", "127.0.0.1"} { // A pod that is not running yet has none.
-		select {
-		case err := <-ended:
-			t.Fatalf("without an address it ends with %v", err)
-		default:
-		}
-		if err := store.Add(podAt("one", ip, nil)); err != nil {
-			t.Fatal(err)
-		}
-		r.podShown(podAt("one", ip, nil))
-	}
-	if err := <-ended; !errors.Is(err, subscribe.ErrRefused) || len(shown.all()) != 1 {
-		t.Errorf("the relay was asked %d times: %v", len(shown.all()), err)
-	}
-	if n := r.shown.count("shop/one"); n != 0 {
-		t.Errorf("%d still listen", n)
+	for name, told := range map[string]func(r *relays, pod *corev1.Pod){
+		"which an update tells":       func(r *relays, pod *corev1.Pod) { r.podEvents().OnUpdate(nil, pod) },
+		"which the first event tells": func(r *relays, pod *corev1.Pod) { r.podEvents().OnAdd(pod, false) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			shown := &shownTokens{tokens: map[string]string{}}
+			server := httptest.NewServer(shown)
+			t.Cleanup(server.Close)
+			store := cache.NewStore(cache.MetaNamespaceKeyFunc)
+			mint := func(context.Context, string) (string, time.Time, error) {
+				return "token", time.Now().Add(time.Hour), nil
+			}
+			r := newRelays(store, server.Listener.Addr().(*net.TCPAddr).Port, tokencache.New(mint, time.Now),
+				slog.New(slog.DiscardHandler))
+			ended := make(chan error, 1)
+			go func() { ended <- endOf(t, r, "one") }()
+			waitUntil(t, "it waits for the pod", func() bool { return r.shown.count("shop/one") == 1 })
+			for _, ip := range []string{"", "127.0.0.1"} { // A pod that is not running yet has none.
+				select {
+				case err := <-ended:
+					t.Fatalf("without an address it ends with %v", err)
+				default:
+				}
+				if err := store.Add(podAt("one", ip, nil)); err != nil {
+					t.Fatal(err)
+				}
+				told(r, podAt("one", ip, nil))
+			}
+			if err := <-ended; !errors.Is(err, subscribe.ErrRefused) || len(shown.all()) != 1 {
+				t.Errorf("the relay was asked %d times: %v", len(shown.all()), err)
+			}
+			if n := r.shown.count("shop/one"); n != 0 {
+				t.Errorf("%d still listen", n)
+			}
+		})
 	}
 }
 

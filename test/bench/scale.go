@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -146,13 +147,23 @@ func (b *bench) scattered(ctx context.Context, f *Scale, of sizes) error {
 	return b.state(ctx, &f.Namespaces, f, of)
 }
 
-// prepared waits until the manager has prepared so many namespaces, besides the bench's own, for generation pods.
+// prepared waits until the manager has prepared so many of the bench's further namespaces for generation pods. The
+// NetworkPolicy is the last that it makes.
 func (b *bench) prepared(ctx context.Context, namespaces int) error {
 	began := time.Now()
-	err := wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
-		there, err := b.core.RbacV1().RoleBindings("").
+	err := wait.PollUntilContextTimeout(ctx, time.Second, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
+		there, err := b.core.NetworkingV1().NetworkPolicies("").
 			List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + podspec.ServiceAccount})
-		return err == nil && len(there.Items) > namespaces, err
+		if err != nil {
+			return false, err
+		}
+		prepared := 0
+		for i := range there.Items {
+			if strings.HasPrefix(there.Items[i].Namespace, further("").Name) {
+				prepared++
+			}
+		}
+		return prepared >= namespaces, nil
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for the namespaces to be prepared: %w", err)

@@ -128,8 +128,8 @@ func (f *feed) tellTaken() {
 	}
 }
 
-// run reads the episode until it is over or ctx is done. The relay may be unreachable, or the pod have no address yet:
-// it keeps trying.
+// run reads the episode until it is over or ctx is done. The relay may be unreachable: it keeps
+// trying.
 func (f *feed) run(ctx context.Context, source Source) {
 	defer close(f.done)
 	for retries := retry.Backoff(); ; {

@@ -4,6 +4,7 @@
 package runner_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -74,6 +75,20 @@ func TestAStepIsOneMessageThatAccountsForItself(t *testing.T) {
 	}
 	if p.log.String() != "" {
 		t.Errorf("an attempt in which nothing is wrong logged %s", p.log)
+	}
+}
+
+func TestChatsAreWatchedOnceTheRelayTakesParts(t *testing.T) {
+	watched := -1
+	startPod(t, reply(modelserver.Say("Paris.")), func(p *pod, o *runner.Options) {
+		o.AwaitRelay = func(context.Context) {
+			p.wire.mu.Lock()
+			defer p.wire.mu.Unlock()
+			watched = p.wire.count["get chats"]
+		}
+	})
+	if watched != 0 {
+		t.Errorf("chats had been asked for %d times when the relay was waited for; -1: it was not", watched)
 	}
 }
 

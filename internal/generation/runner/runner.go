@@ -198,6 +198,9 @@ func (r *Runner) Run(ctx, drain context.Context) error {
 	if r.options.AwaitRelay != nil {
 		r.options.AwaitRelay(drain)
 	}
+	if drain.Err() != nil {
+		return nil
+	}
 	informers.Go(func() { chats.RunWithContext(watching) })
 	if cache.WaitFor(drain, "", registration.HasSyncedChecker()) {
 		r.ready.Store(true)

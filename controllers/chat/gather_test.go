@@ -1,0 +1,86 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chat
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/testing/fakeapi"
+)
+
+// at is the object as the API server has it at that resourceVersion.
+func at[O client.Object](version string, o O) O {
+	o.SetResourceVersion(version)
+	o.SetUID(types.UID(o.GetName()))
+	o.SetNamespace("ns")
+	return o
+}
+
+func TestADecisionRestsOnTheNewestThatWasWritten(t *testing.T) {
+	message := func(version string) *v1alpha1.ChatMessage { return at(version, chattest.User("c", "m"+version)) }
+	approval := &v1alpha1.ToolApproval{ObjectMeta: metav1.ObjectMeta{Name: "yes", Generation: 1},
+		Spec: v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: "c"}}}
+	asks := func(c *v1alpha1.Chat) { c.Annotations = map[string]string{v1alpha1.AnnotationInterrupt: "now"} }
+	for name, c := range map[string]struct {
+		chat *v1alpha1.Chat
+		more []client.Object
+		want string
+	}{
+		"the chat":                 {at("10", chattest.Chat("c")), nil, "10"},
+		"a message":                {at("10", chattest.Chat("c")), []client.Object{message("12"), message("11")}, "12"},
+		"the chat, an old message": {at("10", chattest.Chat("c")), []client.Object{message("9")}, "10"},
+		"an approval":              {at("10", chattest.Chat("c")), []client.Object{message("12"), at("13", approval)}, "13"},
+		"what it is asked for":     {at("14", chattest.Chat("c", asks)), nil, "14"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := fakeapi.New(t, append(c.more, c.chat, at("5", chattest.Config("default", chattest.Default)))...)
+			g := newGatherer(&Options{Client: server.Client, Live: server.Live, Now: time.Now}, &memory{})
+			g.fresh.specs.Add(spec{"c", 0}, "10") // Its status has been written since.
+			s, err := g.gather(t.Context(), keyOf(c.chat))
+			if err != nil || s.basis != c.want {
+				t.Fatalf("it rests on %+v: %v", s, err)
+			}
+		})
+	}
+}
+
+// withoutClasses is a cache that shows no class yet.
+type withoutClasses struct{ client.Client }
+
+func (c withoutClasses) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	if _, ok := into.(*v1alpha1.ChatClassList); ok {
+		return nil
+	}
+	return c.Client.List(ctx, into, opts...)
+}
+
+func TestAPromptIsNotAnsweredWithoutADefaultClassThatTheCacheDoesNotShowYet(t *testing.T) {
+	w := newWorld(t)
+	if err := w.Direct.Create(t.Context(), chattest.In("ns", chattest.Class("everybody",
+		func(s *v1alpha1.ChatClassSpec) { s.Default = true }))); err != nil {
+		t.Fatal(err)
+	}
+	chat := chattest.In("ns", chattest.Chat("p", chattest.UID("p-uid"), chattest.Prompt("Write a poem.")))
+	chat.Generation = 1
+	if err := w.Direct.Create(t.Context(), chat); err != nil {
+		t.Fatal(err)
+	}
+	w.gatherer.classes.cache = withoutClasses{w.Client}
+	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: keyOf(chat)}); err != nil {
+		t.Fatal(err)
+	}
+	st := fakeapi.Read(t, w.Server, chattest.In("ns", chattest.Chat("p"))).Status
+	if st.Generation == nil || st.ChatClass == nil || st.ChatClass.Name != "everybody" {
+		t.Errorf("the chat is %s, by class %+v", st.Phase, st.ChatClass)
+	}
+}
