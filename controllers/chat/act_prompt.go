@@ -70,6 +70,8 @@ func (a *actuator) existingPrompt(ctx context.Context, s *scope) (*v1alpha1.Chat
 		return nil, nil
 	case !plan.IsOpen(chat, there):
 		return nil, nil
+	case there.Generation > 1 && older(s.basis, there.ResourceVersion): // What came with an edit has not been read.
+		return nil, nil
 	}
 	return there, nil
 }

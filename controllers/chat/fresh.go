@@ -16,6 +16,9 @@ import (
 	"k8s.io/utils/lru"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/index"
 )
 
 // freshReader lists what a manifest may have brought along with a chat. The cache has a watch for each kind, and may
@@ -35,12 +38,13 @@ type freshReader struct {
 	specs *lru.Cache
 }
 
-// maxRemembered is how many lists, and how many specs, are kept in mind, at some 200 bytes each.
-const maxRemembered = 4096
+// maxLists and maxSpecs are how many are kept in mind, at some 200 bytes each: lists of two kinds, specs of chats that
+// begin and of their messages.
+const maxLists, maxSpecs = 4096, 32768
 
 func newFreshReader(o *Options) *freshReader {
 	return &freshReader{cache: o.Client, live: o.Live, informers: o.Informers,
-		shown: lru.New(maxRemembered), specs: lru.New(maxRemembered)}
+		shown: lru.New(maxLists), specs: lru.New(maxSpecs)}
 }
 
 type (
@@ -55,6 +59,53 @@ type (
 		generation int64
 	}
 )
+
+// said reads the messages of people in the chat that have yet to be dealt with. The decision rests on them.
+func (r *freshReader) said(ctx context.Context, s *scope) ([]v1alpha1.ChatMessage, error) {
+	chat := s.facts.Chat
+	var messages v1alpha1.ChatMessageList
+	if err := r.cache.List(ctx, &messages, client.InNamespace(chat.Namespace),
+		client.MatchingFields{index.UnsettledByChat: chat.Name}); err != nil {
+		return nil, fmt.Errorf("listing open messages: %w", err)
+	}
+	for i := range messages.Items {
+		s.restOn(r.specWritten(&messages.Items[i]))
+	}
+	return messages.Items, nil
+}
+
+// approvals reads what people decided about calls of the chat that is not in its status yet. The decision rests on it.
+func (r *freshReader) approvals(ctx context.Context, s *scope) ([]v1alpha1.ToolApproval, error) {
+	chat := s.facts.Chat
+	var approvals v1alpha1.ToolApprovalList
+	if err := r.cache.List(ctx, &approvals, client.InNamespace(chat.Namespace),
+		client.MatchingFields{index.OpenApprovalsByChat: chat.Name}); err != nil {
+		return nil, fmt.Errorf("listing the approvals of chat %s: %w", chat.Name, err)
+	}
+	for i := range approvals.Items {
+		s.restOn(r.specWritten(&approvals.Items[i]))
+	}
+	return approvals.Items, nil
+}
+
+// absent reads all objects of the kind in the chat's namespace of which one is missing in the cache, as new as all that
+// the decision rests on; where live is true, as they are now. It returns which resourceVersion they are as new as.
+func (r *freshReader) absent(ctx context.Context, s *scope, kind client.Object, into client.ObjectList, live bool) (
+	string, error) {
+	if _, err := r.said(ctx, s); err != nil {
+		return "", err
+	}
+	if _, err := r.approvals(ctx, s); err != nil {
+		return "", err
+	}
+	basis := s.basis
+	if live {
+		basis = ""
+	}
+	asOf, err := r.list(ctx, kind, into, s.facts.Chat.Namespace, basis)
+	s.judge(asOf)
+	return asOf, err
+}
 
 // list reads all objects of the kind in the namespace, at least as new as that resourceVersion; empty: as they are now.
 // It returns which resourceVersion they are known to be as new as.

@@ -17,26 +17,31 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// view is a reader that knows the classes and configurations of the namespace ns, and counts how often it is asked.
+// view is a reader that knows classes, configurations and messages of the namespace ns, and counts how often it is asked
+// for one of the former two.
 type view struct {
 	client.Reader
 	version string
 	classes []v1alpha1.ChatClass
 	configs []v1alpha1.ChatModelConfig
+	said    []v1alpha1.ChatMessage
 	asked   int
 }
 
 func (v *view) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
-	v.asked++
 	into.SetResourceVersion(v.version)
-	if (&client.ListOptions{}).ApplyOptions(opts).Namespace != "ns" {
-		return nil
-	}
+	inNamespace := (&client.ListOptions{}).ApplyOptions(opts).Namespace == "ns"
 	switch list := into.(type) {
+	case *v1alpha1.ChatMessageList:
+		list.Items = v.said
 	case *v1alpha1.ChatClassList:
-		list.Items = v.classes
+		if v.asked++; inNamespace {
+			list.Items = v.classes
+		}
 	case *v1alpha1.ChatModelConfigList:
-		list.Items = v.configs
+		if v.asked++; inNamespace {
+			list.Items = v.configs
+		}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,11 +22,11 @@ type scope struct {
 	facts plan.Facts
 	// classes are the namespace's ChatClasses.
 	classes []v1alpha1.ChatClass
-	// said are the messages of people that have yet to be dealt with, as the cache shows them.
-	said []v1alpha1.ChatMessage
 	// basis is the newest resourceVersion of what the decision rests on, as far as a manifest or a person has written it:
 	// no class and no model that was there by then is missing.
 	basis string
+	// judged is how new what was read is in which a class or a model was missing; empty: none was.
+	judged string
 	// configs are the namespace's ChatModelConfigs. They are known to be as new as configsAsOf; empty: nothing is known.
 	configs     []v1alpha1.ChatModelConfig
 	configsAsOf string
@@ -64,7 +65,8 @@ func newGatherer(o *Options, m *memory) *gatherer {
 	}
 }
 
-// gather reads everything a decision needs, and changes nothing. It returns nil when there is no chat to work on.
+// gather reads everything a decision needs, and changes nothing. It returns nil when there is no chat to work on, and a
+// conflict when it has to be read again.
 func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*scope, error) {
 	chat, err := g.readChat(ctx, key)
 	if err != nil || chat == nil {
@@ -76,17 +78,16 @@ func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*scope
 		s.restOn(chat.ResourceVersion)
 	}
 	for _, read := range []func(context.Context, *scope) error{
-		g.readSaid,
-		g.readApprovals,
+		g.readChain,         // A turn that it takes up again depends on the model.
 		g.classes.readClass, // What follows goes by the settings that are in force.
 		g.models.readModel,
 		g.family.readFamily, // Where the chat may not be, no model answers.
 		g.readAttempt,
-		g.readChain,
 		g.readQueue,
 		g.readOpen,     // Clients' results are among the open messages.
 		g.readReported, // It matters if one of those begins a turn.
 		g.readResults,
+		g.readApprovals,
 		g.family.readSubChats,
 		g.family.readRest,
 		g.models.readAdvisor,
@@ -94,6 +95,10 @@ func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*scope
 		if err := read(ctx, s); err != nil {
 			return nil, err
 		}
+	}
+	if older(s.judged, s.basis) {
+		return nil, apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("chats").GroupResource(), chat.Name,
+			errors.New("more was written while it was read, so that what is missing may be there"))
 	}
 	return s, nil
 }
@@ -105,13 +110,22 @@ func (s *scope) restOn(version string) {
 	}
 }
 
-// basisOfAbsence is what a list must be as new as that shows that a class or a model is missing. Where that ends a turn
-// which is under way, it is what there is now: empty.
-func (s *scope) basisOfAbsence() string {
-	if phase := s.facts.Chat.Status.Phase; phase != v1alpha1.ChatWaiting && phase != v1alpha1.ChatError {
-		return ""
+// judge says that a class or a model is missing in what is as new as that resourceVersion.
+func (s *scope) judge(asOf string) {
+	if s.judged == "" || older(asOf, s.judged) {
+		s.judged = asOf
 	}
-	return s.basis
+}
+
+// absenceEndsTurn reports whether a turn fails for want of its class or its model: one that is under way, or that is taken
+// up again since what follows was deleted. Others wait for it.
+func (s *scope) absenceEndsTurn() bool {
+	switch s.facts.Chat.Status.Phase {
+	case v1alpha1.ChatRunning, v1alpha1.ChatInterrupting, v1alpha1.ChatRequiresAction:
+		return true
+	default:
+		return s.facts.Truncated != nil
+	}
 }
 
 // readChat reads the chat as it is after this process's own last write;

@@ -28,9 +28,6 @@ func (r *classReader) readClass(ctx context.Context, s *scope) error {
 	}
 	class, missing := chatclass.Resolve(classes, &s.facts.Chat.Spec)
 	s.classes, s.facts.Blocked, s.facts.Namespace = classes, missing, chatclass.Namespace(classes)
-	for i := range classes { // They name models, too.
-		s.restOn(r.fresh.specWritten(&classes[i]))
-	}
 	if class == nil {
 		return nil
 	}
@@ -48,25 +45,39 @@ func (r *classReader) readClasses(ctx context.Context, s *scope) ([]v1alpha1.Cha
 	if err := r.cache.List(ctx, &classes, client.InNamespace(chat.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("listing ChatClasses: %w", err)
 	}
+	r.restOn(s, classes.Items)
 	_, missing := chatclass.Resolve(classes.Items, &chat.Spec)
-	basis := s.basis
-	switch {
-	case missing != nil:
-		basis = s.basisOfAbsence()
-	case chatclass.FirstDefault(classes.Items) != nil || !mayBegin(s):
-		return classes.Items, nil
+	if missing == nil {
+		speaks, err := r.defaultSpeaks(ctx, s)
+		if err != nil || !speaks || chatclass.FirstDefault(classes.Items) != nil {
+			return classes.Items, err
+		}
 	}
 	classes = v1alpha1.ChatClassList{}
-	if _, err := r.fresh.list(ctx, &v1alpha1.ChatClass{}, &classes, chat.Namespace, basis); err != nil {
+	live := missing != nil && s.absenceEndsTurn()
+	if _, err := r.fresh.absent(ctx, s, &v1alpha1.ChatClass{}, &classes, live); err != nil {
 		return nil, fmt.Errorf("listing ChatClasses: %w", err)
 	}
+	r.restOn(s, classes.Items)
 	return classes.Items, nil
 }
 
-// mayBegin reports whether the chat's first step may begin or is under way, which it may not without what the default
-// says. Later, a default that the cache does not show yet is one that has just been made. A message that was taken up
-// is the first version of the history, the step that answers it the second. A prompt becomes a message within a pass.
-func mayBegin(s *scope) bool {
+// restOn says that the decision rests on the classes: they name models, too.
+func (r *classReader) restOn(s *scope, classes []v1alpha1.ChatClass) {
+	for i := range classes {
+		s.restOn(r.fresh.specWritten(&classes[i]))
+	}
+}
+
+// defaultSpeaks reports whether the chat's first step may begin or is under way, which it may not without what the
+// default says. Later, a default that the cache does not show yet is one that has just been made. A message that was
+// taken up is the first version of the history, the step that answers it the second. A prompt becomes a message within
+// a pass.
+func (r *classReader) defaultSpeaks(ctx context.Context, s *scope) (bool, error) {
 	chat := s.facts.Chat
-	return chat.Status.History.Version <= 1 && (len(s.said) > 0 || chat.Spec.Prompt != "")
+	if chat.Status.History.Version > 0 || chat.Spec.Prompt != "" {
+		return chat.Status.History.Version <= 1, nil
+	}
+	said, err := r.fresh.said(ctx, s)
+	return len(said) > 0, err
 }

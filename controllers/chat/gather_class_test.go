@@ -25,9 +25,9 @@ func TestTheDefaultClassSpeaksToChatsOfOtherClasses(t *testing.T) {
 	})
 	chat := chattest.In("ns", chattest.Chat("c"))
 	chat.Spec.ChatClassName = "coder"
-	s := &scope{facts: plan.Facts{Chat: chat}, said: []v1alpha1.ChatMessage{{}}}
+	s := &scope{facts: plan.Facts{Chat: chat}}
 	// The cache does not show the default yet, which came with the chat.
-	err := classReaderOf(&view{classes: []v1alpha1.ChatClass{coder}},
+	err := classReaderOf(&view{classes: []v1alpha1.ChatClass{coder}, said: []v1alpha1.ChatMessage{{}}},
 		&view{classes: []v1alpha1.ChatClass{coder, everybody}}).readClass(t.Context(), s)
 	if err != nil || s.facts.Class == nil || s.facts.Class.Name != "coder" || s.facts.Namespace == nil ||
 		s.facts.Namespace.Name != "everybody" {
@@ -52,7 +52,7 @@ func TestAChatDoesNotBeginWithoutAClassThatTheCacheDoesNotShowYet(t *testing.T) 
 		"one that it names, before a message": {"coder", nil, []v1alpha1.ChatClass{coder}, nil, 0, "coder", 1},
 		"the default":                         {"", nil, []v1alpha1.ChatClass{everybody}, said, 0, "everybody", 1},
 		"the default, before a message":       {"", nil, []v1alpha1.ChatClass{everybody}, nil, 0, "", 0},
-		"the default, while it waits":         {"", nil, []v1alpha1.ChatClass{everybody}, said, 1, "everybody", 1},
+		"the default, while it waits":         {"", nil, []v1alpha1.ChatClass{everybody}, nil, 1, "everybody", 1},
 		"there is none":                       {"", nil, nil, said, 0, "", 1},
 		"the cache shows it, and no default": {
 			"coder", []v1alpha1.ChatClass{coder}, []v1alpha1.ChatClass{coder}, said, 0, "coder", 1},
@@ -66,8 +66,8 @@ func TestAChatDoesNotBeginWithoutAClassThatTheCacheDoesNotShowYet(t *testing.T) 
 			chat := chattest.In("ns", chattest.Chat("c"))
 			chat.Spec.ChatClassName, chat.Status.History.Version = c.names, c.version
 			live := &view{classes: c.there}
-			s := &scope{facts: plan.Facts{Chat: chat}, said: c.said}
-			err := classReaderOf(&view{classes: c.cached}, live).readClass(t.Context(), s)
+			s := &scope{facts: plan.Facts{Chat: chat}}
+			err := classReaderOf(&view{classes: c.cached, said: c.said}, live).readClass(t.Context(), s)
 			got := ""
 			if s.facts.Class != nil {
 				got = s.facts.Class.Name
@@ -93,8 +93,8 @@ func TestAChatWithAPromptDoesNotBeginWithoutTheDefaultClass(t *testing.T) {
 func TestAMissingClassEndsNoTurnUnlessItIsMissingNow(t *testing.T) {
 	coder := *chattest.Class("coder")
 	for phase, asked := range map[v1alpha1.ChatPhase]int{
-		v1alpha1.ChatWaiting: 0, v1alpha1.ChatError: 0, "": 1,
-		v1alpha1.ChatRunning: 1, v1alpha1.ChatInterrupting: 1, v1alpha1.ChatRequiresAction: 1,
+		v1alpha1.ChatWaiting: 0, v1alpha1.ChatError: 0, "": 0,
+		v1alpha1.ChatRunning: 1, v1alpha1.ChatInterrupting: 1, v1alpha1.ChatRequiresAction: 1, "taken up again": 1,
 	} {
 		chat := chattest.In("ns", chattest.Chat("c"))
 		chat.Spec.ChatClassName, chat.Status.Phase = "coder", phase
@@ -102,6 +102,9 @@ func TestAMissingClassEndsNoTurnUnlessItIsMissingNow(t *testing.T) {
 		r := classReaderOf(&view{}, live)
 		r.fresh.informers = syncedTo{version: "20"} // The class was deleted, and is back.
 		s := &scope{facts: plan.Facts{Chat: chat}, basis: "10"}
+		if phase == "taken up again" {
+			chat.Status.Phase, s.facts.Truncated = v1alpha1.ChatWaiting, plan.Rest(nil)
+		}
 		if err := r.readClass(t.Context(), s); err != nil || live.asked != asked || (s.facts.Blocked == nil) != (asked > 0) {
 			t.Errorf("%s: the API server was asked %d times, and the chat is blocked by %v: %v", phase, live.asked,
 				s.facts.Blocked, err)

@@ -5,7 +5,6 @@ package chat
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,24 +14,7 @@ import (
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/content"
 	"parley.dev/parley/internal/firstwords"
-	"parley.dev/parley/internal/index"
 )
-
-// readSaid reads the messages of people that have yet to be dealt with. They are read once: what comes later is dealt
-// with in a pass that has read the classes and models that came with it.
-func (g *gatherer) readSaid(ctx context.Context, s *scope) error {
-	chat := s.facts.Chat
-	var messages v1alpha1.ChatMessageList
-	if err := g.cache.List(ctx, &messages, client.InNamespace(chat.Namespace),
-		client.MatchingFields{index.UnsettledByChat: chat.Name}); err != nil {
-		return fmt.Errorf("listing open messages: %w", err)
-	}
-	s.said = messages.Items
-	for i := range s.said {
-		s.restOn(g.fresh.specWritten(&s.said[i]))
-	}
-	return nil
-}
 
 // readResults reads what clients answered, oldest first.
 func (g *gatherer) readResults(ctx context.Context, s *scope) error {
@@ -82,17 +64,15 @@ func saysHowItEnded(m *v1alpha1.ChatMessage) bool {
 // readApprovals reads what people decided, oldest first.
 func (g *gatherer) readApprovals(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
-	var list v1alpha1.ToolApprovalList
-	if err := g.cache.List(ctx, &list, client.InNamespace(chat.Namespace),
-		client.MatchingFields{index.OpenApprovalsByChat: chat.Name}); err != nil {
-		return fmt.Errorf("listing the approvals of chat %s: %w", chat.Name, err)
+	approvals, err := g.fresh.approvals(ctx, s)
+	if err != nil {
+		return err
 	}
-	slices.SortFunc(list.Items, func(a, b v1alpha1.ToolApproval) int { // Nobody has written to an open one.
+	slices.SortFunc(approvals, func(a, b v1alpha1.ToolApproval) int { // Nobody has written to an open one.
 		return plan.ByCreation(&a, &b, a.ResourceVersion, b.ResourceVersion)
 	})
-	for i := range list.Items {
-		approval := &list.Items[i]
-		s.restOn(approval.ResourceVersion)
+	for i := range approvals {
+		approval := &approvals[i]
 		if plan.Recorded(chat, approval) {
 			s.applied = append(s.applied, approval.Name)
 			continue
@@ -127,9 +107,13 @@ func (g *gatherer) readQueue(ctx context.Context, s *scope) error {
 // chat's prompt first, then in the order of their creation; clients' results; and the first message that was edited.
 func (g *gatherer) readOpen(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
+	said, err := g.fresh.said(ctx, s)
+	if err != nil {
+		return err
+	}
 	var open []v1alpha1.ChatMessage
-	for i := range s.said {
-		switch m := &s.said[i]; {
+	for i := range said {
+		switch m := &said[i]; {
 		case m.Spec.Role == v1alpha1.RoleUser && plan.IsOpen(chat, m):
 			open = append(open, *m)
 		case m.Spec.Role == v1alpha1.RoleUser:
@@ -166,7 +150,7 @@ func (g *gatherer) confirmEdit(ctx context.Context, s *scope) error {
 	live, err := readMessage(ctx, g.live, s.facts.Chat.Namespace, s.facts.Edited.Name)
 	s.facts.Edited = nil
 	if live != nil {
-		s.restOn(live.ResourceVersion)
+		s.restOn(g.fresh.specWritten(live))
 		s.facts.NoteEdit(live)
 	}
 	return err

@@ -22,12 +22,13 @@ type modelReader struct {
 }
 
 // namedConfig is the ChatModelConfig of that name; nil if there is none. One manifest may hold it and what names it, so
-// that the cache may not show it yet.
-func (r *modelReader) namedConfig(ctx context.Context, s *scope, name string) (*v1alpha1.ChatModelConfig, error) {
-	if config := modelconfig.Find(s.configs, name); config != nil || s.knowsConfigs() {
+// that the cache may not show it yet, or show it disabled. live looks for it among those that there are now.
+func (r *modelReader) namedConfig(ctx context.Context, s *scope, name string, live bool) (*v1alpha1.ChatModelConfig,
+	error) {
+	if config := modelconfig.Find(s.configs, name); config != nil && !config.Spec.Disabled || s.knowsConfigs() {
 		return config, nil
 	}
-	if err := r.readFreshConfigs(ctx, s); err != nil {
+	if err := r.readFreshConfigs(ctx, s, live); err != nil {
 		return nil, err
 	}
 	return modelconfig.Find(s.configs, name), nil
@@ -36,10 +37,11 @@ func (r *modelReader) namedConfig(ctx context.Context, s *scope, name string) (*
 // knowsConfigs reports whether the configurations are as new as what the decision rests on.
 func (s *scope) knowsConfigs() bool { return s.configsAsOf != "" && !older(s.configsAsOf, s.basis) }
 
-// readFreshConfigs reads configurations that are new enough to say that one is missing.
-func (r *modelReader) readFreshConfigs(ctx context.Context, s *scope) error {
+// readFreshConfigs reads configurations that are new enough to say that one is missing; where live is true, as they are
+// now.
+func (r *modelReader) readFreshConfigs(ctx context.Context, s *scope, live bool) error {
 	var configs v1alpha1.ChatModelConfigList
-	asOf, err := r.fresh.list(ctx, &v1alpha1.ChatModelConfig{}, &configs, s.facts.Chat.Namespace, s.basisOfAbsence())
+	asOf, err := r.fresh.absent(ctx, s, &v1alpha1.ChatModelConfig{}, &configs, live)
 	if err != nil {
 		return fmt.Errorf("listing ChatModelConfigs: %w", err)
 	}
@@ -60,7 +62,7 @@ func (r *modelReader) readModel(ctx context.Context, s *scope) error {
 	config, missing := modelconfig.Resolve(s.configs, &s.facts.Chat.Spec, s.modelNamedBy())
 	if missing != nil || standsIn(s, config) && modelconfig.Find(s.configs, s.facts.Chat.Spec.ModelConfigRef.Name) == nil {
 		// One manifest may hold both: the cache may show the chat before its configuration.
-		if err := r.readFreshConfigs(ctx, s); err != nil {
+		if err := r.readFreshConfigs(ctx, s, missing != nil && s.absenceEndsTurn()); err != nil {
 			return err
 		}
 		config, missing = modelconfig.Resolve(s.configs, &s.facts.Chat.Spec, s.modelNamedBy())
@@ -114,7 +116,7 @@ func (r *modelReader) readAdvisor(ctx context.Context, s *scope) error {
 	if name == "" {
 		return nil
 	}
-	config, err := r.namedConfig(ctx, s, name)
+	config, err := r.namedConfig(ctx, s, name, false)
 	if err != nil {
 		return err
 	}
@@ -124,7 +126,7 @@ func (r *modelReader) readAdvisor(ctx context.Context, s *scope) error {
 
 // readNamedModel resolves a ChatModelConfig that a message names.
 func (r *modelReader) readNamedModel(ctx context.Context, s *scope, name string) error {
-	config, err := r.namedConfig(ctx, s, name)
+	config, err := r.namedConfig(ctx, s, name, s.absenceEndsTurn())
 	if err != nil {
 		return err
 	}

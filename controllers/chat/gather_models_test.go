@@ -119,7 +119,7 @@ func TestAModelIsLookedForAgainForWhatWasWrittenSince(t *testing.T) {
 		r := &modelReader{fresh: freshReaderOf(&view{}, live)}
 		s := &scope{configsAsOf: c.asOf, basis: c.basis}
 		s.facts.Chat = chattest.In("ns", chattest.Chat("c"))
-		found, err := r.namedConfig(t.Context(), s, "fast")
+		found, err := r.namedConfig(t.Context(), s, "fast", false)
 		if err != nil || live.asked != c.asked || (found != nil) != (c.asked > 0) {
 			t.Errorf("%s: the API server was asked %d times, and %v was found: %v", name, live.asked, found, err)
 		}

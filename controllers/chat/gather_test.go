@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -82,5 +83,33 @@ func TestAPromptIsNotAnsweredWithoutADefaultClassThatTheCacheDoesNotShowYet(t *t
 	st := fakeapi.Read(t, w.Server, chattest.In("ns", chattest.Chat("p"))).Status
 	if st.Generation == nil || st.ChatClass == nil || st.ChatClass.Name != "everybody" {
 		t.Errorf("the chat is %s, by class %+v", st.Phase, st.ChatClass)
+	}
+}
+
+// telling is an API server that lists nothing, and in which more is written meanwhile.
+type telling struct {
+	view
+	meanwhile func()
+}
+
+func (l *telling) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	defer l.meanwhile()
+	return l.view.List(ctx, into, opts...)
+}
+
+func TestAMessageThatComesWhileItsClassIsLookedForIsReadWithTheNextPass(t *testing.T) {
+	chat := at("10", chattest.Chat("c", chattest.Prompt("Write a poem.")))
+	server := fakeapi.New(t, chat, at("5", chattest.Config("default", chattest.Default)))
+	g := newGatherer(&Options{Client: server.Client, Live: server.Live, Now: time.Now}, &memory{})
+	cached, live := &view{}, &telling{view: view{version: "20"}}
+	live.meanwhile = func() { cached.said = []v1alpha1.ChatMessage{*at("30", chattest.User("c", "m"))} }
+	g.fresh.cache, g.fresh.live = cached, live
+	if s, err := g.gather(t.Context(), keyOf(chat)); !apierrors.IsConflict(err) {
+		t.Errorf("with what the list of 20 does not tell it rests on %+v: %v", s, err)
+	}
+	live.version = "40"
+	s, err := g.gather(t.Context(), keyOf(chat))
+	if err != nil || s.basis != "30" || s.judged != "40" || live.asked != 2 {
+		t.Errorf("the API server was asked %d times: %+v: %v", live.asked, s, err)
 	}
 }
