@@ -7,6 +7,7 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -85,20 +86,25 @@ func New(o Options) *Reconciler {
 
 // Reconcile takes one chat as far as it can go. A conflict means that somebody else changed the chat since it was read:
 // it is read and decided again, so that an unrelated edit never costs an answer and a newer truth is never
-// overwritten.
+// overwritten. So it is where more was written while it was read.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	basis := ""
 	for range maxConflicts {
-		result, err := r.reconcile(ctx, req.NamespacedName)
-		if !apierrors.IsConflict(err) {
+		result, err := r.reconcile(ctx, req.NamespacedName, basis)
+		switch outdated, ok := errors.AsType[*outdatedError](err); {
+		case ok:
+			basis = outdated.basis
+		case apierrors.IsConflict(err):
+			r.memory.written.invalidate(req.NamespacedName)
+		default:
 			return result, err
 		}
-		r.memory.written.invalidate(req.NamespacedName)
 	}
 	return ctrl.Result{RequeueAfter: 10 * time.Millisecond}, nil
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) (ctrl.Result, error) {
-	s, err := r.gatherer.gather(ctx, key)
+func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName, basis string) (ctrl.Result, error) {
+	s, err := r.gatherer.gather(ctx, key, basis)
 	switch {
 	case err != nil:
 		return ctrl.Result{}, err

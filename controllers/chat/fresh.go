@@ -89,22 +89,22 @@ func (r *freshReader) approvals(ctx context.Context, s *scope) ([]v1alpha1.ToolA
 }
 
 // absent reads all objects of the kind in the chat's namespace of which one is missing in the cache, as new as all that
-// the decision rests on; where live is true, as they are now. It returns which resourceVersion they are as new as.
-func (r *freshReader) absent(ctx context.Context, s *scope, kind client.Object, into client.ObjectList, live bool) (
-	string, error) {
-	if _, err := r.said(ctx, s); err != nil {
-		return "", err
+// the decision rests on; as they are now, if what is named is missing without which a turn can fail.
+func (r *freshReader) absent(ctx context.Context, s *scope, kind client.Object, into client.ObjectList, named bool) (
+	asOf string, live bool, err error) {
+	said, err := r.said(ctx, s)
+	if err != nil {
+		return "", false, err
 	}
 	if _, err := r.approvals(ctx, s); err != nil {
-		return "", err
+		return "", false, err
 	}
 	basis := s.basis
-	if live {
+	if live = named && s.absenceEndsTurn(said); live {
 		basis = ""
 	}
-	asOf, err := r.list(ctx, kind, into, s.facts.Chat.Namespace, basis)
-	s.judge(asOf)
-	return asOf, err
+	asOf, err = r.list(ctx, kind, into, s.facts.Chat.Namespace, basis)
+	return asOf, live, err
 }
 
 // list reads all objects of the kind in the namespace, at least as new as that resourceVersion; empty: as they are now.

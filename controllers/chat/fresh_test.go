@@ -17,8 +17,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// view is a reader that knows classes, configurations and messages of the namespace ns, and counts how often it is asked
-// for one of the former two.
+// view is a reader that knows classes, configurations and messages of the namespace ns, and counts how often it is
+// asked for one of the former two.
 type view struct {
 	client.Reader
 	version string

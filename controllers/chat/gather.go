@@ -5,8 +5,8 @@ package chat
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,11 +25,15 @@ type scope struct {
 	// basis is the newest resourceVersion of what the decision rests on, as far as a manifest or a person has written it:
 	// no class and no model that was there by then is missing.
 	basis string
-	// judged is how new what was read is in which a class or a model was missing; empty: none was.
+	// judged is how new what was read is in which a class or a model is missing; empty: none is.
 	judged string
+	// defaultUnread is true when the cache shows no default class, and the API server was not asked, as nothing was said.
+	defaultUnread bool
 	// configs are the namespace's ChatModelConfigs. They are known to be as new as configsAsOf; empty: nothing is known.
+	// configsLive is true when they are as the API server had them in this pass.
 	configs     []v1alpha1.ChatModelConfig
 	configsAsOf string
+	configsLive bool
 	// podGone is true when the pod of the attempt under way does not exist any more.
 	podGone bool
 	// orphan is true when the chat's parent has been deleted.
@@ -65,14 +69,26 @@ func newGatherer(o *Options, m *memory) *gatherer {
 	}
 }
 
-// gather reads everything a decision needs, and changes nothing. It returns nil when there is no chat to work on, and a
-// conflict when it has to be read again.
-func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*scope, error) {
+// outdatedError means that more was written while a pass read, so that what is missing in it may be there.
+type outdatedError struct {
+	// basis is the resourceVersion that what is read next has to be as new as.
+	basis string
+}
+
+func (e *outdatedError) Error() string {
+	return "more was written while it was read, so that what is missing may be there by resourceVersion " + e.basis
+}
+
+// gather reads everything a decision needs, and changes nothing. The decision rests on what was written up to basis, if
+// not on more; empty: on what is read alone. It returns nil when there is no chat to work on, and an outdatedError when
+// it has to be read again, from another basis.
+func (g *gatherer) gather(ctx context.Context, key types.NamespacedName, basis string) (*scope, error) {
 	chat, err := g.readChat(ctx, key)
 	if err != nil || chat == nil {
 		return nil, err
 	}
-	s := &scope{facts: plan.Facts{Chat: chat, Now: g.now(), Suspended: chat.Spec.Suspend, Requests: plan.RequestsOf(chat)}}
+	s := &scope{basis: basis,
+		facts: plan.Facts{Chat: chat, Now: g.now(), Suspended: chat.Spec.Suspend, Requests: plan.RequestsOf(chat)}}
 	s.restOn(g.fresh.specWritten(chat))
 	if len(s.facts.Requests) > 0 { // An annotation is no part of the spec.
 		s.restOn(chat.ResourceVersion)
@@ -96,11 +112,17 @@ func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*scope
 			return nil, err
 		}
 	}
-	if older(s.judged, s.basis) {
-		return nil, apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("chats").GroupResource(), chat.Name,
-			errors.New("more was written while it was read, so that what is missing may be there"))
+	if s.isOutdated() {
+		return nil, fmt.Errorf("reading chat %s: %w", key, &outdatedError{basis: s.basis})
 	}
 	return s, nil
+}
+
+// isOutdated reports whether a class or a model is missing in something older than what the decision rests on. A
+// default class has something to say to every first step.
+func (s *scope) isOutdated() bool {
+	begins := s.facts.Chat.Status.History.Version == 0 && len(s.facts.Open) > 0
+	return older(s.judged, s.basis) || s.defaultUnread && begins
 }
 
 // restOn says that the decision rests on a write of that resourceVersion.
@@ -117,15 +139,18 @@ func (s *scope) judge(asOf string) {
 	}
 }
 
-// absenceEndsTurn reports whether a turn fails for want of its class or its model: one that is under way, or that is taken
-// up again since what follows was deleted. Others wait for it.
-func (s *scope) absenceEndsTurn() bool {
-	switch s.facts.Chat.Status.Phase {
+// absenceEndsTurn reports whether a turn can fail for want of its class or its model. What was said to a chat at rest
+// waits for both. A turn that is under way or taken up again does not, nor does what begins by an edit, by a request or
+// from the queue.
+func (s *scope) absenceEndsTurn(said []v1alpha1.ChatMessage) bool {
+	chat := s.facts.Chat
+	switch chat.Status.Phase {
 	case v1alpha1.ChatRunning, v1alpha1.ChatInterrupting, v1alpha1.ChatRequiresAction:
 		return true
-	default:
-		return s.facts.Truncated != nil
 	}
+	waits := func(m v1alpha1.ChatMessage) bool { return plan.IsOpen(chat, &m) }
+	return s.facts.Truncated != nil || len(s.facts.Requests)+len(chat.Status.Queue) > 0 ||
+		slices.ContainsFunc(said, func(m v1alpha1.ChatMessage) bool { return !waits(m) })
 }
 
 // readChat reads the chat as it is after this process's own last write;

@@ -50,15 +50,25 @@ func (r *classReader) readClasses(ctx context.Context, s *scope) ([]v1alpha1.Cha
 	if missing == nil {
 		speaks, err := r.defaultSpeaks(ctx, s)
 		if err != nil || !speaks || chatclass.FirstDefault(classes.Items) != nil {
+			s.defaultUnread = !speaks
 			return classes.Items, err
 		}
 	}
-	classes = v1alpha1.ChatClassList{}
-	live := missing != nil && s.absenceEndsTurn()
-	if _, err := r.fresh.absent(ctx, s, &v1alpha1.ChatClass{}, &classes, live); err != nil {
+	return r.readFreshClasses(ctx, s, missing != nil)
+}
+
+// readFreshClasses reads classes that are new enough to say that the default is missing, or the one that is named.
+func (r *classReader) readFreshClasses(ctx context.Context, s *scope, named bool) ([]v1alpha1.ChatClass, error) {
+	var classes v1alpha1.ChatClassList
+	asOf, _, err := r.fresh.absent(ctx, s, &v1alpha1.ChatClass{}, &classes, named)
+	if err != nil {
 		return nil, fmt.Errorf("listing ChatClasses: %w", err)
 	}
 	r.restOn(s, classes.Items)
+	_, missing := chatclass.Resolve(classes.Items, &s.facts.Chat.Spec)
+	if missing != nil || chatclass.FirstDefault(classes.Items) == nil {
+		s.judge(asOf)
+	}
 	return classes.Items, nil
 }
 

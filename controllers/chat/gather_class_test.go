@@ -92,18 +92,31 @@ func TestAChatWithAPromptDoesNotBeginWithoutTheDefaultClass(t *testing.T) {
 
 func TestAMissingClassEndsNoTurnUnlessItIsMissingNow(t *testing.T) {
 	coder := *chattest.Class("coder")
+	const again, edited, queue, request = "taken up again", "edited", "with a queue", "asked to compact"
 	for phase, asked := range map[v1alpha1.ChatPhase]int{
 		v1alpha1.ChatWaiting: 0, v1alpha1.ChatError: 0, "": 0,
-		v1alpha1.ChatRunning: 1, v1alpha1.ChatInterrupting: 1, v1alpha1.ChatRequiresAction: 1, "taken up again": 1,
+		v1alpha1.ChatRunning: 1, v1alpha1.ChatInterrupting: 1, v1alpha1.ChatRequiresAction: 1,
+		again: 1, edited: 1, queue: 1, request: 1,
 	} {
 		chat := chattest.In("ns", chattest.Chat("c"))
 		chat.Spec.ChatClassName, chat.Status.Phase = "coder", phase
-		live := &view{version: "20", classes: []v1alpha1.ChatClass{coder}}
-		r := classReaderOf(&view{}, live)
+		live, cached := &view{version: "20", classes: []v1alpha1.ChatClass{coder}}, &view{}
+		cached.said = []v1alpha1.ChatMessage{*chattest.User("c", "m")} // It waits.
+		r := classReaderOf(cached, live)
 		r.fresh.informers = syncedTo{version: "20"} // The class was deleted, and is back.
 		s := &scope{facts: plan.Facts{Chat: chat}, basis: "10"}
-		if phase == "taken up again" {
+		switch phase {
+		case again:
 			chat.Status.Phase, s.facts.Truncated = v1alpha1.ChatWaiting, plan.Rest(nil)
+		case edited:
+			chat.Status.Phase, cached.said[0].Status.State = v1alpha1.ChatWaiting, v1alpha1.MessageCommitted
+		case queue:
+			chat.Status.Phase, chat.Status.Queue = v1alpha1.ChatError, []v1alpha1.QueuedMessage{{Name: "n"}}
+		case request:
+			chat.Status.Phase = v1alpha1.ChatWaiting
+			s.facts.Requests = plan.RequestsOf(chattest.Chat("c", func(c *v1alpha1.Chat) {
+				c.Annotations = map[string]string{v1alpha1.AnnotationCompact: "now"}
+			}))
 		}
 		if err := r.readClass(t.Context(), s); err != nil || live.asked != asked || (s.facts.Blocked == nil) != (asked > 0) {
 			t.Errorf("%s: the API server was asked %d times, and the chat is blocked by %v: %v", phase, live.asked,

@@ -85,15 +85,17 @@ func (g *gatherer) readApprovals(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// readQueue reads the queued messages. That the cache does not show one does not prove that it was deleted.
+// readQueue reads the queued messages. That the cache does not show one does not prove that it was deleted. One that
+// has since been created under its name may be for another chat.
 func (g *gatherer) readQueue(ctx context.Context, s *scope) error {
-	for _, queued := range s.facts.Chat.Status.Queue {
+	chat := s.facts.Chat
+	for _, queued := range chat.Status.Queue {
 		for _, reader := range []client.Reader{g.cache, g.live} {
-			message, err := readMessage(ctx, reader, s.facts.Chat.Namespace, queued.Name)
+			message, err := readMessage(ctx, reader, chat.Namespace, queued.Name)
 			if err != nil {
 				return err
 			}
-			if message != nil {
+			if message != nil && message.Spec.ChatRef.Name == chat.Name {
 				s.restOn(g.fresh.specWritten(message))
 				s.facts.Queued = append(s.facts.Queued, plan.MessageOf(message))
 				break

@@ -22,30 +22,37 @@ type modelReader struct {
 }
 
 // namedConfig is the ChatModelConfig of that name; nil if there is none. One manifest may hold it and what names it, so
-// that the cache may not show it yet, or show it disabled. live looks for it among those that there are now.
-func (r *modelReader) namedConfig(ctx context.Context, s *scope, name string, live bool) (*v1alpha1.ChatModelConfig,
+// that the cache may not show it yet, or show it disabled. Where answers is true, a turn can fail for want of it.
+func (r *modelReader) namedConfig(ctx context.Context, s *scope, name string, answers bool) (*v1alpha1.ChatModelConfig,
 	error) {
-	if config := modelconfig.Find(s.configs, name); config != nil && !config.Spec.Disabled || s.knowsConfigs() {
+	config := modelconfig.Find(s.configs, name)
+	if isUsable(config) || s.knowsConfigs() && (s.configsLive || !answers) {
 		return config, nil
 	}
-	if err := r.readFreshConfigs(ctx, s, live); err != nil {
+	if err := r.readFreshConfigs(ctx, s, answers); err != nil {
 		return nil, err
 	}
-	return modelconfig.Find(s.configs, name), nil
+	config = modelconfig.Find(s.configs, name)
+	if !isUsable(config) {
+		s.judge(s.configsAsOf)
+	}
+	return config, nil
 }
+
+func isUsable(config *v1alpha1.ChatModelConfig) bool { return config != nil && !config.Spec.Disabled }
 
 // knowsConfigs reports whether the configurations are as new as what the decision rests on.
 func (s *scope) knowsConfigs() bool { return s.configsAsOf != "" && !older(s.configsAsOf, s.basis) }
 
-// readFreshConfigs reads configurations that are new enough to say that one is missing; where live is true, as they are
-// now.
-func (r *modelReader) readFreshConfigs(ctx context.Context, s *scope, live bool) error {
+// readFreshConfigs reads configurations that are new enough to say that one is missing. Where answers is true, it is
+// that of a turn, which can fail for want of it.
+func (r *modelReader) readFreshConfigs(ctx context.Context, s *scope, answers bool) error {
 	var configs v1alpha1.ChatModelConfigList
-	asOf, err := r.fresh.absent(ctx, s, &v1alpha1.ChatModelConfig{}, &configs, live)
+	asOf, live, err := r.fresh.absent(ctx, s, &v1alpha1.ChatModelConfig{}, &configs, answers)
 	if err != nil {
 		return fmt.Errorf("listing ChatModelConfigs: %w", err)
 	}
-	s.configs, s.configsAsOf = configs.Items, asOf
+	s.configs, s.configsAsOf, s.configsLive = configs.Items, asOf, live
 	return nil
 }
 
@@ -62,10 +69,13 @@ func (r *modelReader) readModel(ctx context.Context, s *scope) error {
 	config, missing := modelconfig.Resolve(s.configs, &s.facts.Chat.Spec, s.modelNamedBy())
 	if missing != nil || standsIn(s, config) && modelconfig.Find(s.configs, s.facts.Chat.Spec.ModelConfigRef.Name) == nil {
 		// One manifest may hold both: the cache may show the chat before its configuration.
-		if err := r.readFreshConfigs(ctx, s, missing != nil && s.absenceEndsTurn()); err != nil {
+		if err := r.readFreshConfigs(ctx, s, missing != nil); err != nil {
 			return err
 		}
 		config, missing = modelconfig.Resolve(s.configs, &s.facts.Chat.Spec, s.modelNamedBy())
+		if missing != nil || standsIn(s, config) {
+			s.judge(s.configsAsOf)
+		}
 	}
 	if missing != nil {
 		s.facts.Blocked = missing
@@ -126,7 +136,7 @@ func (r *modelReader) readAdvisor(ctx context.Context, s *scope) error {
 
 // readNamedModel resolves a ChatModelConfig that a message names.
 func (r *modelReader) readNamedModel(ctx context.Context, s *scope, name string) error {
-	config, err := r.namedConfig(ctx, s, name, s.absenceEndsTurn())
+	config, err := r.namedConfig(ctx, s, name, true)
 	if err != nil {
 		return err
 	}

@@ -107,19 +107,23 @@ func TestConfiguredLimitOfTheSummariserCounts(t *testing.T) {
 
 func TestAModelIsLookedForAgainForWhatWasWrittenSince(t *testing.T) {
 	for name, c := range map[string]struct {
-		asOf, basis string
-		asked       int
+		asOf, basis   string
+		live, answers bool
+		asked         int
 	}{
-		"nothing is known":            {"", "20", 1},
-		"they are newer":              {"21", "20", 0},
-		"they are as new":             {"20", "20", 0},
-		"a message was written since": {"20", "21", 1},
+		"nothing is known":                  {"", "20", false, false, 1},
+		"they are newer":                    {"21", "20", false, false, 0},
+		"they are as new":                   {"20", "20", false, false, 0},
+		"a message was written since":       {"20", "21", false, false, 1},
+		"a turn may fail":                   {"21", "20", false, true, 1},
+		"the API server has told already":   {"21", "20", true, true, 0},
+		"it has told before a message came": {"20", "21", true, true, 1},
 	} {
 		live := &view{version: "30", configs: []v1alpha1.ChatModelConfig{modelConfig("fast", nil)}}
 		r := &modelReader{fresh: freshReaderOf(&view{}, live)}
-		s := &scope{configsAsOf: c.asOf, basis: c.basis}
+		s := &scope{configsAsOf: c.asOf, configsLive: c.live, basis: c.basis}
 		s.facts.Chat = chattest.In("ns", chattest.Chat("c"))
-		found, err := r.namedConfig(t.Context(), s, "fast", false)
+		found, err := r.namedConfig(t.Context(), s, "fast", c.answers)
 		if err != nil || live.asked != c.asked || (found != nil) != (c.asked > 0) {
 			t.Errorf("%s: the API server was asked %d times, and %v was found: %v", name, live.asked, found, err)
 		}

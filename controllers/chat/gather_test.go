@@ -5,10 +5,10 @@ package chat
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -47,7 +47,7 @@ func TestADecisionRestsOnTheNewestThatWasWritten(t *testing.T) {
 			server := fakeapi.New(t, append(c.more, c.chat, at("5", chattest.Config("default", chattest.Default)))...)
 			g := newGatherer(&Options{Client: server.Client, Live: server.Live, Now: time.Now}, &memory{})
 			g.fresh.specs.Add(spec{"c", 0}, "10") // Its status has been written since.
-			s, err := g.gather(t.Context(), keyOf(c.chat))
+			s, err := g.gather(t.Context(), keyOf(c.chat), "")
 			if err != nil || s.basis != c.want {
 				t.Fatalf("it rests on %+v: %v", s, err)
 			}
@@ -97,6 +97,14 @@ func (l *telling) List(ctx context.Context, into client.ObjectList, opts ...clie
 	return l.view.List(ctx, into, opts...)
 }
 
+// outdated is the basis from which the pass has to read again; empty if it has not.
+func outdated(err error) string {
+	if e, ok := errors.AsType[*outdatedError](err); ok {
+		return e.basis
+	}
+	return ""
+}
+
 func TestAMessageThatComesWhileItsClassIsLookedForIsReadWithTheNextPass(t *testing.T) {
 	chat := at("10", chattest.Chat("c", chattest.Prompt("Write a poem.")))
 	server := fakeapi.New(t, chat, at("5", chattest.Config("default", chattest.Default)))
@@ -104,12 +112,82 @@ func TestAMessageThatComesWhileItsClassIsLookedForIsReadWithTheNextPass(t *testi
 	cached, live := &view{}, &telling{view: view{version: "20"}}
 	live.meanwhile = func() { cached.said = []v1alpha1.ChatMessage{*at("30", chattest.User("c", "m"))} }
 	g.fresh.cache, g.fresh.live = cached, live
-	if s, err := g.gather(t.Context(), keyOf(chat)); !apierrors.IsConflict(err) {
+	s, err := g.gather(t.Context(), keyOf(chat), "")
+	if outdated(err) != "30" {
 		t.Errorf("with what the list of 20 does not tell it rests on %+v: %v", s, err)
 	}
 	live.version = "40"
-	s, err := g.gather(t.Context(), keyOf(chat))
+	s, err = g.gather(t.Context(), keyOf(chat), "30")
 	if err != nil || s.basis != "30" || s.judged != "40" || live.asked != 2 {
 		t.Errorf("the API server was asked %d times: %+v: %v", live.asked, s, err)
+	}
+}
+
+func TestAFirstMessageThatComesWhileTheModelIsLookedForWaitsForTheDefaultClass(t *testing.T) {
+	chat := at("10", chattest.Chat("c")) // Nothing was said, so that nobody asks for a default class.
+	server := fakeapi.New(t, chat)
+	g := newGatherer(&Options{Client: server.Client, Live: server.Live, Now: time.Now}, &memory{})
+	everybody := *at("15", chattest.Class("everybody", func(s *v1alpha1.ChatClassSpec) { s.Default = true }))
+	model := *at("16", chattest.Config("default", chattest.Default))
+	first := *at("30", chattest.User("c", "m"))
+	first.Spec.Role = v1alpha1.RoleUser
+	cached := &view{}
+	live := &telling{view: view{version: "40", classes: []v1alpha1.ChatClass{everybody},
+		configs: []v1alpha1.ChatModelConfig{model}}}
+	live.meanwhile = func() { cached.said = []v1alpha1.ChatMessage{first} }
+	g.fresh.cache, g.fresh.live = cached, live
+	s, err := g.gather(t.Context(), keyOf(chat), "")
+	if outdated(err) != "30" {
+		t.Fatalf("it would begin without asking for a default class: %+v: %v", s, err)
+	}
+	s, err = g.gather(t.Context(), keyOf(chat), "30")
+	if err != nil || len(s.facts.Open) != 1 || s.facts.Class == nil || s.facts.Class.Name != "everybody" {
+		t.Errorf("it would begin with %+v: %v", s, err)
+	}
+}
+
+func TestAPassThatReadsAgainRestsOnWhatTheOneBeforeHasRead(t *testing.T) {
+	chat := at("10", chattest.Chat("c"))
+	chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "m"}}
+	chat.Status.Phase, chat.Status.History.Version = v1alpha1.ChatRunning, 1
+	m := at("50", chattest.User("c", "m")) // No index of the cache has it yet.
+	server := fakeapi.New(t, chat, at("5", chattest.Config("default", chattest.Default)), m)
+	g := newGatherer(&Options{Client: server.Client, Live: server.Live, Now: time.Now}, &memory{})
+	live := &view{version: "60"}
+	g.fresh.cache, g.fresh.live, g.fresh.informers = &view{}, live, syncedTo{version: "20"}
+	if _, err := g.gather(t.Context(), keyOf(chat), ""); outdated(err) != "50" {
+		t.Fatalf("it does not rest on the queued message: %v", err)
+	}
+	s, err := g.gather(t.Context(), keyOf(chat), "50")
+	if err != nil || s.judged != "60" || live.asked != 1 {
+		t.Errorf("the API server was asked %d times: %+v: %v", live.asked, s, err)
+	}
+}
+
+func TestAQueuedMessageThatIsOfAnotherChatByNowIsGone(t *testing.T) {
+	chat := at("10", chattest.Chat("c"))
+	chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "m"}, {Name: "n"}}
+	server := fakeapi.New(t, chat, at("5", chattest.Config("default", chattest.Default)),
+		at("50", chattest.User("other", "m")), at("11", chattest.User("c", "n")))
+	g := newGatherer(&Options{Client: server.Client, Live: server.Live, Now: time.Now}, &memory{})
+	s, err := g.gather(t.Context(), keyOf(chat), "")
+	if err != nil || len(s.facts.Queued) != 1 || s.facts.Queued[0].Name != "n" {
+		t.Errorf("queued are %+v: %v", s, err)
+	}
+}
+
+func TestAChatGoesOnThoughMoreIsWrittenWhileItIsRead(t *testing.T) {
+	w := newWorld(t)
+	chat := chattest.In("ns", chattest.Chat("p", chattest.UID("p-uid")))
+	if err := w.Direct.Create(t.Context(), chat); err != nil {
+		t.Fatal(err)
+	}
+	cached := &view{}
+	live := &telling{view: view{version: "40"}}
+	live.meanwhile = func() { cached.said = []v1alpha1.ChatMessage{*at("100", chattest.User("p", "m"))} }
+	w.gatherer.fresh.cache, w.gatherer.fresh.live = cached, live
+	w.gatherer.models.cache = &view{}
+	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: keyOf(chat)}); err != nil {
+		t.Errorf("the pass ended with %v", err)
 	}
 }

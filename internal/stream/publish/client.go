@@ -57,7 +57,7 @@ func New(socket, incarnation string, now func() time.Time) *Client {
 }
 
 // Await waits until the relay listens, or ctx is done. The first attempt of a pod waits for a relay that is starting,
-// and a look costs microseconds: the first pause is 5 ms, and each is a tenth longer than the one before.
+// and a look costs microseconds: the first pause is 5 ms, each is a tenth longer than the one before, up to lastRetry.
 func (c *Client) Await(ctx context.Context) error {
 	for looks := (wait.Backoff{Duration: 5 * time.Millisecond, Factor: 1.1, Cap: lastRetry, Steps: math.MaxInt}); ; {
 		conn, err := c.dial(ctx)
