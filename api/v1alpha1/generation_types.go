@@ -23,8 +23,6 @@ const (
 )
 
 // MessageGeneration is the fence and the account of the attempt that yielded a message.
-// +kubebuilder:validation:XValidation:rule="has(self.title) == has(self.titleSource) && (self.outcome == 'Failed') == has(self.error)",messageExpression="has(self.title) != has(self.titleSource) ? 'title and titleSource belong together' : 'error must be set for the outcome Failed, and for no other'"
-// +kubebuilder:validation:XValidation:rule="self.action == 'GenerateAssistant' ? !has(self.compaction) && !has(self.turnSummary) && !has(self.stoppedBy) && !has(self.workspace) : (self.action == 'Compact' && self.outcome == 'Completed') == has(self.compaction) && (self.action == 'SummarizeTurn' ? has(self.turnSummary) || has(self.usage) : !has(self.turnSummary)) && (!has(self.stoppedBy) || (self.action == 'ExecuteTools' && self.outcome == 'Completed')) && (!has(self.workspace) || (self.action == 'ExecuteTools' && self.outcome in ['Completed', 'Interrupted']))",messageExpression="(self.action == 'Compact' && self.outcome == 'Completed') != has(self.compaction) ? 'compaction must be set for a completed compaction, and for nothing else' : has(self.turnSummary) != (self.action == 'SummarizeTurn') && (has(self.turnSummary) || !has(self.usage)) ? 'turnSummary belongs to the action SummarizeTurn, which yields it or at least usage' : has(self.stoppedBy) && (self.action != 'ExecuteTools' || self.outcome != 'Completed') ? 'stoppedBy belongs to the results of a completed ExecuteTools' : 'workspace belongs to the results of ExecuteTools'"
 type MessageGeneration struct {
 	// chatUID of the chat that was answered.
 	// +kubebuilder:validation:MaxLength=64

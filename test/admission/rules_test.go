@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/fence"
 )
 
 // longest is more than half of what a message may say.
@@ -63,7 +64,7 @@ func TestWhatIsNoPersonsMessageIsRefusedInWords(t *testing.T) {
 	})
 }
 
-// TestWhatIsNoResultIsRefusedInWords breaks one rule of the schema at a time.
+// TestWhatIsNoResultIsRefusedInWords breaks one rule of the schema or of the policy at a time.
 func TestWhatIsNoResultIsRefusedInWords(t *testing.T) {
 	s := newScene(t)
 	broken := func(does string, change func(*v1alpha1.ChatMessageSpec), words string) write {
@@ -76,13 +77,17 @@ func TestWhatIsNoResultIsRefusedInWords(t *testing.T) {
 			"history belongs to User messages"),
 		broken("cuts in", func(s *spec) { s.WhenBusy = v1alpha1.WhenBusyInterrupt },
 			"a generated message has no whenBusy"),
+		broken("chooses a model", func(s *spec) { s.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: "a"} },
+			"modelConfigRef and reasoningEffort: they belong to User messages"),
 		broken("chooses an effort", func(s *spec) { s.ReasoningEffort = "Low" },
-			"modelConfigRef and reasoningEffort belong to User messages"),
+			"modelConfigRef and reasoningEffort: they belong to User messages"),
 		broken("has another role", func(s *spec) { s.Role = v1alpha1.RoleTool },
 			"role of a generated message must be that of its action"),
 		broken("is for the model alone", func(s *spec) { s.Visibility = v1alpha1.VisibleToModel },
 			"of generated messages a summary alone has a visibility"),
 		broken("has a title of nowhere", func(s *spec) { s.Generation.Title = "a" }, "title and titleSource belong together"),
+		broken("has a source of no title", func(s *spec) { s.Generation.TitleSource = v1alpha1.TitleFromModel },
+			"title and titleSource belong together"),
 		broken("fails without an error", func(s *spec) { s.Generation.Outcome = v1alpha1.OutcomeFailed },
 			"error must be set for the outcome Failed"),
 		broken("compacts without an account", func(s *spec) {
@@ -90,9 +95,10 @@ func TestWhatIsNoResultIsRefusedInWords(t *testing.T) {
 		}, "compaction must be set for a completed compaction"),
 		broken("summarizes a turn that it answers", func(s *spec) { s.Generation.TurnSummary = "a" },
 			"turnSummary belongs to the action SummarizeTurn"),
-		broken("summarizes a turn with nothing", func(s *spec) {
-			s.Generation.Action, s.Generation.Usage = v1alpha1.ActionSummarizeTurn, nil
-		}, "turnSummary belongs to the action SummarizeTurn"),
+		{podA, "summarizes a turn with nothing", creates(result(s.chat, func(m *v1alpha1.ChatMessage) {
+			m.Name = fence.SummaryName(s.chat.Name, m.Spec.Generation.HistoryVersion)
+			m.Spec.Generation.Action, m.Spec.Generation.Usage = v1alpha1.ActionSummarizeTurn, nil
+		})), "turnSummary belongs to the action SummarizeTurn"},
 		broken("is stopped by a tool", func(s *spec) { s.Generation.StoppedBy = "a" }, "stoppedBy belongs to the results"),
 		broken("stops a workspace", func(s *spec) { s.Generation.Workspace = &v1alpha1.WorkspaceChange{Stop: true} },
 			"workspace belongs to the results of ExecuteTools"),

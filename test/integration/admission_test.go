@@ -223,15 +223,8 @@ func TestInvalidObjectIsRefusedWithFieldAndAdvice(t *testing.T) {
 		"a tool without a name that ends the turn": {stopAfter(meta("t"), ""), "spec.tools.stopAfter[0]"},
 		"a long name of such a tool": {stopAfter(meta("t"), strings.Repeat("a", 65)),
 			"spec.tools.stopAfter[0]"},
-		"such a tool twice": {stopAfter(meta("t"), "a", "a"), "Duplicate value"},
-		"65 such tools":     {stopAfter(meta("t"), slices.Repeat([]string{"a"}, 65)...), "must have at most 64 items"},
-		"a reply that says that a tool ended the turn": {message(func(s *v1alpha1.ChatMessageSpec) {
-			s.Role, s.Generation = v1alpha1.RoleAssistant, &v1alpha1.MessageGeneration{
-				ChatUID: "u", HistoryVersion: 1, Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: "p",
-				Outcome:   v1alpha1.OutcomeCompleted,
-				StartedAt: metav1.NowMicro(), FinishedAt: metav1.NowMicro(), StoppedBy: "current_time",
-			}
-		}), "stoppedBy belongs to the results of a completed ExecuteTools"},
+		"such a tool twice":     {stopAfter(meta("t"), "a", "a"), "Duplicate value"},
+		"65 such tools":         {stopAfter(meta("t"), slices.Repeat([]string{"a"}, 65)...), "must have at most 64 items"},
 		"a long name of a chat": {&v1alpha1.Chat{ObjectMeta: meta(strings.Repeat("a", 201))}, "at most 200 characters"},
 		"an unknown provider": {config(func(s *v1alpha1.ChatModelConfigSpec) { s.Provider = "acme" }),
 			`supported values: "openai", "anthropic"`},
