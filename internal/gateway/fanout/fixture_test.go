@@ -80,6 +80,12 @@ func (s *sidecar) Subscribe(ctx context.Context, _, _ string, ep fence.Fence,
 			defer s.mu.Unlock()
 			s.open--
 		}()
+		select {
+		case <-away: // Not by the watch below, which might find out later than a part is read.
+			yield(parts.Frame{}, errCut)
+			return
+		default:
+		}
 		var watching sync.WaitGroup
 		defer watching.Wait()
 		defer cancel(nil)
