@@ -142,18 +142,9 @@ func TestSummariesThatAreNoneAreRefused(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
 	chat := assigned(t, ns, "c", 1, 1)
-	nothing := turnSummary(chat, "")
-	nothing.Spec.Generation.Usage = nil
-	for name, m := range map[string]*v1alpha1.ChatMessage{
-		"neither words nor usage": nothing,
-		"a reply that summarizes": chattest.Answer(chat, chattest.Says("Fine."), func(m *v1alpha1.ChatMessage) {
-			m.Spec.Generation.TurnSummary = "Found the leak"
-		}),
-		"too many": turnSummary(chat, "This is a summary of a turn that has far more than sixty characters"),
-	} {
-		if err := cluster.Client.Create(t.Context(), m); !apierrors.IsInvalid(err) {
-			t.Errorf("%s: %v", name, err)
-		}
+	long := turnSummary(chat, "This is a summary of a turn that has far more than sixty characters")
+	if err := cluster.Client.Create(t.Context(), long); !apierrors.IsInvalid(err) {
+		t.Errorf("a long one: %v", err)
 	}
 	person := say(ns, "c", "c-2-summary")
 	if err := cluster.Client.Create(t.Context(), person); !apierrors.IsInvalid(err) {

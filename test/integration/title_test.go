@@ -97,11 +97,6 @@ func TestTitlesThatAreNoneAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	create(t, newChat(ns, "c", "hello"))
-	alone := chattest.Answer(assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Titles("Stuck pods", ""))
-	if err := cluster.Client.Create(t.Context(), alone); !apierrors.IsInvalid(err) {
-		t.Errorf("a title from nowhere: %v", err)
-	}
 }
 
 func TestAModelConfigForTitlesThatIsMissingIsReported(t *testing.T) {

@@ -31,15 +31,22 @@ func Answered(m *v1alpha1.ChatMessage) fence.Fence {
 }
 
 // IsResult reports whether the message, which may be nil, is the result of the attempt under way: it has its name and
-// shows its fence, the pod that has the attempt gave it, to what was asked of it,
-// and it follows on the head of the history.
+// shows its fence, the pod that has the attempt gave it, to what was asked of it, it follows on the head of the
+// history, and it has what its outcome needs.
 func IsResult(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
 	if m == nil || m.Spec.Generation == nil || st.Generation == nil {
 		return false
 	}
 	under, g := Of(chat.UID, st), m.Spec.Generation
 	return Answered(m) == under && m.Name == under.ResultName(chat.Name) &&
-		g.Pod == st.Generation.Pod && g.Action == st.Generation.Action && m.Spec.Parent == st.History.Head
+		g.Pod == st.Generation.Pod && g.Action == st.Generation.Action && m.Spec.Parent == st.History.Head && isWhole(g)
+}
+
+// isWhole reports whether a failure says why, and a summary what it stands for. The policy parley-generated-messages
+// refuses what is not; where somebody has lifted it, a pass would fail at such a message again and again.
+func isWhole(g *v1alpha1.MessageGeneration) bool {
+	summarizes := g.Action == v1alpha1.ActionCompact && g.Outcome == v1alpha1.OutcomeCompleted
+	return (g.Outcome != v1alpha1.OutcomeFailed || g.Error != nil) && (!summarizes || g.Compaction != nil)
 }
 
 // NameTaken reports whether a message that is no result has the name of the result of the attempt under way, so that

@@ -44,8 +44,13 @@ func TestAMessageThatDiffersInAnythingIsNoResult(t *testing.T) {
 		"of another pod":     {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Pod = "q" }, false, true},
 		"of another action": {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Action = v1alpha1.ActionCompact },
 			false, true},
-		"behind another message":    {func(m *v1alpha1.ChatMessage) { m.Spec.Parent = "c-3-1" }, false, true},
-		"the first of the history":  {func(m *v1alpha1.ChatMessage) { m.Spec.Parent = "" }, false, true},
+		"behind another message":   {func(m *v1alpha1.ChatMessage) { m.Spec.Parent = "c-3-1" }, false, true},
+		"the first of the history": {func(m *v1alpha1.ChatMessage) { m.Spec.Parent = "" }, false, true},
+		"a failure of no reason": {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Outcome = v1alpha1.OutcomeFailed },
+			false, true},
+		"a failure": {func(m *v1alpha1.ChatMessage) {
+			m.Spec.Generation.Outcome, m.Spec.Generation.Error = v1alpha1.OutcomeFailed, &v1alpha1.GenerationError{}
+		}, true, false},
 		"without an attempt number": {func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Attempt = 0 }, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,6 +63,19 @@ func TestAMessageThatDiffersInAnythingIsNoResult(t *testing.T) {
 				t.Errorf("it takes the result's name: %t", got)
 			}
 		})
+	}
+}
+
+func TestASummaryThatStandsForNothingIsNoResult(t *testing.T) {
+	c, m := chat(), result()
+	c.Status.Generation.Action, m.Spec.Generation.Action = v1alpha1.ActionCompact, v1alpha1.ActionCompact
+	m.Spec.Generation.Outcome = v1alpha1.OutcomeCompleted
+	if IsResult(c, &c.Status, m) || !NameTaken(c, &c.Status, m) {
+		t.Error("it is the result")
+	}
+	m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{}
+	if !IsResult(c, &c.Status, m) {
+		t.Error("one that says what it stands for is no result")
 	}
 }
 
