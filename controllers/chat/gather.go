@@ -148,9 +148,9 @@ func (s *scope) absenceEndsTurn(said []v1alpha1.ChatMessage) bool {
 	case v1alpha1.ChatRunning, v1alpha1.ChatInterrupting, v1alpha1.ChatRequiresAction:
 		return true
 	}
-	waits := func(m v1alpha1.ChatMessage) bool { return plan.IsOpen(chat, &m) }
+	edited := func(m v1alpha1.ChatMessage) bool { return !plan.IsOpen(chat, &m) } // Or about to be settled.
 	return s.facts.Truncated != nil || len(s.facts.Requests)+len(chat.Status.Queue) > 0 ||
-		slices.ContainsFunc(said, func(m v1alpha1.ChatMessage) bool { return !waits(m) })
+		slices.ContainsFunc(said, edited)
 }
 
 // readChat reads the chat as it is after this process's own last write;

@@ -48,9 +48,12 @@ func (r *classReader) readClasses(ctx context.Context, s *scope) ([]v1alpha1.Cha
 	r.restOn(s, classes.Items)
 	_, missing := chatclass.Resolve(classes.Items, &chat.Spec)
 	if missing == nil {
+		if chatclass.FirstDefault(classes.Items) != nil {
+			return classes.Items, nil
+		}
 		speaks, err := r.defaultSpeaks(ctx, s)
-		if err != nil || !speaks || chatclass.FirstDefault(classes.Items) != nil {
-			s.defaultUnread = !speaks
+		if err != nil || !speaks {
+			s.defaultUnread = true
 			return classes.Items, err
 		}
 	}

@@ -176,18 +176,30 @@ func TestAQueuedMessageThatIsOfAnotherChatByNowIsGone(t *testing.T) {
 	}
 }
 
-func TestAChatGoesOnThoughMoreIsWrittenWhileItIsRead(t *testing.T) {
+func TestAChatGoesOnThoughWhatItRestsOnIsFoundLate(t *testing.T) {
 	w := newWorld(t)
+	m := chattest.In("ns", chattest.User("p", "m"))
 	chat := chattest.In("ns", chattest.Chat("p", chattest.UID("p-uid")))
-	if err := w.Direct.Create(t.Context(), chat); err != nil {
+	chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "m"}}
+	chat.Status.Phase, chat.Status.History.Version = v1alpha1.ChatError, 1
+	for _, o := range []client.Object{chat, m} {
+		if err := w.Direct.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.Spec.WhenBusy = v1alpha1.WhenBusyQueue // The message is newer than the chat, and no index of the cache has it.
+	if err := w.Direct.Update(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	cached := &view{}
-	live := &telling{view: view{version: "40"}}
-	live.meanwhile = func() { cached.said = []v1alpha1.ChatMessage{*at("100", chattest.User("p", "m"))} }
-	w.gatherer.fresh.cache, w.gatherer.fresh.live = cached, live
-	w.gatherer.models.cache = &view{}
-	if _, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: keyOf(chat)}); err != nil {
-		t.Errorf("the pass ended with %v", err)
+	live := &view{version: "5000"}
+	w.gatherer.fresh.cache, w.gatherer.fresh.live = &view{}, live
+	w.gatherer.fresh.informers = syncedTo{version: chat.ResourceVersion}
+	result, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: keyOf(chat)})
+	if err != nil || result.RequeueAfter == 10*time.Millisecond || live.asked == 0 {
+		t.Errorf("the API server was asked %d times, and the chat is looked at again after %s: %v", live.asked,
+			result.RequeueAfter, err)
+	}
+	if st := fakeapi.Read(t, w.Server, chattest.In("ns", chattest.Chat("p"))).Status; len(st.Conditions) == 0 {
+		t.Errorf("nothing was written: %+v", st)
 	}
 }

@@ -78,11 +78,15 @@ func TestWhatIsNoResultIsRefusedInWords(t *testing.T) {
 		broken("cuts in", func(s *spec) { s.WhenBusy = v1alpha1.WhenBusyInterrupt },
 			"a generated message has no whenBusy"),
 		broken("chooses a model", func(s *spec) { s.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: "a"} },
-			"modelConfigRef and reasoningEffort: they belong to User messages"),
+			"modelConfigRef and reasoningEffort belong to User messages"),
 		broken("chooses an effort", func(s *spec) { s.ReasoningEffort = "Low" },
-			"modelConfigRef and reasoningEffort: they belong to User messages"),
+			"modelConfigRef and reasoningEffort belong to User messages"),
 		broken("has another role", func(s *spec) { s.Role = v1alpha1.RoleTool },
 			"role of a generated message must be that of its action"),
+		broken("gives a reply as a summary", func(s *spec) {
+			s.Generation.Action = v1alpha1.ActionCompact
+			s.Generation.Compaction = &v1alpha1.CompactionAccount{Source: v1alpha1.CompactionManual}
+		}, "role of a generated message must be that of its action"),
 		broken("is for the model alone", func(s *spec) { s.Visibility = v1alpha1.VisibleToModel },
 			"of generated messages a summary alone has a visibility"),
 		broken("has a title of nowhere", func(s *spec) { s.Generation.Title = "a" }, "title and titleSource belong together"),
