@@ -4,9 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-GOTAGS := grpcnotrace
-# Without DWARF, as the cluster's programs are built: so that both share what they have in common.
-GO_BUILD := CGO_ENABLED=0 go build -trimpath -gcflags=all=-dwarf=false -tags $(GOTAGS) -ldflags='-s -w'
+GO_BUILD := go build -ldflags=-s
 CONTROLLER_GEN := go tool controller-gen
 GOLANGCI_LINT := go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
 
@@ -63,9 +61,17 @@ help: ## List the targets.
 
 ##@ The two commands
 
+# The build of Parley shows the time that the cluster's programs take, too.
+demo: export BUILD_PLAN := $(STATE)/build-plan.json
+demo: BUILD_AHEAD = $(if $(ON_NODE),$(addprefix -plan=$(BUILD_PLAN) -after=30s -then=$(CLUSTER_SRC)/binaries=,$(CLUSTER_MISSING)))
+
 .PHONY: demo
-demo: on-cluster ## Bring up a real cluster and run a chat in it. Needs root, or KUBECONFIG and USE_CURRENT_CONTEXT=1.
+demo: demo-hint on-cluster ## Bring up a real cluster and run a chat in it. Needs root, or KUBECONFIG and USE_CURRENT_CONTEXT=1.
 	@KUBECTL=$(ON_KUBECTL) KUBECONFIG=$(ON_KUBECONFIG) $(ON_DEMO) hack/demo.sh
+
+.PHONY: demo-hint
+demo-hint:
+	@hack/demo-hint.sh $(ON_KUBECTL)
 
 .PHONY: test
 test: setup verify lint test-unit test-page test-integration test-crash test-gitops test-dashboards test-e2e soak-short ## Everything that must pass: generated files, linters, unit, page, integration and end-to-end tests.
@@ -77,10 +83,9 @@ setup: ## Install the Debian packages that building the local cluster needs, if 
 	@hack/setup.sh
 
 .PHONY: build
-build: ## Build every program into bin/.
+build: $(GOBUILD) ## Build every program into bin/.
 	@mkdir -p $(BIN)
-	@total=$$(CGO_ENABLED=0 go list -deps -tags $(GOTAGS) $(PROGRAM_PACKAGES) 2>/dev/null | wc -l || true); \
-	  $(GO_BUILD) -v -o $(BIN)/ $(PROGRAM_PACKAGES) 2>&1 | hack/progress.sh 'build: Parley' "$$total"
+	@$(GOBUILD) -label=build $(BUILD_AHEAD) -- -ldflags=-s -o=$(BIN)/ $(PROGRAM_PACKAGES)
 
 .PHONY: image
 image: build $(OCIPACK) ## Pack the programs into an image without Docker: bin/parley.tar.
@@ -96,7 +101,7 @@ TOOLCHAIN_BUILT := bufio log net testing testing/internal/testdeps
 
 .PHONY: toolchain
 toolchain: $(OCIPACK) ## Pack an image with a shell and the Go toolchain, for workspaces in tests: bin/toolchain.tar.
-	@GOCACHE=$(TOOLCHAIN_CACHE) CGO_ENABLED=0 go build $(TOOLCHAIN_BUILT)
+	@GOCACHE=$(TOOLCHAIN_CACHE) GOFLAGS= go build $(TOOLCHAIN_BUILT)
 	@root=$$(go env GOROOT); to=/usr/local/go; \
 	  $(OCIPACK) -o $(BIN)/toolchain.tar -ref $(TOOLCHAIN_IMAGE) -user 65532:65532 -env PATH=$$to/bin:/bin /bin/busybox=/bin/sh \
 	  $$root/VERSION=$$to/VERSION $$root/go.env=$$to/go.env $$root/bin=$$to/bin $$root/pkg=$$to/pkg $$root/src=$$to/src \
@@ -153,13 +158,13 @@ krew: ## Build kubectl chat for every platform and pack it for krew, with its ma
 .PHONY: agent-sandbox
 agent-sandbox:
 	@mkdir -p $(BIN)
-	@$(GO_BUILD) -modfile=hack/agent-sandbox/go.mod -o $(BIN)/ sigs.k8s.io/agent-sandbox/cmd/agent-sandbox-controller
+	@cd hack/agent-sandbox && $(GO_BUILD) -o $(BIN)/ sigs.k8s.io/agent-sandbox/cmd/agent-sandbox-controller
 
 .PHONY: generate
 generate: ## Generate deep copies, resource definitions, docs/status.md, docs/tools.md, docs/gateway-openapi.json and the dashboard.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt crd:allowDangerousTypes=true paths=./api/... output:crd:dir=config/crd/bases
 	go run ./internal/chat/machine/gen -o docs/status.md
-	go run -tags $(GOTAGS) ./internal/tools/gen -o docs/tools.md
+	go run ./internal/tools/gen -o docs/tools.md
 	go run ./internal/gateway/rest/gen -o docs/gateway-openapi.json
 	go run ./internal/telemetry/dashboard/gen -o config/grafana/parley.json
 
@@ -174,8 +179,7 @@ verify: ## Check that generated files and go.mod are fresh.
 	hack/verify.sh
 
 .PHONY: lint
-lint: ## Run go vet and the linters, also on the local cluster and the tests of GitOps and dashboards, modules of their own.
-	go vet -tags $(GOTAGS) ./...
+lint: ## Run the linters, "go vet" among them, on every module.
 	$(GOLANGCI_LINT) run
 	cd $(CLUSTER_SRC) && $(GOLANGCI_LINT) run
 	cd test/gitops && $(GOLANGCI_LINT) run
@@ -183,29 +187,29 @@ lint: ## Run go vet and the linters, also on the local cluster and the tests of 
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster, also those of the local cluster itself, with the race detector.
-	go test -race -tags $(GOTAGS) $$(go list -tags $(GOTAGS) ./... | grep -v -E '/test/(integration|admission|columns|crash|model|load|memory|shard|e2e|bench|page|gateway)(/|$$)' | grep -v -F $(addprefix -e /,$(API_TESTS)))
-	cd $(CLUSTER_SRC) && go test -race ./...
+	$(GO_TEST_RACE) $$(go list ./... | grep -v -E '/test/(integration|admission|columns|crash|model|load|memory|shard|e2e|bench|page|gateway)(/|$$)' | grep -v -F $(addprefix -e /,$(API_TESTS)))
+	cd $(CLUSTER_SRC) && $(GO_TEST_RACE) ./...
 
 # Packages outside test/ whose tests need a kube-apiserver and etcd.
 API_TESTS := internal/gateway internal/kubectlchat internal/generation/runner internal/tools/kubernetes
 
 .PHONY: test-page
 test-page: setup axe envtest-assets ## Look at every state of the page in a browser, and at long chats before a real gateway and API server.
-	go test -tags $(GOTAGS) -timeout 10m ./test/page
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) -timeout 10m ./test/gateway
+	$(GO_TEST) -timeout 10m ./test/page
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST) -timeout 10m ./test/gateway
 
 .PHONY: screenshots
 screenshots: setup axe ## Write the pictures of the page in docs/.
 	@mkdir -p docs/screenshots
-	PAGE_SCREENSHOTS=$(CURDIR)/docs/screenshots go test -tags $(GOTAGS) -count=1 -run=TestEveryState ./test/page
+	PAGE_SCREENSHOTS=$(CURDIR)/docs/screenshots $(GO_TEST) -count=1 -run=TestEveryState ./test/page
 
 .PHONY: test-integration
 test-integration: envtest-assets ## Run the tests that need a kube-apiserver and etcd, with the race detector.
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -race -tags $(GOTAGS) ./test/integration/... ./test/admission/... ./test/columns/... $(addsuffix /...,$(addprefix ./,$(API_TESTS)))
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_RACE) ./test/integration/... ./test/admission/... ./test/columns/... $(addsuffix /...,$(addprefix ./,$(API_TESTS)))
 
 .PHONY: test-crash
 test-crash: envtest-assets ## Let the manager fail at every write, compare it with a model of the whole API, play a turn of 200 steps, and count what a start and what shards ask.
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) ./test/crash/... ./test/model/... ./test/load/... ./test/memory/... ./test/shard/...
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST) ./test/crash/... ./test/model/... ./test/load/... ./test/memory/... ./test/shard/...
 
 # EXPLORE_FLAGS are those of test/model: -budget=1h, -seed, -replay, -managers. Where managers are killed, fewer sequences
 # run at once: what a new one finds waits behind all that comes later, as long as that is more than it can do.
@@ -213,11 +217,11 @@ EXPLORE_FLAGS ?= -budget=10m -life=40s -workers=16
 
 .PHONY: explore
 explore: envtest-assets ## Draw new random conversations, and compare the operator with the model of the whole API.
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) -v -count=1 -timeout=0 -run=TestTheOperatorDoesWhatTheModelSays$$ ./test/model -args -seed=0 -sequences=0 $(EXPLORE_FLAGS)
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST) -v -count=1 -timeout=0 -run=TestTheOperatorDoesWhatTheModelSays$$ ./test/model -args -seed=0 -sequences=0 $(EXPLORE_FLAGS)
 
 .PHONY: test-gitops
 test-gitops: envtest-assets ## Drive Flux's and Argo CD's own engines against the operator. A module of its own.
-	cd test/gitops && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) ./...
+	cd test/gitops && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST) ./...
 
 # What a dashboard may say, as Grafana's own types have it, of npm and held to hashes by the lock. Grafana itself is not run.
 GRAFANA := $(BIN)/grafana
@@ -233,7 +237,7 @@ grafana-schema:
 
 .PHONY: test-dashboards
 test-dashboards: envtest-assets grafana-schema ## Hold what Argo CD, kube-state-metrics and Grafana show against a kube-apiserver. A module of its own.
-	cd test/dashboards && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) go test -tags $(GOTAGS) ./...
+	cd test/dashboards && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST) ./...
 
 HEADLAMP := $(BIN)/headlamp/parley-headlamp
 
@@ -251,7 +255,7 @@ headlamp: ## Install, check, test and build the plug-in for Headlamp: bin/headla
 test-e2e: on-cluster on-cluster-toolchain $(ON_AGENT_SANDBOX) model-clients axe ## Run the end-to-end tests on a real cluster with real pods.
 	hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
 	$(ON_NODE) KUBECONFIG=$(ON_KUBECONFIG) KUBECTL=$(ON_KUBECTL) PARLEY_BIN=$(BIN) MODEL_CLIENTS=$(MODEL_CLIENTS) \
-	  go test -tags $(GOTAGS) -count=1 -timeout 20m -parallel 8 ./test/e2e/... $(E2E_FLAGS)
+	  $(GO_TEST) -count=1 -timeout 20m -parallel 8 ./test/e2e/... $(E2E_FLAGS)
 	$(off_cluster)
 
 # SOAK_FLAGS are those of test/soak; the short form is what "make test" runs.
@@ -270,18 +274,18 @@ soak-short: ## The same for 12 chats and less than a minute.
 .PHONY: bench-streams
 bench-streams: envtest-assets ## Measure what a part costs a generation pod with 200 streams, beside fantasy alone: bin/bench-generator.json.
 	@mkdir -p $(BIN)
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-generator.json go test -tags $(GOTAGS) -run='^$$' -bench=Streams -benchtime=1x ./internal/generation/runner
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-generator.json $(GO_TEST) -run='^$$' -bench=Streams -benchtime=1x ./internal/generation/runner
 
 .PHONY: bench-gateway
 bench-gateway: envtest-assets ## Measure 1000 streams at one gateway, how late parts come, and what it adds to sending a message: bin/bench-gateway.json.
 	@mkdir -p $(BIN)
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-gateway.json go test -tags $(GOTAGS) -run='^$$' -bench=. -benchtime=1x ./test/gateway
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-gateway.json $(GO_TEST) -run='^$$' -bench=. -benchtime=1x ./test/gateway
 
 # Without the garbage collector, whose turns would come upon one write or the other.
 .PHONY: bench-writes
 bench-writes: envtest-assets ## Measure what the writes of a turn cost the API server, with and without policies, rules and schemas: bin/bench-writes.json.
 	@mkdir -p $(BIN)
-	GOGC=off KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-writes.json go test -tags $(GOTAGS) -run='^$$' -bench=Writes -benchtime=1x ./test/admission
+	GOGC=off KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-writes.json $(GO_TEST) -run='^$$' -bench=Writes -benchtime=1x ./test/admission
 
 # How many chats at rest bench-memory makes, of 20 messages of 4 KiB each: 10000 need 2 GB of disk and some minutes.
 BENCH_CHATS ?= 1000
@@ -289,12 +293,12 @@ BENCH_CHATS ?= 1000
 .PHONY: bench-memory
 bench-memory: envtest-assets ## Measure what chats at rest cost the manager, and its start with them: bin/bench-manager.json.
 	@mkdir -p $(BIN)
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-manager.json go test -tags $(GOTAGS) -timeout 1h -run='^$$' -bench=Manager -benchtime=1x ./test/memory -chats=$(BENCH_CHATS)
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-manager.json $(GO_TEST) -timeout 1h -run='^$$' -bench=Manager -benchtime=1x ./test/memory -chats=$(BENCH_CHATS)
 
 .PHONY: bench-deletion
 bench-deletion: envtest-assets ## Measure how fast messages go whose chats are deleted, beside a kind without schema: bin/bench-deletion.json.
 	@mkdir -p $(BIN)
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-deletion.json go test -tags $(GOTAGS) -timeout 1h -run='^$$' -bench=Deletion -benchtime=1x ./test/memory
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-deletion.json $(GO_TEST) -timeout 1h -run='^$$' -bench=Deletion -benchtime=1x ./test/memory
 
 .PHONY: bench
 bench: $(if $(USE_CURRENT_CONTEXT),,setup bench-streams bench-gateway bench-writes bench-memory bench-deletion) on-cluster ## Measure latency, throughput, writes and memory on a real cluster: a table, and bin/bench.json.

@@ -14,9 +14,12 @@
 #   ENVTEST_ASSETS      value for KUBEBUILDER_ASSETS, valid after the target envtest-assets
 #   DEVCLUSTER          the command with its flags, e.g. $(DEVCLUSTER) restart-apiserver
 #   OCIPACK             the image packer (target $(OCIPACK) builds it)
+#   GOBUILD             "go build" with an estimate of the time left (target $(GOBUILD) builds it)
 
 CLUSTER_ROOT := $(abspath $(dir $(lastword $(MAKEFILE_LIST)))/..)
 CLUSTER_SRC  := $(CLUSTER_ROOT)/hack/localcluster
+
+include $(CLUSTER_ROOT)/hack/go.mk
 
 # The Go release that go.mod names, whatever the machine has or pins: it comes as a module like any other.
 export GOTOOLCHAIN := $(shell sed -n 's/^toolchain //p' $(CLUSTER_SRC)/go.mod)
@@ -29,9 +32,12 @@ CLUSTER_KUBECONFIG := $(CLUSTER_DIR)/kubeconfig
 # Expanded once, when first used: computing the key takes a moment.
 CLUSTER_BIN      = $(eval CLUSTER_BIN := $(shell $(CLUSTER_SRC)/build.sh --print all))$(CLUSTER_BIN)
 CLUSTER_KUBECTL  = $(CLUSTER_BIN)/envtest/kubectl
+# The packages that are still to be compiled for the cluster, with commas between them.
+CLUSTER_MISSING  = $(shell $(CLUSTER_SRC)/build.sh --packages all | paste -sd, -)
 CLUSTER_TOOLS   := $(CLUSTER_ROOT)/bin
 DEVCLUSTER_BIN  := $(CLUSTER_TOOLS)/devcluster
 OCIPACK         := $(CLUSTER_TOOLS)/ocipack
+GOBUILD         := $(CLUSTER_TOOLS)/gobuild
 DEVCLUSTER       = $(DEVCLUSTER_BIN) -dir=$(CLUSTER_DIR) -bin=$(CLUSTER_BIN)
 
 # A KUBEBUILDER_ASSETS that has what is needed wins.
@@ -39,7 +45,7 @@ CLUSTER_GIVEN_ASSETS := $(if $(and $(KUBEBUILDER_ASSETS),$(wildcard $(KUBEBUILDE
 ENVTEST_ASSETS        = $(or $(CLUSTER_GIVEN_ASSETS),$(CLUSTER_BIN)/envtest)
 
 .PHONY: cluster-binaries envtest-assets cluster-tools cluster-up cluster-down cluster-load cluster-status cluster-binaries-clean
-.PHONY: $(DEVCLUSTER_BIN) $(OCIPACK)
+.PHONY: $(DEVCLUSTER_BIN) $(OCIPACK) $(GOBUILD)
 
 cluster-binaries: ## Build the local cluster's programs (5 to 11 minutes the first time, then cached)
 	@$(CLUSTER_SRC)/build.sh all >/dev/null
@@ -51,8 +57,8 @@ endif
 	@echo $(ENVTEST_ASSETS)
 
 # Always asked, never stale: go build finds out in a moment that there is nothing to do.
-$(DEVCLUSTER_BIN) $(OCIPACK):
-	@cd $(CLUSTER_SRC) && CGO_ENABLED=0 go build -trimpath -buildvcs=false -o $@ ./cmd/$(@F)
+$(DEVCLUSTER_BIN) $(OCIPACK) $(GOBUILD):
+	@cd $(CLUSTER_SRC) && go build -o $@ ./cmd/$(@F)
 
 cluster-tools: $(DEVCLUSTER_BIN) $(OCIPACK)
 

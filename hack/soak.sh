@@ -12,8 +12,7 @@ sudo=$([ -z "${DEVCLUSTER:-}" ] || [ "$(id -u)" = 0 ] || command -v sudo)
 for d in parley-manager parley-gateway; do
   "$kubectl" --kubeconfig "$kubeconfig" -n parley-system rollout status deployment "$d" --timeout=60s >/dev/null
 done
-# Flags as those of "make build": what both have in common is compiled once.
-CGO_ENABLED=0 go build -trimpath -gcflags=all=-dwarf=false -tags grpcnotrace -o bin/soak ./test/soak
+go build -o bin/soak ./test/soak
 $sudo rm -rf .parley/soak
 mkdir -p .parley/soak
 $sudo bin/soak "--kubeconfig=$kubeconfig" "--devcluster=${DEVCLUSTER:-}" "--image=${IMAGE:-parley.dev/parley:dev}" "$@" 2>&1 | tee .parley/soak/soak.log

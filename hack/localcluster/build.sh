@@ -5,27 +5,29 @@
 #   build.sh envtest           etcd, kube-apiserver, kube-controller-manager, kubectl (no root, no C compiler)
 #   build.sh all               those, and a node: scheduler, kubelet, containerd, runc, CNI plugins, pause image
 #   build.sh --print envtest   only print the directory, build nothing
+#   build.sh --packages all    only print the packages of the programs that are still to be built, build nothing
 #
 # The result is CACHE/cluster-<key>/{envtest,node}. A set appears whole or not at all: it is built in a
 # temporary directory beside it and renamed in. Two builds at once wait for each other.
 set -euo pipefail
 
-CONTAINERD=v2.4.2
-CNI=v1.9.1
-RUNC=v1.5.2
-
 here=$(cd "$(dirname "$0")" && pwd)
 say() { echo "cluster-binaries: $*" >&2; }
 fail() { say "$*"; exit 1; }
 
-print_only=
-if [ "${1:-}" = --print ]; then print_only=1; shift; fi
+only=
+case ${1:-} in --print | --packages) only=$1; shift ;; esac
 want=${1:-}
-case $want in envtest | all) ;; *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;; esac
+case $want in envtest | all) ;; *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;; esac
 
 command -v go >/dev/null || fail "go is not in PATH: install Go 1.21 or later, which fetches the release that go.mod names"
 GOTOOLCHAIN=$(sed -n 's/^toolchain //p' "$here/go.mod") # it comes as a module like any other
 export GOTOOLCHAIN
+if [ -z "${GOFLAGS:-}" ]; then
+  GOFLAGS=$(sed -n 's/^GO_BUILD_FLAGS := //p' "$here/../go.mk")
+  export GOFLAGS
+fi
+export CGO_ENABLED=0
 
 sha256() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi; }
 
@@ -35,7 +37,7 @@ key() {
     go version
     go env GOOS GOARCH
     cd "$here"
-    for f in build.sh go.mod binaries/go.mod binaries/go.sum cmd/pause/*.go cmd/ocipack/*.go internal/image/*.go; do
+    for f in build.sh ../go.mk go.mod binaries/go.mod binaries/go.sum cmd/pause/*.go cmd/ocipack/*.go internal/image/*.go; do
       case $f in *_test.go) continue ;; esac
       echo "$f $(sha256 <"$f")"
     done
@@ -44,7 +46,21 @@ key() {
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/parley
 dir=$cache/cluster-$(key)
-if [ -n "$print_only" ]; then echo "$dir"; exit; fi
+if [ "$only" = --print ]; then echo "$dir"; exit; fi
+
+# version MODULE is its version in binaries/go.mod.
+version() { awk -v module="$1" '$1 == module { print $2; exit }' "$here/binaries/go.mod"; }
+
+# programs prints the packages of the programs that are still to be built, but for runc.
+programs() {
+  [ -d "$dir/envtest" ] || printf '%s\n' go.etcd.io/etcd/server/v3 k8s.io/kubernetes/cmd/{kube-apiserver,kube-controller-manager,kubectl}
+  if [ "$want" = all ] && ! [ -d "$dir/node" ]; then
+    printf '%s\n' k8s.io/kubernetes/cmd/{kube-scheduler,kubelet} \
+      github.com/containerd/containerd/v2/cmd/{containerd,containerd-shim-runc-v2,ctr} \
+      github.com/containernetworking/plugins/plugins/{main/bridge,ipam/host-local}
+  fi
+}
+if [ "$only" = --packages ]; then programs; exit; fi
 
 complete() {
   [ -d "$dir/envtest" ] && { [ "$want" = envtest ] || [ -d "$dir/node" ]; }
@@ -72,67 +88,52 @@ fi
 
 tmp=$(mktemp -d "$dir/building.XXXXXX")
 trap 'rm -rf "$tmp"' EXIT
-mkdir -p "$tmp/envtest" "$tmp/node/cni" "$tmp/node/images" "$tmp/gobin"
-export GOGC=400 GOFLAGS="-trimpath -buildvcs=false -gcflags=all=-dwarf=false"
+mkdir -p "$tmp/envtest" "$tmp/node/cni" "$tmp/node/images" "$tmp/bin"
 started=$SECONDS
 lap() { say "$1 ($((SECONDS - started)) s)"; }
 
-# install_into DIR ARGS...: "go install pkg@version" reads that module's own go.mod when run outside any module.
-install_into() {
-  local into=$1; shift
-  (cd / && GOBIN=$into go install "$@")
-}
-
-build_kubernetes() { # PROGRAM...
-  local k8s minor ld p total pkgs=()
-  k8s=$(awk '$1 == "k8s.io/kubernetes" { print $2 }' "$here/binaries/go.mod")
+# One "go build" for all programs without cgo: compiling and linking overlap.
+build_programs() { # PACKAGE...
+  local k8s minor ld="-s" p plan=()
+  k8s=$(version k8s.io/kubernetes)
   minor=${k8s#v1.}; minor=${minor%%.*}
-  ld="-s -w"
   for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
     ld+=" -X $p.gitVersion=$k8s -X $p.gitMajor=1 -X $p.gitMinor=$minor -X $p.gitTreeState=clean"
     ld+=" -X $p.gitCommit=$k8s -X $p.buildDate=1970-01-01T00:00:00Z"
   done
-  for p in "$@"; do
-    case $p in etcd) pkgs+=(go.etcd.io/etcd/server/v3) ;; *) pkgs+=("k8s.io/kubernetes/cmd/$p") ;; esac
-  done
-  # One "go build" for all of them: compiling and linking overlap, which saves a third of the time.
-  cd "$here/binaries"
-  say "downloading the modules of Kubernetes and etcd"
-  total=$(CGO_ENABLED=0 go list -deps "${pkgs[@]}" 2>/dev/null | wc -l || true) # "go build" says what is wrong.
-  CGO_ENABLED=0 go build -v -ldflags="$ld" -o "$tmp/gobin/" "${pkgs[@]}" 2>&1 | "$here/../progress.sh" 'cluster-binaries: Kubernetes and etcd' "$total"
-  cd "$here"
-  if [ -e "$tmp/gobin/server" ]; then mv "$tmp/gobin/server" "$tmp/gobin/etcd"; fi
+  ld+=" -X github.com/containerd/containerd/v2/version.Version=$(version github.com/containerd/containerd/v2)"
+  [ -z "${BUILD_PLAN:-}" ] || plan=(-plan="$BUILD_PLAN")
+  (cd "$here" && go build -o "$tmp/bin/" ./cmd/gobuild)
+  (cd "$here/binaries" && "$tmp/bin/gobuild" -label=cluster-binaries ${plan[@]+"${plan[@]}"} -- \
+    -tags=grpcnotrace,no_btrfs,no_zfs,no_devmapper,no_aufs "-ldflags=$ld" "-o=$tmp/bin/" "$@")
+  if [ -e "$tmp/bin/server" ]; then mv "$tmp/bin/server" "$tmp/bin/etcd"; fi
 }
 
-build_node() {
-  say "building containerd, runc and the CNI plugins (1 to 2 minutes)"
-  CGO_ENABLED=0 install_into "$tmp/node" -tags no_btrfs,no_zfs,no_devmapper,no_aufs \
-    -ldflags="-s -w -X github.com/containerd/containerd/v2/version.Version=$CONTAINERD" \
-    github.com/containerd/containerd/v2/cmd/{containerd,containerd-shim-runc-v2,ctr}@$CONTAINERD
-  lap "containerd $CONTAINERD built"
-  CGO_ENABLED=0 install_into "$tmp/node/cni" -ldflags='-s -w' \
-    github.com/containernetworking/plugins/plugins/main/bridge@$CNI \
-    github.com/containernetworking/plugins/plugins/ipam/host-local@$CNI
-  CGO_ENABLED=1 install_into "$tmp/node" -tags seccomp -ldflags="-s -w -X main.version=${RUNC#v}" \
-    github.com/opencontainers/runc@$RUNC
-  lap "CNI plugins $CNI and runc $RUNC built"
-  (cd "$here" && CGO_ENABLED=0 go build -ldflags='-s -w' -o "$tmp/gobin/" ./cmd/pause ./cmd/ocipack)
-  "$tmp/gobin/ocipack" -o "$tmp/node/images/pause.tar" -ref localhost/pause:dev -entrypoint /pause \
-    -user 65535:65535 "$tmp/gobin/pause=/pause" >/dev/null
+build_runc() {
+  local runc
+  runc=$(version github.com/opencontainers/runc)
+  (cd "$here/binaries" && CGO_ENABLED=1 go build -tags=seccomp "-ldflags=-s -X main.version=${runc#v}" -o "$tmp/node/" \
+    github.com/opencontainers/runc)
+  lap "runc $runc built"
 }
 
-programs=()
-[ -d "$dir/envtest" ] || programs+=(etcd kube-apiserver kube-controller-manager kubectl)
-[ "$want" = envtest ] || programs+=(kube-scheduler kubelet)
-say "building from source: ${programs[*]} (5 to 11 minutes the first time on 2 cores, then cached in $dir)"
-build_kubernetes "${programs[@]}"
-lap "Kubernetes and etcd built"
+build_pause() {
+  (cd "$here" && go build -ldflags=-s -o "$tmp/bin/" ./cmd/pause ./cmd/ocipack)
+  "$tmp/bin/ocipack" -o "$tmp/node/images/pause.tar" -ref localhost/pause:dev -entrypoint /pause \
+    -user 65535:65535 "$tmp/bin/pause=/pause" >/dev/null
+}
+
+say "building from source: $(programs | xargs -n 1 basename | tr '\n' ' ')(kept in $dir)"
+# shellcheck disable=SC2046 # The packages are words.
+build_programs $(programs)
+lap "Kubernetes, etcd and containerd built"
 if [ "$want" = all ]; then
-  build_node
-  mv "$tmp/gobin/kube-scheduler" "$tmp/gobin/kubelet" "$tmp/node/"
+  build_runc
+  build_pause
+  (cd "$tmp/bin" && mv kube-scheduler kubelet containerd containerd-shim-runc-v2 ctr ../node/ && mv bridge host-local ../node/cni/)
 fi
 if [ ! -d "$dir/envtest" ]; then
-  mv "$tmp"/gobin/{etcd,kube-apiserver,kube-controller-manager,kubectl} "$tmp/envtest/"
+  mv "$tmp"/bin/{etcd,kube-apiserver,kube-controller-manager,kubectl} "$tmp/envtest/"
   mv "$tmp/envtest" "$dir/envtest"
 fi
 if [ "$want" = all ]; then mv "$tmp/node" "$dir/node"; fi

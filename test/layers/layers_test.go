@@ -37,7 +37,7 @@ func under(path string, prefixes ...string) bool {
 
 func packages(t *testing.T) []goPackage {
 	t.Helper()
-	list := exec.CommandContext(t.Context(), "go", "list", "-tags", "grpcnotrace", "-json=ImportPath,Imports,Deps",
+	list := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports,Deps",
 		module+"...")
 	list.Dir = "../.."
 	var stderr bytes.Buffer

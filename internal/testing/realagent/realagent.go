@@ -45,7 +45,9 @@ func Main(m *testing.M) int {
 // build builds cmd/workspace-agent once.
 var build = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(programs, "workspace-agent")
-	out, err := exec.Command("go", "build", "-o", path, "parley.dev/parley/cmd/workspace-agent").CombinedOutput()
+	compile := exec.Command("go", "build", "-o", path, "parley.dev/parley/cmd/workspace-agent")
+	compile.Env = append(os.Environ(), "CGO_ENABLED=0") // As all programs are built, also for tests with the race detector.
+	out, err := compile.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("building the agent: %w\n%s", err, out)
 	}

@@ -44,8 +44,9 @@ func Main(run func() int) int {
 // build builds cmd/gateway once.
 var build = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(programs, "gateway")
-	out, err := exec.CommandContext(context.Background(), "go", "build", "-tags", "grpcnotrace", "-o", path,
-		"parley.dev/parley/cmd/gateway").CombinedOutput()
+	compile := exec.CommandContext(context.Background(), "go", "build", "-o", path, "parley.dev/parley/cmd/gateway")
+	compile.Env = append(os.Environ(), "CGO_ENABLED=0") // As all programs are built, also for tests with the race detector.
+	out, err := compile.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("building the gateway: %w\n%s", err, out)
 	}

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -122,9 +122,21 @@ func (c *Cluster) warmUp(ctx context.Context) error {
 	return nil
 }
 
-// Path is a path within the project.
+// Path is a path within the project, for a test that runs anywhere in it.
 func Path(elements ...string) string {
-	_, file, _, _ := runtime.Caller(0)
-	root := filepath.Join(filepath.Dir(file), "..", "..", "..")
-	return filepath.Join(append([]string{root}, elements...)...)
+	dir, err := os.Getwd()
+	if err != nil {
+		panic(fmt.Sprintf("finding the folder of the test: %v", err))
+	}
+	for root := dir; ; root = filepath.Dir(root) {
+		if text, err := os.ReadFile(filepath.Join(root, "go.mod")); err == nil && strings.HasPrefix(string(text), module) {
+			return filepath.Join(append([]string{root}, elements...)...)
+		}
+		if root == filepath.Dir(root) {
+			panic("the test does not run within the project: " + dir)
+		}
+	}
 }
+
+// module is how the project's go.mod begins. The modules of tests have others.
+const module = "module parley.dev/parley\n"
