@@ -16,6 +16,14 @@ COPY internal internal
 RUN CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -ldflags='-s -w' -o /out/ \
     ./cmd/manager ./cmd/generator ./cmd/relay ./cmd/gateway ./cmd/workspace-agent
 
+FROM build AS build-scripted-model
+RUN CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -ldflags='-s -w' -o /out/ ./cmd/scripted-model
+
+# For demos and tests: --target scripted-model adds a model that answers from a script.
+FROM ${BASE_IMAGE} AS scripted-model
+COPY --from=build-scripted-model /out/ /
+USER 65532:65532
+
 FROM ${BASE_IMAGE}
 COPY --from=build /out/ /
 USER 65532:65532

@@ -21,7 +21,7 @@ export TOOLCHAIN_IMAGE ?= parley.dev/toolchain:dev
 export MCP_IMAGE ?= parley.dev/mcp-everything:dev
 PROGRAMS := manager generator relay gateway workspace-agent
 TEST_PROGRAMS := scripted-model bench
-PROGRAM_PACKAGES := $(addprefix ./cmd/,$(PROGRAMS) scripted-model kubectl-chat) ./test/bench
+IMAGE_PACKAGES := $(addprefix ./cmd/,$(PROGRAMS) scripted-model) ./test/bench
 
 include hack/cluster.mk
 
@@ -71,10 +71,12 @@ demo: demo-hint on-cluster ## Bring up a real cluster and run a chat in it. Need
 
 .PHONY: demo-hint
 demo-hint:
-	@hack/demo-hint.sh $(ON_KUBECTL)
+ifndef USE_CURRENT_CONTEXT
+	@$(if $(CLUSTER_MISSING),cat hack/demo-hint.txt,true)
+endif
 
 .PHONY: test
-test: setup verify lint test-unit test-page test-integration test-crash test-gitops test-dashboards test-e2e soak-short ## Everything that must pass: generated files, linters, unit, page, integration and end-to-end tests.
+test: setup-tests verify lint test-unit test-page test-integration test-crash test-gitops test-dashboards test-e2e soak-short ## Everything that must pass: generated files, linters, unit, page, integration and end-to-end tests.
 
 ##@ Building
 
@@ -82,10 +84,15 @@ test: setup verify lint test-unit test-page test-integration test-crash test-git
 setup: ## Install the Debian packages that building the local cluster needs, if they are missing.
 	@hack/setup.sh
 
+.PHONY: setup-tests
+setup-tests: ## Install those that the tests need, too: a browser, Node and npm.
+	@hack/setup.sh tests
+
 .PHONY: build
-build: $(GOBUILD) ## Build every program into bin/.
+build: $(GOBUILD) ## Build the programs of the image, for Linux, and kubectl chat, for this system, into bin/.
 	@mkdir -p $(BIN)
-	@$(GOBUILD) -label=build $(BUILD_AHEAD) -- -ldflags=-s -o=$(BIN)/ $(PROGRAM_PACKAGES)
+	@GOOS=linux $(GOBUILD) -label=build $(BUILD_AHEAD) -- -ldflags=-s -o=$(BIN)/ $(IMAGE_PACKAGES)
+	@$(GO_BUILD) -o $(BIN)/ ./cmd/kubectl-chat
 
 .PHONY: image
 image: build $(OCIPACK) ## Pack the programs into an image without Docker: bin/parley.tar.
@@ -113,7 +120,7 @@ MCP_EVERYTHING := $(BIN)/mcp-everything
 MCP_SDK_SERVER := github.com/modelcontextprotocol/go-sdk/conformance/everything-server
 
 .PHONY: mcp-everything
-mcp-everything: $(OCIPACK) ## Pack an image with two MCP servers, of npm and of the Go SDK, for tests: bin/mcp-everything.tar.
+mcp-everything: setup-tests $(OCIPACK) ## Pack an image with two MCP servers, of npm and of the Go SDK, for tests: bin/mcp-everything.tar.
 	@$(GO_BUILD) -o $(BIN)/ $(MCP_SDK_SERVER)
 	@mkdir -p $(MCP_EVERYTHING) && cp hack/mcp-everything/package*.json $(MCP_EVERYTHING)/
 	@cmp -s $(MCP_EVERYTHING)/package-lock.json $(MCP_EVERYTHING)/.installed || \
@@ -129,7 +136,7 @@ MODEL_CLIENTS := $(BIN)/model-clients
 
 # Clients of OpenAI and Anthropic as npm has them, which the end-to-end tests run.
 .PHONY: model-clients
-model-clients:
+model-clients: setup-tests
 	@mkdir -p $(MODEL_CLIENTS) && cp hack/model-clients/* $(MODEL_CLIENTS)/
 	@cmp -s $(MODEL_CLIENTS)/package-lock.json $(MODEL_CLIENTS)/.installed || \
 	  { npm ci --prefix $(MODEL_CLIENTS) --ignore-scripts --no-audit --no-fund --loglevel=error && \
@@ -139,7 +146,7 @@ model-clients:
 AXE := $(BIN)/axe
 
 .PHONY: axe
-axe:
+axe: setup-tests
 	@mkdir -p $(AXE) && cp hack/axe/package*.json $(AXE)/
 	@cmp -s $(AXE)/package-lock.json $(AXE)/.installed || \
 	  { npm ci --prefix $(AXE) --ignore-scripts --no-audit --no-fund --loglevel=error && cp $(AXE)/package-lock.json $(AXE)/.installed; }
@@ -168,6 +175,10 @@ generate: ## Generate deep copies, resource definitions, docs/status.md, docs/to
 	go run ./internal/gateway/rest/gen -o docs/gateway-openapi.json
 	go run ./internal/telemetry/dashboard/gen -o config/grafana/parley.json
 
+.PHONY: versions
+versions: ## Raise all modules of the repository to the same versions of their dependencies.
+	go run ./hack/versions -write
+
 .PHONY: fmt
 fmt: ## Format the code.
 	gofmt -w api cmd controllers internal test hack
@@ -194,12 +205,12 @@ test-unit: ## Run the tests that need no cluster, also those of the local cluste
 API_TESTS := internal/gateway internal/kubectlchat internal/generation/runner internal/tools/kubernetes
 
 .PHONY: test-page
-test-page: setup axe envtest-assets ## Look at every state of the page in a browser, and at long chats before a real gateway and API server.
+test-page: axe envtest-assets ## Look at every state of the page in a browser, and at long chats before a real gateway and API server.
 	$(GO_TEST) -timeout 10m ./test/page
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST) -timeout 10m ./test/gateway
 
 .PHONY: screenshots
-screenshots: setup axe ## Write the pictures of the page in docs/.
+screenshots: axe ## Write the pictures of the page in docs/.
 	@mkdir -p docs/screenshots
 	PAGE_SCREENSHOTS=$(CURDIR)/docs/screenshots $(GO_TEST) -count=1 -run=TestEveryState ./test/page
 
@@ -227,7 +238,7 @@ test-gitops: envtest-assets ## Drive Flux's and Argo CD's own engines against th
 GRAFANA := $(BIN)/grafana
 
 .PHONY: grafana-schema
-grafana-schema:
+grafana-schema: setup-tests
 	@mkdir -p $(GRAFANA) && cp hack/grafana/* $(GRAFANA)/
 	@cmp -s $(GRAFANA)/package-lock.json $(GRAFANA)/.installed || \
 	  { npm ci --prefix $(GRAFANA) --ignore-scripts --no-audit --no-fund --loglevel=error && \

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that building and running the local cluster needs, and only those that are missing.
+# Installs the Debian packages that are missing: what the local cluster is built and run with, and with the argument
+# "tests" what the tests need in addition.
 set -euo pipefail
 
 packages=(
@@ -9,9 +10,14 @@ packages=(
   iproute2       # ip: the cluster's private network
   mount          # mount, umount: the kubelet mounts volumes with them
   busybox-static # the shell of the image that workspaces in tests are made from
-  chromium fonts-dejavu-core # the tests of the page look at it
   util-linux     # flock: two builds at once wait for each other
 )
+
+if [ "${1:-}" = tests ]; then
+  packages+=(chromium fonts-dejavu-core) # the tests of the page look at it
+  # Node and npm run other people's MCP servers and clients. They need not be Debian's.
+  command -v npm >/dev/null || packages+=(nodejs npm)
+fi
 
 say() { echo "setup: $*" >&2; }
 
@@ -19,9 +25,6 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   say "this is no Debian or Ubuntu. Install your system's packages for: ${packages[*]}"
   exit 1
 fi
-
-# Node and npm run the MCP server of the end-to-end tests. They need not be Debian's.
-command -v npm >/dev/null || packages+=(nodejs npm)
 
 missing=()
 for p in "${packages[@]}"; do

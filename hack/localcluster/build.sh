@@ -49,7 +49,7 @@ dir=$cache/cluster-$(key)
 if [ "$only" = --print ]; then echo "$dir"; exit; fi
 
 # version MODULE is its version in binaries/go.mod.
-version() { awk -v module="$1" '$1 == module { print $2; exit }' "$here/binaries/go.mod"; }
+version() { awk -v module="$1" '$1 == module && NF > 1 { print $2; exit }' "$here/binaries/go.mod"; }
 
 # programs prints the packages of the programs that are still to be built, but for runc.
 programs() {
@@ -105,7 +105,7 @@ build_programs() { # PACKAGE...
   [ -z "${BUILD_PLAN:-}" ] || plan=(-plan="$BUILD_PLAN")
   (cd "$here" && go build -o "$tmp/bin/" ./cmd/gobuild)
   (cd "$here/binaries" && "$tmp/bin/gobuild" -label=cluster-binaries ${plan[@]+"${plan[@]}"} -- \
-    -tags=grpcnotrace,no_btrfs,no_zfs,no_devmapper,no_aufs "-ldflags=$ld" "-o=$tmp/bin/" "$@")
+    -tags=grpcnotrace,no_btrfs,no_zfs,no_devmapper,no_aufs,no_rdt,nri_no_wasm "-ldflags=$ld" "-o=$tmp/bin/" "$@")
   if [ -e "$tmp/bin/server" ]; then mv "$tmp/bin/server" "$tmp/bin/etcd"; fi
 }
 

@@ -46,7 +46,7 @@ func Main(m *testing.M) int {
 var build = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(programs, "workspace-agent")
 	compile := exec.Command("go", "build", "-o", path, "parley.dev/parley/cmd/workspace-agent")
-	compile.Env = append(os.Environ(), "CGO_ENABLED=0") // As all programs are built, also for tests with the race detector.
+	compile.Env = append(os.Environ(), "CGO_ENABLED=0") // The race detector's tests enable it; programs do without.
 	out, err := compile.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("building the agent: %w\n%s", err, out)

@@ -45,7 +45,7 @@ func Main(run func() int) int {
 var build = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(programs, "gateway")
 	compile := exec.CommandContext(context.Background(), "go", "build", "-o", path, "parley.dev/parley/cmd/gateway")
-	compile.Env = append(os.Environ(), "CGO_ENABLED=0") // As all programs are built, also for tests with the race detector.
+	compile.Env = append(os.Environ(), "CGO_ENABLED=0") // The race detector's tests enable it; programs do without.
 	out, err := compile.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("building the gateway: %w\n%s", err, out)

@@ -69,7 +69,7 @@ func (o options) run(ctx context.Context) error {
 		return err
 	}
 	build := exec.CommandContext(ctx, "go", append([]string{"build", "-v"}, o.args...)...)
-	build.Stdout = os.Stdout
+	build.Stdout, build.Env = os.Stdout, environment()
 	output, err := build.StderrPipe()
 	if err != nil {
 		return fmt.Errorf("reading what go build prints: %w", err)
@@ -82,6 +82,16 @@ func (o options) run(ctx context.Context) error {
 		return fmt.Errorf("go build: %w", err)
 	}
 	return o.keep(plan)
+}
+
+// environment lets each compiler collect garbage only when it holds 1 GiB: a tenth less work, measured with client-go.
+// Settings of the user win.
+func environment() []string {
+	env := os.Environ()
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		env = append(env, "GOGC=off", "GOMEMLIMIT=1GiB")
+	}
+	return env
 }
 
 // load is the plan of the build before this one, or a new one.
@@ -126,7 +136,8 @@ func (o options) keep(plan *estimate.Plan) error {
 
 // add adds the packages to the plan that building from dir compiles. It downloads the modules that they are in.
 func add(ctx context.Context, plan *estimate.Plan, dir string, args []string) error {
-	list := exec.CommandContext(ctx, "go", append([]string{"list", "-deps", "-json=ImportPath,Dir,GoFiles"}, packages(args)...)...)
+	flags := []string{"list", "-deps", "-json=ImportPath,Dir,GoFiles"}
+	list := exec.CommandContext(ctx, "go", append(flags, packages(args)...)...)
 	list.Dir = dir
 	listed, err := list.Output()
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 	perByte    = 2.5e-6
 )
 
-// Enough is the part of the work after which a plan knows the machine's speed: before, it predicts nothing.
+// enough is the part of the work after which a plan knows the machine's speed: before, it predicts nothing.
 const enough = 0.03
 
 // Plan is what several builds that follow each other compile, and how far they are.

@@ -1,0 +1,90 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package estimate
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// began is when the plans of the tests begin.
+var began = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// tenPackages is a plan of ten packages of 1 MB each.
+func tenPackages(after time.Duration) *Plan {
+	plan := New(began, after)
+	for i := range 10 {
+		plan.Add(fmt.Sprint("example.com/", i), 1_000_000)
+	}
+	return plan
+}
+
+func TestLeft(t *testing.T) {
+	const each = 26 * time.Second // On a machine that needs ten times as long as the reference machine.
+	for name, c := range map[string]struct {
+		done  int
+		after time.Duration
+		want  time.Duration
+		known bool
+	}{
+		"nothing is compiled":    {0, 0, 0, false},
+		"a quarter is compiled":  {2, 0, 8 * each, true},
+		"everything is compiled": {10, 0, 0, true},
+		"work after the builds":  {5, 10 * time.Second, 5*each + 100*time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := tenPackages(c.after)
+			for i := range c.done {
+				plan.Done(fmt.Sprint("example.com/", i))
+			}
+			got, known := plan.Left(began.Add(time.Duration(c.done) * each))
+			if known != c.known || (got-c.want).Abs() > time.Millisecond {
+				t.Errorf("got %s, %t; want %s, %t", got, known, c.want, c.known)
+			}
+		})
+	}
+}
+
+func TestLeftWaitsForSomeProgress(t *testing.T) {
+	plan := tenPackages(0)
+	plan.Add("example.com/small", 0)
+	plan.Done("example.com/small")
+	if _, known := plan.Left(began.Add(time.Second)); known {
+		t.Error("predicts from a hundredth of the work")
+	}
+}
+
+func TestPackagesOutsideThePlanDoNotCount(t *testing.T) {
+	plan := tenPackages(0)
+	plan.Done("example.com/cached")
+	if got := plan.String(); got != "0 of 10 packages compiled" {
+		t.Error(got)
+	}
+}
+
+func TestSavedPlanContinues(t *testing.T) {
+	plan := tenPackages(30 * time.Second)
+	plan.Done("example.com/0")
+	file := filepath.Join(t.TempDir(), "folder", "plan.json")
+	if err := plan.Save(file); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := began.Add(time.Minute)
+	want, _ := plan.Left(now)
+	if got, known := loaded.Left(now); !known || got != want {
+		t.Errorf("got %s, %t; want %s", got, known, want)
+	}
+}
+
+func TestLoadWithoutFile(t *testing.T) {
+	if plan, err := Load(filepath.Join(t.TempDir(), "plan.json")); plan != nil || err != nil {
+		t.Errorf("got %v, %v", plan, err)
+	}
+}
