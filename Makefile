@@ -49,7 +49,7 @@ on-cluster: setup image toolbox cluster-up
 	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/toolbox.tar
 ON_AGENT_SANDBOX = agent-sandbox
 .PHONY: on-cluster-toolchain
-on-cluster-toolchain: on-cluster toolchain mcp-everything
+on-cluster-toolchain: setup-tests on-cluster toolchain mcp-everything
 	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/toolchain.tar
 	@$(CLUSTER_SUDO) $(DEVCLUSTER) load $(BIN)/mcp-everything.tar
 off_cluster = @$(if $(KEEP_CLUSTER),,$(CLUSTER_SUDO) $(DEVCLUSTER) down)
@@ -89,9 +89,10 @@ setup-tests: ## Install those that the tests need, too: a browser, Node and npm.
 	@hack/setup.sh tests
 
 .PHONY: build
-build: $(GOBUILD) ## Build the programs of the image, for Linux, and kubectl chat, for this system, into bin/.
+build: ## Build the programs of the image, for Linux, and kubectl chat, for this system, into bin/.
 	@mkdir -p $(BIN)
-	@GOOS=linux $(GOBUILD) -label=build $(BUILD_AHEAD) -- -ldflags=-s -o=$(BIN)/ $(IMAGE_PACKAGES)
+	@go build -o $(BIN)/ ./hack/gobuild
+	@GOOS=linux $(BIN)/gobuild -label=build $(BUILD_AHEAD) -- -ldflags=-s -o=$(BIN)/ $(IMAGE_PACKAGES)
 	@$(GO_BUILD) -o $(BIN)/ ./cmd/kubectl-chat
 
 .PHONY: image
@@ -120,7 +121,7 @@ MCP_EVERYTHING := $(BIN)/mcp-everything
 MCP_SDK_SERVER := github.com/modelcontextprotocol/go-sdk/conformance/everything-server
 
 .PHONY: mcp-everything
-mcp-everything: setup-tests $(OCIPACK) ## Pack an image with two MCP servers, of npm and of the Go SDK, for tests: bin/mcp-everything.tar.
+mcp-everything: $(OCIPACK) ## Pack an image with two MCP servers, of npm and of the Go SDK, for tests: bin/mcp-everything.tar.
 	@$(GO_BUILD) -o $(BIN)/ $(MCP_SDK_SERVER)
 	@mkdir -p $(MCP_EVERYTHING) && cp hack/mcp-everything/package*.json $(MCP_EVERYTHING)/
 	@cmp -s $(MCP_EVERYTHING)/package-lock.json $(MCP_EVERYTHING)/.installed || \
@@ -136,7 +137,7 @@ MODEL_CLIENTS := $(BIN)/model-clients
 
 # Clients of OpenAI and Anthropic as npm has them, which the end-to-end tests run.
 .PHONY: model-clients
-model-clients: setup-tests
+model-clients:
 	@mkdir -p $(MODEL_CLIENTS) && cp hack/model-clients/* $(MODEL_CLIENTS)/
 	@cmp -s $(MODEL_CLIENTS)/package-lock.json $(MODEL_CLIENTS)/.installed || \
 	  { npm ci --prefix $(MODEL_CLIENTS) --ignore-scripts --no-audit --no-fund --loglevel=error && \
@@ -146,7 +147,7 @@ model-clients: setup-tests
 AXE := $(BIN)/axe
 
 .PHONY: axe
-axe: setup-tests
+axe:
 	@mkdir -p $(AXE) && cp hack/axe/package*.json $(AXE)/
 	@cmp -s $(AXE)/package-lock.json $(AXE)/.installed || \
 	  { npm ci --prefix $(AXE) --ignore-scripts --no-audit --no-fund --loglevel=error && cp $(AXE)/package-lock.json $(AXE)/.installed; }
@@ -205,12 +206,12 @@ test-unit: ## Run the tests that need no cluster, also those of the local cluste
 API_TESTS := internal/gateway internal/kubectlchat internal/generation/runner internal/tools/kubernetes
 
 .PHONY: test-page
-test-page: axe envtest-assets ## Look at every state of the page in a browser, and at long chats before a real gateway and API server.
+test-page: setup-tests axe envtest-assets ## Look at every state of the page in a browser, and at long chats before a real gateway and API server.
 	$(GO_TEST) -timeout 10m ./test/page
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST) -timeout 10m ./test/gateway
 
 .PHONY: screenshots
-screenshots: axe ## Write the pictures of the page in docs/.
+screenshots: setup-tests axe ## Write the pictures of the page in docs/.
 	@mkdir -p docs/screenshots
 	PAGE_SCREENSHOTS=$(CURDIR)/docs/screenshots $(GO_TEST) -count=1 -run=TestEveryState ./test/page
 
@@ -238,7 +239,7 @@ test-gitops: envtest-assets ## Drive Flux's and Argo CD's own engines against th
 GRAFANA := $(BIN)/grafana
 
 .PHONY: grafana-schema
-grafana-schema: setup-tests
+grafana-schema:
 	@mkdir -p $(GRAFANA) && cp hack/grafana/* $(GRAFANA)/
 	@cmp -s $(GRAFANA)/package-lock.json $(GRAFANA)/.installed || \
 	  { npm ci --prefix $(GRAFANA) --ignore-scripts --no-audit --no-fund --loglevel=error && \
@@ -247,7 +248,7 @@ grafana-schema: setup-tests
 	  > $(GRAFANA)/dashboard.ts && cd $(GRAFANA) && node_modules/.bin/tsc
 
 .PHONY: test-dashboards
-test-dashboards: envtest-assets grafana-schema ## Hold what Argo CD, kube-state-metrics and Grafana show against a kube-apiserver. A module of its own.
+test-dashboards: setup-tests envtest-assets grafana-schema ## Hold what Argo CD, kube-state-metrics and Grafana show against a kube-apiserver. A module of its own.
 	cd test/dashboards && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST) ./...
 
 HEADLAMP := $(BIN)/headlamp/parley-headlamp

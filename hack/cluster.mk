@@ -14,7 +14,6 @@
 #   ENVTEST_ASSETS      value for KUBEBUILDER_ASSETS, valid after the target envtest-assets
 #   DEVCLUSTER          the command with its flags, e.g. $(DEVCLUSTER) restart-apiserver
 #   OCIPACK             the image packer (target $(OCIPACK) builds it)
-#   GOBUILD             "go build" with an estimate of the time left (target $(GOBUILD) builds it)
 
 CLUSTER_ROOT := $(abspath $(dir $(lastword $(MAKEFILE_LIST)))/..)
 CLUSTER_SRC  := $(CLUSTER_ROOT)/hack/localcluster
@@ -37,7 +36,6 @@ CLUSTER_MISSING  = $(shell $(CLUSTER_SRC)/build.sh --packages all | paste -sd, -
 CLUSTER_TOOLS   := $(CLUSTER_ROOT)/bin
 DEVCLUSTER_BIN  := $(CLUSTER_TOOLS)/devcluster
 OCIPACK         := $(CLUSTER_TOOLS)/ocipack
-GOBUILD         := $(CLUSTER_TOOLS)/gobuild
 DEVCLUSTER       = $(DEVCLUSTER_BIN) -dir=$(CLUSTER_DIR) -bin=$(CLUSTER_BIN)
 
 # A KUBEBUILDER_ASSETS that has what is needed wins.
@@ -45,7 +43,7 @@ CLUSTER_GIVEN_ASSETS := $(if $(and $(KUBEBUILDER_ASSETS),$(wildcard $(KUBEBUILDE
 ENVTEST_ASSETS        = $(or $(CLUSTER_GIVEN_ASSETS),$(CLUSTER_BIN)/envtest)
 
 .PHONY: cluster-binaries envtest-assets cluster-tools cluster-up cluster-down cluster-load cluster-status cluster-binaries-clean
-.PHONY: $(DEVCLUSTER_BIN) $(OCIPACK) $(GOBUILD)
+.PHONY: $(DEVCLUSTER_BIN) $(OCIPACK)
 
 cluster-binaries: ## Build the local cluster's programs (5 to 11 minutes the first time, then cached)
 	@$(CLUSTER_SRC)/build.sh all >/dev/null
@@ -57,7 +55,7 @@ endif
 	@echo $(ENVTEST_ASSETS)
 
 # Always asked, never stale: go build finds out in a moment that there is nothing to do.
-$(DEVCLUSTER_BIN) $(OCIPACK) $(GOBUILD):
+$(DEVCLUSTER_BIN) $(OCIPACK):
 	@cd $(CLUSTER_SRC) && go build -o $@ ./cmd/$(@F)
 
 cluster-tools: $(DEVCLUSTER_BIN) $(OCIPACK)

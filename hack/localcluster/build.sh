@@ -103,7 +103,7 @@ build_programs() { # PACKAGE...
   done
   ld+=" -X github.com/containerd/containerd/v2/version.Version=$(version github.com/containerd/containerd/v2)"
   [ -z "${BUILD_PLAN:-}" ] || plan=(-plan="$BUILD_PLAN")
-  (cd "$here" && go build -o "$tmp/bin/" ./cmd/gobuild)
+  (cd "$here/../.." && go build -o "$tmp/bin/" ./hack/gobuild)
   (cd "$here/binaries" && "$tmp/bin/gobuild" -label=cluster-binaries ${plan[@]+"${plan[@]}"} -- \
     -tags=grpcnotrace,no_btrfs,no_zfs,no_devmapper,no_aufs,no_rdt,nri_no_wasm "-ldflags=$ld" "-o=$tmp/bin/" "$@")
   if [ -e "$tmp/bin/server" ]; then mv "$tmp/bin/server" "$tmp/bin/etcd"; fi

@@ -1,8 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package estimate predicts how long compiling Go packages takes from how far it is.
-package estimate
+package main
 
 import (
 	"encoding/json"
@@ -24,8 +23,8 @@ const (
 // enough is the part of the work after which a plan knows the machine's speed: before, it predicts nothing.
 const enough = 0.03
 
-// Plan is what several builds that follow each other compile, and how far they are.
-type Plan struct {
+// plan is what several builds that follow each other compile, and how far they are.
+type plan struct {
 	// Began is when the first build began to compile.
 	Began time.Time `json:"began"`
 	// Costs are those of the packages, by import path.
@@ -36,25 +35,25 @@ type Plan struct {
 	After float64 `json:"after"`
 }
 
-// New is a plan without packages, for what costs that much after the builds.
-func New(began time.Time, after time.Duration) *Plan {
-	return &Plan{Began: began, Costs: map[string]float64{}, Compiled: map[string]bool{}, After: after.Seconds()}
+// newPlan is a plan without packages, for what costs that much after the builds.
+func newPlan(began time.Time, after time.Duration) *plan {
+	return &plan{Began: began, Costs: map[string]float64{}, Compiled: map[string]bool{}, After: after.Seconds()}
 }
 
-// Add adds a package with that many bytes of source. A package that several builds need is compiled once.
-func (p *Plan) Add(path string, bytes int64) {
+// add adds a package with that many bytes of source. A package that several builds need is compiled once.
+func (p *plan) add(path string, bytes int64) {
 	p.Costs[path] = perPackage + perByte*float64(bytes)
 }
 
-// Done notes that a package is compiled. Packages that are not in the plan do not count.
-func (p *Plan) Done(path string) {
+// done notes that a package is compiled. Packages that are not in the plan do not count.
+func (p *plan) done(path string) {
 	if p.Costs[path] > 0 {
 		p.Compiled[path] = true
 	}
 }
 
-// Left predicts how long the rest takes, at the speed since the plan began; false: it is too early to say.
-func (p *Plan) Left(now time.Time) (time.Duration, bool) {
+// left predicts how long the rest takes, at the speed since the plan began; false: it is too early to say.
+func (p *plan) left(now time.Time) (time.Duration, bool) {
 	total, done := 0.0, 0.0
 	for path, cost := range p.Costs {
 		total += cost
@@ -69,12 +68,12 @@ func (p *Plan) Left(now time.Time) (time.Duration, bool) {
 }
 
 // String is how far the plan is.
-func (p *Plan) String() string {
+func (p *plan) String() string {
 	return fmt.Sprintf("%d of %d packages compiled", len(p.Compiled), len(p.Costs))
 }
 
-// Load reads the plan that an earlier build left in the file; nil: there is none.
-func Load(file string) (*Plan, error) {
+// loadPlan reads the plan that an earlier build left in the file; nil: there is none.
+func loadPlan(file string) (*plan, error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -82,15 +81,15 @@ func Load(file string) (*Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the plan: %w", err)
 	}
-	plan := New(time.Time{}, 0)
-	if err := json.Unmarshal(text, plan); err != nil {
+	p := newPlan(time.Time{}, 0)
+	if err := json.Unmarshal(text, p); err != nil {
 		return nil, fmt.Errorf("decoding the plan in %s: %w", file, err)
 	}
-	return plan, nil
+	return p, nil
 }
 
-// Save writes the plan for the build that follows.
-func (p *Plan) Save(file string) error {
+// save writes the plan for the build that follows.
+func (p *plan) save(file string) error {
 	text, err := json.Marshal(p)
 	if err != nil {
 		return fmt.Errorf("encoding the plan: %w", err)

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package estimate
+package main
 
 import (
 	"fmt"
@@ -14,12 +14,12 @@ import (
 var began = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 // tenPackages is a plan of ten packages of 1 MB each.
-func tenPackages(after time.Duration) *Plan {
-	plan := New(began, after)
+func tenPackages(after time.Duration) *plan {
+	p := newPlan(began, after)
 	for i := range 10 {
-		plan.Add(fmt.Sprint("example.com/", i), 1_000_000)
+		p.add(fmt.Sprint("example.com/", i), 1_000_000)
 	}
-	return plan
+	return p
 }
 
 func TestLeft(t *testing.T) {
@@ -36,11 +36,11 @@ func TestLeft(t *testing.T) {
 		"work after the builds":  {5, 10 * time.Second, 5*each + 100*time.Second, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := tenPackages(c.after)
+			p := tenPackages(c.after)
 			for i := range c.done {
-				plan.Done(fmt.Sprint("example.com/", i))
+				p.done(fmt.Sprint("example.com/", i))
 			}
-			got, known := plan.Left(began.Add(time.Duration(c.done) * each))
+			got, known := p.left(began.Add(time.Duration(c.done) * each))
 			if known != c.known || (got-c.want).Abs() > time.Millisecond {
 				t.Errorf("got %s, %t; want %s, %t", got, known, c.want, c.known)
 			}
@@ -49,42 +49,42 @@ func TestLeft(t *testing.T) {
 }
 
 func TestLeftWaitsForSomeProgress(t *testing.T) {
-	plan := tenPackages(0)
-	plan.Add("example.com/small", 0)
-	plan.Done("example.com/small")
-	if _, known := plan.Left(began.Add(time.Second)); known {
+	p := tenPackages(0)
+	p.add("example.com/small", 0)
+	p.done("example.com/small")
+	if _, known := p.left(began.Add(time.Second)); known {
 		t.Error("predicts from a hundredth of the work")
 	}
 }
 
 func TestPackagesOutsideThePlanDoNotCount(t *testing.T) {
-	plan := tenPackages(0)
-	plan.Done("example.com/cached")
-	if got := plan.String(); got != "0 of 10 packages compiled" {
+	p := tenPackages(0)
+	p.done("example.com/cached")
+	if got := p.String(); got != "0 of 10 packages compiled" {
 		t.Error(got)
 	}
 }
 
 func TestSavedPlanContinues(t *testing.T) {
-	plan := tenPackages(30 * time.Second)
-	plan.Done("example.com/0")
+	p := tenPackages(30 * time.Second)
+	p.done("example.com/0")
 	file := filepath.Join(t.TempDir(), "folder", "plan.json")
-	if err := plan.Save(file); err != nil {
+	if err := p.save(file); err != nil {
 		t.Fatal(err)
 	}
-	loaded, err := Load(file)
+	loaded, err := loadPlan(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := began.Add(time.Minute)
-	want, _ := plan.Left(now)
-	if got, known := loaded.Left(now); !known || got != want {
+	want, _ := p.left(now)
+	if got, known := loaded.left(now); !known || got != want {
 		t.Errorf("got %s, %t; want %s", got, known, want)
 	}
 }
 
 func TestLoadWithoutFile(t *testing.T) {
-	if plan, err := Load(filepath.Join(t.TempDir(), "plan.json")); plan != nil || err != nil {
-		t.Errorf("got %v, %v", plan, err)
+	if p, err := loadPlan(filepath.Join(t.TempDir(), "plan.json")); p != nil || err != nil {
+		t.Errorf("got %v, %v", p, err)
 	}
 }
