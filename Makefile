@@ -205,6 +205,10 @@ test-unit: ## Run the tests that need no cluster, also those of the local cluste
 # Packages outside test/ whose tests need a kube-apiserver and etcd.
 API_TESTS := internal/gateway internal/kubectlchat internal/generation/runner internal/tools/kubernetes
 
+.PHONY: lines
+lines: ## Print the size of the project: lines of the product and of its tests, words of documentation.
+	@hack/lines.sh
+
 .PHONY: test-page
 test-page: setup-tests axe envtest-assets ## Look at every state of the page in a browser, and at long chats before a real gateway and API server.
 	$(GO_TEST) -timeout 10m ./test/page
