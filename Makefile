@@ -197,13 +197,24 @@ lint: ## Run the linters, "go vet" among them, on every module.
 	cd test/gitops && $(GOLANGCI_LINT) run
 	cd test/dashboards && $(GOLANGCI_LINT) run
 
-.PHONY: test-unit
-test-unit: ## Run the tests that need no cluster, also those of the local cluster itself, with the race detector.
-	$(GO_TEST_RACE) $$(go list ./... | grep -v -E '/test/(integration|admission|columns|crash|model|load|memory|shard|e2e|bench|page|gateway)(/|$$)' | grep -v -F $(addprefix -e /,$(API_TESTS)))
-	cd $(CLUSTER_SRC) && $(GO_TEST_RACE) ./...
+# It knows which target runs the tests of each package. PACKAGES limits test-unit, test-integration and test-crash to some
+# packages, such as PACKAGES="internal/chat/plan api/v1alpha1".
+TESTPLAN := go run ./hack/testplan
+PACKAGES ?=
 
-# Packages outside test/ whose tests need a kube-apiserver and etcd.
-API_TESTS := internal/gateway internal/kubectlchat internal/generation/runner internal/tools/kubernetes
+# $(call go_test,LIST,COMMAND) tests the packages of a list of hack/testplan, unless there are none.
+go_test = packages=$$($(TESTPLAN) $(1) $(PACKAGES)); [ -z "$$packages" ] || { $(2) $$packages; }
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no cluster, also those of the local cluster itself; with the race detector where it can find something.
+	$(call go_test,unit-race,$(GO_TEST_RACE))
+	$(call go_test,unit-plain,$(GO_TEST))
+	$(call go_test,cluster,cd $(CLUSTER_SRC) && $(GO_TEST_RACE))
+
+.PHONY: test-changed
+test-changed: ## Run what a change since BASE can affect, uncommitted and untracked files included: tests, verify and lint.
+	@arguments=$$($(TESTPLAN) changed $(BASE)); [ -z "$$arguments" ] || { \
+	  mapfile -t arguments <<< "$$arguments"; $(MAKE) --no-print-directory "$${arguments[@]}"; }
 
 .PHONY: lines
 lines: ## Print the size of the project: lines of the product and of its tests, words of documentation.
@@ -221,11 +232,11 @@ screenshots: setup-tests axe ## Write the pictures of the page in docs/.
 
 .PHONY: test-integration
 test-integration: envtest-assets ## Run the tests that need a kube-apiserver and etcd, with the race detector.
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_RACE) ./test/integration/... ./test/admission/... ./test/columns/... $(addsuffix /...,$(addprefix ./,$(API_TESTS)))
+	$(call go_test,integration,KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_RACE))
 
 .PHONY: test-crash
 test-crash: envtest-assets ## Let the manager fail at every write, compare it with a model of the whole API, play a turn of 200 steps, and count what a start and what shards ask.
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST) ./test/crash/... ./test/model/... ./test/load/... ./test/memory/... ./test/shard/...
+	$(call go_test,crash,KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST))
 
 # EXPLORE_FLAGS are those of test/model: -budget=1h, -seed, -replay, -managers. Where managers are killed, fewer sequences
 # run at once: what a new one finds waits behind all that comes later, as long as that is more than it can do.
