@@ -30,9 +30,9 @@ func selected(t *testing.T, r repository, files ...string) (targets, dirs []stri
 func TestChangedFiles(t *testing.T) {
 	r := loadParley(t)
 	for file, c := range map[string]struct{ targets, runs, not string }{
-		"internal/chat/plan/plan.go": {"lint soak-short test-crash test-e2e test-gitops test-integration test-unit verify",
+		"internal/chat/plan/report.go": {"lint soak-short test-crash test-e2e test-gitops test-integration test-unit verify",
 			"internal/chat/plan controllers/chat test/integration test/crash test/layers", "internal/cost test/page"},
-		"internal/chat/plan/plan_test.go": {"lint test-unit verify", "internal/chat/plan test/layers", "controllers/chat"},
+		"internal/chat/plan/action_test.go": {"lint test-unit verify", "internal/chat/plan test/layers", "controllers/chat"},
 		"internal/gateway/rest/chats.go": {"lint soak-short test-e2e test-integration test-page test-unit verify",
 			"internal/gateway test/gateway", "controllers/chat"},
 		"cmd/gateway/main.go":        {"lint soak-short test-e2e test-page test-unit verify", "test/gateway", "test/page"},

@@ -29,12 +29,17 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out, explanation io.Writer) error {
-	if len(args) == 0 {
-		return fmt.Errorf("the first argument is missing: name one of %s", strings.Join(commands(), ", "))
-	}
 	r, err := load(ctx, ".", modules)
 	if err != nil {
 		return err
+	}
+	return r.execute(ctx, args, out, explanation)
+}
+
+// execute does what the arguments ask for.
+func (r repository) execute(ctx context.Context, args []string, out, explanation io.Writer) error {
+	if len(args) == 0 {
+		return fmt.Errorf("the first argument is missing: name one of %s", strings.Join(commands(), ", "))
 	}
 	switch name, args := args[0], args[1:]; {
 	case name == "changed":

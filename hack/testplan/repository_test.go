@@ -72,7 +72,7 @@ func TestEveryRuleNamesAPath(t *testing.T) {
 }
 
 func TestPrintedLists(t *testing.T) {
-	t.Chdir("../..")
+	r := loadParley(t)
 	for name, c := range map[string]struct {
 		args      string
 		want, err string
@@ -86,7 +86,7 @@ func TestPrintedLists(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			err := run(t.Context(), strings.Fields(c.args), &out, io.Discard)
+			err := r.execute(t.Context(), strings.Fields(c.args), &out, io.Discard)
 			if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 				t.Fatalf("got error %v, want %q", err, c.err)
 			}
