@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/startup"
 )
 
 // Scheme holds Parley's kinds and the meta kinds that every API server speaks.
@@ -45,6 +46,7 @@ type Client struct {
 func New(cfg *rest.Config, userAgent string) (*Client, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
+	cfg.Wrap(startup.Transport)
 	cfg.UserAgent = userAgent
 	cfg.APIPath = "/apis"
 	cfg.GroupVersion = &v1alpha1.GroupVersion

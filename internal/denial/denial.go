@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/startup"
 )
 
 // Lasts is how long a denial is taken for true before the API server is asked again: 10 s. Nothing tells when a quota,
@@ -43,7 +44,7 @@ func lasts(status metav1.Status) bool {
 // Of is what the API server says against the object that was to be created under the name; empty for another error.
 func Of(err error, name string) string {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || !lasts(status.Status()) {
+	if !errors.As(err, &status) || !lasts(status.Status()) || startup.IsRefusal(err) {
 		return ""
 	}
 	words := strings.Join(strings.Fields(status.Status().Message), " ")

@@ -25,6 +25,8 @@ func TestAServerInTroubleRefusesNothing(t *testing.T) {
 			`Internal error occurred: failed calling webhook "pods.example.com": connection refused`,
 		},
 		"etcd that does not answer": {apierrors.NewInternalError(errors.New("etcdserver: request timed out")), ""},
+		"a plugin of the API server that is starting": {
+			apierrors.NewForbidden(pods, "pod-x7k2p", errors.New("not yet ready to handle request")), ""},
 		"a server that is starting": {apierrors.NewServiceUnavailable("not ready"), ""},
 		"too many requests":         {apierrors.NewTooManyRequests("later", 1), ""},
 		"a lost connection":         {errors.New("connection reset by peer"), ""},

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"parley.dev/parley/internal/startup"
 	"parley.dev/parley/internal/tokencache"
 )
 
@@ -55,6 +56,7 @@ type Mint func(ctx context.Context, account string) (token string, expires time.
 // New returns a client for the API server that cfg names. Of cfg it takes no credentials.
 func New(cfg *rest.Config, mint Mint, now func() time.Time) (*Client, error) {
 	anonymous := rest.AnonymousClientConfig(cfg)
+	anonymous.Wrap(startup.Transport)
 	transport, err := rest.TransportFor(anonymous)
 	if err != nil {
 		return nil, fmt.Errorf("creating a client of the API server: %w", err)
