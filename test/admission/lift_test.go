@@ -65,7 +65,7 @@ func TestTheManagerOfAReleaseInAnotherNamespaceWritesStatus(t *testing.T) {
 		}
 		awaitAllowed(ctx, t, manager, writes)
 	})
-	if _, err := kubectl(t.Context(), "", "apply", "--server-side", "--force-conflicts", "-k", dir); err != nil {
+	if err := cluster.Install(t.Context(), dir); err != nil {
 		t.Fatal(err)
 	}
 	awaitAllowed(t.Context(), t, elsewhere, writes)

@@ -24,8 +24,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,44 +53,27 @@ func TestMain(m *testing.M) {
 }
 
 func runAll(m *testing.M) int {
-	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "parley-admission-")
 	if err != nil {
-		return failed(err)
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if cluster, err = testcluster.Start(ctx); err != nil {
-		return failed(err)
-	}
-	defer func() { _ = cluster.Stop() }()
 	kubeconfig = filepath.Join(dir, "kubeconfig")
-	for _, step := range []func(context.Context) error{writeKubeconfig, install, installAgentSandbox, populate, inForce} {
-		if err := step(ctx); err != nil {
-			return failed(err)
+	return testcluster.Run(m, &cluster, func(ctx context.Context) (end func(), err error) {
+		if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
+			return nil, err
 		}
-	}
-	return m.Run()
+		for _, step := range []func(context.Context) error{install, installAgentSandbox, populate, inForce} {
+			if err := step(ctx); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	})
 }
 
 func installAgentSandbox(ctx context.Context) error { return agentsandbox.Install(ctx, cluster.Config) }
-
-func failed(err error) int {
-	fmt.Fprintln(os.Stderr, err)
-	return 1
-}
-
-func writeKubeconfig(context.Context) error {
-	c := clientcmdapi.NewConfig()
-	c.Clusters["own"] = &clientcmdapi.Cluster{Server: cluster.Config.Host, CertificateAuthorityData: cluster.Config.CAData}
-	c.AuthInfos["own"] = &clientcmdapi.AuthInfo{ClientCertificateData: cluster.Config.CertData,
-		ClientKeyData: cluster.Config.KeyData}
-	c.Contexts["own"] = &clientcmdapi.Context{Cluster: "own", AuthInfo: "own"}
-	c.CurrentContext = "own"
-	if err := clientcmd.WriteToFile(*c, kubeconfig); err != nil {
-		return fmt.Errorf("writing the kubeconfig: %w", err)
-	}
-	return nil
-}
 
 // kubectl runs the real kubectl as an administrator.
 func kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
@@ -108,12 +89,7 @@ func kubectl(ctx context.Context, stdin string, args ...string) (string, error) 
 
 // install installs Parley as it is installed anywhere, and the stamp, which this API server can.
 func install(ctx context.Context) error {
-	for _, dir := range []string{testcluster.Path("config", "default"), testcluster.Path("config", "admission", "stamp")} {
-		if _, err := kubectl(ctx, "", "apply", "--server-side", "--force-conflicts", "-k", dir); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cluster.Install(ctx, testcluster.Path("config", "default"), testcluster.Path("config", "admission", "stamp"))
 }
 
 // populate creates the namespaces, the people with their roles, and the generation pods as the operator creates them.
@@ -188,7 +164,8 @@ func person(name string) []rbacv1.Subject {
 	return []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}}
 }
 
-// inForce waits until each policy does what it is for: it takes effect a moment after it was created.
+// inForce waits until each policy does what it is for: the policies that stamp and the roles of those who ask take effect
+// a moment after they were created.
 func inForce(ctx context.Context) error {
 	for _, p := range probes {
 		if err := until(ctx, p.name, p.inForce); err != nil {

@@ -10,25 +10,17 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/testing/testcluster"
 )
 
@@ -37,42 +29,18 @@ const (
 	manager = "system:serviceaccount:parley-system:parley-manager"
 	// argocd is the account with which Argo CD's server carries actions out.
 	argocd = "system:serviceaccount:argocd:argocd-server"
-	// patience is how long a policy may take to be in force.
-	patience = 60 * time.Second
 )
 
 var cluster *testcluster.Cluster
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(testcluster.Run(m, &cluster, install, allowActions, inForce))
+	os.Exit(testcluster.Run(m, &cluster, install, allowActions))
 }
 
 // install installs Parley as it is installed anywhere.
 func install(ctx context.Context) (end func(), err error) {
-	dir, err := os.MkdirTemp("", "parley-dashboards-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	c := clientcmdapi.NewConfig()
-	c.Clusters["own"] = &clientcmdapi.Cluster{Server: cluster.Config.Host,
-		CertificateAuthorityData: cluster.Config.CAData}
-	c.AuthInfos["own"] = &clientcmdapi.AuthInfo{ClientCertificateData: cluster.Config.CertData,
-		ClientKeyData: cluster.Config.KeyData}
-	c.Contexts["own"] = &clientcmdapi.Context{Cluster: "own", AuthInfo: "own"}
-	c.CurrentContext = "own"
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := clientcmd.WriteToFile(*c, kubeconfig); err != nil {
-		return nil, fmt.Errorf("writing the kubeconfig: %w", err)
-	}
-	kubectl := exec.CommandContext(ctx, filepath.Join(os.Getenv("KUBEBUILDER_ASSETS"), "kubectl"), "--kubeconfig",
-		kubeconfig, "--cache-dir", dir, "apply", "--server-side", "--force-conflicts", "-k",
-		testcluster.Path("config", "default"))
-	if out, err := kubectl.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("installing Parley: %w: %s", err, out)
-	}
-	return nil, nil
+	return nil, cluster.Install(ctx, testcluster.Path("config", "default"))
 }
 
 // allowActions gives Argo CD's account the rights that docs/dashboards.md says it needs, and no others.
@@ -88,26 +56,6 @@ func allowActions(ctx context.Context) (end func(), err error) {
 		if err := cluster.Client.Create(ctx, o); err != nil {
 			return nil, fmt.Errorf("creating %T: %w", o, err)
 		}
-	}
-	return nil, nil
-}
-
-// inForce waits until the policies are in force, which they are a moment after they were created. Two stand for all:
-// one keeps everybody but the manager from writing statuses, the other refuses every chat until it has read the
-// ChatClasses.
-func inForce(ctx context.Context) (end func(), err error) {
-	probe := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: metav1.NamespaceDefault}}
-	if err := cluster.Client.Create(ctx, probe); err != nil {
-		return nil, fmt.Errorf("creating the probe: %w", err)
-	}
-	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
-		other := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: metav1.NamespaceDefault}}
-		refused := cluster.Client.Status().Update(ctx, probe.DeepCopy(), client.DryRunAll)
-		return refused != nil && strings.Contains(refused.Error(), "spec.suspend") &&
-			cluster.Client.Create(ctx, other, client.DryRunAll) == nil, nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("waiting for the policy of statuses: %w", err)
 	}
 	return nil, nil
 }
