@@ -145,6 +145,9 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
+	if err := controllers.AddPoliciesCheck(mgr, envOr("POD_NAMESPACE", "parley-system")); err != nil {
+		return err
+	}
 	pods := podspec.Settings{
 		Image: f.image, Issuer: about.issuer, FileHosts: f.fileHosts, ModelHosts: f.modelHosts, MCPHosts: f.mcpHosts,
 		Capacity:        f.capacity,
