@@ -79,7 +79,8 @@ func isPending(forbidden, allowed error, mayBeLifted bool) bool {
 	return forbidden == nil && !mayBeLifted || startup.IsRefusal(forbidden) || startup.IsRefusal(allowed)
 }
 
-// probe tries to create a chat, as a sub-chat or not. The policy parley-manager-chats allows the manager sub-chats only.
+// probe tries to create a chat, as a sub-chat or not. The policy parley-manager-chats allows the manager only
+// sub-chats.
 func (c *policiesCheck) probe(ctx context.Context, subChat bool) error {
 	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "parley-policies-check"}}
 	if subChat {

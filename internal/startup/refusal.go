@@ -40,8 +40,8 @@ func IsRefusal(err error) bool {
 	return errors.As(err, &status) && isRefusal(status.Status())
 }
 
-// isRefusalCode reports whether such a refusal can have the HTTP status. A policy that gives no reason refuses with 422,
-// and so does one that is not ready; plugins refuse with 403, and mutating policies with 503.
+// isRefusalCode reports whether such a refusal can have the HTTP status. A policy that gives no reason refuses with
+// 422, and so does one that is not ready; plugins refuse with 403, and mutating policies with 503.
 func isRefusalCode(code int) bool {
 	return code == http.StatusForbidden || code == http.StatusUnprocessableEntity || code == http.StatusServiceUnavailable
 }
