@@ -138,6 +138,8 @@ func TestAResultIsCreatedOverErrors(t *testing.T) {
 		// Until it has read the roles it refuses everybody.
 		"of an API server that was just started": {answers(403, metav1.StatusReasonForbidden),
 			answers(403, metav1.StatusReasonForbidden)},
+		"of a policy that is starting": {refuses(422, metav1.StatusReasonInvalid, "ValidatingAdmissionPolicy 'p' with "+
+			"binding 'b' denied request: failed to configure binding: paramKind kind `k` not yet synced to use for admission")},
 	}
 	for name, faults := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -92,10 +92,17 @@ func (w *wire) onCreate(faults ...func(*http.Request, http.RoundTripper) (*http.
 
 // answers is a fault: the API server answers with a status.
 func answers(code int, reason metav1.StatusReason) func(*http.Request, http.RoundTripper) (*http.Response, error) {
+	return refuses(code, reason, "quoting the reply: Paris")
+}
+
+// refuses is a fault: the API server answers with an error and its message.
+func refuses(
+	code int, reason metav1.StatusReason, message string,
+) func(*http.Request, http.RoundTripper) (*http.Response, error) {
 	return func(r *http.Request, _ http.RoundTripper) (*http.Response, error) {
 		body, err := json.Marshal(metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
-			Code: int32(code), Reason: reason, Message: "quoting the reply: Paris",
+			Code: int32(code), Reason: reason, Message: message,
 		})
 		return &http.Response{
 			StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
