@@ -21,10 +21,25 @@ for d in parley-manager parley-gateway; do
     exit 1
   }
 done
-# An API server needs some seconds until it can stamp objects of kinds that are new to it.
+# An API server needs some seconds until it enforces new policies, has read their parameters, and can stamp objects of
+# kinds that are new to it. Until then it refuses every chat, or none.
+is_in_force() {
+  if said=$("${k[@]}" -n parley-system create --dry-run=server -f - <<Y 2>&1
+apiVersion: parley.dev/v1alpha1
+kind: ChatMessage
+metadata: {name: hello-prompt}
+spec: {chatRef: {name: hello}, content: Hello}
+Y
+  ); then
+    said="the admission policy parley-messages is not in force"
+    return 1
+  fi
+  [[ $said == *"names that end in -prompt"* ]] || return 1
+  said=$("${k[@]}" -n parley-system create --dry-run=server -f config/samples/chat.yaml 2>&1)
+}
 tries=0
-until said=$("${k[@]}" -n parley-system create --dry-run=server -f config/samples/chat.yaml 2>&1); do
-  [ $((tries += 1)) -lt 120 ] || { echo "a Chat cannot be created: $said" >&2; exit 1; }
+until is_in_force; do
+  [ $((tries += 1)) -lt 120 ] || { echo "the admission policies are not ready: $said" >&2; exit 1; }
   sleep 0.5
 done
 echo "Parley is installed in namespace parley-system"
