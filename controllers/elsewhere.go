@@ -31,8 +31,8 @@ var atWork = fields.AndSelectors(
 )
 
 // chatsElsewhere adds a cache of the other shards' chats to the manager; nil: there is no other shard.
-func chatsElsewhere(mgr ctrl.Manager, s shard.Shard) (cache.Cache, error) {
-	if s.IsAll() {
+func chatsElsewhere(mgr ctrl.Manager, s shard.Scope) (cache.Cache, error) {
+	if s.IsAll() || s.IsLimited() && len(s.Elsewhere()) == 0 {
 		return nil, nil //nolint:nilnil // There is nothing to read.
 	}
 	informers, err := index.Informers(func(namespace string) bool { return !s.Owns(namespace) })
@@ -42,7 +42,8 @@ func chatsElsewhere(mgr ctrl.Manager, s shard.Shard) (cache.Cache, error) {
 	chats, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: informers,
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.Chat{}: {Field: atWork, Transform: index.StripToSlot, UnsafeDisableDeepCopy: new(true)},
+			&v1alpha1.Chat{}: {Field: atWork, Transform: index.StripToSlot, UnsafeDisableDeepCopy: new(true),
+				Namespaces: configs(s.Elsewhere())},
 		},
 	})
 	if err == nil {

@@ -39,9 +39,9 @@ func Scheme() *runtime.Scheme {
 	return scheme
 }
 
-// NewManager returns a manager with the cache that the controllers need: of the shard's namespaces, indexed, without
+// NewManager returns a manager with the cache that the controllers need: of the scope's namespaces, indexed, without
 // message text, and of Pods, and of what they run with, only those that are Parley's.
-func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options, s shard.Shard) (ctrl.Manager, error) {
+func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options, s shard.Scope) (ctrl.Manager, error) {
 	// The API server's priority and fairness limits the manager; a second limit here would only add latency.
 	cfg = rest.CopyConfig(cfg)
 	cfg.QPS = -1
@@ -67,11 +67,12 @@ func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options, s shard.S
 			&networkingv1.NetworkPolicy{}: ofGenerationPods,
 		},
 	}
-	informers, err := index.Informers(namespacesOf(s))
+	informers, err := index.Informers(namespacesOf(s.Shard))
 	if err != nil {
 		return nil, err
 	}
 	o.Cache.NewInformer = informers
+	limit(&o, s)
 	mgr, err := ctrl.NewManager(cfg, o)
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)

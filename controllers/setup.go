@@ -53,8 +53,8 @@ type Options struct {
 	IssuerKeys func(ctx context.Context) ([]byte, error)
 	// Workers is how many chats, and how many messages, are reconciled at once.
 	Workers int
-	// Shard says which namespaces the controllers work for; the manager's cache has to be of the same.
-	Shard shard.Shard
+	// Scope says which namespaces the controllers work for; the manager's cache has to be of the same.
+	Scope shard.Scope
 	// Metrics is where the controllers' own metrics are registered; nil: nowhere.
 	Metrics prometheus.Registerer
 	// Now tells the time.
@@ -66,13 +66,13 @@ type Options struct {
 // Setup registers every controller with the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
 	gate := capacity.NewGate()
-	others, err := chatsElsewhere(mgr, o.Shard)
+	others, err := chatsElsewhere(mgr, o.Scope)
 	if err != nil {
 		return err
 	}
 	var measures *telemetry.Manager
 	if o.Metrics != nil {
-		registry, err := registererOf(o.Shard, o.Metrics)
+		registry, err := registererOf(o.Scope.Shard, o.Metrics)
 		if err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Settings: o.Pods, ServerKeys: generationpod.ServerKeys(mgr.GetClient()), Prepare: access.Ensure,
 		Start: o.PodStart, Capacity: o.PodCapacity, Now: o.Now}
 	workspaceAccess := &workspace.Access{Client: mgr.GetClient(), Issuer: o.Issuer, Keys: o.IssuerKeys, Now: o.Now}
-	quotas := &chatquota.Reconciler{Client: mgr.GetClient(), Gate: gate, Owns: o.Shard.Owns, Now: o.Now}
+	quotas := &chatquota.Reconciler{Client: mgr.GetClient(), Gate: gate, Owns: o.Scope.Owns, Now: o.Now}
 	for _, controller := range []interface{ SetupWithManager(ctrl.Manager) error }{
 		chat.New(chat.Options{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Informers: mgr.GetCache(),

@@ -42,7 +42,7 @@ type flags struct {
 	verbose                                 bool
 	fileHosts, modelHosts, mcpHosts         []string
 	agent                                   template.Placement
-	shard                                   shard.Shard
+	scope                                   shard.Scope
 }
 
 func main() {
@@ -63,10 +63,7 @@ func main() {
 	flag.StringVar(&f.healthAddress, "health-address", ":8081", "where to answer the kubelet's probes")
 	flag.BoolVar(&f.leaderElect, "leader-elect", false,
 		"let one of several replicas work at a time; needed for none, since every write is fenced")
-	flag.IntVar(&f.shard.Index, "shard", 0,
-		"which of the --total-shards parts of all namespaces this manager works for, from 0; default: $PARLEY_SHARD, or 0")
-	flag.IntVar(&f.shard.Total, "total-shards", 1,
-		"into how many parts the namespaces are shared out, for as many managers; default: $PARLEY_TOTAL_SHARDS, or 1")
+	scopeFlags(&f.scope)
 	flag.IntVar(&f.capacity, "pod-capacity", placement.DefaultCapacity, "how many chats a generation pod serves at once")
 	flag.DurationVar(&f.start, "pod-start", podstate.DefaultStart,
 		"how long a generation pod may take until it is ready, before its chats get another one")
@@ -85,7 +82,8 @@ func main() {
 	flag.BoolVar(&f.profiling, "profiling", false,
 		"serve profiles of this program at the metrics address, and have generation pods serve theirs")
 	flag.BoolVar(&f.verbose, "verbose", false, "log every transition of a chat and every write of its status")
-	err := errors.Join(fromEnv("shard", "PARLEY_SHARD"), fromEnv("total-shards", "PARLEY_TOTAL_SHARDS"))
+	err := errors.Join(fromEnv("shard", "PARLEY_SHARD"), fromEnv("total-shards", "PARLEY_TOTAL_SHARDS"),
+		fromEnv("namespaces", "PARLEY_NAMESPACES"))
 	flag.Parse()
 	if err == nil {
 		err = run(ctrl.SetupSignalHandler(), f)
@@ -94,6 +92,19 @@ func main() {
 		fmt.Fprintln(os.Stderr, "manager:", err)
 		os.Exit(1)
 	}
+}
+
+// scopeFlags makes the flags that say which namespaces the manager works for.
+func scopeFlags(to *shard.Scope) {
+	flag.IntVar(&to.Index, "shard", 0,
+		"which of the --total-shards parts of all namespaces this manager works for, from 0; default: $PARLEY_SHARD, or 0")
+	flag.IntVar(&to.Total, "total-shards", 1,
+		"into how many parts the namespaces are shared out, for as many managers; default: $PARLEY_TOTAL_SHARDS, or 1")
+	flag.Func("namespaces", "`namespaces` that this manager is limited to, separated by commas, such as team-a,team-b; "+
+		"empty: all; default: $PARLEY_NAMESPACES", func(given string) (err error) {
+		to.Namespaces, err = shard.ParseNamespaces(given)
+		return err
+	})
 }
 
 // hosts makes a flag of a list of hosts.
@@ -105,7 +116,8 @@ func hosts(to *[]string, name, usage string) {
 }
 
 // fromEnv sets a flag to what an environment variable says, if there is one. The command line comes after it. An empty
-// one is no number: a pod has it where its label is missing that should say the number.
+// one is no number: a pod has it where its label is missing that should say the number. An empty list of namespaces is
+// all of them.
 func fromEnv(name, variable string) error {
 	value, there := os.LookupEnv(variable)
 	if !there {
@@ -141,7 +153,7 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	defer tracer.Close(ctx)
-	mgr, err := controllers.NewManager(ctx, cfg, f.options(), f.shard)
+	mgr, err := controllers.NewManager(ctx, cfg, f.options(), f.scope)
 	if err != nil {
 		return err
 	}
@@ -165,7 +177,7 @@ func run(ctx context.Context, f flags) error {
 		Workspaces: template.Settings{Image: f.image, Placement: cmp.Or(f.agent, about.placement)}, Issuer: about.issuer,
 		IssuerKeys: about.keys,
 		Now:        time.Now,
-		Shard:      f.shard,
+		Scope:      f.scope,
 		Metrics:    metrics.Registry,
 	})
 	if err != nil {
@@ -180,7 +192,7 @@ func (f *flags) options() ctrl.Options {
 		Metrics:                       f.metrics(),
 		HealthProbeBindAddress:        f.healthAddress,
 		LeaderElection:                f.leaderElect,
-		LeaderElectionID:              f.shard.Lease(),
+		LeaderElectionID:              f.scope.Lease(),
 		LeaderElectionReleaseOnCancel: true,
 	}
 }
@@ -199,8 +211,8 @@ func (f *flags) check() error {
 	switch {
 	case f.image == "":
 		return errors.New("--image or $PARLEY_IMAGE must name the image of the generation pods")
-	case f.shard.Validate() != nil:
-		return f.shard.Validate()
+	case f.scope.Validate() != nil:
+		return f.scope.Validate()
 	case f.start <= 0:
 		return errors.New("--pod-start must be more than 0")
 	case f.agent != "" && f.agent != template.ImageVolume && f.agent != template.InitContainer:

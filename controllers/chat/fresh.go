@@ -151,7 +151,8 @@ func (r *freshReader) lastShown(of kindIn) string {
 }
 
 // isSyncedTo reports whether the informer of the kind has come as far as that resourceVersion. At the manager's start
-// it has for all that was written before; later, with each write of that kind and each bookmark.
+// it has for all that was written before; later, with each write of that kind and each bookmark. Where each namespace
+// has an informer of its own, all of them must have come as far: which one is the namespace's is not known.
 func (r *freshReader) isSyncedTo(ctx context.Context, kind client.Object, version string) (bool, error) {
 	if r.informers == nil {
 		return false, nil
@@ -160,8 +161,19 @@ func (r *freshReader) isSyncedTo(ctx context.Context, kind client.Object, versio
 	if err != nil {
 		return false, fmt.Errorf("looking for the informer of %T: %w", kind, err)
 	}
-	shared, ok := informer.(toolscache.SharedInformer)
-	return ok && notOlder(shared.GetStore().LastStoreSyncResourceVersion(), version), nil
+	var parts []toolscache.SharedInformer
+	switch informer := informer.(type) {
+	case index.Parts:
+		parts = informer.Parts()
+	case toolscache.SharedInformer:
+		parts = append(parts, informer)
+	}
+	for _, part := range parts {
+		if !notOlder(part.GetStore().LastStoreSyncResourceVersion(), version) {
+			return false, nil
+		}
+	}
+	return len(parts) > 0, nil
 }
 
 // rememberIfShown keeps the API server's list in mind if the cache shows the same.

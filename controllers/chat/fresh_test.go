@@ -64,6 +64,32 @@ func (f syncedTo) GetInformer(context.Context, client.Object, ...ctrlcache.Infor
 	return storing{store: store}, nil
 }
 
+// partsSyncedTo are informers of a kind, one for each namespace, that have come as far as these resourceVersions.
+type partsSyncedTo struct {
+	ctrlcache.Informers
+	versions []string
+}
+
+func (f partsSyncedTo) GetInformer(ctx context.Context, o client.Object, opts ...ctrlcache.InformerGetOption) (
+	ctrlcache.Informer, error) {
+	var parts parts
+	for _, version := range f.versions {
+		part, err := syncedTo{version: version}.GetInformer(ctx, o, opts...)
+		if err != nil {
+			return nil, err
+		}
+		parts.all = append(parts.all, part.(storing))
+	}
+	return parts, nil
+}
+
+type parts struct {
+	ctrlcache.Informer
+	all []toolscache.SharedInformer
+}
+
+func (p parts) Parts() []toolscache.SharedInformer { return p.all }
+
 type storing struct {
 	toolscache.SharedIndexInformer
 	store toolscache.Store
@@ -166,6 +192,25 @@ func TestTheCacheShowsWhatWasWrittenBeforeItWasFilled(t *testing.T) {
 		live := &view{version: "200"}
 		r := freshReaderOf(&view{}, live)
 		r.informers = syncedTo{version: c.synced}
+		if classesAsOf(t, r, "ns", c.basis); live.asked != c.asked {
+			t.Errorf("synced to %q, for what was written at %q, the API server was asked %d times", c.synced, c.basis,
+				live.asked)
+		}
+	}
+}
+
+func TestInformersOfEachNamespaceShowWhatTheOldestShows(t *testing.T) {
+	for _, c := range []struct {
+		synced []string
+		basis  string
+		asked  int
+	}{
+		{[]string{"100", "90"}, "90", 0}, {[]string{"100", "90"}, "91", 1}, {[]string{"90", "100"}, "91", 1},
+		{[]string{"100", ""}, "1", 1}, {nil, "1", 1},
+	} {
+		live := &view{version: "200"}
+		r := freshReaderOf(&view{}, live)
+		r.informers = partsSyncedTo{versions: c.synced}
 		if classesAsOf(t, r, "ns", c.basis); live.asked != c.asked {
 			t.Errorf("synced to %q, for what was written at %q, the API server was asked %d times", c.synced, c.basis,
 				live.asked)

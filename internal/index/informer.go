@@ -19,6 +19,12 @@ import (
 // NewInformer makes an informer for the manager's cache.
 type NewInformer = func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer
 
+// Parts is an informer that consists of others, each of the objects of one namespace.
+type Parts interface {
+	// Parts returns these informers.
+	Parts() []cache.SharedInformer
+}
+
 // siblings are the indexes that are looked up among the messages of one chat: in a map of its own, each message would
 // have a set that holds the one that follows it.
 var siblings = map[string]string{indexName(MessagesByParent): indexName(MessagesByChat)}

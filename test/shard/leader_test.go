@@ -17,7 +17,7 @@ import (
 // replica starts a manager that works only while it leads its shard.
 func replica(t *testing.T, s shard.Shard) *manager {
 	t.Helper()
-	return startWith(t, s, faultclient.Options{}, func(o *testmanager.Options) {
+	return startWith(t, shard.Scope{Shard: s}, faultclient.Options{}, func(o *testmanager.Options) {
 		o.Manager.LeaderElection, o.Manager.LeaderElectionReleaseOnCancel = true, true
 		o.Manager.LeaderElectionID, o.Manager.LeaderElectionNamespace = s.Lease(), metav1.NamespaceDefault
 	})

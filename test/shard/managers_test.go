@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
@@ -21,7 +22,7 @@ import (
 // manager is one that runs.
 type manager struct {
 	*meter
-	shard   shard.Shard
+	shard.Scope
 	process *faultclient.Process
 	// view is what it has in its caches.
 	view cache.Cache
@@ -30,8 +31,8 @@ type manager struct {
 	stop     func()
 }
 
-// start starts the manager of a shard, and waits until its caches are full. It ends with the test, or before.
-func start(t *testing.T, s shard.Shard) *manager {
+// start starts the manager of a scope, and waits until its caches are full. It ends with the test, or before.
+func start(t *testing.T, s shard.Scope) *manager {
 	t.Helper()
 	return startWith(t, s, faultclient.Options{})
 }
@@ -40,22 +41,29 @@ func start(t *testing.T, s shard.Shard) *manager {
 func startLagging(t *testing.T, shards []shard.Shard) (all []*manager) {
 	t.Helper()
 	for i, s := range shards {
-		all = append(all, startWith(t, s, faultclient.Options{WatchDelay: func(resource string) time.Duration {
+		all = append(all, startWith(t, shard.Scope{Shard: s}, faultclient.Options{WatchDelay: func(resource string) time.Duration {
 			return time.Duration((i+len(resource))%3) * 15 * time.Millisecond
 		}}))
 	}
 	return all
 }
 
-func startWith(t *testing.T, s shard.Shard, o faultclient.Options, change ...func(*testmanager.Options)) *manager {
+func startWith(t *testing.T, s shard.Scope, o faultclient.Options, change ...func(*testmanager.Options)) *manager {
+	t.Helper()
+	return startAs(t, cluster.Config, s, o, change...)
+}
+
+// startAs starts a manager that reaches the API server with that configuration.
+func startAs(t *testing.T, as *rest.Config, s shard.Scope, o faultclient.Options,
+	change ...func(*testmanager.Options)) *manager {
 	t.Helper()
 	ctx, end := context.WithCancel(context.Background())
-	m := &manager{shard: s, process: faultclient.New(o), registry: prometheus.NewRegistry(),
+	m := &manager{Scope: s, process: faultclient.New(o), registry: prometheus.NewRegistry(),
 		meter: &meter{ends: ctx.Done()}}
-	cfg := m.process.Config(cluster.Config)
+	cfg := m.process.Config(as)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &metered{m.meter, next} })
 	stop, err := testmanager.Start(ctx, cfg, append(change, func(o *testmanager.Options) {
-		o.Controllers.Shard, o.Controllers.Metrics = s, m.registry
+		o.Controllers.Scope, o.Controllers.Metrics = s, m.registry
 		o.Prepare = func(mgr ctrl.Manager) error { m.view = mgr.GetCache(); return nil }
 	})...)
 	if err != nil {
@@ -80,7 +88,7 @@ func startWith(t *testing.T, s shard.Shard, o faultclient.Options, change ...fun
 func startAll(t *testing.T, shards []shard.Shard) (all []*manager) {
 	t.Helper()
 	for _, s := range shards {
-		all = append(all, start(t, s))
+		all = append(all, start(t, shard.Scope{Shard: s}))
 	}
 	return all
 }

@@ -97,8 +97,8 @@ func TestShardsLetInAsManyAsTheClusterAllowsInTheOrderOfTheirComing(t *testing.T
 	}
 	for _, m := range managers {
 		for _, write := range m.process.Writes() {
-			if strings.HasPrefix(write.Resource, "clusterchatquotas") && !m.shard.Owns("") {
-				t.Errorf("the manager of %+v writes: %s", m.shard, write)
+			if strings.HasPrefix(write.Resource, "clusterchatquotas") && !m.Owns("") {
+				t.Errorf("the manager of %+v writes: %s", m.Shard, write)
 			}
 		}
 	}

@@ -104,13 +104,13 @@ func holdsItsOwn(t *testing.T, m *manager) {
 		err := meta.EachListItem(list, func(o runtime.Object) error {
 			found++
 			object, err := meta.Accessor(o)
-			if err == nil && !m.shard.Owns(object.GetNamespace()) {
-				t.Errorf("the manager of %+v holds %T %s of %s", m.shard, o, object.GetName(), object.GetNamespace())
+			if err == nil && !m.Owns(object.GetNamespace()) {
+				t.Errorf("the manager of %+v holds %T %s of %s", m.Shard, o, object.GetName(), object.GetNamespace())
 			}
 			return err
 		})
 		if err != nil || found == 0 {
-			t.Errorf("the manager of %+v has %d in its %T: %v", m.shard, found, list, err)
+			t.Errorf("the manager of %+v has %d in its %T: %v", m.Shard, found, list, err)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func turnsOf(t *testing.T, prefix string, shards []shard.Shard) int {
 	spend(t, managers, budget)
 	after := committed(t, names)
 	stopAll(managers)
-	last := start(t, shard.Shard{}) // What has begun is no work for others.
+	last := start(t, shard.Scope{}) // What has begun is no work for others.
 	defer last.stop()
 	k.fallSilent()
 	k.check()

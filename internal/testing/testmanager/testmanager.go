@@ -58,7 +58,7 @@ func Start(parent context.Context, cfg *rest.Config, change ...func(*Options)) (
 		c(&o)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
-	mgr, err := controllers.NewManager(ctx, cfg, o.Manager, o.Controllers.Shard)
+	mgr, err := controllers.NewManager(ctx, cfg, o.Manager, o.Controllers.Scope)
 	if err == nil {
 		err = controllers.Setup(mgr, o.Controllers)
 	}
