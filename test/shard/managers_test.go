@@ -41,9 +41,10 @@ func start(t *testing.T, s shard.Scope) *manager {
 func startLagging(t *testing.T, shards []shard.Shard) (all []*manager) {
 	t.Helper()
 	for i, s := range shards {
-		all = append(all, startWith(t, shard.Scope{Shard: s}, faultclient.Options{WatchDelay: func(resource string) time.Duration {
+		lags := faultclient.Options{WatchDelay: func(resource string) time.Duration {
 			return time.Duration((i+len(resource))%3) * 15 * time.Millisecond
-		}}))
+		}}
+		all = append(all, startWith(t, shard.Scope{Shard: s}, lags))
 	}
 	return all
 }
