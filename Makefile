@@ -220,6 +220,9 @@ test-changed: ## Run what a change since BASE can affect, uncommitted and untrac
 lines: ## Print the size of the project: lines of the product and of its tests, words of documentation.
 	@hack/lines.sh
 
+# The packages that ask for it share one control plane (testcluster.RunShared); the others start their own.
+SHARED_CLUSTER := go run ./internal/testing/sharedcluster env
+
 .PHONY: test-page
 test-page: setup-tests axe envtest-assets ## Look at every state of the page in a browser, and at long chats before a real gateway and API server.
 	$(GO_TEST) -timeout 10m ./test/page
@@ -232,7 +235,7 @@ screenshots: setup-tests axe ## Write the pictures of the page in docs/.
 
 .PHONY: test-integration
 test-integration: envtest-assets ## Run the tests that need a kube-apiserver and etcd, with the race detector.
-	$(call go_test,integration,KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST_RACE))
+	$(call go_test,integration,KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(SHARED_CLUSTER) $(GO_TEST_RACE))
 
 .PHONY: test-crash
 test-crash: envtest-assets ## Let the manager fail at every write, compare it with a model of the whole API, play a turn of 200 steps, and count what a start and what shards ask.

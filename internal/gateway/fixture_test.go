@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -48,7 +47,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(testcluster.Run(m, &cluster, func(context.Context) (end func(), err error) {
+	os.Exit(testcluster.RunShared(m, &cluster, func(context.Context) (end func(), err error) {
 		core, err = kubernetes.NewForConfig(cluster.Config)
 		return nil, err
 	}))
@@ -73,13 +72,10 @@ type installation struct {
 	shortLived atomic.Bool
 }
 
-var namespaces atomic.Int32
-
 // install makes an installation. configure may change the gateway before it runs.
 func install(t *testing.T, configure func(*Gateway)) *installation {
 	t.Helper()
-	in := &installation{t: t, client: http.DefaultClient, namespace: fmt.Sprintf("gateway-%d", namespaces.Add(1))}
-	in.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: in.namespace}})
+	in := &installation{t: t, client: http.DefaultClient, namespace: cluster.Namespace(t, "gateway")}
 	in.create(&rbacv1.Role{ObjectMeta: in.meta("viewer"), Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats/stream"}, Verbs: []string{"get"}}}})
 	for _, name := range []string{"parley-gateway", "viewer", "second", "stranger"} {
@@ -101,9 +97,10 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 	}
 	in.gateway, err = New(Config{
 		Callers: callers,
-		Chats:   api.Chats("").ListerWatcher(""),
-		Notes:   api.Messages("").ListerWatcher(NoteSelector),
-		Pods: cache.NewFilteredListWatchFromClient(core.CoreV1().RESTClient(), "pods", metav1.NamespaceAll,
+		// What other packages do in a shared control plane is no load of this gateway.
+		Chats: api.Chats(in.namespace).ListerWatcher(""),
+		Notes: api.Messages(in.namespace).ListerWatcher(NoteSelector),
+		Pods: cache.NewFilteredListWatchFromClient(core.CoreV1().RESTClient(), "pods", in.namespace,
 			func(o *metav1.ListOptions) { o.LabelSelector = "parley.dev/component=generation" }),
 		GetMessage: func(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error) {
 			in.mu.Lock()

@@ -67,7 +67,7 @@ type person struct {
 
 func newPerson(t *testing.T) *person {
 	t.Helper()
-	shared.Do(func() { shared.cluster, shared.err = testcluster.Start(context.Background()) })
+	shared.Do(func() { shared.cluster, shared.err = testcluster.StartShared(context.Background()) })
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}

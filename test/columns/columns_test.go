@@ -31,7 +31,7 @@ var cluster *testcluster.Cluster
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(testcluster.Run(m, &cluster))
+	os.Exit(testcluster.RunShared(m, &cluster))
 }
 
 // example is an object as there are many: NAME is its name and that of its chat, REASON the reason of Ready.

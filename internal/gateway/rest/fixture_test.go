@@ -6,13 +6,11 @@ package rest_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,7 +34,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(testcluster.Run(m, &cluster, func(ctx context.Context) (end func(), err error) {
+	os.Exit(testcluster.RunShared(m, &cluster, func(ctx context.Context) (end func(), err error) {
 		if core, err = kubernetes.NewForConfig(cluster.Config); err != nil {
 			return nil, err
 		}
@@ -44,7 +42,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// createClusterRoles brings the roles that people get.
+// createClusterRoles brings the roles that people get. No other package that shares the control plane has them.
 func createClusterRoles(ctx context.Context) error {
 	text, err := os.ReadFile(testcluster.Path("config", "rbac", "users.yaml"))
 	if err != nil {
@@ -65,8 +63,6 @@ func createClusterRoles(ctx context.Context) error {
 	return nil
 }
 
-var namespaces atomic.Int32
-
 // door is a gateway's operations before a namespace of its own.
 type door struct {
 	t         *testing.T
@@ -78,8 +74,7 @@ type door struct {
 // open opens a door for somebody with a cluster role in the namespace.
 func open(t *testing.T, role string, change ...func(*rest.Options)) *door {
 	t.Helper()
-	d := &door{t: t, namespace: fmt.Sprintf("rest-%d", namespaces.Add(1))}
-	d.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.namespace}})
+	d := &door{t: t, namespace: cluster.Namespace(t, "rest")}
 	d.create(&corev1.ServiceAccount{ObjectMeta: d.meta("anna")})
 	d.create(&rbacv1.RoleBinding{ObjectMeta: d.meta("anna"),
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},

@@ -42,7 +42,7 @@ func runAll(m *testing.M) int {
 		}
 		return 0
 	}
-	return testcluster.Run(m, &cluster)
+	return testcluster.RunShared(m, &cluster)
 }
 
 // patience is how long a test waits for what must happen.

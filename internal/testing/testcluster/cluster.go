@@ -31,6 +31,7 @@ type Cluster struct {
 	// Client reaches it without a cache.
 	Client client.Client
 
+	// env is how it was started; nil: another process has started it.
 	env *envtest.Environment
 }
 
@@ -59,6 +60,19 @@ func Start(ctx context.Context) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the control plane: %w", err)
 	}
+	cluster, err := newCluster(cfg)
+	if err != nil {
+		return nil, err
+	}
+	cluster.env = env
+	if err := cluster.warmUp(ctx); err != nil {
+		return nil, err
+	}
+	return cluster, nil
+}
+
+// newCluster returns the cluster that the configuration reaches.
+func newCluster(cfg *rest.Config) (*Cluster, error) {
 	cfg.QPS = -1
 	scheme := k8sruntime.NewScheme()
 	if err := clientgoscheme.AddToScheme(scheme); err != nil {
@@ -71,15 +85,14 @@ func Start(ctx context.Context) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating a client: %w", err)
 	}
-	cluster := &Cluster{Config: cfg, Client: c, env: env}
-	if err := cluster.warmUp(ctx); err != nil {
-		return nil, err
-	}
-	return cluster, nil
+	return &Cluster{Config: cfg, Client: c}, nil
 }
 
-// Stop ends the control plane.
+// Stop ends the control plane, unless it is a shared one.
 func (c *Cluster) Stop() error {
+	if c.env == nil {
+		return nil
+	}
 	if err := c.env.Stop(); err != nil {
 		return fmt.Errorf("stopping the control plane: %w", err)
 	}

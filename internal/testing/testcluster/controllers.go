@@ -17,6 +17,13 @@ import (
 
 // WriteKubeconfig writes a file that reaches the cluster as an administrator.
 func (c *Cluster) WriteKubeconfig(path string) error {
+	if err := clientcmd.WriteToFile(*c.kubeconfig(), path); err != nil {
+		return fmt.Errorf("writing a kubeconfig: %w", err)
+	}
+	return nil
+}
+
+func (c *Cluster) kubeconfig() *clientcmdapi.Config {
 	const name = "testcluster"
 	out := clientcmdapi.NewConfig()
 	out.Clusters[name] = &clientcmdapi.Cluster{Server: c.Config.Host, CertificateAuthorityData: c.Config.CAData}
@@ -24,10 +31,7 @@ func (c *Cluster) WriteKubeconfig(path string) error {
 		ClientKeyData: c.Config.KeyData}
 	out.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name}
 	out.CurrentContext = name
-	if err := clientcmd.WriteToFile(*out, path); err != nil {
-		return fmt.Errorf("writing a kubeconfig: %w", err)
-	}
-	return nil
+	return out
 }
 
 // StartControllers runs some of Kubernetes' own controllers, such as garbage-collector-controller, at the rate of

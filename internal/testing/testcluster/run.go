@@ -19,11 +19,13 @@ type Begin func(context.Context) (end func(), err error)
 
 // Run runs a package's tests with a control plane of their own, which it puts into cluster first, and with what else is
 // to be begun, in this order; it is ended in the opposite one. It returns the code to exit with.
-func Run(m *testing.M, cluster **Cluster, begin ...Begin) int {
+func Run(m *testing.M, cluster **Cluster, begin ...Begin) int { return run(m, cluster, Start, begin) }
+
+func run(m *testing.M, cluster **Cluster, start func(context.Context) (*Cluster, error), begin []Begin) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var err error
-	if *cluster, err = Start(ctx); err != nil {
+	if *cluster, err = start(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

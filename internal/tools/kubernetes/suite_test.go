@@ -35,7 +35,7 @@ var cluster *testcluster.Cluster
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
-	os.Exit(testcluster.Run(m, &cluster))
+	os.Exit(testcluster.RunShared(m, &cluster))
 }
 
 // scene is a namespace in which a chat works as the service account "worker".
