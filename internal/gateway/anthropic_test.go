@@ -18,6 +18,7 @@ func (c *compatible) asAnthropics(more ...string) []string {
 }
 
 func TestAClientOfAnthropicHearsAnAnswerAsItComes(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	c, anna := in.converse("c"), in.user("anna")
 	defer c.answers()()
@@ -42,6 +43,7 @@ func TestAClientOfAnthropicHearsAnAnswerAsItComes(t *testing.T) {
 }
 
 func TestClientsOfAnthropicAreRefusedInItsForm(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	anna := in.user("anna")
 	stranger := &compatible{in, in.tokenOf("stranger")}

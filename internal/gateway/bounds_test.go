@@ -59,6 +59,7 @@ func (in *installation) raw(request string) string {
 }
 
 func TestConnectionWithoutItsBodyEnds(t *testing.T) {
+	t.Parallel()
 	in := install(t, func(g *Gateway) { g.readTimeout = 300 * time.Millisecond })
 	in.converse("chat")
 	head := "Host: gateway\r\nAuthorization: Bearer " + in.token + "\r\nContent-Length: 100\r\n\r\n"
@@ -73,6 +74,7 @@ func TestConnectionWithoutItsBodyEnds(t *testing.T) {
 }
 
 func TestAStreamOutlivesTheTimeThatARequestMayTake(t *testing.T) {
+	t.Parallel()
 	in := install(t, func(g *Gateway) { g.readTimeout = 200 * time.Millisecond })
 	c := in.converse("chat")
 	l := in.listen("chat", "", 0)
@@ -84,6 +86,7 @@ func TestAStreamOutlivesTheTimeThatARequestMayTake(t *testing.T) {
 }
 
 func TestTooLongAHeaderIsRefused(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	got := in.raw("GET /healthz HTTP/1.1\r\nHost: gateway\r\nX: " + strings.Repeat("x", 100<<10) + "\r\n\r\n")
 	if !strings.HasPrefix(got, "HTTP/1.1 431 ") {
@@ -92,6 +95,7 @@ func TestTooLongAHeaderIsRefused(t *testing.T) {
 }
 
 func TestACallerHasSoManyStreamsAndTheGatewayToo(t *testing.T) {
+	t.Parallel()
 	in := install(t, func(g *Gateway) { g.seats = seats.New(3, 2) })
 	in.converse("chat")
 	in.create(in.bindingOf("second"))
@@ -134,6 +138,7 @@ func TestACallerHasSoManyStreamsAndTheGatewayToo(t *testing.T) {
 }
 
 func TestWithdrawnRightEndsTheStreamWithAWord(t *testing.T) {
+	t.Parallel()
 	in := install(t, func(g *Gateway) { g.lease.every = 20 * time.Millisecond })
 	in.converse("chat")
 	l := in.listen("chat", "", 0)
@@ -159,6 +164,7 @@ func TestWithdrawnRightEndsTheStreamWithAWord(t *testing.T) {
 }
 
 func TestAStreamEndsWithItsToken(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	in.converse("chat")
 	soon := time.Now().Add(time.Second).Truncate(time.Second).Add(time.Second)
@@ -184,6 +190,7 @@ func (e expiring) Check(ctx context.Context, token string, access auth.Access) (
 }
 
 func TestGatewaysAudienceIsEnough(t *testing.T) {
+	t.Parallel()
 	in := install(t, func(g *Gateway) {
 		g.config.Checker = auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(),
 			auth.Options{Now: time.Now})
@@ -224,6 +231,7 @@ func (away) Create(context.Context, *authenticationv1.TokenReview, metav1.Create
 }
 
 func TestTheAnonymousAreToldNoInnerAddresses(t *testing.T) {
+	t.Parallel()
 	in := install(t, func(g *Gateway) {
 		g.config.Checker = auth.New(away{}, core.AuthorizationV1().SubjectAccessReviews(),
 			auth.Options{APIServerTokens: true, Now: time.Now})
@@ -238,6 +246,7 @@ func TestTheAnonymousAreToldNoInnerAddresses(t *testing.T) {
 }
 
 func TestAGatewayThatEndsSaysSoToItsClients(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	in.converse("chat")
 	gateway, err := New(in.gateway.config)
@@ -292,6 +301,7 @@ func TestMemoryForMessagesIsBounded(t *testing.T) {
 }
 
 func TestALongHistoryIsToldWholeInLittleMemory(t *testing.T) {
+	t.Parallel()
 	in := install(t, func(g *Gateway) { g.memory = newMemory(4 << 20); g.messages = newMessages(g.messages.get, nil) })
 	c := in.converse("chat")
 	c.ask("q1", 1)

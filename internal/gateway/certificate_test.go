@@ -90,6 +90,7 @@ func TestACertificateThatIsReplacedIsServedSoon(t *testing.T) {
 }
 
 func TestStreamsAreServedOverTLS(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	c := in.converse("chat")
 	gateway, err := New(in.gateway.config)

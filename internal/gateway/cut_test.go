@@ -56,6 +56,7 @@ func texts(t *testing.T, events []event) map[string]string {
 }
 
 func TestNobodyHearsTheOldTextOfAnEditedMessage(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	c := in.converse("chat")
 	l, away := in.listen("chat", "", 0), in.listen("chat", "", 0)
@@ -131,6 +132,7 @@ func (c *conversation) wantTicket() {
 }
 
 func TestRecreatedResultIsToldAnew(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	c := in.converse("chat")
 	l := in.listen("chat", "", 0)

@@ -20,6 +20,7 @@ import (
 )
 
 func TestAChatThatTheWatchTellsOfLateIsFollowed(t *testing.T) {
+	t.Parallel()
 	in := install(t, func(g *Gateway) { g.arrival = time.Minute })
 	l := in.listen("chat", "", 0)
 	waitUntil(t, "somebody asks for it", func() bool {
@@ -30,6 +31,7 @@ func TestAChatThatTheWatchTellsOfLateIsFollowed(t *testing.T) {
 }
 
 func TestClientThatHangsUpHearsTheSameStory(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	c := in.converse("chat")
 	whole := in.listen("chat", "", 0)
@@ -78,6 +80,7 @@ func TestClientThatHangsUpHearsTheSameStory(t *testing.T) {
 }
 
 func TestAHundredFollowersCostOneFetchOfAMessage(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	c := in.converse("chat")
 	c.ask("q1", 1)
@@ -104,6 +107,7 @@ func TestAHundredFollowersCostOneFetchOfAMessage(t *testing.T) {
 }
 
 func TestWhatCallersMayNotIsRefusedWithTheWayOut(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	in.converse("chat")
 	tests := map[string]struct {
@@ -138,6 +142,7 @@ func TestWhatCallersMayNotIsRefusedWithTheWayOut(t *testing.T) {
 }
 
 func TestTheStreamIsServerSentEvents(t *testing.T) {
+	t.Parallel()
 	in := install(t, func(g *Gateway) { g.keepAlive = 5 * time.Millisecond })
 	c := in.converse("chat")
 	c.ask("q1", 1)
@@ -162,6 +167,7 @@ func TestTheStreamIsServerSentEvents(t *testing.T) {
 }
 
 func TestTheGatewayIsReadyOnceItKnowsTheCluster(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	for _, path := range []string{"/healthz", "/readyz"} {
 		resp := in.get(t.Context(), path, "", nil)
@@ -173,6 +179,7 @@ func TestTheGatewayIsReadyOnceItKnowsTheCluster(t *testing.T) {
 }
 
 func TestADeletedChatEndsTheStream(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	c := in.converse("chat")
 	l := in.listen("chat", "", 0)
@@ -185,6 +192,7 @@ func TestADeletedChatEndsTheStream(t *testing.T) {
 }
 
 func TestAnAbsentRelayCostsThePreviewAlone(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	c := in.converse("chat")
 	l := in.listen("chat", "", 0)
@@ -209,6 +217,7 @@ func TestAnAbsentRelayCostsThePreviewAlone(t *testing.T) {
 }
 
 func TestPartsComeOnceThePodHasAnAddress(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	c := in.converse("chat")
 	c.ask("q1", 1)
@@ -223,6 +232,7 @@ func TestPartsComeOnceThePodHasAnAddress(t *testing.T) {
 }
 
 func TestASlowClientIsCut(t *testing.T) {
+	t.Parallel()
 	in := install(t, func(g *Gateway) { g.writeTimeout = 50 * time.Millisecond })
 	c := in.converse("chat")
 	c.ask("q1", 1)
@@ -254,6 +264,7 @@ func TestASlowClientIsCut(t *testing.T) {
 }
 
 func TestWhatIsRememberedOfChatsHoldsNoTexts(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	in.create(&v1alpha1.Chat{ObjectMeta: in.meta("secret"),
 		Spec: v1alpha1.ChatSpec{Prompt: "private", SystemPrompt: "private"}})

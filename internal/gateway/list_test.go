@@ -41,6 +41,7 @@ func summaryOf(t *testing.T, events []event, name string) (s stream.Summary) {
 }
 
 func TestAListOfChatsIsFollowedAndResumed(t *testing.T) {
+	t.Parallel()
 	in := install(t, func(g *Gateway) { g.lease.every = 20 * time.Millisecond })
 	in.lister("viewer")
 	a := in.converse("a")
@@ -78,6 +79,7 @@ func TestAListOfChatsIsFollowedAndResumed(t *testing.T) {
 }
 
 func TestListOfChatsNeedsItsRight(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	in.lister("second")
 	for name, tt := range map[string]struct {

@@ -12,6 +12,7 @@ import (
 )
 
 func TestANoteComesToWhoFollowsTheChat(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	c := in.converse("c")
 	l := in.listen("c", "", 0)

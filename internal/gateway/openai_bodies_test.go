@@ -39,6 +39,7 @@ func (c *compatible) promises(path, piece string) <-chan int {
 
 // TestBodiesThatDoNotComeTakeNobodysRoom lets somebody promise more than the gateway reads of all at the same time.
 func TestBodiesThatDoNotComeTakeNobodysRoom(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	anna, bob := in.user("anna"), in.user("bob")
 	answers := make(chan int, 9)
@@ -62,6 +63,7 @@ func TestBodiesThatDoNotComeTakeNobodysRoom(t *testing.T) {
 // TestOneCallerTakesNoMoreThanHalfTheRoomOfBodies lets somebody send nearly all of bodies and keep the end of each
 // back.
 func TestOneCallerTakesNoMoreThanHalfTheRoomOfBodies(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	anna, bob := in.user("anna"), in.user("bob")
 	most := strings.Repeat(" ", 10<<20)

@@ -136,6 +136,7 @@ func (c *conversation) answers() (wait func()) {
 const hello = `{"model": "", "stream": true, "messages": [{"role": "user", "content": "Hello"}]}`
 
 func TestAClientOfOpenAIHearsAnAnswerAsItComes(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	c, anna := in.converse("c"), in.user("anna")
 	defer c.answers()()
@@ -151,6 +152,7 @@ func TestAClientOfOpenAIHearsAnAnswerAsItComes(t *testing.T) {
 }
 
 func TestAnAnswerEndsWhenTheRightToListenDoes(t *testing.T) {
+	t.Parallel()
 	in := install(t, func(g *Gateway) { g.lease.every = 50 * time.Millisecond })
 	c, anna := in.converse("c"), in.user("anna")
 	var done sync.WaitGroup
@@ -170,6 +172,7 @@ func TestAnAnswerEndsWhenTheRightToListenDoes(t *testing.T) {
 }
 
 func TestCallersOfOpenAIsProtocolsDoNothingThatTheyMayNot(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	in := install(t, func(g *Gateway) { g.config.Log = slog.New(slog.NewTextHandler(&log, nil)) })
 	other := install(t, nil)
@@ -242,6 +245,7 @@ func TestCallersOfOpenAIsProtocolsDoNothingThatTheyMayNot(t *testing.T) {
 }
 
 func TestAKeyOfSomebodyElseIsAnotherOne(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	anna, bob := in.user("anna"), in.user("bob")
 	in.create(&v1alpha1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Namespace: in.namespace, Name: "m"},

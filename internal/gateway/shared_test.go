@@ -38,6 +38,7 @@ func allHear(t *testing.T, all []*listener, last, want string) {
 }
 
 func TestAllWhoFollowAChatAreOneReaderOfItsRelay(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	c := in.converse("chat")
 	q1 := c.ask("q1", 1)
@@ -66,6 +67,7 @@ func TestAllWhoFollowAChatAreOneReaderOfItsRelay(t *testing.T) {
 }
 
 func TestAttemptThatMovesToAnotherPodIsReadThereByAll(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	c := in.converse("chat")
 	q1 := c.ask("q1", 1)
@@ -93,6 +95,7 @@ func TestAttemptThatMovesToAnotherPodIsReadThereByAll(t *testing.T) {
 }
 
 func TestSharedPartsReachNobodyWhoMayNotHearThem(t *testing.T) {
+	t.Parallel()
 	in := install(t, func(g *Gateway) { g.lease.every = 20 * time.Millisecond })
 	in.create(in.bindingOf("second"))
 	c := in.converse("chat")
@@ -121,6 +124,7 @@ func TestSharedPartsReachNobodyWhoMayNotHearThem(t *testing.T) {
 
 // TestATokenThatExpiresIsRenewedForTheNextSubscription lets tokens expire as soon as they were shown.
 func TestATokenThatExpiresIsRenewedForTheNextSubscription(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	in.shortLived.Store(true)
 	c := in.converse("chat")
@@ -144,6 +148,7 @@ func TestATokenThatExpiresIsRenewedForTheNextSubscription(t *testing.T) {
 
 // TestARelayThatRefusesIsAskedForAllTogether lets a relay take no token of the gateway for a while.
 func TestARelayThatRefusesIsAskedForAllTogether(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	in.podMu.Lock()
 	let := in.podUIDs

@@ -14,6 +14,7 @@ import (
 )
 
 func TestWhatIsNotServedIsRefusedAsAllElse(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	anna := in.user("anna")
 	chats := "/v1alpha1/namespaces/" + in.namespace + "/chats"
@@ -52,6 +53,7 @@ func TestWhatIsNotServedIsRefusedAsAllElse(t *testing.T) {
 }
 
 func TestWhoResumesIsToldThatTheChatWasDeleted(t *testing.T) {
+	t.Parallel()
 	in := install(t, nil)
 	c := in.converse("chat")
 	c.ask("q", 1)

@@ -87,6 +87,7 @@ func (p *person) answer(m *v1alpha1.ChatMessage, text string) {
 }
 
 func TestSendShowsTheReplyWhateverTheKubeconfigHolds(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		kubeconfig string
 		args       []string
@@ -117,6 +118,7 @@ func TestSendShowsTheReplyWhateverTheKubeconfigHolds(t *testing.T) {
 }
 
 func TestSendFailsWithTheReasonOfTheMessage(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	failed := p.start("token", "from a pipe", "--gateway", p.gateway, "send", "triage", "-")
 	m := p.sent()
@@ -143,6 +145,7 @@ func TestSendFailsWithTheReasonOfTheMessage(t *testing.T) {
 }
 
 func TestSendCanLeaveTheReplyAlone(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	c := p.start("token", "", "send", "triage", "hello", "--no-follow")
 	if err := c.wait(); err != nil || c.out.String() != "chatmessage.parley.dev/"+p.sent().Name+" created\n" {
@@ -151,6 +154,7 @@ func TestSendCanLeaveTheReplyAlone(t *testing.T) {
 }
 
 func TestTailShowsTheConversationUntilTheChatIsDeleted(t *testing.T) {
+	t.Parallel()
 	for _, kubeconfig := range []string{"token", "certificate"} {
 		t.Run("with a "+kubeconfig, func(t *testing.T) {
 			p := newPerson(t)
@@ -192,6 +196,7 @@ func TestTailShowsTheConversationUntilTheChatIsDeleted(t *testing.T) {
 }
 
 func TestTailHidesMessagesForTheModelAlone(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	p.create(&v1alpha1.ChatMessage{ObjectMeta: p.meta("hint"), Spec: v1alpha1.ChatMessageSpec{
 		ChatRef: v1alpha1.ChatReference{Name: "triage"}, Content: "the build is red", Visibility: v1alpha1.VisibleToModel}})
@@ -209,6 +214,7 @@ func TestTailHidesMessagesForTheModelAlone(t *testing.T) {
 }
 
 func TestTailShowsNotesAtTheirPlaces(t *testing.T) {
+	t.Parallel()
 	for _, kubeconfig := range []string{"token", "certificate"} {
 		t.Run("with a "+kubeconfig, func(t *testing.T) {
 			p := newPerson(t)
@@ -238,6 +244,7 @@ func TestTailShowsNotesAtTheirPlaces(t *testing.T) {
 }
 
 func TestTailSaysWhoChangedAnothersWords(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	meta := p.meta("changed")
 	meta.Annotations = map[string]string{v1alpha1.AnnotationCreatedBy: "anna", v1alpha1.AnnotationEditedBy: "ben"}
@@ -254,6 +261,7 @@ func TestTailSaysWhoChangedAnothersWords(t *testing.T) {
 }
 
 func TestTailEndsQuietlyWhenItIsInterrupted(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	c := p.start("token", "", "--gateway", p.gateway, "tail", "triage", "-o", "json")
 	c.waitOutput(`"event":"status"`)
@@ -264,6 +272,7 @@ func TestTailEndsQuietlyWhenItIsInterrupted(t *testing.T) {
 }
 
 func TestErrorsNameTheWayOut(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	tests := map[string]struct {
 		args []string

@@ -36,6 +36,7 @@ func (p *person) completed(kubeconfig, typed string) string {
 }
 
 func TestNamesAreCompleted(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	p.said("first", "what\tof\x1b[2J\nit?")
 	p.want()

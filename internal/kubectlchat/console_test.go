@@ -59,6 +59,7 @@ func (d *desk) sees(words string) {
 }
 
 func TestAReplyComesAsItIsSaidUntilSomebodyTypes(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	fmt.Fprint(d, "Net")
 	fmt.Fprint(d, "works")
@@ -81,6 +82,7 @@ func TestAReplyComesAsItIsSaidUntilSomebodyTypes(t *testing.T) {
 }
 
 func TestThePromptStandsBeforeWhatIsTypedAsTheReplyEnds(t *testing.T) {
+	t.Parallel()
 	for range 200 {
 		d := newDesk(t)
 		go func() {
@@ -99,6 +101,7 @@ func TestThePromptStandsBeforeWhatIsTypedAsTheReplyEnds(t *testing.T) {
 }
 
 func TestALineIsShownAgainWhenTheReplyIsOver(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.press("wh")
 	d.sees("wh")
@@ -112,6 +115,7 @@ func TestALineIsShownAgainWhenTheReplyIsOver(t *testing.T) {
 }
 
 func TestWhatIsRetypedComesBeforeWhatIsTyped(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.console.keys.retype("two\nlines")
 	d.sees("lines")
@@ -122,6 +126,7 @@ func TestWhatIsRetypedComesBeforeWhatIsTyped(t *testing.T) {
 }
 
 func TestATerminalThatIsGoneEndsTheLine(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	d.press("lost")
 	_ = d.keys.Close()

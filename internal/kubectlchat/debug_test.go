@@ -103,6 +103,7 @@ func (p *person) shows(args ...string) (out, errOut string) {
 }
 
 func TestDebugTellsOfWhatWasRecorded(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	if out, errOut := p.shows("triage"); out != "" || !strings.Contains(errOut, `{"spec":{"debug":{"enabled":true}}}`) {
 		t.Errorf("without recordings: %q and %q", out, errOut)
@@ -145,6 +146,7 @@ func TestDebugTellsOfWhatWasRecorded(t *testing.T) {
 }
 
 func TestDebugPrintsRecordingsForPrograms(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	p.record("triage", 1, nil)
 	p.record("triage", 2, whole)
@@ -167,6 +169,7 @@ func TestDebugPrintsRecordingsForPrograms(t *testing.T) {
 }
 
 func TestDebugSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	p.record("triage", 1, nil)
 	for want, args := range map[string][]string{
@@ -181,6 +184,7 @@ func TestDebugSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestDebugListsTurnsWithWhatTheyCameTo(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	of := func(message string, version int64, by string,
 		more func(*v1alpha1.DebugRecording)) func(*v1alpha1.DebugRecording) {

@@ -11,6 +11,7 @@ import (
 )
 
 func TestAPersonAtATerminalIsAskedBeforeAChatIsDeleted(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		keys    string
 		code    int
@@ -43,6 +44,7 @@ func TestAPersonAtATerminalIsAskedBeforeAChatIsDeleted(t *testing.T) {
 }
 
 func TestNobodyIsAskedWhoHasAgreed(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	a := p.sits("delete", "triage", "--yes")
 	a.ends(exitDone)

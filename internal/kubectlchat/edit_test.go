@@ -93,6 +93,7 @@ func TestAnEditThatIsRefusedKeepsWhatWasWritten(t *testing.T) {
 }
 
 func TestTheOperatorsOwnWritesAreNoEdits(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	m := p.said("first", "why?")
 	old := m.DeepCopy()
@@ -105,6 +106,7 @@ func TestTheOperatorsOwnWritesAreNoEdits(t *testing.T) {
 }
 
 func TestOnlyWhatAPersonSaidIsEdited(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	p.said("first", "why?")
 	p.create(&v1alpha1.Chat{ObjectMeta: p.meta("other")})
@@ -125,6 +127,7 @@ func TestOnlyWhatAPersonSaidIsEdited(t *testing.T) {
 }
 
 func TestAMessageAndAChatAreDeleted(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	m := p.said("first", "why?")
 	if got := p.shown("delete", "triage", "first"); got != "chatmessage.parley.dev/first deleted\n" {
@@ -142,6 +145,7 @@ func TestAMessageAndAChatAreDeleted(t *testing.T) {
 }
 
 func TestWhatFinalizersHoldIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	p.chat.Finalizers = []string{"parley.dev/test"}
 	if err := p.c.Update(t.Context(), p.chat); err != nil {

@@ -87,6 +87,7 @@ func outside(t *testing.T, page string) string {
 }
 
 func TestNobodyBreaksTheStructureOfAPage(t *testing.T) {
+	t.Parallel()
 	harmless := outside(t, func() string { e := exportOf("words"); return e.markdown() }())
 	for name, said := range map[string]string{
 		"a heading":             "words\n# I am the title\n\n## 7. Assistant",

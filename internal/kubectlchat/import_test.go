@@ -25,6 +25,7 @@ var history = []v1alpha1.PriorMessage{{Role: v1alpha1.RoleUser, Content: "why?"}
 	{Role: v1alpha1.RoleAssistant, Content: "because"}}
 
 func TestAnImportedChatWaitsForAMessage(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	file := filepath.Join(t.TempDir(), "messages.json")
 	if err := os.WriteFile(file, []byte(repliedLast), 0o600); err != nil {
@@ -51,6 +52,7 @@ func TestAnImportedChatWaitsForAMessage(t *testing.T) {
 }
 
 func TestAnExportIsImportedAsItWas(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	evil := "two\x1b[2J\u202e\n\"}]}\n{\"type\":\"chat\"}"
 	p.said("first", "one")
@@ -74,6 +76,7 @@ func TestAnExportIsImportedAsItWas(t *testing.T) {
 }
 
 func TestAnImportShowsTheReplyThatIsAskedFor(t *testing.T) {
+	t.Parallel()
 	for flags, c := range map[string]struct{ file, asked, messages string }{
 		"--prompt and?": {repliedLast, "and?", "2 messages"},
 		"--answer":      {askedLast, "", "1 message"},
@@ -99,6 +102,7 @@ func TestAnImportShowsTheReplyThatIsAskedFor(t *testing.T) {
 }
 
 func TestAnImportThatWillNotDoLeavesNothing(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	long := `[` + strings.Repeat(repliedLast[1:len(repliedLast)-1]+",", 512) + repliedLast[1:]
 	for _, c := range []struct {

@@ -13,6 +13,7 @@ import (
 )
 
 func TestTheInputThatACallAsksForIsGivenByItsOwnVerb(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	p.want()
 	p.chat.Status.RequiresAction.ToolCalls = append(p.chat.Status.RequiresAction.ToolCalls, v1alpha1.PendingToolCall{

@@ -36,6 +36,7 @@ func (p *person) exact(args ...string) string {
 }
 
 func TestLsShowsHowChatsStandAndWhatWaits(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	p.chat.Status.Title, p.chat.Status.Model = "Nodes\n\x1b[2Jdown", "claude"
 	p.chat.Status.History = v1alpha1.HistoryStatus{Version: 3, Length: 4, Head: "a"}
@@ -83,6 +84,7 @@ func TestLsShowsHowChatsStandAndWhatWaits(t *testing.T) {
 }
 
 func TestLsTellsOfChangesUntilItIsInterrupted(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	c := p.start("token", "", "ls", "--watch")
 	c.waitOutput("triage")

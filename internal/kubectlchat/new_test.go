@@ -33,6 +33,7 @@ func (p *person) created(prefix string) *v1alpha1.Chat {
 }
 
 func TestNewCreatesAChatAndShowsTheFirstReply(t *testing.T) {
+	t.Parallel()
 	for _, kubeconfig := range []string{"token", "certificate"} {
 		t.Run("with a "+kubeconfig, func(t *testing.T) {
 			p := newPerson(t)
@@ -59,6 +60,7 @@ func TestNewCreatesAChatAndShowsTheFirstReply(t *testing.T) {
 }
 
 func TestNewMakesANameUp(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	for prefix, args := range map[string][]string{"chat-": {"new", "-o", "name"}, "review-": {"new", "review-", "-o",
 		"name"},
@@ -75,6 +77,7 @@ func TestNewMakesANameUp(t *testing.T) {
 }
 
 func TestNewSaysWhyAChatCannotBegin(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	c := p.start("token", "", "--gateway", p.gateway, "new", "stuck", "a question")
 	chat := p.created("stuck")
@@ -86,6 +89,7 @@ func TestNewSaysWhyAChatCannotBegin(t *testing.T) {
 }
 
 func TestAReplyIsWaitedForAsLongAsIsSaid(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	c := p.start("token", "", "--gateway", p.gateway, "send", "triage", "a question", "--timeout", "2s")
 	p.begin(p.sent())

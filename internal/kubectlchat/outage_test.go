@@ -33,6 +33,7 @@ func TestAnOutageIsToldOnceIfItLasts(t *testing.T) {
 }
 
 func TestAGatewayOutOfReachIsTold(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

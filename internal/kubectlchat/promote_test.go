@@ -40,6 +40,7 @@ func (p *person) promoted(m *v1alpha1.ChatMessage) {
 }
 
 func TestAQueuedMessageCanBePromoted(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	m := p.queue()
 	c := p.start("token", "", "promote", "triage", m.Name)
@@ -57,6 +58,7 @@ func TestAQueuedMessageCanBePromoted(t *testing.T) {
 }
 
 func TestOnlyAMessageThatWaitsCanBePromoted(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	if err := p.start("token", "", "promote", "triage", "other").wait(); err == nil ||
 		!strings.HasSuffix(err.Error(), "none does") {

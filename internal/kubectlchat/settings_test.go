@@ -18,6 +18,7 @@ import (
 )
 
 func TestSettingsSayWhereTheyComeFrom(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	p.create(chattest.In(p.namespace, chattest.Class("everybody", func(s *v1alpha1.ChatClassSpec) {
 		s.Default, s.NamespacePreamble = true, "Be lawful."
@@ -70,6 +71,7 @@ limits:
 }
 
 func TestSettingsOfAChatWhoseClassIsMissingAreNotKnown(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	p.create(chattest.In(p.namespace, chattest.Chat("fix", func(c *v1alpha1.Chat) { c.Spec.ChatClassName = "gone" })))
 	const want = "ChatClass gone, which spec.chatClassName names, does not exist. Create it, or change the reference"

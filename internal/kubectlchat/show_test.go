@@ -44,6 +44,7 @@ func (p *person) note(name, text string, index int64) {
 }
 
 func TestShowPrintsTheConversationAndWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	p.said("first", "one")
 	p.said("second", "two")
@@ -84,6 +85,7 @@ func TestShowPrintsTheConversationAndWhatItWaitsFor(t *testing.T) {
 }
 
 func TestExportPrintsTheWholeChatInOrder(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	p.said("first", "one")
 	p.note("n", "remember", 1)
@@ -113,6 +115,7 @@ func TestExportPrintsTheWholeChatInOrder(t *testing.T) {
 }
 
 func TestManagementIsWaitedForUntilItIsInForce(t *testing.T) {
+	t.Parallel()
 	for verb, c := range map[string]struct {
 		field    func(*v1alpha1.Chat) *bool
 		archived bool
@@ -157,6 +160,7 @@ func TestManagementIsWaitedForUntilItIsInForce(t *testing.T) {
 }
 
 func TestUsageIsSummedByCurrency(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	m := p.said("first", "one")
 	p.create(&v1alpha1.ChatMessage{ObjectMeta: p.meta("cheap"), Spec: chattest.Answer(answering(p.chat),

@@ -68,6 +68,7 @@ func hear(t *testing.T, o options) error {
 }
 
 func TestForwardedPortSpeaksTLSWithACA(t *testing.T) {
+	t.Parallel()
 	server, ca := serveTLS(t, "parley-gateway.chats.svc")
 	port := server.Listener.Addr().(*net.TCPAddr).AddrPort().Port()
 	o := options{gatewayCA: ca, gatewayNamespace: "chats"}
@@ -81,6 +82,7 @@ func TestForwardedPortSpeaksTLSWithACA(t *testing.T) {
 }
 
 func TestUnusableGatewaySaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	server, ca := serveTLS(t, "parley-gateway.chats.svc")
 	_, other := serveTLS(t, "parley-gateway.chats.svc")
 	plain := httptest.NewServer(http.NotFoundHandler())

@@ -28,6 +28,7 @@ func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestALongChatIsReadInFewRequests(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	p.said("first", "one")
 	for i := range 3 * messagePage {

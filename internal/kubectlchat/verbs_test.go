@@ -39,6 +39,7 @@ func (p *person) handle(r v1alpha1.HandledRequest) {
 }
 
 func TestRequestIsFollowedUntilItIsHandled(t *testing.T) {
+	t.Parallel()
 	for verb, c := range map[string]struct {
 		kind       v1alpha1.RequestKind
 		annotation string
@@ -83,6 +84,7 @@ func TestRequestIsFollowedUntilItIsHandled(t *testing.T) {
 }
 
 func TestARequestNeedNotBeFollowed(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	c := p.start("token", "", "interrupt", "triage", "--wait=false")
 	if err := c.wait(); err != nil || c.out.String() != "chat.parley.dev/triage annotated\n" ||
@@ -121,6 +123,7 @@ func (p *person) want() {
 }
 
 func TestCallsListsWhatWaits(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	none := p.start("token", "", "calls", "triage")
 	if err := none.wait(); err != nil || none.out.String() != "" ||
@@ -167,6 +170,7 @@ func (p *person) approval() *v1alpha1.ToolApproval {
 }
 
 func TestADecisionIsFollowedUntilItCounts(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	p.want()
 	approve := p.start("token", "", "approve", "triage", "call_2", "--comment", "go on")
@@ -198,6 +202,7 @@ func TestADecisionIsFollowedUntilItCounts(t *testing.T) {
 }
 
 func TestResultsAreFollowedUntilTheyAreAccepted(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	p.want()
 	sent := func() *v1alpha1.ChatMessage {
@@ -240,6 +245,7 @@ func TestResultsAreFollowedUntilTheyAreAccepted(t *testing.T) {
 }
 
 func TestImpossibleDecisionIsSaidBeforeCreation(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	idle := p.start("token", "", "approve", "triage", "call_1")
 	if err := idle.wait(); err == nil || !strings.Contains(err.Error(), "no call of chat triage waits for approval") ||
@@ -265,6 +271,7 @@ func TestImpossibleDecisionIsSaidBeforeCreation(t *testing.T) {
 }
 
 func TestSendCanCutIn(t *testing.T) {
+	t.Parallel()
 	p := newPerson(t)
 	if err := p.start("token", "", "send", "triage", "--interrupt", "--no-follow", "never mind").wait(); err != nil {
 		t.Fatal(err)
@@ -275,6 +282,7 @@ func TestSendCanCutIn(t *testing.T) {
 }
 
 func TestSendShowsWhatAnInterruptedTurnLeaves(t *testing.T) {
+	t.Parallel()
 	for _, kubeconfig := range []string{"token", "certificate"} {
 		t.Run("with a "+kubeconfig, func(t *testing.T) {
 			p := newPerson(t)
@@ -298,6 +306,7 @@ func TestSendShowsWhatAnInterruptedTurnLeaves(t *testing.T) {
 }
 
 func TestTailTellsWhatWaitsAndWhatWasEdited(t *testing.T) {
+	t.Parallel()
 	for _, kubeconfig := range []string{"token", "certificate"} {
 		t.Run("with a "+kubeconfig, func(t *testing.T) {
 			p := newPerson(t)

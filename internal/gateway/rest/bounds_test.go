@@ -21,6 +21,7 @@ import (
 )
 
 func TestWhoMayNotIsToldInTheWordsOfTheAPIServer(t *testing.T) {
+	t.Parallel()
 	d := open(t, "parley-chat-viewer")
 	d.create(&v1alpha1.Chat{ObjectMeta: d.meta("c")})
 	d.does(http.StatusOK, "GET", "/chats/c", "")
@@ -50,6 +51,7 @@ func TestWhoMayNotIsToldInTheWordsOfTheAPIServer(t *testing.T) {
 }
 
 func TestOnlyTokensOfTheAPIServerAreTaken(t *testing.T) {
+	t.Parallel()
 	d := open(t, "parley-chat-user")
 	good, unknown := d.token, "does not know this token"
 	for name, c := range map[string]struct {
@@ -82,6 +84,7 @@ func TestOnlyTokensOfTheAPIServerAreTaken(t *testing.T) {
 }
 
 func TestABadRequestIsToldWhatIsWrongWithIt(t *testing.T) {
+	t.Parallel()
 	d := open(t, "parley-chat-user")
 	d.create(&v1alpha1.Chat{ObjectMeta: d.meta("c")})
 	for name, c := range map[string]struct{ method, path, body, words string }{
@@ -110,6 +113,7 @@ func TestABadRequestIsToldWhatIsWrongWithIt(t *testing.T) {
 
 // TestNoCallerHasMoreRequestsUnderWayThanOneMayHave holds a quarter for each: here there is one of four.
 func TestNoCallerHasMoreRequestsUnderWayThanOneMayHave(t *testing.T) {
+	t.Parallel()
 	const callers = 4
 	arrived, leave := make(chan struct{}, callers), make(chan struct{})
 	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -157,6 +161,7 @@ func TestNoCallerHasMoreRequestsUnderWayThanOneMayHave(t *testing.T) {
 
 // TestAStrangerKeepsNobodyWaiting lets somebody whose token is nobody's send a body that never ends.
 func TestAStrangerKeepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
 	d := open(t, "parley-chat-user", func(o *rest.Options) { o.Requests = 1 })
 	body, end := io.Pipe()
 	defer end.Close()
@@ -177,6 +182,7 @@ func TestAStrangerKeepsNobodyWaiting(t *testing.T) {
 }
 
 func TestATokenIsSentNowhereElse(t *testing.T) {
+	t.Parallel()
 	var stolen atomic.Int32
 	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { stolen.Add(1) }))
 	defer thief.Close()

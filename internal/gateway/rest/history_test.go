@@ -75,6 +75,7 @@ func told(a answer) (indexes []int, names []string) {
 }
 
 func TestAHistoryIsReadFromItsEndBack(t *testing.T) {
+	t.Parallel()
 	d := open(t, "parley-chat-viewer")
 	_, names := d.tells(5, ". Hi.")
 	for _, c := range []struct {
@@ -100,6 +101,7 @@ func TestAHistoryIsReadFromItsEndBack(t *testing.T) {
 }
 
 func TestAPieceOfAHistoryHasABound(t *testing.T) {
+	t.Parallel()
 	d := open(t, "parley-chat-viewer")
 	d.tells(8, strings.Repeat("a", 900<<10))
 	if indexes, _ := told(d.does(http.StatusOK, "GET", "/chats/c/messages", "")); !slices.Equal(indexes,
@@ -109,6 +111,7 @@ func TestAPieceOfAHistoryHasABound(t *testing.T) {
 }
 
 func TestAHistoryEndsWhereAMessageIsGone(t *testing.T) {
+	t.Parallel()
 	d := open(t, "parley-chat-user")
 	_, names := d.tells(5, ". Hi.")
 	d.does(http.StatusNoContent, "DELETE", "/chats/c/messages/"+names[2], "")
@@ -119,6 +122,7 @@ func TestAHistoryEndsWhereAMessageIsGone(t *testing.T) {
 }
 
 func TestWhatIsNoPlaceInAHistoryIsRefused(t *testing.T) {
+	t.Parallel()
 	d := open(t, "parley-chat-user")
 	d.tells(2, ". Hi.")
 	d.create(chattest.In(d.namespace, chattest.User("c", "waits", chattest.Content("Hi."))))
@@ -144,6 +148,7 @@ func TestWhatIsNoPlaceInAHistoryIsRefused(t *testing.T) {
 }
 
 func TestNobodyReadsTheHistoryOfAnotherNamespace(t *testing.T) {
+	t.Parallel()
 	theirs := open(t, "parley-chat-viewer")
 	theirs.tells(2, ". Hi.")
 	ours := open(t, "parley-chat-user")
@@ -158,6 +163,7 @@ func TestNobodyReadsTheHistoryOfAnotherNamespace(t *testing.T) {
 }
 
 func TestOnlyWhoMayListsTheNamespaces(t *testing.T) {
+	t.Parallel()
 	d := open(t, "parley-chat-user")
 	above := *d
 	above.url = strings.TrimSuffix(d.url, "/"+d.namespace)

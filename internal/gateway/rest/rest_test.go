@@ -25,6 +25,7 @@ import (
 )
 
 func TestAPersonDoesWithAChatWhatTheirRoleLets(t *testing.T) {
+	t.Parallel()
 	d := open(t, "parley-chat-user")
 	made := d.does(http.StatusCreated, "POST", "/chats", `{"name":"c","spec":{"prompt":"hello"},"labels":{"team":"blue"}}`)
 	if made.body["kind"] != "Chat" || made.field("spec", "prompt") != "hello" ||
@@ -56,6 +57,7 @@ func TestAPersonDoesWithAChatWhatTheirRoleLets(t *testing.T) {
 }
 
 func TestMessagesAreSentEditedPromotedAndDeleted(t *testing.T) {
+	t.Parallel()
 	d := open(t, "parley-chat-user")
 	d.create(&v1alpha1.Chat{ObjectMeta: d.meta("c")})
 	d.create(&v1alpha1.Chat{ObjectMeta: d.meta("other")})
@@ -98,6 +100,7 @@ func TestMessagesAreSentEditedPromotedAndDeleted(t *testing.T) {
 }
 
 func TestAMessageThatDoesNotWaitIsNotPromoted(t *testing.T) {
+	t.Parallel()
 	d := open(t, "parley-chat-user")
 	d.create(&v1alpha1.Chat{ObjectMeta: d.meta("c")})
 	message := chattest.In(d.namespace, chattest.User("c", "m"))
@@ -115,6 +118,7 @@ func TestAMessageThatDoesNotWaitIsNotPromoted(t *testing.T) {
 }
 
 func TestCallsAreDecidedAndAnswered(t *testing.T) {
+	t.Parallel()
 	d := open(t, "parley-chat-user")
 	d.create(&rbacv1.RoleBinding{ObjectMeta: d.meta("approver"),
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "parley-tool-approver"},
@@ -133,6 +137,7 @@ func TestCallsAreDecidedAndAnswered(t *testing.T) {
 }
 
 func TestARequestTellsWhatBecameOfIt(t *testing.T) {
+	t.Parallel()
 	d := open(t, "parley-chat-user")
 	chat := &v1alpha1.Chat{ObjectMeta: d.meta("c")}
 	d.create(chat)

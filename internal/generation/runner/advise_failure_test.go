@@ -13,6 +13,7 @@ import (
 )
 
 func TestAnAdvisorThatFailsIsTheModelsToCopeWith(t *testing.T) {
+	t.Parallel()
 	failing := func(status int) modelserver.Reply {
 		return modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: status,
 			Message: "You said: Clean up the archive. Key " + rightKey}}
@@ -89,6 +90,7 @@ func TestAnAdvisorThatFailsIsTheModelsToCopeWith(t *testing.T) {
 }
 
 func TestAnInterruptionStopsTheAdvisor(t *testing.T) {
+	t.Parallel()
 	hangs := advises
 	hangs.Fault = &modelserver.Fault{Kind: modelserver.FaultHang, After: new(1)}
 	p := startAdvisedPod(t, asksForAdvice(1, hangs), nil)

@@ -17,6 +17,7 @@ import (
 )
 
 func TestTheAdvisorIsOfferedWhereItIsAllowedAndCanBeAsked(t *testing.T) {
+	t.Parallel()
 	coder := func(s *v1alpha1.ChatClassSpec) {
 		s.Defaults.Advisor = &v1alpha1.ChatAdvisor{
 			Enabled: new(true), ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "impatient"}}

@@ -92,6 +92,7 @@ func adviceOf(t *testing.T, m *v1alpha1.ChatMessage) (*v1alpha1.ToolResult, advi
 }
 
 func TestAdviceReachesTheModelInItsNextStep(t *testing.T) {
+	t.Parallel()
 	p := startAdvisedPod(t, asksForAdvice(1, advises), nil)
 	c := p.newChat("advised", func(s *v1alpha1.ChatSpec) {
 		withAdvisor(s)
@@ -148,6 +149,7 @@ func TestAdviceReachesTheModelInItsNextStep(t *testing.T) {
 }
 
 func TestATurnHasAsMuchAdviceAsItMay(t *testing.T) {
+	t.Parallel()
 	p := startAdvisedPod(t, asksForAdvice(3, advises), nil)
 	c := p.newChat("limited", func(s *v1alpha1.ChatSpec) {
 		withAdvisor(s)
@@ -176,6 +178,7 @@ func TestATurnHasAsMuchAdviceAsItMay(t *testing.T) {
 }
 
 func TestAdviceCountsAlsoIfASummaryStandsForIt(t *testing.T) {
+	t.Parallel()
 	p := startAdvisedPod(t, asksForAdvice(3, advises), nil)
 	c := p.newChat("summed", func(s *v1alpha1.ChatSpec) {
 		withAdvisor(s)
@@ -205,6 +208,7 @@ func TestAdviceCountsAlsoIfASummaryStandsForIt(t *testing.T) {
 }
 
 func TestAReplyThatCallsTheAdvisorBesidesOthersRunsNothing(t *testing.T) {
+	t.Parallel()
 	script := asksForAdvice(3, advises)
 	script.Rules[2].Reply.Steps[0].ToolCalls = append(script.Rules[2].Reply.Steps[0].ToolCalls,
 		modelserver.ToolCall{Name: "current_time"}, modelserver.ToolCall{Name: "ask_person"})
@@ -231,6 +235,7 @@ func TestAReplyThatCallsTheAdvisorBesidesOthersRunsNothing(t *testing.T) {
 }
 
 func TestAdviceThatReachesItsLimitSaysSo(t *testing.T) {
+	t.Parallel()
 	cut := advises
 	cut.Finish = modelserver.FinishLength
 	p := startAdvisedPod(t, asksForAdvice(1, cut), nil)
@@ -243,6 +248,7 @@ func TestAdviceThatReachesItsLimitSaysSo(t *testing.T) {
 }
 
 func TestASubChatIsOnItsOwn(t *testing.T) {
+	t.Parallel()
 	p := startAdvisedPod(t, asksForAdvice(1, advises), nil)
 	p.newChat("root", withAdvisor)
 	c := p.newChat("sub", func(s *v1alpha1.ChatSpec) {
@@ -259,6 +265,7 @@ func TestASubChatIsOnItsOwn(t *testing.T) {
 }
 
 func TestTheAdvisorSeesWhatTheModelSaw(t *testing.T) {
+	t.Parallel()
 	script := asksForAdvice(1, advises)
 	script.Rules = append([]modelserver.Rule{{Match: modelserver.Match{LastUserText: "Hello"},
 		Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Hello, too.")}}}}, script.Rules...)

@@ -25,6 +25,7 @@ func reply(steps ...modelserver.Step) modelserver.Script {
 }
 
 func TestAStepIsOneMessageThatAccountsForItself(t *testing.T) {
+	t.Parallel()
 	script := reply(modelserver.Think("It is ", "a capital."), modelserver.Say("\n", "Paris", ".\nOf course."))
 	script.Rules[0].Reply.Usage = &modelserver.Usage{Input: 100, Output: 50, Cached: 40, Reasoning: 20}
 	p := startPod(t, script, nil)
@@ -79,6 +80,7 @@ func TestAStepIsOneMessageThatAccountsForItself(t *testing.T) {
 }
 
 func TestChatsAreWatchedOnceTheRelayTakesParts(t *testing.T) {
+	t.Parallel()
 	watched := -1
 	startPod(t, reply(modelserver.Say("Paris.")), func(p *pod, o *runner.Options) {
 		o.AwaitRelay = func(context.Context) {
@@ -93,6 +95,7 @@ func TestChatsAreWatchedOnceTheRelayTakesParts(t *testing.T) {
 }
 
 func TestVerboseLogsSayHowAttemptsWentButNotWhatWasSaid(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, reply(modelserver.Say("Paris.")), func(p *pod, o *runner.Options) {
 		o.Log = slog.New(slog.NewJSONHandler(p.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
@@ -129,6 +132,7 @@ var usesTool = modelserver.Script{Rules: []modelserver.Rule{
 }}
 
 func TestToolsAreAnsweredAndTheHistoryIsKeptAtHand(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, usesTool, nil)
 	c := p.newChat("clock", nil)
 	c.ask("clock-prompt", "What time is it?")
@@ -182,6 +186,7 @@ func TestToolsAreAnsweredAndTheHistoryIsKeptAtHand(t *testing.T) {
 }
 
 func TestAColdPodListsALongHistoryOnce(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, modelserver.Script{}, nil)
 	c := p.newChat("long", nil)
 	for i := range 6 {
@@ -217,6 +222,7 @@ func TestAColdPodListsALongHistoryOnce(t *testing.T) {
 }
 
 func TestAMessageThatWasReadBeforeItsStatusWasWrittenKeepsItsPlace(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Times: 1, Reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429}}},
 	}}, nil)
@@ -237,6 +243,7 @@ func TestAMessageThatWasReadBeforeItsStatusWasWrittenKeepsItsPlace(t *testing.T)
 }
 
 func TestAReplyThatIsTooLargeIsCutAndTheCallIsEnded(t *testing.T) {
+	t.Parallel()
 	script := reply(modelserver.Step{Text: &modelserver.Text{
 		Repeat: &modelserver.Repeat{Text: "größer <b>\"so\"</b> \n", Bytes: 8 << 20}, PieceBytes: 4000,
 	}})

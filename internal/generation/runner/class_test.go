@@ -15,6 +15,7 @@ import (
 )
 
 func TestAModelIsAskedWithWhatTheClassOfTheChatSays(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, usesTool, nil)
 	chat := p.newChat("classed", func(s *v1alpha1.ChatSpec) { s.SystemPrompt = "Be brief." })
 	chat.has("coder", func(s *v1alpha1.ChatClassSpec) {
@@ -49,6 +50,7 @@ func (c *conversation) speaks(preamble string) {
 }
 
 func TestEveryCallOfEveryChatBeginsWithThePreambleOfTheNamespace(t *testing.T) {
+	t.Parallel()
 	p := titling(t, entitles(titleOfPods), &order{titleFirst: true})
 	c := p.newTitledChat("c", func(s *v1alpha1.ChatSpec) { s.SystemPrompt = "Be brief." })
 	c.has("coder", func(s *v1alpha1.ChatClassSpec) { s.Preamble = "Be safe." })
@@ -73,6 +75,7 @@ func TestEveryCallOfEveryChatBeginsWithThePreambleOfTheNamespace(t *testing.T) {
 }
 
 func TestNothingIsDoneForAChatWhoseClassIsGone(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, modelserver.Script{}, nil)
 	chat := p.newChat("orphaned", nil)
 	class := chat.has("gone", func(*v1alpha1.ChatClassSpec) {})

@@ -56,6 +56,7 @@ func (c *conversation) goOn(summary *v1alpha1.ChatMessage) *v1alpha1.ChatMessage
 }
 
 func TestASummaryTakesThePlaceOfWhatWasSaid(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, summarises(modelserver.Think("hm"), modelserver.Say("They spoke ", "about apples.")), nil)
 	c := p.newChat("long", func(s *v1alpha1.ChatSpec) { s.SystemPrompt = "Be brief." })
 	c.ask("long-1", "tell me about apples")
@@ -103,6 +104,7 @@ func TestASummaryTakesThePlaceOfWhatWasSaid(t *testing.T) {
 }
 
 func TestASummaryThatSaysNothingIsAnError(t *testing.T) {
+	t.Parallel()
 	script := summarises(modelserver.Think("hm"))
 	script.Rules[0].Reply.Usage = &modelserver.Usage{Input: 900, Output: 10}
 	p := startPod(t, script, nil)
@@ -119,6 +121,7 @@ func TestASummaryThatSaysNothingIsAnError(t *testing.T) {
 }
 
 func TestHalfASummaryIsNotKept(t *testing.T) {
+	t.Parallel()
 	script := summarises(modelserver.Say("They ", "spoke"))
 	script.Rules[0].Reply.Fault = &modelserver.Fault{Kind: modelserver.FaultHang, After: new(1)}
 	p := startPod(t, script, nil)
@@ -137,6 +140,7 @@ func TestHalfASummaryIsNotKept(t *testing.T) {
 }
 
 func TestAContextThatTheModelRefusedIsCutToHalfForItsSummary(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, summarises(modelserver.Say("Short.")), nil)
 	c := p.newChat("cut", nil)
 	for _, name := range []string{"cut-1", "cut-2", "cut-3"} {
@@ -173,6 +177,7 @@ func (s *shortContext) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestASummaryThatDoesNotFitIsMadeOfLessOnce(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		bytes   int
 		outcome v1alpha1.GenerationOutcome

@@ -62,6 +62,7 @@ func (p *pod) endsWell() {
 }
 
 func TestNothingIsRecordedUnlessItIsAskedFor(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, reply(modelserver.Say("Paris")), nil)
 	for name, settings := range map[string]*v1alpha1.DebugSettings{"none": nil, "off": {}} {
 		c := p.newChat("quiet-"+name, func(s *v1alpha1.ChatSpec) { s.Debug = settings })
@@ -78,6 +79,7 @@ func TestNothingIsRecordedUnlessItIsAskedFor(t *testing.T) {
 }
 
 func TestACallIsRecordedFromBothSides(t *testing.T) {
+	t.Parallel()
 	script := reply(modelserver.Think("A capital."), modelserver.Say("Paris", ", of course."))
 	script.Rules[0].Reply.Usage = &modelserver.Usage{Input: 100, Output: 50, Cached: 40}
 	p := startPod(t, script, nil)
@@ -150,6 +152,7 @@ func checkExchange(t *testing.T, attempts []v1alpha1.DebugAttempt) {
 }
 
 func TestANamespaceRecordsByItsModelConfiguration(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, reply(modelserver.Say("Paris")), nil)
 	config, err := p.configOf("default")
 	if err != nil {
@@ -172,6 +175,7 @@ func TestANamespaceRecordsByItsModelConfiguration(t *testing.T) {
 }
 
 func TestARetriedCallIsOneStepWithTwoAttempts(t *testing.T) {
+	t.Parallel()
 	for name, between := range map[string]func(*pod){"by the same pod": func(*pod) {},
 		"by a pod that was restarted": func(p *pod) {
 			p.endsWell()
@@ -208,6 +212,7 @@ func TestARetriedCallIsOneStepWithTwoAttempts(t *testing.T) {
 }
 
 func TestACompactionIsRecordedBesideTheReplies(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, summarises(modelserver.Say("They spoke.")), nil)
 	c := p.newChat("long", debugged)
 	c.ask("long-1", "tell me about apples")
@@ -228,6 +233,7 @@ func TestACompactionIsRecordedBesideTheReplies(t *testing.T) {
 }
 
 func TestAnAttemptThatNobodyEndedWasBrokenOff(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, reply(modelserver.Say("Paris")), nil)
 	c := p.newChat("crashed", debugged)
 	now := metav1.NewMicroTime(time.Now().Truncate(time.Microsecond))
@@ -255,6 +261,7 @@ func TestAnAttemptThatNobodyEndedWasBrokenOff(t *testing.T) {
 }
 
 func TestHowACallEndedIsRecorded(t *testing.T) {
+	t.Parallel()
 	cut := reply(modelserver.Say("Par", "is"))
 	cut.Rules[0].Reply.Fault = &modelserver.Fault{Kind: modelserver.FaultCut, After: new(1)}
 	reset := reply()
@@ -291,6 +298,7 @@ func TestHowACallEndedIsRecorded(t *testing.T) {
 }
 
 func TestAnApiServerThatDoesNotTakeRecordingsDelaysNothing(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, reply(modelserver.Say("Paris")), nil)
 	held := make(chan struct{})
 	asked := make(chan struct{}, 100)
@@ -319,6 +327,7 @@ func TestAnApiServerThatDoesNotTakeRecordingsDelaysNothing(t *testing.T) {
 }
 
 func TestTheKeyIsInNoRecordingOfAnyProvider(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(*v1alpha1.ChatModelConfigSpec){
 		"openai": func(s *v1alpha1.ChatModelConfigSpec) { s.Provider = v1alpha1.ProviderOpenAI },
 		"openai, responses": func(s *v1alpha1.ChatModelConfigSpec) {

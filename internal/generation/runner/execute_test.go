@@ -34,6 +34,7 @@ func (c *conversation) shown() (all []parts.Part) {
 }
 
 func TestTheResultOfACallIsShownWhenItEndsAndNotWithTheLastOfItsBatch(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	p := startPod(t, callsTwo, func(_ *pod, o *runner.Options) {
 		o.Tools = tools.NewRegistry(

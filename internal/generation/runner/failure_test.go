@@ -23,6 +23,7 @@ import (
 )
 
 func TestWhatCannotBeDoneSaysWhatToDo(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, modelserver.Script{}, nil)
 	withKey := func(name, key string) *v1alpha1.ChatModelConfig {
 		config := modelConfig(p.ns, name, "http://127.0.0.1:1/v1")
@@ -76,6 +77,7 @@ func (p *pod) configOf(name string) (*v1alpha1.ChatModelConfig, error) {
 }
 
 func TestAConfigurationThatTheWatchHasNotBroughtYetIsFound(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, modelserver.Script{}, nil)
 	config, err := p.configOf("default")
 	if err != nil {
@@ -99,6 +101,7 @@ func TestAConfigurationThatTheWatchHasNotBroughtYetIsFound(t *testing.T) {
 }
 
 func TestAHistoryWithAGapNamesWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, modelserver.Script{}, nil)
 	c := p.newChat("gap", nil)
 	c.say("gap-u", "hello")
@@ -113,6 +116,7 @@ func TestAHistoryWithAGapNamesWhatIsMissing(t *testing.T) {
 }
 
 func TestASilentProviderIsGivenUp(t *testing.T) {
+	t.Parallel()
 	for name, after := range map[string]*int{"before the head": nil, "within the stream": new(1)} {
 		t.Run(name, func(t *testing.T) {
 			script := hangs()
@@ -130,6 +134,7 @@ func TestASilentProviderIsGivenUp(t *testing.T) {
 }
 
 func TestAResultIsCreatedOverErrors(t *testing.T) {
+	t.Parallel()
 	cases := map[string][]func(*http.Request, http.RoundTripper) (*http.Response, error){
 		"that never arrived": {cutBefore, answers(500, metav1.StatusReasonInternalError),
 			answers(504, metav1.StatusReasonTimeout)},
@@ -168,6 +173,7 @@ func TestAResultIsCreatedOverErrors(t *testing.T) {
 }
 
 func TestALeftoverOfADeletedChatIsNotTakenForTheResult(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, modelserver.Script{}, nil)
 	c := p.newChat("again", nil)
 	now := metav1.NowMicro()
@@ -197,6 +203,7 @@ func TestALeftoverOfADeletedChatIsNotTakenForTheResult(t *testing.T) {
 }
 
 func TestAResultThatIsRefusedForGoodBecomesAFailure(t *testing.T) {
+	t.Parallel()
 	for name, refusal := range map[string]func(*http.Request, http.RoundTripper) (*http.Response, error){
 		"invalid":   answers(422, metav1.StatusReasonInvalid),
 		"forbidden": answers(403, metav1.StatusReasonForbidden),
@@ -219,6 +226,7 @@ func TestAResultThatIsRefusedForGoodBecomesAFailure(t *testing.T) {
 }
 
 func TestAResultIsNotCreatedAnyMoreWhenTheFenceHasMovedOn(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, modelserver.Script{}, nil)
 	down := make([]func(*http.Request, http.RoundTripper) (*http.Response, error), 100)
 	for i := range down {
@@ -263,6 +271,7 @@ func (d *dialer) cut() int {
 }
 
 func TestTheWatchSurvivesTheApiServersConnections(t *testing.T) {
+	t.Parallel()
 	d := &dialer{}
 	p := startPod(t, modelserver.Script{}, func(p *pod, o *runner.Options) {
 		cfg := rest.CopyConfig(cluster.Config)

@@ -48,6 +48,7 @@ func (p *pod) aborted() {
 }
 
 func TestAnAttemptEndsWhenItsFenceMovesOn(t *testing.T) {
+	t.Parallel()
 	c := hanging(t, nil)
 	first := c.resultName()
 	c.write(func(s *v1alpha1.ChatStatus) { s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 2) })
@@ -63,6 +64,7 @@ func TestAnAttemptEndsWhenItsFenceMovesOn(t *testing.T) {
 }
 
 func TestEventsOfTheSameFenceChangeNothing(t *testing.T) {
+	t.Parallel()
 	script := hangs()
 	script.Rules[0].Reply.Fault = nil
 	script.Rules[0].Reply.DelayBetween = modelserver.Duration(300 * time.Millisecond)
@@ -120,6 +122,7 @@ func (r realRelay) SoFar(ctx context.Context, name fence.Fence) ([]parts.Frame, 
 }
 
 func TestAnAttemptThatAFormerLifeBeganHandsOverWhatTheRelayHeardWhenItIsInterrupted(t *testing.T) {
+	t.Parallel()
 	relays := socketRelay(t)
 	p := startPod(t, modelserver.Script{}, func(_ *pod, o *runner.Options) { o.Relay = relays("second-life") })
 	c := p.newChat("crashed", nil)
@@ -148,6 +151,7 @@ func TestAnAttemptThatAFormerLifeBeganHandsOverWhatTheRelayHeardWhenItIsInterrup
 }
 
 func TestAnAttemptThatAFormerLifeBeganIsLost(t *testing.T) {
+	t.Parallel()
 	relays := socketRelay(t)
 	p := startPod(t, modelserver.Script{}, func(_ *pod, o *runner.Options) { o.Relay = relays("second-life") })
 	c := p.newChat("crashed", nil)
@@ -185,6 +189,7 @@ func (stuckRelay) SoFar(ctx context.Context, _ fence.Fence) ([]parts.Frame, erro
 }
 
 func TestTroubleWithTheRelayDoesNotStopTheAnswer(t *testing.T) {
+	t.Parallel()
 	for name, r := range map[string]runner.Relay{"absent": &relay{fail: errors.New("no such file")},
 		"stuck": stuckRelay{}} {
 		t.Run(name, func(t *testing.T) {
@@ -202,6 +207,7 @@ func TestTroubleWithTheRelayDoesNotStopTheAnswer(t *testing.T) {
 }
 
 func TestDrainingFinishesWhatIsUnderWayAndTakesNothingNew(t *testing.T) {
+	t.Parallel()
 	script := hangs()
 	script.Rules[0].Reply.Fault = nil
 	script.Rules[0].Reply.DelayBetween = modelserver.Duration(500 * time.Millisecond)
@@ -225,6 +231,7 @@ func TestDrainingFinishesWhatIsUnderWayAndTakesNothingNew(t *testing.T) {
 }
 
 func TestTheHardEndOfThePodWritesNothing(t *testing.T) {
+	t.Parallel()
 	c := hanging(t, nil)
 	c.stop()
 	c.aborted()

@@ -14,6 +14,7 @@ import (
 func interrupt(s *v1alpha1.ChatStatus) { s.Phase = v1alpha1.ChatInterrupting }
 
 func TestAnInterruptedAttemptHandsOverWhatItHas(t *testing.T) {
+	t.Parallel()
 	c := hanging(t, nil)
 	c.write(interrupt)
 	m := c.result()
@@ -27,6 +28,7 @@ func TestAnInterruptedAttemptHandsOverWhatItHas(t *testing.T) {
 }
 
 func TestAnAttemptThatIsInterruptedBeforeItBeginsCallsNobody(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, hangs(), nil)
 	c := p.newChat("early", nil)
 	c.say("early-u", "hello")
@@ -45,6 +47,7 @@ func TestAnAttemptThatIsInterruptedBeforeItBeginsCallsNobody(t *testing.T) {
 }
 
 func TestAnEditedMessageIsReadAnew(t *testing.T) {
+	t.Parallel()
 	p := startPod(t,
 		modelserver.Script{
 			Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}}}}, nil)
@@ -71,6 +74,7 @@ func TestAnEditedMessageIsReadAnew(t *testing.T) {
 }
 
 func TestTheModelSeesOnlyTheContext(t *testing.T) {
+	t.Parallel()
 	p := startPod(t,
 		modelserver.Script{
 			Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}}}}, nil)

@@ -14,6 +14,7 @@ import (
 )
 
 func TestAHundredAttemptsAtOnceLeaveNothingBehind(t *testing.T) {
+	t.Parallel()
 	const chats = 100
 	p := startPod(t, usesTool, nil)
 	p.settled() // What is there now, stays.

@@ -123,8 +123,10 @@ func slug(name string) string {
 }
 
 func TestEachWireFormCommitsWhatItsModelSaid(t *testing.T) {
+	t.Parallel()
 	for _, w := range wireForms {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			p := startWired(t, w, scriptOf(scenarios))
 			// Calls that are silent are so together, since that takes its time.
 			silent := map[string]*conversation{}

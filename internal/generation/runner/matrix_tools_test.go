@@ -92,8 +92,10 @@ func gateways() (forms []wireForm) {
 }
 
 func TestEachWireFormAnswersTheCallsOfItsModel(t *testing.T) {
+	t.Parallel()
 	for _, w := range append(gateways(), wireForms...) {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			p := startWired(t, w, toolScript())
 			for _, s := range toolScenarios {
 				t.Run(s.name, func(t *testing.T) { p.in(t).round(s) })

@@ -78,6 +78,7 @@ func serving(servers ...v1alpha1.MCPServer) func(*v1alpha1.ChatSpec) {
 }
 
 func TestAModelCallsAToolOfAServer(t *testing.T) {
+	t.Parallel()
 	p, e, entry := withEcho(t)
 	c := p.newChat("served", serving(entry))
 	c.ask("served-prompt", "Echo.")
@@ -102,6 +103,7 @@ func TestAModelCallsAToolOfAServer(t *testing.T) {
 }
 
 func TestAToolThatHasChangedWaitsForApprovalUntilACallOfItIsApproved(t *testing.T) {
+	t.Parallel()
 	p, e, entry := withEcho(t)
 	c := p.newChat("changed", serving(entry))
 	c.ask("changed-1", "Echo.")
@@ -133,6 +135,7 @@ func TestAToolThatHasChangedWaitsForApprovalUntilACallOfItIsApproved(t *testing.
 }
 
 func TestAnEntryNamesToolsWhoseCallsWaitForApproval(t *testing.T) {
+	t.Parallel()
 	p, _, entry := withEcho(t)
 	entry.RequireApproval = []string{"ec*"}
 	c := p.newChat("careful", serving(entry))
@@ -144,6 +147,7 @@ func TestAnEntryNamesToolsWhoseCallsWaitForApproval(t *testing.T) {
 }
 
 func TestACallOfAToolThatWasNotOnOfferIsNotMade(t *testing.T) {
+	t.Parallel()
 	for name, offers := range map[string]func(e *echoing, entry *v1alpha1.MCPServer){
 		"its server could not be used": func(_ *echoing, entry *v1alpha1.MCPServer) { entry.URL = "http://127.0.0.1:1/mcp" },
 		"it did not exist":             func(e *echoing, _ *v1alpha1.MCPServer) { e.RemoveTools("echo") },
@@ -171,6 +175,7 @@ func TestACallOfAToolThatWasNotOnOfferIsNotMade(t *testing.T) {
 }
 
 func TestAModelIsAskedWithoutTheToolsOfAServerThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
 	p, _, entry := withEcho(t)
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
@@ -191,6 +196,7 @@ func TestAModelIsAskedWithoutTheToolsOfAServerThatCannotBeUsed(t *testing.T) {
 }
 
 func TestACallThatALostAttemptMayHaveMadeIsNotMadeAgain(t *testing.T) {
+	t.Parallel()
 	p, e, entry := withEcho(t)
 	c := p.newChat("lost", serving(entry))
 	c.ask("lost-prompt", "Echo.")
@@ -203,6 +209,7 @@ func TestACallThatALostAttemptMayHaveMadeIsNotMadeAgain(t *testing.T) {
 }
 
 func TestASummaryPinsWhatHolds(t *testing.T) {
+	t.Parallel()
 	p, _, entry := withEcho(t)
 	c := p.newChat("summed", serving(entry))
 	c.ask("summed-prompt", "Echo.")
@@ -216,6 +223,7 @@ func TestASummaryPinsWhatHolds(t *testing.T) {
 }
 
 func TestACallThatAsksPeopleGetsTheirAnswer(t *testing.T) {
+	t.Parallel()
 	p, e, entry := withEcho(t)
 	e.AddTool(&sdk.Tool{Name: "echo", Description: "Says it again.", InputSchema: map[string]any{"type": "object"}},
 		func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {

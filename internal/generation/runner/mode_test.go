@@ -29,6 +29,7 @@ func (command) In(mode v1alpha1.ChatMode) tools.Use {
 
 // TestAModelThatPlansIsToldSoAndWhatItCallsWaitsForPeople also shows what it may do once its plan is approved.
 func TestAModelThatPlansIsToldSoAndWhatItCallsWaitsForPeople(t *testing.T) {
+	t.Parallel()
 	nothing := func(context.Context, func(string)) error { return nil }
 	script := func(calls ...modelserver.ToolCall) modelserver.Script {
 		return modelserver.Script{Rules: []modelserver.Rule{

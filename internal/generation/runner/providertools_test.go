@@ -13,11 +13,13 @@ import (
 )
 
 func TestAProviderIsAskedToSearchTheWebWhereItCanAndTheMessageSaysWhereItCannot(t *testing.T) {
+	t.Parallel()
 	searches := map[string]string{"anthropic": `"web_search_20250305"`, "openai responses": `"type":"web_search"`}
 	missing := []v1alpha1.ProviderToolUnavailable{
 		{Tool: v1alpha1.ProviderWebSearch, Reason: v1alpha1.ProviderToolNotSupported}}
 	for _, w := range wireForms {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			p := startWired(t, w, modelserver.Script{})
 			c := p.newChat("searching", func(s *v1alpha1.ChatSpec) {
 				s.Tools = &v1alpha1.ChatTools{Provider: []v1alpha1.ProviderTool{v1alpha1.ProviderWebSearch}}

@@ -20,6 +20,7 @@ import (
 )
 
 func TestAnAttemptWhoseNameSomebodyElseHasIsOverForTheChatToSay(t *testing.T) {
+	t.Parallel()
 	now := metav1.NowMicro()
 	for name, holder := range map[string]func(c *conversation) v1alpha1.ChatMessageSpec{
 		"another chat": func(*conversation) v1alpha1.ChatMessageSpec {
@@ -57,6 +58,7 @@ func TestAnAttemptWhoseNameSomebodyElseHasIsOverForTheChatToSay(t *testing.T) {
 }
 
 func TestAResultThatIsRefusedTwiceSaysOnlyWhatParleyKnows(t *testing.T) {
+	t.Parallel()
 	script := reply(modelserver.Say("Paris"))
 	p := startPod(t, script, func(_ *pod, o *runner.Options) { o.Forbidden = time.Nanosecond })
 	p.wire.onCreate(answers(422, metav1.StatusReasonInvalid), answers(422, metav1.StatusReasonInvalid))
@@ -69,6 +71,7 @@ func TestAResultThatIsRefusedTwiceSaysOnlyWhatParleyKnows(t *testing.T) {
 }
 
 func TestAPartialReplyThatIsRefusedEndsTheInterruptionWithoutIt(t *testing.T) {
+	t.Parallel()
 	c := hanging(t, nil)
 	c.wire.onCreate(answers(422, metav1.StatusReasonInvalid))
 	c.write(interrupt)
@@ -85,6 +88,7 @@ func chatChunk(choice, usage string) string {
 }
 
 func TestWhateverAProviderSaysTheAttemptEnds(t *testing.T) {
+	t.Parallel()
 	const text = `{"index":0,"delta":{"role":"assistant","content":"Paris"},"finish_reason":null}`
 	stop := func(reason string) string {
 		return `{"index":0,"delta":{},"finish_reason":"` + reason + `"}`

@@ -33,6 +33,7 @@ func (c *conversation) askPicture() {
 }
 
 func TestLargePromptsWaitForEachOtherAndSmallOnesForNobody(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{LastUserText: "small"},
 			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}},

@@ -37,6 +37,7 @@ func (p *pod) configured(name string, change func(*v1alpha1.ChatModelConfigSpec)
 }
 
 func TestSettingsOfTheModelAndOfTheTurnReachTheProvider(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, modelserver.Script{}, nil)
 	p.configured("set", func(s *v1alpha1.ChatModelConfigSpec) {
 		s.Provider, s.TopK, s.TopP = v1alpha1.ProviderOpenAI, new(int64(5)), new(0.5)
@@ -84,6 +85,7 @@ func TestSettingsOfTheModelAndOfTheTurnReachTheProvider(t *testing.T) {
 }
 
 func TestAModelWithoutPricesCostsNothingThatIsKnown(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, modelserver.Script{}, nil)
 	c := p.newChat("c", nil)
 	c.ask("u", "hello")

@@ -56,9 +56,11 @@ data: [DONE]
 }
 
 func TestKeepAlivesAreASignOfLife(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, modelserver.Script{}, nil)
 	for name, k := range keepAlives {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			var calls atomic.Int32
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				calls.Add(1)

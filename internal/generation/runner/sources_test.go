@@ -38,6 +38,7 @@ func (p *pod) asked() string {
 }
 
 func TestInstructionsAreReadAnewForEachStep(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, says("Fine."), nil)
 	rules := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: "rules"},
 		Data: map[string]string{"a": "Rhyme.", "b": "Be brief."}}
@@ -70,6 +71,7 @@ func TestInstructionsAreReadAnewForEachStep(t *testing.T) {
 }
 
 func TestMissingInstructionsSayWhatToCreate(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, says("Fine."), nil)
 	create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: "rules"},
 		Data: map[string]string{"a": "x"}})
@@ -107,6 +109,7 @@ func skillIn(name string, items ...v1alpha1.SkillItem) v1alpha1.SkillSource {
 }
 
 func TestTheIndexOfSkillsFollowsTheInstructions(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, says("Fine."), learns)
 	forms := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: "forms"}, Data: map[string]string{
 		"SKILL.md": "---\nname: pdf\ndescription: Fills in forms.\n---\nSecret of the trade.", "rules": "Be brief."}}
@@ -149,6 +152,7 @@ func encoded(t *testing.T, text string) string {
 }
 
 func TestAModelThatMayNotReadSkillsIsToldOfNone(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, says("Fine."), learns)
 	c := p.newChat("c", func(s *v1alpha1.ChatSpec) {
 		s.SkillsFrom = []v1alpha1.SkillSource{skillIn("absent")}
@@ -162,6 +166,7 @@ func TestAModelThatMayNotReadSkillsIsToldOfNone(t *testing.T) {
 }
 
 func TestMissingSkillsSayWhatToCreate(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, says("Fine."), learns)
 	create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: "rules"},
 		Data: map[string]string{"a": "x"}})
@@ -182,6 +187,7 @@ func TestMissingSkillsSayWhatToCreate(t *testing.T) {
 }
 
 func TestTroubleWithTheApiServerDelaysInstructionsAndLosesNone(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, says("Fine."), nil)
 	create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: "rules"},
 		Data: map[string]string{"a": "Rhyme."}})
@@ -209,6 +215,7 @@ func TestTroubleWithTheApiServerDelaysInstructionsAndLosesNone(t *testing.T) {
 }
 
 func TestAnAttemptThatIsInterruptedWhileItReadsInstructionsCallsNobody(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, says("Fine."), nil)
 	p.wire.mu.Lock()
 	p.wire.fault = func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
@@ -233,6 +240,7 @@ func TestAnAttemptThatIsInterruptedWhileItReadsInstructionsCallsNobody(t *testin
 }
 
 func TestFilesReachTheModel(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, says("Nice."), nil)
 	const png = "\x89PNG\r\n\x1a\nrest"
 	create(t, &corev1.ConfigMap{

@@ -15,6 +15,7 @@ import (
 )
 
 func TestTheFirstToolThatSucceedsAndEndsTheTurnIsNoted(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, usesTool, nil)
 	for name, c := range map[string]struct {
 		stopAfter []string
@@ -69,6 +70,7 @@ func (d doing) Run(ctx context.Context, call tools.Call) (string, error) {
 }
 
 func TestAnInterruptedBatchDoesNotSayThatAToolEndsTheTurn(t *testing.T) {
+	t.Parallel()
 	begun := make(chan struct{})
 	p := startPod(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{
 		{ToolCalls: []modelserver.ToolCall{{Name: "plan", Arguments: []byte(`{}`)}, {Name: "hang", Arguments: []byte(`{}`)}}},
@@ -98,8 +100,10 @@ func TestAnInterruptedBatchDoesNotSayThatAToolEndsTheTurn(t *testing.T) {
 }
 
 func TestEachWireFormGoesOnAfterATurnThatAToolHasEnded(t *testing.T) {
+	t.Parallel()
 	for _, w := range append(gateways(), wireForms...) {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			p := startWired(t, w, modelserver.Script{Rules: []modelserver.Rule{
 				{
 					Match: modelserver.Match{LastUserText: "What time is it?", ToolResults: new(0)},

@@ -64,6 +64,7 @@ func (p *pod) askSummed(name string, change func(*v1alpha1.ChatSpec), status fun
 }
 
 func TestAModelSaysWhatBecameOfATurnAfterItsLastReply(t *testing.T) {
+	t.Parallel()
 	p := summing(t, summarizes(summaryOfDisk))
 	c, reply := p.askSummed("c", debugged, nil)
 	var m *v1alpha1.ChatMessage
@@ -93,6 +94,7 @@ func TestAModelSaysWhatBecameOfATurnAfterItsLastReply(t *testing.T) {
 }
 
 func TestNoSummaryIsAskedForWhereTheTurnGoesOnOrNobodyWaitsForOne(t *testing.T) {
+	t.Parallel()
 	script := summarizes(summaryOfDisk)
 	calls := modelserver.Rule{Match: modelserver.Match{LastUserText: "calls"},
 		Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("current_time", `{}`)}}}
@@ -127,6 +129,7 @@ func TestNoSummaryIsAskedForWhereTheTurnGoesOnOrNobodyWaitsForOne(t *testing.T) 
 }
 
 func TestASummaryThatFailsIsNoFault(t *testing.T) {
+	t.Parallel()
 	for name, reply := range map[string]modelserver.Reply{
 		"an error": {Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429}},
 		"no summary and no usage": {Steps: []modelserver.Step{modelserver.Call("set_summary", `{}`)},
@@ -145,6 +148,7 @@ func TestASummaryThatFailsIsNoFault(t *testing.T) {
 }
 
 func TestAModelThatHasNoWordsForATurnIsPaidAllTheSame(t *testing.T) {
+	t.Parallel()
 	p := summing(t,
 		summarizes(modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("set_summary", `{}`)},
 			Usage: &modelserver.Usage{Input: 40, Output: 64}}))
@@ -158,6 +162,7 @@ func TestAModelThatHasNoWordsForATurnIsPaidAllTheSame(t *testing.T) {
 }
 
 func TestASummaryIsGivenUpWhenTheChatGoesOnAndDoesNotHoldUpADrain(t *testing.T) {
+	t.Parallel()
 	p := summing(t, summarizes(modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultHang}}))
 	c, reply := p.askSummed("c", nil, nil)
 	p.eventually("the model is asked", func() bool { return p.models.InFlight() == 1 })
@@ -177,6 +182,7 @@ func TestASummaryIsGivenUpWhenTheChatGoesOnAndDoesNotHoldUpADrain(t *testing.T) 
 }
 
 func TestAnotherTitleIsWrittenFromTheWholeConversation(t *testing.T) {
+	t.Parallel()
 	p := titling(t, entitles(titleOfPods), &order{titleFirst: true})
 	c := p.newTitledChat("c", nil)
 	c.ask("one", longQuestion)
@@ -202,6 +208,7 @@ func TestAnotherTitleIsWrittenFromTheWholeConversation(t *testing.T) {
 }
 
 func TestTheFirstWordsStandInForATitleThatAChatHasLost(t *testing.T) {
+	t.Parallel()
 	p := titling(t, entitles(modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429}}),
 		nil)
 	c := p.newTitledChat("c", nil)
@@ -219,6 +226,7 @@ func TestTheFirstWordsStandInForATitleThatAChatHasLost(t *testing.T) {
 }
 
 func TestAModelThatIsToldToThinkIsNotWhenItWritesACaption(t *testing.T) {
+	t.Parallel()
 	p := summing(t, summarizes(summaryOfDisk))
 	p.derive("cheap", "claude", func(s *v1alpha1.ChatModelConfigSpec) {
 		s.Provider, s.BaseURL, s.Model = v1alpha1.ProviderAnthropic, strings.TrimSuffix(s.BaseURL, "/v1"), "claude-sonnet-4-5"

@@ -23,6 +23,7 @@ func (c *conversation) askAnew(name, text string) {
 }
 
 func TestATitleIsOfTheFirstMessageAlsoIfTheModelSeesItNoLonger(t *testing.T) {
+	t.Parallel()
 	o := &order{release: make(chan struct{})}
 	p := titling(t, entitles(titleOfPods), o)
 	c := p.newTitledChat("c", nil)

@@ -49,6 +49,7 @@ func TestACallForATitleIsMeasuredAndPartOfTheStepsTrace(t *testing.T) {
 }
 
 func TestACallForATitleIsAccountedForOnceThoughNobodyHearsOfItsResult(t *testing.T) {
+	t.Parallel()
 	p := titling(t, entitles(titleOfPods), &order{titleFirst: true})
 	heard := make(chan struct{})
 	p.wire.onCreate(func(r *http.Request, through http.RoundTripper) (*http.Response, error) {
@@ -67,6 +68,7 @@ func TestACallForATitleIsAccountedForOnceThoughNobodyHearsOfItsResult(t *testing
 }
 
 func TestACallForATitleIsAccountedForLaterIfItsResultWasRefused(t *testing.T) {
+	t.Parallel()
 	p := titling(t, entitles(titleOfPods), &order{titleFirst: true})
 	p.wire.onCreate(answers(422, metav1.StatusReasonInvalid))
 	c := p.newTitledChat("c", nil)

@@ -158,6 +158,7 @@ func (p *pod) titleRequests() (bodies []string) {
 const longQuestion = "Why would a pod be stuck in ContainerCreating?"
 
 func TestATitleComesWithTheFirstReply(t *testing.T) {
+	t.Parallel()
 	p := titling(t, entitles(titleOfPods), &order{titleFirst: true})
 	c := p.newTitledChat("c", func(s *v1alpha1.ChatSpec) { s.SystemPrompt = "Be brief." })
 	c.ask("one", longQuestion)
@@ -187,6 +188,7 @@ func TestATitleComesWithTheFirstReply(t *testing.T) {
 }
 
 func TestASlowTitleDelaysNothingAndComesWithTheNextTurn(t *testing.T) {
+	t.Parallel()
 	o := &order{release: make(chan struct{})}
 	p := titling(t, entitles(titleOfPods), o)
 	c := p.newTitledChat("c", nil)
@@ -205,6 +207,7 @@ func TestASlowTitleDelaysNothingAndComesWithTheNextTurn(t *testing.T) {
 }
 
 func TestATitleThatFailsLeavesTheFirstWords(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		reply    modelserver.Reply
 		paid     bool
@@ -235,6 +238,7 @@ func TestATitleThatFailsLeavesTheFirstWords(t *testing.T) {
 }
 
 func TestAModelWithoutToolsSaysTheTitle(t *testing.T) {
+	t.Parallel()
 	script := entitles(modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Title: \"Stuck pods\"")}})
 	refuse := modelserver.Rule{Name: "title", Match: modelserver.Match{ToolOffered: "set_title"},
 		Reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 400}}}
@@ -251,6 +255,7 @@ func TestAModelWithoutToolsSaysTheTitle(t *testing.T) {
 }
 
 func TestTitlesAreOffByDefaultAndMakeNoRequest(t *testing.T) {
+	t.Parallel()
 	p := titling(t, entitles(titleOfPods), nil)
 	c := p.newChat("plain", nil)
 	c.ask("one", longQuestion)
@@ -266,6 +271,7 @@ func TestTitlesAreOffByDefaultAndMakeNoRequest(t *testing.T) {
 }
 
 func TestNoTitleIsAskedForWhereItIsNotWantedOrCouldBreakABudget(t *testing.T) {
+	t.Parallel()
 	p := titling(t, entitles(titleOfPods), nil)
 	for name, c := range map[string]struct {
 		change func(*v1alpha1.ChatSpec)
@@ -287,6 +293,7 @@ func TestNoTitleIsAskedForWhereItIsNotWantedOrCouldBreakABudget(t *testing.T) {
 }
 
 func TestACallForATitleEndsWithItsChat(t *testing.T) {
+	t.Parallel()
 	script := entitles(modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultHang}})
 	script.Rules[1].Reply.Fault = &modelserver.Fault{Kind: modelserver.FaultHang}
 	p := titling(t, script, nil)
@@ -300,6 +307,7 @@ func TestACallForATitleEndsWithItsChat(t *testing.T) {
 }
 
 func TestACallForATitleDoesNotHoldUpADrain(t *testing.T) {
+	t.Parallel()
 	p := titling(t, entitles(modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultHang}}), nil)
 	c := p.newTitledChat("c", nil)
 	c.ask("one", longQuestion)

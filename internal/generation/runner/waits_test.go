@@ -33,6 +33,7 @@ func withWaitAgent(p *pod, o *runner.Options) {
 }
 
 func TestACallThatWaitsForASubChatIsNotedAndAnsweredFromTheCluster(t *testing.T) {
+	t.Parallel()
 	p := startPod(t, waitsForSub, withWaitAgent)
 	plain := p.newChat("plain", nil)
 	plain.ask("plain-prompt", "Ask somebody.")

@@ -43,6 +43,7 @@ func kinds(m *v1alpha1.ChatMessage) (kinds []string) {
 
 // The scripted model refuses what the providers refuse: a search without its result, or one that is not as it was.
 func TestASearchOfTheProviderIsKeptAndReplayedAlsoToAnotherProvider(t *testing.T) {
+	t.Parallel()
 	kept := map[string]struct {
 		parts []string
 		// replayed is what the provider gets back of its own search, and told what others read of it.

@@ -42,6 +42,7 @@ var departures = map[string]struct {
 }
 
 func TestAnAttemptEndsWhenItsChatGoes(t *testing.T) {
+	t.Parallel()
 	for name, departure := range departures {
 		t.Run(name, func(t *testing.T) {
 			c := hanging(t, nil)

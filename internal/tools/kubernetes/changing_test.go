@@ -52,6 +52,7 @@ func (s *scene) changesIt(o client.Object, body string) {
 }
 
 func TestAChangeIsMadeOnceAPersonHasApprovedItsDiff(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	create := setting("a", "one")
 	q := s.asks("k8s_apply", create)
@@ -84,6 +85,7 @@ func TestAChangeIsMadeOnceAPersonHasApprovedItsDiff(t *testing.T) {
 }
 
 func TestADeniedChangeIsNotMade(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	s.decide(s.asks("k8s_apply", setting("a", "one")), false, "not today")
 	s.fails("k8s_apply", setting("a", "one"), "A person denied this change", "not today")
@@ -99,6 +101,7 @@ func TestADeniedChangeIsNotMade(t *testing.T) {
 }
 
 func TestAnApprovedCallThatIsMadeAgainDoesNothingTwice(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	input := setting("a", "one")
 	s.decide(s.asks("k8s_apply", input), true, "")
@@ -134,6 +137,7 @@ func TestAnApprovedCallThatIsMadeAgainDoesNothingTwice(t *testing.T) {
 }
 
 func TestWhatChangedAfterAPersonHasSeenItIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("a"), Data: map[string]string{"k": "v", "other": "1"}})
 	patch := `{"manifest":"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {new: x}}"}`
@@ -159,6 +163,7 @@ func TestWhatChangedAfterAPersonHasSeenItIsLeftAlone(t *testing.T) {
 }
 
 func TestANewStatusIsNoChange(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("apps", "deployments"))
 	s.create(s.deployment("web", 1))
 	input := `{"manifest":"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {paused: true}}"}`
@@ -178,6 +183,7 @@ func TestANewStatusIsNoChange(t *testing.T) {
 }
 
 func TestAnotherServiceAccountDoesNotDoWhatWasApprovedOfOne(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	s.decide(s.asks("k8s_apply", setting("a", "one")), true, "")
 	s.create(&corev1.ServiceAccount{ObjectMeta: s.meta("other")})
@@ -193,6 +199,7 @@ func TestAnotherServiceAccountDoesNotDoWhatWasApprovedOfOne(t *testing.T) {
 }
 
 func TestFieldsOfOthersAreTakenOverOnlyByForceAndPeopleAreTold(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("a"), Data: map[string]string{"k": "first"}})
 	s.changesIt(&corev1.ConfigMap{ObjectMeta: s.meta("a")}, `{"data":{"k":"theirs"}}`)
@@ -209,6 +216,7 @@ func TestFieldsOfOthersAreTakenOverOnlyByForceAndPeopleAreTold(t *testing.T) {
 }
 
 func TestADeletedServiceAccountIsNoDeletedObject(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("a")})
 	input := `{"resource":"cm","name":"a"}`
@@ -224,6 +232,7 @@ func TestADeletedServiceAccountIsNoDeletedObject(t *testing.T) {
 }
 
 func TestSeveralObjectsAreAskedAboutAtOnceAndAGoneOneIsAsItIs(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("a"), Data: map[string]string{"k": "one"}})
 	both := `{"manifest":` + quoted("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: one}\n---\n"+
@@ -239,6 +248,7 @@ func TestSeveralObjectsAreAskedAboutAtOnceAndAGoneOneIsAsItIs(t *testing.T) {
 }
 
 func TestNobodyIsAskedAboutWhatTheServiceAccountMayNotDo(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, reads("", "configmaps"))
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("a")})
 	s.fails("k8s_apply", setting("a", "x"), "cannot patch resource")
@@ -251,6 +261,7 @@ func TestNobodyIsAskedAboutWhatTheServiceAccountMayNotDo(t *testing.T) {
 }
 
 func TestWithoutApprovalAChangeIsMadeAtOnce(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithoutApproval, all("", "configmaps"))
 	if got := s.outcomes("k8s_apply", setting("a", "one")); got[0] != "created" || s.value("a") != "one" {
 		t.Errorf("it was %v", got)
@@ -268,6 +279,7 @@ func TestWithoutApprovalAChangeIsMadeAtOnce(t *testing.T) {
 }
 
 func TestAPolicyForToolsDemandsApprovalNonetheless(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithoutApproval, all("", "configmaps"))
 	s.chat.Spec.Tools = &v1alpha1.ChatTools{ToolPolicy: v1alpha1.ToolPolicy{Approval: []v1alpha1.ToolPattern{"k8s_*"}}}
 	s.asks("k8s_apply", setting("a", "one"))
@@ -277,6 +289,7 @@ func TestAPolicyForToolsDemandsApprovalNonetheless(t *testing.T) {
 }
 
 func TestADeletionSaysWhatBecomesOfTheRest(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	o := &corev1.ConfigMap{ObjectMeta: s.meta("a")}
 	o.Finalizers = []string{"example.dev/keep"}
@@ -301,6 +314,7 @@ func TestADeletionSaysWhatBecomesOfTheRest(t *testing.T) {
 }
 
 func TestWhatCannotBeAppliedIsRefusedWithWhatToDo(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("*", "*"))
 	for manifest, words := range map[string]string{
 		"":                                       "manifest must not be empty",
@@ -324,6 +338,7 @@ func TestWhatCannotBeAppliedIsRefusedWithWhatToDo(t *testing.T) {
 }
 
 func TestWhatPeopleReadHidesNothing(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	q := s.asks("k8s_apply", setting("a", "\"\u202e\\e[2Jhidden\""))
 	if strings.ContainsAny(q.Proposal, "\u202e\x1b") || !strings.Contains(q.Proposal, `\u202e`) {
@@ -332,6 +347,7 @@ func TestWhatPeopleReadHidesNothing(t *testing.T) {
 }
 
 func TestAnObjectKeepsWhatOthersHaveSet(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithoutApproval, all("", "configmaps"))
 	theirs := &corev1.ConfigMap{ObjectMeta: s.meta("a"), Data: map[string]string{"theirs": "1"}}
 	theirs.Labels = map[string]string{"l": "1"}

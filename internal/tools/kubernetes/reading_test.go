@@ -22,6 +22,7 @@ import (
 )
 
 func TestAnObjectIsReadByAnyNameOfItsKind(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, "", all("apps", "deployments"))
 	s.create(s.deployment("web", 2))
 	for _, name := range []string{"deployments", "deployment", "Deployment", "deploy", "deployments.apps",
@@ -36,6 +37,7 @@ func TestAnObjectIsReadByAnyNameOfItsKind(t *testing.T) {
 }
 
 func TestTheServiceAccountHasItsRightsAndNoOthers(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("apps", "deployments"))
 	worker := `User "system:serviceaccount:` + s.ns + `:worker" cannot `
 	for _, call := range []struct{ tool, input, words string }{
@@ -54,6 +56,7 @@ func TestTheServiceAccountHasItsRightsAndNoOthers(t *testing.T) {
 }
 
 func TestNoNameIsAPath(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("*", "*"))
 	for _, call := range []struct{ tool, input, words string }{
 		{"k8s_get", `{"resource":"configmaps","name":"../secrets/a"}`, "cannot be part of a path"},
@@ -76,6 +79,7 @@ func TestNoNameIsAPath(t *testing.T) {
 }
 
 func TestAChatWithoutAServiceAccountIsOfferedNothing(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, "")
 	for name, tool := range s.all {
 		switched := tool.(interface{ On(*v1alpha1.Chat) bool })
@@ -117,6 +121,7 @@ func kubectl(t *testing.T, script string) {
 }
 
 func TestWithoutAGrantPeopleAreToldTheCommandsThatGiveIt(t *testing.T) {
+	t.Parallel()
 	s := ungranted(t, "")
 	s.grant("worker", reads("", "configmaps"))
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("a"), Data: map[string]string{"k": "v"}})
@@ -141,6 +146,7 @@ func TestWithoutAGrantPeopleAreToldTheCommandsThatGiveIt(t *testing.T) {
 }
 
 func TestAnAccountThatDoesNotExistIsNamed(t *testing.T) {
+	t.Parallel()
 	s := ungranted(t, "")
 	s.grant("parley-generation", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"},
 		Verbs: []string{"create"}})
@@ -153,6 +159,7 @@ func TestAnAccountThatDoesNotExistIsNamed(t *testing.T) {
 }
 
 func TestListsArePrintedAsKubectlPrintsThem(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, "", reads("", "pods", "configmaps"))
 	for _, name := range []string{"a", "b", "c"} {
 		s.create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: name, Labels: map[string]string{"n": name}},
@@ -182,6 +189,7 @@ func TestListsArePrintedAsKubectlPrintsThem(t *testing.T) {
 }
 
 func TestAListOfAllNamespacesNamesThem(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, "", reads("", "configmaps"))
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("mine")})
 	cluster.Create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.ns}, Rules: []rbacv1.PolicyRule{
@@ -209,6 +217,7 @@ func (s *scene) event(name, pod, message string, ago time.Duration) {
 }
 
 func TestEventsComeTheNewestFirst(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, "", reads("", "events", "pods"))
 	s.event("e1", "a", "old", 2*time.Hour)
 	s.event("e2", "a", "new\x1b[2J", time.Minute)
@@ -234,6 +243,7 @@ func TestEventsComeTheNewestFirst(t *testing.T) {
 }
 
 func TestADescriptionHasTheObjectItsEventsAndItsPods(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, "", reads("apps", "deployments"), reads("", "pods"))
 	s.create(s.deployment("web", 1))
 	pod := &corev1.Pod{ObjectMeta: s.meta("web-1"),
@@ -255,6 +265,7 @@ func TestADescriptionHasTheObjectItsEventsAndItsPods(t *testing.T) {
 }
 
 func TestALargeObjectIsCut(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, "", reads("", "configmaps"))
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("big"), Data: map[string]string{"a": strings.Repeat("<\"&\n", 100_000)}})
 	said, err := s.run("k8s_get", `{"resource":"cm","name":"big"}`)

@@ -33,6 +33,7 @@ func leaks(t *testing.T, where, text string) {
 }
 
 func TestNoValueOfASecretIsShown(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("*", "*"))
 	applied := `{"apiVersion":"v1","kind":"Secret","stringData":{"password":"` + hidden2 + `"}}`
 	secret := &corev1.Secret{ObjectMeta: s.meta("keys"), Data: map[string][]byte{"password": []byte(hidden)}}
@@ -74,6 +75,7 @@ func TestNoValueOfASecretIsShown(t *testing.T) {
 }
 
 func TestASecretIsNotApplied(t *testing.T) {
+	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithoutApproval, all("*", "*"))
 	for _, manifest := range []string{
 		"{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {k: v}}",
