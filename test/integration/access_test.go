@@ -43,6 +43,7 @@ func isRight(t *testing.T, ns string) bool {
 }
 
 func TestAccessIsCorrectedWhileAPodIsWarm(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
 	assigned(t, ns, "c", 1, 1)
@@ -83,6 +84,7 @@ func TestAccessIsCorrectedWhileAPodIsWarm(t *testing.T) {
 }
 
 func TestRoleBindingToAnotherRoleIsReplaced(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	other := podspec.RoleBinding(ns)
 	other.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}

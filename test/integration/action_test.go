@@ -67,6 +67,7 @@ func waitForApproval(t *testing.T, a *v1alpha1.ToolApproval, ready metav1.Condit
 }
 
 func TestAClientRunsItsToolsAndTheTurnGoesOn(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, ticketChat(ns))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(ticket("call_1"), ticket("call_2")))
@@ -103,6 +104,7 @@ func TestAClientRunsItsToolsAndTheTurnGoesOn(t *testing.T) {
 }
 
 func TestCallsRunOnceTheyAreApproved(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, ticketChat(ns))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(clock("call_1"), clock("call_2")))
@@ -126,6 +128,7 @@ func TestCallsRunOnceTheyAreApproved(t *testing.T) {
 }
 
 func TestDecisionWithoutAChatIsRefused(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	a := decision(ns, "call_1", v1alpha1.DecisionApprove)
 	create(t, a)
@@ -133,6 +136,7 @@ func TestDecisionWithoutAChatIsRefused(t *testing.T) {
 }
 
 func TestCallsThatNobodyAnswersInTimeAreCancelled(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	chat := ticketChat(ns)
 	chat.Spec.Limits = &v1alpha1.ChatLimits{ActionDeadlineSeconds: new(int32(1))}
@@ -145,6 +149,7 @@ func TestCallsThatNobodyAnswersInTimeAreCancelled(t *testing.T) {
 }
 
 func TestADeletedResultIsAskedForAgain(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, ticketChat(ns))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(ticket("call_1")))

@@ -299,6 +299,7 @@ func picture(t *testing.T) string {
 }
 
 func TestAMessageWithFilesIsTaken(t *testing.T) {
+	t.Parallel()
 	ns := bareNamespace(t)
 	for name, f := range map[string]v1alpha1.MessageFile{
 		"in-place": {Data: strings.Repeat("/", 716800)},
@@ -321,6 +322,7 @@ func TestAMessageWithFilesIsTaken(t *testing.T) {
 }
 
 func TestNamesOfRealModelsAndRegionsAreTaken(t *testing.T) {
+	t.Parallel()
 	ns := bareNamespace(t)
 	for i, spec := range []v1alpha1.ChatModelConfigSpec{
 		{Provider: v1alpha1.ProviderBedrock,
@@ -346,6 +348,7 @@ func TestNamesOfRealModelsAndRegionsAreTaken(t *testing.T) {
 }
 
 func TestAMessageOfOneMebibyteWorks(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", ""))
 	m := say(ns, "c", "big")
@@ -359,6 +362,7 @@ func TestAMessageOfOneMebibyteWorks(t *testing.T) {
 }
 
 func TestThePromptOfAChatCannotChange(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
 	chat := newChat(ns, "c", "")

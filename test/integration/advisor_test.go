@@ -14,6 +14,7 @@ import (
 )
 
 func TestAdviceIsSummedApart(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Calls("call_1"))
@@ -36,6 +37,7 @@ func TestAdviceIsSummedApart(t *testing.T) {
 }
 
 func TestMissingAdvisorShowsUntilItExists(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	chat := newChat(ns, "c", "hello")
 	chat.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true),
@@ -69,6 +71,7 @@ func TestMissingAdvisorShowsUntilItExists(t *testing.T) {
 }
 
 func TestIdleChatSeesTheNewAdvisorOfItsClass(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	class := chattest.In(ns, chattest.Class("coder", func(s *v1alpha1.ChatClassSpec) { s.Default = true }))
 	create(t, class)

@@ -49,6 +49,7 @@ func calling(t *testing.T, ns string) *v1alpha1.Chat {
 }
 
 func TestChatStartsASubChatOnceItsResultIsCommitted(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	first, second := spawns("root", "uid.1.a", "Look here."), spawns("root", "uid.1.b", "Look there.")
 	answers(t, calling(t, ns), chattest.Results("a"), chattest.Changes(first, second))
@@ -77,6 +78,7 @@ func TestChatStartsASubChatOnceItsResultIsCommitted(t *testing.T) {
 }
 
 func TestChatTalksToItsSubChats(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	spawn := spawns("root", "uid.1.a", "Look here.")
 	answers(t, calling(t, ns), chattest.Results("a"), chattest.Changes(spawn))
@@ -109,6 +111,7 @@ func TestChatTalksToItsSubChats(t *testing.T) {
 }
 
 func TestRefusedSubChatIsAnEventAndHoldsNothingUp(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	root := calling(t, ns)
 	noneOf(t, ns, "count/chats.parley.dev")

@@ -46,6 +46,7 @@ func conditionOf(t *testing.T, ns, chat, condition string) *metav1.Condition {
 }
 
 func TestChatHasWhatItsClassSays(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, modelConfig(ns, "strong"))
 	coder := newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) { s.Defaults.ModelConfigRef = refTo("strong") })
@@ -83,6 +84,7 @@ func TestChatHasWhatItsClassSays(t *testing.T) {
 }
 
 func TestAChangeOfAClassCountsFromTheNextStepOn(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, modelConfig(ns, "strong"))
 	class := newClass(ns, "coder")
@@ -103,6 +105,7 @@ func TestAChangeOfAClassCountsFromTheNextStepOn(t *testing.T) {
 }
 
 func TestAChangeOfTheNamespacePreambleCountsFromTheNextStepOnInEveryChat(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	everybody := newClass(ns, "everybody", func(s *v1alpha1.ChatClassSpec) {
 		s.Default, s.NamespacePreamble = true, "Be lawful."
@@ -128,6 +131,7 @@ func TestAChangeOfTheNamespacePreambleCountsFromTheNextStepOnInEveryChat(t *test
 }
 
 func TestChatWaitsForTheClassThatItNames(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, ofClass(ns, "c", "coder"))
 	waitForReady(t, ns, "c", metav1.ConditionUnknown, "ChatClassNotFound") // Its manifest may bring it yet.
@@ -147,6 +151,7 @@ func TestChatWaitsForTheClassThatItNames(t *testing.T) {
 }
 
 func TestATurnWhoseClassIsGoneGoesOnWhenItIsBack(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, modelConfig(ns, "strong"))
 	create(t, newClass(ns, "coder"))
@@ -169,6 +174,7 @@ func TestATurnWhoseClassIsGoneGoesOnWhenItIsBack(t *testing.T) {
 }
 
 func TestAChatSaysThatItsClassNamesAMissingModel(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) { s.Defaults.ModelConfigRef = refTo("gone") }))
 	own := ofClass(ns, "own", "coder")
@@ -187,6 +193,7 @@ func TestAChatSaysThatItsClassNamesAMissingModel(t *testing.T) {
 }
 
 func TestClassKeepsModelsFromItsChats(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, modelConfig(ns, "dear"))
 	class := newClass(ns, "thrifty", func(s *v1alpha1.ChatClassSpec) {
@@ -215,6 +222,7 @@ func TestClassKeepsModelsFromItsChats(t *testing.T) {
 }
 
 func TestChatAtRestSaysWhatItsClassIgnores(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	class := newClass(ns, "plain", func(s *v1alpha1.ChatClassSpec) { s.Default = true })
 	create(t, class)
@@ -239,6 +247,7 @@ func TestChatAtRestSaysWhatItsClassIgnores(t *testing.T) {
 }
 
 func TestClassSaysWhichModelsAreMissingAndWhichIsTheDefault(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	first := newClass(ns, "a", func(s *v1alpha1.ChatClassSpec) { s.Default = true })
 	create(t, first)
@@ -267,6 +276,7 @@ func TestClassSaysWhichModelsAreMissingAndWhichIsTheDefault(t *testing.T) {
 }
 
 func TestWorkspaceOfAClassIsKeptAsTheClassSays(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	class := newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) {
 		s.Default, s.Defaults.Workspace = true, &v1alpha1.WorkspaceSource{
@@ -287,6 +297,7 @@ func TestWorkspaceOfAClassIsKeptAsTheClassSays(t *testing.T) {
 }
 
 func TestANamespaceKeepsASparePodForItsNextChat(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	pods := func() []corev1.Pod {
 		var list corev1.PodList

@@ -42,6 +42,7 @@ func expired(t *testing.T, step *v1alpha1.ChatDebugStep) bool {
 }
 
 func TestARecordingGoesWhenItExpires(t *testing.T) {
+	t.Parallel()
 	ns := bareNamespace(t)
 	past, soon := recording(t, ns, "past", -time.Hour), recording(t, ns, "soon", 3*time.Second)
 	later, unsaid := recording(t, ns, "later", time.Hour), recording(t, ns, "unsaid", 0)
@@ -62,6 +63,7 @@ func TestARecordingGoesWhenItExpires(t *testing.T) {
 }
 
 func TestDebugSettingsAreBounded(t *testing.T) {
+	t.Parallel()
 	ns := bareNamespace(t)
 	for seconds, valid := range map[int32]bool{59: false, 60: true, 2592000: true, 2592001: false} {
 		chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "c-"}, Spec: v1alpha1.ChatSpec{
@@ -97,6 +99,7 @@ func annotated(t *testing.T, ns, name string, annotations map[string]string, cha
 }
 
 func TestARecordingWhosePodIsGoneIsInterrupted(t *testing.T) {
+	t.Parallel()
 	ns := bareNamespace(t)
 	begun := map[string]string{v1alpha1.AnnotationInProgress: "no-such-pod 2 " + time.Now().UTC().Format(time.RFC3339)}
 	step := annotated(t, ns, "c-1-generateassistant", begun, nil, func(s *v1alpha1.DebugRecording) {
@@ -127,6 +130,7 @@ func TestARecordingWhosePodIsGoneIsInterrupted(t *testing.T) {
 }
 
 func TestRecordingsGoWithTheMessagesThatTheyHold(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	answered(t, ns, "second", "third")
 	of := func(name, history string) *v1alpha1.ChatDebugStep {
@@ -143,6 +147,7 @@ func TestRecordingsGoWithTheMessagesThatTheyHold(t *testing.T) {
 }
 
 func TestRecordingsGoWhenTheirChatIsArchived(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	answered(t, ns, "second")
 	chat := chatIn(t, ns, "c")

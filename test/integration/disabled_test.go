@@ -32,6 +32,7 @@ func naming(ns, name, config string, policy v1alpha1.ModelConfigUnavailablePolic
 }
 
 func TestDisabledConfigurationHoldsTheChatUntilEnabled(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, modelConfig(ns, "off", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true }))
 	eventually(t, "the configuration says that it is disabled", func() bool {
@@ -53,6 +54,7 @@ func TestDisabledConfigurationHoldsTheChatUntilEnabled(t *testing.T) {
 }
 
 func TestDefaultAnswersForADisabledConfiguration(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, modelConfig(ns, "own"))
 	create(t, naming(ns, "c", "own", v1alpha1.ModelConfigUnavailableUseDefault))
@@ -106,6 +108,7 @@ func TestDefaultAnswersForADisabledConfiguration(t *testing.T) {
 }
 
 func TestADisabledFallbackIsNotAsked(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, modelConfig(ns, "off", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true }))
 	create(t, modelConfig(ns, "on"))
@@ -120,6 +123,7 @@ func TestADisabledFallbackIsNotAsked(t *testing.T) {
 }
 
 func TestAConfigurationSaysHowMuchItsContextHolds(t *testing.T) {
+	t.Parallel()
 	ns := bareNamespace(t)
 	keyed := func(provider v1alpha1.ModelProvider, model string) func(*v1alpha1.ChatModelConfigSpec) {
 		return func(s *v1alpha1.ChatModelConfigSpec) {
@@ -148,6 +152,7 @@ func TestAConfigurationSaysHowMuchItsContextHolds(t *testing.T) {
 
 // The pods play a provider that says how much its model's context holds.
 func TestLearnedContextLimitIsKeptAndCompactedBy(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Fills(7000, 1))

@@ -38,6 +38,7 @@ func servedNamespace(t *testing.T) (ns string, models *modelserver.Server, confi
 // An edit cuts the history, but its turn can end before any pod has seen it.
 // Whatever ends it, the next turn builds on the new text.
 func TestEditBetweenPodsReachesTheModel(t *testing.T) {
+	t.Parallel()
 	endHeldTurn := func(t *testing.T, ns string, why v1alpha1.ConditionReason) {
 		t.Helper()
 		waitForReady(t, ns, "c", metav1.ConditionUnknown, why)

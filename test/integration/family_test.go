@@ -32,6 +32,7 @@ func waitForReady(t *testing.T, ns, chat string, ready metav1.ConditionStatus,
 }
 
 func TestAFamilyIsArchivedTogetherOnceNobodyIsAtWork(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "root", "first"))
 	answers(t, assigned(t, ns, "root", 1, 1), chattest.Says("Fine."))
@@ -55,6 +56,7 @@ func TestAFamilyIsArchivedTogetherOnceNobodyIsAtWork(t *testing.T) {
 }
 
 func TestArchivingEndsOnceTheChatIsIdle(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	for name, ends := range map[string]func(*testing.T, *v1alpha1.Chat){
 		"answered": func(t *testing.T, chat *v1alpha1.Chat) { answers(t, chat, chattest.Says("Fine.")) },
@@ -81,6 +83,7 @@ func TestArchivingEndsOnceTheChatIsIdle(t *testing.T) {
 }
 
 func TestSubChatIsArchivedWithItsParent(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	answered(t, ns)
 	patch(t, newChat(ns, "c", ""), `{"spec":{"archived":true}}`)
@@ -96,6 +99,7 @@ func TestSubChatIsArchivedWithItsParent(t *testing.T) {
 }
 
 func TestSubChatBeyondTheFamilyLimitBeginsOnceThereIsRoom(t *testing.T) {
+	t.Parallel()
 	for name, makeRoom := range map[string]func(*testing.T, string){
 		"a sibling is deleted": func(t *testing.T, ns string) { remove(t, newChat(ns, "k1", "")) },
 		"a sibling is archived": func(t *testing.T,
@@ -123,6 +127,7 @@ func TestSubChatBeyondTheFamilyLimitBeginsOnceThereIsRoom(t *testing.T) {
 }
 
 func TestASubChatIsHeldAndDeletedWithItsParent(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, subChat(ns, "child", "root"))
 	waitForReady(t, ns, "child", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorParentNotFound))
@@ -142,6 +147,7 @@ func TestASubChatIsHeldAndDeletedWithItsParent(t *testing.T) {
 }
 
 func TestTheRootLimitsItsFamily(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	root := newChat(ns, "root", "")
 	root.Spec.Limits = &v1alpha1.ChatLimits{MaxSubChats: new(int32(1))}

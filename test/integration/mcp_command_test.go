@@ -18,6 +18,7 @@ func commanding(ns string) *v1alpha1.Chat {
 }
 
 func TestTheFirstStepOfATurnStartsTheWorkspaceOfItsServersAndWaitsForIt(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
 	create(t, commanding(ns))
@@ -28,6 +29,7 @@ func TestTheFirstStepOfATurnStartsTheWorkspaceOfItsServersAndWaitsForIt(t *testi
 }
 
 func TestAWorkspaceThatAPersonMustMendHoldsNoTurnUpWhoseServersRunThere(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	chat := commanding(ns)
 	chat.Spec.Workspace.PodTemplateRef.Name = "none"

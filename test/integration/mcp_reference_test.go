@@ -68,6 +68,7 @@ func waitsForServers(t *testing.T, ns, why string) {
 }
 
 func TestAModelIsAskedOnceTheServerThatItsChatRefersToIsReady(t *testing.T) {
+	t.Parallel()
 	installMCP(t, ofLifecycle.Group)
 	ns := namespace(t)
 	create(t, referring(ns, ofLifecycle))
@@ -91,6 +92,7 @@ func TestAModelIsAskedOnceTheServerThatItsChatRefersToIsReady(t *testing.T) {
 }
 
 func TestAModelIsAskedWithoutAServerWhoseKindTheClusterDoesNotHave(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, referring(ns, ofToolHive))
 	chat := assigned(t, ns, "c", 1, 1)

@@ -24,6 +24,7 @@ func required(t *testing.T, ns string, calls int) *v1alpha1.RequiresActionStatus
 }
 
 func TestACallThatAsksPeopleIsMadeAgainWithTheirAnswer(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, ticketChat(ns))
 	asking := v1alpha1.ToolCall{ID: "call_1", Name: "s__book", Input: `{}`}
@@ -61,6 +62,7 @@ func TestACallThatAsksPeopleIsMadeAgainWithTheirAnswer(t *testing.T) {
 }
 
 func TestAChatSaysWhichServersItsNewestReplyWasMadeWithout(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "please"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("I could not look."), chattest.Without("tracker"))

@@ -32,6 +32,7 @@ func waitForNote(t *testing.T, ns, name string, before int64) {
 }
 
 func TestANoteHasItsPlaceAndWaitsForNothing(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, note(ns, "c", "early"))
 	waitForMessage(t, ns, "early", metav1.ConditionUnknown, v1alpha1.ReasonChatNotFound)
@@ -61,6 +62,7 @@ func TestANoteHasItsPlaceAndWaitsForNothing(t *testing.T) {
 }
 
 func TestANoteDecidesNothing(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
@@ -84,6 +86,7 @@ func TestANoteDecidesNothing(t *testing.T) {
 
 // Whoever may delete messages may create others under their names.
 func TestANoteTakesNoMessagesPlace(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	answered(t, ns, "second", "third")
 	create(t, say(ns, "c", "running"))
@@ -110,6 +113,7 @@ func TestANoteTakesNoMessagesPlace(t *testing.T) {
 }
 
 func TestANoteIsNoPrompt(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, note(ns, "c", "c-prompt"))
 	create(t, newChat(ns, "c", "first"))
@@ -117,6 +121,7 @@ func TestANoteIsNoPrompt(t *testing.T) {
 }
 
 func TestVisibilityCannotChange(t *testing.T) {
+	t.Parallel()
 	ns := bareNamespace(t)
 	for was, becomes := range map[v1alpha1.MessageVisibility]string{
 		"": `"People"`, v1alpha1.VisibleToAll: `"Model"`, v1alpha1.VisibleToModel: "null", v1alpha1.VisibleToPeople: `"All"`,

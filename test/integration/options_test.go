@@ -45,6 +45,7 @@ func optioned(t *testing.T, ns, of, options string) *unstructured.Unstructured {
 }
 
 func TestOptionsThatCannotBeUsedAreRefused(t *testing.T) {
+	t.Parallel()
 	ns := bareNamespace(t)
 	for of, refused := range map[string]map[string]string{
 		"openai": {
@@ -104,6 +105,7 @@ func TestOptionsThatCannotBeUsedAreRefused(t *testing.T) {
 }
 
 func TestOptionsOfTheProviderAreTaken(t *testing.T) {
+	t.Parallel()
 	ns := bareNamespace(t)
 	for of, options := range map[string]string{
 		"openai": `{"openai":{"store":true,"logitBias":[{"token":5,"bias":-100}],"prediction":{"content":"x"},
@@ -128,6 +130,7 @@ func TestOptionsOfTheProviderAreTaken(t *testing.T) {
 }
 
 func TestAnOptionThatTheAPIDoesNotKnowIsStoredByNobody(t *testing.T) {
+	t.Parallel()
 	ns := bareNamespace(t)
 	const unknown = `{"openai":{"usr":"x","user":"u"}}`
 	lax := optioned(t, ns, "openai", unknown)

@@ -76,6 +76,7 @@ func TestMessagesOfOneSecondKeepTheirOrder(t *testing.T) {
 }
 
 func TestMessagesThatCutInKeepTheirOrder(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	chat := newChat(ns, "c", "first")
 	chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
@@ -99,6 +100,7 @@ func TestMessagesThatCutInKeepTheirOrder(t *testing.T) {
 }
 
 func TestNextStepKeepsTheReasonOfGivenUpCalls(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	chat := ticketChat(ns)
 	chat.Spec.Limits = &v1alpha1.ChatLimits{ActionDeadlineSeconds: new(int32(1))}
@@ -136,6 +138,7 @@ func TestNextStepKeepsTheReasonOfGivenUpCalls(t *testing.T) {
 }
 
 func TestVersionsGrowAlongAResumedHistory(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, ticketChat(ns))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(ticket("call_1")))

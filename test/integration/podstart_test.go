@@ -62,6 +62,7 @@ func TestPodThatDoesNotStartIsReplacedWithTheKubeletsWords(t *testing.T) {
 }
 
 func TestStartingPodOfOldSettingsIsReplaced(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	bad := modelConfig(ns, "bad", func(s *v1alpha1.ChatModelConfigSpec) {
 		s.APIKey = &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "odd", Key: "k"}}

@@ -23,6 +23,7 @@ func earlier(ns, name string, last v1alpha1.MessageRole) *v1alpha1.ChatMessage {
 }
 
 func TestAChatGoesOnFromAConversationThatWasLedElsewhere(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", ""))
 	create(t, earlier(ns, "before", v1alpha1.RoleAssistant))
@@ -37,6 +38,7 @@ func TestAChatGoesOnFromAConversationThatWasLedElsewhere(t *testing.T) {
 }
 
 func TestAHistoryThatEndsWithAQuestionIsAnsweredAndAnEditOfItBeginsThere(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", ""))
 	create(t, earlier(ns, "before", v1alpha1.RoleUser))

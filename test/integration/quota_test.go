@@ -69,6 +69,7 @@ func generating(t *testing.T, ns string) (names []string) {
 }
 
 func TestRaisedQuotaLetsChatsInAtOnce(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	allow(t, ns, "team", 2)
 	for i := range 10 {
@@ -165,6 +166,7 @@ func TestWaitingForCapacityKeepsTheOrder(t *testing.T) {
 }
 
 func TestOfSeveralQuotasTheSmallestCounts(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	allow(t, ns, "large", 5)
 	allow(t, ns, "small", 1)

@@ -73,6 +73,7 @@ func eventsOf(t *testing.T, ns, name string, reason v1alpha1.EventReason) (notes
 }
 
 func TestRefusedPodIsSaidUntilItIsAllowed(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		refuse func(*testing.T, string) client.Object
 		words  string
@@ -109,6 +110,7 @@ func TestRefusedPodIsSaidUntilItIsAllowed(t *testing.T) {
 }
 
 func TestAnsweredChatIsNotReadyWithARefusedPod(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
 	chat := assigned(t, ns, "c", 1, 1)
@@ -124,6 +126,7 @@ func TestAnsweredChatIsNotReadyWithARefusedPod(t *testing.T) {
 }
 
 func TestRefusedPromptIsSaid(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	quota := noneOf(t, ns, "count/chatmessages.parley.dev")
 	create(t, newChat(ns, "c", "hello"))
@@ -133,6 +136,7 @@ func TestRefusedPromptIsSaid(t *testing.T) {
 }
 
 func TestTakenPromptNameIsSaidUntilItIsFree(t *testing.T) {
+	t.Parallel()
 	for name, stranger := range map[string]func(*v1alpha1.ChatMessage){
 		"by a message of another chat": func(m *v1alpha1.ChatMessage) { m.Spec.ChatRef.Name = "other" },
 		"by another text":              func(*v1alpha1.ChatMessage) {},
@@ -196,6 +200,7 @@ func denyMessage(t *testing.T, ns, text string) *admissionv1.ValidatingAdmission
 
 // A quota would not do: the API server continues to refuse for a moment after it is gone, and then Parley may be first.
 func TestForgedPromptIsNotAsked(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	policy := denyMessage(t, ns, "what was asked")
 	create(t, newChat(ns, "c", "what was asked"))

@@ -41,6 +41,7 @@ func answersPrompt(t *testing.T, ns, name string) {
 }
 
 func TestAChatAtRestGoesWithAllBelowIt(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, kept(ns, "c", 1))
 	first := assigned(t, ns, "c", 1, 1)
@@ -70,6 +71,7 @@ func TestAChatAtRestGoesWithAllBelowIt(t *testing.T) {
 }
 
 func TestAMessageKeepsAChat(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, kept(ns, "c", 3600))
 	answersPrompt(t, ns, "c")
@@ -105,6 +107,7 @@ func TestAManagerThatBeginsFindsTheChatsThatAreToGo(t *testing.T) {
 }
 
 func TestARetentionOfTheClassHoldsForChatsAtRest(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	class := newClass(ns, "short-lived")
 	create(t, class)

@@ -15,6 +15,7 @@ import (
 )
 
 func TestFailedAttemptIsRetriedWhenDue(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
@@ -34,6 +35,7 @@ func TestFailedAttemptIsRetriedWhenDue(t *testing.T) {
 }
 
 func TestRetryingChatIsInterrupted(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow,
@@ -47,6 +49,7 @@ func TestRetryingChatIsInterrupted(t *testing.T) {
 }
 
 func TestAnotherModelIsAskedWhenOneCannotAnswer(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	second := configIn(t, ns, "default").DeepCopy()
 	second.ObjectMeta = metav1.ObjectMeta{Namespace: ns, Name: "second"}
@@ -75,6 +78,7 @@ func TestAnotherModelIsAskedWhenOneCannotAnswer(t *testing.T) {
 }
 
 func TestCompactionIsMadeOncePerToken(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
 	annotate(t, ns, "c", v1alpha1.AnnotationCompact, "early")
@@ -103,6 +107,7 @@ func TestCompactionIsMadeOncePerToken(t *testing.T) {
 }
 
 func TestACompactionCanBeInterrupted(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Fills(10, 1))

@@ -16,6 +16,7 @@ import (
 )
 
 func TestTheSamplesAreTaken(t *testing.T) {
+	t.Parallel()
 	ns := bareNamespace(t)
 	paths, err := filepath.Glob("../../config/samples/*.yaml")
 	if err != nil || len(paths) < 5 {

@@ -35,6 +35,7 @@ func sayTo(ns, chat, name, config string, effort v1alpha1.ReasoningEffort) *v1al
 }
 
 func TestAMessageChoosesTheModelOfItsTurnAlone(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, modelConfig(ns, "fast"))
 	create(t, newChat(ns, "c", "first"))
@@ -72,6 +73,7 @@ func TestAMessageChoosesTheModelOfItsTurnAlone(t *testing.T) {
 }
 
 func TestMessageWithAMissingModelBeginsOnceItExists(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", ""))
 	create(t, sayTo(ns, "c", "u", "later", ""))
@@ -92,6 +94,7 @@ func TestMessageWithAMissingModelBeginsOnceItExists(t *testing.T) {
 }
 
 func TestABudgetCountsForAChatAndItsSubChats(t *testing.T) {
+	t.Parallel()
 	ns := bareNamespace(t)
 	create(t, modelConfig(ns, "default", func(s *v1alpha1.ChatModelConfigSpec) { s.Default = true; dollars(s) }))
 	root := newChat(ns, "c", "first")
@@ -117,6 +120,7 @@ func TestABudgetCountsForAChatAndItsSubChats(t *testing.T) {
 }
 
 func TestABudgetEndsTurnsUntilItIsRaised(t *testing.T) {
+	t.Parallel()
 	ns := bareNamespace(t)
 	create(t, modelConfig(ns, "default", func(s *v1alpha1.ChatModelConfigSpec) { s.Default = true; dollars(s) }))
 	chat := newChat(ns, "c", "first")
@@ -152,6 +156,7 @@ func TestABudgetEndsTurnsUntilItIsRaised(t *testing.T) {
 }
 
 func TestSettingsThatMeanNothingAreRefused(t *testing.T) {
+	t.Parallel()
 	ns := bareNamespace(t)
 	setting := func(change func(*v1alpha1.ChatModelConfigSpec)) client.Object { return modelConfig(ns, "m", change) }
 	price := func(change func(*v1alpha1.Pricing)) client.Object {
@@ -198,6 +203,7 @@ func TestSettingsThatMeanNothingAreRefused(t *testing.T) {
 }
 
 func TestEverySettingIsKept(t *testing.T) {
+	t.Parallel()
 	ns := bareNamespace(t)
 	raw := `{"a":{"b":[1,"c"]}}`
 	create(t, modelConfig(ns, "m", func(s *v1alpha1.ChatModelConfigSpec) {
@@ -218,6 +224,7 @@ func TestEverySettingIsKept(t *testing.T) {
 }
 
 func TestAConfigurationThatLeadsToTheNodeSaysSo(t *testing.T) {
+	t.Parallel()
 	ns := bareNamespace(t)
 	create(t, modelConfig(ns, "m", func(s *v1alpha1.ChatModelConfigSpec) { s.BaseURL = "http://169.254.169.254/v1" }))
 	eventually(t, "the configuration is stalled", func() bool {
@@ -233,6 +240,7 @@ func TestAConfigurationThatLeadsToTheNodeSaysSo(t *testing.T) {
 }
 
 func TestTheStatusOfAChatSaysWhatItHasCost(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Costs(1234))

@@ -15,6 +15,7 @@ import (
 )
 
 func TestAChatWhoseSkillIsMissingSaysWhatToCreateAndGoesOnThen(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	chat := newChat(ns, "c", "first")
 	chat.Spec.SkillsFrom = []v1alpha1.SkillSource{{ConfigMapRef: v1alpha1.ConfigMapReference{Name: "pdf"}}}
@@ -45,6 +46,7 @@ func handled(t *testing.T, ns, chat string, kind v1alpha1.RequestKind, token str
 }
 
 func TestTheContextOfAWorkspaceIsAskedForAgain(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
 	create(t, working(ns, "root"))
@@ -76,6 +78,7 @@ func TestTheContextOfAWorkspaceIsAskedForAgain(t *testing.T) {
 }
 
 func TestEachKindOfRequestHasItsRecord(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	answered(t, ns)
 	for _, kind := range v1alpha1.RequestKinds() {

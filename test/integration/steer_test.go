@@ -77,6 +77,7 @@ func answered(t *testing.T, ns string, more ...string) {
 }
 
 func TestAnAnnotationInterruptsOnce(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
 	assigned(t, ns, "c", 1, 1)
@@ -98,6 +99,7 @@ func TestAnAnnotationInterruptsOnce(t *testing.T) {
 }
 
 func TestAMessageThatCutsInIsAnsweredNext(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
 	assigned(t, ns, "c", 1, 1)
@@ -121,6 +123,7 @@ func TestAMessageThatCutsInIsAnsweredNext(t *testing.T) {
 }
 
 func TestEditSupersedesWhatFollowed(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	answered(t, ns, "second", "third")
 	edit(t, ns, "second", "I meant something else")
@@ -145,6 +148,7 @@ func TestEditSupersedesWhatFollowed(t *testing.T) {
 }
 
 func TestAnEditWhileAtWorkFencesTheWorkOff(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
 	old := assigned(t, ns, "c", 1, 1)
@@ -160,6 +164,7 @@ func TestAnEditWhileAtWorkFencesTheWorkOff(t *testing.T) {
 }
 
 func TestADeletedReplyIsGeneratedAnew(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	answered(t, ns, "second")
 	remove(t, messageIn(t, ns, "c-3-1"))
@@ -173,6 +178,7 @@ func TestADeletedReplyIsGeneratedAnew(t *testing.T) {
 }
 
 func TestADeletedMessageTakesWhatFollowsAlong(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	answered(t, ns, "second", "third")
 	remove(t, messageIn(t, ns, "second"))
@@ -190,6 +196,7 @@ func TestADeletedMessageTakesWhatFollowsAlong(t *testing.T) {
 }
 
 func TestASuspendedChatHoldsItsWork(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
 	assigned(t, ns, "c", 1, 1)
@@ -205,6 +212,7 @@ func TestASuspendedChatHoldsItsWork(t *testing.T) {
 }
 
 func TestClearingHidesTheOldContextFromTheModel(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	answered(t, ns)
 	annotate(t, ns, "c", v1alpha1.AnnotationClear, "one")

@@ -25,6 +25,7 @@ func waitForStop(t *testing.T, ns, message, tool, head string, length int64) {
 }
 
 func TestBuiltInToolStopsTheTurn(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	chat := newChat(ns, "c", "What time is it?")
 	chat.Spec.Tools = &v1alpha1.ChatTools{StopAfter: []string{"current_time"}}
@@ -41,6 +42,7 @@ func TestBuiltInToolStopsTheTurn(t *testing.T) {
 }
 
 func TestClientsResultStopsTheTurnForGood(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	chat := ticketChat(ns)
 	chat.Spec.Tools.StopAfter = []string{"open_ticket"}
@@ -75,6 +77,7 @@ func TestClientsResultStopsTheTurnForGood(t *testing.T) {
 }
 
 func TestClientsResultStopsTheTurnAfterApprovedCalls(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	chat := ticketChat(ns)
 	chat.Spec.Tools.StopAfter = []string{"open_ticket"}

@@ -49,6 +49,7 @@ func isGone(t *testing.T, m *v1alpha1.ChatMessage) {
 }
 
 func TestTurnSummaryIsTakenAndItsMessageRemoved(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
 	create(t, newChat(ns, "c", "hello"))
@@ -77,6 +78,7 @@ func TestTurnSummaryIsTakenAndItsMessageRemoved(t *testing.T) {
 }
 
 func TestLateTurnSummaryIsRemoved(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
 	create(t, newChat(ns, "c", "hello"))
@@ -97,6 +99,7 @@ func TestLateTurnSummaryIsRemoved(t *testing.T) {
 }
 
 func TestSummaryOfACutTurnIsNotTakenForAnother(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
 	create(t, newChat(ns, "c", "hello"))
@@ -125,6 +128,7 @@ func TestSummaryOfACutTurnIsNotTakenForAnother(t *testing.T) {
 }
 
 func TestUnwantedTurnSummaryIsRemovedFromAnIdleChat(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
 	create(t, newChat(ns, "c", "hello"))
@@ -139,6 +143,7 @@ func TestUnwantedTurnSummaryIsRemovedFromAnIdleChat(t *testing.T) {
 }
 
 func TestSummariesThatAreNoneAreRefused(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
 	chat := assigned(t, ns, "c", 1, 1)
@@ -153,6 +158,7 @@ func TestSummariesThatAreNoneAreRefused(t *testing.T) {
 }
 
 func TestAnotherTitleIsAskedForByToken(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.Titles = &v1alpha1.CaptionSettings{} })
 	create(t, newChat(ns, "c", "hello"))

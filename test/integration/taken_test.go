@@ -15,6 +15,7 @@ import (
 const soon = 5 * time.Second
 
 func TestStrangersResultIsRefused(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
 	first := assigned(t, ns, "c", 1, 1)
@@ -36,6 +37,7 @@ func TestStrangersResultIsRefused(t *testing.T) {
 }
 
 func TestEarlierStrangersResultHoldsNothingUp(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", ""))
 	chat := chatIn(t, ns, "c")

@@ -40,6 +40,7 @@ func retitle(t *testing.T, ns, name, title string) {
 }
 
 func TestTitleComesWithAReplyAndAPersonsWins(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "Why would a pod be stuck?"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."),
@@ -63,6 +64,7 @@ func TestTitleComesWithAReplyAndAPersonsWins(t *testing.T) {
 }
 
 func TestChatIsCalledByItsFirstWords(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "Why would a pod be stuck in ContainerCreating?"))
 	assigned(t, ns, "c", 1, 1)
@@ -78,6 +80,7 @@ func TestChatIsCalledByItsFirstWords(t *testing.T) {
 }
 
 func TestAGivenTitleIsThereBeforeTheFirstMessage(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	chat := newChat(ns, "c", "")
 	chat.Spec.Title = "Mine"
@@ -86,6 +89,7 @@ func TestAGivenTitleIsThereBeforeTheFirstMessage(t *testing.T) {
 }
 
 func TestTitlesThatAreNoneAreRefused(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	for name, title := range map[string]string{
 		"two lines": "one\ntwo", "control characters": "a\x1b[31m", "spaces": "  ",
@@ -100,6 +104,7 @@ func TestTitlesThatAreNoneAreRefused(t *testing.T) {
 }
 
 func TestAModelConfigForTitlesThatIsMissingIsReported(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	config := &v1alpha1.ChatModelConfig{}
 	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "default"}, config); err != nil {

@@ -17,6 +17,7 @@ import (
 )
 
 func TestAPromptIsAnsweredInOneStep(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "triage", "hello"))
 
@@ -43,6 +44,7 @@ func TestAPromptIsAnsweredInOneStep(t *testing.T) {
 }
 
 func TestAToolCallMakesATurnOfThreeSteps(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "what time is it?"))
 
@@ -64,6 +66,7 @@ func TestAToolCallMakesATurnOfThreeSteps(t *testing.T) {
 }
 
 func TestQueuedMessagesArePromotedInOrder(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
 	first := assigned(t, ns, "c", 1, 1)
@@ -85,6 +88,7 @@ func TestQueuedMessagesArePromotedInOrder(t *testing.T) {
 }
 
 func TestAQueuedMessageThatIsDeletedIsNeverAnswered(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
 	first := assigned(t, ns, "c", 1, 1)
@@ -100,6 +104,7 @@ func TestAQueuedMessageThatIsDeletedIsNeverAnswered(t *testing.T) {
 }
 
 func TestOneMessageTooManyIsRejected(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	chat := newChat(ns, "c", "first")
 	chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
@@ -112,6 +117,7 @@ func TestOneMessageTooManyIsRejected(t *testing.T) {
 }
 
 func TestErrorIsLeftByANewMessage(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
 	report := chattest.Answer(assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
@@ -133,6 +139,7 @@ func TestErrorIsLeftByANewMessage(t *testing.T) {
 }
 
 func TestAResultWithAnotherFenceIsNeverCommitted(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
 	chat := assigned(t, ns, "c", 1, 1)
@@ -153,6 +160,7 @@ func TestAResultWithAnotherFenceIsNeverCommitted(t *testing.T) {
 }
 
 func TestALabelDuringTheCallCostsNothing(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
 	chat := assigned(t, ns, "c", 1, 1)
@@ -173,6 +181,7 @@ func TestALabelDuringTheCallCostsNothing(t *testing.T) {
 }
 
 func TestAChatWithoutModelConfigWaitsForOne(t *testing.T) {
+	t.Parallel()
 	ns := bareNamespace(t)
 	create(t, newChat(ns, "c", "first"))
 	eventually(t, "the chat waits for what may still come", func() bool {
@@ -191,6 +200,7 @@ func TestAChatWithoutModelConfigWaitsForOne(t *testing.T) {
 }
 
 func TestAMessageMayComeBeforeItsChat(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, say(ns, "c", "early"))
 	waitForMessage(t, ns, "early", metav1.ConditionUnknown, v1alpha1.ReasonChatNotFound)
@@ -201,6 +211,7 @@ func TestAMessageMayComeBeforeItsChat(t *testing.T) {
 }
 
 func TestRecreatedChatBeginsAfresh(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
@@ -245,6 +256,7 @@ func waitForMessage(t *testing.T, ns, name string, status metav1.ConditionStatus
 }
 
 func TestNextTurnPrefersThePodOfTheLast(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	const chats = testmanager.PodCapacity + 4 // More than one pod takes.
 	podOf := map[string]string{}

@@ -53,6 +53,7 @@ func wantTools(t *testing.T, ns, name string, version int64) *v1alpha1.Chat {
 }
 
 func TestAParentThatWaitsGivesItsPlaceToOthers(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	limited(t, ns)
 	create(t, newChat(ns, "root", "first"))
@@ -80,6 +81,7 @@ func TestAParentThatWaitsGivesItsPlaceToOthers(t *testing.T) {
 
 // A chain of chats of which each waits for the next would stand still if one of them kept the only place of sub-chats.
 func TestSubChatsThatWaitLetTheirOwnSubChatsIn(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	limited(t, ns)
 	root := newChat(ns, "root", "first")
@@ -163,6 +165,7 @@ func TestWaitIncludesOpenMessagesOfTheSubChat(t *testing.T) {
 }
 
 func TestOnlyChatsBelowAreWaitedFor(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "other", "first"))
 	assigned(t, ns, "other", 1, 1)
@@ -174,6 +177,7 @@ func TestOnlyChatsBelowAreWaitedFor(t *testing.T) {
 }
 
 func TestWaitingForSubChatsIsInterruptedAndArchived(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "root", "first"))
 	root := assigned(t, ns, "root", 1, 1)

@@ -16,6 +16,7 @@ import (
 )
 
 func TestAFamilySharesTheWorkspaceOfItsRoot(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
 	root := working(ns, "root")
@@ -40,6 +41,7 @@ func TestAFamilySharesTheWorkspaceOfItsRoot(t *testing.T) {
 
 // The workspace of another chat has the name that this one's would have: it is not this one's to use.
 func TestAStrangersWorkspaceOfTheChatsNameHoldsNobodyUpAndIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
 	strangers := &v1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c"},
@@ -76,6 +78,7 @@ func TestAStrangersWorkspaceOfTheChatsNameThatIsBeingRemovedIsWaitedFor(t *testi
 
 // The garbage collector, which does not run here, removes the workspace of a chat that is gone some time afterwards.
 func TestAChatWaitsUntilTheWorkspaceOfAFormerOneOfItsNameIsGone(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
 	worksIn(t, working(ns, "c"))

@@ -14,6 +14,7 @@ import (
 )
 
 func TestWhatTheKubeletSaysOfThePodIsSaidOfTheChat(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
 	worksIn(t, working(ns, "c"))
@@ -28,6 +29,7 @@ func TestWhatTheKubeletSaysOfThePodIsSaidOfTheChat(t *testing.T) {
 }
 
 func TestAPodThatEndsIsReplacedAndTheFilesStay(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
 	worksIn(t, working(ns, "c"))
@@ -55,6 +57,7 @@ func gonePod(t *testing.T, w *v1alpha1.Workspace) bool {
 }
 
 func TestASuspendedWorkspaceHasNoPodAndHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
 	worksIn(t, working(ns, "c"))
@@ -83,6 +86,7 @@ func TestASuspendedWorkspaceHasNoPodAndHoldsNobodyUp(t *testing.T) {
 }
 
 func TestAWorkspaceThatNobodyNeedsIsStoppedAndStartedByTheNextCall(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
 	worksIn(t, working(ns, "c", func(s *v1alpha1.WorkspaceSource) { s.IdleSeconds = new(int32(1)) }))
@@ -106,6 +110,7 @@ func TestAWorkspaceThatNobodyNeedsIsStoppedAndStartedByTheNextCall(t *testing.T)
 }
 
 func TestAClaimThatIsBeingRemovedIsReplacedBeforeThePodIsMade(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
 	worksIn(t, working(ns, "c"))

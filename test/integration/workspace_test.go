@@ -190,6 +190,7 @@ func TestAWorkspaceIsMadeWhenTheFirstCallNeedsIt(t *testing.T) {
 }
 
 func TestThePodOfAWorkspaceIsWhatItsTemplateSays(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
 	worksIn(t, working(ns, "c", func(s *v1alpha1.WorkspaceSource) {

@@ -125,6 +125,7 @@ var hindrances = map[string]struct {
 // A person is needed, so that the calls are not held: their results tell the model why. The next call finds the
 // workspace started, though nobody has touched it.
 func TestWhatAPersonMustMendIsSaidAndHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
 	for name, c := range hindrances {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -150,6 +151,7 @@ func TestWhatAPersonMustMendIsSaidAndHoldsNobodyUp(t *testing.T) {
 }
 
 func TestAChatThatNamesAnotherTemplateWhileItWaitsGetsThat(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns, func(t *corev1.PodTemplate) { t.Name = "rust" }))
 	worksIn(t, working(ns, "c"))
@@ -162,6 +164,7 @@ func TestAChatThatNamesAnotherTemplateWhileItWaitsGetsThat(t *testing.T) {
 }
 
 func TestAChatThatGivesItsWorkspaceUpWaitsNoLonger(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
 	worksIn(t, working(ns, "c"))
@@ -171,6 +174,7 @@ func TestAChatThatGivesItsWorkspaceUpWaitsNoLonger(t *testing.T) {
 }
 
 func TestAChatThatWaitsForItsWorkspaceGivesItsPlaceToOthersAndIsInterrupted(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	limited(t, ns)
 	create(t, toolTemplate(ns))
