@@ -221,6 +221,7 @@ lines: ## Print the size of the project: lines of the product and of its tests, 
 	@hack/lines.sh
 
 # The packages that ask for it share one control plane (testcluster.RunShared); the others start their own.
+# Tests wait more than they compute, so that more of them run at once than there are cores.
 SHARED_CLUSTER := go run ./internal/testing/sharedcluster env
 
 .PHONY: test-page
@@ -235,7 +236,7 @@ screenshots: setup-tests axe ## Write the pictures of the page in docs/.
 
 .PHONY: test-integration
 test-integration: envtest-assets ## Run the tests that need a kube-apiserver and etcd, with the race detector.
-	$(call go_test,integration,KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(SHARED_CLUSTER) $(GO_TEST_RACE))
+	$(call go_test,integration,KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(SHARED_CLUSTER) $(GO_TEST_RACE) -parallel=8)
 
 .PHONY: test-crash
 test-crash: envtest-assets ## Let the manager fail at every write, compare it with a model of the whole API, play a turn of 200 steps, and count what a start and what shards ask.
