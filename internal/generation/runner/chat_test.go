@@ -82,9 +82,17 @@ func (c *conversation) has(name string, change func(*v1alpha1.ChatClassSpec)) *v
 // say creates a User message without assigning the chat.
 func (c *conversation) say(name, text string) {
 	c.t.Helper()
-	create(c.t, &v1alpha1.ChatMessage{
+	m := &v1alpha1.ChatMessage{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.ns, Name: name},
 		Spec:       v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: c.chat.Name}, Content: text},
+	}
+	create(c.t, m)
+	// The pod reads a message once more if the API server's own cache is late, and tests count requests.
+	fromCache := &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: "0"}}
+	c.eventually("the API server's cache has the message", func() bool {
+		cached := &v1alpha1.ChatMessage{}
+		err := cluster.Client.Get(c.t.Context(), client.ObjectKeyFromObject(m), cached, fromCache)
+		return err == nil && cached.UID == m.UID
 	})
 }
 
