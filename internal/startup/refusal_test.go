@@ -53,7 +53,7 @@ var chats = schema.GroupResource{Group: "parley.dev", Resource: "chats"}
 
 var lasting = map[string]error{
 	"a missing right": apierrors.NewForbidden(chats, "hello",
-		errors.New(`User "eve" cannot create resource "chats" in API group "parley.dev" in the namespace "demo"`)),
+		errors.New(`user "eve" cannot create resource "chats" in API group "parley.dev" in the namespace "demo"`)),
 	"a policy": refused(http.StatusForbidden, metav1.StatusReasonForbidden,
 		`chats.parley.dev "hello" is forbidden: ValidatingAdmissionPolicy 'parley-chat-classes' with binding `+
 			"'parley-chat-classes' denied request: ChatClass small does not let its chats set spec.tools"),

@@ -54,7 +54,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func statusOf(err error) metav1.Status {
-	status := err.(apierrors.APIStatus).Status() //nolint:errorlint // The tests wrap none.
+	status := err.(apierrors.APIStatus).Status()
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	return status
 }

@@ -164,8 +164,8 @@ func person(name string) []rbacv1.Subject {
 	return []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}}
 }
 
-// inForce waits until each policy does what it is for: the policies that stamp and the roles of those who ask take effect
-// a moment after they were created.
+// inForce waits until each policy refuses or stamps what it should: the policies that stamp, and roles, take effect a
+// moment after they were created.
 func inForce(ctx context.Context) error {
 	for _, p := range probes {
 		if err := until(ctx, p.name, p.inForce); err != nil {

@@ -50,7 +50,7 @@ func run(command []string) (code int, err error) {
 
 // execute runs the command with the socket in its environment, and passes signals on to it.
 func execute(command []string, socket string) (code int, err error) {
-	cmd := exec.Command(command[0], command[1:]...)
+	cmd := exec.CommandContext(context.Background(), command[0], command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), testcluster.SharedVariable+"="+socket)
 	signals := make(chan os.Signal, 1)
@@ -83,7 +83,7 @@ func listen() (net.Listener, error) {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(folder)) // It never fails.
 	socket := filepath.Join(os.TempDir(), fmt.Sprintf("parley-testcluster-%d-%x.sock", os.Getuid(), h.Sum64()))
-	if conn, err := net.Dial("unix", socket); err == nil {
+	if conn, err := (&net.Dialer{}).DialContext(context.Background(), "unix", socket); err == nil {
 		_ = conn.Close() // Nothing was read.
 		socket = fmt.Sprintf("%s.%d", socket, os.Getpid())
 	} else {

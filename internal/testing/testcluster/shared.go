@@ -37,7 +37,7 @@ func StartShared(ctx context.Context) (*Cluster, error) {
 		return nil, fmt.Errorf("connecting to the shared control plane: unset %s to start another one: %w", SharedVariable,
 			err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // Nothing is left to be sent or read.
 	kubeconfig, err := io.ReadAll(conn)
 	if err == nil && len(kubeconfig) == 0 {
 		err = errors.New("it did not start: see the output of the program that serves it")
@@ -85,7 +85,7 @@ func (s *Sharer) Serve() {
 
 // answer sends the kubeconfig. Without a control plane it sends nothing.
 func (s *Sharer) answer(conn net.Conn) {
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // Nothing is left to be sent or read.
 	cluster := s.ensure()
 	if cluster == nil {
 		return
