@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 GO_BUILD := go build -ldflags=-s
 CONTROLLER_GEN := go tool controller-gen
-GOLANGCI_LINT := go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
+GOLANGCI_LINT := GOGC=off GOMEMLIMIT=4GiB go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
 
 # Everything that the project makes, but for the cluster's binaries in the user's cache, is in these two folders.
 BIN := $(CURDIR)/bin

@@ -72,7 +72,7 @@ var rules = []rule{
 	{"config/demo", nil},
 	{"docs", nil},
 	{"hack/bench.sh", nil},
-	{"hack/demo-hint.sh", nil},
+	{"hack/demo-hint.txt", nil},
 	{"hack/demo.sh", nil},
 	{"hack/lines.sh", nil},
 	{"hack/localcluster/README.md", nil},
