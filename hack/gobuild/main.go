@@ -6,7 +6,7 @@
 //	gobuild [flags] -- [flags of go build] [packages]
 //
 //	-label TEXT             what the lines begin with
-//	-after DURATION         how long what follows the builds takes
+//	-after DURATION         how long what follows the builds takes a core of the reference machine
 //	-plan FILE              two builds share an estimate through this file: the first writes it, the second removes it
 //	-then DIR=PACKAGE,...   makes this the first of the two, and says what the second compiles, in the module in DIR
 //
@@ -134,7 +134,7 @@ func (o options) keep(p *plan) error {
 
 // add adds the packages to the plan that building from dir compiles. It downloads the modules that they are in.
 func add(ctx context.Context, p *plan, dir string, args []string) error {
-	flags := []string{"list", "-deps", "-json=ImportPath,Dir,GoFiles"}
+	flags := []string{"list", "-deps", "-json=ImportPath,Name,Dir,GoFiles,Deps"}
 	list := exec.CommandContext(ctx, "go", append(flags, packages(args)...)...)
 	list.Dir = dir
 	listed, err := list.Output()
@@ -147,8 +147,8 @@ func add(ctx context.Context, p *plan, dir string, args []string) error {
 	}
 	for decoder := json.NewDecoder(bytes.NewReader(listed)); ; {
 		var found struct {
-			ImportPath, Dir string
-			GoFiles         []string
+			ImportPath, Name, Dir string
+			GoFiles, Deps         []string
 		}
 		if err := decoder.Decode(&found); errors.Is(err, io.EOF) {
 			return nil
@@ -156,7 +156,8 @@ func add(ctx context.Context, p *plan, dir string, args []string) error {
 			return fmt.Errorf("decoding what go list prints: %w", err)
 		}
 		if stale[found.ImportPath] {
-			p.add(found.ImportPath, size(found.Dir, found.GoFiles))
+			p.add(found.ImportPath, size{bytes: bytesOf(found.Dir, found.GoFiles), dependencies: len(found.Deps),
+				isProgram: found.Name == "main"})
 		}
 	}
 }
@@ -189,7 +190,7 @@ func stalePackages(ctx context.Context, dir string, args []string) (map[string]b
 	return stale, nil
 }
 
-func size(dir string, files []string) (bytes int64) {
+func bytesOf(dir string, files []string) (bytes int64) {
 	for _, name := range files {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil {
 			bytes += info.Size()

@@ -13,11 +13,18 @@ import (
 	"time"
 )
 
-// Costs of a package, in seconds of a reference machine: a fit to 4,100 packages of Kubernetes and Parley. Only their
-// ratio matters, since the machine's own speed is measured on the way.
+// Costs of a package, in seconds of a core of a reference machine: a fit to the 3,700 packages of Kubernetes and Parley.
+// Only their ratio matters, since the machine's own speed is measured on the way. A compiler reads what a package
+// depends on, so that small packages with many dependencies take long, too.
 const (
-	perPackage = 0.1
-	perByte    = 2.5e-6
+	perDependency = 0.4e-3
+	perByte       = 2e-6
+	fixed         = -0.05
+	least         = 0.02
+	// mostBytes limits the size that counts: larger files are tables.
+	mostBytes = 1_000_000
+	// perLinked is what linking a program takes for each of its dependencies.
+	perLinked = 5e-3
 )
 
 // enough is the part of the work after which a plan knows the machine's speed: before, it predicts nothing.
@@ -35,14 +42,25 @@ type plan struct {
 	After float64 `json:"after"`
 }
 
-// newPlan is a plan without packages, for what costs that much after the builds.
+// newPlan is a plan without packages, for what takes a core of the reference machine that long after the builds.
 func newPlan(began time.Time, after time.Duration) *plan {
 	return &plan{Began: began, Costs: map[string]float64{}, Compiled: map[string]bool{}, After: after.Seconds()}
 }
 
-// add adds a package with that many bytes of source. A package that several builds need is compiled once.
-func (p *plan) add(path string, bytes int64) {
-	p.Costs[path] = perPackage + perByte*float64(bytes)
+// add adds a package. A package that several builds need is compiled once.
+func (p *plan) add(path string, s size) {
+	cost := max(least, fixed+perDependency*float64(s.dependencies)+perByte*float64(min(s.bytes, mostBytes)))
+	if s.isProgram {
+		cost += perLinked * float64(s.dependencies)
+	}
+	p.Costs[path] = cost
+}
+
+// size is what the cost of a package follows from: its bytes of source, and how many packages it depends on.
+type size struct {
+	bytes        int64
+	dependencies int
+	isProgram    bool
 }
 
 // done notes that a package is compiled. Packages that are not in the plan do not count.

@@ -17,13 +17,13 @@ var began = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 func tenPackages(after time.Duration) *plan {
 	p := newPlan(began, after)
 	for i := range 10 {
-		p.add(fmt.Sprint("example.com/", i), 1_000_000)
+		p.add(fmt.Sprint("example.com/", i), size{bytes: 1_000_000})
 	}
 	return p
 }
 
 func TestLeft(t *testing.T) {
-	const each = 26 * time.Second // On a machine that needs ten times as long as the reference machine.
+	each := time.Duration(10 * tenPackages(0).Costs["example.com/0"] * float64(time.Second)) // A tenth of the speed.
 	for name, c := range map[string]struct {
 		done  int
 		after time.Duration
@@ -48,9 +48,20 @@ func TestLeft(t *testing.T) {
 	}
 }
 
+func TestCostGrowsWithDependenciesAndLinking(t *testing.T) {
+	p := newPlan(began, 0)
+	p.add("small", size{bytes: 1000})
+	p.add("connected", size{bytes: 1000, dependencies: 1000})
+	p.add("program", size{bytes: 1000, dependencies: 1000, isProgram: true})
+	p.add("table", size{bytes: 1e9})
+	if c := p.Costs; c["small"] >= c["connected"] || c["connected"] >= c["program"] || c["table"] > c["program"] {
+		t.Errorf("got %v", c)
+	}
+}
+
 func TestLeftWaitsForSomeProgress(t *testing.T) {
 	p := tenPackages(0)
-	p.add("example.com/small", 0)
+	p.add("example.com/small", size{})
 	p.done("example.com/small")
 	if _, known := p.left(began.Add(time.Second)); known {
 		t.Error("predicts from a hundredth of the work")
