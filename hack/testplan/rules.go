@@ -27,6 +27,7 @@ var rules = []rule{
 	{"hack/go.mk", makeTest},
 	{"hack/cluster.mk", makeTest},
 	{"hack/setup.sh", []string{page, endToEnd, soak}},
+	{"hack/gobuild", withAPIServer},
 	{"hack/localcluster/build.sh", withAPIServer},
 	{"hack/localcluster/binaries", append([]string{verify}, withAPIServer...)},
 
