@@ -226,8 +226,8 @@ SHARED_CLUSTER := go run ./internal/testing/sharedcluster env
 
 .PHONY: test-page
 test-page: setup-tests axe envtest-assets ## Look at every state of the page in a browser, and at long chats before a real gateway and API server.
-	$(GO_TEST) -timeout 10m ./test/page
-	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST) -timeout 10m ./test/gateway
+	$(GO_TEST) ./test/page
+	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST) ./test/gateway
 
 .PHONY: screenshots
 screenshots: setup-tests axe ## Write the pictures of the page in docs/.

@@ -11,6 +11,6 @@ GO_BUILD_FLAGS := -trimpath -buildvcs=false -pgo=off -gcflags=all=-dwarf=false -
 export GOFLAGS := $(strip $(filter-out $(GO_BUILD_FLAGS),$(GOFLAGS)) $(GO_BUILD_FLAGS))
 export CGO_ENABLED := 0
 
-# Tests run without "go vet": the linters include it.
-GO_TEST := go test -vet=off
-GO_TEST_RACE := CGO_ENABLED=1 go test -vet=off -race
+# Tests run without "go vet": the linters include it. A busy machine makes them slow: Go gives a package only 10 minutes.
+GO_TEST := go test -vet=off -timeout=30m
+GO_TEST_RACE := CGO_ENABLED=1 go test -vet=off -race -timeout=30m

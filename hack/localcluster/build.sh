@@ -37,7 +37,8 @@ key() {
     go version
     go env GOOS GOARCH
     cd "$here"
-    for f in build.sh ../go.mk go.mod binaries/go.mod binaries/go.sum cmd/pause/*.go cmd/ocipack/*.go internal/image/*.go; do
+    grep '^GO_BUILD_FLAGS' ../go.mk
+    for f in build.sh go.mod binaries/go.mod binaries/go.sum cmd/pause/*.go cmd/ocipack/*.go internal/image/*.go; do
       case $f in *_test.go) continue ;; esac
       echo "$f $(sha256 <"$f")"
     done

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/testing/chattest"
@@ -36,6 +37,11 @@ func messageIn(t *testing.T, ns, name string) *v1alpha1.ChatMessage {
 func assigned(t *testing.T, ns, name string, version int64, attempt int32) *v1alpha1.Chat {
 	t.Helper()
 	var chat *v1alpha1.Chat
+	defer func() {
+		if t.Failed() && chat != nil {
+			t.Logf("chat %s has the status:\n%s", name, printable(chat.Status))
+		}
+	}()
 	eventually(t, fmt.Sprintf("chat %s has attempt %d at version %d", name, attempt, version), func() bool {
 		chat = chatIn(t, ns, name)
 		g := chat.Status.Generation
@@ -56,4 +62,13 @@ func say(ns, chat, name string) *v1alpha1.ChatMessage {
 
 func newChat(ns, name, prompt string) *v1alpha1.Chat {
 	return chattest.In(ns, chattest.Chat(name, chattest.Prompt(prompt)))
+}
+
+// printable is the status as people read it.
+func printable(status v1alpha1.ChatStatus) string {
+	text, err := yaml.Marshal(status)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }

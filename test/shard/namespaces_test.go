@@ -4,6 +4,7 @@
 package shard
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"slices"
@@ -113,6 +114,11 @@ func ignored(t *testing.T, namespace string) (check func()) {
 	t.Helper()
 	chat := chattest.In(namespace, chattest.Chat("ignored", chattest.Prompt("Is anybody there?")))
 	cluster.Create(t, chat)
+	t.Cleanup(func() { // Managers of all namespaces, in other tests, would start its turn.
+		if err := cluster.Client.Delete(context.Background(), chat); err != nil {
+			t.Errorf("deleting the chat in %s: %v", namespace, err)
+		}
+	})
 	return func() {
 		t.Helper()
 		before := chat.ResourceVersion
