@@ -205,9 +205,10 @@ PACKAGES ?=
 # $(call go_test,LIST,COMMAND) tests the packages of a list of hack/testplan, unless there are none.
 go_test = packages=$$($(TESTPLAN) $(1) $(PACKAGES)); [ -z "$$packages" ] || { $(2) $$packages; }
 
+# Some packages wait for a minute, without work: others are compiled and tested meanwhile.
 .PHONY: test-unit
 test-unit: ## Run the tests that need no cluster, also those of the local cluster itself; with the race detector where it can find something.
-	$(call go_test,unit-race,$(GO_TEST_RACE))
+	$(call go_test,unit-race,$(GO_TEST_RACE) -p=4)
 	$(call go_test,unit-plain,$(GO_TEST))
 	$(call go_test,cluster,cd $(CLUSTER_SRC) && $(GO_TEST_RACE))
 

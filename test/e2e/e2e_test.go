@@ -43,7 +43,6 @@ func reply(r modelserver.Reply) modelserver.Script {
 }
 
 func TestApplyStreamAndGoOn(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, reply(words(20, 20*time.Millisecond)))
 	w.newChat("triage", "hello")
 	w.ready("triage", 2)
