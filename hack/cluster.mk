@@ -45,7 +45,7 @@ ENVTEST_ASSETS        = $(or $(CLUSTER_GIVEN_ASSETS),$(CLUSTER_BIN)/envtest)
 .PHONY: cluster-binaries envtest-assets cluster-tools cluster-up cluster-down cluster-load cluster-status cluster-binaries-clean
 .PHONY: $(DEVCLUSTER_BIN) $(OCIPACK)
 
-cluster-binaries: ## Build the local cluster's programs (5 to 11 minutes the first time, then cached)
+cluster-binaries: ## Build the local cluster's programs (4 to 8 minutes the first time, then cached)
 	@$(CLUSTER_SRC)/build.sh all >/dev/null
 
 envtest-assets: ## Build etcd and kube-apiserver for the integration tests; prints their directory

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Costs of a package, in seconds of a core of a reference machine: a fit to the 3,700 packages of Kubernetes and Parley.
+// Costs of a package, in seconds of a core of a reference machine: a fit to 3,700 packages of Kubernetes and Parley.
 // Only their ratio matters, since the machine's own speed is measured on the way. A compiler reads what a package
 // depends on, so that small packages with many dependencies take long, too.
 const (
