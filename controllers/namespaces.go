@@ -57,7 +57,7 @@ func newNamespacedCache(cfg *rest.Config, o cache.Options) (cache.Cache, error) 
 	o.NewInformer = made.add
 	all, err := cache.New(cfg, o)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // NewManager wraps it.
+		return nil, err // NewManager wraps it.
 	}
 	return namespacedCache{all, made}, nil
 }
@@ -67,7 +67,7 @@ func (c namespacedCache) GetInformer(ctx context.Context, o client.Object, opts 
 	cache.Informer, error) {
 	all, err := c.Cache.GetInformer(ctx, o, opts...)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // A cache returns errors as they are.
+		return nil, err // A cache returns errors as they are.
 	}
 	return namespacedInformer{all, c.informers.of(o)}, nil
 }

@@ -72,7 +72,7 @@ func (c *policiesCheck) Start(ctx context.Context) error {
 	return nil
 }
 
-// isPending reports whether the policies are not in force yet. A chat that the manager must not create tells whether
+// isPending reports whether the policies are not in force yet. A chat that the manager must not create shows whether
 // they refuse, and one that it may create whether they do so only because the API server is starting. All other errors
 // are no reason to wait.
 func isPending(forbidden, allowed error, mayBeLifted bool) bool {
@@ -87,5 +87,5 @@ func (c *policiesCheck) probe(ctx context.Context, subChat bool) error {
 		chat.Annotations = map[string]string{v1alpha1.AnnotationSpawnedBy: chat.Name}
 		chat.Spec.ParentRef = &v1alpha1.ChatReference{Name: "parley-policies-check-parent"}
 	}
-	return c.client.Create(ctx, chat) //nolint:wrapcheck // It is asked for its kind alone.
+	return c.client.Create(ctx, chat) // It is asked for its kind alone.
 }

@@ -32,7 +32,7 @@ type transport struct{ next http.RoundTripper }
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := t.next.RoundTrip(r)
 	if err != nil || !isRefusalCode(answer.StatusCode) {
-		return answer, err //nolint:wrapcheck // A transport changes no errors.
+		return answer, err // A transport changes no errors.
 	}
 	start, err := io.ReadAll(io.LimitReader(answer.Body, maxStatus))
 	if err != nil {
