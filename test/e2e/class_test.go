@@ -152,7 +152,6 @@ func TestAChatThatSaysNothingGoesByTheDefaultClassAndByItsChanges(t *testing.T) 
 }
 
 func TestAChatCannotSetWhatItsClassKeepsToItself(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, modelserver.Script{})
 	class := w.coder(careful)
 	w.create(class)
@@ -177,7 +176,6 @@ func TestAChatCannotSetWhatItsClassKeepsToItself(t *testing.T) {
 }
 
 func TestAChatWhoseClassIsGoneDoesNothingUntilItIsBack(t *testing.T) {
-	t.Parallel()
 	localnode.Needed(t)
 	script := works(callOf("execute", map[string]any{"command": "echo for $WHO | tee -a log"}))
 	slow := modelserver.Rule{Match: modelserver.Match{ToolResults: new(1)}, Times: 1,

@@ -44,7 +44,6 @@ func (w *world) newProgramChat(prompt string) {
 }
 
 func TestServersThatSpeakByStdioRunInTheWorkspaceAndOutliveNoGenerationPod(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, works(
 		callOf("memory__create_entities", map[string]any{"entities": []map[string]any{
 			{"name": "Ada", "entityType": "person", "observations": []string{"wrote the first program"}}}}),
@@ -114,7 +113,6 @@ func (w *world) callRuns() {
 }
 
 func TestACallOfAServerWhoseWorkspaceIsLostEndsOnce(t *testing.T) {
-	t.Parallel()
 	const unknown = "; whether the call was done is not known"
 	for name, c := range map[string]struct {
 		lose func(*testing.T, *corev1.Pod)

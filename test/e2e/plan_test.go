@@ -42,7 +42,6 @@ func (w *world) kubectlChat(args ...string) string {
 
 // TestAChatThatPlansChangesNothingBeforePeopleApproveItsPlan also loses the generation pod while people think.
 func TestAChatThatPlansChangesNothingBeforePeopleApproveItsPlan(t *testing.T) {
-	t.Parallel()
 	write := map[string]any{"path": "plan.txt", "content": "SQLite"}
 	w := newWorld(t, works(
 		callOf("ask_user_question", map[string]any{"questions": []any{map[string]any{"question": "Which store?",
@@ -111,7 +110,6 @@ func TestAChatThatPlansChangesNothingBeforePeopleApproveItsPlan(t *testing.T) {
 
 // TestAnAgentThatExploresActsUnderNoClass has a class whose tools chats may not choose.
 func TestAnAgentThatExploresActsUnderNoClass(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, works(callOf("spawn_agent", map[string]any{"type": "explore", "prompt": "The task"})))
 	w.template("shell")
 	class := w.coder(careful)

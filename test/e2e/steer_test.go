@@ -59,7 +59,6 @@ func (w *world) heard(chat string) {
 }
 
 func TestAnInterruptedReplyIsKeptAsFarAsItCame(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, slowThenQuick())
 	chat := w.newChat("c", "Tell me a long story.")
 	w.heard("c")
@@ -75,7 +74,6 @@ func TestAnInterruptedReplyIsKeptAsFarAsItCame(t *testing.T) {
 }
 
 func TestAnInterruptedReplyOutlivesTheCrashOfItsGenerator(t *testing.T) {
-	t.Parallel()
 	localnode.Needed(t)
 	w := newWorld(t, slowThenQuick())
 	chat := w.newChat("c", "Tell me a long story.")
@@ -92,7 +90,6 @@ func TestAnInterruptedReplyOutlivesTheCrashOfItsGenerator(t *testing.T) {
 }
 
 func TestEditingAndDeletingBeginTheConversationAnew(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, modelserver.Script{})
 	w.newChat("c", "first")
 	w.ready("c", 2)
@@ -119,7 +116,6 @@ func TestEditingAndDeletingBeginTheConversationAnew(t *testing.T) {
 }
 
 func TestAClientAnswersAndAPersonApproves(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{ToolResults: new(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{
 			modelserver.Call("open_ticket", `{"title":"CNI down"}`), modelserver.Call("current_time", `{}`),

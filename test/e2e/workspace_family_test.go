@@ -29,7 +29,6 @@ func (w *world) uptime(pod, command string) time.Duration {
 }
 
 func TestASubChatThatIsDeletedAloneEndsTheCommandThatItWaitsForAndNoOther(t *testing.T) {
-	t.Parallel()
 	const background = "while true; do sleep 1; done"
 	w := newWorld(t, works(run(background+" &"),
 		run("trap 'cat /proc/uptime >ended; exit 4' TERM; echo yes >begun; while true; do sleep 0.01; done")))
