@@ -139,7 +139,10 @@ func (w *world) modelAddress(ctx context.Context) (string, error) {
 		if err != nil {
 			return fmt.Errorf("looking at the model: %w", err)
 		}
-		address = pod.Status.PodIP
+		// The API server can reach the pod before the status that was read has its address.
+		if address = pod.Status.PodIP; address == "" {
+			return errors.New("the model's pod has no address yet")
+		}
 		return w.control("GET", "requests").Do(ctx).Error()
 	})
 	return address, err
