@@ -2,7 +2,7 @@
 # They are the same everywhere because Go's build cache keeps a copy of each package for each set of flags.
 #
 #   -trimpath      other checkouts use the same cached packages and test results
-#   -dwarf=false   no debug information: a fifth less to compile and link
+#   -dwarf=false   no debug information: less to compile and to link
 #   -pgo=off       a program's profile would compile its dependencies once more
 #   grpcnotrace    halves the generator: without it the linker keeps every method of every type
 #

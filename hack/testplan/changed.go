@@ -184,7 +184,7 @@ func addFirst(files map[string]string, name, file string) {
 	}
 }
 
-// isSource reports whether the file is of Go: sources, and files of modules.
+// isSource reports whether the file is a Go source or belongs to a module, such as go.sum.
 func isSource(file string) bool {
 	base := path.Base(file)
 	return strings.HasSuffix(file, ".go") || base == "go.mod" || base == "go.sum"
