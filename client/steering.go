@@ -41,6 +41,9 @@ type Decision struct {
 	ToolCallID string `json:"toolCallID"`
 	// Decision is whether it may run.
 	Decision v1alpha1.ApprovalDecision `json:"decision"`
+	// Digest of the call that the person has seen, from status.requiresAction of the Chat, or by CallDigest of what was
+	// shown. Required to approve.
+	Digest string `json:"digest,omitempty"`
 	// Comment is why; the model reads it when the call is denied.
 	Comment string `json:"comment,omitempty"`
 	// Content is the input that the call asks for: a JSON object.

@@ -50,6 +50,8 @@ type Message struct {
 	Compaction *v1alpha1.CompactionAccount `json:"compaction,omitempty"`
 	// Warnings are about settings and files that were left out of the call.
 	Warnings []string `json:"warnings,omitempty"`
+	// Decisions are what people decided about the calls whose results are in Parts.
+	Decisions []v1alpha1.ToolDecision `json:"decisions,omitempty"`
 	// Visibility is Model for a message whose text transcripts for people leave out, and People for a note.
 	Visibility v1alpha1.MessageVisibility `json:"visibility,omitempty"`
 	// CallsGivenUpBefore is why calls of the reply before the message have no result.

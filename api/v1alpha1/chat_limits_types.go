@@ -26,7 +26,8 @@ const (
 	DefaultActionDeadline = 5 * time.Minute
 	// DefaultApprovalDeadline is how long tool calls wait that people alone decide about: they may be away for a weekend.
 	DefaultApprovalDeadline = 7 * 24 * time.Hour
-	// MaxPendingInput is the most characters of a call's arguments that status.requiresAction shows.
+	// MaxPendingInput is the most bytes of a call's arguments that status.requiresAction shows. A call with more cannot be
+	// approved: it is refused.
 	MaxPendingInput = 16384
 	// MaxLastReplyRunes bounds Chat.status.lastReply, so that "kubectl get chats" stays within 120 columns.
 	MaxLastReplyRunes = 28

@@ -92,6 +92,10 @@ type ChatStatus struct {
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 
+	// wait is what the chat waits for; absent while it waits for nothing but messages.
+	// +optional
+	Wait *ChatWait `json:"wait,omitempty"`
+
 	// waitingSince is since when the next step waits because as many chats are generating as may; absent when it does not.
 	// +optional
 	WaitingSince *metav1.MicroTime `json:"waitingSince,omitempty"`

@@ -146,6 +146,13 @@ type MessageGeneration struct {
 	// +optional
 	Questions []ToolQuestion `json:"questions,omitempty"`
 
+	// decisions are what people decided about the calls that the results in parts answer.
+	// +kubebuilder:validation:MaxItems=512
+	// +listType=map
+	// +listMapKey=id
+	// +optional
+	Decisions []ToolDecision `json:"decisions,omitempty"`
+
 	// mcp is what there is to say of the MCP servers of the chat; absent if there is nothing.
 	// +optional
 	MCP *MCPAccount `json:"mcp,omitempty"`

@@ -113,11 +113,23 @@ type ToolCall struct {
 	// +optional
 	ApprovalCause ApprovalCause `json:"approvalCause,omitempty"`
 
-	// notAllowed is true for a call of a tool that the chat's policy or its mode forbade when it was made. It is not run,
-	// whatever they allow by now, since nobody could say whether it requires approval.
+	// refusal is why the call is not run, whatever the chat allows later; absent from a call that may run.
 	// +optional
-	NotAllowed bool `json:"notAllowed,omitempty"`
+	Refusal CallRefusal `json:"refusal,omitempty"`
 }
+
+// CallRefusal is why a call is not run. The model gets the reason as the result.
+// +kubebuilder:validation:Enum=NotAllowed;InputTooLarge
+type CallRefusal string
+
+const (
+	// RefusalNotAllowed means that the chat's policy or its mode forbade the tool when the call was made, so that nobody
+	// could tell whether it requires approval.
+	RefusalNotAllowed CallRefusal = "NotAllowed"
+	// RefusalInputTooLarge means that the call requires approval, and that its input has more than MaxPendingInput bytes:
+	// people could not see all of what they approve.
+	RefusalInputTooLarge CallRefusal = "InputTooLarge"
+)
 
 // ApprovalCause is why a call requires approval although neither the chat nor the configuration of the model names it.
 // +kubebuilder:validation:Enum=ToolChanged;InputRequired;ReviewRequired;PlanProposed;PlanMode

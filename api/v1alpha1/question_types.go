@@ -28,7 +28,7 @@ type ToolQuestion struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// input is the JSON object of the call's arguments, cut at 16384 characters.
+	// input is the JSON object of the call's arguments; absent when it has more than 16384 bytes.
 	// +kubebuilder:validation:MaxLength=16384
 	// +optional
 	Input string `json:"input,omitempty"`

@@ -17,6 +17,7 @@ const (
 )
 
 // ToolApprovalSpec is a decision about one tool call. It cannot change.
+// +kubebuilder:validation:XValidation:rule="self.decision != 'Approve' || has(self.digest)",message="digest is required to approve a call: copy it from the call in status.requiresAction.toolCalls of the chat"
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a decision cannot change: delete the message that called the tool to have it decided again"
 // +kubebuilder:validation:XValidation:rule="!has(self.content) || self.decision == 'Approve'",message="content is the input of a call that is approved: leave it out"
 type ToolApprovalSpec struct {
@@ -33,6 +34,13 @@ type ToolApprovalSpec struct {
 	// decision is Approve or Deny.
 	// +required
 	Decision ApprovalDecision `json:"decision"`
+
+	// digest of the call that the person has seen, as status.requiresAction.toolCalls of the chat has it beside the input.
+	// A decision about a call with another digest does not apply. Required to approve a call.
+	// +kubebuilder:validation:MaxLength=71
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	// +optional
+	Digest string `json:"digest,omitempty"`
 
 	// comment is for the record; when the call is denied, the model reads it.
 	// +kubebuilder:validation:MaxLength=1024

@@ -164,11 +164,20 @@ type PendingToolCall struct {
 	// +required
 	Name string `json:"name"`
 
-	// input is the JSON object of the arguments, cut at 16384 characters; the whole is in the ChatMessage that
-	// status.requiresAction.message names.
+	// input is the JSON object of the arguments, complete and without insignificant whitespace. Characters that cannot be
+	// seen, such as control characters, bidirectional formats and long runs of spaces, are escaped as \uXXXX. It is absent
+	// when it has more than 16384 bytes: a call that waits for a client has it in the ChatMessage that
+	// status.requiresAction.message names, a call that needs approval is refused, and one with a proposal or inputRequests
+	// is decided by these.
 	// +kubebuilder:validation:MaxLength=16384
 	// +optional
 	Input string `json:"input,omitempty"`
+
+	// digest of name, input, inputRequests and proposal as they are here. A ToolApproval carries it, and only a call with
+	// the same digest is run. Absent from calls that wait for a client.
+	// +kubebuilder:validation:MaxLength=71
+	// +optional
+	Digest string `json:"digest,omitempty"`
 
 	// kind says whose action the call requires.
 	// +required
@@ -211,12 +220,27 @@ type ToolDecision struct {
 	// +required
 	Approval string `json:"approval"`
 
+	// digest of the call that the person has seen.
+	// +kubebuilder:validation:MaxLength=71
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// by is who decided: the annotation parley.dev/created-by of the ToolApproval. Absent where the cluster does not stamp
+	// it.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	By string `json:"by,omitempty"`
+
+	// at is when the ToolApproval was created.
+	// +optional
+	At *metav1.Time `json:"at,omitempty"`
+
 	// comment of the person; the model reads it when the call was denied.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Comment string `json:"comment,omitempty"`
 
-	// content is the input that the person gives, a JSON object.
+	// content is the input that the person gives, a JSON object. Only the chat's internal status has it.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Content string `json:"content,omitempty"`

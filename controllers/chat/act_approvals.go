@@ -31,7 +31,7 @@ func (a *actuator) refuseApprovals(ctx context.Context, key types.NamespacedName
 	chat.Namespace = key.Namespace
 	for i := range open.Items {
 		if err := a.settleApprovals(ctx, &scope{facts: plan.Facts{Chat: &chat, Now: a.now()}}, []string{open.Items[i].Name},
-			false); err != nil {
+			v1alpha1.ReasonNotPending); err != nil {
 			return err
 		}
 	}
@@ -39,7 +39,8 @@ func (a *actuator) refuseApprovals(ctx context.Context, key types.NamespacedName
 }
 
 // settleApprovals says what became of decisions.
-func (a *actuator) settleApprovals(ctx context.Context, s *scope, names []string, applied bool) error {
+func (a *actuator) settleApprovals(ctx context.Context, s *scope, names []string,
+	outcome v1alpha1.ConditionReason) error {
 	for _, name := range names {
 		var approval v1alpha1.ToolApproval
 		err := a.live.Get(ctx, client.ObjectKey{Namespace: s.facts.Chat.Namespace, Name: name}, &approval)
@@ -49,7 +50,7 @@ func (a *actuator) settleApprovals(ctx context.Context, s *scope, names []string
 		if err != nil {
 			return fmt.Errorf("reading approval %s: %w", name, err)
 		}
-		conditions.Approval(&approval, applied, s.facts.Now)
+		conditions.Approval(&approval, outcome, s.facts.Now)
 		if err := a.client.Status().Update(ctx, &approval); err != nil && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("writing the status of approval %s: %w", name, err)
 		}
@@ -57,11 +58,14 @@ func (a *actuator) settleApprovals(ctx context.Context, s *scope, names []string
 	return nil
 }
 
-// settleOpenApprovals says of decisions that they came to nothing,
-// or that the chat's status says already that they count.
+// settleOpenApprovals says of decisions that they do not apply,
+// or that the chat's status says already that they do.
 func (a *actuator) settleOpenApprovals(ctx context.Context, s *scope, todo *plan.Plan) error {
-	if err := a.settleApprovals(ctx, s, todo.NotPending, false); err != nil {
+	if err := a.settleApprovals(ctx, s, todo.NotPending, v1alpha1.ReasonNotPending); err != nil {
 		return err
 	}
-	return a.settleApprovals(ctx, s, s.applied, true)
+	if err := a.settleApprovals(ctx, s, todo.Mismatched, v1alpha1.ReasonDigestMismatch); err != nil {
+		return err
+	}
+	return a.settleApprovals(ctx, s, s.applied, v1alpha1.ReasonApplied)
 }

@@ -12,6 +12,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/content"
 	"parley.dev/parley/internal/firstwords"
 )
@@ -61,6 +62,9 @@ func saysHowItEnded(m *v1alpha1.ChatMessage) bool {
 	return m.Status.State == v1alpha1.MessageCommitted && conditions.MessageSettled(m)
 }
 
+// maxAuthor is the most bytes of the name of who decided: as the API bounds them.
+const maxAuthor = 1024
+
 // readApprovals reads what people decided, oldest first.
 func (g *gatherer) readApprovals(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
@@ -79,7 +83,8 @@ func (g *gatherer) readApprovals(ctx context.Context, s *scope) error {
 		}
 		s.facts.Approvals = append(s.facts.Approvals, plan.Approval{ToolDecision: v1alpha1.ToolDecision{
 			ID: approval.Spec.ToolCallID, Decision: approval.Spec.Decision, Approval: approval.Name,
-			Comment: approval.Spec.Comment, Content: approval.Spec.Content,
+			Comment: approval.Spec.Comment, Content: approval.Spec.Content, Digest: approval.Spec.Digest,
+			By: clip.Bytes(approval.Annotations[v1alpha1.AnnotationCreatedBy], maxAuthor), At: new(approval.CreationTimestamp),
 		}})
 	}
 	return nil

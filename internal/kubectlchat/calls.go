@@ -20,8 +20,8 @@ func newCalls(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "calls CHAT",
 		Short: "List the tool calls of a chat that wait for a person or a client",
-		Long: "Lists the tool calls that a chat waits for. A call of kind Approval is decided with approve or deny, " +
-			"those of kind Client are answered with answer. After the deadline they are cancelled.",
+		Long: "Lists the tool calls that a chat waits for, each with all that it will do. A call of kind Approval is " +
+			"decided with approve or deny, those of kind Client are answered with answer. After the deadline they are cancelled.",
 		Example: "  kubectl chat calls triage\n  kubectl chat calls triage -o json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,24 +48,29 @@ func (s *session) calls(ctx context.Context, name string) error {
 		return s.options.print(required)
 	}
 	table := printers.GetNewTabWriter(s.options.Out)
-	fmt.Fprintln(table, "ID\tTOOL\tKIND\tINPUT\tDECISION\tDEADLINE")
+	fmt.Fprintln(table, "ID\tTOOL\tKIND\tDECISION\tDEADLINE")
 	left := duration.HumanDuration(max(0, time.Until(required.Deadline.Time)))
 	for i := range required.ToolCalls {
 		call := &required.ToolCalls[i]
 		fmt.Fprintln(table,
-			strings.Join([]string{flat(call.ID), flat(call.Name), kindOf(call), oneLine(call.Input), decisionOf(call),
-				left}, "\t"))
+			strings.Join([]string{flat(call.ID), flat(call.Name), kindOf(call), decisionOf(call), left}, "\t"))
 	}
 	if err := table.Flush(); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
 	for i := range required.ToolCalls {
-		call := &required.ToolCalls[i]
-		if said := detailOf(call); len(said) > 0 {
-			fmt.Fprintf(s.options.Out, "\n%s (%s):\n%s\n", flat(call.ID), flat(call.Name), strings.Join(indented(said), "\n"))
-		}
+		fmt.Fprintf(s.options.Out, "\n%s\n", strings.Join(described(&required.ToolCalls[i]), "\n"))
 	}
 	return nil
+}
+
+// described are the lines that show all of a call.
+func described(call *v1alpha1.PendingToolCall) []string {
+	lines := append([]string{fmt.Sprintf("%s (%s):", flat(call.ID), flat(call.Name))}, indented(detailOf(call))...)
+	if call.Digest != "" {
+		lines = append(lines, "      digest "+call.Digest)
+	}
+	return lines
 }
 
 // causes say why a call requires approval that nobody asked for.
@@ -110,7 +115,19 @@ func decisionOf(call *v1alpha1.PendingToolCall) string {
 	if call.Decision == nil {
 		return "<none>"
 	}
-	return string(call.Decision.Decision)
+	return decisionWords(call.Decision)
+}
+
+// decisionWords say who decided what, and when.
+func decisionWords(d *v1alpha1.ToolDecision) string {
+	words := decided[d.Decision]
+	if d.By != "" {
+		words += " by " + flat(d.By)
+	}
+	if d.At != nil {
+		words += " at " + d.At.Local().Format(time.DateTime)
+	}
+	return words
 }
 
 // pending finds the calls of a kind that wait, and fails if the chat waits for none.

@@ -161,3 +161,23 @@ func TestColoursAreNotForEverybody(t *testing.T) {
 		a.ends(0)
 	}
 }
+
+func TestApprovalShowsTheCallAndAsks(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.want()
+	no := p.sits("approve", "triage", "call_2")
+	no.sees("call_2 (current_time):")
+	no.sees("Approve call call_2 of chat triage? [y/N]")
+	no.types("\r")
+	if code := <-no.code; code == 0 {
+		t.Error("it was approved")
+	}
+	no.sees("nothing was decided")
+	yes := p.sits("approve", "triage", "call_2")
+	yes.sees("[y/N]")
+	yes.types("y\r")
+	if a := p.approval(); a.Spec.Digest != p.chat.Status.RequiresAction.ToolCalls[1].Digest {
+		t.Errorf("created %+v", a.Spec)
+	}
+}

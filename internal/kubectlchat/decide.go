@@ -5,12 +5,15 @@ package kubectlchat
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/compose"
 )
 
@@ -22,10 +25,12 @@ func newApprove(o *options) *cobra.Command {
 	return newDecide(o, v1alpha1.DecisionApprove, &cobra.Command{
 		Use:   "approve CHAT CALL",
 		Short: "Let a tool call run that waits for approval",
-		Long: "Creates a ToolApproval that approves the call, and waits until it counts. Once all calls that wait are " +
-			"decided and answered, the turn continues.",
-		Example: "  kubectl chat approve triage call_1\n  kubectl chat approve triage call_1 --comment 'agreed with the " +
-			"network team'",
+		Long: "Shows the call and asks whether to approve it. With --digest it does not ask: the digest, or its first " +
+			"12 digits, stands below the call in the output of calls, and proves that you have seen this call. Then it " +
+			"creates a ToolApproval, and waits until it applies. Once all calls that wait are decided and answered, the turn " +
+			"continues.",
+		Example: "  kubectl chat approve triage call_1\n  kubectl chat approve triage call_1 --digest 1f3a9c0b7d42 " +
+			"--comment 'agreed with the network team'",
 	})
 }
 
@@ -33,7 +38,7 @@ func newDeny(o *options) *cobra.Command {
 	return newDecide(o, v1alpha1.DecisionDeny, &cobra.Command{
 		Use:   "deny CHAT CALL",
 		Short: "Keep a tool call from running that waits for approval",
-		Long: "Creates a ToolApproval that denies the call, and waits until it counts. The model reads the comment, " +
+		Long: "Creates a ToolApproval that denies the call, and waits until it applies. The model reads the comment, " +
 			"and the turn continues once all calls that wait are decided and answered.",
 		Example: "  kubectl chat deny triage call_1 --comment 'not during the freeze'",
 	})
@@ -41,26 +46,70 @@ func newDeny(o *options) *cobra.Command {
 
 func newDecide(o *options, decision v1alpha1.ApprovalDecision, cmd *cobra.Command) *cobra.Command {
 	var w waiting
-	comment := ""
+	comment, digest := "", ""
 	cmd.Args = cobra.ExactArgs(2)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := o.connect(outName, outJSON, outYAML)
 		if err != nil {
 			return err
 		}
-		return s.decide(cmd.Context(), args[0], v1alpha1.ToolApprovalSpec{
-			ChatRef: v1alpha1.ChatReference{Name: args[0]}, ToolCallID: args[1], Decision: decision, Comment: comment,
-		}, w)
+		call, err := s.undecided(cmd.Context(), args[0], args[1])
+		if err != nil {
+			return err
+		}
+		if decision == v1alpha1.DecisionApprove {
+			if err := s.review(args[0], call, digest); err != nil {
+				return err
+			}
+		}
+		return s.decide(cmd.Context(), args[0], call, v1alpha1.ToolApprovalSpec{Decision: decision, Comment: comment}, w)
 	}
 	w.addFlags(cmd)
 	cmd.Flags().StringVar(&comment, "comment", "", "why; the model reads it when the call is denied")
+	if decision == v1alpha1.DecisionApprove {
+		cmd.Flags().StringVar(&digest, "digest", "", "the digest of the call that you have seen, or its first 12 digits")
+	}
 	return cmd
 }
 
-func (s *session) decide(ctx context.Context, chat string, spec v1alpha1.ToolApprovalSpec, w waiting) error {
-	call, err := s.undecided(ctx, chat, spec.ToolCallID)
-	if err != nil {
-		return err
+const (
+	// digestPrefix begins each digest, and digestDigits is how many of its digits name a call at least.
+	digestPrefix = "sha256:"
+	digestDigits = 12
+)
+
+// shortDigest is enough of a digest to name a call.
+func shortDigest(digest string) string {
+	return clip.Bytes(strings.TrimPrefix(digest, digestPrefix), digestDigits)
+}
+
+// review makes sure that a person has seen the call: by the digest, or by showing it now.
+func (s *session) review(chat string, call *v1alpha1.PendingToolCall, digest string) error {
+	switch given := strings.TrimPrefix(digest, digestPrefix); {
+	case call.CallDigest() != call.Digest:
+		return fmt.Errorf("the status of chat %s has a digest of call %s that does not fit the call: upgrade the operator "+
+			"and this plug-in to the same version", chat, call.ID)
+	case digest == "" && !onTerminal(s.options.In):
+		return fmt.Errorf("--digest is required where nobody can be asked: read call %s with %s, which also prints its "+
+			"digest", call.ID, s.options.command("calls", chat))
+	case digest == "":
+		fmt.Fprintln(s.options.ErrOut, strings.Join(described(call), "\n"))
+		if !s.agreed("Approve call %s of chat %s?", call.ID, chat) {
+			return errors.New("nothing was decided")
+		}
+	case len(given) < digestDigits || !strings.HasPrefix(strings.TrimPrefix(call.Digest, digestPrefix), given):
+		return fmt.Errorf("call %s has digest %s, not %s: read it again with %s", call.ID, call.Digest, digest,
+			s.options.command("calls", chat))
+	}
+	return nil
+}
+
+// decide creates a decision about a call, and waits until it applies.
+func (s *session) decide(ctx context.Context, chat string, call *v1alpha1.PendingToolCall,
+	spec v1alpha1.ToolApprovalSpec, w waiting) error {
+	spec.ToolCallID = call.ID
+	if spec.Decision == v1alpha1.DecisionApprove {
+		spec.Digest = call.Digest
 	}
 	approval, err := s.objects.createApproval(ctx, compose.Decision(s.objects.namespace, chat, "", spec))
 	if err != nil {
@@ -78,9 +127,20 @@ func (s *session) decide(ctx context.Context, chat string, spec v1alpha1.ToolApp
 	if err != nil {
 		return err
 	}
-	return s.options.say(approvalNamed+approval.Name, approval, " %s %s (%s): %s", decided[spec.Decision], call.ID,
+	if err := s.options.say(approvalNamed+approval.Name, approval, " %s %s (%s): %s", decided[spec.Decision], call.ID,
 		call.Name,
-		v1alpha1.ReasonApplied)
+		v1alpha1.ReasonApplied); err != nil {
+		return err
+	}
+	s.showWait(ctx, chat)
+	return nil
+}
+
+// showWait shows what the chat waits for now, if that is known.
+func (s *session) showWait(ctx context.Context, name string) {
+	if chat, err := s.objects.chats().Get(ctx, name); err == nil && chat.Status.Wait != nil {
+		newScreen(s.options.ErrOut).line("[%s: %s]", chat.Status.Wait.Reason, chat.Status.Wait.Message)
+	}
 }
 
 // undecided finds a call that waits for approval, or says what waits instead.

@@ -4,6 +4,7 @@
 package kubectlchat
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,10 +12,10 @@ import (
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/printable"
 )
 
-// detailOf are the lines that say what a call asks people for, or what it will do if they approve of it. They are what
-// others say.
+// detailOf are the lines that show all that a call asks people for, or will do. They are what others say.
 func detailOf(call *v1alpha1.PendingToolCall) []string {
 	switch call.ApprovalCause {
 	case v1alpha1.ApprovalInputRequired:
@@ -24,25 +25,56 @@ func detailOf(call *v1alpha1.PendingToolCall) []string {
 	case v1alpha1.ApprovalPlanProposed:
 		return planOf(call.Input)
 	}
-	return nil
+	if call.Input == "" && call.Kind == v1alpha1.RequiresClient {
+		return []string{"(no arguments, or more than the status shows: then the message of the call has them)"}
+	}
+	return inputLines(call.Input)
 }
 
 // linesOf are the lines of a text, without the last one if it is empty.
 func linesOf(text string) []string { return strings.Split(strings.TrimRight(text, "\n"), "\n") }
 
-// planOf are the lines of the plan that a call proposes. Arguments that were cut are no JSON any more: the plan is
-// shown as far as it goes.
+// inputLines are the lines that show all of the JSON of a call's arguments: indented, and with a line break after each
+// \n of a string.
+func inputLines(input string) []string {
+	var pretty bytes.Buffer
+	if input == "" {
+		return []string{"(no arguments)"}
+	}
+	if err := json.Indent(&pretty, []byte(input), "", "  "); err != nil {
+		return linesOf(input)
+	}
+	var lines []string
+	for line := range strings.Lines(pretty.String()) {
+		lines = append(lines, brokenLines(strings.TrimSuffix(line, "\n"))...)
+	}
+	return lines
+}
+
+// brokenLines breaks a line of JSON after each \n in it. Backslashes stand in strings only, each before what it escapes.
+func brokenLines(line string) (lines []string) {
+	indent := line[:len(line)-len(strings.TrimLeft(line, " "))] + "    "
+	from := 0
+	for at := 0; at < len(line); at++ {
+		if line[at] != '\\' {
+			continue
+		}
+		at++
+		if line[at] == 'n' && line[at+1] != '"' {
+			lines = append(lines, line[from:at+1])
+			line, from, at = indent+line[at+1:], 0, len(indent)-1
+		}
+	}
+	return append(lines, line[from:])
+}
+
+// planOf are the lines of the plan that a call proposes, unless the call has more to show.
 func planOf(input string) []string {
-	var arguments struct {
-		Plan string `json:"plan"`
+	var arguments map[string]string
+	if err := json.Unmarshal([]byte(input), &arguments); err != nil || len(arguments) != 1 || arguments["plan"] == "" {
+		return inputLines(input)
 	}
-	if err := json.Unmarshal([]byte(input), &arguments); err == nil {
-		return linesOf(arguments.Plan)
-	}
-	if json.Unmarshal([]byte(strings.TrimRight(input, `\`)+`"}`), &arguments) == nil && arguments.Plan != "" {
-		return append(linesOf(arguments.Plan), "[The plan continues in the ChatMessage that made the call.]")
-	}
-	return []string{oneLine(input)}
+	return linesOf(printable.Visible(arguments["plan"]))
 }
 
 // inputRequest is a request for input of the Model Context Protocol, as far as it is shown.

@@ -33,7 +33,8 @@ func (h hint) lines(a *stream.RequiresAction) (lines []string) {
 		case forApproval:
 			lines = append(lines, fmt.Sprintf("  %s (%s) needs approval", call.ID, call.Name))
 			lines = append(lines, indented(detailOf(call))...)
-			lines = append(lines, "    "+h.command("approve", h.chat, call.ID), "    "+h.command("deny", h.chat, call.ID))
+			lines = append(lines, "    "+h.command("approve", h.chat, call.ID, "--digest", shortDigest(call.Digest)),
+				"    "+h.command("deny", h.chat, call.ID))
 		}
 	}
 	if len(results) > 0 {

@@ -45,10 +45,11 @@ func (s *session) input(ctx context.Context, chat string, call *v1alpha1.Pending
 		return fmt.Errorf("the input for call %s is not a JSON object: %s; give one such as %s='{\"name\": \"x\"}'", call.ID,
 			oneLine(content), call.ID)
 	}
-	return s.decide(ctx, chat, v1alpha1.ToolApprovalSpec{
-		ChatRef: v1alpha1.ChatReference{Name: chat}, ToolCallID: call.ID, Decision: v1alpha1.DecisionApprove,
-		Content: content,
-	}, w)
+	fmt.Fprintln(s.options.ErrOut, strings.Join(described(call), "\n"))
+	if _, err := s.undecided(ctx, chat, call.ID); err != nil {
+		return err
+	}
+	return s.decide(ctx, chat, call, v1alpha1.ToolApprovalSpec{Decision: v1alpha1.DecisionApprove, Content: content}, w)
 }
 
 // answerTo is what a person says as a JSON object. Words alone answer a request for a single text.

@@ -25,6 +25,7 @@ func TestTheInputThatACallAsksForIsGivenByItsOwnVerb(t *testing.T) {
 		ID: "call_5", Name: "k8s_apply", Kind: v1alpha1.RequiresApproval, ApprovalCause: v1alpha1.ApprovalReviewRequired,
 		Proposal: "-  replicas: 1\n+  replicas: 2\x1b[2J\n",
 	})
+	digest(p.chat)
 	p.updateStatus(p.chat)
 	listed := p.start("token", "", "calls", "triage")
 	if err := listed.wait(); err != nil {
@@ -43,7 +44,8 @@ func TestTheInputThatACallAsksForIsGivenByItsOwnVerb(t *testing.T) {
 	answer := p.start("token", "", "answer", "triage", `call_4={"name":"Ada"}`)
 	a := p.approval()
 	if want := (v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: "triage"}, ToolCallID: "call_4",
-		Decision: v1alpha1.DecisionApprove, Content: `{"name":"Ada"}`}); a.Spec != want {
+		Decision: v1alpha1.DecisionApprove, Content: `{"name":"Ada"}`,
+		Digest: p.chat.Status.RequiresAction.ToolCalls[3].Digest}); a.Spec != want {
 		t.Errorf("created %+v", a.Spec)
 	}
 	a.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonApplied, "")

@@ -132,11 +132,11 @@ func TestARequiredActionSaysWhatToType(t *testing.T) {
 		return stream.Event{Name: "requires_action",
 			Data: fmt.Appendf(nil, `{"historyVersion":%d,"deadline":"2027-01-15T08:00:00Z","toolCalls":[%s]}`, version, calls)}
 	}
-	until := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC).Local().Format(time.TimeOnly)
+	until := time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC).Local().Format(time.DateTime)
 	const (
 		ticket = `{"id":"call_1","name":"open_ticket","kind":"Client"}`
 		mail   = `{"id":"call_3","name":"send_mail","kind":"Client"}`
-		clock  = `{"id":"call_2","name":"current_time","kind":"Approval"}`
+		clock  = `{"id":"call_2","name":"current_time","kind":"Approval","input":"{}","digest":"sha256:0123456789abcdef"}`
 		done   = `{"id":"call_2","name":"current_time","kind":"Approval","decision":{"id":"call_2","decision":"Approve","approval":"a"}}`
 	)
 	for name, c := range map[string]struct {
@@ -147,11 +147,11 @@ func TestARequiredActionSaysWhatToType(t *testing.T) {
 			"]\n▎  call_1 (open_ticket) needs a result\n▎  call_3 (send_mail) needs a result\n▎    kubectl chat answer " +
 			"triage call_1=JSON call_3=JSON\n"},
 		"a call to approve": {events{action(2, clock)}, "▎[the chat waits for you until " + until +
-			"]\n▎  call_2 (current_time) needs approval\n▎    kubectl chat approve triage call_2\n▎    kubectl chat deny " +
-			"triage call_2\n"},
+			"]\n▎  call_2 (current_time) needs approval\n▎      | {}\n▎    kubectl chat approve triage call_2 --digest " +
+			"0123456789ab\n▎    kubectl chat deny triage call_2\n"},
 		"nothing new": {events{action(2, clock), action(2, clock)}, "▎[the chat waits for you until " + until +
-			"]\n▎  call_2 (current_time) needs approval\n▎    kubectl chat approve triage call_2\n▎    kubectl chat deny " +
-			"triage call_2\n"},
+			"]\n▎  call_2 (current_time) needs approval\n▎      | {}\n▎    kubectl chat approve triage call_2 --digest " +
+			"0123456789ab\n▎    kubectl chat deny triage call_2\n"},
 		"all is decided": {events{action(2, done)}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,6 +45,9 @@ type printer struct {
 	// and hint what it tells to type.
 	status        stream.Status
 	actionVersion int64
+	// wait is the one that was shown last, and warned holds the warnings that were.
+	wait   string
+	warned map[stream.Warning]bool
 	// givenUp is why calls of the newest reply have no result, as far as that has been shown.
 	givenUp v1alpha1.CallsGivenUp
 	hint    hint
@@ -62,7 +66,7 @@ type jsonEvent struct {
 
 func newPrinter(out, errOut io.Writer, asJSON bool, hint hint) *printer {
 	return &printer{out: newScreen(out), errOut: newScreen(errOut), json: asJSON, tools: map[string]bool{},
-		names: map[string]string{}, commands: map[string]string{}, hint: hint, noteGenerations: map[string]int64{}}
+		names: map[string]string{}, commands: map[string]string{}, hint: hint, noteGenerations: map[string]int64{}, warned: map[stream.Warning]bool{}}
 }
 
 // show prints one event. What others ask, and why turns fail, is shown to who listens to everything.
@@ -180,6 +184,7 @@ func (p *printer) generated(m *stream.MessageCommitted) {
 		}
 		if result := part.ToolResult; result != nil {
 			p.result(result.ID, result.Name, result.Output)
+			p.decision(m.Message.Decisions, result)
 		}
 	}
 	if p.openCall == "" {
@@ -190,6 +195,20 @@ func (p *printer) generated(m *stream.MessageCommitted) {
 		p.note("interrupted")
 		p.status.Phase, p.status.Result = "", v1alpha1.TurnInterrupted
 	}
+}
+
+// decision shows who let the call of a result run, or did not.
+func (p *printer) decision(decisions []v1alpha1.ToolDecision, result *v1alpha1.ToolResult) {
+	i := slices.IndexFunc(decisions, func(d v1alpha1.ToolDecision) bool { return d.ID == result.ID })
+	if i < 0 {
+		return
+	}
+	words := decisionWords(&decisions[i])
+	if comment := decisions[i].Comment; comment != "" {
+		words += ": " + comment
+	}
+	p.endLine()
+	p.out.line("[%s was %s]", cmp.Or(result.Name, p.names[result.ID], result.ID), words)
 }
 
 // compacted says what the model continues from, with numbers where there are some.
@@ -212,9 +231,52 @@ func (p *printer) summarising() {
 	}
 }
 
-// retry tells that an attempt failed, and when the next one begins.
+// retry tells that an attempt failed, why, and when the next one begins.
 func (p *printer) retry(r *stream.Retry) {
-	p.note("%s: attempt %d failed; the next one begins at %s", r.Reason, r.Attempt, r.At.Local().Format(time.TimeOnly))
+	why := string(r.Reason)
+	if r.Message != "" {
+		why += ": " + r.Message
+	}
+	p.note("%s; attempt %d failed, the next one begins at %s", why, r.Attempt, clock(r.At.Time))
+}
+
+// clock is a time of today, or one with its date.
+func clock(at time.Time) string {
+	if at = at.Local(); at.Format(time.DateOnly) == time.Now().Format(time.DateOnly) {
+		return at.Format(time.TimeOnly)
+	}
+	return at.Format(time.DateTime)
+}
+
+// standing tells what the chat waits for, and what its replies are made without, each when it changes. Calls that wait
+// and retries have events of their own.
+func (p *printer) standing(now *stream.Status) {
+	switch words := waitWords(now.Wait); {
+	case words == p.wait:
+	case words != "":
+		p.note("%s", words)
+		fallthrough
+	default:
+		p.wait = words
+	}
+	for _, w := range now.Warnings {
+		if !p.warned[w] {
+			p.warned[w] = true
+			p.note("%s: %s: %s", w.Type, w.Reason, w.Message)
+		}
+	}
+}
+
+// waitWords say what the chat waits for; empty if another event does, or if it waits for nothing.
+func waitWords(w *v1alpha1.ChatWait) string {
+	if w == nil {
+		return ""
+	}
+	switch w.For {
+	case v1alpha1.WaitForApproval, v1alpha1.WaitForAnswer, v1alpha1.WaitForClientResult, v1alpha1.WaitForRetry:
+		return ""
+	}
+	return w.Reason + ": " + w.Message
 }
 
 func (p *printer) asked(text string) {
@@ -252,6 +314,7 @@ func (p *printer) turned(now *stream.Status, everything bool) {
 	if p.notesFrom < 0 {
 		p.notesFrom = now.Length
 	}
+	p.standing(now)
 	p.gaveUp(now.CallsGivenUp)
 	if everything && now.Result == v1alpha1.TurnInterrupted && before.Turn == now.Turn && before.Result == "" {
 		p.note("interrupted")
@@ -268,7 +331,7 @@ func (p *printer) action(a *stream.RequiresAction) {
 	if len(lines) == 0 {
 		return
 	}
-	p.note("the chat waits for you until %s", a.Deadline.Local().Format(time.TimeOnly))
+	p.note("the chat waits for you until %s", clock(a.Deadline.Time))
 	for _, line := range lines {
 		p.errOut.line("%s", line)
 	}

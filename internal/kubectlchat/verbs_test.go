@@ -108,6 +108,16 @@ func TestARequestNeedNotBeFollowed(t *testing.T) {
 	}
 }
 
+// digest gives the calls of a chat that need approval their digests, as the operator does.
+func digest(chat *v1alpha1.Chat) {
+	calls := chat.Status.RequiresAction.ToolCalls
+	for i := range calls {
+		if calls[i].Kind == v1alpha1.RequiresApproval {
+			calls[i].Digest = calls[i].CallDigest()
+		}
+	}
+}
+
 // want lets the chat wait for people: one call to approve, one that was, and one of a client.
 func (p *person) want() {
 	p.t.Helper()
@@ -117,8 +127,10 @@ func (p *person) want() {
 		{ID: "call_1", Name: "open_ticket", Kind: v1alpha1.RequiresClient, Input: "{\"title\":\n\"CNI down\"}"},
 		{ID: "call_2", Name: "current_time", Kind: v1alpha1.RequiresApproval, Input: `{}`},
 		{ID: "call_3", Name: "current_time", Kind: v1alpha1.RequiresApproval, Input: `{}`,
-			Decision: &v1alpha1.ToolDecision{ID: "call_3", Decision: v1alpha1.DecisionApprove, Approval: "triage-x"}},
+			Decision: &v1alpha1.ToolDecision{ID: "call_3", Decision: v1alpha1.DecisionApprove, Approval: "triage-x",
+				By: "anna", At: new(metav1.NewTime(time.Date(2026, 11, 25, 9, 30, 0, 0, time.Local)))}},
 	}}
+	digest(p.chat)
 	p.updateStatus(p.chat)
 }
 
@@ -135,10 +147,24 @@ func TestCallsListsWhatWaits(t *testing.T) {
 	if err := table.wait(); err != nil {
 		t.Fatal(err)
 	}
-	want := `ID       TOOL           KIND       INPUT                   DECISION   DEADLINE
-call_1   open_ticket    Client     {"title": "CNI down"}   <none>     5m
-call_2   current_time   Approval   {}                      <none>     5m
-call_3   current_time   Approval   {}                      Approve    5m
+	digest := p.chat.Status.RequiresAction.ToolCalls[1].Digest
+	want := `ID       TOOL           KIND       DECISION                                  DEADLINE
+call_1   open_ticket    Client     <none>                                    5m
+call_2   current_time   Approval   <none>                                    5m
+call_3   current_time   Approval   approved by anna at 2026-11-25 09:30:00   5m
+
+call_1 (open_ticket):
+      | {
+      |   "title": "CNI down"
+      | }
+
+call_2 (current_time):
+      | {}
+      digest ` + digest + `
+
+call_3 (current_time):
+      | {}
+      digest ` + digest + `
 `
 	if got := strings.ReplaceAll(table.out.String(), "4m59s", "5m"); got != want {
 		t.Errorf("shown\n%s", got)
@@ -173,10 +199,11 @@ func TestADecisionIsFollowedUntilItCounts(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	p.want()
-	approve := p.start("token", "", "approve", "triage", "call_2", "--comment", "go on")
+	digest := p.chat.Status.RequiresAction.ToolCalls[1].Digest
+	approve := p.start("token", "", "approve", "triage", "call_2", "--comment", "go on", "--digest", shortDigest(digest))
 	a := p.approval()
 	if want := (v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: "triage"}, ToolCallID: "call_2",
-		Decision: v1alpha1.DecisionApprove, Comment: "go on"}); a.Spec != want {
+		Decision: v1alpha1.DecisionApprove, Digest: digest, Comment: "go on"}); a.Spec != want {
 		t.Errorf("created %+v", a.Spec)
 	}
 	a.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonApplied, "")
@@ -240,6 +267,42 @@ func TestResultsAreFollowedUntilTheyAreAccepted(t *testing.T) {
 	p.updateStatus(m)
 	if err := waits.wait(); err == nil ||
 		!strings.HasSuffix(err.Error(), "to be accepted: WaitingForApproval: call_2 waits for approval") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestOnlyWhatWasSeenIsApproved(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.want()
+	hidden := `{"command":"echo ls` + strings.Repeat(`\u0020`, 40) + `; echo hidden\n\nrm \u202e x"}`
+	call := &p.chat.Status.RequiresAction.ToolCalls[1]
+	call.Name, call.Input = "execute", hidden
+	digest(p.chat)
+	p.updateStatus(p.chat)
+	shown := p.start("token", "", "calls", "triage")
+	want := `      |   "command": "echo ls` + strings.Repeat(`\u0020`, 40) + `; echo hidden\n
+      |       \n
+      |       rm \u202e x"
+`
+	if err := shown.wait(); err != nil || !strings.Contains(shown.out.String(), want) {
+		t.Errorf("shown %s, %v", shown.out.String(), err)
+	}
+	for want, digest := range map[string]string{
+		"--digest is required where nobody can be asked":   "",
+		"has digest " + call.Digest + ", not 0123456789ab": "0123456789ab",
+		"has digest " + call.Digest + ", not sha256:":      "sha256:",
+	} {
+		if err := p.start("token", "", "approve", "triage", "call_2", "--digest", digest).wait(); err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("error %v", err)
+		}
+	}
+	another := p.chat.Status.RequiresAction.ToolCalls[1].Digest
+	p.chat.Status.RequiresAction.ToolCalls[1].Input = `{"command":"ls"}`
+	p.updateStatus(p.chat)
+	if err := p.start("token", "", "approve", "triage", "call_2", "--digest", shortDigest(another)).wait(); err == nil ||
+		!strings.Contains(err.Error(), "does not fit the call") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -335,7 +398,8 @@ func TestTailTellsWhatWaitsAndWhatWasEdited(t *testing.T) {
 				}
 			}
 			notes := tail.errOut.String()
-			command := "▎    kubectl chat --kubeconfig " + p.files[kubeconfig] + " approve triage call_2\n"
+			command := "▎    kubectl chat --kubeconfig " + p.files[kubeconfig] + " approve triage call_2 --digest " +
+				shortDigest(p.chat.Status.RequiresAction.ToolCalls[1].Digest) + "\n"
 			if !strings.Contains(notes, "▎[the conversation was changed from message 1 on; it continues like this:]\n") ||
 				!strings.Contains(notes, command) {
 				t.Errorf("noted %q", notes)

@@ -112,7 +112,7 @@ func made(results []v1alpha1.ToolResult, asking []bool) (all []v1alpha1.ToolResu
 // call is what the tool of the call is run with.
 func (b *Batch) call(call *v1alpha1.ToolCall, alive func(), watch Watch) Call {
 	c := Call{
-		ID: call.ID, Key: b.key(call.ID), Input: call.Input, Chat: b.Chat, NotAllowed: call.NotAllowed,
+		ID: call.ID, Key: b.key(call.ID), Input: call.Input, Chat: b.Chat, Refusal: call.Refusal,
 		Alive: alive, Attach: b.Attach,
 		Show: func(piece string) {
 			alive()

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/approval"
 	"parley.dev/parley/internal/toolpolicy"
 )
 
@@ -72,6 +73,8 @@ type DueCalls struct {
 	Run []v1alpha1.ToolCall
 	// Denied are the results of those that people denied.
 	Denied []v1alpha1.ToolResult
+	// Decisions are what people decided about both.
+	Decisions []v1alpha1.ToolDecision
 }
 
 // Due finds the calls of the newest reply that have no result and wait for nobody, or have been decided about. A call
@@ -82,16 +85,28 @@ func Due(history []v1alpha1.ChatMessage, decisions []v1alpha1.ToolDecision) DueC
 	due := DueCalls{Reply: reply}
 	for _, call := range calls {
 		i := slices.IndexFunc(decisions, func(d v1alpha1.ToolDecision) bool { return d.ID == call.ID })
+		if i >= 0 {
+			kept := decisions[i]
+			kept.Content = ""
+			due.Decisions = append(due.Decisions, kept)
+		}
 		switch {
-		case call.RequiresAction == "" || asks(history, call.ID) ||
-			i >= 0 && decisions[i].Decision == v1alpha1.DecisionApprove:
+		case call.RequiresAction == "" || asks(history, call.ID):
 			due.Run = append(due.Run, call)
-		case i >= 0:
+		case i < 0:
+		case decisions[i].Decision == v1alpha1.DecisionDeny:
 			due.Denied = append(due.Denied, denied(call, decisions[i].Comment))
+		case approval.Applies(&decisions[i], new(approval.Of(&call))):
+			due.Run = append(due.Run, call)
+		default:
+			due.Denied = append(due.Denied, v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: notSeen, IsError: true})
 		}
 	}
 	return due
 }
+
+// notSeen is what the model reads of a call that is not the one that was approved.
+const notSeen = "The call was not run: it is not the call that a person has approved. Make it again if it is still needed."
 
 // asks reports whether a call has asked people since the newest reply.
 func asks(history []v1alpha1.ChatMessage, id string) bool {

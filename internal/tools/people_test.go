@@ -4,11 +4,13 @@
 package tools_test
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/approval"
 	"parley.dev/parley/internal/tools"
 )
 
@@ -39,12 +41,15 @@ func TestOnlyCallsThatWaitForNobodyAreDue(t *testing.T) {
 			v1alpha1.ToolCall{ID: "approved", RequiresAction: v1alpha1.RequiresApproval},
 			v1alpha1.ToolCall{ID: "denied", RequiresAction: v1alpha1.RequiresApproval},
 			v1alpha1.ToolCall{ID: "undecided", RequiresAction: v1alpha1.RequiresApproval},
+			v1alpha1.ToolCall{ID: "unseen", RequiresAction: v1alpha1.RequiresApproval, Input: `{"command":"rm"}`},
 		),
 		answered("done"),
 	}
 	history[2].Spec.Generation = &v1alpha1.MessageGeneration{HistoryVersion: 5}
+	seen := approval.Of(&v1alpha1.ToolCall{ID: "approved", RequiresAction: v1alpha1.RequiresApproval}).Digest
 	due := tools.Due(history, []v1alpha1.ToolDecision{
-		{ID: "approved", Decision: v1alpha1.DecisionApprove},
+		{ID: "approved", Decision: v1alpha1.DecisionApprove, Digest: seen, By: "anna", Content: "{}"},
+		{ID: "unseen", Decision: v1alpha1.DecisionApprove, Digest: seen},
 		{ID: "denied", Decision: v1alpha1.DecisionDeny, Comment: "too late"},
 	})
 	if len(due.Run) != 2 || due.Run[0].ID != "own" || due.Run[1].ID != "approved" {
@@ -53,7 +58,14 @@ func TestOnlyCallsThatWaitForNobodyAreDue(t *testing.T) {
 	if due.Reply != 5 {
 		t.Errorf("the reply was made for version %d", due.Reply)
 	}
-	if len(due.Denied) != 1 || due.Denied[0].ID != "denied" || !due.Denied[0].IsError ||
+	if len(due.Decisions) != 3 || due.Decisions[0].By != "anna" || due.Decisions[0].Content != "" {
+		t.Errorf("decided is %+v", due.Decisions)
+	}
+	if len(due.Denied) != 2 || due.Denied[1].ID != "unseen" || !due.Denied[1].IsError ||
+		!strings.HasPrefix(due.Denied[1].Output, "The call was not run: it is not the call that a person has approved.") {
+		t.Errorf("not run are %+v", due.Denied)
+	}
+	if due.Denied[0].ID != "denied" || !due.Denied[0].IsError ||
 		due.Denied[0].Output != "A person denied this call, so it was not run. They said: too late" {
 		t.Errorf("denied are %+v", due.Denied)
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/approval"
 	"parley.dev/parley/internal/toolpolicy"
 )
 
@@ -40,8 +41,8 @@ type Call struct {
 	Input string
 	// Chat for which the tool runs, as it was when the step began.
 	Chat *v1alpha1.Chat
-	// NotAllowed is true for a call that the chat did not allow when it was made.
-	NotAllowed bool
+	// Refusal is why the call is not run; empty if it is.
+	Refusal v1alpha1.CallRefusal
 	// Show shows a piece of what the tool has to say while it runs. What it shows is a preview: only the result counts.
 	Show func(piece string)
 	// Alive says that the tool is at work: see Silence. Show says so, too.
@@ -107,9 +108,12 @@ func (r *Registry) run(ctx context.Context, name string, call Call) (output stri
 	if err != nil {
 		return "", err
 	}
-	if call.NotAllowed {
+	switch call.Refusal {
+	case v1alpha1.RefusalNotAllowed:
 		return "", fmt.Errorf("tool %q was not active in this chat when it was called, so that nobody could say whether the "+
 			"call requires approval: call it again", name)
+	case v1alpha1.RefusalInputTooLarge:
+		return "", approval.TooLarge(call.Input)
 	}
 	if strings.TrimSpace(call.Input) == "" {
 		call.Input = "{}"

@@ -87,9 +87,10 @@ status: {` + ready + `}`,
 		plain: "NAME CHATS SUB-CHATS READY REASON AGE", wide: "NAME CHATS SUB-CHATS READY REASON AGE",
 	},
 	{
-		kind: "ToolApproval", worst: "NotPending", usual: "Applied",
+		kind: "ToolApproval", worst: "DigestMismatch", usual: "Applied",
 		content: `
-spec: {chatRef: {name: NAME}, toolCallID: toolu_01A09q90qw90lq917835lq9a, decision: Approve}
+spec: {chatRef: {name: NAME}, toolCallID: toolu_01A09q90qw90lq917835lq9a, decision: Approve,
+  digest: "sha256:0000000000000000000000000000000000000000000000000000000000000000"}
 status: {` + ready + `}`,
 		plain: "NAME CHAT DECISION READY REASON AGE", wide: "NAME CHAT CALL DECISION READY REASON AGE",
 	},

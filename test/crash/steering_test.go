@@ -5,6 +5,7 @@ package crash
 
 import (
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/approval"
 	"parley.dev/parley/internal/testing/chattest"
 )
 
@@ -77,7 +78,8 @@ var steering = []scenario{
 	{name: "a call that asks people is made again with their answer", does: []step{
 		prompts("hello"), awaits(beingAnswered), fromHere(),
 		answers(chattest.Calls("call_1", "call_2")), answers(chattest.Results("call_2"), chattest.Asks("call_1")),
-		awaits(phase(v1alpha1.ChatRequiresAction)), decides("yes", "call_1", v1alpha1.DecisionApprove),
+		awaits(phase(v1alpha1.ChatRequiresAction)), creates(chattest.DecidesOf(chatName, "yes",
+			approval.OfQuestion(chattest.Question("call_1")), v1alpha1.DecisionApprove)),
 		answers(chattest.Results("call_1")), answers(chattest.Says("As you like.")),
 	}},
 	{name: "a plan is carried out once it is approved, and edited away", does: []step{

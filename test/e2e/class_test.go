@@ -71,6 +71,7 @@ func (w *world) approve(chat string) {
 	}
 	w.create(&v1alpha1.ToolApproval{ObjectMeta: w.meta("yes"), Spec: v1alpha1.ToolApprovalSpec{
 		ChatRef: v1alpha1.ChatReference{Name: chat}, ToolCallID: calls[0].ID, Decision: v1alpha1.DecisionApprove,
+		Digest: calls[0].Digest,
 	}})
 }
 
@@ -152,6 +153,7 @@ func TestAChatThatSaysNothingGoesByTheDefaultClassAndByItsChanges(t *testing.T) 
 }
 
 func TestAChatCannotSetWhatItsClassKeepsToItself(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, modelserver.Script{})
 	class := w.coder(careful)
 	w.create(class)
@@ -176,6 +178,7 @@ func TestAChatCannotSetWhatItsClassKeepsToItself(t *testing.T) {
 }
 
 func TestAChatWhoseClassIsGoneDoesNothingUntilItIsBack(t *testing.T) {
+	t.Parallel()
 	localnode.Needed(t)
 	script := works(callOf("execute", map[string]any{"command": "echo for $WHO | tee -a log"}))
 	slow := modelserver.Rule{Match: modelserver.Match{ToolResults: new(1)}, Times: 1,

@@ -126,7 +126,8 @@ func (w *world) plays(root string, length int64, kill func(*world, *step)) (kill
 			w.create(&v1alpha1.ToolApproval{
 				ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, GenerateName: "yes-"},
 				Spec: v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: now.Name},
-					ToolCallID: required.ToolCalls[0].ID, Decision: v1alpha1.DecisionApprove},
+					ToolCallID: required.ToolCalls[0].ID, Decision: v1alpha1.DecisionApprove,
+					Digest: required.ToolCalls[0].Digest},
 			})
 		}
 		g := now.Status.Generation

@@ -105,6 +105,7 @@ func rolledOut(t *testing.T, d *appsv1.Deployment) bool {
 }
 
 func TestAModelFixesADeploymentAsAServiceAccountOnceAPersonHasApprovedIt(t *testing.T) {
+	t.Parallel()
 	for name, kill := range map[string]func(*world, *step){
 		"nothing is killed": nil, "the generator is killed in each step": killGenerator,
 	} {
@@ -182,7 +183,7 @@ func (w *world) approved(chat *v1alpha1.Chat) {
 	w.create(&v1alpha1.ToolApproval{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, GenerateName: "yes-"},
 		Spec: v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: chat.Name}, ToolCallID: calls[0].ID,
-			Decision: v1alpha1.DecisionApprove},
+			Decision: v1alpha1.DecisionApprove, Digest: calls[0].Digest},
 	})
 }
 

@@ -42,6 +42,7 @@ func (w *world) kubectlChat(args ...string) string {
 
 // TestAChatThatPlansChangesNothingBeforePeopleApproveItsPlan also loses the generation pod while people think.
 func TestAChatThatPlansChangesNothingBeforePeopleApproveItsPlan(t *testing.T) {
+	t.Parallel()
 	write := map[string]any{"path": "plan.txt", "content": "SQLite"}
 	w := newWorld(t, works(
 		callOf("ask_user_question", map[string]any{"questions": []any{map[string]any{"question": "Which store?",
@@ -71,7 +72,7 @@ func TestAChatThatPlansChangesNothingBeforePeopleApproveItsPlan(t *testing.T) {
 	w.kubectlChat("answer", "c", question.ID+"=SQLite")
 
 	listing := w.waitsFor("c", v1alpha1.ApprovalPlanMode)
-	w.kubectlChat("approve", "c", listing.ID)
+	w.kubectlChat("approve", "c", listing.ID, "--digest", listing.Digest)
 	first := w.waitsFor("c", v1alpha1.ApprovalPlanProposed)
 	w.kubectlChat("deny", "c", first.ID, "--comment", "No services, please.")
 	second := w.waitsFor("c", v1alpha1.ApprovalPlanProposed, first.ID)
@@ -80,7 +81,7 @@ func TestAChatThatPlansChangesNothingBeforePeopleApproveItsPlan(t *testing.T) {
 		t.Errorf("people see %s", shown)
 	}
 	forced(t, w.generationPod())
-	w.kubectlChat("approve", "c", second.ID)
+	w.kubectlChat("approve", "c", second.ID, "--digest", second.Digest)
 
 	if ready := w.ready("c", 17); !ready.Status.Turn.PlanApproved {
 		t.Errorf("the turn is %+v", ready.Status.Turn)
@@ -110,6 +111,7 @@ func TestAChatThatPlansChangesNothingBeforePeopleApproveItsPlan(t *testing.T) {
 
 // TestAnAgentThatExploresActsUnderNoClass has a class whose tools chats may not choose.
 func TestAnAgentThatExploresActsUnderNoClass(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, works(callOf("spawn_agent", map[string]any{"type": "explore", "prompt": "The task"})))
 	w.template("shell")
 	class := w.coder(careful)

@@ -59,6 +59,7 @@ func (w *world) heard(chat string) {
 }
 
 func TestAnInterruptedReplyIsKeptAsFarAsItCame(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, slowThenQuick())
 	chat := w.newChat("c", "Tell me a long story.")
 	w.heard("c")
@@ -74,6 +75,7 @@ func TestAnInterruptedReplyIsKeptAsFarAsItCame(t *testing.T) {
 }
 
 func TestAnInterruptedReplyOutlivesTheCrashOfItsGenerator(t *testing.T) {
+	t.Parallel()
 	localnode.Needed(t)
 	w := newWorld(t, slowThenQuick())
 	chat := w.newChat("c", "Tell me a long story.")
@@ -90,6 +92,7 @@ func TestAnInterruptedReplyOutlivesTheCrashOfItsGenerator(t *testing.T) {
 }
 
 func TestEditingAndDeletingBeginTheConversationAnew(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, modelserver.Script{})
 	w.newChat("c", "first")
 	w.ready("c", 2)
@@ -116,6 +119,7 @@ func TestEditingAndDeletingBeginTheConversationAnew(t *testing.T) {
 }
 
 func TestAClientAnswersAndAPersonApproves(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{ToolResults: new(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{
 			modelserver.Call("open_ticket", `{"title":"CNI down"}`), modelserver.Call("current_time", `{}`),
@@ -134,6 +138,7 @@ func TestAClientAnswersAndAPersonApproves(t *testing.T) {
 		if call.Kind == v1alpha1.RequiresApproval {
 			w.create(&v1alpha1.ToolApproval{ObjectMeta: w.meta("yes"), Spec: v1alpha1.ToolApprovalSpec{
 				ChatRef: v1alpha1.ChatReference{Name: "c"}, ToolCallID: call.ID, Decision: v1alpha1.DecisionApprove,
+				Digest: call.Digest,
 			}})
 			continue
 		}

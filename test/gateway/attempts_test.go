@@ -31,7 +31,7 @@ func doors(namespace string) []door {
 		{"GET", ours + "/chats/c/messages/c-q0", ""}, {"PATCH", ours + "/chats/c/messages/c-q0", `{"content":"x"}`},
 		{"DELETE", ours + "/chats/c/messages/c-q0", ""}, {"POST", ours + "/chats/c/messages/c-q0/promote", ""},
 		{"POST", ours + "/chats/c/requests?wait=0", `{"kind":"Clear"}`},
-		{"POST", ours + "/chats/c/approvals", `{"toolCallID":"a","decision":"Approve"}`},
+		{"POST", ours + "/chats/c/approvals", `{"toolCallID":"a","decision":"Deny"}`},
 		{"POST", ours + "/chats/c/results", `{"results":[{"id":"a","output":"1"}]}`},
 		{"GET", ours + "/modelconfigs", ""}, {"GET", ours + "/chatclasses", ""},
 		{"GET", compatible + "/models", ""}, {"GET", compatible + "/models/m", ""},

@@ -47,8 +47,22 @@ func resultsOf(ns, name string, outputs ...string) *v1alpha1.ChatMessage {
 	return chattest.In(ns, chattest.Brings("c", name, results...))
 }
 
-func decision(ns, id string, d v1alpha1.ApprovalDecision) *v1alpha1.ToolApproval {
+// decision is about a call of chat c as its status shows it, or of another one if there is none.
+func decision(t *testing.T, ns, id string, d v1alpha1.ApprovalDecision) *v1alpha1.ToolApproval {
+	t.Helper()
 	a := chattest.In(ns, chattest.Decides("c", "", id, d))
+	var chat v1alpha1.Chat
+	err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "c"}, &chat)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	if required := chat.Status.RequiresAction; required != nil {
+		for _, call := range required.ToolCalls {
+			if call.ID == id {
+				a.Spec.Digest = call.Digest
+			}
+		}
+	}
 	a.GenerateName = "a-"
 	return a
 }
@@ -109,8 +123,8 @@ func TestCallsRunOnceTheyAreApproved(t *testing.T) {
 	create(t, ticketChat(ns))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(clock("call_1"), clock("call_2")))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
-	yes, no, other := decision(ns, "call_1", v1alpha1.DecisionApprove), decision(ns, "call_2", v1alpha1.DecisionDeny),
-		decision(ns, "call_9", v1alpha1.DecisionApprove)
+	yes, no, other := decision(t, ns, "call_1", v1alpha1.DecisionApprove), decision(t, ns, "call_2", v1alpha1.DecisionDeny),
+		decision(t, ns, "call_9", v1alpha1.DecisionApprove)
 	create(t, other)
 	waitForApproval(t, other, metav1.ConditionFalse, v1alpha1.ReasonNotPending)
 	create(t, yes)
@@ -127,10 +141,29 @@ func TestCallsRunOnceTheyAreApproved(t *testing.T) {
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-4-1", 4)
 }
 
+func TestDecisionAboutSomethingElseIsRefused(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	create(t, ticketChat(ns))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(clock("call_1")))
+	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
+	wrong := decision(t, ns, "call_1", v1alpha1.DecisionApprove)
+	right := wrong.DeepCopy()
+	wrong.Spec.Digest = (&v1alpha1.PendingToolCall{Name: "another"}).CallDigest()
+	create(t, wrong)
+	waitForApproval(t, wrong, metav1.ConditionFalse, v1alpha1.ReasonDigestMismatch)
+	create(t, right)
+	waitForApproval(t, right, metav1.ConditionTrue, v1alpha1.ReasonApplied)
+	if got := assigned(t, ns, "c", 3, 1).Status.Internal.Turn.Decisions; len(got) != 1 || got[0].Digest != right.Spec.Digest ||
+		got[0].At == nil {
+		t.Errorf("the decisions are %+v", got)
+	}
+}
+
 func TestDecisionWithoutAChatIsRefused(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
-	a := decision(ns, "call_1", v1alpha1.DecisionApprove)
+	a := decision(t, ns, "call_1", v1alpha1.DecisionApprove)
 	create(t, a)
 	waitForApproval(t, a, metav1.ConditionFalse, v1alpha1.ReasonNotPending)
 }

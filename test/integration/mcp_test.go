@@ -37,9 +37,9 @@ func TestACallThatAsksPeopleIsMadeAgainWithTheirAnswer(t *testing.T) {
 		got.ApprovalCause != v1alpha1.ApprovalInputRequired || got.InputRequests == "" || action.Message != "c-1-1" {
 		t.Errorf("people are asked for %+v", action)
 	}
-	answer := decision(ns, "call_1", v1alpha1.DecisionApprove)
+	answer := decision(t, ns, "call_1", v1alpha1.DecisionApprove)
 	answer.Spec.Content = `{"name":"Ada"}`
-	create(t, decision(ns, "call_2", v1alpha1.DecisionApprove))
+	create(t, decision(t, ns, "call_2", v1alpha1.DecisionApprove))
 	create(t, answer)
 	chat := assigned(t, ns, "c", 4, 1)
 	said := map[string]string{}
@@ -55,7 +55,7 @@ func TestACallThatAsksPeopleIsMadeAgainWithTheirAnswer(t *testing.T) {
 	if action := required(t, ns, 1); action.ToolCalls[0].ID != "call_1" || action.Message != "c-4-1" {
 		t.Errorf("people are asked for %+v", action)
 	}
-	create(t, decision(ns, "call_1", v1alpha1.DecisionDeny))
+	create(t, decision(t, ns, "call_1", v1alpha1.DecisionDeny))
 	answers(t, assigned(t, ns, "c", 6, 1), chattest.Results("call_1"))
 	answers(t, assigned(t, ns, "c", 7, 1), chattest.Says("Booked."))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-7-1", 6)

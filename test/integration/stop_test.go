@@ -85,7 +85,7 @@ func TestClientsResultStopsTheTurnAfterApprovedCalls(t *testing.T) {
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(ticket("call_1"), clock("call_2")))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
 	create(t, resultsOf(ns, "done", "call_1", `{"number":1}`))
-	create(t, decision(ns, "call_2", v1alpha1.DecisionApprove))
+	create(t, decision(t, ns, "call_2", v1alpha1.DecisionApprove))
 	chat = assigned(t, ns, "c", 3, 1)
 	if got := chat.Status; got.Generation.Action != v1alpha1.ActionExecuteTools || got.Turn.StoppedBy != "open_ticket" ||
 		got.Turn.Result != "" {

@@ -137,8 +137,11 @@ func callID(reply string, n int) string { return fmt.Sprintf("%s.%d", reply, n) 
 // toolCalls are the same calls, as a generation pod writes them.
 func toolCalls(reply string, kinds []string) (calls []v1alpha1.ToolCall) {
 	for i, kind := range kinds {
-		calls = append(calls, v1alpha1.ToolCall{ID: callID(reply, i), Name: kind, Input: "{}",
-			RequiresAction: requires[kind]})
+		calls = append(calls, *toolCall(callID(reply, i), kind))
 	}
 	return calls
+}
+
+func toolCall(id, kind string) *v1alpha1.ToolCall {
+	return &v1alpha1.ToolCall{ID: id, Name: kind, Input: "{}", RequiresAction: requires[kind]}
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/approval"
 	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/test/model/reference"
 )
@@ -197,5 +198,6 @@ func (d *driver) bring(ctx context.Context, key string, results []reference.Resu
 }
 
 func (d *driver) decide(ctx context.Context, key, id string, decision v1alpha1.ApprovalDecision) error {
-	return d.create(ctx, chattest.In(d.chat.Namespace, chattest.Decides(d.chat.Name, d.name(key), id, decision)))
+	call := approval.Of(toolCall(id, "approval"))
+	return d.create(ctx, chattest.In(d.chat.Namespace, chattest.DecidesOf(d.chat.Name, d.name(key), call, decision)))
 }

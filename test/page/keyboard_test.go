@@ -5,6 +5,7 @@ package page
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"parley.dev/parley/internal/testing/browser"
@@ -186,7 +187,8 @@ func keysInTheQueue(t *testing.T, in *browser.Browser) {
 func keysInApprovals(t *testing.T, in *browser.Browser) {
 	s := newStage(t)
 	s.list(summary("triage", "RequiresAction", "RequiresAction", nil))
-	calls := []fields{{"id": "p1", "name": "execute", "kind": "Approval", "input": `{"command":"a"}`},
+	calls := []fields{{"id": "p1", "name": "execute", "kind": "Approval", "digest": "sha256:1",
+		"input": `{"command":"a` + strings.Repeat(`\u0020`, 40) + `\nrm \u202e x","timeout":9}`},
 		{"id": "p2", "name": "execute", "kind": "Approval", "input": `{"command":"b"}`},
 		{"id": "p3", "name": "ask_user_question", "kind": "Approval", "approvalCause": "InputRequired", "input": "{}",
 			"inputRequests": encoded(fields{"q": fields{"params": fields{"message": "Which?", "requestedSchema": fields{
@@ -201,6 +203,7 @@ func keysInApprovals(t *testing.T, in *browser.Browser) {
 	p.Sees("#chats a", "triage")
 	p.Key("]")
 	p.Sees("#approvals h3", "3 calls wait for you")
+	p.Sees("[data-call=p1]", `a`+strings.Repeat(`\u0020`, 40)+`\n`+"\n      "+`rm \u202e x",`+"\n  "+`"timeout": 9`)
 	p.Key("a")
 	focusOn(p, "[data-call=p1] button")
 	p.Key("Enter")
@@ -208,14 +211,14 @@ func keysInApprovals(t *testing.T, in *browser.Browser) {
 	p.Key("Enter")
 	p.Sees("[data-call=p1] .settled", "Approved")
 	got := s.wasAsked("POST " + chats + "/triage/approvals")
-	if got["toolCallID"] != "p1" || got["decision"] != "Approve" {
+	if got["toolCallID"] != "p1" || got["decision"] != "Approve" || got["digest"] != "sha256:1" {
 		t.Errorf("asked for was %v", got)
 	}
 	focusOn(p, "#approvals")
 	// Somebody else decides about the next one.
-	calls[1]["decision"] = fields{"id": "p2", "decision": "Deny", "approval": "x", "comment": "not b"}
+	calls[1]["decision"] = fields{"id": "p2", "decision": "Deny", "approval": "x", "by": "anna", "comment": "not b"}
 	s.chat("triage", waits())
-	p.Sees("[data-call=p2] .settled", "Denied: not b")
+	p.Sees("[data-call=p2] .settled", "Denied by anna: not b")
 	p.Key("a")
 	focusOn(p, "[data-call=p3] input")
 	p.Write("Redis")

@@ -123,13 +123,18 @@ func CommitResults(st *v1alpha1.ChatMessageStatus, chatUID string, place *v1alph
 	return Done(v1alpha1.ReasonResultsAccepted, "The results answer the calls that waited")
 }
 
-// Approval says in a ToolApproval's status whether the decision counts.
-func Approval(a *v1alpha1.ToolApproval, applied bool, now time.Time) {
+// Approval says in a ToolApproval's status what became of the decision.
+func Approval(a *v1alpha1.ToolApproval, outcome v1alpha1.ConditionReason, now time.Time) {
 	summary := Done(v1alpha1.ReasonApplied, "Decision applied")
-	if !applied {
-		summary = Failed(v1alpha1.ReasonNotPending, fmt.Sprintf(
+	switch outcome {
+	case v1alpha1.ReasonNotPending:
+		summary = Failed(outcome, fmt.Sprintf(
 			"Chat %s has no tool call %s that waits for approval (any more): see its status.requiresAction", a.Spec.ChatRef.Name,
 			a.Spec.ToolCallID))
+	case v1alpha1.ReasonDigestMismatch:
+		summary = Failed(outcome, fmt.Sprintf("digest is not that of tool call %s of chat %s: read the call in "+
+			"status.requiresAction of the chat, and create a ToolApproval with the digest that it has there",
+			a.Spec.ToolCallID, a.Spec.ChatRef.Name))
 	}
 	summary.apply(&a.Status.Conditions, a.Generation, now)
 	a.Status.ObservedGeneration = a.Generation

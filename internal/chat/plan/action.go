@@ -11,19 +11,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/approval"
 	"parley.dev/parley/internal/chat/machine"
 )
 
 // decide takes people's decisions about calls down. The turn continues when every call has what it waits for.
 func (p action) decide() error {
-	for _, approval := range p.facts.Approvals {
-		call := p.waiting(approval.ID)
-		if call == nil {
-			p.plan.NotPending = append(p.plan.NotPending, approval.Approval)
-			continue
+	for i := range p.facts.Approvals {
+		given := &p.facts.Approvals[i].ToolDecision
+		switch call := p.waiting(given.ID); {
+		case call == nil:
+			p.plan.NotPending = append(p.plan.NotPending, given.Approval)
+		case !approval.Applies(given, call):
+			p.plan.Mismatched = append(p.plan.Mismatched, given.Approval)
+		default:
+			call.Decision = new(*given)
+			p.plan.Applied = append(p.plan.Applied, given.Approval)
 		}
-		call.Decision = new(approval.ToolDecision)
-		p.plan.Applied = append(p.plan.Applied, approval.Approval)
 	}
 	if p.status().Phase == v1alpha1.ChatRequiresAction && p.undecided(v1alpha1.RequiresClient) == 0 &&
 		p.undecided(v1alpha1.RequiresApproval) == 0 {

@@ -67,6 +67,20 @@ func (w *world) approve(id string, decision v1alpha1.ApprovalDecision) *world {
 	})
 }
 
+func TestDecisionAboutSomethingElseDoesNotApply(t *testing.T) {
+	calls := pending(v1alpha1.RequiresApproval, "1")
+	calls[0].Digest = "seen"
+	w := waits(t, calls...)
+	w.pass(func(f *Facts) {
+		f.Approvals = []Approval{{v1alpha1.ToolDecision{ID: "1", Decision: v1alpha1.DecisionApprove, Digest: "other",
+			Approval: "wrong"}}}
+	})
+	if got := w.last; len(got.Mismatched) != 1 || got.Mismatched[0] != "wrong" || len(got.Applied)+len(got.NotPending) > 0 {
+		t.Errorf("applied %v, mismatched %v, not pending %v", got.Applied, got.Mismatched, got.NotPending)
+	}
+	w.want("RequiresAction v2 c-1-1/2 - []")
+}
+
 func TestAdvanceLeavesItsFactsAlone(t *testing.T) {
 	w := newWorld(t).say("a")
 	w.pass(func(f *Facts) {

@@ -267,8 +267,9 @@ type Plan struct {
 	Taken []string
 	// Rejected are the messages that are refused.
 	Rejected []Rejection
-	// Applied names the ToolApprovals that count, NotPending those that came to nothing.
-	Applied, NotPending []string
+	// Applied names the ToolApprovals that apply, NotPending those whose call does not wait, and Mismatched those with the
+	// digest of another call.
+	Applied, NotPending, Mismatched []string
 	// Superseded names the queued messages that are dropped, because the conversation that they continued is no more.
 	Superseded []string
 	// PutAside is true when the messages of Chat.status.internal.superseded must be put aside before the status is
@@ -281,6 +282,8 @@ type Plan struct {
 	Replaced []TurnRecord
 	// CapacityWait is how long the step that begins had to wait for a place; nil if it had not.
 	CapacityWait *time.Duration
+	// LongWait is the wait of the status if it is worth an Event: it needs somebody, or has lasted for LongWaitAfter.
+	LongWait *v1alpha1.ChatWait
 	// Notices are worth an Event.
 	Notices []Notice
 	// Expires is true when the chat is to be deleted because it has rested for long enough.

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/approval"
 )
 
 // RequiredCalls are the calls of the message that people and clients are to be asked for in the turn of which place is
@@ -19,19 +19,12 @@ func RequiredCalls(place *v1alpha1.MessagePlace, message *v1alpha1.ChatMessage) 
 		call := message.Spec.Parts[i].ToolCall
 		if call != nil && (call.RequiresAction == v1alpha1.RequiresApproval ||
 			call.RequiresAction == v1alpha1.RequiresClient && !answered) {
-			calls = append(calls, v1alpha1.PendingToolCall{
-				ID: call.ID, Name: call.Name, Input: clip.Bytes(call.Input, v1alpha1.MaxPendingInput), Kind: call.RequiresAction,
-				ApprovalCause: call.ApprovalCause,
-			})
+			calls = append(calls, approval.Of(call))
 		}
 	}
 	questions := questionsOf(message)
 	for i := range questions {
-		q := &questions[i]
-		calls = append(calls, v1alpha1.PendingToolCall{
-			ID: q.ID, Name: q.Name, Input: q.Input, Kind: v1alpha1.RequiresApproval,
-			ApprovalCause: q.Cause(), InputRequests: q.Requests, Proposal: q.Proposal,
-		})
+		calls = append(calls, approval.OfQuestion(&questions[i]))
 	}
 	return calls
 }
@@ -60,14 +53,14 @@ func noteQuestions(in *v1alpha1.TurnInternalStatus, message *v1alpha1.ChatMessag
 }
 
 // Recorded reports whether the chat says already that the decision counts.
-func Recorded(chat *v1alpha1.Chat, approval *v1alpha1.ToolApproval) bool {
+func Recorded(chat *v1alpha1.Chat, given *v1alpha1.ToolApproval) bool {
 	if required := chat.Status.RequiresAction; required != nil {
 		for _, call := range required.ToolCalls {
-			if call.Decision != nil && call.Decision.Approval == approval.Name {
+			if call.Decision != nil && call.Decision.Approval == given.Name {
 				return true
 			}
 		}
 	}
 	return slices.ContainsFunc(chat.Status.Internal.Turn.Decisions,
-		func(d v1alpha1.ToolDecision) bool { return d.Approval == approval.Name })
+		func(d v1alpha1.ToolDecision) bool { return d.Approval == given.Name })
 }

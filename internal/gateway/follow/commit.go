@@ -134,7 +134,7 @@ func messageOf(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) stream.Message {
 			g.Truncated
 		m.Model, m.Usage, m.Cost = g.Model, g.Usage, g.Cost
 		m.Context, m.Compaction, m.Warnings = g.Context, g.Compaction, g.Warnings
-		m.CallsGivenUpBefore = g.CallsGivenUpBefore
+		m.CallsGivenUpBefore, m.Decisions = g.CallsGivenUpBefore, g.Decisions
 	} else if why, recorded := history.CallsGivenUpBefore(chat, msg.Name); recorded { // It may not say so itself yet.
 		m.CallsGivenUpBefore = why
 	}

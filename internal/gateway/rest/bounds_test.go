@@ -27,7 +27,7 @@ func TestWhoMayNotIsToldInTheWordsOfTheAPIServer(t *testing.T) {
 	d.does(http.StatusOK, "GET", "/chats/c", "")
 	for path, body := range map[string]string{
 		"/chats": `{"spec":{}}`, "/chats/c/messages": `{"content":"x"}`, "/chats/c/results": `{"results":[{"id":"a","output":"1"}]}`,
-		"/chats/c/approvals": `{"toolCallID":"a","decision":"Approve"}`, "/chats/c/requests": `{"kind":"Interrupt"}`,
+		"/chats/c/approvals": `{"toolCallID":"a","decision":"Deny"}`, "/chats/c/requests": `{"kind":"Interrupt"}`,
 	} {
 		d.refuses(http.StatusForbidden, "Forbidden", `User "system:serviceaccount:`+d.namespace+`:anna" cannot`, "POST", path,
 			body)
@@ -41,7 +41,7 @@ func TestWhoMayNotIsToldInTheWordsOfTheAPIServer(t *testing.T) {
 	stranger.token = d.tokenOf("stranger")
 	for _, c := range []struct{ role, method, path, body string }{
 		{"parley-chat-viewer", "GET", "/chats/c", ""}, {"parley-chat-user", "DELETE", "/chats/c", ""},
-		{"parley-tool-approver", "POST", "/chats/c/approvals", `{"toolCallID":"a","decision":"Approve"}`},
+		{"parley-tool-approver", "POST", "/chats/c/approvals", `{"toolCallID":"a","decision":"Deny"}`},
 	} {
 		stranger.refuses(http.StatusForbidden, "Forbidden", "ask for the ClusterRole "+c.role, c.method, c.path, c.body)
 	}

@@ -45,6 +45,7 @@ type NewApproval struct {
 		Name       string                    `json:"name,omitempty" maxLength:"253" doc:"The name of the ToolApproval. Default: the API server makes one up."`
 		ToolCallID string                    `json:"toolCallID" minLength:"1" doc:"The call, from status.requiresAction of the Chat."`
 		Decision   v1alpha1.ApprovalDecision `json:"decision" enum:"Approve,Deny" doc:"Whether it may run."`
+		Digest     string                    `json:"digest,omitempty" doc:"The digest of the call that the person has seen, from status.requiresAction of the Chat. Required to approve."`
 		Comment    string                    `json:"comment,omitempty" doc:"Why; the model reads it when the call is denied."`
 		Content    string                    `json:"content,omitempty" doc:"The input that the call asks for: a JSON object."`
 	}
@@ -155,7 +156,7 @@ func (a *api) decideCall(ctx context.Context, in *NewApproval) (*OneApproval, er
 	b := &in.Body
 	approval, err := a.options.Client.Approvals(in.Namespace).Create(ctx,
 		compose.Decision(in.Namespace, in.Chat, b.Name, v1alpha1.ToolApprovalSpec{
-			ToolCallID: b.ToolCallID, Decision: b.Decision, Comment: b.Comment, Content: b.Content}))
+			ToolCallID: b.ToolCallID, Decision: b.Decision, Digest: b.Digest, Comment: b.Comment, Content: b.Content}))
 	if err != nil {
 		return nil, from(ctx, err)
 	}

@@ -228,6 +228,8 @@ type Step struct {
 	Workspace *v1alpha1.WorkspaceChange
 	// Agents is what results decide about the sub-chats of the chat.
 	Agents []v1alpha1.AgentChange
+	// Decisions are what people decided about the calls of a batch.
+	Decisions []v1alpha1.ToolDecision
 	// PlanApproved is that a person has approved a plan.
 	PlanApproved bool
 	// Questions are of the calls that ask people instead of having a result.

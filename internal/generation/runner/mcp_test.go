@@ -16,6 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/approval"
 	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/mcp"
@@ -65,7 +66,7 @@ func withEcho(t *testing.T) (*pod, *echoing, v1alpha1.MCPServer) {
 	p := startPod(t, callsEcho, func(_ *pod, o *runner.Options) {
 		// Each look at the clock is an hour later, so that no list counts for long.
 		hours := 0
-		o.MCP = mcp.New(mcp.Options{HTTP: transport.NewClient, Log: slog.New(slog.DiscardHandler), Now: func() time.Time {
+		o.MCP = mcp.New(mcp.Options{HTTP: transport.NewLoopbackClient, Log: slog.New(slog.DiscardHandler), Now: func() time.Time {
 			hours++
 			return time.Unix(int64(hours)*3600, 0)
 		}})
@@ -119,7 +120,8 @@ func TestAToolThatHasChangedWaitsForApprovalUntilACallOfItIsApproved(t *testing.
 	}
 	c.commit(second, "")
 	c.write(func(s *v1alpha1.ChatStatus) {
-		s.Internal.Turn.Decisions = []v1alpha1.ToolDecision{{ID: call.ID, Decision: v1alpha1.DecisionApprove, Approval: "a"}}
+		s.Internal.Turn.Decisions = []v1alpha1.ToolDecision{{ID: call.ID, Decision: v1alpha1.DecisionApprove, Approval: "a",
+			Digest: approval.Of(call).Digest}}
 		s.Generation = c.assignment(v1alpha1.ActionExecuteTools, 1)
 	})
 	results := c.result()
@@ -250,7 +252,8 @@ func TestACallThatAsksPeopleGetsTheirAnswer(t *testing.T) {
 		c.commit(asked, "")
 		c.write(func(s *v1alpha1.ChatStatus) {
 			s.Internal.Turn.Decisions = []v1alpha1.ToolDecision{
-				{ID: reply.Spec.Parts[0].ToolCall.ID, Decision: decision, Approval: "a", Content: `{"volume":7}`},
+				{ID: reply.Spec.Parts[0].ToolCall.ID, Decision: decision, Approval: "a", Content: `{"volume":7}`,
+					Digest: approval.OfQuestion(&asked.Spec.Generation.Questions[0]).Digest},
 			}
 			s.Generation = c.assignment(v1alpha1.ActionExecuteTools, 1)
 		})

@@ -81,8 +81,8 @@ func TestAModelThatPlansIsToldSoAndWhatItCallsWaitsForPeople(t *testing.T) {
 				t.Errorf("offered %v, and told %q", offered, sent.Messages[0].Content)
 			}
 			call := reply.Spec.Parts[0].ToolCall
-			if forbidden := c.call.Name == "write"; call.NotAllowed != forbidden {
-				t.Errorf("that the call is not allowed is %t", call.NotAllowed)
+			if forbidden := c.call.Name == "write"; (call.Refusal == v1alpha1.RefusalNotAllowed) != forbidden {
+				t.Errorf("the call is refused by %q", call.Refusal)
 			}
 			if call.RequiresAction != c.wantRequired || call.ApprovalCause != c.wantCause {
 				t.Errorf("the call requires %q because of %q", call.RequiresAction, call.ApprovalCause)

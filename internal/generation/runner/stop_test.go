@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/approval"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/tools"
@@ -44,7 +45,7 @@ func TestTheFirstToolThatSucceedsAndEndsTheTurnIsNoted(t *testing.T) {
 			if c.decision != "" {
 				chat.write(func(s *v1alpha1.ChatStatus) {
 					s.Internal.Turn.Decisions = []v1alpha1.ToolDecision{{ID: calls.Spec.Parts[0].ToolCall.ID, Decision: c.decision,
-						Approval: "a"}}
+						Approval: "a", Digest: approval.Of(calls.Spec.Parts[0].ToolCall).Digest}}
 				})
 			}
 			chat.commit(calls, v1alpha1.ActionExecuteTools)

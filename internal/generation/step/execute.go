@@ -12,7 +12,7 @@ import (
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/approval"
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/tools"
@@ -52,7 +52,7 @@ func (p *Performer) executed(ctx context.Context, calls tools.DueCalls, results 
 	registry := p.steps.options.Tools
 	changes, results := registry.Changes(&tools.Batch{Chat: p.chat, Reply: calls.Reply, Calls: calls.Run}, results)
 	s := collect.Results(results, live.files, tools.ResultLimitOf(p.chat), ran)
-	s.Workspace, s.Agents = registry.Decision(results), changes
+	s.Workspace, s.Agents, s.Decisions = registry.Decision(results), changes, calls.Decisions
 	if Interrupted(ctx) {
 		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: s} // Nobody is asked any more.
 	}
@@ -139,14 +139,13 @@ func (b *batch) attach(file v1alpha1.MessageFile) bool {
 func (b *batch) ask(call v1alpha1.ToolCall, q tools.Question) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.asked) == v1alpha1.MaxToolQuestions || len(q.Requests) > v1alpha1.MaxInputRequests ||
-		len(q.Proposal) > v1alpha1.MaxProposal || len(q.State) > v1alpha1.MaxQuestionState {
+	question := v1alpha1.ToolQuestion{ID: call.ID, Name: call.Name, Input: approval.Input(call.Input),
+		Requests: q.Requests, Proposal: q.Proposal, ToolState: q.State}
+	if len(b.asked) == v1alpha1.MaxToolQuestions || len(q.State) > v1alpha1.MaxQuestionState ||
+		!approval.QuestionFits(&question) {
 		return false
 	}
-	b.asked = append(b.asked, v1alpha1.ToolQuestion{
-		ID: call.ID, Name: call.Name, Input: clip.Bytes(call.Input, v1alpha1.MaxPendingInput),
-		Requests: q.Requests, Proposal: q.Proposal, ToolState: q.State,
-	})
+	b.asked = append(b.asked, question)
 	return true
 }
 

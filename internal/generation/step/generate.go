@@ -56,8 +56,7 @@ func (p *Performer) withRequired(s collect.Step) collect.Step {
 	var calls []v1alpha1.ToolCall
 	for i := range s.Parts {
 		if call := s.Parts[i].ToolCall; call != nil && !call.ProviderExecuted {
-			call.RequiresAction, call.ApprovalCause = p.required(call.Name)
-			call.NotAllowed = p.notAllowed(call.Name)
+			p.judge(call)
 			if call.RequiresAction != "" {
 				s.CallsRequiringAction++
 			}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/approval"
 	"parley.dev/parley/internal/tools"
 )
 
@@ -15,9 +16,10 @@ func (p *Performer) answers(messages []v1alpha1.ChatMessage) map[string]tools.An
 	answers := map[string]tools.Answer{}
 	for _, decision := range p.chat.Status.Internal.Turn.Decisions {
 		if q := asked(messages, decision.ID); q != nil {
+			given := decision.Decision == v1alpha1.DecisionApprove && approval.Applies(&decision, new(approval.OfQuestion(q)))
 			answers[decision.ID] = tools.Answer{
 				Question: tools.Question{Requests: q.Requests, Proposal: q.Proposal, State: q.ToolState},
-				Given:    decision.Decision == v1alpha1.DecisionApprove, Content: decision.Content, Comment: decision.Comment,
+				Given:    given, Content: decision.Content, Comment: decision.Comment,
 			}
 		}
 	}

@@ -5,9 +5,21 @@ package step
 
 import (
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/approval"
 	"parley.dev/parley/internal/toolpolicy"
 	"parley.dev/parley/internal/tools"
 )
+
+// judge says whose action the call requires, or why it is not run.
+func (p *Performer) judge(call *v1alpha1.ToolCall) {
+	call.RequiresAction, call.ApprovalCause = p.required(call.Name)
+	switch {
+	case p.notAllowed(call.Name):
+		call.Refusal = v1alpha1.RefusalNotAllowed
+	case call.RequiresAction == v1alpha1.RequiresApproval && !approval.Fits(call.Input):
+		call.RequiresAction, call.ApprovalCause, call.Refusal = "", "", v1alpha1.RefusalInputTooLarge
+	}
+}
 
 // notAllowed reports whether the chat's policy or its mode forbids the call.
 func (p *Performer) notAllowed(name string) bool {

@@ -16,13 +16,17 @@ func Without(servers ...string) Reply {
 	}
 }
 
+// Question is what a call of Asks asks people.
+func Question(id string) *v1alpha1.ToolQuestion {
+	return &v1alpha1.ToolQuestion{ID: id, Name: tool, Requests: `{"who":{"method":"elicitation/create"}}`,
+		ToolState: "sealed"}
+}
+
 // Asks is that these calls ask people for input instead of having a result.
 func Asks(ids ...string) Reply {
 	return func(m *v1alpha1.ChatMessage) {
 		for _, id := range ids {
-			m.Spec.Generation.Questions = append(m.Spec.Generation.Questions, v1alpha1.ToolQuestion{
-				ID: id, Name: tool, Requests: `{"who":{"method":"elicitation/create"}}`, ToolState: "sealed",
-			})
+			m.Spec.Generation.Questions = append(m.Spec.Generation.Questions, *Question(id))
 		}
 	}
 }

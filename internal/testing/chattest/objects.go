@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/approval"
 )
 
 // In puts the object into the namespace.
@@ -92,12 +93,19 @@ func Brings(chat, name string, results ...v1alpha1.ToolResult) *v1alpha1.ChatMes
 	}
 }
 
-// Decides is a person's decision about a call that waits for approval.
+// Decides is a person's decision about a call of CallsRequiring.
 func Decides(chat, name, call string, decision v1alpha1.ApprovalDecision) *v1alpha1.ToolApproval {
+	return DecidesOf(chat, name, approval.Of(&v1alpha1.ToolCall{ID: call, Name: tool, Input: "{}",
+		RequiresAction: v1alpha1.RequiresApproval}), decision)
+}
+
+// DecidesOf is a person's decision about a call, as the status of its chat shows it.
+func DecidesOf(chat, name string, call v1alpha1.PendingToolCall, decision v1alpha1.ApprovalDecision,
+) *v1alpha1.ToolApproval {
 	return &v1alpha1.ToolApproval{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: chat}, ToolCallID: call,
-			Decision: decision},
+		Spec: v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: chat}, ToolCallID: call.ID,
+			Decision: decision, Digest: call.Digest},
 	}
 }
 
@@ -106,7 +114,7 @@ func Config(name string, change ...func(*v1alpha1.ChatModelConfigSpec)) *v1alpha
 	c := &v1alpha1.ChatModelConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.ChatModelConfigSpec{
-			Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://127.0.0.1:1/v1",
+			Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: "http://model.invalid:1/v1",
 		},
 	}
 	changed(&c.Spec, change)

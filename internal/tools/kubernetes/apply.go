@@ -153,7 +153,7 @@ func applied(call tools.Call, all []proposal) (string, error) {
 	return tools.Fit(call.Chat, tools.MaxResultBytes, func(most int) any {
 		var r applyResult
 		for i := range all {
-			o := appliedObject{Object: all[i].title(), Outcome: "changed", Diff: tools.Cap(all[i].diff, most/len(all))}
+			o := appliedObject{Object: all[i].title(), Outcome: "changed", Diff: tools.Cap(all[i].told, most/len(all))}
 			switch {
 			case all[i].done:
 				o.Outcome = "unchanged"
@@ -183,7 +183,7 @@ func changedMeanwhile(err error) bool {
 
 func (a *access) dryRun(ctx context.Context, m manifest, force bool) (p proposal, err error) {
 	p = proposal{target: m.target}
-	if p.live, err = a.object(ctx, m.kind, m.namespace, m.name); apierrors.IsNotFound(err) {
+	if p.live, err = a.whole(ctx, m.kind, m.namespace, m.name); apierrors.IsNotFound(err) {
 		p.live, err = nil, nil
 	}
 	if err != nil {
@@ -200,7 +200,8 @@ func (a *access) dryRun(ctx context.Context, m manifest, force bool) (p proposal
 	if err != nil {
 		return p, err
 	}
-	p.diff, err = differ(p.live, after)
+	_, status := m.object.Object["status"]
+	err = p.compare(after, status)
 	if p.done = p.diff == "" && p.live != nil; p.done {
 		p.what = "leave " + p.title() + " as it is"
 	}
@@ -291,5 +292,5 @@ func (a *access) write(ctx context.Context, m manifest, p *proposal, dry bool) (
 	if err != nil {
 		return nil, err
 	}
-	return decode(raw)
+	return decodeWhole(raw)
 }

@@ -346,6 +346,43 @@ func TestWhatPeopleReadHidesNothing(t *testing.T) {
 	}
 }
 
+func TestProposalHasAllThatIsApplied(t *testing.T) {
+	t.Parallel()
+	const metadata = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n"
+	for name, c := range map[string]struct{ manifest, shown string }{
+		"an owner that looks like a Secret": {metadata + "  ownerReferences: [{apiVersion: v1, kind: Secret, name: gone, " +
+			"uid: 4c3e0e5d-0000-4000-8000-000000000001}]\n", "uid: 4c3e0e5d-0000-4000-8000-000000000001"},
+		"what kubectl apply has noted": {metadata + "  annotations: {kubectl.kubernetes.io/last-applied-configuration: " +
+			"'{\"data\":{\"k\":\"x\"}}'}\n", "last-applied-configuration"},
+		"a long run of spaces":    {metadata + "data: {k: \"a" + strings.Repeat(" ", 40) + "b\"}\n", `a\u0020\u0020`},
+		"a space of another kind": {metadata + "data: {k: \"rm\u00a0-rf\"}\n", `rm\u00a0-rf`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
+			q := s.asks("k8s_apply", `{"manifest":`+quoted(c.manifest)+`}`)
+			if !strings.Contains(q.Proposal, c.shown) {
+				t.Errorf("people are asked %q", q.Proposal)
+			}
+			s.decide(q, true, "")
+			if got := s.outcomes("k8s_apply", `{"manifest":`+quoted(c.manifest)+`}`); len(got) != 1 || got[0] != "created" {
+				t.Errorf("the outcome is %v", got)
+			}
+		})
+	}
+}
+
+func TestPodTemplateIsProposedWithItsAnnotations(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("apps", "deployments"))
+	s.create(s.deployment("web", 1))
+	q := s.asks("k8s_apply", `{"manifest":`+quoted("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"+
+		"spec: {template: {metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: hidden}}}}\n")+`}`)
+	if !strings.Contains(q.Proposal, "+        kubectl.kubernetes.io/last-applied-configuration: hidden") {
+		t.Errorf("people are asked %s", q.Proposal)
+	}
+}
+
 func TestAnObjectKeepsWhatOthersHaveSet(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithoutApproval, all("", "configmaps"))

@@ -28,14 +28,31 @@ func (a *access) object(ctx context.Context, kind *kubeapi.Kind, namespace, name
 	return decode(raw)
 }
 
-// decode decodes an object, and takes out the values of Secrets.
-func decode(raw []byte) (*unstructured.Unstructured, error) {
+// whole reads an object for people, who decide about a change of it. The model does not get it.
+func (a *access) whole(ctx context.Context, kind *kubeapi.Kind, namespace, name string) (*unstructured.Unstructured,
+	error) {
+	raw, err := a.do(ctx, kubeapi.Request{Path: kind.Path(a.within(kind, namespace), name)})
+	if err != nil {
+		return nil, err
+	}
+	return decodeWhole(raw)
+}
+
+func decodeWhole(raw []byte) (*unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
 	if err := json.Unmarshal(raw, &o.Object); err != nil || o.Object == nil {
 		return nil, errors.New("the API server answers with what is no object")
 	}
-	withoutValues(o.Object)
 	return o, nil
+}
+
+// decode decodes an object, and takes out the values of Secrets.
+func decode(raw []byte) (*unstructured.Unstructured, error) {
+	o, err := decodeWhole(raw)
+	if err == nil {
+		withoutValues(o.Object)
+	}
+	return o, err
 }
 
 // noise are annotations in which clients keep whole objects as they have applied them. Nothing in them is not

@@ -29,8 +29,9 @@ type proposal struct {
 	live *unstructured.Unstructured
 	// what would be done to it, in one line.
 	what string
-	// diff is what would change, for people; empty: nothing, or all if the object goes.
-	diff string
+	// diff is all that would change, for people; empty: nothing, or all if the object goes. told is the same for the
+	// model, without what may be values of Secrets.
+	diff, told string
 	// force takes over fields of others.
 	force bool
 	// done is true if there is nothing left to do.
@@ -64,6 +65,28 @@ func (p *proposal) sum(account string) string {
 	return hex.EncodeToString(digest.Sum(nil)[:16])
 }
 
+// compare finds out what changes from the live object to another state of it. A status that nobody gave a new object is
+// the API server's and no part of it.
+func (p *proposal) compare(after *unstructured.Unstructured, status bool) (err error) {
+	if p.live == nil && !status {
+		after = after.DeepCopy()
+		delete(after.Object, "status")
+	}
+	if p.diff, err = differ(p.live, after); err != nil {
+		return err
+	}
+	p.told, err = differ(withoutSecrets(p.live), withoutSecrets(after))
+	return err
+}
+
+// withoutSecrets is the object as the model may read it.
+func withoutSecrets(o *unstructured.Unstructured) *unstructured.Unstructured {
+	if o = o.DeepCopy(); o != nil {
+		withoutValues(o.Object)
+	}
+	return o
+}
+
 // differ is what changes from one state of an object to another, with three lines around it. Of the status it says
 // something only if that changes.
 func differ(before, after *unstructured.Unstructured) (string, error) {
@@ -76,7 +99,7 @@ func differ(before, after *unstructured.Unstructured) (string, error) {
 			states[i] = maps.Clone(o.Object)
 		}
 	}
-	if before == nil || reflect.DeepEqual(states[0]["status"], states[1]["status"]) {
+	if reflect.DeepEqual(states[0]["status"], states[1]["status"]) {
 		delete(states[0], "status")
 		delete(states[1], "status")
 	}
@@ -103,7 +126,7 @@ func asked(a *access, all []proposal) (text string) {
 			text += "\n"
 		}
 	}
-	return printable.Escape(text)
+	return printable.Visible(text)
 }
 
 // review lets a person decide about the proposals where that is required. It returns nil if what is proposed may be

@@ -39,7 +39,7 @@ export interface PendingCall {
   approvalCause?: string;
   inputRequests?: string;
   proposal?: string;
-  decision?: { decision: string; approval: string };
+  decision?: { decision: string; approval: string; by?: string; at?: string };
 }
 
 export interface Failure {

@@ -28,7 +28,7 @@ describe('the calls that wait', () => {
       ['call_2', 'k8s_delete', 'approval'],
       ['call_3', 'open_ticket', 'answer'],
       ['call_4', 'page_on_call', 'client result'],
-      ['call_6', 'execute', 'approved by ToolApproval triage-a1'],
+      ['call_6', 'execute', 'approved (ToolApproval triage-a1)'],
     ]);
   });
   it('show the arguments and what the call would do', () => {

@@ -52,7 +52,8 @@ export function pending(chat: Chat): Waiting[] {
 
 function decided(call: PendingCall): string {
   const verdict = call.decision?.decision === 'Approve' ? 'approved' : 'denied';
-  return `${verdict} by ToolApproval ${call.decision?.approval}`;
+  const { by, at, approval } = call.decision ?? {};
+  return [verdict, by && `by ${by}`, at && `at ${at}`, `(ToolApproval ${approval})`].filter(Boolean).join(' ');
 }
 
 /** JSON with indents for people. What is no JSON, as arguments that were cut, stays as it is. */

@@ -5,10 +5,10 @@
 
 import { create, newName, ofChat } from './api.js';
 import { button, el } from './dom.js';
-import { inputOf, text } from './call.js';
+import { exactly, inputOf, labelled, summaryOf, text, verdict } from './call.js';
 import { keep, kept } from './drafts.js';
 import { link, markdown } from './markdown.js';
-import { countdown, parsed, plain, safe } from './text.js';
+import { countdown, parsed, plain } from './text.js';
 
 const CAUSES = {
   ToolChanged: 'Its server says something else of this tool than before.',
@@ -35,7 +35,9 @@ export class ApprovalPanel {
     this.root.hidden = !waiting;
     this.root.replaceChildren();
     if (!waiting) return;
-    const calls = waiting.toolCalls.map((call) => ({ ...call, input: cards.get(call.id)?.call.input || call.input }));
+    // What is approved is what the status says, under its digest: the parts of the stream are not asked.
+    const calls = waiting.toolCalls.map((call) => (call.kind === 'Client'
+      ? { ...call, input: cards.get(call.id)?.call.input || call.input } : call));
     const clients = calls.filter((call) => call.kind === 'Client');
     const others = calls.filter((call) => call.kind !== 'Client');
     this.root.append(el('h3', {}, calls.length === 1 ? 'A call waits for you ' : `${calls.length} calls wait for you `,
@@ -67,7 +69,7 @@ export class ApprovalPanel {
     for (const control of at.querySelectorAll('button')) control.disabled = true;
     try {
       await create(`${ofChat(this.namespace, this.chat)}/approvals`, { name: newName(this.chat), toolCallID: call.id, decision,
-        ...(comment ? { comment } : {}), ...(content && decision === 'Approve' ? { content } : {}) });
+        ...(decision === 'Approve' ? { digest: call.digest } : {}), ...(comment ? { comment } : {}), ...(content && decision === 'Approve' ? { content } : {}) });
       keep(`comment/${call.id}`, '');
       this.#settled({ ...call, decision: { decision } }, at);
     } catch (no) {
@@ -78,9 +80,7 @@ export class ApprovalPanel {
 
   #settled(call, at) {
     if (!call.decision) return;
-    const words = call.decision.decision === 'Deny' ? 'Denied' : 'Approved';
-    at.replaceChildren(el('p', { class: 'settled' }, words, call.decision.comment ? `: ${safe(call.decision.comment)}` : '',
-      '. It goes on once all are decided.'));
+    at.replaceChildren(el('p', { class: 'settled' }, verdict(call.decision), '. It goes on once all are decided.'));
   }
 
   /** Shows what others have decided. */
@@ -117,9 +117,10 @@ export class ApprovalPanel {
 function what(call) {
   const out = [];
   if (CAUSES[call.approvalCause]) out.push(el('p', {}, CAUSES[call.approvalCause]));
-  if (call.proposal) out.push(text(call.proposal));
+  if (call.proposal) return [...out, text(call.proposal)];
   if (call.approvalCause === 'InputRequired') return out;
-  return [...out, ...inputOf(call)];
+  if (call.kind === 'Client') return [...out, ...inputOf(call)];
+  return [...out, ...summaryOf(call), labelled('All of the input', exactly(call.input))];
 }
 
 /** A form for what a call asks for. @returns {{node: HTMLElement, content: () => string}} */

@@ -6,7 +6,7 @@
 import { el, fill } from './dom.js';
 import { code, markdown } from './markdown.js';
 import { diff, replacement } from './diff.js';
-import { clipped, parsed, plain, safe, span, terminal, took } from './text.js';
+import { clipped, parsed, plain, safe, span, terminal, took, when } from './text.js';
 
 /** More of an output is shown when somebody asks for it. */
 const MOST = 30_000;
@@ -78,7 +78,8 @@ export class CallCard {
     if (!this.node.open) return;
     const at = this.body.querySelector('pre.term');
     const follows = at && at.scrollTop + at.clientHeight >= at.scrollHeight - 8;
-    fill(this.body, ...details(this.call, this.chatLink));
+    const decision = this.call.decision ? [el('p', { class: 'settled' }, verdict(this.call.decision))] : [];
+    fill(this.body, ...decision, ...details(this.call, this.chatLink));
     const now = this.body.querySelector('pre.term');
     if (now && (follows || !at)) now.scrollTop = now.scrollHeight;
   }
@@ -117,10 +118,14 @@ export function details(call, chatLink) {
     : [...inputOf(call, given), ...(call.result === undefined ? live(call) : [labelled('Result', json(call.result, result))])];
 }
 
+/** What a call is given, as its tool is best read; nothing for other tools. @returns {Node[]} */
+export function summaryOf(call, given = parsed(call.input)) {
+  return given && INPUTS[call.name] ? INPUTS[call.name](given) : [];
+}
+
 /** What a call is given, whether it is known or not. @returns {Node[]} */
 export function inputOf(call, given = parsed(call.input)) {
-  const known = given && INPUTS[call.name];
-  if (known) return known(given);
+  if (given && INPUTS[call.name]) return summaryOf(call, given);
   return call.input && call.input !== '{}' ? [labelled('Input', json(call.input, given))] : [];
 }
 
@@ -179,7 +184,30 @@ function live(call) {
   return call.output ? [el('pre', { class: 'term', tabindex: 0, 'aria-label': 'output' }, terminal(call.output.slice(-MOST)))] : [];
 }
 
-function labelled(label, ...nodes) {
+/** @param {{decision: string, by?: string, at?: string, comment?: string}} decision @returns {string} who decided what, and when */
+export function verdict({ decision, by, at, comment }) {
+  return [decision === 'Deny' ? 'Denied' : 'Approved', by && ` by ${plain(by)}`, at && `, ${when(at)}`, comment && `: ${safe(comment)}`]
+    .filter(Boolean).join('');
+}
+
+/** All of some JSON, with nothing left out or decoded: a new line for each member, and after each \\n of a string. */
+export function exactly(source = '') {
+  let depth = 0;
+  const onNewLine = (character) => `${character}\n${'  '.repeat(depth)}`;
+  const laid = source.replace(/"(?:[^"\\]|\\.)*"|\{\}|\[\]|[{}[\],:]|[^"{}[\],:]+/g, (token) => {
+    switch (token) {
+      case '{}': case '[]': return token;
+      case '{': case '[': depth++; return onNewLine(token);
+      case '}': case ']': depth--; return `\n${'  '.repeat(depth)}${token}`;
+      case ',': return onNewLine(token);
+      case ':': return ': ';
+      default: return token.replace(/\\(.)(?!"$)/g, (escape, kind) => (kind === 'n' ? `${escape}\n${'  '.repeat(depth + 2)}` : escape));
+    }
+  });
+  return el('pre', { class: 'wrap', tabindex: 0 }, plain(laid));
+}
+
+export function labelled(label, ...nodes) {
   return el('div', { class: 'labelled' }, el('div', { class: 'label' }, label), ...nodes);
 }
 

@@ -113,10 +113,12 @@ export function sourcesOf(sources) {
   }));
 }
 
+const REFUSALS = { NotAllowed: 'not allowed', InputTooLarge: 'too large to be approved' };
+
 function cardOf(part, page) {
   const { toolCall } = part;
   const card = new CallCard({ id: toolCall.id, name: toolCall.name, input: toolCall.input ?? '' }, page.chatLink);
-  card.set(toolCall.notAllowed ? 'failed' : 'called', toolCall.notAllowed ? 'not allowed' : undefined);
+  card.set(toolCall.refusal ? 'failed' : 'called', REFUSALS[toolCall.refusal]);
   page.cards.set(toolCall.id, card);
   return card;
 }
@@ -133,6 +135,7 @@ function resultsOf(message, page) {
       page.cards.set(result.id, card);
       alone.push(card.node);
     }
+    card.call.decision = message.decisions?.find(({ id }) => id === result.id);
     card.answer(result.output ?? '', result.isError, part.startedAt, part.finishedAt);
   }
   return alone;

@@ -5,6 +5,7 @@
 // A message that stays as it is keeps its element: what was unfolded, selected or typed within it stays, too.
 
 import { button, el } from './dom.js';
+import { verdict } from './call.js';
 import { LiveView } from './live.js';
 import { giveUp, messageNode } from './message.js';
 
@@ -169,7 +170,8 @@ export class Transcript {
     for (const [id, card] of this.page.cards) {
       if (opened.has(id)) card.open();
       const pending = waiting?.toolCalls.find((call) => call.id === id);
-      if (pending) card.set('waits', pending.kind === 'Client' ? 'waits for a client' : 'waits for people');
+      if (pending?.decision) card.set('waits', verdict(pending.decision));
+      else if (pending) card.set('waits', pending.kind === 'Client' ? 'waits for a client' : 'waits for people');
       else if (card.call.result === undefined && !busy && card.state === 'called') card.set('none', 'has no result');
     }
     if (status?.callsGivenUp) giveUp(this.page.cards, status.callsGivenUp);

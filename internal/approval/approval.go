@@ -1,0 +1,75 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package approval says what people see of a tool call before they approve it, and whether a call is the one that they
+// approved. The manager shows calls in the status of their chat, and generation pods check them before they run: both
+// ask this package, so that a person approves exactly what runs. It is pure.
+package approval
+
+import (
+	"fmt"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/printable"
+)
+
+// Of is a call of a reply that waits for a client or for approval, as the status of the chat shows it.
+func Of(call *v1alpha1.ToolCall) v1alpha1.PendingToolCall {
+	return digested(v1alpha1.PendingToolCall{ID: call.ID, Name: printable.Visible(call.Name), Input: Input(call.Input),
+		Kind: call.RequiresAction, ApprovalCause: call.ApprovalCause})
+}
+
+// OfQuestion is a call that asks people before it goes on.
+func OfQuestion(q *v1alpha1.ToolQuestion) v1alpha1.PendingToolCall {
+	requests, _ := printable.VisibleJSON(q.Requests)
+	return digested(v1alpha1.PendingToolCall{ID: q.ID, Name: printable.Visible(q.Name), Input: Input(q.Input),
+		Kind: v1alpha1.RequiresApproval, ApprovalCause: q.Cause(), InputRequests: requests, Proposal: q.Proposal})
+}
+
+// QuestionFits reports whether people can see all that a call asks.
+func QuestionFits(q *v1alpha1.ToolQuestion) bool {
+	requests, ok := printable.VisibleJSON(q.Requests)
+	return (ok || q.Requests == "") && max(len(requests), len(q.Requests)) <= v1alpha1.MaxInputRequests &&
+		len(q.Proposal) <= v1alpha1.MaxProposal
+}
+
+func digested(call v1alpha1.PendingToolCall) v1alpha1.PendingToolCall {
+	if call.Kind == v1alpha1.RequiresApproval {
+		call.Digest = call.CallDigest()
+	}
+	return call
+}
+
+// Input is the input of a call as people see it; empty if it has more bytes than they are shown.
+func Input(raw string) string {
+	if len(raw) > maxRaw {
+		return ""
+	}
+	shown, ok := printable.VisibleJSON(raw)
+	if !ok {
+		shown = printable.Visible(raw)
+	}
+	if len(shown) > v1alpha1.MaxPendingInput {
+		return ""
+	}
+	return shown
+}
+
+// maxRaw is the most bytes of an input that is looked at: whitespace between values may make it longer than what is shown.
+const maxRaw = 4 * v1alpha1.MaxPendingInput
+
+// Fits reports whether people can see all of an input.
+func Fits(raw string) bool { return raw == "" || Input(raw) != "" }
+
+// TooLarge is what the model reads of a call whose input does not fit.
+func TooLarge(input string) error {
+	return fmt.Errorf("the call was not run: a person must approve it, and is shown at most %d bytes of input. This input "+
+		"has %d bytes (a character that cannot be seen, and each space of a long run, is shown as 6). Make smaller calls",
+		v1alpha1.MaxPendingInput, len(input))
+}
+
+// Applies reports whether a decision is about the call as it is. A call may be denied unseen.
+func Applies(decision *v1alpha1.ToolDecision, call *v1alpha1.PendingToolCall) bool {
+	unseen := decision.Digest == "" && decision.Decision == v1alpha1.DecisionDeny
+	return unseen || decision.Digest == call.Digest
+}

@@ -1,0 +1,130 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package approval
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+func command(text string) string {
+	raw, err := json.Marshal(map[string]string{"command": text})
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+func TestNothingOfAnInputIsHidden(t *testing.T) {
+	for name, c := range map[string]struct{ raw, shown string }{
+		"as it is":                 {`{"command":"ls -l","n":12345678901234567890}`, `{"command":"ls -l","n":12345678901234567890}`},
+		"space between members":    {"{\"a\":1,\n\n\n   \"b\" : [ 2 ]}", `{"a":1,"b":[2]}`},
+		"a member twice":           {`{"a":1,"a":2}`, `{"a":1,"a":2}`},
+		"lines":                    {`{"a":"1\n2\t3\r"}`, `{"a":"1\n2\t3\r"}`},
+		"indentation":              {command("if x:\n        y"), `{"command":"if x:\n        y"}`},
+		"a long run of spaces":     {command("a" + strings.Repeat(" ", 33) + "b"), `{"command":"a` + strings.Repeat(`\u0020`, 33) + `b"}`},
+		"spaces of other kinds":    {command("a\u00a0b\u3000c\u2800d"), `{"command":"a\u00a0b\u3000c\u2800d"}`},
+		"bidirectional text":       {command("rm \u202e fr-"), `{"command":"rm \u202e fr-"}`},
+		"no width":                 {command("r\u200bm\ufeff"), `{"command":"r\u200bm\ufeff"}`},
+		"variation selectors":      {command("a\ufe01\U000e0101 ❤\ufe0f"), `{"command":"a\ufe01\udb40\udd01 ❤` + "\ufe0f" + `"}`},
+		"control characters":       {`{"a":"\u001b[2J"}`, `{"a":"\u001b[2J"}`},
+		"letters that are escaped": {`{"\u0061":"\u0072m \\u0072 \"q\""}`, `{"a":"rm \\u0072 \"q\""}`},
+		"no JSON":                  {"rm \u202e", `rm \u202e`},
+		"nothing":                  {"", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Input(c.raw)
+			if got != c.shown {
+				t.Errorf("shown %s, want %s", got, c.shown)
+			}
+			var before, after any
+			if json.Unmarshal([]byte(c.raw), &before) == nil &&
+				(json.Unmarshal([]byte(got), &after) != nil || !reflect.DeepEqual(before, after)) {
+				t.Errorf("%s is another value than %s", got, c.raw)
+			}
+		})
+	}
+}
+
+func TestInputThatDoesNotFitIsNotShown(t *testing.T) {
+	hidden := command("echo ls" + strings.Repeat(" ", 17000) + "; echo hidden > f")
+	for name, c := range map[string]struct {
+		raw  string
+		fits bool
+	}{
+		"nothing":             {"", true},
+		"just enough":         {command(strings.Repeat("a", v1alpha1.MaxPendingInput-len(command("")))), true},
+		"one byte more":       {command(strings.Repeat("a", v1alpha1.MaxPendingInput-len(command(""))+1)), false},
+		"spaces hide a part":  {hidden, false},
+		"spaces of members":   {`{"a":1,` + strings.Repeat(" ", 20000) + `"b":2}`, true},
+		"letters with escape": {command(strings.Repeat("\u202e", v1alpha1.MaxPendingInput/6)), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Fits(c.raw); got != c.fits {
+				t.Errorf("it fits: %t", got)
+			}
+			if shown := Input(c.raw); !c.fits && shown != "" {
+				t.Errorf("a part is shown: %s", shown)
+			}
+		})
+	}
+}
+
+// The digest is documented, so that other clients can compute it: this one is by
+// printf '12:current_time,18:{"timezone":"UTC"},0:,0:,' | sha256sum.
+func TestDigestIsOfNetstrings(t *testing.T) {
+	call := Of(&v1alpha1.ToolCall{ID: "1", Name: "current_time", Input: `{"timezone": "UTC"}`,
+		RequiresAction: v1alpha1.RequiresApproval})
+	const want = "sha256:03dbd3c7492b10c0aaeab4da520e37d4d107c106fd5e1004ade01eea7933c3c4"
+	if call.Digest != want {
+		t.Errorf("the digest is %s", call.Digest)
+	}
+	if client := Of(&v1alpha1.ToolCall{Name: "x", RequiresAction: v1alpha1.RequiresClient}); client.Digest != "" {
+		t.Errorf("a call for a client has digest %s", client.Digest)
+	}
+}
+
+func TestDecisionAppliesOnlyToWhatWasSeen(t *testing.T) {
+	first := OfQuestion(&v1alpha1.ToolQuestion{ID: "1", Name: "book", Requests: `{"a":{"params":{"message":"Who?"}}}`})
+	second := OfQuestion(&v1alpha1.ToolQuestion{ID: "1", Name: "book", Requests: `{"a":{"params":{"message":"Your PIN?"}}}`})
+	for name, c := range map[string]struct {
+		decision v1alpha1.ToolDecision
+		applies  bool
+	}{
+		"approved as seen":      {v1alpha1.ToolDecision{Decision: v1alpha1.DecisionApprove, Digest: second.Digest}, true},
+		"approved before":       {v1alpha1.ToolDecision{Decision: v1alpha1.DecisionApprove, Digest: first.Digest}, false},
+		"approved unseen":       {v1alpha1.ToolDecision{Decision: v1alpha1.DecisionApprove}, false},
+		"denied unseen":         {v1alpha1.ToolDecision{Decision: v1alpha1.DecisionDeny}, true},
+		"denied something else": {v1alpha1.ToolDecision{Decision: v1alpha1.DecisionDeny, Digest: first.Digest}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Applies(&c.decision, &second); got != c.applies {
+				t.Errorf("it applies: %t", got)
+			}
+		})
+	}
+}
+
+func TestQuestionsThatDoNotFitAreNotAsked(t *testing.T) {
+	long := `{"a":{"params":{"message":"` + strings.Repeat("\u202e", v1alpha1.MaxInputRequests/6) + `"}}}`
+	for name, c := range map[string]struct {
+		question v1alpha1.ToolQuestion
+		fits     bool
+	}{
+		"short":             {v1alpha1.ToolQuestion{Requests: `{"a":{}}`}, true},
+		"long when escaped": {v1alpha1.ToolQuestion{Requests: long}, false},
+		"no JSON":           {v1alpha1.ToolQuestion{Requests: "{"}, false},
+		"a long proposal":   {v1alpha1.ToolQuestion{Proposal: strings.Repeat("a", v1alpha1.MaxProposal+1)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := QuestionFits(&c.question); got != c.fits {
+				t.Errorf("it fits: %t", got)
+			}
+		})
+	}
+}
