@@ -28,6 +28,6 @@ const (
 	// or is disabled.
 	ReasonReferenceNotFound ConditionReason = "ReferenceNotFound"
 	// ReasonHostNotAllowed surfaces in Ready (False) and Stalled (True) when models may not be called at the host that the
-	// configuration leads to: it is not among the manager's --model-hosts, or it is an address of the node.
+	// configuration leads to: it is not among the manager's --model-hosts, or it is an address of the node or of the pod.
 	ReasonHostNotAllowed ConditionReason = "HostNotAllowed"
 )

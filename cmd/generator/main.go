@@ -65,6 +65,7 @@ func main() {
 	hosts(&servers, "mcp-host", "a `host` that MCP servers may be called at, such as mcp.example.com, tools.mcp.svc:8080 "+
 		"or *.example.com; repeat it for more; default: all")
 	var o runner.Options
+	loopback := flag.Bool("allow-loopback", false, "call models and MCP servers at loopback addresses, too")
 	flag.IntVar(&o.Capacity, "capacity", placement.DefaultCapacity, "how many chats this pod may serve at once")
 	recordings := flag.Bool("recordings", true, "record model calls where Chats and ChatModelConfigs ask for it")
 	profiling := flag.Bool("profiling", false, "serve profiles of this program at the metrics address")
@@ -81,7 +82,12 @@ func main() {
 	slog.SetDefault(log)
 	// client-go logs to the logger in the context.
 	ctx := logr.NewContextWithSlogLogger(context.Background(), log)
-	mcpServers := mcp.Options{Hosts: servers, HTTP: transport.NewClient, Secrets: secretKey, Log: log, Now: time.Now}
+	client := transport.NewClient
+	if *loopback {
+		client = transport.NewLoopbackClient
+	}
+	o.HTTP = client()
+	mcpServers := mcp.Options{Hosts: servers, HTTP: client, Secrets: secretKey, Log: log, Now: time.Now}
 	if err := run(ctx, log, *health, *metrics, *profiling, o, mcpServers); err != nil {
 		log.Error("generator failed", slog.Any("error", err))
 		os.Exit(1)
@@ -215,7 +221,7 @@ func newRunner(log *slog.Logger, client *apiclient.Client, cluster *kubeapi.Clie
 		Chat: client.Chats(namespace).Get, Chats: client.Chats(namespace).List, Config: client.ModelConfigs(namespace).Get,
 	})
 	o.Namespace, o.Pod = namespace, pod
-	o.Client, o.Keys, o.HTTP = client, secretKey, transport.NewClient()
+	o.Client, o.Keys = client, secretKey
 	o.Relay = relay{sidecar}
 	o.AwaitRelay = func(ctx context.Context) { awaitRelay(ctx, log, sidecar) }
 	o.Tools = tools.NewRegistry(append(slices.Concat(housed, chosen, learned, started, planning.Tools(),
@@ -224,7 +230,7 @@ func newRunner(log *slog.Logger, client *apiclient.Client, cluster *kubeapi.Clie
 		builtin.CurrentTime{Now: time.Now},
 		builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},
 	)...)
-	o.WorkspaceContext, o.Workspace = found.Context, found.Of
+	o.WorkspaceContext, o.Workspace, o.WorkspaceOwner = found.Context, found.Of, found.Owner
 	o.ClusterUnavailable = func(ctx context.Context, chat *v1alpha1.Chat) *v1alpha1.KubernetesUnavailable {
 		return kubernetes.Unavailable(ctx, cluster, chat)
 	}

@@ -41,6 +41,7 @@ type flags struct {
 	start, idle                             time.Duration
 	verbose                                 bool
 	fileHosts, modelHosts, mcpHosts         []string
+	loopback                                bool
 	agent                                   template.Placement
 	scope                                   shard.Scope
 }
@@ -51,11 +52,12 @@ func main() {
 	hosts(&f.fileHosts, "file-hosts", "`hosts` that generation pods may fetch files of messages from, separated by "+
 		"commas, such as files.example.com,*.example.org; default: none")
 	hosts(&f.modelHosts, "model-hosts", "`hosts` that generation pods may call models at, separated by commas, such as "+
-		"api.anthropic.com,ollama.models:11434,*.openai.azure.com; default: all but link-local addresses and metadata "+
-		"services, which are never called")
+		"api.anthropic.com,ollama.models:11434,*.openai.azure.com; default: all but loopback and link-local addresses and "+
+		"metadata services")
 	hosts(&f.mcpHosts, "mcp-hosts", "`hosts` that generation pods may call MCP servers at, separated by commas, such as "+
-		"mcp.example.com,tools.mcp.svc:8080; default: all but link-local addresses and metadata services, which are never "+
-		"called")
+		"mcp.example.com,tools.mcp.svc:8080; default: all but loopback and link-local addresses and metadata services")
+	flag.BoolVar(&f.loopback, "allow-loopback", false,
+		"let generation pods call models and MCP servers at loopback addresses, such as those of a sidecar that was injected")
 	flag.StringVar(&f.gatewayNamespace, "gateway-namespace", envOr("POD_NAMESPACE", "parley-system"),
 		"namespace of the gateways")
 	flag.StringVar(&f.gatewayAccount, "gateway-account", "parley-gateway", "service account of the gateways")
@@ -162,6 +164,7 @@ func run(ctx context.Context, f flags) error {
 	}
 	pods := podspec.Settings{
 		Image: f.image, Issuer: about.issuer, FileHosts: f.fileHosts, ModelHosts: f.modelHosts, MCPHosts: f.mcpHosts,
+		AllowLoopback:   f.loopback,
 		Capacity:        f.capacity,
 		NoRecordings:    !f.recordings,
 		UserNamespaces:  f.userNamespaces,

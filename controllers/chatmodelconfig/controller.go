@@ -32,6 +32,8 @@ type Reconciler struct {
 	Client client.Client
 	// ModelHosts are the hosts that models may be called at; none: all.
 	ModelHosts hostlist.List
+	// AllowLoopback lets models be called at loopback addresses.
+	AllowLoopback bool
 	// Now tells the time.
 	Now func() time.Time
 }
@@ -68,7 +70,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	next := config.DeepCopy()
 	conditions.ModelConfig(next, conditions.ModelConfigFacts{
 		FirstDefault: firstDefault, Missing: modelconfig.Missing(all.Items, &config),
-		ForbiddenHost: modelconfig.ForbiddenHost(&config.Spec, r.ModelHosts),
+		ForbiddenHost: modelconfig.ForbiddenHost(&config.Spec, r.ModelHosts, r.AllowLoopback),
 	}, r.Now())
 	if equality.Semantic.DeepEqual(config.Status, next.Status) {
 		return ctrl.Result{}, nil

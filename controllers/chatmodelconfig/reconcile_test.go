@@ -28,10 +28,10 @@ func config(name string, change ...func(*v1alpha1.ChatModelConfigSpec)) *v1alpha
 }
 
 // begin is a reconciler before a server with the configurations,
-// for which models may be at example.com and 127.0.0.1:1.
+// for which models may be at example.com and model.invalid:1.
 func begin(t *testing.T, configs ...client.Object) (*fakeapi.Server, *Reconciler) {
 	t.Helper()
-	hosts := hostlist.List{"example.com", "127.0.0.1:1"}
+	hosts := hostlist.List{"example.com", "model.invalid:1"}
 	s := fakeapi.New(t, configs...)
 	return s, &Reconciler{Client: s.Client, ModelHosts: hosts, Now: func() time.Time { return chattest.Now }}
 }

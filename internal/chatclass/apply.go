@@ -48,6 +48,7 @@ func stepsOf(chat *v1alpha1.ChatSettings, class *v1alpha1.ChatClassSpec) steps {
 	s.dropModels(kept)
 	s.merged = merge(&s.said, &class.Defaults)
 	s.bounded = bound(s.merged, kept)
+	bindServers(&s.bounded, class)
 	return s
 }
 

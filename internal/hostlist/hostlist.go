@@ -44,8 +44,19 @@ func OfTheNode(address netip.Addr) bool {
 	return address.IsLinkLocalUnicast() || metadata[address]
 }
 
-// AddressOfTheNode reports whether the host of a URL is such an address, without resolving names.
-func AddressOfTheNode(target *url.URL) bool {
-	address, err := netip.ParseAddr(target.Hostname())
-	return err == nil && OfTheNode(address)
+// OfThePod reports whether the address belongs to the pod that calls it: loopback, and those that stand for it.
+func OfThePod(address netip.Addr) bool {
+	address = address.Unmap()
+	return address.IsLoopback() || address.IsUnspecified()
+}
+
+// ForbiddenAddress reports whether the host of a URL is an address that is never called, or one of the pod unless
+// loopback allows those. It resolves no names but localhost.
+func ForbiddenAddress(target *url.URL, loopback bool) bool {
+	name := strings.ToLower(strings.TrimSuffix(target.Hostname(), "."))
+	address, err := netip.ParseAddr(name)
+	if err != nil {
+		return !loopback && (name == "localhost" || strings.HasSuffix(name, ".localhost"))
+	}
+	return OfTheNode(address) || !loopback && OfThePod(address)
 }

@@ -27,15 +27,20 @@ func TestHostsAreNamedByNameAndPort(t *testing.T) {
 	}
 }
 
-func TestAddressesOfTheNodeAreKnownInEveryForm(t *testing.T) {
-	for raw, want := range map[string]bool{
-		"http://169.254.169.254/latest": true, "http://[::ffff:169.254.169.254]/": true, "http://[fe80::1%25eth0]/": true,
-		"http://[fd00:ec2::254]/":  true,
-		"http://168.63.129.16:80/": true, "http://10.0.0.1/": false, "http://127.0.0.1:11434/": false, "http://[::1]/": false,
-		"http://metadata.google.internal/": false, "https://api.openai.com/v1": false,
+func TestForbiddenAddressesAreKnownInEveryForm(t *testing.T) {
+	const never, pod, allowed = "never", "the pod itself", ""
+	for raw, want := range map[string]string{
+		"http://169.254.169.254/latest": never, "http://[::ffff:169.254.169.254]/": never, "http://[fe80::1%25eth0]/": never,
+		"http://[fd00:ec2::254]/": never, "http://168.63.129.16:80/": never,
+		"http://127.0.0.1:11434/": pod, "http://127.8.8.8/": pod, "http://[::1]/": pod, "http://[::ffff:127.0.0.1]/": pod,
+		"http://0.0.0.0:80/": pod, "http://[::]/": pod, "http://localhost:11434/": pod, "http://LocalHost./": pod,
+		"http://a.localhost/": pod,
+		"http://10.0.0.1/":    allowed, "http://metadata.google.internal/": allowed, "https://api.openai.com/v1": allowed,
+		"http://localhost.example.com/": allowed,
 	} {
-		if got := hostlist.AddressOfTheNode(parse(t, raw)); got != want {
-			t.Errorf("%s: %v", raw, got)
+		strict, lenient := hostlist.ForbiddenAddress(parse(t, raw), false), hostlist.ForbiddenAddress(parse(t, raw), true)
+		if strict != (want != allowed) || lenient != (want == never) {
+			t.Errorf("%s: forbidden %t, and %t where loopback is allowed", raw, strict, lenient)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func ofHost(err error, w *wire) *failure {
 			words: fmt.Sprintf("it redirects (%d), which is not followed: name the url that it leads to", redirect.Status)}
 	}
 	if _, ok := errors.AsType[*transport.ForbiddenHostError](err); ok {
-		return &failure{reason: v1alpha1.MCPHostForbidden, words: "its host is an address of the node"}
+		return &failure{reason: v1alpha1.MCPHostForbidden, words: "its host is an address of the node or of the pod"}
 	}
 	if strayed := w.strayed.Load(); strayed != nil {
 		return &failure{reason: v1alpha1.MCPHostForbidden, words: strayed.Error()}

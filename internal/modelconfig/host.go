@@ -20,14 +20,14 @@ var ownURLs = map[v1alpha1.ModelProvider]string{
 }
 
 // ForbiddenHost is the host that the configuration leads to, if models may not be called there; else it is empty. An
-// empty list forbids none but addresses of the node. What a name resolves to, and the region of Bedrock that the
+// empty list forbids none but addresses of the node, and those of the pod unless loopback allows them. What a name resolves to, and the region of Bedrock that the
 // environment of a pod names, is seen only when the model is called.
-func ForbiddenHost(spec *v1alpha1.ChatModelConfigSpec, hosts hostlist.List) string {
+func ForbiddenHost(spec *v1alpha1.ChatModelConfigSpec, hosts hostlist.List, loopback bool) string {
 	target, err := url.Parse(urlOf(spec))
 	if err != nil || target.Host == "" {
 		return ""
 	}
-	if hostlist.AddressOfTheNode(target) || len(hosts) > 0 && !hosts.Names(target) {
+	if hostlist.ForbiddenAddress(target, loopback) || len(hosts) > 0 && !hosts.Names(target) {
 		return target.Host
 	}
 	return ""

@@ -32,12 +32,14 @@ func TestAConfigurationLeadsToHostsOfTheListAlone(t *testing.T) {
 		"the region of the environment": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderBedrock}, list, ""},
 		"anything without a list": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible,
 			BaseURL: "http://10.0.0.1/v1"}, nil, ""},
+		"the pod itself": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible,
+			BaseURL: "http://localhost:11434/v1"}, nil, "localhost:11434"},
 		"the metadata service": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible,
 			BaseURL: "http://169.254.169.254/v1"}, nil, "169.254.169.254"},
 		"the metadata service, by a list too": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible,
 			BaseURL: "http://169.254.169.254/v1"}, hostlist.List{"169.254.169.254"}, "169.254.169.254"},
 	} {
-		if got := modelconfig.ForbiddenHost(&c.spec, c.hosts); got != c.want {
+		if got := modelconfig.ForbiddenHost(&c.spec, c.hosts, false); got != c.want {
 			t.Errorf("%s: %q is forbidden", name, got)
 		}
 	}

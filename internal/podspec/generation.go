@@ -39,6 +39,8 @@ type Settings struct {
 	ModelHosts []string `json:",omitempty"`
 	// MCPHosts are the hosts that generation pods may call MCP servers at; none: all.
 	MCPHosts []string `json:",omitempty"`
+	// AllowLoopback lets generation pods call models and MCP servers at their own loopback addresses.
+	AllowLoopback bool `json:",omitempty"`
 	// Keys are the keys of Secrets to mount: of models, and of MCP servers.
 	Keys []v1alpha1.SecretKeyReference
 	// UserNamespaces is true where the nodes can run pods whose users are none of the node's.
@@ -171,6 +173,9 @@ func generatorContainer(s Settings) corev1.Container {
 	}
 	for _, host := range s.MCPHosts {
 		args = append(args, "--mcp-host="+host)
+	}
+	if s.AllowLoopback {
+		args = append(args, "--allow-loopback")
 	}
 	return corev1.Container{
 		Name:    "generator",

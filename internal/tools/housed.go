@@ -4,6 +4,7 @@
 package tools
 
 import (
+	"maps"
 	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -39,4 +40,15 @@ func (r *Registry) NeedWorkspace(chat *v1alpha1.Chat, calls []v1alpha1.ToolCall)
 		}
 		return false
 	})
+}
+
+// InWorkspace are the names of the tools that can work in a workspace, in their order.
+func (r *Registry) InWorkspace() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(r.tools)) {
+		switch r.tools[name].(type) {
+		case Housed, PartlyHoused:
+			names = append(names, name)
+		}
+	}
+	return names
 }

@@ -23,7 +23,7 @@ var providers = map[string]map[string]any{
 	"anthropic":        {"provider": "anthropic"},
 	"bedrock":          {"provider": "bedrock", "region": "eu-central-1"},
 	"google":           {"provider": "google"},
-	"openaiCompatible": {"provider": "openai-compatible", "baseURL": "http://127.0.0.1:1/v1"},
+	"openaiCompatible": {"provider": "openai-compatible", "baseURL": "http://model.invalid:1/v1"},
 	"openrouter":       {"provider": "openrouter"},
 	"vercel":           {"provider": "vercel"},
 }

@@ -31,8 +31,8 @@ func ModelConfig(config *v1alpha1.ChatModelConfig, f ModelConfigFacts, now time.
 	}
 	if f.ForbiddenHost != "" {
 		summary = Failed(v1alpha1.ReasonHostNotAllowed, "Leads to "+f.ForbiddenHost+
-			", where models may not be called: name another baseURL, or have the operator's administrator add the host to "+
-			"--model-hosts")
+			", where models may not be called: name another baseURL, or have the operator's administrator change "+
+			"--model-hosts or --allow-loopback")
 	}
 	if config.Spec.Disabled {
 		summary = Done(v1alpha1.ReasonDisabled,

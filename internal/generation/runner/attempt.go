@@ -38,6 +38,8 @@ type attempt struct {
 	startedAt time.Time
 	// unsettled is why it is not known what is in force of the chat; nil if it is.
 	unsettled *v1alpha1.GenerationError
+	// commandsRefused is why MCP servers of the chat may not run in the workspace; empty if they may.
+	commandsRefused string
 	// log names the attempt.
 	log      *slog.Logger
 	observed *observe.Attempt
@@ -62,6 +64,8 @@ func (a *attempt) settle(ctx context.Context) {
 		a.unsettled = classError(a.chat)
 		return
 	}
+	options := &a.runner.options
+	a.commandsRefused = a.runner.classes.within(ctx, a.chat, options.WorkspaceOwner, options.Tools.InWorkspace())
 	a.captions.SetPreamble(preamble)
 	*a.chat = *a.runner.steps.Settle(a.chat)
 }
@@ -80,7 +84,7 @@ func (a *attempt) run(ctx, working, lasting context.Context) {
 		slog.String("modelConfig", a.chat.Status.Generation.ModelConfig))
 	a.settle(ctx)
 	performer := a.runner.steps.Performer(step.Task{
-		Chat: a.chat, Fence: a.fence, Observed: a.observed, Log: a.log,
+		Chat: a.chat, Fence: a.fence, Observed: a.observed, Log: a.log, CommandsRefused: a.commandsRefused,
 		BeforeReply: func(t *models.Target, messages []v1alpha1.ChatMessage) { a.captions.BeforeReply(lasting, t, messages) },
 	})
 	performer.Prepare(working)

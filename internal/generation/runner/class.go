@@ -6,6 +6,7 @@ package runner
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -93,6 +94,45 @@ func (c *classes) get(ctx context.Context, has *v1alpha1.ChatClassInForce) (*v1a
 		case <-time.After(retries.Step()):
 		}
 	}
+}
+
+// within keeps a chat that works in the workspace of another one within the rules of that one's class. What cannot be
+// read allows nothing there. It returns why MCP servers of the chat may not run there; empty if they may.
+func (c *classes) within(ctx context.Context, chat *v1alpha1.Chat, owner ownerOf, tools []string) (refused string) {
+	if owner == nil || chat.Spec.ParentRef == nil || !chat.Status.Internal.Attempt.HasWorkspace {
+		return ""
+	}
+	root, err := owner(ctx, chat)
+	if err == nil {
+		var class *v1alpha1.ChatClass
+		if class, err = c.of(ctx, root); err == nil {
+			chat.Spec.Tools = chatclass.WithinWorkspace(chat.Spec.Tools, class, tools)
+			return chatclass.CommandsRefused(root.Name, class)
+		}
+	}
+	chat.Spec.Tools = chatclass.WithoutWorkspace(chat.Spec.Tools, tools)
+	return fmt.Sprintf("the rules of the workspace are not known: %v", err)
+}
+
+// ownerOf finds the chat whose workspace a chat works in.
+type ownerOf func(ctx context.Context, chat *v1alpha1.Chat) (*v1alpha1.Chat, error)
+
+// of is the class of a chat: the one that its newest step went by, or a newer version of it; nil if it has none.
+func (c *classes) of(ctx context.Context, chat *v1alpha1.Chat) (*v1alpha1.ChatClass, error) {
+	if has := chat.Status.ChatClass; has != nil && (chat.Spec.ChatClassName == "" || chat.Spec.ChatClassName == has.Name) {
+		return c.get(ctx, has)
+	}
+	var all []v1alpha1.ChatClass
+	for _, object := range c.informer.GetStore().List() {
+		if class, ok := object.(*v1alpha1.ChatClass); ok {
+			all = append(all, *class)
+		}
+	}
+	class, missing := chatclass.Resolve(all, &chat.Spec)
+	if missing != nil {
+		return nil, errors.New(missing.Message)
+	}
+	return class, nil
 }
 
 // classError says that the class is gone that the operator has decided by.

@@ -60,7 +60,7 @@ type Episode interface {
 	Close(ctx context.Context) error
 }
 
-// Options of a Runner. All are required but AwaitRelay, MCP, FileHosts, ModelHosts, Forbidden, PromptRoom, Metrics and
+// Options of a Runner. All are required but AwaitRelay, MCP, WorkspaceOwner, FileHosts, ModelHosts, Forbidden, PromptRoom, Metrics and
 // Tracer.
 type Options struct {
 	// Namespace and Pod that this is.
@@ -84,6 +84,8 @@ type Options struct {
 	MCP *mcp.Servers
 	// Workspace is the agent of a chat's workspace, which runs the commands of MCP servers; nil: there is none.
 	Workspace func(ctx context.Context, chat *v1alpha1.Chat) (*client.Client, error)
+	// WorkspaceOwner finds the chat whose workspace a chat works in; nil: there is none.
+	WorkspaceOwner func(ctx context.Context, chat *v1alpha1.Chat) (*v1alpha1.Chat, error)
 	// HTTP calls providers.
 	HTTP *http.Client
 	// Log gets what operators need to see; never content.

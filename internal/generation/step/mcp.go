@@ -5,6 +5,7 @@ package step
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -43,7 +44,10 @@ func (p *Performer) Prepare(ctx context.Context) {
 
 func (p *Performer) offer(ctx context.Context, servers []v1alpha1.MCPServer) *mcp.Offer {
 	places := mcp.Places{Told: p.chat.Status.Internal.MCPServers}
-	if find := p.steps.options.Workspace; find != nil {
+	switch find, refused := p.steps.options.Workspace, p.task.CommandsRefused; {
+	case refused != "":
+		places.Workspace = func(context.Context) (*client.Client, error) { return nil, errors.New(refused) }
+	case find != nil:
 		places.Workspace = func(ctx context.Context) (*client.Client, error) { return find(ctx, p.chat) }
 	}
 	return p.steps.options.MCP.Offer(ctx, servers, places)

@@ -87,6 +87,8 @@ type Task struct {
 	Observed *observe.Attempt
 	// Log gets what operators need to see; never content.
 	Log *slog.Logger
+	// CommandsRefused is why MCP servers of the chat may not run in its workspace; empty if they may.
+	CommandsRefused string
 	// BeforeReply is called with the model that is about to be asked for a reply, and the history that it replies to.
 	BeforeReply func(t *models.Target, messages []v1alpha1.ChatMessage)
 }
@@ -164,7 +166,7 @@ func (p *Performer) Account(g *v1alpha1.MessageGeneration, o Outcome) {
 	g.Preview, g.Warnings = o.Content.Preview, o.Content.Warnings
 	g.PendingCalls, g.CallsRequiringAction = o.Content.PendingCalls, o.Content.CallsRequiringAction
 	g.WaitingFor, g.NeedsWorkspace, g.StoppedBy = o.Content.WaitingFor, o.Content.NeedsWorkspace, o.Content.StoppedBy
-	g.Questions, g.PlanApproved = o.Content.Questions, o.Content.PlanApproved
+	g.Questions, g.Decisions, g.PlanApproved = o.Content.Questions, o.Content.Decisions, o.Content.PlanApproved
 	g.Agents, g.Workspace, g.MCP = o.Content.Agents, o.Content.Workspace, p.accountServers(o.Kind)
 	g.ProviderToolsUnavailable, g.KubernetesUnavailable = p.left, p.noCluster
 	if o.Kind != v1alpha1.OutcomeFailed {

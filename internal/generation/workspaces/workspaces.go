@@ -63,7 +63,7 @@ func Has(chat *v1alpha1.Chat) bool { return chat.Status.Internal.Attempt.HasWork
 
 // Of is a client of the agent in the workspace of the chat's family. The error tells the model why there is none.
 func (w *Workspaces) Of(ctx context.Context, chat *v1alpha1.Chat) (*client.Client, error) {
-	root, err := w.root(ctx, chat)
+	root, err := w.Owner(ctx, chat)
 	if err != nil {
 		return nil, err
 	}
@@ -86,8 +86,8 @@ func (w *Workspaces) Of(ctx context.Context, chat *v1alpha1.Chat) (*client.Clien
 	return c, w.bind(ctx, c, boundPod{pod.UID, string(root.UID)})
 }
 
-// root is the chat at the top of the family.
-func (w *Workspaces) root(ctx context.Context, chat *v1alpha1.Chat) (*v1alpha1.Chat, error) {
+// Owner is the chat at the top of the family, whose workspace all of it works in.
+func (w *Workspaces) Owner(ctx context.Context, chat *v1alpha1.Chat) (*v1alpha1.Chat, error) {
 	for range v1alpha1.MaxFamilyDepth + 1 {
 		if chat.Spec.ParentRef == nil {
 			return chat, nil

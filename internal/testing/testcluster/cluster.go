@@ -107,7 +107,7 @@ func (c *Cluster) warmUp(ctx context.Context) error {
 		&v1alpha1.ChatMessage{ObjectMeta: meta, Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: "none"},
 			Content: "-"}},
 		&v1alpha1.ChatModelConfig{ObjectMeta: meta, Spec: v1alpha1.ChatModelConfigSpec{
-			Provider: v1alpha1.ProviderOpenAICompatible, Model: "none", BaseURL: "http://127.0.0.1",
+			Provider: v1alpha1.ProviderOpenAICompatible, Model: "none", BaseURL: "http://model.invalid",
 		}},
 		&v1alpha1.ChatQuota{ObjectMeta: meta,
 			Spec: v1alpha1.ChatQuotaSpec{Generating: v1alpha1.GeneratingLimits{Chats: new(int32(0))}}},

@@ -24,12 +24,17 @@ const (
 
 // NewClient returns a client for the calls of models and for fetching files, to be shared by all of them. It keeps
 // connections open between calls: opening one costs more than a call's own work. It follows no redirects, and connects
-// to no address of the node.
-func NewClient() *http.Client {
+// neither to addresses of the node nor to the pod itself.
+func NewClient() *http.Client { return newClient(reach{}) }
+
+// NewLoopbackClient is NewClient for pods that have a model or an MCP server beside them: it connects to the pod, too.
+func NewLoopbackClient() *http.Client { return newClient(reach{loopback: true}) }
+
+func newClient(r reach) *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConns = 256
 	t.MaxIdleConnsPerHost = 64
-	t.DialContext = dial
+	t.DialContext = r.dial
 	t.MaxResponseHeaderBytes = maxHeaderBytes
 	t.ResponseHeaderTimeout = headerTimeout
 	return &http.Client{Transport: t, CheckRedirect: stay}

@@ -55,7 +55,7 @@ func TestARedirectIsNotFollowedAndItsHostIsNamed(t *testing.T) {
 					http.Redirect(w, r, elsewhere+"/secret-path?token="+providertest.Secret, status)
 				})
 				// A client that follows redirects does not do so here.
-				for _, client := range []*http.Client{transport.NewClient(), {}} {
+				for _, client := range []*http.Client{transport.NewLoopbackClient(), {}} {
 					spec := p.Spec(base + "/v1")
 					err := providertest.Call(t, spec, client)
 					e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key,
@@ -141,6 +141,7 @@ func (e *endless) Read(p []byte) (n int, err error) {
 }
 
 func TestALargeAnswerIsNotRead(t *testing.T) {
+	transport.ShrinkLimits(t)
 	const size = 160 << 20
 	bomb := bombOf(t, size)
 	for name, c := range map[string]struct {
@@ -176,13 +177,13 @@ func TestALargeAnswerIsNotRead(t *testing.T) {
 				var err error
 				ctx, notes := transport.WithNotes(t.Context(), time.Now)
 				grown := heapGrowth(func() {
-					err = providertest.CallWith(ctx, t, spec, providertest.Key, providertest.Secret, transport.NewClient())
+					err = providertest.CallWith(ctx, t, spec, providertest.Key, providertest.Secret, transport.NewLoopbackClient())
 				})
 				e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key, HTTP: notes})
 				if e.Reason != c.reason {
 					t.Errorf("%s %s: got %+v of %T", p.Provider, p.Transport, e, err)
 				}
-				if most := int64(160 << 20); grown > most {
+				if most := int64(32 << 20); grown > most {
 					t.Errorf("%s %s: the heap grew by %d MiB", p.Provider, p.Transport, grown>>20)
 				}
 			}
@@ -191,6 +192,7 @@ func TestALargeAnswerIsNotRead(t *testing.T) {
 }
 
 func TestALargeAnswerThatComesAsAWholeIsNotRead(t *testing.T) {
+	transport.ShrinkLimits(t)
 	base := served(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream") // As if it were a stream.
 		_, _ = io.Copy(w, &endless{160 << 20, []byte("data: {}\n\n")})
@@ -198,12 +200,12 @@ func TestALargeAnswerThatComesAsAWholeIsNotRead(t *testing.T) {
 	for _, p := range largeProtocols {
 		spec := p.Spec(base + "/v1")
 		var err error
-		grown := heapGrowth(func() { err = answered(t, spec, transport.NewClient()) })
+		grown := heapGrowth(func() { err = answered(t, spec, transport.NewLoopbackClient()) })
 		e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
 		if e.Reason != v1alpha1.ErrorRequestRejected || !strings.Contains(e.Message, "sent more than an answer can have") {
 			t.Errorf("%s: got %+v of %T", p.Provider, e, err)
 		}
-		if most := int64(160 << 20); grown > most {
+		if most := int64(32 << 20); grown > most {
 			t.Errorf("%s: the heap grew by %d MiB", p.Provider, grown>>20)
 		}
 	}
@@ -254,20 +256,21 @@ func heapGrowth(f func()) int64 {
 }
 
 func TestALongReasoningIsALegalAnswer(t *testing.T) {
-	// 200000 events of 400 bytes: 80 MiB, of which 1 byte each is said.
+	transport.ShrinkLimits(t)
+	// 12500 events of 400 bytes: 5 MiB, more than an answer that comes as a whole may have. 1 byte of each is said.
 	padding := strings.Repeat("x", 330)
 	base := served(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		event := []byte(`data: {"choices":[{"index":0,"delta":{"reasoning_content":"a"}}],"obfuscation":"` + padding +
 			"\"}\n\n")
-		for range 200_000 {
+		for range 12_500 {
 			_, _ = w.Write(event)
 		}
 		_, _ = io.WriteString(w,
 			"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"done\"},\"finish_reason\":\"stop\"}]}\n\ndata: "+
 				"[DONE]\n\n")
 	})
-	if err := providertest.Call(t, providertest.Compatible.Spec(base+"/v1"), transport.NewClient()); err != nil {
+	if err := providertest.Call(t, providertest.Compatible.Spec(base+"/v1"), transport.NewLoopbackClient()); err != nil {
 		t.Errorf("it failed: %v", err)
 	}
 }
@@ -279,7 +282,7 @@ func TestHeadersOfAnAnswerAreBounded(t *testing.T) {
 		}
 	})
 	spec := providertest.Chat.Spec(base + "/v1")
-	e := fault.Classify(providertest.Call(t, spec, transport.NewClient()),
+	e := fault.Classify(providertest.Call(t, spec, transport.NewLoopbackClient()),
 		fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
 	if e.Reason != v1alpha1.ErrorProviderUnavailable {
 		t.Errorf("got %+v", e)

@@ -39,16 +39,20 @@ func (t withinTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(r)
 }
 
+// reach is what a client may connect to besides hosts elsewhere.
+type reach struct{ loopback bool }
+
 // dial connects as net/http does by default, but never to an address of the node or of its cloud's metadata service,
 // whatever name led there: who may write a baseURL must not have the node's credentials.
-func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	dialer := net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, ControlContext: leaveTheNode}
+func (r reach) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, ControlContext: r.check}
 	return dialer.DialContext(ctx, network, address)
 }
 
-// leaveTheNode is called with the address that a name was resolved to, before each connection.
-func leaveTheNode(_ context.Context, _, address string, _ syscall.RawConn) error {
-	if to, err := netip.ParseAddrPort(address); err == nil && hostlist.OfTheNode(to.Addr()) {
+// check is called with the address that a name was resolved to, before each connection.
+func (r reach) check(_ context.Context, _, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err == nil && (hostlist.OfTheNode(to.Addr()) || !r.loopback && hostlist.OfThePod(to.Addr())) {
 		return &ForbiddenHostError{to.Addr().String()}
 	}
 	return nil

@@ -106,8 +106,9 @@ func TestAModelIsCalledAtHostsOfTheListAlone(t *testing.T) {
 
 func TestNoNameLeadsToTheMetadataServiceOfTheNode(t *testing.T) {
 	client := transport.NewClient()
-	for _, base := range []string{"http://169.254.169.254", "http://[fe80::1]:80", "http://[::ffff:169.254.169.254]:80"} {
-		host := map[bool]string{true: "fe80::1", false: "169.254.169.254"}[strings.Contains(base, "fe80")]
+	for base, host := range map[string]string{"http://169.254.169.254": "169.254.169.254", "http://[fe80::1]:80": "fe80::1",
+		"http://[::ffff:169.254.169.254]:80": "169.254.169.254", "http://127.0.0.1:1": "127.0.0.1",
+		"http://localhost:1": "1"} {
 		spec := everyProvider(base)[4]
 		model, err := provider.New(t.Context(), &spec, "sk-1", client)
 		if err != nil {

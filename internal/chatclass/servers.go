@@ -1,0 +1,76 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chatclass
+
+import (
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/toolpolicy"
+)
+
+// bindServers lets the rules of a class for the tools of an MCP server that it lists hold for every server at the same
+// address, whatever name a chat gives it.
+func bindServers(s *v1alpha1.ChatSettings, class *v1alpha1.ChatClassSpec) {
+	if class.Restrictions == nil || class.Restrictions.Tools == nil {
+		return
+	}
+	rules := class.Restrictions.Tools
+	for i := range class.Defaults.MCPServers {
+		own := &class.Defaults.MCPServers[i]
+		for j := range s.MCPServers {
+			if other := &s.MCPServers[j]; other.Name != own.Name && sameServer(own, other) {
+				s.Tools = bounded(s.Tools, v1alpha1.ToolPolicy{Deny: renamed(rules.Deny, own.Name, other.Name),
+					Approval: renamed(rules.Approval, own.Name, other.Name)})
+			}
+		}
+	}
+}
+
+// renamed are the patterns that match tools of one server, for the same tools of a server of another name.
+func renamed(patterns []v1alpha1.ToolPattern, from, to string) (all []v1alpha1.ToolPattern) {
+	own, other := from+toolSeparator, to+toolSeparator
+	for _, p := range patterns {
+		tool, found := strings.CutPrefix(string(p), own)
+		switch {
+		case found:
+			all = append(all, v1alpha1.ToolPattern(other+tool))
+		case strings.HasSuffix(string(p), "*") && toolpolicy.Matches([]v1alpha1.ToolPattern{p}, own):
+			all = append(all, v1alpha1.ToolPattern(other+"*"))
+		}
+	}
+	return all
+}
+
+// toolSeparator is between the name of a server and that of its tool.
+const toolSeparator = "__"
+
+// sameServer reports whether two entries lead to the same server.
+func sameServer(a, b *v1alpha1.MCPServer) bool {
+	switch {
+	case a.URL != "":
+		return address(a.URL) == address(b.URL)
+	case a.ServerRef != nil:
+		return b.ServerRef != nil && *a.ServerRef == *b.ServerRef
+	}
+	return len(a.Command) > 0 && slices.Equal(a.Command, b.Command)
+}
+
+// address is the host, port and path of a URL, in one form of several that mean the same.
+func address(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return raw
+	}
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	host = strings.TrimSuffix(host, ".cluster.local")
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
+	}
+	return host + ":" + port + path.Clean("/"+u.Path)
+}
