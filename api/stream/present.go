@@ -56,6 +56,17 @@ type Status struct {
 	Result v1alpha1.TurnResult `json:"result,omitempty"`
 	// CallsGivenUp is why calls of the turn's newest reply have no result, until something follows that says it.
 	CallsGivenUp v1alpha1.CallsGivenUp `json:"callsGivenUp,omitempty"`
+	// Wait is what the chat waits for; absent while it waits for nothing but messages.
+	Wait *v1alpha1.ChatWait `json:"wait,omitempty"`
+	// Warnings are the other conditions of the chat that are True, such as MCPServersUnavailable.
+	Warnings []Warning `json:"warnings,omitempty"`
+}
+
+// Warning is a condition that keeps no turn from going on.
+type Warning struct {
+	Type    string `json:"type"`
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
 }
 
 // Error is the data of EventError.
@@ -81,7 +92,7 @@ type RequiresAction struct {
 	HistoryVersion int64 `json:"historyVersion"`
 	// Deadline is when the calls are cancelled.
 	Deadline metav1.Time `json:"deadline"`
-	// Message is the name of the reply that made the calls; it has their whole input.
+	// Message is the name of the reply that made the calls; which has the input of calls that is too large for ToolCalls.
 	Message string `json:"message,omitempty"`
 	// ToolCalls that wait, with what was decided about them so far.
 	ToolCalls []v1alpha1.PendingToolCall `json:"toolCalls"`

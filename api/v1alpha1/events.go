@@ -3,7 +3,7 @@
 
 package v1alpha1
 
-// EventReason is the reason of an Event. All Events are Warnings about a Chat; what goes well makes none.
+// EventReason is the reason of an Event. All Events are about a Chat, and what goes well makes none.
 // Every ErrorReason is one, too: a turn failed with it.
 type EventReason string
 
@@ -27,6 +27,9 @@ const (
 	EventAgentRefused EventReason = "AgentRefused"
 	// EventPromptRefused surfaces when the API server begins to refuse the message that spec.prompt is to become.
 	EventPromptRefused = EventReason(ReasonPromptRefused)
+	// EventWaiting surfaces when a chat waits for somebody, or has waited for something else for 10 s. It is Normal, and its
+	// note begins with the reason of condition Ready.
+	EventWaiting EventReason = "Waiting"
 	// EventPromptNameTaken surfaces when another message is found to have the name of the one that spec.prompt is to
 	// become.
 	EventPromptNameTaken = EventReason(ReasonPromptNameTaken)
@@ -62,6 +65,8 @@ const (
 	EventActionCommit EventAction = "Commit"
 	// EventActionRequireAction is waiting for people and clients.
 	EventActionRequireAction EventAction = "RequireAction"
+	// EventActionWait is waiting for something, as status.wait says.
+	EventActionWait EventAction = "Wait"
 	// EventActionCompact is summarising the context, also as a request asked for it.
 	EventActionCompact EventAction = "Compact"
 	// EventActionDelete is the deletion of a chat that nobody uses any more.

@@ -80,7 +80,7 @@ func New(o Options) *Reconciler {
 		gatherer: newGatherer(&o, remembered),
 		servers:  &servers{live: o.Live, kinds: o.Kinds, awaited: &remembered.awaited},
 		actuator: &actuator{client: o.Client, live: o.Live, metrics: o.Metrics, now: o.Now},
-		observer: &observer{recorder: o.Recorder, metrics: o.Metrics, tracer: o.Tracer},
+		observer: &observer{recorder: o.Recorder, metrics: o.Metrics, tracer: o.Tracer, waits: &remembered.waits},
 	}
 }
 
@@ -137,6 +137,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 	if err := r.report(ctx, s, &todo); err != nil {
 		return ctrl.Result{}, err
 	}
+	r.observer.observeWait(s.facts.Chat, &todo)
 	r.slots.settle(s.facts.Chat, &todo.Status)
 	settled = true
 	if todo.Expires {

@@ -12,6 +12,7 @@ type memory struct {
 	chains  chains
 	deleted deleted
 	awaited awaited
+	waits   reportedWaits
 }
 
 // forget drops a chat that is gone.
@@ -20,4 +21,5 @@ func (m *memory) forget(key types.NamespacedName) {
 	m.chains.forget(key)
 	m.deleted.forget(key)
 	m.awaited.forget(key)
+	m.waits.forget(key)
 }

@@ -15,6 +15,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 )
@@ -24,6 +25,7 @@ type observer struct {
 	recorder events.EventRecorder
 	metrics  *telemetry.Manager
 	tracer   *tracing.Tracer
+	waits    *reportedWaits
 }
 
 // observe logs and counts what the write of the chat did, makes the spans of the turns that it ended,
@@ -39,6 +41,14 @@ func (o *observer) observe(ctx context.Context, s *scope, chat *v1alpha1.Chat, t
 	for _, notice := range todo.Notices {
 		o.recorder.Eventf(chat, nil, corev1.EventTypeWarning, string(notice.Reason),
 			string(notice.Action), "%s", notice.Note)
+	}
+}
+
+// observeWait makes an Event of a wait that is worth one, once.
+func (o *observer) observeWait(chat *v1alpha1.Chat, todo *plan.Plan) {
+	if wait := todo.LongWait; o.waits.report(keyOf(chat), wait) {
+		o.recorder.Eventf(chat, nil, corev1.EventTypeNormal, string(v1alpha1.EventWaiting),
+			string(v1alpha1.EventActionWait), "%s: %s", wait.Reason, printable.Line(wait.Message))
 	}
 }
 

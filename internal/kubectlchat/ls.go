@@ -201,7 +201,7 @@ func (l *lister) row(chat *v1alpha1.Chat) {
 	}
 	st := &chat.Status
 	cells := []string{chat.Name, string(st.Phase), reasonOf(chat), st.Model, strconv.FormatInt(st.History.Length, 10),
-		strconv.Itoa(len(st.Queue)), costsOf(st.Cost), callsThatWait(chat),
+		strconv.Itoa(len(st.Queue)), costsOf(st.Cost), waitOf(chat),
 		duration.HumanDuration(time.Since(chat.CreationTimestamp.Time)), st.Title}
 	if l.options.output == outWide {
 		parent, turn := "", ""
@@ -241,9 +241,13 @@ func costsOf(costs []v1alpha1.Cost) string {
 	return strings.Join(said, ", ")
 }
 
-// callsThatWait says how many calls wait for whom.
-func callsThatWait(chat *v1alpha1.Chat) string {
-	if chat.Status.RequiresAction == nil {
+// waitOf says how many calls wait for whom, or what else the chat waits for.
+func waitOf(chat *v1alpha1.Chat) string {
+	switch {
+	case chat.Status.RequiresAction != nil:
+	case chat.Status.Wait != nil:
+		return string(chat.Status.Wait.For)
+	default:
 		return ""
 	}
 	counts := map[wanted]int{}

@@ -45,7 +45,7 @@ func (s *session) followTurn(ctx context.Context, from source, q question) error
 	defer stop()
 	err := s.askAndFollow(ctx, from, q, t)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = vainError{waited: q.timeout, what: "the reply", person: t.requiresAction()}
+		err = vainError{waited: q.timeout, what: "the reply", known: t.waitsFor(), person: t.requiresAction()}
 	}
 	return amid(err)
 }
@@ -135,6 +135,7 @@ type turn struct {
 	began   bool
 	ended   bool
 	phase   v1alpha1.ChatPhase
+	wait    *v1alpha1.ChatWait
 }
 
 // requiresAction reports whether a person or a client keeps the chat waiting.
@@ -142,6 +143,16 @@ func (t *turn) requiresAction() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.phase == v1alpha1.ChatRequiresAction
+}
+
+// waitsFor is what the chat waits for, in words; empty: nothing that is known.
+func (t *turn) waitsFor() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.wait == nil {
+		return ""
+	}
+	return t.wait.Reason + ": " + t.wait.Message
 }
 
 // begin tells the name of the message.
@@ -218,7 +229,7 @@ func (t *turn) show(e stream.Event) error {
 // concerns reports whether an event is to be shown to a person.
 // What the chat waits for holds up a message in its queue too.
 func (t *turn) concerns(e stream.Event) bool {
-	waits := e.Name == stream.EventRequiresAction && !t.cutsIn
+	waits := (e.Name == stream.EventRequiresAction || e.Name == stream.EventRetry) && !t.cutsIn
 	return !t.printer.json && !t.ended && (t.began || waits)
 }
 
@@ -238,12 +249,15 @@ func (t *turn) status(data []byte) error {
 	if err := json.Unmarshal(data, &status); err != nil {
 		return fmt.Errorf("reading a status: %w", err)
 	}
-	t.phase = status.Phase
+	t.phase, t.wait = status.Phase, status.Wait
 	mine := status.Turn == t.message
 	if t.first && !t.began && !mine && status.Ready == metav1.ConditionFalse {
 		return verdictError{status.Reason, status.Message} // The chat cannot begin.
 	}
 	t.began = t.began || mine
+	if (mine || !t.began && !t.cutsIn) && !t.printer.json {
+		t.printer.standing(&status)
+	}
 	t.ended = t.began && (!mine || status.Ready == metav1.ConditionTrue || status.Ready == metav1.ConditionFalse)
 	return nil
 }

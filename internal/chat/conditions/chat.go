@@ -73,7 +73,9 @@ func (n *NoPrompt) summary() Summary {
 
 // Chat computes every condition of a Chat from its status and the facts, and marks the generation as observed.
 func Chat(st *v1alpha1.ChatStatus, f ChatFacts) {
-	chatSummary(st, f).apply(&st.Conditions, f.Generation, f.Now)
+	summary := chatSummary(st, f)
+	summary.apply(&st.Conditions, f.Generation, f.Now)
+	markWait(st, summary, f)
 	for i := range st.Conditions {
 		st.Conditions[i].ObservedGeneration = f.Generation
 	}
@@ -167,12 +169,15 @@ func heldSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 	return Working(v1alpha1.ReasonGenerating, "Choosing a generation pod")
 }
 
-// retryOf says what became of the last attempt.
+// retryOf says what became of the last attempt, and why.
 func retryOf(retry *v1alpha1.RetryStatus) string {
-	if retry.Reason == v1alpha1.ErrorGenerationPodLost {
+	switch {
+	case retry.Reason == v1alpha1.ErrorGenerationPodLost:
 		return retry.Message
+	case retry.Message == "":
+		return fmt.Sprintf("Attempt %d failed: %s", retry.Attempt, retry.Reason)
 	}
-	return fmt.Sprintf("Attempt %d failed: %s", retry.Attempt, retry.Reason)
+	return fmt.Sprintf("Attempt %d failed: %s: %s", retry.Attempt, retry.Reason, retry.Message)
 }
 
 // maxNamedChats is how many of the chats that are waited for a condition names.
@@ -180,23 +185,30 @@ const maxNamedChats = 3
 
 // waitingFor says for which sub-chats calls wait. It changes only with the waits themselves.
 func waitingFor(waits []v1alpha1.WaitingCallStatus) string {
-	latest, chats := metav1.Time{}, []string{}
+	chats, until := []string{}, latest(waits)
 	for _, w := range waits {
-		if w.Deadline == nil {
-			continue
-		}
-		if latest.Before(w.Deadline) {
-			latest = *w.Deadline
-		}
-		if !slices.Contains(chats, w.Chat) {
+		if w.Deadline != nil && !slices.Contains(chats, w.Chat) {
 			chats = append(chats, w.Chat)
 		}
 	}
 	if n := len(chats) - maxNamedChats; n > 0 {
 		chats = append(chats[:maxNamedChats], fmt.Sprintf("%d more", n))
 	}
+	if until == nil {
+		return "Waits for sub-chats " + strings.Join(chats, ", ")
+	}
 	return fmt.Sprintf("Waits for sub-chats %s, at most until %s", strings.Join(chats, ", "),
-		latest.UTC().Format(time.RFC3339))
+		until.UTC().Format(time.RFC3339))
+}
+
+// latest is when the last of the waits is over; nil if none has begun.
+func latest(waits []v1alpha1.WaitingCallStatus) (until *metav1.Time) {
+	for i := range waits {
+		if d := waits[i].Deadline; d != nil && (until == nil || until.Before(d)) {
+			until = d
+		}
+	}
+	return until
 }
 
 func failedSummary(e *v1alpha1.LastError) Summary {

@@ -55,6 +55,29 @@ func (p report) settle() {
 	conditions.Chat(st, facts)
 	p.retention().settle()
 	p.noticeRefusal()
+	p.noticeWait()
+}
+
+// LongWaitAfter is how long a chat waits before that is worth an Event, unless it waits for somebody: 10 s.
+const LongWaitAfter = 10 * time.Second
+
+// noticeWait finds out whether the wait is worth an Event. What people have chosen, and what has an Event of its own,
+// is not.
+func (p report) noticeWait() {
+	wait := p.status().Wait
+	switch {
+	case wait == nil || refusals[v1alpha1.ConditionReason(wait.Reason)] != "":
+	case wait.For == v1alpha1.WaitForResume || wait.For == v1alpha1.WaitForUnarchive:
+	case wait.For.NeedsPerson():
+		p.plan.LongWait = wait
+	default:
+		left := LongWaitAfter - p.facts.Now.Sub(wait.Since.Time)
+		if left <= 0 {
+			p.plan.LongWait = wait
+			return
+		}
+		p.plan.Again = Sooner(p.plan.Again, left)
+	}
 }
 
 // recordWaiting notes since when the next step waits for capacity: the order in which chats get it.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/conduct"
 	"parley.dev/parley/internal/gateway/turn"
@@ -75,11 +76,43 @@ func (c *call) write(pieces ...string) error {
 // tell streams an answer to its end. What ends it before is told within it, once it has begun.
 func (s *server) tell(c *call, begun conduct.Begun, to audience) error {
 	alive := func() error { return c.write(": keep-alive\n\n") }
-	err := s.listen(c, begun, conduct.Audience{Begin: to.Begin, Send: to.Tell, Alive: alive})
+	send := func(e turn.Event) error {
+		if e.Kind == turn.Waiting {
+			return c.wait(e.Wait, to)
+		}
+		return to.Tell(e)
+	}
+	err := s.listen(c, begun, conduct.Audience{Begin: to.Begin, Send: send, Alive: alive})
 	if err != nil && c.answering && !errors.Is(err, errGone) {
 		_ = to.Fail(errorOf(c.ctx(), err)) // or the client is gone
 	}
 	return err
+}
+
+// waiter is an audience whose protocol has room for what a chat waits for.
+type waiter interface {
+	Wait(*v1alpha1.ChatWait) error
+}
+
+// wait tells what the chat waits for: in a comment, which clients skip, and of waits for people also in an event that
+// clients know, where the protocol has one.
+func (c *call) wait(w *v1alpha1.ChatWait, to audience) error {
+	raw, err := json.Marshal(w)
+	if err != nil {
+		return fmt.Errorf("encoding what the chat waits for: %w", err)
+	}
+	if err := c.write(": parley.wait ", string(raw), "\n\n"); err != nil {
+		return err
+	}
+	inBand, ok := to.(waiter)
+	person := w != nil && w.For.NeedsPerson()
+	if !ok || !person && !c.waited {
+		return nil
+	}
+	if c.waited = person; !person {
+		w = nil
+	}
+	return inBand.Wait(w)
 }
 
 // collect waits for the whole answer.

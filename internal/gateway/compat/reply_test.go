@@ -16,21 +16,30 @@ import (
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/compat/completions"
+	"parley.dev/parley/internal/gateway/compat/messages"
+	"parley.dev/parley/internal/gateway/compat/responses"
 	"parley.dev/parley/internal/gateway/conduct"
 )
 
+// event is one of a chat.
+type event struct {
+	name string
+	data any
+}
+
 // says is a chat that says so many bytes to message m.
 func says(bytes int) func(context.Context, conduct.Follow) error {
+	return follows(
+		event{stream.EventMessage, stream.MessageCommitted{Message: stream.Message{Name: "m", Role: v1alpha1.RoleUser}}},
+		event{stream.EventMessagePart, stream.MessagePart{HistoryVersion: 1, Attempt: 1, Seq: 1,
+			Role: string(v1alpha1.RoleAssistant), Part: parts.Part{Type: parts.Text, Text: strings.Repeat("a", bytes)}}},
+		event{stream.EventStatus, stream.Status{Result: v1alpha1.TurnInterrupted}})
+}
+
+// follows is a chat with these events.
+func follows(events ...event) func(context.Context, conduct.Follow) error {
 	return func(_ context.Context, f conduct.Follow) error {
-		for _, event := range []struct {
-			name string
-			data any
-		}{
-			{stream.EventMessage, stream.MessageCommitted{Message: stream.Message{Name: "m", Role: v1alpha1.RoleUser}}},
-			{stream.EventMessagePart, stream.MessagePart{HistoryVersion: 1, Attempt: 1, Seq: 1,
-				Role: string(v1alpha1.RoleAssistant), Part: parts.Part{Type: parts.Text, Text: strings.Repeat("a", bytes)}}},
-			{stream.EventStatus, stream.Status{Result: v1alpha1.TurnInterrupted}},
-		} {
+		for _, event := range events {
 			e, err := stream.New(event.name, "", event.data)
 			if err == nil {
 				err = f.Send(e)
@@ -76,6 +85,46 @@ func TestAnswersTakeNoMoreRoomThanTheyMay(t *testing.T) {
 			}
 			if before.leave(); s.answers.taken != 0 {
 				t.Errorf("%d bytes are left", s.answers.taken)
+			}
+		})
+	}
+}
+
+func TestStreamsSayWhatTheyWaitFor(t *testing.T) {
+	asked := event{stream.EventMessage, stream.MessageCommitted{Message: stream.Message{Name: "m", Role: v1alpha1.RoleUser}}}
+	waits := func(on v1alpha1.WaitFor) event {
+		return event{stream.EventStatus, stream.Status{Wait: &v1alpha1.ChatWait{For: on, Reason: "R", Message: "why"}}}
+	}
+	goesOn, ended := event{stream.EventStatus, stream.Status{}}, event{stream.EventStatus,
+		stream.Status{Result: v1alpha1.TurnInterrupted}}
+	begun := conduct.Begun{Chat: &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c"}},
+		Message: &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "m"},
+			Status: v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted}}}
+	for protocol, c := range map[string]struct {
+		stream func(*call) audience
+		event  string
+	}{
+		"completions": {func(c *call) audience { return completions.NewStream(c.answer(begun), false, c.send) },
+			`"choices":[{"index":0,"delta":{},"finish_reason":null}],"parley":{"wait":`},
+		"messages": {func(c *call) audience { return messages.NewStream(c.answer(begun), c.send) },
+			"event: ping\ndata: {\"parley\":{\"wait\":"},
+		"responses": {func(c *call) audience { return responses.NewStream(c.answer(begun), responses.FromStart, c.send) }, ""},
+	} {
+		t.Run(protocol, func(t *testing.T) {
+			s := &server{answers: newRoom(400, 200), options: Options{Conductor: conduct.New(conduct.Options{
+				Follow: follows(asked, waits(v1alpha1.WaitForPod), goesOn, waits(v1alpha1.WaitForApproval), goesOn, ended)})}}
+			w := httptest.NewRecorder()
+			answer := &call{w: w, r: httptest.NewRequest(http.MethodPost, "/v1", nil), control: http.NewResponseController(w)}
+			if err := s.tell(answer, begun, c.stream(answer)); err != nil {
+				t.Fatal(err)
+			}
+			body := w.Body.String()
+			if n := strings.Count(body, ": parley.wait "); n != 4 {
+				t.Errorf("%d comments say what it waits for: %s", n, body)
+			}
+			if n := strings.Count(body, c.event); c.event != "" && (n != 2 || !strings.Contains(body, c.event+`{"for":"Approval"`) ||
+				!strings.Contains(body, c.event+"null}")) {
+				t.Errorf("%d events say what it waits for: %s", n, body)
 			}
 		})
 	}

@@ -103,6 +103,8 @@ type call struct {
 	read bool
 	// answering is whether the answer has begun, so that an error is told within it.
 	answering bool
+	// waited is whether the client was told last that people keep it waiting.
+	waited bool
 }
 
 func (c *call) ctx() context.Context { return c.r.Context() }

@@ -4,6 +4,8 @@
 package follow
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -15,10 +17,15 @@ func statusOf(chat *v1alpha1.Chat) stream.Status {
 		Length:         chat.Status.History.Length,
 		Model:          chat.Status.Model,
 		ContextStart:   chat.Status.History.ContextStart,
+		Wait:           chat.Status.Wait,
 	}
 	for _, c := range chat.Status.Conditions {
-		if c.Type == v1alpha1.ConditionReady {
+		switch {
+		case c.Type == v1alpha1.ConditionReady:
 			s.Ready, s.Reason, s.Message = c.Status, c.Reason, c.Message
+		case c.Type != v1alpha1.ConditionReconciling && c.Type != v1alpha1.ConditionStalled &&
+			c.Status == metav1.ConditionTrue:
+			s.Warnings = append(s.Warnings, stream.Warning{Type: c.Type, Reason: c.Reason, Message: c.Message})
 		}
 	}
 	if g := chat.Status.Generation; g != nil {

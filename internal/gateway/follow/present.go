@@ -42,7 +42,7 @@ func (p *present) tell(ctx context.Context, chat *v1alpha1.Chat) error {
 	if err := p.tellQueue(ctx, chat); err != nil {
 		return err
 	}
-	if status := statusOf(chat); p.shown.status == nil || *p.shown.status != status {
+	if status := statusOf(chat); p.shown.status == nil || !reflect.DeepEqual(*p.shown.status, status) {
 		if err := p.send(chat, stream.EventStatus, status); err != nil {
 			return err
 		}

@@ -57,6 +57,8 @@ const (
 	Closed EventKind = "Closed"
 	// Ended ends the answer.
 	Ended EventKind = "Ended"
+	// Waiting says what the chat waits for, each time that this changes.
+	Waiting EventKind = "Waiting"
 )
 
 // Event is something that happens to an answer. The Opened, Grown and Closed events of an answer are the same whenever
@@ -71,6 +73,8 @@ type Event struct {
 	Text string
 	// End of Ended.
 	End *End
+	// Wait of Waiting; nil: the chat waits for nothing any more.
+	Wait *v1alpha1.ChatWait
 }
 
 // Outcome is how an answer ended.

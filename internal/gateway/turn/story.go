@@ -193,7 +193,12 @@ func (s *Story) live(kind BlockKind, text string) []Block {
 
 // status takes how the chat stands: it says when the turn has ended.
 func (s *Story) status(p *stream.Status) error {
-	s.present = p
+	before := s.present
+	if s.present = p; before == nil && p.Wait != nil || before != nil && !same(before.Wait, p.Wait) {
+		if err := s.Send(Event{Kind: Waiting, Wait: p.Wait}); err != nil {
+			return err
+		}
+	}
 	if !s.begun {
 		return nil
 	}
@@ -206,6 +211,14 @@ func (s *Story) status(p *stream.Status) error {
 		return s.End(End{Outcome: Interrupted})
 	}
 	return nil // A turn that failed says why in an event of its own, which follows.
+}
+
+// same reports whether two waits say the same.
+func same(a, b *v1alpha1.ChatWait) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.For == b.For && a.Reason == b.Reason && a.Message == b.Message
 }
 
 // finishLength is the reason of a reply that a limit has ended.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
 )
@@ -19,6 +20,12 @@ type chunk struct {
 	Model   string        `json:"model"`
 	Choices []chunkChoice `json:"choices"`
 	Usage   *Usage        `json:"usage,omitempty"`
+	Parley  *extension    `json:"parley,omitempty"`
+}
+
+// extension is what the protocol has no field for.
+type extension struct {
+	Wait *v1alpha1.ChatWait `json:"wait"`
 }
 
 type chunkChoice struct {
@@ -106,6 +113,13 @@ func (s *Stream) end(end *turn.End) error {
 		}
 	}
 	return s.send("", []byte("[DONE]"))
+}
+
+// Wait sends what the chat waits for, in a chunk that adds nothing to the answer.
+func (s *Stream) Wait(w *v1alpha1.ChatWait) error {
+	c := s.chunk()
+	c.Choices, c.Parley = []chunkChoice{{}}, &extension{w}
+	return s.write(c)
 }
 
 // Fail ends the stream with an error.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
 )
@@ -58,6 +59,11 @@ func deltaOf(kind turn.BlockKind, text string) map[string]string {
 		return map[string]string{"type": "input_json_delta", "partial_json": text}
 	}
 	return map[string]string{"type": "text_delta", "text": text}
+}
+
+// Wait sends what the chat waits for.
+func (s *Stream) Wait(w *v1alpha1.ChatWait) error {
+	return s.event("ping", fields{"parley": map[string]any{"wait": w}})
 }
 
 // Fail ends the stream with an error.

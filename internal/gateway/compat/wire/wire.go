@@ -44,6 +44,9 @@ type Answer struct {
 
 // Tell takes an event of the turn.
 func (a *Answer) Tell(e turn.Event) error {
+	if e.Kind == turn.Waiting {
+		return nil
+	}
 	a.Begun = true
 	switch e.Kind {
 	case turn.Closed:

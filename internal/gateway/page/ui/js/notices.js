@@ -9,7 +9,7 @@ import { standing } from './words.js';
 
 /** @param {HTMLElement} root @param {import('./story.js').Story} story */
 export function showNotices(root, story) {
-  const notes = [failed(story.failure), retried(story.retrying), working(story)].filter(Boolean);
+  const notes = [failed(story.failure), retried(story.retrying), waits(story), ...warned(story)].filter(Boolean);
   const shown = notes.map((note) => note.textContent).join();
   if (root.dataset.shown === shown) return;
   root.dataset.shown = shown;
@@ -34,13 +34,23 @@ function retried(retry) {
       el('span', { class: 'until', 'data-until': retry.at }, countdown(Date.parse(retry.at) - Date.now()))));
 }
 
-/** Only what is not seen at once: who waits, and for what. */
-function working({ status, retrying }) {
-  if (!status || retrying || status.phase === 'Error' || status.phase === 'RequiresAction') return null;
-  const rests = status.phase === 'Waiting';
-  const told = rests && !['Suspended', 'Archived', 'Archiving', 'Interrupted', 'MaxStepsReached'].includes(status.reason);
-  if (told || !status.reason || status.reason === 'Generating' || status.reason === 'ExecutingTools') return null;
-  return el('div', { class: 'notice' }, el('p', {}, el('strong', {}, `The chat ${standing(status)}. `), safe(status.message || '')));
+/** Calls that wait for people or clients, and retries, are shown elsewhere. */
+const ELSEWHERE = ['Approval', 'Answer', 'ClientResult', 'Retry'];
+/** How a turn ended, where the transcript does not show it. */
+const RESULTS = ['Interrupted', 'MaxStepsReached'];
+
+/** What the chat waits for, as its status says. */
+function waits({ status }) {
+  const wait = status?.wait;
+  if (!wait ? !RESULTS.includes(status?.reason) || status.phase !== 'Waiting' : ELSEWHERE.includes(wait.for)) return null;
+  return el('div', { class: 'notice' }, el('p', {}, el('strong', {}, `The chat ${standing(status)}. `),
+    safe(wait?.message ?? status.message ?? '')));
+}
+
+/** What replies are made without. @returns {HTMLElement[]} */
+function warned({ status }) {
+  return (status?.warnings ?? []).map((warning) => el('div', { class: 'notice warn' },
+    el('h3', {}, `${safe(warning.type)}: ${safe(warning.reason)}`), el('p', {}, safe(warning.message ?? ''))));
 }
 
 /** Lets the clocks of the page run. */

@@ -1,0 +1,91 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/printable"
+)
+
+// waits says what ends the wait that a reason of Ready tells of. A reason that is not here tells of none.
+var waits = map[v1alpha1.ConditionReason]v1alpha1.WaitFor{
+	v1alpha1.ReasonWaitingForPod:        v1alpha1.WaitForPod,
+	v1alpha1.ReasonGenerationPodRefused: v1alpha1.WaitForQuota,
+	v1alpha1.ReasonWaitingForCapacity:   v1alpha1.WaitForCapacity,
+	v1alpha1.ReasonWaitingForSubChats:   v1alpha1.WaitForSubChats,
+	v1alpha1.ReasonWaitingForWorkspace:  v1alpha1.WaitForWorkspace,
+	v1alpha1.ReasonWaitingForMCPServers: v1alpha1.WaitForMCPServers,
+	v1alpha1.ReasonRetrying:             v1alpha1.WaitForRetry,
+	v1alpha1.ReasonSuspended:            v1alpha1.WaitForResume,
+	v1alpha1.ReasonArchiving:            v1alpha1.WaitForSubChats,
+	v1alpha1.ReasonArchived:             v1alpha1.WaitForUnarchive,
+	v1alpha1.ReasonPromptRefused:        v1alpha1.WaitForMessage,
+	v1alpha1.ReasonPromptNameTaken:      v1alpha1.WaitForMessage,
+}
+
+// blocks is the same for errors that keep an idle chat from taking its message up, or hold work that is under way.
+var blocks = map[v1alpha1.ErrorReason]v1alpha1.WaitFor{
+	v1alpha1.ErrorModelConfigNotFound:   v1alpha1.WaitForModelConfig,
+	v1alpha1.ErrorModelConfigDisabled:   v1alpha1.WaitForModelConfig,
+	v1alpha1.ErrorModelConfigInvalid:    v1alpha1.WaitForModelConfig,
+	v1alpha1.ErrorModelConfigNotAllowed: v1alpha1.WaitForModelConfig,
+	v1alpha1.ErrorChatClassNotFound:     v1alpha1.WaitForChatClass,
+	v1alpha1.ErrorParentNotFound:        v1alpha1.WaitForChat,
+	v1alpha1.ErrorFamilyLimitExceeded:   v1alpha1.WaitForChat,
+	v1alpha1.ErrorAPIKeyMissing:         v1alpha1.WaitForSecret,
+	v1alpha1.ErrorBudgetExceeded:        v1alpha1.WaitForBudget,
+}
+
+// markWait records what the chat waits for, which its summary says to people; nothing if it waits for nothing.
+func markWait(st *v1alpha1.ChatStatus, s Summary, f ChatFacts) {
+	wait := waitOf(st, s, f)
+	if wait == nil {
+		st.Wait = nil
+		return
+	}
+	wait.Reason, wait.Since = string(s.Reason), metav1.NewTime(f.Now.Truncate(time.Second))
+	wait.Message = clip.Runes(printable.Text(s.Message), v1alpha1.MaxWaitMessage)
+	if before := st.Wait; before != nil && before.For == wait.For && before.Reason == wait.Reason {
+		wait.Since = before.Since
+	}
+	st.Wait = wait
+}
+
+func waitOf(st *v1alpha1.ChatStatus, s Summary, f ChatFacts) *v1alpha1.ChatWait {
+	switch {
+	case s.Reason == v1alpha1.ReasonRequiresAction && st.RequiresAction != nil:
+		return &v1alpha1.ChatWait{For: actionOf(st.RequiresAction), Until: &st.RequiresAction.Deadline}
+	case s.Reason == v1alpha1.ReasonRetrying && st.Retry != nil:
+		return &v1alpha1.ChatWait{For: v1alpha1.WaitForRetry, Until: new(metav1.NewTime(st.Retry.At.Time))}
+	case s.Reason == v1alpha1.ReasonWaitingForSubChats && st.Turn != nil:
+		return &v1alpha1.ChatWait{For: v1alpha1.WaitForSubChats, Until: latest(st.Turn.WaitingFor)}
+	case waits[s.Reason] != "":
+		return &v1alpha1.ChatWait{For: waits[s.Reason]}
+	case f.Blocked != nil && s.Reason == v1alpha1.ConditionReason(f.Blocked.Reason) || f.Held != "":
+		if end := blocks[v1alpha1.ErrorReason(s.Reason)]; end != "" {
+			return &v1alpha1.ChatWait{For: end}
+		}
+	}
+	return nil
+}
+
+// actionOf is what calls wait for: people come before clients, whose results are taken last.
+func actionOf(required *v1alpha1.RequiresActionStatus) v1alpha1.WaitFor {
+	end := v1alpha1.WaitForClientResult
+	for i := range required.ToolCalls {
+		switch call := &required.ToolCalls[i]; {
+		case call.Kind != v1alpha1.RequiresApproval || call.Decision != nil:
+		case call.ApprovalCause != v1alpha1.ApprovalInputRequired:
+			return v1alpha1.WaitForApproval
+		default:
+			end = v1alpha1.WaitForAnswer
+		}
+	}
+	return end
+}

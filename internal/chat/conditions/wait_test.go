@@ -1,0 +1,105 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/machine"
+)
+
+var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
+
+func pendingCall(kind v1alpha1.RequiredAction, cause v1alpha1.ApprovalCause) v1alpha1.PendingToolCall {
+	return v1alpha1.PendingToolCall{ID: string(kind) + string(cause), Kind: kind, ApprovalCause: cause}
+}
+
+func TestWaitSaysWhatEndsIt(t *testing.T) {
+	later := metav1.NewTime(noon.Add(time.Minute))
+	acting := func(calls ...v1alpha1.PendingToolCall) v1alpha1.ChatStatus {
+		return v1alpha1.ChatStatus{Phase: v1alpha1.ChatRequiresAction,
+			RequiresAction: &v1alpha1.RequiresActionStatus{Deadline: later, ToolCalls: calls}}
+	}
+	running := v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Turn: &v1alpha1.TurnStatus{
+		WaitingFor: []v1alpha1.WaitingCallStatus{{WaitingCall: v1alpha1.WaitingCall{Chat: "sub"}, Deadline: &later}}},
+		Retry: &v1alpha1.RetryStatus{Attempt: 1, Reason: v1alpha1.ErrorOverloaded, At: metav1.NewMicroTime(later.Time)}}
+	generating := running
+	generating.Generation = &v1alpha1.GenerationStatus{Pod: "p"}
+	held := func(by machine.Reason) ChatFacts { return ChatFacts{Held: by} }
+	blocked := func(by v1alpha1.ErrorReason) ChatFacts {
+		return ChatFacts{Blocked: &v1alpha1.GenerationError{Reason: by, Message: "why"}}
+	}
+	approval, answer := pendingCall(v1alpha1.RequiresApproval, ""), pendingCall(v1alpha1.RequiresApproval,
+		v1alpha1.ApprovalInputRequired)
+	decided := approval
+	decided.Decision = &v1alpha1.ToolDecision{}
+	client := pendingCall(v1alpha1.RequiresClient, "")
+	for name, c := range map[string]struct {
+		status v1alpha1.ChatStatus
+		facts  ChatFacts
+		want   v1alpha1.WaitFor
+		until  *metav1.Time
+	}{
+		"nothing":              {v1alpha1.ChatStatus{}, ChatFacts{}, "", nil},
+		"a model":              {generating, ChatFacts{}, "", nil},
+		"approval":             {acting(client, answer, approval), ChatFacts{}, v1alpha1.WaitForApproval, &later},
+		"an answer":            {acting(client, decided, answer), ChatFacts{}, v1alpha1.WaitForAnswer, &later},
+		"a client":             {acting(decided, client), ChatFacts{}, v1alpha1.WaitForClientResult, &later},
+		"a retry":              {running, held(machine.RetryNotDue), v1alpha1.WaitForRetry, &later},
+		"sub-chats":            {running, held(machine.SubChatsAtWork), v1alpha1.WaitForSubChats, &later},
+		"capacity":             {running, held(machine.NoCapacity), v1alpha1.WaitForCapacity, nil},
+		"a quota":              {running, held(machine.PodRefused), v1alpha1.WaitForQuota, nil},
+		"a workspace":          {running, held(machine.WorkspaceStarting), v1alpha1.WaitForWorkspace, nil},
+		"MCP servers":          {running, held(machine.ServersStarting), v1alpha1.WaitForMCPServers, nil},
+		"a class amid a turn":  {running, held(machine.ClassMissing), v1alpha1.WaitForChatClass, nil},
+		"a suspension":         {generating, held(machine.Suspended), v1alpha1.WaitForResume, nil},
+		"a pod":                {generating, ChatFacts{PodStarting: "image"}, v1alpha1.WaitForPod, nil},
+		"a configuration":      {v1alpha1.ChatStatus{}, blocked(v1alpha1.ErrorModelConfigNotFound), v1alpha1.WaitForModelConfig, nil},
+		"a class":              {v1alpha1.ChatStatus{}, blocked(v1alpha1.ErrorChatClassNotFound), v1alpha1.WaitForChatClass, nil},
+		"a parent":             {v1alpha1.ChatStatus{}, blocked(v1alpha1.ErrorParentNotFound), v1alpha1.WaitForChat, nil},
+		"a budget":             {v1alpha1.ChatStatus{}, blocked(v1alpha1.ErrorBudgetExceeded), v1alpha1.WaitForBudget, nil},
+		"the name of a prompt": {v1alpha1.ChatStatus{}, ChatFacts{NoPrompt: &NoPrompt{Message: "m"}}, v1alpha1.WaitForMessage, nil},
+		"the rest of a family": {v1alpha1.ChatStatus{}, ChatFacts{Archiving: true}, v1alpha1.WaitForSubChats, nil},
+		"an archive":           {v1alpha1.ChatStatus{Archived: true}, ChatFacts{}, v1alpha1.WaitForUnarchive, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := *c.status.DeepCopy()
+			c.facts.Now = noon
+			Chat(&st, c.facts)
+			ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady)
+			switch w := st.Wait; {
+			case w == nil:
+				if c.want != "" {
+					t.Errorf("it waits for nothing, and Ready says %s", ready.Reason)
+				}
+			case w.For != c.want || w.Reason != ready.Reason || w.Message != ready.Message || !w.Since.Time.Equal(noon):
+				t.Errorf("it waits for %+v, and Ready says %s: %s", w, ready.Reason, ready.Message)
+			case (w.Until == nil) != (c.until == nil) || w.Until != nil && !w.Until.Equal(c.until):
+				t.Errorf("it waits until %v", w.Until)
+			}
+		})
+	}
+}
+
+func TestWaitBeginsWhenItsReasonDoes(t *testing.T) {
+	st := v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Generation: &v1alpha1.GenerationStatus{Pod: "p"}}
+	for _, step := range []struct {
+		after    time.Duration
+		starting string
+		since    time.Duration
+	}{{0, "scheduling", 0}, {time.Second, "image", 0}, {2 * time.Second, "", -1}, {3 * time.Second, "image", 3 * time.Second}} {
+		Chat(&st, ChatFacts{PodStarting: step.starting, Now: noon.Add(step.after)})
+		switch {
+		case step.since < 0 && st.Wait != nil:
+			t.Errorf("after %s it waits for %+v", step.after, st.Wait)
+		case step.since >= 0 && (st.Wait == nil || !st.Wait.Since.Time.Equal(noon.Add(step.since))):
+			t.Errorf("after %s it waits for %+v", step.after, st.Wait)
+		}
+	}
+}
