@@ -32,6 +32,7 @@ func (w *world) files(chat string) (files []string) {
 }
 
 func TestAModelChoosesItsWorkspaceStopsItAndWorksInItAgain(t *testing.T) {
+	t.Parallel()
 	script := works(
 		callOf("list_templates", map[string]any{}),
 		callOf("read_template", map[string]any{"template": "shell"}),

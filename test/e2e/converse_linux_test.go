@@ -14,6 +14,7 @@ import (
 )
 
 func TestAPersonTalksToAChatAtATerminal(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{LastUserText: "story"}, Reply: words(2000, 30*time.Millisecond)},
 		{Reply: say("Hello", ", who are you?")},

@@ -72,6 +72,7 @@ func TestApplyStreamAndGoOn(t *testing.T) {
 }
 
 func TestATurnOfSeveralSteps(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{ToolResults: new(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{
 			modelserver.Say("Let me look."), modelserver.Call("current_time", `{"timezone":"Europe/Berlin"}`),
@@ -91,6 +92,7 @@ func TestATurnOfSeveralSteps(t *testing.T) {
 }
 
 func TestKillingTheGeneratorInMidStreamLosesOnlyTheAttempt(t *testing.T) {
+	t.Parallel()
 	localnode.Needed(t)
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Times: 1, Reply: words(2000, 20*time.Millisecond)},
@@ -107,6 +109,7 @@ func TestKillingTheGeneratorInMidStreamLosesOnlyTheAttempt(t *testing.T) {
 }
 
 func TestLosingTheGenerationPodLosesOnlyTheAttempt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Times: 1, Reply: words(20000, 20*time.Millisecond)},
 		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Second try.")}}},
@@ -141,6 +144,7 @@ func TestKillingTheManagerInMidCallCostsNoSecondCall(t *testing.T) {
 }
 
 func TestEditsDuringTheCallCostNoSecondCall(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, reply(words(50, 20*time.Millisecond)))
 	w.newChat("c", "hello")
 	w.eventually("the model is streaming", func() bool { return len(w.requests()) == 1 })
@@ -177,6 +181,7 @@ func TestDeletingTheChatAbortsTheCallWithinASecond(t *testing.T) {
 }
 
 func TestCorrectedKeyGoesOnAfterARefusedOne(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, modelserver.Script{RequireKey: "sk-the-right-key-0123456789"})
 	w.newChat("c", "hello")
 	condition := w.stalled("c")
@@ -202,6 +207,7 @@ func TestCorrectedKeyGoesOnAfterARefusedOne(t *testing.T) {
 }
 
 func TestMissingSecretHoldsItsChatAlone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, reply(modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}))
 	broken := w.modelConfig("broken")
 	broken.Spec.APIKey.SecretKeyRef.Name = "absent"
@@ -218,6 +224,7 @@ func TestMissingSecretHoldsItsChatAlone(t *testing.T) {
 }
 
 func TestTooLargeReplyIsCut(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Times: 1, Reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &modelserver.Text{
 			Repeat: &modelserver.Repeat{Text: "<a> & \"b\" ", Bytes: 3 << 20}, PieceBytes: 8 << 10,

@@ -22,6 +22,7 @@ import (
 // TestAnEditorOfTheNamespaceIsNotTheModel: the kubelet of a real node gets the pod's token, or there would be no reply;
 // who holds the cluster's role edit does not.
 func TestAnEditorOfTheNamespaceIsNotTheModel(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t,
 		modelserver.Script{
 			Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}}}})

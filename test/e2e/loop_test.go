@@ -43,6 +43,7 @@ func TestARetryOutlivesTheManagerAndIsMadeOnce(t *testing.T) {
 }
 
 func TestCompactedChatGoesOnAndIsRecorded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{LastUserText: "Write a summary"},
 			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("They greeted each other.")}}},
@@ -80,6 +81,7 @@ func TestCompactedChatGoesOnAndIsRecorded(t *testing.T) {
 }
 
 func TestATitleAndASummaryComeBesideTheReply(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{ToolOffered: "set_title"},
 			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("set_title", `{"title":"Full disks"}`)}}},

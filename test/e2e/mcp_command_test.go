@@ -44,6 +44,7 @@ func (w *world) newProgramChat(prompt string) {
 }
 
 func TestServersThatSpeakByStdioRunInTheWorkspaceAndOutliveNoGenerationPod(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, works(
 		callOf("memory__create_entities", map[string]any{"entities": []map[string]any{
 			{"name": "Ada", "entityType": "person", "observations": []string{"wrote the first program"}}}}),

@@ -118,6 +118,7 @@ func callsAll(offered string, calls []mcpCall) modelserver.Script {
 }
 
 func TestAModelCallsEachKindOfToolOfTheServersThatMCPIsTestedWith(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, callsAll(npm+"echo", callsOfMCP))
 	w.create(&corev1.ConfigMap{ObjectMeta: w.meta("corp"), Data: map[string]string{"ca.crt": "none"}})
 	current, old, stateless := w.serveEverything("streamableHttp"), w.serveEverything("sse"), w.serveSDK()
@@ -152,6 +153,7 @@ func TestAModelCallsEachKindOfToolOfTheServersThatMCPIsTestedWith(t *testing.T) 
 }
 
 func TestAQuestionOfAnMCPServerOutlivesTheGenerationPod(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		tool    string
 		answers []string

@@ -12,6 +12,7 @@ import (
 )
 
 func TestANoteIsShownWhileTheModelSpeaksAndNeverToldToIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, slowThenQuick())
 	everybody := &v1alpha1.ChatClass{ObjectMeta: w.meta("everybody"),
 		Spec: v1alpha1.ChatClassSpec{Default: true, NamespacePreamble: "Be lawful."}}

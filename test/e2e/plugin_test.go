@@ -53,6 +53,7 @@ var plugInScript = modelserver.Script{Rules: []modelserver.Rule{
 
 // TestADayWithThePlugInAlone is that of a person with the documented roles, who has nothing but kubectl chat.
 func TestADayWithThePlugInAlone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, plugInScript)
 	w.ends(0, "ls")
 	w.shows("Its network plug-in has not started.\n", "new", "triage", "Why does node-7 not get ready?")
@@ -164,6 +165,7 @@ func messagesOf(t *testing.T, r modelserver.Record) []any {
 
 // TestAnImportedChatGoesOnAsTheExportedOneWould has somebody say in the chat what would like to be more than words.
 func TestAnImportedChatGoesOnAsTheExportedOneWould(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{LastUserText: "time", ToolResults: new(0)}, Reply: modelserver.Reply{
 			Steps: []modelserver.Step{modelserver.Say("Let me look."),

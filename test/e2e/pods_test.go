@@ -17,6 +17,7 @@ import (
 )
 
 func TestQuotaOfPodsHoldsTheChatUntilItIsGone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, reply(modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}))
 	quota := &corev1.ResourceQuota{ObjectMeta: w.meta("pods"), Spec: corev1.ResourceQuotaSpec{
 		Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}, // The model's own.
@@ -45,6 +46,7 @@ func TestQuotaOfPodsHoldsTheChatUntilItIsGone(t *testing.T) {
 }
 
 func TestWarmPodGetsItsRightsBack(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, reply(modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}))
 	w.newChat("c", "hello")
 	w.ready("c", 2)

@@ -4,6 +4,9 @@
 // Package e2e tests Parley as it is installed: on a real cluster with real pods, through kubectl's own API and the
 // kubectl plug-in. "make test-e2e" installs it; $KUBECONFIG names the cluster, $PARLEY_BIN the folder of the programs,
 // and $IMAGE the image that Parley was installed from, with the scripted model in it.
+//
+// Tests are parallel unless they kill the manager, the gateway or the kubelet, measure time, or change objects of the
+// whole cluster. Those run first, one by one.
 package e2e
 
 import (

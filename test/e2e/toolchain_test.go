@@ -9,6 +9,7 @@ import "testing"
 const sumGolden = "sum.txt"
 
 func TestAModelWritesAProgramMendsItServesItAndComesBackToIt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, sums())
 	w.newSumChat("c")
 	w.ready("c", sumLength)

@@ -83,6 +83,7 @@ func (w *world) attack(script string) string {
 // TestOnlyTheGenerationPodsOfItsChatReachAWorkspace: the network policy around workspaces keeps the attacker from the
 // agent, too; here it is let through, so that nothing but the agent itself holds.
 func TestOnlyTheGenerationPodsOfItsChatReachAWorkspace(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, works(callOf("execute", map[string]any{"command": "true"})))
 	w.template("shell")
 	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Work.",

@@ -107,6 +107,7 @@ func run(command string) modelserver.ToolCall {
 }
 
 func TestAnIdleWorkspaceStopsAndTheNextCallFindsItsFiles(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, works(callOf("write_file", map[string]any{"path": "notes/one.txt", "content": "remember me\n"})))
 	chat := w.newStoredChat("c", func(s *v1alpha1.WorkspaceSource) { s.IdleSeconds = new(int32(3)) })
 	w.ready("c", 4)
@@ -133,6 +134,7 @@ func TestAnIdleWorkspaceStopsAndTheNextCallFindsItsFiles(t *testing.T) {
 }
 
 func TestStorageThatIsToBeRetainedOutlivesItsChat(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, works(callOf("write_file", map[string]any{"path": "kept.txt", "content": "kept"})))
 	chat := w.newStoredChat("c", func(s *v1alpha1.WorkspaceSource) { s.DeletionPolicy = v1alpha1.WorkspaceRetain })
 	w.ready("c", 4)
@@ -215,6 +217,7 @@ const killServing = `for p in /proc/[0-9]*; do
 done; `
 
 func TestACommandOutlivesTheServingPartOfTheAgent(t *testing.T) {
+	t.Parallel()
 	// It waits to be told, and then writes more than its pipe holds.
 	w := newWorld(t, works(
 		run("echo before; touch begun; until [ -e go ]; do sleep 0.1; done; seq 1 20000; echo after; exit 7"),
@@ -241,6 +244,7 @@ func TestACommandOutlivesTheServingPartOfTheAgent(t *testing.T) {
 }
 
 func TestACommandOutlivesTheGenerationPodAndRunsOnce(t *testing.T) {
+	t.Parallel()
 	for name, lose := range map[string]func(t *testing.T, ns, pod string){
 		"its pod is removed by force": func(t *testing.T, ns, pod string) {
 			lost := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: pod}}

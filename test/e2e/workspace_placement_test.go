@@ -36,6 +36,7 @@ func (w *world) withInitContainer() *corev1.Pod {
 }
 
 func TestAModelWorksInAWorkspaceWhoseAgentAnInitContainerHasCopied(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, works(
 		callOf("write_file", map[string]any{"path": "greeting", "content": "hello\n"}),
 		run("cat greeting; echo no >/run/parley/agent/workspace-agent || exit 3"),

@@ -25,6 +25,7 @@ import (
 )
 
 func TestAChatWorksInAPodThatSomebodyElseRuns(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, works(run("echo mine >notes; echo $HOME"), run("cat notes")))
 	chat := w.sample("workspace-pod.yaml")[0]
 	w.create(chat)

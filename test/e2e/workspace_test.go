@@ -80,6 +80,7 @@ func (w *world) workspace(name string) *v1alpha1.Workspace {
 }
 
 func TestAModelWorksInAWorkspace(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, works(
 		callOf("write_file", map[string]any{"path": "greet.sh", "content": "echo hello, $WHO\nexit 3\n"}),
 		callOf("execute", map[string]any{"command": "sh greet.sh"}),
@@ -122,6 +123,7 @@ func TestAModelWorksInAWorkspace(t *testing.T) {
 }
 
 func TestCallsOfAChatWhoseWorkspaceCannotBeMadeSayWhy(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, works(callOf("execute", map[string]any{"command": "true"})))
 	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Work.",
 		Workspace: &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "none"}}}})
