@@ -162,6 +162,30 @@ func TestARequiredActionSaysWhatToType(t *testing.T) {
 	}
 }
 
+func TestResultsSayWhoDecided(t *testing.T) {
+	results := stream.Event{Name: "message", Data: []byte(`{"historyVersion":3,"index":2,"message":{"name":"m","role":"Tool",` +
+		`"attempt":1,"decisions":[{"id":"call_1","decision":"Deny","approval":"a","by":"anna","comment":"not today"}],` +
+		`"parts":[{"type":"ToolResult","toolResult":{"id":"call_1","name":"execute","output":"no","isError":true}}]}}`)}
+	out, _ := read(t, at(0, 1, "User", "one"), at(1, 2, "Assistant", "ONE"), results)
+	if want := "▎[execute was denied by anna: not today]\n"; !strings.Contains(out, want) {
+		t.Errorf("shown %q", out)
+	}
+}
+
+func TestWhatTheChatWaitsForIsShownOnce(t *testing.T) {
+	waits := func(version int, message string) stream.Event {
+		return stands(version, 1, "one", `,"wait":{"for":"Capacity","reason":"WaitingForCapacity","message":"`+message+`"},`+
+			`"warnings":[{"type":"Truncated","reason":"ReplyTooLarge","message":"cut"}]`)
+	}
+	_, notes := read(t, at(0, 1, "User", "one"), waits(1, "a"), waits(1, "a"), waits(1, "b"), stands(1, 1, "one", ""),
+		waits(1, "b"))
+	const want = "▎[WaitingForCapacity: a]\n▎[Truncated: ReplyTooLarge: cut]\n▎[WaitingForCapacity: b]\n" +
+		"▎[WaitingForCapacity: b]\n"
+	if notes != want {
+		t.Errorf("noted %q", notes)
+	}
+}
+
 func TestWordsAreQuotedForTheShell(t *testing.T) {
 	for word, want := range map[string]string{"call_1": "call_1", "a b": "'a b'", "it's": `'it'\''s'`, "": "''",
 		"$x": "'$x'", "call_1=JSON": "call_1=JSON"} {

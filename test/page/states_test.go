@@ -147,17 +147,19 @@ var states = []state{
 		call("t2", "propose_plan", fields{"plan": "## Plan\n- one"}), call("t3", "spawn_agent", fields{"prompt": "Look"}),
 		call("t4", "advisor", fields{"question": "May it?"}), call("t5", "execute", fields{"command": "false"}), call("t6",
 			"nothing", fields{})),
-		tool(2, result("t1", "write_file", fields{"ok": true}), result("t2", "propose_plan", fields{"approved": true}),
+		message(2, "Tool", fields{"decisions": []fields{{"id": "t1", "decision": "Approve", "approval": "a", "by": "anna",
+			"comment": "fine"}}, "parts": []fields{result("t1", "write_file", fields{"ok": true}), result("t2", "propose_plan", fields{"approved": true}),
 			result("t3", "spawn_agent", fields{"chat": "triage-cni"}), result("t4", "advisor", fields{"advice": "**Yes.**"}),
 			result("t5", "execute", fields{"success": false, "output": "", "exit_code": 1}), result("t6", "nothing",
-				strings.Repeat("x", 40_000))),
+				strings.Repeat("x", 40_000))}}),
 		status("Running", "Generating", 3, nil)},
 		does: func(p *browser.Page) {
 			p.Do("for (const d of document.querySelectorAll('details.call')) d.open = true")
 		},
 		sees: map[string]string{".callbody h4": "Plan", ".callbody a": "triage-cni", ".callbody strong": "Yes.",
-			".term .ended":     "exit code 1",
-			".callbody button": "Show all", "details.call[data-state=failed]": "false"}},
+			".callbody .settled": "Approved by anna: fine",
+			".term .ended":       "exit code 1",
+			".callbody button":   "Show all", "details.call[data-state=failed]": "false"}},
 	{name: "a chat without messages", events: []event{status("Waiting", "AwaitingFirstMessage", 0, nil)},
 		sees: map[string]string{"#chat-standing": "waits for a first message"}},
 }
