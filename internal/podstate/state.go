@@ -49,7 +49,8 @@ type State struct {
 	LostIn time.Duration
 }
 
-// Of reads the state of a pod. A pod that is being removed still ends its attempts.
+// Of reads the state of a pod. A pod that is being deleted still ends its attempts: one that was ready counts as lost
+// Grace after it is no longer, and one that was not ready yet Grace after its deletion.
 func Of(pod *corev1.Pod, now time.Time, terms Terms) State {
 	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
 		return State{Lost: true, By: Words(pod.Status.Reason, pod.Status.Message)}
@@ -58,17 +59,40 @@ func Of(pod *corev1.Pod, now time.Time, terms Terms) State {
 	if ready != nil && ready.Status == corev1.ConditionTrue {
 		return State{Ready: true}
 	}
-	if starting := starting(pod, ready, now); starting != "" && pod.DeletionTimestamp.IsZero() {
-		return stillStarting(pod, starting, now, terms)
+	deleted := deletedAt(pod)
+	undisturbed := now // The latest time at which nothing but the pod itself kept it from being ready.
+	if !deleted.IsZero() && deleted.Before(now) {
+		undisturbed = deleted
 	}
 	since := pod.CreationTimestamp.Time
 	if ready != nil {
 		since = ready.LastTransitionTime.Time
 	}
+	if starting := starting(pod, ready, undisturbed); starting != "" {
+		state := stillStarting(pod, starting, undisturbed, terms)
+		if deleted.IsZero() || state.Lost {
+			return state
+		}
+		since = deleted
+	}
 	if down := now.Sub(since); down < Grace {
 		return State{LostIn: Grace - down}
 	}
 	return State{Lost: true, By: firstTrouble(pod)}
+}
+
+// deletedAt is when the deletion of the pod was asked for, which is its grace period before its deletionTimestamp; zero
+// if it is not being deleted. A generator works from its start on, and the kubelet reports later that the pod is ready:
+// so a pod that was never seen ready may be at work when it is deleted.
+func deletedAt(pod *corev1.Pod) time.Time {
+	if pod.DeletionTimestamp.IsZero() {
+		return time.Time{}
+	}
+	var grace time.Duration
+	if seconds := pod.DeletionGracePeriodSeconds; seconds != nil {
+		grace = time.Duration(*seconds) * time.Second
+	}
+	return pod.DeletionTimestamp.Add(-grace)
 }
 
 // stillStarting is the state of a pod that has not been ready yet.

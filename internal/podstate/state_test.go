@@ -50,7 +50,12 @@ func template(hash string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Labels = map[string]string{podspec.LabelTemplate: hash} }
 }
 
-func deleted(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }
+func deleted(ago time.Duration) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.DeletionTimestamp = &metav1.Time{Time: now.Add(30*time.Second - ago)}
+		p.DeletionGracePeriodSeconds = new(int64(30))
+	}
+}
 
 func TestStateOfAPod(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -74,7 +79,7 @@ func TestStateOfAPod(t *testing.T) {
 		"runs and is ready no longer": {[]func(*corev1.Pod){generator(true, 0, ""), running(50 * time.Second),
 			ready(corev1.ConditionFalse, 3*time.Second)}, State{LostIn: 7 * time.Second}},
 		"is ready and being removed": {[]func(*corev1.Pod){generator(true, 0, ""), ready(corev1.ConditionTrue, time.Minute),
-			deleted}, State{Ready: true}},
+			deleted(0)}, State{Ready: true}},
 		"was ready a moment ago": {[]func(*corev1.Pod){generator(true, 0, ""),
 			ready(corev1.ConditionFalse, 3*time.Second)}, State{LostIn: 7 * time.Second}},
 		"was ready long ago": {[]func(*corev1.Pod){generator(true, 0, ""),
@@ -106,7 +111,20 @@ func TestStateOfAPod(t *testing.T) {
 			[]func(*corev1.Pod){template("old"), generator(true, 0, ""), ready(corev1.ConditionTrue, time.Minute)},
 			State{Ready: true},
 		},
-		"is removed before it started": {[]func(*corev1.Pod){deleted}, State{Lost: true}},
+		"is deleted before it started": {[]func(*corev1.Pod){deleted(4 * time.Second)}, State{LostIn: 6 * time.Second}},
+		"is deleted while it gets ready": {[]func(*corev1.Pod){generator(true, 0, ""), running(20 * time.Second),
+			ready(corev1.ConditionFalse, 30*time.Second), deleted(time.Second)}, State{LostIn: 9 * time.Second}},
+		"is deleted near the end of its first minute": {[]func(*corev1.Pod){generator(true, 0, ""),
+			running(65 * time.Second), ready(corev1.ConditionFalse, 2*time.Minute), created(2 * time.Minute),
+			deleted(7 * time.Second)}, State{LostIn: 3 * time.Second}},
+		"was deleted before it was ready": {[]func(*corev1.Pod){generator(true, 0, ""), running(20 * time.Second),
+			ready(corev1.ConditionFalse, 30*time.Second), deleted(10 * time.Second)}, State{Lost: true}},
+		"is deleted after it was lost": {[]func(*corev1.Pod){generator(true, 0, ""), running(2 * time.Minute),
+			ready(corev1.ConditionFalse, 3*time.Minute), deleted(time.Second)}, State{Lost: true}},
+		"is deleted because it does not start": {
+			[]func(*corev1.Pod){generator(false, 0, "ErrImagePull"), created(3 * time.Minute), deleted(time.Second)},
+			State{Lost: true, By: "it did not start within 2m0s: container generator: ErrImagePull why"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
