@@ -44,9 +44,27 @@ func TestTheCacheHoldsNoText(t *testing.T) {
 }
 
 func TestAPromptStaysUntilItIsAMessage(t *testing.T) {
-	chat, err := StripChat(&v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Prompt: "hello"}})
-	if err != nil || chat.(*v1alpha1.Chat).Spec.Prompt != "hello" {
-		t.Errorf("got %+v, %v", chat, err)
+	for name, c := range map[string]struct {
+		prompt         string
+		version        int64
+		author, stored string
+	}{
+		"it has yet to begin":         {"hello", 0, "anna", "hello"},
+		"it has begun":                {"hello", 1, "", ""},
+		"it begins without a prompt":  {"", 0, "", ""},
+		"it began without any prompt": {"", 1, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			stripped, err := StripChat(&v1alpha1.Chat{
+				ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationCreatedBy: "anna"}},
+				Spec:       v1alpha1.ChatSpec{Prompt: c.prompt},
+				Status:     v1alpha1.ChatStatus{History: v1alpha1.HistoryStatus{Version: c.version}},
+			})
+			chat := stripped.(*v1alpha1.Chat)
+			if err != nil || chat.Spec.Prompt != c.stored || chat.Annotations[v1alpha1.AnnotationCreatedBy] != c.author {
+				t.Errorf("got %+v, %v", chat, err)
+			}
+		})
 	}
 }
 

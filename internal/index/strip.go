@@ -56,30 +56,34 @@ func traceOnly(annotations map[string]string, hash string) map[string]string {
 // maxTraceparent is the length of a traceparent of version 00; a longer one is none that counts.
 const maxTraceparent = 55
 
-// requestsOnly keeps the annotations that ask for something, and the one that says which trace the prompt belongs to.
-func requestsOnly(annotations map[string]string) map[string]string {
+// annotationsOf are the annotations of a chat that the cache keeps: those that ask for something, the one that says
+// which trace the prompt belongs to, and, until the prompt is a message, its author.
+func annotationsOf(chat *v1alpha1.Chat) map[string]string {
+	keys := []string{v1alpha1.AnnotationTraceparent}
+	for _, kind := range v1alpha1.RequestKinds() {
+		keys = append(keys, kind.Annotation())
+	}
+	if chat.Spec.Prompt != "" && chat.Status.History.Version == 0 {
+		keys = append(keys, v1alpha1.AnnotationCreatedBy)
+	}
 	var kept map[string]string
-	keep := func(key string) {
-		if token, ok := annotations[key]; ok {
+	for _, key := range keys {
+		if value, ok := chat.Annotations[key]; ok {
 			if kept == nil {
 				kept = map[string]string{}
 			}
-			kept[key] = token
+			kept[key] = value
 		}
 	}
-	for _, kind := range v1alpha1.RequestKinds() {
-		keep(kind.Annotation())
-	}
-	keep(v1alpha1.AnnotationTraceparent)
 	return kept
 }
 
-// StripChat leaves a chat's prompts out of the cache, once the first message exists. That there is a system prompt, or
-// a reference to texts, can still be seen.
+// StripChat leaves a chat's prompts and its author out of the cache, once the first message exists. That there is a
+// system prompt, or a reference to texts, can still be seen.
 func StripChat(o any) (any, error) {
 	if chat, ok := o.(*v1alpha1.Chat); ok {
 		chat.ManagedFields = nil
-		chat.Annotations = requestsOnly(chat.Annotations)
+		chat.Annotations = annotationsOf(chat)
 		stripSettings(&chat.Spec.ChatSettings)
 		if chat.Status.History.Version > 0 {
 			chat.Spec.Prompt = ""

@@ -40,7 +40,7 @@ func TestAWholeTurnPassesTheRolesAndPolicies(t *testing.T) {
 	await(t, "the message says so", prompt, func() bool {
 		return len(prompt.Status.Conditions) > 0 && v1alpha1.ReasonOf(&prompt.Status.Conditions[0]) == v1alpha1.ReasonAnswered
 	})
-	if stamp(t, chat) != chatter.username() || stamp(t, prompt) != manager.username() {
+	if stamp(t, chat) != chatter.username() || stamp(t, prompt) != chatter.username() {
 		t.Errorf("the chat was created by %q, its prompt's message by %q", stamp(t, chat), stamp(t, prompt))
 	}
 }

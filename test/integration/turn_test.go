@@ -43,6 +43,18 @@ func TestAPromptIsAnsweredInOneStep(t *testing.T) {
 	}
 }
 
+func TestAPromptNamesTheAuthorOfItsChat(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	chat := newChat(ns, "c", "hello")
+	chat.Annotations = map[string]string{v1alpha1.AnnotationCreatedBy: "anna"}
+	create(t, chat)
+	assigned(t, ns, "c", 1, 1)
+	if by := messageIn(t, ns, "c-prompt").Annotations[v1alpha1.AnnotationCreatedBy]; by != "anna" {
+		t.Errorf("the prompt was created by %q", by)
+	}
+}
+
 func TestAToolCallMakesATurnOfThreeSteps(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
