@@ -57,7 +57,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.ChatClass{}, handler.EnqueueRequestsFromMapFunc(e.chatsOfClass), changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.options.Workers, RateLimiter: requeue.Limiter(),
 			NewQueue: requeue.NewFairQueue}).
-		Build(r)
+		Build(requeue.IgnoreGone(r))
 	if err == nil && r.servers.kinds == nil {
 		r.servers.kinds = discover(mgr, c, &r.memory.awaited)
 	}

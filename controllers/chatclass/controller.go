@@ -44,7 +44,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.ChatClass{}, ofNamespace, changed).
 		Watches(&v1alpha1.ChatModelConfig{}, ofNamespace, changed).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
-		Complete(r)
+		Complete(requeue.IgnoreGone(r))
 	if err != nil {
 		return fmt.Errorf("setting up the chatclass controller: %w", err)
 	}

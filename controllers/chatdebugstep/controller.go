@@ -52,7 +52,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod), builder.WithPredicates(r.lostPods())).
 		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(r.ofChat), builder.WithPredicates(archivedChats())).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
-		Complete(r)
+		Complete(requeue.IgnoreGone(r))
 	if err != nil {
 		return fmt.Errorf("setting up the chatdebugstep controller: %w", err)
 	}

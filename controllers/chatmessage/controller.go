@@ -57,7 +57,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.Chat{}, r.chatHandler()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers, RateLimiter: requeue.Limiter(),
 			NewQueue: requeue.NewFairQueue}).
-		Complete(r)
+		Complete(requeue.IgnoreGone(r))
 	if err != nil {
 		return fmt.Errorf("setting up the chatmessage controller: %w", err)
 	}

@@ -46,7 +46,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&v1alpha1.ChatModelConfig{}, changed).
 		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(r.siblings), changed).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
-		Complete(r)
+		Complete(requeue.IgnoreGone(r))
 	if err != nil {
 		return fmt.Errorf("setting up the chatmodelconfig controller: %w", err)
 	}

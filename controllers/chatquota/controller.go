@@ -53,7 +53,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.ChatQuota{}, handler.EnqueueRequestsFromMapFunc(r.siblings), changed).
 		Watches(&v1alpha1.ClusterChatQuota{}, handler.EnqueueRequestsFromMapFunc(r.clusterQuota), changed).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
-		Complete(r)
+		Complete(requeue.IgnoreGone(r))
 	if err != nil {
 		return fmt.Errorf("setting up the chatquota controller: %w", err)
 	}

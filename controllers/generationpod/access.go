@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -55,7 +54,7 @@ func (a *Access) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&rbacv1.RoleBinding{}, namespace).
 		Watches(&networkingv1.NetworkPolicy{}, namespace).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter(), MaxConcurrentReconciles: preparedAtOnce}).
-		Complete(a)
+		Complete(requeue.IgnoreGone(a))
 	if err != nil {
 		return fmt.Errorf("setting up the generationaccess controller: %w", err)
 	}
@@ -81,11 +80,7 @@ func (a *Access) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	if err != nil || !needed {
 		return ctrl.Result{}, err
 	}
-	err = a.Ensure(ctx, req.Name)
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
-		return ctrl.Result{}, nil
-	}
-	return ctrl.Result{}, err
+	return ctrl.Result{}, a.Ensure(ctx, req.Name)
 }
 
 // needed reports whether the namespace has generation pods, or a ChatModelConfig for which it may come to have some.

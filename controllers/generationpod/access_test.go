@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/requeue"
 	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/internal/testing/fakeapi"
 )
@@ -104,7 +105,9 @@ func TestTheyAreThereBeforeTheFirstPod(t *testing.T) {
 func TestANamespaceThatGoesTakesThemAlong(t *testing.T) {
 	terminating := apierrors.NewForbidden(corev1.Resource("serviceaccounts"), "a", nil)
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
-	for name, answer := range map[string]error{"being deleted": terminating, "gone": fakeapi.NotFound.Err()} {
+	for name, answer := range map[string]error{
+		"being deleted": terminating, "gone": apierrors.NewNotFound(corev1.Resource("namespaces"), "ns"),
+	} {
 		t.Run(name, func(t *testing.T) {
 			s, a := beginAccess(t, working())
 			s.Fail = func(call string) error {
@@ -113,7 +116,7 @@ func TestANamespaceThatGoesTakesThemAlong(t *testing.T) {
 				}
 				return nil
 			}
-			if result, err := a.Reconcile(t.Context(), ofNamespace); err != nil || !result.IsZero() {
+			if result, err := requeue.IgnoreGone(a).Reconcile(t.Context(), ofNamespace); err != nil || !result.IsZero() {
 				t.Errorf("got %v, %v", result, err)
 			}
 			if err := a.Ensure(t.Context(), "ns"); err == nil {
@@ -124,29 +127,23 @@ func TestANamespaceThatGoesTakesThemAlong(t *testing.T) {
 }
 
 func TestFaultOfAnyCallLeavesAccessRight(t *testing.T) {
-	gone := []fakeapi.Fault{fakeapi.NotFound} // The namespace is.
 	binding := podspec.RoleBinding("ns")
 	binding.RoleRef.Name = "cluster-admin"
-	for name, c := range map[string]struct {
-		there   []client.Object
-		settled map[string][]fakeapi.Fault
-	}{
-		"none is there": {nil, map[string][]fakeapi.Fault{
-			"apply serviceaccount": gone, "apply role": gone, "apply rolebinding": gone, "apply networkpolicy": gone,
-		}},
-		"one is replaced": {[]client.Object{podspec.Account("ns"), podspec.Role("ns"), binding,
-			podspec.NetworkPolicy("ns", "parley-system")}, map[string][]fakeapi.Fault{"apply rolebinding": gone}},
+	for name, there := range map[string][]client.Object{
+		"none is there": nil,
+		"one is replaced": {podspec.Account("ns"), podspec.Role("ns"), binding,
+			podspec.NetworkPolicy("ns", "parley-system")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			faults := fakeapi.Reconcile{
 				Begin: func(t *testing.T) (*fakeapi.Server, reconcile.Reconciler) {
 					objects := []client.Object{working()}
-					for _, o := range c.there {
+					for _, o := range there {
 						objects = append(objects, o.DeepCopyObject().(client.Object))
 					}
 					return beginAccess(t, objects...)
 				},
-				Request: ofNamespace, Settled: c.settled, State: accesses(),
+				Request: ofNamespace, State: accesses(),
 			}
 			faults.Run(t)
 		})

@@ -50,7 +50,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named("generationpod").
 		For(&corev1.Pod{}).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
-		Complete(r)
+		Complete(requeue.IgnoreGone(r))
 	if err != nil {
 		return fmt.Errorf("setting up the generationpod controller: %w", err)
 	}

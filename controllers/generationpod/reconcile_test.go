@@ -206,7 +206,7 @@ func TestFaultOfACreationIsRememberedIfItIsARefusal(t *testing.T) {
 		"the pods cannot be listed":     {"list pods", fakeapi.Timeout, false},
 		"the pod cannot be created":     {"create pod", fakeapi.Timeout, false},
 		"a quota is against it":         {"create pod", fakeapi.Forbidden, true},
-		"the namespace is gone":         {"create pod", fakeapi.NotFound, true},
+		"what it needs is missing":      {"create pod", fakeapi.NotFound, true},
 		"it cannot be prepared for now": {"prepare", fakeapi.Timeout, false},
 		"a right to prepare is missing": {"prepare", fakeapi.Forbidden, true},
 	} {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -53,7 +52,7 @@ func (s *Spares) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Pod{}, namespace).
 		WatchesRawSource(source.Func(s.wakes)).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
-		Complete(s)
+		Complete(requeue.IgnoreGone(s))
 	if err != nil {
 		return fmt.Errorf("setting up the sparegenerationpods controller: %w", err)
 	}
@@ -71,9 +70,6 @@ func (s *Spares) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 		s.Recorder.Eventf(class, nil, corev1.EventTypeWarning, string(v1alpha1.EventGenerationPodRefused),
 			string(v1alpha1.EventActionGenerate), "The API server refuses a spare generation pod: %s", refused.Words)
 		return ctrl.Result{RequeueAfter: max(refused.Until.Sub(s.Pool.Now()), time.Millisecond)}, nil
-	}
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || apierrors.IsNotFound(err) {
-		return ctrl.Result{}, nil // The namespace goes, and all that is in it.
 	}
 	return ctrl.Result{}, err
 }

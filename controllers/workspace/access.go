@@ -77,7 +77,7 @@ func (a *Access) SetupWithManager(mgr ctrl.Manager) error {
 				return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: o.GetNamespace()}}}
 			})).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
-		Complete(a)
+		Complete(requeue.IgnoreGone(a))
 	if err != nil {
 		return fmt.Errorf("setting up the controller of what workspaces run with: %w", err)
 	}

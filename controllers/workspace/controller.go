@@ -58,7 +58,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.PodTemplate{}, handler.EnqueueRequestsFromMapFunc(r.ofTemplate)).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
-		Build(r)
+		Build(requeue.IgnoreGone(r))
 	if err != nil {
 		return fmt.Errorf("setting up the workspace controller: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -41,10 +42,11 @@ func lasts(status metav1.Status) bool {
 		status.Code == http.StatusInternalServerError && strings.Contains(status.Message, webhookFailed)
 }
 
-// Of is what the API server says against the object that was to be created under the name; empty for another error.
+// Of is what the API server says against the object that was to be created under the name; empty for another error, and
+// where the namespace goes: there is no one left to tell.
 func Of(err error, name string) string {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || !lasts(status.Status()) || startup.IsRefusal(err) {
+	if !errors.As(err, &status) || !lasts(status.Status()) || startup.IsRefusal(err) || IsNamespaceGone(err) {
 		return ""
 	}
 	words := strings.Join(strings.Fields(status.Status().Message), " ")
@@ -56,4 +58,18 @@ func Of(err error, name string) string {
 		words = string(status.Status().Reason)
 	}
 	return clip.Ellipsis(words, maxWords)
+}
+
+// IsNamespaceGone reports whether the API server refused a write because its namespace is being deleted, or is gone. No
+// object of the namespace will remain.
+func IsNamespaceGone(err error) bool {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return true
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsNotFound(err) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Group == "" && details.Kind == "namespaces"
 }

@@ -8,12 +8,16 @@ import (
 	"fmt"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func TestAServerInTroubleRefusesNothing(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
+	terminating := apierrors.NewForbidden(pods, "pod-x7k2p", errors.New("namespace ns is being terminated"))
+	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	for name, c := range map[string]struct {
 		err  error
 		want string
@@ -27,6 +31,9 @@ func TestAServerInTroubleRefusesNothing(t *testing.T) {
 		"etcd that does not answer": {apierrors.NewInternalError(errors.New("etcdserver: request timed out")), ""},
 		"a plugin of the API server that is starting": {
 			apierrors.NewForbidden(pods, "pod-x7k2p", errors.New("not yet ready to handle request")), ""},
+		"a namespace that is being deleted": {terminating, ""},
+		"a namespace that is gone": {
+			apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns"), ""},
 		"a server that is starting": {apierrors.NewServiceUnavailable("not ready"), ""},
 		"too many requests":         {apierrors.NewTooManyRequests("later", 1), ""},
 		"a lost connection":         {errors.New("connection reset by peer"), ""},
