@@ -87,7 +87,8 @@ func main() {
 		client = transport.NewLoopbackClient
 	}
 	o.HTTP = client()
-	mcpServers := mcp.Options{Hosts: servers, HTTP: client, Secrets: secretKey, Log: log, Now: time.Now}
+	mcpServers := mcp.Options{Namespace: os.Getenv("POD_NAMESPACE"), Hosts: servers, HTTP: client, Secrets: secretKey,
+		Log: log, Now: time.Now}
 	if err := run(ctx, log, *health, *metrics, *profiling, o, mcpServers); err != nil {
 		log.Error("generator failed", slog.Any("error", err))
 		os.Exit(1)

@@ -141,15 +141,15 @@ func (s *Servers) addSecrets(e *endpoint) *failure {
 		value, problem := strings.TrimSpace(string(raw)), ""
 		switch {
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
-			problem = "cannot be read in the generation pod"
+			problem = fmt.Sprintf("key %s of Secret %s cannot be read in the generation pod", ref.Key, ref.Name)
 		case err != nil || value == "":
-			problem = "does not exist, or is empty"
+			problem = fmt.Sprintf("Secret %s does not exist in namespace %s, or has no key %s, or that is empty", ref.Name,
+				s.options.Namespace, ref.Key)
 		case !inHeader.MatchString(value):
-			problem = "has characters that no header can have"
+			problem = fmt.Sprintf("key %s of Secret %s has characters that no header can have", ref.Key, ref.Name)
 		}
 		if problem != "" {
-			return &failure{reason: v1alpha1.MCPSecretMissing,
-				words: clip.Ellipsis(fmt.Sprintf("key %s of Secret %s %s", ref.Key, ref.Name, problem), maxWords)}
+			return &failure{reason: v1alpha1.MCPSecretMissing, words: clip.Ellipsis(problem, maxWords)}
 		}
 		e.headers.Set(header.Name, header.Prefix+value)
 		values = append(values, header.Prefix+value, value)

@@ -20,6 +20,7 @@ import (
 // holding reads keys of a Secret that can change.
 func holding(secret *atomic.Pointer[string]) func(*mcp.Options) {
 	return func(o *mcp.Options) {
+		o.Namespace = "ns"
 		o.Secrets = func(name, key string) ([]byte, error) {
 			if value := secret.Load(); value != nil && name == "tracker" && key == "token" {
 				return []byte(*value), nil
@@ -48,6 +49,10 @@ func TestASecretGoesIntoItsHeaderAndIsReadAgainWhenItChanges(t *testing.T) {
 	})))
 	var secret atomic.Pointer[string]
 	servers, _ := newServers(t, holding(&secret))
+	const absent = "Secret tracker does not exist in namespace ns, or has no key token, or that is empty"
+	if u := offer(t, servers, entry).Unavailable(); len(u) != 1 || !strings.Contains(u[0].Message, absent) {
+		t.Errorf("without the Secret: %+v", u)
+	}
 	for _, c := range []struct {
 		secret, wanted string
 		reason         v1alpha1.MCPServerReason

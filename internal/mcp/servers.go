@@ -34,6 +34,8 @@ const (
 
 // Options of Servers. All are required but Hosts.
 type Options struct {
+	// Namespace of the chats, for what a failure says.
+	Namespace string
 	// Hosts that servers may be called at; empty: all.
 	Hosts hostlist.List
 	// HTTP makes the client for one server, as transport.NewClient does, which shares its connections with no other.

@@ -94,7 +94,7 @@ func (m *Models) Target(ctx context.Context, name string) (*Target, *v1alpha1.Ge
 	}
 	t := &Target{Config: config}
 	if t.Key, err = m.key(&config.Spec); err != nil {
-		return nil, keyError(config, err)
+		return nil, m.keyError(config, err)
 	}
 	// The model outlives this call.
 	if t.Model, err = m.model(context.WithoutCancel(ctx), config, t.Key); err != nil {
@@ -142,17 +142,20 @@ func (m *Models) key(spec *v1alpha1.ChatModelConfigSpec) (string, error) {
 	return key, nil
 }
 
-func keyError(config *v1alpha1.ChatModelConfig, err error) *v1alpha1.GenerationError {
+// keyError says which key of which Secret is needed. A generation pod may not read Secrets, and a volume is empty
+// whether the Secret is missing or its key: so both are named.
+func (m *Models) keyError(config *v1alpha1.ChatModelConfig, err error) *v1alpha1.GenerationError {
 	ref := config.Spec.APIKey.SecretKeyRef
 	e := &v1alpha1.GenerationError{
 		Reason: v1alpha1.ErrorAPIKeyMissing, Provider: string(config.Spec.Provider),
-		Message: fmt.Sprintf("Secret %s has no key %q, which ChatModelConfig %s names in apiKey.secretKeyRef, or it is empty",
-			ref.Name, ref.Key, config.Name),
-		Advice: "Create it, then send a message to continue",
+		Message: fmt.Sprintf("Secret %s does not exist in namespace %s, or has no key %q, or that is empty: "+
+			"ChatModelConfig %s names it in apiKey.secretKeyRef", ref.Name, m.options.Namespace, ref.Key, config.Name),
+		Advice: fmt.Sprintf("Create Secret %s in namespace %s with the key %q, then send a message to continue", ref.Name,
+			m.options.Namespace, ref.Key),
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		e.Message = fmt.Sprintf("Key %q of Secret %s, which ChatModelConfig %s names, cannot be read in the generation pod",
-			ref.Key, ref.Name, config.Name)
+		e.Message = fmt.Sprintf("Key %q of Secret %s in namespace %s, which ChatModelConfig %s names, cannot be read in the "+
+			"generation pod", ref.Key, ref.Name, m.options.Namespace, config.Name)
 		e.Advice = "See the pod's volumes, then send a message to try again"
 	}
 	return e

@@ -46,8 +46,9 @@ func TestWhatCannotBeDoneSaysWhatToDo(t *testing.T) {
 	}{
 		"wrong": {v1alpha1.ErrorAuthenticationFailed,
 			`openai-compatible refused the API key of ChatModelConfig wrong (401). Put a valid key into key "wrong" of Secret keys`},
-		"missing": {v1alpha1.ErrorAPIKeyMissing, `Secret keys has no key "absent"`},
-		"empty":   {v1alpha1.ErrorAPIKeyMissing, `Secret keys has no key "empty"`},
+		"missing": {v1alpha1.ErrorAPIKeyMissing,
+			"Secret keys does not exist in namespace " + p.ns + `, or has no key "absent", or that is empty`},
+		"empty":   {v1alpha1.ErrorAPIKeyMissing, "Create Secret keys in namespace " + p.ns + ` with the key "empty"`},
 		"refused": {v1alpha1.ErrorProviderUnavailable, "baseURL of ChatModelConfig refused"},
 		"absent":  {v1alpha1.ErrorModelConfigNotFound, "ChatModelConfig absent does not exist"},
 	} {
