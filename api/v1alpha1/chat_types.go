@@ -90,7 +90,7 @@ type ChatSpec struct {
 // +kubebuilder:printcolumn:name="Model",type=string,JSONPath=`.status.model`,priority=1
 // +kubebuilder:printcolumn:name="Title",type=string,JSONPath=`.status.title`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || self.metadata.name.size() <= 200",optionalOldSelf=true,message="the name of a Chat may have at most 200 characters, because its messages' names begin with it"
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || (self.metadata.name.size() <= 200 && (!has(self.spec.parentRef) || self.spec.parentRef.name != self.metadata.name))",optionalOldSelf=true,messageExpression="self.metadata.name.size() > 200 ? 'the name of a Chat may have at most 200 characters, because the names of its messages begin with it' : 'parentRef names the chat itself: name the chat above it, such as triage, or leave parentRef out'"
 type Chat struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -144,7 +144,14 @@ func TestWhatCannotChangeIsRefusedInWords(t *testing.T) {
 		{chatter, "holds a sub-chat", patches(below, `{"spec":{"suspend":true}}`), ""},
 		{chatter, "calls a chat by a long name", creates(newChat(strings.Repeat("a", 201))),
 			"the name of a Chat may have at most 200 characters"},
+		{chatter, "puts a chat below itself", creates(itsOwnParent(unique("loop"))), "parentRef names the chat itself"},
 	})
+}
+
+func itsOwnParent(name string) *v1alpha1.Chat {
+	chat := newChat(name)
+	chat.Spec.ParentRef = &v1alpha1.ChatReference{Name: name}
+	return chat
 }
 
 // TestARefusalDoesNotRepeatWhatWasSaid: an error is shown and logged by clients.
