@@ -73,7 +73,7 @@ type ToolPolicy struct {
 // server github, * is every tool.
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=64
-// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]*[*]?$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-]*[*]?$')",message="tools are named by letters, digits, _ and -, with at most one * at the end, such as read_file, github__* or *"
 type ToolPattern string
 
 // StoppedBy is the tool of the first of the results that ends the turn: one that is named in stopAfter and did not
@@ -92,7 +92,7 @@ type ClientTool struct {
 	// name that the model calls.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_-]+$')",message="the name of a tool has letters, digits, _ and - only, such as open_ticket"
 	// +kubebuilder:validation:XValidation:rule="!(self in ['current_time', 'ask_user_question', 'propose_plan', 'spawn_agent', 'message_agent', 'interrupt_agent', 'list_agents', 'list_subagent_models', 'wait_agent', 'advisor', 'execute', 'process_output', 'process_list', 'process_signal', 'read_file', 'write_file', 'edit_files', 'search_files', 'attach_file', 'start_workspace', 'stop_workspace', 'list_templates', 'read_template', 'create_workspace', 'read_skill', 'read_skill_file', 'k8s_get', 'k8s_list', 'k8s_describe', 'k8s_logs', 'k8s_events', 'k8s_apply', 'k8s_delete'])",message="this is the name of a built-in tool: choose another one"
 	// +required
 	Name string `json:"name"`

@@ -45,7 +45,7 @@ type ChatSpec struct {
 	// change takes effect with the next step. Default: the namespace's ChatClass with default: true, if there is one.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="the name of a ChatClass has lower-case letters, digits, - and . only, and begins and ends with a letter or digit, such as coder"
 	// +optional
 	ChatClassName string `json:"chatClassName,omitempty"`
 

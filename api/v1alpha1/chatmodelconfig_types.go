@@ -76,7 +76,7 @@ type ChatModelConfigSpec struct {
 	// model to call, as the provider names it: printable ASCII without spaces.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^[!-~]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[!-~]+$')",message="model is the provider's name of a model, in ASCII without spaces, such as claude-opus-4-5"
 	// +required
 	Model string `json:"model"`
 
@@ -93,13 +93,13 @@ type ChatModelConfigSpec struct {
 
 	// region of AWS such as eu-central-1, for the provider bedrock. Default: that of the generation pod's environment.
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z]{2,8}(-[a-z]+)+-[0-9]{1,2}$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]{2,8}(-[a-z]+)+-[0-9]{1,2}$')",message="region is one of AWS, such as eu-central-1"
 	// +optional
 	Region string `json:"region,omitempty"`
 
 	// apiVersion of the API such as 2025-01-01-preview, for the provider azure.
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][-.A-Za-z0-9]*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][-.A-Za-z0-9]*$')",message="apiVersion has letters, digits, - and . only, such as 2025-01-01-preview"
 	// +optional
 	APIVersion string `json:"apiVersion,omitempty"`
 
@@ -222,13 +222,13 @@ type Header struct {
 	// name of the header.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^[-!#$%&'*+.^_|~0-9A-Za-z]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches(r'^[-!#$%&\\x27*+.^_|~0-9A-Za-z]+$')",message="the name of a header has letters, digits and -!#$%&'*+.^_|~ only, such as X-Team"
 	// +required
 	Name string `json:"name"`
 
 	// value of the header, without control characters.
 	// +kubebuilder:validation:MaxLength=4096
-	// +kubebuilder:validation:Pattern=`^[^\x00-\x08\x0A-\x1F\x7F]*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches(r'^[^\\x00-\\x08\\x0A-\\x1F\\x7F]*$')",message="the value of a header is one line without control characters, such as platform"
 	// +required
 	Value string `json:"value"`
 }

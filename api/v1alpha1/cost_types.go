@@ -9,7 +9,7 @@ const MaxCurrencies = 8
 // Currency is a currency by its three letters (ISO 4217), such as USD.
 // +kubebuilder:validation:MinLength=3
 // +kubebuilder:validation:MaxLength=3
-// +kubebuilder:validation:Pattern=`^[A-Z]{3}$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z]{3}$')",message="a currency is three upper-case letters (ISO 4217), such as USD"
 type Currency string
 
 // Amount is an amount of money as people write it: a decimal number with at most 6 digits after the point, such as

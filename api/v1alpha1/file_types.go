@@ -20,7 +20,7 @@ type MessageFile struct {
 	// name of the file, as the model reads it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=255
-	// +kubebuilder:validation:Pattern=`^[^\x00-\x1F\x7F/\\]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches(r'^[^[:cntrl:]/\\\\]+$')",message="the name of a file has no slashes and no control characters, such as report.pdf"
 	// +required
 	Name string `json:"name"`
 
@@ -28,7 +28,7 @@ type MessageFile struct {
 	// go to providers that take them; text is inlined, at most 128 KiB.
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=127
-	// +kubebuilder:validation:Pattern=`^[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*$')",message="mediaType is a type and a subtype in lower case, such as image/png"
 	// +required
 	MediaType string `json:"mediaType"`
 
@@ -50,7 +50,7 @@ type MessageFile struct {
 	// with the reason.
 	// +kubebuilder:validation:MinLength=8
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:Pattern=`^https?://[^/@\s]+(/\S*)?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches(r'^https?://[^/@\\s]+(/\\S*)?$')",message="url begins with https:// or http:// and a host, and has no user and no spaces, such as https://files.example.com/report.pdf"
 	// +optional
 	URL string `json:"url,omitempty"`
 }
@@ -75,14 +75,14 @@ type ConfigMapKeyReference struct {
 	// name of the ConfigMap.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="the name of a ConfigMap has lower-case letters, digits, - and . only, and begins and ends with a letter or digit, such as notes"
 	// +required
 	Name string `json:"name"`
 
 	// key of the ConfigMap.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$')",message="a key has letters, digits, - . and _ only, such as notes.md"
 	// +kubebuilder:validation:XValidation:rule="self != '.' && !self.startsWith('..')",message="a key is neither . nor begins with .."
 	// +required
 	Key string `json:"key"`

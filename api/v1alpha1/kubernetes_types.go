@@ -23,7 +23,7 @@ type KubernetesAccess struct {
 	// allowed to impersonate it, and the namespace must let its generation pods have tokens of it: docs/kubernetes.md.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="the name of a service account has lower-case letters, digits, - and . only, and begins and ends with a letter or digit, such as fixer"
 	// +kubebuilder:validation:XValidation:rule="self != 'parley-generation'",message="this is the account of the generation pods: name one of your own"
 	// +required
 	ServiceAccountName string `json:"serviceAccountName"`

@@ -21,7 +21,7 @@ type MCPServerReference struct {
 	// name of the object.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$')",message="the name of an object has lower-case letters, digits, - and . only, and begins and ends with a letter or digit, such as tracker"
 	// +required
 	Name string `json:"name"`
 
@@ -34,7 +34,7 @@ type MCPServerReference struct {
 	// path of the endpoint at a Service. Default: /mcp, or /sse where transport is SSE.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^/[!-"$-~]*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches(r'^/[!\\x22$-~]*$')",message="path begins with / and has no spaces and no #, such as /mcp"
 	// +optional
 	Path string `json:"path,omitempty"`
 }

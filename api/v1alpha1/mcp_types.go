@@ -38,14 +38,14 @@ type MCPServer struct {
 	// name of the server in this chat: the names of its tools begin with it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="the name of a server has lower-case letters, digits and - only, and begins and ends with a letter or digit, such as github"
 	// +required
 	Name string `json:"name"`
 
 	// url of the server's endpoint, such as https://mcp.example.com/mcp. Generation pods call it.
 	// +kubebuilder:validation:MinLength=8
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:Pattern=`^https?://[A-Za-z0-9.:\[\]-]+([/?][!-"$-~]*)?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches(r'^https?://[A-Za-z0-9.:\\[\\]-]+([/?][!\\x22$-~]*)?$')",message="url begins with https:// or http:// and a host, and has no user, no spaces and no #, such as https://mcp.example.com/mcp"
 	// +optional
 	URL string `json:"url,omitempty"`
 
@@ -124,7 +124,7 @@ type MCPServer struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=128
-	// +kubebuilder:validation:items:Pattern=`^[!-)+-~]*\*?$`
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[!-)+-~]*[*]?$')",message="a tool is named as the server calls it, without spaces, with at most one * at the end, such as create_issue or create_*"
 	// +listType=set
 	// +optional
 	RequireApproval []string `json:"requireApproval,omitempty"`
@@ -141,7 +141,7 @@ type MCPVariable struct {
 	// name of the variable.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:Pattern=`^[A-Za-z_][A-Za-z0-9_]*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z_][A-Za-z0-9_]*$')",message="the name of a variable has letters, digits and _ only, and does not begin with a digit, such as LOG_LEVEL"
 	// +required
 	Name string `json:"name"`
 
@@ -156,14 +156,14 @@ type MCPHeader struct {
 	// name of the header.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9_-]*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9_-]*$')",message="the name of a header has letters, digits, - and _ only, and begins with a letter or digit, such as X-Team"
 	// +kubebuilder:validation:XValidation:rule="!(self.lowerAscii() in ['accept', 'accept-encoding', 'connection', 'content-length', 'content-type', 'expect', 'host', 'keep-alive', 'last-event-id', 'te', 'trailer', 'transfer-encoding', 'upgrade']) && !self.lowerAscii().startsWith('mcp-') && !self.lowerAscii().startsWith('proxy-')",message="this header belongs to HTTP or to the protocol: leave it out"
 	// +required
 	Name string `json:"name"`
 
 	// value of the header, printable ASCII.
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:Pattern=`^[ -~]*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[ -~]*$')",message="the value of a header is printable ASCII in one line, such as platform"
 	// +required
 	Value string `json:"value"`
 }
@@ -173,14 +173,14 @@ type MCPHeaderSource struct {
 	// name of the header, such as Authorization.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9][A-Za-z0-9_-]*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9][A-Za-z0-9_-]*$')",message="the name of a header has letters, digits, - and _ only, and begins with a letter or digit, such as Authorization"
 	// +kubebuilder:validation:XValidation:rule="!(self.lowerAscii() in ['accept', 'accept-encoding', 'connection', 'content-length', 'content-type', 'expect', 'host', 'keep-alive', 'last-event-id', 'te', 'trailer', 'transfer-encoding', 'upgrade']) && !self.lowerAscii().startsWith('mcp-') && !self.lowerAscii().startsWith('proxy-')",message="this header belongs to HTTP or to the protocol: leave it out"
 	// +required
 	Name string `json:"name"`
 
 	// prefix stands before the value, such as "Bearer ". Default: nothing.
 	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:Pattern=`^[ -~]*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[ -~]*$')",message="prefix is printable ASCII in one line, such as Bearer and a space"
 	// +optional
 	Prefix string `json:"prefix,omitempty"`
 
@@ -205,7 +205,7 @@ type MCPToolFilter struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=128
-	// +kubebuilder:validation:items:Pattern=`^[!-)+-~]*\*?$`
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[!-)+-~]*[*]?$')",message="a tool is named as the server calls it, without spaces, with at most one * at the end, such as create_issue or create_*"
 	// +listType=set
 	// +optional
 	Allow []string `json:"allow,omitempty"`
@@ -214,7 +214,7 @@ type MCPToolFilter struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=128
-	// +kubebuilder:validation:items:Pattern=`^[!-)+-~]*\*?$`
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[!-)+-~]*[*]?$')",message="a tool is named as the server calls it, without spaces, with at most one * at the end, such as create_issue or create_*"
 	// +listType=set
 	// +optional
 	Deny []string `json:"deny,omitempty"`

@@ -38,7 +38,7 @@ type ToolApprovalSpec struct {
 	// digest of the call that the person has seen, as status.requiresAction.toolCalls of the chat has it beside the input.
 	// A decision about a call with another digest does not apply. Required to approve a call.
 	// +kubebuilder:validation:MaxLength=71
-	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^sha256:[0-9a-f]{64}$')",message="digest is sha256: and 64 hexadecimal digits: copy it from status.requiresAction.toolCalls of the chat"
 	// +optional
 	Digest string `json:"digest,omitempty"`
 

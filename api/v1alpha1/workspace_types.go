@@ -61,7 +61,7 @@ type WorkspaceParameter struct {
 	// name of the parameter.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[A-Za-z][-_A-Za-z0-9]*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z][-_A-Za-z0-9]*$')",message="the name of a parameter has letters, digits, - and _ only, and begins with a letter, such as greeting"
 	// +required
 	Name string `json:"name"`
 
@@ -82,7 +82,7 @@ type WorkspaceStorage struct {
 	// storageClassName of the volume. Default: the cluster's default class.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="the name of a StorageClass has lower-case letters, digits, - and . only, and begins and ends with a letter or digit, such as fast"
 	// +optional
 	StorageClassName string `json:"storageClassName,omitempty"`
 }
@@ -92,7 +92,7 @@ type WorkspaceTemplateReference struct {
 	// name of the PodTemplate. It has the label parley.dev/workspace-template=true.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="the name of a PodTemplate has lower-case letters, digits, - and . only, and begins and ends with a letter or digit, such as go"
 	// +required
 	Name string `json:"name"`
 
@@ -114,7 +114,7 @@ const DefaultWorkspaceIdleSeconds = 1800
 
 // LabelValue is the value of a label.
 // +kubebuilder:validation:MaxLength=63
-// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$')",message="the value of a label has letters, digits, - _ and . only, and begins and ends with a letter or digit, such as go-1.27"
 type LabelValue string
 
 // WorkspaceTemplateSelector selects the PodTemplates among which a model chooses.
@@ -136,7 +136,7 @@ type WorkspacePodReference struct {
 	// name of the Pod. It has the label parley.dev/component=workspace, and belongs to no other workspace or sandbox.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="the name of a Pod has lower-case letters, digits, - and . only, and begins and ends with a letter or digit, such as toolbox"
 	// +required
 	Name string `json:"name"`
 }
@@ -147,7 +147,7 @@ type WarmPoolReference struct {
 	// parley.dev/component=workspace.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="the name of a SandboxWarmPool has lower-case letters, digits, - and . only, and begins and ends with a letter or digit, such as go"
 	// +required
 	Name string `json:"name"`
 }

@@ -98,7 +98,7 @@ func TestKeyIsNamedOnlyByThoseWhoMayReadIt(t *testing.T) {
 		{owner, "names a path",
 			patches(allowed,
 				`{"spec":{"apiKey":{"secretKeyRef":{"name":"../../secrets/kubernetes.io/serviceaccount","key":"token"}}}}`),
-			"should match"},
+			"the name of a Secret has lower-case letters"},
 		{owner, "names a path as the key", patches(allowed, `{"spec":{"apiKey":{"secretKeyRef":{"key":".."}}}}`),
 			"a key is neither . nor begins with .."},
 		{owner, "leads a key elsewhere that it may read", patches(allowed, elsewhere), ""},
@@ -186,7 +186,8 @@ func TestAFileOfASkillStaysWithinIt(t *testing.T) {
 			v1alpha1.SkillItem{Key: "b", Path: "x"})), "Duplicate value"},
 		{administrator, "names a key that is a path", creates(at(v1alpha1.SkillItem{Key: "..", Path: "x"})),
 			"a key is neither . nor begins with .."},
-		{administrator, "names a ConfigMap that is a path", creates(skilled("../secrets")), "should match"},
+		{administrator, "names a ConfigMap that is a path", creates(skilled("../secrets")),
+			"the name of a ConfigMap has lower-case letters"},
 		{administrator, "names 33 skills", creates(skilled(slices.Repeat([]string{"any"}, 33)...)), "must have at most 32 items"},
 	}
 	for _, path := range []string{"/a", "..", "../a", "a/../b", "a/..", ".", "./a", "a/./b", ".git/config", "a/.env", "a//b", "a/",

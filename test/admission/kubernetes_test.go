@@ -66,7 +66,8 @@ func TestAServiceAccountIsNamedOnlyByThoseWhoMayImpersonateIt(t *testing.T) {
 		{impostor, "is called like the manager", creates(worksAs("fixer", "")), ""}, // With every right in the namespace.
 		{administrator, "names the account of the generation pods", creates(worksAs("parley-generation", "")),
 			"this is the account of the generation pods"},
-		{administrator, "names a path", creates(worksAs("../fixer", "")), "should match"},
+		{administrator, "names a path", creates(worksAs("../fixer", "")),
+			"the name of a service account has lower-case letters"},
 		{administrator, "names nothing", creates(worksAs("", "")), "should be at least 1 chars long"},
 		{administrator, "says of changes what there is not", creates(worksAs("fixer", "Always")), "Unsupported value"},
 	})

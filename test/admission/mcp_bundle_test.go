@@ -39,7 +39,8 @@ func TestABundleIsNamedOnlyByThoseWhoMayReadIt(t *testing.T) {
 		{chatter, "names another one in somebody else's entry", patches(foreign, `{"spec":{"mcpServers":[{"name":"github",`+
 			`"url":"https://a.example.com","caBundleFrom":{"configMapKeyRef":{"name":"private","key":"a"}}}]}}`), refusal},
 		{chatter, "changes a chat whose entry somebody else wrote", patches(foreign, `{"spec":{"title":"Other"}}`), ""},
-		{administrator, "names a ConfigMap that is a path", creates(signedBy("../secrets")), "should match"},
+		{administrator, "names a ConfigMap that is a path", creates(signedBy("../secrets")),
+			"the name of a ConfigMap has lower-case letters"},
 		{administrator, "trusts authorities without TLS", creates(plain), "caBundleFrom is for a url of https"},
 		{curator, "names one for all chats of a class", creates(class()), "may not get the ConfigMaps of namespace"},
 		{administrator, "names one for all chats of a class", creates(class()), ""},
