@@ -33,11 +33,14 @@ type ChatSpec struct {
 	// +optional
 	Prompt string `json:"prompt,omitempty"`
 
-	// title of the chat, for lists. Default: what a model wrote, see ChatModelConfig.spec.titles,
-	// or how the first message begins.
+	// The limit of the title is a rule, because an API server calls the characters of a maxLength bytes. The maxLength
+	// only bounds the cost of the rule.
+
+	// title of the chat, for lists: one line of at most 80 characters. Default: what a model wrote, see
+	// ChatModelConfig.spec.titles, or how the first message begins.
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=80
-	// +kubebuilder:validation:XValidation:rule="self.matches('[^[:space:]]') && !self.matches('[[:cntrl:]]')",message="title must be one line that says something, without control characters"
+	// +kubebuilder:validation:MaxLength=4096
+	// +kubebuilder:validation:XValidation:rule="self.size() <= 80 && self.matches('[^[:space:]]') && !self.matches('[[:cntrl:]]')",messageExpression="self.size() > 80 ? 'title may have at most 80 characters' : 'title must be one line that says something, without control characters'"
 	// +optional
 	Title string `json:"title,omitempty"`
 

@@ -25,8 +25,6 @@ const (
 	// maxImport is the most bytes of a file that is imported: exports of long chats have accounts and reasoning besides
 	// what fits a history.
 	maxImport = 64 << 20
-	// maxTitle is the most characters of Chat.spec.title.
-	maxTitle = 80
 	// undoing is how long it may take to delete a chat that could not be told its conversation.
 	undoing = 10 * time.Second
 )
@@ -105,7 +103,7 @@ func (im *importOptions) run(ctx context.Context, o *options, c *prior.Conversat
 			"--answer lets it")}
 	}
 	if im.new.title == "" {
-		im.new.title = clip.Ellipsis(printable.Line(c.Title), maxTitle)
+		im.new.title = clip.Ellipsis(printable.Line(c.Title), v1alpha1.MaxTitleRunes)
 	}
 	s, err := o.connect(im.outputs()...)
 	if err != nil {

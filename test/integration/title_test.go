@@ -39,6 +39,15 @@ func retitle(t *testing.T, ns, name, title string) {
 	}
 }
 
+func TestATitleHas80CharactersWhateverTheirBytes(t *testing.T) {
+	t.Parallel()
+	ns, title := namespace(t), strings.Repeat("ß", v1alpha1.MaxTitleRunes)
+	chat := newChat(ns, "c", "hello")
+	chat.Spec.Title = title
+	create(t, chat)
+	hasTitle(t, ns, "c", title, v1alpha1.TitleFromSpec)
+}
+
 func TestTitleComesWithAReplyAndAPersonsWins(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
