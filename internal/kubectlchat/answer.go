@@ -22,7 +22,7 @@ func newAnswer(o *options) *cobra.Command {
 		Short: "Bring the results of tool calls that wait for a client, or the input that one asks for",
 		Long: "Creates a ChatMessage with role Tool that holds the results, and waits until it is accepted. All calls " +
 			"that wait for a client must be answered at once, each with JSON. The input that a tool of an MCP server asks for " +
-			"is given alone: it becomes a ToolApproval with that content.",
+			"is given alone: it becomes a ToolApproval with that content. The beginning or the end of a call's id is enough.",
 		Example: "  kubectl chat answer triage call_1='{\"number\": 4711}'\n  kubectl chat answer triage " +
 			"call_1='\"done\"' call_2=42",
 		Args: cobra.MinimumNArgs(2),
@@ -39,8 +39,15 @@ func newAnswer(o *options) *cobra.Command {
 }
 
 func (s *session) answer(ctx context.Context, chat string, args []string, w waiting) error {
-	if asks, err := s.asks(ctx, chat, args); asks != nil || err != nil {
-		return s.input(ctx, chat, asks, args, w, err)
+	call, content, err := s.asks(ctx, chat, args)
+	if err != nil {
+		return err
+	}
+	if call != nil {
+		if len(args) > 1 {
+			return fmt.Errorf("call %s asks for input: answer it alone", call.ID)
+		}
+		return s.input(ctx, chat, call, content, w)
 	}
 	calls, err := s.pending(ctx, chat, v1alpha1.RequiresClient)
 	if err != nil {
@@ -75,7 +82,14 @@ func (s *session) answer(ctx context.Context, chat string, args []string, w wait
 func resultsOf(chat string, calls []v1alpha1.PendingToolCall, args []string) ([]v1alpha1.ToolResult, error) {
 	outputs := map[string]string{}
 	for _, arg := range args {
-		call, output := callIn(calls, arg)
+		found, output, err := callIn(calls, arg)
+		if err != nil {
+			return nil, err
+		}
+		call := ""
+		if found != nil {
+			call = found.ID
+		}
 		switch _, twice := outputs[call]; {
 		case call == "":
 			return nil, fmt.Errorf("%q answers no call of chat %s that waits for a client: give CALL=JSON for %s", arg, chat,
@@ -103,12 +117,21 @@ func resultsOf(chat string, calls []v1alpha1.PendingToolCall, args []string) ([]
 	return results, nil
 }
 
-// callIn finds the call that an argument begins with. The id of a call may have an equals sign in it.
-func callIn(calls []v1alpha1.PendingToolCall, arg string) (id, output string) {
+// callIn finds the call that an argument begins with, or with a part of whose id it does; nil if there is none. The id
+// of a call may have an equals sign in it.
+func callIn(calls []v1alpha1.PendingToolCall, arg string) (call *v1alpha1.PendingToolCall, output string, err error) {
 	for i := range calls {
-		if rest, found := strings.CutPrefix(arg, calls[i].ID+"="); found {
-			return calls[i].ID, rest
+		if output, found := strings.CutPrefix(arg, calls[i].ID+"="); found {
+			return &calls[i], output, nil
 		}
 	}
-	return "", ""
+	for i := range arg {
+		if arg[i] != '=' {
+			continue
+		}
+		if call, err := findCall(calls, arg[:i]); call != nil || err != nil {
+			return call, arg[i+1:], err
+		}
+	}
+	return nil, "", nil
 }

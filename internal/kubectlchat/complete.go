@@ -74,6 +74,10 @@ func (o *options) addCompletion(root *cobra.Command) {
 // completes finds what could be typed for the next argument.
 func (o *options) completes(finders []finder) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		args, err := plainNames(cmd.Use, args)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
 		if len(args) >= len(finders) {
 			if cmd.Name() != "answer" { // It takes a call more, and another one.
 				return nil, cobra.ShellCompDirectiveNoFileComp

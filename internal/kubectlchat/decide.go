@@ -23,9 +23,10 @@ var decided = map[v1alpha1.ApprovalDecision]string{v1alpha1.DecisionApprove: "ap
 
 func newApprove(o *options) *cobra.Command {
 	return newDecide(o, v1alpha1.DecisionApprove, &cobra.Command{
-		Use:   "approve CHAT CALL",
+		Use:   "approve CHAT [CALL]",
 		Short: "Let a tool call run that waits for approval",
-		Long: "Shows the call and asks whether to approve it. With --digest it does not ask: the digest, or its first " +
+		Long: "Shows the call and asks whether to approve it. The beginning or the end of the call's id is enough, and no " +
+			"id is needed where a single call waits. With --digest it does not ask: the digest, or its first " +
 			"12 digits, stands below the call in the output of calls, and proves that you have seen this call. Then it " +
 			"creates a ToolApproval, and waits until it applies. Once all calls that wait are decided and answered, the turn " +
 			"continues.",
@@ -36,9 +37,10 @@ func newApprove(o *options) *cobra.Command {
 
 func newDeny(o *options) *cobra.Command {
 	return newDecide(o, v1alpha1.DecisionDeny, &cobra.Command{
-		Use:   "deny CHAT CALL",
+		Use:   "deny CHAT [CALL]",
 		Short: "Keep a tool call from running that waits for approval",
-		Long: "Creates a ToolApproval that denies the call, and waits until it applies. The model reads the comment, " +
+		Long: "Creates a ToolApproval that denies the call, and waits until it applies. The beginning or the end of the " +
+			"call's id is enough, and no id is needed where a single call waits. The model reads the comment, " +
 			"and the turn continues once all calls that wait are decided and answered.",
 		Example: "  kubectl chat deny triage call_1 --comment 'not during the freeze'",
 	})
@@ -47,13 +49,13 @@ func newDeny(o *options) *cobra.Command {
 func newDecide(o *options, decision v1alpha1.ApprovalDecision, cmd *cobra.Command) *cobra.Command {
 	var w waiting
 	comment, digest := "", ""
-	cmd.Args = cobra.ExactArgs(2)
+	cmd.Args = cobra.RangeArgs(1, 2)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := o.connect(outName, outJSON, outYAML)
 		if err != nil {
 			return err
 		}
-		call, err := s.undecided(cmd.Context(), args[0], args[1])
+		call, err := s.undecided(cmd.Context(), args[0], strings.Join(args[1:], ""))
 		if err != nil {
 			return err
 		}
@@ -143,18 +145,37 @@ func (s *session) showWait(ctx context.Context, name string) {
 	}
 }
 
-// undecided finds a call that waits for approval, or says what waits instead.
+// undecided finds a call that waits for approval, or says what waits instead. Without an id it is the only one.
 func (s *session) undecided(ctx context.Context, chat, id string) (*v1alpha1.PendingToolCall, error) {
 	calls, err := s.pending(ctx, chat, v1alpha1.RequiresApproval)
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(calls, func(c v1alpha1.PendingToolCall) bool { return c.ID == id })
-	if i < 0 {
+	if id == "" {
+		return onlyUndecided(chat, calls)
+	}
+	call, err := findCall(calls, id)
+	if err != nil {
+		return nil, err
+	}
+	if call == nil {
 		return nil, fmt.Errorf("chat %s has no call %s that waits for approval: there is %s", chat, id, namesOf(calls))
 	}
-	if d := calls[i].Decision; d != nil {
-		return nil, fmt.Errorf("call %s was %s by ToolApproval %s already", id, decided[d.Decision], d.Approval)
+	if d := call.Decision; d != nil {
+		return nil, fmt.Errorf("call %s was %s by ToolApproval %s already", call.ID, decided[d.Decision], d.Approval)
 	}
-	return &calls[i], nil
+	return call, nil
+}
+
+// onlyUndecided is the only call that no one has decided about.
+func onlyUndecided(chat string, calls []v1alpha1.PendingToolCall) (*v1alpha1.PendingToolCall, error) {
+	open := slices.DeleteFunc(slices.Clone(calls), func(c v1alpha1.PendingToolCall) bool { return c.Decision != nil })
+	switch len(open) {
+	case 0:
+		return nil, fmt.Errorf("every call of chat %s that requires approval is decided: %s", chat, namesOf(calls))
+	case 1:
+		return &open[0], nil
+	}
+	return nil, usageError{fmt.Errorf("chat %s has %d calls that wait for approval: name one of %s", chat, len(open),
+		namesOf(open))}
 }

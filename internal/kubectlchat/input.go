@@ -13,35 +13,31 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// asks is the call that the first of the arguments answers, if it is one that asks for input; else nil.
-func (s *session) asks(ctx context.Context, chat string, args []string) (*v1alpha1.PendingToolCall, error) {
+// asks is the call that the first of the arguments answers, and the answer, if it is one that asks for input; else nil.
+func (s *session) asks(ctx context.Context, chat string, args []string) (*v1alpha1.PendingToolCall, string, error) {
 	found, err := s.objects.chat(ctx, chat)
 	if err != nil || found.Status.RequiresAction == nil {
-		return nil, err
+		return nil, "", err
 	}
-	calls := found.Status.RequiresAction.ToolCalls
-	id, _ := callIn(calls, args[0])
-	for i := range calls {
-		if calls[i].ID == id && calls[i].ApprovalCause == v1alpha1.ApprovalInputRequired {
-			return &calls[i], nil
+	var calls []v1alpha1.PendingToolCall
+	for _, call := range found.Status.RequiresAction.ToolCalls {
+		if call.Kind == v1alpha1.RequiresClient || call.ApprovalCause == v1alpha1.ApprovalInputRequired {
+			calls = append(calls, call)
 		}
 	}
-	return nil, nil
+	call, content, err := callIn(calls, args[0])
+	if err != nil || call == nil || call.Kind == v1alpha1.RequiresClient {
+		return nil, "", err
+	}
+	return call, content, nil
 }
 
 // input gives a call the input that it asks for.
-func (s *session) input(ctx context.Context, chat string, call *v1alpha1.PendingToolCall, args []string, w waiting,
-	err error) error {
-	if err != nil {
-		return err
-	}
-	_, content := callIn([]v1alpha1.PendingToolCall{*call}, args[0])
+func (s *session) input(ctx context.Context, chat string, call *v1alpha1.PendingToolCall, content string, w waiting,
+) error {
 	content = answerTo(call.InputRequests, content)
 	object := map[string]any{}
-	switch {
-	case len(args) > 1:
-		return fmt.Errorf("call %s asks for input: answer it alone", call.ID)
-	case json.Unmarshal([]byte(content), &object) != nil:
+	if json.Unmarshal([]byte(content), &object) != nil {
 		return fmt.Errorf("the input for call %s is not a JSON object: %s; give one such as %s='{\"name\": \"x\"}'", call.ID,
 			oneLine(content), call.ID)
 	}

@@ -64,7 +64,9 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root.AddCommand(newNew(o), newLs(o), newShow(o), newSend(o), newTail(o), newEdit(o), newDelete(o), newSuspend(o),
 		newResume(o), newArchive(o), newUnarchive(o), newInterrupt(o), newPromote(o), newClear(o), newCompact(o),
 		newTitle(o), newRefreshContext(o), newCalls(o), newApprove(o), newDeny(o), newAnswer(o), newSettings(o),
-		newUsage(o), newExport(o), newImport(o), newDebug(o), newUI(o))
+		newUsage(o), newExport(o), newImport(o), newDebug(o), newUI(o),
+		newVersion(o))
+	acceptTypedNames(root)
 	o.addCompletion(root)
 	return root
 }

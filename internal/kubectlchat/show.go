@@ -13,14 +13,16 @@ import (
 )
 
 func newShow(o *options) *cobra.Command {
-	all, last := false, 0
+	all, names, last := false, false, 0
 	cmd := &cobra.Command{
 		Use:   "show CHAT",
 		Short: "Show what was said in a chat",
 		Long: "Prints what was said in a chat, why its last turn failed, and what it waits for: the last 20 messages, or " +
-			"what --last or --all say. -o json prints the events of the stream, -o yaml the Chat itself.",
-		Example: "  kubectl chat show triage\n  kubectl chat show triage --all | less\n  kubectl chat show triage --last 2",
-		Args:    cobra.ExactArgs(1),
+			"what --last or --all say. With --names each message is shown below its name, which edit, delete and promote " +
+			"take. -o json prints the events of the stream, -o yaml the Chat itself.",
+		Example: "  kubectl chat show triage\n  kubectl chat show triage --all | less\n  kubectl chat show triage --last 2 " +
+			"--names",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if last < 1 || all && cmd.Flags().Changed("last") {
 				return usageError{errors.New("--last needs a number of messages from 1 on, and excludes --all")}
@@ -32,16 +34,17 @@ func newShow(o *options) *cobra.Command {
 			if all {
 				last = 0
 			}
-			return s.show(cmd.Context(), args[0], last)
+			return s.show(cmd.Context(), args[0], last, names)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "show all messages")
 	cmd.Flags().IntVar(&last, "last", 20, "how many messages to show")
+	cmd.Flags().BoolVar(&names, "names", false, "show the name of each message, and of those that wait in the queue")
 	return cmd
 }
 
 // show prints the last messages of a chat; all for 0.
-func (s *session) show(ctx context.Context, name string, last int) error {
+func (s *session) show(ctx context.Context, name string, last int, names bool) error {
 	if s.options.output == outName || s.options.output == outYAML {
 		chat, err := s.objects.chat(ctx, name)
 		if err != nil {
@@ -53,11 +56,11 @@ func (s *session) show(ctx context.Context, name string, last int) error {
 	if err != nil {
 		return err
 	}
-	return s.play(t, last)
+	return s.play(t, last, names)
 }
 
 // play prints the last messages of a transcript; all for 0.
-func (s *session) play(t *transcript, last int) error {
+func (s *session) play(t *transcript, last int, names bool) error {
 	before := t.chat.Status.History.Length - int64(last)
 	if last > 0 && before > 0 {
 		if err := t.last(last); err != nil {
@@ -66,6 +69,7 @@ func (s *session) play(t *transcript, last int) error {
 	}
 	p := newPrinter(s.options.Out, s.options.ErrOut, s.options.output == outJSON, s.hint(t.chat.Name))
 	defer p.endLine()
+	p.named = names
 	if last > 0 && before > 0 && !p.json {
 		p.note("%s before this: --all shows them", plural(int(before), "message"))
 	}
@@ -73,6 +77,11 @@ func (s *session) play(t *transcript, last int) error {
 	for _, e := range t.events {
 		if err := p.show(e, true); err != nil {
 			return err
+		}
+	}
+	for _, queued := range t.chat.Status.Queue {
+		if names && !p.json {
+			p.note("%s waits in the queue", queued.Name)
 		}
 	}
 	return nil

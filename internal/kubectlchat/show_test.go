@@ -47,7 +47,9 @@ func TestShowPrintsTheConversationAndWhatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	p.said("first", "one")
+	one := p.chat.Status.History.Head
 	p.said("second", "two")
+	two := p.chat.Status.History.Head
 	p.note("n", "remember", 2)
 	p.chat.Status.LastError = &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{
 		Reason: v1alpha1.ErrorOverloaded, Message: "no capacity"}}
@@ -69,6 +71,12 @@ func TestShowPrintsTheConversationAndWhatItWaitsFor(t *testing.T) {
 	if err := last.wait(); err != nil || last.out.String() != "the answer to two\n" ||
 		!strings.Contains(last.errOut.String(), "▎[3 messages before this: --all shows them]\n") {
 		t.Errorf("shown %q, noted %q, %v", last.out.String(), last.errOut.String(), err)
+	}
+	named := p.start("token", "", "show", "chat/triage", "--all", "--names")
+	want = "▎[first]\n▎> one\n▎[" + one + "]\nthe answer to one\n▎[n]\n▎[note:]\n▎  remember\n▎[second]\n▎> two\n▎[" +
+		two + "]\nthe answer to two\n"
+	if err := named.wait(); err != nil || named.out.String() != want {
+		t.Errorf("shown %q, want %q, %v", named.out.String(), want, err)
 	}
 	events := p.exact("show", "triage", "-o", "json")
 	for line := range strings.Lines(events) {

@@ -212,7 +212,7 @@ func TestADecisionIsFollowedUntilItCounts(t *testing.T) {
 		" approved call_2 (current_time): Applied\n" {
 		t.Errorf("shown %q, %v", approve.out.String(), err)
 	}
-	deny := p.start("token", "", "deny", "triage", "call_2", "-o", "json")
+	deny := p.start("token", "", "deny", "triage", "-o", "json") // It is the only call that waits.
 	a = p.approval()
 	if a.Spec.Decision != v1alpha1.DecisionDeny {
 		t.Errorf("created %+v", a.Spec)
@@ -222,7 +222,7 @@ func TestADecisionIsFollowedUntilItCounts(t *testing.T) {
 	if err := deny.wait(); err == nil || err.Error() != "NotPending: call_2 was approved already" {
 		t.Errorf("error %v", err)
 	}
-	quick := p.start("token", "", "deny", "triage", "call_2", "--wait=false")
+	quick := p.start("token", "", "deny", "chat.parley.dev/triage", "_2", "--wait=false")
 	if err := quick.wait(); err != nil || quick.out.String() != "toolapproval.parley.dev/"+p.approval().Name+" created\n" {
 		t.Errorf("shown %q, %v", quick.out.String(), err)
 	}
@@ -319,9 +319,10 @@ func TestImpossibleDecisionIsSaidBeforeCreation(t *testing.T) {
 	for want, args := range map[string][]string{
 		"chat triage has no call call_1 that waits for approval: there is call_2 (current_time), call_3 (current_time)": {
 			"approve", "triage", "call_1"},
-		"call call_3 was approved by ToolApproval triage-x already": {"deny", "triage", "call_3"},
-		"give CALL=JSON for call_1 (open_ticket)":                   {"answer", "triage", "call_2=1"},
-		"has no chat other: there is triage":                        {"calls", "other"},
+		"call call_3 was approved by ToolApproval triage-x already":                       {"deny", "triage", "call_3"},
+		`"call" can be call_2 (current_time), call_3 (current_time): type more of the id`: {"deny", "triage", "call"},
+		"give CALL=JSON for call_1 (open_ticket)":                                         {"answer", "triage", "call_2=1"},
+		"has no chat other: there is triage":                                              {"calls", "other"},
 	} {
 		if err := p.start("token", "", args...).wait(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v", args, err)
