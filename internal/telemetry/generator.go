@@ -11,11 +11,12 @@ import (
 
 // Generator is the metrics of a generator. A nil one measures nothing.
 type Generator struct {
-	running                             prometheus.Gauge
-	firstPart, callDuration, resultSize *prometheus.HistogramVec
-	tokens, toolCalls                   *prometheus.CounterVec
-	refused, dropped, lost              *prometheus.CounterVec
-	bounds                              bounds
+	running                  prometheus.Gauge
+	firstPart, callDuration  *prometheus.HistogramVec
+	toolDuration, resultSize *prometheus.HistogramVec
+	tokens, toolCalls        *prometheus.CounterVec
+	refused, dropped, lost   *prometheus.CounterVec
+	bounds                   bounds
 }
 
 // NewGenerator registers a generator's metrics. It panics if the registry has some of them already.
@@ -32,6 +33,8 @@ func NewGenerator(registry prometheus.Registerer) *Generator {
 			"Tokens as providers count them. input is what was neither read from nor written to a cache, reasoning is a part "+
 				"of output.", LabelProvider, LabelKind),
 		toolCalls: toolCalls(m),
+		toolDuration: m.histogram(MetricToolCallDuration,
+			"Duration of the calls of tools that generation pods run, whatever came of them.", bucketsTool, LabelTool),
 		resultSize: m.histogram(MetricToolResultSize, "Size of the results of tools, as the model gets them.", bucketsSize,
 			LabelTool),
 		refused: refusedResults(m),
@@ -78,14 +81,15 @@ func (g *Generator) Tokens(provider, kind string, n int64) {
 	}
 }
 
-// ToolCalled counts a call of a tool and, in bytes, what came of it.
+// ToolCalled counts a call of a tool, how long it took and, in bytes, what came of it.
 // tool is the name of a built-in one, ToolOfMCP or ToolOfClient.
-func (g *Generator) ToolCalled(tool, outcome string, size int) {
+func (g *Generator) ToolCalled(tool, outcome string, size int, lasted time.Duration) {
 	if g == nil {
 		return
 	}
 	tool = g.bounds.tool.of(tool)
 	g.toolCalls.WithLabelValues(tool, outcome).Inc()
+	g.toolDuration.WithLabelValues(tool).Observe(seconds(lasted))
 	g.resultSize.WithLabelValues(tool).Observe(float64(size))
 }
 

@@ -57,11 +57,12 @@ func (m metrics) histogram(name, help string, buckets []float64, labels ...strin
 	return h
 }
 
-// Buckets, in seconds and bytes. A turn takes from a second to an hour, a commit some milliseconds, a tool's result at
-// most the 32 KiB to which it is cut.
+// Buckets, in seconds and bytes. A turn takes from a second to an hour, a commit some milliseconds, a tool's call from
+// milliseconds to the 4 hours that a command may take, its result at most the 32 KiB to which it is cut.
 var (
 	bucketsTurn   = []float64{.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640, 1280, 3600}
 	bucketsWait   = []float64{1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800, 3600}
+	bucketsTool   = []float64{.005, .025, .1, .5, 1, 2.5, 10, 30, 60, 300, 1800, 14400}
 	bucketsCall   = []float64{.25, .5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640}
 	bucketsFirst  = []float64{.05, .1, .25, .5, 1, 2, 4, 8, 16, 32, 64, 128}
 	bucketsCommit = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}

@@ -36,6 +36,7 @@ const (
 	MetricModelCallDuration = "parley_model_call_duration_seconds"
 	MetricTokens            = "parley_tokens_total"
 	MetricToolCalls         = "parley_tool_calls_total"
+	MetricToolCallDuration  = "parley_tool_call_duration_seconds"
 	MetricToolResultSize    = "parley_tool_result_size_bytes"
 	MetricRefusedResults    = "parley_refused_results_total"
 	MetricDroppedParts      = "parley_relay_dropped_parts_total"

@@ -6,6 +6,7 @@ package observe
 import (
 	"context"
 	"slices"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 
@@ -25,14 +26,16 @@ func (a *Attempt) Tools(next tools.Observer) tools.Observer {
 			return a.toolAttributes(call)
 		})
 		ctx, watch := next(ctx, call, builtIn)
+		began := a.observer.options.Now()
 		return ctx, tools.Watch{Show: watch.Show, End: func(result *v1alpha1.ToolResult) {
 			watch.End(result)
-			a.toolEnded(ctx, span, result, builtIn)
+			a.toolEnded(ctx, span, result, label, a.observer.options.Now().Sub(began))
 		}}
 	}
 }
 
-func (a *Attempt) toolEnded(ctx context.Context, span tracing.Span, result *v1alpha1.ToolResult, builtIn bool) {
+func (a *Attempt) toolEnded(ctx context.Context, span tracing.Span, result *v1alpha1.ToolResult, label string,
+	lasted time.Duration) {
 	outcome, errorType := telemetry.CallSucceeded, ""
 	switch {
 	case result.IsError && ctx.Err() != nil:
@@ -41,7 +44,7 @@ func (a *Attempt) toolEnded(ctx context.Context, span tracing.Span, result *v1al
 		// What a tool says went wrong can hold content.
 		outcome, errorType = telemetry.CallFailed, telemetry.ToolError
 	}
-	a.observer.options.Metrics.ToolCalled(a.toolLabel(result.Name, builtIn), outcome, a.readable(result))
+	a.observer.options.Metrics.ToolCalled(label, outcome, a.readable(result), lasted)
 	span.Set(tracing.Outcome(outcome))
 	if a.observer.options.Tracer.Content() {
 		span.Set(attribute.String(telemetry.AttrToolResult, clip.Ellipsis(result.Output, maxContentText)))

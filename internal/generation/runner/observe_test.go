@@ -188,6 +188,8 @@ func TestATurnIsMeasured(t *testing.T) {
 		`parley_model_call_duration_seconds{outcome="Completed",provider="openai-compatible"}`: 2,
 		`parley_tool_calls_total{outcome="Succeeded",tool="current_time"}`:                     1,
 		`parley_tool_calls_total{outcome="Failed",tool="client"}`:                              1,
+		`parley_tool_call_duration_seconds{tool="current_time"}`:                               1,
+		`parley_tool_call_duration_seconds{tool="client"}`:                                     1,
 		`parley_tool_result_size_bytes{tool="current_time"}`:                                   1,
 		`parley_tool_result_size_bytes{tool="client"}`:                                         1,
 		`parley_tokens_total{kind="input",provider="openai-compatible"}`:                       -1,

@@ -98,6 +98,8 @@ func work() row {
 			queries:     []query{{`sum(increase(` + telemetry.MetricAttempts + `{outcome="Lost"}[15m]))`, "lost"}}},
 		{title: "Tool calls", unit: "reqps", description: "mcp: tools of MCP servers. client: tools of clients.",
 			queries: []query{perSecond(telemetry.MetricToolCalls, telemetry.LabelTool, telemetry.LabelOutcome)}},
+		{title: "Tool calls take", unit: "s", description: "The 95th percentile. advisor: a call of another model.",
+			queries: []query{quantile(.95, telemetry.MetricToolCallDuration, telemetry.LabelTool)}},
 		{title: "Size of tools' results", unit: "bytes", description: "As the model gets them.",
 			queries: []query{quantile(.95, telemetry.MetricToolResultSize, telemetry.LabelTool)}},
 		{title: "Recordings that were lost", unit: "reqps", description: "Of model calls, while debugging is on.",
