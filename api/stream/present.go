@@ -78,6 +78,8 @@ type Error struct {
 	Advice     string `json:"advice,omitempty"`
 	Provider   string `json:"provider,omitempty"`
 	StatusCode int32  `json:"statusCode,omitempty"`
+	// Action that failed, such as Compact; empty where the turn failed before it had a next action.
+	Action v1alpha1.GenerationAction `json:"action,omitempty"`
 	// Retryable is whether the same call may succeed later, with nothing changed.
 	Retryable bool `json:"retryable"`
 }
@@ -101,8 +103,9 @@ type RequiresAction struct {
 // Retry is the data of EventRetry: an attempt has failed, and what was shown of it is void once the next one begins.
 type Retry struct {
 	HistoryVersion int64 `json:"historyVersion"`
-	// Attempt that failed.
-	Attempt int32 `json:"attempt"`
+	// Attempt that failed, and its action.
+	Attempt int32                     `json:"attempt"`
+	Action  v1alpha1.GenerationAction `json:"action,omitempty"`
 	// At is when the next one begins, and DelayMS how long after the failure that is, in milliseconds.
 	At      metav1.MicroTime `json:"at"`
 	DelayMS int64            `json:"delayMs"`

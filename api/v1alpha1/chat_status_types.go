@@ -264,4 +264,8 @@ type LastError struct {
 	// time of the failure.
 	// +optional
 	Time metav1.Time `json:"time,omitempty,omitzero"`
+
+	// action that failed, such as Compact; absent where the turn failed before it had a next action.
+	// +optional
+	Action GenerationAction `json:"action,omitempty"`
 }

@@ -52,6 +52,10 @@ type RetryStatus struct {
 	// +required
 	Attempt int32 `json:"attempt"`
 
+	// action that failed, and is tried again.
+	// +optional
+	Action GenerationAction `json:"action,omitempty"`
+
 	// at is when the next one begins.
 	// +required
 	At metav1.MicroTime `json:"at"`

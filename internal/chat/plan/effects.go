@@ -119,7 +119,7 @@ var effects = map[machine.Effect]func(*pass, subject){
 	machine.SetRetry:        func(p *pass, s subject) { setAttempt(p.status(), *s.retry) },
 	machine.SetCompaction:   func(p *pass, s subject) { p.compaction().ask(s.compaction) },
 	machine.NextAttempt:     func(p *pass, s subject) { p.attempt().begin(s.action) },
-	machine.SetError:        func(p *pass, s subject) { p.turn().setError(s.err) },
+	machine.SetError:        func(p *pass, s subject) { p.turn().setError(s.err, s.action) },
 	machine.ClearError:      func(p *pass, _ subject) { p.turn().clearError() },
 	machine.GiveUpCalls:     func(p *pass, _ subject) { p.action().giveUp() },
 	machine.AppendResults:   func(p *pass, s subject) { p.action().appendResults(s.results) },

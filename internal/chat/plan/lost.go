@@ -30,8 +30,8 @@ func (p attempt) lose() error {
 		return p.turn().failAfter(exhausted(&lost, losses, reason, message), p.lost())
 	}
 	retry := &v1alpha1.RetryStatus{
-		Attempt: lost.Attempt, FailedAt: metav1.NewMicroTime(p.facts.Now), Reason: reason, Message: message,
-		At: metav1.NewMicroTime(p.facts.Now), ModelConfig: lost.ModelConfig,
+		Attempt: lost.Attempt, Action: lost.Action, FailedAt: metav1.NewMicroTime(p.facts.Now), Reason: reason,
+		Message: message, At: metav1.NewMicroTime(p.facts.Now), ModelConfig: lost.ModelConfig,
 	}
 	if model, _ := p.models().answering(); model != nil && losses > 1 {
 		retry.At = metav1.NewMicroTime(p.facts.Now.Add(backoff(model.Retry, int(losses)-2)))

@@ -60,7 +60,7 @@ func TestExhaustedAttemptsSayHowManyWereLost(t *testing.T) {
 	}
 	w.pass(lost("")).later(time.Minute).pass(lost("its node is gone")).want("Error v1 a/1 - []")
 	e := w.chat.Status.LastError
-	if e.Reason != v1alpha1.ErrorAttemptsExhausted ||
+	if e.Reason != v1alpha1.ErrorAttemptsExhausted || e.Action != v1alpha1.ActionGenerateAssistant ||
 		!strings.Contains(e.Message, "tried 25 times, and 2 of the attempts were lost") ||
 		!strings.Contains(e.Message, "its node is gone") {
 		t.Errorf("the error is %+v", e)

@@ -33,8 +33,8 @@ func nextTry(models []Alternative, policy *v1alpha1.RetryPolicy, last attemptRec
 	now time.Time) *attemptRecord {
 	failed := last.underWay
 	retry := &attemptRecord{internal: inherited(&last.internal), next: &v1alpha1.RetryStatus{
-		Attempt: failed.Attempt, FailedAt: metav1.NewMicroTime(now), Reason: e.Reason, Message: e.Message,
-		Provider: e.Provider, StatusCode: e.StatusCode,
+		Attempt: failed.Attempt, Action: failed.Action, FailedAt: metav1.NewMicroTime(now), Reason: e.Reason,
+		Message: e.Message, Provider: e.Provider, StatusCode: e.StatusCode,
 	}}
 	retry.internal.RetryAfter = retryAfters(last, e, now)
 	if !e.Retryable {

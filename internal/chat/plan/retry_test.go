@@ -60,11 +60,16 @@ func TestRetriesBackOffAndHeedTheProvidersWait(t *testing.T) {
 func TestAttemptsEndAtTheirLimitWithTheLastError(t *testing.T) {
 	w := newWorld(t).say("a")
 	for range v1alpha1.DefaultMaxAttempts - 1 {
-		w.answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)).later(time.Minute)
+		w.answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
+		if retry := w.chat.Status.Retry; retry.Action != v1alpha1.ActionGenerateAssistant {
+			t.Fatalf("the retry is %+v", retry)
+		}
+		w.later(time.Minute)
 	}
 	w.want("Running v1 a/1 25:GenerateAssistant []").answer(chattest.Fails(v1alpha1.ErrorRateLimited, chattest.ForNow)).
 		want("Error v1 a/1 - []")
 	if e := w.chat.Status.LastError; e.Reason != v1alpha1.ErrorRateLimited ||
+		e.Action != v1alpha1.ActionGenerateAssistant ||
 		e.Text() != "Attempt 25 failed, too. what is wrong. what to do" {
 		t.Errorf("last error is %+v", e)
 	}

@@ -29,7 +29,7 @@ func (p turn) nextAction() error {
 		p.beginWaiting()
 		return p.assign(v1alpha1.ActionExecuteTools)
 	case failTurn:
-		return p.fail(p.models().whyNot(next.ending))
+		return p.fail(p.models().whyNot(next.ending), "")
 	case requireAction:
 		if calling := p.status().Internal.Turn.CallingMessage; calling != p.facts.CallsOf {
 			p.plan.Asks.Calls = calling
@@ -85,24 +85,31 @@ func (p turn) assign(action v1alpha1.GenerationAction) error {
 		why = p.models().unpriced(action)
 	}
 	if why != nil && !p.models().classMissing() {
-		return p.fail(*why)
+		return p.fail(*why, action)
 	}
 	// What refuses an attempt only puts it off, as a class that is not there does.
 	p.held = p.try(machine.RecordAttempt, subject{action: action})
 	return nil
 }
 
-func (p turn) fail(e v1alpha1.GenerationError) error { return p.failAfter(e, nil) }
+// fail ends the turn with an error that keeps the action from being tried; empty: there is none.
+func (p turn) fail(e v1alpha1.GenerationError, action v1alpha1.GenerationAction) error {
+	return p.failWith(subject{err: &e, action: action})
+}
 
 // failAfter ends the turn with an error that the attempt under way ended in.
 func (p turn) failAfter(e v1alpha1.GenerationError, attempt *AttemptEnd) error {
-	p.notice(v1alpha1.EventReason(e.Reason), v1alpha1.EventActionGenerate, e.Text())
-	return p.fire(machine.FinishError, subject{err: &e, attempt: attempt})
+	return p.failWith(subject{err: &e, action: attempt.Action, attempt: attempt})
 }
 
-func (p turn) setError(e *v1alpha1.GenerationError) {
+func (p turn) failWith(s subject) error {
+	p.notice(v1alpha1.EventReason(s.err.Reason), v1alpha1.EventActionGenerate, s.err.Text())
+	return p.fire(machine.FinishError, s)
+}
+
+func (p turn) setError(e *v1alpha1.GenerationError, action v1alpha1.GenerationAction) {
 	st := p.status()
-	st.LastError = &v1alpha1.LastError{GenerationError: *e, Time: metav1.NewTime(p.facts.Now)}
+	st.LastError = &v1alpha1.LastError{GenerationError: *e, Time: metav1.NewTime(p.facts.Now), Action: action}
 	p.end(v1alpha1.TurnFailed, e.Reason)
 }
 

@@ -40,7 +40,7 @@ func statusOf(chat *v1alpha1.Chat) stream.Status {
 func retryOf(chat *v1alpha1.Chat) stream.Retry {
 	r := chat.Status.Retry
 	retry := stream.Retry{
-		HistoryVersion: chat.Status.History.Version, Attempt: r.Attempt, At: r.At, Reason: r.Reason, Message: r.Message,
+		HistoryVersion: chat.Status.History.Version, Attempt: r.Attempt, Action: r.Action, At: r.At, Reason: r.Reason, Message: r.Message,
 		Provider: r.Provider, StatusCode: r.StatusCode, ModelConfig: r.ModelConfig,
 	}
 	if !r.FailedAt.IsZero() {
@@ -54,7 +54,7 @@ func errorOf(chat *v1alpha1.Chat) stream.Error {
 	return stream.Error{
 		HistoryVersion: chat.Status.History.Version,
 		Reason:         e.Reason, Message: e.Message, Advice: e.Advice, Provider: e.Provider, StatusCode: e.StatusCode,
-		Retryable: e.Retryable,
+		Action: e.Action, Retryable: e.Retryable,
 	}
 }
 

@@ -24,13 +24,13 @@ func TestRetrySaysWhatFailedAndWhenItIsDue(t *testing.T) {
 	w.change(func() {
 		w.user("q1", true)
 		w.chat.Status.Retry = &v1alpha1.RetryStatus{
-			Attempt: 2, FailedAt: metav1.NewMicroTime(failed), At: metav1.NewMicroTime(failed.Add(1500 * time.Millisecond)),
+			Attempt: 2, Action: v1alpha1.ActionCompact, FailedAt: metav1.NewMicroTime(failed), At: metav1.NewMicroTime(failed.Add(1500 * time.Millisecond)),
 			Reason: v1alpha1.ErrorRateLimited, Message: "slow down", Provider: "openai", StatusCode: 429, ModelConfig: "next",
 		}
 	})
 	got := w.follow(t, Position{}, 0).waitName(stream.EventRetry)
 	r := decode[stream.Retry](t, got[len(got)-1])
-	if r.Attempt != 2 || r.DelayMS != 1500 || r.Provider != "openai" || r.StatusCode != 429 ||
+	if r.Attempt != 2 || r.Action != v1alpha1.ActionCompact || r.DelayMS != 1500 || r.Provider != "openai" || r.StatusCode != 429 ||
 		r.Reason != v1alpha1.ErrorRateLimited || r.Message != "slow down" || r.ModelConfig != "next" {
 		t.Errorf("got %+v", r)
 	}
@@ -42,11 +42,11 @@ func TestErrorCarriesMessageAdviceAndRetryability(t *testing.T) {
 		w.user("q1", true)
 		w.chat.Status.LastError = &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{
 			Reason: v1alpha1.ErrorOverloaded, Message: "too busy", Advice: "wait", Provider: "anthropic", StatusCode: 529,
-			Retryable: true}}
+			Retryable: true}, Action: v1alpha1.ActionExecuteTools}
 	})
 	got := w.follow(t, Position{}, 0).waitName(stream.EventError)
 	e := decode[stream.Error](t, got[len(got)-1])
-	if e.Message != "too busy" || e.Advice != "wait" || !e.Retryable || e.StatusCode != 529 || e.Provider != "anthropic" ||
+	if e.Message != "too busy" || e.Action != v1alpha1.ActionExecuteTools || e.Advice != "wait" || !e.Retryable || e.StatusCode != 529 || e.Provider != "anthropic" ||
 		e.Text() != "too busy. wait" {
 		t.Errorf("got %+v", e)
 	}
