@@ -67,11 +67,15 @@ func main() {
 	var o runner.Options
 	loopback := flag.Bool("allow-loopback", false, "call models and MCP servers at loopback addresses, too")
 	flag.IntVar(&o.Capacity, "capacity", placement.DefaultCapacity, "how many chats this pod may serve at once")
+	advisorUses := flag.Int("advisor-max-uses", -1, "how often a turn may ask the advisor at most; 0: never; -1: no bound")
 	recordings := flag.Bool("recordings", true, "record model calls where Chats and ChatModelConfigs ask for it")
 	profiling := flag.Bool("profiling", false, "serve profiles of this program at the metrics address")
 	verbose := flag.Bool("verbose", false, "log each attempt at a step as it starts and as it ends")
 	flag.Parse()
 	o.FileHosts, o.ModelHosts, o.NoRecordings = files, models, !*recordings
+	if *advisorUses >= 0 {
+		o.AdvisorUses = new(int32(*advisorUses))
+	}
 	level := slog.LevelInfo
 	if *verbose {
 		level = slog.LevelDebug

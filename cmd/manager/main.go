@@ -42,6 +42,7 @@ type flags struct {
 	verbose                                 bool
 	fileHosts, modelHosts, mcpHosts         []string
 	loopback                                bool
+	advisorUses                             int
 	agent                                   template.Placement
 	scope                                   shard.Scope
 }
@@ -58,6 +59,8 @@ func main() {
 		"mcp.example.com,tools.mcp.svc:8080; default: all but loopback and link-local addresses and metadata services")
 	flag.BoolVar(&f.loopback, "allow-loopback", false,
 		"let generation pods call models and MCP servers at loopback addresses, such as those of a sidecar that was injected")
+	flag.IntVar(&f.advisorUses, "advisor-max-uses", -1, "how often a turn may ask the advisor at most, whatever chats "+
+		"and their classes say; 0 switches the advisor off; -1: no bound")
 	flag.StringVar(&f.gatewayNamespace, "gateway-namespace", envOr("POD_NAMESPACE", "parley-system"),
 		"namespace of the gateways")
 	flag.StringVar(&f.gatewayAccount, "gateway-account", "parley-gateway", "service account of the gateways")
@@ -170,6 +173,9 @@ func run(ctx context.Context, f flags) error {
 		UserNamespaces:  f.userNamespaces,
 		Profiling:       f.profiling,
 		GatewaySubjects: []string{"system:serviceaccount:" + f.gatewayNamespace + ":" + f.gatewayAccount},
+	}
+	if f.advisorUses >= 0 {
+		pods.AdvisorUses = new(int32(f.advisorUses))
 	}
 	if f.tracePods {
 		pods.Tracing = podspec.Tracing(os.Environ())

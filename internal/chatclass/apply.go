@@ -172,3 +172,18 @@ func bound(s v1alpha1.ChatSettings, kept *v1alpha1.ChatRestrictions) v1alpha1.Ch
 	}
 	return s
 }
+
+// WithinCluster keeps the advisor of a chat within the bound of the whole cluster on its uses in a turn; nil: there is
+// none. 0 switches it off.
+func WithinCluster(advisor *v1alpha1.ChatAdvisor, uses *int32) *v1alpha1.ChatAdvisor {
+	if advisor == nil || uses == nil {
+		return advisor
+	}
+	bounded := *advisor
+	if *uses == 0 {
+		bounded.Enabled = new(false)
+		return &bounded
+	}
+	bounded.MaxUses = atMost(advisor.MaxUses, uses, v1alpha1.DefaultAdvisorUses)
+	return &bounded
+}

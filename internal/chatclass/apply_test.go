@@ -311,3 +311,30 @@ func TestAChatIsAdvisedOnlyByAModelThatTheClassAllows(t *testing.T) {
 		})
 	}
 }
+
+func TestTheClusterBoundsTheAdvisorOfEveryChat(t *testing.T) {
+	advisor := func(enabled bool, uses *int32) *v1alpha1.ChatAdvisor {
+		return &v1alpha1.ChatAdvisor{Enabled: &enabled, MaxUses: uses}
+	}
+	for name, c := range map[string]struct {
+		own  *v1alpha1.ChatAdvisor
+		uses *int32
+		want *v1alpha1.ChatAdvisor
+	}{
+		"no bound":                   {advisor(true, new(int32(9))), nil, advisor(true, new(int32(9)))},
+		"no advisor":                 {nil, new(int32(1)), nil},
+		"more uses than may be":      {advisor(true, new(int32(9))), new(int32(2)), advisor(true, new(int32(2)))},
+		"fewer uses than may be":     {advisor(true, new(int32(1))), new(int32(2)), advisor(true, new(int32(1)))},
+		"more by default":            {advisor(true, nil), new(int32(2)), advisor(true, new(int32(2)))},
+		"switched off for all chats": {advisor(true, nil), new(int32(0)), advisor(false, nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, chatclass.WithinCluster(c.own, c.uses)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			if c.own != nil && !*c.own.Enabled {
+				t.Error("the chat's own settings have changed")
+			}
+		})
+	}
+}

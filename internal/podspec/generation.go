@@ -41,6 +41,8 @@ type Settings struct {
 	MCPHosts []string `json:",omitempty"`
 	// AllowLoopback lets generation pods call models and MCP servers at their own loopback addresses.
 	AllowLoopback bool `json:",omitempty"`
+	// AdvisorUses is how often a turn may ask the advisor at most; nil: as often as its chat says.
+	AdvisorUses *int32 `json:",omitempty"`
 	// Keys are the keys of Secrets to mount: of models, and of MCP servers.
 	Keys []v1alpha1.SecretKeyReference
 	// UserNamespaces is true where the nodes can run pods whose users are none of the node's.
@@ -176,6 +178,9 @@ func generatorContainer(s Settings) corev1.Container {
 	}
 	if s.AllowLoopback {
 		args = append(args, "--allow-loopback")
+	}
+	if s.AdvisorUses != nil {
+		args = append(args, "--advisor-max-uses="+strconv.Itoa(int(*s.AdvisorUses)))
 	}
 	return corev1.Container{
 		Name:    "generator",

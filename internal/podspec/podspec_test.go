@@ -33,6 +33,7 @@ func TestTheHashNamesTheSettings(t *testing.T) {
 		"hosts":    func(s *Settings) { s.FileHosts = []string{"a"} },
 		"keys":     func(s *Settings) { s.Keys = s.Keys[:1] },
 		"users":    func(s *Settings) { s.UserNamespaces = true },
+		"advice":   func(s *Settings) { s.AdvisorUses = new(int32(0)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			other := settings()
@@ -45,6 +46,19 @@ func TestTheHashNamesTheSettings(t *testing.T) {
 	if first, second := settings().Hash(), settings().Hash(); first != second || Generation(settings(), "p").
 		Labels[LabelTemplate] != settings().Hash() {
 		t.Error("the same settings have two hashes, or the pod does not carry its own")
+	}
+}
+
+func TestTheBoundOfTheAdvisorReachesTheGenerator(t *testing.T) {
+	for want, uses := range map[string]*int32{
+		"": nil, "--advisor-max-uses=0": new(int32(0)), "--advisor-max-uses=2": new(int32(2)),
+	} {
+		s := settings()
+		s.AdvisorUses = uses
+		args := strings.Join(Generation(s, "p").Spec.Containers[0].Args, " ")
+		if !strings.Contains(args, want) || strings.Contains(args, "--advisor-max-uses") != (want != "") {
+			t.Errorf("want %q, the arguments are %s", want, args)
+		}
 	}
 }
 

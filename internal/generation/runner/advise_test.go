@@ -38,10 +38,14 @@ var advises = modelserver.Reply{
 }
 
 // startAdvisedPod starts a pod that has the advisor, and a ChatModelConfig strong for it.
-func startAdvisedPod(t *testing.T, script modelserver.Script, change func(*v1alpha1.ChatModelConfigSpec)) *pod {
+func startAdvisedPod(t *testing.T, script modelserver.Script, change func(*v1alpha1.ChatModelConfigSpec),
+	options ...func(*runner.Options)) *pod {
 	t.Helper()
 	p := startPod(t, script, func(_ *pod, o *runner.Options) {
 		o.Tools = tools.NewRegistry(advisor.Tool{}, builtin.CurrentTime{Now: o.Now})
+		for _, set := range options {
+			set(o)
+		}
 	})
 	strong := modelConfig(p.ns, "strong", p.url)
 	strong.Spec.Model, strong.Spec.MaxOutputTokens = "strong", nil
@@ -174,6 +178,23 @@ func TestATurnHasAsMuchAdviceAsItMay(t *testing.T) {
 	c.ask("limited-2", "Once more.")
 	if _, result := adviceOf(t, c.asked(c.result())); result.Type != advisor.TypeAdvice || result.RemainingUses != 1 {
 		t.Errorf("in the next turn the result is %+v", result)
+	}
+}
+
+func TestTheClusterLimitsOrForbidsAdvice(t *testing.T) {
+	t.Parallel()
+	p := startAdvisedPod(t, asksForAdvice(3, advises), nil, func(o *runner.Options) { o.AdvisorUses = new(int32(1)) })
+	c := p.newChat("bounded", withAdvisor)
+	c.ask("bounded-1", "Clean up the archive.")
+	if _, result := adviceOf(t, c.asked(c.result())); result.Type != advisor.TypeAdvice || result.RemainingUses != 0 {
+		t.Errorf("the result is %+v", result)
+	}
+	off := startAdvisedPod(t, asksForAdvice(3, advises), nil, func(o *runner.Options) { o.AdvisorUses = new(int32(0)) })
+	c = off.newChat("without", withAdvisor)
+	c.ask("without-1", "Clean up the archive.")
+	c.result()
+	if body := string(off.models.Requests()[0].Body); strings.Contains(body, `"name":"advisor"`) {
+		t.Errorf("the model is offered the advisor: %s", body)
 	}
 }
 

@@ -23,12 +23,15 @@ type classes struct {
 	informer cache.SharedIndexInformer
 	client   *apiclient.Client
 	ns       string
+	// advisorUses bounds the uses of the advisor in the whole cluster; nil: nothing does.
+	advisorUses *int32
 }
 
-func newClasses(client *apiclient.Client, namespace string) *classes {
+func newClasses(client *apiclient.Client, namespace string, advisorUses *int32) *classes {
 	watched := client.Classes(namespace).ListerWatcher("")
 	return &classes{
 		informer: cache.NewSharedIndexInformer(watched, &v1alpha1.ChatClass{}, 0, nil), client: client, ns: namespace,
+		advisorUses: advisorUses,
 	}
 }
 
@@ -44,6 +47,7 @@ func (c *classes) apply(ctx context.Context, chat *v1alpha1.Chat) (preamble stri
 		with, _ := chatclass.InForce(chat, class)
 		chat.Spec = with.Spec
 	}
+	chat.Spec.Advisor = chatclass.WithinCluster(chat.Spec.Advisor, c.advisorUses)
 	if preamble, err = c.preamble(ctx, chat); err != nil {
 		return "", err
 	}

@@ -47,7 +47,7 @@ func TestAStepGoesByTheClassThatItWasDecidedByOrANewerVersionOfIt(t *testing.T) 
 			if err != nil {
 				t.Fatal(err)
 			}
-			all := newClasses(client, "ns")
+			all := newClasses(client, "ns", nil)
 			if c.told != nil {
 				if err := all.informer.GetStore().Add(c.told); err != nil {
 					t.Fatal(err)
@@ -92,7 +92,7 @@ func TestAStepBeginsWithThePreambleOfTheNamespaceThatItWasDecidedBy(t *testing.T
 			if err != nil {
 				t.Fatal(err)
 			}
-			all := newClasses(client, "ns")
+			all := newClasses(client, "ns", nil)
 			for _, told := range []*v1alpha1.ChatClass{version("a", 1, "watched"), everybody(1, "old")} {
 				if err := all.informer.GetStore().Add(told); err != nil {
 					t.Fatal(err)

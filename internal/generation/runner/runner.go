@@ -60,8 +60,8 @@ type Episode interface {
 	Close(ctx context.Context) error
 }
 
-// Options of a Runner. All are required but AwaitRelay, MCP, WorkspaceOwner, FileHosts, ModelHosts, Forbidden, PromptRoom, Metrics and
-// Tracer.
+// Options of a Runner. All are required but AwaitRelay, MCP, WorkspaceOwner, FileHosts, ModelHosts, Forbidden,
+// PromptRoom, AdvisorUses, Metrics and Tracer.
 type Options struct {
 	// Namespace and Pod that this is.
 	Namespace, Pod string
@@ -103,6 +103,9 @@ type Options struct {
 	PromptRoom int64
 	// Capacity is how many chats may be at work here at once; 0: placement.DefaultCapacity.
 	Capacity int
+	// AdvisorUses is how often a turn may ask the advisor at most, whatever chats and their classes say: 0 switches it
+	// off; nil: there is no such bound.
+	AdvisorUses *int32
 	// NoRecordings keeps model calls from being recorded, whatever chats and model configurations say.
 	NoRecordings bool
 	// Metrics and Tracer say how attempts go; nil: nobody is told.
@@ -138,7 +141,7 @@ func New(o Options) *Runner {
 	r := &Runner{options: o, histories: chain.NewLoader(o.Client), attempts: map[string]*attempt{}}
 	configs := o.Client.ModelConfigs(o.Namespace).ListerWatcher("")
 	r.configs = cache.NewSharedIndexInformer(configs, &v1alpha1.ChatModelConfig{}, 0, nil)
-	r.classes = newClasses(o.Client, o.Namespace)
+	r.classes = newClasses(o.Client, o.Namespace, o.AdvisorUses)
 	r.recorder = debug.New(debug.Options{
 		Store: o.Client.DebugSteps(o.Namespace), Namespace: o.Namespace, Pod: o.Pod, Chats: o.Capacity, Off: o.NoRecordings,
 		Log: o.Log, Lost: o.Metrics.RecordingLost, Now: o.Now,
