@@ -17,6 +17,8 @@ type Summary struct {
 	CreatedAt metav1.Time `json:"createdAt"`
 	// Parent is the name of the chat above; absent for a root chat.
 	Parent string `json:"parent,omitempty"`
+	// Root is the chat at the top of the family, with the workspace that the family shares.
+	Root *v1alpha1.FamilyRoot `json:"root,omitempty"`
 
 	Phase v1alpha1.ChatPhase `json:"phase,omitempty"`
 	// Ready is the status of the chat's Ready condition, with its Reason and Message and the time since it is so.

@@ -41,6 +41,11 @@ type Status struct {
 	Reason  string                 `json:"reason,omitempty"`
 	Message string                 `json:"message,omitempty"`
 
+	// Parent is the name of the chat above; absent for a root chat. Root is the chat at the top of the family, with the
+	// workspace that the family shares.
+	Parent string               `json:"parent,omitempty"`
+	Root   *v1alpha1.FamilyRoot `json:"root,omitempty"`
+
 	HistoryVersion int64                     `json:"historyVersion"`
 	Attempt        int32                     `json:"attempt,omitempty"`
 	Action         v1alpha1.GenerationAction `json:"action,omitempty"`

@@ -55,6 +55,11 @@ type ChatStatus struct {
 	// +optional
 	Phase ChatPhase `json:"phase,omitempty"`
 
+	// root is the chat at the top of the family: the chat itself, unless it is a sub-chat. Absent until each chat above
+	// exists.
+	// +optional
+	Root *FamilyRoot `json:"root,omitempty"`
+
 	// title is spec.title, or else what a model wrote, or how the first message begins; absent until there is one.
 	// +kubebuilder:validation:MaxLength=80
 	// +optional
@@ -186,6 +191,25 @@ type ChatStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// FamilyRoot is the chat at the top of a family.
+type FamilyRoot struct {
+	// name of the Chat. kubectl get chats --field-selector status.root.name=NAME lists the family.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+
+	// uid of the Chat.
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	UID string `json:"uid"`
+
+	// workspace is the name of the Workspace that the family shares, as of the newest step; absent if it has none.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Workspace string `json:"workspace,omitempty"`
 }
 
 // HistoryStatus names the chain of committed messages by its newest one.

@@ -85,6 +85,7 @@ type ChatSpec struct {
 // +kubebuilder:selectablefield:JSONPath=`.status.phase`
 // +kubebuilder:selectablefield:JSONPath=`.status.generation.pod`
 // +kubebuilder:selectablefield:JSONPath=`.spec.parentRef.name`
+// +kubebuilder:selectablefield:JSONPath=`.status.root.name`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Msgs",type=integer,JSONPath=`.status.history.length`

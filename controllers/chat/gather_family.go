@@ -30,6 +30,9 @@ type familyReader struct {
 func (r *familyReader) readFamily(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
 	s.facts.HasWorkspace = chat.WorkspaceSource() != nil // That of the root, if there is one above.
+	if chat.Spec.ParentRef == nil {
+		s.facts.Root = tree.Root(chat, s.facts.HasWorkspace)
+	}
 	if !concernsFamily(chat) {
 		return nil
 	}
@@ -68,6 +71,9 @@ func (r *familyReader) readAbove(ctx context.Context, s *scope, members *tree.Fa
 	}
 	f.BudgetsAbove = members.BudgetsAbove(chat, above)
 	f.HasWorkspace = complete && len(above) > 0 && above[len(above)-1].WorkspaceSource() != nil
+	if complete && len(above) > 0 {
+		f.Root = tree.Root(above[len(above)-1], f.HasWorkspace)
+	}
 	f.ParentUID = chat.Status.Internal.ParentUID
 	if len(above) > 0 && f.ParentUID == "" {
 		f.ParentUID = string(above[0].UID)

@@ -5,6 +5,7 @@ package integration
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,6 +30,32 @@ func waitForReady(t *testing.T, ns, chat string, ready metav1.ConditionStatus,
 		c := meta.FindStatusCondition(chatIn(t, ns, chat).Status.Conditions, v1alpha1.ConditionReady)
 		return c != nil && c.Status == ready && v1alpha1.ReasonOf(c) == reason
 	})
+}
+
+func TestAFamilyIsSelectedByItsRoot(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	top := working(ns, "top")
+	top.Spec.Limits = &v1alpha1.ChatLimits{MaxDepth: new(int32(2))}
+	for _, chat := range []*v1alpha1.Chat{subChat(ns, "deep", "below"), newChat(ns, "other", "first"), top,
+		subChat(ns, "below", "top")} {
+		create(t, chat)
+	}
+	want := v1alpha1.FamilyRoot{Name: "top", UID: string(top.UID), Workspace: "top"}
+	eventually(t, "each of the family names its root", func() bool {
+		var family v1alpha1.ChatList
+		if err := cluster.Client.List(t.Context(), &family, client.InNamespace(ns),
+			client.MatchingFields{"status.root.name": "top"}); err != nil {
+			t.Fatal(err)
+		}
+		return len(family.Items) == 3 && !slices.ContainsFunc(family.Items, func(c v1alpha1.Chat) bool {
+			return *c.Status.Root != want
+		})
+	})
+	assigned(t, ns, "other", 1, 1)
+	if root := chatIn(t, ns, "other").Status.Root; root == nil || root.Name != "other" || root.Workspace != "" {
+		t.Errorf("the root of another chat is %+v", root)
+	}
 }
 
 func TestAFamilyIsArchivedTogetherOnceNobodyIsAtWork(t *testing.T) {

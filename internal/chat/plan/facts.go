@@ -98,6 +98,8 @@ type Facts struct {
 	BudgetsAbove []tree.BudgetAbove
 	// ParentArchived is true when the parent is archived.
 	ParentArchived bool
+	// Root is the chat at the top of the family; nil while a chat above is missing.
+	Root *v1alpha1.FamilyRoot
 	// ParentUID of the parent, if there is one.
 	ParentUID string
 	// PodLost is true when the pod of the attempt under way cannot answer any more; PodLostBy says why, if there is more

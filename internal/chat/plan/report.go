@@ -41,6 +41,9 @@ func (p report) settle() {
 	facts.Archiving = p.facts.Archive && !st.Archived
 	facts.FamilyAtWork = p.facts.FamilyAtWork
 	st.Internal.ParentUID = p.facts.ParentUID
+	if p.facts.Root != nil {
+		st.Root = p.facts.Root
+	}
 	p.turn().forgetReported()
 	p.captions().settleTitle()
 	p.captions().settleSummary()

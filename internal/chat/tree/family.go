@@ -44,6 +44,15 @@ func (f *Family) Ancestors(chat *v1alpha1.Chat) (above []*v1alpha1.Chat, complet
 	return above, true
 }
 
+// Root is how members of a family name the chat at its top, and the workspace that they share.
+func Root(top *v1alpha1.Chat, hasWorkspace bool) *v1alpha1.FamilyRoot {
+	root := &v1alpha1.FamilyRoot{Name: top.Name, UID: string(top.UID)}
+	if hasWorkspace { // It has the name of its chat.
+		root.Workspace = top.Name
+	}
+	return root
+}
+
 // Descendants are the chats below the chat, at all depths.
 func (f *Family) Descendants(chat *v1alpha1.Chat) []*v1alpha1.Chat {
 	var all []*v1alpha1.Chat

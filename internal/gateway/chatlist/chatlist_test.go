@@ -196,6 +196,7 @@ func TestAListShowsWhatAListNeeds(t *testing.T) {
 	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
 	chat.Spec.ParentRef, chat.Spec.Suspend = &v1alpha1.ChatReference{Name: "p"}, true
 	chat.Status = v1alpha1.ChatStatus{
+		Root:  &v1alpha1.FamilyRoot{Name: "top", UID: "top-uid", Workspace: "top"},
 		Phase: v1alpha1.ChatError, Title: "T", LastReply: "R", Model: "m", Archived: true,
 		History: v1alpha1.HistoryStatus{Length: 3, Version: 7},
 		Queue:   []v1alpha1.QueuedMessage{{Name: "q"}},
@@ -205,7 +206,8 @@ func TestAListShowsWhatAListNeeds(t *testing.T) {
 			Message: "wait"}},
 	}
 	s := SummaryOf(chat)
-	if s.Parent != "p" || !s.Suspended || !s.Archived || s.Length != 3 || s.Queued != 1 || s.Turn.Summary != "S" ||
+	if s.Parent != "p" || *s.Root != *chat.Status.Root ||
+		!s.Suspended || !s.Archived || s.Length != 3 || s.Queued != 1 || s.Turn.Summary != "S" ||
 		s.Cost[0].Currency != "EUR" ||
 		s.Ready != metav1.ConditionFalse || s.Reason != "RateLimited" || s.Message != "wait" || s.Since == nil ||
 		s.LastReply != "R" || s.Title != "T" || s.Model != "m" {

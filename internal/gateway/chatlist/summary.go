@@ -14,7 +14,7 @@ func SummaryOf(chat *v1alpha1.Chat) stream.Summary {
 		Name: chat.Name, UID: chat.UID, CreatedAt: chat.CreationTimestamp,
 		Phase: chat.Status.Phase, Title: chat.Status.Title, LastReply: chat.Status.LastReply, Model: chat.Status.Model,
 		Length: chat.Status.History.Length, Queued: len(chat.Status.Queue), Cost: chat.Status.Cost,
-		Archived: chat.Status.Archived, Suspended: chat.Spec.Suspend,
+		Archived: chat.Status.Archived, Suspended: chat.Spec.Suspend, Root: chat.Status.Root,
 	}
 	if chat.Spec.ParentRef != nil {
 		s.Parent = chat.Spec.ParentRef.Name

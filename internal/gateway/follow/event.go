@@ -18,6 +18,10 @@ func statusOf(chat *v1alpha1.Chat) stream.Status {
 		Model:          chat.Status.Model,
 		ContextStart:   chat.Status.History.ContextStart,
 		Wait:           chat.Status.Wait,
+		Root:           chat.Status.Root,
+	}
+	if chat.Spec.ParentRef != nil {
+		s.Parent = chat.Spec.ParentRef.Name
 	}
 	for _, c := range chat.Status.Conditions {
 		switch {
@@ -40,7 +44,8 @@ func statusOf(chat *v1alpha1.Chat) stream.Status {
 func retryOf(chat *v1alpha1.Chat) stream.Retry {
 	r := chat.Status.Retry
 	retry := stream.Retry{
-		HistoryVersion: chat.Status.History.Version, Attempt: r.Attempt, Action: r.Action, At: r.At, Reason: r.Reason, Message: r.Message,
+		HistoryVersion: chat.Status.History.Version, Attempt: r.Attempt, Action: r.Action, At: r.At,
+		Reason: r.Reason, Message: r.Message,
 		Provider: r.Provider, StatusCode: r.StatusCode, ModelConfig: r.ModelConfig,
 	}
 	if !r.FailedAt.IsZero() {

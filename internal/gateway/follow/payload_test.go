@@ -24,13 +24,15 @@ func TestRetrySaysWhatFailedAndWhenItIsDue(t *testing.T) {
 	w.change(func() {
 		w.user("q1", true)
 		w.chat.Status.Retry = &v1alpha1.RetryStatus{
-			Attempt: 2, Action: v1alpha1.ActionCompact, FailedAt: metav1.NewMicroTime(failed), At: metav1.NewMicroTime(failed.Add(1500 * time.Millisecond)),
+			Attempt: 2, Action: v1alpha1.ActionCompact, FailedAt: metav1.NewMicroTime(failed),
+			At:     metav1.NewMicroTime(failed.Add(1500 * time.Millisecond)),
 			Reason: v1alpha1.ErrorRateLimited, Message: "slow down", Provider: "openai", StatusCode: 429, ModelConfig: "next",
 		}
 	})
 	got := w.follow(t, Position{}, 0).waitName(stream.EventRetry)
 	r := decode[stream.Retry](t, got[len(got)-1])
-	if r.Attempt != 2 || r.Action != v1alpha1.ActionCompact || r.DelayMS != 1500 || r.Provider != "openai" || r.StatusCode != 429 ||
+	if r.Attempt != 2 || r.Action != v1alpha1.ActionCompact ||
+		r.DelayMS != 1500 || r.Provider != "openai" || r.StatusCode != 429 ||
 		r.Reason != v1alpha1.ErrorRateLimited || r.Message != "slow down" || r.ModelConfig != "next" {
 		t.Errorf("got %+v", r)
 	}
@@ -46,17 +48,24 @@ func TestErrorCarriesMessageAdviceAndRetryability(t *testing.T) {
 	})
 	got := w.follow(t, Position{}, 0).waitName(stream.EventError)
 	e := decode[stream.Error](t, got[len(got)-1])
-	if e.Message != "too busy" || e.Action != v1alpha1.ActionExecuteTools || e.Advice != "wait" || !e.Retryable || e.StatusCode != 529 || e.Provider != "anthropic" ||
+	if e.Message != "too busy" || e.Action != v1alpha1.ActionExecuteTools ||
+		e.Advice != "wait" || !e.Retryable || e.StatusCode != 529 || e.Provider != "anthropic" ||
 		e.Text() != "too busy. wait" {
 		t.Errorf("got %+v", e)
 	}
 }
 
-func TestTheStatusNamesThePodThatHasTheAttempt(t *testing.T) {
+func TestTheStatusNamesPodParentAndRoot(t *testing.T) {
 	w := newWorld()
-	w.change(func() { w.user("q1", true); w.attempt(1) })
+	root := v1alpha1.FamilyRoot{Name: "top", UID: "top-uid", Workspace: "top"}
+	w.change(func() {
+		w.user("q1", true)
+		w.attempt(1)
+		w.chat.Spec.ParentRef, w.chat.Status.Root = &v1alpha1.ChatReference{Name: "above"}, &root
+	})
 	got := w.follow(t, Position{}, 0).waitName(stream.EventStatus)
-	if s := decode[stream.Status](t, got[len(got)-1]); s.Pod != "p" || s.Attempt != 1 {
+	if s := decode[stream.Status](t, got[len(got)-1]); s.Pod != "p" || s.Attempt != 1 || s.Parent != "above" ||
+		s.Root == nil || *s.Root != root {
 		t.Errorf("got %+v", s)
 	}
 }
