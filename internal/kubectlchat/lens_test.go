@@ -186,6 +186,14 @@ func TestWhatTheChatWaitsForIsShownOnce(t *testing.T) {
 	}
 }
 
+func TestWaitIsNotShownWithinAReply(t *testing.T) {
+	late := stands(1, 1, "one", `,"wait":{"for":"Pod","reason":"WaitingForPod","message":"starting"}`)
+	out, notes := read(t, at(0, 1, "User", "one"), text(1, "Hel"), late, text(1, "lo"), at(1, 2, "Assistant", "Hello"))
+	if out != "▎> one\nHello\n" || notes != "" {
+		t.Errorf("shown %q, noted %q", out, notes)
+	}
+}
+
 func TestWordsAreQuotedForTheShell(t *testing.T) {
 	for word, want := range map[string]string{"call_1": "call_1", "a b": "'a b'", "it's": `'it'\''s'`, "": "''",
 		"$x": "'$x'", "call_1=JSON": "call_1=JSON"} {

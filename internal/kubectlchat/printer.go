@@ -271,10 +271,10 @@ func clock(at time.Time) string {
 }
 
 // standing tells what the chat waits for, and what its replies are made without, each when it changes. Calls that wait
-// and retries have events of their own.
+// and retries have events of their own. While a reply comes, a wait for its pod is over: the status only lags behind.
 func (p *printer) standing(now *stream.Status) {
 	switch words := waitWords(now.Wait); {
-	case words == p.wait:
+	case words == p.wait, words != "" && p.text.Len() > 0:
 	case words != "":
 		p.note("%s", words)
 		fallthrough
