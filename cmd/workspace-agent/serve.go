@@ -52,7 +52,6 @@ func serve(c config) error {
 		Environment: os.Environ(),
 		Main:        c.main,
 		MainDir:     cwd,
-		InitPID:     os.Getppid(),
 		Now:         time.Now,
 		Log:         logger(),
 	})

@@ -20,7 +20,7 @@ type Info struct {
 	Directory string `json:"directory"`
 	// Shell that runs commands; empty: the image has none.
 	Shell string `json:"shell,omitempty"`
-	// Running is how many commands run.
+	// Running is how many commands run, those included that have exited and have descendants.
 	Running int `json:"running"`
 }
 
@@ -41,7 +41,7 @@ type ProcessState string
 const (
 	// Running means that it has not ended.
 	Running ProcessState = "Running"
-	// Exited means that it ended, by itself or by a signal.
+	// Exited means that its own process ended, by itself or by a signal. What that has started may run on.
 	Exited ProcessState = "Exited"
 	// Lost means that the workspace's container was restarted while it ran, which ended it.
 	Lost ProcessState = "Lost"
@@ -74,6 +74,24 @@ type Process struct {
 	OutputBytes int64 `json:"outputBytes"`
 	// OutputDropped is how much of that is not kept: from HeadBytes on, or wherever the storage was full, as Note tells.
 	OutputDropped int64 `json:"outputDropped,omitempty"`
+
+	// Descendants are the processes that it has started and that still run, once it has exited; nil: there are none, or
+	// it has not exited.
+	Descendants *Descendants `json:"descendants,omitempty"`
+}
+
+// Descendants are processes that a command has started.
+type Descendants struct {
+	// Count is how many there are, First some of them, parents before their children.
+	Count int          `json:"count"`
+	First []Descendant `json:"first"`
+}
+
+// Descendant is a process that a command has started.
+type Descendant struct {
+	PID int `json:"pid"`
+	// Command is what it was started with, its words with spaces between them; cut if it is long.
+	Command string `json:"command"`
 }
 
 // ProcessList are the commands that the workspace remembers.

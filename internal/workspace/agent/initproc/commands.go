@@ -13,22 +13,39 @@ import (
 	"golang.org/x/sys/unix"
 
 	"parley.dev/parley/internal/workspace/agent/link"
+	"parley.dev/parley/internal/workspace/agent/supervisor"
 )
 
-// command is one that was forked and that the serving process has not yet let go.
+// startPatience is how long a command may take to be started before its supervisor is killed, where the next serving
+// process waits for that.
+const startPatience = 10 * time.Second
+
+// command is one that has a supervisor, and that the serving process has not yet let go.
 type command struct {
-	id        string
-	pid       int
+	id string
+	// supervisor is the process below which all of it runs.
+	supervisor int
+	// started is whether the supervisor has said that it was; startedAt is about when.
+	started   bool
 	startedAt time.Time
 	// pipe is the read end of what the command writes to.
 	pipe int
 	// spoken is whether its standard input and output are a socket of the serving process.
 	spoken bool
-	exit   *link.Exit
+	// asked are the requests to start it that have not been answered.
+	asked []int64
+	exit  *link.Exit
+	done  *link.Done
 }
 
+// isStarted reports whether it is known that the command was started. Of one whose supervisor was killed it is not, and
+// then it counts as started, so that it is not started again.
+func (c *command) isStarted() bool { return c.started || c.done != nil }
+
 func (c *command) describe() *link.Command {
-	return &link.Command{ID: c.id, PID: c.pid, StartedAt: c.startedAt, Spoken: c.spoken, Exit: c.exit}
+	return &link.Command{
+		ID: c.id, Supervisor: c.supervisor, StartedAt: c.startedAt, Spoken: c.spoken, Exit: c.exit, Done: c.done,
+	}
 }
 
 // handle does what the serving process asks, and closes the file that came with it. An error is a message that it never
@@ -45,8 +62,6 @@ func (i *Init) handle(m *link.Message, file *os.File) error {
 	switch {
 	case m.Start != nil:
 		i.start(m.Seq, m.Start, file)
-	case m.Signal != nil:
-		i.tell(&link.Message{Seq: m.Seq, Reply: &link.Reply{Errno: i.signal(m.Signal)}}, -1)
 	case m.Forget != "":
 		i.forget(m.Forget)
 	default:
@@ -55,8 +70,8 @@ func (i *Init) handle(m *link.Message, file *os.File) error {
 	return nil
 }
 
-// start answers with the command of that id, and forks it if there is none. Its standard input and output are the
-// socket, if there is one.
+// start has the command of that id started if there is none, and answers with it once it is. Its standard input and
+// output are the socket, if there is one.
 func (i *Init) start(seq int64, s *link.Start, socket *os.File) {
 	c, err := i.commands[s.ID], error(nil)
 	if c == nil {
@@ -68,18 +83,27 @@ func (i *Init) start(seq int64, s *link.Start, socket *os.File) {
 		i.tell(&link.Message{Seq: seq, Reply: &link.Reply{Errno: errno}}, -1)
 		return
 	}
-	i.tell(&link.Message{Seq: seq, Reply: &link.Reply{Command: c.describe()}}, c.pipe)
+	c.asked = append(c.asked, seq)
+	if c.isStarted() {
+		i.answer(c)
+	}
 }
 
-// launch forks a command in a session of its own. Standard error, and output where there is no socket, are one pipe,
-// whose other end is kept. ForkExec returns when the new program runs, or after it has reaped what could become none.
+// launch forks the supervisor of a command. Standard error of the command, and output where there is no socket, are one
+// pipe, whose other end is kept.
 func (i *Init) launch(s *link.Start, socket *os.File) (*command, error) {
-	if s.ID == "" || len(s.Argv) == 0 || len(s.Path) == 0 {
+	plan, err := supervisor.Encode(s.Path, s.Dir, s.Env, s.Argv)
+	if err != nil || s.ID == "" {
 		return nil, syscall.EINVAL
 	}
 	if i.stopping {
 		return nil, syscall.ESHUTDOWN
 	}
+	planned, err := inMemory(plan)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = planned.Close() }() // It is the supervisor's now.
 	var pipe [2]int
 	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("making a pipe: %w", err)
@@ -93,49 +117,126 @@ func (i *Init) launch(s *link.Start, socket *os.File) (*command, error) {
 	if socket != nil {
 		input, output = socket.Fd(), socket.Fd()
 	}
-	pid, err := i.system.fork(string(s.Path), texts(s.Argv), &syscall.ProcAttr{
-		Dir:   string(s.Dir),
-		Env:   texts(s.Env),
-		Files: []uintptr{input, output, uintptr(pipe[1])},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
-	})
+	pid, err := i.system.fork(i.Path, []string{supervisor.Name},
+		supervisor.Attributes(input, output, uintptr(pipe[1]), uintptr(i.reports.write), planned.Fd()))
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("forking: %w", err), unix.Close(pipe[0]))
+		return nil, errors.Join(fmt.Errorf("forking a supervisor: %w", err), unix.Close(pipe[0]))
 	}
-	c := &command{id: s.ID, pid: pid, startedAt: i.Now(), pipe: pipe[0], spoken: socket != nil}
-	i.commands[c.id], i.byPID[c.pid] = c, c
+	c := &command{id: s.ID, supervisor: pid, startedAt: i.Now(), pipe: pipe[0], spoken: socket != nil}
+	i.commands[c.id], i.supervised[pid] = c, c
 	return c, nil
 }
 
-func texts(words [][]byte) []string {
-	texts := make([]string, len(words))
-	for n, word := range words {
-		texts[n] = string(word)
+// inMemory is a file without a name.
+func inMemory(content []byte) (*os.File, error) {
+	descriptor, err := unix.MemfdCreate("plan", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("making a file in memory: %w", err)
 	}
-	return texts
+	f := os.NewFile(uintptr(descriptor), "plan")
+	if _, err := f.Write(content); err != nil {
+		return nil, errors.Join(fmt.Errorf("writing a file in memory: %w", err), f.Close())
+	}
+	return f, nil
 }
 
-// signal reaches the process group of a command that has not been reaped, whose number is its own therefore.
-func (i *Init) signal(s *link.Signal) syscall.Errno {
-	c := i.commands[s.ID]
-	if c == nil || c.exit != nil {
-		return syscall.ESRCH
+// answer tells who has asked for a command that it was started.
+func (i *Init) answer(c *command) {
+	for _, seq := range c.asked {
+		i.tell(&link.Message{Seq: seq, Reply: &link.Reply{Command: c.describe()}}, c.pipe)
 	}
-	if err := i.system.kill(-c.pid, s.Signal); err != nil {
-		errno := syscall.EINVAL
-		_ = errors.As(err, &errno) // It is one.
-		return errno
-	}
-	return 0
+	c.asked = nil
 }
 
-// forget lets a command go that has ended.
+// reported takes up what a supervisor says.
+func (i *Init) reported(r supervisor.Report) {
+	switch c := i.supervised[r.Supervisor]; {
+	case c == nil || c.done != nil:
+	case !c.started:
+		i.reportedStart(c, r)
+	case c.exit == nil:
+		i.reportedEnd(c, r)
+	}
+}
+
+func (i *Init) reportedStart(c *command, r supervisor.Report) {
+	switch r.Kind {
+	case supervisor.Started:
+		c.started = true
+		i.answer(c)
+	case supervisor.Failed:
+		i.refuse(c, syscall.Errno(r.Value))
+	}
+}
+
+func (i *Init) reportedEnd(c *command, r supervisor.Report) {
+	exit := link.Exit{ID: c.id, Status: syscall.WaitStatus(r.Value), At: i.Now()}
+	switch r.Kind {
+	case supervisor.Exited:
+		c.exit = &exit
+		i.tell(&link.Message{Exit: c.exit}, -1)
+	case supervisor.Over:
+		i.finish(c, exit, false)
+	}
+}
+
+// refuse tells who has asked for a command that it could not be started, and lets it go.
+func (i *Init) refuse(c *command, errno syscall.Errno) {
+	for _, seq := range c.asked {
+		i.tell(&link.Message{Seq: seq, Reply: &link.Reply{Errno: errno}}, -1)
+	}
+	c.asked, c.done = nil, &link.Done{}
+	i.drop(c)
+}
+
+// finish tells that nothing is left of a command.
+func (i *Init) finish(c *command, exit link.Exit, orphaned bool) {
+	c.exit, c.done = &exit, &link.Done{Exit: exit, Orphaned: orphaned}
+	i.answer(c)
+	i.tell(&link.Message{Done: c.done}, -1)
+}
+
+// forget lets a command go that is done.
 func (i *Init) forget(id string) {
-	c := i.commands[id]
-	if c == nil || c.exit == nil {
-		return
+	if c := i.commands[id]; c != nil && c.done != nil {
+		i.drop(c)
 	}
-	delete(i.commands, id)
+}
+
+func (i *Init) drop(c *command) {
+	delete(i.commands, c.id)
 	// An error would mean that it is closed already.
 	_ = unix.Close(c.pipe)
+}
+
+// awaitStarts waits until it is known of each command whether it was started: only then can a serving process be told
+// how things stand.
+func (i *Init) awaitStarts() {
+	late, tick := time.NewTimer(startPatience), time.NewTicker(look)
+	defer late.Stop()
+	defer tick.Stop()
+	for i.endStarts(false) > 0 {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			i.endStarts(true)
+		}
+	}
+}
+
+// endStarts counts the commands of which it is not known whether they were started, and kills their supervisors if it
+// is told to.
+func (i *Init) endStarts(kill bool) (starting int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, c := range i.supervised {
+		if c.isStarted() {
+			continue
+		}
+		starting++
+		if kill {
+			_ = i.system.kill(c.supervisor, syscall.SIGKILL) // It has not been reaped.
+		}
+	}
+	return starting
 }

@@ -2,7 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package initproc is process 1 of a workspace's container. It starts the serving process, and starts it again when it
-// dies; forks the commands that the serving process wants; reaps every child; and ends all when the container stops.
+// dies; forks a supervisor for each command that the serving process asks for; reaps every child; kills whatever it
+// adopts; and ends all when the container stops.
+//
+// All processes of a command are the descendants of its supervisor. Process 1 adopts them only when that is killed, and
+// then the command counts as ended once process 1 has killed them.
 //
 // It holds what must outlive the serving process: the pipe that each command writes to, and the exit of each command
 // until the serving process has put that on disk. So a crash of the serving process ends no command and loses nothing:
@@ -24,14 +28,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"parley.dev/parley/internal/workspace/agent/link"
 )
 
 // Init is process 1. Where it is not, such as in a pod whose containers share their processes, it adopts the orphans
 // below it just the same.
 type Init struct {
-	// Path and Argv of the serving process, which finds the socket as ServingDescriptor.
+	// Path and Argv of the serving process, which finds the socket as ServingDescriptor. Supervisors have the same path:
+	// the program must import package supervisor.
 	Path string
 	Argv []string
 	// Now tells the time.
@@ -51,9 +54,16 @@ type Init struct {
 	since  time.Time
 	null   *os.File
 
+	reports reports
+	// adopted has room for one: something was adopted, and is to be killed.
+	adopted chan struct{}
+
 	mu       sync.Mutex
 	commands map[string]*command
-	byPID    map[int]*command
+	// supervised are commands by the process ids of supervisors that have not been reaped.
+	supervised map[int]*command
+	// orphaned are commands whose supervisor was killed, and of which processes may still run.
+	orphaned []*command
 	serving  *serving
 	stopping bool
 }
@@ -78,18 +88,27 @@ func (i *Init) Run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = i.null.Close() }() // Nothing was written to it.
-	quit := make(chan struct{})
+	var reading, hunting sync.WaitGroup
+	reading.Go(i.readReports)
+	stopped, quit := make(chan struct{}), make(chan struct{})
 	reaped := i.reapUntil(quit)
+	hunting.Go(func() { i.endAdoptedUntil(stopped) })
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		i.supervise(quit)
+		i.serveUntil(quit)
 	}()
 	<-ctx.Done()
 	i.endCommands()
+	close(stopped)
+	hunting.Wait()
+	i.reap() // Whatever has ended is told before the serving process is let go.
+	i.endAdopted()
 	close(quit)
 	i.endServing(served)
 	<-reaped
+	i.reports.close()
+	reading.Wait()
 	return nil
 }
 
@@ -110,6 +129,9 @@ func (i *Init) prepare() error {
 	}
 	i.null = null
 	i.reset()
+	if i.reports, err = openReports(); err != nil {
+		return err
+	}
 	runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0)))
 	SpareThreads(threads)
 	return nil
@@ -158,7 +180,7 @@ func keepToOneself() error {
 
 func (i *Init) reset() {
 	i.boot, i.since, i.abandoned = rand.Text(), i.Now(), make(chan struct{})
-	i.commands, i.byPID = map[string]*command{}, map[int]*command{}
+	i.commands, i.supervised, i.adopted = map[string]*command{}, map[int]*command{}, make(chan struct{}, 1)
 	if i.system.fork == nil {
 		i.system = system{fork: syscall.ForkExec, kill: syscall.Kill, killAll: i.killAll}
 	}
@@ -200,29 +222,40 @@ func (i *Init) reap() {
 	defer i.mu.Unlock()
 	for {
 		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil || pid <= 0:
 			return
-		default:
+		case !status.Stopped():
 			i.ended(pid, status)
+		case i.supervised[pid] != nil:
+			_ = i.system.kill(pid, syscall.SIGCONT) // Whatever has stopped it: it is needed.
 		}
 	}
 }
 
-// ended notes that a child has ended: a command, the serving process, or an orphan of somebody.
+// ended notes that a child has ended: a supervisor, the serving process, or what was adopted. A supervisor that ends by
+// itself leaves nothing behind.
 func (i *Init) ended(pid int, status syscall.WaitStatus) {
 	if s := i.serving; s != nil && s.pid == pid {
 		s.status = status
 		close(s.ended)
 		return
 	}
-	c := i.byPID[pid]
-	if c == nil {
-		return
+	i.takeReports() // It may have said something before it ended.
+	c := i.supervised[pid]
+	delete(i.supervised, pid)
+	switch {
+	case c == nil: // There may be more where it came from.
+		i.hunt()
+	case c.done != nil:
+	case status.Exited() && !c.isStarted(): // There was no room for its threads.
+		i.refuse(c, syscall.EAGAIN)
+	case status.Exited() && c.exit != nil:
+		i.finish(c, *c.exit, false)
+	default:
+		i.orphaned = append(i.orphaned, c)
+		i.hunt()
 	}
-	delete(i.byPID, pid)
-	c.exit = &link.Exit{ID: c.id, Status: status, At: i.Now()}
-	i.tell(&link.Message{Exit: c.exit}, -1)
 }

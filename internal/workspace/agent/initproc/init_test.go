@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -17,13 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"parley.dev/parley/internal/workspace/agent/link"
+	"parley.dev/parley/internal/workspace/agent/supervisor"
 )
 
 // fake is process 1 of a system that forks in words alone.
 type fake struct {
 	*Init
 	t      testing.TB
-	forked []string
+	forked int
 	killed []int
 	refuse error
 }
@@ -35,17 +35,17 @@ func newFake(t testing.TB) *fake {
 		t.Fatal(err)
 	}
 	now := func() time.Time { return time.Unix(1000, 0) }
-	f := &fake{t: t, Init: &Init{Now: now, Log: slog.New(slog.DiscardHandler), null: null}}
+	f := &fake{t: t, Init: &Init{Path: "/agent", Now: now, Log: slog.New(slog.DiscardHandler), null: null}}
 	f.system = system{
 		fork: func(path string, _ []string, attr *syscall.ProcAttr) (int, error) {
-			if !attr.Sys.Setsid || len(attr.Files) != 3 {
-				t.Errorf("forked with %+v", attr)
+			if path != "/agent" || !attr.Sys.Setsid || len(attr.Files) != 5 {
+				t.Errorf("forked %s with %+v", path, attr)
 			}
 			if f.refuse != nil {
 				return 0, f.refuse
 			}
-			f.forked = append(f.forked, path)
-			return 100 + len(f.forked), nil
+			f.forked++
+			return 100 + f.forked, nil
 		},
 		kill: func(pid int, _ syscall.Signal) error {
 			f.killed = append(f.killed, pid)
@@ -53,9 +53,13 @@ func newFake(t testing.TB) *fake {
 		},
 	}
 	f.reset()
+	if f.reports, err = openReports(); err != nil {
+		t.Fatal(err)
+	}
 	f.serving = &serving{pid: 2, ended: make(chan struct{}), out: outbox{wake: make(chan struct{}, 1)}}
 	t.Cleanup(func() {
 		null.Close()
+		f.reports.close()
 		for _, c := range f.commands {
 			unix.Close(c.pipe)
 		}
@@ -63,18 +67,27 @@ func newFake(t testing.TB) *fake {
 	return f
 }
 
-// said is what the serving process was told last.
-func (f *fake) said() *link.Message { return f.serving.out.queue[len(f.serving.out.queue)-1].message }
+// last is the newest message for the serving process.
+func (f *fake) last() *link.Message { return f.serving.out.queue[len(f.serving.out.queue)-1].message }
 
-func (f *fake) ask(m *link.Message) *link.Reply {
+func (f *fake) ask(m *link.Message) {
 	f.t.Helper()
 	if err := f.handle(m, nil); err != nil {
 		f.t.Fatal(err)
 	}
-	if f.said().Seq != m.Seq || f.said().Reply == nil {
-		f.t.Fatalf("told %+v", f.said())
+}
+
+// reply is the answer to a request, which must be the last message.
+func (f *fake) reply(seq int64) *link.Reply {
+	f.t.Helper()
+	if f.last().Seq != seq || f.last().Reply == nil {
+		f.t.Fatalf("the last message is %+v", f.last())
 	}
-	return f.said().Reply
+	return f.last().Reply
+}
+
+func (f *fake) report(pid int, kind supervisor.Kind, value int) {
+	f.reported(supervisor.Report{Supervisor: pid, Kind: kind, Value: value})
 }
 
 func start(seq int64, id string) *link.Message {
@@ -83,49 +96,127 @@ func start(seq int64, id string) *link.Message {
 
 func TestACommandIsForkedOnceAndKeptUntilItIsForgotten(t *testing.T) {
 	f := newFake(t)
-	first := f.ask(start(1, "p1"))
-	again := f.ask(start(2, "p1"))
-	if first.Command.PID != 101 || again.Command.PID != 101 || len(f.forked) != 1 {
-		t.Errorf("forked %v, told %+v and %+v", f.forked, first, again)
+	f.ask(start(1, "p1"))
+	f.ask(start(2, "p1"))
+	if len(f.serving.out.queue) != 0 {
+		t.Fatalf("an answer came before the start: %+v", f.last())
 	}
-	f.handle(&link.Message{Forget: "p1"}, nil)
-	f.ended(101, 256)
-	exit := f.said().Exit
+	f.report(101, supervisor.Started, 102)
+	if again := f.reply(2); again.Command.Supervisor != 101 || len(f.serving.out.queue) != 2 || f.forked != 1 {
+		t.Errorf("forked %d times, and answered %+v", f.forked, again)
+	}
+	f.ask(&link.Message{Forget: "p1"})
+	f.report(101, supervisor.Exited, 256)
+	exit := f.last().Exit
 	if exit == nil || exit.ID != "p1" || exit.Status.ExitStatus() != 1 || !exit.At.Equal(time.Unix(1000, 0)) {
-		t.Errorf("told %+v", f.said())
+		t.Errorf("got %+v", f.last())
 	}
-	if ended := f.ask(start(3, "p1")); ended.Command.Exit == nil || len(f.forked) != 1 {
-		t.Errorf("forked %v, told %+v", f.forked, ended)
+	f.ended(101, 0)
+	if done := f.last().Done; done == nil || done.Exit != *exit || done.Orphaned {
+		t.Errorf("got %+v", f.last())
 	}
-	f.handle(&link.Message{Forget: "p1"}, nil)
-	if len(f.commands) != 0 || len(f.byPID) != 0 {
+	f.ask(start(3, "p1"))
+	if ended := f.reply(3); ended.Command.Done == nil || f.forked != 1 {
+		t.Errorf("forked %d times, and answered %+v", f.forked, ended)
+	}
+	f.ask(&link.Message{Forget: "p1"})
+	if len(f.commands)+len(f.supervised) != 0 {
 		t.Errorf("kept %v", f.commands)
 	}
 }
 
-func TestOnlyACommandThatHasNotBeenReapedIsSignalled(t *testing.T) {
+func TestACommandThatLeavesNothingIsDone(t *testing.T) {
 	f := newFake(t)
 	f.ask(start(1, "p1"))
-	signal := func(id string) *link.Message {
-		return &link.Message{Seq: 2, Signal: &link.Signal{ID: id, Signal: unix.SIGTERM}}
+	f.report(101, supervisor.Started, 102)
+	f.report(101, supervisor.Over, 0)
+	if done := f.last().Done; done == nil || done.ID != "p1" {
+		t.Errorf("got %+v", f.last())
 	}
-	running := f.ask(signal("p1")).Errno
+	told := len(f.serving.out.queue)
 	f.ended(101, 0)
-	ended, unknown := f.ask(signal("p1")).Errno, f.ask(signal("p2")).Errno
-	if running != 0 || ended != unix.ESRCH || unknown != unix.ESRCH || !slices.Equal(f.killed, []int{-101}) {
-		t.Errorf("%v, %v and %v; signalled %v", running, ended, unknown, f.killed)
+	if len(f.serving.out.queue) != told || len(f.supervised) != 0 {
+		t.Errorf("then %+v", f.last())
 	}
 }
 
-func TestAForkThatFailsIsToldWithItsReason(t *testing.T) {
+func TestAStartThatFailsSaysWhy(t *testing.T) {
 	f := newFake(t)
 	f.refuse = unix.E2BIG
-	if reply := f.ask(start(1, "p1")); reply.Errno != unix.E2BIG || reply.Command != nil || len(f.commands) != 0 {
-		t.Errorf("told %+v", reply)
+	f.ask(start(1, "p1"))
+	if reply := f.reply(1); reply.Errno != unix.E2BIG || reply.Command != nil || len(f.commands) != 0 {
+		t.Errorf("a fork: %+v", reply)
 	}
-	f.refuse, f.stopping = nil, true
-	if reply := f.ask(start(2, "p1")); reply.Errno != unix.ESHUTDOWN {
+	f.refuse = nil
+	f.ask(start(2, "p1"))
+	f.report(101, supervisor.Failed, int(unix.ENOENT))
+	if reply := f.reply(2); reply.Errno != unix.ENOENT || len(f.commands) != 0 {
+		t.Errorf("an exec: %+v", reply)
+	}
+	f.ended(101, 0)
+	f.ask(start(3, "p1"))
+	f.ended(102, 2<<8)
+	if reply := f.reply(3); reply.Errno != unix.EAGAIN || len(f.commands)+len(f.supervised) != 0 {
+		t.Errorf("a supervisor without room: %+v", reply)
+	}
+	f.stopping = true
+	f.ask(start(4, "p1"))
+	if reply := f.reply(4); reply.Errno != unix.ESHUTDOWN {
 		t.Errorf("while it stops: %+v", reply)
+	}
+}
+
+func TestACommandWhoseSupervisorIsKilledEndsOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		reports []supervisor.Kind
+		status  syscall.WaitStatus
+	}{
+		"before it was started":      {nil, 9},
+		"while it runs":              {[]supervisor.Kind{supervisor.Started}, 9},
+		"while what it left runs":    {[]supervisor.Kind{supervisor.Started, supervisor.Exited}, 0},
+		"reports that make no sense": {[]supervisor.Kind{supervisor.Started, supervisor.Started, supervisor.Failed, 99}, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFake(t)
+			f.ask(start(1, "p1"))
+			for _, kind := range c.reports {
+				f.report(101, kind, 0)
+			}
+			f.ended(101, 9)
+			f.endAdopted()
+			if done := f.last().Done; done == nil || !done.Orphaned || done.Status != c.status {
+				t.Errorf("got %+v", f.last())
+			}
+			replies := 0
+			for _, l := range f.serving.out.queue {
+				if l.message.Reply != nil {
+					replies++
+				}
+			}
+			if replies != 1 {
+				t.Errorf("answered %d times", replies)
+			}
+		})
+	}
+}
+
+func TestAServingProcessHearsOfNoHalfStart(t *testing.T) {
+	f := newFake(t)
+	f.ask(start(1, "p1"))
+	known := make(chan struct{})
+	go func() {
+		defer close(known)
+		f.awaitStarts()
+	}()
+	if f.endStarts(false) != 1 || over(known) {
+		t.Error("it does not wait for the start")
+	}
+	f.mu.Lock()
+	f.report(101, supervisor.Started, 102)
+	f.mu.Unlock()
+	<-known
+	if f.endStarts(true) != 0 || len(f.killed) != 0 {
+		t.Errorf("it killed %v", f.killed)
 	}
 }
 
@@ -160,7 +251,7 @@ func TestCommandsThatLeaveNoRoomForTheServingProcessAreEnded(t *testing.T) {
 // FuzzHandle has process 1 do what a serving process could ask that has gone mad.
 func FuzzHandle(f *testing.F) {
 	for _, m := range []*link.Message{
-		start(1, "p1"), {Forget: "p1"}, {Seq: 2, Signal: &link.Signal{ID: "p1", Signal: 9}}, {}, {Stopping: true},
+		start(1, "p1"), {Forget: "p1"}, {}, {Stopping: true},
 		{Start: &link.Start{ID: "p2"}}, {Hello: &link.Hello{}},
 	} {
 		raw, err := json.Marshal(m)
@@ -177,16 +268,16 @@ func FuzzHandle(f *testing.F) {
 				return
 			}
 			_ = init.handle(&m, nil) // It may be no request.
-			for _, pid := range init.killed {
-				if pid > -100 {
-					t.Fatalf("signalled %d", pid)
-				}
+			if len(init.killed) > 0 {
+				t.Fatalf("signalled %v", init.killed)
 			}
-			if len(init.commands) != len(init.byPID) || len(init.commands) > len(init.forked) {
-				t.Fatalf("%d commands, %d processes, %d forks", len(init.commands), len(init.byPID), len(init.forked))
+			if len(init.commands) != len(init.supervised) || len(init.commands) > init.forked {
+				t.Fatalf("%d commands, %d supervisors, %d forks", len(init.commands), len(init.supervised), init.forked)
 			}
 		}
-		for pid := range init.byPID {
+		for pid := range init.supervised {
+			init.report(pid, supervisor.Started, 1)
+			init.report(pid, supervisor.Over, 0)
 			init.ended(pid, 0)
 		}
 		for id := range init.commands {
@@ -194,7 +285,7 @@ func FuzzHandle(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		if len(init.commands)+len(init.byPID) != 0 {
+		if len(init.commands)+len(init.supervised) != 0 {
 			t.Fatalf("kept %v", init.commands)
 		}
 	})

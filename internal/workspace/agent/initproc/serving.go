@@ -31,9 +31,9 @@ type serving struct {
 	status syscall.WaitStatus
 }
 
-// supervise keeps a serving process running until it is told to quit. It returns once one has been told all that there
+// serveUntil keeps a serving process running until it is told to quit. It returns once one has been told all that there
 // was to tell: one that died before that has successors, unless there is no time left.
-func (i *Init) supervise(quit <-chan struct{}) {
+func (i *Init) serveUntil(quit <-chan struct{}) {
 	wait := i.MinBackoff
 	var crowded crowd
 	for {
@@ -154,6 +154,7 @@ func (i *Init) startServing() (*serving, error) {
 		return nil, err
 	}
 	defer func() { _ = theirs.Close() }() // It is the serving process's now.
+	i.awaitStarts()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	pid, err := i.system.fork(i.Path, i.Argv, &syscall.ProcAttr{

@@ -20,27 +20,32 @@ const (
 	look = 20 * time.Millisecond
 )
 
-// endCommands ends everything but the serving process: first with SIGTERM, after the grace with SIGKILL.
+// endCommands ends everything but the serving process: first with SIGTERM, after the grace with SIGKILL. Supervisors
+// end by themselves, once they have told how their commands did.
 func (i *Init) endCommands() {
 	i.mu.Lock()
 	i.stopping = true
 	i.tell(&link.Message{Stopping: true}, -1)
 	i.mu.Unlock()
-	i.signalAll(syscall.SIGTERM)
+	i.awaitStarts() // What is still being started must not miss the signal.
+	running, all := i.below()
+	proctree.Send(syscall.SIGTERM, running, all)
 	if !i.goneWithin(i.Grace, func() {}) {
-		i.goneWithin(afterKill, i.killRest)
+		i.goneWithin(afterKill, func() { proctree.Kill(i.below) })
 	}
-	// Whatever has ended is told before the serving process is let go.
-	i.reap()
 }
 
+// goneWithin waits until nothing is left below process 1 but the serving process.
 func (i *Init) goneWithin(patience time.Duration, meanwhile func()) bool {
 	end, tick := time.NewTimer(patience), time.NewTicker(look)
 	defer end.Stop()
 	defer tick.Stop()
 	for {
 		meanwhile()
-		if len(i.rest()) == 0 {
+		i.mu.Lock()
+		supervised := len(i.supervised)
+		i.mu.Unlock()
+		if running, _ := i.below(); len(running)+supervised == 0 {
 			return true
 		}
 		select {
@@ -51,51 +56,96 @@ func (i *Init) goneWithin(patience time.Duration, meanwhile func()) bool {
 	}
 }
 
-func (i *Init) killRest() { i.signalAll(syscall.SIGKILL) }
-
-func (i *Init) signalAll(signal syscall.Signal) {
-	for _, p := range i.rest() {
-		_ = p.Signal(signal) // It has gone, or may not be signalled: then the end of the container ends it.
-	}
-}
-
-// killAll ends everything below process 1, whatever it forks meanwhile. The kernel does that at once for the real one;
-// elsewhere all is stopped first, so that nothing is forked while it is looked for.
+// killAll ends everything below process 1, whatever it forks meanwhile. The kernel does that at once for the real one.
 func (i *Init) killAll() {
 	if os.Getpid() == 1 {
 		_ = i.system.kill(-1, syscall.SIGKILL) // There is nothing.
 		return
 	}
-	stopped := map[int]bool{}
-	for before := -1; before < len(stopped); {
-		before = len(stopped)
-		for _, p := range i.rest() {
-			_ = p.Signal(syscall.SIGSTOP) // It has gone.
-			stopped[p.PID] = true
-		}
-	}
-	i.signalAll(syscall.SIGKILL)
+	proctree.Kill(i.below)
 }
 
-// rest is what still runs below process 1, but for the serving process. All of it is below: orphans are adopted.
-func (i *Init) rest() (rest []proctree.Process) {
+// below is what runs below process 1, but for the serving process and supervisors.
+func (i *Init) below() (running, all []proctree.Process) {
+	return i.find(func(bool) bool { return true })
+}
+
+// strays are what process 1 has adopted, with all that is below them: what is below no supervisor.
+func (i *Init) strays() (strays, all []proctree.Process) {
+	return i.find(func(supervised bool) bool { return !supervised })
+}
+
+// find are processes below process 1, by whether they are below a supervisor.
+func (i *Init) find(meant func(supervised bool) bool) (found, all []proctree.Process) {
 	all, err := proctree.All()
 	if err != nil {
 		i.Log.Warn("the processes cannot be seen", "error", err)
-		return nil
+		return nil, nil
 	}
-	i.mu.Lock()
-	serving := 0
-	if i.serving != nil {
-		serving = i.serving.pid
-	}
-	i.mu.Unlock()
+	i.mu.Lock() // What was forked before that look is known by now.
+	defer i.mu.Unlock()
+	supervised := map[int]bool{}
 	for _, p := range proctree.Below(all, os.Getpid()) {
-		if !p.Ended && p.PID != serving {
-			rest = append(rest, p)
+		own := i.supervised[p.PID] != nil
+		if supervised[p.PID] = own || supervised[p.Parent]; own || i.serving != nil && p.PID == i.serving.pid || p.Ended {
+			continue
+		}
+		if meant(supervised[p.PID]) {
+			found = append(found, p)
 		}
 	}
-	return rest
+	return found, all
+}
+
+// lookAround is the time between two looks for what was adopted from elsewhere, such as from a program that somebody
+// has run in the container: the kernel does not tell of that.
+const lookAround = 10 * time.Second
+
+// hunt has what was adopted be ended.
+func (i *Init) hunt() {
+	select {
+	case i.adopted <- struct{}{}:
+	default:
+	}
+}
+
+// endAdoptedUntil ends whatever process 1 adopts, until it is told to stop.
+func (i *Init) endAdoptedUntil(stopped <-chan struct{}) {
+	tick := time.NewTicker(lookAround)
+	defer tick.Stop()
+	for {
+		select {
+		case <-i.adopted:
+		case <-tick.C:
+		case <-stopped:
+			return
+		}
+		i.endAdopted()
+	}
+}
+
+// endAdopted ends what process 1 has adopted. More of it can come only by the death of something that it ends here, of
+// which reap tells. Then the commands whose supervisors were killed are done.
+func (i *Init) endAdopted() {
+	i.mu.Lock()
+	orphaned := i.orphaned
+	i.orphaned = nil
+	i.mu.Unlock()
+	_, left := proctree.Kill(i.strays)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if left { // It does not react even to that yet.
+		i.orphaned = append(i.orphaned, orphaned...)
+		i.hunt()
+		return
+	}
+	for _, c := range orphaned {
+		exit := link.Exit{ID: c.id, Status: syscall.WaitStatus(syscall.SIGKILL), At: i.Now()}
+		if c.exit != nil {
+			exit = *c.exit
+		}
+		i.finish(c, exit, true)
+	}
 }
 
 // endServing waits for the serving process, which has been told that nothing more comes, and ends it if it stays.

@@ -45,11 +45,12 @@ func TestMessagesComeInTheirOrderAndDescriptorsWithTheirs(t *testing.T) {
 	defer read.Close()
 	sent := []Message{
 		{Hello: &Hello{Boot: "b", Since: time.Unix(1, 0).UTC(), Commands: 1}},
-		{Command: &Command{ID: "p1", PID: 7, StartedAt: time.Unix(2, 0).UTC(),
+		{Command: &Command{ID: "p1", Supervisor: 7, StartedAt: time.Unix(2, 0).UTC(),
 			Exit: &Exit{ID: "p1", Status: 9, At: time.Unix(3, 0).UTC()}}},
 		{Seq: 4, Start: &Start{ID: "p2", Path: []byte("/\xff"), Dir: []byte("/"), Env: [][]byte{},
 			Argv: [][]byte{[]byte("\xfe"), bytes.Repeat([]byte("x"), 5<<20)}}},
 		{Seq: 5, Reply: &Reply{Errno: unix.ENOENT}},
+		{Done: &Done{Exit: Exit{ID: "p2", Status: 9, At: time.Unix(3, 0).UTC()}, Orphaned: true}},
 		{Forget: "p3"},
 		{Stopping: true},
 	}

@@ -5,8 +5,9 @@
 // socket that the serving process inherits, some of them with a file descriptor: the read end of the pipe that a
 // command writes to, or the socket that is the standard input and output of one that is spoken to.
 //
-// Process 1 begins with a Hello and with every command that it still keeps. From then on it answers requests in their
-// order, and tells of each exit after the answer that told of the start. When it closes its side, the workspace stops.
+// Process 1 begins with a Hello and with every command that it still keeps. From then on it answers each request when
+// the outcome is known, and tells of each exit after the answer that told of the start, and then that nothing is left.
+// When it closes its side, the workspace stops.
 package link
 
 import (
@@ -14,7 +15,7 @@ import (
 	"time"
 )
 
-// Message is one of its parts that are not zero; Seq goes with Start, Signal and Reply.
+// Message is one of its parts that are not zero; Seq goes with Start and Reply.
 type Message struct {
 	// Seq pairs a request with its Reply.
 	Seq int64 `json:"seq,omitempty"`
@@ -23,13 +24,13 @@ type Message struct {
 	Hello    *Hello   `json:"hello,omitempty"`
 	Command  *Command `json:"command,omitempty"` // with its pipe
 	Reply    *Reply   `json:"reply,omitempty"`   // to a Start that went well: with the pipe
-	Exit     *Exit    `json:"exit,omitempty"`
+	Exit     *Exit    `json:"exit,omitempty"`    // of a command that has left processes behind
+	Done     *Done    `json:"done,omitempty"`
 	Stopping bool     `json:"stopping,omitempty"` // the workspace is being stopped, and nothing is started any more
 
 	// From the serving process.
-	Start  *Start  `json:"start,omitempty"` // of a command that is spoken to: with its end of the socket
-	Signal *Signal `json:"signal,omitempty"`
-	// Forget is the id of a command whose exit is on disk, and whose output has ended.
+	Start *Start `json:"start,omitempty"` // of a command that is spoken to: with its end of the socket
+	// Forget is the id of a command that is done, and whose exit and output are on disk.
 	Forget string `json:"forget,omitempty"`
 }
 
@@ -43,19 +44,20 @@ type Hello struct {
 	Commands int `json:"commands"`
 }
 
-// Command is one that process 1 has forked and must not forget yet.
+// Command is one that process 1 has had started and must not forget yet.
 type Command struct {
 	ID string `json:"id"`
-	// PID is also the id of its session.
-	PID       int       `json:"pid"`
-	StartedAt time.Time `json:"startedAt"`
+	// Supervisor is the process id of its supervisor, whose descendants are the command and all that it has started.
+	Supervisor int       `json:"supervisor"`
+	StartedAt  time.Time `json:"startedAt"`
 	// Spoken is whether the serving process speaks to it, or one before it did.
 	Spoken bool `json:"spoken,omitempty"`
-	// Exit is nil while it runs.
+	// Exit is nil while its own process runs, and Done while any does.
 	Exit *Exit `json:"exit,omitempty"`
+	Done *Done `json:"done,omitempty"`
 }
 
-// Exit is the end of a command.
+// Exit is the end of a command's own process.
 type Exit struct {
 	ID string `json:"id"`
 	// Status is what wait4 told.
@@ -63,8 +65,15 @@ type Exit struct {
 	At     time.Time          `json:"at"`
 }
 
-// Start forks a command, unless process 1 knows its ID. Its words are bytes: what the operating system takes is not
-// always UTF-8.
+// Done is the end of a command and of all that it has started.
+type Done struct {
+	Exit
+	// Orphaned is whether the supervisor was killed: then process 1 has ended the rest.
+	Orphaned bool `json:"orphaned,omitempty"`
+}
+
+// Start has a command started, unless process 1 knows its ID. Its words are bytes: what the operating system takes is
+// not always UTF-8.
 type Start struct {
 	ID   string   `json:"id"`
 	Path []byte   `json:"path"`
@@ -74,13 +83,7 @@ type Start struct {
 	Dir []byte `json:"dir"`
 }
 
-// Signal is sent to the process group of a command that runs.
-type Signal struct {
-	ID     string         `json:"id"`
-	Signal syscall.Signal `json:"signal"`
-}
-
-// Reply answers a Start or a Signal.
+// Reply answers a Start.
 type Reply struct {
 	// Errno is what the operating system said against it; 0: nothing.
 	Errno syscall.Errno `json:"errno,omitempty"`

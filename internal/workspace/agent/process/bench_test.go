@@ -3,7 +3,13 @@
 
 package process_test
 
-import "testing"
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	"parley.dev/parley/internal/workspace/agent/supervisor"
+)
 
 // BenchmarkAChattyCommand measures how fast output goes to disk, and what that costs the serving process.
 func BenchmarkAChattyCommand(b *testing.B) {
@@ -37,15 +43,25 @@ func BenchmarkSmallWrites(b *testing.B) {
 	}
 }
 
-// BenchmarkStart measures a command from its start to the answer that it has ended, and its record on disk.
+// BenchmarkStart measures a command from its start to the answer that it has ended, with its record on disk, and how
+// many times as long that takes as the same command without an agent.
 func BenchmarkStart(b *testing.B) {
 	a := newAgent(b)
+	var alone time.Duration
 	for b.Loop() {
 		a.run("true")
+		b.StopTimer()
+		began := time.Now()
+		if err := exec.Command("/bin/sh", "-c", "true").Run(); err != nil {
+			b.Fatal(err)
+		}
+		alone += time.Since(began)
+		b.StartTimer()
 	}
+	b.ReportMetric(float64(b.Elapsed())/float64(alone), "x-alone")
 }
 
-// BenchmarkAHundred measures the memory of the serving process with as many commands as may run, all of them writing.
+// BenchmarkAHundred measures the memory of the agent with as many commands as may run, all of them writing.
 func BenchmarkAHundred(b *testing.B) {
 	for b.Loop() {
 		a := newAgent(b)
@@ -54,6 +70,13 @@ func BenchmarkAHundred(b *testing.B) {
 		}
 		b.ReportMetric(float64(memory(b, a.serving().PID)), "KiB-serving")
 		b.ReportMetric(float64(memory(b, a.program.Process.Pid)), "KiB-init")
+		supervisors := 0
+		for _, p := range a.below() {
+			if p.CommandLine(100) == supervisor.Name {
+				supervisors += memory(b, p.PID)
+			}
+		}
+		b.ReportMetric(float64(supervisors)/100, "KiB-supervisor")
 		if told := a.must("Look", Ask{}); told.Running != 100 {
 			b.Fatalf("%d run", told.Running)
 		}

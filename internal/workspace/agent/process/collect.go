@@ -38,20 +38,20 @@ func (m *Manager) follow(c *command, pipe *os.File) {
 	}
 	ended := m.drain(c, pipe)
 	c.mu.Lock()
-	c.pipe, c.drained = nil, ended
+	c.pipe = nil
 	c.mu.Unlock()
 	_ = pipe.Close() // It was only read.
 	c.output.close()
-	m.awaitExit(c)
+	m.awaitCommand(c, func() bool { return c.due() || c.current().State != protocol.Running })
 	m.finish(c)
-	if ended {
+	if ended && m.awaitCommand(c, c.isDone) {
 		m.conclude(c)
 	}
 }
 
-// drain moves output to disk until nobody can write any more, which it reports, or until the workspace stops. A command
-// that has exited is recorded as soon as all that it can have written is there: its pipe was empty once, or as much has
-// come as a pipe holds. Then others may go on to write.
+// drain moves output to disk until nobody can write any more or nothing of the command is left, which it reports, or
+// until the workspace stops. A command that has exited is recorded as soon as all that it can have written is there:
+// its pipe was empty once, or as much has come as a pipe holds. Then others may go on to write.
 func (m *Manager) drain(c *command, pipe *os.File) (ended bool) {
 	raw, err := pipe.SyscallConn()
 	if err != nil {
@@ -59,7 +59,7 @@ func (m *Manager) drain(c *command, pipe *os.File) (ended bool) {
 		return true
 	}
 	holds := capacity(raw)
-	for left := holds; ; {
+	for left := holds; !c.isDone(); {
 		stopping := m.hasStopped()
 		hurry := stopping || c.due()
 		n, now := takeFrom(pipe, raw, c.output, hurry)
@@ -78,6 +78,21 @@ func (m *Manager) drain(c *command, pipe *os.File) (ended bool) {
 			}
 		}
 	}
+	drainRest(c, pipe, raw)
+	return true
+}
+
+// drainRest moves to disk what the pipe has of a command of which nothing is left. That is at most what the pipe holds;
+// other commands may go on to write.
+func drainRest(c *command, pipe *os.File, raw syscall.RawConn) {
+	for left := capacity(raw); left > 0; {
+		n, now := takeFrom(pipe, raw, c.output, true)
+		if now != flowing {
+			break
+		}
+		left -= n
+	}
+	c.announce()
 }
 
 // flow is how it stands with a pipe.
@@ -139,12 +154,15 @@ func (m *Manager) hasStopped() bool {
 	}
 }
 
-// awaitExit waits for the exit of a command whose output has ended: it may have closed that long before.
-func (m *Manager) awaitExit(c *command) {
+// awaitCommand waits until something holds of a command, and reports whether it does: the workspace may stop before.
+func (m *Manager) awaitCommand(c *command, holds func() bool) bool {
 	for {
 		changed := c.change()
-		if state, _ := c.standing(); c.due() || state != protocol.Running || m.hasStopped() {
-			return
+		if holds() {
+			return true
+		}
+		if m.hasStopped() {
+			return false
 		}
 		select {
 		case <-changed:
@@ -170,6 +188,7 @@ func (m *Manager) finish(c *command) {
 
 // conclude lets process 1 let a command go, once the last of it is on disk.
 func (m *Manager) conclude(c *command) {
+	c.noteOrphans()
 	for !c.isSaved() && m.save(c, c.current()) != nil {
 		pause := time.NewTimer(retryInterval)
 		select {
@@ -185,6 +204,15 @@ func (m *Manager) conclude(c *command) {
 	c.conclude()
 	m.store.setAside()
 	m.retain()
+}
+
+// noteOrphans notes how what a command had left behind was ended.
+func (c *command) noteOrphans() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done.Orphaned && !strings.Contains(c.record.Note, noteOrphans) {
+		c.record.Note = strings.TrimSpace(c.record.Note + " " + noteOrphans)
+	}
 }
 
 // save puts a record on disk as people see it now. Whoever collects the output does that alone.

@@ -29,12 +29,14 @@ type command struct {
 	saved record
 	// failure is why it was not started.
 	failure *protocol.Error
+	// supervisor is the process below which all of it runs.
+	supervisor int
 	// exit is what process 1 has told, which is not in the record until the output up to there is collected.
 	exit *link.Exit
+	// done is not nil once process 1 has told that nothing of it is left.
+	done *link.Done
 	// pipe is what it writes to, while that is collected.
 	pipe *os.File
-	// drained reports whether nobody can write any more.
-	drained bool
 	// concluded reports whether all of it is on disk and process 1 keeps nothing of it.
 	concluded bool
 	// changed is closed at the next change of what describe tells; nil if nobody waits for it.
@@ -85,11 +87,28 @@ func (c *command) startFailure() *protocol.Error {
 	return c.failure
 }
 
-// standing is its state, and whether its output has ended.
-func (c *command) standing() (protocol.ProcessState, bool) {
+// runs reports whether any of it does.
+func (c *command) runs() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.record.State, c.drained
+	return c.record.State == protocol.Running || c.done == nil && !c.concluded
+}
+
+// isDone reports whether process 1 has told that nothing of it is left.
+func (c *command) isDone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.done != nil
+}
+
+// root is the process below which it runs; 0 if nothing of it does.
+func (c *command) root() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done != nil || c.concluded {
+		return 0
+	}
+	return c.supervisor
 }
 
 func (c *command) isConcluded() bool {
@@ -102,7 +121,7 @@ func (c *command) isConcluded() bool {
 func (c *command) conclude() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.drained, c.concluded = true, true
+	c.concluded = true
 }
 
 // change returns a channel that is closed at the next change.
@@ -125,13 +144,26 @@ func (c *command) announce() {
 	}
 }
 
-// exited takes the exit from process 1, and has who collects the output look.
-func (c *command) exited(exit *link.Exit) {
+// exited takes the exit from process 1, and whether nothing else is left. It has who collects the output look.
+func (c *command) exited(exit *link.Exit, done *link.Done) {
 	c.mu.Lock()
-	c.exit = exit
+	c.exit, c.done = exit, done
 	c.mu.Unlock()
 	c.announce()
 	c.nudge()
+}
+
+// supervisedBy takes what process 1 knows. It may have told of an end since.
+func (c *command) supervisedBy(known *link.Command) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.supervisor = known.Supervisor
+	if c.exit == nil {
+		c.exit = known.Exit
+	}
+	if c.done == nil {
+		c.done = known.Done
+	}
 }
 
 // nudge ends a wait for output.
@@ -160,6 +192,9 @@ func (c *command) ended() record {
 		r.Signal = unix.SignalName(status.Signal())
 	} else {
 		r.ExitCode = new(status.ExitStatus())
+	}
+	if c.done != nil && c.done.Orphaned {
+		r.Note = noteOrphans
 	}
 	return r
 }

@@ -82,7 +82,7 @@ func TestWhatHappensWhileNobodyServesIsKnownAfterwards(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(a.settings.Directory, "gate"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	waiting.Until(t, patience, "only those that stay are there", func() bool { return len(a.below()) == 2 })
+	waiting.Until(t, patience, "only those that stay are there", func() bool { return len(a.below()) == 3 })
 	if err := serving.Signal(unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestWhatEndsWithTheContainerIsKnownAlthoughNobodyServes(t *testing.T) {
 	p := a.start("echo begun; exec sleep 60")
 	a.until(p.ID, "begun\n")
 	a.crash()
-	waiting.Until(t, patience, "nobody serves", func() bool { return len(a.below()) == 1 })
+	waiting.Until(t, patience, "nobody serves", func() bool { return len(a.below()) == 2 })
 	a.stop()
 	a.boot()
 	killed(t, a.wait(p.ID), "SIGTERM")

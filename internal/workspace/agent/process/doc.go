@@ -12,6 +12,6 @@
 // kept; segments between them are removed as they age. Offsets count all that was written. A command whose output
 // cannot be stored continues; what was dropped is told.
 //
-// A command has exited when its own process has. Its output has ended when nobody holds its pipe any more, which can be
-// much later; until then it is still collected.
+// A command has exited when its own process has. What it has started can run on, and then the command counts as one
+// that runs: it is all that is below its supervisor. Until that is gone, output is still collected.
 package process

@@ -8,12 +8,8 @@ import (
 	"strings"
 )
 
-const (
-	// markName is the variable that tells what belongs to a command, also when it has left the session.
-	markName = "PARLEY_PROCESS"
-	// ownPrefix is that of the agent's own settings, which commands do not get.
-	ownPrefix = "PARLEY_"
-)
+// ownPrefix is that of the agent's own settings, which commands do not get.
+const ownPrefix = "PARLEY_"
 
 // forAgents tells programs that nobody sits before them: who runs them, no pagers, no editors, no colours, no
 // questions. An editor that does nothing accepts the text as it was proposed.

@@ -116,10 +116,10 @@ func TestNothingIsLeftOfCommandsThatHaveEnded(t *testing.T) {
 	waiting.Until(t, patience, "the former socket is closed", func() bool { return inInit() <= init })
 }
 
-func TestCommandsThatLeaveWritersBehindAreBounded(t *testing.T) {
-	a := newAgent(t, func(s *settings) { s.Limits.Holding = 3 })
-	for range 3 {
-		p := a.start("sleep 60 & echo left")
+func TestCommandsThatLeaveProcessesBehindAreBounded(t *testing.T) {
+	a := newAgent(t, func(s *settings) { s.Limits.Running = 3 })
+	for _, left := range []string{"sleep 60", "sleep 60 >/dev/null 2>&1", "setsid env -i sleep 60 >/dev/null 2>&1"} {
+		p := a.start(left + " & echo left")
 		exits(t, a.wait(p.ID), 0)
 	}
 	refusal(t, a.ask("Start", Ask{Key: "k", Request: protocol.StartRequest{Command: "true"}}), protocol.TooMany)

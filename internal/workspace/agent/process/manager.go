@@ -33,8 +33,6 @@ type Options struct {
 	// Main is what the workspace's template runs, in the directory MainDir; empty: nothing.
 	Main    []string
 	MainDir string
-	// InitPID is process 1, below which all commands run.
-	InitPID int
 	// Now tells the time.
 	Now func() time.Time
 	Log *slog.Logger
@@ -44,10 +42,9 @@ type Options struct {
 
 // Limits bound what commands may take.
 type Limits struct {
-	// Running is how many commands may run at once; default: 100.
+	// Running is how many commands may run at once, those included that have exited and left processes behind; default:
+	// 100.
 	Running int
-	// Holding is how many may have ended and left behind processes that hold their output; default: 200.
-	Holding int
 	// Finished is how many that have ended are remembered, default: 1000, and FinishedBytes how much of their output,
 	// default: 1 GiB. Of the oldest the output goes first.
 	Finished      int
@@ -61,7 +58,6 @@ type Limits struct {
 func (l Limits) orDefaults() Limits {
 	return Limits{
 		Running:       cmp.Or(l.Running, 100),
-		Holding:       cmp.Or(l.Holding, 200),
 		Finished:      cmp.Or(l.Finished, 1000),
 		FinishedBytes: cmp.Or(l.FinishedBytes, 1<<30),
 
@@ -181,7 +177,11 @@ func (m *Manager) listen() error {
 			m.init.answered(message, pipe)
 		case message.Exit != nil:
 			if c := m.byID(message.Exit.ID); c != nil {
-				c.exited(message.Exit)
+				c.exited(message.Exit, nil)
+			}
+		case message.Done != nil:
+			if c := m.byID(message.Done.ID); c != nil {
+				c.exited(&message.Done.Exit, message.Done)
 			}
 		case message.Stopping:
 			m.mu.Lock()
@@ -226,10 +226,10 @@ func (m *Manager) find(id string) (*command, error) {
 
 // List returns all commands that are remembered, the newest first.
 func (m *Manager) List() []protocol.Process {
-	list := []protocol.Process{}
+	list, look := []protocol.Process{}, sync.OnceValue(m.processes)
 	for _, c := range m.all() {
 		if !c.isStarting() {
-			list = append(list, c.describe())
+			list = append(list, withDescendants(c, look))
 		}
 	}
 	return list
@@ -241,7 +241,7 @@ func (m *Manager) Get(id string) (protocol.Process, error) {
 	if err != nil {
 		return protocol.Process{}, err
 	}
-	return c.describe(), nil
+	return withDescendants(c, m.processes), nil
 }
 
 // Wait returns a command when it has ended, or as it is when the context is done.
@@ -262,9 +262,8 @@ func (m *Manager) await(ctx context.Context, id string, enough func(protocol.Pro
 	}
 	for {
 		changed := c.change()
-		p := c.describe()
-		if enough(p) {
-			return p, nil
+		if enough(c.describe()) {
+			return withDescendants(c, m.processes), nil
 		}
 		select {
 		case <-changed:
@@ -295,22 +294,17 @@ func (m *Manager) Info() (shell string, running int) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	running, _ = m.count()
-	return shell, running
+	return shell, m.count()
 }
 
-// count tells how many commands run or are being started, and how many have ended but are still written for. The caller
-// holds the lock.
-func (m *Manager) count() (running, holding int) {
+// count tells how many commands run or are being started. The caller holds the lock.
+func (m *Manager) count() (running int) {
 	for _, c := range m.commands {
-		switch state, drained := c.standing(); {
-		case state == protocol.Running:
+		if c.runs() {
 			running++
-		case !drained:
-			holding++
 		}
 	}
-	return running, holding
+	return running
 }
 
 func refuse(code protocol.ErrorCode, format string, args ...any) *protocol.Error {

@@ -104,7 +104,7 @@ func runServing(s settings) error {
 		return err
 	}
 	manager, err := process.Open(conn, process.Options{
-		Directory: s.Directory, StateDir: s.State, Environment: os.Environ(), InitPID: os.Getppid(), Now: time.Now,
+		Directory: s.Directory, StateDir: s.State, Environment: os.Environ(), Now: time.Now,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})), Limits: s.Limits,
 		Main: s.Main, MainDir: s.Directory,
 	})

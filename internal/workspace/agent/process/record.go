@@ -35,8 +35,6 @@ type record struct {
 	Boot string `json:"boot"`
 	// Starting is true until it is known whether it was forked.
 	Starting bool `json:"starting,omitempty"`
-	// PID is also the id of its session.
-	PID int `json:"pid,omitempty"`
 }
 
 // store keeps records: DIR/processes/ID/record.json, beside the outputs.

@@ -15,6 +15,7 @@ const (
 	noteUntold  = "It is not known how it ended."
 	noteNoPaper = "Its record was lost."
 	noteStopped = "The workspace was being stopped."
+	noteOrphans = "Its supervisor was killed, and all its processes were ended."
 )
 
 // recover takes up the commands of earlier lives of this process, and of the container.
@@ -62,7 +63,6 @@ func (m *Manager) takeUp(r record, handed handedOver) error {
 	}
 	m.mu.Unlock()
 	if handed.Command != nil {
-		c.exit = handed.Exit
 		if handed.Spoken {
 			m.unheard = append(m.unheard, c)
 		}

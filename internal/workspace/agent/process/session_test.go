@@ -115,7 +115,7 @@ func TestTheEndOfASessionEndsTheCommandAndAllThatItHasStarted(t *testing.T) {
 			if p := a.wait(s.ID); p.State != protocol.Exited {
 				t.Errorf("it is %+v", p)
 			}
-			a.onlyLeft(1)
+			a.onlyLeft(2)
 			a.must("Signal", Ask{ID: other.ID, Signal: protocol.Kill})
 		})
 	}
@@ -193,7 +193,7 @@ func TestACrashOfTheServingProcessEndsTheCommandsThatItSpokeToAndNoOther(t *test
 			if p := a.wait(s.ID); p.State != protocol.Exited {
 				t.Errorf("it is %+v", p)
 			}
-			a.onlyLeft(1)
+			a.onlyLeft(2)
 			if p := a.must("Get", Ask{ID: other.ID}).Process; p.State != protocol.Running {
 				t.Errorf("the other is %+v", p)
 			}

@@ -110,15 +110,12 @@ func (m *Manager) reserve(key string, p *plan) (c *command, fresh bool, err erro
 	if c := m.keys[key]; c != nil {
 		return c, false, nil
 	}
-	running, holding := m.count()
+	running := m.count()
 	switch {
 	case m.stopping:
 		return nil, false, refuse(protocol.CannotStart, "The workspace is being stopped.")
 	case running >= m.options.Limits.Running:
 		return nil, false, refuse(protocol.TooMany, "%d commands run, which is as many as may: end one first.", running)
-	case holding >= m.options.Limits.Holding:
-		return nil, false, refuse(protocol.TooMany,
-			"%d commands have ended and left behind processes that hold their output: end those first.", holding)
 	}
 	m.last++
 	id := idOf(m.last)
@@ -166,7 +163,7 @@ func (m *Manager) launch(c *command, p *plan) *protocol.Error {
 		}
 		return refuse(protocol.Internal, "The command cannot be recorded: %v.", err)
 	}
-	env := environment(nil, p.dir, p.env, []string{markName + "=" + r.ID})
+	env := environment(nil, p.dir, p.env)
 	if total(p.argv)+total(env) > maxWords {
 		m.withdraw(c)
 		return whyNot(p, unix.E2BIG)
@@ -231,7 +228,8 @@ func whyNot(p *plan, errno syscall.Errno) *protocol.Error {
 // take notes that a command runs, and has its output collected.
 func (m *Manager) take(c *command, started handedOver) {
 	r := c.current()
-	r.Starting, r.PID, r.StartedAt = false, started.PID, started.StartedAt
+	r.Starting, r.StartedAt = false, started.StartedAt
+	c.supervisedBy(started.Command)
 	c.become(r)
 	m.collect(c, started.pipe)
 }

@@ -61,11 +61,13 @@ func TestACommandRunsAlone(t *testing.T) {
 	for _, c := range []struct{ name, command, want string }{
 		{"standard input is empty", "cat; echo end", "end\n"},
 		{"it leads a session and a process group", "cut -d' ' -f5,6 /proc/$$/stat | grep -c \"^$$ $$\\$\"", "1\n"},
+		{"it ignores and blocks no signal", "grep -e SigBlk -e SigIgn /proc/self/status | cut -f2",
+			"0000000000000000\n0000000000000000\n"},
 		{"it has no terminal", "tty; true", "not a tty\n"},
 		{"it has no descriptor of the agent's", "ls /proc/$$/fd; true", "0\n1\n2\n"},
 		{"standard output and error can be opened by name", "echo a > /dev/stdout; echo b > /dev/stderr; echo c", "a\nb\nc\n"},
 		{"it runs in the workspace's directory", "pwd", a.settings.Directory + "\n"},
-		{"nothing of the agent's own is in its environment", "env | grep PARLEY_ | grep -v PARLEY_PROCESS=p; true", ""},
+		{"nothing of the agent's own is in its environment", "env | grep -e PARLEY_ -e GOGC -e GOMAXPROCS -e GODEBUG; true", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if _, out := a.run(c.command); out != c.want {
@@ -80,12 +82,12 @@ func TestTheEnvironmentIsTheContainersThenThatOfAgentsThenTheRequests(t *testing
 	t.Setenv("PAGER", "less")
 	a := newAgent(t)
 	p := a.must("Start", Ask{Key: "k", Request: protocol.StartRequest{
-		Argv: []string{"env"}, Env: []string{"TERM=xterm", "TWICE=1", "TWICE=2", "PARLEY_PROCESS=p99", "EMPTY="},
+		Argv: []string{"env"}, Env: []string{"TERM=xterm", "TWICE=1", "TWICE=2", "EMPTY="},
 	}}).Process
 	a.wait(p.ID)
 	got := strings.Split(a.output(p.ID), "\n")
 	for _, want := range []string{"FROM_CONTAINER=yes", "PAGER=cat", "TERM=xterm", "TWICE=2", "EMPTY=", "AI_AGENT=parley",
-		"GIT_TERMINAL_PROMPT=0", "PARLEY_PROCESS=" + p.ID, "PWD=" + a.settings.Directory} {
+		"GIT_TERMINAL_PROMPT=0", "PWD=" + a.settings.Directory} {
 		name, _, _ := strings.Cut(want, "=")
 		var found []string
 		for _, v := range got {

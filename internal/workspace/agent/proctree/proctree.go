@@ -6,10 +6,10 @@
 package proctree
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,13 +20,12 @@ import (
 
 // Process is one that was there when All looked.
 type Process struct {
-	PID, Parent, Group, Session int
+	PID, Parent, Group int
 	// Ended reports whether it is a zombie. One whose first thread alone has ended looks like one, and goes on.
 	Ended bool
 	start string
-	// environment is how many bytes it has of one.
-	environment    uint64
-	hasEnvironment bool
+	// name is that of its program, or what it calls itself.
+	name string
 }
 
 // All are the processes that /proc shows.
@@ -63,13 +62,14 @@ func read(pid int) (Process, error) {
 
 // parse reads proc_pid_stat(5). The second field is a name in parentheses, which may hold spaces and parentheses.
 func parse(pid int, stat []byte) (Process, error) {
-	const state, parent, group, session, threads, start, environment, environmentEnd = 0, 1, 2, 3, 17, 19, 47, 48
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) <= environmentEnd {
+	const state, parent, group, threads, start = 0, 1, 2, 17, 19
+	begin, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
+	fields := strings.Fields(string(stat[end+1:]))
+	if begin < 0 || end < begin || len(fields) <= start {
 		return Process{}, fmt.Errorf("process %d: %d fields", pid, len(fields))
 	}
-	p, alive := Process{PID: pid, start: fields[start]}, 0
-	for field, to := range map[int]*int{parent: &p.Parent, group: &p.Group, session: &p.Session, threads: &alive} {
+	p, alive := Process{PID: pid, start: fields[start], name: string(stat[begin+1 : end])}, 0
+	for field, to := range map[int]*int{parent: &p.Parent, group: &p.Group, threads: &alive} {
 		n, err := strconv.Atoi(fields[field])
 		if err != nil {
 			return Process{}, fmt.Errorf("process %d: %w", pid, err)
@@ -78,15 +78,6 @@ func parse(pid int, stat []byte) (Process, error) {
 	}
 	// A zombie counts as a thread of its own until it is reaped.
 	p.Ended = (fields[state] == "Z" || fields[state] == "X") && alive <= 1
-	from, err := strconv.ParseUint(fields[environment], 10, 64)
-	if err != nil {
-		return Process{}, fmt.Errorf("process %d: %w", pid, err)
-	}
-	to, err := strconv.ParseUint(fields[environmentEnd], 10, 64)
-	if err != nil {
-		return Process{}, fmt.Errorf("process %d: %w", pid, err)
-	}
-	p.environment, p.hasEnvironment = to-from, from > 0
 	return p, nil
 }
 
@@ -105,28 +96,19 @@ func Below(all []Process, root int) []Process {
 	return found
 }
 
-// Variable is a variable of the environment that the process was started with; empty if it has none, or if the caller
-// may not see it. It is not sure while the process is becoming another program, which has no environment for a moment.
-func (p Process) Variable(name string) (value string, sure bool) {
-	f, err := os.Open(filepath.Join("/proc", strconv.Itoa(p.PID), "environ"))
-	if err != nil {
-		return "", true
+// CommandLine is what the process was started with, at most so many bytes of it, its words with spaces between them.
+// One that has none has its name in brackets.
+func (p Process) CommandLine(most int) string {
+	line := ""
+	if f, err := os.Open(filepath.Join("/proc", strconv.Itoa(p.PID), "cmdline")); err == nil { // else: It has gone.
+		defer func() { _ = f.Close() }() // It was only read.
+		raw, _ := io.ReadAll(io.LimitReader(f, int64(most)))
+		line = strings.TrimSpace(strings.ReplaceAll(string(raw), "\x00", " "))
 	}
-	defer func() { _ = f.Close() }() // It was only read.
-	prefix, variables, length := []byte(name+"="), bufio.NewReaderSize(f, 4096), uint64(0)
-	for begins := true; ; {
-		part, err := variables.ReadSlice(0)
-		if value, ok := bytes.CutPrefix(part, prefix); begins && ok {
-			return string(bytes.TrimSuffix(value, []byte{0})), true
-		}
-		length += uint64(len(part))
-		// A longer one comes in parts.
-		begins = err == nil
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-			now, err := read(p.PID)
-			return "", err != nil || now.start != p.start || now.environment == length && now.hasEnvironment
-		}
+	if line == "" {
+		return "[" + p.name + "]"
 	}
+	return line
 }
 
 // Signal sends the signal to this process and to no other. The error is unix.ESRCH if it has gone.

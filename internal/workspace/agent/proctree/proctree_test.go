@@ -19,10 +19,9 @@ import (
 )
 
 // sleeper starts a process.
-func sleeper(t *testing.T, environment ...string) *exec.Cmd {
+func sleeper(t *testing.T) *exec.Cmd {
 	t.Helper()
 	c := exec.Command("sleep", "60")
-	c.Env = environment
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -51,19 +50,23 @@ func find(t *testing.T, pid int) (Process, bool) {
 func TestAProcessIsWhatTheSystemSays(t *testing.T) {
 	pid := sleeper(t).Process.Pid
 	p, ok := find(t, pid)
-	if !ok || p.Parent != os.Getpid() || p.Session != pid || p.Group != pid || p.Ended {
+	if !ok || p.Parent != os.Getpid() || p.Group != pid || p.Ended {
 		t.Errorf("found %v: %+v", ok, p)
+	}
+	for most, want := range map[int]string{100: "sleep 60", 4: "slee"} {
+		if got := p.CommandLine(most); got != want {
+			t.Errorf("of %d bytes its command line is %q", most, got)
+		}
 	}
 }
 
 func TestNamesOfProcessesConfuseNobody(t *testing.T) {
-	fields := strings.Repeat(" 1", 15) + " 4711 " + strings.Repeat("2 ", 27) + "1000 1500 0\n"
+	fields := strings.Repeat(" 1", 15) + " 4711 " + strings.Repeat("2 ", 30) + "0\n"
 	p, err := parse(7, []byte("7 (a) S 1 (b \n) R 2 3 4"+fields))
-	if err != nil || p.PID != 7 || p.Parent != 2 || p.Group != 3 || p.Session != 4 || p.start != "4711" ||
-		p.environment != 500 {
+	if err != nil || p.PID != 7 || p.Parent != 2 || p.Group != 3 || p.start != "4711" || p.name != "a) S 1 (b \n" {
 		t.Errorf("got %+v: %v", p, err)
 	}
-	for _, broken := range []string{"", "7 (a) S", "7 (a) S x" + strings.Repeat(" 1", 50)} {
+	for _, broken := range []string{"", ")(", "7 (a) S", "7 a) S" + strings.Repeat(" 1", 50), "7 (a) S x" + strings.Repeat(" 1", 50)} {
 		if _, err := parse(7, []byte(broken)); err == nil {
 			t.Errorf("%q was taken", broken)
 		}
@@ -80,32 +83,6 @@ func TestBelowAProcessAreItsDescendantsParentsFirst(t *testing.T) {
 	}
 	if !slices.Equal(pids, []int{4, 5}) {
 		t.Errorf("got %v", pids)
-	}
-}
-
-func TestAVariableIsFoundAsAWhole(t *testing.T) {
-	long := strings.Repeat("NAME=wrong", 3000)
-	for _, c := range []struct {
-		name        string
-		environment []string
-		want        string
-	}{
-		{"alone", []string{"NAME=right"}, "right"},
-		{"behind a long one", []string{"LONG=" + long, "XNAME=wrong", "NAME=right"}, "right"},
-		{"missing", []string{"LONG=" + long, "NAMES=wrong"}, ""},
-		{"no environment", nil, ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			p, _ := find(t, sleeper(t, append([]string{}, c.environment...)...).Process.Pid)
-			var got string
-			waiting.Until(t, 10*time.Second, "it is sure", func() (sure bool) {
-				got, sure = p.Variable("NAME")
-				return sure
-			})
-			if got != c.want {
-				t.Errorf("got %.20q", got)
-			}
-		})
 	}
 }
 
@@ -127,5 +104,84 @@ func TestASignalReachesNoOtherProcessOfThatNumber(t *testing.T) {
 	_ = c.Wait() // The error says that it was ended.
 	if err := p.Signal(unix.SIGKILL); !errors.Is(err, unix.ESRCH) {
 		t.Errorf("one that has gone: %v", err)
+	}
+}
+
+// family starts a shell that leads a process group, with a child in it.
+func family(t *testing.T) (leader, child Process) {
+	t.Helper()
+	c := exec.Command("sh", "-c", "sleep 60 & wait")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = unix.Kill(-c.Process.Pid, unix.SIGKILL) // It may have ended.
+		_ = c.Wait()                                // The error says that it was killed.
+	})
+	waiting.Until(t, 10*time.Second, "it has a child", func() bool {
+		all, err := All()
+		if below := Below(all, c.Process.Pid); err == nil && len(below) == 1 {
+			child = below[0]
+			return true
+		}
+		return false
+	})
+	leader, _ = find(t, c.Process.Pid)
+	return leader, child
+}
+
+func TestOnlyWholeGroupsAreSignalledAtOnce(t *testing.T) {
+	for name, all := range map[string]bool{"all of it": true, "the child alone": false} {
+		t.Run(name, func(t *testing.T) {
+			leader, child := family(t)
+			meant := []Process{child}
+			if all {
+				meant = append(meant, leader)
+			}
+			Send(unix.SIGKILL, meant, []Process{leader, child})
+			waiting.Until(t, 10*time.Second, "the child has ended", func() bool {
+				p, ok := find(t, child.PID)
+				return !ok || p.Ended
+			})
+			// The shell waits for its child alone, and ends by itself.
+			waiting.Until(t, 10*time.Second, "the leader has ended", func() bool {
+				p, ok := find(t, leader.PID)
+				return !ok || p.Ended
+			})
+			var status syscall.WaitStatus
+			if _, err := syscall.Wait4(leader.PID, &status, 0, nil); err != nil || status.Signaled() != all {
+				t.Errorf("the leader ended with %v: %v", status, err)
+			}
+		})
+	}
+}
+
+func TestAKillEndsAllThatForksMeanwhile(t *testing.T) {
+	c := exec.Command("sh", "-c", "f() { sleep 0.01 & setsid sleep 0.01 & sleep 0.01; f; }; f")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	look := func() (meant, all []Process) {
+		all, err := All()
+		if err != nil {
+			t.Error(err)
+		}
+		for _, p := range Below(all, os.Getpid()) {
+			if !p.Ended {
+				meant = append(meant, p)
+			}
+		}
+		return meant, all
+	}
+	if found, left := Kill(look); !found || left {
+		t.Errorf("found %v, left %v", found, left)
+	}
+	if err := c.Wait(); err == nil || c.ProcessState.Sys().(syscall.WaitStatus).Signal() != unix.SIGKILL {
+		t.Errorf("it ended with %v", err)
+	}
+	if found, left := Kill(look); found || left {
+		t.Errorf("then found %v, left %v", found, left)
 	}
 }
