@@ -24,6 +24,9 @@ const (
 	afterwards = 8 * time.Second
 	// lookTime bounds the search for what an earlier life of this process has started.
 	lookTime = 4 * time.Second
+	// lookPause and maxLookPause are the times between the first two looks at what a command has left behind, and between
+	// later ones.
+	lookPause, maxLookPause = 100 * time.Millisecond, 2 * time.Second
 )
 
 // attend waits for the end of a process, at most so long, and shows what it writes meanwhile, from the offset on. A
@@ -47,6 +50,26 @@ func (c *common) attend(
 		return ended, err
 	}
 	return workspace.Process(ctx, p.ID)
+}
+
+// awaitDescendants waits for the end of what a command has left behind that has exited, at most so long.
+func (c *common) awaitDescendants(
+	ctx context.Context, workspace *client.Client, call tools.Call, p *protocol.Process, most time.Duration,
+) (*protocol.Process, error) {
+	if p.Descendants == nil || most <= 0 {
+		return p, nil
+	}
+	waiting, done := c.timeout(ctx, most)
+	defer done()
+	for pause := lookPause; p.Descendants != nil && rest(waiting, pause); pause = min(2*pause, maxLookPause) {
+		next, err := workspace.Process(ctx, p.ID)
+		if err != nil {
+			return nil, err
+		}
+		call.Alive()
+		p = next
+	}
+	return p, ctx.Err()
 }
 
 // end ends a process of an interrupted chat and all that it has started, by force what does not end by itself, and

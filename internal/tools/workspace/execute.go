@@ -73,7 +73,7 @@ type executeResult struct {
 	Error      string `json:"error,omitempty" doc:"Why there is no exit code."`
 	Truncated  bool   `json:"truncated,omitempty" doc:"Whether a part of the output was left out."`
 	Note       string `json:"note,omitempty" doc:"What else there is to know, and what to do."`
-	Background string `json:"background_process_id,omitempty" doc:"The process that runs on."`
+	Background string `json:"background_process_id,omitempty" doc:"The process that runs on, or what it has started."`
 }
 
 // Reference is what people read of the tool.
@@ -201,7 +201,7 @@ func (t execute) startedBefore(ctx context.Context, call tools.Call) (*client.Cl
 func (execute) leave(call tools.Call, p *protocol.Process) (string, error) {
 	result := executeResult{Success: true, Background: p.ID}
 	result.Note = fmt.Sprintf("The command runs in the background as process %s. %s", p.ID, goOn)
-	if p.State != protocol.Running {
+	if !runs(p) {
 		result.Note = fmt.Sprintf("The command was process %s and has ended. process_output returns what it wrote.", p.ID)
 	}
 	return tools.Fit(call.Chat, 0, func(int) any { return result })
@@ -222,6 +222,9 @@ func (t execute) result(
 		r.Error = "the workspace was restarted while the command ran, which ended it"
 	case p.Signal != "":
 		r.Error = "the command was ended by " + p.Signal
+	}
+	if p.Descendants != nil {
+		r.Background, r.Note = p.ID, notes(r.Note, left(p))
 	}
 	if p.State == protocol.Running {
 		r.Background = p.ID

@@ -41,6 +41,8 @@ func FuzzNoAnswerOfAnAgentBreaksATool(f *testing.F) {
 		`{"id":"p1","state":"Running","outputBytes":9223372036854775807,"outputDropped":9223372036854775807}`,
 		`{"id":"../../x","state":"Exited"}`, `{"id":"p1","state":"Lost","note":"` + strings.Repeat("x", 1<<16) + `"}`,
 		`{"processes":[{"id":"p1","state":"Running","key":"` + key + `"}]}`,
+		`{"id":"p1","state":"Exited","descendants":{"count":9223372036854775807,"first":[{"command":"\u001b` +
+			strings.Repeat("x", 1<<16) + `"}]}}`,
 		`{"content":"` + strings.Repeat(`\n`, 1<<16) + `","lines":-1,"totalLines":-9,"firstLine":9223372036854775807}`,
 		`{"files":[{"path":"` + strings.Repeat("/x", 1<<15) + `","diff":"` + strings.Repeat("+", 1<<16) + `"}]}`,
 		`{"files":[` + strings.Repeat(`{"path":"`+strings.Repeat("x", 4096)+`"},`, 50) + `{}]}`,

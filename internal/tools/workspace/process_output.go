@@ -44,7 +44,7 @@ func (processOutput) InputSchema() map[string]any {
 
 type processOutputResult struct {
 	ID          string `json:"process_id" doc:"The process."`
-	State       string `json:"state" doc:"running, exited, or lost: ended by a restart of the workspace."`
+	State       string `json:"state" doc:"running, also while what it has started does; exited; or lost: by a restart."`
 	Output      string `json:"output" doc:"What it has written so far."`
 	ExitCode    *int   `json:"exit_code,omitempty" doc:"Its exit code, if it has ended by itself."`
 	Signal      string `json:"signal,omitempty" doc:"The signal that ended it."`
@@ -77,10 +77,13 @@ func (t processOutput) Run(ctx context.Context, call tools.Call) (string, error)
 	if err != nil {
 		return "", err
 	}
+	began, wait := t.options.Now(), time.Duration(given.Wait)*time.Second
 	p, err := workspace.Process(ctx, given.ID)
 	if err == nil {
-		from := max(0, p.OutputBytes-showBytes)
-		p, err = t.attend(ctx, workspace, call, p, time.Duration(given.Wait)*time.Second, from)
+		p, err = t.attend(ctx, workspace, call, p, wait, max(0, p.OutputBytes-showBytes))
+	}
+	if err == nil {
+		p, err = t.awaitDescendants(ctx, workspace, call, p, wait-t.options.Now().Sub(began))
 	}
 	if err != nil {
 		return "", Problem(ctx, err)
@@ -90,7 +93,8 @@ func (t processOutput) Run(ctx context.Context, call tools.Call) (string, error)
 		return "", Problem(ctx, err)
 	}
 	result := processOutputResult{
-		ID: p.ID, State: state(p), ExitCode: p.ExitCode, Signal: p.Signal, OutputBytes: p.OutputBytes, Note: p.Note,
+		ID: p.ID, State: state(p), ExitCode: p.ExitCode, Signal: p.Signal, OutputBytes: p.OutputBytes,
+		Note: notes(p.Note, left(p)),
 	}
 	if p.State == protocol.Running {
 		result.Note = strings.TrimSpace(result.Note + " It runs on. A longer wait_timeout waits for its end, " +

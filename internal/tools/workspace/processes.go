@@ -29,8 +29,50 @@ const (
 	settle = 2 * time.Second
 )
 
+// runs reports whether a process does, or anything that it has started.
+func runs(p *protocol.Process) bool { return p.State == protocol.Running || p.Descendants != nil }
+
 // state is how a process is, in the words that tools use.
-func state(p *protocol.Process) string { return strings.ToLower(string(p.State)) }
+func state(p *protocol.Process) string {
+	if runs(p) {
+		return strings.ToLower(string(protocol.Running))
+	}
+	return strings.ToLower(string(p.State))
+}
+
+// descendant is a process that a command has started, and that still runs.
+type descendant struct {
+	PID     int    `json:"pid" doc:"Its number in the workspace."`
+	Command string `json:"command" doc:"Its words, the beginning if they are long."`
+}
+
+// descendants are those that are shown, and how many more there are.
+func descendants(p *protocol.Process) (shown []descendant, more int) {
+	if p.Descendants == nil {
+		return nil, 0
+	}
+	for _, d := range p.Descendants.First {
+		shown = append(shown, descendant{PID: d.PID, Command: clip.Ellipsis(d.Command, shownCommand)})
+	}
+	return shown, p.Descendants.Count - len(shown)
+}
+
+// left says what still runs of a command that has exited; empty: nothing does.
+func left(p *protocol.Process) string {
+	shown, more := descendants(p)
+	if p.Descendants == nil {
+		return ""
+	}
+	var texts []string
+	for _, d := range shown {
+		texts = append(texts, fmt.Sprintf("%d (%s)", d.PID, d.Command))
+	}
+	if more > 0 {
+		texts = append(texts, fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("The command has exited, and what it has started runs on as process %s: %s. "+
+		"process_signal ends it.", p.ID, strings.Join(texts, ", "))
+}
 
 // processList lists commands.
 type processList struct{ *common }
@@ -53,11 +95,14 @@ func (processList) InputSchema() map[string]any { return arguments.Object(map[st
 type listed struct {
 	ID          string `json:"process_id" doc:"Its name for the other tools."`
 	Command     string `json:"command" doc:"The command, its beginning if it is long."`
-	State       string `json:"state" doc:"running, exited, or lost: ended by a restart of the workspace."`
+	State       string `json:"state" doc:"running, also while what it has started does; exited; or lost: by a restart."`
 	ExitCode    *int   `json:"exit_code,omitempty" doc:"Its exit code, if it has ended by itself."`
 	Signal      string `json:"signal,omitempty" doc:"The signal that ended it."`
 	StartedAt   string `json:"started_at" doc:"When it was started, by the workspace's clock."`
 	OutputBytes int64  `json:"output_bytes" doc:"How much it has written."`
+
+	Descendants []descendant `json:"descendants,omitempty" doc:"What it has started and still runs, once it has exited."`
+	More        int          `json:"more_descendants,omitempty" doc:"How many more of these there are."`
 }
 
 type processListResult struct {
@@ -69,8 +114,10 @@ type processListResult struct {
 func (processList) Reference() tools.Reference {
 	return tools.Reference{
 		Offered: offered, Result: processListResult{},
-		Limits: []string{fmt.Sprintf("%d processes, and %d characters of each command.", maxListed, shownCommand),
-			"Programs of MCP servers ([mcp.md](mcp.md#programs-in-the-workspace)) are listed while they run."},
+		Limits: []string{
+			fmt.Sprintf("%d processes, %d characters of each command, and 10 descendants.", maxListed, shownCommand),
+			"Programs of MCP servers ([mcp.md](mcp.md#programs-in-the-workspace)) are listed while they run.",
+		},
 	}
 }
 
@@ -84,7 +131,7 @@ func (t processList) Run(ctx context.Context, call tools.Call) (string, error) {
 	if err != nil {
 		return "", Problem(ctx, err)
 	}
-	all = slices.DeleteFunc(all, func(p protocol.Process) bool { return p.Session && p.State != protocol.Running })
+	all = slices.DeleteFunc(all, func(p protocol.Process) bool { return p.Session && !runs(&p) })
 	slices.SortStableFunc(all, func(a, b protocol.Process) int { return rank(&a) - rank(&b) })
 	return tools.Fit(call.Chat, maxListed, func(most int) any {
 		result := processListResult{Processes: []listed{}}
@@ -98,18 +145,25 @@ func (t processList) Run(ctx context.Context, call tools.Call) (string, error) {
 	})
 }
 
+// notes are those that say something, as one.
+func notes(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), " ")
+}
+
 // rank sorts processes that run before others.
 func rank(p *protocol.Process) int {
-	if p.State == protocol.Running {
+	if runs(p) {
 		return 0
 	}
 	return 1
 }
 
 func entry(p *protocol.Process) listed {
+	shown, more := descendants(p)
 	return listed{
 		ID: p.ID, Command: clip.Ellipsis(printable.Line(p.Command), shownCommand), State: state(p), ExitCode: p.ExitCode,
 		Signal: p.Signal, StartedAt: p.StartedAt.UTC().Format(time.RFC3339), OutputBytes: p.OutputBytes,
+		Descendants: shown, More: more,
 	}
 }
 
@@ -136,7 +190,7 @@ func (processSignal) InputSchema() map[string]any {
 
 type processSignalResult struct {
 	ID       string `json:"process_id" doc:"The process."`
-	State    string `json:"state" doc:"running, exited, or lost: ended by a restart of the workspace."`
+	State    string `json:"state" doc:"running, also while what it has started does; exited; or lost: by a restart."`
 	ExitCode *int   `json:"exit_code,omitempty" doc:"Its exit code, if it has ended by itself."`
 	Signal   string `json:"signal,omitempty" doc:"The signal that ended it."`
 	Note     string `json:"note,omitempty" doc:"What else there is to know, and what to do."`
@@ -170,6 +224,9 @@ func (t processSignal) Run(ctx context.Context, call tools.Call) (string, error)
 	if err == nil {
 		p, err = t.attend(ctx, workspace, call, p, settle, p.OutputBytes)
 	}
+	if err == nil {
+		p, err = t.awaitDescendants(ctx, workspace, call, p, settle)
+	}
 	if err != nil {
 		return "", Problem(ctx, err)
 	}
@@ -177,7 +234,7 @@ func (t processSignal) Run(ctx context.Context, call tools.Call) (string, error)
 		note = "It has not ended yet: process_output waits for that, and the signal kill ends it."
 	}
 	result := processSignalResult{
-		ID: p.ID, State: state(p), ExitCode: p.ExitCode, Signal: p.Signal, Note: strings.TrimSpace(note + " " + p.Note),
+		ID: p.ID, State: state(p), ExitCode: p.ExitCode, Signal: p.Signal, Note: notes(note, left(p), p.Note),
 	}
 	return tools.Fit(call.Chat, 0, func(int) any { return result })
 }

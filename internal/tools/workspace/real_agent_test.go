@@ -135,6 +135,39 @@ func TestARealAgentLetsACommandRunOnThatTakesLonger(t *testing.T) {
 	}
 }
 
+func TestWhatARealCommandLeavesBehindRunsOn(t *testing.T) {
+	r := newReal(t)
+	const command = "setsid env -i sleep 77777 >/dev/null 2>&1 & echo started"
+	if got := r.run(command, ""); got["success"] != true || got["output"] != "started\n" {
+		t.Fatalf("got %v", got)
+	}
+	var pid string
+	waiting.Until(t, patience, "it has become another program", func() bool {
+		for _, p := range r.running("sleep\x0077777") {
+			pid = fmt.Sprint(p)
+		}
+		return pid != ""
+	})
+	list, _ := r.good("process_list", "{}")["processes"].([]any)
+	if got := fmt.Sprint(list); len(list) != 1 || !strings.Contains(got, "state:running") ||
+		!strings.Contains(got, command) || !strings.Contains(got, "descendants:[map[command:sleep 77777 pid:"+pid) {
+		t.Errorf("listed is %s", got)
+	}
+	note := "The command has exited, and what it has started runs on as process p1: " + pid + " (sleep 77777). " +
+		"process_signal ends it."
+	if got := r.good("process_output", `{"process_id":"p1","wait_timeout":1}`); got["state"] != "running" ||
+		got["exit_code"] != 0.0 || got["note"] != note {
+		t.Errorf("read is %v", got)
+	}
+	for _, want := range []string{"", "It had ended before."} {
+		got := r.good("process_signal", `{"process_id":"p1","signal":"terminate"}`)
+		if note, _ := got["note"].(string); got["state"] != "exited" || note != want {
+			t.Errorf("signalled: %v", got)
+		}
+	}
+	waiting.Until(t, patience, "nothing of it is left", func() bool { return len(r.running("77777")) == 0 })
+}
+
 func TestProgramsOfMCPServersAreListedWhileTheyRun(t *testing.T) {
 	r := newReal(t)
 	s, err := r.agent.Client().Speak(t.Context(), protocol.StartRequest{Argv: []string{"sh", "-c", "read go; echo oh >&2"}})

@@ -23,6 +23,8 @@ const (
 	waitPause = 100 * time.Millisecond
 	// maxCommand is the most bytes that are kept of a command.
 	maxCommand = 64 << 10
+	// maxDescendants is how many descendants of a command are kept.
+	maxDescendants = 10
 )
 
 // Start starts a command by its key; one that was started before is returned as it is.
@@ -170,6 +172,13 @@ func check(p *protocol.Process) error {
 	p.Command = printable.Text(clip.Bytes(p.Command, maxCommand))
 	for _, text := range []*string{&p.Key, &p.Dir, &p.Signal, &p.Note} {
 		*text = line(*text)
+	}
+	if d := p.Descendants; d != nil {
+		d.First = d.First[:min(len(d.First), maxDescendants)]
+		for i := range d.First {
+			d.First[i].Command = line(d.First[i].Command)
+		}
+		d.Count = max(len(d.First), d.Count)
 	}
 	p.OutputBytes = min(max(0, p.OutputBytes), maxOffset)
 	p.OutputDropped = min(max(0, p.OutputDropped), p.OutputBytes)

@@ -280,6 +280,12 @@ func TestNumbersOfAProcessAreMadeSense(t *testing.T) {
 	if err != nil || p.OutputBytes != 0 || p.OutputDropped != 0 || p.Note != "a b" {
 		t.Errorf("got %+v, %v", p, err)
 	}
+	many := strings.Repeat(`{"pid":-1,"command":"a\nb\u009b"},`, 20) + `{}`
+	c = answering(t, say(200, `{"id":"p1","state":"Exited","descendants":{"count":-5,"first":[`+many+`]}}`))
+	if p, err = c.Process(t.Context(), "p1"); err != nil || p.Descendants.Count != 10 || len(p.Descendants.First) != 10 ||
+		p.Descendants.First[0].Command != "a b" {
+		t.Errorf("got %+v, %v", p, err)
+	}
 }
 
 func TestTheTokenIsAskedForEachTimeAndItsErrorIsTold(t *testing.T) {
