@@ -89,6 +89,12 @@ func TestAModelWorksInAWorkspace(t *testing.T) {
 		callOf("execute", map[string]any{"command": "sh greet.sh; id -u; ls -A"}),
 		callOf("execute", map[string]any{"command": "while true; do echo tick; sleep 1; done &"}),
 		callOf("process_list", map[string]any{}),
+		// p1 is what the template runs.
+		callOf("execute", map[string]any{
+			"command": "setsid env -i sh -c 'exec sleep 300' >/dev/null 2>&1 & echo escaped"}),
+		callOf("process_list", map[string]any{}),
+		callOf("process_signal", map[string]any{"process_id": "p5", "signal": "kill"}),
+		callOf("execute", map[string]any{"command": "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'sleep 30[0]'"}),
 		callOf("search_files", map[string]any{"pattern": "hello"}),
 		callOf("read_file", map[string]any{"path": "../../etc/passwd"}),
 	))
@@ -97,9 +103,9 @@ func TestAModelWorksInAWorkspace(t *testing.T) {
 		Workspace: &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell",
 			Parameters: []v1alpha1.WorkspaceParameter{{Name: "who", Value: "everybody; exit 9"}}}}}}
 	w.create(chat)
-	w.ready("c", 18)
+	w.ready("c", 26)
 	for i, want := range []string{"greet.sh", `"exit_code":3`, "+exit 0", "hello, everybody; exit 9", "background_process_id",
-		"while true", "greet.sh", "outside"} {
+		"while true", `escaped\n`, `"descendants":[{"pid":`, `"state":"exited"`, `"output":"0\n"`, "greet.sh", "outside"} {
 		if got := w.results("c")[i]; !strings.Contains(got.Output, want) || got.IsError != (want == "outside") {
 			t.Errorf("result %d of %s is %q (an error: %t), want %q in it", i, got.Name, got.Output, got.IsError, want)
 		}
