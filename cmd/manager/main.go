@@ -165,8 +165,25 @@ func run(ctx context.Context, f flags) error {
 	if err := controllers.AddPoliciesCheck(mgr, envOr("POD_NAMESPACE", "parley-system")); err != nil {
 		return err
 	}
+	err = controllers.Setup(mgr, controllers.Options{
+		Pods: f.pods(about.issuer), Tracer: tracer,
+		GatewayNamespace: f.gatewayNamespace, PodCapacity: f.capacity, PodStart: f.start, PodIdle: f.idle, Workers: f.workers,
+		Workspaces: template.Settings{Image: f.image, Placement: cmp.Or(f.agent, about.placement)}, Issuer: about.issuer,
+		IssuerKeys: about.keys,
+		Now:        time.Now,
+		Scope:      f.scope,
+		Metrics:    metrics.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	return mgr.Start(ctx)
+}
+
+// pods are the settings of generation pods.
+func (f *flags) pods(issuer string) podspec.Settings {
 	pods := podspec.Settings{
-		Image: f.image, Issuer: about.issuer, FileHosts: f.fileHosts, ModelHosts: f.modelHosts, MCPHosts: f.mcpHosts,
+		Image: f.image, Issuer: issuer, FileHosts: f.fileHosts, ModelHosts: f.modelHosts, MCPHosts: f.mcpHosts,
 		AllowLoopback:   f.loopback,
 		Capacity:        f.capacity,
 		NoRecordings:    !f.recordings,
@@ -180,19 +197,7 @@ func run(ctx context.Context, f flags) error {
 	if f.tracePods {
 		pods.Tracing = podspec.Tracing(os.Environ())
 	}
-	err = controllers.Setup(mgr, controllers.Options{
-		Pods: pods, Tracer: tracer,
-		GatewayNamespace: f.gatewayNamespace, PodCapacity: f.capacity, PodStart: f.start, PodIdle: f.idle, Workers: f.workers,
-		Workspaces: template.Settings{Image: f.image, Placement: cmp.Or(f.agent, about.placement)}, Issuer: about.issuer,
-		IssuerKeys: about.keys,
-		Now:        time.Now,
-		Scope:      f.scope,
-		Metrics:    metrics.Registry,
-	})
-	if err != nil {
-		return err
-	}
-	return mgr.Start(ctx)
+	return pods
 }
 
 // options of the manager.

@@ -55,8 +55,6 @@ type printer struct {
 	// shown; it is negative until it is known where the listening began.
 	noteGenerations map[string]int64
 	notesFrom       int64
-	// named is true where each message is shown with its name.
-	named bool
 }
 
 // jsonEvent is how an event is printed for programs.
@@ -76,11 +74,6 @@ func (p *printer) show(e stream.Event, everything bool) error {
 	if p.json {
 		return printJSON(p.out, jsonEvent{e.Name, e.ID, e.Data})
 	}
-	if p.named {
-		if err := p.name(e); err != nil {
-			return err
-		}
-	}
 	switch e.Name {
 	case stream.EventMessagePart:
 		return decoded(e, p.part)
@@ -98,21 +91,6 @@ func (p *printer) show(e stream.Event, everything bool) error {
 		return decoded(e, func(c *change) { p.note("%s", c); p.forget() })
 	case stream.EventStatus:
 		return decoded(e, func(s *stream.Status) { p.turned(s, everything) })
-	}
-	return nil
-}
-
-// name shows the name of a message or note, above it: edit, delete and promote take it.
-func (p *printer) name(e stream.Event) error {
-	heading := func(name string) {
-		p.endLine()
-		p.out.line("[%s]", name)
-	}
-	switch e.Name {
-	case stream.EventMessage:
-		return decoded(e, func(m *stream.MessageCommitted) { heading(m.Message.Name) })
-	case stream.EventNote:
-		return decoded(e, func(n *stream.Note) { heading(n.Message.Name) })
 	}
 	return nil
 }

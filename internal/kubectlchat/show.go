@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 )
 
@@ -69,20 +70,41 @@ func (s *session) play(t *transcript, last int, names bool) error {
 	}
 	p := newPrinter(s.options.Out, s.options.ErrOut, s.options.output == outJSON, s.hint(t.chat.Name))
 	defer p.endLine()
-	p.named = names
 	if last > 0 && before > 0 && !p.json {
 		p.note("%s before this: --all shows them", plural(int(before), "message"))
 	}
 	p.status.Turn = turnOf(t.chat) // One that was interrupted without a word is told by no message.
+	if names && !p.json {
+		return p.named(t)
+	}
 	for _, e := range t.events {
 		if err := p.show(e, true); err != nil {
 			return err
 		}
 	}
-	for _, queued := range t.chat.Status.Queue {
-		if names && !p.json {
-			p.note("%s waits in the queue", queued.Name)
+	return nil
+}
+
+// named shows each message of a transcript below its name, which edit, delete and promote take.
+func (p *printer) named(t *transcript) error {
+	heading := func(name string) {
+		p.endLine()
+		p.out.line("[%s]", name)
+	}
+	for _, e := range t.events {
+		var err error
+		switch e.Name {
+		case stream.EventMessage:
+			err = decoded(e, func(m *stream.MessageCommitted) { heading(m.Message.Name) })
+		case stream.EventNote:
+			err = decoded(e, func(n *stream.Note) { heading(n.Message.Name) })
 		}
+		if err = errors.Join(err, p.show(e, true)); err != nil {
+			return err
+		}
+	}
+	for _, queued := range t.chat.Status.Queue {
+		p.note("%s waits in the queue", queued.Name)
 	}
 	return nil
 }

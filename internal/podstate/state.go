@@ -59,21 +59,17 @@ func Of(pod *corev1.Pod, now time.Time, terms Terms) State {
 	if ready != nil && ready.Status == corev1.ConditionTrue {
 		return State{Ready: true}
 	}
-	deleted := deletedAt(pod)
-	undisturbed := now // The latest time at which nothing but the pod itself kept it from being ready.
-	if !deleted.IsZero() && deleted.Before(now) {
-		undisturbed = deleted
-	}
+	deleted, until := !pod.DeletionTimestamp.IsZero(), undisturbedUntil(pod, now)
 	since := pod.CreationTimestamp.Time
 	if ready != nil {
 		since = ready.LastTransitionTime.Time
 	}
-	if starting := starting(pod, ready, undisturbed); starting != "" {
-		state := stillStarting(pod, starting, undisturbed, terms)
-		if deleted.IsZero() || state.Lost {
+	if starting := starting(pod, ready, until); starting != "" {
+		state := stillStarting(pod, starting, until, terms)
+		if !deleted || state.Lost {
 			return state
 		}
-		since = deleted
+		since = until
 	}
 	if down := now.Sub(since); down < Grace {
 		return State{LostIn: Grace - down}
@@ -81,18 +77,21 @@ func Of(pod *corev1.Pod, now time.Time, terms Terms) State {
 	return State{Lost: true, By: firstTrouble(pod)}
 }
 
-// deletedAt is when the deletion of the pod was asked for, which is its grace period before its deletionTimestamp; zero
-// if it is not being deleted. A generator works from its start on, and the kubelet reports later that the pod is ready:
-// so a pod that was never seen ready may be at work when it is deleted.
-func deletedAt(pod *corev1.Pod) time.Time {
+// undisturbedUntil is until when nothing but the pod itself kept it from being ready: now, or when its deletion was asked
+// for, which is its grace period before its deletionTimestamp. A generator works from its start on, and the kubelet
+// reports later that the pod is ready: so a pod that was never seen ready may be at work when it is deleted.
+func undisturbedUntil(pod *corev1.Pod, now time.Time) time.Time {
 	if pod.DeletionTimestamp.IsZero() {
-		return time.Time{}
+		return now
 	}
 	var grace time.Duration
 	if seconds := pod.DeletionGracePeriodSeconds; seconds != nil {
 		grace = time.Duration(*seconds) * time.Second
 	}
-	return pod.DeletionTimestamp.Add(-grace)
+	if deleted := pod.DeletionTimestamp.Add(-grace); deleted.Before(now) {
+		return deleted
+	}
+	return now // Another clock is ahead.
 }
 
 // stillStarting is the state of a pod that has not been ready yet.

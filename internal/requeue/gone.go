@@ -44,7 +44,8 @@ func (i ignoringGone) Reconcile(ctx context.Context, request reconcile.Request) 
 // isObjectGone reports whether one object was not found. That there is no such kind remains a failure.
 func isObjectGone(err error) bool {
 	var status apierrors.APIStatus
-	if !errors.As(err, &status) || !apierrors.IsNotFound(err) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+	if !errors.As(err, &status) || !apierrors.IsNotFound(err) ||
+		apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 		return false
 	}
 	details := status.Status().Details

@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -41,9 +42,7 @@ func (p report) settle() {
 	facts.Archiving = p.facts.Archive && !st.Archived
 	facts.FamilyAtWork = p.facts.FamilyAtWork
 	st.Internal.ParentUID = p.facts.ParentUID
-	if p.facts.Root != nil {
-		st.Root = p.facts.Root
-	}
+	st.Root = cmp.Or(p.facts.Root, st.Root)
 	p.turn().forgetReported()
 	p.captions().settleTitle()
 	p.captions().settleSummary()
