@@ -9,9 +9,9 @@ import (
 	"fmt"
 )
 
-// CallDigest is the digest of what people see of a call: the SHA-256 of its name, input, inputRequests and proposal, each
-// as a netstring (its length in bytes, a colon, its bytes, a comma). A client that computes it from what it has shown
-// proves that it has shown all of it.
+// CallDigest is the digest of what people see of a call: the SHA-256 of its name, input, inputRequests and proposal,
+// each as a netstring (its length in bytes, a colon, its bytes, a comma). A client that computes it from what it has
+// shown proves that it has shown all of it.
 func (c *PendingToolCall) CallDigest() string {
 	sum := sha256.New()
 	for _, field := range []string{c.Name, c.Input, c.InputRequests, c.Proposal} {

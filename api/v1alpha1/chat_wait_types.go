@@ -30,7 +30,8 @@ const (
 	WaitForRetry WaitFor = "Retry"
 	// WaitForCapacity ends when fewer chats generate.
 	WaitForCapacity WaitFor = "Capacity"
-	// WaitForQuota ends when the API server accepts a generation pod: a ResourceQuota, a LimitRange or a policy refuses it.
+	// WaitForQuota ends when the API server accepts a generation pod: a ResourceQuota, a LimitRange or a policy
+	// refuses it.
 	WaitForQuota WaitFor = "Quota"
 	// WaitForPod ends when the generation pod is ready.
 	WaitForPod WaitFor = "Pod"

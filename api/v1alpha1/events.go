@@ -27,8 +27,8 @@ const (
 	EventAgentRefused EventReason = "AgentRefused"
 	// EventPromptRefused surfaces when the API server begins to refuse the message that spec.prompt is to become.
 	EventPromptRefused = EventReason(ReasonPromptRefused)
-	// EventWaiting surfaces when a chat waits for somebody, or has waited for something else for 10 s. It is Normal, and its
-	// note begins with the reason of condition Ready.
+	// EventWaiting surfaces when a chat waits for somebody, or has waited for something else for 10 s. It is Normal,
+	// and its note begins with the reason of condition Ready.
 	EventWaiting EventReason = "Waiting"
 	// EventPromptNameTaken surfaces when another message is found to have the name of the one that spec.prompt is to
 	// become.

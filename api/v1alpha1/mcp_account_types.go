@@ -17,8 +17,8 @@ const (
 	// MCPSecretMissing means that a key of a Secret which headersFrom names does not exist, is empty, or cannot stand in a
 	// header.
 	MCPSecretMissing MCPServerReason = "SecretMissing"
-	// MCPHostForbidden means that the server's host is not among the manager's --mcp-hosts, is an address of the node or of the pod, or
-	// points to another host.
+	// MCPHostForbidden means that the server's host is not among the manager's --mcp-hosts, is an address of the node
+	// or of the pod, or points to another host.
 	MCPHostForbidden MCPServerReason = "HostForbidden"
 	// MCPResponseInvalid means that the server answered something that is not of the protocol, or too much.
 	MCPResponseInvalid MCPServerReason = "ResponseInvalid"

@@ -10,7 +10,7 @@ const (
 	// ReasonNotPending surfaces in Ready (False) and Stalled (True) when the chat has no such call that waits for
 	// approval, or another ToolApproval came first.
 	ReasonNotPending ConditionReason = "NotPending"
-	// ReasonDigestMismatch surfaces in Ready (False) and Stalled (True) when the digest is not that of the call: the person
-	// decided about something else.
+	// ReasonDigestMismatch surfaces in Ready (False) and Stalled (True) when the digest is not that of the call: the
+	// person decided about something else.
 	ReasonDigestMismatch ConditionReason = "DigestMismatch"
 )

@@ -55,7 +55,8 @@ func Input(raw string) string {
 	return shown
 }
 
-// maxRaw is the most bytes of an input that is looked at: whitespace between values may make it longer than what is shown.
+// maxRaw is the most bytes of an input that is looked at: whitespace between values may make it longer than what is
+// shown.
 const maxRaw = 4 * v1alpha1.MaxPendingInput
 
 // Fits reports whether people can see all of an input.
@@ -63,8 +64,9 @@ func Fits(raw string) bool { return raw == "" || Input(raw) != "" }
 
 // TooLarge is what the model reads of a call whose input does not fit.
 func TooLarge(input string) error {
-	return fmt.Errorf("the call was not run: a person must approve it, and is shown at most %d bytes of input. This input "+
-		"has %d bytes (a character that cannot be seen, and each space of a long run, is shown as 6). Make smaller calls",
+	return fmt.Errorf("the call was not run: a person must approve it, and is shown at most %d bytes of input. This "+
+		"input has %d bytes (a character that cannot be seen, and each space of a long run, is shown as 6). Make smaller "+
+		"calls",
 		v1alpha1.MaxPendingInput, len(input))
 }
 

@@ -11,8 +11,8 @@ import (
 	"parley.dev/parley/internal/toolpolicy"
 )
 
-// WithinWorkspace is the policy of a chat that works in the workspace of another one: what the class of that one denies,
-// or gives to approval, of the tools that work there, holds besides the chat's own policy.
+// WithinWorkspace is the policy of a chat that works in the workspace of another one: what the class of that one
+// denies, or gives to approval, of the tools that work there, holds besides the chat's own policy.
 func WithinWorkspace(own *v1alpha1.ChatTools, class *v1alpha1.ChatClass, tools []string) *v1alpha1.ChatTools {
 	if class == nil || class.Spec.Restrictions == nil || class.Spec.Restrictions.Tools == nil {
 		return own
@@ -47,8 +47,8 @@ func bounded(own *v1alpha1.ChatTools, bounds v1alpha1.ToolPolicy) *v1alpha1.Chat
 	return &tools
 }
 
-// CommandsRefused is why the MCP servers of a chat may not run in the workspace of another one; empty if they may. owner
-// is the chat whose workspace it is, and class that of it.
+// CommandsRefused is why the MCP servers of a chat may not run in the workspace of another one; empty if they may.
+// owner is the chat whose workspace it is, and class that of it.
 func CommandsRefused(owner string, class *v1alpha1.ChatClass) string {
 	if class == nil || class.Spec.Restrictions == nil ||
 		!slices.Contains(class.Spec.Restrictions.Fields, v1alpha1.FieldMCPServers) {

@@ -21,7 +21,8 @@ func newCalls(o *options) *cobra.Command {
 		Use:   "calls CHAT",
 		Short: "List the tool calls of a chat that wait for a person or a client",
 		Long: "Lists the tool calls that a chat waits for, each with all that it will do. A call of kind Approval is " +
-			"decided with approve or deny, those of kind Client are answered with answer. After the deadline they are cancelled.",
+			"decided with approve or deny, those of kind Client are answered with answer. After the deadline they are " +
+			"cancelled.",
 		Example: "  kubectl chat calls triage\n  kubectl chat calls triage -o json",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

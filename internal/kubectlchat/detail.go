@@ -51,7 +51,8 @@ func inputLines(input string) []string {
 	return lines
 }
 
-// brokenLines breaks a line of JSON after each \n in it. Backslashes stand in strings only, each before what it escapes.
+// brokenLines breaks a line of JSON after each \n in it. Backslashes stand in strings only, each before what it
+// escapes.
 func brokenLines(line string) (lines []string) {
 	indent := line[:len(line)-len(strings.TrimLeft(line, " "))] + "    "
 	from := 0

@@ -66,7 +66,8 @@ type jsonEvent struct {
 
 func newPrinter(out, errOut io.Writer, asJSON bool, hint hint) *printer {
 	return &printer{out: newScreen(out), errOut: newScreen(errOut), json: asJSON, tools: map[string]bool{},
-		names: map[string]string{}, commands: map[string]string{}, hint: hint, noteGenerations: map[string]int64{}, warned: map[stream.Warning]bool{}}
+		names: map[string]string{}, commands: map[string]string{}, hint: hint, noteGenerations: map[string]int64{},
+		warned: map[stream.Warning]bool{}}
 }
 
 // show prints one event. What others ask, and why turns fail, is shown to who listens to everything.

@@ -77,7 +77,12 @@ func (s *session) play(t *transcript, last int, names bool) error {
 	if names && !p.json {
 		return p.named(t)
 	}
-	for _, e := range t.events {
+	return p.all(t.events)
+}
+
+// all shows events to who listens to everything.
+func (p *printer) all(events []stream.Event) error {
+	for _, e := range events {
 		if err := p.show(e, true); err != nil {
 			return err
 		}

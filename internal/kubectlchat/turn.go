@@ -255,9 +255,19 @@ func (t *turn) status(data []byte) error {
 		return verdictError{status.Reason, status.Message} // The chat cannot begin.
 	}
 	t.began = t.began || mine
-	if (mine || !t.began && !t.cutsIn) && !t.printer.json {
+	if t.holdsUp(mine) {
 		t.printer.standing(&status)
 	}
-	t.ended = t.began && (!mine || status.Ready == metav1.ConditionTrue || status.Ready == metav1.ConditionFalse)
+	t.ended = t.began && (!mine || final(status.Ready))
 	return nil
+}
+
+// final reports whether nothing more comes of a turn.
+func final(ready metav1.ConditionStatus) bool {
+	return ready == metav1.ConditionTrue || ready == metav1.ConditionFalse
+}
+
+// holdsUp reports whether what the chat waits for holds up the message, and is to be shown to a person.
+func (t *turn) holdsUp(mine bool) bool {
+	return !t.printer.json && (mine || !t.began && !t.cutsIn)
 }

@@ -77,9 +77,9 @@ func Of(pod *corev1.Pod, now time.Time, terms Terms) State {
 	return State{Lost: true, By: firstTrouble(pod)}
 }
 
-// undisturbedUntil is until when nothing but the pod itself kept it from being ready: now, or when its deletion was asked
-// for, which is its grace period before its deletionTimestamp. A generator works from its start on, and the kubelet
-// reports later that the pod is ready: so a pod that was never seen ready may be at work when it is deleted.
+// undisturbedUntil is until when nothing but the pod itself kept it from being ready: now, or when its deletion was
+// asked for, which is its grace period before its deletionTimestamp. A generator works from its start on, and the
+// kubelet reports later that the pod is ready: so a pod that was never seen ready may be at work when it is deleted.
 func undisturbedUntil(pod *corev1.Pod, now time.Time) time.Time {
 	if pod.DeletionTimestamp.IsZero() {
 		return now

@@ -20,8 +20,8 @@ const maxSpaces = 32
 // brailleBlank is a symbol that looks like a space.
 const brailleBlank = '\u2800'
 
-// Visible is the text as people can decide by it: what Escape spells out, and also every space but U+0020, each space of
-// a run of more than 32, and variation selectors that select nothing.
+// Visible is the text as people can decide by it: what Escape spells out, and also every space but U+0020, each space
+// of a run of more than 32, and variation selectors that select nothing.
 func Visible(text string) string {
 	var b strings.Builder
 	visible(&b, Escape(text), func(r rune) {
@@ -74,8 +74,8 @@ func seen(r, before rune) bool {
 }
 
 // VisibleJSON is the same JSON as people can decide by it: without whitespace between values, and with the characters
-// of strings as they are, but for those that Visible spells out. A decoder gets what it gets from raw, duplicate members
-// and all digits of numbers included. ok is false if raw is no JSON.
+// of strings as they are, but for those that Visible spells out. A decoder gets what it gets from raw, duplicate
+// members and all digits of numbers included. ok is false if raw is no JSON.
 func VisibleJSON(raw string) (shown string, ok bool) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, []byte(raw)); err != nil {

@@ -107,7 +107,8 @@ func TestAModeForbidsTheToolsOfClientsAndTheProvidersToolsThatAct(t *testing.T) 
 func TestACallThatWasForbiddenIsNotMadeOnceItWouldBeAllowed(t *testing.T) {
 	registry := tools.NewRegistry(plain("write_file"))
 	batch := tools.Batch{Chat: &v1alpha1.Chat{}, Calls: []v1alpha1.ToolCall{
-		{ID: "1", Name: "write_file", Input: "{}", Refusal: v1alpha1.RefusalNotAllowed}, {ID: "2", Name: "write_file", Input: "{}"}}}
+		{ID: "1", Name: "write_file", Input: "{}", Refusal: v1alpha1.RefusalNotAllowed},
+		{ID: "2", Name: "write_file", Input: "{}"}}}
 	results := registry.Execute(context.Background(), batch, nil)
 	if !results[0].IsError || !strings.Contains(results[0].Output, "was not active in this chat when it was called") ||
 		results[1].IsError {

@@ -106,7 +106,8 @@ func Due(history []v1alpha1.ChatMessage, decisions []v1alpha1.ToolDecision) DueC
 }
 
 // notSeen is what the model reads of a call that is not the one that was approved.
-const notSeen = "The call was not run: it is not the call that a person has approved. Make it again if it is still needed."
+const notSeen = "The call was not run: it is not the call that a person has approved. Make it again if it is still " +
+	"needed."
 
 // asks reports whether a call has asked people since the newest reply.
 func asks(history []v1alpha1.ChatMessage, id string) bool {

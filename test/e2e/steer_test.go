@@ -6,6 +6,7 @@ package e2e
 import (
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -80,8 +81,12 @@ func TestAnInterruptedReplyOutlivesTheCrashOfItsGenerator(t *testing.T) {
 	w := newWorld(t, slowThenQuick())
 	chat := w.newChat("c", "Tell me a long story.")
 	w.heard("c")
-	kill(t, w.ns, w.chat("c").Status.Generation.Pod, "generator") // Its relay goes on.
+	// It crashes once it is to stop: one that is started again before begins another attempt. Its relay goes on.
+	pod := w.chat("c").Status.Generation.Pod
+	signalTo(t, syscall.SIGSTOP, w.ns, pod, "generator")
 	w.patch(chat, `{"metadata":{"annotations":{%q:"now"}}}`, v1alpha1.AnnotationInterrupt)
+	w.phase("c", v1alpha1.ChatInterrupting)
+	kill(t, w.ns, pod, "generator")
 	w.ready("c", 2)
 	history := w.history("c")
 	if said := text(&history[1]); !strings.HasPrefix(said, "word0 ") ||

@@ -123,8 +123,8 @@ func TestCallsRunOnceTheyAreApproved(t *testing.T) {
 	create(t, ticketChat(ns))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(clock("call_1"), clock("call_2")))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
-	yes, no, other := decision(t, ns, "call_1", v1alpha1.DecisionApprove), decision(t, ns, "call_2", v1alpha1.DecisionDeny),
-		decision(t, ns, "call_9", v1alpha1.DecisionApprove)
+	yes, no := decision(t, ns, "call_1", v1alpha1.DecisionApprove), decision(t, ns, "call_2", v1alpha1.DecisionDeny)
+	other := decision(t, ns, "call_9", v1alpha1.DecisionApprove)
 	create(t, other)
 	waitForApproval(t, other, metav1.ConditionFalse, v1alpha1.ReasonNotPending)
 	create(t, yes)
@@ -154,8 +154,8 @@ func TestDecisionAboutSomethingElseIsRefused(t *testing.T) {
 	waitForApproval(t, wrong, metav1.ConditionFalse, v1alpha1.ReasonDigestMismatch)
 	create(t, right)
 	waitForApproval(t, right, metav1.ConditionTrue, v1alpha1.ReasonApplied)
-	if got := assigned(t, ns, "c", 3, 1).Status.Internal.Turn.Decisions; len(got) != 1 || got[0].Digest != right.Spec.Digest ||
-		got[0].At == nil {
+	got := assigned(t, ns, "c", 3, 1).Status.Internal.Turn.Decisions
+	if len(got) != 1 || got[0].Digest != right.Spec.Digest || got[0].At == nil {
 		t.Errorf("the decisions are %+v", got)
 	}
 }

@@ -17,11 +17,12 @@ import (
 
 // mcpAdvice is what to do about an MCP server that cannot be used.
 var mcpAdvice = map[v1alpha1.MCPServerReason]string{
-	v1alpha1.MCPConnectionFailed:   "see whether it runs at its url",
-	v1alpha1.MCPTimedOut:           "see whether it answers, or raise connectTimeoutSeconds",
-	v1alpha1.MCPAccessDenied:       "correct its headers",
-	v1alpha1.MCPSecretMissing:      "create it",
-	v1alpha1.MCPHostForbidden:      "name another url, or have the operator's administrator change --mcp-hosts or --allow-loopback",
+	v1alpha1.MCPConnectionFailed: "see whether it runs at its url",
+	v1alpha1.MCPTimedOut:         "see whether it answers, or raise connectTimeoutSeconds",
+	v1alpha1.MCPAccessDenied:     "correct its headers",
+	v1alpha1.MCPSecretMissing:    "create it",
+	v1alpha1.MCPHostForbidden: "name another url, or have the operator's administrator change --mcp-hosts or " +
+		"--allow-loopback",
 	v1alpha1.MCPResponseInvalid:    "see whether url and transport are those of an MCP server",
 	v1alpha1.MCPCABundleInvalid:    "put certificates in PEM there",
 	v1alpha1.MCPReferenceNotFound:  "create it, or install the project that brings its kind",

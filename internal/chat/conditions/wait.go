@@ -65,14 +65,20 @@ func waitOf(st *v1alpha1.ChatStatus, s Summary, f ChatFacts) *v1alpha1.ChatWait 
 		return &v1alpha1.ChatWait{For: v1alpha1.WaitForRetry, Until: new(metav1.NewTime(st.Retry.At.Time))}
 	case s.Reason == v1alpha1.ReasonWaitingForSubChats && st.Turn != nil:
 		return &v1alpha1.ChatWait{For: v1alpha1.WaitForSubChats, Until: latest(st.Turn.WaitingFor)}
-	case waits[s.Reason] != "":
-		return &v1alpha1.ChatWait{For: waits[s.Reason]}
-	case f.Blocked != nil && s.Reason == v1alpha1.ConditionReason(f.Blocked.Reason) || f.Held != "":
-		if end := blocks[v1alpha1.ErrorReason(s.Reason)]; end != "" {
-			return &v1alpha1.ChatWait{For: end}
-		}
 	}
-	return nil
+	end := waits[s.Reason]
+	if end == "" && f.blockedBy(s.Reason) {
+		end = blocks[v1alpha1.ErrorReason(s.Reason)]
+	}
+	if end == "" {
+		return nil
+	}
+	return &v1alpha1.ChatWait{For: end}
+}
+
+// blockedBy reports whether the reason is that of an error which ends no turn.
+func (f *ChatFacts) blockedBy(reason v1alpha1.ConditionReason) bool {
+	return f.Held != "" || f.Blocked != nil && reason == v1alpha1.ConditionReason(f.Blocked.Reason)
 }
 
 // actionOf is what calls wait for: people come before clients, whose results are taken last.

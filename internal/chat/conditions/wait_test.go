@@ -35,6 +35,7 @@ func TestWaitSaysWhatEndsIt(t *testing.T) {
 	blocked := func(by v1alpha1.ErrorReason) ChatFacts {
 		return ChatFacts{Blocked: &v1alpha1.GenerationError{Reason: by, Message: "why"}}
 	}
+	var idle v1alpha1.ChatStatus
 	approval, answer := pendingCall(v1alpha1.RequiresApproval, ""), pendingCall(v1alpha1.RequiresApproval,
 		v1alpha1.ApprovalInputRequired)
 	decided := approval
@@ -60,11 +61,11 @@ func TestWaitSaysWhatEndsIt(t *testing.T) {
 		"a class amid a turn":  {running, held(machine.ClassMissing), v1alpha1.WaitForChatClass, nil},
 		"a suspension":         {generating, held(machine.Suspended), v1alpha1.WaitForResume, nil},
 		"a pod":                {generating, ChatFacts{PodStarting: "image"}, v1alpha1.WaitForPod, nil},
-		"a configuration":      {v1alpha1.ChatStatus{}, blocked(v1alpha1.ErrorModelConfigNotFound), v1alpha1.WaitForModelConfig, nil},
-		"a class":              {v1alpha1.ChatStatus{}, blocked(v1alpha1.ErrorChatClassNotFound), v1alpha1.WaitForChatClass, nil},
-		"a parent":             {v1alpha1.ChatStatus{}, blocked(v1alpha1.ErrorParentNotFound), v1alpha1.WaitForChat, nil},
-		"a budget":             {v1alpha1.ChatStatus{}, blocked(v1alpha1.ErrorBudgetExceeded), v1alpha1.WaitForBudget, nil},
-		"the name of a prompt": {v1alpha1.ChatStatus{}, ChatFacts{NoPrompt: &NoPrompt{Message: "m"}}, v1alpha1.WaitForMessage, nil},
+		"a configuration":      {idle, blocked(v1alpha1.ErrorModelConfigNotFound), v1alpha1.WaitForModelConfig, nil},
+		"a class":              {idle, blocked(v1alpha1.ErrorChatClassNotFound), v1alpha1.WaitForChatClass, nil},
+		"a parent":             {idle, blocked(v1alpha1.ErrorParentNotFound), v1alpha1.WaitForChat, nil},
+		"a budget":             {idle, blocked(v1alpha1.ErrorBudgetExceeded), v1alpha1.WaitForBudget, nil},
+		"the name of a prompt": {idle, ChatFacts{NoPrompt: &NoPrompt{Message: "m"}}, v1alpha1.WaitForMessage, nil},
 		"the rest of a family": {v1alpha1.ChatStatus{}, ChatFacts{Archiving: true}, v1alpha1.WaitForSubChats, nil},
 		"an archive":           {v1alpha1.ChatStatus{Archived: true}, ChatFacts{}, v1alpha1.WaitForUnarchive, nil},
 	} {
@@ -93,7 +94,8 @@ func TestWaitBeginsWhenItsReasonDoes(t *testing.T) {
 		after    time.Duration
 		starting string
 		since    time.Duration
-	}{{0, "scheduling", 0}, {time.Second, "image", 0}, {2 * time.Second, "", -1}, {3 * time.Second, "image", 3 * time.Second}} {
+	}{{0, "scheduling", 0}, {time.Second, "image", 0}, {2 * time.Second, "", -1},
+		{3 * time.Second, "image", 3 * time.Second}} {
 		Chat(&st, ChatFacts{PodStarting: step.starting, Now: noon.Add(step.after)})
 		switch {
 		case step.since < 0 && st.Wait != nil:

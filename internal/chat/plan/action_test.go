@@ -75,7 +75,8 @@ func TestDecisionAboutSomethingElseDoesNotApply(t *testing.T) {
 		f.Approvals = []Approval{{v1alpha1.ToolDecision{ID: "1", Decision: v1alpha1.DecisionApprove, Digest: "other",
 			Approval: "wrong"}}}
 	})
-	if got := w.last; len(got.Mismatched) != 1 || got.Mismatched[0] != "wrong" || len(got.Applied)+len(got.NotPending) > 0 {
+	if got := w.last; len(got.Mismatched) != 1 || got.Mismatched[0] != "wrong" ||
+		len(got.Applied)+len(got.NotPending) > 0 {
 		t.Errorf("applied %v, mismatched %v, not pending %v", got.Applied, got.Mismatched, got.NotPending)
 	}
 	w.want("RequiresAction v2 c-1-1/2 - []")

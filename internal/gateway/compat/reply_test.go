@@ -91,7 +91,8 @@ func TestAnswersTakeNoMoreRoomThanTheyMay(t *testing.T) {
 }
 
 func TestStreamsSayWhatTheyWaitFor(t *testing.T) {
-	asked := event{stream.EventMessage, stream.MessageCommitted{Message: stream.Message{Name: "m", Role: v1alpha1.RoleUser}}}
+	asked := event{stream.EventMessage,
+		stream.MessageCommitted{Message: stream.Message{Name: "m", Role: v1alpha1.RoleUser}}}
 	waits := func(on v1alpha1.WaitFor) event {
 		return event{stream.EventStatus, stream.Status{Wait: &v1alpha1.ChatWait{For: on, Reason: "R", Message: "why"}}}
 	}
@@ -108,7 +109,9 @@ func TestStreamsSayWhatTheyWaitFor(t *testing.T) {
 			`"choices":[{"index":0,"delta":{},"finish_reason":null}],"parley":{"wait":`},
 		"messages": {func(c *call) audience { return messages.NewStream(c.answer(begun), c.send) },
 			"event: ping\ndata: {\"parley\":{\"wait\":"},
-		"responses": {func(c *call) audience { return responses.NewStream(c.answer(begun), responses.FromStart, c.send) }, ""},
+		"responses": {func(c *call) audience {
+			return responses.NewStream(c.answer(begun), responses.FromStart, c.send)
+		}, ""},
 	} {
 		t.Run(protocol, func(t *testing.T) {
 			s := &server{answers: newRoom(400, 200), options: Options{Conductor: conduct.New(conduct.Options{

@@ -66,7 +66,8 @@ func withEcho(t *testing.T) (*pod, *echoing, v1alpha1.MCPServer) {
 	p := startPod(t, callsEcho, func(_ *pod, o *runner.Options) {
 		// Each look at the clock is an hour later, so that no list counts for long.
 		hours := 0
-		o.MCP = mcp.New(mcp.Options{HTTP: transport.NewLoopbackClient, Log: slog.New(slog.DiscardHandler), Now: func() time.Time {
+		log := slog.New(slog.DiscardHandler)
+		o.MCP = mcp.New(mcp.Options{HTTP: transport.NewLoopbackClient, Log: log, Now: func() time.Time {
 			hours++
 			return time.Unix(int64(hours)*3600, 0)
 		}})

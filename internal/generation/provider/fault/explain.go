@@ -126,8 +126,8 @@ var (
 	}
 	explainForbiddenHost = explanation{
 		"ChatModelConfig {config} leads to {host}, where models may not be called",
-		"Name another baseURL or region, or have the operator's administrator change --model-hosts or --allow-loopback, then " +
-			"send a message to continue",
+		"Name another baseURL or region, or have the operator's administrator change --model-hosts or --allow-loopback, " +
+			"then send a message to continue",
 	}
 )
 
