@@ -207,7 +207,7 @@ func (s *snapshot) saysItself(previous *v1alpha1.PreviousTurnStatus) bool {
 // volatile are the fields of a status that differ between runs that end the same, by the name that they have anywhere.
 var volatile = []string{
 	"head", "parent", "version", "historyVersion", "attempt", "pod", "time", "startedAt", "interruptedAt", "deadline",
-	"lastTransitionTime", "observedGeneration", "chatUID", "parentUID", "callingMessage",
+	"lastTransitionTime", "observedGeneration", "chatUID", "parentUID", "uid", "callingMessage",
 	"restingSince", "expiresAt",
 }
 
