@@ -99,7 +99,7 @@ type RequiresAction struct {
 	HistoryVersion int64 `json:"historyVersion"`
 	// Deadline is when the calls are cancelled.
 	Deadline metav1.Time `json:"deadline"`
-	// Message is the name of the reply that made the calls; which has the input of calls that is too large for ToolCalls.
+	// Message is the name of the reply that made the calls. It has the input that is too large for ToolCalls.
 	Message string `json:"message,omitempty"`
 	// ToolCalls that wait, with what was decided about them so far.
 	ToolCalls []v1alpha1.PendingToolCall `json:"toolCalls"`

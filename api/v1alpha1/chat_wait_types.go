@@ -20,7 +20,7 @@ const (
 	WaitForModelConfig WaitFor = "ChatModelConfig"
 	// WaitForChatClass ends when a ChatClass is created or changed.
 	WaitForChatClass WaitFor = "ChatClass"
-	// WaitForChat ends when the parent is created, or a sub-chat of the family is deleted or archived.
+	// WaitForChat ends when the parent is created, or when another sub-chat of the family is deleted or archived.
 	WaitForChat WaitFor = "Chat"
 	// WaitForSecret ends when a Secret with the API key is created or corrected.
 	WaitForSecret WaitFor = "Secret"
@@ -49,10 +49,11 @@ const (
 	WaitForBudget WaitFor = "Budget"
 )
 
-// NeedsPerson reports whether the wait ends only when somebody does something.
+// NeedsPerson reports whether the wait ends only when a person does something.
 func (w WaitFor) NeedsPerson() bool {
 	switch w {
-	case WaitForRetry, WaitForCapacity, WaitForPod, WaitForWorkspace, WaitForMCPServers, WaitForSubChats:
+	case WaitForClientResult, WaitForRetry, WaitForCapacity, WaitForPod, WaitForWorkspace, WaitForMCPServers,
+		WaitForSubChats:
 		return false
 	}
 	return w != ""

@@ -166,7 +166,7 @@ type PendingToolCall struct {
 
 	// input is the JSON object of the arguments, complete and without insignificant whitespace. Characters that cannot be
 	// seen, such as control characters, bidirectional formats and long runs of spaces, are escaped as \uXXXX. It is absent
-	// when it has more than 16384 bytes: a call that waits for a client has it in the ChatMessage that
+	// when it has more than 16384 bytes in this form: a call that waits for a client has it in the ChatMessage that
 	// status.requiresAction.message names, a call that needs approval is refused, and one with a proposal or inputRequests
 	// is decided by these.
 	// +kubebuilder:validation:MaxLength=16384

@@ -7,7 +7,9 @@
 package approval
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/printable"
@@ -59,15 +61,21 @@ func Input(raw string) string {
 // shown.
 const maxRaw = 4 * v1alpha1.MaxPendingInput
 
+// Valid reports whether an input can be the arguments of a call: one JSON object and nothing else, or nothing. A call
+// with another input fails by itself, whatever people decide.
+func Valid(raw string) bool {
+	var object map[string]json.RawMessage
+	return strings.TrimSpace(raw) == "" || json.Unmarshal([]byte(raw), &object) == nil && object != nil
+}
+
 // Fits reports whether people can see all of an input.
 func Fits(raw string) bool { return raw == "" || Input(raw) != "" }
 
 // TooLarge is what the model reads of a call whose input does not fit.
 func TooLarge(input string) error {
-	return fmt.Errorf("the call was not run: a person must approve it, and is shown at most %d bytes of input. This "+
-		"input has %d bytes (a character that cannot be seen, and each space of a long run, is shown as 6). Make smaller "+
-		"calls",
-		v1alpha1.MaxPendingInput, len(input))
+	return fmt.Errorf("the call was not run: a person must approve it, and its %d bytes of input do not fit into the %d "+
+		"that people are shown, where a character that cannot be seen, and each space of a long run, takes 6. Make smaller "+
+		"calls", len(input), v1alpha1.MaxPendingInput)
 }
 
 // Applies reports whether a decision is about the call as it is. A call may be denied unseen.

@@ -5,6 +5,7 @@ package approval
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -26,6 +27,7 @@ func TestNothingOfAnInputIsHidden(t *testing.T) {
 		"space between members":    {"{\"a\":1,\n\n\n   \"b\" : [ 2 ]}", `{"a":1,"b":[2]}`},
 		"a member twice":           {`{"a":1,"a":2}`, `{"a":1,"a":2}`},
 		"lines":                    {`{"a":"1\n2\t3\r"}`, `{"a":"1\n2\t3\r"}`},
+		"a long run of lines":      {strings.Repeat("\n", 33) + "x", strings.Repeat(`\u000a`, 33) + "x"},
 		"indentation":              {command("if x:\n        y"), `{"command":"if x:\n        y"}`},
 		"a long run of spaces":     {command("a" + strings.Repeat(" ", 33) + "b"), `{"command":"a` + strings.Repeat(`\u0020`, 33) + `b"}`},
 		"spaces of other kinds":    {command("a\u00a0b\u3000c\u2800d"), `{"command":"a\u00a0b\u3000c\u2800d"}`},
@@ -73,6 +75,49 @@ func TestInputThatDoesNotFitIsNotShown(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestOnlyOneObjectIsValid(t *testing.T) {
+	for raw, valid := range map[string]bool{
+		"": true, "  ": true, "{}": true, `{"a":1}`: true, `{"a":1} x`: false, `{"a":1}{"a":2}`: false, "[]": false, "null": false,
+		`"{}"`: false, `{"a":1`: false,
+	} {
+		if got := Valid(raw); got != valid {
+			t.Errorf("%s is valid: %t", raw, got)
+		}
+	}
+}
+
+// FuzzWhatIsShownIsWhatRuns decodes what people are shown of arguments that a tool would take.
+func FuzzWhatIsShownIsWhatRuns(f *testing.F) {
+	for _, seed := range []string{`{"a":"1\n2"}`, `{"a":"\u202e\ud83d\ude00","a":[1e400,-0.0]}`, "{\"a\":1,\n\t \"b\":null}",
+		command(strings.Repeat("\t", 50))} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		if !Valid(raw) || strings.TrimSpace(raw) == "" || !Fits(raw) {
+			return
+		}
+		shown := Input(raw)
+		if decoded(t, shown) != decoded(t, raw) {
+			t.Errorf("%q is shown as %s", raw, shown)
+		}
+		if strings.ContainsAny(shown, "\t\n\r\u00a0\u202e\u2800\ufeff") || strings.Contains(shown, strings.Repeat(" ", 33)) {
+			t.Errorf("%q hides a part: %q", raw, shown)
+		}
+	})
+}
+
+// decoded is a value as a tool reads it, with all digits of its numbers.
+func decoded(t *testing.T, raw string) string {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		t.Fatalf("%q: %v", raw, err)
+	}
+	return fmt.Sprintf("%q", value)
 }
 
 // The digest is documented, so that other clients can compute it: this one is by

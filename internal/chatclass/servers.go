@@ -55,9 +55,17 @@ func sameServer(a, b *v1alpha1.MCPServer) bool {
 	case a.URL != "":
 		return address(a.URL) == address(b.URL)
 	case a.ServerRef != nil:
-		return b.ServerRef != nil && *a.ServerRef == *b.ServerRef
+		return b.ServerRef != nil && sameReference(a.ServerRef, b.ServerRef)
 	}
 	return len(a.Command) > 0 && slices.Equal(a.Command, b.Command)
+}
+
+// sameReference reports whether two references may lead to the same server. A port or a path that one of them leaves to
+// the default may be the other one's.
+func sameReference(a, b *v1alpha1.MCPServerReference) bool {
+	ports := a.Port == nil || b.Port == nil || *a.Port == *b.Port
+	paths := a.Path == "" || b.Path == "" || address(a.Path) == address(b.Path)
+	return a.Group == b.Group && a.Kind == b.Kind && a.Name == b.Name && ports && paths
 }
 
 // address is the host, port and path of a URL, in one form of several that mean the same.

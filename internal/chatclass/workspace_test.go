@@ -78,7 +78,7 @@ func TestRulesForAServerHoldForItsAddress(t *testing.T) {
 	class := &v1alpha1.ChatClassSpec{
 		Defaults: v1alpha1.ChatSettings{MCPServers: []v1alpha1.MCPServer{
 			{Name: "tracker", URL: "https://tracker.example.com/mcp"},
-			{Name: "wiki", ServerRef: &v1alpha1.MCPServerReference{Name: "wiki"}}, {Name: "files", Command: []string{"files", "/"}}}},
+			{Name: "wiki", ServerRef: &v1alpha1.MCPServerReference{Kind: "Service", Name: "wiki", Port: new(int32(8080))}}, {Name: "files", Command: []string{"files", "/"}}}},
 		Restrictions: &v1alpha1.ChatRestrictions{Tools: &v1alpha1.ToolPolicy{
 			Approval: []v1alpha1.ToolPattern{"tracker__*", "wiki__edit"}, Deny: []v1alpha1.ToolPattern{"tracker__delete*", "fil*"}}},
 	}
@@ -90,8 +90,12 @@ func TestRulesForAServerHoldForItsAddress(t *testing.T) {
 			[]v1alpha1.ToolPattern{"other__delete*"}, []v1alpha1.ToolPattern{"other__*"}},
 		"the same URL in another form": {v1alpha1.MCPServer{Name: "other", URL: "HTTPS://Tracker.Example.com.:443//mcp/?a=b"},
 			[]v1alpha1.ToolPattern{"other__delete*"}, []v1alpha1.ToolPattern{"other__*"}},
-		"the same reference": {v1alpha1.MCPServer{Name: "other", ServerRef: &v1alpha1.MCPServerReference{Name: "wiki"}},
-			nil, []v1alpha1.ToolPattern{"other__edit"}},
+		"the same reference": {v1alpha1.MCPServer{Name: "other", ServerRef: &v1alpha1.MCPServerReference{Kind: "Service",
+			Name: "wiki", Port: new(int32(8080))}}, nil, []v1alpha1.ToolPattern{"other__edit"}},
+		"the same reference with its defaults": {v1alpha1.MCPServer{Name: "other", ServerRef: &v1alpha1.MCPServerReference{
+			Kind: "Service", Name: "wiki", Path: "/mcp?"}}, nil, []v1alpha1.ToolPattern{"other__edit"}},
+		"another port": {v1alpha1.MCPServer{Name: "other", ServerRef: &v1alpha1.MCPServerReference{Kind: "Service",
+			Name: "wiki", Port: new(int32(1))}}, nil, nil},
 		"the same command": {v1alpha1.MCPServer{Name: "other", Command: []string{"files", "/"}},
 			[]v1alpha1.ToolPattern{"other__*"}, nil},
 		"another path":   {v1alpha1.MCPServer{Name: "other", URL: "https://tracker.example.com/v2"}, nil, nil},

@@ -17,12 +17,14 @@ import (
 
 func newAnswer(o *options) *cobra.Command {
 	var w waiting
+	digest := ""
 	cmd := &cobra.Command{
 		Use:   "answer CHAT CALL=JSON [CALL=JSON...]",
 		Short: "Bring the results of tool calls that wait for a client, or the input that one asks for",
 		Long: "Creates a ChatMessage with role Tool that holds the results, and waits until it is accepted. All calls " +
 			"that wait for a client must be answered at once, each with JSON. The input that a tool of an MCP server asks for " +
-			"is given alone: it becomes a ToolApproval with that content. The beginning or the end of a call's id is enough.",
+			"is given alone: it becomes a ToolApproval with that content, after a look at the question, or with the --digest " +
+			"of the call as approve takes it. The beginning or the end of a call's id is enough.",
 		Example: "  kubectl chat answer triage call_1='{\"number\": 4711}'\n  kubectl chat answer triage " +
 			"call_1='\"done\"' call_2=42",
 		Args: cobra.MinimumNArgs(2),
@@ -31,14 +33,15 @@ func newAnswer(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return s.answer(cmd.Context(), args[0], args[1:], w)
+			return s.answer(cmd.Context(), args[0], args[1:], digest, w)
 		},
 	}
 	w.addFlags(cmd)
+	cmd.Flags().StringVar(&digest, "digest", "", "the digest of the call that you have seen, or its first 12 digits")
 	return cmd
 }
 
-func (s *session) answer(ctx context.Context, chat string, args []string, w waiting) error {
+func (s *session) answer(ctx context.Context, chat string, args []string, digest string, w waiting) error {
 	call, content, err := s.asks(ctx, chat, args)
 	if err != nil {
 		return err
@@ -47,7 +50,7 @@ func (s *session) answer(ctx context.Context, chat string, args []string, w wait
 		if len(args) > 1 {
 			return fmt.Errorf("call %s asks for input: answer it alone", call.ID)
 		}
-		return s.input(ctx, chat, call, content, w)
+		return s.input(ctx, chat, call, answerOf{content, digest}, w)
 	}
 	calls, err := s.pending(ctx, chat, v1alpha1.RequiresClient)
 	if err != nil {

@@ -60,7 +60,7 @@ func newDecide(o *options, decision v1alpha1.ApprovalDecision, cmd *cobra.Comman
 			return err
 		}
 		if decision == v1alpha1.DecisionApprove {
-			if err := s.review(args[0], call, digest); err != nil {
+			if err := s.review(args[0], call, digest, fmt.Sprintf("Approve call %s of chat %s?", call.ID, args[0])); err != nil {
 				return err
 			}
 		}
@@ -85,8 +85,8 @@ func shortDigest(digest string) string {
 	return clip.Bytes(strings.TrimPrefix(digest, digestPrefix), digestDigits)
 }
 
-// review makes sure that a person has seen the call: by the digest, or by showing it now.
-func (s *session) review(chat string, call *v1alpha1.PendingToolCall, digest string) error {
+// review makes sure that a person has seen the call: by the digest, or by showing it now and asking the question.
+func (s *session) review(chat string, call *v1alpha1.PendingToolCall, digest, question string) error {
 	switch given := strings.TrimPrefix(digest, digestPrefix); {
 	case call.CallDigest() != call.Digest:
 		return fmt.Errorf("the status of chat %s has a digest of call %s that does not fit the call: upgrade the operator "+
@@ -96,7 +96,7 @@ func (s *session) review(chat string, call *v1alpha1.PendingToolCall, digest str
 			"digest", call.ID, s.options.command("calls", chat))
 	case digest == "":
 		fmt.Fprintln(s.options.ErrOut, strings.Join(described(call), "\n"))
-		if !s.agreed("Approve call %s of chat %s?", call.ID, chat) {
+		if !s.agreed("%s", question) {
 			return errors.New("nothing was decided")
 		}
 	case len(given) < digestDigits || !strings.HasPrefix(strings.TrimPrefix(call.Digest, digestPrefix), given):

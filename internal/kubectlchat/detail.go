@@ -116,7 +116,7 @@ func inputsOf(requests string) (lines []string) {
 	}
 	for _, id := range slices.Sorted(maps.Keys(asked)) {
 		request := asked[id].Params
-		about := request.Message
+		about := printable.Visible(request.Message)
 		if len(asked) > 1 {
 			about = id + ": " + about
 		}
@@ -144,7 +144,7 @@ func (f inputField) lines(name string, required []string) []string {
 	if !slices.Contains(required, name) {
 		kind += ", optional"
 	}
-	about := linesOf(strings.TrimSpace(f.Description))
+	about := linesOf(strings.TrimSpace(printable.Visible(f.Description)))
 	if f.Title != "" {
 		about[0] = strings.TrimSuffix(flat(f.Title)+": "+about[0], ": ")
 	}

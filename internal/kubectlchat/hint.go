@@ -29,7 +29,8 @@ func (h hint) lines(a *stream.RequiresAction) (lines []string) {
 		case forInput:
 			lines = append(lines, fmt.Sprintf("  %s (%s) asks for input:", call.ID, call.Name))
 			lines = append(lines, indented(detailOf(call))...)
-			lines = append(lines, "    "+h.command("answer", h.chat, call.ID+"=JSON"), "    "+h.command("deny", h.chat, call.ID))
+			lines = append(lines, "    "+h.command("answer", h.chat, call.ID+"=JSON", "--digest",
+				shortDigest(call.Digest)), "    "+h.command("deny", h.chat, call.ID))
 		case forApproval:
 			lines = append(lines, fmt.Sprintf("  %s (%s) needs approval", call.ID, call.Name))
 			lines = append(lines, indented(detailOf(call))...)

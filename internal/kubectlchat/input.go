@@ -32,17 +32,22 @@ func (s *session) asks(ctx context.Context, chat string, args []string) (*v1alph
 	return call, content, nil
 }
 
+// answerOf is what a person answers, and the digest of what was asked.
+type answerOf struct{ content, digest string }
+
 // input gives a call the input that it asks for.
-func (s *session) input(ctx context.Context, chat string, call *v1alpha1.PendingToolCall, content string, w waiting,
+func (s *session) input(ctx context.Context, chat string, call *v1alpha1.PendingToolCall, answer answerOf, w waiting,
 ) error {
-	content = answerTo(call.InputRequests, content)
+	content := answerTo(call.InputRequests, answer.content)
 	object := map[string]any{}
 	if json.Unmarshal([]byte(content), &object) != nil {
 		return fmt.Errorf("the input for call %s is not a JSON object: %s; give one such as %s='{\"name\": \"x\"}'", call.ID,
 			oneLine(content), call.ID)
 	}
-	fmt.Fprintln(s.options.ErrOut, strings.Join(described(call), "\n"))
 	if _, err := s.undecided(ctx, chat, call.ID); err != nil {
+		return err
+	}
+	if err := s.review(chat, call, answer.digest, "Answer with "+oneLine(content)+"?"); err != nil {
 		return err
 	}
 	return s.decide(ctx, chat, call, v1alpha1.ToolApprovalSpec{Decision: v1alpha1.DecisionApprove, Content: content}, w)

@@ -41,7 +41,8 @@ func TestTheInputThatACallAsksForIsGivenByItsOwnVerb(t *testing.T) {
 			t.Errorf("listed %s\nwithout %s", listed.out.String(), want)
 		}
 	}
-	answer := p.start("token", "", "answer", "triage", `call_4={"name":"Ada"}`)
+	seen := p.chat.Status.RequiresAction.ToolCalls[3].Digest
+	answer := p.start("token", "", "answer", "triage", `call_4={"name":"Ada"}`, "--digest", seen)
 	a := p.approval()
 	if want := (v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: "triage"}, ToolCallID: "call_4",
 		Decision: v1alpha1.DecisionApprove, Content: `{"name":"Ada"}`,
@@ -55,6 +56,7 @@ func TestTheInputThatACallAsksForIsGivenByItsOwnVerb(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"is not a JSON object": {"answer", "triage", "call_4=Ada"},
+		"--digest is required": {"answer", "triage", `call_4={"name":"Ada"}`},
 		"answer it alone":      {"answer", "triage", "call_4={}", "call_1=1"},
 	} {
 		if err := p.start("token", "", args...).wait(); err == nil || !strings.Contains(err.Error(), want) {

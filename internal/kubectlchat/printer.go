@@ -253,7 +253,7 @@ func clock(at time.Time) string {
 // and retries have events of their own. While a reply comes, a wait for its pod is over: the status only lags behind.
 func (p *printer) standing(now *stream.Status) {
 	switch words := waitWords(now.Wait); {
-	case words == p.wait, words != "" && p.text.Len() > 0:
+	case words == p.wait, words != "" && now.Wait.For == v1alpha1.WaitForPod && p.text.Len() > 0:
 	case words != "":
 		p.note("%s", words)
 		fallthrough

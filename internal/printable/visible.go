@@ -13,15 +13,15 @@ import (
 	"unicode/utf8"
 )
 
-// maxSpaces is the longest run of spaces that Visible shows as it is. Deeper indentation is rare, and a run that fills
-// a line of a terminal or more hides what stands behind it.
-const maxSpaces = 32
+// maxRun is the longest run of spaces, tabs or newlines that Visible shows as it is. Deeper indentation is rare, and a
+// run that fills a line of a terminal, or its height, hides what stands behind it.
+const maxRun = 32
 
 // brailleBlank is a symbol that looks like a space.
 const brailleBlank = '\u2800'
 
-// Visible is the text as people can decide by it: what Escape spells out, and also every space but U+0020, each space
-// of a run of more than 32, and variation selectors that select nothing.
+// Visible is the text as people can decide by it: what Escape spells out, and also every space but U+0020, each
+// character of a run of more than 32 spaces, tabs or newlines, and variation selectors that select nothing.
 func Visible(text string) string {
 	var b strings.Builder
 	visible(&b, Escape(text), func(r rune) {
@@ -38,15 +38,12 @@ func Visible(text string) string {
 func visible(b *strings.Builder, text string, escape func(rune)) {
 	before := rune(-1)
 	for at := 0; at < len(text); {
-		if n := spaces(text[at:]); n > 0 {
+		if n := run(text[at:]); n > maxRun {
 			for range n {
-				if n > maxSpaces {
-					escape(' ')
-				} else {
-					b.WriteByte(' ')
-				}
+				escape(rune(text[at]))
 			}
-			at, before = at+n, ' '
+			before = rune(text[at])
+			at += n
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(text[at:])
@@ -59,8 +56,13 @@ func visible(b *strings.Builder, text string, escape func(rune)) {
 	}
 }
 
-// spaces is how many spaces a text begins with.
-func spaces(text string) int { return len(text) - len(strings.TrimLeft(text, " ")) }
+// run is how many spaces, tabs or newlines of one kind a text begins with.
+func run(text string) int {
+	if text[0] != ' ' && text[0] != '\t' && text[0] != '\n' {
+		return 0
+	}
+	return len(text) - len(strings.TrimLeft(text, text[:1]))
+}
 
 // seen reports whether a rune that passes behind another one can also be seen there.
 func seen(r, before rune) bool {

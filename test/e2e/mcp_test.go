@@ -171,8 +171,8 @@ func TestAQuestionOfAnMCPServerOutlivesTheGenerationPod(t *testing.T) {
 			for i, answer := range c.answers {
 				w.asksInput("c", i)
 				w.loseGenerationPod()
-				call := w.chat("c").Status.RequiresAction.ToolCalls[0].ID
-				if out, err := w.plugin("answer", "c", call+"="+answer).CombinedOutput(); err != nil {
+				call := w.chat("c").Status.RequiresAction.ToolCalls[0]
+				if out, err := w.plugin("answer", "c", call.ID+"="+answer, "--digest", call.Digest).CombinedOutput(); err != nil {
 					t.Fatalf("kubectl chat answer: %v\n%s", err, out)
 				}
 			}

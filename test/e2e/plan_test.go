@@ -69,7 +69,7 @@ func TestAChatThatPlansChangesNothingBeforePeopleApproveItsPlan(t *testing.T) {
 		t.Errorf("people see %s", shown)
 	}
 	forced(t, w.generationPod())
-	w.kubectlChat("answer", "c", question.ID+"=SQLite")
+	w.kubectlChat("answer", "c", question.ID+"=SQLite", "--digest", question.Digest)
 
 	listing := w.waitsFor("c", v1alpha1.ApprovalPlanMode)
 	w.kubectlChat("approve", "c", listing.ID, "--digest", listing.Digest)

@@ -57,20 +57,25 @@ func (p report) settle() {
 	conditions.Chat(st, facts)
 	p.retention().settle()
 	p.noticeRefusal()
-	p.noticeWait()
+	p.noticeWait(mayPass(&facts))
+}
+
+// mayPass reports whether what a person would have to do may come by itself.
+func mayPass(f *conditions.ChatFacts) bool {
+	return f.MayCome || f.NoPrompt != nil && f.NoPrompt.MayPass
 }
 
 // LongWaitAfter is how long a chat waits before that is worth an Event, unless it waits for somebody: 10 s.
 const LongWaitAfter = 10 * time.Second
 
 // noticeWait finds out whether the wait is worth an Event. What people have chosen, and what has an Event of its own,
-// is not.
-func (p report) noticeWait() {
+// is not. passes is true while the wait may end by itself although it is for a person.
+func (p report) noticeWait(passes bool) {
 	wait := p.status().Wait
 	switch {
 	case wait == nil || refusals[v1alpha1.ConditionReason(wait.Reason)] != "":
 	case wait.For == v1alpha1.WaitForResume || wait.For == v1alpha1.WaitForUnarchive:
-	case wait.For.NeedsPerson():
+	case wait.For.NeedsPerson() && !passes:
 		p.plan.LongWait = wait
 	default:
 		left := LongWaitAfter - p.facts.Now.Sub(wait.Since.Time)

@@ -78,6 +78,9 @@ func (s *server) tell(c *call, begun conduct.Begun, to audience) error {
 	alive := func() error { return c.write(": keep-alive\n\n") }
 	send := func(e turn.Event) error {
 		if e.Kind == turn.Waiting {
+			if e.Wait != nil && e.Wait.For == v1alpha1.WaitForClientResult {
+				return nil // The answer ends with the calls.
+			}
 			return c.wait(e.Wait, to)
 		}
 		return to.Tell(e)

@@ -291,10 +291,16 @@ func (a *Accumulator) metadata(m fantasy.ProviderMetadata) string {
 	return string(raw)
 }
 
-// toolName is the name as far as a ChatMessage holds it. Models do call tools that nobody offered, also without a name.
+// toolName is the name as far as a ChatMessage holds it. Models do call tools that nobody offered, also without a name,
+// or by one that no tool has.
 func toolName(name string) string {
 	if name == "" {
 		return "unnamed"
 	}
-	return clip.Bytes(name, 128)
+	return clip.Bytes(strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' {
+			return '_'
+		}
+		return r
+	}, name), 128)
 }

@@ -39,7 +39,7 @@ func TestCallThatCannotBeShownWholeIsRefused(t *testing.T) {
 	}
 	c.commit(reply, v1alpha1.ActionExecuteTools)
 	if got := c.result().Spec.Parts[0].ToolResult; !got.IsError ||
-		!strings.Contains(got.Output, "is shown at most 16384 bytes of input. This input has") {
+		!strings.Contains(got.Output, "bytes of input do not fit into the 16384 that people are shown") {
 		t.Errorf("the result is %+v", got)
 	}
 }

@@ -16,7 +16,10 @@ func (p *Performer) judge(call *v1alpha1.ToolCall) {
 	switch {
 	case p.notAllowed(call.Name):
 		call.Refusal = v1alpha1.RefusalNotAllowed
-	case call.RequiresAction == v1alpha1.RequiresApproval && !approval.Fits(call.Input):
+	case call.RequiresAction != v1alpha1.RequiresApproval:
+	case !approval.Valid(call.Input): // Its result says so.
+		call.RequiresAction, call.ApprovalCause = "", ""
+	case !approval.Fits(call.Input):
 		call.RequiresAction, call.ApprovalCause, call.Refusal = "", "", v1alpha1.RefusalInputTooLarge
 	}
 }

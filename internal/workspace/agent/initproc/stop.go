@@ -101,6 +101,9 @@ func (i *Init) find(meant func(supervised bool) bool) (found, all []proctree.Pro
 // has run in the container: the kernel does not tell of that.
 const lookAround = 10 * time.Second
 
+// maxLooks is how often what was adopted is killed in a row: each time takes a second at most.
+const maxLooks = 4
+
 // hunt has what was adopted be ended.
 func (i *Init) hunt() {
 	select {
@@ -131,14 +134,17 @@ func (i *Init) endAdopted() {
 	orphaned := i.orphaned
 	i.orphaned = nil
 	i.mu.Unlock()
-	_, left := proctree.Kill(i.strays)
+	for look := 0; ; look++ {
+		if _, left := proctree.Kill(i.strays); !left {
+			break
+		}
+		if look == maxLooks { // They may hang in the kernel, or belong to another user. The next look comes with time.
+			i.Log.Warn("processes that were adopted do not end")
+			break
+		}
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if left { // It does not react even to that yet.
-		i.orphaned = append(i.orphaned, orphaned...)
-		i.hunt()
-		return
-	}
 	for _, c := range orphaned {
 		exit := link.Exit{ID: c.id, Status: syscall.WaitStatus(syscall.SIGKILL), At: i.Now()}
 		if c.exit != nil {

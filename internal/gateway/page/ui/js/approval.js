@@ -31,10 +31,12 @@ export class ApprovalPanel {
       this.#decided(waiting?.toolCalls ?? []);
       return;
     }
-    this.version = version;
     this.root.hidden = !waiting;
     this.root.replaceChildren();
-    if (!waiting) return;
+    if (!waiting) {
+      this.version = version;
+      return;
+    }
     // What is approved is what the status says, under its digest: the parts of the stream are not asked.
     const calls = waiting.toolCalls.map((call) => (call.kind === 'Client'
       ? { ...call, input: cards.get(call.id)?.call.input || call.input } : call));
@@ -43,6 +45,7 @@ export class ApprovalPanel {
     this.root.append(el('h3', {}, calls.length === 1 ? 'A call waits for you ' : `${calls.length} calls wait for you `,
       el('span', { class: 'until', 'data-until': waiting.deadline }, countdown(Date.parse(waiting.deadline) - Date.now())), ' left'),
     ...others.map((call) => this.#call(call)), clients.length ? this.#results(clients) : '');
+    this.version = version;
   }
 
   /** The first button that decides. */
@@ -118,7 +121,7 @@ function what(call) {
   const out = [];
   if (CAUSES[call.approvalCause]) out.push(el('p', {}, CAUSES[call.approvalCause]));
   if (call.proposal) return [...out, text(call.proposal)];
-  if (call.approvalCause === 'InputRequired') return out;
+  if (call.approvalCause === 'InputRequired') return [...out, labelled('All of the question', exactly(call.inputRequests))];
   if (call.kind === 'Client') return [...out, ...inputOf(call)];
   return [...out, ...summaryOf(call), labelled('All of the input', exactly(call.input))];
 }

@@ -113,19 +113,27 @@ export function details(call, chatLink) {
   const given = parsed(call.input);
   const result = call.result === undefined ? undefined : parsed(call.result);
   if (call.isError) return [...inputOf(call, given), labelled('Error', text(call.result))];
-  const special = given && SPECIAL[call.name];
-  return special ? special(given, result, call, chatLink)
-    : [...inputOf(call, given), ...(call.result === undefined ? live(call) : [labelled('Result', json(call.result, result))])];
+  try {
+    if (given && SPECIAL[call.name]) return SPECIAL[call.name](given, result, call, chatLink);
+  } catch {
+    // A model can give a tool what it does not take.
+  }
+  return [...inputOf(call, given), ...(call.result === undefined ? live(call) : [labelled('Result', json(call.result, result))])];
 }
 
 /** What a call is given, as its tool is best read; nothing for other tools. @returns {Node[]} */
 export function summaryOf(call, given = parsed(call.input)) {
-  return given && INPUTS[call.name] ? INPUTS[call.name](given) : [];
+  try {
+    return given && INPUTS[call.name] ? INPUTS[call.name](given) : [];
+  } catch {
+    return []; // A model can give a tool what it does not take.
+  }
 }
 
 /** What a call is given, whether it is known or not. @returns {Node[]} */
 export function inputOf(call, given = parsed(call.input)) {
-  if (given && INPUTS[call.name]) return summaryOf(call, given);
+  const summary = summaryOf(call, given);
+  if (summary.length > 0) return summary;
   return call.input && call.input !== '{}' ? [labelled('Input', json(call.input, given))] : [];
 }
 
@@ -193,15 +201,16 @@ export function verdict({ decision, by, at, comment }) {
 /** All of some JSON, with nothing left out or decoded: a new line for each member, and after each \\n of a string. */
 export function exactly(source = '') {
   let depth = 0;
-  const onNewLine = (character) => `${character}\n${'  '.repeat(depth)}`;
+  const indent = () => '  '.repeat(Math.max(0, depth));
+  const onNewLine = (character) => `${character}\n${indent()}`;
   const laid = source.replace(/"(?:[^"\\]|\\.)*"|\{\}|\[\]|[{}[\],:]|[^"{}[\],:]+/g, (token) => {
     switch (token) {
       case '{}': case '[]': return token;
       case '{': case '[': depth++; return onNewLine(token);
-      case '}': case ']': depth--; return `\n${'  '.repeat(depth)}${token}`;
+      case '}': case ']': depth--; return `\n${indent()}${token}`;
       case ',': return onNewLine(token);
       case ':': return ': ';
-      default: return token.replace(/\\(.)(?!"$)/g, (escape, kind) => (kind === 'n' ? `${escape}\n${'  '.repeat(depth + 2)}` : escape));
+      default: return token.replace(/\\(.)(?!"$)/g, (escape, kind) => (kind === 'n' ? `${escape}\n${indent()}    ` : escape));
     }
   });
   return el('pre', { class: 'wrap', tabindex: 0 }, plain(laid));
