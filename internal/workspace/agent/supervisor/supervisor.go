@@ -89,7 +89,8 @@ func start() (int, error) {
 	for descriptor := firstOwn; descriptor < afterOwn; descriptor++ {
 		syscall.CloseOnExec(descriptor)
 	}
-	ignoreSignals()
+	ignoreSignals(false)
+	defer ignoreSignals(true)
 	encoded, err := mapped()
 	if err != nil {
 		return 0, err
@@ -105,21 +106,44 @@ func start() (int, error) {
 }
 
 // ignoreSignals has nothing end this process that can be ignored. The runtime does not know of it, and so gives the
-// command the defaults. It handles all of these: of others the command would inherit that they are ignored. A signal
-// that stops the process is undone by process 1.
-func ignoreSignals() {
-	type action struct{ handler, flags, restorer, mask uintptr }
-	ignore := action{handler: 1} // SIG_IGN
+// command the defaults, but for signals that were ignored when this process began, as below nohup: the command would
+// inherit that. Those are ignored once it is forked. A signal that stops the process is undone by process 1.
+func ignoreSignals(forked bool) {
 	for signal := syscall.Signal(1); signal <= mostSignal; signal++ {
 		switch signal {
-		case syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGCONT,
-			syscall.SIGCHLD, syscall.SIGURG, 32, 33, 34: // The last ones are the runtime's and those of C libraries.
-			continue
+		case syscall.SIGKILL, syscall.SIGSTOP:
+		case syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGCONT, syscall.SIGCHLD, syscall.SIGURG,
+			32, 33, 34: // The last ones are the runtime's and those of C libraries.
+			if handlerOf(signal) == ignored {
+				handle(signal, byDefault)
+			}
+		default:
+			if !forked && handlerOf(signal) == ignored {
+				handle(signal, byDefault)
+			} else {
+				handle(signal, ignored) // A real fault ends the process all the same.
+			}
 		}
-		// A real fault ends the process all the same.
-		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(signal),
-			uintptr(unsafe.Pointer(&ignore)), 0, unsafe.Sizeof(ignore.mask), 0, 0)
 	}
+}
+
+// Handlers of signals.
+const byDefault, ignored uintptr = 0, 1
+
+// action is what the kernel calls struct sigaction.
+type action struct{ handler, flags, restorer, mask uintptr }
+
+func handle(signal syscall.Signal, handler uintptr) {
+	set := action{handler: handler}
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(signal),
+		uintptr(unsafe.Pointer(&set)), 0, unsafe.Sizeof(set.mask), 0, 0)
+}
+
+func handlerOf(signal syscall.Signal) uintptr {
+	var is action
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, uintptr(signal), 0,
+		uintptr(unsafe.Pointer(&is)), unsafe.Sizeof(is.mask), 0, 0)
+	return is.handler
 }
 
 // mapped is the plan's file.
