@@ -177,7 +177,13 @@ func TestApprovalShowsTheCallAndAsks(t *testing.T) {
 	yes := p.sits("approve", "triage", "call_2")
 	yes.sees("[y/N]")
 	yes.types("y\r")
-	if a := p.approval(); a.Spec.Digest != p.chat.Status.RequiresAction.ToolCalls[1].Digest {
+	a := p.approval()
+	if a.Spec.Digest != p.chat.Status.RequiresAction.ToolCalls[1].Digest {
 		t.Errorf("created %+v", a.Spec)
+	}
+	a.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonApplied, "")
+	p.updateStatus(a)
+	if code := <-yes.code; code != 0 {
+		t.Errorf("it ended with %d", code)
 	}
 }
