@@ -38,7 +38,7 @@ export interface Waiting {
   detail: string;
 }
 
-/** The calls that wait, in the order of the reply. A call that was decided says by which ToolApproval. */
+/** The calls that wait, in the order of the reply. A call that was decided says by whom, when, and by which ToolApproval. */
 export function pending(chat: Chat): Waiting[] {
   return (chat.status?.requiresAction?.toolCalls ?? []).map(call => ({
     id: call.id,
@@ -51,12 +51,14 @@ export function pending(chat: Chat): Waiting[] {
 }
 
 function decided(call: PendingCall): string {
-  const verdict = call.decision?.decision === 'Approve' ? 'approved' : 'denied';
-  const { by, at, approval } = call.decision ?? {};
-  return [verdict, by && `by ${by}`, at && `at ${at}`, `(ToolApproval ${approval})`].filter(Boolean).join(' ');
+  const decision = call.decision;
+  const verdict = decision?.decision === 'Approve' ? 'approved' : 'denied';
+  const who = decision?.by ? ` by ${decision.by}` : '';
+  const when = decision?.at ? ` at ${decision.at}` : '';
+  return `${verdict}${who}${when} (ToolApproval ${decision?.approval})`;
 }
 
-/** JSON with indents for people. What is no JSON, as arguments that were cut, stays as it is. */
+/** JSON with indents for people. What is no JSON stays as it is. */
 export function pretty(json = ''): string {
   try {
     return JSON.stringify(JSON.parse(json), null, 2);
