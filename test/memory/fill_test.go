@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/tree"
 	"parley.dev/parley/internal/testing/chattest"
 )
 
@@ -67,6 +68,7 @@ func chatAtRest(namespace, name string, turns int) []client.Object {
 		question, answer := chattest.AnsweredTurn(chat, textAtRest, time.Now())
 		objects = append(objects, stored(question, "kubectl"), stored(answer, "generator"))
 	}
+	chat.Status.Root = tree.Root(chat, false) // As the operator leaves it.
 	return objects
 }
 
