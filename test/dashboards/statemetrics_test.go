@@ -141,9 +141,9 @@ func boundLabels(t *testing.T, at map[string]any, labels map[string][]string) {
 	for label, path := range labels {
 		leaf := within(at, path)
 		_, enum := leaf["enum"]
-		_, pattern := leaf["pattern"]
-		if leaf == nil || !enum && !pattern && !slices.Contains(names, path[len(path)-1]) {
-			t.Errorf("label %s is %v, which is no name and no enum: %v", label, path, leaf)
+		currency := fmt.Sprint(leaf["minLength"], leaf["maxLength"]) == "3 3"
+		if leaf == nil || !enum && !currency && !slices.Contains(names, path[len(path)-1]) {
+			t.Errorf("label %s is %v, which is no name, enum or currency: %v", label, path, leaf)
 		}
 	}
 }
@@ -208,7 +208,7 @@ parley_chat_status_phase{phase="Running"} 0
 parley_chat_status_phase{phase="Waiting"} 0
 parley_chat_status_turn_started{} 1795428000`},
 		{"a model", "ChatModelConfig", `
-spec: {provider: openai-compatible, baseURL: 'http://127.0.0.1', model: large, default: true}
+spec: {provider: openai-compatible, baseURL: 'http://model.invalid', model: large, default: true}
 status: {contextLimit: 9}`, `
 parley_chatmodelconfig_info{model="large",provider="openai-compatible",uid} 1
 parley_chatmodelconfig_spec_default{} 1
