@@ -21,7 +21,7 @@ func Of(call *v1alpha1.ToolCall) v1alpha1.PendingToolCall {
 		Kind: call.RequiresAction, ApprovalCause: call.ApprovalCause})
 }
 
-// OfQuestion is a call that asks people before it goes on.
+// OfQuestion returns the pending call for a question that a tool asks people.
 func OfQuestion(q *v1alpha1.ToolQuestion) v1alpha1.PendingToolCall {
 	requests, _ := printable.VisibleJSON(q.Requests)
 	return digested(v1alpha1.PendingToolCall{ID: q.ID, Name: printable.Visible(q.Name), Input: Input(q.Input),

@@ -73,7 +73,7 @@ type Event struct {
 	Text string
 	// End of Ended.
 	End *End
-	// Wait of Waiting; nil: the chat waits for nothing any more.
+	// Wait is what the chat waits for; nil if it no longer waits.
 	Wait *v1alpha1.ChatWait
 }
 

@@ -291,8 +291,8 @@ func (a *Accumulator) metadata(m fantasy.ProviderMetadata) string {
 	return string(raw)
 }
 
-// toolName is the name as far as a ChatMessage holds it. Models do call tools that nobody offered, also without a name,
-// or by one that no tool has.
+// toolName returns the name, cut to what a ChatMessage can hold. Models also call tools that the request did not offer,
+// without a name, or by a name that no tool has.
 func toolName(name string) string {
 	if name == "" {
 		return "unnamed"

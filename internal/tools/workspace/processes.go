@@ -46,7 +46,7 @@ type descendant struct {
 	Command string `json:"command" doc:"Its words, the beginning if they are long."`
 }
 
-// descendants are those that are shown, and how many more there are.
+// descendants returns the descendants to show, and the number of those left out.
 func descendants(p *protocol.Process) (shown []descendant, more int) {
 	if p.Descendants == nil {
 		return nil, 0

@@ -27,7 +27,7 @@ const (
 // neither to addresses of the node nor to the pod itself.
 func NewClient() *http.Client { return newClient(reach{}) }
 
-// NewLoopbackClient is NewClient for pods that have a model or an MCP server beside them: it connects to the pod, too.
+// NewLoopbackClient is NewClient for pods that also run a model or an MCP server: it connects to loopback addresses.
 func NewLoopbackClient() *http.Client { return newClient(reach{loopback: true}) }
 
 func newClient(r reach) *http.Client {
