@@ -81,7 +81,7 @@ func TestIdleChatSeesTheNewAdvisorOfItsClass(t *testing.T) {
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
 	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered) // An open one would wake the chat.
-	patch(t, class, `{"spec":{"defaults":{"advisor":{"modelConfigRef":{"name":"gone"}}}}}`)
+	patchSettings(t, class, `{"spec":{"defaults":{"advisor":{"modelConfigRef":{"name":"gone"}}}}}`)
 	eventually(t, "the chat at rest says that the advisor is missing", func() bool {
 		c := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionAdvisorUnavailable)
 		return c != nil && c.Reason == string(v1alpha1.ErrorModelConfigNotFound)

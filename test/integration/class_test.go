@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,6 +39,26 @@ func ofClass(ns, name, class string) *v1alpha1.Chat {
 
 func refTo(name string) *v1alpha1.ModelConfigReference {
 	return &v1alpha1.ModelConfigReference{Name: name}
+}
+
+// deleteSettings deletes a class or a configuration and waits until the manager knows. Its watches have no common
+// order: a message that is created after the deletion may reach it before.
+func deleteSettings(t *testing.T, o client.Object) {
+	t.Helper()
+	remove(t, o)
+	eventually(t, "the manager knows that "+o.GetName()+" is gone", func() bool {
+		return apierrors.IsNotFound(managerCache.Get(t.Context(), client.ObjectKeyFromObject(o), o))
+	})
+}
+
+// patchSettings patches a class or a configuration and waits until the manager knows, as deleteSettings does.
+func patchSettings(t *testing.T, o client.Object, format string, args ...any) {
+	t.Helper()
+	patch(t, o, format, args...)
+	generation := o.GetGeneration()
+	eventually(t, "the manager knows of the change of "+o.GetName(), func() bool {
+		return managerCache.Get(t.Context(), client.ObjectKeyFromObject(o), o) == nil && o.GetGeneration() >= generation
+	})
 }
 
 func conditionOf(t *testing.T, ns, chat, condition string) *metav1.Condition {
@@ -91,7 +112,7 @@ func TestAChangeOfAClassCountsFromTheNextStepOn(t *testing.T) {
 	create(t, class)
 	create(t, ofClass(ns, "c", "coder"))
 	first := assigned(t, ns, "c", 1, 1)
-	patch(t, class, `{"spec":{"defaults":{"modelConfigRef":{"name":"strong"}}}}`)
+	patchSettings(t, class, `{"spec":{"defaults":{"modelConfigRef":{"name":"strong"}}}}`)
 	answers(t, first, chattest.Says("Fine."))
 	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	if has := chatIn(t, ns, "c").Status.ChatClass; has.Generation != 1 {
@@ -118,12 +139,12 @@ func TestAChangeOfTheNamespacePreambleCountsFromTheNextStepOnInEveryChat(t *test
 		*has != (v1alpha1.ChatClassInForce{Name: "everybody", UID: string(everybody.UID), Generation: 1}) {
 		t.Errorf("the chat has class %+v, and %+v speaks for the namespace", first.Status.ChatClass, has)
 	}
-	patch(t, everybody, `{"spec":{"namespacePreamble":"Be kind."}}`)
+	patchSettings(t, everybody, `{"spec":{"namespacePreamble":"Be kind."}}`)
 	answers(t, first, chattest.Calls("a"))
 	if has := assigned(t, ns, "c", 2, 1).Status.NamespaceClass; has == nil || has.Generation != 2 {
 		t.Errorf("the next step goes by %+v", has)
 	}
-	patch(t, everybody, `{"spec":{"namespacePreamble":null}}`)
+	patchSettings(t, everybody, `{"spec":{"namespacePreamble":null}}`)
 	answers(t, chatIn(t, ns, "c"), chattest.Results("a"))
 	if has := assigned(t, ns, "c", 3, 1).Status.NamespaceClass; has != nil {
 		t.Errorf("a default class that says nothing to all is %+v", has)
@@ -139,9 +160,7 @@ func TestChatWaitsForTheClassThatItNames(t *testing.T) {
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
 	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 
-	if err := cluster.Client.Delete(t.Context(), newClass(ns, "coder")); err != nil {
-		t.Fatal(err)
-	}
+	deleteSettings(t, newClass(ns, "coder"))
 	create(t, say(ns, "c", "second"))
 	waitForReady(t, ns, "c", metav1.ConditionUnknown, "ChatClassNotFound")
 	patch(t, chatIn(t, ns, "c"), `{"spec":{"chatClassName":null}}`)
@@ -157,9 +176,7 @@ func TestATurnWhoseClassIsGoneGoesOnWhenItIsBack(t *testing.T) {
 	create(t, newClass(ns, "coder"))
 	create(t, ofClass(ns, "c", "coder"))
 	first := assigned(t, ns, "c", 1, 1)
-	if err := cluster.Client.Delete(t.Context(), newClass(ns, "coder")); err != nil {
-		t.Fatal(err)
-	}
+	deleteSettings(t, newClass(ns, "coder"))
 	answers(t, first, chattest.Calls("a"))
 	waitForReady(t, ns, "c", metav1.ConditionUnknown, "ChatClassNotFound")
 	if st := chatIn(t, ns, "c").Status; st.Phase != v1alpha1.ChatRunning || st.Generation != nil ||
@@ -215,7 +232,7 @@ func TestClassKeepsModelsFromItsChats(t *testing.T) {
 
 	create(t, sayTo(ns, "c", "second", "dear", ""))
 	waitForReady(t, ns, "c", metav1.ConditionFalse, "ModelConfigNotAllowed")
-	patch(t, class, `{"spec":{"restrictions":null}}`)
+	patchSettings(t, class, `{"spec":{"restrictions":null}}`)
 	if g := assigned(t, ns, "c", 3, 1).Status.Generation; g.ModelConfig != "dear" {
 		t.Errorf("%s answers", g.ModelConfig)
 	}
@@ -232,7 +249,7 @@ func TestChatAtRestSaysWhatItsClassIgnores(t *testing.T) {
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
 	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered) // An open one would wake the chat.
-	patch(t, class, `{"spec":{"restrictions":{"fields":["systemPrompt","limits"]}}}`)
+	patchSettings(t, class, `{"spec":{"restrictions":{"fields":["systemPrompt","limits"]}}}`)
 	eventually(t, "the chat says what does not count", func() bool {
 		c := conditionOf(t, ns, "c", v1alpha1.ConditionSettingsIgnored)
 		return c != nil && c.Status == metav1.ConditionTrue && v1alpha1.ReasonOf(c) == v1alpha1.ReasonRestrictedByClass &&

@@ -128,16 +128,16 @@ func TestARetentionOfTheClassHoldsForChatsAtRest(t *testing.T) {
 		})
 	}
 	goes("it is kept", 0)
-	patch(t, class, `{"spec":{"defaults":{"retention":{"deleteAfterSeconds":7200}}}}`)
+	patchSettings(t, class, `{"spec":{"defaults":{"retention":{"deleteAfterSeconds":7200}}}}`)
 	goes("it goes in two hours", 2*time.Hour)
-	patch(t, class, `{"spec":{"restrictions":{"retention":{"deleteAfterSeconds":3600}}}}`)
+	patchSettings(t, class, `{"spec":{"restrictions":{"retention":{"deleteAfterSeconds":3600}}}}`)
 	goes("it goes in an hour, at the latest", time.Hour)
 	patch(t, chatIn(t, ns, "c"), `{"spec":{"archived":true}}`)
 	eventually(t, "it is archived", func() bool { return chatIn(t, ns, "c").Status.Archived })
 	since = chatIn(t, ns, "c").Status.RestingSince
 	goes("the count restarts", time.Hour)
-	patch(t, class, `{"spec":{"defaults":{"retention":null},"restrictions":null}}`)
+	patchSettings(t, class, `{"spec":{"defaults":{"retention":null},"restrictions":null}}`)
 	goes("it is kept again", 0)
-	patch(t, class, `{"spec":{"defaults":{"retention":{"deleteAfterSeconds":1}}}}`)
+	patchSettings(t, class, `{"spec":{"defaults":{"retention":{"deleteAfterSeconds":1}}}}`)
 	eventually(t, "what has rested for longer goes", func() bool { return chatIsGone(t, ns, "c") })
 }

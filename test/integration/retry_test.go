@@ -55,7 +55,7 @@ func TestAnotherModelIsAskedWhenOneCannotAnswer(t *testing.T) {
 	second.ObjectMeta = metav1.ObjectMeta{Namespace: ns, Name: "second"}
 	second.Spec.Default, second.Spec.Model = false, "the-second"
 	create(t, second)
-	patch(t, configIn(t, ns, "default"), `{"spec":{"fallbacks":[{"name":"second"},{"name":"gone"}]}}`)
+	patchSettings(t, configIn(t, ns, "default"), `{"spec":{"fallbacks":[{"name":"second"},{"name":"gone"}]}}`)
 	eventually(t, "the configuration says what is missing", func() bool {
 		return meta.IsStatusConditionTrue(configIn(t, ns, "default").Status.Conditions,
 			v1alpha1.ConditionReferencesUnresolved)

@@ -31,9 +31,23 @@ func TestMain(m *testing.M) {
 // endManager ends the manager that runs.
 var endManager func() error
 
+// managerCache is what the manager that runs reads.
+var managerCache client.Reader
+
 func startManager(ctx context.Context) (end func(), err error) {
-	endManager, err = testmanager.Start(ctx, cluster.Config)
+	endManager, err = testmanager.Start(ctx, cluster.Config, rememberCache)
 	return func() { _ = endManager() }, err
+}
+
+func rememberCache(o *testmanager.Options) {
+	prepare := o.Prepare
+	o.Prepare = func(m ctrl.Manager) error {
+		managerCache = m.GetCache()
+		if prepare == nil {
+			return nil
+		}
+		return prepare(m)
+	}
 }
 
 // stopManager ends the manager that runs, as a crash between two writes would; restart begins the next one.
@@ -43,7 +57,8 @@ func stopManager(t *testing.T) (restart func(change ...func(*testmanager.Options
 	return func(change ...func(*testmanager.Options)) {
 		t.Helper()
 		var err error
-		if endManager, err = testmanager.Start(context.Background(), cluster.Config, change...); err != nil {
+		if endManager, err = testmanager.Start(context.Background(), cluster.Config,
+			append(change, rememberCache)...); err != nil {
 			t.Fatalf("starting a manager: %v", err)
 		}
 	}
