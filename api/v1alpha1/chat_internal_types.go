@@ -52,6 +52,19 @@ type ChatInternalStatus struct {
 	// +optional
 	MCPServers []MCPServerAddress `json:"mcpServers,omitempty"`
 
+	// budgets are those that bound the newest attempt, that of the chat first, and then those of the chats above.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	Budgets []BudgetInForce `json:"budgets,omitempty"`
+
+	// countedDeletions are the UIDs of the chats below that are being deleted, and whose cost deletedCost has.
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=64
+	// +listType=atomic
+	// +optional
+	CountedDeletions []string `json:"countedDeletions,omitempty"`
+
 	// turn is what belongs to status.turn: it comes and goes with that.
 	// +optional
 	Turn TurnInternalStatus `json:"turn,omitempty,omitzero"`
@@ -64,6 +77,24 @@ type ChatInternalStatus struct {
 	// attempt is what belongs to status.generation, or between two attempts to status.retry: it goes when neither is left.
 	// +optional
 	Attempt AttemptInternalStatus `json:"attempt,omitempty,omitzero"`
+}
+
+// MaxCountedDeletions bounds ChatInternalStatus.CountedDeletions.
+const MaxCountedDeletions = 256
+
+// BudgetInForce is a budget that a chat must keep.
+type BudgetInForce struct {
+	Budget `json:",inline"`
+
+	// chat above that has the budget; empty: it is the chat's own.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Chat string `json:"chat,omitempty"`
+
+	// othersMicroUnits is what the other chats that the budget counts have cost, in millionths of its currency.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	OthersMicroUnits int64 `json:"othersMicroUnits,omitempty"`
 }
 
 // SupersededRange names messages by their former place: from an index on, committed before a version.

@@ -35,6 +35,10 @@ const (
 	MaxHandledRequests = 4
 )
 
+// FinalizerCost keeps a chat that is being deleted until what it has cost is counted for the budget of a chat above it.
+// Chats below a budget have it, and no others.
+const FinalizerCost = "parley.dev/cost"
+
 // ChatLimits bounds what a chat may do.
 type ChatLimits struct {
 	// maxSteps is the number of Assistant messages after which a turn ends. Default 1200.
@@ -71,8 +75,9 @@ type ChatLimits struct {
 	// +optional
 	ActionDeadlineSeconds *int32 `json:"actionDeadlineSeconds,omitempty"`
 
-	// budget is the most that the chat may cost together with the chats below it. Once it is spent, turns end with reason
-	// BudgetExceeded before the model is called again. Default: no limit.
+	// budget is the most that the chat may cost together with the chats below it, deleted ones included. Once it is
+	// reached, no model is called: turns wait with reason BudgetReached until it is raised. A call under way is finished,
+	// so that a chat may cost somewhat more. Default: no limit.
 	// +optional
 	Budget *Budget `json:"budget,omitempty"`
 }

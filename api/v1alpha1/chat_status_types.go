@@ -174,6 +174,14 @@ type ChatStatus struct {
 	// +optional
 	Cost []Cost `json:"cost,omitempty"`
 
+	// deletedCost is what deleted chats below this one have cost, by currency. It counts towards the budgets that counted
+	// those; a chat without a budget does not keep it.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=currency
+	// +optional
+	DeletedCost []Cost `json:"deletedCost,omitempty"`
+
 	// advisorUsage is the sum of the tokens that asking the advisor took; usage is without them.
 	// +optional
 	AdvisorUsage TokenUsage `json:"advisorUsage,omitempty,omitzero"`

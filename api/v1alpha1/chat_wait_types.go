@@ -6,7 +6,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // WaitFor is what ends a wait of a chat.
-// +kubebuilder:validation:Enum=Approval;Answer;ClientResult;ChatModelConfig;ChatClass;Chat;Secret;Message;Retry;Capacity;Quota;Pod;Workspace;MCPServers;SubChats;Resume;Unarchive;Budget
+// +kubebuilder:validation:Enum=Approval;Answer;ClientResult;ChatModelConfig;ChatClass;Chat;Secret;Message;Retry;Capacity;Model;Quota;Pod;Workspace;MCPServers;SubChats;Resume;Unarchive;Budget
 type WaitFor string
 
 const (
@@ -30,6 +30,8 @@ const (
 	WaitForRetry WaitFor = "Retry"
 	// WaitForCapacity ends when fewer chats generate.
 	WaitForCapacity WaitFor = "Capacity"
+	// WaitForModel ends when the limits of the ChatModelConfig, and its provider, let the model be called.
+	WaitForModel WaitFor = "Model"
 	// WaitForQuota ends when the API server accepts a generation pod: a ResourceQuota, a LimitRange or a policy
 	// refuses it.
 	WaitForQuota WaitFor = "Quota"
@@ -52,8 +54,8 @@ const (
 // NeedsPerson reports whether the wait ends only when a person does something.
 func (w WaitFor) NeedsPerson() bool {
 	switch w {
-	case WaitForClientResult, WaitForRetry, WaitForCapacity, WaitForPod, WaitForWorkspace, WaitForMCPServers,
-		WaitForSubChats:
+	case WaitForClientResult, WaitForRetry, WaitForCapacity, WaitForModel, WaitForPod, WaitForWorkspace,
+		WaitForMCPServers, WaitForSubChats:
 		return false
 	}
 	return w != ""

@@ -11,7 +11,7 @@ import (
 // ErrorReason is why a turn failed. The same words are used in ChatMessage.spec.generation.error.reason, in
 // Chat.status.lastError.reason and as the reason of the Stalled and Ready conditions. docs/errors.md says of each what
 // it means and what to do.
-// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;ProviderSilent;ProviderDisabled;TLSFailed;RequestRejected;ModelNotFound;HistoryRejected;ContentFiltered;ContextTooLong;ProviderError;UnknownError;Canceled;APIKeyMissing;ModelConfigNotFound;ModelConfigDisabled;ModelConfigNotAllowed;ChatClassNotFound;ModelConfigInvalid;ConfigMapNotFound;HistoryBroken;AttemptsExhausted;GenerationPodLost;ResultNameTaken;StateInvalid;ParentNotFound;FamilyLimitExceeded;BudgetExceeded;InternalError
+// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;ProviderSilent;ProviderDisabled;TLSFailed;RequestRejected;ModelNotFound;HistoryRejected;ContentFiltered;ContextTooLong;ProviderError;UnknownError;Canceled;APIKeyMissing;ModelConfigNotFound;ModelConfigDisabled;ModelConfigNotAllowed;ChatClassNotFound;ModelConfigInvalid;ConfigMapNotFound;HistoryBroken;AttemptsExhausted;GenerationPodLost;ResultNameTaken;StateInvalid;ParentNotFound;FamilyLimitExceeded;BudgetReached;ModelPriceMissing;InternalError
 type ErrorReason string
 
 // Errors of a call of a model that may pass by themselves: retryable, unless the provider says that they are not.
@@ -98,8 +98,12 @@ const (
 	ErrorParentNotFound ErrorReason = "ParentNotFound"
 	// ErrorFamilyLimitExceeded surfaces when the root chat allows no more sub-chats, or none so deep.
 	ErrorFamilyLimitExceeded ErrorReason = "FamilyLimitExceeded"
-	// ErrorBudgetExceeded surfaces when the chat has cost as much as limits.budget allows, or more.
-	ErrorBudgetExceeded ErrorReason = "BudgetExceeded"
+	// ErrorBudgetReached surfaces when a chat, or the family of a chat above it, has cost as much as limits.budget allows.
+	// Its turn waits until the budget is raised.
+	ErrorBudgetReached ErrorReason = "BudgetReached"
+	// ErrorModelPriceMissing surfaces when a budget cannot be kept, since the model has no prices in its currency. The turn
+	// waits for them.
+	ErrorModelPriceMissing ErrorReason = "ModelPriceMissing"
 	// ErrorInternal surfaces for a fault of Parley itself.
 	ErrorInternal ErrorReason = "InternalError"
 )

@@ -109,9 +109,11 @@ func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName, ba
 	case err != nil:
 		return ctrl.Result{}, err
 	case s == nil:
-		return ctrl.Result{}, r.forget(ctx, key)
+		return r.forget(ctx, key)
 	case s.orphan:
 		return ctrl.Result{}, r.actuator.removeOrphan(ctx, s.facts.Chat)
+	case needsFinalizer(s):
+		return r.keepUntilCounted(ctx, s.facts.Chat)
 	}
 	return r.advance(ctx, s)
 }
@@ -146,16 +148,20 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 	return ctrl.Result{RequeueAfter: r.requeueAfter(ctx, s, &todo)}, nil
 }
 
-// forget drops what this process remembers of a chat that is gone, and tells those who have decided about its calls.
-func (r *Reconciler) forget(ctx context.Context, key types.NamespacedName) error {
+// forget drops what this process remembers of a chat that is gone, and tells those who have decided about its calls. One
+// that is still being deleted is released.
+func (r *Reconciler) forget(ctx context.Context, key types.NamespacedName) (ctrl.Result, error) {
 	r.options.Pods.Book(key, "")
 	r.slots.leave(key)
 	gone, err := r.gatherer.isGone(ctx, key)
-	if err != nil || !gone { // It is being deleted.
-		return err
+	switch {
+	case err != nil:
+		return ctrl.Result{}, err
+	case !gone:
+		return r.release(ctx, key)
 	}
 	r.memory.forget(key)
-	return r.actuator.refuseApprovals(ctx, key)
+	return ctrl.Result{}, r.actuator.refuseApprovals(ctx, key)
 }
 
 // requeueAfter is when time alone may change something; zero: never.

@@ -37,10 +37,11 @@ func (r *familyReader) readFamily(ctx context.Context, s *scope) error {
 		return nil
 	}
 	var chats v1alpha1.ChatList
-	// Package family only reads.
+	// Package tree only reads.
 	if err := r.cache.List(ctx, &chats, client.InNamespace(chat.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing chats: %w", err)
 	}
+	r.written.overlay(chat.Namespace, chats.Items)
 	members := tree.Of(chats.Items)
 	above, complete := members.Ancestors(chat)
 	f := &s.facts

@@ -24,6 +24,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/chat/tree"
 	"parley.dev/parley/internal/chatclass"
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/index"
@@ -76,7 +77,7 @@ type enqueuer struct {
 // hasWork reports whether the chat may have something to do. What messages have for it, they say themselves.
 func hasWork(o client.Object) bool {
 	chat, ok := o.(*v1alpha1.Chat)
-	return ok && (chat.Status.Phase != v1alpha1.ChatWaiting || chat.Status.ObservedGeneration != chat.Generation ||
+	return ok && (!chat.DeletionTimestamp.IsZero() || chat.Status.Phase != v1alpha1.ChatWaiting || chat.Status.ObservedGeneration != chat.Generation ||
 		len(chat.Status.Queue) > 0 || len(plan.RequestsOf(chat)) > 0)
 }
 
@@ -159,9 +160,10 @@ func (e *enqueuer) chatsMarkedBy(ctx context.Context, o client.Object) []reconci
 	return requests
 }
 
-// marked reports whether the chat says that a ChatModelConfig is not as it is named.
+// marked reports whether the chat says that a ChatModelConfig is not as it is named, or that it waits for one.
 func marked(st *v1alpha1.ChatStatus) bool {
-	return meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionAdvisorUnavailable) ||
+	return st.Wait != nil && st.Wait.For == v1alpha1.WaitForModelConfig ||
+		meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionAdvisorUnavailable) ||
 		meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionModelConfigFallback)
 }
 
@@ -174,9 +176,17 @@ func (e *enqueuer) chatsOfClass(ctx context.Context, o client.Object) []reconcil
 		return nil
 	}
 	var requests []reconcile.Request
+	members := tree.Of(chats.Items)
 	for i := range chats.Items {
-		if chat := &chats.Items[i]; concerns(class, chat) {
-			requests = append(requests, request(chat.Namespace, chat.Name))
+		chat := &chats.Items[i]
+		if !concerns(class, chat) {
+			continue
+		}
+		requests = append(requests, request(chat.Namespace, chat.Name))
+		for _, below := range members.Descendants(chat) { // Its budget is theirs, too. The queue holds each once.
+			if !below.Status.Archived {
+				requests = append(requests, request(below.Namespace, below.Name))
+			}
 		}
 	}
 	return requests

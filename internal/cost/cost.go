@@ -105,15 +105,6 @@ func Spent(costs []v1alpha1.Cost, currency v1alpha1.Currency) int64 {
 	return 0
 }
 
-// UsedUp reports whether the costs are at the budget, or over it.
-func UsedUp(budget *v1alpha1.Budget, costs []v1alpha1.Cost) bool {
-	if budget == nil {
-		return false
-	}
-	allowed, ok := Micros(budget.Amount)
-	return !ok || Spent(costs, budget.Currency) >= allowed
-}
-
 // String writes money as people do, such as "0.0042 USD".
 func String(micros int64, currency v1alpha1.Currency) string {
 	fraction := fmt.Sprintf("%06d", micros%unit)

@@ -99,19 +99,6 @@ func TestCurrenciesAreNeverAddedToEachOther(t *testing.T) {
 	}
 }
 
-func TestABudgetIsUsedUpWhenItIsReached(t *testing.T) {
-	budget := &v1alpha1.Budget{Currency: "USD", Amount: "0.01"}
-	for micros, want := range map[int64]bool{0: false, 9_999: false, 10_000: true, 10_001: true} {
-		if got := cost.UsedUp(budget,
-			[]v1alpha1.Cost{{Currency: "EUR", MicroUnits: 1 << 40}, {Currency: "USD", MicroUnits: micros}}); got != want {
-			t.Errorf("%d micro-units: %v", micros, got)
-		}
-	}
-	if cost.UsedUp(nil, []v1alpha1.Cost{{Currency: "USD", MicroUnits: 1}}) {
-		t.Error("no budget is used up")
-	}
-}
-
 func TestMoneyIsWrittenAsPeopleDo(t *testing.T) {
 	for micros, want := range map[int64]string{0: "0.00 USD", 10_000: "0.01 USD", 1_500_000: "1.50 USD",
 		12_345: "0.012345 USD", 2_000_010: "2.00001 USD"} {

@@ -251,8 +251,10 @@ func (t *turn) status(data []byte) error {
 	}
 	t.phase, t.wait = status.Phase, status.Wait
 	mine := status.Turn == t.message
-	if t.first && !t.began && !mine && status.Ready == metav1.ConditionFalse {
-		return verdictError{status.Reason, status.Message} // The chat cannot begin.
+	cannotBegin := t.first && !t.began && !mine
+	overBudget := mine && status.Result == ""
+	if (cannotBegin || overBudget) && status.Ready == metav1.ConditionFalse {
+		return verdictError{status.Reason, status.Message}
 	}
 	t.began = t.began || mine
 	if t.holdsUp(mine) {

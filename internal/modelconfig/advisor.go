@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/budget"
 )
 
 // AdvisorOf is the name of the ChatModelConfig that gives the chat advice; empty if the chat has no advisor, or the
@@ -28,18 +29,10 @@ func NoAdvice(spec *v1alpha1.ChatSpec, config *v1alpha1.ChatModelConfig) *v1alph
 	if why := noAdviser(name, named, config); why != nil {
 		return why
 	}
-	if spec.Limits == nil || spec.Limits.Budget == nil {
+	if spec.Limits == nil {
 		return nil
 	}
-	if budget := spec.Limits.Budget; config.Spec.Pricing == nil || config.Spec.Pricing.Currency != budget.Currency {
-		return &v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorModelConfigInvalid,
-			Message: fmt.Sprintf("The chat has a budget in %s, but ChatModelConfig %s, which %s names, has no prices in it",
-				budget.Currency, name, named),
-			Advice: "Set spec.pricing there, or change spec.limits.budget of the chat",
-		}
-	}
-	return nil
+	return budget.Unpriced(budget.InForce(spec.Limits.Budget, nil, nil), budget.CallOf(config))
 }
 
 // noAdviser is why a ChatModelConfig, which named names, can be asked by nobody; nil if it can.

@@ -37,9 +37,8 @@ func TestWhyTheAdvisorGivesNoAdvice(t *testing.T) {
 			"ChatModelConfig strong, which spec.advisor.modelConfigRef names, does not exist. Create it, or change the " +
 				"reference"},
 		"a budget without prices": {v1alpha1.ChatSpec{Advisor: &named, Limits: budget}, &usable,
-			v1alpha1.ErrorModelConfigInvalid,
-			"The chat has a budget in USD, but ChatModelConfig strong, which spec.advisor.modelConfigRef names, has no " +
-				"prices in it. Set"},
+			v1alpha1.ErrorModelPriceMissing,
+			"The chat has a budget in USD, but ChatModelConfig strong has no prices in it. Set"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := NoAdvice(&c.spec, c.config)

@@ -61,7 +61,7 @@ func TestEditBetweenPodsReachesTheModel(t *testing.T) {
 		"while the budget is used up": func(t *testing.T, ns string, _ *v1alpha1.ChatModelConfig) {
 			patch(t, newChat(ns, "c", ""), `{"spec":{"limits":{"budget":{"currency":"USD","amount":"0.000001"}}}}`)
 			edit(t, ns, "c-prompt", "NEW-TEXT")
-			waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorBudgetExceeded))
+			waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorBudgetReached))
 			patch(t, newChat(ns, "c", ""), `{"spec":{"limits":{"budget":{"amount":"5"}}}}`)
 		},
 		"while there is no model": func(t *testing.T, ns string, config *v1alpha1.ChatModelConfig) {

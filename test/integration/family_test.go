@@ -26,6 +26,11 @@ func subChat(ns, name, parent string) *v1alpha1.Chat {
 func waitForReady(t *testing.T, ns, chat string, ready metav1.ConditionStatus,
 	reason v1alpha1.ConditionReason) {
 	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Logf("chat %s has the status:\n%s", chat, printable(chatIn(t, ns, chat).Status))
+		}
+	}()
 	eventually(t, fmt.Sprintf("chat %s is %s because of %s", chat, ready, reason), func() bool {
 		c := meta.FindStatusCondition(chatIn(t, ns, chat).Status.Conditions, v1alpha1.ConditionReady)
 		return c != nil && c.Status == ready && v1alpha1.ReasonOf(c) == reason

@@ -4,9 +4,11 @@
 package integration
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -111,15 +113,98 @@ func TestABudgetCountsForAChatAndItsSubChats(t *testing.T) {
 	}
 	for name, of := range map[string]string{"c": "The chat", "one": "Chat c"} {
 		create(t, say(ns, name, name+"-more"))
-		waitForMessage(t, ns, name+"-more", metav1.ConditionFalse, "BudgetExceeded")
-		want := of + " and its sub-chats have cost 0.001 USD, and its budget is 0.001 USD"
-		if e := chatIn(t, ns, name).Status.LastError; e == nil || e.Message != want {
-			t.Errorf("the error of %s is %+v", name, e)
+		waitForReady(t, ns, name, metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorBudgetReached))
+		want := of + " and its sub-chats have cost 0.001 USD, and its budget is 0.001 USD. Raise spec.limits.budget of "
+		if c := conditionOf(t, ns, name, v1alpha1.ConditionReady); !strings.HasPrefix(c.Message, want) {
+			t.Errorf("chat %s says %s", name, c.Message)
+		}
+	}
+	patch(t, root, `{"spec":{"limits":{"budget":{"amount":"0.01"}}}}`) // It wakes the chats below.
+	for name, version := range map[string]int64{"c": 3, "one": 3} {
+		if g := assigned(t, ns, name, version, 1).Status; g.Turn.Message != name+"-more" {
+			t.Errorf("chat %s answers %s", name, g.Turn.Message)
 		}
 	}
 }
 
-func TestABudgetEndsTurnsUntilItIsRaised(t *testing.T) {
+func TestBudgetOfAClassHoldsSubChatsUntilRaised(t *testing.T) {
+	t.Parallel()
+	ns := bareNamespace(t)
+	create(t, modelConfig(ns, "default", func(s *v1alpha1.ChatModelConfigSpec) { s.Default = true; dollars(s) }))
+	class := newClass(ns, "thrifty", func(s *v1alpha1.ChatClassSpec) {
+		s.Defaults.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "0.001"}}
+	})
+	create(t, class)
+	create(t, newClass(ns, "other"))
+	create(t, ofClass(ns, "c", "thrifty"))
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Costs(1000))
+	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	sub := ofClass(ns, "sub", "other")
+	sub.Spec.ParentRef = &v1alpha1.ChatReference{Name: "c"}
+	create(t, sub)
+	waitForReady(t, ns, "sub", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorBudgetReached))
+	patch(t, class, `{"spec":{"defaults":{"limits":{"budget":{"amount":"1"}}}}}`)
+	assigned(t, ns, "sub", 1, 1)
+}
+
+func TestCostOfDeletedSubChatsCountsTowardsTheBudget(t *testing.T) {
+	t.Parallel()
+	ns := bareNamespace(t)
+	create(t, modelConfig(ns, "default", func(s *v1alpha1.ChatModelConfigSpec) { s.Default = true; dollars(s) }))
+	root := newChat(ns, "c", "first")
+	root.Spec.Limits = &v1alpha1.ChatLimits{MaxDepth: new(int32(2)),
+		Budget: &v1alpha1.Budget{Currency: "USD", Amount: "0.001"}}
+	create(t, root)
+	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Costs(100))
+	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
+	for _, below := range [][2]string{{"one", "c"}, {"two", "c"}, {"deep", "two"}} {
+		sub := newChat(ns, below[0], "look")
+		sub.Spec.ParentRef = &v1alpha1.ChatReference{Name: below[1]}
+		create(t, sub)
+		answers(t, assigned(t, ns, below[0], 1, 1), chattest.Says("So."), chattest.Costs(300))
+		waitForPhase(t, ns, below[0], v1alpha1.ChatWaiting)
+	}
+	for _, name := range []string{"one", "two"} { // The other one goes with its parent.
+		remove(t, chatIn(t, ns, name))
+	}
+	eventually(t, "the chats below are gone, and the root has counted them", func() bool {
+		var left v1alpha1.ChatList
+		if err := cluster.Client.List(t.Context(), &left, client.InNamespace(ns)); err != nil {
+			t.Fatal(err)
+		}
+		return len(left.Items) == 1
+	})
+	want := []v1alpha1.Cost{{Currency: "USD", MicroUnits: 900}}
+	if diff := cmp.Diff(want, chatIn(t, ns, "c").Status.DeletedCost); diff != "" {
+		t.Errorf("what deleted chats have cost (-want +got):\n%s", diff)
+	}
+	create(t, say(ns, "c", "second"))
+	waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorBudgetReached))
+}
+
+func TestFamilyUnderABudgetGoesWithItsRoot(t *testing.T) {
+	t.Parallel()
+	ns := bareNamespace(t)
+	create(t, modelConfig(ns, "default", func(s *v1alpha1.ChatModelConfigSpec) { s.Default = true; dollars(s) }))
+	root := newChat(ns, "c", "first")
+	root.Spec.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "1"}}
+	create(t, root)
+	sub := newChat(ns, "sub", "look")
+	sub.Spec.ParentRef = &v1alpha1.ChatReference{Name: "c"}
+	create(t, sub)
+	answers(t, assigned(t, ns, "sub", 1, 1), chattest.Says("So."), chattest.Costs(300))
+	waitForPhase(t, ns, "sub", v1alpha1.ChatWaiting)
+	if got := chatIn(t, ns, "sub").Finalizers; !slices.Contains(got, v1alpha1.FinalizerCost) {
+		t.Errorf("the sub-chat has the finalizers %v", got)
+	}
+	remove(t, root)
+	eventually(t, "no chat is left", func() bool {
+		var left v1alpha1.ChatList
+		return cluster.Client.List(t.Context(), &left, client.InNamespace(ns)) == nil && len(left.Items) == 0
+	})
+}
+
+func TestReachedBudgetHoldsTurnsUntilItIsRaised(t *testing.T) {
 	t.Parallel()
 	ns := bareNamespace(t)
 	create(t, modelConfig(ns, "default", func(s *v1alpha1.ChatModelConfigSpec) { s.Default = true; dollars(s) }))
@@ -136,23 +221,30 @@ func TestABudgetEndsTurnsUntilItIsRaised(t *testing.T) {
 	}
 
 	create(t, say(ns, "c", "second"))
-	waitForMessage(t, ns, "second", metav1.ConditionFalse, "BudgetExceeded")
-	want := "The chat has cost 0.0014 USD, and its budget is 0.001 USD. " +
-		"Raise spec.limits.budget and send a message to continue, or start a new chat"
-	failed := chatIn(t, ns, "c")
-	if e := failed.Status.LastError; e == nil || e.Text() != want || failed.Status.Phase != v1alpha1.ChatError {
-		t.Errorf("phase %s, error %+v", failed.Status.Phase, e)
+	waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorBudgetReached))
+	want := "The chat has cost 0.0014 USD, and its budget is 0.001 USD. Raise spec.limits.budget of the chat, and the turn " +
+		"continues"
+	st := chatIn(t, ns, "c").Status
+	if st.Wait == nil || st.Wait.For != v1alpha1.WaitForBudget || st.Wait.Message != want || st.Generation != nil ||
+		st.Phase != v1alpha1.ChatRunning {
+		t.Errorf("phase %s, wait %+v, attempt %+v", st.Phase, st.Wait, st.Generation)
 	}
+	patch(t, chat, `{"spec":{"limits":{"budget":{"amount":"0.01"}}}}`)
+	if st := assigned(t, ns, "c", 5, 1).Status; st.Turn.Message != "second" {
+		t.Errorf("message %s is answered", st.Turn.Message)
+	}
+}
 
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"limits":{"budget":{"amount":"0.01"}}}}`))
-	if err := cluster.Client.Patch(t.Context(), failed, patch); err != nil {
-		t.Fatal(err)
-	}
-	create(t, say(ns, "c", "third"))
-	eventually(t, "the third message is being answered", func() bool {
-		st := chatIn(t, ns, "c").Status
-		return st.Generation != nil && st.Turn.Message == "third"
-	})
+func TestPriceThatABudgetNeedsIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	chat := newChat(ns, "c", "first")
+	chat.Spec.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "0.001"}}
+	create(t, chat)
+	waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorModelPriceMissing))
+	patch(t, configIn(t, ns, "default"),
+		`{"spec":{"pricing":{"currency":"USD","inputPerMillion":"3","outputPerMillion":"15"}}}`)
+	assigned(t, ns, "c", 1, 1)
 }
 
 func TestSettingsThatMeanNothingAreRefused(t *testing.T) {

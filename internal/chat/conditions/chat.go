@@ -30,6 +30,12 @@ type ChatFacts struct {
 	MayCome bool
 	// Held is why work that is due may not begin; empty if it may.
 	Held machine.Reason
+	// OverBudget is why a budget holds the work; nil if none does.
+	OverBudget *v1alpha1.GenerationError
+	// ModelLimit says which limit of the model holds the work, and what to do, if one does; ModelLimitUntil is when time
+	// alone may end that, or zero.
+	ModelLimit      string
+	ModelLimitUntil time.Time
 	// NoCapacity says which limit holds the chat, and what to do, if it is held for want of capacity.
 	NoCapacity string
 	// PodRefused is why the API server refuses a generation pod, if work is held for want of one.
@@ -152,6 +158,10 @@ func heldSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 		return Working(v1alpha1.ReasonSuspended, "Work is held until spec.suspend is false, here and in the chats above")
 	case machine.ClassMissing:
 		return Working(v1alpha1.ConditionReason(v1alpha1.ErrorChatClassNotFound), f.ClassMissing)
+	case machine.OverBudget:
+		return Failed(v1alpha1.ConditionReason(f.OverBudget.Reason), f.OverBudget.Text())
+	case machine.ModelLimited:
+		return Working(v1alpha1.ReasonWaitingForModel, f.ModelLimit)
 	case machine.SubChatsAtWork:
 		return Working(v1alpha1.ReasonWaitingForSubChats, waitingFor(st.Turn.WaitingFor))
 	case machine.WorkspaceStarting:

@@ -18,6 +18,7 @@ var waits = map[v1alpha1.ConditionReason]v1alpha1.WaitFor{
 	v1alpha1.ReasonWaitingForPod:        v1alpha1.WaitForPod,
 	v1alpha1.ReasonGenerationPodRefused: v1alpha1.WaitForQuota,
 	v1alpha1.ReasonWaitingForCapacity:   v1alpha1.WaitForCapacity,
+	v1alpha1.ReasonWaitingForModel:      v1alpha1.WaitForModel,
 	v1alpha1.ReasonWaitingForSubChats:   v1alpha1.WaitForSubChats,
 	v1alpha1.ReasonWaitingForWorkspace:  v1alpha1.WaitForWorkspace,
 	v1alpha1.ReasonWaitingForMCPServers: v1alpha1.WaitForMCPServers,
@@ -39,7 +40,8 @@ var blocks = map[v1alpha1.ErrorReason]v1alpha1.WaitFor{
 	v1alpha1.ErrorParentNotFound:        v1alpha1.WaitForChat,
 	v1alpha1.ErrorFamilyLimitExceeded:   v1alpha1.WaitForChat,
 	v1alpha1.ErrorAPIKeyMissing:         v1alpha1.WaitForSecret,
-	v1alpha1.ErrorBudgetExceeded:        v1alpha1.WaitForBudget,
+	v1alpha1.ErrorBudgetReached:         v1alpha1.WaitForBudget,
+	v1alpha1.ErrorModelPriceMissing:     v1alpha1.WaitForModelConfig,
 }
 
 // markWait records what the chat waits for, which its summary says to people; nothing if it waits for nothing.
@@ -63,6 +65,8 @@ func waitOf(st *v1alpha1.ChatStatus, s Summary, f ChatFacts) *v1alpha1.ChatWait 
 		return &v1alpha1.ChatWait{For: actionOf(st.RequiresAction), Until: &st.RequiresAction.Deadline}
 	case s.Reason == v1alpha1.ReasonRetrying && st.Retry != nil:
 		return &v1alpha1.ChatWait{For: v1alpha1.WaitForRetry, Until: new(metav1.NewTime(st.Retry.At.Time))}
+	case s.Reason == v1alpha1.ReasonWaitingForModel && !f.ModelLimitUntil.IsZero():
+		return &v1alpha1.ChatWait{For: v1alpha1.WaitForModel, Until: new(metav1.NewTime(f.ModelLimitUntil))}
 	case s.Reason == v1alpha1.ReasonWaitingForSubChats && st.Turn != nil:
 		return &v1alpha1.ChatWait{For: v1alpha1.WaitForSubChats, Until: latest(st.Turn.WaitingFor)}
 	}

@@ -64,7 +64,7 @@ func TestWaitSaysWhatEndsIt(t *testing.T) {
 		"a configuration":      {idle, blocked(v1alpha1.ErrorModelConfigNotFound), v1alpha1.WaitForModelConfig, nil},
 		"a class":              {idle, blocked(v1alpha1.ErrorChatClassNotFound), v1alpha1.WaitForChatClass, nil},
 		"a parent":             {idle, blocked(v1alpha1.ErrorParentNotFound), v1alpha1.WaitForChat, nil},
-		"a budget":             {idle, blocked(v1alpha1.ErrorBudgetExceeded), v1alpha1.WaitForBudget, nil},
+		"a budget":             {idle, blocked(v1alpha1.ErrorBudgetReached), v1alpha1.WaitForBudget, nil},
 		"the name of a prompt": {idle, ChatFacts{NoPrompt: &NoPrompt{Message: "m"}}, v1alpha1.WaitForMessage, nil},
 		"the rest of a family": {v1alpha1.ChatStatus{}, ChatFacts{Archiving: true}, v1alpha1.WaitForSubChats, nil},
 		"an archive":           {v1alpha1.ChatStatus{Archived: true}, ChatFacts{}, v1alpha1.WaitForUnarchive, nil},

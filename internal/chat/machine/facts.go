@@ -21,6 +21,8 @@ type Facts struct {
 	Suspended bool
 	// ClassMissing (RecordAttempt) is true while the ChatClass does not exist that the chat names.
 	ClassMissing bool
+	// OverBudget (RecordAttempt) is true when a model is to be called and a budget is reached, or could not be kept.
+	OverBudget bool
 	// SubChatsAtWork (RecordAttempt) is true when the calls that are to be run wait for sub-chats that are still at work.
 	SubChatsAtWork bool
 	// WorkspaceStarting (RecordAttempt) is true when the calls that are to be run need a workspace that is starting.
@@ -28,6 +30,8 @@ type Facts struct {
 	// ServersStarting (RecordAttempt) is true when the model is to be asked and an MCP server that the chat refers to,
 	// or the workspace in which one runs, is starting.
 	ServersStarting bool
+	// ModelLimited (RecordAttempt) is true when the model that is to be called may not be called now.
+	ModelLimited bool
 	// NoCapacity (RecordAttempt) is true when as many chats are generating as may.
 	NoCapacity bool
 	// PodRefused (RecordAttempt) is true when no generation pod has room and the API server refuses another one.

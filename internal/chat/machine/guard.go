@@ -18,10 +18,12 @@ const (
 	ParentIsNotArchived Guard = "ParentIsNotArchived"
 	IsNotSuspended      Guard = "IsNotSuspended"
 	ClassIsThere        Guard = "ClassIsThere"
+	BudgetsAreKept      Guard = "BudgetsAreKept"
 	SubChatsAreDone     Guard = "SubChatsAreDone"
 	WorkspaceIsReady    Guard = "WorkspaceIsReady"
 	ServersAreReady     Guard = "ServersAreReady"
 	RetryIsDue          Guard = "RetryIsDue"
+	ModelHasRoom        Guard = "ModelHasRoom"
 	CapacityIsLeft      Guard = "CapacityIsLeft"
 	PodIsAllowed        Guard = "PodIsAllowed"
 
@@ -61,6 +63,8 @@ var guardSpecs = []guardSpec{
 		func(f Facts) bool { return !f.Suspended }},
 	{ClassIsThere, "The ChatClass exists that the chat names, if it names one.", ClassMissing,
 		func(f Facts) bool { return !f.ClassMissing }},
+	{BudgetsAreKept, "The action calls no model, or every budget that counts its cost has something left.", OverBudget,
+		func(f Facts) bool { return !f.OverBudget }},
 	{SubChatsAreDone, "No call that is to be run waits for a sub-chat that is still at work.", SubChatsAtWork,
 		func(f Facts) bool { return !f.SubChatsAtWork }},
 	{WorkspaceIsReady, "No call that is to be run needs a workspace that is still starting.", WorkspaceStarting,
@@ -70,6 +74,8 @@ var guardSpecs = []guardSpec{
 		ServersStarting, func(f Facts) bool { return !f.ServersStarting }},
 	{RetryIsDue, "The time that was set for the next attempt, if any, has come.", RetryNotDue,
 		func(f Facts) bool { return !f.RetryNotDue }},
+	{ModelHasRoom, "The limits of the ChatModelConfig, and its provider, let the model be called now.", ModelLimited,
+		func(f Facts) bool { return !f.ModelLimited }},
 	{CapacityIsLeft, "Fewer chats are generating than may.", NoCapacity,
 		func(f Facts) bool { return !f.NoCapacity }},
 	{PodIsAllowed, "A generation pod has room, or the API server allows another one.", PodRefused,

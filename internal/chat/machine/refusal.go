@@ -24,10 +24,12 @@ const (
 	ParentArchived    Reason = "ParentArchived"
 	Suspended         Reason = "Suspended"
 	ClassMissing      Reason = "ClassMissing"
+	OverBudget        Reason = "OverBudget"
 	SubChatsAtWork    Reason = "SubChatsAtWork"
 	WorkspaceStarting Reason = "WorkspaceStarting"
 	ServersStarting   Reason = "ServersStarting"
 	RetryNotDue       Reason = "RetryNotDue"
+	ModelLimited      Reason = "ModelLimited"
 	NoCapacity        Reason = "NoCapacity"
 	PodRefused        Reason = "PodRefused"
 )
@@ -54,10 +56,12 @@ var reasonSpecs = []reasonSpec{
 	{ParentArchived, "the chat's parent is archived; take it back first"},
 	{Suspended, "the chat, or one above it, is suspended"},
 	{ClassMissing, "the ChatClass that the chat names does not exist"},
+	{OverBudget, "a budget is reached, or could not be kept"},
 	{SubChatsAtWork, "a sub-chat that the calls wait for is still at work"},
 	{WorkspaceStarting, "the workspace that the calls need is still starting"},
 	{ServersStarting, "an MCP server that the chat refers to, or the workspace in which one runs, is still starting"},
 	{RetryNotDue, "the time for the next attempt has not come"},
+	{ModelLimited, "the model is called as often as it may be, or its provider asked to wait"},
 	{NoCapacity, "as many chats are generating as may"},
 	{PodRefused, "the API server refuses a generation pod"},
 }

@@ -13,18 +13,18 @@ import (
 // allFacts is every combination of facts, with up to three queued messages and room for up to two.
 func allFacts() iter.Seq[Facts] {
 	return func(yield func(Facts) bool) {
-		for bits := range 4 * 3 * 2 * 256 {
+		for bits := range 4 * 3 * 2 * 1024 {
 			n := bits
 			pick := func(size int) int { v := n % size; n /= size; return v }
 			flag := func() bool { return pick(2) == 1 }
 			f := Facts{QueueLen: pick(4), QueueCap: pick(3), CutInRoom: pick(2)}
-			// RecordAttempt reads eight of them, each other event one of the first three.
+			// RecordAttempt reads ten of them, each other event one of the first three.
 			one, two, three := flag(), flag(), flag()
 			f.Suspended, f.Compactable, f.FamilyBusy, f.CallsUnread = one, one, one, one
 			f.SubChatsAtWork, f.Clearable, f.ParentArchived = two, two, two
 			f.NoCapacity, f.Unanswered = three, three
 			f.PodRefused, f.RetryNotDue, f.WorkspaceStarting, f.ClassMissing = flag(), flag(), flag(), flag()
-			f.ServersStarting = flag()
+			f.ServersStarting, f.OverBudget, f.ModelLimited = flag(), flag(), flag()
 			if !yield(f) {
 				return
 			}
@@ -243,6 +243,10 @@ func TestARefusalSaysWhy(t *testing.T) {
 		{"an attempt of a suspended chat", Running, RecordAttempt, Facts{Suspended: true}, Suspended},
 		{"an attempt of a chat whose class is gone, whether there is capacity or not", Running, RecordAttempt,
 			Facts{ClassMissing: true, NoCapacity: true}, ClassMissing},
+		{"an attempt over budget, whether sub-chats are done or not", Running, RecordAttempt,
+			Facts{OverBudget: true, SubChatsAtWork: true}, OverBudget},
+		{"an attempt at a limited model, whether there is capacity or not", Running, RecordAttempt,
+			Facts{ModelLimited: true, NoCapacity: true}, ModelLimited},
 		{"an attempt at calls that wait for sub-chats, whether there is capacity or not", Running, RecordAttempt,
 			Facts{SubChatsAtWork: true, NoCapacity: true}, SubChatsAtWork},
 		{"an attempt at calls whose workspace starts, whether there is capacity or not", Running, RecordAttempt,

@@ -153,7 +153,7 @@ func (p attempt) begin(action v1alpha1.GenerationAction) {
 	}
 	internal.HasSubChats, internal.HasWorkspace = p.facts.HasSubChats, p.facts.HasWorkspace
 	internal.Compaction = p.compaction().cause(action)
-	st.Internal.MCPServers = addresses(p.facts.Servers)
+	st.Internal.MCPServers, st.Internal.Budgets = addresses(p.facts.Servers), p.models().budgets()
 	setAttempt(st, attemptRecord{underWay: next, internal: internal})
 	st.Model = model.Name
 }

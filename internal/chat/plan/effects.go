@@ -67,9 +67,11 @@ func (p *pass) machineFacts(event machine.Event, action v1alpha1.GenerationActio
 		Unanswered:        p.facts.Truncated != nil && p.facts.Truncated.Unanswered,
 		Suspended:         p.facts.Suspended,
 		ClassMissing:      p.models().classMissing(),
+		OverBudget:        event == machine.RecordAttempt && p.models().overBudget(action) != nil,
 		SubChatsAtWork:    event == machine.RecordAttempt && p.turn().subChatsAtWork(),
 		WorkspaceStarting: event == machine.RecordAttempt && p.turn().workspaceStarting(),
 		ServersStarting:   event == machine.RecordAttempt && p.turn().serversStarting(action),
+		ModelLimited:      p.facts.ModelLimit != nil,
 		NoCapacity:        p.facts.NoCapacity != "",
 		PodRefused:        p.facts.PodRefused != "",
 		RetryNotDue:       st.Retry != nil && p.facts.Now.Before(st.Retry.At.Time),
@@ -110,8 +112,8 @@ var effects = map[machine.Effect]func(*pass, subject){
 	machine.ResetAttempt: func(p *pass, _ subject) {
 		setAttempt(p.status(), attemptRecord{})
 		switch p.held {
-		case machine.RetryNotDue, machine.SubChatsAtWork, machine.WorkspaceStarting, machine.ServersStarting,
-			machine.CallsUnread:
+		case machine.OverBudget, machine.RetryNotDue, machine.SubChatsAtWork, machine.WorkspaceStarting,
+			machine.ServersStarting, machine.CallsUnread:
 			// That held a step that is no more.
 			p.held = ""
 		}

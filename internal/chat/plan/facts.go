@@ -79,6 +79,8 @@ type Facts struct {
 	// Pod is the generation pod that the attempt which begins is given to; empty until there is one. The chat has a slot
 	// to generate then.
 	Pod string
+	// ModelLimit is what keeps the model of the attempt that begins from being called; nil when it may be called.
+	ModelLimit *ModelLimit
 	// NoCapacity says which limit keeps the chat from generating, and what to do; empty when it may.
 	NoCapacity string
 	// PodRefused is why the API server refuses the generation pod that the next step needs; empty unless it was tried.
@@ -92,7 +94,7 @@ type Facts struct {
 	Archive bool
 	// FamilyAtWork names another chat of the family to be archived that is still at work; empty if there is none.
 	FamilyAtWork string
-	// CostBelow is what the chats below have cost: the chat's budget counts for them, too.
+	// CostBelow is what the chats below that exist have cost: the chat's budget counts for them, too.
 	CostBelow []v1alpha1.Cost
 	// BudgetsAbove are the budgets of chats above that count for this one, too.
 	BudgetsAbove []tree.BudgetAbove
@@ -159,6 +161,14 @@ type Server struct {
 	v1alpha1.MCPServerAddress
 	// Starting is true when it may come to be ready without a person.
 	Starting bool
+}
+
+// ModelLimit is what keeps a model from being called.
+type ModelLimit struct {
+	// Message says which limit it is, and what to do.
+	Message string
+	// Until is when time alone may end it; zero: it does not.
+	Until time.Time
 }
 
 // NoPrompt is why spec.prompt cannot become a message.

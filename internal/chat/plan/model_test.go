@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/tree"
@@ -52,6 +54,17 @@ func (w *world) wantFailure(reason v1alpha1.ErrorReason, says string) {
 	}
 }
 
+// wantHeld compares why the chat's turn waits for a person: nothing of it is lost, and it has no attempt.
+func (w *world) wantHeld(reason v1alpha1.ErrorReason, says string) {
+	w.t.Helper()
+	st := w.chat.Status
+	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady)
+	if st.Phase != v1alpha1.ChatRunning || st.Generation != nil || st.WaitingSince != nil || st.LastError != nil ||
+		ready.Status != metav1.ConditionFalse || ready.Reason != string(reason) || !strings.Contains(ready.Message, says) {
+		w.t.Errorf("phase %s, Ready %+v, want %s saying %q", st.Phase, ready, reason, says)
+	}
+}
+
 func TestCostIsSummedAtEachCommit(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Calls("1"), chattest.Costs(5)).answer(chattest.Results("1")).
 		answer(chattest.Says("hi"), chattest.Costs(7))
@@ -85,26 +98,44 @@ func TestWhatAFailureCostIsCountedOnce(t *testing.T) {
 	}
 }
 
-func TestExceededBudgetFailsTheTurnBeforeTheNextCall(t *testing.T) {
+func TestReachedBudgetHoldsTheTurnUntilItIsRaised(t *testing.T) {
 	w := withBudget(t).sayPriced("a").answerPriced(chattest.Calls("1"), chattest.Costs(10_000))
 	w.want("Running v2 c-1-1/2 1:ExecuteTools []") // Tools cost nothing.
 	w.answerPriced(chattest.Results("1"))
-	w.want("Error v3 c-2-1/3 - []")
-	w.wantFailure(v1alpha1.ErrorBudgetExceeded,
-		"has cost 0.01 USD, and its budget is 0.01 USD. Raise spec.limits.budget and send a message to continue, or start "+
-			"a new chat")
+	w.want("Running v3 c-2-1/3 - []")
+	w.wantHeld(v1alpha1.ErrorBudgetReached,
+		"The chat has cost 0.01 USD, and its budget is 0.01 USD. Raise spec.limits.budget of the chat, and the turn continues")
 
-	w.sayPriced("b").wantFailure(v1alpha1.ErrorBudgetExceeded, "budget")
-	if ready := meta.FindStatusCondition(w.chat.Status.Conditions,
-		v1alpha1.ConditionReady); ready.Reason != "BudgetExceeded" {
-		t.Errorf("Ready is %+v", ready)
-	}
+	w.sayPriced("b").want("Running v3 c-2-1/3 - [b]")
 
 	w.chat.Spec.Limits.Budget.Amount = "0.02"
-	w.sayPriced("c")
-	if w.chat.Status.Phase != v1alpha1.ChatRunning || w.chat.Status.LastError != nil {
-		t.Errorf("after a raise: %+v", w.chat.Status)
+	w.pass(priced(nil)).want("Running v3 c-2-1/3 1:GenerateAssistant [b]")
+	want := []v1alpha1.BudgetInForce{{Budget: *w.chat.Spec.Limits.Budget}}
+	if diff := cmp.Diff(want, w.chat.Status.Internal.Budgets); diff != "" {
+		t.Errorf("the attempt is not told its budgets (-want +got):\n%s", diff)
 	}
+}
+
+func TestTurnOverBudgetCanBeInterrupted(t *testing.T) {
+	w := withBudget(t).sayPriced("a").answerPriced(chattest.Calls("1"), chattest.Costs(10_000)).
+		answerPriced(chattest.Results("1"))
+	w.pass(priced(func(f *Facts) { f.Requests = []Request{{Kind: v1alpha1.RequestInterrupt, Token: "1"}} }))
+	w.want("Waiting v4 c-2-1/3 - []").wantReason(v1alpha1.ReasonInterrupted)
+}
+
+func TestArchivingEndsATurnOverBudget(t *testing.T) {
+	w := withBudget(t).sayPriced("a").answerPriced(chattest.Calls("1"), chattest.Costs(10_000)).
+		answerPriced(chattest.Results("1"))
+	w.pass(priced(func(f *Facts) { f.Archive = true }))
+	if st := w.chat.Status; !st.Archived || st.LastError == nil || st.LastError.Reason != v1alpha1.ErrorBudgetReached {
+		t.Errorf("archived: %v, error %+v", st.Archived, st.LastError)
+	}
+}
+
+func TestDeletedSubChatsCountTowardsTheBudget(t *testing.T) {
+	w := withBudget(t).sayPriced("a").answerPriced(chattest.Calls("1"), chattest.Costs(1_000))
+	w.chat.Status.DeletedCost = []v1alpha1.Cost{{Currency: "USD", MicroUnits: 9_000}}
+	w.answerPriced(chattest.Results("1")).wantHeld(v1alpha1.ErrorBudgetReached, "The chat and its sub-chats have cost 0.01")
 }
 
 func TestAReplyThatUsesUpTheBudgetIsKept(t *testing.T) {
@@ -116,9 +147,14 @@ func TestAReplyThatUsesUpTheBudgetIsKept(t *testing.T) {
 
 func TestABudgetThatCannotBeKeptIsNotSpent(t *testing.T) {
 	w := withBudget(t).say("a")
-	w.wantFailure(v1alpha1.ErrorModelConfigInvalid, "ChatModelConfig default has no prices in it")
+	w.wantHeld(v1alpha1.ErrorModelPriceMissing, "ChatModelConfig default has no prices in it")
+	if wait := w.chat.Status.Wait; wait == nil || wait.For != v1alpha1.WaitForModelConfig {
+		t.Errorf("it waits for %+v", wait)
+	}
 	w.chat.Spec.Limits.Budget.Currency = "EUR"
-	w.sayPriced("b").wantFailure(v1alpha1.ErrorModelConfigInvalid, "a budget in EUR")
+	w.pass(priced(nil)).wantHeld(v1alpha1.ErrorModelPriceMissing, "a budget in EUR")
+	w.chat.Spec.Limits.Budget.Currency = "USD"
+	w.pass(priced(nil)).want("Running v1 a/1 1:GenerateAssistant []")
 }
 
 // naming makes messages name a model and ask for an effort.
@@ -212,9 +248,9 @@ func TestModelOfAMessageFallsBackToItsOwnFallbacks(t *testing.T) {
 func TestASummaryIsPaidFromTheBudgetToo(t *testing.T) {
 	w := withBudget(t).sayPriced("a").answerPriced(chattest.Says("hi"), chattest.Costs(10_000))
 	w.pass(priced(func(f *Facts) { f.Requests = []Request{{Kind: v1alpha1.RequestCompact, Token: "1"}} }))
-	w.wantFailure(v1alpha1.ErrorBudgetExceeded, "Raise spec.limits.budget")
+	w.wantHeld(v1alpha1.ErrorBudgetReached, "Raise spec.limits.budget")
 	w.chat.Spec.Limits.Budget.Amount = "1"
-	w.pass(priced(func(f *Facts) { f.Requests = []Request{{Kind: v1alpha1.RequestCompact, Token: "2"}} }))
+	w.pass(priced(nil))
 	if g := w.chat.Status.Generation; g == nil || g.Action != v1alpha1.ActionCompact {
 		t.Errorf("after a raise: %+v", g)
 	}
@@ -241,7 +277,7 @@ func TestAllModelsThatMessagesNameAreAskedForAtOnce(t *testing.T) {
 	for _, name := range first.Asks.Models {
 		w.f.Named[name] = &Model{Alternative: Alternative{Config: name, Name: "m", Currency: "USD"}}
 	}
-	if second, err := Advance(w.f); err != nil || !second.Asks.Nothing() || second.Status.Phase != v1alpha1.ChatError {
+	if second, err := Advance(w.f); err != nil || !second.Asks.Nothing() || second.Status.Phase != v1alpha1.ChatRunning {
 		t.Errorf("the plan asks for %+v and ends in %s, %v", second.Asks, second.Status.Phase, err)
 	}
 }
@@ -259,11 +295,11 @@ func TestABudgetCountsForTheFamily(t *testing.T) {
 		reason v1alpha1.ErrorReason
 		says   string
 	}{
-		"what chats below have cost": {func(f *Facts) { f.CostBelow = usd(9_000) }, v1alpha1.ErrorBudgetExceeded,
+		"what chats below have cost": {func(f *Facts) { f.CostBelow = usd(9_000) }, v1alpha1.ErrorBudgetReached,
 			"The chat and its sub-chats have cost 0.01 USD, and its budget is 0.01 USD"},
-		"the budget of a chat above": {above("USD", 4_000), v1alpha1.ErrorBudgetExceeded,
+		"the budget of a chat above": {above("USD", 4_000), v1alpha1.ErrorBudgetReached,
 			"Chat root and its sub-chats have cost 0.005 USD, and its budget is 0.005 USD. Raise spec.limits.budget of chat r"},
-		"a budget above in another currency": {above("EUR", 0), v1alpha1.ErrorModelConfigInvalid,
+		"a budget above in another currency": {above("EUR", 0), v1alpha1.ErrorModelPriceMissing,
 			"Chat root has a budget in EUR, but ChatModelConfig"},
 		"neither is used up": {func(f *Facts) {
 			f.CostBelow = usd(8_000)
@@ -277,7 +313,7 @@ func TestABudgetCountsForTheFamily(t *testing.T) {
 				c.family(f)
 			}))
 			if c.reason != "" {
-				w.wantFailure(c.reason, c.says)
+				w.wantHeld(c.reason, c.says)
 			} else if w.chat.Status.Phase != v1alpha1.ChatRunning {
 				t.Errorf("it is %s: %+v", w.chat.Status.Phase, w.chat.Status.LastError)
 			}

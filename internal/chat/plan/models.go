@@ -7,8 +7,10 @@ import (
 	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/budget"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chatclass"
+	"parley.dev/parley/internal/cost"
 	"parley.dev/parley/internal/modelconfig"
 )
 
@@ -125,10 +127,22 @@ func (p modelChoice) blocked(message Message) *v1alpha1.GenerationError {
 	return why
 }
 
-// whyNot is the error of a turn that must not go on.
-func (p modelChoice) whyNot(why ending) v1alpha1.GenerationError {
-	if why == budgetExceeded {
-		return p.budgets().exceeded()
+// budgets are those that the chat must keep.
+func (p modelChoice) budgets() []v1alpha1.BudgetInForce {
+	var own *v1alpha1.Budget
+	if limits := p.chat.Spec.Limits; limits != nil {
+		own = limits.Budget
 	}
-	return p.compaction().stillOverLimit()
+	return budget.InForce(own, cost.Sum(p.status().DeletedCost, p.facts.CostBelow), p.facts.BudgetsAbove)
+}
+
+// overBudget is why budgets do not let the action call its model; nil if they do, or if it calls none. An attempt that
+// waits for something else, such as a class, has no model yet.
+func (p modelChoice) overBudget(action v1alpha1.GenerationAction) *v1alpha1.GenerationError {
+	all := p.budgets()
+	if model, _ := p.answering(); len(all) == 0 || model == nil || action == v1alpha1.ActionExecuteTools {
+		return nil
+	}
+	next := p.retry().nextModel(action)
+	return budget.Refuse(all, p.status().Cost, budget.Call{Config: next.Config, Currency: next.Currency})
 }

@@ -36,8 +36,6 @@ const (
 	turnOver ending = "TurnOver"
 	// stillOverLimit means that the context is too full right after it was compacted.
 	stillOverLimit ending = "StillOverLimit"
-	// budgetExceeded means that the chat may not spend any more.
-	budgetExceeded ending = "BudgetExceeded"
 )
 
 // fill is how the context stands to the threshold of compaction. The zero value lets the turn continue.
@@ -74,8 +72,6 @@ type progress struct {
 	compactionAsked bool
 	// fill of the context.
 	fill fill
-	// budgetUsedUp is true when the chat has a budget and has spent it.
-	budgetUsedUp bool
 }
 
 // decision is what comes next.
@@ -105,8 +101,6 @@ var actionRules = []actionRule{
 		"What Parley can do itself comes first, so that people wait for as little as " +
 			"possible.",
 		func(f progress) bool { return f.callsRequiringAction > 0 }},
-	{decision{"the budget is used up before a compaction", failTurn, budgetExceeded}, "A summary costs money too.",
-		func(f progress) bool { return f.compactionAsked && f.budgetUsedUp }},
 	{decision{"a compaction is asked for", compact, ""},
 		"It stands before the end of the turn, because that is when people ask for it.",
 		func(f progress) bool { return f.compactionAsked }},
@@ -124,10 +118,6 @@ var actionRules = []actionRule{
 	{decision{"the limit of steps is reached", finishTurn, maxStepsReached},
 		"What was said so far stays, and a new message continues.",
 		func(f progress) bool { return f.stepsInTurn >= f.maxSteps }},
-	{decision{"the budget is used up", failTurn, budgetExceeded},
-		"It stands before all that costs money: what tools and people still have to do is done, " +
-			"and a turn that needs no further call ends normally.",
-		func(f progress) bool { return f.budgetUsedUp }},
 	{decision{"the context is still too full", failTurn, stillOverLimit},
 		"A summary of the summary would be no shorter: it would only cost.",
 		func(f progress) bool { return f.fill == fillStillOver }},

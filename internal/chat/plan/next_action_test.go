@@ -12,14 +12,13 @@ import (
 // allProgress is every combination of facts, with limits and counts around each boundary.
 func allProgress() iter.Seq[progress] {
 	return func(yield func(progress) bool) {
-		for bits := range 4 * 4 * 3 * 3 * 2 * 48 {
-			counts, rest := bits/48, bits%48
+		for bits := range 4 * 4 * 3 * 3 * 2 * 24 {
+			counts, rest := bits/24, bits%24
 			f := progress{
 				maxSteps: counts/72 + 1, stepsInTurn: counts / 18 % 4, outstandingCalls: counts / 6 % 3,
 				callsRequiringAction: counts / 2 % 3,
 				headIsAssistant:      counts%2 == 1, turnOver: rest%2 == 1, compactionAsked: rest/2%2 == 1, fill: fills[rest/4%3],
-				budgetUsedUp:  rest/12%2 == 1,
-				stoppedByTool: rest >= 24,
+				stoppedByTool: rest >= 12,
 			}
 			f.callsRequiringAction = min(f.callsRequiringAction, f.outstandingCalls)
 			if !yield(f) {
@@ -52,17 +51,16 @@ func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
 			{finishTurn, stoppedAfterTool, settled && !f.turnOver && f.stoppedByTool},
 			{finishTurn, complete, runs && f.headIsAssistant},
 			{finishTurn, maxStepsReached, runs && !f.headIsAssistant && f.stepsInTurn >= f.maxSteps},
-			{failTurn, budgetExceeded, !calls && f.compactionAsked && f.budgetUsedUp || goesOn && f.budgetUsedUp},
-			{compact, "", (!calls && f.compactionAsked || goesOn && f.fill == fillOver) && !f.budgetUsedUp},
-			{failTurn, stillOverLimit, goesOn && f.fill == fillStillOver && !f.budgetUsedUp},
-			{generateAssistant, "", goesOn && f.fill == fillFits && !f.budgetUsedUp},
+			{compact, "", !calls && f.compactionAsked || goesOn && f.fill == fillOver},
+			{failTurn, stillOverLimit, goesOn && f.fill == fillStillOver},
+			{generateAssistant, "", goesOn && f.fill == fillFits},
 		} {
 			if got := d.action == c.action && d.ending == c.ending; got != c.want {
 				t.Errorf("%+v: %s/%s is %v, want %v (decided: %+v)", f, c.action, c.ending, got, c.want, d)
 			}
 		}
 	}
-	if len(seen) != 4*4*(1+2+3)*2*48 {
+	if len(seen) != 4*4*(1+2+3)*2*24 {
 		t.Errorf("%d combinations were tried", len(seen))
 	}
 }
@@ -108,14 +106,6 @@ func TestATurnOfToolCallsRunsToItsEnd(t *testing.T) {
 			decision{"the limit of steps is reached", finishTurn, maxStepsReached}},
 		{"a reply in the last step is complete", progress{maxSteps: 2, stepsInTurn: 2, headIsAssistant: true},
 			decision{"the reply is complete", finishTurn, complete}},
-		{"a reply that uses up the budget is complete", progress{maxSteps: 2, stepsInTurn: 1, headIsAssistant: true,
-			budgetUsedUp: true},
-			decision{"the reply is complete", finishTurn, complete}},
-		{"its calls are run", progress{maxSteps: 2, stepsInTurn: 1, outstandingCalls: 1, headIsAssistant: true,
-			budgetUsedUp: true},
-			decision{"calls are outstanding", executeTools, ""}},
-		{"but the model is not called again", progress{maxSteps: 2, stepsInTurn: 1, budgetUsedUp: true},
-			decision{"the budget is used up", failTurn, budgetExceeded}},
 		{"the result of a tool that ends the turn does so", progress{maxSteps: 2, stepsInTurn: 1, stoppedByTool: true},
 			decision{"a tool has ended the turn", finishTurn, stoppedAfterTool}},
 		{"but not before the other calls are run", progress{maxSteps: 2, stepsInTurn: 1, outstandingCalls: 1,
@@ -127,8 +117,8 @@ func TestATurnOfToolCallsRunsToItsEnd(t *testing.T) {
 		{"nor before a compaction that somebody asks for", progress{maxSteps: 2, stepsInTurn: 1, stoppedByTool: true,
 			compactionAsked: true},
 			decision{"a compaction is asked for", compact, ""}},
-		{"a full context and a budget that is used up are of no matter to it",
-			progress{maxSteps: 2, stepsInTurn: 1, stoppedByTool: true, fill: fillOver, budgetUsedUp: true},
+		{"a full context does not matter to it",
+			progress{maxSteps: 2, stepsInTurn: 1, stoppedByTool: true, fill: fillOver},
 			decision{"a tool has ended the turn", finishTurn, stoppedAfterTool}},
 		{"nor is the limit of steps", progress{maxSteps: 1, stepsInTurn: 1, stoppedByTool: true},
 			decision{"a tool has ended the turn", finishTurn, stoppedAfterTool}},

@@ -76,6 +76,8 @@ type pass struct {
 	plan  Plan
 	// held is why work that is due may not begin; empty if it may.
 	held machine.Reason
+	// overBudget is why a budget holds the turn; nil if none does.
+	overBudget *v1alpha1.GenerationError
 	// firing is the transition whose effects are being carried out.
 	firing Transition
 	// found is the attempt that was under way when the pass began.

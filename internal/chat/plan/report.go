@@ -29,6 +29,10 @@ func (p report) settle() {
 		facts.MayCome = p.mayCome(facts.Blocked)
 	}
 	facts.Held, facts.NoCapacity, facts.PodRefused = p.held, p.facts.NoCapacity, p.facts.PodRefused
+	facts.OverBudget = p.overBudget
+	if limit := p.facts.ModelLimit; limit != nil {
+		facts.ModelLimit, facts.ModelLimitUntil = limit.Message, limit.Until
+	}
 	if p.facts.Workspace != nil {
 		facts.WorkspaceStarting = p.facts.Workspace.Starting
 	}

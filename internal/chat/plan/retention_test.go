@@ -94,11 +94,15 @@ func TestWhatKeepsAChatFromGoing(t *testing.T) {
 		"that it is suspended":                {func(w *world) { w.facts = func(f *Facts) { f.Suspended = true } }, false},
 		"a message that nobody can answer":    {open(v1alpha1.ErrorModelConfigNotFound), true},
 		"one beyond the limits of its family": {open(v1alpha1.ErrorFamilyLimitExceeded), false},
-		"that its class is gone":              {func(w *world) { w.facts = classGone }, true},
-		"that nobody says for how long":       {func(w *world) { w.chat.Spec.Retention = nil }, true},
-		"a retention without a time":          {func(w *world) { w.chat.Spec.Retention.DeleteAfterSeconds = nil }, true},
-		"that it is a sub-chat":               {isSubChat, true},
-		"a chat below it at work":             {func(w *world) { w.facts = func(f *Facts) { f.AtWorkBelow = true } }, true},
+		"a turn over budget": {func(w *world) {
+			w.chat.Spec.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "1"}}
+			w.say("b").wantHeld(v1alpha1.ErrorModelPriceMissing, "")
+		}, true},
+		"that its class is gone":        {func(w *world) { w.facts = classGone }, true},
+		"that nobody says for how long": {func(w *world) { w.chat.Spec.Retention = nil }, true},
+		"a retention without a time":    {func(w *world) { w.chat.Spec.Retention.DeleteAfterSeconds = nil }, true},
+		"that it is a sub-chat":         {isSubChat, true},
+		"a chat below it at work":       {func(w *world) { w.facts = func(f *Facts) { f.AtWorkBelow = true } }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := keptAnHour(t).say("a").answer(chattest.Says("hi"))
@@ -118,9 +122,8 @@ func TestAChatThatFailsWithAQueueHasSomethingToDo(t *testing.T) {
 func TestWhateverHappensInAChatCountsAnew(t *testing.T) {
 	at := now.Add(time.Minute)
 	for name, happens := range map[string]func(*world){
-		"a turn that fails at once": func(w *world) {
-			w.chat.Spec.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "1"}}
-			w.say("b").want("Error v3 b/3 - []")
+		"a turn that fails": func(w *world) {
+			w.say("b").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed)).want("Error v3 b/3 - []")
 		},
 		"it is archived":       func(w *world) { w.pass(func(f *Facts) { f.Archive = true }) },
 		"its context is clear": func(w *world) { w.ask(v1alpha1.RequestClear) },

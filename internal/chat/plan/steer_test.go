@@ -97,10 +97,13 @@ func TestATurnIsWrittenBeforeAnotherOneTakesItsPlace(t *testing.T) {
 			f.Open = append(messages(false, "a"), messages(true, "b")...)
 		}, "Running v1 a/1 - []", func(f *Facts) { f.Open = messages(true, "b") },
 			"Running v2 b/2 1:GenerateAssistant []"},
-		"a message whose turn fails at once, since no price is known, and another one": {
-			func(w *world) *world { return withBudget(w.t) },
-			func(_ *world, f *Facts) { f.Open = messages(false, "a", "b") },
-			"Error v1 a/1 - []", func(f *Facts) { f.Open = messages(false, "b") }, "Error v2 b/2 - []"},
+		"a queued message whose model is gone, and another one": {
+			func(w *world) *world { return w.say("a").say("b") },
+			func(w *world, f *Facts) {
+				f.Result, f.Open = chattest.Answer(w.chat, chattest.Says("hi")), messages(false, "c")
+				f.Queued[0].ModelConfig, f.Named = "gone", map[string]*Model{"gone": nil}
+			}, "Error v3 b/3 - []", func(f *Facts) { f.Open = messages(false, "c") },
+			"Running v4 c/4 1:GenerateAssistant []"},
 		"an edit, and a message that cuts in": {
 			func(w *world) *world { return w.say("a").answer(chattest.Says("hi")) },
 			func(_ *world, f *Facts) {

@@ -29,7 +29,7 @@ func (p turn) nextAction() error {
 		p.beginWaiting()
 		return p.assign(v1alpha1.ActionExecuteTools)
 	case failTurn:
-		return p.fail(p.models().whyNot(next.ending), "")
+		return p.fail(p.compaction().stillOverLimit(), "")
 	case requireAction:
 		if calling := p.status().Internal.Turn.CallingMessage; calling != p.facts.CallsOf {
 			p.plan.Asks.Calls = calling
@@ -60,7 +60,6 @@ func (p turn) progress() progress {
 		turnOver:             t.Result != "",
 		compactionAsked:      p.status().Internal.Compaction != "",
 		fill:                 p.compaction().fill(),
-		budgetUsedUp:         p.models().budgets().usedUp() != nil,
 	}
 }
 
@@ -81,14 +80,18 @@ func (p turn) end(result v1alpha1.TurnResult, why v1alpha1.ErrorReason) {
 
 func (p turn) assign(action v1alpha1.GenerationAction) error {
 	_, why := p.models().answering()
-	if why == nil {
-		why = p.models().unpriced(action)
-	}
 	if why != nil && !p.models().classMissing() {
 		return p.fail(*why, action)
 	}
 	// What refuses an attempt only puts it off, as a class that is not there does.
-	p.held = p.try(machine.RecordAttempt, subject{action: action})
+	refused := p.try(machine.RecordAttempt, subject{action: action})
+	if refused == machine.OverBudget {
+		p.overBudget = p.models().overBudget(action)
+		if p.facts.Archive { // A chat that is to be archived does not wait for money.
+			return p.fail(*p.overBudget, action)
+		}
+	}
+	p.held = refused
 	return nil
 }
 

@@ -4,6 +4,8 @@
 package tree
 
 import (
+	"slices"
+
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cost"
 )
@@ -18,12 +20,9 @@ type BudgetAbove struct {
 	Others []v1alpha1.Cost
 }
 
-// CostBelow is what the chats below the chat have cost.
-func (f *Family) CostBelow(chat *v1alpha1.Chat) (sum []v1alpha1.Cost) {
-	for _, member := range f.Descendants(chat) {
-		sum = cost.Sum(sum, member.Status.Cost)
-	}
-	return sum
+// CostBelow is what the chats below the chat have cost, as far as its status does not count them as deleted.
+func (f *Family) CostBelow(chat *v1alpha1.Chat) []v1alpha1.Cost {
+	return f.costOf(f.uncounted(chat, chat.Status.Internal.CountedDeletions), "")
 }
 
 // BudgetsAbove are those that bind the chat, nearest first. above are the chats above it, with the settings in force.
@@ -33,13 +32,54 @@ func (f *Family) BudgetsAbove(chat *v1alpha1.Chat, above []*v1alpha1.Chat) (all 
 		if limits == nil || limits.Budget == nil {
 			continue
 		}
-		others := ancestor.Status.Cost
-		for _, member := range f.Descendants(ancestor) {
-			if member.Name != chat.Name { // Of itself it knows better.
-				others = cost.Sum(others, member.Status.Cost)
-			}
-		}
-		all = append(all, BudgetAbove{Chat: ancestor.Name, Budget: limits.Budget, Others: others})
+		family := append(f.uncounted(ancestor, ancestor.Status.Internal.CountedDeletions), ancestor)
+		all = append(all, BudgetAbove{Chat: ancestor.Name, Budget: limits.Budget, Others: f.costOf(family, chat.Name)})
 	}
 	return all
+}
+
+// CostOfDeletion is what a chat that is being deleted and those below it, which go with it, have cost, as far as counts
+// for a chat above that has counted these deletions.
+func (f *Family) CostOfDeletion(chat *v1alpha1.Chat, counted []string) []v1alpha1.Cost {
+	return f.costOf(append(f.uncounted(chat, counted), chat), "")
+}
+
+// costOf is what the chats have cost, and those that were deleted below them. Of the one called self it leaves out what
+// that one has cost itself, which knows better.
+func (f *Family) costOf(chats []*v1alpha1.Chat, self string) (sum []v1alpha1.Cost) {
+	for _, member := range chats {
+		sum = cost.Sum(sum, member.Status.DeletedCost)
+		if member.Name != self {
+			sum = cost.Sum(sum, member.Status.Cost)
+		}
+	}
+	return sum
+}
+
+// uncounted are the chats below the chat but for those whose deletion is counted, and what is below those.
+func (f *Family) uncounted(chat *v1alpha1.Chat, counted []string) (left []*v1alpha1.Chat) {
+	if len(counted) == 0 {
+		return f.Descendants(chat)
+	}
+	gone := map[string]bool{}
+	for _, member := range f.Descendants(chat) { // Parents come before their children.
+		if gone[member.Spec.ParentRef.Name] || slices.Contains(counted, string(member.UID)) {
+			gone[member.Name] = true
+			continue
+		}
+		left = append(left, member)
+	}
+	return left
+}
+
+// Payer is the nearest of the chats above that is not being deleted and has a budget: what a chat below it has cost
+// counts there once it is deleted. It is nil if there is none. above are the chats above, nearest first, with the
+// settings in force.
+func Payer(above []*v1alpha1.Chat) *v1alpha1.Chat {
+	for _, ancestor := range above {
+		if limits := ancestor.Spec.Limits; ancestor.DeletionTimestamp.IsZero() && limits != nil && limits.Budget != nil {
+			return ancestor
+		}
+	}
+	return nil
 }

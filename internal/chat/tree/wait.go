@@ -6,19 +6,20 @@ package tree
 import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// Settled reports whether who waits for the chat need wait no longer: nothing is under way in it, be it done, failed or
-// kept from beginning. A chat that is to be archived counts, too:
+// Settled reports whether who waits for the chat need wait no longer: nothing is under way in it, be it done, failed,
+// over budget or kept from beginning. A chat that is to be archived counts, too:
 // it takes nothing up, and may wait for the one that waits for it.
 func Settled(chat *v1alpha1.Chat) bool {
+	ready := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionReady)
 	switch chat.Status.Phase {
 	case v1alpha1.ChatRunning, v1alpha1.ChatInterrupting, v1alpha1.ChatRequiresAction:
-		return false
+		return ready != nil && ready.Status == metav1.ConditionFalse // Only a budget holds it then.
 	}
-	ready := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionReady)
 	return ready != nil && v1alpha1.ReasonOf(ready) != v1alpha1.ReasonBeginning
 }
 

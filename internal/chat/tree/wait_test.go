@@ -22,6 +22,7 @@ func TestWhoWaitsForAChatWaitsUntilNothingIsUnderWay(t *testing.T) {
 		"beginning":             {v1alpha1.ChatWaiting, v1alpha1.ReasonBeginning, false},
 		"generating":            {v1alpha1.ChatRunning, v1alpha1.ReasonGenerating, false},
 		"without capacity":      {v1alpha1.ChatRunning, v1alpha1.ReasonWaitingForCapacity, false},
+		"over budget":           {v1alpha1.ChatRunning, v1alpha1.ConditionReason(v1alpha1.ErrorBudgetReached), true},
 		"being interrupted":     {v1alpha1.ChatInterrupting, v1alpha1.ReasonInterrupting, false},
 		"waiting for people":    {v1alpha1.ChatRequiresAction, v1alpha1.ReasonRequiresAction, false},
 		"done":                  {v1alpha1.ChatWaiting, v1alpha1.ReasonAnswered, true},
@@ -34,7 +35,12 @@ func TestWhoWaitsForAChatWaitsUntilNothingIsUnderWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			chat := &v1alpha1.Chat{Status: v1alpha1.ChatStatus{Phase: c.phase}}
 			if c.reason != "" {
-				chat.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Reason: string(c.reason)}}
+				status := metav1.ConditionUnknown
+				if c.reason == v1alpha1.ConditionReason(v1alpha1.ErrorBudgetReached) {
+					status = metav1.ConditionFalse
+				}
+				chat.Status.Conditions = []metav1.Condition{
+					{Type: v1alpha1.ConditionReady, Status: status, Reason: string(c.reason)}}
 			}
 			if Settled(chat) != c.settled {
 				t.Errorf("settled is %v", !c.settled)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
@@ -209,6 +211,11 @@ func (s *Story) status(p *stream.Status) error {
 		return s.End(End{Outcome: Completed, Finish: finishLength})
 	case v1alpha1.TurnInterrupted:
 		return s.End(End{Outcome: Interrupted})
+	case "":
+		if p.Ready == metav1.ConditionFalse { // A budget holds the turn: the client is not kept waiting for a person.
+			return s.End(End{Outcome: Failed,
+				Error: &stream.Error{Reason: v1alpha1.ErrorReason(p.Reason), Message: p.Message}})
+		}
 	}
 	return nil // A turn that failed says why in an event of its own, which follows.
 }

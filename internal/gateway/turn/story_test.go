@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
@@ -121,6 +123,10 @@ func TestAStoryTellsTheAnswerToOneMessage(t *testing.T) {
 		"what comes live is not told again when it is committed": {func(c *chat) {
 			c.asked("q").says(1, parts.Text, "Hel").says(1, parts.Text, "lo").commits(text("Hello")).ends(answered)
 		}, hello},
+		"a turn that a budget holds has failed for the client": {func(c *chat) {
+			c.asked("q").commits(text("Hello")).add(stream.EventStatus, stream.Status{Turn: "q", Phase: v1alpha1.ChatRunning,
+				Ready: metav1.ConditionFalse, Reason: string(v1alpha1.ErrorBudgetReached), Message: "It is spent."})
+		}, []string{"0 opens Text ", `0 + "Hello"`, `0 is "Hello"`, "ends Failed  2 BudgetReached"}},
 		"what was said before the message is another answer": {func(c *chat) {
 			c.asked("earlier").commits(text("Earlier.")).ends(answered).asked("q").says(1, parts.Text, "Hel").
 				says(1, parts.Text, "lo").commits(text("Hello")).ends(answered)

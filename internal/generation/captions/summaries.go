@@ -22,7 +22,7 @@ import (
 // reply of t; nil if none ends, or the configuration does not want to know. Asking neither waits nor fails: the reply
 // has been handed over.
 func (a *Attempt) Summary(t *models.Target, reply *v1alpha1.ChatMessageSpec) (begin func(context.Context)) {
-	if !a.endsTurn(t, reply.Generation) || !a.wantsSummary(t) || a.usesBudgetUp(reply.Generation) {
+	if !a.endsTurn(t, reply.Generation) || !a.wantsSummary(t) {
 		return nil
 	}
 	answer := wording.Text(reply)
@@ -31,7 +31,7 @@ func (a *Attempt) Summary(t *models.Target, reply *v1alpha1.ChatMessageSpec) (be
 	}
 	w := wanted{
 		form: wording.TurnSummary, action: v1alpha1.ActionSummarizeTurn, by: t.Config.Spec.TurnSummaries.ModelConfigRef,
-		shown: wording.Exchange(a.question, answer),
+		shown: wording.Exchange(a.question, answer), spent: a.spentWith(reply.Generation),
 	}
 	return func(ctx context.Context) {
 		a.writer.summaries.begin(ctx, a.chat.UID, func(ctx context.Context) {
@@ -43,11 +43,8 @@ func (a *Attempt) Summary(t *models.Target, reply *v1alpha1.ChatMessageSpec) (be
 	}
 }
 
-// usesBudgetUp reports whether the chat may spend nothing more once the reply is paid.
-func (a *Attempt) usesBudgetUp(reply *v1alpha1.MessageGeneration) bool {
-	if a.chat.Spec.Limits == nil {
-		return false
-	}
+// spentWith is what the chat has cost once the reply is paid.
+func (a *Attempt) spentWith(reply *v1alpha1.MessageGeneration) []v1alpha1.Cost {
 	costs := a.chat.Status.Cost
 	if reply.Cost != nil {
 		costs = cost.Add(costs, *reply.Cost)
@@ -55,7 +52,7 @@ func (a *Attempt) usesBudgetUp(reply *v1alpha1.MessageGeneration) bool {
 	if call := reply.TitleCall; call != nil && call.Cost != nil {
 		costs = cost.Add(costs, *call.Cost)
 	}
-	return cost.UsedUp(a.chat.Spec.Limits.Budget, costs)
+	return costs
 }
 
 // wantsSummary reports whether the chat waits for a summary, and the model that answers has one written.

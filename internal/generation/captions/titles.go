@@ -36,7 +36,8 @@ func (a *Attempt) askTitle(ctx context.Context, t *models.Target, messages []v1a
 	if !settings.On() || !a.lacksTitle() || shown == "" {
 		return
 	}
-	w := wanted{form: wording.Title, action: v1alpha1.ActionWriteTitle, by: settings.ModelConfigRef, shown: shown}
+	w := wanted{form: wording.Title, action: v1alpha1.ActionWriteTitle, by: settings.ModelConfigRef, shown: shown,
+		spent: a.chat.Status.Cost}
 	a.writer.titles.begin(ctx, a.titleOf, func(ctx context.Context) (string, *v1alpha1.CallAccount) {
 		return a.write(ctx, t, w)
 	})

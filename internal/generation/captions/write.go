@@ -29,6 +29,8 @@ type wanted struct {
 	by *v1alpha1.ModelConfigReference
 	// shown is what the model is shown, and preamble what it is told before anything else.
 	shown, preamble string
+	// spent is what the chat has cost when it is written.
+	spent []v1alpha1.Cost
 }
 
 // write asks a model for a caption; empty if nothing comes of it, which is no fault. The account is nil if the provider
@@ -46,7 +48,7 @@ func (a *Attempt) write(ctx context.Context, t *models.Target, w wanted) (text s
 		}
 		observed.End(ctx, failure)
 	}()
-	if t, failure = a.target(ctx, t, w.by); failure == nil {
+	if t, failure = a.target(ctx, t, w); failure == nil {
 		text, account, failure = a.ask(ctx, t, observed.Model(t), w)
 	}
 	if failure != nil {
@@ -55,17 +57,17 @@ func (a *Attempt) write(ctx context.Context, t *models.Target, w wanted) (text s
 	return text, account
 }
 
-// target is the model that writes captions. It may cost nothing that the chat's budget could not count.
+// target is the model that writes captions.
 func (a *Attempt) target(
-	ctx context.Context, t *models.Target, by *v1alpha1.ModelConfigReference,
+	ctx context.Context, t *models.Target, w wanted,
 ) (*models.Target, *v1alpha1.GenerationError) {
-	if by != nil && by.Name != t.Config.Name {
+	if w.by != nil && w.by.Name != t.Config.Name {
 		var missing *v1alpha1.GenerationError
-		if t, missing = a.writer.options.Models.Target(ctx, by.Name); missing != nil {
+		if t, missing = a.writer.options.Models.Target(ctx, w.by.Name); missing != nil {
 			return nil, missing
 		}
 	}
-	return t, t.OverBudget(a.chat)
+	return t, t.OverBudget(a.chat, w.spent)
 }
 
 // ask asks for the caption, without a tool if the model may have refused that.

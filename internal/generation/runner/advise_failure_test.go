@@ -51,7 +51,7 @@ func TestAnAdvisorThatFailsIsTheModelsToCopeWith(t *testing.T) {
 			s.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "1"}}
 		}},
 		"a budget that is used up": {
-			reply: advises, want: "(BudgetExceeded)",
+			reply: advises, want: "(BudgetReached)",
 			chat: func(s *v1alpha1.ChatSpec) {
 				s.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "EUR", Amount: "1"}}
 			},

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/budget"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/content"
 	"parley.dev/parley/internal/fence"
@@ -46,6 +47,9 @@ func (c *conversation) write(change func(*v1alpha1.ChatStatus)) {
 			return err
 		}
 		change(&c.chat.Status)
+		if limits := c.chat.Spec.Limits; limits != nil {
+			c.chat.Status.Internal.Budgets = budget.InForce(limits.Budget, nil, nil)
+		}
 		return cluster.Client.Status().Update(c.t.Context(), c.chat)
 	})
 	if err != nil {

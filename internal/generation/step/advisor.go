@@ -42,7 +42,7 @@ func (c *consultation) target(ctx context.Context) (*models.Target, *v1alpha1.Ge
 	if err != nil {
 		return nil, err
 	}
-	if err := t.OverBudget(chat); err != nil {
+	if err := t.OverBudget(chat, chat.Status.Cost); err != nil {
 		return nil, err
 	}
 	bounded := *t

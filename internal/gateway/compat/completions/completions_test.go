@@ -113,7 +113,7 @@ func TestAStreamWithoutUsageHasNoChunkOfIt(t *testing.T) {
 
 func TestAFailedTurnIsAnError(t *testing.T) {
 	end := turn.End{Outcome: turn.Failed, Error: &stream.Error{
-		Reason: v1alpha1.ErrorBudgetExceeded, Message: "It is spent."}}
+		Reason: v1alpha1.ErrorBudgetReached, Message: "It is spent."}}
 	sent := streamed(t, true, end)
 	want := `{"error":{"message":"It is spent.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`
 	if last := sent[len(sent)-1]; last != want {

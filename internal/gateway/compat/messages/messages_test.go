@@ -98,7 +98,7 @@ func TestAStreamSaysWhatTheAnswerSaysToAnthropicsClient(t *testing.T) {
 
 func TestAFailedTurnIsAnError(t *testing.T) {
 	end := turn.End{Outcome: turn.Failed, Error: &stream.Error{
-		Reason: v1alpha1.ErrorBudgetExceeded, Message: "It is spent."}}
+		Reason: v1alpha1.ErrorBudgetReached, Message: "It is spent."}}
 	sent := streamed(t, end)
 	want := sentEvent{"error", `{"error":{"type":"rate_limit_error","message":"It is spent."},"type":"error"}`}
 	if last := sent[len(sent)-1]; last != want {

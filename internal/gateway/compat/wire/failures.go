@@ -22,7 +22,7 @@ type failure struct {
 var failures = map[v1alpha1.ErrorReason]failure{
 	v1alpha1.ErrorRateLimited:           {http.StatusTooManyRequests, RateLimit, "rate_limit_exceeded"},
 	v1alpha1.ErrorUsageLimitReached:     {http.StatusTooManyRequests, Quota, "insufficient_quota"},
-	v1alpha1.ErrorBudgetExceeded:        {http.StatusTooManyRequests, Quota, "insufficient_quota"},
+	v1alpha1.ErrorBudgetReached:         {http.StatusTooManyRequests, Quota, "insufficient_quota"},
 	v1alpha1.ErrorOverloaded:            {http.StatusServiceUnavailable, Server, "overloaded"},
 	v1alpha1.ErrorProviderUnavailable:   {http.StatusBadGateway, Server, "provider_unavailable"},
 	v1alpha1.ErrorProviderSilent:        {http.StatusGatewayTimeout, Server, "provider_silent"},
