@@ -18,6 +18,7 @@ import (
 )
 
 func TestManagersRightsSufficeForAccess(t *testing.T) {
+	t.Parallel()
 	namespace := "access-" + rand.String(6)
 	cluster.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	c := as(t, manager)

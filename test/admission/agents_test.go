@@ -15,6 +15,7 @@ import (
 )
 
 func TestTheManagerStartsSubChatsAndInterruptsThemAndNothingElse(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	spawned := func(change func(*v1alpha1.Chat)) func(context.Context, client.Client) error {
 		key := unique("key")

@@ -34,6 +34,7 @@ func workspaceClaim(change ...func(*corev1.PersistentVolumeClaim)) *corev1.Persi
 }
 
 func TestTheManagersClaimsAreThoseOfWorkspaces(t *testing.T) {
+	t.Parallel()
 	const (
 		workspacesAlone = "the manager creates and changes claims of workspaces alone"
 		ownerAlone      = "of the claim of a workspace, the manager changes the owner alone"

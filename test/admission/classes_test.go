@@ -53,6 +53,7 @@ func refusesAPirate(class *v1alpha1.ChatClass) func(context.Context) bool {
 }
 
 func TestAChatSaysNothingThatItsClassKeepsToItself(t *testing.T) {
+	t.Parallel()
 	class := restricted(func(r *v1alpha1.ChatRestrictions) {
 		r.Fields = []v1alpha1.ChatField{
 			"systemPrompt", "instructionsFrom", "skillsFrom", "whenModelConfigUnavailable", "reasoningEffort",
@@ -147,6 +148,7 @@ func TestAChatSaysNothingThatItsClassKeepsToItself(t *testing.T) {
 	})
 }
 
+// TestTheDefaultClassHoldsForChatsThatNameNone is not parallel: the class restricts all chats of the namespace.
 func TestTheDefaultClassHoldsForChatsThatNameNone(t *testing.T) {
 	class := restricted(func(r *v1alpha1.ChatRestrictions) { r.Fields = []v1alpha1.ChatField{"systemPrompt"} })
 	class.Spec.Default = true
@@ -170,6 +172,7 @@ func TestTheDefaultClassHoldsForChatsThatNameNone(t *testing.T) {
 }
 
 func TestClassesAreWrittenByThoseWhoMay(t *testing.T) {
+	t.Parallel()
 	class := restricted(func(r *v1alpha1.ChatRestrictions) { r.Fields = []v1alpha1.ChatField{"debug"} })
 	mustCreate(t, curator, class)
 	loosen := patches(class, `{"spec":{"restrictions":null}}`)
@@ -211,6 +214,7 @@ func classOfPool(t *testing.T) *v1alpha1.ChatClass {
 }
 
 func TestAClassKeepsCompactionAndRetentionToItself(t *testing.T) {
+	t.Parallel()
 	class := restricted(func(r *v1alpha1.ChatRestrictions) {
 		r.Fields = []v1alpha1.ChatField{v1alpha1.FieldCompaction, v1alpha1.FieldRetention, v1alpha1.FieldSystemPrompt}
 	})
@@ -228,6 +232,7 @@ func TestAClassKeepsCompactionAndRetentionToItself(t *testing.T) {
 }
 
 func TestRetentionIsOfTheChatAtTheTop(t *testing.T) {
+	t.Parallel()
 	chat := func(seconds int32, change ...func(*v1alpha1.ChatSpec)) *v1alpha1.Chat {
 		chat := newChat(unique("chat"))
 		for _, change := range append(change, keptFor(seconds)) {

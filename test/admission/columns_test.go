@@ -11,6 +11,7 @@ import (
 )
 
 func TestAResultWithAQuestionShowsItsOutcomeAsItsState(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	asks := result(s.chat, chattest.Asks("call_1"))
 	asks.Spec.Generation.Questions[0].ToolState = "only for the tool"

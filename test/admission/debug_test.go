@@ -64,6 +64,7 @@ func rewrites(step *v1alpha1.ChatDebugStep, change func(*v1alpha1.DebugRecording
 }
 
 func TestOnlyGenerationPodsRecordCalls(t *testing.T) {
+	t.Parallel()
 	s, other := newScene(t), newScene(t)
 	changed := func(change func(*v1alpha1.ChatDebugStep)) client.Object { return recording(s.chat, change) }
 	good := recording(s.chat, nil)
@@ -140,6 +141,7 @@ func lists(ctx context.Context, c client.Client) error {
 	return c.List(ctx, &v1alpha1.ChatDebugStepList{}, client.InNamespace(ns))
 }
 
+// TestANamespaceCanKeepRecordingsOut is not parallel: it labels the namespace that other tests record in.
 func TestANamespaceCanKeepRecordingsOut(t *testing.T) {
 	s := newScene(t)
 	label := func(value string) func(context.Context, client.Client) error {

@@ -18,6 +18,7 @@ import (
 )
 
 // TestRequestsForChatsQueueByNamespace installs the component, and asks the API server in which queues requests wait.
+// It is not parallel: the component limits how many requests of other tests run at once.
 func TestRequestsForChatsQueueByNamespace(t *testing.T) {
 	strict := client.WithFieldValidation(cluster.Client, "Strict")
 	for _, o := range testcluster.Kustomized(t, "components: [CONFIG/fairness]") {

@@ -103,6 +103,7 @@ func debugs(pod string) func(context.Context, client.Client) error {
 }
 
 func TestNobodyBecomesTheModel(t *testing.T) {
+	t.Parallel()
 	plain := plainPod()
 	mustCreate(t, administrator, plain)
 	there := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: podA.pod}}
@@ -161,6 +162,7 @@ func TestNobodyBecomesTheModel(t *testing.T) {
 }
 
 func TestTheManagerCreatesWhatItIsForAndNothingElse(t *testing.T) {
+	t.Parallel()
 	named := func() string { return "parley-generation-" + rand.String(6) }
 	going := generationPod(named())
 	mustCreate(t, manager, going)
@@ -204,6 +206,7 @@ func TestTheManagerCreatesWhatItIsForAndNothingElse(t *testing.T) {
 }
 
 func TestAGenerationPodTakesTokensOfItsOwnForOneWorkspaceEach(t *testing.T) {
+	t.Parallel()
 	const noToken = "tokens of the service account parley-generation go to the kubelets"
 	own := "parley-workspace/" + podA.namespace + "/"
 	try(t, []write{

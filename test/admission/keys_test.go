@@ -4,6 +4,7 @@
 package admission
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -80,10 +81,11 @@ func mayGet(t *testing.T, who actor, resource string, names ...string) {
 	}
 	mustCreate(t, administrator, role)
 	mustCreate(t, administrator, binding)
-	t.Cleanup(func() { _ = cluster.Client.Delete(t.Context(), binding) })
+	t.Cleanup(func() { _ = cluster.Client.Delete(context.WithoutCancel(t.Context()), binding) })
 }
 
 func TestKeyIsNamedOnlyByThoseWhoMayReadIt(t *testing.T) {
+	t.Parallel()
 	mayGet(t, owner, "secrets", "openai")
 	awaitAllowed(t.Context(), t, owner, creates(modelWithKey("openai")))
 	allowed, stolen := modelWithKey("openai"), modelWithKey("payroll")
@@ -112,6 +114,7 @@ func TestKeyIsNamedOnlyByThoseWhoMayReadIt(t *testing.T) {
 }
 
 func TestConfigMapIsNamedOnlyByThoseWhoMayReadIt(t *testing.T) {
+	t.Parallel()
 	handbook := "handbook"
 	mayGet(t, chatter, "configmaps", handbook)
 	awaitAllowed(t.Context(), t, chatter, creates(instructed(handbook)))
@@ -147,6 +150,7 @@ func TestConfigMapIsNamedOnlyByThoseWhoMayReadIt(t *testing.T) {
 }
 
 func TestASkillIsNamedOnlyByThoseWhoMayReadIt(t *testing.T) {
+	t.Parallel()
 	const library = "library"
 	mayGet(t, chatter, "configmaps", library)
 	awaitAllowed(t.Context(), t, chatter, creates(skilled(library)))
@@ -173,6 +177,7 @@ func TestASkillIsNamedOnlyByThoseWhoMayReadIt(t *testing.T) {
 }
 
 func TestAFileOfASkillStaysWithinIt(t *testing.T) {
+	t.Parallel()
 	at := func(items ...v1alpha1.SkillItem) *v1alpha1.Chat {
 		chat := skilled("any")
 		chat.Spec.SkillsFrom[0].Items = items
@@ -206,6 +211,7 @@ func instructedAs(t *testing.T, configMap string) *v1alpha1.Chat {
 }
 
 func TestWhatPeopleSayIsNotBlank(t *testing.T) {
+	t.Parallel()
 	content := func(text string) *v1alpha1.ChatMessage {
 		m := say("any")
 		m.Spec.Content = text
@@ -239,6 +245,7 @@ func TestWhatPeopleSayIsNotBlank(t *testing.T) {
 }
 
 func TestNamesOfGeneratedMessagesAreNobodysElse(t *testing.T) {
+	t.Parallel()
 	named := func(name string) *v1alpha1.ChatMessage {
 		m := say("no-such-chat")
 		m.Name = name
@@ -287,6 +294,7 @@ func tokened(secrets ...string) *v1alpha1.Chat {
 }
 
 func TestASecretIsSentToAServerOnlyByThoseWhoMayReadIt(t *testing.T) {
+	t.Parallel()
 	const own = "tracker"
 	mayGet(t, chatter, "secrets", own)
 	awaitAllowed(t.Context(), t, chatter, creates(tokened(own)))
@@ -320,6 +328,7 @@ func sending(secrets ...string) *v1alpha1.ChatClass {
 }
 
 func TestAClassSendsSecretsOnlyIfItsAuthorMayReadThemAll(t *testing.T) {
+	t.Parallel()
 	try(t, []write{
 		{curator, "names no Secret", creates(sending()), ""},
 		{curator, "sends one to a server", creates(sending("tracker")), "may not get the Secrets of namespace"},

@@ -4,6 +4,7 @@
 package admission
 
 import (
+	"context"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -38,10 +39,11 @@ func mayImpersonate(t *testing.T, who actor, account string) {
 	}
 	mustCreate(t, administrator, role)
 	mustCreate(t, administrator, binding)
-	t.Cleanup(func() { _ = cluster.Client.Delete(t.Context(), binding) })
+	t.Cleanup(func() { _ = cluster.Client.Delete(context.WithoutCancel(t.Context()), binding) })
 }
 
 func TestAServiceAccountIsNamedOnlyByThoseWhoMayImpersonateIt(t *testing.T) {
+	t.Parallel()
 	mayImpersonate(t, chatter, "viewer")
 	awaitAllowed(t.Context(), t, chatter, creates(worksAs("viewer", "")))
 	foreign, own := worksAs("fixer", v1alpha1.ClusterChangesWithApproval), worksAs("viewer", "")
@@ -74,6 +76,7 @@ func TestAServiceAccountIsNamedOnlyByThoseWhoMayImpersonateIt(t *testing.T) {
 }
 
 func TestAClassWorksAsAServiceAccountOnlyIfItsAuthorMayImpersonateIt(t *testing.T) {
+	t.Parallel()
 	mayImpersonate(t, curator, "viewer")
 	awaitAllowed(t.Context(), t, curator, creates(workingAs("viewer", "")))
 	own := workingAs("viewer", "")
@@ -92,6 +95,7 @@ func TestAClassWorksAsAServiceAccountOnlyIfItsAuthorMayImpersonateIt(t *testing.
 }
 
 func TestAClassKeepsKubernetesFromItsChats(t *testing.T) {
+	t.Parallel()
 	class := restricted(func(r *v1alpha1.ChatRestrictions) {
 		r.Fields = []v1alpha1.ChatField{v1alpha1.FieldKubernetes, v1alpha1.FieldSystemPrompt}
 	})

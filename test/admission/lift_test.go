@@ -19,8 +19,7 @@ import (
 // as Parley without it.
 func TestWithTwoPoliciesLiftedAnAdministratorWritesWhatParleyWrites(t *testing.T) {
 	s := newScene(t)
-	lift(t, "parley-generated-messages")
-	lift(t, "parley-status")
+	lift(t, "parley-generated-messages", "parley-status")
 	reply := result(s.chat)
 	reply.Name = s.asked.Name + "-reply"
 	try(t, []write{
@@ -43,8 +42,8 @@ transformers:
   setRoleBindingSubjects: allServiceAccounts
 `
 
-// TestTheManagerOfAReleaseInAnotherNamespaceWritesStatus installs Parley into another namespace with an overlay,
-// as users do.
+// TestTheManagerOfAReleaseInAnotherNamespaceWritesStatus installs Parley into another namespace with an overlay, as
+// users do. It is not parallel: meanwhile, the policies do not recognize the manager of other tests.
 func TestTheManagerOfAReleaseInAnotherNamespaceWritesStatus(t *testing.T) {
 	elsewhere := actor{name: "the manager of the other release", namespace: "ai", account: "parley-manager"}
 	dir := t.TempDir()

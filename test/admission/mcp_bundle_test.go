@@ -20,6 +20,7 @@ func signedBy(configMap string) *v1alpha1.Chat {
 }
 
 func TestABundleIsNamedOnlyByThoseWhoMayReadIt(t *testing.T) {
+	t.Parallel()
 	const own = "authorities"
 	mayGet(t, chatter, "configmaps", own)
 	awaitAllowed(t.Context(), t, chatter, creates(signedBy(own)))

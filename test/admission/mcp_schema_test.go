@@ -83,6 +83,7 @@ func numbered(n int) (servers []v1alpha1.MCPServer) {
 }
 
 func TestAWrongMCPServerIsRefusedWithFieldAndAdvice(t *testing.T) {
+	t.Parallel()
 	const belongs = "belongs to HTTP or to the protocol: leave it out"
 	const one = "set exactly one of url, serverRef and command"
 	const spoken = "a command is spoken to by its standard input and output"
@@ -158,6 +159,7 @@ func TestAWrongMCPServerIsRefusedWithFieldAndAdvice(t *testing.T) {
 }
 
 func TestMCPServersAtTheBoundsAreTaken(t *testing.T) {
+	t.Parallel()
 	for name, servers := range map[string][]v1alpha1.MCPServer{
 		"an address and a port":       server(at("http://10.0.0.7:3001/mcp")),
 		"an address of IPv6":          server(at("http://[fd00::7]:3001/mcp")),
@@ -182,6 +184,7 @@ func TestMCPServersAtTheBoundsAreTaken(t *testing.T) {
 }
 
 func TestEveryKindThatParleyReadsCanBeReferredTo(t *testing.T) {
+	t.Parallel()
 	for _, kind := range reference.Kinds() {
 		chat := newChat(unique("chat"))
 		chat.Spec.MCPServers = server(refers(kind.Group, kind.Kind, "a"))

@@ -26,6 +26,7 @@ const (
 )
 
 func TestPeopleSpeakForThemselvesOnly(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	message := func(change func(*v1alpha1.ChatMessageSpec)) client.Object {
 		m := say(s.chat.Name)
@@ -82,6 +83,7 @@ func TestPeopleSpeakForThemselvesOnly(t *testing.T) {
 }
 
 func TestAGenerationPodCreatesItsOwnResultsAndNothingElse(t *testing.T) {
+	t.Parallel()
 	s, other := newScene(t), newScene(t)
 	good := result(s.chat)
 	changed := func(change func(*v1alpha1.ChatMessage)) client.Object { return result(s.chat, change) }
@@ -148,6 +150,7 @@ func summarizes(m *v1alpha1.ChatMessage) {
 }
 
 func TestApprovingAndChattingAreSeparateRights(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	try(t, []write{
 		{approver, "approves", creates(approve(s.chat.Name)), ""},
@@ -169,6 +172,7 @@ func TestApprovingAndChattingAreSeparateRights(t *testing.T) {
 }
 
 func TestAnEarlierConversationIsWhatItSaysItIs(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	prior := func(history ...v1alpha1.PriorMessage) client.Object {
 		m := say(s.chat.Name)

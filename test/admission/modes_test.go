@@ -10,6 +10,7 @@ import (
 )
 
 func TestAModeIsOneThatIsKnownAndASubChatProposesNoPlans(t *testing.T) {
+	t.Parallel()
 	sub, alone := newChat(unique("chat")), newChat(unique("chat"))
 	sub.Spec.ParentRef = &v1alpha1.ChatReference{Name: "root"}
 	mustCreate(t, chatter, sub)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -83,20 +84,50 @@ func (a actor) config(ctx context.Context) (*rest.Config, error) {
 	return cfg, nil
 }
 
-// client is a client of the actor's own.
+// actorClients keeps the client of each actor, because a new one needs a token.
+type actorClients struct {
+	mu      sync.Mutex
+	clients map[actor]client.Client
+}
+
+var clients = actorClients{clients: map[actor]client.Client{}}
+
+// forget removes the client of a pod that is created again: its token is bound to the former pod.
+func (c *actorClients) forget(a actor) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.clients, a)
+}
+
+// client returns the actor's client.
 func (a actor) client(ctx context.Context) (client.Client, error) {
 	if a == administrator {
 		return cluster.Client, nil
+	}
+	clients.mu.Lock()
+	defer clients.mu.Unlock()
+	if c, ok := clients.clients[a]; ok {
+		return c, nil
 	}
 	cfg, err := a.config(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c, err := client.New(cfg, client.Options{Scheme: controllers.Scheme()})
+	c, err := newClient(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("creating a client of %s: %w", a.name, err)
 	}
+	clients.clients[a] = c
 	return c, nil
+}
+
+// scheme has the kinds that the clients know.
+var scheme = controllers.Scheme()
+
+// newClient returns a client that shares the administrator's discovery of kinds: under the race detector, a discovery
+// and a scheme cost more CPU time than most writes.
+func newClient(cfg *rest.Config) (client.Client, error) {
+	return client.New(cfg, client.Options{Scheme: scheme, Mapper: cluster.Client.RESTMapper()})
 }
 
 // kubelet is a client of a node, which alone gets tokens of generation pods. Nodes have their rights by the node
@@ -105,7 +136,7 @@ func kubelet() (client.Client, error) {
 	cfg := rest.CopyConfig(cluster.Config)
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: "system:node:worker",
 		Groups: []string{"system:nodes", "system:masters"}}
-	c, err := client.New(cfg, client.Options{Scheme: controllers.Scheme()})
+	c, err := newClient(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("creating a client of a kubelet: %w", err)
 	}

@@ -18,6 +18,7 @@ var longest = strings.Repeat("a", 1<<19+1)
 
 // TestWhatIsNoPersonsMessageIsRefusedInWords breaks one rule of the schema at a time.
 func TestWhatIsNoPersonsMessageIsRefusedInWords(t *testing.T) {
+	t.Parallel()
 	tooLong := say("any")
 	tooLong.Spec.Content = strings.Repeat("é", len(longest))
 	results := func(change func(*v1alpha1.ChatMessageSpec)) client.Object {
@@ -66,6 +67,7 @@ func TestWhatIsNoPersonsMessageIsRefusedInWords(t *testing.T) {
 
 // TestWhatIsNoResultIsRefusedInWords breaks one rule of the schema or of the policy at a time.
 func TestWhatIsNoResultIsRefusedInWords(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	broken := func(does string, change func(*v1alpha1.ChatMessageSpec), words string) write {
 		return write{podA, does, creates(result(s.chat, func(m *v1alpha1.ChatMessage) { change(&m.Spec) })), words}
@@ -111,6 +113,7 @@ func TestWhatIsNoResultIsRefusedInWords(t *testing.T) {
 
 // TestWhatCannotChangeIsRefusedInWords changes one thing at a time, and then what has nothing to do with it.
 func TestWhatCannotChangeIsRefusedInWords(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	brought, asked, below := toolOutput(s.chat.Name), newChat(unique("asked")), newChat(unique("below"))
 	asked.Spec.Prompt = "a"
@@ -156,6 +159,7 @@ func itsOwnParent(name string) *v1alpha1.Chat {
 
 // TestARefusalDoesNotRepeatWhatWasSaid: an error is shown and logged by clients.
 func TestARefusalDoesNotRepeatWhatWasSaid(t *testing.T) {
+	t.Parallel()
 	secret := strings.Repeat("the moon is made of cheese é ", 40000)
 	tooLong, asked := say("any"), newChat(unique("asked"))
 	tooLong.Spec.Content = secret

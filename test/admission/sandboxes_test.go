@@ -53,6 +53,7 @@ func sandboxClaim(change ...func(*pools.SandboxClaim)) *unstructured.Unstructure
 }
 
 func TestTheManagerClaimsSandboxesSuspendsAndResumesThem(t *testing.T) {
+	t.Parallel()
 	const (
 		modeAlone = "the manager changes nothing of a Sandbox but spec.operatingMode"
 		itsOwn    = "the SandboxClaim of a workspace is controlled by that Workspace, whose UID is in its name"

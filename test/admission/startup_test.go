@@ -33,6 +33,7 @@ import (
 // TestClientsRetryWhilePoliciesStart holds a policy in the state in which one with parameters is for a moment after its
 // installation and after a start of the API server, until a client was refused. Meanwhile no manager is ready.
 func TestClientsRetryWhilePoliciesStart(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		kind *apiextensionsv1.CustomResourceDefinition
 		// hold keeps the API server from reading objects of the kind, release lets it.

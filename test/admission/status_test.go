@@ -13,6 +13,7 @@ import (
 )
 
 func TestOnlyTheManagerWritesStatus(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	const body = `{"status":{"observedGeneration":1}}`
 	var writes []write
@@ -51,6 +52,7 @@ func TestOnlyTheManagerWritesStatus(t *testing.T) {
 }
 
 func TestAnAdministratorRepairsAStatusAsTheManager(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	_, err := kubectl(t.Context(), "", "--as="+manager.username(), "--as-group=system:masters", "--namespace="+ns, "patch",
 		"chat", s.chat.Name,
@@ -65,6 +67,7 @@ func TestAnAdministratorRepairsAStatusAsTheManager(t *testing.T) {
 }
 
 func TestTheStatusThatAManifestBringsAlongIsLeftOut(t *testing.T) {
+	t.Parallel()
 	chat := newChat(unique("chat"))
 	chat.Status = v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting, LastReply: "Forged."}
 	mustCreate(t, chatter, chat)

@@ -5,6 +5,11 @@
 // let people, generation pods, the gateway and the manager do, on a real kube-apiserver and etcd. Everything is
 // installed as a user installs it, with kubectl from config/. Each table names who does what, and of a refusal the
 // words that say what to do instead.
+//
+// Tests run in parallel and share two namespaces, in which each uses names of its own. A test is not parallel if it
+// changes what others rely on: policies, resource definitions, the manager's account, or a label or the default class
+// of a namespace. Nor is one that runs the manager, which acts on the chats and pods of all namespaces. Go runs these
+// first, one at a time.
 package admission
 
 import (
@@ -19,6 +24,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,7 +70,7 @@ func runAll(m *testing.M) int {
 		if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
 			return nil, err
 		}
-		for _, step := range []func(context.Context) error{install, installAgentSandbox, populate, inForce} {
+		for _, step := range []func(context.Context) error{installAll, populate, inForce} {
 			if err := step(ctx); err != nil {
 				return nil, err
 			}
@@ -73,7 +79,13 @@ func runAll(m *testing.M) int {
 	})
 }
 
-func installAgentSandbox(ctx context.Context) error { return agentsandbox.Install(ctx, cluster.Config) }
+// installAll installs Parley and agent-sandbox at the same time, because both wait for the API server.
+func installAll(ctx context.Context) error {
+	both, ctx := errgroup.WithContext(ctx)
+	both.Go(func() error { return install(ctx) })
+	both.Go(func() error { return agentsandbox.Install(ctx, cluster.Config) })
+	return both.Wait()
+}
 
 // kubectl runs the real kubectl as an administrator.
 func kubectl(ctx context.Context, stdin string, args ...string) (string, error) {
@@ -137,7 +149,10 @@ func startPods(ctx context.Context) error {
 	}
 	for _, pod := range []actor{podA, podB, podC} {
 		o := podspec.Generation(podspec.Settings{Namespace: pod.namespace, Image: "parley:test"}, pod.pod)
-		if err := asManager.Create(ctx, o); err != nil && !apierrors.IsAlreadyExists(err) {
+		switch err := asManager.Create(ctx, o); {
+		case err == nil:
+			clients.forget(pod)
+		case !apierrors.IsAlreadyExists(err):
 			return fmt.Errorf("creating %s: %w", pod.name, err)
 		}
 	}

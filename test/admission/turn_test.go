@@ -46,7 +46,7 @@ func TestAWholeTurnPassesTheRolesAndPolicies(t *testing.T) {
 }
 
 // startManager runs the manager's controllers as its own account until the test ends, or until stop is called. They
-// remove generation pods that they have no work for, which other tests need.
+// remove generation pods that they have no work for, which other tests need. A test that calls it is not parallel.
 func startManager(t testing.TB) (stop func()) {
 	t.Helper()
 	token, err := manager.token(t.Context())

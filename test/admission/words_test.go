@@ -47,6 +47,7 @@ func mistyped() map[string]write {
 }
 
 func TestARefusalSaysInWordsWhatIsAllowed(t *testing.T) {
+	t.Parallel()
 	for name, w := range mistyped() {
 		t.Run(name, func(t *testing.T) {
 			w.does = "mistypes " + name

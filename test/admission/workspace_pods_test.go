@@ -52,6 +52,7 @@ func owned(change func(*metav1.OwnerReference)) func(*corev1.Pod) {
 }
 
 func TestTheManagersWorkspacesHaveNothingOfTheirNode(t *testing.T) {
+	t.Parallel()
 	const nothing = "a pod that the manager creates has nothing of its node"
 	var writes []write
 	for does, change := range map[string]func(*corev1.Pod){
@@ -95,6 +96,7 @@ func TestTheManagersWorkspacesHaveNothingOfTheirNode(t *testing.T) {
 }
 
 func TestTheManagersWorkspacesAreConfinedAsPodSecurityBaselineHasIt(t *testing.T) {
+	t.Parallel()
 	const confined = "a pod that the manager creates is confined as Pod Security baseline has it"
 	inPod := func(s corev1.PodSecurityContext) func(*corev1.Pod) {
 		return func(p *corev1.Pod) { p.Spec.SecurityContext = &s }
@@ -142,6 +144,7 @@ func TestTheManagersWorkspacesAreConfinedAsPodSecurityBaselineHasIt(t *testing.T
 }
 
 func TestTheManagersWorkspacesAreWhatTheySay(t *testing.T) {
+	t.Parallel()
 	const (
 		onlyPods = "the manager creates and deletes generation pods and workspaces alone"
 		itsOwner = "the pod of a workspace is controlled by that Workspace, whose UID is in its name"
@@ -191,6 +194,7 @@ func TestTheManagersWorkspacesAreWhatTheySay(t *testing.T) {
 }
 
 func TestWhatBecomesOfTheManagersWorkspaces(t *testing.T) {
+	t.Parallel()
 	there, going, alike := workspacePod(), workspacePod(), plainPod()
 	mustCreate(t, manager, there)
 	mustCreate(t, manager, going)

@@ -74,6 +74,7 @@ func many(n int) (values []string) {
 }
 
 func TestAWrongWorkspaceIsRefusedWithFieldAndAdvice(t *testing.T) {
+	t.Parallel()
 	const noSize = "size is no quantity above 0, such as 10Gi"
 	for name, c := range map[string]struct {
 		source *v1alpha1.WorkspaceSource
@@ -123,6 +124,7 @@ func TestAWrongWorkspaceIsRefusedWithFieldAndAdvice(t *testing.T) {
 }
 
 func TestAWorkspaceAtTheBoundsIsTaken(t *testing.T) {
+	t.Parallel()
 	for name, s := range map[string]*v1alpha1.WorkspaceSource{
 		"of the longest names": source(named(strings.Repeat("a", 253)), stored("1", strings.Repeat("b", 253)),
 			with(strings.Repeat("p", 63), strings.Repeat("é", 1024))),
@@ -148,6 +150,7 @@ func TestAWorkspaceAtTheBoundsIsTaken(t *testing.T) {
 }
 
 func TestAWorkspaceStaysWhatItIs(t *testing.T) {
+	t.Parallel()
 	const stays = "cannot move between a template, a pool and a pod"
 	for name, c := range map[string]struct {
 		was   *v1alpha1.WorkspaceSource
@@ -178,6 +181,7 @@ func TestAWorkspaceStaysWhatItIs(t *testing.T) {
 }
 
 func TestASubChatNamesNoWorkspace(t *testing.T) {
+	t.Parallel()
 	const above = "a sub-chat shares the workspace of the chat above it: set workspace there"
 	sub := newChat(unique("chat"))
 	sub.Spec.ParentRef = &v1alpha1.ChatReference{Name: "root"}

@@ -34,6 +34,7 @@ const (
 )
 
 func TestWhoWritesAWorkspaceTemplateMayCreatePods(t *testing.T) {
+	t.Parallel()
 	const noPods = "templater may not create pods in namespace " + ns + ": the manager makes pods of a PodTemplate " +
 		"with the label parley.dev/workspace-template=true, so only those write one who may create pods themselves"
 	own, marked := toolTemplate(unmarked), toolTemplate()
@@ -77,6 +78,7 @@ func TestWhoWritesAWorkspaceTemplateMayCreatePods(t *testing.T) {
 }
 
 func TestNoWorkspaceTemplateRunsAsTheModel(t *testing.T) {
+	t.Parallel()
 	const noAccount = "a workspace does not run with the service account parley-generation"
 	byTheOldField := func(t *corev1.PodTemplate) { t.Template.Spec.DeprecatedServiceAccount = podspec.ServiceAccount }
 	for _, who := range []actor{boss, root, administrator, impostor} {

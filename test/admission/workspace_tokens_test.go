@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/controllers"
 	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/workspace/protocol"
 )
@@ -59,6 +58,7 @@ func bound(change func(*authenticationv1.BoundObjectReference)) func(*authentica
 }
 
 func TestATokenForAWorkspaceIsBoundAndShort(t *testing.T) {
+	t.Parallel()
 	const noToken = "tokens of the service account parley-generation go to the kubelets"
 	type spec = authenticationv1.TokenRequestSpec
 	own := protocol.Audience(ns, "a-pod")
@@ -93,6 +93,7 @@ func TestATokenForAWorkspaceIsBoundAndShort(t *testing.T) {
 }
 
 func TestAGenerationPodTakesTokensOfNoOtherAccount(t *testing.T) {
+	t.Parallel()
 	r := request(t, podA)
 	try(t, []write{
 		{podA, "takes one of an account of its namespace", asks(ns, "parley-manager", r), noRight},
@@ -103,13 +104,14 @@ func TestAGenerationPodTakesTokensOfNoOtherAccount(t *testing.T) {
 }
 
 func TestATokenForAWorkspaceIsNoGoodAtTheAPIServer(t *testing.T) {
+	t.Parallel()
 	r := request(t, podA)
 	if err := asks(ns, podspec.ServiceAccount, r)(t.Context(), as(t, podA)); err != nil {
 		t.Fatal(err)
 	}
 	cfg := rest.AnonymousClientConfig(cluster.Config)
 	cfg.BearerToken = r.Status.Token
-	c, err := client.New(cfg, client.Options{Scheme: controllers.Scheme()})
+	c, err := newClient(cfg)
 	if err == nil {
 		err = listsAll(&corev1.PodList{})(t.Context(), c)
 	}

@@ -51,6 +51,7 @@ const (
 )
 
 func TestTheManagerMakesWorkspacesAndSaysHowTheyStand(t *testing.T) {
+	t.Parallel()
 	w := workspace()
 	mustCreate(t, manager, w)
 	const onlyManager = "only Parley's manager writes the status of workspaces: change the spec, and the status follows"
@@ -82,6 +83,7 @@ func TestTheManagerMakesWorkspacesAndSaysHowTheyStand(t *testing.T) {
 }
 
 func TestWhoLooksAfterChatsSuspendsWorkspacesAndChangesNothingElse(t *testing.T) {
+	t.Parallel()
 	w := workspace()
 	mustCreate(t, manager, w)
 	const suspendAlone = "of a Workspace, people change spec.suspend alone"
@@ -117,6 +119,7 @@ func moves(w *v1alpha1.Workspace) func(context.Context, client.Client) error {
 }
 
 func TestWhoReadsChatsReadsWorkspaces(t *testing.T) {
+	t.Parallel()
 	w := workspace()
 	mustCreate(t, manager, w)
 	all := &v1alpha1.WorkspaceList{}
@@ -135,6 +138,7 @@ func TestWhoReadsChatsReadsWorkspaces(t *testing.T) {
 }
 
 func TestTheStatusThatAWorkspaceIsCreatedWithIsLeftOut(t *testing.T) {
+	t.Parallel()
 	w := workspace()
 	w.Status = v1alpha1.WorkspaceStatus{Phase: v1alpha1.WorkspacePhaseReady,
 		Pod: &v1alpha1.WorkspacePod{Name: "evil", UID: "1", Address: "10.6.6.6"}}
