@@ -123,6 +123,7 @@ func (i *Init) prepare() error {
 	if err := errors.Join(Conceal(), keepToOneself()); err != nil {
 		return err
 	}
+	handleIgnored()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return fmt.Errorf("opening the standard input of commands: %w", err)
@@ -135,6 +136,17 @@ func (i *Init) prepare() error {
 	runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0)))
 	SpareThreads(threads)
 	return nil
+}
+
+// handleIgnored handles the signals that were ignored when the process began, as below nohup, and does nothing about
+// them: what it starts then begins with the defaults. A supervisor could not correct that for its command without a
+// moment in which the command could end it. Of all others the runtime handles those that end a process.
+func handleIgnored() {
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 }
 
 // SpareThreads has the runtime make so many threads at once. Where commands have forked as many processes as may be, it

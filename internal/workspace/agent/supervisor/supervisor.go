@@ -89,8 +89,7 @@ func start() (int, error) {
 	for descriptor := firstOwn; descriptor < afterOwn; descriptor++ {
 		syscall.CloseOnExec(descriptor)
 	}
-	ignoreSignals(false)
-	defer ignoreSignals(true)
+	ignoreSignals()
 	encoded, err := mapped()
 	if err != nil {
 		return 0, err
@@ -106,9 +105,9 @@ func start() (int, error) {
 }
 
 // ignoreSignals has nothing end this process that can be ignored. The runtime does not know of it, and so gives the
-// command the defaults, but for signals that were ignored when this process began, as below nohup: the command would
-// inherit that. Those are ignored once it is forked. A signal that stops the process is undone by process 1.
-func ignoreSignals(forked bool) {
+// command the defaults. That holds for the signals that the runtime handles: process 1 sees to it that this process
+// begins with none of them ignored. A signal that stops the process is undone by process 1.
+func ignoreSignals() {
 	for signal := syscall.Signal(1); signal <= mostSignal; signal++ {
 		switch signal {
 		case syscall.SIGKILL, syscall.SIGSTOP:
@@ -118,11 +117,7 @@ func ignoreSignals(forked bool) {
 				handle(signal, byDefault)
 			}
 		default:
-			if !forked && handlerOf(signal) == ignored {
-				handle(signal, byDefault)
-			} else {
-				handle(signal, ignored) // A real fault ends the process all the same.
-			}
+			handle(signal, ignored) // A real fault ends the process all the same.
 		}
 	}
 }
