@@ -22,6 +22,7 @@ import (
 	"parley.dev/parley/controllers/generationpod"
 	"parley.dev/parley/controllers/workspace"
 	"parley.dev/parley/internal/capacity"
+	"parley.dev/parley/internal/modellimits"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/shard"
@@ -65,7 +66,7 @@ type Options struct {
 
 // Setup registers every controller with the manager.
 func Setup(mgr ctrl.Manager, o Options) error {
-	gate := capacity.NewGate()
+	gate, calls := capacity.NewGate(), modellimits.NewGate()
 	others, err := chatsElsewhere(mgr, o.Scope)
 	if err != nil {
 		return err
@@ -91,7 +92,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		chat.New(chat.Options{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Informers: mgr.GetCache(),
 			Recorder: mgr.GetEventRecorder("parley-chat"), Pods: pods, Gate: gate, LoadLimits: quotas.Load,
-			Elsewhere: others, Workers: o.Workers, Now: o.Now, Metrics: measures, Tracer: o.Tracer,
+			Calls: calls, Elsewhere: others, Workers: o.Workers, Now: o.Now, Metrics: measures, Tracer: o.Tracer,
 		}),
 		&chatmessage.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Workers: o.Workers,
 			ReportAfter: o.ReportAfter, Now: o.Now, Metrics: measures},

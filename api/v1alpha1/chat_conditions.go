@@ -74,8 +74,8 @@ const (
 	ReasonInterrupted ConditionReason = "Interrupted"
 	// ReasonSuspended surfaces in Ready (Unknown) and Reconciling (True) while spec.suspend holds work that there is.
 	ReasonSuspended ConditionReason = "Suspended"
-	// ReasonWaitingForModel surfaces in Ready (Unknown) and Reconciling (True) while the next step waits because the limits
-	// of the ChatModelConfig, or its provider, do not let the model be called now.
+	// ReasonWaitingForModel surfaces in Ready (Unknown) and Reconciling (True) while the next step waits because the
+	// limits of the ChatModelConfig, or its provider, do not let the model be called now.
 	ReasonWaitingForModel ConditionReason = "WaitingForModel"
 	// ReasonWaitingForCapacity surfaces in Ready (Unknown) and Reconciling (True) while the next step waits because as
 	// many chats are generating as may.

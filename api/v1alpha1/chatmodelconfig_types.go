@@ -140,6 +140,10 @@ type ChatModelConfigSpec struct {
 	// +optional
 	Retry *RetryPolicy `json:"retry,omitempty"`
 
+	// limits bounds the calls to the model, over all generation pods. Default: no limits.
+	// +optional
+	Limits *ModelLimits `json:"limits,omitempty"`
+
 	// silenceTimeoutSeconds is how long the provider may send nothing before the call is given up and tried again. Default
 	// 600; at most 3300, since an attempt that is an hour old counts as lost.
 	// +kubebuilder:validation:Minimum=1
@@ -210,6 +214,30 @@ type ChatModelConfigSpec struct {
 	Debug *DebugSettings `json:"debug,omitempty"`
 }
 
+// ModelLimits bounds the calls to a model for replies and for the summaries of compactions. Calls beside these, for
+// titles, summaries of turns and advice, are not counted, but are not made before status.retryAfter either.
+type ModelLimits struct {
+	// concurrentCalls is how many calls may be under way at once. Default: no limit.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000
+	// +optional
+	ConcurrentCalls *int32 `json:"concurrentCalls,omitempty"`
+
+	// requestsPerMinute is how many calls may begin in any 60 seconds. Default: no limit.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	// +optional
+	RequestsPerMinute *int32 `json:"requestsPerMinute,omitempty"`
+
+	// tokensPerMinute is how many tokens, of input and output, the calls of any 60 seconds may use. A call counts with the
+	// size of its context until it ends. One that is larger than the limit is made when no other counts. Default: no
+	// limit.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000000
+	// +optional
+	TokensPerMinute *int64 `json:"tokensPerMinute,omitempty"`
+}
+
 // APIKeySource says where an API key is.
 type APIKeySource struct {
 	// secretKeyRef names the Secret and the key in it.
@@ -247,6 +275,11 @@ type ChatModelConfigStatus struct {
 	// contextLimitSource is where that is known from: Configured or KnownModel.
 	// +optional
 	ContextLimitSource ContextLimitSource `json:"contextLimitSource,omitempty"`
+
+	// retryAfter is the time before which the provider asked not to be called (Retry-After); absent if it never did. No
+	// chat calls it before, and then the first calls alone.
+	// +optional
+	RetryAfter *metav1.Time `json:"retryAfter,omitempty"`
 
 	// conditions of the configuration: Ready, Stalled, ContextLimitUnknown, ReferencesUnresolved.
 	// +kubebuilder:validation:MaxItems=16

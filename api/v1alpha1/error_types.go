@@ -101,8 +101,8 @@ const (
 	// ErrorBudgetReached surfaces when a chat, or the family of a chat above it, has cost as much as limits.budget allows.
 	// Its turn waits until the budget is raised.
 	ErrorBudgetReached ErrorReason = "BudgetReached"
-	// ErrorModelPriceMissing surfaces when a budget cannot be kept, since the model has no prices in its currency. The turn
-	// waits for them.
+	// ErrorModelPriceMissing surfaces when a budget cannot be kept, since the model has no prices in its currency. The
+	// turn waits for them.
 	ErrorModelPriceMissing ErrorReason = "ModelPriceMissing"
 	// ErrorInternal surfaces for a fault of Parley itself.
 	ErrorInternal ErrorReason = "InternalError"

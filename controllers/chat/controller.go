@@ -20,6 +20,7 @@ import (
 	"parley.dev/parley/internal/capacity"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/modellimits"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
@@ -44,6 +45,8 @@ type Options struct {
 	Kinds Kinds
 	// Gate bounds how many chats generate at once.
 	Gate *capacity.Gate
+	// Calls bounds the calls of each ChatModelConfig.
+	Calls *modellimits.Gate
 	// LoadLimits tells the gate what all quotas say. It is called before the first chat passes.
 	LoadLimits func(context.Context) error
 	// Elsewhere reads the chats that other managers drive, as far as they are at work; nil: there are none. The gate
@@ -64,6 +67,7 @@ type Reconciler struct {
 	options  Options
 	memory   *memory
 	slots    *slots
+	models   *modelCalls
 	gatherer *gatherer
 	servers  *servers
 	actuator *actuator
@@ -77,6 +81,7 @@ func New(o Options) *Reconciler {
 		options:  o,
 		memory:   remembered,
 		slots:    &slots{gate: o.Gate, chats: o.Client, loadLimits: o.LoadLimits, elsewhere: o.Elsewhere},
+		models:   &modelCalls{gate: o.Calls, client: o.Client, now: o.Now},
 		gatherer: newGatherer(&o, remembered),
 		servers:  &servers{live: o.Live, kinds: o.Kinds, awaited: &remembered.awaited},
 		actuator: &actuator{client: o.Client, live: o.Live, metrics: o.Metrics, now: o.Now},
@@ -124,10 +129,14 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 	defer func() {
 		if !settled {
 			r.slots.giveUp(s.facts.Chat)
+			r.models.giveUp(s.facts.Chat)
 		}
 	}()
 	if s.podGone {
 		r.options.Pods.Forget(podOf(s.facts.Chat))
+	}
+	if err := r.models.take(ctx, s); err != nil {
+		return ctrl.Result{}, err
 	}
 	todo, err := r.decide(ctx, s)
 	if err != nil {
@@ -141,6 +150,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 	}
 	r.observer.observeWait(s.facts.Chat, &todo)
 	r.slots.settle(s.facts.Chat, &todo.Status)
+	r.models.settle(s, &todo.Status)
 	settled = true
 	if todo.Expires {
 		return r.expire(ctx, s)
@@ -148,11 +158,12 @@ func (r *Reconciler) advance(ctx context.Context, s *scope) (ctrl.Result, error)
 	return ctrl.Result{RequeueAfter: r.requeueAfter(ctx, s, &todo)}, nil
 }
 
-// forget drops what this process remembers of a chat that is gone, and tells those who have decided about its calls. One
-// that is still being deleted is released.
+// forget drops what this process remembers of a chat that is gone, and tells those who have decided about its calls.
+// One that is still being deleted is released.
 func (r *Reconciler) forget(ctx context.Context, key types.NamespacedName) (ctrl.Result, error) {
 	r.options.Pods.Book(key, "")
 	r.slots.leave(key)
+	r.models.leave(key)
 	gone, err := r.gatherer.isGone(ctx, key)
 	switch {
 	case err != nil:

@@ -108,8 +108,8 @@ func (r *familyReader) readDeletion(ctx context.Context, key types.NamespacedNam
 	return d, nil
 }
 
-// countDeletion adds the cost of the deleted chat to the status of the chat whose budget counts it, which it returns. It
-// does so once, however often it is called. It returns nil if too many deletions are under way.
+// countDeletion adds the cost of the deleted chat to the status of the chat whose budget counts it, which it returns.
+// It does so once, however often it is called. It returns nil if too many deletions are under way.
 func (a *actuator) countDeletion(ctx context.Context, d *deletion) (*v1alpha1.Chat, error) {
 	var payer v1alpha1.Chat
 	key := types.NamespacedName{Namespace: d.chat.Namespace, Name: d.payer}

@@ -34,6 +34,8 @@ type scope struct {
 	configs     []v1alpha1.ChatModelConfig
 	configsAsOf string
 	configsLive bool
+	// waitsForModel is the ChatModelConfig whose limits keep the next step from beginning.
+	waitsForModel types.NamespacedName
 	// podGone is true when the pod of the attempt under way does not exist any more.
 	podGone bool
 	// orphan is true when the chat's parent has been deleted.
@@ -64,7 +66,7 @@ func newGatherer(o *Options, m *memory) *gatherer {
 	return &gatherer{
 		cache: o.Client, live: o.Live, pods: o.Pods, memory: m, now: o.Now, fresh: fresh,
 		classes: classReader{cache: o.Client, live: o.Live, fresh: fresh},
-		models:  modelReader{cache: o.Client, fresh: fresh},
+		models:  modelReader{cache: o.Client, fresh: fresh, calls: o.Calls},
 		family:  familyReader{cache: o.Client, live: o.Live, written: &m.written},
 	}
 }

@@ -7,18 +7,22 @@ import (
 	"context"
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/chatclass"
 	"parley.dev/parley/internal/modelconfig"
+	"parley.dev/parley/internal/modellimits"
 )
 
 // modelReader reads which ChatModelConfigs answer a chat.
 type modelReader struct {
 	cache client.Reader
 	fresh *freshReader
+	// calls knows sooner than the cache that a provider asked to wait.
+	calls *modellimits.Gate
 }
 
 // namedConfig is the ChatModelConfig of that name; nil if there is none. One manifest may hold it and what names it, so
@@ -53,7 +57,18 @@ func (r *modelReader) readFreshConfigs(ctx context.Context, s *scope, answers bo
 		return fmt.Errorf("listing ChatModelConfigs: %w", err)
 	}
 	s.configs, s.configsAsOf, s.configsLive = configs.Items, asOf, live
+	r.addRetryAfter(s.configs)
 	return nil
+}
+
+// addRetryAfter adds the waits that the cache does not show yet.
+func (r *modelReader) addRetryAfter(configs []v1alpha1.ChatModelConfig) {
+	for i := range configs {
+		after := r.calls.RetryAfter(client.ObjectKeyFromObject(&configs[i]))
+		if known := configs[i].Status.RetryAfter; !after.IsZero() && (known == nil || known.Time.Before(after)) {
+			configs[i].Status.RetryAfter = new(metav1.NewTime(after))
+		}
+	}
 }
 
 // readModel resolves the ChatModelConfig that answers the chat.
@@ -66,6 +81,7 @@ func (r *modelReader) readModel(ctx context.Context, s *scope) error {
 		return fmt.Errorf("listing ChatModelConfigs: %w", err)
 	}
 	s.configs = configs.Items
+	r.addRetryAfter(s.configs)
 	config, missing := modelconfig.Resolve(s.configs, &s.facts.Chat.Spec, s.modelNamedBy())
 	if missing != nil || standsIn(s, config) && modelconfig.Find(s.configs, s.facts.Chat.Spec.ModelConfigRef.Name) == nil {
 		// One manifest may hold both: the cache may show the chat before its configuration.

@@ -14,6 +14,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/modelconfig"
+	"parley.dev/parley/internal/modellimits"
 	"parley.dev/parley/internal/testing/chattest"
 )
 
@@ -55,7 +56,7 @@ func TestServerIsAskedForAnUncachedConfigurationAlone(t *testing.T) {
 		configs := append([]v1alpha1.ChatModelConfig{standIn}, c.named...)
 		live := &configured{configs: configs}
 		cached := &configured{configs: configs}
-		g := &modelReader{cache: cached, fresh: freshReaderOf(cached, live)}
+		g := &modelReader{cache: cached, fresh: freshReaderOf(cached, live), calls: modellimits.NewGate()}
 		chat := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{
 			ModelConfigRef:             &v1alpha1.ModelConfigReference{Name: "own"},
 			WhenModelConfigUnavailable: v1alpha1.ModelConfigUnavailableUseDefault,
@@ -120,7 +121,7 @@ func TestAModelIsLookedForAgainForWhatWasWrittenSince(t *testing.T) {
 		"it has told before a message came": {"20", "21", true, true, 1},
 	} {
 		live := &view{version: "30", configs: []v1alpha1.ChatModelConfig{modelConfig("fast", nil)}}
-		r := &modelReader{fresh: freshReaderOf(&view{}, live)}
+		r := &modelReader{fresh: freshReaderOf(&view{}, live), calls: modellimits.NewGate()}
 		s := &scope{configsAsOf: c.asOf, configsLive: c.live, basis: c.basis}
 		s.facts.Chat = chattest.In("ns", chattest.Chat("c"))
 		found, err := r.namedConfig(t.Context(), s, "fast", c.answers)

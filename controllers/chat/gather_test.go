@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/modellimits"
 	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/internal/testing/fakeapi"
 )
@@ -45,7 +46,7 @@ func TestADecisionRestsOnTheNewestThatWasWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := fakeapi.New(t, append(c.more, c.chat, at("5", chattest.Config("default", chattest.Default)))...)
-			g := newGatherer(&Options{Client: server.Client, Live: server.Live, Now: time.Now}, &memory{})
+			g := newGatherer(optionsOf(server), &memory{})
 			g.fresh.specs.Add(spec{"c", 0}, "10") // Its status has been written since.
 			s, err := g.gather(t.Context(), keyOf(c.chat), "")
 			if err != nil || s.basis != c.want {
@@ -108,7 +109,7 @@ func outdated(err error) string {
 func TestAMessageThatComesWhileItsClassIsLookedForIsReadWithTheNextPass(t *testing.T) {
 	chat := at("10", chattest.Chat("c", chattest.Prompt("Write a poem.")))
 	server := fakeapi.New(t, chat, at("5", chattest.Config("default", chattest.Default)))
-	g := newGatherer(&Options{Client: server.Client, Live: server.Live, Now: time.Now}, &memory{})
+	g := newGatherer(optionsOf(server), &memory{})
 	cached, live := &view{}, &telling{view: view{version: "20"}}
 	live.meanwhile = func() { cached.said = []v1alpha1.ChatMessage{*at("30", chattest.User("c", "m"))} }
 	g.fresh.cache, g.fresh.live = cached, live
@@ -126,7 +127,7 @@ func TestAMessageThatComesWhileItsClassIsLookedForIsReadWithTheNextPass(t *testi
 func TestAFirstMessageThatComesWhileTheModelIsLookedForWaitsForTheDefaultClass(t *testing.T) {
 	chat := at("10", chattest.Chat("c")) // Nothing was said, so that nobody asks for a default class.
 	server := fakeapi.New(t, chat)
-	g := newGatherer(&Options{Client: server.Client, Live: server.Live, Now: time.Now}, &memory{})
+	g := newGatherer(optionsOf(server), &memory{})
 	everybody := *at("15", chattest.Class("everybody", func(s *v1alpha1.ChatClassSpec) { s.Default = true }))
 	model := *at("16", chattest.Config("default", chattest.Default))
 	first := *at("30", chattest.User("c", "m"))
@@ -152,7 +153,7 @@ func TestAPassThatReadsAgainRestsOnWhatTheOneBeforeHasRead(t *testing.T) {
 	chat.Status.Phase, chat.Status.History.Version = v1alpha1.ChatRunning, 1
 	m := at("50", chattest.User("c", "m")) // No index of the cache has it yet.
 	server := fakeapi.New(t, chat, at("5", chattest.Config("default", chattest.Default)), m)
-	g := newGatherer(&Options{Client: server.Client, Live: server.Live, Now: time.Now}, &memory{})
+	g := newGatherer(optionsOf(server), &memory{})
 	live := &view{version: "60"}
 	g.fresh.cache, g.fresh.live, g.fresh.informers = &view{}, live, syncedTo{version: "20"}
 	if _, err := g.gather(t.Context(), keyOf(chat), ""); outdated(err) != "50" {
@@ -169,7 +170,7 @@ func TestAQueuedMessageThatIsOfAnotherChatByNowIsGone(t *testing.T) {
 	chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "m"}, {Name: "n"}}
 	server := fakeapi.New(t, chat, at("5", chattest.Config("default", chattest.Default)),
 		at("50", chattest.User("other", "m")), at("11", chattest.User("c", "n")))
-	g := newGatherer(&Options{Client: server.Client, Live: server.Live, Now: time.Now}, &memory{})
+	g := newGatherer(optionsOf(server), &memory{})
 	s, err := g.gather(t.Context(), keyOf(chat), "")
 	if err != nil || len(s.facts.Queued) != 1 || s.facts.Queued[0].Name != "n" {
 		t.Errorf("queued are %+v: %v", s, err)
@@ -202,4 +203,9 @@ func TestAChatGoesOnThoughWhatItRestsOnIsFoundLate(t *testing.T) {
 	if st := fakeapi.Read(t, w.Server, chattest.In("ns", chattest.Chat("p"))).Status; len(st.Conditions) == 0 {
 		t.Errorf("nothing was written: %+v", st)
 	}
+}
+
+// optionsOf are those of a gatherer that reads from the server.
+func optionsOf(server *fakeapi.Server) *Options {
+	return &Options{Calls: modellimits.NewGate(), Client: server.Client, Live: server.Live, Now: time.Now}
 }

@@ -82,9 +82,12 @@ func (r *Reconciler) provideNamed(ctx context.Context, s *scope, asks *plan.Asks
 	return nil
 }
 
-// provideStart provides what an attempt needs to begin: a slot and a pod.
+// provideStart provides what an attempt needs to begin: a call of its model, a slot and a pod.
 // Why there is none is one more fact to decide from.
 func (r *Reconciler) provideStart(ctx context.Context, s *scope, todo *plan.Plan) error {
+	if !r.models.enter(s, todo) {
+		return nil
+	}
 	if held := r.slots.enter(s.facts.Chat); held != nil {
 		s.facts.NoCapacity = held.String()
 		return nil

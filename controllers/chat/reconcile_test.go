@@ -21,6 +21,7 @@ import (
 	"parley.dev/parley/internal/capacity"
 	"parley.dev/parley/internal/chat/agents"
 	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/modellimits"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podstate"
 	"parley.dev/parley/internal/testing/chattest"
@@ -74,6 +75,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w.Reconciler = New(Options{
 		Client: w.Client, Live: w.Live, Recorder: &events.FakeRecorder{}, Pods: w.pods, Gate: w.gate,
+		Calls:      modellimits.NewGate(),
 		LoadLimits: func(context.Context) error { return nil }, Now: func() time.Time { return now },
 	})
 	return w

@@ -49,11 +49,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(e.chatsAbove), builder.WithPredicates(endsWaits())).
 		Watches(&v1alpha1.Chat{}, e.shownHandler()).
 		WatchesRawSource(r.slots).
+		WatchesRawSource(r.models).
 		Watches(&v1alpha1.ChatMessage{}, e.messageHandler(), changed).
 		Watches(&v1alpha1.ToolApproval{}, handler.EnqueueRequestsFromMapFunc(chatOfApproval), changed).
 		Watches(&v1alpha1.Workspace{}, handler.EnqueueRequestsFromMapFunc(e.chatsOfWorkspace)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(e.chatsOfPod)).
-		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(e.chatsWithOpenMessages)).
+		Watches(&v1alpha1.ChatModelConfig{}, r.models.configHandler()).
+		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(e.chatsWithOpenMessages), changed).
 		Watches(&v1alpha1.ChatModelConfig{}, handler.EnqueueRequestsFromMapFunc(e.chatsMarkedBy), changed).
 		Watches(&v1alpha1.ChatClass{}, handler.EnqueueRequestsFromMapFunc(e.chatsOfClass), changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.options.Workers, RateLimiter: requeue.Limiter(),
@@ -77,7 +79,8 @@ type enqueuer struct {
 // hasWork reports whether the chat may have something to do. What messages have for it, they say themselves.
 func hasWork(o client.Object) bool {
 	chat, ok := o.(*v1alpha1.Chat)
-	return ok && (!chat.DeletionTimestamp.IsZero() || chat.Status.Phase != v1alpha1.ChatWaiting || chat.Status.ObservedGeneration != chat.Generation ||
+	return ok && (!chat.DeletionTimestamp.IsZero() || chat.Status.Phase != v1alpha1.ChatWaiting ||
+		chat.Status.ObservedGeneration != chat.Generation ||
 		len(chat.Status.Queue) > 0 || len(plan.RequestsOf(chat)) > 0)
 }
 

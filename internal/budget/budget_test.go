@@ -15,6 +15,7 @@ import (
 func TestCallIsMadeOnlyWithinAllBudgets(t *testing.T) {
 	euros := func(micros int64) []v1alpha1.Cost { return []v1alpha1.Cost{{Currency: "EUR", MicroUnits: micros}} }
 	own := &v1alpha1.Budget{Amount: "1", Currency: "EUR"}
+	const reached, noPrice = v1alpha1.ErrorBudgetReached, v1alpha1.ErrorModelPriceMissing
 	above := func(currency v1alpha1.Currency, others int64) []tree.BudgetAbove {
 		return []tree.BudgetAbove{{Chat: "root", Budget: &v1alpha1.Budget{Amount: "2", Currency: currency},
 			Others: []v1alpha1.Cost{{Currency: currency, MicroUnits: others}}}}
@@ -30,15 +31,15 @@ func TestCallIsMadeOnlyWithinAllBudgets(t *testing.T) {
 	}{
 		"no budget":              {nil, nil, nil, "", 5_000_000, "", ""},
 		"room":                   {own, nil, nil, "EUR", 999_999, "", ""},
-		"reached":                {own, nil, nil, "EUR", 1_000_000, v1alpha1.ErrorBudgetReached, "The chat has cost 1.00 EUR, and"},
-		"prices in another":      {own, nil, nil, "USD", 0, v1alpha1.ErrorModelPriceMissing, "ChatModelConfig m has no prices"},
-		"no prices":              {own, nil, nil, "", 0, v1alpha1.ErrorModelPriceMissing, "The chat has a budget in EUR"},
-		"reached without prices": {own, nil, nil, "", 1_000_000, v1alpha1.ErrorBudgetReached, "its budget is 1 EUR"},
-		"reached by sub-chats":   {own, euros(1_000_000), nil, "EUR", 0, v1alpha1.ErrorBudgetReached, "and its sub-chats have"},
+		"reached":                {own, nil, nil, "EUR", 1_000_000, reached, "The chat has cost 1.00 EUR, and"},
+		"prices in another":      {own, nil, nil, "USD", 0, noPrice, "ChatModelConfig m has no prices"},
+		"no prices":              {own, nil, nil, "", 0, noPrice, "The chat has a budget in EUR"},
+		"reached without prices": {own, nil, nil, "", 1_000_000, reached, "its budget is 1 EUR"},
+		"reached by sub-chats":   {own, euros(1_000_000), nil, "EUR", 0, reached, "and its sub-chats have"},
 		"room above":             {own, nil, above("EUR", 1_500_000), "EUR", 499_999, "", ""},
-		"reached above":          {nil, nil, above("EUR", 1_500_000), "EUR", 500_000, v1alpha1.ErrorBudgetReached, "of chat root"},
-		"another currency above": {own, nil, above("USD", 0), "EUR", 0, v1alpha1.ErrorModelPriceMissing, "Chat root has a budget"},
-		"more than can be counted": {own, euros(math.MaxInt64), nil, "EUR", math.MaxInt64, v1alpha1.ErrorBudgetReached,
+		"reached above":          {nil, nil, above("EUR", 1_500_000), "EUR", 500_000, reached, "of chat root"},
+		"another currency above": {own, nil, above("USD", 0), "EUR", 0, noPrice, "Chat root has a budget"},
+		"more than can be counted": {own, euros(math.MaxInt64), nil, "EUR", math.MaxInt64, reached,
 			"9223372036854.775807"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -251,9 +251,7 @@ func (t *turn) status(data []byte) error {
 	}
 	t.phase, t.wait = status.Phase, status.Wait
 	mine := status.Turn == t.message
-	cannotBegin := t.first && !t.began && !mine
-	overBudget := mine && status.Result == ""
-	if (cannotBegin || overBudget) && status.Ready == metav1.ConditionFalse {
+	if t.needsPerson(&status, mine) {
 		return verdictError{status.Reason, status.Message}
 	}
 	t.began = t.began || mine
@@ -262,6 +260,13 @@ func (t *turn) status(data []byte) error {
 	}
 	t.ended = t.began && (!mine || final(status.Ready))
 	return nil
+}
+
+// needsPerson reports whether the turn cannot begin, or cannot go on, until a person does something.
+func (t *turn) needsPerson(status *stream.Status, mine bool) bool {
+	cannotBegin := t.first && !t.began && !mine
+	isOverBudget := mine && status.Result == ""
+	return (cannotBegin || isOverBudget) && status.Ready == metav1.ConditionFalse
 }
 
 // final reports whether nothing more comes of a turn.

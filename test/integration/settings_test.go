@@ -222,8 +222,8 @@ func TestReachedBudgetHoldsTurnsUntilItIsRaised(t *testing.T) {
 
 	create(t, say(ns, "c", "second"))
 	waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorBudgetReached))
-	want := "The chat has cost 0.0014 USD, and its budget is 0.001 USD. Raise spec.limits.budget of the chat, and the turn " +
-		"continues"
+	want := "The chat has cost 0.0014 USD, and its budget is 0.001 USD. Raise spec.limits.budget of the chat, and the " +
+		"turn continues"
 	st := chatIn(t, ns, "c").Status
 	if st.Wait == nil || st.Wait.For != v1alpha1.WaitForBudget || st.Wait.Message != want || st.Generation != nil ||
 		st.Phase != v1alpha1.ChatRunning {

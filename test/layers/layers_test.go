@@ -76,7 +76,7 @@ type rule struct {
 var pure = []string{
 	"internal/chat", "internal/fence", "internal/placement",
 	"internal/podspec", "internal/podstate", "internal/modelconfig", "api/stream/parts", "internal/capacity",
-	"internal/cost", "internal/toolpolicy", "internal/chatclass",
+	"internal/modellimits", "internal/budget", "internal/cost", "internal/toolpolicy", "internal/chatclass",
 	"internal/clip", "internal/printable", "internal/hostlist", "internal/content", "internal/firstwords",
 	"internal/satoken", "internal/shard", "internal/skill", "internal/mcp/reference",
 	"internal/generation/prompt", "internal/generation/compaction", "internal/generation/advisor",

@@ -154,29 +154,36 @@ func runningSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 // heldSummary says why work that is due does not begin.
 func heldSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 	switch f.Held {
-	case machine.Suspended:
-		return Working(v1alpha1.ReasonSuspended, "Work is held until spec.suspend is false, here and in the chats above")
-	case machine.ClassMissing:
-		return Working(v1alpha1.ConditionReason(v1alpha1.ErrorChatClassNotFound), f.ClassMissing)
 	case machine.OverBudget:
 		return Failed(v1alpha1.ConditionReason(f.OverBudget.Reason), f.OverBudget.Text())
-	case machine.ModelLimited:
-		return Working(v1alpha1.ReasonWaitingForModel, f.ModelLimit)
 	case machine.SubChatsAtWork:
 		return Working(v1alpha1.ReasonWaitingForSubChats, waitingFor(st.Turn.WaitingFor))
-	case machine.WorkspaceStarting:
-		return Working(v1alpha1.ReasonWaitingForWorkspace, "The tool calls wait for the workspace: "+f.WorkspaceStarting)
-	case machine.ServersStarting:
-		return Working(v1alpha1.ReasonWaitingForMCPServers, "The next step waits for MCP servers: "+f.ServersStarting)
 	case machine.RetryNotDue:
 		return Working(v1alpha1.ReasonRetrying, retryOf(st.Retry)+". The next one begins at "+st.Retry.At.UTC().
 			Format(time.RFC3339))
-	case machine.NoCapacity:
-		return Working(v1alpha1.ReasonWaitingForCapacity, f.NoCapacity)
-	case machine.PodRefused:
-		return Working(v1alpha1.ReasonGenerationPodRefused, "The API server refuses a generation pod: "+f.PodRefused)
 	}
-	return Working(v1alpha1.ReasonGenerating, "Choosing a generation pod")
+	return Working(heldBy(f))
+}
+
+// heldBy is the reason, and the message, of what holds work whatever the status of the chat says.
+func heldBy(f ChatFacts) (v1alpha1.ConditionReason, string) {
+	switch f.Held {
+	case machine.Suspended:
+		return v1alpha1.ReasonSuspended, "Work is held until spec.suspend is false, here and in the chats above"
+	case machine.ClassMissing:
+		return v1alpha1.ConditionReason(v1alpha1.ErrorChatClassNotFound), f.ClassMissing
+	case machine.WorkspaceStarting:
+		return v1alpha1.ReasonWaitingForWorkspace, "The tool calls wait for the workspace: " + f.WorkspaceStarting
+	case machine.ServersStarting:
+		return v1alpha1.ReasonWaitingForMCPServers, "The next step waits for MCP servers: " + f.ServersStarting
+	case machine.ModelLimited:
+		return v1alpha1.ReasonWaitingForModel, f.ModelLimit
+	case machine.NoCapacity:
+		return v1alpha1.ReasonWaitingForCapacity, f.NoCapacity
+	case machine.PodRefused:
+		return v1alpha1.ReasonGenerationPodRefused, "The API server refuses a generation pod: " + f.PodRefused
+	}
+	return v1alpha1.ReasonGenerating, "Choosing a generation pod"
 }
 
 // retryOf says what became of the last attempt, and why.

@@ -60,24 +60,32 @@ func markWait(st *v1alpha1.ChatStatus, s Summary, f ChatFacts) {
 }
 
 func waitOf(st *v1alpha1.ChatStatus, s Summary, f ChatFacts) *v1alpha1.ChatWait {
-	switch {
-	case s.Reason == v1alpha1.ReasonRequiresAction && st.RequiresAction != nil:
-		return &v1alpha1.ChatWait{For: actionOf(st.RequiresAction), Until: &st.RequiresAction.Deadline}
-	case s.Reason == v1alpha1.ReasonRetrying && st.Retry != nil:
-		return &v1alpha1.ChatWait{For: v1alpha1.WaitForRetry, Until: new(metav1.NewTime(st.Retry.At.Time))}
-	case s.Reason == v1alpha1.ReasonWaitingForModel && !f.ModelLimitUntil.IsZero():
-		return &v1alpha1.ChatWait{For: v1alpha1.WaitForModel, Until: new(metav1.NewTime(f.ModelLimitUntil))}
-	case s.Reason == v1alpha1.ReasonWaitingForSubChats && st.Turn != nil:
-		return &v1alpha1.ChatWait{For: v1alpha1.WaitForSubChats, Until: latest(st.Turn.WaitingFor)}
-	}
 	end := waits[s.Reason]
+	if s.Reason == v1alpha1.ReasonRequiresAction && st.RequiresAction != nil {
+		end = actionOf(st.RequiresAction)
+	}
 	if end == "" && f.blockedBy(s.Reason) {
 		end = blocks[v1alpha1.ErrorReason(s.Reason)]
 	}
 	if end == "" {
 		return nil
 	}
-	return &v1alpha1.ChatWait{For: end}
+	return &v1alpha1.ChatWait{For: end, Until: untilOf(st, s.Reason, f)}
+}
+
+// untilOf is when the wait of that reason ends by itself; nil if it does not.
+func untilOf(st *v1alpha1.ChatStatus, reason v1alpha1.ConditionReason, f ChatFacts) *metav1.Time {
+	switch {
+	case reason == v1alpha1.ReasonRequiresAction && st.RequiresAction != nil:
+		return &st.RequiresAction.Deadline
+	case reason == v1alpha1.ReasonRetrying && st.Retry != nil:
+		return new(metav1.NewTime(st.Retry.At.Time))
+	case reason == v1alpha1.ReasonWaitingForModel && !f.ModelLimitUntil.IsZero():
+		return new(metav1.NewTime(f.ModelLimitUntil))
+	case reason == v1alpha1.ReasonWaitingForSubChats && st.Turn != nil:
+		return latest(st.Turn.WaitingFor)
+	}
+	return nil
 }
 
 // blockedBy reports whether the reason is that of an error which ends no turn.

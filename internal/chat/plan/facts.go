@@ -252,6 +252,8 @@ type Alternative struct {
 	Name string
 	// Currency of its prices; empty if it has none.
 	Currency v1alpha1.Currency
+	// NotBefore is the time before which its provider asked not to be called; zero if it did not.
+	NotBefore time.Time
 }
 
 // forAction are the models that may be asked to perform the action, in order. Without a summary a long chat could not

@@ -104,7 +104,8 @@ func TestReachedBudgetHoldsTheTurnUntilItIsRaised(t *testing.T) {
 	w.answerPriced(chattest.Results("1"))
 	w.want("Running v3 c-2-1/3 - []")
 	w.wantHeld(v1alpha1.ErrorBudgetReached,
-		"The chat has cost 0.01 USD, and its budget is 0.01 USD. Raise spec.limits.budget of the chat, and the turn continues")
+		"The chat has cost 0.01 USD, and its budget is 0.01 USD. Raise spec.limits.budget of the chat, and the turn "+
+			"continues")
 
 	w.sayPriced("b").want("Running v3 c-2-1/3 - [b]")
 
@@ -135,7 +136,7 @@ func TestArchivingEndsATurnOverBudget(t *testing.T) {
 func TestDeletedSubChatsCountTowardsTheBudget(t *testing.T) {
 	w := withBudget(t).sayPriced("a").answerPriced(chattest.Calls("1"), chattest.Costs(1_000))
 	w.chat.Status.DeletedCost = []v1alpha1.Cost{{Currency: "USD", MicroUnits: 9_000}}
-	w.answerPriced(chattest.Results("1")).wantHeld(v1alpha1.ErrorBudgetReached, "The chat and its sub-chats have cost 0.01")
+	w.answerPriced(chattest.Results("1")).wantHeld(v1alpha1.ErrorBudgetReached, "The chat and its sub-chats have")
 }
 
 func TestAReplyThatUsesUpTheBudgetIsKept(t *testing.T) {

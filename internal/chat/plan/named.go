@@ -53,5 +53,8 @@ func alternative(config *v1alpha1.ChatModelConfig) Alternative {
 	if config.Spec.Pricing != nil {
 		a.Currency = config.Spec.Pricing.Currency
 	}
+	if after := config.Status.RetryAfter; after != nil {
+		a.NotBefore = after.Time
+	}
 	return a
 }

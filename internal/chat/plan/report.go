@@ -28,18 +28,7 @@ func (p report) settle() {
 		facts.Blocked = p.models().blocked(p.facts.Open[0])
 		facts.MayCome = p.mayCome(facts.Blocked)
 	}
-	facts.Held, facts.NoCapacity, facts.PodRefused = p.held, p.facts.NoCapacity, p.facts.PodRefused
-	facts.OverBudget = p.overBudget
-	if limit := p.facts.ModelLimit; limit != nil {
-		facts.ModelLimit, facts.ModelLimitUntil = limit.Message, limit.Until
-	}
-	if p.facts.Workspace != nil {
-		facts.WorkspaceStarting = p.facts.Workspace.Starting
-	}
-	facts.ServersStarting = p.starting(p.facts.Servers)
-	if p.models().classMissing() {
-		facts.ClassMissing = p.facts.Blocked.Text()
-	}
+	p.addHeld(&facts)
 	if facts.Beginning {
 		facts.NoPrompt = p.noPrompt()
 	}
@@ -62,6 +51,22 @@ func (p report) settle() {
 	p.retention().settle()
 	p.noticeRefusal()
 	p.noticeWait(mayPass(&facts))
+}
+
+// addHeld adds what holds work that is due.
+func (p report) addHeld(facts *conditions.ChatFacts) {
+	facts.Held, facts.OverBudget = p.held, p.overBudget
+	facts.NoCapacity, facts.PodRefused = p.facts.NoCapacity, p.facts.PodRefused
+	facts.ServersStarting = p.starting(p.facts.Servers)
+	if limit := p.facts.ModelLimit; limit != nil {
+		facts.ModelLimit, facts.ModelLimitUntil = limit.Message, limit.Until
+	}
+	if p.facts.Workspace != nil {
+		facts.WorkspaceStarting = p.facts.Workspace.Starting
+	}
+	if p.models().classMissing() {
+		facts.ClassMissing = p.facts.Blocked.Text()
+	}
 }
 
 // mayPass reports whether what a person would have to do may come by itself.

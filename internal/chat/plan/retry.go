@@ -159,23 +159,37 @@ func (p retry) canAsk(failed *v1alpha1.GenerationStatus) ([]Alternative, *v1alph
 // maxMessage is the most characters of an error's message, as the API bounds it.
 const maxMessage = 1024
 
-// nextModel is the model that the next attempt at the action asks. The caller has made sure that there is one.
+// nextModel is the model that the next attempt at the action asks: the one that is next, or while its provider asks to
+// wait, another one that may be asked. The caller has made sure that there is one.
 func (p retry) nextModel(action v1alpha1.GenerationAction) Alternative {
 	model, _ := p.models().answering()
-	st, models := p.status(), model.forAction(action)
-	wanted := ""
-	if st.Retry != nil {
-		wanted = st.Retry.ModelConfig
-	}
-	if i := slices.IndexFunc(models, func(m Alternative) bool { return m.Config == wanted }); i >= 0 {
-		return models[i]
-	}
-	// The one that was wanted has been taken out of the configuration since.
-	if st.Retry != nil {
-		if i := slices.IndexFunc(models,
-			func(m Alternative) bool { return !slices.Contains(st.Internal.Attempt.RuledOut, m.Config) }); i >= 0 {
-			return models[i]
+	models := model.forAction(action)
+	first := p.nextInOrder(models)
+	for i := range models {
+		next := models[(first+i)%len(models)]
+		if !p.ruledOut(next) && !p.facts.Now.Before(next.NotBefore) {
+			return next
 		}
 	}
-	return models[0]
+	return models[first]
+}
+
+// nextInOrder is the index of the model that is next, whether it may be asked now or not.
+func (p retry) nextInOrder(models []Alternative) int {
+	st := p.status()
+	if st.Retry == nil {
+		return 0
+	}
+	named := func(m Alternative) bool { return m.Config == st.Retry.ModelConfig }
+	if i := slices.IndexFunc(models, named); i >= 0 {
+		return i
+	}
+	// The one that was wanted has been taken out of the configuration since.
+	return max(0, slices.IndexFunc(models, func(m Alternative) bool { return !p.ruledOut(m) }))
+}
+
+// ruledOut reports whether the model has failed for good in this step.
+func (p retry) ruledOut(m Alternative) bool {
+	st := p.status()
+	return st.Retry != nil && slices.Contains(st.Internal.Attempt.RuledOut, m.Config)
 }

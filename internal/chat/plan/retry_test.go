@@ -238,3 +238,45 @@ func TestRemovedFallbackBringsNoRuledOutModelBack(t *testing.T) {
 		t.Errorf("the attempt is %+v", g)
 	}
 }
+
+func TestFallbackIsAskedWhileTheProviderAsksToWait(t *testing.T) {
+	later := now.Add(time.Minute)
+	models := func(first, second time.Time) func(*Facts) {
+		return func(f *Facts) {
+			f.Open = messages(false, "a")
+			f.Model = &Model{Alternative: Alternative{Config: "default", Name: "m", NotBefore: first},
+				Fallbacks: []Alternative{{Config: "spare", Name: "s", NotBefore: second}}}
+		}
+	}
+	for name, c := range map[string]struct {
+		first, second time.Time
+		want          string
+	}{
+		"nobody asks":      {time.Time{}, time.Time{}, "default"},
+		"the first asks":   {later, time.Time{}, "spare"},
+		"its time is over": {now, time.Time{}, "default"},
+		"both ask":         {later, later, "default"}, // Whoever provides the call says that it must wait.
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).pass(models(c.first, c.second))
+			if g := w.chat.Status.Generation; g == nil || g.ModelConfig != c.want {
+				t.Errorf("got %+v, want %s", g, c.want)
+			}
+		})
+	}
+}
+
+func TestLimitOfTheModelHoldsTheNextStep(t *testing.T) {
+	w := newWorld(t)
+	until := now.Add(time.Minute)
+	w.pass(func(f *Facts) {
+		f.Open, f.ModelLimit = messages(false, "a"), &ModelLimit{Message: "It is busy.", Until: until}
+	})
+	w.want("Running v1 a/1 - []").wantReason(v1alpha1.ReasonWaitingForModel)
+	wait := w.chat.Status.Wait
+	if wait == nil || wait.For != v1alpha1.WaitForModel || !wait.Until.Time.Equal(until) ||
+		w.chat.Status.WaitingSince != nil {
+		t.Errorf("it waits for %+v since %v", wait, w.chat.Status.WaitingSince)
+	}
+	w.pass(nil).want("Running v1 a/1 1:GenerateAssistant []")
+}

@@ -201,23 +201,28 @@ func (s *Story) status(p *stream.Status) error {
 			return err
 		}
 	}
-	if !s.begun {
-		return nil
+	if end := s.endOf(p); s.begun && end != nil {
+		return s.End(*end)
 	}
+	return nil
+}
+
+// endOf is how a turn ends that stands so; nil if it goes on. One that failed says why in an event of its own, which
+// follows.
+func (s *Story) endOf(p *stream.Status) *End {
 	switch p.Result {
 	case v1alpha1.TurnAnswered, v1alpha1.TurnStoppedAfterTool:
-		return s.End(End{Outcome: Completed, Finish: s.finish()})
+		return &End{Outcome: Completed, Finish: s.finish()}
 	case v1alpha1.TurnMaxStepsReached:
-		return s.End(End{Outcome: Completed, Finish: finishLength})
+		return &End{Outcome: Completed, Finish: finishLength}
 	case v1alpha1.TurnInterrupted:
-		return s.End(End{Outcome: Interrupted})
+		return &End{Outcome: Interrupted}
 	case "":
 		if p.Ready == metav1.ConditionFalse { // A budget holds the turn: the client is not kept waiting for a person.
-			return s.End(End{Outcome: Failed,
-				Error: &stream.Error{Reason: v1alpha1.ErrorReason(p.Reason), Message: p.Message}})
+			return &End{Outcome: Failed, Error: &stream.Error{Reason: v1alpha1.ErrorReason(p.Reason), Message: p.Message}}
 		}
 	}
-	return nil // A turn that failed says why in an event of its own, which follows.
+	return nil
 }
 
 // same reports whether two waits say the same.

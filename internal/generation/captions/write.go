@@ -82,7 +82,9 @@ func (a *Attempt) ask(
 	if err != nil {
 		about := t.Subject()
 		about.HTTP = notes
-		return "", nil, fault.Classify(err, about)
+		e := fault.Classify(err, about)
+		t.NoteFailure(e)
+		return "", nil, e
 	}
 	spec := &t.Config.Spec
 	usage := collect.UsageOf(spec.Provider, answer.Usage)

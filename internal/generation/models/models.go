@@ -40,6 +40,8 @@ type Options struct {
 	Keys func(secret, key string) ([]byte, error)
 	// HTTP calls providers.
 	HTTP *http.Client
+	// Now tells the time.
+	Now func() time.Time
 }
 
 // Models makes models and caches them, so that calls share connections. It is safe for concurrent use.
@@ -47,6 +49,8 @@ type Models struct {
 	options Options
 	mu      sync.Mutex
 	cached  map[string]cachedModel // by the name of the ChatModelConfig
+	// retryAfter is when providers that asked to wait may be called again, by the name of the ChatModelConfig.
+	retryAfter map[string]time.Time
 }
 
 // cachedModel is a model and what it was made from, the key included.
@@ -56,13 +60,16 @@ type cachedModel struct {
 }
 
 // New returns models of which none is cached yet.
-func New(o Options) *Models { return &Models{options: o, cached: map[string]cachedModel{}} }
+func New(o Options) *Models {
+	return &Models{options: o, cached: map[string]cachedModel{}, retryAfter: map[string]time.Time{}}
+}
 
 // Target is a model that is ready to be called.
 type Target struct {
 	Config *v1alpha1.ChatModelConfig
 	Key    string
 	Model  fantasy.LanguageModel
+	models *Models
 }
 
 // Subject is what errors of its calls are about.
@@ -92,7 +99,10 @@ func (m *Models) Target(ctx context.Context, name string) (*Target, *v1alpha1.Ge
 			Advice: "Name another one in the chat, or take spec.disabled out of it, then send a message to continue",
 		}
 	}
-	t := &Target{Config: config}
+	if wait := m.askedToWait(config); wait != nil {
+		return nil, wait
+	}
+	t := &Target{Config: config, models: m}
 	if t.Key, err = m.key(&config.Spec); err != nil {
 		return nil, m.keyError(config, err)
 	}
@@ -165,7 +175,7 @@ func (m *Models) keyError(config *v1alpha1.ChatModelConfig, err error) *v1alpha1
 func (m *Models) model(
 	ctx context.Context, config *v1alpha1.ChatModelConfig, key string,
 ) (fantasy.LanguageModel, error) {
-	from := sha256.Sum256([]byte(string(config.UID) + "/" + config.ResourceVersion + "/" + key))
+	from := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s", config.UID, config.Generation, key))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if cached, ok := m.cached[config.Name]; ok && cached.from == from {

@@ -224,11 +224,11 @@ func TestAColdPodListsALongHistoryOnce(t *testing.T) {
 func TestAMessageThatWasReadBeforeItsStatusWasWrittenKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	p := startPod(t, modelserver.Script{Rules: []modelserver.Rule{
-		{Times: 1, Reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429}}},
+		{Times: 1, Reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 503}}},
 	}}, nil)
 	c := p.newChat("twice", nil)
 	c.ask("twice-one", "first") // Its status is not written yet.
-	c.failure(v1alpha1.ErrorRateLimited)
+	c.failure(v1alpha1.ErrorOverloaded)
 	m := p.message("twice-one")
 	// The reconciler has written it before it begins another turn.
 	m.Status.State, m.Status.Parent, m.Status.Index = v1alpha1.MessageCommitted, c.chat.Status.Turn.Parent,

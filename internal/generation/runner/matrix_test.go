@@ -79,7 +79,7 @@ var scenarios = []scenario{
 	},
 	{name: "a wrong key", config: "wrong", committed: "Failed: AuthenticationFailed 401"},
 	{
-		name: "too many requests",
+		name: "too many requests", config: "limited", // The others must not wait.
 		reply: fault(modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429,
 			RetryAfter: &modelserver.RetryAfter{Seconds: new(7)}}),
 		committed: "Failed: RateLimited 429, again after 7 s",

@@ -175,6 +175,7 @@ func startWired(t *testing.T, w wireForm, script modelserver.Script) *wired {
 	hasty := w.config(p.ns, "hasty", url)
 	hasty.Spec.SilenceTimeoutSeconds = new(int32(1))
 	create(t, hasty)
+	create(t, w.config(p.ns, "limited", url))
 	create(t, w.config(p.ns, "default", url))
 	out := &wired{pod: p, wireForm: w, lines: newLines(t, url)}
 	p.launch(func(_ *pod, o *runner.Options) {

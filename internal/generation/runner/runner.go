@@ -151,7 +151,7 @@ func New(o Options) *Runner {
 	})
 	answering := models.New(models.Options{
 		Namespace: o.Namespace, Client: o.Client, Configs: r.configs.GetStore(), Keys: o.Keys,
-		HTTP: transport.Within(debug.Client(o.HTTP), o.ModelHosts),
+		HTTP: transport.Within(debug.Client(o.HTTP), o.ModelHosts), Now: o.Now,
 	})
 	r.steps = step.New(step.Options{
 		Namespace: o.Namespace, Models: answering, Tools: o.Tools, Now: o.Now, PromptRoom: o.PromptRoom,

@@ -141,7 +141,9 @@ func (p *Performer) failure(
 		about.Silence = silence
 	}
 	about.Canceled = about.Silence == 0 && calling.Err() != nil
-	return fault.Classify(err, about)
+	e := fault.Classify(err, about)
+	r.target.NoteFailure(e)
+	return e
 }
 
 // callIDs are the ids that the tool calls of the context have.

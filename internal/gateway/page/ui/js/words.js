@@ -9,7 +9,9 @@ const REASONS = {
   AwaitingFirstMessage: 'waits for a first message', Beginning: 'begins', Answered: 'answered', Generating: 'writes',
   ExecutingTools: 'runs tools', Retrying: 'tries again', Compacting: 'writes a summary', WaitingForPod: 'waits for a pod',
   Interrupting: 'stops', RequiresAction: 'waits for you', Interrupted: 'interrupted', Suspended: 'suspended',
-  WaitingForCapacity: 'waits for capacity', WaitingForSubChats: 'waits for sub-chats',
+  WaitingForCapacity: 'waits for capacity', WaitingForModel: 'waits for the model',
+  BudgetReached: 'has reached its budget', ModelPriceMissing: 'waits for a price',
+  WaitingForSubChats: 'waits for sub-chats',
   WaitingForWorkspace: 'waits for its workspace', WaitingForMCPServers: 'waits for MCP servers', Archived: 'archived',
   Archiving: 'is being archived', StoppedAfterTool: 'ended with a tool', MaxStepsReached: 'ended after its last step',
 };
