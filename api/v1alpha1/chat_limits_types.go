@@ -36,7 +36,7 @@ const (
 )
 
 // FinalizerCost keeps a chat that is being deleted until what it has cost is counted for the budget of a chat above it.
-// Chats below a budget have it, and no others.
+// Chats get it when a chat above them has a budget.
 const FinalizerCost = "parley.dev/cost"
 
 // ChatLimits bounds what a chat may do.

@@ -281,6 +281,10 @@ type ChatModelConfigStatus struct {
 	// +optional
 	RetryAfter *metav1.Time `json:"retryAfter,omitempty"`
 
+	// retryAfterGeneration is the generation of the spec that retryAfter is about: a change of the spec ends the wait.
+	// +optional
+	RetryAfterGeneration int64 `json:"retryAfterGeneration,omitempty"`
+
 	// conditions of the configuration: Ready, Stalled, ContextLimitUnknown, ReferencesUnresolved.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
@@ -325,6 +329,15 @@ type ChatModelConfigList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
 	Items           []ChatModelConfig `json:"items"`
+}
+
+// RetryAfter is the time before which the provider asked not to be called; zero if there is none. What an earlier
+// generation of the spec was told does not count: it may have had another provider or key.
+func (c *ChatModelConfig) RetryAfter() time.Time {
+	if c.Status.RetryAfter == nil || c.Status.RetryAfterGeneration != c.Generation {
+		return time.Time{}
+	}
+	return c.Status.RetryAfter.Time
 }
 
 // MaxOutputTokensOrDefault is maxOutputTokens, or DefaultMaxOutputTokens.

@@ -109,7 +109,7 @@ type ToolCall struct {
 	// +optional
 	RequiresAction RequiredAction `json:"requiresAction,omitempty"`
 
-	// approvalCause is why the call requires approval although nobody asked for it; empty if somebody did.
+	// approvalCause is why the call requires approval although no setting does; empty if a setting does.
 	// +optional
 	ApprovalCause ApprovalCause `json:"approvalCause,omitempty"`
 
@@ -123,8 +123,8 @@ type ToolCall struct {
 type CallRefusal string
 
 const (
-	// RefusalNotAllowed means that the chat's policy or its mode forbade the tool when the call was made, so that nobody
-	// could tell whether it requires approval.
+	// RefusalNotAllowed means that the chat's policy or its mode did not allow the tool when the call was made, so that it
+	// is not known whether the call requires approval.
 	RefusalNotAllowed CallRefusal = "NotAllowed"
 	// RefusalInputTooLarge means that the call requires approval, and that its input has more than MaxPendingInput bytes:
 	// people could not see all of what they approve.
@@ -148,7 +148,7 @@ const (
 	// ApprovalPlanProposed means that the call proposes a plan: its arguments have it. A call that is denied has the model
 	// go on planning.
 	ApprovalPlanProposed ApprovalCause = "PlanProposed"
-	// ApprovalPlanMode means that the chat is in mode Plan, and that nobody knows whether the call changes something.
+	// ApprovalPlanMode means that the chat is in mode Plan, and that it is not known whether the call changes something.
 	ApprovalPlanMode ApprovalCause = "PlanMode"
 )
 

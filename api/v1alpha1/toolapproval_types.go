@@ -35,7 +35,7 @@ type ToolApprovalSpec struct {
 	// +required
 	Decision ApprovalDecision `json:"decision"`
 
-	// digest of the call that the person has seen, as status.requiresAction.toolCalls of the chat has it beside the input.
+	// digest of the call that the person has seen, from status.requiresAction.toolCalls of the chat.
 	// A decision with the digest of another call does not apply. Required to approve a call; a call can be denied without.
 	// +kubebuilder:validation:MaxLength=71
 	// +kubebuilder:validation:XValidation:rule="self.matches('^sha256:[0-9a-f]{64}$')",message="digest is sha256: and 64 hexadecimal digits: copy it from status.requiresAction.toolCalls of the chat"

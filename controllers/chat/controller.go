@@ -118,7 +118,7 @@ func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName, ba
 	case s.orphan:
 		return ctrl.Result{}, r.actuator.removeOrphan(ctx, s.facts.Chat)
 	case needsFinalizer(s):
-		return r.keepUntilCounted(ctx, s.facts.Chat)
+		return r.keepUntilCounted(ctx, s.stored())
 	}
 	return r.advance(ctx, s)
 }

@@ -24,8 +24,10 @@ import (
 // deletion is a chat that is being deleted and whose cost a budget above it counts.
 type deletion struct {
 	chat *v1alpha1.Chat
-	// payer is the name of the chat that is to count it; empty if there is none.
-	payer string
+	// payer is the name of the chat that is to count it; empty if there is none. Between are the UIDs of the chats between
+	// the two: what the deletion of one of them counted, is counted.
+	payer   string
+	between []string
 	// counts is what the chat and those below it have cost, as far as is not counted.
 	counts func(counted []string) []v1alpha1.Cost
 	// existing are the UIDs of the chats of the namespace.
@@ -98,26 +100,37 @@ func (r *familyReader) readDeletion(ctx context.Context, key types.NamespacedNam
 	for i := range chats.Items {
 		d.existing[string(chats.Items[i].UID)] = true
 	}
-	above, _ := members.Ancestors(newest)
+	above := members.AncestorsAlive(newest)
 	for i := range above {
 		above[i] = chatclass.Of(above[i], classes.Items)
 	}
-	if payer := tree.Payer(above); payer != nil {
+	if payer, between := tree.Payer(above); payer != nil {
 		d.payer = payer.Name
+		for _, chat := range between {
+			d.between = append(d.between, string(chat.UID))
+		}
 	}
 	return d, nil
 }
 
 // countDeletion adds the cost of the deleted chat to the status of the chat whose budget counts it, which it returns.
-// It does so once, however often it is called. It returns nil if too many deletions are under way.
+// It does so once, however often it is called: not for a chat that is gone, which an old cache may still show, nor for
+// one whose deletion, or that of a chat between the two, is counted. It returns nil if too many deletions are under
+// way.
 func (a *actuator) countDeletion(ctx context.Context, d *deletion) (*v1alpha1.Chat, error) {
-	var payer v1alpha1.Chat
+	var payer, chat v1alpha1.Chat
 	key := types.NamespacedName{Namespace: d.chat.Namespace, Name: d.payer}
 	if err := a.live.Get(ctx, key, &payer); err != nil {
 		return nil, fmt.Errorf("reading chat %s, whose budget counts deleted chat %s: %w", key, d.chat.Name, err)
 	}
+	err := a.live.Get(ctx, keyOf(d.chat), &chat)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading deleted chat %s: %w", keyOf(d.chat), err)
+	}
 	in, uid := &payer.Status.Internal, string(d.chat.UID)
-	if slices.Contains(in.CountedDeletions, uid) {
+	counted := func(uid string) bool { return slices.Contains(in.CountedDeletions, uid) }
+	isGone := apierrors.IsNotFound(err) || chat.UID != d.chat.UID
+	if isGone || counted(uid) || slices.ContainsFunc(d.between, counted) {
 		return &payer, nil
 	}
 	costs := d.counts(in.CountedDeletions)

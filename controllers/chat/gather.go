@@ -15,6 +15,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/plan"
+	"parley.dev/parley/internal/modellimits"
 )
 
 // scope is everything that one reconcile has read.
@@ -34,8 +35,8 @@ type scope struct {
 	configs     []v1alpha1.ChatModelConfig
 	configsAsOf string
 	configsLive bool
-	// waitsForModel is the ChatModelConfig whose limits keep the next step from beginning.
-	waitsForModel types.NamespacedName
+	// modelCall is the call that the next step would make, if its model was asked for a place.
+	modelCall *modellimits.Call
 	// podGone is true when the pod of the attempt under way does not exist any more.
 	podGone bool
 	// orphan is true when the chat's parent has been deleted.
@@ -46,6 +47,14 @@ type scope struct {
 	applied []string
 	// lookAgain is when time alone may change the decision; zero: never.
 	lookAgain time.Duration
+}
+
+// stored is the chat as the API server has it, without what its class adds.
+func (s *scope) stored() *v1alpha1.Chat {
+	if s.facts.Class != nil {
+		return s.facts.Class.Said
+	}
+	return s.facts.Chat
 }
 
 // gatherer reads what a decision needs. It has nothing that could write.

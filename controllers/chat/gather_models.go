@@ -64,9 +64,9 @@ func (r *modelReader) readFreshConfigs(ctx context.Context, s *scope, answers bo
 // addRetryAfter adds the waits that the cache does not show yet.
 func (r *modelReader) addRetryAfter(configs []v1alpha1.ChatModelConfig) {
 	for i := range configs {
-		after := r.calls.RetryAfter(client.ObjectKeyFromObject(&configs[i]))
-		if known := configs[i].Status.RetryAfter; !after.IsZero() && (known == nil || known.Time.Before(after)) {
-			configs[i].Status.RetryAfter = new(metav1.NewTime(after))
+		config := &configs[i]
+		if after := r.calls.RetryAfter(client.ObjectKeyFromObject(config)); after.After(config.RetryAfter()) {
+			config.Status.RetryAfter, config.Status.RetryAfterGeneration = new(metav1.NewTime(after)), config.Generation
 		}
 	}
 }

@@ -76,7 +76,12 @@ func (m *modelCalls) configHandler() handler.EventHandler {
 	}
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, _ queue) { set(e.Object) },
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ queue) { set(e.ObjectNew) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ queue) {
+			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() {
+				m.gate.ForgetRetryAfter(client.ObjectKeyFromObject(e.ObjectNew), m.now())
+			}
+			set(e.ObjectNew)
+		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) {
 			m.gate.ForgetConfig(client.ObjectKeyFromObject(e.Object))
 		},
@@ -84,11 +89,7 @@ func (m *modelCalls) configHandler() handler.EventHandler {
 }
 
 func (m *modelCalls) setConfig(config *v1alpha1.ChatModelConfig) {
-	var after time.Time
-	if config.Status.RetryAfter != nil {
-		after = config.Status.RetryAfter.Time
-	}
-	m.gate.SetConfig(client.ObjectKeyFromObject(config), limitsOf(config), after, m.now())
+	m.gate.SetConfig(client.ObjectKeyFromObject(config), limitsOf(config), config.RetryAfter(), m.now())
 }
 
 func limitsOf(config *v1alpha1.ChatModelConfig) (limits modellimits.Limits) {
@@ -130,24 +131,27 @@ func (m *modelCalls) take(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// askedToWait records that the provider of a ChatModelConfig asked not to be called before a time: in the gate, and in
-// the status, from where generation pods and the next manager have it. One call of many that fail at once writes it.
+// askedToWait records that the provider of a ChatModelConfig asked not to be called before a time: in the status, from
+// where generation pods and the next manager have it, and in the gate. One call of many that fail at once writes it.
 func (m *modelCalls) askedToWait(ctx context.Context, s *scope, name string, until metav1.Time) error {
 	key := types.NamespacedName{Namespace: s.facts.Chat.Namespace, Name: name}
-	config := modelconfig.Find(s.configs, name)
-	if config == nil || !until.After(s.facts.Now) || !until.After(m.gate.RetryAfter(key)) {
+	if !until.After(s.facts.Now) || !until.After(m.gate.RetryAfter(key)) {
 		return nil
 	}
-	m.gate.SetConfig(key, limitsOf(config), until.Time, s.facts.Now)
-	patch, err := json.Marshal(map[string]any{"status": map[string]any{"retryAfter": until}})
+	status := map[string]any{"retryAfter": until}
+	if config := modelconfig.Find(s.configs, name); config != nil {
+		status["retryAfterGeneration"] = config.Generation
+	}
+	patch, err := json.Marshal(map[string]any{"status": status})
 	if err != nil {
 		return fmt.Errorf("encoding until when ChatModelConfig %s is not called: %w", key, err)
 	}
-	err = m.client.Status().Patch(ctx, &v1alpha1.ChatModelConfig{ObjectMeta: config.ObjectMeta},
-		client.RawPatch(types.MergePatchType, patch))
+	config := &v1alpha1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	err = m.client.Status().Patch(ctx, config, client.RawPatch(types.MergePatchType, patch))
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("recording until when ChatModelConfig %s is not called: %w", key, err)
 	}
+	m.gate.SetRetryAfter(key, until.Time, s.facts.Now)
 	return nil
 }
 
@@ -163,11 +167,11 @@ func (m *modelCalls) enter(s *scope, todo *plan.Plan) (entered bool) {
 	if config := modelconfig.Find(s.configs, call.Config.Name); config != nil { // The watch may not have shown it yet.
 		m.setConfig(config)
 	}
+	s.modelCall = &call
 	held := m.gate.Enter(call, s.facts.Now)
 	if held == nil {
 		return true
 	}
-	s.waitsForModel = call.Config
 	s.facts.ModelLimit = &plan.ModelLimit{Message: held.String(), Until: held.RetryAfter}
 	if !held.Until.IsZero() {
 		s.lookAgain = plan.Sooner(s.lookAgain, max(held.Until.Sub(s.facts.Now), time.Millisecond))
@@ -175,18 +179,20 @@ func (m *modelCalls) enter(s *scope, todo *plan.Plan) (entered bool) {
 	return false
 }
 
-// settle reports what became of the chat.
+// settle reports what became of the chat. One that has a place with its model, and waits for a slot, keeps that place:
+// else each chat behind it would find out, one after the other, that there is no slot.
 func (m *modelCalls) settle(s *scope, st *v1alpha1.ChatStatus) {
-	chat := s.facts.Chat
-	call := callOf(chat, st)
 	switch {
 	case callsModel(st):
-		m.gate.Hold(call, s.facts.Now)
-	case st.Wait != nil && st.Wait.For == v1alpha1.WaitForModel:
-		call.Config, call.Since = s.waitsForModel, st.Wait.Since.Time
-		m.gate.Wait(call, s.facts.Now)
+		m.gate.Hold(callOf(s.facts.Chat, st), s.facts.Now)
+	case s.modelCall != nil && (st.WaitingSince != nil || st.Wait != nil && st.Wait.For == v1alpha1.WaitForModel):
+		if s.modelCall.Since.IsZero() {
+			s.modelCall.Since = s.facts.Now
+		}
+		s.modelCall.Blocked = st.WaitingSince != nil
+		m.gate.Wait(*s.modelCall, s.facts.Now)
 	default:
-		m.leave(keyOf(chat))
+		m.leave(keyOf(s.facts.Chat))
 	}
 }
 
@@ -207,7 +213,7 @@ func callsModel(st *v1alpha1.ChatStatus) bool {
 
 // callOf is the call of the attempt under way. As long as it lasts it counts with the size of the context.
 func callOf(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus) modellimits.Call {
-	call := modellimits.Call{Chat: keyOf(chat)}
+	call := modellimits.Call{Chat: keyOf(chat), Sub: chat.Spec.ParentRef != nil}
 	if st.Context != nil {
 		call.Tokens = st.Context.Tokens
 	}

@@ -137,8 +137,8 @@ func (s *scope) model() (provider, name string) {
 	return "", ""
 }
 
-// countPhases keeps the number of chats in each phase as the cache sees it.
-func (o *observer) countPhases(mgr ctrl.Manager) error {
+// countChats keeps the number of chats in each phase, and of those that wait, as the cache sees it.
+func (o *observer) countChats(mgr ctrl.Manager) error {
 	if o.metrics == nil {
 		return nil
 	}
@@ -152,6 +152,9 @@ func (o *observer) countPhases(mgr ctrl.Manager) error {
 		}
 		if chat, ok := object.(*v1alpha1.Chat); ok {
 			o.metrics.Chats(string(chat.Status.Phase), n)
+			if wait := chat.Status.Wait; wait != nil {
+				o.metrics.Waits(string(wait.For), n)
+			}
 		}
 	}
 	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{

@@ -17,7 +17,7 @@ import (
 func (r *Reconciler) report(ctx context.Context, s *scope, todo *plan.Plan) error {
 	chat := s.facts.Chat
 	if !equality.Semantic.DeepEqual(chat.Status, todo.Status) {
-		next := chat.DeepCopy()
+		next := s.stored().DeepCopy() // The answer is decoded into it.
 		next.Status = todo.Status
 		if err := r.options.Client.Status().Update(ctx, next); err != nil {
 			return fmt.Errorf("writing the status of chat %s/%s: %w", chat.Namespace, chat.Name, err)

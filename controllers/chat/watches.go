@@ -64,7 +64,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err == nil && r.servers.kinds == nil {
 		r.servers.kinds = discover(mgr, c, &r.memory.awaited)
 	}
-	if err = errors.Join(err, r.observer.countPhases(mgr)); err != nil {
+	if err = errors.Join(err, r.observer.countChats(mgr)); err != nil {
 		return fmt.Errorf("setting up the chat controller: %w", err)
 	}
 	return nil
@@ -187,9 +187,7 @@ func (e *enqueuer) chatsOfClass(ctx context.Context, o client.Object) []reconcil
 		}
 		requests = append(requests, request(chat.Namespace, chat.Name))
 		for _, below := range members.Descendants(chat) { // Its budget is theirs, too. The queue holds each once.
-			if !below.Status.Archived {
-				requests = append(requests, request(below.Namespace, below.Name))
-			}
+			requests = append(requests, request(below.Namespace, below.Name))
 		}
 	}
 	return requests

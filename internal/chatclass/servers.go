@@ -33,7 +33,7 @@ func bindServers(s *v1alpha1.ChatSettings, class *v1alpha1.ChatClassSpec) {
 
 // renamed are the patterns that match tools of one server, for the same tools of a server of another name.
 func renamed(patterns []v1alpha1.ToolPattern, from, to string) (all []v1alpha1.ToolPattern) {
-	own, other := from+toolSeparator, to+toolSeparator
+	own, other := from+toolpolicy.ServerSeparator, to+toolpolicy.ServerSeparator
 	for _, p := range patterns {
 		tool, found := strings.CutPrefix(string(p), own)
 		switch {
@@ -45,9 +45,6 @@ func renamed(patterns []v1alpha1.ToolPattern, from, to string) (all []v1alpha1.T
 	}
 	return all
 }
-
-// toolSeparator is between the name of a server and that of its tool.
-const toolSeparator = "__"
 
 // sameServer reports whether two entries lead to the same server.
 func sameServer(a, b *v1alpha1.MCPServer) bool {

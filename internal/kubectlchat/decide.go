@@ -92,7 +92,7 @@ func (s *session) review(chat string, call *v1alpha1.PendingToolCall, digest, qu
 		return fmt.Errorf("the status of chat %s has a digest of call %s that does not fit the call: upgrade the operator "+
 			"and this plug-in to the same version", chat, call.ID)
 	case digest == "" && !onTerminal(s.options.In):
-		return fmt.Errorf("--digest is required where nobody can be asked: read call %s with %s, which also prints its "+
+		return fmt.Errorf("--digest is required without a terminal: read call %s with %s, which also prints its "+
 			"digest", call.ID, s.options.command("calls", chat))
 	case digest == "":
 		fmt.Fprintln(s.options.ErrOut, strings.Join(described(call), "\n"))

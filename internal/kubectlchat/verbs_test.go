@@ -289,7 +289,7 @@ func TestOnlyWhatWasSeenIsApproved(t *testing.T) {
 		t.Errorf("shown %s, %v", shown.out.String(), err)
 	}
 	for want, digest := range map[string]string{
-		"--digest is required where nobody can be asked":   "",
+		"--digest is required without a terminal":          "",
 		"has digest " + call.Digest + ", not 0123456789ab": "0123456789ab",
 		"has digest " + call.Digest + ", not sha256:":      "sha256:",
 	} {

@@ -8,14 +8,13 @@ import (
 	"encoding/hex"
 	"regexp"
 	"strings"
+
+	"parley.dev/parley/internal/toolpolicy"
 )
 
 const (
 	// maxName is how many characters a tool's name has at most, as OpenAI and Anthropic take it: 64.
 	maxName = 64
-	// separator stands between the names of server and tool. Names of servers have no underscore, so that it is the first
-	// one that separates.
-	separator = "__"
 	// hashed is how many hexadecimal digits of its hash a name ends with that the server's own one does not fit in.
 	hashed = 8
 )
@@ -32,18 +31,18 @@ var (
 // hexadecimal digits of the hash of the tool's own name ends it. So a name depends on nothing but those of its server
 // and itself, and no two tools share one.
 func offeredName(server, tool string) string {
-	whole := server + separator + tool
+	whole := server + toolpolicy.ServerSeparator + tool
 	if tool != "" && len(whole) <= maxName && !unfit.MatchString(tool) && !looksHashed.MatchString(tool) {
 		return whole
 	}
 	sum := sha256.Sum256([]byte(tool))
-	whole = server + separator + unfit.ReplaceAllString(tool, "_")
+	whole = server + toolpolicy.ServerSeparator + unfit.ReplaceAllString(tool, "_")
 	return whole[:min(len(whole), maxName-1-hashed)] + "_" + hex.EncodeToString(sum[:])[:hashed]
 }
 
 // ServerOf is the server that the name of a tool belongs to; empty if it can be none's.
 func ServerOf(tool string) string {
-	server, _, found := strings.Cut(tool, separator)
+	server, _, found := strings.Cut(tool, toolpolicy.ServerSeparator)
 	if !found {
 		return ""
 	}

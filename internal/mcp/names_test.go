@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"parley.dev/parley/internal/toolpolicy"
 )
 
 func TestTheNameOfAToolFollowsFromItsServerAndItselfAlone(t *testing.T) {
@@ -34,7 +36,7 @@ func TestTheNameOfAToolFollowsFromItsServerAndItselfAlone(t *testing.T) {
 func TestNoTwoToolsShareAName(t *testing.T) {
 	tools := []string{"a.b", "a/b", "a_b", "a b", "a", "a__b", "a_", strings.Repeat("x", 90), strings.Repeat("x", 91)}
 	for _, tool := range tools[:4] { // What one of them is called is a name that another could have.
-		_, whole, _ := strings.Cut(offeredName("s", tool), separator)
+		_, whole, _ := strings.Cut(offeredName("s", tool), toolpolicy.ServerSeparator)
 		tools = append(tools, whole)
 	}
 	called := map[string]string{}

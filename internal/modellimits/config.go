@@ -44,9 +44,14 @@ type demand struct {
 
 func (c *config) demandOf(call *Call) demand {
 	d := demand{tokens: call.Tokens}
-	for d.rank < len(c.waiting) && c.waiting[d.rank].compare(call) < 0 {
-		d.tokens += c.waiting[d.rank].Tokens
-		d.rank++
+	for _, e := range c.waiting {
+		if e.compare(call) >= 0 {
+			break
+		}
+		if !e.Blocked || e.Sub == call.Sub {
+			d.tokens += e.Tokens
+			d.rank++
+		}
 	}
 	return d
 }

@@ -35,7 +35,16 @@ type entry struct {
 }
 
 func (e *entry) equal(call *Call) bool {
-	return e.Config == call.Config && e.Since.Equal(call.Since) && e.Started.Equal(call.Started) && e.Tokens == call.Tokens
+	return e.Config == call.Config && e.Since.Equal(call.Since) && e.Started.Equal(call.Started) &&
+		e.Tokens == call.Tokens && e.Blocked == call.Blocked
+}
+
+// keepSince has the chat keep its place in the order, as long as the gate knows it: what callers have from a status may
+// be rounded.
+func (c *Call) keepSince(before *entry) {
+	if before != nil && before.Config == c.Config && !before.Since.IsZero() {
+		c.Since = before.Since
+	}
 }
 
 // compare orders waiting chats: first the one that has waited longest, last those that have not waited yet.

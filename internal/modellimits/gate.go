@@ -34,6 +34,11 @@ type Call struct {
 	Started time.Time
 	// Tokens is an estimate of what the call uses. It counts until the call ends.
 	Tokens int64
+	// Sub is true for a chat that has a parent. It counts only for Blocked.
+	Sub bool
+	// Blocked is true for a chat that waits for something else, too, which is short for all chats with the same Sub. It
+	// keeps its place, and those with another Sub go past it.
+	Blocked bool
 }
 
 // Gate counts the calls to all ChatModelConfigs. A new process reports to it the calls that it reads from the cluster.
@@ -64,6 +69,25 @@ func (g *Gate) SetConfig(name types.NamespacedName, limits Limits, retryAfter, n
 		c.retryAfter = retryAfter
 	}
 	g.setLimits(c, limits)
+	g.update(name, now)
+}
+
+// SetRetryAfter records that the provider asked not to be called before a time. An earlier one than the known one
+// changes nothing.
+func (g *Gate) SetRetryAfter(name types.NamespacedName, until, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c := g.configNamed(name); until.After(c.retryAfter) {
+		c.retryAfter = until
+	}
+	g.update(name, now)
+}
+
+// ForgetRetryAfter ends the wait that the provider asked for: the ChatModelConfig was changed.
+func (g *Gate) ForgetRetryAfter(name types.NamespacedName, now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.configNamed(name).retryAfter = time.Time{}
 	g.update(name, now)
 }
 
@@ -107,6 +131,7 @@ func (g *Gate) Enter(call Call, now time.Time) *Held {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	before := g.remove(call.Chat)
+	call.keepSince(before)
 	c := g.configNamed(call.Config)
 	c.prune(now)
 	held := c.limit(c.demandOf(&call), now)
@@ -139,8 +164,9 @@ func (g *Gate) record(call Call, state state, now time.Time) {
 	if e := g.chats[call.Chat]; e != nil && e.state == state && e.equal(&call) {
 		return
 	}
-	next := &entry{Call: call, state: state}
 	before := g.remove(call.Chat)
+	call.keepSince(before)
+	next := &entry{Call: call, state: state}
 	if before != nil && state == waiting {
 		next.until = before.until
 		next.requeued = before.Config == call.Config && (before.requeued || before.state == reserved)

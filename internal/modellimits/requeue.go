@@ -41,13 +41,18 @@ func (g *Gate) update(name types.NamespacedName, now time.Time) {
 		return
 	}
 	c.prune(now)
-	var d demand
+	before := map[bool]demand{} // What comes before a chat, by Sub.
 	for _, e := range c.waiting {
+		d := before[e.Sub]
 		d.tokens += e.Tokens
-		if c.limit(d, now).isShorterThan(e.until) {
+		if !e.Blocked && c.limit(d, now).isShorterThan(e.until) {
 			g.requeue(e)
 		}
-		d.rank++
+		for _, sub := range []bool{false, true} {
+			if !e.Blocked || e.Sub == sub {
+				before[sub] = demand{before[sub].rank + 1, before[sub].tokens + e.Tokens}
+			}
+		}
 	}
 	if c.isEmpty() {
 		delete(g.configs, name)
@@ -73,6 +78,8 @@ func (g *Gate) setLimits(c *config, limits Limits) {
 	}
 	c.limits = limits
 	for _, e := range c.waiting {
-		g.requeue(e)
+		if !e.Blocked { // Its status names another limit.
+			g.requeue(e)
+		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // Manager is the manager's metrics. A nil one measures nothing.
 type Manager struct {
-	chats                       *prometheus.GaugeVec
+	chats, waits                *prometheus.GaugeVec
 	turns, attempts             *prometheus.CounterVec
 	turnDuration, stepDuration  *prometheus.HistogramVec
 	queueWait, capacityWait     *prometheus.HistogramVec
@@ -26,6 +26,7 @@ func NewManager(registry prometheus.Registerer) *Manager {
 	m := metrics{registry}
 	return &Manager{
 		chats: m.gauge(MetricChats, "Chats by phase; New for those that the manager has not looked at yet.", LabelPhase),
+		waits: m.gauge(MetricWaits, "Chats that wait, by what ends the wait (status.wait.for).", LabelFor),
 		turns: m.counter(MetricTurns, "Turns that have ended, by result, and by reason if they failed.", LabelResult,
 			LabelReason),
 		turnDuration: m.histogram(MetricTurnDuration,
@@ -73,6 +74,13 @@ func (m *Manager) Chats(phase string, n int) {
 		phase = NewChat
 	}
 	m.chats.WithLabelValues(phase).Add(float64(n))
+}
+
+// Waits adds n to the number of chats whose wait that ends.
+func (m *Manager) Waits(what string, n int) {
+	if m != nil {
+		m.waits.WithLabelValues(what).Add(float64(n))
+	}
 }
 
 // TurnBegan counts how long the message had waited.

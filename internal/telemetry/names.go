@@ -6,6 +6,7 @@ package telemetry
 // Metrics of the manager.
 const (
 	MetricChats            = "parley_chats"
+	MetricWaits            = "parley_chat_waits"
 	MetricTurns            = "parley_turns_total"
 	MetricTurnDuration     = "parley_turn_duration_seconds"
 	MetricQueueWait        = "parley_queue_wait_seconds"
@@ -67,6 +68,7 @@ const (
 // Labels of the metrics.
 const (
 	LabelPhase    = "phase"
+	LabelFor      = "for"
 	LabelResult   = "result"
 	LabelReason   = "reason"
 	LabelAction   = "action"

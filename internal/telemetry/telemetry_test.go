@@ -31,6 +31,7 @@ func programs(say string) map[string]*prometheus.Registry {
 	}
 	m := telemetry.NewManager(registry("manager"))
 	m.Chats("", 1)
+	m.Waits("Retry", 1)
 	m.TurnBegan(time.Second)
 	m.TurnEnded("Failed", say, time.Second)
 	m.CapacityCame(time.Second)
@@ -114,6 +115,7 @@ func TestWhateverCallersSayThereAreFewSeries(t *testing.T) {
 func TestNobodyHasToMeasure(*testing.T) {
 	var m *telemetry.Manager
 	m.Chats("Waiting", 1)
+	m.Waits("Retry", 1)
 	m.TurnBegan(1)
 	m.TurnEnded("", "", 1)
 	m.CapacityCame(1)

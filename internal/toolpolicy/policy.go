@@ -12,6 +12,10 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
+// ServerSeparator stands between the name of an MCP server and that of its tool. Names of servers have no underscore,
+// so that the first one separates.
+const ServerSeparator = "__"
+
 // Allows reports whether the tool of that name may be called. A chat that says nothing of tools may call all.
 func Allows(t *v1alpha1.ChatTools, name string) bool {
 	return t == nil || (len(t.Allow) == 0 || Matches(t.Allow, name)) && !Matches(t.Deny, name)

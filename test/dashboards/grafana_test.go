@@ -196,30 +196,54 @@ func TestPanelsDoNotOverlap(t *testing.T) {
 	}
 }
 
-// alerts are the rules of config/prometheus by their names.
-func alerts(t *testing.T) map[string]parser.Expr {
+// alertRule is a rule of config/prometheus.
+type alertRule struct {
+	Alert, Expr string
+	Annotations map[string]string
+}
+
+func alertRules(t *testing.T) (all []alertRule) {
 	t.Helper()
 	text, err := os.ReadFile(testcluster.Path("config", "prometheus", "rules.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var rules struct {
-		Spec struct {
-			Groups []struct {
-				Rules []struct{ Alert, Expr string }
-			}
-		}
+		Spec struct{ Groups []struct{ Rules []alertRule } }
 	}
 	if err := yaml.Unmarshal(text, &rules); err != nil {
 		t.Fatal(err)
 	}
-	all := map[string]parser.Expr{}
 	for _, group := range rules.Spec.Groups {
-		for _, rule := range group.Rules {
-			all[rule.Alert] = asked(t, rule.Expr)
-		}
+		all = append(all, group.Rules...)
 	}
 	return all
+}
+
+// alerts are the expressions of the rules by the names of the alerts.
+func alerts(t *testing.T) map[string]parser.Expr {
+	t.Helper()
+	all := map[string]parser.Expr{}
+	for _, rule := range alertRules(t) {
+		all[rule.Alert] = asked(t, rule.Expr)
+	}
+	return all
+}
+
+func TestEveryAlertHasARunbook(t *testing.T) {
+	text, err := os.ReadFile(testcluster.Path("docs", "alerts.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range alertRules(t) {
+		url := "https://parley.dev/docs/alerts#" + strings.ToLower(rule.Alert)
+		if rule.Annotations["runbook_url"] != url || rule.Annotations["summary"] == "" {
+			t.Errorf("%s has the annotations %v", rule.Alert, rule.Annotations)
+		}
+		if !strings.Contains(string(text), "\n## "+rule.Alert+"\n") {
+			t.Errorf("docs/alerts.md has no section %s", rule.Alert)
+		}
+	}
 }
 
 func TestAlertsAskForWhatThereIs(t *testing.T) {

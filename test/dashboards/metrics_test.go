@@ -41,8 +41,8 @@ func ofPrograms() metrics {
 	for _, name := range []string{telemetry.MetricGenerating, telemetry.MetricWaiting, telemetry.MetricGeneratingLimit} {
 		all.add(name, "level") // The manager registers these once it has a cluster.
 	}
-	for _, name := range []string{telemetry.MetricChats, telemetry.MetricGenerating, telemetry.MetricWaiting,
-		telemetry.MetricShards} {
+	for _, name := range []string{telemetry.MetricChats, telemetry.MetricWaits, telemetry.MetricGenerating,
+		telemetry.MetricWaiting, telemetry.MetricShards} {
 		all.add(name, telemetry.LabelShard) // Where there are several.
 	}
 	return all

@@ -70,6 +70,59 @@ func TestClientsOfJavaScriptRunToolsOfTheirOwn(t *testing.T) {
 	}
 }
 
+func TestClientsWaitForApprovalsOfOthers(t *testing.T) {
+	dir := modelClients(t)
+	for _, name := range []string{"responses", "completions", "ai", "anthropic"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
+				{Match: modelserver.Match{MinToolResults: 1}, Reply: modelserver.Reply{
+					Steps: []modelserver.Step{modelserver.Say("It is noon.")}}},
+				{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("current_time", `{}`)}}},
+			}})
+			class := &v1alpha1.ChatClass{ObjectMeta: w.meta("asks"), Spec: v1alpha1.ChatClassSpec{Default: true,
+				Restrictions: &v1alpha1.ChatRestrictions{
+					Tools: &v1alpha1.ToolPolicy{Approval: []v1alpha1.ToolPattern{"current_time"}}}}}
+			w.create(class)
+			w.inForce(class)
+			at := w.byGateway()
+			program := exec.CommandContext(t.Context(), "node", "again.mjs", name, "What time is it?")
+			program.Dir = dir
+			program.Env = append(os.Environ(), "OPENAI_URL="+at.openaiURL(), "ANTHROPIC_URL="+at.anthropicURL(),
+				"API_KEY="+at.token)
+			var said, losses bytes.Buffer
+			program.Stdout, program.Stderr = &said, &losses
+			if err := program.Start(); err != nil {
+				t.Fatal(err)
+			}
+			w.approve(w.waitingChat())
+			if err := program.Wait(); err != nil {
+				t.Fatalf("%v\n%s", err, losses.String())
+			}
+			if strings.TrimSpace(said.String()) != "It is noon." || !strings.Contains(losses.String(), "lost 0 times") {
+				t.Errorf("the client heard %q, and says %s", said.String(), losses.String())
+			}
+		})
+	}
+}
+
+// waitingChat is the name of the one chat, once it waits for people and has said so for two seconds: its followers are
+// told by then.
+func (w *world) waitingChat() (name string) {
+	w.t.Helper()
+	w.eventually("a chat waits for people", func() bool {
+		var chats v1alpha1.ChatList
+		if err := c.List(w.t.Context(), &chats, client.InNamespace(w.ns)); err != nil || len(chats.Items) != 1 {
+			return false
+		}
+		chat := &chats.Items[0]
+		name = chat.Name
+		wait := chat.Status.Wait
+		return wait != nil && wait.For == v1alpha1.WaitForApproval && time.Since(wait.Since.Time) > 2*time.Second
+	})
+	return name
+}
+
 // codex has Codex CLI talk to chats of the world, with a home folder.
 func (w *world) codex(home string, args ...string) string {
 	w.t.Helper()

@@ -21,10 +21,10 @@ import (
 
 var toolbox = cmp.Or(os.Getenv("TOOLBOX_IMAGE"), "parley.dev/toolbox:dev")
 
-// template creates a workspace template with a shell, and a program that runs beside the commands.
-func (w *world) template(name string) {
+// template creates a workspace template with a shell, and a program that runs beside the commands; changed.
+func (w *world) template(name string, change ...func(*corev1.PodSpec)) {
 	w.t.Helper()
-	w.create(&corev1.PodTemplate{
+	made := &corev1.PodTemplate{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name,
 			Labels:      map[string]string{v1alpha1.LabelWorkspaceTemplate: "true"},
 			Annotations: map[string]string{v1alpha1.AnnotationParameters: "- {name: who, default: world, places: [env/WHO]}"}},
@@ -34,7 +34,11 @@ func (w *world) template(name string) {
 				Command:         []string{"/bin/sh", "-c", "echo beside; while true; do sleep 1; done"},
 				SecurityContext: &corev1.SecurityContext{RunAsUser: new(int64(65532))}}}, // Some templates say it here.
 		}},
-	})
+	}
+	for _, c := range change {
+		c(&made.Template.Spec)
+	}
+	w.create(made)
 }
 
 // works is a model that makes these calls one after the other, and then says that it is done.
@@ -126,6 +130,36 @@ func TestAModelWorksInAWorkspace(t *testing.T) {
 		return c.List(t.Context(), &pods, client.InNamespace(w.ns),
 			client.MatchingLabels{"parley.dev/component": "workspace"}) == nil && len(pods.Items) == 0
 	})
+}
+
+func TestProcessesOfRootDoNotEscapeTheirCall(t *testing.T) {
+	t.Parallel()
+	for name, hostUsers := range map[string]bool{"the node's users": true, "users of its own": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, works(
+				callOf("execute", map[string]any{
+					"command": "id -u; setsid env -i sh -c '(exec sleep 300) &' >/dev/null 2>&1; kill -9 $PPID; sleep 300"}),
+				callOf("process_list", map[string]any{}),
+				callOf("execute", map[string]any{
+					"command": "setsid env -i sh -c '(exec sleep 300) &' >/dev/null 2>&1; echo left"}),
+				callOf("process_signal", map[string]any{"process_id": "p3", "signal": "kill"}),
+				callOf("execute", map[string]any{"command": "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'sleep 30[0]'"}),
+			))
+			w.template("shell", func(s *corev1.PodSpec) {
+				s.Containers[0].SecurityContext.RunAsUser, s.HostUsers = new(int64(0)), &hostUsers
+			})
+			w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Try to escape.",
+				Workspace: &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}}})
+			w.ready("c", 12)
+			for i, want := range []string{`"output":"0\n"`, "Its supervisor was killed", `left\n`, `"state":"exited"`,
+				`"output":"0\n"`} {
+				if got := w.results("c")[i]; !strings.Contains(got.Output, want) {
+					t.Errorf("result %d of %s is %q, want %q in it", i, got.Name, got.Output, want)
+				}
+			}
+		})
+	}
 }
 
 func TestCallsOfAChatWhoseWorkspaceCannotBeMadeSayWhy(t *testing.T) {

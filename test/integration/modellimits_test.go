@@ -103,11 +103,43 @@ func TestRetryAfterOfOneChatHoldsAllOthers(t *testing.T) {
 		t.Errorf("the ChatModelConfig says %v, the chat %v", got, until)
 	}
 
+	patch(t, configIn(t, ns, "default"), `{"spec":{"headers":[{"name":"X-Team","value":"other"}]}}`)
+	assigned(t, ns, "second", 1, 1) // The changed ChatModelConfig may lead to another account.
+}
+
+func TestFallbackIsAskedWhileTheFirstModelMustWait(t *testing.T) {
+	t.Parallel()
+	ns := limitedNamespace(t, v1alpha1.ModelLimits{}, func(s *v1alpha1.ChatModelConfigSpec) {
+		s.Fallbacks = []v1alpha1.ModelConfigReference{{Name: "spare"}}
+	})
 	create(t, modelConfig(ns, "spare"))
-	patch(t, configIn(t, ns, "default"), `{"spec":{"fallbacks":[{"name":"spare"}]}}`)
+	create(t, newChat(ns, "first", "hello"))
+	answers(t, assigned(t, ns, "first", 1, 1), chattest.Fails(v1alpha1.ErrorRateLimited, chattest.ForNow,
+		chattest.After(3600)))
+	assigned(t, ns, "first", 1, 2)
+	create(t, newChat(ns, "second", "hello"))
 	if g := assigned(t, ns, "second", 1, 1).Status.Generation; g.ModelConfig != "spare" {
 		t.Errorf("%s is asked while it must wait", g.ModelConfig)
 	}
+}
+
+func TestChatKeepsItsPlaceWithTheModelWhileItWaitsForASlot(t *testing.T) {
+	t.Parallel()
+	ns := limitedNamespace(t, v1alpha1.ModelLimits{ConcurrentCalls: new(int32(1))})
+	allow(t, ns, "one", 1)
+	create(t, newChat(ns, "first", "hello"))
+	first := assigned(t, ns, "first", 1, 1)
+	for _, name := range []string{"second", "third"} {
+		create(t, newChat(ns, name, "hello"))
+		waitsForModel(t, ns, name, "1 concurrent call")
+	}
+	answers(t, first, chattest.Calls("a")) // It keeps its slot, and calls no model.
+	waitForReady(t, ns, "second", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity)
+	waitForReady(t, ns, "third", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForModel)
+	answers(t, assigned(t, ns, "first", 2, 1), chattest.Results("a"))
+	answers(t, assigned(t, ns, "second", 1, 1), chattest.Says("Fine."))
+	answers(t, assigned(t, ns, "third", 1, 1), chattest.Says("Fine."))
+	assigned(t, ns, "first", 3, 1)
 }
 
 // limitedProvider answers with 429 and Retry-After for as long as it says, and notes when it was called.
@@ -158,7 +190,7 @@ func TestLimitedProviderIsNotStormedBy300Chats(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	provider := &limitedProvider{models: models, wait: 4 * time.Second, refuse: 3}
+	provider := &limitedProvider{models: models, wait: 2 * time.Second, refuse: 2}
 	server := httptest.NewServer(provider)
 	t.Cleanup(server.Close)
 	ns := limitedNamespace(t, v1alpha1.ModelLimits{ConcurrentCalls: new(int32(concurrent))},
@@ -185,11 +217,11 @@ func TestLimitedProviderIsNotStormedBy300Chats(t *testing.T) {
 	defer provider.mu.Unlock()
 	t.Logf("%d calls; in each wait %v", provider.calls, provider.early)
 	for i, early := range provider.early {
-		if most := []int{concurrent, 1, 1}[i]; early > most { // Those under way when the first one was refused.
+		if most := []int{concurrent, 1}[i]; early > most { // Those under way when the first one was refused.
 			t.Errorf("wait %d had %d calls, want at most %d", i+1, early, most)
 		}
 	}
-	if refused := provider.calls - chats; len(provider.early) != provider.refuse || refused > concurrent+2 {
+	if refused := provider.calls - chats; len(provider.early) != provider.refuse || refused > concurrent+1 {
 		t.Errorf("%d calls were refused in %d waits", refused, len(provider.early))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -180,6 +181,41 @@ func TestCostOfDeletedSubChatsCountsTowardsTheBudget(t *testing.T) {
 	}
 	create(t, say(ns, "c", "second"))
 	waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorBudgetReached))
+}
+
+func TestParentAndChildDeletedTogetherAreCountedOnce(t *testing.T) {
+	t.Parallel()
+	ns := bareNamespace(t)
+	create(t, modelConfig(ns, "default", func(s *v1alpha1.ChatModelConfigSpec) { s.Default = true; dollars(s) }))
+	root := newChat(ns, "c", "first")
+	root.Spec.Limits = &v1alpha1.ChatLimits{MaxDepth: new(int32(2)),
+		Budget: &v1alpha1.Budget{Currency: "USD", Amount: "1"}}
+	create(t, root)
+	for _, below := range [][2]string{{"mid", "c"}, {"deep", "mid"}} {
+		sub := newChat(ns, below[0], "look")
+		sub.Spec.ParentRef = &v1alpha1.ChatReference{Name: below[1]}
+		create(t, sub)
+		answers(t, assigned(t, ns, below[0], 1, 1), chattest.Says("So."), chattest.Costs(300))
+		waitForPhase(t, ns, below[0], v1alpha1.ChatWaiting)
+	}
+	mid := chatIn(t, ns, "mid")
+	mid.Finalizers = append(mid.Finalizers, "example.com/keep") // It is there while the other one goes.
+	if err := cluster.Client.Update(t.Context(), mid); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, mid)
+	eventually(t, "the root has counted both", func() bool {
+		return cmp.Equal(chatIn(t, ns, "c").Status.DeletedCost, []v1alpha1.Cost{{Currency: "USD", MicroUnits: 600}})
+	})
+	remove(t, chatIn(t, ns, "deep"))
+	eventually(t, "the chat below is gone", func() bool {
+		return apierrors.IsNotFound(cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "deep"},
+			&v1alpha1.Chat{}))
+	})
+	if got := chatIn(t, ns, "c").Status.DeletedCost; got[0].MicroUnits != 600 {
+		t.Errorf("deleted chats have cost %+v", got)
+	}
+	patch(t, mid, `{"metadata":{"finalizers":null}}`)
 }
 
 func TestFamilyUnderABudgetGoesWithItsRoot(t *testing.T) {

@@ -149,6 +149,23 @@ var troubles = map[string]trouble{
 			assigned(t, ns, "other", 1, 1)
 		},
 		shown: "WaitingForCapacity: "},
+	"a limit of the ChatModelConfig": {
+		before: func(t *testing.T, ns string) {
+			patch(t, configIn(t, ns, "default"), `{"spec":{"limits":{"concurrentCalls":1}}}`)
+			create(t, newChat(ns, "other", "first"))
+			assigned(t, ns, "other", 1, 1)
+		},
+		shown: "WaitingForModel: ChatModelConfig default allows 1 concurrent call"},
+	"a budget that is reached": {
+		chat: func(c *v1alpha1.Chat) {
+			c.Spec.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "0"}}
+		},
+		shown: "BudgetReached: The chat has cost 0.00 USD, and its budget is 0 USD. Raise spec.limits.budget"},
+	"a budget without prices": {
+		chat: func(c *v1alpha1.Chat) {
+			c.Spec.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: "USD", Amount: "1"}}
+		},
+		shown: "ModelPriceMissing: The chat has a budget in USD, but ChatModelConfig default has no prices in it"},
 	"a suspension": {
 		chat:  func(c *v1alpha1.Chat) { c.Spec.Suspend = true },
 		shown: "Suspended: Work is held until spec.suspend is false"},

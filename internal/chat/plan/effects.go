@@ -59,6 +59,9 @@ func (p *pass) fire(event machine.Event, s subject) error {
 
 func (p *pass) machineFacts(event machine.Event, action v1alpha1.GenerationAction) machine.Facts {
 	st := p.status()
+	isOverBudget := event == machine.RecordAttempt && p.models().overBudget(action) != nil
+	// What the step needs is asked for only if nothing else holds it: a held turn starts no workspace.
+	mayBegin := event == machine.RecordAttempt && !isOverBudget && !p.isHeld()
 	return machine.Facts{
 		QueueLen:          len(st.Queue),
 		QueueCap:          int(p.chat.Spec.MaxQueueOrDefault()),
@@ -67,10 +70,10 @@ func (p *pass) machineFacts(event machine.Event, action v1alpha1.GenerationActio
 		Unanswered:        p.facts.Truncated != nil && p.facts.Truncated.Unanswered,
 		Suspended:         p.facts.Suspended,
 		ClassMissing:      p.models().classMissing(),
-		OverBudget:        event == machine.RecordAttempt && p.models().overBudget(action) != nil,
-		SubChatsAtWork:    event == machine.RecordAttempt && p.turn().subChatsAtWork(),
-		WorkspaceStarting: event == machine.RecordAttempt && p.turn().workspaceStarting(),
-		ServersStarting:   event == machine.RecordAttempt && p.turn().serversStarting(action),
+		OverBudget:        isOverBudget,
+		SubChatsAtWork:    mayBegin && p.turn().subChatsAtWork(),
+		WorkspaceStarting: mayBegin && p.turn().workspaceStarting(),
+		ServersStarting:   mayBegin && p.turn().serversStarting(action),
 		ModelLimited:      p.facts.ModelLimit != nil,
 		NoCapacity:        p.facts.NoCapacity != "",
 		PodRefused:        p.facts.PodRefused != "",
@@ -81,6 +84,9 @@ func (p *pass) machineFacts(event machine.Event, action v1alpha1.GenerationActio
 		Compactable:       p.compaction().compactable(),
 	}
 }
+
+// isHeld reports whether people, or a missing class, hold the chat.
+func (p *pass) isHeld() bool { return p.facts.Suspended || p.models().classMissing() }
 
 // effects is how each effect changes the status. Of calls that are given up it keeps why; the results that say so are
 // made where the prompt is built.

@@ -167,7 +167,7 @@ type Server struct {
 type ModelLimit struct {
 	// Message says which limit it is, and what to do.
 	Message string
-	// Until is when time alone may end it; zero: it does not.
+	// Until is the time before which the provider asked not to be called; zero if that is not what limits it.
 	Until time.Time
 }
 

@@ -136,6 +136,18 @@ func (p modelChoice) budgets() []v1alpha1.BudgetInForce {
 	return budget.InForce(own, cost.Sum(p.status().DeletedCost, p.facts.CostBelow), p.facts.BudgetsAbove)
 }
 
+// priced are the models whose prices the budgets of the chat need, in their order; all of them if none has such prices.
+func (p modelChoice) priced(models []Alternative) []Alternative {
+	all := p.budgets()
+	unpriced := func(m Alternative) bool {
+		return budget.Unpriced(all, budget.Call{Config: m.Config, Currency: m.Currency}) != nil
+	}
+	if kept := slices.DeleteFunc(slices.Clone(models), unpriced); len(kept) > 0 {
+		return kept
+	}
+	return models
+}
+
 // overBudget is why budgets do not let the action call its model; nil if they do, or if it calls none. An attempt that
 // waits for something else, such as a class, has no model yet.
 func (p modelChoice) overBudget(action v1alpha1.GenerationAction) *v1alpha1.GenerationError {

@@ -53,8 +53,6 @@ func alternative(config *v1alpha1.ChatModelConfig) Alternative {
 	if config.Spec.Pricing != nil {
 		a.Currency = config.Spec.Pricing.Currency
 	}
-	if after := config.Status.RetryAfter; after != nil {
-		a.NotBefore = after.Time
-	}
+	a.NotBefore = config.RetryAfter()
 	return a
 }

@@ -148,7 +148,7 @@ func (p retry) after(e v1alpha1.GenerationError) error {
 // While its class is missing that is not known: the attempt waits for the class, and it is looked at again then.
 func (p retry) canAsk(failed *v1alpha1.GenerationStatus) ([]Alternative, *v1alpha1.RetryPolicy) {
 	if model, _ := p.models().answering(); model != nil {
-		return model.forAction(failed.Action), model.Retry
+		return p.models().priced(model.forAction(failed.Action)), model.Retry
 	}
 	if p.models().classMissing() {
 		return []Alternative{{Config: failed.ModelConfig}}, nil
@@ -160,18 +160,24 @@ func (p retry) canAsk(failed *v1alpha1.GenerationStatus) ([]Alternative, *v1alph
 const maxMessage = 1024
 
 // nextModel is the model that the next attempt at the action asks: the one that is next, or while its provider asks to
-// wait, another one that may be asked. The caller has made sure that there is one.
+// wait, the first other one that may be asked now, or else the one that may be asked soonest. The caller has made sure
+// that there is one.
 func (p retry) nextModel(action v1alpha1.GenerationAction) Alternative {
 	model, _ := p.models().answering()
-	models := model.forAction(action)
+	models := p.models().priced(model.forAction(action))
 	first := p.nextInOrder(models)
+	best := models[first]
 	for i := range models {
 		next := models[(first+i)%len(models)]
-		if !p.ruledOut(next) && !p.facts.Now.Before(next.NotBefore) {
+		switch {
+		case p.ruledOut(next):
+		case !p.facts.Now.Before(next.NotBefore):
 			return next
+		case next.NotBefore.Before(best.NotBefore):
+			best = next
 		}
 	}
-	return models[first]
+	return best
 }
 
 // nextInOrder is the index of the model that is next, whether it may be asked now or not.

@@ -256,6 +256,7 @@ func TestFallbackIsAskedWhileTheProviderAsksToWait(t *testing.T) {
 		"the first asks":   {later, time.Time{}, "spare"},
 		"its time is over": {now, time.Time{}, "default"},
 		"both ask":         {later, later, "default"}, // Whoever provides the call says that it must wait.
+		"the first longer": {later.Add(1), later, "spare"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t).pass(models(c.first, c.second))

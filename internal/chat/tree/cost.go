@@ -22,7 +22,7 @@ type BudgetAbove struct {
 
 // CostBelow is what the chats below the chat have cost, as far as its status does not count them as deleted.
 func (f *Family) CostBelow(chat *v1alpha1.Chat) []v1alpha1.Cost {
-	return f.costOf(f.uncounted(chat, chat.Status.Internal.CountedDeletions), "")
+	return f.costOf(f.uncounted(chat, nil), "")
 }
 
 // BudgetsAbove are those that bind the chat, nearest first. above are the chats above it, with the settings in force.
@@ -32,7 +32,7 @@ func (f *Family) BudgetsAbove(chat *v1alpha1.Chat, above []*v1alpha1.Chat) (all 
 		if limits == nil || limits.Budget == nil {
 			continue
 		}
-		family := append(f.uncounted(ancestor, ancestor.Status.Internal.CountedDeletions), ancestor)
+		family := append(f.uncounted(ancestor, nil), ancestor)
 		all = append(all, BudgetAbove{Chat: ancestor.Name, Budget: limits.Budget, Others: f.costOf(family, chat.Name)})
 	}
 	return all
@@ -56,14 +56,16 @@ func (f *Family) costOf(chats []*v1alpha1.Chat, self string) (sum []v1alpha1.Cos
 	return sum
 }
 
-// uncounted are the chats below the chat but for those whose deletion is counted, and what is below those.
+// uncounted are the chats below the chat but for those whose deletion is counted, by it, by a chat between or by the
+// caller, and those that are left of an earlier chat of the name of their parent; nor what is below those.
 func (f *Family) uncounted(chat *v1alpha1.Chat, counted []string) (left []*v1alpha1.Chat) {
-	if len(counted) == 0 {
-		return f.Descendants(chat)
-	}
+	below := f.Descendants(chat)
 	gone := map[string]bool{}
-	for _, member := range f.Descendants(chat) { // Parents come before their children.
-		if gone[member.Spec.ParentRef.Name] || slices.Contains(counted, string(member.UID)) {
+	for _, member := range append(below, chat) {
+		counted = append(counted, member.Status.Internal.CountedDeletions...)
+	}
+	for _, member := range below { // Parents come before their children.
+		if gone[member.Spec.ParentRef.Name] || slices.Contains(counted, string(member.UID)) || !f.isOfItsParent(member) {
 			gone[member.Name] = true
 			continue
 		}
@@ -72,14 +74,32 @@ func (f *Family) uncounted(chat *v1alpha1.Chat, counted []string) (left []*v1alp
 	return left
 }
 
+// isOfItsParent reports whether the chat of the name of its parent is the one that the sub-chat began below.
+func (f *Family) isOfItsParent(sub *v1alpha1.Chat) bool {
+	parent, began := f.byName[sub.Spec.ParentRef.Name], sub.Status.Internal.ParentUID
+	return parent != nil && (began == "" || began == string(parent.UID))
+}
+
+// AncestorsAlive are the chats above the chat, nearest first, up to one that is gone.
+func (f *Family) AncestorsAlive(chat *v1alpha1.Chat) (above []*v1alpha1.Chat) {
+	all, _ := f.Ancestors(chat)
+	for _, ancestor := range all {
+		if !f.isOfItsParent(chat) {
+			return above
+		}
+		above, chat = append(above, ancestor), ancestor
+	}
+	return above
+}
+
 // Payer is the nearest of the chats above that is not being deleted and has a budget: what a chat below it has cost
 // counts there once it is deleted. It is nil if there is none. above are the chats above, nearest first, with the
-// settings in force.
-func Payer(above []*v1alpha1.Chat) *v1alpha1.Chat {
-	for _, ancestor := range above {
+// settings in force; between are those below the payer.
+func Payer(above []*v1alpha1.Chat) (payer *v1alpha1.Chat, between []*v1alpha1.Chat) {
+	for i, ancestor := range above {
 		if limits := ancestor.Spec.Limits; ancestor.DeletionTimestamp.IsZero() && limits != nil && limits.Budget != nil {
-			return ancestor
+			return ancestor, above[:i]
 		}
 	}
-	return nil
+	return nil, nil
 }

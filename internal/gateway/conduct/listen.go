@@ -33,7 +33,8 @@ type Audience struct {
 	Alive func() error
 }
 
-// Listen tells a turn to its end, from its beginning.
+// Listen tells a turn to its end, from its beginning. One that a budget holds has failed for the caller, and is
+// cancelled: it would be paid later, when nobody listens.
 func (c *Conductor) Listen(ctx context.Context, by Caller, b Begun, to Audience) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -48,7 +49,18 @@ func (c *Conductor) Listen(ctx context.Context, by Caller, b Begun, to Audience)
 	if refused, ok := errors.AsType[*turnedAway](context.Cause(ctx)); ok && !l.story.Over() {
 		return errors.Join(l.begin(), l.story.End(turn.End{Outcome: turn.Failed, Error: refused.why}))
 	}
+	if l.story.Held() {
+		return errors.Join(over(err), c.cancelHeld(ctx, b))
+	}
 	return over(err)
+}
+
+func (c *Conductor) cancelHeld(ctx context.Context, b Begun) error {
+	now, err := c.Find(ctx, b.Chat.Namespace, b.Message.Name)
+	if err != nil {
+		return err
+	}
+	return c.Cancel(ctx, now)
 }
 
 // Look tells a turn as far as it has come, whole if it has ended, and says whether it has begun and ended.

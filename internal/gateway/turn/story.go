@@ -64,6 +64,12 @@ type attempt struct {
 // Begun reports whether the message is part of the history.
 func (s *Story) Begun() bool { return s.begun }
 
+// Held reports whether the answer has ended because a budget holds the turn, which has not ended itself.
+func (s *Story) Held() bool { return s.over && s.begun && s.present != nil && isHeld(s.present) }
+
+// isHeld reports whether only a person can let the turn go on.
+func isHeld(p *stream.Status) bool { return p.Result == "" && p.Ready == metav1.ConditionFalse }
+
 // Over reports whether the answer has ended.
 func (s *Story) Over() bool { return s.over }
 
@@ -217,10 +223,9 @@ func (s *Story) endOf(p *stream.Status) *End {
 		return &End{Outcome: Completed, Finish: finishLength}
 	case v1alpha1.TurnInterrupted:
 		return &End{Outcome: Interrupted}
-	case "":
-		if p.Ready == metav1.ConditionFalse { // A budget holds the turn: the client is not kept waiting for a person.
-			return &End{Outcome: Failed, Error: &stream.Error{Reason: v1alpha1.ErrorReason(p.Reason), Message: p.Message}}
-		}
+	}
+	if isHeld(p) { // The client is not kept waiting for a person.
+		return &End{Outcome: Failed, Error: &stream.Error{Reason: v1alpha1.ErrorReason(p.Reason), Message: p.Message}}
 	}
 	return nil
 }

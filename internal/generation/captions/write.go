@@ -74,6 +74,9 @@ func (a *Attempt) target(
 func (a *Attempt) ask(
 	ctx context.Context, t *models.Target, model fantasy.LanguageModel, w wanted,
 ) (string, *v1alpha1.CallAccount, *v1alpha1.GenerationError) {
+	if wait := t.MayCall(ctx); wait != nil {
+		return "", nil, wait
+	}
 	ctx, notes := transport.WithNotes(ctx, a.writer.options.Now)
 	answer, err := generate(ctx, t, model, w, false)
 	if refusesTools(err) {

@@ -49,8 +49,8 @@ type Models struct {
 	options Options
 	mu      sync.Mutex
 	cached  map[string]cachedModel // by the name of the ChatModelConfig
-	// retryAfter is when providers that asked to wait may be called again, by the name of the ChatModelConfig.
-	retryAfter map[string]time.Time
+	// retryAfter are the waits that providers asked for, by the name of the ChatModelConfig.
+	retryAfter map[string]retryAfter
 }
 
 // cachedModel is a model and what it was made from, the key included.
@@ -61,7 +61,7 @@ type cachedModel struct {
 
 // New returns models of which none is cached yet.
 func New(o Options) *Models {
-	return &Models{options: o, cached: map[string]cachedModel{}, retryAfter: map[string]time.Time{}}
+	return &Models{options: o, cached: map[string]cachedModel{}, retryAfter: map[string]retryAfter{}}
 }
 
 // Target is a model that is ready to be called.
@@ -98,9 +98,6 @@ func (m *Models) Target(ctx context.Context, name string) (*Target, *v1alpha1.Ge
 			Reason: v1alpha1.ErrorModelConfigDisabled, Message: fmt.Sprintf("ChatModelConfig %s is disabled", name),
 			Advice: "Name another one in the chat, or take spec.disabled out of it, then send a message to continue",
 		}
-	}
-	if wait := m.askedToWait(config); wait != nil {
-		return nil, wait
 	}
 	t := &Target{Config: config, models: m}
 	if t.Key, err = m.key(&config.Spec); err != nil {

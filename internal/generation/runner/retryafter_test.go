@@ -25,6 +25,7 @@ func TestProviderIsNotCalledBeforeRetryAfter(t *testing.T) {
 	other := modelConfig(p.ns, "other", url+"/v1")
 	create(t, other)
 	other.Status.RetryAfter = new(metav1.NewTime(time.Now().Add(10 * time.Minute)))
+	other.Status.RetryAfterGeneration = other.Generation
 	if err := cluster.Client.Status().Update(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}

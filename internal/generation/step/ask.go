@@ -71,6 +71,9 @@ func (p *Performer) ask(
 		return Outcome{Kind: v1alpha1.OutcomeInterrupted}
 	}
 	defer leave()
+	if wait := r.target.MayCall(ctx); wait != nil {
+		return Failed(wait)
+	}
 	// A context of the call's own: abandoning the stream alone would keep its connection.
 	calling, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -32,8 +32,8 @@ type panel struct {
 	description string
 	// unit as Grafana calls it: s, short, percentunit, bytes, reqps.
 	unit string
-	// alert is the value beyond which an alert of config/prometheus fires; 0 if none does.
-	alert float64
+	// alert is the value beyond which an alert of config/prometheus fires; nil if none does.
+	alert *float64
 	// table shows what is now, in lines; else the panel draws lines over time.
 	table   bool
 	queries []query
@@ -108,8 +108,8 @@ func draw(p *panel, id int, at object) object {
 	}
 	steps := []object{{"color": "green", "value": nil}}
 	custom := object{}
-	if p.alert > 0 {
-		steps = append(steps, object{"color": "red", "value": p.alert})
+	if p.alert != nil {
+		steps = append(steps, object{"color": "red", "value": *p.alert})
 		custom["thresholdsStyle"] = object{"mode": "line"}
 	}
 	drawn := object{

@@ -35,6 +35,13 @@ func perShard(metric string, by ...string) query {
 	return query{sum(by) + "(" + shared(metric, append([]string{telemetry.LabelShard}, by...)...).expr + ")", legend(by)}
 }
 
+// waiting is how many chats wait for one of these.
+func waiting(what ...string) query {
+	each := shared(fmt.Sprintf(`%s{%s=~"%s"}`, telemetry.MetricWaits, telemetry.LabelFor, strings.Join(what, "|")),
+		telemetry.LabelFor, telemetry.LabelShard)
+	return query{"sum(" + each.expr + ")", "chats"}
+}
+
 // shared is a gauge that every manager tells of the whole cluster: with two managers a sum would tell it twice.
 func shared(metric string, by ...string) query {
 	return query{strings.Replace(sum(by), "sum", "max", 1) + "(" + metric + ")", legend(by)}

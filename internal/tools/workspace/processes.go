@@ -102,7 +102,7 @@ type listed struct {
 	OutputBytes int64  `json:"output_bytes" doc:"How much it has written."`
 
 	Descendants []descendant `json:"descendants,omitempty" doc:"What it has started and still runs, once it has exited."`
-	More        int          `json:"more_descendants,omitempty" doc:"How many more of these there are."`
+	More        int          `json:"more_descendants,omitempty" doc:"How many more descendants there are."`
 }
 
 type processListResult struct {

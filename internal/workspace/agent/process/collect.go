@@ -49,9 +49,9 @@ func (m *Manager) follow(c *command, pipe *os.File) {
 	}
 }
 
-// drain moves output to disk until nobody can write any more or nothing of the command is left, which it reports, or
-// until the workspace stops. A command that has exited is recorded as soon as all that it can have written is there:
-// its pipe was empty once, or as much has come as a pipe holds. Then others may go on to write.
+// drain moves output to disk until all writers have closed the pipe or no process of the command is left, which it
+// reports, or until the workspace stops. A command that has exited is recorded as soon as all that it can have written
+// is there: its pipe was empty once, or as much has come as a pipe holds. Then others may go on to write.
 func (m *Manager) drain(c *command, pipe *os.File) (ended bool) {
 	raw, err := pipe.SyscallConn()
 	if err != nil {
