@@ -4,6 +4,8 @@
 package e2e
 
 import (
+	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +15,9 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/responses"
 	"github.com/openai/openai-go/v3/shared"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/testing/localnode"
 )
@@ -74,6 +78,36 @@ func TestOpenAIsClientCompletesChats(t *testing.T) {
 	}
 	if asked := len(w.requests()); asked != 2 {
 		t.Errorf("the model was asked %d times", asked)
+	}
+}
+
+func TestTurnOverBudgetIsReportedAndCancelled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, forecast)
+	class := &v1alpha1.ChatClass{ObjectMeta: w.meta("thrifty"), Spec: v1alpha1.ChatClassSpec{Default: true,
+		Defaults: v1alpha1.ChatSettings{Limits: &v1alpha1.ChatLimits{
+			Budget: &v1alpha1.Budget{Currency: "USD", Amount: "0"}}}}}
+	w.create(class)
+	w.inForce(class)
+	models := w.byGateway().byOpenAI()
+	_, err := models.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{
+		Model: "default", Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Hello.")}},
+		option.WithMaxRetries(0))
+	refused, ok := errors.AsType[*openai.Error](err)
+	if !ok || refused.StatusCode != http.StatusTooManyRequests || refused.Code != "insufficient_quota" ||
+		!strings.Contains(refused.Message, "Raise spec.limits.budget") {
+		t.Fatalf("the client gets %v", err)
+	}
+	w.eventually("the turn is cancelled", func() bool {
+		var chats v1alpha1.ChatList
+		if err := c.List(t.Context(), &chats, client.InNamespace(w.ns)); err != nil || len(chats.Items) != 1 {
+			return false
+		}
+		turn := chats.Items[0].Status.Turn
+		return turn != nil && turn.Result == v1alpha1.TurnInterrupted
+	})
+	if n := len(w.requests()); n > 0 {
+		t.Errorf("the model was called %d times", n)
 	}
 }
 

@@ -315,8 +315,14 @@ func TestABudgetCountsForTheFamily(t *testing.T) {
 			}))
 			if c.reason != "" {
 				w.wantHeld(c.reason, c.says)
-			} else if w.chat.Status.Phase != v1alpha1.ChatRunning {
-				t.Errorf("it is %s: %+v", w.chat.Status.Phase, w.chat.Status.LastError)
+				return
+			}
+			want := []v1alpha1.BudgetInForce{
+				{Budget: v1alpha1.Budget{Currency: "USD", Amount: "0.01"}, OthersMicroUnits: 8_000},
+				{Budget: v1alpha1.Budget{Currency: "USD", Amount: "0.005"}, Chat: "root", OthersMicroUnits: 3_000},
+			}
+			if diff := cmp.Diff(want, w.chat.Status.Internal.Budgets); diff != "" {
+				t.Errorf("the attempt is told (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -50,17 +50,17 @@ func (c *Conductor) Listen(ctx context.Context, by Caller, b Begun, to Audience)
 		return errors.Join(l.begin(), l.story.End(turn.End{Outcome: turn.Failed, Error: refused.why}))
 	}
 	if l.story.Held() {
-		return errors.Join(over(err), c.cancelHeld(ctx, b))
+		c.cancelHeld(ctx, b)
 	}
 	return over(err)
 }
 
-func (c *Conductor) cancelHeld(ctx context.Context, b Begun) error {
-	now, err := c.Find(ctx, b.Chat.Namespace, b.Message.Name)
-	if err != nil {
-		return err
+// cancelHeld cancels a turn whose answer has ended. If that fails, or the caller may not do it, the turn is answered
+// after a raise, as its chat says.
+func (c *Conductor) cancelHeld(ctx context.Context, b Begun) {
+	if now, err := c.Find(ctx, b.Chat.Namespace, b.Message.Name); err == nil {
+		_ = c.Cancel(ctx, now)
 	}
-	return c.Cancel(ctx, now)
 }
 
 // Look tells a turn as far as it has come, whole if it has ended, and says whether it has begun and ended.
