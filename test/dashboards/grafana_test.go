@@ -109,6 +109,7 @@ func TestAFaultyQuestionIsFound(t *testing.T) {
 
 // values are those that questions may ask labels to have.
 var values = map[string][]string{
+	"for":    {"Budget", "Pod"},
 	"result": {string(v1alpha1.TurnFailed)}, "outcome": {string(v1alpha1.OutcomeLost)},
 	"kind":  {telemetry.TokensReasoning, telemetry.TokensCacheRead},
 	"phase": {string(v1alpha1.ChatRunning)}, "condition": {v1alpha1.ConditionReady}, "status": {"True", "False"},
