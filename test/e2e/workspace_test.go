@@ -140,20 +140,23 @@ func TestProcessesOfRootDoNotEscapeTheirCall(t *testing.T) {
 			w := newWorld(t, works(
 				callOf("execute", map[string]any{
 					"command": "id -u; setsid env -i sh -c '(exec sleep 300) &' >/dev/null 2>&1; kill -9 $PPID; sleep 300"}),
-				callOf("process_list", map[string]any{}),
 				callOf("execute", map[string]any{
 					"command": "setsid env -i sh -c '(exec sleep 300) &' >/dev/null 2>&1; echo left"}),
+				callOf("process_list", map[string]any{}),
 				callOf("process_signal", map[string]any{"process_id": "p3", "signal": "kill"}),
 				callOf("execute", map[string]any{"command": "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'sleep 30[0]'"}),
 			))
+			w.patch(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.ns}},
+				`{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":"baseline"}}}`)
 			w.template("shell", func(s *corev1.PodSpec) {
-				s.Containers[0].SecurityContext.RunAsUser, s.HostUsers = new(int64(0)), &hostUsers
+				s.HostUsers = &hostUsers
+				s.Containers[0].SecurityContext = &corev1.SecurityContext{RunAsUser: new(int64(0)), RunAsNonRoot: new(false)}
 			})
 			w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Try to escape.",
 				Workspace: &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}}})
 			w.ready("c", 12)
-			for i, want := range []string{`"output":"0\n"`, "Its supervisor was killed", `left\n`, `"state":"exited"`,
-				`"output":"0\n"`} {
+			for i, want := range []string{`"output":"0\n"`, `left\n`, `"descendants":[{"pid":`,
+				`"state":"exited"`, `"output":"0\n"`} {
 				if got := w.results("c")[i]; !strings.Contains(got.Output, want) {
 					t.Errorf("result %d of %s is %q, want %q in it", i, got.Name, got.Output, want)
 				}

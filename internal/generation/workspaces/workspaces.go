@@ -104,28 +104,49 @@ func (w *Workspaces) Owner(ctx context.Context, chat *v1alpha1.Chat) (*v1alpha1.
 	return nil, fmt.Errorf("the chats above this one go deeper than any family")
 }
 
+// unreadyPatience is how long a call waits for a pod that was ready and is not, as after a restart of its kubelet:
+// 10 s.
+const unreadyPatience = 10 * time.Second
+
 // pod is that of the root's workspace, if it is ready. The operator saw to that before the calls were to be run, so
-// that whatever is missing now is for people to mend, or has just been lost.
-func (w *Workspaces) pod(ctx context.Context, root *v1alpha1.Chat) (*v1alpha1.WorkspacePod, error) {
+// that whatever is missing now is for people to fix, or has just been lost. It waits for a pod that may be ready again.
+func (w *Workspaces) pod(ctx context.Context, root *v1alpha1.Chat) (pod *v1alpha1.WorkspacePod, err error) {
+	for end := w.options.Now().Add(unreadyPatience); ; {
+		pod, passes, err := w.look(ctx, root)
+		if !passes || w.options.Now().After(end) {
+			return pod, err
+		}
+		select {
+		case <-time.After(unreadyPatience / 40):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// look returns the pod of the root's workspace, or why there is none. passes is true if that may end by itself soon.
+func (w *Workspaces) look(ctx context.Context, root *v1alpha1.Chat) (_ *v1alpha1.WorkspacePod, passes bool, _ error) {
 	workspace, err := read(ctx, w.options.Workspace, root.Name)
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is none yet")
+		return nil, false, fmt.Errorf("there is none yet")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading workspace %s: %w", root.Name, err)
+		return nil, false, fmt.Errorf("reading workspace %s: %w", root.Name, err)
 	}
 	if !belongsTo(workspace, root.UID) {
-		return nil, fmt.Errorf("workspace %s belongs to another chat", root.Name)
+		return nil, false, fmt.Errorf("workspace %s belongs to another chat", root.Name)
 	}
 	ready := meta.FindStatusCondition(workspace.Status.Conditions, v1alpha1.ConditionReady)
 	pod := workspace.Status.Pod
 	switch {
 	case ready == nil:
-		return nil, fmt.Errorf("it is about to start; try again in a moment")
+		return nil, false, fmt.Errorf("it is about to start; try again in a moment")
 	case workspace.Status.Phase != v1alpha1.WorkspacePhaseReady || pod == nil || pod.Address == "":
-		return nil, fmt.Errorf("%s: %s", ready.Reason, ready.Message)
+		passes = v1alpha1.ReasonOf(ready) == v1alpha1.ReasonPodLost &&
+			workspace.Status.Phase == v1alpha1.WorkspacePhaseStarting
+		return nil, passes, fmt.Errorf("%s: %s", ready.Reason, ready.Message)
 	}
-	return pod, nil
+	return pod, false, nil
 }
 
 // gone reports whether the root's workspace has lost the pod. What cannot be read is not known to be gone.
