@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -56,6 +57,40 @@ func TestTroubleWithTheAPIServerPasses(t *testing.T) {
 				took := time.Since(began)
 				if (err == nil) != c.read || took > c.most || apierrors.IsNotFound(err) && took > 0 {
 					t.Errorf("the workspace: %v after %s", err, took)
+				}
+			})
+		})
+	}
+}
+
+func TestCallWaitsForAPodThatIsUnreadyForAMoment(t *testing.T) {
+	for name, c := range map[string]struct {
+		lasts time.Duration
+		found bool
+		most  time.Duration
+	}{
+		"it is ready":             {0, true, 0},
+		"it is ready again":       {3 * time.Second, true, 4 * time.Second},
+		"it is not ready for now": {time.Hour, false, 11 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				root := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
+				w := New(Options{Now: time.Now, Workspace: func(context.Context, string) (*v1alpha1.Workspace, error) {
+					workspace := &v1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
+						*metav1.NewControllerRef(root, v1alpha1.GroupVersion.WithKind("Chat"))}}}
+					workspace.Status.Pod = &v1alpha1.WorkspacePod{Address: "10.0.0.7"}
+					phase, ready := v1alpha1.WorkspacePhaseReady, metav1.Condition{Type: v1alpha1.ConditionReady}
+					if time.Since(began) < c.lasts {
+						phase, ready.Reason = v1alpha1.WorkspacePhaseStarting, string(v1alpha1.ReasonPodLost)
+					}
+					workspace.Status.Phase, workspace.Status.Conditions = phase, []metav1.Condition{ready}
+					return workspace, nil
+				}})
+				pod, err := w.pod(t.Context(), root)
+				if took := time.Since(began); (pod != nil) != c.found || (err == nil) != c.found || took > c.most {
+					t.Errorf("got %+v, %v after %s", pod, err, took)
 				}
 			})
 		})
