@@ -214,8 +214,8 @@ type ChatModelConfigSpec struct {
 	Debug *DebugSettings `json:"debug,omitempty"`
 }
 
-// ModelLimits bounds the calls to a model for replies and for the summaries of compactions. Calls beside these, for
-// titles, summaries of turns and advice, are not counted, but are not made before status.retryAfter either.
+// ModelLimits bounds the calls to a model for replies and for the summaries of compactions. Calls for titles, summaries
+// of turns and advice are not counted, but are not made before status.retryAfter either.
 type ModelLimits struct {
 	// concurrentCalls is how many calls may be under way at once. Default: no limit.
 	// +kubebuilder:validation:Minimum=1

@@ -28,7 +28,7 @@ type deletion struct {
 	// the two: what the deletion of one of them counted, is counted.
 	payer   string
 	between []string
-	// counts is what the chat and those below it have cost, as far as is not counted.
+	// counts returns what the chat and those below it have cost, without the chats whose UIDs it is given.
 	counts func(counted []string) []v1alpha1.Cost
 	// existing are the UIDs of the chats of the namespace.
 	existing map[string]bool
@@ -62,13 +62,11 @@ func (r *Reconciler) release(ctx context.Context, key types.NamespacedName) (ctr
 		if err != nil {
 			return ctrl.Result{}, err
 		}
-		switch {
-		case counted != nil:
-			r.memory.written.put(counted)
-			r.gatherer.forgetShown(ctx, keyOf(counted))
-		default:
+		if counted == nil {
 			return ctrl.Result{RequeueAfter: time.Second}, nil
 		}
+		r.memory.written.put(counted)
+		r.gatherer.forgetShown(ctx, keyOf(counted))
 	}
 	next := d.chat.DeepCopy()
 	controllerutil.RemoveFinalizer(next, v1alpha1.FinalizerCost)

@@ -36,13 +36,7 @@ type modelCalls struct {
 
 // Start requeues chats that may begin a call, until the context is done.
 func (m *modelCalls) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	go func() {
-		for ctx.Err() == nil {
-			for _, key := range m.gate.Requeue(ctx) {
-				queue.Add(reconcile.Request{NamespacedName: key})
-			}
-		}
-	}()
+	go requeueAdmitted(ctx, queue, m.gate.Requeue)
 	return nil
 }
 

@@ -31,14 +31,18 @@ type slots struct {
 
 // Start requeues chats that the gate has admitted, until the context is done.
 func (s *slots) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	go func() {
-		for ctx.Err() == nil {
-			for _, key := range s.gate.Requeue(ctx) {
-				queue.Add(reconcile.Request{NamespacedName: key})
-			}
-		}
-	}()
+	go requeueAdmitted(ctx, queue, s.gate.Requeue)
 	return nil
+}
+
+// requeueAdmitted requeues the chats that a gate returns, until the context is done.
+func requeueAdmitted(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request],
+	next func(context.Context) []types.NamespacedName) {
+	for ctx.Err() == nil {
+		for _, key := range next(ctx) {
+			queue.Add(reconcile.Request{NamespacedName: key})
+		}
+	}
 }
 
 // WaitForSync tells the gate what its limits are, who has a slot and who waits. Those who wait come last and together:

@@ -57,7 +57,7 @@ func (m *model) setLimits() {
 	m.gate.SetConfig(fast, m.limits, time.Time{}, m.now)
 }
 
-// canEnter counts everything anew.
+// canEnter counts all calls again, without the gate.
 func (m *model) canEnter(c *modelChat, now time.Time) bool {
 	underWay, requests, rank, sinceRetry := 0, 0, 0, 0
 	tokens, used := c.Tokens, int64(0)

@@ -21,7 +21,8 @@ import (
 
 var toolbox = cmp.Or(os.Getenv("TOOLBOX_IMAGE"), "parley.dev/toolbox:dev")
 
-// template creates a workspace template with a shell, and a program that runs beside the commands; changed.
+// template creates a workspace template with a shell, and a program that runs in addition to the commands. change edits
+// its pod.
 func (w *world) template(name string, change ...func(*corev1.PodSpec)) {
 	w.t.Helper()
 	made := &corev1.PodTemplate{

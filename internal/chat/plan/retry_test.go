@@ -252,7 +252,7 @@ func TestFallbackIsAskedWhileTheProviderAsksToWait(t *testing.T) {
 		first, second time.Time
 		want          string
 	}{
-		"nobody asks":      {time.Time{}, time.Time{}, "default"},
+		"no one asks":      {time.Time{}, time.Time{}, "default"},
 		"the first asks":   {later, time.Time{}, "spare"},
 		"its time is over": {now, time.Time{}, "default"},
 		"both ask":         {later, later, "default"}, // Whoever provides the call says that it must wait.

@@ -20,7 +20,7 @@ type BudgetAbove struct {
 	Others []v1alpha1.Cost
 }
 
-// CostBelow is what the chats below the chat have cost, as far as its status does not count them as deleted.
+// CostBelow is what the chats below the chat have cost, without those that its status counts as deleted.
 func (f *Family) CostBelow(chat *v1alpha1.Chat) []v1alpha1.Cost {
 	return f.costOf(f.uncounted(chat, nil), "")
 }
@@ -38,8 +38,8 @@ func (f *Family) BudgetsAbove(chat *v1alpha1.Chat, above []*v1alpha1.Chat) (all 
 	return all
 }
 
-// CostOfDeletion is what a chat that is being deleted and those below it, which go with it, have cost, as far as counts
-// for a chat above that has counted these deletions.
+// CostOfDeletion is what a chat that is being deleted has cost, together with the chats below it, which are deleted
+// with it. Deletions that a chat above has counted are left out.
 func (f *Family) CostOfDeletion(chat *v1alpha1.Chat, counted []string) []v1alpha1.Cost {
 	return f.costOf(append(f.uncounted(chat, counted), chat), "")
 }
@@ -61,7 +61,8 @@ func (f *Family) costOf(chats []*v1alpha1.Chat, self string) (sum []v1alpha1.Cos
 func (f *Family) uncounted(chat *v1alpha1.Chat, counted []string) (left []*v1alpha1.Chat) {
 	below := f.Descendants(chat)
 	gone := map[string]bool{}
-	for _, member := range append(below, chat) {
+	counted = slices.Concat(counted, chat.Status.Internal.CountedDeletions)
+	for _, member := range below {
 		counted = append(counted, member.Status.Internal.CountedDeletions...)
 	}
 	for _, member := range below { // Parents come before their children.

@@ -42,7 +42,7 @@ func TestDeletedChatsAreCountedOnce(t *testing.T) {
 		"mid counted deep": {func(c []v1alpha1.Chat) {
 			c[1].Status.Internal.CountedDeletions, c[1].Status.DeletedCost = []string{"deep"}, usd(100)
 		}, 110, 110, 100},
-		"deep is of an earlier mid": {func(c []v1alpha1.Chat) { c[2].Status.Internal.ParentUID = "earlier" }, 10, 10, 100},
+		"deep had another parent": {func(c []v1alpha1.Chat) { c[2].Status.Internal.ParentUID = "earlier" }, 10, 10, 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chats := []v1alpha1.Chat{paid("root", "", 1), paid("mid", "root", 10), paid("deep", "mid", 100)}

@@ -34,7 +34,7 @@ type Audience struct {
 }
 
 // Listen tells a turn to its end, from its beginning. One that a budget holds has failed for the caller, and is
-// cancelled: it would be paid later, when nobody listens.
+// cancelled: it would be paid later, after the caller has left.
 func (c *Conductor) Listen(ctx context.Context, by Caller, b Begun, to Audience) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

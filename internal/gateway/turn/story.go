@@ -213,8 +213,8 @@ func (s *Story) status(p *stream.Status) error {
 	return nil
 }
 
-// endOf is how a turn ends that stands so; nil if it goes on. One that failed says why in an event of its own, which
-// follows.
+// endOf is how a turn with that status ends; nil if it continues. If the turn failed, the next event contains the
+// error.
 func (s *Story) endOf(p *stream.Status) *End {
 	switch p.Result {
 	case v1alpha1.TurnAnswered, v1alpha1.TurnStoppedAfterTool:
