@@ -27,6 +27,9 @@ func (CurrentTime) Name() string { return string(v1alpha1.BuiltInCurrentTime) }
 // In every mode it may be called: it changes nothing.
 func (CurrentTime) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
 
+// Repeatable, because it only reads.
+func (CurrentTime) Repeatable() {}
+
 // Description tells the model when to call it.
 func (CurrentTime) Description() string {
 	return "Tells the current date and time. Call it whenever the answer depends on what time it is now."

@@ -33,6 +33,9 @@ func (WaitAgent) Name() string { return string(v1alpha1.BuiltInWaitAgent) }
 // In every mode it may be called: it changes nothing.
 func (WaitAgent) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
 
+// Repeatable, because it only reads.
+func (WaitAgent) Repeatable() {}
+
 // Description tells the model when to call it.
 func (WaitAgent) Description() string {
 	return "Waits until a sub-chat of this chat has nothing left to do, and returns its last reply as report. " +

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"parley.dev/parley/internal/tools"
 )
 
 // walk visits all of a YAML document.
@@ -49,6 +51,15 @@ func TestTheAPIKnowsTheNamesOfTheTools(t *testing.T) {
 			if !strings.Contains(rule, "'"+tool.Name()+"'") {
 				t.Errorf("%s is unknown to the rule %s", tool.Name(), rule)
 			}
+		}
+	}
+}
+
+func TestToolsCalledTogetherAreRepeatable(t *testing.T) {
+	for _, tool := range builtIn() {
+		_, alone := tool.(tools.Exclusive)
+		if _, again := tool.(tools.Repeatable); !again && !alone {
+			t.Errorf("a pod that dies loses the result of %s when another call of the same reply has ended", tool.Name())
 		}
 	}
 }
