@@ -27,7 +27,7 @@ func (CurrentTime) Name() string { return string(v1alpha1.BuiltInCurrentTime) }
 // In every mode it may be called: it changes nothing.
 func (CurrentTime) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
 
-// Repeatable, because it only reads.
+// Repeatable marks the tool, which only reads.
 func (CurrentTime) Repeatable() {}
 
 // Description tells the model when to call it.

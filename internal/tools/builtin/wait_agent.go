@@ -33,7 +33,7 @@ func (WaitAgent) Name() string { return string(v1alpha1.BuiltInWaitAgent) }
 // In every mode it may be called: it changes nothing.
 func (WaitAgent) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
 
-// Repeatable, because it only reads.
+// Repeatable marks the tool, which only reads.
 func (WaitAgent) Repeatable() {}
 
 // Description tells the model when to call it.
