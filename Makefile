@@ -169,10 +169,11 @@ agent-sandbox:
 	@cd hack/agent-sandbox && $(GO_BUILD) -o $(BIN)/ sigs.k8s.io/agent-sandbox/cmd/agent-sandbox-controller
 
 .PHONY: generate
-generate: ## Generate deep copies, resource definitions, docs/status.md, docs/tools.md, docs/gateway-openapi.json and the dashboard.
+generate: ## Generate deep copies, resource definitions, docs/status.md, docs/tools.md, docs/errors.md, docs/gateway-openapi.json and the dashboard.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt crd:allowDangerousTypes=true paths=./api/... output:crd:dir=config/crd/bases
 	go run ./internal/chat/machine/gen -o docs/status.md
 	go run ./internal/tools/gen -o docs/tools.md
+	go run ./internal/generation/provider/fault/gen -o docs/errors.md
 	go run ./internal/gateway/rest/gen -o docs/gateway-openapi.json
 	go run ./internal/telemetry/dashboard/gen -o config/grafana/parley.json
 

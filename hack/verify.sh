@@ -15,6 +15,7 @@ fi
 hack/vendor-page.sh --check
 go run ./internal/chat/machine/gen -o docs/status.md -check
 go run ./internal/tools/gen -o docs/tools.md -check
+go run ./internal/generation/provider/fault/gen -o docs/errors.md -check
 go run ./internal/telemetry/dashboard/gen -o config/grafana/parley.json -check
 go run ./hack/versions
 for module in . test/gitops test/dashboards hack/localcluster hack/localcluster/binaries hack/agent-sandbox hack/tools; do

@@ -36,14 +36,16 @@ type Message struct {
 	// History is what was said before, in a conversation that was led elsewhere.
 	History []v1alpha1.PriorMessage `json:"history,omitempty"`
 	// Attempt that yielded a generated message, on the history version before the message's own.
-	Attempt      int32                      `json:"attempt,omitempty"`
-	Action       v1alpha1.GenerationAction  `json:"action,omitempty"`
-	Outcome      v1alpha1.GenerationOutcome `json:"outcome,omitempty"`
-	FinishReason string                     `json:"finishReason,omitempty"`
-	Truncated    bool                       `json:"truncated,omitempty"`
-	Model        *v1alpha1.ModelIdentity    `json:"model,omitempty"`
-	Usage        *v1alpha1.TokenUsage       `json:"usage,omitempty"`
-	Cost         *v1alpha1.Cost             `json:"cost,omitempty"`
+	Attempt int32                      `json:"attempt,omitempty"`
+	Action  v1alpha1.GenerationAction  `json:"action,omitempty"`
+	Outcome v1alpha1.GenerationOutcome `json:"outcome,omitempty"`
+	// ReplyOutcome is how the model's reply ended, FinishReason the provider's word for that.
+	ReplyOutcome v1alpha1.ReplyOutcome   `json:"replyOutcome,omitempty"`
+	FinishReason string                  `json:"finishReason,omitempty"`
+	Truncated    bool                    `json:"truncated,omitempty"`
+	Model        *v1alpha1.ModelIdentity `json:"model,omitempty"`
+	Usage        *v1alpha1.TokenUsage    `json:"usage,omitempty"`
+	Cost         *v1alpha1.Cost          `json:"cost,omitempty"`
 	// Context is how full the model's context was.
 	Context *v1alpha1.ContextStatus `json:"context,omitempty"`
 	// Compaction says what a System message stands for.

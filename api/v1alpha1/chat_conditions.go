@@ -40,6 +40,11 @@ const (
 	ReasonBeginning ConditionReason = "Beginning"
 	// ReasonAnswered surfaces in Ready (True) when the last turn ended with a reply.
 	ReasonAnswered ConditionReason = "Answered"
+	// ReasonCutByLength surfaces in Ready (True) when the last turn ended with a reply that reached the limit of output
+	// tokens.
+	ReasonCutByLength ConditionReason = "CutByLength"
+	// ReasonRefused surfaces in Ready (True) when the last turn ended with the model's refusal.
+	ReasonRefused ConditionReason = "Refused"
 	// ReasonStoppedAfterTool surfaces in Ready (True) when the last turn was ended by the result of a tool in
 	// tools.stopAfter.
 	ReasonStoppedAfterTool ConditionReason = "StoppedAfterTool"

@@ -133,6 +133,15 @@ type TurnInternalStatus struct {
 	// +optional
 	LastRole MessageRole `json:"lastRole,omitempty"`
 
+	// replyOutcome is how the turn's newest reply ended.
+	// +optional
+	ReplyOutcome ReplyOutcome `json:"replyOutcome,omitempty"`
+
+	// pauses is how many replies in a row the provider has paused, up to the newest.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Pauses int32 `json:"pauses,omitempty"`
+
 	// callingMessage is the reply that made the pending calls, or the message with results of which calls ask for input if
 	// no others require action.
 	// +kubebuilder:validation:MaxLength=253

@@ -11,7 +11,7 @@ import (
 // ErrorReason is why a turn failed. The same words are used in ChatMessage.spec.generation.error.reason, in
 // Chat.status.lastError.reason and as the reason of the Stalled and Ready conditions. docs/errors.md says of each what
 // it means and what to do.
-// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;ProviderSilent;ProviderDisabled;TLSFailed;RequestRejected;ModelNotFound;HistoryRejected;ContentFiltered;ContextTooLong;ProviderError;UnknownError;Canceled;APIKeyMissing;ModelConfigNotFound;ModelConfigDisabled;ModelConfigNotAllowed;ChatClassNotFound;ModelConfigInvalid;ConfigMapNotFound;HistoryBroken;AttemptsExhausted;GenerationPodLost;ResultNameTaken;StateInvalid;ParentNotFound;FamilyLimitExceeded;BudgetReached;ModelPriceMissing;InternalError
+// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;ProviderSilent;ProviderDisabled;TLSFailed;RequestRejected;ModelNotFound;HistoryRejected;ContentFiltered;ContextTooLong;ProviderError;EmptyReply;ReplyFailed;UnknownError;Canceled;APIKeyMissing;ModelConfigNotFound;ModelConfigDisabled;ModelConfigNotAllowed;ChatClassNotFound;ModelConfigInvalid;ConfigMapNotFound;HistoryBroken;AttemptsExhausted;GenerationPodLost;ResultNameTaken;StateInvalid;ParentNotFound;FamilyLimitExceeded;BudgetReached;ModelPriceMissing;InternalError
 type ErrorReason string
 
 // Errors of a call of a model that may pass by themselves: retryable, unless the provider says that they are not.
@@ -27,6 +27,11 @@ const (
 	ErrorProviderSilent ErrorReason = "ProviderSilent"
 	// ErrorProviderError surfaces when the provider says that it failed itself (500).
 	ErrorProviderError ErrorReason = "ProviderError"
+	// ErrorEmptyReply surfaces when the reply ends without text and without a tool call.
+	ErrorEmptyReply ErrorReason = "EmptyReply"
+	// ErrorReplyFailed surfaces when the provider ends the reply with a finish reason that says that it failed, such as a
+	// malformed call, or with one that is not known.
+	ErrorReplyFailed ErrorReason = "ReplyFailed"
 )
 
 // Errors of a call of a model that the same call would meet again: somebody must change something. Never retryable, but

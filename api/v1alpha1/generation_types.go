@@ -22,6 +22,45 @@ const (
 	OutcomeInterrupted GenerationOutcome = "Interrupted"
 )
 
+// ReplyOutcome is how a model's reply ended. docs/errors.md has the finish reasons of each provider that lead to it.
+// +kubebuilder:validation:Enum=Complete;ToolCalls;CutByLength;Filtered;Refused;Paused;Empty;Failed
+type ReplyOutcome string
+
+const (
+	// ReplyComplete means that the model had said all it had to say.
+	ReplyComplete ReplyOutcome = "Complete"
+	// ReplyToolCalls means that the model calls tools, and speaks again once it has their results.
+	ReplyToolCalls ReplyOutcome = "ToolCalls"
+	// ReplyCutByLength means that the reply reached the limit of output tokens, or of the model's context. A tool call
+	// that is not whole has RefusalCutByLength.
+	ReplyCutByLength ReplyOutcome = "CutByLength"
+	// ReplyFiltered means that a filter of the provider ended the reply: the attempt fails with ErrorContentFiltered.
+	ReplyFiltered ReplyOutcome = "Filtered"
+	// ReplyRefused means that the model refuses to answer. The reply is what it says to that.
+	ReplyRefused ReplyOutcome = "Refused"
+	// ReplyPaused means that the provider interrupted a long reply with tools of its own. The model continues it in the
+	// next step.
+	ReplyPaused ReplyOutcome = "Paused"
+	// ReplyEmpty means that the reply has neither text nor tool calls: the attempt fails with ErrorEmptyReply.
+	ReplyEmpty ReplyOutcome = "Empty"
+	// ReplyFailed means that the provider could not finish the reply, or that its finish reason is not known: the attempt
+	// fails with ErrorReplyFailed.
+	ReplyFailed ReplyOutcome = "Failed"
+)
+
+// Note says what people need to know of a reply that was kept and is not simply complete; empty if there is nothing.
+func (o ReplyOutcome) Note() string {
+	switch o {
+	case ReplyCutByLength:
+		return "The reply was cut: it reached its limit of output tokens"
+	case ReplyRefused:
+		return "The model refused to answer"
+	case ReplyPaused:
+		return "The provider paused the reply, which the next step continues"
+	}
+	return ""
+}
+
 // MessageGeneration is the fence and the account of the attempt that yielded a message.
 type MessageGeneration struct {
 	// chatUID of the chat that was answered.
@@ -57,7 +96,11 @@ type MessageGeneration struct {
 	// +optional
 	Truncated bool `json:"truncated,omitempty"`
 
-	// finishReason is why the model stopped: stop, length, tool-calls, content-filter, other.
+	// replyOutcome is how the model's reply ended; absent if no model replied.
+	// +optional
+	ReplyOutcome ReplyOutcome `json:"replyOutcome,omitempty"`
+
+	// finishReason is why the model stopped, in the provider's own word, such as end_turn; empty if it gave none.
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	FinishReason string `json:"finishReason,omitempty"`

@@ -119,7 +119,7 @@ type ToolCall struct {
 }
 
 // CallRefusal is why a call is not run. The model gets the reason as the result.
-// +kubebuilder:validation:Enum=NotAllowed;InputTooLarge
+// +kubebuilder:validation:Enum=NotAllowed;InputTooLarge;CutByLength
 type CallRefusal string
 
 const (
@@ -129,6 +129,9 @@ const (
 	// RefusalInputTooLarge means that the call requires approval, and that its input has more than MaxPendingInput bytes:
 	// people could not see all of what they approve.
 	RefusalInputTooLarge CallRefusal = "InputTooLarge"
+	// RefusalCutByLength means that the reply reached its limit of tokens within the input of the call. The input that is
+	// kept is an empty object.
+	RefusalCutByLength CallRefusal = "CutByLength"
 )
 
 // ApprovalCause is why a call requires approval although neither the chat nor the configuration of the model names it.

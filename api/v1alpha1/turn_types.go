@@ -8,12 +8,17 @@ import (
 )
 
 // TurnResult is how a turn ended.
-// +kubebuilder:validation:Enum=Answered;StoppedAfterTool;MaxStepsReached;Failed;Interrupted
+// +kubebuilder:validation:Enum=Answered;CutByLength;Refused;StoppedAfterTool;MaxStepsReached;Failed;Interrupted
 type TurnResult string
 
 const (
 	// TurnAnswered means that the model had nothing left to do.
 	TurnAnswered TurnResult = "Answered"
+	// TurnCutByLength means that the last reply reached the limit of output tokens, or of the model's context, in its
+	// text. What came is kept.
+	TurnCutByLength TurnResult = "CutByLength"
+	// TurnRefused means that the model refused to answer; the last reply is what it says to that.
+	TurnRefused TurnResult = "Refused"
 	// TurnStoppedAfterTool means that the result of a tool in tools.stopAfter ended the turn.
 	TurnStoppedAfterTool TurnResult = "StoppedAfterTool"
 	// TurnMaxStepsReached means that limits.maxSteps ended the turn.

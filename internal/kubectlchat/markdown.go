@@ -95,6 +95,9 @@ func (p *page) account(e *exportedEntry) {
 	if e.Outcome == v1alpha1.OutcomeInterrupted {
 		p.line("It was interrupted.")
 	}
+	if note := e.ReplyOutcome.Note(); note != "" {
+		p.line("%s.", inline(withFinishReason(note, e.FinishReason)))
+	}
 	if e.Truncated {
 		p.line("It was cut at what a message holds.")
 	}

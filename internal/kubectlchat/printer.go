@@ -191,10 +191,21 @@ func (p *printer) generated(m *stream.MessageCommitted) {
 		p.endLine()
 	}
 	p.forget()
+	if note := m.Message.ReplyOutcome.Note(); note != "" {
+		p.note("%s", withFinishReason(note, m.Message.FinishReason))
+	}
 	if m.Message.Outcome == v1alpha1.OutcomeInterrupted {
 		p.note("interrupted")
 		p.status.Phase, p.status.Result = "", v1alpha1.TurnInterrupted
 	}
+}
+
+// withFinishReason adds the provider's word for how a reply ended.
+func withFinishReason(note, reason string) string {
+	if reason == "" {
+		return note
+	}
+	return note + " (finish reason " + reason + ")"
 }
 
 // decision shows who let the call of a result run, or did not.

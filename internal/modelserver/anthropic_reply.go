@@ -137,7 +137,7 @@ func (anthropicDialect) whole(r *request, p *plan) any {
 			out.Content = append(out.Content, anthropicSearch(b, true))
 		}
 	}
-	reason := anthropicStopReason(p.finish)
+	reason := p.word(anthropicStopReason)
 	out.StopReason = &reason
 	return out
 }
@@ -209,7 +209,7 @@ func (s *anthropicStream) end(index int, b *block) {
 func (s *anthropicStream) close() {
 	stop := anthropicStop{Type: "message_delta", Usage: s.plan.anthropicUsage()}
 	stop.Usage.ServiceTier = ""
-	stop.Delta.StopReason = anthropicStopReason(s.plan.finish)
+	stop.Delta.StopReason = s.plan.word(anthropicStopReason)
 	s.out.event("message_delta", stop)
 	s.out.event("message_stop", anthropicBare{Type: "message_stop"})
 }

@@ -121,7 +121,7 @@ func (chatDialect) whole(r *request, p *plan) any {
 	}
 	return chatReply{
 		ID: newID("chatcmpl-"), Object: "chat.completion", Created: time.Now().Unix(), Model: r.model,
-		Choices: []chatReplyChoice{{Message: m, FinishReason: chatFinish(p.finish)}},
+		Choices: []chatReplyChoice{{Message: m, FinishReason: p.word(chatFinish)}},
 		Usage:   p.chatUsage(), ServiceTier: "default", SystemFingerprint: chatFingerprint,
 	}
 }
@@ -193,7 +193,7 @@ func (s *chatStream) delta(_ int, b *block, chunk string) {
 func (s *chatStream) end(int, *block) {}
 
 func (s *chatStream) close() {
-	finish := chatFinish(s.plan.finish)
+	finish := s.plan.word(chatFinish)
 	s.send(chatDelta{}, &finish)
 	if s.usage {
 		s.chunk.Choices, s.chunk.Usage = []chatChunkChoice{}, encode(s.plan.chatUsage())

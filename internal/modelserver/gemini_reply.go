@@ -164,7 +164,7 @@ func (geminiDialect) whole(r *request, p *plan) any {
 		content.Parts = append(content.Parts, part)
 	}
 	return geminiReply{
-		Candidates:    []geminiCandidate{{Content: content, FinishReason: geminiFinish(p.finish)}},
+		Candidates:    []geminiCandidate{{Content: content, FinishReason: p.word(geminiFinish)}},
 		UsageMetadata: p.geminiUsage(p.parts()), ModelVersion: r.model, ResponseID: newID(""),
 	}
 }
@@ -218,7 +218,7 @@ func (s *geminiStream) end(_ int, b *block) {
 func (s *geminiStream) close() {
 	empty := ""
 	s.sent = s.plan.parts()
-	s.send(geminiPart{Text: &empty}, geminiFinish(s.plan.finish))
+	s.send(geminiPart{Text: &empty}, s.plan.word(geminiFinish))
 }
 
 // fail writes the error between the events, as the provider does: it is no event itself.

@@ -4,6 +4,7 @@
 package modelserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -150,7 +151,9 @@ type plan struct {
 	blocks []block
 	usage  Usage
 	finish Finish
-	before time.Duration
+	// finishReason replaces the protocol's word for finish, unless it is empty.
+	finishReason string
+	before       time.Duration
 	// between passes between two parts.
 	between      time.Duration
 	headersFirst bool
@@ -163,7 +166,8 @@ func (p *program) choose(r *request, header http.Header) (*plan, error) {
 	rule := p.take(&f, header)
 	out := &plan{
 		rule: rule.name, facts: f, finish: rule.reply.Finish, fault: rule.reply.Fault,
-		before: time.Duration(rule.reply.DelayBefore), between: time.Duration(rule.reply.DelayBetween),
+		finishReason: rule.reply.FinishReason,
+		before:       time.Duration(rule.reply.DelayBefore), between: time.Duration(rule.reply.DelayBetween),
 		headersFirst: rule.reply.HeadersFirst,
 	}
 	for _, s := range rule.steps {
@@ -224,6 +228,11 @@ func (s compiledStep) blocks(r *request, f Facts) ([]block, error) {
 		out = append(out, block{kind: callBlock, text: text, chunks: chunks, id: itemID(callBlock), call: call})
 	}
 	return out, nil
+}
+
+// word is why the model stopped, in the words of a protocol.
+func (p *plan) word(protocol func(Finish) string) string {
+	return cmp.Or(p.finishReason, protocol(p.finish))
 }
 
 func (p *plan) naturalFinish() Finish {

@@ -106,14 +106,9 @@ func (r responsesReply) finished() object {
 
 // incomplete is why the reply is not whole, in the words of the protocol; empty if it is.
 func (p *plan) incomplete() string {
-	switch p.finish {
-	case FinishLength:
-		return "max_output_tokens"
-	case FinishContentFilter:
-		return "content_filter"
-	default:
-		return ""
-	}
+	return p.word(func(f Finish) string {
+		return map[Finish]string{FinishLength: "max_output_tokens", FinishContentFilter: "content_filter"}[f]
+	})
 }
 
 func (responsesDialect) whole(r *request, p *plan) any { return newResponsesReply(r, p).finished() }

@@ -64,6 +64,8 @@ type Reply struct {
 	Usage *Usage `json:"usage,omitempty"`
 	// Finish is why the model stopped. Empty: ToolCalls if there are any, else Stop.
 	Finish Finish `json:"finish,omitempty"`
+	// FinishReason is sent in place of Finish, as it is, such as "pause_turn". Empty: the protocol's word for Finish.
+	FinishReason string `json:"finishReason,omitempty"`
 	// DelayBefore passes before the first part, and before a fault that comes in its place.
 	DelayBefore Duration `json:"delayBefore,omitempty"`
 	// DelayBetween passes between two parts. A reply that is not streamed takes as long as a streamed one.

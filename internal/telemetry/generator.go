@@ -27,8 +27,8 @@ func NewGenerator(registry prometheus.Registerer) *Generator {
 		firstPart: m.histogram(MetricTimeToFirstPart, "Time from a model call to the first part of its reply.", bucketsFirst,
 			LabelProvider),
 		callDuration: m.histogram(MetricModelCallDuration,
-			"Duration of model calls, by how they ended: Completed, Interrupted, Abandoned or Failed.", bucketsCall,
-			LabelProvider, LabelOutcome),
+			"Duration of model calls, by how they ended: Completed, Interrupted, Abandoned or Failed; and by how the reply "+
+				"ended, such as Complete or CutByLength.", bucketsCall, LabelProvider, LabelOutcome, LabelReply),
 		tokens: m.counter(MetricTokens,
 			"Tokens as providers count them. input is what was neither read from nor written to a cache, reasoning is a part "+
 				"of output.", LabelProvider, LabelKind),
@@ -67,10 +67,10 @@ func (g *Generator) FirstPart(provider string, after time.Duration) {
 	}
 }
 
-// CallEnded counts a model call.
-func (g *Generator) CallEnded(provider, outcome string, lasted time.Duration) {
+// CallEnded counts a model call. Reply is how the reply ended, if there was one.
+func (g *Generator) CallEnded(provider, outcome, reply string, lasted time.Duration) {
 	if g != nil {
-		g.callDuration.WithLabelValues(g.bounds.provider.of(provider), outcome).Observe(seconds(lasted))
+		g.callDuration.WithLabelValues(g.bounds.provider.of(provider), outcome, reply).Observe(seconds(lasted))
 	}
 }
 

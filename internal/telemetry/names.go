@@ -73,6 +73,7 @@ const (
 	LabelReason   = "reason"
 	LabelAction   = "action"
 	LabelOutcome  = "outcome"
+	LabelReply    = "reply"
 	LabelProvider = "provider"
 	LabelModel    = "model"
 	LabelKind     = "kind"

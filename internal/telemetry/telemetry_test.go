@@ -46,7 +46,7 @@ func programs(say string) map[string]*prometheus.Registry {
 	g := telemetry.NewGenerator(registry("generator"))
 	g.AttemptBegan()
 	g.FirstPart(say, time.Second)
-	g.CallEnded(say, "Completed", time.Second)
+	g.CallEnded(say, "Completed", "Complete", time.Second)
 	g.Tokens(say, telemetry.TokensInput, 7)
 	g.ToolCalled(say, telemetry.CallSucceeded, 100, time.Second)
 	g.ToolDenied(say)
@@ -129,7 +129,7 @@ func TestNobodyHasToMeasure(*testing.T) {
 	var g *telemetry.Generator
 	g.AttemptBegan()()
 	g.FirstPart("", 1)
-	g.CallEnded("", "", 1)
+	g.CallEnded("", "", "", 1)
 	g.Tokens("", "", 1)
 	g.ToolCalled("", "", 1, 1)
 	g.ToolDenied("")

@@ -104,6 +104,10 @@ func (r *Registry) Active(spec *v1alpha1.ChatTools) []Tool {
 }
 
 func (r *Registry) run(ctx context.Context, name string, call Call) (output string, err error) {
+	if call.Refusal == v1alpha1.RefusalCutByLength {
+		return "", fmt.Errorf("tool %q was not run: your reply reached its limit of tokens within the input of this call; "+
+			"call it again with less input, in several calls if need be", name)
+	}
 	tool, err := r.offered(call.Chat, name)
 	if err != nil {
 		return "", err

@@ -189,7 +189,8 @@ var rules = []rule{
 		return under(strings.TrimPrefix(path, module), protocols...)
 	}},
 	{"errors are explained without what calls models", []string{fault}, true, func(_ goPackage, path string) bool {
-		return under(path, module+provider) && !under(path, module+transport)
+		return under(path, module+provider) && !under(path, module+transport) && !under(path, module+provider+"/finish") &&
+			!under(path, module+fault)
 	}},
 	{"what carries and rewrites requests knows no model", []string{transport, rewrite}, true,
 		func(_ goPackage, path string) bool {

@@ -160,6 +160,11 @@ var states = []state{
 			".callbody .settled": "Approved by anna: fine",
 			".term .ended":       "exit code 1",
 			".callbody button":   "Show all", "details.call[data-state=failed]": "false"}},
+	{name: "a reply that was cut", events: []event{user(0, "Tell me everything."),
+		message(1, "Assistant", fields{"parts": []fields{text("It began with")}, "replyOutcome": "CutByLength",
+			"finishReason": "max_tokens"}), status("Waiting", "CutByLength", 2, fields{"message": "Raise maxOutputTokens"})},
+		sees: map[string]string{"footer .badge": "cut: it reached its limit of output tokens",
+			"#notices": "has a reply that was cut. Raise maxOutputTokens"}},
 	{name: "a chat without messages", events: []event{status("Waiting", "AwaitingFirstMessage", 0, nil)},
 		sees: map[string]string{"#chat-standing": "waits for a first message"}},
 }

@@ -125,6 +125,11 @@ func waitingSummary(st *v1alpha1.ChatStatus, f ChatFacts) Summary {
 		return Done(v1alpha1.ReasonAwaitingFirstMessage, "Create a ChatMessage that names this chat to begin")
 	case st.Turn.Result == v1alpha1.TurnInterrupted:
 		return Done(v1alpha1.ReasonInterrupted, "The last turn was interrupted; send a message to continue")
+	case st.Turn.Result == v1alpha1.TurnCutByLength:
+		return Done(v1alpha1.ReasonCutByLength, v1alpha1.ReplyCutByLength.Note()+
+			"; send a message to continue, or raise maxOutputTokens of the ChatModelConfig")
+	case st.Turn.Result == v1alpha1.TurnRefused:
+		return Done(v1alpha1.ReasonRefused, v1alpha1.ReplyRefused.Note()+"; the last reply is what it says to that")
 	case st.Turn.Result == v1alpha1.TurnStoppedAfterTool:
 		return Done(v1alpha1.ReasonStoppedAfterTool, "The turn ended with the result of tool "+st.Turn.StoppedBy+
 			" (tools.stopAfter); send a message to continue")

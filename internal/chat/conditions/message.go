@@ -96,6 +96,10 @@ func OfTurn(turn *v1alpha1.TurnStatus, lastError *v1alpha1.LastError) Summary {
 	switch turn.Result {
 	case v1alpha1.TurnAnswered:
 		return Done(v1alpha1.ReasonAnswered, "The turn ended with a reply")
+	case v1alpha1.TurnCutByLength:
+		return Done(v1alpha1.ReasonCutByLength, v1alpha1.ReplyCutByLength.Note())
+	case v1alpha1.TurnRefused:
+		return Done(v1alpha1.ReasonRefused, v1alpha1.ReplyRefused.Note()+"; the last reply is what it says to that")
 	case v1alpha1.TurnStoppedAfterTool:
 		return Done(v1alpha1.ReasonStoppedAfterTool, "The turn ended with the result of tool "+turn.StoppedBy+
 			" (the chat's tools.stopAfter)")
@@ -110,6 +114,17 @@ func OfTurn(turn *v1alpha1.TurnStatus, lastError *v1alpha1.LastError) Summary {
 		return Failed(v1alpha1.ConditionReason(lastError.Reason), lastError.Text())
 	}
 	return Working(v1alpha1.ReasonBeingAnswered, "The chat is working on the answer")
+}
+
+// ResultOf is how a turn ends whose last reply ended so.
+func ResultOf(reply v1alpha1.ReplyOutcome) v1alpha1.TurnResult {
+	switch reply {
+	case v1alpha1.ReplyCutByLength:
+		return v1alpha1.TurnCutByLength
+	case v1alpha1.ReplyRefused:
+		return v1alpha1.TurnRefused
+	}
+	return v1alpha1.TurnAnswered
 }
 
 // CommitResults records in a Tool message's status where a client's results stand in the history.

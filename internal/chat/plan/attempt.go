@@ -115,6 +115,12 @@ func noteCalls(t *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus, reply *v
 	g := reply.Spec.Generation
 	in.PendingCalls, in.CallsRequiringAction, in.CallingMessage = g.PendingCalls, g.CallsRequiringAction, ""
 	in.NeedsWorkspace, in.AskingMessage = g.NeedsWorkspace, ""
+	in.ReplyOutcome = g.ReplyOutcome
+	if g.ReplyOutcome == v1alpha1.ReplyPaused {
+		in.Pauses++
+	} else {
+		in.Pauses = 0
+	}
 	if g.PendingCalls > 0 {
 		in.CallingMessage = reply.Name
 	}

@@ -34,6 +34,8 @@ const (
 	maxStepsReached ending = "MaxStepsReached"
 	// turnOver means that the turn had ended before; it was only taken up for a compaction.
 	turnOver ending = "TurnOver"
+	// pausedTooOften means that the provider has paused maxPauses replies in a row.
+	pausedTooOften ending = "PausedTooOften"
 	// stillOverLimit means that the context is too full right after it was compacted.
 	stillOverLimit ending = "StillOverLimit"
 )
@@ -50,6 +52,9 @@ const (
 	fillStillOver fill = "StillOver"
 )
 
+// maxPauses is how many replies in a row a provider may pause. Anthropic names no limit.
+const maxPauses = 10
+
 // progress is what the next action of a turn depends on.
 type progress struct {
 	// maxSteps is the number of Assistant messages that a turn may have, at least 1.
@@ -64,6 +69,8 @@ type progress struct {
 	// headIsAssistant is true when the newest committed message is an Assistant's; otherwise it is a User's, or holds the
 	// results of calls.
 	headIsAssistant bool
+	// paused is how many replies in a row the provider has paused, up to the newest.
+	paused int
 	// stoppedByTool is true when a call of the turn has succeeded whose tool ends it.
 	stoppedByTool bool
 	// turnOver is true when the turn has ended and the chat was only taken up for a compaction.
@@ -114,10 +121,13 @@ var actionRules = []actionRule{
 	{decision{"the reply is complete", finishTurn, complete},
 		"It stands before the limit, so that a turn that is done with its " +
 			"last step counts as answered.",
-		func(f progress) bool { return f.headIsAssistant }},
+		func(f progress) bool { return f.headIsAssistant && f.paused == 0 }},
 	{decision{"the limit of steps is reached", finishTurn, maxStepsReached},
 		"What was said so far stays, and a new message continues.",
 		func(f progress) bool { return f.stepsInTurn >= f.maxSteps }},
+	{decision{"the reply is paused again and again", failTurn, pausedTooOften},
+		"Each pause costs a call, and nothing says that the next one is the last.",
+		func(f progress) bool { return f.paused >= maxPauses }},
 	{decision{"the context is still too full", failTurn, stillOverLimit},
 		"A summary of the summary would be no shorter: it would only cost.",
 		func(f progress) bool { return f.fill == fillStillOver }},
@@ -125,7 +135,7 @@ var actionRules = []actionRule{
 		"It stands last, so that nothing is summarised that nobody continues.",
 		func(f progress) bool { return f.fill == fillOver }},
 	{decision{"the model is next", generateAssistant, ""},
-		"The newest message is a User's, or holds the results of calls.",
+		"The newest message is a User's, holds the results of calls, or is a reply that the provider has paused.",
 		func(progress) bool { return true }},
 }
 

@@ -21,8 +21,10 @@ func allProgress() iter.Seq[progress] {
 				stoppedByTool: rest >= 12,
 			}
 			f.callsRequiringAction = min(f.callsRequiringAction, f.outstandingCalls)
-			if !yield(f) {
-				return
+			for _, paused := range []int{0, 1, maxPauses}[:1+2*(counts%2)] { // Only replies are paused.
+				if f.paused = paused; !yield(f) {
+					return
+				}
 			}
 		}
 	}
@@ -38,7 +40,9 @@ func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
 		calls := f.outstandingCalls > 0
 		settled := !calls && !f.compactionAsked
 		runs := settled && !f.turnOver && !f.stoppedByTool
-		goesOn := runs && !f.headIsAssistant && f.stepsInTurn < f.maxSteps
+		answered := f.headIsAssistant && f.paused == 0
+		stopped := runs && !answered && f.stepsInTurn < f.maxSteps && f.paused == maxPauses
+		goesOn := runs && !answered && f.stepsInTurn < f.maxSteps && !stopped
 		own := f.outstandingCalls > f.callsRequiringAction
 		for _, c := range []struct {
 			action nextAction
@@ -49,8 +53,9 @@ func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
 			{requireAction, "", calls && !own},
 			{finishTurn, turnOver, settled && f.turnOver},
 			{finishTurn, stoppedAfterTool, settled && !f.turnOver && f.stoppedByTool},
-			{finishTurn, complete, runs && f.headIsAssistant},
-			{finishTurn, maxStepsReached, runs && !f.headIsAssistant && f.stepsInTurn >= f.maxSteps},
+			{finishTurn, complete, runs && answered},
+			{finishTurn, maxStepsReached, runs && !answered && f.stepsInTurn >= f.maxSteps},
+			{failTurn, pausedTooOften, stopped},
 			{compact, "", !calls && f.compactionAsked || goesOn && f.fill == fillOver},
 			{failTurn, stillOverLimit, goesOn && f.fill == fillStillOver},
 			{generateAssistant, "", goesOn && f.fill == fillFits},
@@ -60,7 +65,7 @@ func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 4*4*(1+2+3)*2*24 {
+	if len(seen) != 4*4*(1+2+3)*(1+3)*24 {
 		t.Errorf("%d combinations were tried", len(seen))
 	}
 }

@@ -25,6 +25,10 @@ var fallbackReasons = []v1alpha1.ErrorReason{
 	v1alpha1.ErrorModelConfigDisabled,
 }
 
+// AsksFallbacks reports whether the fallbacks of a model are asked after an error with that reason that is not
+// retryable.
+func AsksFallbacks(reason v1alpha1.ErrorReason) bool { return slices.Contains(fallbackReasons, reason) }
+
 // nextTry is the attempt that follows a failed one; nil if there is none. A model that failed for good is not asked
 // again in this step. The models are asked in their order, one at once after the other; before the first comes again
 // there is a wait, which doubles with each round. One whose provider asked to wait is passed over for as long as
@@ -38,12 +42,12 @@ func nextTry(models []Alternative, policy *v1alpha1.RetryPolicy, last attemptRec
 	}}
 	retry.internal.RetryAfter = retryAfters(last, e, now)
 	if !e.Retryable {
-		if !slices.Contains(fallbackReasons, e.Reason) {
+		if !AsksFallbacks(e.Reason) {
 			return nil
 		}
 		retry.internal.RuledOut = append(retry.internal.RuledOut, failed.ModelConfig)
 	}
-	if failed.Attempt >= policy.MaxAttemptsOrDefault() {
+	if failed.Attempt >= mostAttempts(models, policy, e.Reason) {
 		return nil
 	}
 	again := now.Add(backoff(policy, round(models, retry)))
@@ -52,6 +56,19 @@ func nextTry(models []Alternative, policy *v1alpha1.RetryPolicy, last attemptRec
 		return nil
 	}
 	return retry
+}
+
+// maxPaidAttempts is how often a step is tried whose calls are paid for although they fail, unless there are more
+// models to ask.
+const maxPaidAttempts = 5
+
+// mostAttempts is how often a step is tried that failed for that reason.
+func mostAttempts(models []Alternative, policy *v1alpha1.RetryPolicy, reason v1alpha1.ErrorReason) int32 {
+	most := policy.MaxAttemptsOrDefault()
+	if reason == v1alpha1.ErrorEmptyReply || reason == v1alpha1.ErrorReplyFailed {
+		return min(most, max(maxPaidAttempts, int32(len(models))))
+	}
+	return most
 }
 
 // round counts how often all the models that can still be asked have failed,

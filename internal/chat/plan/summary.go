@@ -18,11 +18,16 @@ var summaries = map[v1alpha1.ChatPhase]string{
 	v1alpha1.ChatError:          "Failed",
 }
 
+// endedWithReply reports whether a turn ended with a reply, of which a model may say more.
+func endedWithReply(result v1alpha1.TurnResult) bool {
+	return result == v1alpha1.TurnAnswered || result == v1alpha1.TurnCutByLength || result == v1alpha1.TurnRefused
+}
+
 // takeSummary takes what a model says of the turn that has just ended. It is too late once anything else has happened
 // to the history, and only the pod that gave the last reply may say it.
 func (p captions) takeSummary() error {
 	st := p.status()
-	if st.Phase != v1alpha1.ChatWaiting || st.Turn == nil || st.Turn.Result != v1alpha1.TurnAnswered ||
+	if st.Phase != v1alpha1.ChatWaiting || st.Turn == nil || !endedWithReply(st.Turn.Result) ||
 		st.Turn.SummarySource != v1alpha1.TurnSummaryFromState {
 		return nil
 	}

@@ -67,7 +67,8 @@ func (t *Truncated) reply(m *v1alpha1.ChatMessage) {
 	t.Turn.Steps++
 	t.Turn.Internal.LastRole = v1alpha1.RoleAssistant
 	noteCalls(t.Turn.TurnStatus, &t.Turn.Internal, m)
-	t.Unanswered = g.PendingCalls > 0 && g.Outcome != v1alpha1.OutcomeInterrupted
+	t.Unanswered = (g.PendingCalls > 0 || g.ReplyOutcome == v1alpha1.ReplyPaused) &&
+		g.Outcome != v1alpha1.OutcomeInterrupted
 }
 
 // results counts the calls that a Tool message answers. Those that wait for people are answered after the others.
@@ -120,10 +121,14 @@ func resultOf(kept []*v1alpha1.ChatMessage) v1alpha1.TurnResult {
 		}
 		break
 	}
-	if g := kept[len(kept)-1].Spec.Generation; g != nil && g.Outcome == v1alpha1.OutcomeInterrupted {
+	switch g := kept[len(kept)-1].Spec.Generation; {
+	case g == nil:
+		return v1alpha1.TurnAnswered
+	case g.Outcome == v1alpha1.OutcomeInterrupted:
 		return v1alpha1.TurnInterrupted
+	default:
+		return conditions.ResultOf(g.ReplyOutcome)
 	}
-	return v1alpha1.TurnAnswered
 }
 
 func turnOf(m *v1alpha1.ChatMessage) TurnRecord {

@@ -5,11 +5,13 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/machine"
 )
 
@@ -29,6 +31,9 @@ func (p turn) nextAction() error {
 		p.beginWaiting()
 		return p.assign(v1alpha1.ActionExecuteTools)
 	case failTurn:
+		if next.ending == pausedTooOften {
+			return p.fail(p.pausedTooOften(), "")
+		}
 		return p.fail(p.compaction().stillOverLimit(), "")
 	case requireAction:
 		if calling := p.status().Internal.Turn.CallingMessage; calling != p.facts.CallsOf {
@@ -42,7 +47,7 @@ func (p turn) nextAction() error {
 			p.putOff()
 			return nil
 		}
-		return p.fire(machine.FinishTurn, subject{ending: endings[next.ending]})
+		return p.fire(machine.FinishTurn, subject{ending: p.resultOf(next.ending)})
 	default:
 		return p.assign(v1alpha1.GenerationAction(next.action))
 	}
@@ -56,6 +61,7 @@ func (p turn) progress() progress {
 		outstandingCalls:     int(in.PendingCalls),
 		callsRequiringAction: int(in.CallsRequiringAction),
 		headIsAssistant:      in.LastRole == v1alpha1.RoleAssistant,
+		paused:               int(in.Pauses),
 		stoppedByTool:        t.StoppedBy != "",
 		turnOver:             t.Result != "",
 		compactionAsked:      p.status().Internal.Compaction != "",
@@ -63,11 +69,26 @@ func (p turn) progress() progress {
 	}
 }
 
-// endings are how turns end normally.
-var endings = map[ending]v1alpha1.TurnResult{
-	complete:         v1alpha1.TurnAnswered,
-	stoppedAfterTool: v1alpha1.TurnStoppedAfterTool,
-	maxStepsReached:  v1alpha1.TurnMaxStepsReached,
+// resultOf is how a turn ends normally; empty if it had ended before.
+func (p turn) resultOf(e ending) v1alpha1.TurnResult {
+	switch e {
+	case complete:
+		return conditions.ResultOf(p.status().Internal.Turn.ReplyOutcome)
+	case stoppedAfterTool:
+		return v1alpha1.TurnStoppedAfterTool
+	case maxStepsReached:
+		return v1alpha1.TurnMaxStepsReached
+	}
+	return ""
+}
+
+// pausedTooOften is the error of a turn whose replies the provider paused too often.
+func (p turn) pausedTooOften() v1alpha1.GenerationError {
+	return v1alpha1.GenerationError{
+		Reason:  v1alpha1.ErrorReplyFailed,
+		Message: fmt.Sprintf("The provider paused %d replies in a row (finish reason pause_turn)", maxPauses),
+		Advice:  "Send a message to continue",
+	}
 }
 
 // end says how the turn ended, unless it has said so before and was only taken up for a compaction.

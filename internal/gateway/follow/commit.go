@@ -130,8 +130,8 @@ func messageOf(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) stream.Message {
 		m.Parts[i].ProviderMetadata = ""
 	}
 	if g := msg.Spec.Generation; g != nil {
-		m.Attempt, m.Action, m.Outcome, m.FinishReason, m.Truncated = g.Attempt, g.Action, g.Outcome, g.FinishReason,
-			g.Truncated
+		m.Attempt, m.Action, m.Outcome, m.Truncated = g.Attempt, g.Action, g.Outcome, g.Truncated
+		m.ReplyOutcome, m.FinishReason = g.ReplyOutcome, g.FinishReason
 		m.Model, m.Usage, m.Cost = g.Model, g.Usage, g.Cost
 		m.Context, m.Compaction, m.Warnings = g.Context, g.Compaction, g.Warnings
 		m.CallsGivenUpBefore, m.Decisions = g.CallsGivenUpBefore, g.Decisions

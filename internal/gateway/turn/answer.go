@@ -94,8 +94,8 @@ const (
 // End is how an answer ended, and what it took.
 type End struct {
 	Outcome Outcome
-	// Finish is why the model stopped, as spec.generation.finishReason of its last reply.
-	Finish string
+	// Reply is how the model's last reply ended. Of a turn that limits.maxSteps ended it is v1alpha1.ReplyCutByLength.
+	Reply v1alpha1.ReplyOutcome
 	// Usage of all steps.
 	Usage v1alpha1.TokenUsage
 	// Error of a failed turn.

@@ -217,10 +217,10 @@ func (s *Story) status(p *stream.Status) error {
 // error.
 func (s *Story) endOf(p *stream.Status) *End {
 	switch p.Result {
-	case v1alpha1.TurnAnswered, v1alpha1.TurnStoppedAfterTool:
-		return &End{Outcome: Completed, Finish: s.finish()}
+	case v1alpha1.TurnAnswered, v1alpha1.TurnCutByLength, v1alpha1.TurnRefused, v1alpha1.TurnStoppedAfterTool:
+		return &End{Outcome: Completed, Reply: s.reply()}
 	case v1alpha1.TurnMaxStepsReached:
-		return &End{Outcome: Completed, Finish: finishLength}
+		return &End{Outcome: Completed, Reply: v1alpha1.ReplyCutByLength}
 	case v1alpha1.TurnInterrupted:
 		return &End{Outcome: Interrupted}
 	}
@@ -238,14 +238,12 @@ func same(a, b *v1alpha1.ChatWait) bool {
 	return a.For == b.For && a.Reason == b.Reason && a.Message == b.Message
 }
 
-// finishLength is the reason of a reply that a limit has ended.
-const finishLength = "length"
-
-func (s *Story) finish() string {
+// reply is how the newest reply ended; empty if there is none.
+func (s *Story) reply() v1alpha1.ReplyOutcome {
 	if s.last == nil {
 		return ""
 	}
-	return s.last.FinishReason
+	return s.last.ReplyOutcome
 }
 
 // failed takes why the turn failed, unless it is an earlier one's.
@@ -278,7 +276,7 @@ func (s *Story) superseded() End {
 	case s.calls():
 		return End{Outcome: RequiresAction}
 	}
-	return End{Outcome: Completed, Finish: s.finish()}
+	return End{Outcome: Completed, Reply: s.reply()}
 }
 
 // calls reports whether the newest step has calls for the client.

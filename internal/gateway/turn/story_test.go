@@ -54,7 +54,7 @@ func (c *chat) calling(attempt int32, tool string) *chat {
 // commits is a reply that becomes part of the history.
 func (c *chat) commits(said ...v1alpha1.MessagePart) *chat {
 	return c.add(stream.EventMessage, stream.MessageCommitted{Message: stream.Message{Name: "reply", Attempt: 1,
-		Role: v1alpha1.RoleAssistant, Parts: said, FinishReason: "stop", Outcome: v1alpha1.OutcomeCompleted,
+		Role: v1alpha1.RoleAssistant, Parts: said, ReplyOutcome: v1alpha1.ReplyComplete, Outcome: v1alpha1.OutcomeCompleted,
 		Usage: &v1alpha1.TokenUsage{InputTokens: 3, OutputTokens: 2}}})
 }
 
@@ -96,7 +96,7 @@ func (c *chat) toldWith(s *turn.Story) (lines []string, err error) {
 		case turn.Closed:
 			lines = append(lines, fmt.Sprintf("%d is %q", e.Index, e.Block.Text))
 		case turn.Ended:
-			line := fmt.Sprintf("ends %s %s %d", e.End.Outcome, e.End.Finish, e.End.Usage.OutputTokens)
+			line := fmt.Sprintf("ends %s %s %d", e.End.Outcome, e.End.Reply, e.End.Usage.OutputTokens)
 			if e.End.Error != nil {
 				line += " " + string(e.End.Error.Reason)
 			}
@@ -113,7 +113,7 @@ func (c *chat) toldWith(s *turn.Story) (lines []string, err error) {
 }
 
 func TestAStoryTellsTheAnswerToOneMessage(t *testing.T) {
-	hello := []string{"0 opens Text ", `0 + "Hel"`, `0 + "lo"`, `0 is "Hello"`, "ends Completed stop 2"}
+	hello := []string{"0 opens Text ", `0 + "Hel"`, `0 + "lo"`, `0 is "Hello"`, "ends Completed Complete 2"}
 	answered := v1alpha1.TurnAnswered
 	for name, c := range map[string]struct {
 		chat func(*chat)
@@ -140,12 +140,12 @@ func TestAStoryTellsTheAnswerToOneMessage(t *testing.T) {
 		}, hello},
 		"a history alone tells the same in one piece": {func(c *chat) {
 			c.asked("q").commits(text("Hello")).ends(answered)
-		}, []string{"0 opens Text ", `0 + "Hello"`, `0 is "Hello"`, "ends Completed stop 2"}},
+		}, []string{"0 opens Text ", `0 + "Hello"`, `0 is "Hello"`, "ends Completed Complete 2"}},
 		"steps and kinds are blocks of their own, tools of the chat none": {func(c *chat) {
 			c.asked("q").commits(thought("Hm."), text("I "), text("look."), call("c1", "execute", "")).runs().
 				commits(text("Done.")).ends(answered)
 		}, []string{"0 opens Reasoning ", `0 + "Hm."`, `0 is "Hm."`, "1 opens Text ", `1 + "I look."`, `1 is "I look."`,
-			"2 opens Text ", `2 + "Done."`, `2 is "Done."`, "ends Completed stop 4"}},
+			"2 opens Text ", `2 + "Done."`, `2 is "Done."`, "ends Completed Complete 4"}},
 		"a client's call is told once it is committed, and ends the answer": {func(c *chat) {
 			c.asked("q").says(1, parts.Text, "Let me look.").calling(1, "weather").
 				commits(text("Let me look."), call("c1", "weather", v1alpha1.RequiresClient)).
@@ -170,10 +170,10 @@ func TestAStoryTellsTheAnswerToOneMessage(t *testing.T) {
 		}, []string{"ends Interrupted  0"}},
 		"a limit ends the answer before the model does": {func(c *chat) {
 			c.asked("q").ends(v1alpha1.TurnMaxStepsReached)
-		}, []string{"ends Completed length 0"}},
+		}, []string{"ends Completed CutByLength 0"}},
 		"the next message ends the answer": {func(c *chat) {
 			c.asked("q").commits(text("Hello")).asked("next")
-		}, []string{"0 opens Text ", `0 + "Hello"`, `0 is "Hello"`, "ends Completed stop 2"}},
+		}, []string{"0 opens Text ", `0 + "Hello"`, `0 is "Hello"`, "ends Completed Complete 2"}},
 		"a chat that is deleted ends the answer": {func(c *chat) {
 			c.asked("q").add(stream.EventDeleted, struct{}{})
 		}, []string{"ends Failed  0 ChatDeleted"}},

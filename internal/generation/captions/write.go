@@ -91,10 +91,14 @@ func (a *Attempt) ask(
 	}
 	spec := &t.Config.Spec
 	usage := collect.UsageOf(spec.Provider, answer.Usage)
-	if usage == (v1alpha1.TokenUsage{}) {
-		return w.form.Read(answer), nil, nil
+	var account *v1alpha1.CallAccount
+	if usage != (v1alpha1.TokenUsage{}) {
+		account = &v1alpha1.CallAccount{Model: t.Identity(), Usage: usage, Cost: cost.Of(spec.Pricing, usage)}
 	}
-	account := &v1alpha1.CallAccount{Model: t.Identity(), Usage: usage, Cost: cost.Of(spec.Pricing, usage)}
+	switch answer.FinishReason {
+	case fantasy.FinishReasonContentFilter, fantasy.FinishReasonError:
+		return "", account, nil
+	}
 	return w.form.Read(answer), account, nil
 }
 

@@ -8,6 +8,8 @@ package collect
 
 import (
 	"encoding/json"
+	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/generation/provider/finish"
 )
 
 // Accumulator collects one reply. Blocks are told apart by kind and id, since some providers use the same id for text
@@ -29,11 +32,15 @@ type Accumulator struct {
 	index    map[blockKey]*block
 	cited    map[v1alpha1.Source]bool // by URL or, without one, by title
 	usage    fantasy.Usage
-	finish   fantasy.FinishReason
+	last     finish.Last
+	open     []openCall
 	preview  preview
 	warnings []string
 	now      func() time.Time // nil: parts say no times
 }
+
+// openCall is a call whose arguments the model is writing.
+type openCall struct{ providerID, id, name string }
 
 type blockKey struct {
 	kind v1alpha1.PartType
@@ -88,11 +95,20 @@ func (a *Accumulator) Add(p *fantasy.StreamPart) (parts.Part, bool) {
 		return a.source(p)
 	case fantasy.StreamPartTypeWarnings:
 		a.Warn(p.Warnings)
-	case fantasy.StreamPartTypeFinish:
-		a.usage, a.finish = p.Usage, p.FinishReason
-		a.warnings = addNotes(a.warnings, p.Warnings)
+	case fantasy.StreamPartTypeFinish, fantasy.StreamPartTypeError:
+		a.end(p)
 	}
 	return parts.Part{}, false
+}
+
+// end takes the end of the reply. One that answers nothing has its usage, too.
+func (a *Accumulator) end(p *fantasy.StreamPart) {
+	a.usage, a.last = p.Usage, finish.LastOf(p)
+	a.warnings = addNotes(a.warnings, p.Warnings)
+	if failed, ok := errors.AsType[*finish.Error](p.Error); ok {
+		a.last = finish.Last{Reason: failed.Reason, Outcome: failed.Outcome}
+	}
+	a.cutCalls()
 }
 
 // Warn takes warnings about the call.
@@ -150,15 +166,31 @@ func (a *Accumulator) toolInput(p *fantasy.StreamPart) (parts.Part, bool) {
 	if delta == "" {
 		delta = p.ToolCallInput
 	}
-	id := a.ids.of
-	if p.Type == fantasy.StreamPartTypeToolInputStart {
-		id = a.ids.begin
+	if p.Type != fantasy.StreamPartTypeToolInputStart {
+		return parts.Part{Type: parts.ToolInput, ID: a.ids.of(p.ID), Name: p.ToolCallName, Text: delta}, true
 	}
-	return parts.Part{Type: parts.ToolInput, ID: id(p.ID), Name: p.ToolCallName, Text: delta}, true
+	id := a.ids.begin(p.ID)
+	if !p.ProviderExecuted {
+		a.open = append(a.open, openCall{p.ID, id, p.ToolCallName})
+	}
+	return parts.Part{Type: parts.ToolInput, ID: id, Name: p.ToolCallName, Text: delta}, true
+}
+
+// cutCalls keeps the calls within which the reply was cut, so that the model learns that they were not made.
+func (a *Accumulator) cutCalls() {
+	if a.last.Outcome != v1alpha1.ReplyCutByLength {
+		return
+	}
+	for _, open := range a.open {
+		call := &v1alpha1.ToolCall{ID: open.id, ProviderID: ofProvider(open.providerID, open.id),
+			Name: toolName(open.name), Input: "{}", Refusal: v1alpha1.RefusalCutByLength}
+		a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: call}, nil)
+	}
 }
 
 func (a *Accumulator) toolCall(p *fantasy.StreamPart) (parts.Part, bool) {
 	id := a.ids.finish(p.ID)
+	a.open = slices.DeleteFunc(a.open, func(open openCall) bool { return open.providerID == p.ID })
 	call := &v1alpha1.ToolCall{
 		ID: id, ProviderID: ofProvider(p.ID, id), Name: toolName(p.ToolCallName), Input: p.ToolCallInput,
 		ProviderExecuted: p.ProviderExecuted,
@@ -213,8 +245,10 @@ func (a *Accumulator) Full() bool { return a.room.full }
 
 // Step is what was collected of one step.
 type Step struct {
-	Parts        []v1alpha1.MessagePart
-	Usage        v1alpha1.TokenUsage
+	Parts []v1alpha1.MessagePart
+	Usage v1alpha1.TokenUsage
+	// ReplyOutcome is how a reply ended, FinishReason the provider's word for that.
+	ReplyOutcome v1alpha1.ReplyOutcome
 	FinishReason string
 	Preview      string
 	PendingCalls int32
@@ -247,9 +281,11 @@ const maxFinishReason = 63
 // Finish returns what was collected.
 func (a *Accumulator) Finish() Step {
 	s := Step{
-		Usage: UsageOf(a.provider, a.usage), FinishReason: clip.Bytes(string(a.finish), maxFinishReason),
-		Preview: a.preview.String(), Truncated: a.room.full,
-		Warnings: a.warnings,
+		Usage: UsageOf(a.provider, a.usage), FinishReason: clip.Bytes(a.last.Reason, maxFinishReason),
+		ReplyOutcome: a.last.Outcome, Preview: a.preview.String(), Truncated: a.room.full, Warnings: a.warnings,
+	}
+	if s.Truncated {
+		s.ReplyOutcome = v1alpha1.ReplyCutByLength
 	}
 	for _, b := range a.blocks {
 		b.part.ProviderMetadata = a.metadata(b.metadata)

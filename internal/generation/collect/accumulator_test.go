@@ -16,6 +16,7 @@ import (
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
+	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/tools"
 )
 
@@ -79,8 +80,8 @@ func TestAReplyThatCitesTheSameSourcesAgainAndAgainIsWhole(t *testing.T) {
 			source("https://b.example.com", "B"), source("", "a document"), source("https://b.example.com", ""))
 		want.WriteString("said ")
 	}
-	add(a, fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish, FinishReason: fantasy.FinishReasonStop,
-		Usage: fantasy.Usage{InputTokens: 3, OutputTokens: 900}})
+	add(a, finish.Mark(fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish,
+		Usage: fantasy.Usage{InputTokens: 3, OutputTokens: 900}}, finish.Last{Reason: "stop"}))
 	got := a.Finish()
 	if got.Truncated || a.Full() || len(got.Parts) != 303 || got.Usage.OutputTokens != 900 || got.FinishReason != "stop" {
 		t.Errorf("%d parts, truncated %t, usage %+v, %s", len(got.Parts), got.Truncated, got.Usage, got.FinishReason)
@@ -298,7 +299,7 @@ func TestUsageMeansTheSameForEveryProvider(t *testing.T) {
 	}
 	for provider, usage := range cases {
 		a := collect.NewAccumulator(provider, 1, nil)
-		add(a, fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish, Usage: usage, FinishReason: fantasy.FinishReasonStop})
+		add(a, finish.Mark(fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish, Usage: usage}, finish.Last{Reason: "stop"}))
 		if got := a.Finish(); got.Usage != want || got.FinishReason != "stop" {
 			t.Errorf("%s: got %+v, %s", provider, got.Usage, got.FinishReason)
 		}

@@ -45,15 +45,6 @@ func TestEveryWayToCallAModelIsRecorded(t *testing.T) {
 			v1alpha1.DebugStream, "Hello"},
 		"Generate": {func(ctx context.Context, m fantasy.LanguageModel) { _, _ = m.Generate(ctx, fantasy.Call{}) },
 			v1alpha1.DebugGenerate, "Hello"},
-		"GenerateObject": {func(ctx context.Context, m fantasy.LanguageModel) {
-			_,
-				_ = m.GenerateObject(ctx, fantasy.ObjectCall{})
-		}, v1alpha1.DebugGenerate, `{"title":"t"}`},
-		"StreamObject": {func(ctx context.Context, m fantasy.LanguageModel) {
-			stream, _ := m.StreamObject(ctx, fantasy.ObjectCall{})
-			for range stream {
-			}
-		}, v1alpha1.DebugStream, `{"title":"t"}`},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s := newSession(t)

@@ -4,6 +4,7 @@
 package debug
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/debug/redact"
+	"parley.dev/parley/internal/generation/provider/finish"
 )
 
 const (
@@ -27,7 +29,7 @@ type reply struct {
 	size     int
 	counts   map[string]int32
 	finished bool
-	reason   fantasy.FinishReason
+	reason   string
 	usage    fantasy.Usage
 	warnings []fantasy.CallWarning
 }
@@ -65,11 +67,11 @@ func (r *reply) add(p *fantasy.StreamPart) {
 	case fantasy.StreamPartTypeWarnings:
 		r.warnings = append(r.warnings, p.Warnings...)
 	case fantasy.StreamPartTypeFinish:
-		r.finish(p.FinishReason, p.Usage, p.Warnings)
+		r.finish(cmp.Or(finish.LastOf(p).Reason, string(p.FinishReason)), p.Usage, p.Warnings)
 	}
 }
 
-func (r *reply) finish(reason fantasy.FinishReason, usage fantasy.Usage, warnings []fantasy.CallWarning) {
+func (r *reply) finish(reason string, usage fantasy.Usage, warnings []fantasy.CallWarning) {
 	r.finished, r.reason, r.usage = true, reason, usage
 	r.warnings = append(r.warnings, warnings...)
 }
@@ -81,7 +83,7 @@ func (r *reply) addResponse(response *fantasy.Response) {
 		part, text := partOfContent(content)
 		r.addWhole(part, text)
 	}
-	r.finish(response.FinishReason, response.Usage, response.Warnings)
+	r.finish(string(response.FinishReason), response.Usage, response.Warnings)
 }
 
 // partOfContent is a part of a reply and its text, which may still have to be cut.
@@ -163,7 +165,7 @@ func (r *reply) response(provider v1alpha1.ModelProvider, redactor redact.Redact
 	if len(r.counts) == 0 && !r.finished {
 		return nil
 	}
-	out := &v1alpha1.DebugResponse{FinishReason: bound(string(r.reason), 64), Usage: collect.UsageOf(provider, r.usage)}
+	out := &v1alpha1.DebugResponse{FinishReason: bound(r.reason, 64), Usage: collect.UsageOf(provider, r.usage)}
 	for _, part := range r.parts {
 		out.Parts = append(out.Parts, cleanPart(part.DebugPart, wholeOrRemark(part), v1alpha1.MaxDebugReplyBytes, redactor))
 	}

@@ -42,7 +42,6 @@ type options struct {
 	TopK             *int64                  `json:"topK,omitempty"`
 	PresencePenalty  *float64                `json:"presencePenalty,omitempty"`
 	FrequencyPenalty *float64                `json:"frequencyPenalty,omitempty"`
-	SchemaName       string                  `json:"schemaName,omitempty"`
 	Provider         fantasy.ProviderOptions `json:"provider,omitempty"`
 }
 
@@ -50,14 +49,6 @@ func ofCall(c fantasy.Call) request {
 	return request{prompt: c.Prompt, tools: c.Tools, choice: c.ToolChoice, options: options{
 		MaxOutputTokens: c.MaxOutputTokens, Temperature: c.Temperature, TopP: c.TopP, TopK: c.TopK,
 		PresencePenalty: c.PresencePenalty, FrequencyPenalty: c.FrequencyPenalty, Provider: c.ProviderOptions,
-	}}
-}
-
-func ofObjectCall(c fantasy.ObjectCall) request {
-	return request{prompt: c.Prompt, options: options{
-		MaxOutputTokens: c.MaxOutputTokens, Temperature: c.Temperature, TopP: c.TopP, TopK: c.TopK,
-		PresencePenalty: c.PresencePenalty, FrequencyPenalty: c.FrequencyPenalty, Provider: c.ProviderOptions,
-		SchemaName: c.SchemaName,
 	}}
 }
 

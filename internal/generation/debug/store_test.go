@@ -174,20 +174,6 @@ func (m *model) Generate(ctx context.Context, _ fantasy.Call) (*fantasy.Response
 	return m.response, m.err
 }
 
-func (m *model) GenerateObject(ctx context.Context, _ fantasy.ObjectCall) (*fantasy.ObjectResponse, error) {
-	m.called(ctx)
-	return &fantasy.ObjectResponse{RawText: `{"title":"t"}`, FinishReason: fantasy.FinishReasonStop}, m.err
-}
-
-func (m *model) StreamObject(ctx context.Context, _ fantasy.ObjectCall) (fantasy.ObjectStreamResponse, error) {
-	m.called(ctx)
-	return func(yield func(fantasy.ObjectStreamPart) bool) {
-		_ = yield(fantasy.ObjectStreamPart{Type: fantasy.ObjectStreamPartTypeTextDelta, Delta: `{"title"`}) &&
-			yield(fantasy.ObjectStreamPart{Type: fantasy.ObjectStreamPartTypeTextDelta, Delta: `:"t"}`}) &&
-			yield(fantasy.ObjectStreamPart{Type: fantasy.ObjectStreamPartTypeFinish, FinishReason: fantasy.FinishReasonStop})
-	}, m.err
-}
-
 func read(stream fantasy.StreamResponse, err error) {
 	if err == nil {
 		for range stream {

@@ -16,6 +16,7 @@ import (
 	"parley.dev/parley/internal/generation/debug"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 )
@@ -95,6 +96,7 @@ type call struct {
 	first  time.Duration
 	usage  fantasy.Usage
 	finish fantasy.FinishReason
+	last   finish.Last
 	// said is what the model says, nil unless spans hold content.
 	said *saidSoFar
 }
@@ -111,6 +113,7 @@ func (c *call) forward(stream fantasy.StreamResponse, yield func(fantasy.StreamP
 	for part := range stream {
 		switch part.Type {
 		case fantasy.StreamPartTypeError:
+			c.usage = part.Usage // A reply that answers nothing is paid for.
 			yield(part)
 			return part.Error
 		case fantasy.StreamPartTypeFinish:
@@ -135,7 +138,7 @@ func (c *call) measure(p *fantasy.StreamPart) {
 		o.Metrics.FirstPart(c.provider(), c.first)
 	}
 	if p.Type == fantasy.StreamPartTypeFinish {
-		c.usage, c.finish = p.Usage, p.FinishReason
+		c.usage, c.finish, c.last = p.Usage, p.FinishReason, finish.LastOf(p)
 	}
 	if c.said != nil {
 		c.said.add(p)
@@ -148,7 +151,7 @@ func (c *call) provider() string { return string(c.model.target.Config.Spec.Prov
 func (c *call) end(ctx context.Context, err error) {
 	o := &c.model.observer.options
 	outcome, reason := c.outcome(ctx, err)
-	o.Metrics.CallEnded(c.provider(), outcome, o.Now().Sub(c.began))
+	o.Metrics.CallEnded(c.provider(), outcome, string(c.reply(err)), o.Now().Sub(c.began))
 	u := collect.UsageOf(c.model.target.Config.Spec.Provider, c.usage)
 	for kind, n := range map[string]int64{
 		telemetry.TokensInput: u.InputTokens, telemetry.TokensOutput: u.OutputTokens,
@@ -161,6 +164,14 @@ func (c *call) end(ctx context.Context, err error) {
 		c.span.Set(c.ending(outcome, u)...)
 	}
 	c.span.End(reason)
+}
+
+// reply is how the reply ended; empty if there was none, or it did not come as a stream.
+func (c *call) reply(err error) v1alpha1.ReplyOutcome {
+	if failed, ok := errors.AsType[*finish.Error](err); ok {
+		return failed.Outcome
+	}
+	return c.last.Outcome
 }
 
 // outcome is how the call ended, and why if it failed.

@@ -95,8 +95,17 @@ func (b *builder) assistant(i int, m *v1alpha1.ChatMessage) {
 	if b.Dialect.JoinTexts {
 		said = joinTexts(said)
 	}
+	if b.paused(i) && len(said) > 0 { // It goes back unchanged, also if it ends with reasoning.
+		b.messages = append(b.messages, message(fantasy.MessageRoleAssistant, said...))
+		return
+	}
 	b.add(fantasy.MessageRoleAssistant, b.signed(said))
 	b.add(fantasy.MessageRoleTool, results)
+}
+
+// paused reports whether the message ends the history, and is a reply that the provider has paused.
+func (b *builder) paused(i int) bool {
+	return i == len(b.History)-1 && continues(&b.History[i], b.Dialect)
 }
 
 // withOwnCall adds a call of a tool that the provider ran itself. Where nothing is told of it, neither is the reasoning
@@ -172,22 +181,31 @@ func (b *builder) spoken(part *v1alpha1.MessagePart, own bool) []fantasy.Message
 	return nil
 }
 
+// pausedCall is a call of a provider's own tool that has no result, because the provider has paused the reply; none
+// otherwise.
+func (b *builder) pausedCall(at place, call fantasy.ToolCallPart) []fantasy.MessagePart {
+	if b.paused(at.message) && b.Dialect.Replays != nil && b.Dialect.Replays(call, nil) {
+		return []fantasy.MessagePart{call}
+	}
+	return nil
+}
+
 // ownCall is a call of a tool that a provider runs itself, with its result: as it was if this provider takes it back,
 // else as text, and nothing if the tool said nothing.
 func (b *builder) ownCall(at place, part *v1alpha1.MessagePart, own bool) []fantasy.MessagePart {
 	result := b.paired.own[at]
-	if result == nil {
-		return nil
-	}
 	call := fantasy.ToolCallPart{
 		ToolCallID: part.ToolCall.ID, ToolName: part.ToolCall.Name, Input: object(part.ToolCall.Input),
 		ProviderExecuted: true, ProviderOptions: b.options(part, own),
+	}
+	if result == nil {
+		return b.pausedCall(at, call)
 	}
 	answer := resultPart(call.ToolCallID, result.ToolResult)
 	answer.ProviderExecuted, answer.ProviderOptions = true, b.options(result, own)
 	// A provider's own id is no other one.
 	same := b.paired.ids[at] == call.ToolCallID
-	if own && same && b.Dialect.Replays != nil && b.Dialect.Replays(call, answer) {
+	if own && same && b.Dialect.Replays != nil && b.Dialect.Replays(call, &answer) {
 		return []fantasy.MessagePart{call, answer}
 	}
 	output := clean(cmp.Or(result.ToolResult.Output, found(b.History[at.message].Spec.Parts[at.part+1:], result)))

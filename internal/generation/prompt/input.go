@@ -83,8 +83,8 @@ type Dialect struct {
 	// none needs it.
 	CallMark fantasy.ProviderOptions
 	// Replays reports whether the provider takes back a call of its own tools with its result, with the metadata that they
-	// came with. nil: it takes none.
-	Replays func(call fantasy.ToolCallPart, result fantasy.ToolResultPart) bool
+	// came with; a nil result is of a call that the provider has paused. nil: it takes none.
+	Replays func(call fantasy.ToolCallPart, result *fantasy.ToolResultPart) bool
 }
 
 // Origin names who wrote a message, as far as it matters for whether a provider can read it back as its own.
@@ -103,12 +103,13 @@ func Origin(provider v1alpha1.ModelProvider, model string) string {
 
 // Build returns the prompt.
 func Build(in Input) []fantasy.Message {
-	in.History = told(in.History)
+	in.History = joined(told(in.History), in.Dialect)
 	b := &builder{Input: in, paired: pair(in.History, in.Dialect), files: fileBudget(in.History, in.Files, in.Dialect)}
 	for i := range in.History {
 		b.message(i, &in.History[i])
 	}
-	messages := shape(b.messages, in.Dialect)
+	last := len(in.History) - 1
+	messages := shape(b.messages, in.Dialect, last >= 0 && continues(&in.History[last], in.Dialect))
 	if system := in.system(); system != "" {
 		messages = append([]fantasy.Message{message(fantasy.MessageRoleSystem, fantasy.TextPart{Text: system})}, messages...)
 	}

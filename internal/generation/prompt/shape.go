@@ -19,15 +19,15 @@ const (
 )
 
 // shape makes a user speak first, a user or results come last, and neighbours of one role one message where the
-// provider wants that.
-func shape(messages []fantasy.Message, d Dialect) []fantasy.Message {
+// provider wants that. A reply comes last if the provider has paused it.
+func shape(messages []fantasy.Message, d Dialect, paused bool) []fantasy.Message {
 	user := func(text string) fantasy.Message {
 		return message(fantasy.MessageRoleUser, fantasy.TextPart{Text: text})
 	}
 	if len(messages) > 0 && messages[0].Role != fantasy.MessageRoleUser {
 		messages = append([]fantasy.Message{user(before)}, messages...)
 	}
-	if n := len(messages); n == 0 || messages[n-1].Role == fantasy.MessageRoleAssistant {
+	if n := len(messages); n == 0 || messages[n-1].Role == fantasy.MessageRoleAssistant && !paused {
 		messages = append(messages, user(goOn))
 	}
 	if d.Alternate {

@@ -99,8 +99,13 @@ func cacheMark() fantasy.ProviderOptions {
 var serverToolID = regexp.MustCompile(`^srvtoolu_[a-zA-Z0-9_]+$`)
 
 // replaysSearch reports whether Anthropic takes the call and its result back: a web search with the result as it was.
-func replaysSearch(call fantasy.ToolCallPart, result fantasy.ToolResultPart) bool {
+func replaysSearch(call fantasy.ToolCallPart, result *fantasy.ToolResultPart) bool {
+	if call.ToolName != "web_search" || !serverToolID.MatchString(call.ToolCallID) {
+		return false
+	}
+	if result == nil {
+		return true
+	}
 	search, ok := result.ProviderOptions[anthropic.Name].(*anthropic.WebSearchResultMetadata)
-	return ok && call.ToolName == "web_search" && serverToolID.MatchString(call.ToolCallID) &&
-		(len(search.Results) > 0) != (search.ErrorCode != "")
+	return ok && (len(search.Results) > 0) != (search.ErrorCode != "")
 }

@@ -24,6 +24,7 @@ import (
 	"parley.dev/parley/internal/generation/provider/chatcompletions"
 	"parley.dev/parley/internal/generation/provider/claude"
 	"parley.dev/parley/internal/generation/provider/fileurl"
+	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/generation/provider/gemini"
 	"parley.dev/parley/internal/generation/provider/intercept"
 	"parley.dev/parley/internal/generation/provider/responses"
@@ -54,7 +55,7 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 		return nil, fmt.Errorf("setting up model %s of provider %s: %w", spec.Model, spec.Provider, err)
 	}
 	model = withSchemas(streamedModel{model}, spec.Provider)
-	return fileurl.Model(repaired(model, spec), spec), nil
+	return finish.Model(fileurl.Model(repaired(model, spec), spec), finish.ProtocolOf(spec)), nil
 }
 
 // clientOf is the client for the calls of a configuration. The transport that was added last is the first that a
@@ -72,16 +73,13 @@ func clientOf(spec *v1alpha1.ChatModelConfigSpec, client *http.Client) *http.Cli
 	return intercept.Client(transport.TakeNotes(client))
 }
 
-// repaired is the model with what fantasy loses of its protocol. Bedrock's streams are binary, and are left as they
-// are.
+// repaired is the model with what fantasy loses of its protocol.
 func repaired(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
 	switch {
 	case spec.Provider == v1alpha1.ProviderGoogle:
 		return gemini.Repair(model)
-	case spec.Provider == v1alpha1.ProviderAnthropic:
+	case spec.Provider == v1alpha1.ProviderAnthropic, spec.Provider == v1alpha1.ProviderBedrock:
 		return claude.Repair(model)
-	case spec.Provider == v1alpha1.ProviderBedrock:
-		return model
 	case spec.Transport == v1alpha1.TransportResponses:
 		return responses.Repair(model, spec)
 	}

@@ -5,6 +5,7 @@ package provider_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,7 +40,7 @@ func claudeReason(reason string) string {
 		`","stop_sequence":null},"usage":{"output_tokens":50}}`
 }
 
-func TestACallAtWhichAReplyWasCutOffIsLeftOut(t *testing.T) {
+func TestCallsOfAReplyThatIsCut(t *testing.T) {
 	events := func(groups ...any) (all []string) {
 		for _, g := range groups {
 			switch g := g.(type) {
@@ -65,6 +66,7 @@ func TestACallAtWhichAReplyWasCutOffIsLeftOut(t *testing.T) {
 	incomplete := `{"type":"response.incomplete","sequence_number":3,"response":{"id":"r","object":"response","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[],"usage":{"input_tokens":1,"output_tokens":2,"total_tokens":3}}}`
 	chatCall := providertest.Chunk(
 		`{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{\"x\":"}}]}`, "null")
+	const cutA, cutB = "a f {} CutByLength", "b f {} CutByLength"
 	for name, c := range map[string]struct {
 		from   string
 		events []string
@@ -72,30 +74,35 @@ func TestACallAtWhichAReplyWasCutOffIsLeftOut(t *testing.T) {
 		finish string
 	}{
 		"whole calls": {"anthropic", events(claudeStart, whole, claudeCall("1", "b", "", ""), claudeStop("1"),
-			claudeReason("tool_use"), claudeEnd), []string{`a f {"x":1}`, `b f {}`}, "tool-calls"},
+			claudeReason("tool_use"), claudeEnd), []string{`a f {"x":1} `, `b f {} `}, "tool_use"},
 		"within the arguments": {"anthropic", events(claudeStart, whole, half, claudeReason("max_tokens"), claudeEnd),
-			[]string{`a f {"x":1}`}, "length"},
+			[]string{`a f {"x":1} `, cutB}, "max_tokens"},
 		"within the arguments, where the block ends": {"anthropic", events(claudeStart, whole, half, claudeStop("1"),
-			claudeReason("max_tokens"), claudeEnd), []string{`a f {"x":1}`}, "length"},
+			claudeReason("max_tokens"), claudeEnd), []string{`a f {"x":1} `, cutB}, "max_tokens"},
 		"before the first argument": {"anthropic", events(claudeStart, whole, empty, claudeReason("max_tokens"), claudeEnd),
-			[]string{`a f {"x":1}`}, "length"},
+			[]string{`a f {"x":1} `, cutB}, "max_tokens"},
 		"before the first argument, where the block ends": {"anthropic", events(claudeStart, whole, empty, claudeStop("1"),
-			claudeReason("max_tokens"), claudeEnd), []string{`a f {"x":1}`}, "length"},
+			claudeReason("max_tokens"), claudeEnd), []string{`a f {"x":1} `, cutB}, "max_tokens"},
 		"behind a whole call": {"anthropic", events(claudeStart, whole, claudeReason("max_tokens"), claudeEnd),
-			[]string{`a f {"x":1}`}, "length"},
-		"by a filter": {"anthropic", events(claudeStart, half, claudeReason("refusal"), claudeEnd), nil, "content-filter"},
-		"of OpenAI's responses": {"openai responses", events(item("incomplete", `{"x":`), incomplete), nil,
-			"length"},
+			[]string{`a f {"x":1} `}, "max_tokens"},
+		"of OpenAI's responses": {"openai responses", events(item("incomplete", `{"x":`), incomplete), []string{cutA},
+			"max_output_tokens"},
 		"behind a whole call of OpenAI's responses": {"openai responses", events(item("completed", `{"x":1}`), incomplete),
-			[]string{`a f {"x":1}`}, "length"},
-		"of OpenAI's chat": {"openai", events(chatCall, providertest.Chunk("{}", `"length"`), "[DONE]"), nil, "length"},
+			[]string{`a f {"x":1} `}, "max_output_tokens"},
+		"of OpenAI's chat": {"openai", events(chatCall, providertest.Chunk("{}", `"length"`), "[DONE]"), []string{cutA},
+			"length"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &providertest.Scripted{Replies: providertest.Events(c.events...)}
 			got, err := server.Ask(t, providertest.Specs[c.from], nil)
-			if err != nil || !cmp.Equal(providertest.Calls(got), c.want) || int(got.PendingCalls) != len(c.want) ||
-				got.FinishReason != c.finish {
-				t.Errorf("calls %q, %d pending, %s, %v", providertest.Calls(got), got.PendingCalls, got.FinishReason, err)
+			var calls []string
+			for _, part := range got.Parts {
+				if call := part.ToolCall; call != nil {
+					calls = append(calls, strings.Join([]string{call.ID, call.Name, call.Input, string(call.Refusal)}, " "))
+				}
+			}
+			if err != nil || !cmp.Equal(calls, c.want) || int(got.PendingCalls) != len(c.want) || got.FinishReason != c.finish {
+				t.Errorf("calls %q, %d pending, %s, %v", calls, got.PendingCalls, got.FinishReason, err)
 			}
 		})
 	}
@@ -104,8 +111,8 @@ func TestACallAtWhichAReplyWasCutOffIsLeftOut(t *testing.T) {
 func TestWhatOnlyKeepsAConnectionAliveIsNoPart(t *testing.T) {
 	// Anthropic's library drops pings; of every other event without content fantasy makes a part.
 	alive := []string{`{"type":"ping"}`, `{"type":"system.message"}`}
-	server := &providertest.Scripted{Replies: providertest.Events(append(append(alive, claudeStart), append(alive,
-		claudeReason("end_turn"), claudeEnd)...)...)}
+	server := &providertest.Scripted{Replies: providertest.Events(slices.Concat(alive, []string{claudeStart}, alive,
+		claudeReply("text", `"end_turn"`)[1:])...)}
 	spec := providertest.Specs["anthropic"]
 	model, err := provider.New(t.Context(), &spec, providertest.Key, &http.Client{Transport: server})
 	if err != nil {
@@ -119,7 +126,9 @@ func TestWhatOnlyKeepsAConnectionAliveIsNoPart(t *testing.T) {
 	for part := range stream {
 		got = append(got, part.Type)
 	}
-	if want := []fantasy.StreamPartType{fantasy.StreamPartTypeFinish}; !cmp.Equal(got, want) {
+	want := []fantasy.StreamPartType{fantasy.StreamPartTypeTextStart, fantasy.StreamPartTypeTextDelta,
+		fantasy.StreamPartTypeTextEnd, fantasy.StreamPartTypeFinish}
+	if !cmp.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
 }

@@ -30,7 +30,7 @@ func TestAnAdvisorThatFailsIsTheModelsToCopeWith(t *testing.T) {
 			asked: 2},
 		"one that does not": {reply: failing(400), want: "(RequestRejected). Go on without its advice. ", asked: 1},
 		"nothing said": {reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Think("hm")}},
-			want: "strong wrote nothing", asked: 1},
+			want: "strong ended its reply without text", asked: 2},
 		"nothing within the limit": {
 			reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Think("hm")}, Finish: modelserver.FinishLength},
 			want:  "Raise spec.advisor.maxOutputTokens", asked: 1,

@@ -137,7 +137,7 @@ func TestToolsAreAnsweredAndTheHistoryIsKeptAtHand(t *testing.T) {
 	c := p.newChat("clock", nil)
 	c.ask("clock-prompt", "What time is it?")
 	calls := c.result()
-	if calls.Spec.Generation.PendingCalls != 2 || calls.Spec.Generation.FinishReason != "tool-calls" ||
+	if calls.Spec.Generation.PendingCalls != 2 || calls.Spec.Generation.ReplyOutcome != v1alpha1.ReplyToolCalls ||
 		len(calls.Spec.Parts) != 2 {
 		t.Fatalf("got %+v, %+v", calls.Spec.Generation, calls.Spec.Parts)
 	}

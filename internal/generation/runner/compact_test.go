@@ -112,8 +112,7 @@ func TestASummaryThatSaysNothingIsAnError(t *testing.T) {
 	c.ask("empty-1", "hello")
 	c.commit(c.result(), "")
 	m := c.compact(v1alpha1.CompactionThreshold)
-	if g := m.Spec.Generation; g.Outcome != v1alpha1.OutcomeFailed || g.Error.Reason != v1alpha1.ErrorProviderError ||
-		g.Error.Retryable {
+	if g := m.Spec.Generation; g.Outcome != v1alpha1.OutcomeFailed || g.Error.Reason != v1alpha1.ErrorEmptyReply {
 		t.Errorf("got %+v", g)
 	} else if g.Usage == nil || g.Usage.TotalTokens != 910 {
 		t.Errorf("it used up %+v", g.Usage)

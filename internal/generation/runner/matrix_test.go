@@ -40,42 +40,42 @@ var thought = modelserver.Think("h", "m")
 var scenarios = []scenario{
 	{
 		name: "text", reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Par", "is.")}},
-		committed: `Completed: Text "Paris."; stop`,
+		committed: `Completed: Text "Paris."; Complete`,
 	},
 	{
 		name:      "reasoning, then text",
 		reply:     modelserver.Reply{Steps: []modelserver.Step{thought, modelserver.Say("Par", "is.")}},
-		committed: `Completed: Reasoning "hm" with metadata; Text "Paris."; stop`,
+		committed: `Completed: Reasoning "hm" with metadata; Text "Paris."; Complete`,
 	},
 	{
 		name: "usage", reply: modelserver.Reply{
 			Steps: []modelserver.Step{modelserver.Say("Paris.")}, Usage: &modelserver.Usage{Input: 100, Output: 50, Cached: 40,
 				Reasoning: 20},
 		},
-		committed: `Completed: Text "Paris."; stop; 60 in, 40 cached, 50 out of which 20 reasoning, 150 in all`,
+		committed: `Completed: Text "Paris."; Complete; 60 in, 40 cached, 50 out of which 20 reasoning, 150 in all`,
 	},
 	{
 		name: "too long", reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Paris.")},
 			Finish: modelserver.FinishLength},
-		committed: `Completed: Text "Paris."; length`,
+		committed: `Completed: Text "Paris."; CutByLength`,
 	},
 	{
 		name: "too long within a call", reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Let me look."),
 			{ToolCalls: []modelserver.ToolCall{clockCall,
 				{Name: "launch", Arguments: json.RawMessage(`"{\"at\":1,\"force\":tr"`)}}}}, Finish: modelserver.FinishLength},
-		committed: "Completed: " + lookLine + clockLine + "; length",
+		committed: "Completed: " + lookLine + clockLine + "; ToolCall launch {}; CutByLength",
 	},
 	{
 		name: "filtered", reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Paris.")},
 			Finish: modelserver.FinishContentFilter},
-		committed: `Completed: Text "Paris."; content-filter`,
+		committed: `Failed: ContentFiltered 0; Filtered`,
 	},
 	{
 		name: "more than a message holds",
 		reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &modelserver.Text{
 			Repeat: &modelserver.Repeat{Text: "and so on, ", Bytes: 8 << 20}, PieceBytes: 40_000,
 		}}}},
-		aborted: true, committed: `Completed: Text "and so on, and so on, …"; truncated`,
+		aborted: true, committed: `Completed: Text "and so on, and so on, …"; truncated; CutByLength`,
 	},
 	{name: "a wrong key", config: "wrong", committed: "Failed: AuthenticationFailed 401"},
 	{
@@ -243,8 +243,8 @@ func outline(m *v1alpha1.ChatMessage) string {
 	if g.Truncated {
 		said = append(said, "truncated")
 	}
-	if g.FinishReason != "" {
-		said = append(said, g.FinishReason)
+	if g.ReplyOutcome != "" {
+		said = append(said, string(g.ReplyOutcome))
 	}
 	if u := g.Usage; u != nil && u.CacheReadTokens > 0 {
 		said = append(said, fmt.Sprintf("%d in, %d cached, %d out of which %d reasoning, %d in all",

@@ -111,7 +111,7 @@ func (w *wired) round(s toolScenario) {
 	c := w.newChat(slug(s.name), nil)
 	c.ask(c.chat.Name+"-u", "Do: "+s.name+"!")
 	calls := c.result()
-	if !w.commits(calls, s.name, "Completed: "+s.committed+"; tool-calls") {
+	if !w.commits(calls, s.name, "Completed: "+s.committed+"; ToolCalls") {
 		return
 	}
 	if n := calls.Spec.Generation.PendingCalls; int(n) != len(s.results) {

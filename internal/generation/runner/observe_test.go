@@ -184,16 +184,17 @@ func TestATurnIsMeasured(t *testing.T) {
 	o.clockTurn()
 	wantSeries(t, o.metrics, map[string]float64{
 		`parley_attempts_running`: 0,
-		`parley_time_to_first_part_seconds{provider="openai-compatible"}`:                      2,
-		`parley_model_call_duration_seconds{outcome="Completed",provider="openai-compatible"}`: 2,
-		`parley_tool_calls_total{outcome="Succeeded",tool="current_time"}`:                     1,
-		`parley_tool_calls_total{outcome="Failed",tool="client"}`:                              1,
-		`parley_tool_call_duration_seconds{tool="current_time"}`:                               1,
-		`parley_tool_call_duration_seconds{tool="client"}`:                                     1,
-		`parley_tool_result_size_bytes{tool="current_time"}`:                                   1,
-		`parley_tool_result_size_bytes{tool="client"}`:                                         1,
-		`parley_tokens_total{kind="input",provider="openai-compatible"}`:                       -1,
-		`parley_tokens_total{kind="output",provider="openai-compatible"}`:                      -1,
+		`parley_time_to_first_part_seconds{provider="openai-compatible"}`:                                        2,
+		`parley_model_call_duration_seconds{outcome="Completed",provider="openai-compatible",reply="Complete"}`:  1,
+		`parley_model_call_duration_seconds{outcome="Completed",provider="openai-compatible",reply="ToolCalls"}`: 1,
+		`parley_tool_calls_total{outcome="Succeeded",tool="current_time"}`:                                       1,
+		`parley_tool_calls_total{outcome="Failed",tool="client"}`:                                                1,
+		`parley_tool_call_duration_seconds{tool="current_time"}`:                                                 1,
+		`parley_tool_call_duration_seconds{tool="client"}`:                                                       1,
+		`parley_tool_result_size_bytes{tool="current_time"}`:                                                     1,
+		`parley_tool_result_size_bytes{tool="client"}`:                                                           1,
+		`parley_tokens_total{kind="input",provider="openai-compatible"}`:                                         -1,
+		`parley_tokens_total{kind="output",provider="openai-compatible"}`:                                        -1,
 	})
 }
 
@@ -218,7 +219,7 @@ func TestAFailedCallIsMarkedWithItsReasonAlone(t *testing.T) {
 	}
 	wantSeries(t, o.metrics, map[string]float64{
 		`parley_attempts_running`: 0,
-		`parley_model_call_duration_seconds{outcome="Failed",provider="openai-compatible"}`: 1,
+		`parley_model_call_duration_seconds{outcome="Failed",provider="openai-compatible",reply=""}`: 1,
 	})
 }
 

@@ -27,10 +27,11 @@ func TestACallForATitleIsMeasuredAndPartOfTheStepsTrace(t *testing.T) {
 	o.stop()
 	wantSeries(t, o.metrics, map[string]float64{
 		`parley_attempts_running`: 0,
-		`parley_time_to_first_part_seconds{provider="openai-compatible"}`:                      1,
-		`parley_model_call_duration_seconds{outcome="Completed",provider="openai-compatible"}`: 2,
-		`parley_tokens_total{kind="input",provider="openai-compatible"}`:                       40 + 10,
-		`parley_tokens_total{kind="output",provider="openai-compatible"}`:                      8 + 5,
+		`parley_time_to_first_part_seconds{provider="openai-compatible"}`:                                       1,
+		`parley_model_call_duration_seconds{outcome="Completed",provider="openai-compatible",reply="Complete"}`: 1,
+		`parley_model_call_duration_seconds{outcome="Completed",provider="openai-compatible",reply=""}`:         1,
+		`parley_tokens_total{kind="input",provider="openai-compatible"}`:                                        40 + 10,
+		`parley_tokens_total{kind="output",provider="openai-compatible"}`:                                       8 + 5,
 	})
 	o.tracer.Close(t.Context())
 	spans := o.spans.Spans()

@@ -84,8 +84,8 @@ func TestASearchOfTheProviderIsKeptAndReplayedAlsoToAnotherProvider(t *testing.T
 			if got := kinds(reply); g.Outcome != v1alpha1.OutcomeCompleted || !slices.Equal(got, want.parts) {
 				t.Fatalf("the reply has %v: %+v", got, g)
 			}
-			if g.PendingCalls != 0 || g.FinishReason != "stop" {
-				t.Errorf("Parley has %d calls to answer, and the reply ended with %s", g.PendingCalls, g.FinishReason)
+			if g.PendingCalls != 0 || g.ReplyOutcome != v1alpha1.ReplyComplete {
+				t.Errorf("Parley has %d calls to answer, and the reply ended with %s", g.PendingCalls, g.ReplyOutcome)
 			}
 			c.commit(reply, "")
 			for i, config := range append([]string{"default"}, others...) {

@@ -123,9 +123,9 @@ func (c *consultation) advise(
 	}
 	said := onlyText(o.Content)
 	if len(said.Parts) == 0 {
-		return "", silentAdvisor(t, said.FinishReason)
+		return "", silentAdvisor(t, said.ReplyOutcome)
 	}
-	if said.FinishReason == string(fantasy.FinishReasonLength) {
+	if said.ReplyOutcome == v1alpha1.ReplyCutByLength {
 		return *said.Parts[0].Text + cutAdvice, nil
 	}
 	return *said.Parts[0].Text, nil
@@ -156,7 +156,9 @@ func (c *consultation) askTwice(ctx context.Context, r request, show func(string
 		return Outcome{Kind: v1alpha1.OutcomeInterrupted}
 	case <-time.After(max(adviceRetry, o.Err.RetryAfter())):
 	}
-	return c.performer.ask(ctx, r, c.messages, showText)
+	second := c.performer.ask(ctx, r, c.messages, showText)
+	second.Content.Usage = second.Content.Usage.Add(o.Content.Usage)
+	return second
 }
 
 // seen is the prompt that the model had when it asked: all before the reply with its call.
@@ -180,12 +182,12 @@ func interruptedAdvice() *v1alpha1.GenerationError {
 }
 
 // silentAdvisor is the error of an advisor that wrote no text.
-func silentAdvisor(t *models.Target, finish string) *v1alpha1.GenerationError {
+func silentAdvisor(t *models.Target, outcome v1alpha1.ReplyOutcome) *v1alpha1.GenerationError {
 	e := &v1alpha1.GenerationError{
 		Reason: v1alpha1.ErrorProviderError, Provider: string(t.Config.Spec.Provider),
 		Message: t.Config.Spec.Model + " wrote nothing",
 	}
-	if finish == string(fantasy.FinishReasonLength) {
+	if outcome == v1alpha1.ReplyCutByLength {
 		e.Message += " within its limit of tokens"
 		e.Advice = "Raise spec.advisor.maxOutputTokens of the chat"
 	}

@@ -90,7 +90,11 @@ func (p *Performer) ask(
 	case Interrupted(ctx):
 		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: reply.Finish()}
 	}
-	return Failed(p.failure(calling, r, notes, silence, err))
+	// A reply that answers nothing is paid for all the same.
+	paid := reply.Finish()
+	o := Failed(p.failure(calling, r, notes, silence, err))
+	o.Content = collect.Step{Usage: paid.Usage, ReplyOutcome: paid.ReplyOutcome, FinishReason: paid.FinishReason}
+	return o
 }
 
 // accumulator collects the reply to a request.
@@ -116,6 +120,7 @@ func stream(
 	for part := range stream {
 		switch part.Type {
 		case fantasy.StreamPartTypeError:
+			reply.Add(&part)
 			return part.Error
 		case fantasy.StreamPartTypeFinish:
 			finished = true

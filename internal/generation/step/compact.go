@@ -37,6 +37,13 @@ func (p *Performer) compact(ctx context.Context, messages []v1alpha1.ChatMessage
 		o.Content = collect.Step{Usage: o.Content.Usage} // Half a summary is worth nothing.
 		return o
 	}
+	if o.Content.ReplyOutcome == v1alpha1.ReplyRefused {
+		return Failed(&v1alpha1.GenerationError{
+			Reason: v1alpha1.ErrorContentFiltered, Provider: string(t.Config.Spec.Provider),
+			Message: t.Config.Spec.Model + " refused to summarize the conversation",
+			Advice:  "Name another model in compaction.modelConfigRef, or start a new chat",
+		}).PaidFor(o.Content)
+	}
 	if o.Content = onlyText(o.Content); len(o.Content.Parts) == 0 {
 		return Failed(&v1alpha1.GenerationError{
 			Reason: v1alpha1.ErrorProviderError, Provider: string(t.Config.Spec.Provider),

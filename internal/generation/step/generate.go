@@ -60,7 +60,9 @@ func (p *Performer) withRequired(s collect.Step) collect.Step {
 			if call.RequiresAction != "" {
 				s.CallsRequiringAction++
 			}
-			calls = append(calls, *call)
+			if call.Refusal != v1alpha1.RefusalCutByLength {
+				calls = append(calls, *call)
+			}
 		}
 	}
 	s.WaitingFor = registry.WaitingCalls(p.chat.Spec.Tools, calls)

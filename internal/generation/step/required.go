@@ -12,6 +12,9 @@ import (
 
 // judge says whose action the call requires, or why it is not run.
 func (p *Performer) judge(call *v1alpha1.ToolCall) {
+	if call.Refusal == v1alpha1.RefusalCutByLength {
+		return
+	}
 	call.RequiresAction, call.ApprovalCause = p.required(call.Name)
 	switch {
 	case p.notAllowed(call.Name):

@@ -64,7 +64,20 @@ func (c *Scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 func (c *Scripted) Ask(t *testing.T, spec v1alpha1.ChatModelConfigSpec, change func(*fantasy.Call)) (collect.Step,
 	error) {
 	t.Helper()
-	model, err := provider.New(t.Context(), &spec, Key, &http.Client{Transport: c})
+	return ask(t, spec, c, change)
+}
+
+// Ask makes a call over the transport and collects the reply as a generation pod does.
+func Ask(t *testing.T, spec v1alpha1.ChatModelConfigSpec, over http.RoundTripper) (collect.Step, error) {
+	t.Helper()
+	return ask(t, spec, over, nil)
+}
+
+func ask(t *testing.T, spec v1alpha1.ChatModelConfigSpec, over http.RoundTripper, change func(*fantasy.Call)) (
+	collect.Step, error,
+) {
+	t.Helper()
+	model, err := provider.New(t.Context(), &spec, Key, &http.Client{Transport: over})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,10 +92,10 @@ func (c *Scripted) Ask(t *testing.T, spec v1alpha1.ChatModelConfigSpec, change f
 		t.Fatal(err)
 	}
 	for part := range stream {
+		reply.Add(&part)
 		if part.Type == fantasy.StreamPartTypeError {
 			return reply.Finish(), part.Error
 		}
-		reply.Add(&part)
 	}
 	return reply.Finish(), nil
 }

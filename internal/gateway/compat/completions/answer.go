@@ -85,31 +85,33 @@ func Of(a *wire.Answer) (*Completion, error) {
 	if a.End.Outcome == turn.Failed {
 		return nil, wire.Failure(a.End.Error)
 	}
-	var content, reasoning strings.Builder
 	m := Message{Role: "assistant"}
 	for i := range a.Blocks {
-		switch b := &a.Blocks[i]; b.Kind {
-		case turn.Text:
-			if content.Len() > 0 {
-				content.WriteString(between)
-			}
-			content.WriteString(b.Text)
-		case turn.Reasoning:
-			if reasoning.Len() > 0 {
-				reasoning.WriteString(between)
-			}
-			reasoning.WriteString(b.Text)
-		case turn.Call:
+		if b := &a.Blocks[i]; b.Kind == turn.Call {
 			m.ToolCalls = append(m.ToolCalls, ToolCall{ID: turn.CallID(b.ID, a.Chat), Type: "function",
 				Function: Function{Name: b.Name, Arguments: b.Text}})
 		}
 	}
-	m.ReasoningContent = reasoning.String()
-	if content.Len() > 0 || len(m.ToolCalls) == 0 {
-		m.Content = new(content.String())
+	m.ReasoningContent = textOf(a.Blocks, turn.Reasoning)
+	switch content := textOf(a.Blocks, turn.Text); {
+	case a.End.Reply == v1alpha1.ReplyRefused:
+		m.Refusal = &content
+	case content != "" || len(m.ToolCalls) == 0:
+		m.Content = &content
 	}
 	return &Completion{ID: idPrefix + a.Message, Object: "chat.completion", Created: a.Created.Unix(), Model: a.Model,
 		Choices: []Choice{{Message: m, FinishReason: finish(a.End)}}, Usage: usageOf(a.End.Usage)}, nil
+}
+
+// textOf is the text of the blocks of a kind.
+func textOf(blocks []turn.Block, kind turn.BlockKind) string {
+	var texts []string
+	for i := range blocks {
+		if blocks[i].Kind == kind {
+			texts = append(texts, blocks[i].Text)
+		}
+	}
+	return strings.Join(texts, between)
 }
 
 // finish is why an answer ended, in the protocol's words.
@@ -117,10 +119,8 @@ func finish(end *turn.End) string {
 	switch {
 	case end.Outcome == turn.RequiresAction:
 		return "tool_calls"
-	case end.Finish == "length":
+	case end.Reply == v1alpha1.ReplyCutByLength:
 		return "length"
-	case end.Finish == "content-filter":
-		return "content_filter"
 	}
 	return "stop"
 }

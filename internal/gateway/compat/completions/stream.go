@@ -37,6 +37,7 @@ type chunkChoice struct {
 type delta struct {
 	Role             string     `json:"role,omitempty"`
 	Content          *string    `json:"content,omitempty"`
+	Refusal          *string    `json:"refusal,omitempty"`
 	ReasoningContent string     `json:"reasoning_content,omitempty"`
 	ToolCalls        []ToolCall `json:"tool_calls,omitempty"`
 }
@@ -102,7 +103,11 @@ func (s *Stream) end(end *turn.End) error {
 	if end.Outcome == turn.Failed {
 		return s.Fail(wire.Failure(end.Error))
 	}
-	if err := s.delta(delta{}, new(finish(end))); err != nil {
+	last := delta{}
+	if end.Reply == v1alpha1.ReplyRefused { // Its words have been sent as content by now.
+		last.Refusal = new(textOf(s.answer.Blocks, turn.Text))
+	}
+	if err := s.delta(last, new(finish(end))); err != nil {
 		return err
 	}
 	if s.usage {

@@ -98,9 +98,9 @@ func stopReason(end *turn.End) string {
 	switch {
 	case end.Outcome == turn.RequiresAction:
 		return "tool_use"
-	case end.Finish == "length":
+	case end.Reply == v1alpha1.ReplyCutByLength:
 		return "max_tokens"
-	case end.Finish == "content-filter":
+	case end.Reply == v1alpha1.ReplyRefused:
 		return "refusal"
 	}
 	return "end_turn"

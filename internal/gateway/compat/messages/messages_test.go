@@ -114,9 +114,9 @@ func TestAFailedTurnIsAnError(t *testing.T) {
 
 func TestWhyAnAnswerHasEnded(t *testing.T) {
 	for want, end := range map[anthropic.StopReason]turn.End{
-		anthropic.StopReasonEndTurn:   {Outcome: turn.Completed, Finish: "stop"},
-		anthropic.StopReasonMaxTokens: {Outcome: turn.Completed, Finish: "length"},
-		anthropic.StopReasonRefusal:   {Outcome: turn.Completed, Finish: "content-filter"},
+		anthropic.StopReasonEndTurn:   {Outcome: turn.Completed, Reply: v1alpha1.ReplyComplete},
+		anthropic.StopReasonMaxTokens: {Outcome: turn.Completed, Reply: v1alpha1.ReplyCutByLength},
+		anthropic.StopReasonRefusal:   {Outcome: turn.Completed, Reply: v1alpha1.ReplyRefused},
 		anthropic.StopReasonToolUse:   {Outcome: turn.RequiresAction},
 	} {
 		a := answer()

@@ -5,6 +5,7 @@ package responses
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -87,10 +88,11 @@ type Item struct {
 
 // Part is a part of a message, or of reasoning.
 type Part struct {
-	Type        string `json:"type"`
-	Text        string `json:"text"`
-	Annotations []any  `json:"annotations,omitzero"`
-	Logprobs    []any  `json:"logprobs,omitzero"`
+	Type        string  `json:"type"`
+	Text        *string `json:"text,omitempty"`
+	Refusal     *string `json:"refusal,omitempty"`
+	Annotations []any   `json:"annotations,omitzero"`
+	Logprobs    []any   `json:"logprobs,omitzero"`
 }
 
 // Usage is what an answer took.
@@ -141,10 +143,22 @@ func (r *Response) end(end *turn.End) {
 		r.Status, r.Error = failed, &ErrorOf{Code: *e.Code, Message: e.Message}
 	case end.Outcome == turn.Interrupted:
 		r.Status, r.Incomplete = cancelled, &Reason{"interrupted"}
-	case end.Finish == "length":
+	case end.Reply == v1alpha1.ReplyCutByLength:
 		r.Status, r.Incomplete = incomplete, &Reason{"max_output_tokens"}
-	case end.Finish == "content-filter":
-		r.Status, r.Incomplete = incomplete, &Reason{"content_filter"}
+	case end.Reply == v1alpha1.ReplyRefused:
+		r.refuse()
+	}
+}
+
+// refuse makes a refusal of the last text.
+func (r *Response) refuse() {
+	for _, item := range slices.Backward(r.Output) {
+		if item.Type == "message" {
+			for i, part := range item.Content {
+				item.Content[i] = Part{Type: "refusal", Refusal: part.Text}
+			}
+			return
+		}
 	}
 }
 
@@ -178,7 +192,7 @@ func itemID(kind string, a *wire.Answer, index int) string {
 }
 
 func spoken(text string) Part {
-	return Part{Type: "output_text", Text: text, Annotations: []any{}, Logprobs: []any{}}
+	return Part{Type: "output_text", Text: &text, Annotations: []any{}, Logprobs: []any{}}
 }
 
-func summary(text string) Part { return Part{Type: "summary_text", Text: text} }
+func summary(text string) Part { return Part{Type: "summary_text", Text: &text} }

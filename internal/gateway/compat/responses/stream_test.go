@@ -85,8 +85,8 @@ func words(text string) []string { return strings.SplitAfter(text, " ") }
 func TestWhatIsStreamed(t *testing.T) {
 	for name, end := range map[string]turn.End{
 		"calls":       calls,
-		"completed":   {Outcome: turn.Completed, Finish: "stop"},
-		"length":      {Outcome: turn.Completed, Finish: "length"},
+		"completed":   {Outcome: turn.Completed, Reply: v1alpha1.ReplyComplete},
+		"length":      {Outcome: turn.Completed, Reply: v1alpha1.ReplyCutByLength},
 		"interrupted": {Outcome: turn.Interrupted},
 		"failed": {Outcome: turn.Failed, Error: &stream.Error{Reason: v1alpha1.ErrorContextTooLong,
 			Message: "It is too long."}},

@@ -7,20 +7,25 @@ package chatcompletions
 
 import (
 	"bytes"
+	"slices"
 
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/generation/provider/intercept"
 )
 
 // interceptor repairs a stream. fantasy takes one that ends behind a whole call for a whole reply; it is one only with
 // a finish_reason, or where the server says by [DONE] that it has sent everything. Some servers give all calls of a
 // reply the index 0, and fantasy makes one call of them. Of OpenRouter's reasoning in a form that fantasy has no name
-// for, it drops the first piece.
+// for, it drops the first piece. It drops a refusal, which becomes text.
 type interceptor struct {
-	ended bool
-	calls callIndexes
+	// done is whether the server has said that it has sent everything, finishReason why the reply ends.
+	done         bool
+	finishReason string
+	refused      bool
+	calls        callIndexes
 	// first puts the first piece of reasoning where fantasy looks for it; nil: it does find it.
 	first *firstReasoning
 	// counts are those of a stream that counts the reasoning beside the output; nil: this one does not.
@@ -41,13 +46,25 @@ func Repair(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fan
 	})
 }
 
+// stopChunk stands in for the finish_reason of a server that sends [DONE] without one.
+var stopChunk = []byte(`data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n")
+
 // Line implements intercept.Interceptor.
 func (i *interceptor) Line(line []byte) []byte {
 	data, ok := intercept.EventData(line)
 	if !ok {
 		return line
 	}
-	i.ended = i.ended || bytes.Equal(data, intercept.EndOfEvents) || finishes(data)
+	if bytes.Equal(data, intercept.EndOfEvents) {
+		i.done = true
+		if i.finishReason == "" {
+			return slices.Concat(stopChunk, line)
+		}
+		return line
+	}
+	if reason := finishReasonIn(data); reason != "" {
+		i.finishReason = reason
+	}
 	if i.first != nil {
 		line = i.first.line(line, data)
 	}
@@ -57,20 +74,36 @@ func (i *interceptor) Line(line []byte) []byte {
 	if bytes.Contains(data, []byte(`"tool_calls"`)) {
 		line = i.calls.line(line)
 	}
+	if bytes.Contains(data, []byte(`"refusal":"`)) || bytes.Contains(data, []byte(`"refusal": "`)) {
+		line = amend(line, i.refuse)
+	}
 	return line
 }
 
-// finishes reports whether a chunk says why the reply ends. A quotation mark within a text has a backslash in front.
-func finishes(data []byte) bool {
+// refuse makes text of a refusal.
+func (i *interceptor) refuse(chunk object) bool {
+	delta := deltaOf(chunk)
+	refusal, _ := delta["refusal"].(string)
+	if refusal == "" {
+		return false
+	}
+	content, _ := delta["content"].(string)
+	delta["content"], delta["refusal"], i.refused = content+refusal, nil, true
+	return true
+}
+
+// finishReasonIn is why the reply ends, if the chunk says so. A quotation mark within a text has a backslash in front.
+func finishReasonIn(data []byte) string {
 	for {
 		_, after, found := bytes.Cut(data, []byte(`"finish_reason"`))
 		if !found {
-			return false
+			return ""
 		}
-		value, ok := bytes.CutPrefix(bytes.TrimLeft(after, " \t"), []byte(":"))
-		value = bytes.TrimLeft(value, " \t")
-		if ok && bytes.HasPrefix(value, []byte(`"`)) && !bytes.HasPrefix(value, []byte(`""`)) {
-			return true
+		value, _ := bytes.CutPrefix(bytes.TrimLeft(after, " \t"), []byte(":"))
+		if value, ok := bytes.CutPrefix(bytes.TrimLeft(value, " \t"), []byte(`"`)); ok {
+			if reason, _, ended := bytes.Cut(value, []byte(`"`)); ended && len(reason) > 0 {
+				return string(reason)
+			}
 		}
 		data = after
 	}
@@ -79,12 +112,13 @@ func finishes(data []byte) bool {
 // Part implements intercept.Interceptor.
 func (i *interceptor) Part(part fantasy.StreamPart, yield func(fantasy.StreamPart) bool) bool {
 	if part.Type == fantasy.StreamPartTypeFinish {
-		if !i.ended {
+		if !i.done && i.finishReason == "" {
 			return yield(fantasy.StreamPart{Type: fantasy.StreamPartTypeError, Error: fantasy.NewIncompleteStreamError()})
 		}
 		if i.counts != nil {
 			part.Usage = i.counts.in(part.Usage)
 		}
+		part = finish.Mark(part, finish.Last{Reason: i.finishReason, Refused: i.refused})
 	}
 	return yield(part)
 }

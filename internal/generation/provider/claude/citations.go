@@ -13,13 +13,17 @@ import (
 
 	"charm.land/fantasy"
 
+	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/generation/provider/intercept"
 )
 
-// interceptor keeps what a text cites, which fantasy drops: as sources right behind the text.
+// interceptor keeps what a text cites, which fantasy drops: as sources right behind the text. It keeps Anthropic's own
+// word for the end of a reply.
 type interceptor struct {
 	// cited are the sources by the index of the text's block, each once.
 	cited map[string][]citation
+	// stopReason is why the reply ends; empty: it has not said so.
+	stopReason string
 }
 
 // Repair returns the model with what fantasy loses of a stream.
@@ -34,14 +38,41 @@ type citation struct {
 	DocumentTitle string `json:"document_title"`
 }
 
-var citationsDelta = []byte(`"citations_delta"`)
+var citationsDelta, messageDelta = []byte(`"citations_delta"`), []byte(`"message_delta"`)
 
 // Line implements intercept.Interceptor.
 func (i *interceptor) Line(line []byte) []byte {
-	if !bytes.Contains(line, citationsDelta) {
-		return line
+	switch data, _ := intercept.EventData(line); {
+	case bytes.Contains(data, citationsDelta):
+		i.cite(data)
+	case bytes.Contains(data, messageDelta):
+		if i.stop(data) {
+			return slices.Concat(line, messageStop)
+		}
 	}
-	data, _ := intercept.EventData(line)
+	return line
+}
+
+// messageStop is the event that ends a reply. fantasy takes none without it, though the stop reason has come before.
+var messageStop = []byte("\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}")
+
+// stop takes why the reply ends. It reports whether the event says so.
+func (i *interceptor) stop(data []byte) bool {
+	var event struct {
+		Type  string `json:"type"`
+		Delta struct {
+			StopReason string `json:"stop_reason"`
+		} `json:"delta"`
+	}
+	if json.Unmarshal(data, &event) != nil || event.Type != "message_delta" || event.Delta.StopReason == "" {
+		return false
+	}
+	i.stopReason = event.Delta.StopReason
+	return true
+}
+
+// cite takes a source of a text.
+func (i *interceptor) cite(data []byte) {
 	var event struct {
 		Index int64 `json:"index"`
 		Delta struct {
@@ -55,11 +86,13 @@ func (i *interceptor) Line(line []byte) []byte {
 			i.cited[at] = append(i.cited[at], event.Delta.Citation)
 		}
 	}
-	return line
 }
 
 // Part implements intercept.Interceptor.
 func (i *interceptor) Part(part fantasy.StreamPart, yield func(fantasy.StreamPart) bool) bool {
+	if part.Type == fantasy.StreamPartTypeFinish {
+		part = finish.Mark(part, finish.Last{Reason: i.stopReason})
+	}
 	if !yield(part) {
 		return false
 	}

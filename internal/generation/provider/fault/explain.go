@@ -10,13 +10,15 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/printable"
 )
 
 // explanation is what is wrong, and what to do about it once nothing is tried again by itself.
 type explanation struct{ wrong, advice string }
 
-// explanations are those of the reasons. {provider}, {model}, {config}, {status}, {host}, {silence} and
-// {key} stand for what they name; {status} is the HTTP status in parentheses, or nothing.
+// explanations are those of the reasons. {provider}, {model}, {config}, {status}, {finish}, {host},
+// {silence} and {key} stand for what they name; {status} is the HTTP status in parentheses, or nothing, and {finish}
+// the finish reason of the reply.
 var explanations = map[v1alpha1.ErrorReason]explanation{
 	v1alpha1.ErrorCanceled:       {"The call of {provider} was canceled", "Send a message to continue"},
 	v1alpha1.ErrorProviderSilent: {"{provider} sent nothing for {silence}", "Send a message to try again"},
@@ -65,8 +67,8 @@ var explanations = map[v1alpha1.ErrorReason]explanation{
 		"Check baseURL of ChatModelConfig {config} and the network, then send a message to continue",
 	},
 	v1alpha1.ErrorContentFiltered: {
-		"{provider} does not answer this content{status}",
-		"Edit the message, then go on",
+		"A content filter of {provider} stopped the reply{status}{finish}",
+		"Edit the message, or send another one",
 	},
 	v1alpha1.ErrorContextTooLong: {
 		"The conversation no longer fits the context window of model {model}{status}",
@@ -80,9 +82,17 @@ var explanations = map[v1alpha1.ErrorReason]explanation{
 		"{provider} rejected the request{status}",
 		"Check model and settings of ChatModelConfig {config}, then send a message to continue",
 	},
+	v1alpha1.ErrorEmptyReply: {
+		"{model} ended its reply without text and without a tool call{finish}",
+		"Send a message to try again, or name another model",
+	},
+	v1alpha1.ErrorReplyFailed: {
+		"{provider} did not finish the reply of {model}{finish}",
+		"Send a message to try again, or name another model",
+	},
 	v1alpha1.ErrorProviderError: {"{provider} failed{status}", "Send a message to try again"},
 	v1alpha1.ErrorUnknown: {
-		"The call of {provider} failed in a way that is not known{status}",
+		"The call of {provider} failed with an error that Parley does not know{status}",
 		"Check ChatModelConfig {config}, then send a message to try again",
 	},
 }
@@ -131,6 +141,9 @@ var (
 	}
 )
 
+// maxFinishReason is how many characters of a finish reason are told.
+const maxFinishReason = 63
+
 // maxSaid is how many characters of the provider's own message are told.
 const maxSaid = 300
 
@@ -140,7 +153,14 @@ func explain(r *rule, f *findings, about Subject) explanation {
 	if f.status != 0 {
 		status = fmt.Sprintf(" (%d)", f.status)
 	}
+	finishReason := ""
+	if f.reply != nil {
+		if reason := tellable(f.reply.Reason, about); reason != "" {
+			finishReason = " (finish reason " + clip.Ellipsis(printable.Line(reason), maxFinishReason) + ")"
+		}
+	}
 	names := strings.NewReplacer(
+		"{finish}", finishReason,
 		"{provider}", string(about.Spec.Provider), "{model}", about.Spec.Model, "{config}", about.Config, "{status}", status,
 		"{host}", cmp.Or(f.host, host), "{silence}", f.silence.String(), "{key}", putKey(about.Spec),
 	)

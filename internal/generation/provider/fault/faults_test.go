@@ -75,7 +75,7 @@ func faultCases() []faultCase {
 		{"too large", onlyClaude, problem(modelserver.ProblemTooMuchAtOnce),
 			want{v1alpha1.ErrorContextTooLong, false, 413, 0, ""}},
 		{"content", everyone, problem(modelserver.ProblemContent),
-			want{v1alpha1.ErrorContentFiltered, false, 400, 0, "does not answer this content"}},
+			want{v1alpha1.ErrorContentFiltered, false, 400, 0, "A content filter of"}},
 		{"disabled", everyOpenAI, problem(modelserver.ProblemDisabled),
 			want{v1alpha1.ErrorProviderDisabled, false, 401, 0, "has been deactivated"}},
 		{"disabled", onlyClaude, problem(modelserver.ProblemDisabled),

@@ -15,6 +15,7 @@ import (
 
 	"charm.land/fantasy"
 
+	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/generation/provider/transport"
 )
 
@@ -38,6 +39,8 @@ type findings struct {
 	fileURLs bool
 	// truncated is whether the answer ended before its end, without an error.
 	truncated bool
+	// reply is a reply that answers nothing; nil: the call failed otherwise.
+	reply *finish.Error
 	// page is whether a web page came in place of an answer.
 	page bool
 	// redirect and oversized are answers that were not read; nil: there was none such.
@@ -95,6 +98,9 @@ func find(err error, about Subject) *findings {
 // unread finds a call that was not made, or an answer that was not read, of which nothing else is known. Gemini's
 // library tells of the half event before it instead.
 func (f *findings) unread(err error, notes *transport.Notes) bool {
+	if errors.As(err, &f.reply) {
+		return true
+	}
 	if e, ok := errors.AsType[*transport.ForbiddenHostError](err); ok {
 		f.host, f.forbiddenHost = e.Host, true
 		return true

@@ -40,6 +40,9 @@ type rule struct {
 // providers', in small letters.
 var rules = []rule{
 	{v1alpha1.ErrorCanceled, retryNever, func(f *findings) bool { return f.canceled }, explanation{}},
+	{v1alpha1.ErrorContentFiltered, retryNever, ends(v1alpha1.ReplyFiltered), explanation{}},
+	{v1alpha1.ErrorEmptyReply, retryAlways, ends(v1alpha1.ReplyEmpty), explanation{}},
+	{v1alpha1.ErrorReplyFailed, retryAlways, ends(v1alpha1.ReplyFailed), explanation{}},
 	{v1alpha1.ErrorProviderSilent, retryAlways, func(f *findings) bool { return f.silence > 0 }, explanation{}},
 	{v1alpha1.ErrorInternal, retryNever, func(f *findings) bool { return f.fileURLs }, explanation{}},
 	{v1alpha1.ErrorModelConfigInvalid, retryNever, func(f *findings) bool { return f.forbiddenHost },
@@ -80,6 +83,11 @@ var rules = []rule{
 	{v1alpha1.ErrorRequestRejected, retryIfTold, isInvalid, explanation{}},
 	{v1alpha1.ErrorProviderError, retryAlways, isServerError, explanation{}},
 	{v1alpha1.ErrorUnknown, retryIfTold, func(*findings) bool { return true }, explanation{}},
+}
+
+// ends matches a reply that ended so.
+func ends(as v1alpha1.ReplyOutcome) func(*findings) bool {
+	return func(f *findings) bool { return f.reply != nil && f.reply.Outcome == as }
 }
 
 // isMoreSpecific reports whether the provider says more precisely what it minds than a status for permission or rate

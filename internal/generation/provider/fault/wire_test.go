@@ -173,8 +173,8 @@ func TestErrorsOfImitatorsWithinAStreamAreRead(t *testing.T) {
 		"a message alone": {`{"error":"the model is overloaded"}`,
 			want{v1alpha1.ErrorOverloaded, true, 0, 0, "overloaded"}},
 		"what nobody defined": {`{"error":{"what":"` + providertest.Secret + `"}}`,
-			want{v1alpha1.ErrorUnknown, false, 0, 0, "not known"}},
-		"no JSON": {`<html>` + providertest.Secret + `</html>`, want{v1alpha1.ErrorUnknown, false, 0, 0, "not known"}},
+			want{v1alpha1.ErrorUnknown, false, 0, 0, "does not know"}},
+		"no JSON": {`<html>` + providertest.Secret + `</html>`, want{v1alpha1.ErrorUnknown, false, 0, 0, "does not know"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := within(modelserver.Fault{Body: c.event}, modelserver.FaultError)

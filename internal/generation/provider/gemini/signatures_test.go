@@ -28,7 +28,7 @@ func TestASignatureOfGeminiComesBackFromJSONAsItWas(t *testing.T) {
 	model, server := geminiModel(t, script)
 	var kept []byte
 	for part := range streamOf(t, model, fantasy.NewUserMessage("a")) {
-		if part.ProviderMetadata != nil {
+		if part.ProviderMetadata != nil && part.Type != fantasy.StreamPartTypeFinish {
 			var err error
 			if kept, err = json.Marshal(part.ProviderMetadata); err != nil {
 				t.Fatal(err)

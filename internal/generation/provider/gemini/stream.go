@@ -7,11 +7,13 @@ package gemini
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 
 	"charm.land/fantasy"
 	"charm.land/fantasy/providers/google"
 
+	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/generation/provider/intercept"
 )
 
@@ -20,8 +22,9 @@ import (
 // ends each. The signature of a text is lost if the text is empty, as in the last chunk, and else stands behind the
 // text, where a call could take it for its own.
 type interceptor struct {
-	usage    *usage
-	finished bool
+	usage *usage
+	// finishReason is why the reply ends; empty: it has not said so. blockReason is why the prompt was not read.
+	finishReason, blockReason string
 	// signatures are those of the texts, by their place among the texts; of an unsigned one it is empty.
 	signatures []string
 	inText     bool
@@ -53,6 +56,9 @@ type chunk struct {
 			Parts []contentPart `json:"parts"`
 		} `json:"content"`
 	} `json:"candidates"`
+	PromptFeedback struct {
+		BlockReason string `json:"blockReason"`
+	} `json:"promptFeedback"`
 	Usage *usage `json:"usageMetadata"`
 }
 
@@ -73,8 +79,9 @@ func (i *interceptor) Line(line []byte) []byte {
 	if c.Usage != nil {
 		i.usage = c.Usage
 	}
+	i.blockReason = cmp.Or(c.PromptFeedback.BlockReason, i.blockReason)
 	if len(c.Candidates) > 0 {
-		i.finished = i.finished || c.Candidates[0].FinishReason != ""
+		i.finishReason = cmp.Or(c.Candidates[0].FinishReason, i.finishReason)
 		for _, part := range c.Candidates[0].Content.Parts {
 			i.read(part)
 		}
@@ -124,7 +131,7 @@ func (i *interceptor) Part(part fantasy.StreamPart, yield func(fantasy.StreamPar
 		if signature := i.signature(); signature != "" {
 			part.ProviderMetadata = fantasy.ProviderMetadata{google.Name: &google.ReasoningMetadata{Signature: signature}}
 		}
-	case fantasy.StreamPartTypeFinish:
+	case fantasy.StreamPartTypeFinish, fantasy.StreamPartTypeError:
 		part = i.finish(part)
 	}
 	return yield(part)
@@ -132,11 +139,18 @@ func (i *interceptor) Part(part fantasy.StreamPart, yield func(fantasy.StreamPar
 
 // finish is the end of the stream with the right counts, or an error if the stream did not say that it ends.
 func (i *interceptor) finish(part fantasy.StreamPart) fantasy.StreamPart {
-	if !i.finished {
+	switch {
+	case part.Type == fantasy.StreamPartTypeError && i.blockReason != "":
+		// Without a candidate fantasy takes the stream for an incomplete one.
+		part = fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish}
+	case part.Type == fantasy.StreamPartTypeError:
+		return part
+	}
+	if i.finishReason == "" && i.blockReason == "" {
 		return fantasy.StreamPart{Type: fantasy.StreamPartTypeError, Error: fantasy.NewIncompleteStreamError()}
 	}
 	part.Usage = i.counts(part.Usage)
-	return part
+	return finish.Mark(part, finish.Last{Reason: cmp.Or(i.blockReason, i.finishReason), Blocked: i.blockReason != ""})
 }
 
 // signature is that of the text that fantasy is at; empty if it has none.

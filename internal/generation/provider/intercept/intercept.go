@@ -69,10 +69,14 @@ type interceptTransport struct{ next http.RoundTripper }
 func (t interceptTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(r)
 	interceptor, ok := r.Context().Value(interceptorKey{}).(Interceptor)
-	if !ok || err != nil || response.StatusCode != http.StatusOK || isBinary(response) {
+	if !ok || err != nil || response.StatusCode != http.StatusOK {
 		return response, err
 	}
-	response.Body = &lineBody{ReadCloser: response.Body, interceptor: interceptor}
+	if isBinary(response) {
+		response.Body = &messageBody{ReadCloser: response.Body, interceptor: interceptor}
+	} else {
+		response.Body = &lineBody{ReadCloser: response.Body, interceptor: interceptor}
+	}
 	return response, err
 }
 

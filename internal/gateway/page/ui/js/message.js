@@ -181,15 +181,20 @@ function download({ name, data }) {
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
+/** How a reply ended that is not simply complete. */
+const OUTCOMES = {
+  CutByLength: 'cut: it reached its limit of output tokens', Refused: 'the model refused to answer',
+  Paused: 'paused by the provider',
+};
+
 /** What a reply cost, and what is to be known of it. */
 function foot(message) {
   const node = el('footer', {});
   const { usage, cost, outcome } = message;
   if (outcome === 'Interrupted') node.append(el('span', { class: 'badge warn' }, 'interrupted'));
   if (message.truncated) node.append(el('span', { class: 'badge warn' }, 'cut at what a message holds'));
-  if (message.finishReason && !['stop', 'tool-calls', 'Stop', 'ToolCalls'].includes(message.finishReason)) {
-    node.append(el('span', { class: 'badge' }, safe(message.finishReason)));
-  }
+  const note = OUTCOMES[message.replyOutcome];
+  if (note) node.append(el('span', { class: 'badge warn', title: safe(message.finishReason ?? '') }, note));
   if (usage) {
     node.append(el('span', { title: 'tokens read and written' },
       `${tokens(usage.inputTokens ?? 0)} in, ${tokens(usage.outputTokens ?? 0)} out`));

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package provider
+package finish
 
 import (
 	"slices"
@@ -14,7 +14,7 @@ func TestACallIsHeldUntilSomethingFollowsUnlessItsProviderRunsIt(t *testing.T) {
 	call := fantasy.StreamPart{Type: fantasy.StreamPartTypeToolCall, ID: "ours", ToolCallInput: "{}"}
 	search := fantasy.StreamPart{Type: fantasy.StreamPartTypeToolCall, ID: "its own", ToolCallInput: "{}",
 		ProviderExecuted: true}
-	var calls wholeCalls
+	var calls reply
 	var got []string
 	take := func(p fantasy.StreamPart) bool {
 		got = append(got, p.ID)

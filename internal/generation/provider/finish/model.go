@@ -1,0 +1,182 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package finish
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"charm.land/fantasy"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// metadataKey is the key of a Last in the metadata of a finish part.
+const metadataKey = "parley"
+
+// Last is what a provider says last of a reply.
+type Last struct {
+	// Reason is its finish reason; empty if it gave none.
+	Reason string `json:"reason,omitempty"`
+	// Refused is whether it marks the reply as a refusal, Blocked whether the model did not read the prompt.
+	Refused bool `json:"refused,omitempty"`
+	Blocked bool `json:"blocked,omitempty"`
+	// Outcome is how the reply ended. Model sets it.
+	Outcome v1alpha1.ReplyOutcome `json:"outcome,omitempty"`
+}
+
+// Options implements fantasy.ProviderOptionsData.
+func (*Last) Options() {}
+
+// MarshalJSON implements fantasy.ProviderOptionsData.
+func (l *Last) MarshalJSON() ([]byte, error) {
+	type plain Last
+	return json.Marshal((*plain)(l))
+}
+
+// UnmarshalJSON implements fantasy.ProviderOptionsData.
+func (l *Last) UnmarshalJSON(raw []byte) error {
+	type plain Last
+	return json.Unmarshal(raw, (*plain)(l))
+}
+
+// Mark returns the finish part with what the provider said last.
+func Mark(part fantasy.StreamPart, last Last) fantasy.StreamPart {
+	marked := fantasy.ProviderMetadata{metadataKey: &last}
+	for key, data := range part.ProviderMetadata {
+		if key != metadataKey {
+			marked[key] = data
+		}
+	}
+	part.ProviderMetadata = marked
+	return part
+}
+
+// LastOf is what the provider said last, from the finish part; zero if nobody has read it.
+func LastOf(part *fantasy.StreamPart) Last {
+	if last, ok := part.ProviderMetadata[metadataKey].(*Last); ok {
+		return *last
+	}
+	return Last{}
+}
+
+// Error is a reply that answers nothing. The part of the stream that carries it has the usage of the call.
+type Error struct {
+	// Outcome is v1alpha1.ReplyFiltered, ReplyEmpty or ReplyFailed.
+	Outcome v1alpha1.ReplyOutcome
+	// Reason is the provider's word; empty if it gave none.
+	Reason string
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	return fmt.Sprintf("the reply ended as %s with finish reason %q", e.Outcome, e.Reason)
+}
+
+type model struct {
+	fantasy.LanguageModel
+	protocol Protocol
+}
+
+// Model returns the model, whose streams end with the outcome of the reply (see LastOf), or with an Error if it answers
+// nothing. Calls that are not whole are left out. Its inner model has to Mark the finish part.
+func Model(inner fantasy.LanguageModel, protocol Protocol) fantasy.LanguageModel {
+	return model{inner, protocol}
+}
+
+// Stream implements fantasy.LanguageModel.
+func (m model) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamResponse, error) {
+	stream, err := m.LanguageModel.Stream(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	return func(yield func(fantasy.StreamPart) bool) {
+		r := reply{protocol: m.protocol}
+		for part := range stream {
+			if !r.pass(part, yield) {
+				return
+			}
+		}
+	}, nil
+}
+
+// reply is what a stream has brought so far.
+type reply struct {
+	protocol Protocol
+	content  Content
+	// held are calls behind which nothing has come yet. Some protocols send a call that was cut off like any other, since
+	// the finish reason comes behind it.
+	held []fantasy.StreamPart
+}
+
+// pass hands the part on, after the calls that were held before it. It reports whether more is wanted.
+func (r *reply) pass(part fantasy.StreamPart, yield func(fantasy.StreamPart) bool) bool {
+	switch part.Type {
+	case fantasy.StreamPartTypeToolCall:
+		if part.ProviderExecuted { // It is whole, and what follows it is its result, which may take long.
+			break
+		}
+		r.held = append(r.held, part)
+		return true
+	case fantasy.StreamPartTypeToolInputEnd, fantasy.StreamPartTypeWarnings: // Of a call that comes, or that is held.
+		return yield(part)
+	case fantasy.StreamPartTypeTextDelta:
+		r.content.Text = r.content.Text || strings.TrimSpace(part.Delta) != ""
+	case fantasy.StreamPartTypeFinish:
+		return r.finish(part, yield)
+	}
+	return r.release(yield) && yield(part)
+}
+
+// release hands on the calls that were held.
+func (r *reply) release(yield func(fantasy.StreamPart) bool) bool {
+	for _, call := range r.held {
+		r.content.Calls = true
+		if !yield(call) {
+			return false
+		}
+	}
+	r.held = nil
+	return true
+}
+
+// finish ends the stream with the outcome of the reply.
+func (r *reply) finish(part fantasy.StreamPart, yield func(fantasy.StreamPart) bool) bool {
+	last := LastOf(&part)
+	r.content.Refused, r.content.Blocked = last.Refused, last.Blocked
+	if isCutOff(OutcomeOf(r.protocol, last.Reason)) {
+		r.keepWhole()
+	}
+	if !r.release(yield) {
+		return false
+	}
+	last.Outcome = Of(r.protocol, last.Reason, r.content)
+	switch last.Outcome {
+	case v1alpha1.ReplyFiltered, v1alpha1.ReplyEmpty, v1alpha1.ReplyFailed:
+		return yield(fantasy.StreamPart{
+			Type: fantasy.StreamPartTypeError, Error: &Error{last.Outcome, last.Reason}, Usage: part.Usage,
+		})
+	}
+	return yield(Mark(part, last))
+}
+
+// isCutOff reports whether a reply ended before the model was done.
+func isCutOff(outcome v1alpha1.ReplyOutcome) bool {
+	return outcome != v1alpha1.ReplyComplete && outcome != v1alpha1.ReplyToolCalls
+}
+
+// keepWhole drops held calls whose arguments may be half of what the model had to say. Of a call that was cut off
+// before the first of them fantasy tells an empty object.
+func (r *reply) keepWhole() {
+	whole := r.held[:0]
+	for _, call := range r.held {
+		var object map[string]json.RawMessage
+		if json.Unmarshal([]byte(call.ToolCallInput), &object) == nil && len(object) > 0 {
+			whole = append(whole, call)
+		}
+	}
+	r.held = whole
+}

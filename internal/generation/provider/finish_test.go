@@ -1,0 +1,217 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
+	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream/eventstreamapi"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/collect"
+	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/internal/generation/provider/finish"
+	"parley.dev/parley/internal/testing/providertest"
+)
+
+// speakers are a configuration that speaks each protocol.
+var speakers = map[finish.Protocol]string{
+	finish.ChatCompletions: "openai-compatible", finish.Responses: "openai responses", finish.Messages: "anthropic",
+	finish.Gemini: "google",
+}
+
+// replyOf are the events of a reply with a text, or a call, that ends with the reason.
+func replyOf(p finish.Protocol, content, reason string) []string {
+	quoted, _ := json.Marshal(reason)
+	switch p {
+	case finish.Responses:
+		return responsesReply(content, reason)
+	case finish.Messages:
+		return claudeReply(content, string(quoted))
+	case finish.Gemini:
+		part := map[string]string{"text": `{"text":"Hi"}`, "call": `{"functionCall":{"name":"f","args":{"x":1}}}`}[content]
+		return []string{fmt.Sprintf(`{"candidates":[{"content":{"role":"model","parts":[%s]},"finishReason":%s}],`+
+			`"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":2,"totalTokenCount":7}}`, part, quoted)}
+	}
+	delta := map[string]string{"": "{}", "text": `{"content":"Hi"}`,
+		"call":    `{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]}`,
+		"refusal": `{"refusal":"I will not"}`}[content]
+	events := []string{providertest.Chunk(delta, "null")}
+	if reason != "" {
+		events = append(events, providertest.Chunk("{}", string(quoted)))
+	}
+	return append(events, "[DONE]")
+}
+
+func claudeReply(content, reason string) []string {
+	events := []string{claudeStart}
+	switch content {
+	case "text":
+		events = append(events, `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
+			`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}}`, claudeStop("0"))
+	case "call":
+		events = append(append(events, claudeCall("0", "a", `{"x"`, `:1}`)...), claudeStop("0"))
+	case "reasoning":
+		events = append(events, `{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":""}}`,
+			`{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Hm"}}`, claudeStop("0"))
+	}
+	return append(events, `{"type":"message_delta","delta":{"stop_reason":`+reason+`},"usage":{"output_tokens":2}}`, claudeEnd)
+}
+
+func responsesReply(content, reason string) []string {
+	events := []string{`{"type":"response.created","response":{"id":"r","object":"response","output":[]}}`}
+	switch content {
+	case "text":
+		events = append(events, `{"type":"response.output_text.delta","item_id":"m","output_index":0,"content_index":0,"delta":"Hi"}`)
+	case "refusal":
+		events = append(events,
+			`{"type":"response.refusal.delta","item_id":"m","output_index":0,"content_index":0,"delta":"I will not"}`)
+	}
+	name, status := "completed", reason
+	details := "null"
+	if reason != "completed" && reason != "cancelled" {
+		name, status, details = "incomplete", "incomplete", `{"reason":"`+reason+`"}`
+	}
+	return append(events, fmt.Sprintf(`{"type":"response.%s","response":{"id":"r","object":"response","status":"%s",`+
+		`"incomplete_details":%s,"output":[],"usage":{"input_tokens":5,"output_tokens":2,"total_tokens":7}}}`,
+		name, status, details))
+}
+
+// askServer asks a server of the protocol, over HTTP, that answers with these events.
+func askServer(t *testing.T, p finish.Protocol, events []string) (collect.Step, error) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, providertest.Events(events...)[0].Body)
+	}))
+	defer server.Close()
+	spec := providertest.Specs[speakers[p]]
+	spec.BaseURL = server.URL
+	return providertest.Ask(t, spec, http.DefaultTransport)
+}
+
+func TestFinishReasonsOverHTTP(t *testing.T) {
+	reasons := map[v1alpha1.ReplyOutcome]v1alpha1.ErrorReason{
+		v1alpha1.ReplyFiltered: v1alpha1.ErrorContentFiltered, v1alpha1.ReplyFailed: v1alpha1.ErrorReplyFailed,
+	}
+	rows := finish.Table
+	for p := range speakers {
+		rows = append(rows, finish.Row{Protocol: p, Reason: "something_new", Outcome: v1alpha1.ReplyFailed})
+	}
+	for _, row := range rows {
+		t.Run(string(row.Protocol)+"/"+row.Reason, func(t *testing.T) {
+			content := "text"
+			if row.Outcome == v1alpha1.ReplyToolCalls {
+				content = "call"
+			}
+			got, err := askServer(t, row.Protocol, replyOf(row.Protocol, content, row.Reason))
+			if got.ReplyOutcome != row.Outcome || got.FinishReason != row.Reason || got.Usage.OutputTokens == 0 &&
+				row.Protocol != finish.ChatCompletions {
+				t.Errorf("got %s, %q, %+v", got.ReplyOutcome, got.FinishReason, got.Usage)
+			}
+			if reason, fails := reasons[row.Outcome]; fails != (err != nil) {
+				t.Errorf("the call ended with %v", err)
+			} else if fails {
+				spec := providertest.Specs[speakers[row.Protocol]]
+				e := fault.Classify(err, fault.Subject{Spec: &spec})
+				if e.Reason != reason || e.Retryable != (reason == v1alpha1.ErrorReplyFailed) {
+					t.Errorf("got %+v", e)
+				}
+			}
+		})
+	}
+}
+
+func TestRepliesThatAnswerNothingAreErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		protocol finish.Protocol
+		events   []string
+	}{
+		"chat completions": {finish.ChatCompletions, replyOf(finish.ChatCompletions, "", "stop")},
+		"blank text": {finish.ChatCompletions,
+			[]string{providertest.Chunk(`{"content":" \n"}`, "null"), providertest.Chunk("{}", `"stop"`), "[DONE]"}},
+		"calls that are none": {finish.ChatCompletions, replyOf(finish.ChatCompletions, "", "tool_calls")},
+		"responses":           {finish.Responses, responsesReply("", "completed")},
+		"messages":            {finish.Messages, claudeReply("", `"end_turn"`)},
+		"reasoning alone":     {finish.Messages, claudeReply("reasoning", `"end_turn"`)},
+		"gemini":              {finish.Gemini, []string{`{"candidates":[{"content":{"role":"model"},"finishReason":"STOP"}]}`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := askServer(t, c.protocol, c.events)
+			if ended, ok := errors.AsType[*finish.Error](err); !ok || ended.Outcome != v1alpha1.ReplyEmpty {
+				t.Errorf("got %s, %v", got.ReplyOutcome, err)
+			}
+		})
+	}
+}
+
+func TestRefusalsAreText(t *testing.T) {
+	for _, p := range []finish.Protocol{finish.ChatCompletions, finish.Responses} {
+		reason := map[finish.Protocol]string{finish.ChatCompletions: "stop", finish.Responses: "completed"}[p]
+		got, err := askServer(t, p, replyOf(p, "refusal", reason))
+		if err != nil || got.ReplyOutcome != v1alpha1.ReplyRefused || len(got.Parts) != 1 ||
+			*got.Parts[0].Text != "I will not" {
+			t.Errorf("%s: got %s, %+v, %v", p, got.ReplyOutcome, got.Parts, err)
+		}
+	}
+}
+
+func TestGeminiBlocksAPrompt(t *testing.T) {
+	_, err := askServer(t, finish.Gemini, []string{`{"promptFeedback":{"blockReason":"OTHER"},` +
+		`"usageMetadata":{"promptTokenCount":5,"totalTokenCount":5}}`})
+	if ended, ok := errors.AsType[*finish.Error](err); !ok || ended.Outcome != v1alpha1.ReplyFiltered ||
+		ended.Reason != "OTHER" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestClaudeEndsWithoutMessageStop(t *testing.T) {
+	events := claudeReply("text", `"end_turn"`)
+	got, err := askServer(t, finish.Messages, events[:len(events)-1])
+	if err != nil || got.ReplyOutcome != v1alpha1.ReplyComplete || got.Usage.OutputTokens != 2 {
+		t.Errorf("got %s, %+v, %v", got.ReplyOutcome, got.Usage, err)
+	}
+}
+
+func TestBedrockSaysWhyItStops(t *testing.T) {
+	for reason, want := range map[string]v1alpha1.ReplyOutcome{
+		"end_turn": v1alpha1.ReplyComplete, "something_new": v1alpha1.ReplyFailed, "refusal": v1alpha1.ReplyFiltered,
+	} {
+		spec := providertest.Specs["bedrock"]
+		got, err := providertest.Ask(t, spec, bedrock(claudeReply("text", `"`+reason+`"`)))
+		if got.ReplyOutcome != want || got.FinishReason != reason {
+			t.Errorf("%s: got %s, %q, %v", reason, got.ReplyOutcome, got.FinishReason, err)
+		}
+	}
+}
+
+// bedrock answers with these events of Anthropic's protocol, as messages of an AWS event stream.
+type bedrock []string
+
+// RoundTrip implements http.RoundTripper.
+func (b bedrock) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, to := io.Pipe()
+	go func() {
+		encoder := eventstream.NewEncoder()
+		for _, event := range b {
+			payload, _ := json.Marshal(map[string]any{"bytes": []byte(event)})
+			message := eventstream.Message{Payload: payload}
+			message.Headers.Set(eventstreamapi.MessageTypeHeader, eventstream.StringValue(eventstreamapi.EventMessageType))
+			message.Headers.Set(eventstreamapi.EventTypeHeader, eventstream.StringValue("chunk"))
+			if encoder.Encode(to, message) != nil {
+				return
+			}
+		}
+		_ = to.Close()
+	}()
+	return &http.Response{StatusCode: http.StatusOK, Request: r, Body: body,
+		Header: http.Header{"Content-Type": {"application/vnd.amazon.eventstream"}}}, nil
+}
