@@ -4,67 +4,153 @@
 package chatcompletions
 
 import (
-	"bytes"
 	"encoding/json"
-	"strconv"
+	"strings"
+
+	"parley.dev/parley/internal/generation/provider/rewrite"
 )
 
-// callIndexes tells the calls of a reply apart that have one index and different ids, by giving the later ones indexes
-// of their own.
-type callIndexes struct {
-	// now are the newest calls by the index that the server gives them.
-	now map[int64]indexedCall
-	// used are the indexes that calls have, next is greater than all of them.
-	used map[int64]bool
+// calls tells the calls of a reply apart, and gives each an index of its own. Servers give all calls the index 0, with
+// ids or without, or one call two indexes; and some send the name of a call in pieces, so that a call is held until its
+// arguments begin.
+type calls struct {
+	// at are the newest calls by the index that the server gives them, byID by their ids, held those without arguments.
+	at   map[int64]*call
+	byID map[string]*call
+	held []*call
 	next int64
-	// moved is true once an index was changed.
-	moved bool
 }
 
-type indexedCall struct {
-	id    string
-	index int64
+type call struct {
+	id, name  string
+	index     int64
+	arguments strings.Builder
 }
 
-// line changes the indexes of the calls in a line where they have to be.
-func (c *callIndexes) line(line []byte) []byte {
-	if !c.moved && !bytes.Contains(line, []byte(`"name"`)) {
-		return line // No call begins here.
+// whole reports whether the arguments are complete.
+func (c *call) whole() bool {
+	arguments := c.arguments.String()
+	return strings.HasPrefix(strings.TrimSpace(arguments), "{") && json.Valid([]byte(arguments))
+}
+
+// piece is what a chunk adds to a call.
+type piece struct {
+	Index    int64   `json:"index"`
+	ID       *string `json:"id"`
+	Function struct {
+		Name      *string `json:"name"`
+		Arguments *string `json:"arguments"`
+	} `json:"function"`
+}
+
+func valueOf(text *string) string {
+	if text == nil {
+		return ""
 	}
+	return *text
+}
+
+// line changes the calls in a line.
+func (c *calls) line(line []byte) []byte {
 	return amend(line, func(chunk object) bool {
-		changed := false
-		for _, call := range listIn(deltaOf(chunk), "tool_calls") {
-			index := c.index(call)
-			if given, _ := strconv.ParseInt(numberIn(call), 10, 64); given != index {
-				call["index"], changed, c.moved = index, true, true
+		delta := deltaOf(chunk)
+		pieces := []any{}
+		for _, raw := range listIn(delta, "tool_calls") {
+			var p piece
+			if encoded, err := rewrite.Encode(raw); err != nil || json.Unmarshal(encoded, &p) != nil {
+				pieces = append(pieces, raw)
+				continue
+			}
+			if of := c.take(&p); len(valueOf(p.Function.Arguments)) > 0 {
+				pieces = append(pieces, c.begin(of, raw, &p))
 			}
 		}
-		return changed
+		delta["tool_calls"] = pieces
+		return true
 	})
 }
 
-// index is the index of the call that a piece belongs to. A new call says its name and an id of its own.
-func (c *callIndexes) index(piece object) int64 {
-	given, _ := strconv.ParseInt(numberIn(piece), 10, 64)
-	id, _ := piece["id"].(string)
-	function, _ := piece["function"].(object)
-	name, _ := function["name"].(string)
-	known, ok := c.now[given]
-	if ok && (id == "" || name == "" || known.id == "" || id == known.id) {
-		return known.index
+// take adds the piece to its call, but for its arguments.
+func (c *calls) take(p *piece) *call {
+	id, name := valueOf(p.ID), valueOf(p.Function.Name)
+	of := c.known(p.Index, id, name)
+	if of == nil || name != "" && begins(of, id, name, valueOf(p.Function.Arguments)) {
+		of = &call{index: c.next}
+		c.next++
+		c.held = append(c.held, of)
 	}
-	call := indexedCall{id, given}
-	if c.used[given] {
-		call.index = c.next
+	if c.at == nil {
+		c.at, c.byID = map[int64]*call{}, map[string]*call{}
 	}
-	if c.now == nil {
-		c.now, c.used = map[int64]indexedCall{}, map[int64]bool{}
+	if of.id == "" {
+		of.id = id
 	}
-	c.now[given], c.used[call.index], c.next = call, true, max(c.next, call.index+1)
-	return call.index
+	c.at[p.Index], c.byID[of.id] = of, of
+	if of.arguments.Len() == 0 && name != of.name {
+		of.name += name
+	}
+	return of
 }
 
-func numberIn(piece object) string {
-	number, _ := piece["index"].(json.Number)
-	return number.String()
+// known is the call that a piece may belong to: the one with its id, or else the newest at its index; nil if there is
+// none.
+func (c *calls) known(index int64, id, name string) *call {
+	same := c.byID[id]
+	if id == "" || same == nil || name != "" && same.whole() {
+		return c.at[index]
+	}
+	return same
+}
+
+// begins reports whether a piece with a name begins another call than the one that is known at its index.
+func begins(known *call, id, name, arguments string) bool {
+	switch {
+	case id != "" && known.id != "" && id != known.id:
+		return true
+	case !known.whole():
+		return false
+	}
+	return arguments != "" || id == "" && name != known.name
+}
+
+// begin returns the piece with the index of its call, and the first one with its id and its whole name.
+func (c *calls) begin(of *call, raw object, p *piece) object {
+	raw["index"] = of.index
+	if of.arguments.Len() == 0 {
+		raw = c.release(of)
+		raw["function"].(object)["arguments"] = *p.Function.Arguments
+	}
+	of.arguments.WriteString(*p.Function.Arguments)
+	return raw
+}
+
+// release is the first piece of a call that was held.
+func (c *calls) release(of *call) object {
+	for i, held := range c.held {
+		if held == of {
+			c.held = append(c.held[:i:i], c.held[i+1:]...)
+			break
+		}
+	}
+	first := object{"index": of.index, "type": "function", "function": object{"name": of.name, "arguments": ""}}
+	if of.id != "" {
+		first["id"] = of.id
+	}
+	return first
+}
+
+// rest are the lines of calls that have no arguments, once the reply ends; empty if there are none.
+func (c *calls) rest() []byte {
+	var first []any
+	for len(c.held) > 0 {
+		first = append(first, c.release(c.held[0]))
+	}
+	if first == nil {
+		return nil
+	}
+	encoded, err := rewrite.Encode(object{"choices": []any{object{"index": 0, "delta": object{"tool_calls": first}}}})
+	if err != nil {
+		return nil
+	}
+	return append(append([]byte("data: "), encoded...), "\n\n"...)
 }

@@ -17,10 +17,8 @@ type object = map[string]any
 // amend decodes the data of a line, and encodes it again if change changes it.
 func amend(line []byte, change func(chunk object) bool) []byte {
 	data, _ := intercept.EventData(line)
-	chunk := object{}
-	in := json.NewDecoder(bytes.NewReader(data))
-	in.UseNumber()
-	if in.Decode(&chunk) != nil || !change(chunk) {
+	chunk, ok := decoded(data)
+	if !ok || !change(chunk) {
 		return line
 	}
 	encoded, err := rewrite.Encode(chunk)
@@ -28,6 +26,14 @@ func amend(line []byte, change func(chunk object) bool) []byte {
 		return line
 	}
 	return append([]byte("data: "), encoded...)
+}
+
+// decoded is a JSON object with its numbers as they are.
+func decoded(data []byte) (object, bool) {
+	chunk := object{}
+	in := json.NewDecoder(bytes.NewReader(data))
+	in.UseNumber()
+	return chunk, in.Decode(&chunk) == nil
 }
 
 // listIn is a list of objects within an object; the rest of the list is left out.

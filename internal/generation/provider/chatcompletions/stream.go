@@ -7,7 +7,9 @@ package chatcompletions
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
+	"strings"
 
 	"charm.land/fantasy"
 
@@ -25,7 +27,7 @@ type interceptor struct {
 	done         bool
 	finishReason string
 	refused      bool
-	calls        callIndexes
+	calls        calls
 	// first puts the first piece of reasoning where fantasy looks for it; nil: it does find it.
 	first *firstReasoning
 	// counts are those of a stream that counts the reasoning beside the output; nil: this one does not.
@@ -58,11 +60,12 @@ func (i *interceptor) Line(line []byte) []byte {
 	if bytes.Equal(data, intercept.EndOfEvents) {
 		i.done = true
 		if i.finishReason == "" {
-			return slices.Concat(stopChunk, line)
+			line = slices.Concat(stopChunk, line)
 		}
-		return line
+		return slices.Concat(i.calls.rest(), line)
 	}
-	if reason := finishReasonIn(data); reason != "" {
+	reason := finishReasonIn(data)
+	if reason != "" {
 		i.finishReason = reason
 	}
 	if i.first != nil {
@@ -71,13 +74,63 @@ func (i *interceptor) Line(line []byte) []byte {
 	if i.counts != nil {
 		i.counts.read(data)
 	}
-	if bytes.Contains(data, []byte(`"tool_calls"`)) {
-		line = i.calls.line(line)
-	}
-	if bytes.Contains(data, []byte(`"refusal":"`)) || bytes.Contains(data, []byte(`"refusal": "`)) {
-		line = amend(line, i.refuse)
+	line = i.amended(line, data)
+	if reason != "" {
+		line = slices.Concat(i.calls.rest(), line)
 	}
 	return line
+}
+
+// amended is the line with what fantasy cannot read in a form that it can.
+func (i *interceptor) amended(line, data []byte) []byte {
+	if bytes.Contains(data, []byte(`"tool_calls"`)) && callPieces.Match(data) {
+		line = i.calls.line(line)
+	}
+	if has(data, `"refusal":`, '"') {
+		line = amend(line, i.refuse)
+	}
+	if has(data, `"content":`, '[') {
+		line = amend(line, joinContent)
+	}
+	if has(data, `"delta":`, 'n') {
+		line = amend(line, emptyDelta)
+	}
+	return line
+}
+
+// callPieces is a list of calls that is not empty.
+var callPieces = regexp.MustCompile(`"tool_calls"\s*:\s*\[\s*\{`)
+
+// has reports whether the field has a value that begins so.
+func has(data []byte, field string, begin byte) bool {
+	_, value, found := bytes.Cut(data, []byte(field))
+	value = bytes.TrimLeft(value, " ")
+	return found && len(value) > 0 && value[0] == begin
+}
+
+// emptyDelta makes an empty delta of null.
+func emptyDelta(chunk object) bool {
+	choices := listIn(chunk, "choices")
+	if len(choices) == 0 || choices[0]["delta"] != nil {
+		return false
+	}
+	choices[0]["delta"] = object{}
+	return true
+}
+
+// joinContent makes one text of a list of parts.
+func joinContent(chunk object) bool {
+	delta := deltaOf(chunk)
+	if _, ok := delta["content"].([]any); !ok {
+		return false
+	}
+	var text strings.Builder
+	for _, part := range listIn(delta, "content") {
+		said, _ := part["text"].(string)
+		text.WriteString(said)
+	}
+	delta["content"] = text.String()
+	return true
 }
 
 // refuse makes text of a refusal.

@@ -174,7 +174,8 @@ func TestErrorsOfImitatorsWithinAStreamAreRead(t *testing.T) {
 			want{v1alpha1.ErrorOverloaded, true, 0, 0, "overloaded"}},
 		"what nobody defined": {`{"error":{"what":"` + providertest.Secret + `"}}`,
 			want{v1alpha1.ErrorUnknown, false, 0, 0, "does not know"}},
-		"no JSON": {`<html>` + providertest.Secret + `</html>`, want{v1alpha1.ErrorUnknown, false, 0, 0, "does not know"}},
+		"no JSON": {`<html>` + providertest.Secret + `</html>`,
+			want{v1alpha1.ErrorProviderUnavailable, true, 0, 0, "ended its answer before its end"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := within(modelserver.Fault{Body: c.event}, modelserver.FaultError)

@@ -60,6 +60,7 @@ type chunk struct {
 		BlockReason string `json:"blockReason"`
 	} `json:"promptFeedback"`
 	Usage *usage `json:"usageMetadata"`
+	Error any    `json:"error"`
 }
 
 type contentPart struct {
@@ -75,6 +76,9 @@ func (i *interceptor) Line(line []byte) []byte {
 	var c chunk
 	if !ok || !bytes.HasPrefix(data, []byte("{")) || json.Unmarshal(data, &c) != nil {
 		return line
+	}
+	if c.Error != nil { // Google's library takes for an error what is no event.
+		return data
 	}
 	if c.Usage != nil {
 		i.usage = c.Usage

@@ -23,6 +23,8 @@ type Interceptor interface {
 	// may not keep it. It should do no more than look for a few bytes in lines that need no repair: there is one for
 	// each token.
 	Line(line []byte) []byte
+	// Events are the data of the events of a reply that came as one JSON document, because the server does not stream.
+	Events(document []byte) [][]byte
 	// Part hands a part on, repaired, with others, or not at all. It returns false if no more are wanted.
 	Part(part fantasy.StreamPart, yield func(fantasy.StreamPart) bool) bool
 }
@@ -74,10 +76,9 @@ func (t interceptTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if isBinary(response) {
 		response.Body = &messageBody{ReadCloser: response.Body, interceptor: interceptor}
-	} else {
-		response.Body = &lineBody{ReadCloser: response.Body, interceptor: interceptor}
+		return response, nil
 	}
-	return response, err
+	return response, stream(response, interceptor)
 }
 
 // isBinary reports whether the answer is a stream of AWS, which has no lines.

@@ -1,0 +1,146 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/collect"
+	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/internal/generation/provider/finish"
+	"parley.dev/parley/internal/testing/providertest"
+)
+
+// askBody asks a server of the protocol, over HTTP, that answers with these bytes.
+func askBody(t *testing.T, p finish.Protocol, contentType, body string) (collect.Step, error) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		_, _ = io.WriteString(w, body)
+	}))
+	defer server.Close()
+	spec := providertest.Specs[speakers[p]]
+	spec.BaseURL = server.URL
+	return providertest.Ask(t, spec, http.DefaultTransport)
+}
+
+// outline is what a reply has: its texts and calls.
+func outline(s collect.Step) (all []string) {
+	for _, part := range s.Parts {
+		switch {
+		case part.ToolCall != nil:
+			all = append(all, part.ToolCall.Name+" "+part.ToolCall.Input)
+		case part.Text != nil:
+			all = append(all, *part.Text)
+		}
+	}
+	return all
+}
+
+func TestUnusualEventStreamsAreRead(t *testing.T) {
+	say := func(delta string) string { return "data: " + providertest.Chunk(delta, "null") + "\n\n" }
+	const end = "data: [DONE]\n\n"
+	call := func(index, id, name, arguments string) string {
+		quoted := func(text string) string { return `"` + strings.ReplaceAll(text, `"`, `\"`) + `"` }
+		fields := `"index":` + index
+		if id != "" {
+			fields += `,"id":"` + id + `"`
+		}
+		return say(`{"tool_calls":[{` + fields + `,"function":{"name":` + quoted(name) + `,"arguments":` + quoted(arguments) + `}}]}`)
+	}
+	for name, c := range map[string]struct {
+		body string
+		want []string
+	}{
+		"no data":           {"data:\n\n" + say(`{"content":"Hi"}`) + "data: \n\n" + end, []string{"Hi"}},
+		"a byte order mark": {"\ufeff" + say(`{"content":"Hi"}`) + end, []string{"Hi"}},
+		"CR alone":          {strings.ReplaceAll(say(`{"content":"Hi"}`)+end, "\n", "\r"), []string{"Hi"}},
+		"a split surrogate": {say(`{"content":"a\ud83d"}`) + say(`{"content":"\ude00"}`) + end, []string{"a😀"}},
+		"a list of parts":   {say(`{"content":[{"type":"text","text":"Hi"},{"type":"text","text":"!"}]}`) + end, []string{"Hi!"}},
+		"null for a delta":  {say("null") + say(`{"content":"Hi"}`) + end, []string{"Hi"}},
+		"null for content":  {say(`{"content":null}`) + say(`{"content":"Hi"}`) + end, []string{"Hi"}},
+		"null for choices":  {`data: {"id":"1","object":"chat.completion.chunk","choices":null}` + "\n\n" + say(`{"content":"Hi"}`) + end, []string{"Hi"}},
+		"calls without ids": {call("0", "", "f", `{"a":1}`) + call("0", "", "g", `{"b":2}`) + end, []string{`f {"a":1}`, `g {"b":2}`}},
+		"the same call twice": {call("0", "", "f", `{"a":1}`) + call("0", "", "f", `{"a":1}`) + end,
+			[]string{`f {"a":1}`, `f {"a":1}`}},
+		"one id at two indexes": {call("0", "x", "f", "") + call("1", "x", "", `{"a":1}`) + end, []string{`f {"a":1}`}},
+		"a name in pieces": {call("0", "x", "get_", "") + call("0", "", "time", "") + call("0", "", "", `{}`) + end,
+			[]string{"get_time {}"}},
+		"a call without arguments": {call("0", "x", "f", "") + say("{}") + end, []string{"f {}"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := askBody(t, finish.ChatCompletions, "text/event-stream", c.body)
+			if err != nil || !cmp.Equal(outline(got), c.want) {
+				t.Errorf("got %q, %v", outline(got), err)
+			}
+		})
+	}
+}
+
+func TestWholeRepliesAreReadWhereStreamsAreAsked(t *testing.T) {
+	for name, c := range map[string]struct {
+		protocol finish.Protocol
+		body     string
+	}{
+		"chat completions": {finish.ChatCompletions, `{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{` +
+			`"index":0,"message":{"role":"assistant","content":"Hi","tool_calls":[{"id":"a","type":"function","function":{` +
+			`"name":"f","arguments":"{\"x\":1}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":5,` +
+			`"completion_tokens":2,"total_tokens":7}}`},
+		"responses": {finish.Responses, `{"id":"r","object":"response","status":"completed","output":[{"type":"message",` +
+			`"id":"m","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Hi","annotations":[]}]},` +
+			`{"type":"function_call","id":"fc","call_id":"a","name":"f","arguments":"{\"x\":1}","status":"completed"}],` +
+			`"usage":{"input_tokens":5,"output_tokens":2,"total_tokens":7}}`},
+		"messages": {finish.Messages, `{"id":"m","type":"message","role":"assistant","model":"m","content":[{"type":"text",` +
+			`"text":"Hi"},{"type":"tool_use","id":"a","name":"f","input":{"x":1}}],"stop_reason":"tool_use",` +
+			`"stop_sequence":null,"usage":{"input_tokens":5,"output_tokens":2}}`},
+		"gemini": {finish.Gemini, `[{"candidates":[{"content":{"role":"model","parts":[{"text":"Hi"},{"functionCall":{` +
+			`"name":"f","args":{"x":1}}}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":5,` +
+			`"candidatesTokenCount":2,"totalTokenCount":7}}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := askBody(t, c.protocol, "application/json", c.body)
+			if err != nil || !cmp.Equal(outline(got), []string{"Hi", `f {"x":1}`}) || got.Usage.OutputTokens != 2 ||
+				got.ReplyOutcome != v1alpha1.ReplyToolCalls {
+				t.Errorf("got %q, %s, %+v, %v", outline(got), got.ReplyOutcome, got.Usage, err)
+			}
+		})
+	}
+}
+
+func TestErrorsWithStatus200AreErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		protocol finish.Protocol
+		body     string
+		want     v1alpha1.ErrorReason
+	}{
+		"chat completions": {finish.ChatCompletions, `{"error":{"message":"You exceeded your current quota",` +
+			`"type":"insufficient_quota","code":"insufficient_quota"}}`, v1alpha1.ErrorUsageLimitReached},
+		"a text":      {finish.ChatCompletions, `{"error":"model is overloaded"}`, v1alpha1.ErrorOverloaded},
+		"with a code": {finish.ChatCompletions, `{"error":{"message":"slow down","code":429}}`, v1alpha1.ErrorRateLimited},
+		"responses": {finish.Responses, `{"error":{"message":"no","type":"invalid_request_error","code":"model_not_found"}}`,
+			v1alpha1.ErrorModelNotFound},
+		"messages": {finish.Messages, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`,
+			v1alpha1.ErrorOverloaded},
+		"gemini": {finish.Gemini, `[{"error":{"code":429,"message":"Resource has been exhausted","status":"RESOURCE_EXHAUSTED"}}]`,
+			v1alpha1.ErrorRateLimited},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := askBody(t, c.protocol, "application/json", c.body)
+			spec := providertest.Specs[speakers[c.protocol]]
+			if err == nil {
+				t.Fatal("the call succeeds")
+			}
+			if e := fault.Classify(err, fault.Subject{Spec: &spec}); e.Reason != c.want {
+				t.Errorf("got %+v of %v", e, err)
+			}
+		})
+	}
+}
