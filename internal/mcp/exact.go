@@ -76,6 +76,8 @@ func (c *exactConnection) keep(response *jsonrpc.Response) {
 		}
 	case "tools/call":
 		response.Result = keptResult(response.Result)
+	case "tools/list":
+		response.Result = keptList(response.Result)
 	}
 }
 
@@ -103,6 +105,26 @@ func keptResult(result json.RawMessage) json.RawMessage {
 			asks.RequestState
 	}
 	return encoded(kept, result)
+}
+
+// keptList leaves to the library the name of a tool and the schema of its arguments, which says what goes into headers.
+func keptList(result json.RawMessage) json.RawMessage {
+	var list map[string]json.RawMessage
+	var definitions []json.RawMessage
+	if json.Unmarshal(result, &list) != nil || json.Unmarshal(list["tools"], &definitions) != nil {
+		return result
+	}
+	kept := make([]map[string]any, len(definitions))
+	for i, definition := range definitions {
+		var tool struct {
+			Name        lenientText     `json:"name"`
+			InputSchema json.RawMessage `json:"inputSchema"`
+		}
+		_ = json.Unmarshal(definition, &tool) // What is wrong with it is said when it is defined.
+		kept[i] = map[string]any{"name": tool.Name, "inputSchema": tool.InputSchema, "_meta": meta(definition)}
+	}
+	list["tools"] = encoded(kept, list["tools"])
+	return encoded(list, result)
 }
 
 // encoded is the value as JSON, and otherwise what is there.

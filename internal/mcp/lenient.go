@@ -109,3 +109,6 @@ func byValue(number json.Number) any {
 	}
 	return json.Number(exact.RatString())
 }
+
+// asWritten is a number that the libraries of all providers write as it is: some write a json.Number as a text.
+func asWritten(number json.Number) any { return json.RawMessage(number) }
