@@ -17,6 +17,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/generation/schema"
 	"parley.dev/parley/internal/printable"
 )
 
@@ -120,6 +121,9 @@ func argumentsOf(input any, secrets scrubber) (arguments map[string]any, problem
 	if arguments["type"] != "object" {
 		return nil, "the schema of its arguments is that of no object"
 	}
+	if problem = schema.Problem(arguments); problem != "" {
+		return nil, "in the schema of its arguments " + problem
+	}
 	withNumbers(arguments, asWritten)
 	return arguments, ""
 }
@@ -145,7 +149,7 @@ func choose(server *v1alpha1.MCPServer, all []*sdk.Tool, secrets scrubber) (s se
 		case taken[d.name]:
 			problem = "another tool has its name"
 		case len(s.definitions) == v1alpha1.MaxMCPServerTools:
-			problem = fmt.Sprintf("a server has at most %d", v1alpha1.MaxMCPServerTools)
+			problem = fmt.Sprintf("a server has at most %d; see tools.allow", v1alpha1.MaxMCPServerTools)
 		case total+d.size > maxDefinitions:
 			problem = fmt.Sprintf("the tools of a server have at most %d KiB together", maxDefinitions>>10)
 		}

@@ -26,9 +26,17 @@ func TestADefinitionThatCannotBeReadLosesNoOther(t *testing.T) {
 		"its description is a number": {`{"name":"bad","description":7` + object, `"bad" (its description is of the wrong type: number)`},
 		"its annotations are a list":  {`{"name":"bad","annotations":[]` + object, `"bad" (its annotations is of the wrong type: array)`},
 		"its hint is a text":          {`{"name":"bad","annotations":{"readOnlyHint":"yes"}` + object, `"bad" (its annotations.readOnlyHint is of the wrong type: string)`},
-		"its name is a number":        {`{"name":7` + object, `(its name is of the wrong type: number)`},
-		"it has no name":              {`{"description":"a"` + object, `(it has no name)`},
-		"it is a text":                {`"bad"`, `(it is not an object)`},
+		"its schema is null":          {`{"name":"bad","inputSchema":null}`, `"bad" (the schema of its arguments is no object)`},
+		"its schema is a text":        {`{"name":"bad","inputSchema":"object"}`, `"bad" (the schema of its arguments is no object)`},
+		"its properties are a list": {`{"name":"bad","inputSchema":{"type":"object","properties":[]}}`,
+			`"bad" (in the schema of its arguments /properties must be an object)`},
+		"its property is required": {`{"name":"bad","inputSchema":{"properties":{"a":{"required":true}}}}`,
+			`"bad" (in the schema of its arguments /properties/a/required must be a list)`},
+		"it refers to nothing": {`{"name":"bad","inputSchema":{"properties":{"a":{"$ref":"#/$defs/b"}}}}`,
+			`"bad" (in the schema of its arguments /properties/a/$ref refers to #/$defs/b, which does not exist)`},
+		"its name is a number": {`{"name":7` + object, `(its name is of the wrong type: number)`},
+		"it has no name":       {`{"description":"a"` + object, `(it has no name)`},
+		"it is a text":         {`"bad"`, `(it is not an object)`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			servers, _ := newServers(t, nil)
