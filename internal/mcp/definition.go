@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/generation/schema"
 	"parley.dev/parley/internal/printable"
 )
 
@@ -43,10 +46,43 @@ type definition struct {
 	inHeaders bool
 }
 
+// described is what is read of a definition.
+type described struct {
+	Name         string          `json:"name"`
+	Description  string          `json:"description"`
+	InputSchema  json.RawMessage `json:"inputSchema"`
+	OutputSchema json.RawMessage `json:"outputSchema"`
+	Annotations  struct {
+		ReadOnlyHint   bool `json:"readOnlyHint"`
+		IdempotentHint bool `json:"idempotentHint"`
+	} `json:"annotations"`
+}
+
+// read reads a definition. problem is what is wrong with it; empty if nothing is.
+func (t *described) read(raw json.RawMessage) (problem string) {
+	err := json.Unmarshal(raw, t)
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case ok && wrong.Field != "":
+		return fmt.Sprintf("its %s is of the wrong type: %s", wrong.Field, wrong.Value)
+	case err != nil || isNull(raw):
+		return "it is not an object"
+	case t.Name == "":
+		return "it has no name"
+	}
+	return ""
+}
+
 // define makes a definition of what the server says. Characters that hide text from people are left out of the
 // description; secrets are scrubbed. problem is why the tool cannot be offered; empty if it can.
-func define(server string, tool *sdk.Tool, secrets scrubber) (d definition, problem string) {
-	raw, err := json.Marshal([]any{tool.Name, tool.Description, tool.InputSchema, tool.OutputSchema})
+func define(server string, given json.RawMessage, secrets scrubber) (d definition, problem string) {
+	var tool described
+	if problem = tool.read(given); problem != "" {
+		return d, problem
+	}
+	input, _ := decode(tool.InputSchema) // It has none, if that fails: the whole was decoded.
+	output, _ := decode(tool.OutputSchema)
+	raw, err := json.Marshal([]any{tool.Name, tool.Description, input, output})
 	if err != nil {
 		return d, "its definition is no JSON"
 	}
@@ -57,30 +93,45 @@ func define(server string, tool *sdk.Tool, secrets scrubber) (d definition, prob
 	d = definition{
 		own: tool.Name, name: offeredName(server, tool.Name), size: len(raw), hash: hex.EncodeToString(sum[:])[:32],
 		description: printable.Text(secrets.scrub(tool.Description)), inHeaders: bytes.Contains(raw, []byte("x-mcp-header")),
+		readOnly:   tool.Annotations.ReadOnlyHint,
+		repeatable: tool.Annotations.ReadOnlyHint || tool.Annotations.IdempotentHint,
 	}
-	input, err := json.Marshal(tool.InputSchema)
-	if err != nil || json.Unmarshal([]byte(secrets.scrub(string(input))), &d.schema) != nil {
-		return d, "the schema of its arguments is no object"
+	if tool.InputSchema == nil {
+		d.schema = map[string]any{"type": "object"}
+		return d, ""
 	}
-	if d.schema == nil {
-		d.schema = map[string]any{}
+	d.schema, problem = argumentsOf(input, secrets)
+	return d, problem
+}
+
+// argumentsOf is the schema of a tool's arguments.
+func argumentsOf(input any, secrets scrubber) (arguments map[string]any, problem string) {
+	raw, err := json.Marshal(input)
+	if err != nil {
+		return nil, "the schema of its arguments is no JSON"
 	}
-	if _, ok := d.schema["type"]; !ok {
-		d.schema["type"] = "object"
+	value, _ := decode([]byte(secrets.scrub(string(raw)))) // It is no object, if that fails.
+	arguments, ok := value.(map[string]any)
+	if !ok {
+		return nil, "the schema of its arguments is no object"
 	}
-	if d.schema["type"] != "object" {
-		return d, "the schema of its arguments is that of no object"
+	if _, ok := arguments["type"]; !ok {
+		arguments["type"] = "object"
 	}
-	if hints := tool.Annotations; hints != nil {
-		d.readOnly, d.repeatable = hints.ReadOnlyHint, hints.ReadOnlyHint || hints.IdempotentHint
+	if arguments["type"] != "object" {
+		return nil, "the schema of its arguments is that of no object"
 	}
-	return d, ""
+	if problem = schema.Problem(arguments); problem != "" {
+		return nil, "in the schema of its arguments " + problem
+	}
+	withNumbers(arguments, asWritten)
+	return arguments, ""
 }
 
 // selection is what is offered of a server's tools.
 type selection struct {
 	definitions []definition
-	// left are the names of those that are left out although the filter lets them through.
+	// left are those that are left out although the filter lets them through, and why.
 	left []string
 }
 
@@ -89,13 +140,21 @@ func choose(server *v1alpha1.MCPServer, all []*sdk.Tool, secrets scrubber) (s se
 	slices.SortStableFunc(all, func(a, b *sdk.Tool) int { return strings.Compare(a.Name, b.Name) })
 	total, taken := 0, map[string]bool{}
 	for _, tool := range all {
-		if tool.Name == "" || !passes(server.Tools, tool.Name) {
+		if !passes(server.Tools, tool.Name) {
 			continue
 		}
-		d, problem := define(server.Name, tool, secrets)
-		if problem != "" || taken[d.name] || len(s.definitions) == v1alpha1.MaxMCPServerTools ||
-			total+d.size > maxDefinitions {
-			s.left = append(s.left, tool.Name)
+		d, problem := define(server.Name, raw(tool.Meta), secrets)
+		switch {
+		case problem != "":
+		case taken[d.name]:
+			problem = "another tool has its name"
+		case len(s.definitions) == v1alpha1.MaxMCPServerTools:
+			problem = fmt.Sprintf("a server has at most %d; see tools.allow", v1alpha1.MaxMCPServerTools)
+		case total+d.size > maxDefinitions:
+			problem = fmt.Sprintf("the tools of a server have at most %d KiB together", maxDefinitions>>10)
+		}
+		if problem != "" {
+			s.left = append(s.left, fmt.Sprintf("%.60q (%s)", printable.Line(secrets.scrub(tool.Name)), problem))
 			continue
 		}
 		total, taken[d.name] = total+d.size, true
@@ -104,11 +163,11 @@ func choose(server *v1alpha1.MCPServer, all []*sdk.Tool, secrets scrubber) (s se
 	return s
 }
 
-// note says how many tools are left out; empty if none is.
+// note names the tools that are left out, the first ones if they are many; empty if none is.
 func (s selection) note() string {
 	if len(s.left) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of its tools are too large, too many or have no usable schema, %.60q first; see tools.allow",
-		len(s.left), printable.Line(s.left[0]))
+	return clip.Ellipsis(fmt.Sprintf("%d of its tools cannot be offered: %s", len(s.left), strings.Join(s.left, ", ")),
+		maxWords)
 }

@@ -6,7 +6,6 @@ package mcp
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -18,9 +17,14 @@ func asked(result *sdk.CallToolResult, secrets scrubber) (q tools.Question, err 
 	if len(result.InputRequests) == 0 {
 		return q, errors.New("the server is busy: call the tool again later")
 	}
-	for _, request := range result.InputRequests {
-		if _, ok := request.(*sdk.ElicitParams); !ok {
+	schemas := askedSchemas(raw(result.Meta))
+	for id, request := range result.InputRequests {
+		elicit, ok := request.(*sdk.ElicitParams)
+		if !ok {
 			return q, errors.New("the server asks for a model or for files, which Parley does not offer to servers")
+		}
+		if schema := schemas[id]; schema != nil {
+			elicit.RequestedSchema = schema
 		}
 	}
 	raw, err := json.Marshal(result.InputRequests)
@@ -33,6 +37,23 @@ func asked(result *sdk.CallToolResult, secrets scrubber) (q tools.Question, err 
 	return tools.Question{Requests: secrets.scrub(string(raw)), State: result.RequestState}, nil
 }
 
+// askedSchemas are the schemas of what is asked, by its ids, with numbers as the server wrote them.
+func askedSchemas(result json.RawMessage) map[string]any {
+	var asked struct {
+		InputRequests map[string]struct {
+			Params struct {
+				RequestedSchema json.RawMessage `json:"requestedSchema"`
+			} `json:"params"`
+		} `json:"inputRequests"`
+	}
+	_ = json.Unmarshal(result, &asked) // The library has read it.
+	schemas := map[string]any{}
+	for id, request := range asked.InputRequests {
+		schemas[id], _ = decode(request.Params.RequestedSchema) // It has none, if that fails.
+	}
+	return schemas
+}
+
 // answered are the responses to the requests of an answer's question. A single request is answered by the content as a
 // whole, several by its members of their ids.
 func answered(answer *tools.Answer) (sdk.InputResponseMap, error) {
@@ -42,8 +63,9 @@ func answered(answer *tools.Answer) (sdk.InputResponseMap, error) {
 	}
 	var content map[string]any
 	if answer.Given && answer.Content != "" {
-		if err := json.Unmarshal([]byte(answer.Content), &content); err != nil {
-			return nil, fmt.Errorf("the input that a person gave is no JSON object: %w", err)
+		value, _ := decode([]byte(answer.Content)) // It is no object, if that fails.
+		if content, _ = value.(map[string]any); content == nil {
+			return nil, errors.New("the input that a person gave is no JSON object")
 		}
 	}
 	responses := make(sdk.InputResponseMap, len(requests))

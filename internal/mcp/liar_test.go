@@ -161,7 +161,7 @@ func TestDefinitionsAreBounded(t *testing.T) {
 		"a schema of no object":          {listOf(toolNamed("a", map[string]any{"inputSchema": map[string]any{"type": "array"}})), 0, "1 of its tools"},
 		"a schema that is no schema":     {listOf(toolNamed("a", map[string]any{"inputSchema": 7})), 0, "1 of its tools"},
 		"a schema that refers to itself": {listOf(toolNamed("a", map[string]any{"inputSchema": loop})), 1, ""},
-		"no tools, and null among them":  {listOf(nil), 0, ""},
+		"null among the tools":           {listOf(nil), 0, "(it is not an object)"},
 		"a name of control characters":   {listOf(toolNamed("\x1b[2J\u202eevil", nil)), 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

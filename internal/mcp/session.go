@@ -71,10 +71,11 @@ type line interface {
 // lineTo is the line to the server, which ends when living does.
 func lineTo(ctx, living context.Context, e *endpoint, client *http.Client) (sdk.Transport, line, *failure) {
 	if e.agent != nil {
-		return begin(ctx, living, e)
+		carrier, l, failed := begin(ctx, living, e)
+		return exact{carrier, func(string) {}}, l, failed
 	}
 	caller, w := newWire(client, e.url, e.headers)
-	return transportOf(e, caller), w, nil
+	return exact{transportOf(e, caller), w.agree}, w, nil
 }
 
 // told logs a failure, unless it is only that nobody waits any more.

@@ -101,9 +101,10 @@ func (t tool) Run(ctx context.Context, call tools.Call) (string, error) {
 	if result.NeedsInput() {
 		return "", t.ask(result, call)
 	}
+	answer := readAnswer(raw(result.Meta))
 	said := reading{secrets: t.from.endpoint.secrets, call: call}
-	text := tools.Cap(said.text(result), maxResult) + refused()
-	if result.IsError {
+	text := tools.Cap(said.text(&answer), maxResult) + refused()
+	if answer.failed() {
 		return "", errors.New(text)
 	}
 	return text, nil

@@ -31,6 +31,8 @@ type wire struct {
 	headers http.Header
 	// status of the newest answer; 0: there was none.
 	status atomic.Int32
+	// version of the protocol that a session has; nil before that.
+	version atomic.Pointer[string]
 	// strayed is a request that was refused because of its host: the protocol's library does not always tell.
 	strayed atomic.Pointer[elsewhereError]
 }
@@ -44,6 +46,12 @@ func newWire(client *http.Client, home *url.URL, headers http.Header) (*http.Cli
 		return w
 	}), w
 }
+
+// versionHeader is the header with the version of the protocol.
+const versionHeader = "Mcp-Protocol-Version"
+
+// agree has the requests from now on say the version of the session.
+func (w *wire) agree(version string) { w.version.Store(&version) }
 
 // RoundTrip implements http.RoundTripper.
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -60,6 +68,9 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, strayed
 	}
 	r = r.Clone(r.Context())
+	if version := w.version.Load(); version != nil && r.Header.Get(versionHeader) == "" {
+		r.Header.Set(versionHeader, *version)
+	}
 	maps.Copy(r.Header, w.headers)
 	response, err := w.next.RoundTrip(r)
 	if err == nil {

@@ -95,7 +95,8 @@ func (w *walker) named(value any, within []string) any {
 
 // reference is what a schema refers to, with what it says besides.
 func (w *walker) reference(ref string, schema Object, within []string) Object {
-	target, found := w.find(ref)
+	referred, _ := find(w.root, ref)
+	target, found := referred.(Object)
 	cyclic := false
 	for _, outer := range within {
 		cyclic = cyclic || outer == ref
@@ -142,25 +143,4 @@ func (w *walker) definitions() Object {
 		}
 	}
 	return out
-}
-
-// find is what a reference within the schema leads to.
-func (w *walker) find(ref string) (Object, bool) {
-	path, ok := strings.CutPrefix(ref, "#")
-	if !ok {
-		return nil, false
-	}
-	at := any(w.root)
-	for step := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
-		if step == "" {
-			continue
-		}
-		in, ok := at.(Object)
-		if !ok {
-			return nil, false
-		}
-		at = in[strings.NewReplacer("~1", "/", "~0", "~").Replace(step)]
-	}
-	found, ok := at.(Object)
-	return found, ok
 }

@@ -1,0 +1,79 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package mcp_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"charm.land/fantasy"
+
+	"parley.dev/parley/internal/testing/providertest"
+)
+
+// listing is a server whose tools are defined by that JSON.
+func listing(tools ...string) http.Handler {
+	return page(func() any { return json.RawMessage(`{"tools":[` + strings.Join(tools, ",") + `]}`) })
+}
+
+func TestADefinitionThatCannotBeReadLosesNoOther(t *testing.T) {
+	const good, object = `{"name":"good","inputSchema":{"type":"object"}}`, `,"inputSchema":{"type":"object"}}`
+	for name, c := range map[string]struct{ definition, words string }{
+		"its description is a number": {`{"name":"bad","description":7` + object, `"bad" (its description is of the wrong type: number)`},
+		"its annotations are a list":  {`{"name":"bad","annotations":[]` + object, `"bad" (its annotations is of the wrong type: array)`},
+		"its hint is a text":          {`{"name":"bad","annotations":{"readOnlyHint":"yes"}` + object, `"bad" (its annotations.readOnlyHint is of the wrong type: string)`},
+		"its schema is null":          {`{"name":"bad","inputSchema":null}`, `"bad" (the schema of its arguments is no object)`},
+		"its schema is a text":        {`{"name":"bad","inputSchema":"object"}`, `"bad" (the schema of its arguments is no object)`},
+		"its properties are a list": {`{"name":"bad","inputSchema":{"type":"object","properties":[]}}`,
+			`"bad" (in the schema of its arguments /properties must be an object)`},
+		"its property is required": {`{"name":"bad","inputSchema":{"properties":{"a":{"required":true}}}}`,
+			`"bad" (in the schema of its arguments /properties/a/required must be a list)`},
+		"it refers to nothing": {`{"name":"bad","inputSchema":{"properties":{"a":{"$ref":"#/$defs/b"}}}}`,
+			`"bad" (in the schema of its arguments /properties/a/$ref refers to #/$defs/b, which does not exist)`},
+		"its name is a number": {`{"name":7` + object, `(its name is of the wrong type: number)`},
+		"it has no name":       {`{"description":"a"` + object, `(it has no name)`},
+		"it is a text":         {`"bad"`, `(it is not an object)`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			servers, _ := newServers(t, nil)
+			o := offer(t, servers, serve(t, listing(c.definition, good)))
+			if got := names(o); !slices.Equal(got, []string{"s__good"}) || len(o.Unavailable()) > 0 {
+				t.Fatalf("%v are offered: %v", got, o.Unavailable())
+			}
+			w := o.Warnings()
+			if len(w) != 1 || w[0].Server != "s" || !strings.Contains(w[0].Words, c.words) {
+				t.Errorf("the warnings are %v", w)
+			}
+		})
+	}
+}
+
+func TestMembersOfADefinitionThatNobodyReadsMayBeWrong(t *testing.T) {
+	servers, _ := newServers(t, nil)
+	o := offer(t, servers, serve(t, listing(`{"name":"t","title":7,"icons":"none","_meta":[],"execution":1,`+
+		`"annotations":{"title":7,"readOnlyHint":true},"inputSchema":{"type":"object"}}`)))
+	if len(o.Tools()) != 1 || len(o.Warnings()) > 0 {
+		t.Errorf("%v are offered: %v, %v", names(o), o.Unavailable(), o.Warnings())
+	}
+}
+
+func TestLargeIntegersOfSchemasReachProvidersExactly(t *testing.T) {
+	servers, _ := newServers(t, nil)
+	o := offer(t, servers, serve(t, listing(`{"name":"t","inputSchema":{"type":"object","properties":{`+
+		`"id":{"type":"integer","maximum":9007199254740993}}}}`)))
+	for name, spec := range providertest.Specs {
+		t.Run(name, func(t *testing.T) {
+			model := &providertest.Scripted{Replies: providertest.Events(`{}`)}
+			_, _ = model.Ask(t, spec, func(call *fantasy.Call) {
+				call.Tools = []fantasy.Tool{fantasy.FunctionTool{Name: "t", InputSchema: o.Tools()[0].InputSchema()}}
+			})
+			if !strings.Contains(model.Sent[0], `"maximum":9007199254740993`) {
+				t.Errorf("sent %s", model.Sent[0])
+			}
+		})
+	}
+}
