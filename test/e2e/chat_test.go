@@ -42,10 +42,11 @@ func (w *world) chat(name string) *v1alpha1.Chat {
 func (w *world) ready(name string, length int64) *v1alpha1.Chat {
 	w.t.Helper()
 	var chat *v1alpha1.Chat
-	w.eventually(fmt.Sprintf("chat %s is Ready with %d messages", name, length), func() bool {
+	w.describeFailure()
+	whileMoving(w.t, fmt.Sprintf("chat %s is Ready with %d messages", name, length), func() (bool, int64) {
 		chat = w.chat(name)
 		return meta.IsStatusConditionTrue(chat.Status.Conditions, v1alpha1.ConditionReady) &&
-			chat.Status.History.Length == length
+			chat.Status.History.Length == length, chat.Status.History.Version
 	})
 	return chat
 }
@@ -61,15 +62,20 @@ func (w *world) stalled(name string) *metav1.Condition {
 	return condition
 }
 
-// eventually waits, and shows the chats if that was in vain.
+// eventually waits until the condition holds.
 func (w *world) eventually(what string, condition func() bool) {
 	w.t.Helper()
+	w.describeFailure()
+	eventually(w.t, what, condition)
+}
+
+// describeFailure shows the chats if the test fails.
+func (w *world) describeFailure() {
 	w.t.Cleanup(func() {
 		if w.t.Failed() {
 			w.t.Log(w.describe())
 		}
 	})
-	eventually(w.t, what, condition)
 }
 
 func (w *world) describe() string {

@@ -207,15 +207,30 @@ func (w *world) create(o client.Object) {
 	}
 }
 
+// patience is how long a test waits for something that makes no progress.
+const patience = 90 * time.Second
+
 // eventually waits until the condition holds.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.After(90 * time.Second)
-	for !condition() {
-		select {
-		case <-deadline:
-			t.Fatalf("waited in vain until %s", what)
-		case <-time.After(20 * time.Millisecond):
+	whileMoving(t, what, func() (bool, int64) { return condition(), 0 })
+}
+
+// whileMoving waits until the condition holds, for as long as the progress that it reports goes on: a long conversation
+// takes many times longer on a busy machine.
+func whileMoving(t *testing.T, what string, condition func() (holds bool, progress int64)) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for last := int64(0); ; {
+		holds, progress := condition()
+		switch {
+		case holds:
+			return
+		case progress != last:
+			last, deadline = progress, time.Now().Add(patience)
+		case time.Now().After(deadline):
+			t.Fatalf("the wait timed out: %s", what)
 		}
+		<-time.After(20 * time.Millisecond)
 	}
 }
