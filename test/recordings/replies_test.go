@@ -196,12 +196,11 @@ func readAnthropic(all []object) (r reply) {
 			}
 		case "message_delta":
 			r.Output, r.Finish = count(event, "usage", "output_tokens"), text(event, "delta", "stop_reason")
+			r.Ended = r.Finish != ""
 			if n := count(event, "usage", "input_tokens"); n > 0 {
 				r.Input = n + count(event, "usage", "cache_read_input_tokens") +
 					count(event, "usage", "cache_creation_input_tokens")
 			}
-		case "message_stop":
-			r.Ended = true
 		}
 	}
 	for _, index := range order {
