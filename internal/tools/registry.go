@@ -101,6 +101,12 @@ func (r *Registry) Active(spec *v1alpha1.ChatTools) []Tool {
 	return active
 }
 
+// Offered are the tools that the model of the chat is told of: the active ones that suit it, sorted by name, and those
+// of its client.
+func (r *Registry) Offered(chat *v1alpha1.Chat) []Tool {
+	return append(Suited(r.Active(chat.Spec.Tools), chat), OfClient(chat.Spec.Tools)...)
+}
+
 func (r *Registry) run(ctx context.Context, name string, call Call) (output string, err error) {
 	tool, err := r.toRun(name, &call)
 	if err != nil {
@@ -133,10 +139,8 @@ func (r *Registry) offered(chat *v1alpha1.Chat, name string) (Tool, error) {
 
 func (r *Registry) names(chat *v1alpha1.Chat) string {
 	var names []string
-	for _, tool := range r.Active(chat.Spec.Tools) {
-		if offers(chat, tool) {
-			names = append(names, tool.Name())
-		}
+	for _, tool := range r.Offered(chat) {
+		names = append(names, tool.Name())
 	}
 	if len(names) == 0 {
 		return "none"

@@ -112,6 +112,19 @@ func TestWhateverGoesWrongBecomesAResultForTheModel(t *testing.T) {
 	}
 }
 
+func TestAnUnknownToolNamesThoseOnOffer(t *testing.T) {
+	registry := tools.NewRegistry(tool{"clock", echo}, waiter{tool{"wait", echo}}, alone{tool{"alone", echo}})
+	chat := allowing(&v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "open_ticket"}, {Name: "denied"}},
+		Deny: []v1alpha1.ToolPattern{"denied"}})
+	for subs, want := range map[bool]string{false: "clock, open_ticket", true: "clock, wait, open_ticket"} {
+		chat.Status.Internal.Attempt.HasSubChats = subs
+		got := registry.Execute(t.Context(), tools.Batch{Chat: chat, Calls: callsOf("weather")}, nil)[0]
+		if got.Output != `tool "weather" does not exist; the tools on offer are: `+want {
+			t.Errorf("with sub-chats %t: %s", subs, got.Output)
+		}
+	}
+}
+
 func TestCallsRunAtTheSameTimeAndAnswerInOrder(t *testing.T) {
 	// Each call waits for the next one, so that they end in reverse; run one after the other they would never end.
 	const calls = 8

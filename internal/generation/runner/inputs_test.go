@@ -29,6 +29,11 @@ type repeating struct{ doing }
 
 func (repeating) Run(_ context.Context, call tools.Call) (string, error) { return call.Input, nil }
 
+// useless is a tool that no chat has a use for.
+type useless struct{ doing }
+
+func (useless) Suits(*v1alpha1.Chat) bool { return false }
+
 // kindsOfTools are one tool each: of Parley, with approval, of an MCP server, and of the client.
 var kindsOfTools = []string{"own", "approved", "s__own", "client"}
 
@@ -58,11 +63,12 @@ func withEveryKind(t *testing.T, script modelserver.Script) (*pod, func(*v1alpha
 		&sdk.StreamableHTTPOptions{Stateless: true}))
 	t.Cleanup(server.Close)
 	p := startPod(t, script, func(_ *pod, o *runner.Options) {
-		o.Tools = tools.NewRegistry(repeating{doing{name: "own"}}, repeating{doing{name: "approved"}})
+		o.Tools = tools.NewRegistry(repeating{doing{name: "own"}}, repeating{doing{name: "approved"}},
+			useless{doing{name: "idle"}})
 		o.MCP = mcp.New(mcp.Options{HTTP: transport.NewLoopbackClient, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	})
 	return p, func(s *v1alpha1.ChatSpec) {
-		s.MCPServers = []v1alpha1.MCPServer{{Name: "s", URL: server.URL}}
+		s.MCPServers = []v1alpha1.MCPServer{{Name: "s", URL: server.URL}, {Name: "t", URL: server.URL}}
 		s.Tools = &v1alpha1.ChatTools{Approval: []v1alpha1.ToolPattern{"approved"},
 			Client: []v1alpha1.ClientTool{{Name: "client"}}}
 	}
