@@ -124,7 +124,7 @@ func (r *including) read(file string) string {
 	case refused != nil && refused.Code == protocol.NotFound && file == instructionsFile:
 		return ""
 	case err != nil:
-		return fmt.Sprintf("[%s was not read: %s]\n", printable.Line(file), printable.Line(err.Error()))
+		return notRead(file, err)
 	}
 	return string(content)
 }
@@ -140,10 +140,22 @@ func included(line string) string {
 
 // skills is the index of the skills in the workspace.
 func skills(ctx context.Context, c *client.Client) (index string, answered bool) {
-	all, more, err := toolskills.InWorkspace(ctx, c)
-	if err != nil {
-		_, answered = refusal(err)
+	found, err := toolskills.InWorkspace(ctx, c)
+	refused, answered := refusal(err)
+	switch {
+	case refused != nil:
+		return notRead(toolskills.Directory, refused), true
+	case err != nil:
 		return "", answered
 	}
-	return skill.Index(skill.OfWorkspace, all, more), true
+	index = skill.Index(skill.OfWorkspace, found.Skills, found.More)
+	for _, unread := range found.Unread {
+		index += notRead(unread.Dir, unread.Err)
+	}
+	return index, true
+}
+
+// notRead says why something was not read.
+func notRead(file string, err error) string {
+	return fmt.Sprintf("[%s was not read: %s]\n", printable.Line(file), printable.Line(err.Error()))
 }

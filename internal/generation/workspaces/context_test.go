@@ -6,6 +6,8 @@ package workspaces
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,7 +22,7 @@ func contextOf(t *testing.T, files map[string]string) map[string]string {
 	t.Helper()
 	agent := fakeworkspace.Start(t)
 	agent.Search = func(asked protocol.SearchRequest) (*protocol.SearchResponse, *protocol.Error) {
-		if asked.Path != ".agents/skills" || asked.Glob != "*/SKILL.md" || !asked.Hidden {
+		if asked.Path != ".agents/skills" || asked.Glob != "{*,*/SKILL.md,*/skill.md}" || !asked.Hidden {
 			t.Errorf("it searches for %+v", asked)
 		}
 		found := &protocol.SearchResponse{}
@@ -82,6 +84,56 @@ func TestAWorkspaceSaysHowToWorkInIt(t *testing.T) {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestSkillsThatCannotBeReadAreReported(t *testing.T) {
+	for name, c := range map[string]struct {
+		links map[string]string
+		want  string
+	}{
+		"one of them": {map[string]string{".agents/skills/leak": "/etc", ".agents/skills/ring": "ring", "low": "/etc"},
+			index + "- workspace/pdf (.agents/skills/pdf/skill.md)\n" +
+				"[.agents/skills/leak was not read: \".agents/skills/leak/SKILL.md\": the link \".agents/skills/leak\" leads " +
+				"out of the workspace, to \"/etc\". Use execute for files elsewhere.]\n" +
+				"[.agents/skills/ring was not read: The links of \".agents/skills/ring/SKILL.md\" lead in a circle.]\n"},
+		"all of them": {map[string]string{".agents/skills": "/etc"},
+			"[.agents/skills was not read: \".agents/skills\": the link \".agents/skills\" leads out of the workspace, to " +
+				"\"/etc\". Use execute for files elsewhere.]\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, agent := t.TempDir(), fakeworkspace.Start(t)
+			agent.ServeDirectory(t, dir)
+			if err := os.MkdirAll(filepath.Join(dir, ".agents"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if c.links[".agents/skills"] == "" {
+				writeTo(t, dir, ".agents/skills/pdf/skill.md", "Do it.")
+			}
+			for link, to := range c.links {
+				if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			read, ok := contextIn(t.Context(), agent.Client())
+			if !ok || len(read) != 1 || read[0].Name != "SKILLS.md" {
+				t.Fatalf("it says %+v, answered: %t", read, ok)
+			}
+			if got, _ := read[0].Content(); string(got) != c.want {
+				t.Errorf("it says\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+func writeTo(t *testing.T, dir, name, content string) {
+	t.Helper()
+	file := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 
