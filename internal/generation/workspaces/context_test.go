@@ -60,6 +60,9 @@ func contextOf(t *testing.T, files map[string]string) map[string]string {
 const index = "Skills of this workspace: folders with instructions and files for tasks of a kind. Before such a " +
 	"task, read the skill with read_skill, and follow it; read_skill_file reads a file of it.\n\n"
 
+// code has lines that would include files if they were not in blocks of code.
+const code = "```\n@x.md\n~~~\n``` no end\n@x.md\n````\n  ~~~~ go `a`\n@x.md\n~~~\n```\n@x.md\n\t~~~~~ \r\n"
+
 func TestAWorkspaceSaysHowToWorkInIt(t *testing.T) {
 	const skill = ".agents/skills/pdf/SKILL.md"
 	for name, c := range map[string]struct{ files, want map[string]string }{
@@ -71,6 +74,16 @@ func TestAWorkspaceSaysHowToWorkInIt(t *testing.T) {
 			"AGENTS.md": "One.\nTwo.\r\nThree.\nmail a@b.c\n@ x\n"}},
 		"instructions that include what is not there": {map[string]string{"AGENTS.md": "@x.md\nOne.\n"}, map[string]string{
 			"AGENTS.md": "[x.md was not read: there is no such file]\nOne.\n"}},
+		"instructions that include a binary file": {map[string]string{"AGENTS.md": "One.\n@logo.png\n@old.txt\nTwo.\n",
+			"logo.png": "\x89PNG\r\n\x1a\n", "old.txt": "a\x00b"}, map[string]string{
+			"AGENTS.md": "One.\n[logo.png was not read: it is not UTF-8 text]\n" +
+				"[old.txt was not read: it is not UTF-8 text]\nTwo.\n"}},
+		"instructions that show code": {map[string]string{"AGENTS.md": code + "@a.md\n", "a.md": "Two.\n```\n@b.md\n"},
+			map[string]string{"AGENTS.md": code + "Two.\n```\n@b.md\n"}},
+		"code that ends before others": {map[string]string{"AGENTS.md": "@a.md\n@b.md\n", "a.md": "```\n@x.md", "b.md": "@c.md",
+			"c.md": "Three."}, map[string]string{"AGENTS.md": "```\n@x.md\nThree.\n"}},
+		"marks that begin no code": {map[string]string{"AGENTS.md": "``` a`b\n``\n@a.md\n", "a.md": "One."},
+			map[string]string{"AGENTS.md": "``` a`b\n``\nOne.\n"}},
 		"blank instructions": {map[string]string{"AGENTS.md": " \n"}, map[string]string{}},
 		"a skill": {map[string]string{skill: "---\r\nname: pdf\r\ndescription: \"Fills\\e[31m in forms.\"\r\n---\r\nDo it."},
 			map[string]string{"SKILLS.md": index + "- workspace/pdf (" + skill + "): Fills [31m in forms.\n"}},
