@@ -96,7 +96,8 @@ type ToolCall struct {
 	// +required
 	Name string `json:"name"`
 
-	// input is the JSON object of the arguments, as the model wrote it.
+	// input is the JSON object of the arguments, as the model wrote it; "{}" if it wrote nothing or null. Of a call whose
+	// refusal is InputInvalid it is what the model wrote instead.
 	// +kubebuilder:validation:MaxLength=1048576
 	// +optional
 	Input string `json:"input,omitempty"`
@@ -119,7 +120,7 @@ type ToolCall struct {
 }
 
 // CallRefusal is why a call is not run. The model gets the reason as the result.
-// +kubebuilder:validation:Enum=NotAllowed;InputTooLarge;CutByLength
+// +kubebuilder:validation:Enum=NotAllowed;InputTooLarge;CutByLength;InputInvalid
 type CallRefusal string
 
 const (
@@ -132,6 +133,8 @@ const (
 	// RefusalCutByLength means that the reply reached its limit of tokens within the input of the call. The input that is
 	// kept is an empty object.
 	RefusalCutByLength CallRefusal = "CutByLength"
+	// RefusalInputInvalid means that the input of the call is not a JSON object.
+	RefusalInputInvalid CallRefusal = "InputInvalid"
 )
 
 // ApprovalCause is why a call requires approval although neither the chat nor the configuration of the model names it.

@@ -7,9 +7,7 @@
 package approval
 
 import (
-	"encoding/json"
 	"fmt"
-	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/printable"
@@ -60,13 +58,6 @@ func Input(raw string) string {
 // maxRaw is the most bytes of an input that is looked at: whitespace between values may make it longer than what is
 // shown.
 const maxRaw = 4 * v1alpha1.MaxPendingInput
-
-// Valid reports whether an input can be the arguments of a call: one JSON object and nothing else, or nothing. A call
-// with another input fails by itself, whatever people decide.
-func Valid(raw string) bool {
-	var object map[string]json.RawMessage
-	return strings.TrimSpace(raw) == "" || json.Unmarshal([]byte(raw), &object) == nil && object != nil
-}
 
 // Fits reports whether people can see all of an input.
 func Fits(raw string) bool { return raw == "" || Input(raw) != "" }

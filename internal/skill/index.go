@@ -57,7 +57,7 @@ func Index(begin string, all []Skill, more bool) string {
 func lineOf(s *Skill) string {
 	line := "- " + s.FullName()
 	if s.Dir != "" {
-		line += fmt.Sprintf(" (%s)", printable.Line(s.Dir+"/"+MainFile))
+		line += fmt.Sprintf(" (%s)", printable.Line(s.Dir+"/"+s.Main))
 	}
 	if about := clip.Ellipsis(printable.Line(s.Description), maxDescription); about != "" {
 		line += ": " + about

@@ -49,6 +49,8 @@ type Skill struct {
 	Description string
 	// Dir is the folder in the workspace, relative to its directory; empty for a ConfigMap.
 	Dir string
+	// Main is the name of the file with its instructions.
+	Main string
 	// Files lists paths of files, all of which CheckPath takes, in their order; more: there are more than these.
 	Files func(ctx context.Context) (paths []string, more bool, err error)
 	// File is the content of a file whose path CheckPath has taken. Its errors are ErrNoFile, ErrTooLarge, or are told to

@@ -47,7 +47,7 @@ var errMayHaveRun = errors.New("the generation pod was restarted or lost when th
 
 // runAgain runs a call that an earlier attempt may have made, unless nobody may make it twice.
 func (r *Registry) runAgain(ctx context.Context, name string, call Call) (string, error) {
-	if r.once(name) {
+	if call.Refusal == "" && r.once(name) {
 		return "", errMayHaveRun
 	}
 	return r.run(ctx, name, call)

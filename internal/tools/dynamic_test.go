@@ -59,6 +59,15 @@ func TestToolsThatAreAddedAreCalledLikeOthers(t *testing.T) {
 	}
 }
 
+func TestARefusedCallNeverRan(t *testing.T) {
+	all := tools.NewRegistry().Plus([]tools.Tool{servedOnce{served{"s__once"}}}, nil)
+	batch := tools.Batch{Chat: &v1alpha1.Chat{}, Calls: callsOf("s__once"), Again: true}
+	batch.Calls[0].Input, batch.Calls[0].Refusal = "7", v1alpha1.RefusalInputInvalid
+	if got := all.Execute(t.Context(), batch, nil)[0]; !got.IsError || !strings.Contains(got.Output, "but is a number") {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestACallThatAnEarlierAttemptMayHaveMadeIsNotMadeAgain(t *testing.T) {
 	all := tools.NewRegistry(served{"twice"}).Plus([]tools.Tool{servedOnce{served{"s__once"}}}, nil)
 	batch := tools.Batch{Chat: &v1alpha1.Chat{}, Calls: callsOf("twice", "s__once")}

@@ -26,10 +26,10 @@ type PartlyHoused interface {
 	NeedsWorkspaceFor(chat *v1alpha1.Chat, input string) bool
 }
 
-// NeedWorkspace reports whether one of the calls, if the chat allows it, needs the workspace.
+// NeedWorkspace reports whether one of the calls needs the workspace, if the chat allows it and it is not refused.
 func (r *Registry) NeedWorkspace(chat *v1alpha1.Chat, calls []v1alpha1.ToolCall) bool {
 	return slices.ContainsFunc(calls, func(call v1alpha1.ToolCall) bool {
-		if !toolpolicy.Allows(chat.Spec.Tools, call.Name) {
+		if call.Refusal != "" || !toolpolicy.Allows(chat.Spec.Tools, call.Name) {
 			return false
 		}
 		switch tool := r.tools[call.Name].(type) {

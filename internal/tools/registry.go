@@ -8,14 +8,12 @@ package tools
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/approval"
 	"parley.dev/parley/internal/toolpolicy"
 )
 
@@ -37,7 +35,7 @@ type Call struct {
 	ID string
 	// Key of the call, which is the same when it is made again and that of no other call: protocol.ValidKey holds for it.
 	Key string
-	// Input are the arguments, a valid JSON object.
+	// Input are the arguments, a valid JSON object, unless the call is refused.
 	Input string
 	// Chat for which the tool runs, as it was when the step began.
 	Chat *v1alpha1.Chat
@@ -103,31 +101,16 @@ func (r *Registry) Active(spec *v1alpha1.ChatTools) []Tool {
 	return active
 }
 
+// Offered are the tools that the model of the chat is told of: the active ones that suit it, sorted by name, and those
+// of its client.
+func (r *Registry) Offered(chat *v1alpha1.Chat) []Tool {
+	return append(Suited(r.Active(chat.Spec.Tools), chat), OfClient(chat.Spec.Tools)...)
+}
+
 func (r *Registry) run(ctx context.Context, name string, call Call) (output string, err error) {
-	if call.Refusal == v1alpha1.RefusalCutByLength {
-		return "", fmt.Errorf("tool %q was not run: your reply reached its limit of tokens within the input of this call; "+
-			"call it again with less input, in several calls if need be", name)
-	}
-	tool, err := r.offered(call.Chat, name)
+	tool, err := r.toRun(name, &call)
 	if err != nil {
 		return "", err
-	}
-	switch call.Refusal {
-	case v1alpha1.RefusalNotAllowed:
-		return "", fmt.Errorf("tool %q was not active in this chat when it was called, so that nobody could say whether the "+
-			"call requires approval: call it again", name)
-	case v1alpha1.RefusalInputTooLarge:
-		return "", approval.TooLarge(call.Input)
-	}
-	if strings.TrimSpace(call.Input) == "" {
-		call.Input = "{}"
-	}
-	var object map[string]any
-	if err := json.Unmarshal([]byte(call.Input), &object); err != nil {
-		return "", fmt.Errorf("the arguments of tool %q are not a JSON object: %w", name, err)
-	}
-	if object == nil {
-		return "", fmt.Errorf("the arguments of tool %q are not a JSON object: they are null", name)
 	}
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -156,10 +139,8 @@ func (r *Registry) offered(chat *v1alpha1.Chat, name string) (Tool, error) {
 
 func (r *Registry) names(chat *v1alpha1.Chat) string {
 	var names []string
-	for _, tool := range r.Active(chat.Spec.Tools) {
-		if offers(chat, tool) {
-			names = append(names, tool.Name())
-		}
+	for _, tool := range r.Offered(chat) {
+		names = append(names, tool.Name())
 	}
 	if len(names) == 0 {
 		return "none"

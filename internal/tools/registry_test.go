@@ -62,8 +62,7 @@ func TestWhateverGoesWrongBecomesAResultForTheModel(t *testing.T) {
 		has     string // a part of it
 		isError bool
 	}{
-		"a good call":                      {call: v1alpha1.ToolCall{Name: "echo", Input: `{"a":1}`}, want: `{"a":1}`},
-		"no arguments are an empty object": {call: v1alpha1.ToolCall{Name: "echo", Input: " \n"}, want: "{}"},
+		"a good call": {call: v1alpha1.ToolCall{Name: "echo", Input: `{"a":1}`}, want: `{"a":1}`},
 		"an allowed tool": {spec: only("echo"), call: v1alpha1.ToolCall{Name: "echo", Input: `{}`},
 			want: "{}"},
 		"an unknown tool": {
@@ -78,12 +77,11 @@ func TestWhateverGoesWrongBecomesAResultForTheModel(t *testing.T) {
 			spec: none(), call: v1alpha1.ToolCall{Name: "echo", Input: `{}`},
 			want: `tool "echo" is not active in this chat; the tools on offer are: none`, isError: true,
 		},
-		"arguments that are no JSON": {call: v1alpha1.ToolCall{Name: "echo", Input: `{"a":`}, has: "are not a JSON object",
-			isError: true},
-		"arguments that are no object": {call: v1alpha1.ToolCall{Name: "echo", Input: `["a"]`}, has: "are not a JSON object",
-			isError: true},
-		"null is no object": {call: v1alpha1.ToolCall{Name: "echo", Input: `null`}, has: "are not a JSON object",
-			isError: true},
+		"an input that is no object": {
+			call: v1alpha1.ToolCall{Name: "echo", Input: ` ["a"]`, Refusal: v1alpha1.RefusalInputInvalid},
+			want: `tool "echo" was not run: its input must be a JSON object, but is a list; call it again with a JSON object, ` +
+				`{} if there are no arguments`, isError: true,
+		},
 		"an error in the tool's words": {call: v1alpha1.ToolCall{Name: "fails"}, want: "no such city", isError: true},
 		"a panic tells no secrets": {call: v1alpha1.ToolCall{Name: "panics"}, want: `tool "panics" failed unexpectedly`,
 			isError: true},
@@ -111,6 +109,19 @@ func TestWhateverGoesWrongBecomesAResultForTheModel(t *testing.T) {
 				t.Errorf("got %d bytes", len(got.Output))
 			}
 		})
+	}
+}
+
+func TestAnUnknownToolNamesThoseOnOffer(t *testing.T) {
+	registry := tools.NewRegistry(tool{"clock", echo}, waiter{tool{"wait", echo}}, alone{tool{"alone", echo}})
+	chat := allowing(&v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "open_ticket"}, {Name: "denied"}},
+		Deny: []v1alpha1.ToolPattern{"denied"}})
+	for subs, want := range map[bool]string{false: "clock, open_ticket", true: "clock, wait, open_ticket"} {
+		chat.Status.Internal.Attempt.HasSubChats = subs
+		got := registry.Execute(t.Context(), tools.Batch{Chat: chat, Calls: callsOf("weather")}, nil)[0]
+		if got.Output != `tool "weather" does not exist; the tools on offer are: `+want {
+			t.Errorf("with sub-chats %t: %s", subs, got.Output)
+		}
 	}
 }
 

@@ -37,12 +37,12 @@ type Waiter interface {
 	WaitingFor(input string) (chat string, seconds int32)
 }
 
-// WaitingCalls are those of the calls that wait for sub-chats and that the chat allows, at most
+// WaitingCalls are those of the calls that wait for sub-chats, that the chat allows and that are not refused, at most
 // v1alpha1.MaxWaitingCalls.
 func (r *Registry) WaitingCalls(spec *v1alpha1.ChatTools, calls []v1alpha1.ToolCall) (waiting []v1alpha1.WaitingCall) {
 	for _, call := range calls {
 		waiter, ok := r.tools[call.Name].(Waiter)
-		if !ok || !toolpolicy.Allows(spec, call.Name) || len(waiting) == v1alpha1.MaxWaitingCalls {
+		if !ok || call.Refusal != "" || !toolpolicy.Allows(spec, call.Name) || len(waiting) == v1alpha1.MaxWaitingCalls {
 			continue
 		}
 		if chat, seconds := waiter.WaitingFor(call.Input); seconds > 0 {

@@ -50,6 +50,23 @@ func TestAToolIsOfferedWhereItIsOfUseOrNamed(t *testing.T) {
 	}
 }
 
+// lodged is a tool that works in the workspace.
+type lodged struct{ tool }
+
+func (lodged) NeedsWorkspace() {}
+
+func TestRefusedCallsWaitForNothing(t *testing.T) {
+	registry := tools.NewRegistry(lodged{tool{"run", echo}}, waiter{tool{"wait", echo}})
+	calls := []v1alpha1.ToolCall{{ID: "1", Name: "run", Input: "x"}, {ID: "2", Name: "wait", Input: "x"}}
+	for _, refusal := range []v1alpha1.CallRefusal{"", v1alpha1.RefusalInputInvalid} {
+		calls[0].Refusal, calls[1].Refusal = refusal, refusal
+		needs, waits := registry.NeedWorkspace(&v1alpha1.Chat{}, calls), registry.WaitingCalls(nil, calls)
+		if run := refusal == ""; needs != run || len(waits) > 0 != run {
+			t.Errorf("refused by %q, they need a workspace: %t, and wait for %v", refusal, needs, waits)
+		}
+	}
+}
+
 func TestTheWaitsOfCallsAreNoted(t *testing.T) {
 	registry := tools.NewRegistry(tool{"clock", echo}, waiter{tool{"wait", echo}})
 	calls := []v1alpha1.ToolCall{
@@ -95,7 +112,7 @@ func TestAToolTakesThePlaceOfTheOneOfItsNameAlone(t *testing.T) {
 	registry := tools.NewRegistry(tool{"who", echo})
 	chat := &v1alpha1.Chat{}
 	chat.Name = "c"
-	batch := tools.Batch{Chat: chat, Calls: []v1alpha1.ToolCall{{ID: "1", Name: "who"}}}
+	batch := tools.Batch{Chat: chat, Calls: []v1alpha1.ToolCall{{ID: "1", Name: "who", Input: "{}"}}}
 	if got := registry.With(asking{tool{"who", echo}}).Execute(t.Context(), batch, nil); got[0].Output != "c" {
 		t.Errorf("got %+v", got)
 	}

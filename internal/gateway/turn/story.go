@@ -6,7 +6,6 @@ package turn
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -145,18 +144,10 @@ func blocksOf(m *stream.Message, step int) (blocks []Block) {
 			blocks = grow(blocks, Reasoning, *p.Text, step)
 		case p.Type == v1alpha1.PartToolCall && p.ToolCall.RequiresAction == v1alpha1.RequiresClient:
 			c := p.ToolCall
-			blocks = append(blocks, Block{Kind: Call, ID: c.ID, Name: c.Name, Text: arguments(c.Input), Step: step})
+			blocks = append(blocks, Block{Kind: Call, ID: c.ID, Name: c.Name, Text: c.Input, Step: step})
 		}
 	}
 	return blocks
-}
-
-// arguments are those of a call; some models write nothing where there are none.
-func arguments(input string) string {
-	if strings.TrimSpace(input) == "" {
-		return "{}"
-	}
-	return input
 }
 
 // grow adds a piece to the last block if that is of its kind and step.

@@ -195,12 +195,28 @@ func (a *Accumulator) toolCall(p *fantasy.StreamPart) (parts.Part, bool) {
 		ID: id, ProviderID: ofProvider(p.ID, id), Name: toolName(p.ToolCallName), Input: p.ToolCallInput,
 		ProviderExecuted: p.ProviderExecuted,
 	}
+	if !call.ProviderExecuted {
+		call.Input, call.Refusal = inputOf(call.Input)
+	}
 	at := a.time()
 	if !a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: call, StartedAt: microTime(at)},
 		p.ProviderMetadata) {
 		return parts.Part{}, false
 	}
 	return parts.Part{Type: parts.ToolCall, ID: call.ID, Name: call.Name, Text: call.Input, At: at}, true
+}
+
+// inputOf is the input of a call as it is kept: an empty object if the model wrote nothing or null. Anything else that
+// is no JSON object is kept as it is, and the call is not run.
+func inputOf(written string) (string, v1alpha1.CallRefusal) {
+	if text := strings.TrimSpace(written); text == "" || text == "null" {
+		return "{}", ""
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal([]byte(written), &object) != nil {
+		return written, v1alpha1.RefusalInputInvalid
+	}
+	return written, ""
 }
 
 func (a *Accumulator) toolResult(p *fantasy.StreamPart) (parts.Part, bool) {

@@ -183,6 +183,32 @@ func TestBlocksComeOutAsTheyBegan(t *testing.T) {
 	}
 }
 
+func TestOnlyOneObjectIsAnInput(t *testing.T) {
+	const invalid = v1alpha1.RefusalInputInvalid
+	for written, want := range map[string]v1alpha1.CallRefusal{
+		"": "", " \n": "", "null": "", "\tnull ": "", "{}": "", ` {"a":null} `: "", `{"a":1} x`: invalid, `{"a":1}{}`: invalid,
+		"[]": invalid, `"{}"`: invalid, "7": invalid, "true": invalid, `{"a":1`: invalid, "nul": invalid,
+	} {
+		a := collect.NewAccumulator(v1alpha1.ProviderGoogle, 7, nil)
+		shown := add(a, call("c", "t", written))
+		input := written
+		if text := strings.TrimSpace(written); text == "" || text == "null" {
+			input = "{}"
+		}
+		got := a.Finish().Parts[0].ToolCall
+		if got.Input != input || got.Refusal != want || shown[0].Text != input {
+			t.Errorf("of %q is kept %q, refused by %q, and %q is shown", written, got.Input, got.Refusal, shown[0].Text)
+		}
+	}
+	a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 7, nil)
+	own := call("s", "search", "null")
+	own.ProviderExecuted = true
+	add(a, own)
+	if got := a.Finish().Parts[0].ToolCall; got.Input != "null" || got.Refusal != "" {
+		t.Errorf("a call of a provider's own tool has become %+v", got)
+	}
+}
+
 func TestWhereEarlierCallsAreUnknownEveryIDIsNew(t *testing.T) {
 	a := collect.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 7, []string{"x-7"})
 	a.EarlierCallsUnknown()

@@ -32,6 +32,7 @@ func (r *Reader) Skills(ctx context.Context, namespace string, from []v1alpha1.S
 		about := skill.Parse(files[skill.MainFile])
 		all = append(all, skill.Skill{
 			Source: skill.FromConfigMap, Name: names.Next(about.Name, source.ConfigMapRef.Name), Description: about.Description,
+			Main: skill.MainFile,
 			Files: func(ctx context.Context) ([]string, bool, error) {
 				files, err := r.skillFiles(ctx, namespace, source)
 				paths := make([]string, 0, len(files))

@@ -19,7 +19,6 @@ import (
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/transport"
-	"parley.dev/parley/internal/tools"
 )
 
 // request is a call of a model that is ready to be made.
@@ -35,10 +34,10 @@ type request struct {
 
 // request sets up the call with everything that the configuration says.
 func (p *Performer) request(t *models.Target, built []fantasy.Message) request {
-	spec, chat, registry := &t.Config.Spec, p.chat, p.registry()
+	spec, chat := &t.Config.Spec, p.chat
 	call, warnings := provider.Call(spec, effort(chat))
 	call.Prompt = built
-	for _, tool := range append(tools.Suited(registry.Active(chat.Spec.Tools), chat), tools.OfClient(chat.Spec.Tools)...) {
+	for _, tool := range p.registry().Offered(chat) {
 		call.Tools = append(call.Tools, fantasy.FunctionTool{
 			Name: tool.Name(), Description: tool.Description(), InputSchema: tool.InputSchema(),
 		})

@@ -53,18 +53,15 @@ func (p *Performer) withRequired(s collect.Step) collect.Step {
 	if registry.Conflict(pendingCalls(s)) != "" { // None will be run, so that there is nothing to wait for.
 		return s
 	}
-	var calls []v1alpha1.ToolCall
 	for i := range s.Parts {
 		if call := s.Parts[i].ToolCall; call != nil && !call.ProviderExecuted {
 			p.judge(call)
 			if call.RequiresAction != "" {
 				s.CallsRequiringAction++
 			}
-			if call.Refusal != v1alpha1.RefusalCutByLength {
-				calls = append(calls, *call)
-			}
 		}
 	}
+	calls := pendingCalls(s)
 	s.WaitingFor = registry.WaitingCalls(p.chat.Spec.Tools, calls)
 	s.NeedsWorkspace = registry.NeedWorkspace(p.chat, calls)
 	return s

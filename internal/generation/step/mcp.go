@@ -64,19 +64,29 @@ func (p *Performer) meetServers(ctx context.Context, messages []v1alpha1.ChatMes
 	}
 }
 
-// meetServersOf asks the servers of calls.
+// meetServersOf asks the servers of calls; all servers if there is no tool for one of the calls, since its result names
+// the tools on offer.
 func (p *Performer) meetServersOf(ctx context.Context, messages []v1alpha1.ChatMessage, calls []v1alpha1.ToolCall) {
-	if p.steps.options.MCP == nil {
+	all := p.chat.Spec.MCPServers
+	if p.steps.options.MCP == nil || len(all) == 0 {
 		return
 	}
+	p.served.onOffer = mcp.OnOffer(messages)
 	var called []v1alpha1.MCPServer
-	for _, server := range p.chat.Spec.MCPServers {
+	for _, server := range all {
 		if slices.ContainsFunc(calls, func(c v1alpha1.ToolCall) bool { return mcp.ServerOf(c.Name) == server.Name }) {
 			called = append(called, server)
 		}
 	}
 	if len(called) > 0 {
-		p.served.offer, p.served.onOffer = p.offer(ctx, called), mcp.OnOffer(messages)
+		p.served.offer = p.offer(ctx, called)
+	}
+	offered := p.registry().Offered(p.chat)
+	unknown := func(c v1alpha1.ToolCall) bool {
+		return !slices.ContainsFunc(offered, func(t tools.Tool) bool { return t.Name() == c.Name })
+	}
+	if len(called) < len(all) && slices.ContainsFunc(calls, unknown) {
+		p.served.offer = p.offer(ctx, all)
 	}
 }
 

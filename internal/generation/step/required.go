@@ -12,17 +12,14 @@ import (
 
 // judge says whose action the call requires, or why it is not run.
 func (p *Performer) judge(call *v1alpha1.ToolCall) {
-	if call.Refusal == v1alpha1.RefusalCutByLength {
+	if call.Refusal != "" {
 		return
 	}
 	call.RequiresAction, call.ApprovalCause = p.required(call.Name)
 	switch {
 	case p.notAllowed(call.Name):
 		call.Refusal = v1alpha1.RefusalNotAllowed
-	case call.RequiresAction != v1alpha1.RequiresApproval:
-	case !approval.Valid(call.Input): // Its result says so.
-		call.RequiresAction, call.ApprovalCause = "", ""
-	case !approval.Fits(call.Input):
+	case call.RequiresAction == v1alpha1.RequiresApproval && !approval.Fits(call.Input):
 		call.RequiresAction, call.ApprovalCause, call.Refusal = "", "", v1alpha1.RefusalInputTooLarge
 	}
 }

@@ -89,7 +89,7 @@ func giveUp(registry *tools.Registry, calls []v1alpha1.ToolCall, kept map[string
 		return
 	}
 	for _, call := range calls {
-		if _, ok := kept[call.ID]; !ok && !registry.Repeatable(call.Name) {
+		if _, ok := kept[call.ID]; !ok && call.Refusal == "" && !registry.Repeatable(call.Name) {
 			kept[call.ID] = v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: resultLost, IsError: true}
 		}
 	}

@@ -192,6 +192,16 @@ func TestAfterACrashOnlyCallsThatDoNothingTwiceAreMadeAgain(t *testing.T) {
 	}
 }
 
+func TestARefusedCallIsNotLost(t *testing.T) {
+	history := replied("once", "again")
+	history[0].Spec.Parts[0].ToolCall.Refusal = v1alpha1.RefusalCutByLength
+	p := performer(again{&counting{name: "again"}}, &counting{name: "once"})
+	got := outputs(p.Resume(t.Context(), history, ended("2")))
+	if len(got) != 2 || !strings.HasPrefix(got[0], `error: tool "once" was not run: your reply reached its limit`) {
+		t.Errorf("the results are %q", got)
+	}
+}
+
 func TestACallThatIsMadeAgainBeganWhenItBeganFirst(t *testing.T) {
 	o := performer(again{&counting{name: "again"}}, &counting{name: "once"}).
 		Resume(t.Context(), replied("once", "again"), ended("1"))

@@ -4,6 +4,7 @@
 package workspaces
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"path"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
@@ -77,8 +79,8 @@ func asFile(name, text string) v1alpha1.MessageFile {
 		Data: base64.StdEncoding.EncodeToString([]byte(text))}
 }
 
-// instructions are those of AGENTS.md. A line "@PATH" in it stands for the file at that path, relative to the file that
-// it is in.
+// instructions are those of AGENTS.md. A line "@PATH" in it, outside of blocks of code, stands for the text file at
+// that path, relative to the file that it is in.
 func instructions(ctx context.Context, c *client.Client) (text string, answered bool) {
 	r := &including{ctx: ctx, client: c, seen: map[string]bool{}}
 	r.include(instructionsFile)
@@ -101,8 +103,10 @@ func (r *including) include(file string) {
 		return
 	}
 	r.seen[file] = true
+	fence := ""
 	for line := range strings.Lines(r.read(file)) {
-		if to := included(line); to != "" {
+		fence = fenceAfter(fence, line)
+		if to := included(line); to != "" && fence == "" {
 			r.include(path.Join(path.Dir(file), to))
 			continue
 		}
@@ -124,10 +128,14 @@ func (r *including) read(file string) string {
 	case refused != nil && refused.Code == protocol.NotFound && file == instructionsFile:
 		return ""
 	case err != nil:
-		return fmt.Sprintf("[%s was not read: %s]\n", printable.Line(file), printable.Line(err.Error()))
+		return notRead(file, err)
+	case !utf8.Valid(content) || bytes.IndexByte(content, 0) >= 0:
+		return notRead(file, errNotText)
 	}
 	return string(content)
 }
+
+var errNotText = errors.New("it is not UTF-8 text")
 
 // included is the path that a line stands for; empty if it stands for itself.
 func included(line string) string {
@@ -138,12 +146,41 @@ func included(line string) string {
 	return to
 }
 
+// fenceAfter is the fence that ends the block of code that the line after this one is in; empty if it is in none. As in
+// Markdown, a fence has three or more backquotes or tildes, and one that is at least as long ends the block.
+func fenceAfter(fence, line string) string {
+	line = strings.TrimSpace(line)
+	info := strings.TrimLeft(line, line[:min(len(line), 1)])
+	marks := line[:len(line)-len(info)]
+	switch {
+	case fence != "" && info == "" && strings.HasPrefix(marks, fence):
+		return ""
+	case fence != "":
+		return fence
+	case strings.HasPrefix(marks, "~~~"), strings.HasPrefix(marks, "```") && !strings.Contains(info, "`"):
+		return marks
+	}
+	return ""
+}
+
 // skills is the index of the skills in the workspace.
 func skills(ctx context.Context, c *client.Client) (index string, answered bool) {
-	all, more, err := toolskills.InWorkspace(ctx, c)
-	if err != nil {
-		_, answered = refusal(err)
+	found, err := toolskills.InWorkspace(ctx, c)
+	refused, answered := refusal(err)
+	switch {
+	case refused != nil:
+		return notRead(toolskills.Directory, refused), true
+	case err != nil:
 		return "", answered
 	}
-	return skill.Index(skill.OfWorkspace, all, more), true
+	index = skill.Index(skill.OfWorkspace, found.Skills, found.More)
+	for _, unread := range found.Unread {
+		index += notRead(unread.Dir, unread.Err)
+	}
+	return index, true
+}
+
+// notRead says why something was not read.
+func notRead(file string, err error) string {
+	return fmt.Sprintf("[%s was not read: %s]\n", printable.Line(file), printable.Line(err.Error()))
 }

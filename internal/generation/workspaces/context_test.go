@@ -6,6 +6,8 @@ package workspaces
 import (
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -20,7 +22,7 @@ func contextOf(t *testing.T, files map[string]string) map[string]string {
 	t.Helper()
 	agent := fakeworkspace.Start(t)
 	agent.Search = func(asked protocol.SearchRequest) (*protocol.SearchResponse, *protocol.Error) {
-		if asked.Path != ".agents/skills" || asked.Glob != "*/SKILL.md" || !asked.Hidden {
+		if asked.Path != ".agents/skills" || asked.Glob != "{*,*/SKILL.md,*/skill.md}" || !asked.Hidden {
 			t.Errorf("it searches for %+v", asked)
 		}
 		found := &protocol.SearchResponse{}
@@ -58,6 +60,9 @@ func contextOf(t *testing.T, files map[string]string) map[string]string {
 const index = "Skills of this workspace: folders with instructions and files for tasks of a kind. Before such a " +
 	"task, read the skill with read_skill, and follow it; read_skill_file reads a file of it.\n\n"
 
+// code has lines that would include files if they were not in blocks of code.
+const code = "```\n@x.md\n~~~\n``` no end\n@x.md\n````\n  ~~~~ go `a`\n@x.md\n~~~\n```\n@x.md\n\t~~~~~ \r\n"
+
 func TestAWorkspaceSaysHowToWorkInIt(t *testing.T) {
 	const skill = ".agents/skills/pdf/SKILL.md"
 	for name, c := range map[string]struct{ files, want map[string]string }{
@@ -69,6 +74,16 @@ func TestAWorkspaceSaysHowToWorkInIt(t *testing.T) {
 			"AGENTS.md": "One.\nTwo.\r\nThree.\nmail a@b.c\n@ x\n"}},
 		"instructions that include what is not there": {map[string]string{"AGENTS.md": "@x.md\nOne.\n"}, map[string]string{
 			"AGENTS.md": "[x.md was not read: there is no such file]\nOne.\n"}},
+		"instructions that include a binary file": {map[string]string{"AGENTS.md": "One.\n@logo.png\n@old.txt\nTwo.\n",
+			"logo.png": "\x89PNG\r\n\x1a\n", "old.txt": "a\x00b"}, map[string]string{
+			"AGENTS.md": "One.\n[logo.png was not read: it is not UTF-8 text]\n" +
+				"[old.txt was not read: it is not UTF-8 text]\nTwo.\n"}},
+		"instructions that show code": {map[string]string{"AGENTS.md": code + "@a.md\n", "a.md": "Two.\n```\n@b.md\n"},
+			map[string]string{"AGENTS.md": code + "Two.\n```\n@b.md\n"}},
+		"code that ends before others": {map[string]string{"AGENTS.md": "@a.md\n@b.md\n", "a.md": "```\n@x.md", "b.md": "@c.md",
+			"c.md": "Three."}, map[string]string{"AGENTS.md": "```\n@x.md\nThree.\n"}},
+		"marks that begin no code": {map[string]string{"AGENTS.md": "``` a`b\n``\n@a.md\n", "a.md": "One."},
+			map[string]string{"AGENTS.md": "``` a`b\n``\nOne.\n"}},
 		"blank instructions": {map[string]string{"AGENTS.md": " \n"}, map[string]string{}},
 		"a skill": {map[string]string{skill: "---\r\nname: pdf\r\ndescription: \"Fills\\e[31m in forms.\"\r\n---\r\nDo it."},
 			map[string]string{"SKILLS.md": index + "- workspace/pdf (" + skill + "): Fills [31m in forms.\n"}},
@@ -82,6 +97,56 @@ func TestAWorkspaceSaysHowToWorkInIt(t *testing.T) {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestSkillsThatCannotBeReadAreReported(t *testing.T) {
+	for name, c := range map[string]struct {
+		links map[string]string
+		want  string
+	}{
+		"one of them": {map[string]string{".agents/skills/leak": "/etc", ".agents/skills/ring": "ring", "low": "/etc"},
+			index + "- workspace/pdf (.agents/skills/pdf/skill.md)\n" +
+				"[.agents/skills/leak was not read: \".agents/skills/leak/SKILL.md\": the link \".agents/skills/leak\" leads " +
+				"out of the workspace, to \"/etc\". Use execute for files elsewhere.]\n" +
+				"[.agents/skills/ring was not read: The links of \".agents/skills/ring/SKILL.md\" lead in a circle.]\n"},
+		"all of them": {map[string]string{".agents/skills": "/etc"},
+			"[.agents/skills was not read: \".agents/skills\": the link \".agents/skills\" leads out of the workspace, to " +
+				"\"/etc\". Use execute for files elsewhere.]\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, agent := t.TempDir(), fakeworkspace.Start(t)
+			agent.ServeDirectory(t, dir)
+			if err := os.MkdirAll(filepath.Join(dir, ".agents"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if c.links[".agents/skills"] == "" {
+				writeTo(t, dir, ".agents/skills/pdf/skill.md", "Do it.")
+			}
+			for link, to := range c.links {
+				if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			read, ok := contextIn(t.Context(), agent.Client())
+			if !ok || len(read) != 1 || read[0].Name != "SKILLS.md" {
+				t.Fatalf("it says %+v, answered: %t", read, ok)
+			}
+			if got, _ := read[0].Content(); string(got) != c.want {
+				t.Errorf("it says\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+func writeTo(t *testing.T, dir, name, content string) {
+	t.Helper()
+	file := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

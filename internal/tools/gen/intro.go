@@ -12,6 +12,9 @@ Models of chats can call these tools. A chat is offered those that are of use to
 [policy](chat.md#which-tools-may-be-called) allows. This page says what models are told, and by what their calls are
 checked.
 
+The input of a call is a JSON object. No input and null count as {}. A call with any other input is not run, and its
+result says what came and what is wanted.
+
 All calls of a reply run at the same time, and each of them has a result, whatever goes wrong: an unknown tool, wrong
 arguments, an error of the tool, an interruption. Such a result says in words what is wrong and what to do, and is
 marked as an error. Other results are JSON; a field that is optional is missing if there is nothing to say. A result has

@@ -7,8 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,9 +17,7 @@ import (
 	"parley.dev/parley/internal/skill"
 	"parley.dev/parley/internal/testing/fakeworkspace"
 	"parley.dev/parley/internal/tools"
-	"parley.dev/parley/internal/workspace/agent/files"
 	"parley.dev/parley/internal/workspace/client"
-	"parley.dev/parley/internal/workspace/protocol"
 )
 
 // bench has the tools, skills of ConfigMaps, and a workspace.
@@ -48,33 +44,7 @@ func newBench(t *testing.T) *bench {
 			"scripts/fill.py": "print('filled')\n", "logo.png": "\x89PNG\x00"},
 		"mail": {"SKILL.md": "Be kind."},
 	}
-	// The files are served as the agent of a workspace serves them, links and devices included.
-	served, err := files.Open(files.Options{Directory: b.dir, State: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = served.Close() })
-	b.agent.Search = func(asked protocol.SearchRequest) (*protocol.SearchResponse, *protocol.Error) {
-		found, err := served.Search(t.Context(), &asked)
-		refused, _ := errors.AsType[*protocol.Error](err)
-		return found, refused
-	}
-	b.agent.Before = func(w http.ResponseWriter, r *http.Request) bool {
-		name, ok := strings.CutPrefix(r.URL.Path, "/v1/files/")
-		if !ok {
-			return false
-		}
-		content, err := served.Content(r.Context(), name)
-		if refused, ok := errors.AsType[*protocol.Error](err); ok {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusUnprocessableEntity)
-			_ = json.NewEncoder(w).Encode(refused)
-			return true
-		}
-		defer content.Close()
-		_, _ = io.Copy(w, content)
-		return true
-	}
+	b.agent.ServeDirectory(t, b.dir)
 	return b
 }
 
@@ -100,7 +70,7 @@ func (b *bench) options() Options {
 // inMemory is a skill of a ConfigMap.
 func inMemory(name string, files map[string]string) skill.Skill {
 	about := skill.Parse([]byte(files[skill.MainFile]))
-	return skill.Skill{Source: skill.FromConfigMap, Name: name, Description: about.Description,
+	return skill.Skill{Source: skill.FromConfigMap, Name: name, Description: about.Description, Main: skill.MainFile,
 		Files: func(context.Context) (paths []string, more bool, err error) {
 			for path := range files {
 				paths = append(paths, path)

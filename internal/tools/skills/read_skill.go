@@ -43,7 +43,7 @@ func (readSkill) InputSchema() map[string]any {
 type readSkillResult struct {
 	Name        string   `json:"name" doc:"The skill, with its source: configmap/NAME or workspace/NAME."`
 	Description string   `json:"description,omitempty" doc:"What it says that it is for."`
-	Body        string   `json:"body" doc:"Its instructions: SKILL.md without the front matter."`
+	Body        string   `json:"body" doc:"Its instructions: SKILL.md or skill.md, without the front matter."`
 	Files       []string `json:"files" doc:"Its files, as read_skill_file takes them."`
 	Dir         string   `json:"dir,omitempty" doc:"Its folder in the workspace, if it is there."`
 	Note        string   `json:"note,omitempty" doc:"What else there is to know."`
@@ -82,13 +82,13 @@ func (t readSkill) Run(ctx context.Context, call tools.Call) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	content, err := found.File(ctx, skill.MainFile)
+	content, err := found.File(ctx, found.Main)
 	if err != nil {
-		return "", fileProblem(ctx, found, skill.MainFile, err)
+		return "", fileProblem(ctx, found, found.Main, err)
 	}
 	files, more, err := listed(ctx, found)
 	if err != nil {
-		return "", fileProblem(ctx, found, skill.MainFile, err)
+		return "", fileProblem(ctx, found, found.Main, err)
 	}
 	about := skill.Parse(content)
 	result := readSkillResult{
@@ -101,17 +101,17 @@ func (t readSkill) Run(ctx context.Context, call tools.Call) (string, error) {
 	lines := slices.Collect(strings.Lines(about.Body))
 	return tools.FitLines(call.Chat, len(lines), func(most, room int) any {
 		shown := result
-		shown.Body = bodyOf(about, lines, most, room)
+		shown.Body = bodyOf(about, found.Main, lines, most, room)
 		return shown
 	})
 }
 
 // bodyOf is the body with so many of its lines, of which none has more bytes than there is room for.
-func bodyOf(about skill.Document, lines []string, most, room int) string {
+func bodyOf(about skill.Document, main string, lines []string, most, room int) string {
 	body := joined(lines[:most], room)
 	if most < len(lines) {
 		body += fmt.Sprintf("[... %d lines left out: read_skill_file reads %s on from offset %d ...]\n",
-			len(lines)-most, skill.MainFile, about.BodyLine+most)
+			len(lines)-most, main, about.BodyLine+most)
 	}
 	return body
 }

@@ -136,11 +136,11 @@ func (c *common) inWorkspace(ctx context.Context, chat *v1alpha1.Chat) ([]skill.
 	}
 	within, cancel := context.WithTimeout(ctx, listing)
 	defer cancel()
-	there, _, err := InWorkspace(within, client)
+	there, err := InWorkspace(within, client)
 	if err != nil {
 		return nil, workspace.Problem(ctx, err)
 	}
-	return there, nil
+	return there.Skills, nil
 }
 
 // glance is what the workspace has, if it says so at once: the call does not need it, and it may not run.

@@ -76,6 +76,35 @@ func TestSkillsAreFoundWhereALinkLeads(t *testing.T) {
 	}
 }
 
+func TestLinkedAndLowerCaseSkillsAreFound(t *testing.T) {
+	b := newBench(t)
+	b.write("shared/build/SKILL.md", "Build.")
+	b.write("shared/build/docs/how.md", "Call make.")
+	b.write("shared/test/skill.md", "Test.")
+	b.write(".agents/skills/lint/skill.md", "---\nname: lints\n---\nLint.")
+	b.write(".agents/skills/README.md", "No skill.")
+	for name, to := range map[string]string{"build": "../../shared/build", "test": filepath.Join(b.dir, "shared/test"),
+		"gone": "../../nothing"} {
+		if err := os.Symlink(to, filepath.Join(b.dir, ".agents/skills", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]map[string]any{
+		"workspace/build": {"body": "Build.", "files": []any{"SKILL.md", "docs/how.md"}, "dir": ".agents/skills/build"},
+		"workspace/test":  {"body": "Test.", "files": []any{"skill.md"}, "dir": ".agents/skills/test"},
+		"workspace/lints": {"body": "Lint.", "files": []any{"skill.md"}, "dir": ".agents/skills/lint"},
+	} {
+		want["name"] = name
+		if diff := cmp.Diff(want, b.good("read_skill", named(name))); diff != "" {
+			t.Errorf("%s: -want +got\n%s", name, diff)
+		}
+	}
+	b.refused("the skills are: workspace/build, workspace/lints, workspace/test", "read_skill", named("workspace/gone"))
+	if got := b.good("read_skill_file", fileOf("workspace/build", "docs/how.md")); got["content"] != "Call make." {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestOnlySkillsOfTheWorkspaceNeedIt(t *testing.T) {
 	without := &v1alpha1.Chat{}
 	b := newBench(t)

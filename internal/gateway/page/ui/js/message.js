@@ -113,7 +113,9 @@ export function sourcesOf(sources) {
   }));
 }
 
-const REFUSALS = { NotAllowed: 'not allowed', InputTooLarge: 'too large to be approved' };
+const REFUSALS = {
+  NotAllowed: 'not allowed', InputTooLarge: 'too large to be approved', InputInvalid: 'its input is invalid',
+};
 
 function cardOf(part, page) {
   const { toolCall } = part;

@@ -1,0 +1,45 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package fakeworkspace
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"parley.dev/parley/internal/workspace/agent/files"
+	"parley.dev/parley/internal/workspace/protocol"
+)
+
+// ServeDirectory searches and reads the files of a directory as the agent of a workspace does, links and devices
+// included.
+func (a *Agent) ServeDirectory(t testing.TB, dir string) {
+	t.Helper()
+	served, err := files.Open(files.Options{Directory: dir, State: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = served.Close() })
+	a.Search = func(asked protocol.SearchRequest) (*protocol.SearchResponse, *protocol.Error) {
+		found, err := served.Search(t.Context(), &asked)
+		refused, _ := errors.AsType[*protocol.Error](err)
+		return found, refused
+	}
+	a.Before = func(w http.ResponseWriter, r *http.Request) bool {
+		name, ok := strings.CutPrefix(r.URL.Path, "/v1/files/")
+		if !ok {
+			return false
+		}
+		content, err := served.Content(r.Context(), name)
+		if refused, ok := errors.AsType[*protocol.Error](err); ok {
+			refuse(w, http.StatusUnprocessableEntity, refused.Code, refused.Message)
+			return true
+		}
+		defer content.Close()
+		_, _ = io.Copy(w, content)
+		return true
+	}
+}
