@@ -276,6 +276,11 @@ type AttemptInternalStatus struct {
 	// +optional
 	RetryAfter []ModelRetryAfter `json:"retryAfter,omitempty"`
 
+	// afterEmptyReply is true when the attempt before had an empty reply: the model is told to continue, because the same
+	// request would have the same reply.
+	// +optional
+	AfterEmptyReply bool `json:"afterEmptyReply,omitempty"`
+
 	// hasSubChats is true when the chat had sub-chats when the attempt was assigned: the model may wait for them.
 	// +optional
 	HasSubChats bool `json:"hasSubChats,omitempty"`

@@ -6,6 +6,7 @@ package tools
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -21,6 +22,9 @@ type Exclusive interface {
 // names alone, not on what the chat allows at the moment: calls that need not wait for people because none will be run
 // must not be run after all because the chat has changed.
 func (r *Registry) Conflict(calls []v1alpha1.ToolCall) string {
+	calls = slices.DeleteFunc(slices.Clone(calls), func(call v1alpha1.ToolCall) bool {
+		return call.Refusal == v1alpha1.RefusalCutByLength || call.Refusal == v1alpha1.RefusalInputInvalid
+	})
 	if len(calls) < 2 {
 		return ""
 	}

@@ -51,7 +51,7 @@ func TestRepliesEndChatsByTheirOutcome(t *testing.T) {
 		"failed": {rules: []modelserver.Rule{mainReplies(0, "something_new", hi)},
 			ready: metav1.ConditionTrue, reason: v1alpha1.ReasonAnswered, asked: 1, fallback: 1, steps: 1},
 		"empty": {rules: []modelserver.Rule{mainReplies(0, "stop", think)},
-			ready: metav1.ConditionTrue, reason: v1alpha1.ReasonAnswered, asked: 1, fallback: 1, steps: 1},
+			ready: metav1.ConditionTrue, reason: v1alpha1.ReasonAnswered, asked: 1, fallback: 1, steps: 1, told: "Go on."},
 		"empty everywhere": {rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{think}}}},
 			ready: metav1.ConditionFalse, reason: v1alpha1.ConditionReason(v1alpha1.ErrorEmptyReply), asked: 3, fallback: 2},
 		"paused": {provider: v1alpha1.ProviderAnthropic,

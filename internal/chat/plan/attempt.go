@@ -156,6 +156,7 @@ func (p attempt) begin(action v1alpha1.GenerationAction) {
 		p.compaction().noticeMissing(action)
 	} else {
 		next.Attempt, internal = last.Attempt+1, inherited(&st.Internal.Attempt)
+		internal.AfterEmptyReply = last.Reason == v1alpha1.ErrorEmptyReply
 	}
 	internal.HasSubChats, internal.HasWorkspace = p.facts.HasSubChats, p.facts.HasWorkspace
 	internal.Compaction = p.compaction().cause(action)

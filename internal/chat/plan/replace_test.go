@@ -28,7 +28,7 @@ func allOfATurn() v1alpha1.TurnInternalStatus {
 // allOfAnAttempt is the same of attempts.
 func allOfAnAttempt() v1alpha1.AttemptInternalStatus {
 	return v1alpha1.AttemptInternalStatus{
-		LostAttempts: 1, RuledOut: []string{"other"}, HasSubChats: true, HasWorkspace: true,
+		LostAttempts: 1, RuledOut: []string{"other"}, AfterEmptyReply: true, HasSubChats: true, HasWorkspace: true,
 		Compaction: &v1alpha1.CompactionCause{UsagePercent: 80},
 		RetryAfter: []v1alpha1.ModelRetryAfter{{ModelConfig: "third", Time: metav1.NewMicroTime(now.Add(time.Hour))}},
 	}
@@ -82,7 +82,7 @@ func TestNextAttemptKeepsWhatIsOfTheStepAlone(t *testing.T) {
 		return func(w *world) func(*Facts) { return func(f *Facts) { f.Result = chattest.Answer(w.chat, reply) } }
 	}
 	step := allOfAnAttempt()
-	step.HasSubChats, step.HasWorkspace, step.Compaction = false, false, nil
+	step.AfterEmptyReply, step.HasSubChats, step.HasWorkspace, step.Compaction = false, false, false, nil
 	lostOnceMore := step
 	lostOnceMore.LostAttempts = 2
 	for name, c := range map[string]struct {

@@ -33,6 +33,8 @@ type Input struct {
 	// summary of what came before. A message that is neither a reply nor results is told as a user's: providers take
 	// system messages at the front alone.
 	History []v1alpha1.ChatMessage
+	// GoOn tells the model to continue, because its last reply was empty.
+	GoOn bool
 	// CallsGivenUp is why calls of the newest reply have no result, if nothing follows it yet; empty: none was given up.
 	// Of other replies, what follows them says it.
 	CallsGivenUp v1alpha1.CallsGivenUp
@@ -109,6 +111,9 @@ func Build(in Input) []fantasy.Message {
 		b.message(i, &in.History[i])
 	}
 	last := len(in.History) - 1
+	if in.GoOn {
+		b.messages = append(b.messages, message(fantasy.MessageRoleUser, fantasy.TextPart{Text: goOn}))
+	}
 	messages := shape(b.messages, in.Dialect, last >= 0 && continues(&in.History[last], in.Dialect))
 	if system := in.system(); system != "" {
 		messages = append([]fantasy.Message{message(fantasy.MessageRoleSystem, fantasy.TextPart{Text: system})}, messages...)

@@ -4,19 +4,25 @@
 package provider_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
+	"charm.land/fantasy"
 	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
+	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/testing/providertest"
+	"parley.dev/parley/internal/testing/waiting"
 )
 
 // askBody asks a server of the protocol, over HTTP, that answers with these bytes.
@@ -71,6 +77,14 @@ func TestUnusualEventStreamsAreRead(t *testing.T) {
 		"calls without ids": {call("0", "", "f", `{"a":1}`) + call("0", "", "g", `{"b":2}`) + end, []string{`f {"a":1}`, `g {"b":2}`}},
 		"the same call twice": {call("0", "", "f", `{"a":1}`) + call("0", "", "f", `{"a":1}`) + end,
 			[]string{`f {"a":1}`, `f {"a":1}`}},
+		"a whole call again":   {call("0", "x", "f", `{"a":1}`) + call("0", "x", "f", `{"a":1}`) + end, []string{`f {"a":1}`}},
+		"blanks behind a call": {call("0", "x", "f", `{"a":1}`) + call("0", "x", "f", " ") + end, []string{`f {"a":1}`}},
+		"calls of one chunk": {say(`{"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":""}},`+
+			`{"index":1,"id":"x","function":{"name":"g","arguments":""}}]}`) + end, []string{"f {}", "g {}"}},
+		"calls in a message": {`data: {"choices":[{"index":0,"message":{"tool_calls":[{"id":"x","function":{"name":"f",` +
+			`"arguments":"{}"}}]},"finish_reason":"tool_calls"}]}` + "\n\n" + end, []string{"f {}"}},
+		"calls outside a choice": {`data: {"choices":[],"tool_calls":[{"id":"x","function":{"name":"f"}}]}` + "\n\n" +
+			say(`{"content":"Hi"}`) + end, []string{"Hi"}},
 		"one id at two indexes": {call("0", "x", "f", "") + call("1", "x", "", `{"a":1}`) + end, []string{`f {"a":1}`}},
 		"a name in pieces": {call("0", "x", "get_", "") + call("0", "", "time", "") + call("0", "", "", `{}`) + end,
 			[]string{"get_time {}"}},
@@ -141,6 +155,77 @@ func TestErrorsWithStatus200AreErrors(t *testing.T) {
 			if e := fault.Classify(err, fault.Subject{Spec: &spec}); e.Reason != c.want {
 				t.Errorf("got %+v of %v", e, err)
 			}
+		})
+	}
+}
+
+func TestKeepAlivesAreDropped(t *testing.T) {
+	var body strings.Builder
+	for _, event := range claudeReply("text", `"end_turn"`) {
+		body.WriteString(providertest.Events(event)[0].Body + "event: keepalive\ndata: keep-alive\n\n")
+	}
+	if got, err := askBody(t, finish.Messages, "text/event-stream", body.String()); err != nil ||
+		!cmp.Equal(outline(got), []string{"Hi"}) {
+		t.Errorf("got %q, %v", outline(got), err)
+	}
+	_, err := askBody(t, finish.Messages, "text/event-stream", "event: error\ndata: Overloaded\n\n")
+	spec := providertest.Specs["anthropic"]
+	if e := fault.Classify(err, fault.Subject{Spec: &spec}); e.Reason != v1alpha1.ErrorOverloaded {
+		t.Errorf("an error that is a text is %+v of %v", e, err)
+	}
+}
+
+func TestAnEmptyErrorIsNone(t *testing.T) {
+	for _, none := range []string{`""`, "{}", "null", "false"} {
+		got, err := askBody(t, finish.ChatCompletions, "application/json", `{"error":`+none+`,"choices":[{"index":0,`+
+			`"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}`)
+		if err != nil || !cmp.Equal(outline(got), []string{"Hi"}) {
+			t.Errorf("%s: got %q, %v", none, outline(got), err)
+		}
+	}
+}
+
+// The libraries of the providers close no stream that is left early.
+func TestStreamsThatEndEarlyLeaveNothing(t *testing.T) {
+	for p, name := range speakers {
+		t.Run(string(p), func(t *testing.T) {
+			begun := replyOf(p, "text", "stop")
+			begun = begun[:min(len(begun), 2)]
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, providertest.Events(begun...)[0].Body)
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			}))
+			defer server.Close()
+			client := &http.Client{Transport: &http.Transport{}}
+			spec := providertest.Specs[name]
+			spec.BaseURL = server.URL
+			model, err := provider.New(t.Context(), &spec, providertest.Key, client)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leave := func() {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				stream, err := model.Stream(ctx, fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("Hello?")}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range stream {
+					break
+				}
+			}
+			leave()
+			client.CloseIdleConnections()
+			before := runtime.NumGoroutine()
+			for range 20 {
+				leave()
+			}
+			waiting.Until(t, time.Minute, "nothing is left of the streams", func() bool {
+				client.CloseIdleConnections()
+				return runtime.NumGoroutine() < before+10
+			})
 		})
 	}
 }

@@ -89,6 +89,9 @@ func TestCallsOfAReplyThatIsCut(t *testing.T) {
 			"max_output_tokens"},
 		"behind a whole call of OpenAI's responses": {"openai responses", events(item("completed", `{"x":1}`), incomplete),
 			[]string{`a f {"x":1} `}, "max_output_tokens"},
+		"behind a whole call of OpenAI's chat": {"openai", events(
+			strings.ReplaceAll(chatCall, `{\"x\":`, `{\"x\":1}`), providertest.Chunk("{}", `"length"`), "[DONE]"),
+			[]string{`a f {"x":1} `}, "length"},
 		"of OpenAI's chat": {"openai", events(chatCall, providertest.Chunk("{}", `"length"`), "[DONE]"), []string{cutA},
 			"length"},
 	} {

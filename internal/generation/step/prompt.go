@@ -28,6 +28,7 @@ func (p *Performer) prompt(
 	in := prompt.Input{
 		SystemPrompt: spec.SystemPrompt, SubChat: spec.ParentRef != nil, Extra: p.guidance(), History: view,
 		Dialect: provider.DialectOf(&t.Config.Spec), ResultBytes: tools.ResultLimit(limitOf(p.chat, t).Tokens),
+		GoOn: p.chat.Status.Internal.Attempt.AfterEmptyReply && p.action() == v1alpha1.ActionGenerateAssistant,
 	}
 	if t := p.chat.Status.Turn; t != nil {
 		in.CallsGivenUp = t.CallsGivenUp

@@ -19,12 +19,16 @@ type calls struct {
 	byID map[string]*call
 	held []*call
 	next int64
+	// chunk is the number of the newest chunk with calls.
+	chunk int
 }
 
 type call struct {
 	id, name  string
 	index     int64
 	arguments strings.Builder
+	// chunk is the number of the one that it began in.
+	chunk int
 }
 
 // whole reports whether the arguments are complete.
@@ -54,14 +58,21 @@ func valueOf(text *string) string {
 func (c *calls) line(line []byte) []byte {
 	return amend(line, func(chunk object) bool {
 		delta := deltaOf(chunk)
+		all := listIn(delta, "tool_calls")
+		if len(all) == 0 {
+			return false
+		}
+		if c.chunk++; c.at == nil {
+			c.at, c.byID = map[int64]*call{}, map[string]*call{}
+		}
 		pieces := []any{}
-		for _, raw := range listIn(delta, "tool_calls") {
+		for _, raw := range all {
 			var p piece
 			if encoded, err := rewrite.Encode(raw); err != nil || json.Unmarshal(encoded, &p) != nil {
 				pieces = append(pieces, raw)
 				continue
 			}
-			if of := c.take(&p); len(valueOf(p.Function.Arguments)) > 0 {
+			if of := c.take(&p); of != nil && len(valueOf(p.Function.Arguments)) > 0 {
 				pieces = append(pieces, c.begin(of, raw, &p))
 			}
 		}
@@ -70,17 +81,20 @@ func (c *calls) line(line []byte) []byte {
 	})
 }
 
-// take adds the piece to its call, but for its arguments.
+// take adds the piece to its call, but for its arguments. It returns nil for a piece that only repeats a call.
 func (c *calls) take(p *piece) *call {
 	id, name := valueOf(p.ID), valueOf(p.Function.Name)
-	of := c.known(p.Index, id, name)
-	if of == nil || name != "" && begins(of, id, name, valueOf(p.Function.Arguments)) {
-		of = &call{index: c.next}
+	of := c.byID[id]
+	if id == "" || of == nil {
+		of = c.at[p.Index]
+	}
+	switch {
+	case of == nil, name != "" && c.another(of, id, name, valueOf(p.Function.Arguments)):
+		of = &call{index: c.next, chunk: c.chunk}
 		c.next++
 		c.held = append(c.held, of)
-	}
-	if c.at == nil {
-		c.at, c.byID = map[int64]*call{}, map[string]*call{}
+	case name != "" && of.whole():
+		return nil
 	}
 	if of.id == "" {
 		of.id = id
@@ -92,25 +106,19 @@ func (c *calls) take(p *piece) *call {
 	return of
 }
 
-// known is the call that a piece may belong to: the one with its id, or else the newest at its index; nil if there is
-// none.
-func (c *calls) known(index int64, id, name string) *call {
-	same := c.byID[id]
-	if id == "" || same == nil || name != "" && same.whole() {
-		return c.at[index]
-	}
-	return same
-}
-
-// begins reports whether a piece with a name begins another call than the one that is known at its index.
-func begins(known *call, id, name, arguments string) bool {
+// another reports whether a piece with a name begins another call than the one that its id or its index names.
+func (c *calls) another(known *call, id, name, arguments string) bool {
 	switch {
 	case id != "" && known.id != "" && id != known.id:
 		return true
+	case known.arguments.Len() == 0: // In one chunk no call has two pieces.
+		return known.chunk == c.chunk
 	case !known.whole():
 		return false
+	case strings.TrimSpace(arguments) == "":
+		return id == "" && name != known.name
 	}
-	return arguments != "" || id == "" && name != known.name
+	return id == "" || arguments != known.arguments.String()
 }
 
 // begin returns the piece with the index of its call, and the first one with its id and its whole name.

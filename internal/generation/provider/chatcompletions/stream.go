@@ -83,6 +83,9 @@ func (i *interceptor) Line(line []byte) []byte {
 
 // amended is the line with what fantasy cannot read in a form that it can.
 func (i *interceptor) amended(line, data []byte) []byte {
+	if has(data, `"delta":`, 'n') || bytes.Contains(data, []byte(`"message":`)) {
+		line = amend(line, withDelta)
+	}
 	if bytes.Contains(data, []byte(`"tool_calls"`)) && callPieces.Match(data) {
 		line = i.calls.line(line)
 	}
@@ -92,10 +95,38 @@ func (i *interceptor) amended(line, data []byte) []byte {
 	if has(data, `"content":`, '[') {
 		line = amend(line, joinContent)
 	}
-	if has(data, `"delta":`, 'n') {
-		line = amend(line, emptyDelta)
+	if bytes.Contains(data, []byte(`"error":`)) {
+		line = amend(line, withoutError)
+	}
+	if i.finishReason == "length" && bytes.Contains(data, []byte(`"length"`)) {
+		line = amend(line, stopped)
 	}
 	return line
+}
+
+// withoutError takes an error that is none out of a chunk: OpenAI's library takes its presence for one.
+func withoutError(chunk object) bool {
+	value, ok := chunk["error"]
+	if !ok || value != nil && value != "" && value != false && !isEmpty(value) {
+		return false
+	}
+	delete(chunk, "error")
+	return true
+}
+
+func isEmpty(value any) bool {
+	fields, ok := value.(object)
+	return ok && len(fields) == 0
+}
+
+// stopped hides from fantasy that the limit of tokens ended the reply: it would leave out all calls, also whole ones.
+func stopped(chunk object) bool {
+	choices := listIn(chunk, "choices")
+	if len(choices) == 0 || choices[0]["finish_reason"] != "length" {
+		return false
+	}
+	choices[0]["finish_reason"] = "stop"
+	return true
 }
 
 // callPieces is a list of calls that is not empty.
@@ -108,13 +139,17 @@ func has(data []byte, field string, begin byte) bool {
 	return found && len(value) > 0 && value[0] == begin
 }
 
-// emptyDelta makes an empty delta of null.
-func emptyDelta(chunk object) bool {
+// withDelta puts what stands beside an absent delta into it: a message, or nothing.
+func withDelta(chunk object) bool {
 	choices := listIn(chunk, "choices")
 	if len(choices) == 0 || choices[0]["delta"] != nil {
 		return false
 	}
-	choices[0]["delta"] = object{}
+	message, _ := choices[0]["message"].(object)
+	if message == nil {
+		message = object{}
+	}
+	choices[0]["delta"] = message
 	return true
 }
 

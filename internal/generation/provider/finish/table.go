@@ -3,7 +3,11 @@
 
 package finish
 
-import "parley.dev/parley/api/v1alpha1"
+import (
+	"strings"
+
+	"parley.dev/parley/api/v1alpha1"
+)
 
 // Protocol is a wire protocol between Parley and a model.
 type Protocol string
@@ -42,7 +46,8 @@ type Row struct {
 //
 // Sources: the API references of OpenAI, Anthropic (stop_reason, and Bedrock's for guardrails) and Google
 // (FinishReason, BlockedReason); of those that imitate OpenAI Mistral (model_length), Text Generation Inference
-// (eos_token, stop_sequence), Together (eos), DeepSeek (insufficient_system_resource) and the AI SDK's words, which
+// (eos_token, stop_sequence), Together (eos), DeepSeek (insufficient_system_resource), Z.ai (sensitive,
+// model_context_window_exceeded, network_error), watsonx (time_limit, cancelled) and the AI SDK's words, which
 // Vercel's gateway uses (tool-calls, content-filter).
 var Table = []Row{
 	{ChatCompletions, "stop", v1alpha1.ReplyComplete},
@@ -56,11 +61,16 @@ var Table = []Row{
 	{ChatCompletions, "length", v1alpha1.ReplyCutByLength},
 	{ChatCompletions, "model_length", v1alpha1.ReplyCutByLength},
 	{ChatCompletions, "max_tokens", v1alpha1.ReplyCutByLength},
+	{ChatCompletions, "model_context_window_exceeded", v1alpha1.ReplyCutByLength},
+	{ChatCompletions, "time_limit", v1alpha1.ReplyCutByLength},
 	{ChatCompletions, "content_filter", v1alpha1.ReplyFiltered},
 	{ChatCompletions, "content-filter", v1alpha1.ReplyFiltered},
 	{ChatCompletions, "refusal", v1alpha1.ReplyFiltered},
+	{ChatCompletions, "sensitive", v1alpha1.ReplyFiltered},
 	{ChatCompletions, "error", v1alpha1.ReplyFailed},
 	{ChatCompletions, "abort", v1alpha1.ReplyFailed},
+	{ChatCompletions, "cancelled", v1alpha1.ReplyFailed},
+	{ChatCompletions, "network_error", v1alpha1.ReplyFailed},
 	{ChatCompletions, "insufficient_system_resource", v1alpha1.ReplyFailed},
 
 	{Responses, "completed", v1alpha1.ReplyComplete},
@@ -104,6 +114,9 @@ var Table = []Row{
 
 // OutcomeOf is what the table says of the finish reason of a protocol.
 func OutcomeOf(protocol Protocol, reason string) v1alpha1.ReplyOutcome {
+	if protocol == ChatCompletions { // Some servers write it in capitals.
+		reason = strings.ToLower(reason)
+	}
 	for _, row := range Table {
 		if row.Protocol == protocol && row.Reason == reason {
 			return row.Outcome

@@ -103,15 +103,9 @@ func (b *eventBody) event() ([]byte, error) {
 	case !ok:
 		event.Data, b.document = string(b.document), nil
 	}
-	data := bytes.TrimSpace([]byte(event.Data))
-	switch {
-	case len(data) == 0:
-		return nil, nil
-	case bytes.Equal(data, EndOfEvents):
-	case !json.Valid(data):
-		return nil, fmt.Errorf("reading an event that is not JSON: %w", io.ErrUnexpectedEOF)
-	default:
-		data = b.surrogates.join(bytes.ReplaceAll(data, []byte("\n"), []byte(" ")))
+	data, err := b.data(event)
+	if len(data) == 0 || err != nil {
+		return nil, err
 	}
 	var out []byte
 	if event.Type != "" {
@@ -119,6 +113,32 @@ func (b *eventBody) event() ([]byte, error) {
 	}
 	out = append(out, b.interceptor.Line(append([]byte("data: "), data...))...)
 	return append(out, "\n\n"...), nil
+}
+
+// data is what the event says, in one line; empty if it only keeps the connection alive.
+func (b *eventBody) data(event sse.Event) ([]byte, error) {
+	data := bytes.TrimSpace([]byte(event.Data))
+	switch {
+	case len(data) == 0, bytes.Equal(data, EndOfEvents):
+		return data, nil
+	case json.Valid(data):
+		return b.surrogates.join(bytes.ReplaceAll(data, []byte("\n"), []byte(" "))), nil
+	case event.Type == "error":
+		return json.Marshal(errorEvent{Type: "error", Error: errorText{string(data)}})
+	case event.Type != "" && data[0] != '{' && data[0] != '[':
+		return nil, nil
+	}
+	return nil, fmt.Errorf("reading an event that is not JSON: %w", io.ErrUnexpectedEOF)
+}
+
+// errorEvent is an error that came as a text.
+type errorEvent struct {
+	Type  string    `json:"type"`
+	Error errorText `json:"error"`
+}
+
+type errorText struct {
+	Message string `json:"message"`
 }
 
 // Close implements io.Closer. OpenAI's library closes a stream at its last event, before its end has come; but over

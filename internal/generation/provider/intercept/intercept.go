@@ -9,6 +9,7 @@ package intercept
 import (
 	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"strings"
 
@@ -42,18 +43,33 @@ func Model(model fantasy.LanguageModel, begin func() Interceptor) fantasy.Langua
 
 // Stream implements fantasy.LanguageModel.
 func (m interceptedModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamResponse, error) {
-	interceptor := m.begin()
+	interceptor := &holder{Interceptor: m.begin()}
 	stream, err := m.LanguageModel.Stream(context.WithValue(ctx, interceptorKey{}, interceptor), call)
 	if err != nil {
+		interceptor.close()
 		return nil, err
 	}
 	return func(yield func(fantasy.StreamPart) bool) {
+		defer interceptor.close()
 		for part := range stream {
 			if !interceptor.Part(part, yield) {
 				return
 			}
 		}
 	}, nil
+}
+
+// holder is the interceptor of a call, and the bodies of the answers to it: the providers' libraries do not close those
+// of streams that end early.
+type holder struct {
+	Interceptor
+	bodies []io.Closer
+}
+
+func (h *holder) close() {
+	for _, body := range h.bodies {
+		_ = body.Close() // Nothing more is read.
+	}
 }
 
 // interceptorKey is where the interceptor of a call is in its context: fantasy hands that on to the transport, and
@@ -70,15 +86,18 @@ type interceptTransport struct{ next http.RoundTripper }
 // RoundTrip implements http.RoundTripper.
 func (t interceptTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(r)
-	interceptor, ok := r.Context().Value(interceptorKey{}).(Interceptor)
+	held, ok := r.Context().Value(interceptorKey{}).(*holder)
 	if !ok || err != nil || response.StatusCode != http.StatusOK {
 		return response, err
 	}
 	if isBinary(response) {
-		response.Body = &messageBody{ReadCloser: response.Body, interceptor: interceptor}
+		response.Body = &messageBody{ReadCloser: response.Body, interceptor: held}
 		return response, nil
 	}
-	return response, stream(response, interceptor)
+	if err := stream(response, held); err != nil {
+		return nil, err
+	}
+	return response, nil
 }
 
 // isBinary reports whether the answer is a stream of AWS, which has no lines.

@@ -16,14 +16,14 @@ import (
 
 // stream makes the body of an answer one of events. A server that does not stream answers with one JSON document: a
 // reply becomes its events, an error gets the status of an error.
-func stream(response *http.Response, interceptor Interceptor) error {
+func stream(response *http.Response, held *holder) error {
 	body := bufio.NewReader(response.Body)
 	buffered := struct {
 		io.Reader
 		io.Closer
 	}{body, response.Body}
 	if !isDocument(body) {
-		response.Body = newEventBody(buffered, interceptor)
+		response.Body = held.events(buffered)
 		return nil
 	}
 	document, err := io.ReadAll(body)
@@ -41,7 +41,7 @@ func stream(response *http.Response, interceptor Interceptor) error {
 		return nil
 	}
 	var events bytes.Buffer
-	for _, event := range interceptor.Events(document) {
+	for _, event := range held.Events(document) {
 		var named struct {
 			Type string `json:"type"`
 		}
@@ -53,8 +53,15 @@ func stream(response *http.Response, interceptor Interceptor) error {
 		events.WriteString("\n\n")
 	}
 	response.Header.Set("Content-Type", "text/event-stream")
-	response.Body = newEventBody(io.NopCloser(&events), interceptor)
+	response.Body = held.events(io.NopCloser(&events))
 	return nil
+}
+
+// events is a body of events, which is closed with the call.
+func (h *holder) events(body io.ReadCloser) io.ReadCloser {
+	events := newEventBody(body, h)
+	h.bodies = append(h.bodies, events)
+	return events
 }
 
 // isDocument reports whether a body begins as a JSON document does. No field of an event does.
@@ -83,7 +90,11 @@ func errorStatus(document []byte) int {
 	var answer struct {
 		Error json.RawMessage `json:"error"`
 	}
-	if json.Unmarshal(document, &answer) != nil || len(answer.Error) == 0 || string(answer.Error) == "null" {
+	if json.Unmarshal(document, &answer) != nil {
+		return 0
+	}
+	switch string(answer.Error) {
+	case "", "null", `""`, "{}", "false": // Some servers have it in every reply.
 		return 0
 	}
 	var named struct {
