@@ -15,7 +15,7 @@ tracked() { git ls-files | grep -E "$1" | grep -vE "$2" || true; }
 
 product="$tests|^hack/|$generated|$vendored"
 page='^internal/gateway/page/ui/'
-generated_docs='^docs/(status|tools)\.md$'
+generated_docs='^docs/(status|tools|errors)\.md$'
 row() { printf '%-58s %7d %s\n' "$1" "$2" "$3"; }
 
 row 'product: Go without tests, test/, hack/, zz_generated*' "$(tracked '\.go$' "$product" | lines)" lines
@@ -27,4 +27,4 @@ row 'tools: Go in hack/ with its tests' "$(tracked '^hack/.*\.go$' "$generated" 
 row 'generated: zz_generated*.go' "$(tracked "$generated" '^$' | lines)" lines
 row 'docs: docs/*.md without generated ones, README, CONTRIBUTING' \
   "$(tracked '^(docs/[^/]*|README|CONTRIBUTING)\.md$' "$generated_docs" | words)" words
-row 'docs: generated (docs/status.md, docs/tools.md)' "$(tracked "$generated_docs" '^$' | words)" words
+row 'docs: generated (docs/status.md, tools.md, errors.md)' "$(tracked "$generated_docs" '^$' | words)" words
