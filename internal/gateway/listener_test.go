@@ -30,6 +30,8 @@ type listener struct {
 	lastID string
 	more   chan struct{}
 	done   chan struct{}
+	// stop hangs up for good.
+	stop func()
 }
 
 func (in *installation) listen(chat, query string, cutAfter int) *listener {
@@ -44,7 +46,8 @@ func (in *installation) listenAt(path, last string) *listener {
 func (in *installation) listenTo(l *listener) *listener {
 	l.in, l.more, l.done = in, make(chan struct{}, 1), make(chan struct{})
 	ctx, cancel := context.WithCancel(context.Background())
-	in.t.Cleanup(func() { cancel(); <-l.done })
+	l.stop = func() { cancel(); <-l.done }
+	in.t.Cleanup(l.stop)
 	go func() {
 		defer close(l.done)
 		for l.connect(ctx) {

@@ -57,11 +57,6 @@ var differences = []difference{
 		protocol: "the text has a signature, not the reasoning",
 	},
 	{
-		wires:    []string{"openai chat", "azure chat", "openai-compatible", "openrouter", "vercel"},
-		scenario: "too long within a call", from: clockLine, to: "ToolCall current_time {}",
-		protocol: "nothing tells the end of a call but the next, and fantasy leaves all of them out",
-	},
-	{
 		wires: []string{"google"}, scenario: "too long within a call", from: clockLine + "; ",
 		to:       `Reasoning "" with metadata; ` + clockLine + "; ",
 		protocol: "the first call is signed",
