@@ -243,7 +243,7 @@ func TestASlowClientIsCut(t *testing.T) {
 		return in.gateway.chats.listeners.count(in.namespace + "/chat")
 	}
 	first.stop() // On a busy machine it would be cut, too.
-	waitUntil(t, "nobody follows", func() bool { return watching() == 0 })
+	waitUntil(t, "no one follows", func() bool { return watching() == 0 })
 	conn, err := net.Dial("tcp", strings.TrimPrefix(in.url, "http://"))
 	if err != nil {
 		t.Fatal(err)

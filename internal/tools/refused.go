@@ -27,7 +27,7 @@ func (r *Registry) toRun(name string, call *Call) (Tool, error) {
 	}
 	switch call.Refusal {
 	case v1alpha1.RefusalNotAllowed:
-		return nil, fmt.Errorf("tool %q was not active in this chat when it was called, so that nobody could say whether "+
+		return nil, fmt.Errorf("tool %q was not active in this chat when it was called, so it is not known whether "+
 			"the call requires approval: call it again", name)
 	case v1alpha1.RefusalInputTooLarge:
 		return nil, approval.TooLarge(call.Input)

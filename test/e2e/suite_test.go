@@ -216,8 +216,8 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	whileMoving(t, what, func() (bool, int64) { return condition(), 0 })
 }
 
-// whileMoving waits until the condition holds, for as long as the progress that it reports goes on: a long conversation
-// takes many times longer on a busy machine.
+// whileMoving waits until the condition holds. It fails if the progress does not change for the time of patience: a
+// long conversation takes many times longer on a busy machine.
 func whileMoving(t *testing.T, what string, condition func() (holds bool, progress int64)) {
 	t.Helper()
 	deadline := time.Now().Add(patience)

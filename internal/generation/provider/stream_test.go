@@ -85,6 +85,8 @@ func TestCallsOfAReplyThatIsCut(t *testing.T) {
 			claudeReason("max_tokens"), claudeEnd), []string{`a f {"x":1} `, cutB}, "max_tokens"},
 		"behind a whole call": {"anthropic", events(claudeStart, whole, claudeReason("max_tokens"), claudeEnd),
 			[]string{`a f {"x":1} `}, "max_tokens"},
+		"at a pause behind a call without arguments": {"anthropic", events(claudeStart, claudeCall("0", "b", "", ""),
+			claudeStop("0"), claudeReason("pause_turn"), claudeEnd), []string{`b f {} `}, "pause_turn"},
 		"of OpenAI's responses": {"openai responses", events(item("incomplete", `{"x":`), incomplete), []string{cutA},
 			"max_output_tokens"},
 		"behind a whole call of OpenAI's responses": {"openai responses", events(item("completed", `{"x":1}`), incomplete),

@@ -31,7 +31,7 @@ func offered(t *testing.T, body []byte) (names []string) {
 
 func TestAnUnknownToolNamesThoseOnOffer(t *testing.T) {
 	t.Parallel()
-	for name, called := range map[string]string{"a tool of nobody": "weather", "one that its server lacks": "s__weather"} {
+	for name, called := range map[string]string{"an unknown tool": "weather", "one that its server does not have": "s__weather"} {
 		t.Run(name, func(t *testing.T) {
 			p, spec := withEveryKind(t, calling(called, "{}"))
 			c := p.newChat("asks", spec)

@@ -104,7 +104,7 @@ func (p *Performer) registry() *tools.Registry {
 	})
 	return p.steps.options.Tools.Plus(more, func(name string) error {
 		if late[name] {
-			return fmt.Errorf("tool %q was not on offer when it was called, so that nobody could say whether the call "+
+			return fmt.Errorf("tool %q was not on offer when it was called, so it is not known whether the call "+
 				"requires approval: call it again", name)
 		}
 		return p.served.offer.Absent(name)

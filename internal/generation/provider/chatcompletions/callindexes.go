@@ -33,8 +33,9 @@ type call struct {
 
 // whole reports whether the arguments are complete.
 func (c *call) whole() bool {
-	arguments := c.arguments.String()
-	return strings.HasPrefix(strings.TrimSpace(arguments), "{") && json.Valid([]byte(arguments))
+	arguments := strings.TrimSpace(c.arguments.String())
+	// Servers that repeat the name in each piece ask for each: to look at the last byte is enough for most.
+	return strings.HasPrefix(arguments, "{") && strings.HasSuffix(arguments, "}") && json.Valid([]byte(arguments))
 }
 
 // piece is what a chunk adds to a call.

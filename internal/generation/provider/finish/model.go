@@ -55,7 +55,7 @@ func Mark(part fantasy.StreamPart, last Last) fantasy.StreamPart {
 	return part
 }
 
-// LastOf is what the provider said last, from the finish part; zero if nobody has read it.
+// LastOf is what the provider said last, from the finish part; zero if the part is not marked.
 func LastOf(part *fantasy.StreamPart) Last {
 	if last, ok := part.ProviderMetadata[metadataKey].(*Last); ok {
 		return *last
@@ -163,9 +163,13 @@ func (r *reply) finish(part fantasy.StreamPart, yield func(fantasy.StreamPart) b
 	return yield(Mark(part, last))
 }
 
-// isCutOff reports whether a reply ended before the model was done.
+// isCutOff reports whether a reply can end within a tool call.
 func isCutOff(outcome v1alpha1.ReplyOutcome) bool {
-	return outcome != v1alpha1.ReplyComplete && outcome != v1alpha1.ReplyToolCalls
+	switch outcome {
+	case v1alpha1.ReplyComplete, v1alpha1.ReplyToolCalls, v1alpha1.ReplyPaused:
+		return false
+	}
+	return true
 }
 
 // keepWhole drops held calls whose arguments may be half of what the model had to say. Of a call that was cut off

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// maxEventBytes is the longest event that is read: more than transport lets through.
+	// maxEventBytes is the longest event, or document, that is read: more than transport lets through of one event.
 	maxEventBytes = 17 << 20
 	// maxRestBytes and restTimeout bound what is read, and waited for, behind the last event.
 	maxRestBytes = 4 << 10
@@ -68,10 +68,7 @@ func (b *eventBody) read(p []byte) (int, error) {
 	}
 	for i, c := range p[:n] {
 		if c == '{' && b.atLine {
-			rest, readErr := io.ReadAll(io.MultiReader(bytes.NewReader(p[i:n]), b.ReadCloser))
-			if b.document = rest; readErr != nil {
-				b.failure = readErr
-			}
+			b.document, b.failure = readDocument(io.MultiReader(bytes.NewReader(p[i:n]), b.ReadCloser))
 			return i, cmp.Or(b.failure, io.EOF)
 		}
 		b.atLine = c == '\n' || c == '\r'
@@ -148,7 +145,7 @@ func (b *eventBody) Close() error {
 	if b.err == nil {
 		late := time.AfterFunc(restTimeout, func() { _ = b.ReadCloser.Close() })
 		defer late.Stop()
-		_, _ = io.CopyN(io.Discard, b.ReadCloser, maxRestBytes) // Nothing of it is of use.
+		_, _ = io.CopyN(io.Discard, b.ReadCloser, maxRestBytes) // It is discarded.
 	}
 	return b.ReadCloser.Close()
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -68,6 +69,35 @@ func TestEventsAreReadAsTheStandardSays(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestDocumentsAreBounded(t *testing.T) {
+	endless := func(begin string) io.ReadCloser {
+		return io.NopCloser(io.MultiReader(strings.NewReader(begin), &blankLines{left: 2 * maxEventBytes}))
+	}
+	n, err := io.Copy(io.Discard, newEventBody(endless("data: {}\n\n{}"), shouting{}))
+	if err == nil || n > maxEventBytes {
+		t.Errorf("%d bytes behind events are read: %v", n, err)
+	}
+	response := &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: endless("{}")}
+	if err := stream(response, &holder{Interceptor: shouting{}}); err == nil {
+		t.Error("a document without end is read")
+	}
+}
+
+// blankLines is as many bytes of empty lines.
+type blankLines struct{ left int }
+
+func (b *blankLines) Read(p []byte) (int, error) {
+	n := min(len(p), b.left)
+	if n == 0 {
+		return 0, io.EOF
+	}
+	for i := range n {
+		p[i] = '\n'
+	}
+	b.left -= n
+	return n, nil
 }
 
 func TestSplitSurrogatesAreJoined(t *testing.T) {

@@ -26,7 +26,7 @@ func stream(response *http.Response, held *holder) error {
 		response.Body = held.events(buffered)
 		return nil
 	}
-	document, err := io.ReadAll(body)
+	document, err := readDocument(body)
 	_ = response.Body.Close() // What was read is what counts.
 	if err != nil {
 		return err
@@ -62,6 +62,16 @@ func (h *holder) events(body io.ReadCloser) io.ReadCloser {
 	events := newEventBody(body, h)
 	h.bodies = append(h.bodies, events)
 	return events
+}
+
+// readDocument reads a document to its end. transport bounds a stream by its events, and a document can have more than
+// one empty line.
+func readDocument(from io.Reader) ([]byte, error) {
+	document, err := io.ReadAll(io.LimitReader(from, maxEventBytes+1))
+	if len(document) > maxEventBytes {
+		return nil, fmt.Errorf("reading a JSON document in place of events: it has more than %d MiB", maxEventBytes>>20)
+	}
+	return document, err
 }
 
 // isDocument reports whether a body begins as a JSON document does. No field of an event does.
