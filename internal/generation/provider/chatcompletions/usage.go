@@ -11,7 +11,7 @@ import (
 	"charm.land/fantasy"
 	"charm.land/fantasy/providers/openai"
 	"charm.land/fantasy/providers/openaicompat"
-	sdk "github.com/openai/openai-go/v3"
+	sdk "github.com/charmbracelet/openai-go"
 
 	"parley.dev/parley/api/v1alpha1"
 )
