@@ -11,6 +11,7 @@ import (
 	"charm.land/fantasy/providers/openrouter"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider/wire"
 )
 
 // Call is a call with everything that the configuration says, and the effort that the turn's message asks for, if any.
@@ -24,7 +25,15 @@ func Call(spec *v1alpha1.ChatModelConfigSpec, asked v1alpha1.ReasoningEffort) (f
 		PresencePenalty: spec.PresencePenalty, FrequencyPenalty: spec.FrequencyPenalty,
 		ProviderOptions: callOptions(spec, effort),
 	}
+	if call.ProviderOptions == nil {
+		call.ProviderOptions = fantasy.ProviderOptions{}
+	}
+	settings := &wire.Settings{Effort: effort}
+	if spec.ProviderOptions != nil {
+		settings.Provider = *spec.ProviderOptions
+	}
 	warnings := adjust(&call, spec, effort)
+	call.ProviderOptions[wire.Key] = settings
 	return call, warnings
 }
 
@@ -68,7 +77,8 @@ func withTopK[T any, P interface {
 		(*body)["top_k"] = *call.TopK
 	}
 	call.TopK = nil
-	return fantasy.ProviderOptions{name: options}
+	call.ProviderOptions[name] = options
+	return call.ProviderOptions
 }
 
 // withoutRoom takes out the setting that asks for more thinking than most tokens leave room for, and names it; empty:

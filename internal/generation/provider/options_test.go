@@ -126,14 +126,3 @@ func TestGeminiGetsABudgetOrALevel(t *testing.T) {
 		}
 	}
 }
-
-func TestNothingIsSentThatNobodySet(t *testing.T) {
-	for _, p := range []providertest.Protocol{providertest.Chat, providertest.Responses, providertest.Compatible,
-		providertest.Claude, providertest.Gemini, {Provider: v1alpha1.ProviderOpenRouter},
-		{Provider: v1alpha1.ProviderVercel}} {
-		call, warnings := provider.Call(p.Spec(""), "")
-		if call.ProviderOptions != nil || len(warnings) != 0 {
-			t.Errorf("%v: %+v, %v", p, call.ProviderOptions, warnings)
-		}
-	}
-}

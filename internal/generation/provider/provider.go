@@ -29,6 +29,7 @@ import (
 	"parley.dev/parley/internal/generation/provider/intercept"
 	"parley.dev/parley/internal/generation/provider/responses"
 	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/generation/provider/wire"
 )
 
 // userAgent names Parley to providers.
@@ -41,6 +42,15 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 	build, ok := builders[spec.Provider]
 	if !ok {
 		return nil, fmt.Errorf("provider %q is not known", spec.Provider)
+	}
+	protocol, err := protocolOf(ctx, spec, apiKey)
+	if err != nil {
+		return nil, fmt.Errorf("setting up provider %s: %w", spec.Provider, err)
+	}
+	if protocol != nil {
+		guarded := transport.TakeNotes(transport.Guard(client, spec.Provider))
+		return finish.Model(fileurl.Model(streamedModel{wire.NewModel(protocol, guarded, spec)}, spec, true),
+			finish.ProtocolOf(spec)), nil
 	}
 	headers := map[string]string{}
 	for _, h := range spec.Headers {
@@ -55,7 +65,20 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 		return nil, fmt.Errorf("setting up model %s of provider %s: %w", spec.Model, spec.Provider, err)
 	}
 	model = withSchemas(streamedModel{model}, spec.Provider)
-	return finish.Model(fileurl.Model(repaired(model, spec), spec), finish.ProtocolOf(spec)), nil
+	return finish.Model(fileurl.Model(repaired(model, spec), spec, false), finish.ProtocolOf(spec)), nil
+}
+
+// protocolOf is the protocol that the provider of a configuration speaks; nil: it is not ported yet.
+func protocolOf(_ context.Context, spec *v1alpha1.ChatModelConfigSpec, _ string) (wire.Protocol, error) {
+	switch finish.ProtocolOf(spec) {
+	case finish.Messages:
+		return nil, nil
+	case finish.Gemini:
+		return nil, nil
+	case finish.Responses:
+		return nil, nil
+	}
+	return nil, nil
 }
 
 // clientOf is the client for the calls of a configuration. The transport that was added last is the first that a

@@ -20,6 +20,7 @@ const notFetched = "the provider of the model could not fetch it from its URL, o
 
 // handover is the prompt of one call, and what becomes of its files that the provider is to fetch.
 type handover struct {
+	native bool
 	prompt fantasy.Prompt
 	// files in the order of the prompt, so that the oldest come first.
 	files []handedFile
@@ -43,7 +44,7 @@ type handedFile struct {
 
 // handover is nil for a prompt without files that the provider is to fetch.
 func (m *urlModel) handover(messages fantasy.Prompt) *handover {
-	h := &handover{prompt: messages}
+	h := &handover{native: m.native, prompt: messages}
 	for i := range messages {
 		for j, part := range messages[i].Content {
 			file, at, ok := prompt.URLOf(part)
@@ -78,6 +79,9 @@ func (h *handover) request(ctx context.Context, call *fantasy.Call) (context.Con
 		}
 		if slices.Contains(h.without, i) {
 			message.Content[file.part] = prompt.Absent(file.Filename, file.MediaType, notFetched)
+			continue
+		}
+		if h.native {
 			continue
 		}
 		content := make([]byte, 32)

@@ -19,6 +19,8 @@ import (
 // cannot be had, it is no error, and the model reads why it is not there.
 type urlModel struct {
 	fantasy.LanguageModel
+	// native is whether the model writes URLs into its requests itself.
+	native  bool
 	about   fault.Subject
 	refused refusals
 }

@@ -106,11 +106,11 @@ func Client(client *http.Client, spec *v1alpha1.ChatModelConfigSpec) *http.Clien
 
 // Model returns the model, which hands files over by their URLs where its provider fetches them. Its client has to be
 // one of Client.
-func Model(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
+func Model(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec, native bool) fantasy.LanguageModel {
 	if supportOf(spec) == nil {
 		return model
 	}
-	return &urlModel{LanguageModel: model, about: fault.Subject{Spec: spec}, refused: newRefusals()}
+	return &urlModel{LanguageModel: model, native: native, about: fault.Subject{Spec: spec}, refused: newRefusals()}
 }
 
 // inPrivate reports whether a baseURL leads into a private network; none leads to the provider itself.

@@ -24,6 +24,9 @@ type Last struct {
 	// Refused is whether it marks the reply as a refusal, Blocked whether the model did not read the prompt.
 	Refused bool `json:"refused,omitempty"`
 	Blocked bool `json:"blocked,omitempty"`
+	// ResponseID is the provider's id of the reply, RequestID that of the HTTP request; empty: it gave none.
+	ResponseID string `json:"responseID,omitempty"`
+	RequestID  string `json:"requestID,omitempty"`
 	// Outcome is how the reply ended. Model sets it.
 	Outcome v1alpha1.ReplyOutcome `json:"outcome,omitempty"`
 }

@@ -1,0 +1,168 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
+	"github.com/tmaxmax/go-sse"
+)
+
+// maxEventBytes is the longest event, or document, that is read: more than transport lets through of one event.
+const maxEventBytes = 17 << 20
+
+// endOfEvents is the last event of OpenAI's Chat Completions protocol.
+var endOfEvents = []byte("[DONE]")
+
+// eventsOf are the data of the events of an answer. One that came as a document is that of a server that does not
+// stream.
+func eventsOf(response *http.Response, ofDocument func([]byte) [][]byte) iter.Seq2[[]byte, error] {
+	if strings.HasPrefix(response.Header.Get("Content-Type"), "application/vnd.amazon") {
+		return frames(response.Body)
+	}
+	body := bufio.NewReader(response.Body)
+	if isDocument(body) {
+		return eventsOfDocument(body, response.Header, ofDocument)
+	}
+	return (&eventReader{body: body, atLine: true}).events
+}
+
+// eventReader reads a stream of events. It follows the HTML standard: a byte order mark, any end of a line, several
+// lines of data, and events without data are read as it says. An event that is no JSON breaks the stream, and so does
+// one that the stream ends within.
+type eventReader struct {
+	body       io.Reader
+	surrogates surrogates
+	// document is a JSON document that follows the events, such as an error of Google; atLine is whether a line begins.
+	document []byte
+	atLine   bool
+	// failure is how reading ended, if not with the end: the parser puts an error of its own in its place.
+	failure error
+}
+
+// events implements iter.Seq2.
+func (r *eventReader) events(yield func([]byte, error) bool) {
+	// What follows completes a last event that ends with its line, or with nothing.
+	whole := io.MultiReader(readerFunc(r.read), strings.NewReader("\n\n"))
+	for event, err := range sse.Read(whole, &sse.ReadConfig{MaxEventSize: maxEventBytes}) {
+		if err != nil {
+			yield(nil, cmp.Or(r.failure, err))
+			return
+		}
+		if !r.pass(event, yield) {
+			return
+		}
+	}
+	if r.document != nil {
+		r.pass(sse.Event{Data: string(r.document)}, yield)
+	}
+}
+
+// pass hands the data of an event on, if it has any. It reports whether more events are to be read.
+func (r *eventReader) pass(event sse.Event, yield func([]byte, error) bool) bool {
+	data, err := r.data(event)
+	if err == nil && len(data) == 0 {
+		return true
+	}
+	return yield(data, err) && err == nil
+}
+
+// readerFunc is a reader that is a function.
+type readerFunc func(p []byte) (int, error)
+
+// Read implements io.Reader.
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// read reads what the server sends, up to a document among the events.
+func (r *eventReader) read(p []byte) (int, error) {
+	if r.document != nil {
+		return 0, io.EOF
+	}
+	n, err := r.body.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.failure = err
+	}
+	for i, c := range p[:n] {
+		if c == '{' && r.atLine {
+			r.document, r.failure = readDocument(io.MultiReader(bytes.NewReader(bytes.Clone(p[i:n])), r.body))
+			return i, cmp.Or(r.failure, io.EOF)
+		}
+		r.atLine = c == '\n' || c == '\r'
+	}
+	return n, err
+}
+
+// data is what the event says; empty if it only keeps the connection alive.
+func (r *eventReader) data(event sse.Event) ([]byte, error) {
+	data := bytes.TrimSpace([]byte(event.Data))
+	switch {
+	case len(data) == 0, bytes.Equal(data, endOfEvents):
+		return data, nil
+	case json.Valid(data):
+		return r.surrogates.join(data), nil
+	case event.Type == "error":
+		return json.Marshal(map[string]any{"type": "error", "error": map[string]string{"message": string(data)}})
+	case event.Type != "" && data[0] != '{' && data[0] != '[':
+		return nil, nil
+	}
+	return nil, fmt.Errorf("reading an event that is not JSON: %w", io.ErrUnexpectedEOF)
+}
+
+// frames are the data of the events within AWS's framing, such as Bedrock's. An exception is an error.
+func frames(body io.Reader) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		var decoder eventstream.Decoder
+		for {
+			message, err := decoder.Decode(body, nil)
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if err != nil {
+				yield(nil, fmt.Errorf("reading a message of an AWS event stream: %w", err))
+				return
+			}
+			data, err := frameData(&message)
+			if !yield(data, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// frameData is the data of the event in a message.
+func frameData(message *eventstream.Message) ([]byte, error) {
+	if kind := message.Headers.Get(":exception-type"); kind != nil {
+		return nil, exceptionError(kind.String(), message.Payload)
+	}
+	var chunk struct {
+		Bytes []byte `json:"bytes"`
+	}
+	if err := json.Unmarshal(message.Payload, &chunk); err != nil || !json.Valid(chunk.Bytes) {
+		return nil, fmt.Errorf("reading a message of an AWS event stream that has no JSON: %w", io.ErrUnexpectedEOF)
+	}
+	return chunk.Bytes, nil
+}
+
+// exceptionError is an exception of AWS within a stream.
+func exceptionError(kind string, payload []byte) error {
+	var exception struct {
+		Message string `json:"message"`
+	}
+	_ = json.Unmarshal(payload, &exception) // One without a message has its name.
+	event, err := json.Marshal(map[string]any{"error": map[string]string{"type": kind, "message": exception.Message}})
+	if err != nil {
+		return err
+	}
+	return EventError(event)
+}
