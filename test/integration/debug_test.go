@@ -22,7 +22,7 @@ func recording(t *testing.T, ns, name string, after time.Duration) *v1alpha1.Cha
 		DebugRecording: v1alpha1.DebugRecording{
 			ChatRef: v1alpha1.ChatReference{Name: "c"}, ChatUID: "uid", Action: v1alpha1.ActionGenerateAssistant, Call: 1,
 			Pod:       "p",
-			Operation: v1alpha1.DebugStream, Attempt: 1, State: v1alpha1.DebugCompleted, StartedAt: metav1.NowMicro(),
+			Attempt: 1, State: v1alpha1.DebugCompleted, StartedAt: metav1.NowMicro(),
 		},
 	}
 	if after != 0 {
@@ -84,7 +84,7 @@ func annotated(t *testing.T, ns, name string, annotations map[string]string, cha
 		DebugRecording: v1alpha1.DebugRecording{
 			ChatRef: v1alpha1.ChatReference{Name: "c"}, ChatUID: "uid", Action: v1alpha1.ActionGenerateAssistant, Call: 1,
 			Pod:       "p",
-			Operation: v1alpha1.DebugStream, Attempt: 1, State: v1alpha1.DebugCompleted, StartedAt: metav1.NowMicro(),
+			Attempt: 1, State: v1alpha1.DebugCompleted, StartedAt: metav1.NowMicro(),
 		},
 	}
 	if chat != nil {
