@@ -86,6 +86,10 @@ const (
 	// ErrorConfigMapNotFound surfaces when a ConfigMap that instructionsFrom or skillsFrom of the chat names, or its key,
 	// does not exist, and the entry is not optional.
 	ErrorConfigMapNotFound ErrorReason = "ConfigMapNotFound"
+	// ErrorOutputSchemaInvalid surfaces when the schema of the output is no JSON Schema, or too long.
+	ErrorOutputSchemaInvalid ErrorReason = "OutputSchemaInvalid"
+	// ErrorOutputInvalid surfaces when the answer does not match the schema of the output after three tries.
+	ErrorOutputInvalid ErrorReason = "OutputInvalid"
 	// ErrorHistoryBroken surfaces when a committed message is missing, so that no prompt can be built.
 	ErrorHistoryBroken ErrorReason = "HistoryBroken"
 	// ErrorAttemptsExhausted surfaces when generation pods were lost too often in one step.

@@ -49,8 +49,8 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 	}
 	if protocol != nil {
 		guarded := transport.TakeNotes(transport.Guard(client, spec.Provider))
-		return finish.Model(fileurl.Model(streamedModel{wire.NewModel(protocol, guarded, spec)}, spec, true),
-			finish.ProtocolOf(spec)), nil
+		model := fileurl.Model(streamedModel{wire.NewModel(protocol, guarded, spec)}, spec, true)
+		return finish.Model(outputModel{model, spec}, finish.ProtocolOf(spec)), nil
 	}
 	headers := map[string]string{}
 	for _, h := range spec.Headers {

@@ -11,6 +11,7 @@ import (
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/compaction"
 	"parley.dev/parley/internal/generation/models"
+	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/modelconfig"
 )
 
@@ -25,8 +26,15 @@ func (p *Performer) generate(ctx context.Context, messages []v1alpha1.ChatMessag
 	if ended != nil {
 		return *ended
 	}
+	format, invalid := p.output(ctx, messages)
+	if invalid != nil {
+		return Failed(invalid)
+	}
 	p.meetServers(ctx, messages)
 	r := p.request(t, built)
+	if format != nil {
+		provider.AskFor(&r.call, format.asked)
+	}
 	r.warnings = append(r.warnings, p.serverWarnings()...)
 	p.left = r.left
 	if unavailable := p.steps.options.ClusterUnavailable; unavailable != nil {
@@ -37,6 +45,7 @@ func (p *Performer) generate(ctx context.Context, messages []v1alpha1.ChatMessag
 	o := p.ask(ctx, r, messages, publishAs(v1alpha1.RoleAssistant, to))
 	if o.Kind == v1alpha1.OutcomeCompleted {
 		o.Content = p.withRequired(o.Content)
+		p.judged = format.judge(o.Content)
 	}
 	p.context = p.contextOf(o.Content, messages)
 	return o
