@@ -28,6 +28,36 @@ type OutputFormat struct {
 	Schema runtime.RawExtension `json:"schema"`
 }
 
+// ToolChoice is whether a reply calls tools.
+// +kubebuilder:validation:XValidation:rule="has(self.tool) == (self.type == 'Tool')",message="tool goes with type Tool: it is the name of the tool that the model must call"
+type ToolChoice struct {
+	// type is who decides. Auto: the model. None: the reply calls no tool. Required: it calls at least one. Tool: it calls
+	// the named one.
+	// +required
+	Type ToolChoiceType `json:"type"`
+
+	// tool is the name of the tool, with type Tool.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Tool string `json:"tool,omitempty"`
+}
+
+// ToolChoiceType is who decides whether a reply calls tools.
+// +kubebuilder:validation:Enum=Auto;None;Required;Tool
+type ToolChoiceType string
+
+const (
+	// ToolChoiceAuto leaves it to the model.
+	ToolChoiceAuto ToolChoiceType = "Auto"
+	// ToolChoiceNone makes the reply call no tool.
+	ToolChoiceNone ToolChoiceType = "None"
+	// ToolChoiceRequired makes the reply call at least one tool.
+	ToolChoiceRequired ToolChoiceType = "Required"
+	// ToolChoiceTool makes the reply call the named tool.
+	ToolChoiceTool ToolChoiceType = "Tool"
+)
+
 // StructuredOutput is how an answer is asked for that matches a JSON Schema.
 // +kubebuilder:validation:Enum=Native;Tool
 type StructuredOutput string

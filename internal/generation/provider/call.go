@@ -37,13 +37,6 @@ func Call(spec *v1alpha1.ChatModelConfigSpec, asked v1alpha1.ReasoningEffort) (f
 	return call, warnings
 }
 
-// AskFor makes the call ask for an answer of that form.
-func AskFor(call *fantasy.Call, output *wire.Output) {
-	settings := wire.SettingsOf(call)
-	settings.Output = output
-	call.ProviderOptions[wire.Key] = &settings
-}
-
 // adjust does for some providers what fantasy does not do for them.
 func adjust(call *fantasy.Call, spec *v1alpha1.ChatModelConfigSpec,
 	effort v1alpha1.ReasoningEffort) []fantasy.CallWarning {

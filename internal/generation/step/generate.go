@@ -11,7 +11,6 @@ import (
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/compaction"
 	"parley.dev/parley/internal/generation/models"
-	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/modelconfig"
 )
 
@@ -26,14 +25,11 @@ func (p *Performer) generate(ctx context.Context, messages []v1alpha1.ChatMessag
 	if ended != nil {
 		return *ended
 	}
-	format, invalid := p.output(ctx, messages)
-	if invalid != nil {
-		return Failed(invalid)
-	}
 	p.meetServers(ctx, messages)
 	r := p.request(t, built)
-	if format != nil {
-		provider.AskFor(&r.call, format.asked)
+	format, invalid := p.wishes(ctx, &r, messages)
+	if invalid != nil {
+		return Failed(invalid)
 	}
 	r.warnings = append(r.warnings, p.serverWarnings()...)
 	p.left = r.left

@@ -5,11 +5,14 @@ package step
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
+	"charm.land/fantasy"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -31,12 +34,46 @@ type output struct {
 	asked  *wire.Output
 }
 
-// output is what the message of the turn asks for, or else the chat; nil: text.
-func (p *Performer) output(ctx context.Context, messages []v1alpha1.ChatMessage) (*output, *v1alpha1.GenerationError) {
+// wishes is what the chat and the message that began the turn ask of a reply besides its text.
+func (p *Performer) wishes(ctx context.Context, r *request, messages []v1alpha1.ChatMessage) (*output,
+	*v1alpha1.GenerationError) {
 	format := p.chat.Spec.Output
-	if message := p.turnMessage(ctx, messages); message != nil && message.Spec.Output != nil {
-		format = message.Spec.Output
+	settings := wire.SettingsOf(&r.call)
+	if message := p.turnMessage(ctx, messages); message != nil {
+		format = cmp.Or(message.Spec.Output, format)
+		settings.Stop = message.Spec.Stop
+		if p.chat.Status.Turn.Steps == 0 { // A choice that counted for each reply would keep the turn from its end.
+			r.call.ToolChoice = choiceOf(message.Spec.ToolChoice, r.call.Tools)
+		}
 	}
+	o, err := newOutput(format)
+	if err != nil {
+		return nil, err
+	}
+	if o != nil {
+		settings.Output = o.asked
+	}
+	r.call.ProviderOptions[wire.Key] = &settings
+	return o, nil
+}
+
+// choiceOf is the choice as a call has it; nil: the model decides. A tool that is not offered cannot be called.
+func choiceOf(choice *v1alpha1.ToolChoice, offered []fantasy.Tool) *fantasy.ToolChoice {
+	switch {
+	case choice == nil, len(offered) == 0:
+		return nil
+	case choice.Type == v1alpha1.ToolChoiceNone:
+		return new(fantasy.ToolChoiceNone)
+	case choice.Type == v1alpha1.ToolChoiceRequired:
+		return new(fantasy.ToolChoiceRequired)
+	case slices.ContainsFunc(offered, func(t fantasy.Tool) bool { return t.GetName() == choice.Tool }):
+		return new(fantasy.SpecificToolChoice(choice.Tool))
+	}
+	return nil
+}
+
+// newOutput is the form that the format names; nil: text.
+func newOutput(format *v1alpha1.OutputFormat) (*output, *v1alpha1.GenerationError) {
 	if format == nil {
 		return nil, nil
 	}
