@@ -58,7 +58,7 @@ func TestASignatureOfGeminiComesBackFromJSONAsItWas(t *testing.T) {
 func TestASignatureThatIsNoneIsLeftOut(t *testing.T) {
 	for kept, sent := range map[string]bool{binarySignature: true, "\ufffd\ufffdscripted:x": false, "": false} {
 		model, server := geminiModel(t, modelserver.Script{})
-		metadata, err := json.Marshal(map[string]any{"google": map[string]any{"type": "google.reasoning_metadata",
+		metadata, err := json.Marshal(map[string]any{"parley": map[string]any{"type": "parley.state",
 			"data": map[string]string{"signature": kept}}})
 		if err != nil {
 			t.Fatal(err)
