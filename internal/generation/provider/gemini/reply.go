@@ -48,9 +48,11 @@ func (*reply) Events(document []byte) [][]byte {
 // Event implements wire.Reply. Each event has the counts so far.
 func (r *reply) Event(data []byte) (ended bool, err error) {
 	var event struct {
-		genai.GenerateContentResponse
-
-		Error json.RawMessage `json:"error"`
+		Candidates     []*genai.Candidate                           `json:"candidates"`
+		PromptFeedback *genai.GenerateContentResponsePromptFeedback `json:"promptFeedback"`
+		UsageMetadata  *genai.GenerateContentResponseUsageMetadata  `json:"usageMetadata"`
+		ResponseID     string                                       `json:"responseId"`
+		Error          json.RawMessage                              `json:"error"`
 	}
 	err = decode(data, &event)
 	switch {
