@@ -62,31 +62,34 @@ var efforts = map[v1alpha1.ReasoningEffort]struct {
 // thinking is how much the model is to think; nil: nobody says. An effort goes before the budget and the level of the
 // options, and asks for the thoughts if there are to be any.
 func (p *protocol) thinking(settings *wire.Settings) *genai.ThinkingConfig {
-	var given *v1alpha1.GoogleThinkingConfig
-	if settings.Provider.Google != nil {
-		given = settings.Provider.Google.ThinkingConfig
-	}
-	effort := settings.Effort
-	if given == nil && effort == "" {
+	var given v1alpha1.GoogleThinkingConfig
+	if google := settings.Provider.Google; google != nil && google.ThinkingConfig != nil {
+		given = *google.ThinkingConfig
+	} else if settings.Effort == "" {
 		return nil
 	}
-	t := &genai.ThinkingConfig{IncludeThoughts: effort != "" && effort != v1alpha1.EffortNone}
-	if given != nil && given.IncludeThoughts != nil {
+	t := &genai.ThinkingConfig{ThinkingLevel: genai.ThinkingLevel(given.ThinkingLevel)}
+	if given.ThinkingBudget != nil {
+		t.ThinkingBudget = new(int32(min(*given.ThinkingBudget, math.MaxInt32)))
+	}
+	if settings.Effort != "" {
+		t.IncludeThoughts = settings.Effort != v1alpha1.EffortNone
+		t.ThinkingBudget, t.ThinkingLevel = p.effort(settings.Effort)
+	}
+	if given.IncludeThoughts != nil {
 		t.IncludeThoughts = *given.IncludeThoughts
 	}
-	switch {
-	case effort == "":
-		t.ThinkingLevel = genai.ThinkingLevel(given.ThinkingLevel)
-		if given.ThinkingBudget != nil {
-			t.ThinkingBudget = new(int32(min(*given.ThinkingBudget, math.MaxInt32)))
-		}
-	case budgeted.MatchString(p.model):
-		t.ThinkingBudget = new(efforts[effort].budget)
-	default:
-		t.ThinkingLevel = efforts[effort].level
-		if t.ThinkingLevel == genai.ThinkingLevelMinimal && strings.Contains(p.model, "-pro") {
-			t.ThinkingLevel = genai.ThinkingLevelLow // The least that the pro models take.
-		}
-	}
 	return t
+}
+
+// effort is the budget or the level for an effort.
+func (p *protocol) effort(effort v1alpha1.ReasoningEffort) (*int32, genai.ThinkingLevel) {
+	asked := efforts[effort]
+	switch {
+	case budgeted.MatchString(p.model):
+		return &asked.budget, ""
+	case asked.level == genai.ThinkingLevelMinimal && strings.Contains(p.model, "-pro"):
+		return nil, genai.ThinkingLevelLow // The least that the pro models take.
+	}
+	return nil, asked.level
 }
