@@ -152,22 +152,20 @@ func (r *reply) end() {
 // call adds a call and returns its id, which not every call comes with.
 func (r *reply) call(c wire.Call, args map[string]any) string {
 	r.end()
-	c.ID, c.Input = cmp.Or(c.ID, rand.Text()), "{}"
-	if input, err := json.Marshal(args); err == nil && args != nil {
-		c.Input = string(input)
+	if args == nil {
+		args = map[string]any{}
 	}
+	input, _ := json.Marshal(args) // It came as JSON.
+	c.ID, c.Input = cmp.Or(c.ID, rand.Text()), string(input)
 	r.parts.BeginCall(c)
 	r.parts.CallInput(c.ID, c.Input)
 	r.parts.Call(c)
 	return c.ID
 }
 
-// whole is the state with which a part goes back whole; nil if it cannot.
+// whole is the state with which a part goes back whole.
 func whole(part *genai.Part) *wire.State {
-	item, err := json.Marshal(part)
-	if err != nil {
-		return nil
-	}
+	item, _ := json.Marshal(part) // It came as JSON.
 	return &wire.State{Item: item}
 }
 
