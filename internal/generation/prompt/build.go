@@ -145,7 +145,7 @@ func (b *builder) signed(content []fantasy.MessagePart) []fantasy.MessagePart {
 		case fantasy.ContentTypeText:
 			signed = b.Dialect.CallMark == nil
 		case fantasy.ContentTypeToolCall:
-			if signed {
+			if signed || part.Options() != nil {
 				return content
 			}
 			return slices.Insert(content, i, fantasy.MessagePart(fantasy.ReasoningPart{ProviderOptions: b.Dialect.CallMark}))

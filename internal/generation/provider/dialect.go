@@ -9,12 +9,13 @@ import (
 
 	"charm.land/fantasy"
 	"charm.land/fantasy/providers/anthropic"
-	"charm.land/fantasy/providers/google"
 	"charm.land/fantasy/providers/openai"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider/fileurl"
+	"parley.dev/parley/internal/generation/provider/gemini"
+	"parley.dev/parley/internal/generation/provider/wire"
 )
 
 // maxChatCallID is the longest id of a call in OpenAI's chat protocol, from its refusal: "string too long. Expected a
@@ -36,9 +37,9 @@ func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
 			d.Replays = replaysSearch
 		}
 	case v1alpha1.ProviderGoogle:
-		d.Metadata, d.Alternate, d.TextsSigned = google.Name, true, true
-		if !unsignedCalls.MatchString(spec.Model) {
-			d.CallMark = fantasy.ProviderOptions{google.Name: &google.ReasoningMetadata{Signature: unsigned}}
+		d.Metadata, d.Alternate, d.TextsSigned = wire.Key, true, true
+		if gemini.IsGemini3(spec.Model) {
+			d.CallMark, d.Replays = (&wire.State{Signature: unsigned}).With(), replaysItems
 		}
 	case v1alpha1.ProviderOpenAI, v1alpha1.ProviderAzure:
 		d.Metadata, d.ReasoningLeads = openai.Name, spec.Transport == v1alpha1.TransportResponses
@@ -82,12 +83,9 @@ func visible(text string) bool {
 	return text != ""
 }
 
-// unsigned stands for the signature of a call that has none; it is base64, as all signatures here.
+// unsigned stands for the signature of a call that has none: from Gemini 3 on, Google refuses a call that another model
+// made, unless it says in this word, which Google documents, that there is none to check. It is base64, as all are.
 var unsigned = base64.StdEncoding.EncodeToString([]byte("skip_thought_signature_validator"))
-
-// unsignedCalls are the models of Google that do not ask for a signature of each call. The later ones refuse a call
-// that another model made, unless it says, in a word that Google documents, that there is none to check.
-var unsignedCalls = regexp.MustCompile(`^(?:models/)?gem(?:ini-[12]|ma)`)
 
 func cacheMark() fantasy.ProviderOptions {
 	return anthropic.NewProviderCacheControlOptions(&anthropic.ProviderCacheControlOptions{
@@ -108,4 +106,9 @@ func replaysSearch(call fantasy.ToolCallPart, result *fantasy.ToolResultPart) bo
 	}
 	search, ok := result.ProviderOptions[anthropic.Name].(*anthropic.WebSearchResultMetadata)
 	return ok && (len(search.Results) > 0) != (search.ErrorCode != "")
+}
+
+// replaysItems reports whether a call of the provider's own tools and its result are there as they came.
+func replaysItems(call fantasy.ToolCallPart, result *fantasy.ToolResultPart) bool {
+	return result != nil && wire.StateOf(call).Item != nil && wire.StateOf(*result).Item != nil
 }

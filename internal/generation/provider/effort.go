@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"charm.land/fantasy/providers/anthropic"
-	"charm.land/fantasy/providers/google"
 	"charm.land/fantasy/providers/openai"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -81,47 +80,6 @@ func anthropicEffort(o *anthropic.ProviderOptions, spec *v1alpha1.ChatModelConfi
 	if percent := budgetPercent[effort]; percent > 0 && room >= minClaudeBudget {
 		budget := max(minClaudeBudget, min(spec.MaxOutputTokensOrDefault()*percent/100, maxClaudeBudget, room))
 		o.Thinking = &anthropic.ThinkingProviderOption{BudgetTokens: budget}
-	}
-}
-
-// budgetedGemini are the Gemini models that take a budget of tokens for thinking; later ones take a level.
-var budgetedGemini = regexp.MustCompile(`gemini-[12]\.`)
-
-// geminiBudgets are those that Google documents for the efforts of OpenAI's protocol. The least is what every model of
-// the generation takes; thinking cannot be turned off through fantasy.
-var geminiBudgets = map[v1alpha1.ReasoningEffort]int64{
-	v1alpha1.EffortNone: 512, v1alpha1.EffortMinimal: 512, v1alpha1.EffortLow: 1024, v1alpha1.EffortMedium: 8192,
-	v1alpha1.EffortHigh: 24_576, v1alpha1.EffortXHigh: 24_576, v1alpha1.EffortMax: 24_576,
-}
-
-var geminiLevels = map[v1alpha1.ReasoningEffort]google.ThinkingLevel{
-	v1alpha1.EffortNone: google.ThinkingLevelMinimal, v1alpha1.EffortMinimal: google.ThinkingLevelMinimal,
-	v1alpha1.EffortLow: google.ThinkingLevelLow, v1alpha1.EffortMedium: google.ThinkingLevelMedium,
-	v1alpha1.EffortHigh: google.ThinkingLevelHigh, v1alpha1.EffortXHigh: google.ThinkingLevelHigh,
-	v1alpha1.EffortMax: google.ThinkingLevelHigh,
-}
-
-// googleEffort sets the effort, and asks for the thoughts if there are to be any.
-func googleEffort(o *google.ProviderOptions, model string, effort v1alpha1.ReasoningEffort) {
-	if effort == "" {
-		return
-	}
-	if o.ThinkingConfig == nil {
-		o.ThinkingConfig = &google.ThinkingConfig{}
-	}
-	t := o.ThinkingConfig
-	t.ThinkingBudget, t.ThinkingLevel = nil, nil
-	name := strings.ToLower(model)
-	if budgetedGemini.MatchString(name) {
-		t.ThinkingBudget = new(geminiBudgets[effort])
-	} else {
-		t.ThinkingLevel = new(geminiLevels[effort])
-		if strings.Contains(name, "-pro") && *t.ThinkingLevel == google.ThinkingLevelMinimal {
-			t.ThinkingLevel = new(google.ThinkingLevelLow) // The least that the pro models take.
-		}
-	}
-	if t.IncludeThoughts == nil && effort != v1alpha1.EffortNone {
-		t.IncludeThoughts = new(true)
 	}
 }
 

@@ -6,7 +6,6 @@ package provider
 import (
 	"charm.land/fantasy"
 	"charm.land/fantasy/providers/anthropic"
-	"charm.land/fantasy/providers/google"
 	"charm.land/fantasy/providers/openai"
 	"charm.land/fantasy/providers/openaicompat"
 	"charm.land/fantasy/providers/openrouter"
@@ -52,7 +51,6 @@ var optionsOf = map[protocol]func(asked) fantasy.ProviderOptions{
 		return a.anthropic(a.Anthropic)
 	},
 	{v1alpha1.ProviderBedrock, false}:          func(a asked) fantasy.ProviderOptions { return a.anthropic(a.Bedrock) },
-	{v1alpha1.ProviderGoogle, false}:           asked.google,
 	{v1alpha1.ProviderOpenAICompatible, false}: asked.compatible,
 	{v1alpha1.ProviderOpenRouter, false}:       asked.openRouter,
 	{v1alpha1.ProviderVercel, false}:           asked.vercel,
@@ -123,23 +121,6 @@ func (a asked) anthropic(given *v1alpha1.AnthropicOptions) fantasy.ProviderOptio
 	}
 	anthropicEffort(o, a.spec, a.effort)
 	return fantasy.ProviderOptions{anthropic.Name: o}
-}
-
-func (a asked) google() fantasy.ProviderOptions {
-	o := &google.ProviderOptions{}
-	if given := a.Google; given != nil {
-		o.CachedContent = given.CachedContent
-		for _, s := range given.SafetySettings {
-			o.SafetySettings = append(o.SafetySettings, google.SafetySetting{Category: s.Category, Threshold: s.Threshold})
-		}
-		if t := given.ThinkingConfig; t != nil {
-			o.ThinkingConfig = &google.ThinkingConfig{
-				ThinkingBudget: t.ThinkingBudget, IncludeThoughts: t.IncludeThoughts, ThinkingLevel: said(t.ThinkingLevel),
-			}
-		}
-	}
-	googleEffort(o, a.spec.Model, a.effort)
-	return fantasy.ProviderOptions{google.Name: o}
 }
 
 func (a asked) openRouter() fantasy.ProviderOptions {

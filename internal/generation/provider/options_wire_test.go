@@ -188,11 +188,11 @@ func TestEveryOptionReachesTheWire(t *testing.T) {
 	}
 }
 
-// unused are fields of fantasy's options that the API does not have. Fantasy does nothing with the first three; each
+// unused are fields of fantasy's options that the API does not have. Fantasy does nothing with the first two; each
 // call sends the whole conversation; and a ChatModelConfig is no place for keys.
 var unused = []string{
 	"openai.ProviderOptions.StructuredOutputs", "openai.ResponsesProviderOptions.TextVerbosity",
-	"google.ProviderOptions.Threshold", "openai.ResponsesProviderOptions.PreviousResponseID",
+	"openai.ResponsesProviderOptions.PreviousResponseID",
 	"vercel.ProviderOptions.BYOK",
 }
 

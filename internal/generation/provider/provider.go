@@ -14,7 +14,6 @@ import (
 	"charm.land/fantasy"
 	"charm.land/fantasy/providers/anthropic"
 	"charm.land/fantasy/providers/bedrock"
-	"charm.land/fantasy/providers/google"
 	"charm.land/fantasy/providers/openai"
 	"charm.land/fantasy/providers/openaicompat"
 	"charm.land/fantasy/providers/openrouter"
@@ -39,10 +38,6 @@ const userAgent = "parley/v1alpha1"
 // whatever the client does.
 func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 	client *http.Client) (fantasy.LanguageModel, error) {
-	build, ok := builders[spec.Provider]
-	if !ok {
-		return nil, fmt.Errorf("provider %q is not known", spec.Provider)
-	}
 	protocol, err := protocolOf(ctx, spec, apiKey)
 	if err != nil {
 		return nil, fmt.Errorf("setting up provider %s: %w", spec.Provider, err)
@@ -51,6 +46,10 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 		guarded := transport.TakeNotes(transport.Guard(client, spec.Provider))
 		model := fileurl.Model(streamedModel{wire.NewModel(protocol, guarded, spec)}, spec, true)
 		return finish.Model(outputModel{model, spec}, finish.ProtocolOf(spec)), nil
+	}
+	build, ok := builders[spec.Provider]
+	if !ok {
+		return nil, fmt.Errorf("provider %q is not known", spec.Provider)
 	}
 	headers := map[string]string{}
 	for _, h := range spec.Headers {
@@ -69,12 +68,12 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 }
 
 // protocolOf is the protocol that the provider of a configuration speaks; nil: it is not ported yet.
-func protocolOf(_ context.Context, spec *v1alpha1.ChatModelConfigSpec, _ string) (wire.Protocol, error) {
+func protocolOf(_ context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string) (wire.Protocol, error) {
 	switch finish.ProtocolOf(spec) {
 	case finish.Messages:
 		return nil, nil
 	case finish.Gemini:
-		return nil, nil
+		return gemini.New(spec, apiKey)
 	case finish.Responses:
 		return nil, nil
 	}
@@ -86,7 +85,7 @@ func protocolOf(_ context.Context, spec *v1alpha1.ChatModelConfigSpec, _ string)
 func clientOf(spec *v1alpha1.ChatModelConfigSpec, client *http.Client) *http.Client {
 	client = fileurl.Client(transport.Guard(client, spec.Provider), spec)
 	switch spec.Provider {
-	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock, v1alpha1.ProviderGoogle:
+	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:
 	default:
 		client = chatcompletions.Client(client)
 	}
@@ -99,8 +98,6 @@ func clientOf(spec *v1alpha1.ChatModelConfigSpec, client *http.Client) *http.Cli
 // repaired is the model with what fantasy loses of its protocol.
 func repaired(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
 	switch {
-	case spec.Provider == v1alpha1.ProviderGoogle:
-		return gemini.Repair(model)
 	case spec.Provider == v1alpha1.ProviderAnthropic, spec.Provider == v1alpha1.ProviderBedrock:
 		return claude.Repair(model)
 	case spec.Transport == v1alpha1.TransportResponses:
@@ -124,7 +121,6 @@ func anyModel(string) bool { return true }
 var builders = map[v1alpha1.ModelProvider]func(settings) (fantasy.Provider, error){
 	v1alpha1.ProviderOpenAI:           newOpenAI,
 	v1alpha1.ProviderAnthropic:        newAnthropic,
-	v1alpha1.ProviderGoogle:           newGoogle,
 	v1alpha1.ProviderOpenAICompatible: newOpenAICompatible,
 	v1alpha1.ProviderOpenRouter: func(s settings) (fantasy.Provider, error) {
 		return openrouter.New(openrouter.WithAPIKey(s.key), openrouter.WithHeaders(s.headers),
@@ -158,21 +154,6 @@ func newAnthropic(s settings) (fantasy.Provider, error) {
 		options = append(options, anthropic.WithBaseURL(s.spec.BaseURL))
 	}
 	return anthropic.New(options...)
-}
-
-func newGoogle(s settings) (fantasy.Provider, error) {
-	options := []google.Option{
-		google.WithGeminiAPIKey(s.key), google.WithHeaders(s.headers), google.WithHTTPClient(gemini.Client(s.client)),
-		google.WithUserAgent(userAgent),
-	}
-	if s.spec.BaseURL != "" {
-		options = append(options, google.WithBaseURL(s.spec.BaseURL))
-	}
-	p, err := google.New(options...)
-	if err != nil {
-		return nil, err
-	}
-	return gemini.Provider(p), nil
 }
 
 func newOpenAICompatible(s settings) (fantasy.Provider, error) {

@@ -26,8 +26,7 @@ func TestToolsOfTheProviderAreOfferedWithinThePolicyAlone(t *testing.T) {
 			v1alpha1.ProviderToolNeedsApproval},
 		"OpenAI's chat protocol": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI}, v1alpha1.ToolPolicy{},
 			v1alpha1.ProviderToolNotSupported},
-		"Google": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle}, v1alpha1.ToolPolicy{},
-			v1alpha1.ProviderToolNotSupported},
+		"Google": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle}, v1alpha1.ToolPolicy{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			own, left := provider.OwnTools(&c.spec, &v1alpha1.ChatTools{ToolPolicy: c.policy,

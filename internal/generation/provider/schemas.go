@@ -13,12 +13,11 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/claude"
-	"parley.dev/parley/internal/generation/provider/gemini"
 	"parley.dev/parley/internal/generation/schema"
 )
 
-// schemaModel sends the schemas of tools whole. Of one, fantasy sends to Anthropic the properties, and to Gemini the
-// names, types and descriptions of them. What the provider refuses in any schema is left out, and the reply says so.
+// schemaModel sends the schemas of tools whole. Of one, fantasy sends to Anthropic the properties. What the provider
+// refuses in any schema is left out, and the reply says so.
 type schemaModel struct {
 	fantasy.LanguageModel
 	// fit is the schema as the provider takes it, and the keywords that were left out.
@@ -33,8 +32,6 @@ func withSchemas(model fantasy.LanguageModel, provider v1alpha1.ModelProvider) f
 	switch provider {
 	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:
 		return schemaModel{model, schema.ForAnthropic, claude.OfferTools}
-	case v1alpha1.ProviderGoogle:
-		return schemaModel{model, schema.ForGemini, gemini.OfferTools}
 	case v1alpha1.ProviderOpenAI, v1alpha1.ProviderAzure:
 		return schemaModel{model, schema.ForOpenAI, asItIs}
 	}

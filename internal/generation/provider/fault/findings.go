@@ -95,8 +95,7 @@ func find(err error, about Subject) *findings {
 	return f
 }
 
-// unread finds a call that was not made, or an answer that was not read, of which nothing else is known. Gemini's
-// library tells of the half event before it instead.
+// unread finds a call that was not made, or an answer that was not read, of which nothing else is known.
 func (f *findings) unread(err error, notes *transport.Notes) bool {
 	if errors.As(err, &f.reply) {
 		return true

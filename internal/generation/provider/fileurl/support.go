@@ -60,7 +60,7 @@ var supported = []support{
 	// https://ai.google.dev/gemini-api/docs/file-input-methods#external-urls: not for Gemini 2.0, and no GIFs.
 	{
 		provider: v1alpha1.ProviderGoogle, models: fetchingGemini,
-		mediaTypes: []string{"image/png", "image/jpeg", "image/webp", "application/pdf"}, form: geminiForm,
+		mediaTypes: []string{"image/png", "image/jpeg", "image/webp", "application/pdf"},
 	},
 }
 

@@ -79,15 +79,6 @@ var (
 		}
 		return false
 	}}
-	geminiForm = wireForm{turns: "contents", blocks: "parts", amend: func(block object, urls standIns) bool {
-		inline, _ := block["inlineData"].(object)
-		at, ok := urls.of(inline["data"])
-		if ok {
-			delete(block, "inlineData")
-			block["fileData"] = object{"mimeType": inline["mimeType"], "fileUri": at}
-		}
-		return ok
-	}}
 )
 
 // replaceData puts the URL in place of a data: URL that stands for it.

@@ -35,8 +35,6 @@ var protocols = map[string]struct {
 	"responses": {responsesForm, `{"type":"input_text","text":%s}`,
 		`{"type":"input_file","filename":"a","file_data":"data:application/pdf;base64,%s"}`,
 		`{"input":[{"type":"reasoning","summary":[]},{"role":"user","content":[%s]}],"store":false}`},
-	"gemini": {geminiForm, `{"text":%s}`, `{"inlineData":{"data":"%s","mimeType":"image/png"}}`,
-		` {"contents" : [ {"parts":[ %s ],"role":"user"} ] } `},
 }
 
 func quoted(text string) string {
