@@ -15,6 +15,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider/fileurl"
+	"parley.dev/parley/internal/generation/provider/wire"
 )
 
 // maxChatCallID is the longest id of a call in OpenAI's chat protocol, from its refusal: "string too long. Expected a
@@ -41,10 +42,11 @@ func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
 			d.CallMark = fantasy.ProviderOptions{google.Name: &google.ReasoningMetadata{Signature: unsigned}}
 		}
 	case v1alpha1.ProviderOpenAI, v1alpha1.ProviderAzure:
-		d.Metadata, d.ReasoningLeads = openai.Name, spec.Transport == v1alpha1.TransportResponses
-		if spec.Transport != v1alpha1.TransportResponses {
-			d.JoinTexts, d.MaxCallID, d.RepeatsIDs = true, maxChatCallID, true
+		if spec.Transport == v1alpha1.TransportResponses {
+			d.Metadata, d.ReasoningLeads = wire.Key, true
+			break
 		}
+		d.Metadata, d.JoinTexts, d.MaxCallID, d.RepeatsIDs = openai.Name, true, maxChatCallID, true
 	case v1alpha1.ProviderOpenAICompatible:
 		// Few of these servers take PDFs. Their templates often want users and replies to alternate, whatever tools
 		// come between.

@@ -49,8 +49,11 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 	}
 	if protocol != nil {
 		guarded := transport.TakeNotes(transport.Guard(client, spec.Provider))
-		return finish.Model(fileurl.Model(streamedModel{wire.NewModel(protocol, guarded, spec)}, spec, true),
-			finish.ProtocolOf(spec)), nil
+		model := fantasy.LanguageModel(streamedModel{wire.NewModel(protocol, guarded, spec)})
+		if finish.ProtocolOf(spec) == finish.Responses {
+			model = responses.Model(model, spec)
+		}
+		return finish.Model(fileurl.Model(model, spec, true), finish.ProtocolOf(spec)), nil
 	}
 	headers := map[string]string{}
 	for _, h := range spec.Headers {
@@ -69,14 +72,14 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 }
 
 // protocolOf is the protocol that the provider of a configuration speaks; nil: it is not ported yet.
-func protocolOf(_ context.Context, spec *v1alpha1.ChatModelConfigSpec, _ string) (wire.Protocol, error) {
+func protocolOf(_ context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string) (wire.Protocol, error) {
 	switch finish.ProtocolOf(spec) {
 	case finish.Messages:
 		return nil, nil
 	case finish.Gemini:
 		return nil, nil
 	case finish.Responses:
-		return nil, nil
+		return responses.New(spec, apiKey)
 	}
 	return nil, nil
 }
@@ -90,9 +93,6 @@ func clientOf(spec *v1alpha1.ChatModelConfigSpec, client *http.Client) *http.Cli
 	default:
 		client = chatcompletions.Client(client)
 	}
-	if spec.Transport == v1alpha1.TransportResponses {
-		client = responses.Client(client)
-	}
 	return intercept.Client(transport.TakeNotes(client))
 }
 
@@ -103,8 +103,6 @@ func repaired(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) f
 		return gemini.Repair(model)
 	case spec.Provider == v1alpha1.ProviderAnthropic, spec.Provider == v1alpha1.ProviderBedrock:
 		return claude.Repair(model)
-	case spec.Transport == v1alpha1.TransportResponses:
-		return responses.Repair(model, spec)
 	}
 	return chatcompletions.Repair(model, spec)
 }
@@ -115,11 +113,6 @@ type settings struct {
 	headers map[string]string
 	client  *http.Client
 }
-
-func (s settings) responses() bool { return s.spec.Transport == v1alpha1.TransportResponses }
-
-// anyModel lets every model through: people name models that no list knows.
-func anyModel(string) bool { return true }
 
 var builders = map[v1alpha1.ModelProvider]func(settings) (fantasy.Provider, error){
 	v1alpha1.ProviderOpenAI:           newOpenAI,
@@ -142,9 +135,6 @@ func newOpenAI(s settings) (fantasy.Provider, error) {
 	}
 	if s.spec.BaseURL != "" {
 		options = append(options, openai.WithBaseURL(s.spec.BaseURL))
-	}
-	if s.responses() {
-		options = append(options, openai.WithUseResponsesAPI(), openai.WithResponsesAPIFunc(anyModel))
 	}
 	return openai.New(options...)
 }

@@ -9,22 +9,21 @@ import (
 	"testing"
 
 	"charm.land/fantasy"
-	"charm.land/fantasy/providers/openai"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/internal/generation/provider/wire"
 	"parley.dev/parley/internal/testing/providertest"
 )
 
 // sealed is a turn whose reply had an encrypted reasoning.
 func sealed(call *fantasy.Call) {
-	secret := "sealed+/=="
-	metadata := fantasy.ProviderOptions{openai.Name: &openai.ResponsesReasoningMetadata{ItemID: "rs_1",
-		EncryptedContent: &secret, Summary: []string{"", "hm <b>"}}}
+	state := wire.State{Item: []byte(`{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm <b>"}],` +
+		`"encrypted_content":"sealed+/=="}`)}
 	call.Prompt = fantasy.Prompt{
 		fantasy.NewUserMessage("Hello?"),
 		{Role: fantasy.MessageRoleAssistant,
-			Content: []fantasy.MessagePart{fantasy.ReasoningPart{Text: "hm", ProviderOptions: metadata},
+			Content: []fantasy.MessagePart{fantasy.ReasoningPart{Text: "hm", ProviderOptions: state.With()},
 				fantasy.TextPart{Text: "Hi."}}},
 		fantasy.NewUserMessage("And?"),
 	}
