@@ -6,7 +6,7 @@ package responses
 import (
 	"cmp"
 	"encoding/base64"
-	"fmt"
+	"encoding/json"
 	"strings"
 
 	"charm.land/fantasy"
@@ -18,93 +18,78 @@ import (
 )
 
 type (
-	item    = responses.ResponseInputItemUnionParam
-	content = responses.ResponseInputContentUnionParam
+	item     = responses.ResponseInputItemUnionParam
+	content  = responses.ResponseInputContentUnionParam
+	contents = responses.ResponseInputMessageContentListParam
 )
 
 // input are the items of a prompt. Reasoning goes back unless the provider has stored it.
-func input(messages fantasy.Prompt, reasons, stored bool) (items []item) {
+func input(messages fantasy.Prompt, thinks, stored bool) (items []item) {
 	system := responses.EasyInputMessageRoleSystem
-	if reasons {
+	if thinks {
 		system = responses.EasyInputMessageRoleDeveloper
 	}
-	for i := range messages {
-		switch m := &messages[i]; m.Role {
+	for _, m := range messages {
+		switch m.Role {
 		case fantasy.MessageRoleSystem:
-			if text := textOf(m); text != "" {
-				items = append(items, responses.ResponseInputItemParamOfMessage(text, system))
-			}
+			items = append(items, responses.ResponseInputItemParamOfMessage(textOf(m.Content), system))
 		case fantasy.MessageRoleUser:
-			if parts := contentOf(m); len(parts) > 0 {
-				items = append(items, responses.ResponseInputItemParamOfMessage(parts, responses.EasyInputMessageRoleUser))
+			if all := contentsOf(m.Content...); len(all) > 0 {
+				items = append(items, responses.ResponseInputItemParamOfMessage(all, responses.EasyInputMessageRoleUser))
 			}
 		case fantasy.MessageRoleAssistant:
-			items = append(items, replyOf(m, stored)...)
+			items = append(items, replied(m.Content, stored)...)
 		case fantasy.MessageRoleTool:
-			for _, part := range m.Content {
-				if result, ok := part.(fantasy.ToolResultPart); ok && !result.ProviderExecuted {
-					items = append(items, resultOf(&result))
-				}
-			}
+			items = append(items, results(m.Content)...)
 		}
 	}
 	return items
 }
 
-// textOf is the text of a message.
-func textOf(m *fantasy.Message) string {
-	var all strings.Builder
-	for _, part := range m.Content {
-		if text, ok := part.(fantasy.TextPart); ok && strings.TrimSpace(text.Text) != "" {
-			all.WriteString(text.Text)
+// textOf are the texts of a message as one.
+func textOf(parts []fantasy.MessagePart) string {
+	var said strings.Builder
+	for _, part := range parts {
+		if text, ok := part.(fantasy.TextPart); ok {
+			said.WriteString(text.Text)
 		}
 	}
-	return all.String()
+	return said.String()
 }
 
-// contentOf is what a user says.
-func contentOf(m *fantasy.Message) (all responses.ResponseInputMessageContentListParam) {
-	for i, part := range m.Content {
+// contentsOf are the texts and files of a message that the protocol takes.
+func contentsOf(parts ...fantasy.MessagePart) (all contents) {
+	for _, part := range parts {
 		if text, ok := part.(fantasy.TextPart); ok {
 			all = append(all, content{OfInputText: &responses.ResponseInputTextParam{Text: text.Text}})
 			continue
 		}
 		file, at, handed := prompt.URLOf(part)
-		name := ""
+		pdf := &responses.ResponseInputFileParam{FileURL: text(at)}
 		if !handed {
-			at = dataURL(file.MediaType, base64.StdEncoding.EncodeToString(file.Data))
-			name = cmp.Or(file.Filename, fmt.Sprintf("part-%d.pdf", i))
+			at = "data:" + file.MediaType + ";base64," + base64.StdEncoding.EncodeToString(file.Data)
+			pdf.FileData, pdf.Filename = param.NewOpt(at), param.NewOpt(cmp.Or(file.Filename, "file.pdf"))
 		}
-		if shown, ok := fileOf(file.MediaType, name, at); ok {
-			all = append(all, shown)
+		switch {
+		case strings.HasPrefix(file.MediaType, "image/"):
+			all = append(all, content{OfInputImage: &responses.ResponseInputImageParam{ImageURL: param.NewOpt(at)}})
+		case file.MediaType == "application/pdf":
+			all = append(all, content{OfInputFile: pdf})
 		}
 	}
 	return all
 }
 
-func dataURL(mediaType, data string) string { return "data:" + mediaType + ";base64," + data }
-
-// fileOf is a file at a URL, which is one of data if the file has a name; false: the protocol does not take it.
-func fileOf(mediaType, name, at string) (content, bool) {
-	switch {
-	case strings.HasPrefix(mediaType, "image/"):
-		return content{OfInputImage: &responses.ResponseInputImageParam{ImageURL: param.NewOpt(at)}}, true
-	case mediaType == "application/pdf" && name == "":
-		return content{OfInputFile: &responses.ResponseInputFileParam{FileURL: param.NewOpt(at)}}, true
-	case mediaType == "application/pdf":
-		return content{OfInputFile: &responses.ResponseInputFileParam{FileData: param.NewOpt(at),
-			Filename: param.NewOpt(name)}}, true
-	}
-	return content{}, false
-}
-
-// replyOf are the items of a reply. One that is nothing but reasoning is refused.
-func replyOf(m *fantasy.Message, stored bool) (items []item) {
+// replied are the items of a reply. One that is nothing but reasoning is refused.
+func replied(parts []fantasy.MessagePart, stored bool) (items []item) {
 	says := false
-	for _, part := range m.Content {
+	for _, part := range parts {
 		switch part := part.(type) {
 		case fantasy.TextPart:
 			said := responses.ResponseInputItemParamOfMessage(part.Text, responses.EasyInputMessageRoleAssistant)
+			var marked phase
+			_ = json.Unmarshal(wire.StateOf(part).Item, &marked) // Most texts are not.
+			said.OfMessage.Phase = marked.Phase
 			items, says = append(items, said), true
 		case fantasy.ToolCallPart:
 			if !part.ProviderExecuted {
@@ -123,25 +108,26 @@ func replyOf(m *fantasy.Message, stored bool) (items []item) {
 	return items
 }
 
-// resultOf is the result of a tool.
-func resultOf(part *fantasy.ToolResultPart) item {
-	result := &responses.ResponseInputItemFunctionCallOutputParam{CallID: param.NewOpt(part.ToolCallID)}
-	said := ""
-	switch output := part.Output.(type) {
-	case fantasy.ToolResultOutputContentText:
-		said = output.Text
-	case fantasy.ToolResultOutputContentError:
-		said = output.Error.Error()
-	case fantasy.ToolResultOutputContentMedia:
-		if said = output.Text; said == "" {
-			said = fmt.Sprintf("The tool returned %s content.", output.MediaType)
+// results are the results of tools that Parley has run: each is a text, or a list of a text and a file.
+func results(parts []fantasy.MessagePart) (items []item) {
+	for _, part := range parts {
+		given, ok := part.(fantasy.ToolResultPart)
+		if !ok || given.ProviderExecuted {
+			continue
 		}
-		if file, ok := fileOf(output.MediaType, "result.pdf", dataURL(output.MediaType, output.Data)); ok {
-			result.Output = param.Override[responses.ResponseInputItemFunctionCallOutputOutputUnionParam](
-				[]content{{OfInputText: &responses.ResponseInputTextParam{Text: said}}, file})
-			return item{OfFunctionCallOutput: result}
+		result := &responses.ResponseInputItemFunctionCallOutputParam{CallID: param.NewOpt(given.ToolCallID)}
+		switch output := given.Output.(type) {
+		case fantasy.ToolResultOutputContentText:
+			result.Output.OfString = param.NewOpt(output.Text)
+		case fantasy.ToolResultOutputContentError:
+			result.Output.OfString = param.NewOpt(output.Error.Error())
+		case fantasy.ToolResultOutputContentMedia:
+			data, _ := base64.StdEncoding.DecodeString(output.Data) // Whoever made it has encoded it.
+			said := cmp.Or(output.Text, "The tool returned "+output.MediaType+".")
+			result.Output = param.Override[responses.ResponseInputItemFunctionCallOutputOutputUnionParam](contentsOf(
+				fantasy.TextPart{Text: said}, fantasy.FilePart{MediaType: output.MediaType, Data: data}))
 		}
+		items = append(items, item{OfFunctionCallOutput: result})
 	}
-	result.Output.OfString = param.NewOpt(said)
-	return item{OfFunctionCallOutput: result}
+	return items
 }

@@ -26,11 +26,11 @@ type protocol struct {
 
 // New returns the protocol for a configuration of OpenAI or Azure. It fails if baseURL is no URL.
 func New(spec *v1alpha1.ChatModelConfigSpec, apiKey string) (wire.Protocol, error) {
+	azure := spec.Provider == v1alpha1.ProviderAzure
 	base, header := cmp.Or(spec.BaseURL, "https://api.openai.com/v1"), map[string]string{}
-	switch {
-	case spec.Provider == v1alpha1.ProviderAzure:
+	if azure {
 		base, header["Api-Key"] = azureURL(base), apiKey
-	case apiKey != "":
+	} else if apiKey != "" {
 		header["Authorization"] = "Bearer " + apiKey
 	}
 	at, err := url.Parse(base)
@@ -38,7 +38,7 @@ func New(spec *v1alpha1.ChatModelConfigSpec, apiKey string) (wire.Protocol, erro
 		return nil, fmt.Errorf("reading baseURL: %w", err)
 	}
 	at = at.JoinPath("responses")
-	if spec.Provider == v1alpha1.ProviderAzure && spec.APIVersion != "" {
+	if azure && spec.APIVersion != "" {
 		query := at.Query()
 		query.Set("api-version", spec.APIVersion)
 		at.RawQuery = query.Encode()
@@ -62,7 +62,7 @@ func azureURL(base string) string {
 func (p *protocol) Request(_ context.Context, call *fantasy.Call) (*wire.Request, []fantasy.CallWarning, error) {
 	params, warnings := p.params(call)
 	params.SetExtraFields(map[string]any{"stream": true})
-	body, err := params.MarshalJSON()
+	body, err := params.MarshalJSON() // Package json would escape <, > and &.
 	if err != nil {
 		return nil, nil, fmt.Errorf("writing the request: %w", err)
 	}

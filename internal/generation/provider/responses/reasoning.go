@@ -14,16 +14,14 @@ import (
 	"parley.dev/parley/internal/generation/provider/wire"
 )
 
-// model makes a call again without the reasoning of former replies if the provider refuses them: it cannot decrypt it,
-// such as after a change of the organisation, or misses what it led to.
 type model struct {
 	fantasy.LanguageModel
 
 	spec *v1alpha1.ChatModelConfigSpec
 }
 
-// Model returns the model of a configuration, which goes without the reasoning of former replies where the provider
-// refuses it.
+// Model returns the model of a configuration, which makes a call again without the reasoning of former replies if the
+// provider refuses them: it cannot decrypt it, such as after a change of the organisation, or misses what it led to.
 func Model(inner fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
 	return model{inner, spec}
 }
@@ -31,37 +29,33 @@ func Model(inner fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fant
 // Stream implements fantasy.LanguageModel.
 func (m model) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamResponse, error) {
 	stream, err := m.LanguageModel.Stream(ctx, call)
-	options := optionsOf(&call, m.spec.Provider)
-	without, found := withoutReasoning(call.Prompt)
-	if err != nil || !found || stores(&options) {
+	rest, found := withoutReasoning(call.Prompt)
+	if err != nil || !found || isSet(optionsOf(&call, m.spec.Provider).Store) {
 		return stream, err
 	}
+	call.Prompt = rest
 	return func(yield func(fantasy.StreamPart) bool) {
-		if !m.forward(stream, yield) {
-			return
+		begun := false
+		for part := range stream {
+			if !begun && part.Error != nil && fault.HistoryRejected(part.Error, fault.Subject{Spec: m.spec}) {
+				m.again(ctx, call, yield)
+				return
+			}
+			begun = begun || part.Type != fantasy.StreamPartTypeWarnings
+			if !yield(part) {
+				return
+			}
 		}
-		call.Prompt = without
-		if stream, err = m.LanguageModel.Stream(ctx, call); err != nil {
-			yield(fantasy.StreamPart{Type: fantasy.StreamPartTypeError, Error: err})
-			return
-		}
-		stream(yield)
 	}, nil
 }
 
-// forward hands the stream on. It returns true if all there is of it is a refusal of the history.
-func (m model) forward(stream fantasy.StreamResponse, yield func(fantasy.StreamPart) bool) (refused bool) {
-	begun := false
-	for part := range stream {
-		if part.Type == fantasy.StreamPartTypeError && !begun && fault.HistoryRejected(part.Error, fault.Subject{Spec: m.spec}) {
-			return true // An error is the last part.
-		}
-		begun = begun || part.Type != fantasy.StreamPartTypeWarnings
-		if !yield(part) {
-			return false
-		}
+// again makes the call, and hands its stream on.
+func (m model) again(ctx context.Context, call fantasy.Call, yield func(fantasy.StreamPart) bool) {
+	if stream, err := m.LanguageModel.Stream(ctx, call); err != nil {
+		yield(fantasy.StreamPart{Type: fantasy.StreamPartTypeError, Error: err})
+	} else {
+		stream(yield)
 	}
-	return false
 }
 
 // withoutReasoning is a prompt without the reasoning that would go back; false: it has none.

@@ -20,11 +20,12 @@ import (
 func sealed(call *fantasy.Call) {
 	state := wire.State{Item: []byte(`{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm <b>"}],` +
 		`"encrypted_content":"sealed+/=="}`)}
+	phase := wire.State{Item: []byte(`{"phase":"final_answer"}`)}
 	call.Prompt = fantasy.Prompt{
 		fantasy.NewUserMessage("Hello?"),
 		{Role: fantasy.MessageRoleAssistant,
 			Content: []fantasy.MessagePart{fantasy.ReasoningPart{Text: "hm", ProviderOptions: state.With()},
-				fantasy.TextPart{Text: "Hi."}}},
+				fantasy.TextPart{Text: "Hi.", ProviderOptions: phase.With()}}},
 		fantasy.NewUserMessage("And?"),
 	}
 }
@@ -44,7 +45,7 @@ func TestEncryptedReasoningGoesBackWhereItCameFrom(t *testing.T) {
 	if _, err := server.Ask(t, providertest.Specs["openai responses"], sealed); err != nil {
 		t.Fatal(err)
 	}
-	const item = `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm <b>"}],"encrypted_content":"sealed+/=="},{"content":"Hi.","role":"assistant"}`
+	const item = `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm <b>"}],"encrypted_content":"sealed+/=="},{"content":"Hi.","role":"assistant","phase":"final_answer"}`
 	if !strings.Contains(server.Sent[0], item) || strings.Count(server.Sent[0], "hm") != 1 {
 		t.Errorf("sent %s", server.Sent[0])
 	}

@@ -36,8 +36,8 @@ type event struct {
 	Delta        string                                       `json:"delta"`
 	Item         *responses.ResponseOutputItemUnion           `json:"item"`
 	Annotation   *responses.ResponseOutputTextAnnotationUnion `json:"annotation"`
-	Response     *response                                    `json:"response"`
-	failure
+	Response     response                                     `json:"response"`
+	Error        json.RawMessage                              `json:"error"`
 }
 
 // response is what counts of a response at its end.
@@ -47,27 +47,50 @@ type response struct {
 	Incomplete struct {
 		Reason string `json:"reason"`
 	} `json:"incomplete_details"`
-	Usage responses.ResponseUsage `json:"usage"`
-	Error json.RawMessage         `json:"error"`
-}
-
-// failure is an error. Some servers have it within a field, as the answers with the status of an error do.
-type failure struct {
-	Code    any             `json:"code"`
-	Message any             `json:"message"`
-	Error   json.RawMessage `json:"error,omitempty"`
+	Usage *responses.ResponseUsage `json:"usage"`
+	Error json.RawMessage          `json:"error"`
 }
 
 // Event implements wire.Reply.
-func (r *reply) Event(data []byte) (bool, error) {
+func (r *reply) Event(data []byte) (ended bool, err error) {
 	var e event
 	_ = json.Unmarshal(data, &e) // What does not fit stays empty.
 	switch e.Type {
+	case "response.output_item.added", "response.output_item.done":
+		if e.Item != nil {
+			r.item(&e)
+		}
+	case "response.output_text.annotation.added":
+		if e.Annotation != nil {
+			r.cite(e.Annotation)
+		}
+	case "response.completed", "response.incomplete", "response.cancelled":
+		e.Response.Status = cmp.Or(e.Response.Status, strings.TrimPrefix(e.Type, "response."))
+		r.last = &e.Response
+		return true, nil
+	case "response.failed":
+		return true, failure(e.Response.Error)
+	case "error":
+		if wire.IsError(e.Error) { // As in the answers with the status of an error.
+			return true, failure(e.Error)
+		}
+		return true, failure(data)
+	default:
+		r.delta(&e)
+	}
+	return false, nil
+}
+
+// delta reads a piece of an item.
+func (r *reply) delta(e *event) {
+	switch e.Type {
 	case "response.output_text.delta", "response.refusal.delta":
-		r.streamed[e.OutputIndex], r.refused = true, r.refused || e.Type == "response.refusal.delta"
-		r.parts.Text(e.ItemID, e.Delta)
+		r.streamed[e.OutputIndex] = true
+		r.text(e.ItemID, e.Delta, e.Type == "response.refusal.delta")
 	case "response.reasoning_summary_part.added":
-		r.paragraph(e.ItemID, e.SummaryIndex)
+		if e.SummaryIndex > 0 {
+			r.parts.Reasoning(e.ItemID, "\n")
+		}
 	case "response.reasoning_summary_text.delta":
 		r.streamed[e.OutputIndex] = true
 		r.parts.Reasoning(e.ItemID, e.Delta)
@@ -75,55 +98,27 @@ func (r *reply) Event(data []byte) (bool, error) {
 		if id, begun := r.calls[e.OutputIndex]; begun {
 			r.parts.CallInput(id, e.Delta)
 		}
-	case "response.output_text.annotation.added":
-		r.cite(e.Annotation)
-	case "response.output_item.added", "response.output_item.done":
-		r.item(&e)
-	case "response.completed", "response.incomplete", "response.cancelled":
-		return true, r.end(&e)
-	case "response.failed", "error":
-		return true, e.error()
 	}
-	return false, nil
 }
 
-// paragraph separates the paragraphs of a reasoning.
-func (r *reply) paragraph(id string, index int64) {
-	if index > 0 {
-		r.parts.Reasoning(id, "\n")
-	}
+// text adds to a text. A refusal is one, too.
+func (r *reply) text(id, delta string, refusal bool) {
+	r.refused = r.refused || refusal
+	r.parts.Text(id, delta)
 }
 
 // cite adds what a text cites: a page or a file.
 func (r *reply) cite(a *responses.ResponseOutputTextAnnotationUnion) {
-	switch {
-	case a == nil:
-	case a.Type == "url_citation":
+	switch a.Type {
+	case "url_citation":
 		r.parts.Source(a.URL, a.Title)
-	case a.Type == "file_citation":
+	case "file_citation":
 		r.parts.Source("", cmp.Or(a.Filename, "Document"))
 	}
 }
 
-// end keeps how the reply has ended.
-func (r *reply) end(e *event) error {
-	if e.Response == nil {
-		return wire.IncompleteError()
-	}
-	r.last = e.Response
-	r.last.Status = cmp.Or(r.last.Status, strings.TrimPrefix(e.Type, "response."))
-	return nil
-}
-
-// error is what the provider says of a reply that has failed, as the answers with the status of an error say it.
-func (e *event) error() error {
-	said := e.failure.Error
-	if e.Response != nil {
-		said = e.Response.Error
-	}
-	if !wire.IsError(said) {
-		said, _ = json.Marshal(failure{Code: e.Code, Message: e.Message}) // These are JSON.
-	}
+// failure is an error in the shape of an answer with the status of one.
+func failure(said json.RawMessage) error {
 	body, err := json.Marshal(map[string]json.RawMessage{"error": said})
 	if err != nil {
 		return err
@@ -136,8 +131,12 @@ func (r *reply) End() (wire.End, error) {
 	if r.last == nil {
 		return wire.End{}, wire.IncompleteError()
 	}
-	return wire.End{Usage: usageOf(&r.last.Usage), Last: finish.Last{ResponseID: r.last.ID, Refused: r.refused,
-		Reason: cmp.Or(r.last.Incomplete.Reason, r.last.Status)}}, nil
+	end := wire.End{Last: finish.Last{ResponseID: r.last.ID, Refused: r.refused,
+		Reason: cmp.Or(r.last.Incomplete.Reason, r.last.Status)}}
+	if r.last.Usage != nil {
+		end.Usage = usageOf(r.last.Usage)
+	}
+	return end, nil
 }
 
 // usageOf counts the cache beside the input, and the reasoning within the output. Where there is more reasoning than
@@ -155,7 +154,7 @@ func usageOf(u *responses.ResponseUsage) fantasy.Usage {
 }
 
 // Events implements wire.Reply: the items of the response, and the response.
-func (r *reply) Events(document []byte) (events [][]byte) {
+func (r *reply) Events(document []byte) [][]byte {
 	var whole struct {
 		Status string            `json:"status"`
 		Output []json.RawMessage `json:"output"`
@@ -163,13 +162,104 @@ func (r *reply) Events(document []byte) (events [][]byte) {
 	if json.Unmarshal(document, &whole) != nil || whole.Status == "" {
 		return [][]byte{document}
 	}
-	add := func(event map[string]any) {
-		encoded, _ := json.Marshal(event) // It is of JSON.
-		events = append(events, encoded)
-	}
+	var events [][]byte
 	for index, item := range whole.Output {
-		add(map[string]any{"type": "response.output_item.done", "output_index": index, "item": item})
+		events = append(events, encode(map[string]any{"type": "response.output_item.done", "output_index": index,
+			"item": item}))
 	}
-	add(map[string]any{"type": "response." + whole.Status, "response": json.RawMessage(document)})
-	return events
+	return append(events, encode(map[string]any{"type": "response." + whole.Status,
+		"response": json.RawMessage(document)}))
+}
+
+// encode is the JSON of what has texts and JSON alone.
+func encode(value any) []byte {
+	encoded, _ := json.Marshal(value) // It cannot fail.
+	return encoded
+}
+
+// item reads an item that begins, or that is whole.
+func (r *reply) item(e *event) {
+	i, done := e.Item, e.Type == "response.output_item.done"
+	call, isCall := callOf(i)
+	if isCall && r.calls[e.OutputIndex] != call.ID {
+		r.calls[e.OutputIndex] = call.ID
+		r.parts.BeginCall(call)
+	}
+	switch {
+	case !done:
+	case isCall:
+		r.parts.Call(call)
+		if call.OfProvider {
+			r.result(call, i)
+		}
+	case i.Type == "message":
+		r.message(i, r.streamed[e.OutputIndex])
+	case i.Type == "reasoning":
+		r.reasoning(i, r.streamed[e.OutputIndex])
+	}
+}
+
+// callOf is the call that an item is, with the input that it has so far; false: it is none.
+func callOf(i *responses.ResponseOutputItemUnion) (wire.Call, bool) {
+	switch i.Type {
+	case "function_call":
+		return wire.Call{ID: cmp.Or(i.CallID, i.ID), Name: i.Name, Input: i.Arguments.OfString}, true
+	case "web_search_call":
+		return wire.Call{ID: i.ID, Name: wire.WebSearch, Input: i.JSON.Action.Raw(), OfProvider: true}, true
+	case "code_interpreter_call":
+		input := encode(map[string]string{"code": i.Code})
+		return wire.Call{ID: i.ID, Name: wire.CodeExecution, Input: string(input), OfProvider: true}, true
+	}
+	return wire.Call{}, false
+}
+
+// result adds what a tool of the provider has found.
+func (r *reply) result(call wire.Call, i *responses.ResponseOutputItemUnion) {
+	for _, source := range i.Action.Sources {
+		r.parts.Source(source.URL, "")
+	}
+	var lines []string
+	for _, output := range i.Outputs {
+		lines = append(lines, cmp.Or(output.Logs, output.URL))
+	}
+	r.parts.Result(call.ID, call.Name, strings.Join(lines, "\n"), nil)
+}
+
+// phase is what a text that comes between the calls, or ends a reply, is marked with.
+type phase struct {
+	Phase responses.EasyInputMessagePhase `json:"phase"`
+}
+
+// message ends a text. One that has not come in deltas is in the item.
+func (r *reply) message(i *responses.ResponseOutputItemUnion, streamed bool) {
+	for _, content := range i.Content {
+		if streamed {
+			break
+		}
+		r.text(i.ID, cmp.Or(content.Refusal, content.Text), content.Refusal != "")
+		for n := range content.Annotations {
+			r.cite(&content.Annotations[n])
+		}
+	}
+	if i.Phase != "" {
+		r.parts.TextState(i.ID, wire.State{Item: encode(phase{responses.EasyInputMessagePhase(i.Phase)})})
+	}
+	r.parts.EndText(i.ID)
+}
+
+// reasoning ends a reasoning. One that has not come in deltas is in the item. What goes back has the encrypted content:
+// without that the provider does not know what it has not stored.
+func (r *reply) reasoning(i *responses.ResponseOutputItemUnion, streamed bool) {
+	summary := []map[string]string{}
+	for n, paragraph := range i.Summary {
+		summary = append(summary, map[string]string{"type": "summary_text", "text": paragraph.Text})
+		if !streamed {
+			r.parts.Reasoning(i.ID, strings.Repeat("\n", min(n, 1))+paragraph.Text)
+		}
+	}
+	if i.EncryptedContent != "" {
+		r.parts.ReasoningState(i.ID, wire.State{Item: encode(map[string]any{"type": "reasoning", "id": i.ID,
+			"summary": summary, "encrypted_content": i.EncryptedContent})})
+	}
+	r.parts.EndReasoning(i.ID)
 }
