@@ -42,10 +42,11 @@ func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
 			d.CallMark, d.Replays = (&wire.State{Signature: unsigned}).With(), replaysItems
 		}
 	case v1alpha1.ProviderOpenAI, v1alpha1.ProviderAzure:
-		d.Metadata, d.ReasoningLeads = openai.Name, spec.Transport == v1alpha1.TransportResponses
-		if spec.Transport != v1alpha1.TransportResponses {
-			d.JoinTexts, d.MaxCallID, d.RepeatsIDs = true, maxChatCallID, true
+		if spec.Transport == v1alpha1.TransportResponses {
+			d.Metadata, d.ReasoningLeads = wire.Key, true
+			break
 		}
+		d.Metadata, d.JoinTexts, d.MaxCallID, d.RepeatsIDs = openai.Name, true, maxChatCallID, true
 	case v1alpha1.ProviderOpenAICompatible:
 		// Few of these servers take PDFs. Their templates often want users and replies to alternate, whatever tools
 		// come between.

@@ -44,9 +44,7 @@ type protocol struct {
 // optionsOf are fantasy's options of each protocol.
 var optionsOf = map[protocol]func(asked) fantasy.ProviderOptions{
 	{v1alpha1.ProviderOpenAI, false}: func(a asked) fantasy.ProviderOptions { return a.openAI(a.OpenAI) },
-	{v1alpha1.ProviderOpenAI, true}:  func(a asked) fantasy.ProviderOptions { return a.responses(a.OpenAIResponses) },
 	{v1alpha1.ProviderAzure, false}:  func(a asked) fantasy.ProviderOptions { return a.openAI(a.Azure) },
-	{v1alpha1.ProviderAzure, true}:   func(a asked) fantasy.ProviderOptions { return a.responses(a.AzureResponses) },
 	{v1alpha1.ProviderAnthropic, false}: func(a asked) fantasy.ProviderOptions {
 		return a.anthropic(a.Anthropic)
 	},
@@ -69,28 +67,6 @@ func (a asked) openAI(given *v1alpha1.OpenAIOptions) fantasy.ProviderOptions {
 		}
 		if given.Prediction != nil {
 			o.Prediction = map[string]any{"content": given.Prediction.Content}
-		}
-	}
-	openAIEffort(&o.ReasoningEffort, a.effort)
-	return fantasy.ProviderOptions{openai.Name: o}
-}
-
-func (a asked) responses(given *v1alpha1.OpenAIResponsesOptions) fantasy.ProviderOptions {
-	o := &openai.ResponsesProviderOptions{}
-	if given != nil {
-		*o = openai.ResponsesProviderOptions{
-			Instructions: said(given.Instructions), MaxToolCalls: given.MaxToolCalls, Metadata: metadataOf(given.Metadata),
-			ParallelToolCalls: given.ParallelToolCalls, PromptCacheKey: said(given.PromptCacheKey),
-			ReasoningEffort:  said(openai.ReasoningEffort(given.ReasoningEffort)),
-			ReasoningSummary: said(given.ReasoningSummary), SafetyIdentifier: said(given.SafetyIdentifier),
-			ServiceTier: said(openai.ServiceTier(given.ServiceTier)), Store: given.Store,
-			StrictJSONSchema: given.StrictJSONSchema, User: said(given.User),
-		}
-		for _, name := range given.Include {
-			o.Include = append(o.Include, openai.IncludeType(name))
-		}
-		if given.TopLogProbs != nil {
-			o.Logprobs = int(*given.TopLogProbs)
 		}
 	}
 	openAIEffort(&o.ReasoningEffort, a.effort)

@@ -188,12 +188,10 @@ func TestEveryOptionReachesTheWire(t *testing.T) {
 	}
 }
 
-// unused are fields of fantasy's options that the API does not have. Fantasy does nothing with the first two; each
-// call sends the whole conversation; and a ChatModelConfig is no place for keys.
+// unused are fields of fantasy's options that the API does not have. Fantasy does nothing with the first, and a
+// ChatModelConfig is no place for keys.
 var unused = []string{
-	"openai.ProviderOptions.StructuredOutputs", "openai.ResponsesProviderOptions.TextVerbosity",
-	"openai.ResponsesProviderOptions.PreviousResponseID",
-	"vercel.ProviderOptions.BYOK",
+	"openai.ProviderOptions.StructuredOutputs", "vercel.ProviderOptions.BYOK",
 }
 
 func TestTheAPIHasEveryOptionOfFantasy(t *testing.T) {

@@ -44,8 +44,12 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 	}
 	if protocol != nil {
 		guarded := transport.TakeNotes(transport.Guard(client, spec.Provider))
-		model := fileurl.Model(streamedModel{wire.NewModel(protocol, guarded, spec)}, spec, true)
-		return finish.Model(outputModel{model, spec}, finish.ProtocolOf(spec)), nil
+		model := fantasy.LanguageModel(streamedModel{wire.NewModel(protocol, guarded, spec)})
+		if finish.ProtocolOf(spec) == finish.Responses {
+			model = responses.Model(model, spec)
+		}
+		model = outputModel{fileurl.Model(model, spec, true), spec}
+		return finish.Model(model, finish.ProtocolOf(spec)), nil
 	}
 	build, ok := builders[spec.Provider]
 	if !ok {
@@ -75,7 +79,7 @@ func protocolOf(_ context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey st
 	case finish.Gemini:
 		return gemini.New(spec, apiKey)
 	case finish.Responses:
-		return nil, nil
+		return responses.New(spec, apiKey)
 	}
 	return nil, nil
 }
@@ -89,19 +93,14 @@ func clientOf(spec *v1alpha1.ChatModelConfigSpec, client *http.Client) *http.Cli
 	default:
 		client = chatcompletions.Client(client)
 	}
-	if spec.Transport == v1alpha1.TransportResponses {
-		client = responses.Client(client)
-	}
 	return intercept.Client(transport.TakeNotes(client))
 }
 
 // repaired is the model with what fantasy loses of its protocol.
 func repaired(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
-	switch {
-	case spec.Provider == v1alpha1.ProviderAnthropic, spec.Provider == v1alpha1.ProviderBedrock:
+	switch spec.Provider {
+	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:
 		return claude.Repair(model)
-	case spec.Transport == v1alpha1.TransportResponses:
-		return responses.Repair(model, spec)
 	}
 	return chatcompletions.Repair(model, spec)
 }
@@ -112,11 +111,6 @@ type settings struct {
 	headers map[string]string
 	client  *http.Client
 }
-
-func (s settings) responses() bool { return s.spec.Transport == v1alpha1.TransportResponses }
-
-// anyModel lets every model through: people name models that no list knows.
-func anyModel(string) bool { return true }
 
 var builders = map[v1alpha1.ModelProvider]func(settings) (fantasy.Provider, error){
 	v1alpha1.ProviderOpenAI:           newOpenAI,
@@ -138,9 +132,6 @@ func newOpenAI(s settings) (fantasy.Provider, error) {
 	}
 	if s.spec.BaseURL != "" {
 		options = append(options, openai.WithBaseURL(s.spec.BaseURL))
-	}
-	if s.responses() {
-		options = append(options, openai.WithUseResponsesAPI(), openai.WithResponsesAPIFunc(anyModel))
 	}
 	return openai.New(options...)
 }

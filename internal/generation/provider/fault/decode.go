@@ -177,24 +177,11 @@ func bodyOf(raw []byte) []byte {
 	return body
 }
 
-var (
-	// responsesCode is the code at the end of a message of an error within a stream of the responses protocol.
-	responsesCode = regexp.MustCompile(`(?s)^(.*) \(code: ([A-Za-z0-9_]+)\)$`)
-	// bedrockException is an error within a stream of Bedrock, as Anthropic's SDK words it.
-	bedrockException = regexp.MustCompile(`(?s)^received exception ([A-Za-z]+): (.*)$`)
-)
+// bedrockException is an error within a stream of Bedrock, as Anthropic's SDK words it.
+var bedrockException = regexp.MustCompile(`(?s)^received exception ([A-Za-z]+): (.*)$`)
 
-// decodeInStream reads an error within a stream that an SDK has put into one text. fantasy uses the same type for
-// faults of its own, which say nothing of the provider.
+// decodeInStream reads an error within a stream that an SDK has put into one text.
 func decodeInStream(err error) (a answer) {
-	if e, ok := errors.AsType[*fantasy.Error](err); ok && (e.Title == "response failed" || e.Title == "response error") {
-		a.said = e.Message
-		if m := responsesCode.FindStringSubmatch(e.Message); m != nil {
-			a.said = m[1]
-			a.name(m[2])
-		}
-		return a
-	}
 	if m := bedrockException.FindStringSubmatch(err.Error()); m != nil {
 		a.said = m[2]
 		a.name(m[1])

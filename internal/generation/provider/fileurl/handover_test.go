@@ -138,7 +138,6 @@ func TestARequestThatCannotBeWrittenEndsTheTurn(t *testing.T) {
 	for _, spec := range []v1alpha1.ChatModelConfigSpec{
 		{Provider: v1alpha1.ProviderAnthropic, Model: "m"}, {Provider: v1alpha1.ProviderOpenAI, Model: "m"},
 		{Provider: v1alpha1.ProviderVercel, Model: "m"},
-		{Provider: v1alpha1.ProviderOpenAI, Model: "m", Transport: v1alpha1.TransportResponses},
 		{Provider: v1alpha1.ProviderOpenRouter, Model: "m"},
 		{Provider: v1alpha1.ProviderAzure, Model: "m", BaseURL: "https://r.openai.azure.com"},
 	} {

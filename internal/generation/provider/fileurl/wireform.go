@@ -64,21 +64,6 @@ var (
 		}
 		return false
 	}}
-	responsesForm = wireForm{turns: "input", blocks: "content", amend: func(block object, urls standIns) bool {
-		switch block["type"] {
-		case "input_image":
-			return replaceData(block, "image_url", urls)
-		case "input_file":
-			at, ok := urls.inData(block["file_data"])
-			if ok { // The name is one for content.
-				delete(block, "file_data")
-				delete(block, "filename")
-				block["file_url"] = at
-			}
-			return ok
-		}
-		return false
-	}}
 )
 
 // replaceData puts the URL in place of a data: URL that stands for it.

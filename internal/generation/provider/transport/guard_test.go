@@ -194,7 +194,8 @@ func TestALargeAnswerThatComesAsAWholeIsNotRead(t *testing.T) {
 	transport.ShrinkLimits(t)
 	base := served(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.Copy(w, &endless{160 << 20, []byte(`{"a":1},`)})
+		_, _ = io.WriteString(w, `{"a":"`)
+		_, _ = io.Copy(w, &endless{160 << 20, bytes.Repeat([]byte("a"), 4096)}) // The client gives up.
 	})
 	for _, p := range largeProtocols {
 		spec := p.Spec(base + "/v1")
