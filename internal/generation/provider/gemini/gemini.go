@@ -61,7 +61,7 @@ func (p *protocol) Request(_ context.Context, call *fantasy.Call) (*wire.Request
 	}
 	p.tell(b, call.Prompt)
 	warnings := p.offer(b, call)
-	warnings = append(warnings, p.format(b, settings.Output)...)
+	warnings = append(warnings, format(b, settings.Output)...)
 	raw, err := json.Marshal(b)
 	if err != nil {
 		return nil, nil, fmt.Errorf("writing the request: %w", err)

@@ -80,13 +80,10 @@ func toolConfig(choice *fantasy.ToolChoice, functions, showsOwnCalls bool) *gena
 	return c
 }
 
-// format writes the form of the reply.
-func (p *protocol) format(b *body, output *wire.Output) (warnings []fantasy.CallWarning) {
-	switch {
-	case output == nil:
+// format writes the form of the reply. Models before Gemini 3 take none beside tools, and are not asked for one.
+func format(b *body, output *wire.Output) (warnings []fantasy.CallWarning) {
+	if output == nil {
 		return nil
-	case len(b.Tools) > 0 && !p.gemini3:
-		return []fantasy.CallWarning{wire.Unsupported("output", "models before Gemini 3 do not take a form beside tools")}
 	}
 	b.GenerationConfig.ResponseMIMEType = "application/json"
 	if output.Schema != nil {
