@@ -29,14 +29,32 @@ const (
 // Schema is a compiled schema. It is safe for concurrent use.
 type Schema struct{ compiled *jsonschema.Schema }
 
-// Compile compiles a schema. The error says what is wrong with it.
+// Compile compiles a schema. The error says what is wrong with it. Without $schema it is of draft 2020-12.
 func Compile(schema string) (*Schema, error) {
+	return compile(schema, jsonschema.Draft2020, noLoader{})
+}
+
+// Check returns an error if a schema is invalid by draft 2020-12 and by draft 7, which tools use as well. References to
+// other documents are not followed.
+func Check(schema string) error {
+	_, err := compile(schema, jsonschema.Draft2020, anyLoader{})
+	if err == nil {
+		return nil
+	}
+	if _, err := compile(schema, jsonschema.Draft7, anyLoader{}); err == nil {
+		return nil
+	}
+	return err
+}
+
+func compile(schema string, draft *jsonschema.Draft, loader jsonschema.URLLoader) (*Schema, error) {
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
 	if err != nil {
 		return nil, fmt.Errorf("reading the JSON Schema: %w", err)
 	}
 	c := jsonschema.NewCompiler()
-	c.UseLoader(noLoader{})
+	c.DefaultDraft(draft)
+	c.UseLoader(loader)
 	c.UseRegexpEngine(compilePattern)
 	if err := c.AddResource(location, document); err != nil {
 		return nil, fmt.Errorf("reading the JSON Schema: %w", err)
@@ -44,11 +62,11 @@ func Compile(schema string) (*Schema, error) {
 	compiled, err := c.Compile(location)
 	if invalid, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
 		if problems := problemsOf(invalid.Err); problems != "" {
-			return nil, fmt.Errorf("the JSON Schema is invalid: %s", problems)
+			return nil, fmt.Errorf("invalid JSON Schema: %s", problems)
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the JSON Schema is invalid: %s", strings.ReplaceAll(err.Error(), location, ""))
+		return nil, fmt.Errorf("invalid JSON Schema: %s", strings.ReplaceAll(err.Error(), location, ""))
 	}
 	return &Schema{compiled}, nil
 }
@@ -59,8 +77,11 @@ func (s *Schema) Problems(text string) string {
 	if err != nil {
 		return "it is not one JSON value: " + err.Error()
 	}
-	return problemsOf(s.compiled.Validate(value))
+	return s.ProblemsOf(value)
 }
+
+// ProblemsOf is Problems for a decoded value, whose numbers are json.Number.
+func (s *Schema) ProblemsOf(value any) string { return problemsOf(s.compiled.Validate(value)) }
 
 // noLoader loads nothing: a schema must not make Parley call a host or read a file.
 type noLoader struct{}
@@ -69,6 +90,12 @@ type noLoader struct{}
 func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("references to other documents are not supported: %s", url)
 }
+
+// anyLoader loads, for every address, the schema that everything matches.
+type anyLoader struct{}
+
+// Load implements jsonschema.URLLoader.
+func (anyLoader) Load(string) (any, error) { return true, nil }
 
 // compilePattern compiles a regular expression. One that Go does not know, such as a lookahead, matches everything: the
 // provider's model is told of it all the same.
@@ -124,12 +151,31 @@ func leaves(e *jsonschema.ValidationError, add func(at []string, what string)) {
 		add(e.InstanceLocation, "matches a schema that it must not match")
 	default:
 		if len(e.Causes) == 0 {
-			add(e.InstanceLocation, e.ErrorKind.LocalizedString(english))
+			add(e.InstanceLocation, describe(e.ErrorKind))
 		}
 		for _, cause := range e.Causes {
 			leaves(cause, add)
 		}
 	}
+}
+
+// describe says what is wrong. The library groups the digits of numbers, which no JSON does.
+func describe(e jsonschema.ErrorKind) string {
+	switch e := e.(type) {
+	case *kind.Minimum:
+		return fmt.Sprintf("must be at least %s, and is %s", e.Want.RatString(), e.Got.RatString())
+	case *kind.Maximum:
+		return fmt.Sprintf("must be at most %s, and is %s", e.Want.RatString(), e.Got.RatString())
+	case *kind.MinLength:
+		return fmt.Sprintf("must have at least %d characters, and has %d", e.Want, e.Got)
+	case *kind.MaxLength:
+		return fmt.Sprintf("must have at most %d characters, and has %d", e.Want, e.Got)
+	case *kind.MinItems:
+		return fmt.Sprintf("must have at least %d items, and has %d", e.Want, e.Got)
+	case *kind.MaxItems:
+		return fmt.Sprintf("must have at most %d items, and has %d", e.Want, e.Got)
+	}
+	return e.LocalizedString(english)
 }
 
 // pointer is the JSON pointer of a place; that of the whole is "the value".

@@ -17,7 +17,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/generation/schema"
+	"parley.dev/parley/internal/jsonschema"
 	"parley.dev/parley/internal/printable"
 )
 
@@ -121,8 +121,12 @@ func argumentsOf(input any, secrets scrubber) (arguments map[string]any, problem
 	if arguments["type"] != "object" {
 		return nil, "the schema of its arguments is that of no object"
 	}
-	if problem = schema.Problem(arguments); problem != "" {
-		return nil, "in the schema of its arguments " + problem
+	checked, err := json.Marshal(arguments)
+	if err == nil {
+		err = jsonschema.Check(string(checked))
+	}
+	if err != nil {
+		return nil, "its arguments: " + err.Error()
 	}
 	withNumbers(arguments, asWritten)
 	return arguments, ""

@@ -5,7 +5,9 @@ package schema
 
 import (
 	"maps"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -143,4 +145,38 @@ func (w *walker) definitions() Object {
 		}
 	}
 	return out
+}
+
+// find is what a reference within the schema leads to, if it is a path.
+func find(root Object, ref string) (found any, ok bool) {
+	path, ok := strings.CutPrefix(ref, "#")
+	if !ok {
+		return nil, false
+	}
+	if plain, err := url.PathUnescape(path); err == nil {
+		path = plain
+	}
+	found = root
+	for step := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
+		if step == "" {
+			continue
+		}
+		if found, ok = into(found, strings.NewReplacer("~1", "/", "~0", "~").Replace(step)); !ok {
+			return nil, false
+		}
+	}
+	return found, true
+}
+
+// into is the member or element of that name.
+func into(value any, name string) (found any, ok bool) {
+	switch value := value.(type) {
+	case Object:
+		found, ok = value[name]
+	case []any:
+		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(value) {
+			return value[i], true
+		}
+	}
+	return found, ok
 }

@@ -85,50 +85,6 @@ func TestASchemaIsWhatEachProviderTakes(t *testing.T) {
 	}
 }
 
-func TestASchemaThatProvidersRefuseHasAProblem(t *testing.T) {
-	for given, want := range map[string]string{
-		`{"properties":[]}`:                                          `/properties`,
-		`{"properties":null}`:                                        `/properties`,
-		`{"properties":{"a":null}}`:                                  `/properties/a`,
-		`{"properties":{"a":"string"}}`:                              `/properties/a`,
-		`{"required":true}`:                                          `/required`,
-		`{"required":[1]}`:                                           `/required/0`,
-		`{"properties":{"a":{"required":true}}}`:                     `/properties/a/required`,
-		`{"properties":{"a":{"type":"text"}}}`:                       `/properties/a/type`,
-		`{"properties":{"a":{"type":["string",null]}}}`:              `/properties/a/type/1`,
-		`{"properties":{"a":{"enum":"b"}}}`:                          `/properties/a/enum`,
-		`{"properties":{"a":{"items":"string"}}}`:                    `/properties/a/items`,
-		`{"properties":{"a":{"items":[7]}}}`:                         `/properties/a/items/0`,
-		`{"properties":{"a":{"anyOf":{"type":"string"}}}}`:           `/properties/a/anyOf`,
-		`{"properties":{"a":{"description":7}}}`:                     `/properties/a/description`,
-		`{"properties":{"a":{"minimum":"1"}}}`:                       `/properties/a/minimum`,
-		`{"properties":{"a":{"exclusiveMinimum":true}}}`:             `/properties/a/exclusiveMinimum`,
-		`{"properties":{"a":{"$ref":"#/$defs/none"}}}`:               `#/$defs/none`,
-		`{"properties":{"a":{"$ref":7}}}`:                            `/properties/a/$ref`,
-		`{"$defs":{"b":{"$ref":"#/$defs/none"}},"$ref":"#/$defs/b"}`: `#/$defs/none`,
-	} {
-		if got := schema.Problem(decode(t, given)); !strings.Contains(got, want) || got == "" {
-			t.Errorf("%s: %q", given, got)
-		}
-	}
-}
-
-func TestASchemaThatProvidersTakeHasNoProblem(t *testing.T) {
-	for _, given := range []string{
-		`{}`,
-		`{"type":"object","properties":{"required":{"type":["string","null"]},"properties":true,"enum":{"const":{"required":true}}}}`,
-		`{"properties":{"a":{"default":{"properties":[]},"enum":[null,{"type":7}],"examples":[{"required":1}]}}}`,
-		`{"properties":{"a":{"items":[{"type":"string"},false]},"b":{"items":{"$ref":"#"}}}}`,
-		`{"properties":{"a":{"$ref":"#/definitions/b"}},"definitions":{"b":true}}`,
-		`{"properties":{"a":{"pattern":"^(?!x)","maxLength":9007199254740991,"maximum":1e308,"x-own":7,"format":"own"}}}`,
-		`{"properties":{"a":{"$ref":"#b"},"c":{"$ref":"https://example.com/x.json"}},"$defs":{"b":{"$anchor":"b"}}}`,
-	} {
-		if got := schema.Problem(decode(t, given)); got != "" {
-			t.Errorf("%s: %q", given, got)
-		}
-	}
-}
-
 func TestReferencesDoNotBlowASchemaUp(t *testing.T) {
 	var defs []string
 	for i := range 40 {

@@ -1,13 +1,10 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package arguments checks the arguments of a call by the schema of its tool, the same that the model was given. What
-// is wrong is told in words from which a model can correct its call: which argument, what it must be, what it was, and
-// which arguments there are. The package is pure.
+// Package arguments decodes the arguments of a call by the schema of its tool, the same that the model was given. What
+// is wrong is reported in words from which a model can correct its call. The package is pure.
 //
-// It knows of JSON Schema what built-in tools use: type, properties, required, additionalProperties false, items, enum,
-// minimum, maximum, minLength, maxLength, minItems, maxItems and default. A null stands for an argument that is not
-// given: some models send it for each that they do not use.
+// A null stands for an argument that is not given: some models send it for each that they do not use.
 package arguments
 
 import (
@@ -15,18 +12,18 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/big"
 	"slices"
 	"strings"
+
+	"parley.dev/parley/internal/jsonschema"
 )
 
 // Schema is a JSON schema as Tool.InputSchema returns it.
 type Schema = map[string]any
 
-// maxProblems is how many problems are told at once.
-const maxProblems = 8
-
-// Decode checks the arguments, a JSON object, and decodes them, with the defaults of those that are not given. Numbers
-// of type integer may be written with a fraction of zero.
+// Decode validates the arguments, a JSON object, and decodes them, with the defaults of those that are not given.
+// Numbers of type integer may be written with a fraction of zero.
 func Decode(schema Schema, input string, into any) error {
 	decoder := json.NewDecoder(strings.NewReader(input))
 	decoder.UseNumber()
@@ -34,37 +31,62 @@ func Decode(schema Schema, input string, into any) error {
 	if err := decoder.Decode(&given); err != nil {
 		return fmt.Errorf("the arguments are not a JSON object: %w", err)
 	}
-	c := &checker{}
-	checked := c.value("", schema, given)
-	if len(c.problems) > 0 {
-		return errors.New(c.tell(schema))
-	}
-	raw, err := json.Marshal(checked)
+	compiled, err := jsonschema.Compile(text(schema))
 	if err != nil {
-		return fmt.Errorf("reading the arguments: %w", err)
+		return fmt.Errorf("reading the schema of the tool: %w", err)
 	}
-	if err := json.Unmarshal(raw, into); err != nil {
+	given = fill(schema, given)
+	if problems := compiled.ProblemsOf(given); problems != "" {
+		return fmt.Errorf("the call was not made: %s. The arguments are: %s. Correct them and call again.", problems,
+			strings.Join(Names(schema), ", "))
+	}
+	if err := json.Unmarshal([]byte(text(given)), into); err != nil {
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return fmt.Errorf("the call was not made: %s is out of range. Correct it and call again", wrong.Field)
+		}
 		return fmt.Errorf("reading the arguments: %w", err)
 	}
 	return nil
 }
 
-// checker collects what is wrong.
-type checker struct{ problems []string }
-
-func (c *checker) report(format string, values ...any) {
-	c.problems = append(c.problems, fmt.Sprintf(format, values...))
+// text is the value as JSON. Schemas and decoded JSON always can be written.
+func text(value any) string {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return err.Error()
+	}
+	return string(raw)
 }
 
-// tell says what is wrong, and which arguments there are.
-func (c *checker) tell(schema Schema) string {
-	problems, more := c.problems, ""
-	if len(problems) > maxProblems {
-		more = fmt.Sprintf("; and %d more problems", len(problems)-maxProblems)
-		problems = problems[:maxProblems]
+// fill returns the value without nulls of arguments that need not be given, with the defaults of those, and with whole
+// numbers as Go reads them.
+func fill(schema Schema, given any) any {
+	switch given := given.(type) {
+	case map[string]any:
+		properties, _ := schema["properties"].(Schema)
+		for key := range properties {
+			property, _ := properties[key].(Schema)
+			if given[key] == nil {
+				delete(given, key)
+				if fallback, ok := property["default"]; ok {
+					given[key] = fallback
+				}
+				continue
+			}
+			given[key] = fill(property, given[key])
+		}
+	case []any:
+		items, _ := schema["items"].(Schema)
+		for i := range given {
+			given[i] = fill(items, given[i])
+		}
+	case json.Number:
+		if exact, ok := new(big.Rat).SetString(string(given)); ok && schema["type"] == "integer" && exact.IsInt() &&
+			exact.Num().IsInt64() {
+			return json.Number(exact.Num().String())
+		}
 	}
-	return fmt.Sprintf("the call was not made: %s%s. The arguments are: %s. Correct them and call again.",
-		strings.Join(problems, "; "), more, strings.Join(Names(schema), ", "))
+	return given
 }
 
 // Names are the arguments of a tool, the required ones first and marked as such.

@@ -317,7 +317,7 @@ func TestWhatCannotBeAppliedIsRefusedWithWhatToDo(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("*", "*"))
 	for manifest, words := range map[string]string{
-		"":                                       "manifest must not be empty",
+		"":                                       "/manifest: must have at least 1 characters",
 		"---":                                    "has no object",
 		"a: [":                                   "neither YAML nor JSON",
 		"- a":                                    "is no object",
