@@ -19,10 +19,6 @@ import (
 // to name the key.
 func newAzure(s settings) (fantasy.Provider, error) {
 	client := versioned{s.client, s.spec.APIVersion}
-	if !s.responses() {
-		return azure.New(azure.WithBaseURL(s.spec.BaseURL), azure.WithAPIKey(s.key), azure.WithHeaders(s.headers),
-			azure.WithHTTPClient(client), azure.WithUserAgent(userAgent))
-	}
 	s.headers["Api-Key"] = s.key
 	return openai.New(openai.WithName(azure.Name), openai.WithBaseURL(azureURL(s.spec.BaseURL)),
 		openai.WithHeaders(s.headers),

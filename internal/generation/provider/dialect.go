@@ -15,6 +15,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider/fileurl"
+	"parley.dev/parley/internal/generation/provider/wire"
 )
 
 // maxChatCallID is the longest id of a call in OpenAI's chat protocol, from its refusal: "string too long. Expected a
@@ -43,17 +44,16 @@ func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
 	case v1alpha1.ProviderOpenAI, v1alpha1.ProviderAzure:
 		d.Metadata, d.ReasoningLeads = openai.Name, spec.Transport == v1alpha1.TransportResponses
 		if spec.Transport != v1alpha1.TransportResponses {
+			d.Metadata = wire.Key
 			d.JoinTexts, d.MaxCallID, d.RepeatsIDs = true, maxChatCallID, true
 		}
 	case v1alpha1.ProviderOpenAICompatible:
 		// Few of these servers take PDFs. Their templates often want users and replies to alternate, whatever tools
 		// come between.
 		d.JoinTexts, d.Alternate, d.ReplyBetween, d.MaxCallID, d.PDFs = true, true, true, maxChatCallID, false
-		d.RepeatsIDs = true
+		d.RepeatsIDs, d.Metadata = true, wire.Key
 	default:
-		// OpenRouter and Vercel document marks within the parts of a message's content. fantasy sets them beside the
-		// content where that is one text, as in most messages: there is nothing to count on, so that there are none.
-		d.JoinTexts, d.MaxCallID, d.RepeatsIDs = true, maxChatCallID, true
+		d.JoinTexts, d.MaxCallID, d.RepeatsIDs, d.Metadata = true, maxChatCallID, true, wire.Key
 	}
 	return d
 }

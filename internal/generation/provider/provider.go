@@ -16,9 +16,6 @@ import (
 	"charm.land/fantasy/providers/bedrock"
 	"charm.land/fantasy/providers/google"
 	"charm.land/fantasy/providers/openai"
-	"charm.land/fantasy/providers/openaicompat"
-	"charm.land/fantasy/providers/openrouter"
-	"charm.land/fantasy/providers/vercel"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/chatcompletions"
@@ -39,10 +36,6 @@ const userAgent = "parley/v1alpha1"
 // whatever the client does.
 func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 	client *http.Client) (fantasy.LanguageModel, error) {
-	build, ok := builders[spec.Provider]
-	if !ok {
-		return nil, fmt.Errorf("provider %q is not known", spec.Provider)
-	}
 	protocol, err := protocolOf(ctx, spec, apiKey)
 	if err != nil {
 		return nil, fmt.Errorf("setting up provider %s: %w", spec.Provider, err)
@@ -51,6 +44,10 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 		guarded := transport.TakeNotes(transport.Guard(client, spec.Provider))
 		return finish.Model(fileurl.Model(streamedModel{wire.NewModel(protocol, guarded, spec)}, spec, true),
 			finish.ProtocolOf(spec)), nil
+	}
+	build, ok := builders[spec.Provider]
+	if !ok {
+		return nil, fmt.Errorf("provider %q is not known", spec.Provider)
 	}
 	headers := map[string]string{}
 	for _, h := range spec.Headers {
@@ -69,7 +66,7 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 }
 
 // protocolOf is the protocol that the provider of a configuration speaks; nil: it is not ported yet.
-func protocolOf(_ context.Context, spec *v1alpha1.ChatModelConfigSpec, _ string) (wire.Protocol, error) {
+func protocolOf(_ context.Context, spec *v1alpha1.ChatModelConfigSpec, key string) (wire.Protocol, error) {
 	switch finish.ProtocolOf(spec) {
 	case finish.Messages:
 		return nil, nil
@@ -78,18 +75,13 @@ func protocolOf(_ context.Context, spec *v1alpha1.ChatModelConfigSpec, _ string)
 	case finish.Responses:
 		return nil, nil
 	}
-	return nil, nil
+	return chatcompletions.New(spec, key)
 }
 
 // clientOf is the client for the calls of a configuration. The transport that was added last is the first that a
 // request passes, and the last that reads its answer.
 func clientOf(spec *v1alpha1.ChatModelConfigSpec, client *http.Client) *http.Client {
 	client = fileurl.Client(transport.Guard(client, spec.Provider), spec)
-	switch spec.Provider {
-	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock, v1alpha1.ProviderGoogle:
-	default:
-		client = chatcompletions.Client(client)
-	}
 	if spec.Transport == v1alpha1.TransportResponses {
 		client = responses.Client(client)
 	}
@@ -103,10 +95,8 @@ func repaired(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) f
 		return gemini.Repair(model)
 	case spec.Provider == v1alpha1.ProviderAnthropic, spec.Provider == v1alpha1.ProviderBedrock:
 		return claude.Repair(model)
-	case spec.Transport == v1alpha1.TransportResponses:
-		return responses.Repair(model, spec)
 	}
-	return chatcompletions.Repair(model, spec)
+	return responses.Repair(model, spec)
 }
 
 type settings struct {
@@ -116,23 +106,15 @@ type settings struct {
 	client  *http.Client
 }
 
-func (s settings) responses() bool { return s.spec.Transport == v1alpha1.TransportResponses }
-
 // anyModel lets every model through: people name models that no list knows.
 func anyModel(string) bool { return true }
 
 var builders = map[v1alpha1.ModelProvider]func(settings) (fantasy.Provider, error){
-	v1alpha1.ProviderOpenAI:           newOpenAI,
-	v1alpha1.ProviderAnthropic:        newAnthropic,
-	v1alpha1.ProviderGoogle:           newGoogle,
-	v1alpha1.ProviderOpenAICompatible: newOpenAICompatible,
-	v1alpha1.ProviderOpenRouter: func(s settings) (fantasy.Provider, error) {
-		return openrouter.New(openrouter.WithAPIKey(s.key), openrouter.WithHeaders(s.headers),
-			openrouter.WithHTTPClient(s.client), openrouter.WithUserAgent(userAgent))
-	},
-	v1alpha1.ProviderAzure:   newAzure,
-	v1alpha1.ProviderBedrock: newBedrock,
-	v1alpha1.ProviderVercel:  newVercel,
+	v1alpha1.ProviderOpenAI:    newOpenAI,
+	v1alpha1.ProviderAnthropic: newAnthropic,
+	v1alpha1.ProviderGoogle:    newGoogle,
+	v1alpha1.ProviderAzure:     newAzure,
+	v1alpha1.ProviderBedrock:   newBedrock,
 }
 
 func newOpenAI(s settings) (fantasy.Provider, error) {
@@ -143,10 +125,7 @@ func newOpenAI(s settings) (fantasy.Provider, error) {
 	if s.spec.BaseURL != "" {
 		options = append(options, openai.WithBaseURL(s.spec.BaseURL))
 	}
-	if s.responses() {
-		options = append(options, openai.WithUseResponsesAPI(), openai.WithResponsesAPIFunc(anyModel))
-	}
-	return openai.New(options...)
+	return openai.New(append(options, openai.WithUseResponsesAPI(), openai.WithResponsesAPIFunc(anyModel))...)
 }
 
 func newAnthropic(s settings) (fantasy.Provider, error) {
@@ -175,12 +154,6 @@ func newGoogle(s settings) (fantasy.Provider, error) {
 	return gemini.Provider(p), nil
 }
 
-func newOpenAICompatible(s settings) (fantasy.Provider, error) {
-	return openaicompat.New(openaicompat.WithBaseURL(s.spec.BaseURL), openaicompat.WithAPIKey(s.key),
-		openaicompat.WithHeaders(s.headers), openaicompat.WithHTTPClient(s.client), openaicompat.WithUserAgent(userAgent),
-		chatcompletions.CountOutput())
-}
-
 func newBedrock(s settings) (fantasy.Provider, error) {
 	options := []bedrock.Option{bedrock.WithHeaders(s.headers), bedrock.WithHTTPClient(s.client),
 		bedrock.WithUserAgent(userAgent)}
@@ -191,15 +164,4 @@ func newBedrock(s settings) (fantasy.Provider, error) {
 		options = append(options, bedrock.WithRegion(s.spec.Region))
 	}
 	return bedrock.New(options...)
-}
-
-func newVercel(s settings) (fantasy.Provider, error) {
-	options := []vercel.Option{
-		vercel.WithAPIKey(s.key), vercel.WithHeaders(s.headers), vercel.WithHTTPClient(s.client),
-		vercel.WithUserAgent(userAgent),
-	}
-	if s.spec.BaseURL != "" {
-		options = append(options, vercel.WithBaseURL(s.spec.BaseURL))
-	}
-	return vercel.New(options...)
 }

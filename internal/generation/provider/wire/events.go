@@ -25,10 +25,10 @@ const maxEventBytes = 17 << 20
 // endOfEvents is the last event of OpenAI's Chat Completions protocol.
 var endOfEvents = []byte("[DONE]")
 
-// eventsOf are the data of the events of an answer. One that came as a document is that of a server that does not
-// stream.
-func eventsOf(response *http.Response, ofDocument func([]byte) [][]byte) iter.Seq2[[]byte, error] {
-	if strings.HasPrefix(response.Header.Get("Content-Type"), "application/vnd.amazon") {
+// eventsOf are the data of the events of an answer, which may be in AWS's framing if framed. One that came as a
+// document is that of a server that does not stream.
+func eventsOf(response *http.Response, framed bool, ofDocument func([]byte) [][]byte) iter.Seq2[[]byte, error] {
+	if framed && strings.HasPrefix(response.Header.Get("Content-Type"), "application/vnd.amazon") {
 		return frames(response.Body)
 	}
 	body := bufio.NewReader(response.Body)
