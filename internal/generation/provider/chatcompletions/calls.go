@@ -35,8 +35,8 @@ type call struct {
 	id, name  string
 	arguments strings.Builder
 	state     *wire.State
-	// chunk is the number of the one that it began in.
-	chunk int
+	// number is its own, chunk that of the one that it began in.
+	number, chunk int
 	// shown is the id that it has begun with; empty: it has not begun.
 	shown string
 }
@@ -81,7 +81,7 @@ func (c *calls) take(p *piece) *call {
 	}
 	switch {
 	case of == nil, p.Function.Name != "" && c.another(of, p):
-		of = &call{chunk: c.chunk}
+		of = &call{number: len(c.all), chunk: c.chunk}
 		c.all = append(c.all, of)
 	case p.Function.Name != "" && of.whole():
 		return nil
@@ -111,15 +111,10 @@ func (c *calls) another(known *call, p *piece) bool {
 
 // begin shows that the call begins, unless it has.
 func (c *calls) begin(of *call) {
-	if of.shown != "" {
-		return
+	if of.shown == "" {
+		of.shown = cmp.Or(of.id, fmt.Sprintf("tool-call-%d", of.number))
+		c.parts.BeginCall(wire.Call{ID: of.shown, Name: of.name})
 	}
-	for i, each := range c.all {
-		if each == of {
-			of.shown = cmp.Or(of.id, fmt.Sprintf("tool-call-%d", i))
-		}
-	}
-	c.parts.BeginCall(wire.Call{ID: of.shown, Name: of.name})
 }
 
 // end hands on the calls, once the reply ends. One without a name and arguments is none.

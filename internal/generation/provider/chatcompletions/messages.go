@@ -18,18 +18,22 @@ import (
 // messages is the prompt.
 func (b *builder) messages() (all []openai.ChatCompletionMessageParamUnion) {
 	for _, m := range b.call.Prompt {
-		switch m.Role {
-		case fantasy.MessageRoleSystem:
-			all = append(all, openai.SystemMessage(strings.Join(textsOf(m.Content), "\n")))
-		case fantasy.MessageRoleUser:
-			all = append(all, b.user(m.Content)...)
-		case fantasy.MessageRoleAssistant:
-			all = append(all, b.assistant(m.Content)...)
-		case fantasy.MessageRoleTool:
-			for _, part := range m.Content {
-				if result, ok := part.(fantasy.ToolResultPart); ok {
-					all = append(all, openai.ToolMessage(outputOf(result.Output), result.ToolCallID))
-				}
+		texts := textsOf(m.Content)
+		switch {
+		case m.Role == fantasy.MessageRoleSystem:
+			all = append(all, openai.SystemMessage(strings.Join(texts, "\n")))
+		case m.Role == fantasy.MessageRoleAssistant:
+			if said := b.assistant(m.Content, texts); said != nil {
+				all = append(all, openai.ChatCompletionMessageParamUnion{OfAssistant: said})
+			}
+		case m.Role == fantasy.MessageRoleUser && len(m.Content) == 1 && len(texts) == 1:
+			all = append(all, openai.UserMessage(texts[0]))
+		case m.Role == fantasy.MessageRoleUser:
+			all = append(all, openai.UserMessage(partsOf(m.Content)))
+		}
+		for _, part := range m.Content {
+			if result, ok := part.(fantasy.ToolResultPart); ok {
+				all = append(all, openai.ToolMessage(outputOf(result.Output), result.ToolCallID))
 			}
 		}
 	}
@@ -56,48 +60,39 @@ func outputOf(output fantasy.ToolResultOutputContent) string {
 	return ""
 }
 
-// user is the message with that content; none if nothing of it can be sent.
-func (b *builder) user(content []fantasy.MessagePart) []openai.ChatCompletionMessageParamUnion {
-	if texts := textsOf(content); len(content) == 1 && len(texts) == 1 {
-		return []openai.ChatCompletionMessageParamUnion{openai.UserMessage(texts[0])}
-	}
-	var parts []openai.ChatCompletionContentPartUnionParam
+// partsOf are the parts of a user's message.
+func partsOf(content []fantasy.MessagePart) (parts []openai.ChatCompletionContentPartUnionParam) {
 	for _, part := range content {
 		switch part := part.(type) {
 		case fantasy.TextPart:
 			parts = append(parts, openai.TextContentPart(part.Text))
 		case fantasy.FilePart:
-			parts = append(parts, b.file(part)...)
+			parts = append(parts, partOf(part))
 		}
 	}
-	if len(parts) == 0 {
-		return nil
-	}
-	return []openai.ChatCompletionMessageParamUnion{openai.UserMessage(parts)}
+	return parts
 }
 
-// file is the file, by its URL if the provider fetches it.
-func (b *builder) file(file fantasy.FilePart) []openai.ChatCompletionContentPartUnionParam {
+// partOf is the part with a file, by its URL if the provider fetches it.
+func partOf(file fantasy.FilePart) openai.ChatCompletionContentPartUnionParam {
 	_, from, fetched := prompt.URLOf(file)
 	if !fetched {
 		from = "data:" + file.MediaType + ";base64," + base64.StdEncoding.EncodeToString(file.Data)
 	}
 	switch {
 	case strings.HasPrefix(file.MediaType, "image/"):
-		return []openai.ChatCompletionContentPartUnionParam{openai.ImageContentPart(
-			openai.ChatCompletionContentPartImageImageURLParam{URL: from})}
+		return openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: from})
 	case file.MediaType == "application/pdf":
-		return []openai.ChatCompletionContentPartUnionParam{openai.FileContentPart(
-			openai.ChatCompletionContentPartFileFileParam{Filename: openai.String(cmp.Or(file.Filename, "file.pdf")),
-				FileData: openai.String(from)})}
+		return openai.FileContentPart(openai.ChatCompletionContentPartFileFileParam{
+			Filename: openai.String(cmp.Or(file.Filename, "file.pdf")), FileData: openai.String(from)})
 	}
-	b.warn("file", "the protocol has no place for a file of type "+file.MediaType)
-	return nil
+	return openai.TextContentPart(prompt.Absent(file.Filename, file.MediaType, "the provider takes no such files").Text)
 }
 
-// assistant is the message with what the model has said; none if that is nothing but reasoning, which providers refuse.
-func (b *builder) assistant(content []fantasy.MessagePart) []openai.ChatCompletionMessageParamUnion {
-	var m openai.ChatCompletionAssistantMessageParam
+// assistant is what the model has said; nil if that is nothing but reasoning, which providers refuse.
+func (b *builder) assistant(content []fantasy.MessagePart,
+	texts []string) *openai.ChatCompletionAssistantMessageParam {
+	var said openai.ChatCompletionAssistantMessageParam
 	for _, part := range content {
 		if call, ok := part.(fantasy.ToolCallPart); ok {
 			made := openai.ChatCompletionMessageFunctionToolCallParam{ID: call.ToolCallID,
@@ -105,18 +100,16 @@ func (b *builder) assistant(content []fantasy.MessagePart) []openai.ChatCompleti
 			if state := wire.StateOf(call); state.Item != nil {
 				made.SetExtraFields(object{extraContent: state.Item})
 			}
-			m.ToolCalls = append(m.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{OfFunction: &made})
+			said.ToolCalls = append(said.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{OfFunction: &made})
 		}
 	}
-	texts := textsOf(content)
-	if len(texts) == 0 && len(m.ToolCalls) == 0 {
+	if len(texts) > 0 {
+		said.Content.OfString = openai.String(strings.Join(texts, "\n"))
+	} else if len(said.ToolCalls) == 0 {
 		return nil
 	}
-	if len(texts) > 0 {
-		m.Content.OfString = openai.String(strings.Join(texts, "\n"))
-	}
 	if !b.ofOpenAI() {
-		m.SetExtraFields(b.thoughts(content))
+		said.SetExtraFields(b.thoughts(content))
 	}
-	return []openai.ChatCompletionMessageParamUnion{{OfAssistant: &m}}
+	return &said
 }

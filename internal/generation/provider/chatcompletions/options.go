@@ -5,6 +5,7 @@ package chatcompletions
 
 import (
 	"cmp"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -33,20 +34,21 @@ func (b *builder) options() *runtime.RawExtension {
 	return nil
 }
 
+// tiered are the names of OpenAI's models that are served in other tiers.
+var tiered = regexp.MustCompile(`(?:^|-)o3|o4-mini|gpt-5`)
+
 func (b *builder) openAI(o v1alpha1.OpenAIOptions) {
 	metadata := map[string]string{}
 	for _, entry := range o.Metadata {
 		metadata[entry.Name] = entry.Value
 	}
 	b.set(object{
+		"metadata":   metadata,
 		"logit_bias": biasOf(o.LogitBias), "logprobs": o.LogProbs, "top_logprobs": o.TopLogProbs, "store": o.Store,
 		"user": o.User, "safety_identifier": o.SafetyIdentifier, "prompt_cache_key": o.PromptCacheKey,
 		"service_tier": o.ServiceTier, "verbosity": o.TextVerbosity, "max_completion_tokens": o.MaxCompletionTokens,
 		"reasoning_effort": b.effort(o.ReasoningEffort),
 	})
-	if len(metadata) > 0 {
-		b.fields["metadata"] = metadata
-	}
 	if o.MaxCompletionTokens != nil { // It is the newer name of the same, and no model takes both.
 		delete(b.fields, "max_tokens")
 	}
@@ -57,8 +59,7 @@ func (b *builder) openAI(o v1alpha1.OpenAIOptions) {
 		b.set(object{"parallel_tool_calls": o.ParallelToolCalls})
 	}
 	name := strings.ToLower(b.spec.Model)
-	newer := named(name, "o3") || strings.Contains(name, "o4-mini") || strings.Contains(name, "gpt-5")
-	switch {
+	switch newer := tiered.MatchString(name); {
 	case o.ServiceTier == "flex" && !newer:
 		b.leaveOut("flex processing is only available for o3, o4-mini and gpt-5 models", "service_tier")
 	case o.ServiceTier == "priority" && !newer && !strings.Contains(name, "gpt-4"):
@@ -104,15 +105,14 @@ func (b *builder) effort(given v1alpha1.OpenAIReasoningEffort) string {
 
 // reasoning is how much a model behind a gateway is to think; nil: nobody says. The gateways know no effort above xhigh.
 func (b *builder) reasoning(given *v1alpha1.GatewayReasoning) *gatewayReasoning {
-	switch effort := b.settings.Effort; effort {
-	case "":
+	effort := b.effort("")
+	if effort == "" {
 		return (*gatewayReasoning)(given)
-	case v1alpha1.EffortMax:
-		return &gatewayReasoning{Effort: "xhigh", Exclude: valueOf(given).Exclude}
-	default:
-		return &gatewayReasoning{Effort: v1alpha1.GatewayReasoningEffort(strings.ToLower(string(effort))),
-			Exclude: valueOf(given).Exclude}
 	}
+	if b.settings.Effort == v1alpha1.EffortMax {
+		effort = "xhigh"
+	}
+	return &gatewayReasoning{Effort: v1alpha1.GatewayReasoningEffort(effort), Exclude: valueOf(given).Exclude}
 }
 
 // gatewayReasoning is a v1alpha1.GatewayReasoning in the words of the gateways.
@@ -123,11 +123,9 @@ type gatewayReasoning struct {
 	MaxTokens *int64                          `json:"max_tokens,omitempty"`
 }
 
-func biasOf(given []v1alpha1.LogitBias) (bias map[string]int64) {
+func biasOf(given []v1alpha1.LogitBias) map[string]int64 {
+	bias := map[string]int64{}
 	for _, each := range given {
-		if bias == nil {
-			bias = map[string]int64{}
-		}
 		bias[strconv.FormatInt(each.Token, 10)] = each.Bias
 	}
 	return bias

@@ -53,6 +53,11 @@ func New(spec *v1alpha1.ChatModelConfigSpec, key string) (wire.Protocol, error) 
 	return p, nil
 }
 
+// ofOpenAI reports whether the provider serves OpenAI's own models.
+func (p *protocol) ofOpenAI() bool {
+	return p.spec.Provider == v1alpha1.ProviderOpenAI || p.spec.Provider == v1alpha1.ProviderAzure
+}
+
 // baseURLs are where each provider is without a baseURL.
 var baseURLs = map[v1alpha1.ModelProvider]string{
 	v1alpha1.ProviderOpenAI: "https://api.openai.com/v1", v1alpha1.ProviderAzure: "",
@@ -70,7 +75,9 @@ func azureURL(base *url.URL, version string) *url.URL {
 		base = &url.URL{Scheme: "https", Host: m[1] + ".openai.azure.com", Path: "/openai/v1"}
 	}
 	if version != "" {
-		base.RawQuery = url.Values{"api-version": {version}}.Encode()
+		query := base.Query()
+		query.Set("api-version", version)
+		base.RawQuery = query.Encode()
 	}
 	return base
 }

@@ -58,7 +58,7 @@ func (r *reply) Event(data []byte) (ended bool, err error) {
 	}
 	var chunk openai.ChatCompletionChunk
 	_ = json.Unmarshal(data, &chunk) // What is no chunk says nothing.
-	if wire.IsError(json.RawMessage(chunk.JSON.ExtraFields["error"].Raw())) {
+	if chunk.Object == "error" || wire.IsError(json.RawMessage(chunk.JSON.ExtraFields["error"].Raw())) {
 		return false, wire.EventError(data)
 	}
 	r.end.ResponseID = cmp.Or(r.end.ResponseID, chunk.ID)

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"regexp"
 	"strings"
 
 	"charm.land/fantasy"
@@ -38,13 +39,12 @@ func (p *protocol) Request(_ context.Context, call *fantasy.Call) (*wire.Request
 	b := &builder{protocol: p, call: call, settings: wire.SettingsOf(call), fields: object{}}
 	b.set(object{
 		"model": p.spec.Model, "messages": b.messages(), "stream_options": object{"include_usage": true},
-		"max_tokens": call.MaxOutputTokens, "temperature": call.Temperature, "top_p": call.TopP,
+		"max_tokens": call.MaxOutputTokens, "temperature": call.Temperature, "top_p": call.TopP, "top_k": call.TopK,
 		"frequency_penalty": call.FrequencyPenalty, "presence_penalty": call.PresencePenalty,
 		"stop": b.settings.Stop, "prompt_cache_key": b.settings.CacheKey,
 	})
-	b.tools()
 	b.output()
-	b.topK()
+	b.tools()
 	extraBody := b.options()
 	b.fit()
 	if extraBody != nil {
@@ -64,39 +64,32 @@ func (p *protocol) Request(_ context.Context, call *fantasy.Call) (*wire.Request
 	return &wire.Request{URL: p.url, Header: p.header, Body: body.Bytes()}, b.warnings, nil
 }
 
-// set adds fields, but for those that have no value.
+// set adds fields, but for those that have no value, and for empty maps.
 func (b *builder) set(fields object) {
 	for name, value := range fields {
-		if !reflect.ValueOf(value).IsZero() {
+		if v := reflect.ValueOf(value); !v.IsZero() && (v.Kind() != reflect.Map || v.Len() > 0) {
 			b.fields[name] = value
 		}
 	}
 }
 
-func (b *builder) warn(setting, why string) {
-	b.warnings = append(b.warnings, wire.Unsupported(setting, why))
-}
-
 func (b *builder) tools() {
 	functions, warnings := wire.Functions(b.call, b.fitSchema)
 	b.warnings = append(b.warnings, warnings...)
-	if len(functions) == 0 {
-		return
-	}
 	var tools []openai.ChatCompletionToolUnionParam
 	for _, f := range functions {
 		tools = append(tools, openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
 			Name: f.Name, Description: openai.String(f.Description), Parameters: f.Schema, Strict: openai.Bool(false),
 		}))
 	}
-	b.fields["tools"] = tools
-	if choice := b.call.ToolChoice; choice != nil {
-		switch *choice {
-		case fantasy.ToolChoiceNone, fantasy.ToolChoiceAuto, fantasy.ToolChoiceRequired:
-			b.fields["tool_choice"] = *choice
+	b.set(object{"tools": tools})
+	if choice := valueOf(b.call.ToolChoice); len(tools) > 0 {
+		switch choice {
+		case "", fantasy.ToolChoiceNone, fantasy.ToolChoiceAuto, fantasy.ToolChoiceRequired:
+			b.set(object{"tool_choice": choice})
 		default:
 			b.fields["tool_choice"] = openai.ToolChoiceOptionFunctionToolChoice(
-				openai.ChatCompletionNamedToolChoiceFunctionParam{Name: string(*choice)})
+				openai.ChatCompletionNamedToolChoiceFunctionParam{Name: string(choice)})
 		}
 	}
 }
@@ -113,24 +106,20 @@ func (b *builder) output() {
 	}
 }
 
-// topK is none of OpenAI's protocol, but the servers that speak it for others take it.
-func (b *builder) topK() {
-	switch {
-	case b.call.TopK == nil:
-	case b.spec.Provider == v1alpha1.ProviderOpenAICompatible, b.spec.Provider == v1alpha1.ProviderOpenRouter:
-		b.fields["top_k"] = *b.call.TopK
-	default:
-		b.warn("top_k", "")
-	}
-}
+// reasons are the names of OpenAI's models that reason, seldom with a prefix.
+var reasons = regexp.MustCompile(`(?:^|-)(?:o[134]|oss)|gpt-5`)
 
-// fit leaves out what OpenAI's models do not take that reason or search, and names the limit of tokens as they do.
+// fit leaves out what the provider or the model does not take, and names the limit of tokens as the model does.
 func (b *builder) fit() {
-	name := strings.ToLower(b.spec.Model)
-	switch {
+	switch b.spec.Provider { // OpenAI's protocol has no top_k, but the servers that speak it for others do.
+	case v1alpha1.ProviderOpenAICompatible, v1alpha1.ProviderOpenRouter:
+	default:
+		b.leaveOut("", "top_k")
+	}
+	switch name := strings.ToLower(b.spec.Model); {
 	case strings.Contains(name, "search-preview"):
 		b.leaveOut("it is not supported for the search preview models", "temperature")
-	case named(name, "o1", "o3", "o4", "oss") || strings.Contains(name, "gpt-5"):
+	case reasons.MatchString(name):
 		const why = "it is not supported for reasoning models"
 		b.leaveOut(why, "temperature", "top_p", "frequency_penalty", "presence_penalty")
 		if b.ofOpenAI() {
@@ -143,26 +132,11 @@ func (b *builder) fit() {
 	}
 }
 
-// named reports whether a model is one of these families, whatever stands before it and a dash.
-func named(model string, families ...string) bool {
-	for _, family := range families {
-		if strings.HasPrefix(model, family) || strings.Contains(model, "-"+family) {
-			return true
-		}
-	}
-	return false
-}
-
 func (b *builder) leaveOut(why string, names ...string) {
 	for _, name := range names {
 		if _, ok := b.fields[name]; ok {
 			delete(b.fields, name)
-			b.warn(name, why)
+			b.warnings = append(b.warnings, wire.Unsupported(name, why))
 		}
 	}
-}
-
-// ofOpenAI reports whether the provider serves OpenAI's own models.
-func (p *protocol) ofOpenAI() bool {
-	return p.spec.Provider == v1alpha1.ProviderOpenAI || p.spec.Provider == v1alpha1.ProviderAzure
 }
