@@ -4,6 +4,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -138,7 +139,8 @@ func (c *call) measure(p *fantasy.StreamPart) {
 		o.Metrics.FirstPart(c.provider(), c.first)
 	}
 	if p.Type == fantasy.StreamPartTypeFinish {
-		c.usage, c.finish, c.last = p.Usage, p.FinishReason, finish.LastOf(p)
+		c.usage, c.last = p.Usage, finish.LastOf(p)
+		c.finish = cmp.Or(fantasy.FinishReason(c.last.Reason), p.FinishReason)
 	}
 	if c.said != nil {
 		c.said.add(p)

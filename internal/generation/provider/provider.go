@@ -90,10 +90,10 @@ func clientOf(spec *v1alpha1.ChatModelConfigSpec, client *http.Client) *http.Cli
 
 // repaired is the model with what fantasy loses of its protocol.
 func repaired(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
-	switch {
-	case spec.Provider == v1alpha1.ProviderGoogle:
+	switch spec.Provider {
+	case v1alpha1.ProviderGoogle:
 		return gemini.Repair(model)
-	case spec.Provider == v1alpha1.ProviderAnthropic, spec.Provider == v1alpha1.ProviderBedrock:
+	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:
 		return claude.Repair(model)
 	}
 	return responses.Repair(model, spec)

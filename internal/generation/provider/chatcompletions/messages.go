@@ -18,23 +18,21 @@ import (
 // messages is the prompt.
 func (b *builder) messages() (all []openai.ChatCompletionMessageParamUnion) {
 	for _, m := range b.call.Prompt {
-		texts := textsOf(m.Content)
-		switch {
-		case m.Role == fantasy.MessageRoleSystem:
+		switch texts := textsOf(m.Content); m.Role {
+		case fantasy.MessageRoleSystem:
 			all = append(all, openai.SystemMessage(strings.Join(texts, "\n")))
-		case m.Role == fantasy.MessageRoleAssistant:
+		case fantasy.MessageRoleAssistant:
 			if said := b.assistant(m.Content, texts); said != nil {
 				all = append(all, openai.ChatCompletionMessageParamUnion{OfAssistant: said})
 			}
-		case m.Role == fantasy.MessageRoleUser && len(m.Content) == 1 && len(texts) == 1:
-			all = append(all, openai.UserMessage(texts[0]))
-		case m.Role == fantasy.MessageRoleUser:
-			all = append(all, openai.UserMessage(partsOf(m.Content)))
-		}
-		for _, part := range m.Content {
-			if result, ok := part.(fantasy.ToolResultPart); ok {
-				all = append(all, openai.ToolMessage(outputOf(result.Output), result.ToolCallID))
+		case fantasy.MessageRoleUser:
+			if len(m.Content) == 1 && len(texts) == 1 {
+				all = append(all, openai.UserMessage(texts[0]))
+			} else {
+				all = append(all, openai.UserMessage(partsOf(m.Content)))
 			}
+		case fantasy.MessageRoleTool:
+			all = append(all, resultsOf(m.Content)...)
 		}
 	}
 	return all
@@ -49,15 +47,21 @@ func textsOf(content []fantasy.MessagePart) (texts []string) {
 	return texts
 }
 
-// outputOf is the text of a result.
-func outputOf(output fantasy.ToolResultOutputContent) string {
-	switch output := output.(type) {
-	case fantasy.ToolResultOutputContentText:
-		return output.Text
-	case fantasy.ToolResultOutputContentError:
-		return output.Error.Error()
+// resultsOf are the messages with the results of calls.
+func resultsOf(content []fantasy.MessagePart) (all []openai.ChatCompletionMessageParamUnion) {
+	for _, part := range content {
+		if result, ok := part.(fantasy.ToolResultPart); ok {
+			output := ""
+			switch said := result.Output.(type) {
+			case fantasy.ToolResultOutputContentText:
+				output = said.Text
+			case fantasy.ToolResultOutputContentError:
+				output = said.Error.Error()
+			}
+			all = append(all, openai.ToolMessage(output, result.ToolCallID))
+		}
 	}
-	return ""
+	return all
 }
 
 // partsOf are the parts of a user's message.

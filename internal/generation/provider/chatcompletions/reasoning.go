@@ -54,7 +54,7 @@ func (r *reply) keep(piece detail, withText bool) {
 	delete(piece, field)
 	maps.DeleteFunc(piece, func(_ string, value any) bool { return value == nil })
 	if last := r.lastDetail(); field != "" && last["type"] == piece["type"] && last["index"] == piece["index"] &&
-		!(withText && last["signature"] != nil) {
+		(!withText || last["signature"] == nil) {
 		maps.Copy(last, piece)
 		return
 	}
@@ -93,30 +93,31 @@ var signs = regexp.MustCompile(`^(?:anthropic|openai|google|x-?ai)/`)
 // thoughts are the fields of a message that have its reasoning.
 func (b *builder) thoughts(content []fantasy.MessagePart) object {
 	var texts []string
-	var all []detail
+	var details []detail
 	for _, part := range content {
-		thought, ok := part.(fantasy.ReasoningPart)
-		if !ok {
-			continue
+		if thought, ok := part.(fantasy.ReasoningPart); ok {
+			texts, details = append(texts, thought.Text), append(details, b.detailsOf(thought)...)
 		}
-		texts = append(texts, thought.Text)
-		var details []detail
-		if json.Unmarshal(wire.StateOf(thought).Item, &details) != nil && !signs.MatchString(b.spec.Model) &&
-			b.spec.Provider != v1alpha1.ProviderOpenAICompatible {
-			details = []detail{{"type": textDetail, "format": "unknown", "index": 0}}
-		}
-		for _, d := range details {
-			if field := d.field(); field != "" {
-				d[field] = thought.Text
-			}
-		}
-		all = append(all, details...)
 	}
 	switch {
-	case len(all) > 0:
-		return object{"reasoning_details": all}
+	case len(details) > 0:
+		return object{"reasoning_details": details}
 	case len(texts) > 0 && b.spec.Provider == v1alpha1.ProviderOpenAICompatible:
 		return object{"reasoning_content": strings.Join(texts, "\n")}
 	}
 	return nil
+}
+
+// detailsOf are the details that came with a reasoning, or one for the gateways to a model that signs nothing.
+func (b *builder) detailsOf(thought fantasy.ReasoningPart) (details []detail) {
+	if json.Unmarshal(wire.StateOf(thought).Item, &details) != nil && !signs.MatchString(b.spec.Model) &&
+		b.spec.Provider != v1alpha1.ProviderOpenAICompatible {
+		details = []detail{{"type": textDetail, "format": "unknown", "index": 0}}
+	}
+	for _, d := range details {
+		if field := d.field(); field != "" {
+			d[field] = thought.Text
+		}
+	}
+	return details
 }

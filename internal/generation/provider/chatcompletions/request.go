@@ -106,7 +106,7 @@ func (b *builder) output() {
 	}
 }
 
-// reasons are the names of OpenAI's models that reason, seldom with a prefix.
+// reasons are the names of OpenAI's models that reason.
 var reasons = regexp.MustCompile(`(?:^|-)(?:o[134]|oss)|gpt-5`)
 
 // fit leaves out what the provider or the model does not take, and names the limit of tokens as the model does.

@@ -24,7 +24,8 @@ import (
 type object = map[string]any
 
 // sent is the body of a request of the configuration, and the warnings about it.
-func sent(t *testing.T, spec v1alpha1.ChatModelConfigSpec, change func(*fantasy.Call, *wire.Settings)) (object, []string) {
+func sent(t *testing.T, spec v1alpha1.ChatModelConfigSpec,
+	change func(*fantasy.Call, *wire.Settings)) (object, []string) {
 	t.Helper()
 	server := &providertest.Scripted{Replies: providertest.Events(providertest.Chunk(`{"content":"Hi"}`, `"stop"`))}
 	got, err := server.Ask(t, spec, func(call *fantasy.Call) {
