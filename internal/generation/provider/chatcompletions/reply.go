@@ -78,10 +78,11 @@ func (r *reply) usage(told *openai.CompletionUsage) {
 	if told.PromptTokens == 0 && told.CompletionTokens == 0 && told.TotalTokens == 0 {
 		return // It is a chunk without counts.
 	}
-	cached, reasoning := told.PromptTokensDetails.CachedTokens, told.CompletionTokensDetails.ReasoningTokens
+	of, reasoning := &told.PromptTokensDetails, told.CompletionTokensDetails.ReasoningTokens
 	r.end.Usage = fantasy.Usage{
-		InputTokens: max(told.PromptTokens-cached, 0), CacheReadTokens: cached, OutputTokens: told.CompletionTokens,
-		ReasoningTokens: reasoning, TotalTokens: told.TotalTokens,
+		InputTokens:     max(told.PromptTokens-of.CachedTokens-of.CacheWriteTokens, 0),
+		CacheReadTokens: of.CachedTokens, CacheCreationTokens: of.CacheWriteTokens,
+		OutputTokens: told.CompletionTokens, ReasoningTokens: reasoning, TotalTokens: told.TotalTokens,
 	}
 	if reasoning > told.CompletionTokens || told.TotalTokens == told.PromptTokens+told.CompletionTokens+reasoning ||
 		r.spec.Provider == v1alpha1.ProviderVercel && strings.HasPrefix(r.spec.Model, "google/") {
