@@ -196,7 +196,7 @@ func (c *conversation) ownTool(name string) bool {
 	return !slices.ContainsFunc(c.tools, func(tool v1alpha1.ClientTool) bool { return tool.Name == name })
 }
 
-var sealedIn = regexp.MustCompile(`"(?:signature|encrypted_content)":"([^"]+)"`)
+var sealedIn = regexp.MustCompile(`"(?:signature|encrypted_content|data)":"([^"]+)"`)
 
 // replyOf is what would be committed, as a reply. Ids that the provider did not give are left out.
 func replyOf(s collect.Step, body string) (r reply) {

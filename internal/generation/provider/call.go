@@ -6,9 +6,6 @@ package provider
 import (
 	"charm.land/fantasy"
 	"charm.land/fantasy/providers/anthropic"
-	"charm.land/fantasy/providers/openai"
-	"charm.land/fantasy/providers/openaicompat"
-	"charm.land/fantasy/providers/openrouter"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/wire"
@@ -41,44 +38,10 @@ func Call(spec *v1alpha1.ChatModelConfigSpec, asked v1alpha1.ReasoningEffort) (f
 func adjust(call *fantasy.Call, spec *v1alpha1.ChatModelConfigSpec,
 	effort v1alpha1.ReasoningEffort) []fantasy.CallWarning {
 	switch spec.Provider {
-	case v1alpha1.ProviderOpenAICompatible:
-		call.ProviderOptions = withTopK(call, openaicompat.Name,
-			func(o *openaicompat.ProviderOptions) *map[string]any { return &o.ExtraBody })
-	case v1alpha1.ProviderOpenRouter:
-		call.ProviderOptions = withTopK(call, openrouter.Name,
-			func(o *openrouter.ProviderOptions) *map[string]any { return &o.ExtraBody })
-	case v1alpha1.ProviderOpenAI, v1alpha1.ProviderAzure:
-		if o, ok := call.ProviderOptions[openai.Name].(*openai.ProviderOptions); ok && o.MaxCompletionTokens != nil {
-			call.MaxOutputTokens = nil // It is the newer name of the same, and no model takes both.
-		}
 	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:
 		return adjustClaude(call, effort)
 	}
 	return nil
-}
-
-// withTopK sends topK in the body: OpenAI's protocol has none, but the servers that speak it for others do.
-func withTopK[T any, P interface {
-	*T
-	fantasy.ProviderOptionsData
-}](call *fantasy.Call, name string, extraBody func(P) *map[string]any) fantasy.ProviderOptions {
-	if call.TopK == nil {
-		return call.ProviderOptions
-	}
-	options, ok := call.ProviderOptions[name].(P)
-	if !ok {
-		options = P(new(T))
-	}
-	body := extraBody(options)
-	if *body == nil {
-		*body = map[string]any{}
-	}
-	if _, own := (*body)["top_k"]; !own {
-		(*body)["top_k"] = *call.TopK
-	}
-	call.TopK = nil
-	call.ProviderOptions[name] = options
-	return call.ProviderOptions
 }
 
 // withoutRoom takes out the setting that asks for more thinking than most tokens leave room for, and names it; empty:

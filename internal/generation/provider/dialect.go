@@ -9,7 +9,6 @@ import (
 
 	"charm.land/fantasy"
 	"charm.land/fantasy/providers/anthropic"
-	"charm.land/fantasy/providers/openai"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
@@ -46,16 +45,14 @@ func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
 			d.Metadata, d.ReasoningLeads = wire.Key, true
 			break
 		}
-		d.Metadata, d.JoinTexts, d.MaxCallID, d.RepeatsIDs = openai.Name, true, maxChatCallID, true
+		d.Metadata, d.JoinTexts, d.MaxCallID, d.RepeatsIDs = wire.Key, true, maxChatCallID, true
 	case v1alpha1.ProviderOpenAICompatible:
 		// Few of these servers take PDFs. Their templates often want users and replies to alternate, whatever tools
 		// come between.
 		d.JoinTexts, d.Alternate, d.ReplyBetween, d.MaxCallID, d.PDFs = true, true, true, maxChatCallID, false
-		d.RepeatsIDs = true
+		d.RepeatsIDs, d.Metadata = true, wire.Key
 	default:
-		// OpenRouter and Vercel document marks within the parts of a message's content. fantasy sets them beside the
-		// content where that is one text, as in most messages: there is nothing to count on, so that there are none.
-		d.JoinTexts, d.MaxCallID, d.RepeatsIDs = true, maxChatCallID, true
+		d.JoinTexts, d.MaxCallID, d.RepeatsIDs, d.Metadata = true, maxChatCallID, true, wire.Key
 	}
 	return d
 }

@@ -28,14 +28,6 @@ func openAIEffort(set **openai.ReasoningEffort, effort v1alpha1.ReasoningEffort)
 	}
 }
 
-// gatewayEffort is the effort as OpenRouter and Vercel call it: they know none above xhigh.
-func gatewayEffort(effort v1alpha1.ReasoningEffort) v1alpha1.GatewayReasoningEffort {
-	if effort == v1alpha1.EffortMax {
-		effort = v1alpha1.EffortXHigh
-	}
-	return v1alpha1.GatewayReasoningEffort(strings.ToLower(string(effort)))
-}
-
 // budgetedClaude are the Claude models that take a budget of tokens for thinking: all up to 4.5. Later ones decide
 // themselves and take an effort.
 var budgetedClaude = regexp.MustCompile(

@@ -5,7 +5,6 @@ package provider
 
 import (
 	"encoding/json"
-	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -18,17 +17,6 @@ func said[T ~string](option T) *T {
 		return nil
 	}
 	return &option
-}
-
-func biasOf(given []v1alpha1.LogitBias) map[string]int64 {
-	if given == nil {
-		return nil
-	}
-	bias := make(map[string]int64, len(given))
-	for _, b := range given {
-		bias[strconv.FormatInt(b.Token, 10)] = b.Bias
-	}
-	return bias
 }
 
 func metadataOf(given []v1alpha1.MetadataEntry) map[string]any {
@@ -48,17 +36,4 @@ func bodyOf(given *runtime.RawExtension) (body map[string]any) {
 		return nil
 	}
 	return body
-}
-
-// gatewayReasoning is how much a model behind a gateway is to think; nil if nobody says. An effort takes the place of
-// what else says so.
-func gatewayReasoning(given *v1alpha1.GatewayReasoning, effort v1alpha1.ReasoningEffort) *v1alpha1.GatewayReasoning {
-	if effort == "" {
-		return given
-	}
-	reasoning := &v1alpha1.GatewayReasoning{Effort: gatewayEffort(effort)}
-	if given != nil {
-		reasoning.Exclude = given.Exclude
-	}
-	return reasoning
 }

@@ -18,7 +18,6 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider"
-	"parley.dev/parley/internal/generation/provider/wire"
 	"parley.dev/parley/internal/testing/providertest"
 )
 
@@ -186,40 +185,4 @@ func TestEveryOptionReachesTheWire(t *testing.T) {
 			})
 		}
 	}
-}
-
-// unused are fields of fantasy's options that the API does not have. Fantasy does nothing with the first, and a
-// ChatModelConfig is no place for keys.
-var unused = []string{
-	"openai.ProviderOptions.StructuredOutputs", "vercel.ProviderOptions.BYOK",
-}
-
-func TestTheAPIHasEveryOptionOfFantasy(t *testing.T) {
-	for field := range reflect.TypeFor[v1alpha1.ProviderOptions]().Fields() {
-		member, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		spec := members[member]
-		spec.ProviderOptions = options(fmt.Sprintf("{%q:%s}", member, tree(leaves(field.Type, nil))))
-		call, _ := provider.Call(&spec, "")
-		delete(call.ProviderOptions, wire.Key)
-		for _, of := range call.ProviderOptions {
-			for _, name := range unset(reflect.ValueOf(of).Elem()) {
-				if !slices.Contains(unused, name) {
-					t.Errorf("nothing of providerOptions.%s sets %s", member, name)
-				}
-			}
-		}
-	}
-}
-
-// unset are the names of the fields of a struct that have their zero value, and of those below it.
-func unset(of reflect.Value) (names []string) {
-	for i := range of.NumField() {
-		field := of.Field(i)
-		if field.IsZero() {
-			names = append(names, of.Type().String()+"."+of.Type().Field(i).Name)
-		} else if field.Kind() == reflect.Pointer && field.Elem().Kind() == reflect.Struct {
-			names = append(names, unset(field.Elem())...)
-		}
-	}
-	return names
 }

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package provider turns a ChatModelConfig into a model that can be called. What it returns behaves the same for every
-// provider, as far as their protocols allow; it and the packages of single protocols below it alone import fantasy's
-// providers.
+// provider, as far as their protocols allow.
 package provider
 
 import (
@@ -14,10 +13,6 @@ import (
 	"charm.land/fantasy"
 	"charm.land/fantasy/providers/anthropic"
 	"charm.land/fantasy/providers/bedrock"
-	"charm.land/fantasy/providers/openai"
-	"charm.land/fantasy/providers/openaicompat"
-	"charm.land/fantasy/providers/openrouter"
-	"charm.land/fantasy/providers/vercel"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/chatcompletions"
@@ -31,7 +26,6 @@ import (
 	"parley.dev/parley/internal/generation/provider/wire"
 )
 
-// userAgent names Parley to providers.
 const userAgent = "parley/v1alpha1"
 
 // New returns the model of a configuration. It calls nobody. Calls follow no redirects, and answers are bounded,
@@ -51,15 +45,16 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 		model = outputModel{fileurl.Model(model, spec, true), spec}
 		return finish.Model(model, finish.ProtocolOf(spec)), nil
 	}
-	build, ok := builders[spec.Provider]
-	if !ok {
-		return nil, fmt.Errorf("provider %q is not known", spec.Provider)
-	}
 	headers := map[string]string{}
 	for _, h := range spec.Headers {
 		headers[h.Name] = h.Value
 	}
-	p, err := build(settings{spec: spec, key: apiKey, headers: headers, client: clientOf(spec, client)})
+	build := newAnthropic
+	if spec.Provider == v1alpha1.ProviderBedrock {
+		build = newBedrock
+	}
+	p, err := build(settings{spec: spec, key: apiKey, headers: headers,
+		client: intercept.Client(transport.TakeNotes(fileurl.Client(transport.Guard(client, spec.Provider), spec)))})
 	if err != nil {
 		return nil, fmt.Errorf("setting up provider %s: %w", spec.Provider, err)
 	}
@@ -67,8 +62,8 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 	if err != nil {
 		return nil, fmt.Errorf("setting up model %s of provider %s: %w", spec.Model, spec.Provider, err)
 	}
-	model = withSchemas(streamedModel{model}, spec.Provider)
-	return finish.Model(fileurl.Model(repaired(model, spec), spec, false), finish.ProtocolOf(spec)), nil
+	model = claude.Repair(withSchemas(streamedModel{model}, spec.Provider))
+	return finish.Model(fileurl.Model(model, spec, false), finish.ProtocolOf(spec)), nil
 }
 
 // protocolOf is the protocol that the provider of a configuration speaks; nil: it is not ported yet.
@@ -81,28 +76,7 @@ func protocolOf(_ context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey st
 	case finish.Responses:
 		return responses.New(spec, apiKey)
 	}
-	return nil, nil
-}
-
-// clientOf is the client for the calls of a configuration. The transport that was added last is the first that a
-// request passes, and the last that reads its answer.
-func clientOf(spec *v1alpha1.ChatModelConfigSpec, client *http.Client) *http.Client {
-	client = fileurl.Client(transport.Guard(client, spec.Provider), spec)
-	switch spec.Provider {
-	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:
-	default:
-		client = chatcompletions.Client(client)
-	}
-	return intercept.Client(transport.TakeNotes(client))
-}
-
-// repaired is the model with what fantasy loses of its protocol.
-func repaired(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
-	switch spec.Provider {
-	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:
-		return claude.Repair(model)
-	}
-	return chatcompletions.Repair(model, spec)
+	return chatcompletions.New(spec, apiKey)
 }
 
 type settings struct {
@@ -110,30 +84,6 @@ type settings struct {
 	key     string
 	headers map[string]string
 	client  *http.Client
-}
-
-var builders = map[v1alpha1.ModelProvider]func(settings) (fantasy.Provider, error){
-	v1alpha1.ProviderOpenAI:           newOpenAI,
-	v1alpha1.ProviderAnthropic:        newAnthropic,
-	v1alpha1.ProviderOpenAICompatible: newOpenAICompatible,
-	v1alpha1.ProviderOpenRouter: func(s settings) (fantasy.Provider, error) {
-		return openrouter.New(openrouter.WithAPIKey(s.key), openrouter.WithHeaders(s.headers),
-			openrouter.WithHTTPClient(s.client), openrouter.WithUserAgent(userAgent))
-	},
-	v1alpha1.ProviderAzure:   newAzure,
-	v1alpha1.ProviderBedrock: newBedrock,
-	v1alpha1.ProviderVercel:  newVercel,
-}
-
-func newOpenAI(s settings) (fantasy.Provider, error) {
-	options := []openai.Option{
-		openai.WithAPIKey(s.key), openai.WithHeaders(s.headers), openai.WithHTTPClient(s.client),
-		openai.WithUserAgent(userAgent),
-	}
-	if s.spec.BaseURL != "" {
-		options = append(options, openai.WithBaseURL(s.spec.BaseURL))
-	}
-	return openai.New(options...)
 }
 
 func newAnthropic(s settings) (fantasy.Provider, error) {
@@ -147,12 +97,6 @@ func newAnthropic(s settings) (fantasy.Provider, error) {
 	return anthropic.New(options...)
 }
 
-func newOpenAICompatible(s settings) (fantasy.Provider, error) {
-	return openaicompat.New(openaicompat.WithBaseURL(s.spec.BaseURL), openaicompat.WithAPIKey(s.key),
-		openaicompat.WithHeaders(s.headers), openaicompat.WithHTTPClient(s.client), openaicompat.WithUserAgent(userAgent),
-		chatcompletions.CountOutput())
-}
-
 func newBedrock(s settings) (fantasy.Provider, error) {
 	options := []bedrock.Option{bedrock.WithHeaders(s.headers), bedrock.WithHTTPClient(s.client),
 		bedrock.WithUserAgent(userAgent)}
@@ -163,15 +107,4 @@ func newBedrock(s settings) (fantasy.Provider, error) {
 		options = append(options, bedrock.WithRegion(s.spec.Region))
 	}
 	return bedrock.New(options...)
-}
-
-func newVercel(s settings) (fantasy.Provider, error) {
-	options := []vercel.Option{
-		vercel.WithAPIKey(s.key), vercel.WithHeaders(s.headers), vercel.WithHTTPClient(s.client),
-		vercel.WithUserAgent(userAgent),
-	}
-	if s.spec.BaseURL != "" {
-		options = append(options, vercel.WithBaseURL(s.spec.BaseURL))
-	}
-	return vercel.New(options...)
 }

@@ -21,16 +21,7 @@ type difference struct {
 
 var differences = []difference{
 	{
-		wires: []string{"openai chat", "azure chat"}, from: reasonLine, to: "",
-		protocol: "OpenAI keeps reasoning to itself here, and fantasy reads no field of imitators",
-	},
-	{
-		wires: []string{"openrouter deepseek/deepseek-r1", "vercel deepseek/deepseek-r1"}, from: `"hm" with metadata`,
-		to:       `"hm"`,
-		protocol: "reasoning has no proof here",
-	},
-	{
-		wires: []string{"openai-compatible"}, from: `"hm" with metadata`, to: `"hm"`,
+		wires: []string{"openai-compatible", "openai chat", "azure chat"}, from: `"hm" with metadata`, to: `"hm"`,
 		protocol: "reasoning has no proof here",
 	},
 	{

@@ -3,24 +3,121 @@
 
 package chatcompletions
 
-import "bytes"
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"regexp"
+	"strings"
 
-// firstReasoning copies the text of the first piece of a reasoning to where fantasy looks for it.
-type firstReasoning struct{ within bool }
+	"charm.land/fantasy"
 
-var reasoningDetails = []byte(`"reasoning_details":[{`)
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider/wire"
+)
 
-func (f *firstReasoning) line(line, data []byte) []byte {
-	within := f.within
-	if f.within = bytes.Contains(data, reasoningDetails); within || !f.within {
-		return line
+// detail is one of the reasoning_details of OpenRouter and Vercel, which want them back as they were. Each reasoning
+// has at most one with a text. The text is that of the reasoning, and not kept in the detail.
+type detail map[string]any
+
+// textDetail is the type of a detail that has the model's own words.
+const textDetail = "reasoning.text"
+
+// field is the field with the text of a detail; empty: its type has none.
+func (d detail) field() string {
+	switch d["type"] {
+	case textDetail:
+		return "text"
+	case "reasoning.summary":
+		return "summary"
 	}
-	return amend(line, func(chunk object) bool {
-		details := listIn(deltaOf(chunk), "reasoning_details")
-		if len(details) == 0 || details[0]["type"] != "reasoning.text" || details[0]["summary"] != nil {
-			return false
+	return ""
+}
+
+// think reads the reasoning of a delta. A server that sends details mostly sends their texts a second time.
+func (r *reply) think(more *additions) {
+	said := false
+	for _, piece := range more.Details {
+		text, _ := piece[piece.field()].(string)
+		r.keep(piece, text != "")
+		r.parts.Reasoning(blockID, text)
+		said = said || text != ""
+	}
+	if !said {
+		r.parts.Reasoning(blockID, cmp.Or(more.ReasoningContent, more.Reasoning))
+	}
+}
+
+// keep keeps what a piece of a detail has besides its text.
+func (r *reply) keep(piece detail, withText bool) {
+	field := piece.field()
+	delete(piece, field)
+	maps.DeleteFunc(piece, func(_ string, value any) bool { return value == nil })
+	if last := r.lastDetail(); field != "" && last["type"] == piece["type"] && last["index"] == piece["index"] &&
+		(!withText || last["signature"] == nil) {
+		maps.Copy(last, piece)
+		return
+	}
+	if field != "" {
+		r.endThought()
+	}
+	r.details = append(r.details, piece)
+}
+
+func (r *reply) lastDetail() detail {
+	if len(r.details) == 0 {
+		return nil
+	}
+	return r.details[len(r.details)-1]
+}
+
+// unsigned reports whether a signature of the reasoning follows: Anthropic's comes behind the calls.
+func (r *reply) unsigned() bool {
+	last := r.lastDetail()
+	format, _ := last["format"].(string)
+	return last["type"] == textDetail && last["signature"] == nil && strings.HasPrefix(format, "anthropic-claude")
+}
+
+// endThought ends the reasoning, and gives it its details.
+func (r *reply) endThought() {
+	if item, err := json.Marshal(r.details); err == nil && len(r.details) > 0 {
+		r.parts.ReasoningState(blockID, wire.State{Item: item})
+	}
+	r.parts.EndReasoning(blockID)
+	r.details = nil
+}
+
+// signs are models whose makers sign the reasoning, and take it back with the signature alone.
+var signs = regexp.MustCompile(`^(?:anthropic|openai|google|x-?ai)/`)
+
+// thoughts are the fields of a message that have its reasoning.
+func (b *builder) thoughts(content []fantasy.MessagePart) object {
+	var texts []string
+	var details []detail
+	for _, part := range content {
+		if thought, ok := part.(fantasy.ReasoningPart); ok {
+			texts, details = append(texts, thought.Text), append(details, b.detailsOf(thought)...)
 		}
-		details[0]["summary"] = details[0]["text"]
-		return true
-	})
+	}
+	switch {
+	case len(details) > 0:
+		return object{"reasoning_details": details}
+	case len(texts) > 0 && b.spec.Provider == v1alpha1.ProviderOpenAICompatible:
+		return object{"reasoning_content": strings.Join(texts, "\n")}
+	}
+	return nil
+}
+
+// detailsOf are the details that came with a reasoning, or one for the gateways to a model that signs nothing.
+func (b *builder) detailsOf(thought fantasy.ReasoningPart) (details []detail) {
+	if json.Unmarshal(wire.StateOf(thought).Item, &details) != nil && !signs.MatchString(b.spec.Model) &&
+		b.spec.Provider != v1alpha1.ProviderOpenAICompatible {
+		details = []detail{{"type": textDetail, "format": "unknown", "index": 0}}
+	}
+	for _, d := range details {
+		if field := d.field(); field != "" {
+			d[field] = thought.Text
+		}
+	}
+	return details
 }

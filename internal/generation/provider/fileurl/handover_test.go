@@ -136,10 +136,7 @@ func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestARequestThatCannotBeWrittenEndsTheTurn(t *testing.T) {
 	for _, spec := range []v1alpha1.ChatModelConfigSpec{
-		{Provider: v1alpha1.ProviderAnthropic, Model: "m"}, {Provider: v1alpha1.ProviderOpenAI, Model: "m"},
-		{Provider: v1alpha1.ProviderVercel, Model: "m"},
-		{Provider: v1alpha1.ProviderOpenRouter, Model: "m"},
-		{Provider: v1alpha1.ProviderAzure, Model: "m", BaseURL: "https://r.openai.azure.com"},
+		{Provider: v1alpha1.ProviderAnthropic, Model: "m"},
 	} {
 		t.Run(string(spec.Provider+"/")+string(spec.Transport), func(t *testing.T) {
 			sent := 0

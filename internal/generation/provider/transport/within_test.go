@@ -94,7 +94,7 @@ func TestAModelIsCalledAtHostsOfTheListAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := model.Generate(t.Context(),
+	if err := streamError(t.Context(), model,
 		fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("hello")}}); err == nil || asked == 0 {
 		t.Errorf("a host of the list was asked %d times: %v", asked, err)
 	}
@@ -110,7 +110,7 @@ func TestNoNameLeadsToTheMetadataServiceOfTheNode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = model.Generate(t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("hello")}})
+		err = streamError(t.Context(), model, fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("hello")}})
 		e := fault.Classify(err, fault.Subject{Config: "c", Spec: &spec})
 		if e.Reason != v1alpha1.ErrorModelConfigInvalid || e.Retryable || !strings.Contains(e.Message, host) {
 			t.Errorf("%s: %+v of %v", base, e, err)

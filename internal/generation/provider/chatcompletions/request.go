@@ -1,0 +1,142 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chatcompletions
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"charm.land/fantasy"
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/shared"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider/wire"
+)
+
+// object is a JSON object.
+type object = map[string]any
+
+// builder makes one request.
+type builder struct {
+	*protocol
+
+	call     *fantasy.Call
+	settings wire.Settings
+	// fields are those of the request.
+	fields   object
+	warnings []fantasy.CallWarning
+}
+
+// Request implements wire.Protocol.
+func (p *protocol) Request(_ context.Context, call *fantasy.Call) (*wire.Request, []fantasy.CallWarning, error) {
+	b := &builder{protocol: p, call: call, settings: wire.SettingsOf(call), fields: object{}}
+	b.set(object{
+		"model": p.spec.Model, "messages": b.messages(), "stream_options": object{"include_usage": true},
+		"max_tokens": call.MaxOutputTokens, "temperature": call.Temperature, "top_p": call.TopP, "top_k": call.TopK,
+		"frequency_penalty": call.FrequencyPenalty, "presence_penalty": call.PresencePenalty,
+		"stop": b.settings.Stop, "prompt_cache_key": b.settings.CacheKey,
+	})
+	b.output()
+	b.tools()
+	extraBody := b.options()
+	b.fit()
+	if extraBody != nil {
+		var as map[string]json.RawMessage
+		_ = json.Unmarshal(extraBody.Raw, &as) // The API server has made sure that it is an object.
+		for name, value := range as {
+			b.fields[name] = value
+		}
+	}
+	b.fields["stream"] = true
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(b.fields); err != nil {
+		return nil, nil, fmt.Errorf("writing the request: %w", err)
+	}
+	return &wire.Request{URL: p.url, Header: p.header, Body: body.Bytes()}, b.warnings, nil
+}
+
+// set adds fields, but for those that have no value, and for empty maps.
+func (b *builder) set(fields object) {
+	for name, value := range fields {
+		if v := reflect.ValueOf(value); !v.IsZero() && (v.Kind() != reflect.Map || v.Len() > 0) {
+			b.fields[name] = value
+		}
+	}
+}
+
+func (b *builder) tools() {
+	functions, warnings := wire.Functions(b.call, b.fitSchema)
+	b.warnings = append(b.warnings, warnings...)
+	var tools []openai.ChatCompletionToolUnionParam
+	for _, f := range functions {
+		tools = append(tools, openai.ChatCompletionFunctionTool(shared.FunctionDefinitionParam{
+			Name: f.Name, Description: openai.String(f.Description), Parameters: f.Schema, Strict: openai.Bool(false),
+		}))
+	}
+	b.set(object{"tools": tools})
+	if choice := valueOf(b.call.ToolChoice); len(tools) > 0 {
+		switch choice {
+		case "", fantasy.ToolChoiceNone, fantasy.ToolChoiceAuto, fantasy.ToolChoiceRequired:
+			b.set(object{"tool_choice": choice})
+		default:
+			b.fields["tool_choice"] = openai.ToolChoiceOptionFunctionToolChoice(
+				openai.ChatCompletionNamedToolChoiceFunctionParam{Name: string(choice)})
+		}
+	}
+}
+
+// output asks for JSON. The schema is not strict: OpenAI refuses most schemas that people write as strict ones.
+func (b *builder) output() {
+	switch out := b.settings.Output; {
+	case out == nil:
+	case out.Schema == nil:
+		b.fields["response_format"] = shared.NewResponseFormatJSONObjectParam()
+	default:
+		b.fields["response_format"] = shared.ResponseFormatJSONSchemaParam{
+			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: out.Name, Schema: out.Schema}}
+	}
+}
+
+// reasons are the names of OpenAI's models that reason.
+var reasons = regexp.MustCompile(`(?:^|-)(?:o[134]|oss)|gpt-5`)
+
+// fit leaves out what the provider or the model does not take, and names the limit of tokens as the model does.
+func (b *builder) fit() {
+	switch b.spec.Provider { // OpenAI's protocol has no top_k, but the servers that speak it for others do.
+	case v1alpha1.ProviderOpenAICompatible, v1alpha1.ProviderOpenRouter:
+	default:
+		b.leaveOut("", "top_k")
+	}
+	switch name := strings.ToLower(b.spec.Model); {
+	case strings.Contains(name, "search-preview"):
+		b.leaveOut("it is not supported for the search preview models", "temperature")
+	case reasons.MatchString(name):
+		const why = "it is not supported for reasoning models"
+		b.leaveOut(why, "temperature", "top_p", "frequency_penalty", "presence_penalty")
+		if b.ofOpenAI() {
+			b.leaveOut(why, "logit_bias", "logprobs", "top_logprobs", "stop")
+		}
+		if most, ok := b.fields["max_tokens"]; ok {
+			b.fields["max_completion_tokens"] = most
+			delete(b.fields, "max_tokens")
+		}
+	}
+}
+
+func (b *builder) leaveOut(why string, names ...string) {
+	for _, name := range names {
+		if _, ok := b.fields[name]; ok {
+			delete(b.fields, name)
+			b.warnings = append(b.warnings, wire.Unsupported(name, why))
+		}
+	}
+}

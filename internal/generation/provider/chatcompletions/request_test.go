@@ -1,0 +1,212 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chatcompletions_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"charm.land/fantasy"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/finish"
+	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/internal/testing/providertest"
+)
+
+type object = map[string]any
+
+// sent is the body of a request of the configuration, and the warnings about it.
+func sent(t *testing.T, spec v1alpha1.ChatModelConfigSpec,
+	change func(*fantasy.Call, *wire.Settings)) (object, []string) {
+	t.Helper()
+	server := &providertest.Scripted{Replies: providertest.Events(providertest.Chunk(`{"content":"Hi"}`, `"stop"`))}
+	got, err := server.Ask(t, spec, func(call *fantasy.Call) {
+		change(call, call.ProviderOptions[wire.Key].(*wire.Settings))
+	})
+	var body object
+	if err != nil || json.Unmarshal([]byte(server.Sent[0]), &body) != nil {
+		t.Fatalf("sent %s: %v", server.Sent, err)
+	}
+	return body, got.Warnings
+}
+
+func TestSettingsOfACallReachTheWire(t *testing.T) {
+	tool := fantasy.FunctionTool{Name: "f", InputSchema: object{"type": "object", "properties": object{}}}
+	schema := object{"type": "object"}
+	for _, from := range []string{"openai", "azure", "openai-compatible", "openrouter", "vercel"} {
+		spec := providertest.Specs[from]
+		spec.Model = "gpt-4o"
+		for name, c := range map[string]struct {
+			change func(*fantasy.Call, *wire.Settings)
+			want   object
+		}{
+			"any JSON": {func(_ *fantasy.Call, s *wire.Settings) { s.Output = &wire.Output{Name: "a"} },
+				object{"response_format": object{"type": "json_object"}}},
+			"a schema": {func(_ *fantasy.Call, s *wire.Settings) { s.Output = &wire.Output{Name: "a", Schema: schema} },
+				object{"response_format": object{"type": "json_schema", "json_schema": object{"name": "a", "schema": schema}}}},
+			"stop": {func(_ *fantasy.Call, s *wire.Settings) { s.Stop = []string{"a", "b"} },
+				object{"stop": []any{"a", "b"}}},
+			"a cache": {func(_ *fantasy.Call, s *wire.Settings) { s.CacheKey = "chat-1" },
+				object{"prompt_cache_key": "chat-1"}},
+			"no tool": {func(call *fantasy.Call, _ *wire.Settings) {
+				call.Tools, call.ToolChoice = []fantasy.Tool{tool}, new(fantasy.ToolChoiceNone)
+			}, object{"tool_choice": "none"}},
+			"some tool": {func(call *fantasy.Call, _ *wire.Settings) {
+				call.Tools, call.ToolChoice = []fantasy.Tool{tool}, new(fantasy.ToolChoiceRequired)
+			}, object{"tool_choice": "required"}},
+			"that tool": {func(call *fantasy.Call, _ *wire.Settings) {
+				call.Tools, call.ToolChoice = []fantasy.Tool{tool}, new(fantasy.SpecificToolChoice("f"))
+			}, object{"tool_choice": object{"type": "function", "function": object{"name": "f"}}}},
+			"a choice of none": {func(call *fantasy.Call, _ *wire.Settings) {
+				call.ToolChoice = new(fantasy.ToolChoiceRequired)
+			}, object{"tool_choice": nil}},
+		} {
+			t.Run(from+", "+name, func(t *testing.T) {
+				body, warnings := sent(t, spec, c.change)
+				for field, want := range c.want {
+					if !cmp.Equal(body[field], want) || len(warnings) > 0 {
+						t.Errorf("%s is %v, warnings %q", field, body[field], warnings)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestModelsThatReasonAreToldNoStop(t *testing.T) {
+	stop := func(_ *fantasy.Call, s *wire.Settings) { s.Stop = []string{"a"} }
+	body, warnings := sent(t, providertest.Specs["openai"], stop)
+	if body["stop"] != nil || !cmp.Equal(warnings, []string{"stop was left out: it is not supported for reasoning models"}) {
+		t.Errorf("sent %v, warnings %q", body["stop"], warnings)
+	}
+	spec := providertest.Specs["openai-compatible"]
+	spec.Model = "gpt-oss-20b"
+	if body, warnings := sent(t, spec, stop); body["stop"] == nil || len(warnings) > 0 {
+		t.Errorf("a server for gpt-oss is sent %v, warnings %q", body["stop"], warnings)
+	}
+}
+
+func TestExtraBodyGoesBeforeAllElseAsItIs(t *testing.T) {
+	spec := providertest.Specs["openai-compatible"]
+	spec.TopK = new(int64(40))
+	spec.ProviderOptions = &v1alpha1.ProviderOptions{OpenAICompatible: &v1alpha1.OpenAICompatibleOptions{User: "u",
+		ExtraBody: &runtime.RawExtension{Raw: []byte(`{"seed":12345678901234567890,"top_k":5,"user":null,"stream":false}`)}}}
+	server := &providertest.Scripted{Replies: providertest.Events(providertest.Chunk(`{"content":"Hi"}`, `"stop"`))}
+	if _, err := server.Ask(t, spec, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"seed":12345678901234567890`, `"top_k":5`, `"user":null`, `"stream":true`} {
+		if !strings.Contains(server.Sent[0], want) {
+			t.Errorf("no %s in %s", want, server.Sent[0])
+		}
+	}
+}
+
+func TestParallelCallsAreNotToldOfWithoutTools(t *testing.T) {
+	spec := providertest.Specs["openai"]
+	spec.ProviderOptions = &v1alpha1.ProviderOptions{OpenAI: &v1alpha1.OpenAIOptions{ParallelToolCalls: new(false)}}
+	if body, _ := sent(t, spec, func(*fantasy.Call, *wire.Settings) {}); body["parallel_tool_calls"] != nil {
+		t.Errorf("sent %v", body)
+	}
+}
+
+// TestWhatComesWithAReplyGoesBack: reasoning in the forms of the gateways, and the signature of a call of Google's.
+func TestWhatComesWithAReplyGoesBack(t *testing.T) {
+	call := `"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]`
+	for name, c := range map[string]struct {
+		deltas    []string
+		field     string
+		reasoning string
+		want      string
+	}{
+		"a signature behind a call": {[]string{
+			`{"reasoning":"H","reasoning_details":[{"type":"reasoning.text","text":"H","format":"anthropic-claude-v1","index":0}]}`,
+			`{"reasoning_details":[{"type":"reasoning.text","text":"m","signature":null,"format":"anthropic-claude-v1","index":0}]}`,
+			`{"content":"So.",` + call + `}`,
+			`{"reasoning_details":[{"type":"reasoning.text","signature":"s","format":"anthropic-claude-v1","index":0}]}`,
+		}, "reasoning_details", "Hm",
+			`[{"type":"reasoning.text","text":"Hm","signature":"s","format":"anthropic-claude-v1","index":0}]`},
+		"summaries and what is sealed": {[]string{
+			`{"reasoning_details":[{"type":"reasoning.summary","summary":"A","format":"openai-responses-v1","index":0}]}`,
+			`{"reasoning_details":[{"type":"reasoning.summary","summary":"B","format":"openai-responses-v1","index":1}]}`,
+			`{"reasoning_details":[{"type":"reasoning.encrypted","data":"d","id":"rs","format":"openai-responses-v1","index":0}]}`,
+			`{` + call + `}`,
+		}, "reasoning_details", "A|B", `[{"type":"reasoning.summary","summary":"A","format":"openai-responses-v1","index":0},` +
+			`{"type":"reasoning.summary","summary":"B","format":"openai-responses-v1","index":1},` +
+			`{"type":"reasoning.encrypted","data":"d","id":"rs","format":"openai-responses-v1","index":0}]`},
+		"two thoughts": {[]string{
+			`{"reasoning_details":[{"type":"reasoning.text","text":"A","signature":"s","format":"anthropic-claude-v1","index":0}]}`,
+			`{"reasoning_details":[{"type":"reasoning.text","text":"B","signature":"t","format":"anthropic-claude-v1","index":0}],` +
+				call + `}`,
+		}, "reasoning_details", "A|B",
+			`[{"type":"reasoning.text","text":"A","signature":"s","format":"anthropic-claude-v1","index":0},` +
+				`{"type":"reasoning.text","text":"B","signature":"t","format":"anthropic-claude-v1","index":0}]`},
+		"a signature of a call": {[]string{`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"},` +
+			`"extra_content":{"google":{"thought_signature":"s"}}}]}`}, "tool_calls", "",
+			`[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"},` +
+				`"extra_content":{"google":{"thought_signature":"s"}}}]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var events []string
+			for _, delta := range c.deltas {
+				events = append(events, providertest.Chunk(delta, "null"))
+			}
+			spec := providertest.Specs["openrouter"]
+			spec.Model = "anthropic/claude-sonnet-4.5"
+			server := &providertest.Scripted{Replies: providertest.Events(append(events,
+				providertest.Chunk("{}", `"tool_calls"`))...)}
+			got, err := server.Ask(t, spec, nil)
+			var thoughts []string
+			for _, part := range got.Parts {
+				if part.Type == v1alpha1.PartReasoning && *part.Text != "" {
+					thoughts = append(thoughts, *part.Text)
+				}
+			}
+			if said := strings.Join(thoughts, "|"); err != nil || said != c.reasoning {
+				t.Errorf("reasoning %q, %v", said, err)
+			}
+			user, reply := v1alpha1.ChatMessage{}, v1alpha1.ChatMessage{}
+			user.Spec.Role, user.Spec.Content = v1alpha1.RoleUser, "q"
+			reply.Spec.Role, reply.Spec.Parts = v1alpha1.RoleAssistant, got.Parts
+			body, _ := sent(t, spec, func(call *fantasy.Call, _ *wire.Settings) {
+				call.Prompt = prompt.Build(prompt.Input{History: []v1alpha1.ChatMessage{user, reply},
+					Dialect: provider.DialectOf(&spec)})
+			})
+			var want any
+			if err := json.Unmarshal([]byte(c.want), &want); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, body["messages"].([]any)[1].(object)[c.field]); diff != "" {
+				t.Errorf("-want +sent\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheIDOfAReplyIsKept(t *testing.T) {
+	spec := providertest.Specs["vercel"]
+	server := &providertest.Scripted{Replies: providertest.Events(providertest.Chunk(`{"content":"Hi"}`, `"stop"`))}
+	model, err := provider.New(t.Context(), &spec, providertest.Key, &http.Client{Transport: server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stream, err := model.Stream(t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("Hello?")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last finish.Last
+	for part := range stream {
+		last = finish.LastOf(&part)
+	}
+	if last.ResponseID != "1" {
+		t.Errorf("got %+v", last)
+	}
+}
