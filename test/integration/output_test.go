@@ -52,7 +52,7 @@ func TestAnswersMatchTheirSchema(t *testing.T) {
 		"through a tool": {structured: v1alpha1.StructuredOutputTool, schema: number,
 			replies: []modelserver.Step{call("current_time", `{}`), call("submit_answer", `{"n":4}`)},
 			ready:   metav1.ConditionTrue, reason: v1alpha1.ReasonAnswered, output: `{"n":4}`, steps: 2,
-			told: `"tool_choice":"required"`},
+			told: `"tool_choice":{"function":{"name":"submit_answer"}`},
 		"a schema that is none": {schema: `{"type":"object","properties":{"n":"integer"}}`, ready: metav1.ConditionFalse,
 			reason: v1alpha1.ConditionReason(v1alpha1.ErrorOutputSchemaInvalid)},
 	} {
