@@ -100,3 +100,20 @@ func TestReferencesDoNotBlowASchemaUp(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(raw), err)
 	}
 }
+
+func TestStrictSchemasNameEverything(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"type":["string","null"]}}}`:                      true,
+		`{"type":"object","additionalProperties":false,"properties":{}}`:                                                                     true,
+		`{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"$ref":"#/$defs/b"}},"$defs":{"b":{"enum":[1]}}}`: true,
+		`{"type":"object","required":["a"],"properties":{"a":{}}}`:                                                                           false,
+		`{"type":"object","additionalProperties":false,"properties":{"a":{}}}`:                                                               false,
+		`{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"type":"object"}}}`:                               false,
+		`{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"items":{"oneOf":[]}}}}`:                          false,
+		`{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"anyOf":[{"type":"object"}]}}}`:                   false,
+	} {
+		if got := schema.IsStrict(decode(t, text)); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}

@@ -14,10 +14,12 @@ import (
 
 	"charm.land/fantasy"
 	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/shared"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/internal/generation/schema"
 )
 
 // object is a JSON object.
@@ -94,15 +96,12 @@ func (b *builder) tools() {
 	}
 }
 
-// output asks for JSON. The schema is not strict: OpenAI refuses most schemas that people write as strict ones.
+// output asks for JSON. OpenAI refuses most schemas that people write as strict ones.
 func (b *builder) output() {
-	switch out := b.settings.Output; {
-	case out == nil:
-	case out.Schema == nil:
-		b.fields["response_format"] = shared.NewResponseFormatJSONObjectParam()
-	default:
+	if out := b.settings.Output; out != nil {
 		b.fields["response_format"] = shared.ResponseFormatJSONSchemaParam{
-			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: out.Name, Schema: out.Schema}}
+			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: out.Name, Schema: out.Schema,
+				Strict: param.NewOpt(schema.IsStrict(out.Schema))}}
 	}
 }
 

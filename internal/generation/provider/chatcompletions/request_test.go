@@ -48,10 +48,9 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 			change func(*fantasy.Call, *wire.Settings)
 			want   object
 		}{
-			"any JSON": {func(_ *fantasy.Call, s *wire.Settings) { s.Output = &wire.Output{Name: "a"} },
-				object{"response_format": object{"type": "json_object"}}},
 			"a schema": {func(_ *fantasy.Call, s *wire.Settings) { s.Output = &wire.Output{Name: "a", Schema: schema} },
-				object{"response_format": object{"type": "json_schema", "json_schema": object{"name": "a", "schema": schema}}}},
+				object{"response_format": object{"type": "json_schema", "json_schema": object{"name": "a", "schema": schema,
+					"strict": false}}}},
 			"stop": {func(_ *fantasy.Call, s *wire.Settings) { s.Stop = []string{"a", "b"} },
 				object{"stop": []any{"a", "b"}}},
 			"a cache": {func(_ *fantasy.Call, s *wire.Settings) { s.CacheKey = "chat-1" },

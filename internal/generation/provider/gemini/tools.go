@@ -86,12 +86,10 @@ func format(b *body, output *wire.Output) (warnings []fantasy.CallWarning) {
 		return nil
 	}
 	b.GenerationConfig.ResponseMIMEType = "application/json"
-	if output.Schema != nil {
-		fitting, left := schema.ForGemini(output.Schema)
-		b.GenerationConfig.ResponseJsonSchema = fitting
-		for _, keyword := range left {
-			warnings = append(warnings, wire.Unsupported("output", "the provider does not take "+keyword))
-		}
+	fitting, left := schema.ForGemini(output.Schema)
+	b.GenerationConfig.ResponseJsonSchema = fitting
+	for _, keyword := range left {
+		warnings = append(warnings, wire.Unsupported("output", "the provider does not take "+keyword))
 	}
 	return warnings
 }

@@ -41,9 +41,7 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 	}{
 		"a schema": {func(call *fantasy.Call) {
 			settings(call).Output = &wire.Output{Name: "title", Schema: map[string]any{"type": "object"}}
-		}, "text", `{"format":{"type":"json_schema","name":"title","schema":{"type":"object"}}}`, ""},
-		"any JSON": {func(call *fantasy.Call) { settings(call).Output = &wire.Output{} }, "text",
-			`{"format":{"type":"json_object"}}`, ""},
+		}, "text", `{"format":{"type":"json_schema","name":"title","schema":{"type":"object"},"strict":false}}`, ""},
 		"a cache": {func(call *fantasy.Call) { settings(call).CacheKey = "chat-1" }, "prompt_cache_key", `"chat-1"`, ""},
 		"a cache of the options": {func(call *fantasy.Call) {
 			settings(call).CacheKey = "chat-1"

@@ -167,11 +167,9 @@ func webSearch(args map[string]any) *responses.WebSearchToolParam {
 }
 
 // formatOf is the form of a reply that is JSON.
-func formatOf(output *wire.Output) (format responses.ResponseFormatTextConfigUnionParam) {
-	if output.Schema != nil {
-		return responses.ResponseFormatTextConfigParamOfJSONSchema(output.Name, output.Schema)
-	}
-	format.OfJSONObject = &shared.ResponseFormatJSONObjectParam{}
+func formatOf(output *wire.Output) responses.ResponseFormatTextConfigUnionParam {
+	format := responses.ResponseFormatTextConfigParamOfJSONSchema(output.Name, output.Schema)
+	format.OfJSONSchema.Strict = param.NewOpt(schema.IsStrict(output.Schema))
 	return format
 }
 

@@ -103,7 +103,7 @@ type Settings struct {
 type Output struct {
 	// Name of the schema, as a provider takes it: letters, digits, "_" and "-".
 	Name string `json:"name"`
-	// Schema is a JSON Schema; nil: any object.
+	// Schema is a JSON Schema of type object.
 	Schema map[string]any `json:"schema,omitempty"`
 }
 
