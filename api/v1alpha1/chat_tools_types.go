@@ -26,12 +26,16 @@ type ChatTools struct {
 
 	// provider lists tools that the provider of the model runs itself, within its reply. A provider that has no such tool
 	// is asked without it, and the condition ProviderToolsUnavailable says so. Their calls wait for nobody, so that those
-	// are not switched on that approval names; stopAfter does not see them. In the policy WebSearch is web_search.
-	// Default: none.
+	// are not switched on that approval names; stopAfter does not see them. In the policy WebSearch is web_search, and
+	// CodeExecution is code_execution. Default: none.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=set
 	// +optional
 	Provider []ProviderTool `json:"provider,omitempty"`
+
+	// webSearch bounds the searches of WebSearch. Default: the provider's settings.
+	// +optional
+	WebSearch *WebSearchSettings `json:"webSearch,omitempty"`
 
 	// stopAfter names the tools after whose success the turn ends without the model being called again, built-in ones and
 	// a client's alike. All calls of the reply are answered first. A result that is an error does not end the turn. The

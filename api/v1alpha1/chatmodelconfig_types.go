@@ -206,6 +206,10 @@ type ChatModelConfigSpec struct {
 	// +optional
 	StructuredOutput StructuredOutput `json:"structuredOutput,omitempty"`
 
+	// affinity brings the requests of one chat to the same replica of the provider, whose cache then has the prompt.
+	// +optional
+	Affinity *RequestAffinity `json:"affinity,omitempty"`
+
 	// providerOptions are settings that only this provider knows, in the member of that provider. Not for keys: they are
 	// readable by all who may read this object.
 	// +optional

@@ -110,6 +110,22 @@ type MessageGeneration struct {
 	// +optional
 	Output *MessageOutput `json:"output,omitempty"`
 
+	// responseID is the provider's id of the reply, requestID that of the HTTP request, to look the call up there; empty if
+	// it gave none.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	ResponseID string `json:"responseID,omitempty"`
+
+	// requestID: see responseID.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	RequestID string `json:"requestID,omitempty"`
+
+	// modelMilliseconds is how long the model's call took, from the request to the end of the reply.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ModelMilliseconds int64 `json:"modelMilliseconds,omitempty"`
+
 	// error is why the attempt failed.
 	// +optional
 	Error *GenerationError `json:"error,omitempty"`

@@ -4,12 +4,68 @@
 package v1alpha1
 
 // ProviderTool is a tool that providers of models run themselves.
-// +kubebuilder:validation:Enum=WebSearch
+// +kubebuilder:validation:Enum=WebSearch;CodeExecution
 type ProviderTool string
 
-// ProviderWebSearch searches the web. The providers anthropic and google have it, and so have openai and azure with the
-// transport Responses.
-const ProviderWebSearch ProviderTool = "WebSearch"
+// The providers anthropic and google have both tools, and so have openai and azure with the transport Responses.
+const (
+	// ProviderWebSearch searches the web.
+	ProviderWebSearch ProviderTool = "WebSearch"
+	// ProviderCodeExecution runs code that the model writes, in a sandbox of the provider.
+	ProviderCodeExecution ProviderTool = "CodeExecution"
+)
+
+// WebSearchSettings bound the searches of a provider. What a provider does not support is left out, and the message
+// warns of it.
+// +kubebuilder:validation:XValidation:rule="!has(self.allowedDomains) || !has(self.blockedDomains)",message="set allowedDomains or blockedDomains, not both: providers take one of them"
+type WebSearchSettings struct {
+	// allowedDomains are the only ones that are searched, such as example.com; their subdomains are included.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=set
+	// +optional
+	AllowedDomains []string `json:"allowedDomains,omitempty"`
+
+	// blockedDomains are not searched.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +listType=set
+	// +optional
+	BlockedDomains []string `json:"blockedDomains,omitempty"`
+
+	// location that results are for. Default: the provider's.
+	// +optional
+	Location *SearchLocation `json:"location,omitempty"`
+}
+
+// SearchLocation is the approximate place of who searches.
+// +kubebuilder:validation:MinProperties=1
+type SearchLocation struct {
+	// city, such as Vienna.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	City string `json:"city,omitempty"`
+
+	// region, such as Lower Austria.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	Region string `json:"region,omitempty"`
+
+	// country is its code of two letters (ISO 3166-1), such as AT.
+	// +kubebuilder:validation:MaxLength=2
+	// +kubebuilder:validation:Pattern=`^[A-Z]{2}$`
+	// +optional
+	Country string `json:"country,omitempty"`
+
+	// timezone is its name in the IANA database, such as Europe/Vienna.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Timezone string `json:"timezone,omitempty"`
+}
 
 // ProviderToolReason is why a tool of tools.provider was not offered to a model.
 // +kubebuilder:validation:Enum=ToolNotSupported;ToolNotAllowed;ToolNeedsApproval

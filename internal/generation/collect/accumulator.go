@@ -266,7 +266,10 @@ type Step struct {
 	// ReplyOutcome is how a reply ended, FinishReason the provider's word for that.
 	ReplyOutcome v1alpha1.ReplyOutcome
 	FinishReason string
-	Preview      string
+	// ResponseID is the provider's id of the reply, RequestID that of the HTTP request, and Took how long the call took.
+	ResponseID, RequestID string
+	Took                  time.Duration
+	Preview               string
 	PendingCalls int32
 	// CallsRequiringAction is how many of the pending calls require a client's result or approval.
 	CallsRequiringAction int32
@@ -291,14 +294,15 @@ type Step struct {
 	Warnings []string
 }
 
-// maxFinishReason is how long a finish reason is at most, in bytes.
-const maxFinishReason = 63
+// maxFinishReason and maxCallAccountID are how long a finish reason and an id that the provider gives are at most, in bytes.
+const maxFinishReason, maxCallAccountID = 63, 256
 
 // Finish returns what was collected.
 func (a *Accumulator) Finish() Step {
 	s := Step{
 		Usage: UsageOf(a.provider, a.usage), FinishReason: clip.Bytes(a.last.Reason, maxFinishReason),
-		ReplyOutcome: a.last.Outcome, Preview: a.preview.String(), Truncated: a.room.full, Warnings: a.warnings,
+		ReplyOutcome: a.last.Outcome, ResponseID: clip.Bytes(a.last.ResponseID, maxCallAccountID),
+		RequestID: clip.Bytes(a.last.RequestID, maxCallAccountID), Preview: a.preview.String(), Truncated: a.room.full, Warnings: a.warnings,
 	}
 	if s.Truncated {
 		s.ReplyOutcome = v1alpha1.ReplyCutByLength

@@ -5,7 +5,6 @@ package provider
 
 import (
 	"charm.land/fantasy"
-	"charm.land/fantasy/providers/anthropic"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/finish"
@@ -13,8 +12,10 @@ import (
 	"parley.dev/parley/internal/toolpolicy"
 )
 
-// webSearch is the name of the tool that searches the web, of every provider that has one.
-const webSearch = "web_search"
+// ownTools are the names of the tools that providers run, for the policy and for package wire.
+var ownTools = map[v1alpha1.ProviderTool]string{
+	v1alpha1.ProviderWebSearch: wire.WebSearch, v1alpha1.ProviderCodeExecution: wire.CodeExecution,
+}
 
 // OwnTools are those of the chat's tools that the provider of the configuration runs itself, and those that it is not
 // to be offered. A provider runs its tools within the reply, so that nobody can approve a call.
@@ -27,29 +28,46 @@ func OwnTools(spec *v1alpha1.ChatModelConfigSpec, chat *v1alpha1.ChatTools) (own
 		left = append(left, v1alpha1.ProviderToolUnavailable{Tool: tool, Reason: why})
 	}
 	for _, tool := range chat.Provider {
-		offered := offer(spec, tool)
+		name := ownTools[tool]
 		switch {
-		case !toolpolicy.Allows(chat, webSearch):
+		case !toolpolicy.Allows(chat, name):
 			leaveOut(tool, v1alpha1.ProviderToolNotAllowed)
-		case toolpolicy.NeedsApproval(chat, webSearch):
+		case toolpolicy.NeedsApproval(chat, name):
 			leaveOut(tool, v1alpha1.ProviderToolNeedsApproval)
-		case offered == nil:
+		case !hasOwnTools(spec):
 			leaveOut(tool, v1alpha1.ProviderToolNotSupported)
 		default:
-			own = append(own, offered)
+			own = append(own, fantasy.ProviderDefinedTool{ID: name, Name: name, Args: argsOf(tool, chat.WebSearch)})
 		}
 	}
 	return own, left
 }
 
-// offer is the tool as the provider of the configuration has it; nil if it has none.
-func offer(spec *v1alpha1.ChatModelConfigSpec, tool v1alpha1.ProviderTool) fantasy.Tool {
-	switch {
-	case tool != v1alpha1.ProviderWebSearch:
-	case spec.Provider == v1alpha1.ProviderAnthropic:
-		return anthropic.WebSearchTool(nil)
-	case spec.Provider == v1alpha1.ProviderGoogle, finish.ProtocolOf(spec) == finish.Responses:
-		return fantasy.ProviderDefinedTool{ID: wire.WebSearch, Name: wire.WebSearch}
+// hasOwnTools reports whether the provider of the configuration has tools of its own.
+func hasOwnTools(spec *v1alpha1.ChatModelConfigSpec) bool {
+	return spec.Provider == v1alpha1.ProviderAnthropic || spec.Provider == v1alpha1.ProviderGoogle ||
+		finish.ProtocolOf(spec) == finish.Responses
+}
+
+// argsOf are the settings of a tool, as package wire has them.
+func argsOf(tool v1alpha1.ProviderTool, search *v1alpha1.WebSearchSettings) map[string]any {
+	if tool != v1alpha1.ProviderWebSearch || search == nil {
+		return nil
 	}
-	return nil
+	args := map[string]any{}
+	if search.AllowedDomains != nil {
+		args[wire.AllowedDomains] = search.AllowedDomains
+	}
+	if search.BlockedDomains != nil {
+		args[wire.BlockedDomains] = search.BlockedDomains
+	}
+	if at := search.Location; at != nil {
+		for name, value := range map[string]string{wire.City: at.City, wire.Region: at.Region, wire.Country: at.Country,
+			wire.Timezone: at.Timezone} {
+			if value != "" {
+				args[name] = value
+			}
+		}
+	}
+	return args
 }

@@ -36,6 +36,7 @@ type request struct {
 func (p *Performer) request(t *models.Target, built []fantasy.Message) request {
 	spec, chat := &t.Config.Spec, p.chat
 	call, warnings := provider.Call(spec, effort(chat))
+	provider.Pin(&call, spec, string(chat.UID))
 	call.Prompt = built
 	for _, tool := range p.registry().Offered(chat) {
 		call.Tools = append(call.Tools, fantasy.FunctionTool{
@@ -81,11 +82,14 @@ func (p *Performer) ask(
 	defer models.GuardSilence(notes, silence, cancel)()
 	defer p.steps.options.Expect(calling)()
 
+	began := p.steps.options.Now()
 	reply := p.accumulator(r, messages)
 	model := p.task.Observed.Model(r.target, func() bool { return Interrupted(ctx) })
 	switch err = stream(calling, model, r.call, reply, show); {
 	case err == nil:
-		return Outcome{Kind: v1alpha1.OutcomeCompleted, Content: reply.Finish()}
+		content := reply.Finish()
+		content.Took = p.steps.options.Now().Sub(began)
+		return Outcome{Kind: v1alpha1.OutcomeCompleted, Content: content}
 	case Interrupted(ctx):
 		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: reply.Finish()}
 	}

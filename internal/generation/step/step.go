@@ -167,6 +167,8 @@ func (p *Performer) Target() *models.Target { return p.target }
 // Account says in the account of the step what came of it and what it used up.
 func (p *Performer) Account(g *v1alpha1.MessageGeneration, o Outcome) {
 	g.Truncated, g.ReplyOutcome, g.FinishReason = o.Content.Truncated, o.Content.ReplyOutcome, o.Content.FinishReason
+	g.ResponseID, g.RequestID, g.ModelMilliseconds = o.Content.ResponseID, o.Content.RequestID,
+		o.Content.Took.Milliseconds()
 	g.Preview, g.Warnings = o.Content.Preview, o.Content.Warnings
 	g.PendingCalls, g.CallsRequiringAction = o.Content.PendingCalls, o.Content.CallsRequiringAction
 	g.WaitingFor, g.NeedsWorkspace, g.StoppedBy = o.Content.WaitingFor, o.Content.NeedsWorkspace, o.Content.StoppedBy

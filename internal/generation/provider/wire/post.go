@@ -22,7 +22,7 @@ const userAgent = "parley/v1alpha1"
 // Request is the HTTP request of a call.
 type Request struct {
 	URL string
-	// Header are those of the protocol, such as the key. Those of the configuration go before them.
+	// Header are those of the protocol, such as the key. Those of the configuration and of the call go before them.
 	Header map[string]string
 	// Body is JSON.
 	Body []byte
@@ -31,7 +31,7 @@ type Request struct {
 }
 
 // post makes the request. An answer with the status of an error is an error.
-func (m *Model) post(ctx context.Context, r *Request) (*http.Response, error) {
+func (m *Model) post(ctx context.Context, r *Request, ofCall map[string]string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL, bytes.NewReader(r.Body))
 	if err != nil {
 		return nil, err
@@ -42,6 +42,9 @@ func (m *Model) post(ctx context.Context, r *Request) (*http.Response, error) {
 	}
 	for _, h := range m.spec.Headers {
 		request.Header.Set(h.Name, h.Value)
+	}
+	for name, value := range ofCall {
+		request.Header.Set(name, value)
 	}
 	request.Header.Set("User-Agent", userAgent)
 	if r.Sign != nil {
