@@ -5,7 +5,6 @@ package provider
 
 import (
 	"charm.land/fantasy"
-	"charm.land/fantasy/providers/anthropic"
 	"charm.land/fantasy/providers/openai"
 	"charm.land/fantasy/providers/openaicompat"
 	"charm.land/fantasy/providers/openrouter"
@@ -32,14 +31,13 @@ func Call(spec *v1alpha1.ChatModelConfigSpec, asked v1alpha1.ReasoningEffort) (f
 	if spec.ProviderOptions != nil {
 		settings.Provider = *spec.ProviderOptions
 	}
-	warnings := adjust(&call, spec, effort)
+	adjust(&call, spec)
 	call.ProviderOptions[wire.Key] = settings
-	return call, warnings
+	return call, nil
 }
 
 // adjust does for some providers what fantasy does not do for them.
-func adjust(call *fantasy.Call, spec *v1alpha1.ChatModelConfigSpec,
-	effort v1alpha1.ReasoningEffort) []fantasy.CallWarning {
+func adjust(call *fantasy.Call, spec *v1alpha1.ChatModelConfigSpec) {
 	switch spec.Provider {
 	case v1alpha1.ProviderOpenAICompatible:
 		call.ProviderOptions = withTopK(call, openaicompat.Name,
@@ -51,10 +49,7 @@ func adjust(call *fantasy.Call, spec *v1alpha1.ChatModelConfigSpec,
 		if o, ok := call.ProviderOptions[openai.Name].(*openai.ProviderOptions); ok && o.MaxCompletionTokens != nil {
 			call.MaxOutputTokens = nil // It is the newer name of the same, and no model takes both.
 		}
-	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:
-		return adjustClaude(call, effort)
 	}
-	return nil
 }
 
 // withTopK sends topK in the body: OpenAI's protocol has none, but the servers that speak it for others do.
@@ -79,48 +74,4 @@ func withTopK[T any, P interface {
 	call.TopK = nil
 	call.ProviderOptions[name] = options
 	return call.ProviderOptions
-}
-
-// withoutRoom takes out the setting that asks for more thinking than most tokens leave room for, and names it; empty:
-// none does. Anthropic refuses a budget that leaves nothing to say, such as that of a reply for an advice, which has
-// fewer tokens.
-func withoutRoom(o *anthropic.ProviderOptions, most int64, effort v1alpha1.ReasoningEffort) (setting, why string) {
-	switch {
-	case o.Thinking != nil && o.Thinking.BudgetTokens >= most:
-		o.Thinking = nil
-		return "thinking.budgetTokens", "maxOutputTokens leaves no room for it"
-	case o.Effort == nil && o.Thinking == nil && effort != "" && effort != v1alpha1.EffortNone:
-		return "reasoningEffort", "maxOutputTokens leaves no room for it, 1025 are the least"
-	}
-	return "", ""
-}
-
-// adjustClaude leaves out what Claude refuses while it thinks; fantasy does so where it thinks by a budget alone.
-func adjustClaude(call *fantasy.Call, effort v1alpha1.ReasoningEffort) (warnings []fantasy.CallWarning) {
-	o, ok := call.ProviderOptions[anthropic.Name].(*anthropic.ProviderOptions)
-	if !ok {
-		return nil
-	}
-	leftOut := func(setting, why string) {
-		warnings = append(warnings, fantasy.CallWarning{Type: fantasy.CallWarningTypeUnsupportedSetting, Setting: setting,
-			Details: why})
-	}
-	if setting, why := withoutRoom(o, *call.MaxOutputTokens, effort); setting != "" {
-		leftOut(setting, why)
-	}
-	if o.Effort == nil {
-		return warnings
-	}
-	const thinking = "it is not supported while the model thinks"
-	if call.Temperature != nil {
-		leftOut("temperature", thinking)
-	}
-	if call.TopP != nil {
-		leftOut("topP", thinking)
-	}
-	if call.TopK != nil {
-		leftOut("topK", thinking)
-	}
-	call.Temperature, call.TopP, call.TopK = nil, nil, nil
-	return warnings
 }

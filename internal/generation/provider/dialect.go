@@ -8,13 +8,13 @@ import (
 	"regexp"
 
 	"charm.land/fantasy"
-	"charm.land/fantasy/providers/anthropic"
 	"charm.land/fantasy/providers/google"
 	"charm.land/fantasy/providers/openai"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider/fileurl"
+	"parley.dev/parley/internal/generation/provider/wire"
 )
 
 // maxChatCallID is the longest id of a call in OpenAI's chat protocol, from its refusal: "string too long. Expected a
@@ -31,9 +31,9 @@ func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
 	}
 	switch spec.Provider {
 	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:
-		d.Metadata, d.CacheMark = anthropic.Name, cacheMark()
-		if spec.Provider == v1alpha1.ProviderAnthropic { // Bedrock has no search, and documents no blocks of one.
-			d.Replays = replaysSearch
+		d.Metadata, d.CacheMark = wire.Key, fantasy.ProviderOptions{wire.Key: &wire.CacheMark{}}
+		if spec.Provider == v1alpha1.ProviderAnthropic { // Bedrock has no such tools, and documents no blocks of them.
+			d.Replays = replaysTools
 		}
 	case v1alpha1.ProviderGoogle:
 		d.Metadata, d.Alternate, d.TextsSigned = google.Name, true, true
@@ -89,23 +89,11 @@ var unsigned = base64.StdEncoding.EncodeToString([]byte("skip_thought_signature_
 // that another model made, unless it says, in a word that Google documents, that there is none to check.
 var unsignedCalls = regexp.MustCompile(`^(?:models/)?gem(?:ini-[12]|ma)`)
 
-func cacheMark() fantasy.ProviderOptions {
-	return anthropic.NewProviderCacheControlOptions(&anthropic.ProviderCacheControlOptions{
-		CacheControl: anthropic.CacheControl{Type: "ephemeral"},
-	})
-}
-
 // serverToolID is the id of a call of Anthropic's own tools.
 var serverToolID = regexp.MustCompile(`^srvtoolu_[a-zA-Z0-9_]+$`)
 
-// replaysSearch reports whether Anthropic takes the call and its result back: a web search with the result as it was.
-func replaysSearch(call fantasy.ToolCallPart, result *fantasy.ToolResultPart) bool {
-	if call.ToolName != "web_search" || !serverToolID.MatchString(call.ToolCallID) {
-		return false
-	}
-	if result == nil {
-		return true
-	}
-	search, ok := result.ProviderOptions[anthropic.Name].(*anthropic.WebSearchResultMetadata)
-	return ok && (len(search.Results) > 0) != (search.ErrorCode != "")
+// replaysTools reports whether Anthropic takes the call of one of its own tools and its result back: as they came.
+func replaysTools(call fantasy.ToolCallPart, result *fantasy.ToolResultPart) bool {
+	known := call.ToolName == wire.WebSearch || call.ToolName == wire.CodeExecution
+	return known && serverToolID.MatchString(call.ToolCallID) && (result == nil || wire.StateOf(result).Item != nil)
 }

@@ -5,7 +5,6 @@ package provider
 
 import (
 	"charm.land/fantasy"
-	"charm.land/fantasy/providers/anthropic"
 	"charm.land/fantasy/providers/google"
 	"charm.land/fantasy/providers/openai"
 	"charm.land/fantasy/providers/openaicompat"
@@ -44,14 +43,10 @@ type protocol struct {
 
 // optionsOf are fantasy's options of each protocol.
 var optionsOf = map[protocol]func(asked) fantasy.ProviderOptions{
-	{v1alpha1.ProviderOpenAI, false}: func(a asked) fantasy.ProviderOptions { return a.openAI(a.OpenAI) },
-	{v1alpha1.ProviderOpenAI, true}:  func(a asked) fantasy.ProviderOptions { return a.responses(a.OpenAIResponses) },
-	{v1alpha1.ProviderAzure, false}:  func(a asked) fantasy.ProviderOptions { return a.openAI(a.Azure) },
-	{v1alpha1.ProviderAzure, true}:   func(a asked) fantasy.ProviderOptions { return a.responses(a.AzureResponses) },
-	{v1alpha1.ProviderAnthropic, false}: func(a asked) fantasy.ProviderOptions {
-		return a.anthropic(a.Anthropic)
-	},
-	{v1alpha1.ProviderBedrock, false}:          func(a asked) fantasy.ProviderOptions { return a.anthropic(a.Bedrock) },
+	{v1alpha1.ProviderOpenAI, false}:           func(a asked) fantasy.ProviderOptions { return a.openAI(a.OpenAI) },
+	{v1alpha1.ProviderOpenAI, true}:            func(a asked) fantasy.ProviderOptions { return a.responses(a.OpenAIResponses) },
+	{v1alpha1.ProviderAzure, false}:            func(a asked) fantasy.ProviderOptions { return a.openAI(a.Azure) },
+	{v1alpha1.ProviderAzure, true}:             func(a asked) fantasy.ProviderOptions { return a.responses(a.AzureResponses) },
 	{v1alpha1.ProviderGoogle, false}:           asked.google,
 	{v1alpha1.ProviderOpenAICompatible, false}: asked.compatible,
 	{v1alpha1.ProviderOpenRouter, false}:       asked.openRouter,
@@ -107,22 +102,6 @@ func (a asked) compatible() fantasy.ProviderOptions {
 	}
 	openAIEffort(&o.ReasoningEffort, a.effort)
 	return fantasy.ProviderOptions{openaicompat.Name: o}
-}
-
-func (a asked) anthropic(given *v1alpha1.AnthropicOptions) fantasy.ProviderOptions {
-	o := &anthropic.ProviderOptions{}
-	if given != nil {
-		*o = anthropic.ProviderOptions{
-			SendReasoning: given.SendReasoning, Effort: said(anthropic.Effort(given.Effort)),
-			ThinkingDisplay:        said(anthropic.ThinkingDisplay(given.ThinkingDisplay)),
-			DisableParallelToolUse: given.DisableParallelToolUse, ExtraBody: bodyOf(given.ExtraBody),
-		}
-		if given.Thinking != nil {
-			o.Thinking = &anthropic.ThinkingProviderOption{BudgetTokens: given.Thinking.BudgetTokens}
-		}
-	}
-	anthropicEffort(o, a.spec, a.effort)
-	return fantasy.ProviderOptions{anthropic.Name: o}
 }
 
 func (a asked) google() fantasy.ProviderOptions {

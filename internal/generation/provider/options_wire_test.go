@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"charm.land/fantasy"
-	"charm.land/fantasy/providers/anthropic"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider"
@@ -155,8 +154,7 @@ func sent(t *testing.T, member, given string) string {
 	call.Prompt = fantasy.Prompt{
 		fantasy.NewUserMessage("Hello?"),
 		{Role: fantasy.MessageRoleAssistant, Content: []fantasy.MessagePart{
-			fantasy.ReasoningPart{Text: "Hm.", ProviderOptions: fantasy.ProviderOptions{
-				anthropic.Name: &anthropic.ReasoningOptionMetadata{Signature: "s"}}},
+			fantasy.ReasoningPart{Text: "Hm.", ProviderOptions: (&wire.State{Signature: "s"}).With()},
 			fantasy.TextPart{Text: "Yes."},
 		}},
 		fantasy.NewUserMessage("And now?"),

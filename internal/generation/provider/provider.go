@@ -12,8 +12,6 @@ import (
 	"net/http"
 
 	"charm.land/fantasy"
-	"charm.land/fantasy/providers/anthropic"
-	"charm.land/fantasy/providers/bedrock"
 	"charm.land/fantasy/providers/google"
 	"charm.land/fantasy/providers/openai"
 	"charm.land/fantasy/providers/openaicompat"
@@ -22,11 +20,11 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/chatcompletions"
-	"parley.dev/parley/internal/generation/provider/claude"
 	"parley.dev/parley/internal/generation/provider/fileurl"
 	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/generation/provider/gemini"
 	"parley.dev/parley/internal/generation/provider/intercept"
+	"parley.dev/parley/internal/generation/provider/messages"
 	"parley.dev/parley/internal/generation/provider/responses"
 	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/provider/wire"
@@ -39,10 +37,6 @@ const userAgent = "parley/v1alpha1"
 // whatever the client does.
 func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 	client *http.Client) (fantasy.LanguageModel, error) {
-	build, ok := builders[spec.Provider]
-	if !ok {
-		return nil, fmt.Errorf("provider %q is not known", spec.Provider)
-	}
 	protocol, err := protocolOf(ctx, spec, apiKey)
 	if err != nil {
 		return nil, fmt.Errorf("setting up provider %s: %w", spec.Provider, err)
@@ -51,6 +45,10 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 		guarded := transport.TakeNotes(transport.Guard(client, spec.Provider))
 		return finish.Model(fileurl.Model(streamedModel{wire.NewModel(protocol, guarded, spec)}, spec, true),
 			finish.ProtocolOf(spec)), nil
+	}
+	build, ok := builders[spec.Provider]
+	if !ok {
+		return nil, fmt.Errorf("provider %q is not known", spec.Provider)
 	}
 	headers := map[string]string{}
 	for _, h := range spec.Headers {
@@ -69,10 +67,10 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 }
 
 // protocolOf is the protocol that the provider of a configuration speaks; nil: it is not ported yet.
-func protocolOf(_ context.Context, spec *v1alpha1.ChatModelConfigSpec, _ string) (wire.Protocol, error) {
+func protocolOf(_ context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string) (wire.Protocol, error) {
 	switch finish.ProtocolOf(spec) {
 	case finish.Messages:
-		return nil, nil
+		return messages.New(spec, apiKey), nil
 	case finish.Gemini:
 		return nil, nil
 	case finish.Responses:
@@ -86,7 +84,7 @@ func protocolOf(_ context.Context, spec *v1alpha1.ChatModelConfigSpec, _ string)
 func clientOf(spec *v1alpha1.ChatModelConfigSpec, client *http.Client) *http.Client {
 	client = fileurl.Client(transport.Guard(client, spec.Provider), spec)
 	switch spec.Provider {
-	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock, v1alpha1.ProviderGoogle:
+	case v1alpha1.ProviderGoogle:
 	default:
 		client = chatcompletions.Client(client)
 	}
@@ -101,8 +99,6 @@ func repaired(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) f
 	switch {
 	case spec.Provider == v1alpha1.ProviderGoogle:
 		return gemini.Repair(model)
-	case spec.Provider == v1alpha1.ProviderAnthropic, spec.Provider == v1alpha1.ProviderBedrock:
-		return claude.Repair(model)
 	case spec.Transport == v1alpha1.TransportResponses:
 		return responses.Repair(model, spec)
 	}
@@ -123,16 +119,14 @@ func anyModel(string) bool { return true }
 
 var builders = map[v1alpha1.ModelProvider]func(settings) (fantasy.Provider, error){
 	v1alpha1.ProviderOpenAI:           newOpenAI,
-	v1alpha1.ProviderAnthropic:        newAnthropic,
 	v1alpha1.ProviderGoogle:           newGoogle,
 	v1alpha1.ProviderOpenAICompatible: newOpenAICompatible,
 	v1alpha1.ProviderOpenRouter: func(s settings) (fantasy.Provider, error) {
 		return openrouter.New(openrouter.WithAPIKey(s.key), openrouter.WithHeaders(s.headers),
 			openrouter.WithHTTPClient(s.client), openrouter.WithUserAgent(userAgent))
 	},
-	v1alpha1.ProviderAzure:   newAzure,
-	v1alpha1.ProviderBedrock: newBedrock,
-	v1alpha1.ProviderVercel:  newVercel,
+	v1alpha1.ProviderAzure:  newAzure,
+	v1alpha1.ProviderVercel: newVercel,
 }
 
 func newOpenAI(s settings) (fantasy.Provider, error) {
@@ -147,17 +141,6 @@ func newOpenAI(s settings) (fantasy.Provider, error) {
 		options = append(options, openai.WithUseResponsesAPI(), openai.WithResponsesAPIFunc(anyModel))
 	}
 	return openai.New(options...)
-}
-
-func newAnthropic(s settings) (fantasy.Provider, error) {
-	options := []anthropic.Option{
-		anthropic.WithAPIKey(s.key), anthropic.WithHeaders(s.headers), anthropic.WithHTTPClient(s.client),
-		anthropic.WithUserAgent(userAgent),
-	}
-	if s.spec.BaseURL != "" {
-		options = append(options, anthropic.WithBaseURL(s.spec.BaseURL))
-	}
-	return anthropic.New(options...)
 }
 
 func newGoogle(s settings) (fantasy.Provider, error) {
@@ -179,18 +162,6 @@ func newOpenAICompatible(s settings) (fantasy.Provider, error) {
 	return openaicompat.New(openaicompat.WithBaseURL(s.spec.BaseURL), openaicompat.WithAPIKey(s.key),
 		openaicompat.WithHeaders(s.headers), openaicompat.WithHTTPClient(s.client), openaicompat.WithUserAgent(userAgent),
 		chatcompletions.CountOutput())
-}
-
-func newBedrock(s settings) (fantasy.Provider, error) {
-	options := []bedrock.Option{bedrock.WithHeaders(s.headers), bedrock.WithHTTPClient(s.client),
-		bedrock.WithUserAgent(userAgent)}
-	if s.key != "" {
-		options = append(options, bedrock.WithAPIKey(s.key))
-	}
-	if s.spec.Region != "" {
-		options = append(options, bedrock.WithRegion(s.spec.Region))
-	}
-	return bedrock.New(options...)
 }
 
 func newVercel(s settings) (fantasy.Provider, error) {

@@ -5,10 +5,10 @@ package provider
 
 import (
 	"charm.land/fantasy"
-	"charm.land/fantasy/providers/anthropic"
 	"charm.land/fantasy/providers/openai"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider/wire"
 	"parley.dev/parley/internal/toolpolicy"
 )
 
@@ -46,7 +46,7 @@ func offer(spec *v1alpha1.ChatModelConfigSpec, tool v1alpha1.ProviderTool) fanta
 	switch {
 	case tool != v1alpha1.ProviderWebSearch:
 	case spec.Provider == v1alpha1.ProviderAnthropic:
-		return anthropic.WebSearchTool(nil)
+		return fantasy.ProviderDefinedTool{ID: wire.WebSearch, Name: wire.WebSearch}
 	case spec.Provider == v1alpha1.ProviderOpenAI && spec.Transport == v1alpha1.TransportResponses:
 		return openai.WebSearchTool(nil)
 	}

@@ -41,7 +41,7 @@ var (
 // protocol for others often stands in the cluster, and whether it fetches anything, nobody knows.
 var supported = []support{
 	// https://platform.claude.com/docs/en/build-with-claude/vision and .../pdf-support: a source of type url.
-	{provider: v1alpha1.ProviderAnthropic, mediaTypes: imagesAndPDFs, form: anthropicForm},
+	{provider: v1alpha1.ProviderAnthropic, mediaTypes: imagesAndPDFs},
 	// https://developers.openai.com/api/docs/guides/images-vision and .../file-inputs:
 	// file_url is not for chat completions.
 	{provider: v1alpha1.ProviderOpenAI, mediaTypes: images, form: chatForm},

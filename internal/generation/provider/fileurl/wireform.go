@@ -46,15 +46,6 @@ func (s standIns) inData(content any) (string, bool) {
 }
 
 var (
-	anthropicForm = wireForm{turns: "messages", blocks: "content", amend: func(block object, urls standIns) bool {
-		source, _ := block["source"].(object)
-		at, ok := urls.of(source["data"])
-		if !ok || source["type"] != "base64" || block["type"] != "image" && block["type"] != "document" {
-			return false
-		}
-		block["source"] = object{"type": "url", "url": at}
-		return true
-	}}
 	chatForm = wireForm{turns: "messages", blocks: "content", amend: func(block object, urls standIns) bool {
 		switch block["type"] {
 		case "image_url":

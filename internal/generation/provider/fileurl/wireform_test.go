@@ -26,9 +26,6 @@ var protocols = map[string]struct {
 	form             wireForm
 	text, file, turn string
 }{
-	"anthropic": {anthropicForm, `{"type":"text","text":%s}`,
-		`{"type":"image","source":{"type":"base64","media_type":"image/png","data":"%s"}}`,
-		`{"max_tokens":1e2,"messages":[{"role":"user","content":"x"},{"role":"user","content":[%s]}],"tools":[{"z":1,"a":{"y":2,"b":3}}]}`},
 	"chat": {chatForm, `{"type":"text","text":%s}`,
 		`{"type":"image_url","image_url":{"url":"data:image/png;base64,%s","detail":"low"}}`,
 		`{"messages":[{"role":"system","content":"x"},{"role":"assistant","content":null},{"role":"user","content":[%s]}],"n":1.0}`},

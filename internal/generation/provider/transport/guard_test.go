@@ -105,6 +105,9 @@ func answered(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Cli
 	}
 	_, err = model.Generate(t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage(providertest.Secret)},
 		MaxOutputTokens: new(int64(77))})
+	if err != nil && strings.Contains(err.Error(), "only streamed calls") {
+		return providertest.Call(t, spec, client)
+	}
 	return err
 }
 
@@ -198,6 +201,9 @@ func TestALargeAnswerThatComesAsAWholeIsNotRead(t *testing.T) {
 		_, _ = io.Copy(w, &endless{160 << 20, []byte("data: {}\n\n")})
 	})
 	for _, p := range largeProtocols {
+		if p == providertest.Claude { // It only streams.
+			continue
+		}
 		spec := p.Spec(base + "/v1")
 		var err error
 		grown := heapGrowth(func() { err = answered(t, spec, transport.NewLoopbackClient()) })

@@ -44,6 +44,9 @@ func refused(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Clie
 	call := fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("secret words")}}
 	_, generated := model.Generate(t.Context(), call)
 	streamed := streamError(t.Context(), model, call)
+	if generated != nil && strings.Contains(generated.Error(), "only streamed calls") {
+		generated = streamed
+	}
 	for how, err := range map[string]error{"generate": generated, "stream": streamed} {
 		if err == nil {
 			t.Errorf("%s %s: no error", spec.Provider, how)

@@ -17,6 +17,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 	"github.com/tmaxmax/go-sse"
+
+	"parley.dev/parley/api/v1alpha1"
 )
 
 // maxEventBytes is the longest event, or document, that is read: more than transport lets through of one event.
@@ -27,8 +29,10 @@ var endOfEvents = []byte("[DONE]")
 
 // eventsOf are the data of the events of an answer. One that came as a document is that of a server that does not
 // stream.
-func eventsOf(response *http.Response, ofDocument func([]byte) [][]byte) iter.Seq2[[]byte, error] {
-	if strings.HasPrefix(response.Header.Get("Content-Type"), "application/vnd.amazon") {
+func eventsOf(response *http.Response, provider v1alpha1.ModelProvider,
+	ofDocument func([]byte) [][]byte) iter.Seq2[[]byte, error] {
+	framed := strings.HasPrefix(response.Header.Get("Content-Type"), "application/vnd.amazon")
+	if framed && provider == v1alpha1.ProviderBedrock { // Of others, transport bounds no frames.
 		return frames(response.Body)
 	}
 	body := bufio.NewReader(response.Body)
