@@ -43,10 +43,11 @@ type protocol struct {
 
 // optionsOf are fantasy's options of each protocol.
 var optionsOf = map[protocol]func(asked) fantasy.ProviderOptions{
-	{v1alpha1.ProviderOpenAI, false}:           func(a asked) fantasy.ProviderOptions { return a.openAI(a.OpenAI) },
-	{v1alpha1.ProviderOpenAI, true}:            func(a asked) fantasy.ProviderOptions { return a.responses(a.OpenAIResponses) },
-	{v1alpha1.ProviderAzure, false}:            func(a asked) fantasy.ProviderOptions { return a.openAI(a.Azure) },
-	{v1alpha1.ProviderAzure, true}:             func(a asked) fantasy.ProviderOptions { return a.responses(a.AzureResponses) },
+	{v1alpha1.ProviderOpenAI, false}: func(a asked) fantasy.ProviderOptions { return a.openAI(a.OpenAI) },
+	{v1alpha1.ProviderOpenAI, true}:  func(a asked) fantasy.ProviderOptions { return a.responses(a.OpenAIResponses) },
+	{v1alpha1.ProviderAzure, false}:  func(a asked) fantasy.ProviderOptions { return a.openAI(a.Azure) },
+	{v1alpha1.ProviderAzure, true}:   func(a asked) fantasy.ProviderOptions { return a.responses(a.AzureResponses) },
+
 	{v1alpha1.ProviderGoogle, false}:           asked.google,
 	{v1alpha1.ProviderOpenAICompatible, false}: asked.compatible,
 	{v1alpha1.ProviderOpenRouter, false}:       asked.openRouter,

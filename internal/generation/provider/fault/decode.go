@@ -46,15 +46,6 @@ func decode(e *fantasy.ProviderError, from v1alpha1.ModelProvider) answer {
 	if a.empty() {
 		a = decodeJSON([]byte(e.Message), from) // fantasy moves a body that it does not understand there.
 	}
-	if a.empty() {
-		// Of an error within a stream, Anthropic's SDK keeps the event and not a body.
-		if event, ok := errors.AsType[interface {
-			error
-			RawJSON() string
-		}](e.Cause); ok {
-			a = decodeJSON([]byte(event.RawJSON()), from)
-		}
-	}
 	for name, value := range e.ResponseHeaders {
 		if strings.EqualFold(name, "x-amzn-errortype") {
 			kind, _, _ := strings.Cut(value, ":")
@@ -166,12 +157,8 @@ func bodyOf(raw []byte) []byte {
 	return body
 }
 
-var (
-	// responsesCode is the code at the end of a message of an error within a stream of the responses protocol.
-	responsesCode = regexp.MustCompile(`(?s)^(.*) \(code: ([A-Za-z0-9_]+)\)$`)
-	// bedrockException is an error within a stream of Bedrock, as Anthropic's SDK words it.
-	bedrockException = regexp.MustCompile(`(?s)^received exception ([A-Za-z]+): (.*)$`)
-)
+// responsesCode is the code at the end of a message of an error within a stream of the responses protocol.
+var responsesCode = regexp.MustCompile(`(?s)^(.*) \(code: ([A-Za-z0-9_]+)\)$`)
 
 // decodeInStream reads an error within a stream that an SDK has put into one text. fantasy uses the same type for
 // faults of its own, which say nothing of the provider.
@@ -182,11 +169,6 @@ func decodeInStream(err error) (a answer) {
 			a.said = m[1]
 			a.name(m[2])
 		}
-		return a
-	}
-	if m := bedrockException.FindStringSubmatch(err.Error()); m != nil {
-		a.said = m[2]
-		a.name(m[1])
 	}
 	return a
 }

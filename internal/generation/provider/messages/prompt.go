@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,156 +20,150 @@ import (
 	"parley.dev/parley/internal/generation/provider/wire"
 )
 
-// block is one of a message.
-type paramBlock = anthropic.ContentBlockParamUnion
+type (
+	content = anthropic.ContentBlockParamUnion
+	object  = map[string]any
+)
 
-// message adds a message of the prompt. Messages of one side that follow each other are one.
-func (b *builder) message(m *fantasy.Message) {
-	var content []paramBlock
-	for _, part := range m.Content {
-		content = append(content, b.blocks(part)...)
-	}
-	if n := len(content); n > 0 && wire.IsCacheMarked(m) {
-		if mark := content[n-1].GetCacheControl(); mark != nil {
-			*mark = anthropic.NewCacheControlEphemeralParam()
-		}
-	}
-	role := anthropic.MessageParamRoleUser
-	switch m.Role {
-	case fantasy.MessageRoleSystem:
-		for _, block := range content {
-			if block.OfText != nil {
+// prompt adds the messages of the prompt. Those of one side that follow each other are one. The provider refuses those
+// that say nothing.
+func (b *builder) prompt() {
+	all := &b.params.Messages
+	for i := range b.call.Prompt {
+		m := &b.call.Prompt[i]
+		blocks, role := b.blocks(m), anthropic.MessageParamRoleUser
+		switch m.Role {
+		case fantasy.MessageRoleSystem:
+			for _, block := range blocks {
 				b.params.System = append(b.params.System, *block.OfText)
 			}
+			continue
+		case fantasy.MessageRoleAssistant:
+			role = anthropic.MessageParamRoleAssistant
 		}
-		return
-	case fantasy.MessageRoleAssistant:
-		role = anthropic.MessageParamRoleAssistant
+		if n := len(*all); n == 0 || (*all)[n-1].Role != role {
+			*all = append(*all, anthropic.MessageParam{Role: role})
+		}
+		last := &(*all)[len(*all)-1]
+		last.Content = append(last.Content, blocks...)
 	}
-	if n := len(b.params.Messages); n > 0 && b.params.Messages[n-1].Role == role {
-		content = slices.Concat(b.params.Messages[n-1].Content, content)
-		b.params.Messages = b.params.Messages[:n-1]
-	}
-	b.params.Messages = append(b.params.Messages, anthropic.MessageParam{Role: role, Content: content})
-}
-
-// dropUnsaid drops messages that say nothing, which the provider refuses.
-func (b *builder) dropUnsaid() {
-	b.params.Messages = slices.DeleteFunc(b.params.Messages, func(m anthropic.MessageParam) bool {
-		return !slices.ContainsFunc(m.Content, func(block paramBlock) bool {
+	*all = slices.DeleteFunc(*all, func(m anthropic.MessageParam) bool {
+		return !slices.ContainsFunc(m.Content, func(block content) bool {
 			return block.OfThinking == nil && block.OfRedactedThinking == nil
 		})
 	})
 }
 
-// blocks are what a part of the prompt is in the protocol.
-func (b *builder) blocks(part fantasy.MessagePart) []paramBlock {
+// blocks are the content of a message. The last one has the mark up to which the provider is to keep the prompt.
+func (b *builder) blocks(m *fantasy.Message) (blocks []content) {
+	for _, part := range m.Content {
+		if block := b.block(part); !param.IsOmitted(block) {
+			blocks = append(blocks, block)
+		}
+	}
+	if n := len(blocks); n > 0 && wire.IsCacheMarked(m) {
+		if mark := blocks[n-1].GetCacheControl(); mark != nil {
+			*mark = anthropic.NewCacheControlEphemeralParam()
+		}
+	}
+	return blocks
+}
+
+func (b *builder) block(part fantasy.MessagePart) content {
 	switch part := part.(type) {
 	case fantasy.TextPart:
-		return []paramBlock{anthropic.NewTextBlock(part.Text)}
+		return anthropic.NewTextBlock(part.Text)
 	case fantasy.FilePart:
-		return []paramBlock{file(part)}
+		return file(part)
 	case fantasy.ReasoningPart:
-		return b.reasoning(part)
+		if send := b.options.SendReasoning; send == nil || *send {
+			return reasoning(part)
+		}
 	case fantasy.ToolCallPart:
 		if part.ProviderExecuted {
-			return []paramBlock{itsOwn(wire.StateOf(part), map[string]any{
-				"type": "server_tool_use", "name": part.ToolName, "id": part.ToolCallID, "input": input(part.Input)})}
+			return own(wire.StateOf(part), object{"type": "server_tool_use", "name": part.ToolName},
+				object{"id": part.ToolCallID, "input": input(part.Input)})
 		}
-		return []paramBlock{anthropic.NewToolUseBlock(part.ToolCallID, input(part.Input), part.ToolName)}
+		return anthropic.NewToolUseBlock(part.ToolCallID, input(part.Input), part.ToolName)
 	case fantasy.ToolResultPart:
 		if part.ProviderExecuted {
-			return []paramBlock{itsOwn(wire.StateOf(part), map[string]any{"tool_use_id": part.ToolCallID})}
+			return own(wire.StateOf(part), object{}, object{"tool_use_id": part.ToolCallID})
 		}
-		return []paramBlock{result(part)}
+		return result(part)
 	}
-	return nil
+	return content{}
 }
 
-// reasoning goes back with the signature that the provider gave it, and as it was where it is redacted.
-func (b *builder) reasoning(part fantasy.ReasoningPart) []paramBlock {
+// reasoning goes back only as the provider signed it, or redacted it.
+func reasoning(part fantasy.ReasoningPart) content {
 	state := wire.StateOf(part)
 	var redacted struct{ Data string }
-	switch {
-	case b.options.SendReasoning != nil && !*b.options.SendReasoning:
-	case state.Signature != "":
-		return []paramBlock{anthropic.NewThinkingBlock(state.Signature, part.Text)}
-	case json.Unmarshal(state.Item, &redacted) == nil && redacted.Data != "":
-		return []paramBlock{anthropic.NewRedactedThinkingBlock(redacted.Data)}
+	if json.Unmarshal(state.Item, &redacted) == nil && redacted.Data != "" {
+		return anthropic.NewRedactedThinkingBlock(redacted.Data)
 	}
-	return nil
+	if state.Signature != "" {
+		return anthropic.NewThinkingBlock(state.Signature, part.Text)
+	}
+	return content{}
 }
 
-// itsOwn is a block of a tool that the provider has run: as it came, with these fields. The type and the name are those
-// that it came with.
-func itsOwn(state wire.State, fields map[string]any) paramBlock {
-	var came map[string]any
-	_ = json.Unmarshal(state.Item, &came) // A call can have come without.
-	for name, value := range came {
-		if _, ours := fields[name]; !ours || name == "type" || name == "name" {
-			fields[name] = value
-		}
-	}
-	return param.Override[paramBlock](fields)
+// own is a block of a tool that the provider has run, as it came; or this one, if nothing was kept of it.
+func own(state wire.State, block, with object) content {
+	_ = json.Unmarshal(state.Item, &block) // See above.
+	maps.Copy(block, with)
+	return param.Override[content](block)
 }
 
 // input are the arguments of a call, as the model wrote them. The provider takes objects alone.
 func input(arguments string) json.RawMessage {
-	var object map[string]json.RawMessage
-	if json.Unmarshal([]byte(arguments), &object) != nil || object == nil {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal([]byte(arguments), &fields) != nil || fields == nil {
 		return json.RawMessage("{}")
 	}
 	return json.RawMessage(arguments)
 }
 
 // result is the result of a call that Parley has run.
-func result(part fantasy.ToolResultPart) paramBlock {
+func result(part fantasy.ToolResultPart) content {
+	block, text := &anthropic.ToolResultBlockParam{ToolUseID: part.ToolCallID}, ""
 	switch output := part.Output.(type) {
-	case fantasy.ToolResultOutputContentError:
-		return anthropic.NewToolResultBlock(part.ToolCallID, output.Error.Error(), true)
-	case fantasy.ToolResultOutputContentMedia:
-		content := []anthropic.ToolResultBlockParamContentUnion{
-			{OfImage: anthropic.NewImageBlockBase64(output.MediaType, output.Data).OfImage}}
-		if output.Text != "" {
-			content = append(content, anthropic.ToolResultBlockParamContentUnion{
-				OfText: &anthropic.TextBlockParam{Text: output.Text}})
-		}
-		return paramBlock{OfToolResult: &anthropic.ToolResultBlockParam{ToolUseID: part.ToolCallID, Content: content}}
 	case fantasy.ToolResultOutputContentText:
-		block := anthropic.NewToolResultBlock(part.ToolCallID, output.Text, false)
-		block.OfToolResult.IsError = param.Opt[bool]{}
-		return block
+		text = output.Text
+	case fantasy.ToolResultOutputContentError:
+		text, block.IsError = output.Error.Error(), param.NewOpt(true)
+	case fantasy.ToolResultOutputContentMedia:
+		text = output.Text
+		block.Content = append(block.Content, anthropic.ToolResultBlockParamContentUnion{
+			OfImage: anthropic.NewImageBlockBase64(output.MediaType, output.Data).OfImage})
 	}
-	return paramBlock{OfToolResult: &anthropic.ToolResultBlockParam{ToolUseID: part.ToolCallID}}
-}
-
-const pdf = "application/pdf"
-
-// file is a file, by its URL if the provider is to fetch it. The model reads why it does not see one of another type.
-func file(part fantasy.FilePart) paramBlock {
-	_, from, byURL := prompt.URLOf(part)
-	image := strings.HasPrefix(part.MediaType, "image/")
-	content := base64.StdEncoding.EncodeToString
-	switch {
-	case image && byURL:
-		return anthropic.NewImageBlock(anthropic.URLImageSourceParam{URL: from})
-	case image:
-		return anthropic.NewImageBlockBase64(part.MediaType, content(part.Data))
-	case part.MediaType == pdf && byURL:
-		return titled(anthropic.NewDocumentBlock(anthropic.URLPDFSourceParam{URL: from}), part.Filename)
-	case part.MediaType == pdf:
-		return titled(anthropic.NewDocumentBlock(anthropic.Base64PDFSourceParam{Data: content(part.Data)}), part.Filename)
-	case strings.HasPrefix(part.MediaType, "text/"):
-		return titled(anthropic.NewDocumentBlock(anthropic.PlainTextSourceParam{Data: string(part.Data)}), part.Filename)
+	if text != "" {
+		block.Content = append(block.Content, anthropic.ToolResultBlockParamContentUnion{
+			OfText: anthropic.NewTextBlock(text).OfText})
 	}
-	return anthropic.NewTextBlock(prompt.Absent(part.Filename, part.MediaType, "the model takes no files of this type").Text)
+	return content{OfToolResult: block}
 }
 
 // refusedInTitles is what the provider refuses in the title of a document.
 var refusedInTitles = regexp.MustCompile(`[^a-zA-Z0-9()\[\]-]+`)
 
-func titled(document paramBlock, name string) paramBlock {
-	title := strings.TrimSpace(refusedInTitles.ReplaceAllString(name, " "))
-	document.OfDocument.Title = param.NewOpt(cmp.Or(title, "Document"))
-	return document
+// file is a file, by its URL if the provider is to fetch it.
+func file(part fantasy.FilePart) (block content) {
+	_, from, byURL := prompt.URLOf(part)
+	data := base64.StdEncoding.EncodeToString(part.Data)
+	image, pdf := strings.HasPrefix(part.MediaType, "image/"), part.MediaType == "application/pdf"
+	switch {
+	case image && byURL:
+		return anthropic.NewImageBlock(anthropic.URLImageSourceParam{URL: from})
+	case image:
+		return anthropic.NewImageBlockBase64(part.MediaType, data)
+	case pdf && byURL:
+		block = anthropic.NewDocumentBlock(anthropic.URLPDFSourceParam{URL: from})
+	case pdf:
+		block = anthropic.NewDocumentBlock(anthropic.Base64PDFSourceParam{Data: data})
+	default:
+		block = anthropic.NewDocumentBlock(anthropic.PlainTextSourceParam{Data: string(part.Data)})
+	}
+	title := strings.TrimSpace(refusedInTitles.ReplaceAllString(part.Filename, " "))
+	block.OfDocument.Title = param.NewOpt(cmp.Or(title, "Document"))
+	return block
 }

@@ -20,48 +20,27 @@ var (
 		`claude-(?:[0-3]\b|instant|(?:opus|sonnet|haiku)-4(?:-[0-5])?(?:$|-\d{6,}|-v\d|-latest|[@:]))`)
 	// unbudgeted are those that refuse a budget.
 	unbudgeted = regexp.MustCompile(`claude-(?:mythos-preview|opus-4-(?:[7-9]|[1-9]\d)(?:\D|$))`)
-	// silent are those that besides show no thoughts unless they are asked for them.
+	// silent are those that, like these, show no thoughts unless they are asked to.
 	silent = regexp.MustCompile(`claude-(?:opus|sonnet|fable|mythos)-5`)
 )
 
-// efforts are those that Claude takes. It does not think at all unless it is told to.
-var efforts = map[v1alpha1.ReasoningEffort]anthropic.OutputConfigEffort{
-	v1alpha1.EffortMinimal: anthropic.OutputConfigEffortLow, v1alpha1.EffortLow: anthropic.OutputConfigEffortLow,
-	v1alpha1.EffortMedium: anthropic.OutputConfigEffortMedium, v1alpha1.EffortHigh: anthropic.OutputConfigEffortHigh,
-	v1alpha1.EffortXHigh: anthropic.OutputConfigEffortXhigh, v1alpha1.EffortMax: anthropic.OutputConfigEffortMax,
+// efforts are those that Claude takes, and which part of the output is for thinking, in percent, as OpenRouter divides
+// it for the same efforts. Claude does not think at all unless it is told to.
+var efforts = map[v1alpha1.ReasoningEffort]struct {
+	word    anthropic.OutputConfigEffort
+	percent int64
+}{
+	v1alpha1.EffortMinimal: {"low", 10}, v1alpha1.EffortLow: {"low", 20}, v1alpha1.EffortMedium: {"medium", 50},
+	v1alpha1.EffortHigh: {"high", 80}, v1alpha1.EffortXHigh: {"xhigh", 95}, v1alpha1.EffortMax: {"max", 95},
 }
 
-const (
-	// minBudget is the smallest budget that Anthropic takes.
-	minBudget = 1024
-	// maxBudget is the largest one that OpenRouter asks Anthropic for.
-	maxBudget = 128_000
-)
-
-// budgetPercent is which part of the output is for thinking, as OpenRouter divides it for the same efforts.
-var budgetPercent = map[v1alpha1.ReasoningEffort]int64{
-	v1alpha1.EffortMinimal: 10, v1alpha1.EffortLow: 20, v1alpha1.EffortMedium: 50, v1alpha1.EffortHigh: 80,
-	v1alpha1.EffortXHigh: 95, v1alpha1.EffortMax: 95,
-}
-
-// think says how much the model thinks. Servers that speak the protocol for models of others know budgets alone.
+// think says how much the model thinks.
 func (b *builder) think() {
-	model := strings.ToLower(b.spec.Model)
-	var effort anthropic.OutputConfigEffort
-	var budget int64
-	switch asked := b.settings.Effort; {
-	case asked == "":
-		effort = anthropic.OutputConfigEffort(b.options.Effort)
-		budget = b.budgetOfOptions()
-	case strings.Contains(model, "claude") && !budgeted.MatchString(model):
-		effort = efforts[asked]
-	default:
-		budget = b.budgetOf(asked)
-	}
-	display := string(b.options.ThinkingDisplay)
+	model, display := strings.ToLower(b.spec.Model), string(b.options.ThinkingDisplay)
 	if unbudgeted.MatchString(model) || silent.MatchString(model) {
-		display = cmp.Or(display, string(anthropic.ThinkingConfigAdaptiveDisplaySummarized))
+		display = cmp.Or(display, "summarized")
 	}
+	effort, budget := b.effort(model)
 	b.params.OutputConfig.Effort = effort
 	switch {
 	case effort != "", budget > 0 && unbudgeted.MatchString(model):
@@ -73,29 +52,24 @@ func (b *builder) think() {
 	}
 }
 
-// budgetOfOptions is the budget that the configuration sets; 0: it sets none, or one that leaves nothing to say, such as
-// in a reply for an advice, which has fewer tokens. Anthropic refuses that.
-func (b *builder) budgetOfOptions() int64 {
-	if b.options.Thinking == nil {
-		return 0
+// effort is that of the call, or else of the options: as a word, or as a budget of tokens. Servers that speak the
+// protocol for models of others know budgets alone. A budget is part of the output, and Anthropic refuses one that
+// leaves nothing to say; it is between the least that Anthropic takes and the most that OpenRouter asks for.
+func (b *builder) effort(model string) (word anthropic.OutputConfigEffort, budget int64) {
+	asked, most, setting := efforts[b.settings.Effort], b.params.MaxTokens, "reasoningEffort"
+	switch given := b.options.Thinking; {
+	case b.settings.Effort == "" && b.options.Effort != "":
+		return anthropic.OutputConfigEffort(b.options.Effort), 0
+	case b.settings.Effort == "" && given != nil:
+		budget, setting = given.BudgetTokens, "thinking.budgetTokens"
+	case strings.Contains(model, "claude") && !budgeted.MatchString(model):
+		return asked.word, 0
+	case asked.percent > 0:
+		budget = max(1024, min(most*asked.percent/100, 128_000, most-1))
 	}
-	if b.options.Thinking.BudgetTokens >= b.params.MaxTokens {
-		b.leaveOut("thinking.budgetTokens", "maxOutputTokens leaves no room for it")
-		return 0
+	if budget >= most {
+		b.leaveOut(true, setting, "maxOutputTokens leaves no room for it")
+		return "", 0
 	}
-	return b.options.Thinking.BudgetTokens
-}
-
-// budgetOf is the budget of an effort; 0: the model does not think. It is part of the output, and leaves room for an
-// answer.
-func (b *builder) budgetOf(asked v1alpha1.ReasoningEffort) int64 {
-	percent, room := budgetPercent[asked], b.params.MaxTokens-1
-	switch {
-	case percent == 0:
-		return 0
-	case room < minBudget:
-		b.leaveOut("reasoningEffort", "maxOutputTokens leaves no room for it, 1025 are the least")
-		return 0
-	}
-	return max(minBudget, min(b.params.MaxTokens*percent/100, maxBudget, room))
+	return "", budget
 }
