@@ -29,8 +29,8 @@ import (
 // bedrock is what differs where AWS runs the model.
 type bedrock struct {
 	model, region, key string
-	// environment is AWS's configuration of the pod, with its credentials. It is read once, when it is needed. Credentials
-	// come over AWS's own client: the client of models reaches neither the metadata service nor EKS's agent.
+	// environment is AWS's configuration of the pod, with its chain of credentials. It is read once, when it is needed.
+	// The chain has a client of its own: that of models reaches neither the metadata service nor EKS's agent.
 	environment func() (aws.Config, error)
 }
 

@@ -41,14 +41,14 @@ func blocks(blocks ...string) []providertest.Reply {
 const hi = `{"type":"text","text":"Hi"}`
 
 // sentFields are fields of the request of a call.
-func sentFields(t *testing.T, spec v1alpha1.ChatModelConfigSpec, change func(*fantasy.Call)) (map[string]any, []string) {
+func sentFields(t *testing.T, spec v1alpha1.ChatModelConfigSpec, change func(*fantasy.Call)) (fields map[string]any,
+	warnings []string) {
 	t.Helper()
 	server := &providertest.Scripted{Replies: blocks(hi)}
 	got, err := server.Ask(t, spec, change)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var fields map[string]any
 	if err := json.Unmarshal([]byte(server.Sent[0]), &fields); err != nil {
 		t.Fatal(err)
 	}

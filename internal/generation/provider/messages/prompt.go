@@ -35,7 +35,9 @@ func (b *builder) prompt() {
 		switch m.Role {
 		case fantasy.MessageRoleSystem:
 			for _, block := range blocks {
-				b.params.System = append(b.params.System, *block.OfText)
+				if block.OfText != nil {
+					b.params.System = append(b.params.System, *block.OfText)
+				}
 			}
 			continue
 		case fantasy.MessageRoleAssistant:
@@ -107,9 +109,11 @@ func reasoning(part fantasy.ReasoningPart) content {
 	return content{}
 }
 
-// own is a block of a tool that the provider has run, as it came; or this one, if nothing was kept of it.
+// own is a block of a tool that the provider has run: as it came, or this one if nothing was kept of it.
 func own(state wire.State, block, with object) content {
-	_ = json.Unmarshal(state.Item, &block) // See above.
+	var came object
+	_ = json.Unmarshal(state.Item, &came) // What is no object was not kept.
+	maps.Copy(block, came)
 	maps.Copy(block, with)
 	return param.Override[content](block)
 }
