@@ -19,6 +19,10 @@ const (
 	// ConditionSettingsIgnored of a Chat is True while fields of its spec do not count, because its ChatClass keeps them
 	// to itself: its reason is RestrictedByClass. It is absent otherwise.
 	ConditionSettingsIgnored = "SettingsIgnored"
+	// ConditionOutputReady of a Chat is True when the newest answer is JSON that matches the schema that was asked for, and
+	// False when it is not: its reason is OutputValid or OutputInvalid. It is absent while the turn is under way, and when
+	// no output was asked for.
+	ConditionOutputReady = "OutputReady"
 	// ConditionMCPServersUnavailable of a Chat is True when its newest reply was made without the tools of some of
 	// spec.mcpServers: its reason is that of the first of them, its message names all. It is absent otherwise.
 	ConditionMCPServersUnavailable = "MCPServersUnavailable"
@@ -101,6 +105,8 @@ const (
 	ReasonArchiving ConditionReason = "Archiving"
 	// ReasonRestrictedByClass surfaces in SettingsIgnored (True) when the ChatClass does not let its chats set a field.
 	ReasonRestrictedByClass ConditionReason = "RestrictedByClass"
+	// ReasonOutputValid surfaces in OutputReady (True) when the answer matches the schema.
+	ReasonOutputValid ConditionReason = "OutputValid"
 	// ReasonReplyTooLarge surfaces in Truncated (True) when the reply was cut at the size that one object can hold.
 	ReasonReplyTooLarge ConditionReason = "ReplyTooLarge"
 )

@@ -142,6 +142,11 @@ type TurnInternalStatus struct {
 	// +optional
 	Pauses int32 `json:"pauses,omitempty"`
 
+	// invalidOutputs is how many replies in a row do not match the schema that was asked for, up to the newest.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	InvalidOutputs int32 `json:"invalidOutputs,omitempty"`
+
 	// callingMessage is the reply that made the pending calls, or the message with results of which calls ask for input if
 	// no others require action.
 	// +kubebuilder:validation:MaxLength=253

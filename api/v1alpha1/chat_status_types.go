@@ -5,6 +5,7 @@ package v1alpha1
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // ChatPhase is where a chat stands. It is for people: programs read the conditions.
@@ -157,6 +158,13 @@ type ChatStatus struct {
 	// +optional
 	LastReply string `json:"lastReply,omitempty"`
 
+	// output of the newest turn, if spec.output or its message asked for one and it has at most 8 KiB. Condition OutputReady
+	// says where it stands.
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:Schemaless
+	// +optional
+	Output *runtime.RawExtension `json:"output,omitempty"`
+
 	// model that answered last, or is answering, as the provider calls it.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
@@ -193,7 +201,7 @@ type ChatStatus struct {
 
 	// conditions of the chat: Ready, Reconciling, Stalled, Truncated, AdvisorUnavailable, ModelConfigFallback,
 	// SettingsIgnored, MCPServersUnavailable, ProviderToolsUnavailable,
-	// KubernetesUnavailable.
+	// KubernetesUnavailable, OutputReady.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

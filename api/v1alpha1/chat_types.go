@@ -60,6 +60,11 @@ type ChatSpec struct {
 
 	ChatSettings `json:",inline"`
 
+	// output asks for answers that are JSON. A message can ask for another output for its turn. A change takes effect with
+	// the next step. Default: the answers are text.
+	// +optional
+	Output *OutputFormat `json:"output,omitempty"`
+
 	// parentRef makes this a sub-chat of another chat: it is held,
 	// archived and deleted together with it. It cannot change.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="parentRef cannot change: create a new chat"

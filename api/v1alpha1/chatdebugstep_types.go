@@ -17,17 +17,6 @@ const (
 	MaxDebugStepBytes = 512 << 10
 )
 
-// DebugOperation is how the model was called.
-// +kubebuilder:validation:Enum=Stream;Generate
-type DebugOperation string
-
-const (
-	// DebugStream means that the reply was streamed.
-	DebugStream DebugOperation = "Stream"
-	// DebugGenerate means that the reply came as a whole.
-	DebugGenerate DebugOperation = "Generate"
-)
-
 // DebugState is how a call stands.
 // +kubebuilder:validation:Enum=InProgress;Interrupted;Error;Completed
 type DebugState string
@@ -93,10 +82,6 @@ type DebugRecording struct {
 	// +kubebuilder:validation:Maximum=1000
 	// +required
 	Call int32 `json:"call"`
-
-	// operation is how the model was called.
-	// +required
-	Operation DebugOperation `json:"operation"`
 
 	// model that was called.
 	// +required

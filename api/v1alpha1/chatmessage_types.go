@@ -70,9 +70,9 @@ const (
 )
 
 // ChatMessageSpec is one message of a chat: what a person asks, or one finished step of the answer.
-// +kubebuilder:validation:XValidation:rule="has(self.generation) || ((self.role == 'User' || (self.role == 'Tool' && has(self.parts) && !has(self.whenBusy) && !has(self.modelConfigRef) && !has(self.reasoningEffort))) && (has(self.content) ? !has(self.parts) && !has(self.history) : has(self.parts) != has(self.history)) && !has(self.parent) && !has(self.index))",messageExpression="!(self.role in ['User', 'Tool']) ? 'role must be User (or left out), or Tool for the results of tools that a client runs: the other messages are written by generation pods' : self.role == 'Tool' && has(self.history) ? 'history belongs to User messages, and to no notes: leave role and visibility out' : has(self.parent) || has(self.index) ? 'parent and index are set by the operator: leave them out' : [has(self.content), has(self.parts), has(self.history)].filter(s, s).size() != 1 ? 'exactly one of content, parts and history must be set' : !has(self.parts) ? 'a Tool message has parts, all of type ToolResult' : has(self.whenBusy) ? 'a Tool message has no whenBusy: it answers the calls that wait' : 'modelConfigRef and reasoningEffort belong to User messages: they count for the whole turn that one begins'"
+// +kubebuilder:validation:XValidation:rule="has(self.generation) || ((self.role == 'User' || (self.role == 'Tool' && has(self.parts) && !has(self.whenBusy) && !has(self.modelConfigRef) && !has(self.reasoningEffort) && !has(self.output) && !has(self.toolChoice) && !has(self.stop))) && (has(self.content) ? !has(self.parts) && !has(self.history) : has(self.parts) != has(self.history)) && !has(self.parent) && !has(self.index))",messageExpression="!(self.role in ['User', 'Tool']) ? 'role must be User (or left out), or Tool for the results of tools that a client runs: the other messages are written by generation pods' : self.role == 'Tool' && has(self.history) ? 'history belongs to User messages, and to no notes: leave role and visibility out' : has(self.parent) || has(self.index) ? 'parent and index are set by the operator: leave them out' : [has(self.content), has(self.parts), has(self.history)].filter(s, s).size() != 1 ? 'exactly one of content, parts and history must be set' : !has(self.parts) ? 'a Tool message has parts, all of type ToolResult' : has(self.whenBusy) ? 'a Tool message has no whenBusy: it answers the calls that wait' : 'modelConfigRef, reasoningEffort, output, toolChoice and stop belong to User messages: they count for the whole turn that one begins'"
 // +kubebuilder:validation:XValidation:rule="!has(self.parts) || has(self.generation) || (self.role == 'Tool' ? self.parts.all(p, p.type == 'ToolResult') && self.parts.map(p, p.?toolResult.?output.optMap(o, o.size()).orValue(0)).sum() <= 1048576 : self.parts.all(p, p.type in ['Text', 'File']) && self.parts.map(p, p.?text.optMap(t, t.size()).orValue(0) + p.?file.?data.optMap(d, d.size()).orValue(0)).sum() <= 1048576)",messageExpression="self.role == 'Tool' ? (self.parts.all(p, p.type == 'ToolResult') ? 'the outputs of all results together may have at most 1048576 characters' : 'a Tool message has parts, all of type ToolResult') : self.parts.all(p, p.type in ['Text', 'File']) ? 'the texts of all parts together, and the files in base64, may have at most 1048576 characters: split the message' : 'parts of a User message must be of type Text or File'"
-// +kubebuilder:validation:XValidation:rule="!has(self.visibility) || (has(self.generation) ? self.role == 'System' && self.visibility == 'Model' : self.role == 'User' && (self.visibility != 'People' || (!has(self.history) && !has(self.whenBusy) && !has(self.modelConfigRef) && !has(self.reasoningEffort))))",messageExpression="has(self.generation) ? 'of generated messages a summary alone has a visibility, which is Model' : self.role != 'User' ? 'visibility belongs to User messages: results are seen with their calls' : has(self.history) ? 'history belongs to User messages, and to no notes: leave role and visibility out' : 'a message with visibility People begins no turn and stops none: leave whenBusy, modelConfigRef and reasoningEffort out'"
+// +kubebuilder:validation:XValidation:rule="!has(self.visibility) || (has(self.generation) ? self.role == 'System' && self.visibility == 'Model' : self.role == 'User' && (self.visibility != 'People' || (!has(self.history) && !has(self.whenBusy) && !has(self.modelConfigRef) && !has(self.reasoningEffort) && !has(self.output) && !has(self.toolChoice) && !has(self.stop))))",messageExpression="has(self.generation) ? 'of generated messages a summary alone has a visibility, which is Model' : self.role != 'User' ? 'visibility belongs to User messages: results are seen with their calls' : has(self.history) ? 'history belongs to User messages, and to no notes: leave role and visibility out' : 'a message with visibility People begins no turn and stops none: leave whenBusy, modelConfigRef, reasoningEffort, output, toolChoice and stop out'"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) == has(oldSelf.generation)",message="a generated message cannot change"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.parts) || has(self.generation) || self.role != 'Tool' || self.parts == oldSelf.parts",message="a Tool message cannot change: create another one"
 // +kubebuilder:validation:XValidation:rule="(has(self.visibility) ? self.visibility : 'All') == (has(oldSelf.visibility) ? oldSelf.visibility : 'All')",message="visibility cannot change: create another message"
@@ -133,6 +133,24 @@ type ChatMessageSpec struct {
 	// turn begins.
 	// +optional
 	ReasoningEffort ReasoningEffort `json:"reasoningEffort,omitempty"`
+
+	// output asks for JSON as the answer of the turn that a User message begins. Default: that of the chat. It counts as
+	// it is at each step of the turn.
+	// +optional
+	Output *OutputFormat `json:"output,omitempty"`
+
+	// toolChoice is whether the first reply of the turn that a User message begins calls tools. Default: the model decides.
+	// +optional
+	ToolChoice *ToolChoice `json:"toolChoice,omitempty"`
+
+	// stop are texts at which the model stops in the turn that a User message begins, where the provider supports that. The
+	// reply ends before the text.
+	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	// +listType=atomic
+	// +optional
+	Stop []string `json:"stop,omitempty"`
 
 	// parent is the message before a generated one.
 	// +kubebuilder:validation:MaxLength=253

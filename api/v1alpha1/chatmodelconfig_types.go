@@ -200,6 +200,12 @@ type ChatModelConfigSpec struct {
 	// +optional
 	ReasoningEffort *ReasoningEffortSettings `json:"reasoningEffort,omitempty"`
 
+	// structuredOutput is how an answer is asked for that matches a JSON Schema. Native: by the field that the protocol has
+	// for it. Tool: by a tool that the model must call. An answer is validated either way. Default: Native where the
+	// provider is known to have it for the model, and for servers that speak OpenAI's protocol; else Tool.
+	// +optional
+	StructuredOutput StructuredOutput `json:"structuredOutput,omitempty"`
+
 	// providerOptions are settings that only this provider knows, in the member of that provider. Not for keys: they are
 	// readable by all who may read this object.
 	// +optional

@@ -11,7 +11,7 @@ import (
 // ErrorReason is why a turn failed. The same words are used in ChatMessage.spec.generation.error.reason, in
 // Chat.status.lastError.reason and as the reason of the Stalled and Ready conditions. docs/errors.md says of each what
 // it means and what to do.
-// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;ProviderSilent;ProviderDisabled;TLSFailed;RequestRejected;ModelNotFound;HistoryRejected;ContentFiltered;ContextTooLong;ProviderError;EmptyReply;ReplyFailed;UnknownError;Canceled;APIKeyMissing;ModelConfigNotFound;ModelConfigDisabled;ModelConfigNotAllowed;ChatClassNotFound;ModelConfigInvalid;ConfigMapNotFound;HistoryBroken;AttemptsExhausted;GenerationPodLost;ResultNameTaken;StateInvalid;ParentNotFound;FamilyLimitExceeded;BudgetReached;ModelPriceMissing;InternalError
+// +kubebuilder:validation:Enum=AuthenticationFailed;PermissionDenied;UsageLimitReached;RateLimited;Overloaded;ProviderUnavailable;ProviderSilent;ProviderDisabled;TLSFailed;RequestRejected;ModelNotFound;HistoryRejected;ContentFiltered;ContextTooLong;ProviderError;EmptyReply;ReplyFailed;UnknownError;Canceled;APIKeyMissing;ModelConfigNotFound;ModelConfigDisabled;ModelConfigNotAllowed;ChatClassNotFound;ModelConfigInvalid;OutputSchemaInvalid;OutputInvalid;ConfigMapNotFound;HistoryBroken;AttemptsExhausted;GenerationPodLost;ResultNameTaken;StateInvalid;ParentNotFound;FamilyLimitExceeded;BudgetReached;ModelPriceMissing;InternalError
 type ErrorReason string
 
 // Errors of a call of a model that may pass by themselves: retryable, unless the provider says that they are not.
@@ -86,6 +86,10 @@ const (
 	// ErrorConfigMapNotFound surfaces when a ConfigMap that instructionsFrom or skillsFrom of the chat names, or its key,
 	// does not exist, and the entry is not optional.
 	ErrorConfigMapNotFound ErrorReason = "ConfigMapNotFound"
+	// ErrorOutputSchemaInvalid surfaces when the schema of the output is no JSON Schema, or too long.
+	ErrorOutputSchemaInvalid ErrorReason = "OutputSchemaInvalid"
+	// ErrorOutputInvalid surfaces when the answer does not match the schema of the output after three tries.
+	ErrorOutputInvalid ErrorReason = "OutputInvalid"
 	// ErrorHistoryBroken surfaces when a committed message is missing, so that no prompt can be built.
 	ErrorHistoryBroken ErrorReason = "HistoryBroken"
 	// ErrorAttemptsExhausted surfaces when generation pods were lost too often in one step.

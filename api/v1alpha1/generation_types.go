@@ -105,6 +105,11 @@ type MessageGeneration struct {
 	// +optional
 	FinishReason string `json:"finishReason,omitempty"`
 
+	// output says how the text of the reply stands to the schema that was asked for; absent if none was, or the reply calls
+	// tools.
+	// +optional
+	Output *MessageOutput `json:"output,omitempty"`
+
 	// error is why the attempt failed.
 	// +optional
 	Error *GenerationError `json:"error,omitempty"`

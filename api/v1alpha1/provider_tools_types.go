@@ -7,7 +7,8 @@ package v1alpha1
 // +kubebuilder:validation:Enum=WebSearch
 type ProviderTool string
 
-// ProviderWebSearch searches the web. The providers anthropic, and openai with the transport Responses, have it.
+// ProviderWebSearch searches the web. The providers anthropic and google have it, and so have openai and azure with the
+// transport Responses.
 const ProviderWebSearch ProviderTool = "WebSearch"
 
 // ProviderToolReason is why a tool of tools.provider was not offered to a model.

@@ -24,7 +24,7 @@ func (p *person) record(chat string, version int64, change func(*v1alpha1.DebugR
 		DebugRecording: v1alpha1.DebugRecording{
 			ChatRef: v1alpha1.ChatReference{Name: chat}, ChatUID: "uid", HistoryVersion: version,
 			Action: v1alpha1.ActionGenerateAssistant, Call: 1,
-			Operation: v1alpha1.DebugStream, Pod: "generation-b", Attempt: 1, State: v1alpha1.DebugInProgress, StartedAt: began,
+			Pod: "generation-b", Attempt: 1, State: v1alpha1.DebugInProgress, StartedAt: began,
 			Model: v1alpha1.ModelIdentity{Config: "default", Provider: "anthropic", Name: "claude"},
 		}}
 	step.Annotations = map[string]string{v1alpha1.AnnotationExpiresAt: "2030-01-01T00:00:00Z"}
@@ -66,7 +66,7 @@ func whole(s *v1alpha1.DebugRecording) {
 	}
 }
 
-const wholeStep = `GenerateAssistant for version 2 of chat triage, by claude (anthropic, ChatModelConfig default, Stream)
+const wholeStep = `GenerateAssistant for version 2 of chat triage, by claude (anthropic, ChatModelConfig default)
 Completed, attempt 2, begun BEGUN, took 1.5s
 ChatDebugStep triage-2-generateassistant, kept until 2030-01-01T00:00:00Z
 

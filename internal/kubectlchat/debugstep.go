@@ -19,8 +19,7 @@ func (p recordingPrinter) print(number int, step *v1alpha1.ChatDebugStep) {
 	out := p.options.Out
 	fmt.Fprintf(out, "%s for version %d of chat %s, by %s (%s)\n", step.Action, step.HistoryVersion, step.ChatRef.Name,
 		flat(step.Model.Name),
-		flat(strings.Join([]string{step.Model.Provider, "ChatModelConfig " + step.Model.Config, string(step.Operation)},
-			", ")))
+		flat(step.Model.Provider+", ChatModelConfig "+step.Model.Config))
 	fmt.Fprintf(out, "%s%s, attempt %d, begun %s, took %s\n", step.State, because(step.Error), step.Attempt,
 		step.StartedAt.Local().Format(time.DateTime), took(step.StartedAt, step.FinishedAt))
 	fmt.Fprintf(out, "ChatDebugStep %s, kept until %s\n", step.Name,

@@ -140,8 +140,7 @@ func (m Match) holds(f Facts, header http.Header) bool {
 	case m.Protocol != "" && m.Protocol != f.Protocol,
 		m.Model != "" && m.Model != f.Model,
 		m.Call != 0 && m.Call != f.Call,
-		m.Header != "" && len(header.Values(m.Header)) == 0,
-		m.Stream != nil && *m.Stream != f.Stream:
+		m.Header != "" && len(header.Values(m.Header)) == 0:
 		return false
 	}
 	return m.holdsForContent(f)

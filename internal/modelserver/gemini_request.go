@@ -84,6 +84,8 @@ type geminiTool struct {
 		Parameters           *geminiSchema   `json:"parameters"`
 		ParametersJSONSchema json.RawMessage `json:"parametersJsonSchema"`
 	} `json:"functionDeclarations"`
+	GoogleSearch  json.RawMessage `json:"googleSearch"`
+	CodeExecution json.RawMessage `json:"codeExecution"`
 }
 
 type geminiSchema struct {

@@ -53,8 +53,6 @@ type Match struct {
 	Call int `json:"call,omitempty"`
 	// Header is the name of a header that the request has.
 	Header string `json:"header,omitempty"`
-	// Stream is whether the request asks for a streamed reply.
-	Stream *bool `json:"stream,omitempty"`
 }
 
 // Reply is what is sent back: the steps in order, or a fault, or some of the steps and then a fault.

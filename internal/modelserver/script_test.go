@@ -16,7 +16,6 @@ func says(text string) modelserver.Reply {
 }
 
 func TestTheFirstRuleThatMatchesAndIsNotUsedUpAnswers(t *testing.T) {
-	stream := false
 	for name, c := range map[string]struct {
 		rules []modelserver.Rule
 		want  []string
@@ -31,8 +30,6 @@ func TestTheFirstRuleThatMatchesAndIsNotUsedUpAnswers(t *testing.T) {
 			{Match: modelserver.Match{LastUserText: "A"}, Reply: says("2")}}, []string{"2"}},
 		"protocol": {[]modelserver.Rule{{Match: modelserver.Match{Protocol: modelserver.Anthropic}, Reply: says("1")},
 			{Reply: says("2")}}, []string{"2"}},
-		"streamed": {[]modelserver.Rule{{Match: modelserver.Match{Stream: &stream}, Reply: says("1")},
-			{Reply: says("2")}}, []string{"1"}},
 		"header": {[]modelserver.Rule{{Match: modelserver.Match{Header: "x-none"}, Reply: says("1")},
 			{Match: modelserver.Match{Header: "x-some"}, Reply: says("2")}}, []string{"2"}},
 		"tool": {[]modelserver.Rule{{Match: modelserver.Match{ToolOffered: "f"}, Reply: says("1")},

@@ -39,7 +39,7 @@ func recording(chat *v1alpha1.Chat, change func(*v1alpha1.ChatDebugStep)) *v1alp
 		DebugRecording: v1alpha1.DebugRecording{
 			ChatRef: v1alpha1.ChatReference{Name: chat.Name}, ChatUID: string(chat.UID),
 			HistoryVersion: chat.Status.History.Version,
-			Action:         v1alpha1.ActionGenerateAssistant, Call: 1, Operation: v1alpha1.DebugStream, Pod: podA.pod,
+			Action:         v1alpha1.ActionGenerateAssistant, Call: 1, Pod: podA.pod,
 			Attempt: 1,
 			State:   v1alpha1.DebugInProgress, StartedAt: metav1.NowMicro(),
 		},

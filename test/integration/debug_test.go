@@ -21,8 +21,8 @@ func recording(t *testing.T, ns, name string, after time.Duration) *v1alpha1.Cha
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
 		DebugRecording: v1alpha1.DebugRecording{
 			ChatRef: v1alpha1.ChatReference{Name: "c"}, ChatUID: "uid", Action: v1alpha1.ActionGenerateAssistant, Call: 1,
-			Pod:       "p",
-			Operation: v1alpha1.DebugStream, Attempt: 1, State: v1alpha1.DebugCompleted, StartedAt: metav1.NowMicro(),
+			Pod:     "p",
+			Attempt: 1, State: v1alpha1.DebugCompleted, StartedAt: metav1.NowMicro(),
 		},
 	}
 	if after != 0 {
@@ -83,8 +83,8 @@ func annotated(t *testing.T, ns, name string, annotations map[string]string, cha
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Annotations: annotations},
 		DebugRecording: v1alpha1.DebugRecording{
 			ChatRef: v1alpha1.ChatReference{Name: "c"}, ChatUID: "uid", Action: v1alpha1.ActionGenerateAssistant, Call: 1,
-			Pod:       "p",
-			Operation: v1alpha1.DebugStream, Attempt: 1, State: v1alpha1.DebugCompleted, StartedAt: metav1.NowMicro(),
+			Pod:     "p",
+			Attempt: 1, State: v1alpha1.DebugCompleted, StartedAt: metav1.NowMicro(),
 		},
 	}
 	if chat != nil {

@@ -253,6 +253,28 @@ func MarkTruncated(st *v1alpha1.ChatStatus, message string, truncated bool, now 
 	}, st.ObservedGeneration, now)
 }
 
+// MarkOutput records whether the message holds the output that was asked for; nil: it is no answer, or none was asked
+// for.
+func MarkOutput(st *v1alpha1.ChatStatus, message string, output *v1alpha1.MessageOutput, now time.Time) {
+	st.Output = nil
+	if output == nil {
+		meta.RemoveStatusCondition(&st.Conditions, v1alpha1.ConditionOutputReady)
+		return
+	}
+	c := metav1.Condition{Type: v1alpha1.ConditionOutputReady, Status: metav1.ConditionTrue,
+		Reason: string(v1alpha1.ReasonOutputValid), Message: "Message " + message + " holds the output"}
+	switch {
+	case output.Problem != "":
+		c.Status, c.Reason = metav1.ConditionFalse, string(v1alpha1.ErrorOutputInvalid)
+		c.Message = "The answer in message " + message + " does not match the schema: " + output.Problem
+	case output.Value == nil:
+		c.Message += fmt.Sprintf("; it has more than %d bytes, so that status.output does not", v1alpha1.MaxOutputBytes)
+	default:
+		st.Output = output.Value.DeepCopy()
+	}
+	set(&st.Conditions, c, st.ObservedGeneration, now)
+}
+
 // MarkAdvisor records why the advisor that the chat names can give no advice; nil: it can, or the chat names none. It
 // says nothing of the chat itself, which continues without advice.
 func MarkAdvisor(st *v1alpha1.ChatStatus, why *v1alpha1.GenerationError, now time.Time) {

@@ -102,6 +102,7 @@ func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
 		conditions.MarkMCPServers(st, g.MCP, p.facts.Now)
 		conditions.MarkProviderTools(st, g.ProviderToolsUnavailable, p.facts.Now)
 		conditions.MarkKubernetes(st, g.KubernetesUnavailable, p.facts.Now)
+		conditions.MarkOutput(st, result.Name, g.Output, p.facts.Now)
 	}
 	conditions.MarkTruncated(st, result.Name, g.Truncated, p.facts.Now)
 	if g.Truncated {
@@ -120,6 +121,11 @@ func noteCalls(t *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus, reply *v
 		in.Pauses++
 	} else {
 		in.Pauses = 0
+	}
+	if g.Output != nil && g.Output.Problem != "" && g.ReplyOutcome == v1alpha1.ReplyComplete {
+		in.InvalidOutputs++
+	} else {
+		in.InvalidOutputs = 0
 	}
 	if g.PendingCalls > 0 {
 		in.CallingMessage = reply.Name

@@ -36,6 +36,8 @@ const (
 	turnOver ending = "TurnOver"
 	// pausedTooOften means that the provider has paused maxPauses replies in a row.
 	pausedTooOften ending = "PausedTooOften"
+	// outputInvalid means that the model has answered MaxOutputTries times in a row with what does not match the schema.
+	outputInvalid ending = "OutputInvalid"
 	// stillOverLimit means that the context is too full right after it was compacted.
 	stillOverLimit ending = "StillOverLimit"
 )
@@ -71,6 +73,8 @@ type progress struct {
 	headIsAssistant bool
 	// paused is how many replies in a row the provider has paused, up to the newest.
 	paused int
+	// invalidOutputs is how many replies in a row do not match the schema that was asked for, up to the newest.
+	invalidOutputs int
 	// stoppedByTool is true when a call of the turn has succeeded whose tool ends it.
 	stoppedByTool bool
 	// turnOver is true when the turn has ended and the chat was only taken up for a compaction.
@@ -121,7 +125,10 @@ var actionRules = []actionRule{
 	{decision{"the reply is complete", finishTurn, complete},
 		"It stands before the limit, so that a turn that is done with its " +
 			"last step counts as answered.",
-		func(f progress) bool { return f.headIsAssistant && f.paused == 0 }},
+		func(f progress) bool { return f.headIsAssistant && f.paused == 0 && f.invalidOutputs == 0 }},
+	{decision{"the output does not match again and again", failTurn, outputInvalid},
+		"It stands before the limit of steps, which would count as an answer.",
+		func(f progress) bool { return f.invalidOutputs >= v1alpha1.MaxOutputTries }},
 	{decision{"the limit of steps is reached", finishTurn, maxStepsReached},
 		"What was said so far stays, and a new message continues.",
 		func(f progress) bool { return f.stepsInTurn >= f.maxSteps }},
@@ -135,7 +142,8 @@ var actionRules = []actionRule{
 		"It stands last, so that nothing is summarised that nobody continues.",
 		func(f progress) bool { return f.fill == fillOver }},
 	{decision{"the model is next", generateAssistant, ""},
-		"The newest message is a User's, holds the results of calls, or is a reply that the provider has paused.",
+		"The newest message is a User's, holds the results of calls, or is a reply that the provider has paused or that does " +
+			"not match the schema.",
 		func(progress) bool { return true }},
 }
 

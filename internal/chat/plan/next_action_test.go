@@ -7,6 +7,8 @@ import (
 	"iter"
 	"slices"
 	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
 )
 
 // allProgress is every combination of facts, with limits and counts around each boundary.
@@ -21,8 +23,8 @@ func allProgress() iter.Seq[progress] {
 				stoppedByTool: rest >= 12,
 			}
 			f.callsRequiringAction = min(f.callsRequiringAction, f.outstandingCalls)
-			for _, paused := range []int{0, 1, maxPauses}[:1+2*(counts%2)] { // Only replies are paused.
-				if f.paused = paused; !yield(f) {
+			for _, bad := range [][2]int{{}, {1, 0}, {maxPauses, 0}, {0, 1}, {0, v1alpha1.MaxOutputTries}}[:1+4*(counts%2)] {
+				if f.paused, f.invalidOutputs = bad[0], bad[1]; !yield(f) { // Only replies are paused or invalid.
 					return
 				}
 			}
@@ -40,9 +42,11 @@ func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
 		calls := f.outstandingCalls > 0
 		settled := !calls && !f.compactionAsked
 		runs := settled && !f.turnOver && !f.stoppedByTool
-		answered := f.headIsAssistant && f.paused == 0
-		stopped := runs && !answered && f.stepsInTurn < f.maxSteps && f.paused == maxPauses
-		goesOn := runs && !answered && f.stepsInTurn < f.maxSteps && !stopped
+		answered := f.headIsAssistant && f.paused == 0 && f.invalidOutputs == 0
+		invalid := runs && f.invalidOutputs == v1alpha1.MaxOutputTries
+		tried := runs && !answered && !invalid
+		stopped := tried && f.stepsInTurn < f.maxSteps && f.paused == maxPauses
+		goesOn := tried && f.stepsInTurn < f.maxSteps && !stopped
 		own := f.outstandingCalls > f.callsRequiringAction
 		for _, c := range []struct {
 			action nextAction
@@ -54,8 +58,9 @@ func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
 			{finishTurn, turnOver, settled && f.turnOver},
 			{finishTurn, stoppedAfterTool, settled && !f.turnOver && f.stoppedByTool},
 			{finishTurn, complete, runs && answered},
-			{finishTurn, maxStepsReached, runs && !answered && f.stepsInTurn >= f.maxSteps},
+			{finishTurn, maxStepsReached, tried && f.stepsInTurn >= f.maxSteps},
 			{failTurn, pausedTooOften, stopped},
+			{failTurn, outputInvalid, invalid},
 			{compact, "", !calls && f.compactionAsked || goesOn && f.fill == fillOver},
 			{failTurn, stillOverLimit, goesOn && f.fill == fillStillOver},
 			{generateAssistant, "", goesOn && f.fill == fillFits},
@@ -65,7 +70,7 @@ func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != 4*4*(1+2+3)*(1+3)*24 {
+	if len(seen) != 4*4*(1+2+3)*(1+5)*24 {
 		t.Errorf("%d combinations were tried", len(seen))
 	}
 }

@@ -31,10 +31,7 @@ func (p turn) nextAction() error {
 		p.beginWaiting()
 		return p.assign(v1alpha1.ActionExecuteTools)
 	case failTurn:
-		if next.ending == pausedTooOften {
-			return p.fail(p.pausedTooOften(), "")
-		}
-		return p.fail(p.compaction().stillOverLimit(), "")
+		return p.fail(p.errorOf(next.ending), "")
 	case requireAction:
 		if calling := p.status().Internal.Turn.CallingMessage; calling != p.facts.CallsOf {
 			p.plan.Asks.Calls = calling
@@ -62,6 +59,7 @@ func (p turn) progress() progress {
 		callsRequiringAction: int(in.CallsRequiringAction),
 		headIsAssistant:      in.LastRole == v1alpha1.RoleAssistant,
 		paused:               int(in.Pauses),
+		invalidOutputs:       int(in.InvalidOutputs),
 		stoppedByTool:        t.StoppedBy != "",
 		turnOver:             t.Result != "",
 		compactionAsked:      p.status().Internal.Compaction != "",
@@ -82,13 +80,24 @@ func (p turn) resultOf(e ending) v1alpha1.TurnResult {
 	return ""
 }
 
-// pausedTooOften is the error of a turn whose replies the provider paused too often.
-func (p turn) pausedTooOften() v1alpha1.GenerationError {
-	return v1alpha1.GenerationError{
-		Reason:  v1alpha1.ErrorReplyFailed,
-		Message: fmt.Sprintf("The provider paused %d replies in a row (finish reason pause_turn)", maxPauses),
-		Advice:  "Send a message to continue",
+// errorOf is the error of a turn that fails.
+func (p turn) errorOf(e ending) v1alpha1.GenerationError {
+	switch e {
+	case pausedTooOften:
+		return v1alpha1.GenerationError{
+			Reason:  v1alpha1.ErrorReplyFailed,
+			Message: fmt.Sprintf("The provider paused %d replies in a row (finish reason pause_turn)", maxPauses),
+			Advice:  "Send a message to continue",
+		}
+	case outputInvalid:
+		return v1alpha1.GenerationError{
+			Reason: v1alpha1.ErrorOutputInvalid,
+			Message: fmt.Sprintf("The answer does not match the schema of the output after %d tries; condition %s says what is "+
+				"wrong", v1alpha1.MaxOutputTries, v1alpha1.ConditionOutputReady),
+			Advice: "Correct the schema, or name another model, then send a message to continue",
+		}
 	}
+	return p.compaction().stillOverLimit()
 }
 
 // end says how the turn ended, unless it has said so before and was only taken up for a compaction.
@@ -152,6 +161,7 @@ func (p turn) begin(message string) {
 	}
 	begins, before := p.queue().said(message), p.givenUpBefore(message)
 	p.captions().entitle(begins)
+	conditions.MarkOutput(st, "", nil, p.facts.Now)
 	setTurn(st, TurnRecord{&v1alpha1.TurnStatus{
 		Message: message, Parent: st.History.Head, Index: st.History.Length, HistoryVersion: st.History.Version + 1,
 		ModelConfig: begins.ModelConfig, ReasoningEffort: begins.Effort,

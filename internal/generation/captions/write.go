@@ -78,9 +78,9 @@ func (a *Attempt) ask(
 		return "", nil, wait
 	}
 	ctx, notes := transport.WithNotes(ctx, a.writer.options.Now)
-	answer, err := generate(ctx, t, model, w, false)
+	answer, err := call(ctx, t, model, w, false)
 	if refusesTools(err) {
-		answer, err = generate(ctx, t, model, w, true)
+		answer, err = call(ctx, t, model, w, true)
 	}
 	if err != nil {
 		about := t.Subject()
@@ -90,29 +90,29 @@ func (a *Attempt) ask(
 		return "", nil, e
 	}
 	spec := &t.Config.Spec
-	usage := collect.UsageOf(spec.Provider, answer.Usage)
+	usage := collect.UsageOf(spec.Provider, answer.usage)
 	var account *v1alpha1.CallAccount
 	if usage != (v1alpha1.TokenUsage{}) {
 		account = &v1alpha1.CallAccount{Model: t.Identity(), Usage: usage, Cost: cost.Of(spec.Pricing, usage)}
 	}
-	switch answer.FinishReason {
-	case fantasy.FinishReasonContentFilter, fantasy.FinishReasonError:
-		return "", account, nil
-	}
-	return w.form.Read(answer), account, nil
+	return w.form.Read(answer.text, answer.inputs), account, nil
 }
 
-// generate calls the model. A caption needs no thinking; a plain call leaves that to the configuration, unless the
+// call calls the model. A caption needs no thinking; a plain call leaves that to the configuration, unless the
 // model can always be told.
-func generate(
+func call(
 	ctx context.Context, t *models.Target, model fantasy.LanguageModel, w wanted, plain bool,
-) (*fantasy.Response, error) {
+) (answer, error) {
 	effort := t.Config.Spec.ReasoningEffort.Effort("")
 	if provider.ThinksOnlyIfTold(t.Config.Spec.Provider) || effort != "" && !plain {
 		effort = v1alpha1.EffortNone
 	}
 	settings, _ := provider.Call(&t.Config.Spec, effort)
-	return model.Generate(ctx, w.form.Ask(settings, w.preamble, w.shown, plain))
+	stream, err := model.Stream(ctx, w.form.Ask(settings, w.preamble, w.shown, plain))
+	if err != nil {
+		return answer{}, err
+	}
+	return read(stream)
 }
 
 // refusesTools reports whether the call may have failed for the tool that it demands: servers that know none answer as

@@ -30,42 +30,24 @@ func delta(text string) fantasy.StreamPart {
 	return fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: "0", Delta: text}
 }
 
-func TestEveryWayToCallAModelIsRecorded(t *testing.T) {
-	whole := &model{
-		parts: []fantasy.StreamPart{delta("He"), delta("llo"), finish},
-		response: &fantasy.Response{Content: fantasy.ResponseContent{fantasy.TextContent{Text: "Hello"}},
-			FinishReason: fantasy.FinishReasonStop},
+func stream(ctx context.Context, m fantasy.LanguageModel) { read(m.Stream(ctx, fantasy.Call{})) }
+
+func TestACallIsRecorded(t *testing.T) {
+	s := newSession(t)
+	s.attempt(&model{parts: []fantasy.StreamPart{delta("He"), delta("llo"), finish}}, stream)
+	step := s.step(name)
+	if step.State != v1alpha1.DebugCompleted || step.Response.Parts[0].Text != "Hello" ||
+		step.Response.FinishReason != "stop" {
+		t.Errorf("recorded %+v, %+v", step, step.Response)
 	}
-	for what, c := range map[string]struct {
-		call      func(context.Context, fantasy.LanguageModel)
-		operation v1alpha1.DebugOperation
-		text      string
-	}{
-		"Stream": {func(ctx context.Context, m fantasy.LanguageModel) { read(m.Stream(ctx, fantasy.Call{})) },
-			v1alpha1.DebugStream, "Hello"},
-		"Generate": {func(ctx context.Context, m fantasy.LanguageModel) { _, _ = m.Generate(ctx, fantasy.Call{}) },
-			v1alpha1.DebugGenerate, "Hello"},
-	} {
-		t.Run(what, func(t *testing.T) {
-			s := newSession(t)
-			s.attempt(whole, c.call)
-			step := s.step(name)
-			if step.Operation != c.operation || step.State != v1alpha1.DebugCompleted ||
-				step.Response.Parts[0].Text != c.text || step.Response.FinishReason != "stop" {
-				t.Errorf("recorded %+v, %+v", step, step.Response)
-			}
-		})
-		t.Run(what+" that fails", func(t *testing.T) {
-			s := newSession(t)
-			s.attempt(&model{err: errors.New("no: " + key)}, func(ctx context.Context, m fantasy.LanguageModel) {
-				defer func() { _ = recover() }() // A stream that failed is nil.
-				c.call(ctx, m)
-			})
-			if step := s.step(name); step.State != v1alpha1.DebugError || step.Error.Reason != v1alpha1.ErrorProviderError ||
-				step.Response != nil {
-				t.Errorf("recorded %+v", step)
-			}
-		})
+}
+
+func TestAFailedCallIsRecorded(t *testing.T) {
+	s := newSession(t)
+	s.attempt(&model{err: errors.New("no: " + key)}, stream)
+	if step := s.step(name); step.State != v1alpha1.DebugError || step.Error.Reason != v1alpha1.ErrorProviderError ||
+		step.Response != nil {
+		t.Errorf("recorded %+v", step)
 	}
 }
 

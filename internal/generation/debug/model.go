@@ -42,7 +42,7 @@ type model struct {
 
 // Stream implements fantasy.LanguageModel.
 func (m *model) Stream(ctx context.Context, request fantasy.Call) (fantasy.StreamResponse, error) {
-	c := m.recording.begin(&m.subject, v1alpha1.DebugStream, ofCall(request))
+	c := m.recording.begin(&m.subject, ofCall(request))
 	if c == nil {
 		return m.LanguageModel.Stream(ctx, request)
 	}
@@ -72,22 +72,4 @@ func (c *call) heard(ctx context.Context, part *fantasy.StreamPart) {
 	if part.Type == fantasy.StreamPartTypeError {
 		c.failed(ctx, part.Error)
 	}
-}
-
-// Generate implements fantasy.LanguageModel.
-func (m *model) Generate(ctx context.Context, request fantasy.Call) (*fantasy.Response, error) {
-	c := m.recording.begin(&m.subject, v1alpha1.DebugGenerate, ofCall(request))
-	if c == nil {
-		return m.LanguageModel.Generate(ctx, request)
-	}
-	response, err := m.LanguageModel.Generate(c.context(ctx), request)
-	if err != nil {
-		c.failed(ctx, err)
-		return nil, err
-	}
-	c.mu.Lock()
-	c.reply.addResponse(response)
-	c.mu.Unlock()
-	c.end(v1alpha1.DebugCompleted, nil)
-	return response, nil
 }

@@ -66,7 +66,7 @@ func faultOf(err *v1alpha1.GenerationError) *v1alpha1.DebugFault {
 }
 
 // begin begins to record a call, if the chat or the configuration wants it; else nil.
-func (rec *Recording) begin(of *Subject, operation v1alpha1.DebugOperation, request request) *call {
+func (rec *Recording) begin(of *Subject, request request) *call {
 	settings := of.Config.Spec.Debug
 	if rec.chat.Spec.Debug.On() {
 		settings = rec.chat.Spec.Debug
@@ -75,7 +75,7 @@ func (rec *Recording) begin(of *Subject, operation v1alpha1.DebugOperation, requ
 		return nil
 	}
 	c := &call{
-		rec: rec, subject: of, operation: operation, request: request, expireAfter: settings.ExpireAfter(),
+		rec: rec, subject: of, request: request, expireAfter: settings.ExpireAfter(),
 		state: v1alpha1.DebugInProgress, startedAt: rec.recorder.options.Now(), author: rec.CreatedBy(),
 		written: new(atomic.Bool),
 	}
@@ -95,7 +95,6 @@ func (rec *Recording) begin(of *Subject, operation v1alpha1.DebugOperation, requ
 type call struct {
 	rec         *Recording
 	subject     *Subject
-	operation   v1alpha1.DebugOperation
 	request     request
 	number      int32
 	expireAfter time.Duration
@@ -169,7 +168,7 @@ func (c *call) snapshot() snapshot {
 		chat:    v1alpha1.ChatReference{Name: chat.Name}, chatUID: string(chat.UID),
 		historyVersion: chat.Status.History.Version,
 		attempt:        chat.Status.Generation.Attempt, action: c.rec.action, call: c.number,
-		operation: c.operation, model: c.subject.identity(), request: c.request, expireAfter: c.expireAfter,
+		model: c.subject.identity(), request: c.request, expireAfter: c.expireAfter,
 		redactor: redact.New(c.subject.Key), startedAt: c.startedAt, finishedAt: c.finishedAt, state: c.state,
 		fault: c.fault,
 		reply: c.reply.copy(),

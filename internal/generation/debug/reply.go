@@ -76,37 +76,6 @@ func (r *reply) finish(reason string, usage fantasy.Usage, warnings []fantasy.Ca
 	r.warnings = append(r.warnings, warnings...)
 }
 
-// addResponse takes a reply that came as a whole.
-func (r *reply) addResponse(response *fantasy.Response) {
-	for _, content := range response.Content {
-		r.count(string(content.GetType()))
-		part, text := partOfContent(content)
-		r.addWhole(part, text)
-	}
-	r.finish(string(response.FinishReason), response.Usage, response.Warnings)
-}
-
-// partOfContent is a part of a reply and its text, which may still have to be cut.
-func partOfContent(content fantasy.Content) (v1alpha1.DebugPart, string) {
-	switch c := content.(type) {
-	case fantasy.TextContent:
-		return v1alpha1.DebugPart{Type: v1alpha1.DebugText}, c.Text
-	case fantasy.ReasoningContent:
-		return v1alpha1.DebugPart{Type: v1alpha1.DebugReasoning}, c.Text
-	case fantasy.ToolCallContent:
-		return v1alpha1.DebugPart{Type: v1alpha1.DebugToolCall, ID: c.ToolCallID, Name: c.ToolName}, c.Input
-	case fantasy.ToolResultContent:
-		part, text := partOfResult(c.ToolCallID, c.Result)
-		part.Name = c.ToolName
-		return part, text
-	case fantasy.FileContent:
-		return v1alpha1.DebugPart{Type: v1alpha1.DebugFile, MediaType: c.MediaType, Bytes: int64(len(c.Data))}, ""
-	case fantasy.SourceContent:
-		return v1alpha1.DebugPart{Type: v1alpha1.DebugSource, ID: c.ID, Name: c.Title}, c.URL
-	}
-	return v1alpha1.DebugPart{Type: v1alpha1.DebugText}, ""
-}
-
 // addText adds to the part of the type and the id, which providers give out for each type.
 func (r *reply) addText(kind v1alpha1.DebugPartType, id, text string) {
 	key := string(kind) + "/" + id

@@ -31,7 +31,6 @@ type snapshot struct {
 	historyVersion        int64
 	attempt, call         int32
 	action                v1alpha1.GenerationAction
-	operation             v1alpha1.DebugOperation
 	model                 v1alpha1.ModelIdentity
 	request               request
 	reply                 reply
@@ -93,7 +92,7 @@ func (s *snapshot) addTo(step *v1alpha1.ChatDebugStep, pod string, now time.Time
 	}
 	if s.attempt >= rec.Attempt {
 		rec.Attempt, rec.State, rec.Error, rec.FinishedAt = s.attempt, s.state, s.fault, microTime(s.finishedAt)
-		rec.Operation, rec.Model = s.operation, s.model
+		rec.Model = s.model
 		rec.Request = s.request.record(s.redactor)
 		rec.Response = s.reply.response(v1alpha1.ModelProvider(s.model.Provider), s.redactor)
 		rec.Cost = nil

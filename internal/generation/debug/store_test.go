@@ -145,9 +145,8 @@ func (s *session) names() (names []string) {
 // model answers every call the same.
 type model struct {
 	fantasy.LanguageModel
-	parts    []fantasy.StreamPart
-	response *fantasy.Response
-	err      error
+	parts []fantasy.StreamPart
+	err   error
 	// do is done within each call.
 	do func(context.Context)
 }
@@ -167,11 +166,6 @@ func (m *model) Stream(ctx context.Context, _ fantasy.Call) (fantasy.StreamRespo
 			}
 		}
 	}, m.err
-}
-
-func (m *model) Generate(ctx context.Context, _ fantasy.Call) (*fantasy.Response, error) {
-	m.called(ctx)
-	return m.response, m.err
 }
 
 func read(stream fantasy.StreamResponse, err error) {

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"charm.land/fantasy"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -121,17 +120,9 @@ func (m *Models) config(ctx context.Context, name string) (*v1alpha1.ChatModelCo
 	if object, ok, err := m.options.Configs.GetByKey(m.options.Namespace + "/" + name); err == nil && ok {
 		return object.(*v1alpha1.ChatModelConfig), nil
 	}
-	for retries := apiclient.Backoff(); ; {
-		config, err := m.options.Client.ModelConfigs(m.options.Namespace).Get(ctx, name)
-		if err == nil || apierrors.IsNotFound(err) {
-			return config, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(retries.Step()):
-		}
-	}
+	return apiclient.ReadUntilAnswered(ctx, func(ctx context.Context) (*v1alpha1.ChatModelConfig, error) {
+		return m.options.Client.ModelConfigs(m.options.Namespace).Get(ctx, name)
+	})
 }
 
 func (m *Models) key(spec *v1alpha1.ChatModelConfigSpec) (string, error) {

@@ -21,8 +21,8 @@ func (c *call) ending(outcome string, u v1alpha1.TokenUsage) []attribute.KeyValu
 	if c.first > 0 {
 		attributes = append(attributes, attribute.Float64(telemetry.AttrTimeToFirstChunk, c.first.Seconds()))
 	}
-	if c.finish != "" {
-		attributes = append(attributes, attribute.StringSlice(telemetry.AttrFinishReasons, []string{string(c.finish)}))
+	if c.last.Reason != "" {
+		attributes = append(attributes, attribute.StringSlice(telemetry.AttrFinishReasons, []string{c.last.Reason}))
 	}
 	if u.TotalTokens > 0 {
 		attributes = append(attributes,
@@ -34,20 +34,20 @@ func (c *call) ending(outcome string, u v1alpha1.TokenUsage) []attribute.KeyValu
 		)
 	}
 	if c.said != nil {
-		attributes = append(attributes, attribute.String(telemetry.AttrOutputMessages, c.said.message(c.finish)))
+		attributes = append(attributes, attribute.String(telemetry.AttrOutputMessages, c.said.message(c.last.Reason)))
 	}
 	return attributes
 }
 
 // attributes are what the span says of the call.
-func (m *model) attributes(call *fantasy.Call, stream bool) []attribute.KeyValue {
+func (m *model) attributes(call *fantasy.Call) []attribute.KeyValue {
 	spec := &m.target.Config.Spec
 	attributes := []attribute.KeyValue{
 		attribute.String(telemetry.AttrOperation, telemetry.OperationChat),
 		attribute.String(telemetry.AttrProvider, tracing.ProviderName(string(spec.Provider))),
 		attribute.String(telemetry.AttrRequestModel, spec.Model),
 		attribute.String(telemetry.AttrConversation, m.purpose.chatUID),
-		attribute.Bool(telemetry.AttrStream, stream),
+		attribute.Bool(telemetry.AttrStream, true),
 	}
 	for key, value := range map[string]*int64{
 		telemetry.AttrMaxTokens: call.MaxOutputTokens, telemetry.AttrTopK: call.TopK,

@@ -114,25 +114,14 @@ func (s *saidSoFar) add(p *fantasy.StreamPart) {
 	}
 }
 
-// saidIn is what a model said in an answer that came as a whole.
-func saidIn(answer *fantasy.Response) *saidSoFar {
-	s := &saidSoFar{}
-	grow(&s.text, answer.Content.Text())
-	grow(&s.reasoning, answer.Content.ReasoningText())
-	for _, call := range answer.Content.ToolCalls() {
-		s.calls = append(s.calls, spokenCall(call.ToolCallID, call.ToolName, call.Input))
-	}
-	return s
-}
-
 func grow(b *strings.Builder, text string) {
 	if b.Len() < maxContentText {
 		b.WriteString(text)
 	}
 }
 
-func (s *saidSoFar) message(finish fantasy.FinishReason) string {
-	m := spokenMessage{Role: "assistant", FinishReason: string(finish), Parts: []spokenPart{}}
+func (s *saidSoFar) message(finish string) string {
+	m := spokenMessage{Role: "assistant", FinishReason: finish, Parts: []spokenPart{}}
 	if s.reasoning.Len() > 0 {
 		m.Parts = append(m.Parts, spokenPart{Type: "reasoning", Content: clip.Ellipsis(s.reasoning.String(), maxContentText)})
 	}

@@ -48,7 +48,7 @@ func (o *Observer) model(t *models.Target, recording *debug.Recording, why purpo
 
 // Stream implements fantasy.LanguageModel.
 func (m *model) Stream(ctx context.Context, request fantasy.Call) (fantasy.StreamResponse, error) {
-	ctx, c := m.begin(ctx, &request, true)
+	ctx, c := m.begin(ctx, &request)
 	stream, err := m.LanguageModel.Stream(ctx, request)
 	if err != nil {
 		c.end(ctx, err)
@@ -61,28 +61,14 @@ func (m *model) Stream(ctx context.Context, request fantasy.Call) (fantasy.Strea
 	}, nil
 }
 
-// Generate implements fantasy.LanguageModel.
-func (m *model) Generate(ctx context.Context, request fantasy.Call) (*fantasy.Response, error) {
-	ctx, c := m.begin(ctx, &request, false)
-	answer, err := m.LanguageModel.Generate(ctx, request)
-	if err == nil {
-		c.usage, c.finish = answer.Usage, answer.FinishReason
-		if c.capturesContent() {
-			c.said = saidIn(answer)
-		}
-	}
-	c.end(ctx, err)
-	return answer, err
-}
-
 // begin begins to measure a call, which is to be made in the returned context.
-func (m *model) begin(ctx context.Context, request *fantasy.Call, stream bool) (context.Context, *call) {
+func (m *model) begin(ctx context.Context, request *fantasy.Call) (context.Context, *call) {
 	o := &m.observer.options
 	c := &call{model: m, began: o.Now()}
 	ctx, c.span = o.Tracer.StartModelCall(ctx, m.target.Config.Spec.Model, func() []attribute.KeyValue {
-		return m.attributes(request, stream)
+		return m.attributes(request)
 	})
-	if stream && c.capturesContent() {
+	if c.capturesContent() {
 		c.said = &saidSoFar{}
 	}
 	return ctx, c
@@ -90,13 +76,12 @@ func (m *model) begin(ctx context.Context, request *fantasy.Call, stream bool) (
 
 // call measures one call of a model. It belongs to the goroutine that reads the stream.
 type call struct {
-	model  *model
-	span   tracing.Span
-	began  time.Time
-	first  time.Duration
-	usage  fantasy.Usage
-	finish fantasy.FinishReason
-	last   finish.Last
+	model *model
+	span  tracing.Span
+	began time.Time
+	first time.Duration
+	usage fantasy.Usage
+	last  finish.Last
 	// said is what the model says, nil unless spans hold content.
 	said *saidSoFar
 }
@@ -138,7 +123,7 @@ func (c *call) measure(p *fantasy.StreamPart) {
 		o.Metrics.FirstPart(c.provider(), c.first)
 	}
 	if p.Type == fantasy.StreamPartTypeFinish {
-		c.usage, c.finish, c.last = p.Usage, p.FinishReason, finish.LastOf(p)
+		c.usage, c.last = p.Usage, finish.LastOf(p)
 	}
 	if c.said != nil {
 		c.said.add(p)
@@ -166,7 +151,7 @@ func (c *call) end(ctx context.Context, err error) {
 	c.span.End(reason)
 }
 
-// reply is how the reply ended; empty if there was none, or it did not come as a stream.
+// reply is how the reply ended; empty if there was none.
 func (c *call) reply(err error) v1alpha1.ReplyOutcome {
 	if failed, ok := errors.AsType[*finish.Error](err); ok {
 		return failed.Outcome

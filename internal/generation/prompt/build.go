@@ -101,6 +101,15 @@ func (b *builder) assistant(i int, m *v1alpha1.ChatMessage) {
 	}
 	b.add(fantasy.MessageRoleAssistant, b.signed(said))
 	b.add(fantasy.MessageRoleTool, results)
+	b.correct(m)
+}
+
+// correct tells the model what of its answer does not match the schema that was asked for.
+func (b *builder) correct(m *v1alpha1.ChatMessage) {
+	if g := m.Spec.Generation; g != nil && g.Output != nil && g.Output.Problem != "" {
+		b.add(fantasy.MessageRoleUser, []fantasy.MessagePart{fantasy.TextPart{Text: fmt.Sprintf(invalidOutput,
+			clean(g.Output.Problem))}})
+	}
 }
 
 // paused reports whether the message ends the history, and is a reply that the provider has paused.
@@ -136,7 +145,7 @@ func (b *builder) signed(content []fantasy.MessagePart) []fantasy.MessagePart {
 		case fantasy.ContentTypeText:
 			signed = b.Dialect.CallMark == nil
 		case fantasy.ContentTypeToolCall:
-			if signed {
+			if signed || part.Options() != nil {
 				return content
 			}
 			return slices.Insert(content, i, fantasy.MessagePart(fantasy.ReasoningPart{ProviderOptions: b.Dialect.CallMark}))

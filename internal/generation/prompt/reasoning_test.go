@@ -16,7 +16,7 @@ import (
 func sealed(id string) v1alpha1.MessagePart {
 	return with(
 		fmt.Sprintf(
-			`{"openai":{"type":"openai.responses.reasoning_metadata","data":{"item_id":%q,"encrypted_content":"+/%s==","summary":[]}}}`, id, id), reasoning(""))
+			`{"parley":{"type":"parley.state","data":{"item":{"type":"reasoning","id":%q,"summary":[],"encrypted_content":"+/%s=="}}}}`, id, id), reasoning(""))
 }
 
 // searched is what is kept of a search that OpenAI ran: it tells no result.

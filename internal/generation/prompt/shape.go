@@ -14,6 +14,8 @@ const (
 	before = "(The beginning of this conversation is not shown.)"
 	// goOn stands where nobody has said what to do next.
 	goOn = "Go on."
+	// invalidOutput goes after an answer that does not match the schema.
+	invalidOutput = "(Your answer does not match the JSON Schema: %s. Answer again with the JSON alone.)"
 	// stopped stands where a turn ended without a reply.
 	stopped = "(The reply ended here.)"
 )

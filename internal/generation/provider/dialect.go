@@ -8,12 +8,12 @@ import (
 	"regexp"
 
 	"charm.land/fantasy"
-	"charm.land/fantasy/providers/google"
 	"charm.land/fantasy/providers/openai"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider/fileurl"
+	"parley.dev/parley/internal/generation/provider/gemini"
 	"parley.dev/parley/internal/generation/provider/wire"
 )
 
@@ -36,15 +36,16 @@ func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
 			d.Replays = replaysTools
 		}
 	case v1alpha1.ProviderGoogle:
-		d.Metadata, d.Alternate, d.TextsSigned = google.Name, true, true
-		if !unsignedCalls.MatchString(spec.Model) {
-			d.CallMark = fantasy.ProviderOptions{google.Name: &google.ReasoningMetadata{Signature: unsigned}}
+		d.Metadata, d.Alternate, d.TextsSigned = wire.Key, true, true
+		if gemini.IsGemini3(spec.Model) {
+			d.CallMark, d.Replays = (&wire.State{Signature: unsigned}).With(), replaysItems
 		}
 	case v1alpha1.ProviderOpenAI, v1alpha1.ProviderAzure:
-		d.Metadata, d.ReasoningLeads = openai.Name, spec.Transport == v1alpha1.TransportResponses
-		if spec.Transport != v1alpha1.TransportResponses {
-			d.JoinTexts, d.MaxCallID, d.RepeatsIDs = true, maxChatCallID, true
+		if spec.Transport == v1alpha1.TransportResponses {
+			d.Metadata, d.ReasoningLeads = wire.Key, true
+			break
 		}
+		d.Metadata, d.JoinTexts, d.MaxCallID, d.RepeatsIDs = openai.Name, true, maxChatCallID, true
 	case v1alpha1.ProviderOpenAICompatible:
 		// Few of these servers take PDFs. Their templates often want users and replies to alternate, whatever tools
 		// come between.
@@ -82,12 +83,9 @@ func visible(text string) bool {
 	return text != ""
 }
 
-// unsigned stands for the signature of a call that has none; it is base64, as all signatures here.
+// unsigned stands for the signature of a call that has none: from Gemini 3 on, Google refuses a call that another model
+// made, unless it says in this word, which Google documents, that there is none to check. It is base64, as all are.
 var unsigned = base64.StdEncoding.EncodeToString([]byte("skip_thought_signature_validator"))
-
-// unsignedCalls are the models of Google that do not ask for a signature of each call. The later ones refuse a call
-// that another model made, unless it says, in a word that Google documents, that there is none to check.
-var unsignedCalls = regexp.MustCompile(`^(?:models/)?gem(?:ini-[12]|ma)`)
 
 // serverToolID is the id of a call of Anthropic's own tools.
 var serverToolID = regexp.MustCompile(`^srvtoolu_[a-zA-Z0-9_]+$`)
@@ -96,4 +94,9 @@ var serverToolID = regexp.MustCompile(`^srvtoolu_[a-zA-Z0-9_]+$`)
 func replaysTools(call fantasy.ToolCallPart, result *fantasy.ToolResultPart) bool {
 	known := call.ToolName == wire.WebSearch || call.ToolName == wire.CodeExecution
 	return known && serverToolID.MatchString(call.ToolCallID) && (result == nil || wire.StateOf(result).Item != nil)
+}
+
+// replaysItems reports whether a call of the provider's own tools and its result are there as they came.
+func replaysItems(call fantasy.ToolCallPart, result *fantasy.ToolResultPart) bool {
+	return result != nil && wire.StateOf(call).Item != nil && wire.StateOf(*result).Item != nil
 }

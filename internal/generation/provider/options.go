@@ -5,7 +5,6 @@ package provider
 
 import (
 	"charm.land/fantasy"
-	"charm.land/fantasy/providers/google"
 	"charm.land/fantasy/providers/openai"
 	"charm.land/fantasy/providers/openaicompat"
 	"charm.land/fantasy/providers/openrouter"
@@ -43,12 +42,8 @@ type protocol struct {
 
 // optionsOf are fantasy's options of each protocol.
 var optionsOf = map[protocol]func(asked) fantasy.ProviderOptions{
-	{v1alpha1.ProviderOpenAI, false}: func(a asked) fantasy.ProviderOptions { return a.openAI(a.OpenAI) },
-	{v1alpha1.ProviderOpenAI, true}:  func(a asked) fantasy.ProviderOptions { return a.responses(a.OpenAIResponses) },
-	{v1alpha1.ProviderAzure, false}:  func(a asked) fantasy.ProviderOptions { return a.openAI(a.Azure) },
-	{v1alpha1.ProviderAzure, true}:   func(a asked) fantasy.ProviderOptions { return a.responses(a.AzureResponses) },
-
-	{v1alpha1.ProviderGoogle, false}:           asked.google,
+	{v1alpha1.ProviderOpenAI, false}:           func(a asked) fantasy.ProviderOptions { return a.openAI(a.OpenAI) },
+	{v1alpha1.ProviderAzure, false}:            func(a asked) fantasy.ProviderOptions { return a.openAI(a.Azure) },
 	{v1alpha1.ProviderOpenAICompatible, false}: asked.compatible,
 	{v1alpha1.ProviderOpenRouter, false}:       asked.openRouter,
 	{v1alpha1.ProviderVercel, false}:           asked.vercel,
@@ -73,28 +68,6 @@ func (a asked) openAI(given *v1alpha1.OpenAIOptions) fantasy.ProviderOptions {
 	return fantasy.ProviderOptions{openai.Name: o}
 }
 
-func (a asked) responses(given *v1alpha1.OpenAIResponsesOptions) fantasy.ProviderOptions {
-	o := &openai.ResponsesProviderOptions{}
-	if given != nil {
-		*o = openai.ResponsesProviderOptions{
-			Instructions: said(given.Instructions), MaxToolCalls: given.MaxToolCalls, Metadata: metadataOf(given.Metadata),
-			ParallelToolCalls: given.ParallelToolCalls, PromptCacheKey: said(given.PromptCacheKey),
-			ReasoningEffort:  said(openai.ReasoningEffort(given.ReasoningEffort)),
-			ReasoningSummary: said(given.ReasoningSummary), SafetyIdentifier: said(given.SafetyIdentifier),
-			ServiceTier: said(openai.ServiceTier(given.ServiceTier)), Store: given.Store,
-			StrictJSONSchema: given.StrictJSONSchema, User: said(given.User),
-		}
-		for _, name := range given.Include {
-			o.Include = append(o.Include, openai.IncludeType(name))
-		}
-		if given.TopLogProbs != nil {
-			o.Logprobs = int(*given.TopLogProbs)
-		}
-	}
-	openAIEffort(&o.ReasoningEffort, a.effort)
-	return fantasy.ProviderOptions{openai.Name: o}
-}
-
 func (a asked) compatible() fantasy.ProviderOptions {
 	o := &openaicompat.ProviderOptions{}
 	if given := a.OpenAICompatible; given != nil {
@@ -103,23 +76,6 @@ func (a asked) compatible() fantasy.ProviderOptions {
 	}
 	openAIEffort(&o.ReasoningEffort, a.effort)
 	return fantasy.ProviderOptions{openaicompat.Name: o}
-}
-
-func (a asked) google() fantasy.ProviderOptions {
-	o := &google.ProviderOptions{}
-	if given := a.Google; given != nil {
-		o.CachedContent = given.CachedContent
-		for _, s := range given.SafetySettings {
-			o.SafetySettings = append(o.SafetySettings, google.SafetySetting{Category: s.Category, Threshold: s.Threshold})
-		}
-		if t := given.ThinkingConfig; t != nil {
-			o.ThinkingConfig = &google.ThinkingConfig{
-				ThinkingBudget: t.ThinkingBudget, IncludeThoughts: t.IncludeThoughts, ThinkingLevel: said(t.ThinkingLevel),
-			}
-		}
-	}
-	googleEffort(o, a.spec.Model, a.effort)
-	return fantasy.ProviderOptions{google.Name: o}
 }
 
 func (a asked) openRouter() fantasy.ProviderOptions {

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"charm.land/fantasy/providers/google"
+	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/testing/providertest"
 )
 
@@ -114,7 +113,7 @@ func TestGeminiGetsABudgetOrALevel(t *testing.T) {
 	for _, c := range []struct {
 		model  string
 		effort v1alpha1.ReasoningEffort
-		budget int64
+		budget float64
 		level  string
 	}{
 		{"gemini-2.5-flash-lite", v1alpha1.EffortNone, 512, ""},
@@ -126,14 +125,24 @@ func TestGeminiGetsABudgetOrALevel(t *testing.T) {
 	} {
 		spec := providertest.Gemini.Spec("")
 		spec.Model = c.model
-		call, _ := provider.Call(spec, c.effort)
-		got := call.ProviderOptions[google.Name].(*google.ProviderOptions).ThinkingConfig
-		if c.level == "" && (got.ThinkingLevel != nil || *got.ThinkingBudget != c.budget) || c.level != "" &&
-			(got.ThinkingBudget != nil || *got.ThinkingLevel != c.level) {
-			t.Errorf("%s with %s: %+v", c.model, c.effort, got)
+		want := map[string]any{}
+		if c.level != "" {
+			want["thinkingLevel"] = c.level
+		} else {
+			want["thinkingBudget"] = c.budget
 		}
-		if (got.IncludeThoughts != nil) != (c.effort != v1alpha1.EffortNone) {
-			t.Errorf("%s with %s: thoughts %v", c.model, c.effort, got.IncludeThoughts)
+		if c.effort != v1alpha1.EffortNone {
+			want["includeThoughts"] = true
+		}
+		_, body, _ := strings.Cut(recordRequest(t, spec, c.effort), "\n\n")
+		var got struct {
+			GenerationConfig struct{ ThinkingConfig map[string]any }
+		}
+		if err := json.NewDecoder(strings.NewReader(body)).Decode(&got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got.GenerationConfig.ThinkingConfig); diff != "" {
+			t.Errorf("%s with %s: -want +got\n%s", c.model, c.effort, diff)
 		}
 	}
 }

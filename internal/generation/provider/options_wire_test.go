@@ -186,12 +186,10 @@ func TestEveryOptionReachesTheWire(t *testing.T) {
 	}
 }
 
-// unused are fields of fantasy's options that the API does not have. Fantasy does nothing with the first three; each
-// call sends the whole conversation; and a ChatModelConfig is no place for keys.
+// unused are fields of fantasy's options that the API does not have. Fantasy does nothing with the first, and a
+// ChatModelConfig is no place for keys.
 var unused = []string{
-	"openai.ProviderOptions.StructuredOutputs", "openai.ResponsesProviderOptions.TextVerbosity",
-	"google.ProviderOptions.Threshold", "openai.ResponsesProviderOptions.PreviousResponseID",
-	"vercel.ProviderOptions.BYOK",
+	"openai.ProviderOptions.StructuredOutputs", "vercel.ProviderOptions.BYOK",
 }
 
 func TestTheAPIHasEveryOptionOfFantasy(t *testing.T) {

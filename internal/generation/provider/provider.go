@@ -12,7 +12,6 @@ import (
 	"net/http"
 
 	"charm.land/fantasy"
-	"charm.land/fantasy/providers/google"
 	"charm.land/fantasy/providers/openai"
 	"charm.land/fantasy/providers/openaicompat"
 	"charm.land/fantasy/providers/openrouter"
@@ -43,8 +42,12 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 	}
 	if protocol != nil {
 		guarded := transport.TakeNotes(transport.Guard(client, spec.Provider))
-		return finish.Model(fileurl.Model(streamedModel{wire.NewModel(protocol, guarded, spec)}, spec, true),
-			finish.ProtocolOf(spec)), nil
+		model := fantasy.LanguageModel(streamedModel{wire.NewModel(protocol, guarded, spec)})
+		if finish.ProtocolOf(spec) == finish.Responses {
+			model = responses.Model(model, spec)
+		}
+		model = outputModel{fileurl.Model(model, spec, true), spec}
+		return finish.Model(model, finish.ProtocolOf(spec)), nil
 	}
 	build, ok := builders[spec.Provider]
 	if !ok {
@@ -63,7 +66,8 @@ func New(ctx context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey string,
 		return nil, fmt.Errorf("setting up model %s of provider %s: %w", spec.Model, spec.Provider, err)
 	}
 	model = withSchemas(streamedModel{model}, spec.Provider)
-	return finish.Model(fileurl.Model(repaired(model, spec), spec, false), finish.ProtocolOf(spec)), nil
+	model = chatcompletions.Repair(model, spec)
+	return finish.Model(fileurl.Model(model, spec, false), finish.ProtocolOf(spec)), nil
 }
 
 // protocolOf is the protocol that the provider of a configuration speaks; nil: it is not ported yet.
@@ -72,9 +76,9 @@ func protocolOf(_ context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey st
 	case finish.Messages:
 		return messages.New(spec, apiKey), nil
 	case finish.Gemini:
-		return nil, nil
+		return gemini.New(spec, apiKey)
 	case finish.Responses:
-		return nil, nil
+		return responses.New(spec, apiKey)
 	}
 	return nil, nil
 }
@@ -82,27 +86,8 @@ func protocolOf(_ context.Context, spec *v1alpha1.ChatModelConfigSpec, apiKey st
 // clientOf is the client for the calls of a configuration. The transport that was added last is the first that a
 // request passes, and the last that reads its answer.
 func clientOf(spec *v1alpha1.ChatModelConfigSpec, client *http.Client) *http.Client {
-	client = fileurl.Client(transport.Guard(client, spec.Provider), spec)
-	switch spec.Provider {
-	case v1alpha1.ProviderGoogle:
-	default:
-		client = chatcompletions.Client(client)
-	}
-	if spec.Transport == v1alpha1.TransportResponses {
-		client = responses.Client(client)
-	}
+	client = chatcompletions.Client(fileurl.Client(transport.Guard(client, spec.Provider), spec))
 	return intercept.Client(transport.TakeNotes(client))
-}
-
-// repaired is the model with what fantasy loses of its protocol.
-func repaired(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
-	switch {
-	case spec.Provider == v1alpha1.ProviderGoogle:
-		return gemini.Repair(model)
-	case spec.Transport == v1alpha1.TransportResponses:
-		return responses.Repair(model, spec)
-	}
-	return chatcompletions.Repair(model, spec)
 }
 
 type settings struct {
@@ -112,14 +97,8 @@ type settings struct {
 	client  *http.Client
 }
 
-func (s settings) responses() bool { return s.spec.Transport == v1alpha1.TransportResponses }
-
-// anyModel lets every model through: people name models that no list knows.
-func anyModel(string) bool { return true }
-
 var builders = map[v1alpha1.ModelProvider]func(settings) (fantasy.Provider, error){
 	v1alpha1.ProviderOpenAI:           newOpenAI,
-	v1alpha1.ProviderGoogle:           newGoogle,
 	v1alpha1.ProviderOpenAICompatible: newOpenAICompatible,
 	v1alpha1.ProviderOpenRouter: func(s settings) (fantasy.Provider, error) {
 		return openrouter.New(openrouter.WithAPIKey(s.key), openrouter.WithHeaders(s.headers),
@@ -137,25 +116,7 @@ func newOpenAI(s settings) (fantasy.Provider, error) {
 	if s.spec.BaseURL != "" {
 		options = append(options, openai.WithBaseURL(s.spec.BaseURL))
 	}
-	if s.responses() {
-		options = append(options, openai.WithUseResponsesAPI(), openai.WithResponsesAPIFunc(anyModel))
-	}
 	return openai.New(options...)
-}
-
-func newGoogle(s settings) (fantasy.Provider, error) {
-	options := []google.Option{
-		google.WithGeminiAPIKey(s.key), google.WithHeaders(s.headers), google.WithHTTPClient(gemini.Client(s.client)),
-		google.WithUserAgent(userAgent),
-	}
-	if s.spec.BaseURL != "" {
-		options = append(options, google.WithBaseURL(s.spec.BaseURL))
-	}
-	p, err := google.New(options...)
-	if err != nil {
-		return nil, err
-	}
-	return gemini.Provider(p), nil
 }
 
 func newOpenAICompatible(s settings) (fantasy.Provider, error) {

@@ -5,9 +5,9 @@ package provider
 
 import (
 	"charm.land/fantasy"
-	"charm.land/fantasy/providers/openai"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/generation/provider/wire"
 	"parley.dev/parley/internal/toolpolicy"
 )
@@ -45,10 +45,9 @@ func OwnTools(spec *v1alpha1.ChatModelConfigSpec, chat *v1alpha1.ChatTools) (own
 func offer(spec *v1alpha1.ChatModelConfigSpec, tool v1alpha1.ProviderTool) fantasy.Tool {
 	switch {
 	case tool != v1alpha1.ProviderWebSearch:
-	case spec.Provider == v1alpha1.ProviderAnthropic:
+	case spec.Provider == v1alpha1.ProviderAnthropic, spec.Provider == v1alpha1.ProviderGoogle,
+		finish.ProtocolOf(spec) == finish.Responses:
 		return fantasy.ProviderDefinedTool{ID: wire.WebSearch, Name: wire.WebSearch}
-	case spec.Provider == v1alpha1.ProviderOpenAI && spec.Transport == v1alpha1.TransportResponses:
-		return openai.WebSearchTool(nil)
 	}
 	return nil
 }

@@ -24,10 +24,13 @@ func TestToolsOfTheProviderAreOfferedWithinThePolicyAlone(t *testing.T) {
 		"one that denies it":      {claude, v1alpha1.ToolPolicy{Deny: patterns("*")}, v1alpha1.ProviderToolNotAllowed},
 		"one that has it approved": {claude, v1alpha1.ToolPolicy{Approval: patterns("web_search")},
 			v1alpha1.ProviderToolNeedsApproval},
+		"OpenAI's Responses": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI,
+			Transport: v1alpha1.TransportResponses}, v1alpha1.ToolPolicy{}, ""},
+		"Azure's Responses": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAzure,
+			Transport: v1alpha1.TransportResponses}, v1alpha1.ToolPolicy{}, ""},
 		"OpenAI's chat protocol": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI}, v1alpha1.ToolPolicy{},
 			v1alpha1.ProviderToolNotSupported},
-		"Google": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle}, v1alpha1.ToolPolicy{},
-			v1alpha1.ProviderToolNotSupported},
+		"Google": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle}, v1alpha1.ToolPolicy{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			own, left := provider.OwnTools(&c.spec, &v1alpha1.ChatTools{ToolPolicy: c.policy,

@@ -12,12 +12,11 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/generation/provider/gemini"
 	"parley.dev/parley/internal/generation/schema"
 )
 
-// schemaModel sends the schemas of tools whole. Of one, fantasy sends to Gemini the names, types and
-// descriptions of its properties. What the provider refuses in any schema is left out, and the reply says so.
+// schemaModel sends the schemas of tools whole. What the provider refuses in any schema is left out, and the reply says
+// so.
 type schemaModel struct {
 	fantasy.LanguageModel
 	// fit is the schema as the provider takes it, and the keywords that were left out.
@@ -30,8 +29,6 @@ type schemaModel struct {
 func withSchemas(model fantasy.LanguageModel, provider v1alpha1.ModelProvider) fantasy.LanguageModel {
 	asItIs := func(ctx context.Context, _ *fantasy.Call) context.Context { return ctx }
 	switch provider {
-	case v1alpha1.ProviderGoogle:
-		return schemaModel{model, schema.ForGemini, gemini.OfferTools}
 	case v1alpha1.ProviderOpenAI, v1alpha1.ProviderAzure:
 		return schemaModel{model, schema.ForOpenAI, asItIs}
 	}

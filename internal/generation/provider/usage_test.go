@@ -135,7 +135,6 @@ func TestUsageMeansTheSameForEveryProvider(t *testing.T) {
 	}
 }
 
-// TestUsageMeansTheSameForAnAnswerThatComesAsAWhole: titles and summaries are asked for so.
 func TestUsageMeansTheSameForAnAnswerThatComesAsAWhole(t *testing.T) {
 	chatAnswer := func(completion, reasoning, total int) string {
 		return `{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],"usage":` +
@@ -165,11 +164,7 @@ func TestUsageMeansTheSameForAnAnswerThatComesAsAWhole(t *testing.T) {
 				_, _ = io.WriteString(w, c.answer) // The test fails below if this does.
 			}))
 			defer server.Close()
-			answer, err := modelAt(t, c.protocol, "", server.URL).Generate(t.Context(), question)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := collect.UsageOf(c.protocol.Provider, answer.Usage); got != c.want {
+			if got := usageAt(t, c.protocol, "", server.URL); got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
@@ -87,17 +86,9 @@ func (c *classes) get(ctx context.Context, has *v1alpha1.ChatClassInForce) (*v1a
 		class.Generation >= has.Generation {
 		return class, nil
 	}
-	for retries := apiclient.Backoff(); ; {
-		class, err := c.client.Classes(c.ns).Get(ctx, has.Name)
-		if err == nil || apierrors.IsNotFound(err) {
-			return class, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(retries.Step()):
-		}
-	}
+	return apiclient.ReadUntilAnswered(ctx, func(ctx context.Context) (*v1alpha1.ChatClass, error) {
+		return c.client.Classes(c.ns).Get(ctx, has.Name)
+	})
 }
 
 // within keeps a chat that works in the workspace of another one within the rules of that one's class. What cannot be

@@ -104,7 +104,7 @@ func TestACallIsRecordedFromBothSides(t *testing.T) {
 	}
 	s := step.DebugRecording
 	if s.Action != v1alpha1.ActionGenerateAssistant || s.HistoryVersion != 1 || s.Call != 1 ||
-		s.Operation != v1alpha1.DebugStream || s.Pod != p.name ||
+		s.Pod != p.name ||
 		s.Error != nil || s.FinishedAt.Before(&s.StartedAt) || s.Model != *m.Spec.Generation.Model {
 		t.Errorf("got %+v", s)
 	}
@@ -242,7 +242,7 @@ func TestAnAttemptThatNobodyEndedWasBrokenOff(t *testing.T) {
 		DebugRecording: v1alpha1.DebugRecording{
 			ChatRef: v1alpha1.ChatReference{Name: "crashed"}, ChatUID: string(c.chat.UID), HistoryVersion: 1,
 			Action: v1alpha1.ActionGenerateAssistant,
-			Call:   1, Operation: v1alpha1.DebugStream, Pod: "another", Attempt: 1, State: v1alpha1.DebugInProgress,
+			Call:   1, Pod: "another", Attempt: 1, State: v1alpha1.DebugInProgress,
 			StartedAt: now,
 			Attempts:  []v1alpha1.DebugAttempt{{Number: 1, Pod: "another", State: v1alpha1.DebugInProgress, StartedAt: now}},
 		},

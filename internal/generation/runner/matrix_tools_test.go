@@ -148,7 +148,8 @@ func (w *wired) replayed(calls *v1alpha1.ChatMessage) {
 			t.Errorf("no %s in %s", piece, body)
 		}
 	}
-	thoughtful := strings.Contains(outline(calls), "Reasoning")
+	committed := outline(calls)
+	thoughtful := strings.Contains(committed, "Reasoning") || strings.Contains(committed, "with metadata")
 	// Random ids can end in it, too.
 	if w.replays == "" && (strings.Contains(body, `"hm"`) || strings.Contains(body, `\nhm"`)) {
 		t.Errorf("the reasoning was sent back: %s", body)

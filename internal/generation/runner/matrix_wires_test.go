@@ -32,8 +32,8 @@ type wireForm struct {
 	path, keyHeader, keyPrefix string
 	// maxTokens is how the limit of the output is sent.
 	maxTokens string
-	// replays is what the request after a reply with reasoning and calls holds of the reasoning. "": nothing, either since
-	// the provider keeps it to itself, or, with the responses API, since fantasy leaves it out.
+	// replays is what the request after a reply with reasoning and calls holds of the reasoning. "": nothing, since the
+	// provider keeps it to itself.
 	replays string
 }
 
@@ -53,6 +53,7 @@ var wireForms = []wireForm{
 		name: "openai responses", provider: v1alpha1.ProviderOpenAI, transport: v1alpha1.TransportResponses, model: "gpt-5",
 		base: "/v1",
 		path: "/v1/responses", keyHeader: "Authorization", keyPrefix: bearer, maxTokens: `"max_output_tokens":77`,
+		replays: `"encrypted_content":"` + proof,
 	},
 	{
 		name: "anthropic", provider: v1alpha1.ProviderAnthropic, model: "claude-x", base: "/",
@@ -83,6 +84,7 @@ var wireForms = []wireForm{
 		name: "azure responses", provider: v1alpha1.ProviderAzure, transport: v1alpha1.TransportResponses,
 		model: "my-deployment", base: "/openai/v1",
 		path: "/openai/v1/responses", keyHeader: "Api-Key", maxTokens: `"max_output_tokens":77`,
+		replays: `"encrypted_content":"` + proof,
 	},
 	{
 		name: "bedrock", provider: v1alpha1.ProviderBedrock, model: "us.anthropic.claude-x-v1:0", base: "-",
@@ -106,6 +108,13 @@ func (w wireForm) config(ns, name, server string) *v1alpha1.ChatModelConfig {
 	}
 	if w.provider == v1alpha1.ProviderBedrock {
 		spec.Region = "eu-central-1"
+	}
+	if w.transport == v1alpha1.TransportResponses {
+		options := &v1alpha1.OpenAIResponsesOptions{Include: []string{"reasoning.encrypted_content"}}
+		spec.ProviderOptions = &v1alpha1.ProviderOptions{OpenAIResponses: options}
+		if w.provider == v1alpha1.ProviderAzure {
+			spec.ProviderOptions = &v1alpha1.ProviderOptions{AzureResponses: options}
+		}
 	}
 	return config
 }

@@ -14,7 +14,8 @@ import (
 
 func TestAProviderIsAskedToSearchTheWebWhereItCanAndTheMessageSaysWhereItCannot(t *testing.T) {
 	t.Parallel()
-	searches := map[string]string{"anthropic": `"web_search_20250305"`, "openai responses": `"type":"web_search"`}
+	searches := map[string]string{"anthropic": `"web_search_20250305"`, "openai responses": `"type":"web_search"`,
+		"azure responses": `"type":"web_search"`, "google": `"googleSearch":{}`}
 	missing := []v1alpha1.ProviderToolUnavailable{
 		{Tool: v1alpha1.ProviderWebSearch, Reason: v1alpha1.ProviderToolNotSupported}}
 	for _, w := range wireForms {

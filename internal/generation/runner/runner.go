@@ -159,12 +159,24 @@ func New(o Options) *Runner {
 		Sources: sources.New(sources.Options{
 			Client: o.Client, HTTP: o.HTTP, Hosts: o.FileHosts, Forbidden: o.Forbidden, Now: o.Now,
 		}),
+		Message: r.message,
 		Expect: func(ctx context.Context) func() { return r.endings.expect(ctx, stuckAfter) },
 	})
 	r.captions = captions.New(captions.Options{
 		Pod: o.Pod, Models: answering, Observer: r.observer, Now: o.Now, Create: r.createSummary,
 	})
 	return r
+}
+
+// message reads a message; nil if it does not exist, or ctx is done.
+func (r *Runner) message(ctx context.Context, name string) *v1alpha1.ChatMessage {
+	message, err := apiclient.ReadUntilAnswered(ctx, func(ctx context.Context) (*v1alpha1.ChatMessage, error) {
+		return r.options.Client.Messages(r.options.Namespace).Get(ctx, name)
+	})
+	if err != nil {
+		return nil
+	}
+	return message
 }
 
 func (o Options) withDefaults() Options {

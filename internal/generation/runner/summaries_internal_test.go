@@ -28,7 +28,7 @@ type silentModel struct {
 	asked atomic.Bool
 }
 
-func (m *silentModel) Generate(ctx context.Context, _ fantasy.Call) (*fantasy.Response, error) {
+func (m *silentModel) Stream(ctx context.Context, _ fantasy.Call) (fantasy.StreamResponse, error) {
 	m.asked.Store(true)
 	<-ctx.Done()
 	return nil, ctx.Err()

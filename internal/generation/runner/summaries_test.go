@@ -18,7 +18,7 @@ import (
 // summarizes is a model that answers at once and says what became of the turn with the reply.
 func summarizes(summary modelserver.Reply) modelserver.Script {
 	return modelserver.Script{Rules: []modelserver.Rule{
-		{Name: "title", Match: modelserver.Match{Stream: new(false)}, Reply: summary},
+		{Name: "title", Match: modelserver.Match{LastUserText: "<message>"}, Reply: summary},
 		{Name: "reply", Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("The disk is full.")},
 			Usage: &modelserver.Usage{Input: 10, Output: 5}}},
 	}}

@@ -27,11 +27,11 @@ func TestACallForATitleIsMeasuredAndPartOfTheStepsTrace(t *testing.T) {
 	o.stop()
 	wantSeries(t, o.metrics, map[string]float64{
 		`parley_attempts_running`: 0,
-		`parley_time_to_first_part_seconds{provider="openai-compatible"}`:                                       1,
-		`parley_model_call_duration_seconds{outcome="Completed",provider="openai-compatible",reply="Complete"}`: 1,
-		`parley_model_call_duration_seconds{outcome="Completed",provider="openai-compatible",reply=""}`:         1,
-		`parley_tokens_total{kind="input",provider="openai-compatible"}`:                                        40 + 10,
-		`parley_tokens_total{kind="output",provider="openai-compatible"}`:                                       8 + 5,
+		`parley_time_to_first_part_seconds{provider="openai-compatible"}`:                                        2,
+		`parley_model_call_duration_seconds{outcome="Completed",provider="openai-compatible",reply="Complete"}`:  1,
+		`parley_model_call_duration_seconds{outcome="Completed",provider="openai-compatible",reply="ToolCalls"}`: 1,
+		`parley_tokens_total{kind="input",provider="openai-compatible"}`:                                         40 + 10,
+		`parley_tokens_total{kind="output",provider="openai-compatible"}`:                                        8 + 5,
 	})
 	o.tracer.Close(t.Context())
 	spans := o.spans.Spans()
@@ -43,7 +43,7 @@ func TestACallForATitleIsMeasuredAndPartOfTheStepsTrace(t *testing.T) {
 		byAction[span.Attributes[telemetry.AttrAction]] = span
 	}
 	if title, step := byAction["WriteTitle"], byAction["GenerateAssistant"]; title.ParentID != step.ID ||
-		title.Attributes[telemetry.AttrStream] != "false" ||
+		title.Attributes[telemetry.AttrStream] != "true" ||
 		title.Attributes[telemetry.AttrInputTokens] != "40" || title.Attributes[telemetry.AttrOutcome] != "Completed" {
 		t.Errorf("the title's span is %+v", title)
 	}

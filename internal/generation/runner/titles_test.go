@@ -23,7 +23,7 @@ import (
 // for what a title's answer sets off to be done.
 func entitles(title modelserver.Reply) modelserver.Script {
 	return modelserver.Script{Rules: []modelserver.Rule{
-		{Name: "title", Match: modelserver.Match{Stream: new(false)}, Reply: title},
+		{Name: "title", Match: modelserver.Match{LastUserText: "<message>"}, Reply: title},
 		{Name: "reply", Reply: modelserver.Reply{
 			Steps: []modelserver.Step{modelserver.Say("Fine.")}, Usage: &modelserver.Usage{Input: 10, Output: 5},
 			DelayBefore: modelserver.Duration(300 * time.Millisecond),
@@ -54,7 +54,7 @@ func (o *order) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	forTitle := !bytes.Contains(body, []byte(`"stream":true`))
+	forTitle := bytes.Contains(body, []byte(`<message>`)) || bytes.Contains(body, []byte(`\u003cmessage\u003e`))
 	wait := o.release
 	if !forTitle {
 		wait = nil

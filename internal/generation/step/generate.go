@@ -27,6 +27,10 @@ func (p *Performer) generate(ctx context.Context, messages []v1alpha1.ChatMessag
 	}
 	p.meetServers(ctx, messages)
 	r := p.request(t, built)
+	format, invalid := p.wishes(ctx, &r, messages)
+	if invalid != nil {
+		return Failed(invalid)
+	}
 	r.warnings = append(r.warnings, p.serverWarnings()...)
 	p.left = r.left
 	if unavailable := p.steps.options.ClusterUnavailable; unavailable != nil {
@@ -37,6 +41,7 @@ func (p *Performer) generate(ctx context.Context, messages []v1alpha1.ChatMessag
 	o := p.ask(ctx, r, messages, publishAs(v1alpha1.RoleAssistant, to))
 	if o.Kind == v1alpha1.OutcomeCompleted {
 		o.Content = p.withRequired(o.Content)
+		p.judged = format.judge(o.Content)
 	}
 	p.context = p.contextOf(o.Content, messages)
 	return o

@@ -41,6 +41,8 @@ type Options struct {
 	Models *models.Models
 	// Sources of instructions and files.
 	Sources *sources.Reader
+	// Message reads a message of the namespace; nil: it does not exist, or ctx is done.
+	Message func(ctx context.Context, name string) *v1alpha1.ChatMessage
 	// Tools that models may call.
 	Tools *tools.Registry
 	// WorkspaceContext reads what the workspace of a chat says about how to work in it; ok: it has answered.
@@ -108,6 +110,8 @@ type Performer struct {
 	served served
 	// left are the provider's own tools that the reply was made without.
 	left []v1alpha1.ProviderToolUnavailable
+	// judged says how the answer stands to the schema that was asked for; nil: it is no answer, or none was asked for.
+	judged *v1alpha1.MessageOutput
 	// noCluster is why the model that made the reply could not work in the cluster; nil: it could, or was not to.
 	noCluster *v1alpha1.KubernetesUnavailable
 }
@@ -168,7 +172,7 @@ func (p *Performer) Account(g *v1alpha1.MessageGeneration, o Outcome) {
 	g.WaitingFor, g.NeedsWorkspace, g.StoppedBy = o.Content.WaitingFor, o.Content.NeedsWorkspace, o.Content.StoppedBy
 	g.Questions, g.Decisions, g.PlanApproved = o.Content.Questions, o.Content.Decisions, o.Content.PlanApproved
 	g.Agents, g.Workspace, g.MCP = o.Content.Agents, o.Content.Workspace, p.accountServers(o.Kind)
-	g.ProviderToolsUnavailable, g.KubernetesUnavailable = p.left, p.noCluster
+	g.ProviderToolsUnavailable, g.KubernetesUnavailable, g.Output = p.left, p.noCluster, p.judged
 	if o.Kind != v1alpha1.OutcomeFailed {
 		g.Context, g.Compaction = p.context, p.compaction
 	}

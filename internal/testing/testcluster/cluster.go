@@ -116,8 +116,8 @@ func (c *Cluster) warmUp(ctx context.Context) error {
 			Source: v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "none"}}}},
 		&v1alpha1.ChatDebugStep{ObjectMeta: meta, DebugRecording: v1alpha1.DebugRecording{
 			ChatRef: v1alpha1.ChatReference{Name: "none"}, ChatUID: "none", Action: v1alpha1.ActionGenerateAssistant, Call: 1,
-			Pod:       "none",
-			Operation: v1alpha1.DebugStream, Attempt: 1, State: v1alpha1.DebugInProgress, StartedAt: metav1.NowMicro(),
+			Pod:     "none",
+			Attempt: 1, State: v1alpha1.DebugInProgress, StartedAt: metav1.NowMicro(),
 		}},
 	} {
 		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, 30*time.Second, true,

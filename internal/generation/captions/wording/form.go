@@ -81,12 +81,12 @@ func (f Form) tool() fantasy.FunctionTool {
 	}
 }
 
-// Read is the caption in a model's answer: what it called the tool with, or else what it said. Empty if there is none.
-func (f Form) Read(answer *fantasy.Response) string {
-	for _, call := range answer.Content.ToolCalls() {
-		if said := f.parse(call.Input); said != "" {
-			return said
+// Read is the caption in a model's reply: what it called the tool with, or else its text. Empty if there is none.
+func (f Form) Read(text string, inputs []string) string {
+	for _, input := range inputs {
+		if caption := f.parse(input); caption != "" {
+			return caption
 		}
 	}
-	return f.Clean(answer.Content.Text())
+	return f.Clean(text)
 }

@@ -78,23 +78,19 @@ func TestThePreambleOfTheNamespaceStandsBeforeWhatIsAskedFor(t *testing.T) {
 }
 
 func TestATitleIsReadFromTheCallOrElseFromTheText(t *testing.T) {
-	call := func(input string) fantasy.ToolCallContent {
-		return fantasy.ToolCallContent{ToolName: Title.Tool, Input: input}
-	}
 	for name, c := range map[string]struct {
-		content fantasy.ResponseContent
-		want    string
+		text   string
+		inputs []string
+		want   string
 	}{
-		"a call": {fantasy.ResponseContent{fantasy.TextContent{Text: "Sure!"},
-			call(`{"title":"Stuck pods"}`)}, "Stuck pods"},
-		"text":        {fantasy.ResponseContent{fantasy.TextContent{Text: "Stuck pods."}}, "Stuck pods"},
-		"half a call": {fantasy.ResponseContent{call(`{"title":"Stu`)}, ""},
-		"a call without a title": {fantasy.ResponseContent{call(`{}`), fantasy.TextContent{Text: "Stuck pods"}},
-			"Stuck pods"},
-		"reasoning and no answer": {fantasy.ResponseContent{fantasy.ReasoningContent{Text: "hm"}}, ""},
+		"a call":                 {"Sure!", []string{`{"title":"Stuck pods"}`}, "Stuck pods"},
+		"text":                   {"Stuck pods.", nil, "Stuck pods"},
+		"half a call":            {"", []string{`{"title":"Stu`}, ""},
+		"a call without a title": {"Stuck pods", []string{`{}`}, "Stuck pods"},
+		"nothing":                {"", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Title.Read(&fantasy.Response{Content: c.content}); got != c.want {
+			if got := Title.Read(c.text, c.inputs); got != c.want {
 				t.Errorf("got %q", got)
 			}
 		})
@@ -110,9 +106,7 @@ func TestATurnSummaryIsAskedForInFewTokensAndReadFromItsOwnTool(t *testing.T) {
 		Text; text != "<message>\nwhy\n</message>\n<reply>\nbecause\n</reply>" {
 		t.Errorf("the model is shown %q", text)
 	}
-	answer := &fantasy.Response{Content: fantasy.ResponseContent{fantasy.ToolCallContent{ToolName: "set_summary",
-		Input: `{"summary":"Summary: Found the cause of it all."}`}}}
-	if got := TurnSummary.Read(answer); got != "Found the cause of it" {
+	if got := TurnSummary.Read("", []string{`{"summary":"Summary: Found the cause of it all."}`}); got != "Found the cause of it" {
 		t.Errorf("got %q", got)
 	}
 }

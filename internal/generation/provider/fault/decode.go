@@ -7,15 +7,12 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
-	"regexp"
 	"strings"
 	"time"
 
 	"charm.land/fantasy"
-	"google.golang.org/genai"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -39,8 +36,8 @@ const maxErrorBody = 64 << 10
 
 // decode reads the answer that came with an HTTP status, or as an event of a stream.
 func decode(e *fantasy.ProviderError, from v1alpha1.ModelProvider) answer {
-	if failure, ok := errors.AsType[genai.APIError](e.Cause); ok {
-		return decodeGoogle(failure)
+	if from == v1alpha1.ProviderGoogle {
+		return decodeGoogle(bodyOf(e.ResponseBody))
 	}
 	a := decodeJSON(bodyOf(e.ResponseBody), from)
 	if a.empty() {
@@ -112,15 +109,27 @@ func (a *answer) name(name string) {
 	}
 }
 
-// decodeGoogle reads an error of Google's APIs. Its SDK puts a body that is none into the message, with the HTTP status
-// line instead of Google's name for the status.
-func decodeGoogle(e genai.APIError) (a answer) {
-	if e.Status == "" || strings.Contains(e.Status, " ") {
+// decodeGoogle reads an error of Google's APIs, which can be the first of a list.
+func decodeGoogle(body []byte) (a answer) {
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+		body = list[0]
+	}
+	var b struct {
+		Error struct {
+			errorFields
+
+			Status  string           `json:"status"`
+			Details []map[string]any `json:"details"`
+		} `json:"error"`
+	}
+	if len(body) > maxErrorBody || json.Unmarshal(body, &b) != nil {
 		return a
 	}
-	a.said = e.Message
-	a.name(e.Status)
-	for _, detail := range e.Details {
+	a.said = b.Error.Message
+	a.name(b.Error.Status)
+	a.code(b.Error.Code)
+	for _, detail := range b.Error.Details {
 		a.detail(detail)
 	}
 	return a
@@ -155,20 +164,4 @@ func bodyOf(raw []byte) []byte {
 		return nil
 	}
 	return body
-}
-
-// responsesCode is the code at the end of a message of an error within a stream of the responses protocol.
-var responsesCode = regexp.MustCompile(`(?s)^(.*) \(code: ([A-Za-z0-9_]+)\)$`)
-
-// decodeInStream reads an error within a stream that an SDK has put into one text. fantasy uses the same type for
-// faults of its own, which say nothing of the provider.
-func decodeInStream(err error) (a answer) {
-	if e, ok := errors.AsType[*fantasy.Error](err); ok && (e.Title == "response failed" || e.Title == "response error") {
-		a.said = e.Message
-		if m := responsesCode.FindStringSubmatch(e.Message); m != nil {
-			a.said = m[1]
-			a.name(m[2])
-		}
-	}
-	return a
 }

@@ -65,8 +65,7 @@ func find(err error, about Subject) *findings {
 		return f
 	}
 	var told map[string]string
-	switch e, ok := errors.AsType[*fantasy.ProviderError](err); {
-	case ok:
+	if e, ok := errors.AsType[*fantasy.ProviderError](err); ok {
 		told = e.ResponseHeaders
 		f.contextTooLong, f.unauthenticated, f.contextLimit = e.IsContextTooLarge(), e.AuthError, int64(e.ContextMaxTokens)
 		f.answer = decode(e, about.Spec.Provider)
@@ -74,8 +73,6 @@ func find(err error, about Subject) *findings {
 		if e.Cause != nil {
 			err = e.Cause // fantasy's own words could be taken for the network's.
 		}
-	default:
-		f.answer = decodeInStream(err)
 	}
 	f.text = normalize(f.said)
 	told, f.page = about.HTTP.Said(told)
@@ -95,8 +92,7 @@ func find(err error, about Subject) *findings {
 	return f
 }
 
-// unread finds a call that was not made, or an answer that was not read, of which nothing else is known. Gemini's
-// library tells of the half event before it instead.
+// unread finds a call that was not made, or an answer that was not read, of which nothing else is known.
 func (f *findings) unread(err error, notes *transport.Notes) bool {
 	if errors.As(err, &f.reply) {
 		return true

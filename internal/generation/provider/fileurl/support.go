@@ -45,12 +45,11 @@ var supported = []support{
 	// https://developers.openai.com/api/docs/guides/images-vision and .../file-inputs:
 	// file_url is not for chat completions.
 	{provider: v1alpha1.ProviderOpenAI, mediaTypes: images, form: chatForm},
-	{provider: v1alpha1.ProviderOpenAI, transport: v1alpha1.TransportResponses, mediaTypes: imagesAndPDFs,
-		form: responsesForm},
+	{provider: v1alpha1.ProviderOpenAI, transport: v1alpha1.TransportResponses, mediaTypes: imagesAndPDFs},
 	// https://learn.microsoft.com/azure/ai-foundry/openai/how-to/gpt-with-vision: an HTTP or HTTPS URL that the public can
 	// get; .../how-to/responses has images by URL, but PDFs only by content and by id.
 	{provider: v1alpha1.ProviderAzure, mediaTypes: images, form: chatForm},
-	{provider: v1alpha1.ProviderAzure, transport: v1alpha1.TransportResponses, mediaTypes: images, form: responsesForm},
+	{provider: v1alpha1.ProviderAzure, transport: v1alpha1.TransportResponses, mediaTypes: images},
 	// https://openrouter.ai/docs/guides/overview/multimodal/images and .../pdfs:
 	// file_data takes a URL in place of the content.
 	{provider: v1alpha1.ProviderOpenRouter, mediaTypes: imagesAndPDFs, form: chatForm},
@@ -60,7 +59,7 @@ var supported = []support{
 	// https://ai.google.dev/gemini-api/docs/file-input-methods#external-urls: not for Gemini 2.0, and no GIFs.
 	{
 		provider: v1alpha1.ProviderGoogle, models: fetchingGemini,
-		mediaTypes: []string{"image/png", "image/jpeg", "image/webp", "application/pdf"}, form: geminiForm,
+		mediaTypes: []string{"image/png", "image/jpeg", "image/webp", "application/pdf"},
 	},
 }
 

@@ -27,13 +27,6 @@ type object = map[string]any
 // standIns are the URLs of files by what stands for each of them in a request: as the content of the file, in base64.
 type standIns map[string]string
 
-// of is the URL that a content stands for: the whole of it does, or none of it.
-func (s standIns) of(content any) (string, bool) {
-	text, _ := content.(string)
-	at, ok := s[text]
-	return at, ok
-}
-
 // inData is the URL that the content of a data: URL stands for.
 func (s standIns) inData(content any) (string, bool) {
 	text, _ := content.(string)
@@ -54,30 +47,6 @@ var (
 			return replaceData(block["file"], "file_data", urls)
 		}
 		return false
-	}}
-	responsesForm = wireForm{turns: "input", blocks: "content", amend: func(block object, urls standIns) bool {
-		switch block["type"] {
-		case "input_image":
-			return replaceData(block, "image_url", urls)
-		case "input_file":
-			at, ok := urls.inData(block["file_data"])
-			if ok { // The name is one for content.
-				delete(block, "file_data")
-				delete(block, "filename")
-				block["file_url"] = at
-			}
-			return ok
-		}
-		return false
-	}}
-	geminiForm = wireForm{turns: "contents", blocks: "parts", amend: func(block object, urls standIns) bool {
-		inline, _ := block["inlineData"].(object)
-		at, ok := urls.of(inline["data"])
-		if ok {
-			delete(block, "inlineData")
-			block["fileData"] = object{"mimeType": inline["mimeType"], "fileUri": at}
-		}
-		return ok
 	}}
 )
 

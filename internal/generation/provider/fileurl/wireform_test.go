@@ -29,11 +29,6 @@ var protocols = map[string]struct {
 	"chat": {chatForm, `{"type":"text","text":%s}`,
 		`{"type":"image_url","image_url":{"url":"data:image/png;base64,%s","detail":"low"}}`,
 		`{"messages":[{"role":"system","content":"x"},{"role":"assistant","content":null},{"role":"user","content":[%s]}],"n":1.0}`},
-	"responses": {responsesForm, `{"type":"input_text","text":%s}`,
-		`{"type":"input_file","filename":"a","file_data":"data:application/pdf;base64,%s"}`,
-		`{"input":[{"type":"reasoning","summary":[]},{"role":"user","content":[%s]}],"store":false}`},
-	"gemini": {geminiForm, `{"text":%s}`, `{"inlineData":{"data":"%s","mimeType":"image/png"}}`,
-		` {"contents" : [ {"parts":[ %s ],"role":"user"} ] } `},
 }
 
 func quoted(text string) string {

@@ -14,6 +14,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/testing/providertest"
 )
@@ -28,6 +29,9 @@ func TestASignatureOfGeminiComesBackFromJSONAsItWas(t *testing.T) {
 	model, server := geminiModel(t, script)
 	var kept []byte
 	for part := range streamOf(t, model, fantasy.NewUserMessage("a")) {
+		if part.Type == fantasy.StreamPartTypeFinish && finish.LastOf(&part).ResponseID == "" {
+			t.Error("the id of the reply is lost")
+		}
 		if part.ProviderMetadata != nil && part.Type != fantasy.StreamPartTypeFinish {
 			var err error
 			if kept, err = json.Marshal(part.ProviderMetadata); err != nil {
@@ -58,7 +62,7 @@ func TestASignatureOfGeminiComesBackFromJSONAsItWas(t *testing.T) {
 func TestASignatureThatIsNoneIsLeftOut(t *testing.T) {
 	for kept, sent := range map[string]bool{binarySignature: true, "\ufffd\ufffdscripted:x": false, "": false} {
 		model, server := geminiModel(t, modelserver.Script{})
-		metadata, err := json.Marshal(map[string]any{"google": map[string]any{"type": "google.reasoning_metadata",
+		metadata, err := json.Marshal(map[string]any{"parley": map[string]any{"type": "parley.state",
 			"data": map[string]string{"signature": kept}}})
 		if err != nil {
 			t.Fatal(err)

@@ -4,71 +4,94 @@
 package gemini
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
-	"net/http"
+	"maps"
+	"slices"
 
 	"charm.land/fantasy"
+	"google.golang.org/genai"
 
-	"parley.dev/parley/internal/generation/provider/rewrite"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/internal/generation/schema"
 )
 
-// schema is a JSON schema.
-type schema = map[string]any
+// ownTools are the tools that Google runs.
+var ownTools = []struct {
+	name string
+	tool genai.Tool
+}{
+	{wire.WebSearch, genai.Tool{GoogleSearch: &genai.GoogleSearch{}}},
+	{wire.CodeExecution, genai.Tool{CodeExecution: &genai.ToolCodeExecution{}}},
+}
 
-// schemasKey is where the schemas of a call are in its context, by the names of the tools: fantasy hands that on to the
-// transport, and nothing else of ours.
-type schemasKey struct{}
+// offer writes the tools of the call.
+func (p *protocol) offer(b *body, call *fantasy.Call) []fantasy.CallWarning {
+	functions, warnings := wire.Functions(call, schema.ForGemini)
+	if len(functions) > 0 {
+		declared := &genai.Tool{}
+		for _, f := range functions {
+			declared.FunctionDeclarations = append(declared.FunctionDeclarations,
+				&genai.FunctionDeclaration{Name: f.Name, Description: f.Description, ParametersJsonSchema: f.Schema})
+		}
+		b.Tools = append(b.Tools, declared)
+	}
+	for i := range ownTools {
+		name := ownTools[i].name
+		offered := wire.OfProvider(call, name)
+		switch {
+		case offered == nil:
+			continue
+		case len(functions) > 0 && !p.gemini3:
+			warnings = append(warnings, wire.Unsupported(name, "models before Gemini 3 do not take it beside other tools"))
+			continue
+		}
+		for _, arg := range slices.Sorted(maps.Keys(offered.Args)) {
+			warnings = append(warnings, wire.Unsupported(name+"."+arg, "Gemini does not take it"))
+		}
+		b.Tools = append(b.Tools, &ownTools[i].tool)
+		b.showsOwnCalls = b.showsOwnCalls || len(functions) > 0
+	}
+	b.ToolConfig = toolConfig(call.ToolChoice, len(functions) > 0, b.showsOwnCalls)
+	return warnings
+}
 
-// OfferTools returns the context of a call whose tools are sent with their schemas as they are.
-func OfferTools(ctx context.Context, call *fantasy.Call) context.Context {
-	all := map[string]schema{}
-	for _, tool := range call.Tools {
-		if function, ok := tool.(fantasy.FunctionTool); ok {
-			all[function.Name] = function.InputSchema
+// toolConfig says which functions the model may and must call, and whether calls of Google's tools are shown, which
+// Google demands where both are offered. It refuses the mode AUTO then, and has another one for the same.
+func toolConfig(choice *fantasy.ToolChoice, functions, showsOwnCalls bool) *genai.ToolConfig {
+	c := &genai.ToolConfig{}
+	if showsOwnCalls {
+		c.IncludeServerSideToolInvocations = new(true)
+	}
+	if functions && choice != nil && (!showsOwnCalls || *choice != fantasy.ToolChoiceAuto) {
+		f := &genai.FunctionCallingConfig{Mode: genai.FunctionCallingConfigModeAny}
+		switch *choice {
+		case fantasy.ToolChoiceAuto:
+			f.Mode = genai.FunctionCallingConfigModeAuto
+		case fantasy.ToolChoiceNone:
+			f.Mode = genai.FunctionCallingConfigModeNone
+		case fantasy.ToolChoiceRequired:
+		default:
+			f.AllowedFunctionNames = []string{string(*choice)}
+		}
+		c.FunctionCallingConfig = f
+	}
+	if *c == (genai.ToolConfig{}) {
+		return nil
+	}
+	return c
+}
+
+// format writes the form of the reply. Models before Gemini 3 take none beside tools, and are not asked for one.
+func format(b *body, output *wire.Output) (warnings []fantasy.CallWarning) {
+	if output == nil {
+		return nil
+	}
+	b.GenerationConfig.ResponseMIMEType = "application/json"
+	if output.Schema != nil {
+		fitting, left := schema.ForGemini(output.Schema)
+		b.GenerationConfig.ResponseJsonSchema = fitting
+		for _, keyword := range left {
+			warnings = append(warnings, wire.Unsupported("output", "the provider does not take "+keyword))
 		}
 	}
-	return context.WithValue(ctx, schemasKey{}, all)
-}
-
-// schemaTransport writes the schemas of tools into requests to Gemini, in the field that takes JSON schemas.
-type schemaTransport struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (t schemaTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	all, ok := r.Context().Value(schemasKey{}).(map[string]schema)
-	if !ok || r.Body == nil {
-		return t.next.RoundTrip(r)
-	}
-	r, err := rewrite.Request(r, func(body []byte) ([]byte, error) {
-		return rewrite.Blocks(body, "tools", "functionDeclarations",
-			func(raw []byte) ([]byte, error) { return declare(raw, all) })
-	})
-	if err != nil {
-		return nil, fmt.Errorf("writing the schemas of tools: %w", err)
-	}
-	return t.next.RoundTrip(r)
-}
-
-// declare returns the declaration of a function with its schema in place of what fantasy made of it.
-func declare(raw []byte, all map[string]schema) ([]byte, error) {
-	declared := map[string]any{}
-	if err := json.Unmarshal(raw, &declared); err != nil {
-		return nil, err
-	}
-	name, _ := declared["name"].(string)
-	whole, ok := all[name]
-	if !ok {
-		return nil, nil
-	}
-	delete(declared, "parameters")
-	declared["parametersJsonSchema"] = whole
-	return json.Marshal(declared)
-}
-
-// Client returns the client, which writes the schemas of tools into the requests of calls that OfferTools prepared.
-func Client(client *http.Client) *http.Client {
-	return transport.Wrap(client, func(next http.RoundTripper) http.RoundTripper { return schemaTransport{next} })
+	return warnings
 }

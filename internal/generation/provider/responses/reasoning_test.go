@@ -9,23 +9,23 @@ import (
 	"testing"
 
 	"charm.land/fantasy"
-	"charm.land/fantasy/providers/openai"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/internal/generation/provider/wire"
 	"parley.dev/parley/internal/testing/providertest"
 )
 
 // sealed is a turn whose reply had an encrypted reasoning.
 func sealed(call *fantasy.Call) {
-	secret := "sealed+/=="
-	metadata := fantasy.ProviderOptions{openai.Name: &openai.ResponsesReasoningMetadata{ItemID: "rs_1",
-		EncryptedContent: &secret, Summary: []string{"", "hm <b>"}}}
+	state := wire.State{Item: []byte(`{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm <b>"}],` +
+		`"encrypted_content":"sealed+/=="}`)}
+	phase := wire.State{Item: []byte(`{"phase":"final_answer"}`)}
 	call.Prompt = fantasy.Prompt{
 		fantasy.NewUserMessage("Hello?"),
 		{Role: fantasy.MessageRoleAssistant,
-			Content: []fantasy.MessagePart{fantasy.ReasoningPart{Text: "hm", ProviderOptions: metadata},
-				fantasy.TextPart{Text: "Hi."}}},
+			Content: []fantasy.MessagePart{fantasy.ReasoningPart{Text: "hm", ProviderOptions: state.With()},
+				fantasy.TextPart{Text: "Hi.", ProviderOptions: phase.With()}}},
 		fantasy.NewUserMessage("And?"),
 	}
 }
@@ -45,7 +45,7 @@ func TestEncryptedReasoningGoesBackWhereItCameFrom(t *testing.T) {
 	if _, err := server.Ask(t, providertest.Specs["openai responses"], sealed); err != nil {
 		t.Fatal(err)
 	}
-	const item = `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm <b>"}],"encrypted_content":"sealed+/=="},{"content":"Hi.","role":"assistant"}`
+	const item = `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm <b>"}],"encrypted_content":"sealed+/=="},{"content":"Hi.","role":"assistant","phase":"final_answer"}`
 	if !strings.Contains(server.Sent[0], item) || strings.Count(server.Sent[0], "hm") != 1 {
 		t.Errorf("sent %s", server.Sent[0])
 	}

@@ -17,8 +17,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 	"github.com/tmaxmax/go-sse"
-
-	"parley.dev/parley/api/v1alpha1"
 )
 
 // maxEventBytes is the longest event, or document, that is read: more than transport lets through of one event.
@@ -27,12 +25,10 @@ const maxEventBytes = 17 << 20
 // endOfEvents is the last event of OpenAI's Chat Completions protocol.
 var endOfEvents = []byte("[DONE]")
 
-// eventsOf are the data of the events of an answer. One that came as a document is that of a server that does not
-// stream.
-func eventsOf(response *http.Response, provider v1alpha1.ModelProvider,
-	ofDocument func([]byte) [][]byte) iter.Seq2[[]byte, error] {
-	framed := strings.HasPrefix(response.Header.Get("Content-Type"), "application/vnd.amazon")
-	if framed && provider == v1alpha1.ProviderBedrock { // Of others, transport bounds no frames.
+// eventsOf are the data of the events of an answer, which may be in AWS's framing if framed. One that came as a
+// document is that of a server that does not stream.
+func eventsOf(response *http.Response, framed bool, ofDocument func([]byte) [][]byte) iter.Seq2[[]byte, error] {
+	if framed && strings.HasPrefix(response.Header.Get("Content-Type"), "application/vnd.amazon") {
 		return frames(response.Body)
 	}
 	body := bufio.NewReader(response.Body)

@@ -84,7 +84,7 @@ func (m *Model) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamRe
 func (m *Model) read(response *http.Response, parts *Parts) error {
 	defer closeRead(response.Body)
 	reply := m.protocol.Reply(parts)
-	for data, err := range eventsOf(response, m.spec.Provider, reply.Events) {
+	for data, err := range eventsOf(response, m.spec.Provider == v1alpha1.ProviderBedrock, reply.Events) {
 		if err != nil {
 			return err
 		}

@@ -118,6 +118,9 @@ func (s *Settings) MarshalJSON() ([]byte, error) { return json.Marshal((*plainSe
 // UnmarshalJSON implements fantasy.ProviderOptionsData.
 func (s *Settings) UnmarshalJSON(raw []byte) error { return json.Unmarshal(raw, (*plainSettings)(s)) }
 
+// With are the options of a call with the settings.
+func (s Settings) With() fantasy.ProviderOptions { return fantasy.ProviderOptions{Key: &s} }
+
 // SettingsOf are the settings of a call. What they point to must not be changed.
 func SettingsOf(call *fantasy.Call) Settings {
 	if s, ok := call.ProviderOptions[Key].(*Settings); ok {

@@ -1,0 +1,73 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gemini speaks Google's Gemini protocol, generateContent. It imports wire, the packages that wire imports,
+// prompt, schema, and of Google's library the types alone.
+package gemini
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"charm.land/fantasy"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider/wire"
+)
+
+// defaultBaseURL is where Google serves its models.
+const defaultBaseURL = "https://generativelanguage.googleapis.com"
+
+type protocol struct {
+	url, key, model string
+	gemini3, gemma  bool
+}
+
+// New returns the protocol for the model of a configuration.
+func New(spec *v1alpha1.ChatModelConfigSpec, apiKey string) (wire.Protocol, error) {
+	base, err := url.Parse(cmp.Or(spec.BaseURL, defaultBaseURL))
+	if err != nil {
+		return nil, fmt.Errorf("reading baseURL: %w", err)
+	}
+	name := spec.Model
+	if !strings.HasPrefix(name, "models/") && !strings.HasPrefix(name, "tunedModels/") {
+		name = "models/" + name
+	}
+	at := base.JoinPath("v1beta", name+":streamGenerateContent")
+	at.RawQuery = "alt=sse"
+	return &protocol{url: at.String(), key: apiKey, model: strings.ToLower(spec.Model), gemini3: IsGemini3(spec.Model),
+		gemma: strings.HasPrefix(strings.ToLower(name), "models/gemma-")}, nil
+}
+
+// beforeGemini3 are Gemini 1 and 2, and Gemma.
+var beforeGemini3 = regexp.MustCompile(`^(?:models/)?gem(?:ini-[12]\b|ma)`)
+
+// IsGemini3 reports whether a model is of Gemini 3 or later, as a model is whose name says nothing of its generation.
+// These want each call signed, and take what earlier ones refuse: tools of Google beside functions, tools beside a
+// schema of the reply, and files in results.
+func IsGemini3(model string) bool { return !beforeGemini3.MatchString(model) }
+
+// Request implements wire.Protocol.
+func (p *protocol) Request(_ context.Context, call *fantasy.Call) (*wire.Request, []fantasy.CallWarning, error) {
+	settings := wire.SettingsOf(call)
+	b := &body{GenerationConfig: p.config(call, &settings)}
+	if given := settings.Provider.Google; given != nil {
+		b.CachedContent, b.SafetySettings = given.CachedContent, safetySettings(given.SafetySettings)
+	}
+	p.tell(b, call.Prompt)
+	warnings := p.offer(b, call)
+	warnings = append(warnings, format(b, settings.Output)...)
+	raw, err := json.Marshal(b)
+	if err != nil {
+		return nil, nil, fmt.Errorf("writing the request: %w", err)
+	}
+	return &wire.Request{URL: p.url, Header: map[string]string{"X-Goog-Api-Key": p.key}, Body: raw}, warnings, nil
+}
+
+// Reply implements wire.Protocol.
+func (p *protocol) Reply(parts *wire.Parts) wire.Reply { return &reply{parts: parts} }

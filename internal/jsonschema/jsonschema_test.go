@@ -1,0 +1,65 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonschema_test
+
+import (
+	"strings"
+	"testing"
+
+	"parley.dev/parley/internal/jsonschema"
+)
+
+const person = `{"type":"object","required":["name","age"],"additionalProperties":false,"properties":{
+	"name":{"type":"string","maxLength":3000000000},"age":{"type":"integer","maximum":9007199254740993},
+	"tags":{"type":"array","items":{"$ref":"#/$defs/tag"}}},
+	"$defs":{"tag":{"type":"string","pattern":"^(?!x)[a-z]+$"}}}`
+
+func TestProblemsNameTheirPlace(t *testing.T) {
+	schema, err := jsonschema.Compile(person)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		`{"name":"a","age":9007199254740993}`: "",
+		`{"name":"a","age":3,"tags":["b"]}`:   "",
+		`{"name":null,"age":3}`:               "/name: got null, want string",
+		`{"age":3}`:                           "the value: missing property 'name'",
+		`{"name":"a","age":9007199254740994}`: "/age: maximum",
+		`{"name":"a","age":3,"tags":[7]}`:     "/tags/0: got number, want string",
+		`{"name":"a","age":3,"x":1}`:          "additional properties 'x' not allowed",
+		`{"name":"a","age":3} and more`:       "it is not one JSON value",
+		`Here you are.`:                       "it is not one JSON value",
+	} {
+		got := schema.Problems(text)
+		if (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q", text, got)
+		}
+	}
+}
+
+func TestInvalidSchemasAreExplained(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{"type":"text"}`:                  "/type",
+		`{"properties":{"a":"string"}}`:    "/properties/a",
+		`{"$ref":"#/$defs/none"}`:          "none",
+		`{"$ref":"https://example.com/s"}`: "not supported",
+		`{"$ref":"file:///etc/passwd"}`:    "not supported",
+		`{"type":`:                         "reading the JSON Schema",
+	} {
+		if _, err := jsonschema.Compile(schema); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", schema, err)
+		}
+	}
+}
+
+func TestManyProblemsAreBounded(t *testing.T) {
+	schema, err := jsonschema.Compile(`{"items":{"type":"string"}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := schema.Problems("[" + strings.Repeat("1,", 999) + "1]")
+	if !strings.HasSuffix(got, "; and 992 more problems") || len(got) > 3000 {
+		t.Errorf("got %s", got)
+	}
+}
