@@ -102,7 +102,7 @@ const (
 )
 
 var protocols = []string{
-	provider + "/chatcompletions", provider + "/claude", provider + "/gemini", provider + "/responses",
+	provider + "/chatcompletions", provider + "/messages", provider + "/gemini", provider + "/responses",
 }
 
 var rules = []rule{

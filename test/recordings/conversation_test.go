@@ -70,7 +70,7 @@ func newConversation(t *testing.T, first interaction, client *http.Client) *conv
 		c.protocol, c.spec.Transport = "responses", v1alpha1.TransportResponses
 	}
 	var err error
-	if c.model, err = provider.New(t.Context(), &c.spec, "a-key", client); err != nil {
+	if c.model, err = provider.New(&c.spec, "a-key", client); err != nil {
 		t.Fatal(err)
 	}
 	c.in.Dialect = provider.DialectOf(&c.spec)
@@ -145,7 +145,7 @@ func (c *conversation) idOf(id string, place int) string {
 
 // ask calls the model as a generation pod does.
 func (c *conversation) ask(ctx context.Context) (collect.Step, error) {
-	call, warnings := provider.Call(&c.spec, "")
+	call := provider.Call(&c.spec, "")
 	call.Prompt = prompt.Build(c.in)
 	for _, tool := range tools.OfClient(&v1alpha1.ChatTools{Client: c.tools}) {
 		call.Tools = append(call.Tools, fantasy.FunctionTool{Name: tool.Name(), Description: tool.Description(),
@@ -162,7 +162,6 @@ func (c *conversation) ask(ctx context.Context) (collect.Step, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	reply := collect.NewAccumulator(c.spec.Provider, c.version, used)
-	reply.Warn(warnings)
 	stream, err := c.model.Stream(ctx, call)
 	if err != nil {
 		return collect.Step{}, err

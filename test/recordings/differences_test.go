@@ -28,6 +28,10 @@ var harmless = []difference{
 		func(r request) request {
 			return r.each(func(s *said) { s.Body = strings.TrimSpace(s.Body) })
 		}},
+	{"AnthropicWebSearch", "Parley gives what a search has found back as it came: a page without an age says so",
+		func(r request) request {
+			return r.each(func(s *said) { s.Body = strings.ReplaceAll(s.Body, `"page_age":null,`, "") })
+		}},
 	{"ComputerUse", "Parley does not offer Anthropic's own tool to use a computer, and results of tools are text",
 		func(r request) request {
 			r.Said = slices.DeleteFunc(r.Said, func(s said) bool {

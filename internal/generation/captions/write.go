@@ -107,7 +107,7 @@ func call(
 	if provider.ThinksOnlyIfTold(t.Config.Spec.Provider) || effort != "" && !plain {
 		effort = v1alpha1.EffortNone
 	}
-	settings, _ := provider.Call(&t.Config.Spec, effort)
+	settings := provider.Call(&t.Config.Spec, effort)
 	stream, err := model.Stream(ctx, w.form.Ask(settings, w.preamble, w.shown, plain))
 	if err != nil {
 		return answer{}, err

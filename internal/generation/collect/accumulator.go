@@ -270,7 +270,7 @@ type Step struct {
 	ResponseID, RequestID string
 	Took                  time.Duration
 	Preview               string
-	PendingCalls int32
+	PendingCalls          int32
 	// CallsRequiringAction is how many of the pending calls require a client's result or approval.
 	CallsRequiringAction int32
 	// WaitingFor are the calls that wait for sub-chats.
@@ -294,15 +294,15 @@ type Step struct {
 	Warnings []string
 }
 
-// maxFinishReason and maxCallAccountID are how long a finish reason and an id that the provider gives are at most, in bytes.
-const maxFinishReason, maxCallAccountID = 63, 256
+// maxFinishReason is how long a finish reason is at most, maxAccountID an id of the provider for the call, in bytes.
+const maxFinishReason, maxAccountID = 63, 256
 
 // Finish returns what was collected.
 func (a *Accumulator) Finish() Step {
 	s := Step{
 		Usage: UsageOf(a.provider, a.usage), FinishReason: clip.Bytes(a.last.Reason, maxFinishReason),
-		ReplyOutcome: a.last.Outcome, ResponseID: clip.Bytes(a.last.ResponseID, maxCallAccountID),
-		RequestID: clip.Bytes(a.last.RequestID, maxCallAccountID), Preview: a.preview.String(), Truncated: a.room.full, Warnings: a.warnings,
+		ReplyOutcome: a.last.Outcome, ResponseID: clip.Bytes(a.last.ResponseID, maxAccountID),
+		RequestID: clip.Bytes(a.last.RequestID, maxAccountID), Preview: a.preview.String(), Truncated: a.room.full, Warnings: a.warnings,
 	}
 	if s.Truncated {
 		s.ReplyOutcome = v1alpha1.ReplyCutByLength

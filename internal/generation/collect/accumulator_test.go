@@ -11,12 +11,12 @@ import (
 	"unicode/utf8"
 
 	"charm.land/fantasy"
-	"charm.land/fantasy/providers/anthropic"
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider/finish"
+	"parley.dev/parley/internal/generation/provider/wire"
 	"parley.dev/parley/internal/tools"
 )
 
@@ -37,7 +37,7 @@ func inputStart(id, name string) fantasy.StreamPart {
 	return fantasy.StreamPart{Type: fantasy.StreamPartTypeToolInputStart, ID: id, ToolCallName: name}
 }
 func signed(p fantasy.StreamPart, signature string) fantasy.StreamPart {
-	p.ProviderMetadata = fantasy.ProviderMetadata{anthropic.Name: &anthropic.ReasoningOptionMetadata{Signature: signature}}
+	p.ProviderMetadata = fantasy.ProviderMetadata{wire.Key: &wire.State{Signature: signature}}
 	return p
 }
 

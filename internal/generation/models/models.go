@@ -169,7 +169,7 @@ func (m *Models) model(
 	if cached, ok := m.cached[config.Name]; ok && cached.from == from {
 		return cached.model, nil
 	}
-	model, err := provider.New(ctx, &config.Spec, key, m.options.HTTP)
+	model, err := provider.New(&config.Spec, key, m.options.HTTP)
 	if err != nil {
 		return nil, err
 	}

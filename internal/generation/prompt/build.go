@@ -311,13 +311,6 @@ func (b *builder) options(part *v1alpha1.MessagePart, own bool) fantasy.Provider
 	if json.Unmarshal([]byte(part.ProviderMetadata), &raw) != nil {
 		return nil
 	}
-	if key := b.Dialect.Metadata; key != "" {
-		value, ok := raw[key]
-		if !ok {
-			return nil
-		}
-		raw = map[string]json.RawMessage{key: value}
-	}
 	options, err := fantasy.UnmarshalProviderOptions(raw)
 	if err != nil || len(options) == 0 {
 		return nil

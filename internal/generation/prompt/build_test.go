@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"charm.land/fantasy"
-	"charm.land/fantasy/providers/anthropic"
 	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
+	state "parley.dev/parley/internal/generation/provider/wire"
 )
 
 func dialect(p v1alpha1.ModelProvider, model string) prompt.Dialect {
@@ -210,7 +210,7 @@ func TestWhatAnotherProviderWroteIsNotReplayedAsOnesOwn(t *testing.T) {
 		"metadata that cannot be read is left out": {
 			dialect(v1alpha1.ProviderAnthropic, "m"),
 			[]v1alpha1.ChatMessage{user("q"),
-				assistant(with("{", reasoning("1")), with(`{"anthropic":{"type":"nobody.knows","data":{}}}`, text("2")),
+				assistant(with("{", reasoning("1")), with(`{"parley":{"type":"nobody.knows","data":{}}}`, text("2")),
 					with(`{"openai":{}}`, text("3"))), user("r")},
 			"user q | assistant (1) 2 3 ^ | user r ^",
 		},
@@ -253,13 +253,12 @@ func TestTheSignatureOfReasoningComesBack(t *testing.T) {
 	a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 1, nil)
 	a.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeReasoningDelta, ID: "0", Delta: "hm"})
 	a.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeReasoningEnd, ID: "0",
-		ProviderMetadata: fantasy.ProviderMetadata{anthropic.Name: &anthropic.ReasoningOptionMetadata{Signature: "signed"}}})
+		ProviderMetadata: fantasy.ProviderMetadata{state.Key: &state.State{Signature: "signed"}}})
 	a.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: "1", Delta: "x"})
 	got := prompt.Build(prompt.Input{History: []v1alpha1.ChatMessage{user("q"), assistant(a.Finish().Parts...)},
 		Dialect: dialect(v1alpha1.ProviderAnthropic, "m")})
-	options := got[1].Content[0].(fantasy.ReasoningPart).ProviderOptions
-	if m, ok := options[anthropic.Name].(*anthropic.ReasoningOptionMetadata); !ok || m.Signature != "signed" {
-		t.Errorf("got %+v", options)
+	if s := state.StateOf(got[1].Content[0]); s.Signature != "signed" {
+		t.Errorf("got %+v", s)
 	}
 }
 

@@ -53,9 +53,6 @@ type Dialect struct {
 	// Origin of the messages that this provider reads back as its own, reasoning and calls of its own tools included; see
 	// Origin.
 	Origin string
-	// Metadata is the key of what the provider wants back with its own parts;
-	// other keys are left out. Empty: all are kept.
-	Metadata string
 	// JoinTexts makes one text of all texts of an Assistant message, which then stands before its calls.
 	JoinTexts bool
 	// Alternate joins messages of the same role that follow each other, and their texts.

@@ -46,6 +46,11 @@ func historyOf(data []byte) []v1alpha1.ChatMessage {
 			if s.draw(4) == 0 {
 				m.Spec.Generation = nil
 			}
+			if g := m.Spec.Generation; g == nil || g.Model.Provider != string(v1alpha1.ProviderAnthropic) {
+				for j := range m.Spec.Parts { // They are of Anthropic's form.
+					m.Spec.Parts[j].ProviderMetadata = ""
+				}
+			}
 		}
 		history = append(history, m)
 	}

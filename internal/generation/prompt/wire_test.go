@@ -71,7 +71,7 @@ func newWire(t *testing.T, spec v1alpha1.ChatModelConfigSpec) *wire {
 	if spec.Provider == v1alpha1.ProviderAnthropic || spec.Provider == v1alpha1.ProviderGoogle {
 		w.spec.BaseURL = server.URL
 	}
-	if w.model, err = provider.New(t.Context(), &w.spec, "sk-test", client); err != nil {
+	if w.model, err = provider.New(&w.spec, "sk-test", client); err != nil {
 		t.Fatal(err)
 	}
 	return w

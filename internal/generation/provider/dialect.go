@@ -8,7 +8,6 @@ import (
 	"regexp"
 
 	"charm.land/fantasy"
-	"charm.land/fantasy/providers/anthropic"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
@@ -31,28 +30,28 @@ func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
 	}
 	switch spec.Provider {
 	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:
-		d.Metadata, d.CacheMark = anthropic.Name, cacheMark()
-		if spec.Provider == v1alpha1.ProviderAnthropic { // Bedrock has no search, and documents no blocks of one.
-			d.Replays = replaysSearch
+		d.CacheMark = fantasy.ProviderOptions{wire.Key: &wire.CacheMark{}}
+		if spec.Provider == v1alpha1.ProviderAnthropic { // Bedrock has no such tools, and documents no blocks of them.
+			d.Replays = replaysTools
 		}
 	case v1alpha1.ProviderGoogle:
-		d.Metadata, d.Alternate, d.TextsSigned = wire.Key, true, true
+		d.Alternate, d.TextsSigned = true, true
 		if gemini.IsGemini3(spec.Model) {
 			d.CallMark, d.Replays = (&wire.State{Signature: unsigned}).With(), replaysItems
 		}
 	case v1alpha1.ProviderOpenAI, v1alpha1.ProviderAzure:
 		if spec.Transport == v1alpha1.TransportResponses {
-			d.Metadata, d.ReasoningLeads = wire.Key, true
+			d.ReasoningLeads = true
 			break
 		}
-		d.Metadata, d.JoinTexts, d.MaxCallID, d.RepeatsIDs = wire.Key, true, maxChatCallID, true
+		d.JoinTexts, d.MaxCallID, d.RepeatsIDs = true, maxChatCallID, true
 	case v1alpha1.ProviderOpenAICompatible:
 		// Few of these servers take PDFs. Their templates often want users and replies to alternate, whatever tools
 		// come between.
 		d.JoinTexts, d.Alternate, d.ReplyBetween, d.MaxCallID, d.PDFs = true, true, true, maxChatCallID, false
-		d.RepeatsIDs, d.Metadata = true, wire.Key
+		d.RepeatsIDs = true
 	default:
-		d.JoinTexts, d.MaxCallID, d.RepeatsIDs, d.Metadata = true, maxChatCallID, true, wire.Key
+		d.JoinTexts, d.MaxCallID, d.RepeatsIDs = true, maxChatCallID, true
 	}
 	return d
 }
@@ -85,25 +84,13 @@ func visible(text string) bool {
 // made, unless it says in this word, which Google documents, that there is none to check. It is base64, as all are.
 var unsigned = base64.StdEncoding.EncodeToString([]byte("skip_thought_signature_validator"))
 
-func cacheMark() fantasy.ProviderOptions {
-	return anthropic.NewProviderCacheControlOptions(&anthropic.ProviderCacheControlOptions{
-		CacheControl: anthropic.CacheControl{Type: "ephemeral"},
-	})
-}
-
 // serverToolID is the id of a call of Anthropic's own tools.
 var serverToolID = regexp.MustCompile(`^srvtoolu_[a-zA-Z0-9_]+$`)
 
-// replaysSearch reports whether Anthropic takes the call and its result back: a web search with the result as it was.
-func replaysSearch(call fantasy.ToolCallPart, result *fantasy.ToolResultPart) bool {
-	if call.ToolName != "web_search" || !serverToolID.MatchString(call.ToolCallID) {
-		return false
-	}
-	if result == nil {
-		return true
-	}
-	search, ok := result.ProviderOptions[anthropic.Name].(*anthropic.WebSearchResultMetadata)
-	return ok && (len(search.Results) > 0) != (search.ErrorCode != "")
+// replaysTools reports whether Anthropic takes the call of one of its own tools and its result back: as they came.
+func replaysTools(call fantasy.ToolCallPart, result *fantasy.ToolResultPart) bool {
+	known := call.ToolName == wire.WebSearch || call.ToolName == wire.CodeExecution
+	return known && serverToolID.MatchString(call.ToolCallID) && (result == nil || wire.StateOf(result).Item != nil)
 }
 
 // replaysItems reports whether a call of the provider's own tools and its result are there as they came.

@@ -142,11 +142,12 @@ func TestEverythingOfAConfigurationReachesTheWire(t *testing.T) {
 func recordRequest(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, asked v1alpha1.ReasoningEffort) string {
 	t.Helper()
 	var record recorder
-	model, err := provider.New(t.Context(), spec, providertest.Key, &http.Client{Transport: &record})
+	model, err := provider.New(spec, providertest.Key, &http.Client{Transport: &record})
 	if err != nil {
 		t.Fatal(err)
 	}
-	call, warnings := provider.Call(spec, asked)
+	call := provider.Call(spec, asked)
+	var warnings []fantasy.CallWarning
 	call.Prompt = fantasy.Prompt{fantasy.NewSystemMessage("Be brief."), fantasy.NewUserMessage("Hello?")}
 	call.Tools = []fantasy.Tool{fantasy.FunctionTool{Name: "f", Description: "Does f.",
 		InputSchema: map[string]any{"type": "object", "properties": map[string]any{}}}}

@@ -189,8 +189,11 @@ func TestAnEmptyErrorIsNone(t *testing.T) {
 func TestStreamsThatEndEarlyLeaveNothing(t *testing.T) {
 	for p, name := range speakers {
 		t.Run(string(p), func(t *testing.T) {
-			begun := replyOf(p, "text", "stop")
-			begun = begun[:min(len(begun), 2)]
+			begun, first := replyOf(p, "text", "stop"), 2
+			if p == finish.Messages { // The text begins in its third event.
+				first = 3
+			}
+			begun = begun[:min(len(begun), first)]
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/event-stream")
 				_, _ = io.WriteString(w, providertest.Events(begun...)[0].Body)
@@ -201,7 +204,7 @@ func TestStreamsThatEndEarlyLeaveNothing(t *testing.T) {
 			client := &http.Client{Transport: &http.Transport{}}
 			spec := providertest.Specs[name]
 			spec.BaseURL = server.URL
-			model, err := provider.New(t.Context(), &spec, providertest.Key, client)
+			model, err := provider.New(&spec, providertest.Key, client)
 			if err != nil {
 				t.Fatal(err)
 			}

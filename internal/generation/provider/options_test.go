@@ -5,14 +5,13 @@ package provider_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
-	"charm.land/fantasy/providers/anthropic"
 	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/testing/providertest"
 )
 
@@ -44,61 +43,70 @@ func TestClaudeGetsTheEffortThatItsVersionKnows(t *testing.T) {
 		"eu.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5@20250929", "claude-sonnet-4-0", "glm-4.6",
 		"claude-opus-4-5-latest",
 	} {
-		if o := claudeOptions(t, model, 10_000, v1alpha1.EffortHigh); o.Effort != nil || o.Thinking == nil ||
-			o.Thinking.BudgetTokens != 8000 {
-			t.Errorf("%s: %+v", model, o)
+		if got := claudeSent(t, model, 10_000, v1alpha1.EffortHigh, ""); got != "enabled 8000 " {
+			t.Errorf("%s: %s", model, got)
 		}
 	}
 	for _, model := range []string{"claude-opus-4-6", "claude-sonnet-4-6-20260101", "claude-opus-4-10", "claude-sonnet-5",
 		"anthropic.claude-opus-4-7-v1:0", "claude-mythos-preview"} {
-		if o := claudeOptions(t, model, 10_000, v1alpha1.EffortHigh); o.Effort == nil || *o.Effort != anthropic.EffortHigh ||
-			o.Thinking != nil {
-			t.Errorf("%s: %+v", model, o)
+		if got := claudeSent(t, model, 10_000, v1alpha1.EffortHigh, ""); got != "adaptive 0 high" {
+			t.Errorf("%s: %s", model, got)
 		}
 	}
-	if o := claudeOptions(t, "claude-sonnet-4-5", 10_000, v1alpha1.EffortNone); o.Thinking != nil || o.Effort != nil {
-		t.Errorf("none: %+v", o)
+	if got := claudeSent(t, "claude-sonnet-4-5", 10_000, v1alpha1.EffortNone, ""); got != " 0 " {
+		t.Errorf("none: %s", got)
 	}
 }
 
 func TestABudgetForThinkingLeavesRoomForTheAnswer(t *testing.T) {
 	for maxTokens, want := range map[int64]int64{2_000_000: 128_000, 2000: 1900, 1100: 1045, 1030: 1024, 1025: 1024} {
-		if got := claudeOptions(t, "claude-sonnet-4-5", maxTokens, v1alpha1.EffortMax); got.Thinking.BudgetTokens != want {
-			t.Errorf("of %d: %d", maxTokens, got.Thinking.BudgetTokens)
+		got := claudeSent(t, "claude-sonnet-4-5", maxTokens, v1alpha1.EffortMax, "")
+		if got != fmt.Sprintf("enabled %d ", want) {
+			t.Errorf("of %d: %s", maxTokens, got)
 		}
 	}
-	spec := providertest.Claude.Spec("")
-	spec.Model, spec.MaxOutputTokens = "claude-sonnet-4-5", new(int64(1024))
-	call, warnings := provider.Call(spec, v1alpha1.EffortHigh)
-	if call.ProviderOptions[anthropic.Name].(*anthropic.ProviderOptions).Thinking != nil ||
-		len(warnings) != 1 || warnings[0].Setting != "reasoningEffort" {
-		t.Errorf("without room: %v", warnings)
+	got := claudeSent(t, "claude-sonnet-4-5", 1024, v1alpha1.EffortHigh, "")
+	if got != " 0 , temperature 0.5, without reasoningEffort" {
+		t.Errorf("without room: %s", got)
 	}
 }
 
 func TestABudgetForThinkingOfTheOptionsLeavesRoomForTheAnswer(t *testing.T) {
-	for maxTokens, kept := range map[int64]bool{4000: false, 10_000: false, 10_001: true} {
-		spec := providertest.Claude.Spec("")
-		spec.MaxOutputTokens, spec.Temperature = &maxTokens, new(0.5)
-		spec.ProviderOptions = options(`{"anthropic":{"thinking":{"budgetTokens":10000}}}`)
-		call, warnings := provider.Call(spec, "")
-		if thinks := call.ProviderOptions[anthropic.Name].(*anthropic.ProviderOptions).Thinking != nil; thinks != kept {
-			t.Errorf("of %d: it thinks: %v", maxTokens, thinks)
-		}
-		if warned := len(warnings) == 1 && warnings[0].Setting == "thinking.budgetTokens"; warned == kept ||
-			call.Temperature == nil {
-			t.Errorf("of %d: %v", maxTokens, warnings)
+	const budget = `{"anthropic":{"thinking":{"budgetTokens":10000}}}`
+	const without = " 0 , temperature 0.5, without thinking.budgetTokens"
+	for maxTokens, want := range map[int64]string{4000: without, 10_000: without, 10_001: "enabled 10000 "} {
+		if got := claudeSent(t, "claude-sonnet-4-5", maxTokens, "", budget); got != want {
+			t.Errorf("of %d: %s", maxTokens, got)
 		}
 	}
 }
 
-func claudeOptions(t *testing.T, model string, maxTokens int64,
-	effort v1alpha1.ReasoningEffort) *anthropic.ProviderOptions {
+// claudeSent is what a request says of thinking, and, unless the model thinks, its temperature and what it leaves out.
+func claudeSent(t *testing.T, model string, maxTokens int64, effort v1alpha1.ReasoningEffort, given string) string {
 	t.Helper()
 	spec := providertest.Claude.Spec("")
-	spec.Model, spec.MaxOutputTokens = model, &maxTokens
-	call, _ := provider.Call(spec, effort)
-	return call.ProviderOptions[anthropic.Name].(*anthropic.ProviderOptions)
+	spec.Model, spec.MaxOutputTokens, spec.Temperature = model, &maxTokens, new(0.5)
+	if given != "" {
+		spec.ProviderOptions = options(given)
+	}
+	_, text, _ := strings.Cut(recordRequest(t, spec, effort), "\n\n")
+	text, warnings, _ := strings.Cut(text, "\n\nwarning: ")
+	var sent struct {
+		Temperature float64
+		Thinking    struct {
+			Type   string
+			Budget int64 `json:"budget_tokens"`
+		}
+		Output struct{ Effort string } `json:"output_config"`
+	}
+	if err := json.Unmarshal([]byte(text), &sent); err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprintf("%s %d %s", sent.Thinking.Type, sent.Thinking.Budget, sent.Output.Effort)
+	if setting, _, _ := strings.Cut(warnings, " "); setting != "" && setting != "temperature" {
+		got += fmt.Sprintf(", temperature %v, without %s", sent.Temperature, setting)
+	}
+	return got
 }
 
 func TestGeminiGetsABudgetOrALevel(t *testing.T) {

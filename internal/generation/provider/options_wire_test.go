@@ -14,10 +14,10 @@ import (
 	"testing"
 
 	"charm.land/fantasy"
-	"charm.land/fantasy/providers/anthropic"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/wire"
 	"parley.dev/parley/internal/testing/providertest"
 )
 
@@ -146,16 +146,15 @@ func sent(t *testing.T, member, given string) string {
 	spec.APIKey = &v1alpha1.APIKeySource{}
 	spec.ProviderOptions = options(fmt.Sprintf("{%q:%s}", member, given))
 	var record recorder
-	model, err := provider.New(t.Context(), &spec, providertest.Key, &http.Client{Transport: &record})
+	model, err := provider.New(&spec, providertest.Key, &http.Client{Transport: &record})
 	if err != nil {
 		t.Fatal(err)
 	}
-	call, _ := provider.Call(&spec, "")
+	call := provider.Call(&spec, "")
 	call.Prompt = fantasy.Prompt{
 		fantasy.NewUserMessage("Hello?"),
 		{Role: fantasy.MessageRoleAssistant, Content: []fantasy.MessagePart{
-			fantasy.ReasoningPart{Text: "Hm.", ProviderOptions: fantasy.ProviderOptions{
-				anthropic.Name: &anthropic.ReasoningOptionMetadata{Signature: "s"}}},
+			fantasy.ReasoningPart{Text: "Hm.", ProviderOptions: (&wire.State{Signature: "s"}).With()},
 			fantasy.TextPart{Text: "Yes."},
 		}},
 		fantasy.NewUserMessage("And now?"),

@@ -27,13 +27,13 @@ func TestEveryProviderCanBeSetUp(t *testing.T) {
 		t.Run(fmt.Sprint(p.Provider, p.Transport), func(t *testing.T) {
 			spec := p.Spec("https://models.example.com/v1")
 			spec.Region = "eu-central-1"
-			model, err := provider.New(t.Context(), spec, providertest.Key, http.DefaultClient)
+			model, err := provider.New(spec, providertest.Key, http.DefaultClient)
 			if err != nil || !strings.Contains(model.Model(), "some-model") {
 				t.Errorf("got %v, %v", model, err)
 			}
 		})
 	}
-	if _, err := provider.New(t.Context(), providertest.Protocol{Provider: "unheard-of"}.Spec(""), providertest.Key,
+	if _, err := provider.New(providertest.Protocol{Provider: "unheard-of"}.Spec(""), providertest.Key,
 		http.DefaultClient); err == nil {
 		t.Error("a provider that nobody knows was set up")
 	}

@@ -131,7 +131,7 @@ func TestToolsOfTheConfigurationsOwnBodyGoFirst(t *testing.T) {
 		`{"anthropic":{"extraBody":{"tools":[{"type":"web_search_20250305","name":"web_search"}]}}}`)
 	server := &providertest.Scripted{Replies: providertest.Events(`{}`)}
 	_, _ = server.Ask(t, spec, offering(foreign))
-	if !strings.Contains(server.Sent[0], `"tools":[{"name":"web_search","type":"web_search_20250305"}]`) {
+	if !strings.Contains(server.Sent[0], `"tools":[{"type":"web_search_20250305","name":"web_search"}]`) {
 		t.Errorf("sent %s", server.Sent[0])
 	}
 }

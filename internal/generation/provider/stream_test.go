@@ -119,7 +119,7 @@ func TestWhatOnlyKeepsAConnectionAliveIsNoPart(t *testing.T) {
 	server := &providertest.Scripted{Replies: providertest.Events(slices.Concat(alive, []string{claudeStart}, alive,
 		claudeReply("text", `"end_turn"`)[1:])...)}
 	spec := providertest.Specs["anthropic"]
-	model, err := provider.New(t.Context(), &spec, providertest.Key, &http.Client{Transport: server})
+	model, err := provider.New(&spec, providertest.Key, &http.Client{Transport: server})
 	if err != nil {
 		t.Fatal(err)
 	}

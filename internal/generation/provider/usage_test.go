@@ -216,7 +216,7 @@ func modelAt(t *testing.T, p providertest.Protocol, name, address string) fantas
 	}
 	spec := p.Spec("https://models.example.com")
 	spec.Model = cmp.Or(name, spec.Model)
-	model, err := provider.New(t.Context(), spec, providertest.Key, &http.Client{Transport: redirect{to}})
+	model, err := provider.New(spec, providertest.Key, &http.Client{Transport: redirect{to}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -160,7 +160,7 @@ func New(o Options) *Runner {
 			Client: o.Client, HTTP: o.HTTP, Hosts: o.FileHosts, Forbidden: o.Forbidden, Now: o.Now,
 		}),
 		Message: r.message,
-		Expect: func(ctx context.Context) func() { return r.endings.expect(ctx, stuckAfter) },
+		Expect:  func(ctx context.Context) func() { return r.endings.expect(ctx, stuckAfter) },
 	})
 	r.captions = captions.New(captions.Options{
 		Pod: o.Pod, Models: answering, Observer: r.observer, Now: o.Now, Create: r.createSummary,

@@ -139,7 +139,7 @@ func bareStreams(b *testing.B) (cost, rate float64) {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	config := modelConfig("", "default", p.url)
-	model, err := provider.New(b.Context(), &config.Spec, rightKey, &http.Client{Transport: transport})
+	model, err := provider.New(&config.Spec, rightKey, &http.Client{Transport: transport})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -35,7 +35,7 @@ type request struct {
 // request sets up the call with everything that the configuration says.
 func (p *Performer) request(t *models.Target, built []fantasy.Message) request {
 	spec, chat := &t.Config.Spec, p.chat
-	call, warnings := provider.Call(spec, effort(chat))
+	call := provider.Call(spec, effort(chat))
 	provider.Pin(&call, spec, string(chat.UID))
 	call.Prompt = built
 	for _, tool := range p.registry().Offered(chat) {
@@ -45,7 +45,7 @@ func (p *Performer) request(t *models.Target, built []fantasy.Message) request {
 	}
 	own, left := provider.OwnTools(spec, chat.Spec.Tools)
 	call.Tools = append(call.Tools, own...)
-	return request{target: t, call: call, warnings: warnings, left: left}
+	return request{target: t, call: call, left: left}
 }
 
 // effort is what the turn's message asks for, or else its chat. A summary is not what it asked for, and an advisor has

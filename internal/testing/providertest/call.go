@@ -63,7 +63,7 @@ func Call(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Client)
 func CallWith(ctx context.Context, t *testing.T, spec *v1alpha1.ChatModelConfigSpec, key, prompt string,
 	client *http.Client) error {
 	t.Helper()
-	model, err := provider.New(ctx, spec, key, client)
+	model, err := provider.New(spec, key, client)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,11 +77,11 @@ func ask(t *testing.T, spec v1alpha1.ChatModelConfigSpec, over http.RoundTripper
 	collect.Step, error,
 ) {
 	t.Helper()
-	model, err := provider.New(t.Context(), &spec, Key, &http.Client{Transport: over})
+	model, err := provider.New(&spec, Key, &http.Client{Transport: over})
 	if err != nil {
 		t.Fatal(err)
 	}
-	call, _ := provider.Call(&spec, "")
+	call := provider.Call(&spec, "")
 	call.Prompt = fantasy.Prompt{fantasy.NewUserMessage("Hello?")}
 	if change != nil {
 		change(&call)

@@ -9,10 +9,7 @@
 package chatcompletions
 
 import (
-	"cmp"
 	"fmt"
-	"net/url"
-	"regexp"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/wire"
@@ -34,22 +31,14 @@ func New(spec *v1alpha1.ChatModelConfigSpec, key string) (wire.Protocol, error) 
 	if !known {
 		return nil, fmt.Errorf("provider %q is not known", spec.Provider)
 	}
-	to, err := url.Parse(cmp.Or(spec.BaseURL, base))
+	at, header, err := wire.OpenAI(spec, key, base, "chat", "completions")
 	if err != nil {
-		return nil, fmt.Errorf("reading baseURL: %w", err)
+		return nil, err
 	}
-	p := &protocol{spec: spec, header: map[string]string{}}
-	if key != "" {
-		p.header["Authorization"] = "Bearer " + key
-	}
-	switch spec.Provider {
-	case v1alpha1.ProviderOpenAI:
+	p := &protocol{spec: spec, url: at, header: header}
+	if p.ofOpenAI() {
 		p.fitSchema = schema.ForOpenAI
-	case v1alpha1.ProviderAzure:
-		p.fitSchema, p.header = schema.ForOpenAI, map[string]string{"Api-Key": key}
-		to = azureURL(to, spec.APIVersion)
 	}
-	p.url = to.JoinPath("chat", "completions").String()
 	return p, nil
 }
 
@@ -63,21 +52,4 @@ var baseURLs = map[v1alpha1.ModelProvider]string{
 	v1alpha1.ProviderOpenAI: "https://api.openai.com/v1", v1alpha1.ProviderAzure: "",
 	v1alpha1.ProviderOpenAICompatible: "", v1alpha1.ProviderOpenRouter: "https://openrouter.ai/api/v1",
 	v1alpha1.ProviderVercel: "https://ai-gateway.vercel.sh/v1",
-}
-
-// azureHost is how Azure names the host of a resource; the resource is the first group.
-var azureHost = regexp.MustCompile(`^([a-zA-Z0-9-]+)\.(?:openai|cognitiveservices|services\.ai)\.azure\.com$`)
-
-// azureURL is where a resource of Azure speaks OpenAI's protocol. Any other URL, such as that of a proxy, is one where
-// that is spoken.
-func azureURL(base *url.URL, version string) *url.URL {
-	if m := azureHost.FindStringSubmatch(base.Host); m != nil {
-		base = &url.URL{Scheme: "https", Host: m[1] + ".openai.azure.com", Path: "/openai/v1"}
-	}
-	if version != "" {
-		query := base.Query()
-		query.Set("api-version", version)
-		base.RawQuery = query.Encode()
-	}
-	return base
 }

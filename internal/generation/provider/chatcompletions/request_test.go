@@ -193,7 +193,7 @@ func TestWhatComesWithAReplyGoesBack(t *testing.T) {
 func TestTheIDOfAReplyIsKept(t *testing.T) {
 	spec := providertest.Specs["vercel"]
 	server := &providertest.Scripted{Replies: providertest.Events(providertest.Chunk(`{"content":"Hi"}`, `"stop"`))}
-	model, err := provider.New(t.Context(), &spec, providertest.Key, &http.Client{Transport: server})
+	model, err := provider.New(&spec, providertest.Key, &http.Client{Transport: server})
 	if err != nil {
 		t.Fatal(err)
 	}

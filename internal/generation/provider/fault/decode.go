@@ -7,10 +7,8 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
-	"regexp"
 	"strings"
 	"time"
 
@@ -44,15 +42,6 @@ func decode(e *fantasy.ProviderError, from v1alpha1.ModelProvider) answer {
 	a := decodeJSON(bodyOf(e.ResponseBody), from)
 	if a.empty() {
 		a = decodeJSON([]byte(e.Message), from) // fantasy moves a body that it does not understand there.
-	}
-	if a.empty() {
-		// Of an error within a stream, Anthropic's SDK keeps the event and not a body.
-		if event, ok := errors.AsType[interface {
-			error
-			RawJSON() string
-		}](e.Cause); ok {
-			a = decodeJSON([]byte(event.RawJSON()), from)
-		}
 	}
 	for name, value := range e.ResponseHeaders {
 		if strings.EqualFold(name, "x-amzn-errortype") {
@@ -175,16 +164,4 @@ func bodyOf(raw []byte) []byte {
 		return nil
 	}
 	return body
-}
-
-// bedrockException is an error within a stream of Bedrock, as Anthropic's SDK words it.
-var bedrockException = regexp.MustCompile(`(?s)^received exception ([A-Za-z]+): (.*)$`)
-
-// decodeInStream reads an error within a stream that an SDK has put into one text.
-func decodeInStream(err error) (a answer) {
-	if m := bedrockException.FindStringSubmatch(err.Error()); m != nil {
-		a.said = m[2]
-		a.name(m[1])
-	}
-	return a
 }

@@ -35,8 +35,6 @@ type findings struct {
 	host    string
 	// forbiddenHost is whether models may not be called at host, so that it was not called.
 	forbiddenHost bool
-	// fileURLs is whether the request could not be made for the URLs of files in it.
-	fileURLs bool
 	// truncated is whether the answer ended before its end, without an error.
 	truncated bool
 	// reply is a reply that answers nothing; nil: the call failed otherwise.
@@ -54,19 +52,14 @@ type findings struct {
 	shouldRetry *bool
 }
 
-// ErrFileURLs means that a request does not have each file where its URL has to be. Such a request is not sent: the
-// provider would take for a file what only stands for one.
-var ErrFileURLs = errors.New("the URLs of files cannot be written into the request")
-
 // find makes out of an error what the rules ask for.
 func find(err error, about Subject) *findings {
-	f := &findings{canceled: about.Canceled, silence: about.Silence, fileURLs: errors.Is(err, ErrFileURLs)}
+	f := &findings{canceled: about.Canceled, silence: about.Silence}
 	if f.unread(err, about.HTTP) {
 		return f
 	}
 	var told map[string]string
-	switch e, ok := errors.AsType[*fantasy.ProviderError](err); {
-	case ok:
+	if e, ok := errors.AsType[*fantasy.ProviderError](err); ok {
 		told = e.ResponseHeaders
 		f.contextTooLong, f.unauthenticated, f.contextLimit = e.IsContextTooLarge(), e.AuthError, int64(e.ContextMaxTokens)
 		f.answer = decode(e, about.Spec.Provider)
@@ -74,8 +67,6 @@ func find(err error, about Subject) *findings {
 		if e.Cause != nil {
 			err = e.Cause // fantasy's own words could be taken for the network's.
 		}
-	default:
-		f.answer = decodeInStream(err)
 	}
 	f.text = normalize(f.said)
 	told, f.page = about.HTTP.Said(told)

@@ -4,7 +4,6 @@
 package fault_test
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
+	protocol "parley.dev/parley/internal/generation/provider/wire"
 	"parley.dev/parley/internal/testing/providertest"
 )
 
@@ -107,6 +107,9 @@ func TestErrorsOfBedrockAreNamedInAHeaderOrAnEvent(t *testing.T) {
 			ResponseBody: []byte(`{"message":"` + message + `"}`),
 		}
 	}
+	inStream := func(kind, message string) error {
+		return protocol.EventError([]byte(`{"error":{"type":"` + kind + `","message":"` + message + `"}}`))
+	}
 	for name, c := range map[string]struct {
 		err  error
 		want want
@@ -123,9 +126,9 @@ func TestErrorsOfBedrockAreNamedInAHeaderOrAnEvent(t *testing.T) {
 			""}},
 		"too long": {answered(400, "ValidationException", "Input is too long for requested model."),
 			want{v1alpha1.ErrorContextTooLong, false, 400, 0, ""}},
-		"throttled in a stream": {errors.New("received exception ThrottlingException: Too many requests"),
+		"throttled in a stream": {inStream("throttlingException", "Too many requests"),
 			want{v1alpha1.ErrorRateLimited, true, 0, 0, "Too many requests"}},
-		"failed in a stream": {errors.New("received exception internalServerException: boom"),
+		"failed in a stream": {inStream("internalServerException", "boom"),
 			want{v1alpha1.ErrorProviderError, true, 0, 0, "boom"}},
 	} {
 		t.Run(name, func(t *testing.T) {

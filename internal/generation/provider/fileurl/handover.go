@@ -4,9 +4,6 @@
 package fileurl
 
 import (
-	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"slices"
 	"strings"
 
@@ -20,7 +17,6 @@ const notFetched = "the provider of the model could not fetch it from its URL, o
 
 // handover is the prompt of one call, and what becomes of its files that the provider is to fetch.
 type handover struct {
-	native bool
 	prompt fantasy.Prompt
 	// files in the order of the prompt, so that the oldest come first.
 	files []handedFile
@@ -44,7 +40,7 @@ type handedFile struct {
 
 // handover is nil for a prompt without files that the provider is to fetch.
 func (m *urlModel) handover(messages fantasy.Prompt) *handover {
-	h := &handover{native: m.native, prompt: messages}
+	h := &handover{prompt: messages}
 	for i := range messages {
 		for j, part := range messages[i].Content {
 			file, at, ok := prompt.URLOf(part)
@@ -67,10 +63,9 @@ func (m *urlModel) handover(messages fantasy.Prompt) *handover {
 // handsAny reports whether the next request hands over a file.
 func (h *handover) handsAny() bool { return len(h.without) < len(h.files) }
 
-// request is the next request: for each file that it hands over, random bytes as the content, which the transport finds
-// in the context.
-func (h *handover) request(ctx context.Context, call *fantasy.Call) (context.Context, fantasy.Call) {
-	next, urls := *call, standIns{}
+// request is the next request: without the files that are given up.
+func (h *handover) request(call *fantasy.Call) fantasy.Call {
+	next := *call
 	next.Prompt = slices.Clone(h.prompt)
 	for i, file := range h.files {
 		message := &next.Prompt[file.message]
@@ -79,20 +74,9 @@ func (h *handover) request(ctx context.Context, call *fantasy.Call) (context.Con
 		}
 		if slices.Contains(h.without, i) {
 			message.Content[file.part] = prompt.Absent(file.Filename, file.MediaType, notFetched)
-			continue
 		}
-		if h.native {
-			continue
-		}
-		content := make([]byte, 32)
-		_, _ = rand.Read(content) // It never fails.
-		urls[base64.StdEncoding.EncodeToString(content)] = file.url
-		message.Content[file.part] = fantasy.FilePart{Filename: file.Filename, MediaType: file.MediaType, Data: content}
 	}
-	if len(urls) == 0 {
-		return ctx, next
-	}
-	return withURLs(ctx, urls), next
+	return next
 }
 
 // giveUp says what the next request goes without, after one that was refused in these words. If they name URLs, it is

@@ -11,16 +11,11 @@ import (
 	"parley.dev/parley/internal/generation/provider/fault"
 )
 
-// urlModel hands files to a provider by their URLs. fantasy only has content; so that a file's content is random bytes
-// that stand for its URL, and the transport puts the URL in their place. Nothing that is said can be such bytes: they
-// are drawn again for each request.
-//
-// A provider that refuses one of the files, or cannot fetch it, is asked again without it: like any other file that
-// cannot be had, it is no error, and the model reads why it is not there.
+// urlModel hands files to a provider by their URLs: the protocol writes the URL of a file part into the request. A
+// provider that refuses one of the files, or cannot fetch it, is asked again without it: like any other file that cannot
+// be had, it is no error, and the model reads why it is not there.
 type urlModel struct {
 	fantasy.LanguageModel
-	// native is whether the model writes URLs into its requests itself.
-	native  bool
 	about   fault.Subject
 	refused refusals
 }
@@ -31,7 +26,7 @@ func (m *urlModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.Strea
 	if h == nil {
 		return m.LanguageModel.Stream(ctx, call)
 	}
-	stream, err := m.LanguageModel.Stream(h.request(ctx, &call))
+	stream, err := m.LanguageModel.Stream(ctx, h.request(&call))
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +37,7 @@ func (m *urlModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.Strea
 				return
 			}
 			h.giveUp(*refusal)
-			if stream, err = m.LanguageModel.Stream(h.request(ctx, &call)); err != nil {
+			if stream, err = m.LanguageModel.Stream(ctx, h.request(&call)); err != nil {
 				yield(fantasy.StreamPart{Type: fantasy.StreamPartTypeError, Error: err})
 				return
 			}
@@ -76,27 +71,6 @@ func (m *urlModel) forward(stream fantasy.StreamResponse, h *handover,
 		}
 	}
 	return refusal
-}
-
-// Generate implements fantasy.LanguageModel.
-func (m *urlModel) Generate(ctx context.Context, call fantasy.Call) (*fantasy.Response, error) {
-	h := m.handover(call.Prompt)
-	if h == nil {
-		return m.LanguageModel.Generate(ctx, call)
-	}
-	for {
-		response, err := m.LanguageModel.Generate(h.request(ctx, &call))
-		if err == nil {
-			m.refused.add(h.givenUp())
-			response.Warnings = append(response.Warnings, h.warnings()...)
-			return response, nil
-		}
-		refusal := m.refusal(err, h)
-		if refusal == nil {
-			return nil, err
-		}
-		h.giveUp(*refusal)
-	}
 }
 
 // refusal is what the provider said if an error can be about a file that was handed over; else nil.

@@ -1,13 +1,10 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fileurl hands files to providers by their URLs, though fantasy has content alone. Either each URL is written
-// into the request at the one place that its protocol has for it, with every other byte as it was, or the request is
-// not sent.
+// Package fileurl knows which providers fetch which files by their URLs, and asks again without those that they refuse.
 package fileurl
 
 import (
-	"net/http"
 	"net/url"
 	"regexp"
 
@@ -16,7 +13,6 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider/fault"
-	"parley.dev/parley/internal/generation/provider/transport"
 )
 
 // support is what a provider fetches itself from a URL.
@@ -27,8 +23,6 @@ type support struct {
 	// models that do; nil: all.
 	models     *regexp.Regexp
 	mediaTypes []string
-	// form is how the protocol names a URL.
-	form wireForm
 }
 
 var (
@@ -41,21 +35,21 @@ var (
 // protocol for others often stands in the cluster, and whether it fetches anything, nobody knows.
 var supported = []support{
 	// https://platform.claude.com/docs/en/build-with-claude/vision and .../pdf-support: a source of type url.
-	{provider: v1alpha1.ProviderAnthropic, mediaTypes: imagesAndPDFs, form: anthropicForm},
+	{provider: v1alpha1.ProviderAnthropic, mediaTypes: imagesAndPDFs},
 	// https://developers.openai.com/api/docs/guides/images-vision and .../file-inputs:
 	// file_url is not for chat completions.
-	{provider: v1alpha1.ProviderOpenAI, mediaTypes: images, form: chatForm},
+	{provider: v1alpha1.ProviderOpenAI, mediaTypes: images},
 	{provider: v1alpha1.ProviderOpenAI, transport: v1alpha1.TransportResponses, mediaTypes: imagesAndPDFs},
 	// https://learn.microsoft.com/azure/ai-foundry/openai/how-to/gpt-with-vision: an HTTP or HTTPS URL that the public can
 	// get; .../how-to/responses has images by URL, but PDFs only by content and by id.
-	{provider: v1alpha1.ProviderAzure, mediaTypes: images, form: chatForm},
+	{provider: v1alpha1.ProviderAzure, mediaTypes: images},
 	{provider: v1alpha1.ProviderAzure, transport: v1alpha1.TransportResponses, mediaTypes: images},
 	// https://openrouter.ai/docs/guides/overview/multimodal/images and .../pdfs:
 	// file_data takes a URL in place of the content.
-	{provider: v1alpha1.ProviderOpenRouter, mediaTypes: imagesAndPDFs, form: chatForm},
+	{provider: v1alpha1.ProviderOpenRouter, mediaTypes: imagesAndPDFs},
 	// https://vercel.com/docs/ai-gateway/sdks-and-apis/openai-chat-completions:
 	// the specification of OpenAI's chat completions.
-	{provider: v1alpha1.ProviderVercel, mediaTypes: images, form: chatForm},
+	{provider: v1alpha1.ProviderVercel, mediaTypes: images},
 	// https://ai.google.dev/gemini-api/docs/file-input-methods#external-urls: not for Gemini 2.0, and no GIFs.
 	{
 		provider: v1alpha1.ProviderGoogle, models: fetchingGemini,
@@ -93,23 +87,12 @@ func MediaTypes(spec *v1alpha1.ChatModelConfigSpec) []string {
 	return nil
 }
 
-// Client returns the client, which writes the URLs of files into the requests of calls that hand some over. It has to
-// stand before a transport that records, so that what is recorded is what is sent.
-func Client(client *http.Client, spec *v1alpha1.ChatModelConfigSpec) *http.Client {
-	s := supportOf(spec)
-	if s == nil {
-		return client
-	}
-	return transport.Wrap(client, func(next http.RoundTripper) http.RoundTripper { return urlTransport{next, s.form} })
-}
-
-// Model returns the model, which hands files over by their URLs where its provider fetches them. Its client has to be
-// one of Client.
-func Model(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec, native bool) fantasy.LanguageModel {
+// Model returns the model, which asks again without files that its provider refuses, where it hands them over by URL.
+func Model(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
 	if supportOf(spec) == nil {
 		return model
 	}
-	return &urlModel{LanguageModel: model, native: native, about: fault.Subject{Spec: spec}, refused: newRefusals()}
+	return &urlModel{LanguageModel: model, about: fault.Subject{Spec: spec}, refused: newRefusals()}
 }
 
 // inPrivate reports whether a baseURL leads into a private network; none leads to the provider itself.

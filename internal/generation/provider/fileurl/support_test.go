@@ -141,7 +141,7 @@ func newFetcher(t *testing.T, spec v1alpha1.ChatModelConfigSpec, rules ...models
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.model, err = provider.New(t.Context(), &f.spec, providertest.Key,
+	if f.model, err = provider.New(&f.spec, providertest.Key,
 		&http.Client{Transport: elsewhere{to}}); err != nil {
 		t.Fatal(err)
 	}

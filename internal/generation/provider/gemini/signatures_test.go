@@ -84,7 +84,7 @@ func geminiModel(t *testing.T, script modelserver.Script) (fantasy.LanguageModel
 	}
 	listener := httptest.NewServer(server)
 	t.Cleanup(listener.Close)
-	model, err := provider.New(t.Context(), providertest.Gemini.Spec(listener.URL), providertest.Key, http.DefaultClient)
+	model, err := provider.New(providertest.Gemini.Spec(listener.URL), providertest.Key, http.DefaultClient)
 	if err != nil {
 		t.Fatal(err)
 	}

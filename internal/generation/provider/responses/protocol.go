@@ -6,11 +6,8 @@
 package responses
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"net/url"
-	"regexp"
 
 	"charm.land/fantasy"
 
@@ -26,36 +23,11 @@ type protocol struct {
 
 // New returns the protocol for a configuration of OpenAI or Azure. It fails if baseURL is no URL.
 func New(spec *v1alpha1.ChatModelConfigSpec, apiKey string) (wire.Protocol, error) {
-	azure := spec.Provider == v1alpha1.ProviderAzure
-	base, header := cmp.Or(spec.BaseURL, "https://api.openai.com/v1"), map[string]string{}
-	if azure {
-		base, header["Api-Key"] = azureURL(base), apiKey
-	} else if apiKey != "" {
-		header["Authorization"] = "Bearer " + apiKey
-	}
-	at, err := url.Parse(base)
+	at, header, err := wire.OpenAI(spec, apiKey, "https://api.openai.com/v1", "responses")
 	if err != nil {
-		return nil, fmt.Errorf("reading baseURL: %w", err)
+		return nil, err
 	}
-	at = at.JoinPath("responses")
-	if azure && spec.APIVersion != "" {
-		query := at.Query()
-		query.Set("api-version", spec.APIVersion)
-		at.RawQuery = query.Encode()
-	}
-	return &protocol{spec, at.String(), header}, nil
-}
-
-// azureHost is how Azure names the host of a resource; the resource is the first group.
-var azureHost = regexp.MustCompile(
-	`^https?://([a-zA-Z0-9-]+)\.(?:openai|cognitiveservices|services\.ai)\.azure\.com(?:/.*)?$`)
-
-// azureURL is where a resource speaks OpenAI's protocols; any other URL is one already.
-func azureURL(base string) string {
-	if m := azureHost.FindStringSubmatch(base); m != nil {
-		return fmt.Sprintf("https://%s.openai.azure.com/openai/v1", m[1])
-	}
-	return base
+	return &protocol{spec, at, header}, nil
 }
 
 // Request implements wire.Protocol.

@@ -186,7 +186,7 @@ func TestItemsAreReadFromEventsAndFromADocument(t *testing.T) {
 // lastOf is what the provider says last of a reply.
 func lastOf(t *testing.T, spec v1alpha1.ChatModelConfigSpec, reply []providertest.Reply) (last finish.Last) {
 	t.Helper()
-	model, err := provider.New(t.Context(), &spec, providertest.Key,
+	model, err := provider.New(&spec, providertest.Key,
 		&http.Client{Transport: &providertest.Scripted{Replies: reply}})
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,6 @@ func ShrinkLimits(t *testing.T) {
 	before := ofModels
 	t.Cleanup(func() { ofModels = before })
 	const part = 16
-	ofModels = Limits{Error: before.Error / part, Answer: before.Answer / part, Event: before.Event / part,
+	ofModels = Limits{Error: before.Error / part, Event: before.Event / part,
 		Stream: before.Stream / part}
 }

@@ -5,7 +5,6 @@ package transport
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"mime"
 	"net/http"
@@ -20,9 +19,6 @@ import (
 const (
 	// maxErrorBytes of an answer that is an error: 1 MiB.
 	maxErrorBytes = 1 << 20
-	// maxAnswerBytes of an answer that comes as a whole: 32 MiB. A reply has at most 1 MiB of content, six times that
-	// if all of it is escaped.
-	maxAnswerBytes = 32 << 20
 	// maxEventBytes of one event of a stream: 16 MiB. The last event of a response repeats the whole of it.
 	maxEventBytes = 16 << 20
 	// maxStreamBytes of a stream: 1 GiB. A reply of 1 MiB whose every event brings one byte has half of that.
@@ -37,23 +33,13 @@ type Limits struct {
 	Event, Stream int64
 }
 
-var ofModels = Limits{Error: maxErrorBytes, Answer: maxAnswerBytes, Event: maxEventBytes, Stream: maxStreamBytes}
-
-// streamedKey marks the context of a call that is streamed: its request, which alone reaches the transport, does not
-// say so for every provider.
-type streamedKey struct{}
-
-// WithStream returns the context of a call whose answer is read as a stream, which may be longer than one that is read
-// as a whole.
-func WithStream(ctx context.Context) context.Context {
-	return context.WithValue(ctx, streamedKey{}, true)
-}
+var ofModels = Limits{Error: maxErrorBytes, Event: maxEventBytes, Stream: maxStreamBytes}
 
 // Guard returns the client as calls of a provider's models use it: redirects are errors, since the conversation and the
 // API key would go along to whatever host is named; answers are bounded; and what arrives is a sign of life.
 func Guard(client *http.Client, provider v1alpha1.ModelProvider) *http.Client {
 	guarded := Wrap(client, func(next http.RoundTripper) http.RoundTripper {
-		return guardTransport{next: next, binary: provider == v1alpha1.ProviderBedrock, limits: ofModels, streams: asked}
+		return guardTransport{next: next, binary: provider == v1alpha1.ProviderBedrock, limits: ofModels, streams: always}
 	})
 	guarded.CheckRedirect = stay
 	return guarded
@@ -69,11 +55,8 @@ func GuardWithin(client *http.Client, limits Limits) *http.Client {
 	return guarded
 }
 
-// asked reports whether the answer is read as a stream because the call says so.
-func asked(r *http.Request, _ *http.Response) bool {
-	streamed, _ := r.Context().Value(streamedKey{}).(bool)
-	return streamed
-}
+// always reports true: calls of models are streamed.
+func always(*http.Request, *http.Response) bool { return true }
 
 // ofEvents reports whether the answer says that it is a stream of events.
 func ofEvents(_ *http.Request, response *http.Response) bool {

@@ -99,7 +99,7 @@ func TestARedirectIsNotFollowedByACallThatIsAnsweredAsAWhole(t *testing.T) {
 // answered makes a call whose answer comes as a whole.
 func answered(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Client) error {
 	t.Helper()
-	model, err := provider.New(t.Context(), spec, providertest.Key, client)
+	model, err := provider.New(spec, providertest.Key, client)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,6 +198,9 @@ func TestALargeAnswerThatComesAsAWholeIsNotRead(t *testing.T) {
 		_, _ = io.Copy(w, &endless{160 << 20, bytes.Repeat([]byte("a"), 4096)}) // The client gives up.
 	})
 	for _, p := range largeProtocols {
+		if p == providertest.Claude { // It only streams.
+			continue
+		}
 		spec := p.Spec(base + "/v1")
 		var err error
 		grown := heapGrowth(func() { err = answered(t, spec, transport.NewLoopbackClient()) })

@@ -37,7 +37,7 @@ func everyProvider(base string) []v1alpha1.ChatModelConfigSpec {
 // refused calls the model and expects that the host is not called, for good and with a reason.
 func refused(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Client, host string) {
 	t.Helper()
-	model, err := provider.New(t.Context(), spec, "sk-1", client)
+	model, err := provider.New(spec, "sk-1", client)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestAModelIsCalledAtHostsOfTheListAlone(t *testing.T) {
 		t.Errorf("a host that is not on the list was asked %d times", asked)
 	}
 	spec := everyProvider(server.URL)[4]
-	model, err := provider.New(t.Context(), &spec, "sk-1", transport.Within(&http.Client{}, hostlist.List{host}))
+	model, err := provider.New(&spec, "sk-1", transport.Within(&http.Client{}, hostlist.List{host}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestNoNameLeadsToTheMetadataServiceOfTheNode(t *testing.T) {
 		"http://[::ffff:169.254.169.254]:80": "169.254.169.254", "http://127.0.0.1:1": "127.0.0.1",
 		"http://localhost:1": "1"} {
 		spec := everyProvider(base)[4]
-		model, err := provider.New(t.Context(), &spec, "sk-1", client)
+		model, err := provider.New(&spec, "sk-1", client)
 		if err != nil {
 			t.Fatal(err)
 		}

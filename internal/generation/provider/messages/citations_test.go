@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package claude_test
+package messages_test
 
 import (
 	"testing"

@@ -1,0 +1,21 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package provider turns a ChatModelConfig into a model that can be called. What it returns behaves the same for every
+// provider, as far as their protocols allow. The seam is fantasy.LanguageModel: nothing above knows a protocol.
+//
+// The way of a call, and of its reply:
+//
+//	step, advisor, captions           a fantasy.Call: prompt, tools, wire.Settings (Call, Pin)
+//	  finish.Model                    v reply: its outcome, calls that were cut (finish.Table)
+//	    outputModel                   v an answer by a schema through a tool, where the provider has none
+//	      fileurl.Model               v files by URL; asks again without one that the provider refuses
+//	        responses.Model           v asks again without reasoning that OpenAI refuses
+//	          wire.Model              v one HTTP request
+//	            chatcompletions, responses, messages, gemini
+//	                                  the request of the protocol; ^ its events become wire.Parts
+//	          wire                    ^ one reader of events, documents and AWS frames
+//	            transport             ^ bounds, redirects, notes for those who explain errors
+//
+// Package fault explains what fails on the way. A protocol imports wire, schema and prompt, and no other protocol.
+package provider

@@ -1,0 +1,155 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package messages speaks Anthropic's Messages protocol: with Anthropic and who imitates it, and with AWS Bedrock. It
+// takes the types of requests and events from Anthropic's SDK, and no client. Of what calls models it imports package
+// wire alone.
+package messages
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+
+	"charm.land/fantasy"
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+	"github.com/tidwall/sjson"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider/wire"
+)
+
+type protocol struct {
+	spec *v1alpha1.ChatModelConfigSpec
+	key  string
+	// bedrock is nil unless that is the provider.
+	bedrock *bedrock
+}
+
+// New returns the protocol of a configuration of the providers anthropic and bedrock. Requests to Bedrock without a key
+// are signed with the AWS credentials of the environment.
+func New(spec *v1alpha1.ChatModelConfigSpec, key string) wire.Protocol {
+	p := &protocol{spec: spec, key: key}
+	if spec.Provider == v1alpha1.ProviderBedrock {
+		p.bedrock = newBedrock(spec, key)
+	}
+	return p
+}
+
+// Reply implements wire.Protocol.
+func (p *protocol) Reply(parts *wire.Parts) wire.Reply {
+	return &reply{parts: parts, open: map[int64]*block{}}
+}
+
+// Request implements wire.Protocol.
+func (p *protocol) Request(_ context.Context, call *fantasy.Call) (*wire.Request, []fantasy.CallWarning, error) {
+	b := p.build(call)
+	body, err := b.body()
+	if err != nil {
+		return nil, nil, err
+	}
+	request := &wire.Request{Header: map[string]string{"Anthropic-Version": "2023-06-01"}, Body: body}
+	if p.bedrock != nil {
+		return request, b.warnings, p.bedrock.address(request)
+	}
+	if p.key != "" {
+		request.Header["X-Api-Key"] = p.key
+	}
+	base, err := url.Parse(cmp.Or(p.spec.BaseURL, "https://api.anthropic.com"))
+	if err != nil {
+		return nil, nil, err
+	}
+	request.URL = base.JoinPath("v1", "messages").String()
+	return request, b.warnings, nil
+}
+
+// builder builds the request of a call.
+type builder struct {
+	*protocol
+	call     *fantasy.Call
+	settings wire.Settings
+	options  v1alpha1.AnthropicOptions
+	params   anthropic.MessageNewParams
+	warnings []fantasy.CallWarning
+}
+
+func (p *protocol) build(call *fantasy.Call) *builder {
+	b := &builder{protocol: p, call: call, settings: wire.SettingsOf(call)}
+	b.params.MaxTokens = 4096 // The protocol demands a number.
+	if call.MaxOutputTokens != nil {
+		b.params.MaxTokens = *call.MaxOutputTokens
+	}
+	options := b.settings.Provider.Anthropic
+	if p.bedrock != nil {
+		options = b.settings.Provider.Bedrock
+		b.params.SetExtraFields(bedrockFields(p.spec.Headers))
+	} else {
+		b.params.Model = p.spec.Model
+		b.params.SetExtraFields(object{"stream": true})
+	}
+	if options != nil {
+		b.options = *options
+	}
+	b.params.StopSequences = b.settings.Stop
+	b.prompt()
+	b.tools()
+	b.think()
+	b.choose()
+	b.sample()
+	output := b.settings.Output
+	if output != nil && output.Schema != nil {
+		b.params.OutputConfig.Format.Schema = output.Schema
+	}
+	b.leaveOut(output != nil && output.Schema == nil, "output", "the provider needs a schema")
+	return b
+}
+
+// leaveOut warns of a setting if it is left out.
+func (b *builder) leaveOut(left bool, setting, why string) {
+	if left {
+		b.warnings = append(b.warnings, wire.Unsupported(setting, why))
+	}
+}
+
+// sample says how tokens are chosen. Claude refuses that while it thinks.
+func (b *builder) sample() {
+	const thinking, unknown = "it is not supported while the model thinks", "the provider has no such setting"
+	call, thinks := b.call, !param.IsOmitted(b.params.Thinking) || b.params.OutputConfig.Effort != ""
+	b.leaveOut(thinks && call.Temperature != nil, "temperature", thinking)
+	b.leaveOut(thinks && call.TopP != nil, "topP", thinking)
+	b.leaveOut(thinks && call.TopK != nil, "topK", thinking)
+	b.leaveOut(call.FrequencyPenalty != nil, "frequencyPenalty", unknown)
+	b.leaveOut(call.PresencePenalty != nil, "presencePenalty", unknown)
+	if !thinks {
+		b.params.Temperature, b.params.TopP, b.params.TopK = optional(call.Temperature), optional(call.TopP),
+			optional(call.TopK)
+	}
+}
+
+func optional[T comparable](value *T) (set param.Opt[T]) {
+	if value != nil {
+		set = param.NewOpt(*value)
+	}
+	return set
+}
+
+// body is the request as JSON. The fields of extraBody go last, each to the path that its name is.
+func (b *builder) body() ([]byte, error) {
+	body, err := json.Marshal(b.params)
+	if err != nil || b.options.ExtraBody == nil {
+		return body, err
+	}
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(b.options.ExtraBody.Raw, &fields) // The API server has made sure that it is an object.
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if body, err = sjson.SetRawBytes(body, name, fields[name]); err != nil {
+			return nil, fmt.Errorf("setting field %q of extraBody: %w", name, err)
+		}
+	}
+	return body, nil
+}

@@ -1,0 +1,75 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package messages
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+
+	"github.com/anthropics/anthropic-sdk-go"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+var (
+	// budgeted are the Claude models that take a budget of tokens for thinking: all up to 4.5. Later ones decide
+	// themselves and take an effort.
+	budgeted = regexp.MustCompile(
+		`claude-(?:[0-3]\b|instant|(?:opus|sonnet|haiku)-4(?:-[0-5])?(?:$|-\d{6,}|-v\d|-latest|[@:]))`)
+	// unbudgeted are those that refuse a budget.
+	unbudgeted = regexp.MustCompile(`claude-(?:mythos-preview|opus-4-(?:[7-9]|[1-9]\d)(?:\D|$))`)
+	// silent are those that, like these, show no thoughts unless they are asked to.
+	silent = regexp.MustCompile(`claude-(?:opus|sonnet|fable|mythos)-5`)
+)
+
+// efforts are those that Claude takes, and which part of the output is for thinking, in percent, as OpenRouter divides
+// it for the same efforts. Claude does not think at all unless it is told to.
+var efforts = map[v1alpha1.ReasoningEffort]struct {
+	word    anthropic.OutputConfigEffort
+	percent int64
+}{
+	v1alpha1.EffortMinimal: {"low", 10}, v1alpha1.EffortLow: {"low", 20}, v1alpha1.EffortMedium: {"medium", 50},
+	v1alpha1.EffortHigh: {"high", 80}, v1alpha1.EffortXHigh: {"xhigh", 95}, v1alpha1.EffortMax: {"max", 95},
+}
+
+// think says how much the model thinks.
+func (b *builder) think() {
+	model, display := strings.ToLower(b.spec.Model), string(b.options.ThinkingDisplay)
+	if unbudgeted.MatchString(model) || silent.MatchString(model) {
+		display = cmp.Or(display, "summarized")
+	}
+	effort, budget := b.effort(model)
+	b.params.OutputConfig.Effort = effort
+	switch {
+	case effort != "", budget > 0 && unbudgeted.MatchString(model):
+		b.params.Thinking.OfAdaptive = &anthropic.ThinkingConfigAdaptiveParam{
+			Display: anthropic.ThinkingConfigAdaptiveDisplay(display)}
+	case budget > 0:
+		b.params.Thinking.OfEnabled = &anthropic.ThinkingConfigEnabledParam{BudgetTokens: budget,
+			Display: anthropic.ThinkingConfigEnabledDisplay(display)}
+	}
+}
+
+// effort is that of the call, or else of the options: as a word, or as a budget of tokens. Servers that speak the
+// protocol for models of others know budgets alone. A budget is part of the output, and Anthropic refuses one that
+// leaves nothing to say; it is between the least that Anthropic takes and the most that OpenRouter asks for.
+func (b *builder) effort(model string) (word anthropic.OutputConfigEffort, budget int64) {
+	asked, most, setting := efforts[b.settings.Effort], b.params.MaxTokens, "reasoningEffort"
+	switch given := b.options.Thinking; {
+	case b.settings.Effort == "" && b.options.Effort != "":
+		return anthropic.OutputConfigEffort(b.options.Effort), 0
+	case b.settings.Effort == "" && given != nil:
+		budget, setting = given.BudgetTokens, "thinking.budgetTokens"
+	case strings.Contains(model, "claude") && !budgeted.MatchString(model):
+		return asked.word, 0
+	case asked.percent > 0:
+		budget = max(1024, min(most*asked.percent/100, 128_000, most-1))
+	}
+	if budget >= most {
+		b.leaveOut(true, setting, "maxOutputTokens leaves no room for it")
+		return "", 0
+	}
+	return "", budget
+}

@@ -1,0 +1,76 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package messages
+
+import (
+	"cmp"
+
+	"charm.land/fantasy"
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/packages/param"
+
+	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/internal/generation/schema"
+)
+
+// tools offers the tools of the call, those that the provider runs first.
+func (b *builder) tools() {
+	if search := wire.OfProvider(b.call, wire.WebSearch); search != nil {
+		b.params.Tools = append(b.params.Tools, webSearch(search.Args))
+	}
+	if wire.OfProvider(b.call, wire.CodeExecution) != nil {
+		b.params.Tools = append(b.params.Tools, anthropic.ToolUnionParam{
+			OfCodeExecutionTool20260521: &anthropic.CodeExecutionTool20260521Param{}})
+	}
+	functions, warnings := wire.Functions(b.call, schema.ForAnthropic)
+	b.warnings = append(b.warnings, warnings...)
+	for _, f := range functions {
+		b.params.Tools = append(b.params.Tools, anthropic.ToolUnionParam{OfTool: &anthropic.ToolParam{
+			Name: f.Name, Description: param.NewOpt(f.Description),
+			InputSchema: param.Override[anthropic.ToolInputSchemaParam](f.Schema),
+		}})
+	}
+}
+
+func webSearch(args object) anthropic.ToolUnionParam {
+	text := func(name string) (set param.Opt[string]) {
+		if value, ok := args[name].(string); ok {
+			set = param.NewOpt(value)
+		}
+		return set
+	}
+	search := &anthropic.WebSearchTool20250305Param{UserLocation: anthropic.UserLocationParam{City: text(wire.City),
+		Region: text(wire.Region), Country: text(wire.Country), Timezone: text(wire.Timezone)}}
+	search.AllowedDomains, _ = args[wire.AllowedDomains].([]string)
+	search.BlockedDomains, _ = args[wire.BlockedDomains].([]string)
+	return anthropic.ToolUnionParam{OfWebSearchTool20250305: search}
+}
+
+var choices = map[fantasy.ToolChoice]string{
+	fantasy.ToolChoiceAuto: "auto", fantasy.ToolChoiceNone: "none", fantasy.ToolChoiceRequired: "any",
+}
+
+// choose says which tools the model is to call. The provider takes no choice among none, and no thinking where one has
+// to be called.
+func (b *builder) choose() {
+	asked, single := optional(b.call.ToolChoice), optional(b.options.DisableParallelToolUse).Value
+	if len(b.params.Tools) == 0 || !asked.Valid() && !single {
+		return
+	}
+	name := asked.Or(fantasy.ToolChoiceAuto)
+	kind := cmp.Or(choices[name], "tool")
+	choice := object{"type": kind}
+	switch kind {
+	case "tool":
+		choice["name"] = name
+		fallthrough
+	case "any":
+		b.leaveOut(!param.IsOmitted(b.params.Thinking), "thinking", "the model has to call a tool")
+		b.params.Thinking = anthropic.ThinkingConfigParamUnion{}
+	}
+	if single && kind != "none" && b.bedrock == nil { // Bedrock does not know the field.
+		choice["disable_parallel_tool_use"] = true
+	}
+	b.params.ToolChoice = param.Override[anthropic.ToolChoiceUnionParam](choice)
+}
