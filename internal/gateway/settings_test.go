@@ -140,7 +140,8 @@ func (c *conversation) waitsForClient() {
 		c.in.t.Fatal(err)
 	}
 	c.chat.Status.Phase = v1alpha1.ChatRequiresAction
-	c.chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Message: "reply", Deadline: metav1.NewTime(time.Now().Add(time.Hour)),
+	c.chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Message: "reply",
+		Deadline:  metav1.NewTime(time.Now().Add(time.Hour)),
 		ToolCalls: []v1alpha1.PendingToolCall{{ID: "call_1", Name: "count", Kind: v1alpha1.RequiresClient}}}
 	c.commit()
 }

@@ -11,9 +11,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// CompileOutput compiles the schema of an output, which has bounds that other schemas have not: its size, and that its type
-// is object, since the providers take no other. It returns the schema as an object, too. The error says what is wrong
-// with it.
+// CompileOutput compiles the schema of an output, which is bounded in size and has the type object, since the providers
+// take no other. It returns the schema as an object, too. The error says what is wrong with it.
 func CompileOutput(raw []byte) (*Schema, map[string]any, error) {
 	if n := len(raw); n > v1alpha1.MaxOutputSchemaBytes {
 		return nil, nil, fmt.Errorf("it has %d bytes, and may have %d", n, v1alpha1.MaxOutputSchemaBytes)

@@ -244,8 +244,8 @@ func (c *Conductor) say(ctx context.Context, by Caller, r *turn.Request, n turn.
 	return c.createMessage(ctx, r, message, chat)
 }
 
-// continues checks that results of calls are to be continued with the settings of their turn, and notes on their message
-// if its answer is JSON. What is said besides results begins a turn with settings of its own.
+// continues checks that a request with results of calls asks for no other settings than their turn has, and notes on
+// their message if the answer is JSON. What is said besides results begins a turn with settings of its own.
 func (c *Conductor) continues(ctx context.Context, r *turn.Request, n turn.News, chat *v1alpha1.Chat,
 	results *v1alpha1.ChatMessage) error {
 	began := &v1alpha1.ChatMessage{}

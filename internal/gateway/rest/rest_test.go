@@ -69,7 +69,8 @@ func TestMessagesAreSentEditedPromotedAndDeleted(t *testing.T) {
 	}
 	settings := d.does(http.StatusCreated, "POST", "/chats/c/messages", `{"content":"Hi.","output":{"schema":{"type":"object"}},
 		"toolChoice":{"type":"Tool","tool":"weather"},"stop":["END"]}`)
-	if settings.field("spec", "output", "schema", "type") != "object" || settings.field("spec", "toolChoice", "tool") != "weather" ||
+	if settings.field("spec", "output", "schema", "type") != "object" ||
+		settings.field("spec", "toolChoice", "tool") != "weather" ||
 		len(settings.field("spec", "stop").([]any)) != 1 {
 		t.Errorf("sent %s", settings.text)
 	}

@@ -48,8 +48,8 @@ func (e *SettingError) Error() string {
 	return "results of calls continue a turn, which has another value: repeat that one, or leave the field out"
 }
 
-// Continue returns the error if the settings are others than those of a turn that results continue. began is the message
-// that began the turn. Clients repeat what they have asked for, and what they leave out stays as it is.
+// Continue returns an error if the settings are others than those of a turn that results continue. began is the message
+// that began it. Clients repeat what they have asked for, and what they leave out stays as it is.
 func (s *Settings) Continue(chat *v1alpha1.Chat, began *v1alpha1.ChatMessage) error {
 	switch {
 	case s.Output != nil && !sameOutput(s.Output, OutputOf(chat, began)):
@@ -75,8 +75,8 @@ func sameJSON(a, b *runtime.RawExtension) bool {
 // AnnotationOutput on results of calls says that the answer of the turn that they continue is JSON.
 const AnnotationOutput = "parley.dev/output"
 
-// OutputOf is what the answer to a message matches; nil for text. The schema of an answer to results is not known: it is
-// that of an earlier message.
+// OutputOf is what the answer to a message matches; nil for text. The schema of an answer to results is not known: it
+// is that of an earlier message.
 func OutputOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) *v1alpha1.OutputFormat {
 	if m.Annotations[AnnotationOutput] != "" {
 		return &v1alpha1.OutputFormat{Schema: runtime.RawExtension{Raw: AnyObject()}}

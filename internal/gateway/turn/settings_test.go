@@ -19,7 +19,8 @@ func outputOf(schema string) *v1alpha1.OutputFormat {
 }
 
 func TestResultsContinueWithTheSettingsOfTheirTurn(t *testing.T) {
-	required, none := &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceRequired}, &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceNone}
+	required := &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceRequired}
+	none := &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceNone}
 	began := chattest.User("c", "q")
 	began.Spec.Output, began.Spec.ToolChoice, began.Spec.Stop = outputOf(`{"type":"object","title":"a"}`), required, []string{"END"}
 	plain := chattest.User("c", "q")
@@ -74,8 +75,8 @@ func TestSettingsGoIntoTheMessage(t *testing.T) {
 		"a whole conversation": {said("Hi."), {Kind: turn.Replied, Text: "Hello."}, said("And?")},
 	} {
 		spec := (&turn.Request{Settings: settings, Items: items}).Message(chattest.Chat("c"), "m", "h").Spec
-		if spec.ReasoningEffort != settings.Effort || spec.Output != settings.Output || spec.ToolChoice != settings.ToolChoice ||
-			len(spec.Stop) != 1 {
+		if spec.ReasoningEffort != settings.Effort || spec.Output != settings.Output ||
+			spec.ToolChoice != settings.ToolChoice || len(spec.Stop) != 1 {
 			t.Errorf("%s has %+v", name, spec)
 		}
 	}

@@ -145,8 +145,8 @@ func Read(body []byte) (*wire.Request, error) {
 }
 
 // settingFields are the names of settings.
-var settingFields = map[turn.Setting]string{turn.SettingOutput: "response_format", turn.SettingToolChoice: "tool_choice",
-	turn.SettingStop: "stop"}
+var settingFields = map[turn.Setting]string{
+	turn.SettingOutput: "response_format", turn.SettingToolChoice: "tool_choice", turn.SettingStop: "stop"}
 
 func (r *request) settings() (s turn.Settings, err error) {
 	if s.Effort, err = wire.Effort("reasoning_effort", r.ReasoningEffort); err != nil {

@@ -142,8 +142,8 @@ func Read(body []byte) (*wire.Request, error) {
 }
 
 // settingFields are the names of settings.
-var settingFields = map[turn.Setting]string{turn.SettingOutput: "output_config.format", turn.SettingToolChoice: "tool_choice",
-	turn.SettingStop: "stop_sequences"}
+var settingFields = map[turn.Setting]string{
+	turn.SettingOutput: "output_config.format", turn.SettingToolChoice: "tool_choice", turn.SettingStop: "stop_sequences"}
 
 func (r *request) settings() (s turn.Settings, err error) {
 	if s.Effort, err = wire.Effort("output_config.effort", r.OutputConfig.Effort); err != nil {

@@ -37,8 +37,8 @@ type Format struct {
 	Schema      json.RawMessage `json:"schema"`
 }
 
-// Output is the format as a message has it; nil for text. Field and schema are the names of the format and of its schema
-// in the request.
+// Output is the format as a message has it; nil for text. Field and schema are the names of the format and of its
+// schema in the request.
 func (f *Format) Output(field, schema string) (*v1alpha1.OutputFormat, error) {
 	raw := f.Schema
 	switch f.Type {
@@ -51,7 +51,8 @@ func (f *Format) Output(field, schema string) (*v1alpha1.OutputFormat, error) {
 			return nil, Invalid(schema, "%s is missing: set it, or use json_object for any object", schema)
 		}
 	default:
-		return nil, Unsupported(field, "%s of type %.64q is not supported: use text, json_object or json_schema", field, f.Type)
+		return nil, Unsupported(field, "%s of type %.64q is not supported: use text, json_object or json_schema",
+			field, f.Type)
 	}
 	_, object, err := jsonschema.CompileOutput(raw)
 	if err != nil {
@@ -80,13 +81,13 @@ func Stops(param string, raw json.RawMessage) ([]string, error) {
 	}
 	outside := func(stop string) bool { return stop == "" || utf8.RuneCountInString(stop) > maxStop }
 	if len(stops) > maxStops || slices.ContainsFunc(stops, outside) {
-		return nil, Invalid(param, "%s has more than %d texts, or one that has not 1 to %d characters", param, maxStops, maxStop)
+		return nil, Invalid(param, "%s may have %d texts of 1 to %d characters", param, maxStops, maxStop)
 	}
 	return stops, nil
 }
 
-// Choice reads which tools the first reply calls, as OpenAI's two protocols write it; nil: the model decides. Param is the
-// name of the field.
+// Choice reads which tools the first reply calls, as OpenAI's two protocols write it; nil: the model decides. Param is
+// the name of the field.
 func Choice(param string, raw json.RawMessage) (*v1alpha1.ToolChoice, error) {
 	if !Given(raw) {
 		return nil, nil
@@ -118,8 +119,8 @@ func ChoiceOf(param, word, tool string) (*v1alpha1.ToolChoice, error) {
 	}
 	kind, ok := choices[word]
 	if !ok {
-		return nil, Unsupported(param, "%s of type %.64q is not supported: let the model choose (auto), require or exclude calls, "+
-			"or name one tool; to allow some tools only, offer these alone", param, word)
+		return nil, Unsupported(param, "%s of type %.64q is not supported: let the model choose (auto), require or "+
+			"exclude calls, or name one tool; to allow some tools only, offer these alone", param, word)
 	}
 	if kind != v1alpha1.ToolChoiceTool {
 		return &v1alpha1.ToolChoice{Type: kind}, nil
