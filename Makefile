@@ -115,19 +115,29 @@ toolchain: $(OCIPACK) ## Pack an image with a shell and the Go toolchain, for wo
 	  $$root/VERSION=$$to/VERSION $$root/go.env=$$to/go.env $$root/bin=$$to/bin $$root/pkg=$$to/pkg $$root/src=$$to/src \
 	  $(TOOLCHAIN_CACHE)=/usr/local/go-cache
 
-# As npm has it, held to versions and hashes by its lock. Node is this machine's, with the libraries that it links. Beside it
-# stands the server that the Go SDK is tested with, which knows no sessions, as its release is.
+# npm_ci installs what the lock in a folder names, unless it is there. Everything from npm is held to hashes by its lock.
+npm_ci = cmp -s $(1)/package-lock.json $(1)/.installed || \
+  { npm ci --prefix $(1) --ignore-scripts --no-audit --no-fund --loglevel=error && cp $(1)/package-lock.json $(1)/.installed; }
+
+NODE := $(BIN)/node
+
+# The Node.js that runs what the end-to-end tests take from npm. That of the machine runs npm alone.
+.PHONY: node
+node:
+	@mkdir -p $(NODE) && cp hack/node/package*.json $(NODE)/
+	@$(call npm_ci,$(NODE))
+
+# MCP servers of npm with the libraries that Node links. Next to them is the server that the Go SDK is tested with, which
+# knows no sessions, as its release is.
 MCP_EVERYTHING := $(BIN)/mcp-everything
 MCP_SDK_SERVER := github.com/modelcontextprotocol/go-sdk/conformance/everything-server
 
 .PHONY: mcp-everything
-mcp-everything: $(OCIPACK) ## Pack an image with two MCP servers, of npm and of the Go SDK, for tests: bin/mcp-everything.tar.
+mcp-everything: $(OCIPACK) node ## Pack an image with two MCP servers, of npm and of the Go SDK, for tests: bin/mcp-everything.tar.
 	@$(GO_BUILD) -o $(BIN)/ $(MCP_SDK_SERVER)
 	@mkdir -p $(MCP_EVERYTHING) && cp hack/mcp-everything/package*.json $(MCP_EVERYTHING)/
-	@cmp -s $(MCP_EVERYTHING)/package-lock.json $(MCP_EVERYTHING)/.installed || \
-	  { npm ci --prefix $(MCP_EVERYTHING) --ignore-scripts --no-audit --no-fund --loglevel=error && \
-	    cp $(MCP_EVERYTHING)/package-lock.json $(MCP_EVERYTHING)/.installed; }
-	@node=$$(readlink -f "$$(command -v node)"); \
+	@$(call npm_ci,$(MCP_EVERYTHING))
+	@node=$$(readlink -f $(NODE)/node_modules/.bin/node); \
 	  libraries=$$(ldd "$$node" | sed -n 's|^[^/]*\(/[^ ]*\) (.*|\1|p'); \
 	  $(OCIPACK) -o $(BIN)/mcp-everything.tar -ref $(MCP_IMAGE) -user 65532:65532 -env PATH=/bin -workdir /srv "$$node"=/bin/node \
 	  $(BIN)/everything-server=/bin/everything-server \
@@ -137,20 +147,16 @@ MODEL_CLIENTS := $(BIN)/model-clients
 
 # Clients of OpenAI and Anthropic as npm has them, which the end-to-end tests run.
 .PHONY: model-clients
-model-clients:
+model-clients: node
 	@mkdir -p $(MODEL_CLIENTS) && cp hack/model-clients/* $(MODEL_CLIENTS)/
-	@cmp -s $(MODEL_CLIENTS)/package-lock.json $(MODEL_CLIENTS)/.installed || \
-	  { npm ci --prefix $(MODEL_CLIENTS) --ignore-scripts --no-audit --no-fund --loglevel=error && \
-	    cp $(MODEL_CLIENTS)/package-lock.json $(MODEL_CLIENTS)/.installed; }
+	@$(call npm_ci,$(MODEL_CLIENTS))
 
-# As npm has it, held to its hash by its lock.
 AXE := $(BIN)/axe
 
 .PHONY: axe
 axe:
 	@mkdir -p $(AXE) && cp hack/axe/package*.json $(AXE)/
-	@cmp -s $(AXE)/package-lock.json $(AXE)/.installed || \
-	  { npm ci --prefix $(AXE) --ignore-scripts --no-audit --no-fund --loglevel=error && cp $(AXE)/package-lock.json $(AXE)/.installed; }
+	@$(call npm_ci,$(AXE))
 
 # KREW_URL is where the archives will be, such as https://github.com/OWNER/REPOSITORY/releases/download/$(VERSION).
 KREW_PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
@@ -256,15 +262,13 @@ explore: envtest-assets ## Draw new random conversations, and compare the operat
 test-gitops: envtest-assets ## Drive Flux's and Argo CD's own engines against the operator. A module of its own.
 	cd test/gitops && KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST) ./...
 
-# What a dashboard may say, as Grafana's own types have it, of npm and held to hashes by the lock. Grafana itself is not run.
+# What a dashboard may say, as Grafana's own types of npm have it. Grafana itself is not run.
 GRAFANA := $(BIN)/grafana
 
 .PHONY: grafana-schema
 grafana-schema:
 	@mkdir -p $(GRAFANA) && cp hack/grafana/* $(GRAFANA)/
-	@cmp -s $(GRAFANA)/package-lock.json $(GRAFANA)/.installed || \
-	  { npm ci --prefix $(GRAFANA) --ignore-scripts --no-audit --no-fund --loglevel=error && \
-	    cp $(GRAFANA)/package-lock.json $(GRAFANA)/.installed; }
+	@$(call npm_ci,$(GRAFANA))
 	@{ cat hack/grafana/dashboard.ts; sed 's/"mode": "absolute"/"mode": ThresholdsMode.Absolute/' config/grafana/parley.json; } \
 	  > $(GRAFANA)/dashboard.ts && cd $(GRAFANA) && node_modules/.bin/tsc
 
@@ -288,7 +292,7 @@ headlamp: ## Install, check, test and build the plug-in for Headlamp: bin/headla
 test-e2e: on-cluster on-cluster-toolchain $(ON_AGENT_SANDBOX) model-clients axe ## Run the end-to-end tests on a real cluster with real pods.
 	hack/deploy.sh $(ON_KUBECTL) $(ON_KUBECONFIG)
 	$(ON_NODE) KUBECONFIG=$(ON_KUBECONFIG) KUBECTL=$(ON_KUBECTL) PARLEY_BIN=$(BIN) MODEL_CLIENTS=$(MODEL_CLIENTS) \
-	  $(GO_TEST) -count=1 -timeout 20m -parallel 4 ./test/e2e/... $(E2E_FLAGS)
+	  PATH=$(NODE)/node_modules/.bin:$$PATH $(GO_TEST) -count=1 -timeout 20m -parallel 4 ./test/e2e/... $(E2E_FLAGS)
 	$(off_cluster)
 
 # SOAK_FLAGS are those of test/soak; the short form is what "make test" runs.

@@ -27,6 +27,12 @@ type NewMessage struct {
 	ModelConfig string `json:"modelConfig,omitempty"`
 	// ReasoningEffort is how much the model thinks. Default: the chat's.
 	ReasoningEffort v1alpha1.ReasoningEffort `json:"reasoningEffort,omitempty"`
+	// Output is the JSON Schema that the answer matches. Default: the chat's.
+	Output *v1alpha1.OutputFormat `json:"output,omitempty"`
+	// ToolChoice is whether the first reply calls tools. Default: the model decides.
+	ToolChoice *v1alpha1.ToolChoice `json:"toolChoice,omitempty"`
+	// Stop are texts at which the model stops.
+	Stop []string `json:"stop,omitempty"`
 }
 
 // Edit is what a message says from now on.

@@ -15,7 +15,7 @@ packages=(
 
 if [ "${1:-}" = tests ]; then
   packages+=(chromium fonts-dejavu-core) # the tests of the page look at it
-  # Node and npm run other people's MCP servers and clients. They need not be Debian's.
+  # npm installs other people's MCP servers and clients, and the Node.js that runs them. It need not be Debian's.
   command -v npm >/dev/null || packages+=(nodejs npm)
 fi
 

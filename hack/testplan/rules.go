@@ -59,6 +59,7 @@ var rules = []rule{
 	{"hack/grafana", []string{dashboards}},
 	{"hack/mcp-everything", []string{endToEnd}},
 	{"hack/model-clients", []string{endToEnd}},
+	{"hack/node", []string{endToEnd}},
 
 	// What only people use, and what only documentation is, as long as no test reads it.
 	{".ci", nil},

@@ -111,3 +111,20 @@ func TestSchemasOfToolsHaveNoProblem(t *testing.T) {
 		}
 	}
 }
+
+func TestOutputsAreObjectsOfBoundedSize(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{"type":"object"}`:                     "",
+		`{"type":["object"]}`:                   "its type must be object",
+		`{"$ref":"#/$defs/a","$defs":{"a":{}}}`: "its type must be object",
+		`true`:                                  "its type must be object",
+		`7`:                                     "invalid",
+		`{"type":"object","required":"a"}`:      "/required",
+		strings.Repeat(" ", 64<<10) + `{"type":"object"}`: "65553 bytes",
+	} {
+		if _, _, err := jsonschema.CompileOutput([]byte(schema)); (want == "") != (err == nil) ||
+			err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40s: %v", schema, err)
+		}
+	}
+}

@@ -70,6 +70,42 @@ func TestClientsOfJavaScriptRunToolsOfTheirOwn(t *testing.T) {
 	}
 }
 
+func TestClientsOfJavaScriptParseAnswersBySchema(t *testing.T) {
+	dir := modelClients(t)
+	const answer = `{"city":"Rome","days":[{"sky":"rain","degrees":null}]}`
+	once := func(steps ...modelserver.Step) modelserver.Rule {
+		return modelserver.Rule{Times: 1, Reply: modelserver.Reply{Steps: steps}}
+	}
+	for name, choice := range map[string]string{
+		"completions": `"tool_choice":"required"`, "anthropic": `"tool_choice":"required"`,
+		"responses": `"tool_choice":{"function":{"name":"weather"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
+				once(modelserver.Say("Let me look."), modelserver.Call("weather", `{"city":"Rome"}`)),
+				once(modelserver.Say("It rains in Rome.")), once(modelserver.Say(answer))}})
+			at := w.byGateway()
+			program := exec.CommandContext(t.Context(), "node", "structured.mjs", name)
+			program.Dir = dir
+			program.Env = append(os.Environ(), "OPENAI_URL="+at.openaiURL(), "ANTHROPIC_URL="+at.anthropicURL(),
+				"API_KEY="+at.token)
+			if parsed := runs(t, program); parsed != answer {
+				t.Errorf("the client has parsed %s", parsed)
+			}
+			requests := w.requests()
+			if n := len(requests); n != 3 {
+				t.Fatalf("the model was called %d times", n)
+			}
+			first, second := string(requests[0].Body), string(requests[1].Body)
+			if !strings.Contains(first, choice) || !strings.Contains(first, `"json_schema"`) ||
+				strings.Contains(second, `"tool_choice"`) {
+				t.Errorf("the model was asked with %s, then with %s", first, second)
+			}
+		})
+	}
+}
+
 func TestClientsWaitForApprovalsOfOthers(t *testing.T) {
 	dir := modelClients(t)
 	for _, name := range []string{"responses", "completions", "ai", "anthropic"} {

@@ -193,6 +193,10 @@ func (s *server) begin(c *call, read func([]byte) (*wire.Request, error)) (*wire
 		c.w.Header().Set("X-Parley-Chat", begun.Chat.Name)
 		c.w.Header().Set("X-Parley-Message", begun.Message.Name)
 	}
+	if other, ok := errors.AsType[*turn.SettingError](err); ok {
+		field := r.Fields[other.Setting]
+		err = wire.Invalid(field, "%s cannot change here: %v", field, other)
+	}
 	return r, begun, err
 }
 
@@ -236,5 +240,6 @@ func (c *call) headers(r *wire.Request) error {
 func (c *call) answer(begun conduct.Begun) *wire.Answer {
 	return &wire.Answer{Namespace: c.namespace, Chat: begun.Chat.Name, Message: begun.Message.Name,
 		Model: turn.ModelOf(begun.Chat, begun.Message), Created: begun.Message.CreationTimestamp.Time,
-		Metadata: turn.MetadataOf(begun.Message)}
+		Metadata: turn.MetadataOf(begun.Message), Output: turn.OutputOf(begun.Chat, begun.Message),
+		ToolChoice: begun.Message.Spec.ToolChoice}
 }

@@ -229,6 +229,7 @@ func (c *Conductor) say(ctx context.Context, by Caller, r *turn.Request, n turn.
 	if name == "" {
 		name = chat.Name + "-" + madeUp()
 	}
+	message := r.Message(chat, name, hash)
 	if len(n.Results) > 0 && !r.BringsHistory(chat) {
 		if found, err := c.taken(ctx, r, name, hash, chat); err != nil || found != nil {
 			return found, err
@@ -236,13 +237,40 @@ func (c *Conductor) say(ctx context.Context, by Caller, r *turn.Request, n turn.
 		if err := answers(chat, n.Results); err != nil {
 			return nil, err
 		}
+		if err := c.continues(ctx, r, n, chat, message); err != nil {
+			return nil, err
+		}
 	}
-	return c.createMessage(ctx, r, name, hash, chat)
+	return c.createMessage(ctx, r, message, chat)
 }
 
-func (c *Conductor) createMessage(ctx context.Context, r *turn.Request, name, hash string, chat *v1alpha1.Chat) (
-	*v1alpha1.ChatMessage, error) {
-	m, err := c.options.Client.Messages(r.Namespace).Create(ctx, r.Message(chat, name, hash))
+// continues checks that a request with results of calls asks for no other settings than their turn has, and notes on
+// their message if the answer is JSON. What is said besides results begins a turn with settings of its own.
+func (c *Conductor) continues(ctx context.Context, r *turn.Request, n turn.News, chat *v1alpha1.Chat,
+	results *v1alpha1.ChatMessage) error {
+	began := &v1alpha1.ChatMessage{}
+	if t := chat.Status.Turn; t != nil {
+		m, err := c.options.Client.Messages(chat.Namespace).Get(ctx, t.Message)
+		switch {
+		case err == nil:
+			began = m
+		case !apierrors.IsNotFound(err):
+			return fmt.Errorf("reading the message that began the turn: %w", err)
+		}
+	}
+	if turn.OutputOf(chat, began) != nil {
+		metav1.SetMetaDataAnnotation(&results.ObjectMeta, turn.AnnotationOutput, "true")
+	}
+	if len(n.Parts) > 0 {
+		return nil
+	}
+	return r.Continue(chat, began)
+}
+
+func (c *Conductor) createMessage(ctx context.Context, r *turn.Request, message *v1alpha1.ChatMessage,
+	chat *v1alpha1.Chat) (*v1alpha1.ChatMessage, error) {
+	name, hash := message.Name, message.Labels[turn.LabelRequest]
+	m, err := c.options.Client.Messages(r.Namespace).Create(ctx, message)
 	if apierrors.IsAlreadyExists(err) {
 		found, err := c.taken(ctx, r, name, hash, chat)
 		if err == nil && found == nil {

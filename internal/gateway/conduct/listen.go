@@ -90,7 +90,8 @@ func settled(s *turn.Story) bool {
 }
 
 func storyOf(b Begun, send func(turn.Event) error) *turn.Story {
-	s := &turn.Story{Message: b.Message.Name, ClientTools: turn.ClientTools(b.Chat), Send: send}
+	s := &turn.Story{Message: b.Message.Name, ClientTools: turn.ClientTools(b.Chat), Send: send,
+		JSON: turn.OutputOf(b.Chat, b.Message) != nil}
 	ready := meta.FindStatusCondition(b.Message.Status.Conditions, v1alpha1.ConditionReady)
 	if ready != nil && ready.Status != metav1.ConditionUnknown && b.Message.Spec.Role == v1alpha1.RoleUser {
 		s.Ready = &v1alpha1.MessageOutcome{Status: ready.Status, Reason: v1alpha1.ConditionReason(ready.Reason),

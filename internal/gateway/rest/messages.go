@@ -36,6 +36,9 @@ type NewMessage struct {
 		Visibility      v1alpha1.MessageVisibility `json:"visibility,omitempty" doc:"As spec.visibility."`
 		ModelConfig     string                     `json:"modelConfig,omitempty" doc:"As spec.modelConfigRef.name."`
 		ReasoningEffort v1alpha1.ReasoningEffort   `json:"reasoningEffort,omitempty" doc:"As spec.reasoningEffort."`
+		Output          Fields                     `json:"output,omitempty" doc:"As spec.output: the JSON Schema that the answer matches."`
+		ToolChoice      Fields                     `json:"toolChoice,omitempty" doc:"As spec.toolChoice."`
+		Stop            []string                   `json:"stop,omitempty" doc:"As spec.stop."`
 	}
 }
 
@@ -76,15 +79,18 @@ func (a *api) messages() {
 func (a *api) sendMessage(ctx context.Context, in *NewMessage) (*OneMessage, error) {
 	b := &in.Body
 	spec := v1alpha1.ChatMessageSpec{Content: b.Content, WhenBusy: b.WhenBusy, Visibility: b.Visibility,
-		ReasoningEffort: b.ReasoningEffort}
+		ReasoningEffort: b.ReasoningEffort, Stop: b.Stop}
 	if b.ModelConfig != "" {
 		spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: b.ModelConfig}
 	}
-	if err := into("parts", b.Parts, &spec.Parts); err != nil {
-		return nil, err
-	}
-	if err := into("history", b.History, &spec.History); err != nil {
-		return nil, err
+	for _, field := range []struct {
+		name       string
+		given, out any
+	}{{"parts", b.Parts, &spec.Parts}, {"history", b.History, &spec.History}, {"output", b.Output, &spec.Output},
+		{"toolChoice", b.ToolChoice, &spec.ToolChoice}} {
+		if err := into(field.name, field.given, field.out); err != nil {
+			return nil, err
+		}
 	}
 	sent, err := a.options.Client.Messages(in.Namespace).Create(ctx,
 		compose.Message(in.Namespace, in.Chat, b.Name, spec))

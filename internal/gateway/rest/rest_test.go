@@ -67,6 +67,15 @@ func TestMessagesAreSentEditedPromotedAndDeleted(t *testing.T) {
 		sent.field("spec", "modelConfigRef", "name") != "small" || sent.field("spec", "reasoningEffort") != "Low" {
 		t.Errorf("sent %s", sent.text)
 	}
+	settings := d.does(http.StatusCreated, "POST", "/chats/c/messages", `{"content":"Hi.","output":{"schema":{"type":"object"}},
+		"toolChoice":{"type":"Tool","tool":"weather"},"stop":["END"]}`)
+	if settings.field("spec", "output", "schema", "type") != "object" ||
+		settings.field("spec", "toolChoice", "tool") != "weather" ||
+		len(settings.field("spec", "stop").([]any)) != 1 {
+		t.Errorf("sent %s", settings.text)
+	}
+	d.refuses(http.StatusBadRequest, "BadRequest", "toolChoice", "POST", "/chats/c/messages",
+		`{"content":"Hi.","toolChoice":{"name":"weather"}}`)
 	d.refuses(http.StatusConflict, "AlreadyExists", "m", "POST", "/chats/c/messages", `{"name":"m","content":"Hi."}`)
 	version := sent.field("metadata", "resourceVersion").(string)
 	edited := d.does(http.StatusOK, "PATCH", "/chats/c/messages/m", `{"resourceVersion":"`+version+`","content":"Ho."}`)

@@ -77,7 +77,12 @@ func Hash(texts ...string) string {
 // makes up for items each time are no part of it.
 func (r *Request) Hash(caller string) string {
 	items, _ := json.Marshal(r.Items) // Texts always have a JSON.
-	return Hash(caller, r.Namespace, r.Chat, r.Previous, r.Thread, r.Model, string(items))
+	parts := []string{caller, r.Namespace, r.Chat, r.Previous, r.Thread, r.Model, string(items)}
+	if r.Output != nil || r.ToolChoice != nil || len(r.Stop) > 0 { // What asks for none keeps its hash.
+		settings, _ := json.Marshal([]any{r.Output, r.ToolChoice, r.Stop})
+		parts = append(parts, string(settings))
+	}
+	return Hash(parts...)
 }
 
 // ChatName is the name of the chat that the request is about, as far as it says so itself; empty if a name is to be

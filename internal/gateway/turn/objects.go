@@ -4,9 +4,7 @@
 package turn
 
 import (
-	"bytes"
 	"encoding/json"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -80,17 +78,11 @@ func sameTools(a, b []v1alpha1.ClientTool) bool {
 	})
 }
 
-// sameSchema compares what two schemas say, since the API server stores them in an order of its own.
 func sameSchema(x, y v1alpha1.ClientTool) bool {
 	if x.InputSchema == nil || y.InputSchema == nil {
 		return x.InputSchema == y.InputSchema
 	}
-	if bytes.Equal(x.InputSchema.Raw, y.InputSchema.Raw) {
-		return true
-	}
-	var a, b any
-	return json.Unmarshal(x.InputSchema.Raw, &a) == nil && json.Unmarshal(y.InputSchema.Raw, &b) == nil &&
-		reflect.DeepEqual(a, b)
+	return sameJSON(x.InputSchema, y.InputSchema)
 }
 
 // Message is what a request says to a chat: a message, or the results of calls.
@@ -133,12 +125,11 @@ func ModelOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) string {
 }
 
 func (r *Request) said(chat *v1alpha1.Chat, n News) v1alpha1.ChatMessageSpec {
-	spec := v1alpha1.ChatMessageSpec{Parts: n.Parts, ReasoningEffort: r.Effort}
+	spec := r.spec()
 	if len(n.Parts) == 1 && n.Parts[0].Text != nil {
-		spec.Parts, spec.Content = nil, *n.Parts[0].Text
-	}
-	if r.Model != "" && !strings.HasPrefix(r.Model, ClassPrefix) {
-		spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: r.Model}
+		spec.Content = *n.Parts[0].Text
+	} else {
+		spec.Parts = n.Parts
 	}
 	// A client that goes on without the results that it owes will not bring them; one that has the conversation to itself
 	// has left the turn that is under way.

@@ -3,11 +3,7 @@
 
 package turn
 
-import (
-	"strings"
-
-	"parley.dev/parley/api/v1alpha1"
-)
+import "parley.dev/parley/api/v1alpha1"
 
 // BringsHistory reports whether the chat is to begin with the conversation that the client resends: nothing was said in
 // it yet.
@@ -17,10 +13,8 @@ func (r *Request) BringsHistory(chat *v1alpha1.Chat) bool {
 
 // prior is a message that stands for the whole conversation.
 func (r *Request) prior() v1alpha1.ChatMessageSpec {
-	spec := v1alpha1.ChatMessageSpec{History: Prior(r.Items), ReasoningEffort: r.Effort}
-	if r.Model != "" && !strings.HasPrefix(r.Model, ClassPrefix) {
-		spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: r.Model}
-	}
+	spec := r.spec()
+	spec.History = Prior(r.Items)
 	return spec
 }
 

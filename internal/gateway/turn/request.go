@@ -50,6 +50,8 @@ type Item struct {
 
 // Request is what a client asks for.
 type Request struct {
+	Settings
+
 	// Namespace of the chat.
 	Namespace string
 	// Chat is the name of the chat that goes on, or that is created if there is none; empty: see Thread.
@@ -65,8 +67,6 @@ type Request struct {
 	Items []Item
 	// Tools that the client runs; nil: the request says nothing of them.
 	Tools []v1alpha1.ClientTool
-	// Effort of the turn; empty: as the chat says.
-	Effort v1alpha1.ReasoningEffort
 	// Temporary is whether a chat that is created without a name goes soon after it came to rest.
 	Temporary bool
 	// Key names the request: a second one with it creates nothing. Empty: it has no name.

@@ -6,6 +6,7 @@ package turn
 import (
 	"errors"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -39,6 +40,9 @@ type Story struct {
 	// Ready is what the message said of its turn when the story began; nil if it said nothing final. It counts if another
 	// message follows.
 	Ready *v1alpha1.MessageOutcome
+	// JSON is whether the answer is JSON. Then its text is sent when it has ended: texts of steps that call tools, and of
+	// answers that do not match the schema, are no part of it, and cannot be taken back.
+	JSON bool
 	// Send takes an event. An error ends the story.
 	Send func(Event) error
 
@@ -128,23 +132,23 @@ func (s *Story) message(c *stream.MessageCommitted) error {
 		return nil
 	}
 	s.last = m
-	s.said = append(s.said[:s.committed], blocksOf(m, s.steps)...)
+	s.said = append(s.said[:s.committed], s.blocksOf(m)...)
 	s.steps, s.attempt = s.steps+1, attempt{}
 	s.committed = len(s.said)
 	return s.show(true)
 }
 
 // blocksOf are the blocks of a reply.
-func blocksOf(m *stream.Message, step int) (blocks []Block) {
+func (s *Story) blocksOf(m *stream.Message) (blocks []Block) {
 	for i := range m.Parts {
 		switch p := &m.Parts[i]; {
-		case p.Type == v1alpha1.PartText && p.Text != nil:
-			blocks = grow(blocks, Text, *p.Text, step)
+		case p.Type == v1alpha1.PartText && p.Text != nil && !s.JSON:
+			blocks = grow(blocks, Text, *p.Text, s.steps)
 		case p.Type == v1alpha1.PartReasoning && p.Text != nil:
-			blocks = grow(blocks, Reasoning, *p.Text, step)
+			blocks = grow(blocks, Reasoning, *p.Text, s.steps)
 		case p.Type == v1alpha1.PartToolCall && p.ToolCall.RequiresAction == v1alpha1.RequiresClient:
 			c := p.ToolCall
-			blocks = append(blocks, Block{Kind: Call, ID: c.ID, Name: c.Name, Text: c.Input, Step: step})
+			blocks = append(blocks, Block{Kind: Call, ID: c.ID, Name: c.Name, Text: c.Input, Step: s.steps})
 		}
 	}
 	return blocks
@@ -173,6 +177,9 @@ func (s *Story) part(p *stream.MessagePart) error {
 	}
 	switch p.Part.Type {
 	case parts.Text:
+		if s.JSON {
+			return nil
+		}
 		s.said = s.live(Text, p.Part.Text)
 	case parts.Reasoning:
 		s.said = s.live(Reasoning, p.Part.Text)
@@ -278,9 +285,33 @@ func (s *Story) calls() bool {
 // End ends the answer. Blocks of an attempt that came to nothing have been told already, and stay.
 func (s *Story) End(end End) error {
 	end.Usage = s.usage
+	if s.JSON && end.Outcome == Completed {
+		s.said = grow(s.said[:s.committed], Text, s.answer(), s.steps-1)
+		s.committed = len(s.said)
+		if err := s.show(true); err != nil {
+			return err
+		}
+	}
 	if err := s.seal(); err != nil {
 		return err
 	}
 	s.over = true
 	return s.Send(Event{Kind: Ended, End: &end})
+}
+
+// answer is the text of the newest reply; empty if it calls tools.
+func (s *Story) answer() string {
+	if s.last == nil {
+		return ""
+	}
+	var b strings.Builder
+	for i := range s.last.Parts {
+		switch p := &s.last.Parts[i]; {
+		case p.Type == v1alpha1.PartToolCall:
+			return ""
+		case p.Type == v1alpha1.PartText && p.Text != nil:
+			b.WriteString(*p.Text)
+		}
+	}
+	return b.String()
 }

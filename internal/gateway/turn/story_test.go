@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -232,5 +233,50 @@ func TestAnAnswerBehindWhichOthersWentOnEndsAsItsMessageSays(t *testing.T) {
 	told, err := story.toldWith(&turn.Story{Ready: &v1alpha1.MessageOutcome{Status: "False", Reason: "Overloaded"}})
 	if diff := cmp.Diff([]string{"ends Failed  0 Overloaded"}, told); err != nil || diff != "" {
 		t.Error(diff, err)
+	}
+}
+
+func TestOnlyTheAnswerOfJSONIsTold(t *testing.T) {
+	const wrong, right = `{"n": "x"}`, `{"n": 1}`
+	answer := []string{"0 opens Text ", "0 + " + fmt.Sprintf("%q", right), "0 is " + fmt.Sprintf("%q", right)}
+	for name, c := range map[string]struct {
+		chat func(*chat)
+		want []string
+	}{
+		"an answer": {func(c *chat) {
+			c.asked("q").says(1, parts.Text, right).commits(text(right)).ends(v1alpha1.TurnAnswered)
+		}, append(slices.Clone(answer), "ends Completed Complete 2")},
+		"tools and an answer that does not match before": {func(c *chat) {
+			c.asked("q").says(1, parts.Text, "Let me look.").commits(text("Let me look."), call("c1", "execute", "")).runs().
+				says(2, parts.Text, wrong).commits(text(wrong)).says(3, parts.Text, right).commits(text(right)).
+				ends(v1alpha1.TurnAnswered)
+		}, append(slices.Clone(answer), "ends Completed Complete 6")},
+		"reasoning around it": {func(c *chat) {
+			c.asked("q").says(1, parts.Reasoning, "A").says(1, parts.Text, right).says(1, parts.Reasoning, "B").
+				commits(thought("A"), text(right), thought("B")).ends(v1alpha1.TurnAnswered)
+		}, []string{"0 opens Reasoning ", `0 + "A"`, `0 + "B"`, `0 is "AB"`, "1 opens Text ",
+			"1 + " + fmt.Sprintf("%q", right), "1 is " + fmt.Sprintf("%q", right), "ends Completed Complete 2"}},
+		"a call of the client": {func(c *chat) {
+			c.asked("q").says(1, parts.Text, "Let me look.").
+				commits(text("Let me look."), call("c1", "weather", v1alpha1.RequiresClient)).
+				add(stream.EventRequiresAction, stream.RequiresAction{ToolCalls: []v1alpha1.PendingToolCall{
+					{ID: "c1", Name: "weather", Kind: v1alpha1.RequiresClient}}})
+		}, []string{"0 opens Call weather", `0 + "{}"`, `0 is "{}"`, "ends RequiresAction  2"}},
+		"a failure": {func(c *chat) {
+			c.asked("q").commits(text(wrong)).ends(v1alpha1.TurnFailed).
+				add(stream.EventError, stream.Error{Reason: v1alpha1.ErrorOutputInvalid})
+		}, []string{"ends Failed  2 OutputInvalid"}},
+		"an interruption": {func(c *chat) {
+			c.asked("q").says(1, parts.Text, `{"n"`).ends(v1alpha1.TurnInterrupted)
+		}, []string{"ends Interrupted  0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			story := &chat{t: t}
+			c.chat(story)
+			told, err := story.toldWith(&turn.Story{JSON: true})
+			if diff := cmp.Diff(c.want, told); err != nil || diff != "" {
+				t.Error(err, diff)
+			}
+		})
 	}
 }

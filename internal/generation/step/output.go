@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -77,21 +76,11 @@ func newOutput(format *v1alpha1.OutputFormat) (*output, *v1alpha1.GenerationErro
 	if format == nil {
 		return nil, nil
 	}
-	if n := len(format.Schema.Raw); n > v1alpha1.MaxOutputSchemaBytes {
-		return nil, schemaError(fmt.Sprintf("it has %d bytes, and may have %d", n, v1alpha1.MaxOutputSchemaBytes))
-	}
-	o := &output{asked: &wire.Output{Name: outputName}}
-	var err error
-	if o.schema, err = jsonschema.Compile(string(format.Schema.Raw)); err != nil {
+	schema, object, err := jsonschema.CompileOutput(format.Schema.Raw)
+	if err != nil {
 		return nil, schemaError(err.Error())
 	}
-	if err := json.Unmarshal(format.Schema.Raw, &o.asked.Schema); err != nil {
-		return nil, schemaError(err.Error())
-	}
-	if o.asked.Schema["type"] != "object" { // The providers take no other.
-		return nil, schemaError("its type must be object")
-	}
-	return o, nil
+	return &output{schema, &wire.Output{Name: outputName, Schema: object}}, nil
 }
 
 func schemaError(why string) *v1alpha1.GenerationError {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/openai/openai-go/v3"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
@@ -154,9 +155,10 @@ func TestARequestIsRead(t *testing.T) {
 
 func TestARequestThatCannotBeHonouredIsRefusedByTheNameOfItsField(t *testing.T) {
 	for body, param := range map[string]string{
-		`{"n": 2}`: "n", `{"logprobs": true}`: "logprobs", `{"audio": {"voice": "x"}}`: "audio", `{"stop": ["x"]}`: "stop",
-		`{"modalities": ["text", "audio"]}`: "modalities", `{"response_format": {"type": "json_object"}}`: "response_format",
-		`{"tool_choice": "required"}`: "tool_choice", `{"functions": [{}]}`: "functions", `{"logit_bias": {"1": 1}}`: "logit_bias",
+		`{"n": 2}`: "n", `{"logprobs": true}`: "logprobs", `{"audio": {"voice": "x"}}`: "audio", `{"stop": ["a", "b", "c", "d", "e"]}`: "stop",
+		`{"modalities": ["text", "audio"]}`: "modalities", `{"response_format": {"type": "grammar"}}`: "response_format",
+		`{"tool_choice": {"type": "allowed_tools"}}`: "tool_choice", `{"functions": [{}]}`: "functions", `{"logit_bias": {"1": 1}}`: "logit_bias",
+		`{"response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "array"}}}}`: "response_format.json_schema.schema",
 		`{"tools": [{"type": "custom"}]}`:                                        "tools[0]",
 		`{"messages": [{"role": "narrator", "content": "x"}]}`:                   "messages[0].role",
 		`{"messages": [{"role": "tool", "content": "x"}]}`:                       "messages[0].tool_call_id",
@@ -169,5 +171,18 @@ func TestARequestThatCannotBeHonouredIsRefusedByTheNameOfItsField(t *testing.T) 
 		if !ok || no.Param == nil || *no.Param != param || no.Status != 400 || no.Type != wire.InvalidRequest {
 			t.Errorf("%s: %+v", body, err)
 		}
+	}
+}
+
+func TestSettingsOfTheTurnAreRead(t *testing.T) {
+	got, err := completions.Read([]byte(`{"stop": "END", "tool_choice": {"type": "function", "function": {"name": "weather"}},
+		"response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": true, "schema": {"type": "object"}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := turn.Settings{Stop: []string{"END"}, ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceTool, Tool: "weather"},
+		Output: &v1alpha1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(`{"type": "object"}`)}}}
+	if diff := cmp.Diff(want, got.Settings); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -25,24 +25,27 @@ type request struct {
 	StreamOptions   struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
+	ResponseFormat struct {
+		Type       string      `json:"type"`
+		JSONSchema wire.Format `json:"json_schema"`
+	} `json:"response_format"`
+	Stop       json.RawMessage `json:"stop"`
+	ToolChoice json.RawMessage `json:"tool_choice"`
 	refused
 }
 
 // refused are fields that ask for what chats cannot do.
 type refused struct {
-	N              json.RawMessage `json:"n"`
-	Logprobs       json.RawMessage `json:"logprobs"`
-	TopLogprobs    json.RawMessage `json:"top_logprobs"`
-	Audio          json.RawMessage `json:"audio"`
-	Modalities     json.RawMessage `json:"modalities"`
-	Stop           json.RawMessage `json:"stop"`
-	LogitBias      json.RawMessage `json:"logit_bias"`
-	ResponseFormat json.RawMessage `json:"response_format"`
-	ToolChoice     json.RawMessage `json:"tool_choice"`
-	Parallel       json.RawMessage `json:"parallel_tool_calls"`
-	Functions      json.RawMessage `json:"functions"`
-	FunctionCall   json.RawMessage `json:"function_call"`
-	WebSearch      json.RawMessage `json:"web_search_options"`
+	N            json.RawMessage `json:"n"`
+	Logprobs     json.RawMessage `json:"logprobs"`
+	TopLogprobs  json.RawMessage `json:"top_logprobs"`
+	Audio        json.RawMessage `json:"audio"`
+	Modalities   json.RawMessage `json:"modalities"`
+	LogitBias    json.RawMessage `json:"logit_bias"`
+	Parallel     json.RawMessage `json:"parallel_tool_calls"`
+	Functions    json.RawMessage `json:"functions"`
+	FunctionCall json.RawMessage `json:"function_call"`
+	WebSearch    json.RawMessage `json:"web_search_options"`
 }
 
 func (r *refused) check() error {
@@ -52,11 +55,7 @@ func (r *refused) check() error {
 		wire.Unhonoured("top_logprobs", "probabilities are not known", r.TopLogprobs, "0"),
 		wire.Unhonoured("audio", "chats have no audio", r.Audio),
 		wire.Unhonoured("modalities", "answers are text", r.Modalities, `["text"]`),
-		wire.Unhonoured("stop", "leave it out", r.Stop),
 		wire.Unhonoured("logit_bias", "leave it out", r.LogitBias),
-		wire.Unhonoured("response_format", "answers are text: describe the form in a message",
-			r.ResponseFormat, `{"type":"text"}`, `{"type": "text"}`),
-		wire.Unhonoured("tool_choice", "the model chooses (auto)", r.ToolChoice, `"auto"`),
 		wire.Unhonoured("parallel_tool_calls", "the model may make several calls", r.Parallel, "true"),
 		wire.Unhonoured("functions", "use tools", r.Functions),
 		wire.Unhonoured("function_call", "use tools", r.FunctionCall),
@@ -125,11 +124,11 @@ func Read(body []byte) (*wire.Request, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	out := &wire.Request{Stream: r.Stream, Usage: r.StreamOptions.IncludeUsage}
+	out := &wire.Request{Stream: r.Stream, Usage: r.StreamOptions.IncludeUsage, Fields: settingFields}
 	out.Metadata = r.Metadata
 	out.Model, out.Temporary = r.Model, true
 	var err error
-	if out.Effort, err = wire.Effort("reasoning_effort", r.ReasoningEffort); err != nil {
+	if out.Settings, err = r.settings(); err != nil {
 		return nil, err
 	}
 	if out.Tools, err = wire.Tools(r.Tools, (*tool).offer, nil); err != nil {
@@ -143,6 +142,26 @@ func Read(body []byte) (*wire.Request, error) {
 		out.Items = append(out.Items, items...)
 	}
 	return out, nil
+}
+
+// settingFields are the names of settings.
+var settingFields = map[turn.Setting]string{
+	turn.SettingOutput: "response_format", turn.SettingToolChoice: "tool_choice", turn.SettingStop: "stop"}
+
+func (r *request) settings() (s turn.Settings, err error) {
+	if s.Effort, err = wire.Effort("reasoning_effort", r.ReasoningEffort); err != nil {
+		return s, err
+	}
+	format := r.ResponseFormat.JSONSchema
+	format.Type = r.ResponseFormat.Type
+	if s.Output, err = format.Output("response_format", "response_format.json_schema.schema"); err != nil {
+		return s, err
+	}
+	if s.ToolChoice, err = wire.Choice("tool_choice", r.ToolChoice); err != nil {
+		return s, err
+	}
+	s.Stop, err = wire.Stops("stop", r.Stop)
+	return s, err
 }
 
 func (m *message) items(param string) (items []turn.Item, err error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
@@ -189,11 +190,11 @@ func TestARequestIsRead(t *testing.T) {
 
 func TestARequestThatCannotBeHonouredIsRefusedByTheNameOfItsField(t *testing.T) {
 	for body, param := range map[string]string{
-		`{"stop_sequences": ["x"]}`: "stop_sequences", `{"tool_choice": {"type": "any"}}`: "tool_choice",
+		`{"stop_sequences": ["a", "b", "c", "d", "e"]}`: "stop_sequences", `{"tool_choice": {"type": "tool"}}`: "tool_choice",
 		`{"tool_choice": {"type": "auto", "disable_parallel_tool_use": true}}`: "tool_choice.disable_parallel_tool_use",
 		`{"container": "c"}`:                                                          "container",
 		`{"mcp_servers": [{"url": "u"}]}`:                                             "mcp_servers",
-		`{"output_config": {"format": {"type": "json_schema"}}}`:                      "output_config.format",
+		`{"output_config": {"format": {"type": "json_schema"}}}`:                      "output_config.format.schema",
 		`{"output_config": {"effort": "heroic"}}`:                                     "output_config.effort",
 		`{"tools": [{"type": "web_search_20250305", "name": "web_search"}]}`:          "tools[0]",
 		`{"messages": [{"role": "narrator", "content": "x"}]}`:                        "messages[0].role",
@@ -206,6 +207,28 @@ func TestARequestThatCannotBeHonouredIsRefusedByTheNameOfItsField(t *testing.T) 
 		no, ok := errors.AsType[*wire.Error](err)
 		if !ok || no.Param == nil || *no.Param != param || no.Status != 400 || no.Type != wire.InvalidRequest {
 			t.Errorf("%s: %+v", body, err)
+		}
+	}
+}
+
+func TestSettingsOfTheTurnAreRead(t *testing.T) {
+	const format = `{"type": "json_schema", "schema": {"type": "object"}}`
+	output := &v1alpha1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(`{"type": "object"}`)}}
+	for body, want := range map[string]turn.Settings{
+		`{"output_config": {"format": ` + format + `}, "stop_sequences": ["END"]}`: {Output: output, Stop: []string{"END"}},
+		`{"output_format": ` + format + `, "tool_choice": {"type": "any"}}`: {Output: output,
+			ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceRequired}},
+		`{"output_config": {"format": null}, "tool_choice": {"type": "tool", "name": "weather"}}`: {
+			ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceTool, Tool: "weather"}},
+		`{"tool_choice": {"type": "none"}}`: {ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceNone}},
+		`{"tool_choice": {"type": "auto"}}`: {},
+	} {
+		got, err := messages.Read([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got.Settings); diff != "" {
+			t.Errorf("%s: %s", body, diff)
 		}
 	}
 }

@@ -5,6 +5,7 @@
 package messages
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -22,10 +23,13 @@ type request struct {
 	Stream       bool      `json:"stream"`
 	Tools        []tool    `json:"tools"`
 	OutputConfig struct {
-		Effort string          `json:"effort"`
-		Format json.RawMessage `json:"format"`
+		Effort string       `json:"effort"`
+		Format *wire.Format `json:"format"`
 	} `json:"output_config"`
-	ToolChoice struct {
+	// OutputFormat is the name that output_config.format had in the beta.
+	OutputFormat *wire.Format `json:"output_format"`
+	ToolChoice   struct {
+		Name       string          `json:"name"`
 		Type       string          `json:"type"`
 		NoParallel json.RawMessage `json:"disable_parallel_tool_use"`
 	} `json:"tool_choice"`
@@ -36,13 +40,9 @@ type request struct {
 
 // check refuses what chats cannot do.
 func (r *request) check() error {
-	choice := json.RawMessage(r.ToolChoice.Type)
 	return wire.Refuse(
-		wire.Unhonoured("tool_choice", "the model chooses (auto)", choice, "auto"),
 		wire.Unhonoured("tool_choice.disable_parallel_tool_use", "the model may make several calls",
 			r.ToolChoice.NoParallel, "false"),
-		wire.Unhonoured("stop_sequences", "leave it out", r.StopSequences),
-		wire.Unhonoured("output_config.format", "answers are text: describe the form in system", r.OutputConfig.Format),
 		wire.Unhonoured("container", "the chat's workspace is that of its Chat", r.Container),
 		wire.Unhonoured("mcp_servers", "a chat's MCP servers are those of its Chat", r.MCPServers),
 	)
@@ -119,10 +119,10 @@ func Read(body []byte) (*wire.Request, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	out := &wire.Request{Stream: r.Stream}
+	out := &wire.Request{Stream: r.Stream, Fields: settingFields}
 	out.Model, out.Temporary = r.Model, true
 	var err error
-	if out.Effort, err = wire.Effort("output_config.effort", r.OutputConfig.Effort); err != nil {
+	if out.Settings, err = r.settings(); err != nil {
 		return nil, err
 	}
 	if out.Tools, err = wire.Tools(r.Tools, (*tool).offer, nil); err != nil {
@@ -139,6 +139,25 @@ func Read(body []byte) (*wire.Request, error) {
 		out.Items = append(out.Items, items...)
 	}
 	return out, nil
+}
+
+// settingFields are the names of settings.
+var settingFields = map[turn.Setting]string{
+	turn.SettingOutput: "output_config.format", turn.SettingToolChoice: "tool_choice", turn.SettingStop: "stop_sequences"}
+
+func (r *request) settings() (s turn.Settings, err error) {
+	if s.Effort, err = wire.Effort("output_config.effort", r.OutputConfig.Effort); err != nil {
+		return s, err
+	}
+	format := cmp.Or(r.OutputConfig.Format, r.OutputFormat, &wire.Format{})
+	if s.Output, err = format.Output("output_config.format", "output_config.format.schema"); err != nil {
+		return s, err
+	}
+	if s.ToolChoice, err = wire.ChoiceOf("tool_choice", r.ToolChoice.Type, r.ToolChoice.Name); err != nil {
+		return s, err
+	}
+	s.Stop, err = wire.Stops("stop_sequences", r.StopSequences)
+	return s, err
 }
 
 func (m *message) items(param string) ([]turn.Item, error) {

@@ -4,6 +4,8 @@
 package responses
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,10 +53,45 @@ type Response struct {
 	Output       []Item            `json:"output"`
 	Parallel     bool              `json:"parallel_tool_calls"`
 	Previous     *string           `json:"previous_response_id"`
-	Text         map[string]any    `json:"text"`
-	ToolChoice   string            `json:"tool_choice"`
+	Text         Text              `json:"text"`
+	ToolChoice   any               `json:"tool_choice"`
 	Tools        []any             `json:"tools"`
 	Usage        *Usage            `json:"usage"`
+}
+
+// Text is how the text of an answer is formatted.
+type Text struct {
+	Format Format `json:"format"`
+}
+
+// Format is text, or JSON that matches a schema.
+type Format struct {
+	Type   string          `json:"type"`
+	Name   string          `json:"name,omitempty"`
+	Schema json.RawMessage `json:"schema,omitempty"`
+	Strict bool            `json:"strict,omitempty"`
+}
+
+// formatOf is the format of an answer. Chats keep no names of schemas.
+func formatOf(output *v1alpha1.OutputFormat) Format {
+	switch {
+	case output == nil:
+		return Format{Type: "text"}
+	case bytes.Equal(output.Schema.Raw, turn.AnyObject()):
+		return Format{Type: "json_object"}
+	}
+	return Format{Type: "json_schema", Name: "answer", Schema: output.Schema.Raw, Strict: true}
+}
+
+// choiceOf is which tools the first reply calls.
+func choiceOf(choice *v1alpha1.ToolChoice) any {
+	switch {
+	case choice == nil:
+		return "auto"
+	case choice.Type == v1alpha1.ToolChoiceTool:
+		return map[string]string{"type": wire.KindFunction, "name": choice.Tool}
+	}
+	return strings.ToLower(string(choice.Type))
 }
 
 // Conversation is the chat of an answer.
@@ -119,7 +156,7 @@ func usageOf(u v1alpha1.TokenUsage) *Usage {
 func Of(a *wire.Answer) *Response {
 	r := &Response{ID: ID(a.Message), Object: "response", CreatedAt: a.Created.Unix(), Status: inProgress,
 		Conversation: Conversation{a.Chat}, Metadata: a.Metadata, Model: a.Model, Output: []Item{}, Parallel: true,
-		Text: map[string]any{"format": map[string]string{"type": "text"}}, ToolChoice: "auto", Tools: []any{}}
+		Text: Text{formatOf(a.Output)}, ToolChoice: choiceOf(a.ToolChoice), Tools: []any{}}
 	if r.Metadata == nil {
 		r.Metadata = map[string]string{}
 	}

@@ -30,36 +30,41 @@ type request struct {
 		Effort string `json:"effort"`
 	} `json:"reasoning"`
 	Text struct {
-		Format struct {
-			Type string `json:"type"`
-		} `json:"format"`
+		Format wire.Format `json:"format"`
 	} `json:"text"`
+	ToolChoice json.RawMessage `json:"tool_choice"`
 	refused
 }
 
 // refused are fields that ask for what chats cannot do.
 type refused struct {
-	ToolChoice   json.RawMessage `json:"tool_choice"`
 	Parallel     json.RawMessage `json:"parallel_tool_calls"`
 	Prompt       json.RawMessage `json:"prompt"`
 	TopLogprobs  json.RawMessage `json:"top_logprobs"`
 	MaxToolCalls json.RawMessage `json:"max_tool_calls"`
 }
 
-func (r *request) check() error {
-	if err := wire.Refuse(
-		wire.Unhonoured("tool_choice", "the model chooses (auto)", r.ToolChoice, `"auto"`),
+func (r *refused) check() error {
+	return wire.Refuse(
 		wire.Unhonoured("parallel_tool_calls", "the model may make several calls", r.Parallel, "true"),
 		wire.Unhonoured("prompt", "prompts are stored nowhere: use instructions", r.Prompt),
 		wire.Unhonoured("top_logprobs", "probabilities are not known", r.TopLogprobs, "0"),
 		wire.Unhonoured("max_tool_calls", "limits.maxSteps of the Chat is the limit", r.MaxToolCalls),
-	); err != nil {
-		return err
+	)
+}
+
+// settingFields are the names of settings.
+var settingFields = map[turn.Setting]string{turn.SettingOutput: "text.format", turn.SettingToolChoice: "tool_choice"}
+
+func (r *request) settings() (s turn.Settings, err error) {
+	if s.Effort, err = wire.Effort("reasoning.effort", r.Reasoning.Effort); err != nil {
+		return s, err
 	}
-	if format := r.Text.Format.Type; format != "" && format != "text" {
-		return wire.Unsupported("text.format", "answers are text: describe the form in the instructions")
+	if s.Output, err = r.Text.Format.Output("text.format", "text.format.schema"); err != nil {
+		return s, err
 	}
-	return nil
+	s.ToolChoice, err = wire.Choice("tool_choice", r.ToolChoice)
+	return s, err
 }
 
 // tool is a function. Tools of other types that clients offer by default are left out: they are the provider's, or
@@ -83,14 +88,14 @@ func Read(body []byte) (*wire.Request, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	out := &wire.Request{Stream: r.Stream, Background: r.Background}
+	out := &wire.Request{Stream: r.Stream, Background: r.Background, Fields: settingFields}
 	out.Metadata = r.Metadata
 	out.Model, out.Temporary = r.Model, r.Store != nil && !*r.Store
 	if err := r.where(out); err != nil {
 		return nil, err
 	}
 	var err error
-	if out.Effort, err = wire.Effort("reasoning.effort", r.Reasoning.Effort); err != nil {
+	if out.Settings, err = r.settings(); err != nil {
 		return nil, err
 	}
 	if out.Tools, err = wire.Tools(r.Tools, (*tool).offer, leftOut); err != nil {

@@ -4,10 +4,12 @@
 package responses_test
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/compat/responses"
@@ -52,10 +54,11 @@ func TestARequestThatCannotBeHonouredIsRefusedByTheNameOfItsField(t *testing.T) 
 		`{"input": "x", "previous_response_id": "chatcmpl-1"}`:                                       "previous_response_id",
 		`{"input": "x", "conversation": "a/b"}`:                                                      "conversation",
 		`{"input": "x", "conversation": {"id": "a"}, "previous_response_id": "resp_a"}`:              "conversation",
-		`{"input": "x", "tool_choice": "required"}`:                                                  "tool_choice",
+		`{"input": "x", "tool_choice": {"type": "mcp"}}`:                                             "tool_choice",
 		`{"input": "x", "parallel_tool_calls": false}`:                                               "parallel_tool_calls",
 		`{"input": "x", "prompt": {"id": "p"}}`:                                                      "prompt",
-		`{"input": "x", "text": {"format": {"type": "json_schema"}}}`:                                "text.format",
+		`{"input": "x", "text": {"format": {"type": "grammar"}}}`:                                    "text.format",
+		`{"input": "x", "text": {"format": {"type": "json_schema", "schema": {"anyOf": []}}}}`:       "text.format.schema",
 		`{"input": "x", "tools": [{"type": "computer_use_preview"}]}`:                                "tools[0]",
 		`{"input": "x", "tools": [{"type": "function", "name": "f", "parameters": "none"}]}`:         "tools[0]",
 		`{"input": "x", "reasoning": {"effort": "frantic"}}`:                                         "reasoning.effort",
@@ -70,6 +73,40 @@ func TestARequestThatCannotBeHonouredIsRefusedByTheNameOfItsField(t *testing.T) 
 		no, ok := errors.AsType[*wire.Error](err)
 		if !ok || no.Param == nil || *no.Param != param || no.Status != 400 || no.Type != wire.InvalidRequest {
 			t.Errorf("%s: %+v", body, err)
+		}
+	}
+}
+
+func TestSettingsOfTheTurnAreRead(t *testing.T) {
+	got, err := responses.Read([]byte(`{"input": "x", "tool_choice": {"type": "function", "name": "weather"},
+		"text": {"format": {"type": "json_schema", "name": "n", "strict": true, "schema": {"type": "object"}}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := turn.Settings{ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceTool, Tool: "weather"},
+		Output: &v1alpha1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(`{"type": "object"}`)}}}
+	if diff := cmp.Diff(want, got.Settings); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAResponseRepeatsFormatAndChoice(t *testing.T) {
+	output := func(schema string) *v1alpha1.OutputFormat {
+		return &v1alpha1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(schema)}}
+	}
+	for want, a := range map[string]*wire.Answer{
+		`{"type":"text"} "auto"`: {},
+		`{"type":"json_object"} "required"`: {Output: output(`{"type":"object"}`),
+			ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceRequired}},
+		`{"type":"json_schema","name":"answer","schema":{"type":"object","required":["a"]},"strict":true} ` +
+			`{"name":"f","type":"function"}`: {Output: output(`{"type":"object","required":["a"]}`),
+			ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceTool, Tool: "f"}},
+	} {
+		r := responses.Of(a)
+		format, _ := json.Marshal(r.Text.Format)
+		choice, _ := json.Marshal(r.ToolChoice)
+		if got := string(format) + " " + string(choice); got != want {
+			t.Errorf("the response says %s, not %s", got, want)
 		}
 	}
 }

@@ -30,6 +30,8 @@ var failures = map[v1alpha1.ErrorReason]failure{
 	v1alpha1.ErrorContextTooLong:        {http.StatusBadRequest, InvalidRequest, "context_length_exceeded"},
 	v1alpha1.ErrorContentFiltered:       {http.StatusBadRequest, InvalidRequest, "content_filter"},
 	v1alpha1.ErrorRequestRejected:       {http.StatusBadRequest, InvalidRequest, "request_rejected"},
+	v1alpha1.ErrorOutputInvalid:         {http.StatusBadGateway, Server, "output_invalid"},
+	v1alpha1.ErrorOutputSchemaInvalid:   {http.StatusBadRequest, InvalidRequest, "output_schema_invalid"},
 	v1alpha1.ErrorModelNotFound:         {http.StatusNotFound, NotFound, "model_not_found"},
 	v1alpha1.ErrorModelConfigNotFound:   {http.StatusNotFound, NotFound, "model_not_found"},
 	v1alpha1.ErrorModelConfigDisabled:   {http.StatusNotFound, NotFound, "model_not_found"},

@@ -23,6 +23,8 @@ type Request struct {
 	Stream, Usage bool
 	// Background is whether the answer is not waited for.
 	Background bool
+	// Fields are the names that settings have in the protocol.
+	Fields map[turn.Setting]string
 }
 
 // Answer is what is known of an answer besides what it says.
@@ -33,6 +35,9 @@ type Answer struct {
 	Model string
 	// Created is when the message was created.
 	Created time.Time
+	// Output is what the answer matches; nil for text. ToolChoice is of its first reply; nil: the model decides.
+	Output     *v1alpha1.OutputFormat
+	ToolChoice *v1alpha1.ToolChoice
 	// Metadata that the answer repeats.
 	Metadata map[string]string
 	// Begun is whether the model is at it.
