@@ -38,8 +38,8 @@ func (t clientTool) InputSchema() map[string]any {
 	return schema
 }
 
-// SchemaError is why a tool of the chat's client cannot be offered; nil: it can. A provider refuses a request because of
-// one invalid schema, with all its other tools.
+// SchemaError is why a tool of the chat's client cannot be offered; nil: it can. A provider refuses a request because
+// of one invalid schema, with all its other tools.
 func SchemaError(t Tool) error {
 	ofClient, ok := t.(clientTool)
 	if !ok || ofClient.ClientTool.InputSchema == nil {

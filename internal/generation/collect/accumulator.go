@@ -303,7 +303,8 @@ func (a *Accumulator) Finish() Step {
 	s := Step{
 		Usage: UsageOf(a.provider, a.usage), FinishReason: clip.Bytes(a.last.Reason, maxFinishReason),
 		ReplyOutcome: a.last.Outcome, ResponseID: clip.Bytes(a.last.ResponseID, maxAccountID),
-		RequestID: clip.Bytes(a.last.RequestID, maxAccountID), Preview: a.preview.String(), Truncated: a.room.full, Warnings: a.warnings,
+		RequestID: clip.Bytes(a.last.RequestID, maxAccountID), Preview: a.preview.String(), Truncated: a.room.full,
+		Warnings: a.warnings,
 	}
 	if s.Truncated {
 		s.ReplyOutcome = v1alpha1.ReplyCutByLength
