@@ -300,7 +300,7 @@ type ChatModelConfigStatus struct {
 	// +optional
 	RetryAfterGeneration int64 `json:"retryAfterGeneration,omitempty"`
 
-	// conditions of the configuration: Ready, Stalled, ContextLimitUnknown, ReferencesUnresolved.
+	// conditions of the configuration: Ready, Reconciling, Stalled, ContextLimitUnknown, ReferencesUnresolved.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

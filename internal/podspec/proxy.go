@@ -41,6 +41,9 @@ func validateProxy(name, value string) error {
 	if value == "" {
 		return nil
 	}
+	if !strings.Contains(value, "://") { // As usual in environments.
+		value = "http://" + value
+	}
 	u, err := url.Parse(value)
 	// The error and the value may hold a password.
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" {

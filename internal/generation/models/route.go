@@ -5,7 +5,6 @@ package models
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,6 +15,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/modelconfig"
 )
 
 // bundleTimeout is how long a ConfigMap with a CA bundle may take to be read: one minute.
@@ -84,7 +84,7 @@ func (m *Models) caBundle(ctx context.Context, config *v1alpha1.ChatModelConfig)
 			return nil, failed
 		}
 	}
-	if !x509.NewCertPool().AppendCertsFromPEM(bundle) {
+	if !modelconfig.HoldsCertificates(bundle) {
 		return nil, m.invalid(config, holder+", which caBundleFrom names, holds no certificate in PEM",
 			"Put the certificates of the authority there")
 	}
