@@ -74,7 +74,7 @@ func TestAConfigurationSaysWhetherItsAuthoritiesAreThere(t *testing.T) {
 	}
 }
 
-func TestABundleThatTheManagerMayNotReadIsNoFault(t *testing.T) {
+func TestAnUnreadableBundleIsNoFault(t *testing.T) {
 	s, r := begin(t, config("b", bundled))
 	s.Fail = func(call string) error {
 		if call != "live get configmap" {

@@ -13,7 +13,7 @@ import (
 	"parley.dev/parley/internal/apiclient"
 )
 
-func TestTheAPIServerIsCalledWithoutProxyOfTheEnvironment(t *testing.T) {
+func TestTheAPIServerIsCalledWithoutAProxy(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://proxy.test:3128")
 	named := &url.URL{Scheme: "http", Host: "named.test"}
 	for name, c := range map[string]struct {

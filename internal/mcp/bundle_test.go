@@ -13,6 +13,7 @@ import (
 	"errors"
 	"io/fs"
 	"math/big"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -98,11 +99,16 @@ func selfSigned(t *testing.T) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}))
 }
 
-func TestAServerIsCalledThroughTheProxyOfThePod(t *testing.T) {
+func TestAServerIsCalledThroughThePodsProxy(t *testing.T) {
 	s := newServer()
 	tool(s, "look", says("seen"))
 	authority := proxytest.NewAuthority(t)
-	proxy := proxytest.New(t, authority.Server(t, stateless(s), "mcp.test").URL)
+	served := stateless(s)
+	server := authority.Server(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Host = "localhost" // The library refuses other names at a loopback address.
+		served.ServeHTTP(w, r)
+	}), "mcp.test")
+	proxy := proxytest.New(t, server.URL)
 	file := filepath.Join(t.TempDir(), "ca.crt")
 	if err := os.WriteFile(file, authority.PEM, 0o600); err != nil {
 		t.Fatal(err)
