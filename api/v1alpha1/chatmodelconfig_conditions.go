@@ -31,8 +31,8 @@ const (
 	// configuration or its proxy leads to: it is not among the manager's --model-hosts, or it is an address of the node or
 	// of the pod.
 	ReasonHostNotAllowed ConditionReason = "HostNotAllowed"
-	// ReasonCABundleNotFound surfaces in Ready (Unknown) and Reconciling (True) when the ConfigMap that caBundleFrom names,
-	// or its key, does not exist.
+	// ReasonCABundleNotFound surfaces in Ready (Unknown) and Reconciling (True) when the ConfigMap that caBundleFrom
+	// names, or its key, does not exist.
 	ReasonCABundleNotFound ConditionReason = "CABundleNotFound"
 	// ReasonCABundleInvalid surfaces in Ready (False) and Stalled (True) when that key holds no certificate.
 	ReasonCABundleInvalid ConditionReason = "CABundleInvalid"

@@ -94,8 +94,8 @@ func main() {
 	slog.SetDefault(log)
 	// client-go logs to the logger in the context.
 	ctx := logr.NewContextWithSlogLogger(context.Background(), log)
-	mcpServers := mcp.Options{Namespace: os.Getenv("POD_NAMESPACE"), Hosts: servers, HTTP: o.Network.Client, Secrets: secretKey,
-		Log: log, Now: time.Now}
+	mcpServers := mcp.Options{Namespace: os.Getenv("POD_NAMESPACE"), Hosts: servers, HTTP: o.Network.Client,
+		Secrets: secretKey, Log: log, Now: time.Now}
 	if err := run(ctx, log, *health, *metrics, *profiling, o, mcpServers); err != nil {
 		log.Error("generator failed", slog.Any("error", err))
 		os.Exit(1)

@@ -66,8 +66,8 @@ func ForbiddenAddress(target *url.URL, loopback bool) bool {
 // in hexadecimal.
 var octet = regexp.MustCompile(`^([0-9]+|0[xX][0-9a-fA-F]*)$`)
 
-// AmbiguousAddress reports whether the host of a URL is no address in the usual notation, but may be one to a proxy: its
-// last part is a number, which no name of the DNS ends in.
+// AmbiguousAddress reports whether the host of a URL is no address in the usual notation, but may be one to a proxy:
+// its last part is a number, which no name of the DNS ends in.
 func AmbiguousAddress(target *url.URL) bool {
 	name := strings.TrimSuffix(target.Hostname(), ".")
 	if _, err := netip.ParseAddr(name); err == nil {

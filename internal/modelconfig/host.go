@@ -20,9 +20,9 @@ var ownURLs = map[v1alpha1.ModelProvider]string{
 }
 
 // ForbiddenHost is the host, or the proxy, that the configuration leads to, if models may not be called there; else it
-// is empty. An empty list forbids none but addresses of the node, and those of the pod unless loopback allows them. What
-// a name resolves to, and the region of Bedrock that the environment of a pod names, is seen only when the model is
-// called.
+// is empty. An empty list forbids none but addresses of the node, and those of the pod unless loopback allows them.
+// What a name resolves to, and the region of Bedrock that the environment of a pod names, is seen only when the model
+// is called.
 func ForbiddenHost(spec *v1alpha1.ChatModelConfigSpec, hosts hostlist.List, loopback bool) string {
 	urls := []string{urlOf(spec)}
 	if spec.Proxy != nil {

@@ -50,7 +50,8 @@ func TestAProxyIsNamedWithItsOwnSecretAlone(t *testing.T) {
 	mustCreate(t, administrator, foreignCA)
 	try(t, []write{
 		{owner, "names a proxy", creates(proxied("http://proxy.corp:3128", "")), ""},
-		{owner, "names a proxy with credentials that it may read", creates(proxied("https://[fd12::1]:3128/", "proxy-login")), ""},
+		{owner, "names a proxy with credentials that it may read",
+			creates(proxied("https://[fd12::1]:3128/", "proxy-login")), ""},
 		{owner, "names credentials that it may not read", creates(proxied("http://proxy.corp:3128", "payroll")),
 			"owner may not get Secret payroll, which proxy.secretRef names"},
 		{owner, "leads credentials elsewhere that it may not read",
@@ -73,20 +74,25 @@ func TestAProxyHasNoPasswordAndNoPath(t *testing.T) {
 	const noProxy = "an entry of noProxy is a host"
 	var writes []write
 	for _, url := range []string{"http://jane:secret@proxy.corp", "proxy.corp:3128", "socks5://proxy.corp",
-		"http://proxy.corp/path", "http://proxy.corp?a=b", "http://proxy.corp#a", "http://pro xy", "http://:3128", "http://[::1"} {
+		"http://proxy.corp/path", "http://proxy.corp?a=b", "http://proxy.corp#a", "http://pro xy", "http://:3128",
+		"http://[::1"} {
 		writes = append(writes, write{administrator, "names a proxy at " + url, creates(proxied(url, "")),
 			"url begins with http:// or https:// and a host, and has no user and no path"})
 	}
 	try(t, append(writes,
 		write{administrator, "names no proxy", creates(proxied("", "")), "set url, noProxy or both"},
-		write{administrator, "names credentials for none", creates(proxied("", "login", "a")), "secretRef is for the proxy at url"},
-		write{administrator, "names a path as the Secret", creates(proxied("http://proxy.corp", "../a")), "the name of a Secret has"},
+		write{administrator, "names credentials for none", creates(proxied("", "login", "a")),
+			"secretRef is for the proxy at url"},
+		write{administrator, "names a path as the Secret", creates(proxied("http://proxy.corp", "../a")),
+			"the name of a Secret has"},
 		write{administrator, "calls some hosts directly",
 			creates(proxied("", "", "ollama.models:11434", ".svc", "10.0.0.0/8", "fd12::/16", "[fd12::1]:80", "*")), ""},
 		write{administrator, "lists hosts in one entry", creates(proxied("", "", "a.example,b.example")), noProxy},
 		write{administrator, "lists a host with a space", creates(proxied("", "", "a.example ")), noProxy},
-		write{administrator, "lists a long host", creates(proxied("", "", strings.Repeat("a", 254))), "may not be more than 253"},
-		write{administrator, "names no authorities", creates(trusting("", "")), "set exactly one of configMapKeyRef and secretKeyRef"},
+		write{administrator, "lists a long host", creates(proxied("", "", strings.Repeat("a", 254))),
+			"may not be more than 253"},
+		write{administrator, "names no authorities", creates(trusting("", "")),
+			"set exactly one of configMapKeyRef and secretKeyRef"},
 		write{administrator, "names authorities twice", creates(trusting("a", "b")), "set exactly one of"},
 		write{administrator, "names a path as the ConfigMap", creates(trusting("", "../a")), "the name of a ConfigMap has"},
 	))

@@ -3,9 +3,9 @@
 
 // Package models finds the models that a pod's chats are answered by, and makes their clients.
 //
-// Invariants: a Target can be called as it is: its ChatModelConfig exists and is enabled, and its API key, its CA bundle
-// and the credentials of its proxy could be read. Calls of one ChatModelConfig share connections for as long as neither
-// it nor one of these changes.
+// Invariants: a Target can be called as it is: its ChatModelConfig exists and is enabled, and its API key, its CA
+// bundle and the credentials of its proxy could be read. Calls of one ChatModelConfig share connections for as long as
+// neither it nor one of these changes.
 package models
 
 import (

@@ -60,8 +60,8 @@ type Episode interface {
 	Close(ctx context.Context) error
 }
 
-// Options of a Runner. All are required but Network, HTTP, AwaitRelay, MCP, WorkspaceOwner, FileHosts, ModelHosts, Forbidden,
-// PromptRoom, AdvisorUses, Metrics and Tracer.
+// Options of a Runner. All are required but Network, HTTP, AwaitRelay, MCP, WorkspaceOwner, FileHosts, ModelHosts,
+// Forbidden, PromptRoom, AdvisorUses, Metrics and Tracer.
 type Options struct {
 	// Namespace and Pod that this is.
 	Namespace, Pod string

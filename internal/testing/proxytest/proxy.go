@@ -6,6 +6,7 @@
 package proxytest
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -66,26 +67,26 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Proxy-Authenticate", "Basic")
 		w.WriteHeader(http.StatusProxyAuthRequired)
 	case r.Method == http.MethodConnect:
-		p.tunnel(w)
+		p.tunnel(r.Context(), w)
 	default:
 		p.forward(w, r)
 	}
 }
 
 // tunnel copies bytes between the client and the target until one of them ends.
-func (p *Proxy) tunnel(w http.ResponseWriter) {
-	server, err := net.Dial("tcp", p.target)
+func (p *Proxy) tunnel(ctx context.Context, w http.ResponseWriter) {
+	server, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.target)
 	if err != nil {
 		w.WriteHeader(http.StatusBadGateway)
 		return
 	}
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	w.WriteHeader(http.StatusOK)
 	client, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	var copying sync.WaitGroup
 	copying.Go(func() {
 		_, _ = io.Copy(server, buffered)

@@ -151,8 +151,8 @@ var (
 	}
 	explainForbiddenHost = explanation{
 		"ChatModelConfig {config} leads to {host}, where models may not be called",
-		"Name another baseURL, proxy or region, or have the operator's administrator change --model-hosts or --allow-loopback, " +
-			"then send a message to continue",
+		"Name another baseURL, proxy or region, or have the operator's administrator change --model-hosts or " +
+			"--allow-loopback, then send a message to continue",
 	}
 )
 

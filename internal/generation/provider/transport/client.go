@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package transport is the HTTP side of a model's calls. No request leaves through it for a host that may not be
-// called, with or without a proxy, no redirect is followed, and no answer is read beyond its bounds; what an answer says
-// of itself, and when something of it came last, is kept for those who have to tell why a call failed.
+// called, with or without a proxy, no redirect is followed, and no answer is read beyond its bounds; what an answer
+// says of itself, and when something of it came last, is kept for those who have to tell why a call failed.
 package transport
 
 import (

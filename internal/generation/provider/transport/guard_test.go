@@ -176,7 +176,8 @@ func TestALargeAnswerIsNotRead(t *testing.T) {
 				var err error
 				ctx, notes := transport.WithNotes(t.Context(), time.Now)
 				grown := heapGrowth(func() {
-					err = providertest.CallWith(ctx, t, spec, providertest.Key, providertest.Secret, transport.Settings{Loopback: true}.Client())
+					err = providertest.CallWith(ctx, t, spec, providertest.Key, providertest.Secret,
+						transport.Settings{Loopback: true}.Client())
 				})
 				e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key, HTTP: notes})
 				if e.Reason != c.reason {
@@ -270,7 +271,8 @@ func TestALongReasoningIsALegalAnswer(t *testing.T) {
 			"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"done\"},\"finish_reason\":\"stop\"}]}\n\ndata: "+
 				"[DONE]\n\n")
 	})
-	if err := providertest.Call(t, providertest.Compatible.Spec(base+"/v1"), transport.Settings{Loopback: true}.Client()); err != nil {
+	err := providertest.Call(t, providertest.Compatible.Spec(base+"/v1"), transport.Settings{Loopback: true}.Client())
+	if err != nil {
 		t.Errorf("it failed: %v", err)
 	}
 }

@@ -133,8 +133,8 @@ func (s Settings) trusted() *x509.CertPool {
 	return pool
 }
 
-// readCAFile is the content of the CA file, which has certificates in it; nil: there is none. A file that cannot be used
-// is logged and left out, since most hosts are called without it.
+// readCAFile is the content of the CA file, which has certificates in it; nil: there is none. A file that cannot be
+// used is logged and left out, since most hosts are called without it.
 func (s Settings) readCAFile() []byte {
 	if s.CAFile == "" {
 		return nil

@@ -112,12 +112,15 @@ func TestHostsOfNoProxyAreCalledDirectly(t *testing.T) {
 		route   transport.Route
 		direct  bool
 	}{
-		"none":                   {},
-		"the manager's":          {manager: "other.test,.invalid", direct: true},
-		"the model's":            {manager: "other.test", route: transport.Route{NoProxy: []string{"models.invalid"}}, direct: true},
-		"the manager's as well":  {manager: ".invalid", route: transport.Route{NoProxy: []string{"other.test"}}, direct: true},
-		"not for another proxy":  {manager: ".invalid", route: transport.Route{Proxy: proxy.URL}},
-		"the model's, own proxy": {route: transport.Route{Proxy: proxy.URL, NoProxy: []string{"models.invalid:443"}}, direct: true},
+		"none":          {},
+		"the manager's": {manager: "other.test,.invalid", direct: true},
+		"the model's": {manager: "other.test", route: transport.Route{NoProxy: []string{"models.invalid"}},
+			direct: true},
+		"the manager's as well": {manager: ".invalid", route: transport.Route{NoProxy: []string{"other.test"}},
+			direct: true},
+		"not for another proxy": {manager: ".invalid", route: transport.Route{Proxy: proxy.URL}},
+		"the model's, own proxy": {
+			route: transport.Route{Proxy: proxy.URL, NoProxy: []string{"models.invalid:443"}}, direct: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			settings := through(proxy)
@@ -150,12 +153,13 @@ func TestNoForbiddenHostIsCalledThroughAProxy(t *testing.T) {
 		client *http.Client
 		host   string
 	}{
-		"metadata service":         {"http://169.254.169.254", settings.Client(), "169.254.169.254"},
-		"metadata service by TLS":  {"https://169.254.169.254", settings.Client(), "169.254.169.254"},
-		"mapped to IPv6":           {"http://[::ffff:169.254.169.254]", settings.Client(), "[::ffff:169.254.169.254]"},
-		"by the model's proxy":     {"http://[fd00:ec2::254]", routed.Client(), "[fd00:ec2::254]"},
-		"as one number":            {"http://2852039166", settings.Client(), "2852039166"},
-		"not on the list of hosts": {"https://elsewhere.test", transport.Within(settings.Client(), hostlist.List{"models.test"}), "elsewhere.test"},
+		"metadata service":        {"http://169.254.169.254", settings.Client(), "169.254.169.254"},
+		"metadata service by TLS": {"https://169.254.169.254", settings.Client(), "169.254.169.254"},
+		"mapped to IPv6":          {"http://[::ffff:169.254.169.254]", settings.Client(), "[::ffff:169.254.169.254]"},
+		"by the model's proxy":    {"http://[fd00:ec2::254]", routed.Client(), "[fd00:ec2::254]"},
+		"as one number":           {"http://2852039166", settings.Client(), "2852039166"},
+		"not on the list of hosts": {"https://elsewhere.test",
+			transport.Within(settings.Client(), hostlist.List{"models.test"}), "elsewhere.test"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := called(t, providertest.Compatible, c.url, c.client)
