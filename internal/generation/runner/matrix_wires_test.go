@@ -200,8 +200,8 @@ func (w *wired) in(t *testing.T) *wired {
 	return &wired{pod: &inner, wireForm: w.wireForm, lines: w.lines}
 }
 
-// ours are marks of the goroutines that a call has: the attempt's, those of the protocols, and those of connections to a
-// model.
+// ours are marks of the goroutines that a call has: the attempt's, those of the protocols, and those of connections to
+// a model.
 var ours = []string{"runner.(*attempt)", "parley/internal/generation/provider", "modelserver.(*exchange)"}
 
 // nothingLeft waits until no request is open, no connection to the model but idle ones, and no goroutine of a call.

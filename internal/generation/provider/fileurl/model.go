@@ -12,8 +12,8 @@ import (
 )
 
 // urlModel hands files to a provider by their URLs: the protocol writes the URL of a file part into the request. A
-// provider that refuses one of the files, or cannot fetch it, is asked again without it: like any other file that cannot
-// be had, it is no error, and the model reads why it is not there.
+// provider that refuses one of the files, or cannot fetch it, is asked again without it: like any other file that
+// cannot be had, it is no error, and the model reads why it is not there.
 type urlModel struct {
 	fantasy.LanguageModel
 	about   fault.Subject

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package messages speaks Anthropic's Messages protocol, to Anthropic, to servers that imitate it, and to AWS Bedrock. Of
-// Anthropic's library it imports the types of requests and events, and no client.
+// Package messages speaks Anthropic's Messages protocol, to Anthropic, to servers that imitate it, and to AWS Bedrock.
+// Of Anthropic's library it imports the types of requests and events, and no client.
 package messages
 
 import (
