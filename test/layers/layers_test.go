@@ -78,7 +78,7 @@ var pure = []string{
 	"internal/podspec", "internal/podstate", "internal/modelconfig", "api/stream/parts", "internal/capacity",
 	"internal/modellimits", "internal/budget", "internal/cost", "internal/toolpolicy", "internal/chatclass",
 	"internal/clip", "internal/printable", "internal/hostlist", "internal/content", "internal/firstwords",
-	"internal/satoken", "internal/shard", "internal/skill", "internal/mcp/reference",
+	"internal/satoken", "internal/shard", "internal/skill", "internal/jsonschema", "internal/mcp/reference",
 	"internal/generation/prompt", "internal/generation/compaction", "internal/generation/advisor",
 	"internal/generation/debug/redact",
 	"internal/generation/captions/wording",
