@@ -19,9 +19,9 @@ const (
 	// ConditionSettingsIgnored of a Chat is True while fields of its spec do not count, because its ChatClass keeps them
 	// to itself: its reason is RestrictedByClass. It is absent otherwise.
 	ConditionSettingsIgnored = "SettingsIgnored"
-	// ConditionOutputReady of a Chat is True when the newest answer is JSON that matches the schema that was asked for, and
-	// False when it is not: its reason is OutputValid or OutputInvalid. It is absent while the turn is under way, and when
-	// no output was asked for.
+	// ConditionOutputReady of a Chat is True when the newest answer is JSON that matches the schema that was asked for,
+	// and False when it is not: its reason is OutputValid or OutputInvalid. It is absent while the turn is under way, and
+	// when no output was asked for.
 	ConditionOutputReady = "OutputReady"
 	// ConditionMCPServersUnavailable of a Chat is True when its newest reply was made without the tools of some of
 	// spec.mcpServers: its reason is that of the first of them, its message names all. It is absent otherwise.

@@ -158,8 +158,8 @@ type ChatStatus struct {
 	// +optional
 	LastReply string `json:"lastReply,omitempty"`
 
-	// output of the newest turn, if spec.output or its message asked for one and it has at most 8 KiB. Condition OutputReady
-	// says where it stands.
+	// output of the newest turn, if spec.output or its message asked for one and it has at most 8 KiB. Condition
+	// OutputReady says where it stands.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Schemaless
 	// +optional

@@ -139,12 +139,13 @@ type ChatMessageSpec struct {
 	// +optional
 	Output *OutputFormat `json:"output,omitempty"`
 
-	// toolChoice is whether the first reply of the turn that a User message begins calls tools. Default: the model decides.
+	// toolChoice is whether the first reply of the turn that a User message begins calls tools. Default: the model
+	// decides.
 	// +optional
 	ToolChoice *ToolChoice `json:"toolChoice,omitempty"`
 
-	// stop are texts at which the model stops in the turn that a User message begins, where the provider supports that. The
-	// reply ends before the text.
+	// stop are texts at which the model stops in the turn that a User message begins, where the provider supports that.
+	// The reply ends before the text.
 	// +kubebuilder:validation:MaxItems=4
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=256

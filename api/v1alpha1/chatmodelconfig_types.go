@@ -200,8 +200,8 @@ type ChatModelConfigSpec struct {
 	// +optional
 	ReasoningEffort *ReasoningEffortSettings `json:"reasoningEffort,omitempty"`
 
-	// structuredOutput is how an answer is asked for that matches a JSON Schema. Native: by the field that the protocol has
-	// for it. Tool: by a tool that the model must call. An answer is validated either way. Default: Native where the
+	// structuredOutput is how an answer is asked for that matches a JSON Schema. Native: by the field that the protocol
+	// has for it. Tool: by a tool that the model must call. An answer is validated either way. Default: Native where the
 	// provider is known to have it for the model, and for servers that speak OpenAI's protocol; else Tool.
 	// +optional
 	StructuredOutput StructuredOutput `json:"structuredOutput,omitempty"`

@@ -105,13 +105,13 @@ type MessageGeneration struct {
 	// +optional
 	FinishReason string `json:"finishReason,omitempty"`
 
-	// output says how the text of the reply stands to the schema that was asked for; absent if none was, or the reply calls
-	// tools.
+	// output says how the text of the reply stands to the schema that was asked for; absent if none was, or the reply
+	// calls tools.
 	// +optional
 	Output *MessageOutput `json:"output,omitempty"`
 
-	// responseID is the provider's id of the reply, requestID that of the HTTP request, to look the call up there; empty if
-	// it gave none.
+	// responseID is the provider's id of the reply, requestID that of the HTTP request, to look the call up there; empty
+	// if it gave none.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	ResponseID string `json:"responseID,omitempty"`

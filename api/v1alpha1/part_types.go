@@ -44,6 +44,11 @@ type MessagePart struct {
 	// +optional
 	Text *string `json:"text,omitempty"`
 
+	// title of a Reasoning part, if the model gave it one: what it wrote in bold on the first line.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	Title string `json:"title,omitempty"`
+
 	// toolCall of a ToolCall part.
 	// +optional
 	ToolCall *ToolCall `json:"toolCall,omitempty"`

@@ -57,7 +57,7 @@ type SearchLocation struct {
 
 	// country is its code of two letters (ISO 3166-1), such as AT.
 	// +kubebuilder:validation:MaxLength=2
-	// +kubebuilder:validation:Pattern=`^[A-Z]{2}$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z]{2}$')",message="country is its code of two capital letters, such as AT"
 	// +optional
 	Country string `json:"country,omitempty"`
 

@@ -4,6 +4,7 @@
 package tools
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/approval"
+	"parley.dev/parley/internal/jsonschema"
 	"parley.dev/parley/internal/toolpolicy"
 )
 
@@ -22,14 +24,34 @@ func (t clientTool) Description() string { return t.ClientTool.Description }
 
 // InputSchema is the schema that the chat gives, or that of an object without properties.
 func (t clientTool) InputSchema() map[string]any {
-	var schema map[string]any
-	if t.ClientTool.InputSchema == nil || json.Unmarshal(t.ClientTool.InputSchema.Raw, &schema) != nil || schema == nil {
-		schema = map[string]any{}
+	schema := map[string]any{}
+	if given := t.ClientTool.InputSchema; given != nil {
+		decoder := json.NewDecoder(bytes.NewReader(given.Raw))
+		decoder.UseNumber() // A float would round large integers.
+		if decoder.Decode(&schema) != nil || schema == nil {
+			schema = map[string]any{}
+		}
 	}
 	if _, ok := schema["type"]; !ok {
 		schema["type"] = "object"
 	}
 	return schema
+}
+
+// SchemaError is why a tool of the chat's client cannot be offered; nil: it can. A provider refuses a request because
+// of one invalid schema, with all its other tools.
+func SchemaError(t Tool) error {
+	ofClient, ok := t.(clientTool)
+	if !ok || ofClient.ClientTool.InputSchema == nil {
+		return nil
+	}
+	if err := jsonschema.Check(string(ofClient.ClientTool.InputSchema.Raw)); err != nil {
+		return err
+	}
+	if kind := ofClient.InputSchema()["type"]; kind != "object" {
+		return errors.New("its type must be object")
+	}
+	return nil
 }
 
 // Run is never called: the result comes from the client.

@@ -9,6 +9,7 @@ package collect
 import (
 	"encoding/json"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -301,7 +302,8 @@ func (a *Accumulator) Finish() Step {
 	s := Step{
 		Usage: UsageOf(a.provider, a.usage), FinishReason: clip.Bytes(a.last.Reason, maxFinishReason),
 		ReplyOutcome: a.last.Outcome, ResponseID: clip.Bytes(a.last.ResponseID, maxAccountID),
-		RequestID: clip.Bytes(a.last.RequestID, maxAccountID), Preview: a.preview.String(), Truncated: a.room.full, Warnings: a.warnings,
+		RequestID: clip.Bytes(a.last.RequestID, maxAccountID), Preview: a.preview.String(), Truncated: a.room.full,
+		Warnings: a.warnings,
 	}
 	if s.Truncated {
 		s.ReplyOutcome = v1alpha1.ReplyCutByLength
@@ -316,6 +318,7 @@ func (a *Accumulator) Finish() Step {
 		}
 		if b.part.Type == v1alpha1.PartReasoning {
 			b.part.StartedAt, b.part.FinishedAt = microTime(b.began), microTime(b.finished)
+			b.part.Title = titleOf(*b.part.Text)
 		}
 		if call := b.part.ToolCall; call != nil && !call.ProviderExecuted {
 			s.PendingCalls++
@@ -323,6 +326,17 @@ func (a *Accumulator) Finish() Step {
 		s.Parts = append(s.Parts, b.part)
 	}
 	return s
+}
+
+// reasoningTitle is how OpenAI and Google write the title of a summary of thoughts.
+var reasoningTitle = regexp.MustCompile(`^\*\*([^*\n]{1,200})\*\*\s*(?:\n|$)`)
+
+// titleOf is the title of a reasoning; empty if it has none.
+func titleOf(text string) string {
+	if m := reasoningTitle.FindStringSubmatch(text); m != nil {
+		return clip.Bytes(strings.TrimSpace(m[1]), maxAccountID)
+	}
+	return ""
 }
 
 // microTime is the time as the API has it; nil for the zero time.

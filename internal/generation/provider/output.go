@@ -85,29 +85,24 @@ func claudeThinks(settings *wire.Settings, spec *v1alpha1.ChatModelConfigSpec) b
 // passAnswer hands a part on. A call of the tool becomes text. answers are the ids of such calls, with whether text of
 // them has come.
 func passAnswer(answers map[string]bool, part fantasy.StreamPart, yield func(fantasy.StreamPart) bool) bool {
-	begun, isAnswer := answers[part.ID]
-	text := fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: part.ID}
+	begun, known := answers[part.ID]
+	begins := part.Type == fantasy.StreamPartTypeToolInputStart || part.Type == fantasy.StreamPartTypeToolCall
+	if !known && !(begins && part.ToolCallName == outputTool) {
+		return yield(part)
+	}
+	text := fantasy.StreamPart{ID: part.ID}
 	switch part.Type {
 	case fantasy.StreamPartTypeToolInputStart:
-		if part.ToolCallName == outputTool {
-			answers[part.ID] = false
-			return yield(fantasy.StreamPart{Type: fantasy.StreamPartTypeTextStart, ID: part.ID})
-		}
+		answers[part.ID], text.Type = false, fantasy.StreamPartTypeTextStart
 	case fantasy.StreamPartTypeToolInputDelta:
-		if isAnswer {
-			answers[part.ID], text.Delta = true, part.Delta
-			return yield(text)
-		}
-	case fantasy.StreamPartTypeToolInputEnd:
-		if isAnswer {
-			return true
-		}
+		answers[part.ID], text.Type, text.Delta = true, fantasy.StreamPartTypeTextDelta, part.Delta
 	case fantasy.StreamPartTypeToolCall:
-		if text.Delta = part.ToolCallInput; part.ToolCallName == outputTool {
-			return (begun || yield(text)) && yield(fantasy.StreamPart{Type: fantasy.StreamPartTypeTextEnd, ID: part.ID})
-		}
+		text.Type, text.Delta = fantasy.StreamPartTypeTextDelta, part.ToolCallInput
+		return (begun || yield(text)) && yield(fantasy.StreamPart{Type: fantasy.StreamPartTypeTextEnd, ID: part.ID})
+	default: // The end of the input, which the call follows.
+		return true
 	}
-	return yield(part)
+	return yield(text)
 }
 
 // claudeWithOutput are the Claude models that answer by a schema: Opus from 4.1 on, the others from 4.5 on.

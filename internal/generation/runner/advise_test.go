@@ -290,6 +290,11 @@ func TestTheAdvisorSeesWhatTheModelSaw(t *testing.T) {
 	script := asksForAdvice(1, advises)
 	script.Rules = append([]modelserver.Rule{{Match: modelserver.Match{LastUserText: "Hello"},
 		Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Hello, too.")}}}}, script.Rules...)
+	for i := range script.Rules { // The model says something before it asks.
+		if steps := script.Rules[i].Reply.Steps; len(steps) > 0 && len(steps[0].ToolCalls) > 0 {
+			script.Rules[i].Reply.Steps = append([]modelserver.Step{modelserver.Say("It looks unused.")}, steps...)
+		}
+	}
 	p := startAdvisedPod(t, script, nil)
 	c := p.newChat("seen", func(s *v1alpha1.ChatSpec) {
 		withAdvisor(s)
@@ -313,7 +318,7 @@ func TestTheAdvisorSeesWhatTheModelSaw(t *testing.T) {
 	})
 	c.result()
 	body := p.lastBody()
-	for _, text := range []string{"Hello from seen-2", "Hello, too.", "Clean up the archive.", "May I delete it?",
+	for _, text := range []string{"Hello from seen-2", "Hello, too.", "Clean up the archive.", "It looks unused.", "May I delete it?",
 		`"model":"scripted"`, `"max_tokens":77`} {
 		if !strings.Contains(body, text) {
 			t.Errorf("the advisor was not sent %s", text)

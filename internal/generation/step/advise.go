@@ -6,6 +6,7 @@ package step
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"charm.land/fantasy"
@@ -161,7 +162,7 @@ func (c *consultation) askTwice(ctx context.Context, r request, show func(string
 	return second
 }
 
-// seen is the prompt that the model had when it asked: all before the reply with its call.
+// seen is the prompt that the model had when it asked, and the text of the reply with its call.
 func (c *consultation) seen(ctx context.Context, t *models.Target) ([]fantasy.Message, *v1alpha1.GenerationError) {
 	before := max(0, len(c.messages)-1)
 	for before > 0 && c.messages[before].Spec.Role != v1alpha1.RoleAssistant {
@@ -170,11 +171,20 @@ func (c *consultation) seen(ctx context.Context, t *models.Target) ([]fantasy.Me
 	built, ended := c.performer.prompt(ctx, t, compaction.View(c.messages[:before]))
 	switch {
 	case ended == nil:
-		return built, nil
+		return withText(built, c.messages[before:]), nil
 	case ended.Err == nil:
 		return nil, interruptedAdvice()
 	}
 	return nil, ended.Err
+}
+
+// withText is the prompt with the text of the reply that follows it, if there is any.
+func withText(built []fantasy.Message, after []v1alpha1.ChatMessage) []fantasy.Message {
+	if len(after) == 0 || strings.TrimSpace(textOf(after[0].Spec.Parts)) == "" {
+		return built
+	}
+	return append(built, fantasy.Message{Role: fantasy.MessageRoleAssistant,
+		Content: []fantasy.MessagePart{fantasy.TextPart{Text: textOf(after[0].Spec.Parts)}}})
 }
 
 func interruptedAdvice() *v1alpha1.GenerationError {

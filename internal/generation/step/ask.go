@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"charm.land/fantasy"
@@ -19,6 +20,8 @@ import (
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/internal/tools"
 )
 
 // request is a call of a model that is ready to be made.
@@ -38,14 +41,20 @@ func (p *Performer) request(t *models.Target, built []fantasy.Message) request {
 	call := provider.Call(spec, effort(chat))
 	provider.Pin(&call, spec, string(chat.UID))
 	call.Prompt = built
+	var warnings []fantasy.CallWarning
 	for _, tool := range p.registry().Offered(chat) {
+		if err := tools.SchemaError(tool); err != nil {
+			warnings = append(warnings, wire.Unsupported("tools.client", fmt.Sprintf("tool %s is not offered to the model: "+
+				"inputSchema: %s", tool.Name(), err)))
+			continue
+		}
 		call.Tools = append(call.Tools, fantasy.FunctionTool{
 			Name: tool.Name(), Description: tool.Description(), InputSchema: tool.InputSchema(),
 		})
 	}
 	own, left := provider.OwnTools(spec, chat.Spec.Tools)
 	call.Tools = append(call.Tools, own...)
-	return request{target: t, call: call, left: left}
+	return request{target: t, call: call, warnings: warnings, left: left}
 }
 
 // effort is what the turn's message asks for, or else its chat. A summary is not what it asked for, and an advisor has

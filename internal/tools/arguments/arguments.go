@@ -37,7 +37,7 @@ func Decode(schema Schema, input string, into any) error {
 	}
 	given = fill(schema, given)
 	if problems := compiled.ProblemsOf(given); problems != "" {
-		return fmt.Errorf("the call was not made: %s. The arguments are: %s. Correct them and call again.", problems,
+		return fmt.Errorf("the call was not made: %s. The arguments are: %s. Correct them and call again", problems,
 			strings.Join(Names(schema), ", "))
 	}
 	if err := json.Unmarshal([]byte(text(given)), into); err != nil {
@@ -66,14 +66,7 @@ func fill(schema Schema, given any) any {
 		properties, _ := schema["properties"].(Schema)
 		for key := range properties {
 			property, _ := properties[key].(Schema)
-			if given[key] == nil {
-				delete(given, key)
-				if fallback, ok := property["default"]; ok {
-					given[key] = fallback
-				}
-				continue
-			}
-			given[key] = fill(property, given[key])
+			fillMember(property, given, key)
 		}
 	case []any:
 		items, _ := schema["items"].(Schema)
@@ -81,12 +74,31 @@ func fill(schema Schema, given any) any {
 			given[i] = fill(items, given[i])
 		}
 	case json.Number:
-		if exact, ok := new(big.Rat).SetString(string(given)); ok && schema["type"] == "integer" && exact.IsInt() &&
-			exact.Num().IsInt64() {
-			return json.Number(exact.Num().String())
+		if schema["type"] == "integer" {
+			return whole(given)
 		}
 	}
 	return given
+}
+
+func fillMember(property Schema, object map[string]any, key string) {
+	if object[key] != nil {
+		object[key] = fill(property, object[key])
+		return
+	}
+	delete(object, key)
+	if fallback, ok := property["default"]; ok {
+		object[key] = fallback
+	}
+}
+
+// whole is a number without its fraction if that is zero.
+func whole(number json.Number) json.Number {
+	exact, ok := new(big.Rat).SetString(string(number))
+	if !ok || !exact.IsInt() || !exact.Num().IsInt64() {
+		return number
+	}
+	return json.Number(exact.Num().String())
 }
 
 // Names are the arguments of a tool, the required ones first and marked as such.
