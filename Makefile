@@ -309,7 +309,7 @@ soak-short: ## The same for 12 chats and less than a minute.
 	@$(MAKE) --no-print-directory soak SOAK_FLAGS="$(SOAK_SHORT)"
 
 .PHONY: bench-streams
-bench-streams: envtest-assets ## Measure what a part costs a generation pod with 200 streams, beside fantasy alone: bin/bench-generator.json.
+bench-streams: envtest-assets ## Measure what a part costs a generation pod with 200 streams, and the model alone: bin/bench-generator.json.
 	@mkdir -p $(BIN)
 	KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) BENCH_OUT=$(BIN)/bench-generator.json $(GO_TEST) -run='^$$' -bench=Streams -benchtime=1x ./internal/generation/runner
 

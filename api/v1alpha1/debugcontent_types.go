@@ -132,7 +132,7 @@ type DebugResponse struct {
 	// +optional
 	Usage TokenUsage `json:"usage,omitempty,omitzero"`
 
-	// warnings of the client library, such as of settings that the provider does not take.
+	// warnings, such as of settings that the provider does not take.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=1100
 	// +listType=atomic

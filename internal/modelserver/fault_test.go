@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"charm.land/fantasy"
-
 	"parley.dev/parley/internal/modelserver"
 )
 
@@ -84,10 +82,10 @@ func TestAnHTTPErrorCanBeWordedByTheScript(t *testing.T) {
 func TestAnErrorEventHasTheTypeThatTheStatusHas(t *testing.T) {
 	forEach(t, failing(modelserver.Fault{Kind: modelserver.FaultError, Status: 529, Type: "overloaded_error",
 		Message: "Too many.", After: new(1)}),
-		func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
-			h := listen(t.Context(), t, model, ask("hi"))
-			if h.err == nil || h.text != "a" || !strings.Contains(h.err.Error(), "Too many.") {
-				t.Fatalf("heard %+v", h)
+		func(t *testing.T, c client, _ *modelserver.Server) {
+			got := ask(t.Context(), c, "hi")
+			if got.err == nil || got.text != "a" || !strings.Contains(got.err.Error(), "Too many.") {
+				t.Fatalf("got %+v", got)
 			}
 		})
 	_, url := serve(t, failing(modelserver.Fault{Kind: modelserver.FaultError, Status: 529}))
@@ -100,25 +98,21 @@ func TestAnErrorEventHasTheTypeThatTheStatusHas(t *testing.T) {
 
 func TestAHangInTheMiddleKeepsWhatWasSentAndEndsWithTheClient(t *testing.T) {
 	forEach(t, failing(modelserver.Fault{Kind: modelserver.FaultHang, After: new(2)}),
-		func(t *testing.T, model fantasy.LanguageModel, server *modelserver.Server) {
+		func(t *testing.T, c client, server *modelserver.Server) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			stream, err := model.Stream(ctx, ask("hi"))
-			if err != nil {
-				t.Fatal(err)
-			}
 			text := ""
-			for part := range stream {
-				if text += part.Delta; text == "ab" {
+			c.stream(ctx, question{text: "hi"}, func(piece string) {
+				if text += piece; text == "ab" {
 					cancel()
 				}
-			}
+			})
 			if err := server.WaitUntil(t.Context(),
 				func([]modelserver.Record) bool { return server.InFlight() == 0 }); err != nil {
 				t.Fatal(err)
 			}
 			if r := server.Requests()[0]; text != "ab" || !r.Aborted || r.Parts != 2 || r.Status != http.StatusOK {
-				t.Errorf("heard %q, record %+v", text, r)
+				t.Errorf("got %q, record %+v", text, r)
 			}
 		})
 }

@@ -5,42 +5,21 @@ package modelserver_test
 
 import (
 	"context"
-	"errors"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"charm.land/fantasy"
-	"charm.land/fantasy/providers/anthropic"
-	"charm.land/fantasy/providers/openai"
-	"charm.land/fantasy/providers/openaicompat"
-
 	"parley.dev/parley/internal/modelserver"
 )
 
-// protocols are fantasy's real clients, one for each protocol.
-var protocols = map[string]func(url string) (fantasy.Provider, error){
-	"openai chat": func(url string) (fantasy.Provider, error) {
-		return openai.New(openai.WithBaseURL(url+"/v1"), openai.WithAPIKey("k"))
-	},
-	"openai-compatible": func(url string) (fantasy.Provider, error) {
-		return openaicompat.New(openaicompat.WithBaseURL(url+"/v1"), openaicompat.WithAPIKey("k"))
-	},
-	"openai responses": func(url string) (fantasy.Provider, error) {
-		return openai.New(openai.WithBaseURL(url+"/v1"), openai.WithAPIKey("k"), openai.WithUseResponsesAPI(),
-			openai.WithResponsesAPIFunc(func(string) bool { return true }))
-	},
-	"anthropic": func(url string) (fantasy.Provider, error) {
-		return anthropic.New(anthropic.WithBaseURL(url), anthropic.WithAPIKey("k"))
-	},
-}
-
+// forEach tests a script with the client of each protocol.
 func forEach(t *testing.T, script modelserver.Script,
-	test func(t *testing.T, model fantasy.LanguageModel, server *modelserver.Server)) {
+	test func(t *testing.T, c client, server *modelserver.Server)) {
 	t.Helper()
-	for name, provider := range protocols {
+	for name, connect := range clients {
 		t.Run(name, func(t *testing.T) {
 			server, err := modelserver.New(script)
 			if err != nil {
@@ -48,71 +27,26 @@ func forEach(t *testing.T, script modelserver.Script,
 			}
 			listener := httptest.NewServer(server)
 			defer listener.Close()
-			p, err := provider(listener.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
-			model, err := p.LanguageModel(t.Context(), "m")
-			if err != nil {
-				t.Fatal(err)
-			}
-			test(t, model, server)
+			test(t, connect(listener.URL), server)
 		})
 	}
 }
 
-var clock = fantasy.FunctionTool{Name: "current_time", Description: "d",
-	InputSchema: map[string]any{"type": "object", "properties": map[string]any{}}}
-
-func ask(text string) fantasy.Call {
-	return fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage(text)}, Tools: []fantasy.Tool{clock},
-		MaxOutputTokens: new(int64(100))}
+// ask is the reply to a text, streamed.
+func ask(ctx context.Context, c client, text string) reply {
+	return c.stream(ctx, question{text: text}, func(string) {})
 }
 
-// heard is what a client made of a stream.
-type heard struct {
-	text, reasoning, call, input string
-	parts                        int
-	finish                       fantasy.FinishReason
-	usage                        fantasy.Usage
-	err                          error
-}
-
-func listen(ctx context.Context, t *testing.T, model fantasy.LanguageModel, call fantasy.Call) (h heard) {
-	t.Helper()
-	stream, err := model.Stream(ctx, call)
-	if err != nil {
-		return heard{err: err}
-	}
-	for part := range stream {
-		switch part.Type {
-		case fantasy.StreamPartTypeTextDelta:
-			h.text += part.Delta
-			h.parts++
-		case fantasy.StreamPartTypeReasoningDelta:
-			h.reasoning += part.Delta
-		case fantasy.StreamPartTypeToolCall:
-			h.call, h.input = part.ToolCallName, part.ToolCallInput
-		case fantasy.StreamPartTypeFinish:
-			h.finish, h.usage = part.FinishReason, part.Usage
-		case fantasy.StreamPartTypeError:
-			h.err = part.Error
-		}
-	}
-	return h
-}
-
-func TestTextIsStreamedPartByPart(t *testing.T) {
+func TestTextIsStreamedPieceByPiece(t *testing.T) {
 	forEach(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{
 		Steps: []modelserver.Step{modelserver.Say("Hello", ", ", "world")},
 		Usage: &modelserver.Usage{Input: 100, Output: 50, Cached: 40},
-	}}}}, func(t *testing.T, model fantasy.LanguageModel, server *modelserver.Server) {
-		h := listen(t.Context(), t, model, ask("hi"))
-		if h.err != nil || h.text != "Hello, world" || h.parts != 3 || h.finish != fantasy.FinishReasonStop {
-			t.Errorf("heard %+v", h)
-		}
-		if h.usage.InputTokens != 60 || h.usage.CacheReadTokens != 40 || h.usage.OutputTokens != 50 {
-			t.Errorf("usage %+v", h.usage)
+	}}}}, func(t *testing.T, c client, server *modelserver.Server) {
+		complete, _ := c.words()
+		got := ask(t.Context(), c, "hi")
+		want := reply{text: "Hello, world", pieces: 3, finish: complete, read: 60, cached: 40, output: 50}
+		if got != want {
+			t.Errorf("got %+v", got)
 		}
 		records := server.Requests()
 		if len(records) != 1 || records[0].Aborted || records[0].FirstPart.IsZero() ||
@@ -124,27 +58,20 @@ func TestTextIsStreamedPartByPart(t *testing.T) {
 
 func TestAToolCallAndItsResultMakeARound(t *testing.T) {
 	script := modelserver.Script{Rules: []modelserver.Rule{
-		{Match: modelserver.Match{ToolOffered: "current_time", ToolResults: new(0)},
-			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("current_time", `{"timezone":"UTC"}`)}}},
+		{Match: modelserver.Match{ToolOffered: clock, ToolResults: new(0)},
+			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call(clock, `{"timezone":"UTC"}`)}}},
 		{Reply: modelserver.Reply{
 			Steps: []modelserver.Step{{Text: &modelserver.Text{Value: "It is {{.ToolResultsText}}.", PieceWords: 1}}}}},
 	}}
-	forEach(t, script, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
-		call := ask("time?")
-		h := listen(t.Context(), t, model, call)
-		if h.err != nil || h.call != "current_time" || !strings.Contains(h.input, "UTC") ||
-			h.finish != fantasy.FinishReasonToolCalls {
-			t.Fatalf("heard %+v", h)
+	forEach(t, script, func(t *testing.T, c client, _ *modelserver.Server) {
+		_, calls := c.words()
+		got := ask(t.Context(), c, "time?")
+		if got.err != nil || got.call != clock || got.input != `{"timezone":"UTC"}` || got.finish != calls {
+			t.Fatalf("got %+v", got)
 		}
-		call.Prompt = append(call.Prompt,
-			fantasy.Message{Role: fantasy.MessageRoleAssistant,
-				Content: []fantasy.MessagePart{fantasy.ToolCallPart{ToolCallID: "c1", ToolName: h.call, Input: h.input}}},
-			fantasy.Message{Role: fantasy.MessageRoleTool,
-				Content: []fantasy.MessagePart{fantasy.ToolResultPart{ToolCallID: "c1",
-					Output: fantasy.ToolResultOutputContentText{Text: "noon"}}}},
-		)
-		if h := listen(t.Context(), t, model, call); h.err != nil || h.text != "It is noon." {
-			t.Errorf("heard %+v", h)
+		got = c.stream(t.Context(), question{text: "time?", input: got.input, result: "noon"}, func(string) {})
+		if got.err != nil || got.text != "It is noon." {
+			t.Errorf("got %+v", got)
 		}
 	})
 }
@@ -153,13 +80,9 @@ func TestReasoningIsStreamed(t *testing.T) {
 	script := modelserver.Script{
 		Rules: []modelserver.Rule{
 			{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Think("Hm. ", "Yes."), modelserver.Say("Yes.")}}}}}
-	forEach(t, script, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
-		h := listen(t.Context(), t, model, ask("hi"))
-		if h.err != nil || h.text != "Yes." {
-			t.Fatalf("heard %+v", h)
-		}
-		if !strings.HasSuffix(t.Name(), "openai_chat") && !strings.Contains(h.reasoning, "Hm. Yes.") {
-			t.Errorf("reasoning %q", h.reasoning)
+	forEach(t, script, func(t *testing.T, c client, _ *modelserver.Server) {
+		if got := ask(t.Context(), c, "hi"); got.err != nil || got.text != "Yes." || got.reasoning != "Hm. Yes." {
+			t.Errorf("got %+v", got)
 		}
 	})
 }
@@ -168,14 +91,12 @@ func TestAReplyThatIsNotStreamedSaysTheSame(t *testing.T) {
 	script := modelserver.Script{
 		Rules: []modelserver.Rule{
 			{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Hello", ", world"),
-				modelserver.Call("current_time", `{}`)}}}}}
-	forEach(t, script, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
-		response, err := model.Generate(t.Context(), ask("hi"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if response.Content.Text() != "Hello, world" || len(response.Content.ToolCalls()) != 1 {
-			t.Errorf("content %+v", response.Content)
+				modelserver.Call(clock, `{}`)}}}}}
+	forEach(t, script, func(t *testing.T, c client, _ *modelserver.Server) {
+		_, calls := c.words()
+		want := reply{text: "Hello, world", call: clock, input: "{}", finish: calls}
+		if got := c.generate(t.Context(), question{text: "hi"}); got != want {
+			t.Errorf("got %+v", got)
 		}
 	})
 }
@@ -187,25 +108,25 @@ func TestFaultsReachTheClientAsThoseOfTheProvider(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		fault *modelserver.Fault
-		check func(*fantasy.ProviderError) bool
+		check func(status int, header http.Header, said string) bool
 	}{
-		"401": {status(401), func(e *fantasy.ProviderError) bool { return e.StatusCode == 401 }},
-		"429": {status(429), func(e *fantasy.ProviderError) bool {
-			return e.StatusCode == 429 && e.IsRetryable() && e.ResponseHeaders["Retry-After"] == "7"
+		"401": {status(401), func(status int, _ http.Header, _ string) bool { return status == 401 }},
+		"429": {status(429), func(status int, header http.Header, _ string) bool {
+			return status == 429 && header.Get("Retry-After") == "7"
 		}},
-		"500": {status(500), func(e *fantasy.ProviderError) bool { return e.StatusCode == 500 }},
-		"529": {status(529), func(e *fantasy.ProviderError) bool { return e.StatusCode == 529 }},
-		"context": {&modelserver.Fault{Kind: modelserver.FaultContextTooLong}, func(e *fantasy.ProviderError) bool {
-			return e.StatusCode == 400 && e.IsContextTooLarge()
-		}},
+		"500": {status(500), func(status int, _ http.Header, _ string) bool { return status == 500 }},
+		"529": {status(529), func(status int, _ http.Header, _ string) bool { return status == 529 }},
+		"context": {&modelserver.Fault{Kind: modelserver.FaultContextTooLong},
+			func(status int, _ http.Header, said string) bool {
+				return status == 400 &&
+					(strings.Contains(said, "context_length_exceeded") || strings.Contains(said, "prompt is too long"))
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			forEach(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Fault: c.fault}}}},
-				func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
-					h := listen(t.Context(), t, model, ask("hi"))
-					provider, ok := errors.AsType[*fantasy.ProviderError](h.err)
-					if !ok || !c.check(provider) {
-						t.Errorf("error %v", h.err)
+				func(t *testing.T, from client, _ *modelserver.Server) {
+					if got := ask(t.Context(), from, "hi"); !c.check(refusal(got.err)) {
+						t.Errorf("error %v", got.err)
 					}
 				})
 		})
@@ -222,13 +143,13 @@ func TestBrokenConnectionsAreErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			forEach(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: reply, Fault: fault}}}},
-				func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
-					h := listen(t.Context(), t, model, ask("hi"))
-					if h.err == nil {
-						t.Errorf("heard %+v", h)
+				func(t *testing.T, c client, _ *modelserver.Server) {
+					got := ask(t.Context(), c, "hi")
+					if got.err == nil {
+						t.Errorf("got %+v", got)
 					}
-					if fault.After != nil && h.text != "ab" {
-						t.Errorf("heard %q before the fault", h.text)
+					if fault.After != nil && got.text != "ab" {
+						t.Errorf("got %q before the fault", got.text)
 					}
 				})
 		})
@@ -238,10 +159,10 @@ func TestBrokenConnectionsAreErrors(t *testing.T) {
 func TestAHangLastsUntilTheClientGoesAwayAndThatIsRecorded(t *testing.T) {
 	script := modelserver.Script{
 		Rules: []modelserver.Rule{{Reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultHang}}}}}
-	forEach(t, script, func(t *testing.T, model fantasy.LanguageModel, server *modelserver.Server) {
+	forEach(t, script, func(t *testing.T, c client, server *modelserver.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan heard, 1)
-		go func() { ended <- listen(ctx, t, model, ask("hi")) }()
+		ended := make(chan reply, 1)
+		go func() { ended <- ask(ctx, c, "hi") }()
 		if err := server.WaitForRequests(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -272,13 +193,13 @@ func TestTheDemosScriptIsValid(t *testing.T) {
 	for i := range script.Rules {
 		script.Rules[i].Reply.DelayBetween = 0
 	}
-	forEach(t, script, func(t *testing.T, model fantasy.LanguageModel, _ *modelserver.Server) {
-		if h := listen(t.Context(), t, model, ask("What happened?")); h.err != nil ||
-			!strings.Contains(h.text, "None\n   of them touches etcd") {
-			t.Errorf("heard %+v", h)
+	forEach(t, script, func(t *testing.T, c client, _ *modelserver.Server) {
+		if got := ask(t.Context(), c, "What happened?"); got.err != nil ||
+			!strings.Contains(got.text, "None\n   of them touches etcd") {
+			t.Errorf("got %+v", got)
 		}
-		if h := listen(t.Context(), t, model, ask("What time is it?")); h.err != nil || h.call != "current_time" {
-			t.Errorf("heard %+v", h)
+		if got := ask(t.Context(), c, "What time is it?"); got.err != nil || got.call != clock {
+			t.Errorf("got %+v", got)
 		}
 	})
 }

@@ -70,7 +70,7 @@ func TestInvalidObjectIsRefusedWithFieldAndAdvice(t *testing.T) {
 		"a note that chooses a model": {message(func(s *v1alpha1.ChatMessageSpec) {
 			s.Content, s.Visibility = "a", v1alpha1.VisibleToPeople
 			s.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: "m"}
-		}), "leave whenBusy, modelConfigRef and reasoningEffort out"},
+		}), "leave whenBusy, modelConfigRef, reasoningEffort, output, toolChoice and stop out"},
 		"results for people alone": {message(func(s *v1alpha1.ChatMessageSpec) {
 			s.Role, s.Visibility = v1alpha1.RoleTool, v1alpha1.VisibleToPeople
 			s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartToolResult, ToolResult: &v1alpha1.ToolResult{ID: "a"}}}
@@ -211,6 +211,11 @@ func TestInvalidObjectIsRefusedWithFieldAndAdvice(t *testing.T) {
 			Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{
 				Allow: []v1alpha1.ToolPattern{"execute", "exceute"},
 			}}}, "allow has a name that no tool has"},
+		"a client's tool of a provider's name": {&v1alpha1.Chat{ObjectMeta: meta("t"),
+			Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{
+				Client:   []v1alpha1.ClientTool{{Name: "code_execution"}},
+				Provider: []v1alpha1.ProviderTool{v1alpha1.ProviderCodeExecution},
+			}}}, "the names of the provider's own tools"},
 		"a tool whose name ends in the middle": {&v1alpha1.Chat{ObjectMeta: meta("t"),
 			Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{
 				Deny: []v1alpha1.ToolPattern{"*_file"},
@@ -323,6 +328,17 @@ func TestAMessageWithFilesIsTaken(t *testing.T) {
 			t.Errorf("%s: the file did not come back", name)
 		}
 	}
+}
+
+func TestNamesOfProvidersToolsAreTaken(t *testing.T) {
+	t.Parallel()
+	ns := bareNamespace(t)
+	create(t, &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c"},
+		Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{
+			Provider:   []v1alpha1.ProviderTool{v1alpha1.ProviderWebSearch, v1alpha1.ProviderCodeExecution},
+			ToolPolicy: v1alpha1.ToolPolicy{Allow: []v1alpha1.ToolPattern{"web_search", "code_execution"}},
+			Client:     []v1alpha1.ClientTool{{Name: "weather"}},
+		}}})
 }
 
 func TestNamesOfRealModelsAndRegionsAreTaken(t *testing.T) {

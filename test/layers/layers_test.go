@@ -78,7 +78,7 @@ var pure = []string{
 	"internal/podspec", "internal/podstate", "internal/modelconfig", "api/stream/parts", "internal/capacity",
 	"internal/modellimits", "internal/budget", "internal/cost", "internal/toolpolicy", "internal/chatclass",
 	"internal/clip", "internal/printable", "internal/hostlist", "internal/content", "internal/firstwords",
-	"internal/satoken", "internal/shard", "internal/skill", "internal/mcp/reference",
+	"internal/satoken", "internal/shard", "internal/skill", "internal/jsonschema", "internal/mcp/reference",
 	"internal/generation/prompt", "internal/generation/compaction", "internal/generation/advisor",
 	"internal/generation/debug/redact",
 	"internal/generation/captions/wording",
@@ -93,16 +93,24 @@ var ranks = map[string]int{
 
 func rank(path string) int { return ranks[strings.TrimPrefix(path, module)] }
 
-// What is set up below provider: protocols have what is a single one's, and fault what their errors mean.
+// The packages below provider: protocols build requests and read replies, wire has what they share, finish how replies
+// end, and fault what errors mean.
 const (
 	provider  = "internal/generation/provider"
 	fault     = provider + "/fault"
-	rewrite   = provider + "/rewrite"
+	finish    = provider + "/finish"
 	transport = provider + "/transport"
+	wire      = provider + "/wire"
 )
 
 var protocols = []string{
 	provider + "/chatcompletions", provider + "/messages", provider + "/gemini", provider + "/responses",
+}
+
+// sdks are the providers' libraries.
+var sdks = []string{
+	"github.com/openai/openai-go", "github.com/anthropics/anthropic-sdk-go", "google.golang.org/genai",
+	"github.com/aws/aws-sdk-go-v2", "charm.land/fantasy/providers",
 }
 
 var rules = []rule{
@@ -122,9 +130,9 @@ var rules = []rule{
 		return under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime", module+"internal/apiclient",
 			module+"internal/telemetry/tracing")
 	}},
-	{"fence, parts, framelog, clip, printable, rewrite, protocol of workspaces depend on the standard library alone",
+	{"fence, parts, framelog, clip, printable, protocol of workspaces depend on the standard library alone",
 		[]string{"internal/fence", "api/stream/parts", "internal/stream/framelog", "internal/clip", "internal/printable",
-			rewrite, "internal/workspace/protocol"}, true,
+			"internal/workspace/protocol"}, true,
 		func(_ goPackage, path string) bool {
 			return strings.Contains(strings.SplitN(path, "/", 2)[0], ".") && !strings.HasPrefix(path, module)
 		}},
@@ -181,21 +189,23 @@ var rules = []rule{
 		func(_ goPackage, path string) bool {
 			return under(path, module+"controllers", "charm.land/fantasy", "sigs.k8s.io/controller-runtime")
 		}},
-	{"provider and its protocols alone import fantasy's providers", []string{""}, false,
-		func(p goPackage, path string) bool {
-			return under(path, "charm.land/fantasy/providers") && p.ImportPath != module+provider && !p.in(protocols...)
+	{"nothing imports fantasy's providers, nor the fork of OpenAI's library that they need", []string{""}, true,
+		func(_ goPackage, path string) bool {
+			return under(path, "charm.land/fantasy/providers", "github.com/charmbracelet/openai-go")
 		}},
-	{"protocols do not know each other", protocols, false, func(_ goPackage, path string) bool {
-		return under(strings.TrimPrefix(path, module), protocols...)
+	{"protocols do not import each other", protocols, true, func(p goPackage, path string) bool {
+		return under(strings.TrimPrefix(path, module), protocols...) && path != p.ImportPath
+	}},
+	{"wire imports no protocol", []string{wire}, true, func(_ goPackage, path string) bool {
+		return under(path, module+provider) && !under(path, module+wire, module+finish)
 	}},
 	{"errors are explained without what calls models", []string{fault}, true, func(_ goPackage, path string) bool {
-		return under(path, module+provider) && !under(path, module+transport) && !under(path, module+provider+"/finish") &&
-			!under(path, module+fault)
+		return under(path, sdks...) ||
+			under(path, module+provider) && !under(path, module+transport, module+finish, module+fault)
 	}},
-	{"what carries and rewrites requests knows no model", []string{transport, rewrite}, true,
-		func(_ goPackage, path string) bool {
-			return under(path, "charm.land/fantasy") || under(path, module+provider)
-		}},
+	{"what carries requests knows no model", []string{transport}, true, func(_ goPackage, path string) bool {
+		return under(path, "charm.land/fantasy") || under(path, module+provider)
+	}},
 	{"the scripted model serves tests and its own command", []string{""}, false, func(p goPackage, path string) bool {
 		return path == module+"internal/modelserver" && !p.in("cmd/scripted-model", "internal/testing", "test")
 	}},

@@ -105,7 +105,6 @@ func (a *Accumulator) Add(p *fantasy.StreamPart) (parts.Part, bool) {
 // end takes the end of the reply. One that answers nothing has its usage, too.
 func (a *Accumulator) end(p *fantasy.StreamPart) {
 	a.usage, a.last = p.Usage, finish.LastOf(p)
-	a.warnings = addNotes(a.warnings, p.Warnings)
 	if failed, ok := errors.AsType[*finish.Error](p.Error); ok {
 		a.last = finish.Last{Reason: failed.Reason, Outcome: failed.Outcome}
 	}

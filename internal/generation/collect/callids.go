@@ -34,7 +34,7 @@ const maxID = 48
 // maxProviderID is the longest id of a provider that is kept.
 const maxProviderID = 128
 
-// invented are the ids that fantasy gives to calls that came without one.
+// invented are the ids that package chatcompletions gives to calls that came without one.
 var invented = regexp.MustCompile(`^tool-call-\d+$`)
 
 // ofProvider is the provider's id of a call, if it is to be kept beside the one to use: the two differ, it can be

@@ -4,6 +4,7 @@
 package collect
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode"
@@ -34,29 +35,10 @@ func addWarnings(warnings []string, more []fantasy.CallWarning) []string {
 	return warnings
 }
 
-// addNotes adds what is said of a reply at its end, each once: by fantasy nothing, by Parley what it has left out.
-func addNotes(warnings []string, notes []fantasy.CallWarning) []string {
-	for _, n := range notes {
-		if text := clip.Bytes(n.Message, maxWarningBytes); len(warnings) < maxWarnings && !slices.Contains(warnings, text) {
-			warnings = append(warnings, text)
-		}
-	}
-	return warnings
-}
-
-// warningOf names the setting as the ChatModelConfig does. Providers write it as they like.
+// warningOf names the setting as the ChatModelConfig does. Protocols name it as in their requests.
 func warningOf(w fantasy.CallWarning) string {
-	if w.Setting == "" && w.Message != "" { // It is about no setting.
-		return clip.Bytes(w.Message, maxWarningBytes)
-	}
-	why := w.Details
-	if why == "" {
-		why = w.Message
-	}
-	if why == "" {
-		why = "the provider does not take it"
-	}
-	return clip.Bytes(settingOf(w.Setting)+" was left out: "+why, maxWarningBytes)
+	return clip.Bytes(settingOf(w.Setting)+" was left out: "+cmp.Or(w.Details, "the provider does not take it"),
+		maxWarningBytes)
 }
 
 // settingOf is top_k, topK or TopK as topK.

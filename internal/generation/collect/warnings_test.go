@@ -34,17 +34,6 @@ func TestWarningsNameSettingsAsTheConfigurationDoes(t *testing.T) {
 	}
 }
 
-func TestWhatWasLeftOutOfAReplyIsAWarning(t *testing.T) {
-	reply := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
-	for range 2 {
-		reply.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish, Warnings: []fantasy.CallWarning{
-			{Type: fantasy.CallWarningTypeOther, Message: "a tool call was left out"}}})
-	}
-	if got := reply.Finish().Warnings; !slices.Equal(got, []string{"a tool call was left out"}) {
-		t.Errorf("got %q", got)
-	}
-}
-
 func TestWarningsFitIntoAMessage(t *testing.T) {
 	reply := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
 	for i := range 40 {

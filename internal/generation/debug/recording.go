@@ -111,8 +111,8 @@ type call struct {
 	exchanges  []*exchange
 }
 
-// callKey is how a call reaches the transport: between the two are the libraries of providers, which hand on the
-// context of a request and nothing else.
+// callKey is where a call is in the context of its HTTP requests. A transport, which all calls share, sees nothing else
+// of a call.
 type callKey struct{}
 
 // context makes the HTTP requests of the call known as its own.

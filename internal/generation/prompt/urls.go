@@ -23,8 +23,8 @@ const MaxFileURLs = 10
 // fileURLKey is where a FileURL is in the options of a part.
 const fileURLKey = "parley"
 
-// FileURL is where a provider may fetch a file itself. It stands in the options of a fantasy.FilePart without data.
-// fantasy has no such part: who calls the model writes it into the request.
+// FileURL is where a provider may fetch a file itself. It stands in the options of a fantasy.FilePart without data,
+// because fantasy has no part for a URL. A protocol writes it into its request.
 type FileURL struct {
 	// URL is public, and as the message has it.
 	URL string

@@ -17,5 +17,6 @@
 //	          wire                    ^ one reader of events, documents and AWS frames
 //	            transport             ^ bounds, redirects, notes for those who explain errors
 //
-// Package fault explains what fails on the way. A protocol imports wire, schema and prompt, and no other protocol.
+// Package fault explains what fails on the way. A protocol imports no other protocol, and of a provider's library the
+// types of requests and events alone.
 package provider

@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -181,16 +182,8 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	fmt.Fprintf(&r.text, "%s %s\n", request.Method, request.URL)
-	var names []string
-	for name := range request.Header {
-		// What the SDKs say of themselves and of the machine.
-		if !strings.HasPrefix(name, "X-Stainless-") && name != "X-Goog-Api-Client" && name != "Content-Length" {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		fmt.Fprintf(&r.text, "%s: %s\n", name, request.Header[name][0]) // Google's SDK adds itself to the User-Agent.
+	for _, name := range slices.Sorted(maps.Keys(request.Header)) {
+		fmt.Fprintf(&r.text, "%s: %s\n", name, strings.Join(request.Header[name], ", "))
 	}
 	var sent any
 	if err := json.Unmarshal(body, &sent); err != nil {

@@ -185,7 +185,6 @@ func TestAnEmptyErrorIsNone(t *testing.T) {
 	}
 }
 
-// The libraries of the providers close no stream that is left early.
 func TestStreamsThatEndEarlyLeaveNothing(t *testing.T) {
 	for p, name := range speakers {
 		t.Run(string(p), func(t *testing.T) {

@@ -114,7 +114,6 @@ func TestCallsOfAReplyThatIsCut(t *testing.T) {
 }
 
 func TestWhatOnlyKeepsAConnectionAliveIsNoPart(t *testing.T) {
-	// Anthropic's library drops pings; of every other event without content fantasy makes a part.
 	alive := []string{`{"type":"ping"}`, `{"type":"system.message"}`}
 	server := &providertest.Scripted{Replies: providertest.Events(slices.Concat(alive, []string{claudeStart}, alive,
 		claudeReply("text", `"end_turn"`)[1:])...)}

@@ -200,9 +200,9 @@ func (w *wired) in(t *testing.T) *wired {
 	return &wired{pod: &inner, wireForm: w.wireForm, lines: w.lines}
 }
 
-// ours are marks of the goroutines that a call has: the attempt's, the clients', and those of connections to a model.
-var ours = []string{"runner.(*attempt)", "charm.land/fantasy", "google.golang.org/genai", "anthropic-sdk-go",
-	"openai-go", "modelserver.(*exchange)"}
+// ours are marks of the goroutines that a call has: the attempt's, those of the protocols, and those of connections to
+// a model.
+var ours = []string{"runner.(*attempt)", "parley/internal/generation/provider", "modelserver.(*exchange)"}
 
 // nothingLeft waits until no request is open, no connection to the model but idle ones, and no goroutine of a call.
 func (w *wired) nothingLeft() {

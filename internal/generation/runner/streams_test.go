@@ -42,16 +42,16 @@ const (
 type generatorFigures struct {
 	Streams     int     `json:"streams"`
 	PartsPerSec float64 `json:"parts_per_s"`
-	// CPU and FantasyCPU are microseconds; AddedShare is the median of what the pod added to fantasy's in each round.
+	// CPU and ModelCPU are microseconds; AddedShare is the median of what the pod added to the model's in each round.
 	CPU        float64 `json:"cpu_us_per_part"`
-	FantasyCPU float64 `json:"fantasy_cpu_us_per_part"`
+	ModelCPU   float64 `json:"model_cpu_us_per_part"`
 	AddedShare float64 `json:"added_share"`
 	// Flatness is what a part costs in a reply of 100000 parts, divided by what it costs in one of 1000.
 	Flatness float64 `json:"long_reply_share"`
 }
 
 // BenchmarkStreams measures what this process spends per part while it streams 200 replies at 100 parts a second each:
-// with fantasy alone, whose parts are dropped, and with everything that a generation pod does. Model and relay are
+// with the model alone, whose parts are dropped, and with everything that a generation pod does. Model and relay are
 // another process. Every b.N is a whole measurement; BENCH_OUT names a file for the figures as JSON.
 func BenchmarkStreams(b *testing.B) {
 	var f generatorFigures
@@ -60,7 +60,7 @@ func BenchmarkStreams(b *testing.B) {
 		f.Flatness = measureLength(b)
 	}
 	for unit, v := range map[string]float64{
-		"cpu-us/part": f.CPU, "fantasy-cpu-us/part": f.FantasyCPU, "added-share": f.AddedShare, "parts/s": f.PartsPerSec,
+		"cpu-us/part": f.CPU, "model-cpu-us/part": f.ModelCPU, "added-share": f.AddedShare, "parts/s": f.PartsPerSec,
 		"100k/1k-share": f.Flatness,
 	} {
 		b.ReportMetric(v, unit)
@@ -85,7 +85,7 @@ func measureStreams(b *testing.B) generatorFigures {
 		ours, rates, shares = append(ours, cost), append(rates, rate), append(shares, cost/bare[round]-1)
 		b.Logf("fantasy %.1f us of CPU a part, a generation pod %.1f; %.0f parts/s", bare[round], cost, rate)
 	}
-	return generatorFigures{Streams: streams, PartsPerSec: median(rates), CPU: median(ours), FantasyCPU: median(bare),
+	return generatorFigures{Streams: streams, PartsPerSec: median(rates), CPU: median(ours), ModelCPU: median(bare),
 		AddedShare: median(shares)}
 }
 
@@ -133,7 +133,7 @@ func (g *gauge) result(b *testing.B) (cost, rate float64) {
 	return (g.to.cpu - g.from.cpu).Seconds() * 1e6 / counted, counted / g.to.time.Sub(g.from.time).Seconds()
 }
 
-// bareStreams reads the streams with fantasy and drops what comes.
+// bareStreams reads the streams of the model and drops what comes.
 func bareStreams(b *testing.B) (cost, rate float64) {
 	p := startPeer(b)
 	transport := &http.Transport{}

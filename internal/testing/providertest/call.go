@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package providertest calls models of every provider through fantasy's real clients. Its keys and prompts are marked,
-// so that a test sees where one of them comes out.
+// Package providertest calls models of every provider over HTTP. Its keys and prompts are marked, so that a test sees
+// where one of them comes out.
 package providertest
 
 import (
@@ -32,7 +32,7 @@ type Protocol struct {
 	Transport v1alpha1.ModelTransport
 }
 
-// One protocol of each library.
+// A provider of each protocol, and a server that imitates OpenAI.
 var (
 	Chat       = Protocol{v1alpha1.ProviderOpenAI, v1alpha1.TransportChatCompletions}
 	Responses  = Protocol{v1alpha1.ProviderOpenAI, v1alpha1.TransportResponses}
@@ -41,7 +41,7 @@ var (
 	Gemini     = Protocol{v1alpha1.ProviderGoogle, ""}
 )
 
-// All are the protocols of all libraries.
+// All are all of them.
 var All = []Protocol{Chat, Responses, Compatible, Claude, Gemini}
 
 // Spec returns a configuration of the protocol.

@@ -4,8 +4,7 @@
 // Package chatcompletions speaks OpenAI's Chat Completions protocol, with OpenAI, Azure, OpenRouter, Vercel and the
 // servers that imitate OpenAI.
 //
-// It imports package wire, and no other protocol. Of OpenAI's library it imports the types of what a request
-// says, and of events.
+// Of OpenAI's library it imports the types of requests and events, and no client.
 package chatcompletions
 
 import (

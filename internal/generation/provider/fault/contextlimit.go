@@ -21,8 +21,8 @@ var limitPhrases = regexp.MustCompile(
 // limit is how many tokens the provider says that the model's context holds; 0: it does not say, or nothing that can
 // be.
 func (f *findings) limit() int64 {
-	tokens := f.contextLimit
-	if m := limitPhrases.FindStringSubmatch(f.text); tokens == 0 && m != nil {
+	var tokens int64
+	if m := limitPhrases.FindStringSubmatch(f.text); m != nil {
 		tokens, _ = strconv.ParseInt(strings.NewReplacer(",", "", "_", "").Replace(m[1]), 10, 64) // 0 is nothing that can be.
 	}
 	if tokens < v1alpha1.MinContextLimit || tokens > v1alpha1.MaxContextLimit {

@@ -4,10 +4,7 @@
 package fault
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -34,21 +31,15 @@ type answer struct {
 // maxErrorBody is the longest body that is read: an error is short, and a long body is something else.
 const maxErrorBody = 64 << 10
 
-// decode reads the answer that came with an HTTP status, or as an event of a stream.
+// decode reads the answer that came with an HTTP status, or as an event of a stream. Package wire writes the names of
+// headers in small letters.
 func decode(e *fantasy.ProviderError, from v1alpha1.ModelProvider) answer {
 	if from == v1alpha1.ProviderGoogle {
-		return decodeGoogle(bodyOf(e.ResponseBody))
+		return decodeGoogle(e.ResponseBody)
 	}
-	a := decodeJSON(bodyOf(e.ResponseBody), from)
-	if a.empty() {
-		a = decodeJSON([]byte(e.Message), from) // fantasy moves a body that it does not understand there.
-	}
-	for name, value := range e.ResponseHeaders {
-		if strings.EqualFold(name, "x-amzn-errortype") {
-			kind, _, _ := strings.Cut(value, ":")
-			a.name(kind)
-		}
-	}
+	a := decodeJSON(e.ResponseBody, from)
+	kind, _, _ := strings.Cut(e.ResponseHeaders["x-amzn-errortype"], ":")
+	a.name(kind)
 	return a
 }
 
@@ -150,18 +141,4 @@ func (a *answer) detail(detail map[string]any) {
 		quota, _ := violation["quotaId"].(string)
 		a.daily = a.daily || strings.Contains(quota, "PerDay")
 	}
-}
-
-// bodyOf takes the body out of a response, which some SDKs keep as it came over the wire: with its head, and in chunks.
-func bodyOf(raw []byte) []byte {
-	response, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(raw)), nil)
-	if err != nil {
-		return raw
-	}
-	defer func() { _ = response.Body.Close() }() // It is memory.
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return nil
-	}
-	return body
 }

@@ -22,10 +22,6 @@ type explanation struct{ wrong, advice string }
 var explanations = map[v1alpha1.ErrorReason]explanation{
 	v1alpha1.ErrorCanceled:       {"The call of {provider} was canceled", "Send a message to continue"},
 	v1alpha1.ErrorProviderSilent: {"{provider} sent nothing for {silence}", "Send a message to try again"},
-	v1alpha1.ErrorInternal: {
-		"The URLs of files could not be written into the request to {provider}, and nothing was sent",
-		"Give these files in place or in a ConfigMap instead, or allow their hosts with --file-hosts, then go on",
-	},
 	v1alpha1.ErrorHistoryRejected: {
 		"{provider} rejected the message history as inconsistent{status}",
 		"Delete the newest reply, or start a new chat",

@@ -26,10 +26,8 @@ type findings struct {
 	silence  time.Duration
 	// status is the HTTP status of an answer that was an error, or the one that an error within a stream names; else 0.
 	status int
-	// contextTooLong and unauthenticated are what fantasy makes out.
-	contextTooLong, unauthenticated bool
-	// contextLimit is how many tokens the model's context holds, as fantasy makes it out; 0: it does not.
-	contextLimit int64
+	// unauthenticated is whether the call was not made because it could not be signed.
+	unauthenticated bool
 	// network is how the network ended the call, where the provider has not answered; host is whom it was to reach.
 	network network
 	host    string
@@ -63,12 +61,9 @@ func find(err error, about Subject) *findings {
 	var told map[string]string
 	if e, ok := errors.AsType[*fantasy.ProviderError](err); ok {
 		told = e.ResponseHeaders
-		f.contextTooLong, f.unauthenticated, f.contextLimit = e.IsContextTooLarge(), e.AuthError, int64(e.ContextMaxTokens)
+		f.unauthenticated = e.AuthError
 		f.answer = decode(e, about.Spec.Provider)
 		f.status = errorStatus(e.StatusCode)
-		if e.Cause != nil {
-			err = e.Cause // fantasy's own words could be taken for the network's.
-		}
 	}
 	f.text = normalize(f.said)
 	told, f.page = about.HTTP.Said(told)

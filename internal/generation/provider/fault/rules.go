@@ -190,7 +190,7 @@ func exceedsRate(f *findings) bool {
 }
 
 func isTooLong(f *findings) bool {
-	return f.contextTooLong || f.status == http.StatusRequestEntityTooLarge ||
+	return f.status == http.StatusRequestEntityTooLarge ||
 		f.is("context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "request_too_large",
 			"model_context_window_exceeded") ||
 		f.says("prompt is too long", "maximum context length", "context length exceeded", "exceed context limit",

@@ -55,7 +55,7 @@ func listen(t *testing.T, p providertest.Protocol, script modelserver.Script, ht
 	return wire{protocol: p, url: listener.URL, client: listener.Client()}
 }
 
-// classified calls the model through fantasy's real client and classifies the error that the call ends in.
+// classified calls the model and classifies the error that the call ends in.
 func (w wire) classified(t *testing.T) *v1alpha1.GenerationError {
 	t.Helper()
 	base := w.url + "/v1"

@@ -175,8 +175,8 @@ func isCutOff(outcome v1alpha1.ReplyOutcome) bool {
 	return true
 }
 
-// keepWhole drops held calls whose arguments may be half of what the model had to say. Of a call that was cut off
-// before the first of them fantasy tells an empty object.
+// keepWhole drops held calls whose arguments may be incomplete. A call that was cut off before its first argument has
+// an empty object.
 func (r *reply) keepWhole() {
 	whole := r.held[:0]
 	for _, call := range r.held {

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gemini speaks Google's Gemini protocol, generateContent. It imports wire, the packages that wire imports,
-// prompt, schema, and of Google's library the types alone.
+// Package gemini speaks Google's Gemini protocol, generateContent. Of Google's library it imports the types of requests
+// and events, and no client.
 package gemini
 
 import (

@@ -1,9 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package messages speaks Anthropic's Messages protocol: with Anthropic and who imitates it, and with AWS Bedrock. It
-// takes the types of requests and events from Anthropic's SDK, and no client. Of what calls models it imports package
-// wire alone.
+// Package messages speaks Anthropic's Messages protocol, to Anthropic, to servers that imitate it, and to AWS Bedrock.
+// Of Anthropic's library it imports the types of requests and events, and no client.
 package messages
 
 import (

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package responses speaks OpenAI's Responses protocol, to OpenAI and to Azure. It may import package wire with what
-// that imports, fault, prompt, schema and the types of OpenAI's SDK, but no client of it.
+// Package responses speaks OpenAI's Responses protocol, to OpenAI and to Azure. Of OpenAI's library it imports the
+// types of requests and events, and no client.
 package responses
 
 import (

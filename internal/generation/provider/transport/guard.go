@@ -14,8 +14,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// Bounds of what is read of an answer, as it is after decompression. Providers' libraries read errors and answers that
-// are no streams as a whole, and streams event by event.
+// Bounds of what is read of an answer, as it is after decompression. Package wire reads an error as a whole, and a
+// stream event by event.
 const (
 	// maxErrorBytes of an answer that is an error: 1 MiB.
 	maxErrorBytes = 1 << 20

@@ -33,7 +33,7 @@ var everyProtocol = append(slices.Clone(providertest.All),
 	providertest.Protocol{Provider: v1alpha1.ProviderAzure, Transport: v1alpha1.TransportResponses},
 	providertest.Protocol{Provider: v1alpha1.ProviderVercel})
 
-// largeProtocols are one of each library, which read answers in ways of their own.
+// largeProtocols are a provider of each protocol.
 var largeProtocols = []providertest.Protocol{providertest.Chat, providertest.Responses, providertest.Claude,
 	providertest.Gemini}
 

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Notes are what the newest HTTP answer to a call said of itself, and when something of it came last. Providers'
-// libraries drop some of it: Gemini's the headers of an error, all of them that an answer without an error was no
-// model's, and what keeps a connection alive while the model thinks.
+// Notes are what the newest HTTP answer to a call said of itself, and when something of it came last. The error of a
+// call does not have all of that: an error within a stream has no headers, and only the type of an answer shows that it
+// was a web page.
 type Notes struct {
 	// heard is when something came last, in nanoseconds since began.
 	heard   atomic.Int64
@@ -31,8 +31,7 @@ type Notes struct {
 // waitHeaders are the headers that say whether and when to try again.
 var waitHeaders = []string{"Retry-After", "Retry-After-Ms", "X-Should-Retry"}
 
-// notesKey is where the notes of a call are in its context: fantasy hands that on to the transport, and nothing else of
-// ours.
+// notesKey is where the notes of a call are in its context, the only thing of it that reaches the transport.
 type notesKey struct{}
 
 // WithNotes returns the context of one call, and where its HTTP answers are noted. now tells the time.
@@ -93,8 +92,8 @@ func (n *Notes) note(response *http.Response) {
 	n.page = err == nil && kind == "text/html" && response.StatusCode == http.StatusOK
 }
 
-// Said returns the headers that a library told of, or else those that were noted, and reports whether the answer was a
-// web page.
+// Said returns the headers that an error has, or else those that were noted, and reports whether the answer was a web
+// page.
 func (n *Notes) Said(told map[string]string) (headers map[string]string, page bool) {
 	if n == nil {
 		return told, false

@@ -4,8 +4,7 @@
 // Package wire is what all wire protocols between Parley and a model share: one HTTP request for each call, one reader
 // of its reply, and the parts that a protocol makes of it.
 //
-// A protocol is a package beside this one. It imports this package, and no other protocol. This package imports
-// finish, prompt's types come in through fantasy.
+// A protocol is a package next to this one. It imports this package, and no other protocol.
 package wire
 
 import (
