@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -50,7 +51,7 @@ func TestWhatIsNoPersonsMessageIsRefusedInWords(t *testing.T) {
 			"a Tool message has no whenBusy"},
 		{chatter, "chooses a model for results", creates(results(func(s *v1alpha1.ChatMessageSpec) {
 			s.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: "a"}
-		})), "modelConfigRef and reasoningEffort belong to User messages"},
+		})), "modelConfigRef, reasoningEffort, output, toolChoice and stop belong to User messages"},
 		{chatter, "gives a result", creates(part(toolOutput("any").Spec.Parts[0])),
 			"parts of a User message must be of type Text or File"},
 		{chatter, "gives no text", creates(part(v1alpha1.MessagePart{Type: v1alpha1.PartText})),
@@ -80,9 +81,12 @@ func TestWhatIsNoResultIsRefusedInWords(t *testing.T) {
 		broken("cuts in", func(s *spec) { s.WhenBusy = v1alpha1.WhenBusyInterrupt },
 			"a generated message has no whenBusy"),
 		broken("chooses a model", func(s *spec) { s.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: "a"} },
-			"modelConfigRef and reasoningEffort belong to User messages"),
+			"modelConfigRef, reasoningEffort, output, toolChoice and stop belong to User messages"),
 		broken("chooses an effort", func(s *spec) { s.ReasoningEffort = "Low" },
-			"modelConfigRef and reasoningEffort belong to User messages"),
+			"modelConfigRef, reasoningEffort, output, toolChoice and stop belong to User messages"),
+		broken("asks for an output", func(s *spec) {
+			s.Output = &v1alpha1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(`{"type":"object"}`)}}
+		}, "modelConfigRef, reasoningEffort, output, toolChoice and stop belong to User messages"),
 		broken("has another role", func(s *spec) { s.Role = v1alpha1.RoleTool },
 			"role of a generated message must be that of its action"),
 		broken("gives a reply as a summary", func(s *spec) {

@@ -108,7 +108,6 @@ func (m *Models) Target(ctx context.Context, name string) (*Target, *v1alpha1.Ge
 	if failed != nil {
 		return nil, failed
 	}
-	// The model outlives this call.
 	if t.Model, err = m.model(config, t.Key, route); err != nil {
 		return nil, m.invalid(config, "provider, model, region and baseURL do not make a client together", "Correct them")
 	}
