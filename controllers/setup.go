@@ -98,7 +98,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			ReportAfter: o.ReportAfter, Now: o.Now, Metrics: measures},
 		&chatdebugstep.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Now: o.Now},
 		&chatclass.Reconciler{Client: mgr.GetClient(), Now: o.Now},
-		&chatmodelconfig.Reconciler{Client: mgr.GetClient(), ModelHosts: o.Pods.ModelHosts,
+		&chatmodelconfig.Reconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), ModelHosts: o.Pods.ModelHosts,
 			AllowLoopback: o.Pods.AllowLoopback, Now: o.Now},
 		quotas,
 		access,

@@ -28,6 +28,12 @@ const (
 	// or is disabled.
 	ReasonReferenceNotFound ConditionReason = "ReferenceNotFound"
 	// ReasonHostNotAllowed surfaces in Ready (False) and Stalled (True) when models may not be called at the host that the
-	// configuration leads to: it is not among the manager's --model-hosts, or it is an address of the node or of the pod.
+	// configuration or its proxy leads to: it is not among the manager's --model-hosts, or it is an address of the node or
+	// of the pod.
 	ReasonHostNotAllowed ConditionReason = "HostNotAllowed"
+	// ReasonCABundleNotFound surfaces in Ready (Unknown) and Reconciling (True) when the ConfigMap that caBundleFrom
+	// names, or its key, does not exist.
+	ReasonCABundleNotFound ConditionReason = "CABundleNotFound"
+	// ReasonCABundleInvalid surfaces in Ready (False) and Stalled (True) when that key holds no certificate.
+	ReasonCABundleInvalid ConditionReason = "CABundleInvalid"
 )

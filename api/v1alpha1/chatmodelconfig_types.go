@@ -114,6 +114,15 @@ type ChatModelConfigSpec struct {
 	// +optional
 	Headers []Header `json:"headers,omitempty"`
 
+	// proxy is the HTTP proxy that the model is called through. Default: what the manager's flags say.
+	// +optional
+	Proxy *ModelProxy `json:"proxy,omitempty"`
+
+	// caBundleFrom says where the certificates of authorities are that are trusted for calls of this model, in addition to
+	// those of the image and of the manager's --ca-configmap. Default: there are no others.
+	// +optional
+	CABundleFrom *CABundleSource `json:"caBundleFrom,omitempty"`
+
 	// contextLimit is the number of tokens that the model's context holds. It is what compaction goes by. Default: what
 	// the provider said when it refused a context of the chat as too long,
 	// or else what Parley knows of the model, see status.contextLimit.
@@ -295,7 +304,7 @@ type ChatModelConfigStatus struct {
 	// +optional
 	RetryAfterGeneration int64 `json:"retryAfterGeneration,omitempty"`
 
-	// conditions of the configuration: Ready, Stalled, ContextLimitUnknown, ReferencesUnresolved.
+	// conditions of the configuration: Ready, Reconciling, Stalled, ContextLimitUnknown, ReferencesUnresolved.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type

@@ -23,6 +23,16 @@ type ModelConfigReference struct {
 	Name string `json:"name"`
 }
 
+// SecretReference names a Secret in the same namespace.
+type SecretReference struct {
+	// name of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="the name of a Secret has lower-case letters, digits, - and . only, and begins and ends with a letter or digit, such as openai"
+	// +required
+	Name string `json:"name"`
+}
+
 // SecretKeyReference names one key of a Secret in the same namespace.
 type SecretKeyReference struct {
 	// name of the Secret.

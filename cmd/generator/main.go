@@ -22,6 +22,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/uuid"
+	"golang.org/x/net/http/httpproxy"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
@@ -31,7 +32,6 @@ import (
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/generation/keyfile"
-	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/generation/sources"
 	"parley.dev/parley/internal/generation/workspaces"
@@ -65,7 +65,15 @@ func main() {
 	hosts(&servers, "mcp-host", "a `host` that MCP servers may be called at, such as mcp.example.com, tools.mcp.svc:8080 "+
 		"or *.example.com; repeat it for more; default: all")
 	var o runner.Options
-	loopback := flag.Bool("allow-loopback", false, "call models and MCP servers at loopback addresses, too")
+	o.Network.Proxy = *httpproxy.FromEnvironment()
+	flag.BoolVar(&o.Network.Loopback, "allow-loopback", false, "call models and MCP servers at loopback addresses, too")
+	text(&o.Network.Proxy.HTTPProxy, "http-proxy", "`URL` of the proxy for calls of http URLs of models, MCP servers and "+
+		"files; default: $HTTP_PROXY")
+	text(&o.Network.Proxy.HTTPSProxy, "https-proxy", "`URL` of the proxy for https URLs; default: $HTTPS_PROXY")
+	text(&o.Network.Proxy.NoProxy, "no-proxy", "`hosts` that are called without a proxy, separated by commas; default: "+
+		"$NO_PROXY")
+	flag.StringVar(&o.Network.CAFile, "ca-file", "", "a `file` of certificates in PEM whose authorities are trusted for "+
+		"these calls in addition to the system's; it may be missing")
 	flag.IntVar(&o.Capacity, "capacity", placement.DefaultCapacity, "how many chats this pod may serve at once")
 	advisorUses := flag.Int("advisor-max-uses", -1, "how often a turn may ask the advisor at most; 0: never; -1: no bound")
 	recordings := flag.Bool("recordings", true, "record model calls where Chats and ChatModelConfigs ask for it")
@@ -86,17 +94,20 @@ func main() {
 	slog.SetDefault(log)
 	// client-go logs to the logger in the context.
 	ctx := logr.NewContextWithSlogLogger(context.Background(), log)
-	client := transport.NewClient
-	if *loopback {
-		client = transport.NewLoopbackClient
-	}
-	o.HTTP = client()
-	mcpServers := mcp.Options{Namespace: os.Getenv("POD_NAMESPACE"), Hosts: servers, HTTP: client, Secrets: secretKey,
-		Log: log, Now: time.Now}
+	mcpServers := mcp.Options{Namespace: os.Getenv("POD_NAMESPACE"), Hosts: servers, HTTP: o.Network.Client,
+		Secrets: secretKey, Log: log, Now: time.Now}
 	if err := run(ctx, log, *health, *metrics, *profiling, o, mcpServers); err != nil {
 		log.Error("generator failed", slog.Any("error", err))
 		os.Exit(1)
 	}
+}
+
+// text makes a flag of a text whose default usages do not print.
+func text(to *string, name, usage string) {
+	flag.Func(name, usage, func(given string) error {
+		*to = given
+		return nil
+	})
 }
 
 // hosts makes a flag of a host that can be repeated.
@@ -189,6 +200,7 @@ func apiClients() (*apiclient.Client, *kubeapi.Client, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("finding the API server: %w", err)
 	}
+	cfg = apiclient.WithoutProxy(cfg)
 	client, err := apiclient.New(cfg, "parley-generator")
 	if err != nil {
 		return nil, nil, err

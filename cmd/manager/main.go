@@ -16,12 +16,15 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/net/http/httpproxy"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/controllers"
 	"parley.dev/parley/controllers/generationpod"
+	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/podspec"
 	"parley.dev/parley/internal/podstate"
@@ -42,6 +45,8 @@ type flags struct {
 	verbose                                 bool
 	fileHosts, modelHosts, mcpHosts         []string
 	loopback                                bool
+	proxy                                   podspec.Proxy
+	caBundle                                *v1alpha1.ConfigMapKeyReference
 	advisorUses                             int
 	agent                                   template.Placement
 	scope                                   shard.Scope
@@ -59,6 +64,7 @@ func main() {
 		"mcp.example.com,tools.mcp.svc:8080; default: all but loopback and link-local addresses and metadata services")
 	flag.BoolVar(&f.loopback, "allow-loopback", false,
 		"let generation pods call models and MCP servers at loopback addresses, such as those of a sidecar that was injected")
+	f.proxyFlags()
 	flag.IntVar(&f.advisorUses, "advisor-max-uses", -1, "how often a turn may ask the advisor at most, whatever chats "+
 		"and their classes say; 0 switches the advisor off; -1: no bound")
 	flag.StringVar(&f.gatewayNamespace, "gateway-namespace", envOr("POD_NAMESPACE", "parley-system"),
@@ -112,6 +118,33 @@ func scopeFlags(to *shard.Scope) {
 	})
 }
 
+// proxyFlags makes the flags about what generation pods call models, MCP servers and hosts of files through. Operators
+// hand on what the environment of their own says, which installers of clusters with a proxy set.
+func (f *flags) proxyFlags() {
+	env := httpproxy.FromEnvironment()
+	f.proxy = podspec.Proxy{HTTP: env.HTTPProxy, HTTPS: env.HTTPSProxy, Except: env.NoProxy}
+	// Not the flags' defaults, which usages print: a URL can have a password.
+	text(&f.proxy.HTTPS, "https-proxy", "`URL` of the proxy through which generation pods call https URLs of models, MCP "+
+		"servers and files, such as http://proxy.example.com:3128; empty: none; default: $HTTPS_PROXY")
+	text(&f.proxy.HTTP, "http-proxy", "`URL` of the proxy for http URLs; empty: none; default: $HTTP_PROXY")
+	text(&f.proxy.Except, "no-proxy", "`hosts` that generation pods call without a proxy, separated by commas, such as "+
+		".svc,.cluster.local,10.0.0.0/8; default: $NO_PROXY")
+	flag.Func("ca-configmap", "`NAME` or NAME/KEY of a ConfigMap in the namespaces of chats with certificates of "+
+		"authorities, in PEM, that generation pods trust for these calls in addition to those of the image; the default "+
+		"KEY is "+podspec.DefaultCAKey, func(given string) (err error) {
+		f.caBundle, err = podspec.ParseCABundle(given)
+		return err
+	})
+}
+
+// text makes a flag of a text.
+func text(to *string, name, usage string) {
+	flag.Func(name, usage, func(given string) error {
+		*to = given
+		return nil
+	})
+}
+
 // hosts makes a flag of a list of hosts.
 func hosts(to *[]string, name, usage string) {
 	flag.Func(name, usage, func(given string) error {
@@ -148,6 +181,7 @@ func run(ctx context.Context, f flags) error {
 	if err != nil {
 		return fmt.Errorf("finding the cluster: %w", err)
 	}
+	cfg = apiclient.WithoutProxy(cfg)
 	about, err := aboutCluster(ctx, cfg)
 	if err != nil {
 		return err
@@ -185,6 +219,8 @@ func (f *flags) pods(issuer string) podspec.Settings {
 	pods := podspec.Settings{
 		Image: f.image, Issuer: issuer, FileHosts: f.fileHosts, ModelHosts: f.modelHosts, MCPHosts: f.mcpHosts,
 		AllowLoopback:   f.loopback,
+		Proxy:           f.proxy,
+		CABundle:        f.caBundle,
 		Capacity:        f.capacity,
 		NoRecordings:    !f.recordings,
 		UserNamespaces:  f.userNamespaces,
@@ -227,6 +263,8 @@ func (f *flags) check() error {
 		return errors.New("--image or $PARLEY_IMAGE must name the image of the generation pods")
 	case f.scope.Validate() != nil:
 		return f.scope.Validate()
+	case f.proxy.Validate() != nil:
+		return f.proxy.Validate()
 	case f.start <= 0:
 		return errors.New("--pod-start must be more than 0")
 	case f.agent != "" && f.agent != template.ImageVolume && f.agent != template.InitContainer:

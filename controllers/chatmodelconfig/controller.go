@@ -30,6 +30,8 @@ import (
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
+	// Live reads past the cache, which has no ConfigMaps.
+	Live client.Reader
 	// ModelHosts are the hosts that models may be called at; none: all.
 	ModelHosts hostlist.List
 	// AllowLoopback lets models be called at loopback addresses.
@@ -67,15 +69,24 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if first := modelconfig.FirstDefault(all.Items); first != nil {
 		firstDefault = first.Name
 	}
+	bundle, again, err := r.caBundle(ctx, &config)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	next := config.DeepCopy()
 	conditions.ModelConfig(next, conditions.ModelConfigFacts{
+		CABundle:     bundle,
 		FirstDefault: firstDefault, Missing: modelconfig.Missing(all.Items, &config),
 		ForbiddenHost: modelconfig.ForbiddenHost(&config.Spec, r.ModelHosts, r.AllowLoopback),
 	}, r.Now())
 	if equality.Semantic.DeepEqual(config.Status, next.Status) {
-		return ctrl.Result{}, nil
+		return ctrl.Result{RequeueAfter: again}, nil
 	}
-	return requeue.Status(ctx, r.Client, next)
+	result, err := requeue.Status(ctx, r.Client, next)
+	if err == nil && result.IsZero() {
+		result.RequeueAfter = again
+	}
+	return result, err
 }
 
 // siblings are the namespace's other ChatModelConfigs: which of them is the default may have changed.

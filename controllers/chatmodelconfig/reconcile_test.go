@@ -33,7 +33,7 @@ func begin(t *testing.T, configs ...client.Object) (*fakeapi.Server, *Reconciler
 	t.Helper()
 	hosts := hostlist.List{"example.com", "model.invalid:1"}
 	s := fakeapi.New(t, configs...)
-	return s, &Reconciler{Client: s.Client, ModelHosts: hosts, Now: func() time.Time { return chattest.Now }}
+	return s, &Reconciler{Client: s.Client, Live: s.Live, ModelHosts: hosts, Now: func() time.Time { return chattest.Now }}
 }
 
 func TestAConfigurationSaysWhetherItCanBeUsed(t *testing.T) {

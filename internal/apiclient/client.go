@@ -10,6 +10,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,6 +59,15 @@ func New(cfg *rest.Config, userAgent string) (*Client, error) {
 		return nil, fmt.Errorf("creating a client of %s: %w", v1alpha1.GroupVersion, err)
 	}
 	return &Client{rest: c}, nil
+}
+
+// WithoutProxy returns a copy of cfg that uses no proxy of the environment. It keeps the proxy that a kubeconfig names.
+func WithoutProxy(cfg *rest.Config) *rest.Config {
+	cfg = rest.CopyConfig(cfg)
+	if cfg.Proxy == nil {
+		cfg.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+	}
+	return cfg
 }
 
 // Chats of a namespace; of all namespaces if it is empty.

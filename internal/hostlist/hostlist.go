@@ -7,6 +7,7 @@ package hostlist
 import (
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strings"
 )
 
@@ -59,4 +60,18 @@ func ForbiddenAddress(target *url.URL, loopback bool) bool {
 		return !loopback && (name == "localhost" || strings.HasSuffix(name, ".localhost"))
 	}
 	return OfTheNode(address) || !loopback && OfThePod(address)
+}
+
+// octet is the last part of an address that some programs read in other notations than ours: as one number, in octal or
+// in hexadecimal.
+var octet = regexp.MustCompile(`^([0-9]+|0[xX][0-9a-fA-F]*)$`)
+
+// AmbiguousAddress reports whether the host of a URL is no address in the usual notation, but may be one to a proxy:
+// its last part is a number, which no name of the DNS ends in.
+func AmbiguousAddress(target *url.URL) bool {
+	name := strings.TrimSuffix(target.Hostname(), ".")
+	if _, err := netip.ParseAddr(name); err == nil {
+		return false
+	}
+	return octet.MatchString(name[strings.LastIndex(name, ".")+1:])
 }

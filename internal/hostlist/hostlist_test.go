@@ -45,6 +45,19 @@ func TestForbiddenAddressesAreKnownInEveryForm(t *testing.T) {
 	}
 }
 
+func TestAddressesInOtherNotationsAreAmbiguous(t *testing.T) {
+	for raw, want := range map[string]bool{
+		"http://2852039166/": true, "http://0xA9FEA9FE/": true, "http://0251.0376.0251.0376/": true,
+		"http://169.254.43518/": true, "http://127.1/": true, "http://169.254.169.254.:80/": false,
+		"http://10.0.0.1/": false, "http://[fe80::1]/": false, "http://models.example.com/": false,
+		"http://gpu1.models:80/": false, "http://ollama/": false, "http://0xcafe.example/": false,
+	} {
+		if got := hostlist.AmbiguousAddress(parse(t, raw)); got != want {
+			t.Errorf("%s: %t", raw, got)
+		}
+	}
+}
+
 func parse(t *testing.T, raw string) *url.URL {
 	t.Helper()
 	u, err := url.Parse(raw)

@@ -13,13 +13,20 @@ import (
 	"errors"
 	"io/fs"
 	"math/big"
+	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"golang.org/x/net/http/httpproxy"
+
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/mcp"
+	"parley.dev/parley/internal/testing/proxytest"
 )
 
 func TestAServerIsTrustedByTheAuthoritiesThatItsEntryNames(t *testing.T) {
@@ -90,4 +97,40 @@ func selfSigned(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}))
+}
+
+func TestAServerIsCalledThroughThePodsProxy(t *testing.T) {
+	s := newServer()
+	tool(s, "look", says("seen"))
+	authority := proxytest.NewAuthority(t)
+	served := stateless(s)
+	server := authority.Server(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Host = "localhost" // The library refuses other names at a loopback address.
+		served.ServeHTTP(w, r)
+	}), "mcp.test")
+	proxy := proxytest.New(t, server.URL)
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(file, authority.PEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bundle := v1alpha1.MCPCABundleSource{ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: "corp", Key: "ca.crt"}}
+	for name, c := range map[string]struct {
+		file string
+		from *v1alpha1.MCPCABundleSource
+	}{"by the pod's authorities": {file, nil}, "by its own": {"", &bundle}} {
+		t.Run(name, func(t *testing.T) {
+			before := len(proxy.Asked())
+			servers, _ := newServers(t, func(o *mcp.Options) {
+				o.HTTP = transport.Settings{Loopback: true, CAFile: c.file, Proxy: httpproxy.Config{HTTPSProxy: proxy.URL}}.Client
+				o.ConfigMap = func(context.Context, string, string) ([]byte, error) { return authority.PEM, nil }
+			})
+			o := offer(t, servers, v1alpha1.MCPServer{Name: "s", URL: "https://mcp.test/mcp", CABundleFrom: c.from})
+			if got := run(t, o, "s__look", "{}"); got.output != "seen" || len(o.Unavailable()) > 0 {
+				t.Errorf("the call returned %+v, unavailable %+v", got, o.Unavailable())
+			}
+			if len(proxy.Asked()) == before {
+				t.Error("the proxy is not asked")
+			}
+		})
+	}
 }

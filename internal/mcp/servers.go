@@ -38,7 +38,7 @@ type Options struct {
 	Namespace string
 	// Hosts that servers may be called at; empty: all.
 	Hosts hostlist.List
-	// HTTP makes the client for one server, as transport.NewClient does, which shares its connections with no other.
+	// HTTP makes the client for one server, as transport.Settings.Client does, which shares its connections with no other.
 	HTTP func() *http.Client
 	// Secrets reads a key of a Secret; fs.ErrNotExist if there is none.
 	Secrets func(secret, key string) ([]byte, error)

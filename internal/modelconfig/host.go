@@ -19,16 +19,23 @@ var ownURLs = map[v1alpha1.ModelProvider]string{
 	v1alpha1.ProviderVercel:     "https://ai-gateway.vercel.sh",
 }
 
-// ForbiddenHost is the host that the configuration leads to, if models may not be called there; else it is empty. An
-// empty list forbids none but addresses of the node, and those of the pod unless loopback allows them. What a name
-// resolves to, and the region of Bedrock that the environment of a pod names, is seen only when the model is called.
+// ForbiddenHost is the host, or the proxy, that the configuration leads to, if models may not be called there; else it
+// is empty. An empty list forbids none but addresses of the node, and those of the pod unless loopback allows them.
+// What a name resolves to, and the region of Bedrock that the environment of a pod names, is seen only when the model
+// is called.
 func ForbiddenHost(spec *v1alpha1.ChatModelConfigSpec, hosts hostlist.List, loopback bool) string {
-	target, err := url.Parse(urlOf(spec))
-	if err != nil || target.Host == "" {
-		return ""
+	urls := []string{urlOf(spec)}
+	if spec.Proxy != nil {
+		urls = append(urls, spec.Proxy.URL)
 	}
-	if hostlist.ForbiddenAddress(target, loopback) || len(hosts) > 0 && !hosts.Names(target) {
-		return target.Host
+	for _, raw := range urls {
+		target, err := url.Parse(raw)
+		if err != nil || target.Host == "" {
+			continue
+		}
+		if hostlist.ForbiddenAddress(target, loopback) || len(hosts) > 0 && !hosts.Names(target) {
+			return target.Host
+		}
 	}
 	return ""
 }

@@ -43,7 +43,12 @@ type Settings struct {
 	AllowLoopback bool `json:",omitempty"`
 	// AdvisorUses is how often a turn may ask the advisor at most; nil: as often as its chat says.
 	AdvisorUses *int32 `json:",omitempty"`
-	// Keys are the keys of Secrets to mount: of models, and of MCP servers.
+	// Proxy is what generation pods call models, MCP servers and hosts of files through.
+	Proxy Proxy `json:",omitzero"`
+	// CABundle is a ConfigMap with certificates of authorities that they trust for that, in addition to those of the
+	// image; nil: none. It is optional in each namespace.
+	CABundle *v1alpha1.ConfigMapKeyReference `json:",omitempty"`
+	// Keys are the keys of Secrets to mount: of models and their proxies, and of MCP servers.
 	Keys []v1alpha1.SecretKeyReference
 	// UserNamespaces is true where the nodes can run pods whose users are none of the node's.
 	UserNamespaces bool `json:",omitempty"`
@@ -60,12 +65,15 @@ func mountable(key v1alpha1.SecretKeyReference) bool {
 	return len(validation.IsDNS1123Subdomain(key.Name)) == 0 && len(validation.IsConfigMapKey(key.Key)) == 0
 }
 
-// KeysOf collects the API keys that the ChatModelConfigs name and that can be mounted, sorted and without repetition.
+// KeysOf collects the keys of Secrets that the ChatModelConfigs name and that can be mounted, sorted and without
+// repetition: API keys, CA bundles, and credentials of proxies.
 func KeysOf(configs []v1alpha1.ChatModelConfig) []v1alpha1.SecretKeyReference {
 	var keys []v1alpha1.SecretKeyReference
 	for i := range configs {
-		if key := configs[i].Spec.APIKey; key != nil && mountable(key.SecretKeyRef) {
-			keys = append(keys, key.SecretKeyRef)
+		for _, key := range configs[i].Spec.Secrets() {
+			if mountable(key) {
+				keys = append(keys, key)
+			}
 		}
 	}
 	return JoinKeys(keys)
@@ -159,6 +167,37 @@ func generatorContainer(s Settings) corev1.Container {
 			Name: keyVolume(i), MountPath: KeysDir + "/" + secret.name, ReadOnly: true,
 		})
 	}
+	if s.CABundle != nil {
+		mounts = append(mounts, corev1.VolumeMount{Name: "ca", MountPath: caDir, ReadOnly: true})
+	}
+	return corev1.Container{
+		Name:    "generator",
+		Image:   s.Image,
+		Command: []string{"/generator"},
+		Args:    generatorArgs(s),
+		Env: append([]corev1.EnvVar{
+			fieldEnv("POD_NAME", "metadata.name"),
+			fieldEnv("POD_NAMESPACE", "metadata.namespace"),
+			fieldEnv("POD_UID", "metadata.uid"),
+			fieldEnv("POD_SERVICE_ACCOUNT", "spec.serviceAccountName"),
+			{Name: "RELAY_SOCKET", Value: RelaySocket},
+			{Name: "GENERATOR_LOCK", Value: GeneratorLock},
+			{Name: "KEYS_DIR", Value: KeysDir},
+			{Name: "GOMEMLIMIT", Value: "900MiB"},
+		}, tracingEnv(s)...),
+		Ports: []corev1.ContainerPort{{Name: "health", ContainerPort: HealthPort},
+			{Name: "metrics", ContainerPort: MetricsPort}},
+		StartupProbe:    probe("/readyz", HealthPort, 1, 60),
+		ReadinessProbe:  probe("/readyz", HealthPort, 10, 3),
+		LivenessProbe:   probe("/healthz", HealthPort, 10, 6),
+		Resources:       resources("64Mi", "1Gi", "2"),
+		SecurityContext: restricted(),
+		VolumeMounts:    mounts,
+	}
+}
+
+// generatorArgs are the generator's flags.
+func generatorArgs(s Settings) []string {
 	args := []string{"--health-address=:" + strconv.Itoa(HealthPort), "--metrics-address=:" + strconv.Itoa(MetricsPort)}
 	if s.Capacity > 0 {
 		args = append(args, "--capacity="+strconv.Itoa(s.Capacity))
@@ -179,33 +218,14 @@ func generatorContainer(s Settings) corev1.Container {
 	if s.AllowLoopback {
 		args = append(args, "--allow-loopback")
 	}
+	args = append(args, s.Proxy.args()...)
+	if s.CABundle != nil {
+		args = append(args, "--ca-file="+CAFile)
+	}
 	if s.AdvisorUses != nil {
 		args = append(args, "--advisor-max-uses="+strconv.Itoa(int(*s.AdvisorUses)))
 	}
-	return corev1.Container{
-		Name:    "generator",
-		Image:   s.Image,
-		Command: []string{"/generator"},
-		Args:    args,
-		Env: append([]corev1.EnvVar{
-			fieldEnv("POD_NAME", "metadata.name"),
-			fieldEnv("POD_NAMESPACE", "metadata.namespace"),
-			fieldEnv("POD_UID", "metadata.uid"),
-			fieldEnv("POD_SERVICE_ACCOUNT", "spec.serviceAccountName"),
-			{Name: "RELAY_SOCKET", Value: RelaySocket},
-			{Name: "GENERATOR_LOCK", Value: GeneratorLock},
-			{Name: "KEYS_DIR", Value: KeysDir},
-			{Name: "GOMEMLIMIT", Value: "900MiB"},
-		}, tracingEnv(s)...),
-		Ports: []corev1.ContainerPort{{Name: "health", ContainerPort: HealthPort},
-			{Name: "metrics", ContainerPort: MetricsPort}},
-		StartupProbe:    probe("/readyz", HealthPort, 1, 60),
-		ReadinessProbe:  probe("/readyz", HealthPort, 10, 3),
-		LivenessProbe:   probe("/healthz", HealthPort, 10, 6),
-		Resources:       resources("64Mi", "1Gi", "2"),
-		SecurityContext: restricted(),
-		VolumeMounts:    mounts,
-	}
+	return args
 }
 
 // tokenDir is where client-go looks for the service-account token.
@@ -237,6 +257,10 @@ func volumes(s Settings) []corev1.Volume {
 			source.Items = append(source.Items, corev1.KeyToPath{Key: key, Path: key})
 		}
 		vols = append(vols, corev1.Volume{Name: keyVolume(i), VolumeSource: corev1.VolumeSource{Secret: source}})
+	}
+	if s.CABundle != nil {
+		vols = append(vols, corev1.Volume{Name: "ca", VolumeSource: corev1.VolumeSource{
+			ConfigMap: caSource(s.CABundle)}})
 	}
 	return vols
 }

@@ -48,9 +48,10 @@ func golden(s Settings) any {
 
 func TestTheObjectsAreThoseOfTheGoldenFiles(t *testing.T) {
 	for name, object := range map[string]any{
-		"generation.yaml":        golden(settings()),
-		"generation-traced.yaml": golden(traced()),
-		"networkpolicy.yaml":     NetworkPolicy("demo", "parley-system"),
+		"generation.yaml":         golden(settings()),
+		"generation-traced.yaml":  golden(traced()),
+		"generation-proxied.yaml": golden(proxied()),
+		"networkpolicy.yaml":      NetworkPolicy("demo", "parley-system"),
 	} {
 		got, err := yaml.Marshal(object)
 		if err != nil {

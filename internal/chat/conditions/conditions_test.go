@@ -17,6 +17,7 @@ import (
 	"parley.dev/parley/internal/capacity"
 	parley "parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/machine"
+	"parley.dev/parley/internal/modelconfig"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -225,6 +226,10 @@ func TestKstatusUnderstandsEveryStateOfAModelConfig(t *testing.T) {
 			status.CurrentStatus},
 		"one that leads where it may not": {parley.ModelConfigFacts{FirstDefault: "a", ForbiddenHost: "example.com"},
 			status.FailedStatus},
+		"one whose authorities are missing": {parley.ModelConfigFacts{FirstDefault: "a",
+			CABundle: &modelconfig.CABundleProblem{}}, status.InProgressStatus},
+		"one whose authorities are no certificates": {parley.ModelConfigFacts{FirstDefault: "a",
+			CABundle: &modelconfig.CABundleProblem{Found: true}}, status.FailedStatus},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := &v1alpha1.ChatModelConfig{

@@ -19,19 +19,24 @@ type ModelConfigFacts struct {
 	Missing []string
 	// ForbiddenHost is the host that it leads to, if models may not be called there; else it is empty.
 	ForbiddenHost string
+	// CABundle is what is wrong with the ConfigMap that caBundleFrom names; nil: nothing that is known.
+	CABundle *modelconfig.CABundleProblem
 }
 
 // ModelConfig writes the conditions of a ChatModelConfig.
 func ModelConfig(config *v1alpha1.ChatModelConfig, f ModelConfigFacts, now time.Time) {
-	summary := Done(v1alpha1.ReasonAccepted, "Can be used; the API key is checked by the first call")
+	summary := Done(v1alpha1.ReasonAccepted, "Can be used; Secrets such as the API key are checked by the first call")
 	if config.Spec.Default && f.FirstDefault != config.Name {
 		summary = Done(v1alpha1.ReasonSeveralDefaults,
 			"Can be used by name, but is not the default: ChatModelConfig "+f.FirstDefault+
 				" says default: true too and comes first by name")
 	}
+	if f.CABundle != nil {
+		summary = caBundleSummary(f.CABundle)
+	}
 	if f.ForbiddenHost != "" {
 		summary = Failed(v1alpha1.ReasonHostNotAllowed, "Leads to "+f.ForbiddenHost+
-			", where models may not be called: name another baseURL, or have the operator's administrator change "+
+			", where models may not be called: name another baseURL or proxy, or have the operator's administrator change "+
 			"--model-hosts or --allow-loopback")
 	}
 	if config.Spec.Disabled {
@@ -42,6 +47,15 @@ func ModelConfig(config *v1alpha1.ChatModelConfig, f ModelConfigFacts, now time.
 	markContextLimit(config, now)
 	markReferences(config, f.Missing, now)
 	config.Status.ObservedGeneration = config.Generation
+}
+
+// caBundleSummary waits for a bundle that is missing, since the rest of a manifest may bring it.
+func caBundleSummary(p *modelconfig.CABundleProblem) Summary {
+	if !p.Found {
+		return Working(v1alpha1.ReasonCABundleNotFound, "Cannot be used yet: "+p.String()+". Create it")
+	}
+	return Failed(v1alpha1.ReasonCABundleInvalid, "Cannot be used: "+p.String()+
+		". Put the certificates of the authority there")
 }
 
 // markReferences says which ChatModelConfigs are missing that this one names. It can be used without them, so that a

@@ -3,8 +3,9 @@
 
 // Package models finds the models that a pod's chats are answered by, and makes their clients.
 //
-// Invariants: a Target can be called as it is: its ChatModelConfig exists and is enabled, and its API key could be
-// read. Calls of one ChatModelConfig share connections for as long as neither it nor its key changes.
+// Invariants: a Target can be called as it is: its ChatModelConfig exists and is enabled, and its API key, its CA
+// bundle and the credentials of its proxy could be read. Calls of one ChatModelConfig share connections for as long as
+// neither it nor one of these changes.
 package models
 
 import (
@@ -25,6 +26,7 @@ import (
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/internal/generation/provider/transport"
 )
 
 // Options of Models. All are required.
@@ -37,8 +39,8 @@ type Options struct {
 	Configs cache.Store
 	// Keys reads an API key; fs.ErrNotExist if there is none.
 	Keys func(secret, key string) ([]byte, error)
-	// HTTP calls providers.
-	HTTP *http.Client
+	// HTTP makes the client that calls a provider by a route: those of a zero route share their connections.
+	HTTP func(transport.Route) *http.Client
 	// Now tells the time.
 	Now func() time.Time
 }
@@ -52,7 +54,7 @@ type Models struct {
 	retryAfter map[string]retryAfter
 }
 
-// cachedModel is a model and what it was made from, the key included.
+// cachedModel is a model and what it was made from, the key and the route included.
 type cachedModel struct {
 	from  [sha256.Size]byte
 	model fantasy.LanguageModel
@@ -102,14 +104,13 @@ func (m *Models) Target(ctx context.Context, name string) (*Target, *v1alpha1.Ge
 	if t.Key, err = m.key(&config.Spec); err != nil {
 		return nil, m.keyError(config, err)
 	}
+	route, failed := m.route(ctx, config)
+	if failed != nil {
+		return nil, failed
+	}
 	// The model outlives this call.
-	if t.Model, err = m.model(context.WithoutCancel(ctx), config, t.Key); err != nil {
-		return nil, &v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorModelConfigInvalid, Provider: string(config.Spec.Provider),
-			Message: fmt.Sprintf(
-				"ChatModelConfig %s cannot be used: provider, model, region and baseURL do not make a client together", name),
-			Advice: "Correct them, then send a message to continue",
-		}
+	if t.Model, err = m.model(config, t.Key, route); err != nil {
+		return nil, m.invalid(config, "provider, model, region and baseURL do not make a client together", "Correct them")
 	}
 	return t, nil
 }
@@ -159,17 +160,17 @@ func (m *Models) keyError(config *v1alpha1.ChatModelConfig, err error) *v1alpha1
 	return e
 }
 
-// model is the model that was made from the configuration and the key, or a new one.
-func (m *Models) model(
-	ctx context.Context, config *v1alpha1.ChatModelConfig, key string,
-) (fantasy.LanguageModel, error) {
-	from := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s", config.UID, config.Generation, key))
+// model is the model that was made from the configuration, the key and the route, or a new one.
+func (m *Models) model(config *v1alpha1.ChatModelConfig, key string, route transport.Route) (fantasy.LanguageModel,
+	error) {
+	from := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%q/%q/%q", config.UID, config.Generation, key, route.Proxy,
+		route.CABundle))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if cached, ok := m.cached[config.Name]; ok && cached.from == from {
 		return cached.model, nil
 	}
-	model, err := provider.New(&config.Spec, key, m.options.HTTP)
+	model, err := provider.New(&config.Spec, key, m.options.HTTP(route))
 	if err != nil {
 		return nil, err
 	}

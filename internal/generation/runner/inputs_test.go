@@ -65,7 +65,8 @@ func withEveryKind(t *testing.T, script modelserver.Script) (*pod, func(*v1alpha
 	p := startPod(t, script, func(_ *pod, o *runner.Options) {
 		o.Tools = tools.NewRegistry(repeating{doing{name: "own"}}, repeating{doing{name: "approved"}},
 			useless{doing{name: "idle"}})
-		o.MCP = mcp.New(mcp.Options{HTTP: transport.NewLoopbackClient, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+		o.MCP = mcp.New(mcp.Options{HTTP: transport.Settings{Loopback: true}.Client,
+			Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	})
 	return p, func(s *v1alpha1.ChatSpec) {
 		s.MCPServers = []v1alpha1.MCPServer{{Name: "s", URL: server.URL}, {Name: "t", URL: server.URL}}

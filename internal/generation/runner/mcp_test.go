@@ -67,7 +67,7 @@ func withEcho(t *testing.T) (*pod, *echoing, v1alpha1.MCPServer) {
 		// Each look at the clock is an hour later, so that no list counts for long.
 		hours := 0
 		log := slog.New(slog.DiscardHandler)
-		o.MCP = mcp.New(mcp.Options{HTTP: transport.NewLoopbackClient, Log: log, Now: func() time.Time {
+		o.MCP = mcp.New(mcp.Options{HTTP: transport.Settings{Loopback: true}.Client, Log: log, Now: func() time.Time {
 			hours++
 			return time.Unix(int64(hours)*3600, 0)
 		}})

@@ -60,8 +60,8 @@ type Episode interface {
 	Close(ctx context.Context) error
 }
 
-// Options of a Runner. All are required but AwaitRelay, MCP, WorkspaceOwner, FileHosts, ModelHosts, Forbidden,
-// PromptRoom, AdvisorUses, Metrics and Tracer.
+// Options of a Runner. All are required but Network, HTTP, AwaitRelay, MCP, WorkspaceOwner, FileHosts, ModelHosts,
+// Forbidden, PromptRoom, AdvisorUses, Metrics and Tracer.
 type Options struct {
 	// Namespace and Pod that this is.
 	Namespace, Pod string
@@ -86,7 +86,9 @@ type Options struct {
 	Workspace func(ctx context.Context, chat *v1alpha1.Chat) (*client.Client, error)
 	// WorkspaceOwner finds the chat whose workspace a chat works in; nil: there is none.
 	WorkspaceOwner func(ctx context.Context, chat *v1alpha1.Chat) (*v1alpha1.Chat, error)
-	// HTTP calls providers.
+	// Network says how calls of models, and of the hosts of files, leave the pod.
+	Network transport.Settings
+	// HTTP makes these calls, but those of models with a proxy or a CA bundle of their own; nil: a client of Network.
 	HTTP *http.Client
 	// Log gets what operators need to see; never content.
 	Log *slog.Logger
@@ -151,7 +153,7 @@ func New(o Options) *Runner {
 	})
 	answering := models.New(models.Options{
 		Namespace: o.Namespace, Client: o.Client, Configs: r.configs.GetStore(), Keys: o.Keys,
-		HTTP: transport.Within(debug.Client(o.HTTP), o.ModelHosts), Now: o.Now,
+		HTTP: o.modelClient, Now: o.Now,
 	})
 	r.steps = step.New(step.Options{
 		Namespace: o.Namespace, Models: answering, Tools: o.Tools, Now: o.Now, PromptRoom: o.PromptRoom,
@@ -166,6 +168,15 @@ func New(o Options) *Runner {
 		Pod: o.Pod, Models: answering, Observer: r.observer, Now: o.Now, Create: r.createSummary,
 	})
 	return r
+}
+
+// modelClient is the client for the calls of a model.
+func (o *Options) modelClient(route transport.Route) *http.Client {
+	client := o.HTTP
+	if !route.IsZero() {
+		client = o.Network.With(route).Client()
+	}
+	return transport.Within(debug.Client(client), o.ModelHosts)
 }
 
 // message reads a message; nil if it does not exist, or ctx is done.
@@ -184,6 +195,10 @@ func (o Options) withDefaults() Options {
 	o.PromptRoom = cmp.Or(o.PromptRoom, step.DefaultPromptRoom)
 	o.Capacity = cmp.Or(o.Capacity, placement.DefaultCapacity)
 	o.Tracer = cmp.Or(o.Tracer, tracing.Off())
+	o.Network.ProxyHosts = o.ModelHosts
+	if o.HTTP == nil {
+		o.HTTP = o.Network.Client()
+	}
 	return o
 }
 

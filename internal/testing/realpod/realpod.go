@@ -7,7 +7,6 @@ package realpod
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/tools"
 )
@@ -28,9 +28,10 @@ func Run(t *testing.T, cfg *rest.Config, namespace, pod string, offered ...tools
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := &http.Transport{}
+	network := transport.Settings{Loopback: true}
+	shared := network.Client()
 	r := runner.New(runner.Options{
-		Namespace: namespace, Pod: pod, Client: c, Relay: deafRelay{}, HTTP: &http.Client{Transport: transport},
+		Namespace: namespace, Pod: pod, Client: c, Relay: deafRelay{}, Network: network, HTTP: shared,
 		Keys:  func(string, string) ([]byte, error) { return []byte("sk-any"), nil },
 		Tools: tools.NewRegistry(offered...), Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	})
@@ -42,7 +43,7 @@ func Run(t *testing.T, cfg *rest.Config, namespace, pod string, offered ...tools
 		if err := <-ended; err != nil {
 			t.Errorf("the runner ended with %v", err)
 		}
-		transport.CloseIdleConnections()
+		shared.CloseIdleConnections()
 	})
 }
 

@@ -52,7 +52,8 @@ var explanations = map[v1alpha1.ErrorReason]explanation{
 	},
 	v1alpha1.ErrorTLSFailed: {
 		"TLS verification of {host} failed",
-		"Check baseURL of ChatModelConfig {config}, and who is between the cluster and it, then send a message to continue",
+		"Check baseURL of ChatModelConfig {config}, name a private authority in its caBundleFrom, and check who is between " +
+			"the cluster and it, then send a message to continue",
 	},
 	v1alpha1.ErrorModelConfigInvalid: {
 		"baseURL of ChatModelConfig {config} is no URL that can be called",
@@ -130,10 +131,24 @@ var (
 		"There is no model behind baseURL of ChatModelConfig {config}{status}",
 		"Check its path, which often ends with /v1, then send a message to continue",
 	}
+	explainProxyRefused = explanation{
+		"The proxy does not let {provider} be called{status}",
+		"Check proxy of ChatModelConfig {config} with its secretRef, the manager's --https-proxy and --no-proxy, and the " +
+			"proxy's own rules, then send a message to continue",
+	}
+	explainProxyFailed = explanation{
+		"The proxy could not connect to {host}{status}",
+		"Check baseURL of ChatModelConfig {config} and the proxy, then send a message to continue",
+	}
+	explainNoProxy = explanation{
+		"The proxy through which {provider} is called cannot be reached",
+		"Check proxy of ChatModelConfig {config}, or the manager's --https-proxy and --no-proxy, then send a message to " +
+			"continue",
+	}
 	explainForbiddenHost = explanation{
 		"ChatModelConfig {config} leads to {host}, where models may not be called",
-		"Name another baseURL or region, or have the operator's administrator change --model-hosts or --allow-loopback, " +
-			"then send a message to continue",
+		"Name another baseURL, proxy or region, or have the operator's administrator change --model-hosts or " +
+			"--allow-loopback, then send a message to continue",
 	}
 )
 

@@ -33,6 +33,8 @@ type findings struct {
 	host    string
 	// forbiddenHost is whether models may not be called at host, so that it was not called.
 	forbiddenHost bool
+	// proxy is what a proxy answered that did not connect to host; nil: none did.
+	proxy *transport.ProxyError
 	// truncated is whether the answer ended before its end, without an error.
 	truncated bool
 	// reply is a reply that answers nothing; nil: the call failed otherwise.
@@ -88,6 +90,12 @@ func (f *findings) unread(err error, notes *transport.Notes) bool {
 	}
 	if e, ok := errors.AsType[*transport.ForbiddenHostError](err); ok {
 		f.host, f.forbiddenHost = e.Host, true
+		return true
+	}
+	if errors.As(err, &f.proxy) {
+		if f.status = f.proxy.Status; transport.Showable(f.proxy.Host) {
+			f.host = f.proxy.Host
+		}
 		return true
 	}
 	f.redirect, _ = errors.AsType[*transport.RedirectError](err)

@@ -32,6 +32,8 @@ const (
 	networkNoTLS network = "NoTLS"
 	// networkUntrusted: who answers cannot prove who it is.
 	networkUntrusted network = "Untrusted"
+	// networkNoProxy: the proxy is not reached.
+	networkNoProxy network = "NoProxy"
 	// networkRefused: nobody listens, or no way leads there.
 	networkRefused network = "Refused"
 	// networkTimedOut: nobody answered in time.
@@ -46,9 +48,10 @@ var networkKinds = []struct {
 	matches func(error) bool
 }{
 	{networkInvalidURL, isInvalidURL},
-	{networkUnresolved, isA[*net.DNSError]},
 	{networkUntrusted, isA[*tls.CertificateVerificationError]},
 	{networkNoTLS, isNoTLS},
+	{networkNoProxy, isOfProxy},
+	{networkUnresolved, isA[*net.DNSError]},
 	{networkRefused, isAny(syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH)},
 	// A cancellation that is not the caller's is the peer's.
 	{networkBrokenOff, isAny(io.EOF, io.ErrUnexpectedEOF, context.Canceled, syscall.ECONNRESET, syscall.EPIPE,
@@ -107,6 +110,12 @@ func isNoTLS(err error) bool {
 	return isA[tls.RecordHeaderError](err) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
+// isOfProxy: net/http marks the errors of connecting to a proxy so.
+func isOfProxy(err error) bool {
+	e, ok := errors.AsType[*net.OpError](err)
+	return ok && e.Op == "proxyconnect"
+}
+
 func isTimeout(err error) bool {
 	e, ok := errors.AsType[net.Error](err)
 	return ok && e.Timeout()
@@ -118,9 +127,12 @@ func isGoAway(err error) bool {
 		(strings.Contains(err.Error(), "GOAWAY") || strings.Contains(err.Error(), "http2: client connection lost"))
 }
 
-// hostOf is the host that could not be resolved, which can be a proxy's, or else the one of baseURL; empty if unknown.
+// hostOf is the host that could not be resolved, or else the proxy, or the host of baseURL; empty if unknown.
 func hostOf(err error, baseURL string) string {
 	var host string
+	if isOfProxy(err) { // Nobody else was called.
+		return "The proxy"
+	}
 	if e, ok := errors.AsType[*net.DNSError](err); ok {
 		host = e.Name
 	}

@@ -46,6 +46,8 @@ var rules = []rule{
 	{v1alpha1.ErrorProviderSilent, retryAlways, func(f *findings) bool { return f.silence > 0 }, explanation{}},
 	{v1alpha1.ErrorModelConfigInvalid, retryNever, func(f *findings) bool { return f.forbiddenHost },
 		explainForbiddenHost},
+	{v1alpha1.ErrorModelConfigInvalid, retryNever, isRefusedByProxy, explainProxyRefused},
+	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.proxy != nil }, explainProxyFailed},
 	{v1alpha1.ErrorRequestRejected, retryIfTold, func(f *findings) bool { return f.redirect != nil }, explainRedirect},
 	// Who sends that without an error is no model, or would be paid again for as much.
 	{v1alpha1.ErrorRequestRejected, retryIfTold, func(f *findings) bool { return f.oversized != nil && f.status == 0 },
@@ -67,6 +69,8 @@ var rules = []rule{
 	{v1alpha1.ErrorTLSFailed, retryNever, func(f *findings) bool { return f.network == networkNoTLS }, explainNoTLS},
 	{v1alpha1.ErrorModelConfigInvalid, retryNever, func(f *findings) bool { return f.network == networkInvalidURL },
 		explanation{}},
+	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.network == networkNoProxy },
+		explainNoProxy},
 	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.network == networkUnresolved },
 		explainUnresolved},
 	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.network == networkRefused },
@@ -82,6 +86,13 @@ var rules = []rule{
 	{v1alpha1.ErrorRequestRejected, retryIfTold, isInvalid, explanation{}},
 	{v1alpha1.ErrorProviderError, retryAlways, isServerError, explanation{}},
 	{v1alpha1.ErrorUnknown, retryIfTold, func(*findings) bool { return true }, explanation{}},
+}
+
+// isRefusedByProxy: a proxy does not let the call pass, or wants credentials, which only proxies ask for with 407.
+func isRefusedByProxy(f *findings) bool {
+	return f.status == http.StatusProxyAuthRequired ||
+		f.proxy != nil && f.status < http.StatusInternalServerError && f.status != http.StatusRequestTimeout &&
+			f.status != http.StatusTooManyRequests
 }
 
 // ends matches a reply that ended so.

@@ -2,16 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package transport is the HTTP side of a model's calls. No request leaves through it for a host that may not be
-// called, no redirect is followed, and no answer is read beyond its bounds; what an answer says of itself, and when
-// something of it came last, is kept for those who have to tell why a call failed.
+// called, with or without a proxy, no redirect is followed, and no answer is read beyond its bounds; what an answer
+// says of itself, and when something of it came last, is kept for those who have to tell why a call failed.
 package transport
 
 import (
-	"crypto/tls"
 	"crypto/x509"
 	"net/http"
+	"strings"
+
+	"golang.org/x/net/http/httpproxy"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/hostlist"
 )
 
 const (
@@ -22,32 +25,66 @@ const (
 	headerTimeout = v1alpha1.MaxSilenceTimeout
 )
 
-// NewClient returns a client for the calls of models and for fetching files, to be shared by all of them. It keeps
-// connections open between calls: opening one costs more than a call's own work. It follows no redirects, and connects
-// neither to addresses of the node nor to the pod itself.
-func NewClient() *http.Client { return newClient(reach{}) }
+// Settings say how a client connects. The zero Settings connect without a proxy and trust the system's authorities.
+type Settings struct {
+	// Loopback lets the client connect to loopback addresses, for pods that also run a model, an MCP server or a proxy.
+	Loopback bool
+	// Proxy says which calls go through which proxy.
+	Proxy httpproxy.Config
+	// CAFile is a file of certificates in PEM whose authorities are trusted in addition to the system's. It is read again
+	// when it changes, and may be missing; empty: there is none.
+	CAFile string
+	// ProxyHosts are the hosts at which the proxy of a Route may be; empty: all.
+	ProxyHosts hostlist.List
 
-// NewLoopbackClient is NewClient for pods that also run a model or an MCP server: it connects to loopback addresses.
-func NewLoopbackClient() *http.Client { return newClient(reach{loopback: true}) }
-
-func newClient(r reach) *http.Client {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxIdleConns = 256
-	t.MaxIdleConnsPerHost = 64
-	t.DialContext = r.dial
-	t.MaxResponseHeaderBytes = maxHeaderBytes
-	t.ResponseHeaderTimeout = headerTimeout
-	return &http.Client{Transport: t, CheckRedirect: stay}
+	// caBundle has further certificates, and roots are the only ones that are trusted, if set.
+	caBundle []byte
+	roots    *x509.CertPool
+	// routed is whether the proxy is that of a Route.
+	routed bool
 }
 
-// Trusting returns a copy of a client of NewClient, with connections of its own, that trusts these authorities and no
+// Route is how the calls of one model differ from the Settings of its pod.
+type Route struct {
+	// Proxy is the URL of the proxy that all calls go through, in place of those of the Settings, with its user and
+	// password; empty: those.
+	Proxy string
+	// NoProxy are hosts that are called without a proxy: as well as those of the Settings, unless Proxy is set.
+	NoProxy []string
+	// CABundle has certificates in PEM whose authorities are trusted as well.
+	CABundle []byte
+}
+
+// IsZero reports whether calls do not differ from the Settings.
+func (r Route) IsZero() bool { return r.Proxy == "" && len(r.NoProxy) == 0 && len(r.CABundle) == 0 }
+
+// With returns the settings for the calls of a route.
+func (s Settings) With(r Route) Settings {
+	noProxy := r.NoProxy
+	if r.Proxy != "" {
+		s.Proxy = httpproxy.Config{HTTPProxy: r.Proxy, HTTPSProxy: r.Proxy}
+		s.routed = true
+	} else if s.Proxy.NoProxy != "" {
+		noProxy = append([]string{s.Proxy.NoProxy}, noProxy...)
+	}
+	s.Proxy.NoProxy = strings.Join(noProxy, ",")
+	s.caBundle = r.CABundle
+	return s
+}
+
+// Client returns a client for the calls of models and for fetching files, to be shared by all of them. It keeps
+// connections open between calls: opening one costs more than a call's own work. It follows no redirects, and connects
+// to no address of the node, nor to the pod itself unless Loopback is set.
+func (s Settings) Client() *http.Client {
+	return &http.Client{Transport: &outgoing{settings: s}, CheckRedirect: stay}
+}
+
+// Trusting returns a copy of a client of Settings, with connections of its own, that trusts these authorities and no
 // others.
 func Trusting(client *http.Client, roots *x509.CertPool) *http.Client {
-	trusting := *client
-	t := client.Transport.(*http.Transport).Clone()
-	t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
-	trusting.Transport = t
-	return &trusting
+	settings := client.Transport.(*outgoing).settings
+	settings.roots = roots
+	return settings.Client()
 }
 
 // stay is the CheckRedirect of a client that hands redirects to its caller.

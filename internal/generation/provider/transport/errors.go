@@ -35,3 +35,16 @@ type OversizedError struct {
 func (e *OversizedError) Error() string {
 	return fmt.Sprintf("the answer (%d) has more than %d bytes", e.Status, e.Limit)
 }
+
+// ProxyError is a call that a proxy did not connect to the host.
+type ProxyError struct {
+	// Proxy and Host are who refused, and whom it was to connect to.
+	Proxy, Host string
+	// Status is the proxy's answer.
+	Status int
+}
+
+// Error implements error.
+func (e *ProxyError) Error() string {
+	return fmt.Sprintf("the proxy %s did not connect to %s (%d)", e.Proxy, e.Host, e.Status)
+}

@@ -3,7 +3,10 @@
 
 package transport
 
-import "testing"
+import (
+	"crypto/x509"
+	"testing"
+)
 
 // ShrinkLimits makes the limits of models' answers a sixteenth of what they are, until the test ends: with the race
 // detector, reading an answer of 32 MiB takes seconds.
@@ -15,3 +18,6 @@ func ShrinkLimits(t *testing.T) {
 	ofModels = Limits{Error: before.Error / part, Event: before.Event / part,
 		Stream: before.Stream / part}
 }
+
+// Trusted are the authorities that a client of the settings trusts; nil: those of the system.
+func Trusted(s Settings) *x509.CertPool { return s.trusted() }

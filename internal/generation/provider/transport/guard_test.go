@@ -55,7 +55,7 @@ func TestARedirectIsNotFollowedAndItsHostIsNamed(t *testing.T) {
 					http.Redirect(w, r, elsewhere+"/secret-path?token="+providertest.Secret, status)
 				})
 				// A client that follows redirects does not do so here.
-				for _, client := range []*http.Client{transport.NewLoopbackClient(), {}} {
+				for _, client := range []*http.Client{transport.Settings{Loopback: true}.Client(), {}} {
 					spec := p.Spec(base + "/v1")
 					err := providertest.Call(t, spec, client)
 					e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key,
@@ -176,7 +176,8 @@ func TestALargeAnswerIsNotRead(t *testing.T) {
 				var err error
 				ctx, notes := transport.WithNotes(t.Context(), time.Now)
 				grown := heapGrowth(func() {
-					err = providertest.CallWith(ctx, t, spec, providertest.Key, providertest.Secret, transport.NewLoopbackClient())
+					err = providertest.CallWith(ctx, t, spec, providertest.Key, providertest.Secret,
+						transport.Settings{Loopback: true}.Client())
 				})
 				e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key, HTTP: notes})
 				if e.Reason != c.reason {
@@ -203,7 +204,7 @@ func TestALargeAnswerThatComesAsAWholeIsNotRead(t *testing.T) {
 		}
 		spec := p.Spec(base + "/v1")
 		var err error
-		grown := heapGrowth(func() { err = answered(t, spec, transport.NewLoopbackClient()) })
+		grown := heapGrowth(func() { err = answered(t, spec, transport.Settings{Loopback: true}.Client()) })
 		e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
 		if e.Reason != v1alpha1.ErrorRequestRejected || !strings.Contains(e.Message, "sent more than an answer can have") {
 			t.Errorf("%s: got %+v of %T", p.Provider, e, err)
@@ -273,7 +274,8 @@ func TestALongReasoningIsALegalAnswer(t *testing.T) {
 			"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"done\"},\"finish_reason\":\"stop\"}]}\n\ndata: "+
 				"[DONE]\n\n")
 	})
-	if err := providertest.Call(t, providertest.Compatible.Spec(base+"/v1"), transport.NewLoopbackClient()); err != nil {
+	err := providertest.Call(t, providertest.Compatible.Spec(base+"/v1"), transport.Settings{Loopback: true}.Client())
+	if err != nil {
 		t.Errorf("it failed: %v", err)
 	}
 }
@@ -285,7 +287,7 @@ func TestHeadersOfAnAnswerAreBounded(t *testing.T) {
 		}
 	})
 	spec := providertest.Chat.Spec(base + "/v1")
-	e := fault.Classify(providertest.Call(t, spec, transport.NewLoopbackClient()),
+	e := fault.Classify(providertest.Call(t, spec, transport.Settings{Loopback: true}.Client()),
 		fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
 	if e.Reason != v1alpha1.ErrorProviderUnavailable {
 		t.Errorf("got %+v", e)

@@ -101,7 +101,7 @@ func TestAModelIsCalledAtHostsOfTheListAlone(t *testing.T) {
 }
 
 func TestNoNameLeadsToTheMetadataServiceOfTheNode(t *testing.T) {
-	client := transport.NewClient()
+	client := transport.Settings{}.Client()
 	for base, host := range map[string]string{"http://169.254.169.254": "169.254.169.254", "http://[fe80::1]:80": "fe80::1",
 		"http://[::ffff:169.254.169.254]:80": "169.254.169.254", "http://127.0.0.1:1": "127.0.0.1",
 		"http://localhost:1": "1"} {

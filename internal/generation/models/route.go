@@ -1,0 +1,139 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package models
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"strings"
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/modelconfig"
+)
+
+// bundleTimeout is how long a ConfigMap with a CA bundle may take to be read: one minute.
+const bundleTimeout = time.Minute
+
+// route is how calls of the configuration leave the pod, as what it refers to says now.
+func (m *Models) route(ctx context.Context, config *v1alpha1.ChatModelConfig) (
+	route transport.Route, failed *v1alpha1.GenerationError,
+) {
+	if p := config.Spec.Proxy; p != nil {
+		route.NoProxy = p.NoProxy
+		if route.Proxy, failed = m.proxy(config); failed != nil {
+			return route, failed
+		}
+	}
+	route.CABundle, failed = m.caBundle(ctx, config)
+	return route, failed
+}
+
+// proxy is the proxy that the configuration names, with its credentials; empty if it names none.
+func (m *Models) proxy(config *v1alpha1.ChatModelConfig) (string, *v1alpha1.GenerationError) {
+	spec := config.Spec.Proxy
+	if spec.URL == "" {
+		return "", nil
+	}
+	proxy, err := url.Parse(spec.URL)
+	if err != nil || proxy.Host == "" {
+		return "", m.invalid(config, "proxy.url is no URL of a proxy", "Correct it")
+	}
+	var values [2]string
+	for i, key := range spec.Credentials() {
+		raw, err := m.options.Keys(key.Name, key.Key)
+		if values[i] = strings.TrimRight(string(raw), "\r\n"); err == nil && values[i] == "" {
+			err = fs.ErrNotExist
+		}
+		if err != nil {
+			return "", m.secretError(config, "proxy.secretRef", key, err)
+		}
+	}
+	if spec.SecretRef != nil {
+		proxy.User = url.UserPassword(values[0], values[1])
+	}
+	return proxy.String(), nil
+}
+
+// caBundle has the certificates that the configuration names; nil if it names none.
+func (m *Models) caBundle(ctx context.Context, config *v1alpha1.ChatModelConfig) ([]byte, *v1alpha1.GenerationError) {
+	from := config.Spec.CABundleFrom
+	if from == nil {
+		return nil, nil
+	}
+	var bundle []byte
+	var holder string
+	var failed *v1alpha1.GenerationError
+	switch {
+	case from.SecretKeyRef != nil:
+		ref := *from.SecretKeyRef
+		holder = fmt.Sprintf("key %q of Secret %s", ref.Key, ref.Name)
+		var err error
+		if bundle, err = m.options.Keys(ref.Name, ref.Key); err != nil {
+			return nil, m.secretError(config, "caBundleFrom.secretKeyRef", ref, err)
+		}
+	case from.ConfigMapKeyRef != nil:
+		holder = fmt.Sprintf("key %q of ConfigMap %s", from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name)
+		if bundle, failed = m.configMapKey(ctx, config, holder); failed != nil {
+			return nil, failed
+		}
+	}
+	if !modelconfig.HoldsCertificates(bundle) {
+		return nil, m.invalid(config, holder+", which caBundleFrom names, holds no certificate in PEM",
+			"Put the certificates of the authority there")
+	}
+	return bundle, nil
+}
+
+// configMapKey reads the key of the ConfigMap that caBundleFrom names. Trouble with the API server passes.
+func (m *Models) configMapKey(parent context.Context, config *v1alpha1.ChatModelConfig, holder string) (
+	[]byte, *v1alpha1.GenerationError,
+) {
+	ctx, cancel := context.WithTimeout(parent, bundleTimeout)
+	defer cancel()
+	ref := config.Spec.CABundleFrom.ConfigMapKeyRef
+	object, err := apiclient.ReadUntilAnswered(ctx, func(ctx context.Context) (*apiclient.ConfigMap, error) {
+		return m.options.Client.ConfigMap(ctx, m.options.Namespace, ref.Name)
+	})
+	if ctx.Err() != nil {
+		e := m.invalid(config, holder+", which caBundleFrom names, could not be read in a minute",
+			"See whether the Role parley-generation lets generation pods get ConfigMaps")
+		e.Retryable = true
+		return nil, e
+	}
+	if err == nil {
+		if bundle, ok := object.Value(ref.Key); ok {
+			return bundle, nil
+		}
+	}
+	return nil, m.invalid(config, fmt.Sprintf("%s, which caBundleFrom names, does not exist in namespace %s", holder,
+		m.options.Namespace), "Create it")
+}
+
+// secretError says which key of which Secret is needed. A generation pod may not read Secrets, and a volume is empty
+// whether the Secret is missing or its key: so both are named.
+func (m *Models) secretError(
+	config *v1alpha1.ChatModelConfig, field string, ref v1alpha1.SecretKeyReference, err error,
+) *v1alpha1.GenerationError {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return m.invalid(config, fmt.Sprintf("key %q of Secret %s, which %s names, cannot be read in the generation pod",
+			ref.Key, ref.Name, field), "See the pod's volumes")
+	}
+	return m.invalid(config, fmt.Sprintf("Secret %s does not exist in namespace %s, or has no key %q, or that is empty: "+
+		"%s names it", ref.Name, m.options.Namespace, ref.Key, field), "Create it")
+}
+
+// invalid is why the configuration cannot be used, and what to do.
+func (m *Models) invalid(config *v1alpha1.ChatModelConfig, why, advice string) *v1alpha1.GenerationError {
+	return &v1alpha1.GenerationError{
+		Reason: v1alpha1.ErrorModelConfigInvalid, Provider: string(config.Spec.Provider),
+		Message: fmt.Sprintf("ChatModelConfig %s cannot be used: %s", config.Name, why),
+		Advice:  advice + ", then send a message to continue",
+	}
+}

@@ -1,0 +1,174 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package models_test
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"charm.land/fantasy"
+	"k8s.io/client-go/tools/cache"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/models"
+	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/testing/providertest"
+	"parley.dev/parley/internal/testing/proxytest"
+)
+
+// world has a model at https://models.test, which is reached by a proxy that wants credentials.
+type world struct {
+	t         *testing.T
+	authority *proxytest.Authority
+	proxy     *proxytest.Proxy
+	// secrets are what is mounted, by Secret/key.
+	secrets map[string]string
+	configs cache.Store
+	models  *models.Models
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	model, err := modelserver.New(modelserver.Script{Rules: []modelserver.Rule{{
+		Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Hi")}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, authority: proxytest.NewAuthority(t), configs: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+	w.proxy = proxytest.New(t, w.authority.Server(t, model, "models.test").URL)
+	w.proxy.User, w.proxy.Password = "jane", "p@ss"
+	w.secrets = map[string]string{"keys/token": "sk-1", "login/username": "jane\n", "login/password": "p@ss\n",
+		"corp/ca.crt": string(w.authority.PEM)}
+	w.models = models.New(models.Options{
+		Namespace: "ns", Configs: w.configs, Now: time.Now,
+		Keys: func(secret, key string) ([]byte, error) {
+			switch content, ok := w.secrets[secret+"/"+key]; {
+			case content == "unreadable":
+				return nil, errors.New("permission denied")
+			case !ok:
+				return nil, fs.ErrNotExist
+			default:
+				return []byte(content), nil
+			}
+		},
+		HTTP: func(route transport.Route) *http.Client {
+			return transport.Settings{Loopback: true}.With(route).Client()
+		},
+	})
+	return w
+}
+
+// add adds a configuration of the protocol, and returns its name.
+func (w *world) add(p providertest.Protocol) string {
+	w.t.Helper()
+	base := "https://models.test/v1"
+	if p == providertest.Claude || p == providertest.Gemini {
+		base = "https://models.test"
+	}
+	name := strings.ToLower(string(p.Provider) + string(p.Transport))
+	config := chattest.In("ns", chattest.Config(name))
+	config.Spec = *p.Spec(base)
+	config.Spec.Proxy = &v1alpha1.ModelProxy{URL: w.proxy.URL, SecretRef: &v1alpha1.SecretReference{Name: "login"}}
+	config.Spec.CABundleFrom = &v1alpha1.CABundleSource{
+		SecretKeyRef: &v1alpha1.SecretKeyReference{Name: "corp", Key: "ca.crt"}}
+	if err := w.configs.Add(config); err != nil {
+		w.t.Fatal(err)
+	}
+	return name
+}
+
+// call calls the model of the configuration to the end.
+func (w *world) call(name string) error {
+	w.t.Helper()
+	target, failed := w.models.Target(w.t.Context(), name)
+	if failed != nil {
+		w.t.Fatal(failed.Text())
+	}
+	stream, err := target.Model.Stream(w.t.Context(), fantasy.Call{
+		Prompt: fantasy.Prompt{fantasy.NewUserMessage("hello")}, MaxOutputTokens: new(int64(77))})
+	if err != nil {
+		return err
+	}
+	for part := range stream {
+		if part.Type == fantasy.StreamPartTypeError {
+			return part.Error
+		}
+	}
+	return nil
+}
+
+func TestCallsOfAConfigurationShareConnections(t *testing.T) {
+	for _, p := range providertest.All {
+		t.Run(string(p.Provider)+" "+string(p.Transport), func(t *testing.T) {
+			w := newWorld(t)
+			name := w.add(p)
+			for range 3 {
+				if err := w.call(name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if asked := w.proxy.Asked(); len(asked) != 1 {
+				t.Errorf("3 calls ask the proxy %v", asked)
+			}
+			// Another bundle makes other connections, which trust other authorities.
+			w.secrets["corp/ca.crt"] = string(proxytest.NewAuthority(t).PEM)
+			if err := w.call(name); err == nil {
+				t.Error("the connections of another bundle are used")
+			}
+			w.secrets["corp/ca.crt"] += string(w.authority.PEM)
+			if err := w.call(name); err != nil {
+				t.Error(err)
+			}
+			// So do other credentials.
+			w.proxy.Password, w.secrets["login/password"] = "new", "new"
+			before := len(w.proxy.Asked())
+			if err := w.call(name); err != nil || len(w.proxy.Asked()) == before {
+				t.Errorf("with new credentials: %v, %v", w.proxy.Asked(), err)
+			}
+		})
+	}
+}
+
+func TestAConfigurationThatNamesNothingSaysWhat(t *testing.T) {
+	for name, c := range map[string]struct {
+		secrets map[string]string
+		says    string
+	}{
+		"no bundle": {map[string]string{"corp/ca.crt": "-"}, "Secret corp does not exist in namespace ns, or has no key " +
+			`"ca.crt", or that is empty: caBundleFrom.secretKeyRef names it`},
+		"no certificate": {map[string]string{"corp/ca.crt": "hello"},
+			`key "ca.crt" of Secret corp, which caBundleFrom names, holds no certificate in PEM`},
+		"a bundle that cannot be read": {map[string]string{"corp/ca.crt": "unreadable"},
+			`key "ca.crt" of Secret corp, which caBundleFrom.secretKeyRef names, cannot be read in the generation pod`},
+		"no user": {map[string]string{"login/username": "-"}, "Secret login does not exist in namespace ns, or has no key " +
+			`"username", or that is empty: proxy.secretRef names it`},
+		"an empty password": {map[string]string{"login/password": "\n"},
+			`Secret login does not exist in namespace ns, or has no key "password"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			config := w.add(providertest.Chat)
+			maps.Copy(w.secrets, c.secrets)
+			maps.DeleteFunc(w.secrets, func(_, content string) bool { return content == "-" })
+			_, failed := w.models.Target(t.Context(), config)
+			want := "ChatModelConfig " + config + " cannot be used: " + c.says
+			if failed == nil || failed.Reason != v1alpha1.ErrorModelConfigInvalid || failed.Retryable ||
+				!strings.HasPrefix(failed.Message, want) || failed.Advice == "" {
+				t.Errorf("got %+v, want %s", failed, want)
+			}
+			if asked := w.proxy.Asked(); !slices.Equal(asked, nil) {
+				t.Errorf("the proxy is asked %v", asked)
+			}
+		})
+	}
+}
