@@ -97,7 +97,8 @@ func (c outputCase) check(t *testing.T) {
 		if ready != nil || len(models.Requests()) != 0 {
 			t.Errorf("the model is asked %d times: %+v", len(models.Requests()), ready)
 		}
-	case ready == nil, (ready.Status == metav1.ConditionTrue) != (c.output != ""), !strings.Contains(ready.Message, c.problem):
+	case ready == nil, (ready.Status == metav1.ConditionTrue) != (c.output != ""),
+		!strings.Contains(ready.Message, c.problem):
 		t.Errorf("OutputReady is %+v", ready)
 	}
 	if requests := models.Requests(); c.told != "" && !strings.Contains(string(requests[len(requests)-1].Body), c.told) {

@@ -87,7 +87,7 @@ func claudeThinks(settings *wire.Settings, spec *v1alpha1.ChatModelConfigSpec) b
 func passAnswer(answers map[string]bool, part fantasy.StreamPart, yield func(fantasy.StreamPart) bool) bool {
 	begun, known := answers[part.ID]
 	begins := part.Type == fantasy.StreamPartTypeToolInputStart || part.Type == fantasy.StreamPartTypeToolCall
-	if !known && !(begins && part.ToolCallName == outputTool) {
+	if !known && (!begins || part.ToolCallName != outputTool) {
 		return yield(part)
 	}
 	text := fantasy.StreamPart{ID: part.ID}
