@@ -25,6 +25,7 @@ import (
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/internal/generation/provider/identity"
 )
 
 // Options of Models. All are required.
@@ -39,6 +40,8 @@ type Options struct {
 	Keys func(secret, key string) ([]byte, error)
 	// HTTP calls providers.
 	HTTP *http.Client
+	// Identity is the workload identity of the pod.
+	Identity *identity.Identity
 	// Now tells the time.
 	Now func() time.Time
 }
@@ -169,7 +172,13 @@ func (m *Models) model(
 	if cached, ok := m.cached[config.Name]; ok && cached.from == from {
 		return cached.model, nil
 	}
-	model, err := provider.New(&config.Spec, key, m.options.HTTP)
+	var model fantasy.LanguageModel
+	var err error
+	if config.Spec.Auth != nil {
+		model, err = provider.NewAs(m.options.Identity, &config.Spec, m.options.HTTP)
+	} else {
+		model, err = provider.New(&config.Spec, key, m.options.HTTP)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package messages speaks Anthropic's Messages protocol: with Anthropic and who imitates it, and with AWS Bedrock. It
-// takes the types of requests and events from Anthropic's SDK, and no client. Of what calls models it imports package
-// wire alone.
+// takes the types of requests and events from Anthropic's SDK, and no client. Of what calls models it imports packages
+// wire and fault alone.
 package messages
 
 import (
