@@ -52,7 +52,11 @@ const DefaultMaxOutputTokens = 32000
 // ChatModelConfigSpec says which model answers, and how to call it.
 // +kubebuilder:validation:XValidation:rule="!(self.provider in ['openai-compatible', 'azure']) || has(self.baseURL)",message="baseURL must be set for the providers openai-compatible and azure"
 // +kubebuilder:validation:XValidation:rule="!(self.provider in ['openrouter', 'bedrock']) || !has(self.baseURL)",message="baseURL cannot be set for the providers openrouter and bedrock"
-// +kubebuilder:validation:XValidation:rule="has(self.apiKey) || self.provider in ['openai-compatible', 'bedrock']",message="apiKey must be set for this provider: name the Secret and the key that holds it in apiKey.secretKeyRef"
+// +kubebuilder:validation:XValidation:rule="has(self.apiKey) || has(self.auth) || self.provider in ['openai-compatible', 'bedrock']",message="apiKey must be set for this provider: name the Secret and the key that holds it in apiKey.secretKeyRef; azure, and google with vertexAI, take auth in its place"
+// +kubebuilder:validation:XValidation:rule="!has(self.auth) || (!has(self.apiKey) && self.provider in ['azure', 'google', 'bedrock'])",message="auth can only be set for the providers azure, google and bedrock, and in place of apiKey"
+// +kubebuilder:validation:XValidation:rule="has(self.vertexAI) == (self.provider == 'google' && has(self.auth))",message="vertexAI and auth go together for the provider google, and vertexAI can be set for no other: the Gemini API takes an apiKey, and Vertex AI the workload identity"
+// +kubebuilder:validation:XValidation:rule="!has(self.vertexAI) || !has(self.baseURL)",message="baseURL cannot be set with vertexAI, whose location says where the model is called"
+// +kubebuilder:validation:XValidation:rule="!has(self.auth) || self.provider != 'azure' || !has(self.baseURL) || self.baseURL.matches('^https://[A-Za-z0-9-]+[.](openai|cognitiveservices|services[.]ai)[.]azure[.](com|us)(:443)?(/.*)?$')",message="with auth, baseURL must be an https URL of Azure itself, such as https://my-resource.openai.azure.com: the token of the identity is sent to no other host"
 // +kubebuilder:validation:XValidation:rule="!has(self.transport) || self.provider in ['openai', 'azure']",message="transport can only be set for the providers openai and azure"
 // +kubebuilder:validation:XValidation:rule="!has(self.region) || self.provider == 'bedrock'",message="region can only be set for the provider bedrock"
 // +kubebuilder:validation:XValidation:rule="!has(self.apiVersion) || self.provider == 'azure'",message="apiVersion can only be set for the provider azure"
@@ -106,6 +110,15 @@ type ChatModelConfigSpec struct {
 	// apiKey says where the provider's API key is. It is mounted into generation pods; nothing reads it through the API.
 	// +optional
 	APIKey *APIKeySource `json:"apiKey,omitempty"`
+
+	// auth says how calls log in without an API key, for the providers azure, google and bedrock. Default: with the key of
+	// apiKey; for bedrock without one, by workload identity.
+	// +optional
+	Auth *ModelAuth `json:"auth,omitempty"`
+
+	// vertexAI is where Vertex AI serves the model, for the provider google with auth. Default: the Gemini API.
+	// +optional
+	VertexAI *VertexAI `json:"vertexAI,omitempty"`
 
 	// headers to send with every call. Not for keys: they are readable by all who may read this object.
 	// +kubebuilder:validation:MaxItems=32

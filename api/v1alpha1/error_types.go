@@ -37,7 +37,8 @@ const (
 // Errors of a call of a model that the same call would meet again: somebody must change something. Never retryable, but
 // for RequestRejected and UnknownError of which the provider says that they pass.
 const (
-	// ErrorAuthenticationFailed surfaces when the provider refuses the API key (401).
+	// ErrorAuthenticationFailed surfaces when the provider refuses the API key (401), or the workload identity of the pod
+	// could not log in.
 	ErrorAuthenticationFailed ErrorReason = "AuthenticationFailed"
 	// ErrorPermissionDenied surfaces when the key is valid but may not do this (403).
 	ErrorPermissionDenied ErrorReason = "PermissionDenied"

@@ -50,6 +50,7 @@ type flags struct {
 	advisorUses                             int
 	agent                                   template.Placement
 	scope                                   shard.Scope
+	podLabels                               map[string]string
 }
 
 func main() {
@@ -80,6 +81,11 @@ func main() {
 		"how long a generation pod may take until it is ready, before its chats get another one")
 	flag.DurationVar(&f.idle, "pod-idle", generationpod.DefaultIdle, "how long a generation pod without work is kept")
 	flag.IntVar(&f.workers, "workers", 16, "how many chats, and how many messages, are reconciled at once")
+	flag.Func("pod-labels", "further `labels` of generation pods, separated by commas, such as "+
+		"azure.workload.identity/use=true; default: none", func(given string) (err error) {
+		f.podLabels, err = podspec.ParseLabels(given)
+		return err
+	})
 	flag.BoolVar(&f.tracePods, "trace-generation-pods", os.Getenv("PARLEY_TRACE_GENERATION_PODS") == "true",
 		"hand the manager's OTEL_* settings on to generation pods, all but headers and certificates; default: "+
 			"$PARLEY_TRACE_GENERATION_PODS")
@@ -225,6 +231,7 @@ func (f *flags) pods(issuer string) podspec.Settings {
 		NoRecordings:    !f.recordings,
 		UserNamespaces:  f.userNamespaces,
 		Profiling:       f.profiling,
+		Labels:          f.podLabels,
 		GatewaySubjects: []string{"system:serviceaccount:" + f.gatewayNamespace + ":" + f.gatewayAccount},
 	}
 	if f.advisorUses >= 0 {

@@ -45,6 +45,8 @@ func urlOf(spec *v1alpha1.ChatModelConfigSpec) string {
 	switch {
 	case spec.BaseURL != "":
 		return spec.BaseURL
+	case spec.VertexAI != nil:
+		return "https://" + spec.VertexAI.Host()
 	case spec.Provider == v1alpha1.ProviderBedrock && spec.Region != "":
 		return "https://bedrock-runtime." + spec.Region + ".amazonaws.com"
 	}

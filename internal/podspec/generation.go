@@ -54,6 +54,8 @@ type Settings struct {
 	UserNamespaces bool `json:",omitempty"`
 	// Profiling has both programs serve profiles of themselves.
 	Profiling bool `json:",omitempty"`
+	// Labels are further labels of the pod.
+	Labels map[string]string `json:",omitempty"`
 	// Tracing says how the generator traces; nil: not at all.
 	Tracing []Variable `json:",omitempty"`
 }
@@ -94,11 +96,11 @@ func Generation(s Settings, name string) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      name,
 			Namespace: s.Namespace,
-			Labels: map[string]string{
-				"app.kubernetes.io/name":      "parley",
-				"app.kubernetes.io/component": ComponentGeneration,
-				LabelComponent:                ComponentGeneration,
-				LabelTemplate:                 s.Hash(),
+			Labels:    labelsOf(s),
+			// Webhooks that bring identities of clouds leave the relay out: it listens on the network.
+			Annotations: map[string]string{
+				"azure.workload.identity/skip-containers": relayName, "eks.amazonaws.com/skip-containers": relayName,
+				"cloud.google.com/skip-containers": relayName,
 			},
 		},
 		Spec: corev1.PodSpec{
@@ -120,6 +122,9 @@ func Generation(s Settings, name string) *corev1.Pod {
 	}
 }
 
+// relayName is the name of the relay's container.
+const relayName = "relay"
+
 // relayContainer outlives the generator's crashes, and ends after it. It listens on the network, and has neither the
 // pod's token nor any key of a model. It is no native sidecar: a kubelet starts what follows such a one only when it
 // next looks at the pod, up to a second later. So the generator waits until the relay listens, and the relay, when the
@@ -139,7 +144,7 @@ func relayContainer(s Settings) corev1.Container {
 		args = append(args, "--allow-subject="+subject)
 	}
 	return corev1.Container{
-		Name:    "relay",
+		Name:    relayName,
 		Image:   s.Image,
 		Command: []string{"/relay"},
 		Args:    args,

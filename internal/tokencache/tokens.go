@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tokencache keeps service-account tokens, one for each audience: whoever is shown a token can use it nowhere
-// else. They are renewed in the last fifth of their time.
+// Package tokencache keeps tokens, such as those of service accounts, one for each audience: whoever is shown a token
+// can use it nowhere else. They are renewed in the last fifth of their time.
 package tokencache
 
 import (
@@ -21,7 +21,7 @@ const mintPause = time.Second
 // mintTimeout bounds one request for a token.
 const mintTimeout = 10 * time.Second
 
-// Mint asks the API server for a token for an audience. It says when the token expires.
+// Mint asks the API server, or another issuer, for a token for an audience. It says when the token expires.
 type Mint func(ctx context.Context, audience string) (token string, expires time.Time, err error)
 
 // Cache keeps the tokens of one account. It is safe for concurrent use.

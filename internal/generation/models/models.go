@@ -26,6 +26,7 @@ import (
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/internal/generation/provider/identity"
 	"parley.dev/parley/internal/generation/provider/transport"
 )
 
@@ -41,6 +42,8 @@ type Options struct {
 	Keys func(secret, key string) ([]byte, error)
 	// HTTP makes the client that calls a provider by a route: those of a zero route share their connections.
 	HTTP func(transport.Route) *http.Client
+	// Identity is the workload identity of the pod.
+	Identity *identity.Identity
 	// Now tells the time.
 	Now func() time.Time
 }
@@ -169,7 +172,13 @@ func (m *Models) model(config *v1alpha1.ChatModelConfig, key string, route trans
 	if cached, ok := m.cached[config.Name]; ok && cached.from == from {
 		return cached.model, nil
 	}
-	model, err := provider.New(&config.Spec, key, m.options.HTTP(route))
+	var model fantasy.LanguageModel
+	var err error
+	if config.Spec.Auth != nil {
+		model, err = provider.NewAs(m.options.Identity, &config.Spec, m.options.HTTP(route))
+	} else {
+		model, err = provider.New(&config.Spec, key, m.options.HTTP(route))
+	}
 	if err != nil {
 		return nil, err
 	}

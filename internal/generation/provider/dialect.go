@@ -37,7 +37,8 @@ func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
 	case v1alpha1.ProviderGoogle:
 		d.Alternate, d.TextsSigned = true, true
 		if gemini.IsGemini3(spec.Model) {
-			d.CallMark, d.Replays = (&wire.State{Signature: unsigned}).With(), replaysItems
+			d.CallMark = (&wire.State{Signature: unsigned}).With()
+			d.Replays = geminiReplays(spec)
 		}
 	case v1alpha1.ProviderOpenAI, v1alpha1.ProviderAzure:
 		if spec.Transport == v1alpha1.TransportResponses {
@@ -91,6 +92,14 @@ var serverToolID = regexp.MustCompile(`^srvtoolu_[a-zA-Z0-9_]+$`)
 func replaysTools(call fantasy.ToolCallPart, result *fantasy.ToolResultPart) bool {
 	known := call.ToolName == wire.WebSearch || call.ToolName == wire.CodeExecution
 	return known && serverToolID.MatchString(call.ToolCallID) && (result == nil || wire.StateOf(result).Item != nil)
+}
+
+// geminiReplays is which calls of Google's own tools go back. Vertex AI has no parts for them.
+func geminiReplays(spec *v1alpha1.ChatModelConfigSpec) func(fantasy.ToolCallPart, *fantasy.ToolResultPart) bool {
+	if spec.VertexAI != nil {
+		return nil
+	}
+	return replaysItems
 }
 
 // replaysItems reports whether a call of the provider's own tools and its result are there as they came.

@@ -12,6 +12,7 @@
 //	      fileurl.Model               v files by URL; asks again without one that the provider refuses
 //	        responses.Model           v asks again without reasoning that OpenAI refuses
 //	          wire.Model              v one HTTP request
+//	            identity              v the pod's token, in place of a key (NewAs)
 //	            chatcompletions, responses, messages, gemini
 //	                                  the request of the protocol; ^ its events become wire.Parts
 //	          wire                    ^ one reader of events, documents and AWS frames

@@ -4,6 +4,7 @@
 package provider
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
@@ -14,6 +15,7 @@ import (
 	"parley.dev/parley/internal/generation/provider/fileurl"
 	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/generation/provider/gemini"
+	"parley.dev/parley/internal/generation/provider/identity"
 	"parley.dev/parley/internal/generation/provider/messages"
 	"parley.dev/parley/internal/generation/provider/responses"
 	"parley.dev/parley/internal/generation/provider/transport"
@@ -23,28 +25,63 @@ import (
 // New returns the model of a configuration. It calls nobody. Calls follow no redirects, and answers are bounded,
 // whatever the client does. The model only streams.
 func New(spec *v1alpha1.ChatModelConfigSpec, apiKey string, client *http.Client) (fantasy.LanguageModel, error) {
-	spoken := finish.ProtocolOf(spec)
-	protocol, err := protocolOf(spoken, spec, apiKey)
+	protocol, err := protocolOf(spec, apiKey)
 	if err != nil {
-		return nil, fmt.Errorf("setting up provider %s: %w", spec.Provider, err)
+		return nil, err
 	}
+	return modelOf(protocol, spec, client), nil
+}
+
+// NewAs is New for a configuration whose calls log in by the workload identity of the pod, as its auth says.
+func NewAs(pod *identity.Identity, spec *v1alpha1.ChatModelConfigSpec, client *http.Client) (fantasy.LanguageModel,
+	error) {
+	protocol, err := protocolOf(spec, "")
+	if err != nil {
+		return nil, err
+	}
+	return modelOf(signed{protocol, pod}, spec, client), nil
+}
+
+// signed is a protocol whose requests are signed by the identity of the pod, unless they are by the protocol itself.
+type signed struct {
+	wire.Protocol
+	pod *identity.Identity
+}
+
+// Request implements wire.Protocol.
+func (s signed) Request(ctx context.Context, call *fantasy.Call) (*wire.Request, []fantasy.CallWarning, error) {
+	request, warnings, err := s.Protocol.Request(ctx, call)
+	if err == nil && request.Sign == nil {
+		request.Sign = s.pod.Sign
+	}
+	return request, warnings, err
+}
+
+// modelOf is the model that is called by the protocol.
+func modelOf(protocol wire.Protocol, spec *v1alpha1.ChatModelConfigSpec, client *http.Client) fantasy.LanguageModel {
+	spoken := finish.ProtocolOf(spec)
 	client = transport.TakeNotes(transport.Guard(client, spec.Provider))
 	model := fantasy.LanguageModel(wire.NewModel(protocol, client, spec))
 	if spoken == finish.Responses {
 		model = responses.Model(model, spec)
 	}
-	return finish.Model(outputModel{fileurl.Model(model, spec), spec}, spoken), nil
+	return finish.Model(outputModel{fileurl.Model(model, spec), spec}, spoken)
 }
 
 // protocolOf is the protocol, as the provider of the configuration speaks it.
-func protocolOf(spoken finish.Protocol, spec *v1alpha1.ChatModelConfigSpec, apiKey string) (wire.Protocol, error) {
-	switch spoken {
+func protocolOf(spec *v1alpha1.ChatModelConfigSpec, apiKey string) (protocol wire.Protocol, err error) {
+	switch finish.ProtocolOf(spec) {
 	case finish.Messages:
-		return messages.New(spec, apiKey), nil
+		protocol = messages.New(spec, apiKey)
 	case finish.Gemini:
-		return gemini.New(spec, apiKey)
+		protocol, err = gemini.New(spec, apiKey)
 	case finish.Responses:
-		return responses.New(spec, apiKey)
+		protocol, err = responses.New(spec, apiKey)
+	default:
+		protocol, err = chatcompletions.New(spec, apiKey)
 	}
-	return chatcompletions.New(spec, apiKey)
+	if err != nil {
+		return nil, fmt.Errorf("setting up provider %s: %w", spec.Provider, err)
+	}
+	return protocol, nil
 }

@@ -30,6 +30,7 @@ import (
 	"parley.dev/parley/internal/generation/debug"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/observe"
+	"parley.dev/parley/internal/generation/provider/identity"
 	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/sources"
 	"parley.dev/parley/internal/generation/step"
@@ -154,6 +155,7 @@ func New(o Options) *Runner {
 	answering := models.New(models.Options{
 		Namespace: o.Namespace, Client: o.Client, Configs: r.configs.GetStore(), Keys: o.Keys,
 		HTTP: o.modelClient, Now: o.Now,
+		Identity: identity.New(o.HTTP, o.Now), // Its exchanges are not recorded: they are tokens.
 	})
 	r.steps = step.New(step.Options{
 		Namespace: o.Namespace, Models: answering, Tools: o.Tools, Now: o.Now, PromptRoom: o.PromptRoom,

@@ -17,8 +17,8 @@ import (
 type explanation struct{ wrong, advice string }
 
 // explanations are those of the reasons. {provider}, {model}, {config}, {status}, {finish}, {host},
-// {silence} and {key} stand for what they name; {status} is the HTTP status in parentheses, or nothing, and {finish}
-// the finish reason of the reply.
+// {silence}, {credential} and {key} stand for what they name; {status} is the HTTP status in parentheses, or nothing,
+// and {finish} the finish reason of the reply.
 var explanations = map[v1alpha1.ErrorReason]explanation{
 	v1alpha1.ErrorCanceled:       {"The call of {provider} was canceled", "Send a message to continue"},
 	v1alpha1.ErrorProviderSilent: {"{provider} sent nothing for {silence}", "Send a message to try again"},
@@ -35,15 +35,15 @@ var explanations = map[v1alpha1.ErrorReason]explanation{
 		"Check billing there, then send a message to continue",
 	},
 	v1alpha1.ErrorProviderDisabled: {
-		"{provider} has disabled the account of the API key of ChatModelConfig {config}, or its API{status}",
+		"{provider} has disabled the account of the {credential} of ChatModelConfig {config}, or its API{status}",
 		"Have its administrator enable it, or name another ChatModelConfig, then send a message to continue",
 	},
 	v1alpha1.ErrorAuthenticationFailed: {
-		"{provider} refused the API key of ChatModelConfig {config}{status}",
+		"{provider} refused the {credential} of ChatModelConfig {config}{status}",
 		"{key}, then send a message to continue",
 	},
 	v1alpha1.ErrorPermissionDenied: {
-		"The API key of ChatModelConfig {config} may not use model {model}{status}",
+		"The {credential} of ChatModelConfig {config} may not use model {model}{status}",
 		"Grant it at {provider}, or name another model, then send a message to continue",
 	},
 	v1alpha1.ErrorRateLimited: {
@@ -72,7 +72,7 @@ var explanations = map[v1alpha1.ErrorReason]explanation{
 		"Start a new chat, or name a model with a larger one",
 	},
 	v1alpha1.ErrorModelNotFound: {
-		"{provider} has no model {model}, or not for the API key of ChatModelConfig {config}{status}",
+		"{provider} has no model {model}, or not for the {credential} of ChatModelConfig {config}{status}",
 		"Name another model, or have this one enabled, then send a message to continue",
 	},
 	v1alpha1.ErrorRequestRejected: {
@@ -160,6 +160,9 @@ const maxSaid = 300
 
 // explain fills the rule's explanation in, and adds the provider's own words to what is wrong.
 func explain(r *rule, f *findings, about Subject) explanation {
+	if f.login != nil {
+		return explainLogin(f.login, about)
+	}
 	status, host := "", "The host of "+string(about.Spec.Provider)
 	if f.status != 0 {
 		status = fmt.Sprintf(" (%d)", f.status)
@@ -174,6 +177,7 @@ func explain(r *rule, f *findings, about Subject) explanation {
 		"{finish}", finishReason,
 		"{provider}", string(about.Spec.Provider), "{model}", about.Spec.Model, "{config}", about.Config, "{status}", status,
 		"{host}", cmp.Or(f.host, host), "{silence}", f.silence.String(), "{key}", putKey(about.Spec),
+		"{credential}", credentialOf(about.Spec),
 	)
 	e := cmp.Or(r.explanation, explanations[r.reason])
 	e = explanation{names.Replace(e.wrong), names.Replace(e.advice)}
@@ -187,6 +191,9 @@ func explain(r *rule, f *findings, about Subject) explanation {
 }
 
 func putKey(spec *v1alpha1.ChatModelConfigSpec) string {
+	if hasIdentity(spec) {
+		return "Let the identity of the service account parley-generation call models there"
+	}
 	if spec.APIKey == nil {
 		return "Name a key in spec.apiKey"
 	}

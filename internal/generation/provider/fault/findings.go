@@ -35,6 +35,8 @@ type findings struct {
 	forbiddenHost bool
 	// proxy is what a proxy answered that did not connect to host; nil: none did.
 	proxy *transport.ProxyError
+	// login is a login that failed before the call; nil: there was none such.
+	login *LoginError
 	// truncated is whether the answer ended before its end, without an error.
 	truncated bool
 	// reply is a reply that answers nothing; nil: the call failed otherwise.
@@ -86,6 +88,10 @@ func find(err error, about Subject) *findings {
 // unread finds a call that was not made, or an answer that was not read, of which nothing else is known.
 func (f *findings) unread(err error, notes *transport.Notes) bool {
 	if errors.As(err, &f.reply) {
+		return true
+	}
+	if errors.As(err, &f.login) {
+		f.status = errorStatus(f.login.Status)
 		return true
 	}
 	if e, ok := errors.AsType[*transport.ForbiddenHostError](err); ok {

@@ -44,6 +44,10 @@ var rules = []rule{
 	{v1alpha1.ErrorEmptyReply, retryAlways, ends(v1alpha1.ReplyEmpty), explanation{}},
 	{v1alpha1.ErrorReplyFailed, retryAlways, ends(v1alpha1.ReplyFailed), explanation{}},
 	{v1alpha1.ErrorProviderSilent, retryAlways, func(f *findings) bool { return f.silence > 0 }, explanation{}},
+	{v1alpha1.ErrorAuthenticationFailed, retryNever, func(f *findings) bool {
+		return f.login != nil && !f.login.isTemporary()
+	}, explanation{}},
+	{v1alpha1.ErrorAuthenticationFailed, retryAlways, func(f *findings) bool { return f.login != nil }, explanation{}},
 	{v1alpha1.ErrorModelConfigInvalid, retryNever, func(f *findings) bool { return f.forbiddenHost },
 		explainForbiddenHost},
 	{v1alpha1.ErrorModelConfigInvalid, retryNever, isRefusedByProxy, explainProxyRefused},

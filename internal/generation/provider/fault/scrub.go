@@ -18,7 +18,7 @@ const redacted = "[redacted]"
 var (
 	// secretLike is what API keys and tokens look like: a long run of characters that no word has.
 	secretLike = regexp.MustCompile(
-		`(?i)(bearer\s+\S+|\b(sk|pk|key|xai|gsk|AIza|ghp|hf)[-_]?[A-Za-z0-9_*.-]{6,}|[A-Za-z0-9_+/=*-]{28,})`)
+		`(?i)(bearer\s+\S+|\b(sk|pk|key|xai|gsk|AIza|ghp|hf)[-_]?[A-Za-z0-9_*.-]{6,}|\beyJ[\w.-]{8,}|[A-Za-z0-9_+/=*-]{28,})`)
 	// addressSecret is where a URL holds secrets: before its host, and behind its path.
 	addressSecret = regexp.MustCompile(`(?i)(\b[a-z][a-z0-9+.-]*://)[^/?#\s@]*@|[?#][^\s"'<>]*=[^\s"'<>]*`)
 	// markup is what pages begin with or consist of. A page is a proxy's or a gateway's, and not an error message.

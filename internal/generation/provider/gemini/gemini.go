@@ -26,22 +26,49 @@ const defaultBaseURL = "https://generativelanguage.googleapis.com"
 type protocol struct {
 	url, key, model string
 	gemini3, gemma  bool
+	// aloneBecause is why tools of Google cannot be offered beside functions; empty: they can.
+	aloneBecause string
 }
 
 // New returns the protocol for the model of a configuration.
 func New(spec *v1alpha1.ChatModelConfigSpec, apiKey string) (wire.Protocol, error) {
+	at, err := address(spec)
+	if err != nil {
+		return nil, err
+	}
+	name := strings.ToLower(spec.Model)
+	p := &protocol{url: at, key: apiKey, model: name, gemini3: IsGemini3(spec.Model),
+		gemma: strings.HasPrefix(strings.TrimPrefix(name, "models/"), "gemma-")}
+	switch {
+	case !p.gemini3:
+		p.aloneBecause = "models before Gemini 3 do not take it beside other tools"
+	case spec.VertexAI != nil: // It does not have includeServerSideToolInvocations.
+		p.aloneBecause = "Vertex AI does not take it beside other tools"
+	}
+	return p, nil
+}
+
+// address is the URL of the model. The version of Vertex AI's is the one of Google's own library.
+func address(spec *v1alpha1.ChatModelConfigSpec) (string, error) {
+	name := strings.TrimPrefix(spec.Model, "models/")
+	if vertex := spec.VertexAI; vertex != nil {
+		if !strings.HasPrefix(name, "endpoints/") { // Those are tuned models.
+			name = "publishers/google/models/" + name
+		}
+		at := &url.URL{Scheme: "https", Host: vertex.Host(), RawQuery: "alt=sse"}
+		return at.JoinPath("v1beta1", "projects", vertex.Project, "locations", vertex.Location,
+			name+":streamGenerateContent").String(), nil
+	}
 	base, err := url.Parse(cmp.Or(spec.BaseURL, defaultBaseURL))
 	if err != nil {
-		return nil, fmt.Errorf("reading baseURL: %w", err)
+		return "", fmt.Errorf("reading baseURL: %w", err)
 	}
-	name := spec.Model
-	if !strings.HasPrefix(name, "models/") && !strings.HasPrefix(name, "tunedModels/") {
+	if !strings.HasPrefix(name, "tunedModels/") {
 		name = "models/" + name
 	}
 	at := base.JoinPath("v1beta", name+":streamGenerateContent")
 	at.RawQuery = "alt=sse"
-	return &protocol{url: at.String(), key: apiKey, model: strings.ToLower(spec.Model), gemini3: IsGemini3(spec.Model),
-		gemma: strings.HasPrefix(strings.ToLower(name), "models/gemma-")}, nil
+	return at.String(), nil
 }
 
 // beforeGemini3 are Gemini 1 and 2, and Gemma.
@@ -66,7 +93,11 @@ func (p *protocol) Request(_ context.Context, call *fantasy.Call) (*wire.Request
 	if err != nil {
 		return nil, nil, fmt.Errorf("writing the request: %w", err)
 	}
-	return &wire.Request{URL: p.url, Header: map[string]string{"X-Goog-Api-Key": p.key}, Body: raw}, warnings, nil
+	request := &wire.Request{URL: p.url, Header: map[string]string{}, Body: raw}
+	if p.key != "" {
+		request.Header["X-Goog-Api-Key"] = p.key
+	}
+	return request, warnings, nil
 }
 
 // Reply implements wire.Protocol.

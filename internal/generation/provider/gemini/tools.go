@@ -40,8 +40,8 @@ func (p *protocol) offer(b *body, call *fantasy.Call) []fantasy.CallWarning {
 		switch {
 		case offered == nil:
 			continue
-		case len(functions) > 0 && !p.gemini3:
-			warnings = append(warnings, wire.Unsupported(name, "models before Gemini 3 do not take it beside other tools"))
+		case len(functions) > 0 && p.aloneBecause != "":
+			warnings = append(warnings, wire.Unsupported(name, p.aloneBecause))
 			continue
 		}
 		for _, arg := range slices.Sorted(maps.Keys(offered.Args)) {

@@ -17,12 +17,12 @@ import (
 	"sync"
 	"time"
 
-	"charm.land/fantasy"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/config"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/wire"
 )
 
@@ -76,7 +76,7 @@ func (b *bedrock) address(request *wire.Request) error {
 			credentials, err = environment.Credentials.Retrieve(ctx)
 		}
 		if err != nil {
-			return &fantasy.ProviderError{Title: "no AWS credentials", Message: err.Error(), Cause: err, AuthError: true}
+			return &fault.LoginError{Problem: "there are no AWS credentials in the generation pod, or they cannot be used"}
 		}
 		sum := sha256.Sum256(body)
 		now := time.Now() //nolint:forbidigo // AWS compares it with its own clock.

@@ -24,10 +24,14 @@ func OpenAI(spec *v1alpha1.ChatModelConfigSpec, key, base string, path ...string
 		return "", nil, fmt.Errorf("reading baseURL: %w", err)
 	}
 	header = map[string]string{}
+	if spec.Provider == v1alpha1.ProviderAzure {
+		to = azureURL(to, spec.APIVersion)
+	}
 	switch {
+	case key == "":
 	case spec.Provider == v1alpha1.ProviderAzure:
-		to, header["Api-Key"] = azureURL(to, spec.APIVersion), key
-	case key != "":
+		header["Api-Key"] = key
+	default:
 		header["Authorization"] = "Bearer " + key
 	}
 	return to.JoinPath(path...).String(), header, nil
