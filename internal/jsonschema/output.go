@@ -4,7 +4,6 @@
 package jsonschema
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -21,8 +20,8 @@ func CompileOutput(raw []byte) (*Schema, map[string]any, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var object map[string]any
-	if json.Unmarshal(raw, &object) != nil || object["type"] != "object" { // true and false are schemas, too.
+	object, err := Object(raw)
+	if err != nil || object["type"] != "object" { // true and false are schemas, too.
 		return nil, nil, errors.New("its type must be object")
 	}
 	return schema, object, nil

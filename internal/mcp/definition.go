@@ -128,7 +128,7 @@ func argumentsOf(input any, secrets scrubber) (arguments map[string]any, problem
 	if err != nil {
 		return nil, "its arguments: " + err.Error()
 	}
-	withNumbers(arguments, asWritten)
+	jsonschema.WithNumbers(arguments, jsonschema.AsWritten)
 	return arguments, ""
 }
 

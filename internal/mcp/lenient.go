@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"strings"
 
+	"parley.dev/parley/internal/jsonschema"
 	"parley.dev/parley/internal/tools"
 )
 
@@ -74,23 +75,8 @@ func again(raw []byte) string {
 }
 
 // same reports whether two decoded JSON values are equal. It changes how numbers in them are written.
-func same(a, b any) bool { return reflect.DeepEqual(withNumbers(a, byValue), withNumbers(b, byValue)) }
-
-// withNumbers changes the numbers in a decoded JSON value.
-func withNumbers(value any, change func(json.Number) any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		for name := range value {
-			value[name] = withNumbers(value[name], change)
-		}
-	case []any:
-		for i := range value {
-			value[i] = withNumbers(value[i], change)
-		}
-	case json.Number:
-		return change(value)
-	}
-	return value
+func same(a, b any) bool {
+	return reflect.DeepEqual(jsonschema.WithNumbers(a, byValue), jsonschema.WithNumbers(b, byValue))
 }
 
 // maxNumber and maxExponent are how many characters of a number are compared by its value: a short text can be a very
@@ -109,6 +95,3 @@ func byValue(number json.Number) any {
 	}
 	return json.Number(exact.RatString())
 }
-
-// asWritten is a number that the libraries of all providers write as it is: some write a json.Number as a text.
-func asWritten(number json.Number) any { return json.RawMessage(number) }

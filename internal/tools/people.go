@@ -4,9 +4,7 @@
 package tools
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 
@@ -24,13 +22,12 @@ func (t clientTool) Description() string { return t.ClientTool.Description }
 
 // InputSchema is the schema that the chat gives, or that of an object without properties.
 func (t clientTool) InputSchema() map[string]any {
-	schema := map[string]any{}
+	var schema map[string]any
 	if given := t.ClientTool.InputSchema; given != nil {
-		decoder := json.NewDecoder(bytes.NewReader(given.Raw))
-		decoder.UseNumber() // A float would round large integers.
-		if decoder.Decode(&schema) != nil || schema == nil {
-			schema = map[string]any{}
-		}
+		schema, _ = jsonschema.Object(given.Raw) // SchemaError reports what is no object.
+	}
+	if schema == nil {
+		schema = map[string]any{}
 	}
 	if _, ok := schema["type"]; !ok {
 		schema["type"] = "object"

@@ -14,6 +14,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/internal/jsonschema"
 	"parley.dev/parley/internal/testing/providertest"
 	"parley.dev/parley/internal/tools"
 )
@@ -157,6 +159,31 @@ func TestSchemasAreWholeBesideAToolOfTheProvidersOwn(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, schemaIn(t, string(one))); diff != "" {
 			t.Errorf("%s: -given +sent\n%s", name, diff)
+		}
+	}
+}
+
+func TestLargeNumbersOfSchemasReachEveryProvider(t *testing.T) {
+	const large = `"maximum":9007199254740993`
+	text := `{"type":"object","properties":{"n":{"type":"integer",` + large + `}}}`
+	_, output, err := jsonschema.CompileOutput([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, spec := range providertest.Specs {
+		for of, ask := range map[string]func(*fantasy.Call){
+			"a tool": offering(text),
+			"the reply": func(call *fantasy.Call) {
+				call.ProviderOptions[wire.Key].(*wire.Settings).Output = &wire.Output{Name: "answer", Schema: output}
+			},
+		} {
+			t.Run(name+" "+of, func(t *testing.T) {
+				server := &providertest.Scripted{Replies: providertest.Events(`{}`)}
+				_, _ = server.Ask(t, spec, ask)
+				if !strings.Contains(server.Sent[0], large) {
+					t.Errorf("sent %s", server.Sent[0])
+				}
+			})
 		}
 	}
 }
