@@ -8,7 +8,6 @@ package jsonschema
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -27,11 +26,21 @@ const (
 )
 
 // Schema is a compiled schema. It is safe for concurrent use.
-type Schema struct{ compiled *jsonschema.Schema }
+type Schema struct {
+	compiled *jsonschema.Schema
+	work     *work
+}
 
 // Compile compiles a schema. The error says what is wrong with it. Without $schema it is of draft 2020-12.
 func Compile(schema string) (*Schema, error) {
-	return compile(schema, jsonschema.Draft2020, noLoader{})
+	compiled, err := compile(schema, jsonschema.Draft2020, noLoader{})
+	if err != nil {
+		return nil, err
+	}
+	if err := compiled.work.bound(compiled.compiled, map[*jsonschema.Schema]bool{}); err != nil {
+		return nil, fmt.Errorf("invalid JSON Schema: %w", err)
+	}
+	return compiled, nil
 }
 
 // Check returns an error if a schema is invalid by draft 2020-12 and by draft 7, which tools use as well. References to
@@ -48,14 +57,15 @@ func Check(schema string) error {
 }
 
 func compile(schema string, draft *jsonschema.Draft, loader jsonschema.URLLoader) (*Schema, error) {
-	document, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
+	document, err := Decode(schema)
 	if err != nil {
 		return nil, fmt.Errorf("reading the JSON Schema: %w", err)
 	}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(draft)
 	c.UseLoader(loader)
-	c.UseRegexpEngine(compilePattern)
+	w := &work{patterns: maxPatterns, left: maxWork}
+	c.UseRegexpEngine(w.compilePattern)
 	if err := c.AddResource(location, document); err != nil {
 		return nil, fmt.Errorf("reading the JSON Schema: %w", err)
 	}
@@ -68,20 +78,34 @@ func compile(schema string, draft *jsonschema.Draft, loader jsonschema.URLLoader
 	if err != nil {
 		return nil, fmt.Errorf("invalid JSON Schema: %s", strings.ReplaceAll(err.Error(), location, ""))
 	}
-	return &Schema{compiled}, nil
+	return &Schema{compiled, w}, nil
 }
 
 // Problems say what of a JSON text does not match the schema, with the place of each; empty if it matches.
 func (s *Schema) Problems(text string) string {
-	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	value, err := Decode(text)
 	if err != nil {
-		return "it is not one JSON value: " + err.Error()
+		return err.Error()
 	}
 	return s.ProblemsOf(value)
 }
 
-// ProblemsOf is Problems for a decoded value, whose numbers are json.Number.
-func (s *Schema) ProblemsOf(value any) string { return problemsOf(s.compiled.Validate(value)) }
+// ProblemsOf is Problems for a value that Decode has decoded.
+func (s *Schema) ProblemsOf(value any) (problems string) {
+	s.work.Lock()
+	defer s.work.Unlock()
+	s.work.left = maxWork
+	defer func() {
+		switch fault := recover().(type) {
+		case nil:
+		case tooMuch:
+			problems = "it takes too long to validate: write less"
+		default:
+			panic(fault)
+		}
+	}()
+	return problemsOf(s.compiled.Validate(value))
+}
 
 // noLoader loads nothing: a schema must not make Parley call a host or read a file.
 type noLoader struct{}
@@ -96,16 +120,6 @@ type anyLoader struct{}
 
 // Load implements jsonschema.URLLoader.
 func (anyLoader) Load(string) (any, error) { return true, nil }
-
-// compilePattern compiles a regular expression. One that Go does not know, such as a lookahead, matches everything: the
-// provider's model is told of it all the same.
-func compilePattern(pattern string) (jsonschema.Regexp, error) {
-	compiled, err := regexp.Compile(pattern)
-	if err != nil {
-		return anything(pattern), nil //nolint:nilerr // The schema is valid all the same.
-	}
-	return compiled, nil
-}
 
 // anything is a pattern that matches every text.
 type anything string
@@ -127,12 +141,13 @@ func problemsOf(err error) string {
 	}
 	var problems []string
 	more := 0
-	add := func(at []string, what string) {
+	add := func(e *jsonschema.ValidationError) {
 		if len(problems) == maxProblems {
 			more++
 			return
 		}
-		problems = append(problems, clip.Ellipsis(fmt.Sprintf("%s: %s", pointer(at), what), maxProblem))
+		problems = append(problems, clip.Ellipsis(fmt.Sprintf("%s: %s", pointer(e.InstanceLocation), describe(e.ErrorKind)),
+			maxProblem))
 	}
 	leaves(invalid, add)
 	text := strings.Join(problems, "; ")
@@ -143,15 +158,13 @@ func problemsOf(err error) string {
 }
 
 // leaves reports the errors without causes. Of a choice between schemas, that none matches is the problem.
-func leaves(e *jsonschema.ValidationError, add func(at []string, what string)) {
+func leaves(e *jsonschema.ValidationError, add func(*jsonschema.ValidationError)) {
 	switch e.ErrorKind.(type) {
-	case *kind.AnyOf, *kind.OneOf:
-		add(e.InstanceLocation, "matches none of the alternatives, or several of them")
-	case *kind.Not:
-		add(e.InstanceLocation, "matches a schema that it must not match")
+	case *kind.AnyOf, *kind.OneOf, *kind.Not:
+		add(e)
 	default:
 		if len(e.Causes) == 0 {
-			add(e.InstanceLocation, describe(e.ErrorKind))
+			add(e)
 		}
 		for _, cause := range e.Causes {
 			leaves(cause, add)
@@ -162,6 +175,10 @@ func leaves(e *jsonschema.ValidationError, add func(at []string, what string)) {
 // describe says what is wrong. The library groups the digits of numbers, which no JSON does.
 func describe(e jsonschema.ErrorKind) string {
 	switch e := e.(type) {
+	case *kind.AnyOf, *kind.OneOf:
+		return "matches none of the alternatives, or several of them"
+	case *kind.Not:
+		return "matches a schema that it must not match"
 	case *kind.Minimum:
 		return fmt.Sprintf("must be at least %s, and is %s", e.Want.RatString(), e.Got.RatString())
 	case *kind.Maximum:

@@ -4,6 +4,7 @@
 package jsonschema_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -126,5 +127,13 @@ func TestOutputsAreObjectsOfBoundedSize(t *testing.T) {
 			err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40s: %v", schema, err)
 		}
+	}
+}
+
+func TestOutputsKeepGreatIntegers(t *testing.T) {
+	const given = `{"properties":{"a":{"maximum":9007199254740993}},"type":"object"}`
+	_, object, err := jsonschema.CompileOutput([]byte(given))
+	if got, _ := json.Marshal(object); err != nil || string(got) != given {
+		t.Errorf("got %s, %v", got, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/internal/generation/schema"
 )
 
 // outputTool is the tool that takes an answer where the provider has no answers by a schema.
@@ -40,30 +41,44 @@ func (m outputModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.Str
 		return nil, err
 	}
 	return func(yield func(fantasy.StreamPart) bool) {
-		answers := map[string]bool{}
+		r := &outputReply{yield: yield, begun: map[string]bool{}}
 		for part := range stream {
-			if !passAnswer(answers, part, yield) {
+			if !r.pass(part) {
 				return
 			}
 		}
 	}, nil
 }
 
-// through is the call with the tool, which the model has to call unless it calls another one. Claude cannot be forced
-// while it thinks.
+// through is the call with the tool, which the model has to call unless it calls another one, or the one that was asked
+// for. Claude cannot be forced while it thinks.
 func (m outputModel) through(call fantasy.Call, settings wire.Settings) fantasy.Call {
-	call.Tools = append(slices.Clone(call.Tools), fantasy.FunctionTool{
+	answer := fantasy.FunctionTool{
 		Name: outputTool, Description: "Takes your final answer.", InputSchema: settings.Output.Schema,
+	}
+	asked := fantasy.ToolChoiceAuto
+	if call.ToolChoice != nil {
+		asked = *call.ToolChoice
+	}
+	others := slices.DeleteFunc(slices.Clone(call.Tools), func(t fantasy.Tool) bool {
+		return asked == fantasy.ToolChoiceNone || t.GetName() == outputTool
 	})
+	call.Tools = append(others, answer)
 	settings.Output = nil
 	call.ProviderOptions = maps.Clone(call.ProviderOptions)
 	call.ProviderOptions[wire.Key] = &settings
-	if ThinksOnlyIfTold(m.spec.Provider) && claudeThinks(&settings, m.spec) {
+	switch asked {
+	case fantasy.ToolChoiceAuto, fantasy.ToolChoiceNone, fantasy.ToolChoiceRequired:
+	default: // It is one tool.
+		return call
+	}
+	if asked != fantasy.ToolChoiceRequired && ThinksOnlyIfTold(m.spec.Provider) && claudeThinks(&settings, m.spec) {
 		call.Prompt = slices.Insert(slices.Clone(call.Prompt), 0, fantasy.NewSystemMessage(toolFirst))
+		call.ToolChoice = nil
 		return call
 	}
 	choice := fantasy.ToolChoiceRequired
-	if len(call.Tools) == 1 {
+	if len(others) == 0 {
 		choice = fantasy.SpecificToolChoice(outputTool)
 	}
 	call.ToolChoice = &choice
@@ -82,27 +97,84 @@ func claudeThinks(settings *wire.Settings, spec *v1alpha1.ChatModelConfigSpec) b
 	return options != nil && (options.Thinking != nil || options.Effort != "")
 }
 
-// passAnswer hands a part on. A call of the tool becomes text. answers are the ids of such calls, with whether text of
-// them has come.
-func passAnswer(answers map[string]bool, part fantasy.StreamPart, yield func(fantasy.StreamPart) bool) bool {
-	begun, known := answers[part.ID]
-	begins := part.Type == fantasy.StreamPartTypeToolInputStart || part.Type == fantasy.StreamPartTypeToolCall
-	if !known && (!begins || part.ToolCallName != outputTool) {
-		return yield(part)
-	}
-	text := fantasy.StreamPart{ID: part.ID}
+// outputReply hands a reply on. A call of the tool becomes its text, in place of what the model says besides: the text
+// of an answer is JSON. That is held until the reply calls another tool, or ends.
+type outputReply struct {
+	yield func(fantasy.StreamPart) bool
+	// begun are the ids of the calls of the tool, with whether text of them has come.
+	begun map[string]bool
+	// held begins with a text.
+	held []fantasy.StreamPart
+}
+
+// pass hands a part on, or holds it. It reports whether more is wanted.
+func (r *outputReply) pass(part fantasy.StreamPart) bool {
+	begun, isAnswer := r.begun[part.ID]
 	switch part.Type {
 	case fantasy.StreamPartTypeToolInputStart:
-		answers[part.ID], text.Type = false, fantasy.StreamPartTypeTextStart
-	case fantasy.StreamPartTypeToolInputDelta:
-		answers[part.ID], text.Type, text.Delta = true, fantasy.StreamPartTypeTextDelta, part.Delta
-	case fantasy.StreamPartTypeToolCall:
-		text.Type, text.Delta = fantasy.StreamPartTypeTextDelta, part.ToolCallInput
-		return (begun || yield(text)) && yield(fantasy.StreamPart{Type: fantasy.StreamPartTypeTextEnd, ID: part.ID})
-	default: // The end of the input, which the call follows.
+		if part.ToolCallName == outputTool {
+			r.begun[part.ID] = false
+			r.held = slices.DeleteFunc(r.held, isText)
+			return r.release() && r.yield(fantasy.StreamPart{Type: fantasy.StreamPartTypeTextStart, ID: part.ID})
+		}
+	case fantasy.StreamPartTypeToolInputDelta, fantasy.StreamPartTypeToolInputEnd, fantasy.StreamPartTypeToolCall:
+		if isAnswer {
+			return r.answer(part, begun)
+		}
+	}
+	switch {
+	case isText(part) && len(r.begun) > 0:
+		return true
+	case ends(&part):
+		return r.release() && r.yield(part)
+	case isText(part), len(r.held) > 0:
+		r.held = append(r.held, part)
 		return true
 	}
-	return yield(text)
+	return r.yield(part)
+}
+
+// answer hands a part of a call of the tool on, as text.
+func (r *outputReply) answer(part fantasy.StreamPart, begun bool) bool {
+	text := fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: part.ID}
+	switch part.Type {
+	case fantasy.StreamPartTypeToolInputDelta:
+		r.begun[part.ID], text.Delta = true, part.Delta
+		return r.yield(text)
+	case fantasy.StreamPartTypeToolCall:
+		text.Delta = part.ToolCallInput
+		return (begun || r.yield(text)) && r.yield(fantasy.StreamPart{Type: fantasy.StreamPartTypeTextEnd, ID: part.ID})
+	}
+	return true
+}
+
+// release hands on what was held.
+func (r *outputReply) release() bool {
+	for _, part := range r.held {
+		if !r.yield(part) {
+			return false
+		}
+	}
+	r.held = nil
+	return true
+}
+
+func isText(part fantasy.StreamPart) bool {
+	switch part.Type {
+	case fantasy.StreamPartTypeTextStart, fantasy.StreamPartTypeTextDelta, fantasy.StreamPartTypeTextEnd:
+		return true
+	}
+	return false
+}
+
+// ends reports whether a part says that what was held is not beside an answer: that a tool of Parley is called, or that
+// the reply ends.
+func ends(part *fantasy.StreamPart) bool {
+	switch part.Type {
+	case fantasy.StreamPartTypeFinish, fantasy.StreamPartTypeError:
+		return true
+	}
+	return part.Type == fantasy.StreamPartTypeToolInputStart && !part.ProviderExecuted
 }
 
 // claudeWithOutput are the Claude models that answer by a schema: Opus from 4.1 on, the others from 4.5 on.
@@ -118,7 +190,7 @@ func hasOutput(spec *v1alpha1.ChatModelConfigSpec, call *fantasy.Call) bool {
 	case spec.StructuredOutput != "":
 		return spec.StructuredOutput == v1alpha1.StructuredOutputNative
 	case spec.Provider == v1alpha1.ProviderAnthropic:
-		return claudeWithOutput.MatchString(name)
+		return claudeWithOutput.MatchString(name) && schema.IsForClaude(wire.SettingsOf(call).Output.Schema)
 	case spec.Provider == v1alpha1.ProviderBedrock:
 		return false
 	case spec.Provider == v1alpha1.ProviderGoogle:

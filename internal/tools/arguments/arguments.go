@@ -25,11 +25,9 @@ type Schema = map[string]any
 // Decode validates the arguments, a JSON object, and decodes them, with the defaults of those that are not given.
 // Numbers of type integer may be written with a fraction of zero.
 func Decode(schema Schema, input string, into any) error {
-	decoder := json.NewDecoder(strings.NewReader(input))
-	decoder.UseNumber()
-	var given any
-	if err := decoder.Decode(&given); err != nil {
-		return fmt.Errorf("the arguments are not a JSON object: %w", err)
+	given, err := jsonschema.Decode(input)
+	if err != nil {
+		return fmt.Errorf("the call was not made, reading its arguments: %w", err)
 	}
 	compiled, err := jsonschema.Compile(text(schema))
 	if err != nil {

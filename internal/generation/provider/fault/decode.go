@@ -4,8 +4,9 @@
 package fault
 
 import (
+	"cmp"
 	"encoding/json"
-	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,97 +34,90 @@ const maxErrorBody = 64 << 10
 
 // decode reads the answer that came with an HTTP status, or as an event of a stream. Package wire writes the names of
 // headers in small letters.
-func decode(e *fantasy.ProviderError, from v1alpha1.ModelProvider) answer {
-	if from == v1alpha1.ProviderGoogle {
-		return decodeGoogle(e.ResponseBody)
-	}
-	a := decodeJSON(e.ResponseBody, from)
+func decode(e *fantasy.ProviderError, from v1alpha1.ModelProvider) (a answer) {
+	a.read(e.ResponseBody, from)
 	kind, _, _ := strings.Cut(e.ResponseHeaders["x-amzn-errortype"], ":")
 	a.name(kind)
 	return a
 }
 
-// errorBody is what OpenAI, Anthropic and those who imitate them send.
+// errorBody is what providers send, and those who imitate them.
 type errorBody struct {
-	// Error is an object, or with some servers the message itself.
+	// Error is an object, or with some servers the message itself, or its status; or a list of such.
 	Error json.RawMessage `json:"error"`
 	// Kind is the name that goes with an Error that is a message.
-	Kind string `json:"error_type"`
-	// Object is "error" where the fields stand beside it instead of within Error.
+	Kind json.RawMessage `json:"error_type"`
+	// Object, or Type, is "error" where the fields stand beside it instead of within Error.
 	Object string `json:"object"`
 	errorFields
 }
 
+// errorFields has raw fields where servers have several types.
 type errorFields struct {
-	Message string          `json:"message"`
-	Type    string          `json:"type"`
-	Code    json.RawMessage `json:"code"`
+	Message string           `json:"message"`
+	Type    string           `json:"type"`
+	Code    json.RawMessage  `json:"code"`
+	Status  json.RawMessage  `json:"status"`
+	Details []map[string]any `json:"details"`
 }
 
-func decodeJSON(body []byte, from v1alpha1.ModelProvider) (a answer) {
-	var b errorBody
-	if len(body) > maxErrorBody || json.Unmarshal(body, &b) != nil {
-		return a
+// isError is the name that only says that something is an error.
+const isError = "error"
+
+// read reads a body. Fields of other types than these stay empty.
+func (a *answer) read(body []byte, from v1alpha1.ModelProvider) {
+	if body = firstOf(body); len(body) > maxErrorBody || !json.Valid(body) {
+		return
 	}
+	var b errorBody
+	_ = json.Unmarshal(body, &b)
+	said := firstOf(b.Error)
 	var fields errorFields
 	switch {
-	case json.Unmarshal(b.Error, &a.said) == nil:
-		a.name(b.Kind)
-		return a
-	case b.Error != nil:
-		_ = json.Unmarshal(b.Error, &fields) // What does not fit stays empty.
-	case b.Object == "error" || from == v1alpha1.ProviderBedrock:
+	case len(said) > 0 && said[0] == '{':
+		_ = json.Unmarshal(said, &fields)
+	case b.Error != nil, b.Object == isError, b.Type == isError, from == v1alpha1.ProviderBedrock:
 		fields = b.errorFields
+		_ = json.Unmarshal(said, &fields.Message)
+		a.code(b.Kind)
+		a.code(said)
 	}
 	a.said = fields.Message
-	a.name(fields.Type)
+	if fields.Type != isError {
+		a.name(fields.Type)
+	}
 	a.code(fields.Code)
-	return a
-}
-
-// code reads a name, or a number that is an HTTP status.
-func (a *answer) code(raw json.RawMessage) {
-	var name string
-	var number int
-	if json.Unmarshal(raw, &name) == nil {
-		a.name(name)
-	} else if json.Unmarshal(raw, &number) == nil && number >= http.StatusBadRequest && number <= 599 {
-		a.number = number
+	a.code(fields.Status)
+	for _, detail := range fields.Details {
+		a.detail(detail)
 	}
 }
 
-func (a *answer) empty() bool { return a.said == "" && len(a.names) == 0 }
+// firstOf is the first element of a list, and anything else as it is.
+func firstOf(raw json.RawMessage) json.RawMessage {
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) == nil && len(list) > 0 {
+		return list[0]
+	}
+	return raw
+}
+
+// code reads a name, or a number that is an HTTP status, which can be a text.
+func (a *answer) code(raw json.RawMessage) {
+	name := strings.Trim(string(raw), `"`)
+	if number, err := strconv.Atoi(name); err == nil {
+		a.number = cmp.Or(a.number, errorStatus(number))
+	} else if json.Unmarshal(raw, &name) == nil {
+		a.name(name)
+	}
+}
+
+func (a *answer) empty() bool { return a.said == "" && len(a.names) == 0 && a.number == 0 }
 
 func (a *answer) name(name string) {
 	if name != "" {
 		a.names = append(a.names, strings.ToLower(name))
 	}
-}
-
-// decodeGoogle reads an error of Google's APIs, which can be the first of a list.
-func decodeGoogle(body []byte) (a answer) {
-	var list []json.RawMessage
-	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
-		body = list[0]
-	}
-	var b struct {
-		Error struct {
-			errorFields
-
-			Status  string           `json:"status"`
-			Details []map[string]any `json:"details"`
-		} `json:"error"`
-	}
-	if len(body) > maxErrorBody || json.Unmarshal(body, &b) != nil {
-		return a
-	}
-	a.said = b.Error.Message
-	a.name(b.Error.Status)
-	a.code(b.Error.Code)
-	for _, detail := range b.Error.Details {
-		a.detail(detail)
-	}
-	return a
 }
 
 // detail reads one of the details of google.rpc.Status.

@@ -195,7 +195,7 @@ func TestBodiesOfImitatorsAreRead(t *testing.T) {
 		"Text Generation Inference": {422,
 			`{"error":"Input validation error: inputs must have less than 4096 tokens","error_type":"validation"}`,
 			want{v1alpha1.ErrorRequestRejected, false, 422, 0, "less than 4096"}},
-		"a list of messages": {503, `{"error":["overloaded"]}`, want{v1alpha1.ErrorProviderUnavailable, true, 503, 0, ""}},
+		"a list of messages": {503, `{"error":["overloaded"]}`, want{v1alpha1.ErrorOverloaded, true, 503, 0, "overloaded"}},
 		"no error":           {503, `{"error":null}`, want{v1alpha1.ErrorProviderUnavailable, true, 503, 0, ""}},
 		"an older vLLM": {400,
 			`{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","code":400}`, want{v1alpha1.ErrorContextTooLong, false, 400, 0, ""}},

@@ -8,7 +8,9 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
@@ -48,11 +50,11 @@ func (*reply) Events(document []byte) [][]byte {
 // Event implements wire.Reply. Each event has the counts so far.
 func (r *reply) Event(data []byte) (ended bool, err error) {
 	var event struct {
-		Candidates     []*genai.Candidate                           `json:"candidates"`
-		PromptFeedback *genai.GenerateContentResponsePromptFeedback `json:"promptFeedback"`
-		UsageMetadata  *genai.GenerateContentResponseUsageMetadata  `json:"usageMetadata"`
-		ResponseID     string                                       `json:"responseId"`
-		Error          json.RawMessage                              `json:"error"`
+		Candidates     []*candidate    `json:"candidates"`
+		PromptFeedback json.RawMessage `json:"promptFeedback"`
+		UsageMetadata  json.RawMessage `json:"usageMetadata"`
+		ResponseID     string          `json:"responseId"`
+		Error          json.RawMessage `json:"error"`
 	}
 	err = decode(data, &event)
 	switch {
@@ -60,15 +62,20 @@ func (r *reply) Event(data []byte) (ended bool, err error) {
 		return false, nil
 	case wire.IsError(event.Error):
 		return false, wire.EventError(data)
-	case err != nil:
-		return false, fmt.Errorf("reading an event of Gemini: %w", err)
+	case err != nil: // A part that cannot be read could be a call.
+		return false, fmt.Errorf("reading an event of Gemini: %w", errors.Join(err, io.ErrUnexpectedEOF))
 	}
 	r.last.ResponseID = cmp.Or(event.ResponseID, r.last.ResponseID)
 	if event.UsageMetadata != nil {
-		r.usage = usageOf(event.UsageMetadata)
+		var usage genai.GenerateContentResponseUsageMetadata
+		_ = json.Unmarshal(event.UsageMetadata, &usage) // What does not fit is not counted.
+		r.usage = usageOf(&usage)
 	}
-	if f := event.PromptFeedback; f != nil && f.BlockReason != "" {
-		r.last.Reason, r.last.Blocked = string(f.BlockReason), true
+	var feedback struct {
+		BlockReason string `json:"blockReason"`
+	}
+	if json.Unmarshal(event.PromptFeedback, &feedback) == nil && feedback.BlockReason != "" {
+		r.last.Reason, r.last.Blocked = feedback.BlockReason, true
 	}
 	if len(event.Candidates) > 0 && event.Candidates[0] != nil {
 		r.candidate(event.Candidates[0])
@@ -76,9 +83,16 @@ func (r *reply) Event(data []byte) (ended bool, err error) {
 	return false, nil
 }
 
-func (r *reply) candidate(c *genai.Candidate) {
+// candidate has what counts of a genai.Candidate, so that nothing else of one ends a reply.
+type candidate struct {
+	Content           *genai.Content  `json:"content"`
+	FinishReason      string          `json:"finishReason"`
+	GroundingMetadata json.RawMessage `json:"groundingMetadata"`
+}
+
+func (r *reply) candidate(c *candidate) {
 	if !r.last.Blocked {
-		r.last.Reason = cmp.Or(string(c.FinishReason), r.last.Reason)
+		r.last.Reason = cmp.Or(c.FinishReason, r.last.Reason)
 	}
 	if c.Content != nil {
 		for _, part := range c.Content.Parts {
@@ -87,10 +101,9 @@ func (r *reply) candidate(c *genai.Candidate) {
 			}
 		}
 	}
-	if c.GroundingMetadata == nil {
-		return
-	}
-	for _, chunk := range c.GroundingMetadata.GroundingChunks {
+	var grounding genai.GroundingMetadata
+	_ = json.Unmarshal(c.GroundingMetadata, &grounding) // What does not fit is not cited.
+	for _, chunk := range grounding.GroundingChunks {
 		if chunk != nil && chunk.Web != nil && chunk.Web.URI != "" {
 			r.parts.Source(chunk.Web.URI, chunk.Web.Title)
 		}

@@ -23,12 +23,15 @@ type reply struct {
 	// open are the blocks that have begun and not ended, by their index.
 	open  map[int64]*block
 	end   wire.End
-	usage struct {
-		Input         int64 `json:"input_tokens"`
-		Output        int64 `json:"output_tokens"`
-		CacheCreation int64 `json:"cache_creation_input_tokens"`
-		CacheRead     int64 `json:"cache_read_input_tokens"`
-	}
+	usage counts
+}
+
+// counts are the tokens that the provider counts.
+type counts struct {
+	Input         int64 `json:"input_tokens"`
+	Output        int64 `json:"output_tokens"`
+	CacheCreation int64 `json:"cache_creation_input_tokens"`
+	CacheRead     int64 `json:"cache_read_input_tokens"`
 }
 
 type block struct {
@@ -49,6 +52,7 @@ func (r *reply) Event(data []byte) (ended bool, err error) {
 		r.end.ResponseID = event.Message.ID
 		r.count(event.Message.Usage.RawJSON())
 	case "content_block_start":
+		r.close(event.Index) // Some servers end no block.
 		r.open[event.Index] = r.begin(strconv.FormatInt(event.Index, 10), &event.ContentBlock)
 	case "content_block_delta":
 		r.add(r.open[event.Index], &event.Delta)
@@ -59,17 +63,24 @@ func (r *reply) Event(data []byte) (ended bool, err error) {
 		r.count(event.Usage.RawJSON())
 	case "message_stop":
 		return true, nil
-	default: // Some servers give their errors no type.
-		var failure struct{ Error json.RawMessage }
-		if json.Unmarshal(data, &failure) == nil && wire.IsError(failure.Error) {
+	default: // Some servers give their errors no type, others only a message.
+		var failure struct{ Error, Message json.RawMessage }
+		if json.Unmarshal(data, &failure) == nil &&
+			(wire.IsError(failure.Error) || event.Type == "error" && wire.IsError(failure.Message)) {
 			return false, wire.EventError(data)
 		}
 	}
 	return false, nil
 }
 
-// count takes what the provider has counted. Its last word on each number counts.
-func (r *reply) count(usage string) { _ = json.Unmarshal([]byte(usage), &r.usage) }
+// count takes what the provider has counted. The last count of each kind counts, unless it is 0: some servers have only
+// what is new in the last one.
+func (r *reply) count(usage string) {
+	var told counts
+	_ = json.Unmarshal([]byte(usage), &told) // What does not fit is not counted.
+	r.usage = counts{cmp.Or(told.Input, r.usage.Input), cmp.Or(told.Output, r.usage.Output),
+		cmp.Or(told.CacheCreation, r.usage.CacheCreation), cmp.Or(told.CacheRead, r.usage.CacheRead)}
+}
 
 // begin begins a block. One of a whole reply begins with all that it has.
 func (r *reply) begin(id string, came *anthropic.ContentBlockStartEventContentBlockUnion) *block {

@@ -43,5 +43,5 @@ func (p *protocol) Request(_ context.Context, call *fantasy.Call) (*wire.Request
 
 // Reply implements wire.Protocol.
 func (p *protocol) Reply(parts *wire.Parts) wire.Reply {
-	return &reply{parts: parts, calls: map[int64]string{}, streamed: map[int64]bool{}}
+	return &reply{parts: parts, calls: map[int64]string{}, streamed: map[int64]bool{}, done: map[string]bool{}}
 }

@@ -22,7 +22,9 @@ type reply struct {
 	calls map[int64]string
 	// streamed are the items whose text has come in deltas.
 	streamed map[int64]bool
-	refused  bool
+	// done are the ids of the items that have come whole.
+	done    map[string]bool
+	refused bool
 	// last is the response as it was at the end; nil: it has not ended.
 	last *response
 }
@@ -38,6 +40,9 @@ type event struct {
 	Annotation   *responses.ResponseOutputTextAnnotationUnion `json:"annotation"`
 	Response     response                                     `json:"response"`
 	Error        json.RawMessage                              `json:"error"`
+	// Code and Message are of an error that stands in no field of its own.
+	Code    json.RawMessage `json:"code"`
+	Message json.RawMessage `json:"message"`
 }
 
 // response is what counts of a response at its end.
@@ -47,16 +52,20 @@ type response struct {
 	Incomplete struct {
 		Reason string `json:"reason"`
 	} `json:"incomplete_details"`
-	Usage *responses.ResponseUsage `json:"usage"`
-	Error json.RawMessage          `json:"error"`
+	Usage  *responses.ResponseUsage `json:"usage"`
+	Output []json.RawMessage        `json:"output"`
+	Error  json.RawMessage          `json:"error"`
 }
+
+// itemDone is the type of an event that has a whole item.
+const itemDone = "response.output_item.done"
 
 // Event implements wire.Reply.
 func (r *reply) Event(data []byte) (ended bool, err error) {
 	var e event
 	_ = json.Unmarshal(data, &e) // What does not fit stays empty.
 	switch e.Type {
-	case "response.output_item.added", "response.output_item.done":
+	case "response.output_item.added", itemDone:
 		if e.Item != nil {
 			r.item(&e)
 		}
@@ -64,21 +73,40 @@ func (r *reply) Event(data []byte) (ended bool, err error) {
 		if e.Annotation != nil {
 			r.cite(e.Annotation)
 		}
-	case "response.completed", "response.incomplete", "response.cancelled":
+	case "response.completed", "response.incomplete", "response.cancelled", "response.failed":
+		if wire.IsError(e.Response.Error) {
+			return true, failure(e.Response.Error)
+		}
 		e.Response.Status = cmp.Or(e.Response.Status, strings.TrimPrefix(e.Type, "response."))
 		r.last = &e.Response
+		r.rest()
 		return true, nil
-	case "response.failed":
-		return true, failure(e.Response.Error)
 	case "error":
 		if wire.IsError(e.Error) { // As in the answers with the status of an error.
 			return true, failure(e.Error)
+		}
+		if !wire.IsError(e.Code) && !wire.IsError(e.Message) {
+			return true, wire.IncompleteError()
 		}
 		return true, failure(data)
 	default:
 		r.delta(&e)
 	}
 	return false, nil
+}
+
+// rest reads the items that only the response at its end has whole. What counts are their ids, since some servers have
+// no indexes.
+func (r *reply) rest() {
+	if len(r.done) >= len(r.last.Output) {
+		return
+	}
+	for index, raw := range r.last.Output {
+		var i responses.ResponseOutputItemUnion
+		if json.Unmarshal(raw, &i) == nil && !r.done[i.ID] {
+			r.item(&event{Type: itemDone, OutputIndex: int64(index), Item: &i})
+		}
+	}
 }
 
 // delta reads a piece of an item.
@@ -164,7 +192,7 @@ func (r *reply) Events(document []byte) [][]byte {
 	}
 	var events [][]byte
 	for index, item := range whole.Output {
-		events = append(events, encode(map[string]any{"type": "response.output_item.done", "output_index": index,
+		events = append(events, encode(map[string]any{"type": itemDone, "output_index": index,
 			"item": item}))
 	}
 	return append(events, encode(map[string]any{"type": "response." + whole.Status,
@@ -179,7 +207,10 @@ func encode(value any) []byte {
 
 // item reads an item that begins, or that is whole.
 func (r *reply) item(e *event) {
-	i, done := e.Item, e.Type == "response.output_item.done"
+	i, done := e.Item, e.Type == itemDone
+	if done {
+		r.done[i.ID] = true
+	}
 	call, isCall := callOf(i)
 	if isCall && r.calls[e.OutputIndex] != call.ID {
 		r.calls[e.OutputIndex] = call.ID

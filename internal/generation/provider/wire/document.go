@@ -5,6 +5,7 @@ package wire
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 func eventsOfDocument(body io.Reader, header http.Header, ofDocument func([]byte) [][]byte) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		document, err := readDocument(body)
+		document = bytes.TrimSpace(document)
 		if status := errorStatus(document); err == nil && status != 0 {
 			err = statusError(status, header, document)
 		}

@@ -109,14 +109,30 @@ func (r *eventReader) data(event sse.Event) ([]byte, error) {
 	switch {
 	case len(data) == 0, bytes.Equal(data, endOfEvents):
 		return data, nil
+	case event.Type == "error":
+		return errorEvent(data)
 	case json.Valid(data):
 		return r.surrogates.join(data), nil
-	case event.Type == "error":
-		return json.Marshal(map[string]any{"type": "error", "error": map[string]string{"message": string(data)}})
 	case event.Type != "" && data[0] != '{' && data[0] != '[':
 		return nil, nil
 	}
 	return nil, fmt.Errorf("reading an event that is not JSON: %w", io.ErrUnexpectedEOF)
+}
+
+// errorEvent is the data of an event that is an error by its name. Some servers say what it is without a field error,
+// or in plain text.
+func errorEvent(data []byte) ([]byte, error) {
+	var said any = string(data)
+	if json.Valid(data) {
+		var event struct {
+			Error json.RawMessage `json:"error"`
+		}
+		if json.Unmarshal(data, &event) == nil && IsError(event.Error) {
+			return data, nil
+		}
+		said = json.RawMessage(data)
+	}
+	return json.Marshal(map[string]any{"type": "error", "error": said})
 }
 
 // frames are the data of the events within AWS's framing, such as Bedrock's. An exception is an error.

@@ -1,0 +1,179 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"charm.land/fantasy"
+	"github.com/google/go-cmp/cmp"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/internal/jsonschema"
+	"parley.dev/parley/internal/testing/providertest"
+)
+
+// asking asks for an answer by a schema, with a tool named f and a choice of tools.
+func asking(schema string, choice fantasy.ToolChoice) func(*fantasy.Call) {
+	var object map[string]any
+	if err := json.Unmarshal([]byte(schema), &object); err != nil {
+		panic(err)
+	}
+	return func(call *fantasy.Call) {
+		settings := wire.SettingsOf(call)
+		settings.Output = &wire.Output{Name: "answer", Schema: object}
+		call.ProviderOptions[wire.Key] = &settings
+		call.Tools = []fantasy.Tool{fantasy.FunctionTool{Name: "f", InputSchema: map[string]any{"type": "object"}}}
+		if choice != "" {
+			call.ToolChoice = &choice
+		}
+	}
+}
+
+// claudeBlocks is a reply of Claude with these blocks.
+func claudeBlocks(blocks ...string) []string {
+	events := []string{claudeStart}
+	for _, block := range blocks {
+		events = append(events, `{"type":"content_block_start","index":0,"content_block":`+block+`}`, claudeStop("0"))
+	}
+	return append(events, claudeReason("tool_use"), claudeEnd)
+}
+
+func TestAnswersByAToolAreItsInputAlone(t *testing.T) {
+	const (
+		text    = `{"type":"text","text":"Let me see."}`
+		thought = `{"type":"thinking","thinking":"Hm.","signature":"s"}`
+		call    = `{"type":"tool_use","id":"a","name":"f","input":{"x":1}}`
+		answer  = `{"type":"tool_use","id":"b","name":"submit_answer","input":{"n":4}}`
+		search  = `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"q"}}`
+		found   = `{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}`
+	)
+	for name, c := range map[string]struct {
+		blocks, want []string
+		outcome      v1alpha1.ReplyOutcome
+	}{
+		"an answer":                    {[]string{answer}, []string{`{"n":4}`}, v1alpha1.ReplyComplete},
+		"a text before":                {[]string{text, answer}, []string{`{"n":4}`}, v1alpha1.ReplyComplete},
+		"a text behind":                {[]string{answer, text}, []string{`{"n":4}`}, v1alpha1.ReplyComplete},
+		"thoughts keep their order":    {[]string{thought, text, thought, answer}, []string{"Hm.", "Hm.", `{"n":4}`}, v1alpha1.ReplyComplete},
+		"a search before":              {[]string{text, search, found, text, answer}, []string{`web_search {"query":"q"}`, `{"n":4}`}, v1alpha1.ReplyComplete},
+		"a text before another call":   {[]string{text, call}, []string{"Let me see.", `f {"x":1}`}, v1alpha1.ReplyToolCalls},
+		"no call":                      {[]string{thought, text}, []string{"Hm.", "Let me see."}, v1alpha1.ReplyComplete},
+		"an answer beside another one": {[]string{call, answer}, []string{`f {"x":1}`, `{"n":4}`}, v1alpha1.ReplyToolCalls},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &providertest.Scripted{Replies: providertest.Events(claudeBlocks(c.blocks...)...)}
+			spec := providertest.Specs["anthropic"]
+			spec.StructuredOutput = v1alpha1.StructuredOutputTool
+			got, err := server.Ask(t, spec, asking(`{"type":"object"}`, ""))
+			if err != nil || !cmp.Equal(outline(got), c.want) || got.ReplyOutcome != c.outcome {
+				t.Errorf("got %q, %s, %v", outline(got), got.ReplyOutcome, err)
+			}
+		})
+	}
+}
+
+func TestAnswersByAToolHeedTheChoice(t *testing.T) {
+	for name, c := range map[string]struct {
+		choice             fantasy.ToolChoice
+		thinks             bool
+		tools, want, wants string
+	}{
+		"nothing is asked":            {"", false, "f submit_answer", `"required"`, ""},
+		"automatic":                   {fantasy.ToolChoiceAuto, false, "f submit_answer", `"required"`, ""},
+		"some tool":                   {fantasy.ToolChoiceRequired, false, "f submit_answer", `"required"`, ""},
+		"one tool":                    {"f", false, "f submit_answer", `{"function":{"name":"f"},"type":"function"}`, ""},
+		"no tool":                     {fantasy.ToolChoiceNone, false, "submit_answer", `{"function":{"name":"submit_answer"},"type":"function"}`, ""},
+		"while Claude thinks":         {"", true, "f submit_answer", "", "Give your final answer"},
+		"no tool while Claude thinks": {fantasy.ToolChoiceNone, true, "submit_answer", "", "Give your final answer"},
+		"one tool, Claude":            {"f", true, "f submit_answer", `{"name":"f","type":"tool"}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec, reply := providertest.Specs["openai"], []string{providertest.Chunk(`{"content":"{}"}`, `"stop"`)}
+			if c.thinks {
+				spec, reply = providertest.Specs["anthropic"], claudeReply("text", `"end_turn"`)
+			}
+			spec.StructuredOutput = v1alpha1.StructuredOutputTool
+			server := &providertest.Scripted{Replies: providertest.Events(reply...)}
+			if _, err := server.Ask(t, spec, func(call *fantasy.Call) {
+				asking(`{"type":"object"}`, c.choice)(call)
+				settings := wire.SettingsOf(call)
+				if c.thinks {
+					settings.Effort = v1alpha1.EffortHigh
+				}
+				call.ProviderOptions[wire.Key] = &settings
+			}); err != nil {
+				t.Fatal(err)
+			}
+			var sent struct {
+				Tools []struct {
+					Name     string
+					Function struct{ Name string }
+				}
+				Choice json.RawMessage `json:"tool_choice"`
+			}
+			if err := json.Unmarshal([]byte(server.Sent[0]), &sent); err != nil {
+				t.Fatal(err)
+			}
+			var tools []string
+			for _, tool := range sent.Tools {
+				tools = append(tools, tool.Name+tool.Function.Name)
+			}
+			if strings.Join(tools, " ") != c.tools || string(sent.Choice) != c.want ||
+				strings.Contains(server.Sent[0], "Give your final answer") != (c.wants != "") {
+				t.Errorf("tools %q, choice %s of %s", tools, sent.Choice, server.Sent[0])
+			}
+		})
+	}
+}
+
+func TestClaudeIsAskedAsItTakesTheSchema(t *testing.T) {
+	for schema, native := range map[string]bool{
+		`{"type":"object","additionalProperties":false,"properties":{"a":{"type":["string","null"],"description":"d"}}}`:            true,
+		`{"type":"object","additionalProperties":false,"properties":{"a":{"$ref":"#/$defs/b"}},"$defs":{"b":{"enum":["x",1]}}}`:     true,
+		`{"type":"object","additionalProperties":false,"properties":{"a":{"type":"array","minItems":1,"items":{"type":"string"}}}}`: true,
+		`{"type":"object"}`: false,
+		`{"type":"object","properties":{"a":{"type":"string"}}}`:                                                                              false,
+		`{"type":"object","additionalProperties":false,"properties":{"a":{"type":"object"}}}`:                                                 false,
+		`{"type":"object","additionalProperties":false,"properties":{"a":{"type":"integer","minimum":1}}}`:                                    false,
+		`{"type":"object","additionalProperties":false,"properties":{"a":{"type":"string","maxLength":1}}}`:                                   false,
+		`{"type":"object","additionalProperties":false,"properties":{"a":{"type":"array","minItems":2,"items":{}}}}`:                          false,
+		`{"type":"object","additionalProperties":false,"properties":{"a":{"type":"string","format":"iri"}}}`:                                  false,
+		`{"type":"object","additionalProperties":false,"properties":{"a":{"enum":[{}]}}}`:                                                     false,
+		`{"type":"object","additionalProperties":false,"properties":{"a":{"anyOf":[{"type":"object"}]}}}`:                                     false,
+		`{"type":"object","additionalProperties":false,"properties":{"a":{"$ref":"#/$defs/b"}},"$defs":{"b":{"items":{"$ref":"#/$defs/b"}}}}`: false,
+	} {
+		server := &providertest.Scripted{Replies: providertest.Events(claudeReply("text", `"end_turn"`)...)}
+		if _, err := server.Ask(t, providertest.Specs["anthropic"], asking(schema, "")); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(server.Sent[0], `"output_config"`); got != native {
+			t.Errorf("%s: %s", schema, server.Sent[0])
+		}
+	}
+}
+
+func TestSchemasReachProvidersExactly(t *testing.T) {
+	_, schema, err := jsonschema.CompileOutput([]byte(`{"type":"object","properties":{"a":{"const":9007199254740993}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, spec := range providertest.Specs {
+		for _, way := range []v1alpha1.StructuredOutput{v1alpha1.StructuredOutputNative, v1alpha1.StructuredOutputTool} {
+			spec.StructuredOutput = way
+			server := &providertest.Scripted{Replies: providertest.Events(`{}`)}
+			_, _ = server.Ask(t, spec, func(call *fantasy.Call) { // The reply is none.
+				asking(`{}`, "")(call)
+				settings := wire.SettingsOf(call)
+				settings.Output.Schema = schema
+			})
+			if !strings.Contains(server.Sent[0], `"const":9007199254740993`) {
+				t.Errorf("%s, %s: %s", name, way, server.Sent[0])
+			}
+		}
+	}
+}

@@ -1,0 +1,245 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package jsonschema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// A schema and the values that it validates can come from anyone. The library validates each value as often as the
+// schema refers to it, and computes numbers exactly, so that few bytes can cost any time and memory.
+const (
+	// maxDepth is how many lists and objects may stand within each other.
+	maxDepth = 100
+	// maxNumber is how many characters a number has at most, and how great its exponent is.
+	maxNumber = 400
+	// maxWork bounds a validation: about three seconds. visitWork is that of one value by one schema, and of a member.
+	maxWork, visitWork = 100_000_000, 500
+	// maxPatterns is how many instructions the regular expressions of a schema have together.
+	maxPatterns = 100_000
+)
+
+// Decode decodes one JSON value, whose numbers are json.Number. It refuses numbers that neither Go nor the API server
+// can store, and values that are nested too deeply.
+func Decode(text string) (any, error) {
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("it is not one JSON value: %w", err)
+	}
+	return value, check(value, nil)
+}
+
+// check returns an error if the value at the place is outside of the limits.
+func check(value any, at []string) error {
+	switch value := value.(type) {
+	case json.Number:
+		if !inRange(string(value)) {
+			return fmt.Errorf("%s is out of range: a number is between -1e308 and 1e308", pointer(at))
+		}
+		return nil
+	case map[string]any, []any:
+		if len(at) == maxDepth {
+			return fmt.Errorf("more than %d lists and objects stand within each other", maxDepth)
+		}
+	}
+	return each(value, func(name string, member any) error {
+		return check(member, append(slices.Clip(at), name))
+	})
+}
+
+// each calls do with the members of a value, until it fails.
+func each(value any, do func(name string, member any) error) error {
+	switch value := value.(type) {
+	case map[string]any:
+		for name, member := range value {
+			if err := do(name, member); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for i, member := range value {
+			if err := do(strconv.Itoa(i), member); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func inRange(number string) bool {
+	if _, err := strconv.ParseFloat(number, 64); err != nil || len(number) > maxNumber {
+		return false
+	}
+	at := strings.IndexAny(number, "eE")
+	if at < 0 {
+		return true
+	}
+	exponent, err := strconv.Atoi(number[at+1:])
+	return err == nil && max(exponent, -exponent) <= maxNumber
+}
+
+// work is what is left of the work of one validation. Its owner holds the lock.
+type work struct {
+	sync.Mutex
+	left int
+	// patterns is what is left of maxPatterns.
+	patterns int
+}
+
+// tooMuch is the panic that ends a validation: the library cannot be told to stop.
+type tooMuch struct{}
+
+func (w *work) spend(n int) {
+	if w.left -= n; w.left < 0 {
+		panic(tooMuch{})
+	}
+}
+
+// pattern is a regular expression whose matches cost work.
+type pattern struct {
+	*regexp.Regexp
+	size int
+	work *work
+}
+
+// MatchString implements jsonschema.Regexp.
+func (p *pattern) MatchString(text string) bool {
+	p.work.spend(p.size * (len(text) + 1) / 2)
+	return p.Regexp.MatchString(text)
+}
+
+// compilePattern compiles a regular expression. One that Go does not know, such as a lookahead, or that is too large
+// matches everything: the provider's model is told of it all the same.
+func (w *work) compilePattern(text string) (jsonschema.Regexp, error) {
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return anything(text), nil
+	}
+	size := instructions(parsed)
+	if w.patterns -= size; w.patterns < 0 {
+		return anything(text), nil
+	}
+	compiled, err := regexp.Compile(text)
+	if err != nil {
+		return anything(text), nil
+	}
+	return &pattern{compiled, size, w}, nil
+}
+
+// instructions are about as many as the compiled expression has.
+func instructions(re *syntax.Regexp) int {
+	n := 1 + len(re.Rune)
+	for _, sub := range re.Sub {
+		n += instructions(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Min, re.Max, 1)
+	}
+	return n
+}
+
+// bound makes each visit of the schema, and of those within it, cost work. The check of a format is the one call out of
+// the library that each visit makes first.
+func (w *work) bound(s *jsonschema.Schema, seen map[*jsonschema.Schema]bool) error {
+	if s == nil || seen[s] {
+		return nil
+	}
+	seen[s] = true
+	if s.DynamicRef != nil || s.RecursiveRef != nil {
+		return errors.New("$dynamicRef and $recursiveRef are not supported; use $ref")
+	}
+	format, cost := s.Format, visitWork+weight(s.Enum)
+	if s.Const != nil {
+		cost += weight(*s.Const)
+	}
+	s.Format = &jsonschema.Format{Validate: func(v any) error {
+		w.spend(cost + members(v))
+		if s.UniqueItems {
+			w.spend(weight(v))
+		}
+		if format != nil {
+			return format.Validate(v)
+		}
+		return nil
+	}}
+	if format != nil {
+		s.Format.Name = format.Name
+	}
+	for _, sub := range within(s) {
+		if err := w.bound(sub, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// members is the work of a value without what its members have within.
+func members(value any) int {
+	switch value := value.(type) {
+	case map[string]any:
+		return visitWork * len(value)
+	case []any:
+		return visitWork * len(value)
+	case string:
+		return len(value)
+	}
+	return 0
+}
+
+// weight is the work of comparing a value, or the values of an enum, with another one.
+func weight(value any) int {
+	if enum, ok := value.(*jsonschema.Enum); ok {
+		if enum == nil {
+			return 0
+		}
+		value = enum.Values
+	}
+	n := 20
+	if text, ok := value.(string); ok {
+		n += len(text)
+	}
+	_ = each(value, func(name string, member any) error {
+		n += len(name) + weight(member)
+		return nil
+	})
+	return n
+}
+
+// within are the schemas that a schema applies.
+func within(s *jsonschema.Schema) []*jsonschema.Schema {
+	all := slices.Concat([]*jsonschema.Schema{s.Ref, s.Not, s.If, s.Then, s.Else, s.PropertyNames, s.UnevaluatedProperties,
+		s.Contains, s.Items2020, s.UnevaluatedItems, s.ContentSchema}, s.AllOf, s.AnyOf, s.OneOf, s.PrefixItems)
+	for _, sub := range s.Properties {
+		all = append(all, sub)
+	}
+	for _, sub := range s.PatternProperties {
+		all = append(all, sub)
+	}
+	for _, sub := range s.DependentSchemas {
+		all = append(all, sub)
+	}
+	other := []any{s.AdditionalProperties, s.Items, s.AdditionalItems}
+	for _, sub := range s.Dependencies {
+		other = append(other, sub)
+	}
+	for _, sub := range other {
+		switch sub := sub.(type) {
+		case *jsonschema.Schema:
+			all = append(all, sub)
+		case []*jsonschema.Schema:
+			all = append(all, sub...)
+		}
+	}
+	return all
+}
