@@ -101,11 +101,9 @@ func (p *protocol) build(call *fantasy.Call) *builder {
 	b.think()
 	b.choose()
 	b.sample()
-	output := b.settings.Output
-	if output != nil && output.Schema != nil {
+	if output := b.settings.Output; output != nil {
 		b.params.OutputConfig.Format.Schema = output.Schema
 	}
-	b.leaveOut(output != nil && output.Schema == nil, "output", "the provider needs a schema")
 	return b
 }
 

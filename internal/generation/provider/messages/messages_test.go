@@ -60,7 +60,7 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 	tool := fantasy.FunctionTool{Name: "f", InputSchema: map[string]any{"type": "object"}}
 	search := fantasy.ProviderDefinedTool{Name: wire.WebSearch, Args: map[string]any{
 		wire.AllowedDomains: []string{"example.com"}, wire.City: "Tokyo", wire.Country: "JP"}}
-	effort := v1alpha1.EffortHigh
+	effort, closed := v1alpha1.EffortHigh, map[string]any{"type": "object", "additionalProperties": false}
 	for name, c := range map[string]struct {
 		settings    settings
 		tools       []fantasy.Tool
@@ -68,9 +68,8 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 		field, want string
 		left        string
 	}{
-		"output": {settings{Output: &wire.Output{Name: "n", Schema: map[string]any{"type": "object"}}, Effort: effort}, nil, "",
-			"output_config", `{"effort":"high","format":{"schema":{"type":"object"},"type":"json_schema"}}`, ""},
-		"any output":     {settings{Output: &wire.Output{Name: "n"}}, nil, "", "output_config", "null", "output"},
+		"output": {settings{Output: &wire.Output{Name: "n", Schema: closed}, Effort: effort}, nil, "", "output_config",
+			`{"effort":"high","format":{"schema":{"additionalProperties":false,"type":"object"},"type":"json_schema"}}`, ""},
 		"stop":           {settings{Stop: []string{"END"}}, nil, "", "stop_sequences", `["END"]`, ""},
 		"no tool":        {settings{}, []fantasy.Tool{tool}, fantasy.ToolChoiceNone, "tool_choice", `{"type":"none"}`, ""},
 		"auto":           {settings{}, []fantasy.Tool{tool}, fantasy.ToolChoiceAuto, "tool_choice", `{"type":"auto"}`, ""},
