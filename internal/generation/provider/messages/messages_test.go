@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 	"github.com/google/go-cmp/cmp"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
@@ -185,5 +187,18 @@ func TestBedrockWithoutCredentialsIsNotAsked(t *testing.T) {
 	}
 	if got, e := ofBedrock(t, ""); got.request != nil || e.Reason != v1alpha1.ErrorAuthenticationFailed || e.Retryable {
 		t.Errorf("got %+v", e)
+	}
+}
+
+func TestExtraBodyGoesIntoTheRequestAsItIs(t *testing.T) {
+	spec := providertest.Specs["anthropic"]
+	spec.ProviderOptions = &v1alpha1.ProviderOptions{Anthropic: &v1alpha1.AnthropicOptions{ExtraBody: &runtime.RawExtension{
+		Raw: []byte(`{"metadata":{"user_id":"u"},"max_tokens":12345678901234567890,"x.9":1,"stream":false,"":null}`)}}}
+	sent, _ := sentFields(t, spec, nil)
+	got, _ := json.Marshal(sent)
+	for _, want := range []string{`"metadata":{"user_id":"u"}`, `"x.9":1`, `"stream":true`, `"":null`} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("no %s in %s", want, got)
+		}
 	}
 }
