@@ -5,6 +5,7 @@ package captions
 
 import (
 	"errors"
+	"strings"
 
 	"charm.land/fantasy"
 
@@ -19,14 +20,25 @@ type answer struct {
 	usage  fantasy.Usage
 }
 
-// read reads a reply. One that answers nothing, such as a filtered one, is an empty answer with its usage.
+// maxAnswer is how many bytes are kept of a reply: far more than any caption has.
+const maxAnswer = 64 << 10
+
+// read reads a reply to its end, for the usage. One that answers nothing, such as a filtered one, is an empty answer
+// with its usage.
 func read(stream fantasy.StreamResponse) (a answer, err error) {
+	var text strings.Builder
+	room := maxAnswer
 	for part := range stream {
+		room -= len(part.Delta) + len(part.ToolCallInput)
 		switch part.Type {
 		case fantasy.StreamPartTypeTextDelta:
-			a.text += part.Delta
+			if room >= 0 {
+				text.WriteString(part.Delta)
+			}
 		case fantasy.StreamPartTypeToolCall:
-			a.inputs = append(a.inputs, part.ToolCallInput)
+			if room >= 0 {
+				a.inputs = append(a.inputs, part.ToolCallInput)
+			}
 		case fantasy.StreamPartTypeFinish:
 			a.usage = part.Usage
 		case fantasy.StreamPartTypeError:
@@ -36,5 +48,6 @@ func read(stream fantasy.StreamResponse) (a answer, err error) {
 			err = part.Error
 		}
 	}
+	a.text = text.String()
 	return a, err
 }

@@ -312,7 +312,7 @@ func (b *builder) options(part *v1alpha1.MessagePart, own bool) fantasy.Provider
 		return nil
 	}
 	options, err := fantasy.UnmarshalProviderOptions(raw)
-	if err != nil || len(options) == 0 {
+	if err != nil || b.Dialect.Reads == nil || !b.Dialect.Reads(options) {
 		return nil
 	}
 	return options

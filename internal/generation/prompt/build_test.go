@@ -15,6 +15,7 @@ import (
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/finish"
 	state "parley.dev/parley/internal/generation/provider/wire"
 )
 
@@ -207,6 +208,12 @@ func TestWhatAnotherProviderWroteIsNotReplayedAsOnesOwn(t *testing.T) {
 				byProvider(result("srvtoolu_1", "y"))), user("r")},
 			"user q | assistant [Result of web_search {}]\ny ^ | user r ^",
 		},
+		"metadata of another protocol are left out": {
+			dialect(v1alpha1.ProviderGoogle, "m"),
+			[]v1alpha1.ChatMessage{user("q"), assistant(with(signature, reasoning("hm")), with(signature, text("y")),
+				byProvider(callOf("srvtoolu_1", "web_search", "{}")), with(found, byProvider(result("srvtoolu_1", "z")))), user("r")},
+			"user q | assistant (hm) y\n\n[Result of web_search {}]\nz | user r",
+		},
 		"metadata that cannot be read is left out": {
 			dialect(v1alpha1.ProviderAnthropic, "m"),
 			[]v1alpha1.ChatMessage{user("q"),
@@ -253,7 +260,7 @@ func TestTheSignatureOfReasoningComesBack(t *testing.T) {
 	a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 1, nil)
 	a.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeReasoningDelta, ID: "0", Delta: "hm"})
 	a.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeReasoningEnd, ID: "0",
-		ProviderMetadata: fantasy.ProviderMetadata{state.Key: &state.State{Signature: "signed"}}})
+		ProviderMetadata: fantasy.ProviderMetadata{state.Key: &state.State{Protocol: finish.Messages, Signature: "signed"}}})
 	a.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: "1", Delta: "x"})
 	got := prompt.Build(prompt.Input{History: []v1alpha1.ChatMessage{user("q"), assistant(a.Finish().Parts...)},
 		Dialect: dialect(v1alpha1.ProviderAnthropic, "m")})

@@ -42,7 +42,7 @@ func difficult() map[string]prompt.Input {
 			by(v1alpha1.ProviderOpenAICompatible, "kimi", assistant(reasoning("hm"), text("a"), call("functions.t:0", "{}"))),
 			tool(result("functions.t:0", "b"))),
 		"from the responses API": of(user("q"), by(v1alpha1.ProviderOpenAI, "gpt", assistant(
-			with(`{"parley":{"type":"parley.state","data":{"item":{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"sealed"}}}}`, reasoning("hm")), text("a"))), user("r")),
+			with(`{"parley":{"type":"parley.state","data":{"protocol":"Responses","item":{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"sealed"}}}}`, reasoning("hm")), text("a"))), user("r")),
 		"from nobody knows whom": of(user("q"), assistant(reasoning("hm"), text("a")), user("r")),
 		"calls without results": of(user("q"), assistant(call("a", "{}"), call("b", "{}")), tool(result("b", "1")),
 			user("r"), assistant(call("c", "{}"))),

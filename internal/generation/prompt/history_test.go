@@ -64,10 +64,10 @@ func with(metadata string, p v1alpha1.MessagePart) v1alpha1.MessagePart {
 }
 
 // signature is what Anthropic wants back with its reasoning.
-const signature = `{"parley":{"type":"parley.state","data":{"signature":"signed"}}}`
+const signature = `{"parley":{"type":"parley.state","data":{"protocol":"Anthropic Messages","signature":"signed"}}}`
 
 // found is what Anthropic wants back with the result of a search.
-const found = `{"parley":{"type":"parley.state","data":{"item":{"type":"web_search_tool_result","content":[{"type":"web_search_result","url":"https://example.com","title":"Example","encrypted_content":"c2NyaXB0ZWQ6Zm91bmQ6aHR0cHM6Ly9leGFtcGxlLmNvbQ=="}]}}}}`
+const found = `{"parley":{"type":"parley.state","data":{"protocol":"Anthropic Messages","item":{"type":"web_search_tool_result","content":[{"type":"web_search_result","url":"https://example.com","title":"Example","encrypted_content":"c2NyaXB0ZWQ6Zm91bmQ6aHR0cHM6Ly9leGFtcGxlLmNvbQ=="}]}}}}`
 
 // outline is a prompt in one line: what is signed has a *, what marks a cache ends in a ^.
 func outline(messages []fantasy.Message) string {

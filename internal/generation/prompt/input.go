@@ -53,6 +53,8 @@ type Dialect struct {
 	// Origin of the messages that this provider reads back as its own, reasoning and calls of its own tools included; see
 	// Origin.
 	Origin string
+	// Reads reports whether the provider's protocol is the one that metadata came by. nil: it reads none.
+	Reads func(fantasy.ProviderOptions) bool
 	// JoinTexts makes one text of all texts of an Assistant message, which then stands before its calls.
 	JoinTexts bool
 	// Alternate joins messages of the same role that follow each other, and their texts.

@@ -16,7 +16,7 @@ import (
 func sealed(id string) v1alpha1.MessagePart {
 	return with(
 		fmt.Sprintf(
-			`{"parley":{"type":"parley.state","data":{"item":{"type":"reasoning","id":%q,"summary":[],"encrypted_content":"+/%s=="}}}}`, id, id), reasoning(""))
+			`{"parley":{"type":"parley.state","data":{"protocol":"Responses","item":{"type":"reasoning","id":%q,"summary":[],"encrypted_content":"+/%s=="}}}}`, id, id), reasoning(""))
 }
 
 // searched is what is kept of a search that OpenAI ran: it tells no result.

@@ -12,6 +12,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider/fileurl"
+	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/generation/provider/gemini"
 	"parley.dev/parley/internal/generation/provider/wire"
 )
@@ -24,6 +25,7 @@ const maxChatCallID = 40
 func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
 	d := prompt.Dialect{
 		Origin: prompt.Origin(spec.Provider, spec.Model), Images: true, PDFs: true, FileURLs: fileurl.MediaTypes(spec),
+		Reads: func(o fantasy.ProviderOptions) bool { return wire.IsOf(o, finish.ProtocolOf(spec)) },
 	}
 	if spec.Provider != v1alpha1.ProviderAnthropic && spec.Provider != v1alpha1.ProviderBedrock {
 		d.KeepsID = keepsID(spec.Model)

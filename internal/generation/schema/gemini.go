@@ -27,8 +27,9 @@ func ForGemini(whole Object) (Object, []string) {
 	return withProperties(fitting), w.dropped
 }
 
-// maxNodes is how large a schema may get by what is put in place of references; what goes beyond keeps its reference.
-const maxNodes = 20_000
+// maxNodes is how large a schema may get by what is put in place of references; what goes beyond keeps its reference. Of
+// texts and data, so many bytes count as a node.
+const maxNodes, nodeBytes = 20_000, 50
 
 // walker puts what is referred to in place of references.
 type walker struct {
@@ -59,6 +60,7 @@ func (w *walker) object(schema Object, within []string) Object {
 		case keyword == "$defs" || keyword == "definitions":
 			continue // What of them is used stands where it is used.
 		case values[keyword]:
+			w.left -= bytesOf(value) / nodeBytes
 			out[keyword] = value
 		case names[keyword]:
 			out[keyword] = w.named(value, within)
@@ -80,7 +82,26 @@ func (w *walker) value(value any, within []string) any {
 		}
 		return out
 	}
+	w.left -= bytesOf(value) / nodeBytes
 	return value
+}
+
+// bytesOf is about how long a value is in JSON.
+func bytesOf(value any) int {
+	n := 8
+	switch value := value.(type) {
+	case string:
+		n += len(value)
+	case Object:
+		for name, member := range value {
+			n += len(name) + bytesOf(member)
+		}
+	case []any:
+		for _, member := range value {
+			n += bytesOf(member)
+		}
+	}
+	return n
 }
 
 func (w *walker) named(value any, within []string) any {

@@ -92,11 +92,24 @@ func TestReferencesDoNotBlowASchemaUp(t *testing.T) {
 			fmt.Sprintf(`"d%d":{"type":"object","properties":{"a":{"$ref":"#/$defs/d%d"},"b":{"$ref":"#/$defs/d%d"}}}`, i, i+1,
 				i+1))
 	}
-	given := decode(t, `{"type":"object","properties":{"x":{"$ref":"#/$defs/d0"}},"$defs":{`+strings.Join(defs, ",")+
-		`,"d40":{"type":"string"}}}`)
-	got, _ := schema.ForGemini(given)
-	raw, err := json.Marshal(got)
-	if err != nil || len(raw) > 4<<20 {
+	long := `"` + strings.Repeat("x", 30_000) + `"`
+	for name, last := range map[string]string{"a type": `{"type":"string"}`, "a description": `{"description":` + long + `}`,
+		"an enum": `{"enum":[` + long + `]}`} {
+		given := decode(t, `{"type":"object","properties":{"x":{"$ref":"#/$defs/d0"}},"$defs":{`+strings.Join(defs, ",")+
+			`,"d40":`+last+`}}`)
+		got, _ := schema.ForGemini(given)
+		if raw, err := json.Marshal(got); err != nil || len(raw) > 4<<20 {
+			t.Errorf("%s: %d bytes, %v", name, len(raw), err)
+		}
+	}
+	// A shallow one, whose references are all to one long text.
+	var properties []string
+	for i := range 1500 {
+		properties = append(properties, fmt.Sprintf(`"p%d":{"$ref":"#/$defs/long"}`, i))
+	}
+	got, _ := schema.ForGemini(decode(t, `{"type":"object","properties":{`+strings.Join(properties, ",")+`},"$defs":{"long":{"enum":[`+
+		long+`]}}}`))
+	if raw, err := json.Marshal(got); err != nil || len(raw) > 4<<20 {
 		t.Errorf("%d bytes, %v", len(raw), err)
 	}
 }

@@ -10,14 +10,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/url"
-	"slices"
 
 	"charm.land/fantasy"
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
-	"github.com/tidwall/sjson"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/wire"
@@ -100,11 +97,9 @@ func (p *protocol) build(call *fantasy.Call) *builder {
 	b.think()
 	b.choose()
 	b.sample()
-	output := b.settings.Output
-	if output != nil && output.Schema != nil {
+	if output := b.settings.Output; output != nil {
 		b.params.OutputConfig.Format.Schema = output.Schema
 	}
-	b.leaveOut(output != nil && output.Schema == nil, "output", "the provider needs a schema")
 	return b
 }
 
@@ -137,18 +132,21 @@ func optional[T comparable](value *T) (set param.Opt[T]) {
 	return set
 }
 
-// body is the request as JSON. The fields of extraBody go last, each to the path that its name is.
+// body is the request as JSON. The fields of extraBody go before all others but stream. The SDK would take their names
+// for paths.
 func (b *builder) body() ([]byte, error) {
 	body, err := json.Marshal(b.params)
 	if err != nil || b.options.ExtraBody == nil {
 		return body, err
 	}
 	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(b.options.ExtraBody.Raw, &fields) // The API server has made sure that it is an object.
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if body, err = sjson.SetRawBytes(body, name, fields[name]); err != nil {
-			return nil, fmt.Errorf("setting field %q of extraBody: %w", name, err)
-		}
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return nil, fmt.Errorf("writing the request: %w", err)
 	}
-	return body, nil
+	stream, streams := fields["stream"]
+	_ = json.Unmarshal(b.options.ExtraBody.Raw, &fields) // The API server has made sure that it is an object.
+	if streams {
+		fields["stream"] = stream
+	}
+	return json.Marshal(fields)
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 	"github.com/google/go-cmp/cmp"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
@@ -60,7 +62,7 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 	tool := fantasy.FunctionTool{Name: "f", InputSchema: map[string]any{"type": "object"}}
 	search := fantasy.ProviderDefinedTool{Name: wire.WebSearch, Args: map[string]any{
 		wire.AllowedDomains: []string{"example.com"}, wire.City: "Tokyo", wire.Country: "JP"}}
-	effort := v1alpha1.EffortHigh
+	effort, closed := v1alpha1.EffortHigh, map[string]any{"type": "object", "additionalProperties": false}
 	for name, c := range map[string]struct {
 		settings    settings
 		tools       []fantasy.Tool
@@ -68,9 +70,8 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 		field, want string
 		left        string
 	}{
-		"output": {settings{Output: &wire.Output{Name: "n", Schema: map[string]any{"type": "object"}}, Effort: effort}, nil, "",
-			"output_config", `{"effort":"high","format":{"schema":{"type":"object"},"type":"json_schema"}}`, ""},
-		"any output":     {settings{Output: &wire.Output{Name: "n"}}, nil, "", "output_config", "null", "output"},
+		"output": {settings{Output: &wire.Output{Name: "n", Schema: closed}, Effort: effort}, nil, "", "output_config",
+			`{"effort":"high","format":{"schema":{"additionalProperties":false,"type":"object"},"type":"json_schema"}}`, ""},
 		"stop":           {settings{Stop: []string{"END"}}, nil, "", "stop_sequences", `["END"]`, ""},
 		"no tool":        {settings{}, []fantasy.Tool{tool}, fantasy.ToolChoiceNone, "tool_choice", `{"type":"none"}`, ""},
 		"auto":           {settings{}, []fantasy.Tool{tool}, fantasy.ToolChoiceAuto, "tool_choice", `{"type":"auto"}`, ""},
@@ -186,5 +187,18 @@ func TestBedrockWithoutCredentialsIsNotAsked(t *testing.T) {
 	}
 	if got, e := ofBedrock(t, ""); got.request != nil || e.Reason != v1alpha1.ErrorAuthenticationFailed || e.Retryable {
 		t.Errorf("got %+v", e)
+	}
+}
+
+func TestExtraBodyGoesIntoTheRequestAsItIs(t *testing.T) {
+	spec := providertest.Specs["anthropic"]
+	spec.ProviderOptions = &v1alpha1.ProviderOptions{Anthropic: &v1alpha1.AnthropicOptions{ExtraBody: &runtime.RawExtension{
+		Raw: []byte(`{"metadata":{"user_id":"u"},"max_tokens":12345678901234567890,"x.9":1,"stream":false,"":null}`)}}}
+	sent, _ := sentFields(t, spec, nil)
+	got, _ := json.Marshal(sent)
+	for _, want := range []string{`"metadata":{"user_id":"u"}`, `"x.9":1`, `"stream":true`, `"":null`} {
+		if !strings.Contains(string(got), want) {
+			t.Errorf("no %s in %s", want, got)
+		}
 	}
 }

@@ -3,7 +3,11 @@
 
 package wire
 
-import "charm.land/fantasy"
+import (
+	"charm.land/fantasy"
+
+	"parley.dev/parley/internal/generation/provider/finish"
+)
 
 // kind is what a block of a reply holds.
 type kind int
@@ -31,6 +35,8 @@ type block struct {
 // goroutine that reads the stream.
 type Parts struct {
 	yield func(fantasy.StreamPart) bool
+	// protocol is that of the reply.
+	protocol finish.Protocol
 	// stopped is whether no more parts are read.
 	stopped bool
 	// open are the blocks that have begun and not ended, in the order of their beginnings.
@@ -101,9 +107,19 @@ func (p *Parts) end(matches func(*block) bool) {
 			open = append(open, b)
 			continue
 		}
-		p.add(fantasy.StreamPart{Type: types[b.kind].end, ID: b.id, ProviderMetadata: b.state.metadata()})
+		p.add(fantasy.StreamPart{Type: types[b.kind].end, ID: b.id, ProviderMetadata: p.metadata(b.state)})
 	}
 	p.open = open
+}
+
+// metadata are those of a part with the state; nil: it has none.
+func (p *Parts) metadata(state *State) fantasy.ProviderMetadata {
+	if state == nil {
+		return nil
+	}
+	own := *state
+	own.Protocol = p.protocol
+	return own.metadata()
 }
 
 // Call is a call of a tool. Input is JSON, as the model has written it.
@@ -132,13 +148,13 @@ func (p *Parts) CallInput(id, delta string) {
 func (p *Parts) Call(c Call) {
 	p.add(fantasy.StreamPart{Type: fantasy.StreamPartTypeToolInputEnd, ID: c.ID})
 	p.add(fantasy.StreamPart{Type: fantasy.StreamPartTypeToolCall, ID: c.ID, ToolCallName: c.Name,
-		ToolCallInput: c.Input, ProviderExecuted: c.OfProvider, ProviderMetadata: c.State.metadata()})
+		ToolCallInput: c.Input, ProviderExecuted: c.OfProvider, ProviderMetadata: p.metadata(c.State)})
 }
 
 // Result adds the result of a call that the provider has run. Its text is what people see.
 func (p *Parts) Result(id, name, text string, state *State) {
 	p.add(fantasy.StreamPart{Type: fantasy.StreamPartTypeToolResult, ID: id, ToolCallName: name, Delta: text,
-		ProviderExecuted: true, ProviderMetadata: state.metadata()})
+		ProviderExecuted: true, ProviderMetadata: p.metadata(state)})
 }
 
 // Source adds what the reply cites: a page, or without a URL a document of the prompt.

@@ -9,6 +9,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider/finish"
 )
 
 // Key is the key of a State, a CacheMark and Settings among fantasy's options and metadata.
@@ -16,6 +17,8 @@ const Key = "parley"
 
 // State is what a provider wants back with a part of a reply, as it was.
 type State struct {
+	// Protocol is the one that the part came by: to another one, the rest means nothing. Parts sets it.
+	Protocol finish.Protocol `json:"protocol,omitempty"`
 	// Signature of a reasoning, a text or a call.
 	Signature string `json:"signature,omitempty"`
 	// Item is JSON in a form of the protocol.
@@ -47,12 +50,13 @@ func (s *State) UnmarshalJSON(raw []byte) error {
 	return fantasy.UnmarshalProviderType(raw, (*plainState)(s))
 }
 
-func (s *State) metadata() fantasy.ProviderMetadata {
-	if s == nil {
-		return nil
-	}
-	return fantasy.ProviderMetadata{Key: s}
+// IsOf reports whether the options of a part of a prompt have a state of that protocol.
+func IsOf(options fantasy.ProviderOptions, protocol finish.Protocol) bool {
+	s, ok := options[Key].(*State)
+	return ok && s.Protocol == protocol
 }
+
+func (s *State) metadata() fantasy.ProviderMetadata { return fantasy.ProviderMetadata{Key: s} }
 
 // With are the options of a part of a prompt with that state.
 func (s *State) With() fantasy.ProviderOptions { return fantasy.ProviderOptions(s.metadata()) }
