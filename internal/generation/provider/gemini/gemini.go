@@ -39,7 +39,9 @@ func New(spec *v1alpha1.ChatModelConfigSpec, apiKey string) (wire.Protocol, erro
 		name = "models/" + name
 	}
 	at := base.JoinPath("v1beta", name+":streamGenerateContent")
-	at.RawQuery = "alt=sse"
+	query := at.Query() // A proxy can want its own.
+	query.Set("alt", "sse")
+	at.RawQuery = query.Encode()
 	return &protocol{url: at.String(), key: apiKey, model: strings.ToLower(spec.Model), gemini3: IsGemini3(spec.Model),
 		gemma: strings.HasPrefix(strings.ToLower(name), "models/gemma-")}, nil
 }
