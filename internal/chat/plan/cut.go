@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/machine"
 )
 
@@ -42,6 +43,7 @@ func (p cut) carryOut() {
 		h.Head, h.Length, from = t.Head, t.Length, t.Length
 		setTurn(p.status(), TurnRecord{t.Turn.DeepCopy(), *t.Turn.Internal.DeepCopy()})
 		p.status().LastReply, p.status().Context = t.LastReply, t.Context
+		conditions.MarkOutput(p.status(), t.OutputOf, t.Output, p.facts.Now)
 		if t.Unanswered {
 			p.resume()
 		}

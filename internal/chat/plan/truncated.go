@@ -24,6 +24,9 @@ type Truncated struct {
 	Turn TurnRecord
 	// LastReply is the preview of the newest reply that is left.
 	LastReply string
+	// Output is that of the turn's newest reply, and OutputOf the name of that; nil if it is no answer in a form.
+	Output   *v1alpha1.MessageOutput
+	OutputOf string
 	// Context is how full the context was at that reply, or after the summary that follows it; nil if it is not known.
 	Context *v1alpha1.ContextStatus
 	// ContextAt is the index of that message.
@@ -42,7 +45,7 @@ func Rest(kept []*v1alpha1.ChatMessage) *Truncated {
 		}
 		switch {
 		case m.Spec.Role == v1alpha1.RoleUser:
-			t.Turn = turnOf(m)
+			t.Turn, t.Output = turnOf(m), nil
 			t.Unanswered = m.Spec.LastRole() != v1alpha1.RoleAssistant
 		case t.Turn.TurnStatus == nil:
 		case m.Spec.Role == v1alpha1.RoleSystem: // The turn stands as it stood.
@@ -63,11 +66,13 @@ func Rest(kept []*v1alpha1.ChatMessage) *Truncated {
 
 func (t *Truncated) reply(m *v1alpha1.ChatMessage) {
 	g := m.Spec.Generation
-	t.LastReply, t.Context = g.Preview, g.Context
+	t.LastReply, t.Context, t.Output, t.OutputOf = g.Preview, g.Context, g.Output, m.Name
 	t.Turn.Steps++
 	t.Turn.Internal.LastRole = v1alpha1.RoleAssistant
-	noteCalls(t.Turn.TurnStatus, &t.Turn.Internal, m)
-	t.Unanswered = (g.PendingCalls > 0 || g.ReplyOutcome == v1alpha1.ReplyPaused) &&
+	in := &t.Turn.Internal
+	noteCalls(t.Turn.TurnStatus, in, m)
+	again := in.InvalidOutputs > 0 && in.InvalidOutputs < v1alpha1.MaxOutputTries
+	t.Unanswered = (g.PendingCalls > 0 || g.ReplyOutcome == v1alpha1.ReplyPaused || again) &&
 		g.Outcome != v1alpha1.OutcomeInterrupted
 }
 

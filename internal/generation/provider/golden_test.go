@@ -75,7 +75,7 @@ var requests = []struct {
 		asked: v1alpha1.EffortLow},
 	{name: "google", spec: everything(v1alpha1.ProviderGoogle, "gemini-2.0-flash"),
 		change: func(s *v1alpha1.ChatModelConfigSpec) {
-			s.BaseURL = "https://proxy.example.com/google"
+			s.BaseURL = "https://proxy.example.com/google?team=blue"
 			s.ProviderOptions = options(
 				`{"google":{"safetySettings":[{"category":"HARM_CATEGORY_HARASSMENT","threshold":"BLOCK_NONE"}],"cachedContent":"cachedContents/c"}}`)
 		}},

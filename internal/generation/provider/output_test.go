@@ -5,6 +5,7 @@ package provider_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider/wire"
 	"parley.dev/parley/internal/jsonschema"
 	"parley.dev/parley/internal/testing/providertest"
@@ -174,6 +176,41 @@ func TestSchemasReachProvidersExactly(t *testing.T) {
 			if !strings.Contains(server.Sent[0], `"const":9007199254740993`) {
 				t.Errorf("%s, %s: %s", name, way, server.Sent[0])
 			}
+		}
+	}
+}
+
+func TestAllThatIsAskedAgainWorksTogether(t *testing.T) {
+	refusal := func(message, code string) providertest.Reply {
+		return providertest.Reply{Status: http.StatusBadRequest, Body: `{"error":{"type":"invalid_request_error","message":"` +
+			message + `","code":"` + code + `"}}`}
+	}
+	sealed := refusal("The encrypted content could not be verified.", "invalid_encrypted_content")
+	server := &providertest.Scripted{Replies: append([]providertest.Reply{sealed,
+		refusal("Error while downloading https://example.com/a.png.", "invalid_image_url"), sealed}, providertest.Events(
+		`{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","id":"fc","call_id":"a","name":"submit_answer","arguments":""}}`,
+		`{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{\"n\":4}"}`,
+		`{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","id":"fc","call_id":"a","name":"submit_answer","arguments":"{\"n\":4}"}}`,
+		`{"type":"response.completed","response":{"id":"r","status":"completed"}}`)...)}
+	spec := providertest.Specs["openai responses"]
+	spec.StructuredOutput = v1alpha1.StructuredOutputTool
+	got, err := server.Ask(t, spec, func(call *fantasy.Call) {
+		asking(`{"type":"object"}`, "")(call)
+		state := wire.State{Item: []byte(`{"type":"reasoning","id":"rs_1","encrypted_content":"sealed"}`)}
+		file := fantasy.FilePart{Filename: "a.png", MediaType: "image/png", ProviderOptions: fantasy.ProviderOptions{
+			wire.Key: &prompt.FileURL{URL: "https://example.com/a.png"}}}
+		call.Prompt = fantasy.Prompt{{Role: fantasy.MessageRoleUser, Content: []fantasy.MessagePart{file}},
+			{Role: fantasy.MessageRoleAssistant, Content: []fantasy.MessagePart{
+				fantasy.ReasoningPart{ProviderOptions: state.With()}, fantasy.TextPart{Text: "x"}}}, fantasy.NewUserMessage("n?")}
+	})
+	if err != nil || !cmp.Equal(outline(got), []string{`{"n":4}`}) || len(server.Sent) != 4 {
+		t.Fatalf("got %q after %d requests, %v", outline(got), len(server.Sent), err)
+	}
+	for i, want := range []struct{ sealed, url bool }{{true, true}, {false, true}, {true, false}, {false, false}} {
+		sent := server.Sent[i]
+		if strings.Contains(sent, `"sealed"`) != want.sealed || strings.Contains(sent, `"image_url"`) != want.url ||
+			!strings.Contains(sent, "submit_answer") {
+			t.Errorf("request %d is %s", i, sent)
 		}
 	}
 }

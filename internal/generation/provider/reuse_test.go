@@ -4,6 +4,7 @@
 package provider_test
 
 import (
+	"compress/gzip"
 	"io"
 	"net"
 	"net/http"
@@ -54,6 +55,29 @@ func TestAnAnswerThatNeverEndsBehindItsLastEventIsWhole(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, chatUsage(50, 20, 150))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		close(gone)
+	}))
+	defer server.Close()
+	if got := usageAt(t, providertest.Compatible, "", server.URL); got != produced(20) {
+		t.Errorf("got %+v", got)
+	}
+	select {
+	case <-gone:
+	case <-time.After(10 * time.Second):
+		t.Error("the connection is kept")
+	}
+}
+
+func TestACompressedAnswerThatNeverEndsIsWhole(t *testing.T) {
+	gone := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Content-Encoding", "gzip")
+		compressed := gzip.NewWriter(w)
+		_, _ = io.WriteString(compressed, chatUsage(50, 20, 150))
+		_ = compressed.Flush()
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 		close(gone)

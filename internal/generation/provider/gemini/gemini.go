@@ -67,7 +67,9 @@ func address(spec *v1alpha1.ChatModelConfigSpec) (string, error) {
 		name = "models/" + name
 	}
 	at := base.JoinPath("v1beta", name+":streamGenerateContent")
-	at.RawQuery = "alt=sse"
+	query := at.Query() // A proxy can want its own.
+	query.Set("alt", "sse")
+	at.RawQuery = query.Encode()
 	return at.String(), nil
 }
 

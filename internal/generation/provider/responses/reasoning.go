@@ -35,16 +35,19 @@ func (m model) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamRes
 	}
 	call.Prompt = rest
 	return func(yield func(fantasy.StreamPart) bool) {
-		begun := false
+		begun, refused := false, false
 		for part := range stream {
-			if !begun && part.Error != nil && fault.HistoryRejected(part.Error, fault.Subject{Spec: m.spec}) {
-				m.again(ctx, call, yield)
-				return
+			refused = !begun && part.Error != nil && fault.HistoryRejected(part.Error, fault.Subject{Spec: m.spec})
+			if refused {
+				break // Its connection is given back first.
 			}
 			begun = begun || part.Type != fantasy.StreamPartTypeWarnings
 			if !yield(part) {
 				return
 			}
+		}
+		if refused {
+			m.again(ctx, call, yield)
 		}
 	}, nil
 }
