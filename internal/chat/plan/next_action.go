@@ -142,8 +142,8 @@ var actionRules = []actionRule{
 		"It stands last, so that nothing is summarised that nobody continues.",
 		func(f progress) bool { return f.fill == fillOver }},
 	{decision{"the model is next", generateAssistant, ""},
-		"The newest message is a User's, holds the results of calls, or is a reply that the provider has paused or that does " +
-			"not match the schema.",
+		"The newest message is a User's, holds the results of calls, or is a reply that the provider has paused or that " +
+			"does not match the schema.",
 		func(progress) bool { return true }},
 }
 

@@ -35,7 +35,7 @@ func Decode(schema Schema, input string, into any) error {
 	}
 	given = fill(schema, given)
 	if problems := compiled.ProblemsOf(given); problems != "" {
-		return fmt.Errorf("the call was not made: %s. The arguments are: %s. Correct them and call again.", problems,
+		return fmt.Errorf("the call was not made: %s. The arguments are: %s. Correct them and call again", problems,
 			strings.Join(Names(schema), ", "))
 	}
 	if err := json.Unmarshal([]byte(text(given)), into); err != nil {
@@ -61,18 +61,7 @@ func text(value any) string {
 func fill(schema Schema, given any) any {
 	switch given := given.(type) {
 	case map[string]any:
-		properties, _ := schema["properties"].(Schema)
-		for key := range properties {
-			property, _ := properties[key].(Schema)
-			if given[key] == nil {
-				delete(given, key)
-				if fallback, ok := property["default"]; ok {
-					given[key] = fallback
-				}
-				continue
-			}
-			given[key] = fill(property, given[key])
-		}
+		fillObject(schema, given)
 	case []any:
 		items, _ := schema["items"].(Schema)
 		for i := range given {
@@ -85,6 +74,22 @@ func fill(schema Schema, given any) any {
 		}
 	}
 	return given
+}
+
+// fillObject is fill for the members of an object.
+func fillObject(schema Schema, given map[string]any) {
+	properties, _ := schema["properties"].(Schema)
+	for key := range properties {
+		property, _ := properties[key].(Schema)
+		if given[key] != nil {
+			given[key] = fill(property, given[key])
+			continue
+		}
+		delete(given, key)
+		if fallback, ok := property["default"]; ok {
+			given[key] = fallback
+		}
+	}
 }
 
 // Names are the arguments of a tool, the required ones first and marked as such.

@@ -61,7 +61,7 @@ func TestGoodArgumentsAreDecodedWithDefaults(t *testing.T) {
 }
 
 func TestInvalidArgumentsAreNamed(t *testing.T) {
-	const tail = " The arguments are: name (required), big, count, kind, list, on. Correct them and call again."
+	const tail = " The arguments are: name (required), big, count, kind, list, on. Correct them and call again"
 	for input, want := range map[string]string{
 		`{}`:                                   "the value: missing property 'name'",
 		`{"name":null}`:                        "the value: missing property 'name'",

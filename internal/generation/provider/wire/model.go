@@ -66,7 +66,7 @@ func (m *Model) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamRe
 	if err != nil {
 		return nil, err
 	}
-	response, err := m.post(ctx, request, call.Headers)
+	response, err := m.post(ctx, request, call.Headers) //nolint:bodyclose // read closes it.
 	return func(yield func(fantasy.StreamPart) bool) {
 		parts := &Parts{yield: yield, protocol: finish.ProtocolOf(m.spec)}
 		parts.Warn(warnings...)

@@ -15,8 +15,8 @@ import (
 // azureHost is how Azure names the host of a resource; the resource is the first group.
 var azureHost = regexp.MustCompile(`^([a-zA-Z0-9-]+)\.(?:openai|cognitiveservices|services\.ai)\.azure\.com$`)
 
-// OpenAI returns where one of OpenAI's protocols is spoken for a configuration, and the header with the key. base is the
-// URL of a provider without a baseURL, path that of the protocol below it.
+// OpenAI returns where one of OpenAI's protocols is spoken for a configuration, and the header with the key. base is
+// the URL of a provider without a baseURL, path that of the protocol below it.
 func OpenAI(spec *v1alpha1.ChatModelConfigSpec, key, base string, path ...string) (at string, header map[string]string,
 	err error) {
 	to, err := url.Parse(cmp.Or(spec.BaseURL, base))
