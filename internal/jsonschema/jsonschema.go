@@ -8,6 +8,7 @@ package jsonschema
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -150,6 +151,11 @@ func problemsOf(err error) string {
 			maxProblem))
 	}
 	leaves(invalid, add)
+	slices.SortStableFunc(problems, func(a, b string) int { // Those of one place keep their order.
+		a, _, _ = strings.Cut(a, ": ")
+		b, _, _ = strings.Cut(b, ": ")
+		return strings.Compare(a, b)
+	})
 	text := strings.Join(problems, "; ")
 	if more > 0 {
 		text += fmt.Sprintf("; and %d more problems", more)
@@ -179,6 +185,8 @@ func describe(e jsonschema.ErrorKind) string {
 		return "matches none of the alternatives, or several of them"
 	case *kind.Not:
 		return "matches a schema that it must not match"
+	case *kind.AdditionalProperties:
+		slices.Sort(e.Properties) // They come in any order.
 	case *kind.Minimum:
 		return fmt.Sprintf("must be at least %s, and is %s", e.Want.RatString(), e.Got.RatString())
 	case *kind.Maximum:

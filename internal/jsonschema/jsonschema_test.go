@@ -67,6 +67,19 @@ func TestManyProblemsAreBounded(t *testing.T) {
 	}
 }
 
+func TestProblemsAreTheSameEachTime(t *testing.T) {
+	schema, err := jsonschema.Compile(`{"additionalProperties":false,"properties":{"a":{"type":"null"},"b":{"type":"null"}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "/a: got number, want null; /b: got number, want null; the value: additional properties 'c', 'd' not allowed"
+	for range 20 {
+		if got := schema.Problems(`{"a":1,"b":2,"c":3,"d":4}`); got != want {
+			t.Fatalf("got %s", got)
+		}
+	}
+}
+
 func TestRefusedSchemasHaveAProblem(t *testing.T) {
 	for schema, place := range map[string]string{
 		`{"properties":[]}`:                                          `/properties`,

@@ -122,19 +122,15 @@ func (p *pattern) MatchString(text string) bool {
 // compilePattern compiles a regular expression. One that Go does not know, such as a lookahead, or that is too large
 // matches everything: the provider's model is told of it all the same.
 func (w *work) compilePattern(text string) (jsonschema.Regexp, error) {
-	parsed, err := syntax.Parse(text, syntax.Perl)
-	if err != nil {
-		return anything(text), nil
+	if parsed, err := syntax.Parse(text, syntax.Perl); err == nil {
+		size := instructions(parsed)
+		if w.patterns -= size; w.patterns >= 0 {
+			if compiled, err := regexp.Compile(text); err == nil {
+				return &pattern{compiled, size, w}, nil
+			}
+		}
 	}
-	size := instructions(parsed)
-	if w.patterns -= size; w.patterns < 0 {
-		return anything(text), nil
-	}
-	compiled, err := regexp.Compile(text)
-	if err != nil {
-		return anything(text), nil
-	}
-	return &pattern{compiled, size, w}, nil
+	return anything(text), nil
 }
 
 // instructions are about as many as the compiled expression has.
@@ -159,29 +155,31 @@ func (w *work) bound(s *jsonschema.Schema, seen map[*jsonschema.Schema]bool) err
 	if s.DynamicRef != nil || s.RecursiveRef != nil {
 		return errors.New("$dynamicRef and $recursiveRef are not supported; use $ref")
 	}
-	format, cost := s.Format, visitWork+weight(s.Enum)
-	if s.Const != nil {
-		cost += weight(*s.Const)
-	}
-	s.Format = &jsonschema.Format{Validate: func(v any) error {
-		w.spend(cost + members(v))
-		if s.UniqueItems {
-			w.spend(weight(v))
-		}
-		if format != nil {
-			return format.Validate(v)
-		}
-		return nil
-	}}
-	if format != nil {
-		s.Format.Name = format.Name
-	}
+	s.Format = w.format(s)
 	for _, sub := range within(s) {
 		if err := w.bound(sub, seen); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// format is the format of the schema, whose check costs work.
+func (w *work) format(s *jsonschema.Schema) *jsonschema.Format {
+	format, cost := s.Format, visitWork+weight(s.Enum)
+	if format == nil {
+		format = &jsonschema.Format{Validate: func(any) error { return nil }}
+	}
+	if s.Const != nil {
+		cost += weight(*s.Const)
+	}
+	return &jsonschema.Format{Name: format.Name, Validate: func(v any) error {
+		w.spend(cost + members(v))
+		if s.UniqueItems {
+			w.spend(weight(v))
+		}
+		return format.Validate(v)
+	}}
 }
 
 // members is the work of a value without what its members have within.

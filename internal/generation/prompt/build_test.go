@@ -211,7 +211,8 @@ func TestWhatAnotherProviderWroteIsNotReplayedAsOnesOwn(t *testing.T) {
 		"metadata of another protocol are left out": {
 			dialect(v1alpha1.ProviderGoogle, "m"),
 			[]v1alpha1.ChatMessage{user("q"), assistant(with(signature, reasoning("hm")), with(signature, text("y")),
-				byProvider(callOf("srvtoolu_1", "web_search", "{}")), with(found, byProvider(result("srvtoolu_1", "z")))), user("r")},
+				byProvider(callOf("srvtoolu_1", "web_search", "{}")), with(found, byProvider(result("srvtoolu_1", "z")))),
+				user("r")},
 			"user q | assistant (hm) y\n\n[Result of web_search {}]\nz | user r",
 		},
 		"metadata that cannot be read is left out": {

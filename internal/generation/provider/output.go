@@ -109,8 +109,7 @@ type outputReply struct {
 
 // pass hands a part on, or holds it. It reports whether more is wanted.
 func (r *outputReply) pass(part fantasy.StreamPart) bool {
-	begun, isAnswer := r.begun[part.ID]
-	switch part.Type {
+	switch _, isAnswer := r.begun[part.ID]; part.Type {
 	case fantasy.StreamPartTypeToolInputStart:
 		if part.ToolCallName == outputTool {
 			r.begun[part.ID] = false
@@ -119,9 +118,14 @@ func (r *outputReply) pass(part fantasy.StreamPart) bool {
 		}
 	case fantasy.StreamPartTypeToolInputDelta, fantasy.StreamPartTypeToolInputEnd, fantasy.StreamPartTypeToolCall:
 		if isAnswer {
-			return r.answer(part, begun)
+			return r.answer(part)
 		}
 	}
+	return r.other(part)
+}
+
+// other hands on, or holds, a part that is not of an answer.
+func (r *outputReply) other(part fantasy.StreamPart) bool {
 	switch {
 	case isText(part) && len(r.begun) > 0:
 		return true
@@ -135,7 +139,7 @@ func (r *outputReply) pass(part fantasy.StreamPart) bool {
 }
 
 // answer hands a part of a call of the tool on, as text.
-func (r *outputReply) answer(part fantasy.StreamPart, begun bool) bool {
+func (r *outputReply) answer(part fantasy.StreamPart) bool {
 	text := fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: part.ID}
 	switch part.Type {
 	case fantasy.StreamPartTypeToolInputDelta:
@@ -143,7 +147,8 @@ func (r *outputReply) answer(part fantasy.StreamPart, begun bool) bool {
 		return r.yield(text)
 	case fantasy.StreamPartTypeToolCall:
 		text.Delta = part.ToolCallInput
-		return (begun || r.yield(text)) && r.yield(fantasy.StreamPart{Type: fantasy.StreamPartTypeTextEnd, ID: part.ID})
+		end := fantasy.StreamPart{Type: fantasy.StreamPartTypeTextEnd, ID: part.ID}
+		return (r.begun[part.ID] || r.yield(text)) && r.yield(end)
 	}
 	return true
 }

@@ -5,6 +5,7 @@ package schema
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -40,35 +41,26 @@ func claudeTakes(value any) bool {
 }
 
 func claudeTakesKeyword(keyword string, value any) bool {
+	members, _ := value.(Object)
+	list, _ := value.([]any)
+	refused := func(s any) bool { return !claudeTakes(s) }
 	switch keyword {
 	case "properties":
-		members, ok := value.(Object)
-		for _, member := range members {
-			ok = ok && claudeTakes(member)
-		}
-		return ok
+		return !slices.ContainsFunc(slices.Collect(maps.Values(members)), refused)
 	case "allOf", "anyOf":
-		list, ok := value.([]any)
-		return ok && !slices.ContainsFunc(list, func(s any) bool { return !claudeTakes(s) })
+		return !slices.ContainsFunc(list, refused)
 	case "items":
 		return claudeTakes(value)
-	case "type":
-		return !slices.Contains(typesOf(value), any("object")) || value == "object"
+	case "type": // It takes an object where nothing else may stand.
+		return !slices.Contains(list, any("object"))
 	case "enum":
-		list, ok := value.([]any)
-		return ok && !slices.ContainsFunc(list, isComplex)
+		return !slices.ContainsFunc(list, isComplex)
 	case "format":
 		return slices.Contains(claudeFormats, value)
 	case "minItems":
 		return slices.Contains([]string{"0", "1"}, fmt.Sprint(value))
 	}
 	return true
-}
-
-// typesOf are the types that the value of a keyword type lists.
-func typesOf(value any) []any {
-	list, _ := value.([]any)
-	return list
 }
 
 // isComplex reports whether a value is a list or an object.

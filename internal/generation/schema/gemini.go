@@ -27,8 +27,8 @@ func ForGemini(whole Object) (Object, []string) {
 	return withProperties(fitting), w.dropped
 }
 
-// maxNodes is how large a schema may get by what is put in place of references; what goes beyond keeps its reference. Of
-// texts and data, so many bytes count as a node.
+// maxNodes is how large a schema may get by what is put in place of references; what goes beyond keeps its reference.
+// Of texts and data, so many bytes count as a node.
 const maxNodes, nodeBytes = 20_000, 50
 
 // walker puts what is referred to in place of references.

@@ -54,8 +54,8 @@ func (r *reply) keep(piece detail, withText bool) {
 	field := piece.field()
 	delete(piece, field)
 	maps.DeleteFunc(piece, func(_ string, value any) bool { return value == nil })
-	if last := r.lastDetail(); field != "" && last["type"] == piece["type"] && reflect.DeepEqual(last["index"], piece["index"]) &&
-		(!withText || last["signature"] == nil) {
+	if last := r.lastDetail(); field != "" && last["type"] == piece["type"] &&
+		reflect.DeepEqual(last["index"], piece["index"]) && (!withText || last["signature"] == nil) {
 		maps.Copy(last, piece)
 		return
 	}

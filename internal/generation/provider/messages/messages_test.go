@@ -13,7 +13,6 @@ import (
 	"charm.land/fantasy"
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 	"github.com/google/go-cmp/cmp"
-
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -192,8 +191,9 @@ func TestBedrockWithoutCredentialsIsNotAsked(t *testing.T) {
 
 func TestExtraBodyGoesIntoTheRequestAsItIs(t *testing.T) {
 	spec := providertest.Specs["anthropic"]
-	spec.ProviderOptions = &v1alpha1.ProviderOptions{Anthropic: &v1alpha1.AnthropicOptions{ExtraBody: &runtime.RawExtension{
-		Raw: []byte(`{"metadata":{"user_id":"u"},"max_tokens":12345678901234567890,"x.9":1,"stream":false,"":null}`)}}}
+	extra := &runtime.RawExtension{
+		Raw: []byte(`{"metadata":{"user_id":"u"},"max_tokens":12345678901234567890,"x.9":1,"stream":false,"":null}`)}
+	spec.ProviderOptions = &v1alpha1.ProviderOptions{Anthropic: &v1alpha1.AnthropicOptions{ExtraBody: extra}}
 	sent, _ := sentFields(t, spec, nil)
 	got, _ := json.Marshal(sent)
 	for _, want := range []string{`"metadata":{"user_id":"u"}`, `"x.9":1`, `"stream":true`, `"":null`} {

@@ -63,14 +63,21 @@ func (r *reply) Event(data []byte) (ended bool, err error) {
 		r.count(event.Usage.RawJSON())
 	case "message_stop":
 		return true, nil
-	default: // Some servers give their errors no type, others only a message.
-		var failure struct{ Error, Message json.RawMessage }
-		if json.Unmarshal(data, &failure) == nil &&
-			(wire.IsError(failure.Error) || event.Type == "error" && wire.IsError(failure.Message)) {
-			return false, wire.EventError(data)
-		}
+	default:
+		return false, failure(event.Type, data)
 	}
 	return false, nil
+}
+
+// failure is the error that an event is; nil if it is none. Some servers give their errors no type, others only a
+// message.
+func failure(kind string, data []byte) error {
+	var said struct{ Error, Message json.RawMessage }
+	if json.Unmarshal(data, &said) == nil &&
+		(wire.IsError(said.Error) || kind == "error" && wire.IsError(said.Message)) {
+		return wire.EventError(data)
+	}
+	return nil
 }
 
 // count takes what the provider has counted. The last count of each kind counts, unless it is 0: some servers have only

@@ -35,21 +35,25 @@ func (m model) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamRes
 	}
 	call.Prompt = rest
 	return func(yield func(fantasy.StreamPart) bool) {
-		begun, refused := false, false
-		for part := range stream {
-			refused = !begun && part.Error != nil && fault.HistoryRejected(part.Error, fault.Subject{Spec: m.spec})
-			if refused {
-				break // Its connection is given back first.
-			}
-			begun = begun || part.Type != fantasy.StreamPartTypeWarnings
-			if !yield(part) {
-				return
-			}
-		}
-		if refused {
+		if m.forward(stream, yield) { // The connection of the first call is given back.
 			m.again(ctx, call, yield)
 		}
 	}, nil
+}
+
+// forward hands the stream on, unless it is nothing but a refusal of the history.
+func (m model) forward(stream fantasy.StreamResponse, yield func(fantasy.StreamPart) bool) (refused bool) {
+	begun := false
+	for part := range stream {
+		if !begun && part.Error != nil && fault.HistoryRejected(part.Error, fault.Subject{Spec: m.spec}) {
+			return true
+		}
+		begun = begun || part.Type != fantasy.StreamPartTypeWarnings
+		if !yield(part) {
+			return false
+		}
+	}
+	return false
 }
 
 // again makes the call, and hands its stream on.

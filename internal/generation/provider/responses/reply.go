@@ -82,13 +82,7 @@ func (r *reply) Event(data []byte) (ended bool, err error) {
 		r.rest()
 		return true, nil
 	case "error":
-		if wire.IsError(e.Error) { // As in the answers with the status of an error.
-			return true, failure(e.Error)
-		}
-		if !wire.IsError(e.Code) && !wire.IsError(e.Message) {
-			return true, wire.IncompleteError()
-		}
-		return true, failure(data)
+		return true, e.failure(data)
 	default:
 		r.delta(&e)
 	}
@@ -143,6 +137,17 @@ func (r *reply) cite(a *responses.ResponseOutputTextAnnotationUnion) {
 	case "file_citation":
 		r.parts.Source("", cmp.Or(a.Filename, "Document"))
 	}
+}
+
+// failure is the error that an event is.
+func (e *event) failure(data []byte) error {
+	switch {
+	case wire.IsError(e.Error): // As in the answers with the status of an error.
+		return failure(e.Error)
+	case wire.IsError(e.Code), wire.IsError(e.Message):
+		return failure(data)
+	}
+	return wire.IncompleteError() // It says nothing.
 }
 
 // failure is an error in the shape of an answer with the status of one.
