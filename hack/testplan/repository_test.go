@@ -30,7 +30,7 @@ func TestListsOfTheRepository(t *testing.T) {
 	for list, want := range map[string][]string{
 		"unit-race": {"controllers/chat", "internal/capacity", "internal/gateway/auth", "internal/stream/relay",
 			"hack/testplan", "test/soak"},
-		"unit-plain":  {"api/v1alpha1", "internal/cost", "internal/fence", "internal/jsonschema", "internal/toolpolicy"},
+		"unit-plain":  {"api/v1alpha1", "internal/cost", "internal/fence", "internal/toolpolicy"},
 		"cluster":     {"hack/localcluster/internal/image", "hack/localcluster/internal/storage"},
 		"integration": {"internal/gateway", "internal/kubectlchat", "test/admission", "test/columns", "test/integration"},
 		"crash":       {"test/crash", "test/load", "test/memory", "test/model", "test/model/reference", "test/shard"},
