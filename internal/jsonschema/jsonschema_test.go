@@ -72,7 +72,8 @@ func TestProblemsAreTheSameEachTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "/a: got number, want null; /b: got number, want null; the value: additional properties 'c', 'd' not allowed"
+	const want = "/a: got number, want null; /b: got number, want null; the value: additional properties 'c', 'd' " +
+		"not allowed"
 	for range 20 {
 		if got := schema.Problems(`{"a":1,"b":2,"c":3,"d":4}`); got != want {
 			t.Fatalf("got %s", got)
