@@ -52,15 +52,16 @@ func TestFormatsBecomeOutputs(t *testing.T) {
 }
 
 func TestFormatsThatCannotBeUsedNameTheirField(t *testing.T) {
+	long := `{"type": "json_schema", "schema": {"type": "object", "x": "` + strings.Repeat("x", 64<<10) + `"}}`
 	for format, want := range map[string]struct{ field, part string }{
-		`{"type": "grammar"}`:                                                                               {"format", "grammar"},
-		`{"type": "json_schema"}`:                                                                           {"format.schema", "missing"},
-		`{"type": "json_schema", "schema": null}`:                                                           {"format.schema", "missing"},
-		`{"type": "json_schema", "schema": {}}`:                                                             {"format.schema", "type must be object"},
-		`{"type": "json_schema", "schema": {"type": "array"}}`:                                              {"format.schema", "type must be object"},
-		`{"type": "json_schema", "schema": {"type": "text"}}`:                                               {"format.schema", "/type"},
-		`{"type": "json_schema", "schema": {"$ref": "https://a.test"}}`:                                     {"format.schema", "not supported"},
-		`{"type": "json_schema", "schema": {"type": "object", "x": "` + strings.Repeat("x", 64<<10) + `"}}`: {"format.schema", "65536"},
+		`{"type": "grammar"}`:                                           {"format", "grammar"},
+		`{"type": "json_schema"}`:                                       {"format.schema", "missing"},
+		`{"type": "json_schema", "schema": null}`:                       {"format.schema", "missing"},
+		`{"type": "json_schema", "schema": {}}`:                         {"format.schema", "type must be object"},
+		`{"type": "json_schema", "schema": {"type": "array"}}`:          {"format.schema", "type must be object"},
+		`{"type": "json_schema", "schema": {"type": "text"}}`:           {"format.schema", "/type"},
+		`{"type": "json_schema", "schema": {"$ref": "https://a.test"}}`: {"format.schema", "not supported"},
+		long: {"format.schema", "65536"},
 	} {
 		var f wire.Format
 		if err := json.Unmarshal([]byte(format), &f); err != nil {
