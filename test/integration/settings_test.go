@@ -319,7 +319,8 @@ func TestSettingsThatMeanNothingAreRefused(t *testing.T) {
 			"spec.pricing.outputPerMillion"},
 		"a budget with a sign":      {budget("USD", "$5"), notADecimal},
 		"a budget in nothing":       {budget("", "5"), "spec.limits.budget.currency"},
-		"results that name a model": {results, "modelConfigRef, reasoningEffort, output, toolChoice and stop belong to User messages"},
+		"results that name a model": {results,
+			"modelConfigRef, reasoningEffort, output, toolChoice and stop belong to User messages"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := cluster.Client.Create(t.Context(), c.object)
