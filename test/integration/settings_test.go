@@ -317,8 +317,8 @@ func TestSettingsThatMeanNothingAreRefused(t *testing.T) {
 			notADecimal},
 		"prices without one for output": {price(func(p *v1alpha1.Pricing) { p.OutputPerMillion = "" }),
 			"spec.pricing.outputPerMillion"},
-		"a budget with a sign":      {budget("USD", "$5"), notADecimal},
-		"a budget in nothing":       {budget("", "5"), "spec.limits.budget.currency"},
+		"a budget with a sign": {budget("USD", "$5"), notADecimal},
+		"a budget in nothing":  {budget("", "5"), "spec.limits.budget.currency"},
 		"results that name a model": {results,
 			"modelConfigRef, reasoningEffort, output, toolChoice and stop belong to User messages"},
 	} {
