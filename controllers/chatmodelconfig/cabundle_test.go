@@ -51,7 +51,7 @@ func TestAConfigurationSaysWhetherItsAuthoritiesAreThere(t *testing.T) {
 			15 * time.Second},
 		"no certificate": {bundled, authorities("ns", map[string]string{"ca.crt": "-----BEGIN"}), "False", "CABundleInvalid",
 			"holds no certificate in PEM. Put the certificates", 15 * time.Second},
-		"a Secret, which nobody reads": {func(s *v1alpha1.ChatModelConfigSpec) {
+		"a Secret, which the manager cannot read": {func(s *v1alpha1.ChatModelConfigSpec) {
 			s.CABundleFrom = &v1alpha1.CABundleSource{SecretKeyRef: &v1alpha1.SecretKeyReference{Name: "gone", Key: "k"}}
 		}, authorities("ns", nil), "True", "Accepted", "Secrets such as the API key are checked by the first call", 0},
 	} {

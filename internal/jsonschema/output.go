@@ -11,7 +11,7 @@ import (
 )
 
 // CompileOutput compiles the schema of an output, which is bounded in size and has the type object, since the providers
-// take no other. It returns the schema as an object, too, with its integers as int64. The error says what is wrong.
+// take no other. It returns the schema as an object, too, as Object does. The error says what is wrong.
 func CompileOutput(raw []byte) (*Schema, map[string]any, error) {
 	if n := len(raw); n > v1alpha1.MaxOutputSchemaBytes {
 		return nil, nil, fmt.Errorf("it has %d bytes, and may have %d", n, v1alpha1.MaxOutputSchemaBytes)

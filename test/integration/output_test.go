@@ -88,6 +88,9 @@ func (c outputCase) check(t *testing.T) {
 	if st.Output != nil {
 		got = string(st.Output.Raw)
 	}
+	if e := st.LastError; c.problem != "" && (e == nil || !strings.Contains(e.Message, c.problem)) {
+		t.Errorf("the error is %+v", e)
+	}
 	if got != c.output || st.Turn.Steps != c.steps {
 		t.Errorf("output %s after %d steps: %s", got, st.Turn.Steps, printable(st))
 	}

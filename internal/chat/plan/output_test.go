@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -50,13 +51,19 @@ func TestAnAnswerOfAnotherFormIsTriedAgain(t *testing.T) {
 	for range v1alpha1.MaxOutputTries - 1 {
 		w.answer(chattest.Says("{}"), invalid)
 	}
-	w.answer(chattest.Calls("1")).wantOutput("", "") // The count begins anew.
+	w.answer(chattest.Calls("1")).wantOutput("", "") // The count starts at 0 again.
 	w.answer(chattest.Results("1"))
 	for range v1alpha1.MaxOutputTries {
 		w.answer(chattest.Says("{}"), invalid)
 	}
-	if e := w.chat.Status.LastError; e == nil || e.Reason != v1alpha1.ErrorOutputInvalid {
+	if e := w.chat.Status.LastError; e == nil || e.Reason != v1alpha1.ErrorOutputInvalid ||
+		!strings.Contains(e.Message, "/n is missing") {
 		t.Errorf("the error is %+v", e)
+	}
+	for _, n := range w.last.Notices { // An Event holds no words of a model.
+		if strings.Contains(n.Note, "/n is missing") {
+			t.Errorf("the Event is %+v", n)
+		}
 	}
 	w.wantOutput("", metav1.ConditionFalse)
 }

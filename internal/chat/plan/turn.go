@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/machine"
+	"parley.dev/parley/internal/clip"
 )
 
 // proceed starts the next action of the turn, or ends it; ending it may promote a queued message, which begins a turn.
@@ -91,13 +93,23 @@ func (p turn) errorOf(e ending) v1alpha1.GenerationError {
 		}
 	case outputInvalid:
 		return v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorOutputInvalid,
-			Message: fmt.Sprintf("The answer does not match the schema of the output after %d tries; condition %s says what is "+
-				"wrong", v1alpha1.MaxOutputTries, v1alpha1.ConditionOutputReady),
+			Reason: v1alpha1.ErrorOutputInvalid, Message: p.invalidOutput(),
 			Advice: "Correct the schema, or name another model, then send a message to continue",
 		}
 	}
 	return p.compaction().stillOverLimit()
+}
+
+// maxInvalidOutput is how many bytes of what does not match an error has.
+const maxInvalidOutput = 900
+
+// invalidOutput says what of the newest answer does not match. Clients show the error, and few the condition.
+func (p turn) invalidOutput() string {
+	if c := meta.FindStatusCondition(p.status().Conditions, v1alpha1.ConditionOutputReady); c != nil {
+		return fmt.Sprintf("%d answers do not match the schema. %s", v1alpha1.MaxOutputTries,
+			clip.Ellipsis(c.Message, maxInvalidOutput))
+	}
+	return fmt.Sprintf("%d answers do not match the schema", v1alpha1.MaxOutputTries)
 }
 
 // end says how the turn ended, unless it has said so before and was only taken up for a compaction.
@@ -136,8 +148,16 @@ func (p turn) failAfter(e v1alpha1.GenerationError, attempt *AttemptEnd) error {
 }
 
 func (p turn) failWith(s subject) error {
-	p.notice(v1alpha1.EventReason(s.err.Reason), v1alpha1.EventActionGenerate, s.err.Text())
+	p.notice(v1alpha1.EventReason(s.err.Reason), v1alpha1.EventActionGenerate, eventOf(s.err))
 	return p.fire(machine.FinishError, s)
+}
+
+// eventOf is the error as an Event has it: without words of a model.
+func eventOf(e *v1alpha1.GenerationError) string {
+	if e.Reason == v1alpha1.ErrorOutputInvalid {
+		return fmt.Sprintf("%d answers do not match the schema; status.lastError says what is wrong", v1alpha1.MaxOutputTries)
+	}
+	return e.Text()
 }
 
 func (p turn) setError(e *v1alpha1.GenerationError, action v1alpha1.GenerationAction) {

@@ -4,6 +4,8 @@
 package collect_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -12,6 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
+	"parley.dev/parley/internal/tools"
 )
 
 // BenchmarkAccumulator collects a reply of 10000 deltas of four bytes;
@@ -59,4 +62,127 @@ func FuzzContentFitsIntoOneMessage(f *testing.F) {
 			}
 		}
 	})
+}
+
+// checkSize fails if the parts are more than one message may hold, as the API server counts, or broken.
+func checkSize(t *testing.T, content []v1alpha1.MessagePart) int {
+	t.Helper()
+	raw, err := json.Marshal(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(raw) > v1alpha1.MaxContentBytes+2 { // the brackets
+		t.Errorf("the content has %d bytes", len(raw))
+	}
+	if len(content) > v1alpha1.MaxParts {
+		t.Errorf("the content has %d parts", len(content))
+	}
+	return len(raw)
+}
+
+func TestAReplyIsCutAtWhatOneMessageHolds(t *testing.T) {
+	for name, unit := range map[string]string{
+		"plain": "a", "quotes": `"`, "backslashes": `\`, "newlines": "\n", "control characters": "\x01", "html": "<&>",
+		"two bytes":   "ä",
+		"three bytes": "語", "four bytes": "😀", "line separators": "\u2028\u2029", "mixed": "a\"\n\x02ä語😀<",
+		"the replacement character": "\uFFFD",
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+			delta := strings.Repeat(unit, 997)
+			for !a.Full() {
+				add(a, text("0", delta))
+			}
+			add(a, text("0", "lost"), text("9", "lost"), call("c", "t", "{}"))
+			got := a.Finish()
+			if len(got.Parts) != 1 || !got.Truncated || !utf8.ValidString(*got.Parts[0].Text) {
+				t.Fatalf("%d parts, truncated %v", len(got.Parts), got.Truncated)
+			}
+			if n := checkSize(t, got.Parts); n < v1alpha1.MaxContentBytes-240 {
+				t.Errorf("only %d bytes of the room are used", n)
+			}
+		})
+	}
+}
+
+func TestACallIsKeptWholeOrNotAtAll(t *testing.T) {
+	a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+	add(a, text("0", strings.Repeat("a", v1alpha1.MaxContentBytes/2)),
+		call("c", "t", strings.Repeat(`"`, v1alpha1.MaxContentBytes/3)))
+	got := a.Finish()
+	if len(got.Parts) != 1 || got.PendingCalls != 0 || !got.Truncated {
+		t.Errorf("%d parts, %d pending calls, truncated %v", len(got.Parts), got.PendingCalls, got.Truncated)
+	}
+}
+
+func TestAReplyOfTooManyPartsIsCut(t *testing.T) {
+	a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+	for i := range v1alpha1.MaxParts {
+		add(a, text(fmt.Sprint(i), "x"))
+	}
+	if a.Full() {
+		t.Fatal("full before the limit is passed")
+	}
+	add(a, call("c", "t", "{}"))
+	if got := a.Finish(); len(got.Parts) != v1alpha1.MaxParts || !got.Truncated || !a.Full() {
+		t.Errorf("got %d parts, truncated %v", len(got.Parts), got.Truncated)
+	}
+}
+
+func TestResultsShrinkUntilTheyFitTogether(t *testing.T) {
+	cases := map[string]struct {
+		calls     int
+		output    string
+		truncated bool
+	}{
+		"few and short":           {3, "short", false},
+		"few and long":            {8, strings.Repeat("a", tools.MaxResultBytes), false},
+		"many and long":           {64, strings.Repeat("ä", tools.MaxResultBytes/2), true},
+		"long through escapes":    {20, strings.Repeat("\x01", tools.MaxResultBytes), true},
+		"as many as there can be": {v1alpha1.MaxParts, strings.Repeat(`"`, tools.MaxResultBytes), true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var results []v1alpha1.ToolResult
+			for i := range c.calls {
+				results = append(results, v1alpha1.ToolResult{ID: fmt.Sprint("call_", i), Name: "t", Output: c.output})
+			}
+			got := collect.Results(results, nil, tools.MaxResultBytes, nil)
+			if len(got.Parts) != c.calls || got.Truncated != c.truncated {
+				t.Fatalf("got %d parts, truncated %v", len(got.Parts), got.Truncated)
+			}
+			checkSize(t, got.Parts)
+			for i, p := range got.Parts {
+				if r := p.ToolResult; r.ID != results[i].ID || r.Output == "" || !utf8.ValidString(r.Output) {
+					t.Fatalf("part %d: got id %s and %d bytes", i, r.ID, len(r.Output))
+				}
+			}
+			if results[0].Output != c.output {
+				t.Error("the caller's results were changed")
+			}
+		})
+	}
+}
+
+func TestFilesAreKeptWholeOrNotAtAll(t *testing.T) {
+	file := v1alpha1.MessageFile{Name: "a.png", MediaType: "image/png", Data: strings.Repeat("iVBO", 170<<10)}
+	result := []v1alpha1.ToolResult{{ID: "1", Output: "Look."}}
+	got, fits := collect.WithFiles(collect.Results(result, nil, tools.MaxResultBytes, nil), []v1alpha1.MessageFile{file})
+	checkSize(t, got.Parts)
+	if !fits || len(got.Parts) != 2 || got.Parts[1].File.Data != file.Data || got.Parts[1].Type != v1alpha1.PartFile {
+		t.Errorf("it fits: %t, with %d parts", fits, len(got.Parts))
+	}
+	whole := collect.Results(result, nil, tools.MaxResultBytes, nil)
+	got, fits = collect.WithFiles(whole, []v1alpha1.MessageFile{file, file})
+	if fits || len(got.Parts) != 1 {
+		t.Errorf("two fit: %t, with %d parts", fits, len(got.Parts))
+	}
+}
+
+func TestResultsAreAsShortAsTheModelNeedsThem(t *testing.T) {
+	long := []v1alpha1.ToolResult{{ID: "1", Output: strings.Repeat("a", tools.MaxResultBytes)}}
+	got := collect.Results(long, nil, 16<<10, nil)
+	if n := len(got.Parts[0].ToolResult.Output); n > 16<<10 || n < 15<<10 || got.Truncated {
+		t.Errorf("%d bytes, truncated %v", n, got.Truncated)
+	}
 }

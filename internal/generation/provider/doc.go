@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package provider turns a ChatModelConfig into a model that can be called. What it returns behaves the same for every
-// provider, as far as their protocols allow. The seam is fantasy.LanguageModel: nothing above knows a protocol.
+// provider, as far as their protocols allow. Callers use fantasy.LanguageModel and depend on no protocol.
 //
 // The way of a call, and of its reply:
 //

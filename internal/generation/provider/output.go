@@ -13,6 +13,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider/gemini"
 	"parley.dev/parley/internal/generation/provider/wire"
 	"parley.dev/parley/internal/generation/schema"
 )
@@ -97,7 +98,7 @@ func claudeThinks(settings *wire.Settings, spec *v1alpha1.ChatModelConfigSpec) b
 	return options != nil && (options.Thinking != nil || options.Effort != "")
 }
 
-// outputReply hands a reply on. A call of the tool becomes its text, in place of what the model says besides: the text
+// outputReply hands a reply on. A call of the tool becomes its text, in place of the model's other text: the text
 // of an answer is JSON. That is held until the reply calls another tool, or ends.
 type outputReply struct {
 	yield func(fantasy.StreamPart) bool
@@ -172,7 +173,7 @@ func isText(part fantasy.StreamPart) bool {
 	return false
 }
 
-// ends reports whether a part says that what was held is not beside an answer: that a tool of Parley is called, or that
+// ends reports whether a part says that what was held does not stand next to an answer: that a tool of Parley is called, or that
 // the reply ends.
 func ends(part *fantasy.StreamPart) bool {
 	switch part.Type {
@@ -185,9 +186,6 @@ func ends(part *fantasy.StreamPart) bool {
 // claudeWithOutput are the Claude models that answer by a schema: Opus from 4.1 on, the others from 4.5 on.
 var claudeWithOutput = regexp.MustCompile(`claude-(?:opus-4-[1-9]|(?:sonnet|haiku)-4-[5-9]|[a-z]+-[5-9])(?:\D|$)`)
 
-// earlyGemini are the Gemini models that take no schema beside tools.
-var earlyGemini = regexp.MustCompile(`gemini-[12]\.`)
-
 // hasOutput reports whether the provider of a configuration gives answers by a schema for the call.
 func hasOutput(spec *v1alpha1.ChatModelConfigSpec, call *fantasy.Call) bool {
 	name := strings.ToLower(spec.Model)
@@ -199,7 +197,7 @@ func hasOutput(spec *v1alpha1.ChatModelConfigSpec, call *fantasy.Call) bool {
 	case spec.Provider == v1alpha1.ProviderBedrock:
 		return false
 	case spec.Provider == v1alpha1.ProviderGoogle:
-		return len(call.Tools) == 0 || !earlyGemini.MatchString(name)
+		return len(call.Tools) == 0 || gemini.IsGemini3(name) // Earlier ones take no schema next to tools.
 	}
 	return true
 }

@@ -103,7 +103,7 @@ func (b *builder) effort(given v1alpha1.OpenAIReasoningEffort) string {
 	return cmp.Or(strings.ToLower(string(b.settings.Effort)), string(given))
 }
 
-// reasoning is how much a model behind a gateway is to think; nil: nobody says. No gateway knows an effort above xhigh.
+// reasoning is how much a model behind a gateway is to think; nil: it is not set. Gateways have no effort above xhigh.
 func (b *builder) reasoning(given *v1alpha1.GatewayReasoning) *gatewayReasoning {
 	effort := b.effort("")
 	if effort == "" {

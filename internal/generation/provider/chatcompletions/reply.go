@@ -72,8 +72,8 @@ func (r *reply) Event(data []byte) (ended bool, err error) {
 }
 
 // usage takes the newest counts. OpenAI counts the cache as input, and the reasoning as output. Some servers count the
-// reasoning beside the output, as xAI does: it is more than the output, or the total shows it, or nothing does, as
-// where Vercel hands Gemini's counts on as they are.
+// reasoning in addition to the output, as xAI does: it is more than the output, or the total shows it, or nothing does,
+// as where Vercel hands Gemini's counts on as they are.
 func (r *reply) usage(told *openai.CompletionUsage) {
 	if told.PromptTokens == 0 && told.CompletionTokens == 0 && told.TotalTokens == 0 {
 		return // It is a chunk without counts.

@@ -59,7 +59,7 @@ var efforts = map[v1alpha1.ReasoningEffort]struct {
 	v1alpha1.EffortMax: {24_576, genai.ThinkingLevelHigh},
 }
 
-// thinking is how much the model is to think; nil: nobody says. An effort goes before the budget and the level of the
+// thinking is how much the model is to think; nil: it is not set. An effort goes before the budget and the level of the
 // options, and asks for the thoughts if there are to be any.
 func (p *protocol) thinking(settings *wire.Settings) *genai.ThinkingConfig {
 	var given v1alpha1.GoogleThinkingConfig

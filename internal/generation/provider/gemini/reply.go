@@ -191,8 +191,8 @@ func nameOf(tool genai.ToolType) string {
 }
 
 // usageOf are the counts. Google's prompt includes what came from the cache, and what its own tools brought to read is
-// part of neither it nor the candidates. It counts the thoughts beside the candidates; some models were seen to count
-// them among these, which their total shows.
+// part of neither it nor the candidates. It counts the thoughts in addition to the candidates; some models were seen to
+// count them among these, which their total shows.
 func usageOf(u *genai.GenerateContentResponseUsageMetadata) fantasy.Usage {
 	input, output := int64(u.PromptTokenCount)+int64(u.ToolUsePromptTokenCount), int64(u.CandidatesTokenCount)
 	if input+output != int64(u.TotalTokenCount) {

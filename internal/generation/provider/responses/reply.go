@@ -172,7 +172,7 @@ func (r *reply) End() (wire.End, error) {
 	return end, nil
 }
 
-// usageOf counts the cache beside the input, and the reasoning within the output. Where there is more reasoning than
+// usageOf counts cached tokens apart from the input, and the reasoning as output. Where there is more reasoning than
 // output, a server counts it beside.
 func usageOf(u *responses.ResponseUsage) fantasy.Usage {
 	cached, written := u.InputTokensDetails.CachedTokens, u.InputTokensDetails.CacheWriteTokens

@@ -227,7 +227,7 @@ func TestWhatAProxyRefusesIsTold(t *testing.T) {
 			false, "The proxy does not let openai be called (403)"},
 		"trouble": {func(p *proxytest.Proxy) { p.Status = 503 }, "https://models.test",
 			v1alpha1.ErrorProviderUnavailable, true, "The proxy could not connect to models.test:443 (503)"},
-		"nobody listens": {func(p *proxytest.Proxy) { p.URL = "http://127.0.0.1:1" }, "https://models.test",
+		"the connection is refused": {func(p *proxytest.Proxy) { p.URL = "http://127.0.0.1:1" }, "https://models.test",
 			v1alpha1.ErrorProviderUnavailable, true, "The proxy through which openai is called cannot be reached"},
 		"no such name": {func(p *proxytest.Proxy) { p.URL = "http://proxy.invalid" }, "https://models.test",
 			v1alpha1.ErrorProviderUnavailable, true, "The proxy through which openai is called cannot be reached"},

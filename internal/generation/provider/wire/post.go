@@ -26,7 +26,7 @@ type Request struct {
 	Header map[string]string
 	// Body is JSON.
 	Body []byte
-	// Sign signs the request as it is sent; nil: nobody asks for a signature.
+	// Sign signs the request as it is sent; nil: it has none.
 	Sign func(ctx context.Context, request *http.Request, body []byte) error
 }
 

@@ -99,7 +99,7 @@ type Settings struct {
 	Output *Output `json:"output,omitempty"`
 	// Stop are texts at which the model is to stop.
 	Stop []string `json:"stop,omitempty"`
-	// CacheKey brings requests of one chat to one replica of the provider; empty: nobody asks for that.
+	// CacheKey brings requests of one chat to one replica of the provider; empty: none.
 	CacheKey string `json:"cacheKey,omitempty"`
 }
 
