@@ -173,8 +173,8 @@ func isText(part fantasy.StreamPart) bool {
 	return false
 }
 
-// ends reports whether a part says that what was held does not stand next to an answer: that a tool of Parley is called, or that
-// the reply ends.
+// ends reports whether a part says that what was held does not stand next to an answer: that a tool of Parley is
+// called, or that the reply ends.
 func ends(part *fantasy.StreamPart) bool {
 	switch part.Type {
 	case fantasy.StreamPartTypeFinish, fantasy.StreamPartTypeError:
