@@ -80,7 +80,7 @@ var pure = []string{
 	"internal/clip", "internal/printable", "internal/hostlist", "internal/content", "internal/firstwords",
 	"internal/satoken", "internal/shard", "internal/skill", "internal/jsonschema", "internal/mcp/reference",
 	"internal/generation/prompt", "internal/generation/compaction", "internal/generation/advisor",
-	"internal/generation/debug/redact",
+	"internal/generation/observe/redact",
 	"internal/generation/captions/wording",
 	"internal/workspace/template", "internal/workspace/life",
 }

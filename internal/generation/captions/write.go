@@ -16,8 +16,10 @@ import (
 	"parley.dev/parley/internal/generation/captions/wording"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/models"
+	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/generation/provider/transport"
 )
 
@@ -36,7 +38,6 @@ type wanted struct {
 // write asks a model for a caption; empty if nothing comes of it, which is no fault. The account is nil if the provider
 // told no usage.
 func (a *Attempt) write(ctx context.Context, t *models.Target, w wanted) (text string, account *v1alpha1.CallAccount) {
-	observed := a.writer.options.Observer.SideCall(a.chat, w.action, a.author)
 	log := a.log.With(slog.String("action", string(w.action)))
 	w.preamble = a.preamble
 	var failure *v1alpha1.GenerationError
@@ -44,12 +45,10 @@ func (a *Attempt) write(ctx context.Context, t *models.Target, w wanted) (text s
 		if fault := recover(); fault != nil {
 			// The fault itself can quote content.
 			log.ErrorContext(ctx, "writing a caption failed unexpectedly", slog.String("fault", fmt.Sprintf("%T", fault)))
-			failure = &v1alpha1.GenerationError{Reason: v1alpha1.ErrorInternal}
 		}
-		observed.End(ctx, failure)
 	}()
 	if t, failure = a.target(ctx, t, w); failure == nil {
-		text, account, failure = a.ask(ctx, t, observed.Model(t), w)
+		text, account, failure = a.ask(ctx, t, w)
 	}
 	if failure != nil {
 		log.DebugContext(ctx, "no caption was written", slog.String("reason", string(failure.Reason)))
@@ -72,47 +71,49 @@ func (a *Attempt) target(
 
 // ask asks for the caption, without a tool if the model may have refused that.
 func (a *Attempt) ask(
-	ctx context.Context, t *models.Target, model fantasy.LanguageModel, w wanted,
+	ctx context.Context, t *models.Target, w wanted,
 ) (string, *v1alpha1.CallAccount, *v1alpha1.GenerationError) {
 	if wait := t.MayCall(ctx); wait != nil {
 		return "", nil, wait
 	}
 	ctx, notes := transport.WithNotes(ctx, a.writer.options.Now)
-	answer, err := call(ctx, t, model, w, false)
-	if refusesTools(err) {
-		answer, err = call(ctx, t, model, w, true)
+	caller, about := a.writer.options.Observer.SideCaller(a.chat, w.action, a.author), t.Subject()
+	about.HTTP = notes
+	call := func(plain bool) *observe.ModelCall {
+		c := &observe.ModelCall{
+			Target: t, Request: w.request(t, plain), Reply: collect.NewAccumulator(t.Config.Spec.Provider, 0, nil),
+			Classify: func(err error) *v1alpha1.GenerationError { return fault.Classify(err, about) },
+		}
+		caller.Call(ctx, c)
+		return c
 	}
-	if err != nil {
-		about := t.Subject()
-		about.HTTP = notes
-		e := fault.Classify(err, about)
-		t.NoteFailure(e)
-		return "", nil, e
+	made := call(false)
+	if refusesTools(made.Err) {
+		made = call(true)
 	}
-	spec := &t.Config.Spec
-	usage := collect.UsageOf(spec.Provider, answer.usage)
+	_, saysNothing := errors.AsType[*finish.Error](made.Err) // That is no fault, and it is paid for.
+	if made.Err != nil && !saysNothing {
+		t.NoteFailure(made.Failure)
+		return "", nil, made.Failure
+	}
 	var account *v1alpha1.CallAccount
-	if usage != (v1alpha1.TokenUsage{}) {
-		account = &v1alpha1.CallAccount{Model: t.Identity(), Usage: usage, Cost: cost.Of(spec.Pricing, usage)}
+	if usage := made.Content.Usage; usage != (v1alpha1.TokenUsage{}) {
+		account = &v1alpha1.CallAccount{Model: t.Identity(), Usage: usage, Cost: cost.Of(t.Config.Spec.Pricing, usage)}
 	}
-	return w.form.Read(answer.text, answer.inputs), account, nil
+	if saysNothing {
+		return "", account, nil
+	}
+	return w.form.Read(made.Content.Parts), account, nil
 }
 
-// call calls the model. A caption needs no thinking; a plain call leaves that to the configuration, unless the
-// model can always be told.
-func call(
-	ctx context.Context, t *models.Target, model fantasy.LanguageModel, w wanted, plain bool,
-) (answer, error) {
+// request is what the model is asked. A caption needs no thinking; a plain call leaves that to the configuration, unless
+// the model can always be told.
+func (w *wanted) request(t *models.Target, plain bool) fantasy.Call {
 	effort := t.Config.Spec.ReasoningEffort.Effort("")
 	if provider.ThinksOnlyIfTold(t.Config.Spec.Provider) || effort != "" && !plain {
 		effort = v1alpha1.EffortNone
 	}
-	settings := provider.Call(&t.Config.Spec, effort)
-	stream, err := model.Stream(ctx, w.form.Ask(settings, w.preamble, w.shown, plain))
-	if err != nil {
-		return answer{}, err
-	}
-	return read(stream)
+	return w.form.Ask(provider.Call(&t.Config.Spec, effort), w.preamble, w.shown, plain)
 }
 
 // refusesTools reports whether the call may have failed for the tool that it demands: servers that know none answer as

@@ -6,23 +6,17 @@ package observe
 import (
 	"context"
 
-	"charm.land/fantasy"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/generation/debug"
-	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 )
 
-// Attempt is the span of one attempt, its place among those under way, and the recording of its model calls.
+// Attempt is the span of one attempt, its place among those under way, and what calls models for it.
 type Attempt struct {
-	observer  *Observer
-	chat      *v1alpha1.Chat
-	fence     fence.Fence
-	span      tracing.Span
-	recording *debug.Recording
+	Caller
+	fence fence.Fence
+	span  tracing.Span
 	// ended takes it from those under way; nil once that is done.
 	ended func()
 }
@@ -31,8 +25,7 @@ type Attempt struct {
 func (o *Observer) Begin(ctx context.Context, chat *v1alpha1.Chat, of fence.Fence) (context.Context, *Attempt) {
 	action := chat.Status.Generation.Action
 	a := &Attempt{
-		observer: o, chat: chat, fence: of,
-		ended: o.options.Metrics.AttemptBegan(), recording: o.options.Recorder.Begin(chat, action),
+		Caller: Caller{observer: o, chat: chat, action: action}, fence: of, ended: o.options.Metrics.AttemptBegan(),
 	}
 	s := tracing.Step{
 		Fence:     tracing.Fence{ChatUID: of.ChatUID, HistoryVersion: of.HistoryVersion, Attempt: of.Attempt},
@@ -48,27 +41,8 @@ func (o *Observer) Begin(ctx context.Context, chat *v1alpha1.Chat, of fence.Fenc
 	return ctx, a
 }
 
-// By says who created the message whose turn the attempt is part of, for the calls that are still to be made.
-func (a *Attempt) By(author string) { a.recording.By(author) }
-
-// Model is the target's model, whose calls are observed as the attempt's. interrupted reports whether the attempt was
-// interrupted.
-func (a *Attempt) Model(t *models.Target, interrupted func() bool) fantasy.LanguageModel {
-	return a.observer.model(t, a.recording, purpose{chatUID: a.fence.ChatUID, interrupted: interrupted})
-}
-
-// EndRecording ends the recording of the attempt's calls with what became of it. An attempt that nobody waits for any
-// more, whose context has ended, was stopped, whatever came of it.
-func (a *Attempt) EndRecording(ctx context.Context, kind v1alpha1.GenerationOutcome, err *v1alpha1.GenerationError) {
-	status := v1alpha1.DebugCompleted
-	switch {
-	case ctx.Err() != nil || kind == v1alpha1.OutcomeInterrupted:
-		status = v1alpha1.DebugInterrupted
-	case kind == v1alpha1.OutcomeFailed:
-		status = v1alpha1.DebugError
-	}
-	a.recording.End(status, err)
-}
+// SetAuthor notes who created the message of the turn, for the recordings of the calls that follow.
+func (a *Attempt) SetAuthor(author string) { a.author = author }
 
 // End ends the span with what became of the attempt. Only the first end counts.
 func (a *Attempt) End(kind v1alpha1.GenerationOutcome, err *v1alpha1.GenerationError) {

@@ -109,7 +109,6 @@ func (a *attempt) run(ctx, working, lasting context.Context) {
 		episode = unheard{}
 	}
 	result := a.perform(working, performer, messages.messages, messages.err, episode)
-	a.observed.EndRecording(ctx, result.Kind, result.Err)
 	var closing sync.WaitGroup // The result does not wait for the relay.
 	closing.Go(func() { a.closeEpisode(ctx, episode) })
 	defer closing.Wait()
@@ -183,7 +182,7 @@ func (a *attempt) perform(
 	}
 	author := authorOf(a.chat, messages)
 	a.captions.SetHistory(messages, author)
-	a.observed.By(author)
+	a.observed.SetAuthor(author)
 	return performer.Perform(ctx, messages, to)
 }
 

@@ -27,7 +27,6 @@ import (
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/captions"
 	"parley.dev/parley/internal/generation/chain"
-	"parley.dev/parley/internal/generation/debug"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/generation/provider/identity"
@@ -122,7 +121,6 @@ type Runner struct {
 	configs   cache.SharedIndexInformer
 	classes   *classes
 	histories *chain.Loader
-	recorder  *debug.Recorder
 	observer  *observe.Observer
 	steps     *step.Steps
 	captions  *captions.Writer
@@ -145,13 +143,13 @@ func New(o Options) *Runner {
 	configs := o.Client.ModelConfigs(o.Namespace).ListerWatcher("")
 	r.configs = cache.NewSharedIndexInformer(configs, &v1alpha1.ChatModelConfig{}, 0, nil)
 	r.classes = newClasses(o.Client, o.Namespace, o.AdvisorUses)
-	r.recorder = debug.New(debug.Options{
-		Store: o.Client.DebugSteps(o.Namespace), Namespace: o.Namespace, Pod: o.Pod, Chats: o.Capacity, Off: o.NoRecordings,
-		Log: o.Log, Lost: o.Metrics.RecordingLost, Now: o.Now,
-	})
-	r.observer = observe.New(observe.Options{
-		Namespace: o.Namespace, Recorder: r.recorder, Metrics: o.Metrics, Tracer: o.Tracer, Now: o.Now,
-	})
+	observed := observe.Options{
+		Namespace: o.Namespace, Pod: o.Pod, Chats: o.Capacity, Log: o.Log, Metrics: o.Metrics, Tracer: o.Tracer, Now: o.Now,
+	}
+	if !o.NoRecordings {
+		observed.Recordings = o.Client.DebugSteps(o.Namespace)
+	}
+	r.observer = observe.New(observed)
 	answering := models.New(models.Options{
 		Namespace: o.Namespace, Client: o.Client, Configs: r.configs.GetStore(), Keys: o.Keys,
 		HTTP: o.modelClient, Now: o.Now,
@@ -178,7 +176,7 @@ func (o *Options) modelClient(route transport.Route) *http.Client {
 	if !route.IsZero() {
 		client = o.Network.With(route).Client()
 	}
-	return transport.Within(debug.Client(client), o.ModelHosts)
+	return transport.Within(observe.RecordExchanges(client), o.ModelHosts)
 }
 
 // message reads a message; nil if it does not exist, or ctx is done.
@@ -223,7 +221,7 @@ func (r *Runner) Run(ctx, drain context.Context) error {
 	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopRecording()
 	var informers sync.WaitGroup
-	informers.Go(func() { r.recorder.Run(recording) })
+	informers.Go(func() { r.observer.Run(recording) })
 	informers.Go(func() { r.configs.RunWithContext(watching) })
 	informers.Go(func() { r.classes.informer.RunWithContext(watching) })
 	if !cache.WaitFor(drain, "", r.configs.HasSyncedChecker(), r.classes.informer.HasSyncedChecker()) {

@@ -16,7 +16,6 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/captions"
-	"parley.dev/parley/internal/generation/debug"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/telemetry/tracing"
@@ -44,8 +43,7 @@ func TestNoSummaryIsAskedForOnceTheChatsNextAttemptHasBegun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &Runner{options: Options{Log: slog.New(slog.DiscardHandler), Now: time.Now}, attempts: map[string]*attempt{}}
-			observer := observe.New(observe.Options{Recorder: debug.New(debug.Options{Now: time.Now}), Tracer: tracing.Off(),
-				Now: time.Now})
+			observer := observe.New(observe.Options{Tracer: tracing.Off(), Now: time.Now})
 			r.captions = captions.New(captions.Options{Observer: observer, Now: time.Now})
 			chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
 			chat.Status.Turn = &v1alpha1.TurnStatus{SummarySource: v1alpha1.TurnSummaryFromState}

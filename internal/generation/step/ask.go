@@ -16,6 +16,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/models"
+	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
@@ -91,22 +92,23 @@ func (p *Performer) ask(
 	defer models.GuardSilence(notes, silence, cancel)()
 	defer p.steps.options.Expect(calling)()
 
-	began := p.steps.options.Now()
-	reply := p.accumulator(r, messages)
-	model := p.task.Observed.Model(r.target, func() bool { return Interrupted(ctx) })
-	switch err = stream(calling, model, r.call, reply, show); {
-	case err == nil:
-		content := reply.Finish()
-		content.Took = p.steps.options.Now().Sub(began)
-		return Outcome{Kind: v1alpha1.OutcomeCompleted, Content: content}
-	case Interrupted(ctx):
-		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: reply.Finish()}
+	call := &observe.ModelCall{
+		Target: r.target, Request: r.call, Reply: p.accumulator(r, messages), Show: show,
+		Classify: func(err error) *v1alpha1.GenerationError { return p.failure(calling, r, notes, silence, err) },
 	}
-	// A reply that answers nothing is paid for all the same.
-	paid := reply.Finish()
-	o := Failed(p.failure(calling, r, notes, silence, err))
-	o.Content = collect.Step{Usage: paid.Usage, ReplyOutcome: paid.ReplyOutcome, FinishReason: paid.FinishReason}
-	return o
+	p.task.Observed.Call(calling, call)
+	switch said := call.Content; {
+	case call.Err == nil:
+		said.Took = call.FinishedAt.Sub(call.StartedAt)
+		return Outcome{Kind: v1alpha1.OutcomeCompleted, Content: said}
+	case Interrupted(ctx):
+		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: said}
+	default:
+		// A reply that answers nothing is paid for all the same.
+		o := Failed(call.Failure)
+		o.Content = collect.Step{Usage: said.Usage, ReplyOutcome: said.ReplyOutcome, FinishReason: said.FinishReason}
+		return o
+	}
 }
 
 // accumulator collects the reply to a request.
@@ -118,36 +120,6 @@ func (p *Performer) accumulator(r request, messages []v1alpha1.ChatMessage) *col
 	reply.TellTime(p.steps.options.Now)
 	reply.Warn(r.warnings)
 	return reply
-}
-
-// stream calls the model, collects its reply and shows each part, until the end or until there is no room for more.
-func stream(
-	ctx context.Context, model fantasy.LanguageModel, call fantasy.Call, reply *collect.Accumulator, show func(parts.Part),
-) error {
-	stream, err := model.Stream(ctx, call)
-	if err != nil {
-		return err
-	}
-	finished := false
-	for part := range stream {
-		switch part.Type {
-		case fantasy.StreamPartTypeError:
-			reply.Add(&part)
-			return part.Error
-		case fantasy.StreamPartTypeFinish:
-			finished = true
-		}
-		if shown, ok := reply.Add(&part); ok {
-			show(shown)
-		}
-		if reply.Full() {
-			return nil
-		}
-	}
-	if !finished {
-		return fantasy.NewIncompleteStreamError()
-	}
-	return nil
 }
 
 // failure is why a call failed that was made in calling.

@@ -17,7 +17,6 @@ import (
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/generation/debug"
 	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/tools"
@@ -70,8 +69,7 @@ func performer(all ...tools.Tool) *Performer {
 	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: chatUID}}
 	chat.Status.Generation = &v1alpha1.GenerationStatus{Action: v1alpha1.ActionExecuteTools, Attempt: 1}
 	of := fence.Fence{ChatUID: chatUID, HistoryVersion: 8, Attempt: 1}
-	observer := observe.New(observe.Options{Recorder: debug.New(debug.Options{Now: time.Now}), Tracer: tracing.Off(),
-		Now: time.Now})
+	observer := observe.New(observe.Options{Tracer: tracing.Off(), Now: time.Now})
 	_, observed := observer.Begin(context.Background(), chat, of)
 	steps := New(Options{
 		Tools: tools.NewRegistry(all...), Now: time.Now, Expect: func(context.Context) func() { return func() {} },

@@ -81,12 +81,14 @@ func (f Form) tool() fantasy.FunctionTool {
 	}
 }
 
-// Read is the caption in a model's reply: what it called the tool with, or else its text. Empty if there is none.
-func (f Form) Read(text string, inputs []string) string {
-	for _, input := range inputs {
-		if caption := f.parse(input); caption != "" {
-			return caption
+// Read is the caption in the parts of a reply: what it called the tool with, or else its text. Empty if there is none.
+func (f Form) Read(reply []v1alpha1.MessagePart) string {
+	for i := range reply {
+		if call := reply[i].ToolCall; call != nil {
+			if caption := f.parse(call.Input); caption != "" {
+				return caption
+			}
 		}
 	}
-	return f.Clean(text)
+	return f.Clean((&v1alpha1.ChatMessageSpec{Parts: reply}).Text())
 }

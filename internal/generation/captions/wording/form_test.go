@@ -77,6 +77,14 @@ func TestThePreambleOfTheNamespaceStandsBeforeWhatIsAskedFor(t *testing.T) {
 	}
 }
 
+// replied is a reply of the text and calls with the inputs.
+func replied(text string, inputs ...string) (parts []v1alpha1.MessagePart) {
+	for _, input := range inputs {
+		parts = append(parts, v1alpha1.MessagePart{Type: v1alpha1.PartToolCall, ToolCall: &v1alpha1.ToolCall{Input: input}})
+	}
+	return append(parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &text})
+}
+
 func TestATitleIsReadFromTheCallOrElseFromTheText(t *testing.T) {
 	for name, c := range map[string]struct {
 		text   string
@@ -90,7 +98,7 @@ func TestATitleIsReadFromTheCallOrElseFromTheText(t *testing.T) {
 		"nothing":                {"", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Title.Read(c.text, c.inputs); got != c.want {
+			if got := Title.Read(replied(c.text, c.inputs...)); got != c.want {
 				t.Errorf("got %q", got)
 			}
 		})
@@ -106,7 +114,7 @@ func TestATurnSummaryIsAskedForInFewTokensAndReadFromItsOwnTool(t *testing.T) {
 		Text; text != "<message>\nwhy\n</message>\n<reply>\nbecause\n</reply>" {
 		t.Errorf("the model is shown %q", text)
 	}
-	if got := TurnSummary.Read("", []string{`{"summary":"Summary: Found the cause of it all."}`}); got != "Found the cause of it" {
+	if got := TurnSummary.Read(replied("", `{"summary":"Summary: Found the cause of it all."}`)); got != "Found the cause of it" {
 		t.Errorf("got %q", got)
 	}
 }

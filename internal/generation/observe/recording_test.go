@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package debug_test
+package observe_test
 
 import (
 	"context"
@@ -18,23 +18,25 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/generation/debug"
+	"parley.dev/parley/internal/generation/models"
+	"parley.dev/parley/internal/generation/observe"
+	"parley.dev/parley/internal/generation/provider/finish"
+	"parley.dev/parley/internal/telemetry/tracing"
+	"parley.dev/parley/internal/tools"
 )
 
 const name = "c-7-generateassistant"
 
-var finish = fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish, FinishReason: fantasy.FinishReasonStop,
-	Usage: fantasy.Usage{InputTokens: 3, OutputTokens: 4}}
+var finished = finish.Mark(fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish,
+	Usage: fantasy.Usage{InputTokens: 3, OutputTokens: 4}}, finish.Last{Reason: "stop"})
 
 func delta(text string) fantasy.StreamPart {
 	return fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: "0", Delta: text}
 }
 
-func stream(ctx context.Context, m fantasy.LanguageModel) { read(m.Stream(ctx, fantasy.Call{})) }
-
 func TestACallIsRecorded(t *testing.T) {
 	s := newSession(t)
-	s.attempt(&model{parts: []fantasy.StreamPart{delta("He"), delta("llo"), finish}}, stream)
+	s.attempt(&model{parts: []fantasy.StreamPart{delta("He"), delta("llo"), finished}}, fantasy.Call{})
 	step := s.step(name)
 	if step.State != v1alpha1.DebugCompleted || step.Response.Parts[0].Text != "Hello" ||
 		step.Response.FinishReason != "stop" {
@@ -44,7 +46,7 @@ func TestACallIsRecorded(t *testing.T) {
 
 func TestAFailedCallIsRecorded(t *testing.T) {
 	s := newSession(t)
-	s.attempt(&model{err: errors.New("no: " + key)}, stream)
+	s.attempt(&model{err: errors.New("no: " + key)}, fantasy.Call{})
 	if step := s.step(name); step.State != v1alpha1.DebugError || step.Error.Reason != v1alpha1.ErrorProviderError ||
 		step.Response != nil {
 		t.Errorf("recorded %+v", step)
@@ -53,49 +55,67 @@ func TestAFailedCallIsRecorded(t *testing.T) {
 
 func TestEveryCallOfAnAttemptIsAStepOfItsOwn(t *testing.T) {
 	s := newSession(t)
-	s.attempt(&model{parts: []fantasy.StreamPart{delta("Hello"), finish}},
-		func(ctx context.Context, m fantasy.LanguageModel) {
-			read(m.Stream(ctx, fantasy.Call{}))
-			read(m.Stream(ctx, fantasy.Call{}))
-		})
+	s.attempt(&model{parts: []fantasy.StreamPart{delta("Hello"), finished}}, fantasy.Call{}, fantasy.Call{})
 	if first, second := s.step(name), s.step(name+"-2"); first.Call != 1 || second.Call != 2 || len(s.store.steps) != 2 {
 		t.Errorf("recorded %v", s.names())
 	}
 }
 
-func TestACallThatIsGivenUpEndsAsItsAttempt(t *testing.T) {
-	fault := &v1alpha1.GenerationError{Reason: v1alpha1.ErrorProviderUnavailable, Message: "never recorded",
-		Retryable: true}
-	for status, err := range map[v1alpha1.DebugState]*v1alpha1.GenerationError{v1alpha1.DebugInterrupted: nil,
-		v1alpha1.DebugError: fault, v1alpha1.DebugCompleted: nil} {
+func TestAnEndedCallIsRecordedWithItsCause(t *testing.T) {
+	for cause, want := range map[error]v1alpha1.DebugState{
+		nil: v1alpha1.DebugError, tools.ErrInterrupted: v1alpha1.DebugInterrupted,
+		errors.New("the chat has moved on"): v1alpha1.DebugInterrupted,
+		models.ErrSilent:                    v1alpha1.DebugError, context.DeadlineExceeded: v1alpha1.DebugError,
+	} {
 		s := newSession(t)
-		recording := s.recorder.Begin(s.chat, v1alpha1.ActionGenerateAssistant)
-		stream, _ := recording.Model(&model{parts: []fantasy.StreamPart{delta("He"), delta("llo"), finish}}, s.subject).
-			Stream(t.Context(), fantasy.Call{})
-		for range stream {
-			break
-		}
-		recording.End(status, err)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		broken := fantasy.StreamPart{Type: fantasy.StreamPartTypeError, Error: errors.New("no more")}
+		call := s.callOf(&model{parts: []fantasy.StreamPart{delta("He"), broken}, do: func(context.Context) {
+			if cause != nil {
+				cancel(cause)
+			}
+		}}, fantasy.Call{})
+		s.caller().Call(ctx, call)
+		cancel(nil)
 		s.flush()
-		if step := s.step(name); step.State != status || step.Response.Parts[0].Text != "He" ||
-			(step.Error != nil) != (err != nil) {
-			t.Errorf("recorded %+v", step)
+		step := s.step(name)
+		if step.State != want || step.Response.Parts[0].Text != "He" || (step.Error != nil) != (want == v1alpha1.DebugError) {
+			t.Errorf("%v: recorded %+v", cause, step)
 		}
 	}
 }
 
-func TestACallOutsideOfARecordingIsLeftAlone(t *testing.T) {
+func TestAFaultOfTheModelEndsTheCall(t *testing.T) {
 	s := newSession(t)
-	read((*debug.Recording)(nil).Model(&model{parts: []fantasy.StreamPart{finish}}, s.subject).
-		Stream(t.Context(), fantasy.Call{}))
-	w := &wire{body: strings.NewReader("{}")}
-	request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://models.test", http.NoBody)
-	response, err := debug.Client(&http.Client{Transport: w}).Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = response.Body.Close()
+	call := s.callOf(&model{do: func(context.Context) { panic("a fault") }}, fantasy.Call{})
+	func() {
+		defer func() { _ = recover() }()
+		s.caller().Call(t.Context(), call)
+	}()
 	s.flush()
+	if step := s.step(name); step.State != v1alpha1.DebugError || step.Error.Reason != v1alpha1.ErrorInternal {
+		t.Errorf("recorded %+v", step)
+	}
+}
+
+func TestAReplyThatAnswersNothingIsRecordedWithItsCost(t *testing.T) {
+	s := newSession(t)
+	s.config.Spec.Pricing = &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "0", OutputPerMillion: "2"}
+	s.attempt(&model{parts: []fantasy.StreamPart{{Type: fantasy.StreamPartTypeError,
+		Error: &finish.Error{Outcome: v1alpha1.ReplyFiltered, Reason: "content_filter"},
+		Usage: fantasy.Usage{OutputTokens: 1000}}}}, fantasy.Call{})
+	step := s.step(name)
+	if step.State != v1alpha1.DebugError || step.Response.FinishReason != "content_filter" ||
+		step.Cost == nil || step.Cost.MicroUnits != 2000 {
+		t.Errorf("recorded %+v, %+v", step, step.Response)
+	}
+}
+
+func TestRequestsOfNoRecordedCallStayAlone(t *testing.T) {
+	s := newSession(t)
+	s.chat.Spec.Debug = nil
+	s.attempt(&model{parts: []fantasy.StreamPart{finished}, do: exchange(&wire{body: strings.NewReader("{}")},
+		strings.NewReader("{}"))}, fantasy.Call{})
 	if len(s.store.steps) != 0 {
 		t.Errorf("recorded %v", s.names())
 	}
@@ -106,7 +126,7 @@ func exchange(w *wire, body io.Reader) func(context.Context) {
 	return func(ctx context.Context) {
 		request, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://user:pass@models.test/v1?key="+key, body)
 		request.Header.Set("X-Sent", key)
-		response, err := debug.Client(&http.Client{Transport: w}).Do(request)
+		response, err := observe.RecordExchanges(&http.Client{Transport: w}).Do(request)
 		if err == nil {
 			_, _ = io.Copy(io.Discard, response.Body)
 			_ = response.Body.Close()
@@ -123,18 +143,14 @@ func TestBodiesReachTheProviderWholeHoweverTheyAreRecorded(t *testing.T) {
 		answered string
 		recorded string
 	}{
-		"in memory":      {strings.NewReader(small), small, small, `{"token":"[redacted]","a":"[redacted]"}`},
-		"read only once": {io.NopCloser(strings.NewReader(small)), small, events, "data: {"},
-		"too large":      {strings.NewReader(large), large, large, "[left out: 60008 bytes that are more than 50000]"},
-		"too large, and so": {io.NopCloser(strings.NewReader(large)), large, "<html>",
-			"[left out: 6 bytes that are not JSON]"},
+		"JSON":      {strings.NewReader(small), small, small, `{"token":"[redacted]","a":"[redacted]"}`},
+		"events":    {strings.NewReader(small), small, events, "data: {"},
+		"too large": {strings.NewReader(large), large, large, "[left out: 60008 bytes that are more than 50000]"},
+		"a page":    {strings.NewReader(large), large, "<html>", "[left out: 6 bytes that are not JSON]"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			s, w := newSession(t), &wire{body: strings.NewReader(c.answered)}
-			s.attempt(&model{parts: []fantasy.StreamPart{finish}, do: exchange(w, c.sent)},
-				func(ctx context.Context, m fantasy.LanguageModel) {
-					read(m.Stream(ctx, fantasy.Call{}))
-				})
+			s.attempt(&model{parts: []fantasy.StreamPart{finished}, do: exchange(w, c.sent)}, fantasy.Call{})
 			if string(w.sent) != c.want {
 				t.Errorf("sent %d bytes", len(w.sent))
 			}
@@ -172,8 +188,7 @@ func TestARecordingFitsWhateverWasSaid(t *testing.T) {
 		Warnings: slices.Repeat([]fantasy.CallWarning{{Message: text}}, 50)}}
 	for i := range 300 {
 		parts = append(parts, fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: fmt.Sprint(i),
-			Delta: text[:1000]},
-			fantasy.StreamPart{Type: fantasy.StreamPartType(fmt.Sprint("odd", i)), ID: text})
+			Delta: text[:1000]})
 	}
 	body := `{"a":"` + strings.Repeat(`\u0001`, 8000) + `"}`
 	for attempt := range int32(36) {
@@ -182,11 +197,11 @@ func TestARecordingFitsWhateverWasSaid(t *testing.T) {
 		if attempt > 33 {
 			asked = call
 		}
-		s.attempt(&model{parts: append(parts, finish), do: func(ctx context.Context) {
+		s.attempt(&model{parts: append(parts, finished), do: func(ctx context.Context) {
 			for range 10 {
 				exchange(&wire{body: strings.NewReader(body)}, strings.NewReader(body))(ctx)
 			}
-		}}, func(ctx context.Context, m fantasy.LanguageModel) { read(m.Stream(ctx, asked)) })
+		}}, asked)
 	}
 	step := s.step(name)
 	if len(step.Attempts) > 32 || step.Attempts[len(step.Attempts)-1].Number != 36 ||
@@ -206,10 +221,8 @@ func (s *session) crowd(n int) {
 	for i := range n {
 		chat := s.chat.DeepCopy()
 		chat.Name = fmt.Sprintf("c%d", i)
-		recording := s.recorder.Begin(chat, v1alpha1.ActionGenerateAssistant)
-		read(recording.Model(&model{parts: []fantasy.StreamPart{delta("secret words"), finish}}, s.subject).
-			Stream(s.t.Context(), fantasy.Call{}))
-		recording.End(v1alpha1.DebugCompleted, nil)
+		s.observer.SideCaller(chat, v1alpha1.ActionGenerateAssistant, "").Call(s.t.Context(),
+			s.callOf(&model{parts: []fantasy.StreamPart{delta("secret words"), finished}}, fantasy.Call{}))
 	}
 }
 
@@ -220,8 +233,8 @@ func TestAsManyChatsAsAPodServesLoseNoRecording(t *testing.T) {
 		s.chat.Status.History.Version++
 	}
 	s.flush()
-	if len(s.store.steps) != 3*chats || s.log.Len() != 0 || len(s.lost) != 0 {
-		t.Errorf("%d are recorded, lost %v, logged %s", len(s.store.steps), s.lost, s.log)
+	if len(s.store.steps) != 3*chats || s.log.Len() != 0 || len(s.lost()) != 0 {
+		t.Errorf("%d are recorded, lost %v, logged %s", len(s.store.steps), s.lost(), s.log)
 	}
 	for name, step := range s.store.steps {
 		if step.State != v1alpha1.DebugCompleted {
@@ -236,8 +249,8 @@ func TestAFullQueueLosesRecordingsAndNothingElse(t *testing.T) {
 	if log := s.log.String(); !strings.Contains(log, "QueueFull") || strings.Contains(log, "secret words") {
 		t.Errorf("logged %s", log)
 	}
-	if s.flush(); len(s.store.steps)+len(s.lost)/2 != 5*chats || slices.Compact(s.lost)[0] != "QueueFull" {
-		t.Errorf("%d are recorded, and %d writes counted as lost", len(s.store.steps), len(s.lost))
+	if s.flush(); len(s.store.steps) != 4*chats || s.lost()["QueueFull"] != 2*chats || len(s.lost()) != 1 {
+		t.Errorf("%d are recorded, and these writes counted as lost: %v", len(s.store.steps), s.lost())
 	}
 }
 
@@ -245,20 +258,17 @@ func TestARecordingSaysWhichTurnItIsOfAndWhoseMessage(t *testing.T) {
 	s := newSession(t)
 	s.chat.Status.Turn = &v1alpha1.TurnStatus{Message: "c-prompt", HistoryVersion: 5}
 	s.chat.Status.History.Head, s.chat.Status.History.Length = "c-6-1", 4
-	s.subject.Config.Spec.Pricing = &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "0", OutputPerMillion: "2"}
-	recording := s.recorder.Begin(s.chat, v1alpha1.ActionGenerateAssistant)
-	recording.By("alice")
-	stream, _ := recording.Model(&model{parts: []fantasy.StreamPart{{Type: fantasy.StreamPartTypeFinish,
-		Usage: fantasy.Usage{OutputTokens: 1000}}}}, s.subject).Stream(t.Context(), fantasy.Call{})
-	s.flush()
-	begun := s.store.steps[name]
+	s.config.Spec.Pricing = &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "0", OutputPerMillion: "2"}
+	var begun *v1alpha1.ChatDebugStep
+	s.attempt(&model{parts: []fantasy.StreamPart{{Type: fantasy.StreamPartTypeFinish,
+		Usage: fantasy.Usage{OutputTokens: 1000}}}, do: func(context.Context) {
+		s.flush()
+		begun = s.store.steps[name]
+	}}, fantasy.Call{})
 	if fields := strings.Fields(begun.Annotations[v1alpha1.AnnotationInProgress]); len(fields) != 3 ||
 		fields[0] != "pod" || fields[1] != "1" {
 		t.Errorf("in progress: %v", begun.Annotations)
 	}
-	read(stream, nil)
-	recording.End(v1alpha1.DebugCompleted, nil)
-	s.flush()
 	step := s.store.steps[name]
 	if want := (v1alpha1.DebugTurn{Message: "c-prompt", Version: 5, CreatedBy: "alice"}); step.Turn == nil ||
 		*step.Turn != want || step.Head != "c-6-1" {
@@ -275,7 +285,7 @@ func TestARecordingSaysWhichTurnItIsOfAndWhoseMessage(t *testing.T) {
 
 func TestNothingIsRecordedWhereThatIsSwitchedOff(t *testing.T) {
 	s := newSession(t)
-	s.recorder = s.newRecorder(true)
+	s.observer = observe.New(observe.Options{Tracer: tracing.Off(), Now: time.Now})
 	s.crowd(1)
 	if s.flush(); len(s.store.steps) != 0 || s.log.Len() != 0 {
 		t.Errorf("recorded %v, logged %s", s.names(), s.log)
@@ -297,21 +307,18 @@ func TestANamespaceThatRefusesRecordingsIsAskedOnceAMinuteAndEachCallCountsAsLos
 	if asked != 6 { // All of the three calls that were begun before the answer came, twice.
 		t.Errorf("asked %d times", asked)
 	}
-	if kinds := slices.Compact(slices.Clone(s.lost)); len(s.lost) != 15 || len(kinds) != 1 || kinds[0] != "Forbidden" {
-		t.Errorf("lost %q", s.lost)
+	if lost := s.lost(); len(lost) != 1 || lost["Forbidden"] != 15 {
+		t.Errorf("lost %v", lost)
 	}
 }
 
 func TestARecordingThatWasDeletedMeanwhileStaysAway(t *testing.T) {
 	s := newSession(t)
-	recording := s.recorder.Begin(s.chat, v1alpha1.ActionGenerateAssistant)
-	stream, _ := recording.Model(&model{parts: []fantasy.StreamPart{delta("words"), finish}}, s.subject).
-		Stream(t.Context(), fantasy.Call{})
-	s.flush()
-	delete(s.store.steps, name)
-	read(stream, nil)
-	recording.End(v1alpha1.DebugInterrupted, nil)
-	if s.flush(); len(s.store.steps) != 0 || s.log.Len() != 0 {
+	s.attempt(&model{parts: []fantasy.StreamPart{delta("words"), finished}, do: func(context.Context) {
+		s.flush()
+		delete(s.store.steps, name)
+	}}, fantasy.Call{})
+	if len(s.store.steps) != 0 || s.log.Len() != 0 {
 		t.Errorf("recorded %v, logged %s", s.names(), s.log)
 	}
 }
@@ -325,8 +332,7 @@ func TestWritesThatMeetOthersAreMadeAgain(t *testing.T) {
 		}
 		return err
 	}
-	s.attempt(&model{parts: []fantasy.StreamPart{finish}},
-		func(ctx context.Context, m fantasy.LanguageModel) { read(m.Stream(ctx, fantasy.Call{})) })
+	s.attempt(&model{parts: []fantasy.StreamPart{finished}}, fantasy.Call{})
 	if step := s.step(name); step.State != v1alpha1.DebugCompleted || len(faults) != 0 || s.log.Len() != 0 {
 		t.Errorf("recorded %+v, logged %s", step, s.log)
 	}
@@ -335,8 +341,7 @@ func TestWritesThatMeetOthersAreMadeAgain(t *testing.T) {
 func TestWhatCannotBeWrittenIsLostWithoutAWordOfIt(t *testing.T) {
 	s := newSession(t)
 	s.store.before = func(string) error { return apierrors.NewForbidden(resource, name, errors.New("quoting the words")) }
-	s.attempt(&model{parts: []fantasy.StreamPart{delta("words"), finish}},
-		func(ctx context.Context, m fantasy.LanguageModel) { read(m.Stream(ctx, fantasy.Call{})) })
+	s.attempt(&model{parts: []fantasy.StreamPart{delta("words"), finished}}, fantasy.Call{})
 	if log := s.log.String(); !strings.Contains(log, "Forbidden") || strings.Contains(log, "words") {
 		t.Errorf("logged %s", log)
 	}
@@ -344,12 +349,11 @@ func TestWhatCannotBeWrittenIsLostWithoutAWordOfIt(t *testing.T) {
 
 func TestTheRecordingOfADeletedChatOfTheSameNameIsLeftAlone(t *testing.T) {
 	s := newSession(t)
-	answer := &model{parts: []fantasy.StreamPart{finish}}
-	call := func(ctx context.Context, m fantasy.LanguageModel) { read(m.Stream(ctx, fantasy.Call{})) }
-	s.attempt(answer, call)
+	answer := &model{parts: []fantasy.StreamPart{finished}}
+	s.attempt(answer, fantasy.Call{})
 	s.chat = s.chat.DeepCopy()
 	s.chat.UID = "another"
-	s.attempt(answer, call)
+	s.attempt(answer, fantasy.Call{})
 	if step := s.step(name); step.ChatUID != "uid" || !strings.Contains(s.log.String(), "NameTaken") {
 		t.Errorf("recorded %+v, logged %s", step, s.log)
 	}
@@ -357,13 +361,14 @@ func TestTheRecordingOfADeletedChatOfTheSameNameIsLeftAlone(t *testing.T) {
 
 func TestALateEndOfAnOlderAttemptDoesNotHideTheNewerOne(t *testing.T) {
 	s := newSession(t)
-	answer := &model{parts: []fantasy.StreamPart{finish}}
-	recording := s.recorder.Begin(s.chat.DeepCopy(), v1alpha1.ActionGenerateAssistant)
-	stream, _ := recording.Model(answer, s.subject).Stream(t.Context(), fantasy.Call{})
+	older, ctx := s.caller(), t.Context()
+	interrupted, interrupt := context.WithCancelCause(ctx)
+	s.chat = s.chat.DeepCopy()
 	s.chat.Status.Generation.Attempt = 2
-	s.attempt(answer, func(ctx context.Context, m fantasy.LanguageModel) { read(m.Stream(ctx, fantasy.Call{})) })
-	_ = stream
-	recording.End(v1alpha1.DebugInterrupted, nil)
+	older.Call(interrupted, s.callOf(&model{do: func(context.Context) {
+		s.attempt(&model{parts: []fantasy.StreamPart{finished}}, fantasy.Call{})
+		interrupt(tools.ErrInterrupted)
+	}}, fantasy.Call{}))
 	s.flush()
 	step := s.step(name)
 	if step.Attempt != 2 || step.State != v1alpha1.DebugCompleted || len(step.Attempts) != 2 ||

@@ -12,7 +12,9 @@ import (
 	"charm.land/fantasy"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
@@ -50,13 +52,11 @@ func TestMeasuringAPartCostsNoMemory(t *testing.T) {
 			}
 			o := New(Options{Now: time.Now, Tracer: tracer, Metrics: telemetry.NewGenerator(prometheus.NewRegistry())})
 			m := &measured{}
-			stream, err := o.model(&models.Target{Config: &v1alpha1.ChatModelConfig{}, Model: m}, nil, purpose{}).
-				Stream(t.Context(), fantasy.Call{})
-			if err != nil {
-				t.Fatal(err)
-			}
 			words := 0
-			stream(func(fantasy.StreamPart) bool { words++; return true })
+			o.SideCaller(&v1alpha1.Chat{}, v1alpha1.ActionWriteTitle, "").Call(t.Context(), &ModelCall{
+				Target: &models.Target{Config: &v1alpha1.ChatModelConfig{}, Model: m},
+				Reply:  collect.NewAccumulator("", 0, nil), Show: func(parts.Part) { words++ },
+			})
 			if m.allocations != 0 || words < 1000 {
 				t.Errorf("a part costs %v allocations, of %d parts", m.allocations, words)
 			}

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package debug
+package observe
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/generation/debug/redact"
+	"parley.dev/parley/internal/generation/observe/redact"
 	"parley.dev/parley/internal/generation/prompt"
 )
 
@@ -26,14 +26,6 @@ const (
 	schemaRoom = 64 << 10
 )
 
-// request is what a model is asked. Nobody changes it after the call was made, so that it can be read later.
-type request struct {
-	prompt  fantasy.Prompt
-	tools   []fantasy.Tool
-	choice  *fantasy.ToolChoice
-	options options
-}
-
 // options are written as JSON.
 type options struct {
 	MaxOutputTokens  *int64                  `json:"maxOutputTokens,omitempty"`
@@ -45,25 +37,21 @@ type options struct {
 	Provider         fantasy.ProviderOptions `json:"provider,omitempty"`
 }
 
-func ofCall(c fantasy.Call) request {
-	return request{prompt: c.Prompt, tools: c.Tools, choice: c.ToolChoice, options: options{
-		MaxOutputTokens: c.MaxOutputTokens, Temperature: c.Temperature, TopP: c.TopP, TopK: c.TopK,
-		PresencePenalty: c.PresencePenalty, FrequencyPenalty: c.FrequencyPenalty, Provider: c.ProviderOptions,
-	}}
-}
-
-// record is what is recorded of the request.
-func (r *request) record(redactor redact.Redactor) v1alpha1.DebugRequest {
-	out := v1alpha1.DebugRequest{Messages: recordMessages(r.prompt, redactor)}
-	out.OmittedMessages = int32(len(r.prompt) - len(out.Messages))
+// recordRequest is what is recorded of what a model is asked.
+func recordRequest(c *fantasy.Call, redactor redact.Redactor) v1alpha1.DebugRequest {
+	out := v1alpha1.DebugRequest{Messages: recordMessages(c.Prompt, redactor)}
+	out.OmittedMessages = int32(len(c.Prompt) - len(out.Messages))
 	room := schemaRoom
-	for _, tool := range r.tools[:min(len(r.tools), maxTools)] {
+	for _, tool := range c.Tools[:min(len(c.Tools), maxTools)] {
 		out.Tools = append(out.Tools, recordTool(tool, &room, redactor))
 	}
-	if r.choice != nil {
-		out.ToolChoice = bound(string(*r.choice), 128)
+	if c.ToolChoice != nil {
+		out.ToolChoice = bound(string(*c.ToolChoice), 128)
 	}
-	out.Options = shortened(asJSON(r.options, redactor), v1alpha1.MaxDebugTextRunes)
+	out.Options = shortened(asJSON(options{
+		MaxOutputTokens: c.MaxOutputTokens, Temperature: c.Temperature, TopP: c.TopP, TopK: c.TopK,
+		PresencePenalty: c.PresencePenalty, FrequencyPenalty: c.FrequencyPenalty, Provider: c.ProviderOptions,
+	}, redactor), v1alpha1.MaxDebugTextRunes)
 	return out
 }
 
@@ -96,53 +84,51 @@ func asJSON(v any, redactor redact.Redactor) string {
 func recordMessage(m fantasy.Message, room *int, redactor redact.Redactor) v1alpha1.DebugMessage {
 	out := v1alpha1.DebugMessage{Role: bound(string(m.Role), 32), OmittedParts: int32(max(0, len(m.Content)-maxParts))}
 	for _, content := range m.Content[:min(len(m.Content), maxParts)] {
-		part, text := partOfMessage(content)
 		runes := v1alpha1.MaxDebugTextRunes
 		if *room <= 0 {
 			runes = oldTextRunes
 		}
-		part = cleanPart(part, text, runes, redactor)
+		part := redacted(promptPart(content), runes, redactor)
 		*room -= len(part.Text) + partCost
 		out.Parts = append(out.Parts, part)
 	}
 	return out
 }
 
-// partOfMessage is a part of a prompt and its text, which may still have to be cut. Of files it takes the size, or
-// the URL that the provider is handed.
-func partOfMessage(content fantasy.MessagePart) (v1alpha1.DebugPart, string) {
+// promptPart is a part of a prompt with all of its text. Of files it takes the size, or the URL that the provider is
+// handed.
+func promptPart(content fantasy.MessagePart) v1alpha1.DebugPart {
 	switch c := content.(type) {
 	case fantasy.TextPart:
-		return v1alpha1.DebugPart{Type: v1alpha1.DebugText}, c.Text
+		return v1alpha1.DebugPart{Type: v1alpha1.DebugText, Text: c.Text}
 	case fantasy.ReasoningPart:
-		return v1alpha1.DebugPart{Type: v1alpha1.DebugReasoning}, c.Text
+		return v1alpha1.DebugPart{Type: v1alpha1.DebugReasoning, Text: c.Text}
 	case fantasy.FilePart:
 		_, from, _ := prompt.URLOf(c)
-		return v1alpha1.DebugPart{Type: v1alpha1.DebugFile, Name: c.Filename, MediaType: c.MediaType,
-			Bytes: int64(len(c.Data))}, from
+		return v1alpha1.DebugPart{Type: v1alpha1.DebugFile, Text: from, Name: c.Filename, MediaType: c.MediaType,
+			Bytes: int64(len(c.Data))}
 	case fantasy.ToolCallPart:
-		return v1alpha1.DebugPart{Type: v1alpha1.DebugToolCall, ID: c.ToolCallID, Name: c.ToolName}, c.Input
+		return v1alpha1.DebugPart{Type: v1alpha1.DebugToolCall, ID: c.ToolCallID, Name: c.ToolName, Text: c.Input}
 	case fantasy.ToolResultPart:
-		return partOfResult(c.ToolCallID, c.Output)
+		return resultPart(c.ToolCallID, c.Output)
 	}
-	return v1alpha1.DebugPart{Type: v1alpha1.DebugText}, ""
+	return v1alpha1.DebugPart{Type: v1alpha1.DebugText}
 }
 
-func partOfResult(id string, output fantasy.ToolResultOutputContent) (v1alpha1.DebugPart, string) {
+func resultPart(id string, output fantasy.ToolResultOutputContent) v1alpha1.DebugPart {
 	part := v1alpha1.DebugPart{Type: v1alpha1.DebugToolResult, ID: id}
 	switch o := output.(type) {
 	case fantasy.ToolResultOutputContentText:
-		return part, o.Text
+		part.Text = o.Text
 	case fantasy.ToolResultOutputContentError:
 		part.IsError = true
 		if o.Error != nil {
-			return part, o.Error.Error()
+			part.Text = o.Error.Error()
 		}
 	case fantasy.ToolResultOutputContentMedia:
-		part.MediaType, part.Bytes = o.MediaType, int64(len(o.Data))/4*3
-		return part, o.Text
+		part.Text, part.MediaType, part.Bytes = o.Text, o.MediaType, int64(len(o.Data))/4*3
 	}
-	return part, ""
+	return part
 }
 
 func recordTool(tool fantasy.Tool, room *int, redactor redact.Redactor) v1alpha1.DebugTool {

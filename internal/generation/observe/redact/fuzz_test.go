@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/internal/generation/debug/redact"
+	"parley.dev/parley/internal/generation/observe/redact"
 )
 
 // FuzzRedact plants secrets wherever they are known to stand, among whatever else there may be, and looks for them in

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/internal/generation/debug/redact"
+	"parley.dev/parley/internal/generation/observe/redact"
 )
 
 const key = "sk-known/0123+456789"

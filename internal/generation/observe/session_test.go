@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package debug_test
+package observe_test
 
 import (
 	"bytes"
@@ -17,12 +17,17 @@ import (
 	"time"
 
 	"charm.land/fantasy"
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/generation/debug"
+	"parley.dev/parley/internal/generation/collect"
+	"parley.dev/parley/internal/generation/models"
+	"parley.dev/parley/internal/generation/observe"
+	"parley.dev/parley/internal/telemetry"
+	"parley.dev/parley/internal/telemetry/tracing"
 )
 
 const key = "sk-known-0123456789"
@@ -69,56 +74,82 @@ func (s *store) write(verb string, step *v1alpha1.ChatDebugStep) (*v1alpha1.Chat
 	return step, nil
 }
 
-// session is a recorder that writes to a store, and one attempt that it records.
+// session is an observer that records to a store, and a chat whose calls it observes.
 type session struct {
 	t        *testing.T
 	store    *store
 	log      *bytes.Buffer
-	lost     []string
+	metrics  *prometheus.Registry
 	now      time.Time
-	recorder *debug.Recorder
+	observer *observe.Observer
 	chat     *v1alpha1.Chat
-	subject  debug.Subject
+	config   *v1alpha1.ChatModelConfig
 }
 
 func newSession(t *testing.T) *session {
-	s := &session{t: t, store: &store{}, log: &bytes.Buffer{}, now: time.Now()}
-	s.recorder = s.newRecorder(false)
+	s := &session{t: t, store: &store{}, log: &bytes.Buffer{}, metrics: prometheus.NewRegistry(), now: time.Now()}
+	s.observer = observe.New(observe.Options{
+		Namespace: "ns", Pod: "pod", Recordings: s.store, Chats: chats, Log: slog.New(slog.NewJSONHandler(s.log, nil)),
+		Metrics: telemetry.NewGenerator(s.metrics), Tracer: tracing.Off(), Now: func() time.Time { return s.now },
+	})
 	s.chat = &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "uid"}}
 	s.chat.Spec.Debug = &v1alpha1.DebugSettings{Enabled: true}
 	s.chat.Status.History.Version = 7
 	s.chat.Status.Generation = &v1alpha1.GenerationStatus{Attempt: 1, Action: v1alpha1.ActionGenerateAssistant}
-	s.subject = debug.Subject{
-		Config: &v1alpha1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"},
-			Spec: v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI, Model: "m"}},
-		Key: key, Classify: func(error) *v1alpha1.GenerationError {
-			return &v1alpha1.GenerationError{Reason: v1alpha1.ErrorProviderError}
-		},
-	}
+	s.config = &v1alpha1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Name: "default"},
+		Spec: v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI, Model: "m"}}
 	return s
 }
 
-func (s *session) newRecorder(off bool) *debug.Recorder {
-	return debug.New(debug.Options{
-		Store: s.store, Namespace: "ns", Pod: "pod", Chats: chats, Off: off, Now: func() time.Time { return s.now },
-		Lost: func(reason string) { s.lost = append(s.lost, reason) }, Log: slog.New(slog.NewJSONHandler(s.log, nil)),
-	})
+// lost are how many recordings were lost, by reason.
+func (s *session) lost() map[string]int {
+	s.t.Helper()
+	families, err := s.metrics.Gather()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	lost := map[string]int{}
+	for _, family := range families {
+		for _, m := range family.Metric {
+			if family.GetName() == "parley_lost_recordings_total" {
+				lost[m.Label[0].GetValue()] = int(m.Counter.GetValue())
+			}
+		}
+	}
+	return lost
 }
 
-// attempt performs an attempt and writes what there is to write.
-func (s *session) attempt(model fantasy.LanguageModel, do func(context.Context, fantasy.LanguageModel)) {
+// caller is a new attempt at the chat.
+func (s *session) caller() *observe.Caller {
+	return s.observer.SideCaller(s.chat, v1alpha1.ActionGenerateAssistant, "alice")
+}
+
+// callOf is a call of the model.
+func (s *session) callOf(model fantasy.LanguageModel, request fantasy.Call) *observe.ModelCall {
+	return &observe.ModelCall{
+		Target: &models.Target{Config: s.config, Key: key, Model: model}, Request: request,
+		Reply: collect.NewAccumulator(s.config.Spec.Provider, 0, nil),
+		Classify: func(error) *v1alpha1.GenerationError {
+			return &v1alpha1.GenerationError{Reason: v1alpha1.ErrorProviderError}
+		},
+	}
+}
+
+// attempt makes the calls of an attempt, and writes what there is to write.
+func (s *session) attempt(model fantasy.LanguageModel, requests ...fantasy.Call) {
 	s.t.Helper()
-	recording := s.recorder.Begin(s.chat, v1alpha1.ActionGenerateAssistant)
-	do(s.t.Context(), recording.Model(model, s.subject))
-	recording.End(v1alpha1.DebugInterrupted, nil)
+	caller := s.caller()
+	for _, request := range requests {
+		caller.Call(s.t.Context(), s.callOf(model, request))
+	}
 	s.flush()
 }
 
-// flush runs the recorder as the end of a process does.
+// flush runs the observer as the end of a process does.
 func (s *session) flush() {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	s.recorder.Run(ended)
+	s.observer.Run(ended)
 }
 
 // step is a recording, which the API server would take.
@@ -166,13 +197,6 @@ func (m *model) Stream(ctx context.Context, _ fantasy.Call) (fantasy.StreamRespo
 			}
 		}
 	}, m.err
-}
-
-func read(stream fantasy.StreamResponse, err error) {
-	if err == nil {
-		for range stream {
-		}
-	}
 }
 
 // wire answers every HTTP request the same.

@@ -1,0 +1,191 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/observe/redact"
+	"parley.dev/parley/internal/generation/provider/transport"
+)
+
+const (
+	// maxExchanges and maxHeaders are what the resource takes; bodyRoom is what redaction may make of a body.
+	maxExchanges, maxHeaders, bodyRoom = 8, 64, 100000
+)
+
+// RecordExchanges returns the client, which records the requests of model calls that are recorded.
+func RecordExchanges(client *http.Client) *http.Client {
+	return transport.Wrap(client, func(next http.RoundTripper) http.RoundTripper { return recordingTransport{next} })
+}
+
+type recordingTransport struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t recordingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	rec, ok := r.Context().Value(recordingKey{}).(*recording)
+	if !ok {
+		return t.next.RoundTrip(r)
+	}
+	e := rec.beginExchange(r)
+	response, err := t.next.RoundTrip(r)
+	if e == nil {
+		return response, err
+	}
+	e.answered(response, err)
+	if err == nil {
+		response.Body = &recordedBody{response.Body, e}
+	}
+	return response, err
+}
+
+// exchange is an HTTP request and its response while they are recorded. The recording's mutex guards it; what a copy
+// shares is only appended to.
+type exchange struct {
+	recording *recording
+	// canceled is why the request was canceled; nil if it was not.
+	canceled                      func() error
+	number                        int32
+	method, url                   string
+	requestHeader, responseHeader http.Header
+	requestBody, responseBody     redact.Body
+	statusCode                    int
+	failure                       v1alpha1.DebugFailure
+	startedAt, headersAt, endedAt time.Time
+}
+
+// beginExchange begins to record a request; nil, if there have been too many.
+func (r *recording) beginExchange(request *http.Request) *exchange {
+	e := &exchange{
+		recording: r, canceled: request.Context().Err, method: request.Method, url: request.URL.String(),
+		requestHeader: request.Header.Clone(), requestBody: bodyOf(request), startedAt: r.recorder.options.Now(),
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.exchanges) == maxExchanges {
+		return nil
+	}
+	r.exchanges = append(r.exchanges, e)
+	e.number = int32(len(r.exchanges))
+	return e
+}
+
+// bodyOf is the beginning of a request's body. Those of model calls are in memory.
+func bodyOf(r *http.Request) (body redact.Body) {
+	if r.GetBody == nil {
+		return body
+	}
+	from, err := r.GetBody()
+	if err != nil {
+		return body
+	}
+	defer func() { _ = from.Close() }()
+	if body.Kept, err = io.ReadAll(io.LimitReader(from, v1alpha1.MaxDebugBodyBytes)); err != nil {
+		return redact.Body{}
+	}
+	body.Total = max(r.ContentLength, int64(len(body.Kept)))
+	return body
+}
+
+// note changes the exchange by what happens now.
+func (e *exchange) note(change func(now time.Time)) {
+	now := e.recording.recorder.options.Now()
+	e.recording.mu.Lock()
+	defer e.recording.mu.Unlock()
+	change(now)
+}
+
+func (e *exchange) answered(response *http.Response, err error) {
+	e.note(func(now time.Time) {
+		if err != nil {
+			e.failure, e.endedAt = e.failureOr(v1alpha1.DebugNoResponse), now
+			return
+		}
+		e.statusCode, e.responseHeader, e.headersAt = response.StatusCode, response.Header.Clone(), now
+	})
+}
+
+func (e *exchange) failureOr(otherwise v1alpha1.DebugFailure) v1alpha1.DebugFailure {
+	if e.canceled() != nil {
+		return v1alpha1.DebugCancelled
+	}
+	return otherwise
+}
+
+// recordedBody records what is read of a response.
+type recordedBody struct {
+	io.ReadCloser
+	exchange *exchange
+}
+
+// Read implements io.Reader.
+func (b *recordedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	e := b.exchange
+	e.note(func(now time.Time) {
+		body := &e.responseBody
+		body.Total += int64(n)
+		body.Kept = append(body.Kept, p[:min(n, v1alpha1.MaxDebugBodyBytes-len(body.Kept))]...)
+		if err == nil || !e.endedAt.IsZero() {
+			return
+		}
+		e.endedAt = now
+		if err != io.EOF { //nolint:errorlint // A reader returns it as it is.
+			e.failure = e.failureOr(v1alpha1.DebugBrokenOff)
+		}
+	})
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *recordedBody) Close() error {
+	b.exchange.note(func(now time.Time) {
+		if b.exchange.endedAt.IsZero() {
+			b.exchange.endedAt = now
+		}
+	})
+	return b.ReadCloser.Close()
+}
+
+// record is what is recorded of the exchange.
+func (e *exchange) record(redactor redact.Redactor) v1alpha1.DebugExchange {
+	return v1alpha1.DebugExchange{
+		Number: e.number, Method: bound(e.method, 16), URL: bound(redactor.URL(e.url), 4096),
+		RequestHeaders: headers(e.requestHeader, redactor), RequestBody: body(e.requestBody, redactor),
+		StatusCode: int32(e.statusCode), ResponseHeaders: headers(e.responseHeader, redactor),
+		ResponseBody: body(e.responseBody, redactor),
+		Failure:      e.failure, StartedAt: metav1.NewMicroTime(e.startedAt),
+		HeadersMilliseconds: since(e.startedAt, e.headersAt), DurationMilliseconds: since(e.startedAt, e.endedAt),
+	}
+}
+
+func body(b redact.Body, redactor redact.Redactor) string {
+	return strings.ToValidUTF8(redactor.Body(b, bodyRoom), "\uFFFD")
+}
+
+func headers(from http.Header, redactor redact.Redactor) []v1alpha1.DebugHeader {
+	var out []v1alpha1.DebugHeader
+	for name, values := range from {
+		for _, value := range values {
+			out = append(out, v1alpha1.DebugHeader{Name: bound(redactor.Text(name), 256),
+				Value: bound(redactor.Header(name, value), 1024)})
+		}
+	}
+	slices.SortFunc(out, func(a, b v1alpha1.DebugHeader) int { return strings.Compare(a.Name+a.Value, b.Name+b.Value) })
+	return out[:min(len(out), maxHeaders)]
+}
+
+func since(from, until time.Time) int64 {
+	if until.IsZero() {
+		return 0
+	}
+	return until.Sub(from).Milliseconds()
+}
