@@ -106,8 +106,8 @@ func (a *Attempt) ask(
 	return w.form.Read(made.Content.Parts), account, nil
 }
 
-// request is what the model is asked. A caption needs no thinking; a plain call leaves that to the configuration, unless
-// the model can always be told.
+// request is what the model is asked. A caption needs no thinking; a plain call leaves that to the configuration,
+// unless the model can always be told.
 func (w *wanted) request(t *models.Target, plain bool) fantasy.Call {
 	effort := t.Config.Spec.ReasoningEffort.Effort("")
 	if provider.ThinksOnlyIfTold(t.Config.Spec.Provider) || effort != "" && !plain {

@@ -138,7 +138,7 @@ func (b *recordedBody) Read(p []byte) (int, error) {
 			return
 		}
 		e.endedAt = now
-		if err != io.EOF { //nolint:errorlint // A reader returns it as it is.
+		if err != io.EOF {
 			e.failure = e.failureOr(v1alpha1.DebugBrokenOff)
 		}
 	})

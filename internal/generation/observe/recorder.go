@@ -55,7 +55,7 @@ func (r *recorder) begin(c *ModelCall) *recording {
 	if c.caller.chat.Spec.Debug.On() {
 		settings = c.caller.chat.Spec.Debug
 	}
-	if !settings.On() || r.options.Recordings == nil || r.refuses() {
+	if !settings.On() || r.options.Recordings == nil || r.isRefused() {
 		return nil
 	}
 	number := c.caller.recorded.Add(1)
@@ -67,9 +67,9 @@ func (r *recorder) begin(c *ModelCall) *recording {
 	return rec
 }
 
-// refuses reports whether the API server would refuse a recording. One that it would refuse counts as lost; the log says
-// no more of it than of the refusal.
-func (r *recorder) refuses() bool {
+// isRefused reports whether the API server would refuse a recording. Such a recording counts as lost; the log has the
+// first refusal only.
+func (r *recorder) isRefused() bool {
 	refused := r.options.Now().UnixNano() < r.refusedUntil.Load()
 	if refused {
 		r.options.Metrics.RecordingLost(string(metav1.StatusReasonForbidden))

@@ -107,8 +107,8 @@ func (r *recording) addTo(step *v1alpha1.ChatDebugStep) {
 	rec, redactor := &step.DebugRecording, redact.New(r.call.Target.Key)
 	attempt := r.attempt(redactor)
 	rec.Pod = attempt.Pod
-	rec.Attempts = slices.DeleteFunc(rec.Attempts, func(a v1alpha1.DebugAttempt) bool { return a.Number == attempt.Number })
-	rec.Attempts = append(rec.Attempts, attempt)
+	same := func(a v1alpha1.DebugAttempt) bool { return a.Number == attempt.Number }
+	rec.Attempts = append(slices.DeleteFunc(rec.Attempts, same), attempt)
 	slices.SortFunc(rec.Attempts, func(a, b v1alpha1.DebugAttempt) int { return int(a.Number) - int(b.Number) })
 	rec.Attempts = rec.Attempts[max(0, len(rec.Attempts)-maxAttempts):]
 	for i := range rec.Attempts[:len(rec.Attempts)-1] {

@@ -147,7 +147,7 @@ func (s *session) attempt(model fantasy.LanguageModel, requests ...fantasy.Call)
 
 // flush runs the observer as the end of a process does.
 func (s *session) flush() {
-	ended, cancel := context.WithCancel(context.Background())
+	ended, cancel := context.WithCancel(s.t.Context())
 	cancel()
 	s.observer.Run(ended)
 }

@@ -18,8 +18,8 @@ import (
 	"parley.dev/parley/internal/telemetry/tracing"
 )
 
-// Bounds of the content in a span: characters of one part, and bytes of all input or all output. The newest messages are
-// kept.
+// Bounds of the content in a span: characters of one part, and bytes of all input or all output. The newest messages
+// are kept.
 const (
 	maxContentText  = 8192
 	maxContentBytes = 64 << 10
