@@ -121,6 +121,9 @@ func TestRequestsOfNoRecordedCallStayAlone(t *testing.T) {
 	}
 }
 
+// meanwhile does something within a call that has nothing to do with it.
+func meanwhile(do func()) func(context.Context) { return func(context.Context) { do() } }
+
 // exchange lets a call make one HTTP request.
 func exchange(w *wire, body io.Reader) func(context.Context) {
 	return func(ctx context.Context) {
@@ -261,10 +264,10 @@ func TestARecordingSaysWhichTurnItIsOfAndWhoseMessage(t *testing.T) {
 	s.config.Spec.Pricing = &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "0", OutputPerMillion: "2"}
 	var begun *v1alpha1.ChatDebugStep
 	s.attempt(&model{parts: []fantasy.StreamPart{{Type: fantasy.StreamPartTypeFinish,
-		Usage: fantasy.Usage{OutputTokens: 1000}}}, do: func(context.Context) {
+		Usage: fantasy.Usage{OutputTokens: 1000}}}, do: meanwhile(func() {
 		s.flush()
 		begun = s.store.steps[name]
-	}}, fantasy.Call{})
+	})}, fantasy.Call{})
 	if fields := strings.Fields(begun.Annotations[v1alpha1.AnnotationInProgress]); len(fields) != 3 ||
 		fields[0] != "pod" || fields[1] != "1" {
 		t.Errorf("in progress: %v", begun.Annotations)
@@ -314,10 +317,10 @@ func TestANamespaceThatRefusesRecordingsIsAskedOnceAMinuteAndEachCallCountsAsLos
 
 func TestARecordingThatWasDeletedMeanwhileStaysAway(t *testing.T) {
 	s := newSession(t)
-	s.attempt(&model{parts: []fantasy.StreamPart{delta("words"), finished}, do: func(context.Context) {
+	s.attempt(&model{parts: []fantasy.StreamPart{delta("words"), finished}, do: meanwhile(func() {
 		s.flush()
 		delete(s.store.steps, name)
-	}}, fantasy.Call{})
+	})}, fantasy.Call{})
 	if len(s.store.steps) != 0 || s.log.Len() != 0 {
 		t.Errorf("recorded %v, logged %s", s.names(), s.log)
 	}
@@ -361,14 +364,14 @@ func TestTheRecordingOfADeletedChatOfTheSameNameIsLeftAlone(t *testing.T) {
 
 func TestALateEndOfAnOlderAttemptDoesNotHideTheNewerOne(t *testing.T) {
 	s := newSession(t)
-	older, ctx := s.caller(), t.Context()
-	interrupted, interrupt := context.WithCancelCause(ctx)
+	older := s.caller()
+	interrupted, interrupt := context.WithCancelCause(t.Context())
 	s.chat = s.chat.DeepCopy()
 	s.chat.Status.Generation.Attempt = 2
-	older.Call(interrupted, s.callOf(&model{do: func(context.Context) {
+	older.Call(interrupted, s.callOf(&model{do: meanwhile(func() {
 		s.attempt(&model{parts: []fantasy.StreamPart{finished}}, fantasy.Call{})
 		interrupt(tools.ErrInterrupted)
-	}}, fantasy.Call{}))
+	})}, fantasy.Call{}))
 	s.flush()
 	step := s.step(name)
 	if step.Attempt != 2 || step.State != v1alpha1.DebugCompleted || len(step.Attempts) != 2 ||
