@@ -40,21 +40,22 @@ type Options struct {
 
 // Writer has captions written. It is safe for concurrent use.
 type Writer struct {
-	options   Options
-	titles    titles
-	summaries summaries
+	options Options
+	store   store
 }
 
 // New returns a writer.
 func New(o Options) *Writer { return &Writer{options: o} }
 
 // AbandonSummary gives up what is asked about the turn that the chat had ended.
-func (w *Writer) AbandonSummary(chat types.UID) { w.summaries.abandon(chat) }
+func (w *Writer) AbandonSummary(chat types.UID) { w.store.abandon(summaryOf(chat)) }
 
 // Stop ends all calls and waits for their end. No more may be begun.
-func (w *Writer) Stop() {
-	w.titles.stop()
-	w.summaries.stop()
+func (w *Writer) Stop() { w.store.stop() }
+
+// summaryOf is the summary of the chat's newest turn.
+func summaryOf(chat types.UID) caption {
+	return caption{action: v1alpha1.ActionSummarizeTurn, chat: chat}
 }
 
 // Attempt is what one attempt has to do with captions.
@@ -67,8 +68,8 @@ type Attempt struct {
 	preamble string
 	// author created the message of the turn.
 	author string
-	// titleOf is what the chat's title is of, firstWords are how that begins if the chat has no title.
-	titleOf    beginning
+	// title is the chat's title, and firstWords are how what it is of begins if the chat has none.
+	title      caption
 	firstWords string
 	// question is what the turn's message says, for the summary of the turn; empty if there will be none.
 	question string

@@ -13,125 +13,121 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// maxTitles is how many titles are kept, those under way included. A title that is forgotten is none.
-const maxTitles = 1024
+// maxKept is how many captions are kept, those under way included. One that is forgotten is none.
+const maxKept = 2048
 
-// beginning names the message that a title is of, and its edition: what says something else has another title. Where
-// another title was asked for, the token of the request stands for both.
-type beginning struct {
+// caption names what a model is asked for. There is one summary per chat at a time. A title is of a message and its
+// edition: what says something else has another title. Where another title was asked for, the token of the request
+// stands for both.
+type caption struct {
+	action        v1alpha1.GenerationAction
 	chat, message types.UID
 	edition       int64
-	asked         string
+	token         string
 }
 
-// titles asks models for titles, each once, and keeps the answers until a step of the chat takes them along: a title
-// has no write of its own. It belongs to the writer and not to an attempt, since a reply that is done first does not
-// wait for it.
-type titles struct {
+// store asks models for captions, each once, and keeps the answers: a title has no write of its own, so a step of the
+// chat takes it along. It belongs to the writer and not to an attempt, which does not wait for it.
+type store struct {
 	mu    sync.Mutex
-	made  map[beginning]*madeTitle
-	order []beginning // oldest first
+	kept  map[caption]*sideCall
+	order []caption // oldest first
 	calls sync.WaitGroup
 }
 
-type madeTitle struct {
+// sideCall is a call of a model for a caption.
+type sideCall struct {
 	// text is empty while the call is under way, and if nothing came of it.
 	text string
-	// call is what it used up; nil until it is over, and again once a result accounts for it.
-	call   *v1alpha1.CallAccount
-	cancel context.CancelFunc
+	// account is what it used up; nil until it is over, and again once a result accounts for it.
+	account *v1alpha1.CallAccount
+	cancel  context.CancelFunc
 }
 
-// begin asks for a title in a goroutine of its own, unless that has been done before.
-func (t *titles) begin(ctx context.Context, of beginning, ask func(context.Context) (string, *v1alpha1.CallAccount)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.made[of] != nil || ctx.Err() != nil {
+// begin asks for a caption in a goroutine of its own, unless that has been done before.
+func (s *store) begin(ctx context.Context, of caption, ask func(context.Context) (string, *v1alpha1.CallAccount)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept[of] != nil || ctx.Err() != nil {
 		return
 	}
-	if t.made == nil {
-		t.made = map[beginning]*madeTitle{}
+	if s.kept == nil {
+		s.kept = map[caption]*sideCall{}
 	}
-	if len(t.order) == maxTitles {
-		t.made[t.order[0]].cancel()
-		delete(t.made, t.order[0])
-		t.order = t.order[1:]
+	if len(s.order) == maxKept {
+		s.forget(s.order[0])
 	}
 	asking, cancel := context.WithTimeout(ctx, timeout)
-	made := &madeTitle{cancel: cancel}
-	t.made[of] = made
-	t.order = append(t.order, of)
-	t.calls.Go(func() {
+	call := &sideCall{cancel: cancel}
+	s.kept[of] = call
+	s.order = append(s.order, of)
+	s.calls.Go(func() {
 		defer cancel()
-		text, call := ask(asking)
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		made.text, made.call = text, call
+		text, account := ask(asking)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		call.text, call.account = text, account
 	})
 }
 
-// begun is what the newest title of the chat is of; zero if none was asked for.
-func (t *titles) begun(chat types.UID) beginning {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, of := range slices.Backward(t.order) {
-		if of.chat == chat {
+// newestTitle is the newest title of the chat; zero if none was asked for.
+func (s *store) newestTitle(chat types.UID) caption {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, of := range slices.Backward(s.order) {
+		if of.chat == chat && of.action == v1alpha1.ActionWriteTitle {
 			return of
 		}
 	}
-	return beginning{}
+	return caption{}
 }
 
-// of is the title that was made.
-func (t *titles) of(of beginning) string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if made := t.made[of]; made != nil {
-		return made.text
+// text is what was written.
+func (s *store) text(of caption) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if call := s.kept[of]; call != nil {
+		return call.text
 	}
 	return ""
 }
 
-// takeCall is the account of the call for a title, for the one result that accounts for it: nobody else gets it, since
-// the next step can be done before it is known that the result exists.
-func (t *titles) takeCall(of beginning) *v1alpha1.CallAccount {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	made := t.made[of]
-	if made == nil {
+// swapAccount returns the account of the call, and keeps the given one in its place. The one result that accounts for
+// the call takes it and leaves nil: the next step can end before it is known that the result exists. A result that is
+// not created gives it back.
+func (s *store) swapAccount(of caption, account *v1alpha1.CallAccount) *v1alpha1.CallAccount {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	call := s.kept[of]
+	if call == nil {
 		return nil
 	}
-	call := made.call
-	made.call = nil
-	return call
-}
-
-// returnCall takes the account back from a result that does not come to be.
-func (t *titles) returnCall(of beginning, call *v1alpha1.CallAccount) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if made := t.made[of]; made != nil && call != nil {
-		made.call = call
-	}
+	account, call.account = call.account, account
+	return account
 }
 
 // abandon ends the call if it is under way, and forgets it.
-func (t *titles) abandon(of beginning) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if made := t.made[of]; made != nil {
-		made.cancel()
-		delete(t.made, of)
-		t.order = slices.DeleteFunc(t.order, func(other beginning) bool { return other == of })
+func (s *store) abandon(of caption) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forget(of)
+}
+
+// forget is abandon for who holds mu.
+func (s *store) forget(of caption) {
+	if call := s.kept[of]; call != nil {
+		call.cancel()
+		delete(s.kept, of)
+		s.order = slices.DeleteFunc(s.order, func(other caption) bool { return other == of })
 	}
 }
 
 // stop ends all calls and waits for their end. No more may be begun.
-func (t *titles) stop() {
-	t.mu.Lock()
-	for _, made := range t.made {
-		made.cancel()
+func (s *store) stop() {
+	s.mu.Lock()
+	for _, call := range s.kept {
+		call.cancel()
 	}
-	t.mu.Unlock()
-	t.calls.Wait()
+	s.mu.Unlock()
+	s.calls.Wait()
 }

@@ -18,94 +18,99 @@ func answered(context.Context) (string, *v1alpha1.CallAccount) {
 }
 
 func TestATitleIsAskedForOnceAndItsCallAccountedForOnce(t *testing.T) {
-	var store titles
-	of := beginning{chat: "c", message: "m", edition: 1}
-	store.begin(t.Context(), of, answered)
-	store.begin(t.Context(), of, func(context.Context) (string, *v1alpha1.CallAccount) {
+	var s store
+	of := caption{action: v1alpha1.ActionWriteTitle, chat: "c", message: "m", edition: 1}
+	s.begin(t.Context(), of, answered)
+	s.begin(t.Context(), of, func(context.Context) (string, *v1alpha1.CallAccount) {
 		t.Error("a title was asked for twice")
 		return "", nil
 	})
-	store.stop()
-	if got := store.of(of); got != "A title" {
+	s.stop()
+	if got := s.text(of); got != "A title" {
 		t.Errorf("the title is %q", got)
 	}
-	call := store.takeCall(of)
-	if call == nil || store.takeCall(of) != nil {
+	call := s.swapAccount(of, nil)
+	if call == nil || s.swapAccount(of, nil) != nil {
 		t.Error("a call is not accounted for once")
 	}
-	store.returnCall(of, call)
-	if store.takeCall(of) != call {
+	s.swapAccount(of, call)
+	if s.swapAccount(of, nil) != call {
 		t.Error("a call whose result did not come to be is not accounted for later")
 	}
-	if got := store.begun("c"); got != of {
+	if got := s.newestTitle("c"); got != of {
 		t.Errorf("the newest title of the chat is of %+v", got)
 	}
-	if got := store.begun("another"); got != (beginning{}) {
+	if got := s.newestTitle("another"); got != (caption{}) {
 		t.Errorf("the newest title of another chat is of %+v", got)
 	}
 }
 
 func TestATitleThatNobodyWaitsForIsGivenUpAndMayBeAskedForAgain(t *testing.T) {
-	var store titles
-	of, gaveUp := beginning{chat: "c"}, make(chan struct{})
-	store.begin(t.Context(), of, func(ctx context.Context) (string, *v1alpha1.CallAccount) {
+	var s store
+	of, gaveUp := caption{action: v1alpha1.ActionWriteTitle, chat: "c"}, make(chan struct{})
+	s.begin(t.Context(), of, func(ctx context.Context) (string, *v1alpha1.CallAccount) {
 		<-ctx.Done()
 		close(gaveUp)
 		return "", nil
 	})
-	store.abandon(of)
+	s.abandon(of)
 	<-gaveUp
-	store.begin(t.Context(), of, answered)
-	store.stop()
-	if got := store.of(of); got != "A title" {
+	s.begin(t.Context(), of, answered)
+	s.stop()
+	if got := s.text(of); got != "A title" {
 		t.Errorf("the title is %q", got)
 	}
 }
 
 func TestTitlesThatAreKeptAreBounded(t *testing.T) {
-	var store titles
-	for n := range int64(maxTitles + 1) {
-		store.begin(t.Context(), beginning{chat: "c", edition: n}, answered)
+	var s store
+	for n := range int64(maxKept + 1) {
+		s.begin(t.Context(), caption{action: v1alpha1.ActionWriteTitle, chat: "c", edition: n}, answered)
 	}
-	store.stop()
-	if len(store.made) != maxTitles || len(store.order) != maxTitles || store.of(beginning{chat: "c"}) != "" {
-		t.Errorf("%d titles are kept", len(store.made))
+	s.stop()
+	first := caption{action: v1alpha1.ActionWriteTitle, chat: "c"}
+	if len(s.kept) != maxKept || len(s.order) != maxKept || s.text(first) != "" {
+		t.Errorf("%d titles are kept", len(s.kept))
 	}
 }
 
 func TestNothingIsAskedOnceTheProcessEnds(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
-	var made titles
-	made.begin(ended, beginning{}, func(context.Context) (string, *v1alpha1.CallAccount) {
-		t.Error("a title is asked for")
+	var s store
+	s.begin(ended, summaryOf("c"), func(context.Context) (string, *v1alpha1.CallAccount) {
+		t.Error("a caption is asked for")
 		return "", nil
 	})
-	made.stop()
-	var told summaries
-	told.begin(ended, "c", func(context.Context) { t.Error("a summary is asked for") })
-	told.stop()
+	s.stop()
 }
 
 func TestASummaryIsGivenUpWhenItsChatGoesOn(t *testing.T) {
-	var store summaries
-	waits := func(gaveUp chan types.UID, chat types.UID) func(context.Context) {
-		return func(ctx context.Context) {
+	var s store
+	waits := func(gaveUp chan types.UID, chat types.UID) func(context.Context) (string, *v1alpha1.CallAccount) {
+		return func(ctx context.Context) (string, *v1alpha1.CallAccount) {
 			<-ctx.Done()
 			gaveUp <- chat
+			return "", nil
 		}
 	}
 	gaveUp := make(chan types.UID, 3)
-	store.begin(t.Context(), "one", waits(gaveUp, "one"))
-	store.begin(t.Context(), "one", func(context.Context) { t.Error("two summaries of a chat are asked for at once") })
-	store.begin(t.Context(), "two", waits(gaveUp, "two"))
-	store.abandon("one")
+	s.begin(t.Context(), summaryOf("one"), waits(gaveUp, "one"))
+	s.begin(t.Context(), summaryOf("one"), func(context.Context) (string, *v1alpha1.CallAccount) {
+		t.Error("two summaries of a chat are asked for at once")
+		return "", nil
+	})
+	s.begin(t.Context(), summaryOf("two"), waits(gaveUp, "two"))
+	s.abandon(summaryOf("one"))
 	if got := <-gaveUp; got != "one" {
 		t.Errorf("the summary of %s was given up", got)
 	}
-	store.begin(t.Context(), "one", waits(gaveUp, "one again"))
-	store.stop()
-	if len(gaveUp) != 2 || len(store.asked) != 0 {
-		t.Errorf("%d were given up in the end, %d are under way", len(gaveUp), len(store.asked))
+	s.begin(t.Context(), summaryOf("one"), waits(gaveUp, "one again"))
+	s.stop()
+	if len(gaveUp) != 2 {
+		t.Errorf("%d were given up in the end", len(gaveUp))
+	}
+	if got := s.newestTitle("one"); got != (caption{}) {
+		t.Errorf("the summary is a title: %+v", got)
 	}
 }

@@ -34,11 +34,12 @@ func (a *Attempt) Summary(t *models.Target, reply *v1alpha1.ChatMessageSpec) (be
 		shown: wording.Exchange(a.question, answer), spent: a.spentWith(reply.Generation),
 	}
 	return func(ctx context.Context) {
-		a.writer.summaries.begin(ctx, a.chat.UID, func(ctx context.Context) {
+		a.writer.store.begin(ctx, summaryOf(a.chat.UID), func(ctx context.Context) (string, *v1alpha1.CallAccount) {
 			began := metav1.NewMicroTime(a.writer.options.Now())
 			if text, account := a.write(ctx, t, w); text != "" || account != nil {
 				a.handOver(ctx, a.summary(text, account, began))
 			}
+			return "", nil // Its own message says it.
 		})
 	}
 }

@@ -16,13 +16,16 @@ import (
 func (a *Attempt) SetHistory(messages []v1alpha1.ChatMessage, author string) {
 	a.author = author
 	later := a.chat.Status.History.ContextStart > 0 // Then what the chat began with is not among the messages.
+	title := caption{action: v1alpha1.ActionWriteTitle, chat: a.chat.UID}
 	switch first := slices.IndexFunc(messages, wording.Asks); {
 	case a.chat.Status.TitleSource == v1alpha1.TitleOutdated:
-		a.titleOf = beginning{chat: a.chat.UID, asked: titleToken(a.chat)}
+		title.token = titleToken(a.chat)
+		a.title = title
 	case later:
-		a.titleOf = a.writer.titles.begun(a.chat.UID)
+		a.title = a.writer.store.newestTitle(a.chat.UID)
 	case first >= 0:
-		a.titleOf = beginning{chat: a.chat.UID, message: messages[first].UID, edition: messages[first].Generation}
+		title.message, title.edition = messages[first].UID, messages[first].Generation
+		a.title = title
 	}
 	if !later && a.chat.Spec.Title == "" && a.chat.Status.Title == "" {
 		a.firstWords = wording.FirstWords(wording.Of(messages))
@@ -38,7 +41,7 @@ func (a *Attempt) askTitle(ctx context.Context, t *models.Target, messages []v1a
 	}
 	w := wanted{form: wording.Title, action: v1alpha1.ActionWriteTitle, by: settings.ModelConfigRef, shown: shown,
 		spent: a.chat.Status.Cost}
-	a.writer.titles.begin(ctx, a.titleOf, func(ctx context.Context) (string, *v1alpha1.CallAccount) {
+	a.writer.store.begin(ctx, a.title, func(ctx context.Context) (string, *v1alpha1.CallAccount) {
 		return a.write(ctx, t, w)
 	})
 }
@@ -74,7 +77,7 @@ func (a *Attempt) lacksTitle() bool {
 // Account lets the result bring a title if the chat lacks one, and the account of the call for it, if the result can
 // count. said reports whether the result says anything.
 func (a *Attempt) Account(g *v1alpha1.MessageGeneration, said bool) {
-	made := a.writer.titles.of(a.titleOf)
+	made := a.writer.store.text(a.title)
 	switch {
 	case made != "" && a.lacksTitle():
 		g.Title, g.TitleSource = made, v1alpha1.TitleFromModel
@@ -82,14 +85,16 @@ func (a *Attempt) Account(g *v1alpha1.MessageGeneration, said bool) {
 		g.Title, g.TitleSource = a.firstWords, v1alpha1.TitleFromFirstWords
 	}
 	if g.Outcome == v1alpha1.OutcomeCompleted || g.Outcome == v1alpha1.OutcomeInterrupted && said {
-		g.TitleCall = a.writer.titles.takeCall(a.titleOf)
+		g.TitleCall = a.writer.store.swapAccount(a.title, nil)
 	}
 }
 
 // ReturnCall takes back the account of a call from a result that does not come to be.
 func (a *Attempt) ReturnCall(g *v1alpha1.MessageGeneration) {
-	a.writer.titles.returnCall(a.titleOf, g.TitleCall)
+	if g.TitleCall != nil {
+		a.writer.store.swapAccount(a.title, g.TitleCall)
+	}
 }
 
 // AbandonTitle gives up the title that the attempt asked for: nobody waits for the attempt any more.
-func (a *Attempt) AbandonTitle() { a.writer.titles.abandon(a.titleOf) }
+func (a *Attempt) AbandonTitle() { a.writer.store.abandon(a.title) }
