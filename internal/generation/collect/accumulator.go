@@ -300,7 +300,7 @@ const maxFinishReason, maxAccountID = 63, 256
 // Finish returns what was collected.
 func (a *Accumulator) Finish() Step {
 	s := Step{
-		Usage: UsageOf(a.provider, a.usage), FinishReason: clip.Bytes(a.last.Reason, maxFinishReason),
+		Usage: usageOf(a.provider, a.usage), FinishReason: clip.Bytes(a.last.Reason, maxFinishReason),
 		ReplyOutcome: a.last.Outcome, ResponseID: clip.Bytes(a.last.ResponseID, maxAccountID),
 		RequestID: clip.Bytes(a.last.RequestID, maxAccountID), Preview: a.preview.String(), Truncated: a.room.full,
 		Warnings: a.warnings,

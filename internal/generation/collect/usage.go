@@ -13,10 +13,10 @@ import (
 // of such counts must not overflow.
 const maxCount = 1_000_000_000
 
-// UsageOf makes the providers' counts one: input is what neither came from nor went into the cache, reasoning is part
+// usageOf makes the providers' counts one: input is what neither came from nor went into the cache, reasoning is part
 // of the output, as package provider sees to, and the total is the sum of all. Google counts the cache as input. Where
 // nothing but a total is told, it is that. No count is below 0 or above a thousand million.
-func UsageOf(provider v1alpha1.ModelProvider, u fantasy.Usage) v1alpha1.TokenUsage {
+func usageOf(provider v1alpha1.ModelProvider, u fantasy.Usage) v1alpha1.TokenUsage {
 	for _, count := range []*int64{&u.InputTokens, &u.OutputTokens, &u.TotalTokens, &u.ReasoningTokens, &u.CacheReadTokens,
 		&u.CacheCreationTokens} {
 		*count = min(max(0, *count), maxCount)

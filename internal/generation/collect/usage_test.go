@@ -25,7 +25,7 @@ func TestUsageIsWhatTheAPITakesWhateverTheProviderSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, provider := range []v1alpha1.ModelProvider{v1alpha1.ProviderOpenAICompatible, v1alpha1.ProviderGoogle,
 				v1alpha1.ProviderAnthropic} {
-				u := UsageOf(provider, said)
+				u := usageOf(provider, said)
 				for _, count := range []int64{u.InputTokens, u.OutputTokens, u.ReasoningTokens, u.CacheReadTokens,
 					u.CacheWriteTokens, u.TotalTokens} {
 					if count < 0 || count > 5*maxCount {

@@ -21,6 +21,7 @@ import (
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/generation/provider/finish"
+	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/tools"
 )
@@ -62,10 +63,16 @@ func TestEveryCallOfAnAttemptIsAStepOfItsOwn(t *testing.T) {
 }
 
 func TestAnEndedCallIsRecordedWithItsCause(t *testing.T) {
-	for cause, want := range map[error]v1alpha1.DebugState{
-		nil: v1alpha1.DebugError, tools.ErrInterrupted: v1alpha1.DebugInterrupted,
-		errors.New("the chat has moved on"): v1alpha1.DebugInterrupted,
-		models.ErrSilent:                    v1alpha1.DebugError, context.DeadlineExceeded: v1alpha1.DebugError,
+	movedOn := errors.New("the chat has moved on")
+	for cause, want := range map[error]struct {
+		outcome v1alpha1.GenerationOutcome
+		state   v1alpha1.DebugState
+	}{
+		nil:                      {v1alpha1.OutcomeFailed, v1alpha1.DebugError},
+		models.ErrSilent:         {v1alpha1.OutcomeFailed, v1alpha1.DebugError},
+		context.DeadlineExceeded: {v1alpha1.OutcomeFailed, v1alpha1.DebugError},
+		tools.ErrInterrupted:     {v1alpha1.OutcomeInterrupted, v1alpha1.DebugInterrupted},
+		movedOn:                  {telemetry.OutcomeAbandoned, v1alpha1.DebugInterrupted},
 	} {
 		s := newSession(t)
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -79,9 +86,26 @@ func TestAnEndedCallIsRecordedWithItsCause(t *testing.T) {
 		cancel(nil)
 		s.flush()
 		step := s.step(name)
-		if step.State != want || step.Response.Parts[0].Text != "He" || (step.Error != nil) != (want == v1alpha1.DebugError) {
-			t.Errorf("%v: recorded %+v", cause, step)
+		if call.Outcome != want.outcome || step.State != want.state || step.Response.Parts[0].Text != "He" ||
+			(step.Error != nil) != (want.state == v1alpha1.DebugError) {
+			t.Errorf("%v: it ended as %s, recorded %+v", cause, call.Outcome, step)
 		}
+	}
+}
+
+func TestNoJSONOfALongReplyIsCut(t *testing.T) {
+	s := newSession(t)
+	secret := `{"password":"hunter2","text":"` + strings.Repeat("x", 60000) + `"}`
+	s.attempt(&model{parts: []fantasy.StreamPart{
+		{Type: fantasy.StreamPartTypeTextDelta, ID: "0", Delta: strings.Repeat("y", 20000)},
+		{Type: fantasy.StreamPartTypeToolCall, ID: "call", ToolCallName: "login", ToolCallInput: secret},
+		{Type: fantasy.StreamPartTypeTextDelta, ID: "1", Delta: "more"},
+		finished,
+	}}, fantasy.Call{})
+	parts := s.step(name).Response.Parts
+	if len(parts) != 3 || len(parts[0].Text) != 20000 || parts[1].Text != "[left out: too long]" ||
+		parts[2].Text != " [cut]" {
+		t.Errorf("recorded %.2000v", parts)
 	}
 }
 
