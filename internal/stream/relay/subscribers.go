@@ -127,7 +127,7 @@ func (s *Subscribers) copy(ctx context.Context, w http.ResponseWriter, sub *Subs
 	beat := time.NewTimer(heartbeat)
 	defer beat.Stop()
 	for {
-		batch, err := sub.next(ctx, beat.C)
+		batch, err := sub.Next(ctx, beat.C)
 		switch {
 		case errors.Is(err, io.EOF):
 			_ = send(fmt.Appendf(nil, "{\"closed\":true,\"dropped\":%d}\n", sub.Dropped()))

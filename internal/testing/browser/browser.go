@@ -246,12 +246,6 @@ func (p *Page) Reload() {
 	p.run(chromedp.Reload())
 }
 
-// Goto leads the page elsewhere.
-func (p *Page) Goto(url string) {
-	p.t.Helper()
-	p.run(chromedp.Navigate(url))
-}
-
 // Look sets the colour scheme ("light" or "dark") and the size of the window, and lets nothing move.
 func (p *Page) Look(scheme string, width, height int64) {
 	p.t.Helper()
