@@ -4,6 +4,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -188,4 +189,4 @@ func (k *IssuerKeys) save(set []byte) error {
 	return nil
 }
 
-func (k *IssuerKeys) patience() time.Duration { return orDefault(k.Patience, keysPatience) }
+func (k *IssuerKeys) patience() time.Duration { return cmp.Or(k.Patience, keysPatience) }
