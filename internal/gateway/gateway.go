@@ -80,7 +80,7 @@ type Config struct {
 	RelayToken tokencache.Mint
 	// Limits bound what callers can cost.
 	Limits Limits
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 	// Log, default slog.Default.
 	Log *slog.Logger

@@ -53,7 +53,7 @@ type Verifier struct {
 	Subjects []string
 	// Keys of the issuer.
 	Keys KeySource
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 

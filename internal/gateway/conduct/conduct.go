@@ -56,7 +56,7 @@ type Options struct {
 	May func(ctx context.Context, token string, access auth.Access) *refusal.Error
 	// Follow follows a chat until Send or Alive fail, the right to listen ends, or ctx is done, and returns why.
 	Follow func(ctx context.Context, f Follow) error
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 

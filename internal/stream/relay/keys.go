@@ -33,7 +33,7 @@ const (
 type IssuerKeys struct {
 	// File keeps the key set; empty: nothing does.
 	File string
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 	// Patience is how long a reader waits for keys that were asked for, default 2 s.
 	Patience time.Duration

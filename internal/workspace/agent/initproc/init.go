@@ -38,7 +38,7 @@ type Init struct {
 	// the program must import package supervisor.
 	Path string
 	Argv []string
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 	Log *slog.Logger
 	// MinBackoff and MaxBackoff are how long a serving process that has died is waited with; default: 100 ms and 5 s.
