@@ -59,8 +59,8 @@ func main() {
 	hostList(&f.fileHosts, "file-hosts", "`hosts` that generation pods may fetch files of messages from, separated by "+
 		"commas, such as files.example.com,*.example.org; default: none")
 	hostList(&f.modelHosts, "model-hosts", "`hosts` that generation pods may call models at, separated by commas, such "+
-		"as api.anthropic.com,ollama.models:11434,*.openai.azure.com; default: all but loopback and link-local addresses and "+
-		"metadata services")
+		"as api.anthropic.com,ollama.models:11434,*.openai.azure.com; default: all but loopback and link-local addresses "+
+		"and metadata services")
 	hostList(&f.mcpHosts, "mcp-hosts", "`hosts` that generation pods may call MCP servers at, separated by commas, such "+
 		"as mcp.example.com,tools.mcp.svc:8080; default: all but loopback and link-local addresses and metadata services")
 	flag.BoolVar(&f.loopback, "allow-loopback", false,

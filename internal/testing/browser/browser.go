@@ -201,16 +201,16 @@ func (p *Page) Until(what, expression string) {
 func (p *Page) Sees(selector, words string) {
 	p.t.Helper()
 	p.Until(fmt.Sprintf("%s shows %q", selector, words), fmt.Sprintf(
-		"[...document.querySelectorAll(%s)].some((e) => e.checkVisibility() && e.innerText.includes(%s))", jsonString(selector),
-		jsonString(words)))
+		"[...document.querySelectorAll(%s)].some((e) => e.checkVisibility() && e.innerText.includes(%s))",
+		jsonString(selector), jsonString(words)))
 }
 
 // Gone waits until nothing that a selector finds shows the words.
 func (p *Page) Gone(selector, words string) {
 	p.t.Helper()
 	p.Until(fmt.Sprintf("%s shows %q no more", selector, words), fmt.Sprintf(
-		"![...document.querySelectorAll(%s)].some((e) => e.checkVisibility() && e.innerText.includes(%s))", jsonString(selector),
-		jsonString(words)))
+		"![...document.querySelectorAll(%s)].some((e) => e.checkVisibility() && e.innerText.includes(%s))",
+		jsonString(selector), jsonString(words)))
 }
 
 // Click clicks the first element that a selector finds and that shows the words, as soon as there is one.
