@@ -54,7 +54,7 @@ type Options struct {
 	Elsewhere ctrlcache.Cache
 	// Workers is how many chats are reconciled at once.
 	Workers int
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 	// Metrics and Tracer say how turns go; nil disables them.
 	Metrics *telemetry.Manager

@@ -44,7 +44,7 @@ type Options struct {
 	HTTP func(transport.Route) *http.Client
 	// Identity is the workload identity of the pod.
 	Identity *identity.Identity
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 

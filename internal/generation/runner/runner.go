@@ -93,7 +93,7 @@ type Options struct {
 	HTTP *http.Client
 	// Log gets what operators need to see; never content.
 	Log *slog.Logger
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 	// FileHosts are the hosts that files may be fetched from; empty: none. See sources.Options.
 	FileHosts []string
