@@ -95,7 +95,7 @@ func mergeTools(own, class *v1alpha1.ChatTools) *v1alpha1.ChatTools {
 			Approval: orList(own.Approval, class.Approval),
 		},
 		Client: orList(own.Client, class.Client), Provider: orList(own.Provider, class.Provider),
-		StopAfter: orList(own.StopAfter, class.StopAfter),
+		WebSearch: cmp.Or(own.WebSearch, class.WebSearch), StopAfter: orList(own.StopAfter, class.StopAfter),
 	}
 }
 

@@ -35,6 +35,7 @@ func everything(of string, n int32) v1alpha1.ChatSettings {
 		Tools: &v1alpha1.ChatTools{
 			Allow: pattern, Deny: pattern, Approval: pattern, Client: []v1alpha1.ClientTool{{Name: of}},
 			Provider: []v1alpha1.ProviderTool{v1alpha1.ProviderTool(of)}, StopAfter: []string{of},
+			WebSearch: &v1alpha1.WebSearchSettings{AllowedDomains: []string{of}},
 		},
 		MCPServers: []v1alpha1.MCPServer{{Name: of}},
 		Kubernetes: &v1alpha1.KubernetesAccess{ServiceAccountName: of, Changes: v1alpha1.ClusterChanges(of)},

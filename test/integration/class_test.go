@@ -190,6 +190,29 @@ func TestATurnWhoseClassIsGoneGoesOnWhenItIsBack(t *testing.T) {
 	}
 }
 
+func TestTurnWaitsForItsDeletedModel(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	strong := modelConfig(ns, "strong")
+	create(t, strong)
+	create(t, naming(ns, "c", "strong", ""))
+	first := assigned(t, ns, "c", 1, 1)
+	create(t, say(ns, "c", "queued"))
+	waitForMessage(t, ns, "queued", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	deleteSettings(t, strong.DeepCopy())
+	answers(t, first, chattest.Calls("a"))
+	waitForReady(t, ns, "c", metav1.ConditionUnknown, v1alpha1.ConditionReason(v1alpha1.ErrorModelConfigNotFound))
+	st := chatIn(t, ns, "c").Status
+	if st.Phase != v1alpha1.ChatRunning || st.Generation != nil || len(st.Queue) != 1 || st.Wait == nil ||
+		st.Wait.For != v1alpha1.WaitForModelConfig || st.Wait.Until == nil {
+		t.Errorf("the turn does not wait: %+v", st)
+	}
+	create(t, modelConfig(ns, "strong"))
+	answers(t, assigned(t, ns, "c", 2, 1), chattest.Results("a"))
+	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."))
+	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
+}
+
 func TestAChatSaysThatItsClassNamesAMissingModel(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)

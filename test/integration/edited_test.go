@@ -67,7 +67,7 @@ func TestEditBetweenPodsReachesTheModel(t *testing.T) {
 		"while there is no model": func(t *testing.T, ns string, config *v1alpha1.ChatModelConfig) {
 			remove(t, config.DeepCopy())
 			edit(t, ns, "c-prompt", "NEW-TEXT")
-			waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorModelConfigNotFound))
+			waitForReady(t, ns, "c", metav1.ConditionUnknown, v1alpha1.ConditionReason(v1alpha1.ErrorModelConfigNotFound))
 			create(t, config.DeepCopy())
 		},
 	} {
