@@ -31,7 +31,7 @@ func answered(ids ...string) v1alpha1.ChatMessage {
 	return m
 }
 
-func TestOnlyCallsThatWaitForNobodyAreDue(t *testing.T) {
+func TestOnlyApprovedCallsRun(t *testing.T) {
 	history := []v1alpha1.ChatMessage{
 		called(v1alpha1.ToolCall{ID: "old"}), answered("old"),
 		called(
@@ -47,13 +47,15 @@ func TestOnlyCallsThatWaitForNobodyAreDue(t *testing.T) {
 	}
 	history[2].Spec.Generation = &v1alpha1.MessageGeneration{HistoryVersion: 5}
 	seen := approval.Of(&v1alpha1.ToolCall{ID: "approved", RequiresAction: v1alpha1.RequiresApproval}).Digest
-	due := tools.Due(history, []v1alpha1.ToolDecision{
+	chat := &v1alpha1.Chat{}
+	chat.Status.Internal.Turn.Decisions = []v1alpha1.ToolDecision{
 		{ID: "approved", Decision: v1alpha1.DecisionApprove, Digest: seen, By: "anna", Content: "{}"},
 		{ID: "unseen", Decision: v1alpha1.DecisionApprove, Digest: seen},
 		{ID: "denied", Decision: v1alpha1.DecisionDeny, Comment: "too late"},
-	})
-	if len(due.Run) != 2 || due.Run[0].ID != "own" || due.Run[1].ID != "approved" {
-		t.Errorf("to run are %+v", due.Run)
+	}
+	due := tools.SplitByApproval(chat, history)
+	if len(due.Calls) != 2 || due.Calls[0].ID != "own" || due.Calls[1].ID != "approved" {
+		t.Errorf("to run are %+v", due.Calls)
 	}
 	if due.Reply != 5 {
 		t.Errorf("the reply was made for version %d", due.Reply)
@@ -81,12 +83,12 @@ func TestAClientsToolsAreOfferedWithTheirSchemas(t *testing.T) {
 		Approval: []v1alpha1.ToolPattern{"current_time", "launch*", "plain"},
 	}
 	offered := tools.OfClient(spec)
-	if len(offered) != 2 || offered[0].Name() != "open_ticket" || offered[0].Description() != "Opens a ticket." ||
-		offered[0].InputSchema()["required"] == nil {
+	if len(offered) != 2 || offered[0].Name != "open_ticket" || offered[0].Description != "Opens a ticket." ||
+		offered[0].InputSchema["required"] == nil {
 		t.Errorf("offered are %+v", offered)
 	}
-	if offered[1].InputSchema()["type"] != "object" {
-		t.Errorf("the schema of a tool without one is %v", offered[1].InputSchema())
+	if offered[1].InputSchema["type"] != "object" {
+		t.Errorf("the schema of a tool without one is %v", offered[1].InputSchema)
 	}
 	for name, want := range map[string]v1alpha1.RequiredAction{
 		"open_ticket": v1alpha1.RequiresClient, "plain": v1alpha1.RequiresClient, "current_time": v1alpha1.RequiresApproval,
