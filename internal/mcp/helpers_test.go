@@ -155,6 +155,7 @@ func answering(result func(method string) any) http.Handler {
 }
 
 func callOf(input string) tools.Call {
-	return tools.Call{ToolCall: v1alpha1.ToolCall{ID: "call_1", Input: input}, Key: "uid.1.call_1", Chat: &v1alpha1.Chat{}, Show: func(string) {},
+	return tools.Call{ToolCall: v1alpha1.ToolCall{ID: "call_1", Input: input}, Key: "uid.1.call_1",
+		Chat: &v1alpha1.Chat{}, Show: func(string) {},
 		Alive: func() {}, Attach: func(v1alpha1.MessageFile) bool { return false }}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -70,6 +71,40 @@ func TestOnlyApprovedCallsRun(t *testing.T) {
 	if due.Denied[0].ID != "denied" || !due.Denied[0].IsError ||
 		due.Denied[0].Output != "A person denied this call, so it was not run. They said: too late" {
 		t.Errorf("denied are %+v", due.Denied)
+	}
+}
+
+func TestAnAnswerComesWithTheCallThatAsked(t *testing.T) {
+	asks := answered()
+	question := v1alpha1.ToolQuestion{ID: "1", Name: "k8s_apply", Proposal: "Scale it.", ToolState: "s"}
+	asks.Spec.Generation = &v1alpha1.MessageGeneration{Questions: []v1alpha1.ToolQuestion{question}}
+	call := called(v1alpha1.ToolCall{ID: "1", Name: "k8s_apply"})
+	seen := approval.OfQuestion(&question).Digest
+	for name, c := range map[string]struct {
+		history  []v1alpha1.ChatMessage
+		decision v1alpha1.ToolDecision
+		want     map[string]tools.Answer
+	}{
+		"approved": {[]v1alpha1.ChatMessage{call, asks},
+			v1alpha1.ToolDecision{Decision: v1alpha1.DecisionApprove, Digest: seen},
+			map[string]tools.Answer{"1": {Question: tools.Question{Proposal: "Scale it.", State: "s"}, Given: true}}},
+		"denied": {[]v1alpha1.ChatMessage{call, asks}, v1alpha1.ToolDecision{Decision: v1alpha1.DecisionDeny, Comment: "no"},
+			map[string]tools.Answer{"1": {Question: tools.Question{Proposal: "Scale it.", State: "s"}, Comment: "no"}}},
+		"another proposal approved": {[]v1alpha1.ChatMessage{call, asks},
+			v1alpha1.ToolDecision{Decision: v1alpha1.DecisionApprove, Digest: "other"},
+			map[string]tools.Answer{"1": {Question: tools.Question{Proposal: "Scale it.", State: "s"}}}},
+		"a question of an earlier reply": {[]v1alpha1.ChatMessage{call, asks, call},
+			v1alpha1.ToolDecision{Decision: v1alpha1.DecisionApprove, Digest: seen}, map[string]tools.Answer{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chat := &v1alpha1.Chat{}
+			c.decision.ID = "1"
+			chat.Status.Internal.Turn.Decisions = []v1alpha1.ToolDecision{c.decision}
+			b := tools.SplitByApproval(chat, c.history)
+			if diff := cmp.Diff(c.want, b.Answers); diff != "" || len(b.Calls) != 1 {
+				t.Errorf("%d calls, -want +got\n%s", len(b.Calls), diff)
+			}
+		})
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"parley.dev/parley/internal/tools"
 )
 
-// waits are the traits of a tool that waits a minute for the chat that its input names, and is useful to chats that have
-// sub-chats.
+// waits are the traits of a tool that waits a minute for the chat that its input names, and is useful to chats that
+// have sub-chats.
 var waits = tools.Traits{
 	WaitsFor: func(input string) (chat string, seconds int32) {
 		if input == "" {
@@ -51,7 +51,8 @@ func TestAToolIsOfferedWhereItIsOfUseOrNamed(t *testing.T) {
 }
 
 func TestRefusedCallsWaitForNothing(t *testing.T) {
-	registry := tools.NewRegistry(with{tools.Traits{NeedsWorkspace: true}, tool{"run", echo}}, with{waits, tool{"wait", echo}})
+	registry := tools.NewRegistry(with{tools.Traits{NeedsWorkspace: true}, tool{"run", echo}},
+		with{waits, tool{"wait", echo}})
 	calls := []v1alpha1.ToolCall{{ID: "1", Name: "run", Input: "x"}, {ID: "2", Name: "wait", Input: "x"}}
 	for _, refusal := range []v1alpha1.CallRefusal{"", v1alpha1.RefusalInputInvalid} {
 		calls[0].Refusal, calls[1].Refusal = refusal, refusal

@@ -57,13 +57,13 @@ func TestTraitsOfToolsFitTogether(t *testing.T) {
 	for _, tool := range builtIn() {
 		d := tool.Definition()
 		for problem, wrong := range map[string]bool{
-			"a pod that dies loses its result when another call of the same reply has ended": !d.Repeatable && !d.Exclusive,
-			"its calls are made again, and must not be":                                      d.Repeatable && d.AtMostOnce,
-			"the message has no room for its file":                                           d.AttachesFile && !d.Exclusive,
-			"its file is lost with the pod":                                                  d.AttachesFile && !d.Repeatable,
-			"a reply can change the workspace twice":                                         d.ChangeWorkspace != nil && !d.Exclusive,
-			"an agent is not told again after a crash":                                       d.ChangeAgent != nil && !d.Repeatable,
-			"it needs the workspace, and may not need it":                                    d.NeedsWorkspace && d.MayNeedWorkspace != nil,
+			"a pod that dies loses its result":            !d.Repeatable && !d.Exclusive,
+			"its calls are made again, and must not be":   d.Repeatable && d.AtMostOnce,
+			"the message has no room for its file":        d.AttachesFile && !d.Exclusive,
+			"its file is lost with the pod":               d.AttachesFile && !d.Repeatable,
+			"a reply can change the workspace twice":      d.ChangeWorkspace != nil && !d.Exclusive,
+			"an agent is not told again after a crash":    d.ChangeAgent != nil && !d.Repeatable,
+			"it needs the workspace, and may not need it": d.NeedsWorkspace && d.MayNeedWorkspace != nil,
 		} {
 			if wrong {
 				t.Errorf("%s: %s", d.Name, problem)

@@ -147,7 +147,8 @@ func (s *scene) run(tool, input string) (string, error) {
 	s.t.Helper()
 	s.asked = nil
 	return s.all[tool].Run(s.t.Context(), tools.Call{
-		ToolCall: v1alpha1.ToolCall{ID: "call_1", Name: tool, Input: input}, Key: "k", Chat: s.chat, Again: s.again, Answer: s.answer,
+		ToolCall: v1alpha1.ToolCall{ID: "call_1", Name: tool, Input: input}, Key: "k",
+		Chat: s.chat, Again: s.again, Answer: s.answer,
 		Alive: func() {},
 		Ask: func(q tools.Question) bool {
 			s.asked = &q

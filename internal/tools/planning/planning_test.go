@@ -26,7 +26,8 @@ func run(t *testing.T, tool, input string, room bool, answer *tools.Answer) (
 	chat.Spec.Mode = v1alpha1.ModePlan
 	for _, one := range planning.Tools() {
 		if one.Definition().Name == tool {
-			output, err = one.Run(context.Background(), tools.Call{ToolCall: v1alpha1.ToolCall{ID: "1", Input: input}, Chat: chat, Answer: answer,
+			output, err = one.Run(context.Background(), tools.Call{
+				ToolCall: v1alpha1.ToolCall{ID: "1", Input: input}, Chat: chat, Answer: answer,
 				Ask: func(q tools.Question) bool {
 					asked = q
 					return room

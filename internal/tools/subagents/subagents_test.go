@@ -66,7 +66,8 @@ func (w *world) run(t *testing.T, root *v1alpha1.Chat, name, input string) (stri
 		},
 	}) {
 		if tool.Definition().Name == name {
-			return tool.Run(t.Context(), tools.Call{ToolCall: v1alpha1.ToolCall{ID: "call_1", Input: input}, Key: key, Chat: root})
+			return tool.Run(t.Context(), tools.Call{ToolCall: v1alpha1.ToolCall{ID: "call_1", Input: input}, Key: key,
+				Chat: root})
 		}
 	}
 	t.Fatalf("there is no tool %s", name)

@@ -104,7 +104,8 @@ func quick(all []tools.Tool) []tools.Tool {
 func (b *bench) call(tool, input string) (map[string]any, error) {
 	b.t.Helper()
 	text, err := b.tools[tool].Run(b.ctx, tools.Call{
-		ToolCall: v1alpha1.ToolCall{ID: "call_1", Input: input}, Key: b.key(), Chat: b.chat, Alive: b.alive, Show: func(piece string) {
+		ToolCall: v1alpha1.ToolCall{ID: "call_1", Input: input}, Key: b.key(),
+		Chat: b.chat, Alive: b.alive, Show: func(piece string) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.shown = append(b.shown, piece)
