@@ -50,7 +50,7 @@ func TestToolsThatAreAddedAreCalledLikeOthers(t *testing.T) {
 	if !results[2].IsError || !strings.Contains(results[2].Output, "does not exist") {
 		t.Errorf("got %+v", results[2])
 	}
-	if both.Has("s__a") || !both.Has("built_in") || len(builtIn.Active(nil)) != 1 {
+	if both.Has("s__a") || !both.Has("built_in") || len(builtIn.Suited(chat)) != 1 {
 		t.Error("the tool that was added counts as built in")
 	}
 }

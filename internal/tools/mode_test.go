@@ -48,7 +48,7 @@ func TestAModeBoundsTheToolsOfAChat(t *testing.T) {
 			chat.Spec.Mode, chat.Status.Turn = c.mode, &v1alpha1.TurnStatus{PlanApproved: c.approved}
 			chat.Spec.Tools = &v1alpha1.ChatTools{Allow: c.allow}
 			var got []string
-			for _, tool := range registry.Active(registry.InMode(chat).Spec.Tools) {
+			for _, tool := range registry.Suited(registry.InMode(chat)) {
 				got = append(got, tool.Name)
 			}
 			if !slices.Equal(got, c.want) {

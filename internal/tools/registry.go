@@ -89,26 +89,22 @@ func (r *Registry) Has(name string) bool { return r.tools[name].Tool != nil && !
 // Traits are those of the tool of that name; none if there is no such tool.
 func (r *Registry) Traits(name string) Traits { return r.tools[name].Traits }
 
-// Active are the tools that the chat allows, and those that it may turn on, sorted by name.
-func (r *Registry) Active(spec *v1alpha1.ChatTools) (active []Definition) {
+// Suited are the tools that the chat allows and has turned on, and has a use for or names itself in spec.tools.allow,
+// sorted by name.
+func (r *Registry) Suited(chat *v1alpha1.Chat) (suited []Definition) {
 	for _, name := range slices.Sorted(maps.Keys(r.tools)) {
-		if toolpolicy.Allows(spec, name) {
-			active = append(active, r.tools[name].Definition)
+		d := r.tools[name].Definition
+		if d.active(chat, name) && (d.UsefulTo == nil || d.UsefulTo(chat) ||
+			toolpolicy.Names(chat.Spec.Tools, name)) {
+			suited = append(suited, d)
 		}
 	}
-	return active
+	return suited
 }
 
-// Suited are the active tools that the chat has turned on, and has a use for or names itself in spec.tools.allow.
-func (r *Registry) Suited(chat *v1alpha1.Chat) []Definition {
-	return slices.DeleteFunc(r.Active(chat.Spec.Tools), func(d Definition) bool {
-		return !enabled(&d, chat) ||
-			d.UsefulTo != nil && !d.UsefulTo(chat) && !toolpolicy.Names(chat.Spec.Tools, d.Name)
-	})
-}
-
-func enabled(d *Definition, chat *v1alpha1.Chat) bool {
-	return d.EnabledFor == nil || d.EnabledFor(chat)
+// active reports whether the chat allows the tool of that name, and has turned it on.
+func (t Traits) active(chat *v1alpha1.Chat, name string) bool {
+	return toolpolicy.Allows(chat.Spec.Tools, name) && (t.EnabledFor == nil || t.EnabledFor(chat))
 }
 
 // Offered are the tools that the model of the chat is told of: those that suit it, sorted by name, and those of its
@@ -128,7 +124,7 @@ func (r *Registry) offered(chat *v1alpha1.Chat, name string) (Tool, error) {
 	switch {
 	case !ok:
 		return nil, fmt.Errorf("tool %q does not exist; the tools on offer are: %s", name, r.names(chat))
-	case !enabled(&tool.Definition, chat) || !toolpolicy.Allows(chat.Spec.Tools, name):
+	case !tool.active(chat, name):
 		return nil, fmt.Errorf("tool %q is not active in this chat; the tools on offer are: %s", name, r.names(chat))
 	}
 	return tool.Tool, nil

@@ -171,7 +171,7 @@ func TestCallsRunAtTheSameTimeAndAnswerInOrder(t *testing.T) {
 	}
 }
 
-func TestActiveToolsAreThoseAllowedSortedByName(t *testing.T) {
+func TestSuitedToolsAreThoseAllowedSortedByName(t *testing.T) {
 	registry := tools.NewRegistry(tool{"b", echo}, tool{"c", echo}, tool{"a", echo})
 	cases := map[string]struct {
 		spec *v1alpha1.ChatTools
@@ -186,8 +186,8 @@ func TestActiveToolsAreThoseAllowedSortedByName(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, active := range registry.Active(c.spec) {
-				got = append(got, active.Name)
+			for _, suited := range registry.Suited(allowing(c.spec)) {
+				got = append(got, suited.Name)
 			}
 			if strings.Join(got, " ") != c.want {
 				t.Errorf("got %v, want %s", got, c.want)
