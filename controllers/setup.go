@@ -58,7 +58,7 @@ type Options struct {
 	Scope shard.Scope
 	// Metrics is where the controllers' own metrics are registered; nil: nowhere.
 	Metrics prometheus.Registerer
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 	// Tracer makes the spans of turns; nil: there are none.
 	Tracer *tracing.Tracer

@@ -25,6 +25,11 @@ const (
 	ChatError ChatPhase = "Error"
 )
 
+// HasTurn reports whether a turn is under way.
+func (p ChatPhase) HasTurn() bool {
+	return p == ChatRunning || p == ChatInterrupting || p == ChatRequiresAction
+}
+
 // GenerationAction is what a generation pod does. The first three are what it is told to do;
 // the others it does beside them.
 // +kubebuilder:validation:Enum=GenerateAssistant;ExecuteTools;Compact;SummarizeTurn;WriteTitle

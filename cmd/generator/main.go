@@ -58,12 +58,12 @@ func main() {
 	metrics := flag.String("metrics-address", ":8082", "where to serve Prometheus metrics; 0: nowhere")
 	health := flag.String("health-address", ":8081", "where to answer the kubelet's probes")
 	var files, models, servers []string
-	hosts(&files, "file-host", "a `host` that files may be fetched from, such as files.example.com, "+
+	repeatedHosts(&files, "file-host", "a `host` that files may be fetched from, such as files.example.com, "+
 		"files.example.com:8443 or *.example.com; repeat it for more")
-	hosts(&models, "model-host", "a `host` that models may be called at, such as models.example.com, ollama.models:11434 "+
-		"or *.openai.azure.com; repeat it for more; default: all")
-	hosts(&servers, "mcp-host", "a `host` that MCP servers may be called at, such as mcp.example.com, tools.mcp.svc:8080 "+
-		"or *.example.com; repeat it for more; default: all")
+	repeatedHosts(&models, "model-host", "a `host` that models may be called at, such as models.example.com, "+
+		"ollama.models:11434 or *.openai.azure.com; repeat it for more; default: all")
+	repeatedHosts(&servers, "mcp-host", "a `host` that MCP servers may be called at, such as mcp.example.com, "+
+		"tools.mcp.svc:8080 or *.example.com; repeat it for more; default: all")
 	var o runner.Options
 	o.Network.Proxy = *httpproxy.FromEnvironment()
 	flag.BoolVar(&o.Network.Loopback, "allow-loopback", false, "call models and MCP servers at loopback addresses, too")
@@ -110,8 +110,8 @@ func text(to *string, name, usage string) {
 	})
 }
 
-// hosts makes a flag of a host that can be repeated.
-func hosts(to *[]string, name, usage string) {
+// repeatedHosts makes a flag of one host that can be repeated.
+func repeatedHosts(to *[]string, name, usage string) {
 	flag.Func(name, usage, func(host string) error {
 		*to = append(*to, host)
 		return nil

@@ -56,13 +56,13 @@ type flags struct {
 func main() {
 	var f flags
 	flag.StringVar(&f.image, "image", os.Getenv("PARLEY_IMAGE"), "image of the generation pods; default: $PARLEY_IMAGE")
-	hosts(&f.fileHosts, "file-hosts", "`hosts` that generation pods may fetch files of messages from, separated by "+
+	hostList(&f.fileHosts, "file-hosts", "`hosts` that generation pods may fetch files of messages from, separated by "+
 		"commas, such as files.example.com,*.example.org; default: none")
-	hosts(&f.modelHosts, "model-hosts", "`hosts` that generation pods may call models at, separated by commas, such as "+
-		"api.anthropic.com,ollama.models:11434,*.openai.azure.com; default: all but loopback and link-local addresses and "+
-		"metadata services")
-	hosts(&f.mcpHosts, "mcp-hosts", "`hosts` that generation pods may call MCP servers at, separated by commas, such as "+
-		"mcp.example.com,tools.mcp.svc:8080; default: all but loopback and link-local addresses and metadata services")
+	hostList(&f.modelHosts, "model-hosts", "`hosts` that generation pods may call models at, separated by commas, such "+
+		"as api.anthropic.com,ollama.models:11434,*.openai.azure.com; default: all but loopback and link-local addresses "+
+		"and metadata services")
+	hostList(&f.mcpHosts, "mcp-hosts", "`hosts` that generation pods may call MCP servers at, separated by commas, such "+
+		"as mcp.example.com,tools.mcp.svc:8080; default: all but loopback and link-local addresses and metadata services")
 	flag.BoolVar(&f.loopback, "allow-loopback", false,
 		"let generation pods call models and MCP servers at loopback addresses, such as those of a sidecar that was injected")
 	f.proxyFlags()
@@ -151,8 +151,8 @@ func text(to *string, name, usage string) {
 	})
 }
 
-// hosts makes a flag of a list of hosts.
-func hosts(to *[]string, name, usage string) {
+// hostList makes a flag of hosts that are separated by commas.
+func hostList(to *[]string, name, usage string) {
 	flag.Func(name, usage, func(given string) error {
 		*to = listed(given)
 		return nil

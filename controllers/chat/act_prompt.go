@@ -70,7 +70,7 @@ func (a *actuator) existingPrompt(ctx context.Context, s *scope) (*v1alpha1.Chat
 		return nil, nil
 	case !plan.IsOpen(chat, there):
 		return nil, nil
-	case there.Generation > 1 && older(s.basis, there.ResourceVersion): // What came with an edit has not been read.
+	case there.Generation > 1: // A class may have come with the edit. The cache shows both before long.
 		return nil, nil
 	}
 	return there, nil

@@ -7,7 +7,6 @@ package chat
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,7 +53,7 @@ type Options struct {
 	Elsewhere ctrlcache.Cache
 	// Workers is how many chats are reconciled at once.
 	Workers int
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 	// Metrics and Tracer say how turns go; nil disables them.
 	Metrics *telemetry.Manager
@@ -91,25 +90,20 @@ func New(o Options) *Reconciler {
 
 // Reconcile takes one chat as far as it can go. A conflict means that somebody else changed the chat since it was read:
 // it is read and decided again, so that an unrelated edit never costs an answer and a newer truth is never
-// overwritten. So it is where more was written while it was read.
+// overwritten.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	basis := ""
 	for range maxConflicts {
-		result, err := r.reconcile(ctx, req.NamespacedName, basis)
-		switch outdated, ok := errors.AsType[*outdatedError](err); {
-		case ok:
-			basis = outdated.basis
-		case apierrors.IsConflict(err):
-			r.memory.written.invalidate(req.NamespacedName)
-		default:
+		result, err := r.reconcile(ctx, req.NamespacedName)
+		if !apierrors.IsConflict(err) {
 			return result, err
 		}
+		r.memory.written.invalidate(req.NamespacedName)
 	}
 	return ctrl.Result{RequeueAfter: 10 * time.Millisecond}, nil
 }
 
-func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName, basis string) (ctrl.Result, error) {
-	s, err := r.gatherer.gather(ctx, key, basis)
+func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) (ctrl.Result, error) {
+	s, err := r.gatherer.gather(ctx, key)
 	switch {
 	case err != nil:
 		return ctrl.Result{}, err

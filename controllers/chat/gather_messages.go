@@ -5,6 +5,7 @@ package chat
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +16,7 @@ import (
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/content"
 	"parley.dev/parley/internal/firstwords"
+	"parley.dev/parley/internal/index"
 )
 
 // readResults reads what clients answered, oldest first.
@@ -68,15 +70,16 @@ const maxAuthor = 1024
 // readApprovals reads what people decided, oldest first.
 func (g *gatherer) readApprovals(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
-	approvals, err := g.fresh.approvals(ctx, s)
-	if err != nil {
-		return err
+	var approvals v1alpha1.ToolApprovalList
+	if err := g.cache.List(ctx, &approvals, client.InNamespace(chat.Namespace),
+		client.MatchingFields{index.OpenApprovalsByChat: chat.Name}); err != nil {
+		return fmt.Errorf("listing the approvals of chat %s: %w", chat.Name, err)
 	}
-	slices.SortFunc(approvals, func(a, b v1alpha1.ToolApproval) int { // Nobody has written to an open one.
+	slices.SortFunc(approvals.Items, func(a, b v1alpha1.ToolApproval) int { // Nobody has written to an open one.
 		return plan.ByCreation(&a, &b, a.ResourceVersion, b.ResourceVersion)
 	})
-	for i := range approvals {
-		approval := &approvals[i]
+	for i := range approvals.Items {
+		approval := &approvals.Items[i]
 		if plan.Recorded(chat, approval) {
 			s.applied = append(s.applied, approval.Name)
 			continue
@@ -101,7 +104,6 @@ func (g *gatherer) readQueue(ctx context.Context, s *scope) error {
 				return err
 			}
 			if message != nil && message.Spec.ChatRef.Name == chat.Name {
-				s.restOn(g.fresh.specWritten(message))
 				s.facts.Queued = append(s.facts.Queued, plan.MessageOf(message))
 				break
 			}
@@ -110,17 +112,25 @@ func (g *gatherer) readQueue(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// readUnsettled reads the messages of people and clients in the chat that have yet to be dealt with.
+func (g *gatherer) readUnsettled(ctx context.Context, s *scope) error {
+	chat := s.facts.Chat
+	var messages v1alpha1.ChatMessageList
+	if err := g.cache.List(ctx, &messages, client.InNamespace(chat.Namespace),
+		client.MatchingFields{index.UnsettledByChat: chat.Name}); err != nil {
+		return fmt.Errorf("listing open messages: %w", err)
+	}
+	s.unsettled = messages.Items
+	return nil
+}
+
 // readOpen finds the messages of people that have yet to be taken up: User messages in the order to take them, the
 // chat's prompt first, then in the order of their creation; clients' results; and the first message that was edited.
 func (g *gatherer) readOpen(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
-	said, err := g.fresh.said(ctx, s)
-	if err != nil {
-		return err
-	}
 	var open []v1alpha1.ChatMessage
-	for i := range said {
-		switch m := &said[i]; {
+	for i := range s.unsettled {
+		switch m := &s.unsettled[i]; {
 		case m.Spec.Role == v1alpha1.RoleUser && plan.IsOpen(chat, m):
 			open = append(open, *m)
 		case m.Spec.Role == v1alpha1.RoleUser:
@@ -157,7 +167,6 @@ func (g *gatherer) confirmEdit(ctx context.Context, s *scope) error {
 	live, err := readMessage(ctx, g.live, s.facts.Chat.Namespace, s.facts.Edited.Name)
 	s.facts.Edited = nil
 	if live != nil {
-		s.restOn(g.fresh.specWritten(live))
 		s.facts.NoteEdit(live)
 	}
 	return err

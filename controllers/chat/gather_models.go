@@ -6,8 +6,10 @@ package chat
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -19,46 +21,32 @@ import (
 
 // modelReader reads which ChatModelConfigs answer a chat.
 type modelReader struct {
-	cache client.Reader
-	fresh *freshReader
+	cache, live client.Reader
 	// calls knows sooner than the cache that a provider asked to wait.
 	calls *modellimits.Gate
 }
 
 // namedConfig is the ChatModelConfig of that name; nil if there is none. One manifest may hold it and what names it, so
-// that the cache may not show it yet, or show it disabled. Where answers is true, a turn can fail for want of it.
-func (r *modelReader) namedConfig(ctx context.Context, s *scope, name string, answers bool) (*v1alpha1.ChatModelConfig,
-	error) {
-	config := modelconfig.Find(s.configs, name)
-	if isUsable(config) || s.knowsConfigs() && (s.configsLive || !answers) {
+// that the cache may not show it yet, or show it disabled: then the API server is asked.
+func (r *modelReader) namedConfig(ctx context.Context, s *scope, name string) (*v1alpha1.ChatModelConfig, error) {
+	if config := modelconfig.Find(s.configs, name); config != nil && !config.Spec.Disabled || s.confirmed[name] {
 		return config, nil
 	}
-	if err := r.readFreshConfigs(ctx, s, answers); err != nil {
-		return nil, err
+	var config v1alpha1.ChatModelConfig
+	err := r.live.Get(ctx, types.NamespacedName{Namespace: s.facts.Chat.Namespace, Name: name}, &config)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading ChatModelConfig %s: %w", name, err)
 	}
-	config = modelconfig.Find(s.configs, name)
-	if !isUsable(config) {
-		s.judge(s.configsAsOf)
+	s.configs = slices.DeleteFunc(s.configs, func(c v1alpha1.ChatModelConfig) bool { return c.Name == name })
+	if err == nil {
+		s.configs = append(s.configs, config)
+		r.addRetryAfter(s.configs[len(s.configs)-1:])
 	}
-	return config, nil
-}
-
-func isUsable(config *v1alpha1.ChatModelConfig) bool { return config != nil && !config.Spec.Disabled }
-
-// knowsConfigs reports whether the configurations are as new as what the decision rests on.
-func (s *scope) knowsConfigs() bool { return s.configsAsOf != "" && !older(s.configsAsOf, s.basis) }
-
-// readFreshConfigs reads configurations that are new enough to say that one is missing. Where answers is true, it is
-// that of a turn, which can fail for want of it.
-func (r *modelReader) readFreshConfigs(ctx context.Context, s *scope, answers bool) error {
-	var configs v1alpha1.ChatModelConfigList
-	asOf, live, err := r.fresh.absent(ctx, s, &v1alpha1.ChatModelConfig{}, &configs, answers)
-	if err != nil {
-		return fmt.Errorf("listing ChatModelConfigs: %w", err)
+	if s.confirmed == nil {
+		s.confirmed = map[string]bool{}
 	}
-	s.configs, s.configsAsOf, s.configsLive = configs.Items, asOf, live
-	r.addRetryAfter(s.configs)
-	return nil
+	s.confirmed[name] = true
+	return modelconfig.Find(s.configs, name), nil
 }
 
 // addRetryAfter adds the waits that the cache does not show yet.
@@ -82,17 +70,12 @@ func (r *modelReader) readModel(ctx context.Context, s *scope) error {
 	}
 	s.configs = configs.Items
 	r.addRetryAfter(s.configs)
-	config, missing := modelconfig.Resolve(s.configs, &s.facts.Chat.Spec, s.modelNamedBy())
-	if missing != nil || standsIn(s, config) && modelconfig.Find(s.configs, s.facts.Chat.Spec.ModelConfigRef.Name) == nil {
-		// One manifest may hold both: the cache may show the chat before its configuration.
-		if err := r.readFreshConfigs(ctx, s, missing != nil); err != nil {
+	if ref := s.facts.Chat.Spec.ModelConfigRef; ref != nil {
+		if _, err := r.namedConfig(ctx, s, ref.Name); err != nil {
 			return err
 		}
-		config, missing = modelconfig.Resolve(s.configs, &s.facts.Chat.Spec, s.modelNamedBy())
-		if missing != nil || standsIn(s, config) {
-			s.judge(s.configsAsOf)
-		}
 	}
+	config, missing := modelconfig.Resolve(s.configs, &s.facts.Chat.Spec, s.modelNamedBy())
 	if missing != nil {
 		s.facts.Blocked = missing
 		return nil
@@ -142,7 +125,7 @@ func (r *modelReader) readAdvisor(ctx context.Context, s *scope) error {
 	if name == "" {
 		return nil
 	}
-	config, err := r.namedConfig(ctx, s, name, false)
+	config, err := r.namedConfig(ctx, s, name)
 	if err != nil {
 		return err
 	}
@@ -152,7 +135,7 @@ func (r *modelReader) readAdvisor(ctx context.Context, s *scope) error {
 
 // readNamedModel resolves a ChatModelConfig that a message names.
 func (r *modelReader) readNamedModel(ctx context.Context, s *scope, name string) error {
-	config, err := r.namedConfig(ctx, s, name, true)
+	config, err := r.namedConfig(ctx, s, name)
 	if err != nil {
 		return err
 	}

@@ -5,9 +5,11 @@ package chat
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -15,22 +17,27 @@ import (
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/modelconfig"
 	"parley.dev/parley/internal/modellimits"
-	"parley.dev/parley/internal/testing/chattest"
 )
 
-// configured is a client that lists ChatModelConfigs, and counts how often.
+// configured is a client that has ChatModelConfigs, and counts how often it is asked for one.
 type configured struct {
 	client.Client
 	configs []v1alpha1.ChatModelConfig
-	lists   int
+	asked   int
 }
 
 func (c *configured) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
-	if list, ok := into.(*v1alpha1.ChatModelConfigList); ok {
-		c.lists++
-		list.Items = c.configs
-	}
+	into.(*v1alpha1.ChatModelConfigList).Items = slices.Clone(c.configs)
 	return nil
+}
+
+func (c *configured) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	c.asked++
+	if found := modelconfig.Find(c.configs, key.Name); found != nil {
+		*into.(*v1alpha1.ChatModelConfig) = *found
+		return nil
+	}
+	return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("chatmodelconfigs").GroupResource(), key.Name)
 }
 
 func modelConfig(name string, change func(*v1alpha1.ChatModelConfigSpec)) v1alpha1.ChatModelConfig {
@@ -42,33 +49,45 @@ func modelConfig(name string, change func(*v1alpha1.ChatModelConfigSpec)) v1alph
 	return config
 }
 
-func TestServerIsAskedForAnUncachedConfigurationAlone(t *testing.T) {
+func TestServerConfirmsAnUnusableConfiguration(t *testing.T) {
 	standIn := modelConfig("default", func(s *v1alpha1.ChatModelConfigSpec) { s.Default = true })
+	usable := modelConfig("own", nil)
+	disabled := modelConfig("own", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true })
+	type configs = []v1alpha1.ChatModelConfig
 	for name, c := range map[string]struct {
-		named []v1alpha1.ChatModelConfig
-		want  int
+		cached, there configs
+		policy        v1alpha1.ModelConfigUnavailablePolicy
+		asked         int
+		want          string
+		blocked       v1alpha1.ErrorReason
 	}{
-		"it can be used": {[]v1alpha1.ChatModelConfig{modelConfig("own", nil)}, 0},
-		"it is disabled": {[]v1alpha1.ChatModelConfig{modelConfig("own",
-			func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true })}, 0},
-		"it does not exist": {nil, 1},
+		"usable":             {configs{usable}, nil, "", 0, "own", ""},
+		"not cached yet":     {nil, configs{usable}, "", 1, "own", ""},
+		"enabled since":      {configs{disabled}, configs{usable}, "", 1, "own", ""},
+		"disabled":           {configs{disabled}, configs{disabled}, "", 1, "", v1alpha1.ErrorModelConfigDisabled},
+		"deleted since":      {configs{disabled}, nil, "", 1, "", v1alpha1.ErrorModelConfigNotFound},
+		"absent":             {nil, nil, "", 1, "", v1alpha1.ErrorModelConfigNotFound},
+		"absent, a stand-in": {nil, nil, v1alpha1.ModelConfigUnavailableUseDefault, 1, "default", ""},
 	} {
-		configs := append([]v1alpha1.ChatModelConfig{standIn}, c.named...)
-		live := &configured{configs: configs}
-		cached := &configured{configs: configs}
-		g := &modelReader{cache: cached, fresh: freshReaderOf(cached, live), calls: modellimits.NewGate()}
-		chat := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{
-			ModelConfigRef:             &v1alpha1.ModelConfigReference{Name: "own"},
-			WhenModelConfigUnavailable: v1alpha1.ModelConfigUnavailableUseDefault,
-		}}
-		s := &scope{}
-		s.facts.Chat, s.facts.Now = chat, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		if err := g.readModel(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
-		if live.lists != c.want || s.facts.Model == nil {
-			t.Errorf("%s: the API server was asked %d times, and %+v answers", name, live.lists, s.facts.Model)
-		}
+		t.Run(name, func(t *testing.T) {
+			live := &configured{configs: c.there}
+			cached := &configured{configs: append(c.cached, standIn)}
+			r := &modelReader{cache: cached, live: live, calls: modellimits.NewGate()}
+			chat := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "own"},
+				WhenModelConfigUnavailable: c.policy}}
+			s := &scope{facts: plan.Facts{Chat: chat, Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}}
+			if err := r.readModel(t.Context(), s); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.namedConfig(t.Context(), s, "own"); err != nil { // It does not ask again.
+				t.Fatal(err)
+			}
+			if live.asked != c.asked || (c.want == "") != (s.facts.Model == nil) ||
+				s.facts.Model != nil && s.facts.Model.Config != c.want ||
+				s.facts.Blocked != nil && s.facts.Blocked.Reason != c.blocked {
+				t.Errorf("asked %d times, %+v answers, blocked by %v", live.asked, s.facts.Model, s.facts.Blocked)
+			}
+		})
 	}
 }
 
@@ -102,31 +121,6 @@ func TestConfiguredLimitOfTheSummariserCounts(t *testing.T) {
 		m := plan.ModelOf([]v1alpha1.ChatModelConfig{main, summarizer}, &main, &v1alpha1.Chat{})
 		if got := (is{m.ContextLimit, m.ContextLimitConfig}); got != c.want {
 			t.Errorf("%s: got %+v", name, got)
-		}
-	}
-}
-
-func TestAModelIsLookedForAgainForWhatWasWrittenSince(t *testing.T) {
-	for name, c := range map[string]struct {
-		asOf, basis   string
-		live, answers bool
-		asked         int
-	}{
-		"nothing is known":                  {"", "20", false, false, 1},
-		"they are newer":                    {"21", "20", false, false, 0},
-		"they are as new":                   {"20", "20", false, false, 0},
-		"a message was written since":       {"20", "21", false, false, 1},
-		"a turn may fail":                   {"21", "20", false, true, 1},
-		"the API server has told already":   {"21", "20", true, true, 0},
-		"it has told before a message came": {"20", "21", true, true, 1},
-	} {
-		live := &view{version: "30", configs: []v1alpha1.ChatModelConfig{modelConfig("fast", nil)}}
-		r := &modelReader{fresh: freshReaderOf(&view{}, live), calls: modellimits.NewGate()}
-		s := &scope{configsAsOf: c.asOf, configsLive: c.live, basis: c.basis}
-		s.facts.Chat = chattest.In("ns", chattest.Chat("c"))
-		found, err := r.namedConfig(t.Context(), s, "fast", c.answers)
-		if err != nil || live.asked != c.asked || (found != nil) != (c.asked > 0) {
-			t.Errorf("%s: the API server was asked %d times, and %v was found: %v", name, live.asked, found, err)
 		}
 	}
 }

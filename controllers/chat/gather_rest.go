@@ -60,10 +60,10 @@ func (g *gatherer) stillRests(ctx context.Context, s *scope) (bool, error) {
 }
 
 // unchanged reports whether the API server has the class of the chat as the decision has it.
-func (r *classReader) unchanged(ctx context.Context, s *scope) (bool, error) {
-	var classes v1alpha1.ChatClassList
-	if err := r.live.List(ctx, &classes, client.InNamespace(s.facts.Chat.Namespace)); err != nil {
-		return false, fmt.Errorf("listing ChatClasses: %w", err)
+func (l *classLister) unchanged(ctx context.Context, s *scope) (bool, error) {
+	classes, err := l.list(ctx, l.live, s.facts.Chat.Namespace)
+	if err != nil {
+		return false, err
 	}
 	now, missing := chatclass.Resolve(classes.Items, &s.facts.Chat.Spec)
 	was := s.facts.Class.Of()

@@ -143,8 +143,8 @@ func (e *enqueuer) chatsOfPod(ctx context.Context, o client.Object) []reconcile.
 	return e.chatsBy(ctx, index.ChatsByPod, o)
 }
 
-// chatsMarkedBy are the chats, also those at rest, of which a condition may follow from the ChatModelConfig: whether it
-// can give them advice, and whether another one answers than they name.
+// chatsMarkedBy are the chats, also idle ones, for which the ChatModelConfig may matter: their turn may wait for it, it
+// may give them advice, or another one answers than they name.
 func (e *enqueuer) chatsMarkedBy(ctx context.Context, o client.Object) []reconcile.Request {
 	var classes v1alpha1.ChatClassList
 	var chats v1alpha1.ChatList
@@ -163,9 +163,10 @@ func (e *enqueuer) chatsMarkedBy(ctx context.Context, o client.Object) []reconci
 	return requests
 }
 
-// marked reports whether the chat says that a ChatModelConfig is not as it is named, or that it waits for one.
+// marked reports whether a pass of the chat may rest on a ChatModelConfig that was missing. A chat with a turn may have
+// begun to wait in a pass whose write the cache does not show yet.
 func marked(st *v1alpha1.ChatStatus) bool {
-	return st.Wait != nil && st.Wait.For == v1alpha1.WaitForModelConfig ||
+	return st.Phase.HasTurn() || st.Wait != nil && st.Wait.For == v1alpha1.WaitForModelConfig ||
 		meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionAdvisorUnavailable) ||
 		meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionModelConfigFallback)
 }

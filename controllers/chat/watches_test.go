@@ -48,6 +48,8 @@ func TestConfigurationWakesChatsWhoseConditionsDependOnIt(t *testing.T) {
 			chat("plain", func(*v1alpha1.Chat) {}),
 			chat("fell-back", says(v1alpha1.ConditionModelConfigFallback)),
 			chat("without-advice", says(v1alpha1.ConditionAdvisorUnavailable)),
+			chat("with-a-turn", func(c *v1alpha1.Chat) { c.Status.Phase = v1alpha1.ChatRunning }),
+			chat("idle", func(c *v1alpha1.Chat) { c.Status.Phase = v1alpha1.ChatWaiting }),
 			chat("archived",
 				func(c *v1alpha1.Chat) { says(v1alpha1.ConditionModelConfigFallback)(c); c.Status.Archived = true }),
 			chat("advised", func(c *v1alpha1.Chat) { c.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true)} }),
@@ -58,9 +60,9 @@ func TestConfigurationWakesChatsWhoseConditionsDependOnIt(t *testing.T) {
 				Enabled: new(true), ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "strong"}}
 		})},
 	}}
-	marked := []string{"fell-back", "without-advice"}
+	marked := []string{"fell-back", "without-advice", "with-a-turn"}
 	for name, want := range map[string][]string{
-		"other": marked, "strong": append(marked[:2:2], "advised-by-its-class"),
+		"other": marked, "strong": append(marked[:3:3], "advised-by-its-class"),
 	} {
 		config := modelConfig(name, nil)
 		config.Namespace = "ns"

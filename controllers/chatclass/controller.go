@@ -30,7 +30,7 @@ import (
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 

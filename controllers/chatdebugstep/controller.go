@@ -40,7 +40,7 @@ type Reconciler struct {
 	Client client.Client
 	// Live reads past the cache.
 	Live client.Reader
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 

@@ -37,7 +37,7 @@ type Reconciler struct {
 	// ReportAfter is how long an attempt has to be under way before the message that it answers says so; 0:
 	// DefaultReportAfter.
 	ReportAfter time.Duration
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 	// Metrics counts results that came too late; nil: nobody is told.
 	Metrics *telemetry.Manager

@@ -36,7 +36,7 @@ type Reconciler struct {
 	ModelHosts hostlist.List
 	// AllowLoopback lets models be called at loopback addresses.
 	AllowLoopback bool
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 

@@ -37,7 +37,7 @@ type Reconciler struct {
 	// Owns reports whether the status of a namespace's quotas is this manager's to write, and with an empty namespace
 	// that of the ClusterChatQuota. The gate is told of all of them.
 	Owns func(namespace string) bool
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 
 	// setting is held from reading quotas until the gate knows them, so that no older view replaces a newer one.

@@ -37,7 +37,7 @@ type Reconciler struct {
 	Pool *Pool
 	// Idle is how long a pod without work is kept.
 	Idle time.Duration
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 
 	mu        sync.Mutex

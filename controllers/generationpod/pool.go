@@ -41,7 +41,7 @@ type Pool struct {
 	Start time.Duration
 	// Capacity is how many chats a pod serves at once.
 	Capacity int
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 
 	// flights lets one pod at a time be created in a namespace: chats that come together share it, and its refusal.

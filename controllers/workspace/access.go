@@ -33,7 +33,7 @@ type Access struct {
 	Issuer string
 	// Keys fetches the public keys of the cluster's issuer, a JWKS.
 	Keys func(ctx context.Context) ([]byte, error)
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 
 	mu      sync.Mutex

@@ -40,7 +40,7 @@ type Reconciler struct {
 	Access *Access
 	// Sandboxes tells whether the cluster has agent-sandbox; nil: SetupWithManager finds out.
 	Sandboxes AgentSandbox
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 

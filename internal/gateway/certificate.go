@@ -27,7 +27,7 @@ type certificate struct {
 }
 
 // TLS is the configuration of a server whose certificate and key are in two PEM files.
-// It fails if they cannot be read now. now tells the time.
+// It fails if they cannot be read now. now returns the current time.
 func TLS(certFile, keyFile string, log *slog.Logger, now func() time.Time) (*tls.Config, error) {
 	c := &certificate{certFile: certFile, keyFile: keyFile, log: log, now: now}
 	if err := c.load(now()); err != nil {

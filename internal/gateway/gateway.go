@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -79,7 +80,7 @@ type Config struct {
 	RelayToken tokencache.Mint
 	// Limits bound what callers can cost.
 	Limits Limits
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 	// Log, default slog.Default.
 	Log *slog.Logger
@@ -284,7 +285,7 @@ func (g *Gateway) close(ctx context.Context, out *eventWriter, err error) (reaso
 		return closing.Reason
 	case err == nil:
 		return telemetry.StreamOver
-	case ctx.Err() == nil && isTimeout(out.failed):
+	case errors.Is(out.failed, os.ErrDeadlineExceeded):
 		return telemetry.StreamTooSlow
 	}
 	return telemetry.StreamLeft
@@ -369,13 +370,4 @@ func position(r *http.Request) (follow.Position, error) {
 	default:
 		return follow.Position{}, fmt.Errorf("from must be now or left out, not %.100q", from)
 	}
-}
-
-// isTimeout reports whether a write failed because the client took too long.
-func isTimeout(err error) bool {
-	timeout, ok := errors.AsType[interface {
-		error
-		Timeout() bool
-	}](err)
-	return ok && timeout.Timeout()
 }

@@ -13,10 +13,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/refusal"
+	"parley.dev/parley/internal/telemetry"
 )
 
 func TestAChatThatTheWatchTellsOfLateIsFollowed(t *testing.T) {
@@ -233,7 +236,10 @@ func TestPartsComeOnceThePodHasAnAddress(t *testing.T) {
 
 func TestASlowClientIsCut(t *testing.T) {
 	t.Parallel()
-	in := install(t, func(g *Gateway) { g.writeTimeout = 50 * time.Millisecond })
+	registry := prometheus.NewRegistry()
+	in := install(t, func(g *Gateway) {
+		g.writeTimeout, g.config.Metrics = 50*time.Millisecond, telemetry.NewGateway(registry)
+	})
 	c := in.converse("chat")
 	c.ask("q1", 1)
 	c.commit()
@@ -264,6 +270,12 @@ func TestASlowClientIsCut(t *testing.T) {
 	}
 	c.commit()
 	waitUntil(t, "it is cut", func() bool { return watching() == 0 })
+	waitUntil(t, "it is counted", func() bool {
+		return testutil.GatherAndCompare(registry, strings.NewReader("# HELP parley_gateway_streams_ended_total Streams "+
+			"that have ended.\n# TYPE parley_gateway_streams_ended_total counter\n"+
+			"parley_gateway_streams_ended_total{reason=\"ClientLeft\"} 1\n"+
+			"parley_gateway_streams_ended_total{reason=\"ClientTooSlow\"} 1\n"), telemetry.MetricStreamsEnded) == nil
+	})
 }
 
 func TestWhatIsRememberedOfChatsHoldsNoTexts(t *testing.T) {

@@ -108,7 +108,7 @@ func (o *options) find(ctx context.Context, find finder, args []string, begun st
 		}
 		_ = find(ctx, s, args, func(name, description string) {
 			select {
-			case found <- cobra.CompletionWithDesc(name, quoted(oneLine(printable.Line(description)))):
+			case found <- cobra.CompletionWithDesc(name, escapeLine(oneLine(printable.Line(description)))):
 			case <-ctx.Done():
 			}
 		})

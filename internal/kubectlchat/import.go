@@ -110,7 +110,7 @@ func (im *importOptions) run(ctx context.Context, o *options, c *prior.Conversat
 		return err
 	}
 	s.remark(&c.Left)
-	return s.importAs(ctx, im.new.named(append(name, madeUp)[0]), c, im)
+	return s.importAs(ctx, im.new.named(append(name, generatedNamePrefix)[0]), c, im)
 }
 
 // fit leaves the oldest messages out if that is wanted and needed.

@@ -217,7 +217,7 @@ func (l *lister) row(chat *v1alpha1.Chat) {
 		cells = append([]string{chat.Namespace}, cells...)
 	}
 	for i := range cells {
-		if cells[i] = quoted(flat(cells[i])); cells[i] == "" {
+		if cells[i] = escapeLine(flat(cells[i])); cells[i] == "" {
 			cells[i] = "<none>"
 		}
 	}

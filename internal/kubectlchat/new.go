@@ -65,7 +65,7 @@ func (no *newOptions) addFlags(cmd *cobra.Command) {
 
 // chat is the one to create.
 func (no *newOptions) chat(o *options, args []string) (*v1alpha1.Chat, error) {
-	name, words := madeUp, args
+	name, words := generatedNamePrefix, args
 	if len(args) > 0 && args[0] != "-" {
 		name, words = args[0], args[1:]
 	}
@@ -75,8 +75,8 @@ func (no *newOptions) chat(o *options, args []string) (*v1alpha1.Chat, error) {
 	return chat, err
 }
 
-// madeUp begins the names of chats that nobody has named.
-const madeUp = "chat-"
+// generatedNamePrefix begins the names that the API server generates for chats.
+const generatedNamePrefix = "chat-"
 
 // named is a chat of a name, or of one that begins so, in which nothing is said.
 func (no *newOptions) named(name string) *v1alpha1.Chat {

@@ -92,9 +92,9 @@ func (p *printer) noted(n *stream.Note) {
 func (p *printer) aside(e stream.Event) error {
 	switch e.Name {
 	case stream.EventError:
-		return decoded(e, func(failed *stream.Error) { p.note("%s: %s", failed.Reason, failed.Text()) })
+		return handle(e, func(failed *stream.Error) { p.note("%s: %s", failed.Reason, failed.Text()) })
 	case stream.EventNote:
-		return decoded(e, p.noted)
+		return handle(e, p.noted)
 	}
-	return decoded(e, func(gone *stream.NoteDeleted) { p.note("note %s was deleted", gone.Name) })
+	return handle(e, func(gone *stream.NoteDeleted) { p.note("note %s was deleted", gone.Name) })
 }

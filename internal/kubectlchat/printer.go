@@ -76,9 +76,9 @@ func (p *printer) show(e stream.Event, everything bool) error {
 	}
 	switch e.Name {
 	case stream.EventMessagePart:
-		return decoded(e, p.part)
+		return handle(e, p.part)
 	case stream.EventMessage:
-		return decoded(e, func(m *stream.MessageCommitted) { p.committed(m, everything) })
+		return handle(e, func(m *stream.MessageCommitted) { p.committed(m, everything) })
 	case stream.EventRetry, stream.EventRequiresAction:
 		return p.waits(e)
 	case stream.EventError, stream.EventNote, stream.EventNoteDeleted:
@@ -88,9 +88,9 @@ func (p *printer) show(e stream.Event, everything bool) error {
 	case stream.EventPreviewReset:
 		p.voided()
 	case stream.EventHistoryReset:
-		return decoded(e, func(c *change) { p.note("%s", c); p.forget() })
+		return handle(e, func(c *change) { p.note("%s", c); p.forget() })
 	case stream.EventStatus:
-		return decoded(e, func(s *stream.Status) { p.turned(s, everything) })
+		return handle(e, func(s *stream.Status) { p.turned(s, everything) })
 	}
 	return nil
 }
@@ -98,12 +98,13 @@ func (p *printer) show(e stream.Event, everything bool) error {
 // waits tells what the turn waits for.
 func (p *printer) waits(e stream.Event) error {
 	if e.Name == stream.EventRetry {
-		return decoded(e, p.retry)
+		return handle(e, p.retry)
 	}
-	return decoded(e, p.action)
+	return handle(e, p.action)
 }
 
-func decoded[T any](e stream.Event, do func(*T)) error {
+// handle passes the data of an event to its handler.
+func handle[T any](e stream.Event, do func(*T)) error {
 	data, err := stream.Decode[T](e)
 	if err == nil {
 		do(data)

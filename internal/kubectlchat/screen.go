@@ -74,7 +74,7 @@ func (s *screen) own(words string) { s.put(s.style(ownStyle, printable.Escape(wo
 
 // line shows a line of the plug-in's, which may quote others: in it they have one line.
 func (s *screen) line(format string, args ...any) {
-	s.put(s.style(ownStyle, mark+quoted(fmt.Sprintf(format, args...))) + "\n")
+	s.put(s.style(ownStyle, mark+escapeLine(fmt.Sprintf(format, args...))) + "\n")
 }
 
 func (s *screen) put(text string) { _, _ = io.WriteString(s.to, text) }
@@ -86,8 +86,8 @@ func (s *screen) style(style, text string) string {
 	return style + text + noStyle
 }
 
-// quoted is what others say within a line of the plug-in's.
-func quoted(text string) string {
+// escapeLine returns the text of others as part of a line of the plug-in.
+func escapeLine(text string) string {
 	return unmarked(printable.Escape(strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(text)))
 }
 

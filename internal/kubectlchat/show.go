@@ -100,9 +100,9 @@ func (p *printer) named(t *transcript) error {
 		var err error
 		switch e.Name {
 		case stream.EventMessage:
-			err = decoded(e, func(m *stream.MessageCommitted) { heading(m.Message.Name) })
+			err = handle(e, func(m *stream.MessageCommitted) { heading(m.Message.Name) })
 		case stream.EventNote:
-			err = decoded(e, func(n *stream.Note) { heading(n.Message.Name) })
+			err = handle(e, func(n *stream.Note) { heading(n.Message.Name) })
 		}
 		if err = errors.Join(err, p.show(e, true)); err != nil {
 			return err

@@ -186,7 +186,7 @@ func (o *options) printSpent(by string, all []spent) error {
 	}
 	sum := &spent{}
 	for i := range all {
-		of := quoted(flat(all[i].Of))
+		of := escapeLine(flat(all[i].Of))
 		if of == "" {
 			of = "<unknown>"
 		}

@@ -31,7 +31,7 @@ func housed(ctx context.Context, server *v1alpha1.MCPServer, places Places) (*cl
 	agent, err := places.Workspace(ctx)
 	if err != nil {
 		return nil, &failure{reason: v1alpha1.MCPWorkspaceNotReady,
-			words: clip.Ellipsis("its command needs the workspace: "+quoted(err.Error(), scrubber{}), maxWords)}
+			words: clip.Ellipsis("its command needs the workspace: "+scrubLine(err.Error(), scrubber{}), maxWords)}
 	}
 	return agent, nil
 }
@@ -69,11 +69,11 @@ func notBegun(err error) *failure {
 	refused, ok := errors.AsType[*protocol.Error](err)
 	switch {
 	case ok:
-		return &failure{reason: v1alpha1.MCPCommandFailed, words: quoted(refused.Message, scrubber{})}
+		return &failure{reason: v1alpha1.MCPCommandFailed, words: scrubLine(refused.Message, scrubber{})}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &failure{reason: v1alpha1.MCPTimedOut, words: "its workspace did not answer in time", slow: true}
 	}
-	return &failure{reason: v1alpha1.MCPWorkspaceNotReady, words: quoted(err.Error(), scrubber{})}
+	return &failure{reason: v1alpha1.MCPWorkspaceNotReady, words: scrubLine(err.Error(), scrubber{})}
 }
 
 // Read implements io.Reader, within the limits of what is read of a server.
@@ -117,9 +117,9 @@ func (c *command) failure(ctx context.Context, err error, _ *transport.Notes, se
 		return &failure{reason: v1alpha1.MCPTimedOut, words: with("it did not answer in time", last), slow: true}
 	case stray != "":
 		return &failure{reason: v1alpha1.MCPResponseInvalid,
-			words: quoted("it writes to its standard output what is not of the protocol: "+stray, secrets)}
+			words: scrubLine("it writes to its standard output what is not of the protocol: "+stray, secrets)}
 	case said != "":
-		return &failure{reason: v1alpha1.MCPResponseInvalid, words: "it answered: " + quoted(said, secrets)}
+		return &failure{reason: v1alpha1.MCPResponseInvalid, words: "it answered: " + scrubLine(said, secrets)}
 	case errors.Is(lost, client.ErrGone):
 		return &failure{reason: v1alpha1.MCPWorkspaceNotReady, words: client.ErrGone.Error()}
 	case p == nil:
@@ -156,7 +156,7 @@ func with(words string, last []byte) string {
 		}
 		text = "…" + strings.ToValidUTF8(text, "")
 	}
-	return quoted(words+": "+text, scrubber{})
+	return scrubLine(words+": "+text, scrubber{})
 }
 
 // output is what is known of what a command writes to its standard output.

@@ -59,7 +59,7 @@ func (w *wire) failure(_ context.Context, err error, notes *transport.Notes, sec
 		return &failure{reason: v1alpha1.MCPConnectionFailed, words: words}
 	}
 	if said := saidIn(err); said != "" {
-		return &failure{reason: v1alpha1.MCPResponseInvalid, words: "it answered: " + quoted(said, secrets)}
+		return &failure{reason: v1alpha1.MCPResponseInvalid, words: "it answered: " + scrubLine(said, secrets)}
 	}
 	return &failure{reason: v1alpha1.MCPResponseInvalid, words: "its answer is not of the Model Context Protocol"}
 }
@@ -109,7 +109,7 @@ func ofNetwork(err error) string {
 
 func statusText(status int) string { return fmt.Sprintf("%d %s", status, http.StatusText(status)) }
 
-// quoted is what a server says, as it can be shown.
-func quoted(text string, secrets scrubber) string {
+// scrubLine returns a text of a server in one line, without secrets and at most maxWords long.
+func scrubLine(text string, secrets scrubber) string {
 	return clip.Ellipsis(printable.Line(secrets.scrub(text)), maxWords)
 }

@@ -46,7 +46,7 @@ type Options struct {
 	ConfigMap func(ctx context.Context, name, key string) ([]byte, error)
 	// Log gets what operators need to see; never content.
 	Log *slog.Logger
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 

@@ -125,7 +125,7 @@ func (t tool) explain(calling context.Context, err error, opened *session, notes
 	cause, secrets := context.Cause(calling), t.from.endpoint.secrets
 	if said := saidIn(err); said != "" {
 		t.from.servers.forget(t.from.endpoint) // It may have other tools by now.
-		return fmt.Errorf("MCP server %s refused the call: %s", t.from.server.Name, quoted(said, secrets))
+		return fmt.Errorf("MCP server %s refused the call: %s", t.from.server.Name, scrubLine(said, secrets))
 	}
 	const unknown = "; whether the call was done is not known"
 	switch {

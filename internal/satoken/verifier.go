@@ -42,8 +42,8 @@ type KeySource interface {
 
 // Verifier lets in the subjects on a list, who prove themselves with service-account tokens for this audience. It
 // checks them against the issuer's published keys, without a call of the API server for each. go-jose does the checks,
-// and not go-oidc, which fetches keys itself, waives 5 minutes of a token's beginning, and does not tell missing keys
-// from a false signature.
+// and not go-oidc: a KeySet of go-oidc has to verify the signature itself, its error ErrNoKeys arrives as text, and the
+// times of a token have no leeway at the end and 5 minutes at the beginning.
 type Verifier struct {
 	// Issuer that the tokens must come from.
 	Issuer string
@@ -53,7 +53,7 @@ type Verifier struct {
 	Subjects []string
 	// Keys of the issuer.
 	Keys KeySource
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 

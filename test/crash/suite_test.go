@@ -30,8 +30,6 @@
 //
 //	go test -tags grpcnotrace ./test/crash \
 //	  -run 'Scenario/a_prompt_is_answered/update_chats/status_c_2/is_applied_and_the_process_dies'
-//
-// Cases that fail because of a known defect are listed, with what is wrong, in known_test.go.
 package crash
 
 import (

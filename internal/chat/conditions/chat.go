@@ -40,8 +40,8 @@ type ChatFacts struct {
 	NoCapacity string
 	// PodRefused is why the API server refuses a generation pod, if work is held for want of one.
 	PodRefused string
-	// ClassMissing is what is wrong with the class of the chat, and what to do, if it does not exist.
-	ClassMissing string
+	// MissingReference is why the turn waits for a ChatClass or a ChatModelConfig that does not exist, if it does.
+	MissingReference *v1alpha1.GenerationError
 	// WorkspaceStarting is what the workspace waits for that calls need, if they are held until it is ready.
 	WorkspaceStarting string
 	// ServersStarting is what the MCP servers wait for that the chat refers to, if the step is held until they are ready.
@@ -175,8 +175,8 @@ func heldBy(f ChatFacts) (v1alpha1.ConditionReason, string) {
 	switch f.Held {
 	case machine.Suspended:
 		return v1alpha1.ReasonSuspended, "Work is held until spec.suspend is false, here and in the chats above"
-	case machine.ClassMissing:
-		return v1alpha1.ConditionReason(v1alpha1.ErrorChatClassNotFound), f.ClassMissing
+	case machine.ReferenceMissing:
+		return v1alpha1.ConditionReason(f.MissingReference.Reason), f.MissingReference.Text()
 	case machine.WorkspaceStarting:
 		return v1alpha1.ReasonWaitingForWorkspace, "The tool calls wait for the workspace: " + f.WorkspaceStarting
 	case machine.ServersStarting:

@@ -102,8 +102,9 @@ func TestKstatusUnderstandsEveryStateOfAChat(t *testing.T) {
 			status.InProgressStatus, "Interrupting"},
 		"suspended": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Turn: turn},
 			parley.ChatFacts{Held: machine.Suspended}, status.InProgressStatus, "Suspended"},
-		"held for want of its class": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Turn: turn},
-			parley.ChatFacts{Held: machine.ClassMissing, ClassMissing: "gone"}, status.InProgressStatus, "ChatClassNotFound"},
+		"class missing": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Turn: turn},
+			parley.ChatFacts{Held: machine.ReferenceMissing, MissingReference: &v1alpha1.GenerationError{
+				Reason: v1alpha1.ErrorChatClassNotFound, Message: "gone"}}, status.InProgressStatus, "ChatClassNotFound"},
 		"held by a quota": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRunning, Turn: turn},
 			parley.ChatFacts{Held: machine.NoCapacity, NoCapacity: "ChatQuota"}, status.InProgressStatus, "WaitingForCapacity"},
 		"waiting for a person": {v1alpha1.ChatStatus{Phase: v1alpha1.ChatRequiresAction, Turn: turn}, parley.ChatFacts{},

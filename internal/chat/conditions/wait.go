@@ -44,6 +44,10 @@ var blocks = map[v1alpha1.ErrorReason]v1alpha1.WaitFor{
 	v1alpha1.ErrorModelPriceMissing:     v1alpha1.WaitForModelConfig,
 }
 
+// ReferencePatience is how long a turn waits for a ChatClass or a ChatModelConfig that does not exist before it fails:
+// 10 minutes. That is longer than the usual interval of a GitOps tool, which may bring it.
+const ReferencePatience = 10 * time.Minute
+
 // markWait records what the chat waits for, which its summary says to people; nothing if it waits for nothing.
 func markWait(st *v1alpha1.ChatStatus, s Summary, f ChatFacts) {
 	wait := waitOf(st, s, f)
@@ -55,6 +59,9 @@ func markWait(st *v1alpha1.ChatStatus, s Summary, f ChatFacts) {
 	wait.Message = clip.Runes(printable.Text(s.Message), v1alpha1.MaxWaitMessage)
 	if before := st.Wait; before != nil && before.For == wait.For && before.Reason == wait.Reason {
 		wait.Since = before.Since
+	}
+	if f.MissingReference != nil {
+		wait.Until = new(metav1.NewTime(wait.Since.Add(ReferencePatience)))
 	}
 	st.Wait = wait
 }

@@ -35,6 +35,10 @@ func TestWaitSaysWhatEndsIt(t *testing.T) {
 	blocked := func(by v1alpha1.ErrorReason) ChatFacts {
 		return ChatFacts{Blocked: &v1alpha1.GenerationError{Reason: by, Message: "why"}}
 	}
+	missing := func(by v1alpha1.ErrorReason) ChatFacts {
+		return ChatFacts{Held: machine.ReferenceMissing, MissingReference: &v1alpha1.GenerationError{Reason: by, Message: "why"}}
+	}
+	inTenMinutes := metav1.NewTime(noon.Add(10 * time.Minute))
 	var idle v1alpha1.ChatStatus
 	approval, answer := pendingCall(v1alpha1.RequiresApproval, ""), pendingCall(v1alpha1.RequiresApproval,
 		v1alpha1.ApprovalInputRequired)
@@ -47,18 +51,21 @@ func TestWaitSaysWhatEndsIt(t *testing.T) {
 		want   v1alpha1.WaitFor
 		until  *metav1.Time
 	}{
-		"nothing":              {v1alpha1.ChatStatus{}, ChatFacts{}, "", nil},
-		"a model":              {generating, ChatFacts{}, "", nil},
-		"approval":             {acting(client, answer, approval), ChatFacts{}, v1alpha1.WaitForApproval, &later},
-		"an answer":            {acting(client, decided, answer), ChatFacts{}, v1alpha1.WaitForAnswer, &later},
-		"a client":             {acting(decided, client), ChatFacts{}, v1alpha1.WaitForClientResult, &later},
-		"a retry":              {running, held(machine.RetryNotDue), v1alpha1.WaitForRetry, &later},
-		"sub-chats":            {running, held(machine.SubChatsAtWork), v1alpha1.WaitForSubChats, &later},
-		"capacity":             {running, held(machine.NoCapacity), v1alpha1.WaitForCapacity, nil},
-		"a quota":              {running, held(machine.PodRefused), v1alpha1.WaitForQuota, nil},
-		"a workspace":          {running, held(machine.WorkspaceStarting), v1alpha1.WaitForWorkspace, nil},
-		"MCP servers":          {running, held(machine.ServersStarting), v1alpha1.WaitForMCPServers, nil},
-		"a class amid a turn":  {running, held(machine.ClassMissing), v1alpha1.WaitForChatClass, nil},
+		"nothing":     {v1alpha1.ChatStatus{}, ChatFacts{}, "", nil},
+		"a model":     {generating, ChatFacts{}, "", nil},
+		"approval":    {acting(client, answer, approval), ChatFacts{}, v1alpha1.WaitForApproval, &later},
+		"an answer":   {acting(client, decided, answer), ChatFacts{}, v1alpha1.WaitForAnswer, &later},
+		"a client":    {acting(decided, client), ChatFacts{}, v1alpha1.WaitForClientResult, &later},
+		"a retry":     {running, held(machine.RetryNotDue), v1alpha1.WaitForRetry, &later},
+		"sub-chats":   {running, held(machine.SubChatsAtWork), v1alpha1.WaitForSubChats, &later},
+		"capacity":    {running, held(machine.NoCapacity), v1alpha1.WaitForCapacity, nil},
+		"a quota":     {running, held(machine.PodRefused), v1alpha1.WaitForQuota, nil},
+		"a workspace": {running, held(machine.WorkspaceStarting), v1alpha1.WaitForWorkspace, nil},
+		"MCP servers": {running, held(machine.ServersStarting), v1alpha1.WaitForMCPServers, nil},
+		"a class in a turn": {running, missing(v1alpha1.ErrorChatClassNotFound), v1alpha1.WaitForChatClass,
+			&inTenMinutes},
+		"a model in a turn": {running, missing(v1alpha1.ErrorModelConfigNotFound), v1alpha1.WaitForModelConfig,
+			&inTenMinutes},
 		"a suspension":         {generating, held(machine.Suspended), v1alpha1.WaitForResume, nil},
 		"a pod":                {generating, ChatFacts{PodStarting: "image"}, v1alpha1.WaitForPod, nil},
 		"a configuration":      {idle, blocked(v1alpha1.ErrorModelConfigNotFound), v1alpha1.WaitForModelConfig, nil},

@@ -19,8 +19,9 @@ type Facts struct {
 	Unanswered bool
 	// Suspended (RecordAttempt) is true when the chat, or a chat above it, is suspended.
 	Suspended bool
-	// ClassMissing (RecordAttempt) is true while the ChatClass does not exist that the chat names.
-	ClassMissing bool
+	// ReferenceMissing (RecordAttempt) is true while the ChatClass that the chat names, or the ChatModelConfig that
+	// answers, does not exist.
+	ReferenceMissing bool
 	// OverBudget (RecordAttempt) is true when a model is to be called and a budget is reached, or could not be kept.
 	OverBudget bool
 	// SubChatsAtWork (RecordAttempt) is true when the calls that are to be run wait for sub-chats that are still at work.

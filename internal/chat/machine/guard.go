@@ -17,7 +17,7 @@ const (
 	FamilyIsIdle        Guard = "FamilyIsIdle"
 	ParentIsNotArchived Guard = "ParentIsNotArchived"
 	IsNotSuspended      Guard = "IsNotSuspended"
-	ClassIsThere        Guard = "ClassIsThere"
+	ReferencesExist     Guard = "ReferencesExist"
 	BudgetsAreKept      Guard = "BudgetsAreKept"
 	SubChatsAreDone     Guard = "SubChatsAreDone"
 	WorkspaceIsReady    Guard = "WorkspaceIsReady"
@@ -61,8 +61,8 @@ var guardSpecs = []guardSpec{
 		func(f Facts) bool { return !f.ParentArchived }},
 	{IsNotSuspended, "Neither the chat nor a chat above it is suspended.", Suspended,
 		func(f Facts) bool { return !f.Suspended }},
-	{ClassIsThere, "The ChatClass exists that the chat names, if it names one.", ClassMissing,
-		func(f Facts) bool { return !f.ClassMissing }},
+	{ReferencesExist, "The ChatClass of the chat and the ChatModelConfig that answers exist.", ReferenceMissing,
+		func(f Facts) bool { return !f.ReferenceMissing }},
 	{BudgetsAreKept, "The action calls no model, or every budget that counts its cost has something left.", OverBudget,
 		func(f Facts) bool { return !f.OverBudget }},
 	{SubChatsAreDone, "No call that is to be run waits for a sub-chat that is still at work.", SubChatsAtWork,

@@ -23,7 +23,7 @@ const (
 	FamilyBusy        Reason = "FamilyBusy"
 	ParentArchived    Reason = "ParentArchived"
 	Suspended         Reason = "Suspended"
-	ClassMissing      Reason = "ClassMissing"
+	ReferenceMissing  Reason = "ReferenceMissing"
 	OverBudget        Reason = "OverBudget"
 	SubChatsAtWork    Reason = "SubChatsAtWork"
 	WorkspaceStarting Reason = "WorkspaceStarting"
@@ -55,7 +55,7 @@ var reasonSpecs = []reasonSpec{
 	{FamilyBusy, "a descendant of the chat is still at work"},
 	{ParentArchived, "the chat's parent is archived; take it back first"},
 	{Suspended, "the chat, or one above it, is suspended"},
-	{ClassMissing, "the ChatClass that the chat names does not exist"},
+	{ReferenceMissing, "the ChatClass of the chat, or the ChatModelConfig that answers, does not exist"},
 	{OverBudget, "a budget is reached, or could not be kept"},
 	{SubChatsAtWork, "a sub-chat that the calls wait for is still at work"},
 	{WorkspaceStarting, "the workspace that the calls need is still starting"},

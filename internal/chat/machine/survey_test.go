@@ -23,7 +23,7 @@ func allFacts() iter.Seq[Facts] {
 			f.Suspended, f.Compactable, f.FamilyBusy, f.CallsUnread = one, one, one, one
 			f.SubChatsAtWork, f.Clearable, f.ParentArchived = two, two, two
 			f.NoCapacity, f.Unanswered = three, three
-			f.PodRefused, f.RetryNotDue, f.WorkspaceStarting, f.ClassMissing = flag(), flag(), flag(), flag()
+			f.PodRefused, f.RetryNotDue, f.WorkspaceStarting, f.ReferenceMissing = flag(), flag(), flag(), flag()
 			f.ServersStarting, f.OverBudget, f.ModelLimited = flag(), flag(), flag()
 			if !yield(f) {
 				return
@@ -242,7 +242,7 @@ func TestARefusalSaysWhy(t *testing.T) {
 		{"repairing what is whole", Waiting, ReconcileInvalid, Facts{}, StateValid},
 		{"an attempt of a suspended chat", Running, RecordAttempt, Facts{Suspended: true}, Suspended},
 		{"an attempt of a chat whose class is gone, whether there is capacity or not", Running, RecordAttempt,
-			Facts{ClassMissing: true, NoCapacity: true}, ClassMissing},
+			Facts{ReferenceMissing: true, NoCapacity: true}, ReferenceMissing},
 		{"an attempt over budget, whether sub-chats are done or not", Running, RecordAttempt,
 			Facts{OverBudget: true, SubChatsAtWork: true}, OverBudget},
 		{"an attempt at a limited model, whether there is capacity or not", Running, RecordAttempt,

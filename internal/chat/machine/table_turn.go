@@ -40,13 +40,13 @@ var actionRules = []Rule{
 // attemptRules are about the attempts at one step. They carry a requested compaction, because the attempts are at it.
 var attemptRules = []Rule{
 	{
-		Event: RecordAttempt, Edges: stay(Running), Guards: []Guard{IsNotSuspended, ClassIsThere, BudgetsAreKept,
+		Event: RecordAttempt, Edges: stay(Running), Guards: []Guard{IsNotSuspended, ReferencesExist, BudgetsAreKept,
 			SubChatsAreDone, RetryIsDue, WorkspaceIsReady, ServersAreReady, ModelHasRoom,
 			CapacityIsLeft, PodIsAllowed},
 		Effects: []Effect{NextAttempt},
 		Why: "The number is durable before the work begins, so that a crash does not refill the budget of attempts. A " +
 			"chat that only waits for its sub-chats takes no place, which they may need; nor does one that waits for its " +
-			"workspace, for MCP servers, for its class, or for money.",
+			"workspace, for MCP servers, for a class or a model that does not exist, or for money.",
 	},
 	{
 		Event: RecordRetry, Edges: stay(Running), Effects: []Effect{SetRetry},

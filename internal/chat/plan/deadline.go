@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -17,7 +18,8 @@ func Deadline(st *v1alpha1.ChatStatus, now time.Time) time.Duration {
 	if st.Retry != nil && st.Retry.At.After(now) { // After that something else holds it, which wakes the chat itself.
 		return st.Retry.At.Sub(now)
 	}
-	return Sooner(Sooner(interruptionEnds(st, now), waitingEnds(st, now)), attemptEnds(st, now))
+	ends := Sooner(Sooner(interruptionEnds(st, now), waitingEnds(st, now)), attemptEnds(st, now))
+	return Sooner(ends, referenceWaitEnds(st, now))
 }
 
 const (
@@ -66,6 +68,15 @@ func Sooner(a, b time.Duration) time.Duration {
 		return b
 	}
 	return a
+}
+
+// referenceWaitEnds is how long a turn still waits for a class or a model that does not exist; zero if it waits for none.
+func referenceWaitEnds(st *v1alpha1.ChatStatus, now time.Time) time.Duration {
+	w := st.Wait
+	if w == nil || w.Until == nil || !slices.Contains(missingReferences, v1alpha1.ErrorReason(w.Reason)) {
+		return 0
+	}
+	return max(w.Until.Sub(now), time.Nanosecond)
 }
 
 // waitingEnds is how long until the first of the waits for sub-chats is over that hold a chat; zero if there is none.

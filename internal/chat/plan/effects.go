@@ -69,7 +69,7 @@ func (p *pass) machineFacts(event machine.Event, action v1alpha1.GenerationActio
 		CallsUnread:       len(p.facts.Calls) == 0 || p.plan.Asks.Calls != "",
 		Unanswered:        p.facts.Truncated != nil && p.facts.Truncated.Unanswered,
 		Suspended:         p.facts.Suspended,
-		ClassMissing:      p.models().classMissing(),
+		ReferenceMissing:  p.models().missingReference() != nil,
 		OverBudget:        isOverBudget,
 		SubChatsAtWork:    mayBegin && p.turn().subChatsAtWork(),
 		WorkspaceStarting: mayBegin && p.turn().workspaceStarting(),
@@ -85,8 +85,8 @@ func (p *pass) machineFacts(event machine.Event, action v1alpha1.GenerationActio
 	}
 }
 
-// isHeld reports whether people, or a missing class, hold the chat.
-func (p *pass) isHeld() bool { return p.facts.Suspended || p.models().classMissing() }
+// isHeld reports whether people, or a reference to nothing, hold the chat.
+func (p *pass) isHeld() bool { return p.facts.Suspended || p.models().missingReference() != nil }
 
 // effects is how each effect changes the status. Of calls that are given up it keeps why; the results that say so are
 // made where the prompt is built.
@@ -118,7 +118,7 @@ var effects = map[machine.Effect]func(*pass, subject){
 	machine.ResetAttempt: func(p *pass, _ subject) {
 		setAttempt(p.status(), attemptRecord{})
 		switch p.held {
-		case machine.OverBudget, machine.RetryNotDue, machine.SubChatsAtWork, machine.WorkspaceStarting,
+		case machine.ReferenceMissing, machine.OverBudget, machine.RetryNotDue, machine.SubChatsAtWork, machine.WorkspaceStarting,
 			machine.ServersStarting, machine.CallsUnread:
 			// That held a step that is no more.
 			p.held = ""

@@ -206,15 +206,6 @@ func TestAMessageThatNamesAMissingModelWaitsForIt(t *testing.T) {
 	}
 }
 
-func TestMissingModelOfAQueuedMessageFailsItsTurn(t *testing.T) {
-	w := newWorld(t).say("a").say("b")
-	w.pass(func(f *Facts) {
-		f.Result = chattest.Answer(w.chat, chattest.Says("hi"))
-		f.Queued = naming("gone", "", "b")
-	})
-	w.wantFailure(v1alpha1.ErrorModelConfigNotFound, "of ChatMessage b names")
-}
-
 func TestAMessagesOwnModelAnswersWhereTheChatHasNone(t *testing.T) {
 	missing := &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigNotFound, Message: "none"}
 	w := newWorld(t).pass(func(f *Facts) {

@@ -121,6 +121,28 @@ func (p modelChoice) classMissing() bool {
 	return p.facts.Blocked != nil && p.facts.Blocked.Reason == v1alpha1.ErrorChatClassNotFound
 }
 
+// missingReferences are the reasons of what does not exist and may yet be created.
+var missingReferences = []v1alpha1.ErrorReason{v1alpha1.ErrorChatClassNotFound, v1alpha1.ErrorModelConfigNotFound}
+
+// missingReference is why the next action has no class or no model, if that is because one does not exist; otherwise nil.
+func (p modelChoice) missingReference() *v1alpha1.GenerationError {
+	_, why := p.answering()
+	if why == nil || !slices.Contains(missingReferences, why.Reason) {
+		return nil
+	}
+	return why
+}
+
+// awaitsReference reports whether the turn waits for a class or a model that does not exist. It does so until the time
+// that the status names, which is set when the wait begins; a chat that is to be archived does not wait.
+func (p modelChoice) awaitsReference() bool {
+	missing, wait := p.missingReference(), p.status().Wait
+	if missing == nil || p.facts.Archive {
+		return false
+	}
+	return wait == nil || wait.Reason != string(missing.Reason) || wait.Until == nil || p.facts.Now.Before(wait.Until.Time)
+}
+
 // blocked is why the message cannot be answered; nil if it can.
 func (p modelChoice) blocked(message Message) *v1alpha1.GenerationError {
 	_, why := p.model(message)

@@ -64,14 +64,14 @@ func (p report) addHeld(facts *conditions.ChatFacts) {
 	if p.facts.Workspace != nil {
 		facts.WorkspaceStarting = p.facts.Workspace.Starting
 	}
-	if p.models().classMissing() {
-		facts.ClassMissing = p.facts.Blocked.Text()
+	if p.held == machine.ReferenceMissing {
+		facts.MissingReference = p.models().missingReference()
 	}
 }
 
 // mayPass reports whether what a person would have to do may come by itself.
 func mayPass(f *conditions.ChatFacts) bool {
-	return f.MayCome || f.NoPrompt != nil && f.NoPrompt.MayPass
+	return f.MayCome || f.MissingReference != nil || f.NoPrompt != nil && f.NoPrompt.MayPass
 }
 
 // LongWaitAfter is how long a chat waits before that is worth an Event, unless it waits for somebody: 10 s.

@@ -162,12 +162,12 @@ func (p retry) after(e v1alpha1.GenerationError) error {
 }
 
 // canAsk are the models that may be asked after an attempt that failed, and how often; none if none answers the chat.
-// While its class is missing that is not known: the attempt waits for the class, and it is looked at again then.
+// While its class or its model does not exist that is not known: the attempt waits for it, and it is decided again then.
 func (p retry) canAsk(failed *v1alpha1.GenerationStatus) ([]Alternative, *v1alpha1.RetryPolicy) {
 	if model, _ := p.models().answering(); model != nil {
 		return p.models().priced(model.forAction(failed.Action)), model.Retry
 	}
-	if p.models().classMissing() {
+	if p.models().awaitsReference() {
 		return []Alternative{{Config: failed.ModelConfig}}, nil
 	}
 	return nil, nil

@@ -21,9 +21,6 @@ const ServerPatience = time.Minute
 // not known. One that the attempt before was not told of is not waited for once more, so that a server which never gets
 // ready costs a chat one wait. Calls do not wait: their results say what is wrong.
 func (p turn) serversStarting(action v1alpha1.GenerationAction) bool {
-	if p.models().classMissing() {
-		return false
-	}
 	p.plan.Asks.Servers = refers(p.chat) && p.facts.Servers == nil
 	began := p.status().Turn.StartedAt
 	if action != v1alpha1.ActionGenerateAssistant || began == nil {

@@ -97,11 +97,11 @@ func TestATurnIsWrittenBeforeAnotherOneTakesItsPlace(t *testing.T) {
 			f.Open = append(messages(false, "a"), messages(true, "b")...)
 		}, "Running v1 a/1 - []", func(f *Facts) { f.Open = messages(true, "b") },
 			"Running v2 b/2 1:GenerateAssistant []"},
-		"a queued message whose model is gone, and another one": {
+		"a queued message whose model is disabled, and another one": {
 			func(w *world) *world { return w.say("a").say("b") },
 			func(w *world, f *Facts) {
 				f.Result, f.Open = chattest.Answer(w.chat, chattest.Says("hi")), messages(false, "c")
-				f.Queued[0].ModelConfig, f.Named = "gone", map[string]*Model{"gone": nil}
+				f.Queued[0].ModelConfig, f.Named = "off", map[string]*Model{"off": {Disabled: true}}
 			}, "Error v3 b/3 - []", func(f *Facts) { f.Open = messages(false, "c") },
 			"Running v4 c/4 1:GenerateAssistant []"},
 		"an edit, and a message that cuts in": {

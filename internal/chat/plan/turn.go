@@ -121,11 +121,10 @@ func (p turn) end(result v1alpha1.TurnResult, why v1alpha1.ErrorReason) {
 }
 
 func (p turn) assign(action v1alpha1.GenerationAction) error {
-	_, why := p.models().answering()
-	if why != nil && !p.models().classMissing() {
+	if _, why := p.models().answering(); why != nil && !p.models().awaitsReference() {
 		return p.fail(*why, action)
 	}
-	// What refuses an attempt only puts it off, as a class that is not there does.
+	// What refuses an attempt only puts it off.
 	refused := p.try(machine.RecordAttempt, subject{action: action})
 	if refused == machine.OverBudget {
 		p.overBudget = p.models().overBudget(action)

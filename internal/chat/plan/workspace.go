@@ -13,7 +13,7 @@ import (
 // how it stands if that is not known.
 func (p turn) workspaceStarting() bool {
 	st := p.status()
-	if in := &st.Internal.Turn; !in.NeedsWorkspace || in.PendingCalls == 0 || p.models().classMissing() {
+	if in := &st.Internal.Turn; !in.NeedsWorkspace || in.PendingCalls == 0 {
 		return false
 	}
 	if p.facts.Workspace == nil {

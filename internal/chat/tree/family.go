@@ -97,8 +97,7 @@ func (f *Family) AtWork(top *v1alpha1.Chat, self string) string {
 		if member.Name == self {
 			continue
 		}
-		switch member.Status.Phase {
-		case v1alpha1.ChatRunning, v1alpha1.ChatInterrupting, v1alpha1.ChatRequiresAction:
+		if member.Status.Phase.HasTurn() {
 			return member.Name
 		}
 	}

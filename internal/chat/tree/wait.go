@@ -16,8 +16,7 @@ import (
 // it takes nothing up, and may wait for the one that waits for it.
 func Settled(chat *v1alpha1.Chat) bool {
 	ready := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionReady)
-	switch chat.Status.Phase {
-	case v1alpha1.ChatRunning, v1alpha1.ChatInterrupting, v1alpha1.ChatRequiresAction:
+	if chat.Status.Phase.HasTurn() {
 		return ready != nil && ready.Status == metav1.ConditionFalse // Only a budget holds it then.
 	}
 	return ready != nil && v1alpha1.ReasonOf(ready) != v1alpha1.ReasonBeginning

@@ -56,7 +56,7 @@ type Options struct {
 	// Reviews is how many questions the API server is asked at the same time; a quarter of them is kept for streams that
 	// are open. Default DefaultReviews.
 	Reviews int
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 

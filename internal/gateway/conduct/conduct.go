@@ -56,7 +56,7 @@ type Options struct {
 	May func(ctx context.Context, token string, access auth.Access) *refusal.Error
 	// Follow follows a chat until Send or Alive fail, the right to listen ends, or ctx is done, and returns why.
 	Follow func(ctx context.Context, f Follow) error
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 
@@ -163,7 +163,7 @@ func (c *Conductor) chat(ctx context.Context, by Caller, r *turn.Request, n turn
 	}
 	given := name != ""
 	if !given {
-		name = "chat-" + madeUp()
+		name = "chat-" + randomName()
 	}
 	if no := c.options.May(ctx, by.Token, auth.Access{Namespace: r.Namespace, Chat: name}); no != nil {
 		return nil, no
@@ -227,7 +227,7 @@ func (c *Conductor) say(ctx context.Context, by Caller, r *turn.Request, n turn.
 	*v1alpha1.ChatMessage, error) {
 	name, hash := r.MessageName(by.Name, chat.Name), r.Hash(by.Name)
 	if name == "" {
-		name = chat.Name + "-" + madeUp()
+		name = chat.Name + "-" + randomName()
 	}
 	message := r.Message(chat, name, hash)
 	if len(n.Results) > 0 && !r.BringsHistory(chat) {
@@ -321,7 +321,7 @@ func answers(chat *v1alpha1.Chat, results []v1alpha1.ToolResult) error {
 	return nil
 }
 
-func madeUp() string { return strings.ToLower(rand.Text()[:nameLength]) }
+func randomName() string { return strings.ToLower(rand.Text()[:nameLength]) }
 
 func bad(format string, args ...any) error {
 	return refused(http.StatusBadRequest, refusal.BadRequest, format, args...)

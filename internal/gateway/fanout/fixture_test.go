@@ -110,7 +110,7 @@ func (s *sidecar) copy(ctx context.Context, ep fence.Fence, after int64, yield f
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		lines, err := sub.Next(ctx)
+		lines, err := sub.Next(ctx, nil)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}

@@ -41,7 +41,7 @@ type Options struct {
 	Requests int
 	// Refused is told of every refusal.
 	Refused func(ctx context.Context, refused *refusal.Error)
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 

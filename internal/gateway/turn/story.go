@@ -86,15 +86,15 @@ func (s *Story) Tell(e stream.Event) error {
 	}
 	switch e.Name {
 	case stream.EventMessage:
-		return decoded(e, s.message)
+		return handle(e, s.message)
 	case stream.EventMessagePart:
-		return decoded(e, s.part)
+		return handle(e, s.part)
 	case stream.EventStatus:
-		return decoded(e, s.status)
+		return handle(e, s.status)
 	case stream.EventError:
-		return decoded(e, s.failed)
+		return handle(e, s.failed)
 	case stream.EventRequiresAction:
-		return decoded(e, s.action)
+		return handle(e, s.action)
 	case stream.EventHistoryReset:
 		s.begun, s.said, s.committed, s.steps, s.attempt = false, nil, 0, 0, attempt{}
 		s.usage, s.last = v1alpha1.TokenUsage{}, nil
@@ -104,7 +104,8 @@ func (s *Story) Tell(e stream.Event) error {
 	return nil
 }
 
-func decoded[T any](e stream.Event, take func(*T) error) error {
+// handle passes the data of an event to its handler.
+func handle[T any](e stream.Event, take func(*T) error) error {
 	data, err := stream.Decode[T](e)
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ type Options struct {
 	Observer *observe.Observer
 	// Create creates a message of the chat.
 	Create func(ctx context.Context, chat *v1alpha1.Chat, name string, spec v1alpha1.ChatMessageSpec) error
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 

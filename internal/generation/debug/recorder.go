@@ -56,7 +56,7 @@ type Options struct {
 	Log *slog.Logger
 	// Lost counts recordings that were lost, by reason; nil: nobody does.
 	Lost func(reason string)
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 

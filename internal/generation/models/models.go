@@ -44,7 +44,7 @@ type Options struct {
 	HTTP func(transport.Route) *http.Client
 	// Identity is the workload identity of the pod.
 	Identity *identity.Identity
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 
@@ -93,8 +93,10 @@ func (m *Models) Target(ctx context.Context, name string) (*Target, *v1alpha1.Ge
 	if err != nil {
 		return nil, &v1alpha1.GenerationError{
 			Reason:  v1alpha1.ErrorModelConfigNotFound,
-			Message: fmt.Sprintf("ChatModelConfig %s does not exist any more", name),
-			Advice:  "Create it again, or name another one in the chat, then send a message to continue",
+			Message: fmt.Sprintf("ChatModelConfig %s does not exist", name),
+			Advice:  "Create it again, or name another one in the chat",
+			// The chat waits for it before the next attempt.
+			Retryable: true,
 		}
 	}
 	if config.Spec.Disabled {

@@ -28,7 +28,7 @@ type Options struct {
 	Metrics *telemetry.Generator
 	// Tracer makes spans.
 	Tracer *tracing.Tracer
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 

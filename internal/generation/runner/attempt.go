@@ -44,8 +44,15 @@ type attempt struct {
 	log      *slog.Logger
 	observed *observe.Attempt
 	captions *captions.Attempt
-	// cancel ends the attempt without a result; interrupt ends its step, and the attempt hands over what there is.
+	// cancel lets the attempt write no result; interrupt ends its step.
 	cancel, interrupt context.CancelCauseFunc
+}
+
+// abandon ends the attempt without a result. The cause tells its step whether calls of tools go on. The result is out of
+// the question before the step ends: nobody could tell whether it ended by itself.
+func (a *attempt) abandon(cause error) {
+	a.cancel(errMovedOn)
+	a.interrupt(cause)
 }
 
 func (r *Runner) newAttempt(chat *v1alpha1.Chat, of fence.Fence, observed *observe.Attempt) *attempt {

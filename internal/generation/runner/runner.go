@@ -93,7 +93,7 @@ type Options struct {
 	HTTP *http.Client
 	// Log gets what operators need to see; never content.
 	Log *slog.Logger
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 	// FileHosts are the hosts that files may be fetched from; empty: none. See sources.Options.
 	FileHosts []string
@@ -286,7 +286,7 @@ func (r *Runner) assigned(ctx context.Context, o any) {
 		return
 	}
 	if current != nil {
-		current.cancel(errMovedOn)
+		current.abandon(errMovedOn)
 	}
 	if !r.draining {
 		r.begin(ctx, chat, of)
@@ -299,7 +299,7 @@ func (r *Runner) begin(ctx context.Context, chat *v1alpha1.Chat, of fence.Fence)
 	// What is done in lasting outlives the attempt, and ends with the process.
 	lasting, observed := r.observer.Begin(ctx, chat, of)
 	own, cancel := context.WithCancelCause(lasting)
-	working, interrupt := context.WithCancelCause(own)
+	working, interrupt := context.WithCancelCause(lasting)
 	a := r.newAttempt(chat, of, observed)
 	a.cancel, a.interrupt = cancel, interrupt
 	if chat.Status.Phase == v1alpha1.ChatInterrupting {

@@ -32,7 +32,7 @@ func (r *Runner) withdrawn(ctx context.Context, o any) {
 	}
 	delete(r.attempts, string(chat.UID))
 	if current.chat.Status.Generation.Action != v1alpha1.ActionExecuteTools {
-		current.cancel(errMovedOn)
+		current.abandon(errMovedOn)
 		return
 	}
 	r.running.Go(func() { current.leaveCalls(ctx) })
@@ -42,10 +42,11 @@ func (r *Runner) withdrawn(ctx context.Context, o any) {
 // that is deleted: the next attempt takes up what the calls of the former have begun, and nobody does so for the
 // latter, so that these are interrupted. Nothing is written of either.
 func (a *attempt) leaveCalls(ctx context.Context) {
+	cause := errMovedOn
 	if a.chatIsGone(ctx) {
-		a.interrupt(step.ErrInterrupted)
+		cause = step.ErrInterrupted
 	}
-	a.cancel(errMovedOn)
+	a.abandon(cause)
 }
 
 // goneTimeout bounds the question whether a chat is gone: 2 s. Without an answer it is taken for another pod's, since

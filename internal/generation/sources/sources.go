@@ -35,7 +35,7 @@ type Options struct {
 	Hosts hostlist.List
 	// Forbidden is how long a read that is refused for want of rights is tried again: a new Role takes a moment to hold.
 	Forbidden time.Duration
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 

@@ -56,7 +56,7 @@ type Options struct {
 	// Workspace is the agent of a chat's workspace, which runs the commands of MCP servers; the error says why there is
 	// none. Not required.
 	Workspace func(ctx context.Context, chat *v1alpha1.Chat) (*client.Client, error)
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 	// PromptRoom is how many bytes of memory the large prompts of the calls under way may take together.
 	PromptRoom int64

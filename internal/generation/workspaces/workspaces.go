@@ -32,7 +32,7 @@ type Options struct {
 	Workspace func(ctx context.Context, name string) (*v1alpha1.Workspace, error)
 	// Mint asks for a token of the generation pod's own account.
 	Mint tokencache.Mint
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 

@@ -45,7 +45,7 @@ type Client struct {
 
 // New makes a client of the relay that listens on the unix socket. The incarnation tells this life of the generator
 // from earlier ones, so that an attempt that was interrupted by a crash is recognised: take a new one at each start.
-// now tells the time.
+// now returns the current time.
 func New(socket, incarnation string, now func() time.Time) *Client {
 	var dialer net.Dialer
 	dial := func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "unix", socket) }

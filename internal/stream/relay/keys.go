@@ -4,6 +4,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -32,7 +33,7 @@ const (
 type IssuerKeys struct {
 	// File keeps the key set; empty: nothing does.
 	File string
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 	// Patience is how long a reader waits for keys that were asked for, default 2 s.
 	Patience time.Duration
@@ -52,46 +53,22 @@ type IssuerKeys struct {
 // the API server is away.
 func (k *IssuerKeys) Key(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
 	k.mu.Lock()
-	k.load()
-	if found := k.keys.Key(id); len(found) > 0 && k.fresh() {
-		k.mu.Unlock()
-		return found, nil
-	}
-	k.ask()
-	changed, before, waits := k.signal(), k.edition, k.Now().Sub(k.asked) < k.patience()
-	k.mu.Unlock()
-	if waits {
-		k.await(ctx, changed, before)
-	}
-	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.load()
+	if len(k.keys.Key(id)) == 0 || k.Now().Sub(k.since) >= keysMaxAge {
+		k.ask()
+		if patience := cmp.Or(k.Patience, keysPatience); k.Now().Sub(k.asked) < patience {
+			ctx, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			before := k.edition
+			_ = k.await(ctx, func() bool { return k.edition > before })
+		}
+	}
 	found := k.keys.Key(id)
 	if len(found) == 0 && k.since.IsZero() {
 		return nil, satoken.ErrNoKeys
 	}
 	return found, nil
-}
-
-// await waits until keys have come after an edition of them, or for as long as is worth it.
-func (k *IssuerKeys) await(ctx context.Context, changed <-chan struct{}, edition int) {
-	timer := time.NewTimer(k.patience())
-	defer timer.Stop()
-	for {
-		select {
-		case <-changed:
-		case <-timer.C:
-			return
-		case <-ctx.Done():
-			return
-		}
-		k.mu.Lock()
-		came := k.edition > edition
-		changed = k.signal()
-		k.mu.Unlock()
-		if came {
-			return
-		}
-	}
 }
 
 // Put takes a key set that the issuer publishes. Of keys that are no public ones none is kept.
@@ -112,38 +89,38 @@ func (k *IssuerKeys) Put(set []byte) error {
 
 // Wanted waits until keys are needed: none are known, a token names an unknown one, or those that are known are old.
 func (k *IssuerKeys) Wanted(ctx context.Context) error {
-	for {
-		k.mu.Lock()
-		k.load()
-		needed, changed := k.wanted || k.since.IsZero(), k.signal()
-		k.mu.Unlock()
-		if needed {
-			return nil
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.load()
+	return k.await(ctx, func() bool { return k.wanted || k.since.IsZero() })
+}
+
+// await waits until done reports true. The caller holds mu, which others can take in between.
+func (k *IssuerKeys) await(ctx context.Context, done func() bool) error {
+	for !done() {
+		if k.changed == nil {
+			k.changed = make(chan struct{})
 		}
+		changed := k.changed
+		k.mu.Unlock()
 		select {
 		case <-changed:
 		case <-ctx.Done():
+		}
+		k.mu.Lock()
+		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
+	return nil
 }
 
 // ask says that keys are wanted, unless that was said a moment ago. The caller holds mu.
 func (k *IssuerKeys) ask() {
-	if now := k.Now(); k.asked.IsZero() || now.Sub(k.asked) >= keysRefetch {
+	if now := k.Now(); now.Sub(k.asked) >= keysRefetch {
 		k.asked, k.wanted = now, true
 		k.notify()
 	}
-}
-
-func (k *IssuerKeys) fresh() bool { return k.Now().Sub(k.since) < keysMaxAge }
-
-// signal is closed at the next change. The caller holds mu.
-func (k *IssuerKeys) signal() <-chan struct{} {
-	if k.changed == nil {
-		k.changed = make(chan struct{})
-	}
-	return k.changed
 }
 
 // notify wakes all who wait for a change. The caller holds mu.
@@ -154,22 +131,19 @@ func (k *IssuerKeys) notify() {
 	}
 }
 
-// load reads what a former life of the relay was given, once. Where that cannot be read,
-// the keys come again. The caller holds mu.
+// load reads the keys that an earlier process of the relay has kept, once. If it cannot, the generator brings them
+// again. The caller holds mu.
 func (k *IssuerKeys) load() {
-	if k.read || k.File == "" {
+	if k.read {
 		return
 	}
 	k.read = true
-	info, err := os.Stat(k.File)
+	set, _ := os.ReadFile(k.File) // Nothing is no set of keys.
+	keys, err := satoken.PublicKeys(set)
 	if err != nil {
 		return
 	}
-	set, err := os.ReadFile(k.File)
-	if err != nil {
-		return
-	}
-	if keys, err := satoken.PublicKeys(set); err == nil {
+	if info, err := os.Stat(k.File); err == nil {
 		k.keys, k.since = keys, info.ModTime()
 	}
 }
@@ -187,5 +161,3 @@ func (k *IssuerKeys) save(set []byte) error {
 	}
 	return nil
 }
-
-func (k *IssuerKeys) patience() time.Duration { return orDefault(k.Patience, keysPatience) }

@@ -48,7 +48,7 @@ type Options struct {
 	Abandon time.Duration
 	// MarkerDir is where the openers of the episodes are remembered; empty means not at all.
 	MarkerDir string
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 

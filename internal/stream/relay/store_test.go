@@ -83,7 +83,7 @@ func readAll(t *testing.T, s *Store, ep fence.Fence, after int64) []int64 {
 	defer sub.Close()
 	var got []int64
 	for {
-		batch, err := sub.Next(t.Context())
+		batch, err := sub.Next(t.Context(), nil)
 		if errors.Is(err, io.EOF) {
 			return got
 		}
@@ -149,7 +149,7 @@ func TestASubscriberMayComeBeforeTheEpisode(t *testing.T) {
 	defer sub.Close()
 	w := openWriter(t, s, episode1)
 	appendFrames(t, w, 1, 1)
-	batch, err := sub.Next(t.Context())
+	batch, err := sub.Next(t.Context(), nil)
 	if err != nil || fmt.Sprint(sequences(t, batch)) != "[1]" {
 		t.Errorf("got %q, %v", batch, err)
 	}
@@ -192,7 +192,7 @@ func TestAFullEpisodeDropsTheRestAndTheRunGoesOn(t *testing.T) {
 	appendFrames(t, w, 1, 9)
 	sub := s.Subscribe(episode1, 0)
 	defer sub.Close()
-	batch, err := sub.Next(t.Context())
+	batch, err := sub.Next(t.Context(), nil)
 	if err != nil || fmt.Sprint(sequences(t, batch)) != "[1 2 3]" {
 		t.Errorf("got %q, %v", batch, err)
 	}
@@ -226,7 +226,7 @@ func TestTheOldestClosedEpisodeMakesRoom(t *testing.T) {
 	if s.lookup(name(1)) != nil || s.lookup(name(2)) == nil || s.lookup(name(3)) == nil {
 		t.Error("not the oldest closed episode went")
 	}
-	if batch, err := sub.Next(t.Context()); err != nil || fmt.Sprint(sequences(t, batch)) != "[1]" {
+	if batch, err := sub.Next(t.Context(), nil); err != nil || fmt.Sprint(sequences(t, batch)) != "[1]" {
 		t.Errorf("who was reading it got %q, %v", batch, err)
 	}
 	w := openWriter(t, s, name(5)) // takes the room of 2; then only open ones are left
@@ -348,7 +348,7 @@ func readWithCuts(ctx context.Context, s *Store, rng *rand.Rand, frames int64) e
 	for {
 		sub := s.Subscribe(episode1, last)
 		for range 1 + rng.IntN(20) {
-			batch, err := sub.Next(ctx)
+			batch, err := sub.Next(ctx, nil)
 			if errors.Is(err, io.EOF) {
 				sub.Close()
 				if last != frames {

@@ -4,6 +4,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,7 +111,7 @@ func (s *Subscribers) copy(ctx context.Context, w http.ResponseWriter, sub *Subs
 	if rc.SetReadDeadline(time.Time{}) != nil { // The server's is for the request. When it comes, the stream would end.
 		return
 	}
-	timeout := orDefault(s.WriteTimeout, DefaultWriteTimeout)
+	timeout := cmp.Or(s.WriteTimeout, DefaultWriteTimeout)
 	send := func(b []byte) error {
 		if err := rc.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
 			return fmt.Errorf("setting the write deadline: %w", err)
@@ -123,11 +124,11 @@ func (s *Subscribers) copy(ctx context.Context, w http.ResponseWriter, sub *Subs
 	if send(nil) != nil { // the header: the client learns that it is let in before the first frame
 		return
 	}
-	heartbeat := orDefault(s.Heartbeat, DefaultHeartbeat)
+	heartbeat := cmp.Or(s.Heartbeat, DefaultHeartbeat)
 	beat := time.NewTimer(heartbeat)
 	defer beat.Stop()
 	for {
-		batch, err := sub.next(ctx, beat.C)
+		batch, err := sub.Next(ctx, beat.C)
 		switch {
 		case errors.Is(err, io.EOF):
 			_ = send(fmt.Appendf(nil, "{\"closed\":true,\"dropped\":%d}\n", sub.Dropped()))
@@ -149,11 +150,7 @@ func (s *Subscribers) enter(r *http.Request) error {
 	if err := s.authorize(r); err != nil {
 		return err
 	}
-	most := s.MaxStreams
-	if most == 0 {
-		most = DefaultMaxStreams
-	}
-	if s.streams.Add(1) > most {
+	if s.streams.Add(1) > cmp.Or(s.MaxStreams, DefaultMaxStreams) {
 		s.streams.Add(-1)
 		return errFull
 	}
@@ -195,11 +192,4 @@ func parseAfter(s string) (int64, error) {
 		return 0, fmt.Errorf("after must be a number from 0, not %q", s)
 	}
 	return after, nil
-}
-
-func orDefault(d, otherwise time.Duration) time.Duration {
-	if d == 0 {
-		return otherwise
-	}
-	return d
 }

@@ -33,11 +33,9 @@ func (s *Store) Subscribe(ep fence.Fence, after int64) *Subscription {
 }
 
 // Next waits for frames and returns as many as there are, each a line of JSON, at most about 64 KiB of them. The bytes
-// are shared and must not be changed. It returns io.EOF after the last frame of a closed episode.
-func (s *Subscription) Next(ctx context.Context) ([]byte, error) { return s.next(ctx, nil) }
-
-// next is Next, which returns nothing when beat comes first.
-func (s *Subscription) next(ctx context.Context, beat <-chan time.Time) ([]byte, error) {
+// are shared and must not be changed. It returns nothing when beat comes first, and io.EOF after the last frame of a
+// closed episode.
+func (s *Subscription) Next(ctx context.Context, beat <-chan time.Time) ([]byte, error) {
 	for {
 		batch, closed := s.take()
 		switch {

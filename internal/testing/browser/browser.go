@@ -201,16 +201,16 @@ func (p *Page) Until(what, expression string) {
 func (p *Page) Sees(selector, words string) {
 	p.t.Helper()
 	p.Until(fmt.Sprintf("%s shows %q", selector, words), fmt.Sprintf(
-		"[...document.querySelectorAll(%s)].some((e) => e.checkVisibility() && e.innerText.includes(%s))", quoted(selector),
-		quoted(words)))
+		"[...document.querySelectorAll(%s)].some((e) => e.checkVisibility() && e.innerText.includes(%s))",
+		jsonString(selector), jsonString(words)))
 }
 
 // Gone waits until nothing that a selector finds shows the words.
 func (p *Page) Gone(selector, words string) {
 	p.t.Helper()
 	p.Until(fmt.Sprintf("%s shows %q no more", selector, words), fmt.Sprintf(
-		"![...document.querySelectorAll(%s)].some((e) => e.checkVisibility() && e.innerText.includes(%s))", quoted(selector),
-		quoted(words)))
+		"![...document.querySelectorAll(%s)].some((e) => e.checkVisibility() && e.innerText.includes(%s))",
+		jsonString(selector), jsonString(words)))
 }
 
 // Click clicks the first element that a selector finds and that shows the words, as soon as there is one.
@@ -219,14 +219,14 @@ func (p *Page) Click(selector, words string) {
 	p.Sees(selector, words)
 	p.Do(fmt.Sprintf(`[...document.querySelectorAll(%s)]
 		.find((e) => e.checkVisibility() && e.innerText.includes(%s)).click()`,
-		quoted(selector), quoted(words)))
+		jsonString(selector), jsonString(words)))
 }
 
 // Type types into the field that a selector finds, after what is in it.
 func (p *Page) Type(selector, text string) {
 	p.t.Helper()
-	p.Until("there is "+selector, "document.querySelector("+quoted(selector)+")?.checkVisibility()")
-	p.Do("document.querySelector(" + quoted(selector) + ").focus()")
+	p.Until("there is "+selector, "document.querySelector("+jsonString(selector)+")?.checkVisibility()")
+	p.Do("document.querySelector(" + jsonString(selector) + ").focus()")
 	if _, err := chromedp.Call(p.ctx, input.InsertText, input.InsertTextParams{Text: text}); err != nil {
 		p.t.Fatalf("typing: %v", err)
 	}
@@ -235,8 +235,8 @@ func (p *Page) Type(selector, text string) {
 // Clear empties a field.
 func (p *Page) Clear(selector string) {
 	p.t.Helper()
-	p.Until("there is "+selector, "document.querySelector("+quoted(selector)+")")
-	p.Do("{ const e = document.querySelector(" + quoted(selector) +
+	p.Until("there is "+selector, "document.querySelector("+jsonString(selector)+")")
+	p.Do("{ const e = document.querySelector(" + jsonString(selector) +
 		"); e.value = ''; e.dispatchEvent(new Event('input')); }")
 }
 
@@ -244,12 +244,6 @@ func (p *Page) Clear(selector string) {
 func (p *Page) Reload() {
 	p.t.Helper()
 	p.run(chromedp.Reload())
-}
-
-// Goto leads the page elsewhere.
-func (p *Page) Goto(url string) {
-	p.t.Helper()
-	p.run(chromedp.Navigate(url))
 }
 
 // Look sets the colour scheme ("light" or "dark") and the size of the window, and lets nothing move.
@@ -314,7 +308,7 @@ func (p *Page) Barriers(script string) []Barrier {
 			failureSummary: n.failureSummary}))})))`)
 }
 
-func quoted(text string) string {
+func jsonString(text string) string {
 	raw, _ := json.Marshal(text) // A string can always be encoded.
 	return string(raw)
 }

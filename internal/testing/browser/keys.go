@@ -76,7 +76,7 @@ func (p *Page) TabTo(key, selector, words string) {
 	p.t.Helper()
 	there := fmt.Sprintf(`(() => { const e = document.activeElement;
 		return e.matches(%s) && [e.innerText, e.getAttribute('aria-label'), e.value].some((t) => t?.includes(%s)); })()`,
-		quoted(selector), quoted(words))
+		jsonString(selector), jsonString(words))
 	var way []string
 	for range mostTabs {
 		p.Key(key)

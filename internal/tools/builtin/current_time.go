@@ -17,7 +17,7 @@ import (
 
 // CurrentTime tells the model the time of day.
 type CurrentTime struct {
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 

@@ -20,7 +20,7 @@ import (
 // setting is a ConfigMap with one value, as a manifest.
 func setting(name, value string) string {
 	manifest := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {k: " + value + "}\n"
-	return `{"manifest":` + quoted(manifest) + `}`
+	return `{"manifest":` + jsonString(manifest) + `}`
 }
 
 // value is that of a ConfigMap; empty if there is none.
@@ -235,7 +235,7 @@ func TestSeveralObjectsAreAskedAboutAtOnceAndAGoneOneIsAsItIs(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("a"), Data: map[string]string{"k": "one"}})
-	both := `{"manifest":` + quoted("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: one}\n---\n"+
+	both := `{"manifest":` + jsonString("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: one}\n---\n"+
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {k: two}\n---\n") + `}`
 	q := s.asks("k8s_apply", both)
 	if !strings.Contains(q.Proposal, "leave v1 ConfigMap a") || !strings.Contains(q.Proposal, "create v1 ConfigMap b") {
@@ -332,7 +332,7 @@ func TestWhatCannotBeAppliedIsRefusedWithWhatToDo(t *testing.T) {
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: A_B}, data: {k: v}}":           "Invalid value",
 		strings.Repeat("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n", 9): "at most 8",
 	} {
-		s.fails("k8s_apply", `{"manifest":`+quoted(manifest)+`}`, words)
+		s.fails("k8s_apply", `{"manifest":`+jsonString(manifest)+`}`, words)
 	}
 	s.fails("k8s_apply", setting("a", strings.Repeat("x", 17000)), "Change less at once")
 }
@@ -360,12 +360,12 @@ func TestProposalHasAllThatIsApplied(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
-			q := s.asks("k8s_apply", `{"manifest":`+quoted(c.manifest)+`}`)
+			q := s.asks("k8s_apply", `{"manifest":`+jsonString(c.manifest)+`}`)
 			if !strings.Contains(q.Proposal, c.shown) {
 				t.Errorf("people are asked %q", q.Proposal)
 			}
 			s.decide(q, true, "")
-			if got := s.outcomes("k8s_apply", `{"manifest":`+quoted(c.manifest)+`}`); len(got) != 1 || got[0] != "created" {
+			if got := s.outcomes("k8s_apply", `{"manifest":`+jsonString(c.manifest)+`}`); len(got) != 1 || got[0] != "created" {
 				t.Errorf("the outcome is %v", got)
 			}
 		})
@@ -376,7 +376,7 @@ func TestPodTemplateIsProposedWithItsAnnotations(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("apps", "deployments"))
 	s.create(s.deployment("web", 1))
-	q := s.asks("k8s_apply", `{"manifest":`+quoted("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"+
+	q := s.asks("k8s_apply", `{"manifest":`+jsonString("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"+
 		"spec: {template: {metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: hidden}}}}\n")+`}`)
 	if !strings.Contains(q.Proposal, "+        kubectl.kubernetes.io/last-applied-configuration: hidden") {
 		t.Errorf("people are asked %s", q.Proposal)

@@ -172,7 +172,7 @@ func TestListsArePrintedAsKubectlPrintsThem(t *testing.T) {
 		*first.Remaining != 1 {
 		t.Errorf("the first page is %+v", first)
 	}
-	s.must("k8s_list", `{"resource":"po","limit":2,"continue":`+quoted(first.Continue)+`}`, &next)
+	s.must("k8s_list", `{"resource":"po","limit":2,"continue":`+jsonString(first.Continue)+`}`, &next)
 	if next.Count != 1 || next.Continue != "" || !strings.Contains(next.Table, "\nc ") {
 		t.Errorf("the next page is %+v", next)
 	}

@@ -83,7 +83,7 @@ func TestASecretIsNotApplied(t *testing.T) {
 		"{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Secret, metadata: {name: a}}]}",
 		"{apiVersion: v1, kind: SecretList, items: [{metadata: {name: a}}]}",
 	} {
-		if _, err := s.run("k8s_apply", `{"manifest":`+quoted(manifest)+`}`); err == nil ||
+		if _, err := s.run("k8s_apply", `{"manifest":`+jsonString(manifest)+`}`); err == nil ||
 			!strings.Contains(err.Error(), "Secret") && !strings.Contains(err.Error(), "is a list") {
 			t.Errorf("%s: %v", manifest, err)
 		}

@@ -199,8 +199,8 @@ func (s *scene) decide(q tools.Question, given bool, comment string) {
 	s.answer = &tools.Answer{Question: q, Given: given, Comment: comment}
 }
 
-// quoted is a text as a JSON string.
-func quoted(text string) string {
+// jsonString encodes a text as a JSON string.
+func jsonString(text string) string {
 	raw, err := json.Marshal(text)
 	if err != nil {
 		panic(err)

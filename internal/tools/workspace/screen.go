@@ -12,7 +12,7 @@ import (
 // screen makes of the bytes that a command writes the text that a person would be left with: escape sequences of
 // terminals are gone, a line that was written over is as it was last, and what is no UTF-8, or NUL, is U+FFFD. Bytes
 // may come in pieces that end anywhere. The zero screen is empty. What it holds is at most a line longer than what it
-// is given.
+// is given. Terminal emulators would wrap lines at a width, and hide all that follows a sequence that never ends.
 type screen struct {
 	done strings.Builder
 	// line is the last one, which may still be written over; taken is how much of it Take has returned.

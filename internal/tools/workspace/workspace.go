@@ -37,7 +37,7 @@ type Options struct {
 	// Has reports whether a chat has a workspace: the model of another one is not told of the tools, unless the chat
 	// names them. Default: every chat has.
 	Has func(chat *v1alpha1.Chat) bool
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 }
 

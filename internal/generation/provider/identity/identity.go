@@ -30,7 +30,7 @@ type Identity struct {
 }
 
 // New returns an identity without a token. client calls token endpoints; Google's metadata server, whose address is one
-// that client may refuse, is called by a client of its own. now tells the time.
+// that client may refuse, is called by a client of its own. now returns the current time.
 func New(client *http.Client, now func() time.Time) *Identity {
 	i := &Identity{client: client, metadata: newMetadataTransport()}
 	i.tokens = tokencache.New(i.mint, now)

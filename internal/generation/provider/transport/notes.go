@@ -34,7 +34,7 @@ var waitHeaders = []string{"Retry-After", "Retry-After-Ms", "X-Should-Retry"}
 // notesKey is where the notes of a call are in its context, the only thing of it that reaches the transport.
 type notesKey struct{}
 
-// WithNotes returns the context of one call, and where its HTTP answers are noted. now tells the time.
+// WithNotes returns the context of one call, and where its HTTP answers are noted. now returns the current time.
 func WithNotes(ctx context.Context, now func() time.Time) (context.Context, *Notes) {
 	n := &Notes{began: now(), now: now}
 	return context.WithValue(ctx, notesKey{}, n), n

@@ -1,7 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package durable writes small files so that they survive a crash, whole or not at all.
+// Package durable writes small files so that they survive a crash, whole or not at all. Unlike renameio it syncs the
+// directory, too, and an unfinished file is known by its name after a crash.
 package durable
 
 import (

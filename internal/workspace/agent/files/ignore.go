@@ -22,7 +22,8 @@ const (
 // ignoreFiles of a directory, from the weakest to the strongest.
 var ignoreFiles = []string{gitDir + "/info/exclude", ".gitignore", ".ignore"}
 
-// ignoring is what the ignore files on the way to a directory say, from the weakest line to the strongest.
+// ignoring is what the ignore files on the way to a directory say, from the weakest line to the strongest. Libraries
+// differ from Git: go-git does in [!a], a/b**c and a negation below a/**, and smaller ones in more.
 type ignoring []ignoreLine
 
 // ignoreLine is one line of an ignore file, as gitignore(5) has it.

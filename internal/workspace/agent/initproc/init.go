@@ -14,6 +14,7 @@
 package initproc
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -37,7 +38,7 @@ type Init struct {
 	// the program must import package supervisor.
 	Path string
 	Argv []string
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 	Log *slog.Logger
 	// MinBackoff and MaxBackoff are how long a serving process that has died is waited with; default: 100 ms and 5 s.
@@ -196,16 +197,9 @@ func (i *Init) reset() {
 	if i.system.fork == nil {
 		i.system = system{fork: syscall.ForkExec, kill: syscall.Kill, killAll: i.killAll}
 	}
-	i.MinBackoff = orDefault(i.MinBackoff, 100*time.Millisecond)
-	i.MaxBackoff = orDefault(i.MaxBackoff, 5*time.Second)
-	i.Grace = orDefault(i.Grace, 20*time.Second)
-}
-
-func orDefault(d, otherwise time.Duration) time.Duration {
-	if d == 0 {
-		return otherwise
-	}
-	return d
+	i.MinBackoff = cmp.Or(i.MinBackoff, 100*time.Millisecond)
+	i.MaxBackoff = cmp.Or(i.MaxBackoff, 5*time.Second)
+	i.Grace = cmp.Or(i.Grace, 20*time.Second)
 }
 
 // reapUntil reaps children until it is told to quit. Then the channel is closed.

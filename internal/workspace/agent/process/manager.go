@@ -33,7 +33,7 @@ type Options struct {
 	// Main is what the workspace's template runs, in the directory MainDir; empty: nothing.
 	Main    []string
 	MainDir string
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 	Log *slog.Logger
 	// Limits that are zero are the defaults.

@@ -67,7 +67,7 @@ func (m *Manager) plan(r *protocol.StartRequest) (*plan, error) {
 		p.path, p.argv, p.shown = shellPath, []string{"sh", "-c", r.Command}, shown(r.Command)
 		return p, nil
 	}
-	p.argv, p.shown = r.Argv, shown(quoted(r.Argv))
+	p.argv, p.shown = r.Argv, shown(shellJoin(r.Argv))
 	p.path, err = lookUp(p.argv[0], dir, p.env)
 	return p, err
 }
@@ -148,9 +148,9 @@ func lookUp(name, dir string, env []string) (string, error) {
 		denied = denied || errors.Is(err, errNoProgram)
 	}
 	if denied {
-		return "", refuse(protocol.CannotStart, "%s cannot be run: permission denied.", quoted([]string{name}))
+		return "", refuse(protocol.CannotStart, "%s cannot be run: permission denied.", shellJoin([]string{name}))
 	}
-	return "", refuse(protocol.CannotStart, "%s is no program in PATH, which is %s.", quoted([]string{name}), places)
+	return "", refuse(protocol.CannotStart, "%s is no program in PATH, which is %s.", shellJoin([]string{name}), places)
 }
 
 // shown is a command as it is remembered: valid UTF-8, and cut if it is long.
@@ -165,8 +165,8 @@ func shown(text string) string {
 // plain is a word that a shell takes as it stands.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// quoted are words as a shell would take them.
-func quoted(words []string) string {
+// shellJoin joins the words to a line that a shell splits into the same words.
+func shellJoin(words []string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {
 		if quoted[i] = word; !plain.MatchString(word) {

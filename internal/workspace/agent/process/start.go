@@ -41,7 +41,7 @@ func (m *Manager) startMain() {
 	if len(argv) == 0 || m.byKey(MainKey) != nil {
 		return
 	}
-	p := &plan{argv: argv, dir: dir, env: environment(m.options.Environment, dir), shown: shown(quoted(argv))}
+	p := &plan{argv: argv, dir: dir, env: environment(m.options.Environment, dir), shown: shown(shellJoin(argv))}
 	var err error
 	p.path, err = lookUp(argv[0], dir, p.env)
 	if err == nil {
@@ -204,7 +204,7 @@ func words(texts []string) [][]byte {
 
 // whyNot is what a model is told of an error of fork and exec.
 func whyNot(p *plan, errno syscall.Errno) *protocol.Error {
-	program := quoted(p.argv[:1])
+	program := shellJoin(p.argv[:1])
 	switch errno {
 	case unix.E2BIG:
 		return refuse(protocol.TooLarge, "The command is longer than the operating system takes, which is 128 KiB a word, "+

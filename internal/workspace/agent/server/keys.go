@@ -27,7 +27,7 @@ const keysReread = 10 * time.Second
 type KeyFile struct {
 	// Path of the file. It may be a link, and lead elsewhere the next time.
 	Path string
-	// Now tells the time.
+	// Now returns the current time.
 	Now func() time.Time
 	// Log, default slog.Default.
 	Log *slog.Logger

@@ -1,0 +1,116 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/conditions"
+	"parley.dev/parley/internal/testing/chattest"
+)
+
+// missing makes what answers the chat not exist.
+func missing(reason v1alpha1.ErrorReason) func(*Facts) {
+	return func(f *Facts) {
+		f.Model, f.Blocked = nil, &v1alpha1.GenerationError{Reason: reason, Message: "It does not exist", Advice: "Create it"}
+	}
+}
+
+// namesMissing makes the message of the turn, or one that is queued, name a ChatModelConfig that does not exist.
+func namesMissing(f *Facts) {
+	f.Named = map[string]*Model{"absent": nil}
+	for i := range f.Queued {
+		f.Queued[i].ModelConfig = "absent"
+	}
+}
+
+// holds are turns in the middle of which a reference turns out to lead to nothing.
+var holds = map[string]struct {
+	absent    func(*Facts)
+	reason    v1alpha1.ErrorReason
+	wait      v1alpha1.WaitFor
+	queued    bool
+	continued string
+}{
+	"the class": {missing(v1alpha1.ErrorChatClassNotFound), v1alpha1.ErrorChatClassNotFound, v1alpha1.WaitForChatClass,
+		false, "Running v2 c-1-1/2 1:ExecuteTools []"},
+	"the model": {missing(v1alpha1.ErrorModelConfigNotFound), v1alpha1.ErrorModelConfigNotFound,
+		v1alpha1.WaitForModelConfig, false, "Running v2 c-1-1/2 1:ExecuteTools []"},
+	"the model of a queued message": {namesMissing, v1alpha1.ErrorModelConfigNotFound, v1alpha1.WaitForModelConfig,
+		true, "Running v3 b/3 1:GenerateAssistant []"},
+}
+
+// held is a chat in whose turn the reference of the case leads to nothing.
+func held(t *testing.T, queued bool, absent func(*Facts)) *world {
+	t.Helper()
+	w, reply := newWorld(t).say("a"), chattest.Calls("1")
+	if queued {
+		w.say("b")
+		reply = chattest.Says("hi")
+	}
+	return w.pass(func(f *Facts) { absent(f); f.Result = chattest.Answer(w.chat, reply) })
+}
+
+func TestMissingReferenceHoldsTheTurn(t *testing.T) {
+	for name, c := range holds {
+		t.Run(name, func(t *testing.T) {
+			w := held(t, c.queued, c.absent)
+			st := &w.chat.Status
+			if st.Phase != v1alpha1.ChatRunning || st.Generation != nil || len(w.last.Notices) > 0 {
+				t.Errorf("the chat is %s with attempt %+v, Events %+v", st.Phase, st.Generation, w.last.Notices)
+			}
+			if ready := readyOf(w); ready.Status != metav1.ConditionUnknown || ready.Reason != string(c.reason) {
+				t.Errorf("Ready is %+v", ready)
+			}
+			end := metav1.NewTime(w.now.Add(conditions.ReferencePatience))
+			if st.Wait == nil || st.Wait.For != c.wait || !st.Wait.Until.Equal(&end) {
+				t.Errorf("it waits for %+v", st.Wait)
+			}
+			if left := Deadline(st, w.now); left != conditions.ReferencePatience {
+				t.Errorf("it is looked at again after %s", left)
+			}
+			w.now = w.now.Add(conditions.ReferencePatience - time.Second)
+			w.pass(c.absent).want(w.line())
+			w.pass(func(f *Facts) {
+				f.Named = map[string]*Model{"absent": {Alternative: Alternative{Config: "absent", Name: "m"}}}
+			}).want(c.continued)
+		})
+	}
+}
+
+func TestMissingReferenceFailsTheTurnAfterItsDeadline(t *testing.T) {
+	for name, c := range holds {
+		t.Run(name, func(t *testing.T) {
+			w := held(t, c.queued, c.absent)
+			w.now = w.now.Add(conditions.ReferencePatience)
+			w.pass(c.absent).wantFailure(c.reason, "Create it")
+		})
+	}
+}
+
+func TestArchivingEndsTheWaitForAReference(t *testing.T) {
+	for name, c := range holds {
+		t.Run(name, func(t *testing.T) {
+			w := held(t, c.queued, c.absent)
+			w.pass(func(f *Facts) { c.absent(f); f.Archive = true })
+			if st := w.chat.Status; !st.Archived || st.LastError == nil || st.LastError.Reason != c.reason {
+				t.Errorf("archived: %v, error %+v", st.Archived, st.LastError)
+			}
+		})
+	}
+}
+
+func TestPodThatFindsNoModelHoldsTheTurn(t *testing.T) {
+	w := newWorld(t).say("a")
+	absent := missing(v1alpha1.ErrorModelConfigNotFound)
+	w.pass(func(f *Facts) {
+		absent(f)
+		f.Result = chattest.Answer(w.chat, chattest.Fails(v1alpha1.ErrorModelConfigNotFound, chattest.ForNow))
+	}).want("Running v1 a/1 - []")
+	w.later(time.Minute).want("Running v1 a/1 2:GenerateAssistant []")
+}
