@@ -232,7 +232,7 @@ func hanging(ctx context.Context, t *testing.T, a *realagent.Agent, entry v1alph
 	t.Cleanup(o.Close)
 	shown, ended := make(chan string, 1), make(chan error, 1)
 	for _, tool := range o.Tools() {
-		if tool.Name() != "s__hang" {
+		if tool.Definition().Name != "s__hang" {
 			continue
 		}
 		call := callOf("{}")

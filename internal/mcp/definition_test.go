@@ -69,7 +69,7 @@ func TestLargeIntegersOfSchemasReachProvidersExactly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			model := &providertest.Scripted{Replies: providertest.Events(`{}`)}
 			_, _ = model.Ask(t, spec, func(call *fantasy.Call) {
-				call.Tools = []fantasy.Tool{fantasy.FunctionTool{Name: "t", InputSchema: o.Tools()[0].InputSchema()}}
+				call.Tools = []fantasy.Tool{fantasy.FunctionTool{Name: "t", InputSchema: o.Tools()[0].Definition().InputSchema}}
 			})
 			if !strings.Contains(model.Sent[0], `"maximum":9007199254740993`) {
 				t.Errorf("sent %s", model.Sent[0])

@@ -97,11 +97,11 @@ type ran struct {
 func run(t *testing.T, o *mcp.Offer, name, input string) (r ran) {
 	t.Helper()
 	for _, tool := range o.Tools() {
-		if tool.Name() != name {
+		if tool.Definition().Name != name {
 			continue
 		}
 		r.output, r.err = tool.Run(t.Context(), tools.Call{
-			ID: "call_1", Key: "uid.1.call_1", Input: input, Chat: &v1alpha1.Chat{},
+			ToolCall: v1alpha1.ToolCall{ID: "call_1", Input: input}, Key: "uid.1.call_1", Chat: &v1alpha1.Chat{},
 			Show: func(string) {}, Alive: func() {},
 			Attach: func(file v1alpha1.MessageFile) bool {
 				r.files = append(r.files, file)
@@ -116,7 +116,7 @@ func run(t *testing.T, o *mcp.Offer, name, input string) (r ran) {
 
 func names(o *mcp.Offer) (all []string) {
 	for _, tool := range o.Tools() {
-		all = append(all, tool.Name())
+		all = append(all, tool.Definition().Name)
 	}
 	return all
 }
@@ -155,6 +155,7 @@ func answering(result func(method string) any) http.Handler {
 }
 
 func callOf(input string) tools.Call {
-	return tools.Call{ID: "call_1", Key: "uid.1.call_1", Input: input, Chat: &v1alpha1.Chat{}, Show: func(string) {},
+	return tools.Call{ToolCall: v1alpha1.ToolCall{ID: "call_1", Input: input}, Key: "uid.1.call_1",
+		Chat: &v1alpha1.Chat{}, Show: func(string) {},
 		Alive: func() {}, Attach: func(v1alpha1.MessageFile) bool { return false }}
 }

@@ -174,8 +174,8 @@ func TestDefinitionsAreBounded(t *testing.T) {
 				t.Errorf("the warnings are %v", w)
 			}
 			for _, tool := range o.Tools() {
-				if strings.ContainsFunc(tool.Name(), func(r rune) bool { return r > '~' || r < '-' }) {
-					t.Errorf("a tool is called %q", tool.Name())
+				if strings.ContainsFunc(tool.Definition().Name, func(r rune) bool { return r > '~' || r < '-' }) {
+					t.Errorf("a tool is called %q", tool.Definition().Name)
 				}
 			}
 		})
@@ -187,7 +187,7 @@ func TestCharactersThatHideTextAreLeftOutOfDescriptions(t *testing.T) {
 	o := offer(t, servers, serve(t, page(listOf(toolNamed("a", map[string]any{
 		"description": "Adds.\u202e\U000e0041\x1b[8mhidden",
 	})))))
-	if got := o.Tools()[0].Description(); got != "Adds.[8mhidden" {
+	if got := o.Tools()[0].Definition().Description; got != "Adds.[8mhidden" {
 		t.Errorf("the model reads %q", got)
 	}
 }

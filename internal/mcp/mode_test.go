@@ -24,13 +24,14 @@ func TestOnlyTrustedServersSayWhichToolsLook(t *testing.T) {
 	for _, trusted := range []bool{true, false} {
 		entry.Trusted = trusted
 		for _, tool := range offer(t, servers, entry).Tools() {
+			d := tool.Definition()
 			plan, explore := tools.WithApproval, tools.Forbidden
-			if trusted && tool.Name() == "s__reads" {
+			if trusted && d.Name == "s__reads" {
 				plan, explore = tools.Free, tools.Free
 			}
 			for mode, want := range map[v1alpha1.ChatMode]tools.Use{v1alpha1.ModePlan: plan, v1alpha1.ModeExplore: explore} {
-				if got := tools.UseIn(mode, tool); got != want {
-					t.Errorf("trusted: %v, %s: %v in mode %s", trusted, tool.Name(), got, mode)
+				if got := d.In(mode); got != want {
+					t.Errorf("trusted: %v, %s: %v in mode %s", trusted, d.Name, got, mode)
 				}
 			}
 		}

@@ -95,7 +95,7 @@ func (f *source) ask(ctx context.Context, places Places) {
 func (o *Offer) Tools() (all []tools.Tool) {
 	o.known(func(f *source, d *definition, offered bool) {
 		if offered {
-			all = append(all, f.tool(d))
+			all = append(all, tool{d, f})
 		}
 	})
 	return all

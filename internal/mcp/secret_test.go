@@ -101,8 +101,8 @@ func TestNothingThatAServerSaysHoldsItsSecret(t *testing.T) {
 		}
 	}
 	for _, tool := range o.Tools() {
-		title, _ := tool.InputSchema()["title"].(string)
-		told = append(told, tool.Description(), title)
+		title, _ := tool.Definition().InputSchema["title"].(string)
+		told = append(told, tool.Definition().Description, title)
 	}
 	if all := strings.Join(told, "\n"); strings.Contains(all, token) || !strings.Contains(all, "[secret]") {
 		t.Errorf("told is %q", told)

@@ -22,7 +22,6 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/mcp"
-	"parley.dev/parley/internal/tools"
 )
 
 // onePixel is a PNG.
@@ -216,10 +215,9 @@ func TestOnlyTrustedServersSayWhichCallsMayBeRepeated(t *testing.T) {
 	for _, trusted := range []bool{true, false} {
 		entry.Trusted = trusted
 		for _, tool := range offer(t, servers, entry).Tools() {
-			_, repeatable := tool.(tools.Repeatable)
-			_, once := tool.(tools.Once)
-			if want := trusted && tool.Name() != "s__adds"; repeatable != want || once == want {
-				t.Errorf("trusted: %v, %s: repeatable %v, once %v", trusted, tool.Name(), repeatable, once)
+			d := tool.Definition()
+			if want := trusted && d.Name != "s__adds"; d.Repeatable != want || d.AtMostOnce == want {
+				t.Errorf("trusted: %v, %s: repeatable %v, at most once %v", trusted, d.Name, d.Repeatable, d.AtMostOnce)
 			}
 		}
 	}

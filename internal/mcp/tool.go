@@ -38,51 +38,19 @@ type tool struct {
 	from *source
 }
 
-// once is a tool whose calls must not be made twice, repeatable one whose calls may.
-type (
-	once       struct{ tool }
-	repeatable struct{ tool }
-)
-
-func (f *source) tool(d *definition) tools.Tool {
-	if f.server.Trusted && d.repeatable {
-		return repeatable{tool{d, f}}
+// Definition implements tools.Tool. Only a trusted server says what its tools do: that they only read, or do nothing
+// twice.
+func (t tool) Definition() tools.Definition {
+	trusted := t.from.server.Trusted
+	d := tools.Definition{Name: t.name, Description: t.description, InputSchema: t.schema, Traits: tools.Traits{
+		Plan: tools.WithApproval, Repeatable: trusted && t.repeatable, AtMostOnce: !trusted || !t.repeatable,
+		OwnsTimeout: true, NeedsWorkspace: len(t.from.server.Command) > 0,
+	}}
+	if trusted && t.readOnly {
+		d.Plan, d.Explore = tools.Free, tools.Free
 	}
-	return once{tool{d, f}}
+	return d
 }
-
-// Once implements tools.Once.
-func (once) Once() {}
-
-// Repeatable implements tools.Repeatable.
-func (repeatable) Repeatable() {}
-
-// In implements tools.Modal: a trusted server says of a tool that it only reads. In mode Plan people approve what else
-// there is.
-func (t tool) In(mode v1alpha1.ChatMode) tools.Use {
-	switch {
-	case t.readOnly && t.from.server.Trusted:
-		return tools.Free
-	case mode == v1alpha1.ModePlan:
-		return tools.WithApproval
-	}
-	return tools.Forbidden
-}
-
-// NeedsWorkspaceFor implements tools.PartlyHoused: the command of a server runs there.
-func (t tool) NeedsWorkspaceFor(*v1alpha1.Chat, string) bool { return len(t.from.server.Command) > 0 }
-
-// Guarded implements tools.Guarded.
-func (tool) Guarded() {}
-
-// Name implements tools.Tool.
-func (t tool) Name() string { return t.name }
-
-// Description implements tools.Tool.
-func (t tool) Description() string { return t.description }
-
-// InputSchema implements tools.Tool.
-func (t tool) InputSchema() map[string]any { return t.schema }
 
 // Run implements tools.Tool.
 func (t tool) Run(ctx context.Context, call tools.Call) (string, error) {
@@ -103,7 +71,7 @@ func (t tool) Run(ctx context.Context, call tools.Call) (string, error) {
 	}
 	answer := readAnswer(raw(result.Meta))
 	said := reading{secrets: t.from.endpoint.secrets, call: call}
-	text := tools.Cap(said.text(&answer), maxResult) + refused()
+	text := tools.Truncate(said.text(&answer), maxResult) + refused()
 	if answer.failed() {
 		return "", errors.New(text)
 	}

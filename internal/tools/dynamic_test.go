@@ -16,17 +16,13 @@ import (
 // served is a tool of a server.
 type served struct{ name string }
 
-func (s served) Name() string              { return s.name }
-func (served) Description() string         { return "" }
-func (served) InputSchema() map[string]any { return map[string]any{"type": "object"} }
+func (s served) Definition() tools.Definition { return tools.Definition{Name: s.name} }
 func (s served) Run(context.Context, tools.Call) (string, error) {
 	return s.name + " ran", nil
 }
 
-// servedOnce is one whose calls must not be made twice.
-type servedOnce struct{ served }
-
-func (servedOnce) Once() {}
+// once are the traits of one whose calls must not be made twice.
+var once = tools.Traits{AtMostOnce: true}
 
 func callsOf(names ...string) (calls []v1alpha1.ToolCall) {
 	for _, name := range names {
@@ -44,7 +40,7 @@ func TestToolsThatAreAddedAreCalledLikeOthers(t *testing.T) {
 		return nil
 	})
 	chat := &v1alpha1.Chat{}
-	results := both.Execute(t.Context(), tools.Batch{Chat: chat, Calls: callsOf("s__a", "t__b", "u__c")}, nil)
+	results := both.Execute(t.Context(), &tools.Batch{Chat: chat, Calls: callsOf("s__a", "t__b", "u__c")}, nil)
 	if results[0].Output != "s__a ran" {
 		t.Errorf("got %+v", results[0])
 	}
@@ -54,14 +50,14 @@ func TestToolsThatAreAddedAreCalledLikeOthers(t *testing.T) {
 	if !results[2].IsError || !strings.Contains(results[2].Output, "does not exist") {
 		t.Errorf("got %+v", results[2])
 	}
-	if both.Has("s__a") || !both.Has("built_in") || len(builtIn.Active(nil)) != 1 {
+	if both.Has("s__a") || !both.Has("built_in") || len(builtIn.Suited(chat)) != 1 {
 		t.Error("the tool that was added counts as built in")
 	}
 }
 
 func TestARefusedCallNeverRan(t *testing.T) {
-	all := tools.NewRegistry().Plus([]tools.Tool{servedOnce{served{"s__once"}}}, nil)
-	batch := tools.Batch{Chat: &v1alpha1.Chat{}, Calls: callsOf("s__once"), Again: true}
+	all := tools.NewRegistry().Plus([]tools.Tool{with{once, served{"s__once"}}}, nil)
+	batch := &tools.Batch{Chat: &v1alpha1.Chat{}, Calls: callsOf("s__once"), Again: true}
 	batch.Calls[0].Input, batch.Calls[0].Refusal = "7", v1alpha1.RefusalInputInvalid
 	if got := all.Execute(t.Context(), batch, nil)[0]; !got.IsError || !strings.Contains(got.Output, "but is a number") {
 		t.Errorf("got %+v", got)
@@ -69,8 +65,8 @@ func TestARefusedCallNeverRan(t *testing.T) {
 }
 
 func TestACallThatAnEarlierAttemptMayHaveMadeIsNotMadeAgain(t *testing.T) {
-	all := tools.NewRegistry(served{"twice"}).Plus([]tools.Tool{servedOnce{served{"s__once"}}}, nil)
-	batch := tools.Batch{Chat: &v1alpha1.Chat{}, Calls: callsOf("twice", "s__once")}
+	all := tools.NewRegistry(served{"twice"}).Plus([]tools.Tool{with{once, served{"s__once"}}}, nil)
+	batch := &tools.Batch{Chat: &v1alpha1.Chat{}, Calls: callsOf("twice", "s__once")}
 	for _, again := range []bool{false, true} {
 		batch.Again = again
 		results := all.Execute(t.Context(), batch, nil)

@@ -12,14 +12,9 @@ import (
 	"parley.dev/parley/internal/tools"
 )
 
-// alone is a tool that must be called alone, and that a chat turns on with its system prompt.
-type alone struct {
-	tool
-}
-
-func (alone) Exclusive() {}
-
-func (alone) On(chat *v1alpha1.Chat) bool { return chat.Spec.SystemPrompt == "on" }
+// alone are the traits of a tool that must be called alone, and that a chat turns on with its system prompt.
+var alone = tools.Traits{Exclusive: true,
+	EnabledFor: func(chat *v1alpha1.Chat) bool { return chat.Spec.SystemPrompt == "on" }}
 
 func named(calls string) []string {
 	return strings.FieldsFunc(calls, func(c rune) bool { return c == ',' })
@@ -50,7 +45,7 @@ func TestAnExclusiveToolIsCalledAloneOrNothingIsRun(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			run := func(context.Context, string) (string, error) { return ran, nil }
-			registry := tools.NewRegistry(alone{tool{"alone", run}}, tool{"other", run})
+			registry := tools.NewRegistry(with{alone, tool{"alone", run}}, tool{"other", run})
 			chat := allowing(only("other", "alone"))
 			if !c.off {
 				chat.Spec.SystemPrompt = "on"
@@ -59,7 +54,7 @@ func TestAnExclusiveToolIsCalledAloneOrNothingIsRun(t *testing.T) {
 			for i, name := range named(c.calls) {
 				calls = append(calls, v1alpha1.ToolCall{ID: string(rune('a' + i)), Name: name})
 			}
-			results := registry.Execute(t.Context(), tools.Batch{Chat: chat, Calls: calls}, nil)
+			results := registry.Execute(t.Context(), &tools.Batch{Chat: chat, Calls: calls}, nil)
 			if len(results) != len(c.want) {
 				t.Fatalf("got %d results", len(results))
 			}
@@ -74,7 +69,7 @@ func TestAnExclusiveToolIsCalledAloneOrNothingIsRun(t *testing.T) {
 }
 
 func TestWhetherCallsAreInConflictDependsOnTheirNamesAlone(t *testing.T) {
-	registry := tools.NewRegistry(alone{tool{"alone", echo}}, tool{"other", echo})
+	registry := tools.NewRegistry(with{alone, tool{"alone", echo}}, tool{"other", echo})
 	cases := map[string]struct {
 		calls, want string
 	}{
@@ -99,7 +94,7 @@ func TestWhetherCallsAreInConflictDependsOnTheirNamesAlone(t *testing.T) {
 }
 
 func TestAToolWithASwitchIsOfferedWhereItIsOnAndAllowed(t *testing.T) {
-	registry := tools.NewRegistry(alone{tool{"alone", echo}}, tool{"other", echo})
+	registry := tools.NewRegistry(with{alone, tool{"alone", echo}}, tool{"other", echo})
 	for name, c := range map[string]struct {
 		spec *v1alpha1.ChatTools
 		on   string
@@ -115,8 +110,8 @@ func TestAToolWithASwitchIsOfferedWhereItIsOnAndAllowed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			chat := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Tools: c.spec, SystemPrompt: c.on}}
 			var got []string
-			for _, offered := range tools.Suited(registry.Active(c.spec), chat) {
-				got = append(got, offered.Name())
+			for _, offered := range registry.Suited(chat) {
+				got = append(got, offered.Name)
 			}
 			if strings.Join(got, " ") != c.want {
 				t.Errorf("got %v, want %s", got, c.want)

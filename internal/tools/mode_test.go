@@ -16,27 +16,17 @@ import (
 // plain is a tool that knows no modes.
 type plain string
 
-func (t plain) Name() string                                  { return string(t) }
-func (plain) Description() string                             { return "" }
-func (plain) InputSchema() map[string]any                     { return map[string]any{"type": "object"} }
+func (t plain) Definition() tools.Definition                  { return tools.Definition{Name: string(t)} }
 func (plain) Run(context.Context, tools.Call) (string, error) { return "", nil }
 
 // modal is one that does.
-type modal struct {
-	plain
-	plan, explore tools.Use
-}
-
-func (m modal) In(mode v1alpha1.ChatMode) tools.Use {
-	if mode == v1alpha1.ModePlan {
-		return m.plan
-	}
-	return m.explore
+func modal(name string, plan, explore tools.Use) tools.Tool {
+	return with{tools.Traits{Plan: plan, Explore: explore}, plain(name)}
 }
 
 func TestAModeBoundsTheToolsOfAChat(t *testing.T) {
-	registry := tools.NewRegistry(plain("write_file"), modal{"read_file", tools.Free, tools.Free},
-		modal{"execute", tools.WithApproval, tools.Forbidden}, modal{"spawn_agent", tools.Free, tools.Forbidden})
+	registry := tools.NewRegistry(plain("write_file"), modal("read_file", tools.Free, tools.Free),
+		modal("execute", tools.WithApproval, tools.Forbidden), modal("spawn_agent", tools.Free, tools.Forbidden))
 	all := []string{"execute", "read_file", "spawn_agent", "write_file"}
 	for name, c := range map[string]struct {
 		mode     v1alpha1.ChatMode
@@ -58,8 +48,8 @@ func TestAModeBoundsTheToolsOfAChat(t *testing.T) {
 			chat.Spec.Mode, chat.Status.Turn = c.mode, &v1alpha1.TurnStatus{PlanApproved: c.approved}
 			chat.Spec.Tools = &v1alpha1.ChatTools{Allow: c.allow}
 			var got []string
-			for _, tool := range registry.Active(registry.InMode(chat).Spec.Tools) {
-				got = append(got, tool.Name())
+			for _, tool := range registry.Suited(registry.InMode(chat)) {
+				got = append(got, tool.Name)
 			}
 			if !slices.Equal(got, c.want) {
 				t.Errorf("the tools are %v, want %v", got, c.want)
@@ -74,16 +64,13 @@ func TestAModeBoundsTheToolsOfAChat(t *testing.T) {
 func TestAChatWithAModeIsNotOfferedWhatOnlyItsNameWouldTurnOn(t *testing.T) {
 	chat := &v1alpha1.Chat{}
 	chat.Spec.Mode = v1alpha1.ModeExplore
-	registry := tools.NewRegistry(selective{modal{"wait_agent", tools.Free, tools.Free}})
+	registry := tools.NewRegistry(with{tools.Traits{Plan: tools.Free, Explore: tools.Free,
+		UsefulTo: func(*v1alpha1.Chat) bool { return false }}, plain("wait_agent")})
 	within := registry.InMode(chat)
-	if offered := tools.Suited(registry.Active(within.Spec.Tools), within); len(offered) > 0 {
+	if offered := registry.Suited(within); len(offered) > 0 {
 		t.Errorf("offered %v, for which the chat has no use", offered)
 	}
 }
-
-type selective struct{ modal }
-
-func (selective) Suits(*v1alpha1.Chat) bool { return false }
 
 func TestAModeForbidsTheToolsOfClientsAndTheProvidersToolsThatAct(t *testing.T) {
 	chat := &v1alpha1.Chat{}
@@ -106,7 +93,7 @@ func TestAModeForbidsTheToolsOfClientsAndTheProvidersToolsThatAct(t *testing.T) 
 
 func TestACallThatWasForbiddenIsNotMadeOnceItWouldBeAllowed(t *testing.T) {
 	registry := tools.NewRegistry(plain("write_file"))
-	batch := tools.Batch{Chat: &v1alpha1.Chat{}, Calls: []v1alpha1.ToolCall{
+	batch := &tools.Batch{Chat: &v1alpha1.Chat{}, Calls: []v1alpha1.ToolCall{
 		{ID: "1", Name: "write_file", Input: "{}", Refusal: v1alpha1.RefusalNotAllowed},
 		{ID: "2", Name: "write_file", Input: "{}"}}}
 	results := registry.Execute(context.Background(), batch, nil)

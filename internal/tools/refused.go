@@ -11,15 +11,16 @@ import (
 	"parley.dev/parley/internal/approval"
 )
 
-// toRun is the tool of a call. The error tells the model why the call is not run.
-func (r *Registry) toRun(name string, call *Call) (Tool, error) {
+// callable is the tool of a call. The error tells the model why the call is not run.
+func (r *Registry) callable(call *Call) (Tool, error) {
+	name := call.Name
 	switch call.Refusal { // These two are also of calls of a client's tools, which no registry has.
 	case v1alpha1.RefusalCutByLength:
 		return nil, fmt.Errorf("tool %q was not run: your reply reached its limit of tokens within the input of this call; "+
 			"call it again with less input, in several calls if need be", name)
 	case v1alpha1.RefusalInputInvalid:
 		return nil, fmt.Errorf("tool %q was not run: its input must be a JSON object, but is %s; call it again with a JSON "+
-			"object, {} if there are no arguments", name, came(call.Input))
+			"object, {} if there are no arguments", name, describeInput(call.Input))
 	}
 	tool, err := r.offered(call.Chat, name)
 	if err != nil {
@@ -35,8 +36,8 @@ func (r *Registry) toRun(name string, call *Call) (Tool, error) {
 	return tool, nil
 }
 
-// came says what an input is that is no JSON object.
-func came(input string) string {
+// describeInput says what an input is that is no JSON object.
+func describeInput(input string) string {
 	var value json.RawMessage
 	if err := json.Unmarshal([]byte(input), &value); err != nil {
 		return fmt.Sprintf("not JSON (%v)", err)

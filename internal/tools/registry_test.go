@@ -20,11 +20,23 @@ type tool struct {
 	run  func(ctx context.Context, input string) (string, error)
 }
 
-func (t tool) Name() string              { return t.name }
-func (tool) Description() string         { return "" }
-func (tool) InputSchema() map[string]any { return map[string]any{"type": "object"} }
+func (t tool) Definition() tools.Definition {
+	return tools.Definition{Name: t.name, InputSchema: map[string]any{"type": "object"}}
+}
 func (t tool) Run(ctx context.Context, call tools.Call) (string, error) {
 	return t.run(ctx, call.Input)
+}
+
+// with is a tool with these traits.
+type with struct {
+	tools.Traits
+	tools.Tool
+}
+
+func (w with) Definition() tools.Definition {
+	d := w.Tool.Definition()
+	d.Traits = w.Traits
+	return d
 }
 
 func echo(_ context.Context, input string) (string, error) { return input, nil }
@@ -94,7 +106,7 @@ func TestWhateverGoesWrongBecomesAResultForTheModel(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.call.ID = "call_1"
 			results := registry.Execute(t.Context(),
-				tools.Batch{Chat: allowing(c.spec), Calls: []v1alpha1.ToolCall{c.call}}, nil)
+				&tools.Batch{Chat: allowing(c.spec), Calls: []v1alpha1.ToolCall{c.call}}, nil)
 			if len(results) != 1 {
 				t.Fatalf("got %d results", len(results))
 			}
@@ -113,12 +125,12 @@ func TestWhateverGoesWrongBecomesAResultForTheModel(t *testing.T) {
 }
 
 func TestAnUnknownToolNamesThoseOnOffer(t *testing.T) {
-	registry := tools.NewRegistry(tool{"clock", echo}, waiter{tool{"wait", echo}}, alone{tool{"alone", echo}})
+	registry := tools.NewRegistry(tool{"clock", echo}, with{waits, tool{"wait", echo}}, with{alone, tool{"alone", echo}})
 	chat := allowing(&v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "open_ticket"}, {Name: "denied"}},
 		Deny: []v1alpha1.ToolPattern{"denied"}})
 	for subs, want := range map[bool]string{false: "clock, open_ticket", true: "clock, wait, open_ticket"} {
 		chat.Status.Internal.Attempt.HasSubChats = subs
-		got := registry.Execute(t.Context(), tools.Batch{Chat: chat, Calls: callsOf("weather")}, nil)[0]
+		got := registry.Execute(t.Context(), &tools.Batch{Chat: chat, Calls: callsOf("weather")}, nil)[0]
 		if got.Output != `tool "weather" does not exist; the tools on offer are: `+want {
 			t.Errorf("with sub-chats %t: %s", subs, got.Output)
 		}
@@ -151,7 +163,7 @@ func TestCallsRunAtTheSameTimeAndAnswerInOrder(t *testing.T) {
 		batch = append(batch, v1alpha1.ToolCall{ID: fmt.Sprintf("call_%d", i), Name: "waits",
 			Input: fmt.Sprintf(`{"n":%d}`, i)})
 	}
-	together := tools.Batch{Chat: &v1alpha1.Chat{}, Calls: batch}
+	together := &tools.Batch{Chat: &v1alpha1.Chat{}, Calls: batch}
 	for i, r := range tools.NewRegistry(waits).Execute(t.Context(), together, nil) {
 		if r.ID != batch[i].ID || r.Output != fmt.Sprint(i) || r.IsError {
 			t.Errorf("result %d: got %+v", i, r)
@@ -159,7 +171,7 @@ func TestCallsRunAtTheSameTimeAndAnswerInOrder(t *testing.T) {
 	}
 }
 
-func TestActiveToolsAreThoseAllowedSortedByName(t *testing.T) {
+func TestSuitedToolsAreThoseAllowedSortedByName(t *testing.T) {
 	registry := tools.NewRegistry(tool{"b", echo}, tool{"c", echo}, tool{"a", echo})
 	cases := map[string]struct {
 		spec *v1alpha1.ChatTools
@@ -174,8 +186,8 @@ func TestActiveToolsAreThoseAllowedSortedByName(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, active := range registry.Active(c.spec) {
-				got = append(got, active.Name())
+			for _, suited := range registry.Suited(allowing(c.spec)) {
+				got = append(got, suited.Name)
 			}
 			if strings.Join(got, " ") != c.want {
 				t.Errorf("got %v, want %s", got, c.want)
@@ -200,7 +212,7 @@ func TestACallThatIsCutOffSaysSo(t *testing.T) {
 	}}, tool{"done", func(context.Context, string) (string, error) { return "done", nil }})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	got := r.Execute(ctx, tools.Batch{Chat: &v1alpha1.Chat{},
+	got := r.Execute(ctx, &tools.Batch{Chat: &v1alpha1.Chat{},
 		Calls: []v1alpha1.ToolCall{{ID: "1", Name: "wait"}, {ID: "2", Name: "done"}}}, nil)
 	if !got[0].IsError || got[0].Output != "the call was interrupted before it produced a result" || got[1].IsError ||
 		got[1].Output != "done" {

@@ -22,11 +22,11 @@ func TestSchemasOfClientToolsAreChecked(t *testing.T) {
 	} {
 		client := v1alpha1.ClientTool{Name: "open_ticket", InputSchema: &runtime.RawExtension{Raw: []byte(schema)}}
 		tool := tools.OfClient(&v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{client}})[0]
-		err := tools.SchemaError(tool)
+		err := tool.SchemaError()
 		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", schema, err)
 		}
-		if sent, err := json.Marshal(tool.InputSchema()); want == "" &&
+		if sent, err := json.Marshal(tool.InputSchema); want == "" &&
 			(err != nil || !strings.Contains(string(sent), "9007199254740993")) {
 			t.Errorf("the model is sent %s, %v", sent, err)
 		}

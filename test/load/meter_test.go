@@ -32,15 +32,10 @@ type sample struct {
 	cpu time.Duration
 }
 
-// Name implements tools.Tool.
-func (m *meter) Name() string { return "read_page" }
-
-// Description implements tools.Tool.
-func (m *meter) Description() string { return "Reads the next page." }
-
-// InputSchema implements tools.Tool.
-func (m *meter) InputSchema() map[string]any {
-	return map[string]any{"type": "object", "properties": map[string]any{}}
+// Definition implements tools.Tool.
+func (m *meter) Definition() tools.Definition {
+	return tools.Definition{Name: "read_page", Description: "Reads the next page.",
+		InputSchema: map[string]any{"type": "object", "properties": map[string]any{}}}
 }
 
 // Run implements tools.Tool.

@@ -148,8 +148,8 @@ func (c *conversation) ask(ctx context.Context) (collect.Step, error) {
 	call := provider.Call(&c.spec, "")
 	call.Prompt = prompt.Build(c.in)
 	for _, tool := range tools.OfClient(&v1alpha1.ChatTools{Client: c.tools}) {
-		call.Tools = append(call.Tools, fantasy.FunctionTool{Name: tool.Name(), Description: tool.Description(),
-			InputSchema: tool.InputSchema()})
+		call.Tools = append(call.Tools, fantasy.FunctionTool{Name: tool.Name, Description: tool.Description,
+			InputSchema: tool.InputSchema})
 	}
 	var used []string
 	for i := range c.in.History {

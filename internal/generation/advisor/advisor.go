@@ -31,57 +31,44 @@ type Tool struct {
 	Consult Consult
 }
 
-// Name is advisor.
-func (Tool) Name() string { return v1alpha1.ToolAdvisor }
-
-// Description tells the model when to call it.
-func (Tool) Description() string {
-	return "Asks another model for advice on one question and returns its answer. It sees the instructions of this " +
-		"chat and the end " +
-		"of this conversation, and has no tools. Call it alone: with other calls in the same reply, none of them is run."
-}
-
-// InputSchema has the question.
-func (Tool) InputSchema() map[string]any {
-	return map[string]any{
-		"type": "object",
-		"properties": map[string]any{
-			"question": map[string]any{
-				"type": "string", "minLength": 1, "maxLength": MaxQuestionRunes,
-				"description": "What to decide or to check, with what you have found out so far and which ways you see.",
+// Definition implements tools.Tool.
+func (Tool) Definition() tools.Definition {
+	return tools.Definition{
+		Name: v1alpha1.ToolAdvisor,
+		Description: "Asks another model for advice on one question and returns its answer. It sees the instructions of " +
+			"this chat and the end of this conversation, and has no tools. Call it alone: with other calls in the same reply, " +
+			"none of them is run.",
+		InputSchema: map[string]any{
+			"type": "object",
+			"properties": map[string]any{
+				"question": map[string]any{
+					"type": "string", "minLength": 1, "maxLength": MaxQuestionRunes,
+					"description": "What to decide or to check, with what you have found out so far and which ways you see.",
+				},
 			},
+			"required": []string{"question"},
 		},
-		"required": []string{"question"},
+		// An advice is worth nothing to calls that are made at the same time. The timeout of its provider ends a silent call.
+		Traits: tools.Traits{EnabledFor: on, Exclusive: true, OwnsTimeout: true},
+		Reference: tools.Reference{
+			Offered: "chats whose `spec.advisor` is enabled, and that are no sub-chats ([advisor.md](advisor.md))",
+			Result:  Result{},
+			Errors: []string{
+				"The question is missing or too long, or the advisor gave no answer: type is error. Then the call counts as " +
+					"failed.",
+				"The turn has had all its advice: type is limit_reached.",
+				"The reply called other tools besides: none of its calls is run.",
+			},
+			Limits: []string{"`spec.advisor.maxUses` pieces of advice in a turn."},
+		},
 	}
 }
 
-// Reference is what people read of the tool.
-func (Tool) Reference() tools.Reference {
-	return tools.Reference{
-		Offered: "chats whose `spec.advisor` is enabled, and that are no sub-chats ([advisor.md](advisor.md))",
-		Result:  Result{},
-		Errors: []string{
-			"The question is missing or too long, or the advisor gave no answer: type is error. Then the call counts as failed.",
-			"The turn has had all its advice: type is limit_reached.",
-			"The reply called other tools besides: none of its calls is run.",
-		},
-		Limits: []string{"`spec.advisor.maxUses` pieces of advice in a turn."},
-	}
-}
-
-// On reports whether the chat may ask for advice.
-func (Tool) On(chat *v1alpha1.Chat) bool { return on(chat) }
-
+// on reports whether the chat may ask for advice.
 func on(chat *v1alpha1.Chat) bool {
 	return chat.Spec.Advisor.On() && chat.Spec.ParentRef == nil &&
 		toolpolicy.Allows(chat.Spec.Tools, v1alpha1.ToolAdvisor)
 }
-
-// Exclusive because an advice is worth nothing to calls that are made at the same time.
-func (Tool) Exclusive() {}
-
-// Guarded because the silence of its provider ends a call.
-func (Tool) Guarded() {}
 
 // Run asks and returns the Result as JSON; as an error if there is no advice because something failed.
 func (t Tool) Run(ctx context.Context, call tools.Call) (string, error) {

@@ -53,7 +53,7 @@ func TestAResultIsJSONHoweverLongTheAdvice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tool := advisor.Tool{Consult: func(context.Context, tools.Call) advisor.Result { return c.result }}
-			out, err := tool.Run(t.Context(), tools.Call{Input: `{}`})
+			out, err := tool.Run(t.Context(), tools.Call{ToolCall: v1alpha1.ToolCall{Input: `{}`}})
 			if (err != nil) != c.failed {
 				t.Fatalf("got %q, %v", out, err)
 			}
@@ -68,7 +68,7 @@ func TestAResultIsJSONHoweverLongTheAdvice(t *testing.T) {
 }
 
 func TestWhereNobodyAnswersTheToolSaysSo(t *testing.T) {
-	if out, err := (advisor.Tool{}).Run(t.Context(), tools.Call{Input: `{"question":"What now?"}`}); out != "" ||
+	if out, err := (advisor.Tool{}).Run(t.Context(), tools.Call{ToolCall: v1alpha1.ToolCall{Input: `{"question":"What now?"}`}}); out != "" ||
 		err == nil {
 		t.Errorf("got %q, %v", out, err)
 	}
@@ -134,7 +134,8 @@ func TestOneSwitchBringsToolAndGuidance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			chat := &v1alpha1.Chat{Spec: c.spec}
-			if tool, told := (advisor.Tool{}).On(chat), len(advisor.Guidance(chat)) > 0; tool != c.want || told != c.want {
+			tool, told := advisor.Tool{}.Definition().EnabledFor(chat), len(advisor.Guidance(chat)) > 0
+			if tool != c.want || told != c.want {
 				t.Errorf("the tool is %v, the guidance %v", tool, told)
 			}
 		})

@@ -93,7 +93,7 @@ func plainMessage(m fantasy.Message, names map[string]string) fantasy.Message {
 	if m.Role == fantasy.MessageRoleAssistant {
 		role = m.Role
 	}
-	return textMessage(role, tools.Cap(plain(m, names), maxMessageBytes))
+	return textMessage(role, tools.Truncate(plain(m, names), maxMessageBytes))
 }
 
 // plain is what the message says. Reasoning is left out: some providers forbid to show it to another model.

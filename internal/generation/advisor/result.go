@@ -39,7 +39,7 @@ type Result struct {
 func (r Result) encode() (string, error) {
 	advice := r.Advice
 	for limit := tools.MaxResultBytes; ; limit /= 2 {
-		r.Advice = tools.Cap(advice, limit)
+		r.Advice = tools.Truncate(advice, limit)
 		out, err := json.Marshal(r)
 		if err != nil {
 			return "", fmt.Errorf("writing the result: %w", err)

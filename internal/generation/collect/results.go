@@ -29,7 +29,7 @@ func Results(results []v1alpha1.ToolResult, files []v1alpha1.MessageFile, most i
 		for i := range results {
 			result := results[i]
 			s.Truncated = s.Truncated || limit < most && len(result.Output) > limit
-			result.Output = tools.Cap(result.Output, limit)
+			result.Output = tools.Truncate(result.Output, limit)
 			span := ran[result.ID]
 			part := v1alpha1.MessagePart{
 				Type: v1alpha1.PartToolResult, ToolResult: &result, StartedAt: microTime(span.Began),

@@ -18,20 +18,17 @@ import (
 	"parley.dev/parley/internal/tools"
 )
 
-// Tools returns the observer of a batch of calls, which also measures each of them.
-func (a *Attempt) Tools(next tools.Observer) tools.Observer {
-	return func(ctx context.Context, call *v1alpha1.ToolCall, builtIn bool) (context.Context, tools.Watch) {
-		label := a.toolLabel(call.Name, builtIn)
-		ctx, span := a.observer.options.Tracer.StartToolCall(ctx, label, func() []attribute.KeyValue {
-			return a.toolAttributes(call)
-		})
-		ctx, watch := next(ctx, call, builtIn)
-		began := a.observer.options.Now()
-		return ctx, tools.Watch{Show: watch.Show, End: func(result *v1alpha1.ToolResult) {
-			watch.End(result)
-			a.toolEnded(ctx, span, result, label, a.observer.options.Now().Sub(began))
-		}}
-	}
+// Tool measures a call that run runs.
+func (a *Attempt) Tool(ctx context.Context, call *v1alpha1.ToolCall, builtIn bool,
+	run func(context.Context) v1alpha1.ToolResult) v1alpha1.ToolResult {
+	label := a.toolLabel(call.Name, builtIn)
+	ctx, span := a.observer.options.Tracer.StartToolCall(ctx, label, func() []attribute.KeyValue {
+		return a.toolAttributes(call)
+	})
+	began := a.observer.options.Now()
+	result := run(ctx)
+	a.toolEnded(ctx, span, &result, label, a.observer.options.Now().Sub(began))
+	return result
 }
 
 func (a *Attempt) toolEnded(ctx context.Context, span tracing.Span, result *v1alpha1.ToolResult, label string,

@@ -222,7 +222,7 @@ func (b *builder) ownCall(at place, part *v1alpha1.MessagePart, own bool) []fant
 		return nil
 	}
 	if b.ResultBytes > 0 {
-		output = tools.Cap(output, b.ResultBytes)
+		output = tools.Truncate(output, b.ResultBytes)
 	}
 	return []fantasy.MessagePart{fantasy.TextPart{Text: fmt.Sprintf("[Result of %s %s]\n%s", toolName(part.ToolCall.Name),
 		call.Input, output)}}
@@ -280,7 +280,7 @@ func toolName(name string) string {
 func (b *builder) result(id string, r *v1alpha1.ToolResult) fantasy.ToolResultPart {
 	if b.ResultBytes > 0 && len(r.Output) > b.ResultBytes {
 		cut := *r
-		cut.Output = tools.Cap(r.Output, b.ResultBytes)
+		cut.Output = tools.Truncate(r.Output, b.ResultBytes)
 		r = &cut
 	}
 	return resultPart(id, r)

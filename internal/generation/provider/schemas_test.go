@@ -53,8 +53,8 @@ func offering(schema string) func(*fantasy.Call) {
 		client := []v1alpha1.ClientTool{{Name: "search_all", Description: "Searches.",
 			InputSchema: &runtime.RawExtension{Raw: []byte(schema)}}}
 		for _, tool := range tools.OfClient(&v1alpha1.ChatTools{Client: client}) {
-			call.Tools = append(call.Tools, fantasy.FunctionTool{Name: tool.Name(), Description: tool.Description(),
-				InputSchema: tool.InputSchema()})
+			call.Tools = append(call.Tools, fantasy.FunctionTool{Name: tool.Name, Description: tool.Description,
+				InputSchema: tool.InputSchema})
 		}
 	}
 }

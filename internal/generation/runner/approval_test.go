@@ -76,16 +76,11 @@ func TestOnlyTheApprovedInputRuns(t *testing.T) {
 	}
 }
 
-// housed is a tool that works in the workspace.
-type housed struct{ doing }
-
-func (housed) NeedsWorkspace() {}
-
 func TestSubChatKeepsTheRulesOfTheWorkspace(t *testing.T) {
 	t.Parallel()
 	var root *conversation
 	p := startPod(t, calling("execute", `{}`), func(_ *pod, o *runner.Options) {
-		o.Tools = tools.NewRegistry(housed{doing{"execute", idle}}, doing{"look", idle})
+		o.Tools = tools.NewRegistry(with{tools.Traits{NeedsWorkspace: true}, doing{"execute", idle}}, doing{"look", idle})
 		o.WorkspaceOwner = func(context.Context, *v1alpha1.Chat) (*v1alpha1.Chat, error) { return root.chat, nil }
 	})
 	root = p.newChat("root", nil)

@@ -29,11 +29,6 @@ type repeating struct{ doing }
 
 func (repeating) Run(_ context.Context, call tools.Call) (string, error) { return call.Input, nil }
 
-// useless is a tool that no chat has a use for.
-type useless struct{ doing }
-
-func (useless) Suits(*v1alpha1.Chat) bool { return false }
-
 // kindsOfTools are one tool each: of Parley, with approval, of an MCP server, and of the client.
 var kindsOfTools = []string{"own", "approved", "s__own", "client"}
 
@@ -64,7 +59,7 @@ func withEveryKind(t *testing.T, script modelserver.Script) (*pod, func(*v1alpha
 	t.Cleanup(server.Close)
 	p := startPod(t, script, func(_ *pod, o *runner.Options) {
 		o.Tools = tools.NewRegistry(repeating{doing{name: "own"}}, repeating{doing{name: "approved"}},
-			useless{doing{name: "idle"}})
+			with{tools.Traits{UsefulTo: func(*v1alpha1.Chat) bool { return false }}, doing{name: "idle"}})
 		o.MCP = mcp.New(mcp.Options{HTTP: transport.Settings{Loopback: true}.Client,
 			Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	})

@@ -17,16 +17,6 @@ import (
 	"parley.dev/parley/internal/tools/planning"
 )
 
-// command is a tool that people approve in mode Plan.
-type command struct{ doing }
-
-func (command) In(mode v1alpha1.ChatMode) tools.Use {
-	if mode == v1alpha1.ModePlan {
-		return tools.WithApproval
-	}
-	return tools.Forbidden
-}
-
 // TestAModelThatPlansIsToldSoAndWhatItCallsWaitsForPeople also shows what it may do once its plan is approved.
 func TestAModelThatPlansIsToldSoAndWhatItCallsWaitsForPeople(t *testing.T) {
 	t.Parallel()
@@ -56,7 +46,8 @@ func TestAModelThatPlansIsToldSoAndWhatItCallsWaitsForPeople(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := startPod(t, script(c.call), func(_ *pod, o *runner.Options) {
-				o.Tools = tools.NewRegistry(append(planning.Tools(), command{doing{"command", nothing}}, doing{"write", nothing})...)
+				o.Tools = tools.NewRegistry(append(planning.Tools(),
+					with{tools.Traits{Plan: tools.WithApproval}, doing{"command", nothing}}, doing{"write", nothing})...)
 			})
 			chat := p.newChat("plans", func(s *v1alpha1.ChatSpec) { s.Mode = v1alpha1.ModePlan })
 			chat.say("plans-1", "Do it.")

@@ -63,11 +63,24 @@ type doing struct {
 	run  func(ctx context.Context, show func(string)) error
 }
 
-func (d doing) Name() string              { return d.name }
-func (doing) Description() string         { return "" }
-func (doing) InputSchema() map[string]any { return map[string]any{"type": "object"} }
+func (d doing) Definition() tools.Definition {
+	return tools.Definition{Name: d.name, InputSchema: map[string]any{"type": "object"}}
+}
+
 func (d doing) Run(ctx context.Context, call tools.Call) (string, error) {
 	return "done", d.run(ctx, call.Show)
+}
+
+// with is a tool with these traits.
+type with struct {
+	tools.Traits
+	tools.Tool
+}
+
+func (w with) Definition() tools.Definition {
+	d := w.Tool.Definition()
+	d.Traits = w.Traits
+	return d
 }
 
 func TestAnInterruptedBatchDoesNotSayThatAToolEndsTheTurn(t *testing.T) {

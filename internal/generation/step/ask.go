@@ -22,7 +22,6 @@ import (
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/provider/wire"
-	"parley.dev/parley/internal/tools"
 )
 
 // request is a call of a model that is ready to be made.
@@ -44,13 +43,13 @@ func (p *Performer) request(t *models.Target, built []fantasy.Message) request {
 	call.Prompt = built
 	var warnings []fantasy.CallWarning
 	for _, tool := range p.registry().Offered(chat) {
-		if err := tools.SchemaError(tool); err != nil {
+		if err := tool.SchemaError(); err != nil {
 			warnings = append(warnings, wire.Unsupported("tools.client", fmt.Sprintf("tool %s is not offered to the model: "+
-				"inputSchema: %s", tool.Name(), err)))
+				"inputSchema: %s", tool.Name, err)))
 			continue
 		}
 		call.Tools = append(call.Tools, fantasy.FunctionTool{
-			Name: tool.Name(), Description: tool.Description(), InputSchema: tool.InputSchema(),
+			Name: tool.Name, Description: tool.Description, InputSchema: tool.InputSchema,
 		})
 	}
 	own, left := provider.OwnTools(spec, chat.Spec.Tools)

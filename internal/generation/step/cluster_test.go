@@ -13,19 +13,22 @@ import (
 )
 
 // reviewing is a tool that asks people itself; it notes whether it was told that it may have run.
-type reviewing struct {
-	again
+type reviewingTool struct {
+	*counting
 	told *bool
 }
 
-func (reviewing) Reviewing() {}
-func (p reviewing) Run(_ context.Context, call tools.Call) (string, error) {
+func reviewing(name string, told *bool) reviewingTool {
+	return reviewingTool{&counting{name: name, Traits: tools.Traits{Repeatable: true, OwnsApproval: true}}, told}
+}
+
+func (p reviewingTool) Run(_ context.Context, call tools.Call) (string, error) {
 	*p.told = call.Again
 	return "ran " + call.ID, nil
 }
 
 func TestACallThatAsksPeopleItselfWaitsForNobodyBefore(t *testing.T) {
-	p := performer(reviewing{again: again{&counting{name: "k8s_apply"}}}, again{&counting{name: "execute"}})
+	p := performer(reviewing("k8s_apply", new(bool)), again("execute"))
 	p.chat.Spec.Tools = &v1alpha1.ChatTools{ToolPolicy: v1alpha1.ToolPolicy{Approval: []v1alpha1.ToolPattern{"*"}}}
 	s := p.withRequired(collect.Step{Parts: replied("k8s_apply", "execute")[0].Spec.Parts})
 	if own, other := s.Parts[0].ToolCall, s.Parts[1].ToolCall; own.RequiresAction != "" ||
@@ -46,7 +49,7 @@ func TestACallIsToldThatItMayHaveRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			told := !c.want
-			p := performer(reviewing{again{&counting{name: "k8s_delete"}}, &told}, again{&counting{name: "other"}})
+			p := performer(reviewing("k8s_delete", &told), again("other"))
 			p.task.Fence.Attempt = c.attempt
 			if c.resumed {
 				p.Resume(t.Context(), replied("k8s_delete", "other"), ended("2"))

@@ -15,11 +15,11 @@ import (
 )
 
 // deciding is a tool whose results stop the workspace.
-type deciding struct{ again }
-
-func (deciding) Exclusive() {}
-func (deciding) Decision(v1alpha1.ToolResult) *v1alpha1.WorkspaceChange {
-	return &v1alpha1.WorkspaceChange{Stop: true}
+func deciding(name string) *counting {
+	return &counting{name: name, Traits: tools.Traits{Exclusive: true, Repeatable: true,
+		ChangeWorkspace: func(v1alpha1.ToolResult) *v1alpha1.WorkspaceChange {
+			return &v1alpha1.WorkspaceChange{Stop: true}
+		}}}
 }
 
 func TestWhatAResultDecidesIsInTheAccountOfTheStep(t *testing.T) {
@@ -30,15 +30,14 @@ func TestWhatAResultDecidesIsInTheAccountOfTheStep(t *testing.T) {
 		ctx  context.Context
 		want bool
 	}{
-		"a tool that decides":                {deciding{again{&counting{name: "a"}}}, t.Context(), true},
-		"one that was interrupted and ended": {deciding{again{&counting{name: "a"}}}, interrupted, true},
-		"another tool":                       {again{&counting{name: "a"}}, t.Context(), false},
+		"a tool that decides":                {deciding("a"), t.Context(), true},
+		"one that was interrupted and ended": {deciding("a"), interrupted, true},
+		"another tool":                       {again("a"), t.Context(), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := performer(c.tool)
-			due := tools.DueCalls{Run: []v1alpha1.ToolCall{{ID: "1", Name: "a", Input: "{}"}}}
-			o := p.executed(c.ctx, due, p.steps.options.Tools.Execute(c.ctx,
-				tools.Batch{Chat: p.chat, Calls: due.Run}, nil), nil, &batch{})
+			b := &batch{Batch: &tools.Batch{Chat: p.chat, Calls: []v1alpha1.ToolCall{{ID: "1", Name: "a", Input: "{}"}}}}
+			o := p.executed(c.ctx, b, p.steps.options.Tools.Execute(c.ctx, b.Batch, nil))
 			var g v1alpha1.MessageGeneration
 			p.Account(&g, o)
 			if (g.Workspace != nil && g.Workspace.Stop) != c.want {
@@ -49,7 +48,7 @@ func TestWhatAResultDecidesIsInTheAccountOfTheStep(t *testing.T) {
 }
 
 func TestAFileComesWithItsResult(t *testing.T) {
-	p := performer(attaching{again{&counting{name: "attach"}}})
+	p := performer(newAttaching("attach"))
 	o := p.executeTools(t.Context(), replied("attach"), nobody{})
 	if got := o.Content.Parts; len(got) != 2 || got[0].ToolResult == nil || got[1].File == nil ||
 		got[1].Type != v1alpha1.PartFile || got[1].File.Name != "a.png" {
@@ -58,7 +57,7 @@ func TestAFileComesWithItsResult(t *testing.T) {
 }
 
 func TestAFileWhoseCallHadEndedIsReadAgainAfterACrash(t *testing.T) {
-	p := performer(attaching{again{&counting{name: "attach"}}})
+	p := performer(newAttaching("attach"))
 	if o := p.Resume(t.Context(), replied("attach"), ended("1")); o.Kind != v1alpha1.OutcomeLost {
 		t.Errorf("the step is %+v, without its file", o)
 	}
@@ -70,7 +69,7 @@ type nobody struct{}
 func (nobody) Publish(string, parts.Part) {}
 
 func TestWhatTheWorkspaceSaysIsReadOnceAndStays(t *testing.T) {
-	tool := living{&counting{name: "execute"}}
+	tool := living("execute")
 	read := 0
 	agents := v1alpha1.MessageFile{Name: "AGENTS.md", MediaType: "text/markdown", Data: "IyBI"}
 	had := replied("execute")
@@ -110,7 +109,7 @@ func TestWhatTheWorkspaceSaysIsReadOnceAndStays(t *testing.T) {
 }
 
 func TestWhatTheWorkspaceSaysIsReadAgainOnRequest(t *testing.T) {
-	tool := living{&counting{name: "execute"}}
+	tool := living("execute")
 	file := func(name, data string) v1alpha1.MessageFile {
 		return v1alpha1.MessageFile{Name: name, MediaType: "text/markdown", Data: data}
 	}

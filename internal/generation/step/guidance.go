@@ -56,9 +56,9 @@ func (p *Performer) modeGuidance() []string {
 
 // workspaceGuidance is what the model is told of the workspace that its tools work in, or that it may create.
 func (p *Performer) workspaceGuidance() []string {
-	offered := tools.Suited(p.steps.options.Tools.Active(p.chat.Spec.Tools), p.chat)
+	offered := p.steps.options.Tools.Suited(p.chat)
 	switch {
-	case p.chat.Status.Internal.Attempt.HasWorkspace && slices.ContainsFunc(offered, housed):
+	case p.chat.Status.Internal.Attempt.HasWorkspace && slices.ContainsFunc(offered, worksThere):
 		if p.chat.Spec.ParentRef != nil {
 			return []string{sharedWorkspace}
 		}
@@ -83,9 +83,6 @@ func lasting(w *v1alpha1.WorkspaceSource) string {
 	return keepsStorage
 }
 
-func housed(t tools.Tool) bool {
-	_, ok := t.(tools.Housed)
-	return ok
-}
+func worksThere(d tools.Definition) bool { return d.NeedsWorkspace }
 
-func creates(t tools.Tool) bool { return t.Name() == string(v1alpha1.BuiltInCreateWorkspace) }
+func creates(d tools.Definition) bool { return d.Name == string(v1alpha1.BuiltInCreateWorkspace) }

@@ -12,9 +12,9 @@ import (
 )
 
 // living is a tool that works in a workspace.
-type living struct{ *counting }
-
-func (living) NeedsWorkspace() {}
+func living(name string) *counting {
+	return &counting{name: name, Traits: tools.Traits{NeedsWorkspace: true}}
+}
 
 // of is a chat with a workspace of that source.
 func of(source v1alpha1.WorkspaceSource) func(*v1alpha1.Chat) {
@@ -24,7 +24,7 @@ func of(source v1alpha1.WorkspaceSource) func(*v1alpha1.Chat) {
 }
 
 func TestAModelIsToldOfTheWorkspaceThatItsToolsWorkIn(t *testing.T) {
-	execute, create := living{&counting{name: "execute"}}, &counting{name: "create_workspace"}
+	execute, create := living("execute"), &counting{name: "create_workspace"}
 	for name, c := range map[string]struct {
 		tools  []tools.Tool
 		change func(*v1alpha1.Chat)

@@ -83,7 +83,7 @@ func (p *Performer) meetServersOf(ctx context.Context, messages []v1alpha1.ChatM
 	}
 	offered := p.registry().Offered(p.chat)
 	unknown := func(c v1alpha1.ToolCall) bool {
-		return !slices.ContainsFunc(offered, func(t tools.Tool) bool { return t.Name() == c.Name })
+		return !slices.ContainsFunc(offered, func(d tools.Definition) bool { return d.Name == c.Name })
 	}
 	if len(called) < len(all) && slices.ContainsFunc(calls, unknown) {
 		p.served.offer = p.offer(ctx, all)
@@ -96,11 +96,12 @@ func (p *Performer) registry() *tools.Registry {
 	if p.served.offer == nil {
 		return p.steps.options.Tools
 	}
-	clients, mode, late := tools.OfClient(p.chat.Spec.Tools), p.chat.ModeInForce(), map[string]bool{}
+	late := map[string]bool{}
 	more := slices.DeleteFunc(p.served.offer.Tools(), func(t tools.Tool) bool {
-		late[t.Name()] = p.served.onOffer != nil && !p.served.onOffer(t.Name())
-		return late[t.Name()] || tools.UseIn(mode, t) == tools.Forbidden ||
-			slices.ContainsFunc(clients, func(c tools.Tool) bool { return c.Name() == t.Name() })
+		d := t.Definition()
+		late[d.Name] = p.served.onOffer != nil && !p.served.onOffer(d.Name)
+		return late[d.Name] || d.In(p.chat.ModeInForce()) == tools.Forbidden ||
+			tools.RequiresAction(p.chat.Spec.Tools, d.Name) == v1alpha1.RequiresClient
 	})
 	return p.steps.options.Tools.Plus(more, func(name string) error {
 		if late[name] {

@@ -52,9 +52,9 @@ func (p *Performer) prompt(
 
 // skills is the index of the skills that the chat names, for a model that can read them: not for an advisor.
 func (p *Performer) skills(ctx context.Context) (string, error) {
-	reads := func(t tools.Tool) bool { return t.Name() == string(v1alpha1.BuiltInReadSkill) }
+	reads := func(d tools.Definition) bool { return d.Name == string(v1alpha1.BuiltInReadSkill) }
 	if len(p.chat.Spec.SkillsFrom) == 0 || p.action() == v1alpha1.ActionExecuteTools ||
-		!slices.ContainsFunc(tools.Suited(p.steps.options.Tools.Active(p.chat.Spec.Tools), p.chat), reads) {
+		!slices.ContainsFunc(p.steps.options.Tools.Suited(p.chat), reads) {
 		return "", nil
 	}
 	all, err := p.steps.options.Sources.Skills(ctx, p.steps.options.Namespace, p.chat.Spec.SkillsFrom)

@@ -25,48 +25,35 @@ const resultLost = "the generation pod was restarted while this call ran, so tha
 // because it has to know that there may have been an effect. A batch of which no call had ended is lost as a whole, and
 // its next attempt runs it.
 func (p *Performer) resumeTools(ctx context.Context, messages []v1alpha1.ChatMessage, shown []parts.Frame) Outcome {
-	streamed, ran := collect.ResultsIn(shown)
-	kept := make(map[string]v1alpha1.ToolResult, len(streamed))
-	for _, result := range streamed {
-		kept[result.ID] = result
-	}
-	calls := tools.Due(messages, p.chat.Status.Internal.Turn.Decisions)
-	p.meetServersOf(ctx, messages, calls.Run)
+	b := p.newBatch(ctx, messages, func(parts.Part) {}) // The relay takes no more parts of this attempt.
 	defer p.served.offer.Close()
-	p.pinApproved(messages, calls.Run)
+	streamed, ran := collect.ResultsIn(shown)
+	b.Again, b.Known, b.ran = true, make(map[string]v1alpha1.ToolResult, len(streamed)), ran
+	for _, result := range streamed {
+		b.Known[result.ID] = result
+	}
 	registry := p.registry()
-	for _, call := range calls.Run {
-		if registry.Attaches(call.Name) {
-			delete(kept, call.ID) // Its file was not streamed.
+	for _, call := range b.Calls {
+		if registry.Traits(call.Name).AttachesFile {
+			delete(b.Known, call.ID) // Its file was not streamed.
 		}
 	}
-	markLost(kept)
-	ended := slices.ContainsFunc(calls.Run, func(call v1alpha1.ToolCall) bool {
-		_, ok := kept[call.ID]
+	markLost(b.Known)
+	ended := func(call v1alpha1.ToolCall) bool {
+		_, ok := b.Known[call.ID]
 		return ok
-	})
+	}
 	switch {
 	case Interrupted(ctx):
-		calls.Run = slices.DeleteFunc(calls.Run, func(call v1alpha1.ToolCall) bool {
-			_, ok := kept[call.ID]
-			return !ok && !registry.Repeatable(call.Name)
+		b.Calls = slices.DeleteFunc(b.Calls, func(call v1alpha1.ToolCall) bool {
+			return !ended(call) && !registry.Traits(call.Name).Repeatable
 		})
-	case !ended:
+	case !slices.ContainsFunc(b.Calls, ended):
 		return Outcome{Kind: v1alpha1.OutcomeLost}
 	default:
-		giveUp(registry, calls.Run, kept)
+		giveUp(registry, b.Calls, b.Known)
 	}
-	live := p.newBatch(func(parts.Part) {}) // The relay takes no more parts of this attempt.
-	results := p.run(ctx, messages, tools.Batch{Chat: p.chat, Reply: calls.Reply, Calls: calls.Run, Known: kept,
-		Again: true, Answers: p.answers(messages), Ask: live.ask, Attach: live.attach}, live)
-	for id, span := range live.spans() {
-		if first := ran[id].Began; !first.IsZero() {
-			span.Began = first
-		}
-		ran[id] = span
-	}
-	o := p.executed(ctx, calls, append(results, calls.Denied...), ran, live)
-	return p.withWorkspaceContext(ctx, o, messages, calls.Run)
+	return p.run(ctx, messages, b)
 }
 
 // filesLost is what the model reads behind a result whose images a former life of this process had.
@@ -89,7 +76,7 @@ func giveUp(registry *tools.Registry, calls []v1alpha1.ToolCall, kept map[string
 		return
 	}
 	for _, call := range calls {
-		if _, ok := kept[call.ID]; !ok && call.Refusal == "" && !registry.Repeatable(call.Name) {
+		if _, ok := kept[call.ID]; !ok && call.Refusal == "" && !registry.Traits(call.Name).Repeatable {
 			kept[call.ID] = v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: resultLost, IsError: true}
 		}
 	}

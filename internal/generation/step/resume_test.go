@@ -27,14 +27,15 @@ const chatUID = "0f0f0f0f-0000-4000-8000-000000000001"
 // counting is a tool that remembers the keys of its calls.
 type counting struct {
 	name string
+	tools.Traits
 
 	mu   sync.Mutex
 	keys []string
 }
 
-func (t *counting) Name() string              { return t.name }
-func (*counting) Description() string         { return "" }
-func (*counting) InputSchema() map[string]any { return map[string]any{"type": "object"} }
+func (t *counting) Definition() tools.Definition {
+	return tools.Definition{Name: t.name, Traits: t.Traits}
+}
 func (t *counting) Run(ctx context.Context, call tools.Call) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -46,23 +47,25 @@ func (t *counting) Run(ctx context.Context, call tools.Call) (string, error) {
 }
 
 // again is one whose calls may be made again, alone one that must be called alone.
-type (
-	again struct{ *counting }
-	alone struct{ *counting }
-)
-
-// attaching is one whose result comes with a file.
-type attaching struct{ again }
-
-func (attaching) Exclusive() {}
-func (attaching) Attaching() {}
-func (a attaching) Run(ctx context.Context, call tools.Call) (string, error) {
-	call.Attach(v1alpha1.MessageFile{Name: "a.png", MediaType: "image/png", Data: "iVBO"})
-	return a.again.Run(ctx, call)
+func again(name string) *counting {
+	return &counting{name: name, Traits: tools.Traits{Repeatable: true}}
 }
 
-func (again) Repeatable() {}
-func (alone) Exclusive()  {}
+func alone(name string) *counting {
+	return &counting{name: name, Traits: tools.Traits{Exclusive: true}}
+}
+
+// attaching is one whose result comes with a file.
+type attaching struct{ *counting }
+
+func newAttaching(name string) attaching {
+	return attaching{&counting{name: name, Traits: tools.Traits{Exclusive: true, Repeatable: true, AttachesFile: true}}}
+}
+
+func (a attaching) Run(ctx context.Context, call tools.Call) (string, error) {
+	call.Attach(v1alpha1.MessageFile{Name: "a.png", MediaType: "image/png", Data: "iVBO"})
+	return a.counting.Run(ctx, call)
+}
 
 // performer performs the batch of a chat with these tools. It neither asks models nor reads anything.
 func performer(all ...tools.Tool) *Performer {
@@ -160,7 +163,7 @@ func TestAfterACrashOnlyCallsThatDoNothingTwiceAreMadeAgain(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			again, once, alone := again{&counting{name: "again"}}, &counting{name: "once"}, alone{&counting{name: "alone"}}
+			again, once, alone := again("again"), &counting{name: "once"}, alone("alone")
 			ctx, interrupt := context.WithCancelCause(t.Context())
 			defer interrupt(nil)
 			if c.interrupted {
@@ -193,7 +196,7 @@ func TestAfterACrashOnlyCallsThatDoNothingTwiceAreMadeAgain(t *testing.T) {
 func TestARefusedCallIsNotLost(t *testing.T) {
 	history := replied("once", "again")
 	history[0].Spec.Parts[0].ToolCall.Refusal = v1alpha1.RefusalCutByLength
-	p := performer(again{&counting{name: "again"}}, &counting{name: "once"})
+	p := performer(again("again"), &counting{name: "once"})
 	got := outputs(p.Resume(t.Context(), history, ended("2")))
 	if len(got) != 2 || !strings.HasPrefix(got[0], `error: tool "once" was not run: your reply reached its limit`) {
 		t.Errorf("the results are %q", got)
@@ -201,7 +204,7 @@ func TestARefusedCallIsNotLost(t *testing.T) {
 }
 
 func TestACallThatIsMadeAgainBeganWhenItBeganFirst(t *testing.T) {
-	o := performer(again{&counting{name: "again"}}, &counting{name: "once"}).
+	o := performer(again("again"), &counting{name: "once"}).
 		Resume(t.Context(), replied("once", "again"), ended("1"))
 	part := o.Content.Parts[1]
 	if first := time.Unix(1000, 0); !part.StartedAt.Time.Equal(first) || !part.FinishedAt.After(first) {
@@ -256,13 +259,13 @@ func TestWhatToolsShowLeavesRoomForTheirResults(t *testing.T) {
 			results++
 		}
 	}
-	if shown != maxSaid || results != 2 {
+	if shown != maxShown || results != 2 {
 		t.Errorf("shown are %d bytes and %d results", shown, results)
 	}
 }
 
 func TestAResultWhoseImagesWereLostSaysSo(t *testing.T) {
-	p := performer(again{&counting{name: "a"}}, again{&counting{name: "b"}})
+	p := performer(again("a"), again("b"))
 	frames := ended("1", "2")
 	for i := range frames {
 		if part := &frames[i].Part; part.Type == parts.ToolResult && part.ID == "1" {

@@ -19,7 +19,7 @@ import (
 	"parley.dev/parley/internal/jsonschema"
 )
 
-// Schema is a JSON schema as Tool.InputSchema returns it.
+// Schema is a JSON schema as in Definition.InputSchema of a tool.
 type Schema = map[string]any
 
 // Decode validates the arguments, a JSON object, and decodes them, with the defaults of those that are not given.

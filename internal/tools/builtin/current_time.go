@@ -21,34 +21,6 @@ type CurrentTime struct {
 	Now func() time.Time
 }
 
-// Name is current_time.
-func (CurrentTime) Name() string { return string(v1alpha1.BuiltInCurrentTime) }
-
-// In every mode it may be called: it changes nothing.
-func (CurrentTime) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
-
-// Repeatable marks the tool, which only reads.
-func (CurrentTime) Repeatable() {}
-
-// Description tells the model when to call it.
-func (CurrentTime) Description() string {
-	return "Tells the current date and time. Call it whenever the answer depends on what time it is now."
-}
-
-// InputSchema has one optional argument, the time zone.
-func (CurrentTime) InputSchema() map[string]any {
-	return map[string]any{
-		"type": "object",
-		"properties": map[string]any{
-			"timezone": map[string]any{
-				"type":        "string",
-				"default":     "UTC",
-				"description": "IANA name of a time zone, such as Europe/Berlin.",
-			},
-		},
-	}
-}
-
 // timeResult is what the model reads.
 type timeResult struct {
 	Time     string `json:"time" doc:"The time, RFC 3339."`
@@ -56,12 +28,27 @@ type timeResult struct {
 	Weekday  string `json:"weekday" doc:"The day of the week, in English."`
 }
 
-// Reference is what people read of the tool.
-func (CurrentTime) Reference() tools.Reference {
-	return tools.Reference{
-		Offered: "every chat", Result: timeResult{},
-		Errors: []string{"The time zone is not known; the error says how names of time zones look."},
-		Limits: []string{"The time is the generation pod's."},
+// Definition implements tools.Tool.
+func (CurrentTime) Definition() tools.Definition {
+	return tools.Definition{
+		Name:        string(v1alpha1.BuiltInCurrentTime),
+		Description: "Tells the current date and time. Call it whenever the answer depends on what time it is now.",
+		InputSchema: map[string]any{
+			"type": "object",
+			"properties": map[string]any{
+				"timezone": map[string]any{
+					"type":        "string",
+					"default":     "UTC",
+					"description": "IANA name of a time zone, such as Europe/Berlin.",
+				},
+			},
+		},
+		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, Repeatable: true},
+		Reference: tools.Reference{
+			Offered: "every chat", Result: timeResult{},
+			Errors: []string{"The time zone is not known; the error says how names of time zones look."},
+			Limits: []string{"The time is the generation pod's."},
+		},
 	}
 }
 

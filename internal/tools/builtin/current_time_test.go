@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/builtin"
 )
@@ -35,7 +36,7 @@ func TestCurrentTimeTellsTheTimeInAZone(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := builtin.CurrentTime{Now: now}.Run(t.Context(), tools.Call{Input: c.input})
+			got, err := builtin.CurrentTime{Now: now}.Run(t.Context(), tools.Call{ToolCall: v1alpha1.ToolCall{Input: c.input}})
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
 					t.Fatalf("got error %v", err)
@@ -51,9 +52,9 @@ func TestCurrentTimeTellsTheTimeInAZone(t *testing.T) {
 
 func TestCurrentTimeDescribesItself(t *testing.T) {
 	tool := builtin.CurrentTime{}
-	properties, _ := tool.InputSchema()["properties"].(map[string]any)
-	if tool.Name() != "current_time" || tool.Description() == "" || tool.InputSchema()["type"] != "object" ||
+	properties, _ := tool.Definition().InputSchema["properties"].(map[string]any)
+	if tool.Definition().Name != "current_time" || tool.Definition().Description == "" || tool.Definition().InputSchema["type"] != "object" ||
 		properties["timezone"] == nil {
-		t.Errorf("got %q, %q, %v", tool.Name(), tool.Description(), tool.InputSchema())
+		t.Errorf("got %q, %q, %v", tool.Definition().Name, tool.Definition().Description, tool.Definition().InputSchema)
 	}
 }

@@ -27,39 +27,8 @@ type WaitAgent struct {
 	Message func(ctx context.Context, name string) (*v1alpha1.ChatMessage, error)
 }
 
-// Name is wait_agent.
-func (WaitAgent) Name() string { return string(v1alpha1.BuiltInWaitAgent) }
-
-// In every mode it may be called: it changes nothing.
-func (WaitAgent) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
-
-// Repeatable marks the tool, which only reads.
-func (WaitAgent) Repeatable() {}
-
-// Description tells the model when to call it.
-func (WaitAgent) Description() string {
-	return "Waits until a sub-chat of this chat has nothing left to do, and returns its last reply as report. " +
-		"If it is still at work when the time is up, the result says timed_out; call the tool again to wait longer. " +
-		"Calls in one reply wait at the same time."
-}
-
-// InputSchema has the sub-chat's name, and optionally a time.
-func (WaitAgent) InputSchema() map[string]any {
-	return map[string]any{
-		"type": "object",
-		"properties": map[string]any{
-			"chat": map[string]any{"type": "string", "description": "Name of the sub-chat."},
-			"timeout_seconds": map[string]any{
-				"type": "integer", "minimum": 0, "maximum": v1alpha1.MaxWaitSeconds, "default": v1alpha1.DefaultWaitSeconds,
-				"description": "How many seconds to wait at most; 0 only looks.",
-			},
-		},
-		"required": []string{"chat"},
-	}
-}
-
-// Suits a chat that has sub-chats, or whose model may start some.
-func (WaitAgent) Suits(chat *v1alpha1.Chat) bool {
+// hasAgents reports whether the chat has sub-chats, or its model may start some.
+func hasAgents(chat *v1alpha1.Chat) bool {
 	return chat.Status.Internal.Attempt.HasSubChats || chat.Spec.SubAgents.On() && chat.Spec.ParentRef == nil
 }
 
@@ -82,8 +51,8 @@ func waitArgumentsOf(input string) (waitArguments, error) {
 	return arguments, nil
 }
 
-// WaitingFor is the sub-chat of the call, and its time within 0 and v1alpha1.MaxWaitSeconds.
-func (WaitAgent) WaitingFor(input string) (chat string, seconds int32) {
+// waitsFor is the sub-chat of the call, and its time within 0 and v1alpha1.MaxWaitSeconds.
+func waitsFor(input string) (chat string, seconds int32) {
 	arguments, err := waitArgumentsOf(input)
 	if err != nil {
 		return "", 0
@@ -109,19 +78,38 @@ type waitResult struct {
 	Reason string `json:"reason,omitempty" doc:"The reason of its condition Ready: why it failed, or what it is doing."`
 }
 
-// Reference is what people read of the tool.
-func (WaitAgent) Reference() tools.Reference {
-	return tools.Reference{
-		Offered: "chats that have sub-chats, or may start some, and those that name it in `spec.tools.allow`",
-		Result:  waitResult{},
-		Errors: []string{
-			"There is no such chat below the one that calls. Of others the model learns nothing.",
-			"The sub-chat or its reply cannot be read at the moment.",
+// Definition implements tools.Tool.
+func (WaitAgent) Definition() tools.Definition {
+	return tools.Definition{
+		Name: string(v1alpha1.BuiltInWaitAgent),
+		Description: "Waits until a sub-chat of this chat has nothing left to do, and returns its last reply as report. " +
+			"If it is still at work when the time is up, the result says timed_out; call the tool again to wait longer. " +
+			"Calls in one reply wait at the same time.",
+		InputSchema: map[string]any{
+			"type": "object",
+			"properties": map[string]any{
+				"chat": map[string]any{"type": "string", "description": "Name of the sub-chat."},
+				"timeout_seconds": map[string]any{
+					"type": "integer", "minimum": 0, "maximum": v1alpha1.MaxWaitSeconds, "default": v1alpha1.DefaultWaitSeconds,
+					"description": "How many seconds to wait at most; 0 only looks.",
+				},
+			},
+			"required": []string{"chat"},
 		},
-		Limits: []string{
-			"While a call waits no attempt is under way: waiting takes no place in a generation pod.",
-			fmt.Sprintf("%d calls of a reply wait, all at the same time; others look and do not wait.",
-				v1alpha1.MaxWaitingCalls),
+		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: hasAgents, Repeatable: true,
+			WaitsFor: waitsFor},
+		Reference: tools.Reference{
+			Offered: "chats that have sub-chats, or may start some, and those that name it in `spec.tools.allow`",
+			Result:  waitResult{},
+			Errors: []string{
+				"There is no such chat below the one that calls. Of others the model learns nothing.",
+				"The sub-chat or its reply cannot be read at the moment.",
+			},
+			Limits: []string{
+				"While a call waits no attempt is under way: waiting takes no place in a generation pod.",
+				fmt.Sprintf("%d calls of a reply wait, all at the same time; others look and do not wait.",
+					v1alpha1.MaxWaitingCalls),
+			},
 		},
 	}
 }
@@ -207,7 +195,7 @@ func (t WaitAgent) lastReply(ctx context.Context, sub *v1alpha1.Chat) (string, e
 func encode(result waitResult) (string, error) {
 	report := result.Report
 	for limit := tools.MaxResultBytes; ; limit /= 2 {
-		result.Report = tools.Cap(report, limit)
+		result.Report = tools.Truncate(report, limit)
 		out, err := json.Marshal(result)
 		if err != nil {
 			return "", fmt.Errorf("writing the result: %w", err)

@@ -45,7 +45,7 @@ func (n *namespace) tool() builtin.WaitAgent {
 
 // call is one of the chat root.
 func (n *namespace) call(input string) tools.Call {
-	return tools.Call{Input: input, Chat: n.chats["root"]}
+	return tools.Call{ToolCall: v1alpha1.ToolCall{Input: input}, Chat: n.chats["root"]}
 }
 
 func aChat(name, parent string, phase v1alpha1.ChatPhase, ready metav1.ConditionStatus, reason string) *v1alpha1.Chat {
@@ -150,7 +150,7 @@ func TestWhatCannotBeReadIsToldWithoutAddresses(t *testing.T) {
 	if got, err := n.tool().Run(t.Context(), n.call(`{"chat":"done"}`)); err != nil || strings.Contains(got, "report") {
 		t.Errorf("a reply that is gone: got %s, %v", got, err)
 	}
-	if _, err := n.tool().Run(t.Context(), tools.Call{Input: `{"chat":"done"}`}); err == nil {
+	if _, err := n.tool().Run(t.Context(), tools.Call{ToolCall: v1alpha1.ToolCall{Input: `{"chat":"done"}`}}); err == nil {
 		t.Error("a call of nobody was answered")
 	}
 }
@@ -170,25 +170,26 @@ func TestWaitAgentSaysForWhatACallWaits(t *testing.T) {
 		``:   {"", 0},
 		`{"chat":"` + strings.Repeat("x", 254) + `"}`: {"", 0},
 	} {
-		if chat, seconds := (builtin.WaitAgent{}).WaitingFor(input); chat != want.chat || seconds != want.seconds {
+		chat, seconds := builtin.WaitAgent{}.Definition().WaitsFor(input)
+		if chat != want.chat || seconds != want.seconds {
 			t.Errorf("%.60s: waits for %q for %d s", input, chat, seconds)
 		}
 	}
 }
 
 func TestWaitAgentDescribesItselfAndSuitsParents(t *testing.T) {
-	tool := builtin.WaitAgent{}
-	properties, _ := tool.InputSchema()["properties"].(map[string]any)
-	if tool.Name() != "wait_agent" || tool.Description() == "" || properties["chat"] == nil ||
+	tool := builtin.WaitAgent{}.Definition()
+	properties, _ := tool.InputSchema["properties"].(map[string]any)
+	if tool.Name != "wait_agent" || tool.Description == "" || properties["chat"] == nil ||
 		properties["timeout_seconds"] == nil {
-		t.Errorf("got %q, %q, %v", tool.Name(), tool.Description(), tool.InputSchema())
+		t.Errorf("got %q, %q, %v", tool.Name, tool.Description, tool.InputSchema)
 	}
-	chat := &v1alpha1.Chat{}
-	if tool.Suits(chat) {
+	chat, useful := &v1alpha1.Chat{}, tool.UsefulTo
+	if useful(chat) {
 		t.Error("a chat without an attempt has a use for it")
 	}
 	chat.Status.Internal.Attempt.HasSubChats = true
-	if !tool.Suits(chat) {
+	if !useful(chat) {
 		t.Error("a parent has no use for it")
 	}
 }

@@ -41,32 +41,25 @@ func TestCheckFailsOnADifferenceAndWritesNothing(t *testing.T) {
 	}
 }
 
-// silent is a tool without a reference, documented one with one.
-type silent struct{}
+// documented is a tool whose calls have such a result.
+type documented struct{ result any }
 
-func (silent) Name() string                                    { return "a_tool" }
-func (silent) Description() string                             { return "Does it." }
-func (silent) Run(context.Context, tools.Call) (string, error) { return "", nil }
-func (silent) InputSchema() map[string]any {
-	return map[string]any{
-		"type": "object", "required": []string{"z", "y"},
-		"properties": map[string]any{
-			"a": map[string]any{"type": "integer", "maximum": 9, "default": 4, "description": "One | of *two*."},
-			"y": map[string]any{"type": "string", "enum": []string{"p", "q"}},
-			"z": map[string]any{"type": "array", "minItems": 1, "items": map[string]any{
-				"type": "object", "properties": map[string]any{"in": map[string]any{"type": "boolean"}},
-			}},
+func (documented) Run(context.Context, tools.Call) (string, error) { return "", nil }
+func (d documented) Definition() tools.Definition {
+	return tools.Definition{
+		Name: "a_tool", Description: "Does it.",
+		InputSchema: map[string]any{
+			"type": "object", "required": []string{"z", "y"},
+			"properties": map[string]any{
+				"a": map[string]any{"type": "integer", "maximum": 9, "default": 4, "description": "One | of *two*."},
+				"y": map[string]any{"type": "string", "enum": []string{"p", "q"}},
+				"z": map[string]any{"type": "array", "minItems": 1, "items": map[string]any{
+					"type": "object", "properties": map[string]any{"in": map[string]any{"type": "boolean"}},
+				}},
+			},
 		},
+		Reference: tools.Reference{Offered: "nobody", Result: d.result, Errors: []string{"It fails."}},
 	}
-}
-
-type documented struct {
-	silent
-	result any
-}
-
-func (d documented) Reference() tools.Reference {
-	return tools.Reference{Offered: "nobody", Result: d.result, Errors: []string{"It fails."}}
 }
 
 func TestATableHasEveryArgumentAndEveryField(t *testing.T) {
@@ -98,7 +91,6 @@ func TestATableHasEveryArgumentAndEveryField(t *testing.T) {
 
 func TestAToolThatIsNotDocumentedIsAFault(t *testing.T) {
 	for name, tool := range map[string]tools.Tool{
-		"no reference":       silent{},
 		"no result":          documented{},
 		"a field without it": documented{result: struct{ A string }{}},
 	} {

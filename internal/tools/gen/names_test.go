@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
-
-	"parley.dev/parley/internal/tools"
 )
 
 // walk visits all of a YAML document.
@@ -48,18 +46,28 @@ func TestTheAPIKnowsTheNamesOfTheTools(t *testing.T) {
 	}
 	for _, tool := range builtIn() {
 		for _, rule := range rules {
-			if !strings.Contains(rule, "'"+tool.Name()+"'") {
-				t.Errorf("%s is unknown to the rule %s", tool.Name(), rule)
+			if !strings.Contains(rule, "'"+tool.Definition().Name+"'") {
+				t.Errorf("%s is unknown to the rule %s", tool.Definition().Name, rule)
 			}
 		}
 	}
 }
 
-func TestToolsCalledTogetherAreRepeatable(t *testing.T) {
+func TestTraitsOfToolsFitTogether(t *testing.T) {
 	for _, tool := range builtIn() {
-		_, alone := tool.(tools.Exclusive)
-		if _, again := tool.(tools.Repeatable); !again && !alone {
-			t.Errorf("a pod that dies loses the result of %s when another call of the same reply has ended", tool.Name())
+		d := tool.Definition()
+		for problem, wrong := range map[string]bool{
+			"a pod that dies loses its result":            !d.Repeatable && !d.Exclusive,
+			"its calls are made again, and must not be":   d.Repeatable && d.AtMostOnce,
+			"the message has no room for its file":        d.AttachesFile && !d.Exclusive,
+			"its file is lost with the pod":               d.AttachesFile && !d.Repeatable,
+			"a reply can change the workspace twice":      d.ChangeWorkspace != nil && !d.Exclusive,
+			"an agent is not told again after a crash":    d.ChangeAgent != nil && !d.Repeatable,
+			"it needs the workspace, and may not need it": d.NeedsWorkspace && d.MayNeedWorkspace != nil,
+		} {
+			if wrong {
+				t.Errorf("%s: %s", d.Name, problem)
+			}
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
@@ -33,7 +32,7 @@ func builtIn() []tools.Tool {
 	all = append(all, planning.Tools()...)
 	all = append(all, kubernetes.Tools(nil)...)
 	all = append(all, advisor.Tool{}, builtin.CurrentTime{}, builtin.WaitAgent{})
-	slices.SortFunc(all, func(a, b tools.Tool) int { return cmp.Compare(a.Name(), b.Name()) })
+	slices.SortFunc(all, func(a, b tools.Tool) int { return cmp.Compare(a.Definition().Name, b.Definition().Name) })
 	return all
 }
 
@@ -46,15 +45,12 @@ func render(all []tools.Tool) ([]byte, error) {
 	fmt.Fprintf(&b, intro, tools.ResultLimit(1)>>10, tools.MaxResultBytes>>10)
 	fmt.Fprint(&b, "\n| Tool | Offered to | in mode Plan | in mode Explore |\n| --- | --- | --- | --- |\n")
 	for _, tool := range all {
-		documented, ok := tool.(tools.Documented)
-		if !ok {
-			return nil, fmt.Errorf("the tool %s has no reference: give it the method of tools.Documented", tool.Name())
-		}
-		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s |\n", tool.Name(), tool.Name(), cell(documented.Reference().Offered),
-			uses[tools.UseIn(v1alpha1.ModePlan, tool)], uses[tools.UseIn(v1alpha1.ModeExplore, tool)])
+		d := tool.Definition()
+		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s |\n", d.Name, d.Name, cell(d.Reference.Offered), uses[d.Plan],
+			uses[d.Explore])
 	}
 	for _, tool := range all {
-		if err := section(&b, tool); err != nil {
+		if err := section(&b, tool.Definition()); err != nil {
 			return nil, err
 		}
 	}
@@ -62,10 +58,9 @@ func render(all []tools.Tool) ([]byte, error) {
 }
 
 // section is what the page says of one tool.
-func section(w io.Writer, tool tools.Tool) error {
-	reference := tool.(tools.Documented).Reference()
-	fmt.Fprintf(w, "\n## %s\n\n%s\n", tool.Name(), tool.Description())
-	rows := argumentRows("", tool.InputSchema())
+func section(w io.Writer, d tools.Definition) error {
+	fmt.Fprintf(w, "\n## %s\n\n%s\n", d.Name, d.Description)
+	rows := argumentRows("", d.InputSchema)
 	if len(rows) == 0 {
 		fmt.Fprint(w, "\nIt has no arguments.\n")
 	} else {
@@ -74,16 +69,16 @@ func section(w io.Writer, tool tools.Tool) error {
 			fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | "))
 		}
 	}
-	fields, err := resultRows(reference.Result)
+	fields, err := resultRows(d.Reference.Result)
 	if err != nil {
-		return fmt.Errorf("the result of %s: %w", tool.Name(), err)
+		return fmt.Errorf("the result of %s: %w", d.Name, err)
 	}
 	fmt.Fprint(w, "\n| Result | Type | What it is |\n| --- | --- | --- |\n")
 	for _, row := range fields {
 		fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | "))
 	}
-	items(w, "Errors and failures", reference.Errors)
-	items(w, "Limits", reference.Limits)
+	items(w, "Errors and failures", d.Reference.Errors)
+	items(w, "Limits", d.Reference.Limits)
 	return nil
 }
 

@@ -29,26 +29,7 @@ import (
 const fieldManager = "parley"
 
 // apply creates and changes objects.
-type apply struct{ changing }
-
-// Name is k8s_apply.
-func (apply) Name() string { return string(v1alpha1.BuiltInK8sApply) }
-
-// Description tells the model when to call it.
-func (apply) Description() string {
-	return "Creates or changes objects of the Kubernetes cluster by server-side apply. Give of an object that exists " +
-		"only the fields that you want to be so, and all that an earlier k8s_apply of it gave: fields that you leave out " +
-		"now are removed. A person may be asked first, and sees what would change. Secrets cannot be applied."
-}
-
-// InputSchema has the objects.
-func (apply) InputSchema() map[string]any {
-	return arguments.Object(map[string]any{
-		"manifest":  arguments.Text(1, maxManifest, "The objects as YAML, with a line of --- between them."),
-		"namespace": arguments.Text(1, maxName, "The namespace of objects that name none. Default: that of this chat."),
-		"force":     arguments.Boolean("Whether to take over fields that others manage. Try without it first."),
-	}, "manifest")
-}
+type apply struct{ *common }
 
 type applyArguments struct {
 	Manifest  string `json:"manifest"`
@@ -66,27 +47,38 @@ type applyResult struct {
 	Objects []appliedObject `json:"objects" doc:"The objects, in the order of the manifest."`
 }
 
-// Reference is what people read of the tool.
-func (apply) Reference() tools.Reference {
-	return tools.Reference{Offered: offeredChanges, Result: applyResult{}, Errors: append(commonErrors,
-		"The manifest cannot be read, has no object, a list, a Secret, a ToolApproval or an object without a name.",
-		"The API server refuses one of the objects, or finds fields that it does not know: nothing was done.",
-		"A field is managed by somebody else and `force` is false: nothing was done.",
-		"A person denied it, or an object changed after they had seen what would change: nothing was done.",
-		"An object is refused although it was not before: the error says what was done of the others."),
-		Limits: []string{
-			fmt.Sprintf("At most %d objects, and %d KiB of changes if a person has to approve them.", maxObjects,
-				v1alpha1.MaxProposal>>10),
-			"Objects are changed one after the other, each only if it still is what a person has seen; its status does not " +
-				"count.",
-			"A call that is made again after a crash does nothing twice.",
-		}}
+func (apply) Definition() tools.Definition {
+	return tools.Definition{
+		Name: string(v1alpha1.BuiltInK8sApply),
+		Description: "Creates or changes objects of the Kubernetes cluster by server-side apply. Give of an object that " +
+			"exists only the fields that you want to be so, and all that an earlier k8s_apply of it gave: fields that you " +
+			"leave out now are removed. A person may be asked first, and sees what would change. Secrets cannot be applied.",
+		InputSchema: arguments.Object(map[string]any{
+			"manifest":  arguments.Text(1, maxManifest, "The objects as YAML, with a line of --- between them."),
+			"namespace": arguments.Text(1, maxName, "The namespace of objects that name none. Default: that of this chat."),
+			"force":     arguments.Boolean("Whether to take over fields that others manage. Try without it first."),
+		}, "manifest"),
+		Traits: changing,
+		Reference: tools.Reference{Offered: offeredChanges, Result: applyResult{}, Errors: append(commonErrors,
+			"The manifest cannot be read, has no object, a list, a Secret, a ToolApproval or an object without a name.",
+			"The API server refuses one of the objects, or finds fields that it does not know: nothing was done.",
+			"A field is managed by somebody else and `force` is false: nothing was done.",
+			"A person denied it, or an object changed after they had seen what would change: nothing was done.",
+			"An object is refused although it was not before: the error says what was done of the others."),
+			Limits: []string{
+				fmt.Sprintf("At most %d objects, and %d KiB of changes if a person has to approve them.", maxObjects,
+					v1alpha1.MaxProposal>>10),
+				"Objects are changed one after the other, each only if it still is what a person has seen; its status does not " +
+					"count.",
+				"A call that is made again after a crash does nothing twice.",
+			}},
+	}
 }
 
 // Run finds out what would change, has people asked about it if that is required, and does it once it may.
 func (t apply) Run(ctx context.Context, call tools.Call) (string, error) {
 	var given applyArguments
-	a, err := t.begin(ctx, call, t.InputSchema(), &given)
+	a, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
 	if err != nil {
 		return "", err
 	}
@@ -99,7 +91,7 @@ func (t apply) Run(ctx context.Context, call tools.Call) (string, error) {
 		return "", err
 	}
 	if !left(all) || refused(call.Answer) {
-		err = a.review(t.Name(), all)
+		err = a.review(call.Name, all)
 	}
 	for i := 0; i < len(all) && err == nil; i++ {
 		if all[i], err = a.carryOut(ctx, wanted[i], all[i], given.Force); err != nil {
@@ -153,7 +145,7 @@ func applied(call tools.Call, all []proposal) (string, error) {
 	return tools.Fit(call.Chat, tools.MaxResultBytes, func(most int) any {
 		var r applyResult
 		for i := range all {
-			o := appliedObject{Object: all[i].title(), Outcome: "changed", Diff: tools.Cap(all[i].told, most/len(all))}
+			o := appliedObject{Object: all[i].title(), Outcome: "changed", Diff: tools.Truncate(all[i].told, most/len(all))}
 			switch {
 			case all[i].done:
 				o.Outcome = "unchanged"

@@ -23,19 +23,7 @@ import (
 
 // describe reads an object with what belongs to it. kubectl's own library would add 19 MB to the program and 13 MB to
 // the memory of each generation pod, and print prose of what the object says in fewer words.
-type describe struct{ reading }
-
-// Name is k8s_describe.
-func (describe) Name() string { return string(v1alpha1.BuiltInK8sDescribe) }
-
-// Description tells the model when to call it.
-func (describe) Description() string {
-	return "Reads an object of the Kubernetes cluster, the newest events about it, and the pods that it selects. Begin " +
-		"with it to find out why something does not work."
-}
-
-// InputSchema names the object.
-func (describe) InputSchema() map[string]any { return get{}.InputSchema() }
+type describe struct{ *common }
 
 const (
 	// describedEvents is how many events are shown with an object, describedPods how many pods.
@@ -49,16 +37,22 @@ type describeResult struct {
 	Notes  []string    `json:"notes,omitempty" doc:"What could not be read, and why."`
 }
 
-// Reference is what people read of the tool.
-func (describe) Reference() tools.Reference {
-	return tools.Reference{Offered: offered, Result: describeResult{}, Errors: commonErrors,
-		Limits: []string{fmt.Sprintf("At most %d events and %d pods.", describedEvents, describedPods)}}
+func (describe) Definition() tools.Definition {
+	return tools.Definition{
+		Name: string(v1alpha1.BuiltInK8sDescribe),
+		Description: "Reads an object of the Kubernetes cluster, the newest events about it, and the pods that it selects. " +
+			"Begin with it to find out why something does not work.",
+		InputSchema: get{}.Definition().InputSchema,
+		Traits:      reading,
+		Reference: tools.Reference{Offered: offered, Result: describeResult{}, Errors: commonErrors,
+			Limits: []string{fmt.Sprintf("At most %d events and %d pods.", describedEvents, describedPods)}},
+	}
 }
 
 // Run reads all of that.
 func (t describe) Run(ctx context.Context, call tools.Call) (string, error) {
 	var given named
-	a, err := t.begin(ctx, call, t.InputSchema(), &given)
+	a, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
 	if err != nil {
 		return "", err
 	}

@@ -23,15 +23,7 @@ import (
 )
 
 // events reads events.
-type events struct{ reading }
-
-// Name is k8s_events.
-func (events) Name() string { return string(v1alpha1.BuiltInK8sEvents) }
-
-// Description tells the model when to call it.
-func (events) Description() string {
-	return "Reads the events of a namespace, or those about an object, the newest first."
-}
+type events struct{ *common }
 
 const (
 	// defaultEvents is how many events are shown, maxEvents the most.
@@ -39,16 +31,6 @@ const (
 	// eventPages is how many pages of eventPage events are looked through for the newest ones: 4000.
 	eventPages, eventPage = 8, 500
 )
-
-// InputSchema selects.
-func (events) InputSchema() map[string]any {
-	return arguments.Object(map[string]any{
-		"resource":  arguments.Text(1, maxName, "Only events about an object of this kind, as kubectl takes it."),
-		"name":      arguments.Text(1, maxName, "The name of that object."),
-		"namespace": namespaceArgument(),
-		"limit":     arguments.Integer(1, maxEvents, defaultEvents, "How many to show."),
-	})
-}
 
 type eventsArguments struct {
 	named
@@ -70,19 +52,29 @@ type eventsResult struct {
 	More   bool        `json:"not_all_seen,omitempty" doc:"Whether newer ones may be among those that were not seen."`
 }
 
-// Reference is what people read of the tool.
-func (events) Reference() tools.Reference {
-	return tools.Reference{Offered: offered, Result: eventsResult{}, Errors: commonErrors,
-		Limits: []string{fmt.Sprintf("The newest are found among the first %d that the API server lists.",
-			eventPages*eventPage),
-			"A message is shown up to 1024 characters, which is as long as the API lets one be.",
-			"Those about objects without a namespace are in the namespace `default`."}}
+func (events) Definition() tools.Definition {
+	return tools.Definition{
+		Name:        string(v1alpha1.BuiltInK8sEvents),
+		Description: "Reads the events of a namespace, or those about an object, the newest first.",
+		InputSchema: arguments.Object(map[string]any{
+			"resource":  arguments.Text(1, maxName, "Only events about an object of this kind, as kubectl takes it."),
+			"name":      arguments.Text(1, maxName, "The name of that object."),
+			"namespace": namespaceArgument(),
+			"limit":     arguments.Integer(1, maxEvents, defaultEvents, "How many to show."),
+		}),
+		Traits: reading,
+		Reference: tools.Reference{Offered: offered, Result: eventsResult{}, Errors: commonErrors,
+			Limits: []string{fmt.Sprintf("The newest are found among the first %d that the API server lists.",
+				eventPages*eventPage),
+				"A message is shown up to 1024 characters, which is as long as the API lets one be.",
+				"Those about objects without a namespace are in the namespace `default`."}},
+	}
 }
 
 // Run reads them.
 func (t events) Run(ctx context.Context, call tools.Call) (string, error) {
 	var given eventsArguments
-	a, err := t.begin(ctx, call, t.InputSchema(), &given)
+	a, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
 	if err != nil {
 		return "", err
 	}

@@ -13,7 +13,7 @@ func fit(a *access, text string, with func(text string) any) (string, error) {
 	limit := tools.ResultLimitOf(a.call.Chat)
 	most := limit
 	for range 8 {
-		encoded, err := tools.Encode(with(tools.Cap(text, most)))
+		encoded, err := tools.Encode(with(tools.Truncate(text, most)))
 		if err != nil {
 			return "", err
 		}
@@ -22,5 +22,5 @@ func fit(a *access, text string, with func(text string) any) (string, error) {
 		}
 		most = min(most, len(text)) * limit / len(encoded) * 9 / 10
 	}
-	return tools.Fit(a.call.Chat, most, func(most int) any { return with(tools.Cap(text, most)) })
+	return tools.Fit(a.call.Chat, most, func(most int) any { return with(tools.Truncate(text, most)) })
 }

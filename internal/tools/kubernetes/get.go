@@ -12,22 +12,7 @@ import (
 )
 
 // get reads an object.
-type get struct{ reading }
-
-// Name is k8s_get.
-func (get) Name() string { return string(v1alpha1.BuiltInK8sGet) }
-
-// Description tells the model when to call it.
-func (get) Description() string {
-	return "Reads an object of the Kubernetes cluster as YAML. Of Secrets it shows keys and sizes, never values."
-}
-
-// InputSchema names the object.
-func (get) InputSchema() map[string]any {
-	return arguments.Object(map[string]any{
-		"resource": resourceArgument(), "name": nameArgument(), "namespace": namespaceArgument(),
-	}, "resource", "name")
-}
+type get struct{ *common }
 
 type named struct {
 	Resource  string `json:"resource"`
@@ -39,17 +24,24 @@ type getResult struct {
 	Object string `json:"object" doc:"The object as YAML, without managedFields."`
 }
 
-// Reference is what people read of the tool.
-func (get) Reference() tools.Reference {
-	return tools.Reference{Offered: offered, Result: getResult{}, Errors: commonErrors,
-		Limits: []string{"Of an object that is larger than a result the beginning and the end are shown.",
-			"Of Secrets, also of those within other objects, data and annotations show sizes in place of values."}}
+func (get) Definition() tools.Definition {
+	return tools.Definition{
+		Name:        string(v1alpha1.BuiltInK8sGet),
+		Description: "Reads an object of the Kubernetes cluster as YAML. Of Secrets it shows keys and sizes, never values.",
+		InputSchema: arguments.Object(map[string]any{
+			"resource": resourceArgument(), "name": nameArgument(), "namespace": namespaceArgument(),
+		}, "resource", "name"),
+		Traits: reading,
+		Reference: tools.Reference{Offered: offered, Result: getResult{}, Errors: commonErrors,
+			Limits: []string{"Of an object that is larger than a result the beginning and the end are shown.",
+				"Of Secrets, also of those within other objects, data and annotations show sizes in place of values."}},
+	}
 }
 
 // Run reads it.
 func (t get) Run(ctx context.Context, call tools.Call) (string, error) {
 	var given named
-	a, err := t.begin(ctx, call, t.InputSchema(), &given)
+	a, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
 	if err != nil {
 		return "", err
 	}

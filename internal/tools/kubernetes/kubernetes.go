@@ -24,8 +24,7 @@ import (
 // Tools are all of them. The client is that of the API server.
 func Tools(client *kubeapi.Client) []tools.Tool {
 	c := &common{client: client}
-	r, w := reading{c}, changing{c}
-	return []tools.Tool{get{r}, list{r}, describe{r}, logs{r}, events{r}, apply{w}, remove{w}}
+	return []tools.Tool{get{c}, list{c}, describe{c}, logs{c}, events{c}, apply{c}, remove{c}}
 }
 
 const (
@@ -38,26 +37,15 @@ const (
 // common is what the tools share.
 type common struct{ client *kubeapi.Client }
 
-// Repeatable, because what a call does is done once: one that changes something looks first whether it has been done.
-func (*common) Repeatable() {}
-
-// reading is what tools share that change nothing.
-type reading struct{ *common }
-
-// In every mode it may be called: it changes nothing.
-func (reading) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
-
-// On in a chat that works as a service account.
-func (reading) On(chat *v1alpha1.Chat) bool { return chat.Spec.Kubernetes != nil }
-
-// changing is what tools share that change something.
-type changing struct{ *common }
-
-// On in a chat that may.
-func (changing) On(chat *v1alpha1.Chat) bool { return chat.Spec.Kubernetes.MayChange() }
-
-// Reviewing, because a person approves what is known of the change.
-func (changing) Reviewing() {}
+var (
+	// reading are the traits of tools that change nothing.
+	reading = tools.Traits{Plan: tools.Free, Explore: tools.Free, Repeatable: true,
+		EnabledFor: func(chat *v1alpha1.Chat) bool { return chat.Spec.Kubernetes != nil }}
+	// changing are those of tools that change something. A person approves what is known of the change. A call that is
+	// made again looks first whether it has been done.
+	changing = tools.Traits{Repeatable: true, OwnsApproval: true,
+		EnabledFor: func(chat *v1alpha1.Chat) bool { return chat.Spec.Kubernetes.MayChange() }}
+)
 
 // access is the cluster as the service account of a chat.
 type access struct {

@@ -15,15 +15,7 @@ import (
 )
 
 // list lists objects.
-type list struct{ reading }
-
-// Name is k8s_list.
-func (list) Name() string { return string(v1alpha1.BuiltInK8sList) }
-
-// Description tells the model when to call it.
-func (list) Description() string {
-	return "Lists objects of the Kubernetes cluster as kubectl get prints them, a page at a time."
-}
+type list struct{ *common }
 
 const (
 	// defaultListed is how many objects are listed, maxListed the most.
@@ -31,19 +23,6 @@ const (
 	// maxSelector is the most characters of a selector, maxContinue those of what goes on with a list.
 	maxSelector, maxContinue = 1024, 4096
 )
-
-// InputSchema selects and pages.
-func (list) InputSchema() map[string]any {
-	return arguments.Object(map[string]any{
-		"resource": resourceArgument(), "namespace": namespaceArgument(),
-		"all_namespaces": arguments.Boolean("Whether to list the objects of all namespaces."),
-		"label_selector": arguments.Text(1, maxSelector, "Only objects with these labels, such as app=web,tier!=db."),
-		"field_selector": arguments.Text(1, maxSelector, "Only objects with these fields, such as status.phase=Running."),
-		"wide":           arguments.Boolean("Whether to show the columns that kubectl shows with -o wide."),
-		"limit":          arguments.Integer(1, maxListed, defaultListed, "How many to list."),
-		"continue":       arguments.Text(1, maxContinue, "What an earlier page says, to have the next one."),
-	}, "resource")
-}
 
 type listArguments struct {
 	named
@@ -63,17 +42,30 @@ type listResult struct {
 	Remaining *int64 `json:"remaining,omitempty" doc:"How many more there are, where the API server tells."`
 }
 
-// Reference is what people read of the tool.
-func (list) Reference() tools.Reference {
-	return tools.Reference{Offered: offered, Result: listResult{}, Errors: append(commonErrors,
-		"The list has changed so much since the page before that it cannot be gone on with: list it again."),
-		Limits: []string{"Each page shows what the API server prints of its objects, which of Secrets is no value."}}
+func (list) Definition() tools.Definition {
+	return tools.Definition{
+		Name:        string(v1alpha1.BuiltInK8sList),
+		Description: "Lists objects of the Kubernetes cluster as kubectl get prints them, a page at a time.",
+		InputSchema: arguments.Object(map[string]any{
+			"resource": resourceArgument(), "namespace": namespaceArgument(),
+			"all_namespaces": arguments.Boolean("Whether to list the objects of all namespaces."),
+			"label_selector": arguments.Text(1, maxSelector, "Only objects with these labels, such as app=web,tier!=db."),
+			"field_selector": arguments.Text(1, maxSelector, "Only objects with these fields, such as status.phase=Running."),
+			"wide":           arguments.Boolean("Whether to show the columns that kubectl shows with -o wide."),
+			"limit":          arguments.Integer(1, maxListed, defaultListed, "How many to list."),
+			"continue":       arguments.Text(1, maxContinue, "What an earlier page says, to have the next one."),
+		}, "resource"),
+		Traits: reading,
+		Reference: tools.Reference{Offered: offered, Result: listResult{}, Errors: append(commonErrors,
+			"The list has changed so much since the page before that it cannot be gone on with: list it again."),
+			Limits: []string{"Each page shows what the API server prints of its objects, which of Secrets is no value."}},
+	}
 }
 
 // Run lists them.
 func (t list) Run(ctx context.Context, call tools.Call) (string, error) {
 	var given listArguments
-	a, err := t.begin(ctx, call, t.InputSchema(), &given)
+	a, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
 	if err != nil {
 		return "", err
 	}
@@ -110,7 +102,7 @@ func (given *listArguments) query() url.Values {
 
 // result is the page of which so many lines are left out.
 func (p *page) result(lines []string, leftOut, bytes int) listResult {
-	r := listResult{Table: tools.Cap(strings.Join(lines, "\n"), bytes), Count: max(0, len(lines)-1), LeftOut: leftOut}
+	r := listResult{Table: tools.Truncate(strings.Join(lines, "\n"), bytes), Count: max(0, len(lines)-1), LeftOut: leftOut}
 	if leftOut == 0 {
 		r.Continue, r.Remaining = p.Metadata.Continue, p.Metadata.Remaining
 	}

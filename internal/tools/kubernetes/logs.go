@@ -17,15 +17,7 @@ import (
 )
 
 // logs reads what a container has written.
-type logs struct{ reading }
-
-// Name is k8s_logs.
-func (logs) Name() string { return string(v1alpha1.BuiltInK8sLogs) }
-
-// Description tells the model when to call it.
-func (logs) Description() string {
-	return "Reads the newest lines that a container of a pod has written."
-}
+type logs struct{ *common }
 
 const (
 	// defaultLines is how many lines are read, maxLines the most.
@@ -35,18 +27,6 @@ const (
 	// maxLogBytes is the most that the API server is to send: 4 MiB.
 	maxLogBytes = 4 << 20
 )
-
-// InputSchema names the container, and how much to read.
-func (logs) InputSchema() map[string]any {
-	return arguments.Object(map[string]any{
-		"pod": arguments.Text(1, maxName, "The name of the pod."), "namespace": namespaceArgument(),
-		"container":     arguments.Text(1, maxName, "The container. Default: the only one."),
-		"previous":      arguments.Boolean("Whether to read what it wrote before it was restarted."),
-		"tail_lines":    arguments.Integer(1, maxLines, defaultLines, "How many lines."),
-		"since_seconds": arguments.Integer(0, maxSince, 0, "Only lines of the last seconds. 0: all."),
-		"timestamps":    arguments.Boolean("Whether each line begins with its time."),
-	}, "pod")
-}
 
 type logsArguments struct {
 	Pod        string `json:"pod"`
@@ -65,17 +45,29 @@ type logsResult struct {
 	Newest bool `json:"newest_missing,omitempty" doc:"Whether the newest are missing, beyond 4 MiB: ask for fewer."`
 }
 
-// Reference is what people read of the tool.
-func (logs) Reference() tools.Reference {
-	return tools.Reference{Offered: offered, Result: logsResult{}, Errors: append(commonErrors,
-		"The pod has several containers and none is named, or the container has written nothing yet."),
-		Limits: []string{"What a container writes is shown as it is, whatever it says."}}
+func (logs) Definition() tools.Definition {
+	return tools.Definition{
+		Name:        string(v1alpha1.BuiltInK8sLogs),
+		Description: "Reads the newest lines that a container of a pod has written.",
+		InputSchema: arguments.Object(map[string]any{
+			"pod": arguments.Text(1, maxName, "The name of the pod."), "namespace": namespaceArgument(),
+			"container":     arguments.Text(1, maxName, "The container. Default: the only one."),
+			"previous":      arguments.Boolean("Whether to read what it wrote before it was restarted."),
+			"tail_lines":    arguments.Integer(1, maxLines, defaultLines, "How many lines."),
+			"since_seconds": arguments.Integer(0, maxSince, 0, "Only lines of the last seconds. 0: all."),
+			"timestamps":    arguments.Boolean("Whether each line begins with its time."),
+		}, "pod"),
+		Traits: reading,
+		Reference: tools.Reference{Offered: offered, Result: logsResult{}, Errors: append(commonErrors,
+			"The pod has several containers and none is named, or the container has written nothing yet."),
+			Limits: []string{"What a container writes is shown as it is, whatever it says."}},
+	}
 }
 
 // Run reads them.
 func (t logs) Run(ctx context.Context, call tools.Call) (string, error) {
 	var given logsArguments
-	a, err := t.begin(ctx, call, t.InputSchema(), &given)
+	a, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
 	if err != nil {
 		return "", err
 	}

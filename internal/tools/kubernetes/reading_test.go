@@ -82,18 +82,18 @@ func TestAChatWithoutAServiceAccountIsOfferedNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "")
 	for name, tool := range s.all {
-		switched := tool.(interface{ On(*v1alpha1.Chat) bool })
+		enabledFor := tool.Definition().EnabledFor
 		changing := name == "k8s_apply" || name == "k8s_delete"
 		with := s.chat.DeepCopy()
 		for changes, on := range map[v1alpha1.ClusterChanges]bool{
 			"": !changing, v1alpha1.ClusterChangesDenied: !changing,
 			v1alpha1.ClusterChangesWithApproval: true, v1alpha1.ClusterChangesWithoutApproval: true,
 		} {
-			if with.Spec.Kubernetes.Changes = changes; switched.On(with) != on {
+			if with.Spec.Kubernetes.Changes = changes; enabledFor(with) != on {
 				t.Errorf("with changes %q %s is offered: %t", changes, name, !on)
 			}
 		}
-		if with.Spec.Kubernetes = nil; switched.On(with) {
+		if with.Spec.Kubernetes = nil; enabledFor(with) {
 			t.Errorf("%s is offered to a chat without a service account", name)
 		}
 	}

@@ -21,26 +21,7 @@ import (
 )
 
 // remove deletes an object.
-type remove struct{ changing }
-
-// Name is k8s_delete.
-func (remove) Name() string { return string(v1alpha1.BuiltInK8sDelete) }
-
-// Description tells the model when to call it.
-func (remove) Description() string {
-	return "Deletes an object of the Kubernetes cluster. A person may be asked first."
-}
-
-// InputSchema names the object.
-func (remove) InputSchema() map[string]any {
-	propagation := arguments.OneOf("What becomes of objects that it owns. Background: they are deleted after it; "+
-		"Foreground: before it; Orphan: they stay.", string(metav1.DeletePropagationBackground),
-		string(metav1.DeletePropagationForeground), string(metav1.DeletePropagationOrphan))
-	propagation["default"] = string(metav1.DeletePropagationBackground)
-	return arguments.Object(map[string]any{
-		"resource": resourceArgument(), "name": nameArgument(), "namespace": namespaceArgument(), "propagation": propagation,
-	}, "resource", "name")
-}
+type remove struct{ *common }
 
 type removeArguments struct {
 	named
@@ -52,20 +33,31 @@ type removeResult struct {
 	Outcome string `json:"outcome" doc:"\"deleted\", \"gone\" before that, or \"deleting\": it goes once it has ended."`
 }
 
-// Reference is what people read of the tool.
-func (remove) Reference() tools.Reference {
-	return tools.Reference{Offered: offeredChanges, Result: removeResult{}, Errors: append(commonErrors,
-		"There is no such object.",
-		"A person denied it, or the object changed after they had been asked: nothing was done.",
-		"The call was interrupted by a crash, needs no approval, and may have been done."),
-		Limits: []string{"The object is deleted only if it still is what a person was asked about; its status does not " +
-			"count."}}
+func (remove) Definition() tools.Definition {
+	propagation := arguments.OneOf("What becomes of objects that it owns. Background: they are deleted after it; "+
+		"Foreground: before it; Orphan: they stay.", string(metav1.DeletePropagationBackground),
+		string(metav1.DeletePropagationForeground), string(metav1.DeletePropagationOrphan))
+	propagation["default"] = string(metav1.DeletePropagationBackground)
+	return tools.Definition{
+		Name:        string(v1alpha1.BuiltInK8sDelete),
+		Description: "Deletes an object of the Kubernetes cluster. A person may be asked first.",
+		InputSchema: arguments.Object(map[string]any{
+			"resource": resourceArgument(), "name": nameArgument(), "namespace": namespaceArgument(), "propagation": propagation,
+		}, "resource", "name"),
+		Traits: changing,
+		Reference: tools.Reference{Offered: offeredChanges, Result: removeResult{}, Errors: append(commonErrors,
+			"There is no such object.",
+			"A person denied it, or the object changed after they had been asked: nothing was done.",
+			"The call was interrupted by a crash, needs no approval, and may have been done."),
+			Limits: []string{"The object is deleted only if it still is what a person was asked about; its status does not " +
+				"count."}},
+	}
 }
 
 // Run finds out whether the object can be deleted, has people asked if that is required, and deletes it once it may.
 func (t remove) Run(ctx context.Context, call tools.Call) (string, error) {
 	var given removeArguments
-	a, err := t.begin(ctx, call, t.InputSchema(), &given)
+	a, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
 	if err != nil {
 		return "", err
 	}
@@ -74,7 +66,7 @@ func (t remove) Run(ctx context.Context, call tools.Call) (string, error) {
 		return "", err
 	}
 	of := target{kind, a.within(kind, given.Namespace), given.Name}
-	if call.Again && call.Answer == nil && !needsApproval(call.Chat, t.Name()) {
+	if call.Again && call.Answer == nil && !needsApproval(call.Chat, call.Name) {
 		return "", onTarget(of, errors.New("the generation pod was restarted or lost when this call was due, so that the "+
 			"object may have been deleted, and one of the same name may be another one. Look at it before you repeat the call"))
 	}
@@ -84,7 +76,7 @@ func (t remove) Run(ctx context.Context, call tools.Call) (string, error) {
 		return "", onTarget(of, err)
 	}
 	if outcome == "" {
-		if err := a.review(t.Name(), []proposal{p}); err != nil {
+		if err := a.review(call.Name, []proposal{p}); err != nil {
 			return "", err
 		}
 		return a.removed(ctx, p, given.Propagation)

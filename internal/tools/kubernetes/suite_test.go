@@ -81,7 +81,7 @@ func ungranted(t *testing.T, changes v1alpha1.ClusterChanges) *scene {
 	s.chat.Spec.Kubernetes = &v1alpha1.KubernetesAccess{ServiceAccountName: "worker", Changes: changes}
 	s.all = map[string]tools.Tool{}
 	for _, tool := range Tools(s.client()) {
-		s.all[tool.Name()] = tool
+		s.all[tool.Definition().Name] = tool
 	}
 	return s
 }
@@ -147,7 +147,8 @@ func (s *scene) run(tool, input string) (string, error) {
 	s.t.Helper()
 	s.asked = nil
 	return s.all[tool].Run(s.t.Context(), tools.Call{
-		ID: "call_1", Key: "k", Input: input, Chat: s.chat, Again: s.again, Answer: s.answer,
+		ToolCall: v1alpha1.ToolCall{ID: "call_1", Name: tool, Input: input}, Key: "k",
+		Chat: s.chat, Again: s.again, Answer: s.answer,
 		Alive: func() {},
 		Ask: func(q tools.Question) bool {
 			s.asked = &q

@@ -29,48 +29,9 @@ const (
 // askUserQuestion asks people something. The call ends without a result, and is made again with their answer.
 type askUserQuestion struct{}
 
-// Name is ask_user_question.
-func (askUserQuestion) Name() string { return string(v1alpha1.BuiltInAskUserQuestion) }
-
-// In mode Plan it may be called. Nobody is asked in mode Explore, where agents look for others.
-func (askUserQuestion) In(mode v1alpha1.ChatMode) tools.Use {
-	if mode == v1alpha1.ModePlan {
-		return tools.Free
-	}
-	return tools.Forbidden
-}
-
-// Suits the chat that plans: there, people are at hand.
-func (askUserQuestion) Suits(chat *v1alpha1.Chat) bool {
-	return chat.ModeInForce() == v1alpha1.ModePlan
-}
-
-// Repeatable, because it only asks.
-func (askUserQuestion) Repeatable() {}
-
-// Description tells the model when to call it.
-func (askUserQuestion) Description() string {
-	return "Asks people what only they can decide, and waits for their answer. Offer the answers that you would expect; " +
-		"they can also say something else. Ask all that you have to know at once."
-}
-
-// InputSchema has the questions.
-func (askUserQuestion) InputSchema() map[string]any {
-	option := arguments.Object(map[string]any{
-		"label":       arguments.Text(1, maxLabel, "The answer, in a few words."),
-		"description": arguments.Text(1, maxAbout, "What follows from it."),
-	}, "label")
-	question := arguments.Object(map[string]any{
-		"header":   arguments.Text(1, maxHeader, "What it is about, in a word or two."),
-		"question": arguments.Text(1, maxQuestion, "The question."),
-		"options": map[string]any{"type": "array", "minItems": minOptions, "maxItems": maxOptions, "items": option,
-			"description": "Answers that people can choose from."},
-	}, "question")
-	return arguments.Object(map[string]any{
-		"questions": map[string]any{"type": "array", "minItems": 1, "maxItems": maxQuestions, "items": question,
-			"description": "The questions."},
-	}, "questions")
-}
+// plans reports whether the chat is in mode Plan: there, people are at hand. No one is asked in mode Explore, where
+// agents look for others.
+func plans(chat *v1alpha1.Chat) bool { return chat.ModeInForce() == v1alpha1.ModePlan }
 
 type option struct {
 	Label       string `json:"label"`
@@ -94,16 +55,35 @@ type questionResult struct {
 	Comment  string     `json:"comment,omitempty" doc:"What they say besides."`
 }
 
-// Reference is what people read of the tool.
-func (askUserQuestion) Reference() tools.Reference {
-	return tools.Reference{
-		Offered: "chats whose `spec.mode` is Plan, and those that name it in `spec.tools.allow`", Result: questionResult{},
-		Errors: []string{
-			fmt.Sprintf("More than %d calls of one reply ask people, or the questions have more than %d KiB together.",
-				v1alpha1.MaxToolQuestions, v1alpha1.MaxInputRequests>>10),
-		},
-		Limits: []string{
-			"A call waits in `status.requiresAction` until a ToolApproval answers it ([modes.md](modes.md#answer-questions)).",
+func (askUserQuestion) Definition() tools.Definition {
+	option := arguments.Object(map[string]any{
+		"label":       arguments.Text(1, maxLabel, "The answer, in a few words."),
+		"description": arguments.Text(1, maxAbout, "What follows from it."),
+	}, "label")
+	question := arguments.Object(map[string]any{
+		"header":   arguments.Text(1, maxHeader, "What it is about, in a word or two."),
+		"question": arguments.Text(1, maxQuestion, "The question."),
+		"options": map[string]any{"type": "array", "minItems": minOptions, "maxItems": maxOptions, "items": option,
+			"description": "Answers that people can choose from."},
+	}, "question")
+	return tools.Definition{
+		Name: string(v1alpha1.BuiltInAskUserQuestion),
+		Description: "Asks people what only they can decide, and waits for their answer. Offer the answers that you would " +
+			"expect; they can also say something else. Ask all that you have to know at once.",
+		InputSchema: arguments.Object(map[string]any{
+			"questions": map[string]any{"type": "array", "minItems": 1, "maxItems": maxQuestions, "items": question,
+				"description": "The questions."},
+		}, "questions"),
+		Traits: tools.Traits{Plan: tools.Free, UsefulTo: plans, Repeatable: true},
+		Reference: tools.Reference{
+			Offered: "chats whose `spec.mode` is Plan, and those that name it in `spec.tools.allow`", Result: questionResult{},
+			Errors: []string{
+				fmt.Sprintf("More than %d calls of one reply ask people, or the questions have more than %d KiB together.",
+					v1alpha1.MaxToolQuestions, v1alpha1.MaxInputRequests>>10),
+			},
+			Limits: []string{
+				"A call waits in `status.requiresAction` until a ToolApproval answers it ([modes.md](modes.md#answer-questions)).",
+			},
 		},
 	}
 }
@@ -113,7 +93,7 @@ func (t askUserQuestion) Run(_ context.Context, call tools.Call) (string, error)
 	var given struct {
 		Questions []question `json:"questions"`
 	}
-	if err := arguments.Decode(t.InputSchema(), call.Input, &given); err != nil {
+	if err := arguments.Decode(t.Definition().InputSchema, call.Input, &given); err != nil {
 		return "", err
 	}
 	if call.Answer != nil {

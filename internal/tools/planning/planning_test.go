@@ -25,8 +25,9 @@ func run(t *testing.T, tool, input string, room bool, answer *tools.Answer) (
 	chat := &v1alpha1.Chat{}
 	chat.Spec.Mode = v1alpha1.ModePlan
 	for _, one := range planning.Tools() {
-		if one.Name() == tool {
-			output, err = one.Run(context.Background(), tools.Call{ID: "1", Input: input, Chat: chat, Answer: answer,
+		if one.Definition().Name == tool {
+			output, err = one.Run(context.Background(), tools.Call{
+				ToolCall: v1alpha1.ToolCall{ID: "1", Input: input}, Chat: chat, Answer: answer,
 				Ask: func(q tools.Question) bool {
 					asked = q
 					return room
@@ -115,9 +116,8 @@ func TestAnApprovedPlanSaysWhatIsNext(t *testing.T) {
 func TestPlansAreProposedByChatsThatPlanAndQuestionsAskedByThemOrWhereTheyAreNamed(t *testing.T) {
 	registry := tools.NewRegistry(planning.Tools()...)
 	offered := func(chat *v1alpha1.Chat) (names string) {
-		within := registry.InMode(chat)
-		for _, tool := range tools.Suited(registry.Active(within.Spec.Tools), within) {
-			names += tool.Name() + " "
+		for _, tool := range registry.Suited(registry.InMode(chat)) {
+			names += tool.Name + " "
 		}
 		return names
 	}

@@ -106,7 +106,7 @@ func (b *bench) call(name string, arguments map[string]any) v1alpha1.ToolResult 
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return tools.NewRegistry(Tools(b.options())...).Execute(b.t.Context(), tools.Batch{Chat: b.chat,
+	return tools.NewRegistry(Tools(b.options())...).Execute(b.t.Context(), &tools.Batch{Chat: b.chat,
 		Calls: []v1alpha1.ToolCall{{ID: "1", Name: name, Input: string(input)}}}, nil)[0]
 }
 

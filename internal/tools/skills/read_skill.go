@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/skill"
@@ -23,23 +22,6 @@ const maxDescription = 1024
 // readSkill reads the instructions of a skill.
 type readSkill struct{ *common }
 
-// Name is read_skill.
-func (readSkill) Name() string { return "read_skill" }
-
-// In every mode it may be called: it changes nothing.
-func (readSkill) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
-
-// Description tells the model when to call it.
-func (readSkill) Description() string {
-	return "Reads a skill: instructions for tasks of a kind, and which files it has. Call it before such a task, with a " +
-		"name from a list of skills, and follow what it says. read_skill_file reads its files."
-}
-
-// InputSchema has the name.
-func (readSkill) InputSchema() map[string]any {
-	return arguments.Object(map[string]any{"name": nameArgument()}, "name")
-}
-
 type readSkillResult struct {
 	Name        string   `json:"name" doc:"The skill, with its source: configmap/NAME or workspace/NAME."`
 	Description string   `json:"description,omitempty" doc:"What it says that it is for."`
@@ -49,23 +31,30 @@ type readSkillResult struct {
 	Note        string   `json:"note,omitempty" doc:"What else there is to know."`
 }
 
-// Reference is what people read of the tool.
-func (readSkill) Reference() tools.Reference {
-	return tools.Reference{
-		Offered: offered, Result: readSkillResult{},
-		Errors: []string{
-			"There is no such skill: the error names those that there are.",
-			"A ConfigMap and the workspace have a skill of that name each: the error names both. While the workspace does not " +
-				"run, NAME alone is that of the ConfigMap.",
-			"The skill is in the workspace, and that cannot be used.",
-		},
-		Limits: []string{
-			fmt.Sprintf("A third of the model's context, at least 16 KiB and at most %d KiB, of whole lines. The rest of "+
-				"SKILL.md is left out, with a marker that says how to read on.", tools.MaxResultBytes>>10),
-			fmt.Sprintf("A SKILL.md has at most %d KiB. %d files are listed, none that is hidden.", skill.MaxFileBytes>>10,
-				maxFiles),
-			"A skill of a ConfigMap is read without the workspace. workspace/NAME starts it, and so does NAME alone in a chat " +
-				"without `spec.skillsFrom`.",
+func (t readSkill) Definition() tools.Definition {
+	return tools.Definition{
+		Name: "read_skill",
+		Description: "Reads a skill: instructions for tasks of a kind, and which files it has. Call it before such a task, " +
+			"with a name from a list of skills, and follow what it says. read_skill_file reads its files.",
+		InputSchema: arguments.Object(map[string]any{"name": nameArgument()}, "name"),
+		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: t.suits, Repeatable: true,
+			MayNeedWorkspace: t.mayNeedWorkspace},
+		Reference: tools.Reference{
+			Offered: offered, Result: readSkillResult{},
+			Errors: []string{
+				"There is no such skill: the error names those that there are.",
+				"A ConfigMap and the workspace have a skill of that name each: the error names both. While the workspace does " +
+					"not run, NAME alone is that of the ConfigMap.",
+				"The skill is in the workspace, and that cannot be used.",
+			},
+			Limits: []string{
+				fmt.Sprintf("A third of the model's context, at least 16 KiB and at most %d KiB, of whole lines. The rest of "+
+					"SKILL.md is left out, with a marker that says how to read on.", tools.MaxResultBytes>>10),
+				fmt.Sprintf("A SKILL.md has at most %d KiB. %d files are listed, none that is hidden.", skill.MaxFileBytes>>10,
+					maxFiles),
+				"A skill of a ConfigMap is read without the workspace. workspace/NAME starts it, and so does NAME alone in a " +
+					"chat without `spec.skillsFrom`.",
+			},
 		},
 	}
 }
@@ -75,7 +64,7 @@ func (t readSkill) Run(ctx context.Context, call tools.Call) (string, error) {
 	var given struct {
 		Name string `json:"name"`
 	}
-	if err := arguments.Decode(t.InputSchema(), call.Input, &given); err != nil {
+	if err := arguments.Decode(t.Definition().InputSchema, call.Input, &given); err != nil {
 		return "", err
 	}
 	found, err := t.find(ctx, call.Chat, given.Name)

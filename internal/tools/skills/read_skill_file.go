@@ -11,7 +11,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/skill"
 	"parley.dev/parley/internal/tools"
@@ -30,28 +29,6 @@ const (
 // readSkillFile reads a file of a skill.
 type readSkillFile struct{ *common }
 
-// Name is read_skill_file.
-func (readSkillFile) Name() string { return "read_skill_file" }
-
-// In every mode it may be called: it changes nothing.
-func (readSkillFile) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
-
-// Description tells the model when to call it.
-func (readSkillFile) Description() string {
-	return "Reads lines of a text file of a skill, when the instructions of the skill name it. A note says if there are " +
-		"more."
-}
-
-// InputSchema has the skill and the path, and optionally which lines.
-func (readSkillFile) InputSchema() map[string]any {
-	return arguments.Object(map[string]any{
-		"name":   nameArgument(),
-		"path":   arguments.Text(1, maxPath, "The file, relative to the skill, such as scripts/fill.py."),
-		"offset": arguments.Integer(1, skill.MaxFileBytes, 1, "The first line to read, from 1 on."),
-		"limit":  arguments.Integer(1, maxLines, defaultLines, "How many lines to read at most."),
-	}, "name", "path")
-}
-
 type readSkillFileResult struct {
 	Content    string `json:"content" doc:"The lines, as they are in the file."`
 	FileSize   int    `json:"file_size" doc:"Bytes of the file."`
@@ -60,19 +37,31 @@ type readSkillFileResult struct {
 	Note       string `json:"note,omitempty" doc:"Whether there are more lines, and how to read on."`
 }
 
-// Reference is what people read of the tool.
-func (readSkillFile) Reference() tools.Reference {
-	return tools.Reference{
-		Offered: offered, Result: readSkillFileResult{},
-		Errors: []string{
-			"There is no such skill, as with read_skill, or it has no such file: the error names those that there are.",
-			"The path is absolute, has .. or a name that begins with a dot, or leads out of the workspace's directory.",
-			"The file is no UTF-8 text, or too large.",
-		},
-		Limits: []string{
-			fmt.Sprintf("A third of the model's context, at least 16 KiB and at most %d KiB, of whole lines. A line that "+
-				"is longer than that is cut, with a marker.", tools.MaxResultBytes>>10),
-			fmt.Sprintf("A file has at most %d KiB.", skill.MaxFileBytes>>10),
+func (t readSkillFile) Definition() tools.Definition {
+	return tools.Definition{
+		Name: "read_skill_file",
+		Description: "Reads lines of a text file of a skill, when the instructions of the skill name it. A note says if " +
+			"there are more.",
+		InputSchema: arguments.Object(map[string]any{
+			"name":   nameArgument(),
+			"path":   arguments.Text(1, maxPath, "The file, relative to the skill, such as scripts/fill.py."),
+			"offset": arguments.Integer(1, skill.MaxFileBytes, 1, "The first line to read, from 1 on."),
+			"limit":  arguments.Integer(1, maxLines, defaultLines, "How many lines to read at most."),
+		}, "name", "path"),
+		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: t.suits, Repeatable: true,
+			MayNeedWorkspace: t.mayNeedWorkspace},
+		Reference: tools.Reference{
+			Offered: offered, Result: readSkillFileResult{},
+			Errors: []string{
+				"There is no such skill, as with read_skill, or it has no such file: the error names those that there are.",
+				"The path is absolute, has .. or a name that begins with a dot, or leads out of the workspace's directory.",
+				"The file is no UTF-8 text, or too large.",
+			},
+			Limits: []string{
+				fmt.Sprintf("A third of the model's context, at least 16 KiB and at most %d KiB, of whole lines. A line that "+
+					"is longer than that is cut, with a marker.", tools.MaxResultBytes>>10),
+				fmt.Sprintf("A file has at most %d KiB.", skill.MaxFileBytes>>10),
+			},
 		},
 	}
 }
@@ -85,7 +74,7 @@ func (t readSkillFile) Run(ctx context.Context, call tools.Call) (string, error)
 		Offset int    `json:"offset"`
 		Limit  int    `json:"limit"`
 	}
-	if err := arguments.Decode(t.InputSchema(), call.Input, &given); err != nil {
+	if err := arguments.Decode(t.Definition().InputSchema, call.Input, &given); err != nil {
 		return "", err
 	}
 	file, err := skill.CheckPath(given.Path)

@@ -50,17 +50,14 @@ func Tools(o Options) []tools.Tool {
 // common is what the tools share.
 type common struct{ options Options }
 
-// Suits a chat that can have skills.
-func (c *common) Suits(chat *v1alpha1.Chat) bool {
+// suits reports whether the chat can have skills.
+func (c *common) suits(chat *v1alpha1.Chat) bool {
 	return len(chat.Spec.SkillsFrom) > 0 || c.options.Has(chat)
 }
 
-// Repeatable, because the tools change nothing.
-func (*common) Repeatable() {}
-
-// NeedsWorkspaceFor reports whether the name is one of a skill in the workspace. A bare name is, in a chat that names
+// mayNeedWorkspace reports whether the name is one of a skill in the workspace. A bare name is, in a chat that names
 // no other skills; elsewhere it finds one in the workspace only while that runs.
-func (c *common) NeedsWorkspaceFor(chat *v1alpha1.Chat, input string) bool {
+func (c *common) mayNeedWorkspace(chat *v1alpha1.Chat, input string) bool {
 	var given struct {
 		Name string `json:"name"`
 	}

@@ -145,7 +145,7 @@ func TestTheToolsAreForChatsThatCanHaveSkills(t *testing.T) {
 		if c.named {
 			chat = b.chat
 		}
-		if b.none = c.none; own.Suits(chat) != c.want {
+		if b.none = c.none; own.suits(chat) != c.want {
 			t.Errorf("%s: it is offered: %t", name, !c.want)
 		}
 	}

@@ -40,14 +40,14 @@ const offered = "chats without a parent whose `spec.subAgents` is enabled"
 
 type common struct{ options Options }
 
-// Suits the chat at the top of a family whose model may start others.
-func (*common) Suits(chat *v1alpha1.Chat) bool {
+// suits reports whether the chat is at the top of a family, and its model may start others.
+func suits(chat *v1alpha1.Chat) bool {
 	return chat.Spec.ParentRef == nil && chat.Spec.SubAgents.On()
 }
 
 // allowed is why the chat may do nothing about agents, although its model was told of the tools; nil if it may.
-func (c *common) allowed(chat *v1alpha1.Chat) error {
-	if !c.Suits(chat) {
+func allowed(chat *v1alpha1.Chat) error {
+	if !suits(chat) {
 		return errors.New("this chat starts no agents: spec.subAgents does not let it")
 	}
 	return nil
@@ -64,7 +64,7 @@ func (c *common) below(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.Cha
 
 // agent reads a chat below the one that calls. Of others the model learns nothing, not even whether they exist.
 func (c *common) agent(ctx context.Context, caller *v1alpha1.Chat, name string) (*v1alpha1.Chat, error) {
-	if err := c.allowed(caller); err != nil {
+	if err := allowed(caller); err != nil {
 		return nil, err
 	}
 	sub, err := tree.Descendant(name, caller.Name,

@@ -19,34 +19,12 @@ import (
 // list tells how the sub-chats stand.
 type list struct{ *common }
 
-// Name is list_agents.
-func (list) Name() string { return string(v1alpha1.BuiltInListAgents) }
-
-// In every mode it may be called: it changes nothing.
-func (list) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
-
-// Repeatable, because it only reads.
-func (list) Repeatable() {}
-
-// Description tells the model when to call it.
-func (list) Description() string {
-	return "Lists your agents, the newest first, and what each is doing. wait_agent has their reports."
-}
-
 const (
 	// defaultListed is how many agents are listed, maxListed the most.
 	defaultListed, maxListed = 10, 50
 	// maxOffset is the most that can be passed over.
 	maxOffset = 1000
 )
-
-// InputSchema pages.
-func (list) InputSchema() map[string]any {
-	return arguments.Object(map[string]any{
-		"limit":  arguments.Integer(1, maxListed, defaultListed, "How many to list."),
-		"offset": arguments.Integer(0, maxOffset, 0, "How many to pass over."),
-	})
-}
 
 type agentLine struct {
 	Chat   string             `json:"chat" doc:"The agent."`
@@ -61,10 +39,18 @@ type listResult struct {
 	Total  int         `json:"total" doc:"How many there are."`
 }
 
-// Reference is what people read of the tool.
-func (list) Reference() tools.Reference {
-	return tools.Reference{Offered: offered, Result: listResult{},
-		Limits: []string{"Archived ones are left out, and sub-chats that people have created are listed, too."}}
+func (list) Definition() tools.Definition {
+	return tools.Definition{
+		Name:        string(v1alpha1.BuiltInListAgents),
+		Description: "Lists your agents, the newest first, and what each is doing. wait_agent has their reports.",
+		InputSchema: arguments.Object(map[string]any{
+			"limit":  arguments.Integer(1, maxListed, defaultListed, "How many to list."),
+			"offset": arguments.Integer(0, maxOffset, 0, "How many to pass over."),
+		}),
+		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: suits, Repeatable: true},
+		Reference: tools.Reference{Offered: offered, Result: listResult{},
+			Limits: []string{"Archived ones are left out, and sub-chats that people have created are listed, too."}},
+	}
 }
 
 // Run lists them.
@@ -73,10 +59,10 @@ func (t list) Run(ctx context.Context, call tools.Call) (string, error) {
 		Limit  int `json:"limit"`
 		Offset int `json:"offset"`
 	}
-	if err := arguments.Decode(t.InputSchema(), call.Input, &given); err != nil {
+	if err := arguments.Decode(t.Definition().InputSchema, call.Input, &given); err != nil {
 		return "", err
 	}
-	if err := t.allowed(call.Chat); err != nil {
+	if err := allowed(call.Chat); err != nil {
 		return "", err
 	}
 	all, err := t.below(ctx, call.Chat)
@@ -103,23 +89,6 @@ func (t list) Run(ctx context.Context, call tools.Call) (string, error) {
 // models tells who may answer sub-chats.
 type models struct{ *common }
 
-// Name is list_subagent_models.
-func (models) Name() string { return string(v1alpha1.BuiltInListSubagentModels) }
-
-// In every mode it may be called: it changes nothing.
-func (models) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
-
-// Repeatable, because it only reads.
-func (models) Repeatable() {}
-
-// Description tells the model when to call it.
-func (models) Description() string {
-	return "Lists the models that may answer agents of yours, for model_config_id of spawn_agent."
-}
-
-// InputSchema has nothing.
-func (models) InputSchema() map[string]any { return arguments.Object(map[string]any{}) }
-
 type modelLine struct {
 	Config   string `json:"model_config_id" doc:"The ChatModelConfig."`
 	Model    string `json:"model" doc:"The model, as its provider calls it."`
@@ -131,11 +100,16 @@ type modelsResult struct {
 	Models []modelLine `json:"models" doc:"The models."`
 }
 
-// Reference is what people read of the tool.
-func (models) Reference() tools.Reference {
-	return tools.Reference{Offered: offered, Result: modelsResult{},
-		Limits: []string{"Those of `spec.subAgents.modelConfigs`, and the one that answers the chat. Disabled ones are " +
-			"left out."}}
+func (models) Definition() tools.Definition {
+	return tools.Definition{
+		Name:        string(v1alpha1.BuiltInListSubagentModels),
+		Description: "Lists the models that may answer agents of yours, for model_config_id of spawn_agent.",
+		InputSchema: arguments.Object(map[string]any{}),
+		Traits:      tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: suits, Repeatable: true},
+		Reference: tools.Reference{Offered: offered, Result: modelsResult{},
+			Limits: []string{"Those of `spec.subAgents.modelConfigs`, and the one that answers the chat. Disabled ones are " +
+				"left out."}},
+	}
 }
 
 // choices are the ChatModelConfigs that may answer agents of the chat, its own first.
@@ -156,10 +130,10 @@ func choices(chat *v1alpha1.Chat) []string {
 
 // Run lists them.
 func (t models) Run(ctx context.Context, call tools.Call) (string, error) {
-	if err := arguments.Decode(t.InputSchema(), call.Input, &struct{}{}); err != nil {
+	if err := arguments.Decode(t.Definition().InputSchema, call.Input, &struct{}{}); err != nil {
 		return "", err
 	}
-	if err := t.allowed(call.Chat); err != nil {
+	if err := allowed(call.Chat); err != nil {
 		return "", err
 	}
 	result := modelsResult{Models: []modelLine{}}

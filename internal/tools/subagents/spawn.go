@@ -24,40 +24,6 @@ import (
 // spawn starts a sub-chat.
 type spawn struct{ *common }
 
-// Name is spawn_agent.
-func (spawn) Name() string { return string(v1alpha1.BuiltInSpawnAgent) }
-
-// In mode Plan it starts agents that explore.
-func (spawn) In(mode v1alpha1.ChatMode) tools.Use {
-	if mode == v1alpha1.ModePlan {
-		return tools.Free
-	}
-	return tools.Forbidden
-}
-
-// Repeatable, because the operator creates the chat, by a name that follows from the call.
-func (spawn) Repeatable() {}
-
-// Description tells the model when to call it.
-func (spawn) Description() string {
-	return "Starts an agent: another model with a conversation of its own, which works on the prompt while you go on. " +
-		"It sees nothing of this conversation: the prompt must say all that it needs. It shares your workspace, and has " +
-		"your tools, but starts no agents. Get its report with wait_agent."
-}
-
-// InputSchema has what the agent is for and its task.
-func (spawn) InputSchema() map[string]any {
-	return arguments.Object(map[string]any{
-		"type": arguments.OneOf("general has your tools; explore has only those that change nothing, to find something out.",
-			string(v1alpha1.AgentGeneral), string(v1alpha1.AgentExplore)),
-		"prompt": arguments.Text(1, v1alpha1.MaxAgentText, "The task, with everything that the agent has to know."),
-		"title":  arguments.Text(1, v1alpha1.MaxTitleRunes, "A few words for lists. Default: how the prompt begins."),
-		"model_config_id": arguments.Text(1, maxName,
-			"Who answers, from list_subagent_models. Default: the model that you are."),
-		"reasoning_effort": arguments.OneOf("How much it thinks. Default: what this chat has by default.", efforts...),
-	}, "type", "prompt")
-}
-
 // efforts are the values of ReasoningEffort, in the words that models know from their own settings.
 var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 
@@ -80,20 +46,36 @@ type spawnResult struct {
 	Status string `json:"status" doc:"\"started\": it begins as soon as there is room."`
 }
 
-// Reference is what people read of the tool.
-func (spawn) Reference() tools.Reference {
-	return tools.Reference{Offered: offered, Result: spawnResult{},
-		Errors: []string{
-			"`model_config_id` is none of list_subagent_models, or cannot be used.",
-			"There are as many sub-chats as `spec.limits.maxSubChats` of the chat allows, or `maxDepth` is 0.",
-			fmt.Sprintf("More than %d calls of one reply start agents or tell them something: the others are done.",
-				v1alpha1.MaxAgentChanges),
-		},
-		Limits: []string{
-			"The chat is a sub-chat of the one that calls, of the same ChatClass and with what that says itself, but for " +
-				"`workspace`, which they share, `advisor`, `subAgents` and `tools.client`.",
-			"An `explore` agent is a chat in mode Explore. So is each one that a chat in mode Plan starts.",
-		}}
+func (t spawn) Definition() tools.Definition {
+	return tools.Definition{
+		Name: string(v1alpha1.BuiltInSpawnAgent),
+		Description: "Starts an agent: another model with a conversation of its own, which works on the prompt while you " +
+			"go on. It sees nothing of this conversation: the prompt must say all that it needs. It shares your workspace, " +
+			"and has your tools, but starts no agents. Get its report with wait_agent.",
+		InputSchema: arguments.Object(map[string]any{
+			"type": arguments.OneOf("general has your tools; explore has only those that change nothing, to find something out.",
+				string(v1alpha1.AgentGeneral), string(v1alpha1.AgentExplore)),
+			"prompt": arguments.Text(1, v1alpha1.MaxAgentText, "The task, with everything that the agent has to know."),
+			"title":  arguments.Text(1, v1alpha1.MaxTitleRunes, "A few words for lists. Default: how the prompt begins."),
+			"model_config_id": arguments.Text(1, maxName,
+				"Who answers, from list_subagent_models. Default: the model that you are."),
+			"reasoning_effort": arguments.OneOf("How much it thinks. Default: what this chat has by default.", efforts...),
+		}, "type", "prompt"),
+		// In mode Plan it starts agents that explore.
+		Traits: tools.Traits{Plan: tools.Free, UsefulTo: suits, Repeatable: true, ChangeAgent: t.change},
+		Reference: tools.Reference{Offered: offered, Result: spawnResult{},
+			Errors: []string{
+				"`model_config_id` is none of list_subagent_models, or cannot be used.",
+				"There are as many sub-chats as `spec.limits.maxSubChats` of the chat allows, or `maxDepth` is 0.",
+				fmt.Sprintf("More than %d calls of one reply start agents or tell them something: the others are done.",
+					v1alpha1.MaxAgentChanges),
+			},
+			Limits: []string{
+				"The chat is a sub-chat of the one that calls, of the same ChatClass and with what that says itself, but for " +
+					"`workspace`, which they share, `advisor`, `subAgents` and `tools.client`.",
+				"An `explore` agent is a chat in mode Explore. So is each one that a chat in mode Plan starts.",
+			}},
+	}
 }
 
 // Run checks the task.
@@ -102,7 +84,7 @@ func (t spawn) Run(ctx context.Context, call tools.Call) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := t.allowed(call.Chat); err != nil {
+	if err := allowed(call.Chat); err != nil {
 		return "", err
 	}
 	if err := t.room(ctx, call); err != nil {
@@ -120,7 +102,7 @@ func (t spawn) Run(ctx context.Context, call tools.Call) (string, error) {
 // given are the arguments. A title that would not do in a list is mended, and whatever a chat that plans starts
 // explores.
 func (t spawn) given(call tools.Call) (given spawnArguments, err error) {
-	if err = arguments.Decode(t.InputSchema(), call.Input, &given); err != nil {
+	if err = arguments.Decode(t.Definition().InputSchema, call.Input, &given); err != nil {
 		return given, err
 	}
 	if blank(given.Prompt) {
@@ -167,8 +149,8 @@ func (t spawn) answers(ctx context.Context, chat *v1alpha1.Chat, name string) er
 	return nil
 }
 
-// Change starts the sub-chat.
-func (t spawn) Change(call tools.Call) v1alpha1.AgentChange {
+// change starts the sub-chat.
+func (t spawn) change(call tools.Call) v1alpha1.AgentChange {
 	given, _ := t.given(call) // It has succeeded.
 	change := v1alpha1.AgentChange{Key: call.Key, Chat: agents.Name(call.Chat.Name, call.Key),
 		Spawn: &v1alpha1.AgentSpawn{Type: given.Type, Prompt: given.Prompt, Title: given.Title,

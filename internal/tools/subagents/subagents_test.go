@@ -65,8 +65,9 @@ func (w *world) run(t *testing.T, root *v1alpha1.Chat, name, input string) (stri
 			return list, w.broken
 		},
 	}) {
-		if tool.Name() == name {
-			return tool.Run(t.Context(), tools.Call{ID: "call_1", Key: key, Input: input, Chat: root})
+		if tool.Definition().Name == name {
+			return tool.Run(t.Context(), tools.Call{ToolCall: v1alpha1.ToolCall{ID: "call_1", Input: input}, Key: key,
+				Chat: root})
 		}
 	}
 	t.Fatalf("there is no tool %s", name)
@@ -178,7 +179,7 @@ func TestWhatCallsDecideFollowsFromThem(t *testing.T) {
 	for i, call := range batch.Calls {
 		results[i] = v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: "{}", IsError: call.ID == "call_4"}
 	}
-	changes, _ := registry.Changes(batch, results)
+	changes, _ := registry.AgentChanges(batch, results)
 	got, err := json.Marshal(changes)
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +202,7 @@ func TestOneMessageDecidesOnlySoMuch(t *testing.T) {
 		batch.Calls = append(batch.Calls, v1alpha1.ToolCall{ID: id, Name: "spawn_agent", Input: `{"type":"general","prompt":"x"}`})
 		results = append(results, v1alpha1.ToolResult{ID: id, Name: "spawn_agent", Output: "{}"})
 	}
-	changes, results := registry.Changes(batch, results)
+	changes, results := registry.AgentChanges(batch, results)
 	if len(changes) != v1alpha1.MaxAgentChanges || results[7].IsError || !results[8].IsError || !results[9].IsError ||
 		!strings.Contains(results[9].Output, "in your next reply") {
 		t.Errorf("%d changes, %+v", len(changes), results[7:])

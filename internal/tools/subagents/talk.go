@@ -18,27 +18,6 @@ func chatID() map[string]any { return arguments.Text(1, maxName, "The agent.") }
 // message says something to a sub-chat.
 type message struct{ *common }
 
-// Name is message_agent.
-func (message) Name() string { return string(v1alpha1.BuiltInMessageAgent) }
-
-// Repeatable, because the operator creates the message, by a name that follows from the call.
-func (message) Repeatable() {}
-
-// Description tells the model when to call it.
-func (message) Description() string {
-	return "Says something to an agent of yours: another task, or more about the one that it has. An agent at work " +
-		"reads it when it has finished what it does; with interrupt it stops that and reads it at once."
-}
-
-// InputSchema has the agent and the text.
-func (message) InputSchema() map[string]any {
-	return arguments.Object(map[string]any{
-		"chat":      chatID(),
-		"message":   arguments.Text(1, v1alpha1.MaxAgentText, "What to say."),
-		"interrupt": arguments.Boolean("Whether to stop what the agent does. Default: false."),
-	}, "chat", "message")
-}
-
 type messageArguments struct {
 	Chat      string `json:"chat"`
 	Message   string `json:"message"`
@@ -50,17 +29,27 @@ type talkResult struct {
 	Status string `json:"status" doc:"\"sent\", \"interrupted\", or \"idle\" if there is nothing to interrupt."`
 }
 
-// Reference is what people read of the tool.
-func (message) Reference() tools.Reference {
-	return tools.Reference{Offered: offered, Result: talkResult{},
-		Errors: []string{"There is no such agent below the chat, or it is archived."},
-		Limits: []string{"`spec.limits.maxQueue` of the agent's chat bounds what waits there."}}
+func (t message) Definition() tools.Definition {
+	return tools.Definition{
+		Name: string(v1alpha1.BuiltInMessageAgent),
+		Description: "Says something to an agent of yours: another task, or more about the one that it has. An agent at " +
+			"work reads it when it has finished what it does; with interrupt it stops that and reads it at once.",
+		InputSchema: arguments.Object(map[string]any{
+			"chat":      chatID(),
+			"message":   arguments.Text(1, v1alpha1.MaxAgentText, "What to say."),
+			"interrupt": arguments.Boolean("Whether to stop what the agent does. Default: false."),
+		}, "chat", "message"),
+		Traits: tools.Traits{UsefulTo: suits, Repeatable: true, ChangeAgent: t.change},
+		Reference: tools.Reference{Offered: offered, Result: talkResult{},
+			Errors: []string{"There is no such agent below the chat, or it is archived."},
+			Limits: []string{"`spec.limits.maxQueue` of the agent's chat bounds what waits there."}},
+	}
 }
 
 // Run checks whom it is for.
 func (t message) Run(ctx context.Context, call tools.Call) (string, error) {
 	var given messageArguments
-	if err := arguments.Decode(t.InputSchema(), call.Input, &given); err != nil {
+	if err := arguments.Decode(t.Definition().InputSchema, call.Input, &given); err != nil {
 		return "", err
 	}
 	if blank(given.Message) {
@@ -73,10 +62,10 @@ func (t message) Run(ctx context.Context, call tools.Call) (string, error) {
 	return tools.Encode(talkResult{Chat: agent.Name, Status: "sent"})
 }
 
-// Change says it.
-func (t message) Change(call tools.Call) v1alpha1.AgentChange {
+// change says it.
+func (t message) change(call tools.Call) v1alpha1.AgentChange {
 	var given messageArguments
-	_ = arguments.Decode(t.InputSchema(), call.Input, &given) // It has succeeded.
+	_ = arguments.Decode(t.Definition().InputSchema, call.Input, &given) // It has succeeded.
 	return v1alpha1.AgentChange{Key: call.Key, Chat: given.Chat,
 		Message: &v1alpha1.AgentMessage{Content: given.Message, Interrupts: given.Interrupt}}
 }
@@ -84,26 +73,16 @@ func (t message) Change(call tools.Call) v1alpha1.AgentChange {
 // interrupt ends the turn of a sub-chat.
 type interrupt struct{ *common }
 
-// Name is interrupt_agent.
-func (interrupt) Name() string { return string(v1alpha1.BuiltInInterruptAgent) }
-
-// Repeatable, because the operator asks for it, by a token that follows from the call.
-func (interrupt) Repeatable() {}
-
-// Description tells the model when to call it.
-func (interrupt) Description() string {
-	return "Stops what an agent of yours does. It keeps what it has, and can be given another task with message_agent."
-}
-
-// InputSchema has the agent.
-func (interrupt) InputSchema() map[string]any {
-	return arguments.Object(map[string]any{"chat": chatID()}, "chat")
-}
-
-// Reference is what people read of the tool.
-func (interrupt) Reference() tools.Reference {
-	return tools.Reference{Offered: offered, Result: talkResult{},
-		Errors: []string{"There is no such agent below the chat, or it is archived."}}
+func (t interrupt) Definition() tools.Definition {
+	return tools.Definition{
+		Name: string(v1alpha1.BuiltInInterruptAgent),
+		Description: "Stops what an agent of yours does. It keeps what it has, and can be given another task with " +
+			"message_agent.",
+		InputSchema: arguments.Object(map[string]any{"chat": chatID()}, "chat"),
+		Traits:      tools.Traits{UsefulTo: suits, Repeatable: true, ChangeAgent: t.change},
+		Reference: tools.Reference{Offered: offered, Result: talkResult{},
+			Errors: []string{"There is no such agent below the chat, or it is archived."}},
+	}
 }
 
 // Run checks whom it is for.
@@ -127,12 +106,12 @@ func (t interrupt) given(input string) (string, error) {
 	var given struct {
 		Chat string `json:"chat"`
 	}
-	err := arguments.Decode(t.InputSchema(), input, &given)
+	err := arguments.Decode(t.Definition().InputSchema, input, &given)
 	return given.Chat, err
 }
 
-// Change asks for it. A chat at rest refuses, which changes nothing.
-func (t interrupt) Change(call tools.Call) v1alpha1.AgentChange {
+// change asks for it. A chat at rest refuses, which changes nothing.
+func (t interrupt) change(call tools.Call) v1alpha1.AgentChange {
 	name, _ := t.given(call.Input) // It has succeeded.
 	return v1alpha1.AgentChange{Key: call.Key, Chat: name, Interrupt: &v1alpha1.AgentInterrupt{}}
 }

@@ -26,34 +26,6 @@ const (
 // create decides what the workspace is made from.
 type create struct{ *common }
 
-// Name is create_workspace.
-func (create) Name() string { return "create_workspace" }
-
-// In every mode it may be called: a workspace is where the chat looks.
-func (create) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
-
-// Exclusive, because calls of the same reply could not work in it yet.
-func (create) Exclusive() {}
-
-// Description tells the model when to call it.
-func (create) Description() string {
-	return "Creates the workspace of this chat from a template: the place where its files are and its commands run. " +
-		"Call it alone, once; the tools for files and commands are there from the next reply on. A chat has one workspace."
-}
-
-// InputSchema has the template and its parameters.
-func (create) InputSchema() map[string]any {
-	return arguments.Object(map[string]any{
-		"template": arguments.Text(1, maxName, "The template, from list_templates."),
-		"parameters": map[string]any{"type": "array", "maxItems": maxParameters,
-			"description": "Values for parameters of the template, see read_template. Default: their defaults.",
-			"items": arguments.Object(map[string]any{
-				"name":  arguments.Text(1, 63, "The parameter."),
-				"value": arguments.Text(0, maxValue, "Its value, numbers and booleans as text, too."),
-			}, "name", "value")},
-	}, "template")
-}
-
 // value of a parameter, as in v1alpha1.WorkspaceParameter.
 type value struct {
 	Name  string `json:"name" doc:"The parameter."`
@@ -75,15 +47,33 @@ func (r *createResult) reference() *v1alpha1.WorkspaceTemplateReference {
 	return ref
 }
 
-// Reference is what people read of the tool.
-func (create) Reference() tools.Reference {
-	return tools.Reference{Offered: offered, Result: createResult{},
-		Errors: []string{
-			"There is no such template, or it is wrong, or a value does not fit: the error says what is possible.",
-			"The chat has a workspace from another template, or with other parameters.",
-			"It was not called alone.",
-		},
-		Limits: []string{fmt.Sprintf("%d characters a value, and %d KiB for all of them as JSON.", maxValue, maxResult>>10)}}
+func (create) Definition() tools.Definition {
+	return tools.Definition{
+		Name: "create_workspace",
+		Description: "Creates the workspace of this chat from a template: the place where its files are and its commands " +
+			"run. Call it alone, once; the tools for files and commands are there from the next reply on. A chat has one " +
+			"workspace.",
+		InputSchema: arguments.Object(map[string]any{
+			"template": arguments.Text(1, maxName, "The template, from list_templates."),
+			"parameters": map[string]any{"type": "array", "maxItems": maxParameters,
+				"description": "Values for parameters of the template, see read_template. Default: their defaults.",
+				"items": arguments.Object(map[string]any{
+					"name":  arguments.Text(1, 63, "The parameter."),
+					"value": arguments.Text(0, maxValue, "Its value, numbers and booleans as text, too."),
+				}, "name", "value")},
+		}, "template"),
+		// A workspace is where a chat looks, in every mode. Calls of the same reply could not work in it yet.
+		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: suits, Exclusive: true,
+			Repeatable: true, ChangeWorkspace: createWorkspace},
+		Reference: tools.Reference{Offered: offered, Result: createResult{},
+			Errors: []string{
+				"There is no such template, or it is wrong, or a value does not fit: the error says what is possible.",
+				"The chat has a workspace from another template, or with other parameters.",
+				"It was not called alone.",
+			},
+			Limits: []string{fmt.Sprintf("%d characters a value, and %d KiB for all of them as JSON.", maxValue,
+				maxResult>>10)}},
+	}
 }
 
 // Run checks the choice.
@@ -92,7 +82,7 @@ func (t create) Run(ctx context.Context, call tools.Call) (string, error) {
 		Template   string  `json:"template"`
 		Parameters []value `json:"parameters"`
 	}
-	if err := arguments.Decode(t.InputSchema(), call.Input, &given); err != nil {
+	if err := arguments.Decode(t.Definition().InputSchema, call.Input, &given); err != nil {
 		return "", err
 	}
 	template, err := t.one(ctx, call.Chat, given.Template)
@@ -150,8 +140,8 @@ func byName(all []v1alpha1.WorkspaceParameter) map[string]string {
 	return values
 }
 
-// Decision is to create it.
-func (create) Decision(result v1alpha1.ToolResult) *v1alpha1.WorkspaceChange {
+// createWorkspace is what a result of create decides.
+func createWorkspace(result v1alpha1.ToolResult) *v1alpha1.WorkspaceChange {
 	var decided createResult
 	if json.Unmarshal([]byte(result.Output), &decided) != nil || decided.Template == "" || decided.Exists {
 		return nil

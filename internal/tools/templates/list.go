@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 
-	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/workspace/parameters"
@@ -15,21 +14,6 @@ import (
 
 // list lists the templates.
 type list struct{ *common }
-
-// Name is list_templates.
-func (list) Name() string { return "list_templates" }
-
-// In every mode it may be called: it changes nothing.
-func (list) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
-
-// Description tells the model when to call it.
-func (list) Description() string {
-	return "Lists the templates that the workspace of this chat can be made from. Read the one that fits with " +
-		"read_template, and call create_workspace with its name."
-}
-
-// InputSchema has no arguments.
-func (list) InputSchema() map[string]any { return arguments.Object(map[string]any{}) }
 
 // listed is a template in a list.
 type listed struct {
@@ -43,15 +27,21 @@ type listResult struct {
 	Note      string   `json:"note,omitempty" doc:"Whether there are more."`
 }
 
-// Reference is what people read of the tool.
-func (list) Reference() tools.Reference {
-	return tools.Reference{Offered: offered, Result: listResult{}, Limits: []string{
-		fmt.Sprintf("%d templates, of together %d MiB as the API server has them.", maxTemplates, maxBytes>>20)}}
+func (list) Definition() tools.Definition {
+	return tools.Definition{
+		Name: "list_templates",
+		Description: "Lists the templates that the workspace of this chat can be made from. Read the one that fits with " +
+			"read_template, and call create_workspace with its name.",
+		InputSchema: arguments.Object(map[string]any{}),
+		Traits:      tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: suits, Repeatable: true},
+		Reference: tools.Reference{Offered: offered, Result: listResult{}, Limits: []string{
+			fmt.Sprintf("%d templates, of together %d MiB as the API server has them.", maxTemplates, maxBytes>>20)}},
+	}
 }
 
 // Run lists the templates.
 func (t list) Run(ctx context.Context, call tools.Call) (string, error) {
-	if err := arguments.Decode(t.InputSchema(), call.Input, &struct{}{}); err != nil {
+	if err := arguments.Decode(t.Definition().InputSchema, call.Input, &struct{}{}); err != nil {
 		return "", err
 	}
 	all, more, err := t.choice(ctx, call.Chat)

@@ -17,25 +17,6 @@ import (
 // read shows a template.
 type read struct{ *common }
 
-// Name is read_template.
-func (read) Name() string { return "read_template" }
-
-// In every mode it may be called: it changes nothing.
-func (read) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
-
-// Description tells the model when to call it.
-func (read) Description() string {
-	return "Shows a template that the workspace of this chat can be made from: its image, its resources and its " +
-		"parameters, with their defaults and the values that they allow."
-}
-
-// InputSchema has the template.
-func (read) InputSchema() map[string]any {
-	return arguments.Object(map[string]any{
-		"template": arguments.Text(1, maxName, "The template, from list_templates."),
-	}, "template")
-}
-
 // parameter of a template, as the model reads it.
 type parameter struct {
 	Name        string   `json:"name" doc:"Its name."`
@@ -55,11 +36,19 @@ type readResult struct {
 	Parameters  []parameter       `json:"parameters,omitempty" doc:"Its parameters."`
 }
 
-// Reference is what people read of the tool.
-func (read) Reference() tools.Reference {
-	return tools.Reference{Offered: offered, Result: readResult{},
-		Errors: []string{"There is no such template: the error names those that there are.",
-			"The template is wrong: the error says what."}}
+func (read) Definition() tools.Definition {
+	return tools.Definition{
+		Name: "read_template",
+		Description: "Shows a template that the workspace of this chat can be made from: its image, its resources and its " +
+			"parameters, with their defaults and the values that they allow.",
+		InputSchema: arguments.Object(map[string]any{
+			"template": arguments.Text(1, maxName, "The template, from list_templates."),
+		}, "template"),
+		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: suits, Repeatable: true},
+		Reference: tools.Reference{Offered: offered, Result: readResult{},
+			Errors: []string{"There is no such template: the error names those that there are.",
+				"The template is wrong: the error says what."}},
+	}
 }
 
 // Run shows the template.
@@ -67,7 +56,7 @@ func (t read) Run(ctx context.Context, call tools.Call) (string, error) {
 	var given struct {
 		Template string `json:"template"`
 	}
-	if err := arguments.Decode(t.InputSchema(), call.Input, &given); err != nil {
+	if err := arguments.Decode(t.Definition().InputSchema, call.Input, &given); err != nil {
 		return "", err
 	}
 	template, err := t.one(ctx, call.Chat, given.Template)

@@ -60,18 +60,15 @@ func Tools(o Options) []tools.Tool {
 // common is what the tools share.
 type common struct{ options Options }
 
-// Suits a chat whose model is to choose.
-func (*common) Suits(chat *v1alpha1.Chat) bool {
+// suits reports whether the model of the chat is to choose.
+func suits(chat *v1alpha1.Chat) bool {
 	w := chat.Spec.Workspace
 	return w != nil && w.PodTemplateRef == nil && w.PodTemplateSelector != nil
 }
 
-// Repeatable, because the tools change nothing themselves.
-func (*common) Repeatable() {}
-
 // choice are the templates that the model of the chat may choose, by name.
 func (c *common) choice(ctx context.Context, chat *v1alpha1.Chat) (all []Template, more bool, err error) {
-	if !c.Suits(chat) {
+	if !suits(chat) {
 		return nil, false, errors.New("the model of this chat is not to choose: its spec.workspace has no " +
 			"podTemplateSelector")
 	}

@@ -61,7 +61,7 @@ func choosing(matchLabels map[string]v1alpha1.LabelValue) *v1alpha1.Chat {
 // call calls a tool, and returns its result, or the error that the model reads.
 func call(t *testing.T, o Options, chat *v1alpha1.Chat, name, input string) v1alpha1.ToolResult {
 	t.Helper()
-	results := tools.NewRegistry(Tools(o)...).Execute(t.Context(), tools.Batch{Chat: chat,
+	results := tools.NewRegistry(Tools(o)...).Execute(t.Context(), &tools.Batch{Chat: chat,
 		Calls: []v1alpha1.ToolCall{{ID: "1", Name: name, Input: input}}}, nil)
 	return results[0]
 }
@@ -114,7 +114,7 @@ func TestAWorkspaceIsChosenOnce(t *testing.T) {
 	o, chat := server(goTemplate), choosing(nil)
 	registry := tools.NewRegistry(Tools(o)...)
 	first := call(t, o, chat, "create_workspace", `{"template":"go","parameters":[{"name":"who","value":"a \"b\" $(c)"}]}`)
-	decided := registry.Decision([]v1alpha1.ToolResult{first})
+	decided := registry.WorkspaceChange([]v1alpha1.ToolResult{first})
 	want := &v1alpha1.WorkspaceChange{Create: &v1alpha1.WorkspaceTemplateReference{Name: "go",
 		Parameters: []v1alpha1.WorkspaceParameter{{Name: "who", Value: `a "b" $(c)`}}}}
 	if diff := cmp.Diff(want, decided); diff != "" {
@@ -122,7 +122,7 @@ func TestAWorkspaceIsChosenOnce(t *testing.T) {
 	}
 	chat.Status.Workspace = &v1alpha1.ChatWorkspaceStatus{PodTemplateRef: decided.Create}
 	again := call(t, o, chat, "create_workspace", `{"template":"go","parameters":[{"name":"who","value":"a \"b\" $(c)"}]}`)
-	if !strings.Contains(again.Output, `"exists":true`) || registry.Decision([]v1alpha1.ToolResult{again}) != nil {
+	if !strings.Contains(again.Output, `"exists":true`) || registry.WorkspaceChange([]v1alpha1.ToolResult{again}) != nil {
 		t.Errorf("called again: %+v", again)
 	}
 	other := call(t, o, chat, "create_workspace", `{"template":"go","parameters":[{"name":"who","value":"b"}]}`)
@@ -169,7 +169,7 @@ func TestAFailedListIsToldAndAnErrorDecidesNothing(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	got.Output = `{"template":"go"}`
-	if change := tools.NewRegistry(Tools(o)...).Decision([]v1alpha1.ToolResult{got}); change != nil {
+	if change := tools.NewRegistry(Tools(o)...).WorkspaceChange([]v1alpha1.ToolResult{got}); change != nil {
 		t.Errorf("an error decides %+v", change)
 	}
 }
@@ -177,21 +177,21 @@ func TestAFailedListIsToldAndAnErrorDecidesNothing(t *testing.T) {
 func TestTheToolsAreForChatsWhoseModelChooses(t *testing.T) {
 	all := Tools(Options{})
 	registry := tools.NewRegistry(all...)
-	if got := tools.Suited(registry.Active(nil), choosing(nil)); len(got) != len(all) {
+	if got := registry.Suited(choosing(nil)); len(got) != len(all) {
 		t.Errorf("%d tools are offered", len(got))
 	}
-	if got := tools.Suited(registry.Active(nil), &v1alpha1.Chat{}); len(got) != 0 {
+	if got := registry.Suited(&v1alpha1.Chat{}); len(got) != 0 {
 		t.Errorf("%d tools are offered to a chat without a workspace", len(got))
 	}
 	for _, tool := range all {
-		reference := tool.(tools.Documented).Reference()
+		reference := tool.Definition().Reference
 		for field := range reflect.TypeOf(reference.Result).Fields() {
 			if field.Tag.Get("doc") == "" || field.Tag.Get("json") == "" {
-				t.Errorf("%s: %s has no doc or no name", tool.Name(), field.Name)
+				t.Errorf("%s: %s has no doc or no name", tool.Definition().Name, field.Name)
 			}
 		}
-		if !registry.Repeatable(tool.Name()) {
-			t.Errorf("%s is not repeatable", tool.Name())
+		if !tool.Definition().Repeatable {
+			t.Errorf("%s is not repeatable", tool.Definition().Name)
 		}
 	}
 }

@@ -59,9 +59,9 @@ func TestWrongArgumentsAreToldBeforeTheWorkspaceIsAsked(t *testing.T) {
 
 func TestEveryProviderTakesTheSchemasAsTheyAre(t *testing.T) {
 	for _, tool := range Tools(Options{}) {
-		own := tool.InputSchema()
-		if own["additionalProperties"] != false || tool.Description() == "" {
-			t.Errorf("%s: the schema or the description says too little", tool.Name())
+		own := tool.Definition().InputSchema
+		if own["additionalProperties"] != false || tool.Definition().Description == "" {
+			t.Errorf("%s: the schema or the description says too little", tool.Definition().Name)
 		}
 		var plain schema.Object
 		raw, err := json.Marshal(own)
@@ -75,7 +75,7 @@ func TestEveryProviderTakesTheSchemasAsTheyAre(t *testing.T) {
 			"Anthropic": schema.ForAnthropic, "OpenAI": schema.ForOpenAI, "Gemini": schema.ForGemini,
 		} {
 			if got, left := fit(plain); len(left) != 0 || !cmp.Equal(got, plain) {
-				t.Errorf("%s: for %s, %q is left out: %s", tool.Name(), provider, left, cmp.Diff(plain, got))
+				t.Errorf("%s: for %s, %q is left out: %s", tool.Definition().Name, provider, left, cmp.Diff(plain, got))
 			}
 		}
 	}
@@ -85,38 +85,38 @@ func TestTheToolsAreRepeatableDocumentedAndOfferedWhereThereIsAWorkspace(t *test
 	all := Tools(Options{Now: time.Now, Has: func(chat *v1alpha1.Chat) bool { return chat.Name == "with" }})
 	registry := tools.NewRegistry(all...)
 	for _, tool := range all {
-		if _, ok := tool.(tools.Documented); !ok || !registry.Repeatable(tool.Name()) {
-			t.Errorf("%s is not documented or not repeatable", tool.Name())
+		if d := tool.Definition(); d.Reference.Offered == "" || !d.Repeatable {
+			t.Errorf("%s is not documented or not repeatable", d.Name)
 		}
 	}
 	for name, want := range map[string]int{"with": 11, "without": 0} {
 		chat := &v1alpha1.Chat{}
 		chat.Name = name
-		if got := tools.Suited(registry.Active(nil), chat); len(got) != want {
+		if got := registry.Suited(chat); len(got) != want {
 			t.Errorf("a chat %s a workspace is offered %d tools", name, len(got))
 		}
 	}
-	if got := tools.Suited(tools.NewRegistry(Tools(Options{})...).Active(nil), &v1alpha1.Chat{}); len(got) != 11 {
+	if got := tools.NewRegistry(Tools(Options{})...).Suited(&v1alpha1.Chat{}); len(got) != 11 {
 		t.Errorf("%d tools are offered where every chat has a workspace", len(got))
 	}
 	sub := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{ParentRef: &v1alpha1.ChatReference{Name: "with"}}}
 	sub.Name = "with"
-	for _, tool := range tools.Suited(registry.Active(nil), sub) {
-		if tool.Name() == "start_workspace" || tool.Name() == "stop_workspace" {
-			t.Errorf("a sub-chat is offered %s", tool.Name())
+	for _, tool := range registry.Suited(sub) {
+		if tool.Name == "start_workspace" || tool.Name == "stop_workspace" {
+			t.Errorf("a sub-chat is offered %s", tool.Name)
 		}
 	}
 }
 
 func TestEveryFieldOfAResultIsDocumented(t *testing.T) {
 	for _, tool := range Tools(Options{}) {
-		reference := tool.(tools.Documented).Reference()
+		reference := tool.Definition().Reference
 		if reference.Offered == "" || len(reference.Limits) == 0 {
-			t.Errorf("%s: the reference says too little", tool.Name())
+			t.Errorf("%s: the reference says too little", tool.Definition().Name)
 		}
 		for field := range reflect.TypeOf(reference.Result).Fields() {
 			if field.Tag.Get("doc") == "" || field.Tag.Get("json") == "" {
-				t.Errorf("%s: %s has no doc or no name", tool.Name(), field.Name)
+				t.Errorf("%s: %s has no doc or no name", tool.Definition().Name, field.Name)
 			}
 		}
 	}

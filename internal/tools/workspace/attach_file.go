@@ -27,48 +27,33 @@ const maxAttached = 512 << 10
 // attachFile brings a file from the workspace into the conversation.
 type attachFile struct{ *common }
 
-// Name is attach_file.
-func (attachFile) Name() string { return "attach_file" }
-
-// In every mode it may be called: it changes nothing.
-func (attachFile) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
-
-// Exclusive, because the message must have room for the file.
-func (attachFile) Exclusive() {}
-
-// Attaching is what the tool is about.
-func (attachFile) Attaching() {}
-
-// Description tells the model when to call it.
-func (attachFile) Description() string {
-	return "Attaches a file of the workspace to the conversation, so that people get it, and you see it if it is an " +
-		"image or a PDF. Call it alone, for a file that is worth showing."
-}
-
-// InputSchema has the path and a name.
-func (attachFile) InputSchema() map[string]any {
-	return arguments.Object(map[string]any{
-		"path": arguments.Text(1, maxPath, "The file, relative to the workspace's directory or absolute."),
-		"name": arguments.Text(0, 255, "Its name for people. Default: that in the workspace."),
-	}, "path")
-}
-
 type attachFileResult struct {
 	Name      string `json:"name" doc:"The name that people see."`
 	Size      int    `json:"size" doc:"Its bytes."`
 	MediaType string `json:"media_type" doc:"What it is, by its content."`
 }
 
-// Reference is what people read of the tool.
-func (attachFile) Reference() tools.Reference {
-	return tools.Reference{
-		Offered: offered, Result: attachFileResult{},
-		Errors: []string{
-			"There is no such file, it is empty, a directory, a device or a pipe, or it leads out of the workspace's directory.",
-			"It was not called alone.",
+func (t attachFile) Definition() tools.Definition {
+	return tools.Definition{
+		Name: "attach_file",
+		Description: "Attaches a file of the workspace to the conversation, so that people get it, and you see it if it is " +
+			"an image or a PDF. Call it alone, for a file that is worth showing.",
+		InputSchema: arguments.Object(map[string]any{
+			"path": arguments.Text(1, maxPath, "The file, relative to the workspace's directory or absolute."),
+			"name": arguments.Text(0, 255, "Its name for people. Default: that in the workspace."),
+		}, "path"),
+		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: t.suits, Exclusive: true, Repeatable: true,
+			AttachesFile: true, NeedsWorkspace: true},
+		Reference: tools.Reference{
+			Offered: offered, Result: attachFileResult{},
+			Errors: []string{
+				"There is no such file, it is empty, a directory, a device or a pipe, or it leads out of the workspace's " +
+					"directory.",
+				"It was not called alone.",
+			},
+			Limits: []string{fmt.Sprintf("%d KiB: the ChatMessage with the result holds the file, as a part of type File.",
+				maxAttached>>10)},
 		},
-		Limits: []string{fmt.Sprintf("%d KiB: the ChatMessage with the result holds the file, as a part of type File.",
-			maxAttached>>10)},
 	}
 }
 
@@ -78,7 +63,7 @@ func (t attachFile) Run(ctx context.Context, call tools.Call) (string, error) {
 		Path string `json:"path"`
 		Name string `json:"name"`
 	}
-	workspace, err := t.begin(ctx, call, t.InputSchema(), &given)
+	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
 	if err != nil {
 		return "", err
 	}

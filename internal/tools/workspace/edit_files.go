@@ -18,33 +18,6 @@ const maxEdits = 100
 // editFiles replaces texts in files.
 type editFiles struct{ *common }
 
-// Name is edit_files.
-func (editFiles) Name() string { return "edit_files" }
-
-// Description tells the model when to call it.
-func (editFiles) Description() string {
-	return "Replaces texts in files of the workspace, and returns the changes as diffs. All edits of a call are made, " +
-		"or, if one is wrong, none. Edits of the same file are made one after the other. Give old_text exactly as it is in " +
-		"the file, without the line numbers that read_file shows, and long enough to occur once."
-}
-
-// InputSchema has the edits.
-func (editFiles) InputSchema() map[string]any {
-	edit := arguments.Object(map[string]any{
-		"path": arguments.Text(1, maxPath, "The file, relative to the workspace's directory or absolute."),
-		"old_text": arguments.Text(0, maxContent,
-			"The text to replace, which must occur exactly once, unless replace_all is true. "+
-				"Empty: the file must not exist or be empty, and new_text becomes its content."),
-		"new_text":    arguments.Text(0, maxContent, "The text to put in its place."),
-		"replace_all": arguments.Boolean("Whether to replace every occurrence."),
-	}, "path", "old_text", "new_text")
-	return arguments.Object(map[string]any{
-		"edits": map[string]any{
-			"type": "array", "minItems": 1, "maxItems": maxEdits, "items": edit, "description": "The edits, in their order.",
-		},
-	}, "edits")
-}
-
 type editedFile struct {
 	Path     string `json:"path" doc:"A file that was changed."`
 	Replaced int    `json:"replaced" doc:"How many occurrences were replaced."`
@@ -56,17 +29,36 @@ type editFilesResult struct {
 	Note  string       `json:"note,omitempty" doc:"Whether diffs were shortened."`
 }
 
-// Reference is what people read of the tool.
-func (editFiles) Reference() tools.Reference {
-	return tools.Reference{
-		Offered: offered, Result: editFilesResult{},
-		Errors: []string{
-			"A text does not occur, or more than once; nothing was changed then.",
-			"A file does not exist, is no UTF-8 text or no regular file, or leads out of the workspace's directory.",
-			"The storage is full, or the workspace's user may not write there.",
-			"The edits were begun before a crash, and whether they were made is not known.",
+func (t editFiles) Definition() tools.Definition {
+	edit := arguments.Object(map[string]any{
+		"path": arguments.Text(1, maxPath, "The file, relative to the workspace's directory or absolute."),
+		"old_text": arguments.Text(0, maxContent,
+			"The text to replace, which must occur exactly once, unless replace_all is true. "+
+				"Empty: the file must not exist or be empty, and new_text becomes its content."),
+		"new_text":    arguments.Text(0, maxContent, "The text to put in its place."),
+		"replace_all": arguments.Boolean("Whether to replace every occurrence."),
+	}, "path", "old_text", "new_text")
+	return tools.Definition{
+		Name: "edit_files",
+		Description: "Replaces texts in files of the workspace, and returns the changes as diffs. All edits of a call are " +
+			"made, or, if one is wrong, none. Edits of the same file are made one after the other. Give old_text exactly as " +
+			"it is in the file, without the line numbers that read_file shows, and long enough to occur once.",
+		InputSchema: arguments.Object(map[string]any{
+			"edits": map[string]any{
+				"type": "array", "minItems": 1, "maxItems": maxEdits, "items": edit, "description": "The edits, in their order.",
+			},
+		}, "edits"),
+		Traits: tools.Traits{UsefulTo: t.suits, Repeatable: true, NeedsWorkspace: true},
+		Reference: tools.Reference{
+			Offered: offered, Result: editFilesResult{},
+			Errors: []string{
+				"A text does not occur, or more than once; nothing was changed then.",
+				"A file does not exist, is no UTF-8 text or no regular file, or leads out of the workspace's directory.",
+				"The storage is full, or the workspace's user may not write there.",
+				"The edits were begun before a crash, and whether they were made is not known.",
+			},
+			Limits: []string{fmt.Sprintf("%d edits, of together %d MiB.", maxEdits, protocol.MaxRequestBytes>>20)},
 		},
-		Limits: []string{fmt.Sprintf("%d edits, of together %d MiB.", maxEdits, protocol.MaxRequestBytes>>20)},
 	}
 }
 
@@ -80,7 +72,7 @@ func (t editFiles) Run(ctx context.Context, call tools.Call) (string, error) {
 			ReplaceAll bool   `json:"replace_all"`
 		} `json:"edits"`
 	}
-	workspace, err := t.begin(ctx, call, t.InputSchema(), &given)
+	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
 	if err != nil {
 		return "", err
 	}
@@ -102,7 +94,7 @@ func edited(files []protocol.EditedFile, most int) editFilesResult {
 	result := editFilesResult{Files: []editedFile{}}
 	for i := range files {
 		f := &files[i]
-		diff := tools.Cap(f.Diff, most)
+		diff := tools.Truncate(f.Diff, most)
 		if len(diff) != len(f.Diff) {
 			result.Note = "Diffs were shortened: read_file shows the files."
 		}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/workspace/client"
@@ -31,38 +30,6 @@ const (
 // execute runs a command.
 type execute struct{ *common }
 
-// Name is execute.
-func (execute) Name() string { return "execute" }
-
-// In mode Plan people approve commands: nobody else knows what they change.
-func (execute) In(mode v1alpha1.ChatMode) tools.Use {
-	if mode == v1alpha1.ModePlan {
-		return tools.WithApproval
-	}
-	return tools.Forbidden
-}
-
-// Description tells the model when to call it.
-func (execute) Description() string {
-	return "Runs a command with sh -c in the workspace of this chat and returns its output, standard output and error " +
-		"together. A command that has not ended when the timeout is over continues to run, and the result says how to " +
-		"follow it. Servers and other commands that do not end: run them in the background. There is no terminal and no " +
-		"input. Files are better read, written, edited and searched with the tools for that."
-}
-
-// InputSchema has the command, and optionally where, how long and how.
-func (execute) InputSchema() map[string]any {
-	return arguments.Object(map[string]any{
-		"command": arguments.Text(1, maxCommand, "The command. A & at its end runs it in the background."),
-		"timeout": arguments.Integer(1, maxTimeout, defaultTimeout,
-			"How many seconds to wait for its end. The command is not ended when they are over."),
-		"workdir": arguments.Text(1, maxPath,
-			"Directory to run it in, absolute or relative to the workspace's directory, which is "+
-				"the default. Give it instead of cd."),
-		"run_in_background": arguments.Boolean("Whether to return at once while the command runs on."),
-	}, "command")
-}
-
 // executeResult is what the model reads.
 type executeResult struct {
 	Success    bool   `json:"success" doc:"Whether the command ended with exit code 0, or was started in the background."`
@@ -76,23 +43,40 @@ type executeResult struct {
 	Background string `json:"background_process_id,omitempty" doc:"The process that runs on, or what it has started."`
 }
 
-// Reference is what people read of the tool.
-func (execute) Reference() tools.Reference {
-	return tools.Reference{
-		Offered: offered, Result: executeResult{},
-		Errors: []string{
-			"A command that fails is no error: success is false, and exit_code says how it ended.",
-			"The workspace's image has no shell, the directory does not exist, or as many commands run as may.",
-		},
-		Limits: []string{
-			fmt.Sprintf("Of the output the first two thirds and the last third of %d KiB are returned, less for a model "+
-				"with a small context; progress lines are reduced to their last state, escape sequences of terminals are "+
-				"left out, and what is no UTF-8 becomes U+FFFD.", maxOutput>>10),
-			fmt.Sprintf("While the command runs its output is shown live, %d KiB at once and at most every %d ms, ever less "+
-				"often, and %d KiB in all.", showBytes>>10, showPause.Milliseconds(), maxShown>>10),
-			"A command whose chat is interrupted or deleted while the call waits for it gets SIGTERM, and SIGKILL half a " +
-				"second later. One in the background runs on.",
-			"Commands are told by variables that nobody sits before them: they use no pager, no editor and no colours.",
+func (t execute) Definition() tools.Definition {
+	return tools.Definition{
+		Name: "execute",
+		Description: "Runs a command with sh -c in the workspace of this chat and returns its output, standard output and " +
+			"error together. A command that has not ended when the timeout is over continues to run, and the result says how " +
+			"to follow it. Servers and other commands that do not end: run them in the background. There is no terminal and " +
+			"no input. Files are better read, written, edited and searched with the tools for that.",
+		InputSchema: arguments.Object(map[string]any{
+			"command": arguments.Text(1, maxCommand, "The command. A & at its end runs it in the background."),
+			"timeout": arguments.Integer(1, maxTimeout, defaultTimeout,
+				"How many seconds to wait for its end. The command is not ended when they are over."),
+			"workdir": arguments.Text(1, maxPath,
+				"Directory to run it in, absolute or relative to the workspace's directory, which is "+
+					"the default. Give it instead of cd."),
+			"run_in_background": arguments.Boolean("Whether to return at once while the command runs on."),
+		}, "command"),
+		// People approve commands in mode Plan: it is not known what they change.
+		Traits: tools.Traits{Plan: tools.WithApproval, UsefulTo: t.suits, Repeatable: true, NeedsWorkspace: true},
+		Reference: tools.Reference{
+			Offered: offered, Result: executeResult{},
+			Errors: []string{
+				"A command that fails is no error: success is false, and exit_code says how it ended.",
+				"The workspace's image has no shell, the directory does not exist, or as many commands run as may.",
+			},
+			Limits: []string{
+				fmt.Sprintf("Of the output the first two thirds and the last third of %d KiB are returned, less for a model "+
+					"with a small context; progress lines are reduced to their last state, escape sequences of terminals are "+
+					"left out, and what is no UTF-8 becomes U+FFFD.", maxOutput>>10),
+				fmt.Sprintf("While the command runs its output is shown live, %d KiB at once and at most every %d ms, ever less "+
+					"often, and %d KiB in all.", showBytes>>10, showPause.Milliseconds(), maxShown>>10),
+				"A command whose chat is interrupted or deleted while the call waits for it gets SIGTERM, and SIGKILL half a " +
+					"second later. One in the background runs on.",
+				"Commands are told by variables that nobody sits before them: they use no pager, no editor and no colours.",
+			},
 		},
 	}
 }
@@ -107,7 +91,7 @@ type executeArguments struct {
 // given are the arguments of a call.
 func (t execute) given(input string) (executeArguments, error) {
 	var given executeArguments
-	if err := arguments.Decode(t.InputSchema(), input, &given); err != nil {
+	if err := arguments.Decode(t.Definition().InputSchema, input, &given); err != nil {
 		return given, err
 	}
 	command, background := inBackground(given.Command)

@@ -76,7 +76,7 @@ func (b *bench) use(o Options) { b.have(quick(Tools(o))) }
 func (b *bench) have(all []tools.Tool) {
 	b.tools = map[string]tools.Tool{}
 	for _, tool := range all {
-		b.tools[tool.Name()] = tool
+		b.tools[tool.Definition().Name] = tool
 	}
 }
 
@@ -104,7 +104,8 @@ func quick(all []tools.Tool) []tools.Tool {
 func (b *bench) call(tool, input string) (map[string]any, error) {
 	b.t.Helper()
 	text, err := b.tools[tool].Run(b.ctx, tools.Call{
-		ID: "call_1", Key: b.key(), Input: input, Chat: b.chat, Alive: b.alive, Show: func(piece string) {
+		ToolCall: v1alpha1.ToolCall{ID: "call_1", Input: input}, Key: b.key(),
+		Chat: b.chat, Alive: b.alive, Show: func(piece string) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			b.shown = append(b.shown, piece)

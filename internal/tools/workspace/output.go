@@ -100,7 +100,7 @@ func behindCut(data []byte) []byte {
 // shorten is the output in at most so many bytes.
 func (o *output) shorten(most int) (text string, truncated bool) {
 	if o.left == 0 {
-		text = tools.Cap(o.head, most)
+		text = tools.Truncate(o.head, most)
 		return text, text != o.head
 	}
 	const marker = 64 // It has at most so many bytes.

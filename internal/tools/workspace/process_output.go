@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/workspace/protocol"
@@ -20,27 +19,6 @@ const defaultWait = 10
 
 // processOutput waits for a command and returns what it has written.
 type processOutput struct{ *common }
-
-// Name is process_output.
-func (processOutput) Name() string { return "process_output" }
-
-// In every mode it may be called: it changes nothing.
-func (processOutput) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
-
-// Description tells the model when to call it.
-func (processOutput) Description() string {
-	return "Waits until a command of this workspace has ended, at most so long, and returns how it is and what it has " +
-		"written. Give it the time that the command needs, instead of calling it again and again."
-}
-
-// InputSchema has the process, and optionally how long to wait.
-func (processOutput) InputSchema() map[string]any {
-	return arguments.Object(map[string]any{
-		"process_id": arguments.Text(1, maxID, "The process, from execute or process_list."),
-		"wait_timeout": arguments.Integer(0, maxTimeout, defaultWait,
-			"How many seconds to wait for its end; 0 looks and does not wait."),
-	}, "process_id")
-}
 
 type processOutputResult struct {
 	ID          string `json:"process_id" doc:"The process."`
@@ -53,16 +31,27 @@ type processOutputResult struct {
 	Note        string `json:"note,omitempty" doc:"What else there is to know, and what to do."`
 }
 
-// Reference is what people read of the tool.
-func (processOutput) Reference() tools.Reference {
-	return tools.Reference{
-		Offered: offered, Result: processOutputResult{},
-		Errors: []string{"There is no such process."},
-		Limits: []string{
-			"Output is shortened, cleaned and shown live as that of execute is.",
-			"A process is not ended when the chat is interrupted while the call waits for it.",
-			fmt.Sprintf("Of the output of one process its workspace keeps the first %d MiB and the last %d MiB.",
-				protocol.HeadBytes>>20, protocol.TailBytes>>20),
+func (t processOutput) Definition() tools.Definition {
+	return tools.Definition{
+		Name: "process_output",
+		Description: "Waits until a command of this workspace has ended, at most so long, and returns how it is and what " +
+			"it has written. Give it the time that the command needs, instead of calling it again and again.",
+		InputSchema: arguments.Object(map[string]any{
+			"process_id": arguments.Text(1, maxID, "The process, from execute or process_list."),
+			"wait_timeout": arguments.Integer(0, maxTimeout, defaultWait,
+				"How many seconds to wait for its end; 0 looks and does not wait."),
+		}, "process_id"),
+		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: t.suits, Repeatable: true,
+			NeedsWorkspace: true},
+		Reference: tools.Reference{
+			Offered: offered, Result: processOutputResult{},
+			Errors: []string{"There is no such process."},
+			Limits: []string{
+				"Output is shortened, cleaned and shown live as that of execute is.",
+				"A process is not ended when the chat is interrupted while the call waits for it.",
+				fmt.Sprintf("Of the output of one process its workspace keeps the first %d MiB and the last %d MiB.",
+					protocol.HeadBytes>>20, protocol.TailBytes>>20),
+			},
 		},
 	}
 }
@@ -73,7 +62,7 @@ func (t processOutput) Run(ctx context.Context, call tools.Call) (string, error)
 		ID   string `json:"process_id"`
 		Wait int    `json:"wait_timeout"`
 	}
-	workspace, err := t.begin(ctx, call, t.InputSchema(), &given)
+	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
 	if err != nil {
 		return "", err
 	}

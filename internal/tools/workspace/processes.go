@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/tools"
@@ -77,20 +76,6 @@ func left(p *protocol.Process) string {
 // processList lists commands.
 type processList struct{ *common }
 
-// Name is process_list.
-func (processList) Name() string { return "process_list" }
-
-// In every mode it may be called: it changes nothing.
-func (processList) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
-
-// Description tells the model when to call it.
-func (processList) Description() string {
-	return "Lists the commands of this workspace: those that run, and the last ones that have ended."
-}
-
-// InputSchema has no arguments.
-func (processList) InputSchema() map[string]any { return arguments.Object(map[string]any{}) }
-
 // listed is a process in a list.
 type listed struct {
 	ID          string `json:"process_id" doc:"Its name for the other tools."`
@@ -110,20 +95,26 @@ type processListResult struct {
 	Note      string   `json:"note,omitempty" doc:"How many more there are."`
 }
 
-// Reference is what people read of the tool.
-func (processList) Reference() tools.Reference {
-	return tools.Reference{
-		Offered: offered, Result: processListResult{},
-		Limits: []string{
-			fmt.Sprintf("%d processes, %d characters of each command, and 10 descendants.", maxListed, shownCommand),
-			"Programs of MCP servers ([mcp.md](mcp.md#programs-in-the-workspace)) are listed while they run.",
+func (t processList) Definition() tools.Definition {
+	return tools.Definition{
+		Name:        "process_list",
+		Description: "Lists the commands of this workspace: those that run, and the last ones that have ended.",
+		InputSchema: arguments.Object(map[string]any{}),
+		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: t.suits, Repeatable: true,
+			NeedsWorkspace: true},
+		Reference: tools.Reference{
+			Offered: offered, Result: processListResult{},
+			Limits: []string{
+				fmt.Sprintf("%d processes, %d characters of each command, and 10 descendants.", maxListed, shownCommand),
+				"Programs of MCP servers ([mcp.md](mcp.md#programs-in-the-workspace)) are listed while they run.",
+			},
 		},
 	}
 }
 
 // Run lists the commands.
 func (t processList) Run(ctx context.Context, call tools.Call) (string, error) {
-	workspace, err := t.begin(ctx, call, t.InputSchema(), &struct{}{})
+	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &struct{}{})
 	if err != nil {
 		return "", err
 	}
@@ -170,24 +161,6 @@ func entry(p *protocol.Process) listed {
 // processSignal ends commands.
 type processSignal struct{ *common }
 
-// Name is process_signal.
-func (processSignal) Name() string { return "process_signal" }
-
-// Description tells the model when to call it.
-func (processSignal) Description() string {
-	return "Sends a signal to a command of this workspace and to all that it has started: terminate asks it to end, " +
-		"kill ends it, interrupt is what Ctrl-C does."
-}
-
-// InputSchema has the process and the signal.
-func (processSignal) InputSchema() map[string]any {
-	return arguments.Object(map[string]any{
-		"process_id": arguments.Text(1, maxID, "The process, from execute or process_list."),
-		"signal": arguments.OneOf("What to send.",
-			string(protocol.Terminate), string(protocol.Kill), string(protocol.Interrupt)),
-	}, "process_id", "signal")
-}
-
 type processSignalResult struct {
 	ID       string `json:"process_id" doc:"The process."`
 	State    string `json:"state" doc:"running, also while what it has started does; exited; or lost: by a restart."`
@@ -196,12 +169,22 @@ type processSignalResult struct {
 	Note     string `json:"note,omitempty" doc:"What else there is to know, and what to do."`
 }
 
-// Reference is what people read of the tool.
-func (processSignal) Reference() tools.Reference {
-	return tools.Reference{
-		Offered: offered, Result: processSignalResult{},
-		Errors: []string{"There is no such process. One that has ended is no error: the note says so."},
-		Limits: []string{fmt.Sprintf("The call waits %d s for the process to end.", int(settle.Seconds()))},
+func (t processSignal) Definition() tools.Definition {
+	return tools.Definition{
+		Name: "process_signal",
+		Description: "Sends a signal to a command of this workspace and to all that it has started: terminate asks it to " +
+			"end, kill ends it, interrupt is what Ctrl-C does.",
+		InputSchema: arguments.Object(map[string]any{
+			"process_id": arguments.Text(1, maxID, "The process, from execute or process_list."),
+			"signal": arguments.OneOf("What to send.",
+				string(protocol.Terminate), string(protocol.Kill), string(protocol.Interrupt)),
+		}, "process_id", "signal"),
+		Traits: tools.Traits{UsefulTo: t.suits, Repeatable: true, NeedsWorkspace: true},
+		Reference: tools.Reference{
+			Offered: offered, Result: processSignalResult{},
+			Errors: []string{"There is no such process. One that has ended is no error: the note says so."},
+			Limits: []string{fmt.Sprintf("The call waits %d s for the process to end.", int(settle.Seconds()))},
+		},
 	}
 }
 
@@ -211,7 +194,7 @@ func (t processSignal) Run(ctx context.Context, call tools.Call) (string, error)
 		ID     string          `json:"process_id"`
 		Signal protocol.Signal `json:"signal"`
 	}
-	workspace, err := t.begin(ctx, call, t.InputSchema(), &given)
+	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
 	if err != nil {
 		return "", err
 	}

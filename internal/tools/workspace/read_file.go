@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
@@ -33,27 +32,6 @@ var images = []string{".bmp", ".gif", ".heic", ".ico", ".jpeg", ".jpg", ".png", 
 // readFile reads a text file.
 type readFile struct{ *common }
 
-// Name is read_file.
-func (readFile) Name() string { return "read_file" }
-
-// In every mode it may be called: it changes nothing.
-func (readFile) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
-
-// Description tells the model when to call it.
-func (readFile) Description() string {
-	return "Reads lines of a text file of the workspace. Each line of the content has its number and a tab before it, " +
-		"which are not in the file. A note says if there are more."
-}
-
-// InputSchema has the path, and optionally which lines.
-func (readFile) InputSchema() map[string]any {
-	return arguments.Object(map[string]any{
-		"path":   arguments.Text(1, maxPath, "The file, relative to the workspace's directory or absolute."),
-		"offset": arguments.Integer(1, maxLineNumber, 1, "The first line to read, from 1 on."),
-		"limit":  arguments.Integer(1, maxLines, defaultLines, "How many lines to read at most."),
-	}, "path")
-}
-
 type readFileResult struct {
 	Content    string `json:"content" doc:"The lines, each with its number and a tab before it, as cat -n writes them."`
 	FileSize   int64  `json:"file_size" doc:"Bytes of the file."`
@@ -62,18 +40,29 @@ type readFileResult struct {
 	Note       string `json:"note,omitempty" doc:"Whether there are more lines, and how to read on."`
 }
 
-// Reference is what people read of the tool.
-func (readFile) Reference() tools.Reference {
-	return tools.Reference{
-		Offered: offered, Result: readFileResult{},
-		Errors: []string{
-			"There is no such file, it is a directory, a device or a pipe, or it leads out of the workspace's directory.",
-			"The file is no UTF-8 text. Of an image the error says that attach_file shows it.",
-		},
-		Limits: []string{
-			fmt.Sprintf("A third of the model's context, at least 16 KiB and at most %d KiB, of whole lines. A line that "+
-				"is longer than that is cut, with a marker.", tools.MaxResultBytes>>10),
-			"The content is exact, control characters included, so that edit_files finds what was read.",
+func (t readFile) Definition() tools.Definition {
+	return tools.Definition{
+		Name: "read_file",
+		Description: "Reads lines of a text file of the workspace. Each line of the content has its number and a tab " +
+			"before it, which are not in the file. A note says if there are more.",
+		InputSchema: arguments.Object(map[string]any{
+			"path":   arguments.Text(1, maxPath, "The file, relative to the workspace's directory or absolute."),
+			"offset": arguments.Integer(1, maxLineNumber, 1, "The first line to read, from 1 on."),
+			"limit":  arguments.Integer(1, maxLines, defaultLines, "How many lines to read at most."),
+		}, "path"),
+		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: t.suits, Repeatable: true,
+			NeedsWorkspace: true},
+		Reference: tools.Reference{
+			Offered: offered, Result: readFileResult{},
+			Errors: []string{
+				"There is no such file, it is a directory, a device or a pipe, or it leads out of the workspace's directory.",
+				"The file is no UTF-8 text. Of an image the error says that attach_file shows it.",
+			},
+			Limits: []string{
+				fmt.Sprintf("A third of the model's context, at least 16 KiB and at most %d KiB, of whole lines. A line that "+
+					"is longer than that is cut, with a marker.", tools.MaxResultBytes>>10),
+				"The content is exact, control characters included, so that edit_files finds what was read.",
+			},
 		},
 	}
 }
@@ -85,7 +74,7 @@ func (t readFile) Run(ctx context.Context, call tools.Call) (string, error) {
 		Offset int64  `json:"offset"`
 		Limit  int64  `json:"limit"`
 	}
-	workspace, err := t.begin(ctx, call, t.InputSchema(), &given)
+	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
 	if err != nil {
 		return "", err
 	}

@@ -44,7 +44,7 @@ func newReal(t *testing.T) *real {
 	r := &real{bench: newBench(t), agent: a, files: a.Files, program: a.Program, options: a.Options}
 	r.tools = map[string]tools.Tool{}
 	for _, tool := range Tools(Options{Workspaces: only{client: a.Client()}, Now: time.Now}) {
-		r.tools[tool.Name()] = tool
+		r.tools[tool.Definition().Name] = tool
 	}
 	return r
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"strings"
 
-	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
@@ -30,35 +29,6 @@ const (
 // searchFiles finds files and lines.
 type searchFiles struct{ *common }
 
-// Name is search_files.
-func (searchFiles) Name() string { return "search_files" }
-
-// In every mode it may be called: it changes nothing.
-func (searchFiles) In(v1alpha1.ChatMode) tools.Use { return tools.Free }
-
-// Description tells the model when to call it.
-func (searchFiles) Description() string {
-	return "Finds files of the workspace by name, and lines in them by a regular expression. What ignore files name, " +
-		"and names that begin with a dot, are left out unless hidden is true. Give pattern, glob, or both."
-}
-
-// InputSchema has what to look for and where.
-func (searchFiles) InputSchema() map[string]any {
-	return arguments.Object(map[string]any{
-		"pattern": arguments.Text(0, maxPattern,
-			"Regular expression (RE2) that a line must match. Without it, files are found by "+
-				"name."),
-		"glob": arguments.Text(0, maxPattern, "Pattern that paths below path must match, such as **/*.go. Default: all."),
-		"path": arguments.Text(0, maxPath,
-			"Directory or file to search, relative to the workspace's directory, which is the "+
-				"default, or absolute."),
-		"ignore_case": arguments.Boolean("Whether pattern ignores the case of letters."),
-		"context":     arguments.Integer(0, maxContext, 0, "How many lines before and after a match to return."),
-		"hidden":      arguments.Boolean("Whether to search also what is otherwise left out."),
-		"limit":       arguments.Integer(1, maxMatches, defaultMatches, "How many matches to return at most."),
-	})
-}
-
 type match struct {
 	Line   int64    `json:"line" doc:"Number of the line, from 1 on."`
 	Text   string   `json:"text" doc:"The line, its beginning if it is long."`
@@ -78,16 +48,35 @@ type searchFilesResult struct {
 	Note      string    `json:"note,omitempty" doc:"What to do if there is more."`
 }
 
-// Reference is what people read of the tool.
-func (searchFiles) Reference() tools.Reference {
-	return tools.Reference{
-		Offered: offered, Result: searchFilesResult{},
-		Errors: []string{
-			"The pattern or the glob cannot be understood, or both are missing.",
-			"There is no such directory or file, or it leads out of the workspace's directory.",
+func (t searchFiles) Definition() tools.Definition {
+	return tools.Definition{
+		Name: "search_files",
+		Description: "Finds files of the workspace by name, and lines in them by a regular expression. What ignore files " +
+			"name, and names that begin with a dot, are left out unless hidden is true. Give pattern, glob, or both.",
+		InputSchema: arguments.Object(map[string]any{
+			"pattern": arguments.Text(0, maxPattern,
+				"Regular expression (RE2) that a line must match. Without it, files are found by "+
+					"name."),
+			"glob": arguments.Text(0, maxPattern, "Pattern that paths below path must match, such as **/*.go. Default: all."),
+			"path": arguments.Text(0, maxPath,
+				"Directory or file to search, relative to the workspace's directory, which is the "+
+					"default, or absolute."),
+			"ignore_case": arguments.Boolean("Whether pattern ignores the case of letters."),
+			"context":     arguments.Integer(0, maxContext, 0, "How many lines before and after a match to return."),
+			"hidden":      arguments.Boolean("Whether to search also what is otherwise left out."),
+			"limit":       arguments.Integer(1, maxMatches, defaultMatches, "How many matches to return at most."),
+		}),
+		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: t.suits, Repeatable: true,
+			NeedsWorkspace: true},
+		Reference: tools.Reference{
+			Offered: offered, Result: searchFilesResult{},
+			Errors: []string{
+				"The pattern or the glob cannot be understood, or both are missing.",
+				"There is no such directory or file, or it leads out of the workspace's directory.",
+			},
+			Limits: []string{fmt.Sprintf("%d matches, %d characters of a line, %d lines around a match.", maxMatches, maxText,
+				maxContext)},
 		},
-		Limits: []string{fmt.Sprintf("%d matches, %d characters of a line, %d lines around a match.", maxMatches, maxText,
-			maxContext)},
 	}
 }
 
@@ -104,7 +93,7 @@ type searchArguments struct {
 // Run searches.
 func (t searchFiles) Run(ctx context.Context, call tools.Call) (string, error) {
 	var given searchArguments
-	workspace, err := t.begin(ctx, call, t.InputSchema(), &given)
+	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
 	if err != nil {
 		return "", err
 	}

@@ -60,14 +60,8 @@ type common struct {
 	timeout func(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc)
 }
 
-// Suits a chat that has a workspace.
-func (c *common) Suits(chat *v1alpha1.Chat) bool { return c.options.Has == nil || c.options.Has(chat) }
-
-// Repeatable because the agent does once what a key stands for.
-func (*common) Repeatable() {}
-
-// NeedsWorkspace is what the tools are about.
-func (*common) NeedsWorkspace() {}
+// suits reports whether the chat has a workspace.
+func (c *common) suits(chat *v1alpha1.Chat) bool { return c.options.Has == nil || c.options.Has(chat) }
 
 // maxWhy is how many characters the model reads of why there is no workspace.
 const maxWhy = 2 << 10

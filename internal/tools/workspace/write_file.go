@@ -17,23 +17,6 @@ const maxContent = 1 << 20
 // writeFile writes a file as a whole.
 type writeFile struct{ *common }
 
-// Name is write_file.
-func (writeFile) Name() string { return "write_file" }
-
-// Description tells the model when to call it.
-func (writeFile) Description() string {
-	return "Writes a file of the workspace as a whole, with the directories that lead to it. What was there before is " +
-		"replaced. To change a part of a file, call edit_files."
-}
-
-// InputSchema has the path and the content.
-func (writeFile) InputSchema() map[string]any {
-	return arguments.Object(map[string]any{
-		"path":    arguments.Text(1, maxPath, "The file, relative to the workspace's directory or absolute."),
-		"content": arguments.Text(0, maxContent, "What the file is to hold."),
-	}, "path", "content")
-}
-
 type writeFileResult struct {
 	OK      bool   `json:"ok" doc:"Always true: everything else is an error."`
 	Path    string `json:"path" doc:"The file, relative to the workspace's directory."`
@@ -41,16 +24,25 @@ type writeFileResult struct {
 	Created bool   `json:"created,omitempty" doc:"Whether there was no such file before."`
 }
 
-// Reference is what people read of the tool.
-func (writeFile) Reference() tools.Reference {
-	return tools.Reference{
-		Offered: offered, Result: writeFileResult{},
-		Errors: []string{
-			"The path leads out of the workspace's directory, or to a directory, a device or a pipe.",
-			"The storage is full, or the workspace's user may not write there.",
-			"The write was begun before a crash, and whether it was made is not known.",
+func (t writeFile) Definition() tools.Definition {
+	return tools.Definition{
+		Name: "write_file",
+		Description: "Writes a file of the workspace as a whole, with the directories that lead to it. What was there " +
+			"before is replaced. To change a part of a file, call edit_files.",
+		InputSchema: arguments.Object(map[string]any{
+			"path":    arguments.Text(1, maxPath, "The file, relative to the workspace's directory or absolute."),
+			"content": arguments.Text(0, maxContent, "What the file is to hold."),
+		}, "path", "content"),
+		Traits: tools.Traits{UsefulTo: t.suits, Repeatable: true, NeedsWorkspace: true},
+		Reference: tools.Reference{
+			Offered: offered, Result: writeFileResult{},
+			Errors: []string{
+				"The path leads out of the workspace's directory, or to a directory, a device or a pipe.",
+				"The storage is full, or the workspace's user may not write there.",
+				"The write was begun before a crash, and whether it was made is not known.",
+			},
+			Limits: []string{fmt.Sprintf("%d characters.", maxContent)},
 		},
-		Limits: []string{fmt.Sprintf("%d characters.", maxContent)},
 	}
 }
 
@@ -60,7 +52,7 @@ func (t writeFile) Run(ctx context.Context, call tools.Call) (string, error) {
 		Path    string `json:"path"`
 		Content string `json:"content"`
 	}
-	workspace, err := t.begin(ctx, call, t.InputSchema(), &given)
+	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
 	if err != nil {
 		return "", err
 	}

@@ -38,11 +38,6 @@ func (p patient) Run(ctx context.Context, call tools.Call) (string, error) {
 	}
 }
 
-// guarded is a tool that guards itself.
-type guarded struct{ patient }
-
-func (guarded) Guarded() {}
-
 func TestACallMayTakeLongAsLongAsItGivesSignsOfLife(t *testing.T) {
 	nothing := func(tools.Call) {}
 	const long, often, seldom = 4 * time.Hour, tools.Silence / 2, 2 * tools.Silence
@@ -56,7 +51,7 @@ func TestACallMayTakeLongAsLongAsItGivesSignsOfLife(t *testing.T) {
 		"it says nothing":            {patient{tool{"a", echo}, long, often, nothing}, "the call was given up", tools.Silence},
 		"it says something too late": {patient{tool{"a", echo}, long, seldom, func(c tools.Call) { c.Alive() }},
 			"whether it was done is not known", tools.Silence},
-		"it guards itself": {guarded{patient{tool{"a", echo}, long, often, nothing}}, "done", long},
+		"it guards itself": {with{tools.Traits{OwnsTimeout: true}, patient{tool{"a", echo}, long, often, nothing}}, "done", long},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -99,6 +94,6 @@ func TestACallOfAnInterruptedChatIsNotCalledSilent(t *testing.T) {
 
 // one makes one call of the tool a.
 func one(ctx context.Context, tool tools.Tool, expect func(context.Context) func()) v1alpha1.ToolResult {
-	return tools.NewRegistry(tool).Execute(ctx, tools.Batch{Chat: &v1alpha1.Chat{}, Expect: expect,
+	return tools.NewRegistry(tool).Execute(ctx, &tools.Batch{Chat: &v1alpha1.Chat{}, Expect: expect,
 		Calls: []v1alpha1.ToolCall{{ID: "1", Name: "a", Input: "{}"}}}, nil)[0]
 }

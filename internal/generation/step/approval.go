@@ -15,7 +15,7 @@ func (p *Performer) judge(call *v1alpha1.ToolCall) {
 	if call.Refusal != "" {
 		return
 	}
-	call.RequiresAction, call.ApprovalCause = p.required(call.Name)
+	call.RequiresAction, call.ApprovalCause = p.requiredAction(call.Name)
 	switch {
 	case p.notAllowed(call.Name):
 		call.Refusal = v1alpha1.RefusalNotAllowed
@@ -27,24 +27,24 @@ func (p *Performer) judge(call *v1alpha1.ToolCall) {
 // notAllowed reports whether the chat's policy or its mode forbids the call.
 func (p *Performer) notAllowed(name string) bool {
 	return !toolpolicy.Allows(p.chat.Spec.Tools, name) ||
-		p.registry().UseIn(p.chat.ModeInForce(), name) == tools.Forbidden
+		p.registry().Traits(name).In(p.chat.ModeInForce()) == tools.Forbidden
 }
 
-// required is whose action the call requires, and why if nobody asked for that.
-func (p *Performer) required(name string) (v1alpha1.RequiredAction, v1alpha1.ApprovalCause) {
+// requiredAction is whose action the call requires, and why if nobody asked for that.
+func (p *Performer) requiredAction(name string) (v1alpha1.RequiredAction, v1alpha1.ApprovalCause) {
 	action := tools.RequiresAction(p.chat.Spec.Tools, name)
 	if action == v1alpha1.RequiresClient || !toolpolicy.Allows(p.chat.Spec.Tools, name) {
 		return action, ""
 	}
-	registry := p.registry()
-	switch use := registry.UseIn(p.chat.ModeInForce(), name); {
+	traits := p.registry().Traits(name)
+	switch use := traits.In(p.chat.ModeInForce()); {
 	case use == tools.Forbidden: // Its result says so.
 		return "", ""
 	case p.changed(name):
 		return v1alpha1.RequiresApproval, v1alpha1.ApprovalToolChanged
-	case registry.Proposes(name):
+	case traits.ProposesPlan:
 		return v1alpha1.RequiresApproval, v1alpha1.ApprovalPlanProposed
-	case registry.Reviews(name): // People are asked once it is known what the call would do.
+	case traits.OwnsApproval: // People are asked once it is known what the call would do.
 		return "", ""
 	case action == v1alpha1.RequiresApproval || p.served.offer.RequiresApproval(name):
 		return v1alpha1.RequiresApproval, ""

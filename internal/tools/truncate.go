@@ -38,8 +38,9 @@ func ResultLimitOf(chat *v1alpha1.Chat) int {
 // markerRoom is kept free for the marker that says how much was left out.
 const markerRoom = 256
 
-// Cap shortens a text to at most limit bytes: the first two thirds and the last third stay, with a marker between them.
-func Cap(text string, limit int) string {
+// Truncate shortens a text to at most limit bytes: the first two thirds and the last third stay, with a marker
+// between them.
+func Truncate(text string, limit int) string {
 	if len(text) <= limit {
 		return text
 	}

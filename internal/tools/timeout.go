@@ -21,17 +21,11 @@ var errSilent = errors.New("the call gave no sign of life")
 var errGivenUp = fmt.Errorf("the call was given up, because nothing was heard of it for %s; whether it was done is "+
 	"not known", Silence)
 
-// Guarded is a Tool that ends by itself what is silent for too long, so that Silence does not count for its calls.
-type Guarded interface {
-	Tool
-	// Guarded marks the tool.
-	Guarded()
-}
-
-// guard returns the context of a call, which ends when nothing was heard of the call for too long.
-func (r *Registry) guard(ctx context.Context, tool string) (guarded context.Context, alive, end func()) {
+// guard returns the context of a call, which ends when nothing was heard of the call for too long, unless the tool owns
+// its timeout.
+func guard(ctx context.Context, owned bool) (guarded context.Context, alive, end func()) {
 	guarded, cancel := context.WithCancelCause(ctx)
-	if _, own := r.tools[tool].(Guarded); own {
+	if owned {
 		return guarded, func() {}, func() { cancel(nil) }
 	}
 	timer := time.AfterFunc(Silence, func() { cancel(errSilent) })

@@ -27,7 +27,7 @@ func (keyed) Run(_ context.Context, call tools.Call) (string, error) {
 // keys are the keys that calls with these ids get.
 func keys(t *testing.T, uid string, reply int64, ids ...string) []string {
 	t.Helper()
-	batch := tools.Batch{Chat: &v1alpha1.Chat{}, Reply: reply}
+	batch := &tools.Batch{Chat: &v1alpha1.Chat{}, Reply: reply}
 	batch.Chat.UID = types.UID(uid)
 	for _, id := range ids {
 		batch.Calls = append(batch.Calls, v1alpha1.ToolCall{ID: id, Name: "keyed"})
@@ -74,33 +74,22 @@ func TestTheKeyOfACallIsItsOwnAndStaysTheSame(t *testing.T) {
 
 func TestACallWhoseResultIsKnownIsNotRun(t *testing.T) {
 	ran := func(context.Context, string) (string, error) { return "ran", nil }
-	registry := tools.NewRegistry(tool{"a", ran}, alone{tool{"alone", ran}})
+	registry := tools.NewRegistry(tool{"a", ran}, with{alone, tool{"alone", ran}})
 	calls := []v1alpha1.ToolCall{{ID: "1", Name: "a"}, {ID: "2", Name: "a"}, {ID: "3", Name: "a"}}
 	known := map[string]v1alpha1.ToolResult{"2": {ID: "2", Name: "a", Output: "known", IsError: true}}
-	results := registry.Execute(t.Context(), tools.Batch{Chat: &v1alpha1.Chat{}, Calls: calls, Known: known},
-		func(ctx context.Context, call *v1alpha1.ToolCall, _ bool) (context.Context, tools.Watch) {
+	results := registry.Execute(t.Context(), &tools.Batch{Chat: &v1alpha1.Chat{}, Calls: calls, Known: known},
+		func(ctx context.Context, call *tools.Call, run func(context.Context) v1alpha1.ToolResult) v1alpha1.ToolResult {
 			if call.ID == "2" {
 				t.Error("a call was observed that was not run")
 			}
-			return ctx, tools.Watch{Show: func(string) {}, End: func(*v1alpha1.ToolResult) {}}
+			return run(ctx)
 		})
 	if results[0].Output != "ran" || results[1] != known["2"] || results[2].Output != "ran" {
 		t.Errorf("got %+v", results)
 	}
 	calls[2].Name = "alone"
-	results = registry.Execute(t.Context(), tools.Batch{Chat: &v1alpha1.Chat{}, Calls: calls, Known: known}, nil)
+	results = registry.Execute(t.Context(), &tools.Batch{Chat: &v1alpha1.Chat{}, Calls: calls, Known: known}, nil)
 	if !results[0].IsError || !results[2].IsError {
 		t.Errorf("calls in conflict were run: %+v", results)
-	}
-}
-
-type repeatable struct{ tool }
-
-func (repeatable) Repeatable() {}
-
-func TestOnlyAToolThatSaysSoIsRepeatable(t *testing.T) {
-	registry := tools.NewRegistry(tool{"once", echo}, repeatable{tool{"again", echo}})
-	if !registry.Repeatable("again") || registry.Repeatable("once") || registry.Repeatable("unknown") {
-		t.Error("another one is, or this one is not")
 	}
 }

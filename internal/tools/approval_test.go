@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -31,7 +32,7 @@ func answered(ids ...string) v1alpha1.ChatMessage {
 	return m
 }
 
-func TestOnlyCallsThatWaitForNobodyAreDue(t *testing.T) {
+func TestOnlyApprovedCallsRun(t *testing.T) {
 	history := []v1alpha1.ChatMessage{
 		called(v1alpha1.ToolCall{ID: "old"}), answered("old"),
 		called(
@@ -47,13 +48,15 @@ func TestOnlyCallsThatWaitForNobodyAreDue(t *testing.T) {
 	}
 	history[2].Spec.Generation = &v1alpha1.MessageGeneration{HistoryVersion: 5}
 	seen := approval.Of(&v1alpha1.ToolCall{ID: "approved", RequiresAction: v1alpha1.RequiresApproval}).Digest
-	due := tools.Due(history, []v1alpha1.ToolDecision{
+	chat := &v1alpha1.Chat{}
+	chat.Status.Internal.Turn.Decisions = []v1alpha1.ToolDecision{
 		{ID: "approved", Decision: v1alpha1.DecisionApprove, Digest: seen, By: "anna", Content: "{}"},
 		{ID: "unseen", Decision: v1alpha1.DecisionApprove, Digest: seen},
 		{ID: "denied", Decision: v1alpha1.DecisionDeny, Comment: "too late"},
-	})
-	if len(due.Run) != 2 || due.Run[0].ID != "own" || due.Run[1].ID != "approved" {
-		t.Errorf("to run are %+v", due.Run)
+	}
+	due := tools.SplitByApproval(chat, history)
+	if len(due.Calls) != 2 || due.Calls[0].ID != "own" || due.Calls[1].ID != "approved" {
+		t.Errorf("to run are %+v", due.Calls)
 	}
 	if due.Reply != 5 {
 		t.Errorf("the reply was made for version %d", due.Reply)
@@ -71,6 +74,40 @@ func TestOnlyCallsThatWaitForNobodyAreDue(t *testing.T) {
 	}
 }
 
+func TestAnAnswerComesWithTheCallThatAsked(t *testing.T) {
+	asks := answered()
+	question := v1alpha1.ToolQuestion{ID: "1", Name: "k8s_apply", Proposal: "Scale it.", ToolState: "s"}
+	asks.Spec.Generation = &v1alpha1.MessageGeneration{Questions: []v1alpha1.ToolQuestion{question}}
+	call := called(v1alpha1.ToolCall{ID: "1", Name: "k8s_apply"})
+	seen := approval.OfQuestion(&question).Digest
+	for name, c := range map[string]struct {
+		history  []v1alpha1.ChatMessage
+		decision v1alpha1.ToolDecision
+		want     map[string]tools.Answer
+	}{
+		"approved": {[]v1alpha1.ChatMessage{call, asks},
+			v1alpha1.ToolDecision{Decision: v1alpha1.DecisionApprove, Digest: seen},
+			map[string]tools.Answer{"1": {Question: tools.Question{Proposal: "Scale it.", State: "s"}, Given: true}}},
+		"denied": {[]v1alpha1.ChatMessage{call, asks}, v1alpha1.ToolDecision{Decision: v1alpha1.DecisionDeny, Comment: "no"},
+			map[string]tools.Answer{"1": {Question: tools.Question{Proposal: "Scale it.", State: "s"}, Comment: "no"}}},
+		"another proposal approved": {[]v1alpha1.ChatMessage{call, asks},
+			v1alpha1.ToolDecision{Decision: v1alpha1.DecisionApprove, Digest: "other"},
+			map[string]tools.Answer{"1": {Question: tools.Question{Proposal: "Scale it.", State: "s"}}}},
+		"a question of an earlier reply": {[]v1alpha1.ChatMessage{call, asks, call},
+			v1alpha1.ToolDecision{Decision: v1alpha1.DecisionApprove, Digest: seen}, map[string]tools.Answer{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chat := &v1alpha1.Chat{}
+			c.decision.ID = "1"
+			chat.Status.Internal.Turn.Decisions = []v1alpha1.ToolDecision{c.decision}
+			b := tools.SplitByApproval(chat, c.history)
+			if diff := cmp.Diff(c.want, b.Answers); diff != "" || len(b.Calls) != 1 {
+				t.Errorf("%d calls, -want +got\n%s", len(b.Calls), diff)
+			}
+		})
+	}
+}
+
 func TestAClientsToolsAreOfferedWithTheirSchemas(t *testing.T) {
 	spec := &v1alpha1.ChatTools{
 		Client: []v1alpha1.ClientTool{
@@ -81,12 +118,12 @@ func TestAClientsToolsAreOfferedWithTheirSchemas(t *testing.T) {
 		Approval: []v1alpha1.ToolPattern{"current_time", "launch*", "plain"},
 	}
 	offered := tools.OfClient(spec)
-	if len(offered) != 2 || offered[0].Name() != "open_ticket" || offered[0].Description() != "Opens a ticket." ||
-		offered[0].InputSchema()["required"] == nil {
+	if len(offered) != 2 || offered[0].Name != "open_ticket" || offered[0].Description != "Opens a ticket." ||
+		offered[0].InputSchema["required"] == nil {
 		t.Errorf("offered are %+v", offered)
 	}
-	if offered[1].InputSchema()["type"] != "object" {
-		t.Errorf("the schema of a tool without one is %v", offered[1].InputSchema())
+	if offered[1].InputSchema["type"] != "object" {
+		t.Errorf("the schema of a tool without one is %v", offered[1].InputSchema)
 	}
 	for name, want := range map[string]v1alpha1.RequiredAction{
 		"open_ticket": v1alpha1.RequiresClient, "plain": v1alpha1.RequiresClient, "current_time": v1alpha1.RequiresApproval,

@@ -11,7 +11,7 @@ import (
 	"parley.dev/parley/internal/tools"
 )
 
-func TestCapKeepsShortTextsAndShortensLongOnes(t *testing.T) {
+func TestTruncateKeepsShortTextsAndShortensLongOnes(t *testing.T) {
 	for name, text := range map[string]string{
 		"empty":            "",
 		"exactly the most": strings.Repeat("a", 1000),
@@ -24,7 +24,7 @@ func TestCapKeepsShortTextsAndShortensLongOnes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// Each limit moves the cuts by some bytes, so that they fall into every place of a character.
 			for limit := 1000; limit < 1012; limit++ {
-				got := tools.Cap(text, limit)
+				got := tools.Truncate(text, limit)
 				if len(text) <= limit && got != text {
 					t.Fatalf("limit %d: a text of %d bytes was changed", limit, len(text))
 				}
@@ -42,9 +42,9 @@ func TestCapKeepsShortTextsAndShortensLongOnes(t *testing.T) {
 	}
 }
 
-func TestCapKeepsBothEndsAndSaysHowMuchIsMissing(t *testing.T) {
+func TestTruncateKeepsBothEndsAndSaysHowMuchIsMissing(t *testing.T) {
 	text := "BEGIN" + strings.Repeat("x", 10_000) + "END"
-	got := tools.Cap(text, 1000)
+	got := tools.Truncate(text, 1000)
 	if !strings.HasPrefix(got, "BEGIN") || !strings.HasSuffix(got, "END") {
 		t.Errorf("the ends are gone: %.20q … %q", got, got[len(got)-20:])
 	}

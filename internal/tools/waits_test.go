@@ -12,20 +12,20 @@ import (
 	"parley.dev/parley/internal/tools"
 )
 
-// waiter waits a minute for the chat that its input names, and suits chats that have sub-chats.
-type waiter struct{ tool }
-
-func (waiter) WaitingFor(input string) (chat string, seconds int32) {
-	if input == "" {
-		return "", 0
-	}
-	return input, 60
+// waits are the traits of a tool that waits a minute for the chat that its input names, and is useful to chats that
+// have sub-chats.
+var waits = tools.Traits{
+	WaitsFor: func(input string) (chat string, seconds int32) {
+		if input == "" {
+			return "", 0
+		}
+		return input, 60
+	},
+	UsefulTo: func(chat *v1alpha1.Chat) bool { return chat.Status.Internal.Attempt.HasSubChats },
 }
 
-func (waiter) Suits(chat *v1alpha1.Chat) bool { return chat.Status.Internal.Attempt.HasSubChats }
-
 func TestAToolIsOfferedWhereItIsOfUseOrNamed(t *testing.T) {
-	registry := tools.NewRegistry(tool{"clock", echo}, waiter{tool{"wait", echo}})
+	registry := tools.NewRegistry(tool{"clock", echo}, with{waits, tool{"wait", echo}})
 	for name, c := range map[string]struct {
 		spec *v1alpha1.ChatTools
 		subs bool
@@ -40,8 +40,8 @@ func TestAToolIsOfferedWhereItIsOfUseOrNamed(t *testing.T) {
 			chat := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Tools: c.spec}}
 			chat.Status.Internal.Attempt.HasSubChats = c.subs
 			names := []string{}
-			for _, offered := range tools.Suited(registry.Active(c.spec), chat) {
-				names = append(names, offered.Name())
+			for _, offered := range registry.Suited(chat) {
+				names = append(names, offered.Name)
 			}
 			if fmt.Sprint(names) != c.want {
 				t.Errorf("offered are %v, want %s", names, c.want)
@@ -50,25 +50,21 @@ func TestAToolIsOfferedWhereItIsOfUseOrNamed(t *testing.T) {
 	}
 }
 
-// lodged is a tool that works in the workspace.
-type lodged struct{ tool }
-
-func (lodged) NeedsWorkspace() {}
-
 func TestRefusedCallsWaitForNothing(t *testing.T) {
-	registry := tools.NewRegistry(lodged{tool{"run", echo}}, waiter{tool{"wait", echo}})
+	registry := tools.NewRegistry(with{tools.Traits{NeedsWorkspace: true}, tool{"run", echo}},
+		with{waits, tool{"wait", echo}})
 	calls := []v1alpha1.ToolCall{{ID: "1", Name: "run", Input: "x"}, {ID: "2", Name: "wait", Input: "x"}}
 	for _, refusal := range []v1alpha1.CallRefusal{"", v1alpha1.RefusalInputInvalid} {
 		calls[0].Refusal, calls[1].Refusal = refusal, refusal
-		needs, waits := registry.NeedWorkspace(&v1alpha1.Chat{}, calls), registry.WaitingCalls(nil, calls)
-		if run := refusal == ""; needs != run || len(waits) > 0 != run {
-			t.Errorf("refused by %q, they need a workspace: %t, and wait for %v", refusal, needs, waits)
+		needs, waiting := registry.NeedWorkspace(&v1alpha1.Chat{}, calls), registry.WaitingCalls(nil, calls)
+		if run := refusal == ""; needs != run || len(waiting) > 0 != run {
+			t.Errorf("refused by %q, they need a workspace: %t, and wait for %v", refusal, needs, waiting)
 		}
 	}
 }
 
 func TestTheWaitsOfCallsAreNoted(t *testing.T) {
-	registry := tools.NewRegistry(tool{"clock", echo}, waiter{tool{"wait", echo}})
+	registry := tools.NewRegistry(tool{"clock", echo}, with{waits, tool{"wait", echo}})
 	calls := []v1alpha1.ToolCall{
 		{ID: "1", Name: "clock", Input: "x"}, {ID: "2", Name: "wait", Input: "x"}, {ID: "3", Name: "wait"},
 		{ID: "4", Name: "unknown", Input: "x"},
@@ -102,7 +98,7 @@ func TestAToolKnowsForWhichChatItRuns(t *testing.T) {
 	registry := tools.NewRegistry(asking{tool{"who", echo}})
 	chat := &v1alpha1.Chat{}
 	chat.Name = "c"
-	batch := tools.Batch{Chat: chat, Calls: []v1alpha1.ToolCall{{ID: "1", Name: "who"}}}
+	batch := &tools.Batch{Chat: chat, Calls: []v1alpha1.ToolCall{{ID: "1", Name: "who"}}}
 	if got := registry.Execute(t.Context(), batch, nil); got[0].Output != "c" {
 		t.Errorf("got %+v", got)
 	}
@@ -112,7 +108,7 @@ func TestAToolTakesThePlaceOfTheOneOfItsNameAlone(t *testing.T) {
 	registry := tools.NewRegistry(tool{"who", echo})
 	chat := &v1alpha1.Chat{}
 	chat.Name = "c"
-	batch := tools.Batch{Chat: chat, Calls: []v1alpha1.ToolCall{{ID: "1", Name: "who", Input: "{}"}}}
+	batch := &tools.Batch{Chat: chat, Calls: []v1alpha1.ToolCall{{ID: "1", Name: "who", Input: "{}"}}}
 	if got := registry.With(asking{tool{"who", echo}}).Execute(t.Context(), batch, nil); got[0].Output != "c" {
 		t.Errorf("got %+v", got)
 	}
