@@ -6,9 +6,8 @@ package fanout
 import (
 	"context"
 	"sync"
-	"time"
 
-	"parley.dev/parley/internal/gateway/retry"
+	"parley.dev/parley/internal/retry"
 	"parley.dev/parley/internal/stream/framelog"
 )
 
@@ -132,17 +131,12 @@ func (f *feed) tellTaken() {
 // trying.
 func (f *feed) run(ctx context.Context, source Source) {
 	defer close(f.done)
-	for retries := retry.Backoff(); ; {
+	for pauses := retry.Stream.Start(); ; {
 		more, whole := f.read(ctx, source)
-		if whole || ctx.Err() != nil {
-			return
-		}
 		if more {
-			retries = retry.Backoff()
+			pauses.Reset()
 		}
-		select {
-		case <-time.After(retries.Step()):
-		case <-ctx.Done():
+		if whole || pauses.Wait(ctx, nil) != nil {
 			return
 		}
 	}

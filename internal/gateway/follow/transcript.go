@@ -6,12 +6,11 @@ package follow
 import (
 	"context"
 	"errors"
-	"time"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/fanout"
-	"parley.dev/parley/internal/gateway/retry"
+	"parley.dev/parley/internal/retry"
 )
 
 // transcript tells a client what is committed, and the parts that follow on it. It knows what the client holds.
@@ -63,8 +62,10 @@ func (t *transcript) tellMessage(ctx context.Context, chat *v1alpha1.Chat, item 
 		return err
 	}
 	defer giveBack()
-	message, err := t.load(ctx, chat, item.place)
-	if errors.Is(err, ErrMissing) || errors.Is(err, ErrUnsettled) {
+	message, err := retry.Do(ctx, retry.Stream, func(ctx context.Context) (*Committed, error) {
+		return t.messages.Get(ctx, chat, item.place)
+	}, isGone)
+	if isGone(err) {
 		return nil // it has left the history since, which the chat will say
 	}
 	if err != nil {
@@ -73,20 +74,8 @@ func (t *transcript) tellMessage(ctx context.Context, chat *v1alpha1.Chat, item 
 	return t.out(stream.Event{Name: stream.EventMessage, ID: message.ID(), Data: message.Data})
 }
 
-// load fetches a message again that was not kept while the history was walked.
-func (t *transcript) load(ctx context.Context, chat *v1alpha1.Chat, place Place) (*Committed, error) {
-	for retries := retry.Backoff(); ; {
-		message, err := t.messages.Get(ctx, chat, place)
-		if err == nil || errors.Is(err, ErrMissing) || errors.Is(err, ErrUnsettled) {
-			return message, err
-		}
-		select {
-		case <-time.After(retries.Step()):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
-}
+// isGone reports whether an error means that a message is no longer part of the history.
+func isGone(err error) bool { return errors.Is(err, ErrMissing) || errors.Is(err, ErrUnsettled) }
 
 // tellParts sends the parts that follow on the last one.
 func (t *transcript) tellParts(batch fanout.Batch) error {

@@ -22,12 +22,15 @@ import (
 	"charm.land/fantasy"
 	"k8s.io/client-go/tools/cache"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/identity"
 	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/retry"
 )
 
 // Options of Models. All are required.
@@ -123,9 +126,9 @@ func (m *Models) config(ctx context.Context, name string) (*v1alpha1.ChatModelCo
 	if object, ok, err := m.options.Configs.GetByKey(m.options.Namespace + "/" + name); err == nil && ok {
 		return object.(*v1alpha1.ChatModelConfig), nil
 	}
-	return apiclient.ReadUntilAnswered(ctx, func(ctx context.Context) (*v1alpha1.ChatModelConfig, error) {
+	return retry.Do(ctx, retry.APIServer, func(ctx context.Context) (*v1alpha1.ChatModelConfig, error) {
 		return m.options.Client.ModelConfigs(m.options.Namespace).Get(ctx, name)
-	})
+	}, apierrors.IsNotFound)
 }
 
 func (m *Models) key(spec *v1alpha1.ChatModelConfigSpec) (string, error) {

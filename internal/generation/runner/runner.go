@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/stream/parts"
@@ -36,6 +37,7 @@ import (
 	"parley.dev/parley/internal/generation/step"
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/placement"
+	"parley.dev/parley/internal/retry"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/tools"
@@ -183,9 +185,9 @@ func (o *Options) modelClient(route transport.Route) *http.Client {
 
 // message reads a message; nil if it does not exist, or ctx is done.
 func (r *Runner) message(ctx context.Context, name string) *v1alpha1.ChatMessage {
-	message, err := apiclient.ReadUntilAnswered(ctx, func(ctx context.Context) (*v1alpha1.ChatMessage, error) {
+	message, err := retry.Do(ctx, retry.APIServer, func(ctx context.Context) (*v1alpha1.ChatMessage, error) {
 		return r.options.Client.Messages(r.options.Namespace).Get(ctx, name)
-	})
+	}, apierrors.IsNotFound)
 	if err != nil {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/retry"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/workspace/client"
@@ -163,7 +164,7 @@ func (t execute) start(
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
 		defer cancel()
-		rest(starting, startGrace)
+		_ = retry.Sleep(starting, startGrace)
 	})
 	defer stop()
 	p, err := workspace.Start(starting, call.Key, r)

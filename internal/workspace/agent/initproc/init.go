@@ -14,6 +14,7 @@
 package initproc
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -28,6 +29,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"parley.dev/parley/internal/retry"
 )
 
 // Init is process 1. Where it is not, such as in a pod whose containers share their processes, it adopts the orphans
@@ -40,8 +43,8 @@ type Init struct {
 	// Now tells the time.
 	Now func() time.Time
 	Log *slog.Logger
-	// MinBackoff and MaxBackoff are how long a serving process that has died is waited with; default: 100 ms and 5 s.
-	MinBackoff, MaxBackoff time.Duration
+	// Backoff is how long to wait before a serving process that ended is started again. Default: retry.Process.
+	Backoff retry.Backoff
 	// Grace is how long the commands have between SIGTERM and SIGKILL when the container stops; default: 20 s, since a
 	// pod has 30 by default.
 	Grace time.Duration
@@ -196,16 +199,8 @@ func (i *Init) reset() {
 	if i.system.fork == nil {
 		i.system = system{fork: syscall.ForkExec, kill: syscall.Kill, killAll: i.killAll}
 	}
-	i.MinBackoff = orDefault(i.MinBackoff, 100*time.Millisecond)
-	i.MaxBackoff = orDefault(i.MaxBackoff, 5*time.Second)
-	i.Grace = orDefault(i.Grace, 20*time.Second)
-}
-
-func orDefault(d, otherwise time.Duration) time.Duration {
-	if d == 0 {
-		return otherwise
-	}
-	return d
+	i.Backoff = cmp.Or(i.Backoff, retry.Process)
+	i.Grace = cmp.Or(i.Grace, 20*time.Second)
 }
 
 // reapUntil reaps children until it is told to quit. Then the channel is closed.
