@@ -7,6 +7,7 @@ import (
 	"context"
 	"sync"
 
+	"parley.dev/parley/internal/limit"
 	"parley.dev/parley/internal/retry"
 	"parley.dev/parley/internal/stream/framelog"
 )
@@ -30,8 +31,8 @@ type feed struct {
 	taken chan struct{}
 }
 
-func newFeed(ep Episode, after int64, room *room, stop context.CancelFunc) *feed {
-	return &feed{episode: ep, log: framelog.After(after), share: share{room: room}, readers: map[*Reader]struct{}{},
+func newFeed(ep Episode, after int64, memory limit.Limiter, stop context.CancelFunc) *feed {
+	return &feed{episode: ep, log: framelog.After(after), share: share{memory: memory}, readers: map[*Reader]struct{}{},
 		stop: stop, done: make(chan struct{}), taken: make(chan struct{}, 1)}
 }
 

@@ -3,7 +3,7 @@
 
 package fanout
 
-import "sync/atomic"
+import "parley.dev/parley/internal/limit"
 
 const (
 	// alwaysKept is what each log may keep where there is no room: some hundred parts.
@@ -14,31 +14,13 @@ const (
 	mostKept = 2 << 20
 )
 
-// room is what all logs of a hub may keep together beyond alwaysKept.
-type room struct {
-	most int64
-	used atomic.Int64
-}
-
-// take takes so many bytes, if there are as many.
-func (r *room) take(bytes int64) bool {
-	if r.used.Add(bytes) <= r.most {
-		return true
-	}
-	r.used.Add(-bytes)
-	return false
-}
-
-// giveBack gives back what take took.
-func (r *room) giveBack(bytes int64) { r.used.Add(-bytes) }
-
-// share is what one log has taken of the room. The zero value has nothing of none.
+// share is what one log has of the bytes that all logs of a hub may keep together beyond alwaysKept.
 type share struct {
-	room  *room
-	bytes int64
+	memory limit.Limiter
+	bytes  int64
 }
 
-// fits reports whether a log may have so many bytes, and takes the room for them.
+// fits reports whether a log may have so many bytes, and takes the memory for them.
 func (s *share) fits(bytes int) bool {
 	if bytes > mostKept {
 		return false
@@ -47,7 +29,7 @@ func (s *share) fits(bytes int) bool {
 	if more <= 0 {
 		return true
 	}
-	if !s.room.take(more) {
+	if !s.memory.TryAcquire(more) {
 		return false
 	}
 	s.bytes += more
@@ -57,7 +39,7 @@ func (s *share) fits(bytes int) bool {
 // shrink gives back what a log of so many bytes does not need.
 func (s *share) shrink(bytes int) {
 	if less := s.bytes - max(0, int64(bytes-alwaysKept)); less > 0 {
-		s.room.giveBack(less)
+		s.memory.Release(less)
 		s.bytes -= less
 	}
 }

@@ -41,7 +41,7 @@ type Follower struct {
 	// Encodings of events that all who follow the chat get; nil: each follower makes its own.
 	Encodings *Encodings
 	// Memory bounds what is held of messages; nil: 16 MiB while a history is walked.
-	Memory Memory
+	Memory *Memory
 	// Send takes an event to the client. An error ends the stream.
 	Send func(stream.Event) error
 	// SendParts takes parts that come together; nil: Send takes them one by one. It may not keep the slice.
@@ -99,9 +99,9 @@ func (f *Follower) Once(ctx context.Context, last int64) error {
 }
 
 func (f *Follower) begin(from Position) {
-	f.transcript = transcript{messages: f.Messages, room: room{f.Memory}, out: f.Send, outParts: f.sendParts,
+	f.transcript = transcript{messages: f.Messages, memory: f.Memory, out: f.Send, outParts: f.sendParts,
 		at:    cursor{resume: &from, last: from.Last},
-		notes: notes{source: f.Notes, room: room{f.Memory}, out: f.Send}}
+		notes: notes{source: f.Notes, memory: f.Memory, out: f.Send}}
 	f.present = present{queue: f.Queue, encodings: f.Encodings, out: f.Send}
 	f.live = live{parts: f.Parts}
 	f.retries = retry.Stream.Start()

@@ -52,7 +52,7 @@ type Notes interface {
 // notes tells a client of notes, each at its place, and again when it was edited.
 type notes struct {
 	source Notes // nil: nobody is told of any
-	room   room
+	memory *Memory
 	out    outlet
 	told   map[types.UID]NoteRef
 	// due are those that the client was not told, in the order of the conversation.
@@ -115,11 +115,11 @@ func (n *notes) end(ctx context.Context, chat *v1alpha1.Chat) error {
 }
 
 func (n *notes) tell(ctx context.Context, chat *v1alpha1.Chat, note NoteRef) error {
-	giveBack, err := n.room.borrow(ctx)
+	release, err := n.memory.acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer giveBack()
+	defer release()
 	msg, err := retry.Do(ctx, retry.Stream, func(ctx context.Context) (*v1alpha1.ChatMessage, error) {
 		return n.source.Read(ctx, chat, note)
 	}, isGone)

@@ -64,7 +64,7 @@ type Episode interface {
 }
 
 // Options of a Runner. All are required but Network, HTTP, AwaitRelay, MCP, WorkspaceOwner, FileHosts, ModelHosts,
-// Forbidden, PromptRoom, AdvisorUses, Metrics and Tracer.
+// Forbidden, PromptMemory, AdvisorUses, Metrics and Tracer.
 type Options struct {
 	// Namespace and Pod that this is.
 	Namespace, Pod string
@@ -103,9 +103,9 @@ type Options struct {
 	ModelHosts []string
 	// Forbidden is how long a result that is refused for want of rights is offered again; 0: DefaultForbidden.
 	Forbidden time.Duration
-	// PromptRoom is how many bytes of memory the large prompts of the calls under way may take together; 0:
-	// step.DefaultPromptRoom.
-	PromptRoom int64
+	// PromptMemory is how many bytes of memory the large prompts of the calls under way may take together; 0:
+	// step.DefaultPromptMemory.
+	PromptMemory int64
 	// Capacity is how many chats may be at work here at once; 0: placement.DefaultCapacity.
 	Capacity int
 	// AdvisorUses is how often a turn may ask the advisor at most, whatever chats and their classes say: 0 switches it
@@ -160,7 +160,7 @@ func New(o Options) *Runner {
 		Identity: identity.New(o.HTTP, o.Now), // Its exchanges are not recorded: they are tokens.
 	})
 	r.steps = step.New(step.Options{
-		Namespace: o.Namespace, Models: answering, Tools: o.Tools, Now: o.Now, PromptRoom: o.PromptRoom,
+		Namespace: o.Namespace, Models: answering, Tools: o.Tools, Now: o.Now, PromptMemory: o.PromptMemory,
 		WorkspaceContext: o.WorkspaceContext, Workspace: o.Workspace, MCP: o.MCP, ClusterUnavailable: o.ClusterUnavailable,
 		Sources: sources.New(sources.Options{
 			Client: o.Client, HTTP: o.HTTP, Hosts: o.FileHosts, Forbidden: o.Forbidden, Now: o.Now,
@@ -196,7 +196,7 @@ func (r *Runner) message(ctx context.Context, name string) *v1alpha1.ChatMessage
 
 func (o Options) withDefaults() Options {
 	o.Forbidden = cmp.Or(o.Forbidden, DefaultForbidden)
-	o.PromptRoom = cmp.Or(o.PromptRoom, step.DefaultPromptRoom)
+	o.PromptMemory = cmp.Or(o.PromptMemory, step.DefaultPromptMemory)
 	o.Capacity = cmp.Or(o.Capacity, placement.DefaultCapacity)
 	o.Tracer = cmp.Or(o.Tracer, tracing.Off())
 	o.Network.ProxyHosts = o.ModelHosts

@@ -75,11 +75,11 @@ func effort(chat *v1alpha1.Chat) v1alpha1.ReasoningEffort {
 func (p *Performer) ask(
 	ctx context.Context, r request, messages []v1alpha1.ChatMessage, show func(parts.Part),
 ) Outcome {
-	leave, err := p.steps.room.enter(ctx, r.call.Prompt)
+	release, err := p.steps.prompts.Acquire(ctx, memoryOf(r.call.Prompt))
 	if err != nil {
 		return Outcome{Kind: v1alpha1.OutcomeInterrupted}
 	}
-	defer leave()
+	defer release()
 	if wait := r.target.MayCall(ctx); wait != nil {
 		return Failed(wait)
 	}
