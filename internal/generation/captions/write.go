@@ -18,7 +18,7 @@ import (
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 )
 
 // wanted is a caption that a model is to write.
@@ -77,7 +77,7 @@ func (a *Attempt) ask(
 	if wait := t.MayCall(ctx); wait != nil {
 		return "", nil, wait
 	}
-	ctx, notes := transport.WithNotes(ctx, a.writer.options.Now)
+	ctx, notes := httpguard.WithNotes(ctx, a.writer.options.Now)
 	answer, err := call(ctx, t, model, w, false)
 	if refusesTools(err) {
 		answer, err = call(ctx, t, model, w, true)

@@ -10,6 +10,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/debug/redact"
+	"parley.dev/parley/internal/httpguard"
 )
 
 // maxExchanges is how many HTTP requests of a call are recorded.
@@ -17,13 +18,7 @@ const maxExchanges = 8
 
 // Client returns the client, recording the requests of model calls that are recorded. Others it hands on as they are.
 func Client(next *http.Client) *http.Client {
-	client := *next
-	base := next.Transport
-	if base == nil {
-		base = http.DefaultTransport
-	}
-	client.Transport = transport{base}
-	return &client
+	return httpguard.Wrap(next, func(next http.RoundTripper) http.RoundTripper { return transport{next} })
 }
 
 type transport struct{ next http.RoundTripper }

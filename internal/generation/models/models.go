@@ -29,7 +29,7 @@ import (
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/identity"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/retry"
 )
 
@@ -44,7 +44,7 @@ type Options struct {
 	// Keys reads an API key; fs.ErrNotExist if there is none.
 	Keys func(secret, key string) ([]byte, error)
 	// HTTP makes the client that calls a provider by a route: those of a zero route share their connections.
-	HTTP func(transport.Route) *http.Client
+	HTTP func(httpguard.Route) *http.Client
 	// Identity is the workload identity of the pod.
 	Identity *identity.Identity
 	// Now tells the time.
@@ -166,7 +166,7 @@ func (m *Models) keyError(config *v1alpha1.ChatModelConfig, err error) *v1alpha1
 }
 
 // model is the model that was made from the configuration, the key and the route, or a new one.
-func (m *Models) model(config *v1alpha1.ChatModelConfig, key string, route transport.Route) (fantasy.LanguageModel,
+func (m *Models) model(config *v1alpha1.ChatModelConfig, key string, route httpguard.Route) (fantasy.LanguageModel,
 	error) {
 	from := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%q/%q/%q", config.UID, config.Generation, key, route.Proxy,
 		route.CABundle))

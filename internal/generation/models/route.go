@@ -16,7 +16,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/modelconfig"
 	"parley.dev/parley/internal/retry"
 )
@@ -26,7 +26,7 @@ const bundleTimeout = time.Minute
 
 // route is how calls of the configuration leave the pod, as what it refers to says now.
 func (m *Models) route(ctx context.Context, config *v1alpha1.ChatModelConfig) (
-	route transport.Route, failed *v1alpha1.GenerationError,
+	route httpguard.Route, failed *v1alpha1.GenerationError,
 ) {
 	if p := config.Spec.Proxy; p != nil {
 		route.NoProxy = p.NoProxy

@@ -32,9 +32,9 @@ import (
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/generation/provider/identity"
-	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/sources"
 	"parley.dev/parley/internal/generation/step"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/placement"
 	"parley.dev/parley/internal/retry"
@@ -90,7 +90,7 @@ type Options struct {
 	// WorkspaceOwner finds the chat whose workspace a chat works in; nil: there is none.
 	WorkspaceOwner func(ctx context.Context, chat *v1alpha1.Chat) (*v1alpha1.Chat, error)
 	// Network says how calls of models, and of the hosts of files, leave the pod.
-	Network transport.Settings
+	Network httpguard.Settings
 	// HTTP makes these calls, but those of models with a proxy or a CA bundle of their own; nil: a client of Network.
 	HTTP *http.Client
 	// Log gets what operators need to see; never content.
@@ -99,7 +99,7 @@ type Options struct {
 	Now func() time.Time
 	// FileHosts are the hosts that files may be fetched from; empty: none. See sources.Options.
 	FileHosts []string
-	// ModelHosts are the hosts that models may be called at; empty: all. See transport.Within.
+	// ModelHosts are the hosts that models may be called at; empty: all. See httpguard.Within.
 	ModelHosts []string
 	// Forbidden is how long a result that is refused for want of rights is offered again; 0: DefaultForbidden.
 	Forbidden time.Duration
@@ -175,12 +175,12 @@ func New(o Options) *Runner {
 }
 
 // modelClient is the client for the calls of a model.
-func (o *Options) modelClient(route transport.Route) *http.Client {
+func (o *Options) modelClient(route httpguard.Route) *http.Client {
 	client := o.HTTP
 	if !route.IsZero() {
 		client = o.Network.With(route).Client()
 	}
-	return transport.Within(debug.Client(client), o.ModelHosts)
+	return httpguard.Within(debug.Client(client), o.ModelHosts)
 }
 
 // message reads a message; nil if it does not exist, or ctx is done.

@@ -19,8 +19,8 @@ import (
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
-	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/tools"
 )
 
@@ -86,7 +86,7 @@ func (p *Performer) ask(
 	// A context of the call's own: abandoning the stream alone would keep its connection.
 	calling, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	calling, notes := transport.WithNotes(calling, p.steps.options.Now)
+	calling, notes := httpguard.WithNotes(calling, p.steps.options.Now)
 	silence := r.target.Config.Spec.SilenceTimeoutOrDefault()
 	defer models.GuardSilence(notes, silence, cancel)()
 	defer p.steps.options.Expect(calling)()
@@ -152,7 +152,7 @@ func stream(
 
 // failure is why a call failed that was made in calling.
 func (p *Performer) failure(
-	calling context.Context, r request, notes *transport.Notes, silence time.Duration, err error,
+	calling context.Context, r request, notes *httpguard.Notes, silence time.Duration, err error,
 ) *v1alpha1.GenerationError {
 	about := r.target.Subject()
 	about.HTTP = notes

@@ -23,6 +23,7 @@ import (
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/retry"
 	"parley.dev/parley/internal/stream/relay"
 )
@@ -51,7 +52,7 @@ func New(socket, incarnation string, now func() time.Time) *Client {
 		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 		DisableCompression:  true,
 		MaxIdleConnsPerHost: 32,
-	}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	}, CheckRedirect: httpguard.Stay}}
 }
 
 // Await waits until the relay listens, or ctx is done. The first attempt of a pod waits for a relay that is starting.

@@ -21,6 +21,7 @@ import (
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/httpguard"
 )
 
 const (
@@ -94,8 +95,7 @@ func (c *Client) connect(ctx context.Context, url string) (io.ReadCloser, error)
 	if c.HTTP != nil {
 		client = *c.HTTP
 	}
-	// A relay sends nobody elsewhere.
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	client.CheckRedirect = httpguard.Stay // A relay sends nobody elsewhere.
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err
