@@ -278,7 +278,10 @@ func TestAGatewayThatEndsSaysSoToItsClients(t *testing.T) {
 
 func TestALongHistoryIsToldWholeInLittleMemory(t *testing.T) {
 	t.Parallel()
-	in := install(t, func(g *Gateway) { g.memory = follow.NewMemory(4 << 20); g.messages = newMessages(g.messages.get, nil) })
+	in := install(t, func(g *Gateway) {
+		g.memory = follow.NewMemory(4 << 20)
+		g.messages = newMessages(g.messages.get, nil)
+	})
 	c := in.converse("chat")
 	c.ask("q1", 1)
 	text := strings.Repeat("ÿ\\\"<&>", 50<<10)

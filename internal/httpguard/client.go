@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package httpguard makes HTTP clients for hosts that users name: models, MCP servers, and hosts of files. No request
-// leaves through them for a host that may not be called, with or without a proxy, no redirect is followed, and no answer
-// is read beyond its bounds. What an answer says of itself, and when something of it came last, is kept for those who
-// have to tell why a call failed.
+// leaves through them for a host that may not be called, with or without a proxy, no redirect is followed, and no
+// answer is read beyond its bounds. What an answer says of itself, and when something of it came last, is kept for
+// those who have to tell why a call failed.
 package httpguard
 
 import (

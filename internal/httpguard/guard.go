@@ -24,13 +24,13 @@ type Limits struct {
 	Binary bool
 }
 
-// ModelLimits are those of the calls of models, all of which are streamed: 1 MiB of an error; 16 MiB of an event, as the
-// last event of a response repeats the whole of it; and 1 GiB of a stream. A reply of 1 MiB whose every event brings one
-// byte has half of that.
+// ModelLimits are those of the calls of models, all of which are streamed: 1 MiB of an error; 16 MiB of an event, as
+// the last event of a response repeats the whole of it; and 1 GiB of a stream. A reply of 1 MiB whose every event
+// brings one byte has half of that.
 var ModelLimits = Limits{Error: 1 << 20, Event: 16 << 20, Stream: 1 << 30, Streams: true}
 
 // Guard returns the client with limits: redirects are errors, since a conversation and an API key would go along to
-// whatever host is named; answers are bounded; and what arrives is a sign of life.
+// whatever host is named; answers are bounded; and what arrives is noted.
 func Guard(client *http.Client, limits Limits) *http.Client {
 	guarded := Wrap(client, func(next http.RoundTripper) http.RoundTripper { return guardTransport{next, limits} })
 	guarded.CheckRedirect = Stay
@@ -62,7 +62,7 @@ func (t guardTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	case t.limits.Streams || mediaType(response) == "text/event-stream":
 		body.limit, body.event = t.limits.Stream, &eventSize{}
 	}
-	body.notes.hear()
+	body.notes.note(response)
 	response.Body = body
 	return response, nil
 }

@@ -118,7 +118,8 @@ func (a *api) admit(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	lease := a.requests.Lease(caller)
-	if no := refusal.Limited(lease.Grow(1), caller, "requests under way", refusal.TooManyRequests, time.Second); no != nil {
+	no = refusal.Limited(lease.Grow(1), caller, "requests under way", refusal.TooManyRequests, time.Second)
+	if no != nil {
 		a.refuse(ctx, no)
 		return
 	}

@@ -20,9 +20,8 @@ import (
 	"time"
 
 	"charm.land/fantasy"
-	"k8s.io/client-go/tools/cache"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"

@@ -62,7 +62,7 @@ func modelOf(protocol wire.Protocol, spec *v1alpha1.ChatModelConfigSpec, client 
 	spoken := finish.ProtocolOf(spec)
 	limits := httpguard.ModelLimits
 	limits.Binary = spec.Provider == v1alpha1.ProviderBedrock
-	client = httpguard.TakeNotes(httpguard.Guard(client, limits))
+	client = httpguard.Guard(client, limits)
 	model := fantasy.LanguageModel(wire.NewModel(protocol, client, spec))
 	if spoken == finish.Responses {
 		model = responses.Model(model, spec)

@@ -51,7 +51,7 @@ type TokenSource func(context.Context) (string, error)
 
 // Client subscribes to relays. It is safe for concurrent use.
 type Client struct {
-	// HTTP client to use; it must not have a timeout of its own. Redirects are never followed. Default http.DefaultClient.
+	// HTTP client to use; it must not have a timeout of its own. Redirects are never followed.
 	HTTP *http.Client
 	// Token proves to the relay who is reading.
 	Token TokenSource
@@ -91,10 +91,7 @@ func (c *Client) connect(ctx context.Context, url string) (io.ReadCloser, error)
 		return nil, fmt.Errorf("getting the token: %w", err)
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
-	client := http.Client{}
-	if c.HTTP != nil {
-		client = *c.HTTP
-	}
+	client := *c.HTTP
 	client.CheckRedirect = httpguard.Stay // A relay sends nobody elsewhere.
 	resp, err := client.Do(req)
 	if err != nil {

@@ -22,14 +22,8 @@ type share struct {
 
 // fits reports whether a log may have so many bytes, and takes the memory for them.
 func (s *share) fits(bytes int) bool {
-	if bytes > mostKept {
-		return false
-	}
-	more := int64(bytes-alwaysKept) - s.bytes
-	if more <= 0 {
-		return true
-	}
-	if !s.memory.TryAcquire(more) {
+	more := max(0, int64(bytes-alwaysKept)-s.bytes)
+	if bytes > mostKept || more > 0 && !s.memory.TryAcquire(more) {
 		return false
 	}
 	s.bytes += more
