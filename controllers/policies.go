@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/retry"
 	"parley.dev/parley/internal/startup"
 )
 
@@ -58,14 +59,11 @@ func (c *policiesCheck) Check(*http.Request) error {
 
 // Start implements manager.Runnable.
 func (c *policiesCheck) Start(ctx context.Context) error {
-	timeout, mayBeLifted := time.After(policiesTimeout), false
-	for isPending(c.probe(ctx, false), c.probe(ctx, true), mayBeLifted) {
-		select {
-		case <-ctx.Done():
+	waiting, cancel := context.WithTimeout(ctx, policiesTimeout)
+	defer cancel()
+	for isPending(c.probe(ctx, false), c.probe(ctx, true), waiting.Err() != nil) {
+		if retry.Sleep(ctx, probeInterval) != nil {
 			return nil
-		case <-timeout:
-			mayBeLifted = true
-		case <-time.After(probeInterval):
 		}
 	}
 	c.ready.Store(true)

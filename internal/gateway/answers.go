@@ -43,7 +43,7 @@ func (g *Gateway) follow(ctx context.Context, f conduct.Follow) error {
 	if refused != nil {
 		return refused
 	}
-	defer caller.leave()
+	defer caller.lease.Release()
 	watcher := g.chats.watch(f.Access.Namespace, f.Access.Chat)
 	defer watcher.stop()
 	if !g.arrives(ctx, watcher) {

@@ -21,8 +21,9 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/internal/gateway/auth"
+	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/refusal"
-	"parley.dev/parley/internal/gateway/seats"
+	"parley.dev/parley/internal/limit"
 )
 
 func TestTheServerWaitsForNobodyForEver(t *testing.T) {
@@ -96,7 +97,7 @@ func TestTooLongAHeaderIsRefused(t *testing.T) {
 
 func TestACallerHasSoManyStreamsAndTheGatewayToo(t *testing.T) {
 	t.Parallel()
-	in := install(t, func(g *Gateway) { g.seats = seats.New(3, 2) })
+	in := install(t, func(g *Gateway) { g.streams = limit.NewPerCaller(3, 2) })
 	in.converse("chat")
 	in.create(in.bindingOf("second"))
 	other := in.tokenOf("second")
@@ -275,34 +276,12 @@ func TestAGatewayThatEndsSaysSoToItsClients(t *testing.T) {
 	}
 }
 
-func TestMemoryForMessagesIsBounded(t *testing.T) {
-	m := newMemory(100)
-	if !m.Keep(40) || m.Keep(20) || !m.Keep(10) {
-		t.Error("the half that is kept is not 50")
-	}
-	giveBack, err := m.Borrow(t.Context(), 1000) // more than there is: all of it
-	if err != nil {
-		t.Fatal(err)
-	}
-	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	if _, err := m.Borrow(short, 1); err == nil {
-		t.Error("it was lent twice")
-	}
-	giveBack()
-	if giveBack, err = m.Borrow(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
-	giveBack()
-	m.Drop(50)
-	if !m.Keep(50) {
-		t.Error("what was given back is not there")
-	}
-}
-
 func TestALongHistoryIsToldWholeInLittleMemory(t *testing.T) {
 	t.Parallel()
-	in := install(t, func(g *Gateway) { g.memory = newMemory(4 << 20); g.messages = newMessages(g.messages.get, nil) })
+	in := install(t, func(g *Gateway) {
+		g.memory = follow.NewMemory(4 << 20)
+		g.messages = newMessages(g.messages.get, nil)
+	})
 	c := in.converse("chat")
 	c.ask("q1", 1)
 	text := strings.Repeat("ÿ\\\"<&>", 50<<10)
@@ -320,11 +299,4 @@ func TestALongHistoryIsToldWholeInLittleMemory(t *testing.T) {
 			t.Errorf("%d messages", got)
 		}
 	}
-	waitUntil(t, "all is given back", func() bool {
-		if !in.gateway.memory.Keep(2 << 20) {
-			return false
-		}
-		in.gateway.memory.Drop(2 << 20)
-		return true
-	})
 }

@@ -33,7 +33,7 @@ import (
 	"parley.dev/parley/internal/gateway/page"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/rest"
-	"parley.dev/parley/internal/gateway/seats"
+	"parley.dev/parley/internal/limit"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/tokencache"
 )
@@ -97,8 +97,8 @@ type Gateway struct {
 	notes    *notes
 	parts    *fanout.Hub
 	encoded  *follow.Encodings
-	seats    *seats.Seats
-	memory   *memory
+	streams  *limit.PerCaller
+	memory   *follow.Memory
 	warned   rate.Sometimes
 
 	// Intervals, which tests shorten.
@@ -135,8 +135,8 @@ func New(config Config) (*Gateway, error) {
 		notes:     notes,
 		parts:     fanout.New(relays, partsBytes),
 		encoded:   follow.NewEncodings(),
-		seats:     seats.New(limits.Streams, limits.StreamsPerCaller),
-		memory:    newMemory(limits.StreamMemory),
+		streams:   limit.NewPerCaller(int64(limits.Streams), int64(limits.StreamsPerCaller)),
+		memory:    follow.NewMemory(limits.StreamMemory),
 		warned:    rate.Sometimes{Interval: warnEvery},
 		keepAlive: keepAliveEvery, writeTimeout: writeTimeout, readTimeout: readTimeout, arrival: arrivalPatience,
 		lease: lease{every: recheckEvery, again: recheckAgain, patience: recheckPatience, now: config.Now},
@@ -248,7 +248,7 @@ func (g *Gateway) answer(w http.ResponseWriter, r *http.Request, open opener) *r
 	if refused != nil {
 		return refused
 	}
-	defer caller.leave()
+	defer caller.lease.Release()
 	story, refused := open(r, access)
 	if refused != nil {
 		return refused

@@ -17,6 +17,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/gateway/follow"
+	"parley.dev/parley/internal/limit"
 )
 
 const (
@@ -39,7 +40,7 @@ type GetMessage func(ctx context.Context, namespace, name string) (*v1alpha1.Cha
 type messages struct {
 	get      GetMessage
 	cached   GetMessage
-	slots    chan struct{}
+	fetches  limit.Limiter
 	fetching singleflight.Group
 
 	mu    sync.Mutex
@@ -50,7 +51,7 @@ type messages struct {
 
 // newMessages returns messages that are fetched by get, or by cached where that is as good; nil: never.
 func newMessages(get, cached GetMessage) *messages {
-	m := &messages{get: get, cached: cached, slots: make(chan struct{}, maxFetches),
+	m := &messages{get: get, cached: cached, fetches: limit.New(maxFetches),
 		looks: cache.NewLRUExpireCache(maxLooks)}
 	m.known = lru.NewWithEvictionFunc(cacheMessages, func(_ lru.Key, gone any) {
 		m.bytes -= len(gone.(*follow.Committed).Data)
@@ -115,12 +116,11 @@ func (m *messages) read(ctx context.Context, namespace, name string) (*v1alpha1.
 
 // one reads a message, as one of a few at a time.
 func (m *messages) one(ctx context.Context, get GetMessage, namespace, name string) (*v1alpha1.ChatMessage, error) {
-	select {
-	case m.slots <- struct{}{}:
-		defer func() { <-m.slots }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	release, err := m.fetches.Acquire(ctx, 1)
+	if err != nil {
+		return nil, err
 	}
+	defer release()
 	msg, err := get(ctx, namespace, name)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("%s: %w", name, follow.ErrMissing)

@@ -6,9 +6,11 @@ package gateway
 import (
 	"context"
 	"sync"
+	"time"
 
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/refusal"
+	"parley.dev/parley/internal/limit"
 )
 
 // session is a caller that may follow a chat or list the chats of a namespace, and has a seat for it.
@@ -17,8 +19,8 @@ type session struct {
 	token   string
 	access  auth.Access
 	grant   auth.Grant
-	// leave gives the seat back.
-	leave func()
+	// lease is that of the open stream.
+	lease *limit.Lease
 }
 
 // admit lets a caller listen, or says why not.
@@ -30,11 +32,8 @@ func (g *Gateway) admit(ctx context.Context, token string, access auth.Access) (
 	if !g.Synced() {
 		return nil, starting()
 	}
-	leave, refused := g.seat(grant.User)
-	if refused != nil {
-		return nil, refused
-	}
-	return &session{gateway: g, token: token, access: access, grant: grant, leave: leave}, nil
+	s := &session{gateway: g, token: token, access: access, grant: grant, lease: g.streams.Lease(grant.User)}
+	return s, refusal.Limited(s.lease.Grow(1), grant.User, "open streams", refusal.TooManyStreams, 10*time.Second)
 }
 
 // whilePermitted returns a context that is cancelled when the caller may not listen any more, with a *stream.Closing as

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/startup"
 	"parley.dev/parley/internal/tokencache"
 )
@@ -66,9 +67,8 @@ func New(cfg *rest.Config, mint Mint, now func() time.Time) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the address of the API server: %w", err)
 	}
-	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &Client{
-		server: server, http: &http.Client{Transport: transport, CheckRedirect: stay}, agent: "parley-generator",
+		server: server, http: &http.Client{Transport: transport, CheckRedirect: httpguard.Stay}, agent: "parley-generator",
 		tokens: tokencache.New(tokencache.Mint(mint), now), kinds: kinds{now: now, known: map[string]*discovered{}},
 	}, nil
 }

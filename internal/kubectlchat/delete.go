@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/retry"
 )
 
 func newDelete(o *options) *cobra.Command {
@@ -117,7 +118,7 @@ func (w *waiting) gone(ctx context.Context, what string, was types.UID,
 			if err != nil {
 				return fmt.Errorf("looking for %s: %w", what, err)
 			}
-			if err := pause(ctx); err != nil {
+			if err := retry.Sleep(ctx, reconnectAfter); err != nil {
 				return err
 			}
 		}

@@ -28,6 +28,7 @@ import (
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/client"
 	"parley.dev/parley/internal/gateway/token"
+	"parley.dev/parley/internal/httpguard"
 )
 
 // errNoToken means that the kubeconfig has no token that could be shown to the gateway.
@@ -201,8 +202,7 @@ func (d *dialer) identity(ctx context.Context) (*http.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig's credentials: %w", err)
 	}
-	elsewhere := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &http.Client{Transport: wrapped, CheckRedirect: elsewhere}, nil
+	return &http.Client{Transport: wrapped, CheckRedirect: httpguard.Stay}, nil
 }
 
 // requestToken asks for a token that only the gateway takes: of the service account that --service-account names, or of

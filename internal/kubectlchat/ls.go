@@ -21,6 +21,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cost"
+	"parley.dev/parley/internal/retry"
 )
 
 // listOptions say which chats are listed, and how.
@@ -106,7 +107,7 @@ func (s *session) watchList(ctx context.Context, out *lister, lo listOptions, ve
 		if version, err = s.watchOnce(ctx, out, lo, version); err != nil && ctx.Err() == nil {
 			return err
 		}
-		_ = pause(ctx) // The loop looks.
+		_ = retry.Sleep(ctx, reconnectAfter) // The loop looks.
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/follow"
+	"parley.dev/parley/internal/retry"
 )
 
 // transcript is a chat as it is at a moment: what a stream from one of its messages on tells, with the notes at their
@@ -41,7 +42,7 @@ func (s *session) transcript(ctx context.Context, name string, last int) (*trans
 		if failed = err; !errors.Is(err, errChanged) && !errors.Is(err, follow.ErrUnsettled) {
 			break
 		}
-		if err := pause(ctx); err != nil {
+		if err := retry.Sleep(ctx, reconnectAfter); err != nil {
 			return nil, err
 		}
 	}

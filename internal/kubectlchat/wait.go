@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/retry"
 )
 
 // waiting is whether and how long a verb waits for what becomes of its request.
@@ -70,19 +71,9 @@ func await[T any](ctx context.Context, begin watcher, name string, done func(*T)
 		if ended || err != nil {
 			return err
 		}
-		if err := pause(ctx); err != nil { // The API server ends a watch now and then.
+		if err := retry.Sleep(ctx, reconnectAfter); err != nil { // The API server ends a watch now and then.
 			return err
 		}
-	}
-}
-
-// pause waits a second, or until ctx is done.
-func pause(ctx context.Context) error {
-	select {
-	case <-time.After(reconnectAfter):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

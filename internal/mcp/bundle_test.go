@@ -24,7 +24,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/testing/proxytest"
 )
@@ -121,7 +121,7 @@ func TestAServerIsCalledThroughThePodsProxy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := len(proxy.Asked())
 			servers, _ := newServers(t, func(o *mcp.Options) {
-				o.HTTP = transport.Settings{Loopback: true, CAFile: c.file, Proxy: httpproxy.Config{HTTPSProxy: proxy.URL}}.Client
+				o.HTTP = httpguard.Settings{Loopback: true, CAFile: c.file, Proxy: httpproxy.Config{HTTPSProxy: proxy.URL}}.Client
 				o.ConfigMap = func(context.Context, string, string) ([]byte, error) { return authority.PEM, nil }
 			})
 			o := offer(t, servers, v1alpha1.MCPServer{Name: "s", URL: "https://mcp.test/mcp", CABundleFrom: c.from})

@@ -16,7 +16,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
 )
@@ -100,7 +100,7 @@ func (c *command) Write(p []byte) (int, error) { return c.session.Write(p) }
 func (c *command) Close() error { return c.session.Close() }
 
 // failure implements line. What the command has written to its standard error is a part of it.
-func (c *command) failure(ctx context.Context, err error, _ *transport.Notes, secrets scrubber) *failure {
+func (c *command) failure(ctx context.Context, err error, _ *httpguard.Notes, secrets scrubber) *failure {
 	if known, ok := errors.AsType[*failure](err); ok {
 		return known
 	}

@@ -19,7 +19,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/workspace/client"
 )
 
@@ -121,7 +121,7 @@ func (s *Servers) target(server *v1alpha1.MCPServer) (*url.URL, *failure) {
 	}
 	if len(s.options.Hosts) > 0 && !s.options.Hosts.Names(target) {
 		host := "its host"
-		if transport.Showable(target.Host) {
+		if httpguard.Showable(target.Host) {
 			host = "host " + target.Host
 		}
 		return nil, &failure{reason: v1alpha1.MCPHostForbidden, words: host + " is none that MCP servers may be called at"}

@@ -16,7 +16,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/printable"
 )
 
@@ -35,7 +35,7 @@ type failure struct {
 func (f *failure) Error() string { return f.words }
 
 // failure implements line.
-func (w *wire) failure(_ context.Context, err error, notes *transport.Notes, secrets scrubber) *failure {
+func (w *wire) failure(_ context.Context, err error, notes *httpguard.Notes, secrets scrubber) *failure {
 	if known, ok := errors.AsType[*failure](err); ok {
 		return known
 	}
@@ -76,11 +76,11 @@ func saidIn(err error) string {
 
 // ofHost is a failure because of the host that would be called; nil if it is none.
 func ofHost(err error, w *wire) *failure {
-	if redirect, ok := errors.AsType[*transport.RedirectError](err); ok {
+	if redirect, ok := errors.AsType[*httpguard.RedirectError](err); ok {
 		return &failure{reason: v1alpha1.MCPHostForbidden,
 			words: fmt.Sprintf("it redirects (%d), which is not followed: name the url that it leads to", redirect.Status)}
 	}
-	if _, ok := errors.AsType[*transport.ForbiddenHostError](err); ok {
+	if _, ok := errors.AsType[*httpguard.ForbiddenHostError](err); ok {
 		return &failure{reason: v1alpha1.MCPHostForbidden, words: "its host is an address of the node or of the pod"}
 	}
 	if strayed := w.strayed.Load(); strayed != nil {

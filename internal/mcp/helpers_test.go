@@ -16,7 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/tools"
 )
@@ -42,7 +42,7 @@ func (c *clock) pass(d time.Duration) {
 func newServers(t *testing.T, change func(*mcp.Options)) (*mcp.Servers, *clock) {
 	t.Helper()
 	c := &clock{now: time.Unix(1_800_000_000, 0)}
-	o := mcp.Options{HTTP: transport.Settings{Loopback: true}.Client, Log: slog.New(slog.DiscardHandler), Now: c.Now}
+	o := mcp.Options{HTTP: httpguard.Settings{Loopback: true}.Client, Log: slog.New(slog.DiscardHandler), Now: c.Now}
 	if change != nil {
 		change(&o)
 	}

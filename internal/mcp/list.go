@@ -11,7 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 )
 
 const (
@@ -37,7 +37,7 @@ func (s *Servers) fetch(ctx context.Context, e *endpoint, client *http.Client) (
 		return nil, err
 	}
 	defer opened.close()
-	ctx, notes := transport.WithNotes(ctx, s.options.Now)
+	ctx, notes := httpguard.WithNotes(ctx, s.options.Now)
 	all, keep, err := opened.tools(ctx)
 	if err != nil {
 		return nil, s.told(ctx, e, opened.line.failure(ctx, err, notes, e.secrets), err)

@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/hostlist"
+	"parley.dev/parley/internal/httpguard"
 )
 
 const (
@@ -38,7 +38,7 @@ type Options struct {
 	Namespace string
 	// Hosts that servers may be called at; empty: all.
 	Hosts hostlist.List
-	// HTTP makes the client for one server, as transport.Settings.Client does, which shares its connections with no other.
+	// HTTP makes the client for one server, as httpguard.Settings.Client does, which shares its connections with no other.
 	HTTP func() *http.Client
 	// Secrets reads a key of a Secret; fs.ErrNotExist if there is none.
 	Secrets func(secret, key string) ([]byte, error)
@@ -126,7 +126,7 @@ func (s *Servers) clientOf(e *endpoint) *http.Client {
 	case e.url == nil:
 		return nil
 	case e.roots != nil:
-		return transport.Trusting(s.options.HTTP(), e.roots)
+		return httpguard.Trusting(s.options.HTTP(), e.roots)
 	}
 	return s.options.HTTP()
 }

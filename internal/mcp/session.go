@@ -15,7 +15,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 )
 
 // firstStateless is the first version of the protocol that has no sessions.
@@ -39,7 +39,7 @@ type session struct {
 // connect opens a session while ctx lasts, and keeps it until it is closed. The error is a *failure, or that of ctx.
 func (s *Servers) connect(ctx context.Context, e *endpoint, client *http.Client) (*session, error) {
 	living, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	living, notes := transport.WithNotes(living, s.options.Now)
+	living, notes := httpguard.WithNotes(living, s.options.Now)
 	defer context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })()
 	opened := &session{endpoint: e, end: end, now: s.options.Now,
 		progress: map[string]func(*sdk.ProgressNotificationParams){}}
@@ -65,7 +65,7 @@ func (s *Servers) connect(ctx context.Context, e *endpoint, client *http.Client)
 // line carries what a session says: to a url, or to a command.
 type line interface {
 	// failure is why something that was asked over it failed with err.
-	failure(ctx context.Context, err error, notes *transport.Notes, secrets scrubber) *failure
+	failure(ctx context.Context, err error, notes *httpguard.Notes, secrets scrubber) *failure
 }
 
 // lineTo is the line to the server, which ends when living does.

@@ -14,7 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/tools"
 )
 
@@ -105,7 +105,7 @@ func (t tool) call(ctx context.Context, opened *session, call tools.Call) (resul
 		call.Show(clip.Bytes(t.from.endpoint.secrets.scrub(progressText(p)), maxShown))
 	})
 	defer stop()
-	calling, notes := transport.WithNotes(calling, opened.now)
+	calling, notes := httpguard.WithNotes(calling, opened.now)
 	params := &sdk.CallToolParams{Name: t.own, Arguments: json.RawMessage(call.Input), Meta: sdk.Meta{metaKey: call.Key}}
 	params.SetProgressToken(token)
 	if call.Answer != nil {
@@ -121,7 +121,7 @@ func (t tool) call(ctx context.Context, opened *session, call tools.Call) (resul
 }
 
 // explain is what the model reads of a call that has no result.
-func (t tool) explain(calling context.Context, err error, opened *session, notes *transport.Notes) error {
+func (t tool) explain(calling context.Context, err error, opened *session, notes *httpguard.Notes) error {
 	cause, secrets := context.Cause(calling), t.from.endpoint.secrets
 	if said := saidIn(err); said != "" {
 		t.from.servers.forget(t.from.endpoint) // It may have other tools by now.

@@ -10,12 +10,12 @@ import (
 	"net/url"
 	"sync/atomic"
 
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 )
 
 // limits are what is read of a server's answers: an image of 512 KiB is 700 KiB of base64, and progress comes in many
 // small events.
-var limits = transport.Limits{Error: 64 << 10, Answer: 4 << 20, Event: 4 << 20, Stream: 64 << 20}
+var limits = httpguard.Limits{Error: 64 << 10, Answer: 4 << 20, Event: 4 << 20, Stream: 64 << 20}
 
 // elsewhereError is a request to another host than the server's: its headers would go along.
 type elsewhereError struct{ host string }
@@ -40,8 +40,8 @@ type wire struct {
 // newWire returns the client of a session, and what it remembers of it.
 func newWire(client *http.Client, home *url.URL, headers http.Header) (*http.Client, *wire) {
 	w := &wire{home: home, headers: headers}
-	guarded := transport.GuardWithin(client, limits)
-	return transport.Wrap(guarded, func(next http.RoundTripper) http.RoundTripper {
+	guarded := httpguard.Guard(client, limits)
+	return httpguard.Wrap(guarded, func(next http.RoundTripper) http.RoundTripper {
 		w.next = next
 		return w
 	}), w
@@ -60,7 +60,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 			_ = r.Body.Close() // It is not sent.
 		}
 		host := "one that cannot be shown"
-		if transport.Showable(r.URL.Host) {
+		if httpguard.Showable(r.URL.Host) {
 			host = r.URL.Host
 		}
 		strayed := &elsewhereError{host}

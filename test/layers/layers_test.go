@@ -96,11 +96,10 @@ func rank(path string) int { return ranks[strings.TrimPrefix(path, module)] }
 // The packages below provider: protocols build requests and read replies, wire has what they share, finish how replies
 // end, and fault what errors mean.
 const (
-	provider  = "internal/generation/provider"
-	fault     = provider + "/fault"
-	finish    = provider + "/finish"
-	transport = provider + "/transport"
-	wire      = provider + "/wire"
+	provider = "internal/generation/provider"
+	fault    = provider + "/fault"
+	finish   = provider + "/finish"
+	wire     = provider + "/wire"
 )
 
 var protocols = []string{
@@ -201,11 +200,13 @@ var rules = []rule{
 	}},
 	{"errors are explained without what calls models", []string{fault}, true, func(_ goPackage, path string) bool {
 		return under(path, sdks...) ||
-			under(path, module+provider) && !under(path, module+transport, module+finish, module+fault)
+			under(path, module+provider) && !under(path, module+finish, module+fault)
 	}},
-	{"what carries requests knows no model", []string{transport}, true, func(_ goPackage, path string) bool {
-		return under(path, "charm.land/fantasy") || under(path, module+provider)
-	}},
+	{"what guards HTTP clients, retries and limits knows neither Kubernetes nor a model, and of ours lists of hosts alone",
+		[]string{"internal/httpguard", "internal/retry", "internal/limit"}, true, func(_ goPackage, path string) bool {
+			return under(path, "k8s.io", "sigs.k8s.io", "charm.land/fantasy") ||
+				strings.HasPrefix(path, module) && path != module+"internal/hostlist"
+		}},
 	{"the scripted model serves tests and its own command", []string{""}, false, func(p goPackage, path string) bool {
 		return path == module+"internal/modelserver" && !p.in("cmd/scripted-model", "internal/testing", "test")
 	}},

@@ -6,8 +6,9 @@ package auth
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
+
+	"parley.dev/parley/internal/limit"
 )
 
 const (
@@ -24,25 +25,24 @@ var errBusy = errors.New("too many callers are being reviewed")
 
 // lane bounds how many questions are asked at the same time, and how many wait.
 type lane struct {
-	slots   chan struct{}
-	waiting atomic.Int64
+	asked, waiting limit.Limiter
 }
 
-func newLane(slots int) *lane { return &lane{slots: make(chan struct{}, slots)} }
+func newLane(most int) *lane {
+	return &lane{asked: limit.New(int64(most)), waiting: limit.New(int64(most) * (1 + waitingPerReview))}
+}
 
-// enter waits for a slot. The caller leaves it by calling leave.
+// enter waits for its turn, which lasts until leave is called.
 func (l *lane) enter(ctx context.Context) (leave func(), err error) {
-	if l.waiting.Add(1) > int64(cap(l.slots))*(1+waitingPerReview) {
-		l.waiting.Add(-1)
+	if !l.waiting.TryAcquire(1) {
 		return nil, errBusy
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewWait)
 	defer cancel()
-	select {
-	case l.slots <- struct{}{}:
-		return func() { <-l.slots; l.waiting.Add(-1) }, nil
-	case <-ctx.Done():
-		l.waiting.Add(-1)
+	release, err := l.asked.Acquire(ctx, 1)
+	if err != nil {
+		l.waiting.Release(1)
 		return nil, errBusy
 	}
+	return func() { release(); l.waiting.Release(1) }, nil
 }

@@ -11,19 +11,20 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/gateway/refusal"
+	"parley.dev/parley/internal/limit"
 )
 
 // piece is how much of a body is read at a time, in bytes: what somebody holds who sends nothing.
 const piece = 64 << 10
 
 // body reads the body, which must come in time and find room.
-func (c *call) body(held *share) ([]byte, error) {
+func (c *call) body(held *limit.Lease) ([]byte, error) {
 	_ = c.control.SetReadDeadline(time.Now().Add(bodyTimeout)) // or the server's own holds
 	c.read = true
 	from := http.MaxBytesReader(c.w, c.r.Body, maxBody)
 	var body bytes.Buffer
 	for {
-		if refused := held.grow(piece); refused != nil {
+		if refused := c.grow(held, piece); refused != nil {
 			c.w.Header().Set("Connection", "close") // Nobody reads the rest.
 			return nil, refused
 		}

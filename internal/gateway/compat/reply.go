@@ -126,12 +126,12 @@ func (s *server) collect(c *call, begun conduct.Begun, a *wire.Answer) error {
 // listen tells an answer for which there is room.
 func (s *server) listen(c *call, begun conduct.Begun, to conduct.Audience) error {
 	c.patient()
-	held := &share{room: s.answers, caller: c.by.Name}
-	defer held.leave()
+	held := s.answers.Lease(c.by.Name)
+	defer held.Release()
 	send := to.Send
 	to.Send = func(e turn.Event) error {
 		if e.Kind == turn.Grown {
-			if refused := held.grow(int64(len(e.Text))); refused != nil {
+			if refused := c.grow(held, len(e.Text)); refused != nil {
 				return refused
 			}
 		}

@@ -5,6 +5,7 @@ package compat
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"parley.dev/parley/internal/gateway/compat/messages"
 	"parley.dev/parley/internal/gateway/compat/responses"
 	"parley.dev/parley/internal/gateway/conduct"
+	"parley.dev/parley/internal/limit"
 )
 
 // event is one of a chat.
@@ -55,24 +57,24 @@ func follows(events ...event) func(context.Context, conduct.Follow) error {
 func TestAnswersTakeNoMoreRoomThanTheyMay(t *testing.T) {
 	for name, c := range map[string]struct {
 		bytes int
-		taken int64 // by others, or by the caller itself
-		by    string
+		taken map[string]int64 // by others, or by the caller itself
 		want  string
 	}{
-		"there is room":            {100, 100, "ben", "[DONE]"},
-		"the caller has it all":    {100, 150, "anna", "too_many_requests"},
-		"others have it all":       {100, 350, "ben", "gateway_full"},
-		"it is more than they may": {201, 0, "ben", "too_many_requests"},
+		"there is room":            {100, map[string]int64{"ben": 100}, "[DONE]"},
+		"the caller has it all":    {100, map[string]int64{"anna": 150}, "too_many_requests"},
+		"others have it all":       {100, map[string]int64{"ben": 200, "carl": 150}, "gateway_full"},
+		"it is more than they may": {201, nil, "too_many_requests"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &server{answers: newRoom(400, 200),
+			s := &server{answers: limit.NewPerCaller(400, 200),
 				options: Options{Conductor: conduct.New(conduct.Options{Follow: says(c.bytes)})}}
-			before := &share{room: s.answers, caller: c.by}
-			s.answers.perCaller = 400
-			if refused := before.grow(c.taken); refused != nil {
-				t.Fatal(refused)
+			var before []*limit.Lease
+			for by, bytes := range c.taken {
+				before = append(before, s.answers.Lease(by))
+				if err := before[len(before)-1].Grow(bytes); err != nil {
+					t.Fatal(err)
+				}
 			}
-			s.answers.perCaller = 200
 			w := httptest.NewRecorder()
 			call := &call{w: w, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil),
 				control: http.NewResponseController(w), by: conduct.Caller{Name: "anna"}}
@@ -83,8 +85,11 @@ func TestAnswersTakeNoMoreRoomThanTheyMay(t *testing.T) {
 			if !strings.Contains(w.Body.String(), c.want) {
 				t.Errorf("told was %.300s", w.Body)
 			}
-			if before.leave(); s.answers.taken != 0 {
-				t.Errorf("%d bytes are left", s.answers.taken)
+			for _, lease := range before {
+				lease.Release()
+			}
+			if err := errors.Join(s.answers.Lease("anna").Grow(200), s.answers.Lease("ben").Grow(200)); err != nil {
+				t.Errorf("bytes are left: %v", err)
 			}
 		})
 	}
@@ -114,7 +119,7 @@ func TestStreamsSayWhatTheyWaitFor(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(protocol, func(t *testing.T) {
-			s := &server{answers: newRoom(400, 200), options: Options{Conductor: conduct.New(conduct.Options{
+			s := &server{answers: limit.NewPerCaller(400, 200), options: Options{Conductor: conduct.New(conduct.Options{
 				Follow: follows(asked, waits(v1alpha1.WaitForPod), goesOn, waits(v1alpha1.WaitForApproval), goesOn, ended)})}}
 			w := httptest.NewRecorder()
 			answer := &call{w: w, r: httptest.NewRequest(http.MethodPost, "/v1", nil), control: http.NewResponseController(w)}

@@ -20,8 +20,8 @@ import (
 	"parley.dev/parley/internal/gateway/conduct"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/rest"
-	"parley.dev/parley/internal/gateway/seats"
 	"parley.dev/parley/internal/gateway/turn"
+	"parley.dev/parley/internal/limit"
 )
 
 const (
@@ -57,15 +57,14 @@ type Options struct {
 
 type server struct {
 	options Options
-	seats   *seats.Seats
-	// bodies and answers are held in these.
-	bodies, answers *room
+	// requests are those that are being read; bodies and answers are their bytes, and those of answers.
+	requests, bodies, answers *limit.PerCaller
 }
 
 // New serves below /v1/ for service accounts, and below /namespaces/NAMESPACE/v1/.
 func New(o Options) http.Handler {
-	s := &server{options: o, seats: seats.New(requests, callerRequests), bodies: newRoom(bodies, callerBodies),
-		answers: newRoom(answers, callerAnswers)}
+	s := &server{options: o, requests: limit.NewPerCaller(requests, callerRequests),
+		bodies: limit.NewPerCaller(bodies, callerBodies), answers: limit.NewPerCaller(answers, callerAnswers)}
 	mux := http.NewServeMux()
 	for _, base := range []string{"/v1", "/namespaces/{namespace}/v1"} {
 		for pattern, handle := range map[string]func(*call) error{
@@ -169,11 +168,14 @@ func namespaceOf(user string) string {
 
 // begin reads a request and creates what it asks for.
 func (s *server) begin(c *call, read func([]byte) (*wire.Request, error)) (*wire.Request, conduct.Begun, error) {
-	held, leave, refused := s.seat(c)
-	if refused != nil {
+	request := s.requests.Lease(c.by.Name)
+	if refused := refusal.Limited(request.Grow(1), c.by.Name, "requests under way", refusal.TooManyRequests,
+		time.Second); refused != nil {
 		return nil, conduct.Begun{}, refused
 	}
-	defer leave()
+	defer request.Release()
+	held := s.bodies.Lease(c.by.Name)
+	defer held.Release()
 	body, err := c.body(held)
 	if err != nil {
 		return nil, conduct.Begun{}, err
@@ -200,20 +202,9 @@ func (s *server) begin(c *call, read func([]byte) (*wire.Request, error)) (*wire
 	return r, begun, err
 }
 
-// seat lets a caller bring a body, until leave is called.
-func (s *server) seat(c *call) (held *share, leave func(), refused *refusal.Error) {
-	stand, full := s.seats.Take(c.by.Name)
-	switch full {
-	case seats.ForCaller:
-		return nil, nil, &refusal.Error{Status: http.StatusTooManyRequests, Reason: refusal.TooManyRequests,
-			RetryAfter: time.Second,
-			Message:    c.by.Name + " has as many requests under way as one caller may have, try again"}
-	case seats.ForAll:
-		return nil, nil, &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.GatewayFull,
-			RetryAfter: time.Second, Message: "the gateway reads as many requests as it may have, try again"}
-	}
-	held = &share{room: s.bodies, caller: c.by.Name}
-	return held, func() { held.leave(); stand() }, nil
+// grow takes so many bytes more for what a call holds.
+func (c *call) grow(held *limit.Lease, n int) *refusal.Error {
+	return refusal.Limited(held.Grow(int64(n)), c.by.Name, "bytes under way", refusal.TooManyRequests, time.Second)
 }
 
 // headers reads what a request says of itself in headers.

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,10 +16,10 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/turn"
+	"parley.dev/parley/internal/retry"
 )
 
 // Audience is told a turn. An error ends that.
@@ -180,21 +179,16 @@ func refusedBy(m *v1alpha1.ChatMessage) *turnedAway {
 
 // watch calls stop when the message is refused or deleted. A watch that the API server ends is started again.
 func (c *Conductor) watch(ctx context.Context, m *v1alpha1.ChatMessage, stop context.CancelCauseFunc) {
-	for again := apiclient.Backoff(); ctx.Err() == nil; {
+	for pauses := retry.APIServer.Start(); ctx.Err() == nil; {
 		events, err := c.options.Client.Messages(m.Namespace).Watch(ctx,
 			metav1.ListOptions{FieldSelector: "metadata.name=" + m.Name})
 		if apierrors.IsForbidden(err) {
 			return // Who may not watch is told of what is committed alone.
 		}
-		if err == nil {
-			if certain := attend(events, m, stop); certain {
-				return
-			}
+		if err == nil && attend(events, m, stop) {
+			return
 		}
-		select {
-		case <-time.After(again.Step()):
-		case <-ctx.Done():
-		}
+		_ = pauses.Wait(ctx, err) // The loop looks at ctx.
 	}
 }
 

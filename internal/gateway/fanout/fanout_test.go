@@ -40,8 +40,8 @@ func TestManyReadersCostOneSubscription(t *testing.T) {
 	for _, f := range append(all, late) {
 		f.stop()
 	}
-	if len(h.feeds) != 0 || h.room.used.Load() != 0 {
-		t.Errorf("%d feeds and %d bytes are left when all readers have gone", len(h.feeds), h.room.used.Load())
+	if len(h.feeds) != 0 || !h.memory.TryAcquire(h.memory.Size) {
+		t.Errorf("%d feeds, or bytes, are left when all readers have gone", len(h.feeds))
 	}
 }
 
@@ -187,7 +187,7 @@ func TestLogsStayWithinTheirRoom(t *testing.T) {
 		waitAll(t, quick, s.said)
 		f := h.feeds[attempt]
 		f.mu.Lock()
-		kept, used := f.log.Bytes(), h.room.used.Load()
+		kept, used := f.log.Bytes(), f.share.bytes
 		f.mu.Unlock()
 		if kept > 100<<10+alwaysKept || used > 100<<10 || int64(kept-alwaysKept) > used {
 			t.Fatalf("after part %d a log has %d bytes, and %d are taken", s.said, kept, used)

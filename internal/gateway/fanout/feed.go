@@ -6,9 +6,9 @@ package fanout
 import (
 	"context"
 	"sync"
-	"time"
 
-	"parley.dev/parley/internal/gateway/retry"
+	"parley.dev/parley/internal/limit"
+	"parley.dev/parley/internal/retry"
 	"parley.dev/parley/internal/stream/framelog"
 )
 
@@ -31,8 +31,8 @@ type feed struct {
 	taken chan struct{}
 }
 
-func newFeed(ep Episode, after int64, room *room, stop context.CancelFunc) *feed {
-	return &feed{episode: ep, log: framelog.After(after), share: share{room: room}, readers: map[*Reader]struct{}{},
+func newFeed(ep Episode, after int64, memory limit.Limiter, stop context.CancelFunc) *feed {
+	return &feed{episode: ep, log: framelog.After(after), share: share{memory: memory}, readers: map[*Reader]struct{}{},
 		stop: stop, done: make(chan struct{}), taken: make(chan struct{}, 1)}
 }
 
@@ -132,17 +132,12 @@ func (f *feed) tellTaken() {
 // trying.
 func (f *feed) run(ctx context.Context, source Source) {
 	defer close(f.done)
-	for retries := retry.Backoff(); ; {
+	for pauses := retry.Stream.Start(); ; {
 		more, whole := f.read(ctx, source)
-		if whole || ctx.Err() != nil {
-			return
-		}
 		if more {
-			retries = retry.Backoff()
+			pauses.Reset()
 		}
-		select {
-		case <-time.After(retries.Step()):
-		case <-ctx.Done():
+		if whole || pauses.Wait(ctx, nil) != nil {
 			return
 		}
 	}

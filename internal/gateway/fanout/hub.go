@@ -10,6 +10,7 @@ import (
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/limit"
 )
 
 // Source subscribes to relays.
@@ -32,7 +33,7 @@ type Episode struct {
 // Locks are taken in the order Hub.mu, feed.mu.
 type Hub struct {
 	source Source
-	room   room
+	memory limit.Limiter // of all logs
 
 	mu sync.Mutex
 	// feeds are those that new readers join: the newest of each episode. Older ones serve their readers on.
@@ -41,7 +42,7 @@ type Hub struct {
 
 // New makes a hub. Its logs keep so many bytes together, beside the 16 KiB that each may keep in any case.
 func New(source Source, bytes int64) *Hub {
-	return &Hub{source: source, room: room{most: bytes}, feeds: map[Episode]*feed{}}
+	return &Hub{source: source, memory: limit.New(bytes), feeds: map[Episode]*feed{}}
 }
 
 // Join begins to read an episode behind number after, which may be one that nobody has opened yet. A relay that cannot
@@ -67,7 +68,7 @@ func (h *Hub) seat(ctx context.Context, r *Reader) {
 		behind = f.replace(r.after)
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	f = newFeed(r.episode, behind, &h.room, stop)
+	f = newFeed(r.episode, behind, h.memory, stop)
 	f.shared = second
 	f.join(r)
 	h.feeds[r.episode] = f

@@ -7,12 +7,10 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/fanout"
-	"parley.dev/parley/internal/gateway/retry"
+	"parley.dev/parley/internal/retry"
 )
 
 // Chats is the state of one chat.
@@ -43,7 +41,7 @@ type Follower struct {
 	// Encodings of events that all who follow the chat get; nil: each follower makes its own.
 	Encodings *Encodings
 	// Memory bounds what is held of messages; nil: 16 MiB while a history is walked.
-	Memory Memory
+	Memory *Memory
 	// Send takes an event to the client. An error ends the stream.
 	Send func(stream.Event) error
 	// SendParts takes parts that come together; nil: Send takes them one by one. It may not keep the slice.
@@ -56,7 +54,7 @@ type Follower struct {
 	present    present
 	live       live
 	// retries are the pauses before what could not be told is tried again.
-	retries wait.Backoff
+	retries *retry.Pauses
 }
 
 // Run follows the chat from a position until ctx is done, the client takes no more, or the chat is deleted, which is no
@@ -101,12 +99,12 @@ func (f *Follower) Once(ctx context.Context, last int64) error {
 }
 
 func (f *Follower) begin(from Position) {
-	f.transcript = transcript{messages: f.Messages, room: room{f.Memory}, out: f.Send, outParts: f.sendParts,
+	f.transcript = transcript{messages: f.Messages, memory: f.Memory, out: f.Send, outParts: f.sendParts,
 		at:    cursor{resume: &from, last: from.Last},
-		notes: notes{source: f.Notes, room: room{f.Memory}, out: f.Send}}
+		notes: notes{source: f.Notes, memory: f.Memory, out: f.Send}}
 	f.present = present{queue: f.Queue, encodings: f.Encodings, out: f.Send}
 	f.live = live{parts: f.Parts}
-	f.retries = retry.Backoff()
+	f.retries = retry.Stream.Start()
 }
 
 // step sends whatever a state of the chat has to tell. It returns a channel that fires when it could not do so wholly
@@ -117,9 +115,9 @@ func (f *Follower) step(ctx context.Context, chat *v1alpha1.Chat) (again <-chan 
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return time.After(f.retries.Step()), nil
+		return time.After(f.retries.NextBackOff()), nil
 	}
-	f.retries = retry.Backoff()
+	f.retries.Reset()
 	if news.reset {
 		f.present.forget()
 	}
@@ -131,7 +129,7 @@ func (f *Follower) step(ctx context.Context, chat *v1alpha1.Chat) (again <-chan 
 	}
 	f.live.follow(ctx, chat, f.transcript.at.seq)
 	if !f.present.whole() {
-		return time.After(retry.Last), nil
+		return time.After(retry.Stream.Max), nil
 	}
 	return nil, nil
 }

@@ -105,7 +105,7 @@ type item struct {
 // news is what was committed since the client's position.
 type news struct {
 	reset    bool
-	messages []item
+	messages []*item
 	// yielded is true if one of the messages is what the attempt of the client's preview yielded.
 	yielded bool
 	// final is whether the newest message was generated, as far as that was looked at.
@@ -120,8 +120,8 @@ func (t *transcript) add(n *news, place Place, message *Committed, held preview)
 		n.final = message.Base > 0
 	}
 	n.yielded = n.yielded || held.yielded(message)
-	found := item{place: place}
-	if n.bytes += len(message.Data); n.bytes <= keepBytes && t.room.keep(len(message.Data)) {
+	found := &item{place: place}
+	if n.bytes += len(message.Data); n.bytes <= keepBytes && t.memory.keep(len(message.Data)) {
 		found.message = message
 	}
 	n.messages = append(n.messages, found)
@@ -137,7 +137,7 @@ func (t *transcript) news(ctx context.Context, chat *v1alpha1.Chat) (news, error
 		if err != nil || right {
 			return n, err
 		}
-		t.room.release(n.messages)
+		t.memory.release(n.messages...)
 	}
 	n, _, err := t.walk(ctx, chat, t.at.start(chat))
 	n.reset = true
@@ -163,7 +163,7 @@ func (t *transcript) walk(ctx context.Context, chat *v1alpha1.Chat, g goal) (n n
 				return n, true, nil
 			}
 			if right, err = t.holds(ctx, chat, g, place, next); err != nil {
-				t.room.release(n.messages)
+				t.memory.release(n.messages...)
 				return news{}, false, err
 			}
 			return n, right, nil
@@ -173,7 +173,7 @@ func (t *transcript) walk(ctx context.Context, chat *v1alpha1.Chat, g goal) (n n
 			return n, true, nil
 		}
 		if err != nil {
-			t.room.release(n.messages)
+			t.memory.release(n.messages...)
 			return news{}, false, err
 		}
 		t.add(&n, place, message, held)

@@ -3,46 +3,47 @@
 
 package follow
 
-import "context"
+import (
+	"context"
+	"fmt"
 
-// Memory is what all followers of a process may hold of messages together.
-type Memory interface {
-	// Keep takes room for bytes until Drop, if there is any; it does not wait.
-	Keep(bytes int) bool
-	// Drop gives back what Keep took.
-	Drop(bytes int)
-	// Borrow waits for room for bytes. An error means that ctx is done. Who waits in it may hold what Keep took, and
-	// nothing that Borrow gave.
-	Borrow(ctx context.Context, bytes int) (giveBack func(), err error)
+	"parley.dev/parley/internal/limit"
+)
+
+// Memory bounds the bytes of messages that all followers of a process hold: one half for those that are kept while a
+// history is walked, which is never waited for, and one for those that are being sent. Who waits for that half holds
+// nothing of it, so that no two wait for each other. A nil Memory bounds nothing.
+type Memory struct{ kept, sent limit.Limiter }
+
+// NewMemory makes a Memory of so many bytes.
+func NewMemory(bytes int64) *Memory {
+	half := max(1, bytes/2)
+	return &Memory{limit.New(half), limit.New(half)}
 }
 
-// borrowBytes is room for one message: what etcd takes at most of an object.
-const borrowBytes = 3 << 19
+// messageBytes is memory for one message: what etcd takes at most of an object.
+const messageBytes = 3 << 19
 
-// room is what is held of messages for one follower.
-type room struct{ memory Memory } // nil: nothing bounds it
+// keep takes memory for bytes, if there is any.
+func (m *Memory) keep(bytes int) bool { return m == nil || m.kept.TryAcquire(int64(bytes)) }
 
-func (r room) keep(bytes int) bool { return r.memory == nil || r.memory.Keep(bytes) }
-
-// borrow waits for room for one message that was not kept.
-func (r room) borrow(ctx context.Context) (giveBack func(), err error) {
-	if r.memory == nil {
+// acquire waits for memory for one message that was not kept.
+func (m *Memory) acquire(ctx context.Context) (release func(), err error) {
+	if m == nil {
 		return func() {}, nil
 	}
-	return r.memory.Borrow(ctx, borrowBytes)
-}
-
-// letGo gives back what is kept of a message, once.
-func (r room) letGo(item *item) {
-	if item.message != nil && r.memory != nil {
-		r.memory.Drop(len(item.message.Data))
+	if release, err = m.sent.Acquire(ctx, messageBytes); err != nil {
+		return nil, fmt.Errorf("waiting for memory: %w", err)
 	}
-	item.message = nil
+	return release, nil
 }
 
-// release gives back what is kept of messages.
-func (r room) release(items []item) {
-	for i := range items {
-		r.letGo(&items[i])
+// release gives back what is kept of messages, once.
+func (m *Memory) release(items ...*item) {
+	for _, item := range items {
+		if item.message != nil && m != nil {
+			m.kept.Release(int64(len(item.message.Data)))
+		}
+		item.message = nil
 	}
 }

@@ -6,7 +6,6 @@ package follow
 import (
 	"cmp"
 	"context"
-	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -16,7 +15,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/gateway/retry"
+	"parley.dev/parley/internal/retry"
 )
 
 // NoteRef is a message for people alone, without what it says.
@@ -53,7 +52,7 @@ type Notes interface {
 // notes tells a client of notes, each at its place, and again when it was edited.
 type notes struct {
 	source Notes // nil: nobody is told of any
-	room   room
+	memory *Memory
 	out    outlet
 	told   map[types.UID]NoteRef
 	// due are those that the client was not told, in the order of the conversation.
@@ -116,13 +115,15 @@ func (n *notes) end(ctx context.Context, chat *v1alpha1.Chat) error {
 }
 
 func (n *notes) tell(ctx context.Context, chat *v1alpha1.Chat, note NoteRef) error {
-	giveBack, err := n.room.borrow(ctx)
+	release, err := n.memory.acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer giveBack()
-	msg, err := n.read(ctx, chat, note)
-	if errors.Is(err, ErrMissing) {
+	defer release()
+	msg, err := retry.Do(ctx, retry.Stream, func(ctx context.Context) (*v1alpha1.ChatMessage, error) {
+		return n.source.Read(ctx, chat, note)
+	}, isGone)
+	if isGone(err) {
 		return nil // Its deletion is on its way.
 	}
 	if err != nil {
@@ -135,19 +136,4 @@ func (n *notes) tell(ctx context.Context, chat *v1alpha1.Chat, note NoteRef) err
 	n.told[is.UID] = is
 	return n.out.send(stream.EventNote, stream.Note{Index: is.Before, Generation: is.Generation,
 		Message: messageOf(chat, msg)})
-}
-
-// read reads a note, until there is an answer.
-func (n *notes) read(ctx context.Context, chat *v1alpha1.Chat, note NoteRef) (*v1alpha1.ChatMessage, error) {
-	for retries := retry.Backoff(); ; {
-		msg, err := n.source.Read(ctx, chat, note)
-		if err == nil || errors.Is(err, ErrMissing) {
-			return msg, err
-		}
-		select {
-		case <-time.After(retries.Step()):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
 }

@@ -118,11 +118,10 @@ func TestANoteIsNoMessageOfTheHistory(t *testing.T) {
 
 func TestNotesAreReadInTheMemoryThatStreamsShare(t *testing.T) {
 	w := newWorld()
-	memory := &purse{most: 1 << 20}
-	w.memory = memory
+	w.memory = NewMemory(2 << 20)
 	w.change(func() { w.talk(); w.note("one", 2, 1); w.note("two", 4, 1) })
 	w.follow(t, Position{}, 0).waitName(stream.EventStatus)
-	if memory.lent != 2 || memory.kept != 0 {
-		t.Errorf("memory was borrowed %d times for 2 notes, and %d bytes are kept", memory.lent, memory.kept)
+	if w.lent != 2 || !w.memory.isUnused() {
+		t.Errorf("memory was acquired %d times for 2 notes, or is kept", w.lent)
 	}
 }

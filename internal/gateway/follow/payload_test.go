@@ -5,8 +5,10 @@ package follow
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -169,41 +171,47 @@ func TestAbsentAPIServerDelaysTheQueueAlone(t *testing.T) {
 	}
 }
 
-// purse is memory for so many messages at a time.
-type purse struct {
-	kept, most int
-	lent       int
+// isUnused reports whether nothing is held of the memory.
+func (m *Memory) isUnused() bool {
+	return m.kept.TryAcquire(m.kept.Size) && m.sent.TryAcquire(m.sent.Size)
 }
 
-func (p *purse) Keep(bytes int) bool {
-	if p.kept+bytes > p.most {
-		return false
-	}
-	p.kept += bytes
-	return true
-}
-
-func (p *purse) Drop(bytes int) { p.kept -= bytes }
-
-func (p *purse) Borrow(context.Context, int) (func(), error) {
-	p.lent++
-	return func() {}, nil
+func TestMemoryIsBoundedInTwoHalves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMemory(100)
+		if !m.keep(40) || m.keep(20) || !m.keep(10) {
+			t.Error("the half that is kept is not 50")
+		}
+		release, err := m.acquire(t.Context()) // A message is larger than there is: all of it.
+		if err != nil {
+			t.Fatal(err)
+		}
+		short, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := m.acquire(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it was given twice: %v", err)
+		}
+		release()
+		m.release(&item{message: &Committed{Data: make([]byte, 50)}})
+		if !m.isUnused() {
+			t.Error("what was released is not there")
+		}
+	})
 }
 
 func TestAHistoryIsToldWholeHoweverLittleMayBeKept(t *testing.T) {
-	for name, most := range map[string]int{"nothing": 0, "a message or two": 400, "all": 1 << 20} {
+	for name, most := range map[string]int64{"nothing": 0, "a message or two": 400, "all": 1 << 20} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
-			memory := &purse{most: most}
-			w.memory = memory
+			w.memory = NewMemory(2 * most)
 			w.change(w.talk)
 			c := w.follow(t, Position{}, 0)
 			if diff := cmp.Diff([]string{"1.0.1", "2.0.2", "3.0.3", "4.0.4"},
 				show(numbered(c.waitName(stream.EventStatus)))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if memory.kept != 0 || (memory.lent == 0) != (name == "all") || name == "nothing" && memory.lent != 4 {
-				t.Errorf("%d bytes are kept, %d messages were fetched again", memory.kept, memory.lent)
+			if !w.memory.isUnused() || (w.lent == 0) != (name == "all") || name == "nothing" && w.lent != 4 {
+				t.Errorf("bytes are kept, or %d messages were fetched again", w.lent)
 			}
 		})
 	}

@@ -6,18 +6,17 @@ package follow
 import (
 	"context"
 	"errors"
-	"time"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/fanout"
-	"parley.dev/parley/internal/gateway/retry"
+	"parley.dev/parley/internal/retry"
 )
 
 // transcript tells a client what is committed, and the parts that follow on it. It knows what the client holds.
 type transcript struct {
 	messages Messages
-	room     room
+	memory   *Memory
 	out      outlet
 	outParts func([]stream.Event) error
 	at       cursor
@@ -28,7 +27,7 @@ type transcript struct {
 
 // tell sends what was committed, and says first if what the client holds is void.
 func (t *transcript) tell(ctx context.Context, chat *v1alpha1.Chat, n news) error {
-	defer t.room.release(n.messages)
+	defer t.memory.release(n.messages...)
 	if n.reset {
 		if err := t.out.send(stream.EventHistoryReset, struct{}{}); err != nil {
 			return err
@@ -41,11 +40,11 @@ func (t *transcript) tell(ctx context.Context, chat *v1alpha1.Chat, n news) erro
 	}
 	t.notes.begin(chat, t.at.resume != nil && t.at.resume.Now, n.reset)
 	t.enter(chat, n)
-	for i := range n.messages {
-		if err := t.notes.tellBefore(ctx, chat, n.messages[i].place.Index); err != nil {
+	for _, item := range n.messages {
+		if err := t.notes.tellBefore(ctx, chat, item.place.Index); err != nil {
 			return err
 		}
-		if err := t.tellMessage(ctx, chat, &n.messages[i]); err != nil {
+		if err := t.tellMessage(ctx, chat, item); err != nil {
 			return err
 		}
 	}
@@ -55,16 +54,18 @@ func (t *transcript) tell(ctx context.Context, chat *v1alpha1.Chat, n news) erro
 // tellMessage sends a message and lets go of it.
 func (t *transcript) tellMessage(ctx context.Context, chat *v1alpha1.Chat, item *item) error {
 	if message := item.message; message != nil {
-		defer t.room.letGo(item)
+		defer t.memory.release(item)
 		return t.out(stream.Event{Name: stream.EventMessage, ID: message.ID(), Data: message.Data})
 	}
-	giveBack, err := t.room.borrow(ctx)
+	release, err := t.memory.acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer giveBack()
-	message, err := t.load(ctx, chat, item.place)
-	if errors.Is(err, ErrMissing) || errors.Is(err, ErrUnsettled) {
+	defer release()
+	message, err := retry.Do(ctx, retry.Stream, func(ctx context.Context) (*Committed, error) {
+		return t.messages.Get(ctx, chat, item.place)
+	}, isGone)
+	if isGone(err) {
 		return nil // it has left the history since, which the chat will say
 	}
 	if err != nil {
@@ -73,20 +74,8 @@ func (t *transcript) tellMessage(ctx context.Context, chat *v1alpha1.Chat, item 
 	return t.out(stream.Event{Name: stream.EventMessage, ID: message.ID(), Data: message.Data})
 }
 
-// load fetches a message again that was not kept while the history was walked.
-func (t *transcript) load(ctx context.Context, chat *v1alpha1.Chat, place Place) (*Committed, error) {
-	for retries := retry.Backoff(); ; {
-		message, err := t.messages.Get(ctx, chat, place)
-		if err == nil || errors.Is(err, ErrMissing) || errors.Is(err, ErrUnsettled) {
-			return message, err
-		}
-		select {
-		case <-time.After(retries.Step()):
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
-}
+// isGone reports whether an error means that a message is no longer part of the history.
+func isGone(err error) bool { return errors.Is(err, ErrMissing) || errors.Is(err, ErrUnsettled) }
 
 // tellParts sends the parts that follow on the last one.
 func (t *transcript) tellParts(batch fanout.Batch) error {

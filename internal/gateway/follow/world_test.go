@@ -33,7 +33,8 @@ type world struct {
 	parts    *fanout.Hub // of frames
 	failures int         // of the next Gets and Looks
 	looks    int
-	memory   Memory
+	memory   *Memory
+	lent     int // reads while memory was acquired for one
 	changed  chan struct{}
 	onGet    func(Place) // called under mu
 }
@@ -102,6 +103,7 @@ func (w *world) Get(_ context.Context, chat *v1alpha1.Chat, place Place) (*Commi
 		w.failures--
 		return nil, errors.New("the API server is away")
 	}
+	w.countLent()
 	if w.onGet != nil {
 		w.onGet(place)
 	}
@@ -110,6 +112,18 @@ func (w *world) Get(_ context.Context, chat *v1alpha1.Chat, place Place) (*Commi
 		return nil, ErrMissing
 	}
 	return Commit(chat, msg, place.Index)
+}
+
+// countLent counts a read for which memory was acquired. The caller holds mu.
+func (w *world) countLent() {
+	if w.memory == nil {
+		return
+	}
+	if !w.memory.sent.TryAcquire(w.memory.sent.Size) {
+		w.lent++
+		return
+	}
+	w.memory.sent.Release(w.memory.sent.Size)
 }
 
 // Of implements Notes.
@@ -132,6 +146,7 @@ func (w *world) Read(_ context.Context, _ *v1alpha1.Chat, note NoteRef) (*v1alph
 		w.failures--
 		return nil, errors.New("the API server is away")
 	}
+	w.countLent()
 	if msg := w.messages[note.Name]; msg != nil {
 		return msg.DeepCopy(), nil
 	}

@@ -16,7 +16,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway/refusal"
-	"parley.dev/parley/internal/gateway/seats"
+	"parley.dev/parley/internal/limit"
 )
 
 const (
@@ -47,9 +47,9 @@ type Options struct {
 
 // api is what the operations share.
 type api struct {
-	options Options
-	seats   *seats.Seats
-	huma    huma.API
+	options  Options
+	requests *limit.PerCaller
+	huma     huma.API
 }
 
 // New serves the operations, and their description in OpenAPI, below /v1alpha1/.
@@ -59,7 +59,8 @@ func New(o Options) (http.Handler, *huma.OpenAPI) {
 	}
 	inOurWords()
 	mux := http.NewServeMux()
-	a := &api{options: o, seats: seats.New(o.Requests, max(1, o.Requests/4)), huma: humago.New(mux, configuration())}
+	a := &api{options: o, huma: humago.New(mux, configuration()),
+		requests: limit.NewPerCaller(int64(o.Requests), int64(max(1, o.Requests/4)))}
 	a.huma.UseMiddleware(a.admit)
 	a.chats()
 	a.messages()
@@ -116,29 +117,15 @@ func (a *api) admit(ctx huma.Context, next func(huma.Context)) {
 		a.refuse(ctx, no)
 		return
 	}
-	leave, no := a.seat(caller)
+	lease := a.requests.Lease(caller)
+	no = refusal.Limited(lease.Grow(1), caller, "requests under way", refusal.TooManyRequests, time.Second)
 	if no != nil {
 		a.refuse(ctx, no)
 		return
 	}
-	defer leave()
+	defer lease.Release()
 	ctx.SetHeader("Cache-Control", "no-store")
 	next(huma.WithContext(ctx, WithToken(ctx.Context(), token)))
-}
-
-// seat lets a caller make a request, until leave is called.
-func (a *api) seat(caller string) (leave func(), refused *refusal.Error) {
-	leave, full := a.seats.Take(caller)
-	switch full {
-	case seats.ForCaller:
-		return nil, &refusal.Error{Status: http.StatusTooManyRequests, Reason: refusal.TooManyRequests,
-			RetryAfter: time.Second,
-			Message:    caller + " has as many requests under way as one caller may have, try again"}
-	case seats.ForAll:
-		return nil, &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.GatewayFull,
-			RetryAfter: time.Second, Message: "the gateway has as many requests under way as it may have, try again"}
-	}
-	return leave, nil
 }
 
 // refuse answers what no operation sees.

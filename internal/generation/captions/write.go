@@ -20,7 +20,7 @@ import (
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/finish"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 )
 
 // wanted is a caption that a model is to write.
@@ -76,7 +76,7 @@ func (a *Attempt) ask(
 	if wait := t.MayCall(ctx); wait != nil {
 		return "", nil, wait
 	}
-	ctx, notes := transport.WithNotes(ctx, a.writer.options.Now)
+	ctx, notes := httpguard.WithNotes(ctx, a.writer.options.Now)
 	caller, about := a.writer.options.Observer.SideCaller(a.chat, w.action, a.author), t.Subject()
 	about.HTTP = notes
 	call := func(plain bool) *observe.ModelCall {

@@ -16,7 +16,7 @@ import (
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/identity"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/internal/testing/cloudtest"
 )
@@ -36,7 +36,7 @@ func TestATargetIsCalledByThePodsIdentity(t *testing.T) {
 			configs := cache.NewStore(cache.MetaNamespaceKeyFunc)
 			all := models.New(models.Options{
 				Namespace: "ns", Configs: configs, Now: time.Now,
-				HTTP:     func(transport.Route) *http.Client { return cloud.Client() },
+				HTTP:     func(httpguard.Route) *http.Client { return cloud.Client() },
 				Identity: identity.New(cloud.Client(), time.Now),
 			})
 			for generation := range int64(2) {
@@ -65,7 +65,7 @@ func TestATargetWithoutAnIdentityTellsWhatIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := models.New(models.Options{Namespace: "ns", Configs: configs, Now: time.Now,
-		HTTP:     func(transport.Route) *http.Client { return cloud.Client() },
+		HTTP:     func(httpguard.Route) *http.Client { return cloud.Client() },
 		Identity: identity.New(cloud.Client(), time.Now)})
 	err := callTarget(t, all, "main")
 	e := fault.Classify(err, fault.Subject{Config: "main", Spec: &config.Spec})

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"charm.land/fantasy"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -27,7 +28,8 @@ import (
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/identity"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
+	"parley.dev/parley/internal/retry"
 )
 
 // Options of Models. All are required.
@@ -41,7 +43,7 @@ type Options struct {
 	// Keys reads an API key; fs.ErrNotExist if there is none.
 	Keys func(secret, key string) ([]byte, error)
 	// HTTP makes the client that calls a provider by a route: those of a zero route share their connections.
-	HTTP func(transport.Route) *http.Client
+	HTTP func(httpguard.Route) *http.Client
 	// Identity is the workload identity of the pod.
 	Identity *identity.Identity
 	// Now returns the current time.
@@ -125,9 +127,9 @@ func (m *Models) config(ctx context.Context, name string) (*v1alpha1.ChatModelCo
 	if object, ok, err := m.options.Configs.GetByKey(m.options.Namespace + "/" + name); err == nil && ok {
 		return object.(*v1alpha1.ChatModelConfig), nil
 	}
-	return apiclient.ReadUntilAnswered(ctx, func(ctx context.Context) (*v1alpha1.ChatModelConfig, error) {
+	return retry.Do(ctx, retry.APIServer, func(ctx context.Context) (*v1alpha1.ChatModelConfig, error) {
 		return m.options.Client.ModelConfigs(m.options.Namespace).Get(ctx, name)
-	})
+	}, apierrors.IsNotFound)
 }
 
 func (m *Models) key(spec *v1alpha1.ChatModelConfigSpec) (string, error) {
@@ -165,7 +167,7 @@ func (m *Models) keyError(config *v1alpha1.ChatModelConfig, err error) *v1alpha1
 }
 
 // model is the model that was made from the configuration, the key and the route, or a new one.
-func (m *Models) model(config *v1alpha1.ChatModelConfig, key string, route transport.Route) (fantasy.LanguageModel,
+func (m *Models) model(config *v1alpha1.ChatModelConfig, key string, route httpguard.Route) (fantasy.LanguageModel,
 	error) {
 	from := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%q/%q/%q", config.UID, config.Generation, key, route.Proxy,
 		route.CABundle))

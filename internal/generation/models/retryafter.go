@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/retry"
 )
 
 // retryAfter is a wait that a provider asked for.
@@ -44,12 +45,8 @@ func (t *Target) MayCall(ctx context.Context) *v1alpha1.GenerationError {
 	until := t.models.waitUntil(t.Config)
 	left := until.Sub(t.models.options.Now())
 	if left > 0 && left < shortWait {
-		select {
-		case <-time.After(left):
-			return nil
-		case <-ctx.Done(): // The call fails by that.
-			return nil
-		}
+		_ = retry.Sleep(ctx, left) // If ctx is done, the call fails by that.
+		return nil
 	}
 	if left <= 0 {
 		return nil

@@ -12,10 +12,13 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/modelconfig"
+	"parley.dev/parley/internal/retry"
 )
 
 // bundleTimeout is how long a ConfigMap with a CA bundle may take to be read: one minute.
@@ -23,7 +26,7 @@ const bundleTimeout = time.Minute
 
 // route is how calls of the configuration leave the pod, as what it refers to says now.
 func (m *Models) route(ctx context.Context, config *v1alpha1.ChatModelConfig) (
-	route transport.Route, failed *v1alpha1.GenerationError,
+	route httpguard.Route, failed *v1alpha1.GenerationError,
 ) {
 	if p := config.Spec.Proxy; p != nil {
 		route.NoProxy = p.NoProxy
@@ -98,9 +101,9 @@ func (m *Models) configMapKey(parent context.Context, config *v1alpha1.ChatModel
 	ctx, cancel := context.WithTimeout(parent, bundleTimeout)
 	defer cancel()
 	ref := config.Spec.CABundleFrom.ConfigMapKeyRef
-	object, err := apiclient.ReadUntilAnswered(ctx, func(ctx context.Context) (*apiclient.ConfigMap, error) {
+	object, err := retry.Do(ctx, retry.APIServer, func(ctx context.Context) (*apiclient.ConfigMap, error) {
 		return m.options.Client.ConfigMap(ctx, m.options.Namespace, ref.Name)
-	})
+	}, apierrors.IsNotFound)
 	if ctx.Err() != nil {
 		e := m.invalid(config, holder+", which caBundleFrom names, could not be read in a minute",
 			"See whether the Role parley-generation lets generation pods get ConfigMaps")

@@ -18,7 +18,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/models"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/internal/testing/providertest"
@@ -61,8 +61,8 @@ func newWorld(t *testing.T) *world {
 				return []byte(content), nil
 			}
 		},
-		HTTP: func(route transport.Route) *http.Client {
-			return transport.Settings{Loopback: true}.With(route).Client()
+		HTTP: func(route httpguard.Route) *http.Client {
+			return httpguard.Settings{Loopback: true}.With(route).Client()
 		},
 	})
 	return w

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 )
 
 // ErrSilent cancels a call that has been silent for too long.
@@ -18,7 +18,7 @@ var ErrSilent = errors.New("the provider sent nothing for too long")
 // silenceGuard cancels a call whose provider sends nothing for too long. It looks at the clock once in that time,
 // whatever comes meanwhile.
 type silenceGuard struct {
-	notes  *transport.Notes
+	notes  *httpguard.Notes
 	most   time.Duration
 	cancel context.CancelCauseFunc
 
@@ -29,7 +29,7 @@ type silenceGuard struct {
 
 // GuardSilence cancels the call of the notes with ErrSilent once nothing has come for so long. The returned function
 // ends that.
-func GuardSilence(notes *transport.Notes, most time.Duration, cancel context.CancelCauseFunc) func() {
+func GuardSilence(notes *httpguard.Notes, most time.Duration, cancel context.CancelCauseFunc) func() {
 	g := &silenceGuard{notes: notes, most: most, cancel: cancel}
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/observe/redact"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 
 // RecordExchanges returns the client, which records the requests of model calls that are recorded.
 func RecordExchanges(client *http.Client) *http.Client {
-	return transport.Wrap(client, func(next http.RoundTripper) http.RoundTripper { return recordingTransport{next} })
+	return httpguard.Wrap(client, func(next http.RoundTripper) http.RoundTripper { return recordingTransport{next} })
 }
 
 type recordingTransport struct{ next http.RoundTripper }

@@ -18,8 +18,8 @@ import (
 	"parley.dev/parley/internal/generation/provider/identity"
 	"parley.dev/parley/internal/generation/provider/messages"
 	"parley.dev/parley/internal/generation/provider/responses"
-	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/internal/httpguard"
 )
 
 // New returns the model of a configuration. It calls nobody. Calls follow no redirects, and answers are bounded,
@@ -60,7 +60,9 @@ func (s signed) Request(ctx context.Context, call *fantasy.Call) (*wire.Request,
 // modelOf is the model that is called by the protocol.
 func modelOf(protocol wire.Protocol, spec *v1alpha1.ChatModelConfigSpec, client *http.Client) fantasy.LanguageModel {
 	spoken := finish.ProtocolOf(spec)
-	client = transport.TakeNotes(transport.Guard(client, spec.Provider))
+	limits := httpguard.ModelLimits
+	limits.Binary = spec.Provider == v1alpha1.ProviderBedrock
+	client = httpguard.Guard(client, limits)
 	model := fantasy.LanguageModel(wire.NewModel(protocol, client, spec))
 	if spoken == finish.Responses {
 		model = responses.Model(model, spec)

@@ -15,7 +15,6 @@ import (
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/fence"
@@ -24,6 +23,7 @@ import (
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/generation/step"
+	"parley.dev/parley/internal/retry"
 	"parley.dev/parley/internal/stream/publish"
 )
 
@@ -206,17 +206,9 @@ func authorOf(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) string {
 // load reads the history. Trouble with the API server passes: it is asked again until it answers. So does an edit that
 // the chat does not know of yet, and with it this attempt.
 func (a *attempt) load(ctx context.Context) ([]v1alpha1.ChatMessage, error) {
-	for retries := apiclient.Backoff(); ; {
-		messages, err := a.runner.histories.Load(ctx, a.chat)
-		if err == nil || chain.Broken(err) {
-			return messages, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(retries.Step()):
-		}
-	}
+	return retry.Do(ctx, retry.APIServer, func(ctx context.Context) ([]v1alpha1.ChatMessage, error) {
+		return a.runner.histories.Load(ctx, a.chat)
+	}, chain.Broken)
 }
 
 func historyError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {

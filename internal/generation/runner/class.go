@@ -15,6 +15,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/chatclass"
+	"parley.dev/parley/internal/retry"
 )
 
 // classes are the ChatClasses of the namespace.
@@ -86,9 +87,9 @@ func (c *classes) get(ctx context.Context, has *v1alpha1.ChatClassInForce) (*v1a
 		class.Generation >= has.Generation {
 		return class, nil
 	}
-	return apiclient.ReadUntilAnswered(ctx, func(ctx context.Context) (*v1alpha1.ChatClass, error) {
+	return retry.Do(ctx, retry.APIServer, func(ctx context.Context) (*v1alpha1.ChatClass, error) {
 		return c.client.Classes(c.ns).Get(ctx, has.Name)
-	})
+	}, apierrors.IsNotFound)
 }
 
 // within keeps a chat that works in the workspace of another one within the rules of that one's class. What cannot be

@@ -17,8 +17,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/runner"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/tools"
@@ -60,7 +60,7 @@ func withEveryKind(t *testing.T, script modelserver.Script) (*pod, func(*v1alpha
 	p := startPod(t, script, func(_ *pod, o *runner.Options) {
 		o.Tools = tools.NewRegistry(repeating{doing{name: "own"}}, repeating{doing{name: "approved"}},
 			with{tools.Traits{UsefulTo: func(*v1alpha1.Chat) bool { return false }}, doing{name: "idle"}})
-		o.MCP = mcp.New(mcp.Options{HTTP: transport.Settings{Loopback: true}.Client,
+		o.MCP = mcp.New(mcp.Options{HTTP: httpguard.Settings{Loopback: true}.Client,
 			Log: slog.New(slog.DiscardHandler), Now: time.Now})
 	})
 	return p, func(s *v1alpha1.ChatSpec) {

@@ -17,8 +17,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/approval"
-	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/runner"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/modelserver"
 )
@@ -67,7 +67,7 @@ func withEcho(t *testing.T) (*pod, *echoing, v1alpha1.MCPServer) {
 		// Each look at the clock is an hour later, so that no list counts for long.
 		hours := 0
 		log := slog.New(slog.DiscardHandler)
-		o.MCP = mcp.New(mcp.Options{HTTP: transport.Settings{Loopback: true}.Client, Log: log, Now: func() time.Time {
+		o.MCP = mcp.New(mcp.Options{HTTP: httpguard.Settings{Loopback: true}.Client, Log: log, Now: func() time.Time {
 			hours++
 			return time.Unix(int64(hours)*3600, 0)
 		}})

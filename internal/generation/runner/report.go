@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/step"
+	"parley.dev/parley/internal/retry"
 )
 
 // createTimeout bounds one create.
@@ -35,8 +35,7 @@ type answer struct {
 func (a *attempt) report(ctx context.Context, performer *step.Performer, o step.Outcome) *v1alpha1.ChatMessageSpec {
 	offer, began, said := answer{outcome: o}, a.runner.options.Now(), false
 	spec := a.spec(performer, offer)
-	for retries := apiclient.Backoff(); ctx.Err() == nil; {
-		wait := retries.Step()
+	for pauses := retry.APIServer.Start(); ctx.Err() == nil; {
 		created, err := a.runner.create(ctx, a.chat, a.fence.ResultName(a.chat.Name), spec)
 		switch {
 		case err == nil:
@@ -57,11 +56,7 @@ func (a *attempt) report(ctx context.Context, performer *step.Performer, o step.
 		}
 		reason := string(apierrors.ReasonForError(err))
 		a.log.WarnContext(ctx, "creating the result failed, trying again", slog.String("reason", reason))
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(wait):
-		}
+		_ = pauses.Wait(ctx, err) // The loop looks at ctx.
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func TestLargePromptsWaitForEachOtherAndSmallOnesForNobody(t *testing.T) {
 		{Match: modelserver.Match{LastUserText: "small"},
 			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}},
 		{Reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultHang}}},
-	}}, func(_ *pod, options *runner.Options) { options.PromptRoom = 5 << 20 })
+	}}, func(_ *pod, options *runner.Options) { options.PromptMemory = 5 << 20 })
 	var large []*conversation
 	for i := range 4 {
 		c := p.newChat(fmt.Sprintf("large-%d", i), nil)

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/stream/parts"
@@ -30,11 +31,12 @@ import (
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/generation/provider/identity"
-	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/sources"
 	"parley.dev/parley/internal/generation/step"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/placement"
+	"parley.dev/parley/internal/retry"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/tools"
@@ -61,7 +63,7 @@ type Episode interface {
 }
 
 // Options of a Runner. All are required but Network, HTTP, AwaitRelay, MCP, WorkspaceOwner, FileHosts, ModelHosts,
-// Forbidden, PromptRoom, AdvisorUses, Metrics and Tracer.
+// Forbidden, PromptMemory, AdvisorUses, Metrics and Tracer.
 type Options struct {
 	// Namespace and Pod that this is.
 	Namespace, Pod string
@@ -87,7 +89,7 @@ type Options struct {
 	// WorkspaceOwner finds the chat whose workspace a chat works in; nil: there is none.
 	WorkspaceOwner func(ctx context.Context, chat *v1alpha1.Chat) (*v1alpha1.Chat, error)
 	// Network says how calls of models, and of the hosts of files, leave the pod.
-	Network transport.Settings
+	Network httpguard.Settings
 	// HTTP makes these calls, but those of models with a proxy or a CA bundle of their own; nil: a client of Network.
 	HTTP *http.Client
 	// Log gets what operators need to see; never content.
@@ -96,13 +98,13 @@ type Options struct {
 	Now func() time.Time
 	// FileHosts are the hosts that files may be fetched from; empty: none. See sources.Options.
 	FileHosts []string
-	// ModelHosts are the hosts that models may be called at; empty: all. See transport.Within.
+	// ModelHosts are the hosts that models may be called at; empty: all. See httpguard.Within.
 	ModelHosts []string
 	// Forbidden is how long a result that is refused for want of rights is offered again; 0: DefaultForbidden.
 	Forbidden time.Duration
-	// PromptRoom is how many bytes of memory the large prompts of the calls under way may take together; 0:
-	// step.DefaultPromptRoom.
-	PromptRoom int64
+	// PromptMemory is how many bytes of memory the large prompts of the calls under way may take together; 0:
+	// step.DefaultPromptMemory.
+	PromptMemory int64
 	// Capacity is how many chats may be at work here at once; 0: placement.DefaultCapacity.
 	Capacity int
 	// AdvisorUses is how often a turn may ask the advisor at most, whatever chats and their classes say: 0 switches it
@@ -156,7 +158,7 @@ func New(o Options) *Runner {
 		Identity: identity.New(o.HTTP, o.Now), // Its exchanges are not recorded: they are tokens.
 	})
 	r.steps = step.New(step.Options{
-		Namespace: o.Namespace, Models: answering, Tools: o.Tools, Now: o.Now, PromptRoom: o.PromptRoom,
+		Namespace: o.Namespace, Models: answering, Tools: o.Tools, Now: o.Now, PromptMemory: o.PromptMemory,
 		WorkspaceContext: o.WorkspaceContext, Workspace: o.Workspace, MCP: o.MCP, ClusterUnavailable: o.ClusterUnavailable,
 		Sources: sources.New(sources.Options{
 			Client: o.Client, HTTP: o.HTTP, Hosts: o.FileHosts, Forbidden: o.Forbidden, Now: o.Now,
@@ -171,19 +173,19 @@ func New(o Options) *Runner {
 }
 
 // modelClient is the client for the calls of a model.
-func (o *Options) modelClient(route transport.Route) *http.Client {
+func (o *Options) modelClient(route httpguard.Route) *http.Client {
 	client := o.HTTP
 	if !route.IsZero() {
 		client = o.Network.With(route).Client()
 	}
-	return transport.Within(observe.RecordExchanges(client), o.ModelHosts)
+	return httpguard.Within(observe.RecordExchanges(client), o.ModelHosts)
 }
 
 // message reads a message; nil if it does not exist, or ctx is done.
 func (r *Runner) message(ctx context.Context, name string) *v1alpha1.ChatMessage {
-	message, err := apiclient.ReadUntilAnswered(ctx, func(ctx context.Context) (*v1alpha1.ChatMessage, error) {
+	message, err := retry.Do(ctx, retry.APIServer, func(ctx context.Context) (*v1alpha1.ChatMessage, error) {
 		return r.options.Client.Messages(r.options.Namespace).Get(ctx, name)
-	})
+	}, apierrors.IsNotFound)
 	if err != nil {
 		return nil
 	}
@@ -192,7 +194,7 @@ func (r *Runner) message(ctx context.Context, name string) *v1alpha1.ChatMessage
 
 func (o Options) withDefaults() Options {
 	o.Forbidden = cmp.Or(o.Forbidden, DefaultForbidden)
-	o.PromptRoom = cmp.Or(o.PromptRoom, step.DefaultPromptRoom)
+	o.PromptMemory = cmp.Or(o.PromptMemory, step.DefaultPromptMemory)
 	o.Capacity = cmp.Or(o.Capacity, placement.DefaultCapacity)
 	o.Tracer = cmp.Or(o.Tracer, tracing.Off())
 	o.Network.ProxyHosts = o.ModelHosts

@@ -22,6 +22,7 @@ import (
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/hostlist"
+	"parley.dev/parley/internal/retry"
 )
 
 // Options of a Reader. All are required but Hosts, and HTTP where no files are read.
@@ -171,20 +172,19 @@ const allFiles = time.Minute
 // get reads a ConfigMap. Trouble with the API server passes: it is asked again until it answers, or ctx is done.
 func (m *maps) get(ctx context.Context, name string) (*apiclient.ConfigMap, string) {
 	began := m.options.Now()
-	for retries := apiclient.Backoff(); ; {
-		config, err := m.options.Client.ConfigMap(ctx, m.namespace, name)
-		switch {
-		case err == nil:
-			return config, ""
-		case apierrors.IsNotFound(err):
-			return nil, "it does not exist"
-		case apierrors.IsForbidden(err) && m.options.Now().Sub(began) >= m.options.Forbidden:
-			return nil, "generation pods may not read it"
-		}
-		select {
-		case <-ctx.Done():
-			return nil, "it could not be read in time"
-		case <-time.After(retries.Step()):
-		}
+	isForbidden := func(err error) bool {
+		return apierrors.IsForbidden(err) && m.options.Now().Sub(began) >= m.options.Forbidden
 	}
+	config, err := retry.Do(ctx, retry.APIServer, func(ctx context.Context) (*apiclient.ConfigMap, error) {
+		return m.options.Client.ConfigMap(ctx, m.namespace, name)
+	}, apierrors.IsNotFound, isForbidden)
+	switch {
+	case err == nil:
+		return config, ""
+	case apierrors.IsNotFound(err):
+		return nil, "it does not exist"
+	case isForbidden(err):
+		return nil, "generation pods may not read it"
+	}
+	return nil, "it could not be read in time"
 }

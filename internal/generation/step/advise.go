@@ -18,6 +18,7 @@ import (
 	"parley.dev/parley/internal/generation/compaction"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/internal/retry"
 	"parley.dev/parley/internal/tools"
 )
 
@@ -152,10 +153,8 @@ func (c *consultation) askTwice(ctx context.Context, r request, show func(string
 	if !again || o.Err.RetryAfter() > maxAdviceRetry {
 		return o
 	}
-	select {
-	case <-ctx.Done():
+	if retry.Sleep(ctx, max(adviceRetry, o.Err.RetryAfter())) != nil {
 		return Outcome{Kind: v1alpha1.OutcomeInterrupted}
-	case <-time.After(max(adviceRetry, o.Err.RetryAfter())):
 	}
 	second := c.performer.ask(ctx, r, c.messages, showText)
 	second.Content.Usage = second.Content.Usage.Add(o.Content.Usage)

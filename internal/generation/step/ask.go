@@ -20,8 +20,8 @@ import (
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
-	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/internal/httpguard"
 )
 
 // request is a call of a model that is ready to be made.
@@ -75,18 +75,18 @@ func effort(chat *v1alpha1.Chat) v1alpha1.ReasoningEffort {
 func (p *Performer) ask(
 	ctx context.Context, r request, messages []v1alpha1.ChatMessage, show func(parts.Part),
 ) Outcome {
-	leave, err := p.steps.room.enter(ctx, r.call.Prompt)
+	release, err := p.steps.prompts.Acquire(ctx, memoryOf(r.call.Prompt))
 	if err != nil {
 		return Outcome{Kind: v1alpha1.OutcomeInterrupted}
 	}
-	defer leave()
+	defer release()
 	if wait := r.target.MayCall(ctx); wait != nil {
 		return Failed(wait)
 	}
 	// A context of the call's own: abandoning the stream alone would keep its connection.
 	calling, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	calling, notes := transport.WithNotes(calling, p.steps.options.Now)
+	calling, notes := httpguard.WithNotes(calling, p.steps.options.Now)
 	silence := r.target.Config.Spec.SilenceTimeoutOrDefault()
 	defer models.GuardSilence(notes, silence, cancel)()
 	defer p.steps.options.Expect(calling)()
@@ -123,7 +123,7 @@ func (p *Performer) accumulator(r request, messages []v1alpha1.ChatMessage) *col
 
 // failure is why a call failed that was made in calling.
 func (p *Performer) failure(
-	calling context.Context, r request, notes *transport.Notes, silence time.Duration, err error,
+	calling context.Context, r request, notes *httpguard.Notes, silence time.Duration, err error,
 ) *v1alpha1.GenerationError {
 	about := r.target.Subject()
 	about.HTTP = notes

@@ -22,6 +22,7 @@ import (
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/generation/sources"
+	"parley.dev/parley/internal/limit"
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
@@ -58,8 +59,8 @@ type Options struct {
 	Workspace func(ctx context.Context, chat *v1alpha1.Chat) (*client.Client, error)
 	// Now returns the current time.
 	Now func() time.Time
-	// PromptRoom is how many bytes of memory the large prompts of the calls under way may take together.
-	PromptRoom int64
+	// PromptMemory is how many bytes of memory the large prompts of the calls under way may take together.
+	PromptMemory int64
 	// Expect is told of work that is to end soon after its context does; what it returns is called when the work is over.
 	Expect func(ctx context.Context) (over func())
 }
@@ -67,11 +68,11 @@ type Options struct {
 // Steps performs the steps of one pod. It is safe for concurrent use.
 type Steps struct {
 	options Options
-	room    room
+	prompts limit.Limiter // bytes of memory of large prompts
 }
 
 // New returns steps.
-func New(o Options) *Steps { return &Steps{options: o, room: newRoom(o.PromptRoom)} }
+func New(o Options) *Steps { return &Steps{options: o, prompts: limit.New(o.PromptMemory)} }
 
 // Publisher shows what a step yields while it works.
 type Publisher interface {

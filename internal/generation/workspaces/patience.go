@@ -5,16 +5,20 @@ package workspaces
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/retry"
 )
 
 // patience is how long the API server is asked again for what it does not give: 20 s. It is back before that when it is
 // restarted, and a request to a workspace, which needs a token, lasts 30 s.
 const patience = 20 * time.Second
+
+// errNoAnswer is why a question ends that was asked for as long.
+var errNoAnswer = fmt.Errorf("the API server did not answer for %s", patience)
 
 // read reads an object. That there is none is an answer.
 func read[T any](ctx context.Context, get func(context.Context, string) (T, error), name string) (T, error) {
@@ -24,27 +28,14 @@ func read[T any](ctx context.Context, get func(context.Context, string) (T, erro
 // token is one for the audience. That this very pod is not found, in whose name it is asked for, is none of the model's
 // business: the pod has been removed, and its chats are being given to others, which ends ctx.
 func (w *Workspaces) token(ctx context.Context, audience string) (string, error) {
-	return patiently(ctx, func(ctx context.Context) (string, error) { return w.tokens.Of(ctx, audience) },
-		func(error) bool { return false })
+	return patiently(ctx, func(ctx context.Context) (string, error) { return w.tokens.Of(ctx, audience) })
 }
 
-// patiently asks again until there is an answer, or an error that is one, or time is up.
-func patiently[T any](ctx context.Context, ask func(context.Context) (T, error), isAnswer func(error) bool) (T, error) {
-	over := time.NewTimer(patience)
-	defer over.Stop()
-	for retries := apiclient.Backoff(); ; {
-		got, err := ask(ctx)
-		if err == nil || isAnswer(err) || ctx.Err() != nil {
-			return got, err
-		}
-		pause := time.NewTimer(retries.Step())
-		select {
-		case <-ctx.Done():
-		case <-over.C:
-		case <-pause.C:
-			continue
-		}
-		pause.Stop()
-		return got, err
-	}
+// patiently asks again until there is an answer, or an error that is one, or time is up. It cuts no question short.
+func patiently[T any](
+	ctx context.Context, ask func(context.Context) (T, error), isAnswer ...func(error) bool,
+) (T, error) {
+	patient, cancel := context.WithTimeoutCause(ctx, patience, errNoAnswer)
+	defer cancel()
+	return retry.Do(patient, retry.APIServer, func(context.Context) (T, error) { return ask(ctx) }, isAnswer...)
 }

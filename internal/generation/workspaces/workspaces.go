@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/retry"
 	"parley.dev/parley/internal/tokencache"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
@@ -116,9 +117,7 @@ func (w *Workspaces) pod(ctx context.Context, root *v1alpha1.Chat) (pod *v1alpha
 		if !passes || w.options.Now().After(end) {
 			return pod, err
 		}
-		select {
-		case <-time.After(unreadyPatience / 40):
-		case <-ctx.Done():
+		if retry.Sleep(ctx, unreadyPatience/40) != nil {
 			return nil, err
 		}
 	}

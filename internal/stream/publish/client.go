@@ -16,16 +16,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/httpguard"
+	"parley.dev/parley/internal/retry"
 	"parley.dev/parley/internal/stream/relay"
 )
 
@@ -53,21 +52,16 @@ func New(socket, incarnation string, now func() time.Time) *Client {
 		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 		DisableCompression:  true,
 		MaxIdleConnsPerHost: 32,
-	}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	}, CheckRedirect: httpguard.Stay}}
 }
 
-// Await waits until the relay listens, or ctx is done. The first attempt of a pod waits for a relay that is starting,
-// and a look costs microseconds: the first pause is 5 ms, each is a tenth longer than the one before, up to lastRetry.
+// Await waits until the relay listens, or ctx is done. The first attempt of a pod waits for a relay that is starting.
 func (c *Client) Await(ctx context.Context) error {
-	for looks := (wait.Backoff{Duration: 5 * time.Millisecond, Factor: 1.1, Cap: lastRetry, Steps: math.MaxInt}); ; {
-		conn, err := c.dial(ctx)
-		if err == nil {
-			return conn.Close()
-		}
-		if !sleep(ctx, looks.Step()) {
-			return fmt.Errorf("waiting for the relay: %w", err)
-		}
+	conn, err := retry.Do(ctx, retry.RelayStart, c.dial)
+	if err != nil {
+		return fmt.Errorf("waiting for the relay: %w", err)
 	}
+	return conn.Close()
 }
 
 // Open opens an episode. It fails with ErrExists if another incarnation has opened it, or if it is over.

@@ -7,22 +7,17 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/retry"
 	"parley.dev/parley/internal/stream/relay"
 )
 
 const (
-	// firstRetry and lastRetry bound the pause before the relay is tried again; it doubles in between.
-	firstRetry = 20 * time.Millisecond
-	lastRetry  = time.Second
 	// share is how long an episode lets its parts gather for each other episode that is open: all of them together make at
 	// most 4000 writes a second. An episode alone sends each part at once, and so does every episode its first one.
 	share = 250 * time.Microsecond
@@ -131,7 +126,7 @@ func (e *Episode) notify() {
 // run keeps a stream to the relay until everything was sent after Close, or ctx is done. last is the number of the last
 // frame that the relay had when the episode was opened; those that are published since then may be in the log already.
 func (e *Episode) run(ctx context.Context, last int64) {
-	retries := backoff(lastRetry)
+	pauses := retry.Relay.Start()
 	first := last + 1 // number of the first frame in log
 	for {
 		began := e.client.now()
@@ -139,15 +134,15 @@ func (e *Episode) run(ctx context.Context, last int64) {
 		if err == nil {
 			return
 		}
-		if e.client.now().Sub(began) > lastRetry {
-			retries = backoff(lastRetry)
+		if e.client.now().Sub(began) > retry.Relay.Max {
+			pauses.Reset()
 		}
 		for {
 			if final(err) {
 				e.lose(err)
 				return
 			}
-			if !sleep(ctx, retries.Step()) {
+			if pauses.Wait(ctx, err) != nil {
 				return
 			}
 			if last, err = e.client.open(ctx, e.name); err == nil {
@@ -238,20 +233,4 @@ func (r *body) take(p []byte) (int, <-chan struct{}, error) {
 	}
 	r.e.waiting = true
 	return 0, r.e.changed, nil
-}
-
-// backoff are the pauses before the relay is tried again, the longest of them last.
-func backoff(last time.Duration) wait.Backoff {
-	return wait.Backoff{Duration: firstRetry, Factor: 2, Cap: last, Steps: math.MaxInt}
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -9,28 +9,24 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"time"
-)
 
-// lastKeysRetry bounds the pause before keys are fetched again that could not be had; it doubles in between.
-const lastKeysRetry = 30 * time.Second
+	"parley.dev/parley/internal/retry"
+)
 
 // KeepKeys brings the relay the key set of the cluster's issuer whenever it wants it, until ctx is done. fetch gets the
 // set from the API server. The relay asks rarely: at its start,
 // once an hour while somebody reads, and for a key that it does not know.
 func (c *Client) KeepKeys(ctx context.Context, fetch func(context.Context) ([]byte, error), log *slog.Logger) {
 	_ = c.Await(ctx) // A relay that starts with the generator has readers who wait for its keys. ctx ends this.
-	retries := backoff(lastKeysRetry)
+	pauses := retry.RelayKeys.Start()
 	for ctx.Err() == nil {
 		err := c.bringKeys(ctx, fetch)
 		if err == nil {
-			retries = backoff(lastKeysRetry)
+			pauses.Reset()
 			continue
 		}
 		log.DebugContext(ctx, "the relay did not get the issuer's keys", "error", err)
-		if !sleep(ctx, retries.Step()) {
-			return
-		}
+		_ = pauses.Wait(ctx, err) // The loop looks at ctx.
 	}
 }
 

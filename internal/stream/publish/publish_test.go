@@ -96,7 +96,7 @@ func (s *sidecar) start() {
 }
 
 func newReader(token string) *subscribe.Client {
-	return &subscribe.Client{Token: func(context.Context) (string, error) { return token, nil }}
+	return &subscribe.Client{HTTP: http.DefaultClient, Token: func(context.Context) (string, error) { return token, nil }}
 }
 
 func text(i int) parts.Part {

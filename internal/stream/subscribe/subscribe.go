@@ -21,6 +21,7 @@ import (
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/httpguard"
 )
 
 const (
@@ -50,7 +51,7 @@ type TokenSource func(context.Context) (string, error)
 
 // Client subscribes to relays. It is safe for concurrent use.
 type Client struct {
-	// HTTP client to use; it must not have a timeout of its own. Redirects are never followed. Default http.DefaultClient.
+	// HTTP client to use; it must not have a timeout of its own. Redirects are never followed.
 	HTTP *http.Client
 	// Token proves to the relay who is reading.
 	Token TokenSource
@@ -90,12 +91,8 @@ func (c *Client) connect(ctx context.Context, url string) (io.ReadCloser, error)
 		return nil, fmt.Errorf("getting the token: %w", err)
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
-	client := http.Client{}
-	if c.HTTP != nil {
-		client = *c.HTTP
-	}
-	// A relay sends nobody elsewhere.
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	client := *c.HTTP
+	client.CheckRedirect = httpguard.Stay // A relay sends nobody elsewhere.
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err

@@ -15,8 +15,8 @@ import (
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/generation/runner"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/tools"
 )
 
@@ -28,7 +28,7 @@ func Run(t *testing.T, cfg *rest.Config, namespace, pod string, offered ...tools
 	if err != nil {
 		t.Fatal(err)
 	}
-	network := transport.Settings{Loopback: true}
+	network := httpguard.Settings{Loopback: true}
 	shared := network.Client()
 	r := runner.New(runner.Options{
 		Namespace: namespace, Pod: pod, Client: c, Relay: deafRelay{}, Network: network, HTTP: shared,

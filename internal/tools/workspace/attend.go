@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"parley.dev/parley/internal/retry"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
@@ -24,10 +25,10 @@ const (
 	afterwards = 8 * time.Second
 	// lookTime bounds the search for what an earlier life of this process has started.
 	lookTime = 4 * time.Second
-	// lookPause and maxLookPause are the times between the first two looks at what a command has left behind, and between
-	// later ones.
-	lookPause, maxLookPause = 100 * time.Millisecond, 2 * time.Second
 )
+
+// looks is how long to pause between looks at what a command has left behind.
+var looks = retry.Backoff{First: 100 * time.Millisecond, Max: 2 * time.Second}
 
 // attend waits for the end of a process, at most so long, and shows what it writes meanwhile, from the offset on. A
 // process that is still running when the time is up is no error.
@@ -61,7 +62,7 @@ func (c *common) awaitDescendants(
 	}
 	waiting, done := c.timeout(ctx, most)
 	defer done()
-	for pause := lookPause; p.Descendants != nil && rest(waiting, pause); pause = min(2*pause, maxLookPause) {
+	for pauses := looks.Start(); p.Descendants != nil && pauses.Wait(waiting, nil) == nil; {
 		next, err := workspace.Process(ctx, p.ID)
 		if err != nil {
 			return nil, err
@@ -91,7 +92,7 @@ func (c *common) end(ctx context.Context, workspace *client.Client, id string) (
 			return nil, err
 		}
 		if !late && signal == protocol.Terminate {
-			rest(ctx, leftover)
+			_ = retry.Sleep(ctx, leftover)
 		}
 	}
 	return workspace.Process(ctx, id)

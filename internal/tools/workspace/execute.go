@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"parley.dev/parley/internal/retry"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/workspace/client"
@@ -147,7 +148,7 @@ func (t execute) start(
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
 		defer cancel()
-		rest(starting, startGrace)
+		_ = retry.Sleep(starting, startGrace)
 	})
 	defer stop()
 	p, err := workspace.Start(starting, call.Key, r)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/retry"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
 )
@@ -52,7 +53,7 @@ func follow(ctx context.Context, workspace *client.Client, id string, from int64
 			shown += len(seen)
 			pause = pauseAfter(shown)
 		}
-		if !rest(ctx, pause) {
+		if retry.Sleep(ctx, pause) != nil {
 			return
 		}
 	}
@@ -72,14 +73,4 @@ func newest(ctx context.Context, workspace *client.Client, id string, from int64
 func pauseAfter(shown int) time.Duration {
 	n := time.Duration(1 + shown/showBytes)
 	return showPause * n * n
-}
-
-// rest pauses, and reports whether to go on.
-func rest(ctx context.Context, pause time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(pause):
-		return true
-	}
 }

@@ -84,13 +84,18 @@ func (c *Client) json(ctx context.Context, r request, body, into any) error {
 
 // do makes a request, again while it may be and nobody answers.
 func (c *Client) do(ctx context.Context, r request) (*answer, error) {
+	return retry(ctx, c, r, func(ctx context.Context) (*answer, error) { return c.try(ctx, r) })
+}
+
+// retry tries a request again while it may be and nobody answers.
+func retry[T any](ctx context.Context, c *Client, r request, try func(context.Context) (*T, error)) (*T, error) {
 	bounded, cancel := context.WithTimeout(ctx, c.options.Timeout+r.wait)
 	defer cancel()
 	asking, stop := context.WithCancelCause(bounded)
 	looking := c.lookOut(asking, stop, r.wait)
 	defer looking.end()
 	for pauses := c.options.Pauses; ; pauses = pauses[1:] {
-		got, err := c.try(asking, r)
+		got, err := try(asking)
 		if err == nil {
 			return got, nil
 		}

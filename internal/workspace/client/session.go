@@ -4,7 +4,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -59,29 +58,7 @@ func (c *Client) Speak(ctx context.Context, r protocol.StartRequest) (*Session, 
 	if err != nil {
 		return nil, fmt.Errorf("encoding a request to the workspace: %w", err)
 	}
-	bounded, cancel := context.WithTimeout(ctx, c.options.Timeout)
-	defer cancel()
-	asking, stop := context.WithCancelCause(bounded)
-	looking := c.lookOut(asking, stop, 0)
-	defer looking.end()
-	for pauses := c.options.Pauses; ; pauses = pauses[1:] {
-		s, err := c.trySpeak(asking, raw)
-		if err == nil {
-			return s, nil
-		}
-		after := time.Duration(0)
-		busy, isBusy := errors.AsType[*busyError](err)
-		if isBusy {
-			err, after = busy.error, busy.after
-		}
-		if errors.Is(err, ErrUnreachable) {
-			looking.unanswered()
-		}
-		passes := isBusy || errors.Is(err, ErrUnreachable)
-		if !passes || len(pauses) == 0 || !rest(asking, cmp.Or(after, pauses[0])) {
-			return nil, c.final(ctx, asking, err)
-		}
-	}
+	return retry(ctx, c, request{}, func(ctx context.Context) (*Session, error) { return c.trySpeak(ctx, raw) })
 }
 
 // trySpeak asks once, by a key of its own: what a try has started whose answer got lost has ended with its connection.

@@ -12,7 +12,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 )
 
 // Subject is what an error is about.
@@ -30,7 +30,7 @@ type Subject struct {
 	// Silence is how long the provider had sent nothing when the call was given up for that. 0: it was not.
 	Silence time.Duration
 	// HTTP is what the HTTP answer said of itself; nil: nobody has looked.
-	HTTP *transport.Notes
+	HTTP *httpguard.Notes
 	// Canceled is whether the caller's own context ended the call, for another reason than silence.
 	Canceled bool
 }

@@ -16,7 +16,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/internal/generation/provider/finish"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 )
 
 // findings are what is known of an error, in no provider's shape. The rules look at nothing else.
@@ -34,7 +34,7 @@ type findings struct {
 	// forbiddenHost is whether models may not be called at host, so that it was not called.
 	forbiddenHost bool
 	// proxy is what a proxy answered that did not connect to host; nil: none did.
-	proxy *transport.ProxyError
+	proxy *httpguard.ProxyError
 	// login is a login that failed before the call; nil: there was none such.
 	login *LoginError
 	// truncated is whether the answer ended before its end, without an error.
@@ -44,8 +44,8 @@ type findings struct {
 	// page is whether a web page came in place of an answer.
 	page bool
 	// redirect and oversized are answers that were not read; nil: there was none such.
-	redirect  *transport.RedirectError
-	oversized *transport.OversizedError
+	redirect  *httpguard.RedirectError
+	oversized *httpguard.OversizedError
 	// answer is what the provider said.
 	answer
 	// text is what it said for comparisons: in small letters, without addresses, and not endless.
@@ -86,7 +86,7 @@ func find(err error, about Subject) *findings {
 }
 
 // unread finds a call that was not made, or an answer that was not read, of which nothing else is known.
-func (f *findings) unread(err error, notes *transport.Notes) bool {
+func (f *findings) unread(err error, notes *httpguard.Notes) bool {
 	if errors.As(err, &f.reply) {
 		return true
 	}
@@ -94,18 +94,18 @@ func (f *findings) unread(err error, notes *transport.Notes) bool {
 		f.status = errorStatus(f.login.Status)
 		return true
 	}
-	if e, ok := errors.AsType[*transport.ForbiddenHostError](err); ok {
+	if e, ok := errors.AsType[*httpguard.ForbiddenHostError](err); ok {
 		f.host, f.forbiddenHost = e.Host, true
 		return true
 	}
 	if errors.As(err, &f.proxy) {
-		if f.status = f.proxy.Status; transport.Showable(f.proxy.Host) {
+		if f.status = f.proxy.Status; httpguard.Showable(f.proxy.Host) {
 			f.host = f.proxy.Host
 		}
 		return true
 	}
-	f.redirect, _ = errors.AsType[*transport.RedirectError](err)
-	if f.oversized, _ = errors.AsType[*transport.OversizedError](err); f.oversized == nil {
+	f.redirect, _ = errors.AsType[*httpguard.RedirectError](err)
+	if f.oversized, _ = errors.AsType[*httpguard.OversizedError](err); f.oversized == nil {
 		f.oversized = notes.Oversized()
 	}
 	switch {

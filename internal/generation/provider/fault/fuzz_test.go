@@ -14,7 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/testing/providertest"
 )
 
@@ -61,7 +61,7 @@ func FuzzClassify(f *testing.F) {
 		answer.Header[name] = []string{plant.Replace(value)}
 		spec := p.Spec("http://user:" + fuzzPassword + "@models.example/v1?token=" + fuzzQuery)
 		spec.Headers = []v1alpha1.Header{{Name: "X-Token", Value: fuzzHeader}}
-		ctx, said := transport.WithNotes(t.Context(), time.Now)
+		ctx, said := httpguard.WithNotes(t.Context(), time.Now)
 		err := providertest.CallWith(ctx, t, spec, fuzzKey, fuzzPrompt, &http.Client{Transport: answer})
 		if err == nil {
 			return // A good answer by chance.

@@ -17,7 +17,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 )
 
 // network is how the network ended a call.
@@ -139,7 +139,7 @@ func hostOf(err error, baseURL string) string {
 	if u, err := url.Parse(baseURL); err == nil {
 		host = cmp.Or(host, u.Hostname())
 	}
-	if !transport.Showable(host) {
+	if !httpguard.Showable(host) {
 		return ""
 	}
 	return host

@@ -11,7 +11,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/testing/providertest"
 )
 
@@ -19,7 +19,7 @@ import (
 func classified(t *testing.T, p providertest.Protocol, answer providertest.Canned) *v1alpha1.GenerationError {
 	t.Helper()
 	spec := p.Spec("http://models.example/v1")
-	ctx, said := transport.WithNotes(t.Context(), time.Now)
+	ctx, said := httpguard.WithNotes(t.Context(), time.Now)
 	err := providertest.CallWith(ctx, t, spec, providertest.Key, providertest.Secret, &http.Client{Transport: answer})
 	if err == nil {
 		t.Fatal("the call did not fail")

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/generation/provider/fault"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 )
 
 // maxRefusal is how much of a refusal is read: 64 KiB.
@@ -29,7 +29,7 @@ type exchange struct {
 
 // over returns a copy of the client whose answers are noted.
 func (e *exchange) over(client *http.Client) *http.Client {
-	return transport.Wrap(client, func(next http.RoundTripper) http.RoundTripper {
+	return httpguard.Wrap(client, func(next http.RoundTripper) http.RoundTripper {
 		e.next = next
 		return e
 	})
@@ -54,7 +54,7 @@ func (e *exchange) RoundTrip(r *http.Request) (*http.Response, error) {
 // failure is why there is no token for the identity.
 func (e *exchange) failure(identity string) *fault.LoginError {
 	login := &fault.LoginError{Identity: identity, Status: e.status}
-	if transport.Showable(e.host) {
+	if httpguard.Showable(e.host) {
 		login.Host = e.host
 	}
 	switch {

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/generation/provider/fault"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/tokencache"
 )
 
@@ -73,7 +73,7 @@ func scopeOf(to *url.URL) (string, error) {
 		}
 	}
 	where := "this URL"
-	if transport.Showable(to.Host) {
+	if httpguard.Showable(to.Host) {
 		where = to.Scheme + "://" + to.Host
 	}
 	return "", &fault.LoginError{Problem: fmt.Sprintf(

@@ -22,7 +22,7 @@ import (
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/identity"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/testing/cloudtest"
 )
 
@@ -133,7 +133,7 @@ func TestVertexAITakesThePodsIdentity(t *testing.T) {
 
 func TestTheMetadataServerIsReachedPastTheGuard(t *testing.T) {
 	p := newPod(t)
-	guarded := transport.Settings{}.Client()
+	guarded := httpguard.Settings{}.Client()
 	if _, err := guarded.Get("http://" + os.Getenv("GCE_METADATA_HOST")); err == nil {
 		t.Fatal("the client of models reaches the metadata server")
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/tmaxmax/go-sse"
 )
 
-// maxEventBytes is the longest event, or document, that is read: more than transport lets through of one event.
+// maxEventBytes is the longest event, or document, that is read: more than httpguard lets through of one event.
 const maxEventBytes = 17 << 20
 
 // endOfEvents is the last event of OpenAI's Chat Completions protocol.

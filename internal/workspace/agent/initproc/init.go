@@ -29,6 +29,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"parley.dev/parley/internal/retry"
 )
 
 // Init is process 1. Where it is not, such as in a pod whose containers share their processes, it adopts the orphans
@@ -41,8 +43,8 @@ type Init struct {
 	// Now returns the current time.
 	Now func() time.Time
 	Log *slog.Logger
-	// MinBackoff and MaxBackoff are how long a serving process that has died is waited with; default: 100 ms and 5 s.
-	MinBackoff, MaxBackoff time.Duration
+	// Backoff is how long to wait before a serving process that ended is started again. Default: retry.Process.
+	Backoff retry.Backoff
 	// Grace is how long the commands have between SIGTERM and SIGKILL when the container stops; default: 20 s, since a
 	// pod has 30 by default.
 	Grace time.Duration
@@ -197,8 +199,7 @@ func (i *Init) reset() {
 	if i.system.fork == nil {
 		i.system = system{fork: syscall.ForkExec, kill: syscall.Kill, killAll: i.killAll}
 	}
-	i.MinBackoff = cmp.Or(i.MinBackoff, 100*time.Millisecond)
-	i.MaxBackoff = cmp.Or(i.MaxBackoff, 5*time.Second)
+	i.Backoff = cmp.Or(i.Backoff, retry.Process)
 	i.Grace = cmp.Or(i.Grace, 20*time.Second)
 }
 

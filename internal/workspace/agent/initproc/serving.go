@@ -34,7 +34,7 @@ type serving struct {
 // serveUntil keeps a serving process running until it is told to quit. It returns once one has been told all that there
 // was to tell: one that died before that has successors, unless there is no time left.
 func (i *Init) serveUntil(quit <-chan struct{}) {
-	wait := i.MinBackoff
+	pauses := i.Backoff.Start()
 	var crowded crowd
 	for {
 		began := i.Now()
@@ -42,12 +42,10 @@ func (i *Init) serveUntil(quit <-chan struct{}) {
 		if over(quit) && whole || over(i.abandoned) {
 			return
 		}
-		if i.Now().Sub(began) >= steady {
-			wait = i.MinBackoff
+		if crowded = i.makeRoom(crowded, err); crowded != (crowd{}) || i.Now().Sub(began) >= steady {
+			pauses.Reset()
 		}
-		if crowded = i.makeRoom(crowded, err); crowded != (crowd{}) {
-			wait = i.MinBackoff
-		}
+		wait := pauses.NextBackOff()
 		i.Log.Warn("the serving process ended and is started again", "after", wait.String(), "error", err)
 		pause := time.NewTimer(wait)
 		select {
@@ -56,7 +54,6 @@ func (i *Init) serveUntil(quit <-chan struct{}) {
 			pause.Stop()
 			<-time.After(look)
 		}
-		wait = min(2*wait, i.MaxBackoff)
 	}
 }
 

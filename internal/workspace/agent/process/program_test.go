@@ -21,6 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"parley.dev/parley/internal/retry"
 	"parley.dev/parley/internal/workspace/agent/initproc"
 	"parley.dev/parley/internal/workspace/agent/link"
 	"parley.dev/parley/internal/workspace/agent/process"
@@ -89,7 +90,7 @@ func runInit(s settings) error {
 	defer stop()
 	i := &initproc.Init{
 		Path: "/proc/self/exe", Argv: []string{"serving"}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
-		MinBackoff: cmp.Or(s.Backoff, time.Millisecond), MaxBackoff: 10 * time.Millisecond, Grace: s.Grace,
+		Backoff: retry.Backoff{First: cmp.Or(s.Backoff, time.Millisecond), Max: 10 * time.Millisecond}, Grace: s.Grace,
 	}
 	return i.Run(ctx)
 }

@@ -60,10 +60,11 @@ func (s *Server) takeFile(w http.ResponseWriter, r *http.Request, name string) e
 		return refuse(protocol.TooLarge, "The content has %d bytes, more than %d.", r.ContentLength,
 			protocol.MaxFileBytes)
 	}
-	if err := s.large.take(r.Context()); err != nil {
+	release, err := s.large.Acquire(r.Context(), 1)
+	if err != nil {
 		return err
 	}
-	defer s.large.leave()
+	defer release()
 	if err := timed(w, contentTimeout); err != nil {
 		return err
 	}
@@ -97,10 +98,11 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
-	if err := s.large.take(r.Context()); err != nil {
+	release, err := s.large.Acquire(r.Context(), 1)
+	if err != nil {
 		return err
 	}
-	defer s.large.leave()
+	defer release()
 	if err := timed(w, bodyTimeout); err != nil {
 		return err
 	}

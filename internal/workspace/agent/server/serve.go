@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"parley.dev/parley/internal/limit"
 	"parley.dev/parley/internal/satoken"
 	"parley.dev/parley/internal/workspace/protocol"
 )
@@ -38,12 +39,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "ok\n")
 		return
 	}
-	places, full := s.placesFor(r)
-	if !places.try() {
+	limiter, full := s.limiterOf(r)
+	if !limiter.TryAcquire(1) {
 		s.turnAway(w, r, full)
 		return
 	}
-	defer places.leave()
+	defer limiter.Release(1)
 	if err := s.admit(r); err != nil {
 		s.turnAway(w, r, err)
 		return
@@ -51,13 +52,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.route(w, r)
 }
 
-// placesFor are the places that a request takes one of, and its refusal if there is none.
-func (s *Server) placesFor(r *http.Request) (slots, error) {
+// limiterOf is the limiter of a request, and the refusal if its limit is reached.
+func (s *Server) limiterOf(r *http.Request) (limit.Limiter, error) {
 	full := refuse(protocol.Unavailable, "The workspace has as many requests as it takes. Try again.")
 	switch {
 	case strings.HasPrefix(r.URL.Path, sessionsPath):
 		return s.sessions, refuse(protocol.TooMany, "%d programs of MCP servers run in the workspace, as many as may.",
-			cap(s.sessions))
+			s.sessions.Size)
 	case strings.HasPrefix(r.URL.Path, processesPath) && r.URL.Query().Has("wait"):
 		return s.waiting, full
 	}

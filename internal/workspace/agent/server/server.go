@@ -4,6 +4,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"parley.dev/parley/internal/limit"
 	"parley.dev/parley/internal/workspace/agent/files"
 )
 
@@ -61,14 +63,27 @@ type Server struct {
 	options Options
 	files   *files.Files
 	binding *binding
-	atWork  slots
-	waiting slots
+	// atWork are requests, and waiting those that wait for the end of a command.
+	atWork, waiting limit.Limiter
 	// sessions are the commands that are spoken to.
-	sessions slots
+	sessions limit.Limiter
 	// large are the bodies that are held in memory at once.
-	large  slots
+	large  limit.Limiter
 	routes http.Handler
 }
+
+const (
+	// defaultAtWork is as many as one node's processors and disk can do with, and more than one chat asks for.
+	defaultAtWork = 64
+	// defaultWaiting is as many commands as a workspace runs at once, several times. Who waits costs a connection.
+	defaultWaiting = 256
+	// defaultSessions is more than the chats of a family have MCP servers at work at once.
+	defaultSessions = 32
+	// largeBodies bounds the memory for contents and edits: each takes up to 16 MiB, some times over.
+	largeBodies = 4
+)
+
+func newLimiter(n, byDefault int) limit.Limiter { return limit.New(int64(cmp.Or(n, byDefault))) }
 
 // New opens a workspace. Changes of files that a former life of the agent left unfinished are settled.
 func New(o Options) (*Server, error) {
@@ -84,8 +99,8 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{options: o, files: opened, binding: openBinding(filepath.Join(o.State, "binding.json")),
-		atWork: newSlots(o.AtWork, defaultAtWork), waiting: newSlots(o.Waiting, defaultWaiting),
-		sessions: newSlots(o.Sessions, defaultSessions), large: newSlots(0, largeBodies)}
+		atWork: newLimiter(o.AtWork, defaultAtWork), waiting: newLimiter(o.Waiting, defaultWaiting),
+		sessions: newLimiter(o.Sessions, defaultSessions), large: limit.New(largeBodies)}
 	if err := s.binding.fault(); err != nil {
 		o.Log.Error("The workspace's binding cannot be read, so nobody is let in", "error", err)
 	}
@@ -122,7 +137,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 	}
 	running.Wait()
 	stop()
-	s.sessions.close()
+	_, _ = s.sessions.Acquire(context.WithoutCancel(ctx), s.sessions.Size) // It waits until all have ended.
 	closed := s.files.Close()
 	if err != nil && !errors.Is(err, http.ErrServerClosed) {
 		return errors.Join(fmt.Errorf("serving: %w", err), closed)

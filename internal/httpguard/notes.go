@@ -1,11 +1,10 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package transport
+package httpguard
 
 import (
 	"context"
-	"mime"
 	"net/http"
 	"strings"
 	"sync"
@@ -34,7 +33,7 @@ var waitHeaders = []string{"Retry-After", "Retry-After-Ms", "X-Should-Retry"}
 // notesKey is where the notes of a call are in its context, the only thing of it that reaches the transport.
 type notesKey struct{}
 
-// WithNotes returns the context of one call, and where its HTTP answers are noted. now returns the current time.
+// WithNotes returns the context of one call, and where a guarded client notes its HTTP answers. now returns the current time.
 func WithNotes(ctx context.Context, now func() time.Time) (context.Context, *Notes) {
 	n := &Notes{began: now(), now: now}
 	return context.WithValue(ctx, notesKey{}, n), n
@@ -69,7 +68,7 @@ func (n *Notes) giveUp(why *OversizedError) error {
 	return why
 }
 
-// Oversized is the newest answer if it was given up for its length, else nil.
+// Oversized is the newest answer that was given up for its length; nil if none was.
 func (n *Notes) Oversized() *OversizedError {
 	if n == nil {
 		return nil
@@ -79,17 +78,21 @@ func (n *Notes) Oversized() *OversizedError {
 	return n.oversized
 }
 
+// note notes what an answer says of itself.
 func (n *Notes) note(response *http.Response) {
+	if n == nil {
+		return
+	}
+	n.hear()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.headers, n.oversized = map[string]string{}, nil
+	n.headers = map[string]string{}
 	for _, name := range waitHeaders {
 		if value := response.Header.Get(name); value != "" {
 			n.headers[strings.ToLower(name)] = value
 		}
 	}
-	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	n.page = err == nil && kind == "text/html" && response.StatusCode == http.StatusOK
+	n.page = mediaType(response) == "text/html" && response.StatusCode == http.StatusOK
 }
 
 // Said returns the headers that an error has, or else those that were noted, and reports whether the answer was a web
@@ -104,20 +107,4 @@ func (n *Notes) Said(told map[string]string) (headers map[string]string, page bo
 		told = n.headers
 	}
 	return told, n.page
-}
-
-// TakeNotes returns the client, which notes the answers of calls in whose context that was asked for.
-func TakeNotes(client *http.Client) *http.Client {
-	return Wrap(client, func(next http.RoundTripper) http.RoundTripper { return notingTransport{next} })
-}
-
-type notingTransport struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (t notingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := t.next.RoundTrip(r)
-	if n := notesOf(r.Context()); n != nil && err == nil {
-		n.note(response)
-	}
-	return response, err
 }

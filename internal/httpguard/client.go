@@ -1,19 +1,20 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package transport is the HTTP side of a model's calls. No request leaves through it for a host that may not be
-// called, with or without a proxy, no redirect is followed, and no answer is read beyond its bounds; what an answer
-// says of itself, and when something of it came last, is kept for those who have to tell why a call failed.
-package transport
+// Package httpguard makes HTTP clients for hosts that users name: models, MCP servers, and hosts of files. No request
+// leaves through them for a host that may not be called, with or without a proxy, no redirect is followed, and no
+// answer is read beyond its bounds. What an answer says of itself, and when something of it came last, is kept for
+// those who have to tell why a call failed.
+package httpguard
 
 import (
 	"crypto/x509"
 	"net/http"
 	"strings"
+	"time"
 
 	"golang.org/x/net/http/httpproxy"
 
-	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/hostlist"
 )
 
@@ -21,8 +22,8 @@ const (
 	// maxHeaderBytes is the most that the headers of an answer may have: 128 KiB. Go's own limit is 10 MiB.
 	maxHeaderBytes = 128 << 10
 	// headerTimeout is how long an answer's headers may take. It is a second line: the silence timeout of a
-	// configuration, which cannot be longer, ends a call before.
-	headerTimeout = v1alpha1.MaxSilenceTimeout
+	// ChatModelConfig, which cannot be longer than v1alpha1.MaxSilenceTimeout, ends a call before.
+	headerTimeout = 55 * time.Minute
 )
 
 // Settings say how a client connects. The zero Settings connect without a proxy and trust the system's authorities.
@@ -76,7 +77,7 @@ func (s Settings) With(r Route) Settings {
 // connections open between calls: opening one costs more than a call's own work. It follows no redirects, and connects
 // to no address of the node, nor to the pod itself unless Loopback is set.
 func (s Settings) Client() *http.Client {
-	return &http.Client{Transport: &outgoing{settings: s}, CheckRedirect: stay}
+	return &http.Client{Transport: &outgoing{settings: s}, CheckRedirect: Stay}
 }
 
 // Trusting returns a copy of a client of Settings, with connections of its own, that trusts these authorities and no
@@ -87,8 +88,8 @@ func Trusting(client *http.Client, roots *x509.CertPool) *http.Client {
 	return settings.Client()
 }
 
-// stay is the CheckRedirect of a client that hands redirects to its caller.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// Stay is the CheckRedirect of a client that follows no redirect, and hands it to its caller.
+func Stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Wrap returns a copy of the client with a transport around its own.
 func Wrap(client *http.Client, around func(next http.RoundTripper) http.RoundTripper) *http.Client {

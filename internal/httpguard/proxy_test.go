@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package transport_test
+package httpguard_test
 
 import (
 	"crypto/x509"
@@ -18,8 +18,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
-	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/hostlist"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/testing/providertest"
 	"parley.dev/parley/internal/testing/proxytest"
@@ -57,8 +57,8 @@ func called(t *testing.T, p providertest.Protocol, url string, client *http.Clie
 }
 
 // through are the settings of a pod whose calls go through the proxy.
-func through(proxy *proxytest.Proxy) transport.Settings {
-	return transport.Settings{Loopback: true,
+func through(proxy *proxytest.Proxy) httpguard.Settings {
+	return httpguard.Settings{Loopback: true,
 		Proxy: httpproxy.Config{HTTPProxy: proxy.URL, HTTPSProxy: proxy.URL}}
 }
 
@@ -109,18 +109,18 @@ func TestHostsOfNoProxyAreCalledDirectly(t *testing.T) {
 	proxy := proxytest.New(t, "http://127.0.0.1:1")
 	for name, c := range map[string]struct {
 		manager string
-		route   transport.Route
+		route   httpguard.Route
 		direct  bool
 	}{
 		"none":          {},
 		"the manager's": {manager: "other.test,.invalid", direct: true},
-		"the model's": {manager: "other.test", route: transport.Route{NoProxy: []string{"models.invalid"}},
+		"the model's": {manager: "other.test", route: httpguard.Route{NoProxy: []string{"models.invalid"}},
 			direct: true},
-		"the manager's as well": {manager: ".invalid", route: transport.Route{NoProxy: []string{"other.test"}},
+		"the manager's as well": {manager: ".invalid", route: httpguard.Route{NoProxy: []string{"other.test"}},
 			direct: true},
-		"not for another proxy": {manager: ".invalid", route: transport.Route{Proxy: proxy.URL}},
+		"not for another proxy": {manager: ".invalid", route: httpguard.Route{Proxy: proxy.URL}},
 		"the model's, own proxy": {
-			route: transport.Route{Proxy: proxy.URL, NoProxy: []string{"models.invalid:443"}}, direct: true},
+			route: httpguard.Route{Proxy: proxy.URL, NoProxy: []string{"models.invalid:443"}}, direct: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			settings := through(proxy)
@@ -147,7 +147,7 @@ func TestNoForbiddenHostIsCalledThroughAProxy(t *testing.T) {
 	t.Cleanup(server.Close)
 	proxy := proxytest.New(t, server.URL)
 	settings := through(proxy)
-	routed := settings.With(transport.Route{Proxy: proxy.URL})
+	routed := settings.With(httpguard.Route{Proxy: proxy.URL})
 	for name, c := range map[string]struct {
 		url    string
 		client *http.Client
@@ -159,7 +159,7 @@ func TestNoForbiddenHostIsCalledThroughAProxy(t *testing.T) {
 		"by the model's proxy":    {"http://[fd00:ec2::254]", routed.Client(), "[fd00:ec2::254]"},
 		"as one number":           {"http://2852039166", settings.Client(), "2852039166"},
 		"not on the list of hosts": {"https://elsewhere.test",
-			transport.Within(settings.Client(), hostlist.List{"models.test"}), "elsewhere.test"},
+			httpguard.Within(settings.Client(), hostlist.List{"models.test"}), "elsewhere.test"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := called(t, providertest.Compatible, c.url, c.client)
@@ -180,7 +180,7 @@ func TestAModelsProxyIsOneOfTheList(t *testing.T) {
 	t.Cleanup(server.Close)
 	proxy := proxytest.New(t, server.URL)
 	host := strings.TrimPrefix(proxy.URL, "http://")
-	route := transport.Route{Proxy: proxy.URL}
+	route := httpguard.Route{Proxy: proxy.URL}
 	for name, c := range map[string]struct {
 		hosts hostlist.List
 		own   bool
@@ -201,7 +201,7 @@ func TestAModelsProxyIsOneOfTheList(t *testing.T) {
 		}
 	}
 	// The pod itself is no proxy, unless loopback addresses are allowed.
-	strict := transport.Settings{}.With(route)
+	strict := httpguard.Settings{}.With(route)
 	e := called(t, providertest.Compatible, "http://models.test", strict.Client())
 	if e == nil || e.Reason != v1alpha1.ErrorModelConfigInvalid || !strings.Contains(e.Message, "127.0.0.1, where") {
 		t.Errorf("a proxy at a loopback address: %+v", e)
@@ -251,9 +251,9 @@ func TestAProxyGetsTheCredentialsOfItsURL(t *testing.T) {
 	server := authority.Server(t, model(t), "models.test")
 	proxy := proxytest.New(t, server.URL)
 	proxy.User, proxy.Password = "jane", "p@ss:word"
-	settings := transport.Settings{Loopback: true}
+	settings := httpguard.Settings{Loopback: true}
 	for password, works := range map[string]bool{"p%40ss:word": true, "other": false} {
-		route := transport.Route{Proxy: strings.Replace(proxy.URL, "://", "://jane:"+password+"@", 1),
+		route := httpguard.Route{Proxy: strings.Replace(proxy.URL, "://", "://jane:"+password+"@", 1),
 			CABundle: authority.PEM}
 		e := called(t, providertest.Claude, "https://models.test", settings.With(route).Client())
 		if (e == nil) != works {
@@ -284,7 +284,7 @@ func TestAnAuthorityIsTrustedIfItIsNamed(t *testing.T) {
 			settings.CAFile = caFile(t, c.file)
 		}
 		for _, p := range []providertest.Protocol{providertest.Responses, providertest.Gemini} {
-			e := called(t, p, "https://models.test", settings.With(transport.Route{CABundle: c.bundle}).Client())
+			e := called(t, p, "https://models.test", settings.With(httpguard.Route{CABundle: c.bundle}).Client())
 			if (e == nil) != c.trusts || e != nil && (e.Reason != v1alpha1.ErrorTLSFailed || e.Retryable) {
 				t.Errorf("%s, %s: %+v", name, p.Provider, e)
 			}
@@ -298,13 +298,13 @@ func TestTheSystemsAuthoritiesStayTrusted(t *testing.T) {
 		t.Fatal("reading the authorities of the system: ", err)
 	}
 	private := proxytest.NewAuthority(t)
-	trusted := transport.Trusted(transport.Settings{CAFile: caFile(t, private)})
+	trusted := httpguard.Trusted(httpguard.Settings{CAFile: caFile(t, private)})
 	want := system.Clone()
 	want.AppendCertsFromPEM(private.PEM)
 	if !trusted.Equal(want) {
 		t.Error("a private authority is not trusted in addition to those of the system")
 	}
-	if transport.Trusted(transport.Settings{CAFile: filepath.Join(t.TempDir(), "missing")}) != nil {
+	if httpguard.Trusted(httpguard.Settings{CAFile: filepath.Join(t.TempDir(), "missing")}) != nil {
 		t.Error("without a private authority it is not left to the system")
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package transport
+package httpguard
 
 import (
 	"crypto/x509"
@@ -12,12 +12,14 @@ import (
 // detector, reading an answer of 32 MiB takes seconds.
 func ShrinkLimits(t *testing.T) {
 	t.Helper()
-	before := ofModels
-	t.Cleanup(func() { ofModels = before })
+	before := ModelLimits
+	t.Cleanup(func() { ModelLimits = before })
 	const part = 16
-	ofModels = Limits{Error: before.Error / part, Event: before.Event / part,
-		Stream: before.Stream / part}
+	ModelLimits.Error, ModelLimits.Event, ModelLimits.Stream = before.Error/part, before.Event/part, before.Stream/part
 }
+
+// HeaderTimeout is how long an answer's headers may take.
+const HeaderTimeout = headerTimeout
 
 // Trusted are the authorities that a client of the settings trusts; nil: those of the system.
 func Trusted(s Settings) *x509.CertPool { return s.trusted() }

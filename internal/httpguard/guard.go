@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package transport
+package httpguard
 
 import (
 	"bytes"
@@ -10,19 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-
-	"parley.dev/parley/api/v1alpha1"
-)
-
-// Bounds of what is read of an answer, as it is after decompression. Package wire reads an error as a whole, and a
-// stream event by event.
-const (
-	// maxErrorBytes of an answer that is an error: 1 MiB.
-	maxErrorBytes = 1 << 20
-	// maxEventBytes of one event of a stream: 16 MiB. The last event of a response repeats the whole of it.
-	maxEventBytes = 16 << 20
-	// maxStreamBytes of a stream: 1 GiB. A reply of 1 MiB whose every event brings one byte has half of that.
-	maxStreamBytes = 1 << 30
 )
 
 // Limits are how many bytes are read of an answer, after decompression.
@@ -31,44 +18,28 @@ type Limits struct {
 	Error, Answer int64
 	// Event of one event of a stream, Stream of all of it.
 	Event, Stream int64
+	// Streams is whether every answer that is no error is a stream of events; else its type says whether it is.
+	Streams bool
+	// Binary is whether streams can be such of AWS, whose messages have bounds of their own: 16 MiB.
+	Binary bool
 }
 
-var ofModels = Limits{Error: maxErrorBytes, Event: maxEventBytes, Stream: maxStreamBytes}
+// ModelLimits are those of the calls of models, all of which are streamed: 1 MiB of an error; 16 MiB of an event, as
+// the last event of a response repeats the whole of it; and 1 GiB of a stream. A reply of 1 MiB whose every event
+// brings one byte has half of that.
+var ModelLimits = Limits{Error: 1 << 20, Event: 16 << 20, Stream: 1 << 30, Streams: true}
 
-// Guard returns the client as calls of a provider's models use it: redirects are errors, since the conversation and the
-// API key would go along to whatever host is named; answers are bounded; and what arrives is a sign of life.
-func Guard(client *http.Client, provider v1alpha1.ModelProvider) *http.Client {
-	guarded := Wrap(client, func(next http.RoundTripper) http.RoundTripper {
-		return guardTransport{next: next, binary: provider == v1alpha1.ProviderBedrock, limits: ofModels, streams: always}
-	})
-	guarded.CheckRedirect = stay
+// Guard returns the client with limits: redirects are errors, since a conversation and an API key would go along to
+// whatever host is named; answers are bounded; and what arrives is noted.
+func Guard(client *http.Client, limits Limits) *http.Client {
+	guarded := Wrap(client, func(next http.RoundTripper) http.RoundTripper { return guardTransport{next, limits} })
+	guarded.CheckRedirect = Stay
 	return guarded
-}
-
-// GuardWithin is Guard with other limits, for a protocol in which the answer's type says whether it is a stream of
-// events.
-func GuardWithin(client *http.Client, limits Limits) *http.Client {
-	guarded := Wrap(client, func(next http.RoundTripper) http.RoundTripper {
-		return guardTransport{next: next, limits: limits, streams: ofEvents}
-	})
-	guarded.CheckRedirect = stay
-	return guarded
-}
-
-// always reports true: calls of models are streamed.
-func always(*http.Request, *http.Response) bool { return true }
-
-// ofEvents reports whether the answer says that it is a stream of events.
-func ofEvents(_ *http.Request, response *http.Response) bool {
-	return mediaType(response) == "text/event-stream"
 }
 
 type guardTransport struct {
-	next http.RoundTripper
-	// binary is whether streams can be such of AWS, whose messages have bounds of their own: 16 MiB.
-	binary  bool
-	limits  Limits
-	streams func(*http.Request, *http.Response) bool
+	next   http.RoundTripper
+	limits Limits
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -86,13 +57,12 @@ func (t guardTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case response.StatusCode >= http.StatusBadRequest:
 		body.limit = t.limits.Error
-	case t.streams(r, response):
+	case t.limits.Binary && mediaType(response) == "application/vnd.amazon.eventstream":
+		body.limit = t.limits.Stream
+	case t.limits.Streams || mediaType(response) == "text/event-stream":
 		body.limit, body.event = t.limits.Stream, &eventSize{}
-		if t.binary && mediaType(response) == "application/vnd.amazon.eventstream" {
-			body.event = nil
-		}
 	}
-	body.notes.hear()
+	body.notes.note(response)
 	response.Body = body
 	return response, nil
 }

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package transport_test
+package httpguard_test
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
-	"parley.dev/parley/internal/generation/provider/transport"
+	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/testing/providertest"
 )
 
@@ -55,7 +55,7 @@ func TestARedirectIsNotFollowedAndItsHostIsNamed(t *testing.T) {
 					http.Redirect(w, r, elsewhere+"/secret-path?token="+providertest.Secret, status)
 				})
 				// A client that follows redirects does not do so here.
-				for _, client := range []*http.Client{transport.Settings{Loopback: true}.Client(), {}} {
+				for _, client := range []*http.Client{httpguard.Settings{Loopback: true}.Client(), {}} {
 					spec := p.Spec(base + "/v1")
 					err := providertest.Call(t, spec, client)
 					e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key,
@@ -140,7 +140,7 @@ func (e *endless) Read(p []byte) (n int, err error) {
 }
 
 func TestALargeAnswerIsNotRead(t *testing.T) {
-	transport.ShrinkLimits(t)
+	httpguard.ShrinkLimits(t)
 	const size = 160 << 20
 	bomb := bombOf(t, size)
 	for name, c := range map[string]struct {
@@ -174,10 +174,10 @@ func TestALargeAnswerIsNotRead(t *testing.T) {
 			for _, p := range largeProtocols {
 				spec := p.Spec(base + "/v1")
 				var err error
-				ctx, notes := transport.WithNotes(t.Context(), time.Now)
+				ctx, notes := httpguard.WithNotes(t.Context(), time.Now)
 				grown := heapGrowth(func() {
 					err = providertest.CallWith(ctx, t, spec, providertest.Key, providertest.Secret,
-						transport.Settings{Loopback: true}.Client())
+						httpguard.Settings{Loopback: true}.Client())
 				})
 				e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key, HTTP: notes})
 				if e.Reason != c.reason {
@@ -192,7 +192,7 @@ func TestALargeAnswerIsNotRead(t *testing.T) {
 }
 
 func TestALargeAnswerThatComesAsAWholeIsNotRead(t *testing.T) {
-	transport.ShrinkLimits(t)
+	httpguard.ShrinkLimits(t)
 	base := served(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"a":"`)
@@ -204,7 +204,7 @@ func TestALargeAnswerThatComesAsAWholeIsNotRead(t *testing.T) {
 		}
 		spec := p.Spec(base + "/v1")
 		var err error
-		grown := heapGrowth(func() { err = answered(t, spec, transport.Settings{Loopback: true}.Client()) })
+		grown := heapGrowth(func() { err = answered(t, spec, httpguard.Settings{Loopback: true}.Client()) })
 		e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
 		if e.Reason != v1alpha1.ErrorRequestRejected || !strings.Contains(e.Message, "sent more than an answer can have") {
 			t.Errorf("%s: got %+v of %T", p.Provider, e, err)
@@ -260,7 +260,7 @@ func heapGrowth(f func()) int64 {
 }
 
 func TestALongReasoningIsALegalAnswer(t *testing.T) {
-	transport.ShrinkLimits(t)
+	httpguard.ShrinkLimits(t)
 	// 12500 events of 400 bytes: 5 MiB, more than an answer that comes as a whole may have. 1 byte of each is said.
 	padding := strings.Repeat("x", 330)
 	base := served(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -274,7 +274,7 @@ func TestALongReasoningIsALegalAnswer(t *testing.T) {
 			"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"done\"},\"finish_reason\":\"stop\"}]}\n\ndata: "+
 				"[DONE]\n\n")
 	})
-	err := providertest.Call(t, providertest.Compatible.Spec(base+"/v1"), transport.Settings{Loopback: true}.Client())
+	err := providertest.Call(t, providertest.Compatible.Spec(base+"/v1"), httpguard.Settings{Loopback: true}.Client())
 	if err != nil {
 		t.Errorf("it failed: %v", err)
 	}
@@ -287,9 +287,15 @@ func TestHeadersOfAnAnswerAreBounded(t *testing.T) {
 		}
 	})
 	spec := providertest.Chat.Spec(base + "/v1")
-	e := fault.Classify(providertest.Call(t, spec, transport.Settings{Loopback: true}.Client()),
+	e := fault.Classify(providertest.Call(t, spec, httpguard.Settings{Loopback: true}.Client()),
 		fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
 	if e.Reason != v1alpha1.ErrorProviderUnavailable {
 		t.Errorf("got %+v", e)
+	}
+}
+
+func TestHeadersMayTakeAsLongAsAnySilence(t *testing.T) {
+	if httpguard.HeaderTimeout < v1alpha1.MaxSilenceTimeout {
+		t.Errorf("%s ends calls that may be silent for %s", httpguard.HeaderTimeout, v1alpha1.MaxSilenceTimeout)
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package transport_test
+package httpguard_test
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
-	"parley.dev/parley/internal/generation/provider/transport"
 	"parley.dev/parley/internal/hostlist"
+	"parley.dev/parley/internal/httpguard"
 )
 
 // everyProvider is a configuration of each, with a baseURL where it takes one.
@@ -84,13 +84,13 @@ func TestAModelIsCalledAtHostsOfTheListAlone(t *testing.T) {
 			want = "bedrock-runtime.eu-central-1.amazonaws.com"
 		default:
 		}
-		refused(t, &spec, transport.Within(&http.Client{}, hostlist.List{"models.example.com"}), want)
+		refused(t, &spec, httpguard.Within(&http.Client{}, hostlist.List{"models.example.com"}), want)
 	}
 	if asked != 0 {
 		t.Errorf("a host that is not on the list was asked %d times", asked)
 	}
 	spec := everyProvider(server.URL)[4]
-	model, err := provider.New(&spec, "sk-1", transport.Within(&http.Client{}, hostlist.List{host}))
+	model, err := provider.New(&spec, "sk-1", httpguard.Within(&http.Client{}, hostlist.List{host}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestAModelIsCalledAtHostsOfTheListAlone(t *testing.T) {
 }
 
 func TestNoNameLeadsToTheMetadataServiceOfTheNode(t *testing.T) {
-	client := transport.Settings{}.Client()
+	client := httpguard.Settings{}.Client()
 	for base, host := range map[string]string{"http://169.254.169.254": "169.254.169.254", "http://[fe80::1]:80": "fe80::1",
 		"http://[::ffff:169.254.169.254]:80": "169.254.169.254", "http://127.0.0.1:1": "127.0.0.1",
 		"http://localhost:1": "1"} {
