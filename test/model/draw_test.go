@@ -162,6 +162,9 @@ func (d *drawer) next() operation {
 	if d.chat.ToArchive && d.one(5) {
 		return op("unarchive")
 	}
+	if !d.crowded && d.one(16) || d.chat.Limits.Budget > 0 && d.one(8) {
+		return d.budget()
+	}
 	return weighted(d.Rand, []choice{
 		{24, func() operation { return op("send", d.name("m")) }},
 		{8, func() operation { return op("cutin", d.name("m")) }},
@@ -244,6 +247,14 @@ func (d *drawer) calls(name string) []any {
 		args = append(args, d.pick(kinds))
 	}
 	return args
+}
+
+// budget draws a budget that is reached, or will soon be, or none.
+func (d *drawer) budget() operation {
+	if d.one(5) {
+		return op("budget", unset)
+	}
+	return op("budget", max(1, d.chat.Spent()+d.IntN(4)))
 }
 
 // action draws what people and clients do about calls, right or wrong.

@@ -29,6 +29,8 @@ type driver struct {
 	quotas map[string]reference.Counts
 	// written are the versions that this driver's own writes made: what it looks at must not be older.
 	written map[string]uint64
+	// hasBudget is true while the chat has a budget.
+	hasBudget bool
 	// edits counts them, so that each says something new.
 	edits int
 	// newerThan is a version of the history that the chat must have left behind; -1: none.

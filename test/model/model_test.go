@@ -184,7 +184,7 @@ func newNamespace(ctx context.Context) (string, error) {
 	if err := cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		return "", fmt.Errorf("creating a namespace: %w", err)
 	}
-	config := chattest.In(name, chattest.Config("default", chattest.Default))
+	config := chattest.In(name, chattest.Config("default", chattest.Default, priced))
 	if err := cluster.Client.Create(ctx, config); err != nil {
 		return "", fmt.Errorf("creating a ChatModelConfig: %w", err)
 	}

@@ -90,7 +90,7 @@ var verbs map[string]verb
 func init() { // The verbs need parse, and parse needs the verbs.
 	verbs = map[string]verb{"chat": {}}
 	for _, group := range []map[string]verb{
-		peopleVerbs, steerVerbs, actionVerbs, generatorVerbs, familyVerbs, quotaVerbs,
+		peopleVerbs, steerVerbs, actionVerbs, generatorVerbs, familyVerbs, quotaVerbs, budgetVerbs,
 	} {
 		maps.Copy(verbs, group)
 	}

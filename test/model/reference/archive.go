@@ -13,6 +13,7 @@ import (
 // message is taken up.
 func (c *Chat) Archive() {
 	c.ToArchive = true
+	c.endOverBudget()
 	c.putAway()
 }
 

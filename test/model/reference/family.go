@@ -16,8 +16,11 @@ func (c *Chat) Spawn(name string, sub *Chat) {
 	sub.putAway()
 }
 
-// DeleteSub deletes the sub-chat. Nobody waits for it any more.
+// DeleteSub deletes the sub-chat. Nobody waits for it any more. What it has cost counts for the budget that there is.
 func (c *Chat) DeleteSub() {
+	if c.Limits.Budget > 0 {
+		c.spent += c.Sub.spent
+	}
 	c.namespace.chats = slices.DeleteFunc(c.namespace.chats, func(member *Chat) bool { return member == c.Sub })
 	c.Sub = nil
 	c.putAway()

@@ -40,6 +40,7 @@ func (c *Chat) commit(name string, calls []Call) *Message {
 		}
 	} else {
 		c.replies = someReplies
+		c.spent++
 	}
 	c.History = append(c.History, m)
 	c.user().Turn.Decided, c.user().Turn.CallsCancelled = nil, false
@@ -56,6 +57,11 @@ func (c *Chat) Fail(reason v1alpha1.ErrorReason) {
 		c.compact()
 		return
 	}
+	c.fail(reason)
+}
+
+// fail ends the turn with an error.
+func (c *Chat) fail(reason v1alpha1.ErrorReason) {
 	if turn := &c.user().Turn; turn.Result == "" {
 		turn.Result, turn.Failure = v1alpha1.TurnFailed, reason
 	}

@@ -119,5 +119,5 @@ func (c *Chat) HandOut() {
 // wantsToBegin reports whether the chat would begin a step if the quotas let it.
 func (c *Chat) wantsToBegin() bool {
 	return slices.Contains(c.namespace.chats, c) && c.Phase == v1alpha1.ChatRunning && c.Attempt == nil && !c.held() &&
-		(c.failed > 0 || !c.waits())
+		!c.isOverBudget() && (c.failed > 0 || !c.waits())
 }

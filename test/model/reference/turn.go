@@ -46,9 +46,15 @@ func (c *Chat) goOn() {
 	}
 }
 
-// attempt gives the next step to a generation pod. A chat that is held, or that no quota lets, stays Running without.
+// attempt gives the next step to a generation pod. A chat that is held, or that no budget or quota lets, stays Running
+// without.
 func (c *Chat) attempt(action v1alpha1.GenerationAction) {
-	if !c.held() && !c.waits() && c.isLet() {
+	switch {
+	case c.isOverBudget():
+		if c.toArchive() {
+			c.fail(v1alpha1.ErrorBudgetReached)
+		}
+	case !c.held() && !c.waits() && c.isLet():
 		c.Attempt = &Attempt{Number: 1, Action: action}
 	}
 }
