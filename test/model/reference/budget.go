@@ -39,7 +39,7 @@ func (c *Chat) Spent() (n int) {
 
 // isOverBudget reports whether nothing but a budget keeps a turn from its next step.
 func (c *Chat) isOverBudget() bool {
-	return c.Phase == v1alpha1.ChatRunning && c.Attempt == nil && !c.held() && c.unaffordable()
+	return c.Phase == v1alpha1.ChatRunning && c.Attempt == nil && !c.held() && c.missing == "" && c.unaffordable()
 }
 
 // endOverBudget ends the turns of a family that is to be archived, and that budgets hold: it does not wait for money.

@@ -71,6 +71,9 @@ type Chat struct {
 	// Requests are the newest token of each kind of request, and what became of it.
 	Requests map[v1alpha1.RequestKind]Request
 
+	// refers is what the chat says while what it names is missing, missing the same while it is; empty: nothing.
+	refers, missing v1alpha1.ErrorReason
+
 	people    []*Message
 	approvals []approval
 }

@@ -50,9 +50,10 @@ func (c *Chat) toArchive() bool {
 	return c.ToArchive || c.above != nil && c.above.ToArchive
 }
 
-// waits reports whether a call that Parley runs next waits for the sub-chat, which is at work.
+// waits reports whether a call that Parley runs next waits for the sub-chat, which is at work. It does not wait for a
+// budget.
 func (c *Chat) waits() bool {
 	own, _ := c.outstanding()
-	return c.Sub != nil && c.Sub.busy() &&
+	return c.Sub != nil && c.Sub.busy() && !c.Sub.isOverBudget() &&
 		slices.ContainsFunc(own, func(call Call) bool { return call.WaitsFor == c.Sub.Name })
 }

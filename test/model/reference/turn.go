@@ -50,11 +50,13 @@ func (c *Chat) goOn() {
 // without.
 func (c *Chat) attempt(action v1alpha1.GenerationAction) {
 	switch {
+	case c.isModelMissing():
+		c.fail(v1alpha1.ErrorModelConfigNotFound)
 	case c.isOverBudget():
 		if c.toArchive() {
 			c.fail(v1alpha1.ErrorBudgetReached)
 		}
-	case !c.held() && !c.waits() && c.isLet():
+	case !c.held() && c.missing == "" && !c.waits() && c.isLet():
 		c.Attempt = &Attempt{Number: 1, Action: action}
 	}
 }
