@@ -23,8 +23,8 @@ func priced(s *v1alpha1.ChatModelConfigSpec) {
 	s.Pricing = &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "1", OutputPerMillion: "1"}
 }
 
-// budgetVerbs are what people do with budgets. A chat that a quota holds finds out only with its next step that the cost
-// of another one has used its budget up, so that a sequence has quotas or budgets.
+// budgetVerbs are what people do with budgets. A chat that a quota holds finds out only with its next step that
+// another one has used its budget up, so there are no quotas then.
 var budgetVerbs = map[string]verb{
 	"budget": {
 		able: func(c *reference.Chat, o operation) bool {

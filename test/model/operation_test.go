@@ -90,7 +90,8 @@ var verbs map[string]verb
 func init() { // The verbs need parse, and parse needs the verbs.
 	verbs = map[string]verb{"chat": {}}
 	for _, group := range []map[string]verb{
-		peopleVerbs, steerVerbs, actionVerbs, generatorVerbs, familyVerbs, quotaVerbs, budgetVerbs, modelVerbs, referenceVerbs,
+		peopleVerbs, steerVerbs, actionVerbs, generatorVerbs, familyVerbs, quotaVerbs, budgetVerbs, modelVerbs,
+		referenceVerbs,
 	} {
 		maps.Copy(verbs, group)
 	}

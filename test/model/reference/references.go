@@ -5,8 +5,8 @@ package reference
 
 import "parley.dev/parley/api/v1alpha1"
 
-// Refer lets the chat name a class or a model that does not exist yet: missing is what it says of that. What was said to
-// the chat waits, and so does the next step of a turn.
+// Refer lets the chat name a class or a model that does not exist yet: missing is what it says of that. Its messages
+// wait, and so does the next step of a turn.
 func (c *Chat) Refer(missing v1alpha1.ErrorReason) { c.refers, c.missing = missing, missing }
 
 // GiveReference creates what the chat names.
