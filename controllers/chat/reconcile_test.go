@@ -187,6 +187,26 @@ func TestAConflictIsDecidedAnewWithinTheReconcile(t *testing.T) {
 	}
 }
 
+func TestStatusIsNotWrittenOverANewerOne(t *testing.T) {
+	w := newWorld(t)
+	written := false
+	w.Fail = func(call string) error {
+		if call != "update status of chat" || written {
+			return nil
+		}
+		written = true // Another manager is quicker.
+		chat := w.chat()
+		chat.Status.LastReply = "Hi."
+		return w.Direct.Status().Update(t.Context(), chat)
+	}
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if st := w.chat().Status; st.LastReply != "Hi." || st.Phase != v1alpha1.ChatRunning {
+		t.Errorf("the chat is %s, and its last reply %q", st.Phase, st.LastReply)
+	}
+}
+
 func TestConflictsThatDoNotEndRequeue(t *testing.T) {
 	w := newWorld(t)
 	w.conflicts(1000)
