@@ -246,6 +246,10 @@ screenshots: setup-tests axe ## Write the pictures of the page in docs/.
 test-integration: envtest-assets ## Run the tests that need a kube-apiserver and etcd, with the race detector.
 	$(call go_test,integration,KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(SHARED_CLUSTER) $(GO_TEST_RACE) -parallel=8)
 
+.PHONY: test-mutants
+test-mutants: ## Put known faults into the core, one after another, and check that its unit tests find each.
+	go run ./test/mutants
+
 .PHONY: test-crash
 test-crash: envtest-assets ## Let the manager fail at every write, compare it with a model of the whole API, play a turn of 200 steps, and count what a start and what shards ask.
 	$(call go_test,crash,KUBEBUILDER_ASSETS=$(ENVTEST_ASSETS) $(GO_TEST))

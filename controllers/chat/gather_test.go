@@ -69,6 +69,26 @@ func TestAQueuedMessageThatIsOfAnotherChatByNowIsGone(t *testing.T) {
 	}
 }
 
+func TestMessageOpenInTheCacheAloneIsNotTaken(t *testing.T) {
+	chat := at("20", chattest.Chat("c"))
+	cached := at("15", chattest.User("c", "m"))
+	now := cached.DeepCopy()
+	now.Status.State, now.Status.ChatUID = v1alpha1.MessageCommitted, "c"
+	g := newGatherer(optionsOf(fakeapi.New(t, chat, now)), &memory{})
+	if open, err := g.stillOpen(t.Context(), chat, cached); err != nil || open {
+		t.Errorf("a message that was committed is open: %t, %v", open, err)
+	}
+}
+
+func TestSuspendedChatHoldsItsSubChats(t *testing.T) {
+	parent := at("10", chattest.Chat("p", func(c *v1alpha1.Chat) { c.Spec.Suspend = true }))
+	sub := at("11", chattest.Chat("c", chattest.ChildOf("p")))
+	g := newGatherer(optionsOf(fakeapi.New(t, parent, sub)), &memory{})
+	if s, err := g.gather(t.Context(), keyOf(sub)); err != nil || !s.facts.Suspended {
+		t.Errorf("it is not held: %+v, %v", s, err)
+	}
+}
+
 // optionsOf are those of a gatherer that reads from the server.
 func optionsOf(server *fakeapi.Server) *Options {
 	return &Options{Calls: modellimits.NewGate(), Client: server.Client, Live: server.Live, Now: time.Now}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -186,6 +187,26 @@ func TestAConflictIsDecidedAnewWithinTheReconcile(t *testing.T) {
 	}
 }
 
+func TestStatusIsNotWrittenOverANewerOne(t *testing.T) {
+	w := newWorld(t)
+	written := false
+	w.Fail = func(call string) error {
+		if call != "update status of chat" || written {
+			return nil
+		}
+		written = true // Another manager is quicker.
+		chat := w.chat()
+		chat.Status.LastReply = "Hi."
+		return w.Direct.Status().Update(t.Context(), chat)
+	}
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	if st := w.chat().Status; st.LastReply != "Hi." || st.Phase != v1alpha1.ChatRunning {
+		t.Errorf("the chat is %s, and its last reply %q", st.Phase, st.LastReply)
+	}
+}
+
 func TestConflictsThatDoNotEndRequeue(t *testing.T) {
 	w := newWorld(t)
 	w.conflicts(1000)
@@ -319,5 +340,51 @@ func TestARefusedSubChatHoldsNothingUp(t *testing.T) {
 	}
 	if _, err := w.reconcile(); err != nil || w.chat().Status.Internal.AgentsOf != "" {
 		t.Errorf("it is not done with: %v", err)
+	}
+}
+
+func TestSubChatThatIsCancelledIsInterrupted(t *testing.T) {
+	w, name := spawning(t)
+	if _, err := w.reconcile(); err != nil {
+		t.Fatal(err)
+	}
+	chat := w.chat()
+	cancels := chattest.Generated("later", v1alpha1.RoleTool,
+		chattest.Changes(v1alpha1.AgentChange{Key: "chat-uid.2.a", Chat: name}))
+	if err := w.Direct.Create(t.Context(), chattest.In("ns", cancels)); err != nil {
+		t.Fatal(err)
+	}
+	chat.Status.Internal.AgentsOf = "later"
+	if err := w.Direct.Status().Update(t.Context(), chat); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.actuator.changeAgents(t.Context(), &scope{facts: plan.Facts{Chat: chat}}, "later"); err != nil {
+		t.Fatal(err)
+	}
+	sub := fakeapi.Read(t, w.Server, chattest.In("ns", chattest.Chat(name)))
+	if got, want := sub.Annotations[v1alpha1.AnnotationInterrupt], agents.Token("chat-uid.2.a"); got != want {
+		t.Errorf("its interruption has token %q, want %q", got, want)
+	}
+}
+
+func TestEditRemovesTheOldReply(t *testing.T) {
+	w := newWorld(t)
+	for _, step := range []func(){w.answer, func() {
+		u := fakeapi.Read(t, w.Server, chattest.In("ns", chattest.User("c", "u")))
+		u.Spec.Content, u.Generation = "Something else.", 2
+		if err := w.Direct.Update(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+	}, func() {}, func() {}} {
+		if _, err := w.reconcile(); err != nil {
+			t.Fatal(err)
+		}
+		step()
+	}
+	st := w.chat().Status
+	old := client.ObjectKey{Namespace: "ns", Name: "c-1-1"}
+	if err := w.Direct.Get(t.Context(), old, &v1alpha1.ChatMessage{}); !apierrors.IsNotFound(err) ||
+		st.Phase != v1alpha1.ChatRunning || st.History.Head != "u" {
+		t.Errorf("the chat is %s at %s, and reading the old reply says %v", st.Phase, st.History.Head, err)
 	}
 }

@@ -31,6 +31,12 @@ func draw(seed int64, most int) []operation {
 	d := &drawer{Rand: rand.New(rand.NewPCG(uint64(seed), 0))} // A test must be repeatable.
 	d.crowded = d.one(2)
 	first := d.first()
+	if d.one(12) {
+		first.args = append(first.args, "modelless")
+	}
+	if d.one(8) {
+		first.args = append(first.args, "classed")
+	}
 	d.chat = beginning(first)
 	ops := []operation{first}
 	for n := 5 + d.IntN(max(most-4, 1)); len(ops) <= n || d.chat.Interrupting(); {
@@ -47,6 +53,12 @@ func draw(seed int64, most int) []operation {
 		}
 	}
 	ops[len(ops)-1].hasty = false
+	if d.chat.IsReferenceMissing() {
+		ops = append(ops, op("ref"))
+	}
+	if !d.chat.HasModel() {
+		ops = append(ops, op("model"))
+	}
 	for _, quota := range d.chat.Quotas() { // Nobody waits for ever.
 		ops = append(ops, op("unquota", quota))
 	}
@@ -81,6 +93,17 @@ func (d *drawer) first() operation {
 
 // nextOfFamily draws an operation on the chat, on its sub-chat or on a peer.
 func (d *drawer) nextOfFamily() operation {
+	if !d.chat.HasModel() && d.one(4) {
+		return op("model")
+	}
+	if d.one(80) {
+		return op("unmodel")
+	}
+	if c := d.chat; c.IsReferenceMissing() && d.one(4) {
+		return op("ref")
+	} else if c.Refers() != "" && d.one(12) {
+		return op("unref")
+	}
 	others := d.others()
 	for _, o := range others {
 		if o.chat.Phase == v1alpha1.ChatInterrupting {
@@ -161,6 +184,9 @@ func (d *drawer) next() operation {
 	}
 	if d.chat.ToArchive && d.one(5) {
 		return op("unarchive")
+	}
+	if !d.crowded && d.one(16) || d.chat.Limits.Budget > 0 && d.one(8) {
+		return d.budget()
 	}
 	return weighted(d.Rand, []choice{
 		{24, func() operation { return op("send", d.name("m")) }},
@@ -244,6 +270,14 @@ func (d *drawer) calls(name string) []any {
 		args = append(args, d.pick(kinds))
 	}
 	return args
+}
+
+// budget draws a budget that is reached, or will soon be, or none.
+func (d *drawer) budget() operation {
+	if d.one(5) {
+		return op("budget", unset)
+	}
+	return op("budget", max(1, d.chat.Spent()+d.IntN(4)))
 }
 
 // action draws what people and clients do about calls, right or wrong.

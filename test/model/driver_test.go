@@ -29,6 +29,10 @@ type driver struct {
 	quotas map[string]reference.Counts
 	// written are the versions that this driver's own writes made: what it looks at must not be older.
 	written map[string]uint64
+	// refers is what the chat says while what it names is missing; empty if it names nothing.
+	refers v1alpha1.ErrorReason
+	// hasBudget is true while the chat has a budget.
+	hasBudget bool
 	// edits counts them, so that each says something new.
 	edits int
 	// newerThan is a version of the history that the chat must have left behind; -1: none.
@@ -102,6 +106,7 @@ func (d *driver) begin(ctx context.Context, o operation) error {
 	if slices.Contains(o.args, "prompt") {
 		chat.Spec.Prompt = "hello"
 	}
+	d.referTo(chat, o)
 	return d.create(ctx, chat)
 }
 

@@ -68,6 +68,9 @@ func (d *driver) spawn(ctx context.Context, o operation) error {
 
 func (d *driver) despawn(ctx context.Context) error {
 	sub := d.sub
+	if err := d.awaitCounted(ctx); err != nil {
+		return err
+	}
 	d.sub = nil
 	defer watched.forget(sub.chat)
 	if err := cluster.Client.Delete(ctx, sub.bareChat()); client.IgnoreNotFound(err) != nil {

@@ -18,8 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
-
-	"parley.dev/parley/internal/testing/chattest"
 )
 
 // chatsInNamespace is how many chats share a namespace: lists past the cache look at all messages of one.
@@ -153,7 +151,10 @@ func describe(ops []operation, err error) string {
 // run carries a sequence out on a chat of its own.
 func (r *runner) run(ctx context.Context, ops []operation, patience time.Duration) (int, error) {
 	room := r.room
-	if crowded(ops) {
+	switch {
+	case isModelless(ops[0]):
+		room = bareNamespace
+	case crowded(ops) || reasonOf(ops[0]) != "":
 		room = newNamespace
 	}
 	namespace, err := room(ctx)
@@ -180,18 +181,26 @@ func (r *runner) room(ctx context.Context) (string, error) {
 
 // newNamespace creates a namespace in which chats find their model.
 func newNamespace(ctx context.Context) (string, error) {
-	name := "t-" + rand.String(8)
-	if err := cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
-		return "", fmt.Errorf("creating a namespace: %w", err)
+	name, err := bareNamespace(ctx)
+	if err != nil {
+		return "", err
 	}
-	config := chattest.In(name, chattest.Config("default", chattest.Default))
-	if err := cluster.Client.Create(ctx, config); err != nil {
+	if err := cluster.Client.Create(ctx, defaultConfig(name)); err != nil {
 		return "", fmt.Errorf("creating a ChatModelConfig: %w", err)
 	}
 	return name, nil
 }
 
-// crowded reports whether the sequence needs a namespace of its own: it has quotas.
+// bareNamespace creates a namespace without a model.
+func bareNamespace(ctx context.Context) (string, error) {
+	name := "t-" + rand.String(8)
+	if err := cluster.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		return "", fmt.Errorf("creating a namespace: %w", err)
+	}
+	return name, nil
+}
+
+// crowded reports whether the sequence needs a namespace of its own: it has quotas, or changes the model.
 func crowded(ops []operation) bool {
-	return slices.ContainsFunc(ops, func(o operation) bool { return o.verb == "quota" })
+	return slices.ContainsFunc(ops, func(o operation) bool { return o.verb == "quota" || o.verb == "unmodel" })
 }

@@ -90,7 +90,8 @@ var verbs map[string]verb
 func init() { // The verbs need parse, and parse needs the verbs.
 	verbs = map[string]verb{"chat": {}}
 	for _, group := range []map[string]verb{
-		peopleVerbs, steerVerbs, actionVerbs, generatorVerbs, familyVerbs, quotaVerbs,
+		peopleVerbs, steerVerbs, actionVerbs, generatorVerbs, familyVerbs, quotaVerbs, budgetVerbs, modelVerbs,
+		referenceVerbs,
 	} {
 		maps.Copy(verbs, group)
 	}
@@ -116,6 +117,12 @@ func means(c *reference.Chat, o operation) {
 // beginning is the model of a new chat.
 func beginning(o operation) *reference.Chat {
 	c := reference.New(limitsOf(o))
+	if isModelless(o) {
+		c.TakeModel()
+	}
+	if missing := reasonOf(o); missing != "" {
+		c.Refer(missing)
+	}
 	begins(c, o)
 	return c
 }

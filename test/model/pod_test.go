@@ -79,12 +79,16 @@ func (d *driver) content(chat *v1alpha1.Chat, key string, kinds []string) chatte
 	case v1alpha1.ActionExecuteTools:
 		return chattest.Results(key)
 	case v1alpha1.ActionCompact:
-		return chattest.Compacts("They spoke.", chattest.From(d.unanswered()))
+		return func(m *v1alpha1.ChatMessage) {
+			chattest.Compacts("They spoke.", chattest.From(d.unanswered()))(m)
+			chattest.Costs(priceOfReply)(m)
+		}
 	}
 	return func(m *v1alpha1.ChatMessage) {
 		chattest.Says("Fine.")(m)
 		chattest.CallsOf(toolCalls(key, kinds)...)(m)
 		chattest.Fills(0, 1)(m)
+		chattest.Costs(priceOfReply)(m)
 		d.waitsFor(key, kinds)(m)
 	}
 }

@@ -53,7 +53,8 @@ var quotaVerbs = map[string]verb{
 	"quota": {
 		able: func(c *reference.Chat, o operation) bool {
 			one := *managersFlag == 1 // Several at once may exceed a limit for a moment.
-			return one && c.Name == "" && len(o.args) == 3 && (o.arg(1) != unset || o.arg(2) != unset)
+			return one && c.Name == "" && !c.HasBudget() && c.HasModel() && len(o.args) == 3 &&
+				(o.arg(1) != unset || o.arg(2) != unset)
 		},
 		model: func(c *reference.Chat, o operation) { c.SetQuota(o.arg(0), countsOf(o)) },
 		real:  func(ctx context.Context, d *driver, o operation) error { return d.setQuota(ctx, o) },

@@ -69,3 +69,11 @@ func TestAnAttemptWhosePodIsLostAsItsTimeIsOverSaysThatOfThePod(t *testing.T) {
 		t.Errorf("people are told %s", said)
 	}
 }
+
+func TestPendingCallsWakeTheChatAtTheirDeadline(t *testing.T) {
+	w := waits(t, pending(v1alpha1.RequiresClient, "1")...)
+	w.now = w.now.Add(time.Minute)
+	if in := Deadline(&w.chat.Status, w.now); in != v1alpha1.DefaultActionDeadline-time.Minute {
+		t.Errorf("the chat is looked at again in %s", in)
+	}
+}

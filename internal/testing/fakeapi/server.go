@@ -61,6 +61,10 @@ func New(t testing.TB, objects ...client.Object) *Server {
 	if err := index.Register(t.Context(), indexer{builder}); err != nil {
 		t.Fatal(err)
 	}
+	// The API server has more fields to select by than the manager's cache.
+	builder.WithIndex(&v1alpha1.ChatDebugStep{}, "chatRef.name", func(o client.Object) []string {
+		return []string{o.(*v1alpha1.ChatDebugStep).ChatRef.Name}
+	})
 	s := &Server{Direct: builder.Build()}
 	s.Client = interceptor.NewClient(s.Direct, s.funcs(""))
 	s.Live = interceptor.NewClient(s.Direct, s.funcs("live "))

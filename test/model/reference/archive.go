@@ -3,16 +3,13 @@
 
 package reference
 
-import (
-	"slices"
-
-	"parley.dev/parley/api/v1alpha1"
-)
+import "slices"
 
 // Archive sets spec.archived. The turn under way comes first, and so do the messages that are queued by then; no other
 // message is taken up.
 func (c *Chat) Archive() {
 	c.ToArchive = true
+	c.endOverBudget()
 	c.putAway()
 }
 
@@ -57,7 +54,7 @@ func (c *Chat) comeBack() {
 		c.catchUp()
 	}
 	for _, m := range c.people {
-		if m.Role == v1alpha1.RoleUser && m.State == v1alpha1.MessagePending {
+		if m.waitsForChat() {
 			c.take(m)
 		}
 	}

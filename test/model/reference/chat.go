@@ -63,10 +63,16 @@ type Chat struct {
 	Asked []Call
 	// Error is why the last turn failed; empty once a new one has begun.
 	Error v1alpha1.ErrorReason
+	// spent counts the replies and summaries that were paid for, those of deleted sub-chats included: an edit pays nothing
+	// back.
+	spent int
 	// Begun is true once the chat has taken its first message.
 	Begun bool
 	// Requests are the newest token of each kind of request, and what became of it.
 	Requests map[v1alpha1.RequestKind]Request
+
+	// refers is what the chat says while what it names is missing, missing the same while it is; empty: nothing.
+	refers, missing v1alpha1.ErrorReason
 
 	people    []*Message
 	approvals []approval
@@ -76,6 +82,8 @@ type Chat struct {
 type Limits struct {
 	// MaxQueue is how many messages may wait, MaxSteps how many replies a turn may have.
 	MaxQueue, MaxSteps int
+	// Budget is how many replies and summaries the chat and its sub-chat may pay for; 0: any number.
+	Budget int
 	// Impatient is true when calls are cancelled at once instead of waiting for people: the deadline is short.
 	Impatient bool
 	// StopsAfterClient is true when a client's result ends the turn, unless it is an error.

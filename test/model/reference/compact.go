@@ -62,6 +62,7 @@ func (c *Chat) summarize(name string) {
 	c.History = append(c.History, &Message{Name: name, Role: v1alpha1.RoleSystem})
 	c.beginContext(start)
 	c.replies, c.compacting = noReplies, false
+	c.spent++
 }
 
 func (c *Chat) beginContext(start int) {

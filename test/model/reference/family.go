@@ -16,8 +16,11 @@ func (c *Chat) Spawn(name string, sub *Chat) {
 	sub.putAway()
 }
 
-// DeleteSub deletes the sub-chat. Nobody waits for it any more.
+// DeleteSub deletes the sub-chat. Nobody waits for it any more. What it has cost counts for the budget that there is.
 func (c *Chat) DeleteSub() {
+	if c.Limits.Budget > 0 {
+		c.spent += c.Sub.spent
+	}
 	c.namespace.chats = slices.DeleteFunc(c.namespace.chats, func(member *Chat) bool { return member == c.Sub })
 	c.Sub = nil
 	c.putAway()
@@ -47,9 +50,10 @@ func (c *Chat) toArchive() bool {
 	return c.ToArchive || c.above != nil && c.above.ToArchive
 }
 
-// waits reports whether a call that Parley runs next waits for the sub-chat, which is at work.
+// waits reports whether a call that Parley runs next waits for the sub-chat, which is at work. It does not wait for a
+// budget.
 func (c *Chat) waits() bool {
 	own, _ := c.outstanding()
-	return c.Sub != nil && c.Sub.busy() &&
+	return c.Sub != nil && c.Sub.busy() && !c.Sub.isOverBudget() &&
 		slices.ContainsFunc(own, func(call Call) bool { return call.WaitsFor == c.Sub.Name })
 }

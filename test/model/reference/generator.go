@@ -40,6 +40,7 @@ func (c *Chat) commit(name string, calls []Call) *Message {
 		}
 	} else {
 		c.replies = someReplies
+		c.spent++
 	}
 	c.History = append(c.History, m)
 	c.user().Turn.Decided, c.user().Turn.CallsCancelled = nil, false
@@ -56,6 +57,11 @@ func (c *Chat) Fail(reason v1alpha1.ErrorReason) {
 		c.compact()
 		return
 	}
+	c.fail(reason)
+}
+
+// fail ends the turn with an error.
+func (c *Chat) fail(reason v1alpha1.ErrorReason) {
 	if turn := &c.user().Turn; turn.Result == "" {
 		turn.Result, turn.Failure = v1alpha1.TurnFailed, reason
 	}
@@ -69,7 +75,9 @@ func (c *Chat) FailForNow() {
 	switch {
 	case c.Phase == v1alpha1.ChatInterrupting:
 		c.end(v1alpha1.TurnInterrupted)
-	case c.held():
+	case c.isModelMissing(): // No model can be asked again.
+		c.fail(v1alpha1.ErrorOverloaded)
+	case c.held() || c.missing != "":
 		c.failed, c.losses, c.Attempt = c.Attempt.Number, losses, nil
 	default:
 		c.againLater(losses)
@@ -90,7 +98,7 @@ func (c *Chat) again(failed, losses int) {
 	if c.Phase != v1alpha1.ChatRunning {
 		return
 	}
-	if c.Attempt == nil && c.waits() && c.isLet() {
+	if c.Attempt == nil && c.missing == "" && c.waits() && c.isLet() {
 		c.Attempt = &Attempt{Action: v1alpha1.ActionExecuteTools}
 	}
 	if c.Attempt == nil {

@@ -20,7 +20,7 @@ func (c *Chat) Send(name string, cutsIn bool) {
 // goes first; a busy chat lets it wait, or stops for it; one that is or will be archived takes none up.
 func (c *Chat) take(m *Message) {
 	switch {
-	case c.toArchive():
+	case c.toArchive(), !c.busy() && c.blockedBy() != "":
 		m.State, m.Refusal = v1alpha1.MessagePending, ""
 	case c.full(m):
 		m.reject(v1alpha1.ReasonQueueFull)

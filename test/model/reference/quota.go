@@ -39,6 +39,8 @@ func Smallest(quotas map[string]Counts) Counts {
 type namespace struct {
 	quotas map[string]Counts
 	chats  []*Chat
+	// modelMissing is true while there is no default model.
+	modelMissing bool
 	// waiting are those that could begin a step if they were let, first the one that has waited longest.
 	waiting []*Chat
 }
@@ -119,5 +121,5 @@ func (c *Chat) HandOut() {
 // wantsToBegin reports whether the chat would begin a step if the quotas let it.
 func (c *Chat) wantsToBegin() bool {
 	return slices.Contains(c.namespace.chats, c) && c.Phase == v1alpha1.ChatRunning && c.Attempt == nil && !c.held() &&
-		(c.failed > 0 || !c.waits())
+		c.missing == "" && !c.isOverBudget() && (c.failed > 0 || !c.waits())
 }

@@ -101,6 +101,36 @@ func TestTheModelTellsTheseStories(t *testing.T) {
 				Messages: map[string]string{"a": "Committed Unknown BeingAnswered", "results": "Committed True ResultsAccepted"},
 			},
 		},
+		"a reached budget holds the turn until it is raised": {
+			func(c *Chat) {
+				c.SetBudget(1)
+				c.Send("a", false)
+				c.Finish("1", own("x"))
+				c.Finish("2")
+				if got := c.See(); got.Ready != "False BudgetReached" || got.Phase != "Running" || got.Attempt != "" {
+					c.Error = "NotHeld"
+				}
+				c.SetBudget(2)
+			},
+			View{
+				Phase: "Running", Ready: "Unknown Generating", History: []string{"User a", "Assistant 1", "Tool 2"}, Turn: "a",
+				Attempt: "1 GenerateAssistant", Messages: map[string]string{"a": "Committed Unknown BeingAnswered"},
+			},
+		},
+		"a chat that is archived does not wait for money": {
+			func(c *Chat) {
+				c.Spawn("s", newChat())
+				c.Sub.Send("b", false)
+				c.Sub.Finish("1")
+				c.SetBudget(1)
+				c.Send("a", false)
+				c.Archive()
+			},
+			View{
+				Phase: "Error", Ready: "True Archived", History: []string{"User a"}, Turn: "a Failed", Error: "BudgetReached",
+				Messages: map[string]string{"a": "Committed False BudgetReached"},
+			},
+		},
 		"after a failure the message that waited longest goes first": {
 			func(c *Chat) {
 				c.Send("a", false)

@@ -38,6 +38,9 @@ type View struct {
 	Approvals map[string]string
 }
 
+// WaitsForChat is what a message says of itself whose chat can take nothing up.
+var WaitsForChat = Words(v1alpha1.MessagePending, metav1.ConditionUnknown, v1alpha1.ReasonWaitingForChat)
+
 // See is what people can see of the chat.
 func (c *Chat) See() View {
 	v := View{
@@ -64,6 +67,9 @@ func (c *Chat) See() View {
 	}
 	for _, m := range c.people {
 		v.Messages[m.Name] = Words(m.State, m.ready())
+		if c.isBlocked() && !c.toArchive() && !c.Archived && m.waitsForChat() {
+			v.Messages[m.Name] = WaitsForChat
+		}
 	}
 	for _, a := range c.approvals {
 		v.Approvals[a.name] = Words(metav1.ConditionFalse, v1alpha1.ReasonNotPending)
@@ -102,6 +108,8 @@ func (c *Chat) ready() string {
 		return Words(metav1.ConditionTrue, v1alpha1.ReasonArchived)
 	case !c.busy() && c.toArchive():
 		return Words(metav1.ConditionUnknown, v1alpha1.ReasonArchiving)
+	case c.isBlocked():
+		return Words(metav1.ConditionFalse, c.blockedBy())
 	case c.Phase == v1alpha1.ChatError:
 		return Words(metav1.ConditionFalse, c.Error)
 	case c.Phase == v1alpha1.ChatInterrupting:
@@ -110,6 +118,10 @@ func (c *Chat) ready() string {
 		return Words(metav1.ConditionUnknown, v1alpha1.ReasonRequiresAction)
 	case c.Phase == v1alpha1.ChatRunning && (c.held() && c.Attempt == nil || c.Attempt != nil && c.Attempt.Lost):
 		return Words(metav1.ConditionUnknown, v1alpha1.ReasonSuspended)
+	case c.Phase == v1alpha1.ChatRunning && c.Attempt == nil && c.missing != "":
+		return Words(metav1.ConditionUnknown, c.missing)
+	case c.isOverBudget():
+		return Words(metav1.ConditionFalse, v1alpha1.ErrorBudgetReached)
 	case c.Phase == v1alpha1.ChatRunning && c.Attempt == nil && c.waitsForOthers():
 		return Words(metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity)
 	case c.Phase == v1alpha1.ChatRunning && c.Attempt == nil:

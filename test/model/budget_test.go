@@ -1,0 +1,70 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package model
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/model/reference"
+)
+
+// priceOfReply is what each reply and each summary costs, in millionths of a dollar: a cent.
+const priceOfReply = 10_000
+
+// priced lets budgets in dollars count what the model costs.
+func priced(s *v1alpha1.ChatModelConfigSpec) {
+	s.Pricing = &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "1", OutputPerMillion: "1"}
+}
+
+// budgetVerbs are what people do with budgets. A chat that a quota holds finds out only with its next step that
+// another one has used its budget up, so there are no quotas then.
+var budgetVerbs = map[string]verb{
+	"budget": {
+		able: func(c *reference.Chat, o operation) bool {
+			return *managersFlag == 1 && o.arg(0) != "" && len(c.Quotas()) == 0 // One manager knows each cost at once.
+		},
+		model: func(c *reference.Chat, o operation) { c.SetBudget(budgetOf(o)) },
+		real:  func(ctx context.Context, d *driver, o operation) error { return d.setBudget(ctx, budgetOf(o)) },
+	},
+}
+
+// budgetOf is how many replies the budget pays for; 0: any number.
+func budgetOf(o operation) int {
+	if n := numberOf(o.arg(0)); n != reference.Unlimited {
+		return n
+	}
+	return 0
+}
+
+func (d *driver) setBudget(ctx context.Context, replies int) error {
+	budget := "null"
+	if d.hasBudget = replies > 0; d.hasBudget {
+		budget = fmt.Sprintf(`{"currency":"USD","amount":"%d.%02d"}`, replies/100, replies%100)
+	}
+	return d.patch(ctx, d.bareChat(), `{"spec":{"limits":{"budget":%s}}}`, budget)
+}
+
+// awaitCounted waits until the cost of the sub-chat counts for the budget after its deletion: what is deleted before
+// the operator knows of the budget costs nothing.
+func (d *driver) awaitCounted(ctx context.Context) error {
+	for d.hasBudget {
+		chat := d.sub.bareChat()
+		err := cluster.Client.Get(ctx, client.ObjectKeyFromObject(chat), chat)
+		if err != nil || slices.Contains(chat.Finalizers, v1alpha1.FinalizerCost) {
+			return client.IgnoreNotFound(err)
+		}
+		select {
+		case <-time.After(look):
+		case <-ctx.Done():
+			return fmt.Errorf("waiting until the cost of the sub-chat is kept: %w", ctx.Err())
+		}
+	}
+	return nil
+}
