@@ -35,7 +35,7 @@ func draw(seed int64, most int) []operation {
 		first.args = append(first.args, "modelless")
 	}
 	if d.one(8) {
-		first.args = append(first.args, "classed")
+		first.args = append(first.args, d.pick([]string{"classed", "modelled"}))
 	}
 	d.chat = beginning(first)
 	ops := []operation{first}

@@ -74,13 +74,17 @@ func setDefault(ctx context.Context, config *v1alpha1.ChatModelConfig, is bool) 
 }
 
 // excuse lets a chat that is not settled take its time to say that it waits for a class or a model: its manifest may
-// still bring that.
-func excuse(want reference.View, got *reference.View) {
+// still bring that. A turn that is held for one may say at any time that a person has to create it.
+func excuse(want reference.View, got *reference.View, settled bool) {
 	for _, missing := range references {
-		if want.Ready == reference.Words(metav1.ConditionFalse, missing) &&
-			got.Ready == reference.Words(metav1.ConditionUnknown, missing) {
+		waits := reference.Words(metav1.ConditionUnknown, missing)
+		needsPerson := reference.Words(metav1.ConditionFalse, missing)
+		if want.Ready == waits && got.Ready == needsPerson || !settled && want.Ready == needsPerson && got.Ready == waits {
 			got.Ready = want.Ready
 		}
+	}
+	if settled {
+		return
 	}
 	for name, state := range got.Messages {
 		isTaken := strings.HasPrefix(state, string(v1alpha1.MessageCommitted)) ||

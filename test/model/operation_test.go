@@ -108,9 +108,11 @@ func always(*reference.Chat, operation) bool { return true }
 
 func nothing(*reference.Chat, operation) {}
 
-// means changes the model as the operation says. Places that have become free are handed out then.
+// means changes the model as the operation says. Chats that are at work take their messages up then, and places that
+// have become free are handed out.
 func means(c *reference.Chat, o operation) {
 	verbs[o.verb].model(c, o)
+	c.TakeWaiting()
 	c.HandOut()
 }
 

@@ -10,11 +10,13 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"parley.dev/parley/internal/chat/plan"
 )
 
 // shrinkPatience is how long the operator may take while a sequence is shrunk: shorter, because most of the time is
-// spent on waiting for what does not come.
-const shrinkPatience = 6 * time.Second
+// spent on waiting for what does not come, but long enough for a chat to say that a person has to create its model.
+const shrinkPatience = plan.ManifestPatience + 2*time.Second
 
 // shrink drops operations for as long as the sequence fails without them and there is time. Each round tries every
 // sequence that lacks one operation, all at once, and goes on with all those dropped that are dispensable,

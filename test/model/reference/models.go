@@ -57,6 +57,18 @@ func (c *Chat) isBlocked() bool {
 	return c.blockedBy() != "" && !c.busy() && slices.ContainsFunc(c.people, (*Message).waitsForChat)
 }
 
+// TakeWaiting lets chats queue what waits for a model or a class, once something else has set them to work, such as
+// calls before a deleted message.
+func (c *Chat) TakeWaiting() {
+	for _, chat := range c.All() {
+		for _, m := range chat.people {
+			if m.waitsForChat() && chat.busy() && !chat.toArchive() {
+				chat.take(m)
+			}
+		}
+	}
+}
+
 // waitsForChat reports whether the message is a User's that is neither taken up nor refused.
 func (m *Message) waitsForChat() bool {
 	return m.Role == v1alpha1.RoleUser && m.State == v1alpha1.MessagePending
