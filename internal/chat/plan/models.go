@@ -134,10 +134,16 @@ func (p modelChoice) missingReference() *v1alpha1.GenerationError {
 }
 
 // awaitsReference reports whether the turn waits for a class or a model that does not exist. It does so until the time
-// that the status names, which is set when the wait begins; a chat that is to be archived does not wait.
+// that the status names, which is set when the wait begins; a chat that is to be archived does not wait. One that is
+// suspended waits to be resumed first.
 func (p modelChoice) awaitsReference() bool {
 	missing, wait := p.missingReference(), p.status().Wait
-	if missing == nil || p.facts.Archive {
+	switch {
+	case missing == nil:
+		return false
+	case p.facts.Suspended:
+		return true
+	case p.facts.Archive:
 		return false
 	}
 	return wait == nil || wait.Reason != string(missing.Reason) || wait.Until == nil || p.facts.Now.Before(wait.Until.Time)

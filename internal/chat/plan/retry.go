@@ -167,7 +167,7 @@ func (p retry) canAsk(failed *v1alpha1.GenerationStatus) ([]Alternative, *v1alph
 	if model, _ := p.models().answering(); model != nil {
 		return p.models().priced(model.forAction(failed.Action)), model.Retry
 	}
-	if p.models().awaitsReference() {
+	if p.models().missingReference() != nil {
 		return []Alternative{{Config: failed.ModelConfig}}, nil
 	}
 	return nil, nil

@@ -9,7 +9,7 @@ import "slices"
 // message is taken up.
 func (c *Chat) Archive() {
 	c.ToArchive = true
-	c.endOverBudget()
+	c.endHeld()
 	c.putAway()
 }
 

@@ -39,14 +39,26 @@ func (c *Chat) Spent() (n int) {
 
 // isOverBudget reports whether nothing but a budget keeps a turn from its next step.
 func (c *Chat) isOverBudget() bool {
-	return c.Phase == v1alpha1.ChatRunning && c.Attempt == nil && !c.held() && c.missing == "" && c.unaffordable()
+	return c.Phase == v1alpha1.ChatRunning && c.Attempt == nil && !c.held() && c.blockedBy() == "" && c.unaffordable()
 }
 
-// endOverBudget ends the turns of a family that is to be archived, and that budgets hold: it does not wait for money.
-func (c *Chat) endOverBudget() {
+// heldBy is the error that ends a turn which waits for its next step, if its chat is to be archived: that waits for no
+// money, no class and no model. Empty: nothing of that kind holds it.
+func (c *Chat) heldBy() v1alpha1.ErrorReason {
+	switch {
+	case c.Phase != v1alpha1.ChatRunning || c.Attempt != nil || c.held():
+		return ""
+	case c.isOverBudget():
+		return v1alpha1.ErrorBudgetReached
+	}
+	return c.blockedBy()
+}
+
+// endHeld ends the turns of a family that is to be archived, as far as something holds them that it does not wait for.
+func (c *Chat) endHeld() {
 	for _, member := range slices.Backward(c.family()) {
-		if member.isOverBudget() {
-			member.fail(v1alpha1.ErrorBudgetReached)
+		if why := member.heldBy(); why != "" && member.toArchive() {
+			member.fail(why)
 		}
 	}
 }

@@ -75,10 +75,9 @@ func (c *Chat) FailForNow() {
 	switch {
 	case c.Phase == v1alpha1.ChatInterrupting:
 		c.end(v1alpha1.TurnInterrupted)
-	case c.isModelMissing(): // No model can be asked again.
-		c.fail(v1alpha1.ErrorOverloaded)
-	case c.held() || c.missing != "":
+	case c.held() || c.blockedBy() != "":
 		c.failed, c.losses, c.Attempt = c.Attempt.Number, losses, nil
+		c.endHeld()
 	default:
 		c.againLater(losses)
 	}
@@ -98,7 +97,7 @@ func (c *Chat) again(failed, losses int) {
 	if c.Phase != v1alpha1.ChatRunning {
 		return
 	}
-	if c.Attempt == nil && c.missing == "" && c.waits() && c.isLet() {
+	if c.Attempt == nil && c.blockedBy() == "" && c.waits() && c.isLet() {
 		c.Attempt = &Attempt{Action: v1alpha1.ActionExecuteTools}
 	}
 	if c.Attempt == nil {

@@ -9,13 +9,11 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// TakeModel takes the default model of the namespace away. An attempt under way goes on; what needs another one fails.
+// TakeModel takes the default model of the namespace away. An attempt under way goes on; the next one waits.
 func (c *Chat) TakeModel() {
 	c.namespace.modelMissing = true
 	for _, chat := range c.All() {
-		if chat.Phase == v1alpha1.ChatRunning && chat.Attempt == nil && chat.isModelMissing() {
-			chat.goOn()
-		}
+		chat.endHeld()
 	}
 }
 

@@ -121,5 +121,5 @@ func (c *Chat) HandOut() {
 // wantsToBegin reports whether the chat would begin a step if the quotas let it.
 func (c *Chat) wantsToBegin() bool {
 	return slices.Contains(c.namespace.chats, c) && c.Phase == v1alpha1.ChatRunning && c.Attempt == nil && !c.held() &&
-		c.missing == "" && !c.isOverBudget() && (c.failed > 0 || !c.waits())
+		c.blockedBy() == "" && !c.isOverBudget() && (c.failed > 0 || !c.waits())
 }

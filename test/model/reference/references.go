@@ -15,8 +15,11 @@ func (c *Chat) GiveReference() {
 	c.comeBack()
 }
 
-// TakeReference deletes what the chat names. An attempt under way goes on.
-func (c *Chat) TakeReference() { c.missing = c.refers }
+// TakeReference deletes what the chat names. An attempt under way goes on; the next one waits.
+func (c *Chat) TakeReference() {
+	c.missing = c.refers
+	c.endHeld()
+}
 
 // Refers is what the chat says while the class or the model that it names does not exist; empty if it names none.
 func (c *Chat) Refers() v1alpha1.ErrorReason { return c.refers }

@@ -49,14 +49,10 @@ func (c *Chat) goOn() {
 // attempt gives the next step to a generation pod. A chat that is held, or that no budget or quota lets, stays Running
 // without.
 func (c *Chat) attempt(action v1alpha1.GenerationAction) {
-	switch {
-	case c.isModelMissing():
-		c.fail(v1alpha1.ErrorModelConfigNotFound)
-	case c.isOverBudget():
-		if c.toArchive() {
-			c.fail(v1alpha1.ErrorBudgetReached)
-		}
-	case !c.held() && c.missing == "" && !c.waits() && c.isLet():
+	switch why := c.heldBy(); {
+	case why != "" && c.toArchive():
+		c.fail(why)
+	case why == "" && !c.held() && !c.waits() && c.isLet():
 		c.Attempt = &Attempt{Number: 1, Action: action}
 	}
 }

@@ -118,8 +118,8 @@ func (c *Chat) ready() string {
 		return Words(metav1.ConditionUnknown, v1alpha1.ReasonRequiresAction)
 	case c.Phase == v1alpha1.ChatRunning && (c.held() && c.Attempt == nil || c.Attempt != nil && c.Attempt.Lost):
 		return Words(metav1.ConditionUnknown, v1alpha1.ReasonSuspended)
-	case c.Phase == v1alpha1.ChatRunning && c.Attempt == nil && c.missing != "":
-		return Words(metav1.ConditionUnknown, c.missing)
+	case c.Phase == v1alpha1.ChatRunning && c.Attempt == nil && c.blockedBy() != "":
+		return Words(metav1.ConditionUnknown, c.blockedBy())
 	case c.isOverBudget():
 		return Words(metav1.ConditionFalse, v1alpha1.ErrorBudgetReached)
 	case c.Phase == v1alpha1.ChatRunning && c.Attempt == nil && c.waitsForOthers():
