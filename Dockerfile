@@ -17,7 +17,9 @@ RUN CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -ldflags='-s -w' -o /out/
     ./cmd/manager ./cmd/generator ./cmd/relay ./cmd/gateway ./cmd/workspace-agent
 
 FROM build AS build-scripted-model
-RUN CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -ldflags='-s -w' -o /out/ ./cmd/scripted-model
+COPY test/modelserver test/modelserver
+COPY test/scripted-model test/scripted-model
+RUN CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -ldflags='-s -w' -o /out/ ./test/scripted-model
 
 # For demos and tests: --target scripted-model adds a model that answers from a script.
 FROM ${BASE_IMAGE} AS scripted-model

@@ -21,7 +21,7 @@ export TOOLCHAIN_IMAGE ?= parley.dev/toolchain:dev
 export MCP_IMAGE ?= parley.dev/mcp-everything:dev
 PROGRAMS := manager generator relay gateway workspace-agent
 TEST_PROGRAMS := scripted-model bench
-IMAGE_PACKAGES := $(addprefix ./cmd/,$(PROGRAMS) scripted-model) ./test/bench
+IMAGE_PACKAGES := $(addprefix ./cmd/,$(PROGRAMS)) $(addprefix ./test/,$(TEST_PROGRAMS))
 
 include hack/cluster.mk
 
@@ -164,7 +164,7 @@ KREW_PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd6
 .PHONY: krew
 krew: ## Build kubectl chat for every platform and pack it for krew, with its manifest: bin/krew/. Needs VERSION=v1.2.3 and KREW_URL.
 	@for p in $(KREW_PLATFORMS); do \
-	  GOOS=$${p%/*} GOARCH=$${p#*/} go build -ldflags='-s -X parley.dev/parley/internal/kubectlchat.version=$(VERSION)' -o $(BIN)/krew/$${p/\//-}/ ./cmd/kubectl-chat; done
+	  GOOS=$${p%/*} GOARCH=$${p#*/} go build -ldflags='-s -X parley.dev/parley/internal/cli.version=$(VERSION)' -o $(BIN)/krew/$${p/\//-}/ ./cmd/kubectl-chat; done
 	@go run ./hack/krew -version '$(VERSION)' -url '$(KREW_URL)' -out $(BIN)/krew \
 	  $(foreach p,$(KREW_PLATFORMS),$(p)=$(BIN)/krew/$(subst /,-,$(p))/kubectl-chat$(if $(findstring windows,$(p)),.exe))
 
@@ -177,11 +177,11 @@ agent-sandbox:
 .PHONY: generate
 generate: ## Generate deep copies, resource definitions, docs/status.md, docs/tools.md, docs/errors.md, docs/gateway-openapi.json and the dashboard.
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt crd:allowDangerousTypes=true paths=./api/... output:crd:dir=config/crd/bases
-	go run ./internal/chat/machine/gen -o docs/status.md
-	go run ./internal/tools/gen -o docs/tools.md
-	go run ./internal/generation/provider/fault/gen -o docs/errors.md
-	go run ./internal/gateway/rest/gen -o docs/gateway-openapi.json
-	go run ./internal/telemetry/dashboard/gen -o config/grafana/parley.json
+	go run ./hack/gen/status -o docs/status.md
+	go run ./hack/gen/tools -o docs/tools.md
+	go run ./hack/gen/errors -o docs/errors.md
+	go run ./hack/gen/openapi -o docs/gateway-openapi.json
+	go run ./hack/gen/dashboard -o config/grafana/parley.json
 
 .PHONY: versions
 versions: ## Raise all modules of the repository to the same versions of their dependencies.
@@ -230,7 +230,7 @@ lines: ## Print the size of the project: lines of the product and of its tests, 
 
 # The packages that ask for it share one control plane (testcluster.RunShared); the others start their own.
 # Tests wait more than they compute, so that more of them run at once than there are cores.
-SHARED_CLUSTER := go run ./internal/testing/sharedcluster env
+SHARED_CLUSTER := go run ./test/kit/sharedcluster env
 
 .PHONY: test-page
 test-page: setup-tests axe envtest-assets ## Look at every state of the page in a browser, and at long chats before a real gateway and API server.

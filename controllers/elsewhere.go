@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/index"
-	"parley.dev/parley/internal/shard"
+	"parley.dev/parley/internal/kube/index"
+	"parley.dev/parley/internal/kube/shard"
 )
 
 // elsewhere is a cache of the chats of other shards that are at work: the limits for all namespaces together count

@@ -9,8 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"parley.dev/parley/internal/capacity"
-	"parley.dev/parley/internal/shard"
+	"parley.dev/parley/internal/kube/shard"
+	"parley.dev/parley/internal/pods/capacity"
 	"parley.dev/parley/internal/telemetry"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"k8s.io/apimachinery/pkg/types"
 
-	"parley.dev/parley/internal/capacity"
-	"parley.dev/parley/internal/shard"
+	"parley.dev/parley/internal/kube/shard"
+	"parley.dev/parley/internal/pods/capacity"
 )
 
 // TestMetricsOfShardsAddUp: where there is one shard alone, nothing says so.

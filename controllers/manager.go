@@ -24,9 +24,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/index"
-	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/shard"
+	"parley.dev/parley/internal/kube/index"
+	"parley.dev/parley/internal/kube/shard"
+	"parley.dev/parley/internal/pods/podspec"
 )
 
 // Scheme holds the kinds that the manager knows.

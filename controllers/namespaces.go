@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/index"
-	"parley.dev/parley/internal/shard"
+	"parley.dev/parley/internal/kube/index"
+	"parley.dev/parley/internal/kube/shard"
 )
 
 // limit limits the manager's cache to the namespaces of the scope, if it has a list of them. Each kind then has an

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/retry"
-	"parley.dev/parley/internal/startup"
+	"parley.dev/parley/internal/kube/startup"
+	"parley.dev/parley/internal/netguard/retry"
 )
 
 const (

@@ -42,7 +42,7 @@ model() {
 }
 
 scripted() {
-  k -n demo create configmap scripted-model --from-file=demo.yaml=internal/modelserver/testdata/demo.yaml --dry-run=client -o yaml |
+  k -n demo create configmap scripted-model --from-file=demo.yaml=test/modelserver/testdata/demo.yaml --dry-run=client -o yaml |
     k apply --server-side --force-conflicts -f - >/dev/null
   k -n demo delete pod scripted-model --ignore-not-found --wait >/dev/null
   sed "s|image: parley.dev/parley:dev|image: ${IMAGE:-parley.dev/parley:dev}|" config/demo/model.yaml |

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-tests='(_test\.go|\.test\.tsx?)$|^test/|^internal/testing/'
+tests='(_test\.go|\.test\.tsx?)$|^test/'
 generated='(^|/)zz_generated[^/]*\.go$'
 vendored='^internal/gateway/page/ui/vendor/'
 
@@ -21,7 +21,7 @@ row() { printf '%-58s %7d %s\n' "$1" "$2" "$3"; }
 row 'product: Go without tests, test/, hack/, zz_generated*' "$(tracked '\.go$' "$product" | lines)" lines
 row 'product: CSS and JavaScript of the page without vendor/' "$(tracked "$page.*\.(css|m?js)$" "$product" | lines)" lines
 row 'product: TypeScript of plugins/headlamp' "$(tracked '^plugins/.*\.tsx?$' "$product" | lines)" lines
-row 'tests: Go tests, Go in test/ and internal/testing/' "$(tracked "$tests" '^hack/' | grep '\.go$' | lines)" lines
+row 'tests: Go tests, Go in test/' "$(tracked "$tests" '^hack/' | grep '\.go$' | lines)" lines
 row 'tests: TypeScript of plugins/headlamp' "$(tracked '\.test\.tsx?$' '^hack/' | lines)" lines
 row 'tools: Go in hack/ with its tests' "$(tracked '^hack/.*\.go$' "$generated" | lines)" lines
 row 'generated: zz_generated*.go' "$(tracked "$generated" '^$' | lines)" lines

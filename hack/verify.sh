@@ -13,10 +13,10 @@ if ! diff -r api "$fresh/api" || ! diff -r config/crd "$fresh/config/crd"; then
   exit 1
 fi
 hack/vendor-page.sh --check
-go run ./internal/chat/machine/gen -o docs/status.md -check
-go run ./internal/tools/gen -o docs/tools.md -check
-go run ./internal/generation/provider/fault/gen -o docs/errors.md -check
-go run ./internal/telemetry/dashboard/gen -o config/grafana/parley.json -check
+go run ./hack/gen/status -o docs/status.md -check
+go run ./hack/gen/tools -o docs/tools.md -check
+go run ./hack/gen/errors -o docs/errors.md -check
+go run ./hack/gen/dashboard -o config/grafana/parley.json -check
 go run ./hack/versions
 for module in . test/gitops test/dashboards hack/localcluster hack/localcluster/binaries hack/agent-sandbox hack/tools; do
   (cd "$module" && go mod tidy -diff)

@@ -25,14 +25,14 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway"
 	"parley.dev/parley/internal/gateway/auth"
 	operations "parley.dev/parley/internal/gateway/rest"
 	"parley.dev/parley/internal/gateway/token"
-	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/kube/tokencache"
 	"parley.dev/parley/internal/telemetry"
-	"parley.dev/parley/internal/tokencache"
+	"parley.dev/parley/internal/text/printable"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"parley.dev/parley/internal/apiclient"
-	"parley.dev/parley/internal/kubeapi"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/kube/kubeapi"
 )
 
 // clusterOf is the cluster as service accounts of the pod's namespace, whose tokens the client asks for.

@@ -19,11 +19,11 @@ import (
 	"syscall"
 	"time"
 
-	"parley.dev/parley/internal/printable"
-	"parley.dev/parley/internal/satoken"
+	"parley.dev/parley/internal/kube/satoken"
 	"parley.dev/parley/internal/stream/lifetime"
 	"parley.dev/parley/internal/stream/relay"
 	"parley.dev/parley/internal/telemetry"
+	"parley.dev/parley/internal/text/printable"
 )
 
 type config struct {

@@ -9,7 +9,7 @@ import (
 	"net"
 	"time"
 
-	"parley.dev/parley/internal/satoken"
+	"parley.dev/parley/internal/kube/satoken"
 	"parley.dev/parley/internal/workspace/agent/process"
 	"parley.dev/parley/internal/workspace/agent/server"
 	"parley.dev/parley/internal/workspace/protocol"

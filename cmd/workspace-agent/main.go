@@ -23,7 +23,7 @@ import (
 	"syscall"
 	"time"
 
-	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/workspace/agent/initproc"
 	"parley.dev/parley/internal/workspace/protocol"
 )

@@ -14,7 +14,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/agents"
 	"parley.dev/parley/internal/chat/tree"
-	"parley.dev/parley/internal/denial"
+	"parley.dev/parley/internal/kube/denial"
 )
 
 // changeAgents does what a committed message decides about sub-chats: it starts them, says something to them, or

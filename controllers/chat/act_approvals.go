@@ -14,7 +14,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/kube/index"
 )
 
 // refuseApprovals says of decisions about calls of a chat that does not exist that they came to nothing.

@@ -13,7 +13,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/denial"
+	"parley.dev/parley/internal/kube/denial"
 )
 
 // createPrompt creates the message that spec.prompt stands for. Until there is one no other message is taken up, and

@@ -15,14 +15,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/kube/index"
 )
 
-// classLister lists the ChatClasses of a namespace at least as new as a chat. The cache has a watch for each kind, and
-// may show a chat before the default class that was applied first; then the API server is asked. A pass must not do that
-// without need: the API server answers a consistent list from its own cache, and looks every 100 ms whether that has
-// caught up (Kubernetes 1.31 to 1.37), while the pass holds one of the controller's workers. resourceVersions of custom
-// resources count the writes of one store, so they tell across kinds which view is the newer one.
+// classLister lists the ChatClasses of a namespace at least as new as a chat. The cache has a watch for each kind,
+// and may show a chat before the default class that was applied first; then the API server is asked. A pass must not
+// do that without need: the API server answers a consistent list from its own cache, and looks every 100 ms whether
+// that has caught up (Kubernetes 1.31 to 1.37), while the pass holds one of the controller's workers.
+// resourceVersions of custom resources count the writes of one store, so they tell across kinds which view is the
+// newer one.
 type classLister struct {
 	cache, live client.Reader
 	// informers fill the cache; nil: how new the cache is follows from lists of the API server alone.
@@ -34,11 +35,13 @@ type classLister struct {
 	seen *lru.Cache
 }
 
-// maxLists and maxSeen bound what is kept, at some 200 bytes each: namespaces, and chats that begin with their messages.
+// maxLists and maxSeen bound what is kept, at some 200 bytes each: namespaces, and chats that begin with their
+// messages.
 const maxLists, maxSeen = 4096, 32768
 
 func newClassLister(o *Options) classLister {
-	return classLister{cache: o.Client, live: o.Live, informers: o.Informers, cached: lru.New(maxLists), seen: lru.New(maxSeen)}
+	return classLister{cache: o.Client, live: o.Live, informers: o.Informers,
+		cached: lru.New(maxLists), seen: lru.New(maxSeen)}
 }
 
 // listAsNewAs lists the classes of the chat's namespace, at least as new as the chat and those of its messages that are

@@ -16,11 +16,11 @@ import (
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/internal/capacity"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/modellimits"
-	"parley.dev/parley/internal/placement"
+	"parley.dev/parley/internal/pods/capacity"
+	"parley.dev/parley/internal/pods/modellimits"
+	"parley.dev/parley/internal/pods/placement"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 )

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/chatclass"
+	"parley.dev/parley/internal/chat/cost"
 	"parley.dev/parley/internal/chat/tree"
-	"parley.dev/parley/internal/chatclass"
-	"parley.dev/parley/internal/cost"
 )
 
 // deletion is a chat that is being deleted and whose cost a budget above it counts.

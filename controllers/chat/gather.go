@@ -14,7 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/modellimits"
+	"parley.dev/parley/internal/pods/modellimits"
 )
 
 // scope is everything that one reconcile has read.

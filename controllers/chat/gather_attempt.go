@@ -9,7 +9,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/placement"
+	"parley.dev/parley/internal/pods/placement"
 )
 
 // readAttempt reads the result of the attempt under way, and how its pod is.

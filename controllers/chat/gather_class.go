@@ -7,8 +7,8 @@ import (
 	"context"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/chatclass"
 )
 
 // readClass finds the class of the chat. From here on the facts have the chat with the settings that are in force.

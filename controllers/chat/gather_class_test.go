@@ -8,7 +8,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 func TestDefaultClassSpeaksToChatsOfOtherClasses(t *testing.T) {

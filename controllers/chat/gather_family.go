@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/chat/tree"
-	"parley.dev/parley/internal/chatclass"
-	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/kube/index"
 )
 
 // familyReader reads what stands above and below a chat.

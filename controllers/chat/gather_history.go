@@ -11,7 +11,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/kube/index"
 )
 
 // readChain finds out whether a committed message was deleted, if there is reason to look.

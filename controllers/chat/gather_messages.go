@@ -13,10 +13,10 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/content"
-	"parley.dev/parley/internal/firstwords"
-	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/kube/index"
+	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/text/content"
+	"parley.dev/parley/internal/text/firstwords"
 )
 
 // readResults reads what clients answered, oldest first.

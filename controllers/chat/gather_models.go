@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/chatclass"
+	"parley.dev/parley/internal/chat/modelconfig"
 	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/chatclass"
-	"parley.dev/parley/internal/modelconfig"
-	"parley.dev/parley/internal/modellimits"
+	"parley.dev/parley/internal/pods/modellimits"
 )
 
 // modelReader reads which ChatModelConfigs answer a chat.

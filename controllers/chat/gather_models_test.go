@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/modelconfig"
 	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/modelconfig"
-	"parley.dev/parley/internal/modellimits"
+	"parley.dev/parley/internal/pods/modellimits"
 )
 
 // configured is a client that has ChatModelConfigs, and counts how often it is asked for one.

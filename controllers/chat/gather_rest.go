@@ -10,10 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/chat/tree"
-	"parley.dev/parley/internal/chatclass"
-	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/kube/index"
 )
 
 // messagesAtOnce is how many messages are read from the API server at a time: 16, of 1 MiB each at most.

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/modellimits"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/fakeapi"
+	"parley.dev/parley/internal/pods/modellimits"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/fakeapi"
 )
 
 // at is the object as the API server has it at that resourceVersion.

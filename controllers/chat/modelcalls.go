@@ -20,9 +20,9 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/attempts"
+	"parley.dev/parley/internal/chat/modelconfig"
 	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/modelconfig"
-	"parley.dev/parley/internal/modellimits"
+	"parley.dev/parley/internal/pods/modellimits"
 )
 
 // modelCalls keeps the limits of ChatModelConfigs, and the waits that providers ask for. It is a source of the

@@ -15,9 +15,9 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/printable"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
+	"parley.dev/parley/internal/text/printable"
 )
 
 // observer tells what writes did that have gone through, so that of two managers only the one tells it that did it.

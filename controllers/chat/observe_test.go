@@ -16,7 +16,7 @@ import (
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 var now = chattest.Now

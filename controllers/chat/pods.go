@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/placement"
-	"parley.dev/parley/internal/podstate"
+	"parley.dev/parley/internal/pods/placement"
+	"parley.dev/parley/internal/pods/podstate"
 )
 
 // Pods gives attempts their generation pods, and keeps account of which chat has which.

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/placement"
+	"parley.dev/parley/internal/pods/placement"
 )
 
 // maxAsks is how often a plan may ask for something before it has to be final. Each answer is asked for once, and what

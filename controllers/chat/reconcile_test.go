@@ -19,14 +19,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/capacity"
 	"parley.dev/parley/internal/chat/agents"
 	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/modellimits"
-	"parley.dev/parley/internal/placement"
-	"parley.dev/parley/internal/podstate"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/fakeapi"
+	"parley.dev/parley/internal/pods/capacity"
+	"parley.dev/parley/internal/pods/modellimits"
+	"parley.dev/parley/internal/pods/placement"
+	"parley.dev/parley/internal/pods/podstate"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/fakeapi"
 )
 
 // onePod gives every attempt the same pod, which works.

@@ -17,7 +17,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/mcp/reference"
-	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/text/printable"
 )
 
 // servers finds out where the MCP servers are that chats refer to. The objects are read past the cache, for each

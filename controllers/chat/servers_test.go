@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/mcpkinds"
+	"parley.dev/parley/test/kit/mcpkinds"
 )
 
 var ofToolHive = schema.GroupKind{Group: "toolhive.stacklok.dev", Kind: "MCPServer"}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/capacity"
+	"parley.dev/parley/internal/pods/capacity"
 )
 
 // slots are the places at the gate that chats pass before they generate. It is a source of the controller: no chat is

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/capacity"
+	"parley.dev/parley/internal/pods/capacity"
 )
 
 func asSlotElsewhere(chat *v1alpha1.Chat) capacity.Chat {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/capacity"
+	"parley.dev/parley/internal/pods/capacity"
 )
 
 // listed is a client that lists chats and does nothing else.

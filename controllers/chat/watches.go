@@ -23,13 +23,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/chatclass"
+	"parley.dev/parley/internal/chat/fence"
+	"parley.dev/parley/internal/chat/modelconfig"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/chat/tree"
-	"parley.dev/parley/internal/chatclass"
-	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/index"
-	"parley.dev/parley/internal/modelconfig"
-	"parley.dev/parley/internal/requeue"
+	"parley.dev/parley/internal/kube/index"
+	"parley.dev/parley/internal/kube/requeue"
 )
 
 // SetupWithManager registers the controller and its watches.

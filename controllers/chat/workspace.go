@@ -16,7 +16,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/denial"
+	"parley.dev/parley/internal/kube/denial"
 	"parley.dev/parley/internal/workspace/life"
 )
 

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/fakeapi"
 	"parley.dev/parley/internal/workspace/life"
+	"parley.dev/parley/test/kit/fakeapi"
 )
 
 // withWorkspace is chat c, which has a workspace that is kept for so long.

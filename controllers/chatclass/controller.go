@@ -20,10 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/chat/conditions"
-	"parley.dev/parley/internal/chatclass"
-	"parley.dev/parley/internal/modelconfig"
-	"parley.dev/parley/internal/requeue"
+	"parley.dev/parley/internal/chat/modelconfig"
+	"parley.dev/parley/internal/kube/requeue"
 )
 
 // Reconciler writes the status of ChatClasses.

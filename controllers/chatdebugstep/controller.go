@@ -26,9 +26,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/podstate"
-	"parley.dev/parley/internal/requeue"
+	"parley.dev/parley/internal/kube/requeue"
+	"parley.dev/parley/internal/pods/podspec"
+	"parley.dev/parley/internal/pods/podstate"
 )
 
 // fieldOwner owns what the operator says of a recording.

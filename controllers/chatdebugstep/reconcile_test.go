@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/fakeapi"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/fakeapi"
 )
 
 var request = ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "step"}}

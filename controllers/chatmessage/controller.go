@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/index"
-	"parley.dev/parley/internal/requeue"
+	"parley.dev/parley/internal/kube/index"
+	"parley.dev/parley/internal/kube/requeue"
 	"parley.dev/parley/internal/telemetry"
 )
 

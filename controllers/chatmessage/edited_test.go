@@ -13,7 +13,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
-	"parley.dev/parley/internal/content"
+	"parley.dev/parley/internal/text/content"
 )
 
 // says is what the message says once it was looked at: state, Ready, reason, and whether that is of its newest content.

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/kube/index"
 )
 
 // scope is everything that one reconcile has read.

@@ -6,7 +6,7 @@ package chatmessage
 import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/history"
-	"parley.dev/parley/internal/index"
+	"parley.dev/parley/internal/kube/index"
 )
 
 // verdict says whether a message stays.

@@ -14,7 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
-	"parley.dev/parley/internal/content"
+	"parley.dev/parley/internal/text/content"
 )
 
 // report writes the status of a User message, if it differs. A message that has had its last word is left alone.

@@ -14,8 +14,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
-	"parley.dev/parley/internal/content"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/text/content"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // told is a User message that says how the turn ended which was resumed at that version, if it was.

@@ -16,8 +16,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/attempts"
-	"parley.dev/parley/internal/index"
-	"parley.dev/parley/internal/requeue"
+	"parley.dev/parley/internal/kube/index"
+	"parley.dev/parley/internal/kube/requeue"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/content"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/text/content"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // answered is message a, which says that chat c has answered it.

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/modelconfig"
+	"parley.dev/parley/internal/chat/modelconfig"
 )
 
 // The manager may get ConfigMaps, and not watch them: it looks at them from time to time. Generation pods read them for

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/fakeapi"
-	"parley.dev/parley/internal/testing/proxytest"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/fakeapi"
+	"parley.dev/parley/test/kit/proxytest"
 )
 
 func bundled(s *v1alpha1.ChatModelConfigSpec) {

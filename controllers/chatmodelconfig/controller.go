@@ -21,9 +21,9 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
-	"parley.dev/parley/internal/hostlist"
-	"parley.dev/parley/internal/modelconfig"
-	"parley.dev/parley/internal/requeue"
+	"parley.dev/parley/internal/chat/modelconfig"
+	"parley.dev/parley/internal/kube/requeue"
+	"parley.dev/parley/internal/netguard/hostlist"
 )
 
 // Reconciler writes the status of ChatModelConfigs.

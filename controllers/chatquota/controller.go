@@ -23,9 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/capacity"
 	"parley.dev/parley/internal/chat/conditions"
-	"parley.dev/parley/internal/requeue"
+	"parley.dev/parley/internal/kube/requeue"
+	"parley.dev/parley/internal/pods/capacity"
 )
 
 // Reconciler keeps the gate's limits to what the quotas say.

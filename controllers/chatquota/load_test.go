@@ -6,7 +6,7 @@ package chatquota
 import (
 	"testing"
 
-	"parley.dev/parley/internal/capacity"
+	"parley.dev/parley/internal/pods/capacity"
 )
 
 func TestLoadTellsTheGateTheLimitsOfAllNamespaces(t *testing.T) {

@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/ensure"
-	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/requeue"
+	"parley.dev/parley/internal/kube/ensure"
+	"parley.dev/parley/internal/kube/requeue"
+	"parley.dev/parley/internal/pods/podspec"
 )
 
 // Access keeps what the generation pods of a namespace run with as it must be: their ServiceAccount, Role and

@@ -20,10 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/index"
-	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/podstate"
-	"parley.dev/parley/internal/requeue"
+	"parley.dev/parley/internal/kube/index"
+	"parley.dev/parley/internal/kube/requeue"
+	"parley.dev/parley/internal/pods/podspec"
+	"parley.dev/parley/internal/pods/podstate"
 )
 
 // DefaultIdle is how long a generation pod without work is kept warm.

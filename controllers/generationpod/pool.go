@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/denial"
-	"parley.dev/parley/internal/placement"
-	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/podstate"
+	"parley.dev/parley/internal/kube/denial"
+	"parley.dev/parley/internal/pods/placement"
+	"parley.dev/parley/internal/pods/podspec"
+	"parley.dev/parley/internal/pods/podstate"
 )
 
 // Pool gives attempts their generation pods, and creates one when none has room.

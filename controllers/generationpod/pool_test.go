@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"parley.dev/parley/internal/placement"
-	"parley.dev/parley/internal/podstate"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/pods/placement"
+	"parley.dev/parley/internal/pods/podstate"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 var now = chattest.Now

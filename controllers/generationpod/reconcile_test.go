@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"parley.dev/parley/internal/denial"
-	"parley.dev/parley/internal/placement"
-	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/fakeapi"
+	"parley.dev/parley/internal/kube/denial"
+	"parley.dev/parley/internal/pods/placement"
+	"parley.dev/parley/internal/pods/podspec"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/fakeapi"
 )
 
 var request = ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "pod"}}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"parley.dev/parley/internal/placement"
+	"parley.dev/parley/internal/pods/placement"
 )
 
 // refusals remembers in which namespaces the API server refuses generation pods, so that not each chat asks for itself.

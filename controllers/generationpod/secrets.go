@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/index"
-	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/kube/index"
+	"parley.dev/parley/internal/pods/podspec"
 )
 
 // ServerKeys returns what reads the keys of Secrets that the chats of a namespace, and their ChatClasses, name for MCP

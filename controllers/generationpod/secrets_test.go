@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/placement"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/pods/placement"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // tokened is a chat whose MCP server gets a key of the Secret.

@@ -23,11 +23,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/chatclass"
-	"parley.dev/parley/internal/placement"
-	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/podstate"
-	"parley.dev/parley/internal/requeue"
+	"parley.dev/parley/internal/chat/chatclass"
+	"parley.dev/parley/internal/kube/requeue"
+	"parley.dev/parley/internal/pods/placement"
+	"parley.dev/parley/internal/pods/podspec"
+	"parley.dev/parley/internal/pods/podstate"
 )
 
 // Spares keeps generation pods with room for chats where a namespace's default ChatClass asks for some

@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/denial"
-	"parley.dev/parley/internal/placement"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/fakeapi"
+	"parley.dev/parley/internal/kube/denial"
+	"parley.dev/parley/internal/pods/placement"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/fakeapi"
 )
 
 // asks is the namespace's default class, which asks for so many spare pods.

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"parley.dev/parley/internal/ensure"
-	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/requeue"
+	"parley.dev/parley/internal/kube/ensure"
+	"parley.dev/parley/internal/kube/requeue"
+	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/internal/workspace/template"
 )
 

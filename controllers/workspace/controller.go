@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/requeue"
+	"parley.dev/parley/internal/kube/requeue"
 	"parley.dev/parley/internal/workspace/life"
 	"parley.dev/parley/internal/workspace/template"
 )

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/chatclass"
-	"parley.dev/parley/internal/index"
-	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/chat/chatclass"
+	"parley.dev/parley/internal/kube/index"
+	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/internal/workspace/life"
 	"parley.dev/parley/internal/workspace/template"
 )

@@ -11,7 +11,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
-	"parley.dev/parley/internal/requeue"
+	"parley.dev/parley/internal/kube/requeue"
 	"parley.dev/parley/internal/workspace/life"
 	"parley.dev/parley/internal/workspace/template"
 )

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/index"
-	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/requeue"
+	"parley.dev/parley/internal/kube/index"
+	"parley.dev/parley/internal/kube/requeue"
+	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/internal/workspace/template"
 )
 

@@ -31,7 +31,7 @@ func TestChangedFiles(t *testing.T) {
 	r := loadParley(t)
 	for file, c := range map[string]struct{ targets, runs, not string }{
 		"internal/chat/plan/report.go": {"lint soak-short test-crash test-e2e test-gitops test-integration test-unit verify",
-			"internal/chat/plan controllers/chat test/integration test/crash test/layers", "internal/cost test/page"},
+			"internal/chat/plan controllers/chat test/integration test/crash test/layers", "internal/chat/cost test/page"},
 		"internal/chat/plan/action_test.go": {"lint test-unit verify", "internal/chat/plan test/layers", "controllers/chat"},
 		"internal/gateway/rest/chats.go": {"lint soak-short test-e2e test-integration test-page test-unit verify",
 			"internal/gateway test/gateway", "controllers/chat"},
@@ -56,14 +56,14 @@ func TestChangedFiles(t *testing.T) {
 		"config/tracing/kustomization.yaml": {"test-crash test-integration test-unit", "test/shard", "test/crash"},
 		"docs/errors.md": {"test-integration test-unit",
 			"api/v1alpha1 internal/generation/provider/fault test/integration", "internal/telemetry"},
-		"docs/status.md":                  {"test-integration test-unit verify", "internal/chat/machine/gen", ""},
+		"docs/status.md":                  {"test-integration test-unit verify", "hack/gen/status", ""},
 		"docs/gateway-openapi.json":       {"test-integration test-unit", "internal/gateway/rest", "internal/gateway"},
 		"docs/screenshots/page-light.png": {"test-integration test-unit", "api/v1alpha1", "internal/gateway"},
 		"README.md":                       {"", "", "test/layers"},
 		"LICENSE":                         {"test-unit", "hack/krew", "test/layers"},
 		"internal/gateway/page/ui/js/api.js": {"soak-short test-e2e test-integration test-page test-unit verify",
 			"test/page internal/gateway/page", "controllers/chat"},
-		"internal/podspec/testdata/generation.yaml": {"test-unit", "internal/podspec", "controllers/generationpod"},
+		"internal/pods/podspec/testdata/generation.yaml": {"test-unit", "internal/pods/podspec", "controllers/generationpod"},
 		"hack/localcluster/internal/image/image.go": {"lint soak-short test-e2e test-unit verify",
 			"hack/localcluster/internal/image", "internal/chat/plan"},
 		"hack/localcluster/internal/component/templates/kubelet.yaml": {"soak-short test-e2e test-unit",
@@ -118,8 +118,8 @@ func TestUnknownFilesSelectEverything(t *testing.T) {
 	for name, c := range map[string]struct{ file, deleted, unknown string }{
 		"file without rule":       {"strange.txt", "", "strange.txt"},
 		"Go file without package": {"internal/strange/a.go", "", "internal/strange/a.go"},
-		"deleted Go file":         {"", "internal/cost/gone.go", ""},
-		"deleted test data":       {"", "internal/podspec/testdata/gone.yaml", ""},
+		"deleted Go file":         {"", "internal/chat/cost/gone.go", ""},
+		"deleted test data":       {"", "internal/pods/podspec/testdata/gone.yaml", ""},
 		"deleted page of docs":    {"", "docs/gone.md", "docs/gone.md"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,8 +139,8 @@ func TestUnknownFilesSelectEverything(t *testing.T) {
 
 func TestRuleKeepsAllPackagesOfItsTarget(t *testing.T) {
 	r := loadParley(t)
-	_, dirs := selected(t, r, "hack/localcluster/build.sh", "internal/cost/cost_test.go")
-	for _, dir := range []string{"internal/cost", "test/integration", "test/columns", "test/model/reference"} {
+	_, dirs := selected(t, r, "hack/localcluster/build.sh", "internal/chat/cost/cost_test.go")
+	for _, dir := range []string{"internal/chat/cost", "test/integration", "test/columns", "test/model/reference"} {
 		if !slices.Contains(dirs, dir) {
 			t.Errorf("%s does not run", dir)
 		}

@@ -130,7 +130,7 @@ func (l listed) read(root, module string) (p goPackage, err error) {
 }
 
 // kustomizer is the package with the function Kustomized. Of the folder config it reads what its callers name.
-const kustomizer = "internal/testing/testcluster"
+const kustomizer = "test/kit/testcluster"
 
 // part joins what the sources show with what "go list" found.
 func (s source) part(dir string, imports, embeds []string) part {

@@ -17,7 +17,7 @@ import (
 func TestConcurrency(t *testing.T) {
 	for name, c := range map[string]struct{ source, want string }{
 		"plain":                 {`import "strings"; var _ = strings.Join`, ""},
-		"package of this repo":  {`import "parley.dev/parley/internal/clip"`, ""},
+		"package of this repo":  {`import "parley.dev/parley/internal/text/clip"`, ""},
 		"data of Kubernetes":    {`import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"`, ""},
 		"go statement":          {`func f() { go f() }`, "has a go statement"},
 		"net":                   {`import "net"`, "imports net"},
@@ -129,18 +129,18 @@ func TestRaceReasonFollowsImports(t *testing.T) {
 
 func TestTargetOfPackage(t *testing.T) {
 	g := fixture(t, map[string]string{
-		"internal/testing/testcluster/a.go":      "package x\n",
-		"internal/testing/testcluster/a_test.go": "package x\n",
-		"helper/a.go":                            importing("internal/testing/testcluster"),
-		"direct/a_test.go":                       importing("internal/testing/testcluster"),
-		"indirect/a_test.go":                     importing("helper"),
-		"test/crash/a_test.go":                   importing("internal/testing/testcluster"),
-		"test/crash/sub/a_test.go":               importing(),
-		"test/page/a_test.go":                    importing(),
-		"test/layers/a_test.go":                  importing(),
+		"test/kit/testcluster/a.go":      "package x\n",
+		"test/kit/testcluster/a_test.go": "package x\n",
+		"helper/a.go":                    importing("test/kit/testcluster"),
+		"direct/a_test.go":               importing("test/kit/testcluster"),
+		"indirect/a_test.go":             importing("helper"),
+		"test/crash/a_test.go":           importing("test/kit/testcluster"),
+		"test/crash/sub/a_test.go":       importing(),
+		"test/page/a_test.go":            importing(),
+		"test/layers/a_test.go":          importing(),
 	}).packages
 	for dir, want := range map[string]string{
-		"internal/testing/testcluster": unit, "direct": integration, "indirect": integration, "test/crash": crash,
+		"test/kit/testcluster": unit, "direct": integration, "indirect": integration, "test/crash": crash,
 		"test/crash/sub": crash, "test/page": page, "test/layers": unit,
 	} {
 		if got := g.targetOf(g["parley.dev/parley/"+dir]); got != want {

@@ -28,11 +28,11 @@ func loadParley(t *testing.T) repository {
 func TestListsOfTheRepository(t *testing.T) {
 	g := loadParley(t).packages
 	for list, want := range map[string][]string{
-		"unit-race": {"controllers/chat", "internal/capacity", "internal/gateway/auth", "internal/stream/relay",
+		"unit-race": {"controllers/chat", "internal/pods/capacity", "internal/gateway/auth", "internal/stream/relay",
 			"hack/testplan", "test/soak"},
-		"unit-plain":  {"api/v1alpha1", "internal/cost", "internal/fence", "internal/toolpolicy"},
+		"unit-plain":  {"api/v1alpha1", "internal/chat/cost", "internal/chat/fence", "internal/approval/toolpolicy"},
 		"cluster":     {"hack/localcluster/internal/image", "hack/localcluster/internal/storage"},
-		"integration": {"internal/gateway", "internal/kubectlchat", "test/admission", "test/columns", "test/integration"},
+		"integration": {"internal/gateway", "internal/cli", "test/admission", "test/columns", "test/integration"},
 		"crash":       {"test/crash", "test/load", "test/memory", "test/model", "test/model/reference", "test/shard"},
 	} {
 		for _, dir := range want {
@@ -77,9 +77,9 @@ func TestPrintedLists(t *testing.T) {
 		args      string
 		want, err string
 	}{
-		"by folder":       {"unit-plain ./internal/cost/ internal/capacity", "parley.dev/parley/internal/cost\n", ""},
-		"by path":         {"unit-race parley.dev/parley/internal/capacity", "parley.dev/parley/internal/capacity\n", ""},
-		"reasons":         {"reasons internal/cost", "test-unit         internal/cost", ""},
+		"by folder":       {"unit-plain ./internal/chat/cost/ internal/pods/capacity", "parley.dev/parley/internal/chat/cost\n", ""},
+		"by path":         {"unit-race parley.dev/parley/internal/pods/capacity", "parley.dev/parley/internal/pods/capacity\n", ""},
+		"reasons":         {"reasons internal/chat/cost", "test-unit         internal/chat/cost", ""},
 		"unknown package": {"unit-race internal/nothing", "", `no package "internal/nothing" with tests`},
 		"unknown list":    {"nothing", "", "name one of cluster, crash, integration, unit-plain, unit-race, reasons"},
 		"no list":         {"", "", "the first argument is missing"},

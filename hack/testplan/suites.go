@@ -37,7 +37,7 @@ var ownTargets = map[string]string{
 
 const (
 	// apiServer is the folder of the package that starts an API server. Tests that import it are no unit tests.
-	apiServer = "internal/testing/testcluster"
+	apiServer = "test/kit/testcluster"
 	// localCluster is the folder of the local cluster's module.
 	localCluster = "hack/localcluster"
 )

@@ -10,7 +10,7 @@ import (
 	"fmt"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/text/printable"
 )
 
 // Of is a call of a reply that waits for a client or for approval, as the status of the chat shows it.

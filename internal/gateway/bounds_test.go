@@ -23,7 +23,7 @@ import (
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/refusal"
-	"parley.dev/parley/internal/limit"
+	"parley.dev/parley/internal/netguard/limit"
 )
 
 func TestTheServerWaitsForNobodyForEver(t *testing.T) {

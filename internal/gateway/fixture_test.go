@@ -31,14 +31,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway/auth"
 	operations "parley.dev/parley/internal/gateway/rest"
-	"parley.dev/parley/internal/satoken"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/kube/satoken"
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/stream/relay"
-	"parley.dev/parley/internal/testing/testcluster"
-	"parley.dev/parley/internal/testing/waiting"
+	"parley.dev/parley/test/kit/testcluster"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 var (

@@ -26,16 +26,16 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/fanout"
 	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/page"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/rest"
-	"parley.dev/parley/internal/limit"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/kube/tokencache"
+	"parley.dev/parley/internal/netguard/limit"
 	"parley.dev/parley/internal/telemetry"
-	"parley.dev/parley/internal/tokencache"
 )
 
 const (

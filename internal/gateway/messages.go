@@ -17,7 +17,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/gateway/follow"
-	"parley.dev/parley/internal/limit"
+	"parley.dev/parley/internal/netguard/limit"
 )
 
 const (

@@ -19,11 +19,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/chat/fence"
+	"parley.dev/parley/internal/kube/tokencache"
+	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/internal/stream/relay"
 	"parley.dev/parley/internal/stream/subscribe"
-	"parley.dev/parley/internal/tokencache"
 )
 
 // dialTimeout bounds the connection to a relay: a pod that is gone answers nothing.

@@ -21,9 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/chat/fence"
+	"parley.dev/parley/internal/kube/tokencache"
 	"parley.dev/parley/internal/stream/subscribe"
-	"parley.dev/parley/internal/tokencache"
 )
 
 // shownTokens is a relay that keeps what it is shown.

@@ -10,7 +10,7 @@ import (
 
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/refusal"
-	"parley.dev/parley/internal/limit"
+	"parley.dev/parley/internal/netguard/limit"
 )
 
 // session is a caller that may follow a chat or list the chats of a namespace, and has a seat for it.

@@ -24,9 +24,9 @@ import (
 	"golang.org/x/net/http/httpproxy"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/mcp"
-	"parley.dev/parley/internal/testing/proxytest"
+	"parley.dev/parley/internal/netguard/httpguard"
+	"parley.dev/parley/test/kit/proxytest"
 )
 
 func TestAServerIsTrustedByTheAuthoritiesThatItsEntryNames(t *testing.T) {

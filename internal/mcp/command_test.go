@@ -14,10 +14,10 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/mcp"
-	"parley.dev/parley/internal/testing/realagent"
-	"parley.dev/parley/internal/testing/waiting"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
+	"parley.dev/parley/test/kit/realagent"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 // patience is for what takes milliseconds where nothing else runs.

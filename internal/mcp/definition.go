@@ -16,9 +16,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/jsonschema"
-	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/text/jsonschema"
+	"parley.dev/parley/internal/text/printable"
 )
 
 const (

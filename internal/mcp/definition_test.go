@@ -12,7 +12,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/internal/testing/providertest"
+	"parley.dev/parley/test/kit/providertest"
 )
 
 // listing is a server whose tools are defined by that JSON.

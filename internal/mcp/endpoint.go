@@ -18,8 +18,8 @@ import (
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/httpguard"
+	"parley.dev/parley/internal/netguard/httpguard"
+	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/workspace/client"
 )
 

@@ -15,9 +15,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/httpguard"
-	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/netguard/httpguard"
+	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/text/printable"
 )
 
 // maxWords is how many bytes a failure is told in: 200.

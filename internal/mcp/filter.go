@@ -5,7 +5,7 @@ package mcp
 
 import (
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/toolpolicy"
+	"parley.dev/parley/internal/approval/toolpolicy"
 )
 
 // passes reports whether the filter lets the tool of that name through; nil lets all through.

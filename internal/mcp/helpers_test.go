@@ -16,8 +16,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/mcp"
+	"parley.dev/parley/internal/netguard/httpguard"
 	"parley.dev/parley/internal/tools"
 )
 

@@ -12,7 +12,7 @@ import (
 	"reflect"
 	"strings"
 
-	"parley.dev/parley/internal/jsonschema"
+	"parley.dev/parley/internal/text/jsonschema"
 	"parley.dev/parley/internal/tools"
 )
 

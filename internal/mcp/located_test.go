@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/hostlist"
 	"parley.dev/parley/internal/mcp"
+	"parley.dev/parley/internal/netguard/hostlist"
 )
 
 func TestAnEntryThatIsAReferenceIsCalledWhereItLeadsTo(t *testing.T) {

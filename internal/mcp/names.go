@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"parley.dev/parley/internal/toolpolicy"
+	"parley.dev/parley/internal/approval/toolpolicy"
 )
 
 const (

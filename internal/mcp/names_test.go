@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/internal/toolpolicy"
+	"parley.dev/parley/internal/approval/toolpolicy"
 )
 
 func TestTheNameOfAToolFollowsFromItsServerAndItselfAlone(t *testing.T) {

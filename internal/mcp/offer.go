@@ -10,8 +10,8 @@ import (
 	"sync"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/printable"
-	"parley.dev/parley/internal/toolpolicy"
+	"parley.dev/parley/internal/approval/toolpolicy"
+	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
 )

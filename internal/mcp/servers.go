@@ -18,8 +18,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"parley.dev/parley/internal/hostlist"
-	"parley.dev/parley/internal/httpguard"
+	"parley.dev/parley/internal/netguard/hostlist"
+	"parley.dev/parley/internal/netguard/httpguard"
 )
 
 const (

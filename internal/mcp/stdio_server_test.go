@@ -16,7 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/realagent"
+	"parley.dev/parley/test/kit/realagent"
 )
 
 // roleVariable has the test binary be a server that speaks on its standard input and output.

@@ -10,7 +10,7 @@ import (
 	"net/url"
 	"sync/atomic"
 
-	"parley.dev/parley/internal/httpguard"
+	"parley.dev/parley/internal/netguard/httpguard"
 )
 
 // limits are what is read of a server's answers: an image of 512 KiB is 700 KiB of base64, and progress comes in many

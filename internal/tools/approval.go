@@ -8,7 +8,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/approval"
-	"parley.dev/parley/internal/toolpolicy"
+	"parley.dev/parley/internal/approval/toolpolicy"
 )
 
 // RequiresAction is whose action a call of the tool requires before Parley can go on; empty: nobody's. A client decides

@@ -7,8 +7,8 @@ import (
 	"errors"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/jsonschema"
-	"parley.dev/parley/internal/toolpolicy"
+	"parley.dev/parley/internal/approval/toolpolicy"
+	"parley.dev/parley/internal/text/jsonschema"
 )
 
 // OfClient are the tools that a client of the chat runs and that the chat allows, in their order.

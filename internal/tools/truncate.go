@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/text/clip"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/toolpolicy"
+	"parley.dev/parley/internal/approval/toolpolicy"
 )
 
 // WaitingCalls are those of the calls that wait for sub-chats, that the chat allows and that are not refused, at most

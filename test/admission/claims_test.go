@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/pods/podspec"
 )
 
 // workspaceClaim is the claim of a workspace as the manager makes it, changed.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 func TestAResultWithAQuestionShowsItsOutcomeAsItsState(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/test/kit/testcluster"
 )
 
 // variant is the API as it is installed, or a copy of its kinds in a group of its own, in which something is missing.

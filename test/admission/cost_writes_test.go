@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/pods/podspec"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // specimen is what is written in the course of a turn of one step.

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/waiting"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/test/kit/testcluster"
 )
 
 // TestWithTwoPoliciesLiftedAnAdministratorWritesWhatParleyWrites is what the benchmark needs, to make the same writes

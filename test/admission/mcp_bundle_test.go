@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // signedBy is a chat of a server whose certificate is of an authority in the ConfigMap.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/test/kit/testcluster"
 )
 
 // components are those of config/mcp, and what each lets the manager read.

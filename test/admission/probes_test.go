@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/internal/pods/podspec"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/testcluster"
 )
 
 // createdBy is the annotation with the name of who created an object.

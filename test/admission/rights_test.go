@@ -16,7 +16,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/pods/podspec"
 )
 
 // What the tables are about: who has a right to any of it that is not in them must not have it.

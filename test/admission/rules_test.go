@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/chat/fence"
 )
 
 // longest is more than half of what a message may say.

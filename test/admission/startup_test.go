@@ -25,9 +25,9 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/controllers"
-	"parley.dev/parley/internal/apiclient"
-	"parley.dev/parley/internal/denial"
-	"parley.dev/parley/internal/startup"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/kube/denial"
+	"parley.dev/parley/internal/kube/startup"
 )
 
 // TestClientsRetryWhilePoliciesStart holds a policy in the state in which one with parameters is for a moment after its

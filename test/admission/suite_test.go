@@ -33,9 +33,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/testing/agentsandbox"
-	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/internal/pods/podspec"
+	"parley.dev/parley/test/kit/agentsandbox"
+	"parley.dev/parley/test/kit/testcluster"
 )
 
 const (

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/testmanager"
+	"parley.dev/parley/internal/pods/podspec"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/testmanager"
 )
 
 // TestAWholeTurnPassesTheRolesAndPolicies runs the real manager with the rights of its own account. The pod's part is

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/pods/podspec"
 )
 
 // toolTemplate is a workspace template of some name, changed.

@@ -14,10 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/internal/workspace/template"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // needsWorkspace creates the namespace with a chat in it whose model's call needs a workspace, and the generation pod

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // Fairness is what one chat has to bear from many others of another namespace, each of which gets its next message as

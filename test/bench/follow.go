@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/kube/apiclient"
 )
 
 // running is a chat that has an attempt, and when that was first seen.

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/test/modelserver"
 )
 
 // Hops are the medians of when a turn has come how far, in milliseconds from its beginning and without the model's own

@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/pods/podspec"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // Scale is how Parley fares with many chats, with the names that the figures have in bin/bench-scale.json. Times of

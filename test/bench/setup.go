@@ -20,9 +20,9 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/controllers"
-	"parley.dev/parley/internal/apiclient"
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/modelserver"
 )
 
 // namespace that the bench works in. hack/bench.sh creates it, with the model and the bench's own account.

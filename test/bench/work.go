@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/podstate"
+	"parley.dev/parley/internal/pods/podstate"
 )
 
 // work measures calls that run the shortest command there is: first with a workspace that has to be created, then one

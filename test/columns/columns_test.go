@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/test/kit/testcluster"
 )
 
 var cluster *testcluster.Cluster

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"parley.dev/parley/internal/testing/faultclient"
+	"parley.dev/parley/test/kit/faultclient"
 )
 
 func TestEveryScenarioEndsTheSameWhateverGoesWrong(t *testing.T) {

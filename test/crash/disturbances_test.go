@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/faultclient"
+	"parley.dev/parley/test/kit/faultclient"
 )
 
 // lag is how much a manager's view is behind while a write goes wrong, so that its next try rests on what was before.

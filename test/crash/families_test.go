@@ -7,7 +7,7 @@ import (
 	"context"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // families are the scenarios in which the chat has a sub-chat.

@@ -10,8 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/chat/fence"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // yield is all that an attempt yields.

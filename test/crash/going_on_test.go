@@ -5,7 +5,7 @@ package crash
 
 import (
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // goingOn are the scenarios in which a chat takes its course.

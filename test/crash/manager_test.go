@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/faultclient"
-	"parley.dev/parley/internal/testing/testmanager"
+	"parley.dev/parley/test/kit/faultclient"
+	"parley.dev/parley/test/kit/testmanager"
 )
 
 // manager is one life of a manager process, with the namespace of its run as its world.

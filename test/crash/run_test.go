@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/rand"
 
-	"parley.dev/parley/internal/testing/faultclient"
+	"parley.dev/parley/test/kit/faultclient"
 )
 
 // runTimeout is how long one run may take: many times what it takes when the machine is busy.

@@ -6,7 +6,7 @@ package crash
 import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/approval"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // steering are the scenarios in which people change their minds.

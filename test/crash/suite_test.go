@@ -42,7 +42,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/test/kit/testcluster"
 )
 
 // parallel is how many runs there are at once. They mostly wait.

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/test/kit/testcluster"
 )
 
 // argo is Argo CD's interpreter with what config/gitops puts into its settings.

@@ -18,7 +18,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/telemetry"
-	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/test/kit/testcluster"
 )
 
 // board is as much of a dashboard as the tests look at. Grafana's own types look at the rest (make grafana-schema).

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/test/kit/testcluster"
 )
 
 // stateMetrics is as much of the configuration of kube-state-metrics as config/kube-state-metrics uses. Its own package

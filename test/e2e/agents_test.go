@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/testing/localnode"
+	"parley.dev/parley/test/kit/localnode"
+	"parley.dev/parley/test/modelserver"
 )
 
 // treeOf is a script by which the model of chat root starts so many agents, in as many replies as it takes, waits for

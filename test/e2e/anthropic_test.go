@@ -12,7 +12,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
-	"parley.dev/parley/internal/testing/localnode"
+	"parley.dev/parley/test/kit/localnode"
 )
 
 // anthropicURL is the base URL of Anthropic's clients for the namespace.

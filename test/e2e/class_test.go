@@ -17,8 +17,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/controllers"
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/testing/localnode"
+	"parley.dev/parley/test/kit/localnode"
+	"parley.dev/parley/test/modelserver"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/testing/pty"
+	"parley.dev/parley/test/kit/pty"
+	"parley.dev/parley/test/modelserver"
 )
 
 func TestAPersonTalksToAChatAtATerminal(t *testing.T) {

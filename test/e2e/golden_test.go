@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/localnode"
+	"parley.dev/parley/test/kit/localnode"
 )
 
 // Numbers of batches of sumBatches.

@@ -16,7 +16,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/controllers"
-	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/test/modelserver"
 )
 
 // TestAnEditorOfTheNamespaceIsNotTheModel: the kubelet of a real node gets the pod's token, or there would be no reply;

@@ -19,9 +19,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/testing/localnode"
-	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/test/kit/localnode"
+	"parley.dev/parley/test/kit/testcluster"
+	"parley.dev/parley/test/modelserver"
 )
 
 // fixes is a model that looks around, changes a Deployment and deletes a ConfigMap.

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/testing/localnode"
+	"parley.dev/parley/test/kit/localnode"
+	"parley.dev/parley/test/modelserver"
 )
 
 func TestARetryOutlivesTheManagerAndIsMadeOnce(t *testing.T) {

@@ -20,8 +20,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/mcpkinds"
-	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/test/kit/mcpkinds"
+	"parley.dev/parley/test/kit/testcluster"
 )
 
 // lifecycle is the kind of the MCP lifecycle operator.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/internal/testing/localnode"
+	"parley.dev/parley/test/kit/localnode"
 )
 
 // steady is a port of this machine that leads to the gateway whatever becomes of its pods: where there is none, a

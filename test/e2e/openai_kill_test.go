@@ -15,8 +15,8 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/responses"
 
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/testing/localnode"
+	"parley.dev/parley/test/kit/localnode"
+	"parley.dev/parley/test/modelserver"
 )
 
 // story is what the model tells, and how often it says something.

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/pods/podspec"
+	"parley.dev/parley/test/modelserver"
 )
 
 func TestQuotaOfPodsHoldsTheChatUntilItIsGone(t *testing.T) {

@@ -18,8 +18,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/controllers"
-	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/modelserver"
 )
 
 // generationPod is one of the namespace.

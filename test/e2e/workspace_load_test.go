@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/testing/localnode"
+	"parley.dev/parley/internal/pods/podspec"
+	"parley.dev/parley/test/kit/localnode"
+	"parley.dev/parley/test/modelserver"
 )
 
 // TestTwoHundredCommandsOfTwentyChatsAtOnceAreKeptApart: each chat has a workspace of its own, and its model makes ten

@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/agentsandbox"
-	"parley.dev/parley/internal/testing/localnode"
+	"parley.dev/parley/test/kit/agentsandbox"
+	"parley.dev/parley/test/kit/localnode"
 )
 
 func TestAChatWorksInAPodThatSomebodyElseRuns(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/browser"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/test/kit/browser"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // drowsy lets a tab sleep 50 ms after nobody looks at it, and not 30 seconds; hides and shows it; and counts the

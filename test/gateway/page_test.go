@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/browser"
-	"parley.dev/parley/internal/testing/tokens"
-	"parley.dev/parley/internal/testing/waiting"
+	"parley.dev/parley/test/kit/browser"
+	"parley.dev/parley/test/kit/tokens"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 // opens the gateway's own page at a chat as somebody who pastes a token.

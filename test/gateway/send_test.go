@@ -14,8 +14,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"parley.dev/parley/internal/apiclient"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // pairs is how many messages are sent each way.

@@ -26,8 +26,8 @@ import (
 
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/stream/relay"
-	"parley.dev/parley/internal/testing/realgateway"
-	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/test/kit/realgateway"
+	"parley.dev/parley/test/kit/testcluster"
 )
 
 var (

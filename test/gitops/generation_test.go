@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/testing/realpod"
 	"parley.dev/parley/internal/tools/builtin"
+	"parley.dev/parley/test/kit/realpod"
+	"parley.dev/parley/test/modelserver"
 )
 
 // script makes the model call a tool once per question, and refuse the question of chat "broken".

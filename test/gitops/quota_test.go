@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/capacity"
 	"parley.dev/parley/internal/chat/conditions"
+	"parley.dev/parley/internal/pods/capacity"
 )
 
 func TestBothToolsWaitUntilAQuotaIsInForce(t *testing.T) {

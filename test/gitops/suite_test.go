@@ -21,9 +21,9 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"parley.dev/parley/internal/testing/testcluster"
-	"parley.dev/parley/internal/testing/testmanager"
-	"parley.dev/parley/internal/testing/waiting"
+	"parley.dev/parley/test/kit/testcluster"
+	"parley.dev/parley/test/kit/testmanager"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 // operator is the name under which the manager writes in these tests, so that its writes can be told from all others.

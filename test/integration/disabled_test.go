@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 func changeConfig(t *testing.T, ns, name string, change func(*v1alpha1.ChatModelConfigSpec)) {

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/testing/realpod"
+	"parley.dev/parley/test/kit/realpod"
+	"parley.dev/parley/test/modelserver"
 )
 
 // servedNamespace is one whose chats ask a model that says "Fine."; it keeps what it was asked.

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // chatIn reads a chat.

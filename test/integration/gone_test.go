@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/testmanager"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/testmanager"
 )
 
 // reconcileErrors is how many passes of all controllers of this process have failed so far.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // commanding is a chat with an MCP server that runs in its workspace.

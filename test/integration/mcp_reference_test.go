@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/mcpkinds"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/mcpkinds"
 )
 
 var (

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // required waits until people are asked, and returns for what.

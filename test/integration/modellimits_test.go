@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/realpod"
-	"parley.dev/parley/internal/testing/waiting"
+	"parley.dev/parley/internal/pods/podspec"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/realpod"
+	"parley.dev/parley/test/kit/waiting"
+	"parley.dev/parley/test/modelserver"
 )
 
 // limitedNamespace has a default ChatModelConfig with limits.

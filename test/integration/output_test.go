@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/test/modelserver"
 )
 
 func formatOf(schema string) *v1alpha1.OutputFormat {

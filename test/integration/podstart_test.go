@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/testmanager"
+	"parley.dev/parley/test/kit/testmanager"
 )
 
 // hasNoImage makes the kubelet's words of the pod those of an image that is not there.

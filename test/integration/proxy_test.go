@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/testing/proxytest"
+	"parley.dev/parley/internal/pods/podspec"
+	"parley.dev/parley/test/kit/proxytest"
+	"parley.dev/parley/test/modelserver"
 )
 
 // behindProxy is a namespace whose model is at https://models.test, of a private authority and behind a proxy.

@@ -15,10 +15,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/testcluster"
-	"parley.dev/parley/internal/testing/testmanager"
-	"parley.dev/parley/internal/testing/waiting"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/testcluster"
+	"parley.dev/parley/test/kit/testmanager"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 var cluster *testcluster.Cluster

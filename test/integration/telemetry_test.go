@@ -14,9 +14,9 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/collector"
-	"parley.dev/parley/internal/testing/testmanager"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/collector"
+	"parley.dev/parley/test/kit/testmanager"
 )
 
 const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

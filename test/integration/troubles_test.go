@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/kubectlchat"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/cli"
 	"parley.dev/parley/internal/workspace/template"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // screen keeps what a program writes.
@@ -58,7 +58,7 @@ func plugin(t *testing.T, ns string, args ...string) (shown *screen, end func() 
 	ctx, cancel := context.WithCancel(t.Context())
 	shown, code := &screen{}, make(chan int, 1)
 	go func() {
-		code <- kubectlchat.Run(ctx, genericiooptions.IOStreams{In: strings.NewReader(""), Out: shown, ErrOut: shown},
+		code <- cli.Run(ctx, genericiooptions.IOStreams{In: strings.NewReader(""), Out: shown, ErrOut: shown},
 			append([]string{"--kubeconfig", path}, args...))
 	}()
 	end = sync.OnceValue(func() int {

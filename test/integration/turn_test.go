@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/testmanager"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/testmanager"
 )
 
 func TestAPromptIsAnsweredInOneStep(t *testing.T) {

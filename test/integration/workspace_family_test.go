@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/internal/workspace/template"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 func TestAFamilySharesTheWorkspaceOfItsRoot(t *testing.T) {

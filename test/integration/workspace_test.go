@@ -17,11 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/testmanager"
+	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/internal/workspace/template"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/testmanager"
 )
 
 // greets declares a parameter.

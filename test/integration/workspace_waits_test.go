@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/internal/workspace/template"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // vanishes removes an object at once, whatever protects it: what would end the protection does not run here.

@@ -74,15 +74,14 @@ type rule struct {
 }
 
 var pure = []string{
-	"internal/chat", "internal/fence", "internal/placement",
-	"internal/podspec", "internal/podstate", "internal/modelconfig", "api/stream/parts", "internal/capacity",
-	"internal/modellimits", "internal/budget", "internal/cost", "internal/toolpolicy", "internal/chatclass",
-	"internal/clip", "internal/printable", "internal/hostlist", "internal/content", "internal/firstwords",
-	"internal/satoken", "internal/shard", "internal/skill", "internal/jsonschema", "internal/mcp/reference",
-	"internal/generation/prompt", "internal/generation/compaction", "internal/generation/advisor",
-	"internal/generation/observe/redact",
-	"internal/generation/captions/wording",
-	"internal/workspace/template", "internal/workspace/life",
+	"internal/chat", "internal/pods/placement", "internal/pods/podspec", "internal/pods/podstate",
+	"api/stream/parts", "internal/pods/capacity", "internal/pods/modellimits", "internal/approval/toolpolicy",
+	"internal/text/clip", "internal/text/printable", "internal/netguard/hostlist", "internal/text/content",
+	"internal/text/firstwords", "internal/kube/satoken", "internal/kube/shard", "internal/text/skill",
+	"internal/text/jsonschema", "internal/mcp/reference", "internal/generation/prompt",
+	"internal/generation/prompt/compaction", "internal/generation/advisor",
+	"internal/generation/observe/redact", "internal/generation/captions/wording", "internal/workspace/template",
+	"internal/workspace/life",
 }
 
 // ranks order what stands on what in a generation pod. Packages that are not here stand below all of them.
@@ -121,16 +120,16 @@ var rules = []rule{
 			return under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime") ||
 				strings.HasPrefix(path, module) && !under(strings.TrimPrefix(path, module), "api", "client")
 		}},
-	{"decisions know no client, no clock of the cluster and no logger", pure, false, func(p goPackage, path string) bool {
-		return !p.in("internal/chat/machine/gen") && under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime",
+	{"decisions know no client, no clock of the cluster and no logger", pure, false, func(_ goPackage, path string) bool {
+		return under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime",
 			"github.com/go-logr/logr", "log/slog", "net/http", "os")
 	}},
 	{"nor does what they stand on know a client", pure, true, func(_ goPackage, path string) bool {
-		return under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime", module+"internal/apiclient",
+		return under(path, "k8s.io/client-go", "sigs.k8s.io/controller-runtime", module+"internal/kube/apiclient",
 			module+"internal/telemetry/tracing")
 	}},
 	{"fence, parts, framelog, clip, printable, protocol of workspaces depend on the standard library alone",
-		[]string{"internal/fence", "api/stream/parts", "internal/stream/framelog", "internal/clip", "internal/printable",
+		[]string{"internal/chat/fence", "api/stream/parts", "internal/stream/framelog", "internal/text/clip", "internal/text/printable",
 			"internal/workspace/protocol"}, true,
 		func(_ goPackage, path string) bool {
 			return strings.Contains(strings.SplitN(path, "/", 2)[0], ".") && !strings.HasPrefix(path, module)
@@ -143,12 +142,12 @@ var rules = []rule{
 				return strings.Contains(strings.SplitN(path, "/", 2)[0], ".")
 			}
 			return p.in("internal/workspace/protocol") ||
-				!under(local, "internal/clip", "internal/printable", "internal/workspace/protocol")
+				!under(local, "internal/text/clip", "internal/text/printable", "internal/workspace/protocol")
 		}},
 	{"tools do not know what runs them, nor who asks for them", []string{"internal/tools"}, false,
 		func(p goPackage, path string) bool {
-			return !p.in("internal/tools/gen") && under(path, module+"internal/generation", module+"internal/stream",
-				module+"internal/apiclient")
+			return under(path, module+"internal/generation", module+"internal/stream",
+				module+"internal/kube/apiclient")
 		}},
 	{"the relay links neither Kubernetes nor fantasy", []string{"internal/stream/relay", "cmd/relay"}, true,
 		func(_ goPackage, path string) bool {
@@ -175,7 +174,7 @@ var rules = []rule{
 				"internal/tools") || under(path, "charm.land/fantasy")
 		}},
 	{"what runs in generation pods has no controller-runtime",
-		[]string{"internal/generation", "internal/tools", "internal/apiclient", "cmd/generator"}, true,
+		[]string{"internal/generation", "internal/tools", "internal/kube/apiclient", "cmd/generator"}, true,
 		func(_ goPackage, path string) bool {
 			return under(path, "sigs.k8s.io/controller-runtime") || under(path, module+"controllers")
 		}},
@@ -184,7 +183,7 @@ var rules = []rule{
 			return rank(path) > 0 && rank(path) >= rank(p.ImportPath)
 		}},
 	{"gateway and plug-in know no controller and no model",
-		[]string{"internal/gateway", "internal/kubectlchat", "cmd/gateway", "cmd/kubectl-chat"}, true,
+		[]string{"internal/gateway", "internal/cli", "cmd/gateway", "cmd/kubectl-chat"}, true,
 		func(_ goPackage, path string) bool {
 			return under(path, module+"controllers", "charm.land/fantasy", "sigs.k8s.io/controller-runtime")
 		}},
@@ -203,13 +202,10 @@ var rules = []rule{
 			under(path, module+provider) && !under(path, module+finish, module+fault)
 	}},
 	{"what guards HTTP clients, retries and limits knows neither Kubernetes nor a model, and of ours lists of hosts alone",
-		[]string{"internal/httpguard", "internal/retry", "internal/limit"}, true, func(_ goPackage, path string) bool {
+		[]string{"internal/netguard/httpguard", "internal/netguard/retry", "internal/netguard/limit"}, true, func(_ goPackage, path string) bool {
 			return under(path, "k8s.io", "sigs.k8s.io", "charm.land/fantasy") ||
-				strings.HasPrefix(path, module) && path != module+"internal/hostlist"
+				strings.HasPrefix(path, module) && path != module+"internal/netguard/hostlist"
 		}},
-	{"the scripted model serves tests and its own command", []string{""}, false, func(p goPackage, path string) bool {
-		return path == module+"internal/modelserver" && !p.in("cmd/scripted-model", "internal/testing", "test")
-	}},
 	{"nothing stands on the suites of tests", []string{"api", "client", "cmd", "controllers", "internal"}, false,
 		func(_ goPackage, path string) bool { return under(path, module+"test") }},
 	{"commands are imported by nobody", []string{""}, false,

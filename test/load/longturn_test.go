@@ -14,11 +14,11 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/history"
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/realpod"
-	"parley.dev/parley/internal/testing/waiting"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/realpod"
+	"parley.dev/parley/test/kit/waiting"
+	"parley.dev/parley/test/modelserver"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/modelserver"
 )
 
 // meter is the tool that the model calls at each step. It measures the process, and returns a long result.

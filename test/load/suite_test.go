@@ -15,8 +15,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"parley.dev/parley/internal/testing/testcluster"
-	"parley.dev/parley/internal/testing/testmanager"
+	"parley.dev/parley/test/kit/testcluster"
+	"parley.dev/parley/test/kit/testmanager"
 )
 
 var cluster *testcluster.Cluster

@@ -23,8 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/testcluster"
 )
 
 var chatsToDelete = flag.Int("deleted", 300, "how many chats the benchmark of deletions deletes for each figure")

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"parley.dev/parley/internal/testing/testmanager"
+	"parley.dev/parley/test/kit/testmanager"
 )
 
 // managerVariable names the kubeconfig of the cluster before which this program is to be the manager, and no test.

@@ -11,8 +11,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"parley.dev/parley/internal/testing/testmanager"
-	"parley.dev/parley/internal/testing/waiting"
+	"parley.dev/parley/test/kit/testmanager"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 // holdsMessages is a way to the API server on which what asks for all messages waits until it is let through.

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/model/reference"
 )
 

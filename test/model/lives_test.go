@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"parley.dev/parley/internal/testing/faultclient"
-	"parley.dev/parley/internal/testing/testmanager"
+	"parley.dev/parley/test/kit/faultclient"
+	"parley.dev/parley/test/kit/testmanager"
 )
 
 // manager is one life of a manager process.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/internal/testing/browser"
+	"parley.dev/parley/test/kit/browser"
 )
 
 // evil wants more than to be read: it is HTML and Markdown, reorders what stands beside it, speaks to terminals, and

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/internal/testing/browser"
+	"parley.dev/parley/test/kit/browser"
 )
 
 // opened is the page with chat triage, whose story a test has told.

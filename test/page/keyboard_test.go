@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"parley.dev/parley/internal/testing/browser"
+	"parley.dev/parley/test/kit/browser"
 )
 
 // focusOn waits until an element has the focus.

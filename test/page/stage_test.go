@@ -20,7 +20,7 @@ import (
 	"sync"
 	"testing"
 
-	"parley.dev/parley/internal/kubectlchat/ui"
+	"parley.dev/parley/internal/cli/ui"
 )
 
 // stage is a gateway that says what a test wants it to, behind the server of kubectl chat ui.

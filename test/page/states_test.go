@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/internal/testing/browser"
+	"parley.dev/parley/test/kit/browser"
 )
 
 // axe is what "make axe" brings.

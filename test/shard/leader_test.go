@@ -9,9 +9,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"parley.dev/parley/internal/shard"
-	"parley.dev/parley/internal/testing/faultclient"
-	"parley.dev/parley/internal/testing/testmanager"
+	"parley.dev/parley/internal/kube/shard"
+	"parley.dev/parley/test/kit/faultclient"
+	"parley.dev/parley/test/kit/testmanager"
 )
 
 // replica starts a manager that works only while it leads its shard.

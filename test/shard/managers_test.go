@@ -14,9 +14,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
-	"parley.dev/parley/internal/shard"
-	"parley.dev/parley/internal/testing/faultclient"
-	"parley.dev/parley/internal/testing/testmanager"
+	"parley.dev/parley/internal/kube/shard"
+	"parley.dev/parley/test/kit/faultclient"
+	"parley.dev/parley/test/kit/testmanager"
 )
 
 // manager is one that runs.

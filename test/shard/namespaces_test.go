@@ -21,11 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/index"
-	"parley.dev/parley/internal/shard"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/faultclient"
-	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/internal/kube/index"
+	"parley.dev/parley/internal/kube/shard"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/faultclient"
+	"parley.dev/parley/test/kit/testcluster"
 )
 
 // places records which namespaces requests are about, and which resources are asked for without a namespace.

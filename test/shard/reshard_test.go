@@ -6,9 +6,9 @@ package shard
 import (
 	"testing"
 
-	"parley.dev/parley/internal/shard"
+	"parley.dev/parley/internal/kube/shard"
 	"parley.dev/parley/internal/telemetry"
-	"parley.dev/parley/internal/testing/testmanager"
+	"parley.dev/parley/test/kit/testmanager"
 )
 
 // TestNothingIsLostOrPaidTwiceWhileShardsChange lets people talk while one manager becomes two, three, and one again.

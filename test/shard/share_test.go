@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/shard"
+	"parley.dev/parley/internal/kube/shard"
 	"parley.dev/parley/internal/telemetry"
 )
 

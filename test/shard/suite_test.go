@@ -16,10 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"parley.dev/parley/internal/shard"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/testcluster"
-	"parley.dev/parley/internal/testing/waiting"
+	"parley.dev/parley/internal/kube/shard"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/testcluster"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 // patience is how long a test waits for something that must come: long against what a crowded machine takes.

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/chat/fence"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // talk is people who say the next thing as soon as they are answered, one in a chat of each namespace, and generation

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/test/modelserver"
 )
 
 // kind is how a question is answered. It is the first word of the question, by which the model knows it.

@@ -24,7 +24,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/controllers"
-	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/kube/apiclient"
 )
 
 // systemNamespace is where Parley is installed.

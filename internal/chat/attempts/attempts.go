@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/chat/fence"
 )
 
 // Of is the fence of the attempt that the status says is under way. Without one its number is 0, which no attempt has.

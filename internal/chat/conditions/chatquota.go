@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/capacity"
+	"parley.dev/parley/internal/pods/capacity"
 )
 
 // ChatQuota writes the conditions of a ChatQuota that is in force. own is what the namespace's ChatQuotas say together,

@@ -14,10 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/capacity"
 	parley "parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/machine"
-	"parley.dev/parley/internal/modelconfig"
+	"parley.dev/parley/internal/chat/modelconfig"
+	"parley.dev/parley/internal/pods/capacity"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/text/printable"
 )
 
 // mcpAdvice is what to do about an MCP server that cannot be used.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/modelconfig"
+	"parley.dev/parley/internal/chat/modelconfig"
 )
 
 // ModelConfigFacts is what the conditions of a ChatModelConfig say.

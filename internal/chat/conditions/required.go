@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/text/printable"
 )
 
 // maxNamed is how many tools a condition names.

@@ -36,7 +36,8 @@ func TestWaitSaysWhatEndsIt(t *testing.T) {
 		return ChatFacts{Blocked: &v1alpha1.GenerationError{Reason: by, Message: "why"}}
 	}
 	missing := func(by v1alpha1.ErrorReason) ChatFacts {
-		return ChatFacts{Held: machine.ReferenceMissing, MissingReference: &v1alpha1.GenerationError{Reason: by, Message: "why"}}
+		return ChatFacts{Held: machine.ReferenceMissing,
+			MissingReference: &v1alpha1.GenerationError{Reason: by, Message: "why"}}
 	}
 	inTenMinutes := metav1.NewTime(noon.Add(10 * time.Minute))
 	var idle v1alpha1.ChatStatus

@@ -5,8 +5,8 @@ package history
 
 import (
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/content"
-	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/chat/fence"
+	"parley.dev/parley/internal/text/content"
 )
 
 // MayBeCertain reports whether Certain can hold for a message of that name. For any other, an old view is not worth the

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/content"
+	"parley.dev/parley/internal/text/content"
 )
 
 func TestAnOldViewIsCertainWhereNothingElseCanHaveBeenCommitted(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 func TestSubChatsAreStartedBeforeAnythingIsDecidedAboutThem(t *testing.T) {

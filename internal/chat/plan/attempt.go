@@ -11,8 +11,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/conditions"
+	"parley.dev/parley/internal/chat/cost"
 	"parley.dev/parley/internal/chat/machine"
-	"parley.dev/parley/internal/cost"
 )
 
 // settle ends the attempt under way if it has a result, its pod is gone, its result was deleted, or another message has

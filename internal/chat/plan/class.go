@@ -5,8 +5,8 @@ package plan
 
 import (
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/chat/conditions"
-	"parley.dev/parley/internal/chatclass"
 )
 
 // markClass says which class the chat has, and what of the chat does not count. The generation is that which the newest

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/modelconfig"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/chat/modelconfig"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 func limit(tokens int64, percent int32) func(*Facts) {

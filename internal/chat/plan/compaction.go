@@ -10,7 +10,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/machine"
-	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/text/clip"
 )
 
 // compactable reports whether the context has something in it that a summary could stand for.

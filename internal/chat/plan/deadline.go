@@ -70,7 +70,8 @@ func Sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// referenceWaitEnds is how long a turn still waits for a class or a model that does not exist; zero if it waits for none.
+// referenceWaitEnds is how long a turn still waits for a class or a model that does not exist; zero if it waits for
+// none.
 func referenceWaitEnds(st *v1alpha1.ChatStatus, now time.Time) time.Duration {
 	w := st.Wait
 	if w == nil || w.Until == nil || !slices.Contains(missingReferences, v1alpha1.ErrorReason(w.Reason)) {

@@ -118,8 +118,8 @@ var effects = map[machine.Effect]func(*pass, subject){
 	machine.ResetAttempt: func(p *pass, _ subject) {
 		setAttempt(p.status(), attemptRecord{})
 		switch p.held {
-		case machine.ReferenceMissing, machine.OverBudget, machine.RetryNotDue, machine.SubChatsAtWork, machine.WorkspaceStarting,
-			machine.ServersStarting, machine.CallsUnread:
+		case machine.ReferenceMissing, machine.OverBudget, machine.RetryNotDue, machine.SubChatsAtWork,
+			machine.WorkspaceStarting, machine.ServersStarting, machine.CallsUnread:
 			// That held a step that is no more.
 			p.held = ""
 		}

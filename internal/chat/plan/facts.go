@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/modelconfig"
 	"parley.dev/parley/internal/chat/tree"
-	"parley.dev/parley/internal/modelconfig"
 )
 
 // Facts is all that was read about a chat in one pass.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // wantGivenUp checks why the calls of the newest reply were given up, and why those before the turn's message were.

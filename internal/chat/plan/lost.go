@@ -11,7 +11,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/chat/machine"
-	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/text/clip"
 )
 
 // lose makes the attempt under way again, with another pod: the first time at once, then after waits that double like

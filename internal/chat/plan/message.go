@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/content"
-	"parley.dev/parley/internal/firstwords"
 	"parley.dev/parley/internal/telemetry/traceparent"
+	"parley.dev/parley/internal/text/content"
+	"parley.dev/parley/internal/text/firstwords"
 )
 
 // MessageOf is what a decision has to know of a User message.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // approved is the world of a chat that has had a plan approved, and is about to carry it out.

@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/budget"
+	"parley.dev/parley/internal/chat/budget"
+	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/chat/conditions"
-	"parley.dev/parley/internal/chatclass"
-	"parley.dev/parley/internal/cost"
-	"parley.dev/parley/internal/modelconfig"
+	"parley.dev/parley/internal/chat/cost"
+	"parley.dev/parley/internal/chat/modelconfig"
 )
 
 // markAdvisor says whether the advisor can be asked. It keeps no turn from going on: the model continues without it.
@@ -124,7 +124,8 @@ func (p modelChoice) classMissing() bool {
 // missingReferences are the reasons of what does not exist and may yet be created.
 var missingReferences = []v1alpha1.ErrorReason{v1alpha1.ErrorChatClassNotFound, v1alpha1.ErrorModelConfigNotFound}
 
-// missingReference is why the next action has no class or no model, if that is because one does not exist; otherwise nil.
+// missingReference is why the next action has no class or no model, if that is because one does not exist; otherwise
+// nil.
 func (p modelChoice) missingReference() *v1alpha1.GenerationError {
 	_, why := p.answering()
 	if why == nil || !slices.Contains(missingReferences, why.Reason) {

@@ -5,8 +5,8 @@ package plan
 
 import (
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/chatclass"
-	"parley.dev/parley/internal/modelconfig"
+	"parley.dev/parley/internal/chat/chatclass"
+	"parley.dev/parley/internal/chat/modelconfig"
 )
 
 // ModelOf is what a decision has to know of the configuration that answers the chat. What it names and does not exist,

@@ -6,7 +6,7 @@ package plan
 import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/machine"
-	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/text/printable"
 )
 
 // Advance takes the chat as far as it can go without waiting. The error is a fault of Parley itself: the state machine

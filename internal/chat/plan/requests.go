@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/text/clip"
 )
 
 // RequestsOf are the requests of the chat's annotations that have not been acted on.

@@ -12,7 +12,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/machine"
-	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/text/clip"
 )
 
 // fallbackReasons rule out the model that failed, but not its fallbacks. All other errors that are not retryable are
@@ -162,7 +162,8 @@ func (p retry) after(e v1alpha1.GenerationError) error {
 }
 
 // canAsk are the models that may be asked after an attempt that failed, and how often; none if none answers the chat.
-// While its class or its model does not exist that is not known: the attempt waits for it, and it is decided again then.
+// While its class or its model does not exist that is not known: the attempt waits for it, and it is decided again
+// then.
 func (p retry) canAsk(failed *v1alpha1.GenerationStatus) ([]Alternative, *v1alpha1.RetryPolicy) {
 	if model, _ := p.models().answering(); model != nil {
 		return p.models().priced(model.forAction(failed.Action)), model.Retry

@@ -6,7 +6,7 @@ package plan
 import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/attempts"
-	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/chat/fence"
 )
 
 // summaries are what is said of a turn in fixed words, unless a model said something better.

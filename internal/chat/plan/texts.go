@@ -5,7 +5,7 @@ package plan
 
 import (
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/text/printable"
 )
 
 // cleanTexts leaves out of the status what terminals would act on. Generation pods and people wrote these texts, and

@@ -10,8 +10,8 @@ import (
 	"unicode"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/printable"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/text/printable"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 const hostile = "\x1b]0;owned\a \u009b2J rm \u202e-fr \u200b\u2028now"

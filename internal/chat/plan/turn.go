@@ -14,7 +14,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/machine"
-	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/text/clip"
 )
 
 // proceed starts the next action of the turn, or ends it; ending it may promote a queued message, which begins a turn.

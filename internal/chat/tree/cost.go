@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/cost"
+	"parley.dev/parley/internal/chat/cost"
 )
 
 // BudgetAbove is the budget of a chat above another one, which counts for that one, too.

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"time"
 
-	"parley.dev/parley/internal/limit"
+	"parley.dev/parley/internal/netguard/limit"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/gateway/refusal"
-	"parley.dev/parley/internal/limit"
+	"parley.dev/parley/internal/netguard/limit"
 )
 
 // piece is how much of a body is read at a time, in bytes: what somebody holds who sends nothing.

@@ -21,7 +21,7 @@ import (
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/rest"
 	"parley.dev/parley/internal/gateway/turn"
-	"parley.dev/parley/internal/limit"
+	"parley.dev/parley/internal/netguard/limit"
 )
 
 const (

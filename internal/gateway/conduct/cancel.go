@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/compose"
+	"parley.dev/parley/internal/text/compose"
 )
 
 // Cancel stops the turn that a message has begun, or takes the message out of the queue, and never another one's. It

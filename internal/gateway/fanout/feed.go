@@ -7,8 +7,8 @@ import (
 	"context"
 	"sync"
 
-	"parley.dev/parley/internal/limit"
-	"parley.dev/parley/internal/retry"
+	"parley.dev/parley/internal/netguard/limit"
+	"parley.dev/parley/internal/netguard/retry"
 	"parley.dev/parley/internal/stream/framelog"
 )
 

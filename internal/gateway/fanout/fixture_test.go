@@ -19,9 +19,9 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/stream/relay"
-	"parley.dev/parley/internal/testing/waiting"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 var attempt = Episode{Namespace: "shop", Pod: "pod-1", Fence: fence.Fence{ChatUID: "uid-1", HistoryVersion: 7,

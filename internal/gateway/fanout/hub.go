@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/limit"
+	"parley.dev/parley/internal/chat/fence"
+	"parley.dev/parley/internal/netguard/limit"
 )
 
 // Source subscribes to relays.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/chat/fence"
 )
 
 // appendPart appends the data of a part's event as encoding/json writes a stream.MessagePart, which begins with the

@@ -3,7 +3,7 @@
 
 package fanout
 
-import "parley.dev/parley/internal/limit"
+import "parley.dev/parley/internal/netguard/limit"
 
 const (
 	// alwaysKept is what each log may keep where there is no room: some hundred parts.

@@ -7,7 +7,7 @@ import (
 	"context"
 	"fmt"
 
-	"parley.dev/parley/internal/limit"
+	"parley.dev/parley/internal/netguard/limit"
 )
 
 // Memory bounds the bytes of messages that all followers of a process hold: one half for those that are kept while a

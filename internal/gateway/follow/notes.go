@@ -15,7 +15,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/retry"
+	"parley.dev/parley/internal/netguard/retry"
 )
 
 // NoteRef is a message for people alone, without what it says.

@@ -10,7 +10,7 @@ import (
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/fanout"
-	"parley.dev/parley/internal/retry"
+	"parley.dev/parley/internal/netguard/retry"
 )
 
 // transcript tells a client what is committed, and the parts that follow on it. It knows what the client holds.

@@ -19,9 +19,9 @@ import (
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/gateway/fanout"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // world is a chat, its messages and its relay, as a test says they are.

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"time"
 
-	"parley.dev/parley/internal/limit"
+	"parley.dev/parley/internal/netguard/limit"
 )
 
 // Limited is the refusal of what exceeds a limit, by an error of package limit; nil for none. The reason is that of a

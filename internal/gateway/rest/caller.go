@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/kube/apiclient"
 )
 
 // userAgent names the gateway in the API server's logs, beside the caller whose token it is.

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/compose"
 	"parley.dev/parley/internal/gateway/refusal"
+	"parley.dev/parley/internal/text/compose"
 )
 
 // OfMessage is the message that a request is about.

@@ -14,9 +14,9 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/gateway/refusal"
-	"parley.dev/parley/internal/limit"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/netguard/limit"
 )
 
 const (

@@ -20,8 +20,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/rest"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/testcluster"
 )
 
 func TestAPersonDoesWithAChatWhatTheirRoleLets(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/compose"
+	"parley.dev/parley/internal/text/compose"
 )
 
 // NewRequest asks a chat for something once.

@@ -18,7 +18,7 @@ import (
 	"unicode/utf8"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/toolpolicy"
+	"parley.dev/parley/internal/approval/toolpolicy"
 	"parley.dev/parley/internal/tools"
 )
 

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/cost"
-	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/chat/cost"
+	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/generation/captions/wording"
 	"parley.dev/parley/internal/generation/models"
 )

@@ -12,7 +12,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/cost"
+	"parley.dev/parley/internal/chat/cost"
 	"parley.dev/parley/internal/generation/captions/wording"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/models"
@@ -20,7 +20,7 @@ import (
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/finish"
-	"parley.dev/parley/internal/httpguard"
+	"parley.dev/parley/internal/netguard/httpguard"
 )
 
 // wanted is a caption that a model is to write.

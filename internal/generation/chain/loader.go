@@ -19,9 +19,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/chat/history"
-	"parley.dev/parley/internal/content"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/text/content"
 )
 
 // maxGets is how many messages are fetched one by one before all of the chat's are listed: listing makes the API server

@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/kube/apiclient"
 )
 
 const resultBytes = 50 << 10

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/content"
+	"parley.dev/parley/internal/text/content"
 )
 
 // says is a committed User message on top of the history, at the version that follows.

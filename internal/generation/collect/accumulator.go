@@ -19,8 +19,8 @@ import (
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/generation/provider/finish"
+	"parley.dev/parley/internal/text/clip"
 )
 
 // Accumulator collects one reply. Blocks are told apart by kind and id, since some providers use the same id for text

@@ -5,7 +5,7 @@ package models
 
 import (
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/budget"
+	"parley.dev/parley/internal/chat/budget"
 )
 
 // OverBudget is why the budgets of the chat and of those above do not let the model be called once the chat itself has

@@ -16,9 +16,9 @@ import (
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/identity"
-	"parley.dev/parley/internal/httpguard"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/cloudtest"
+	"parley.dev/parley/internal/netguard/httpguard"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/cloudtest"
 )
 
 func TestATargetIsCalledByThePodsIdentity(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/retry"
+	"parley.dev/parley/internal/netguard/retry"
 )
 
 // retryAfter is a wait that a provider asked for.

@@ -15,10 +15,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
-	"parley.dev/parley/internal/httpguard"
-	"parley.dev/parley/internal/modelconfig"
-	"parley.dev/parley/internal/retry"
+	"parley.dev/parley/internal/chat/modelconfig"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/netguard/httpguard"
+	"parley.dev/parley/internal/netguard/retry"
 )
 
 // bundleTimeout is how long a ConfigMap with a CA bundle may take to be read: one minute.

@@ -18,11 +18,11 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/models"
-	"parley.dev/parley/internal/httpguard"
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/providertest"
-	"parley.dev/parley/internal/testing/proxytest"
+	"parley.dev/parley/internal/netguard/httpguard"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/providertest"
+	"parley.dev/parley/test/kit/proxytest"
+	"parley.dev/parley/test/modelserver"
 )
 
 // world has a model at https://models.test, which is reached by a proxy that wants credentials.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"parley.dev/parley/internal/httpguard"
+	"parley.dev/parley/internal/netguard/httpguard"
 )
 
 // ErrSilent cancels a call that has been silent for too long.

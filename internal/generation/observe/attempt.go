@@ -7,7 +7,7 @@ import (
 	"context"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 )

@@ -14,7 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/observe/redact"
-	"parley.dev/parley/internal/httpguard"
+	"parley.dev/parley/internal/netguard/httpguard"
 )
 
 const (

@@ -18,7 +18,7 @@ import (
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
-	"parley.dev/parley/internal/testing/collector"
+	"parley.dev/parley/test/kit/collector"
 )
 
 // word is a part of a reply.

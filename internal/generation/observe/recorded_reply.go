@@ -13,8 +13,8 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/generation/observe/redact"
+	"parley.dev/parley/internal/text/clip"
 )
 
 // maxReplyParts and maxWarnings are what the resource takes.

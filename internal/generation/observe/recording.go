@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/cost"
+	"parley.dev/parley/internal/chat/cost"
 	"parley.dev/parley/internal/generation/observe/redact"
 )
 

@@ -13,9 +13,9 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
+	"parley.dev/parley/internal/text/clip"
 )
 
 // Bounds of the content in a span: characters of one part, and bytes of all input or all output. The newest messages

@@ -11,10 +11,10 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
+	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/tools"
 )
 

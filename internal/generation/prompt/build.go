@@ -14,7 +14,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/tools"
 )
 

@@ -17,7 +17,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
-	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/test/modelserver"
 )
 
 // wire is a provider as it is called: the real client, and a server that refuses what the real one refuses.

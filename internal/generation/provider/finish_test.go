@@ -19,7 +19,7 @@ import (
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/finish"
-	"parley.dev/parley/internal/testing/providertest"
+	"parley.dev/parley/test/kit/providertest"
 )
 
 // speakers are a configuration that speaks each protocol.

@@ -21,8 +21,8 @@ import (
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/finish"
-	"parley.dev/parley/internal/testing/providertest"
-	"parley.dev/parley/internal/testing/waiting"
+	"parley.dev/parley/test/kit/providertest"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 // askBody asks a server of the protocol, over HTTP, that answers with these bytes.

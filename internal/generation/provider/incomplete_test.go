@@ -8,7 +8,7 @@ import (
 	"io"
 	"testing"
 
-	"parley.dev/parley/internal/testing/providertest"
+	"parley.dev/parley/test/kit/providertest"
 )
 
 func TestAReplyWithoutItsEndIsNoneAlsoBehindACall(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/gemini"
+	"parley.dev/parley/internal/generation/provider/schema"
 	"parley.dev/parley/internal/generation/provider/wire"
-	"parley.dev/parley/internal/generation/schema"
 )
 
 // outputTool is the tool that takes an answer where the provider has no answers by a schema.

@@ -15,8 +15,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider/wire"
-	"parley.dev/parley/internal/jsonschema"
-	"parley.dev/parley/internal/testing/providertest"
+	"parley.dev/parley/internal/text/jsonschema"
+	"parley.dev/parley/test/kit/providertest"
 )
 
 // asking asks for an answer by a schema, with a tool named f and a choice of tools.

@@ -19,7 +19,7 @@ import (
 	"parley.dev/parley/internal/generation/provider/messages"
 	"parley.dev/parley/internal/generation/provider/responses"
 	"parley.dev/parley/internal/generation/provider/wire"
-	"parley.dev/parley/internal/httpguard"
+	"parley.dev/parley/internal/netguard/httpguard"
 )
 
 // New returns the model of a configuration. It calls nobody. Calls follow no redirects, and answers are bounded,

@@ -7,9 +7,9 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/approval/toolpolicy"
 	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/generation/provider/wire"
-	"parley.dev/parley/internal/toolpolicy"
 )
 
 // ownTools are the names of the tools that providers run, for the policy and for package wire.

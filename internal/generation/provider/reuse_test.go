@@ -15,7 +15,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/internal/testing/providertest"
+	"parley.dev/parley/test/kit/providertest"
 )
 
 func TestAConnectionIsUsedAgainThoughAnAnswerEndsAfterItsLastEvent(t *testing.T) {

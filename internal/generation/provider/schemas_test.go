@@ -15,9 +15,9 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/wire"
-	"parley.dev/parley/internal/jsonschema"
-	"parley.dev/parley/internal/testing/providertest"
+	"parley.dev/parley/internal/text/jsonschema"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/providertest"
 )
 
 // foreign is a schema as servers of tools have them, with everything that a conversion could lose.

@@ -18,7 +18,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider"
-	"parley.dev/parley/internal/testing/providertest"
+	"parley.dev/parley/test/kit/providertest"
 )
 
 // chatCounts are those of a call by OpenAI's chat protocol that read 100 tokens, 40 of them from the cache.

@@ -9,7 +9,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/advisor"
-	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/test/modelserver"
 )
 
 func TestAnAdvisorThatFailsIsTheModelsToCopeWith(t *testing.T) {

@@ -12,9 +12,9 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/generation/runner"
-	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/builtin"
+	"parley.dev/parley/test/modelserver"
 )
 
 // asksForAdvice is a model that asks its advisor until it has the results of times calls, and says then what it got.

@@ -12,8 +12,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/approval"
 	"parley.dev/parley/internal/generation/runner"
-	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/modelserver"
 )
 
 func idle(context.Context, func(string)) error { return nil }

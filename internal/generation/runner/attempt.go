@@ -15,16 +15,16 @@ import (
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/chat/history"
-	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/fence"
 	"parley.dev/parley/internal/generation/captions"
 	"parley.dev/parley/internal/generation/chain"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/generation/step"
-	"parley.dev/parley/internal/retry"
+	"parley.dev/parley/internal/netguard/retry"
 	"parley.dev/parley/internal/stream/publish"
+	"parley.dev/parley/internal/text/clip"
 )
 
 // errMovedOn cancels an attempt that nobody waits for any more.
@@ -48,8 +48,8 @@ type attempt struct {
 	cancel, interrupt context.CancelCauseFunc
 }
 
-// abandon ends the attempt without a result. The cause tells its step whether calls of tools go on. The result is out of
-// the question before the step ends: nobody could tell whether it ended by itself.
+// abandon ends the attempt without a result. The cause tells its step whether calls of tools go on. The result is out
+// of the question before the step ends: nobody could tell whether it ended by itself.
 func (a *attempt) abandon(cause error) {
 	a.cancel(errMovedOn)
 	a.interrupt(cause)

@@ -14,11 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/budget"
 	"parley.dev/parley/internal/chat/attempts"
-	"parley.dev/parley/internal/content"
-	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/chat/budget"
+	"parley.dev/parley/internal/chat/fence"
+	"parley.dev/parley/internal/text/content"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // conversation plays the reconciler for one chat: it alone writes the chat's status.

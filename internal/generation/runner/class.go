@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
-	"parley.dev/parley/internal/chatclass"
-	"parley.dev/parley/internal/retry"
+	"parley.dev/parley/internal/chat/chatclass"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/netguard/retry"
 )
 
 // classes are the ChatClasses of the namespace.

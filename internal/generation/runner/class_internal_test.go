@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // version is a ChatClass of the name with a preamble that says which one it is.

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/modelserver"
 )
 
 func TestAModelIsAskedWithWhatTheClassOfTheChatSays(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/test/modelserver"
 )
 
 func debugged(s *v1alpha1.ChatSpec) { s.Debug = &v1alpha1.DebugSettings{Enabled: true} }

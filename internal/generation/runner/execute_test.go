@@ -10,10 +10,10 @@ import (
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/generation/runner"
-	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/modelserver"
 )
 
 // callsTwo is a model that calls the tools fast and slow in one reply.

@@ -17,9 +17,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/generation/runner"
-	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/test/modelserver"
 )
 
 func TestWhatCannotBeDoneSaysWhatToDo(t *testing.T) {

@@ -13,11 +13,11 @@ import (
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/generation/runner"
-	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/stream/publish"
 	parleyrelay "parley.dev/parley/internal/stream/relay"
+	"parley.dev/parley/test/modelserver"
 )
 
 // hangs is a model that says a word to the first request and then nothing; later requests get an answer.

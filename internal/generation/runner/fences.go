@@ -3,7 +3,7 @@
 
 package runner
 
-import "parley.dev/parley/internal/fence"
+import "parley.dev/parley/internal/chat/fence"
 
 // maxFences is how many fences are remembered. A late event repeats one of the last few, not one of thousands ago.
 const maxFences = 4096

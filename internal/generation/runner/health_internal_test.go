@@ -21,9 +21,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/chat/attempts"
-	"parley.dev/parley/internal/testing/waiting"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 func TestWorkThatWasToldToEndAndDoesNotIsLate(t *testing.T) {

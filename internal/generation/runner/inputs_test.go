@@ -18,10 +18,10 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/runner"
-	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/mcp"
-	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/internal/netguard/httpguard"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/modelserver"
 )
 
 // repeating is a tool that returns its input.

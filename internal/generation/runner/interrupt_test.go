@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/test/modelserver"
 )
 
 func interrupt(s *v1alpha1.ChatStatus) { s.Phase = v1alpha1.ChatInterrupting }

@@ -18,9 +18,9 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/approval"
 	"parley.dev/parley/internal/generation/runner"
-	"parley.dev/parley/internal/httpguard"
 	"parley.dev/parley/internal/mcp"
-	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/internal/netguard/httpguard"
+	"parley.dev/parley/test/modelserver"
 )
 
 // callsEcho is a model that calls the tool echo of server s where it can, and says what it got.

@@ -12,9 +12,9 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/runner"
-	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/planning"
+	"parley.dev/parley/test/modelserver"
 )
 
 // TestAModelThatPlansIsToldSoAndWhatItCallsWaitsForPeople also shows what it may do once its plan is approved.

@@ -17,11 +17,11 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/runner"
-	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
-	"parley.dev/parley/internal/testing/collector"
+	"parley.dev/parley/test/kit/collector"
+	"parley.dev/parley/test/modelserver"
 )
 
 // observedPod is a pod that is measured and traced.

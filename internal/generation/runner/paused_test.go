@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/test/modelserver"
 )
 
 // The scripted model refuses a search whose result is missing, unless the reply that asked for it comes last.

@@ -16,7 +16,7 @@ import (
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/step"
-	"parley.dev/parley/internal/retry"
+	"parley.dev/parley/internal/netguard/retry"
 )
 
 // createTimeout bounds one create.

@@ -10,7 +10,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/runner"
-	"parley.dev/parley/internal/modelserver"
+	"parley.dev/parley/test/modelserver"
 )
 
 // askPicture begins a turn with an image of 300 KiB, for which a pod reckons with 2400 KiB.

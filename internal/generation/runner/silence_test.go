@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/telemetry"
+	"parley.dev/parley/test/modelserver"
 )
 
 // keepAlive is what a provider sends while its model thinks, and the reply that comes in the end.

@@ -16,10 +16,10 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/generation/sources"
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/skill"
+	"parley.dev/parley/internal/text/skill"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/skills"
+	"parley.dev/parley/test/modelserver"
 )
 
 func says(text string) modelserver.Script {

@@ -21,13 +21,13 @@ import (
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
-	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/generation/runner"
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/testing/testcluster"
+	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/builtin"
+	"parley.dev/parley/test/kit/testcluster"
+	"parley.dev/parley/test/modelserver"
 )
 
 var cluster *testcluster.Cluster

@@ -11,7 +11,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/telemetry"
-	"parley.dev/parley/internal/testing/collector"
+	"parley.dev/parley/test/kit/collector"
 )
 
 func TestACallForATitleIsMeasuredAndPartOfTheStepsTrace(t *testing.T) {

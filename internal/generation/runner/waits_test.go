@@ -11,9 +11,9 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/runner"
-	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/builtin"
+	"parley.dev/parley/test/modelserver"
 )
 
 // waitsForSub is a model that waits for the chat sub where it can, and says what it got.

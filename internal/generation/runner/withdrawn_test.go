@@ -10,8 +10,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/runner"
-	"parley.dev/parley/internal/modelserver"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/modelserver"
 )
 
 // departures are the ways in which a pod loses a chat, and whether it is deleted with that.

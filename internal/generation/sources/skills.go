@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
-	"parley.dev/parley/internal/skill"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/text/skill"
 )
 
 // Skills are those of the ConfigMaps, in their order; one that is optional and not there is left out. Only what they

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
-	"parley.dev/parley/internal/skill"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/text/skill"
 )
 
 // configMaps is an API server with these ConfigMaps.

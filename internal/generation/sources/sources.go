@@ -19,10 +19,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
 	"parley.dev/parley/internal/generation/prompt"
-	"parley.dev/parley/internal/hostlist"
-	"parley.dev/parley/internal/retry"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/netguard/hostlist"
+	"parley.dev/parley/internal/netguard/retry"
 )
 
 // Options of a Reader. All are required but Hosts, and HTTP where no files are read.

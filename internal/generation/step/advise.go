@@ -13,12 +13,12 @@ import (
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/cost"
+	"parley.dev/parley/internal/chat/cost"
 	"parley.dev/parley/internal/generation/advisor"
-	"parley.dev/parley/internal/generation/compaction"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/prompt"
-	"parley.dev/parley/internal/retry"
+	"parley.dev/parley/internal/generation/prompt/compaction"
+	"parley.dev/parley/internal/netguard/retry"
 	"parley.dev/parley/internal/tools"
 )
 

@@ -6,7 +6,7 @@ package step
 import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/approval"
-	"parley.dev/parley/internal/toolpolicy"
+	"parley.dev/parley/internal/approval/toolpolicy"
 	"parley.dev/parley/internal/tools"
 )
 

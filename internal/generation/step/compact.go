@@ -13,7 +13,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
-	"parley.dev/parley/internal/generation/compaction"
+	"parley.dev/parley/internal/generation/prompt/compaction"
 )
 
 // compact asks the model for a summary of the context, all but the messages that nobody has answered yet.

@@ -8,10 +8,10 @@ import (
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/modelconfig"
 	"parley.dev/parley/internal/generation/collect"
-	"parley.dev/parley/internal/generation/compaction"
 	"parley.dev/parley/internal/generation/models"
-	"parley.dev/parley/internal/modelconfig"
+	"parley.dev/parley/internal/generation/prompt/compaction"
 )
 
 // generate calls the model and collects its reply.

@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/clip"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider/wire"
-	"parley.dev/parley/internal/jsonschema"
+	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/text/jsonschema"
 )
 
 // outputName is the name of the output for providers and models.

@@ -16,7 +16,7 @@ import (
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/sources"
-	"parley.dev/parley/internal/skill"
+	"parley.dev/parley/internal/text/skill"
 	"parley.dev/parley/internal/tools"
 )
 

@@ -16,14 +16,14 @@ import (
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/cost"
-	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/chat/cost"
+	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/generation/sources"
-	"parley.dev/parley/internal/limit"
 	"parley.dev/parley/internal/mcp"
+	"parley.dev/parley/internal/netguard/limit"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
 )

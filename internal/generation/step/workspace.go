@@ -10,7 +10,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
-	"parley.dev/parley/internal/generation/compaction"
+	"parley.dev/parley/internal/generation/prompt/compaction"
 	"parley.dev/parley/internal/generation/workspaces"
 )
 

@@ -15,9 +15,9 @@ import (
 	"unicode/utf8"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/printable"
-	"parley.dev/parley/internal/skill"
+	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/text/printable"
+	"parley.dev/parley/internal/text/skill"
 	toolskills "parley.dev/parley/internal/tools/skills"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"

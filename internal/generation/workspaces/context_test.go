@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"parley.dev/parley/internal/testing/fakeworkspace"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/fakeworkspace"
 )
 
 // contextOf is what a workspace with these files says, by file.

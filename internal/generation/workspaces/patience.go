@@ -10,7 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"parley.dev/parley/internal/retry"
+	"parley.dev/parley/internal/netguard/retry"
 )
 
 // patience is how long the API server is asked again for what it does not give: 20 s. It is back before that when it is

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/tools/templates"
 )
 

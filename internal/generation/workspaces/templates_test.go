@@ -13,7 +13,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"parley.dev/parley/internal/apiclient"
+	"parley.dev/parley/internal/kube/apiclient"
 )
 
 // listOfPodTemplates is as the API server writes it, with what a model must not see.

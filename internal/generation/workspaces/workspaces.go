@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/retry"
-	"parley.dev/parley/internal/tokencache"
+	"parley.dev/parley/internal/kube/tokencache"
+	"parley.dev/parley/internal/netguard/retry"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
 )

@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/text/printable"
 )
 
 // object is one of another project: nothing is certain of its fields.

@@ -22,9 +22,9 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/httpguard"
-	"parley.dev/parley/internal/retry"
+	"parley.dev/parley/internal/chat/fence"
+	"parley.dev/parley/internal/netguard/httpguard"
+	"parley.dev/parley/internal/netguard/retry"
 	"parley.dev/parley/internal/stream/relay"
 )
 

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/retry"
+	"parley.dev/parley/internal/chat/fence"
+	"parley.dev/parley/internal/netguard/retry"
 	"parley.dev/parley/internal/stream/relay"
 )
 

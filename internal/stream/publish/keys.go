@@ -10,7 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 
-	"parley.dev/parley/internal/retry"
+	"parley.dev/parley/internal/netguard/retry"
 )
 
 // KeepKeys brings the relay the key set of the cluster's issuer whenever it wants it, until ctx is done. fetch gets the

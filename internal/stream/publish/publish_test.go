@@ -20,12 +20,12 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/satoken"
+	"parley.dev/parley/internal/chat/fence"
+	"parley.dev/parley/internal/kube/satoken"
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/stream/relay"
 	"parley.dev/parley/internal/stream/subscribe"
-	"parley.dev/parley/internal/testing/waiting"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 var episode1 = fence.Fence{ChatUID: "0d1c-uid", HistoryVersion: 7, Attempt: 1}

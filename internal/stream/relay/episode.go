@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/stream/framelog"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"parley.dev/parley/internal/satoken"
+	"parley.dev/parley/internal/kube/satoken"
 )
 
 const (

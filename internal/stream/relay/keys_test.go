@@ -14,8 +14,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4/jwt"
 
-	"parley.dev/parley/internal/satoken"
-	"parley.dev/parley/internal/testing/tokens"
+	"parley.dev/parley/internal/kube/satoken"
+	"parley.dev/parley/test/kit/tokens"
 )
 
 const testSubject = "system:serviceaccount:parley-system:parley-gateway"

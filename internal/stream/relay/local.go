@@ -12,8 +12,8 @@ import (
 	"net/http"
 	"strconv"
 
-	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/satoken"
+	"parley.dev/parley/internal/chat/fence"
+	"parley.dev/parley/internal/kube/satoken"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/chat/fence"
 )
 
 // uidPattern is what a chat's UID may look like. It goes into file names.

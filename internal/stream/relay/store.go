@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/chat/fence"
 )
 
 const (

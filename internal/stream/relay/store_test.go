@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/chat/fence"
 )
 
 var episode1 = fence.Fence{ChatUID: "0d1c-uid", HistoryVersion: 7, Attempt: 1}

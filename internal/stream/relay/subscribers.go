@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"parley.dev/parley/internal/satoken"
+	"parley.dev/parley/internal/kube/satoken"
 )
 
 const (

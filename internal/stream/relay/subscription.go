@@ -8,7 +8,7 @@ import (
 	"io"
 	"time"
 
-	"parley.dev/parley/internal/fence"
+	"parley.dev/parley/internal/chat/fence"
 )
 
 // Subscription reads one episode from a position on. It belongs to one goroutine.

@@ -20,8 +20,8 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/internal/fence"
-	"parley.dev/parley/internal/httpguard"
+	"parley.dev/parley/internal/chat/fence"
+	"parley.dev/parley/internal/netguard/httpguard"
 )
 
 const (

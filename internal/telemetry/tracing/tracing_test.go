@@ -16,7 +16,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"parley.dev/parley/internal/telemetry"
-	"parley.dev/parley/internal/testing/collector"
+	"parley.dev/parley/test/kit/collector"
 )
 
 const caller = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"

@@ -16,7 +16,7 @@ import (
 	"slices"
 	"strings"
 
-	"parley.dev/parley/internal/jsonschema"
+	"parley.dev/parley/internal/text/jsonschema"
 )
 
 // Schema is a JSON schema as in Definition.InputSchema of a tool.

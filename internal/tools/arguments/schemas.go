@@ -3,7 +3,7 @@
 
 package arguments
 
-// What schemas are made of. Only what every provider takes is in them: internal/generation/schema.
+// What schemas are made of. Only what every provider takes is in them: internal/generation/provider/schema.
 
 // Object has these properties and no others.
 func Object(properties map[string]any, required ...string) Schema {

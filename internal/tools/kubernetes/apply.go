@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/kubeapi"
-	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/kube/kubeapi"
+	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 )

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/kubeapi"
+	"parley.dev/parley/internal/kube/kubeapi"
 	"parley.dev/parley/internal/tools"
 )
 

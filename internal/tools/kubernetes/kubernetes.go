@@ -14,9 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/kubeapi"
-	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/kube/kubeapi"
+	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 )

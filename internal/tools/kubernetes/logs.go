@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/kubeapi"
+	"parley.dev/parley/internal/kube/kubeapi"
+	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 )

@@ -16,9 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/kubeapi"
-	"parley.dev/parley/internal/testing/chattest"
+	"parley.dev/parley/internal/kube/kubeapi"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // logging is a chat whose API server answers each request for logs so: that of the tests has no nodes.

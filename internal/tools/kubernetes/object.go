@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
-	"parley.dev/parley/internal/kubeapi"
+	"parley.dev/parley/internal/kube/kubeapi"
 )
 
 // object reads an object, without values of Secrets.

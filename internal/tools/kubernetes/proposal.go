@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/printable"
-	"parley.dev/parley/internal/toolpolicy"
+	"parley.dev/parley/internal/approval/toolpolicy"
+	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/tools"
 )
 

@@ -18,7 +18,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/waiting"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 func TestAnObjectIsReadByAnyNameOfItsKind(t *testing.T) {

@@ -23,12 +23,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/apiclient"
-	"parley.dev/parley/internal/kubeapi"
-	"parley.dev/parley/internal/testing/chattest"
-	"parley.dev/parley/internal/testing/testcluster"
-	"parley.dev/parley/internal/testing/waiting"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/kube/kubeapi"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/testcluster"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 var cluster *testcluster.Cluster

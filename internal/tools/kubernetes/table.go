@@ -11,8 +11,8 @@ import (
 	"net/url"
 	"strings"
 
-	"parley.dev/parley/internal/kubeapi"
-	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/kube/kubeapi"
+	"parley.dev/parley/internal/text/printable"
 )
 
 // asTable asks for what kubectl would print.

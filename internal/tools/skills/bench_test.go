@@ -14,10 +14,10 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/skill"
-	"parley.dev/parley/internal/testing/fakeworkspace"
+	"parley.dev/parley/internal/text/skill"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
+	"parley.dev/parley/test/kit/fakeworkspace"
 )
 
 // bench has the tools, skills of ConfigMaps, and a workspace.

@@ -9,7 +9,7 @@ import (
 	"path"
 	"strings"
 
-	"parley.dev/parley/internal/skill"
+	"parley.dev/parley/internal/text/skill"
 	"parley.dev/parley/internal/tools/workspace"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/printable"
-	"parley.dev/parley/internal/skill"
+	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/text/printable"
+	"parley.dev/parley/internal/text/skill"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 )

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/skill"
+	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/text/skill"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 )

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/skill"
+	"parley.dev/parley/internal/text/skill"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/tools/workspace"

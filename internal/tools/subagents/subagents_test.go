@@ -17,9 +17,9 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/agents"
-	"parley.dev/parley/internal/testing/chattest"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/subagents"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 const key = "8c1f8a5e-0000-4000-8000-000000000000.4.call_1"

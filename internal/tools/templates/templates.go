@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/tools"
 )
 

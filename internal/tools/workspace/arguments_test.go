@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/generation/schema"
+	"parley.dev/parley/internal/generation/provider/schema"
 	"parley.dev/parley/internal/tools"
 )
 

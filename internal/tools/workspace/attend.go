@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"parley.dev/parley/internal/retry"
+	"parley.dev/parley/internal/netguard/retry"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"

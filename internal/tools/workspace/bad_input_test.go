@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/internal/testing/waiting"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 // traps puts what no tool should follow, open or wait for into the workspace, and beside it a file that nobody may

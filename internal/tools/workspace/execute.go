@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"parley.dev/parley/internal/retry"
+	"parley.dev/parley/internal/netguard/retry"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/workspace/client"

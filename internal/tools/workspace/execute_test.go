@@ -15,10 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/fakeworkspace"
-	"parley.dev/parley/internal/testing/waiting"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/fakeworkspace"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 // untilEnded lets a process be until it is ended.

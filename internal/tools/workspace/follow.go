@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"time"
 
-	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/retry"
+	"parley.dev/parley/internal/netguard/retry"
+	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
 )

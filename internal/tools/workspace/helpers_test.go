@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/testing/fakeworkspace"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
+	"parley.dev/parley/test/kit/fakeworkspace"
 )
 
 // key is that of the calls of tests.

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/chat/plan"
-	"parley.dev/parley/internal/testing/fakeworkspace"
-	"parley.dev/parley/internal/tokencache"
+	"parley.dev/parley/internal/kube/tokencache"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
+	"parley.dev/parley/test/kit/fakeworkspace"
 )
 
 // hourly renews the token of the client as generation pods do: the one that it is shown is good for an hour.

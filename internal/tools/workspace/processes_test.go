@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"parley.dev/parley/internal/testing/fakeworkspace"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/fakeworkspace"
 )
 
 func TestProcessOutputWaitsWithoutAskingAgainAndAgain(t *testing.T) {

@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/internal/testing/realagent"
-	"parley.dev/parley/internal/testing/waiting"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/realagent"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 func TestMain(m *testing.M) { os.Exit(realagent.Main(m)) }

@@ -16,9 +16,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"parley.dev/parley/internal/testing/fakeworkspace"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/fakeworkspace"
 )
 
 // isCode reports whether an error is a refusal of that kind.

@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"time"
 
-	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 

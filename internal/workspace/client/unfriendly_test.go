@@ -18,9 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/internal/testing/fakeworkspace"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/fakeworkspace"
 )
 
 // answering is a client of a server that answers so. It gives up after two seconds.

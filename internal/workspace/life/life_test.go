@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/pods/podspec"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)

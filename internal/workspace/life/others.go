@@ -11,8 +11,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
-	"parley.dev/parley/internal/podspec"
-	"parley.dev/parley/internal/podstate"
+	"parley.dev/parley/internal/pods/podspec"
+	"parley.dev/parley/internal/pods/podstate"
 )
 
 // ofOthers is what becomes of a workspace whose pod somebody else runs: it is used, and never created or removed.

@@ -14,7 +14,7 @@ import (
 	pools "sigs.k8s.io/agent-sandbox/extensions/api/v1beta1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/podspec"
+	"parley.dev/parley/internal/pods/podspec"
 )
 
 func named(w *v1alpha1.Workspace) {

@@ -11,7 +11,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/conditions"
-	"parley.dev/parley/internal/podstate"
+	"parley.dev/parley/internal/pods/podstate"
 )
 
 // running is what becomes of a pod that is to run.

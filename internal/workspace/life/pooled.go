@@ -10,7 +10,7 @@ import (
 	pools "sigs.k8s.io/agent-sandbox/extensions/api/v1beta1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/podstate"
+	"parley.dev/parley/internal/pods/podstate"
 )
 
 // Pool is what a workspace has of its SandboxWarmPool.

@@ -13,7 +13,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/turn"
-	"parley.dev/parley/internal/jsonschema"
+	"parley.dev/parley/internal/text/jsonschema"
 )
 
 const (

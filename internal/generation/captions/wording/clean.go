@@ -10,8 +10,8 @@ import (
 	"encoding/json"
 	"strings"
 
-	"parley.dev/parley/internal/firstwords"
-	"parley.dev/parley/internal/printable"
+	"parley.dev/parley/internal/text/firstwords"
+	"parley.dev/parley/internal/text/printable"
 )
 
 const ellipsis = "…"

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/text/clip"
 )
 
 const (

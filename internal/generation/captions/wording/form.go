@@ -9,7 +9,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/chatclass"
+	"parley.dev/parley/internal/chat/chatclass"
 )
 
 // Form is a kind of caption: what is asked for, and how long it may be.

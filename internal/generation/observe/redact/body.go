@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"strings"
 
-	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/text/clip"
 )
 
 // Body is as much of an HTTP body as was kept.

@@ -11,8 +11,8 @@ import (
 	"fmt"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider/schema"
 	"parley.dev/parley/internal/generation/provider/wire"
-	"parley.dev/parley/internal/generation/schema"
 )
 
 // protocol implements wire.Protocol for one configuration.

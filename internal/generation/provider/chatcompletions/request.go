@@ -18,8 +18,8 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider/schema"
 	"parley.dev/parley/internal/generation/provider/wire"
-	"parley.dev/parley/internal/generation/schema"
 )
 
 // object is a JSON object.

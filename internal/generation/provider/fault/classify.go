@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/httpguard"
+	"parley.dev/parley/internal/netguard/httpguard"
+	"parley.dev/parley/internal/text/clip"
 )
 
 // Subject is what an error is about.

@@ -10,7 +10,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
-	"parley.dev/parley/internal/testing/providertest"
+	"parley.dev/parley/test/kit/providertest"
 )
 
 func TestARefusalThatNamesTheContextLimitTeachesIt(t *testing.T) {

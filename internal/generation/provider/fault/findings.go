@@ -16,7 +16,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/internal/generation/provider/finish"
-	"parley.dev/parley/internal/httpguard"
+	"parley.dev/parley/internal/netguard/httpguard"
 )
 
 // findings are what is known of an error, in no provider's shape. The rules look at nothing else.

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/text/clip"
 )
 
 // LoginError is a login by workload identity that failed, so that the model was not called. It holds no token.

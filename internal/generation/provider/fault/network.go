@@ -17,7 +17,7 @@ import (
 
 	"charm.land/fantasy"
 
-	"parley.dev/parley/internal/httpguard"
+	"parley.dev/parley/internal/netguard/httpguard"
 )
 
 // network is how the network ended a call.

@@ -11,8 +11,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
-	"parley.dev/parley/internal/httpguard"
-	"parley.dev/parley/internal/testing/providertest"
+	"parley.dev/parley/internal/netguard/httpguard"
+	"parley.dev/parley/test/kit/providertest"
 )
 
 // classified calls a model that answers so, and classifies the error.

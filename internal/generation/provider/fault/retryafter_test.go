@@ -12,7 +12,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
 	protocol "parley.dev/parley/internal/generation/provider/wire"
-	"parley.dev/parley/internal/testing/providertest"
+	"parley.dev/parley/test/kit/providertest"
 )
 
 func TestGoogleSaysInTheBodyHowLongToWait(t *testing.T) {

@@ -20,8 +20,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/testing/providertest"
+	"parley.dev/parley/test/kit/providertest"
+	"parley.dev/parley/test/modelserver"
 )
 
 // headerSecret is a header's value that nobody but the provider's gateway is to see.

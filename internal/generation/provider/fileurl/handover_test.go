@@ -10,8 +10,8 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/testing/providertest"
+	"parley.dev/parley/test/kit/providertest"
+	"parley.dev/parley/test/modelserver"
 )
 
 // refusesTimes is a rule that refuses so many requests in these words; 0: all.

@@ -23,8 +23,8 @@ import (
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fileurl"
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/testing/providertest"
+	"parley.dev/parley/test/kit/providertest"
+	"parley.dev/parley/test/modelserver"
 )
 
 const pdfType = "application/pdf"

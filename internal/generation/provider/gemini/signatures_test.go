@@ -15,8 +15,8 @@ import (
 
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/finish"
-	"parley.dev/parley/internal/modelserver"
-	"parley.dev/parley/internal/testing/providertest"
+	"parley.dev/parley/test/kit/providertest"
+	"parley.dev/parley/test/modelserver"
 )
 
 // binarySignature is no text.

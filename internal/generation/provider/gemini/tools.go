@@ -10,8 +10,8 @@ import (
 	"charm.land/fantasy"
 	"google.golang.org/genai"
 
+	"parley.dev/parley/internal/generation/provider/schema"
 	"parley.dev/parley/internal/generation/provider/wire"
-	"parley.dev/parley/internal/generation/schema"
 )
 
 // ownTools are the tools that Google runs.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/generation/provider/fault"
-	"parley.dev/parley/internal/httpguard"
+	"parley.dev/parley/internal/netguard/httpguard"
 )
 
 // maxRefusal is how much of a refusal is read: 64 KiB.

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/generation/provider/fault"
-	"parley.dev/parley/internal/httpguard"
-	"parley.dev/parley/internal/tokencache"
+	"parley.dev/parley/internal/kube/tokencache"
+	"parley.dev/parley/internal/netguard/httpguard"
 )
 
 // Identity is the workload identity of a pod, with its tokens. It is safe for concurrent use.

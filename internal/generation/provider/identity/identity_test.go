@@ -22,8 +22,8 @@ import (
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/identity"
-	"parley.dev/parley/internal/httpguard"
-	"parley.dev/parley/internal/testing/cloudtest"
+	"parley.dev/parley/internal/netguard/httpguard"
+	"parley.dev/parley/test/kit/cloudtest"
 )
 
 // pod is a generation pod in a cloud.

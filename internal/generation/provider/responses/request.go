@@ -15,8 +15,8 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider/schema"
 	"parley.dev/parley/internal/generation/provider/wire"
-	"parley.dev/parley/internal/generation/schema"
 )
 
 // Models of which OpenAI's documentation says that they think, and that they have a service tier. Those of gpt-5-chat

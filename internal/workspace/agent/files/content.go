@@ -10,7 +10,7 @@ import (
 	"regexp"
 	"strings"
 
-	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	udiff "github.com/aymanbagabas/go-udiff"
 
-	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/text/clip"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"io/fs"
 	"syscall"
 
-	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 

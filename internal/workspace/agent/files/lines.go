@@ -10,7 +10,7 @@ import (
 	"errors"
 	"io"
 
-	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/text/clip"
 )
 
 // errTooFar means that as much of a file was read as one request may read.

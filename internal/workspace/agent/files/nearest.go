@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode"
 
-	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/text/clip"
 )
 
 const (

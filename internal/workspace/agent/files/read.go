@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 

@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"parley.dev/parley/internal/testing/waiting"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 func TestAFileIsMadeWithTheDirectoriesOnItsWay(t *testing.T) {

@@ -30,7 +30,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"parley.dev/parley/internal/retry"
+	"parley.dev/parley/internal/netguard/retry"
 )
 
 // Init is process 1. Where it is not, such as in a pod whose containers share their processes, it adopts the orphans

@@ -20,9 +20,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"parley.dev/parley/internal/testing/waiting"
 	"parley.dev/parley/internal/workspace/agent/proctree"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 // patience is for what takes milliseconds where nothing else runs.

@@ -17,8 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"parley.dev/parley/internal/testing/waiting"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 // numbers checks that a text is lines with the numbers from 1 on, each once, up to the last one.

@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"parley.dev/parley/internal/testing/waiting"
 	"parley.dev/parley/internal/workspace/agent/supervisor"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 // escapes are commands that exit at once, and leave "sleep 60" behind.

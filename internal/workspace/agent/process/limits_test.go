@@ -12,9 +12,9 @@ import (
 	"sync"
 	"testing"
 
-	"parley.dev/parley/internal/testing/waiting"
 	"parley.dev/parley/internal/workspace/agent/process"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 func TestOfAGigabyteTheHeadAndTheTailAreKept(t *testing.T) {

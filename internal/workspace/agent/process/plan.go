@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"parley.dev/parley/internal/clip"
+	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 

@@ -21,7 +21,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"parley.dev/parley/internal/retry"
+	"parley.dev/parley/internal/netguard/retry"
 	"parley.dev/parley/internal/workspace/agent/initproc"
 	"parley.dev/parley/internal/workspace/agent/link"
 	"parley.dev/parley/internal/workspace/agent/process"

@@ -14,9 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"parley.dev/parley/internal/testing/waiting"
 	"parley.dev/parley/internal/workspace/agent/process"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 // talk is a session with a command, as a client has it.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/internal/testing/waiting"
 	"parley.dev/parley/internal/workspace/agent/proctree"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 // alone waits until nothing is left below process 1 but the serving process, not even a zombie.

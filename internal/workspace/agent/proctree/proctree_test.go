@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"parley.dev/parley/internal/testing/waiting"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 // sleeper starts a process.

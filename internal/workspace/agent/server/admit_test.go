@@ -15,8 +15,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4/jwt"
 
-	"parley.dev/parley/internal/testing/tokens"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/tokens"
 )
 
 func TestHealthNeedsNothing(t *testing.T) {

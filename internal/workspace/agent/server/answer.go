@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"time"
 
-	"parley.dev/parley/internal/clip"
-	"parley.dev/parley/internal/printable"
-	"parley.dev/parley/internal/satoken"
+	"parley.dev/parley/internal/kube/satoken"
+	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"parley.dev/parley/internal/satoken"
+	"parley.dev/parley/internal/kube/satoken"
 )
 
 // keysReread is the least time between two looks at the file: a token with an invented key id must not cost more.

@@ -25,8 +25,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"parley.dev/parley/internal/testing/waiting"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 func TestBodiesThatAreNotWhatTheProtocolKnowsAreRefused(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"parley.dev/parley/internal/limit"
-	"parley.dev/parley/internal/satoken"
+	"parley.dev/parley/internal/kube/satoken"
+	"parley.dev/parley/internal/netguard/limit"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"parley.dev/parley/internal/limit"
+	"parley.dev/parley/internal/netguard/limit"
 	"parley.dev/parley/internal/workspace/agent/files"
 )
 

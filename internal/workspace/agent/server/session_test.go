@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/internal/testing/waiting"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/waiting"
 )
 
 // speak opens a session by hand.

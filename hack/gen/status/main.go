@@ -1,0 +1,44 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command gen writes docs/status.md from the state machine, so that the page cannot say anything else than the table.
+//
+//	go run ./hack/gen/status -o docs/status.md          writes the page
+//	go run ./hack/gen/status -o docs/status.md -check   fails when the page is not what would be written
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+)
+
+func main() {
+	out := flag.String("o", "docs/status.md", "the file to write or to check")
+	check := flag.Bool("check", false, "fail when the file differs, and write nothing")
+	flag.Parse()
+	if err := run(*out, *check); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(path string, check bool) error {
+	page := render()
+	if !check {
+		if err := os.WriteFile(path, page, 0o644); err != nil {
+			return fmt.Errorf("writing the page: %w", err)
+		}
+		return nil
+	}
+	have, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("reading the page: %w", err)
+	}
+	if !bytes.Equal(have, page) {
+		return fmt.Errorf("%s does not say what the state machine does: run go run ./hack/gen/status -o %s", path,
+			path)
+	}
+	return nil
+}

@@ -1,0 +1,341 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chatclass_test
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/chatclass"
+)
+
+func settings(change func(*v1alpha1.ChatSettings)) v1alpha1.ChatSettings {
+	var s v1alpha1.ChatSettings
+	change(&s)
+	return s
+}
+
+// everything is settings of which every field says something, of which the text tells whose they are.
+func everything(of string, n int32) v1alpha1.ChatSettings {
+	ref := &v1alpha1.ModelConfigReference{Name: of}
+	pattern := []v1alpha1.ToolPattern{v1alpha1.ToolPattern(of)}
+	return v1alpha1.ChatSettings{
+		SystemPrompt: of,
+		InstructionsFrom: []v1alpha1.InstructionsSource{
+			{ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: of}}},
+		SkillsFrom:                 []v1alpha1.SkillSource{{ConfigMapRef: v1alpha1.ConfigMapReference{Name: of}}},
+		ModelConfigRef:             ref,
+		WhenModelConfigUnavailable: v1alpha1.ModelConfigUnavailablePolicy(of),
+		ReasoningEffort:            v1alpha1.ReasoningEffort(of),
+		Tools: &v1alpha1.ChatTools{
+			Allow: pattern, Deny: pattern, Approval: pattern, Client: []v1alpha1.ClientTool{{Name: of}},
+			Provider: []v1alpha1.ProviderTool{v1alpha1.ProviderTool(of)}, StopAfter: []string{of},
+			WebSearch: &v1alpha1.WebSearchSettings{AllowedDomains: []string{of}},
+		},
+		MCPServers: []v1alpha1.MCPServer{{Name: of}},
+		Kubernetes: &v1alpha1.KubernetesAccess{ServiceAccountName: of, Changes: v1alpha1.ClusterChanges(of)},
+		Advisor: &v1alpha1.ChatAdvisor{
+			Enabled: new(true), ModelConfigRef: ref, ReasoningEffort: v1alpha1.ReasoningEffort(of), MaxUses: new(n),
+			MaxOutputTokens: new(int64(n)),
+		},
+		Workspace: &v1alpha1.WorkspaceSource{WarmPoolRef: &v1alpha1.WarmPoolReference{Name: of}},
+		SubAgents: &v1alpha1.SubAgentSettings{Enabled: new(true), ModelConfigs: []v1alpha1.ModelConfigReference{*ref}},
+		Limits: &v1alpha1.ChatLimits{
+			MaxSteps: new(n), MaxQueue: new(n), MaxSubChats: new(n), MaxDepth: new(n), ActionDeadlineSeconds: new(n),
+			Budget: &v1alpha1.Budget{Currency: v1alpha1.Currency(of), Amount: "1"},
+		},
+		Compaction: &v1alpha1.CompactionPolicy{ThresholdPercent: new(n), ModelConfigRef: ref},
+		Retention:  &v1alpha1.ChatRetention{DeleteAfterSeconds: new(n)},
+		Debug:      &v1alpha1.DebugSettings{ExpireAfterSeconds: new(n)},
+	}
+}
+
+// unset names the fields that say nothing, also within what fields point to.
+func unset(t *testing.T, v reflect.Value, path string) (names []string) {
+	t.Helper()
+	for i := range v.NumField() {
+		field, name := v.Field(i), path+v.Type().Field(i).Name
+		if field.IsZero() {
+			names = append(names, name)
+			continue
+		}
+		switch name {
+		case "Tools", "Advisor", "SubAgents", "Compaction", "Limits":
+			names = append(names, unset(t, field.Elem(), name+".")...)
+		}
+	}
+	return names
+}
+
+func TestEveryFieldOfAChatComesBeforeThatOfItsClassAndThatBeforeNothing(t *testing.T) {
+	own, class := everything("own", 1), everything("class", 2)
+	if names := unset(t, reflect.ValueOf(own), ""); len(names) > 0 {
+		t.Fatalf("the test says nothing of %v", names)
+	}
+	var nothing v1alpha1.ChatSettings
+	for name, c := range map[string]struct{ own, class, want v1alpha1.ChatSettings }{
+		"both say all":        {own, class, own},
+		"the chat says all":   {own, nothing, own},
+		"the class says all":  {nothing, class, class},
+		"nobody says a thing": {nothing, nothing, nothing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, ignored := chatclass.Apply(&c.own, &v1alpha1.ChatClassSpec{Defaults: c.class})
+			if diff := cmp.Diff(c.want, got); diff != "" || ignored != nil {
+				t.Errorf("ignored are %v; -want +got\n%s", ignored, diff)
+			}
+		})
+	}
+	if got, _ := chatclass.Apply(&own, nil); cmp.Diff(own, got) != "" {
+		t.Errorf("a chat without class has %+v", got)
+	}
+}
+
+func TestToolsAdvisorCompactionAndLimitsAreMergedFieldByField(t *testing.T) {
+	own := v1alpha1.ChatSettings{
+		Tools:      &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "ask"}}},
+		Advisor:    &v1alpha1.ChatAdvisor{Enabled: new(false)},
+		Compaction: &v1alpha1.CompactionPolicy{ThresholdPercent: new(int32(90))},
+		Limits:     &v1alpha1.ChatLimits{MaxSteps: new(int32(3))},
+	}
+	got, _ := chatclass.Apply(&own, &v1alpha1.ChatClassSpec{Defaults: v1alpha1.ChatSettings{
+		Tools:   &v1alpha1.ChatTools{Approval: []v1alpha1.ToolPattern{"execute"}},
+		Advisor: &v1alpha1.ChatAdvisor{Enabled: new(true), MaxUses: new(int32(1))},
+		Compaction: &v1alpha1.CompactionPolicy{
+			ThresholdPercent: new(int32(50)), ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "cheap"},
+		},
+		Limits: &v1alpha1.ChatLimits{MaxSteps: new(int32(9)), MaxQueue: new(int32(2))},
+	}})
+	want := v1alpha1.ChatSettings{
+		Tools: &v1alpha1.ChatTools{
+			Client: []v1alpha1.ClientTool{{Name: "ask"}}, Approval: []v1alpha1.ToolPattern{"execute"},
+		},
+		Advisor: &v1alpha1.ChatAdvisor{Enabled: new(false), MaxUses: new(int32(1))},
+		Compaction: &v1alpha1.CompactionPolicy{
+			ThresholdPercent: new(int32(90)), ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "cheap"},
+		},
+		Limits: &v1alpha1.ChatLimits{MaxSteps: new(int32(3)), MaxQueue: new(int32(2))},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+func TestAFieldThatTheClassKeepsToItselfIsIgnored(t *testing.T) {
+	own, class := everything("own", 1), everything("class", 2)
+	all := []string{
+		"systemPrompt", "instructionsFrom", "skillsFrom", "modelConfigRef", "whenModelConfigUnavailable",
+		"reasoningEffort", "tools", "mcpServers", "kubernetes", "advisor", "workspace", "subAgents", "compaction", "limits",
+		"retention", "debug",
+	}
+	if of := reflect.TypeFor[v1alpha1.ChatSettings](); of.NumField() != len(all) {
+		t.Fatalf("%d fields of %d can be kept", len(all), of.NumField())
+	}
+	kept := &v1alpha1.ChatRestrictions{}
+	for _, field := range all {
+		kept.Fields = append(kept.Fields, v1alpha1.ChatField(field))
+	}
+	got, ignored := chatclass.Apply(&own, &v1alpha1.ChatClassSpec{Defaults: class, Restrictions: kept})
+	if diff := cmp.Diff(class, got); diff != "" || !slices.Equal(ignored, all) {
+		t.Errorf("ignored are %v; -want +got\n%s", ignored, diff)
+	}
+	if own.SystemPrompt != "own" {
+		t.Error("the chat itself has changed")
+	}
+	for _, field := range all {
+		kept.Fields = []v1alpha1.ChatField{v1alpha1.ChatField(field)}
+		got, ignored := chatclass.Apply(&own, &v1alpha1.ChatClassSpec{Restrictions: kept})
+		if !slices.Equal(ignored, []string{field}) || cmp.Equal(got, own) {
+			t.Errorf("of %s ignored are %v", field, ignored)
+		}
+		_, ignored = chatclass.Apply(&v1alpha1.ChatSettings{}, &v1alpha1.ChatClassSpec{Restrictions: kept})
+		if ignored != nil {
+			t.Errorf("of a chat that says nothing %v is ignored", ignored)
+		}
+	}
+}
+
+func TestThePreambleStandsBeforeEverySystemPrompt(t *testing.T) {
+	for name, c := range map[string]struct{ preamble, own, class, want string }{
+		"with the chat's prompt":   {"Be safe.", "Be brief.", "Be kind.", "Be safe.\n\nBe brief."},
+		"with the class's prompt":  {"Be safe.", "", "Be kind.", "Be safe.\n\nBe kind."},
+		"alone":                    {"Be safe.", "", "", "Be safe."},
+		"a blank one":              {" \n", "Be brief.", "", "Be brief."},
+		"none, and a chat's alone": {"", "Be brief.", "", "Be brief."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, _ := chatclass.Apply(&v1alpha1.ChatSettings{SystemPrompt: c.own}, &v1alpha1.ChatClassSpec{
+				Preamble: c.preamble, Defaults: v1alpha1.ChatSettings{SystemPrompt: c.class}})
+			if got.SystemPrompt != c.want {
+				t.Errorf("got %q", got.SystemPrompt)
+			}
+		})
+	}
+}
+
+func TestSettingsStayWithinTheRestrictionsOfTheClass(t *testing.T) {
+	budget := func(currency v1alpha1.Currency, amount v1alpha1.Amount) *v1alpha1.ChatLimits {
+		return &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Currency: currency, Amount: amount}}
+	}
+	steps := func(n int32) *v1alpha1.ChatLimits { return &v1alpha1.ChatLimits{MaxSteps: &n} }
+	noQueue := &v1alpha1.ChatLimits{MaxQueue: new(int32(0))}
+	both := &v1alpha1.ChatLimits{MaxSteps: new(int32(5)), Budget: budget("USD", "7").Budget}
+	for name, c := range map[string]struct {
+		own, want *v1alpha1.ChatLimits
+		most      *v1alpha1.ChatLimits
+	}{
+		"fewer steps":                     {steps(3), steps(3), steps(5)},
+		"too many steps":                  {steps(9), steps(5), steps(5)},
+		"nothing said, and few may be":    {nil, steps(5), steps(5)},
+		"nothing said, and many may be":   {nil, &v1alpha1.ChatLimits{}, steps(5000)},
+		"no queue":                        {nil, noQueue, noQueue},
+		"a smaller budget":                {budget("USD", "0.9"), budget("USD", "0.9"), budget("USD", "1")},
+		"a greater budget":                {budget("USD", "10"), budget("USD", "1"), budget("USD", "1")},
+		"a budget of another currency":    {budget("EUR", "0.1"), budget("USD", "1"), budget("USD", "1")},
+		"no budget":                       {nil, budget("USD", "1"), budget("USD", "1")},
+		"a budget, and other limits kept": {budget("USD", "7"), both, steps(5)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, _ := chatclass.Apply(&v1alpha1.ChatSettings{Limits: c.own},
+				&v1alpha1.ChatClassSpec{Restrictions: &v1alpha1.ChatRestrictions{Limits: c.most}})
+			if diff := cmp.Diff(c.want, got.Limits); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+	strict := &v1alpha1.ChatClassSpec{Restrictions: &v1alpha1.ChatRestrictions{
+		Tools:   &v1alpha1.ToolPolicy{Approval: []v1alpha1.ToolPattern{"execute"}},
+		Advisor: &v1alpha1.AdvisorBounds{MaxUses: new(int32(1)), MaxOutputTokens: new(int64(500))},
+	}}
+	want := settings(func(s *v1alpha1.ChatSettings) {
+		s.Tools = &v1alpha1.ChatTools{Approval: []v1alpha1.ToolPattern{"execute"}}
+	})
+	got, _ := chatclass.Apply(&v1alpha1.ChatSettings{}, strict)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("a chat that says nothing: -want +got\n%s", diff)
+	}
+	own := settings(func(s *v1alpha1.ChatSettings) {
+		s.Tools = &v1alpha1.ChatTools{StopAfter: []string{"a"}}
+		s.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true), MaxUses: new(int32(5))}
+	})
+	want.Tools.StopAfter = []string{"a"}
+	want.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true), MaxUses: new(int32(1)), MaxOutputTokens: new(int64(500))}
+	got, _ = chatclass.Apply(&own, strict)
+	if diff := cmp.Diff(want, got); diff != "" || len(own.Tools.Approval) > 0 || *own.Advisor.MaxUses != 5 {
+		t.Errorf("a chat that wants more: -want +got\n%s", diff)
+	}
+}
+
+func TestAChatIsSummarisedOnlyByAModelThatTheClassAllows(t *testing.T) {
+	ref := func(name string) *v1alpha1.ModelConfigReference { return &v1alpha1.ModelConfigReference{Name: name} }
+	class := &v1alpha1.ChatClassSpec{
+		Defaults: v1alpha1.ChatSettings{Compaction: &v1alpha1.CompactionPolicy{ModelConfigRef: ref("cheap")}},
+		Restrictions: &v1alpha1.ChatRestrictions{
+			ModelConfigs: []v1alpha1.ModelConfigReference{{Name: "small"}},
+		},
+	}
+	for name, c := range map[string]struct {
+		own     *v1alpha1.ModelConfigReference
+		want    string
+		ignored []string
+	}{
+		"the class's own, whatever the list says": {nil, "cheap", nil},
+		"one of the list":                         {ref("small"), "small", nil},
+		"another one":                             {ref("dear"), "cheap", []string{"compaction.modelConfigRef"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := v1alpha1.ChatSettings{
+				Compaction: &v1alpha1.CompactionPolicy{ThresholdPercent: new(int32(9)), ModelConfigRef: c.own},
+			}
+			got, ignored := chatclass.Apply(&own, class)
+			if got.Compaction.ModelConfigRef.Name != c.want || *got.Compaction.ThresholdPercent != 9 ||
+				!slices.Equal(ignored, c.ignored) {
+				t.Errorf("got %+v, ignored are %v", got.Compaction, ignored)
+			}
+		})
+	}
+}
+
+func TestAChatIsKeptNoLongerThanItsClassAllows(t *testing.T) {
+	keep := func(seconds int32) *v1alpha1.ChatRetention {
+		return &v1alpha1.ChatRetention{DeleteAfterSeconds: &seconds}
+	}
+	for name, c := range map[string]struct{ own, class, most, want *v1alpha1.ChatRetention }{
+		"it says nothing, nor does its class":   {nil, nil, nil, nil},
+		"what the class says":                   {nil, keep(7), nil, keep(7)},
+		"what the chat says":                    {keep(9), keep(7), nil, keep(9)},
+		"less than the longest":                 {keep(5), nil, keep(6), keep(5)},
+		"more than the longest":                 {keep(9), nil, keep(6), keep(6)},
+		"for good, which is more":               {nil, nil, keep(6), keep(6)},
+		"said without a time":                   {&v1alpha1.ChatRetention{}, nil, keep(6), keep(6)},
+		"the class's, more than its longest":    {nil, keep(7), keep(6), keep(6)},
+		"a restriction that does not bound any": {keep(9), nil, &v1alpha1.ChatRetention{}, keep(9)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, _ := chatclass.Apply(&v1alpha1.ChatSettings{Retention: c.own}, &v1alpha1.ChatClassSpec{
+				Defaults:     v1alpha1.ChatSettings{Retention: c.class},
+				Restrictions: &v1alpha1.ChatRestrictions{Retention: c.most},
+			})
+			if diff := cmp.Diff(c.want, got.Retention); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAChatIsAdvisedOnlyByAModelThatTheClassAllows(t *testing.T) {
+	ref := func(name string) *v1alpha1.ModelConfigReference { return &v1alpha1.ModelConfigReference{Name: name} }
+	class := &v1alpha1.ChatClassSpec{
+		Defaults:     v1alpha1.ChatSettings{Advisor: &v1alpha1.ChatAdvisor{ModelConfigRef: ref("strong")}},
+		Restrictions: &v1alpha1.ChatRestrictions{ModelConfigs: []v1alpha1.ModelConfigReference{{Name: "small"}}},
+	}
+	for name, c := range map[string]struct {
+		own     *v1alpha1.ModelConfigReference
+		want    string
+		ignored []string
+	}{
+		"the class's own, whatever the list says": {nil, "strong", nil},
+		"one of the list":                         {ref("small"), "small", nil},
+		"another one":                             {ref("dear"), "strong", []string{"advisor.modelConfigRef"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own := v1alpha1.ChatSettings{Advisor: &v1alpha1.ChatAdvisor{Enabled: new(true), ModelConfigRef: c.own}}
+			got, ignored := chatclass.Apply(&own, class)
+			if got.Advisor.ModelConfigRef.Name != c.want || !got.Advisor.On() || !slices.Equal(ignored, c.ignored) {
+				t.Errorf("got %+v, ignored are %v", got.Advisor, ignored)
+			}
+		})
+	}
+}
+
+func TestTheClusterBoundsTheAdvisorOfEveryChat(t *testing.T) {
+	advisor := func(enabled bool, uses *int32) *v1alpha1.ChatAdvisor {
+		return &v1alpha1.ChatAdvisor{Enabled: &enabled, MaxUses: uses}
+	}
+	for name, c := range map[string]struct {
+		own  *v1alpha1.ChatAdvisor
+		uses *int32
+		want *v1alpha1.ChatAdvisor
+	}{
+		"no bound":                   {advisor(true, new(int32(9))), nil, advisor(true, new(int32(9)))},
+		"no advisor":                 {nil, new(int32(1)), nil},
+		"more uses than may be":      {advisor(true, new(int32(9))), new(int32(2)), advisor(true, new(int32(2)))},
+		"fewer uses than may be":     {advisor(true, new(int32(1))), new(int32(2)), advisor(true, new(int32(1)))},
+		"more by default":            {advisor(true, nil), new(int32(2)), advisor(true, new(int32(2)))},
+		"switched off for all chats": {advisor(true, nil), new(int32(0)), advisor(false, nil)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, chatclass.WithinCluster(c.own, c.uses)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			if c.own != nil && !*c.own.Enabled {
+				t.Error("the chat's own settings have changed")
+			}
+		})
+	}
+}

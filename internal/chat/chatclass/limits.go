@@ -1,0 +1,66 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chatclass
+
+import (
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/cost"
+)
+
+// boundLimits are limits that are no greater than the most there may be.
+func boundLimits(own, most *v1alpha1.ChatLimits) *v1alpha1.ChatLimits {
+	var l v1alpha1.ChatLimits
+	if own != nil {
+		l = *own
+	}
+	return &v1alpha1.ChatLimits{
+		MaxSteps:    atMost(l.MaxSteps, most.MaxSteps, v1alpha1.DefaultMaxSteps),
+		MaxQueue:    atMost(l.MaxQueue, most.MaxQueue, v1alpha1.DefaultMaxQueue),
+		MaxSubChats: atMost(l.MaxSubChats, most.MaxSubChats, v1alpha1.DefaultMaxSubChats),
+		MaxDepth:    atMost(l.MaxDepth, most.MaxDepth, v1alpha1.DefaultMaxDepth),
+		ActionDeadlineSeconds: atMost(l.ActionDeadlineSeconds, most.ActionDeadlineSeconds,
+			int32(v1alpha1.DefaultActionDeadline/time.Second)),
+		Budget: smallerBudget(l.Budget, most.Budget),
+	}
+}
+
+// boundRetention is a retention that keeps chats no longer than the longest there may be.
+func boundRetention(own, most *v1alpha1.ChatRetention) *v1alpha1.ChatRetention {
+	if most.DeleteAfterSeconds != nil &&
+		(own == nil || own.DeleteAfterSeconds == nil || *own.DeleteAfterSeconds > *most.DeleteAfterSeconds) {
+		return most
+	}
+	return own
+}
+
+// atMost is the value within its ceiling. Where nobody has said a value, the default is one; a ceiling above it does
+// not raise it.
+func atMost[N int32 | int64](value, ceiling *N, otherwise N) *N {
+	switch {
+	case ceiling == nil:
+		return value
+	case value == nil && otherwise <= *ceiling:
+		return nil
+	case value == nil || *value > *ceiling:
+		return ceiling
+	}
+	return value
+}
+
+// smallerBudget is the chat's budget if it is one in the currency of the ceiling, and no greater.
+func smallerBudget(own, most *v1alpha1.Budget) *v1alpha1.Budget {
+	if most == nil || own == nil {
+		if own == nil {
+			return most
+		}
+		return own
+	}
+	amount, valid := cost.Micros(own.Amount)
+	if ceiling, ok := cost.Micros(most.Amount); own.Currency != most.Currency || !valid || ok && amount > ceiling {
+		return most
+	}
+	return own
+}

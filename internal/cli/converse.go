@@ -1,0 +1,316 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/text/compose"
+)
+
+const (
+	// acting is how long the API server may take for what a person types.
+	acting = 20 * time.Second
+	// interrupting is how long it may take to interrupt, also for a person who leaves meanwhile.
+	interrupting = 5 * time.Second
+)
+
+// conversation is what a person types at a terminal and what is said in a chat.
+type conversation struct {
+	s       *session
+	chat    string
+	console *console
+	// leave ends the conversation.
+	leave context.CancelFunc
+
+	mu      sync.Mutex
+	printer *printer
+	through lens
+	// mine are the messages that were typed here: they stand on the screen.
+	mine map[string]bool
+	// sent is the message that was sent last, until the chat has taken it up or put it into its queue: what is said of the
+	// chat before that is about the time before.
+	sent string
+	// working is true while a turn is under way, as the chat says, and warned once ctrl-C was pressed.
+	working, warned bool
+	running         sync.WaitGroup
+}
+
+// busy reports whether there is something to interrupt. The caller holds mu.
+func (c *conversation) busy() bool { return c.working || c.sent != "" }
+
+// converse talks to a chat where a person types and sees what is said.
+func (o *options) converse(cmd *cobra.Command, chat string) error {
+	only := ""
+	cmd.LocalNonPersistentFlags().Visit(func(f *pflag.Flag) { only = "--" + f.Name })
+	switch {
+	case !onTerminal(o.In) || !onTerminal(o.Out):
+		return usageError{errors.New("without a TEXT a person types at a terminal, and there is none: give a TEXT, or - " +
+			"for standard input")}
+	case only != "":
+		return usageError{fmt.Errorf("%s is about one message: give its TEXT", only)}
+	}
+	s, err := o.connect()
+	if err != nil {
+		return err
+	}
+	return s.converse(cmd.Context(), chat)
+}
+
+// converse talks to a chat at a terminal until the person leaves or the chat is deleted.
+func (s *session) converse(ctx context.Context, chat string) error {
+	if err := s.objects.checkChat(ctx, chat); err != nil {
+		return err
+	}
+	from, err := s.source(ctx)
+	if err != nil {
+		return err
+	}
+	defer from.close()
+	in, _ := s.options.In.(*os.File)
+	out, _ := fileOf(s.options.Out)
+	before, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		return fmt.Errorf("taking over the terminal: %w", err)
+	}
+	defer func() { _ = term.Restore(int(in.Fd()), before) }()
+	within, leave := context.WithCancel(ctx)
+	defer leave()
+	c := &conversation{s: s, chat: chat, leave: leave, mine: map[string]bool{}}
+	c.console = newConsole(out, func() (int, int, error) { return term.GetSize(int(out.Fd())) })
+	defer c.console.close()
+	shown := &screen{to: c.console, styled: os.Getenv("NO_COLOR") == ""}
+	s.options.ErrOut = shown
+	c.printer = newPrinter(shown, shown, false, s.hint(chat))
+	c.printer.notesFrom = -1
+	go c.console.keys.listen(in, c.pressed, func() { c.interrupted(within) }) // It may wait for a key for ever.
+	err = c.run(within, from)
+	if ctx.Err() != nil { // It was not the person who left.
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// run follows the chat and sends what is typed.
+func (c *conversation) run(ctx context.Context, from source) error {
+	defer c.running.Wait()
+	defer c.leave()
+	c.note("chat %s: Enter sends, ctrl-C interrupts the turn under way, ctrl-D leaves", c.chat)
+	from.onLoss(c.outOfReach)
+	ended, connected := make(chan error, 2), make(chan struct{})
+	connect := sync.OnceFunc(func() { close(connected) })
+	c.running.Go(func() { ended <- from.follow(ctx, c.s.objects.namespace, c.chat, false, connect, c.event) })
+	go func() { c.typed(ctx, connected); ended <- nil }() // It may wait for a key for ever.
+	select {
+	case err := <-ended:
+		c.farewell()
+		if ctx.Err() == nil {
+			return amid(err)
+		}
+	case <-ctx.Done():
+		c.farewell()
+	}
+	return nil
+}
+
+// farewell says that the chat does not end with the conversation.
+func (c *conversation) farewell() {
+	c.mu.Lock()
+	busy := c.busy()
+	c.mu.Unlock()
+	if busy {
+		c.note("the turn continues: %s shows it", c.s.options.command("tail", c.chat))
+	}
+}
+
+// typed sends each line that is typed, until the person leaves: with ctrl-D, or because the terminal is gone.
+func (c *conversation) typed(ctx context.Context, connected <-chan struct{}) {
+	select { // Nothing of a reply is to be missed.
+	case <-connected:
+	case <-ctx.Done():
+		return
+	}
+	for {
+		line, err := c.console.line()
+		if err != nil {
+			return
+		}
+		if text := strings.TrimSpace(line); text != "" {
+			c.send(ctx, text)
+		}
+	}
+}
+
+// send sends a text. One that is refused is in the line again.
+func (c *conversation) send(ctx context.Context, text string) {
+	m := compose.Message(c.s.objects.namespace, c.chat, c.chat+"-message-"+rand.String(8),
+		v1alpha1.ChatMessageSpec{Content: text})
+	c.mu.Lock()
+	// From now on ctrl-C interrupts: the turn may begin before the API server's answer is here.
+	c.mine[m.Name], c.warned, c.sent = true, false, m.Name
+	c.mu.Unlock()
+	within, cancel := context.WithTimeout(ctx, acting)
+	defer cancel()
+	if _, err := c.s.objects.messages().Create(within, m); err != nil {
+		c.refused(m.Name, text, fmt.Errorf("the message is not sent: %w", err))
+		return
+	}
+	c.running.Go(func() {
+		if v := c.s.objects.settled(ctx, m.Name, func(string) {}); v.err != nil && !v.committed && ctx.Err() == nil {
+			c.refused(m.Name, text, v.err)
+		}
+	})
+}
+
+// refused tells why a text was not sent, and puts it where it can be sent again.
+func (c *conversation) refused(name, text string, err error) {
+	c.mu.Lock()
+	c.takenUp(name)
+	c.printer.endLine()
+	c.printer.errOut.line("kubectl chat: %v", err)
+	c.mu.Unlock()
+	if c.console.isTyping() {
+		c.note("what you wrote is above the line: arrow up shows it")
+		return
+	}
+	c.console.rest()
+	c.console.keys.retype(text)
+}
+
+// takenUp notes that nobody waits any more for the message to be taken up. The caller holds mu.
+func (c *conversation) takenUp(name string) {
+	if c.sent == name {
+		c.sent = ""
+	}
+}
+
+// note tells something in a line of the plug-in's.
+func (c *conversation) note(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.printer.note(format, args...)
+	if !c.busy() {
+		c.console.rest()
+	}
+}
+
+// outOfReach tells why nothing is shown at the moment.
+func (c *conversation) outOfReach(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.printer.outOfReach(err)
+	if !c.busy() {
+		c.console.rest()
+	}
+}
+
+// event shows an event of the chat.
+func (c *conversation) event(e stream.Event) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	told, err := c.through.pass(e)
+	if err != nil {
+		return true, err
+	}
+	for _, e := range told {
+		if err := c.show(e); err != nil {
+			return true, err
+		}
+	}
+	if !c.busy() || e.Name == stream.EventRequiresAction {
+		c.printer.endLine()
+		c.console.rest()
+	}
+	if e.Name == stream.EventDeleted {
+		return true, missingError{"the chat was deleted"}
+	}
+	return false, nil
+}
+
+// show shows an event. What was typed here stands on the screen. The caller holds mu.
+func (c *conversation) show(e stream.Event) error {
+	mine, err := c.heed(e)
+	if err != nil {
+		return err
+	}
+	return c.printer.show(e, !mine)
+}
+
+// heed notes what an event says about whether there is something to interrupt. It reports whether the event is a
+// message that was typed here. The caller holds mu.
+func (c *conversation) heed(e stream.Event) (mine bool, err error) {
+	switch e.Name {
+	case stream.EventMessage:
+		m, err := stream.Decode[stream.MessageCommitted](e)
+		if err != nil {
+			return false, err
+		}
+		if c.sent == m.Message.Name { // How the chat stands comes behind it.
+			c.sent, c.working = "", true
+		}
+		return c.mine[m.Message.Name], nil
+	case stream.EventQueueUpdate:
+		update, err := stream.Decode[stream.QueueUpdate](e)
+		for _, waits := range update.Queue {
+			c.takenUp(waits.Name)
+		}
+		return false, err
+	case stream.EventStatus:
+		status, err := stream.Decode[stream.Status](e)
+		if err != nil {
+			return false, err
+		}
+		c.working = status.Ready == metav1.ConditionUnknown
+		c.warned = c.warned && c.busy()
+	}
+	return false, nil
+}
+
+// pressed notes that a key was pressed that is not ctrl-C.
+func (c *conversation) pressed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.warned = false
+}
+
+// interrupted stops the turn under way the first time, and leaves the second time.
+func (c *conversation) interrupted(ctx context.Context) {
+	c.mu.Lock()
+	warned, busy := c.warned, c.busy()
+	c.warned = true
+	c.mu.Unlock()
+	switch {
+	case warned:
+		c.leave()
+	case busy:
+		c.note("interrupting; ctrl-C again leaves")
+		c.running.Go(func() { c.interrupt(ctx) })
+	default:
+		c.note("ctrl-C again, or ctrl-D in an empty line, leaves")
+	}
+}
+
+// interrupt makes the request that kubectl chat interrupt makes.
+func (c *conversation) interrupt(ctx context.Context) {
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), interrupting)
+	defer cancel()
+	err := c.s.objects.request(within, c.chat, v1alpha1.RequestInterrupt, time.Now().UTC().Format(time.RFC3339Nano))
+	if err != nil {
+		c.note("not interrupted: %v", err)
+	}
+}

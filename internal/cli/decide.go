@@ -1,0 +1,181 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/text/compose"
+)
+
+// decided is what a decision did to a call.
+var decided = map[v1alpha1.ApprovalDecision]string{v1alpha1.DecisionApprove: "approved",
+	v1alpha1.DecisionDeny: "denied"}
+
+func newApprove(o *options) *cobra.Command {
+	return newDecide(o, v1alpha1.DecisionApprove, &cobra.Command{
+		Use:   "approve CHAT [CALL]",
+		Short: "Let a tool call run that waits for approval",
+		Long: "Shows the call and asks whether to approve it. The beginning or the end of the call's id is enough, and no " +
+			"id is needed where a single call waits. With --digest it does not ask: the digest, or its first " +
+			"12 digits, stands below the call in the output of calls, and proves that you have seen this call. Then it " +
+			"creates a ToolApproval, and waits until it applies. Once all calls that wait are decided and answered, the turn " +
+			"continues.",
+		Example: "  kubectl chat approve triage call_1\n  kubectl chat approve triage call_1 --digest 1f3a9c0b7d42 " +
+			"--comment 'agreed with the network team'",
+	})
+}
+
+func newDeny(o *options) *cobra.Command {
+	return newDecide(o, v1alpha1.DecisionDeny, &cobra.Command{
+		Use:   "deny CHAT [CALL]",
+		Short: "Keep a tool call from running that waits for approval",
+		Long: "Creates a ToolApproval that denies the call, and waits until it applies. The beginning or the end of the " +
+			"call's id is enough, and no id is needed where a single call waits. The model reads the comment, " +
+			"and the turn continues once all calls that wait are decided and answered.",
+		Example: "  kubectl chat deny triage call_1 --comment 'not during the freeze'",
+	})
+}
+
+func newDecide(o *options, decision v1alpha1.ApprovalDecision, cmd *cobra.Command) *cobra.Command {
+	var w waiting
+	comment, digest := "", ""
+	cmd.Args = cobra.RangeArgs(1, 2)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := o.connect(outName, outJSON, outYAML)
+		if err != nil {
+			return err
+		}
+		call, err := s.undecided(cmd.Context(), args[0], strings.Join(args[1:], ""))
+		if err != nil {
+			return err
+		}
+		if decision == v1alpha1.DecisionApprove {
+			if err := s.review(args[0], call, digest, fmt.Sprintf("Approve call %s of chat %s?", call.ID, args[0])); err != nil {
+				return err
+			}
+		}
+		return s.decide(cmd.Context(), args[0], call, v1alpha1.ToolApprovalSpec{Decision: decision, Comment: comment}, w)
+	}
+	w.addFlags(cmd)
+	cmd.Flags().StringVar(&comment, "comment", "", "why; the model reads it when the call is denied")
+	if decision == v1alpha1.DecisionApprove {
+		cmd.Flags().StringVar(&digest, "digest", "", "the digest of the call that you have seen, or its first 12 digits")
+	}
+	return cmd
+}
+
+const (
+	// digestPrefix begins each digest, and digestDigits is how many of its digits name a call at least.
+	digestPrefix = "sha256:"
+	digestDigits = 12
+)
+
+// shortDigest is enough of a digest to name a call.
+func shortDigest(digest string) string {
+	return clip.Bytes(strings.TrimPrefix(digest, digestPrefix), digestDigits)
+}
+
+// review makes sure that a person has seen the call: by the digest, or by showing it now and asking the question.
+func (s *session) review(chat string, call *v1alpha1.PendingToolCall, digest, question string) error {
+	switch given := strings.TrimPrefix(digest, digestPrefix); {
+	case call.CallDigest() != call.Digest:
+		return fmt.Errorf("the status of chat %s has a digest of call %s that does not fit the call: upgrade the operator "+
+			"and this plug-in to the same version", chat, call.ID)
+	case digest == "" && !onTerminal(s.options.In):
+		return fmt.Errorf("--digest is required without a terminal: read call %s with %s, which also prints its "+
+			"digest", call.ID, s.options.command("calls", chat))
+	case digest == "":
+		fmt.Fprintln(s.options.ErrOut, strings.Join(described(call), "\n"))
+		if !s.agreed("%s", question) {
+			return errors.New("nothing was decided")
+		}
+	case len(given) < digestDigits || !strings.HasPrefix(strings.TrimPrefix(call.Digest, digestPrefix), given):
+		return fmt.Errorf("call %s has digest %s, not %s: read it again with %s", call.ID, call.Digest, digest,
+			s.options.command("calls", chat))
+	}
+	return nil
+}
+
+// decide creates a decision about a call, and waits until it applies.
+func (s *session) decide(ctx context.Context, chat string, call *v1alpha1.PendingToolCall,
+	spec v1alpha1.ToolApprovalSpec, w waiting) error {
+	spec.ToolCallID = call.ID
+	if spec.Decision == v1alpha1.DecisionApprove {
+		spec.Digest = call.Digest
+	}
+	approval, err := s.objects.createApproval(ctx, compose.Decision(s.objects.namespace, chat, "", spec))
+	if err != nil {
+		return err
+	}
+	if !w.wait {
+		return s.options.say(approvalNamed+approval.Name, approval, " created")
+	}
+	err = w.until(ctx, "ToolApproval "+approval.Name+" to be applied", func(ctx context.Context, note func(string)) error {
+		return await(ctx, s.objects.approvals().Watch, approval.Name, func(now *v1alpha1.ToolApproval) (bool, error) {
+			approval = now
+			return verdict(now.Status.Conditions, note)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.options.say(approvalNamed+approval.Name, approval, " %s %s (%s): %s", decided[spec.Decision], call.ID,
+		call.Name,
+		v1alpha1.ReasonApplied); err != nil {
+		return err
+	}
+	s.showWait(ctx, chat)
+	return nil
+}
+
+// showWait shows what the chat waits for now, if that is known.
+func (s *session) showWait(ctx context.Context, name string) {
+	if chat, err := s.objects.chats().Get(ctx, name); err == nil && chat.Status.Wait != nil {
+		newScreen(s.options.ErrOut).line("[%s: %s]", chat.Status.Wait.Reason, chat.Status.Wait.Message)
+	}
+}
+
+// undecided finds a call that waits for approval, or says what waits instead. Without an id it is the only one.
+func (s *session) undecided(ctx context.Context, chat, id string) (*v1alpha1.PendingToolCall, error) {
+	calls, err := s.pending(ctx, chat, v1alpha1.RequiresApproval)
+	if err != nil {
+		return nil, err
+	}
+	if id == "" {
+		return onlyUndecided(chat, calls)
+	}
+	call, err := findCall(calls, id)
+	if err != nil {
+		return nil, err
+	}
+	if call == nil {
+		return nil, fmt.Errorf("chat %s has no call %s that waits for approval: there is %s", chat, id, namesOf(calls))
+	}
+	if d := call.Decision; d != nil {
+		return nil, fmt.Errorf("call %s was %s by ToolApproval %s already", call.ID, decided[d.Decision], d.Approval)
+	}
+	return call, nil
+}
+
+// onlyUndecided is the only call that no one has decided about.
+func onlyUndecided(chat string, calls []v1alpha1.PendingToolCall) (*v1alpha1.PendingToolCall, error) {
+	open := slices.DeleteFunc(slices.Clone(calls), func(c v1alpha1.PendingToolCall) bool { return c.Decision != nil })
+	switch len(open) {
+	case 0:
+		return nil, fmt.Errorf("every call of chat %s that requires approval is decided: %s", chat, namesOf(calls))
+	case 1:
+		return &open[0], nil
+	}
+	return nil, usageError{fmt.Errorf("chat %s has %d calls that wait for approval: name one of %s", chat, len(open),
+		namesOf(open))}
+}

@@ -1,0 +1,102 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/text/printable"
+)
+
+// What --output can be besides nothing, which is for people.
+const (
+	outJSON = "json"
+	outYAML = "yaml"
+	outName = "name"
+	outWide = "wide"
+)
+
+// checkOutput refuses an --output that the verb does not have.
+func (o *options) checkOutput(outputs ...string) error {
+	if o.output == "" || slices.Contains(outputs, o.output) {
+		return nil
+	}
+	return usageError{fmt.Errorf("--output %q is not known; it can be %s", o.output, strings.Join(outputs, " or "))}
+}
+
+// The resources as they are named in what verbs print.
+const (
+	chatNamed     = "chat.parley.dev/"
+	messageNamed  = "chatmessage.parley.dev/"
+	approvalNamed = "toolapproval.parley.dev/"
+)
+
+// say prints what became of a request: the object's name and some words for people, or what programs ask for.
+func (o *options) say(named string, object any, format string, args ...any) error {
+	switch o.output {
+	case outName:
+		fmt.Fprintln(o.Out, named)
+		return nil
+	case outJSON, outYAML:
+		return o.print(object)
+	}
+	fmt.Fprintln(o.Out, named+fmt.Sprintf(format, args...))
+	return nil
+}
+
+// print prints an object as JSON in one line, or as a document of YAML.
+func (o *options) print(object any) error {
+	object = shaped(object)
+	if o.output != outYAML {
+		return printJSON(o.Out, object)
+	}
+	raw, err := yaml.Marshal(object)
+	// JSON is YAML, too, and can escape what YAML here cannot.
+	if err != nil || printable.Escape(string(raw)) != string(raw) {
+		return printJSON(o.Out, object)
+	}
+	fmt.Fprintf(o.Out, "%s", raw)
+	return nil
+}
+
+// shaped is an object with its kind, which a typed client leaves out, and without what only the API server reads.
+func shaped(object any) any {
+	meta := func(kind string) metav1.TypeMeta {
+		return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind}
+	}
+	switch object := object.(type) {
+	case *v1alpha1.Chat:
+		object.TypeMeta, object.ManagedFields = meta("Chat"), nil
+	case *v1alpha1.ChatMessage:
+		object.TypeMeta, object.ManagedFields = meta("ChatMessage"), nil
+	case *v1alpha1.ToolApproval:
+		object.TypeMeta, object.ManagedFields = meta("ToolApproval"), nil
+	case *v1alpha1.ChatDebugStep:
+		object.TypeMeta, object.ManagedFields = meta("ChatDebugStep"), nil
+	case *v1alpha1.ChatList:
+		object.TypeMeta = meta("ChatList")
+		for i := range object.Items {
+			shaped(&object.Items[i])
+		}
+	}
+	return object
+}
+
+// printJSON prints an object in one line. A decoder reads it exactly as it is, and a terminal only shows it.
+func printJSON(to io.Writer, object any) error {
+	encoder := json.NewEncoder(printable.JSONWriter(to))
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(object); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/text/compose"
+)
+
+type sendOptions struct {
+	noFollow   bool
+	interrupt  bool
+	visibility string
+	timeout    time.Duration
+}
+
+func newSend(o *options) *cobra.Command {
+	var so sendOptions
+	cmd := &cobra.Command{
+		Use:   "send CHAT [TEXT...]",
+		Short: "Send a message to a chat and show the reply, as the model says it",
+		Long: "Creates a ChatMessage and shows the reply, as the model says it. TEXT - reads the message from standard " +
+			"input. Without a TEXT it talks to the chat at the terminal: each line is a message, and replies come as they are " +
+			"said. docs/kubectl-chat.md says what it ends with.",
+		Example: "  kubectl chat send triage \"And how do I tell it is the CNI?\"\n  kubectl chat send triage --interrupt " +
+			"\"Never mind, look at the DNS first\"\n  kubectl logs web-0 | kubectl chat send triage -" +
+			"\n  kubectl chat send triage",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return o.converse(cmd, args[0])
+			}
+			text, err := o.textOf(args[1:])
+			if err != nil {
+				return err
+			}
+			s, err := o.connect(so.outputs()...)
+			if err != nil {
+				return err
+			}
+			return s.send(cmd.Context(), args[0], text, so)
+		},
+	}
+	cmd.Flags().BoolVar(&so.noFollow, "no-follow", false, "do not wait for the reply; print the message's name")
+	cmd.Flags().BoolVar(&so.interrupt, "interrupt", false,
+		"do not wait for the turn under way: stop it, keep what was said, and be next")
+	cmd.Flags().StringVar(&so.visibility, "visibility", "",
+		"for whom the message is: All, Model (transcripts leave its text out), or People: a note, which no model is told of "+
+			"and nobody answers")
+	cmd.Flags().DurationVar(&so.timeout, "timeout", time.Hour, "how long to wait for the reply")
+	return cmd
+}
+
+func (s *session) send(ctx context.Context, chat, text string, so sendOptions) error {
+	if err := s.objects.checkChat(ctx, chat); err != nil {
+		return err
+	}
+	if so.unfollowed() {
+		m, err := s.objects.create(ctx, chat, text, so)
+		if err != nil {
+			return err
+		}
+		return s.options.say(messageNamed+m.Name, m, " created")
+	}
+	return s.ask(ctx, question{chat: chat, cutsIn: so.interrupt, timeout: so.timeout,
+		ask: func(ctx context.Context) (string, error) {
+			m, err := s.objects.create(ctx, chat, text, so)
+			if err != nil {
+				return "", err
+			}
+			return m.Name, nil
+		}})
+}
+
+// ask asks a question and shows the reply.
+func (s *session) ask(ctx context.Context, q question) error {
+	from, err := s.source(ctx)
+	if err != nil {
+		return err
+	}
+	defer from.close()
+	return s.followTurn(ctx, from, q)
+}
+
+// unfollowed reports whether nobody waits for a reply.
+func (so *sendOptions) unfollowed() bool {
+	return so.noFollow || so.visibility == string(v1alpha1.VisibleToPeople)
+}
+
+// outputs are those that there are: without a reply the message is all that is shown.
+func (so *sendOptions) outputs() []string {
+	if so.unfollowed() {
+		return []string{outName, outJSON, outYAML}
+	}
+	return []string{outJSON}
+}
+
+// textOf is what is said: the words, or standard input for "-".
+func (o *options) textOf(words []string) (string, error) {
+	text := strings.Join(words, " ")
+	if text != "-" {
+		return text, nil
+	}
+	all, err := io.ReadAll(io.LimitReader(o.In, v1alpha1.MaxContentBytes+1))
+	if err != nil {
+		return "", fmt.Errorf("reading the message from standard input: %w", err)
+	}
+	if len(all) > v1alpha1.MaxContentBytes {
+		return "", usageError{fmt.Errorf("standard input has more than the %d bytes that a message can have",
+			v1alpha1.MaxContentBytes)}
+	}
+	return string(all), nil
+}
+
+func (o objects) create(ctx context.Context, chat, text string, so sendOptions) (*v1alpha1.ChatMessage, error) {
+	var whenBusy v1alpha1.WhenBusy
+	if so.interrupt {
+		whenBusy = v1alpha1.WhenBusyInterrupt
+	}
+	m, err := o.messages().Create(ctx, compose.Message(o.namespace, chat, "", v1alpha1.ChatMessageSpec{
+		Content: text, WhenBusy: whenBusy, Visibility: v1alpha1.MessageVisibility(so.visibility)}))
+	if err != nil {
+		return nil, fmt.Errorf("creating the message: %w", err)
+	}
+	return m, nil
+}

@@ -1,0 +1,123 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/v1alpha1"
+)
+
+func newShow(o *options) *cobra.Command {
+	all, names, last := false, false, 0
+	cmd := &cobra.Command{
+		Use:   "show CHAT",
+		Short: "Show what was said in a chat",
+		Long: "Prints what was said in a chat, why its last turn failed, and what it waits for: the last 20 messages, or " +
+			"what --last or --all say. With --names each message is shown below its name, which edit, delete and promote " +
+			"take. -o json prints the events of the stream, -o yaml the Chat itself.",
+		Example: "  kubectl chat show triage\n  kubectl chat show triage --all | less\n  kubectl chat show triage --last 2 " +
+			"--names",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if last < 1 || all && cmd.Flags().Changed("last") {
+				return usageError{errors.New("--last needs a number of messages from 1 on, and excludes --all")}
+			}
+			s, err := o.connect(outName, outJSON, outYAML)
+			if err != nil {
+				return err
+			}
+			if all {
+				last = 0
+			}
+			return s.show(cmd.Context(), args[0], last, names)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "show all messages")
+	cmd.Flags().IntVar(&last, "last", 20, "how many messages to show")
+	cmd.Flags().BoolVar(&names, "names", false, "show the name of each message, and of those that wait in the queue")
+	return cmd
+}
+
+// show prints the last messages of a chat; all for 0.
+func (s *session) show(ctx context.Context, name string, last int, names bool) error {
+	if s.options.output == outName || s.options.output == outYAML {
+		chat, err := s.objects.chat(ctx, name)
+		if err != nil {
+			return err
+		}
+		return s.options.say(chatNamed+chat.Name, chat, "")
+	}
+	t, err := s.transcript(ctx, name, last)
+	if err != nil {
+		return err
+	}
+	return s.play(t, last, names)
+}
+
+// play prints the last messages of a transcript; all for 0.
+func (s *session) play(t *transcript, last int, names bool) error {
+	before := t.chat.Status.History.Length - int64(last)
+	if last > 0 && before > 0 {
+		if err := t.last(last); err != nil {
+			return err
+		}
+	}
+	p := newPrinter(s.options.Out, s.options.ErrOut, s.options.output == outJSON, s.hint(t.chat.Name))
+	defer p.endLine()
+	if last > 0 && before > 0 && !p.json {
+		p.note("%s before this: --all shows them", plural(int(before), "message"))
+	}
+	p.status.Turn = turnOf(t.chat) // One that was interrupted without a word is told by no message.
+	if names && !p.json {
+		return p.named(t)
+	}
+	return p.all(t.events)
+}
+
+// all shows events to who listens to everything.
+func (p *printer) all(events []stream.Event) error {
+	for _, e := range events {
+		if err := p.show(e, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// named shows each message of a transcript below its name, which edit, delete and promote take.
+func (p *printer) named(t *transcript) error {
+	heading := func(name string) {
+		p.endLine()
+		p.out.line("[%s]", name)
+	}
+	for _, e := range t.events {
+		var err error
+		switch e.Name {
+		case stream.EventMessage:
+			err = handle(e, func(m *stream.MessageCommitted) { heading(m.Message.Name) })
+		case stream.EventNote:
+			err = handle(e, func(n *stream.Note) { heading(n.Message.Name) })
+		}
+		if err = errors.Join(err, p.show(e, true)); err != nil {
+			return err
+		}
+	}
+	for _, queued := range t.chat.Status.Queue {
+		p.note("%s waits in the queue", queued.Name)
+	}
+	return nil
+}
+
+// turnOf is the name of the message whose turn is under way or was the last one.
+func turnOf(chat *v1alpha1.Chat) string {
+	if chat.Status.Turn == nil {
+		return ""
+	}
+	return chat.Status.Turn.Message
+}

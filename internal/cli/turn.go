@@ -1,0 +1,280 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// drain is how long the end of a turn may take to come through the stream once the message's own status has told it.
+const drain = 5 * time.Second
+
+// question begins a turn.
+type question struct {
+	chat string
+	// ask says it, and returns the name of the message.
+	ask func(ctx context.Context) (message string, err error)
+	// first is true for the prompt of a chat that was just created.
+	first bool
+	// cutsIn is true for a message that waits for nobody.
+	cutsIn bool
+	// timeout is how long to wait for the reply.
+	timeout time.Duration
+}
+
+// followTurn asks and shows the reply. It opens the stream first, so that nothing of the reply can be missed.
+func (s *session) followTurn(ctx context.Context, from source, q question) error {
+	t := &turn{
+		printer: newPrinter(s.options.Out, s.options.ErrOut, s.options.output == outJSON, s.hint(q.chat)),
+		first:   q.first, cutsIn: q.cutsIn, over: make(chan struct{}),
+	}
+	from.onLoss(t.outOfReach)
+	ctx, stop := context.WithTimeout(ctx, q.timeout)
+	defer stop()
+	err := s.askAndFollow(ctx, from, q, t)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = vainError{waited: q.timeout, what: "the reply", known: t.waitsFor(), person: t.requiresAction()}
+	}
+	return amid(err)
+}
+
+func (s *session) askAndFollow(ctx context.Context, from source, q question, t *turn) error {
+	ctx, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	connected, streamed, verdict := make(chan struct{}), make(chan error, 1), make(chan verdictOfMessage, 1)
+	connect := sync.OnceFunc(func() { close(connected) })
+	running.Go(func() { streamed <- from.follow(ctx, s.objects.namespace, q.chat, q.first, connect, t.event) })
+	select {
+	case <-connected:
+	case err := <-streamed:
+		return err
+	}
+	message, err := q.ask(ctx)
+	if err != nil {
+		return err
+	}
+	if err := t.begin(message); err != nil {
+		return err
+	}
+	running.Go(func() { verdict <- s.objects.settled(ctx, message, func(string) {}) })
+	return t.await(streamed, verdict)
+}
+
+// await waits until the turn was shown to its end and the message has had its last word, or one of the two has failed.
+func (t *turn) await(streamed <-chan error, verdict <-chan verdictOfMessage) error {
+	defer t.stop()
+	select {
+	case <-t.over:
+		return (<-verdict).err
+	case err := <-streamed:
+		if err != nil {
+			return err
+		}
+		return (<-verdict).err
+	case v := <-verdict:
+		if !v.committed || t.shown() { // a message that was rejected has no turn
+			return v.err
+		}
+		select { // what the stream still has of the turn is on its way
+		case <-t.over:
+		case failed := <-streamed:
+			return cmp.Or(v.err, failed)
+		case <-time.After(drain):
+		}
+		return v.err
+	}
+}
+
+// outOfReach tells why nothing is shown at the moment.
+func (t *turn) outOfReach(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.printer.outOfReach(err)
+}
+
+// shown reports whether the turn's end was shown.
+func (t *turn) shown() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ended
+}
+
+// stop ends what is shown.
+func (t *turn) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.printer.endLine()
+}
+
+// turn shows the turn of one message.
+type turn struct {
+	printer *printer
+	// first is true for the turn that a chat begins with, and cutsIn for a message that waits for nobody.
+	first, cutsIn bool
+	// over is closed when the turn's end was shown.
+	over chan struct{}
+
+	mu      sync.Mutex
+	message string
+	through lens
+	early   []stream.Event // what came before the message's name was known
+	began   bool
+	ended   bool
+	phase   v1alpha1.ChatPhase
+	wait    *v1alpha1.ChatWait
+}
+
+// requiresAction reports whether a person or a client keeps the chat waiting.
+func (t *turn) requiresAction() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.phase == v1alpha1.ChatRequiresAction
+}
+
+// waitsFor is what the chat waits for, in words; empty: nothing that is known.
+func (t *turn) waitsFor() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.wait == nil {
+		return ""
+	}
+	return t.wait.Reason + ": " + t.wait.Message
+}
+
+// begin tells the name of the message.
+func (t *turn) begin(message string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.message = message
+	for _, e := range t.early {
+		if err := t.take(e); err != nil {
+			return err
+		}
+	}
+	t.early = nil
+	return nil
+}
+
+// event takes an event of the chat. It has had enough when the turn is over.
+func (t *turn) event(e stream.Event) (bool, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.message == "" {
+		t.early = append(t.early, e)
+		return false, nil
+	}
+	err := t.take(e)
+	return t.ended, err
+}
+
+// take takes an event in its order. The caller holds mu.
+func (t *turn) take(e stream.Event) error {
+	if t.printer.json && !t.ended {
+		if err := t.printer.show(e, false); err != nil {
+			return err
+		}
+	}
+	told, err := t.through.pass(e)
+	for _, e := range told {
+		if err := t.show(e); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// show handles what an event is to be read as. The caller holds mu. The turn begins with the message itself, and ends
+// before the next User message or with a status that tells it: several changes of a chat may come as one, with the
+// reply before the first status that names the turn.
+func (t *turn) show(e stream.Event) error {
+	if t.ended {
+		return nil
+	}
+	var err error
+	switch e.Name {
+	case stream.EventDeleted:
+		err = missingError{"the chat was deleted"}
+	case stream.EventMessage:
+		err = t.committed(e.Data)
+	case stream.EventStatus:
+		err = t.status(e.Data)
+	}
+	if err != nil {
+		return err
+	}
+	if t.concerns(e) {
+		err = t.printer.show(e, false)
+	}
+	if t.ended {
+		t.printer.endLine()
+		close(t.over)
+	}
+	return err
+}
+
+// concerns reports whether an event is to be shown to a person.
+// What the chat waits for holds up a message in its queue too.
+func (t *turn) concerns(e stream.Event) bool {
+	waits := (e.Name == stream.EventRequiresAction || e.Name == stream.EventRetry) && !t.cutsIn
+	return !t.printer.json && !t.ended && (t.began || waits)
+}
+
+func (t *turn) committed(data []byte) error {
+	var m stream.MessageCommitted
+	if err := json.Unmarshal(data, &m); err != nil {
+		return fmt.Errorf("reading a message: %w", err)
+	}
+	mine := m.Message.Name == t.message
+	t.ended = t.began && !mine && m.Message.Role == v1alpha1.RoleUser
+	t.began = t.began || mine
+	return nil
+}
+
+func (t *turn) status(data []byte) error {
+	var status stream.Status
+	if err := json.Unmarshal(data, &status); err != nil {
+		return fmt.Errorf("reading a status: %w", err)
+	}
+	t.phase, t.wait = status.Phase, status.Wait
+	mine := status.Turn == t.message
+	if t.needsPerson(&status, mine) {
+		return verdictError{status.Reason, status.Message}
+	}
+	t.began = t.began || mine
+	if t.holdsUp(mine) {
+		t.printer.standing(&status)
+	}
+	t.ended = t.began && (!mine || final(status.Ready))
+	return nil
+}
+
+// needsPerson reports whether the turn cannot begin, or cannot go on, until a person does something.
+func (t *turn) needsPerson(status *stream.Status, mine bool) bool {
+	cannotBegin := t.first && !t.began && !mine
+	isOverBudget := mine && status.Result == ""
+	return (cannotBegin || isOverBudget) && status.Ready == metav1.ConditionFalse
+}
+
+// final reports whether nothing more comes of a turn.
+func final(ready metav1.ConditionStatus) bool {
+	return ready == metav1.ConditionTrue || ready == metav1.ConditionFalse
+}
+
+// holdsUp reports whether what the chat waits for holds up the message, and is to be shown to a person.
+func (t *turn) holdsUp(mine bool) bool {
+	return !t.printer.json && (mine || !t.began && !t.cutsIn)
+}

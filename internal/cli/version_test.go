@@ -1,0 +1,25 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+func TestTheVersionIsPrintedWithoutACluster(t *testing.T) {
+	for args, want := range map[string]string{
+		"version":         "kubectl-chat " + ownVersion().Version + " (parley.dev/v1alpha1, go",
+		"version -o json": `"apiVersion":"parley.dev/v1alpha1"`,
+	} {
+		var out, errOut output
+		streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
+		if code := Run(t.Context(), streams, strings.Fields(args+" --kubeconfig /none")); code != exitDone ||
+			!strings.Contains(out.String(), want) {
+			t.Errorf("%s: ended with %d, printed %q and %q", args, code, out.String(), errOut.String())
+		}
+	}
+}

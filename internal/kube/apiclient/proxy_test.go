@@ -1,0 +1,43 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiclient_test
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+
+	"k8s.io/client-go/rest"
+
+	"parley.dev/parley/internal/kube/apiclient"
+)
+
+func TestTheAPIServerIsCalledWithoutAProxy(t *testing.T) {
+	t.Setenv("HTTP_PROXY", "http://proxy.test:3128")
+	named := &url.URL{Scheme: "http", Host: "named.test"}
+	for name, c := range map[string]struct {
+		proxy func(*http.Request) (*url.URL, error)
+		want  *url.URL
+	}{
+		"in a cluster":      {nil, nil},
+		"by its kubeconfig": {http.ProxyURL(named), named},
+	} {
+		given := &rest.Config{Host: "http://api.test", Proxy: c.proxy}
+		transport, err := rest.TransportFor(apiclient.WithoutProxy(given))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, given.Host, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := transport.(*http.Transport).Proxy(request)
+		if err != nil || (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
+			t.Errorf("%s: the proxy is %v, %v", name, got, err)
+		}
+		if c.proxy == nil && given.Proxy != nil {
+			t.Errorf("%s: the configuration that was given is changed", name)
+		}
+	}
+}

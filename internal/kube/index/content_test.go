@@ -1,0 +1,71 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/text/content"
+)
+
+func text(content string, parts ...string) *v1alpha1.ChatMessage {
+	m := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Content: content}}
+	for _, part := range parts {
+		m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &part})
+	}
+	return m
+}
+
+func withFile(m *v1alpha1.ChatMessage, file v1alpha1.MessageFile) *v1alpha1.ChatMessage {
+	m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: &file})
+	return m
+}
+
+func history(said ...v1alpha1.PriorMessage) *v1alpha1.ChatMessage {
+	return &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, History: said}}
+}
+
+func TestTheHashTellsContentsApartAndOutlivesTheCache(t *testing.T) {
+	seen := map[string]string{}
+	for name, m := range map[string]*v1alpha1.ChatMessage{
+		"a": text("a"), "b": text("b"), "part a": text("", "a"), "parts a and b": text("", "a", "b"),
+		"part ab":                   text("", "ab"),
+		"a file":                    withFile(text("", "a"), v1alpha1.MessageFile{Name: "f", Data: "eA=="}),
+		"a file with other content": withFile(text("", "a"), v1alpha1.MessageFile{Name: "f", Data: "eQ=="}),
+		"a file of another name":    withFile(text("", "a"), v1alpha1.MessageFile{Name: "g", Data: "eA=="}),
+		"a file elsewhere":          withFile(text("", "a"), v1alpha1.MessageFile{Name: "f", URL: "https://x"}),
+		"a history":                 history(v1alpha1.PriorMessage{Role: v1alpha1.RoleUser, Content: "a"}),
+		"a history with another speaker": history(v1alpha1.PriorMessage{Role: v1alpha1.RoleAssistant,
+			Content: "a"}),
+		"a history in two messages": history(v1alpha1.PriorMessage{Role: v1alpha1.RoleUser, Content: "a"},
+			v1alpha1.PriorMessage{Role: v1alpha1.RoleAssistant}),
+	} {
+		before := content.Of(m)
+		if other, ok := seen[before]; ok {
+			t.Errorf("%q and %q have the same hash", name, other)
+		}
+		seen[before] = name
+		last := m.Spec.LastRole()
+		stripped, err := StripMessage(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := stripped.(*v1alpha1.ChatMessage); m.Spec.Content != "" || m.Spec.Parts != nil || content.Of(m) != before {
+			t.Errorf("%s: %+v is left, with another hash", name, m)
+		}
+		m := stripped.(*v1alpha1.ChatMessage)
+		for i := range m.Spec.History {
+			if m.Spec.History[i].Content != "" {
+				t.Errorf("%s: %+v is left of the history", name, m.Spec.History)
+			}
+		}
+		if m.Spec.LastRole() != last {
+			t.Errorf("%s: %s speaks last, and %q is left of that", name, last, m.Spec.LastRole())
+		}
+		if again, _ := StripMessage(stripped); content.Of(again.(*v1alpha1.ChatMessage)) != before {
+			t.Errorf("%s: stripping twice changes the hash", name)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/kube/packed"
+)
+
+// NewInformer makes an informer for the manager's cache.
+type NewInformer = func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer
+
+// Parts is an informer that consists of others, each of the objects of one namespace.
+type Parts interface {
+	// Parts returns these informers.
+	Parts() []cache.SharedInformer
+}
+
+// siblings are the indexes that are looked up among the messages of one chat: in a map of its own, each message would
+// have a set that holds the one that follows it.
+var siblings = map[string]string{indexName(MessagesByParent): indexName(MessagesByChat)}
+
+// indexName is what controller-runtime's cache calls the index of a field.
+func indexName(field string) string { return "field:" + field }
+
+// everywhere are the kinds that each manager keeps of all namespaces: what they allow in one counts for the order in
+// which chats of the others are let in.
+var everywhere = map[reflect.Type]bool{reflect.TypeFor[*v1alpha1.ChatQuota](): true}
+
+// Informers returns what makes the informers of the manager's cache. Chats and messages, of which there are many that
+// rest, are kept packed; of the other kinds there are few. keeps reports of a namespace whether its objects are kept;
+// of the others only ChatQuotas are. nil: those of all namespaces are.
+func Informers(keeps func(namespace string) bool) (NewInformer, error) {
+	codecs := map[reflect.Type]*packed.Codec{}
+	for _, kind := range []runtime.Object{&v1alpha1.Chat{}, &v1alpha1.ChatMessage{}} {
+		codec, err := packed.NewCodec(kind, v1alpha1.ModelIdentity{})
+		if err != nil {
+			return nil, fmt.Errorf("preparing the cache: %w", err)
+		}
+		codecs[reflect.TypeOf(kind)] = codec
+	}
+	return func(lw cache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers cache.Indexers,
+	) cache.SharedIndexInformer {
+		if keeps != nil && !everywhere[reflect.TypeOf(kind)] {
+			lw = ofNamespaces(lw, keeps)
+		}
+		codec := codecs[reflect.TypeOf(kind)]
+		if codec == nil {
+			return cache.NewSharedIndexInformer(lw, kind, resync, indexers)
+		}
+		informer, err := packed.NewInformer(lw, kind, resync, indexers, codec, siblings)
+		utilruntime.Must(err) // It has seen no object yet.
+		return informer
+	}, nil
+}

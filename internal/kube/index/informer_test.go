@@ -1,0 +1,395 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	fakesource "k8s.io/client-go/tools/cache/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/waiting"
+)
+
+// lister lists and watches what a source has.
+type lister struct {
+	*fakesource.FakeControllerSource
+}
+
+// IsWatchListSemanticsUnSupported says that the source cannot list by a watch.
+func (lister) IsWatchListSemanticsUnSupported() bool { return true }
+
+// List implements cache.ListerWatcher.
+func (l lister) List(o metav1.ListOptions) (runtime.Object, error) {
+	return l.FakeControllerSource.List(o)
+}
+
+// Watch implements cache.ListerWatcher.
+func (l lister) Watch(o metav1.ListOptions) (watch.Interface, error) {
+	return l.FakeControllerSource.Watch(o)
+}
+
+// allNamespaces stands before values that are looked for in all namespaces.
+const allNamespaces = "__all_namespaces"
+
+// fieldIndexes are indexes as controller-runtime makes them.
+func fieldIndexes(fields map[string]client.IndexerFunc) cache.Indexers {
+	indexers := cache.Indexers{}
+	for field, keys := range fields {
+		indexers[indexName(field)] = func(o any) (values []string, err error) {
+			object := o.(client.Object)
+			for _, value := range keys(object) {
+				values = append(values, object.GetNamespace()+"/"+value, allNamespaces+"/"+value)
+			}
+			return values, nil
+		}
+	}
+	return indexers
+}
+
+var messageIndexes = map[string]client.IndexerFunc{UnsettledByChat: unsettledByChat, MessagesByChat: messagesByChat,
+	MessagesByParent: messagesByParent, ReportsByChat: reportsByChat}
+
+// pair is an informer as the manager has it, and one that keeps objects whole.
+type pair struct {
+	packed, plain cache.SharedIndexInformer
+}
+
+func newPair(t *testing.T, source *fakesource.FakeControllerSource) pair {
+	t.Helper()
+	make, err := Informers(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	p := pair{make(lister{source}, &v1alpha1.ChatMessage{}, 0, byNamespace),
+		cache.NewSharedIndexInformer(lister{source}, &v1alpha1.ChatMessage{}, 0, byNamespace)}
+	for _, informer := range []cache.SharedIndexInformer{p.packed, p.plain} {
+		// The source gives both the same object.
+		if err := informer.SetTransform(func(o any) (any, error) {
+			return StripMessage(o.(runtime.Object).DeepCopyObject())
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := informer.AddIndexers(fieldIndexes(messageIndexes)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+func (p pair) start(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	t.Cleanup(func() { cancel(); running.Wait() })
+	for _, informer := range []cache.SharedIndexInformer{p.packed, p.plain} {
+		running.Go(func() { informer.RunWithContext(ctx) })
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), p.packed.HasSynced, p.plain.HasSynced) {
+		t.Fatal("the informers do not sync")
+	}
+}
+
+// compare waits until both hold what the source does, and compares all that they answer.
+func (p pair) compare(t *testing.T, want map[string]string) {
+	t.Helper()
+	for _, informer := range []cache.SharedIndexInformer{p.packed, p.plain} {
+		waiting.Until(t, time.Minute, "an informer has what there is", func() bool {
+			return cmp.Equal(versions(informer.GetStore().List()), want)
+		})
+	}
+	packed, plain := p.packed.GetIndexer(), p.plain.GetIndexer()
+	same(t, "all", packed.List(), plain.List())
+	for key := range want {
+		a, _, _ := packed.GetByKey(key)
+		b, _, _ := plain.GetByKey(key)
+		same(t, key, []any{a}, []any{b})
+	}
+	if _, ok, err := packed.GetByKey("a/none"); ok || err != nil {
+		t.Error("there is an object that is not there", err)
+	}
+	for name := range plain.GetIndexers() {
+		for _, value := range append(plain.ListIndexFuncValues(name), "none", "a/none", allNamespaces+"/none") {
+			a, err := packed.ByIndex(name, value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, _ := plain.ByIndex(name, value)
+			same(t, name+" "+value, a, b)
+			keys, _ := packed.IndexKeys(name, value)
+			others, _ := plain.IndexKeys(name, value)
+			slices.Sort(keys)
+			slices.Sort(others)
+			if !slices.Equal(keys, others) {
+				t.Errorf("%s %s: the keys are %v, want %v", name, value, keys, others)
+			}
+		}
+	}
+}
+
+// same compares objects, whatever their order.
+func same(t *testing.T, what string, got, want []any) {
+	t.Helper()
+	for _, objects := range [][]any{got, want} {
+		slices.SortFunc(objects, func(a, b any) int { return strings.Compare(keyOf(a), keyOf(b)) })
+	}
+	if diff := cmp.Diff(want, got); diff != "" && len(got)+len(want) > 0 {
+		t.Fatalf("%s: %s", what, diff)
+	}
+}
+
+func keyOf(o any) string {
+	key, _ := cache.MetaNamespaceKeyFunc(o)
+	return key
+}
+
+func versions(objects []any) map[string]string {
+	all := map[string]string{}
+	for _, o := range objects {
+		all[keyOf(o)] = o.(client.Object).GetResourceVersion()
+	}
+	return all
+}
+
+// follower builds from events what a store holds.
+type follower struct {
+	t     *testing.T
+	mu    sync.Mutex
+	known map[string]*v1alpha1.ChatMessage
+	// initial counts objects of the first list.
+	initial int
+}
+
+// OnAdd implements cache.ResourceEventHandler.
+func (f *follower) OnAdd(o any, initial bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.known[keyOf(o)] != nil {
+		f.t.Errorf("%s is added again", keyOf(o))
+	}
+	if initial {
+		f.initial++
+	}
+	f.keep(o)
+}
+
+// OnUpdate implements cache.ResourceEventHandler.
+func (f *follower) OnUpdate(before, after any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if diff := cmp.Diff(f.known[keyOf(after)], before.(*v1alpha1.ChatMessage)); diff != "" {
+		f.t.Errorf("%s was another one before: %s", keyOf(after), diff)
+	}
+	f.keep(after)
+	before.(*v1alpha1.ChatMessage).Spec.Role = "his own"
+}
+
+// OnDelete implements cache.ResourceEventHandler.
+func (f *follower) OnDelete(o any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = last.Obj
+	}
+	if f.known[keyOf(o)] == nil {
+		f.t.Errorf("%s goes, which has never come", keyOf(o))
+	}
+	delete(f.known, keyOf(o))
+}
+
+func (f *follower) keep(o any) {
+	if f.known == nil {
+		f.known = map[string]*v1alpha1.ChatMessage{}
+	}
+	f.known[keyOf(o)] = o.(*v1alpha1.ChatMessage)
+}
+
+func (f *follower) compare(t *testing.T, want map[string]string) {
+	t.Helper()
+	waiting.Until(t, time.Minute, "a handler has heard of everything", func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		heard := map[string]string{}
+		for key, m := range f.known {
+			heard[key] = m.ResourceVersion
+		}
+		return cmp.Equal(heard, want)
+	})
+}
+
+// drawMessage draws a message of a few chats with few names, so that they meet. Only a message of the same chat is
+// before it.
+func drawMessage(random *rand.Rand) *v1alpha1.ChatMessage {
+	chat := fmt.Sprintf("c%d", random.IntN(4))
+	name := func() string { return fmt.Sprintf("%s-m%d", chat, random.IntN(10)) }
+	m := &v1alpha1.ChatMessage{
+		ObjectMeta: metav1.ObjectMeta{Namespace: string("ab"[random.IntN(2)]), Name: name(), Generation: random.Int64N(3)},
+		Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: chat}, Role: v1alpha1.RoleUser,
+			Content: name()}}
+	if random.IntN(2) == 0 {
+		m.Spec.Parent, m.Spec.Role, m.Spec.Content = name(), v1alpha1.RoleAssistant, ""
+		m.Spec.Generation = &v1alpha1.MessageGeneration{Outcome: []v1alpha1.GenerationOutcome{v1alpha1.OutcomeCompleted,
+			v1alpha1.OutcomeFailed, v1alpha1.OutcomeInterrupted}[random.IntN(3)]}
+		return m
+	}
+	if random.IntN(2) == 0 {
+		m.Status = v1alpha1.ChatMessageStatus{Parent: name(), ObservedGeneration: m.Generation,
+			Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}}
+	}
+	return m
+}
+
+func TestPackedMessagesAnswerLikeWholeOnes(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(1, seed))
+			source := fakesource.NewFakeControllerSource()
+			there := map[string]*v1alpha1.ChatMessage{}
+			change := func() {
+				m := drawMessage(random)
+				switch old := there[keyOf(m)]; {
+				case old == nil:
+					source.Add(m.DeepCopy())
+				case random.IntN(3) == 0:
+					source.Delete(old.DeepCopy())
+					delete(there, keyOf(m))
+					return
+				default:
+					source.Modify(m.DeepCopy())
+				}
+				there[keyOf(m)] = m
+			}
+			for range 30 {
+				change()
+			}
+			p := newPair(t, source)
+			early, late := &follower{t: t}, &follower{t: t}
+			if _, err := p.packed.AddEventHandler(early); err != nil {
+				t.Fatal(err)
+			}
+			p.start(t)
+			for round := range 20 {
+				for range random.IntN(30) {
+					change()
+				}
+				if round == 7 || round == 13 {
+					source.ResetWatch() // What changed since is only seen by listing again.
+					for range random.IntN(30) {
+						change()
+					}
+				}
+				want := versionsOf(source, t)
+				p.compare(t, want)
+				if round == 10 {
+					handle, err := p.packed.AddEventHandler(late)
+					if err != nil || !handle.HasSynced() || late.initial != len(want) {
+						t.Fatalf("a late handler hears of %d of %d: %v", late.initial, len(want), err)
+					}
+				}
+				early.compare(t, want)
+			}
+			late.compare(t, versionsOf(source, t))
+		})
+	}
+}
+
+// versionsOf are the resourceVersions of what the source has.
+func versionsOf(source *fakesource.FakeControllerSource, t *testing.T) map[string]string {
+	t.Helper()
+	list, err := source.List(metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := meta.ExtractList(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]any, len(objects))
+	for i := range objects {
+		all[i] = objects[i]
+	}
+	return versions(all)
+}
+
+func TestAPackedStoreChangesByItsSourceAlone(t *testing.T) {
+	p := newPair(t, fakesource.NewFakeControllerSource())
+	p.start(t)
+	store := p.packed.GetIndexer()
+	for what, err := range map[string]error{
+		"add": store.Add(text("a")), "update": store.Update(text("a")), "delete": store.Delete(text("a")),
+		"replace": store.Replace(nil, ""), "index": store.AddIndexers(cache.Indexers{"late": nil}),
+		"transform": p.packed.SetTransform(StripMessage),
+	} {
+		if err == nil {
+			t.Errorf("%s: there is no error", what)
+		}
+	}
+}
+
+func TestAResyncTellsHandlersOfEverythingUntilTheyAreRemoved(t *testing.T) {
+	source := fakesource.NewFakeControllerSource()
+	for i := range 3 {
+		source.Add(&v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint(i)}})
+	}
+	make, err := Informers(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	informer := make(lister{source}, &v1alpha1.ChatMessage{}, 10*time.Millisecond, nil)
+	var mu sync.Mutex
+	told := map[string]int{}
+	handle, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(before, after any) {
+		mu.Lock()
+		defer mu.Unlock()
+		if before == after || !cmp.Equal(before, after) {
+			t.Error("what a resync tells is not the same, in two objects")
+		}
+		told[keyOf(after)]++
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair{informer, informer}.start(t)
+	waiting.Until(t, time.Minute, "everything was told twice", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(told) == 3 && told["a/0"] > 1 && told["a/1"] > 1 && told["a/2"] > 1
+	})
+	if err := informer.RemoveEventHandler(handle); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	clear(told)
+	mu.Unlock()
+	resynced := &follower{t: t}
+	if _, err := informer.AddEventHandler(resynced); err != nil {
+		t.Fatal(err)
+	}
+	source.Add(&v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "last"}})
+	waiting.Until(t, time.Minute, "another handler hears of a message", func() bool {
+		resynced.mu.Lock()
+		defer resynced.mu.Unlock()
+		return resynced.known["a/last"] != nil
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	if len(told) > 0 {
+		t.Errorf("a handler that was removed was told of %v", told)
+	}
+}

@@ -1,0 +1,157 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package podstate reads from a Pod whether a generation pod can do its work. It is pure.
+package podstate
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"parley.dev/parley/internal/pods/placement"
+	"parley.dev/parley/internal/pods/podspec"
+)
+
+// Grace is how long a generation pod may be not Ready before its attempts count as lost: 10 s, which is longer than a
+// restart of the generator takes; that reports its lost attempts itself.
+const Grace = 10 * time.Second
+
+// DefaultStart is how long a generation pod may take until it is ready for the first time: two minutes. One that takes
+// longer lacks something (an image, a node, a volume), which another pod may not.
+const DefaultStart = 2 * time.Minute
+
+// outdated is how long a pod of an older template may take to start: 10 s, as long as pods that lack nothing need. What
+// the template was changed for may be what keeps it.
+const outdated = 10 * time.Second
+
+// Terms are what a generation pod is measured by.
+type Terms struct {
+	// Start is how long it may take until it is ready for the first time.
+	Start time.Duration
+	// Template is the hash of the settings that new pods are built from.
+	Template string
+}
+
+// State is whether a generation pod can do its work.
+type State struct {
+	// Ready is true when the pod can begin at once.
+	Ready bool
+	// Starting says what keeps the pod from being ready for the first time; empty once it was.
+	Starting string
+	// Lost is true when the pod's attempts will not be answered; By says why, if the pod does.
+	Lost bool
+	By   string
+	// Gone is true when there is no such pod any more, which goes with Lost.
+	Gone bool
+	// LostIn is the time after which it will be lost if nothing changes; zero: never.
+	LostIn time.Duration
+}
+
+// Of reads the state of a pod. A pod that is being deleted still ends its attempts: one that was ready counts as lost
+// Grace after it is no longer, and one that was not ready yet Grace after its deletion.
+func Of(pod *corev1.Pod, now time.Time, terms Terms) State {
+	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
+		return State{Lost: true, By: Words(pod.Status.Reason, pod.Status.Message)}
+	}
+	ready := Condition(pod, corev1.PodReady)
+	if ready != nil && ready.Status == corev1.ConditionTrue {
+		return State{Ready: true}
+	}
+	deleted, until := !pod.DeletionTimestamp.IsZero(), undisturbedUntil(pod, now)
+	since := pod.CreationTimestamp.Time
+	if ready != nil {
+		since = ready.LastTransitionTime.Time
+	}
+	if starting := starting(pod, ready, until); starting != "" {
+		state := stillStarting(pod, starting, until, terms)
+		if !deleted || state.Lost {
+			return state
+		}
+		since = until
+	}
+	if down := now.Sub(since); down < Grace {
+		return State{LostIn: Grace - down}
+	}
+	return State{Lost: true, By: firstTrouble(pod)}
+}
+
+// undisturbedUntil is until when nothing but the pod itself kept it from being ready: now, or when its deletion was
+// asked for, which is its grace period before its deletionTimestamp. A generator works from its start on, and the
+// kubelet reports later that the pod is ready: so a pod that was never seen ready may be at work when it is deleted.
+func undisturbedUntil(pod *corev1.Pod, now time.Time) time.Time {
+	if pod.DeletionTimestamp.IsZero() {
+		return now
+	}
+	var grace time.Duration
+	if seconds := pod.DeletionGracePeriodSeconds; seconds != nil {
+		grace = time.Duration(*seconds) * time.Second
+	}
+	if deleted := pod.DeletionTimestamp.Add(-grace); deleted.Before(now) {
+		return deleted
+	}
+	return now // Another clock is ahead.
+}
+
+// stillStarting is the state of a pod that has not been ready yet.
+// It has done nothing so far, so that nothing is lost with it.
+func stillStarting(pod *corev1.Pod, starting string, now time.Time, terms Terms) State {
+	patience, by := terms.Start, fmt.Sprintf("it did not start within %s: %s", terms.Start, starting)
+	if pod.Labels[podspec.LabelTemplate] != terms.Template && patience > outdated {
+		patience, by = outdated, "it was still starting when the settings that it was built from changed: "+starting
+	}
+	if left := patience - now.Sub(pod.CreationTimestamp.Time); left > 0 {
+		return State{Starting: starting, LostIn: left}
+	}
+	return State{Lost: true, By: by}
+}
+
+// Placement is the pod as package placement sees it.
+func Placement(pod *corev1.Pod, now time.Time, terms Terms) placement.Pod {
+	state := Of(pod, now, terms)
+	return placement.Pod{
+		Name:     pod.Name,
+		Template: pod.Labels[podspec.LabelTemplate],
+		Created:  pod.CreationTimestamp.Time,
+		Usable:   pod.DeletionTimestamp.IsZero() && (state.Ready || state.Starting != ""),
+		Ready:    state.Ready,
+	}
+}
+
+// firstReady is how long a generator may take from its start until the pod is Ready for the first time: several rounds
+// of the kubelet's readiness probe.
+const firstReady = time.Minute
+
+// starting says what the pod waits for before it is ready for the first time; empty if it was, or should be by now.
+func starting(pod *corev1.Pod, ready *corev1.PodCondition, now time.Time) string {
+	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range statuses {
+			c := &statuses[i]
+			if c.RestartCount > 0 {
+				return ""
+			}
+			if c.Name == "generator" && c.Started != nil && *c.Started {
+				return gettingReady(c, ready, now)
+			}
+			if trouble := trouble(c); trouble != "" {
+				return trouble
+			}
+		}
+	}
+	if unscheduled := unscheduled(pod); unscheduled != "" {
+		return unscheduled
+	}
+	return "containers are being created"
+}
+
+// gettingReady says that the generator runs and the kubelet has not yet found the pod ready. A pod that was ready and
+// is no longer has changed since its generator started.
+func gettingReady(generator *corev1.ContainerStatus, ready *corev1.PodCondition, now time.Time) string {
+	running := generator.State.Running
+	if running == nil || ready == nil || ready.LastTransitionTime.After(running.StartedAt.Time) ||
+		now.Sub(running.StartedAt.Time) > firstReady {
+		return ""
+	}
+	return "the generator is getting ready"
+}

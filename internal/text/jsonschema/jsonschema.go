@@ -1,0 +1,217 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package jsonschema validates JSON by JSON Schemas (2020-12 unless $schema names another draft), and says what is
+// wrong in words for people and models. It fetches no schemas. The package is pure.
+package jsonschema
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"parley.dev/parley/internal/text/clip"
+)
+
+const (
+	// maxProblems is how many problems are reported, maxProblem how many characters each has.
+	maxProblems, maxProblem = 8, 300
+	// location is where the schema stands, for references within it.
+	location = "parley:///schema"
+)
+
+// Schema is a compiled schema. It is safe for concurrent use.
+type Schema struct {
+	compiled *jsonschema.Schema
+	work     *work
+}
+
+// Compile compiles a schema. The error says what is wrong with it. Without $schema it is of draft 2020-12.
+func Compile(schema string) (*Schema, error) {
+	compiled, err := compile(schema, jsonschema.Draft2020, noLoader{})
+	if err != nil {
+		return nil, err
+	}
+	if err := compiled.work.bound(compiled.compiled, map[*jsonschema.Schema]bool{}); err != nil {
+		return nil, fmt.Errorf("invalid JSON Schema: %w", err)
+	}
+	return compiled, nil
+}
+
+// Check returns an error if a schema is invalid by draft 2020-12 and by draft 7, which tools use as well. References to
+// other documents are not followed.
+func Check(schema string) error {
+	_, err := compile(schema, jsonschema.Draft2020, anyLoader{})
+	if err == nil {
+		return nil
+	}
+	if _, err := compile(schema, jsonschema.Draft7, anyLoader{}); err == nil {
+		return nil
+	}
+	return err
+}
+
+func compile(schema string, draft *jsonschema.Draft, loader jsonschema.URLLoader) (*Schema, error) {
+	document, err := Decode(schema)
+	if err != nil {
+		return nil, fmt.Errorf("reading the JSON Schema: %w", err)
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(draft)
+	c.UseLoader(loader)
+	w := &work{patterns: maxPatterns, left: maxWork}
+	c.UseRegexpEngine(w.compilePattern)
+	if err := c.AddResource(location, document); err != nil {
+		return nil, fmt.Errorf("reading the JSON Schema: %w", err)
+	}
+	compiled, err := c.Compile(location)
+	if invalid, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
+		if problems := problemsOf(invalid.Err); problems != "" {
+			return nil, fmt.Errorf("invalid JSON Schema: %s", problems)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("invalid JSON Schema: %s", strings.ReplaceAll(err.Error(), location, ""))
+	}
+	return &Schema{compiled, w}, nil
+}
+
+// Problems say what of a JSON text does not match the schema, with the place of each; empty if it matches.
+func (s *Schema) Problems(text string) string {
+	value, err := Decode(text)
+	if err != nil {
+		return err.Error()
+	}
+	return s.ProblemsOf(value)
+}
+
+// ProblemsOf is Problems for a value that Decode has decoded.
+func (s *Schema) ProblemsOf(value any) (problems string) {
+	s.work.Lock()
+	defer s.work.Unlock()
+	s.work.left = maxWork
+	defer func() {
+		switch fault := recover().(type) {
+		case nil:
+		case tooMuch:
+			problems = "it takes too long to validate: write less"
+		default:
+			panic(fault)
+		}
+	}()
+	return problemsOf(s.compiled.Validate(value))
+}
+
+// noLoader loads nothing: a schema must not make Parley call a host or read a file.
+type noLoader struct{}
+
+// Load implements jsonschema.URLLoader.
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("references to other documents are not supported: %s", url)
+}
+
+// anyLoader loads, for every address, the schema that everything matches.
+type anyLoader struct{}
+
+// Load implements jsonschema.URLLoader.
+func (anyLoader) Load(string) (any, error) { return true, nil }
+
+// anything is a pattern that matches every text.
+type anything string
+
+// MatchString implements jsonschema.Regexp.
+func (anything) MatchString(string) bool { return true }
+
+// String implements fmt.Stringer.
+func (a anything) String() string { return string(a) }
+
+// english formats the messages of the library.
+var english = message.NewPrinter(language.English)
+
+// problemsOf are the leaves of a validation error.
+func problemsOf(err error) string {
+	invalid, ok := errors.AsType[*jsonschema.ValidationError](err)
+	if !ok {
+		return ""
+	}
+	var problems []string
+	more := 0
+	add := func(e *jsonschema.ValidationError) {
+		if len(problems) == maxProblems {
+			more++
+			return
+		}
+		problems = append(problems, clip.Ellipsis(fmt.Sprintf("%s: %s", pointer(e.InstanceLocation), describe(e.ErrorKind)),
+			maxProblem))
+	}
+	leaves(invalid, add)
+	slices.SortStableFunc(problems, func(a, b string) int { // Those of one place keep their order.
+		a, _, _ = strings.Cut(a, ": ")
+		b, _, _ = strings.Cut(b, ": ")
+		return strings.Compare(a, b)
+	})
+	text := strings.Join(problems, "; ")
+	if more > 0 {
+		text += fmt.Sprintf("; and %d more problems", more)
+	}
+	return text
+}
+
+// leaves reports the errors without causes. Of a choice between schemas, that none matches is the problem.
+func leaves(e *jsonschema.ValidationError, add func(*jsonschema.ValidationError)) {
+	switch e.ErrorKind.(type) {
+	case *kind.AnyOf, *kind.OneOf, *kind.Not:
+		add(e)
+	default:
+		if len(e.Causes) == 0 {
+			add(e)
+		}
+		for _, cause := range e.Causes {
+			leaves(cause, add)
+		}
+	}
+}
+
+// describe says what is wrong. The library groups the digits of numbers, which no JSON does.
+func describe(e jsonschema.ErrorKind) string {
+	switch e := e.(type) {
+	case *kind.AnyOf, *kind.OneOf:
+		return "matches none of the alternatives, or several of them"
+	case *kind.Not:
+		return "matches a schema that it must not match"
+	case *kind.AdditionalProperties:
+		slices.Sort(e.Properties) // They come in any order.
+	case *kind.Minimum:
+		return fmt.Sprintf("must be at least %s, and is %s", e.Want.RatString(), e.Got.RatString())
+	case *kind.Maximum:
+		return fmt.Sprintf("must be at most %s, and is %s", e.Want.RatString(), e.Got.RatString())
+	case *kind.MinLength:
+		return fmt.Sprintf("must have at least %d characters, and has %d", e.Want, e.Got)
+	case *kind.MaxLength:
+		return fmt.Sprintf("must have at most %d characters, and has %d", e.Want, e.Got)
+	case *kind.MinItems:
+		return fmt.Sprintf("must have at least %d items, and has %d", e.Want, e.Got)
+	case *kind.MaxItems:
+		return fmt.Sprintf("must have at most %d items, and has %d", e.Want, e.Got)
+	}
+	return e.LocalizedString(english)
+}
+
+// pointer is the JSON pointer of a place; that of the whole is "the value".
+func pointer(at []string) string {
+	if len(at) == 0 {
+		return "the value"
+	}
+	escaped := strings.NewReplacer("~", "~0", "/", "~1")
+	var b strings.Builder
+	for _, step := range at {
+		b.WriteString("/" + escaped.Replace(step))
+	}
+	return b.String()
+}

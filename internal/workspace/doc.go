@@ -1,0 +1,14 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package workspace has no code: its packages are about the files and commands of a chat. They may import chat, kube,
+// netguard, pods and text; the agent links neither Kubernetes nor a model.
+//
+//	life        when a workspace has a pod, and what its status says; controllers/workspace carries that out
+//	template    the pod and the claim, from a PodTemplate
+//	parameters  the parameters of a template
+//	protocol    what generation pods and the agent exchange
+//	client      requests to an agent
+//	agent/      the program in the workspace: server takes requests, process runs commands, initproc is process 1, and
+//	            process/signal.go ends what a command has started
+package workspace

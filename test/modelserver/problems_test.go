@@ -1,0 +1,65 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package modelserver_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"parley.dev/parley/test/modelserver"
+)
+
+func TestAProblemIsWordedAsTheProviderWordsIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		problem    modelserver.Problem
+		path, body string
+		status     int
+		want       string
+	}{
+		"OpenAI's quota": {modelserver.ProblemQuota, chatPath, chat(user), 429,
+			`"type":"insufficient_quota","param":null,"code":"insufficient_quota"`},
+		"Anthropic's credit": {modelserver.ProblemQuota, messagesPath, anthropicChat(user), 400,
+			"Your credit balance is too low"},
+		"of chat": {modelserver.ProblemHistory, chatPath, chat(user), 400, "must be followed by tool messages"},
+		"of responses": {modelserver.ProblemHistory, responsesPath, responsesChat(user), 400,
+			"No tool output found for function call"},
+		"common to both": {modelserver.ProblemNoAccess, responsesPath, responsesChat(user), 403, `"code":"model_not_found"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, url := serve(t, failing(modelserver.Fault{Kind: modelserver.FaultStatus, Problem: c.problem}))
+			if response, body := send(t, http.MethodPost, url+c.path, c.body); response.StatusCode != c.status ||
+				!strings.Contains(body, c.want) {
+				t.Errorf("%d: %s", response.StatusCode, body)
+			}
+		})
+	}
+}
+
+func TestAReplyCanFailWithinItsStream(t *testing.T) {
+	streamed := func(body string) string { return strings.Replace(body, "{", `{"stream":true,`, 1) }
+	for name, c := range map[string]struct {
+		fault      modelserver.Fault
+		path, body string
+		want       string
+	}{
+		"responses": {modelserver.Fault{Status: 429}, responsesPath, responsesChat(user),
+			`"error":{"code":"rate_limit_exceeded"`},
+		"chat": {modelserver.Fault{Status: 500}, chatPath, chat(user),
+			`data: {"error":{"message":"The server had an error`},
+		"own event": {modelserver.Fault{Body: `{"error":"boom"}`}, chatPath, chat(user), "data: {\"error\":\"boom\"}\n\n"},
+		"no JSON":   {modelserver.Fault{Body: "<html>"}, chatPath, chat(user), "data: <html>\n\n"},
+		"of Claude's": {modelserver.Fault{Problem: modelserver.ProblemCapacity}, messagesPath, anthropicChat(user),
+			`"type":"overloaded_error"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.fault.Kind, c.fault.After = modelserver.FaultFailed, new(1)
+			_, url := serve(t, failing(c.fault))
+			if response, body := send(t, http.MethodPost, url+c.path, streamed(c.body)); response.StatusCode != http.StatusOK ||
+				!strings.Contains(body, c.want) {
+				t.Errorf("%d: %s", response.StatusCode, body)
+			}
+		})
+	}
+}
