@@ -145,7 +145,7 @@ var rules = []rule{
 				!under(local, "internal/text/clip", "internal/text/printable", "internal/workspace/protocol")
 		}},
 	{"tools do not know what runs them, nor who asks for them", []string{"internal/tools"}, false,
-		func(p goPackage, path string) bool {
+		func(_ goPackage, path string) bool {
 			return under(path, module+"internal/generation", module+"internal/stream",
 				module+"internal/kube/apiclient")
 		}},
