@@ -107,7 +107,7 @@ func limitsOf(config *v1alpha1.ChatModelConfig) (limits modellimits.Limits) {
 // comes before any other chat can get the place of the call.
 func (m *modelCalls) take(ctx context.Context, s *scope) error {
 	chat, result := s.facts.Chat, s.facts.Result
-	if !attempts.IsResult(chat, &chat.Status, result) || !callsModel(&chat.Status) {
+	if !attempts.AnswersCurrentAttempt(chat, &chat.Status, result) || !callsModel(&chat.Status) {
 		return nil
 	}
 	g := result.Spec.Generation

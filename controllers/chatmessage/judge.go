@@ -19,8 +19,8 @@ const (
 	removeOrphan
 	// removeUseless: the message is a report that has been acted on, or never will be.
 	removeUseless
-	// removeStale: the message answers an attempt that was given up, unless it is part of the history after all.
-	removeStale
+	// removeLeftover: the message answers an attempt that was given up, unless it is part of the history after all.
+	removeLeftover
 )
 
 // judge decides from the cache what may have to go. Before a step with content goes,
@@ -37,7 +37,7 @@ func judge(s *scope) verdict {
 	case s.followed:
 		return keep
 	}
-	return removeStale
+	return removeLeftover
 }
 
 // atRest reports whether there is nothing to do for the message, and nothing to say.

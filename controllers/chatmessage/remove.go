@@ -30,7 +30,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope, v verdict) error {
 	if err := r.Client.Delete(ctx, m, client.Preconditions{UID: &uid}); err != nil && !apierrors.IsNotFound(err) &&
 		!apierrors.IsConflict(err) {
 		return fmt.Errorf("removing message %s/%s: %w", m.Namespace, m.Name, err)
-	} else if err == nil && v == removeStale {
+	} else if err == nil && v == removeLeftover {
 		r.Metrics.ResultRefused(telemetry.FenceMovedOn)
 	}
 	return nil

@@ -30,10 +30,10 @@ func Answered(m *v1alpha1.ChatMessage) fence.Fence {
 	return fence.Fence{ChatUID: g.ChatUID, HistoryVersion: g.HistoryVersion, Attempt: g.Attempt}
 }
 
-// IsResult reports whether the message, which may be nil, is the result of the attempt under way: it has its name and
-// shows its fence, the pod that has the attempt gave it, to what was asked of it, it follows on the head of the
-// history, and it has what its outcome needs.
-func IsResult(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
+// AnswersCurrentAttempt reports whether the message, which may be nil, is the result of the attempt under way: it has
+// its name and shows its fence, the pod that has the attempt gave it, to what was asked of it, it follows on the head
+// of the history, and it has what its outcome needs.
+func AnswersCurrentAttempt(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
 	if m == nil || m.Spec.Generation == nil || st.Generation == nil {
 		return false
 	}
@@ -52,7 +52,7 @@ func isWhole(g *v1alpha1.MessageGeneration) bool {
 // NameTaken reports whether a message that is no result has the name of the result of the attempt under way, so that
 // there can be none. The leftover of a deleted chat of the same name is collected soon, and the pod waits for that.
 func NameTaken(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
-	if m == nil || st.Generation == nil || m.Name != Of(chat.UID, st).ResultName(chat.Name) || IsResult(chat, st, m) {
+	if m == nil || st.Generation == nil || m.Name != Of(chat.UID, st).ResultName(chat.Name) || AnswersCurrentAttempt(chat, st, m) {
 		return false
 	}
 	return m.Spec.Generation == nil || m.Spec.Generation.ChatUID == string(chat.UID)

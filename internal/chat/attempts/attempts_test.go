@@ -56,7 +56,7 @@ func TestAMessageThatDiffersInAnythingIsNoResult(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c0, m := chat(), result()
 			c.change(m)
-			if got := IsResult(c0, &c0.Status, m); got != c.isResult {
+			if got := AnswersCurrentAttempt(c0, &c0.Status, m); got != c.isResult {
 				t.Errorf("it is the result: %t", got)
 			}
 			if got := NameTaken(c0, &c0.Status, m); got != c.taken {
@@ -70,11 +70,11 @@ func TestASummaryThatStandsForNothingIsNoResult(t *testing.T) {
 	c, m := chat(), result()
 	c.Status.Generation.Action, m.Spec.Generation.Action = v1alpha1.ActionCompact, v1alpha1.ActionCompact
 	m.Spec.Generation.Outcome = v1alpha1.OutcomeCompleted
-	if IsResult(c, &c.Status, m) || !NameTaken(c, &c.Status, m) {
+	if AnswersCurrentAttempt(c, &c.Status, m) || !NameTaken(c, &c.Status, m) {
 		t.Error("it is the result")
 	}
 	m.Spec.Generation.Compaction = &v1alpha1.CompactionAccount{}
-	if !IsResult(c, &c.Status, m) {
+	if !AnswersCurrentAttempt(c, &c.Status, m) {
 		t.Error("one that says what it stands for is no result")
 	}
 }
@@ -83,10 +83,10 @@ func TestNothingAnswersAChatWithoutAnAttempt(t *testing.T) {
 	c, m := chat(), result()
 	c.Status.Generation = nil
 	m.Name, m.Spec.Generation.Attempt = "c-5-0", 0
-	if IsResult(c, &c.Status, m) || NameTaken(c, &c.Status, m) {
+	if AnswersCurrentAttempt(c, &c.Status, m) || NameTaken(c, &c.Status, m) {
 		t.Error("a message answers it")
 	}
-	if IsResult(chat(), &chat().Status, nil) || NameTaken(chat(), &chat().Status, nil) {
+	if AnswersCurrentAttempt(chat(), &chat().Status, nil) || NameTaken(chat(), &chat().Status, nil) {
 		t.Error("no message answers")
 	}
 	if got, want := Of(c.UID, &c.Status), (fence.Fence{ChatUID: "u", HistoryVersion: 5}); got != want {

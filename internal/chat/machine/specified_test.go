@@ -148,7 +148,7 @@ func parseCell(text string, from State) (outcomes []outcome) {
 func TestTheTableIsTheSpecifiedOneCellByCell(t *testing.T) {
 	want := parseSpecified(t)
 	for asked := range questions() {
-		got, refusal := Next(asked.state, asked.event, asked.facts)
+		got, refusal := Lookup(asked.state, asked.event, asked.facts)
 		wanted, possible := want.of(asked.cell, asked.facts)
 		switch {
 		case refusal == "" && (!possible || got.To != wanted.target):

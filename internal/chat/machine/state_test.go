@@ -100,7 +100,7 @@ func TestTheTableCannotBeChangedFromOutside(t *testing.T) {
 	spoiled := Rules()[slices.IndexFunc(Rules(), compacts)]
 	spoiled.Effects[0], spoiled.Edges[0].To, spoiled.Guards[0] = "Spoiled", Invalid, "Spoiled"
 	for range 2 {
-		got, refusal := Next(Waiting, RequestCompaction, Facts{Compactable: true})
+		got, refusal := Lookup(Waiting, RequestCompaction, Facts{Compactable: true})
 		if refusal != "" || got.To != Running || got.Effects[0] != SetCompaction {
 			t.Fatalf("got %+v, %s", got, refusal)
 		}

@@ -80,7 +80,7 @@ var surveyed = sync.OnceValue(func() *survey {
 })
 
 func (sv *survey) ask(q question) {
-	t, refusal := Next(q.state, q.event, q.facts)
+	t, refusal := Lookup(q.state, q.event, q.facts)
 	if refusal != "" {
 		if refusal.Meaning() == "" {
 			sv.problems = append(sv.problems, "the refusal of "+string(q.event)+" in "+string(q.state)+" is no reason: "+
@@ -261,7 +261,7 @@ func TestARefusalSaysWhy(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if _, got := Next(c.state, c.event, c.facts); got != c.want {
+			if _, got := Lookup(c.state, c.event, c.facts); got != c.want {
 				t.Fatalf("got %q, want %q", got, c.want)
 			}
 		})

@@ -28,7 +28,7 @@ func (p attempt) settle() error {
 		return p.turn().proceed()
 	case st.Generation != p.underWay: // It began in this pass, and the facts are about the one before it.
 		return nil
-	case attempts.IsResult(p.chat, st, p.facts.Result):
+	case attempts.AnswersCurrentAttempt(p.chat, st, p.facts.Result):
 		return p.useResult(p.facts.Result)
 	case p.gone():
 		return p.lose()
@@ -40,7 +40,7 @@ func (p attempt) useResult(result *v1alpha1.ChatMessage) error {
 	switch g := result.Spec.Generation; g.Outcome {
 	case v1alpha1.OutcomeFailed:
 		p.account(result)
-		return p.retry().after(*g.Error)
+		return p.retry().retryOrFail(*g.Error)
 	case v1alpha1.OutcomeLost, v1alpha1.OutcomeInterrupted: // Nobody asked for an interruption, or no longer.
 		return p.lose()
 	default:

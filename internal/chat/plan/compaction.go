@@ -22,10 +22,10 @@ func (p compaction) compactable() bool {
 	return st.History.Length-st.History.ContextStart > 1 // How many of them are replies is not known since an edit.
 }
 
-// fill is how the context stands to the threshold. The first reply after a summary reports whether the summary was of
-// any use. If it was not, only a limit that somebody gave ends the turn: what is known otherwise may be less than the
-// model takes, so the model is asked, and a context that it refuses is compacted.
-func (p compaction) fill() fill {
+// contextFill is how the context stands to the threshold. The first reply after a summary reports whether the summary
+// was of any use. If it was not, only a limit that somebody gave ends the turn: what is known otherwise may be less
+// than the model takes, so the model is asked, and a context that it refuses is compacted.
+func (p compaction) contextFill() fill {
 	context := p.status().Context
 	model, _ := p.models().answering()
 	if context == nil || model == nil || model.ContextLimit.Tokens == 0 || model.ThresholdPercent >= 100 ||

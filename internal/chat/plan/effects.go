@@ -34,7 +34,7 @@ type subject struct {
 // try asks the state machine for the transition and carries out its effects on the status,
 // or says why the event is refused.
 func (p *pass) try(event machine.Event, s subject) (refused machine.Reason) {
-	t, refused := machine.Next(p.state(), event, p.machineFacts(event, s.action))
+	t, refused := machine.Lookup(p.state(), event, p.machineFacts(event, s.action))
 	if refused != "" {
 		return refused
 	}

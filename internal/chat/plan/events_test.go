@@ -18,7 +18,7 @@ func TestReasonsOfRefusedRequestsAreTheAPIs(t *testing.T) {
 	for _, event := range requested {
 		for _, state := range machine.States() {
 			for queued := range 2 {
-				_, refused := machine.Next(state, event, machine.Facts{QueueLen: queued, QueueCap: 1})
+				_, refused := machine.Lookup(state, event, machine.Facts{QueueLen: queued, QueueCap: 1})
 				if state != machine.Invalid && refused != "" { // An invalid one is repaired before.
 					got[v1alpha1.EventReason(refused)] = true
 				}

@@ -34,7 +34,7 @@ func (p attempt) stop() error {
 func (p attempt) endInterrupted() error {
 	st := p.status()
 	switch {
-	case st.Generation != nil && attempts.IsResult(p.chat, st, p.facts.Result):
+	case st.Generation != nil && attempts.AnswersCurrentAttempt(p.chat, st, p.facts.Result):
 		return p.finishInterruption(p.facts.Result)
 	case st.Generation == nil || st.Generation.InterruptedAt == nil || p.gone(),
 		p.facts.Now.Sub(st.Generation.InterruptedAt.Time) >= InterruptPatience:

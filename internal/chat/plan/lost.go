@@ -75,7 +75,7 @@ func (p attempt) overdue() bool { return !p.facts.PodLost && Overdue(p.status(),
 // resultDeleted reports whether somebody has deleted the answer to the attempt under way before it was committed. The
 // pod gives none again.
 func (p attempt) resultDeleted() bool {
-	return p.facts.Result == nil && attempts.IsResult(p.chat, p.status(), p.facts.Deleted)
+	return p.facts.Result == nil && attempts.AnswersCurrentAttempt(p.chat, p.status(), p.facts.Deleted)
 }
 
 // exhausted is the error of a step whose last attempt was lost.

@@ -42,7 +42,7 @@ const (
 	stillOverLimit ending = "StillOverLimit"
 )
 
-// fill is how the context stands to the threshold of compaction. The zero value lets the turn continue.
+// contextFill is how the context stands to the threshold of compaction. The zero value lets the turn continue.
 type fill string
 
 const (
@@ -147,8 +147,8 @@ var actionRules = []actionRule{
 		func(progress) bool { return true }},
 }
 
-// nextOf is what the first of the rules that matches decides.
-func nextOf(rules []actionRule, f progress) decision {
+// decideNextAction returns the decision of the first rule that matches.
+func decideNextAction(rules []actionRule, f progress) decision {
 	for _, r := range rules {
 		if r.when(f) {
 			return r.decision

@@ -38,7 +38,7 @@ func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
 	seen := map[progress]bool{}
 	for f := range allProgress() {
 		seen[f] = true
-		d := nextOf(actionRules, f)
+		d := decideNextAction(actionRules, f)
 		calls := f.outstandingCalls > 0
 		settled := !calls && !f.compactionAsked
 		runs := settled && !f.turnOver && !f.stoppedByTool
@@ -80,12 +80,12 @@ func TestEveryRuleCanFireAndNoneCanBeLeftOut(t *testing.T) {
 		fires, changes := false, false
 		without := slices.Delete(slices.Clone(actionRules), i, i+1)
 		for f := range allProgress() {
-			got := nextOf(actionRules, f)
+			got := decideNextAction(actionRules, f)
 			fires = fires || got.rule == r.rule
-			if got.rule != r.rule && nextOf(without, f) != got {
+			if got.rule != r.rule && decideNextAction(without, f) != got {
 				t.Errorf("without %q, %+v is decided differently though another rule decided", r.rule, f)
 			}
-			other := nextOf(without, f)
+			other := decideNextAction(without, f)
 			changes = changes || got.rule == r.rule && (other.action != r.action || other.ending != r.ending)
 		}
 		if !fires {
@@ -135,7 +135,7 @@ func TestATurnOfToolCallsRunsToItsEnd(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if got := nextOf(actionRules, c.facts); got != c.want {
+			if got := decideNextAction(actionRules, c.facts); got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})

@@ -136,8 +136,8 @@ func backoff(policy *v1alpha1.RetryPolicy, round int) time.Duration {
 	return min(delay, most)
 }
 
-// after goes on after an attempt that failed, or ends the turn.
-func (p retry) after(e v1alpha1.GenerationError) error {
+// retryOrFail begins the next attempt after one that failed, or ends the turn.
+func (p retry) retryOrFail(e v1alpha1.GenerationError) error {
 	st := p.status()
 	p.compaction().learn(&e)
 	last, end := attemptsOf(st), p.attempt().endOf(p.facts.Result)

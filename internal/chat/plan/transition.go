@@ -105,7 +105,7 @@ func (p attempt) interrupted(result *v1alpha1.ChatMessage) *AttemptEnd {
 
 // lost is the end of an attempt that has no result and will have none, or whose pod says that it lost it.
 func (p attempt) lost() *AttemptEnd {
-	if attempts.IsResult(p.chat, p.status(), p.facts.Result) {
+	if attempts.AnswersCurrentAttempt(p.chat, p.status(), p.facts.Result) {
 		return p.endOf(p.facts.Result)
 	}
 	end := p.endOf(nil)

@@ -20,15 +20,15 @@ import (
 // proceed starts the next action of the turn, or ends it; ending it may promote a queued message, which begins a turn.
 func (p turn) proceed() error {
 	for p.status().Phase == v1alpha1.ChatRunning && p.status().Generation == nil && p.held == "" && !p.plan.Unfinished {
-		if err := p.nextAction(); err != nil {
+		if err := p.takeNextAction(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p turn) nextAction() error {
-	switch next := nextOf(actionRules, p.progress()); next.action {
+func (p turn) takeNextAction() error {
+	switch next := decideNextAction(actionRules, p.progress()); next.action {
 	case executeTools:
 		p.beginWaiting()
 		return p.assign(v1alpha1.ActionExecuteTools)
@@ -65,7 +65,7 @@ func (p turn) progress() progress {
 		stoppedByTool:        t.StoppedBy != "",
 		turnOver:             t.Result != "",
 		compactionAsked:      p.status().Internal.Compaction != "",
-		fill:                 p.compaction().fill(),
+		fill:                 p.compaction().contextFill(),
 	}
 }
 

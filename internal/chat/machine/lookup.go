@@ -68,9 +68,9 @@ func Rules() []Rule {
 	return out
 }
 
-// Next is what e does to a chat in state s; or else the reason for which it is refused,
+// Lookup is what e does to a chat in state s; or else the reason for which it is refused,
 // and then nothing may be changed.
-func Next(s State, e Event, f Facts) (Transition, Reason) {
+func Lookup(s State, e Event, f Facts) (Transition, Reason) {
 	candidates := index[cell{s, e}]
 	if len(candidates) == 0 {
 		return Transition{}, absence(s, e)
