@@ -90,7 +90,7 @@ func main() {
 		"hand the manager's OTEL_* settings on to generation pods, all but headers and certificates; default: "+
 			"$PARLEY_TRACE_GENERATION_PODS")
 	flag.BoolVar(&f.recordings, "recordings", true,
-		"let generation pods record model calls where Chats and ChatModelConfigs ask for it; false: nobody's are recorded")
+		"let generation pods record model calls where Chats and ChatModelConfigs ask for it; false: no calls are recorded")
 	flag.BoolVar(&f.userNamespaces, "user-namespaces", false,
 		"give generation pods users of their own (hostUsers: false); only where all nodes can do that, since they start "+
 			"on no other")

@@ -131,7 +131,7 @@ func parse(args []string) (config, error) {
 		return c, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	if len(c.subjects) == 0 {
-		return c, errors.New("--allow-subject is required: without it nobody could read")
+		return c, errors.New("--allow-subject is required: without it, no client could read")
 	}
 	if c.namespace == "" || c.podUID == "" {
 		return c, errors.New("--pod-namespace and --pod-uid are required: tokens must be meant for this pod")

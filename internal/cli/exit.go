@@ -72,8 +72,8 @@ type verdictError struct {
 
 func (e verdictError) Error() string { return e.reason + ": " + e.message }
 
-// vainError means that time is over.
-type vainError struct {
+// timeoutError means that time is over.
+type timeoutError struct {
 	waited time.Duration
 	what   string
 	known  string
@@ -81,12 +81,12 @@ type vainError struct {
 	person bool
 }
 
-func (e vainError) Error() string {
-	said := fmt.Sprintf("waited %s in vain for %s", e.waited, e.what)
+func (e timeoutError) Error() string {
+	text := fmt.Sprintf("timed out after %s waiting for %s", e.waited, e.what)
 	if e.known != "" {
-		said += ": " + e.known
+		text += ": " + e.known
 	}
-	return said
+	return text
 }
 
 // exitCode is what a verb ends with that ended with an error.
@@ -123,7 +123,7 @@ func ownCode(err error) int {
 	if _, ok := errors.AsType[takenError](err); ok {
 		return exitConflict
 	}
-	if vain, ok := errors.AsType[vainError](err); ok {
+	if vain, ok := errors.AsType[timeoutError](err); ok {
 		if vain.person {
 			return exitNeedsPerson
 		}

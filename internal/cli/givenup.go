@@ -11,7 +11,7 @@ import (
 var whyGivenUp = map[v1alpha1.CallsGivenUp]string{
 	v1alpha1.CallsCancelled:   "somebody cancelled them",
 	v1alpha1.CallsInterrupted: "the turn was interrupted",
-	v1alpha1.CallsTimedOut:    "nobody answered them in time",
+	v1alpha1.CallsTimedOut:    "they were not answered in time",
 	v1alpha1.CallsFailed:      "an error ended the turn",
 	v1alpha1.CallsEdited:      "the conversation was changed",
 }

@@ -94,7 +94,7 @@ func TestAReplyIsWaitedForAsLongAsIsSaid(t *testing.T) {
 	c := p.start("token", "", "--gateway", p.gateway, "send", "triage", "a question", "--timeout", "2s")
 	p.begin(p.sent())
 	if err := c.wait(); exitCode(err) != exitTimedOut || !strings.Contains(err.Error(),
-		"waited 2s in vain for the reply") {
+		"timed out after 2s waiting for the reply") {
 		t.Errorf("error %v", err)
 	}
 	p.want()

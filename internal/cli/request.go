@@ -25,7 +25,7 @@ var (
 	interruptRequest = request{v1alpha1.RequestInterrupt, "interrupted"}
 	clearRequest     = request{v1alpha1.RequestClear, "cleared"}
 	compactRequest   = request{v1alpha1.RequestCompact, "is being compacted"}
-	titleRequest     = request{v1alpha1.RequestTitle, "gets another title beside its next reply"}
+	titleRequest     = request{v1alpha1.RequestTitle, "gets another title with its next reply"}
 	refreshRequest   = request{v1alpha1.RequestRefreshContext,
 		"reads the context of its workspace again with its next calls there"}
 )
@@ -64,7 +64,7 @@ func newCompact(o *options) *cobra.Command {
 func newTitle(o *options) *cobra.Command {
 	return newRequest(o, titleRequest, &cobra.Command{
 		Use:   "title CHAT",
-		Short: "Have a model write another title, beside the next reply",
+		Short: "Have a model write another title with the next reply",
 		Long: "Annotates the chat with parley.dev/title and waits until it has acted on it: with the next reply comes " +
 			"another title, of the whole conversation. Ends with 1 if no model writes titles for the chat (spec.titles of " +
 			"its ChatModelConfig), or spec.title says the title.",

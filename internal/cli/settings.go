@@ -24,7 +24,7 @@ func newSettings(o *options) *cobra.Command {
 		Use:   "settings CHAT",
 		Short: "Show which settings of a chat are in force, and who has said them",
 		Long: "Prints the settings of a chat that are in force as YAML, each with where it comes from: the chat itself, " +
-			"its ChatClass, or the restrictions of that. What nobody has said is left out. With -o json each setting has its " +
+			"its ChatClass, or the restrictions of that. Unset settings are omitted. With -o json each setting has its " +
 			"path, value and source.",
 		Example: "  kubectl chat settings triage\n  kubectl chat settings triage -o json",
 		Args:    cobra.ExactArgs(1),

@@ -45,7 +45,7 @@ func (s *session) followTurn(ctx context.Context, from source, q question) error
 	defer stop()
 	err := s.askAndFollow(ctx, from, q, t)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = vainError{waited: q.timeout, what: "the reply", known: t.waitsFor(), person: t.requiresAction()}
+		err = timeoutError{waited: q.timeout, what: "the reply", known: t.waitsFor(), person: t.requiresAction()}
 	}
 	return amid(err)
 }

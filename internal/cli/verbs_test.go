@@ -49,7 +49,7 @@ func TestRequestIsFollowedUntilItIsHandled(t *testing.T) {
 		"compact": {v1alpha1.RequestCompact, v1alpha1.AnnotationCompact,
 			"chat.parley.dev/triage is being compacted: Done\n"},
 		"title": {v1alpha1.RequestTitle, v1alpha1.AnnotationTitle,
-			"chat.parley.dev/triage gets another title beside its next reply: Done\n"},
+			"chat.parley.dev/triage gets another title with its next reply: Done\n"},
 		"refresh-context": {v1alpha1.RequestRefreshContext, v1alpha1.AnnotationRefreshContext,
 			"chat.parley.dev/triage reads the context of its workspace again with its next calls there: Done\n"},
 		"clear": {v1alpha1.RequestClear, v1alpha1.AnnotationClear, "chat.parley.dev/triage cleared: Done\n"},
@@ -93,7 +93,7 @@ func TestARequestNeedNotBeFollowed(t *testing.T) {
 	}
 	c = p.start("token", "", "clear", "triage", "--timeout", "50ms")
 	if err := c.wait(); err == nil ||
-		!strings.HasPrefix(err.Error(), "waited 50ms in vain for chat triage to act on parley.dev/clear: ") {
+		!strings.HasPrefix(err.Error(), "timed out after 50ms waiting for chat triage to act on parley.dev/clear: ") {
 		t.Errorf("error %v", err)
 	}
 	c = p.start("token", "", "interrupt", "triage")

@@ -53,7 +53,7 @@ func (w *waiting) until(ctx context.Context, what string,
 	known := "nothing was heard of it; is Parley's manager running?"
 	err := wait(ctx, func(s string) { known = s })
 	if errors.Is(err, context.DeadlineExceeded) {
-		return vainError{waited: w.timeout, what: what, known: known}
+		return timeoutError{waited: w.timeout, what: what, known: known}
 	}
 	return err
 }

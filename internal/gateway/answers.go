@@ -48,7 +48,7 @@ func (g *Gateway) follow(ctx context.Context, f conduct.Follow) error {
 	defer watcher.stop()
 	if !g.arrives(ctx, watcher) {
 		return &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.NotFound, RetryAfter: time.Second,
-			Message: fmt.Sprintf("the gateway does not know chat %s yet, or not any more: try again", f.Access.Chat)}
+			Message: fmt.Sprintf("the gateway does not know chat %s: it is new, or was deleted. Try again", f.Access.Chat)}
 	}
 	closed := g.config.Metrics.StreamOpened()
 	permitted, stop := caller.whilePermitted(ctx)

@@ -82,7 +82,7 @@ func (l lease) gone(grant auth.Grant, now time.Time) *stream.Closing {
 		return &stream.Closing{Reason: stream.ClosingExpired, Message: "the token has expired: come back with another one"}
 	case !now.Before(grant.At.Add(l.patience)):
 		return &stream.Closing{Reason: stream.ClosingUnverified,
-			Message: "the API server has not said for a minute whether you may listen: come back"}
+			Message: "the authorization could not be checked again for one minute: reconnect"}
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (l lease) jittered() time.Duration {
 
 func withdrawn(refused *refusal.Error) string {
 	if refused.Status == http.StatusUnauthorized {
-		return "the cluster does not take the token any more"
+		return "the API server no longer accepts the token"
 	}
 	return refused.Message
 }

@@ -32,7 +32,7 @@ func asked(result *sdk.CallToolResult, secrets scrubber) (q tools.Question, err 
 		return q, errors.New("the server asks for input that cannot be read")
 	}
 	if secrets.scrub(result.RequestState) != result.RequestState {
-		return q, errors.New("the server asks for input, and would have its own secret kept in the chat: nobody was asked")
+		return q, errors.New("the server asks for input, and would have its own secret kept in the chat: no one was asked")
 	}
 	return tools.Question{Requests: secrets.scrub(string(raw)), State: result.RequestState}, nil
 }
@@ -59,7 +59,7 @@ func askedSchemas(result json.RawMessage) map[string]any {
 func answered(answer *tools.Answer) (sdk.InputResponseMap, error) {
 	var requests sdk.InputRequestMap
 	if err := json.Unmarshal([]byte(answer.Requests), &requests); err != nil {
-		return nil, errors.New("what the server asked for cannot be read any more")
+		return nil, errors.New("what the server asked for can no longer be read")
 	}
 	var content map[string]any
 	if answer.Given && answer.Content != "" {

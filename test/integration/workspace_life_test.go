@@ -94,7 +94,7 @@ func TestAWorkspaceThatNobodyNeedsIsStoppedAndStartedByTheNextCall(t *testing.T)
 	runs(t, w)
 	answers(t, wantTools(t, ns, "c", 2), chattest.Results("call_1"))
 	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."))
-	waitForWorkspace(t, w, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceStopped, "nobody needs one")
+	waitForWorkspace(t, w, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceStopped, "it is idle")
 	claim, there := of(t, w, &corev1.PersistentVolumeClaim{})
 	if !there || !gonePod(t, w) {
 		t.Errorf("its pod is gone: %t, its claim is there: %t", gonePod(t, w), there)

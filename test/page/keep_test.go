@@ -156,7 +156,7 @@ func TestAKeyThatIsRefusedLosesNothing(t *testing.T) {
 	p.Sees("article.user", "Why?")
 	p.Type("#compose", "Still here")
 	s.answer(sends, http.StatusUnauthorized, refusal("Unauthorized",
-		"this page is not open any more: run kubectl chat ui again"))
+		"this page is closed: run kubectl chat ui again"))
 	p.Key("Enter")
 	p.Sees("#connection", "run kubectl chat ui again")
 	p.Sees("#queue li", "Still here")

@@ -144,7 +144,7 @@ func Approval(a *v1alpha1.ToolApproval, outcome v1alpha1.ConditionReason, now ti
 	switch outcome {
 	case v1alpha1.ReasonNotPending:
 		summary = Failed(outcome, fmt.Sprintf(
-			"Chat %s has no tool call %s that waits for approval (any more): see its status.requiresAction", a.Spec.ChatRef.Name,
+			"Chat %s has no pending approval for tool call %s: see its status.requiresAction", a.Spec.ChatRef.Name,
 			a.Spec.ToolCallID))
 	case v1alpha1.ReasonDigestMismatch:
 		summary = Failed(outcome, fmt.Sprintf("digest is not that of tool call %s of chat %s: read the call in "+

@@ -90,12 +90,12 @@ var deleteRules = []Rule{
 	{
 		Event: DeleteMessage, Edges: to(Running, Waiting), Guards: []Guard{AnswerIsDue},
 		Effects: []Effect{TruncateFrom, BumpHistory, ResetAttempt},
-		Why:     "The newest message that is left has no answer any more.",
+		Why:     "The newest message that is left no longer has an answer.",
 	},
 	{
 		Event: DeleteMessage, Edges: to(Running, Error), Guards: []Guard{AnswerIsDue},
 		Effects: []Effect{TruncateFrom, ClearError, BumpHistory, ResetAttempt},
-		Why: "The newest message that is left has no answer any more, and the error belonged to what was deleted or " +
+		Why: "The newest message that is left no longer has an answer, and the error belonged to what was deleted or " +
 			"after it.",
 	},
 	{
@@ -126,12 +126,12 @@ var deleteRules = []Rule{
 	{
 		Event: DeleteMessage, Edges: to(Waiting, Running, Interrupting), Guards: []Guard{NoAnswerIsDue, QueueIsEmpty},
 		Effects: []Effect{TruncateFrom, ClearCompaction, BumpHistory, ResetAttempt},
-		Why:     "Nobody waits for the reply under way any more.",
+		Why:     "The reply under way is no longer needed.",
 	},
 	{
 		Event: DeleteMessage, Edges: to(Waiting, RequiresAction), Guards: []Guard{NoAnswerIsDue, QueueIsEmpty},
 		Effects: []Effect{TruncateFrom, ClearDeadline, BumpHistory, ResetAttempt},
-		Why:     "Nobody waits for the results of the pending calls any more.",
+		Why:     "The results of the pending calls are no longer needed.",
 	},
 	{
 		Event: DeleteMessage, Edges: to(Running, Error), Guards: []Guard{NoAnswerIsDue, QueueNotEmpty},
@@ -141,12 +141,12 @@ var deleteRules = []Rule{
 	{
 		Event: DeleteMessage, Edges: to(Running, Running, Interrupting), Guards: []Guard{NoAnswerIsDue, QueueNotEmpty},
 		Effects: []Effect{TruncateFrom, GiveUpCalls, PromoteHead, ClearCompaction, BumpHistory, ResetAttempt},
-		Why:     "Nobody waits for the reply under way any more, so the next message begins.",
+		Why:     "The reply under way is no longer needed, so the next message begins.",
 	},
 	{
 		Event: DeleteMessage, Edges: to(Running, RequiresAction), Guards: []Guard{NoAnswerIsDue, QueueNotEmpty},
 		Effects: []Effect{TruncateFrom, GiveUpCalls, PromoteHead, ClearDeadline, BumpHistory, ResetAttempt},
-		Why:     "Nobody waits for the pending calls any more, so the next message begins.",
+		Why:     "The pending calls are no longer needed, so the next message begins.",
 	},
 }
 

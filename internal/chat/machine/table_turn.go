@@ -54,7 +54,7 @@ var attemptRules = []Rule{
 	},
 	{
 		Event: AttemptLost, Edges: stay(Running), Effects: []Effect{SetRetry},
-		Why: "No pod has the chat any more, which fences the lost one off, should it still be alive.",
+		Why: "The chat no longer has a pod. That fences the lost one off, should it still be alive.",
 	},
 	{
 		Event: ContextTooLong, Edges: stay(Running), Guards: []Guard{SomethingToCompact},

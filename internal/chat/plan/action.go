@@ -97,7 +97,7 @@ func (p action) refuseEarly() error {
 func (p action) invalid(given clientResults) Rejection {
 	if p.status().Phase != v1alpha1.ChatRequiresAction {
 		return Rejection{given.message, v1alpha1.ReasonResultsInvalid,
-			fmt.Sprintf("No tool call of chat %s waits for a result (any more)", p.chat.Name)}
+			fmt.Sprintf("Chat %s has no tool call that waits for a result", p.chat.Name)}
 	}
 	return Rejection{given.message, v1alpha1.ReasonResultsInvalid, given.problem}
 }

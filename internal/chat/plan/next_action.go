@@ -139,7 +139,7 @@ var actionRules = []actionRule{
 		"A summary of the summary would be no shorter: it would only cost.",
 		func(f progress) bool { return f.fill == fillStillOver }},
 	{decision{"the context is too full", compact, ""},
-		"It stands last, so that nothing is summarised that nobody continues.",
+		"It stands last, so that a turn that ends here pays for no summary.",
 		func(f progress) bool { return f.fill == fillOver }},
 	{decision{"the model is next", generateAssistant, ""},
 		"The newest message is a User's, holds the results of calls, or is a reply that the provider has paused or " +

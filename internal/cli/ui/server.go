@@ -127,7 +127,7 @@ func (s *Server) known(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !same(refusal.BearerToken(r.Header.Get("Authorization")), s.key) {
 			refuse(w, http.StatusUnauthorized, refusal.Unauthorized,
-				"this page is not open any more: run kubectl chat ui again")
+				"this page is closed: run kubectl chat ui again")
 			return
 		}
 		r.Header.Del("Authorization")

@@ -58,7 +58,7 @@ func (c *Conductor) Delete(ctx context.Context, b Begun) error {
 	t, results := b.Chat.Status.Turn, b.Chat.Status.Internal.Turn.Results
 	newest := t != nil && t.Message == b.Message.Name && results == nil && len(b.Chat.Status.Queue) == 0
 	if !newest {
-		return conflict("the conversation has gone on behind this answer: delete chat %s, or message %s with kubectl",
+		return conflict("later messages follow this answer: delete chat %s, or message %s with kubectl",
 			b.Chat.Name, b.Message.Name)
 	}
 	if t.Index > 0 {

@@ -181,7 +181,7 @@ func (c *Conductor) chat(ctx context.Context, by Caller, r *turn.Request, n turn
 
 func (c *Conductor) create(ctx context.Context, r *turn.Request, n turn.News, name string) (*v1alpha1.Chat, error) {
 	if r.Previous != "" || len(n.Results) > 0 && !n.Resent {
-		return nil, missing("there is no chat %s (any more)", name)
+		return nil, missing("chat %s does not exist", name)
 	}
 	if err := c.model(ctx, r); err != nil {
 		return nil, err
@@ -303,7 +303,7 @@ func (c *Conductor) taken(ctx context.Context, r *turn.Request, name, hash strin
 func answers(chat *v1alpha1.Chat, results []v1alpha1.ToolResult) error {
 	owed := turn.Owed(chat)
 	if len(owed) == 0 {
-		return conflict("no call of chat %s waits for a result (any more): say something to go on", chat.Name)
+		return conflict("chat %s has no pending tool calls: send a message to continue", chat.Name)
 	}
 	given := map[string]bool{}
 	for i := range results {

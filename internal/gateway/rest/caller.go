@@ -39,7 +39,7 @@ type asCaller struct{ next http.RoundTripper }
 func (t *asCaller) RoundTrip(r *http.Request) (*http.Response, error) {
 	token, _ := r.Context().Value(tokenKey{}).(string)
 	if token == "" {
-		return nil, errors.New("a request for nobody is not sent")
+		return nil, errors.New("request without a caller's token")
 	}
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+token)

@@ -26,7 +26,7 @@ type ModelConfig struct {
 	Provider string `json:"provider" doc:"Who serves the model."`
 	Model    string `json:"model" doc:"The model, as its provider calls it."`
 	Default  bool   `json:"default,omitempty" doc:"Whether it answers chats that name none."`
-	Disabled bool   `json:"disabled,omitempty" doc:"Whether it answers nobody."`
+	Disabled bool   `json:"disabled,omitempty" doc:"Whether it is disabled."`
 	Ready    bool   `json:"ready" doc:"Whether it can answer."`
 }
 

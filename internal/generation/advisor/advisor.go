@@ -73,7 +73,7 @@ func on(chat *v1alpha1.Chat) bool {
 // Run asks and returns the Result as JSON; as an error if there is no advice because something failed.
 func (t Tool) Run(ctx context.Context, call tools.Call) (string, error) {
 	if t.Consult == nil {
-		return "", errors.New("nobody can be asked for advice here")
+		return "", errors.New("this chat has no advisor")
 	}
 	result := t.Consult(ctx, call)
 	out, err := result.encode()

@@ -136,7 +136,7 @@ func classError(chat *v1alpha1.Chat) *v1alpha1.GenerationError {
 	class := cmp.Or(chat.Status.ChatClass, chat.Status.NamespaceClass)
 	return &v1alpha1.GenerationError{
 		Reason:  v1alpha1.ErrorChatClassNotFound,
-		Message: fmt.Sprintf("ChatClass %s does not exist any more", class.Name),
+		Message: fmt.Sprintf("ChatClass %s no longer exists", class.Name),
 		Advice:  "Create it again, or name another one in the chat, then send a message to continue",
 		// The chat waits for the class before the next attempt.
 		Retryable: true,

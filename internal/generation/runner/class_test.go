@@ -86,7 +86,7 @@ func TestNothingIsDoneForAChatWhoseClassIsGone(t *testing.T) {
 	chat.ask("orphaned-1", "hello")
 	e := chat.result().Spec.Generation.Error
 	if e == nil || e.Reason != v1alpha1.ErrorChatClassNotFound || !e.Retryable ||
-		e.Message != "ChatClass gone does not exist any more" {
+		e.Message != "ChatClass gone no longer exists" {
 		t.Errorf("the error is %+v", e)
 	}
 	if n := len(p.models.Requests()); n > 0 {

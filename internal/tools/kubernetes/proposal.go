@@ -182,7 +182,7 @@ func denied(comment string) error {
 func same(all []proposal, sums []string, state string) error {
 	var approved []string
 	if json.Unmarshal([]byte(state), &approved) != nil || len(approved) != len(sums) {
-		return errors.New("nothing was done: what was approved cannot be read any more. Make the call again")
+		return errors.New("nothing was done: what was approved can no longer be read. Make the call again")
 	}
 	for i := range all {
 		if !all[i].done && sums[i] != approved[i] {

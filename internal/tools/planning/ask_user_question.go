@@ -104,7 +104,7 @@ func (t askUserQuestion) Run(_ context.Context, call tools.Call) (string, error)
 	case err != nil:
 		return "", err
 	case !call.Ask(tools.Question{Requests: requests}):
-		return "", fmt.Errorf("nobody was asked: at most %d calls of a reply ask people, with %d KiB of questions each; ask "+
+		return "", fmt.Errorf("no one was asked: at most %d calls of a reply ask people, with %d KiB of questions each; ask "+
 			"less at once", v1alpha1.MaxToolQuestions, v1alpha1.MaxInputRequests>>10)
 	}
 	return "", tools.ErrAsks

@@ -92,7 +92,7 @@ func TestCallsThatCannotBeAskedOrProposedSayWhy(t *testing.T) {
 	}{
 		"no question":              {"ask_user_question", `{"questions":[]}`, nil, "questions"},
 		"one option":               {"ask_user_question", `{"questions":[{"question":"x","options":[{"label":"y"}]}]}`, nil, "options"},
-		"no room":                  {"ask_user_question", which, nil, "nobody was asked"},
+		"no room":                  {"ask_user_question", which, nil, "no one was asked"},
 		"an answer that is cut":    {"ask_user_question", which, &tools.Answer{Given: true, Content: `{"answer":}`}, `{"answer":}`},
 		"no plan":                  {"propose_plan", `{}`, nil, "plan"},
 		"a plan that says nothing": {"propose_plan", `{"plan":" \n"}`, nil, "plan is blank"},

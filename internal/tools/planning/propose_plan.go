@@ -50,7 +50,7 @@ func (t proposePlan) Run(_ context.Context, call tools.Call) (string, error) {
 		return "", err
 	}
 	if strings.TrimSpace(given.Plan) == "" {
-		return "", errors.New("plan is blank: nobody can approve of that")
+		return "", errors.New("plan is blank: there is nothing to approve")
 	}
 	return tools.Encode(planResult{
 		Approved: true, Note: "The plan was approved. You have all your tools now: carry it out."})

@@ -265,7 +265,7 @@ func (f *Facts) stop() Plan {
 
 // rests is what a workspace says that has no pod and is to have none.
 func (f *Facts) rests() Plan {
-	why := "it has no pod, because nobody needs one; the next call that needs it starts it"
+	why := "it is idle and has no pod; the next call that needs it starts it"
 	if f.stopped() {
 		why = "it has no pod, because its model has stopped it; the next call that needs it starts it"
 	}

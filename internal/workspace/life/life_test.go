@@ -207,7 +207,7 @@ func TestLife(t *testing.T) {
 			metav1.ConditionTrue, v1alpha1.ReasonWorkspaceStopped, "until spec.suspend is false", 0},
 		"not needed for half an hour, without a pod: the next call starts it": {
 			Facts{Workspace: workspace(old, needed(30*time.Minute))}, Nothing, v1alpha1.WorkspacePhaseStopped,
-			metav1.ConditionTrue, v1alpha1.ReasonWorkspaceStopped, "nobody needs", 0},
+			metav1.ConditionTrue, v1alpha1.ReasonWorkspaceStopped, "it is idle", 0},
 		"needed half an hour ago and not in use: its pod goes": {
 			Facts{Workspace: workspace(old, needed(30*time.Minute)), Pod: pod(time.Hour, ready(corev1.ConditionTrue, 0))},
 			RemovePod, v1alpha1.WorkspacePhaseStopping, metav1.ConditionUnknown, v1alpha1.ReasonPodStopping, "", 0},
@@ -217,7 +217,7 @@ func TestLife(t *testing.T) {
 			metav1.ConditionTrue, v1alpha1.ReasonWorkspaceReady, "", 30 * time.Minute},
 		"at work, but it has been without a pod for long: it is created when a call needs it": {
 			Facts{Workspace: workspace(old, needed(30*time.Minute)), AtWorkAt: now}, Nothing, v1alpha1.WorkspacePhaseStopped,
-			metav1.ConditionTrue, v1alpha1.ReasonWorkspaceStopped, "nobody needs", 0},
+			metav1.ConditionTrue, v1alpha1.ReasonWorkspaceStopped, "it is idle", 0},
 		"its claim stays, and is to go with it": {
 			Facts{Workspace: workspace(), Claim: claim(corev1.ClaimBound), Retain: new(false)}, OwnClaim,
 			v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "owner", 0},

@@ -48,7 +48,7 @@ func (f *Facts) notOffered() string {
 	if owner == nil || owner.Kind != "Workspace" && owner.Kind != "Sandbox" {
 		return ""
 	}
-	return "Pod " + f.Pod.Name + " belongs to " + owner.Kind + " " + owner.Name + ": name a Pod that is nobody's workspace"
+	return "Pod " + f.Pod.Name + " belongs to " + owner.Kind + " " + owner.Name + ": name a Pod that is no workspace"
 }
 
 // notOurs is what a workspace says whose pod the operator neither creates nor removes.

@@ -41,9 +41,9 @@ func New(spec *v1alpha1.ChatModelConfigSpec, apiKey string) (wire.Protocol, erro
 		gemma: strings.HasPrefix(strings.TrimPrefix(name, "models/"), "gemma-")}
 	switch {
 	case !p.gemini3:
-		p.aloneBecause = "models before Gemini 3 do not take it beside other tools"
+		p.aloneBecause = "models before Gemini 3 do not take it together with other tools"
 	case spec.VertexAI != nil: // It does not have includeServerSideToolInvocations.
-		p.aloneBecause = "Vertex AI does not take it beside other tools"
+		p.aloneBecause = "Vertex AI does not take it together with other tools"
 	}
 	return p, nil
 }

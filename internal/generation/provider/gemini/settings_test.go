@@ -84,7 +84,7 @@ func TestSettingsOfACallReachGemini(t *testing.T) {
 				"toolConfig": `{"includeServerSideToolInvocations":true}`}},
 		"tools of Google beside others of an earlier model": {model: "gemini-2.5-pro", tools: []fantasy.Tool{search, weather},
 			want:     map[string]string{"tools": "[" + declared + "]", "toolConfig": `null`},
-			warnings: []string{"webSearch " + onlyFor3 + "it beside other tools"}},
+			warnings: []string{"webSearch " + onlyFor3 + "it together with other tools"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, sent := ask(t, c.model, func(call *fantasy.Call) {

@@ -30,7 +30,7 @@ func (f *Files) recover() {
 			outcome = f.settle(r)
 		}
 		if outcome == unknown {
-			f.log.Warn("A change of files was begun before, and nobody knows whether it was made")
+			f.log.Warn("A change of files began before a restart, and its outcome is unknown")
 		}
 		f.end(name, outcome)
 	}

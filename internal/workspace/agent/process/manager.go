@@ -188,7 +188,7 @@ func (m *Manager) listen() error {
 			m.stopping = true
 			m.mu.Unlock()
 		default:
-			return errors.New("process 1 says what nobody knows")
+			return errors.New("unknown message from the init process")
 		}
 	}
 }

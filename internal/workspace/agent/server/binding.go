@@ -95,8 +95,8 @@ func (b *binding) refusal(chat string) error {
 	switch {
 	case b.err != nil:
 		return refuse(protocol.Internal,
-			"Which chat this workspace belongs to was kept and cannot be read any more, so it "+
-				"serves nobody. It must be replaced.")
+			"Which chat this workspace belongs to was kept and can no longer be read, so it "+
+				"refuses all requests. It must be replaced.")
 	case b.chat == "":
 		return refuse(protocol.Unbound, "This workspace belongs to no chat yet.")
 	case b.chat != chat:

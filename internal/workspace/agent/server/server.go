@@ -102,7 +102,7 @@ func New(o Options) (*Server, error) {
 		atWork: newLimiter(o.AtWork, defaultAtWork), waiting: newLimiter(o.Waiting, defaultWaiting),
 		sessions: newLimiter(o.Sessions, defaultSessions), large: limit.New(largeBodies)}
 	if err := s.binding.fault(); err != nil {
-		o.Log.Error("The workspace's binding cannot be read, so nobody is let in", "error", err)
+		o.Log.Error("The workspace's binding cannot be read: refusing all requests", "error", err)
 	}
 	s.routes = s.handlers()
 	return s, nil
