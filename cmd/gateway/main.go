@@ -112,7 +112,7 @@ func parse(args []string) (config, error) {
 	flags.StringVar(&c.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
 		"namespace of the gateway's service account; default: $POD_NAMESPACE")
 	flags.StringVar(&c.account, "account", os.Getenv("POD_SERVICE_ACCOUNT"),
-		"the gateway's own service account, which relays let in; default: $POD_SERVICE_ACCOUNT")
+		"the gateway's own service account, which relays admit; default: $POD_SERVICE_ACCOUNT")
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig to use outside of a cluster")
 	flags.StringVar(&c.tlsCert, "tls-cert-file", "",
 		"PEM file with the certificate to serve with; read again when it changes; empty: plain HTTP")

@@ -152,11 +152,11 @@ func describePending(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summa
 	case chat.Archived:
 		st.State = v1alpha1.MessagePending
 		return conditions.Working(v1alpha1.ReasonChatArchived,
-			"Chat "+s.chat.Name+" is archived: the message is taken up once spec.archived is false there"), true
+			"Chat "+s.chat.Name+" is archived: the message is answered once spec.archived is false there"), true
 	case s.archiving:
 		st.State = v1alpha1.MessagePending
 		return conditions.Working(v1alpha1.ReasonChatArchived,
-			"Chat "+s.chat.Name+" is about to be archived: the message is taken up once spec.archived is false there"), true
+			"Chat "+s.chat.Name+" is about to be archived: the message is answered once spec.archived is false there"), true
 	case blocked(chat) || withoutPrompt(chat):
 		st.State = v1alpha1.MessagePending
 		return conditions.Working(v1alpha1.ReasonWaitingForChat, "Chat "+s.chat.Name+" cannot begin: see its conditions"),

@@ -25,7 +25,7 @@ func newEdit(o *options) *cobra.Command {
 		Short: "Change what a message says; the chat continues from there",
 		Long: "Changes the text of a User message. What followed it is superseded, and the message is answered again. " +
 			"Without a TEXT $KUBE_EDITOR or $EDITOR opens (else vi); TEXT - reads standard input. Nothing happens if " +
-			"somebody else has edited the message meanwhile; what was written is then kept in a file.",
+			"another person has edited the message meanwhile; your text is then kept in a file.",
 		Example: "  kubectl chat edit triage triage-message-x7k2p\n  kubectl chat edit triage triage-prompt \"And the DNS?\"",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -9,7 +9,7 @@ import (
 
 // whyGivenUp is what is shown of tool calls that have no result.
 var whyGivenUp = map[v1alpha1.CallsGivenUp]string{
-	v1alpha1.CallsCancelled:   "somebody cancelled them",
+	v1alpha1.CallsCancelled:   "a person cancelled them",
 	v1alpha1.CallsInterrupted: "the turn was interrupted",
 	v1alpha1.CallsTimedOut:    "they were not answered in time",
 	v1alpha1.CallsFailed:      "an error ended the turn",

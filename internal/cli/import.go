@@ -146,7 +146,7 @@ func (s *session) remark(left *prior.Left) {
 	}{
 		{left.Oldest, "message", "left out: the oldest, which do not fit"},
 		{left.BeforeContext, "message", "left out: the model saw them no more"},
-		{left.Notes, "note", "left out: notes are told to no model"},
+		{left.Notes, "note", "left out: notes are not sent to models"},
 		{left.System, "system message", "left out: what they say belongs into the systemPrompt of the chat or its class"},
 		{left.Files, "file", "named alone: the content is not in what is imported"},
 	} {

@@ -115,7 +115,7 @@ func (s *session) request(ctx context.Context, r request, chat string, w waiting
 			}
 			if c.Annotations[r.kind.Annotation()] != token {
 				return true,
-					fmt.Errorf("somebody else has annotated chat %s with %s meanwhile: look at status.requests for what became "+
+					fmt.Errorf("another person has annotated chat %s with %s meanwhile: look at status.requests for what became "+
 						"of that", chat, r.kind.Annotation())
 			}
 			return false, nil

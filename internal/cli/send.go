@@ -55,7 +55,7 @@ func newSend(o *options) *cobra.Command {
 		"do not wait for the turn under way: stop it, keep what was said, and be next")
 	cmd.Flags().StringVar(&so.visibility, "visibility", "",
 		"for whom the message is: All, Model (transcripts leave its text out), or People: a note, which no model is told of "+
-			"and nobody answers")
+			"and no model answers")
 	cmd.Flags().DurationVar(&so.timeout, "timeout", time.Hour, "how long to wait for the reply")
 	return cmd
 }

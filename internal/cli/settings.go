@@ -96,7 +96,7 @@ func (o *options) printSettings(of *settingsOf) error {
 		fmt.Fprintf(o.Out, "# What it says in spec.%s does not count: ChatClass %s does not let it.\n", field, of.ChatClass)
 	}
 	if len(of.Settings) == 0 {
-		fmt.Fprintln(o.Out, "{} # Nobody has said anything: the defaults of the API are in force.")
+		fmt.Fprintln(o.Out, "{} # Nothing is set: the defaults of the API are in force.")
 	}
 	within := ""
 	for i := range of.Settings {

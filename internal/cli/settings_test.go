@@ -80,7 +80,7 @@ func TestSettingsOfAChatWhoseClassIsMissingAreNotKnown(t *testing.T) {
 	}
 	c := p.start("token", "", "settings", "triage")
 	if err := c.wait(); err != nil || c.out.String() != "# Chat triage has no ChatClass.\n"+
-		"{} # Nobody has said anything: the defaults of the API are in force.\n" {
+		"{} # Nothing is set: the defaults of the API are in force.\n" {
 		t.Errorf("shown %q, %v", c.out.String(), err)
 	}
 }

@@ -103,7 +103,7 @@ func TestARequestNeedNotBeFollowed(t *testing.T) {
 	if err := p.c.Update(t.Context(), p.chat); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.wait(); err == nil || !strings.Contains(err.Error(), "somebody else has annotated") {
+	if err := c.wait(); err == nil || !strings.Contains(err.Error(), "another person has annotated") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -132,7 +132,7 @@ func (t tool) explain(calling context.Context, err error, opened *session, notes
 	case errors.Is(cause, errSilent):
 		return fmt.Errorf("MCP server %s gave no sign of life for %s%s", t.from.server.Name, t.from.server.Timeout(), unknown)
 	case errors.Is(cause, errTooLong):
-		return fmt.Errorf("the call was given up after %s%s", maxCall, unknown)
+		return fmt.Errorf("the call timed out after %s%s", maxCall, unknown)
 	case cause != nil:
 		return cause
 	}

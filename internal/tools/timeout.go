@@ -18,7 +18,7 @@ const Silence = time.Minute
 var errSilent = errors.New("the call gave no sign of life")
 
 // errGivenUp is what the model reads of such a call.
-var errGivenUp = fmt.Errorf("the call was given up, because nothing was heard of it for %s; whether it was done is "+
+var errGivenUp = fmt.Errorf("the call timed out after %s without progress; whether it was done is "+
 	"not known", Silence)
 
 // guard returns the context of a call, which ends when nothing was heard of the call for too long, unless the tool owns

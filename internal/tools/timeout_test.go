@@ -48,7 +48,7 @@ func TestACallMayTakeLongAsLongAsItGivesSignsOfLife(t *testing.T) {
 	}{
 		"it says that it is at work": {patient{tool{"a", echo}, long, often, func(c tools.Call) { c.Alive() }}, "done", long},
 		"it shows something":         {patient{tool{"a", echo}, long, often, func(c tools.Call) { c.Show("x") }}, "done", long},
-		"it says nothing":            {patient{tool{"a", echo}, long, often, nothing}, "the call was given up", tools.Silence},
+		"it says nothing":            {patient{tool{"a", echo}, long, often, nothing}, "the call timed out", tools.Silence},
 		"it says something too late": {patient{tool{"a", echo}, long, seldom, func(c tools.Call) { c.Alive() }},
 			"whether it was done is not known", tools.Silence},
 		"it guards itself": {with{tools.Traits{OwnsTimeout: true}, patient{tool{"a", echo}, long, often, nothing}}, "done", long},

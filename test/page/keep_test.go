@@ -197,6 +197,29 @@ func TestFiveThousandMessagesOpenAtOnce(t *testing.T) {
 	t.Logf("scrolled to %d messages in %.0f ms", made(), took)
 }
 
+func TestScrollingUpAsAChatOpensShowsOlderMessages(t *testing.T) {
+	s := newStage(t)
+	events := []event{}
+	for i := 0; i < 400; i += 2 {
+		events = append(events, user(i, fmt.Sprintf("Question %d?", i)), assistant(i+1, text(cni)))
+	}
+	s.chat("triage", append(events, status("Waiting", "Answered", 400, nil))...)
+	p := s.opened(t)
+	p.Sees("article", "Question 398?")
+	p.Do("location.hash = '#/demo'")
+	p.Sees("#nothing", "Choose")
+	// It scrolls when the messages are there, before the browser has reported that the page has scrolled to their end.
+	p.Do(`new MutationObserver((_, observer) => {
+		const made = document.querySelectorAll('article.msg').length;
+		if (made < 50) return;
+		observer.disconnect();
+		window.first = made;
+		document.getElementById('transcript').scrollTop = 0;
+	}).observe(document.body, {childList: true, subtree: true})`)
+	p.Click("#chats a", "triage")
+	p.Until("older ones are made", "document.querySelectorAll('article.msg').length > window.first")
+}
+
 func TestOlderMessagesComeWhenSomebodyLooksForThem(t *testing.T) {
 	s := newStage(t)
 	s.chat("triage", user(200, "The newest question."), status("Waiting", "Answered", 201, nil))

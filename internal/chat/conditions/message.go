@@ -47,7 +47,7 @@ func Note(st *v1alpha1.ChatMessageStatus, chat *v1alpha1.Chat) Summary {
 		*st = v1alpha1.ChatMessageStatus{Conditions: st.Conditions, State: v1alpha1.MessageNoted, ChatUID: string(chat.UID),
 			Index: new(history.Length), HistoryVersion: history.Version}
 	}
-	return Done(v1alpha1.ReasonNoted, "People see it, and no model is told of it")
+	return Done(v1alpha1.ReasonNoted, "Note for people; not sent to models")
 }
 
 // Message writes the summary into a User message's conditions and marks the generation as observed.

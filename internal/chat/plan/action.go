@@ -123,7 +123,7 @@ func (p action) expire() error {
 		return nil
 	}
 	p.notice(v1alpha1.EventActionDeadlineExceeded, v1alpha1.EventActionRequireAction,
-		"Nobody answered the pending tool calls in time: they are cancelled, and the turn continues")
+		"The pending tool calls were not answered in time: they are cancelled, and the turn continues")
 	if err := p.fire(machine.CancelRequiresAction, subject{}); err != nil {
 		return err
 	}

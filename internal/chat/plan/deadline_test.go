@@ -49,7 +49,7 @@ func TestAnAttemptHasTimeByItsAction(t *testing.T) {
 			}
 			w.later(time.Second)
 			if g := w.chat.Status.Generation; g == nil || g.Attempt != 2 || !strings.Contains(told(w),
-				"Attempt 1 was not over after "+c.time.String()+", and was given up") {
+				"Attempt 1 timed out after "+c.time.String()) {
 				t.Errorf("then it is %+v, and people are told %s", g, told(w))
 			}
 			w.later(c.time)

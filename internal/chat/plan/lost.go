@@ -52,7 +52,7 @@ func (p attempt) lossOf(lost *v1alpha1.GenerationStatus) (v1alpha1.ErrorReason, 
 				lost.Attempt, p.facts.Result.Name), maxMessage)
 	}
 	if p.overdue() {
-		message = fmt.Sprintf("Attempt %d was not over after %s, and was given up", lost.Attempt, attemptTime(lost.Action))
+		message = fmt.Sprintf("Attempt %d timed out after %s", lost.Attempt, attemptTime(lost.Action))
 	}
 	if !p.facts.PodLost && p.resultDeleted() {
 		message = fmt.Sprintf("The result of attempt %d is lost: message %s was deleted before it was in the history",

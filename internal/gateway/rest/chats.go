@@ -37,7 +37,7 @@ type ListChats struct {
 // ChatList is a list of chats.
 type ChatList struct {
 	Body struct {
-		Chats    []stream.Summary `json:"chats" doc:"What the stream of a namespace tells of each chat."`
+		Chats    []stream.Summary `json:"chats" doc:"What the stream of a namespace reports of each chat."`
 		Continue string           `json:"continue,omitempty" doc:"For the next ones; absent if there are none."`
 	}
 }

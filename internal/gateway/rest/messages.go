@@ -61,7 +61,7 @@ type OneMessage struct {
 func (a *api) messages() {
 	const path = "/namespaces/{namespace}/chats/{chat}/messages"
 	register(a, operation("sendMessage", http.MethodPost, path, "Send a message",
-		"It is answered at once, or waits in the queue, as whenBusy says. The stream of the chat tells what becomes of it.",
+		"It is answered at once, or waits in the queue, as whenBusy says. The stream of the chat reports its progress.",
 		http.StatusCreated), a.sendMessage)
 	register(a, operation("getMessage", http.MethodGet, path+"/{message}", "Read a message", "", http.StatusOK),
 		a.getMessage)

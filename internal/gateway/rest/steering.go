@@ -83,7 +83,7 @@ func (a *api) steering() {
 			"workspace again.",
 		http.StatusOK), a.makeRequest)
 	register(a, operation(decideCall, http.MethodPost, path+"/approvals", "Decide about a call that waits for approval",
-		"The stream tells when it counts.", http.StatusCreated), a.decideCall)
+		"The stream reports when it applies.", http.StatusCreated), a.decideCall)
 	register(a, operation("answerCalls", http.MethodPost, path+"/results",
 		"Bring the results of calls that wait for a client", "All of them at once.", http.StatusCreated), a.answerCalls)
 }

@@ -13,7 +13,7 @@ var whyNoResult = map[v1alpha1.CallsGivenUp]string{
 	"":                        "it was cancelled, interrupted or not answered in time.",
 	v1alpha1.CallsCancelled:   "the user cancelled it.",
 	v1alpha1.CallsInterrupted: "the user interrupted the turn before the call was done.",
-	v1alpha1.CallsTimedOut:    "nobody answered or approved it in time.",
+	v1alpha1.CallsTimedOut:    "it was not answered or approved in time.",
 	v1alpha1.CallsFailed:      "an error ended the turn before the call was done.",
 	v1alpha1.CallsEdited:      "the user changed the conversation before the call was done.",
 }

@@ -32,7 +32,7 @@ const (
 )
 
 // errStuck says that work was told to end and did not.
-var errStuck = errors.New("a call or an attempt that was told to end is still at work")
+var errStuck = errors.New("a call or an attempt that was canceled is still running")
 
 // Healthy reports whether this process can still do its work: nil if it can. It cannot when something that was told to
 // end (by a provider's silence, an interruption, or because the chat has moved on) does not, and when the watch of

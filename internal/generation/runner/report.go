@@ -104,7 +104,7 @@ func (a *attempt) isMine(ctx context.Context, said *bool) bool {
 	if !*said {
 		*said = true
 		reason := string(v1alpha1.ErrorResultNameTaken)
-		a.log.ErrorContext(ctx, "a message of somebody else has the name of the result", slog.String("reason", reason))
+		a.log.ErrorContext(ctx, "another message has the name of the result", slog.String("reason", reason))
 		a.observed.ResultRefused(reason)
 	}
 	return false

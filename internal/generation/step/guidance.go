@@ -16,7 +16,7 @@ import (
 const (
 	ownWorkspace = "You have a workspace: a machine of your own with files and a shell, which your tools for files and " +
 		"commands work in. "
-	itStops = "It starts with the first call that needs it. When nobody has needed it for a while it is stopped: its " +
+	itStops = "It starts with the first call that needs it. When it is idle for a while it is stopped: its " +
 		"commands end, and "
 	keepsStorage = itStops + "files outside its storage are gone. "
 	keepsNothing = itStops + "all of its files are gone. "

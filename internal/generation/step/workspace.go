@@ -70,4 +70,4 @@ func withdrawn(view []v1alpha1.ChatMessage, files []v1alpha1.MessageFile) (gone 
 }
 
 // goneText is what stands in place of a file that is gone.
-const goneText = "[The workspace no longer has this: what it said before does not hold any more.]\n"
+const goneText = "[The workspace no longer has this: what it said before no longer applies.]\n"

@@ -75,7 +75,7 @@ func (v *Verifier) Authorize(ctx context.Context, token string) error {
 		return err
 	}
 	if !slices.Contains(v.Subjects, claims.Subject) {
-		return fmt.Errorf("%w: %s is not let in", ErrForbidden, claims.Subject)
+		return fmt.Errorf("%w: %s is not allowed", ErrForbidden, claims.Subject)
 	}
 	return nil
 }

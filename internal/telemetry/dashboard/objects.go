@@ -12,7 +12,7 @@ func objects() row {
 			queries: []query{{`sort(max by (namespace, name) (parley_chat_status_action_deadline` + in + `) - time())`,
 				""}}},
 		{title: "Chats that need a person", unit: "short", table: true,
-			description: "Ready is False: the chat goes on once somebody has done what its condition says.",
+			description: "Ready is False: the chat continues once a person has done what its condition says.",
 			queries: []query{{`max by (namespace, name, reason) (parley_chat_status_condition{condition="Ready",` +
 				`status="False",namespace=~"$namespace"} == 1)`, ""}}},
 		{title: "Longest turns under way", unit: "s", table: true, description: "How long they have lasted.",

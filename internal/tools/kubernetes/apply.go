@@ -62,7 +62,7 @@ func (apply) Definition() tools.Definition {
 		Reference: tools.Reference{Offered: offeredChanges, Result: applyResult{}, Errors: append(commonErrors,
 			"The manifest cannot be read, has no object, a list, a Secret, a ToolApproval or an object without a name.",
 			"The API server refuses one of the objects, or finds fields that it does not know: nothing was done.",
-			"A field is managed by somebody else and `force` is false: nothing was done.",
+			"A field has another manager and `force` is false: nothing was done.",
 			"A person denied it, or an object changed after they had seen what would change: nothing was done.",
 			"An object is refused although it was not before: the error says what was done of the others."),
 			Limits: []string{

@@ -39,7 +39,7 @@ type listResult struct {
 	Count     int    `json:"count" doc:"How many objects are shown."`
 	LeftOut   int    `json:"left_out,omitempty" doc:"How many of the page do not fit: ask for a smaller limit."`
 	Continue  string `json:"continue,omitempty" doc:"For the next page. Not there if some of this one are left out."`
-	Remaining *int64 `json:"remaining,omitempty" doc:"How many more there are, where the API server tells."`
+	Remaining *int64 `json:"remaining,omitempty" doc:"How many more there are, where the API server reports it."`
 }
 
 func (list) Definition() tools.Definition {

@@ -71,7 +71,7 @@ func (t read) Run(ctx context.Context, call tools.Call) (string, error) {
 }
 
 func wrong(t *Template, err error) error {
-	return fmt.Errorf("template %s is wrong, so that a person must mend it or another one be chosen: %w", t.Name, err)
+	return fmt.Errorf("template %s is invalid: a person must fix it, or choose another one: %w", t.Name, err)
 }
 
 func shown(t *Template, declared []parameters.Parameter) readResult {

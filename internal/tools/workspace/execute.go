@@ -76,7 +76,7 @@ func (t execute) Definition() tools.Definition {
 					"often, and %d KiB in all.", showBytes>>10, showPause.Milliseconds(), maxShown>>10),
 				"A command whose chat is interrupted or deleted while the call waits for it gets SIGTERM, and SIGKILL half a " +
 					"second later. One in the background runs on.",
-				"Commands are told by variables that nobody sits before them: they use no pager, no editor and no colours.",
+				"Variables tell commands that they run without a terminal: they use no pager, no editor and no colours.",
 			},
 		},
 	}

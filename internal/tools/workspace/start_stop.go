@@ -43,7 +43,7 @@ func (t start) Definition() tools.Definition {
 			NeedsWorkspace: true},
 		Reference: tools.Reference{Offered: offeredAbove, Result: startResult{},
 			Errors: []string{"It cannot be started: the error has reason and message of the Workspace's condition Ready."},
-			Limits: []string{"It is waited for until it is ready, or until only a person can mend it: 5 minutes for a pod."}},
+			Limits: []string{"The call waits until it is ready, or until only a person can fix it: 5 minutes for a pod."}},
 	}
 }
 
@@ -73,7 +73,7 @@ func (t stop) Definition() tools.Definition {
 	return tools.Definition{
 		Name: "stop_workspace",
 		Description: "Stops the workspace of this chat: its commands end, and files outside its storage are gone. Call it " +
-			"alone, when nothing in it needs to run any more. The next call that needs the workspace starts it again.",
+			"alone, when nothing in it needs to run. The next call that needs the workspace starts it again.",
 		InputSchema: arguments.Object(map[string]any{}),
 		// Other calls of the same reply would lose the workspace that they work in.
 		Traits: tools.Traits{UsefulTo: t.suitsAbove, Exclusive: true, Repeatable: true, ChangeWorkspace: stopWorkspace},

@@ -199,7 +199,7 @@ func (m *Manager) conclude(c *command) {
 		}
 	}
 	if err := m.init.forget(c.id()); err != nil && !m.hasStopped() {
-		m.options.Log.Warn("process 1 could not be told of an end", "id", c.id(), "error", err)
+		m.options.Log.Warn("The init process could not be told that a command has ended", "id", c.id(), "error", err)
 	}
 	c.conclude()
 	m.store.setAside()

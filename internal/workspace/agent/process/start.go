@@ -115,7 +115,7 @@ func (m *Manager) reserve(key string, p *plan) (c *command, fresh bool, err erro
 	case m.stopping:
 		return nil, false, refuse(protocol.CannotStart, "The workspace is being stopped.")
 	case running >= m.options.Limits.Running:
-		return nil, false, refuse(protocol.TooMany, "%d commands run, which is as many as may: end one first.", running)
+		return nil, false, refuse(protocol.TooMany, "%d commands run, which is the limit: stop one first.", running)
 	}
 	m.last++
 	id := idOf(m.last)
@@ -178,7 +178,7 @@ func (m *Manager) launch(c *command, p *plan) *protocol.Error {
 		m.withdraw(c)
 		return whyNot(p, a.reply.Errno)
 	case a.reply.Command == nil || a.pipe == nil:
-		return refuse(protocol.Internal, "Process 1 has not told what it started.")
+		return refuse(protocol.Internal, "The init process did not report what it started.")
 	}
 	m.take(c, handedOver{Command: a.reply.Command, pipe: a.pipe})
 	return nil

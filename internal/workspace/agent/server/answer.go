@@ -67,7 +67,7 @@ func refusalOf(err error) *protocol.Error {
 	case errors.Is(err, satoken.ErrNoKeys):
 		return &protocol.Error{Code: protocol.Unavailable, Message: err.Error()}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return &protocol.Error{Code: protocol.Unavailable, Message: "The request was given up."}
+		return &protocol.Error{Code: protocol.Unavailable, Message: "The request was canceled."}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return &protocol.Error{Code: protocol.NoSpace, Message: "The workspace's storage is full."}
 	}

@@ -57,7 +57,7 @@ func (s *Server) limiterOf(r *http.Request) (limit.Limiter, error) {
 	full := refuse(protocol.Unavailable, "The workspace has as many requests as it takes. Try again.")
 	switch {
 	case strings.HasPrefix(r.URL.Path, sessionsPath):
-		return s.sessions, refuse(protocol.TooMany, "%d programs of MCP servers run in the workspace, as many as may.",
+		return s.sessions, refuse(protocol.TooMany, "%d programs of MCP servers run in the workspace, which is the limit.",
 			s.sessions.Size)
 	case strings.HasPrefix(r.URL.Path, processesPath) && r.URL.Query().Has("wait"):
 		return s.waiting, full

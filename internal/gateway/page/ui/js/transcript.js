@@ -190,9 +190,11 @@ export class Transcript {
 
   #end() {
     this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.top = this.scroller.scrollTop;
   }
 
   #afterwards() {
+    this.#scrolled(); // A person may have scrolled, and the event is yet to come.
     if (this.following) this.#end();
     if (this.story?.whole && this.scroller.scrollHeight <= this.scroller.clientHeight) this.showEarlier();
   }
