@@ -101,7 +101,8 @@ func parse(args []string) (config, error) {
 	flags.StringVar(&c.state, "state-dir", protocol.StateDir,
 		"directory that keeps what commands have written, which chat the workspace belongs to, and changes of files")
 	flags.StringVar(&c.issuer, "issuer", "",
-		"issuer of the cluster's service-account tokens; default: what the file "+protocol.IssuerFile+" next to its keys names")
+		"issuer of the cluster's service-account tokens; default: the one in the file "+protocol.IssuerFile+
+			" next to its keys")
 	flags.StringVar(&c.keys, "issuer-keys", path.Join(protocol.IssuerDir, protocol.IssuerKeysFile),
 		"file with the issuer's keys, a JSON Web Key Set")
 	// Commands inherit no variable whose name begins with PARLEY_.

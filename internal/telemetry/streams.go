@@ -32,7 +32,7 @@ func RegisterRelay(registry prometheus.Registerer, relay Relay) {
 			Name: MetricRelayReaders, Help: "Streams of live parts that gateways read from the relay.",
 		}, func() float64 { return float64(relay.Streams()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: MetricRelayRefused, Help: "Streams that the relay refused, because of the reader's token, or because there is no room.",
+			Name: MetricRelayRefused, Help: "Streams that the relay refused, by the reader's token or because it is full.",
 		}, func() float64 { return float64(relay.Refused()) }),
 	)
 }

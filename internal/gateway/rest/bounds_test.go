@@ -197,7 +197,7 @@ func TestATokenIsSentNowhereElse(t *testing.T) {
 	if stolen.Load() > 0 {
 		t.Error("the request was sent elsewhere")
 	}
-	if _, err := api.Chats("ns").Get(t.Context(), "c"); err == nil || !strings.Contains(err.Error(), "nobody") {
+	if _, err := api.Chats("ns").Get(t.Context(), "c"); err == nil || !strings.Contains(err.Error(), "without a caller") {
 		t.Errorf("without a caller: %v", err)
 	}
 }

@@ -99,8 +99,9 @@ func work() row {
 	return row{"Generation pods and tools", []panel{
 		{title: "Attempts under way", unit: "short", description: "In all generation pods together.",
 			queries: []query{summed(telemetry.MetricAttemptsRunning, "attempts")}},
-		{title: "Attempts that end", unit: "reqps", description: "Lost: the pod disappeared. Abandoned: superseded by a newer attempt.",
-			queries: []query{perSecond(telemetry.MetricAttempts, telemetry.LabelAction, telemetry.LabelOutcome)}},
+		{title: "Attempts that end", unit: "reqps",
+			description: "Lost: the pod disappeared. Abandoned: superseded by a newer attempt.",
+			queries:     []query{perSecond(telemetry.MetricAttempts, telemetry.LabelAction, telemetry.LabelOutcome)}},
 		{title: "Attempts lost in a quarter of an hour", unit: "short", alert: new(10.0),
 			description: "ParleyPodsAreLost fires beyond the line.",
 			queries:     []query{{`sum(increase(` + telemetry.MetricAttempts + `{outcome="Lost"}[15m]))`, "lost"}}},
