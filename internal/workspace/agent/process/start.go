@@ -218,8 +218,8 @@ func whyNot(p *plan, errno syscall.Errno) *protocol.Error {
 	case unix.ESHUTDOWN:
 		return refuse(protocol.CannotStart, "The workspace is being stopped.")
 	case unix.EAGAIN, unix.ENOMEM, unix.EMFILE, unix.ENFILE:
-		return refuse(protocol.CannotStart, "%s cannot be started: out of processes, memory or file descriptors (%v). Stop other "+
-			"commands first.",
+		return refuse(protocol.CannotStart,
+			"%s cannot be started: out of processes, memory or file descriptors (%v). Stop other commands first.",
 			program, errno)
 	default:
 		return refuse(protocol.CannotStart, "%s cannot be run in %s: %v.", program, p.dir, errno)
