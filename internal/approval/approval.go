@@ -3,7 +3,9 @@
 
 // Package approval says what people see of a tool call before they approve it, and whether a call is the one that they
 // approved. The manager shows calls in the status of their chat, and generation pods check them before they run: both
-// ask this package, so that a person approves exactly what runs. It is pure.
+// ask this package, so that a person approves exactly what runs. It is pure, and may import text.
+//
+// The gate before every call is tools.SplitByApproval. Which calls need approval is said by toolpolicy.
 package approval
 
 import (
