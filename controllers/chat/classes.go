@@ -31,7 +31,7 @@ type classLister struct {
 	// cached has the resourceVersion of the newest list of the API server that the cache agreed with, by namespace. From
 	// then on the cache lacks nothing of that list but what was deleted since. To forget one costs a request.
 	cached *lru.Cache
-	// seen has the resourceVersions at which objects were first seen, by UID: later writes are of their status.
+	// seen has the resourceVersions at which specs were first seen, by UID and generation: later writes are of a status.
 	seen *lru.Cache
 }
 
@@ -44,8 +44,8 @@ func newClassLister(o *Options) classLister {
 		cached: lru.New(maxLists), seen: lru.New(maxSeen)}
 }
 
-// listAsNewAs lists the classes of the chat's namespace, at least as new as the chat and those of its messages that are
-// open. cached are those that the cache shows.
+// listAsNewAs lists the classes of the chat's namespace, at least as new as the specs of the chat and of its messages
+// that are open. cached are those that the cache shows.
 func (l *classLister) listAsNewAs(ctx context.Context, s *scope, cached []v1alpha1.ChatClass) (
 	[]v1alpha1.ChatClass, error) {
 	newest := l.firstSeen(s.facts.Chat)
@@ -55,8 +55,16 @@ func (l *classLister) listAsNewAs(ctx context.Context, s *scope, cached []v1alph
 		}
 	}
 	namespace := s.facts.Chat.Namespace
-	if known, err := l.isCurrent(ctx, namespace, newest); known || err != nil {
-		return cached, err
+	current, err := l.isCurrent(ctx, namespace, newest)
+	if err != nil {
+		return nil, err
+	}
+	if current { // What was listed before may be older than that.
+		again, err := l.list(ctx, l.cache, namespace)
+		if err != nil {
+			return nil, err
+		}
+		return again.Items, nil
 	}
 	listed, err := l.list(ctx, l.live, namespace)
 	if err != nil {
@@ -77,12 +85,19 @@ func (l *classLister) list(ctx context.Context, from client.Reader, namespace st
 	return &classes, nil
 }
 
-// firstSeen is the first resourceVersion that was seen of the object.
+// spec is what one generation of an object says.
+type spec struct {
+	uid        types.UID
+	generation int64
+}
+
+// firstSeen is the first resourceVersion that was seen of the object with its spec.
 func (l *classLister) firstSeen(o client.Object) string {
-	if version, seen := l.seen.Get(o.GetUID()); seen {
+	key := spec{o.GetUID(), o.GetGeneration()}
+	if version, seen := l.seen.Get(key); seen {
 		return version.(string)
 	}
-	l.seen.Add(o.GetUID(), o.GetResourceVersion())
+	l.seen.Add(key, o.GetResourceVersion())
 	return o.GetResourceVersion()
 }
 

@@ -208,13 +208,34 @@ func TestOldestOfTheNamespacesInformersCounts(t *testing.T) {
 	}
 }
 
+// arriving is a cache that shows the default class from its second list on.
+type arriving struct {
+	view
+	class v1alpha1.ChatClass
+}
+
+func (a *arriving) List(ctx context.Context, into client.ObjectList, opts ...client.ListOption) error {
+	defer func() { a.classes = []v1alpha1.ChatClass{a.class} }()
+	return a.view.List(ctx, into, opts...)
+}
+
+func TestListFromBeforeTheCheckProvesNothing(t *testing.T) {
+	cache := &arriving{class: classAt("everybody", "200")}
+	l := listerOf(cache, &view{})
+	l.informers = syncedTo{version: "201"} // It had not come so far when the classes were listed first.
+	if names := namesAsNewAs(t, l, "ns", "201"); names != "everybody" {
+		t.Errorf("listed %q", names)
+	}
+}
+
 func TestLaterWritesOfAChatNeedNoNewerList(t *testing.T) {
 	l := listerOf(nil, nil)
 	for _, c := range []struct {
 		uid           types.UID
+		generation    int64
 		version, want string
-	}{{"a", "10", "10"}, {"a", "11", "10"}, {"b", "13", "13"}, {"a", "14", "10"}} {
-		o := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{UID: c.uid, ResourceVersion: c.version}}
+	}{{"a", 1, "10", "10"}, {"a", 1, "11", "10"}, {"b", 1, "13", "13"}, {"a", 2, "14", "14"}, {"a", 2, "15", "14"}} {
+		o := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{UID: c.uid, ResourceVersion: c.version, Generation: c.generation}}
 		if got := l.firstSeen(o); got != c.want {
 			t.Errorf("%+v was first seen at %s", c, got)
 		}

@@ -29,14 +29,21 @@ func (l *classLister) readClass(ctx context.Context, s *scope) error {
 }
 
 // readClasses reads the ChatClasses of the chat's namespace. The default has something to say to every chat, so that no
-// first step begins before it is certain that there is none. A class that is named is waited for.
+// first step begins before it is certain that there is none. A class that is named is
+// waited for; in a turn the API server is asked, so that a late cache ends none.
 func (l *classLister) readClasses(ctx context.Context, s *scope) ([]v1alpha1.ChatClass, error) {
 	cached, err := l.list(ctx, l.cache, s.facts.Chat.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	if chatclass.FirstDefault(cached.Items) == nil && s.beginsFirstStep() {
+	switch chat := s.facts.Chat; {
+	case chatclass.FirstDefault(cached.Items) == nil && s.beginsFirstStep():
 		return l.listAsNewAs(ctx, s, cached.Items)
+	case chat.Status.Phase.HasTurn() && chat.Spec.ChatClassName != "" &&
+		chatclass.Find(cached.Items, chat.Spec.ChatClassName) == nil: // The turn waits, or fails if it is to be archived.
+		if cached, err = l.list(ctx, l.live, chat.Namespace); err != nil {
+			return nil, err
+		}
 	}
 	return cached.Items, nil
 }

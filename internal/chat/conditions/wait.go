@@ -57,13 +57,23 @@ func markWait(st *v1alpha1.ChatStatus, s Summary, f ChatFacts) {
 	}
 	wait.Reason, wait.Since = string(s.Reason), metav1.NewTime(f.Now.Truncate(time.Second))
 	wait.Message = clip.Runes(printable.Text(s.Message), v1alpha1.MaxWaitMessage)
-	if before := st.Wait; before != nil && before.For == wait.For && before.Reason == wait.Reason {
+	before := st.Wait
+	if before != nil && before.For == wait.For && before.Reason == wait.Reason &&
+		(f.MissingReference == nil || before.Until != nil) { // The wait of an idle chat has no end, and is another one.
 		wait.Since = before.Since
 	}
 	if f.MissingReference != nil {
-		wait.Until = new(metav1.NewTime(wait.Since.Add(ReferencePatience)))
+		wait.Until = new(metav1.NewTime(turnWaitsSince(st, wait.Since.Time).Add(ReferencePatience)))
 	}
 	st.Wait = wait
+}
+
+// turnWaitsSince is the later of the beginning of a wait and that of the turn: the turn before may have waited, too.
+func turnWaitsSince(st *v1alpha1.ChatStatus, since time.Time) time.Time {
+	if t := st.Turn; t != nil && t.StartedAt != nil && t.StartedAt.After(since) {
+		return t.StartedAt.Time
+	}
+	return since
 }
 
 func waitOf(st *v1alpha1.ChatStatus, s Summary, f ChatFacts) *v1alpha1.ChatWait {

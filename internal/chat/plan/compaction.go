@@ -68,7 +68,7 @@ func (p compaction) learn(e *v1alpha1.GenerationError) {
 // noticeSummarizer says that another model is asked for a summary than the one that is named for it.
 func (p compaction) noticeSummarizer(failed *v1alpha1.GenerationStatus, e *v1alpha1.GenerationError) {
 	model, _ := p.models().answering()
-	if failed.Action != v1alpha1.ActionCompact || e.Retryable || model.Summarizer == nil ||
+	if failed.Action != v1alpha1.ActionCompact || !AsksFallbacks(e.Reason) || model.Summarizer == nil ||
 		failed.ModelConfig != model.Summarizer.Config {
 		return
 	}

@@ -16,7 +16,7 @@ func Deadline(st *v1alpha1.ChatStatus, now time.Time) time.Duration {
 		return max(st.RequiresAction.Deadline.Sub(now), time.Nanosecond)
 	}
 	if st.Retry != nil && st.Retry.At.After(now) { // After that something else holds it, which wakes the chat itself.
-		return st.Retry.At.Sub(now)
+		return Sooner(st.Retry.At.Sub(now), referenceWaitEnds(st, now))
 	}
 	ends := Sooner(Sooner(interruptionEnds(st, now), waitingEnds(st, now)), attemptEnds(st, now))
 	return Sooner(ends, referenceWaitEnds(st, now))

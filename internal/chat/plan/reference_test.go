@@ -93,6 +93,45 @@ func TestMissingReferenceFailsTheTurnAfterItsDeadline(t *testing.T) {
 	}
 }
 
+func TestWaitOfAnIdleChatIsNoneOfTheTurn(t *testing.T) {
+	absent := missing(v1alpha1.ErrorModelConfigNotFound)
+	w := newWorld(t).say("a").answer(chattest.Says("hi"))
+	w.pass(func(f *Facts) { absent(f); f.Open = messages(false, "b") }) // It waits for the model, as long as it takes.
+	w.now = w.now.Add(time.Hour)
+	w.pass(func(f *Facts) {
+		absent(f)
+		f.Open, f.Edited = messages(false, "b"), &Edited{Message: Message{Name: "a", ContentHash: "new"}}
+	})
+	st := &w.chat.Status
+	end := metav1.NewTime(w.now.Add(conditions.ReferencePatience))
+	if st.Phase != v1alpha1.ChatRunning || st.Wait == nil || !st.Wait.Until.Equal(&end) {
+		t.Errorf("the chat is %s and waits for %+v", st.Phase, st.Wait)
+	}
+}
+
+func TestNextTurnWaitsAnew(t *testing.T) {
+	w := newWorld(t).say("a").say("b", "c")
+	w.pass(func(f *Facts) { namesMissing(f); f.Result = chattest.Answer(w.chat, chattest.Says("hi")) })
+	w.now = w.now.Add(conditions.ReferencePatience - time.Second)
+	w.pass(func(f *Facts) { namesMissing(f); f.Requests = []Request{{Kind: v1alpha1.RequestInterrupt, Token: "1"}} })
+	st := &w.chat.Status
+	if st.Turn.Message != "c" || st.Wait == nil || st.Wait.Until == nil || st.Wait.Until.Sub(w.now) < time.Minute {
+		t.Errorf("the next turn waits for %+v", st.Wait)
+	}
+}
+
+func TestWaitForAReferenceEndsBeforeALaterRetry(t *testing.T) {
+	w := newWorld(t).say("a")
+	absent := missing(v1alpha1.ErrorModelConfigNotFound)
+	w.pass(func(f *Facts) {
+		absent(f)
+		f.Result = chattest.Answer(w.chat, chattest.Fails(v1alpha1.ErrorRateLimited, chattest.ForNow, chattest.After(3600)))
+	})
+	if left := Deadline(&w.chat.Status, w.now); left != conditions.ReferencePatience {
+		t.Errorf("it is looked at again after %s: %+v", left, w.chat.Status.Retry)
+	}
+}
+
 func TestArchivingEndsTheWaitForAReference(t *testing.T) {
 	for name, c := range holds {
 		t.Run(name, func(t *testing.T) {

@@ -92,6 +92,8 @@ func (c *ModelCall) note(p *fantasy.StreamPart) {
 	default:
 		if c.firstPart == 0 {
 			c.firstPart = max(c.caller.observer.options.Now().Sub(c.StartedAt), 1)
+			// At once: a long reply would be counted late, and one whose pod is killed not at all.
+			c.caller.observer.options.Metrics.FirstPart(string(c.Target.Config.Spec.Provider), c.firstPart)
 		}
 	}
 }
@@ -117,9 +119,6 @@ func (c *ModelCall) end(ctx context.Context, err error) {
 // count counts the call in the metrics.
 func (c *ModelCall) count(m *telemetry.Generator) {
 	provider, u := string(c.Target.Config.Spec.Provider), &c.Content.Usage
-	if c.firstPart > 0 {
-		m.FirstPart(provider, c.firstPart)
-	}
 	m.CallEnded(provider, string(c.Outcome), string(c.Content.ReplyOutcome), c.FinishedAt.Sub(c.StartedAt))
 	for kind, n := range map[string]int64{
 		telemetry.TokensInput: u.InputTokens, telemetry.TokensOutput: u.OutputTokens,

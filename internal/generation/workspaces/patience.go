@@ -5,7 +5,6 @@ package workspaces
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,9 +15,6 @@ import (
 // patience is how long the API server is asked again for what it does not give: 20 s. It is back before that when it is
 // restarted, and a request to a workspace, which needs a token, lasts 30 s.
 const patience = 20 * time.Second
-
-// errNoAnswer is why a question ends that was asked for as long.
-var errNoAnswer = fmt.Errorf("the API server did not answer for %s", patience)
 
 // read reads an object. That there is none is an answer.
 func read[T any](ctx context.Context, get func(context.Context, string) (T, error), name string) (T, error) {
@@ -31,11 +27,20 @@ func (w *Workspaces) token(ctx context.Context, audience string) (string, error)
 	return patiently(ctx, func(ctx context.Context) (string, error) { return w.tokens.Of(ctx, audience) })
 }
 
-// patiently asks again until there is an answer, or an error that is one, or time is up. It cuts no question short.
+// patiently asks again until there is an answer, or an error that is one, or time is up. It cuts no question short. The
+// error is that of the last question, which says what is wrong, and no timeout.
 func patiently[T any](
 	ctx context.Context, ask func(context.Context) (T, error), isAnswer ...func(error) bool,
 ) (T, error) {
-	patient, cancel := context.WithTimeoutCause(ctx, patience, errNoAnswer)
+	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return retry.Do(patient, retry.APIServer, func(context.Context) (T, error) { return ask(ctx) }, isAnswer...)
+	var last error
+	answer, err := retry.Do(patient, retry.APIServer, func(context.Context) (answer T, err error) {
+		answer, last = ask(ctx)
+		return answer, last
+	}, isAnswer...)
+	if err != nil && last != nil && ctx.Err() == nil {
+		return answer, last
+	}
+	return answer, err
 }
