@@ -152,8 +152,8 @@ type limitedProvider struct {
 	mu    sync.Mutex
 	until time.Time
 	waits int
-	// early are the calls of each wait: those under way when it began, and those that came before its end.
-	early []int
+	// early are the times of the calls of each wait: those under way when it began, and those that came before its end.
+	early [][]time.Time
 	calls int
 }
 
@@ -172,13 +172,13 @@ func (p *limitedProvider) mustWait() bool {
 	p.calls++
 	now := time.Now()
 	if now.Before(p.until) {
-		p.early[p.waits-1]++
+		p.early[p.waits-1] = append(p.early[p.waits-1], now)
 		return true
 	}
 	if p.waits == p.refuse {
 		return false
 	}
-	p.waits, p.until, p.early = p.waits+1, now.Add(p.wait), append(p.early, 1)
+	p.waits, p.until, p.early = p.waits+1, now.Add(p.wait), append(p.early, []time.Time{now})
 	return true
 }
 
@@ -215,14 +215,17 @@ func TestLimitedProviderIsNotStormedBy300Chats(t *testing.T) {
 	})
 	provider.mu.Lock()
 	defer provider.mu.Unlock()
-	t.Logf("%d calls; in each wait %v", provider.calls, provider.early)
-	for i, early := range provider.early {
-		if most := []int{concurrent, 1}[i]; early > most { // Those under way when the first one was refused.
-			t.Errorf("wait %d had %d calls, want at most %d", i+1, early, most)
-		}
+	if len(provider.early) != provider.refuse {
+		t.Fatalf("%d calls; in each wait %v", provider.calls, provider.early)
 	}
-	if refused := provider.calls - chats; len(provider.early) != provider.refuse || refused > concurrent+1 {
-		t.Errorf("%d calls were refused in %d waits", refused, len(provider.early))
+	if n := len(provider.early[0]); n > concurrent { // Those under way when the first one was refused.
+		t.Errorf("the first wait had %d calls, want at most %d", n, concurrent)
+	}
+	ended := provider.early[0][0].Add(provider.wait)
+	for i, at := range provider.early[1] { // Calls start slowly after a wait, until its next one is known.
+		if most := 1 << int(at.Sub(ended)/time.Second); i >= most {
+			t.Errorf("%s after the first wait, call %d came, want at most %d", at.Sub(ended), i+1, most)
+		}
 	}
 }
 

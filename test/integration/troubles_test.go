@@ -245,5 +245,5 @@ func TestPluginRepeatsTheWaitWhenItGivesUp(t *testing.T) {
 	chat.Spec.Suspend = true
 	create(t, chat)
 	shown, _ := plugin(t, ns, "send", "c", "hello", "--timeout", "3s")
-	shown.says(t, "in vain for the reply: Suspended: Work is held until spec.suspend is false")
+	shown.says(t, "waiting for the reply: Suspended: Work is held until spec.suspend is false")
 }
