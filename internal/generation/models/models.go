@@ -57,6 +57,8 @@ type Models struct {
 	cached  map[string]cachedModel // by the name of the ChatModelConfig
 	// retryAfter are the waits that providers asked for, by the name of the ChatModelConfig.
 	retryAfter map[string]retryAfter
+	// waiting names the ChatModelConfigs of which a call waits for such a time.
+	waiting map[string]bool
 }
 
 // cachedModel is a model and what it was made from, the key and the route included.
@@ -67,7 +69,8 @@ type cachedModel struct {
 
 // New returns models of which none is cached yet.
 func New(o Options) *Models {
-	return &Models{options: o, cached: map[string]cachedModel{}, retryAfter: map[string]retryAfter{}}
+	return &Models{options: o, cached: map[string]cachedModel{}, retryAfter: map[string]retryAfter{},
+		waiting: map[string]bool{}}
 }
 
 // Target is a model that is ready to be called.

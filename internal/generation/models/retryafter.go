@@ -37,18 +37,20 @@ func (t *Target) NoteFailure(e *v1alpha1.GenerationError) {
 }
 
 // MayCall is the error of a call that is not made because the provider asked to wait; nil if it may be made. An attempt
-// can reach the pod after another one has failed. It waits if that is a matter of seconds.
+// can reach the pod after another one has failed. One of each ChatModelConfig waits if that is a matter of seconds. The
+// others fail, so that they do not start at once: the manager lets calls start slowly after a wait.
 func (t *Target) MayCall(ctx context.Context) *v1alpha1.GenerationError {
 	if t.models == nil {
 		return nil
 	}
 	until := t.models.waitUntil(t.Config)
 	left := until.Sub(t.models.options.Now())
-	if left > 0 && left < shortWait {
-		_ = retry.Sleep(ctx, left) // If ctx is done, the call fails by that.
+	if left <= 0 {
 		return nil
 	}
-	if left <= 0 {
+	if left < shortWait && t.models.beginWait(t.Config.Name) {
+		_ = retry.Sleep(ctx, left) // If ctx is done, the call fails by that.
+		t.models.endWait(t.Config.Name)
 		return nil
 	}
 	return &v1alpha1.GenerationError{
@@ -57,6 +59,23 @@ func (t *Target) MayCall(ctx context.Context) *v1alpha1.GenerationError {
 			until.UTC().Format(time.RFC3339)),
 		RetryAfterSeconds: new(int32(left / time.Second)), // Rounded down: it must not prolong the wait.
 	}
+}
+
+// beginWait reports whether no call of the ChatModelConfig waits yet; then this one does, until endWait.
+func (m *Models) beginWait(config string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.waiting[config] {
+		return false
+	}
+	m.waiting[config] = true
+	return true
+}
+
+func (m *Models) endWait(config string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.waiting, config)
 }
 
 // waitUntil is the time before which the model is not called, by this pod's calls and by the newest status.

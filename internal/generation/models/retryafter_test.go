@@ -1,0 +1,44 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package models
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/client-go/tools/cache"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/chattest"
+)
+
+func TestOneCallWaitsForTheEndOfAShortWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		target := &Target{Config: chattest.Config("c"), models: New(Options{
+			Now: time.Now, Configs: cache.NewStore(cache.MetaNamespaceKeyFunc)})}
+		target.NoteFailure(&v1alpha1.GenerationError{Reason: v1alpha1.ErrorRateLimited, RetryAfterSeconds: new(int32(1))})
+		began := time.Now()
+		var calls sync.WaitGroup
+		var allowed, refused atomic.Int32
+		for range 5 {
+			calls.Go(func() {
+				if e := target.MayCall(t.Context()); e == nil && time.Since(began) == time.Second {
+					allowed.Add(1)
+				} else if e != nil && e.Retryable && time.Since(began) == 0 {
+					refused.Add(1)
+				}
+			})
+		}
+		calls.Wait()
+		if allowed.Load() != 1 || refused.Load() != 4 {
+			t.Errorf("%d calls waited and %d were refused at once", allowed.Load(), refused.Load())
+		}
+		if e := target.MayCall(t.Context()); e != nil {
+			t.Errorf("after the wait: %+v", e)
+		}
+	})
+}
