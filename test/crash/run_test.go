@@ -28,6 +28,9 @@ type world struct {
 	// sub plays the generation pods for the sub-chat.
 	sub *generator
 
+	// managers is how many there are at a time.
+	managers int
+
 	mu    sync.Mutex
 	lives []*manager // every life that any of the run's managers has had
 	err   error      // why one could not begin
@@ -56,7 +59,9 @@ func run(ctx context.Context, s *scenario, d disturbance) (*outcome, error) {
 	}
 	living, die := context.WithCancel(ctx)
 	var managers sync.WaitGroup
-	for _, o := range d.managers(w.ns) {
+	options := d.managers(w.ns)
+	w.managers = len(options)
+	for _, o := range options {
 		managers.Go(func() { w.keepAlive(living, o) })
 	}
 	end, err := w.play(ctx, d.quiet)
@@ -108,13 +113,21 @@ func (w *world) keepAlive(ctx context.Context, o faultclient.Options) {
 	}
 }
 
-// idle is for how long no manager has asked the API server anything.
+// idle is for how long no manager has asked the API server anything; 0 while one has died and not begun again, which
+// has all to do that the last life has left.
 func (w *world) idle() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	least := runTimeout
+	least, alive := runTimeout, 0
 	for _, m := range w.lives {
-		least = min(least, m.Idle())
+		select {
+		case <-m.Dead():
+		default:
+			least, alive = min(least, m.Idle()), alive+1
+		}
+	}
+	if alive < w.managers {
+		return 0
 	}
 	return least
 }
