@@ -56,7 +56,7 @@ func (f *follower) read(request *http.Request, cancel context.CancelCauseFunc, t
 }
 
 // events reads server-sent events. A block that is no event, such as a comment, is passed on without a name. An event
-// that the end of the stream cuts is none, and an id is of one event alone. go-sse differs in all three.
+// that the end of the stream cuts is dropped, and an event without an id inherits none. go-sse differs in all three.
 func events(body io.Reader, each func(stream.Event) error) error {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(make([]byte, 0, 64<<10), MaxEvent)

@@ -42,7 +42,7 @@ func listerOf(cache, live client.Reader) *classLister {
 	return &l
 }
 
-// syncedTo are informers that have come as far as that resourceVersion.
+// syncedTo is informers that are synced to a resourceVersion.
 type syncedTo struct {
 	ctrlcache.Informers
 	version string
@@ -55,7 +55,7 @@ func (f syncedTo) GetInformer(context.Context, client.Object, ...ctrlcache.Infor
 	return storing{store: store}, nil
 }
 
-// partsSyncedTo are informers of a kind, one for each namespace, that have come as far as these resourceVersions.
+// partsSyncedTo is informers of a kind, one for each namespace, that are synced to these resourceVersions.
 type partsSyncedTo struct {
 	ctrlcache.Informers
 	versions []string

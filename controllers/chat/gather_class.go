@@ -28,9 +28,9 @@ func (l *classLister) readClass(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// readClasses reads the ChatClasses of the chat's namespace. The default has something to say to every chat, so that no
-// first step begins before it is certain that there is none. A class that is named is
-// waited for; in a turn the API server is asked, so that a late cache ends none.
+// readClasses reads the ChatClasses of the chat's namespace. The default class applies to every chat, so no first step
+// begins before it is certain that there is none. A class that is named is waited for. In a turn the API server is
+// asked, so that a late cache ends no turn.
 func (l *classLister) readClasses(ctx context.Context, s *scope) ([]v1alpha1.ChatClass, error) {
 	cached, err := l.list(ctx, l.cache, s.facts.Chat.Namespace)
 	if err != nil {

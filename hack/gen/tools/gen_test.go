@@ -58,7 +58,7 @@ func (d documented) Definition() tools.Definition {
 				}},
 			},
 		},
-		Reference: tools.Reference{Offered: "nobody", Result: d.result, Errors: []string{"It fails."}},
+		Reference: tools.Reference{Offered: "no chat", Result: d.result, Errors: []string{"It fails."}},
 	}
 }
 
@@ -74,7 +74,7 @@ func TestATableHasEveryArgumentAndEveryField(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "| [`a_tool`](#a_tool) | nobody | no | no |\n\n## a_tool\n\nDoes it.\n\n" +
+	want := "| [`a_tool`](#a_tool) | no chat | no | no |\n\n## a_tool\n\nDoes it.\n\n" +
 		"| Argument | Type | Default | Bounds | What it is |\n| --- | --- | --- | --- | --- |\n" +
 		"| `z` | list | required | at least 1 entries |  |\n" +
 		"| `z[].in` | boolean | — | — |  |\n" +

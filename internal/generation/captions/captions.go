@@ -68,7 +68,7 @@ type Attempt struct {
 	preamble string
 	// author created the message of the turn.
 	author string
-	// title is the chat's title, and firstWords are how what it is of begins if the chat has none.
+	// title is the caption of the chat's title, and firstWords the first words of its message, which stand in for a title.
 	title      caption
 	firstWords string
 	// question is what the turn's message says, for the summary of the turn; empty if there will be none.

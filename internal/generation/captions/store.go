@@ -16,9 +16,9 @@ import (
 // maxKept is how many captions are kept, those under way included. One that is forgotten is none.
 const maxKept = 2048
 
-// caption names what a model is asked for. There is one summary per chat at a time. A title is of a message and its
-// edition: what says something else has another title. Where another title was asked for, the token of the request
-// stands for both.
+// caption names what a model is asked for. There is one summary per chat at a time. A title belongs to one edition of a
+// message: an edited message gets another title. Where a person asked for another title, the token of the request
+// stands for message and edition.
 type caption struct {
 	action        v1alpha1.GenerationAction
 	chat, message types.UID

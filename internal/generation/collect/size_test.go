@@ -135,11 +135,11 @@ func TestResultsShrinkUntilTheyFitTogether(t *testing.T) {
 		output    string
 		truncated bool
 	}{
-		"few and short":           {3, "short", false},
-		"few and long":            {8, strings.Repeat("a", tools.MaxResultBytes), false},
-		"many and long":           {64, strings.Repeat("ä", tools.MaxResultBytes/2), true},
-		"long through escapes":    {20, strings.Repeat("\x01", tools.MaxResultBytes), true},
-		"as many as there can be": {v1alpha1.MaxParts, strings.Repeat(`"`, tools.MaxResultBytes), true},
+		"few and short":        {3, "short", false},
+		"few and long":         {8, strings.Repeat("a", tools.MaxResultBytes), false},
+		"many and long":        {64, strings.Repeat("ä", tools.MaxResultBytes/2), true},
+		"long through escapes": {20, strings.Repeat("\x01", tools.MaxResultBytes), true},
+		"the limit of parts":   {v1alpha1.MaxParts, strings.Repeat(`"`, tools.MaxResultBytes), true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

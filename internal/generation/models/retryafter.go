@@ -53,12 +53,15 @@ func (t *Target) MayCall(ctx context.Context) *v1alpha1.GenerationError {
 		t.models.endWait(t.Config.Name)
 		return nil
 	}
-	return &v1alpha1.GenerationError{
+	e := &v1alpha1.GenerationError{
 		Reason: v1alpha1.ErrorRateLimited, Provider: string(t.Config.Spec.Provider), Retryable: true,
 		Message: fmt.Sprintf("The provider of ChatModelConfig %s asked to wait until %s", t.Config.Name,
 			until.UTC().Format(time.RFC3339)),
-		RetryAfterSeconds: new(int32(left / time.Second)), // Rounded down: it must not prolong the wait.
 	}
+	if seconds := int32(left / time.Second); seconds > 0 { // Rounded down: it must not prolong the wait.
+		e.RetryAfterSeconds = &seconds
+	}
+	return e
 }
 
 // beginWait reports whether no call of the ChatModelConfig waits yet; then this one does, until endWait.

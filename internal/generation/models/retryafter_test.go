@@ -18,18 +18,23 @@ import (
 
 func TestOneCallWaitsForTheEndOfAShortWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var ahead time.Duration
 		target := &Target{Config: chattest.Config("c"), models: New(Options{
-			Now: time.Now, Configs: cache.NewStore(cache.MetaNamespaceKeyFunc)})}
+			Now: func() time.Time { return time.Now().Add(ahead) }, Configs: cache.NewStore(cache.MetaNamespaceKeyFunc)})}
 		target.NoteFailure(&v1alpha1.GenerationError{Reason: v1alpha1.ErrorRateLimited, RetryAfterSeconds: new(int32(1))})
+		ahead = 500 * time.Millisecond
 		began := time.Now()
 		var calls sync.WaitGroup
 		var allowed, refused atomic.Int32
 		for range 5 {
 			calls.Go(func() {
-				if e := target.MayCall(t.Context()); e == nil && time.Since(began) == time.Second {
+				if e := target.MayCall(t.Context()); e == nil && time.Since(began) == 500*time.Millisecond {
 					allowed.Add(1)
 				} else if e != nil && e.Retryable && time.Since(began) == 0 {
 					refused.Add(1)
+					if s := e.RetryAfterSeconds; s != nil { // The API takes none below 1, which would prolong the wait.
+						t.Errorf("a call is told to wait %d s", *s)
+					}
 				}
 			})
 		}

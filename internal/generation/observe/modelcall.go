@@ -34,9 +34,9 @@ type ModelCall struct {
 
 	// StartedAt and FinishedAt are when the call began and ended.
 	StartedAt, FinishedAt time.Time
-	// Content is what the model said, as far as it came, and what that used up.
+	// Content is the reply, or what came of it before the call ended, and its usage.
 	Content collect.Step
-	// Outcome is how the call ended: telemetry.OutcomeAbandoned if nobody waits for it any more.
+	// Outcome is how the call ended: telemetry.OutcomeAbandoned if no one waits for it.
 	Outcome v1alpha1.GenerationOutcome
 	// Err is why the call failed, and Failure what that means; nil if it completed. An interrupted call has no Failure.
 	Err     error
@@ -109,7 +109,7 @@ func (c *ModelCall) end(ctx context.Context, err error) {
 	case tools.Interrupted(ctx):
 		c.Outcome = v1alpha1.OutcomeInterrupted
 		return
-	// Nothing waits for a call beside the attempt, so its deadline is the provider's fault.
+	// Nothing waits for a call that is made next to the attempt, so its deadline is the provider's fault.
 	case cause != nil && !errors.Is(cause, models.ErrSilent) && !errors.Is(cause, context.DeadlineExceeded):
 		c.Outcome = telemetry.OutcomeAbandoned
 	}

@@ -9,7 +9,7 @@
 // model or a provider invents. Spans hold content only if the tracer captures it. Logs and metrics hold none.
 //
 // A recorded call only appends to memory, up to the bounds of the resource. One goroutine redacts (package redact) and
-// writes; a write that does not succeed in time is given up with a line in the log. While debugging is off nothing is
+// writes; a write that does not succeed in time is canceled with a line in the log. While debugging is off nothing is
 // kept. Chats of a pod share HTTP clients, so the HTTP requests of a call are found by their context.
 package observe
 
@@ -59,7 +59,7 @@ type Caller struct {
 	observer *Observer
 	chat     *v1alpha1.Chat
 	action   v1alpha1.GenerationAction
-	// aside is whether the action is one beside the attempt, such as a title.
+	// aside is true for an action next to the attempt, such as a title.
 	aside bool
 	// author created the message of the turn; empty if that is not known.
 	author string
@@ -67,7 +67,7 @@ type Caller struct {
 	recorded atomic.Int32
 }
 
-// SideCaller returns what calls models for an action beside the attempt that the chat's status holds, such as a title.
+// SideCaller returns what calls models for an action next to the attempt that the chat's status holds, such as a title.
 // Their recordings and spans are named after the action. The author created the message of the turn.
 func (o *Observer) SideCaller(chat *v1alpha1.Chat, action v1alpha1.GenerationAction, author string) *Caller {
 	return &Caller{observer: o, chat: chat, action: action, aside: true, author: author}
