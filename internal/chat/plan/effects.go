@@ -59,9 +59,13 @@ func (p *pass) fire(event machine.Event, s subject) error {
 
 func (p *pass) machineFacts(event machine.Event, action v1alpha1.GenerationAction) machine.Facts {
 	st := p.status()
-	isOverBudget := event == machine.RecordAttempt && p.models().overBudget(action) != nil
-	// What the step needs is asked for only if nothing else holds it: a held turn starts no workspace.
-	mayBegin := event == machine.RecordAttempt && !isOverBudget && !p.isHeld()
+	var isOverBudget, isReferenceMissing, mayBegin bool
+	if event == machine.RecordAttempt {
+		isOverBudget = p.models().overBudget(action) != nil
+		isReferenceMissing = p.models().missingReference() != nil
+		// What the step needs is asked for only if nothing else holds it: a held turn starts no workspace.
+		mayBegin = !isOverBudget && !isReferenceMissing && !p.facts.Suspended
+	}
 	return machine.Facts{
 		QueueLen:          len(st.Queue),
 		QueueCap:          int(p.chat.Spec.MaxQueueOrDefault()),
@@ -69,7 +73,7 @@ func (p *pass) machineFacts(event machine.Event, action v1alpha1.GenerationActio
 		CallsUnread:       len(p.facts.Calls) == 0 || p.plan.Asks.Calls != "",
 		Unanswered:        p.facts.Truncated != nil && p.facts.Truncated.Unanswered,
 		Suspended:         p.facts.Suspended,
-		ReferenceMissing:  p.models().missingReference() != nil,
+		ReferenceMissing:  isReferenceMissing,
 		OverBudget:        isOverBudget,
 		SubChatsAtWork:    mayBegin && p.turn().subChatsAtWork(),
 		WorkspaceStarting: mayBegin && p.turn().workspaceStarting(),
@@ -84,9 +88,6 @@ func (p *pass) machineFacts(event machine.Event, action v1alpha1.GenerationActio
 		Compactable:       p.compaction().compactable(),
 	}
 }
-
-// isHeld reports whether people, or a reference to nothing, hold the chat.
-func (p *pass) isHeld() bool { return p.facts.Suspended || p.models().missingReference() != nil }
 
 // effects is how each effect changes the status. Of calls that are given up it keeps why; the results that say so are
 // made where the prompt is built.
