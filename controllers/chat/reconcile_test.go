@@ -162,19 +162,15 @@ func TestTheNextTurnWaitsForNoMessageToSayHowTheLastOneEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := w.chat().Status
-	if st.Turn.Message != "x" || st.Internal.PreviousTurn == nil || st.Internal.PreviousTurn.Message != "v" {
-		t.Errorf("the turn is %+v, the one before %+v", st.Turn, st.Internal.PreviousTurn)
+	if tail := st.Internal.Tail; st.Turn.Message != "x" || len(tail) != 1 || tail[0].PreviousTurn.Message != "v" {
+		t.Errorf("the turn is %+v, the tail %+v", st.Turn, tail)
 	}
-	// Of the turn of u, nothing is kept any more: its message was written meanwhile, or it is now.
-	want := []string{"live get chatmessage", "update status of chatmessage", "update status of chat"}
+	want := []string{"live get chatmessage", "update status of chat"}
 	calls := slices.DeleteFunc(w.Calls()[before:], func(call string) bool {
 		return !strings.HasPrefix(call, "live") && !strings.HasPrefix(call, "update")
 	})
 	if got := slices.Compact(calls); !slices.Equal(got, want) {
 		t.Errorf("it called %v, want %v", got, want)
-	}
-	if u := fakeapi.Read(t, w.Server, chattest.In("ns", chattest.User("c", "u"))).Status; u.State != "Committed" {
-		t.Errorf("message u says %+v", u)
 	}
 }
 

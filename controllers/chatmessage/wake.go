@@ -89,11 +89,14 @@ func (r *Reconciler) wakeWorking(ctx context.Context, q queue, chat *v1alpha1.Ch
 	messages, _ := r.messagesOf(ctx, chat, index.MessagesByChat)
 	followed := map[string]bool{}
 	for i := range messages {
-		followed[messages[i].Spec.Parent], followed[messages[i].Status.Parent] = true, true
+		for _, name := range index.FollowedBy(&messages[i]) {
+			followed[name] = true
+		}
 	}
 	for i := range messages {
 		m := &messages[i]
-		if !atRest(&scope{message: m, chat: chat, followed: followed[m.Name] || endsWith(chat, m.Name)}) {
+		s := &scope{message: m, chat: chat, followed: followed[m.Name] || endsWith(chat, m.Name)}
+		if s.noteChat(); !atRest(s) {
 			add(q, m)
 		}
 	}
@@ -120,7 +123,7 @@ func addLast(q queue, m *v1alpha1.ChatMessage) {
 		reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)})
 }
 
-// wakeNamed wakes the messages of the turn and of the one before, and the result of an attempt that is over: it was
+// wakeNamed wakes the message of the turn, and the result of an attempt that is over: it was
 // committed or is useless.
 func wakeNamed(q queue, before, after client.Object) {
 	old, ok := before.(*v1alpha1.Chat)
@@ -133,9 +136,6 @@ func wakeNamed(q queue, before, after client.Object) {
 	}
 	if chat.Status.Turn != nil {
 		add(chat.Status.Turn.Message)
-	}
-	if previous := chat.Status.Internal.PreviousTurn; previous != nil {
-		add(previous.Message)
 	}
 	if before := attempts.Of(old.UID, &old.Status); before.Attempt > 0 && before != attempts.Of(chat.UID, &chat.Status) {
 		add(before.ResultName(old.Name))
