@@ -25,17 +25,19 @@ func NewestGenerated(chat *v1alpha1.Chat) string {
 
 // NodeOf is the message where it says that it stands itself. A note stands nowhere in a history, only beside one.
 func NodeOf(m *v1alpha1.ChatMessage) Node {
-	n := Node{Name: m.Name, UID: string(m.UID)}
-	if m.Spec.IsNote() {
-		return n
-	}
-	n.Parent, n.Version = m.Status.Parent, m.Status.HistoryVersion
-	index := m.Status.Index
-	if g := m.Spec.Generation; g != nil {
-		n.Parent, n.Version, index, n.Follows = m.Spec.Parent, g.HistoryVersion+1, m.Spec.Index, m.Spec.Follows
-	}
-	if index != nil {
-		n.Placed, n.Index = true, *index
+	n := Node{Name: m.Name, UID: string(m.UID), Parent: m.Status.Parent, Version: m.Status.HistoryVersion}
+	switch g, st := m.Spec.Generation, &m.Status; {
+	case m.Spec.IsNote():
+		return Node{Name: n.Name, UID: n.UID}
+	case g != nil:
+		n.Parent, n.Version, n.Follows = m.Spec.Parent, g.HistoryVersion+1, m.Spec.Follows
+		if m.Spec.Index != nil {
+			n.Placed, n.Index = true, *m.Spec.Index
+		}
+	case st.Index != nil: // It may be all that is left of its commit: the reply that recorded it may have been deleted.
+		return n.at(&v1alpha1.CommittedMessage{Message: m.Name, UID: n.UID, Parent: st.Parent, Position: *st.Index,
+			HistoryVersion: st.HistoryVersion, ContentHash: st.ContentHash, CallsGivenUpBefore: st.CallsGivenUpBefore,
+			StoppedBy: st.StoppedBy})
 	}
 	return n
 }

@@ -217,7 +217,7 @@ func (p *pass) mayBeSeen(m *v1alpha1.ChatMessage) bool {
 func (p *pass) unedited(nodes []history.Node) error {
 	for _, n := range nodes {
 		m := p.fetched[n.Name]
-		if m.Spec.Role == v1alpha1.RoleUser && n.Commit != nil && n.Commit.ContentHash != content.Hash(&m.Spec) {
+		if n.Commit != nil && n.Commit.ContentHash != "" && n.Commit.ContentHash != content.Hash(&m.Spec) {
 			return fmt.Errorf("reading the messages of chat %s: %w", p.chat.Name, &EditedError{Message: m.Name})
 		}
 	}
