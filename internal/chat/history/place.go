@@ -50,7 +50,7 @@ func RecordedBy(chat *v1alpha1.Chat, name string) *v1alpha1.CommittedMessage {
 			return commit
 		}
 	}
-	if t, in := chat.Status.Turn, &chat.Status.Internal.Turn; t != nil && t.Message == name {
+	if t, in := chat.Status.Turn, &chat.Status.Internal.Turn; t != nil && t.Message == name && name != "" {
 		return &v1alpha1.CommittedMessage{Message: name, Parent: t.Parent, Position: t.Index,
 			HistoryVersion: t.HistoryVersion, ContentHash: in.ContentHash, CallsGivenUpBefore: in.CallsGivenUpBefore}
 	}
