@@ -16,9 +16,6 @@ import (
 // A page has at most this percentage of sentences with more than longSentence words.
 const longSentence, mostLong = 25, 15
 
-// stillLong are pages that have more. Their numbers only go down.
-var stillLong = map[string]int{}
-
 // generatedPages are written by hack/gen.
 var generatedPages = []string{"../../docs/errors.md", "../../docs/status.md", "../../docs/tools.md"}
 
@@ -127,24 +124,9 @@ func percentLong(text string) int {
 }
 
 func TestPagesHaveShortSentences(t *testing.T) {
-	all := pages(t)
-	for path, text := range all {
-		name := strings.TrimPrefix(path, "../../")
-		most, listed := stillLong[name]
-		if !listed {
-			most = mostLong
-		}
-		got := percentLong(text)
-		switch {
-		case got > most:
-			t.Errorf("%s: %d%% of the sentences have more than %d words, at most %d%% may", name, got, longSentence, most)
-		case listed && got <= mostLong:
-			t.Errorf("%s has few long sentences by now: remove it from stillLong", name)
-		}
-	}
-	for name := range stillLong {
-		if _, found := all["../../"+name]; !found {
-			t.Errorf("stillLong has %s, and there is no such page", name)
+	for path, text := range pages(t) {
+		if got := percentLong(text); got > mostLong {
+			t.Errorf("%s: %d%% of the sentences have more than %d words, the limit is %d%%", path, got, longSentence, mostLong)
 		}
 	}
 }
