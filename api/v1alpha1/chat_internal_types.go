@@ -36,12 +36,13 @@ type ChatInternalStatus struct {
 	LearnedContextLimit *LearnedContextLimit `json:"learnedContextLimit,omitempty"`
 
 	// contextRefreshedVersion is the version that the history had when it was last asked to read the workspace's context
-	// again: what results of that version or an earlier one hold of it may be older than the request. 0: nobody asked.
+	// again: what results of that version or an earlier one hold of it may be older than the request. 0: no one asked.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ContextRefreshedVersion int64 `json:"contextRefreshedVersion,omitempty"`
 
-	// compaction is what asked for the compaction that is next or under way, besides the threshold; absent if nothing did.
+	// compaction is what asked for the compaction that is next or under way, in addition to the threshold; absent if
+	// nothing did.
 	// +optional
 	Compaction CompactionSource `json:"compaction,omitempty"`
 
@@ -154,8 +155,8 @@ type TurnInternalStatus struct {
 	// +optional
 	CallingMessage string `json:"callingMessage,omitempty"`
 
-	// askingMessage holds results, and which calls ask people for input besides those of callingMessage that require
-	// action.
+	// askingMessage holds results, and which calls ask people for input in addition to those of callingMessage that
+	// require action.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	AskingMessage string `json:"askingMessage,omitempty"`

@@ -102,7 +102,7 @@ type ChatMessageSpec struct {
 	// +optional
 	Parts []MessagePart `json:"parts,omitempty"`
 
-	// history is what was said before, in a conversation that was led elsewhere, in place of content: the chat goes on
+	// history is what was said before, in a conversation that was led elsewhere, in place of content: the chat continues
 	// from it. The model answers if it ends with words of a User or results of tools; after those of an Assistant the turn
 	// ends at once, and the next message is answered. At most 1 MiB.
 	// +kubebuilder:validation:MinItems=1
