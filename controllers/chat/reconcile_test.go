@@ -60,8 +60,9 @@ func (*onePod) Forget(types.NamespacedName) {}
 type world struct {
 	*testing.T
 	*fakeapi.Server
-	gate *capacity.Gate
-	pods *onePod
+	cache *lagging
+	gate  *capacity.Gate
+	pods  *onePod
 	*Reconciler
 }
 
@@ -74,8 +75,9 @@ func newWorld(t *testing.T) *world {
 		T: t, Server: fakeapi.New(t, chat, message, chattest.In("ns", chattest.Config("default", chattest.Default))),
 		gate: capacity.NewGate(), pods: &onePod{booked: map[types.NamespacedName]string{}},
 	}
+	w.cache = &lagging{Client: w.Client}
 	w.Reconciler = New(Options{
-		Client: w.Client, Live: w.Live, Recorder: &events.FakeRecorder{}, Pods: w.pods, Gate: w.gate,
+		Client: w.cache, Live: w.Live, Recorder: &events.FakeRecorder{}, Pods: w.pods, Gate: w.gate,
 		Calls:      modellimits.NewGate(),
 		LoadLimits: func(context.Context) error { return nil }, Now: func() time.Time { return now },
 	})

@@ -126,7 +126,8 @@ func (r *Reconciler) readCommit(ctx context.Context, s *scope) error {
 	return err
 }
 
-// noteChat notes what the chat records of the message: of its newest turn, and of what no generated message follows yet.
+// noteChat notes what the chat records of the message: of its newest turn, and of what no generated message follows
+// yet.
 func (s *scope) noteChat() {
 	s.noteCommits(s.chat.Status.Internal.Tail)
 	turn, recorded := s.chat.Status.Turn, history.RecordedBy(s.chat, s.message.Name)

@@ -102,6 +102,24 @@ func (r *Reconciler) wakeWorking(ctx context.Context, q queue, chat *v1alpha1.Ch
 	}
 }
 
+// wakeFollowed wakes the messages that a generated one follows if the chat's status says no longer where they stand.
+// The event of the chat came first then, as it may where another manager has committed the message.
+func (r *Reconciler) wakeFollowed(ctx context.Context, e event.CreateEvent, q queue) {
+	m, ok := e.Object.(*v1alpha1.ChatMessage)
+	if !ok || m.Spec.Generation == nil || len(m.Spec.Follows) == 0 || e.IsInInitialList {
+		return
+	}
+	var chat v1alpha1.Chat
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.ChatRef.Name}, &chat)
+	if err != nil || chat.Status.History.Version <= m.Spec.Generation.HistoryVersion {
+		return
+	}
+	for i := range m.Spec.Follows {
+		name := types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.Follows[i].Message}
+		q.Add(reconcile.Request{NamespacedName: name})
+	}
+}
+
 func (r *Reconciler) messagesOf(ctx context.Context, chat client.Object, field string) ([]v1alpha1.ChatMessage, bool) {
 	var messages v1alpha1.ChatMessageList
 	ok := requeue.List(ctx, r.Client, &messages, client.InNamespace(chat.GetNamespace()),

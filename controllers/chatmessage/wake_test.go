@@ -122,3 +122,19 @@ func TestMessagesOfAChatThatIsGoneWaitBehindAllOthers(t *testing.T) {
 		t.Errorf("they are looked at in the order %v", order)
 	}
 }
+
+func TestLateReplyWakesWhatItFollows(t *testing.T) {
+	m := replied(func(m *v1alpha1.ChatMessage) { m.Spec.Follows = []v1alpha1.CommittedMessage{{Message: "a"}} })
+	for name, c := range map[string]struct {
+		chat *v1alpha1.Chat
+		want int
+	}{"the chat has not committed it": {answering(), 0}, "the chat has": {answering(committed), 1}} {
+		_, r := begin(t, c.chat)
+		queue := priorityqueue.New[reconcile.Request]("test")
+		r.wakeFollowed(t.Context(), event.CreateEvent{Object: m}, queue)
+		if got := queue.Len(); got != c.want {
+			t.Errorf("%s: %d messages are woken, want %d", name, got, c.want)
+		}
+		queue.ShutDown()
+	}
+}

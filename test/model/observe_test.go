@@ -124,7 +124,8 @@ func (d *driver) walk(o objects) (history, wrong []string) {
 		key, place := d.key(name), commits[name]
 		if g := m.Spec.Generation; g != nil {
 			key = m.Labels[labelKey]
-			place = v1alpha1.CommittedMessage{Position: *m.Spec.Index, Parent: m.Spec.Parent, HistoryVersion: g.HistoryVersion + 1}
+			place = v1alpha1.CommittedMessage{Position: *m.Spec.Index, Parent: m.Spec.Parent,
+				HistoryVersion: g.HistoryVersion + 1}
 			for _, commit := range m.Spec.Follows {
 				commits[commit.Message] = commit
 			}

@@ -4,10 +4,10 @@
 package plan
 
 import (
-	"github.com/google/go-cmp/cmp"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"parley.dev/parley/api/v1alpha1"

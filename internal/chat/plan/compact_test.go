@@ -352,7 +352,8 @@ func TestEditRestoresTheContextOfItsMessage(t *testing.T) {
 		index, want  int64
 	}{{"c", "c-5-1", 5, 5}, {"b", "c-1-1", 2, 0}, {"a", "", 0, 0}} {
 		w := history().pass(func(f *Facts) {
-			f.Edited = &Edited{Message: Message{Name: c.name, ContentHash: "new"}, Commit: v1alpha1.CommittedMessage{Parent: c.parent, Position: c.index}}
+			f.Edited = &Edited{Message: Message{Name: c.name, ContentHash: "new"},
+				Commit: v1alpha1.CommittedMessage{Parent: c.parent, Position: c.index}}
 		})
 		w.contextStart(c.want)
 		if w.chat.Status.Context != nil {

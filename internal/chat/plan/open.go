@@ -19,7 +19,8 @@ func (f *Facts) NoteEdit(m *v1alpha1.ChatMessage) {
 	if m.Spec.IsNote() { // What has its name was deleted, which says more.
 		return
 	}
-	if edited := editedOf(f.Chat, m); edited != nil && (f.Edited == nil || edited.Commit.Position < f.Edited.Commit.Position) {
+	edited := editedOf(f.Chat, m)
+	if edited != nil && (f.Edited == nil || edited.Commit.Position < f.Edited.Commit.Position) {
 		f.Edited = edited
 	}
 }

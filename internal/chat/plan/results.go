@@ -24,7 +24,7 @@ type clientResults struct {
 func (p action) resultsOf(message *v1alpha1.ChatMessage) clientResults {
 	waiting, given := p.waitingForClient(), map[string]*v1alpha1.ToolResult{}
 	wrong := func(problem string) clientResults {
-		return clientResults{message: message.Name, uid: string(message.UID), problem: problem + ": delete this message and create a right one"}
+		return clientResults{message: message.Name, problem: problem + ": delete this message and create a right one"}
 	}
 	for i := range message.Spec.Parts {
 		if result := message.Spec.Parts[i].ToolResult; result != nil {
@@ -39,7 +39,8 @@ func (p action) resultsOf(message *v1alpha1.ChatMessage) clientResults {
 			return wrong("Tool call " + call.ID + " has no result, and all must be answered in one message")
 		}
 	}
-	return clientResults{message: message.Name, uid: string(message.UID), stoppedBy: stoppedByClient(p.chat.Spec.Tools, waiting, given)}
+	return clientResults{message: message.Name, uid: string(message.UID),
+		stoppedBy: stoppedByClient(p.chat.Spec.Tools, waiting, given)}
 }
 
 // waitingForClient are the calls that wait for a client, in their order.

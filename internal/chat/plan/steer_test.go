@@ -211,7 +211,8 @@ func TestASuspendedChatFinishesItsStepAndHoldsTheRest(t *testing.T) {
 func (w *world) edit(name, parent string, index int64) *world {
 	w.t.Helper()
 	return w.pass(func(f *Facts) {
-		f.Edited = &Edited{Message: Message{Name: name, ContentHash: "new"}, Commit: v1alpha1.CommittedMessage{Parent: parent, Position: index}}
+		f.Edited = &Edited{Message: Message{Name: name, ContentHash: "new"},
+			Commit: v1alpha1.CommittedMessage{Parent: parent, Position: index}}
 	})
 }
 
