@@ -70,42 +70,16 @@ const (
 )
 
 // ChatMessageSpec is one message of a chat: what a person asks, or one finished step of the answer.
-// +kubebuilder:validation:XValidation:rule="has(self.generation) || ((self.role == 'User' || (self.role == 'Tool' &&
-// has(self.parts) && !has(self.whenBusy) && !has(self.modelConfigRef) && !has(self.reasoningEffort) &&
-// !has(self.output) && !has(self.toolChoice) && !has(self.stop))) && (has(self.content) ? !has(self.parts) &&
-// !has(self.history) : has(self.parts) != has(self.history)) && !has(self.parent) && !has(self.index) &&
-// !has(self.follows))",messageExpression="!(self.role in ['User', 'Tool']) ? 'role must be User (or left out), or
-// Tool for the results of tools that a client runs: the other messages are written by generation pods' : self.role ==
-// 'Tool' && has(self.history) ? 'history belongs to User messages, and to no notes: leave role and visibility out' :
-// has(self.parent) || has(self.index) || has(self.follows) ? 'parent, index and follows are set by the operator:
-// leave them out' : [has(self.content), has(self.parts), has(self.history)].filter(s, s).size() != 1 ? 'exactly one
-// of content, parts and history must be set' : !has(self.parts) ? 'a Tool message has parts, all of type ToolResult'
-// : has(self.whenBusy) ? 'a Tool message has no whenBusy: it answers the calls that wait' : 'modelConfigRef,
-// reasoningEffort, output, toolChoice and stop belong to User messages: they count for the whole turn that one
-// begins'" +kubebuilder:validation:XValidation:rule="!has(self.parts) || has(self.generation) || (self.role == 'Tool'
-// ? self.parts.all(p, p.type == 'ToolResult') && self.parts.map(p, p.?toolResult.?output.optMap(o,
-// o.size()).orValue(0)).sum() <= 1048576 : self.parts.all(p, p.type in ['Text', 'File']) && self.parts.map(p,
-// p.?text.optMap(t, t.size()).orValue(0) + p.?file.?data.optMap(d, d.size()).orValue(0)).sum() <=
-// 1048576)",messageExpression="self.role == 'Tool' ? (self.parts.all(p, p.type == 'ToolResult') ? 'the outputs of all
-// results together may have at most 1048576 characters' : 'a Tool message has parts, all of type ToolResult') :
-// self.parts.all(p, p.type in ['Text', 'File']) ? 'the texts of all parts together, and the files in base64, may have
-// at most 1048576 characters: split the message' : 'parts of a User message must be of type Text or File'"
-// +kubebuilder:validation:XValidation:rule="!has(self.visibility) || (has(self.generation) ? self.role == 'System' &&
-// self.visibility == 'Model' : self.role == 'User' && (self.visibility != 'People' || (!has(self.history) &&
-// !has(self.whenBusy) && !has(self.modelConfigRef) && !has(self.reasoningEffort) && !has(self.output) &&
-// !has(self.toolChoice) && !has(self.stop))))",messageExpression="has(self.generation) ? 'of generated messages a
-// summary alone has a visibility, which is Model' : self.role != 'User' ? 'visibility belongs to User messages:
-// results are seen with their calls' : has(self.history) ? 'history belongs to User messages, and to no notes: leave
-// role and visibility out' : 'a message with visibility People begins no turn and stops none: leave whenBusy,
-// modelConfigRef, reasoningEffort, output, toolChoice and stop out'"
-// +kubebuilder:validation:XValidation:rule="has(self.generation) == has(oldSelf.generation)",message="a generated
-// message cannot change" +kubebuilder:validation:XValidation:rule="!has(oldSelf.parts) || has(self.generation) ||
-// self.role != 'Tool' || self.parts == oldSelf.parts",message="a Tool message cannot change: create another one"
-// +kubebuilder:validation:XValidation:rule="(has(self.visibility) ? self.visibility : 'All') ==
-// (has(oldSelf.visibility) ? oldSelf.visibility : 'All')",message="visibility cannot change: create another message".
+// +kubebuilder:validation:XValidation:rule="has(self.generation) || ((self.role == 'User' || (self.role == 'Tool' && has(self.parts) && !has(self.whenBusy) && !has(self.modelConfigRef) && !has(self.reasoningEffort) && !has(self.output) && !has(self.toolChoice) && !has(self.stop))) && (has(self.content) ? !has(self.parts) && !has(self.history) : has(self.parts) != has(self.history)) && !has(self.parent) && !has(self.index) && !has(self.follows))",messageExpression="!(self.role in ['User', 'Tool']) ? 'role must be User (or left out), or Tool for the results of tools that a client runs: the other messages are written by generation pods' : self.role == 'Tool' && has(self.history) ? 'history belongs to User messages, and to no notes: leave role and visibility out' : has(self.parent) || has(self.index) || has(self.follows) ? 'parent, index and follows are set by the operator: leave them out' : [has(self.content), has(self.parts), has(self.history)].filter(s, s).size() != 1 ? 'exactly one of content, parts and history must be set' : !has(self.parts) ? 'a Tool message has parts, all of type ToolResult' : has(self.whenBusy) ? 'a Tool message has no whenBusy: it answers the calls that wait' : 'modelConfigRef, reasoningEffort, output, toolChoice and stop belong to User messages: they count for the whole turn that one begins'"
+// +kubebuilder:validation:XValidation:rule="!has(self.parts) || has(self.generation) || (self.role == 'Tool' ? self.parts.all(p, p.type == 'ToolResult') && self.parts.map(p, p.?toolResult.?output.optMap(o, o.size()).orValue(0)).sum() <= 1048576 : self.parts.all(p, p.type in ['Text', 'File']) && self.parts.map(p, p.?text.optMap(t, t.size()).orValue(0) + p.?file.?data.optMap(d, d.size()).orValue(0)).sum() <= 1048576)",messageExpression="self.role == 'Tool' ? (self.parts.all(p, p.type == 'ToolResult') ? 'the outputs of all results together may have at most 1048576 characters' : 'a Tool message has parts, all of type ToolResult') : self.parts.all(p, p.type in ['Text', 'File']) ? 'the texts of all parts together, and the files in base64, may have at most 1048576 characters: split the message' : 'parts of a User message must be of type Text or File'"
+// +kubebuilder:validation:XValidation:rule="!has(self.visibility) || (has(self.generation) ? self.role == 'System' && self.visibility == 'Model' : self.role == 'User' && (self.visibility != 'People' || (!has(self.history) && !has(self.whenBusy) && !has(self.modelConfigRef) && !has(self.reasoningEffort) && !has(self.output) && !has(self.toolChoice) && !has(self.stop))))",messageExpression="has(self.generation) ? 'of generated messages a summary alone has a visibility, which is Model' : self.role != 'User' ? 'visibility belongs to User messages: results are seen with their calls' : has(self.history) ? 'history belongs to User messages, and to no notes: leave role and visibility out' : 'a message with visibility People begins no turn and stops none: leave whenBusy, modelConfigRef, reasoningEffort, output, toolChoice and stop out'"
+// +kubebuilder:validation:XValidation:rule="has(self.generation) == has(oldSelf.generation)",message="a generated message cannot change"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.parts) || has(self.generation) || self.role != 'Tool' || self.parts == oldSelf.parts",message="a Tool message cannot change: create another one"
+// +kubebuilder:validation:XValidation:rule="(has(self.visibility) ? self.visibility : 'All') == (has(oldSelf.visibility) ? oldSelf.visibility : 'All')",message="visibility cannot change: create another message"
 type ChatMessageSpec struct {
-	// chatRef names the chat. It may be created after the message. +kubebuilder:validation:XValidation:rule="self ==
-	// oldSelf",message="chatRef cannot change: create a new message for the other chat" +required
+	// chatRef names the chat. It may be created after the message.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="chatRef cannot change: create a new message for the other chat"
+	// +required
 	ChatRef ChatReference `json:"chatRef"`
 
 	// role is who speaks. People leave it out: User.
@@ -115,11 +89,10 @@ type ChatMessageSpec struct {
 	Role MessageRole `json:"role,omitempty"`
 
 	// content is the text of the message: short for one part of type Text. At most 1 MiB, and not blank.
-	// +kubebuilder:validation:MinLength=1 +kubebuilder:validation:MaxLength=1048576
-	// +kubebuilder:validation:XValidation:rule="(oldSelf.hasValue() && oldSelf.value() == self) || (bytes(self).size()
-	// <= 1048576 && self.matches(r'[^\\s\\pZ\\pC]'))",messageExpression="bytes(self).size() > 1048576 ? 'content may
-	// have at most 1048576 bytes (1 MiB): split it into several messages' : 'content is blank: say
-	// something'",optionalOldSelf=true,reason=FieldValueForbidden +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1048576
+	// +kubebuilder:validation:XValidation:rule="(oldSelf.hasValue() && oldSelf.value() == self) || (bytes(self).size() <= 1048576 && self.matches(r'[^\\s\\pZ\\pC]'))",messageExpression="bytes(self).size() > 1048576 ? 'content may have at most 1048576 bytes (1 MiB): split it into several messages' : 'content is blank: say something'",optionalOldSelf=true,reason=FieldValueForbidden
+	// +optional
 	Content string `json:"content,omitempty"`
 
 	// parts of the message, in order.
@@ -203,9 +176,9 @@ type ChatMessageSpec struct {
 	Generation *MessageGeneration `json:"generation,omitempty"`
 }
 
-// ChatMessageStatus is where a User message stands, for people: what the operator decides from stands in the status
-// of the chat and in spec.follows of generated messages. A generated message needs none: it is immutable, its spec
-// says how it came about, and it is part of the history if the chain from Chat.status.history.head holds it.
+// ChatMessageStatus is where a User message stands, for people: the operator decides from the status of the chat and
+// from spec.follows of generated messages. A generated message needs none: it is immutable, its spec says how it came
+// about, and it is part of the history if the chain from Chat.status.history.head holds it.
 type ChatMessageStatus struct {
 	// observedGeneration is the generation of the spec that this status describes; -1 until it has been seen.
 	// +optional
@@ -274,8 +247,11 @@ type ChatMessageStatus struct {
 // ChatMessage is one message of a chat. People create those with role User; the others are finished steps of the
 // answer, each written once by a generation pod.
 //
-// +kubebuilder:object:root=true +kubebuilder:subresource:status +kubebuilder:resource:shortName=cmsg,categories=llm
-// +kubebuilder:selectablefield:JSONPath=`.spec.chatRef.name` +kubebuilder:selectablefield:JSONPath=`.spec.visibility`
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=cmsg,categories=llm
+// +kubebuilder:selectablefield:JSONPath=`.spec.chatRef.name`
+// +kubebuilder:selectablefield:JSONPath=`.spec.visibility`
 // +kubebuilder:printcolumn:name="Chat",type=string,JSONPath=`.spec.chatRef.name`
 // +kubebuilder:printcolumn:name="Role",type=string,JSONPath=`.spec.role`
 // +kubebuilder:printcolumn:name="Index",type=integer,JSONPath=`..index`
@@ -284,10 +260,7 @@ type ChatMessageStatus struct {
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`,priority=1
 // +kubebuilder:printcolumn:name="Visibility",type=string,JSONPath=`.spec.visibility`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() ||
-// !self.metadata.name.matches('-[0-9]+-([0-9]+|summary)$') ||
-// has(self.spec.generation)",optionalOldSelf=true,message="names that end in -NUMBER-NUMBER or -NUMBER-summary belong
-// to generated messages: choose another one".
+// +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || !self.metadata.name.matches('-[0-9]+-([0-9]+|summary)$') || has(self.spec.generation)",optionalOldSelf=true,message="names that end in -NUMBER-NUMBER or -NUMBER-summary belong to generated messages: choose another one"
 type ChatMessage struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
