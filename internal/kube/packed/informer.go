@@ -1,23 +1,26 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package packed keeps API objects in few bytes: in the store of a client-go informer each is one string, of which its
-// readers and handlers get an object of their own. Most objects of a cache are read rarely and stay for long, and an
-// object in Go is many times what it says.
+// Package packed keeps API objects in few bytes: in the indexer of client-go each is one string, of which its readers and
+// handlers get an object of their own. Most objects of a cache are read rarely and stay for long, and an object in Go is
+// many times what it says.
 package packed
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -30,36 +33,48 @@ type Options struct {
 	Siblings map[string]string
 }
 
-// informer is one of client-go that transforms objects into items, and makes objects of those for everybody outside.
+// informer lets many hear what a controller of client-go says of its items, and see what that keeps. Handlers hear of a
+// change in the controller's goroutine, before the next change: the queue that a shared informer has for each grows by
+// what is listed first, and stays as large. So a handler must not wait for another change of the same kind.
 type informer struct {
-	cache.SharedIndexInformer
+	cache.Controller
 
-	object  reflect.Type
-	words   words
-	options Options
+	indexer   cache.Indexer
+	object    reflect.Type
+	words     words
+	options   Options
+	transform cache.TransformFunc
 	// indexers are of objects, and indexes their names in the order in which items have their values.
 	indexers cache.Indexers
 	indexes  []string
-	// indexed is true once there are items.
-	indexed atomic.Bool
+	// started is true once there may be items.
+	started, stopped atomic.Bool
+
+	// mu is held while handlers are told.
+	mu       sync.Mutex
+	handlers []*registration
 }
 
 // NewInformer returns an informer of namespaced objects, which are made from what example is made from. Its store is
-// only read, and indexes are added before it runs.
+// only read; indexes and the transform are set before it runs. A handler that is added while it runs may hear of an
+// object twice, and all hear of all objects again after each resync, or when those are listed again.
 func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers,
 	o Options) (cache.SharedIndexInformer, error) {
-	i := &informer{SharedIndexInformer: cache.NewSharedIndexInformer(lw, example, resync, cache.Indexers{}),
-		object: reflect.TypeOf(example).Elem(), options: o, indexers: cache.Indexers{}}
-	if err := errors.Join(i.AddIndexers(indexers), i.SetTransform(nil)); err != nil {
-		return nil, fmt.Errorf("making an informer of %T: %w", example, err)
+	i := &informer{object: reflect.TypeOf(example).Elem(), options: o, indexers: cache.Indexers{}}
+	kept, controller := cache.NewInformerWithOptions(cache.InformerOptions{ListerWatcher: lw, ObjectType: example,
+		ResyncPeriod: resync, Indexers: cache.Indexers{}, Transform: i.pack, Handler: i.teller()})
+	indexer, ok := kept.(cache.Indexer)
+	if !ok {
+		return nil, fmt.Errorf("making an informer of %s: %T has no indexes", i.object, kept)
 	}
-	return i, nil
+	i.indexer, i.Controller = indexer, controller
+	return i, i.AddIndexers(indexers)
 }
 
 // AddIndexers implements cache.SharedIndexInformer. Objects are indexed when they are packed.
 func (i *informer) AddIndexers(added cache.Indexers) error {
-	if i.indexed.Load() {
-		return errors.New("objects have been indexed already: add indexes before the informer runs")
+	if i.started.Load() {
+		return errStarted
 	}
 	for _, name := range slices.Sorted(maps.Keys(added)) {
 		number := len(i.indexes)
@@ -67,16 +82,60 @@ func (i *informer) AddIndexers(added cache.Indexers) error {
 		if i.options.Siblings[name] != "" {
 			continue
 		}
-		if err := i.SharedIndexInformer.AddIndexers(cache.Indexers{name: func(o any) ([]string, error) {
+		if err := i.indexer.AddIndexers(cache.Indexers{name: func(o any) ([]string, error) {
 			if one, ok := o.(item); ok {
 				return one.values(number), nil
 			}
 			return added[name](o)
 		}}); err != nil {
-			return fmt.Errorf("adding index %s: %w", name, err)
+			return fmt.Errorf("indexing %s by %s: %w", i.object, name, err)
 		}
 	}
 	return nil
+}
+
+// errStarted says that something comes too late.
+var errStarted = errors.New("the informer has been started")
+
+// SetTransform implements cache.SharedInformer.
+func (i *informer) SetTransform(transform cache.TransformFunc) error {
+	if i.started.Load() {
+		return errStarted
+	}
+	i.transform = transform
+	return nil
+}
+
+// Run implements cache.SharedInformer.
+func (i *informer) Run(stop <-chan struct{}) { i.RunWithContext(wait.ContextForChannel(stop)) }
+
+// RunWithContext implements cache.SharedInformer.
+func (i *informer) RunWithContext(ctx context.Context) {
+	if i.started.Swap(true) {
+		return
+	}
+	i.Controller.RunWithContext(ctx)
+	i.stopped.Store(true)
+}
+
+// IsStopped implements cache.SharedInformer.
+func (i *informer) IsStopped() bool { return i.stopped.Load() }
+
+// GetController implements cache.SharedInformer.
+func (i *informer) GetController() cache.Controller { return i }
+
+// GetStore implements cache.SharedInformer.
+func (i *informer) GetStore() cache.Store { return i.GetIndexer() }
+
+// GetIndexer implements cache.SharedIndexInformer.
+func (i *informer) GetIndexer() cache.Indexer { return store{i.indexer, i} }
+
+// SetWatchErrorHandler implements cache.SharedInformer: errors of watches are logged, and nobody else is told.
+func (*informer) SetWatchErrorHandler(cache.WatchErrorHandler) error { return errors.ErrUnsupported }
+
+// SetWatchErrorHandlerWithContext implements cache.SharedInformer, like SetWatchErrorHandler.
+func (*informer) SetWatchErrorHandlerWithContext(cache.WatchErrorHandlerWithContext) error {
+	return errors.ErrUnsupported
 }
 
 // isNamespaced reports whether the index has values within namespaces alone.
@@ -84,28 +143,17 @@ func (i *informer) isNamespaced(index string) bool {
 	return i.options.Siblings[index] != "" || slices.Contains(i.options.Namespaced, index)
 }
 
-// SetTransform implements cache.SharedInformer.
-func (i *informer) SetTransform(transform cache.TransformFunc) error {
-	err := i.SharedIndexInformer.SetTransform(func(o any) (any, error) {
-		if _, ok := o.(item); ok { // It was part of a list that was watched.
-			return o, nil
-		}
-		if transform != nil {
-			var err error
-			if o, err = transform(o); err != nil {
-				return nil, err
-			}
-		}
-		return i.pack(o)
-	})
-	if err != nil {
-		return fmt.Errorf("setting the transform of %s: %w", i.object, err)
-	}
-	return nil
-}
-
+// pack makes an item of an object. One of a list that was watched has been here before.
 func (i *informer) pack(o any) (any, error) {
-	i.indexed.Store(true)
+	if _, ok := o.(item); ok {
+		return o, nil
+	}
+	if i.transform != nil {
+		var err error
+		if o, err = i.transform(o); err != nil {
+			return nil, err
+		}
+	}
 	object, ok := o.(metav1.Object)
 	if !ok {
 		return nil, fmt.Errorf("packing a %T: it is no API object", o)
@@ -131,102 +179,4 @@ func (i *informer) unpack(o any) any {
 		return one.unpack(&i.words, i.object, len(i.indexes))
 	}
 	return o
-}
-
-// AddEventHandler implements cache.SharedInformer.
-func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
-	return i.AddEventHandlerWithOptions(h, cache.HandlerOptions{})
-}
-
-// AddEventHandlerWithResyncPeriod implements cache.SharedInformer.
-func (i *informer) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHandler, period time.Duration) (
-	cache.ResourceEventHandlerRegistration, error) {
-	return i.AddEventHandlerWithOptions(h, cache.HandlerOptions{ResyncPeriod: &period})
-}
-
-// AddEventHandlerWithOptions implements cache.SharedInformer.
-func (i *informer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, o cache.HandlerOptions) (
-	cache.ResourceEventHandlerRegistration, error) {
-	//nolint:wrapcheck // The informer's own error.
-	return i.SharedIndexInformer.AddEventHandlerWithOptions(cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc:    func(o any, initial bool) { h.OnAdd(i.unpack(o), initial) },
-		UpdateFunc: func(before, after any) { h.OnUpdate(i.unpack(before), i.unpack(after)) },
-		DeleteFunc: func(o any) {
-			if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
-				last.Obj = i.unpack(last.Obj)
-				o = last
-			}
-			h.OnDelete(i.unpack(o))
-		},
-	}, o)
-}
-
-// GetStore implements cache.SharedInformer.
-func (i *informer) GetStore() cache.Store { return i.GetIndexer() }
-
-// GetIndexer implements cache.SharedIndexInformer.
-func (i *informer) GetIndexer() cache.Indexer { return store{i.SharedIndexInformer.GetIndexer(), i} }
-
-// store makes objects of what it finds.
-type store struct {
-	cache.Indexer
-
-	of *informer
-}
-
-// List implements cache.Store.
-func (s store) List() []any { return s.unpack(s.Indexer.List()) }
-
-// Get implements cache.Store.
-func (s store) Get(o any) (any, bool, error) {
-	found, ok, err := s.Indexer.Get(o)
-	return s.of.unpack(found), ok, err //nolint:wrapcheck // The store's own error.
-}
-
-// GetByKey implements cache.Store.
-func (s store) GetByKey(key string) (any, bool, error) {
-	found, ok, err := s.Indexer.GetByKey(key)
-	return s.of.unpack(found), ok, err //nolint:wrapcheck // The store's own error.
-}
-
-// Index implements cache.Indexer.
-func (s store) Index(name string, o any) ([]any, error) {
-	found, err := s.Indexer.Index(name, o)
-	return s.unpack(found), err //nolint:wrapcheck // The store's own error.
-}
-
-// ByIndex implements cache.Indexer.
-func (s store) ByIndex(name, value string) ([]any, error) {
-	namespace, _, _ := strings.Cut(value, "/")
-	if s.of.isNamespaced(name) && strings.HasPrefix(namespace, "_") { // What controller-runtime puts there for all.
-		return nil, fmt.Errorf("index %s is of single namespaces: name one", name)
-	}
-	if together := s.of.options.Siblings[name]; together != "" {
-		found, err := s.siblings(slices.Index(s.of.indexes, name), together, value)
-		return s.unpack(found), err
-	}
-	found, err := s.Indexer.ByIndex(name, value)
-	return s.unpack(found), err //nolint:wrapcheck // The store's own error.
-}
-
-// siblings are the items that have the value of the index of that number: they are among those that the index together
-// finds with the one that the value names, or anywhere if that is unknown.
-func (s store) siblings(number int, together, value string) (all []any, err error) {
-	if named, ok, _ := s.Indexer.GetByKey(value); ok {
-		all, err = s.Indexer.Index(together, named)
-	} else {
-		all = s.Indexer.List()
-	}
-	return slices.DeleteFunc(all, func(o any) bool {
-		one, ok := o.(item)
-		return !ok || !slices.Contains(one.values(number), value)
-	}), err //nolint:wrapcheck // The store's own error.
-}
-
-// unpack makes objects of items, in their place.
-func (s store) unpack(found []any) []any {
-	for n := range found {
-		found[n] = s.of.unpack(found[n])
-	}
-	return found
 }
