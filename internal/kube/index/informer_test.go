@@ -344,3 +344,34 @@ func TestMessagesOfAChatAreLookedForInANamespace(t *testing.T) {
 		}
 	}
 }
+
+func TestASlowHandlerHoldsLaterChangesBack(t *testing.T) {
+	source := fakesource.NewFakeControllerSource()
+	p := newPair(t, source)
+	p.start(t)
+	hears, goOn := make(chan struct{}), make(chan struct{})
+	if _, err := p.packed.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
+		hears <- struct{}{}
+		<-goOn
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	named := func(name string) *v1alpha1.ChatMessage {
+		return &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
+	}
+	source.Add(named("first"))
+	<-hears
+	source.Add(named("second"))
+	waiting.Until(t, time.Minute, "an informer with a queue goes on", func() bool {
+		return len(p.plain.GetStore().ListKeys()) == 2
+	})
+	if keys := p.packed.GetStore().ListKeys(); !slices.Equal(keys, []string{"a/first"}) {
+		t.Errorf("the store goes on to %v before the handler has", keys)
+	}
+	goOn <- struct{}{}
+	<-hears
+	if keys := p.packed.GetStore().ListKeys(); len(keys) != 2 {
+		t.Errorf("the handler hears of a change before the store has it: %v", keys)
+	}
+	close(goOn)
+}

@@ -33,8 +33,8 @@ type Options struct {
 	Siblings map[string]string
 }
 
-// informer lets many hear what a controller of client-go says of its items, and see what that keeps. Handlers hear of a
-// change in the controller's goroutine, before the next change: the queue that a shared informer has for each grows by
+// informer lets many hear what a controller of client-go says of items, and read what it keeps. It calls handlers in the
+// controller's goroutine, which goes on when they return: the queue that a shared informer has for each handler grows by
 // what is listed first, and stays as large. So a handler must not wait for another change of the same kind.
 type informer struct {
 	cache.Controller
