@@ -95,3 +95,12 @@ func TestACodecIsForManyAtOnce(t *testing.T) {
 		})
 	}
 }
+
+func TestAnUnknownTypeIsNotPacked(t *testing.T) {
+	defer func() {
+		if said := fmt.Sprint(recover()); !strings.Contains(said, "float64") {
+			t.Errorf("it said %s", said)
+		}
+	}()
+	(&writer{}).value(reflect.ValueOf(0.5), false)
+}

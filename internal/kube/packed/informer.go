@@ -1,9 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package packed keeps API objects in few bytes: in the indexer of client-go each is one string, of which its readers and
-// handlers get an object of their own. Most objects of a cache are read rarely and stay for long, and an object in Go is
-// many times what it says.
+// Package packed keeps API objects in few bytes: in the indexer of client-go each is one string, of which its readers
+// and handlers get an object of their own. Most objects of a cache are read rarely and stay for long, and an object in
+// Go is many times what it says.
 package packed
 
 import (
@@ -28,14 +28,14 @@ import (
 type Options struct {
 	// Namespaced are indexes that nobody asks about all namespaces, for which the store keeps nothing then.
 	Namespaced []string
-	// Siblings say of an index whose values are names of objects by which other index such an object and those that name it
-	// are found together. The store keeps nothing for it: it looks among them. Such an index is namespaced, too.
+	// Siblings say of an index whose values are names of objects by which other index such an object and those that name
+	// it are found together. The store keeps nothing for it: it looks among them. Such an index is namespaced, too.
 	Siblings map[string]string
 }
 
-// informer lets many hear what a controller of client-go says of items, and read what it keeps. It calls handlers in the
-// controller's goroutine, which goes on when they return: the queue that a shared informer has for each handler grows by
-// what is listed first, and stays as large. So a handler must not wait for another change of the same kind.
+// informer lets many hear what a controller of client-go says of items, and read what it keeps. It calls handlers in
+// the controller's goroutine, which goes on when they return: the queue that a shared informer has for each handler
+// grows by what is listed first, and stays as large. So a handler must not wait for another change of the same kind.
 type informer struct {
 	cache.Controller
 
