@@ -137,9 +137,12 @@ func (r *Reconciler) readCommit(ctx context.Context, s *scope) error {
 	var all v1alpha1.ChatMessageList
 	err = r.Live.List(ctx, &all, client.InNamespace(s.chat.Namespace),
 		client.MatchingFields{"spec.chatRef.name": s.chat.Name})
-	chain, _ := history.Whole(history.RefOf(s.chat), history.Nodes(s.chat, all.Items))
+	chain, missing := history.Whole(history.RefOf(s.chat), history.Nodes(s.chat, all.Items))
 	for _, n := range chain {
 		s.noteCommits(n.Follows)
+	}
+	if s.outcome == nil && missing == s.chat.Status.History.Length { // The reply that recorded it was deleted.
+		s.outcome = &v1alpha1.TurnOutcome{Message: s.message.Name, Result: v1alpha1.TurnAnswered}
 	}
 	return err
 }
