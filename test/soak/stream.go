@@ -4,91 +4,41 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/portforward"
+
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/client"
 )
 
-// event is one server-sent event of the gateway.
-type event struct {
-	id, name, data string
-}
-
-// maxLine holds a committed message of 1 MiB with its escapes.
-const maxLine = 16 << 20
-
-// silence is how long a stream may be silent: the gateway sends a comment every 15 seconds.
-const silence = 40 * time.Second
-
-// errSilent means that the stream has died without an end.
-var errSilent = errors.New("the stream is silent")
-
 // stream reads a chat's events behind the last one until the stream ends, for whatever reason.
-func (w *world) stream(ctx context.Context, chat, last string, each func(event)) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+func (w *world) stream(ctx context.Context, chat, last string, each func(stream.Event)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	address, stop, err := w.forward(ctx)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	url := fmt.Sprintf("http://%s/v1alpha1/namespaces/%s/chats/%s/stream", address, w.ns, chat)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return fmt.Errorf("asking the gateway: %w", err)
-	}
-	request.Header.Set("Authorization", "Bearer "+w.token)
-	if last != "" {
-		request.Header.Set("Last-Event-ID", last)
-	}
-	dying := time.AfterFunc(silence, func() { cancel(errSilent) })
-	defer dying.Stop()
-	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
-	if err != nil {
-		return fmt.Errorf("asking the gateway: %w", err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(io.LimitReader(response.Body, 1<<10)) // What there is of it.
-		return fmt.Errorf("asking the gateway: %s: %s", response.Status, body)
-	}
-	if err := readEvents(response.Body, func() { dying.Reset(silence) }, each); err != nil {
-		return errors.Join(err, context.Cause(ctx))
-	}
-	return io.EOF
-}
-
-// readEvents calls alive for every line, and each for every event that has come whole.
-func readEvents(body io.Reader, alive func(), each func(event)) error {
-	lines := bufio.NewScanner(body)
-	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
-	var e event
-	for lines.Scan() {
-		alive()
-		switch field, value, _ := strings.Cut(lines.Text(), ": "); field {
-		case "id":
-			e.id = value
-		case "event":
-			e.name = value
-		case "data":
-			e.data = value
-		case "":
-			if e.name != "" && lines.Text() == "" {
-				each(e)
-			}
-			e = event{}
+	gateway := &client.Client{URL: "http://" + address,
+		Token: func(context.Context) (string, error) { return w.token, nil },
+		HTTP:  &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	options := client.FollowOptions{LastEventID: last, Lost: func(error) { cancel() }}
+	for e, err := range gateway.Namespace(w.ns).Follow(ctx, chat, options) {
+		if err != nil {
+			return err
 		}
+		each(e)
 	}
-	return lines.Err()
+	return nil
 }
 
 // forward opens a port of this machine that leads to a gateway pod,
