@@ -24,8 +24,8 @@ func event(name, data string, args ...any) stream.Event {
 
 // user is a message of a person, and reply one of the model, with the version of its commit as its place and name.
 func user(version int, name string) stream.Event {
-	return event("message", `{"historyVersion":%d,"index":%d,"message":{"name":%q,"role":"User","content":"Hi."}}`, version,
-		version-1, name)
+	return event("message", `{"historyVersion":%d,"index":%d,"message":{"name":%q,"role":"User","content":"Hi."}}`,
+		version, version-1, name)
 }
 
 func reply(version int, name, more string) stream.Event {
@@ -98,27 +98,34 @@ func TestATranscriptIsWhatTheStreamHasTold(t *testing.T) {
 		events []stream.Event
 		want   string
 	}{
-		"nothing":                              {nil, ""},
-		"a reply that comes":                   {[]stream.Event{user(1, "q"), running, hello}, `q@1 live:"Hel"`},
-		"a reply that is committed":            {[]stream.Event{user(1, "q"), hello, reply(2, "a", "")}, "q@1 a@2"},
-		"another attempt":                      {[]stream.Event{hello, piece(1, 2, `"type":"Text","text":"Hi"`)}, `live:"Hi"`},
-		"a void attempt":                       {[]stream.Event{hello, event("preview_reset", `{"historyVersion":1}`)}, ""},
-		"an attempt that failed":               {[]stream.Event{running, retry}, "retry"},
-		"the attempt after it":                 {[]stream.Event{running, retry, piece(1, 2, `"type":"Source"`)}, `live:""`},
-		"a status of the attempt after it":     {[]stream.Event{running, retry, status(1, 1, "q", `,"attempt":2`)}, ""},
-		"a turn that failed":                   {[]stream.Event{failed, event("error", `{"historyVersion":1}`)}, "error"},
-		"a turn after it":                      {[]stream.Event{failed, event("error", `{"historyVersion":1}`), answered}, ""},
-		"calls that wait":                      {[]stream.Event{asking, action}, "action"},
-		"calls that waited":                    {[]stream.Event{asking, action, status(2, 2, "q", `,"phase":"Running"`)}, ""},
-		"messages that wait":                   {[]stream.Event{event("queue_update", `{"queue":[{"name":"n"}]}`)}, "queue:n"},
-		"notes":                                {[]stream.Event{note("a", 1), note("b", 1), note("a", 2)}, "note:a@2 note:b@1"},
-		"a note that is gone":                  {[]stream.Event{note("a", 1), event("note_deleted", `{"uid":"a"}`)}, ""},
-		"a chat that is gone":                  {[]stream.Event{user(1, "q"), event("deleted", `{}`)}, "q@1 deleted"},
-		"events of a later version":            {[]stream.Event{user(1, "q"), event("mood", `{}`)}, "q@1"},
-		"a history that is told again":         {[]stream.Event{user(1, "q"), hello, reset, user(1, "q")}, "q@1"},
-		"notes that are not told with it":      {[]stream.Event{note("a", 1), note("b", 1), reset, note("b", 1), running}, "note:b@1"},
-		"a stream that begins in the middle":   {[]stream.Event{status(6, 6, "q", ""), user(7, "r")}, "r@7"},
-		"what another turn leaves of an error": {[]stream.Event{failed, event("error", `{"historyVersion":1}`), running}, ""},
+		"nothing":                   {nil, ""},
+		"a reply that comes":        {[]stream.Event{user(1, "q"), running, hello}, `q@1 live:"Hel"`},
+		"a reply that is committed": {[]stream.Event{user(1, "q"), hello, reply(2, "a", "")}, "q@1 a@2"},
+		"another attempt": {[]stream.Event{hello, piece(1, 2, `"type":"Text","text":"Hi"`)},
+			`live:"Hi"`},
+		"a void attempt":                   {[]stream.Event{hello, event("preview_reset", `{"historyVersion":1}`)}, ""},
+		"an attempt that failed":           {[]stream.Event{running, retry}, "retry"},
+		"the attempt after it":             {[]stream.Event{running, retry, piece(1, 2, `"type":"Source"`)}, `live:""`},
+		"a status of the attempt after it": {[]stream.Event{running, retry, status(1, 1, "q", `,"attempt":2`)}, ""},
+		"a turn that failed":               {[]stream.Event{failed, event("error", `{"historyVersion":1}`)}, "error"},
+		"a turn after it": {[]stream.Event{failed, event("error", `{"historyVersion":1}`), answered},
+			""},
+		"calls that wait": {[]stream.Event{asking, action}, "action"},
+		"calls that waited": {[]stream.Event{asking, action, status(2, 2, "q", `,"phase":"Running"`)},
+			""},
+		"messages that wait": {[]stream.Event{event("queue_update", `{"queue":[{"name":"n"}]}`)},
+			"queue:n"},
+		"notes": {[]stream.Event{note("a", 1), note("b", 1), note("a", 2)},
+			"note:a@2 note:b@1"},
+		"a note that is gone":          {[]stream.Event{note("a", 1), event("note_deleted", `{"uid":"a"}`)}, ""},
+		"a chat that is gone":          {[]stream.Event{user(1, "q"), event("deleted", `{}`)}, "q@1 deleted"},
+		"events of a later version":    {[]stream.Event{user(1, "q"), event("mood", `{}`)}, "q@1"},
+		"a history that is told again": {[]stream.Event{user(1, "q"), hello, reset, user(1, "q")}, "q@1"},
+		"notes that are not told with it": {[]stream.Event{note("a", 1), note("b", 1), reset, note("b", 1), running},
+			"note:b@1"},
+		"a stream that begins in the middle": {[]stream.Event{status(6, 6, "q", ""), user(7, "r")}, "r@7"},
+		"what another turn leaves of an error": {[]stream.Event{failed, event("error", `{"historyVersion":1}`), running},
+			""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := outline(applied(t, c.events...)); got != c.want {
@@ -167,14 +174,20 @@ func TestATurnIsKnownByItsMessage(t *testing.T) {
 		events []stream.Event
 		want   client.Turn
 	}{
-		"not yet":             {[]stream.Event{status(1, 1, "before", `,"ready":"True","result":"Answered"`)}, client.Turn{}},
-		"just committed":      {[]stream.Event{status(1, 1, "before", `,"ready":"True"`), user(2, "q")}, client.Turn{Committed: true, Begun: true}},
-		"named by a status":   {[]stream.Event{running}, client.Turn{Begun: true}},
-		"under way":           {[]stream.Event{user(1, "q"), running}, client.Turn{Committed: true, Begun: true}},
-		"held":                {[]stream.Event{user(1, "q"), overdrawn}, client.Turn{Committed: true, Begun: true, Held: true, Ended: true}},
-		"failed":              {[]stream.Event{user(1, "q"), failed}, client.Turn{Committed: true, Begun: true, Ended: true, Result: v1alpha1.TurnFailed}},
-		"another turn's":      {[]stream.Event{running, status(4, 4, "r", `,"ready":"Unknown"`)}, client.Turn{Begun: true, Ended: true}},
-		"edited and not told": {[]stream.Event{user(1, "q"), answered, reset, user(3, "q")}, client.Turn{Committed: true, Begun: true}},
+		"not yet": {[]stream.Event{status(1, 1, "before", `,"ready":"True","result":"Answered"`)},
+			client.Turn{}},
+		"just committed": {[]stream.Event{status(1, 1, "before", `,"ready":"True"`), user(2, "q")},
+			client.Turn{Committed: true, Begun: true}},
+		"named by a status": {[]stream.Event{running}, client.Turn{Begun: true}},
+		"under way":         {[]stream.Event{user(1, "q"), running}, client.Turn{Committed: true, Begun: true}},
+		"held": {[]stream.Event{user(1, "q"), overdrawn},
+			client.Turn{Committed: true, Begun: true, Held: true, Ended: true}},
+		"failed": {[]stream.Event{user(1, "q"), failed},
+			client.Turn{Committed: true, Begun: true, Ended: true, Result: v1alpha1.TurnFailed}},
+		"another turn's": {[]stream.Event{running, status(4, 4, "r", `,"ready":"Unknown"`)},
+			client.Turn{Begun: true, Ended: true}},
+		"edited and not told": {[]stream.Event{user(1, "q"), answered, reset, user(3, "q")},
+			client.Turn{Committed: true, Begun: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, applied(t, c.events...).Turn("q")); diff != "" {
@@ -205,8 +218,7 @@ func TestUpdatesOfAResetAreWhatChanged(t *testing.T) {
 		reset   *client.Reset
 		want    string
 	}{
-		"nothing": {[]stream.Event{user(1, "q"), reply(2, "a", ""), user(3, "r"), reply(4, "b", ""), status(4, 4, "r", "")}, 1,
-			nil, "q@1 a@2 r@3 b@4"},
+		"nothing": {before, 1, nil, "q@1 a@2 r@3 b@4"},
 		"an edit": {[]stream.Event{user(1, "q"), reply(2, "a", ""),
 			event("message", `{"historyVersion":5,"index":2,"message":{"name":"r","role":"User"}}`), status(5, 3, "r", "")}, 3,
 			&client.Reset{From: 2, Length: 4, More: true}, "q@1 a@2 r@5"},

@@ -20,6 +20,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/client"
 	"parley.dev/parley/internal/text/compose"
 )
 
@@ -40,7 +41,6 @@ type conversation struct {
 
 	mu      sync.Mutex
 	printer *printer
-	through lens
 	// mine are the messages that were typed here: they stand on the screen.
 	mine map[string]bool
 	// sent is the message that was sent last, until the chat has taken it up or put it into its queue: what is said of the
@@ -223,14 +223,12 @@ func (c *conversation) outOfReach(err error) {
 func (c *conversation) event(e stream.Event) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	told, err := c.through.pass(e)
+	updates, err := c.printer.chat.Updates(e)
 	if err != nil {
 		return true, err
 	}
-	for _, e := range told {
-		if err := c.show(e); err != nil {
-			return true, err
-		}
+	for _, u := range updates {
+		c.printer.show(u, !c.observe(u))
 	}
 	if !c.busy() || e.Name == stream.EventRequiresAction {
 		c.printer.endLine()
@@ -242,43 +240,24 @@ func (c *conversation) event(e stream.Event) (bool, error) {
 	return false, nil
 }
 
-// show shows an event. What was typed here stands on the screen. The caller holds mu.
-func (c *conversation) show(e stream.Event) error {
-	mine, err := c.heed(e)
-	if err != nil {
-		return err
-	}
-	return c.printer.show(e, !mine)
-}
-
-// heed notes what an event says about whether there is something to interrupt. It reports whether the event is a
-// message that was typed here. The caller holds mu.
-func (c *conversation) heed(e stream.Event) (mine bool, err error) {
-	switch e.Name {
-	case stream.EventMessage:
-		m, err := stream.Decode[stream.MessageCommitted](e)
-		if err != nil {
-			return false, err
-		}
-		if c.sent == m.Message.Name { // How the chat stands comes behind it.
+// observe notes what an update says about whether there is something to interrupt. It reports whether the update is a
+// message that was typed here, which stands on the screen. The caller holds mu.
+func (c *conversation) observe(u client.Update) (mine bool) {
+	switch u := u.(type) {
+	case *stream.MessageCommitted:
+		if c.sent == u.Message.Name { // How the chat stands comes behind it.
 			c.sent, c.working = "", true
 		}
-		return c.mine[m.Message.Name], nil
-	case stream.EventQueueUpdate:
-		update, err := stream.Decode[stream.QueueUpdate](e)
-		for _, waits := range update.Queue {
+		return c.mine[u.Message.Name]
+	case *stream.QueueUpdate:
+		for _, waits := range u.Queue {
 			c.takenUp(waits.Name)
 		}
-		return false, err
-	case stream.EventStatus:
-		status, err := stream.Decode[stream.Status](e)
-		if err != nil {
-			return false, err
-		}
-		c.working = status.Ready == metav1.ConditionUnknown
+	case *stream.Status:
+		c.working = u.Ready == metav1.ConditionUnknown
 		c.warned = c.warned && c.busy()
 	}
-	return false, nil
+	return false
 }
 
 // pressed notes that a key was pressed that is not ctrl-C.

@@ -4,25 +4,13 @@
 package cli
 
 import (
-	"encoding/json"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/stream"
+	"parley.dev/parley/client"
 )
-
-// heeds lets the conversation heed an event of that data.
-func (c *conversation) heeds(t *testing.T, name string, data any) {
-	t.Helper()
-	raw, err := json.Marshal(data)
-	if err == nil {
-		_, err = c.heed(stream.Event{Name: name, Data: raw})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // TestATextThatIsOnItsWayCanBeInterrupted has the chat say how it stood before the text that has just been sent.
 func TestATextThatIsOnItsWayCanBeInterrupted(t *testing.T) {
@@ -30,21 +18,20 @@ func TestATextThatIsOnItsWayCanBeInterrupted(t *testing.T) {
 	taken := stream.MessageCommitted{Message: stream.Message{Name: "m"}}
 	c := &conversation{mine: map[string]bool{"m": true}}
 	for _, step := range []struct {
-		what  string
-		sent  string
-		event string
-		data  any
-		busy  bool
+		what   string
+		sent   string
+		update client.Update
+		busy   bool
 	}{
-		{"it rests", "", stream.EventStatus, rests, false},
-		{"a text is sent, and it is told late that the chat rested", "m", stream.EventStatus, rests, true},
-		{"the chat has taken it up", "m", stream.EventMessage, taken, true},
-		{"it is answered", "", stream.EventStatus, works, true},
-		{"it is told again", "", stream.EventMessage, taken, true},
-		{"the turn is over", "", stream.EventStatus, rests, false},
+		{"it rests", "", &rests, false},
+		{"a text is sent, and it is told late that the chat rested", "m", &rests, true},
+		{"the chat has taken it up", "m", &taken, true},
+		{"it is answered", "", &works, true},
+		{"it is told again", "", &taken, true},
+		{"the turn is over", "", &rests, false},
 	} {
 		c.sent = step.sent
-		if c.heeds(t, step.event, step.data); c.busy() != step.busy {
+		if c.observe(step.update); c.busy() != step.busy {
 			t.Errorf("%s: busy is %v", step.what, c.busy())
 		}
 	}
@@ -52,7 +39,7 @@ func TestATextThatIsOnItsWayCanBeInterrupted(t *testing.T) {
 
 func TestATextThatWaitsInTheQueueLeavesItToTheChatWhetherThereIsSomethingToInterrupt(t *testing.T) {
 	c := &conversation{sent: "m"}
-	c.heeds(t, stream.EventQueueUpdate, stream.QueueUpdate{Queue: []stream.QueuedMessage{{Name: "m"}}})
+	c.observe(&stream.QueueUpdate{Queue: []stream.QueuedMessage{{Name: "m"}}})
 	if c.busy() {
 		t.Error("it does not")
 	}

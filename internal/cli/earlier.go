@@ -16,7 +16,7 @@ func (p *printer) earlier(history []v1alpha1.PriorMessage) {
 		case v1alpha1.RoleUser:
 			p.asked(m.Content)
 		case v1alpha1.RoleAssistant:
-			p.rest(m.Content)
+			p.write(m.Content)
 		}
 		for j := range m.ToolCalls {
 			p.call(m.ToolCalls[j].ID, m.ToolCalls[j].Name, m.ToolCalls[j].Input)
@@ -27,6 +27,6 @@ func (p *printer) earlier(history []v1alpha1.PriorMessage) {
 		if p.openCall == "" {
 			p.endLine()
 		}
-		p.forget()
+		p.prose = markdown{}
 	}
 }

@@ -37,16 +37,10 @@ var talk = events{at(0, 1, "User", "one"), at(1, 2, "Assistant", "ONE"), at(2, 3
 func read(t *testing.T, story ...stream.Event) (out, notes string) {
 	t.Helper()
 	var shown, noted strings.Builder
-	p, through := newPrinter(&shown, &noted, false, hints), lens{}
+	p := newPrinter(&shown, &noted, false, hints)
 	for _, e := range story {
-		told, err := through.pass(e)
-		if err != nil {
+		if err := p.event(e, true); err != nil {
 			t.Fatal(err)
-		}
-		for _, e := range told {
-			if err := p.show(e, true); err != nil {
-				t.Fatal(err)
-			}
 		}
 	}
 	return shown.String(), noted.String()

@@ -71,30 +71,19 @@ func (w *watchedNotes) Read(ctx context.Context, chat *v1alpha1.Chat, note follo
 
 // noted shows a note. A stream that was resumed tells all of them again.
 func (p *printer) noted(n *stream.Note) {
-	before, known := p.noteGenerations[n.Message.UID]
-	if n.Generation <= before || n.Index < p.notesFrom {
+	before, changed := p.chat.Notes[n.Message.UID]
+	if changed && n.Generation <= before.Generation || n.Index < p.notesFrom {
 		return
 	}
-	p.noteGenerations[n.Message.UID] = n.Generation
 	of := ""
 	if by := cmp.Or(n.Message.EditedBy, n.Message.CreatedBy); by != "" {
 		of = " of " + by
 	}
-	if known {
+	if changed {
 		of += ", changed"
 	}
+	p.heading(n.Message.Name)
 	p.endLine()
 	p.out.line("[note%s:]", of)
 	p.quote("  ", n.Message.Content+textOf(&stream.MessageCommitted{Message: n.Message}))
-}
-
-// aside shows what is no part of the conversation: why a turn failed, and what became of a note.
-func (p *printer) aside(e stream.Event) error {
-	switch e.Name {
-	case stream.EventError:
-		return handle(e, func(failed *stream.Error) { p.note("%s: %s", failed.Reason, failed.Text()) })
-	case stream.EventNote:
-		return handle(e, p.noted)
-	}
-	return handle(e, func(gone *stream.NoteDeleted) { p.note("note %s was deleted", gone.Name) })
 }

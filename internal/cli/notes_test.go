@@ -30,7 +30,7 @@ func TestAStreamThatIsResumedShowsNoNoteAgain(t *testing.T) {
 		noteEvent("new", 4, 2),
 		{Name: "note_deleted", Data: []byte(`{"name":"new","uid":"new"}`)},
 	} {
-		if err := p.show(e, true); err != nil {
+		if err := p.event(e, true); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -25,14 +25,14 @@ const maxToolRunes = 200
 type printer struct {
 	out, errOut *screen
 	json        bool
-	// version and attempt name the attempt whose parts are on the screen: text, and the tool calls and results by id.
-	version int64
-	attempt int32
-	text    strings.Builder
-	prose   markdown
-	tools   map[string]bool
-	// names are those of the tools that were called, by the call's id: a client's results do not repeat them.
-	names map[string]string
+	hint        hint
+	// chat is what was shown, without its messages.
+	chat  client.Transcript
+	prose markdown
+	// names shows each message below its name, which edit, delete and promote take.
+	names bool
+	// tools are those that were called, by the call's id: a client's results do not repeat them.
+	tools map[string]string
 	// commands are those that calls run in the workspace, by the call's id; live is the call whose output was shown as it
 	// came.
 	commands map[string]string
@@ -40,20 +40,16 @@ type printer struct {
 	// midLine is true when the last line on the screen is not ended, and openCall names the call that it shows.
 	midLine  bool
 	openCall string
-	// status is the last one that came, actionVersion that of the last action that was shown,
-	// and hint what it tells to type.
-	status        stream.Status
-	actionVersion int64
+	// interrupted is true when it is shown that the turn is interrupted, which a status is yet to tell.
+	interrupted bool
 	// wait is the one that was shown last, and warned holds the warnings that were.
 	wait   string
 	warned map[stream.Warning]bool
 	// givenUp is why calls of the newest reply have no result, as far as that has been shown.
 	givenUp v1alpha1.CallsGivenUp
-	hint    hint
-	// noteGenerations are those of the notes that were shown, by UID. Notes before the message of index notesFrom are not
-	// shown; it is negative until it is known where the listening began.
-	noteGenerations map[string]int64
-	notesFrom       int64
+	// notesFrom is the index of the message from which on notes are shown; it is negative until it is known where the
+	// listening began.
+	notesFrom int64
 }
 
 // jsonEvent is how an event is printed for programs.
@@ -64,92 +60,112 @@ type jsonEvent struct {
 }
 
 func newPrinter(out, errOut io.Writer, asJSON bool, hint hint) *printer {
-	return &printer{out: newScreen(out), errOut: newScreen(errOut), json: asJSON, tools: map[string]bool{},
-		names: map[string]string{}, commands: map[string]string{}, hint: hint, noteGenerations: map[string]int64{},
-		warned: map[stream.Warning]bool{}}
+	return &printer{out: newScreen(out), errOut: newScreen(errOut), json: asJSON, hint: hint, tools: map[string]string{},
+		commands: map[string]string{}, warned: map[stream.Warning]bool{}}
 }
 
-// show prints one event. What others ask, and why turns fail, is shown to who listens to everything.
-func (p *printer) show(e stream.Event, everything bool) error {
+// event prints an event. What others ask, and why turns fail, is shown to who listens to everything.
+func (p *printer) event(e stream.Event, everything bool) error {
 	if p.json {
 		return printJSON(p.out, jsonEvent{e.Name, e.ID, e.Data})
 	}
-	switch e.Name {
-	case stream.EventMessagePart:
-		return handle(e, p.part)
-	case stream.EventMessage:
-		return handle(e, func(m *stream.MessageCommitted) { p.committed(m, everything) })
-	case stream.EventRetry, stream.EventRequiresAction:
-		return p.waits(e)
-	case stream.EventError, stream.EventNote, stream.EventNoteDeleted:
-		if everything {
-			return p.aside(e)
-		}
-	case stream.EventPreviewReset:
-		p.voided()
-	case stream.EventHistoryReset:
-		return handle(e, func(c *change) { p.note("%s", c); p.forget() })
-	case stream.EventStatus:
-		return handle(e, func(s *stream.Status) { p.turned(s, everything) })
-	}
-	return nil
-}
-
-// waits tells what the turn waits for.
-func (p *printer) waits(e stream.Event) error {
-	if e.Name == stream.EventRetry {
-		return handle(e, p.retry)
-	}
-	return handle(e, p.action)
-}
-
-// handle passes the data of an event to its handler.
-func handle[T any](e stream.Event, do func(*T)) error {
-	data, err := stream.Decode[T](e)
-	if err == nil {
-		do(data)
+	updates, err := p.chat.Updates(e)
+	for _, u := range updates {
+		p.show(u, everything)
 	}
 	return err
 }
 
+// show prints what an event changes.
+func (p *printer) show(u client.Update, everything bool) {
+	switch u := u.(type) {
+	case *stream.MessagePart:
+		p.part(u)
+	case *stream.MessageCommitted:
+		p.committed(u, everything)
+	case *stream.Status:
+		p.turned(u, everything)
+	case *stream.Retry:
+		p.retry(u)
+	case *stream.RequiresAction:
+		p.action(u)
+	case *stream.PreviewReset:
+		p.voided()
+	case *client.Reset:
+		p.note("%s", resetWords(u))
+	default:
+		if everything {
+			p.aside(u)
+		}
+	}
+	p.chat.Take(u)
+	p.chat.Messages = nil
+	if p.chat.Live == nil {
+		p.prose = markdown{}
+	}
+}
+
+// aside shows what is no part of the conversation: why a turn failed, and what became of a note.
+func (p *printer) aside(u client.Update) {
+	switch u := u.(type) {
+	case *stream.Error:
+		p.note("%s: %s", u.Reason, u.Text())
+	case *stream.Note:
+		p.noted(u)
+	case *stream.NoteDeleted:
+		p.note("note %s was deleted", u.Name)
+	}
+}
+
+// resetWords say what has changed, counting messages from 1 as people do.
+func resetWords(r *client.Reset) string {
+	first := r.From + 1
+	switch {
+	case r.Other:
+		return "another chat of this name has begun"
+	case r.More:
+		return fmt.Sprintf("the conversation was changed from message %d on; it continues like this:", first)
+	case first == r.Length:
+		return fmt.Sprintf("message %d was deleted", first)
+	}
+	return fmt.Sprintf("messages %d to %d were deleted", first, r.Length)
+}
+
 func (p *printer) part(part *stream.MessagePart) {
-	if part.HistoryVersion != p.version || part.Attempt != p.attempt {
-		p.forget()
-		p.version, p.attempt = part.HistoryVersion, part.Attempt
+	live := p.chat.Live
+	if !live.Previews(part.HistoryVersion, part.Attempt) {
+		live, p.prose = nil, markdown{}
 	}
 	if part.Role == string(v1alpha1.RoleSystem) {
-		p.summarising()
+		if live == nil { // People want to know that, not to read it.
+			p.note("the conversation is being summarised")
+		}
 		return
 	}
-	switch part.Part.Type {
+	switch id := part.Part.ID; part.Part.Type {
 	case parts.Text:
-		if p.text.Len() < client.MaxEvent {
-			p.text.WriteString(part.Part.Text)
-		}
 		p.write(part.Part.Text)
 	case parts.Reasoning:
 		if p.out.styled {
 			p.begun(part.Part.Text)
 			p.out.faint(part.Part.Text)
 		}
-	default:
-		p.toolPart(&part.Part)
-	}
-}
-
-func (p *printer) toolPart(part *parts.Part) {
-	switch part.Type {
 	case parts.ToolCall:
-		p.call(part.ID, part.Name, part.Text)
+		if !live.Has(parts.ToolCall, id) {
+			p.call(id, part.Part.Name, part.Part.Text)
+		}
 	case parts.ToolOutput:
-		p.output(part.ID, part.Text)
+		p.output(id, part.Part.Text)
 	case parts.ToolResult:
-		p.result(part.ID, part.Name, part.Text)
+		if !live.Has(parts.ToolResult, id) {
+			p.result(id, part.Part.Name, part.Part.Text)
+		}
 	}
 }
 
 // committed shows a committed message. Who has just asked knows what was asked.
 func (p *printer) committed(m *stream.MessageCommitted, everything bool) {
+	p.heading(m.Message.Name)
 	p.gaveUp(m.Message.CallsGivenUpBefore)
 	p.givenUp = ""
 	switch {
@@ -167,37 +183,46 @@ func (p *printer) committed(m *stream.MessageCommitted, everything bool) {
 	}
 }
 
+// heading shows the name of the message that follows.
+func (p *printer) heading(name string) {
+	if p.names {
+		p.endLine()
+		p.out.line("[%s]", name)
+	}
+}
+
 // generated shows what of a generated message was not shown while it was streamed.
 func (p *printer) generated(m *stream.MessageCommitted) {
-	if p.version != m.HistoryVersion-1 || p.attempt != m.Message.Attempt {
-		p.forget()
+	live := p.chat.Live
+	if !live.Previews(m.HistoryVersion-1, m.Message.Attempt) {
+		live, p.prose = nil, markdown{}
 	}
 	if m.Message.Role == v1alpha1.RoleSystem {
 		p.note("%s", compacted(m.Message.Compaction))
-		p.forget()
 		return
 	}
-	p.rest(textOf(m))
+	p.rest(live.Text(), textOf(m))
 	for i := range m.Message.Parts {
 		part := &m.Message.Parts[i]
-		if call := part.ToolCall; call != nil {
+		if call := part.ToolCall; call != nil && !live.Has(parts.ToolCall, call.ID) {
 			p.call(call.ID, call.Name, call.Input)
 		}
 		if result := part.ToolResult; result != nil {
-			p.result(result.ID, result.Name, result.Output)
+			if !live.Has(parts.ToolResult, result.ID) {
+				p.result(result.ID, result.Name, result.Output)
+			}
 			p.decision(m.Message.Decisions, result)
 		}
 	}
 	if p.openCall == "" {
 		p.endLine()
 	}
-	p.forget()
 	if note := m.Message.ReplyOutcome.Note(); note != "" {
 		p.note("%s", withFinishReason(note, m.Message.FinishReason))
 	}
 	if m.Message.Outcome == v1alpha1.OutcomeInterrupted {
 		p.note("interrupted")
-		p.status.Phase, p.status.Result = "", v1alpha1.TurnInterrupted
+		p.interrupted = true
 	}
 }
 
@@ -220,7 +245,7 @@ func (p *printer) decision(decisions []v1alpha1.ToolDecision, result *v1alpha1.T
 		words += ": " + comment
 	}
 	p.endLine()
-	p.out.line("[%s was %s]", cmp.Or(result.Name, p.names[result.ID], result.ID), words)
+	p.out.line("[%s was %s]", cmp.Or(result.Name, p.tools[result.ID], result.ID), words)
 }
 
 // compacted says what the model continues from, with numbers where there are some.
@@ -235,22 +260,14 @@ func compacted(c *v1alpha1.CompactionAccount) string {
 	return of
 }
 
-// summarising tells once that a summary is being written: people want to know that, not to read it.
-func (p *printer) summarising() {
-	if !p.tools["summary"] {
-		p.tools["summary"] = true
-		p.note("the conversation is being summarised")
-	}
-}
-
 func (p *printer) asked(text string) {
 	p.endLine()
 	p.quote("> ", text)
 }
 
 // rest shows what of a text was not shown while it was streamed.
-func (p *printer) rest(text string) {
-	rest, streamed := strings.CutPrefix(text, p.text.String())
+func (p *printer) rest(shown, text string) {
+	rest, streamed := strings.CutPrefix(text, shown)
 	if !streamed {
 		p.endLine()
 		rest = text
@@ -260,37 +277,38 @@ func (p *printer) rest(text string) {
 
 // voided says that the parts on the screen are all that will come of them.
 func (p *printer) voided() {
-	if p.text.Len() > 0 || len(p.tools) > 0 {
-		if p.status.Phase == v1alpha1.ChatInterrupting {
-			p.note("interrupted; nothing of this was kept")
-			p.status.Result = v1alpha1.TurnInterrupted
-		} else {
-			p.note("that attempt came to nothing; the reply begins again")
-		}
+	live, now := p.chat.Live, p.chat.Status
+	switch {
+	case !live.Has(parts.Text, "") && !live.Has(parts.ToolCall, "") && !live.Has(parts.ToolResult, "") &&
+		(live == nil || live.Role != string(v1alpha1.RoleSystem)):
+	case now != nil && now.Phase == v1alpha1.ChatInterrupting && !p.interrupted:
+		p.note("interrupted; nothing of this was kept")
+		p.interrupted = true
+	default:
+		p.note("that attempt came to nothing; the reply begins again")
 	}
-	p.forget()
 }
 
 // turned notices that the turn under way was interrupted before anything was said, which no message tells.
 func (p *printer) turned(now *stream.Status, everything bool) {
-	before := p.status
-	p.status = *now
+	before := p.chat.Status
 	if p.notesFrom < 0 {
 		p.notesFrom = now.Length
 	}
 	p.standing(now)
 	p.gaveUp(now.CallsGivenUp)
-	if everything && now.Result == v1alpha1.TurnInterrupted && before.Turn == now.Turn && before.Result == "" {
+	if everything && now.Result == v1alpha1.TurnInterrupted && before != nil && before.Turn == now.Turn &&
+		before.Result == "" && !p.interrupted {
 		p.note("interrupted")
 	}
+	p.interrupted = false
 }
 
 // action tells what the turn waits for, and what to type.
 func (p *printer) action(a *stream.RequiresAction) {
-	if p.actionVersion == a.HistoryVersion { // a stream that was resumed tells it again
+	if before := p.chat.Action; before != nil && before.HistoryVersion == a.HistoryVersion { // It is told again.
 		return
 	}
-	p.actionVersion = a.HistoryVersion
 	lines := p.hint.lines(a)
 	if len(lines) == 0 {
 		return
@@ -303,10 +321,7 @@ func (p *printer) action(a *stream.RequiresAction) {
 
 // call leaves the line open: if nothing comes in between, the result follows on it.
 func (p *printer) call(id, name, input string) {
-	if p.tools["call "+id] {
-		return
-	}
-	p.tools["call "+id], p.names[id] = true, name
+	p.tools[id] = name
 	p.endLine()
 	if question := questionOf(name, input); question != "" {
 		p.out.line("[the advisor is asked:]")
@@ -325,11 +340,7 @@ func (p *printer) call(id, name, input string) {
 }
 
 func (p *printer) result(id, name, output string) {
-	if p.tools["result "+id] {
-		return
-	}
-	p.tools["result "+id] = true
-	name = cmp.Or(name, p.names[id], id)
+	name = cmp.Or(name, p.tools[id], id)
 	if a, ok := adviceOf(name, output); ok {
 		p.endLine()
 		p.out.line("[%s]", a.heading())
@@ -354,14 +365,6 @@ func (p *printer) result(id, name, output string) {
 	if diffs != "" {
 		p.lines(diffs)
 	}
-}
-
-// forget says that what is on the screen is of no attempt that could continue.
-func (p *printer) forget() {
-	p.version, p.attempt = 0, 0
-	p.text.Reset()
-	p.prose = markdown{}
-	clear(p.tools)
 }
 
 // note tells something about the conversation that is no part of it.

@@ -74,7 +74,7 @@ func told(said string, styled bool) (out, errOut string) {
 	p := newPrinter(&o, &e, false, hints)
 	p.out.styled, p.errOut.styled = styled, styled
 	for _, e := range theStory(said) {
-		_ = p.show(e, true)
+		_ = p.event(e, true)
 	}
 	p.endLine()
 	return o.String(), e.String()
@@ -118,7 +118,7 @@ func TestEventsAreExactForProgramsAndHarmlessForTerminals(t *testing.T) {
 	p := newPrinter(&out, &strings.Builder{}, true, hints)
 	story := theStory(hostile)
 	for _, e := range story {
-		if err := p.show(e, true); err != nil {
+		if err := p.event(e, true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -214,7 +214,7 @@ func TestAdviceIsShownAsProse(t *testing.T) {
 			}
 			for _, e := range []stream.Event{called(4, asked),
 				called(5, `{"type":"ToolResult","toolResult":{"id":"1","name":"advisor","output":`+string(output)+`}}`)} {
-				if err := p.show(e, false); err != nil {
+				if err := p.event(e, false); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -234,7 +234,7 @@ func TestACompactionSaysHowMuchTheSummaryStandsFor(t *testing.T) {
 	} {
 		var notes strings.Builder
 		p := newPrinter(&strings.Builder{}, &notes, false, hints)
-		if err := p.show(stream.Event{Name: stream.EventMessage, Data: []byte(data)},
+		if err := p.event(stream.Event{Name: stream.EventMessage, Data: []byte(data)},
 			true); err != nil || notes.String() != want {
 			t.Errorf("%s is told as %q, %v", data, notes.String(), err)
 		}

@@ -73,43 +73,17 @@ func (s *session) play(t *transcript, last int, names bool) error {
 	if last > 0 && before > 0 && !p.json {
 		p.note("%s before this: --all shows them", plural(int(before), "message"))
 	}
-	p.status.Turn = turnOf(t.chat) // One that was interrupted without a word is told by no message.
-	if names && !p.json {
-		return p.named(t)
-	}
-	return p.all(t.events)
-}
-
-// all shows events to who listens to everything.
-func (p *printer) all(events []stream.Event) error {
-	for _, e := range events {
-		if err := p.show(e, true); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// named shows each message of a transcript below its name, which edit, delete and promote take.
-func (p *printer) named(t *transcript) error {
-	heading := func(name string) {
-		p.endLine()
-		p.out.line("[%s]", name)
-	}
+	p.chat.Status = &stream.Status{Turn: turnOf(t.chat)} // One that was interrupted without a word is told by no message.
+	p.names = names
 	for _, e := range t.events {
-		var err error
-		switch e.Name {
-		case stream.EventMessage:
-			err = handle(e, func(m *stream.MessageCommitted) { heading(m.Message.Name) })
-		case stream.EventNote:
-			err = handle(e, func(n *stream.Note) { heading(n.Message.Name) })
-		}
-		if err = errors.Join(err, p.show(e, true)); err != nil {
+		if err := p.event(e, true); err != nil {
 			return err
 		}
 	}
 	for _, queued := range t.chat.Status.Queue {
-		p.note("%s waits in the queue", queued.Name)
+		if names && !p.json {
+			p.note("%s waits in the queue", queued.Name)
+		}
 	}
 	return nil
 }

@@ -48,22 +48,13 @@ func (s *session) tail(ctx context.Context, chat string, history bool) error {
 		return err
 	}
 	defer from.close()
-	p, through := newPrinter(s.options.Out, s.options.ErrOut, s.options.output == "json", s.hint(chat)), lens{}
+	p := newPrinter(s.options.Out, s.options.ErrOut, s.options.output == outJSON, s.hint(chat))
 	defer p.endLine()
 	if !history {
 		p.notesFrom = -1
 	}
 	from.onLoss(p.outOfReach)
 	return amid(from.follow(ctx, s.objects.namespace, chat, history, nil, func(e stream.Event) (bool, error) {
-		if p.json {
-			return e.Name == stream.EventDeleted, p.show(e, true)
-		}
-		told, err := through.pass(e)
-		for _, e := range told {
-			if err := p.show(e, true); err != nil {
-				return true, err
-			}
-		}
-		return e.Name == stream.EventDeleted, err
+		return e.Name == stream.EventDeleted, p.event(e, true)
 	}))
 }

@@ -6,9 +6,7 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/client"
 )
 
 // drain is how long the end of a turn may take to come through the stream once the message's own status has told it.
@@ -130,29 +129,26 @@ type turn struct {
 
 	mu      sync.Mutex
 	message string
-	through lens
 	early   []stream.Event // what came before the message's name was known
-	began   bool
+	chat    client.Transcript
 	ended   bool
-	phase   v1alpha1.ChatPhase
-	wait    *v1alpha1.ChatWait
 }
 
 // requiresAction reports whether a person or a client keeps the chat waiting.
 func (t *turn) requiresAction() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.phase == v1alpha1.ChatRequiresAction
+	return t.chat.Status != nil && t.chat.Status.Phase == v1alpha1.ChatRequiresAction
 }
 
 // waitsFor is what the chat waits for, in words; empty: nothing that is known.
 func (t *turn) waitsFor() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.wait == nil {
+	if t.chat.Status == nil || t.chat.Status.Wait == nil {
 		return ""
 	}
-	return t.wait.Reason + ": " + t.wait.Message
+	return t.chat.Status.Wait.Reason + ": " + t.chat.Status.Wait.Message
 }
 
 // begin tells the name of the message.
@@ -183,98 +179,55 @@ func (t *turn) event(e stream.Event) (bool, error) {
 
 // take takes an event in its order. The caller holds mu.
 func (t *turn) take(e stream.Event) error {
-	if t.printer.json && !t.ended {
-		if err := t.printer.show(e, false); err != nil {
-			return err
-		}
-	}
-	told, err := t.through.pass(e)
-	for _, e := range told {
-		if err := t.show(e); err != nil {
-			return err
-		}
-	}
-	return err
-}
-
-// show handles what an event is to be read as. The caller holds mu. The turn begins with the message itself, and ends
-// before the next User message or with a status that tells it: several changes of a chat may come as one, with the
-// reply before the first status that names the turn.
-func (t *turn) show(e stream.Event) error {
 	if t.ended {
 		return nil
 	}
-	var err error
-	switch e.Name {
-	case stream.EventDeleted:
-		err = missingError{"the chat was deleted"}
-	case stream.EventMessage:
-		err = t.committed(e.Data)
-	case stream.EventStatus:
-		err = t.status(e.Data)
+	if t.printer.json {
+		if err := t.printer.event(e, false); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	if t.concerns(e) {
-		err = t.printer.show(e, false)
-	}
-	if t.ended {
-		t.printer.endLine()
-		close(t.over)
+	t.chat.Outline = true
+	updates, err := t.chat.Updates(e)
+	for _, u := range updates {
+		t.chat.Take(u)
+		if err := t.show(u); err != nil || t.ended {
+			return err
+		}
 	}
 	return err
 }
 
-// concerns reports whether an event is to be shown to a person.
-// What the chat waits for holds up a message in its queue too.
-func (t *turn) concerns(e stream.Event) bool {
-	waits := (e.Name == stream.EventRequiresAction || e.Name == stream.EventRetry) && !t.cutsIn
-	return !t.printer.json && !t.ended && (t.began || waits)
-}
-
-func (t *turn) committed(data []byte) error {
-	var m stream.MessageCommitted
-	if err := json.Unmarshal(data, &m); err != nil {
-		return fmt.Errorf("reading a message: %w", err)
+// show handles what an event changes. The caller holds mu. The turn begins with the message itself, and ends before the
+// next User message or with a status that tells it: several changes of a chat may come as one, with the reply before
+// the first status that names the turn.
+func (t *turn) show(u client.Update) error {
+	now := t.chat.Turn(t.message)
+	switch u := u.(type) {
+	case client.Deleted:
+		return missingError{"the chat was deleted"}
+	case *stream.Status:
+		if t.first && !now.Begun && u.Ready == metav1.ConditionFalse || now.Held { // A person has to do something.
+			return verdictError{u.Reason, u.Message}
+		}
+		if !t.printer.json && (u.Turn == t.message || !now.Begun && !t.cutsIn) {
+			t.printer.standing(u)
+		}
 	}
-	mine := m.Message.Name == t.message
-	t.ended = t.began && !mine && m.Message.Role == v1alpha1.RoleUser
-	t.began = t.began || mine
+	if t.ended = now.Ended; t.ended {
+		t.printer.endLine()
+		close(t.over)
+	} else if !t.printer.json && (now.Begun || t.holdsUp(u)) {
+		t.printer.show(u, false)
+	}
 	return nil
 }
 
-func (t *turn) status(data []byte) error {
-	var status stream.Status
-	if err := json.Unmarshal(data, &status); err != nil {
-		return fmt.Errorf("reading a status: %w", err)
+// holdsUp reports whether what the chat waits for holds up the message in its queue, too.
+func (t *turn) holdsUp(u client.Update) bool {
+	switch u.(type) {
+	case *stream.RequiresAction, *stream.Retry:
+		return !t.cutsIn
 	}
-	t.phase, t.wait = status.Phase, status.Wait
-	mine := status.Turn == t.message
-	if t.needsPerson(&status, mine) {
-		return verdictError{status.Reason, status.Message}
-	}
-	t.began = t.began || mine
-	if t.holdsUp(mine) {
-		t.printer.standing(&status)
-	}
-	t.ended = t.began && (!mine || final(status.Ready))
-	return nil
-}
-
-// needsPerson reports whether the turn cannot begin, or cannot go on, until a person does something.
-func (t *turn) needsPerson(status *stream.Status, mine bool) bool {
-	cannotBegin := t.first && !t.began && !mine
-	isOverBudget := mine && status.Result == ""
-	return (cannotBegin || isOverBudget) && status.Ready == metav1.ConditionFalse
-}
-
-// final reports whether nothing more comes of a turn.
-func final(ready metav1.ConditionStatus) bool {
-	return ready == metav1.ConditionTrue || ready == metav1.ConditionFalse
-}
-
-// holdsUp reports whether what the chat waits for holds up the message, and is to be shown to a person.
-func (t *turn) holdsUp(mine bool) bool {
-	return !t.printer.json && (mine || !t.began && !t.cutsIn)
+	return false
 }

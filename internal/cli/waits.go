@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 )
 
@@ -31,7 +32,7 @@ func clock(at time.Time) string {
 // and retries have events of their own. While a reply comes, a wait for its pod is over: the status only lags behind.
 func (p *printer) standing(now *stream.Status) {
 	words := waitWords(now.Wait)
-	streaming := words != "" && now.Wait.For == v1alpha1.WaitForPod && p.text.Len() > 0
+	streaming := words != "" && now.Wait.For == v1alpha1.WaitForPod && p.chat.Live.Has(parts.Text, "")
 	if words != p.wait && !streaming {
 		if p.wait = words; words != "" {
 			p.note("%s", words)

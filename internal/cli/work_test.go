@@ -90,7 +90,7 @@ func TestWorkIsShownAsPeopleKnowIt(t *testing.T) {
 			var out strings.Builder
 			p := newPrinter(&out, &strings.Builder{}, false, hints)
 			for _, e := range c.events {
-				if err := p.show(e, false); err != nil {
+				if err := p.event(e, false); err != nil {
 					t.Fatal(err)
 				}
 			}
