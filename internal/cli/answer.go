@@ -28,21 +28,17 @@ func newAnswer(o *options) *cobra.Command {
 		Example: "  kubectl chat answer triage call_1='{\"number\": 4711}'\n  kubectl chat answer triage " +
 			"call_1='\"done\"' call_2=42",
 		Args: cobra.MinimumNArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := o.connect(outName, outJSON, outYAML)
-			if err != nil {
-				return err
-			}
-			return s.answer(cmd.Context(), args[0], args[1:], digest, w)
-		},
+		RunE: o.connected(func(ctx context.Context, s *session, args []string) error {
+			return answerCalls(ctx, s, args[0], args[1:], digest, w)
+		}, forms...),
 	}
 	w.addFlags(cmd)
 	cmd.Flags().StringVar(&digest, "digest", "", "the digest of the call that you have seen, or its first 12 digits")
 	return cmd
 }
 
-func (s *session) answer(ctx context.Context, chat string, args []string, digest string, w waiting) error {
-	call, content, err := s.asks(ctx, chat, args)
+func answerCalls(ctx context.Context, s *session, chat string, args []string, digest string, w waiting) error {
+	call, content, err := inputCall(ctx, s, chat, args)
 	if err != nil {
 		return err
 	}
@@ -50,9 +46,9 @@ func (s *session) answer(ctx context.Context, chat string, args []string, digest
 		if len(args) > 1 {
 			return fmt.Errorf("call %s asks for input: answer it alone", call.ID)
 		}
-		return s.input(ctx, chat, call, answerOf{content, digest}, w)
+		return giveInput(ctx, s, chat, call, answerOf{content, digest}, w)
 	}
-	calls, err := s.pending(ctx, chat, v1alpha1.RequiresClient)
+	calls, err := pendingCalls(ctx, s, chat, v1alpha1.RequiresClient)
 	if err != nil {
 		return err
 	}
@@ -60,24 +56,24 @@ func (s *session) answer(ctx context.Context, chat string, args []string, digest
 	if err != nil {
 		return err
 	}
-	message, err := s.objects.messages().Create(ctx, compose.Results(s.objects.namespace, chat, "", results))
+	message, err := s.Messages().Create(ctx, compose.Results(s.Namespace, chat, "", results))
 	if err != nil {
 		return fmt.Errorf("creating the message: %w", err)
 	}
 	if !w.wait {
-		return s.options.say(messageNamed+message.Name, message, " created")
+		return s.Say(messageNamed+message.Name, message, " created")
 	}
 	err = w.until(ctx, "the results in ChatMessage "+message.Name+" to be accepted",
 		func(ctx context.Context, note func(string)) error {
-			return await(ctx, s.objects.messages().Watch, message.Name, func(now *v1alpha1.ChatMessage) (bool, error) {
+			return Await(ctx, s.Messages().Watch, message.Name, func(now *v1alpha1.ChatMessage) (bool, error) {
 				message = now
-				return verdict(now.Status.Conditions, note)
+				return IsReady(now.Status.Conditions, note)
 			})
 		})
 	if err != nil {
 		return err
 	}
-	return s.options.say(messageNamed+message.Name, message, " answers %s: %s", namesOf(calls),
+	return s.Say(messageNamed+message.Name, message, " answers %s: %s", namesOf(calls),
 		v1alpha1.ReasonResultsAccepted)
 }
 

@@ -6,11 +6,14 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -22,24 +25,6 @@ const completing = 2 * time.Second
 
 // finder finds what could be typed behind the arguments that were. What it has found when time is over counts.
 type finder func(ctx context.Context, s *session, args []string, found func(name, description string)) error
-
-// argumentsOf are what could be typed for the arguments of each verb, in their order.
-var argumentsOf = map[string][]finder{
-	"send": {openChats}, "tail": {openChats}, "ui": {openChats}, "interrupt": {openChats}, "suspend": {openChats},
-	"archive": {openChats}, "compact": {openChats}, "title": {openChats}, "clear": {openChats},
-	"refresh-context": {openChats}, "calls": {openChats},
-	"show": {allChats}, "usage": {allChats}, "export": {allChats}, "settings": {allChats}, "debug": {allChats},
-	"unarchive": {chatsThat(func(c *v1alpha1.Chat) bool { return c.Spec.Archived })},
-	"resume":    {chatsThat(func(c *v1alpha1.Chat) bool { return c.Spec.Suspend })},
-	"edit": {openChats, messagesThat(func(m *v1alpha1.ChatMessage) bool {
-		return m.Spec.Generation == nil && m.Spec.Content != ""
-	})},
-	"delete":  {allChats, messagesThat(func(*v1alpha1.ChatMessage) bool { return true })},
-	"promote": {openChats, queued},
-	"approve": {openChats, callsThat(toDecide, "")},
-	"deny":    {openChats, callsThat(toDecide, "")},
-	"answer":  {openChats, callsThat(toAnswer, "=")},
-}
 
 // valuesOf are what could be typed for flags that name objects.
 var valuesOf = map[string]finder{"namespace": namespaces, "gateway-namespace": namespaces, "context": contexts,
@@ -53,22 +38,16 @@ var wordsOf = map[string][]string{
 	"output":     {outJSON, outYAML, outName, outWide, outMarkdown, outLines},
 }
 
-// addCompletion lets shells ask what could be typed.
-func (o *options) addCompletion(root *cobra.Command) {
-	for _, cmd := range append(root.Commands(), root) {
-		if finders := argumentsOf[cmd.Name()]; len(finders) > 0 {
-			cmd.ValidArgsFunction = o.completes(finders)
+// completeFlags lets shells ask what could be typed for flags.
+func (o *options) completeFlags(cmd *cobra.Command) {
+	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
+		if find := valuesOf[flag.Name]; find != nil {
+			_ = cmd.RegisterFlagCompletionFunc(flag.Name, o.completesFlag(find)) // There is such a flag.
 		}
-		cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
-			if find := valuesOf[flag.Name]; find != nil {
-				_ = cmd.RegisterFlagCompletionFunc(flag.Name, o.completesFlag(find)) // There is such a flag.
-			}
-			if words := wordsOf[flag.Name]; words != nil {
-				_ = cmd.RegisterFlagCompletionFunc(flag.Name,
-					cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
-			}
-		})
-	}
+		if words := wordsOf[flag.Name]; words != nil {
+			_ = cmd.RegisterFlagCompletionFunc(flag.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+		}
+	})
 }
 
 // completes finds what could be typed for the next argument.
@@ -143,4 +122,113 @@ func (o *options) quietly() (*session, error) {
 		cfg.ExecProvider.StdinUnavailable = true
 	}
 	return o.session(cfg)
+}
+
+// maxNamespaces is how many namespaces are named at most.
+const maxNamespaces = 1000
+
+var (
+	allChats  = chatsThat(func(*v1alpha1.Chat) bool { return true })
+	openChats = chatsThat(func(c *v1alpha1.Chat) bool { return !c.Status.Archived })
+)
+
+// chatsThat finds the chats of the namespace that are to be kept.
+func chatsThat(keep func(*v1alpha1.Chat) bool) finder {
+	return func(ctx context.Context, s *session, _ []string, found func(name, description string)) error {
+		return eachPage(ctx, metav1.ListOptions{Limit: listPage}, s.Chats().List, func(page *v1alpha1.ChatList) {
+			for i := range page.Items {
+				if c := &page.Items[i]; keep(c) {
+					found(c.Name, fmt.Sprintf("%s %s", c.Status.Phase, c.Status.Title))
+				}
+			}
+		})
+	}
+}
+
+// messagesThat finds the messages of the chat that are to be kept.
+func messagesThat(keep func(*v1alpha1.ChatMessage) bool) finder {
+	return func(ctx context.Context, s *session, args []string, found func(name, description string)) error {
+		return eachPage(ctx, ofChat(args[0]), s.Messages().List, func(page *v1alpha1.ChatMessageList) {
+			for i := range page.Items {
+				if m := &page.Items[i]; keep(m) {
+					found(m.Name, string(m.Spec.Role)+": "+oneLine(m.Spec.Content))
+				}
+			}
+		})
+	}
+}
+
+// queuedMessages finds the messages of the chat that wait.
+func queuedMessages(ctx context.Context, s *session, args []string, found func(name, description string)) error {
+	chat, err := s.Chats().Get(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	for _, m := range chat.Status.Queue {
+		found(m.Name, "")
+	}
+	return nil
+}
+
+// callsThat finds the calls of the chat that are to be kept. They are typed with what ends them.
+func callsThat(keep func(*v1alpha1.PendingToolCall) bool, end string) finder {
+	return func(ctx context.Context, s *session, args []string, found func(name, description string)) error {
+		chat, err := s.Chats().Get(ctx, args[0])
+		if err != nil || chat.Status.RequiresAction == nil {
+			return err
+		}
+		calls := chat.Status.RequiresAction.ToolCalls
+		for i := range calls {
+			if keep(&calls[i]) {
+				found(calls[i].ID+end, calls[i].Name+" "+calls[i].Input)
+			}
+		}
+		return nil
+	}
+}
+
+func toDecide(c *v1alpha1.PendingToolCall) bool {
+	return waitsFor(c) == forApproval || waitsFor(c) == forInput
+}
+
+func toAnswer(c *v1alpha1.PendingToolCall) bool {
+	return waitsFor(c) == forClient || waitsFor(c) == forInput
+}
+
+func classes(ctx context.Context, s *session, _ []string, found func(name, description string)) error {
+	return eachPage(ctx, metav1.ListOptions{Limit: listPage}, s.Client.Classes(s.Namespace).List,
+		func(page *v1alpha1.ChatClassList) {
+			for i := range page.Items {
+				found(page.Items[i].Name, page.Items[i].Spec.Description)
+			}
+		})
+}
+
+func modelConfigs(ctx context.Context, s *session, _ []string, found func(name, description string)) error {
+	return eachPage(ctx, metav1.ListOptions{Limit: listPage}, s.Client.ModelConfigs(s.Namespace).List,
+		func(page *v1alpha1.ChatModelConfigList) {
+			for i := range page.Items {
+				found(page.Items[i].Name, page.Items[i].Spec.Model)
+			}
+		})
+}
+
+func namespaces(ctx context.Context, s *session, _ []string, found func(name, description string)) error {
+	all, _, err := s.Client.Namespaces(ctx, maxNamespaces)
+	for _, name := range all {
+		found(name, "")
+	}
+	return err
+}
+
+// contexts finds those of the kubeconfig, without asking a cluster.
+func contexts(_ context.Context, s *session, _ []string, found func(name, description string)) error {
+	config, err := s.config.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(config.Contexts)) {
+		found(name, config.Contexts[name].Namespace)
+	}
+	return nil
 }

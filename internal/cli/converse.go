@@ -69,21 +69,21 @@ func (o *options) converse(cmd *cobra.Command, chat string) error {
 	if err != nil {
 		return err
 	}
-	return s.converse(cmd.Context(), chat)
+	return converse(cmd.Context(), s, chat)
 }
 
 // converse talks to a chat at a terminal until the person leaves or the chat is deleted.
-func (s *session) converse(ctx context.Context, chat string) error {
-	if err := s.objects.checkChat(ctx, chat); err != nil {
+func converse(ctx context.Context, s *session, chat string) error {
+	if err := s.CheckChat(ctx, chat); err != nil {
 		return err
 	}
-	from, err := s.source(ctx)
+	from, err := openSource(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer from.close()
-	in, _ := s.options.In.(*os.File)
-	out, _ := fileOf(s.options.Out)
+	defer from.Close()
+	in, _ := s.In.(*os.File)
+	out, _ := fileOf(s.Out)
 	before, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
 		return fmt.Errorf("taking over the terminal: %w", err)
@@ -95,8 +95,8 @@ func (s *session) converse(ctx context.Context, chat string) error {
 	c.console = newConsole(out, func() (int, int, error) { return term.GetSize(int(out.Fd())) })
 	defer c.console.close()
 	shown := &screen{to: c.console, styled: os.Getenv("NO_COLOR") == ""}
-	s.options.ErrOut = shown
-	c.printer = newPrinter(shown, shown, false, s.hint(chat))
+	s.ErrOut = shown
+	c.printer = newPrinter(shown, shown, false, hint{chat: chat, command: s.command})
 	c.printer.notesFrom = -1
 	go c.console.keys.listen(in, c.pressed, func() { c.interrupted(within) }) // It may wait for a key for ever.
 	err = c.run(within, from)
@@ -107,14 +107,14 @@ func (s *session) converse(ctx context.Context, chat string) error {
 }
 
 // run follows the chat and sends what is typed.
-func (c *conversation) run(ctx context.Context, from source) error {
+func (c *conversation) run(ctx context.Context, from Source) error {
 	defer c.running.Wait()
 	defer c.leave()
 	c.note("chat %s: Enter sends, ctrl-C interrupts the turn under way, ctrl-D leaves", c.chat)
-	from.onLoss(c.outOfReach)
+	from.OnLoss(c.outOfReach)
 	ended, connected := make(chan error, 2), make(chan struct{})
 	connect := sync.OnceFunc(func() { close(connected) })
-	c.running.Go(func() { ended <- from.follow(ctx, c.s.objects.namespace, c.chat, false, connect, c.event) })
+	c.running.Go(func() { ended <- from.Follow(ctx, c.s.Namespace, c.chat, false, connect, c.event) })
 	go func() { c.typed(ctx, connected); ended <- nil }() // It may wait for a key for ever.
 	select {
 	case err := <-ended:
@@ -134,7 +134,7 @@ func (c *conversation) farewell() {
 	busy := c.busy()
 	c.mu.Unlock()
 	if busy {
-		c.note("the turn continues: %s shows it", c.s.options.command("tail", c.chat))
+		c.note("the turn continues: %s shows it", c.s.command("tail", c.chat))
 	}
 }
 
@@ -158,7 +158,7 @@ func (c *conversation) typed(ctx context.Context, connected <-chan struct{}) {
 
 // send sends a text. One that is refused is in the line again.
 func (c *conversation) send(ctx context.Context, text string) {
-	m := compose.Message(c.s.objects.namespace, c.chat, c.chat+"-message-"+rand.String(8),
+	m := compose.Message(c.s.Namespace, c.chat, c.chat+"-message-"+rand.String(8),
 		v1alpha1.ChatMessageSpec{Content: text})
 	c.mu.Lock()
 	// From now on ctrl-C interrupts: the turn may begin before the API server's answer is here.
@@ -166,13 +166,13 @@ func (c *conversation) send(ctx context.Context, text string) {
 	c.mu.Unlock()
 	within, cancel := context.WithTimeout(ctx, acting)
 	defer cancel()
-	if _, err := c.s.objects.messages().Create(within, m); err != nil {
+	if _, err := c.s.Messages().Create(within, m); err != nil {
 		c.refused(m.Name, text, fmt.Errorf("the message is not sent: %w", err))
 		return
 	}
 	c.running.Go(func() {
-		if v := c.s.objects.settled(ctx, m.Name, func(string) {}); v.err != nil && !v.committed && ctx.Err() == nil {
-			c.refused(m.Name, text, v.err)
+		if v := c.s.Settled(ctx, m.Name); v.Err != nil && !v.Committed && ctx.Err() == nil {
+			c.refused(m.Name, text, v.Err)
 		}
 	})
 }
@@ -288,7 +288,7 @@ func (c *conversation) interrupted(ctx context.Context) {
 func (c *conversation) interrupt(ctx context.Context) {
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), interrupting)
 	defer cancel()
-	err := c.s.objects.request(within, c.chat, v1alpha1.RequestInterrupt, time.Now().UTC().Format(time.RFC3339Nano))
+	err := c.s.Request(within, c.chat, v1alpha1.RequestInterrupt, time.Now().UTC().Format(time.RFC3339Nano))
 	if err != nil {
 		c.note("not interrupted: %v", err)
 	}

@@ -9,12 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/printers"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -34,51 +32,47 @@ func newDebug(o *options) *cobra.Command {
 		Example: "  kubectl chat debug triage\n  kubectl chat debug triage --step 2\n  kubectl chat debug triage --step 2 " +
 			"-o yaml",
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := o.connect(outJSON, outYAML)
-			if err != nil {
-				return err
-			}
-			return s.debug(cmd.Context(), args[0], number)
-		},
+		RunE: o.connected(func(ctx context.Context, s *session, args []string) error {
+			return showRecordings(ctx, s, args[0], number)
+		}, outJSON, outYAML),
 	}
 	cmd.Flags().IntVar(&number, "step", 0, "number of the model call to show, as in the list")
 	return cmd
 }
 
-func (s *session) debug(ctx context.Context, chat string, number int) error {
-	steps, err := s.objects.recordings(ctx, chat)
-	if err != nil {
-		return err
-	}
-	printer := recordingPrinter{s.options}
+func showRecordings(ctx context.Context, s *session, chat string, number int) error {
+	steps, err := recordings(ctx, s.Objects, chat)
 	switch {
+	case err != nil:
+		return err
 	case len(steps) == 0:
-		fmt.Fprintf(s.options.ErrOut,
+		fmt.Fprintf(s.ErrOut,
 			"No model call of chat %s is recorded. To record the next ones:\n  kubectl patch chat %s --namespace %s --type "+
-				"merge --patch '{\"spec\":{\"debug\":{\"enabled\":true}}}'\n", chat, chat, s.objects.namespace)
+				"merge --patch '{\"spec\":{\"debug\":{\"enabled\":true}}}'\n", chat, chat, s.Namespace)
 		return nil
 	case number < 0 || number > len(steps):
 		return fmt.Errorf("chat %s has no recorded model call %d: there are 1 to %d", chat, number, len(steps))
-	case s.options.output != "" && number > 0:
-		return printer.printRaw(steps[number-1 : number])
-	case s.options.output != "":
-		return printer.printRaw(steps)
+	case s.Format != "" && number > 0:
+		return PrintAll(&s.Output, steps[number-1:number])
+	case s.Format != "":
+		return PrintAll(&s.Output, steps)
 	case number > 0:
-		printer.print(number, &steps[number-1])
+		PrintRecording(s.Out, &steps[number-1])
+		fmt.Fprintf(s.ErrOut, "[headers and bodies: %s]\n",
+			s.command("debug", chat, "--step", strconv.Itoa(number), "-o", "yaml"))
 		return nil
 	}
-	return printer.list(steps)
+	return PrintRecordings(s.Out, steps)
 }
 
 // recordings are those of a chat, turn by turn, oldest first.
-func (o objects) recordings(ctx context.Context, chat string) ([]v1alpha1.ChatDebugStep, error) {
-	if err := o.checkChat(ctx, chat); err != nil {
+func recordings(ctx context.Context, o Objects, chat string) ([]v1alpha1.ChatDebugStep, error) {
+	if err := o.CheckChat(ctx, chat); err != nil {
 		return nil, err
 	}
 	var all []v1alpha1.ChatDebugStep
 	err := eachPage(ctx, metav1.ListOptions{FieldSelector: "chatRef.name=" + chat, Limit: debugPage},
-		o.client.DebugSteps(o.namespace).List,
+		o.Client.DebugSteps(o.Namespace).List,
 		func(page *v1alpha1.ChatDebugStepList) { all = append(all, page.Items...) })
 	if apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("reading recordings needs the ClusterRole parley-debug-viewer: %w", err)
@@ -92,69 +86,5 @@ func (o objects) recordings(ctx context.Context, chat string) ([]v1alpha1.ChatDe
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
-	return inTurns(all), nil
-}
-
-// recordingPrinter prints recordings of model calls.
-type recordingPrinter struct{ options *options }
-
-// printRaw prints the recordings as they are, one document or line each.
-func (p recordingPrinter) printRaw(steps []v1alpha1.ChatDebugStep) error {
-	for i := range steps {
-		if i > 0 && p.options.output == outYAML {
-			fmt.Fprintln(p.options.Out, "---")
-		}
-		if err := p.options.print(&steps[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// list lists the recordings of each turn below a line about the turn, all in the same columns.
-func (p recordingPrinter) list(steps []v1alpha1.ChatDebugStep) error {
-	var rows strings.Builder
-	table := printers.GetNewTabWriter(&rows)
-	fmt.Fprintln(table, "STEP\tTIME\tACTION\tMODEL\tSTATUS\tREASON\tATTEMPTS\tTOOK\tTOKENS")
-	for i := range steps {
-		fmt.Fprintln(table, row(i+1, &steps[i].DebugRecording))
-	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("printing: %w", err)
-	}
-	lines := slices.Collect(strings.Lines(rows.String()))
-	fmt.Fprint(p.options.Out, lines[0])
-	lines = lines[1:]
-	for _, t := range byTurn(steps) {
-		if heading := t.heading(); heading != "" {
-			fmt.Fprintln(p.options.Out, heading)
-		}
-		fmt.Fprint(p.options.Out, strings.Join(lines[:len(t.steps)], ""))
-		lines = lines[len(t.steps):]
-	}
-	return nil
-}
-
-// row is a recording in the list.
-func row(number int, r *v1alpha1.DebugRecording) string {
-	reason, tokens := "<none>", "<none>"
-	if r.Error != nil {
-		reason = string(r.Error.Reason)
-	}
-	if r.Response != nil && r.Response.Usage.TotalTokens > 0 {
-		tokens = strconv.FormatInt(r.Response.Usage.TotalTokens, 10)
-	}
-	return strings.Join([]string{
-		strconv.Itoa(number), r.StartedAt.Local().Format(time.DateTime), string(r.Action), flat(r.Model.Name),
-		string(r.State),
-		reason, strconv.Itoa(int(r.Attempt)), took(r.StartedAt, r.FinishedAt), tokens,
-	}, "\t")
-}
-
-// took is how long something took, if it is over.
-func took(from metav1.MicroTime, until *metav1.MicroTime) string {
-	if until == nil {
-		return "<unknown>"
-	}
-	return until.Sub(from.Time).Round(time.Millisecond).String()
+	return InTurns(all), nil
 }

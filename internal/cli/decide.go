@@ -17,10 +17,6 @@ import (
 	"parley.dev/parley/internal/text/compose"
 )
 
-// decided is what a decision did to a call.
-var decided = map[v1alpha1.ApprovalDecision]string{v1alpha1.DecisionApprove: "approved",
-	v1alpha1.DecisionDeny: "denied"}
-
 func newApprove(o *options) *cobra.Command {
 	return newDecide(o, v1alpha1.DecisionApprove, &cobra.Command{
 		Use:   "approve CHAT [CALL]",
@@ -55,16 +51,16 @@ func newDecide(o *options, decision v1alpha1.ApprovalDecision, cmd *cobra.Comman
 		if err != nil {
 			return err
 		}
-		call, err := s.undecided(cmd.Context(), args[0], strings.Join(args[1:], ""))
+		call, err := undecidedCall(cmd.Context(), s, args[0], strings.Join(args[1:], ""))
 		if err != nil {
 			return err
 		}
 		if decision == v1alpha1.DecisionApprove {
-			if err := s.review(args[0], call, digest, fmt.Sprintf("Approve call %s of chat %s?", call.ID, args[0])); err != nil {
+			if err := reviewCall(s, args[0], call, digest, fmt.Sprintf("Approve call %s of chat %s?", call.ID, args[0])); err != nil {
 				return err
 			}
 		}
-		return s.decide(cmd.Context(), args[0], call, v1alpha1.ToolApprovalSpec{Decision: decision, Comment: comment}, w)
+		return decideCall(cmd.Context(), s, args[0], call, v1alpha1.ToolApprovalSpec{Decision: decision, Comment: comment}, w)
 	}
 	w.addFlags(cmd)
 	cmd.Flags().StringVar(&comment, "comment", "", "why; the model reads it when the call is denied")
@@ -86,68 +82,68 @@ func shortDigest(digest string) string {
 }
 
 // review makes sure that a person has seen the call: by the digest, or by showing it now and asking the question.
-func (s *session) review(chat string, call *v1alpha1.PendingToolCall, digest, question string) error {
+func reviewCall(s *session, chat string, call *v1alpha1.PendingToolCall, digest, question string) error {
 	switch given := strings.TrimPrefix(digest, digestPrefix); {
 	case call.CallDigest() != call.Digest:
 		return fmt.Errorf("the status of chat %s has a digest of call %s that does not fit the call: upgrade the operator "+
 			"and this plug-in to the same version", chat, call.ID)
-	case digest == "" && !onTerminal(s.options.In):
+	case digest == "" && !onTerminal(s.In):
 		return fmt.Errorf("--digest is required without a terminal: read call %s with %s, which also prints its "+
-			"digest", call.ID, s.options.command("calls", chat))
+			"digest", call.ID, s.command("calls", chat))
 	case digest == "":
-		fmt.Fprintln(s.options.ErrOut, strings.Join(described(call), "\n"))
-		if !s.agreed("%s", question) {
+		fmt.Fprintln(s.ErrOut, strings.Join(described(call), "\n"))
+		if !Agreed(s.In, s.ErrOut, "%s", question) {
 			return errors.New("nothing was decided")
 		}
 	case len(given) < digestDigits || !strings.HasPrefix(strings.TrimPrefix(call.Digest, digestPrefix), given):
 		return fmt.Errorf("call %s has digest %s, not %s: read it again with %s", call.ID, call.Digest, digest,
-			s.options.command("calls", chat))
+			s.command("calls", chat))
 	}
 	return nil
 }
 
 // decide creates a decision about a call, and waits until it applies.
-func (s *session) decide(ctx context.Context, chat string, call *v1alpha1.PendingToolCall,
+func decideCall(ctx context.Context, s *session, chat string, call *v1alpha1.PendingToolCall,
 	spec v1alpha1.ToolApprovalSpec, w waiting) error {
 	spec.ToolCallID = call.ID
 	if spec.Decision == v1alpha1.DecisionApprove {
 		spec.Digest = call.Digest
 	}
-	approval, err := s.objects.createApproval(ctx, compose.Decision(s.objects.namespace, chat, "", spec))
+	approval, err := s.Approvals().Create(ctx, compose.Decision(s.Namespace, chat, "", spec))
 	if err != nil {
-		return err
+		return fmt.Errorf("creating the ToolApproval: %w", err)
 	}
 	if !w.wait {
-		return s.options.say(approvalNamed+approval.Name, approval, " created")
+		return s.Say(approvalNamed+approval.Name, approval, " created")
 	}
 	err = w.until(ctx, "ToolApproval "+approval.Name+" to be applied", func(ctx context.Context, note func(string)) error {
-		return await(ctx, s.objects.approvals().Watch, approval.Name, func(now *v1alpha1.ToolApproval) (bool, error) {
+		return Await(ctx, s.Approvals().Watch, approval.Name, func(now *v1alpha1.ToolApproval) (bool, error) {
 			approval = now
-			return verdict(now.Status.Conditions, note)
+			return IsReady(now.Status.Conditions, note)
 		})
 	})
 	if err != nil {
 		return err
 	}
-	if err := s.options.say(approvalNamed+approval.Name, approval, " %s %s (%s): %s", decided[spec.Decision], call.ID,
+	if err := s.Say(approvalNamed+approval.Name, approval, " %s %s (%s): %s", decided[spec.Decision], call.ID,
 		call.Name,
 		v1alpha1.ReasonApplied); err != nil {
 		return err
 	}
-	s.showWait(ctx, chat)
+	showWait(ctx, s, chat)
 	return nil
 }
 
 // showWait shows what the chat waits for now, if that is known.
-func (s *session) showWait(ctx context.Context, name string) {
-	if chat, err := s.objects.chats().Get(ctx, name); err == nil && chat.Status.Wait != nil {
-		newScreen(s.options.ErrOut).line("[%s: %s]", chat.Status.Wait.Reason, chat.Status.Wait.Message)
+func showWait(ctx context.Context, s *session, name string) {
+	if chat, err := s.Chats().Get(ctx, name); err == nil && chat.Status.Wait != nil {
+		newScreen(s.ErrOut).line("[%s: %s]", chat.Status.Wait.Reason, chat.Status.Wait.Message)
 	}
 }
 
 // undecided finds a call that waits for approval, or says what waits instead. Without an id it is the only one.
-func (s *session) undecided(ctx context.Context, chat, id string) (*v1alpha1.PendingToolCall, error) {
-	calls, err := s.pending(ctx, chat, v1alpha1.RequiresApproval)
+func undecidedCall(ctx context.Context, s *session, chat, id string) (*v1alpha1.PendingToolCall, error) {
+	calls, err := pendingCalls(ctx, s, chat, v1alpha1.RequiresApproval)
 	if err != nil {
 		return nil, err
 	}

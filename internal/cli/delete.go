@@ -4,20 +4,14 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/netguard/retry"
 )
 
@@ -31,75 +25,56 @@ func newDelete(o *options) *cobra.Command {
 			"message, with what followed it: the chat continues from there. Waits until the object is gone.",
 		Example: "  kubectl chat delete triage --yes\n  kubectl chat delete triage triage-message-x7k2p",
 		Args:    cobra.RangeArgs(1, 2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := o.connect(outName)
-			if err != nil {
-				return err
-			}
+		RunE: o.connected(func(ctx context.Context, s *session, args []string) error {
 			if len(args) == 2 {
-				return s.deleteMessage(cmd.Context(), args[0], args[1], w)
+				return deleteMessage(ctx, s, args[0], args[1], w)
 			}
-			return s.deleteChat(cmd.Context(), args[0], yes, w)
-		},
+			return deleteChat(ctx, s, args[0], yes, w)
+		}, outName),
 	}
 	w.addFlags(cmd)
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask whether a chat is to be deleted")
 	return cmd
 }
 
-func (s *session) deleteChat(ctx context.Context, name string, yes bool, w waiting) error {
-	chat, err := s.objects.chat(ctx, name)
+func deleteChat(ctx context.Context, s *session, name string, yes bool, w waiting) error {
+	chat, err := s.Chat(ctx, name)
 	if err != nil {
 		return err
 	}
-	if !yes && onTerminal(s.options.In) && !s.agreed("Delete chat %s with its %s, sub-chats included?", name,
+	if !yes && onTerminal(s.In) && !Agreed(s.In, s.ErrOut, "Delete chat %s with its %s, sub-chats included?", name,
 		plural(int(chat.Status.History.Length), "message")) {
 		return usageError{fmt.Errorf("chat %s is kept", name)}
 	}
-	err = s.objects.chats().Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &chat.UID}})
+	err = s.Chats().Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &chat.UID}})
 	if err != nil {
 		return fmt.Errorf("deleting chat %s: %w", name, err)
 	}
 	if err := w.gone(ctx, "chat "+name, chat.UID, func(ctx context.Context) (types.UID, error) {
-		now, err := s.objects.chats().Get(ctx, name)
+		now, err := s.Chats().Get(ctx, name)
 		return now.UID, err
 	}); err != nil {
 		return err
 	}
-	return s.options.say(chatNamed+name, nil, " deleted")
+	return s.Say(chatNamed+name, nil, " deleted")
 }
 
-func (s *session) deleteMessage(ctx context.Context, chat, name string, w waiting) error {
-	m, err := s.objects.message(ctx, chat, name)
+func deleteMessage(ctx context.Context, s *session, chat, name string, w waiting) error {
+	m, err := s.Message(ctx, chat, name)
 	if err != nil {
 		return err
 	}
-	err = s.objects.messages().Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &m.UID}})
+	err = s.Messages().Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &m.UID}})
 	if err != nil {
 		return fmt.Errorf("deleting message %s: %w", name, err)
 	}
 	if err := w.gone(ctx, "message "+name, m.UID, func(ctx context.Context) (types.UID, error) {
-		now, err := s.objects.messages().Get(ctx, name)
+		now, err := s.Messages().Get(ctx, name)
 		return now.UID, err
 	}); err != nil {
 		return err
 	}
-	return s.options.say(messageNamed+name, nil, " deleted")
-}
-
-// message reads a message of a chat. Of another chat's it says that there is none.
-func (o objects) message(ctx context.Context, chat, name string) (*v1alpha1.ChatMessage, error) {
-	if err := o.checkChat(ctx, chat); err != nil {
-		return nil, err
-	}
-	m, err := o.messages().Get(ctx, name)
-	if apierrors.IsNotFound(err) || err == nil && m.Spec.ChatRef.Name != chat {
-		return nil, missingError{fmt.Sprintf("chat %s has no message %s", chat, name)}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading message %s: %w", name, err)
-	}
-	return m, nil
+	return s.Say(messageNamed+name, nil, " deleted")
 }
 
 // gone waits until an object is no more, or is another one of its name.
@@ -118,35 +93,9 @@ func (w *waiting) gone(ctx context.Context, what string, was types.UID,
 			if err != nil {
 				return fmt.Errorf("looking for %s: %w", what, err)
 			}
-			if err := retry.Sleep(ctx, reconnectAfter); err != nil {
+			if err := retry.Sleep(ctx, ReconnectAfter); err != nil {
 				return err
 			}
 		}
 	})
-}
-
-// agreed asks a question that is answered with y, and otherwise with no.
-func (s *session) agreed(format string, args ...any) bool {
-	fmt.Fprintf(s.options.ErrOut, format+" [y/N] ", args...)
-	line, err := bufio.NewReader(io.LimitReader(s.options.In, 1<<10)).ReadString('\n')
-	if err != nil {
-		return false
-	}
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes"
-}
-
-// onTerminal reports whether a person types or reads there.
-func onTerminal(stream any) bool {
-	file, ok := fileOf(stream)
-	return ok && term.IsTerminal(int(file.Fd()))
-}
-
-// fileOf is the file that is read, or shown on.
-func fileOf(stream any) (*os.File, bool) {
-	if shown, ok := stream.(*screen); ok {
-		stream = shown.to
-	}
-	file, ok := stream.(*os.File)
-	return file, ok
 }

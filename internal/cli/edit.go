@@ -38,16 +38,21 @@ func newEdit(o *options) *cobra.Command {
 				return err
 			}
 			if len(args) > 2 {
-				return s.edit(cmd.Context(), args[0], args[1], text)
+				return editMessage(cmd.Context(), s, args[0], args[1], text)
 			}
-			return s.editInEditor(cmd.Context(), args[0], args[1])
+			return editInEditor(cmd.Context(), s, args[0], args[1])
 		},
 	}
 }
 
-// editable reads a message that people may edit with this verb.
-func (s *session) editable(ctx context.Context, chat, name string) (*v1alpha1.ChatMessage, error) {
-	m, err := s.objects.message(ctx, chat, name)
+// isEditable reports whether the verb edits the message.
+func isEditable(m *v1alpha1.ChatMessage) bool {
+	return m.Spec.Generation == nil && m.Spec.Content != ""
+}
+
+// editableMessage reads a message that people may edit with this verb.
+func editableMessage(ctx context.Context, s *session, chat, name string) (*v1alpha1.ChatMessage, error) {
+	m, err := s.Message(ctx, chat, name)
 	switch {
 	case err != nil:
 		return nil, err
@@ -61,31 +66,31 @@ func (s *session) editable(ctx context.Context, chat, name string) (*v1alpha1.Ch
 	return m, nil
 }
 
-func (s *session) edit(ctx context.Context, chat, name, text string) error {
-	m, err := s.editable(ctx, chat, name)
+func editMessage(ctx context.Context, s *session, chat, name, text string) error {
+	m, err := editableMessage(ctx, s, chat, name)
 	if err != nil {
 		return err
 	}
-	return s.change(ctx, m, text)
+	return changeMessage(ctx, s, m, text)
 }
 
 // change has the message say something else, unless it was edited since it was read. What the operator writes to its
 // status is no edit.
-func (s *session) change(ctx context.Context, read *v1alpha1.ChatMessage, text string) error {
+func changeMessage(ctx context.Context, s *session, read *v1alpha1.ChatMessage, text string) error {
 	if text == read.Spec.Content {
-		return s.options.say(messageNamed+read.Name, read, " not changed")
+		return s.Say(messageNamed+read.Name, read, " not changed")
 	}
 	for m := read; ; {
-		changed, err := s.objects.messages().MergePatch(ctx, m.Name, map[string]any{
+		changed, err := s.Messages().MergePatch(ctx, m.Name, map[string]any{
 			"metadata": map[string]any{"resourceVersion": m.ResourceVersion, "uid": m.UID},
 			"spec":     map[string]any{"content": text}})
 		if err == nil {
-			return s.options.say(messageNamed+read.Name, changed, " edited")
+			return s.Say(messageNamed+read.Name, changed, " edited")
 		}
 		if !apierrors.IsConflict(err) {
 			return fmt.Errorf("editing message %s: %w", read.Name, err)
 		}
-		if m, err = s.objects.messages().Get(ctx, read.Name); err != nil {
+		if m, err = s.Messages().Get(ctx, read.Name); err != nil {
 			return fmt.Errorf("reading message %s: %w", read.Name, err)
 		}
 		if m.UID != read.UID || m.Generation != read.Generation {
@@ -96,8 +101,8 @@ func (s *session) change(ctx context.Context, read *v1alpha1.ChatMessage, text s
 }
 
 // editInEditor has a person write what the message says.
-func (s *session) editInEditor(ctx context.Context, chat, name string) error {
-	m, err := s.editable(ctx, chat, name)
+func editInEditor(ctx context.Context, s *session, chat, name string) error {
+	m, err := editableMessage(ctx, s, chat, name)
 	if err != nil {
 		return err
 	}
@@ -110,7 +115,7 @@ func (s *session) editInEditor(ctx context.Context, chat, name string) error {
 	if err = errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("writing the file to edit: %w", err)
 	}
-	text, err := s.written(ctx, path)
+	text, err := runEditor(ctx, s, path)
 	if err == nil && strings.TrimSpace(text) == "" {
 		err = usageError{errors.New("the message is not edited: nothing is left of it; delete it with kubectl chat delete")}
 	}
@@ -119,7 +124,7 @@ func (s *session) editInEditor(ctx context.Context, chat, name string) error {
 		if !strings.HasSuffix(m.Spec.Content, "\n") {
 			text = strings.TrimSuffix(text, "\n")
 		}
-		err = s.change(ctx, m, text)
+		err = changeMessage(ctx, s, m, text)
 	}
 	if err != nil {
 		return fmt.Errorf("%w; what you wrote is in %s", err, path)
@@ -129,7 +134,7 @@ func (s *session) editInEditor(ctx context.Context, chat, name string) error {
 }
 
 // written opens the editor and returns what the file holds then.
-func (s *session) written(ctx context.Context, path string) (string, error) {
+func runEditor(ctx context.Context, s *session, path string) (string, error) {
 	editor := cmp.Or(os.Getenv("KUBE_EDITOR"), os.Getenv("EDITOR"), "vi")
 	cmd := exec.CommandContext(ctx, "sh", "-c", editor+` "$0"`, path)
 	if runtime.GOOS == "windows" {

@@ -100,7 +100,7 @@ func TestTheOperatorsOwnWritesAreNoEdits(t *testing.T) {
 	m.Status.Conditions = ready(metav1.ConditionUnknown, v1alpha1.ReasonBeingAnswered, "")
 	p.updateStatus(m)
 	s := p.session()
-	if err := s.change(t.Context(), old, "why not?"); err != nil || p.content(m) != "why not?" {
+	if err := changeMessage(t.Context(), s, old, "why not?"); err != nil || p.content(m) != "why not?" {
 		t.Errorf("it says %q: %v", m.Spec.Content, err)
 	}
 }

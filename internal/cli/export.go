@@ -32,13 +32,9 @@ func newExport(o *options) *cobra.Command {
 			"printed in the same way.",
 		Example: "  kubectl chat export triage > triage.md\n  kubectl chat export triage -o jsonl > triage.jsonl",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := o.connect(outMarkdown, outLines)
-			if err != nil {
-				return err
-			}
-			return s.export(cmd.Context(), args[0])
-		},
+		RunE: o.connected(func(ctx context.Context, s *session, args []string) error {
+			return exportChat(ctx, s, args[0])
+		}, outMarkdown, outLines),
 	}
 }
 
@@ -80,23 +76,23 @@ type exportedEntry struct {
 	stream.Message
 }
 
-func (s *session) export(ctx context.Context, name string) error {
-	t, err := s.transcript(ctx, name, 0)
+func exportChat(ctx context.Context, s *session, name string) error {
+	t, err := s.Snapshot(ctx, name, 0)
 	if err != nil {
 		return err
 	}
-	children, err := s.objects.chats().List(ctx, metav1.ListOptions{})
+	children, err := s.Chats().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("listing the sub-chats: %w", err)
 	}
-	e := exported{header: headerOf(t.chat, children.Items)}
-	if err := e.add(t.events); err != nil {
+	e := exported{header: headerOf(t.Chat, children.Items)}
+	if err := e.add(t.Events); err != nil {
 		return err
 	}
-	if s.options.output == outLines {
-		return e.lines(s.options.Out)
+	if s.Format == outLines {
+		return e.lines(s.Out)
 	}
-	_, err = fmt.Fprint(s.options.Out, e.markdown())
+	_, err = fmt.Fprint(s.Out, e.markdown())
 	return err
 }
 

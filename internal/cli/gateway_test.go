@@ -23,8 +23,8 @@ import (
 )
 
 // caller is a dialer whose kubeconfig has a token.
-func caller(o options) *dialer {
-	return &dialer{options: &o, namespace: "ns", rest: &rest.Config{BearerToken: "kubeconfig"}, core: fake.NewClientset()}
+func caller(o GatewayOptions) *Dialer {
+	return &Dialer{Options: o, Namespace: "ns", Config: &rest.Config{BearerToken: "kubeconfig"}, Core: fake.NewClientset()}
 }
 
 func TestARedirectDoesNotTakeTheTokenElsewhere(t *testing.T) {
@@ -38,11 +38,11 @@ func TestARedirectDoesNotTakeTheTokenElsewhere(t *testing.T) {
 		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 	}))
 	defer gateway.Close()
-	g, err := caller(options{gateway: gateway.URL}).dial(t.Context())
+	g, err := caller(GatewayOptions{URL: gateway.URL}).Dial(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = g.follow(t.Context(), "ns", "c", false, nil, func(stream.Event) (bool, error) { return false, nil })
+	err = g.Follow(t.Context(), "ns", "c", false, nil, func(stream.Event) (bool, error) { return false, nil })
 	if _, refused := errors.AsType[*client.Error](err); !refused || !strings.Contains(err.Error(), "(307)") ||
 		asked != "Bearer kubeconfig" {
 		t.Errorf("asked as %q: %v", asked, err)
@@ -58,16 +58,16 @@ func TestTokenLeavesThisMachineEncryptedAlone(t *testing.T) {
 		"http://127.0.0.1.test": false, "gateway.test": false, "ftp://127.0.0.1": false, "http://": false,
 		"HTTP://gateway.test": false,
 	} {
-		for _, d := range []*dialer{caller(options{gateway: given}), caller(options{})} {
-			if d.options.gateway == "" {
+		for _, d := range []*Dialer{caller(GatewayOptions{URL: given}), caller(GatewayOptions{})} {
+			if d.Options.URL == "" {
 				t.Setenv("PARLEY_GATEWAY", given)
 			}
-			if _, err := d.dial(t.Context()); (err == nil) != taken {
+			if _, err := d.Dial(t.Context()); (err == nil) != taken {
 				t.Errorf("%s: %v", given, err)
 			}
 		}
 	}
-	if _, err := caller(options{gateway: "http://gateway.test", insecure: true}).dial(t.Context()); err != nil {
+	if _, err := caller(GatewayOptions{URL: "http://gateway.test", Insecure: true}).Dial(t.Context()); err != nil {
 		t.Errorf("with the risk taken: %v", err)
 	}
 }
@@ -92,7 +92,7 @@ func TestTheGatewayIsShownATokenForItAlone(t *testing.T) {
 				w.WriteHeader(http.StatusForbidden)
 			}))
 			defer gateway.Close()
-			d := caller(options{gateway: gateway.URL, serviceAccount: c.named})
+			d := caller(GatewayOptions{URL: gateway.URL, ServiceAccount: c.named})
 			api := fake.NewClientset()
 			api.PrependReactor("create", "selfsubjectreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
 				return true,
@@ -108,10 +108,10 @@ func TestTheGatewayIsShownATokenForItAlone(t *testing.T) {
 				request.Status.Token = create.Namespace + "/" + create.Name + " " + strings.Join(request.Spec.Audiences, ",")
 				return true, request, nil
 			})
-			d.core = api
-			g, err := d.dial(t.Context())
+			d.Core = api
+			g, err := d.Dial(t.Context())
 			if err == nil {
-				_ = g.follow(t.Context(), "ns", "c", false, nil, func(stream.Event) (bool, error) { return false, nil })
+				_ = g.Follow(t.Context(), "ns", "c", false, nil, func(stream.Event) (bool, error) { return false, nil })
 			}
 			if shown != c.want || (err != nil) != (c.want == "") {
 				t.Errorf("shown %q, %v", shown, err)

@@ -17,7 +17,6 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cli/prior"
 	"parley.dev/parley/internal/text/clip"
-	"parley.dev/parley/internal/text/compose"
 	"parley.dev/parley/internal/text/printable"
 )
 
@@ -105,12 +104,12 @@ func (im *importOptions) run(ctx context.Context, o *options, c *prior.Conversat
 	if im.new.title == "" {
 		im.new.title = clip.Ellipsis(printable.Line(c.Title), v1alpha1.MaxTitleRunes)
 	}
-	s, err := o.connect(im.outputs()...)
+	s, err := o.connect(outputsOf(im.unfollowed())...)
 	if err != nil {
 		return err
 	}
-	s.remark(&c.Left)
-	return s.importAs(ctx, im.new.named(append(name, generatedNamePrefix)[0]), c, im)
+	remark(s, &c.Left)
+	return importChat(ctx, s, im.new.named(append(name, generatedNamePrefix)[0]), c, im)
 }
 
 // fit leaves the oldest messages out if that is wanted and needed.
@@ -127,19 +126,11 @@ func (im *importOptions) fit(c *prior.Conversation) error {
 	return nil
 }
 
-// outputs are those that there are: without a reply the chat is all that is shown.
-func (im *importOptions) outputs() []string {
-	if im.unfollowed() {
-		return []string{outName, outJSON, outYAML}
-	}
-	return []string{outJSON}
-}
-
 func (im *importOptions) unfollowed() bool { return im.new.noFollow || !im.answer && im.prompt == "" }
 
 // remark tells what of the conversation the model is not told.
-func (s *session) remark(left *prior.Left) {
-	to := newScreen(s.options.ErrOut)
+func remark(s *session, left *prior.Left) {
+	to := newScreen(s.ErrOut)
 	for _, l := range []struct {
 		number    int
 		what, why string
@@ -157,54 +148,53 @@ func (s *session) remark(left *prior.Left) {
 }
 
 // importAs creates a chat that continues from a conversation, and shows the reply, if one is to come.
-func (s *session) importAs(ctx context.Context, chat *v1alpha1.Chat, c *prior.Conversation, im *importOptions) error {
-	created, err := s.objects.chats().Create(ctx, chat)
+func importChat(ctx context.Context, s *session, chat *v1alpha1.Chat, c *prior.Conversation, im *importOptions) error {
+	created, err := s.Chats().Create(ctx, chat)
 	if err != nil {
 		return fmt.Errorf("creating the chat: %w", err)
 	}
 	tell := func(ctx context.Context) (string, error) {
-		m, err := s.objects.messages().Create(ctx, compose.Message(s.objects.namespace, created.Name, "",
-			v1alpha1.ChatMessageSpec{History: c.Messages}))
+		m, err := s.CreateMessage(ctx, created.Name, v1alpha1.ChatMessageSpec{History: c.Messages})
 		if err != nil {
-			s.undo(ctx, created)
+			undoImport(ctx, s, created)
 			return "", fmt.Errorf("telling the chat its conversation: %w", err)
 		}
 		return m.Name, nil
 	}
 	said := " created from " + plural(len(c.Messages), "message")
 	if im.answer && !im.new.noFollow {
-		s.announce(created, said)
-		return s.ask(ctx, question{chat: created.Name, timeout: im.new.timeout, ask: tell})
+		announce(s, created, said)
+		return ask(ctx, s, question{chat: created.Name, timeout: im.new.timeout, ask: tell})
 	}
 	if _, err := tell(ctx); err != nil {
 		return err
 	}
 	if im.prompt != "" && !im.new.noFollow {
-		s.announce(created, said)
-		return s.send(ctx, created.Name, im.prompt, sendOptions{timeout: im.new.timeout})
+		announce(s, created, said)
+		return sendMessage(ctx, s, created.Name, im.prompt, sendOptions{timeout: im.new.timeout})
 	}
 	if im.prompt != "" {
-		if _, err := s.objects.create(ctx, created.Name, im.prompt, sendOptions{}); err != nil {
+		if _, err := s.CreateMessage(ctx, created.Name, v1alpha1.ChatMessageSpec{Content: im.prompt}); err != nil {
 			return err
 		}
 	}
-	return s.options.say(chatNamed+created.Name, created, "%s", said)
+	return s.Say(chatNamed+created.Name, created, "%s", said)
 }
 
 // announce tells of a chat whose reply is shown then.
-func (s *session) announce(chat *v1alpha1.Chat, said string) {
-	if s.options.output == "" {
-		newScreen(s.options.ErrOut).line("[%s%s%s]", chatNamed, chat.Name, said)
+func announce(s *session, chat *v1alpha1.Chat, said string) {
+	if s.Format == "" {
+		newScreen(s.ErrOut).line("[%s%s%s]", chatNamed, chat.Name, said)
 	}
 }
 
 // undo deletes a chat that nobody has said anything to.
-func (s *session) undo(ctx context.Context, chat *v1alpha1.Chat) {
+func undoImport(ctx context.Context, s *session, chat *v1alpha1.Chat) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoing)
 	defer cancel()
-	err := s.objects.chats().Delete(ctx, chat.Name,
+	err := s.Chats().Delete(ctx, chat.Name,
 		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &chat.UID}})
 	if err != nil {
-		newScreen(s.options.ErrOut).line("[%s%s is left, and empty: %v]", chatNamed, chat.Name, err)
+		newScreen(s.ErrOut).line("[%s%s is left, and empty: %v]", chatNamed, chat.Name, err)
 	}
 }

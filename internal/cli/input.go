@@ -14,8 +14,8 @@ import (
 )
 
 // asks is the call that the first of the arguments answers, and the answer, if it is one that asks for input; else nil.
-func (s *session) asks(ctx context.Context, chat string, args []string) (*v1alpha1.PendingToolCall, string, error) {
-	found, err := s.objects.chat(ctx, chat)
+func inputCall(ctx context.Context, s *session, chat string, args []string) (*v1alpha1.PendingToolCall, string, error) {
+	found, err := s.Chat(ctx, chat)
 	if err != nil || found.Status.RequiresAction == nil {
 		return nil, "", err
 	}
@@ -36,7 +36,7 @@ func (s *session) asks(ctx context.Context, chat string, args []string) (*v1alph
 type answerOf struct{ content, digest string }
 
 // input gives a call the input that it asks for.
-func (s *session) input(ctx context.Context, chat string, call *v1alpha1.PendingToolCall, answer answerOf, w waiting,
+func giveInput(ctx context.Context, s *session, chat string, call *v1alpha1.PendingToolCall, answer answerOf, w waiting,
 ) error {
 	content := answerTo(call.InputRequests, answer.content)
 	object := map[string]any{}
@@ -44,13 +44,13 @@ func (s *session) input(ctx context.Context, chat string, call *v1alpha1.Pending
 		return fmt.Errorf("the input for call %s is not a JSON object: %s; give one such as %s='{\"name\": \"x\"}'", call.ID,
 			oneLine(content), call.ID)
 	}
-	if _, err := s.undecided(ctx, chat, call.ID); err != nil {
+	if _, err := undecidedCall(ctx, s, chat, call.ID); err != nil {
 		return err
 	}
-	if err := s.review(chat, call, answer.digest, "Answer with "+oneLine(content)+"?"); err != nil {
+	if err := reviewCall(s, chat, call, answer.digest, "Answer with "+oneLine(content)+"?"); err != nil {
 		return err
 	}
-	return s.decide(ctx, chat, call, v1alpha1.ToolApprovalSpec{Decision: v1alpha1.DecisionApprove, Content: content}, w)
+	return decideCall(ctx, s, chat, call, v1alpha1.ToolApprovalSpec{Decision: v1alpha1.DecisionApprove, Content: content}, w)
 }
 
 // answerTo is what a person says as a JSON object. Words alone answer a request for a single text.

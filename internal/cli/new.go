@@ -40,11 +40,11 @@ func newNew(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := o.connect(no.outputs(chat)...)
+			s, err := o.connect(outputsOf(no.noFollow || chat.Spec.Prompt == "")...)
 			if err != nil {
 				return err
 			}
-			return s.begin(cmd.Context(), chat, no)
+			return createChat(cmd.Context(), s, chat, no)
 		},
 	}
 	no.addFlags(cmd)
@@ -91,24 +91,16 @@ func (no *newOptions) named(name string) *v1alpha1.Chat {
 	return chat
 }
 
-// outputs are those that there are: without a reply the chat is all that is shown.
-func (no *newOptions) outputs(chat *v1alpha1.Chat) []string {
-	if no.noFollow || chat.Spec.Prompt == "" {
-		return []string{outName, outJSON, outYAML}
-	}
-	return []string{outJSON}
-}
-
-// begin creates a chat and shows the first reply, if one is to come.
-func (s *session) begin(ctx context.Context, chat *v1alpha1.Chat, no newOptions) error {
-	created, err := s.objects.chats().Create(ctx, chat)
+// createChat creates a chat and shows the first reply, if one is to come.
+func createChat(ctx context.Context, s *session, chat *v1alpha1.Chat, no newOptions) error {
+	created, err := s.Chats().Create(ctx, chat)
 	if err != nil {
 		return fmt.Errorf("creating the chat: %w", err)
 	}
 	if no.noFollow || created.Spec.Prompt == "" {
-		return s.options.say(chatNamed+created.Name, created, " created")
+		return s.Say(chatNamed+created.Name, created, " created")
 	}
-	s.announce(created, " created")
-	return s.ask(ctx, question{chat: created.Name, first: true, timeout: no.timeout,
+	announce(s, created, " created")
+	return ask(ctx, s, question{chat: created.Name, first: true, timeout: no.timeout,
 		ask: func(context.Context) (string, error) { return created.Name + plan.PromptSuffix, nil }})
 }

@@ -7,10 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -25,12 +24,11 @@ const (
 	outWide = "wide"
 )
 
-// checkOutput refuses an --output that the verb does not have.
-func (o *options) checkOutput(outputs ...string) error {
-	if o.output == "" || slices.Contains(outputs, o.output) {
-		return nil
-	}
-	return usageError{fmt.Errorf("--output %q is not known; it can be %s", o.output, strings.Join(outputs, " or "))}
+// Output is where a verb prints, and in which of its forms: one of the above.
+type Output struct {
+	genericiooptions.IOStreams
+
+	Format string
 }
 
 // The resources as they are named in what verbs print.
@@ -40,23 +38,23 @@ const (
 	approvalNamed = "toolapproval.parley.dev/"
 )
 
-// say prints what became of a request: the object's name and some words for people, or what programs ask for.
-func (o *options) say(named string, object any, format string, args ...any) error {
-	switch o.output {
+// Say prints what became of a request: the object's name and some words for people, or what programs ask for.
+func (o *Output) Say(named string, object any, format string, args ...any) error {
+	switch o.Format {
 	case outName:
 		fmt.Fprintln(o.Out, named)
 		return nil
 	case outJSON, outYAML:
-		return o.print(object)
+		return o.Print(object)
 	}
 	fmt.Fprintln(o.Out, named+fmt.Sprintf(format, args...))
 	return nil
 }
 
-// print prints an object as JSON in one line, or as a document of YAML.
-func (o *options) print(object any) error {
+// Print prints an object as JSON in one line, or as a document of YAML.
+func (o *Output) Print(object any) error {
 	object = shaped(object)
-	if o.output != outYAML {
+	if o.Format != outYAML {
 		return printJSON(o.Out, object)
 	}
 	raw, err := yaml.Marshal(object)
@@ -65,6 +63,19 @@ func (o *options) print(object any) error {
 		return printJSON(o.Out, object)
 	}
 	fmt.Fprintf(o.Out, "%s", raw)
+	return nil
+}
+
+// PrintAll prints objects, one document or line each.
+func PrintAll[T any](o *Output, objects []T) error {
+	for i := range objects {
+		if i > 0 && o.Format == outYAML {
+			fmt.Fprintln(o.Out, "---")
+		}
+		if err := o.Print(&objects[i]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -15,11 +15,7 @@ import (
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/client"
-	"parley.dev/parley/internal/text/clip"
 )
-
-// maxToolRunes is how much of a tool's input or output is shown: it is to be recognised, not read.
-const maxToolRunes = 200
 
 // printer shows the events of a chat to a person, or as JSON lines to a program.
 type printer struct {
@@ -117,6 +113,25 @@ func (p *printer) aside(u client.Update) {
 	}
 }
 
+// noted shows a note. A stream that was resumed tells all of them again.
+func (p *printer) noted(n *stream.Note) {
+	before, changed := p.chat.Notes[n.Message.UID]
+	if changed && n.Generation <= before.Generation || n.Index < p.notesFrom {
+		return
+	}
+	of := ""
+	if by := cmp.Or(n.Message.EditedBy, n.Message.CreatedBy); by != "" {
+		of = " of " + by
+	}
+	if changed {
+		of += ", changed"
+	}
+	p.heading(n.Message.Name)
+	p.endLine()
+	p.out.line("[note%s:]", of)
+	p.quote("  ", n.Message.Content+textOf(&stream.MessageCommitted{Message: n.Message}))
+}
+
 // resetWords say what has changed, counting messages from 1 as people do.
 func resetWords(r *client.Reset) string {
 	first := r.From + 1
@@ -180,6 +195,30 @@ func (p *printer) committed(m *stream.MessageCommitted, everything bool) {
 		if by := m.Message.EditedBy; by != "" && by != m.Message.CreatedBy {
 			p.note("changed by %s", by)
 		}
+	}
+}
+
+// earlier shows the conversation that a chat continues from.
+func (p *printer) earlier(history []v1alpha1.PriorMessage) {
+	p.note("continues from a conversation of %d messages that was led elsewhere:", len(history))
+	for i := range history {
+		m := &history[i]
+		switch m.Role {
+		case v1alpha1.RoleUser:
+			p.asked(m.Content)
+		case v1alpha1.RoleAssistant:
+			p.write(m.Content)
+		}
+		for j := range m.ToolCalls {
+			p.call(m.ToolCalls[j].ID, m.ToolCalls[j].Name, m.ToolCalls[j].Input)
+		}
+		for j := range m.ToolResults {
+			p.result(m.ToolResults[j].ID, m.ToolResults[j].Name, m.ToolResults[j].Output)
+		}
+		if p.openCall == "" {
+			p.endLine()
+		}
+		p.prose = markdown{}
 	}
 }
 
@@ -367,6 +406,11 @@ func (p *printer) result(id, name, output string) {
 	}
 }
 
+// outOfReach tells why nothing is shown at the moment.
+func (p *printer) outOfReach(err error) {
+	p.note("the gateway is out of reach, and is asked again until it answers: %v", Explain(err))
+}
+
 // note tells something about the conversation that is no part of it.
 func (p *printer) note(format string, args ...any) {
 	p.endLine()
@@ -417,9 +461,3 @@ func textOf(m *stream.MessageCommitted) string {
 	}
 	return b.String()
 }
-
-// oneLine is a text to be recognised, and not read.
-func oneLine(s string) string { return clip.Ellipsis(flat(s), maxToolRunes) }
-
-// flat is a text in one line.
-func flat(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/text/compose"
 )
 
 func newPromote(o *options) *cobra.Command {
@@ -22,47 +23,43 @@ func newPromote(o *options) *cobra.Command {
 			"way is stopped; what was said so far is kept. Ends with 1 if the message does not wait.",
 		Example: "  kubectl chat promote triage triage-x7k2p",
 		Args:    cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := o.connect(outName, outJSON, outYAML)
-			if err != nil {
-				return err
-			}
-			return s.promote(cmd.Context(), args[0], args[1], w)
-		},
+		RunE: o.connected(func(ctx context.Context, s *session, args []string) error {
+			return promoteMessage(ctx, s, args[0], args[1], w)
+		}, forms...),
 	}
 	w.addFlags(cmd)
 	return cmd
 }
 
-func (s *session) promote(ctx context.Context, name, message string, w waiting) error {
-	if err := s.checkQueued(ctx, name, message); err != nil {
+func promoteMessage(ctx context.Context, s *session, name, message string, w waiting) error {
+	if err := checkQueued(ctx, s, name, message); err != nil {
 		return err
 	}
-	promoted, err := s.objects.cutIn(ctx, message)
+	promoted, err := s.Messages().MergePatch(ctx, message, compose.Promotion())
 	if err != nil {
-		return err
+		return fmt.Errorf("changing ChatMessage %s: %w", message, err)
 	}
 	if !w.wait {
-		return s.options.say(messageNamed+message, promoted, " promoted")
+		return s.Say(messageNamed+message, promoted, " promoted")
 	}
 	err = w.until(ctx, "ChatMessage "+message+" to be next", func(ctx context.Context, note func(string)) error {
-		return await(ctx, s.objects.messages().Watch, message, func(now *v1alpha1.ChatMessage) (bool, error) {
+		return Await(ctx, s.Messages().Watch, message, func(now *v1alpha1.ChatMessage) (bool, error) {
 			promoted = now
 			if now.Status.State == v1alpha1.MessageCommitted {
 				return true, nil
 			}
-			return verdict(now.Status.Conditions, note)
+			return IsReady(now.Status.Conditions, note)
 		})
 	})
 	if err != nil {
 		return err
 	}
-	return s.options.say(messageNamed+message, promoted, " promoted: %s", promoted.Status.State)
+	return s.Say(messageNamed+message, promoted, " promoted: %s", promoted.Status.State)
 }
 
 // checkQueued fails unless the message waits in the chat's queue, and says which do.
-func (s *session) checkQueued(ctx context.Context, name, message string) error {
-	chat, err := s.objects.chat(ctx, name)
+func checkQueued(ctx context.Context, s *session, name, message string) error {
+	chat, err := s.Chat(ctx, name)
 	if err != nil {
 		return err
 	}

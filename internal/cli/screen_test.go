@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"parley.dev/parley/api/stream"
@@ -141,9 +140,7 @@ func TestEventsAreExactForProgramsAndHarmlessForTerminals(t *testing.T) {
 
 func TestRecordingsAndErrorsQuoteNobodyRaw(t *testing.T) {
 	var out, errOut strings.Builder
-	o := &options{IOStreams: genericiooptions.IOStreams{Out: newScreen(&out), ErrOut: newScreen(&errOut)}}
-	o.config = genericclioptions.NewConfigFlags(true)
-	p := recordingPrinter{o}
+	o := &Output{IOStreams: genericiooptions.IOStreams{Out: newScreen(&out), ErrOut: newScreen(&errOut)}}
 	recording := v1alpha1.DebugRecording{
 		ChatRef: v1alpha1.ChatReference{Name: "c"}, Model: v1alpha1.ModelIdentity{Name: hostile, Provider: hostile,
 			Config: hostile},
@@ -157,10 +154,10 @@ func TestRecordingsAndErrorsQuoteNobodyRaw(t *testing.T) {
 			Exchanges: []v1alpha1.DebugExchange{{Method: "POST", URL: hostile}}}},
 	}
 	step := v1alpha1.ChatDebugStep{ObjectMeta: metav1.ObjectMeta{Name: "c-1-compact"}, DebugRecording: recording}
-	p.print(1, &step)
+	PrintRecording(o.Out, &step)
 	for _, output := range []string{"json", "yaml"} {
-		o.output = output
-		if err := p.printRaw([]v1alpha1.ChatDebugStep{step}); err != nil {
+		o.Format = output
+		if err := PrintAll(o, []v1alpha1.ChatDebugStep{step}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/text/compose"
 )
 
 type sendOptions struct {
@@ -43,11 +42,11 @@ func newSend(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := o.connect(so.outputs()...)
+			s, err := o.connect(outputsOf(so.unfollowed())...)
 			if err != nil {
 				return err
 			}
-			return s.send(cmd.Context(), args[0], text, so)
+			return sendMessage(cmd.Context(), s, args[0], text, so)
 		},
 	}
 	cmd.Flags().BoolVar(&so.noFollow, "no-follow", false, "do not wait for the reply; print the message's name")
@@ -60,20 +59,20 @@ func newSend(o *options) *cobra.Command {
 	return cmd
 }
 
-func (s *session) send(ctx context.Context, chat, text string, so sendOptions) error {
-	if err := s.objects.checkChat(ctx, chat); err != nil {
+func sendMessage(ctx context.Context, s *session, chat, text string, so sendOptions) error {
+	if err := s.CheckChat(ctx, chat); err != nil {
 		return err
 	}
 	if so.unfollowed() {
-		m, err := s.objects.create(ctx, chat, text, so)
+		m, err := s.CreateMessage(ctx, chat, so.message(text))
 		if err != nil {
 			return err
 		}
-		return s.options.say(messageNamed+m.Name, m, " created")
+		return s.Say(messageNamed+m.Name, m, " created")
 	}
-	return s.ask(ctx, question{chat: chat, cutsIn: so.interrupt, timeout: so.timeout,
+	return ask(ctx, s, question{chat: chat, cutsIn: so.interrupt, timeout: so.timeout,
 		ask: func(ctx context.Context) (string, error) {
-			m, err := s.objects.create(ctx, chat, text, so)
+			m, err := s.CreateMessage(ctx, chat, so.message(text))
 			if err != nil {
 				return "", err
 			}
@@ -81,14 +80,13 @@ func (s *session) send(ctx context.Context, chat, text string, so sendOptions) e
 		}})
 }
 
-// ask asks a question and shows the reply.
-func (s *session) ask(ctx context.Context, q question) error {
-	from, err := s.source(ctx)
-	if err != nil {
-		return err
+// message is the one to send.
+func (so *sendOptions) message(text string) v1alpha1.ChatMessageSpec {
+	spec := v1alpha1.ChatMessageSpec{Content: text, Visibility: v1alpha1.MessageVisibility(so.visibility)}
+	if so.interrupt {
+		spec.WhenBusy = v1alpha1.WhenBusyInterrupt
 	}
-	defer from.close()
-	return s.followTurn(ctx, from, q)
+	return spec
 }
 
 // unfollowed reports whether nobody waits for a reply.
@@ -96,10 +94,10 @@ func (so *sendOptions) unfollowed() bool {
 	return so.noFollow || so.visibility == string(v1alpha1.VisibleToPeople)
 }
 
-// outputs are those that there are: without a reply the message is all that is shown.
-func (so *sendOptions) outputs() []string {
-	if so.unfollowed() {
-		return []string{outName, outJSON, outYAML}
+// outputsOf are those of a verb that may show a reply: without one the object is all that is shown.
+func outputsOf(unfollowed bool) []string {
+	if unfollowed {
+		return forms
 	}
 	return []string{outJSON}
 }
@@ -119,17 +117,4 @@ func (o *options) textOf(words []string) (string, error) {
 			v1alpha1.MaxContentBytes)}
 	}
 	return string(all), nil
-}
-
-func (o objects) create(ctx context.Context, chat, text string, so sendOptions) (*v1alpha1.ChatMessage, error) {
-	var whenBusy v1alpha1.WhenBusy
-	if so.interrupt {
-		whenBusy = v1alpha1.WhenBusyInterrupt
-	}
-	m, err := o.messages().Create(ctx, compose.Message(o.namespace, chat, "", v1alpha1.ChatMessageSpec{
-		Content: text, WhenBusy: whenBusy, Visibility: v1alpha1.MessageVisibility(so.visibility)}))
-	if err != nil {
-		return nil, fmt.Errorf("creating the message: %w", err)
-	}
-	return m, nil
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -63,7 +62,7 @@ limits:
 	if err := c.wait(); err != nil {
 		t.Fatal(err)
 	}
-	var got settingsOf
+	var got Settings
 	if err := json.Unmarshal([]byte(c.out.String()), &got); err != nil || got.ChatClass != "coder" ||
 		len(got.Settings) != 5 || got.Settings[0].From != chatclass.FromNamespaceDefault || got.Ignored[0] != "debug" {
 		t.Errorf("%v: %s", err, c.out.String())
@@ -94,10 +93,9 @@ func TestSettingsAreReadAsTheyWereSaidAndShowNothingElse(t *testing.T) {
 		chat.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true)}
 		chat.Spec.Tools = &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "ask", Description: said}}}
 		var out strings.Builder
-		o := &options{IOStreams: genericiooptions.IOStreams{Out: newScreen(&out)}}
-		of := settingsOf{Chat: "c"}
+		of := Settings{Chat: "c"}
 		of.Settings, _ = chatclass.Explain(chat, nil, nil)
-		if err := o.printSettings(&of); err != nil {
+		if err := of.Print(newScreen(&out)); err != nil {
 			t.Fatal(err)
 		}
 		if printable.Escape(out.String()) != out.String() || strings.Contains(out.String(), mark) {

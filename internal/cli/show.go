@@ -35,7 +35,7 @@ func newShow(o *options) *cobra.Command {
 			if all {
 				last = 0
 			}
-			return s.show(cmd.Context(), args[0], last, names)
+			return showChat(cmd.Context(), s, args[0], last, names)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "show all messages")
@@ -45,42 +45,42 @@ func newShow(o *options) *cobra.Command {
 }
 
 // show prints the last messages of a chat; all for 0.
-func (s *session) show(ctx context.Context, name string, last int, names bool) error {
-	if s.options.output == outName || s.options.output == outYAML {
-		chat, err := s.objects.chat(ctx, name)
+func showChat(ctx context.Context, s *session, name string, last int, names bool) error {
+	if s.Format == outName || s.Format == outYAML {
+		chat, err := s.Chat(ctx, name)
 		if err != nil {
 			return err
 		}
-		return s.options.say(chatNamed+chat.Name, chat, "")
+		return s.Say(chatNamed+chat.Name, chat, "")
 	}
-	t, err := s.transcript(ctx, name, last)
+	t, err := s.Snapshot(ctx, name, last)
 	if err != nil {
 		return err
 	}
-	return s.play(t, last, names)
+	return playSnapshot(s, t, last, names)
 }
 
 // play prints the last messages of a transcript; all for 0.
-func (s *session) play(t *transcript, last int, names bool) error {
-	before := t.chat.Status.History.Length - int64(last)
+func playSnapshot(s *session, t *Snapshot, last int, names bool) error {
+	before := t.Chat.Status.History.Length - int64(last)
 	if last > 0 && before > 0 {
-		if err := t.last(last); err != nil {
+		if err := t.Last(last); err != nil {
 			return err
 		}
 	}
-	p := newPrinter(s.options.Out, s.options.ErrOut, s.options.output == outJSON, s.hint(t.chat.Name))
+	p := s.printer(t.Chat.Name)
 	defer p.endLine()
 	if last > 0 && before > 0 && !p.json {
 		p.note("%s before this: --all shows them", plural(int(before), "message"))
 	}
-	p.chat.Status = &stream.Status{Turn: turnOf(t.chat)} // One that was interrupted without a word is told by no message.
+	p.chat.Status = &stream.Status{Turn: turnOf(t.Chat)} // One that was interrupted without a word is told by no message.
 	p.names = names
-	for _, e := range t.events {
+	for _, e := range t.Events {
 		if err := p.event(e, true); err != nil {
 			return err
 		}
 	}
-	for _, queued := range t.chat.Status.Queue {
+	for _, queued := range t.Chat.Status.Queue {
 		if names && !p.json {
 			p.note("%s waits in the queue", queued.Name)
 		}

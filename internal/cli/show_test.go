@@ -29,7 +29,7 @@ func (p *person) session() *session {
 	}
 	o := &options{}
 	o.Out, o.ErrOut = &output{}, &output{}
-	return &session{options: o, objects: objects{namespace: p.namespace, client: api}}
+	return &session{options: o, Objects: Objects{Namespace: p.namespace, Client: api}}
 }
 
 // note is a message for people alone, before the message of an index.
@@ -198,7 +198,7 @@ func TestUsageIsSummedByCurrency(t *testing.T) {
 			t.Errorf("shown\n%s", got)
 		}
 	}
-	var read struct{ Usage []spent }
+	var read struct{ Usage []Spent }
 	if err := json.Unmarshal([]byte(p.exact("usage", "-o", "json")), &read); err != nil || len(read.Usage) != 2 {
 		t.Errorf("read %+v, %v", read, err)
 	}

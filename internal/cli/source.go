@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
@@ -17,52 +18,37 @@ import (
 	"parley.dev/parley/internal/kube/apiclient"
 )
 
-// source is where the events of a chat come from. follow calls each for every event, until each says that it has had
-// enough or ctx is done; connected is called once the first events are there.
-type source interface {
-	follow(ctx context.Context, namespace, chat string, fromStart bool, connected func(),
+// Source is where the events of a chat come from.
+type Source interface {
+	// Follow calls each for every event, until each says that it has had enough or ctx is done; connected is called once
+	// the first events are there.
+	Follow(ctx context.Context, namespace, chat string, fromStart bool, connected func(),
 		each func(stream.Event) (done bool, err error)) error
-	// onLoss has somebody told, between two events, when there are none because nothing is reached.
-	onLoss(tell func(error))
-	close()
+	// OnLoss has somebody told, between two events, when there are none because nothing is reached.
+	OnLoss(tell func(error))
+	// Close ends what Follow needs.
+	Close()
 }
 
-// source finds the gateway, or does without and says so.
-func (s *session) source(ctx context.Context) (source, error) {
-	g, err := s.gateway.dial(ctx)
-	if errors.Is(err, errNoToken) {
-		fmt.Fprintf(s.options.ErrOut,
-			"%v, so replies are shown when they are whole. To watch them come, use a kubeconfig with a token, "+
-				"or name a service account that may get chats/stream with --service-account.\n", err)
-		return apiServer{s.objects.client}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return g, nil
-}
+// APIServer tells the story of a chat without its gateway: whole messages only, the same events otherwise.
+type APIServer struct{ Client *apiclient.Client }
 
-// apiServer tells the story of a chat without its gateway: whole messages only, the same events otherwise.
-type apiServer struct{ client *apiclient.Client }
+// Close implements Source.
+func (APIServer) Close() {}
 
-func (a apiServer) close() {}
-
-// onLoss implements source: without a gateway nothing is told of the watches.
-func (a apiServer) onLoss(func(error)) {}
+// OnLoss implements Source: without a gateway nothing is told of the watches.
+func (APIServer) OnLoss(func(error)) {}
 
 var errEnough = errors.New("had enough")
 
-func (a apiServer) follow(ctx context.Context, namespace, chat string, fromStart bool, connected func(),
+// Follow implements Source.
+func (a APIServer) Follow(ctx context.Context, namespace, chat string, fromStart bool, connected func(),
 	each func(stream.Event) (bool, error)) error {
-	chats, err := a.watch(ctx, namespace, chat)
-	if err != nil {
+	w := &watched{key: namespace + "/" + chat, client: a.Client, changed: make(chan struct{}, 1)}
+	if err := w.watch(ctx, namespace, chat); err != nil {
 		return err
 	}
-	notes, err := a.watchNotes(ctx, namespace, chat, chats.notify)
-	if err != nil {
-		return err
-	}
-	follower := follow.Follower{Chats: chats, Messages: a, Notes: notes, Send: func(e stream.Event) error {
+	follower := follow.Follower{Chats: w, Messages: a, Notes: w, Send: func(e stream.Event) error {
 		if connected != nil {
 			connected()
 		}
@@ -79,8 +65,8 @@ func (a apiServer) follow(ctx context.Context, namespace, chat string, fromStart
 }
 
 // Get implements follow.Messages.
-func (a apiServer) Get(ctx context.Context, chat *v1alpha1.Chat, place follow.Place) (*follow.Committed, error) {
-	message, err := a.client.Messages(chat.Namespace).Get(ctx, place.Name)
+func (a APIServer) Get(ctx context.Context, chat *v1alpha1.Chat, place follow.Place) (*follow.Committed, error) {
+	message, err := a.Client.Messages(chat.Namespace).Get(ctx, place.Name)
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("%s: %w", place.Name, follow.ErrMissing)
 	}
@@ -90,33 +76,39 @@ func (a apiServer) Get(ctx context.Context, chat *v1alpha1.Chat, place follow.Pl
 	return follow.Commit(chat, message, place.Index)
 }
 
-// watched is one chat, as an informer sees it. It implements follow.Chats.
+// notesPatience is how long a conversation is shown later for the sake of its notes: 2 s. Who may not list messages
+// sees it without them.
+const notesPatience = 2 * time.Second
+
+// watched is a chat with its notes, which are messages for people alone, as informers see them. It implements
+// follow.Chats and follow.Notes.
 type watched struct {
-	store   cache.Store
-	key     string
-	changed chan struct{}
+	chats, notes cache.Store
+	key          string
+	client       *apiclient.Client
+	changed      chan struct{}
 }
 
-// watch follows one chat until ctx is done.
-func (a apiServer) watch(ctx context.Context, namespace, chat string) (*watched, error) {
-	informer := cache.NewSharedIndexInformer(a.client.Chats(namespace).ListerWatcher("metadata.name="+chat),
+// watch follows the chat until ctx is done.
+func (w *watched) watch(ctx context.Context, namespace, chat string) error {
+	chats := cache.NewSharedIndexInformer(w.client.Chats(namespace).ListerWatcher("metadata.name="+chat),
 		&v1alpha1.Chat{}, 0, cache.Indexers{})
-	w := &watched{store: informer.GetStore(), key: namespace + "/" + chat, changed: make(chan struct{}, 1)}
-	if _, err := informer.AddEventHandler(calling(w.notify)); err != nil {
-		return nil, fmt.Errorf("watching chat %s: %w", chat, err)
+	selector := fmt.Sprintf("spec.chatRef.name=%s,spec.visibility=%s", chat, v1alpha1.VisibleToPeople)
+	notes := cache.NewSharedIndexInformer(w.client.Messages(namespace).ListerWatcher(selector), &v1alpha1.ChatMessage{}, 0,
+		cache.Indexers{})
+	w.chats, w.notes = chats.GetStore(), notes.GetStore()
+	for _, informer := range []cache.SharedIndexInformer{chats, notes} {
+		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { w.notify() },
+			UpdateFunc: func(any, any) { w.notify() }, DeleteFunc: func(any) { w.notify() }}); err != nil {
+			return fmt.Errorf("watching chat %s: %w", chat, err)
+		}
+		go informer.RunWithContext(ctx)
 	}
-	go informer.RunWithContext(ctx)
-	if !cache.WaitFor(ctx, "", informer.HasSyncedChecker()) {
-		return nil, ctx.Err()
-	}
-	return w, nil
-}
-
-// calling tells of every change.
-func calling(changed func()) cache.ResourceEventHandlerFuncs {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { changed() }, UpdateFunc: func(any, any) { changed() }, DeleteFunc: func(any) { changed() },
-	}
+	cache.WaitFor(ctx, "", chats.HasSyncedChecker())
+	patient, cancel := context.WithTimeout(ctx, notesPatience)
+	defer cancel()
+	cache.WaitFor(patient, "", notes.HasSyncedChecker())
+	return ctx.Err()
 }
 
 // notify says that there may be something new.
@@ -129,7 +121,7 @@ func (w *watched) notify() {
 
 // Latest implements follow.Chats.
 func (w *watched) Latest() *v1alpha1.Chat {
-	obj, exists, err := w.store.GetByKey(w.key)
+	obj, exists, err := w.chats.GetByKey(w.key)
 	if err != nil || !exists {
 		return nil
 	}
@@ -139,3 +131,27 @@ func (w *watched) Latest() *v1alpha1.Chat {
 
 // Changed implements follow.Chats.
 func (w *watched) Changed() <-chan struct{} { return w.changed }
+
+// Of implements follow.Notes.
+func (w *watched) Of(chat *v1alpha1.Chat) (refs []follow.NoteRef) {
+	for _, obj := range w.notes.List() {
+		if msg, ok := obj.(*v1alpha1.ChatMessage); ok {
+			if note, ok := follow.NoteOf(chat, msg); ok {
+				refs = append(refs, note)
+			}
+		}
+	}
+	return refs
+}
+
+// Read implements follow.Notes.
+func (w *watched) Read(ctx context.Context, chat *v1alpha1.Chat, note follow.NoteRef) (*v1alpha1.ChatMessage, error) {
+	msg, err := w.client.Messages(chat.Namespace).Get(ctx, note.Name)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%s: %w", note.Name, follow.ErrMissing)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading note %s: %w", note.Name, err)
+	}
+	return msg, nil
+}

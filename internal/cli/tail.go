@@ -22,39 +22,35 @@ func newTail(o *options) *cobra.Command {
 			"Ends with ctrl-C, or when the chat is deleted.",
 		Example: "  kubectl chat tail triage\n  kubectl chat tail triage --history",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := o.connect(outJSON)
-			if err != nil {
-				return err
-			}
-			err = s.tail(cmd.Context(), args[0], history)
+		RunE: o.connected(func(ctx context.Context, s *session, args []string) error {
+			err := tailChat(ctx, s, args[0], history)
 			if errors.Is(err, context.Canceled) {
 				return nil
 			}
 			return err
-		},
+		}, outJSON),
 	}
 	cmd.Flags().BoolVar(&history, "history", false, "begin with what was said so far")
 	return cmd
 }
 
-func (s *session) tail(ctx context.Context, chat string, history bool) error {
+func tailChat(ctx context.Context, s *session, chat string, history bool) error {
 	// who may only listen cannot look
-	if err := s.objects.checkChat(ctx, chat); err != nil && !apierrors.IsForbidden(err) {
+	if err := s.CheckChat(ctx, chat); err != nil && !apierrors.IsForbidden(err) {
 		return err
 	}
-	from, err := s.source(ctx)
+	from, err := openSource(ctx, s)
 	if err != nil {
 		return err
 	}
-	defer from.close()
-	p := newPrinter(s.options.Out, s.options.ErrOut, s.options.output == outJSON, s.hint(chat))
+	defer from.Close()
+	p := s.printer(chat)
 	defer p.endLine()
 	if !history {
 		p.notesFrom = -1
 	}
-	from.onLoss(p.outOfReach)
-	return amid(from.follow(ctx, s.objects.namespace, chat, history, nil, func(e stream.Event) (bool, error) {
+	from.OnLoss(p.outOfReach)
+	return amid(from.Follow(ctx, s.Namespace, chat, history, nil, func(e stream.Event) (bool, error) {
 		return e.Name == stream.EventDeleted, p.event(e, true)
 	}))
 }

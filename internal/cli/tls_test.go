@@ -56,27 +56,27 @@ func serveTLS(t *testing.T, name string) (server *httptest.Server, caFile string
 }
 
 // hear follows until the chat is deleted.
-func hear(t *testing.T, o options) error {
+func hear(t *testing.T, o GatewayOptions) error {
 	t.Helper()
-	g, err := caller(o).dial(t.Context())
+	g, err := caller(o).Dial(t.Context())
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	return g.follow(ctx, "ns", "c", false, nil, func(e stream.Event) (bool, error) { return e.Name == "deleted", nil })
+	return g.Follow(ctx, "ns", "c", false, nil, func(e stream.Event) (bool, error) { return e.Name == "deleted", nil })
 }
 
 func TestForwardedPortSpeaksTLSWithACA(t *testing.T) {
 	t.Parallel()
 	server, ca := serveTLS(t, "parley-gateway.chats.svc")
 	port := server.Listener.Addr().(*net.TCPAddr).AddrPort().Port()
-	o := options{gatewayCA: ca, gatewayNamespace: "chats"}
-	o.gateway = caller(o).forwarded(port)
-	if err := hear(t, o); err != nil || !strings.HasPrefix(o.gateway, "https://127.0.0.1:") {
-		t.Errorf("%s: %v", o.gateway, err)
+	o := GatewayOptions{CA: ca, Namespace: "chats"}
+	o.URL = caller(o).forwarded(port)
+	if err := hear(t, o); err != nil || !strings.HasPrefix(o.URL, "https://127.0.0.1:") {
+		t.Errorf("%s: %v", o.URL, err)
 	}
-	if plain := caller(options{}).forwarded(port); !strings.HasPrefix(plain, "http://127.0.0.1:") {
+	if plain := caller(GatewayOptions{}).forwarded(port); !strings.HasPrefix(plain, "http://127.0.0.1:") {
 		t.Errorf("without a CA: %s", plain)
 	}
 }
@@ -92,22 +92,22 @@ func TestUnusableGatewaySaysWhatToDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		o    options
+		o    GatewayOptions
 		want string
 	}{
-		"plain HTTP to TLS": {options{gateway: strings.Replace(server.URL, "https", "http", 1)},
+		"plain HTTP to TLS": {GatewayOptions{URL: strings.Replace(server.URL, "https", "http", 1)},
 			"name the file with its CA with --gateway-ca"},
-		"TLS to plain HTTP": {options{gateway: strings.Replace(plain.URL, "http", "https", 1), gatewayCA: ca},
+		"TLS to plain HTTP": {GatewayOptions{URL: strings.Replace(plain.URL, "http", "https", 1), CA: ca},
 			"it speaks plain HTTP"},
-		"no CA": {options{gateway: server.URL}, "--gateway-ca names the file"},
-		"another CA": {options{gateway: server.URL, gatewayCA: other, gatewayNamespace: "chats"},
+		"no CA": {GatewayOptions{URL: server.URL}, "--gateway-ca names the file"},
+		"another CA": {GatewayOptions{URL: server.URL, CA: other, Namespace: "chats"},
 			"--gateway-ca names the file"},
-		"the Service of another one": {options{gateway: server.URL, gatewayCA: ca, gatewayNamespace: "parley-system"},
+		"the Service of another one": {GatewayOptions{URL: server.URL, CA: ca, Namespace: "parley-system"},
 			"parley-gateway.parley-system.svc"},
-		"a file that is not there": {options{gateway: server.URL, gatewayCA: ca + ".gone"},
+		"a file that is not there": {GatewayOptions{URL: server.URL, CA: ca + ".gone"},
 			"reading the CA of the gateway"},
-		"a file without a certificate": {options{gateway: server.URL, gatewayCA: none}, "there is no certificate in"},
-		"an answer that is no JSON":    {options{gateway: plain.URL}, "the gateway refused (404): Not Found"},
+		"a file without a certificate": {GatewayOptions{URL: server.URL, CA: none}, "there is no certificate in"},
+		"an answer that is no JSON":    {GatewayOptions{URL: plain.URL}, "the gateway refused (404): Not Found"},
 	} {
 		if err := hear(t, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)

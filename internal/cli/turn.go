@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -33,30 +34,59 @@ type question struct {
 	timeout time.Duration
 }
 
-// followTurn asks and shows the reply. It opens the stream first, so that nothing of the reply can be missed.
-func (s *session) followTurn(ctx context.Context, from source, q question) error {
-	t := &turn{
-		printer: newPrinter(s.options.Out, s.options.ErrOut, s.options.output == outJSON, s.hint(q.chat)),
-		first:   q.first, cutsIn: q.cutsIn, over: make(chan struct{}),
+// openSource finds the gateway, or does without and says so.
+func openSource(ctx context.Context, s *session) (Source, error) {
+	g, err := s.dialer.Dial(ctx)
+	if errors.Is(err, ErrNoToken) {
+		fmt.Fprintf(s.ErrOut,
+			"%v, so replies are shown when they are whole. To watch them come, use a kubeconfig with a token, "+
+				"or name a service account that may get chats/stream with --service-account.\n", err)
+		return APIServer{s.Client}, nil
 	}
-	from.onLoss(t.outOfReach)
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+// printer prints what is said in a chat.
+func (s *session) printer(chat string) *printer {
+	return newPrinter(s.Out, s.ErrOut, s.Format == outJSON, hint{chat: chat, command: s.command})
+}
+
+// ask asks a question and shows the reply.
+func ask(ctx context.Context, s *session, q question) error {
+	from, err := openSource(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	return followTurn(ctx, s, from, q)
+}
+
+// followTurn asks and shows the reply. It opens the stream first, so that nothing of the reply can be missed.
+func followTurn(ctx context.Context, s *session, from Source, q question) error {
+	t := &turn{
+		printer: s.printer(q.chat), first: q.first, cutsIn: q.cutsIn, over: make(chan struct{}),
+	}
+	from.OnLoss(t.outOfReach)
 	ctx, stop := context.WithTimeout(ctx, q.timeout)
 	defer stop()
-	err := s.askAndFollow(ctx, from, q, t)
+	err := askAndFollow(ctx, s, from, q, t)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = timeoutError{waited: q.timeout, what: "the reply", known: t.waitsFor(), person: t.requiresAction()}
 	}
 	return amid(err)
 }
 
-func (s *session) askAndFollow(ctx context.Context, from source, q question, t *turn) error {
+func askAndFollow(ctx context.Context, s *session, from Source, q question, t *turn) error {
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
-	connected, streamed, verdict := make(chan struct{}), make(chan error, 1), make(chan verdictOfMessage, 1)
+	connected, streamed, verdict := make(chan struct{}), make(chan error, 1), make(chan Verdict, 1)
 	connect := sync.OnceFunc(func() { close(connected) })
-	running.Go(func() { streamed <- from.follow(ctx, s.objects.namespace, q.chat, q.first, connect, t.event) })
+	running.Go(func() { streamed <- from.Follow(ctx, s.Namespace, q.chat, q.first, connect, t.event) })
 	select {
 	case <-connected:
 	case err := <-streamed:
@@ -69,32 +99,32 @@ func (s *session) askAndFollow(ctx context.Context, from source, q question, t *
 	if err := t.begin(message); err != nil {
 		return err
 	}
-	running.Go(func() { verdict <- s.objects.settled(ctx, message, func(string) {}) })
+	running.Go(func() { verdict <- s.Settled(ctx, message) })
 	return t.await(streamed, verdict)
 }
 
 // await waits until the turn was shown to its end and the message has had its last word, or one of the two has failed.
-func (t *turn) await(streamed <-chan error, verdict <-chan verdictOfMessage) error {
+func (t *turn) await(streamed <-chan error, verdict <-chan Verdict) error {
 	defer t.stop()
 	select {
 	case <-t.over:
-		return (<-verdict).err
+		return (<-verdict).Err
 	case err := <-streamed:
 		if err != nil {
 			return err
 		}
-		return (<-verdict).err
+		return (<-verdict).Err
 	case v := <-verdict:
-		if !v.committed || t.shown() { // a message that was rejected has no turn
-			return v.err
+		if !v.Committed || t.shown() { // a message that was rejected has no turn
+			return v.Err
 		}
 		select { // what the stream still has of the turn is on its way
 		case <-t.over:
 		case failed := <-streamed:
-			return cmp.Or(v.err, failed)
+			return cmp.Or(v.Err, failed)
 		case <-time.After(drain):
 		}
-		return v.err
+		return v.Err
 	}
 }
 

@@ -8,30 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"parley.dev/parley/api/v1alpha1"
 )
 
 // kindByWord are the kinds of the objects that the words of a usage line stand for.
 var kindByWord = map[string]string{"CHAT": "chat", "NAME": "chat", "MESSAGE": "chatmessage"}
-
-// acceptTypedNames lets every verb take TYPE/NAME in place of a name, as -o name prints it and kubectl takes it.
-func acceptTypedNames(root *cobra.Command) {
-	for _, cmd := range root.Commands() {
-		run := cmd.RunE
-		if run == nil {
-			continue
-		}
-		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			names, err := plainNames(cmd.Use, args)
-			if err != nil {
-				return err
-			}
-			return run(cmd, names)
-		}
-	}
-}
 
 // plainNames are the arguments of a verb with that usage line, objects without their types.
 func plainNames(use string, args []string) ([]string, error) {

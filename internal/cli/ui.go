@@ -35,45 +35,41 @@ func newUI(o *options) *cobra.Command {
 			"the page once.",
 		Example: "  kubectl chat ui\n  kubectl chat ui triage --no-open",
 		Args:    cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := o.connect()
-			if err != nil {
-				return err
-			}
-			return s.ui(cmd.Context(), strings.Join(args, ""), port, noOpen)
-		},
+		RunE: o.connected(func(ctx context.Context, s *session, args []string) error {
+			return serveUI(ctx, s, strings.Join(args, ""), port, noOpen)
+		}),
 	}
 	cmd.Flags().BoolVar(&noOpen, "no-open", false, "print the link and open no browser")
 	cmd.Flags().Uint16Var(&port, "port", 0, "the port of this machine; default: one that is free")
 	return cmd
 }
 
-func (s *session) ui(ctx context.Context, chat string, port uint16, noOpen bool) error {
+func serveUI(ctx context.Context, s *session, chat string, port uint16, noOpen bool) error {
 	listener, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
 		return fmt.Errorf("opening a port for the page: %w", err)
 	}
 	operations, _ := rest.New(rest.Options{
-		Client: s.objects.client, Now: time.Now,
+		Client: s.Client, Now: time.Now,
 		Permit:  func(context.Context, string) (string, *refusals.Error) { return "the owner", nil },
 		Refused: func(context.Context, *refusals.Error) {},
 	})
-	way := &streams{dialer: s.gateway}
+	way := &streams{dialer: s.dialer}
 	defer way.close()
-	server, err := ui.New(ui.Config{Operations: operations, Streams: way.open, Namespace: s.objects.namespace,
+	server, err := ui.New(ui.Config{Operations: operations, Streams: way.open, Namespace: s.Namespace,
 		Chat: chat}, listener)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.options.Out, "%s\n", server.URL())
+	fmt.Fprintf(s.Out, "%s\n", server.URL())
 	if !noOpen {
 		forget, err := browse(ctx, server.URL())
 		defer forget()
 		if err != nil {
-			fmt.Fprintf(s.options.ErrOut, "No browser was opened (%v): open the link yourself.\n", err)
+			fmt.Fprintf(s.ErrOut, "No browser was opened (%v): open the link yourself.\n", err)
 		}
 	}
-	fmt.Fprintln(s.options.ErrOut, "The link opens the page once. The page works until you end this with ctrl-C.")
+	fmt.Fprintln(s.ErrOut, "The link opens the page once. The page works until you end this with ctrl-C.")
 	return server.Serve(ctx, listener)
 }
 
@@ -106,10 +102,10 @@ func browse(ctx context.Context, link string) (forget func(), err error) {
 // streams opens streams of the gateway for the page. The way there is found when the first is asked for, and again when
 // it was lost.
 type streams struct {
-	dialer *dialer
+	dialer *Dialer
 
 	mu  sync.Mutex
-	way *gateway
+	way *Gateway
 }
 
 // open asks the gateway for a stream. What it refuses is an answer. Where its token has expired there is another one.
@@ -133,32 +129,32 @@ func (s *streams) open(ctx context.Context, at, lastEventID string) (*http.Respo
 	}
 }
 
-func (*streams) ask(ctx context.Context, way *gateway, at, lastEventID string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(way.way.URL, "/")+at, nil)
+func (*streams) ask(ctx context.Context, way *Gateway, at, lastEventID string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(way.Way.URL, "/")+at, nil)
 	if err != nil {
 		return nil, fmt.Errorf("asking the gateway: %w", err)
 	}
 	if lastEventID != "" {
 		request.Header.Set("Last-Event-ID", lastEventID)
 	}
-	answer, err := way.way.HTTP.Do(request)
+	answer, err := way.Way.HTTP.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("asking the gateway: %w", explained(err))
+		return nil, fmt.Errorf("asking the gateway: %w", Explain(err))
 	}
 	return answer, nil
 }
 
 // found is the way to the gateway.
-func (s *streams) found(ctx context.Context) (*gateway, error) {
+func (s *streams) found(ctx context.Context) (*Gateway, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.way != nil {
 		return s.way, nil
 	}
 	// The way outlives the stream for which it is found.
-	way, err := s.dialer.dial(context.WithoutCancel(ctx))
+	way, err := s.dialer.Dial(context.WithoutCancel(ctx))
 	switch {
-	case errors.Is(err, errNoToken):
+	case errors.Is(err, ErrNoToken):
 		return nil, &refusals.Error{Status: http.StatusForbidden, Reason: refusals.Forbidden, Message: err.Error() +
 			". End kubectl chat ui, and run it with --service-account and the name of an account that may get chats/stream, " +
 			"and list and watch chats; what you do is still done as yourself"}
@@ -170,12 +166,12 @@ func (s *streams) found(ctx context.Context) (*gateway, error) {
 }
 
 // lost forgets a way. Streams that others have on it end with it, and come back.
-func (s *streams) lost(way *gateway) {
+func (s *streams) lost(way *Gateway) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.way == way {
 		s.way = nil
-		way.close()
+		way.Close()
 	}
 }
 
@@ -183,6 +179,6 @@ func (s *streams) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.way != nil {
-		s.way.close()
+		s.way.Close()
 	}
 }

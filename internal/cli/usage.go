@@ -9,16 +9,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/printers"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/chat/cost"
 )
 
 // What usage can be told by.
@@ -51,9 +48,9 @@ func newUsage(o *options) *cobra.Command {
 				return err
 			}
 			if everywhere {
-				s.objects.namespace = ""
+				s.Namespace = ""
 			}
-			return s.usage(cmd.Context(), strings.Join(args, ""), by)
+			return showUsage(cmd.Context(), s, strings.Join(args, ""), by)
 		},
 	}
 	cmd.Flags().StringVar(&by, "by", byChat, "chat, model, config or day")
@@ -61,60 +58,47 @@ func newUsage(o *options) *cobra.Command {
 	return cmd
 }
 
-// spent is what something took and cost.
-type spent struct {
-	// Of is the chat (with its namespace), model, ChatModelConfig or day.
-	Of    string              `json:"of"`
-	Usage v1alpha1.TokenUsage `json:"usage"`
-	Cost  []v1alpha1.Cost     `json:"cost,omitempty"`
-}
-
-// add counts a call of a model.
-func (s *spent) add(u *v1alpha1.TokenUsage, costs ...v1alpha1.Cost) {
-	s.Usage, s.Cost = s.Usage.Add(*u), cost.Total(s.Cost, costs)
-}
-
-func (s *session) usage(ctx context.Context, chat, by string) error {
+func showUsage(ctx context.Context, s *session, chat, by string) error {
 	if chat != "" {
-		if err := s.objects.checkChat(ctx, chat); err != nil {
+		if err := s.CheckChat(ctx, chat); err != nil {
 			return err
 		}
 	}
-	gather := s.objects.spentByReplies
+	gather := spentByReplies
 	if by == byChat {
-		gather = s.objects.spentByChats
+		gather = spentByChats
 	}
-	counts, err := gather(ctx, chat, by)
+	counts, err := gather(ctx, s.Objects, chat, by)
 	if err != nil {
 		return err
 	}
-	all := make([]spent, 0, len(counts))
+	all := make([]Spent, 0, len(counts))
 	for _, of := range slices.Sorted(maps.Keys(counts)) {
 		all = append(all, *counts[of])
 	}
-	if s.options.output != "" {
-		return s.options.print(map[string]any{"usage": all})
+	if s.Format != "" {
+		return s.Print(map[string]any{"usage": all})
 	}
-	return s.options.printSpent(by, all)
+	return PrintSpent(s.Out, by, all)
 }
 
 // spentByChats is what the status of chats says.
-func (o objects) spentByChats(ctx context.Context, chat, _ string) (map[string]*spent, error) {
+func spentByChats(ctx context.Context, o Objects, chat, _ string) (map[string]*Spent, error) {
 	options := metav1.ListOptions{Limit: listPage}
 	if chat != "" {
 		options.FieldSelector = "metadata.name=" + chat
 	}
-	counts := map[string]*spent{}
-	err := eachPage(ctx, options, o.chats().List, func(page *v1alpha1.ChatList) {
+	counts := map[string]*Spent{}
+	err := eachPage(ctx, options, o.Chats().List, func(page *v1alpha1.ChatList) {
 		for i := range page.Items {
 			c := &page.Items[i]
 			of := c.Name
-			if o.namespace == "" {
+			if o.Namespace == "" {
 				of = c.Namespace + "/" + c.Name
 			}
-			counts[of] = &spent{Of: of}
-			counts[of].add(&c.Status.Usage, c.Status.Cost...)
-			counts[of].add(&c.Status.AdvisorUsage)
+			counts[of] = &Spent{Of: of}
+			counts[of].Add(&c.Status.Usage, c.Status.Cost...)
+			counts[of].Add(&c.Status.AdvisorUsage)
 		}
 	})
 	if err != nil {
@@ -124,9 +108,9 @@ func (o objects) spentByChats(ctx context.Context, chat, _ string) (map[string]*
 }
 
 // spentByReplies is the sum of what the replies of models took.
-func (o objects) spentByReplies(ctx context.Context, chat, by string) (map[string]*spent, error) {
-	counts := map[string]*spent{}
-	err := eachPage(ctx, ofChat(chat), o.messages().List, func(page *v1alpha1.ChatMessageList) {
+func spentByReplies(ctx context.Context, o Objects, chat, by string) (map[string]*Spent, error) {
+	counts := map[string]*Spent{}
+	err := eachPage(ctx, ofChat(chat), o.Messages().List, func(page *v1alpha1.ChatMessageList) {
 		for i := range page.Items {
 			count(counts, &page.Items[i], by)
 		}
@@ -138,23 +122,21 @@ func (o objects) spentByReplies(ctx context.Context, chat, by string) (map[strin
 }
 
 // count adds what a message took.
-func count(counts map[string]*spent, m *v1alpha1.ChatMessage, by string) {
+func count(counts map[string]*Spent, m *v1alpha1.ChatMessage, by string) {
 	g := m.Spec.Generation
 	if g == nil || g.Usage == nil && g.Cost == nil {
 		return
 	}
 	of := keyOf(m, by)
 	if counts[of] == nil {
-		counts[of] = &spent{Of: of}
+		counts[of] = &Spent{Of: of}
 	}
-	usage, costs := &v1alpha1.TokenUsage{}, []v1alpha1.Cost{}
 	if g.Usage != nil {
-		usage = g.Usage
+		counts[of].Add(g.Usage)
 	}
 	if g.Cost != nil {
-		costs = append(costs, *g.Cost)
+		counts[of].Add(&v1alpha1.TokenUsage{}, *g.Cost)
 	}
-	counts[of].add(usage, costs...)
 }
 
 // keyOf is what a reply is counted under; empty if that is not known.
@@ -169,35 +151,4 @@ func keyOf(m *v1alpha1.ChatMessage, by string) string {
 		return model.Name
 	}
 	return model.Config
-}
-
-// printSpent prints a table with the sum of several below it.
-func (o *options) printSpent(by string, all []spent) error {
-	table := printers.GetNewTabWriter(o.Out)
-	fmt.Fprintln(table, strings.ToUpper(by)+"\tINPUT\tCACHED\tOUTPUT\tTOTAL\tCOST")
-	row := func(of string, s *spent) {
-		number := func(n int64) string { return strconv.FormatInt(n, 10) }
-		said := costsOf(s.Cost)
-		if said == "" {
-			said = "<none>"
-		}
-		fmt.Fprintln(table, strings.Join([]string{of, number(s.Usage.InputTokens), number(s.Usage.CacheReadTokens),
-			number(s.Usage.OutputTokens), number(s.Usage.TotalTokens), said}, "\t"))
-	}
-	sum := &spent{}
-	for i := range all {
-		of := escapeLine(flat(all[i].Of))
-		if of == "" {
-			of = "<unknown>"
-		}
-		row(of, &all[i])
-		sum.add(&all[i].Usage, all[i].Cost...)
-	}
-	if len(all) != 1 {
-		row("SUM", sum)
-	}
-	if err := table.Flush(); err != nil {
-		return fmt.Errorf("printing: %w", err)
-	}
-	return nil
 }

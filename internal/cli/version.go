@@ -37,7 +37,7 @@ func newVersion(o *options) *cobra.Command {
 				return err
 			}
 			v := ownVersion()
-			return o.say("kubectl-chat "+v.Version, v, " (%s, %s, %s)", v.APIVersion, v.GoVersion, v.Platform)
+			return o.Say("kubectl-chat "+v.Version, v, " (%s, %s, %s)", v.APIVersion, v.GoVersion, v.Platform)
 		},
 	}
 }

@@ -7,16 +7,66 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/cost"
 )
 
-// print tells of one recording what a person looks for first; headers and bodies are left to -o yaml.
-func (p recordingPrinter) print(number int, step *v1alpha1.ChatDebugStep) {
-	out := p.options.Out
+// PrintRecordings lists the recordings of each turn below a line about the turn, all in the same columns.
+func PrintRecordings(out io.Writer, steps []v1alpha1.ChatDebugStep) error {
+	var rows strings.Builder
+	table := newTable(&rows, "STEP", "TIME", "ACTION", "MODEL", "STATUS", "REASON", "ATTEMPTS", "TOOK", "TOKENS")
+	for i := range steps {
+		table.Row(row(i+1, &steps[i].DebugRecording)...)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	lines := slices.Collect(strings.Lines(rows.String()))
+	fmt.Fprint(out, lines[0])
+	lines = lines[1:]
+	for _, t := range byTurn(steps) {
+		if heading := t.heading(); heading != "" {
+			fmt.Fprintln(out, heading)
+		}
+		fmt.Fprint(out, strings.Join(lines[:len(t.steps)], ""))
+		lines = lines[len(t.steps):]
+	}
+	return nil
+}
+
+// row is a recording in the list.
+func row(number int, r *v1alpha1.DebugRecording) []string {
+	reason, tokens := "<none>", "<none>"
+	if r.Error != nil {
+		reason = string(r.Error.Reason)
+	}
+	if r.Response != nil && r.Response.Usage.TotalTokens > 0 {
+		tokens = strconv.FormatInt(r.Response.Usage.TotalTokens, 10)
+	}
+	return []string{
+		strconv.Itoa(number), r.StartedAt.Local().Format(time.DateTime), string(r.Action), flat(r.Model.Name),
+		string(r.State),
+		reason, strconv.Itoa(int(r.Attempt)), took(r.StartedAt, r.FinishedAt), tokens,
+	}
+}
+
+// took is how long something took, if it is over.
+func took(from metav1.MicroTime, until *metav1.MicroTime) string {
+	if until == nil {
+		return "<unknown>"
+	}
+	return until.Sub(from.Time).Round(time.Millisecond).String()
+}
+
+// PrintRecording tells of one recording what a person looks for first; headers and bodies are left to -o yaml.
+func PrintRecording(out io.Writer, step *v1alpha1.ChatDebugStep) {
 	fmt.Fprintf(out, "%s for version %d of chat %s, by %s (%s)\n", step.Action, step.HistoryVersion, step.ChatRef.Name,
 		flat(step.Model.Name),
 		flat(step.Model.Provider+", ChatModelConfig "+step.Model.Config))
@@ -31,8 +81,6 @@ func (p recordingPrinter) print(number int, step *v1alpha1.ChatDebugStep) {
 	printRequest(out, &step.Request)
 	printResponse(out, step.Response)
 	printAttempts(out, step.Attempts)
-	fmt.Fprintf(p.options.ErrOut, "[headers and bodies: %s]\n",
-		p.options.command("debug", step.ChatRef.Name, "--step", strconv.Itoa(number), "-o", "yaml"))
 }
 
 // by says who somebody is, if that is known.
@@ -139,3 +187,83 @@ func printAttempts(out io.Writer, attempts []v1alpha1.DebugAttempt) {
 }
 
 func milliseconds(n int64) string { return (time.Duration(n) * time.Millisecond).String() }
+
+// recordedTurn are the recordings of one turn, oldest first.
+type recordedTurn struct {
+	turn  v1alpha1.DebugTurn
+	steps []v1alpha1.ChatDebugStep
+}
+
+// byTurn groups recordings, which come oldest first, by the turn that they are of.
+// One that says nothing of a turn is of none.
+func byTurn(steps []v1alpha1.ChatDebugStep) (turns []recordedTurn) {
+	for i := range steps {
+		var of v1alpha1.DebugTurn
+		if t := steps[i].Turn; t != nil {
+			of = *t
+		}
+		at := slices.IndexFunc(turns,
+			func(t recordedTurn) bool { return t.turn.Message == of.Message && t.turn.Version == of.Version })
+		if at < 0 {
+			turns = append(turns, recordedTurn{turn: of})
+			at = len(turns) - 1
+		}
+		if turns[at].turn.CreatedBy == "" {
+			turns[at].turn.CreatedBy = of.CreatedBy
+		}
+		turns[at].steps = append(turns[at].steps, steps[i])
+	}
+	return turns
+}
+
+// InTurns are the recordings in the order in which they are listed.
+func InTurns(steps []v1alpha1.ChatDebugStep) (all []v1alpha1.ChatDebugStep) {
+	for _, t := range byTurn(steps) {
+		all = append(all, t.steps...)
+	}
+	return all
+}
+
+// heading is a line about the whole turn; empty for recordings of none.
+func (t *recordedTurn) heading() string {
+	if t.turn.Message == "" {
+		return ""
+	}
+	return "TURN of " + t.turn.Message + by(t.turn.CreatedBy) + ": " + strings.Join(t.totals(), ", ")
+}
+
+// totals are what the turn's calls came to together.
+func (t *recordedTurn) totals() []string {
+	var tokens int64
+	var failed int
+	var costs []v1alpha1.Cost
+	for i := range t.steps {
+		step := &t.steps[i].DebugRecording
+		if step.Response != nil {
+			tokens += step.Response.Usage.TotalTokens
+		}
+		if step.Cost != nil {
+			costs = cost.Add(costs, *step.Cost)
+		}
+		failed += failures(step)
+	}
+	totals := []string{plural(len(t.steps), "model call"), plural(failed, "error"),
+		strconv.FormatInt(tokens, 10) + " tokens"}
+	for _, c := range costs {
+		totals = append(totals, cost.String(c.MicroUnits, c.Currency))
+	}
+	return totals
+}
+
+// failures is how many attempts of a call failed.
+func failures(r *v1alpha1.DebugRecording) (n int) {
+	for i := range r.Attempts {
+		if r.Attempts[i].State == v1alpha1.DebugError {
+			n++
+		}
+	}
+	if n == 0 && r.State == v1alpha1.DebugError { // Its attempts were left out.
+		return 1
+	}
+	return n
+}

@@ -4,8 +4,6 @@
 package cli
 
 import (
-	"time"
-
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
@@ -18,14 +16,6 @@ func (p *printer) retry(r *stream.Retry) {
 		why += ": " + r.Message
 	}
 	p.note("%s; attempt %d failed, the next one begins at %s", why, r.Attempt, clock(r.At.Time))
-}
-
-// clock is a time of today, or one with its date.
-func clock(at time.Time) string {
-	if at = at.Local(); at.Format(time.DateOnly) == time.Now().Format(time.DateOnly) {
-		return at.Format(time.TimeOnly)
-	}
-	return at.Format(time.DateTime)
 }
 
 // standing tells what the chat waits for, and what its replies are made without, each when it changes. Calls that wait
@@ -56,4 +46,26 @@ func waitWords(w *v1alpha1.ChatWait) string {
 		return ""
 	}
 	return w.Reason + ": " + w.Message
+}
+
+// whyGivenUp is what is shown of tool calls that have no result.
+var whyGivenUp = map[v1alpha1.CallsGivenUp]string{
+	v1alpha1.CallsCancelled:   "a person cancelled them",
+	v1alpha1.CallsInterrupted: "the turn was interrupted",
+	v1alpha1.CallsTimedOut:    "they were not answered in time",
+	v1alpha1.CallsFailed:      "an error ended the turn",
+	v1alpha1.CallsEdited:      "the conversation was changed",
+}
+
+// gaveUp shows once why the calls of the newest reply have no result:
+// the status tells it first, and then what follows the reply.
+func (p *printer) gaveUp(why v1alpha1.CallsGivenUp) {
+	if why != "" && why != p.givenUp {
+		if said, known := whyGivenUp[why]; known {
+			p.note("tool calls were given up: %s", said)
+		} else {
+			p.note("tool calls were given up: %q", string(why))
+		}
+	}
+	p.givenUp = why
 }

@@ -43,12 +43,12 @@ func TestALongChatIsReadInFewRequests(t *testing.T) {
 	made := &counter{}
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { made.RoundTripper = inner; return made })
 	s := p.session()
-	if s.objects.client, err = apiclient.New(config, "kubectl-chat"); err != nil {
+	if s.Client, err = apiclient.New(config, "kubectl-chat"); err != nil {
 		t.Fatal(err)
 	}
 	for last, most := range map[int]int{0: 6, 1: 3, 2: 4, 20: 6, 1000: 6} {
 		made.requests = 0
-		read, err := s.transcript(t.Context(), "triage", last)
+		read, err := s.Snapshot(t.Context(), "triage", last)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +56,7 @@ func TestALongChatIsReadInFewRequests(t *testing.T) {
 			t.Errorf("the last %d messages took %d requests, want at most %d", last, made.requests, most)
 		}
 		var told []int64
-		for _, e := range read.events {
+		for _, e := range read.Events {
 			if e.Name == stream.EventMessage {
 				m, err := stream.Decode[stream.MessageCommitted](e)
 				if err != nil {
