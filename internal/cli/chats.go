@@ -114,12 +114,12 @@ func waitOf(chat *v1alpha1.Chat) string {
 	default:
 		return ""
 	}
-	counts := map[wanted]int{}
+	counts := map[Need]int{}
 	for i := range chat.Status.RequiresAction.ToolCalls {
-		counts[waitsFor(&chat.Status.RequiresAction.ToolCalls[i])]++
+		counts[NeedOf(&chat.Status.RequiresAction.ToolCalls[i])]++
 	}
 	var said []string
-	for _, w := range []wanted{forApproval, forInput, forClient} {
+	for _, w := range []Need{NeedsApproval, NeedsInput, NeedsResult} {
 		if counts[w] > 0 {
 			said = append(said, plural(counts[w], string(w)))
 		}

@@ -188,11 +188,11 @@ func callsThat(keep func(*v1alpha1.PendingToolCall) bool, end string) finder {
 }
 
 func toDecide(c *v1alpha1.PendingToolCall) bool {
-	return waitsFor(c) == forApproval || waitsFor(c) == forInput
+	return NeedOf(c) == NeedsApproval || NeedOf(c) == NeedsInput
 }
 
 func toAnswer(c *v1alpha1.PendingToolCall) bool {
-	return waitsFor(c) == forClient || waitsFor(c) == forInput
+	return NeedOf(c) == NeedsResult || NeedOf(c) == NeedsInput
 }
 
 func classes(ctx context.Context, s *session, _ []string, found func(name, description string)) error {

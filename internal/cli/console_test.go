@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"parley.dev/parley/test/kit/pty"
 )
 
 // desk is a console whose keys a test presses.
@@ -15,7 +17,7 @@ type desk struct {
 	*console
 	t     *testing.T
 	keys  *io.PipeWriter
-	seen  output
+	seen  pty.Output
 	lines chan string
 }
 
@@ -50,12 +52,7 @@ func (d *desk) press(keys string) {
 // sees waits until the words were shown, and forgets them.
 func (d *desk) sees(words string) {
 	d.t.Helper()
-	for range poll(d.t, fmt.Sprintf("%q is seen", words)) {
-		if d.seen.forget(words) {
-			return
-		}
-	}
-	d.t.Fatalf("it shows %q", d.seen.String())
+	d.seen.Sees(d.t, words)
 }
 
 func TestAReplyComesAsItIsSaidUntilSomebodyTypes(t *testing.T) {

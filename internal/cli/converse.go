@@ -120,7 +120,7 @@ func (c *conversation) run(ctx context.Context, from Source) error {
 	case err := <-ended:
 		c.farewell()
 		if ctx.Err() == nil {
-			return amid(err)
+			return DuringOutput(err)
 		}
 	case <-ctx.Done():
 		c.farewell()
@@ -235,7 +235,7 @@ func (c *conversation) event(e stream.Event) (bool, error) {
 		c.console.rest()
 	}
 	if e.Name == stream.EventDeleted {
-		return true, missingError{"the chat was deleted"}
+		return true, NotFoundError{"the chat was deleted"}
 	}
 	return false, nil
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/compose"
 )
 
@@ -68,17 +67,6 @@ func newDecide(o *options, decision v1alpha1.ApprovalDecision, cmd *cobra.Comman
 		cmd.Flags().StringVar(&digest, "digest", "", "the digest of the call that you have seen, or its first 12 digits")
 	}
 	return cmd
-}
-
-const (
-	// digestPrefix begins each digest, and digestDigits is how many of its digits name a call at least.
-	digestPrefix = "sha256:"
-	digestDigits = 12
-)
-
-// shortDigest is enough of a digest to name a call.
-func shortDigest(digest string) string {
-	return clip.Bytes(strings.TrimPrefix(digest, digestPrefix), digestDigits)
 }
 
 // review makes sure that a person has seen the call: by the digest, or by showing it now and asking the question.

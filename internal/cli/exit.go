@@ -54,23 +54,10 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// missingError means that there is no object of that name.
-type missingError struct{ message string }
-
-func (e missingError) Error() string { return e.message }
-
 // takenError means that an object is not what it was when it was read.
 type takenError struct{ message string }
 
 func (e takenError) Error() string { return e.message }
-
-// verdictError is why an object is not Ready for good.
-type verdictError struct {
-	reason  string
-	message string
-}
-
-func (e verdictError) Error() string { return e.reason + ": " + e.message }
 
 // timeoutError means that time is over.
 type timeoutError struct {
@@ -117,19 +104,19 @@ func ownCode(err error) int {
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}
-	if _, ok := errors.AsType[missingError](err); ok {
+	if _, ok := errors.AsType[NotFoundError](err); ok {
 		return exitNotFound
 	}
 	if _, ok := errors.AsType[takenError](err); ok {
 		return exitConflict
 	}
-	if vain, ok := errors.AsType[timeoutError](err); ok {
-		if vain.person {
+	if timeout, ok := errors.AsType[timeoutError](err); ok {
+		if timeout.person {
 			return exitNeedsPerson
 		}
 		return exitTimedOut
 	}
-	if verdict, ok := errors.AsType[verdictError](err); ok && verdict.reason == string(v1alpha1.ReasonInterrupted) {
+	if verdict, ok := errors.AsType[NotReadyError](err); ok && verdict.Reason == string(v1alpha1.ReasonInterrupted) {
 		return exitInterrupted
 	}
 	return exitFailed

@@ -28,11 +28,11 @@ func TestEachKindOfErrorHasItsExitCode(t *testing.T) {
 		want int
 	}{
 		"nothing":                        {nil, 0},
-		"a turn that failed":             {verdictError{"Overloaded", "no capacity"}, 1},
+		"a turn that failed":             {NotReadyError{"Overloaded", "no capacity"}, 1},
 		"what nobody has foreseen":       {errors.New("it broke"), 1},
 		"a gateway that is ill":          {&client.Error{Status: 500}, 1},
 		"an odd output":                  {usageError{errors.New("odd")}, 2},
-		"no such chat":                   {missingError{"none"}, 3},
+		"no such chat":                   {NotFoundError{"none"}, 3},
 		"nor for the API server":         {apierrors.NewNotFound(chats, "c"), 3},
 		"nor for the gateway":            {&client.Error{Status: 404}, 3},
 		"a right that is missing":        {apierrors.NewForbidden(chats, "c", nil), 4},
@@ -43,7 +43,7 @@ func TestEachKindOfErrorHasItsExitCode(t *testing.T) {
 		"time that is over":              {timeoutError{waited: time.Minute, what: "it"}, 6},
 		"an API server that is too slow": {context.DeadlineExceeded, 6},
 		"a call that waits for approval": {timeoutError{waited: time.Minute, what: "it", person: true}, 7},
-		"an interrupted turn":            {verdictError{"Interrupted", "by somebody"}, 8},
+		"an interrupted turn":            {NotReadyError{"Interrupted", "by somebody"}, 8},
 		"ctrl-C":                         {context.Canceled, 130},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestEachKindOfErrorHasItsExitCode(t *testing.T) {
 			if c.err == nil {
 				return
 			}
-			if got := exitCode(amid(fmt.Errorf("doing it: %w", c.err))); got != c.want {
+			if got := exitCode(DuringOutput(fmt.Errorf("doing it: %w", c.err))); got != c.want {
 				t.Errorf("told below a conversation it ends with %d, want %d", got, c.want)
 			}
 		})

@@ -15,23 +15,24 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/cli/prior"
 )
 
 var noon = metav1.NewTime(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
 
 // exportOf is a chat in which somebody has said something in every place.
-func exportOf(said string) exported {
-	return exported{
-		header: exportedChat{Type: "chat", Namespace: "ns", Name: "triage", UID: "u", CreatedAt: noon, Title: said,
+func exportOf(said string) *Export {
+	return &Export{
+		header: prior.Header{Type: "chat", Namespace: "ns", Name: "triage", UID: "u", CreatedAt: noon, Title: said,
 			SubChats: []string{"triage-a", "triage-b"}, Messages: 2, Usage: v1alpha1.TokenUsage{TotalTokens: 7},
 			Cost:  []v1alpha1.Cost{{Currency: "EUR", MicroUnits: 1_230_000}},
 			Error: &stream.Error{Reason: v1alpha1.ErrorOverloaded, Message: said}},
-		entries: []exportedEntry{
-			{"message", 0, stream.Message{Name: "q", UID: "q", Role: v1alpha1.RoleUser, Content: said, CreatedBy: said,
+		entries: []prior.Entry{
+			{Type: "message", Message: stream.Message{Name: "q", UID: "q", Role: v1alpha1.RoleUser, Content: said, CreatedBy: said,
 				EditedBy: "ben", CreatedAt: noon, History: []v1alpha1.PriorMessage{{Role: v1alpha1.RoleAssistant, Content: said}}}},
-			{"note", 1, stream.Message{Name: "n", UID: "n", Role: v1alpha1.RoleUser, Content: said, CreatedAt: noon,
+			{Type: "note", Index: 1, Message: stream.Message{Name: "n", UID: "n", Role: v1alpha1.RoleUser, Content: said, CreatedAt: noon,
 				Visibility: v1alpha1.VisibleToPeople}},
-			{"message", 1, stream.Message{Name: "a", UID: "a", Role: v1alpha1.RoleAssistant, CreatedAt: noon,
+			{Type: "message", Index: 1, Message: stream.Message{Name: "a", UID: "a", Role: v1alpha1.RoleAssistant, CreatedAt: noon,
 				Model: &v1alpha1.ModelIdentity{Name: said}, Usage: &v1alpha1.TokenUsage{TotalTokens: 7},
 				Cost: &v1alpha1.Cost{Currency: "EUR", MicroUnits: 1_230_000}, Warnings: []string{said},
 				Parts: []v1alpha1.MessagePart{
@@ -59,7 +60,7 @@ func TestAnExportIsReadByPeople(t *testing.T) {
 		"```markdown\nIt is down.\n```\n\n" +
 		"**The last turn failed: Overloaded.**\n\n" +
 		"```\nIt is down.\n```\n"
-	if diff := cmp.Diff(want, e.markdown()); diff != "" {
+	if diff := cmp.Diff(want, e.Markdown()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -88,7 +89,7 @@ func outside(t *testing.T, page string) string {
 
 func TestNobodyBreaksTheStructureOfAPage(t *testing.T) {
 	t.Parallel()
-	harmless := outside(t, func() string { e := exportOf("words"); return e.markdown() }())
+	harmless := outside(t, func() string { e := exportOf("words"); return e.Markdown() }())
 	for name, said := range map[string]string{
 		"a heading":             "words\n# I am the title\n\n## 7. Assistant",
 		"a fence":               "words\n```\n# out\n```",
@@ -101,7 +102,7 @@ func TestNobodyBreaksTheStructureOfAPage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := exportOf(said)
-			got := outside(t, e.markdown())
+			got := outside(t, e.Markdown())
 			if strings.Count(got, "\n") != strings.Count(harmless, "\n") {
 				t.Errorf("there are other lines than with harmless words:\n%s", got)
 			}
@@ -117,13 +118,13 @@ func TestNobodyBreaksTheStructureOfAPage(t *testing.T) {
 func TestAnExportForProgramsHasAllThatAMessageIs(t *testing.T) {
 	e := exportOf("It is \x1b[2J down.")
 	var first, second strings.Builder
-	if err := e.lines(&first); err != nil {
+	if err := e.PrintLines(&first); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.lines(&second); err != nil || first.String() != second.String() {
+	if err := e.PrintLines(&second); err != nil || first.String() != second.String() {
 		t.Errorf("it is printed in another way: %v", err)
 	}
-	var got exported
+	got := &Export{}
 	for i, line := range strings.Split(strings.TrimSuffix(first.String(), "\n"), "\n") {
 		if i == 0 {
 			if err := json.Unmarshal([]byte(line), &got.header); err != nil {
@@ -131,13 +132,13 @@ func TestAnExportForProgramsHasAllThatAMessageIs(t *testing.T) {
 			}
 			continue
 		}
-		var entry exportedEntry
+		var entry prior.Entry
 		if err := json.Unmarshal([]byte(line), &entry); err != nil {
 			t.Fatal(err)
 		}
 		got.entries = append(got.entries, entry)
 	}
-	if diff := cmp.Diff(e, got, cmp.AllowUnexported(exported{})); diff != "" {
+	if diff := cmp.Diff(e, got, cmp.AllowUnexported(Export{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

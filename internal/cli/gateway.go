@@ -106,7 +106,7 @@ func (d *Dialer) reopen(ctx context.Context, g *Gateway, way *client.Client, los
 // Follow implements Source.
 func (g *Gateway) Follow(ctx context.Context, namespace, chat string, fromStart bool, connected func(),
 	each func(stream.Event) (done bool, err error)) error {
-	options := client.FollowOptions{FromNow: !fromStart, Lost: func(err error) { g.outage.lost(time.Now(), err) }}
+	options := client.FollowOptions{FromNow: !fromStart, Lost: func(err error) { g.outage.lost(time.Now(), Explain(err)) }}
 	for e, err := range g.Way.Namespace(namespace).Follow(ctx, chat, options) {
 		if err != nil {
 			return Explain(err)

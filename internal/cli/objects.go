@@ -51,7 +51,7 @@ func (o Objects) Chat(ctx context.Context, name string) (*v1alpha1.Chat, error) 
 		}
 		there = "there is " + strings.Join(names, ", ")
 	}
-	return nil, missingError{fmt.Sprintf("namespace %s has no chat %s: %s", o.Namespace, name, there)}
+	return nil, NotFoundError{fmt.Sprintf("namespace %s has no chat %s: %s", o.Namespace, name, there)}
 }
 
 // CheckChat says which chats there are, if this one is not.
@@ -67,7 +67,7 @@ func (o Objects) Message(ctx context.Context, chat, name string) (*v1alpha1.Chat
 	}
 	m, err := o.Messages().Get(ctx, name)
 	if apierrors.IsNotFound(err) || err == nil && m.Spec.ChatRef.Name != chat {
-		return nil, missingError{fmt.Sprintf("chat %s has no message %s", chat, name)}
+		return nil, NotFoundError{fmt.Sprintf("chat %s has no message %s", chat, name)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading message %s: %w", name, err)

@@ -4,33 +4,10 @@
 package cli
 
 import (
-	"errors"
 	"net"
 	"strings"
 	"testing"
-	"time"
 )
-
-func TestAnOutageIsToldOnceIfItLasts(t *testing.T) {
-	told := 0
-	o := outage{tell: func(error) { told++ }}
-	begun, refused := time.Now(), errors.New("connection refused")
-	for _, c := range []struct {
-		after time.Duration
-		over  bool
-		want  int
-	}{{0, false, 0}, {patience - 1, false, 0}, {patience, false, 1}, {time.Hour, false, 1}, {time.Hour, true, 1},
-		{time.Hour, false, 1}, {time.Hour + patience - 1, false, 1}, {time.Hour + patience, false, 2}} {
-		if c.over {
-			o.over()
-		} else {
-			o.lost(begun.Add(c.after), refused)
-		}
-		if told != c.want {
-			t.Errorf("after %s it was told %d times, want %d", c.after, told, c.want)
-		}
-	}
-}
 
 func TestAGatewayOutOfReachIsTold(t *testing.T) {
 	t.Parallel()

@@ -6,18 +6,74 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 	"time"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/client"
+	"parley.dev/parley/internal/cli/prior"
 )
+
+// Export is a chat with all that was said in it.
+type Export struct {
+	header  prior.Header
+	entries []prior.Entry
+}
+
+// NewExport is that of a chat, one of several, in which nothing was said.
+func NewExport(chat *v1alpha1.Chat, others []v1alpha1.Chat) *Export {
+	st := &chat.Status
+	h := prior.Header{Type: prior.TypeChat, Namespace: chat.Namespace, Name: chat.Name, UID: string(chat.UID),
+		Labels: chat.Labels, CreatedAt: chat.CreationTimestamp, Title: st.Title, Model: st.Model, Messages: st.History.Length,
+		ContextStart: st.History.ContextStart, Usage: st.Usage, Cost: st.Cost}
+	if chat.Spec.ParentRef != nil {
+		h.Parent = chat.Spec.ParentRef.Name
+	}
+	for i := range others {
+		if ref := others[i].Spec.ParentRef; ref != nil && ref.Name == chat.Name {
+			h.SubChats = append(h.SubChats, others[i].Name)
+		}
+	}
+	slices.Sort(h.SubChats)
+	return &Export{header: h}
+}
+
+// Add takes an event of the chat.
+func (e *Export) Add(event stream.Event) error {
+	u, err := client.Decode(event)
+	switch u := u.(type) {
+	case *stream.MessageCommitted:
+		e.entries = append(e.entries, prior.Entry{Type: prior.TypeMessage, Index: u.Index, Message: u.Message})
+	case *stream.Note:
+		e.entries = append(e.entries, prior.Entry{Type: prior.TypeNote, Index: u.Index, Message: u.Message})
+	case *stream.Error:
+		e.header.Error = u
+	}
+	return err
+}
+
+// PrintLines prints one JSON object a line: the chat, then its messages and notes.
+func (e *Export) PrintLines(to io.Writer) error {
+	if err := printJSON(to, e.header); err != nil {
+		return err
+	}
+	for i := range e.entries {
+		if err := printJSON(to, e.entries[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // page is a document in Markdown whose structure is the plug-in's alone: what others say stands in fences that are
 // longer than all within, or escaped within a line.
 type page struct{ strings.Builder }
 
-// markdown is the export for people.
-func (e *exported) markdown() string {
+// Markdown is the export for people.
+func (e *Export) Markdown() string {
 	p := &page{}
 	p.line("# %s", inline(cmp.Or(e.header.Title, e.header.Name)))
 	p.header(&e.header)
@@ -34,7 +90,7 @@ func (e *exported) markdown() string {
 // line adds a paragraph or heading of the plug-in's own.
 func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n\n", args...) }
 
-func (p *page) header(h *exportedChat) {
+func (p *page) header(h *prior.Header) {
 	p.line("Chat %s in namespace %s, created %s.", inline(h.Name), inline(h.Namespace), moment3339(h.CreatedAt.Time))
 	if h.Parent != "" {
 		p.line("It is a sub-chat of %s.", inline(h.Parent))
@@ -52,7 +108,7 @@ func (p *page) header(h *exportedChat) {
 	p.line("%s.", inline(said))
 }
 
-func (p *page) entry(e *exportedEntry) {
+func (p *page) entry(e *prior.Entry) {
 	p.heading(e)
 	if e.CallsGivenUpBefore != "" {
 		p.line("The tool calls before were given up: %s.", inline(string(e.CallsGivenUpBefore)))
@@ -72,7 +128,7 @@ func (p *page) entry(e *exportedEntry) {
 }
 
 // heading says who has said it, and when.
-func (p *page) heading(e *exportedEntry) {
+func (p *page) heading(e *prior.Entry) {
 	by := ""
 	if e.CreatedBy != "" {
 		by = ", " + inline(e.CreatedBy)
@@ -91,7 +147,7 @@ func (p *page) heading(e *exportedEntry) {
 }
 
 // account says how a generated message came to be.
-func (p *page) account(e *exportedEntry) {
+func (p *page) account(e *prior.Entry) {
 	if e.Outcome == v1alpha1.OutcomeInterrupted {
 		p.line("It was interrupted.")
 	}

@@ -13,6 +13,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/text/clip"
 )
 
 // PrintCalls lists calls that wait, and shows all that each will do.
@@ -56,27 +57,27 @@ func kindOf(call *v1alpha1.PendingToolCall) string {
 	return string(call.Kind)
 }
 
-// wanted is what a call waits for that somebody has to bring.
-type wanted string
+// Need is what a call waits for that somebody has to bring.
+type Need string
 
 const (
-	forNothing  wanted = ""
-	forApproval wanted = "approval"
-	forInput    wanted = "answer"
-	forClient   wanted = "client result"
+	NeedsNothing  Need = ""
+	NeedsApproval Need = "approval"
+	NeedsInput    Need = "answer"
+	NeedsResult   Need = "client result"
 )
 
-// waitsFor is what a call waits for.
-func waitsFor(call *v1alpha1.PendingToolCall) wanted {
+// NeedOf is what a call waits for.
+func NeedOf(call *v1alpha1.PendingToolCall) Need {
 	switch {
 	case call.Kind == v1alpha1.RequiresClient:
-		return forClient
+		return NeedsResult
 	case call.Decision != nil:
-		return forNothing
+		return NeedsNothing
 	case call.ApprovalCause == v1alpha1.ApprovalInputRequired:
-		return forInput
+		return NeedsInput
 	}
-	return forApproval
+	return NeedsApproval
 }
 
 func decisionOf(call *v1alpha1.PendingToolCall) string {
@@ -122,16 +123,16 @@ func (h hint) lines(a *stream.RequiresAction) (lines []string) {
 	var results []string
 	for i := range a.ToolCalls {
 		call := &a.ToolCalls[i]
-		switch waitsFor(call) {
-		case forClient:
+		switch NeedOf(call) {
+		case NeedsResult:
 			lines = append(lines, fmt.Sprintf("  %s (%s) needs a result", call.ID, call.Name))
 			results = append(results, call.ID+"=JSON")
-		case forInput:
+		case NeedsInput:
 			lines = append(lines, fmt.Sprintf("  %s (%s) asks for input:", call.ID, call.Name))
 			lines = append(lines, indented(detailOf(call))...)
 			lines = append(lines, "    "+h.command("answer", h.chat, call.ID+"=JSON", "--digest",
 				shortDigest(call.Digest)), "    "+h.command("deny", h.chat, call.ID))
-		case forApproval:
+		case NeedsApproval:
 			lines = append(lines, fmt.Sprintf("  %s (%s) needs approval", call.ID, call.Name))
 			lines = append(lines, indented(detailOf(call))...)
 			lines = append(lines, "    "+h.command("approve", h.chat, call.ID, "--digest", shortDigest(call.Digest)),
@@ -150,4 +151,15 @@ func indented(said []string) (lines []string) {
 		lines = append(lines, "      | "+line)
 	}
 	return lines
+}
+
+const (
+	// digestPrefix begins each digest, and digestDigits is how many of its digits name a call at least.
+	digestPrefix = "sha256:"
+	digestDigits = 12
+)
+
+// shortDigest is enough of a digest to name a call.
+func shortDigest(digest string) string {
+	return clip.Bytes(strings.TrimPrefix(digest, digestPrefix), digestDigits)
 }

@@ -4,7 +4,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +33,7 @@ import (
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/pty"
 	"parley.dev/parley/test/kit/testcluster"
 	until "parley.dev/parley/test/kit/waiting"
 )
@@ -200,28 +200,10 @@ func poll(t *testing.T, what string) iter.Seq[struct{}] {
 	}
 }
 
-// output is what a command writes while it runs.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
-}
-
 // command is the plug-in while it runs.
 type command struct {
 	t           *testing.T
-	out, errOut output
+	out, errOut pty.Output
 	stop        context.CancelFunc
 	done        chan error
 }

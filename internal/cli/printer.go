@@ -408,7 +408,7 @@ func (p *printer) result(id, name, output string) {
 
 // outOfReach tells why nothing is shown at the moment.
 func (p *printer) outOfReach(err error) {
-	p.note("the gateway is out of reach, and is asked again until it answers: %v", Explain(err))
+	p.note("the gateway is out of reach, and is asked again until it answers: %v", err)
 }
 
 // note tells something about the conversation that is no part of it.

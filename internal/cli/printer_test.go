@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
 )
 
 // at is a message at its place, with the version of its commit.
@@ -194,42 +193,5 @@ func TestWaitIsNotShownWithinAReply(t *testing.T) {
 	out, notes := read(t, at(0, 1, "User", "one"), text(1, "Hel"), late, text(1, "lo"), at(1, 2, "Assistant", "Hello"))
 	if out != "▎> one\nHello\n" || notes != "" {
 		t.Errorf("shown %q, noted %q", out, notes)
-	}
-}
-
-func TestWordsAreQuotedForTheShell(t *testing.T) {
-	for word, want := range map[string]string{"call_1": "call_1", "a b": "'a b'", "it's": `'it'\''s'`, "": "''",
-		"$x": "'$x'", "call_1=JSON": "call_1=JSON"} {
-		if got := shellWord(word); got != want {
-			t.Errorf("%q became %s", word, got)
-		}
-	}
-}
-
-func TestResultsMustAnswerEachCallOnceWithJSON(t *testing.T) {
-	calls := []v1alpha1.PendingToolCall{{ID: "call_1", Name: "open_ticket"}, {ID: "b=2", Name: "send_mail"}}
-	for name, c := range map[string]struct {
-		args []string
-		want string
-	}{
-		"both":    {[]string{`b=2={"to":"a=b"}`, `call_1=4711`}, ""},
-		"one":     {[]string{`call_1=4711`}, "b=2 (send_mail) has no result yet"},
-		"unknown": {[]string{`call_9=1`}, "give CALL=JSON for call_1 (open_ticket), b=2 (send_mail)"},
-		"twice":   {[]string{`call_1=1`, `call_1=2`}, "call call_1 has two results"},
-		"no JSON": {[]string{`call_1=done`}, `such as call_1='"done"'`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			parts, err := resultsOf("triage", calls, c.args)
-			if c.want == "" {
-				if err != nil || len(parts) != 2 || parts[0].Output != "4711" ||
-					parts[1].Output != `{"to":"a=b"}` {
-					t.Errorf("got %+v, %v", parts, err)
-				}
-				return
-			}
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("error %v", err)
-			}
-		})
 	}
 }

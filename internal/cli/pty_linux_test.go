@@ -4,10 +4,8 @@
 package cli
 
 import (
-	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,7 +21,7 @@ type typist struct {
 	terminal *os.File
 	program  *os.File
 	before   *unix.Termios
-	seen     output
+	seen     pty.Output
 	code     chan int
 }
 
@@ -61,24 +59,7 @@ func (a *typist) types(keys string) {
 // sees waits until the words were shown, and forgets what was shown until then.
 func (a *typist) sees(words string) {
 	a.t.Helper()
-	for range poll(a.t, fmt.Sprintf("%q is seen", words)) {
-		if a.seen.forget(words) {
-			return
-		}
-	}
-	a.t.Fatalf("it shows %q", a.seen.String())
-}
-
-// forget drops what was written up to the end of the words, if they were.
-func (o *output) forget(words string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	at := strings.Index(o.b.String(), words)
-	if at < 0 {
-		return false
-	}
-	o.b.Next(at + len(words))
-	return true
+	a.seen.Sees(a.t, words)
 }
 
 // ends waits until the plug-in has ended, and checks its exit code and that the terminal is as it was.

@@ -93,24 +93,24 @@ func escapeLine(text string) string {
 
 func unmarked(text string) string { return strings.ReplaceAll(text, mark, `\u258e`) }
 
-// amidError is an error that ends what was shown of a conversation.
-type amidError struct{ error }
+// duringOutputError is an error that ends what was shown of a conversation.
+type duringOutputError struct{ error }
 
 // Unwrap returns the error itself.
-func (e amidError) Unwrap() error { return e.error }
+func (e duringOutputError) Unwrap() error { return e.error }
 
-// amid marks an error as one that is told below what others say.
-func amid(err error) error {
+// DuringOutput marks an error as one that is told below what others say.
+func DuringOutput(err error) error {
 	if err == nil {
 		return nil
 	}
-	return amidError{err}
+	return duringOutputError{err}
 }
 
 // Complain tells a person of the error that a verb ended with. An error may quote anybody.
 func Complain(to io.Writer, err error) {
 	s := newScreen(to)
-	if _, ok := errors.AsType[amidError](err); ok {
+	if _, ok := errors.AsType[duringOutputError](err); ok {
 		s.line("kubectl chat: %v", err)
 		return
 	}

@@ -162,7 +162,7 @@ func TestRecordingsAndErrorsQuoteNobodyRaw(t *testing.T) {
 		}
 	}
 	Complain(&errOut, errors.New(hostile))
-	Complain(&errOut, amid(errors.New(hostile)))
+	Complain(&errOut, DuringOutput(errors.New(hostile)))
 	if all := out.String() + errOut.String(); printable.Escape(all) != all {
 		t.Errorf("written %q", all)
 	}

@@ -14,6 +14,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/pty"
 )
 
 // session is that of a verb of the person.
@@ -28,7 +29,7 @@ func (p *person) session() *session {
 		p.t.Fatal(err)
 	}
 	o := &options{}
-	o.Out, o.ErrOut = &output{}, &output{}
+	o.Out, o.ErrOut = &pty.Output{}, &pty.Output{}
 	return &session{options: o, Objects: Objects{Namespace: p.namespace, Client: api}}
 }
 

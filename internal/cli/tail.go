@@ -50,7 +50,7 @@ func tailChat(ctx context.Context, s *session, chat string, history bool) error 
 		p.notesFrom = -1
 	}
 	from.OnLoss(p.outOfReach)
-	return amid(from.Follow(ctx, s.Namespace, chat, history, nil, func(e stream.Event) (bool, error) {
+	return DuringOutput(from.Follow(ctx, s.Namespace, chat, history, nil, func(e stream.Event) (bool, error) {
 		return e.Name == stream.EventDeleted, p.event(e, true)
 	}))
 }

@@ -11,6 +11,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -111,6 +112,27 @@ func TestUnusableGatewaySaysWhatToDo(t *testing.T) {
 	} {
 		if err := hear(t, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAnOutageIsToldOnceIfItLasts(t *testing.T) {
+	told := 0
+	o := outage{tell: func(error) { told++ }}
+	begun, refused := time.Now(), errors.New("connection refused")
+	for _, c := range []struct {
+		after time.Duration
+		over  bool
+		want  int
+	}{{0, false, 0}, {patience - 1, false, 0}, {patience, false, 1}, {time.Hour, false, 1}, {time.Hour, true, 1},
+		{time.Hour, false, 1}, {time.Hour + patience - 1, false, 1}, {time.Hour + patience, false, 2}} {
+		if c.over {
+			o.over()
+		} else {
+			o.lost(begun.Add(c.after), refused)
+		}
+		if told != c.want {
+			t.Errorf("after %s it was told %d times, want %d", c.after, told, c.want)
 		}
 	}
 }

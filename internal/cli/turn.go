@@ -4,12 +4,7 @@
 package cli
 
 import (
-	"cmp"
-	"context"
-	"errors"
-	"fmt"
 	"sync"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,144 +13,14 @@ import (
 	"parley.dev/parley/client"
 )
 
-// drain is how long the end of a turn may take to come through the stream once the message's own status has told it.
-const drain = 5 * time.Second
-
-// question begins a turn.
-type question struct {
-	chat string
-	// ask says it, and returns the name of the message.
-	ask func(ctx context.Context) (message string, err error)
-	// first is true for the prompt of a chat that was just created.
-	first bool
-	// cutsIn is true for a message that waits for nobody.
-	cutsIn bool
-	// timeout is how long to wait for the reply.
-	timeout time.Duration
-}
-
-// openSource finds the gateway, or does without and says so.
-func openSource(ctx context.Context, s *session) (Source, error) {
-	g, err := s.dialer.Dial(ctx)
-	if errors.Is(err, ErrNoToken) {
-		fmt.Fprintf(s.ErrOut,
-			"%v, so replies are shown when they are whole. To watch them come, use a kubeconfig with a token, "+
-				"or name a service account that may get chats/stream with --service-account.\n", err)
-		return APIServer{s.Client}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return g, nil
-}
-
-// printer prints what is said in a chat.
-func (s *session) printer(chat string) *printer {
-	return newPrinter(s.Out, s.ErrOut, s.Format == outJSON, hint{chat: chat, command: s.command})
-}
-
-// ask asks a question and shows the reply.
-func ask(ctx context.Context, s *session, q question) error {
-	from, err := openSource(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	return followTurn(ctx, s, from, q)
-}
-
-// followTurn asks and shows the reply. It opens the stream first, so that nothing of the reply can be missed.
-func followTurn(ctx context.Context, s *session, from Source, q question) error {
-	t := &turn{
-		printer: s.printer(q.chat), first: q.first, cutsIn: q.cutsIn, over: make(chan struct{}),
-	}
-	from.OnLoss(t.outOfReach)
-	ctx, stop := context.WithTimeout(ctx, q.timeout)
-	defer stop()
-	err := askAndFollow(ctx, s, from, q, t)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = timeoutError{waited: q.timeout, what: "the reply", known: t.waitsFor(), person: t.requiresAction()}
-	}
-	return amid(err)
-}
-
-func askAndFollow(ctx context.Context, s *session, from Source, q question, t *turn) error {
-	ctx, stop := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer stop()
-	connected, streamed, verdict := make(chan struct{}), make(chan error, 1), make(chan Verdict, 1)
-	connect := sync.OnceFunc(func() { close(connected) })
-	running.Go(func() { streamed <- from.Follow(ctx, s.Namespace, q.chat, q.first, connect, t.event) })
-	select {
-	case <-connected:
-	case err := <-streamed:
-		return err
-	}
-	message, err := q.ask(ctx)
-	if err != nil {
-		return err
-	}
-	if err := t.begin(message); err != nil {
-		return err
-	}
-	running.Go(func() { verdict <- s.Settled(ctx, message) })
-	return t.await(streamed, verdict)
-}
-
-// await waits until the turn was shown to its end and the message has had its last word, or one of the two has failed.
-func (t *turn) await(streamed <-chan error, verdict <-chan Verdict) error {
-	defer t.stop()
-	select {
-	case <-t.over:
-		return (<-verdict).Err
-	case err := <-streamed:
-		if err != nil {
-			return err
-		}
-		return (<-verdict).Err
-	case v := <-verdict:
-		if !v.Committed || t.shown() { // a message that was rejected has no turn
-			return v.Err
-		}
-		select { // what the stream still has of the turn is on its way
-		case <-t.over:
-		case failed := <-streamed:
-			return cmp.Or(v.Err, failed)
-		case <-time.After(drain):
-		}
-		return v.Err
-	}
-}
-
-// outOfReach tells why nothing is shown at the moment.
-func (t *turn) outOfReach(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.printer.outOfReach(err)
-}
-
-// shown reports whether the turn's end was shown.
-func (t *turn) shown() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.ended
-}
-
-// stop ends what is shown.
-func (t *turn) stop() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.printer.endLine()
-}
-
-// turn shows the turn of one message.
-type turn struct {
-	printer *printer
-	// first is true for the turn that a chat begins with, and cutsIn for a message that waits for nobody.
-	first, cutsIn bool
-	// over is closed when the turn's end was shown.
-	over chan struct{}
+// Turn shows the turn of one message. Its methods may be called by several goroutines.
+type Turn struct {
+	// Printer shows it.
+	Printer *printer
+	// First is true for the turn that a chat begins with, and CutsIn for a message that waits for nobody.
+	First, CutsIn bool
+	// Over is closed when the turn's end was shown.
+	Over chan struct{}
 
 	mu      sync.Mutex
 	message string
@@ -164,15 +29,36 @@ type turn struct {
 	ended   bool
 }
 
+// outOfReach tells why nothing is shown at the moment.
+func (t *Turn) outOfReach(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Printer.outOfReach(err)
+}
+
+// shown reports whether the turn's end was shown.
+func (t *Turn) shown() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ended
+}
+
+// stop ends what is shown.
+func (t *Turn) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.Printer.endLine()
+}
+
 // requiresAction reports whether a person or a client keeps the chat waiting.
-func (t *turn) requiresAction() bool {
+func (t *Turn) requiresAction() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.chat.Status != nil && t.chat.Status.Phase == v1alpha1.ChatRequiresAction
 }
 
 // waitsFor is what the chat waits for, in words; empty: nothing that is known.
-func (t *turn) waitsFor() string {
+func (t *Turn) waitsFor() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.chat.Status == nil || t.chat.Status.Wait == nil {
@@ -182,7 +68,7 @@ func (t *turn) waitsFor() string {
 }
 
 // begin tells the name of the message.
-func (t *turn) begin(message string) error {
+func (t *Turn) begin(message string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.message = message
@@ -196,7 +82,7 @@ func (t *turn) begin(message string) error {
 }
 
 // event takes an event of the chat. It has had enough when the turn is over.
-func (t *turn) event(e stream.Event) (bool, error) {
+func (t *Turn) event(e stream.Event) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.message == "" {
@@ -208,12 +94,12 @@ func (t *turn) event(e stream.Event) (bool, error) {
 }
 
 // take takes an event in its order. The caller holds mu.
-func (t *turn) take(e stream.Event) error {
+func (t *Turn) take(e stream.Event) error {
 	if t.ended {
 		return nil
 	}
-	if t.printer.json {
-		if err := t.printer.event(e, false); err != nil {
+	if t.Printer.json {
+		if err := t.Printer.event(e, false); err != nil {
 			return err
 		}
 	}
@@ -231,33 +117,33 @@ func (t *turn) take(e stream.Event) error {
 // show handles what an event changes. The caller holds mu. The turn begins with the message itself, and ends before the
 // next User message or with a status that tells it: several changes of a chat may come as one, with the reply before
 // the first status that names the turn.
-func (t *turn) show(u client.Update) error {
+func (t *Turn) show(u client.Update) error {
 	now := t.chat.Turn(t.message)
 	switch u := u.(type) {
 	case client.Deleted:
-		return missingError{"the chat was deleted"}
+		return NotFoundError{"the chat was deleted"}
 	case *stream.Status:
-		if t.first && !now.Begun && u.Ready == metav1.ConditionFalse || now.Held { // A person has to do something.
-			return verdictError{u.Reason, u.Message}
+		if t.First && !now.Begun && u.Ready == metav1.ConditionFalse || now.Held { // A person has to do something.
+			return NotReadyError{u.Reason, u.Message}
 		}
-		if !t.printer.json && (u.Turn == t.message || !now.Begun && !t.cutsIn) {
-			t.printer.standing(u)
+		if !t.Printer.json && (u.Turn == t.message || !now.Begun && !t.CutsIn) {
+			t.Printer.standing(u)
 		}
 	}
 	if t.ended = now.Ended; t.ended {
-		t.printer.endLine()
-		close(t.over)
-	} else if !t.printer.json && (now.Begun || t.holdsUp(u)) {
-		t.printer.show(u, false)
+		t.Printer.endLine()
+		close(t.Over)
+	} else if !t.Printer.json && (now.Begun || t.holdsUp(u)) {
+		t.Printer.show(u, false)
 	}
 	return nil
 }
 
 // holdsUp reports whether what the chat waits for holds up the message in its queue, too.
-func (t *turn) holdsUp(u client.Update) bool {
+func (t *Turn) holdsUp(u client.Update) bool {
 	switch u.(type) {
 	case *stream.RequiresAction, *stream.Retry:
-		return !t.cutsIn
+		return !t.CutsIn
 	}
 	return false
 }

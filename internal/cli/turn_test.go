@@ -132,7 +132,7 @@ func TestOnlyTheTurnOfTheMessageIsShown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errOut strings.Builder
-			f := &turn{printer: newPrinter(&out, &errOut, false, hints), over: make(chan struct{})}
+			f := &Turn{Printer: newPrinter(&out, &errOut, false, hints), Over: make(chan struct{})}
 			for _, e := range c.early {
 				if done, err := f.event(e); done || err != nil {
 					t.Fatalf("ended early: %v", err)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"parley.dev/parley/test/kit/pty"
 )
 
 func TestTheVersionIsPrintedWithoutACluster(t *testing.T) {
@@ -15,7 +17,7 @@ func TestTheVersionIsPrintedWithoutACluster(t *testing.T) {
 		"version":         "kubectl-chat " + ownVersion().Version + " (parley.dev/v1alpha1, go",
 		"version -o json": `"apiVersion":"parley.dev/v1alpha1"`,
 	} {
-		var out, errOut output
+		var out, errOut pty.Output
 		streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
 		if code := Run(t.Context(), streams, strings.Fields(args+" --kubeconfig /none")); code != exitDone ||
 			!strings.Contains(out.String(), want) {

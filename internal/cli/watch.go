@@ -47,7 +47,7 @@ func awaitOnce[T any](ctx context.Context, begin Watcher, name string, done func
 			return false, nil
 		}
 		if e.Type == watch.Deleted {
-			return true, missingError{name + " was deleted"}
+			return true, NotFoundError{name + " was deleted"}
 		}
 		if ended, err := done(object); ended || err != nil {
 			return true, err
@@ -65,7 +65,7 @@ func IsReady(conditions []metav1.Condition, note func(string)) (final bool, err 
 		note(ready.Reason + ": " + ready.Message)
 		return false, nil
 	case ready.Status == metav1.ConditionFalse:
-		return true, verdictError{ready.Reason, ready.Message}
+		return true, NotReadyError{ready.Reason, ready.Message}
 	}
 	return true, nil
 }
