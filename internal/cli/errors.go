@@ -4,9 +4,9 @@
 package cli
 
 // NotFoundError means that there is no object of that name.
-type NotFoundError struct{ Message string }
+type NotFoundError string
 
-func (e NotFoundError) Error() string { return e.Message }
+func (e NotFoundError) Error() string { return string(e) }
 
 // NotReadyError is why an object is not Ready for good: the reason and message of its condition.
 type NotReadyError struct{ Reason, Message string }

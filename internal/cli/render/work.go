@@ -1,0 +1,179 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/cli/terminal"
+	"parley.dev/parley/internal/text/clip"
+)
+
+// maxWorkLines is how many lines of a command's output, or of a diff, are shown at most, the last ones: the whole is in
+// the ChatMessage.
+const maxWorkLines = 40
+
+// commandOf is the command that a call runs in the workspace; empty if it runs none.
+func commandOf(name, input string) string {
+	var arguments struct {
+		Command string `json:"command"`
+	}
+	if name != string(v1alpha1.BuiltInExecute) || json.Unmarshal([]byte(input), &arguments) != nil {
+		return ""
+	}
+	return strings.TrimSpace(arguments.Command)
+}
+
+// subjectOf is what a call is about, in short: the files of one that reads or writes files, else all its input.
+func subjectOf(name, input string) string {
+	var arguments struct {
+		Path  string `json:"path"`
+		Edits []struct {
+			Path string `json:"path"`
+		} `json:"edits"`
+	}
+	switch v1alpha1.BuiltInTool(name) {
+	case v1alpha1.BuiltInReadFile, v1alpha1.BuiltInWriteFile, v1alpha1.BuiltInEditFiles, v1alpha1.BuiltInAttachFile:
+	default:
+		return input
+	}
+	if json.Unmarshal([]byte(input), &arguments) != nil {
+		return input
+	}
+	var paths []string
+	for _, edit := range arguments.Edits {
+		if len(paths) == 0 || paths[len(paths)-1] != edit.Path {
+			paths = append(paths, edit.Path)
+		}
+	}
+	if arguments.Path != "" {
+		paths = append(paths, arguments.Path)
+	}
+	if len(paths) == 0 {
+		return input
+	}
+	return strings.Join(paths, ", ")
+}
+
+// ran is what a command has come to, as the model reads it.
+type ran struct {
+	Output     *string `json:"output"`
+	ExitCode   *int    `json:"exit_code"`
+	Signal     string  `json:"signal"`
+	Error      string  `json:"error"`
+	DurationMS int64   `json:"wall_duration_ms"`
+	Background string  `json:"background_process_id"`
+}
+
+// ranOf reads the result of a command; false if it is none.
+func ranOf(name, output string) (r ran, ok bool) {
+	if name != string(v1alpha1.BuiltInExecute) || json.Unmarshal([]byte(output), &r) != nil {
+		return ran{}, false
+	}
+	return r, r.Output != nil
+}
+
+// ending says how the command ended, if it has.
+func (r *ran) ending() string {
+	took := (time.Duration(r.DurationMS) * time.Millisecond).String()
+	switch {
+	case r.Background != "":
+		return "it runs on as " + r.Background
+	case r.Signal != "":
+		return r.Signal + " after " + took
+	case r.ExitCode != nil:
+		return fmt.Sprintf("exit code %d after %s", *r.ExitCode, took)
+	case r.Error != "":
+		return OneLine(r.Error)
+	}
+	return "no exit code after " + took
+}
+
+// editedOf is what a call has changed in files, as diffs, and what it has read or written, in words; both empty if the
+// result is none of a tool for files.
+func editedOf(name, output string) (diffs, words string) {
+	var result struct {
+		Files []struct {
+			Diff string `json:"diff"`
+		} `json:"files"`
+		Size       *int64 `json:"size"`
+		LinesRead  *int64 `json:"lines_read"`
+		TotalLines int64  `json:"total_lines"`
+	}
+	if json.Unmarshal([]byte(output), &result) != nil {
+		return "", ""
+	}
+	switch v1alpha1.BuiltInTool(name) {
+	case v1alpha1.BuiltInEditFiles:
+		for _, file := range result.Files {
+			diffs += strings.TrimRight(file.Diff, "\n") + "\n"
+		}
+		return diffs, Plural(len(result.Files), "file")
+	case v1alpha1.BuiltInWriteFile, v1alpha1.BuiltInAttachFile:
+		if result.Size != nil {
+			return "", fmt.Sprintf("%d bytes", *result.Size)
+		}
+	case v1alpha1.BuiltInReadFile:
+		if result.LinesRead != nil {
+			return "", fmt.Sprintf("%d of %s", *result.LinesRead, Plural(int(result.TotalLines), "line"))
+		}
+	}
+	return "", ""
+}
+
+// command shows a command that is about to run. Its output follows as it comes.
+func (p *Printer) command(id, command string) {
+	first, rest, more := strings.Cut(command, "\n")
+	p.quote("$ ", first)
+	if more {
+		p.quote("  ", rest)
+	}
+	p.commands[id] = clip.Ellipsis(first, maxToolRunes)
+	p.openCall, p.live = id, ""
+}
+
+// output shows what the command of a call writes while it runs, unless something else was shown since.
+func (p *Printer) output(id, text string) {
+	if p.openCall != id || p.commands[id] == "" || text == "" {
+		return
+	}
+	p.live = id
+	for line := range strings.Lines(text) {
+		if !p.midLine {
+			p.out.Own(terminal.Mark + "  ")
+		}
+		p.out.Foreign(strings.TrimRight(line, "\r\n"))
+		if p.midLine = !strings.HasSuffix(line, "\n"); !p.midLine {
+			p.out.EndForeign()
+			p.out.Put("\n")
+		}
+	}
+}
+
+// ended shows what came of a command: its output, unless that was shown while it ran, and how it ended.
+func (p *Printer) ended(id string, r *ran) {
+	open, live := p.openCall == id, p.live == id
+	p.EndLine()
+	if !open {
+		p.quote("$ ", p.commands[id])
+	}
+	if !live {
+		p.lines(*r.Output)
+	}
+	p.out.Line("[%s]", r.ending())
+}
+
+// lines shows the last lines of a text.
+func (p *Printer) lines(text string) {
+	all := strings.Split(strings.TrimRight(text, "\r\n"), "\n")
+	if left := len(all) - maxWorkLines; left > 0 {
+		p.out.Line("  [%s more]", Plural(left, "line"))
+		all = all[left:]
+	}
+	p.quote("  ", strings.Join(all, "\n"))
+}
