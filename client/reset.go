@@ -19,9 +19,9 @@ type Reset struct {
 	More bool
 }
 
-// Updates reads what an event changes, for whoever reads along: nothing, one update, or several. EventHistoryReset tells
-// the whole history again. Updates holds that back until the status that ends it, and then returns a Reset, if anything
-// is not what it was, and the messages that are new. Take each update before the next event.
+// Updates reads what an event changes, for whoever reads along: nothing, one update, or several. EventHistoryReset
+// tells the whole history again. Updates holds that back until the status that ends it, and then returns a Reset, if
+// anything is not what it was, and the messages that are new. Take each update before the next event.
 func (t *Transcript) Updates(e stream.Event) ([]Update, error) {
 	u, err := Decode(e)
 	if err != nil || u == nil {

@@ -199,6 +199,15 @@ func (t *Transcript) stand(s *stream.Status) {
 	if s.Turn != "" {
 		t.begin(s.Turn)
 	}
+	t.expire(s)
+	if t.retold != nil {
+		maps.DeleteFunc(t.Notes, func(uid string, _ *stream.Note) bool { return !t.retold[uid] })
+		t.retold = nil
+	}
+}
+
+// expire forgets what an older status came with.
+func (t *Transcript) expire(s *stream.Status) {
 	if t.Action != nil && (t.Action.HistoryVersion != s.HistoryVersion || s.Phase != v1alpha1.ChatRequiresAction) {
 		t.Action = nil
 	}
@@ -207,9 +216,5 @@ func (t *Transcript) stand(s *stream.Status) {
 	}
 	if t.Error != nil && (t.Error.HistoryVersion != s.HistoryVersion || s.Result != v1alpha1.TurnFailed) {
 		t.Error = nil
-	}
-	if t.retold != nil {
-		maps.DeleteFunc(t.Notes, func(uid string, _ *stream.Note) bool { return !t.retold[uid] })
-		t.retold = nil
 	}
 }

@@ -38,13 +38,20 @@ func (t *Transcript) Turn(message string) (turn Turn) {
 		turn.add(&t.Messages[i].Message)
 	}
 	turn.Ended = turn.Next != nil && turn.Next.Role == v1alpha1.RoleUser
-	if s := t.Status; s != nil && t.isCurrent && s.Turn == message {
-		turn.Result, turn.Held = s.Result, s.Result == "" && s.Ready == metav1.ConditionFalse
-		turn.Ended = turn.Ended || s.Ready == metav1.ConditionTrue || s.Ready == metav1.ConditionFalse
-	} else if s != nil && t.isCurrent {
-		turn.Ended = turn.Begun
+	if t.Status != nil && t.isCurrent {
+		turn.stand(message, t.Status)
 	}
 	return turn
+}
+
+// stand takes a status that came behind the newest User message.
+func (turn *Turn) stand(message string, s *stream.Status) {
+	if s.Turn != message {
+		turn.Ended = turn.Ended || turn.Begun
+		return
+	}
+	turn.Result, turn.Held = s.Result, s.Result == "" && s.Ready == metav1.ConditionFalse
+	turn.Ended = turn.Ended || s.Ready == metav1.ConditionTrue || s.Ready == metav1.ConditionFalse
 }
 
 // add takes a message behind the one that began the turn.

@@ -21,20 +21,20 @@ func TestEachPageIsAskedForAsTheFirst(t *testing.T) {
 	}
 	var names []string
 	want := metav1.ListOptions{FieldSelector: "metadata.name=a", LabelSelector: "team=blue", Limit: 1}
-	err := EachPage(t.Context(), want, func(_ context.Context, o metav1.ListOptions) (*v1alpha1.ChatList, error) {
+	err := Each(t.Context(), want, func(_ context.Context, o metav1.ListOptions) (*v1alpha1.ChatList, error) {
 		page := pages[o.Continue]
 		if o.Continue = ""; o != want {
 			t.Errorf("asked for %+v", o)
 		}
 		return page, nil
-	}, func(page *v1alpha1.ChatList) { names = append(names, page.Items[0].Name) })
+	}, func(c *v1alpha1.Chat) { names = append(names, c.Name) })
 	if err != nil || !slices.Equal(names, []string{"a", "b"}) {
 		t.Errorf("read %v: %v", names, err)
 	}
 	failed := errors.New("gone")
-	err = EachPage(t.Context(), want, func(context.Context, metav1.ListOptions) (*v1alpha1.ChatList, error) {
+	err = Each(t.Context(), want, func(context.Context, metav1.ListOptions) (*v1alpha1.ChatList, error) {
 		return nil, failed
-	}, func(*v1alpha1.ChatList) { t.Error("a page that was not read is taken") })
+	}, func(*v1alpha1.Chat) { t.Error("a page that was not read is taken") })
 	if !errors.Is(err, failed) {
 		t.Errorf("it ends with %v", err)
 	}

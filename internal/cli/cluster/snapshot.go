@@ -96,11 +96,8 @@ func (o Objects) fewOrListed(ctx context.Context, chat *v1alpha1.Chat, last int)
 		return one, nil
 	}
 	l := listedMessages{APIServer: one, byName: map[string]*v1alpha1.ChatMessage{}}
-	return l, EachPage(ctx, MessagesOf(chat.Name), o.Messages().List, func(page *v1alpha1.ChatMessageList) {
-		for i := range page.Items {
-			l.byName[page.Items[i].Name] = &page.Items[i]
-		}
-	})
+	return l, Each(ctx, MessagesOf(chat.Name), o.Messages().List,
+		func(m *v1alpha1.ChatMessage) { l.byName[m.Name] = m })
 }
 
 // listedMessages are messages that were listed, and for what came later the API server. It implements follow.Messages.
@@ -118,10 +115,12 @@ func (l listedMessages) Get(ctx context.Context, chat *v1alpha1.Chat, place foll
 	return l.APIServer.Get(ctx, chat, place)
 }
 
-// Last leaves out the messages before the last few, with their notes.
-func (t *Snapshot) Last(messages int) error {
+// Last leaves out the messages before the last few, with their notes, and returns how many those are; none for 0.
+func (t *Snapshot) Last(messages int) (before int, failed error) {
 	first := t.Chat.Status.History.Length - int64(messages)
-	var failed error
+	if messages == 0 || first <= 0 {
+		return 0, nil
+	}
 	t.Events = slices.DeleteFunc(t.Events, func(e stream.Event) bool {
 		u, err := client.Decode(e)
 		failed = errors.Join(failed, err)
@@ -133,7 +132,7 @@ func (t *Snapshot) Last(messages int) error {
 		}
 		return false
 	})
-	return failed
+	return int(first), failed
 }
 
 // Latest implements follow.Chats.

@@ -20,23 +20,17 @@ import (
 
 // Printer shows the events of a chat to a person, or as JSON lines to a program.
 type Printer struct {
-	out, ErrOut *terminal.Screen
-	JSON        bool
-	hint        Hint
-	// chat is what was shown, without its messages.
-	Chat  client.Transcript
-	prose terminal.Markdown
-	// names shows each message below its name, which edit, delete and promote take.
+	JSON bool
+	// Chat is what was shown, without its messages.
+	Chat client.Transcript
+	// Names shows each message below its name, which edit, delete and promote take.
 	Names bool
-	// tools are those that were called, by the call's id: a client's results do not repeat them.
-	tools map[string]string
-	// commands are those that calls run in the workspace, by the call's id; live is the call whose output was shown as it
-	// came.
-	commands map[string]string
-	live     string
-	// midLine is true when the last line on the screen is not ended, and openCall names the call that it shows.
-	midLine  bool
-	openCall string
+	// NotesFrom is the index of the message from which on notes are shown; it is negative until it is known where the
+	// listening began.
+	NotesFrom int64
+
+	sheet *sheet
+	hint  Hint
 	// interrupted is true when it is shown that the turn is interrupted, which a status is yet to tell.
 	interrupted bool
 	// wait is the one that was shown last, and warned holds the warnings that were.
@@ -44,9 +38,6 @@ type Printer struct {
 	warned map[stream.Warning]bool
 	// givenUp is why calls of the newest reply have no result, as far as that has been shown.
 	givenUp v1alpha1.CallsGivenUp
-	// notesFrom is the index of the message from which on notes are shown; it is negative until it is known where the
-	// listening began.
-	NotesFrom int64
 }
 
 // jsonEvent is how an event is printed for programs.
@@ -56,15 +47,15 @@ type jsonEvent struct {
 	Data  json.RawMessage `json:"data"`
 }
 
+// NewPrinter is one whose notes go to errOut.
 func NewPrinter(out, errOut io.Writer, asJSON bool, hint Hint) *Printer {
-	return &Printer{out: terminal.NewScreen(out), ErrOut: terminal.NewScreen(errOut), JSON: asJSON, hint: hint, tools: map[string]string{},
-		commands: map[string]string{}, warned: map[stream.Warning]bool{}}
+	return &Printer{JSON: asJSON, hint: hint, warned: map[stream.Warning]bool{}, sheet: newSheet(out, errOut)}
 }
 
 // Event prints an event. What others ask, and why turns fail, is shown to who listens to everything.
 func (p *Printer) Event(e stream.Event, everything bool) error {
 	if p.JSON {
-		return PrintJSON(p.out, jsonEvent{e.Name, e.ID, e.Data})
+		return PrintJSON(p.sheet.out, jsonEvent{e.Name, e.ID, e.Data})
 	}
 	updates, err := p.Chat.Updates(e)
 	for _, u := range updates {
@@ -98,7 +89,7 @@ func (p *Printer) Show(u client.Update, everything bool) {
 	p.Chat.Take(u)
 	p.Chat.Messages = nil
 	if p.Chat.Live == nil {
-		p.prose = terminal.Markdown{}
+		p.sheet.prose = terminal.Markdown{}
 	}
 }
 
@@ -128,9 +119,9 @@ func (p *Printer) noted(n *stream.Note) {
 		of += ", changed"
 	}
 	p.heading(n.Message.Name)
-	p.EndLine()
-	p.out.Line("[note%s:]", of)
-	p.quote("  ", n.Message.Content+textOf(&stream.MessageCommitted{Message: n.Message}))
+	p.sheet.endLine()
+	p.sheet.out.Line("[note%s:]", of)
+	p.sheet.quote("  ", n.Message.Content+textOf(&stream.MessageCommitted{Message: n.Message}))
 }
 
 // resetWords say what has changed, counting messages from 1 as people do.
@@ -150,7 +141,7 @@ func resetWords(r *client.Reset) string {
 func (p *Printer) part(part *stream.MessagePart) {
 	live := p.Chat.Live
 	if !live.Previews(part.HistoryVersion, part.Attempt) {
-		live, p.prose = nil, terminal.Markdown{}
+		live, p.sheet.prose = nil, terminal.Markdown{}
 	}
 	if part.Role == string(v1alpha1.RoleSystem) {
 		if live == nil { // People want to know that, not to read it.
@@ -158,25 +149,13 @@ func (p *Printer) part(part *stream.MessagePart) {
 		}
 		return
 	}
-	switch id := part.Part.ID; part.Part.Type {
-	case parts.Text:
-		p.write(part.Part.Text)
-	case parts.Reasoning:
-		if p.out.Styled {
-			p.begun(part.Part.Text)
-			p.out.Faint(part.Part.Text)
-		}
-	case parts.ToolCall:
-		if !live.Has(parts.ToolCall, id) {
-			p.call(id, part.Part.Name, part.Part.Text)
-		}
-	case parts.ToolOutput:
-		p.output(id, part.Part.Text)
-	case parts.ToolResult:
-		if !live.Has(parts.ToolResult, id) {
-			p.result(id, part.Part.Name, part.Part.Text)
+	switch kind := part.Part.Type; kind {
+	case parts.ToolCall, parts.ToolResult:
+		if live.Has(kind, part.Part.ID) {
+			return
 		}
 	}
+	p.sheet.part(&part.Part)
 }
 
 // committed shows a committed message. Who has just asked knows what was asked.
@@ -192,7 +171,7 @@ func (p *Printer) committed(m *stream.MessageCommitted, everything bool) {
 	case everything && len(m.Message.History) > 0:
 		p.earlier(m.Message.History)
 	case everything:
-		p.asked(m.Message.Content + textOf(m))
+		p.sheet.asked(m.Message.Content + textOf(m))
 		if by := m.Message.EditedBy; by != "" && by != m.Message.CreatedBy {
 			p.Note("changed by %s", by)
 		}
@@ -206,28 +185,28 @@ func (p *Printer) earlier(history []v1alpha1.PriorMessage) {
 		m := &history[i]
 		switch m.Role {
 		case v1alpha1.RoleUser:
-			p.asked(m.Content)
+			p.sheet.asked(m.Content)
 		case v1alpha1.RoleAssistant:
-			p.write(m.Content)
+			p.sheet.write(m.Content)
 		}
 		for j := range m.ToolCalls {
-			p.call(m.ToolCalls[j].ID, m.ToolCalls[j].Name, m.ToolCalls[j].Input)
+			p.sheet.call(m.ToolCalls[j].ID, m.ToolCalls[j].Name, m.ToolCalls[j].Input)
 		}
 		for j := range m.ToolResults {
-			p.result(m.ToolResults[j].ID, m.ToolResults[j].Name, m.ToolResults[j].Output)
+			p.sheet.result(m.ToolResults[j].ID, m.ToolResults[j].Name, m.ToolResults[j].Output)
 		}
-		if p.openCall == "" {
-			p.EndLine()
+		if p.sheet.openCall == "" {
+			p.sheet.endLine()
 		}
-		p.prose = terminal.Markdown{}
+		p.sheet.prose = terminal.Markdown{}
 	}
 }
 
 // heading shows the name of the message that follows.
 func (p *Printer) heading(name string) {
 	if p.Names {
-		p.EndLine()
-		p.out.Line("[%s]", name)
+		p.sheet.endLine()
+		p.sheet.out.Line("[%s]", name)
 	}
 }
 
@@ -235,27 +214,21 @@ func (p *Printer) heading(name string) {
 func (p *Printer) generated(m *stream.MessageCommitted) {
 	live := p.Chat.Live
 	if !live.Previews(m.HistoryVersion-1, m.Message.Attempt) {
-		live, p.prose = nil, terminal.Markdown{}
+		live, p.sheet.prose = nil, terminal.Markdown{}
 	}
 	if m.Message.Role == v1alpha1.RoleSystem {
 		p.Note("%s", compacted(m.Message.Compaction))
 		return
 	}
-	p.rest(live.Text(), textOf(m))
-	for i := range m.Message.Parts {
-		part := &m.Message.Parts[i]
-		if call := part.ToolCall; call != nil && !live.Has(parts.ToolCall, call.ID) {
-			p.call(call.ID, call.Name, call.Input)
-		}
-		if result := part.ToolResult; result != nil {
-			if !live.Has(parts.ToolResult, result.ID) {
-				p.result(result.ID, result.Name, result.Output)
-			}
-			p.decision(m.Message.Decisions, result)
-		}
+	rest, streamed := strings.CutPrefix(textOf(m), live.Text())
+	if !streamed {
+		p.sheet.endLine()
+		rest = textOf(m)
 	}
-	if p.openCall == "" {
-		p.EndLine()
+	p.sheet.write(rest)
+	p.work(m, live)
+	if p.sheet.openCall == "" {
+		p.sheet.endLine()
 	}
 	if note := m.Message.ReplyOutcome.Note(); note != "" {
 		p.Note("%s", withFinishReason(note, m.Message.FinishReason))
@@ -263,6 +236,22 @@ func (p *Printer) generated(m *stream.MessageCommitted) {
 	if m.Message.Outcome == v1alpha1.OutcomeInterrupted {
 		p.Note("interrupted")
 		p.interrupted = true
+	}
+}
+
+// work shows the calls and results of a message that were not shown while it was streamed, and who decided about them.
+func (p *Printer) work(m *stream.MessageCommitted, live *client.Live) {
+	for i := range m.Message.Parts {
+		part := &m.Message.Parts[i]
+		if call := part.ToolCall; call != nil && !live.Has(parts.ToolCall, call.ID) {
+			p.sheet.call(call.ID, call.Name, call.Input)
+		}
+		if result := part.ToolResult; result != nil {
+			if !live.Has(parts.ToolResult, result.ID) {
+				p.sheet.result(result.ID, result.Name, result.Output)
+			}
+			p.decision(m.Message.Decisions, result)
+		}
 	}
 }
 
@@ -284,8 +273,8 @@ func (p *Printer) decision(decisions []v1alpha1.ToolDecision, result *v1alpha1.T
 	if comment := decisions[i].Comment; comment != "" {
 		words += ": " + comment
 	}
-	p.EndLine()
-	p.out.Line("[%s was %s]", cmp.Or(result.Name, p.tools[result.ID], result.ID), words)
+	p.sheet.endLine()
+	p.sheet.out.Line("[%s was %s]", cmp.Or(result.Name, p.sheet.tools[result.ID], result.ID), words)
 }
 
 // compacted says what the model continues from, with numbers where there are some.
@@ -298,21 +287,6 @@ func compacted(c *v1alpha1.CompactionAccount) string {
 		of += fmt.Sprintf(", which filled %d of %d tokens", c.ContextTokens, c.ContextLimit)
 	}
 	return of
-}
-
-func (p *Printer) asked(text string) {
-	p.EndLine()
-	p.quote("> ", text)
-}
-
-// rest shows what of a text was not shown while it was streamed.
-func (p *Printer) rest(shown, text string) {
-	rest, streamed := strings.CutPrefix(text, shown)
-	if !streamed {
-		p.EndLine()
-		rest = text
-	}
-	p.write(rest)
 }
 
 // voided says that the parts on the screen are all that will come of them.
@@ -355,101 +329,7 @@ func (p *Printer) action(a *stream.RequiresAction) {
 	}
 	p.Note("the chat waits for you until %s", clock(a.Deadline.Time))
 	for _, line := range lines {
-		p.ErrOut.Line("%s", line)
-	}
-}
-
-// call leaves the line open: if nothing comes in between, the result follows on it.
-func (p *Printer) call(id, name, input string) {
-	p.tools[id] = name
-	p.EndLine()
-	if question := questionOf(name, input); question != "" {
-		p.out.Line("[the advisor is asked:]")
-		p.quote("  ", question)
-		return
-	}
-	if command := commandOf(name, input); command != "" {
-		p.command(id, command)
-		return
-	}
-	p.out.Own(terminal.Mark + "[")
-	p.out.Foreign(flat(name + " " + OneLine(subjectOf(name, input))))
-	p.out.EndForeign()
-	p.out.Own("]")
-	p.midLine, p.openCall = true, id
-}
-
-func (p *Printer) result(id, name, output string) {
-	name = cmp.Or(name, p.tools[id], id)
-	if a, ok := adviceOf(name, output); ok {
-		p.EndLine()
-		p.out.Line("[%s]", a.heading())
-		p.quote("  ", a.Advice)
-		return
-	}
-	if r, ok := ranOf(name, output); ok {
-		p.ended(id, &r)
-		return
-	}
-	diffs, words := editedOf(name, output)
-	if open := p.openCall; open != id || p.commands[id] != "" {
-		p.EndLine()
-		p.out.Own(terminal.Mark + "[")
-		p.out.Foreign(flat(name))
-		p.out.Own("]")
-	}
-	p.out.Own(" -> ")
-	p.out.Foreign(OneLine(cmp.Or(words, output)))
-	p.midLine = true
-	p.EndLine()
-	if diffs != "" {
-		p.lines(diffs)
-	}
-}
-
-// OutOfReach tells why nothing is shown at the moment.
-func (p *Printer) OutOfReach(err error) {
-	p.Note("the gateway is out of reach, and is asked again until it answers: %v", err)
-}
-
-// Note tells something about the conversation that is no part of it.
-func (p *Printer) Note(format string, args ...any) {
-	p.EndLine()
-	p.ErrOut.Line("["+format+"]", args...)
-}
-
-// quote shows what somebody said within lines of the plug-in's.
-func (p *Printer) quote(indent, text string) {
-	for line := range strings.Lines(strings.TrimRight(text, "\r\n")) {
-		p.out.Own(terminal.Mark + indent)
-		p.out.Foreign(strings.TrimRight(line, "\r\n"))
-		p.out.EndForeign()
-		p.out.Put("\n")
-	}
-}
-
-func (p *Printer) write(text string) {
-	if text == "" {
-		return
-	}
-	p.begun(text)
-	p.out.Prose(text, &p.prose)
-}
-
-// begun notes that a piece of text is about to be shown, which belongs to no call.
-func (p *Printer) begun(text string) {
-	if p.openCall != "" {
-		p.EndLine()
-	}
-	p.midLine = !strings.HasSuffix(text, "\n")
-}
-
-func (p *Printer) EndLine() {
-	p.openCall = ""
-	p.out.EndForeign()
-	if p.midLine {
-		p.out.Put("\n")
-		p.midLine = false
+		p.sheet.errOut.Line("%s", line)
 	}
 }
 
@@ -462,3 +342,20 @@ func textOf(m *stream.MessageCommitted) string {
 	}
 	return b.String()
 }
+
+// OutOfReach tells why nothing is shown at the moment.
+func (p *Printer) OutOfReach(err error) {
+	p.Note("the gateway is out of reach, and is asked again until it answers: %v", err)
+}
+
+// Note tells something about the conversation that is no part of it.
+func (p *Printer) Note(format string, args ...any) { p.sheet.note(format, args...) }
+
+// Complain tells of an error below what was said.
+func (p *Printer) Complain(err error) {
+	p.sheet.endLine()
+	p.sheet.errOut.Line("kubectl chat: %v", err)
+}
+
+// EndLine ends what is shown.
+func (p *Printer) EndLine() { p.sheet.endLine() }

@@ -72,7 +72,7 @@ func theStory(said string) []stream.Event {
 func told(said string, styled bool) (out, errOut string) {
 	var o, e strings.Builder
 	p := NewPrinter(&o, &e, false, hints)
-	p.out.Styled, p.ErrOut.Styled = styled, styled
+	p.sheet.out.Styled, p.sheet.errOut.Styled = styled, styled
 	for _, e := range theStory(said) {
 		_ = p.Event(e, true)
 	}

@@ -124,20 +124,32 @@ func (t *Turn) show(u client.Update) error {
 	case client.Deleted:
 		return cli.NotFoundError("the chat was deleted")
 	case *stream.Status:
-		if t.First && !now.Begun && u.Ready == metav1.ConditionFalse || now.Held { // A person has to do something.
+		if t.needsPerson(u, &now) {
 			return cli.NotReadyError{Reason: u.Reason, Message: u.Message}
 		}
-		if !t.Printer.JSON && (u.Turn == t.message || !now.Begun && !t.CutsIn) {
-			t.Printer.standing(u)
-		}
+		t.standing(u, &now)
 	}
-	if t.ended = now.Ended; t.ended {
+	switch t.ended = now.Ended; {
+	case t.ended:
 		t.Printer.EndLine()
 		close(t.Over)
-	} else if !t.Printer.JSON && (now.Begun || t.holdsUp(u)) {
+	case t.Printer.JSON:
+	case now.Begun, t.holdsUp(u):
 		t.Printer.Show(u, false)
 	}
 	return nil
+}
+
+// needsPerson reports whether the turn cannot begin, or cannot go on, until a person does something.
+func (t *Turn) needsPerson(s *stream.Status, now *client.Turn) bool {
+	return t.First && !now.Begun && s.Ready == metav1.ConditionFalse || now.Held
+}
+
+// standing shows what holds the message up.
+func (t *Turn) standing(s *stream.Status, now *client.Turn) {
+	if !t.Printer.JSON && (s.Turn == t.message || !now.Begun && !t.CutsIn) {
+		t.Printer.standing(s)
+	}
 }
 
 // holdsUp reports whether what the chat waits for holds up the message in its queue, too.

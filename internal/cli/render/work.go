@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/cli/terminal"
-	"parley.dev/parley/internal/text/clip"
 )
 
 // maxWorkLines is how many lines of a command's output, or of a diff, are shown at most, the last ones: the whole is in
@@ -124,56 +122,4 @@ func editedOf(name, output string) (diffs, words string) {
 		}
 	}
 	return "", ""
-}
-
-// command shows a command that is about to run. Its output follows as it comes.
-func (p *Printer) command(id, command string) {
-	first, rest, more := strings.Cut(command, "\n")
-	p.quote("$ ", first)
-	if more {
-		p.quote("  ", rest)
-	}
-	p.commands[id] = clip.Ellipsis(first, maxToolRunes)
-	p.openCall, p.live = id, ""
-}
-
-// output shows what the command of a call writes while it runs, unless something else was shown since.
-func (p *Printer) output(id, text string) {
-	if p.openCall != id || p.commands[id] == "" || text == "" {
-		return
-	}
-	p.live = id
-	for line := range strings.Lines(text) {
-		if !p.midLine {
-			p.out.Own(terminal.Mark + "  ")
-		}
-		p.out.Foreign(strings.TrimRight(line, "\r\n"))
-		if p.midLine = !strings.HasSuffix(line, "\n"); !p.midLine {
-			p.out.EndForeign()
-			p.out.Put("\n")
-		}
-	}
-}
-
-// ended shows what came of a command: its output, unless that was shown while it ran, and how it ended.
-func (p *Printer) ended(id string, r *ran) {
-	open, live := p.openCall == id, p.live == id
-	p.EndLine()
-	if !open {
-		p.quote("$ ", p.commands[id])
-	}
-	if !live {
-		p.lines(*r.Output)
-	}
-	p.out.Line("[%s]", r.ending())
-}
-
-// lines shows the last lines of a text.
-func (p *Printer) lines(text string) {
-	all := strings.Split(strings.TrimRight(text, "\r\n"), "\n")
-	if left := len(all) - maxWorkLines; left > 0 {
-		p.out.Line("  [%s more]", Plural(left, "line"))
-		all = all[left:]
-	}
-	p.quote("  ", strings.Join(all, "\n"))
 }

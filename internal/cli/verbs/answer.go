@@ -65,12 +65,9 @@ func answerCalls(ctx context.Context, s *session, chat string, args []string, di
 	if !w.wait {
 		return s.Say(render.MessagePrefix+message.Name, message, " created")
 	}
-	err = w.until(ctx, "the results in ChatMessage "+message.Name+" to be accepted",
-		func(ctx context.Context, note func(string)) error {
-			return cluster.Await(ctx, s.Messages().Watch, message.Name, func(now *v1alpha1.ChatMessage) (bool, error) {
-				message = now
-				return cluster.IsReady(now.Status.Conditions, note)
-			})
+	message, err = settle(ctx, w, "the results in ChatMessage "+message.Name+" to be accepted", s.Messages().Watch,
+		message.Name, func(now *v1alpha1.ChatMessage, note func(string)) (bool, error) {
+			return cluster.IsReady(now.Status.Conditions, note)
 		})
 	if err != nil {
 		return err

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"parley.dev/parley/internal/cli/cluster"
 )
 
 // waiting is whether and how long a verb waits for what becomes of its request.
@@ -32,6 +34,18 @@ func newAwaited(o *options, cmd *cobra.Command,
 	}, forms...)
 	w.addFlags(cmd)
 	return cmd
+}
+
+// settle waits until done says of an object that it has reached its end, and returns it as it is then.
+func settle[T any](ctx context.Context, w waiting, what string, watch cluster.Watcher, name string,
+	done func(now *T, note func(string)) (bool, error)) (last *T, err error) {
+	err = w.until(ctx, what, func(ctx context.Context, note func(string)) error {
+		return cluster.Await(ctx, watch, name, func(now *T) (bool, error) {
+			last = now
+			return done(now, note)
+		})
+	})
+	return last, err
 }
 
 // until waits within the timeout. What it says when time is over names what was last known.

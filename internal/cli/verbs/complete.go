@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -42,10 +41,10 @@ var wordsOf = map[string][]string{
 }
 
 // completeFlags lets shells ask what could be typed for flags.
-func (o *options) completeFlags(cmd *cobra.Command) {
+func completeFlags(o *options, cmd *cobra.Command) {
 	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
 		if find := valuesOf[flag.Name]; find != nil {
-			_ = cmd.RegisterFlagCompletionFunc(flag.Name, o.completesFlag(find)) // There is such a flag.
+			_ = cmd.RegisterFlagCompletionFunc(flag.Name, completesFlag(o, find)) // There is such a flag.
 		}
 		if words := wordsOf[flag.Name]; words != nil {
 			_ = cmd.RegisterFlagCompletionFunc(flag.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
@@ -54,7 +53,7 @@ func (o *options) completeFlags(cmd *cobra.Command) {
 }
 
 // completes finds what could be typed for the next argument.
-func (o *options) completes(finders []finder) cobra.CompletionFunc {
+func completes(o *options, finders []finder) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		args, err := plainNames(cmd.Use, args)
 		if err != nil {
@@ -64,20 +63,20 @@ func (o *options) completes(finders []finder) cobra.CompletionFunc {
 			if cmd.Name() != "answer" { // It takes a call more, and another one.
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return o.find(cmd.Context(), finders[len(finders)-1], args, begun)
+			return findNames(cmd.Context(), o, finders[len(finders)-1], args, begun)
 		}
-		return o.find(cmd.Context(), finders[len(args)], args, begun)
+		return findNames(cmd.Context(), o, finders[len(args)], args, begun)
 	}
 }
 
-func (o *options) completesFlag(find finder) cobra.CompletionFunc {
+func completesFlag(o *options, find finder) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return o.find(cmd.Context(), find, args, begun)
+		return findNames(cmd.Context(), o, find, args, begun)
 	}
 }
 
 // find asks the cluster, and goes without what it does not say in time. Nobody is told of errors, who is just typing.
-func (o *options) find(ctx context.Context, find finder, args []string, begun string) ([]cobra.Completion,
+func findNames(ctx context.Context, o *options, find finder, args []string, begun string) ([]cobra.Completion,
 	cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(ctx, completing)
 	defer cancel()
@@ -138,11 +137,9 @@ var (
 // chatsThat finds the chats of the namespace that are to be kept.
 func chatsThat(keep func(*v1alpha1.Chat) bool) finder {
 	return func(ctx context.Context, s *session, _ []string, found func(name, description string)) error {
-		return cluster.EachPage(ctx, metav1.ListOptions{Limit: cluster.ListPage}, s.Chats().List, func(page *v1alpha1.ChatList) {
-			for i := range page.Items {
-				if c := &page.Items[i]; keep(c) {
-					found(c.Name, fmt.Sprintf("%s %s", c.Status.Phase, c.Status.Title))
-				}
+		return cluster.Each(ctx, cluster.InPages(), s.Chats().List, func(c *v1alpha1.Chat) {
+			if keep(c) {
+				found(c.Name, fmt.Sprintf("%s %s", c.Status.Phase, c.Status.Title))
 			}
 		})
 	}
@@ -151,11 +148,9 @@ func chatsThat(keep func(*v1alpha1.Chat) bool) finder {
 // messagesThat finds the messages of the chat that are to be kept.
 func messagesThat(keep func(*v1alpha1.ChatMessage) bool) finder {
 	return func(ctx context.Context, s *session, args []string, found func(name, description string)) error {
-		return cluster.EachPage(ctx, cluster.MessagesOf(args[0]), s.Messages().List, func(page *v1alpha1.ChatMessageList) {
-			for i := range page.Items {
-				if m := &page.Items[i]; keep(m) {
-					found(m.Name, string(m.Spec.Role)+": "+render.OneLine(m.Spec.Content))
-				}
+		return cluster.Each(ctx, cluster.MessagesOf(args[0]), s.Messages().List, func(m *v1alpha1.ChatMessage) {
+			if keep(m) {
+				found(m.Name, string(m.Spec.Role)+": "+render.OneLine(m.Spec.Content))
 			}
 		})
 	}
@@ -173,47 +168,30 @@ func queuedMessages(ctx context.Context, s *session, args []string, found func(n
 	return nil
 }
 
-// callsThat finds the calls of the chat that are to be kept. They are typed with what ends them.
-func callsThat(keep func(*v1alpha1.PendingToolCall) bool, end string) finder {
+// callsThat finds the calls of the chat that need one of those things. They are typed with what ends them.
+func callsThat(end string, needs ...render.Need) finder {
 	return func(ctx context.Context, s *session, args []string, found func(name, description string)) error {
 		chat, err := s.Chats().Get(ctx, args[0])
 		if err != nil || chat.Status.RequiresAction == nil {
 			return err
 		}
-		calls := chat.Status.RequiresAction.ToolCalls
-		for i := range calls {
-			if keep(&calls[i]) {
-				found(calls[i].ID+end, calls[i].Name+" "+calls[i].Input)
+		for i := range chat.Status.RequiresAction.ToolCalls {
+			if call := &chat.Status.RequiresAction.ToolCalls[i]; slices.Contains(needs, render.NeedOf(call)) {
+				found(call.ID+end, call.Name+" "+call.Input)
 			}
 		}
 		return nil
 	}
 }
 
-func toDecide(c *v1alpha1.PendingToolCall) bool {
-	return render.NeedOf(c) == render.NeedsApproval || render.NeedOf(c) == render.NeedsInput
-}
-
-func toAnswer(c *v1alpha1.PendingToolCall) bool {
-	return render.NeedOf(c) == render.NeedsResult || render.NeedOf(c) == render.NeedsInput
-}
-
 func classes(ctx context.Context, s *session, _ []string, found func(name, description string)) error {
-	return cluster.EachPage(ctx, metav1.ListOptions{Limit: cluster.ListPage}, s.Client.Classes(s.Namespace).List,
-		func(page *v1alpha1.ChatClassList) {
-			for i := range page.Items {
-				found(page.Items[i].Name, page.Items[i].Spec.Description)
-			}
-		})
+	return cluster.Each(ctx, cluster.InPages(), s.Client.Classes(s.Namespace).List,
+		func(c *v1alpha1.ChatClass) { found(c.Name, c.Spec.Description) })
 }
 
 func modelConfigs(ctx context.Context, s *session, _ []string, found func(name, description string)) error {
-	return cluster.EachPage(ctx, metav1.ListOptions{Limit: cluster.ListPage}, s.Client.ModelConfigs(s.Namespace).List,
-		func(page *v1alpha1.ChatModelConfigList) {
-			for i := range page.Items {
-				found(page.Items[i].Name, page.Items[i].Spec.Model)
-			}
-		})
+	return cluster.Each(ctx, cluster.InPages(), s.Client.ModelConfigs(s.Namespace).List,
+		func(c *v1alpha1.ChatModelConfig) { found(c.Name, c.Spec.Model) })
 }
 
 func namespaces(ctx context.Context, s *session, _ []string, found func(name, description string)) error {

@@ -185,8 +185,7 @@ func (c *conversation) send(ctx context.Context, text string) {
 func (c *conversation) refused(name, text string, err error) {
 	c.mu.Lock()
 	c.takenUp(name)
-	c.printer.EndLine()
-	c.printer.ErrOut.Line("kubectl chat: %v", err)
+	c.printer.Complain(err)
 	c.mu.Unlock()
 	if c.console.IsTyping() {
 		c.note("what you wrote is above the line: arrow up shows it")

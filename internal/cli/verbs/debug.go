@@ -73,9 +73,8 @@ func recordings(ctx context.Context, o cluster.Objects, chat string) ([]v1alpha1
 		return nil, err
 	}
 	var all []v1alpha1.ChatDebugStep
-	err := cluster.EachPage(ctx, metav1.ListOptions{FieldSelector: "chatRef.name=" + chat, Limit: debugPage},
-		o.Client.DebugSteps(o.Namespace).List,
-		func(page *v1alpha1.ChatDebugStepList) { all = append(all, page.Items...) })
+	err := cluster.Each(ctx, metav1.ListOptions{FieldSelector: "chatRef.name=" + chat, Limit: debugPage},
+		o.Client.DebugSteps(o.Namespace).List, func(s *v1alpha1.ChatDebugStep) { all = append(all, *s) })
 	if apierrors.IsForbidden(err) {
 		return nil, fmt.Errorf("reading recordings needs the ClusterRole parley-debug-viewer: %w", err)
 	}

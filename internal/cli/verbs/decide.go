@@ -107,29 +107,19 @@ func decideCall(ctx context.Context, s *session, chat string, call *v1alpha1.Pen
 	if !w.wait {
 		return s.Say(render.ApprovalPrefix+approval.Name, approval, " created")
 	}
-	err = w.until(ctx, "ToolApproval "+approval.Name+" to be applied", func(ctx context.Context, note func(string)) error {
-		return cluster.Await(ctx, s.Approvals().Watch, approval.Name, func(now *v1alpha1.ToolApproval) (bool, error) {
-			approval = now
+	approval, err = settle(ctx, w, "ToolApproval "+approval.Name+" to be applied", s.Approvals().Watch, approval.Name,
+		func(now *v1alpha1.ToolApproval, note func(string)) (bool, error) {
 			return cluster.IsReady(now.Status.Conditions, note)
 		})
-	})
 	if err != nil {
 		return err
 	}
-	if err := s.Say(render.ApprovalPrefix+approval.Name, approval, " %s %s (%s): %s", render.Decided[spec.Decision], call.ID,
-		call.Name,
-		v1alpha1.ReasonApplied); err != nil {
-		return err
-	}
-	showWait(ctx, s, chat)
-	return nil
-}
-
-// showWait shows what the chat waits for now, if that is known.
-func showWait(ctx context.Context, s *session, name string) {
-	if chat, err := s.Chats().Get(ctx, name); err == nil && chat.Status.Wait != nil {
+	err = s.Say(render.ApprovalPrefix+approval.Name, approval, " %s %s (%s): %s", render.Decided[spec.Decision], call.ID,
+		call.Name, v1alpha1.ReasonApplied)
+	if chat, failed := s.Chats().Get(ctx, chat); failed == nil && chat.Status.Wait != nil { // It tells what comes next.
 		terminal.NewScreen(s.ErrOut).Line("[%s: %s]", chat.Status.Wait.Reason, chat.Status.Wait.Message)
 	}
+	return err
 }
 
 // undecided finds a call that waits for approval, or says what waits instead. Without an id it is the only one.

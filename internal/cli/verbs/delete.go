@@ -15,6 +15,7 @@ import (
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
+	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/netguard/retry"
 )
 
@@ -45,21 +46,12 @@ func deleteChat(ctx context.Context, s *session, name string, yes bool, w waitin
 	if err != nil {
 		return err
 	}
-	if !yes && terminal.OnTerminal(s.In) && !terminal.Agreed(s.In, s.ErrOut, "Delete chat %s with its %s, sub-chats included?", name,
+	if !yes && terminal.OnTerminal(s.In) && !terminal.Agreed(s.In, s.ErrOut,
+		"Delete chat %s with its %s, sub-chats included?", name,
 		render.Plural(int(chat.Status.History.Length), "message")) {
 		return usageError{fmt.Errorf("chat %s is kept", name)}
 	}
-	err = s.Chats().Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &chat.UID}})
-	if err != nil {
-		return fmt.Errorf("deleting chat %s: %w", name, err)
-	}
-	if err := w.gone(ctx, "chat "+name, chat.UID, func(ctx context.Context) (types.UID, error) {
-		now, err := s.Chats().Get(ctx, name)
-		return now.UID, err
-	}); err != nil {
-		return err
-	}
-	return s.Say(render.ChatPrefix+name, nil, " deleted")
+	return remove(ctx, s, w, s.Chats(), "chat", render.ChatPrefix, chat)
 }
 
 func deleteMessage(ctx context.Context, s *session, chat, name string, w waiting) error {
@@ -67,38 +59,41 @@ func deleteMessage(ctx context.Context, s *session, chat, name string, w waiting
 	if err != nil {
 		return err
 	}
-	err = s.Messages().Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &m.UID}})
-	if err != nil {
-		return fmt.Errorf("deleting message %s: %w", name, err)
-	}
-	if err := w.gone(ctx, "message "+name, m.UID, func(ctx context.Context) (types.UID, error) {
-		now, err := s.Messages().Get(ctx, name)
-		return now.UID, err
-	}); err != nil {
-		return err
-	}
-	return s.Say(render.MessagePrefix+name, nil, " deleted")
+	return remove(ctx, s, w, s.Messages(), "message", render.MessagePrefix, m)
 }
 
-// gone waits until an object is no more, or is another one of its name.
-func (w *waiting) gone(ctx context.Context, what string, was types.UID,
-	read func(context.Context) (types.UID, error)) error {
-	if !w.wait {
-		return nil
+// remove deletes an object and waits until it is no more, or is another one of its name.
+func remove[T, L any](ctx context.Context, s *session, w waiting, from apiclient.Resource[T, L], kind, prefix string,
+	object metav1.Object) error {
+	name, uid := object.GetName(), object.GetUID()
+	err := from.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if err != nil {
+		return fmt.Errorf("deleting %s %s: %w", kind, name, err)
 	}
-	return w.until(ctx, what+" to be gone", func(ctx context.Context, note func(string)) error {
-		note("its finalizers are not done")
-		for {
-			uid, err := read(ctx)
-			if apierrors.IsNotFound(err) || err == nil && uid != was {
-				return nil
-			}
-			if err != nil {
-				return fmt.Errorf("looking for %s: %w", what, err)
-			}
-			if err := retry.Sleep(ctx, cluster.ReconnectAfter); err != nil {
-				return err
-			}
+	if w.wait {
+		err = w.until(ctx, kind+" "+name+" to be gone", func(ctx context.Context, note func(string)) error {
+			note("its finalizers are not done")
+			return awaitGone(ctx, from, kind, name, uid)
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return s.Say(prefix+name, nil, " deleted")
+}
+
+// awaitGone waits until the object is gone.
+func awaitGone[T, L any](ctx context.Context, from apiclient.Resource[T, L], kind, name string, uid types.UID) error {
+	for {
+		now, err := from.Get(ctx, name)
+		if o, ok := any(now).(metav1.Object); apierrors.IsNotFound(err) || err == nil && ok && o.GetUID() != uid {
+			return nil
 		}
-	})
+		if err != nil {
+			return fmt.Errorf("looking for %s %s: %w", kind, name, err)
+		}
+		if err := retry.Sleep(ctx, cluster.ReconnectAfter); err != nil {
+			return err
+		}
+	}
 }

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
 )
 
@@ -71,15 +70,13 @@ func setField(ctx context.Context, s *session, f field, name string, w waiting) 
 		return s.Say(render.ChatPrefix+name, chat, " changed")
 	}
 	generation := chat.Generation
-	err = w.until(ctx, "chat "+name+" to be "+f.done, func(ctx context.Context, note func(string)) error {
-		return cluster.Await(ctx, s.Chats().Watch, name, func(now *v1alpha1.Chat) (bool, error) {
-			chat = now
+	chat, err = settle(ctx, w, "chat "+name+" to be "+f.done, s.Chats().Watch, name,
+		func(now *v1alpha1.Chat, note func(string)) (bool, error) {
 			if c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionReady); c != nil {
 				note(c.Reason + ": " + c.Message)
 			}
 			return now.Status.ObservedGeneration >= generation && f.inForce(now), nil
 		})
-	})
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ package verbs
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,15 +52,22 @@ func listChats(ctx context.Context, s *session, lo listOptions) error {
 	if lo.allNamespaces {
 		s.Namespace = ""
 	}
-	all := &v1alpha1.ChatList{}
-	err := cluster.EachPage(ctx, metav1.ListOptions{LabelSelector: lo.selector, Limit: cluster.ListPage}, s.Chats().List,
-		func(page *v1alpha1.ChatList) {
-			all.Items, all.ResourceVersion = append(all.Items, page.Items...), page.ResourceVersion
-		})
-	if err != nil {
+	all, options := &v1alpha1.ChatList{}, cluster.InPages()
+	options.LabelSelector = lo.selector
+	list := func(ctx context.Context, options metav1.ListOptions) (*v1alpha1.ChatList, error) {
+		page, err := s.Chats().List(ctx, options)
+		if err == nil {
+			all.ResourceVersion = page.ResourceVersion
+		}
+		return page, err
+	}
+	if err := cluster.Each(ctx, options, list, func(c *v1alpha1.Chat) {
+		if lo.archived || !c.Status.Archived {
+			all.Items = append(all.Items, *c)
+		}
+	}); err != nil {
 		return fmt.Errorf("listing the chats: %w", err)
 	}
-	all.Items = slices.DeleteFunc(all.Items, func(c v1alpha1.Chat) bool { return c.Status.Archived && !lo.archived })
 	if len(all.Items) == 0 && !lo.watch && s.Format != render.FormatJSON && s.Format != render.FormatYAML {
 		fmt.Fprintln(s.ErrOut, none(s.Namespace))
 		return nil

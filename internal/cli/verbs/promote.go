@@ -44,15 +44,13 @@ func promoteMessage(ctx context.Context, s *session, name, message string, w wai
 	if !w.wait {
 		return s.Say(render.MessagePrefix+message, promoted, " promoted")
 	}
-	err = w.until(ctx, "ChatMessage "+message+" to be next", func(ctx context.Context, note func(string)) error {
-		return cluster.Await(ctx, s.Messages().Watch, message, func(now *v1alpha1.ChatMessage) (bool, error) {
-			promoted = now
+	promoted, err = settle(ctx, w, "ChatMessage "+message+" to be next", s.Messages().Watch, message,
+		func(now *v1alpha1.ChatMessage, note func(string)) (bool, error) {
 			if now.Status.State == v1alpha1.MessageCommitted {
 				return true, nil
 			}
 			return cluster.IsReady(now.Status.Conditions, note)
 		})
-	})
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
 )
 
@@ -69,29 +68,23 @@ func makeRequest(ctx context.Context, s *session, r request, chat string, w wait
 			" annotated")
 	}
 	var handled v1alpha1.HandledRequest
-	var phase v1alpha1.ChatPhase
-	err := w.until(ctx, "chat "+chat+" to act on "+r.kind.Annotation(), func(ctx context.Context, _ func(string)) error {
-		return cluster.Await(ctx, s.Chats().Watch, chat, func(c *v1alpha1.Chat) (bool, error) {
-			phase = c.Status.Phase
+	last, err := settle(ctx, w, "chat "+chat+" to act on "+r.kind.Annotation(), s.Chats().Watch, chat,
+		func(c *v1alpha1.Chat, _ func(string)) (bool, error) {
 			i := slices.IndexFunc(c.Status.Requests,
 				func(h v1alpha1.HandledRequest) bool { return h.Kind == r.kind && h.Token == token })
 			if i >= 0 {
 				handled = c.Status.Requests[i]
-				return true, nil
+			} else if c.Annotations[r.kind.Annotation()] != token {
+				return true, fmt.Errorf("another person has annotated chat %s with %s meanwhile: look at status.requests for "+
+					"what became of that", chat, r.kind.Annotation())
 			}
-			if c.Annotations[r.kind.Annotation()] != token {
-				return true,
-					fmt.Errorf("another person has annotated chat %s with %s meanwhile: look at status.requests for what became "+
-						"of that", chat, r.kind.Annotation())
-			}
-			return false, nil
+			return i >= 0, nil
 		})
-	})
 	switch {
 	case err != nil:
 		return err
 	case handled.Outcome == v1alpha1.RequestRefused:
-		return fmt.Errorf("%s: %s; chat %s is %s", handled.Outcome, handled.Message, chat, phase)
+		return fmt.Errorf("%s: %s; chat %s is %s", handled.Outcome, handled.Message, chat, last.Status.Phase)
 	}
 	return s.Say(render.ChatPrefix+chat, handled, " %s: %s", r.done, handled.Outcome)
 }

@@ -38,12 +38,12 @@ var verbs = []struct {
 	make      func(*options) *cobra.Command
 	arguments []finder
 }{
-	{newAnswer, []finder{openChats, callsThat(toAnswer, "=")}},
-	{newApprove, []finder{openChats, callsThat(toDecide, "")}},
+	{newAnswer, []finder{openChats, callsThat("=", render.NeedsResult, render.NeedsInput)}},
+	{newApprove, []finder{openChats, callsThat("", render.NeedsApproval, render.NeedsInput)}},
 	{newCalls, []finder{openChats}},
 	{newDebug, []finder{allChats}},
 	{newDelete, []finder{allChats, messagesThat(func(*v1alpha1.ChatMessage) bool { return true })}},
-	{newDeny, []finder{openChats, callsThat(toDecide, "")}},
+	{newDeny, []finder{openChats, callsThat("", render.NeedsApproval, render.NeedsInput)}},
 	{newEdit, []finder{openChats, messagesThat(isEditable)}},
 	{newExport, []finder{allChats}},
 	{newImport, nil},
@@ -74,20 +74,20 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetErr(streams.ErrOut)
 	o.addFlags(root.PersistentFlags())
 	for _, verb := range verbs {
-		o.add(root, verb.make(o), verb.arguments)
+		add(o, root, verb.make(o), verb.arguments)
 	}
 	for _, r := range requests {
-		o.add(root, newRequest(o, r), []finder{openChats})
+		add(o, root, newRequest(o, r), []finder{openChats})
 	}
 	for _, f := range fields {
-		o.add(root, newField(o, f), []finder{chatsThat(f.concerns)})
+		add(o, root, newField(o, f), []finder{chatsThat(f.concerns)})
 	}
-	o.completeFlags(root)
+	completeFlags(o, root)
 	return root
 }
 
 // add adds a verb, which takes TYPE/NAME in place of a name, as -o name prints it and kubectl takes it.
-func (o *options) add(root, cmd *cobra.Command, arguments []finder) {
+func add(o *options, root, cmd *cobra.Command, arguments []finder) {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		names, err := plainNames(cmd.Use, args)
@@ -97,9 +97,9 @@ func (o *options) add(root, cmd *cobra.Command, arguments []finder) {
 		return run(cmd, names)
 	}
 	if len(arguments) > 0 {
-		cmd.ValidArgsFunction = o.completes(arguments)
+		cmd.ValidArgsFunction = completes(o, arguments)
 	}
-	o.completeFlags(cmd)
+	completeFlags(o, cmd)
 	root.AddCommand(cmd)
 }
 

@@ -46,7 +46,7 @@ func newShow(o *options) *cobra.Command {
 	return cmd
 }
 
-// show prints the last messages of a chat; all for 0.
+// showChat prints the last messages of a chat; all for 0.
 func showChat(ctx context.Context, s *session, name string, last int, names bool) error {
 	if s.Format == render.FormatName || s.Format == render.FormatYAML {
 		chat, err := s.Chat(ctx, name)
@@ -62,18 +62,16 @@ func showChat(ctx context.Context, s *session, name string, last int, names bool
 	return playSnapshot(s, t, last, names)
 }
 
-// play prints the last messages of a transcript; all for 0.
+// playSnapshot prints the last messages of a chat; all for 0.
 func playSnapshot(s *session, t *cluster.Snapshot, last int, names bool) error {
-	before := t.Chat.Status.History.Length - int64(last)
-	if last > 0 && before > 0 {
-		if err := t.Last(last); err != nil {
-			return err
-		}
+	before, err := t.Last(last)
+	if err != nil {
+		return err
 	}
 	p := s.printer(t.Chat.Name)
 	defer p.EndLine()
-	if last > 0 && before > 0 && !p.JSON {
-		p.Note("%s before this: --all shows them", render.Plural(int(before), "message"))
+	if before > 0 && !p.JSON {
+		p.Note("%s before this: --all shows them", render.Plural(before, "message"))
 	}
 	p.Chat.Status = &stream.Status{Turn: turnOf(t.Chat)} // One that was interrupted without a word is told by no message.
 	p.Names = names

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cli/cluster"
@@ -86,22 +85,19 @@ func showUsage(ctx context.Context, s *session, chat, by string) error {
 
 // spentByChats is what the status of chats says.
 func spentByChats(ctx context.Context, o cluster.Objects, chat, _ string) (map[string]*render.Spent, error) {
-	options := metav1.ListOptions{Limit: cluster.ListPage}
+	options := cluster.InPages()
 	if chat != "" {
 		options.FieldSelector = "metadata.name=" + chat
 	}
 	counts := map[string]*render.Spent{}
-	err := cluster.EachPage(ctx, options, o.Chats().List, func(page *v1alpha1.ChatList) {
-		for i := range page.Items {
-			c := &page.Items[i]
-			of := c.Name
-			if o.Namespace == "" {
-				of = c.Namespace + "/" + c.Name
-			}
-			counts[of] = &render.Spent{Of: of}
-			counts[of].Add(&c.Status.Usage, c.Status.Cost...)
-			counts[of].Add(&c.Status.AdvisorUsage)
+	err := cluster.Each(ctx, options, o.Chats().List, func(c *v1alpha1.Chat) {
+		of := c.Name
+		if o.Namespace == "" {
+			of = c.Namespace + "/" + c.Name
 		}
+		counts[of] = &render.Spent{Of: of}
+		counts[of].Add(&c.Status.Usage, c.Status.Cost...)
+		counts[of].Add(&c.Status.AdvisorUsage)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing the chats: %w", err)
@@ -112,11 +108,8 @@ func spentByChats(ctx context.Context, o cluster.Objects, chat, _ string) (map[s
 // spentByReplies is the sum of what the replies of models took.
 func spentByReplies(ctx context.Context, o cluster.Objects, chat, by string) (map[string]*render.Spent, error) {
 	counts := map[string]*render.Spent{}
-	err := cluster.EachPage(ctx, cluster.MessagesOf(chat), o.Messages().List, func(page *v1alpha1.ChatMessageList) {
-		for i := range page.Items {
-			count(counts, &page.Items[i], by)
-		}
-	})
+	err := cluster.Each(ctx, cluster.MessagesOf(chat), o.Messages().List,
+		func(m *v1alpha1.ChatMessage) { count(counts, m, by) })
 	if err != nil {
 		return nil, fmt.Errorf("listing the messages: %w", err)
 	}
