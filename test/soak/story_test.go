@@ -55,7 +55,8 @@ func TestAStoryIsWholeOrItsFlawIsNamed(t *testing.T) {
 			"after the message"},
 		"another reply than the one shown": {[]stream.Event{question, shown(1, 1, 1, "Ho"), committed(2, 1, 1, "Hi you.")},
 			"not how it begins"},
-		"a history that was replaced":       {[]stream.Event{question, {Name: "history_reset", Data: []byte("{}")}}, "history_reset"},
+		"a history that was replaced": {[]stream.Event{question, {Name: "history_reset", Data: []byte("{}")}},
+			"history_reset"},
 		"an event that is not what it says": {[]stream.Event{{Name: "message", Data: []byte("[")}}, "cannot be read"},
 	}
 	for name, c := range cases {

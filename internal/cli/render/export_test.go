@@ -28,12 +28,12 @@ func exportOf(said string) *Export {
 			Cost:  []v1alpha1.Cost{{Currency: "EUR", MicroUnits: 1_230_000}},
 			Error: &stream.Error{Reason: v1alpha1.ErrorOverloaded, Message: said}},
 		entries: []prior.Entry{
-			{Type: "message", Message: stream.Message{Name: "q", UID: "q", Role: v1alpha1.RoleUser, Content: said, CreatedBy: said,
-				EditedBy: "ben", CreatedAt: noon, History: []v1alpha1.PriorMessage{{Role: v1alpha1.RoleAssistant, Content: said}}}},
-			{Type: "note", Index: 1, Message: stream.Message{Name: "n", UID: "n", Role: v1alpha1.RoleUser, Content: said, CreatedAt: noon,
-				Visibility: v1alpha1.VisibleToPeople}},
-			{Type: "message", Index: 1, Message: stream.Message{Name: "a", UID: "a", Role: v1alpha1.RoleAssistant, CreatedAt: noon,
-				Model: &v1alpha1.ModelIdentity{Name: said}, Usage: &v1alpha1.TokenUsage{TotalTokens: 7},
+			{Type: "message", Message: stream.Message{Name: "q", UID: "q", Role: v1alpha1.RoleUser, Content: said,
+				CreatedBy: said, EditedBy: "ben", CreatedAt: noon, History: []v1alpha1.PriorMessage{{Role: v1alpha1.RoleAssistant, Content: said}}}},
+			{Type: "note", Index: 1, Message: stream.Message{Name: "n", UID: "n", Role: v1alpha1.RoleUser, Content: said,
+				CreatedAt: noon, Visibility: v1alpha1.VisibleToPeople}},
+			{Type: "message", Index: 1, Message: stream.Message{Name: "a", UID: "a", Role: v1alpha1.RoleAssistant,
+				CreatedAt: noon, Model: &v1alpha1.ModelIdentity{Name: said}, Usage: &v1alpha1.TokenUsage{TotalTokens: 7},
 				Cost: &v1alpha1.Cost{Currency: "EUR", MicroUnits: 1_230_000}, Warnings: []string{said},
 				Parts: []v1alpha1.MessagePart{
 					{Type: v1alpha1.PartReasoning, Text: &said}, {Type: v1alpha1.PartText, Text: &said},

@@ -60,6 +60,7 @@ func kindOf(call *v1alpha1.PendingToolCall) string {
 // Need is what a call waits for that somebody has to bring.
 type Need string
 
+// What a call may need.
 const (
 	NeedsNothing  Need = ""
 	NeedsApproval Need = "approval"
@@ -154,8 +155,9 @@ func indented(said []string) (lines []string) {
 }
 
 const (
-	// digestPrefix begins each digest, and digestDigits is how many of its digits name a call at least.
+	// DigestPrefix begins each digest.
 	DigestPrefix = "sha256:"
+	// DigestDigits is how many of its digits name a call at least.
 	DigestDigits = 12
 )
 

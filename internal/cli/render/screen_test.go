@@ -93,7 +93,8 @@ func checkLines(t *testing.T, said, text string) {
 	}
 	for line := range strings.Lines(text) {
 		own := strings.HasPrefix(line, terminal.Mark)
-		if strings.Contains(strings.TrimPrefix(line, terminal.Mark), terminal.Mark) || !own && strings.Contains(line, terminal.Mark) {
+		if strings.Contains(strings.TrimPrefix(line, terminal.Mark), terminal.Mark) ||
+			!own && strings.Contains(line, terminal.Mark) {
 			t.Errorf("%q is written with the mark: %q", said, line)
 		}
 	}
@@ -167,7 +168,8 @@ func TestRecordingsAndErrorsQuoteNobodyRaw(t *testing.T) {
 	if all := out.String() + errOut.String(); printable.Escape(all) != all {
 		t.Errorf("written %q", all)
 	}
-	if !strings.HasSuffix(errOut.String(), "\n") || !strings.Contains(errOut.String(), "\n"+terminal.Mark+"kubectl chat: ") {
+	if !strings.HasSuffix(errOut.String(), "\n") ||
+		!strings.Contains(errOut.String(), "\n"+terminal.Mark+"kubectl chat: ") {
 		t.Errorf("complained %q", errOut.String())
 	}
 	for line := range strings.Lines(strings.SplitAfter(out.String(), "ATTEMPTS")[0]) {

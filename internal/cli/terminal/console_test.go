@@ -16,7 +16,7 @@ import (
 type desk struct {
 	*Console
 	t     *testing.T
-	keys  *io.PipeWriter
+	typed *io.PipeWriter
 	seen  pty.Output
 	lines chan string
 }
@@ -24,9 +24,9 @@ type desk struct {
 func newDesk(t *testing.T) *desk {
 	d := &desk{t: t, lines: make(chan string, 1)}
 	var typed *io.PipeReader
-	typed, d.keys = io.Pipe()
+	typed, d.typed = io.Pipe()
 	d.Console = NewConsole(&d.seen, func() (int, int, error) { return 80, 24, nil })
-	go d.Console.Keys.Listen(typed, func() {}, func() {})
+	go d.Keys.Listen(typed, func() {}, func() {})
 	go func() {
 		for {
 			line, err := d.Line()
@@ -37,14 +37,14 @@ func newDesk(t *testing.T) *desk {
 			d.lines <- line
 		}
 	}()
-	t.Cleanup(func() { _ = d.keys.Close() })
+	t.Cleanup(func() { _ = d.typed.Close() })
 	d.sees(Prompt)
 	return d
 }
 
 func (d *desk) press(keys string) {
 	d.t.Helper()
-	if _, err := io.WriteString(d.keys, keys); err != nil {
+	if _, err := io.WriteString(d.typed, keys); err != nil {
 		d.t.Fatal(err)
 	}
 }
@@ -93,7 +93,7 @@ func TestThePromptStandsBeforeWhatIsTypedAsTheReplyEnds(t *testing.T) {
 		if strings.Contains(d.seen.String(), "\x1b[3C") { // The editor would go to where a prompt ends.
 			t.Fatalf("the line stands where no prompt is: %q", d.seen.String())
 		}
-		_ = d.keys.Close()
+		_ = d.typed.Close()
 	}
 }
 
@@ -114,7 +114,7 @@ func TestALineIsShownAgainWhenTheReplyIsOver(t *testing.T) {
 func TestWhatIsRetypedComesBeforeWhatIsTyped(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	d.Console.Keys.Retype("two\nlines")
+	d.Keys.Retype("two\nlines")
 	d.sees("lines")
 	d.press(" more\r")
 	if line := <-d.lines; line != "two\nlines more" {
@@ -126,7 +126,7 @@ func TestATerminalThatIsGoneEndsTheLine(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.press("lost")
-	_ = d.keys.Close()
+	_ = d.typed.Close()
 	if line := <-d.lines; line != "error: "+errHungUp.Error() {
 		t.Errorf("typed is %q", line)
 	}

@@ -6,6 +6,7 @@
 package terminal
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -37,6 +38,7 @@ type Screen struct {
 	text   printable.Escaper
 }
 
+// NewScreen is what shows text there: that itself if it is one.
 func NewScreen(to io.Writer) *Screen {
 	if s, ok := to.(*Screen); ok {
 		return s
@@ -79,6 +81,7 @@ func (s *Screen) Line(format string, args ...any) {
 	s.Put(s.style(OwnStyle, Mark+EscapeLine(fmt.Sprintf(format, args...))) + "\n")
 }
 
+// Put shows text of the plug-in as it is.
 func (s *Screen) Put(text string) { _, _ = io.WriteString(s.To, text) }
 
 func (s *Screen) style(style, text string) string {
@@ -93,6 +96,7 @@ func EscapeLine(text string) string {
 	return Unmarked(printable.Escape(strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(text)))
 }
 
+// Unmarked is the text of others without the mark of the plug-in.
 func Unmarked(text string) string { return strings.ReplaceAll(text, Mark, `\u258e`) }
 
 // duringOutputError is an error that ends what was shown of a conversation.
@@ -117,4 +121,30 @@ func Complain(to io.Writer, err error) {
 		return
 	}
 	fmt.Fprintf(s, "kubectl chat: %v\n", err)
+}
+
+// Agreed asks a question that is answered with y, and otherwise with no.
+func Agreed(in io.Reader, out io.Writer, format string, args ...any) bool {
+	fmt.Fprintf(out, format+" [y/N] ", args...)
+	line, err := bufio.NewReader(io.LimitReader(in, 1<<10)).ReadString('\n')
+	if err != nil {
+		return false
+	}
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes"
+}
+
+// OnTerminal reports whether a person types or reads there.
+func OnTerminal(stream any) bool {
+	file, ok := FileOf(stream)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// FileOf is the file that is read, or shown on.
+func FileOf(stream any) (*os.File, bool) {
+	if shown, ok := stream.(*Screen); ok {
+		stream = shown.To
+	}
+	file, ok := stream.(*os.File)
+	return file, ok
 }

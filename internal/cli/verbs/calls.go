@@ -45,8 +45,8 @@ func listCalls(ctx context.Context, s *session, name string) error {
 }
 
 // pending finds the calls of a kind that wait, and fails if the chat waits for none.
-func pendingCalls(ctx context.Context, s *session, name string, kind v1alpha1.RequiredAction) ([]v1alpha1.PendingToolCall,
-	error) {
+func pendingCalls(ctx context.Context, s *session, name string, kind v1alpha1.RequiredAction,
+) ([]v1alpha1.PendingToolCall, error) {
 	chat, err := s.Chat(ctx, name)
 	if err != nil {
 		return nil, err

@@ -58,7 +58,8 @@ func newDecide(o *options, decision v1alpha1.ApprovalDecision, cmd *cobra.Comman
 			return err
 		}
 		if decision == v1alpha1.DecisionApprove {
-			if err := reviewCall(s, args[0], call, digest, fmt.Sprintf("Approve call %s of chat %s?", call.ID, args[0])); err != nil {
+			question := fmt.Sprintf("Approve call %s of chat %s?", call.ID, args[0])
+			if err := reviewCall(s, args[0], call, digest, question); err != nil {
 				return err
 			}
 		}
@@ -86,7 +87,8 @@ func reviewCall(s *session, chat string, call *v1alpha1.PendingToolCall, digest,
 		if !terminal.Agreed(s.In, s.ErrOut, "%s", question) {
 			return errors.New("nothing was decided")
 		}
-	case len(given) < render.DigestDigits || !strings.HasPrefix(strings.TrimPrefix(call.Digest, render.DigestPrefix), given):
+	case len(given) < render.DigestDigits ||
+		!strings.HasPrefix(strings.TrimPrefix(call.Digest, render.DigestPrefix), given):
 		return fmt.Errorf("call %s has digest %s, not %s: read it again with %s", call.ID, call.Digest, digest,
 			s.command("calls", chat))
 	}

@@ -116,7 +116,7 @@ func editInEditor(ctx context.Context, s *session, chat, name string) error {
 	if err = errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("writing the file to edit: %w", err)
 	}
-	text, err := runEditor(ctx, s, path)
+	text, err := runEditor(ctx, path)
 	if err == nil && strings.TrimSpace(text) == "" {
 		err = usageError{errors.New("the message is not edited: nothing is left of it; delete it with kubectl chat delete")}
 	}
@@ -135,7 +135,7 @@ func editInEditor(ctx context.Context, s *session, chat, name string) error {
 }
 
 // written opens the editor and returns what the file holds then.
-func runEditor(ctx context.Context, s *session, path string) (string, error) {
+func runEditor(ctx context.Context, path string) (string, error) {
 	editor := cmp.Or(os.Getenv("KUBE_EDITOR"), os.Getenv("EDITOR"), "vi")
 	cmd := exec.CommandContext(ctx, "sh", "-c", editor+` "$0"`, path)
 	if runtime.GOOS == "windows" {

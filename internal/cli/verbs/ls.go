@@ -52,20 +52,8 @@ func listChats(ctx context.Context, s *session, lo listOptions) error {
 	if lo.allNamespaces {
 		s.Namespace = ""
 	}
-	all, options := &v1alpha1.ChatList{}, cluster.InPages()
-	options.LabelSelector = lo.selector
-	list := func(ctx context.Context, options metav1.ListOptions) (*v1alpha1.ChatList, error) {
-		page, err := s.Chats().List(ctx, options)
-		if err == nil {
-			all.ResourceVersion = page.ResourceVersion
-		}
-		return page, err
-	}
-	if err := cluster.Each(ctx, options, list, func(c *v1alpha1.Chat) {
-		if lo.archived || !c.Status.Archived {
-			all.Items = append(all.Items, *c)
-		}
-	}); err != nil {
+	all, err := chatsToList(ctx, s, lo)
+	if err != nil {
 		return fmt.Errorf("listing the chats: %w", err)
 	}
 	if len(all.Items) == 0 && !lo.watch && s.Format != render.FormatJSON && s.Format != render.FormatYAML {
@@ -77,6 +65,24 @@ func listChats(ctx context.Context, s *session, lo listOptions) error {
 		return err
 	}
 	return watchList(ctx, s, out, lo, all.ResourceVersion)
+}
+
+// chatsToList reads the chats, with the version behind which to watch.
+func chatsToList(ctx context.Context, s *session, lo listOptions) (*v1alpha1.ChatList, error) {
+	all, options := &v1alpha1.ChatList{}, cluster.InPages()
+	options.LabelSelector = lo.selector
+	list := func(ctx context.Context, options metav1.ListOptions) (*v1alpha1.ChatList, error) {
+		page, err := s.Chats().List(ctx, options)
+		if err == nil {
+			all.ResourceVersion = page.ResourceVersion
+		}
+		return page, err
+	}
+	return all, cluster.Each(ctx, options, list, func(c *v1alpha1.Chat) {
+		if lo.archived || !c.Status.Archived {
+			all.Items = append(all.Items, *c)
+		}
+	})
 }
 
 // none says that there are no chats to list.

@@ -37,12 +37,12 @@ var requests = []request{
 			"turn is under way, or the model has said nothing since the last time.", "triage"},
 	{"title", "Have a model write another title with the next reply", v1alpha1.RequestTitle,
 		"gets another title with its next reply",
-		": with the next reply comes another title, of the whole conversation. Ends with 1 if no model writes titles for the " +
-			"chat (spec.titles of its ChatModelConfig), or spec.title says the title.", "triage"},
+		": with the next reply comes another title, of the whole conversation. Ends with 1 if no model writes titles for " +
+			"the chat (spec.titles of its ChatModelConfig), or spec.title says the title.", "triage"},
 	{"refresh-context", "Have AGENTS.md and the index of skills of the workspace read again",
 		v1alpha1.RequestRefreshContext, "reads the context of its workspace again with its next calls there",
-		": with the results of the next calls that work in the workspace, the model is shown again what that says about how " +
-			"to work in it. Ends with 1 if the chat has no workspace.", "fix-the-build"},
+		": with the results of the next calls that work in the workspace, the model is shown again what that says about " +
+			"how to work in it. Ends with 1 if the chat has no workspace.", "fix-the-build"},
 }
 
 func newRequest(o *options, r request) *cobra.Command {

@@ -201,7 +201,8 @@ func TestADecisionIsFollowedUntilItCounts(t *testing.T) {
 	p := newPerson(t)
 	p.want()
 	digest := p.chat.Status.RequiresAction.ToolCalls[1].Digest
-	approve := p.start("token", "", "approve", "triage", "call_2", "--comment", "go on", "--digest", render.ShortDigest(digest))
+	approve := p.start("token", "", "approve", "triage", "call_2", "--comment", "go on", "--digest",
+		render.ShortDigest(digest))
 	a := p.approval()
 	if want := (v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: "triage"}, ToolCallID: "call_2",
 		Decision: v1alpha1.DecisionApprove, Digest: digest, Comment: "go on"}); a.Spec != want {
@@ -302,7 +303,8 @@ func TestOnlyWhatWasSeenIsApproved(t *testing.T) {
 	another := p.chat.Status.RequiresAction.ToolCalls[1].Digest
 	p.chat.Status.RequiresAction.ToolCalls[1].Input = `{"command":"ls"}`
 	p.updateStatus(p.chat)
-	if err := p.start("token", "", "approve", "triage", "call_2", "--digest", render.ShortDigest(another)).wait(); err == nil ||
+	unseen := p.start("token", "", "approve", "triage", "call_2", "--digest", render.ShortDigest(another))
+	if err := unseen.wait(); err == nil ||
 		!strings.Contains(err.Error(), "does not fit the call") {
 		t.Errorf("error %v", err)
 	}
