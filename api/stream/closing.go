@@ -15,7 +15,7 @@ type Closing struct {
 const (
 	// ClosingExpired means that the token has expired.
 	ClosingExpired = "TokenExpired"
-	// ClosingWithdrawn means that the caller may not listen any more.
+	// ClosingWithdrawn means that the caller may no longer listen.
 	ClosingWithdrawn = "AccessWithdrawn"
 	// ClosingUnverified means that the API server has not said for a minute whether the caller may.
 	ClosingUnverified = "AccessUnverified"

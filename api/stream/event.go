@@ -50,7 +50,7 @@ type Event struct {
 	Data json.RawMessage
 }
 
-// New is an event with data, which is encoded as JSON. The id is empty for one that nobody can resume behind.
+// New is an event with data, which is encoded as JSON. The id is empty for one that no one can resume behind.
 func New(name, id string, data any) (Event, error) {
 	raw, err := json.Marshal(data)
 	if err != nil {

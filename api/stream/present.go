@@ -67,7 +67,7 @@ type Status struct {
 	Warnings []Warning `json:"warnings,omitempty"`
 }
 
-// Warning is a condition that keeps no turn from going on.
+// Warning is a condition that keeps no turn from continuing.
 type Warning struct {
 	Type    string `json:"type"`
 	Reason  string `json:"reason"`

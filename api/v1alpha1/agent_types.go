@@ -22,8 +22,8 @@ type SubAgentSettings struct {
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// modelConfigs are the ChatModelConfigs that the model may choose for its sub-chats, besides the one that it has
-	// itself. Default: none.
+	// modelConfigs are the ChatModelConfigs that the model may choose for its sub-chats, in addition to the one that it
+	// has itself. Default: none.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=name

@@ -21,7 +21,7 @@ const (
 	TitleFromModel TitleSource = "Model"
 	// TitleFromFirstWords means that it is how the first message begins.
 	TitleFromFirstWords TitleSource = "FirstWords"
-	// TitleOutdated means that a model is to write another one, beside the next reply:
+	// TitleOutdated means that a model is to write another one, during the next reply:
 	// the annotation parley.dev/title asked for it.
 	TitleOutdated TitleSource = "Outdated"
 )
@@ -53,7 +53,7 @@ type CaptionSettings struct {
 // On reports whether a model writes them.
 func (s *CaptionSettings) On() bool { return s != nil && (s.Enabled == nil || *s.Enabled) }
 
-// CallAccount is the account of a call beside a reply.
+// CallAccount is the account of a call during a reply.
 type CallAccount struct {
 	// model that was called.
 	// +optional

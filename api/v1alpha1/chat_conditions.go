@@ -3,14 +3,14 @@
 
 package v1alpha1
 
-// Condition types of a Chat, besides those of every kind.
+// Condition types of a Chat, next to those of every kind.
 const (
 	// ConditionTruncated of a Chat is True when its newest reply outgrew what one object can hold and was cut there,
 	// and absent otherwise.
 	ConditionTruncated = "Truncated"
 	// ConditionAdvisorUnavailable of a Chat is True when the ChatModelConfig that spec.advisor names cannot give advice:
 	// its reason is ModelConfigNotFound, ModelConfigDisabled or ModelConfigInvalid.
-	// It is absent otherwise, and keeps no turn from going on.
+	// It is absent otherwise, and keeps no turn from continuing.
 	ConditionAdvisorUnavailable = "AdvisorUnavailable"
 	// ConditionModelConfigFallback of a Chat is True while the namespace's default answers in place of the ChatModelConfig
 	// that is named, as spec.whenModelConfigUnavailable allows: its reason is ModelConfigNotFound or ModelConfigDisabled.
@@ -34,7 +34,7 @@ const (
 	ConditionKubernetesUnavailable = "KubernetesUnavailable"
 )
 
-// Reasons of a Chat's conditions, besides every ErrorReason, which is a reason of Ready (False) and Stalled (True), and
+// Reasons of a Chat's conditions, next to every ErrorReason, which is a reason of Ready (False) and Stalled (True), and
 // every MCPServerReason, which is one of MCPServersUnavailable (True), every ProviderToolReason, which is one of
 // ProviderToolsUnavailable (True), and every KubernetesReason, which is one of KubernetesUnavailable (True).
 const (

@@ -36,12 +36,13 @@ type ChatInternalStatus struct {
 	LearnedContextLimit *LearnedContextLimit `json:"learnedContextLimit,omitempty"`
 
 	// contextRefreshedVersion is the version that the history had when it was last asked to read the workspace's context
-	// again: what results of that version or an earlier one hold of it may be older than the request. 0: nobody asked.
+	// again: what results of that version or an earlier one hold of it may be older than the request. 0: no one asked.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ContextRefreshedVersion int64 `json:"contextRefreshedVersion,omitempty"`
 
-	// compaction is what asked for the compaction that is next or under way, besides the threshold; absent if nothing did.
+	// compaction is what asked for the compaction that is next or under way, in addition to the threshold; absent if
+	// nothing did.
 	// +optional
 	Compaction CompactionSource `json:"compaction,omitempty"`
 
@@ -69,10 +70,12 @@ type ChatInternalStatus struct {
 	// +optional
 	Turn TurnInternalStatus `json:"turn,omitempty,omitzero"`
 
-	// previousTurn is the turn before status.turn, if that began before the User message of this one could say how it
-	// ended. It goes in a write after the message has.
+	// tail are the newest messages of the history, oldest first, behind the newest generated one: messages of people and
+	// clients that no generated message follows yet. The next one takes them along in spec.follows.
+	// +kubebuilder:validation:MaxItems=512
+	// +listType=atomic
 	// +optional
-	PreviousTurn *PreviousTurnStatus `json:"previousTurn,omitempty"`
+	Tail []CommittedMessage `json:"tail,omitempty"`
 
 	// attempt is what belongs to status.generation, or between two attempts to status.retry: it goes when neither is left.
 	// +optional
@@ -110,8 +113,7 @@ type SupersededRange struct {
 	BeforeVersion int64 `json:"beforeVersion"`
 }
 
-// TurnInternalStatus is what the operator remembers of a turn. Part of it is what the User message's own status must
-// say, so that a crash between the two writes loses nothing.
+// TurnInternalStatus is what the operator remembers of a turn.
 type TurnInternalStatus struct {
 	// resumedVersion is the version of the history with which the turn was taken up again, after a reply of it was deleted
 	// or after a compaction that its error asked for; absent if it never was. It is greater than historyVersion.
@@ -153,8 +155,8 @@ type TurnInternalStatus struct {
 	// +optional
 	CallingMessage string `json:"callingMessage,omitempty"`
 
-	// askingMessage holds results, and which calls ask people for input besides those of callingMessage that require
-	// action.
+	// askingMessage holds results, and which calls ask people for input in addition to those of callingMessage that
+	// require action.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	AskingMessage string `json:"askingMessage,omitempty"`
@@ -180,48 +182,88 @@ type TurnInternalStatus struct {
 	// +optional
 	Decisions []ToolDecision `json:"decisions,omitempty"`
 
-	// results is the place of the newest message with a client's results in the history.
+	// results is the newest message with a client's results.
 	// +optional
-	Results *MessagePlace `json:"results,omitempty"`
+	Results *ClientResults `json:"results,omitempty"`
 }
 
-// PreviousTurnStatus is what is left of a turn that ended: what its User message has yet to say.
-type PreviousTurnStatus struct {
-	// message is the name of the User message that began the turn.
+// ClientResults is a message with a client's results.
+type ClientResults struct {
+	// message is its name.
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	Message string `json:"message"`
+
+	// position in the history, from 0.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Position int64 `json:"position"`
+}
+
+// MaxTail bounds ChatInternalStatus.Tail, and ChatMessageSpec.Follows with it: 512 messages, each answered by none, are
+// about 200 KiB of status.
+const MaxTail = 512
+
+// CommittedMessage is a message of a person or a client in the history of a chat, as the commit recorded it that made
+// it part of that. It never changes.
+type CommittedMessage struct {
+	// message is its name.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Message string `json:"message"`
+
+	// uid of the message: another one of its name is not part of the history.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	UID string `json:"uid,omitempty"`
 
 	// parent is the name of the message before it; empty for the first.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Parent string `json:"parent,omitempty"`
 
-	// index of the User message in the history, from 0.
+	// position in the history, from 0: spec.index of a generated message.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
-	Index int64 `json:"index"`
+	Position int64 `json:"position"`
 
 	// historyVersion that its commit made.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	HistoryVersion int64 `json:"historyVersion,omitempty"`
 
+	// contentHash is of a User message's content. A message whose content has another hash has been edited since.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	ContentHash string `json:"contentHash,omitempty"`
+
+	// callsGivenUpBefore is why calls of the reply before it have no result; absent if none was given up.
+	// +optional
+	CallsGivenUpBefore CallsGivenUp `json:"callsGivenUpBefore,omitempty"`
+
+	// previousTurn is how the turn before the one that it began ended; absent for the first, and of a client's results.
+	// +optional
+	PreviousTurn *TurnOutcome `json:"previousTurn,omitempty"`
+
+	// stoppedBy is the tool of the first of a client's results that ends the turn; empty if none does.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	StoppedBy string `json:"stoppedBy,omitempty"`
+}
+
+// TurnOutcome is how a turn ended.
+type TurnOutcome struct {
+	// message is the name of the User message that began the turn.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Message string `json:"message"`
+
 	// resumedVersion of the turn; absent if it never was taken up again.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ResumedVersion int64 `json:"resumedVersion,omitempty"`
 
-	// contentHash is of the User message's content as it was committed.
-	// +kubebuilder:validation:MaxLength=64
-	// +optional
-	ContentHash string `json:"contentHash,omitempty"`
-
-	// callsGivenUpBefore is why calls of the reply before the message have no result; absent if none was given up.
-	// +optional
-	CallsGivenUpBefore CallsGivenUp `json:"callsGivenUpBefore,omitempty"`
-
-	// result is how the turn ended. It did not fail: why it did, only the chat's lastError says.
+	// result is how it ended.
 	// +required
 	Result TurnResult `json:"result"`
 
@@ -229,34 +271,16 @@ type PreviousTurnStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	StoppedBy string `json:"stoppedBy,omitempty"`
-}
 
-// MessagePlace is where a person's message stands in the history.
-type MessagePlace struct {
-	// message is its name.
-	// +kubebuilder:validation:MaxLength=253
-	// +required
-	Message string `json:"message"`
-
-	// parent is the name of the message before it.
-	// +kubebuilder:validation:MaxLength=253
-	// +optional
-	Parent string `json:"parent,omitempty"`
-
-	// index in the history, from 0.
-	// +kubebuilder:validation:Minimum=0
-	// +optional
-	Index int64 `json:"index"`
-
-	// historyVersion that its commit made.
-	// +kubebuilder:validation:Minimum=0
-	// +optional
-	HistoryVersion int64 `json:"historyVersion,omitempty"`
-
-	// stoppedBy is the tool of the first of its results that ends the turn; empty if none does.
+	// reason of a failure.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
-	StoppedBy string `json:"stoppedBy,omitempty"`
+	Reason ErrorReason `json:"reason,omitempty"`
+
+	// error says why the turn failed, and what to do. At most 1 KiB.
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Error string `json:"error,omitempty"`
 }
 
 // AttemptInternalStatus is what the operator remembers of the attempts at a step. The next attempt inherits what is

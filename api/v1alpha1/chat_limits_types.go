@@ -12,7 +12,7 @@ const (
 	DefaultMaxSteps = 1200
 	// DefaultMaxQueue is the number of messages that may wait in a chat's queue, unless limits.maxQueue says otherwise.
 	DefaultMaxQueue = 20
-	// RoomToCutIn is by how many messages those that cut in may exceed limits.maxQueue: somebody who says "Stop" is heard
+	// RoomToCutIn is by how many messages those that cut in may exceed limits.maxQueue: someone who says "Stop" is read
 	// also where the queue is full.
 	RoomToCutIn = 20
 	// DefaultMaxSubChats is the number of chats below one that has no parent, unless limits.maxSubChats says otherwise.

@@ -15,7 +15,7 @@ const (
 	AnnotationClear = "parley.dev/clear"
 	// AnnotationCompact replaces what the model sees of the conversation by a summary.
 	AnnotationCompact = "parley.dev/compact"
-	// AnnotationTitle has a model write another title, beside the next reply.
+	// AnnotationTitle has a model write another title, during the next reply.
 	AnnotationTitle = "parley.dev/title"
 	// AnnotationRefreshContext has what the workspace says about how to work in it read again, with the results of the
 	// next calls that work there.

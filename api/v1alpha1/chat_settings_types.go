@@ -93,7 +93,7 @@ type ChatSettings struct {
 	// +optional
 	Limits *ChatLimits `json:"limits,omitempty"`
 
-	// retention says for how long the chat is kept that nobody uses any more. A sub-chat goes with the chat above it.
+	// retention says for how long the unused chat is kept. A sub-chat goes with the chat above it.
 	// +optional
 	Retention *ChatRetention `json:"retention,omitempty"`
 

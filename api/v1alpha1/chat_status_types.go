@@ -21,7 +21,7 @@ const (
 	ChatInterrupting ChatPhase = "Interrupting"
 	// ChatRequiresAction means that the turn waits for a person or a client.
 	ChatRequiresAction ChatPhase = "RequiresAction"
-	// ChatError means that the last turn failed; a new message goes on.
+	// ChatError means that the last turn failed; a new message continues the chat.
 	ChatError ChatPhase = "Error"
 )
 
@@ -31,7 +31,7 @@ func (p ChatPhase) HasTurn() bool {
 }
 
 // GenerationAction is what a generation pod does. The first three are what it is told to do;
-// the others it does beside them.
+// the others it does meanwhile.
 // +kubebuilder:validation:Enum=GenerateAssistant;ExecuteTools;Compact;SummarizeTurn;WriteTitle
 type GenerationAction string
 
@@ -46,7 +46,7 @@ const (
 	// ActionSummarizeTurn asks a model what became of a turn, after its last reply. It yields a message without parts that
 	// is part of no history and goes once the chat has taken its turnSummary.
 	ActionSummarizeTurn GenerationAction = "SummarizeTurn"
-	// ActionWriteTitle asks a model for the chat's title, beside a reply,
+	// ActionWriteTitle asks a model for the chat's title, during a reply,
 	// which takes the title along. It yields no message.
 	ActionWriteTitle GenerationAction = "WriteTitle"
 )
@@ -138,7 +138,7 @@ type ChatStatus struct {
 	// +optional
 	Context *ContextStatus `json:"context,omitempty"`
 
-	// requiresAction is what a client or a person must do for the turn to go on;
+	// requiresAction is what a client or a person must do for the turn to continue;
 	// absent unless the phase is RequiresAction.
 	// +optional
 	RequiresAction *RequiresActionStatus `json:"requiresAction,omitempty"`

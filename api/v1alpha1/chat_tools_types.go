@@ -25,7 +25,7 @@ type ChatTools struct {
 	Client []ClientTool `json:"client,omitempty"`
 
 	// provider lists tools that the provider of the model runs itself, within its reply. A provider that has no such tool
-	// is asked without it, and the condition ProviderToolsUnavailable says so. Their calls wait for nobody, so that those
+	// is asked without it, and the condition ProviderToolsUnavailable says so. Their calls wait for no one, so that those
 	// are not switched on that approval names; stopAfter does not see them. In the policy WebSearch is web_search, and
 	// CodeExecution is code_execution. Default: none.
 	// +kubebuilder:validation:MaxItems=8

@@ -16,7 +16,7 @@ const AnnotationTraceparent = "parley.dev/traceparent"
 const AnnotationCreatedBy = "parley.dev/created-by"
 
 // AnnotationEditedBy names who last changed the spec of a Chat, a User or Tool message, or a ToolApproval, where the
-// cluster stamps it (config/admission/stamp). It is absent as long as nobody has.
+// cluster stamps it (config/admission/stamp). It is absent as long as no one has.
 const AnnotationEditedBy = "parley.dev/edited-by"
 
 // ChatSpec is what a person wants of a chat.
@@ -82,7 +82,8 @@ type ChatSpec struct {
 	Suspend bool `json:"suspend,omitempty"`
 }
 
-// Chat is a conversation with a model. Apply one with a prompt and wait for condition Ready; go on with ChatMessages.
+// Chat is a conversation with a model. Apply one with a prompt and wait for condition Ready; continue with
+// ChatMessages.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

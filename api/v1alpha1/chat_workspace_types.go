@@ -30,7 +30,7 @@ type WorkspaceChange struct {
 	Stop bool `json:"stop,omitempty"`
 
 	// contextRead is true when the parts hold what the workspace says about how to work in it, as files: its AGENTS.md and
-	// an index of its skills, as far as it has them. It is read once, until a summary takes its place, or it is asked for
+	// an index of its skills, if it has them. It is read once, until a summary takes its place, or it is asked for
 	// again.
 	// +optional
 	ContextRead bool `json:"contextRead,omitempty"`

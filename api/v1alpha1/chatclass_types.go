@@ -211,7 +211,7 @@ type SettingsInForce struct {
 	FromClass []ChatField `json:"fromClass,omitempty"`
 
 	// limits in force, defaults included. maxSubChats and maxDepth count where the chat has no parent;
-	// actionDeadlineSeconds is absent where nobody says it, as its default depends on the calls that wait.
+	// actionDeadlineSeconds is absent where no one says it, as its default depends on the calls that wait.
 	// +optional
 	Limits ChatLimits `json:"limits,omitempty,omitzero"`
 }

@@ -3,7 +3,7 @@
 
 package v1alpha1
 
-// Reasons of a User message's conditions, besides every ErrorReason, which is a reason of Ready (False) and Stalled
+// Reasons of a User message's conditions, next to every ErrorReason, which is a reason of Ready (False) and Stalled
 // (True) when the turn that the message began failed, ReasonAnswered, ReasonStoppedAfterTool and ReasonMaxStepsReached,
 // which are reasons of Ready (True), and ReasonInterrupted, which is one of Ready (False) and Stalled (True).
 const (

@@ -70,7 +70,7 @@ const (
 )
 
 // ChatMessageSpec is one message of a chat: what a person asks, or one finished step of the answer.
-// +kubebuilder:validation:XValidation:rule="has(self.generation) || ((self.role == 'User' || (self.role == 'Tool' && has(self.parts) && !has(self.whenBusy) && !has(self.modelConfigRef) && !has(self.reasoningEffort) && !has(self.output) && !has(self.toolChoice) && !has(self.stop))) && (has(self.content) ? !has(self.parts) && !has(self.history) : has(self.parts) != has(self.history)) && !has(self.parent) && !has(self.index))",messageExpression="!(self.role in ['User', 'Tool']) ? 'role must be User (or left out), or Tool for the results of tools that a client runs: the other messages are written by generation pods' : self.role == 'Tool' && has(self.history) ? 'history belongs to User messages, and to no notes: leave role and visibility out' : has(self.parent) || has(self.index) ? 'parent and index are set by the operator: leave them out' : [has(self.content), has(self.parts), has(self.history)].filter(s, s).size() != 1 ? 'exactly one of content, parts and history must be set' : !has(self.parts) ? 'a Tool message has parts, all of type ToolResult' : has(self.whenBusy) ? 'a Tool message has no whenBusy: it answers the calls that wait' : 'modelConfigRef, reasoningEffort, output, toolChoice and stop belong to User messages: they count for the whole turn that one begins'"
+// +kubebuilder:validation:XValidation:rule="has(self.generation) || ((self.role == 'User' || (self.role == 'Tool' && has(self.parts) && !has(self.whenBusy) && !has(self.modelConfigRef) && !has(self.reasoningEffort) && !has(self.output) && !has(self.toolChoice) && !has(self.stop))) && (has(self.content) ? !has(self.parts) && !has(self.history) : has(self.parts) != has(self.history)) && !has(self.parent) && !has(self.index) && !has(self.follows))",messageExpression="!(self.role in ['User', 'Tool']) ? 'role must be User (or left out), or Tool for the results of tools that a client runs: the other messages are written by generation pods' : self.role == 'Tool' && has(self.history) ? 'history belongs to User messages, and to no notes: leave role and visibility out' : has(self.parent) || has(self.index) || has(self.follows) ? 'parent, index and follows are set by the operator: leave them out' : [has(self.content), has(self.parts), has(self.history)].filter(s, s).size() != 1 ? 'exactly one of content, parts and history must be set' : !has(self.parts) ? 'a Tool message has parts, all of type ToolResult' : has(self.whenBusy) ? 'a Tool message has no whenBusy: it answers the calls that wait' : 'modelConfigRef, reasoningEffort, output, toolChoice and stop belong to User messages: they count for the whole turn that one begins'"
 // +kubebuilder:validation:XValidation:rule="!has(self.parts) || has(self.generation) || (self.role == 'Tool' ? self.parts.all(p, p.type == 'ToolResult') && self.parts.map(p, p.?toolResult.?output.optMap(o, o.size()).orValue(0)).sum() <= 1048576 : self.parts.all(p, p.type in ['Text', 'File']) && self.parts.map(p, p.?text.optMap(t, t.size()).orValue(0) + p.?file.?data.optMap(d, d.size()).orValue(0)).sum() <= 1048576)",messageExpression="self.role == 'Tool' ? (self.parts.all(p, p.type == 'ToolResult') ? 'the outputs of all results together may have at most 1048576 characters' : 'a Tool message has parts, all of type ToolResult') : self.parts.all(p, p.type in ['Text', 'File']) ? 'the texts of all parts together, and the files in base64, may have at most 1048576 characters: split the message' : 'parts of a User message must be of type Text or File'"
 // +kubebuilder:validation:XValidation:rule="!has(self.visibility) || (has(self.generation) ? self.role == 'System' && self.visibility == 'Model' : self.role == 'User' && (self.visibility != 'People' || (!has(self.history) && !has(self.whenBusy) && !has(self.modelConfigRef) && !has(self.reasoningEffort) && !has(self.output) && !has(self.toolChoice) && !has(self.stop))))",messageExpression="has(self.generation) ? 'of generated messages a summary alone has a visibility, which is Model' : self.role != 'User' ? 'visibility belongs to User messages: results are seen with their calls' : has(self.history) ? 'history belongs to User messages, and to no notes: leave role and visibility out' : 'a message with visibility People begins no turn and stops none: leave whenBusy, modelConfigRef, reasoningEffort, output, toolChoice and stop out'"
 // +kubebuilder:validation:XValidation:rule="has(self.generation) == has(oldSelf.generation)",message="a generated message cannot change"
@@ -102,7 +102,7 @@ type ChatMessageSpec struct {
 	// +optional
 	Parts []MessagePart `json:"parts,omitempty"`
 
-	// history is what was said before, in a conversation that was led elsewhere, in place of content: the chat goes on
+	// history is what was said before, in a conversation that was led elsewhere, in place of content: the chat continues
 	// from it. The model answers if it ends with words of a User or results of tools; after those of an Assistant the turn
 	// ends at once, and the next message is answered. At most 1 MiB.
 	// +kubebuilder:validation:MinItems=1
@@ -163,6 +163,12 @@ type ChatMessageSpec struct {
 	// +optional
 	Index *int64 `json:"index,omitempty"`
 
+	// follows are the messages of people and clients between a generated message and the one before that, oldest first.
+	// +kubebuilder:validation:MaxItems=512
+	// +listType=atomic
+	// +optional
+	Follows []CommittedMessage `json:"follows,omitempty"`
+
 	// generation says which attempt yielded a generated message.
 	// +structType=atomic
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a generated message cannot change"
@@ -170,8 +176,9 @@ type ChatMessageSpec struct {
 	Generation *MessageGeneration `json:"generation,omitempty"`
 }
 
-// ChatMessageStatus is where a User message stands. A generated message needs none: it is immutable, its spec says how
-// it came about, and it is part of the history if the chain from Chat.status.history.head holds it.
+// ChatMessageStatus is where a User message stands, for people: the operator decides from the status of the chat and
+// from spec.follows of generated messages. A generated message needs none: it is immutable, its spec says how it came
+// about, and it is part of the history if the chain from Chat.status.history.head holds it.
 type ChatMessageStatus struct {
 	// observedGeneration is the generation of the spec that this status describes; -1 until it has been seen.
 	// +optional
@@ -229,35 +236,12 @@ type ChatMessageStatus struct {
 	// +optional
 	ContentHash string `json:"contentHash,omitempty"`
 
-	// beforeEdit is what Ready said of the content as it was committed, while an edit waits for the chat to be taken back
-	// from the archive. It says so again if the edit is undone.
-	// +optional
-	BeforeEdit *MessageOutcome `json:"beforeEdit,omitempty"`
-
 	// conditions of the message: Ready, Reconciling, Stalled.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-}
-
-// MessageOutcome is what the condition Ready of a message says.
-type MessageOutcome struct {
-	// status of Ready.
-	// +kubebuilder:validation:Enum=True;False;Unknown
-	// +required
-	Status metav1.ConditionStatus `json:"status"`
-
-	// reason of Ready.
-	// +kubebuilder:validation:MaxLength=1024
-	// +required
-	Reason ConditionReason `json:"reason"`
-
-	// message of Ready.
-	// +kubebuilder:validation:MaxLength=32768
-	// +optional
-	Message string `json:"message,omitempty"`
 }
 
 // ChatMessage is one message of a chat. People create those with role User; the others are finished steps of the

@@ -3,15 +3,15 @@
 
 package v1alpha1
 
-// Conditions of a ChatModelConfig, besides those of every kind, and reasons of all.
+// Conditions of a ChatModelConfig, next to those of every kind, and reasons of all.
 const (
 	// ConditionContextLimitUnknown of a ChatModelConfig is True when it is not known how much the model's context holds,
 	// so that it is compacted only once the model refuses it. It is absent otherwise,
-	// and keeps nobody from using the configuration.
+	// and keeps no one from using the configuration.
 	ConditionContextLimitUnknown = "ContextLimitUnknown"
 	// ConditionReferencesUnresolved of a ChatModelConfig is True when its fallbacks, or the modelConfigRef of compaction,
 	// titles, turnSummaries or advisor, name a ChatModelConfig that does not exist or is disabled. It is absent otherwise,
-	// and keeps nobody from using the configuration: chats are answered without what is missing.
+	// and keeps no one from using the configuration: chats are answered without what is missing.
 	ConditionReferencesUnresolved = "ReferencesUnresolved"
 	// ReasonUnknownModel surfaces in ContextLimitUnknown (True) when spec.contextLimit is not set and the model is in no
 	// table.

@@ -68,7 +68,7 @@ type ChatModelConfigSpec struct {
 	// +optional
 	Default bool `json:"default,omitempty"`
 
-	// disabled takes the configuration out of use without deleting it: it is nobody's default, fallback, summariser or
+	// disabled takes the configuration out of use without deleting it: it is no chat's default, fallback, summariser or
 	// advisor, and a chat or message that names it says ModelConfigDisabled. A call under way is finished. Default false.
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
@@ -148,7 +148,7 @@ type ChatModelConfigSpec struct {
 	// +optional
 	Compaction *CompactionPolicy `json:"compaction,omitempty"`
 
-	// titles makes a model write the titles of the chats that this one answers: one more call per chat, beside the first
+	// titles makes a model write the titles of the chats that this one answers: one more call per chat, during the first
 	// reply. Default: titles are the first words of the first message.
 	// +optional
 	Titles *CaptionSettings `json:"titles,omitempty"`

@@ -30,7 +30,7 @@ type GeneratingLimits struct {
 	// +optional
 	Chats *int32 `json:"chats,omitempty"`
 
-	// subChats are chats with a parent; they count apart, so that a chat cannot wait for its own sub-chats in vain. 0 lets
+	// subChats are chats with a parent; they count apart, so that a chat cannot wait for its own sub-chats forever. 0 lets
 	// none generate: all wait.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
@@ -61,7 +61,7 @@ type ChatQuotaStatus struct {
 }
 
 // ChatQuota bounds how many chats of its namespace generate at once. Of several the smallest of each number counts, and
-// the limits of ClusterChatQuota for all namespaces together count beside it.
+// the limits of ClusterChatQuota for all namespaces together count in addition.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

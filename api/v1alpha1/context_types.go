@@ -15,7 +15,7 @@ const MaxContextBoundaries = 64
 type CompactionSource string
 
 const (
-	// CompactionManual means that somebody asked with the annotation parley.dev/compact.
+	// CompactionManual means that someone asked with the annotation parley.dev/compact.
 	CompactionManual CompactionSource = "Manual"
 	// CompactionThreshold means that the context was as full as compaction.thresholdPercent allows.
 	CompactionThreshold CompactionSource = "Threshold"
@@ -64,7 +64,7 @@ type LearnedContextLimit struct {
 	// +required
 	ModelConfig string `json:"modelConfig"`
 
-	// model that it named then. Once it names another one, the limit does not count any more.
+	// model that it named then. Once it names another one, the limit no longer counts.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Model string `json:"model,omitempty"`
@@ -106,7 +106,7 @@ type ContextStatus struct {
 type CompactionPolicy struct {
 	// thresholdPercent is how full the context may get before it is replaced by a summary; 100 switches that off. Where it
 	// is not known how much the context holds, nothing is compacted unless the model refuses the context as too long, or
-	// somebody asks. Default 70.
+	// someone asks. Default 70.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional

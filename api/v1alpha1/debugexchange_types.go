@@ -37,7 +37,7 @@ type DebugExchange struct {
 	// +required
 	URL string `json:"url"`
 
-	// requestHeaders as far as Parley sets them.
+	// requestHeaders are the headers that Parley sets.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
@@ -60,8 +60,8 @@ type DebugExchange struct {
 	// +optional
 	ResponseHeaders []DebugHeader `json:"responseHeaders,omitempty"`
 
-	// responseBody as far as it was read: JSON, server-sent events or lines of JSON, the latter two cut after 50000 bytes;
-	// else a remark in brackets.
+	// responseBody is the body up to where it was read: JSON, server-sent events or lines of JSON, the latter two cut
+	// after 50000 bytes; else a remark in brackets.
 	// +kubebuilder:validation:MaxLength=120000
 	// +optional
 	ResponseBody string `json:"responseBody,omitempty"`

@@ -34,7 +34,7 @@ const (
 	ErrorReplyFailed ErrorReason = "ReplyFailed"
 )
 
-// Errors of a call of a model that the same call would meet again: somebody must change something. Never retryable, but
+// Errors of a call of a model that the same call would meet again: someone must change something. Never retryable, but
 // for RequestRejected and UnknownError of which the provider says that they pass.
 const (
 	// ErrorAuthenticationFailed surfaces when the provider refuses the API key (401), or the workload identity of the pod
@@ -65,7 +65,7 @@ const (
 	// ErrorUnknown surfaces for an error of the call that Parley does not know.
 	ErrorUnknown ErrorReason = "UnknownError"
 	// ErrorCanceled surfaces when Parley itself ended the call. An interrupted turn does not fail: this is the error of
-	// calls beside it.
+	// other calls.
 	ErrorCanceled ErrorReason = "Canceled"
 )
 
@@ -101,7 +101,7 @@ const (
 	// ErrorResultNameTaken surfaces when a message that the generation pod did not create has the name of the result of an
 	// attempt. It is the reason of a retry, and the error of a turn when that was its last attempt.
 	ErrorResultNameTaken ErrorReason = "ResultNameTaken"
-	// ErrorStateInvalid surfaces when the chat's status was changed by somebody else into a combination that must not
+	// ErrorStateInvalid surfaces when the chat's status was changed by someone else into a combination that must not
 	// exist.
 	ErrorStateInvalid ErrorReason = "StateInvalid"
 	// ErrorParentNotFound surfaces when the chat that parentRef names does not exist.
@@ -135,7 +135,7 @@ type GenerationError struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// advice says what to do about it, once Parley does not go on by itself.
+	// advice says what to do about it, once Parley does not continue by itself.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Advice string `json:"advice,omitempty"`
@@ -170,7 +170,7 @@ type GenerationError struct {
 	RetryAfterSeconds *int32 `json:"retryAfterSeconds,omitempty"`
 }
 
-// Text is the message and the advice, as people read them together when nothing goes on by itself.
+// Text is the message and the advice, as people read them together when nothing continues by itself.
 func (e *GenerationError) Text() string {
 	between := ". "
 	if e.Message == "" || e.Advice == "" {

@@ -12,7 +12,7 @@ const (
 	// EventAttemptLost surfaces when the generation pod of an attempt is gone, or never started, or when the attempt can
 	// have no result; it is made again.
 	EventAttemptLost EventReason = "AttemptLost"
-	// EventActionDeadlineExceeded surfaces when nobody answered or approved the pending tool calls in time.
+	// EventActionDeadlineExceeded surfaces when no one answered or approved the pending tool calls in time.
 	EventActionDeadlineExceeded EventReason = "ActionDeadlineExceeded"
 	// EventSummarizerUnavailable surfaces when the model that compaction.modelConfigRef names cannot write a summary, so
 	// that the one which answers does.
@@ -27,7 +27,7 @@ const (
 	EventAgentRefused EventReason = "AgentRefused"
 	// EventPromptRefused surfaces when the API server begins to refuse the message that spec.prompt is to become.
 	EventPromptRefused = EventReason(ReasonPromptRefused)
-	// EventWaiting surfaces when a chat waits for somebody, or has waited for something else for 10 s. It is Normal,
+	// EventWaiting surfaces when a chat waits for someone, or has waited for something else for 10 s. It is Normal,
 	// and its note begins with the reason of condition Ready.
 	EventWaiting EventReason = "Waiting"
 	// EventPromptNameTaken surfaces when another message is found to have the name of the one that spec.prompt is to
@@ -69,7 +69,7 @@ const (
 	EventActionWait EventAction = "Wait"
 	// EventActionCompact is summarising the context, also as a request asked for it.
 	EventActionCompact EventAction = "Compact"
-	// EventActionDelete is the deletion of a chat that nobody uses any more.
+	// EventActionDelete is the deletion of a chat that is no longer used.
 	EventActionDelete EventAction = "Delete"
 	// EventActionInterrupt is the request to stop the turn under way.
 	EventActionInterrupt = EventAction(RequestInterrupt)

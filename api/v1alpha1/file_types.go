@@ -102,8 +102,8 @@ type InstructionsSource struct {
 	// +required
 	ConfigMapKeyRef ConfigMapKeyReference `json:"configMapKeyRef"`
 
-	// optional lets the chat go on without the text when the ConfigMap or its key does not exist. Default false: the step
-	// fails.
+	// optional lets the chat continue without the text when the ConfigMap or its key does not exist. Default false: the
+	// step fails.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 }

@@ -203,7 +203,7 @@ type MessageGeneration struct {
 	// +optional
 	Agents []AgentChange `json:"agents,omitempty"`
 
-	// questions are of the calls without a result that ask people before they go on.
+	// questions are of the calls without a result that ask people before they continue.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=map
 	// +listMapKey=id
@@ -291,8 +291,8 @@ type CompactionAccount struct {
 	// +optional
 	Messages int64 `json:"messages"`
 
-	// contextStart is the index of the first message that the model sees from now on, besides the summary: the first
-	// message that nobody has answered yet, or else the System message itself.
+	// contextStart is the index of the first message that the model sees from now on, next to the summary: the first
+	// message that no one has answered yet, or else the System message itself.
 	// +kubebuilder:validation:Minimum=0
 	// +required
 	ContextStart int64 `json:"contextStart"`

@@ -30,7 +30,8 @@ const (
 	MCPReferenceNotFound MCPServerReason = "ReferenceNotFound"
 	// MCPReferenceForbidden means that the manager may not read the object that serverRef names.
 	MCPReferenceForbidden MCPServerReason = "ReferenceForbidden"
-	// MCPNotReady means that the object which serverRef names does not say yet, or any more, that its server is ready.
+	// MCPNotReady means that the object which serverRef names does not say yet, or no longer says, that its server is
+	// ready.
 	MCPNotReady MCPServerReason = "NotReady"
 	// MCPAddressInvalid means that the object which serverRef names says no address that can be called.
 	MCPAddressInvalid MCPServerReason = "AddressInvalid"
@@ -83,9 +84,9 @@ type MCPAccount struct {
 	// +optional
 	Unavailable []MCPServerUnavailable `json:"unavailable,omitempty"`
 
-	// pinned lists the definitions that hold from this message on, besides those that messages before it pin: of tools
-	// that were offered for the first time, and of changed ones of which a person has approved a call. A summary pins all
-	// that hold.
+	// pinned lists the definitions that hold from this message on, in addition to those that messages before it pin: of
+	// tools that were offered for the first time, and of changed ones of which a person has approved a call. A summary
+	// pins all that hold.
 	// +kubebuilder:validation:MaxItems=1024
 	// +listType=map
 	// +listMapKey=name

@@ -23,7 +23,7 @@ type MCPTransport string
 const (
 	// MCPStreamableHTTP is the transport of the protocol since 2025-03-26. This is the default.
 	MCPStreamableHTTP MCPTransport = "StreamableHTTP"
-	// MCPSSE is that of the protocol of 2024-11-05, which has one stream for a session beside its requests.
+	// MCPSSE is that of the protocol of 2024-11-05, which has one stream for a session next to its requests.
 	MCPSSE MCPTransport = "SSE"
 )
 
@@ -65,8 +65,8 @@ type MCPServer struct {
 	// +optional
 	Command []string `json:"command,omitempty"`
 
-	// env are variables of the command's environment, besides those of the workspace. No place for secrets: whoever may
-	// read the chat can read them, and so can all that runs in the workspace.
+	// env are variables of the command's environment, in addition to those of the workspace. No place for secrets: whoever
+	// may read the chat can read them, and so can all that runs in the workspace.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
 	// +listMapKey=name

@@ -12,7 +12,7 @@ type PartType string
 const (
 	// PartText is text; its content is in text.
 	PartText PartType = "Text"
-	// PartReasoning is the model's reasoning, as far as the provider shows it; its content is in text.
+	// PartReasoning is the model's reasoning, if the provider shows it; its content is in text.
 	PartReasoning PartType = "Reasoning"
 	// PartToolCall is a call that the model asks for.
 	PartToolCall PartType = "ToolCall"
@@ -111,7 +111,7 @@ type ToolCall struct {
 	// +optional
 	ProviderExecuted bool `json:"providerExecuted,omitempty"`
 
-	// requiresAction says whose action the call requires before Parley can go on: a client's result, or approval.
+	// requiresAction says whose action the call requires before Parley can continue: a client's result, or approval.
 	// +optional
 	RequiresAction RequiredAction `json:"requiresAction,omitempty"`
 
@@ -150,20 +150,20 @@ const (
 	// ApprovalToolChanged means that the MCP server says something else of the tool than when it was offered for the first
 	// time, or than when a call of it was approved last.
 	ApprovalToolChanged ApprovalCause = "ToolChanged"
-	// ApprovalInputRequired means that the tool asks people for input before it goes on with the call: inputRequests say
-	// what for, and the content of the ToolApproval is the answer. A call that is denied goes on without.
+	// ApprovalInputRequired means that the tool asks people for input before it continues with the call: inputRequests say
+	// what for, and the content of the ToolApproval is the answer. A call that is denied continues without.
 	ApprovalInputRequired ApprovalCause = "InputRequired"
 	// ApprovalReviewRequired means that the tool has found out what the call would do, and does it only if people approve
 	// of that: proposal says what.
 	ApprovalReviewRequired ApprovalCause = "ReviewRequired"
 	// ApprovalPlanProposed means that the call proposes a plan: its arguments have it. A call that is denied has the model
-	// go on planning.
+	// continue planning.
 	ApprovalPlanProposed ApprovalCause = "PlanProposed"
 	// ApprovalPlanMode means that the chat is in mode Plan, and that it is not known whether the call changes something.
 	ApprovalPlanMode ApprovalCause = "PlanMode"
 )
 
-// RequiredAction is whose action a call requires before Parley can go on.
+// RequiredAction is whose action a call requires before Parley can continue.
 // +kubebuilder:validation:Enum=Client;Approval
 type RequiredAction string
 

@@ -29,7 +29,7 @@ type GatewayReasoning struct {
 	MaxTokens *int64 `json:"maxTokens,omitempty"`
 }
 
-// OpenRouterOptions are what OpenRouter knows besides.
+// OpenRouterOptions are what OpenRouter knows in addition.
 type OpenRouterOptions struct {
 	// includeUsage asks for what the call cost.
 	// +optional
@@ -124,8 +124,8 @@ type OpenRouterProvider struct {
 	Sort string `json:"sort,omitempty"`
 }
 
-// VercelOptions are what Vercel's AI gateway knows besides. Keys of providers behind it are no part of them: who may
-// read the ChatModelConfig would read them.
+// VercelOptions are what Vercel's AI gateway knows in addition. Keys of providers behind it are no part of them: who
+// may read the ChatModelConfig would read them.
 type VercelOptions struct {
 	// gateway says who may answer behind it.
 	// +optional

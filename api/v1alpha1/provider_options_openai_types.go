@@ -9,7 +9,7 @@ import "k8s.io/apimachinery/pkg/runtime"
 // +kubebuilder:validation:Enum=none;minimal;low;medium;high;xhigh;max
 type OpenAIReasoningEffort string
 
-// OpenAIOptions are what OpenAI's chat completions know besides.
+// OpenAIOptions are what OpenAI's chat completions know in addition.
 type OpenAIOptions struct {
 	// logitBias makes tokens more or less likely.
 	// +kubebuilder:validation:MaxItems=1024
@@ -119,8 +119,8 @@ type OpenAIPrediction struct {
 	Content string `json:"content"`
 }
 
-// OpenAIResponsesOptions are what OpenAI's responses API knows besides. Each call sends the whole conversation, so that
-// there is no previous response to name.
+// OpenAIResponsesOptions are what OpenAI's responses API knows in addition. Each call sends the whole conversation, so
+// that there is no previous response to name.
 type OpenAIResponsesOptions struct {
 	// include names what else is to come with the reply, such as reasoning.encrypted_content.
 	// +kubebuilder:validation:MaxItems=16

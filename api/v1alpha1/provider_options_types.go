@@ -50,7 +50,7 @@ type ProviderOptions struct {
 	Vercel *VercelOptions `json:"vercel,omitempty"`
 }
 
-// AnthropicOptions are what Anthropic's messages API knows besides.
+// AnthropicOptions are what Anthropic's messages API knows in addition.
 type AnthropicOptions struct {
 	// disableParallelToolUse makes the model call at most one tool in a reply.
 	// +optional
@@ -96,7 +96,7 @@ type AnthropicThinking struct {
 // +kubebuilder:validation:Enum=summarized;omitted
 type AnthropicThinkingDisplay string
 
-// GoogleOptions are what the Gemini API knows besides.
+// GoogleOptions are what the Gemini API knows in addition.
 type GoogleOptions struct {
 	// cachedContent is the name of what Google keeps as the beginning of the prompt: cachedContents/ID.
 	// +kubebuilder:validation:MaxLength=512

@@ -76,7 +76,7 @@ const (
 	ProviderToolNotSupported ProviderToolReason = "ToolNotSupported"
 	// ProviderToolNotAllowed means that the policy of the chat, or that of its ChatClass, does not let it be called.
 	ProviderToolNotAllowed ProviderToolReason = "ToolNotAllowed"
-	// ProviderToolNeedsApproval means that the policy has its calls approved, and a provider waits for nobody.
+	// ProviderToolNeedsApproval means that the policy has its calls approved, and a provider waits for no one.
 	ProviderToolNeedsApproval ProviderToolReason = "ToolNeedsApproval"
 )
 

@@ -14,7 +14,7 @@ const (
 	MaxQuestionState = 32 << 10
 )
 
-// ToolQuestion is a call that asks people before it goes on.
+// ToolQuestion is a call that asks people before it continues.
 // +kubebuilder:validation:XValidation:rule="!has(self.requests) || !has(self.proposal)",message="a call asks for input or for approval, not for both"
 type ToolQuestion struct {
 	// id of the call.

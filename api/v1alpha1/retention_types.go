@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ChatRetention says for how long a chat is kept that nobody uses any more.
+// ChatRetention says for how long an unused chat is kept.
 type ChatRetention struct {
 	// deleteAfterSeconds is how long after it came to rest a chat is deleted, with its messages, its sub-chats and its
 	// workspace, as kubectl delete would do it. At most ten years. It rests while neither it nor a chat below it has

@@ -68,7 +68,7 @@ type RetryStatus struct {
 	// +required
 	Reason ErrorReason `json:"reason"`
 
-	// message says what went wrong. What to do about it is not part of it: Parley goes on by itself.
+	// message says what went wrong. What to do about it is not part of it: Parley continues by itself.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Message string `json:"message,omitempty"`

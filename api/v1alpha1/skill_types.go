@@ -18,8 +18,8 @@ type SkillSource struct {
 	// +optional
 	Items []SkillItem `json:"items,omitempty"`
 
-	// optional lets the chat go on without the skill when the ConfigMap or its SKILL.md does not exist, and without a file
-	// whose key does not. Default false: the step fails.
+	// optional lets the chat continue without the skill when the ConfigMap or its SKILL.md does not exist, and without a
+	// file whose key does not. Default false: the step fails.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 }

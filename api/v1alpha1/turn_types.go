@@ -25,7 +25,7 @@ const (
 	TurnMaxStepsReached TurnResult = "MaxStepsReached"
 	// TurnFailed means that lastError ended the turn.
 	TurnFailed TurnResult = "Failed"
-	// TurnInterrupted means that somebody stopped the turn; what was said until then is kept.
+	// TurnInterrupted means that someone stopped the turn; what was said until then is kept.
 	TurnInterrupted TurnResult = "Interrupted"
 )
 
@@ -37,15 +37,15 @@ type CallsGivenUp string
 
 // The reasons.
 const (
-	// CallsCancelled means that somebody interrupted the turn while the calls waited for people or a client.
+	// CallsCancelled means that someone interrupted the turn while the calls waited for people or a client.
 	CallsCancelled CallsGivenUp = "Cancelled"
 	// CallsInterrupted means that the turn was interrupted, or that a message cut in.
 	CallsInterrupted CallsGivenUp = "Interrupted"
-	// CallsTimedOut means that nobody answered or approved them before their deadline.
+	// CallsTimedOut means that no one answered or approved them before their deadline.
 	CallsTimedOut CallsGivenUp = "TimedOut"
 	// CallsFailed means that an error ended the turn before they were run.
 	CallsFailed CallsGivenUp = "Failed"
-	// CallsEdited means that a message was edited or deleted, and the conversation went on without them.
+	// CallsEdited means that a message was edited or deleted, and the conversation continued without them.
 	CallsEdited CallsGivenUp = "Edited"
 )
 
@@ -137,7 +137,7 @@ type TurnStatus struct {
 	PlanApproved bool `json:"planApproved,omitempty"`
 }
 
-// RequiresActionStatus is what a client or a person must do for the turn to go on.
+// RequiresActionStatus is what a client or a person must do for the turn to continue.
 type RequiresActionStatus struct {
 	// message is the name of the reply that made the calls.
 	// +kubebuilder:validation:MaxLength=253
@@ -188,12 +188,12 @@ type PendingToolCall struct {
 	// +required
 	Kind RequiredAction `json:"kind"`
 
-	// approvalCause is why the call requires approval although nobody asked for it; empty if somebody did.
+	// approvalCause is why the call requires approval although no policy asked for it; empty if one did.
 	// +optional
 	ApprovalCause ApprovalCause `json:"approvalCause,omitempty"`
 
-	// inputRequests are what the tool asks people for before it goes on with the call: JSON, an object of requests of the
-	// Model Context Protocol by their ids; absent unless approvalCause is InputRequired.
+	// inputRequests are what the tool asks people for before it continues with the call: JSON, an object of requests of
+	// the Model Context Protocol by their ids; absent unless approvalCause is InputRequired.
 	// +kubebuilder:validation:MaxLength=8192
 	// +optional
 	InputRequests string `json:"inputRequests,omitempty"`

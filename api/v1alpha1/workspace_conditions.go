@@ -7,7 +7,7 @@ package v1alpha1
 const (
 	// ReasonWorkspaceReady surfaces in Ready (True) when commands run in the workspace.
 	ReasonWorkspaceReady ConditionReason = "WorkspaceReady"
-	// ReasonWorkspaceStopped surfaces in Ready (True) when the workspace has no pod, because nobody needs one.
+	// ReasonWorkspaceStopped surfaces in Ready (True) when the workspace has no pod, because no one needs one.
 	ReasonWorkspaceStopped ConditionReason = "WorkspaceStopped"
 	// ReasonPodStarting surfaces in Ready (Unknown) and Reconciling (True) while the workspace's pod starts.
 	ReasonPodStarting ConditionReason = "PodStarting"

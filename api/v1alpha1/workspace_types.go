@@ -119,8 +119,8 @@ type LabelValue string
 
 // WorkspaceTemplateSelector selects the PodTemplates among which a model chooses.
 type WorkspaceTemplateSelector struct {
-	// matchLabels are labels that the PodTemplate has, besides parley.dev/workspace-template=true. Default: none, so that
-	// the model may choose any template of the namespace.
+	// matchLabels are labels that the PodTemplate has, in addition to parley.dev/workspace-template=true. Default: none,
+	// so that the model may choose any template of the namespace.
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317)",message="a key of matchLabels is longer than the key of a label can be"
 	// +optional
@@ -171,7 +171,7 @@ type WorkspaceSource struct {
 	// +optional
 	WarmPoolRef *WarmPoolReference `json:"warmPoolRef,omitempty"`
 
-	// podRef names a Pod that somebody else runs, with Parley's workspace agent. It is never stopped or removed.
+	// podRef names a Pod that someone else runs, with Parley's workspace agent. It is never stopped or removed.
 	// +optional
 	PodRef *WorkspacePodReference `json:"podRef,omitempty"`
 

@@ -29,7 +29,7 @@ type actuator struct {
 // act does what must be done before the status may say it.
 func (a *actuator) act(ctx context.Context, s *scope, todo *plan.Plan) error {
 	for _, do := range []func(context.Context, *scope, *plan.Plan) error{
-		a.recordEnded, a.recordResults, a.putAside, a.putRecordingsAside, a.supersedeAll, a.rejectAll, a.settleOpenApprovals,
+		a.putAside, a.putRecordingsAside, a.supersedeAll, a.rejectAll, a.settleOpenApprovals,
 	} {
 		if err := do(ctx, s, todo); err != nil {
 			return err

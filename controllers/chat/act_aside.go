@@ -29,21 +29,23 @@ func (a *actuator) putAside(ctx context.Context, s *scope, todo *plan.Plan) erro
 		client.MatchingFields{"spec.chatRef.name": chat.Name}); err != nil {
 		return fmt.Errorf("listing the messages of chat %s: %w", chat.Name, err)
 	}
-	for i := range messages.Items {
-		m := &messages.Items[i]
-		var err error
-		switch {
-		case !history.HasLeft(chat, m):
-		case m.Spec.Generation == nil:
-			err = a.markSuperseded(ctx, s, m)
-		default:
-			err = a.client.Delete(ctx, m, client.Preconditions{UID: &m.UID})
-		}
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	for _, m := range history.Left(chat, messages.Items) {
+		if err := a.putMessageAside(ctx, s, m); err != nil {
 			return fmt.Errorf("putting message %s aside: %w", m.Name, err)
 		}
 	}
 	return nil
+}
+
+func (a *actuator) putMessageAside(ctx context.Context, s *scope, m *v1alpha1.ChatMessage) error {
+	if m.Spec.Generation == nil {
+		return a.markSuperseded(ctx, s, m)
+	}
+	err := a.client.Delete(ctx, m, client.Preconditions{UID: &m.UID})
+	if apierrors.IsConflict(err) {
+		return nil
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // putRecordingsAside deletes the recordings of messages that have left the history:

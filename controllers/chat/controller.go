@@ -173,7 +173,7 @@ func (r *Reconciler) forget(ctx context.Context, key types.NamespacedName) (ctrl
 func (r *Reconciler) requeueAfter(ctx context.Context, s *scope, todo *plan.Plan) time.Duration {
 	// The messages that left the history can be put aside now, what was decided about sub-chats done, and what was put
 	// off decided.
-	if in := &todo.Status.Internal; in.Superseded != nil || in.AgentsOf != "" || todo.Unfinished {
+	if in := &todo.Status.Internal; in.Superseded != nil || in.AgentsOf != "" {
 		return time.Nanosecond
 	}
 	look := s.lookAgain

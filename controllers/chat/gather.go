@@ -85,8 +85,7 @@ func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*scope
 		g.family.readFamily, // Where the chat may not be, no model answers.
 		g.readAttempt,
 		g.readQueue,
-		g.readOpen,     // Clients' results are among the open messages.
-		g.readReported, // It matters if one of those begins a turn.
+		g.readOpen, // Clients' results are among the open messages.
 		g.readResults,
 		g.readApprovals,
 		g.family.readSubChats,

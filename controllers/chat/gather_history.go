@@ -22,29 +22,27 @@ func (g *gatherer) readChain(ctx context.Context, s *scope) error {
 	}
 	// Before the messages are read: a deletion that comes later makes the chat suspect again.
 	g.memory.chains.foundWhole(chat)
-	kept, missing, err := g.walk(ctx, chat)
-	if err != nil || missing == chat.Status.History.Length {
+	whole, err := g.walk(ctx, chat)
+	if err != nil || whole.Missing == chat.Status.History.Length {
 		return err
 	}
 	g.memory.chains.forget(keyOf(chat)) // Until the history has been cut.
-	s.facts.Truncated = plan.Rest(kept)
+	s.facts.Truncated = whole.Rest()
 	return nil
 }
 
-// walk returns the messages before the first one that is missing, and its index. What the cache does not show is asked
-// of the API server before it counts as missing.
-func (g *gatherer) walk(ctx context.Context, chat *v1alpha1.Chat) (kept []*v1alpha1.ChatMessage, missing int64,
-	err error) {
+// walk finds the part of the history before the first message that is missing. What the cache does not show is asked of
+// the API server before it counts as missing.
+func (g *gatherer) walk(ctx context.Context, chat *v1alpha1.Chat) (whole plan.Whole, err error) {
 	for _, reader := range []client.Reader{g.cache, g.live} {
-		field := index.MessagesByChat
 		var list v1alpha1.ChatMessageList
 		if err := reader.List(ctx, &list, client.InNamespace(chat.Namespace),
-			client.MatchingFields{field: chat.Name}); err != nil {
-			return nil, 0, fmt.Errorf("listing the messages of chat %s: %w", chat.Name, err)
+			client.MatchingFields{index.MessagesByChat: chat.Name}); err != nil {
+			return whole, fmt.Errorf("listing the messages of chat %s: %w", chat.Name, err)
 		}
-		if kept, missing = plan.Whole(chat, list.Items); missing == chat.Status.History.Length {
+		if whole = plan.WholeOf(chat, list.Items); whole.Missing == chat.Status.History.Length {
 			break
 		}
 	}
-	return kept, missing, nil
+	return whole, nil
 }

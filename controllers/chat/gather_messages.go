@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/chat/conditions"
+	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/chat/plan"
 	"parley.dev/parley/internal/kube/index"
 	"parley.dev/parley/internal/text/clip"
@@ -26,42 +26,17 @@ func (g *gatherer) readResults(ctx context.Context, s *scope) error {
 		if err != nil {
 			return err
 		}
-		if message != nil && plan.IsOpen(s.facts.Chat, message) {
+		if message == nil || !plan.IsOpen(s.facts.Chat, message) {
+			continue
+		}
+		if taken, err := g.isFollowed(ctx, s.facts.Chat, message); err != nil {
+			return err
+		} else if !taken {
 			s.facts.Results = append(s.facts.Results, message)
 		}
 	}
 	slices.SortFunc(s.facts.Results, func(a, b *v1alpha1.ChatMessage) int { return plan.TakeOrder(s.facts.Chat, a, b) })
 	return nil
-}
-
-// readReported finds out which messages say already how their turns ended. The cache may lag: then one more is kept in
-// mind.
-func (g *gatherer) readReported(ctx context.Context, s *scope) error {
-	chat := s.facts.Chat
-	turn, previous := chat.Status.Turn, chat.Status.Internal.PreviousTurn
-	if turn == nil || previous == nil && len(s.facts.Open) == 0 && len(s.facts.Queued) == 0 {
-		return nil
-	}
-	s.facts.Reported = map[string]int64{}
-	err := g.noteReported(ctx, s, turn.Message)
-	if err == nil && previous != nil {
-		err = g.noteReported(ctx, s, previous.Message)
-	}
-	return err
-}
-
-func (g *gatherer) noteReported(ctx context.Context, s *scope, name string) error {
-	chat := s.facts.Chat
-	message, err := readMessage(ctx, g.cache, chat.Namespace, name)
-	if err == nil && message != nil && message.Status.ChatUID == string(chat.UID) && saysHowItEnded(message) {
-		s.facts.Reported[name] = conditions.Version(&message.Status)
-	}
-	return err
-}
-
-// saysHowItEnded reports whether the message of a turn says where it stands in the history, and how the turn ended.
-func saysHowItEnded(m *v1alpha1.ChatMessage) bool {
-	return m.Status.State == v1alpha1.MessageCommitted && conditions.MessageSettled(m)
 }
 
 // maxAuthor is the most bytes of the name of who decided: as the API bounds them.
@@ -159,32 +134,63 @@ func (g *gatherer) confirmOpen(ctx context.Context, s *scope, open []v1alpha1.Ch
 	return g.readBeginning(ctx, s)
 }
 
-// confirmEdit looks at the message itself: the cache may show an older one of its name.
+// confirmEdit looks at the message itself: the cache may show an older one of its name. It adds what the chain says of
+// the message.
 func (g *gatherer) confirmEdit(ctx context.Context, s *scope) error {
 	if s.facts.Edited == nil {
 		return nil
 	}
-	live, err := readMessage(ctx, g.live, s.facts.Chat.Namespace, s.facts.Edited.Name)
+	chat := s.facts.Chat
+	live, err := readMessage(ctx, g.live, chat.Namespace, s.facts.Edited.Name)
 	s.facts.Edited = nil
-	if live != nil {
-		s.facts.NoteEdit(live)
+	if err != nil || live == nil {
+		return err
 	}
+	if s.facts.NoteEdit(live); s.facts.Edited == nil {
+		return nil
+	}
+	whole, err := g.walk(ctx, chat)
+	s.facts.Edited.NoteChain(whole.Chain)
 	return err
 }
 
-// stillOpen makes sure that no earlier turn took the message up, which the cache may not show yet. Before the chat's
-// status says no longer of a turn, its message says that it was committed. So a message whose newest known write is
-// later than the chat's last one says all there is to say: resourceVersions of custom resources count the writes of one
-// store. Otherwise the API server is asked; the chat was read first, so that the answer is late enough.
+// stillOpen makes sure that the message has not been dealt with, which the cache may not show yet. What the chat
+// decided before its last write, the message said before that: so a message whose newest known write is later says all
+// there is to say. resourceVersions of custom resources count the writes of one store. Otherwise the API server is
+// asked; the chat was read first, so that the answer is late enough.
 func (g *gatherer) stillOpen(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (bool, error) {
-	if older(chat.ResourceVersion, m.ResourceVersion) {
-		return true, nil
+	if !older(chat.ResourceVersion, m.ResourceVersion) {
+		live, err := readMessage(ctx, g.live, m.Namespace, m.Name)
+		if err != nil || live == nil || live.UID != m.UID || !plan.IsOpen(chat, live) {
+			return false, err
+		}
 	}
-	live, err := readMessage(ctx, g.live, m.Namespace, m.Name)
-	if err != nil || live == nil {
+	taken, err := g.isFollowed(ctx, chat, m)
+	return !taken, err
+}
+
+// isFollowed reports whether a generated message of the history follows the message, so that it is part of that, too.
+// The cache is sure to have all of these if it has the newest: it learns of messages in the order of their creation.
+func (g *gatherer) isFollowed(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (bool, error) {
+	newest := history.NewestGenerated(chat)
+	if newest == "" {
+		return false, nil
+	}
+	var followers v1alpha1.ChatMessageList
+	reader, field, key := g.cache, index.MessagesByParent, m.Name
+	if known, err := g.generated(ctx, chat.Namespace, newest); err != nil {
 		return false, err
+	} else if known == nil {
+		reader, field, key = g.live, index.MessagesByChat, chat.Name
 	}
-	return live.UID == m.UID && plan.IsOpen(chat, live), nil
+	err := reader.List(ctx, &followers, client.InNamespace(chat.Namespace), client.MatchingFields{field: key},
+		client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return false, fmt.Errorf("listing what follows message %s: %w", m.Name, err)
+	}
+	return slices.ContainsFunc(followers.Items, func(f v1alpha1.ChatMessage) bool {
+		return history.Follows(chat, &f, m) != nil
+	}), nil
 }
 
 // readBeginning reads how the message begins that a chat without a title is about to begin with: the cache has no

@@ -54,6 +54,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 				predicate.Not(r.listedAtRest()))).
 		Watches(&v1alpha1.ChatMessage{}, requeue.News(index.Unsettled, &handler.EnqueueRequestForObject{}),
 			builder.WithPredicates(requeue.Listed(), predicate.NewPredicateFuncs(index.Unsettled))).
+		Watches(&v1alpha1.ChatMessage{}, handler.Funcs{CreateFunc: r.wakeFollowed}).
 		Watches(&v1alpha1.Chat{}, r.chatHandler()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers, RateLimiter: requeue.Limiter(),
 			NewQueue: requeue.NewFairQueue}).

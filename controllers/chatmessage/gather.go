@@ -6,12 +6,15 @@ package chatmessage
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/conditions"
+	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/kube/index"
 )
 
@@ -20,8 +23,12 @@ type scope struct {
 	message *v1alpha1.ChatMessage
 	// chat that the message names; nil if it does not exist.
 	chat *v1alpha1.Chat
-	// followed is true when another message names this one as its parent, which only a committed one can be.
+	// followed is true when another message follows this generated one, which only a committed one can be.
 	followed bool
+	// commit of a message of a person or a client; nil if there is none that is known.
+	commit *v1alpha1.CommittedMessage
+	// outcome is how the turn ended, or stands, that the message began; nil if that is not known.
+	outcome *v1alpha1.TurnOutcome
 	// archiving is true when the chat, or one above it, is to be archived, so that it takes no message up.
 	archiving bool
 }
@@ -53,8 +60,12 @@ func (r *Reconciler) consider(ctx context.Context, message *v1alpha1.ChatMessage
 		return nil, fmt.Errorf("reading chat %s: %w", message.Spec.ChatRef.Name, err)
 	}
 	s.chat = &chat
+	s.noteChat()
 	if message.Spec.Generation != nil {
 		return s, r.readFollowers(ctx, s)
+	}
+	if err := r.readCommit(ctx, s); err != nil {
+		return nil, err
 	}
 	s.archiving, err = r.toBeArchived(ctx, &chat)
 	return s, err
@@ -96,19 +107,74 @@ func (r *Reconciler) readFollowers(ctx context.Context, s *scope) error {
 	if s.followed = endsWith(s.chat, s.message.Name); s.followed {
 		return nil
 	}
-	var followers v1alpha1.ChatMessageList
-	err := r.Client.List(ctx, &followers, client.InNamespace(s.chat.Namespace),
-		client.MatchingFields{index.MessagesByParent: s.message.Name}, client.Limit(1))
-	if err != nil {
-		return fmt.Errorf("listing what follows message %s: %w", s.message.Name, err)
-	}
-	s.followed = len(followers.Items) > 0
-	return nil
+	followers, err := r.followersOf(ctx, s, client.Limit(1))
+	s.followed = len(followers) > 0
+	return err
 }
 
-// endsWith reports whether the chat itself says that the message of that name is part of its history.
+// readCommit reads what the generated messages behind the message record of it, where the chat no longer does.
+func (r *Reconciler) readCommit(ctx context.Context, s *scope) error {
+	if s.commit != nil && s.outcome != nil || s.message.Spec.IsNote() {
+		return nil
+	}
+	followers, err := r.followersOf(ctx, s)
+	for i := range followers {
+		if g := followers[i].Spec.Generation; g != nil && g.ChatUID == string(s.chat.UID) {
+			s.noteCommits(followers[i].Spec.Follows)
+		}
+	}
+	return err
+}
+
+// noteChat notes what the chat records of the message: of its newest turn, and of what no generated message follows
+// yet.
+func (s *scope) noteChat() {
+	s.noteCommits(s.chat.Status.Internal.Tail)
+	turn, recorded := s.chat.Status.Turn, history.RecordedBy(s.chat, s.message.Name)
+	if turn == nil || turn.Message != s.message.Name || !history.Is(recorded, s.message) {
+		return
+	}
+	s.commit, s.outcome = recorded, conditions.OutcomeOf(turn, &s.chat.Status.Internal.Turn, s.chat.Status.LastError)
+}
+
+// version of the history with which the turn began, or was taken up again, that the message began.
+func (s *scope) version() int64 {
+	version := s.commit.HistoryVersion
+	if s.outcome != nil {
+		version = max(version, s.outcome.ResumedVersion)
+	}
+	return version
+}
+
+// noteCommits notes the newest commit of the message, and the end of its turn, as the message of the next turn records
+// it.
+func (s *scope) noteCommits(recorded []v1alpha1.CommittedMessage) {
+	for i := range recorded {
+		commit := &recorded[i]
+		if history.Is(commit, s.message) &&
+			(s.commit == nil || s.commit.HistoryVersion < commit.HistoryVersion) {
+			s.commit = commit
+		}
+		if ended := commit.PreviousTurn; ended != nil && ended.Message == s.message.Name {
+			s.outcome = ended
+		}
+	}
+}
+
+func (r *Reconciler) followersOf(ctx context.Context, s *scope, options ...client.ListOption,
+) ([]v1alpha1.ChatMessage, error) {
+	var followers v1alpha1.ChatMessageList
+	err := r.Client.List(ctx, &followers, append(options, client.InNamespace(s.chat.Namespace),
+		client.MatchingFields{index.MessagesByParent: s.message.Name}, client.UnsafeDisableDeepCopy)...)
+	if err != nil {
+		return nil, fmt.Errorf("listing what follows message %s: %w", s.message.Name, err)
+	}
+	return followers.Items, nil
+}
+
+// endsWith reports whether the message is at the end of the history, or right before a message that the chat's status
+// records.
 func endsWith(chat *v1alpha1.Chat, name string) bool {
-	turn, previous := chat.Status.Turn, chat.Status.Internal.PreviousTurn
-	return chat.Status.History.Head == name || turn != nil && turn.Parent == name ||
-		previous != nil && previous.Parent == name
+	return chat.Status.History.Head == name ||
+		slices.ContainsFunc(chat.Status.Internal.Tail, func(c v1alpha1.CommittedMessage) bool { return c.Parent == name })
 }

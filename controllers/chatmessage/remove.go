@@ -65,8 +65,8 @@ func (r *Reconciler) inHistory(ctx context.Context, chat *v1alpha1.Chat, m *v1al
 		return false, fmt.Errorf("listing the messages of chat %s: %w", chat.Name, err)
 	}
 	parents := make(map[string]string, len(list.Items))
-	for i := range list.Items {
-		parents[list.Items[i].Name] = history.Of(chat, &list.Items[i]).Parent
+	for _, n := range history.Nodes(chat, list.Items) {
+		parents[n.Name] = n.Parent
 	}
 	name := chat.Status.History.Head
 	for range chat.Status.History.Length {

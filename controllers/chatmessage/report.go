@@ -42,49 +42,24 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 }
 
 // settled reports whether the status is final. That of a message whose turn begins again, after an edit or a deletion,
-// is not. What an old view of the chat says of a turn that is over counts for nothing:
-// the chat controller may have recorded the end since.
+// is not. What an old view of the chat says of a turn that is over counts for nothing.
 func settled(s *scope) bool {
-	if s.message.Spec.IsNote() || refused(s.message) {
-		return conditions.MessageSettled(s.message)
-	}
-	if turn, in := recorded(s); turn != nil {
-		switch age := conditions.Compare(turn, in, &s.message.Status); {
-		case age < 0:
+	st := &s.message.Status
+	if !s.message.Spec.IsNote() && !refused(s.message) && s.commit != nil {
+		switch told := max(st.HistoryVersion, st.ResumedVersion); {
+		case s.version() < told:
 			return true
-		case age > 0:
+		case s.version() > told:
 			return false
 		}
 	}
 	return conditions.MessageSettled(s.message)
 }
 
-// recorded is what the chat's status says of the turn that the message began: it does of the newest one, and of the one
-// before until its message has said how it ended; nil of any other.
-func recorded(s *scope) (*v1alpha1.TurnStatus, *v1alpha1.TurnInternalStatus) {
-	switch {
-	case s.chat == nil:
-		return nil, nil
-	case isTurn(&s.chat.Status, s.message):
-		return s.chat.Status.Turn, &s.chat.Status.Internal.Turn
-	case isPreviousTurn(&s.chat.Status, s.message):
-		return conditions.PreviousTurn(s.chat.Status.Internal.PreviousTurn)
-	}
-	return nil, nil
-}
-
 // refused reports whether the message was rejected or superseded: no chat takes it up as it is. An old view of the chat
 // may still show it as that of the turn, and it need not have said so itself by then.
 func refused(m *v1alpha1.ChatMessage) bool {
 	return m.Status.State == v1alpha1.MessageRejected || m.Status.State == v1alpha1.MessageSuperseded
-}
-
-func isTurn(chat *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
-	return chat.Turn != nil && chat.Turn.Message == m.Name
-}
-
-func isPreviousTurn(chat *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
-	return chat.Internal.PreviousTurn != nil && chat.Internal.PreviousTurn.Message == m.Name
 }
 
 // describe says where the message stands. It returns false while that is about to change: the chat will take the
@@ -104,16 +79,12 @@ func describe(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summary, boo
 		return describeResults(st, s)
 	}
 	switch {
-	case isTurn(chat, s.message):
-		return unlessEdited(st, s, describeTurn(st, s))
-	case isPreviousTurn(chat, s.message):
-		turn, in := conditions.PreviousTurn(chat.Internal.PreviousTurn)
-		conditions.Commit(st, string(s.chat.UID), turn, in)
-		return unlessEdited(st, s, conditions.OfTurn(turn, nil))
 	case slices.ContainsFunc(chat.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == name }):
 		st.State = v1alpha1.MessageQueued
 		st.ChatUID = string(s.chat.UID)
 		return conditions.Working(v1alpha1.ReasonQueued, "Waits for the turn under way to end"), true
+	case s.commit != nil:
+		return unlessEdited(st, s, describeTurn(st, s))
 	case st.State == v1alpha1.MessageCommitted:
 		return unlessEdited(st, s, asBefore(st))
 	}
@@ -125,24 +96,32 @@ func describe(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summary, boo
 func unlessEdited(st *v1alpha1.ChatMessageStatus, s *scope, committed conditions.Summary) (conditions.Summary, bool) {
 	switch {
 	case st.ContentHash == content.Of(s.message):
-		st.BeforeEdit = nil
 		return committed, true
 	case s.chat.Status.Archived:
-		return conditions.HoldEdit(st, s.chat.Name, committed), true
+		return conditions.HoldEdit(s.chat.Name), true
 	}
 	return committed, false
 }
 
 // describeTurn says how the turn stands that the message began.
 func describeTurn(st *v1alpha1.ChatMessageStatus, s *scope) conditions.Summary {
-	chat := &s.chat.Status
+	told := saysHow(st, s)
+	conditions.Commit(st, string(s.chat.UID), s.commit)
 	// The message alone still knows how the turn ended, or why it failed, if it has said so of this turn.
-	told, unknown := saysHow(chat, st), chat.Turn.Result == v1alpha1.TurnFailed && chat.LastError == nil
-	conditions.Commit(st, string(s.chat.UID), chat.Turn, &chat.Internal.Turn)
-	if told && (chat.Turn.Result == "" || unknown) {
-		return asBefore(st)
+	unknown := s.outcome == nil || s.outcome.Result == "" ||
+		s.outcome.Result == v1alpha1.TurnFailed && s.outcome.Reason == ""
+	if s.outcome != nil {
+		st.ResumedVersion = s.outcome.ResumedVersion
 	}
-	return ofTurn(chat)
+	switch {
+	case told && unknown:
+		return asBefore(st)
+	case s.outcome == nil: // Of a turn before the newest one.
+		return conditions.OfTurn(&v1alpha1.TurnOutcome{Result: v1alpha1.TurnAnswered})
+	case s.outcome.Result == "":
+		return underWay(&s.chat.Status)
+	}
+	return conditions.OfTurn(s.outcome)
 }
 
 // describePending says what keeps the chat from taking the message up. It returns false if nothing does.
@@ -165,27 +144,28 @@ func describePending(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summa
 	return conditions.Summary{}, false
 }
 
-// ofTurn says how the turn of the message stands. Why the chat gets no generation pod, the message says too.
-func ofTurn(chat *v1alpha1.ChatStatus) conditions.Summary {
+// underWay says how the chat's turn stands. Why the chat gets no generation pod, its message says too.
+func underWay(chat *v1alpha1.ChatStatus) conditions.Summary {
 	ready := meta.FindStatusCondition(chat.Conditions, v1alpha1.ConditionReady)
-	if chat.Turn.Result == "" && v1alpha1.ReasonOf(ready) == v1alpha1.ReasonGenerationPodRefused {
+	if v1alpha1.ReasonOf(ready) == v1alpha1.ReasonGenerationPodRefused {
 		return conditions.Working(v1alpha1.ReasonOf(ready), ready.Message)
 	}
-	return conditions.OfTurn(chat.Turn, chat.LastError)
+	return conditions.OfTurn(&v1alpha1.TurnOutcome{})
 }
 
-// saysHow reports whether the message says already how the chat's turn ended.
-func saysHow(chat *v1alpha1.ChatStatus, st *v1alpha1.ChatMessageStatus) bool {
-	return conditions.Compare(chat.Turn, &chat.Internal.Turn, st) == 0 && asBefore(st).Ready != metav1.ConditionUnknown
+// saysHow reports whether the message says already how the turn ended.
+func saysHow(st *v1alpha1.ChatMessageStatus, s *scope) bool {
+	ready := asBefore(st)
+	return max(st.HistoryVersion, st.ResumedVersion) == s.version() && ready.Ready != metav1.ConditionUnknown
 }
 
 // describeResults says where a message with a client's results stands. The chat itself refuses one.
 func describeResults(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summary, bool) {
 	chat := &s.chat.Status
-	results := chat.Internal.Turn.Results
 	switch {
-	case results != nil && results.Message == s.message.Name:
-		return conditions.CommitResults(st, string(s.chat.UID), results), true
+	case s.commit != nil:
+		conditions.Commit(st, string(s.chat.UID), s.commit)
+		return conditions.Done(v1alpha1.ReasonResultsAccepted, "The results answer the calls that waited"), true
 	case st.State == v1alpha1.MessageCommitted || chat.Phase != v1alpha1.ChatRequiresAction:
 		return conditions.Summary{}, false
 	}
@@ -200,12 +180,8 @@ func anyUndecided(required *v1alpha1.RequiresActionStatus) bool {
 	})
 }
 
-// asBefore is what the status says already, for a message that was changed in another way than its content. Of one that
-// was edited it is what was said before.
+// asBefore is what the status says already, for a message that was changed in another way than its content.
 func asBefore(st *v1alpha1.ChatMessageStatus) conditions.Summary {
-	if before := st.BeforeEdit; before != nil {
-		return conditions.Summary{Ready: before.Status, Reason: before.Reason, Message: before.Message}
-	}
 	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionReady)
 	if ready == nil {
 		return conditions.Working(v1alpha1.ReasonBeingAnswered, "")

@@ -22,9 +22,10 @@ import (
 func told(chat v1alpha1.ChatStatus, result v1alpha1.TurnResult) *v1alpha1.ChatMessage {
 	m := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: chat.Turn.Message, Generation: 1}}
 	m.Spec = v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: "q"}
-	chat.Turn.Result, chat.Internal.Turn.ContentHash = result, content.Hash(&m.Spec)
-	conditions.Commit(&m.Status, "uid", chat.Turn, &chat.Internal.Turn)
-	conditions.Message(&m.Status, conditions.OfTurn(chat.Turn, nil), 1, time.Time{})
+	conditions.Commit(&m.Status, "uid", &v1alpha1.CommittedMessage{Message: m.Name, Parent: chat.Turn.Parent,
+		Position: chat.Turn.Index, HistoryVersion: chat.Turn.HistoryVersion, ContentHash: content.Hash(&m.Spec)})
+	m.Status.ResumedVersion = chat.Internal.Turn.ResumedVersion
+	conditions.Message(&m.Status, conditions.OfTurn(&v1alpha1.TurnOutcome{Result: result}), 1, time.Time{})
 	return m
 }
 
@@ -65,7 +66,7 @@ func TestStaleChatTakesNoFinalStatusBack(t *testing.T) {
 			c.view.Internal.Turn.ContentHash = c.message.Status.ContentHash
 			s := &scope{message: c.message, chat: &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{UID: "uid"}, Status: c.view}}
 			next := c.message.DeepCopy()
-			if !settled(s) {
+			if s.noteChat(); !settled(s) {
 				if summary, ok := describe(&next.Status, s); ok {
 					conditions.Message(&next.Status, summary, next.Generation, time.Time{})
 				}
@@ -103,10 +104,16 @@ func TestTheMessageOfTheTurnBeforeSaysHowThatEnded(t *testing.T) {
 	m.Spec = v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: "q"}
 	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "uid"}}
 	chat.Status.Turn = &v1alpha1.TurnStatus{Message: "next", Parent: "c-3-1", Index: 4, HistoryVersion: 5}
-	chat.Status.Internal.PreviousTurn = &v1alpha1.PreviousTurnStatus{Message: "q", Parent: "c-1-1", Index: 2,
-		HistoryVersion: 3, ContentHash: content.Hash(&m.Spec), CallsGivenUpBefore: v1alpha1.CallsTimedOut,
-		Result: v1alpha1.TurnStoppedAfterTool, StoppedBy: "plan"}
+	chat.Status.Internal.Tail = []v1alpha1.CommittedMessage{{Message: "next", Parent: "c-3-1", Position: 4,
+		HistoryVersion: 5, PreviousTurn: &v1alpha1.TurnOutcome{Message: "q", Result: v1alpha1.TurnStoppedAfterTool,
+			StoppedBy: "plan"}}}
+	reply := chattest.Generated("c-3-1", v1alpha1.RoleAssistant)
+	reply.Spec.Generation.ChatUID = "uid"
+	reply.Spec.Follows = []v1alpha1.CommittedMessage{{Message: "q", Parent: "c-1-1", Position: 2, HistoryVersion: 3,
+		ContentHash: content.Hash(&m.Spec), CallsGivenUpBefore: v1alpha1.CallsTimedOut}}
 	s := &scope{message: m, chat: chat}
+	s.noteChat()
+	s.noteCommits(reply.Spec.Follows)
 	if settled(s) || atRest(s) {
 		t.Fatal("there is nothing left to say")
 	}
@@ -148,12 +155,11 @@ func TestAMessageSaysSoonThatItIsBeingAnsweredWhateverTheClocksSay(t *testing.T)
 	}
 }
 
-func TestTheChatItselfSaysWhichRepliesItsNewestTurnsFollow(t *testing.T) {
+func TestChatSaysWhichRepliesItsTailFollows(t *testing.T) {
 	chat := &v1alpha1.Chat{}
 	chat.Status.History.Head = "c"
-	chat.Status.Turn = &v1alpha1.TurnStatus{Message: "c", Parent: "b1"}
-	chat.Status.Internal.PreviousTurn = &v1alpha1.PreviousTurnStatus{Message: "b", Parent: "a1"}
-	for name, want := range map[string]bool{"c": true, "b1": true, "a1": true, "a": false, "": false} {
+	chat.Status.Internal.Tail = []v1alpha1.CommittedMessage{{Message: "b", Parent: "a1"}, {Message: "c", Parent: "b"}}
+	for name, want := range map[string]bool{"c": true, "b": true, "a1": true, "a": false, "": false} {
 		if got := endsWith(chat, name); got != want {
 			t.Errorf("%q: %v, want %v", name, got, want)
 		}

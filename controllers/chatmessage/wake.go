@@ -89,13 +89,34 @@ func (r *Reconciler) wakeWorking(ctx context.Context, q queue, chat *v1alpha1.Ch
 	messages, _ := r.messagesOf(ctx, chat, index.MessagesByChat)
 	followed := map[string]bool{}
 	for i := range messages {
-		followed[messages[i].Spec.Parent], followed[messages[i].Status.Parent] = true, true
+		for _, name := range index.FollowedBy(&messages[i]) {
+			followed[name] = true
+		}
 	}
 	for i := range messages {
 		m := &messages[i]
-		if !atRest(&scope{message: m, chat: chat, followed: followed[m.Name] || endsWith(chat, m.Name)}) {
+		s := &scope{message: m, chat: chat, followed: followed[m.Name] || endsWith(chat, m.Name)}
+		if s.noteChat(); !atRest(s) {
 			add(q, m)
 		}
+	}
+}
+
+// wakeFollowed wakes the messages that a generated one follows if the chat's status says no longer where they stand.
+// The event of the chat came first then, as it may where another manager has committed the message.
+func (r *Reconciler) wakeFollowed(ctx context.Context, e event.CreateEvent, q queue) {
+	m, ok := e.Object.(*v1alpha1.ChatMessage)
+	if !ok || m.Spec.Generation == nil || len(m.Spec.Follows) == 0 || e.IsInInitialList {
+		return
+	}
+	var chat v1alpha1.Chat
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.ChatRef.Name}, &chat)
+	if err != nil || chat.Status.History.Version <= m.Spec.Generation.HistoryVersion {
+		return
+	}
+	for i := range m.Spec.Follows {
+		name := types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.Follows[i].Message}
+		q.Add(reconcile.Request{NamespacedName: name})
 	}
 }
 
@@ -120,7 +141,7 @@ func addLast(q queue, m *v1alpha1.ChatMessage) {
 		reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)})
 }
 
-// wakeNamed wakes the messages of the turn and of the one before, and the result of an attempt that is over: it was
+// wakeNamed wakes the message of the turn, and the result of an attempt that is over: it was
 // committed or is useless.
 func wakeNamed(q queue, before, after client.Object) {
 	old, ok := before.(*v1alpha1.Chat)
@@ -133,9 +154,6 @@ func wakeNamed(q queue, before, after client.Object) {
 	}
 	if chat.Status.Turn != nil {
 		add(chat.Status.Turn.Message)
-	}
-	if previous := chat.Status.Internal.PreviousTurn; previous != nil {
-		add(previous.Message)
 	}
 	if before := attempts.Of(old.UID, &old.Status); before.Attempt > 0 && before != attempts.Of(chat.UID, &chat.Status) {
 		add(before.ResultName(old.Name))

@@ -44,7 +44,11 @@ func TestAStartLooksOnlyAtMessagesThatNeedIt(t *testing.T) {
 	ofAnother := func(m *v1alpha1.ChatMessage) { m.Status.ChatUID = "another" }
 	edited := func(m *v1alpha1.ChatMessage) { m.Generation++ }
 	repliesToAnother := func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = "another" }
-	goesOn := func(st *v1alpha1.ChatStatus) { committed(st); st.History.Version, st.History.Head = 5, "b" }
+	goesOn := func(st *v1alpha1.ChatStatus) {
+		committed(st)
+		st.History.Version, st.History.Head = 5, "b"
+		st.Internal.Tail = []v1alpha1.CommittedMessage{{Message: "b", Parent: "c-3-1"}}
+	}
 	loss := reply(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
 	for name, c := range map[string]struct {
 		message client.Object
@@ -65,13 +69,9 @@ func TestAStartLooksOnlyAtMessagesThatNeedIt(t *testing.T) {
 		"it reports a loss that is known":          {loss, answering(committed), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			next := chattest.In("ns", chattest.User("c", "b", func(m *v1alpha1.ChatMessage) { m.Status.Parent = "c-3-1" }))
 			objects := []client.Object{c.message}
 			if c.chat != nil {
 				objects = append(objects, c.chat)
-				if c.chat.Status.History.Head == next.Name {
-					objects = append(objects, next)
-				}
 			}
 			s, r := begin(t, objects...)
 			if got := !r.atRest(c.message); got != c.woken {
@@ -120,5 +120,21 @@ func TestMessagesOfAChatThatIsGoneWaitBehindAllOthers(t *testing.T) {
 	}
 	if order[0] != "of another chat" || !slices.Contains(order, "a") || !slices.Contains(order, "c-3-1") {
 		t.Errorf("they are looked at in the order %v", order)
+	}
+}
+
+func TestLateReplyWakesWhatItFollows(t *testing.T) {
+	m := replied(func(m *v1alpha1.ChatMessage) { m.Spec.Follows = []v1alpha1.CommittedMessage{{Message: "a"}} })
+	for name, c := range map[string]struct {
+		chat *v1alpha1.Chat
+		want int
+	}{"the chat has not committed it": {answering(), 0}, "the chat has": {answering(committed), 1}} {
+		_, r := begin(t, c.chat)
+		queue := priorityqueue.New[reconcile.Request]("test")
+		r.wakeFollowed(t.Context(), event.CreateEvent{Object: m}, queue)
+		if got := queue.Len(); got != c.want {
+			t.Errorf("%s: %d messages are woken, want %d", name, got, c.want)
+		}
+		queue.ShutDown()
 	}
 }

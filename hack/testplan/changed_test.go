@@ -59,7 +59,7 @@ func TestChangedFiles(t *testing.T) {
 		"docs/status.md":                  {"test-integration test-unit verify", "hack/gen/status", ""},
 		"docs/gateway-openapi.json":       {"test-integration test-unit", "internal/gateway/rest", "internal/gateway"},
 		"docs/screenshots/page-light.png": {"test-integration test-unit", "api/v1alpha1", "internal/gateway"},
-		"README.md":                       {"", "", "test/layers"},
+		"README.md":                       {"test-unit", "test/layers", "internal/gateway"},
 		"LICENSE":                         {"test-unit", "hack/krew", "test/layers"},
 		"internal/gateway/page/ui/js/api.js": {"soak-short test-e2e test-integration test-page test-unit verify",
 			"test/page internal/gateway/page", "controllers/chat"},

@@ -116,8 +116,9 @@ func (c *conversation) results(output string) *v1alpha1.ChatMessage {
 			ToolResult: &v1alpha1.ToolResult{ID: "call_1", Output: output}}}}}
 	c.in.create(msg)
 	h := &c.chat.Status.History
-	c.chat.Status.Internal.Turn.Results = &v1alpha1.MessagePlace{Message: msg.Name, Parent: h.Head, Index: h.Length,
-		HistoryVersion: h.Version + 1}
+	c.chat.Status.Internal.Turn.Results = &v1alpha1.ClientResults{Message: msg.Name, Position: h.Length}
+	c.chat.Status.Internal.Tail = []v1alpha1.CommittedMessage{{Message: msg.Name, UID: string(msg.UID), Parent: h.Head,
+		Position: h.Length, HistoryVersion: h.Version + 1}}
 	h.Version, h.Head, h.Length = h.Version+1, msg.Name, h.Length+1
 	c.chat.Status.Phase, c.chat.Status.RequiresAction = v1alpha1.ChatRunning, nil
 	return msg

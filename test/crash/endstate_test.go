@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/chat/history"
 )
 
@@ -162,11 +160,7 @@ func (s *snapshot) render() string {
 		fmt.Fprintln(&b, "chat: none")
 	} else {
 		fmt.Fprintln(&b, "chat:")
-		status := s.chat.Status.DeepCopy()
-		if s.saysItself(status.Internal.PreviousTurn) { // When the chat forgets it depends on who writes first.
-			status.Internal.PreviousTurn = nil
-		}
-		renderStatus(&b, status)
+		renderStatus(&b, &s.chat.Status)
 	}
 	if err != nil {
 		fmt.Fprintln(&b, "the history is not whole:", err)
@@ -186,22 +180,6 @@ func (s *snapshot) render() string {
 		b.WriteString("sub-" + s.sub.render())
 	}
 	return b.String()
-}
-
-// saysItself reports whether the message of the turn before says all that the chat keeps of that turn.
-func (s *snapshot) saysItself(previous *v1alpha1.PreviousTurnStatus) bool {
-	if previous == nil {
-		return false
-	}
-	m := s.message(previous.Message)
-	if m == nil {
-		return false
-	}
-	turn, internal := conditions.PreviousTurn(previous)
-	want := m.Status.DeepCopy()
-	conditions.Commit(want, string(s.chat.UID), turn, internal)
-	summary := conditions.OfTurn(turn, nil)
-	return equality.Semantic.DeepEqual(*want, m.Status) && ready(m.Status.Conditions).Reason == string(summary.Reason)
 }
 
 // volatile are the fields of a status that differ between runs that end the same, by the name that they have anywhere.

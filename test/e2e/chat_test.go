@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/history"
 )
 
 func (w *world) newChat(name, prompt string) *v1alpha1.Chat {
@@ -95,27 +96,21 @@ func (w *world) describe() string {
 func (w *world) history(name string) []v1alpha1.ChatMessage {
 	w.t.Helper()
 	chat := w.chat(name)
-	var chain []v1alpha1.ChatMessage
-	for at := chat.Status.History.Head; at != ""; {
+	ref, byName := history.RefOf(chat), map[string]v1alpha1.ChatMessage{}
+	nodes, err := history.Walk(ref, func(at string) (history.Node, bool) {
 		var m v1alpha1.ChatMessage
 		if err := c.Get(w.t.Context(), client.ObjectKey{Namespace: w.ns, Name: at}, &m); err != nil {
 			w.t.Fatalf("message %s of the history: %v", at, err)
 		}
-		chain = append([]v1alpha1.ChatMessage{m}, chain...)
-		at = m.Spec.Parent
-		if m.Spec.Generation == nil {
-			switch t, results := chat.Status.Turn, chat.Status.Internal.Turn.Results; {
-			case t.Message == m.Name:
-				at = t.Parent
-			case results != nil && results.Message == m.Name:
-				at = results.Parent
-			default:
-				at = m.Status.Parent
-			}
-		}
+		byName[at] = m
+		return history.NodeOf(&m), true
+	}, nil)
+	if err != nil {
+		w.t.Fatalf("the history of chat %s: %v", name, err)
 	}
-	if int64(len(chain)) != chat.Status.History.Length {
-		w.t.Fatalf("the chain has %d messages, history.length is %d", len(chain), chat.Status.History.Length)
+	var chain []v1alpha1.ChatMessage
+	for _, n := range nodes {
+		chain = append(chain, byName[n.Name])
 	}
 	return chain
 }

@@ -92,7 +92,7 @@ func TestInvalidObjectIsRefusedWithFieldAndAdvice(t *testing.T) {
 			message(func(s *v1alpha1.ChatMessageSpec) { s.Content = "a"; s.Role = v1alpha1.RoleAssistant }),
 			"role must be User"},
 		"a forged place": {message(func(s *v1alpha1.ChatMessageSpec) { s.Content = "a"; s.Parent = "b" }),
-			"parent and index are set by the operator"},
+			"parent, index and follows are set by the operator"},
 		"a part of the wrong shape": {
 			message(func(s *v1alpha1.ChatMessageSpec) { s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText}} }),
 			"text must be set for the types Text and Reasoning"},

@@ -84,7 +84,7 @@ func parsedSource(t *testing.T, source string) *ast.File {
 
 func parsedFrom(t *testing.T, path string, source any) *ast.File {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), path, source, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), path, source, parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}

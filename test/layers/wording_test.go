@@ -4,38 +4,119 @@
 package layers
 
 import (
+	"fmt"
 	"go/ast"
 	"go/token"
 	"io/fs"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// unusual are words that Kubernetes engineers neither write nor search for: say no longer, because there is no, without
-// success, no one, a person, next to, the limit, allowed, fix, archive, other.
-var unusual = regexp.MustCompile(
-	`(?i)\b(any more|for want of|in vain|nobody|somebody|beside|as many as may|let in|mend|mends|put away|puts away|stranger)\b`)
+// Where a word is looked for.
+const (
+	inPages    = 1 << iota // Markdown that people write.
+	inAPI                  // Comments of the API, which kubectl explain shows.
+	inStrings              // Errors, conditions, flags, docs of tools and prompts.
+	everywhere = inPages | inAPI | inStrings
+)
 
-// TestTextsAreInUsualWords looks at every string of the product: errors, conditions, flags, docs of tools and prompts.
+// unusual are words that Kubernetes engineers neither write nor search for, each with the usual one.
+var unusual = []struct {
+	where       int
+	word, usual string
+}{
+	{everywhere, `any more`, "no longer"},
+	{everywhere, `for want of`, "because there is no"},
+	{everywhere, `in vain`, "without success"},
+	{everywhere, `nobody`, "no one, or say who"},
+	{everywhere, `somebody`, "someone, or say who"},
+	{everywhere, `beside`, "next to, in addition to"},
+	{everywhere, `as many as may`, "the limit"},
+	{everywhere, `lets? in`, "admit, allow"},
+	{everywhere, `mend(s|ed|ing)?`, "fix, repair"},
+	{everywhere, `put(s|ting)? away`, "archive"},
+	{everywhere, `strangers?`, "unknown, other"},
+	{everywhere, `anew`, "again"},
+	{everywhere, `as far as`, "if, where, up to"},
+	{everywhere, `(is|are) due`, "is pending"},
+	{everywhere, `of one's own`, "own"},
+	{inPages | inAPI, `none the worse`, "not affected"},
+	{inPages | inAPI, `besides`, "in addition"},
+	{inPages | inAPI, `(go|goes|going|went|gone) on`, "continue"},
+	{inPages | inAPI, `heard?s?`, "receive"},
+	{inPages, `(take|takes|taken|took|taking) up`, "start"},
+	{inPages, `(give|gives|given|gave|giving) up`, "cancel, stop"},
+	{inPages, `(leave|leaves|left|leaving) out`, "omit"},
+	{inPages, `(is|are|was|were|be|been) told`, "receive, report"},
+}
+
+// unusualIn describes the unusual words of a text, each with its line.
+func unusualIn(where int, text string) (all []string) {
+	for i, u := range unusual {
+		if u.where&where == 0 {
+			continue
+		}
+		for _, at := range expressions[i].FindAllStringIndex(text, -1) {
+			line := 1 + strings.Count(text[:at[0]], "\n")
+			all = append(all, fmt.Sprintf("line %d has %q: write %s", line, text[at[0]:at[1]], u.usual))
+		}
+	}
+	return all
+}
+
+// expressions find the words of unusual, also where a line ends within them.
+var expressions = func() (all []*regexp.Regexp) {
+	for _, u := range unusual {
+		all = append(all, regexp.MustCompile(`(?i)\b(`+strings.ReplaceAll(u.word, " ", `\s+`)+`)\b`))
+	}
+	return all
+}()
+
 func TestTextsAreInUsualWords(t *testing.T) {
 	for _, dir := range []string{"api", "client", "cmd", "controllers", "internal"} {
-		err := filepath.WalkDir(filepath.Join("../..", dir), func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
+		eachSource(t, dir, func(path string) {
 			for _, text := range textsOf(parsed(t, path)) {
-				if word := unusual.FindString(text); word != "" {
-					t.Errorf("%s says %q: %s", path, word, text)
+				for _, found := range unusualIn(inStrings, text) {
+					t.Errorf("%s: a text's %s: %s", path, found, text)
 				}
 			}
-			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
+	}
+}
+
+func TestTheAPIIsInUsualWords(t *testing.T) {
+	eachSource(t, "api", func(path string) {
+		for _, group := range parsed(t, path).Comments {
+			for _, found := range unusualIn(inAPI, group.Text()) {
+				t.Errorf("%s: a comment's %s: %s", path, found, group.Text())
+			}
 		}
+	})
+}
+
+func TestPagesAreInUsualWords(t *testing.T) {
+	for path, text := range pages(t) {
+		for _, found := range unusualIn(inPages, withoutCode(text)) {
+			t.Errorf("%s: %s", path, found)
+		}
+	}
+}
+
+// eachSource calls do with each Go file of the folder that is no test.
+func eachSource(t *testing.T, dir string, do func(path string)) {
+	t.Helper()
+	err := filepath.WalkDir(filepath.Join("../..", dir), func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {
+			do(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -52,8 +133,12 @@ func textsOf(file *ast.File) (texts []string) {
 }
 
 func TestAnUnusualWordIsFound(t *testing.T) {
-	texts := textsOf(parsedSource(t, "package x\nvar _ = `It waited in vain`"))
-	if len(texts) != 1 || unusual.FindString(texts[0]) != "in vain" {
-		t.Errorf("found %q", texts)
+	texts := textsOf(parsedSource(t, "package x\nvar _ = `It waited in\nvain`"))
+	want := `line 1 has "in\nvain": write without success`
+	if len(texts) != 1 || !slices.Equal(unusualIn(inStrings, texts[0]), []string{want}) {
+		t.Errorf("found %q in %q", unusualIn(inStrings, texts[0]), texts)
+	}
+	if found := unusualIn(inStrings, "He went on."); found != nil {
+		t.Errorf("found %q, which strings may have", found)
 	}
 }

@@ -106,7 +106,10 @@ func conditions(list []metav1.Condition, generation, observed int64) string {
 // walk follows the history from its head, oldest first, and finds holes and generated messages that are no part of it.
 func (d *driver) walk(o objects) (history, wrong []string) {
 	h := o.chat.Status.History
-	inside := map[string]bool{}
+	inside, commits := map[string]bool{}, map[string]v1alpha1.CommittedMessage{}
+	for _, commit := range o.chat.Status.Internal.Tail {
+		commits[commit.Message] = commit
+	}
 	name, next := h.Head, int64(math.MaxInt64)
 	for i := h.Length - 1; i >= 0; i-- {
 		m := o.messages[name]
@@ -118,14 +121,21 @@ func (d *driver) walk(o objects) (history, wrong []string) {
 			return history, append(wrong, fmt.Sprintf("message %q at index %d of the history does not exist", name, i))
 		}
 		inside[name] = true
-		key, place := d.key(name), placeOf(o.chat, m)
-		if m.Spec.Generation != nil {
+		key, place := d.key(name), commits[name]
+		if g := m.Spec.Generation; g != nil {
 			key = m.Labels[labelKey]
+			place = v1alpha1.CommittedMessage{Position: *m.Spec.Index, Parent: m.Spec.Parent,
+				HistoryVersion: g.HistoryVersion + 1}
+			for _, commit := range m.Spec.Follows {
+				commits[commit.Message] = commit
+			}
+		} else if place.UID != string(m.UID) {
+			wrong = append(wrong, fmt.Sprintf("message %q is not the one that was committed", name))
 		}
 		history = append(history, reference.Words(m.Spec.Role, key))
-		if place.Index != i {
+		if place.Position != i {
 			wrong = append(wrong, fmt.Sprintf("message %q at index %d of the history says that it is at %d", name, i,
-				place.Index))
+				place.Position))
 		}
 		if place.HistoryVersion > next { // One write commits a partial reply and the message that interrupted it.
 			wrong = append(wrong, fmt.Sprintf("message %q was committed with version %d, and what follows with %d", name,
@@ -149,22 +159,4 @@ func (d *driver) walk(o objects) (history, wrong []string) {
 func answers(m *v1alpha1.ChatMessage, chat *v1alpha1.Chat) bool {
 	return chat.Status.Generation != nil && fenceOf(chat) == fence{m.Spec.Generation.HistoryVersion,
 		m.Spec.Generation.Attempt}
-}
-
-// placeOf is where a message says that it is. The chat's turn says so before its own messages do.
-func placeOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) v1alpha1.MessagePlace {
-	index, parent, version := m.Status.Index, m.Status.Parent, m.Status.HistoryVersion
-	results := chat.Status.Internal.Turn.Results
-	switch t := chat.Status.Turn; {
-	case m.Spec.Generation != nil:
-		index, parent, version = m.Spec.Index, m.Spec.Parent, m.Spec.Generation.HistoryVersion+1
-	case t != nil && t.Message == m.Name:
-		index, parent, version = &t.Index, t.Parent, t.HistoryVersion
-	case results != nil && results.Message == m.Name:
-		index, parent, version = &results.Index, results.Parent, results.HistoryVersion
-	}
-	if index == nil {
-		index = new(int64(-1))
-	}
-	return v1alpha1.MessagePlace{Index: *index, Parent: parent, HistoryVersion: version}
 }

@@ -72,11 +72,19 @@ var mutants = []mutant{
 	{"committed-open", "a message that was answered is answered again",
 		planDir + "open.go", "m.Status.State == v1alpha1.MessageCommitted, m.Spec.IsNote()", "m.Spec.IsNote()", nil},
 	{"committed-unread", "a message that the cache still shows open is answered again",
-		chatDir + "gather_messages.go", "if older(chat.ResourceVersion, m.ResourceVersion)", "if true", nil},
+		chatDir + "gather_messages.go", "if !older(chat.ResourceVersion, m.ResourceVersion)", "if false", nil},
 	{"prompt-twice", "a prompt that was deleted is answered again",
 		chatDir + "act_prompt.go", " && now.Status.History.Version == 0", "", nil},
-	{"unwritten", "a crash leaves messages that say they are committed and are in no history",
-		planDir + "unwritten.go", "return is.TurnStatus != nil &&", "return false && is.TurnStatus != nil &&", nil},
+	{"followed", "a message that a reply follows is answered again before its status says that it is committed",
+		chatDir + "gather_messages.go", "return !taken, err", "return !taken || true, err", nil},
+	{"followed-late", "a message is answered again by a manager whose cache lacks the reply",
+		chatDir + "gather_messages.go", "} else if known == nil {", "} else if known == nil && false {", nil},
+	{"follows", "a reply is committed that does not record what it follows",
+		"internal/chat/attempts/attempts.go", "follows(m, st.Internal.Tail) && isWhole(g)", "isWhole(g)", planTests},
+	{"recreated", "a message that was created again under its name takes the place of the deleted one",
+		historyDir + "node.go", `case commit.UID != "" && commit.UID != n.UID:`, "case false:", nil},
+	{"tail-kept", "a reply records what an earlier one has recorded",
+		planDir + "turn.go", "st.Internal.Tail = nil", "", nil},
 
 	// Interruptions.
 	{"partial", "an interruption loses what was said so far",
@@ -104,7 +112,8 @@ var mutants = []mutant{
 
 	// Edits and deletions.
 	{"edit-replies", "the replies to an edited message stay in the history",
-		planDir + "cut.go", "h.Head, h.Length, from = e.Parent, e.Index, e.Index+1", "from = e.Index + 1", nil},
+		planDir + "cut.go", "h.Head, h.Length, from = e.Commit.Parent, e.Commit.Position, e.Commit.Position+1",
+		"from = e.Commit.Position + 1", nil},
 	{"edit-removed", "old replies to an edited message are not removed",
 		chatDir + "act.go", "a.putAside, ", "", nil},
 	{"stale-removed", "a reply in the history is removed as a leftover",
@@ -114,7 +123,7 @@ var mutants = []mutant{
 	{"certain-chat", "a model reads the messages of a deleted chat of the same name",
 		historyDir + "certain.go", "return g.ChatUID == string(chat.UID)", "return true", nil},
 	{"chain-edited", "a model answers a message as it was before an edit",
-		chainDir + "loader.go", `hash != "" && hash != content.Hash(&m.Spec)`, `false && hash != ""`, nil},
+		chainDir + "loader.go", `n.Commit != nil && n.Commit.ContentHash`, `false && n.Commit.ContentHash`, nil},
 	{"chain-kept", "a model reads a message that was edited as it was kept",
 		chainDir + "loader.go", "return m.Spec.Generation != nil ||", "return true ||", nil},
 

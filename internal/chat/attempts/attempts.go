@@ -6,6 +6,7 @@
 package attempts
 
 import (
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -32,14 +33,20 @@ func Answered(m *v1alpha1.ChatMessage) fence.Fence {
 
 // AnswersCurrentAttempt reports whether the message, which may be nil, is the result of the attempt under way: it has
 // its name and shows its fence, the pod that has the attempt gave it, to what was asked of it, it follows on the head
-// of the history, and it has what its outcome needs.
+// of the history and says what it follows, and it has what its outcome needs.
 func AnswersCurrentAttempt(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus, m *v1alpha1.ChatMessage) bool {
 	if m == nil || m.Spec.Generation == nil || st.Generation == nil {
 		return false
 	}
 	under, g := Of(chat.UID, st), m.Spec.Generation
 	return Answered(m) == under && m.Name == under.ResultName(chat.Name) &&
-		g.Pod == st.Generation.Pod && g.Action == st.Generation.Action && m.Spec.Parent == st.History.Head && isWhole(g)
+		g.Pod == st.Generation.Pod && g.Action == st.Generation.Action && m.Spec.Parent == st.History.Head &&
+		follows(m, st.Internal.Tail) && isWhole(g)
+}
+
+// follows reports whether the message records what it follows as the chat does.
+func follows(m *v1alpha1.ChatMessage, tail []v1alpha1.CommittedMessage) bool {
+	return equality.Semantic.DeepEqual(m.Spec.Follows, tail)
 }
 
 // isWhole reports whether a failure says why, and a summary what it stands for. The policy parley-generated-messages

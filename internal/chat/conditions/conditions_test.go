@@ -177,24 +177,23 @@ func TestAMissingAdvisorIsACondition(t *testing.T) {
 }
 
 func TestKstatusUnderstandsEveryStateOfAUserMessage(t *testing.T) {
-	failure := &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorRateLimited,
-		Message: "wait"}}
+	failure := &v1alpha1.TurnOutcome{Result: v1alpha1.TurnFailed, Reason: v1alpha1.ErrorRateLimited, Error: "wait"}
 	for name, c := range map[string]struct {
 		summary parley.Summary
 		want    status.Status
 		settled bool
 	}{
-		"being answered": {parley.OfTurn(&v1alpha1.TurnStatus{}, nil), status.InProgressStatus, false},
-		"answered": {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnAnswered}, nil), status.CurrentStatus,
+		"being answered": {parley.OfTurn(&v1alpha1.TurnOutcome{}), status.InProgressStatus, false},
+		"answered": {parley.OfTurn(&v1alpha1.TurnOutcome{Result: v1alpha1.TurnAnswered}), status.CurrentStatus,
 			true},
-		"ended by the limit": {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnMaxStepsReached}, nil),
+		"ended by the limit": {parley.OfTurn(&v1alpha1.TurnOutcome{Result: v1alpha1.TurnMaxStepsReached}),
 			status.CurrentStatus, true},
-		"ended by a tool": {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnStoppedAfterTool, StoppedBy: "plan"},
-			nil), status.CurrentStatus, true},
-		"failed": {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnFailed}, failure), status.FailedStatus,
+		"ended by a tool": {parley.OfTurn(&v1alpha1.TurnOutcome{Result: v1alpha1.TurnStoppedAfterTool,
+			StoppedBy: "plan"}), status.CurrentStatus, true},
+		"failed": {parley.OfTurn(failure), status.FailedStatus,
 			true},
-		"failed, unknown": {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnFailed}, nil), status.FailedStatus, true},
-		"interrupted": {parley.OfTurn(&v1alpha1.TurnStatus{Result: v1alpha1.TurnInterrupted}, nil), status.FailedStatus,
+		"failed, unknown": {parley.OfTurn(&v1alpha1.TurnOutcome{Result: v1alpha1.TurnFailed}), status.FailedStatus, true},
+		"interrupted": {parley.OfTurn(&v1alpha1.TurnOutcome{Result: v1alpha1.TurnInterrupted}), status.FailedStatus,
 			true},
 		"queued":   {parley.Working(v1alpha1.ReasonQueued, "waits"), status.InProgressStatus, false},
 		"rejected": {parley.Failed(v1alpha1.ReasonQueueFull, "full"), status.FailedStatus, true},

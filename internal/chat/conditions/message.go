@@ -4,7 +4,6 @@
 package conditions
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -12,31 +11,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/text/clip"
-	"parley.dev/parley/internal/text/printable"
 )
 
-// Commit records in a User message's status the place in the history that the turn record gives it.
-func Commit(st *v1alpha1.ChatMessageStatus, chatUID string, turn *v1alpha1.TurnStatus,
-	in *v1alpha1.TurnInternalStatus) {
+// Commit says in the status of a message of a person or a client where its commit put it in the history.
+func Commit(st *v1alpha1.ChatMessageStatus, chatUID string, commit *v1alpha1.CommittedMessage) {
 	st.State = v1alpha1.MessageCommitted
 	st.ChatUID = chatUID
-	st.Parent = turn.Parent
-	st.Index = new(turn.Index)
-	st.HistoryVersion, st.ResumedVersion = turn.HistoryVersion, in.ResumedVersion
-	st.ContentHash, st.CallsGivenUpBefore = in.ContentHash, in.CallsGivenUpBefore
+	st.Parent = commit.Parent
+	st.Index = new(commit.Position)
+	st.HistoryVersion = commit.HistoryVersion
+	st.ContentHash, st.CallsGivenUpBefore, st.StoppedBy = commit.ContentHash, commit.CallsGivenUpBefore, commit.StoppedBy
 	st.CreatedVersion = ""
 }
 
-// PreviousTurn is the record of the turn before, in the two parts that one of a turn has; nil without one.
-func PreviousTurn(p *v1alpha1.PreviousTurnStatus) (*v1alpha1.TurnStatus, *v1alpha1.TurnInternalStatus) {
-	if p == nil {
-		return nil, nil
+// OutcomeOf is how the turn ended; its Result is empty while it is under way. lastError is why it failed; nil where
+// that is not known any longer.
+func OutcomeOf(turn *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus, lastError *v1alpha1.LastError,
+) *v1alpha1.TurnOutcome {
+	outcome := &v1alpha1.TurnOutcome{Message: turn.Message, ResumedVersion: in.ResumedVersion, Result: turn.Result,
+		StoppedBy: turn.StoppedBy}
+	if turn.Result == v1alpha1.TurnFailed && lastError != nil {
+		outcome.Reason, outcome.Error = lastError.Reason, lastError.Text()
 	}
-	return &v1alpha1.TurnStatus{Message: p.Message, Parent: p.Parent, Index: p.Index, HistoryVersion: p.HistoryVersion,
-			Result: p.Result, StoppedBy: p.StoppedBy},
-		&v1alpha1.TurnInternalStatus{ResumedVersion: p.ResumedVersion, ContentHash: p.ContentHash,
-			CallsGivenUpBefore: p.CallsGivenUpBefore}
+	return outcome
 }
 
 // Note records in the status of a message for people alone which messages of the chat it stands behind, once: it keeps
@@ -58,31 +55,18 @@ func Message(st *v1alpha1.ChatMessageStatus, s Summary, generation int64, now ti
 
 // Supersede records in a User message's status that it is not, or no longer, part of the conversation.
 func Supersede(m *v1alpha1.ChatMessage, now time.Time) {
-	m.Status.State, m.Status.BeforeEdit = v1alpha1.MessageSuperseded, nil
+	m.Status.State = v1alpha1.MessageSuperseded
 	Message(&m.Status, Failed(v1alpha1.ReasonSuperseded,
 		"A message before this one was edited or deleted, and the conversation continues without it: delete it, or "+
 			"recreate it to ask again"),
 		m.Generation, now)
 }
 
-// HoldEdit says of a committed message that an edit of it has to wait, since the chat is archived. What is said of it
-// as it was committed is kept: the edit may be undone.
-func HoldEdit(st *v1alpha1.ChatMessageStatus, chat string, committed Summary) Summary {
-	st.BeforeEdit = &v1alpha1.MessageOutcome{Status: committed.Ready, Reason: committed.Reason,
-		Message: clip.Bytes(printable.Text(committed.Message), maxConditionMessage)}
+// HoldEdit says of a committed message that an edit of it has to wait, since the chat is archived.
+func HoldEdit(chat string) Summary {
 	return Working(v1alpha1.ReasonChatArchived, "Chat "+chat+" is archived: the edit counts once spec.archived is "+
 		"false there, and the conversation begins again from this message")
 }
-
-// Compare orders a turn record and the status of its message: negative when the record is of an earlier time than the
-// status, as in an old view of the chat, and positive when the turn was committed or resumed since the status was
-// written.
-func Compare(turn *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus, st *v1alpha1.ChatMessageStatus) int {
-	return cmp.Compare(max(turn.HistoryVersion, in.ResumedVersion), Version(st))
-}
-
-// Version of the history with which the turn began, or was taken up again, that the status of its message tells of.
-func Version(st *v1alpha1.ChatMessageStatus) int64 { return max(st.HistoryVersion, st.ResumedVersion) }
 
 // MessageSettled reports whether a User message's status is terminal for its current generation: answered, failed,
 // rejected or superseded.
@@ -92,7 +76,7 @@ func MessageSettled(m *v1alpha1.ChatMessage) bool {
 }
 
 // OfTurn says how the turn stands, for the User message that began it.
-func OfTurn(turn *v1alpha1.TurnStatus, lastError *v1alpha1.LastError) Summary {
+func OfTurn(turn *v1alpha1.TurnOutcome) Summary {
 	switch turn.Result {
 	case v1alpha1.TurnAnswered:
 		return Done(v1alpha1.ReasonAnswered, "The turn ended with a reply")
@@ -108,10 +92,10 @@ func OfTurn(turn *v1alpha1.TurnStatus, lastError *v1alpha1.LastError) Summary {
 	case v1alpha1.TurnInterrupted:
 		return Failed(v1alpha1.ReasonInterrupted, "The turn was interrupted; what was said until then is kept")
 	case v1alpha1.TurnFailed:
-		if lastError == nil {
+		if turn.Reason == "" {
 			return Failed(v1alpha1.ReasonTurnFailed, "The turn failed")
 		}
-		return Failed(v1alpha1.ConditionReason(lastError.Reason), lastError.Text())
+		return Failed(v1alpha1.ConditionReason(turn.Reason), turn.Error)
 	}
 	return Working(v1alpha1.ReasonBeingAnswered, "The chat is working on the answer")
 }
@@ -125,17 +109,6 @@ func ResultOf(reply v1alpha1.ReplyOutcome) v1alpha1.TurnResult {
 		return v1alpha1.TurnRefused
 	}
 	return v1alpha1.TurnAnswered
-}
-
-// CommitResults records in a Tool message's status where a client's results stand in the history.
-func CommitResults(st *v1alpha1.ChatMessageStatus, chatUID string, place *v1alpha1.MessagePlace) Summary {
-	st.State = v1alpha1.MessageCommitted
-	st.ChatUID = chatUID
-	st.Parent = place.Parent
-	st.Index = new(place.Index)
-	st.HistoryVersion = place.HistoryVersion
-	st.StoppedBy = place.StoppedBy
-	return Done(v1alpha1.ReasonResultsAccepted, "The results answer the calls that waited")
 }
 
 // Approval says in a ToolApproval's status what became of the decision.

@@ -22,7 +22,7 @@ func TestTheDesignSaysWhoWakesAChatForEachReasonToWait(t *testing.T) {
 		}
 		return string(text)
 	}
-	_, table, found := strings.Cut(read("../../../docs/design.md"), "## Who wakes a chat that waits\n")
+	_, table, found := strings.Cut(read("../../../docs/design-decisions.md"), "## Who wakes a chat that waits\n")
 	if !found {
 		t.Fatal("the design does not say who wakes chats")
 	}

@@ -27,26 +27,10 @@ func Certain(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 }
 
 // CommittedHash is the hash of what the User message of that name said when it was committed, as the chat's status
-// says it: it does of the message of the chat's turn, and of that of the turn before until the message does itself. It
-// is empty of any other.
+// says it; empty where it says nothing of it.
 func CommittedHash(chat *v1alpha1.Chat, name string) string {
-	if t := chat.Status.Turn; t != nil && t.Message == name {
-		return chat.Status.Internal.Turn.ContentHash
-	}
-	if p := chat.Status.Internal.PreviousTurn; p != nil && p.Message == name {
-		return p.ContentHash
+	if commit := RecordedBy(chat, name); commit != nil {
+		return commit.ContentHash
 	}
 	return ""
-}
-
-// CallsGivenUpBefore says why calls were given up for the User message of that name, as the chat's status says it, of
-// the same messages as CommittedHash; recorded is false of any other, which says it itself.
-func CallsGivenUpBefore(chat *v1alpha1.Chat, name string) (why v1alpha1.CallsGivenUp, recorded bool) {
-	if t := chat.Status.Turn; t != nil && t.Message == name {
-		return chat.Status.Internal.Turn.CallsGivenUpBefore, true
-	}
-	if p := chat.Status.Internal.PreviousTurn; p != nil && p.Message == name {
-		return p.CallsGivenUpBefore, true
-	}
-	return "", false
 }

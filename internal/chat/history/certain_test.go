@@ -27,8 +27,8 @@ func TestAnOldViewIsCertainWhereNothingElseCanHaveBeenCommitted(t *testing.T) {
 	atWork.Status.Internal.Turn.ContentHash = content.Hash(&asked.Spec)
 	afterwards := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{UID: "uid"}}
 	afterwards.Status.Turn = &v1alpha1.TurnStatus{Message: "n"}
-	afterwards.Status.Internal.PreviousTurn = &v1alpha1.PreviousTurnStatus{Message: "m",
-		ContentHash: content.Hash(&asked.Spec)}
+	afterwards.Status.Internal.Tail = []v1alpha1.CommittedMessage{{Message: "m", ContentHash: content.Hash(&asked.Spec)},
+		{Message: "n"}}
 	for name, c := range map[string]struct {
 		chat *v1alpha1.Chat
 		m    *v1alpha1.ChatMessage
@@ -52,21 +52,5 @@ func TestAnOldViewIsCertainWhereNothingElseCanHaveBeenCommitted(t *testing.T) {
 		if got := MayBeCertain(atWork, name); got != want {
 			t.Errorf("a message named %s: %v, want %v", name, got, want)
 		}
-	}
-}
-
-func TestTheChatSaysWhyCallsWereGivenUpForTheMessagesOfItsTwoLastTurns(t *testing.T) {
-	chat := &v1alpha1.Chat{}
-	chat.Status.Turn = &v1alpha1.TurnStatus{Message: "b"}
-	chat.Status.Internal.Turn.CallsGivenUpBefore = v1alpha1.CallsFailed
-	chat.Status.Internal.PreviousTurn = &v1alpha1.PreviousTurnStatus{Message: "a",
-		CallsGivenUpBefore: v1alpha1.CallsTimedOut}
-	for name, want := range map[string]v1alpha1.CallsGivenUp{"b": v1alpha1.CallsFailed, "a": v1alpha1.CallsTimedOut} {
-		if got, recorded := CallsGivenUpBefore(chat, name); got != want || !recorded {
-			t.Errorf("%s: %q, %v", name, got, recorded)
-		}
-	}
-	if got, recorded := CallsGivenUpBefore(chat, "earlier"); got != "" || recorded {
-		t.Errorf("an earlier one: %q, %v", got, recorded)
 	}
 }

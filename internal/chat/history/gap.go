@@ -31,8 +31,13 @@ func Whole(ref Ref, nodes []Node) (chain []Node, missing int64) {
 // placedNodes is the nodes by name, and those whose parent is among them, or that are the first, by index.
 func placedNodes(ref Ref, nodes []Node) (byName map[string]Node, byIndex map[int64][]Node) {
 	byName, byIndex = make(map[string]Node, len(nodes)), map[int64][]Node{}
+	known := commits{}
 	for _, n := range nodes {
-		if n = ref.place(n); n.Placed {
+		known.note(n.Follows)
+	}
+	known.note(ref.Tail)
+	for _, n := range nodes {
+		if n = known.place(n); n.Placed {
 			byName[n.Name] = n
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
 )
 
 // TestWhatIsLeftOfADamagedChainIsWhatCameBeforeTheFirstGap deletes messages of chains that were cut and grew again,
@@ -46,8 +48,9 @@ func TestWhatIsLeftOfADamagedChainIsWhatCameBeforeTheFirstGap(t *testing.T) {
 	}
 }
 
-func TestTheTurnRecordPlacesItsMessageAlsoWhereOthersAreMissing(t *testing.T) {
-	ref := Ref{Head: "reply", Length: 4, Turn: Turn{Message: "u2", Parent: "gone", Index: 2, Version: 3}}
+func TestTailPlacesItsMessagesAlsoWhereOthersAreMissing(t *testing.T) {
+	ref := Ref{Head: "reply", Length: 4, Tail: []v1alpha1.CommittedMessage{
+		{Message: "u2", Parent: "gone", Position: 2, HistoryVersion: 3}}}
 	nodes := []Node{user("u0", "", 0), {Name: "u2"}, reply("reply", "u2", 3)}
 	if kept, missing := Whole(ref, nodes); missing != 1 || len(kept) != 1 || kept[0].Name != "u0" {
 		t.Errorf("%v are left before %d", names(kept), missing)

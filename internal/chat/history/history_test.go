@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"parley.dev/parley/api/v1alpha1"
 )
 
 func user(name, parent string, index int64) Node {
@@ -39,7 +41,10 @@ func names(chain []Node) []string {
 func TestAChainIsWalkedWholeOrNotAtAll(t *testing.T) {
 	u0, a1, u2 := user("u0", "", 0), reply("a1", "u0", 1), user("u2", "a1", 2)
 	unplaced := Node{Name: "u2"}
-	turn := Turn{Message: "u2", Parent: "a1", Index: 2}
+	tail := []v1alpha1.CommittedMessage{{Message: "u2", UID: "uid", Parent: "a1", Position: 2}}
+	ofTail := Node{Name: "u2", UID: "uid"}
+	follows := reply("a3", "u2", 3)
+	follows.Follows = tail
 	cases := []struct {
 		name  string
 		ref   Ref
@@ -51,11 +56,15 @@ func TestAChainIsWalkedWholeOrNotAtAll(t *testing.T) {
 		{"the oldest comes first", Ref{Head: "u2", Length: 3}, []Node{u2, a1, u0}, []string{"u0", "a1", "u2"}, nil},
 		{"what is not in the chain does not matter", Ref{Head: "a1", Length: 2}, []Node{u0, a1, u2}, []string{"u0", "a1"},
 			nil},
-		{"the turn record places its message", Ref{Head: "u2", Length: 3, Turn: turn}, []Node{u0, a1, unplaced},
+		{"the chat places what no reply follows", Ref{Head: "u2", Length: 3, Tail: tail}, []Node{u0, a1, ofTail},
 			[]string{"u0", "a1", "u2"}, nil},
-		{"the turn record wins over an outdated place", Ref{Head: "u2", Length: 3, Turn: turn},
-			[]Node{u0, a1, user("u2", "gone", 7)},
+		{"a reply places what it follows", Ref{Head: "a3", Length: 4}, []Node{u0, a1, ofTail, follows},
+			[]string{"u0", "a1", "u2", "a3"}, nil},
+		{"a commit wins over an outdated place", Ref{Head: "u2", Length: 3, Tail: tail},
+			[]Node{u0, a1, {Name: "u2", UID: "uid", Placed: true, Parent: "gone", Index: 7}},
 			[]string{"u0", "a1", "u2"}, nil},
+		{"another message of the name", Ref{Head: "a3", Length: 4}, []Node{u0, a1, {Name: "u2", UID: "new"}, follows}, nil,
+			&UnplacedError{"u2"}},
 		{"a message that nobody places", Ref{Head: "u2", Length: 3}, []Node{u0, a1, unplaced}, nil, &UnplacedError{"u2"}},
 		{"a missing parent", Ref{Head: "u2", Length: 3}, []Node{u2, u0}, nil, &MissingError{"u2", "a1"}},
 		{"a missing head", Ref{Head: "u2", Length: 3}, []Node{a1, u0}, nil, &MissingError{"", "u2"}},

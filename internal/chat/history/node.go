@@ -7,17 +7,18 @@
 // The invariant it keeps: a chain is handed out whole or not at all. A missing message, a circle, or a chain of another
 // length than the chat says is a typed error, so that no provider is ever sent a history with a gap.
 //
-// Where a message stands is said in one of three places: generated messages carry it in their spec; the others get it
-// in their status after their commit; and until then the chat's own status has it, of the newest ones. Of and
-// RecordedBy know these places, and nothing else does. The package is pure.
+// Where a message stands: a generated one says it in its spec; it also says it of the messages of people and clients
+// that it follows; and of those that no generated message follows yet, the chat's status says it. Their own status says
+// it, too, for people, and may say it late. The package is pure.
 package history
+
+import "parley.dev/parley/api/v1alpha1"
 
 // Node is what this package needs to know of a message.
 type Node struct {
-	// Name of the ChatMessage.
-	Name string
-	// Placed is true when Parent and Index are known. They always are for a generated message, which carries them in its
-	// spec. A User message gets them in its status after its commit, so that a crash can leave them unwritten.
+	// Name and UID of the ChatMessage.
+	Name, UID string
+	// Placed is true when Parent, Index and Version are known.
 	Placed bool
 	// Parent is the name of the message before it; empty for the first.
 	Parent string
@@ -25,22 +26,13 @@ type Node struct {
 	Index int64
 	// Version of the history that the message's commit made.
 	Version int64
+	// Commit of a message of a person or a client; nil for a generated one, and where it is not known.
+	Commit *v1alpha1.CommittedMessage
+	// Follows are the commits that a generated message records: those between it and the generated message before.
+	Follows []v1alpha1.CommittedMessage
 }
 
-// Turn is where the User message stands that began the turn, as Chat.status.turn says,
-// or the message with a client's results.
-type Turn struct {
-	// Message is the name of the User message; empty when there was no turn yet.
-	Message string
-	// Parent is the name of the message before it; empty for the first.
-	Parent string
-	// Index of the User message in the history, from 0.
-	Index int64
-	// Version of the history that its commit made.
-	Version int64
-}
-
-// Ref is what a chat says of its history: Chat.status.history and Chat.status.turn.
+// Ref is what a chat says of its history: Chat.status.history and Chat.status.internal.tail.
 type Ref struct {
 	// Head is the name of the newest committed message; empty when there is none.
 	Head string
@@ -48,22 +40,49 @@ type Ref struct {
 	Length int64
 	// From is the index of the oldest message that Walk goes to; 0: the first.
 	From int64
-	// Turn under way, or else the last one.
-	Turn Turn
-	// Previous is where the message stands that began the turn before, if that message may not say so yet; its Message is
-	// empty otherwise.
-	Previous Turn
-	// Results is where the newest message with a client's results stands; its Message is empty when there is none.
-	Results Turn
+	// Tail are the commits behind the newest generated message.
+	Tail []v1alpha1.CommittedMessage
 }
 
-// place is n where it stands in the history, for a message that the chat itself places.
-func (r Ref) place(n Node) Node { return r.Results.place(r.Turn.place(r.Previous.place(n))) }
+// commits are the newest commits that are known of messages, by name.
+type commits map[string]*v1alpha1.CommittedMessage
 
-// place is n where it stands in the history. The turn record is newer than the message's own status and wins.
-func (t Turn) place(n Node) Node {
-	if t.Message != "" && n.Name == t.Message {
-		n.Placed, n.Parent, n.Index, n.Version = true, t.Parent, t.Index, t.Version
+func (c commits) note(recorded []v1alpha1.CommittedMessage) {
+	for i := range recorded {
+		commit := &recorded[i]
+		if known := c[commit.Message]; known == nil || known.HistoryVersion < commit.HistoryVersion {
+			c[commit.Message] = commit
+		}
 	}
+}
+
+// place is n where its commit put it, if that is known. A message that has only the name of the committed one stands
+// nowhere.
+func (c commits) place(n Node) Node {
+	commit := c[n.Name]
+	switch {
+	case commit == nil:
+		return n
+	case commit.UID != "" && commit.UID != n.UID:
+		return Node{Name: n.Name, UID: n.UID}
+	}
+	return n.at(commit)
+}
+
+func (n Node) at(commit *v1alpha1.CommittedMessage) Node {
+	n.Placed, n.Parent, n.Index, n.Version = true, commit.Parent, commit.Position, commit.HistoryVersion
+	n.Commit = commit
 	return n
+}
+
+// Tail are the commits at the end of the chain, behind its newest generated message.
+func Tail(chain []Node) (tail []v1alpha1.CommittedMessage) {
+	from := len(chain)
+	for from > 0 && chain[from-1].Commit != nil {
+		from--
+	}
+	for _, n := range chain[from:] {
+		tail = append(tail, *n.Commit)
+	}
+	return tail
 }

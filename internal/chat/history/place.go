@@ -11,47 +11,115 @@ import (
 
 // RefOf is what the chat says of its history, of which Walk is to read all.
 func RefOf(chat *v1alpha1.Chat) Ref {
-	ref := Ref{Head: chat.Status.History.Head, Length: chat.Status.History.Length}
-	if p := chat.Status.Internal.PreviousTurn; p != nil {
-		ref.Previous = Turn{Message: p.Message, Parent: p.Parent, Index: p.Index, Version: p.HistoryVersion}
+	h := &chat.Status.History
+	return Ref{Head: h.Head, Length: h.Length, Tail: chat.Status.Internal.Tail}
+}
+
+// NewestGenerated is the name of the newest generated message of the history; empty if there is none.
+func NewestGenerated(chat *v1alpha1.Chat) string {
+	if tail := chat.Status.Internal.Tail; len(tail) > 0 {
+		return tail[0].Parent
 	}
-	t := chat.Status.Turn
-	if t == nil {
-		return ref
-	}
-	ref.Turn = Turn{Message: t.Message, Parent: t.Parent, Index: t.Index, Version: t.HistoryVersion}
-	if r := chat.Status.Internal.Turn.Results; r != nil {
-		ref.Results = Turn{Message: r.Message, Parent: r.Parent, Index: r.Index, Version: r.HistoryVersion}
-	}
-	return ref
+	return chat.Status.History.Head
 }
 
 // NodeOf is the message where it says that it stands itself. A note stands nowhere in a history, only beside one.
 func NodeOf(m *v1alpha1.ChatMessage) Node {
-	if m.Spec.IsNote() {
-		return Node{Name: m.Name}
-	}
-	n := Node{Name: m.Name, Parent: m.Status.Parent, Version: m.Status.HistoryVersion}
-	index := m.Status.Index
-	if g := m.Spec.Generation; g != nil {
-		n.Parent, n.Version, index = m.Spec.Parent, g.HistoryVersion+1, m.Spec.Index
-	}
-	if index != nil {
-		n.Placed, n.Index = true, *index
+	n := Node{Name: m.Name, UID: string(m.UID), Parent: m.Status.Parent, Version: m.Status.HistoryVersion}
+	switch g, st := m.Spec.Generation, &m.Status; {
+	case m.Spec.IsNote():
+		return Node{Name: n.Name, UID: n.UID}
+	case g != nil:
+		n.Parent, n.Version, n.Follows = m.Spec.Parent, g.HistoryVersion+1, m.Spec.Follows
+		if m.Spec.Index != nil {
+			n.Placed, n.Index = true, *m.Spec.Index
+		}
+	case st.Index != nil: // It may be all that is left of its commit: the reply that recorded it may have been deleted.
+		return n.at(&v1alpha1.CommittedMessage{Message: m.Name, UID: n.UID, Parent: st.Parent, Position: *st.Index,
+			HistoryVersion: st.HistoryVersion, ContentHash: st.ContentHash, CallsGivenUpBefore: st.CallsGivenUpBefore,
+			StoppedBy: st.StoppedBy})
 	}
 	return n
 }
 
-// RecordedBy is the message of that name where the chat's own status says that it stands; false if it says nothing of
-// it. It does of the message that began the newest turn, of the newest results of a client, and of the message of the
-// turn before, until these do themselves.
-func RecordedBy(chat *v1alpha1.Chat, name string) (Node, bool) {
-	n := RefOf(chat).place(Node{Name: name})
-	return n, n.Placed
+// RecordedBy is the commit of the message of that name that the chat's own status records; nil if it says nothing of
+// it. It does of all behind the newest generated message, and of the message that began the newest turn.
+func RecordedBy(chat *v1alpha1.Chat, name string) *v1alpha1.CommittedMessage {
+	for i := range chat.Status.Internal.Tail {
+		if commit := &chat.Status.Internal.Tail[i]; commit.Message == name {
+			return commit
+		}
+	}
+	if t, in := chat.Status.Turn, &chat.Status.Internal.Turn; t != nil && t.Message == name && name != "" {
+		return &v1alpha1.CommittedMessage{Message: name, Parent: t.Parent, Position: t.Index,
+			HistoryVersion: t.HistoryVersion, ContentHash: in.ContentHash, CallsGivenUpBefore: in.CallsGivenUpBefore}
+	}
+	return nil
 }
 
-// Of is the message where it stands, by the chat's word or else by its own.
-func Of(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) Node { return RefOf(chat).place(NodeOf(m)) }
+// Of is the message where it stands, by the chat's word or else by its own, which may be late.
+func Of(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) Node {
+	if commit := RecordedBy(chat, m.Name); commit != nil {
+		return NodeOf(m).at(commit)
+	}
+	return NodeOf(m)
+}
+
+// Is reports whether the commit is of that message, and not of an earlier one of its name.
+func Is(commit *v1alpha1.CommittedMessage, m *v1alpha1.ChatMessage) bool {
+	return commit.Message == m.Name && (commit.UID == "" || commit.UID == string(m.UID))
+}
+
+// Follows is the commit of the message that the generated one records; nil if it records none.
+func Follows(chat *v1alpha1.Chat, generated, m *v1alpha1.ChatMessage) *v1alpha1.CommittedMessage {
+	if g := generated.Spec.Generation; g == nil || g.ChatUID != string(chat.UID) {
+		return nil
+	}
+	for i := range generated.Spec.Follows {
+		if commit := &generated.Spec.Follows[i]; Is(commit, m) {
+			return commit
+		}
+	}
+	return nil
+}
+
+// Nodes are those of the messages of a chat that may be part of its history, each where it stands.
+func Nodes(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (nodes []Node) {
+	known := commitsOf(chat, messages)
+	for i := range messages {
+		if n := known.place(NodeOf(&messages[i])); mayHold(chat, &messages[i]) && !hasLeft(chat, n) {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// Left are the messages of a chat that were part of the end of its history which was cut off, and have yet to be put
+// aside: those of people and clients first, since the generated ones say of them that they were.
+func Left(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (left []*v1alpha1.ChatMessage) {
+	known := commitsOf(chat, messages)
+	for _, generated := range []bool{false, true} {
+		for i := range messages {
+			m := &messages[i]
+			if (m.Spec.Generation != nil) == generated && mayHold(chat, m) && hasLeft(chat, known.place(NodeOf(m))) {
+				left = append(left, m)
+			}
+		}
+	}
+	return left
+}
+
+// commitsOf are the commits that the chat and its generated messages record.
+func commitsOf(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) commits {
+	known := commits{}
+	for i := range messages {
+		if g := messages[i].Spec.Generation; g != nil && g.ChatUID == string(chat.UID) {
+			known.note(messages[i].Spec.Follows)
+		}
+	}
+	known.note(chat.Status.Internal.Tail)
+	return known
+}
 
 // ChatUID is the UID of the chat that the message was generated for, that has taken it up, or that controls it, such as
 // a chat its prompt; empty if there is none yet.
@@ -71,30 +139,27 @@ func ChatUID(m *v1alpha1.ChatMessage) string {
 // MayHold reports whether the message may be part of the chat's history, as it says itself and the chat's status does.
 // Whether it is, only the chain tells. A note never is, also under the name of a message that was.
 func MayHold(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
-	if m.Spec.IsNote() {
+	if !mayHold(chat, m) {
 		return false
 	}
-	if uid := ChatUID(m); uid != "" && uid != string(chat.UID) || !m.DeletionTimestamp.IsZero() || HasLeft(chat, m) {
+	recorded := RecordedBy(chat, m.Name)
+	return recorded != nil || !hasLeft(chat, NodeOf(m)) &&
+		(m.Spec.Generation != nil || m.Status.State == v1alpha1.MessageCommitted)
+}
+
+// mayHold reports whether nothing that the message says itself speaks against it.
+func mayHold(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
+	if uid := ChatUID(m); m.Spec.IsNote() || uid != "" && uid != string(chat.UID) || !m.DeletionTimestamp.IsZero() {
 		return false
 	}
 	if g := m.Spec.Generation; g != nil {
 		return g.Outcome == v1alpha1.OutcomeCompleted || g.Outcome == v1alpha1.OutcomeInterrupted
 	}
-	_, recorded := RecordedBy(chat, m.Name)
-	return recorded || m.Status.State == v1alpha1.MessageCommitted
+	return m.Status.State != v1alpha1.MessageSuperseded && m.Status.State != v1alpha1.MessageRejected
 }
 
-// HasLeft reports whether the message was part of the end of the history that was cut off, and has yet to be put aside.
-func HasLeft(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
+// hasLeft reports whether the place is at the end of the history that was cut off.
+func hasLeft(chat *v1alpha1.Chat, n Node) bool {
 	cut := chat.Status.Internal.Superseded
-	if cut == nil || ChatUID(m) != string(chat.UID) {
-		return false
-	}
-	if m.Spec.Generation == nil {
-		if _, recorded := RecordedBy(chat, m.Name); recorded || m.Status.State != v1alpha1.MessageCommitted {
-			return false
-		}
-	}
-	n := NodeOf(m)
-	return n.Placed && n.Index >= cut.FromIndex && n.Version < cut.BeforeVersion
+	return cut != nil && n.Placed && n.Index >= cut.FromIndex && n.Version < cut.BeforeVersion
 }

@@ -19,7 +19,8 @@ func chat() *v1alpha1.Chat {
 	c.Status.History = v1alpha1.HistoryStatus{Head: "r", Length: 6, Version: 9}
 	c.Status.Turn = &v1alpha1.TurnStatus{Message: "q", Parent: "c-3-1", Index: 3, HistoryVersion: 5}
 	c.Status.Internal.Superseded = &v1alpha1.SupersededRange{FromIndex: 6, BeforeVersion: 9}
-	c.Status.Internal.Turn.Results = &v1alpha1.MessagePlace{Message: "r", Parent: "c-6-1", Index: 5, HistoryVersion: 8}
+	c.Status.Internal.Tail = []v1alpha1.CommittedMessage{
+		{Message: "r", UID: "r", Parent: "c-6-1", Position: 5, HistoryVersion: 8}}
 	return c
 }
 
@@ -40,32 +41,33 @@ func made(name string, index, version int64) *v1alpha1.ChatMessage {
 }
 
 func TestTheChatsWordOnAPlaceWins(t *testing.T) {
+	type place struct {
+		placed         bool
+		parent         string
+		index, version int64
+	}
 	open := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "open"}}
 	for name, c := range map[string]struct {
 		message *v1alpha1.ChatMessage
-		want    Node
+		want    place
 	}{
-		"a generated message":            {made("c-6-1", 4, 7), Node{"c-6-1", true, "before", 4, 7}},
-		"an earlier message of a person": {said("p", 1, 2), Node{"p", true, "before", 1, 2}},
+		"a generated message":            {made("c-6-1", 4, 7), place{true, "before", 4, 7}},
+		"an earlier message of a person": {said("p", 1, 2), place{true, "before", 1, 2}},
 		"the turn's own, which says nothing yet": {&v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "q"}},
-			Node{"q", true, "c-3-1", 3, 5}},
-		"the turn's own, which says what was once": {said("q", 1, 2), Node{"q", true, "c-3-1", 3, 5}},
-		"the results of a client":                  {said("r", 9, 9), Node{"r", true, "c-6-1", 5, 8}},
-		"one that is nowhere":                      {open, Node{Name: "open"}},
+			place{true, "c-3-1", 3, 5}},
+		"the turn's own, which says what was once": {said("q", 1, 2), place{true, "c-3-1", 3, 5}},
+		"the results of a client":                  {said("r", 9, 9), place{true, "c-6-1", 5, 8}},
+		"one that is nowhere":                      {open, place{}},
 	} {
-		if got := Of(chat(), c.message); got != c.want {
+		n := Of(chat(), c.message)
+		if got := (place{n.Placed, n.Parent, n.Index, n.Version}); got != c.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
 		}
 	}
-	c := chat()
-	c.Status.Internal.PreviousTurn = &v1alpha1.PreviousTurnStatus{Message: "p", Index: 1, HistoryVersion: 2}
-	if n, ok := RecordedBy(c, "p"); !ok || n != (Node{"p", true, "", 1, 2}) {
-		t.Errorf("the message of the turn before stands at %+v", n)
-	}
-	c = chat()
-	c.Status.Turn = nil
-	if n, ok := RecordedBy(c, ""); ok {
-		t.Errorf("a chat without a turn places %+v", n)
+	without := chat()
+	without.Status.Turn = nil
+	if commit := RecordedBy(without, ""); commit != nil {
+		t.Errorf("a chat without a turn places %+v", commit)
 	}
 }
 
@@ -112,7 +114,7 @@ func TestOnlyWhatMayBePartOfTheHistoryIsWalked(t *testing.T) {
 		if got := MayHold(chat(), c.message); got != c.holds {
 			t.Errorf("%s may be held: %t", name, got)
 		}
-		if got := HasLeft(chat(), c.message); got != c.left {
+		if got := len(Left(chat(), []v1alpha1.ChatMessage{*c.message})) > 0; got != c.left {
 			t.Errorf("%s has left: %t", name, got)
 		}
 	}

@@ -11,7 +11,8 @@ import "slices"
 //
 // Errors: *MissingError, *UnplacedError, *CycleError, *LengthError, *IndexError.
 func Walk(ref Ref, lookup func(name string) (Node, bool), known func(Node) bool) ([]Node, error) {
-	w := walk{ref: ref, lookup: lookup, seen: map[string]bool{}}
+	w := walk{ref: ref, lookup: lookup, seen: map[string]bool{}, commits: commits{}}
+	w.commits.note(ref.Tail)
 	name, child, left := ref.Head, "", ref.Length
 	for ; name != "" && (left > ref.From || ref.From == 0); left-- {
 		n, err := w.step(name, child, left)
@@ -33,10 +34,11 @@ func Walk(ref Ref, lookup func(name string) (Node, bool), known func(Node) bool)
 }
 
 type walk struct {
-	ref    Ref
-	lookup func(string) (Node, bool)
-	seen   map[string]bool
-	chain  []Node
+	ref     Ref
+	lookup  func(string) (Node, bool)
+	seen    map[string]bool
+	commits commits
+	chain   []Node
 }
 
 // step is the message of this name, which child names as its parent, with left messages to go including it.
@@ -52,12 +54,12 @@ func (w *walk) step(name, child string, left int64) (Node, error) {
 	if !ok {
 		return Node{}, &MissingError{Child: child, Parent: name}
 	}
-	n = w.ref.place(n)
-	if !n.Placed {
+	if n = w.commits.place(n); !n.Placed {
 		return Node{}, &UnplacedError{Message: name}
 	}
 	if n.Index != left-1 {
 		return Node{}, &IndexError{Message: name, Want: left - 1, Got: n.Index}
 	}
+	w.commits.note(n.Follows)
 	return n, nil
 }

@@ -227,12 +227,8 @@ func (p action) appendResults(given *clientResults) {
 	if given == nil {
 		return
 	}
-	in.Results = &v1alpha1.MessagePlace{
-		Message: given.message, Parent: st.History.Head, Index: st.History.Length, HistoryVersion: st.History.Version + 1,
-		StoppedBy: given.stoppedBy,
-	}
+	in.Results = &v1alpha1.ClientResults{Message: given.message, Position: st.History.Length}
 	recordStopTool(st.Turn, given.stoppedBy)
 	in.LastRole = v1alpha1.RoleTool
-	st.History.Head = given.message
-	st.History.Length++
+	p.appendCommit(v1alpha1.CommittedMessage{Message: given.message, UID: given.uid, StoppedBy: given.stoppedBy})
 }

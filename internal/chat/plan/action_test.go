@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -102,9 +103,9 @@ func TestAClientsResultsGoOnWithTheTurn(t *testing.T) {
 		t.Errorf("required is %+v", got)
 	}
 	w.bring("1", "2").want("Running v3 results/3 1:GenerateAssistant []")
-	if got := w.chat.Status.Internal.Turn.Results; got.Message != "results" || got.Parent != "c-1-1" || got.Index != 2 ||
-		got.HistoryVersion != 3 {
-		t.Errorf("results are placed at %+v", got)
+	want := []v1alpha1.CommittedMessage{{Message: "results", Parent: "c-1-1", Position: 2, HistoryVersion: 3}}
+	if diff := cmp.Diff(want, w.chat.Status.Internal.Tail); diff != "" {
+		t.Errorf("the commit of the results is not that (-want +got):\n%s", diff)
 	}
 	if w.chat.Status.RequiresAction != nil {
 		t.Error("the deadline stays")
@@ -246,7 +247,7 @@ func TestCallsBeforeADeletedMessageAreRunAgain(t *testing.T) {
 	w.want("RequiresAction v3 c-2-1/3 - []")
 	calling := chattest.Generated("c-1-1", v1alpha1.RoleAssistant, chattest.Calls("1"),
 		chattest.CallsRequiring(v1alpha1.RequiresClient, "2"))
-	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{question("a"), calling}) }).
+	w.pass(func(f *Facts) { f.Truncated = rest([]*v1alpha1.ChatMessage{question("a"), calling}) }).
 		want("Running v4 c-1-1/2 1:ExecuteTools []")
 }
 

@@ -78,8 +78,7 @@ func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
 		p.compaction().appendSummary(result)
 		return
 	}
-	st.History.Head = result.Name
-	st.History.Length++
+	p.appendGenerated(result.Name)
 	in := &st.Internal.Turn
 	in.LastRole = result.Spec.Role
 	if result.Spec.Role == v1alpha1.RoleAssistant {

@@ -98,7 +98,7 @@ func TestAdviceIsCountedPerTurn(t *testing.T) {
 	user.Status.Index = new(int64(0))
 	call := chattest.Generated("call", v1alpha1.RoleAssistant, chattest.Calls("1"))
 	tool := chattest.Generated("tool", v1alpha1.RoleTool, chattest.Results("1"), advised)
-	if n := Rest([]*v1alpha1.ChatMessage{user, call, tool}).Turn.Advice; n != 1 {
+	if n := rest([]*v1alpha1.ChatMessage{user, call, tool}).Turn.Advice; n != 1 {
 		t.Errorf("of what is left there are %d", n)
 	}
 	if n := w.say("b").chat.Status.Turn.Advice; n != 0 {
@@ -352,7 +352,8 @@ func TestEditRestoresTheContextOfItsMessage(t *testing.T) {
 		index, want  int64
 	}{{"c", "c-5-1", 5, 5}, {"b", "c-1-1", 2, 0}, {"a", "", 0, 0}} {
 		w := history().pass(func(f *Facts) {
-			f.Edited = &Edited{Message: Message{Name: c.name, ContentHash: "new"}, Parent: c.parent, Index: c.index}
+			f.Edited = &Edited{Message: Message{Name: c.name, ContentHash: "new"},
+				Commit: v1alpha1.CommittedMessage{Parent: c.parent, Position: c.index}}
 		})
 		w.contextStart(c.want)
 		if w.chat.Status.Context != nil {
@@ -371,7 +372,7 @@ func TestInterruptedCallsHoldNoCompactionUp(t *testing.T) {
 	user.Status.Index, user.Status.HistoryVersion = new(int64(0)), 1
 	calling := chattest.Answer(newWorld(t).say("a").chat, chattest.Calls("1"),
 		chattest.CallsRequiring(v1alpha1.RequiresClient, "2"), chattest.Interrupted())
-	rest := Rest([]*v1alpha1.ChatMessage{user, calling})
+	rest := rest([]*v1alpha1.ChatMessage{user, calling})
 	if got := rest.Turn; got.Result != v1alpha1.TurnInterrupted || got.Internal.PendingCalls != 0 ||
 		got.Internal.CallsRequiringAction != 0 {
 		t.Fatalf("the turn is %+v", got)

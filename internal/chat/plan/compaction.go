@@ -146,8 +146,7 @@ func (p compaction) forget(s subject) {
 // appendSummary makes a summary the head, and the beginning of what the model sees. The turn stands as it stood.
 func (p compaction) appendSummary(result *v1alpha1.ChatMessage) {
 	st := p.status()
-	st.History.Head = result.Name
-	st.History.Length++
+	p.appendGenerated(result.Name)
 	p.beginContext(min(result.Spec.Generation.Compaction.ContextStart, st.History.Length-1))
 	st.Context = &v1alpha1.ContextStatus{Compacted: true}
 	p.attempt().account(result)

@@ -4,6 +4,8 @@
 package plan
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -38,9 +40,10 @@ func (p cut) edit() error {
 func (p cut) carryOut() {
 	h := &p.status().History
 	from := int64(0)
-	begun := recordOf(p.status())
+	begun, tail := recordOf(p.status()), p.status().Internal.Tail
 	if t := p.facts.Truncated; t != nil {
 		h.Head, h.Length, from = t.Head, t.Length, t.Length
+		p.status().Internal.Tail = slices.Clone(t.Tail)
 		setTurn(p.status(), TurnRecord{t.Turn.DeepCopy(), *t.Turn.Internal.DeepCopy()})
 		p.status().LastReply, p.status().Context = t.LastReply, t.Context
 		conditions.MarkOutput(p.status(), t.OutputOf, t.Output, p.facts.Now)
@@ -49,11 +52,11 @@ func (p cut) carryOut() {
 		}
 	} else {
 		e := p.facts.Edited
-		h.Head, h.Length, from = e.Parent, e.Index, e.Index+1
+		h.Head, h.Length, from = e.Commit.Parent, e.Commit.Position, e.Commit.Position+1
+		p.status().Internal.Tail = slices.Clone(e.Tail)
 		p.status().Context = nil // The next reply tells.
 	}
-	p.dropTurn(begun.TurnStatus, from)
-	p.dropPrevious(from)
+	p.dropTail(tail, from)
 	p.noteEnd(begun)
 	p.captions().dropTitle()
 	p.compaction().backToContext()
@@ -71,11 +74,13 @@ func (p cut) resume() {
 	st.Turn.StartedAt = new(metav1.NewMicroTime(p.facts.Now)) // It ends a second time.
 }
 
-// dropTurn drops the message of the turn that was under way if it has left the history. It may not say yet that it was
-// part of it, and would be taken for a new one.
-func (p cut) dropTurn(begun *v1alpha1.TurnStatus, from int64) {
-	if begun != nil && begun.Index >= from {
-		p.plan.Superseded = append(p.plan.Superseded, begun.Message)
+// dropTail drops the messages of people and clients that have left the history and that only the chat's status said to
+// be part of it. They may not say so themselves yet, and would be taken for new ones.
+func (p cut) dropTail(tail []v1alpha1.CommittedMessage, from int64) {
+	for i := range tail {
+		if tail[i].Position >= from {
+			p.plan.Superseded = append(p.plan.Superseded, tail[i].Message)
+		}
 	}
 }
 

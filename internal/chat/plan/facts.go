@@ -44,9 +44,6 @@ type Facts struct {
 	// Calls are the calls of the reply CallsOf that wait for a client or for approval; none if the reply is gone.
 	Calls   []v1alpha1.PendingToolCall
 	CallsOf string
-	// Reported are the versions of the history with which the chat's newest turn, and the one before, began or were taken
-	// up again, by the names of their messages, if these say how they ended.
-	Reported map[string]int64
 	// Results are the messages of clients with results of calls that have not been taken, oldest first.
 	Results []*v1alpha1.ChatMessage
 	// Approvals are the decisions about calls that have not been acted on, oldest first.
@@ -181,7 +178,7 @@ type NoPrompt struct {
 
 // Message is a User message, as far as it matters here.
 type Message struct {
-	Name string
+	Name, UID string
 	// Interrupts is true for a message that cuts in when the chat is busy.
 	Interrupts bool
 	// ContentHash is of what the message says.
@@ -203,10 +200,10 @@ type Message struct {
 // Edited is a committed User message that was edited, and where it stands.
 type Edited struct {
 	Message
-	Parent string
-	Index  int64
-	// CallsGivenUpBefore is why calls of the reply before it have no result; empty if none was given up.
-	CallsGivenUpBefore v1alpha1.CallsGivenUp
+	// Commit of the message as it was before.
+	Commit v1alpha1.CommittedMessage
+	// Tail are the commits right before it, behind the generated message before.
+	Tail []v1alpha1.CommittedMessage
 }
 
 // Approval is a decision about a call.
@@ -291,9 +288,6 @@ type Plan struct {
 	PutAside bool
 	// Transitions of the state machine that the plan makes, in their order.
 	Transitions []Transition
-	// Replaced are turns of which the status says nothing any more, in their order. Their messages have to say how they
-	// ended before the status is written.
-	Replaced []TurnRecord
 	// CapacityWait is how long the step that begins had to wait for a place; nil if it had not.
 	CapacityWait *time.Duration
 	// LongWait is the wait of the status if it is worth an Event: it needs somebody, or has lasted for LongWaitAfter.
@@ -302,8 +296,6 @@ type Plan struct {
 	Notices []Notice
 	// Expires is true when the chat is to be deleted because it has rested for long enough.
 	Expires bool
-	// Unfinished is true when more is left to do as soon as this status is written.
-	Unfinished bool
 	// Again is how long until the conditions change because of the time alone; zero: they do not.
 	Again time.Duration
 }

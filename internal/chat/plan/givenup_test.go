@@ -69,8 +69,7 @@ func TestNextMessageKeepsTheReasonOfGivenUpCalls(t *testing.T) {
 		c.ended.say("b").wantGivenUp("", c.want)
 		// The edit of that message is told what its first commit was.
 		c.ended.pass(func(f *Facts) {
-			f.Edited = &Edited{Message: Message{Name: "b", ContentHash: "other"}, Parent: c.ended.chat.Status.Turn.Parent,
-				Index: c.ended.chat.Status.Turn.Index, CallsGivenUpBefore: c.want}
+			f.Edited = &Edited{Message: Message{Name: "b", ContentHash: "other"}, Commit: c.ended.chat.Status.Internal.Tail[0]}
 		}).wantGivenUp("", c.want)
 	}
 }
@@ -78,7 +77,7 @@ func TestNextMessageKeepsTheReasonOfGivenUpCalls(t *testing.T) {
 func TestCutHistoryKnowsTheReasonOfGivenUpCalls(t *testing.T) {
 	w := newWorld(t).say("a").ask(v1alpha1.RequestInterrupt).answer(chattest.Calls("1"), chattest.Interrupted()).say("b")
 	before, reply := question("a"), chattest.Answer(w.chat, chattest.Calls("1"), chattest.Interrupted())
-	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{before, reply}) }).
+	w.pass(func(f *Facts) { f.Truncated = rest([]*v1alpha1.ChatMessage{before, reply}) }).
 		wantGivenUp(v1alpha1.CallsInterrupted, "")
 	w.say("c").wantGivenUp("", v1alpha1.CallsInterrupted)
 }
@@ -88,7 +87,7 @@ func TestResumedTurnKeepsItsCommitsVersion(t *testing.T) {
 	before, calling := question("a"), chattest.Answer(w.chat, chattest.Calls("1"))
 	before.Status.HistoryVersion = 1
 	w.answer(chattest.Results("1")).answer(chattest.Says("hi"))
-	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{before, calling}) })
+	w.pass(func(f *Facts) { f.Truncated = rest([]*v1alpha1.ChatMessage{before, calling}) })
 	if got := w.chat.Status; got.Turn.HistoryVersion != 1 || got.Internal.Turn.ResumedVersion != got.History.Version {
 		t.Errorf("the turn is %+v at version %d", got.Turn, got.History.Version)
 	}

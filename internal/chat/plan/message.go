@@ -15,8 +15,9 @@ import (
 // MessageOf is what a decision has to know of a User message.
 func MessageOf(m *v1alpha1.ChatMessage) Message {
 	facts := Message{
-		Name: m.Name, Interrupts: m.Spec.WhenBusy == v1alpha1.WhenBusyInterrupt, ContentHash: content.Of(m),
-		LastRole: m.Spec.LastRole(), Effort: m.Spec.ReasoningEffort, FirstWords: firstwords.Of(&m.Spec),
+		Name: m.Name, UID: string(m.UID), ContentHash: content.Of(m),
+		Interrupts: m.Spec.WhenBusy == v1alpha1.WhenBusyInterrupt,
+		LastRole:   m.Spec.LastRole(), Effort: m.Spec.ReasoningEffort, FirstWords: firstwords.Of(&m.Spec),
 		Created: m.CreationTimestamp.Time, Traceparent: traceparentOf(m),
 	}
 	if ref := m.Spec.ModelConfigRef; ref != nil {

@@ -40,7 +40,7 @@ func TestAPlanIsApprovedAsLongAsItIsInTheHistory(t *testing.T) {
 		true: {question("a"), calling, results}, false: {question("a"), calling},
 	} {
 		w := approved(t)
-		w.pass(func(f *Facts) { f.Truncated = Rest(kept) })
+		w.pass(func(f *Facts) { f.Truncated = rest(kept) })
 		if got := w.chat.Status.Turn.PlanApproved; got != want {
 			t.Errorf("with %d messages left, that the plan is approved is %t", len(kept), got)
 		}

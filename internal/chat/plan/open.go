@@ -19,7 +19,8 @@ func (f *Facts) NoteEdit(m *v1alpha1.ChatMessage) {
 	if m.Spec.IsNote() { // What has its name was deleted, which says more.
 		return
 	}
-	if edited := editedOf(f.Chat, m); edited != nil && (f.Edited == nil || edited.Index < f.Edited.Index) {
+	edited := editedOf(f.Chat, m)
+	if edited != nil && (f.Edited == nil || edited.Commit.Position < f.Edited.Commit.Position) {
 		f.Edited = edited
 	}
 }
@@ -36,7 +37,7 @@ func IsOpen(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	if uid := history.ChatUID(m); uid != "" && uid != string(chat.UID) {
 		return false
 	}
-	if _, recorded := history.RecordedBy(chat, m.Name); recorded {
+	if commit := history.RecordedBy(chat, m.Name); commit != nil && history.Is(commit, m) {
 		return false
 	}
 	return !slices.ContainsFunc(chat.Status.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == m.Name })
@@ -52,23 +53,34 @@ func isRefused(m *v1alpha1.ChatMessage) bool {
 	return false
 }
 
-// editedOf is the message and its place, if it is committed and no longer says what it said then.
+// editedOf is the message and its commit, if it is committed and no longer says what it said then.
 func editedOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) *Edited {
 	if !m.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	n, committed, givenUp := history.Of(chat, m), m.Status.ContentHash, m.Status.CallsGivenUpBefore
-	if t := recordOfMessage(&chat.Status, m.Name); t.TurnStatus != nil {
-		committed, givenUp = t.Internal.ContentHash, t.Internal.CallsGivenUpBefore
-	} else if m.Status.State != v1alpha1.MessageCommitted || m.Status.ChatUID != string(chat.UID) || !n.Placed ||
-		n.Index >= chat.Status.History.Length || history.HasLeft(chat, m) {
-		return nil
+	commit := history.RecordedBy(chat, m.Name)
+	if commit == nil {
+		n := history.NodeOf(m)
+		if m.Status.State != v1alpha1.MessageCommitted || m.Status.ChatUID != string(chat.UID) || !n.Placed ||
+			n.Index >= chat.Status.History.Length || !history.MayHold(chat, m) {
+			return nil
+		}
+		commit = &v1alpha1.CommittedMessage{Parent: n.Parent, Position: n.Index, ContentHash: m.Status.ContentHash,
+			CallsGivenUpBefore: m.Status.CallsGivenUpBefore}
 	}
-	edited := &Edited{Message: MessageOf(m), Parent: n.Parent, Index: n.Index, CallsGivenUpBefore: givenUp}
-	if committed == edited.ContentHash {
+	edited := &Edited{Message: MessageOf(m), Commit: *commit}
+	if commit.ContentHash == edited.ContentHash {
 		return nil
 	}
 	return edited
+}
+
+// NoteChain adds what the history, of which nothing is missing, records of the edited message: the commits right before
+// it, and how the turn before ended.
+func (e *Edited) NoteChain(chain []history.Node) {
+	if i := e.Commit.Position; i < int64(len(chain)) && chain[i].Name == e.Name && chain[i].Commit != nil {
+		e.Commit, e.Tail = *chain[i].Commit, history.Tail(chain[:i])
+	}
 }
 
 // TakeOrder is the order in which User messages are taken up: the chat's prompt first, then as they were created.

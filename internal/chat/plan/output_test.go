@@ -72,10 +72,10 @@ func TestTheOutputLeavesWithItsMessage(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Says("{}"), formed("/n is missing", "")).
 		answer(chattest.Says(`{"n":4}`), formed("", `{"n":4}`)).wantOutput(`{"n":4}`, metav1.ConditionTrue)
 	first := chattest.Generated("c-1-1", v1alpha1.RoleAssistant, chattest.Says("{}"), formed("/n is missing", ""))
-	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{question("a"), first}) }).
+	w.pass(func(f *Facts) { f.Truncated = rest([]*v1alpha1.ChatMessage{question("a"), first}) }).
 		want("Running v4 c-1-1/2 1:GenerateAssistant []").wantOutput("", metav1.ConditionFalse)
 	w = newWorld(t).say("a").answer(chattest.Says(`{"n":4}`), formed("", `{"n":4}`)).say("b").answer(chattest.Says("x"))
 	whole := chattest.Generated("c-1-1", v1alpha1.RoleAssistant, chattest.Says("{}"), formed("", `{"n":4}`))
-	w.pass(func(f *Facts) { f.Truncated = Rest([]*v1alpha1.ChatMessage{question("a"), whole}) }).
+	w.pass(func(f *Facts) { f.Truncated = rest([]*v1alpha1.ChatMessage{question("a"), whole}) }).
 		wantOutput(`{"n":4}`, metav1.ConditionTrue)
 }

@@ -33,6 +33,10 @@ func (p queue) takeOpen() error {
 		if p.staysOpen(message) {
 			return nil
 		}
+		if len(p.status().Internal.Tail)+len(p.status().Queue) >= v1alpha1.MaxTail {
+			p.plan.Rejected = append(p.plan.Rejected, p.unanswered(message.Name))
+			continue
+		}
 		switch refused := p.try(p.eventOf(message), subject{message: message.Name, interrupts: message.Interrupts}); refused {
 		case "":
 		case machine.QueueFull:
@@ -55,17 +59,13 @@ func (p queue) staysOpen(message Message) bool {
 	if p.facts.Archive || p.status().Archived || p.idle() && p.models().blocked(message) != nil {
 		return true
 	}
-	if (message.Interrupts || p.idle()) && p.turn().unwritten() {
-		p.putOff()
-		return true
-	}
 	return false
 }
 
-// open are the messages that may be taken up. What was put off comes before them, and so does an edit that is left to
-// the next pass: it would take them along with the rest of the queue.
+// open are the messages that may be taken up. An edit that is left to the next pass comes before them: it would take
+// them along with the rest of the queue.
 func (p queue) open() []Message {
-	if p.plan.Unfinished || p.facts.Truncated != nil && p.facts.Edited != nil {
+	if p.facts.Truncated != nil && p.facts.Edited != nil {
 		return nil
 	}
 	return p.facts.Open
@@ -76,6 +76,12 @@ func (p queue) full(message string) Rejection {
 		"The queue of chat %s is full (%d messages, and limits.maxQueue is %d): delete this message and create it again "+
 			"when there is room",
 		p.chat.Name, len(p.status().Queue), p.chat.Spec.MaxQueueOrDefault())}
+}
+
+func (p queue) unanswered(message string) Rejection {
+	return Rejection{message, v1alpha1.ReasonQueueFull, fmt.Sprintf(
+		"The last %d messages of chat %s have no reply, and there can be no more: see why its turns end without one, "+
+			"delete some of them, and create this message again", v1alpha1.MaxTail, p.chat.Name)}
 }
 
 func (p queue) eventOf(message Message) machine.Event {
@@ -101,10 +107,6 @@ func (p queue) promote() error {
 		queued := slices.IndexFunc(p.status().Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == message.Name })
 		if p.status().Archived || !message.Interrupts || queued < 0 || p.status().Queue[queued].Interrupts {
 			continue
-		}
-		if p.turn().unwritten() {
-			p.putOff()
-			return nil
 		}
 		if err := p.fire(machine.PromoteQueued, subject{message: message.Name}); err != nil {
 			return err

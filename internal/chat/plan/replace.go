@@ -5,7 +5,6 @@ package plan
 
 import (
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/chat/conditions"
 )
 
 // TurnRecord is all that a chat's status says of a turn: what is for people, and the operator's own memory.
@@ -16,29 +15,6 @@ type TurnRecord struct {
 
 // recordOf is the record of the chat's turn; its TurnStatus is nil if there is none.
 func recordOf(st *v1alpha1.ChatStatus) TurnRecord { return TurnRecord{st.Turn, st.Internal.Turn} }
-
-// previousOf is what the chat's status keeps of the turn before; its TurnStatus is nil if it keeps nothing.
-func previousOf(st *v1alpha1.ChatStatus) TurnRecord {
-	turn, internal := conditions.PreviousTurn(st.Internal.PreviousTurn)
-	if turn == nil {
-		return TurnRecord{}
-	}
-	return TurnRecord{turn, *internal}
-}
-
-// recordOfMessage is the record of the turn that the message began, if the chat's status has it; its TurnStatus is nil
-// if not.
-func recordOfMessage(st *v1alpha1.ChatStatus, message string) TurnRecord {
-	for _, record := range []TurnRecord{recordOf(st), previousOf(st)} {
-		if record.TurnStatus != nil && record.Message == message {
-			return record
-		}
-	}
-	return TurnRecord{}
-}
-
-// version of the history with which the turn began, or was taken up again.
-func (t TurnRecord) version() int64 { return max(t.HistoryVersion, t.Internal.ResumedVersion) }
 
 // setTurn puts a turn in the place of the one before, of which nothing is left. No other function replaces either part.
 func setTurn(st *v1alpha1.ChatStatus, t TurnRecord) {

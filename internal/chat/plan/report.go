@@ -36,7 +36,6 @@ func (p report) settle() {
 	facts.FamilyAtWork = p.facts.FamilyAtWork
 	st.Internal.ParentUID = p.facts.ParentUID
 	st.Root = cmp.Or(p.facts.Root, st.Root)
-	p.turn().forgetReported()
 	p.captions().settleTitle()
 	p.captions().settleSummary()
 	p.recordWaiting()

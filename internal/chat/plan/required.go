@@ -10,11 +10,11 @@ import (
 	"parley.dev/parley/internal/approval"
 )
 
-// RequiredCalls are the calls of the message that people and clients are to be asked for in the turn of which place is
-// that of a client's newest results; nil if there are none.
-func RequiredCalls(place *v1alpha1.MessagePlace, message *v1alpha1.ChatMessage) (calls []v1alpha1.PendingToolCall) {
+// RequiredCalls are the calls of the message that people and clients are to be asked for in the turn with a client's
+// newest results, which may be nil; nil if there are none.
+func RequiredCalls(results *v1alpha1.ClientResults, message *v1alpha1.ChatMessage) (calls []v1alpha1.PendingToolCall) {
 	// A client's results come all at once, behind the calls.
-	answered := place != nil && message.Spec.Index != nil && place.Index > *message.Spec.Index
+	answered := results != nil && message.Spec.Index != nil && results.Position > *message.Spec.Index
 	for i := range message.Spec.Parts {
 		call := message.Spec.Parts[i].ToolCall
 		if call != nil && (call.RequiresAction == v1alpha1.RequiresApproval ||

@@ -12,7 +12,7 @@ import (
 
 // clientResults is what a client's Tool message says, compared with the calls that wait.
 type clientResults struct {
-	message string
+	message, uid string
 	// problem says what is wrong with them, and what to do; empty for right ones.
 	problem string
 	// stoppedBy is the tool of the first of them that ends the turn; empty if none does.
@@ -39,7 +39,8 @@ func (p action) resultsOf(message *v1alpha1.ChatMessage) clientResults {
 			return wrong("Tool call " + call.ID + " has no result, and all must be answered in one message")
 		}
 	}
-	return clientResults{message: message.Name, stoppedBy: stoppedByClient(p.chat.Spec.Tools, waiting, given)}
+	return clientResults{message: message.Name, uid: string(message.UID),
+		stoppedBy: stoppedByClient(p.chat.Spec.Tools, waiting, given)}
 }
 
 // waitingForClient are the calls that wait for a client, in their order.

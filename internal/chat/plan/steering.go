@@ -49,10 +49,6 @@ func (p steering) repair() error {
 // handleRequests acts on request annotations, once per token.
 func (p steering) handleRequests() error {
 	for _, request := range p.facts.Requests {
-		if p.turn().unwritten() {
-			p.putOff()
-			return nil
-		}
 		reason, why := p.answerRequest(request.Kind)
 		handled := v1alpha1.HandledRequest{
 			Kind: request.Kind, Token: request.Token, Outcome: v1alpha1.RequestDone, Time: metav1.NewTime(p.facts.Now),

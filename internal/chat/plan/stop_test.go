@@ -6,6 +6,8 @@ package plan
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
 )
@@ -51,18 +53,16 @@ func TestStoppedTurnLeavesNothingToTheNext(t *testing.T) {
 func TestStoppedTurnPromotesTheQueueInTheSameWrite(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Calls("1")).say("b").
 		answer(chattest.Results("1"), chattest.StoppedBy("plan")).want("Running v4 b/4 1:GenerateAssistant []")
-	w.wantPrevious("a", v1alpha1.TurnStoppedAfterTool)
-	if got := w.chat.Status.Internal.PreviousTurn.StoppedBy; got != "plan" {
-		t.Errorf("the ended turn was stopped by %q", got)
-	}
+	w.wantTail(v1alpha1.CommittedMessage{Message: "b", Parent: "c-2-1", Position: 3, HistoryVersion: 4,
+		ContentHash: "hash of b", PreviousTurn: &v1alpha1.TurnOutcome{Message: "a", Result: v1alpha1.TurnStoppedAfterTool,
+			StoppedBy: "plan"}})
 }
 
 func TestAClientsResultEndsTheTurn(t *testing.T) {
 	w := waits(t, pending(v1alpha1.RequiresClient, "1", "2")...).bringStopping("ticket").want("Waiting v3 results/3 - []").
 		wantStopped("ticket")
-	if got := w.chat.Status.Internal.Turn.Results; got == nil || got.StoppedBy != "ticket" || got.HistoryVersion != 3 {
-		t.Errorf("the results are placed at %+v", got)
-	}
+	w.wantTail(v1alpha1.CommittedMessage{Message: "results", Parent: "c-1-1", Position: 2, HistoryVersion: 3,
+		StoppedBy: "ticket"})
 	waits(t, pending(v1alpha1.RequiresClient, "1")...).bringStopping("").
 		want("Running v3 results/3 1:GenerateAssistant []")
 }
@@ -118,8 +118,10 @@ func TestTurnStopsThoughOtherCallsAreGivenUp(t *testing.T) {
 					pending(v1alpha1.RequiresClient, "2")
 			})
 			c.giveUp(w).want(c.want)
-			if ended := recordOfMessage(&w.chat.Status, "a"); ended.Result != v1alpha1.TurnStoppedAfterTool {
-				t.Errorf("the turn ended as %s", ended.Result)
+			if turn := w.chat.Status.Turn; turn.Message != "a" {
+				w.wantPrevious("a", v1alpha1.TurnStoppedAfterTool)
+			} else if turn.Result != v1alpha1.TurnStoppedAfterTool {
+				t.Errorf("the turn ended as %s", turn.Result)
 			}
 		})
 	}
@@ -164,7 +166,7 @@ func TestCutHistoryTellsWhetherItsTurnIsStopped(t *testing.T) {
 			w := newWorld(t).say("a").answer(chattest.Calls("1")).answer(chattest.Results("1"), chattest.StoppedBy("plan")).
 				say("b").answer(chattest.Says("hi")).say("c").answer(chattest.Says("hi")).
 				want("Waiting v7 c-6-1/7 - []")
-			w.pass(func(f *Facts) { f.Truncated = Rest(c.kept) }).want(c.want)
+			w.pass(func(f *Facts) { f.Truncated = rest(c.kept) }).want(c.want)
 			if got := w.chat.Status.Turn.StoppedBy; got != c.by {
 				t.Errorf("the turn is stopped by %q", got)
 			}
@@ -221,21 +223,22 @@ func TestResultsEndTheTurnBeforeTheirMessageSaysSo(t *testing.T) {
 	chat := chattest.Generating()
 	chat.Status.History = v1alpha1.HistoryStatus{Version: 3, Head: "results", Length: 3}
 	chat.Status.Turn = &v1alpha1.TurnStatus{Message: "a", HistoryVersion: 1}
-	chat.Status.Internal.Turn = v1alpha1.TurnInternalStatus{
-		ContentHash: "hash",
-		Results: &v1alpha1.MessagePlace{Message: "results", Parent: "c-1-1", Index: 2, HistoryVersion: 3,
-			StoppedBy: "ticket"},
-	}
+	chat.Status.Internal.Tail = []v1alpha1.CommittedMessage{{Message: "results", Parent: "c-1-1", Position: 2,
+		HistoryVersion: 3, StoppedBy: "ticket"}}
 	before := newWorld(t).say("a").chat
 	before.UID = chat.UID
 	reply := chattest.Answer(before, chattest.CallsRequiring(v1alpha1.RequiresClient, "1"))
-	kept, missing := Whole(chat, []v1alpha1.ChatMessage{*question("a"), *reply,
+	whole := WholeOf(chat, []v1alpha1.ChatMessage{*question("a"), *reply,
 		*bringing("results", v1alpha1.ToolResult{ID: "1"})})
-	if missing != 3 || len(kept) != 3 {
-		t.Fatalf("%d messages are left, the first one missing is %d", len(kept), missing)
+	if whole.Missing != 3 || len(whole.Messages) != 3 {
+		t.Fatalf("%d messages are left, the first one missing is %d", len(whole.Messages), whole.Missing)
 	}
-	if got := Rest(kept).Turn; got.StoppedBy != "ticket" || got.Internal.Results.StoppedBy != "ticket" ||
-		got.Internal.ContentHash != "hash" {
-		t.Errorf("the turn is %+v", got)
+	rest := whole.Rest()
+	if got := rest.Turn; got.StoppedBy != "ticket" || got.Internal.Results.Position != 2 ||
+		got.Internal.ContentHash != "hash of a" {
+		t.Errorf("the turn is %+v, %+v", got.TurnStatus, got.Internal)
+	}
+	if diff := cmp.Diff(chat.Status.Internal.Tail, rest.Tail); diff != "" {
+		t.Errorf("the tail is not the chat's (-want +got):\n%s", diff)
 	}
 }

@@ -83,7 +83,8 @@ func TestAGivenTitleWinsUntilItIsTakenBack(t *testing.T) {
 func TestANewBeginningGetsANewTitle(t *testing.T) {
 	edit := func(name string, parent string, index int64) func(*Facts) {
 		return func(f *Facts) {
-			f.Edited = &Edited{Message: Message{Name: name, ContentHash: "other"}, Parent: parent, Index: index}
+			f.Edited = &Edited{Message: Message{Name: name, ContentHash: "other"},
+				Commit: v1alpha1.CommittedMessage{Parent: parent, Position: index}}
 		}
 	}
 	w := newWorld(t).say("a").answer(written("Stuck pods")).say("b").answer(chattest.Says("hi"))

@@ -118,10 +118,10 @@ func TestATransitionSaysWhatItDid(t *testing.T) {
 			f.PodLost, f.Chat.Status.Generation.Attempt = true, v1alpha1.DefaultMaxAttempts
 		}, said{Outcome: "Lost", Ended: []string{"a Failed AttemptsExhausted"}}},
 		"an edit": {func(f *Facts) {
-			f.Edited = &Edited{Message: Message{Name: "a"}, Index: 2}
+			f.Edited = &Edited{Message: Message{Name: "a"}, Commit: v1alpha1.CommittedMessage{Position: 2}}
 		}, said{Outcome: "nobody waits", Began: []string{"a"}, Ended: []string{"a  "}}},
 		"an edit that an answer is too late for": {func(f *Facts) {
-			f.Edited = &Edited{Message: Message{Name: "a"}, Index: 2}
+			f.Edited = &Edited{Message: Message{Name: "a"}, Commit: v1alpha1.CommittedMessage{Position: 2}}
 			answers(f, chattest.Says("hi"))
 		}, said{Outcome: "nobody waits", Began: []string{"a"}, Ended: []string{"a  "}}},
 		"a deletion that brings an older turn back": {func(f *Facts) {

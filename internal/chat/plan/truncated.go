@@ -20,6 +20,8 @@ type Truncated struct {
 	Head string
 	// Length is the number of messages that are left.
 	Length int64
+	// Tail are the commits behind the newest generated message that is left.
+	Tail []v1alpha1.CommittedMessage
 	// Turn that the newest message belongs to; its TurnStatus is nil if none is left.
 	Turn TurnRecord
 	// LastReply is the preview of the newest reply that is left.
@@ -35,8 +37,15 @@ type Truncated struct {
 	Unanswered bool
 }
 
-// Rest describes the messages that are left of a history, oldest first.
-func Rest(kept []*v1alpha1.ChatMessage) *Truncated {
+// Rest describes what is left of the history.
+func (w *Whole) Rest() *Truncated {
+	t := rest(w.Messages)
+	t.Tail = history.Tail(w.Chain)
+	return t
+}
+
+// rest describes the messages that are left of a history, oldest first.
+func rest(kept []*v1alpha1.ChatMessage) *Truncated {
 	t := &Truncated{Length: int64(len(kept))}
 	for i, m := range kept {
 		t.Head = m.Name
@@ -83,9 +92,7 @@ func (t *Truncated) results(m *v1alpha1.ChatMessage) {
 	t.Unanswered = true
 	switch g := m.Spec.Generation; {
 	case g == nil:
-		n := history.NodeOf(m)
-		in.Results = &v1alpha1.MessagePlace{Message: m.Name, Parent: n.Parent, Index: n.Index, HistoryVersion: n.Version,
-			StoppedBy: m.Status.StoppedBy}
+		in.Results = &v1alpha1.ClientResults{Message: m.Name, Position: history.NodeOf(m).Index}
 		left := max(0, in.CallsRequiringAction-int32(len(m.Spec.Parts))) // At most 512, as the API bounds parts.
 		in.PendingCalls, in.CallsRequiringAction = left, left
 	case in.PendingCalls > in.CallsRequiringAction:
@@ -150,40 +157,53 @@ func turnOf(m *v1alpha1.ChatMessage) TurnRecord {
 	return t
 }
 
-// Whole returns the messages of the history before the first one that is missing,
-// and its index; the length of the history if none is.
-func Whole(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (kept []*v1alpha1.ChatMessage, missing int64) {
-	byName := make(map[string]*v1alpha1.ChatMessage, len(messages))
-	nodes := make([]history.Node, 0, len(messages))
-	for i := range messages {
-		if m := &messages[i]; history.MayHold(chat, m) {
-			byName[m.Name] = m
-			nodes = append(nodes, history.NodeOf(m))
-		}
-	}
-	chain, missing := history.Whole(history.RefOf(chat), nodes)
-	for _, n := range chain {
-		m := byName[n.Name]
-		if m.Spec.Generation == nil {
-			m.Status.Parent, m.Status.Index, m.Status.HistoryVersion = n.Parent, &n.Index, n.Version
-			recordOwn(m, recordOf(&chat.Status))
-			recordOwn(m, previousOf(&chat.Status))
-		}
-		kept = append(kept, m)
-	}
-	return kept, min(missing, chat.Status.History.Length)
+// Whole is the part of a chat's history before the first message that is missing.
+type Whole struct {
+	// Chain is where its messages stand, oldest first, and Messages what they say, each with the status that follows from
+	// its commit.
+	Chain    []history.Node
+	Messages []*v1alpha1.ChatMessage
+	// Missing is the index of that message; the length of the history if none is missing.
+	Missing int64
 }
 
-// recordOwn tells the message what its turn's record knows of it: its own status may say so later.
-func recordOwn(m *v1alpha1.ChatMessage, t TurnRecord) {
-	if t.TurnStatus != nil && t.Message == m.Name {
-		m.Status.ContentHash, m.Status.ResumedVersion, m.Status.CallsGivenUpBefore = t.Internal.ContentHash,
-			t.Internal.ResumedVersion, t.Internal.CallsGivenUpBefore
-		if t.Result != "" {
-			conditions.Message(&m.Status, conditions.OfTurn(t.TurnStatus, nil), m.Generation, time.Time{})
-		}
+// WholeOf finds the part of the history before the first of the messages that is missing.
+func WholeOf(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) Whole {
+	byName := make(map[string]*v1alpha1.ChatMessage, len(messages))
+	outcomes := map[string]*v1alpha1.TurnOutcome{}
+	for i := range messages {
+		byName[messages[i].Name] = &messages[i]
+		noteOutcomes(outcomes, messages[i].Spec.Follows)
 	}
-	if results := t.Internal.Results; results != nil && results.Message == m.Name {
-		m.Status.StoppedBy = results.StoppedBy
+	noteOutcomes(outcomes, chat.Status.Internal.Tail)
+	if t := chat.Status.Turn; t != nil {
+		outcomes[t.Message] = conditions.OutcomeOf(t, &chat.Status.Internal.Turn, nil)
+	}
+	var w Whole
+	w.Chain, w.Missing = history.Whole(history.RefOf(chat), history.Nodes(chat, messages))
+	for _, n := range w.Chain {
+		m := byName[n.Name]
+		if n.Commit != nil {
+			conditions.Commit(&m.Status, string(chat.UID), n.Commit)
+		}
+		if outcome := outcomes[m.Name]; outcome != nil && m.Spec.Role == v1alpha1.RoleUser {
+			m.Status.ResumedVersion = outcome.ResumedVersion
+			if outcome.Result != "" {
+				conditions.Message(&m.Status, conditions.OfTurn(outcome), m.Generation, time.Time{})
+			}
+		}
+		w.Messages = append(w.Messages, m)
+	}
+	w.Missing = min(w.Missing, chat.Status.History.Length)
+	return w
+}
+
+// noteOutcomes notes how turns ended, by the messages that began them: the commit of the message of the next turn says
+// it.
+func noteOutcomes(outcomes map[string]*v1alpha1.TurnOutcome, recorded []v1alpha1.CommittedMessage) {
+	for i := range recorded {
+		if outcome := recorded[i].PreviousTurn; outcome != nil {
+			outcomes[outcome.Message] = outcome
+		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 // proceed starts the next action of the turn, or ends it; ending it may promote a queued message, which begins a turn.
 func (p turn) proceed() error {
-	for p.status().Phase == v1alpha1.ChatRunning && p.status().Generation == nil && p.held == "" && !p.plan.Unfinished {
+	for p.status().Phase == v1alpha1.ChatRunning && p.status().Generation == nil && p.held == "" {
 		if err := p.takeNextAction(); err != nil {
 			return err
 		}
@@ -42,10 +42,6 @@ func (p turn) takeNextAction() error {
 		p.held = p.try(machine.EnterRequiresAction, subject{})
 		return nil
 	case finishTurn:
-		if p.unwritten() && len(p.status().Queue) > 0 { // Its end would put the next turn in its place.
-			p.putOff()
-			return nil
-		}
 		return p.fire(machine.FinishTurn, subject{ending: p.resultOf(next.ending)})
 	default:
 		return p.assign(v1alpha1.GenerationAction(next.action))
@@ -174,11 +170,7 @@ func (p turn) clearError() {
 // begin makes the message the head and begins a turn with it.
 func (p turn) begin(message string) {
 	st := p.status()
-	if st.Turn != nil && st.Turn.Index < st.History.Length { // An edited message takes its own place again.
-		p.end(v1alpha1.TurnInterrupted, "") // Unless it has ended: then its calls were given up for this message.
-		p.leave(recordOf(st))
-	}
-	begins, before := p.queue().said(message), p.givenUpBefore(message)
+	begins, before := p.queue().said(message), p.before(message)
 	p.captions().entitle(begins)
 	conditions.MarkOutput(st, "", nil, p.facts.Now)
 	setTurn(st, TurnRecord{&v1alpha1.TurnStatus{
@@ -186,23 +178,48 @@ func (p turn) begin(message string) {
 		ModelConfig: begins.ModelConfig, ReasoningEffort: begins.Effort,
 		StartedAt: new(metav1.NewMicroTime(p.facts.Now)), Traceparent: begins.Traceparent,
 	}, v1alpha1.TurnInternalStatus{
-		ContentHash: begins.ContentHash, CallsGivenUpBefore: before, LastRole: cmp.Or(begins.LastRole, v1alpha1.RoleUser),
+		ContentHash: begins.ContentHash, CallsGivenUpBefore: before.CallsGivenUpBefore,
+		LastRole: cmp.Or(begins.LastRole, v1alpha1.RoleUser),
 	}})
-	st.History.Head = message
-	st.History.Length++
+	before.Message, before.UID, before.ContentHash = message, begins.UID, begins.ContentHash
+	p.appendCommit(before)
 	p.firing.Began = st.Turn
 }
 
-// givenUpBefore is why calls of the reply before the message have no result.
-// An edited message knows it from its first commit.
-func (p turn) givenUpBefore(message string) v1alpha1.CallsGivenUp {
+// before is what the commit of the message records of the turn before: how it ended, and why its last calls have no
+// result. An edited message knows it from its first commit.
+func (p turn) before(message string) v1alpha1.CommittedMessage {
 	if e := p.facts.Edited; e != nil && e.Name == message && p.firing.Event == machine.EditMessage {
-		return e.CallsGivenUpBefore
+		return v1alpha1.CommittedMessage{CallsGivenUpBefore: e.Commit.CallsGivenUpBefore, PreviousTurn: e.Commit.PreviousTurn}
 	}
-	if t := p.status().Turn; t != nil {
-		return t.CallsGivenUp
+	t := p.status().Turn
+	if t == nil {
+		return v1alpha1.CommittedMessage{}
 	}
-	return ""
+	p.end(v1alpha1.TurnInterrupted, "") // Unless it has ended: then its calls were given up for this message.
+	outcome := conditions.OutcomeOf(t, &p.status().Internal.Turn, p.status().LastError)
+	outcome.Error = clip.Ellipsis(outcome.Error, maxOutcomeError)
+	return v1alpha1.CommittedMessage{CallsGivenUpBefore: t.CallsGivenUp, PreviousTurn: outcome}
+}
+
+// maxOutcomeError bounds TurnOutcome.Error.
+const maxOutcomeError = 1024
+
+// appendCommit makes the message of a person or a client the head of the history.
+func (p *pass) appendCommit(commit v1alpha1.CommittedMessage) {
+	st := p.status()
+	commit.Parent, commit.Position, commit.HistoryVersion = st.History.Head, st.History.Length, st.History.Version+1
+	st.Internal.Tail = append(st.Internal.Tail, commit)
+	st.History.Head = commit.Message
+	st.History.Length++
+}
+
+// appendGenerated makes the generated message the head of the history. It says which messages it follows.
+func (p *pass) appendGenerated(message string) {
+	st := p.status()
+	st.Internal.Tail = nil
+	st.History.Head = message
+	st.History.Length++
 }
 
 // podAfter is the time after which a pod must have been created to have a corrected API key, if the turn failed for

@@ -157,7 +157,7 @@ func TestFailedAttemptAtCallsIsMadeAgainWithoutWaiting(t *testing.T) {
 
 func TestADeletedResultIsWaitedForAnew(t *testing.T) {
 	reply := chattest.Answer(newWorld(t).say("a").chat, waitFor("x"))
-	rest := Rest([]*v1alpha1.ChatMessage{question("a"), reply})
+	rest := rest([]*v1alpha1.ChatMessage{question("a"), reply})
 	if got := rest.Turn.WaitingFor; len(got) != 1 || got[0].Chat != "x" || got[0].Deadline != nil {
 		t.Fatalf("left are %+v", got)
 	}

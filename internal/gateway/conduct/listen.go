@@ -93,8 +93,7 @@ func storyOf(b Begun, send func(turn.Event) error) *turn.Story {
 		JSON: turn.OutputOf(b.Chat, b.Message) != nil}
 	ready := meta.FindStatusCondition(b.Message.Status.Conditions, v1alpha1.ConditionReady)
 	if ready != nil && ready.Status != metav1.ConditionUnknown && b.Message.Spec.Role == v1alpha1.RoleUser {
-		s.Ready = &v1alpha1.MessageOutcome{Status: ready.Status, Reason: v1alpha1.ConditionReason(ready.Reason),
-			Message: ready.Message}
+		s.Ready = ready
 	}
 	return s
 }

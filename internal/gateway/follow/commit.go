@@ -68,19 +68,21 @@ type Place struct {
 // placeOf is the place of the message with a name, before one that is known; nil for the newest.
 func placeOf(chat *v1alpha1.Chat, name string, index int64, next *Committed) Place {
 	place := Place{Name: name, Index: index}
-	if n, ok := recorded(chat, name, index); ok {
-		place.Version = n.Version
+	if commit := recorded(chat, name, index); commit != nil {
+		place.Version = commit.HistoryVersion
 	} else if next != nil {
 		place.Version = next.Base
 	}
 	return place
 }
 
-// recorded is the place of a message as the chat's own status says it: it does of the messages that began
-// the turn and the one before it, and of the newest results of a client, before the messages do themselves.
-func recorded(chat *v1alpha1.Chat, name string, index int64) (history.Node, bool) {
-	n, ok := history.RecordedBy(chat, name)
-	return n, ok && n.Index == index
+// recorded is the commit of a message as the chat's own status records it: it does of the message that began the turn,
+// and of all behind the newest generated message. It is nil where the status says nothing.
+func recorded(chat *v1alpha1.Chat, name string, index int64) *v1alpha1.CommittedMessage {
+	if commit := history.RecordedBy(chat, name); commit != nil && commit.Position == index {
+		return commit
+	}
+	return nil
 }
 
 // Commit finds a message's place: a generated message says it in its spec; one of a person or a client in its status,
@@ -94,15 +96,15 @@ func Commit(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage, index int64) (*Commi
 	if msg.Spec.ChatRef.Name != chat.Name {
 		return nil, fmt.Errorf("%s is a message of chat %s: %w", msg.Name, msg.Spec.ChatRef.Name, ErrMissing)
 	}
-	n, placed := recorded(chat, msg.Name, index)
+	n, commit := history.NodeOf(msg), recorded(chat, msg.Name, index)
 	switch g, uid := msg.Spec.Generation, history.ChatUID(msg); {
 	case uid != string(chat.UID) && (g != nil || uid != ""):
 		return nil, fmt.Errorf("%s is a message of an earlier chat %s: %w", msg.Name, chat.Name, ErrMissing)
 	case g != nil:
-		n, c.Attempt, c.Base = history.NodeOf(msg), g.Attempt, g.HistoryVersion
-	case placed:
+		c.Attempt, c.Base = g.Attempt, g.HistoryVersion
+	case commit != nil:
+		n.Parent, n.Version = commit.Parent, commit.HistoryVersion
 	case msg.Status.State == v1alpha1.MessageCommitted:
-		n = history.NodeOf(msg)
 	default:
 		return nil, fmt.Errorf("%s: %w", msg.Name, ErrUnsettled)
 	}
@@ -135,8 +137,8 @@ func messageOf(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) stream.Message {
 		m.Model, m.Usage, m.Cost = g.Model, g.Usage, g.Cost
 		m.Context, m.Compaction, m.Warnings = g.Context, g.Compaction, g.Warnings
 		m.CallsGivenUpBefore, m.Decisions = g.CallsGivenUpBefore, g.Decisions
-	} else if why, recorded := history.CallsGivenUpBefore(chat, msg.Name); recorded { // It may not say so itself yet.
-		m.CallsGivenUpBefore = why
+	} else if commit := history.RecordedBy(chat, msg.Name); commit != nil { // It may not say so itself yet.
+		m.CallsGivenUpBefore = commit.CallsGivenUpBefore
 	}
 	return m
 }

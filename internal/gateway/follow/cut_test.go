@@ -306,8 +306,8 @@ func TestAClientsResultsArriveBeforeTheirOwnStatusIsWritten(t *testing.T) {
 	w.change(func() {
 		h := &w.chat.Status.History
 		w.chat.Status.Turn = w.chat.Status.Turn.DeepCopy()
-		w.chat.Status.Internal.Turn.Results = &v1alpha1.MessagePlace{Message: "results", Parent: h.Head, Index: h.Length,
-			HistoryVersion: h.Version + 1}
+		w.chat.Status.Internal.Tail = []v1alpha1.CommittedMessage{{Message: "results", Parent: h.Head, Position: h.Length,
+			HistoryVersion: h.Version + 1}}
 		h.Version, h.Head, h.Length = h.Version+1, "results", h.Length+1
 		w.holds(chattest.Brings("c", "results", v1alpha1.ToolResult{ID: "call_1", Output: `{"number":4711}`}))
 		w.chat.Status.RequiresAction = nil

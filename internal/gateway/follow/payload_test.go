@@ -221,8 +221,8 @@ func TestAMessageSaysWhyCallsWereGivenUpBeforeItsOwnStatusDoes(t *testing.T) {
 	chat := newChat("uid-1")
 	chat.Status.Turn = &v1alpha1.TurnStatus{Message: "b", Index: 2, HistoryVersion: 3}
 	chat.Status.Internal.Turn.CallsGivenUpBefore = v1alpha1.CallsFailed
-	chat.Status.Internal.PreviousTurn = &v1alpha1.PreviousTurnStatus{Message: "a", HistoryVersion: 1,
-		CallsGivenUpBefore: v1alpha1.CallsTimedOut}
+	chat.Status.Internal.Tail = []v1alpha1.CommittedMessage{{Message: "a", HistoryVersion: 1,
+		CallsGivenUpBefore: v1alpha1.CallsTimedOut}}
 	for name, c := range map[string]struct {
 		index int64
 		want  v1alpha1.CallsGivenUp

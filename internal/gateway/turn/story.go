@@ -38,7 +38,7 @@ type Story struct {
 	ClientTools []string
 	// Ready is what the message said of its turn when the story began; nil if it said nothing final. It counts if another
 	// message follows.
-	Ready *v1alpha1.MessageOutcome
+	Ready *metav1.Condition
 	// JSON is whether the answer is JSON. Then its text is sent when it has ended: texts of steps that call tools, and of
 	// answers that do not match the schema, are no part of it, and cannot be taken back.
 	JSON bool
@@ -255,7 +255,7 @@ func (s *Story) action(a *stream.RequiresAction) error {
 
 // superseded is how an answer ended behind which the conversation has gone on.
 func (s *Story) superseded() End {
-	if r := s.Ready; r != nil && r.Status == "False" && r.Reason == v1alpha1.ConditionReason(v1alpha1.TurnInterrupted) {
+	if r := s.Ready; r != nil && r.Status == "False" && r.Reason == string(v1alpha1.TurnInterrupted) {
 		return End{Outcome: Interrupted}
 	} else if r != nil && r.Status == "False" {
 		return End{Outcome: Failed, Error: &stream.Error{Reason: v1alpha1.ErrorReason(r.Reason), Message: r.Message}}

@@ -230,7 +230,7 @@ func TestAnAnswerThatIsTooLongEnds(t *testing.T) {
 
 func TestAnAnswerBehindWhichOthersWentOnEndsAsItsMessageSays(t *testing.T) {
 	story := (&chat{t: t}).asked("q").asked("next")
-	told, err := story.toldWith(&turn.Story{Ready: &v1alpha1.MessageOutcome{Status: "False", Reason: "Overloaded"}})
+	told, err := story.toldWith(&turn.Story{Ready: &metav1.Condition{Status: "False", Reason: "Overloaded"}})
 	if diff := cmp.Diff([]string{"ends Failed  0 Overloaded"}, told); err != nil || diff != "" {
 		t.Error(diff, err)
 	}

@@ -9,7 +9,6 @@
 package chain
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -218,19 +217,11 @@ func (p *pass) mayBeSeen(m *v1alpha1.ChatMessage) bool {
 func (p *pass) unedited(nodes []history.Node) error {
 	for _, n := range nodes {
 		m := p.fetched[n.Name]
-		if hash := committedHash(p.chat, m); hash != "" && hash != content.Hash(&m.Spec) {
+		if n.Commit != nil && n.Commit.ContentHash != "" && n.Commit.ContentHash != content.Hash(&m.Spec) {
 			return fmt.Errorf("reading the messages of chat %s: %w", p.chat.Name, &EditedError{Message: m.Name})
 		}
 	}
 	return nil
-}
-
-// committedHash is the hash of what a User message said when it was committed; empty if it is not known.
-func committedHash(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) string {
-	if m.Spec.Role != v1alpha1.RoleUser {
-		return ""
-	}
-	return cmp.Or(history.CommittedHash(chat, m.Name), m.Status.ContentHash)
 }
 
 // join puts what is known before what was fetched.
@@ -246,15 +237,13 @@ func (p *pass) join(nodes []history.Node) []v1alpha1.ChatMessage {
 	return messages
 }
 
-// placed is a copy of the message that says where it stands. A User message that was read before its own status was
-// written does not, and by the next turn nobody else says it any more.
+// placed is a copy of the message that says where it stands: of one of a person or a client, the generated message
+// behind it knows, which is not always there to be asked.
 func (p *pass) placed(m *v1alpha1.ChatMessage, n history.Node) v1alpha1.ChatMessage {
 	out := *m
-	if out.Spec.Generation == nil {
+	if n.Commit != nil {
 		out.Status.Parent, out.Status.Index, out.Status.HistoryVersion = n.Parent, &n.Index, n.Version
-	}
-	if why, recorded := history.CallsGivenUpBefore(p.chat, out.Name); recorded {
-		out.Status.CallsGivenUpBefore = why
+		out.Status.CallsGivenUpBefore = n.Commit.CallsGivenUpBefore
 	}
 	return out
 }

@@ -165,6 +165,7 @@ func (a *attempt) spec(performer *step.Performer, offer answer) v1alpha1.ChatMes
 		Parts:      offer.outcome.Content.Parts,
 		Parent:     status.History.Head,
 		Index:      new(status.History.Length),
+		Follows:    status.Internal.Tail,
 		Generation: a.account(performer, offer),
 	}
 }

@@ -31,7 +31,7 @@ const (
 	MessagesByChat = "spec.chatRef.name"
 	// ReportsByChat finds the messages of a chat that are part of no history, which go once they have been acted on.
 	ReportsByChat = "reportsByChat"
-	// MessagesByParent finds the messages that follow a message in the history.
+	// MessagesByParent finds the generated messages that follow a message in the history, or record how its turn ended.
 	MessagesByParent = "parent"
 
 	// OpenApprovalsByChat finds the ToolApprovals of a chat that have not been acted on.
@@ -117,12 +117,24 @@ func messagesByParent(o client.Object) []string {
 	if !ok {
 		return nil
 	}
-	for _, parent := range []string{message.Spec.Parent, message.Status.Parent} {
-		if parent != "" {
-			return []string{parent}
+	return FollowedBy(message)
+}
+
+// FollowedBy names the messages that a generated message follows, as far as it records them, and those whose turns it
+// records the end of.
+func FollowedBy(m *v1alpha1.ChatMessage) (followed []string) {
+	if m.Spec.Parent != "" {
+		followed = append(followed, m.Spec.Parent)
+	}
+	for i := range m.Spec.Follows {
+		commit := &m.Spec.Follows[i]
+		followed = append(followed, commit.Message, commit.Parent)
+		if commit.PreviousTurn != nil {
+			followed = append(followed, commit.PreviousTurn.Message)
 		}
 	}
-	return nil
+	slices.Sort(followed)
+	return slices.Compact(followed)
 }
 
 func reportsByChat(o client.Object) []string {

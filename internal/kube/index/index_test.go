@@ -81,6 +81,13 @@ func TestMessagesAreFoundByWhatTheyNeed(t *testing.T) {
 			m.Spec.Generation = &v1alpha1.MessageGeneration{Outcome: outcome}
 		}
 	}
+	following := func(m *v1alpha1.ChatMessage) {
+		generated(v1alpha1.OutcomeCompleted)(m)
+		m.Spec.Parent = "b"
+		m.Spec.Follows = []v1alpha1.CommittedMessage{
+			{Message: "a", Parent: "before", PreviousTurn: &v1alpha1.TurnOutcome{Message: "earlier"}},
+			{Message: "b", Parent: "a"}}
+	}
 	answered := func(m *v1alpha1.ChatMessage) {
 		m.Status.Parent = "before"
 		m.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
@@ -89,9 +96,10 @@ func TestMessagesAreFoundByWhatTheyNeed(t *testing.T) {
 		message                              *v1alpha1.ChatMessage
 		unsettled, reports, parents, ofAChat []string
 	}{
-		"a new message":   {message(func(*v1alpha1.ChatMessage) {}), []string{"c", AnyChat}, nil, nil, []string{"c"}},
-		"an answered one": {message(answered), nil, nil, []string{"before"}, []string{"c"}},
-		"a step":          {message(generated(v1alpha1.OutcomeCompleted)), nil, nil, []string{"before"}, []string{"c"}},
+		"a new message":           {message(func(*v1alpha1.ChatMessage) {}), []string{"c", AnyChat}, nil, nil, []string{"c"}},
+		"an answered one":         {message(answered), nil, nil, nil, []string{"c"}},
+		"a reply to two messages": {message(following), nil, nil, []string{"a", "b", "before", "earlier"}, []string{"c"}},
+		"a step":                  {message(generated(v1alpha1.OutcomeCompleted)), nil, nil, []string{"before"}, []string{"c"}},
 		"a report of a loss": {message(generated(v1alpha1.OutcomeLost)), nil, []string{"c"}, []string{"before"},
 			[]string{"c"}},
 	} {

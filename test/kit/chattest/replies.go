@@ -4,6 +4,8 @@
 package chattest
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -29,7 +31,7 @@ func Answer(chat *v1alpha1.Chat, replies ...Reply) *v1alpha1.ChatMessage {
 		},
 		Spec: v1alpha1.ChatMessageSpec{
 			ChatRef: v1alpha1.ChatReference{Name: chat.Name}, Role: roles[g.Action], Parent: st.History.Head,
-			Index: new(st.History.Length),
+			Index: new(st.History.Length), Follows: slices.Clone(st.Internal.Tail),
 			Generation: &v1alpha1.MessageGeneration{
 				ChatUID: string(chat.UID), HistoryVersion: st.History.Version, Attempt: g.Attempt, Action: g.Action, Pod: g.Pod,
 				Outcome: v1alpha1.OutcomeCompleted, StartedAt: at, FinishedAt: at,

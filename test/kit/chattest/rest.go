@@ -27,9 +27,13 @@ func AnsweredTurn(chat *v1alpha1.Chat, text string, now time.Time) (question, an
 	status.Turn = &v1alpha1.TurnStatus{Message: question.Name, Parent: history.Head, Index: history.Length,
 		HistoryVersion: history.Version, StartedAt: &started, Result: v1alpha1.TurnAnswered, Steps: 1}
 	status.Internal.Turn = v1alpha1.TurnInternalStatus{ContentHash: content.Of(question), LastRole: v1alpha1.RoleAssistant}
-	conditions.Commit(&question.Status, string(chat.UID), status.Turn, &status.Internal.Turn)
-	conditions.Message(&question.Status, conditions.OfTurn(status.Turn, nil), question.Generation, now)
+	commit := v1alpha1.CommittedMessage{Message: question.Name, Parent: history.Head, Position: history.Length,
+		HistoryVersion: history.Version, ContentHash: content.Of(question)}
+	conditions.Commit(&question.Status, string(chat.UID), &commit)
+	conditions.Message(&question.Status, conditions.OfTurn(&v1alpha1.TurnOutcome{Result: v1alpha1.TurnAnswered}),
+		question.Generation, now)
 	answer = answerTo(chat, question.Name, text, started)
+	answer.Spec.Follows = []v1alpha1.CommittedMessage{commit}
 	usage := answer.Spec.Generation.Usage
 	history.Version, history.Head, history.Length = history.Version+1, answer.Name, history.Length+2
 	status.Usage.InputTokens += usage.InputTokens
