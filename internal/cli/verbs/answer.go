@@ -135,7 +135,8 @@ func callIn(calls []v1alpha1.PendingToolCall, arg string) (call *v1alpha1.Pendin
 	return nil, "", nil
 }
 
-// asks is the call that the first of the arguments answers, and the answer, if it is one that asks for input; else nil.
+// inputCall is the call that the first of the arguments answers, and the answer, if it is one that asks for input;
+// else nil.
 func inputCall(ctx context.Context, s *session, chat string, args []string) (*v1alpha1.PendingToolCall, string, error) {
 	found, err := s.Chat(ctx, chat)
 	if err != nil || found.Status.RequiresAction == nil {
@@ -157,7 +158,7 @@ func inputCall(ctx context.Context, s *session, chat string, args []string) (*v1
 // answerOf is what a person answers, and the digest of what was asked.
 type answerOf struct{ content, digest string }
 
-// input gives a call the input that it asks for.
+// giveInput gives a call the input that it asks for.
 func giveInput(ctx context.Context, s *session, chat string, call *v1alpha1.PendingToolCall, answer answerOf, w waiting,
 ) error {
 	content := answerTo(call.InputRequests, answer.content)

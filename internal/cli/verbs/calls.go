@@ -44,7 +44,7 @@ func listCalls(ctx context.Context, s *session, name string) error {
 	return render.PrintCalls(s.Out, required)
 }
 
-// pending finds the calls of a kind that wait, and fails if the chat waits for none.
+// pendingCalls finds the calls of a kind that wait, and fails if the chat waits for none.
 func pendingCalls(ctx context.Context, s *session, name string, kind v1alpha1.RequiredAction,
 ) ([]v1alpha1.PendingToolCall, error) {
 	chat, err := s.Chat(ctx, name)

@@ -75,7 +75,7 @@ func completesFlag(o *options, find finder) cobra.CompletionFunc {
 	}
 }
 
-// find asks the cluster, and goes without what it does not say in time. Nobody is told of errors, who is just typing.
+// findNames asks the cluster, and goes without what it does not say in time. Errors are not shown to who is typing.
 func findNames(ctx context.Context, o *options, find finder, args []string, begun string) ([]cobra.Completion,
 	cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(ctx, completing)

@@ -73,7 +73,7 @@ func newDecide(o *options, decision v1alpha1.ApprovalDecision, cmd *cobra.Comman
 	return cmd
 }
 
-// review makes sure that a person has seen the call: by the digest, or by showing it now and asking the question.
+// reviewCall makes sure that a person has seen the call: by the digest, or by showing it now and asking the question.
 func reviewCall(s *session, chat string, call *v1alpha1.PendingToolCall, digest, question string) error {
 	switch given := strings.TrimPrefix(digest, render.DigestPrefix); {
 	case call.CallDigest() != call.Digest:
@@ -95,7 +95,7 @@ func reviewCall(s *session, chat string, call *v1alpha1.PendingToolCall, digest,
 	return nil
 }
 
-// decide creates a decision about a call, and waits until it applies.
+// decideCall creates a decision about a call, and waits until it applies.
 func decideCall(ctx context.Context, s *session, chat string, call *v1alpha1.PendingToolCall,
 	spec v1alpha1.ToolApprovalSpec, w waiting) error {
 	spec.ToolCallID = call.ID
@@ -124,7 +124,7 @@ func decideCall(ctx context.Context, s *session, chat string, call *v1alpha1.Pen
 	return err
 }
 
-// undecided finds a call that waits for approval, or says what waits instead. Without an id it is the only one.
+// undecidedCall finds a call that waits for approval, or says what waits instead. Without an id it is the only one.
 func undecidedCall(ctx context.Context, s *session, chat, id string) (*v1alpha1.PendingToolCall, error) {
 	calls, err := pendingCalls(ctx, s, chat, v1alpha1.RequiresApproval)
 	if err != nil {

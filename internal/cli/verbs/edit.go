@@ -75,8 +75,8 @@ func editMessage(ctx context.Context, s *session, chat, name, text string) error
 	return changeMessage(ctx, s, m, text)
 }
 
-// change has the message say something else, unless it was edited since it was read. What the operator writes to its
-// status is no edit.
+// changeMessage has the message say something else, unless it was edited since it was read. What the operator writes
+// to its status is no edit.
 func changeMessage(ctx context.Context, s *session, read *v1alpha1.ChatMessage, text string) error {
 	if text == read.Spec.Content {
 		return s.Say(render.MessagePrefix+read.Name, read, " not changed")
@@ -134,7 +134,7 @@ func editInEditor(ctx context.Context, s *session, chat, name string) error {
 	return nil
 }
 
-// written opens the editor and returns what the file holds then.
+// runEditor opens the editor and returns what the file holds then.
 func runEditor(ctx context.Context, path string) (string, error) {
 	editor := cmp.Or(os.Getenv("KUBE_EDITOR"), os.Getenv("EDITOR"), "vi")
 	cmd := exec.CommandContext(ctx, "sh", "-c", editor+` "$0"`, path)

@@ -57,7 +57,7 @@ func newField(o *options, f field) *cobra.Command {
 	})
 }
 
-// set sets a field of a chat and waits until it is in force.
+// setField sets a field of a chat and waits until it is in force.
 func setField(ctx context.Context, s *session, f field, name string, w waiting) error {
 	if err := s.CheckChat(ctx, name); err != nil {
 		return err

@@ -149,7 +149,7 @@ func remark(s *session, left *prior.Left) {
 	}
 }
 
-// importAs creates a chat that continues from a conversation, and shows the reply, if one is to come.
+// importChat creates a chat that continues from a conversation, and shows the reply, if one is to come.
 func importChat(ctx context.Context, s *session, chat *v1alpha1.Chat, c *prior.Conversation, im *importOptions) error {
 	created, err := s.Chats().Create(ctx, chat)
 	if err != nil {
@@ -190,7 +190,7 @@ func announce(s *session, chat *v1alpha1.Chat, said string) {
 	}
 }
 
-// undo deletes a chat that nobody has said anything to.
+// undoImport deletes a chat that nobody has said anything to.
 func undoImport(ctx context.Context, s *session, chat *v1alpha1.Chat) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoing)
 	defer cancel()

@@ -54,7 +54,7 @@ func newRequest(o *options, r request) *cobra.Command {
 	})
 }
 
-// request makes a request with a token of its own, and waits for what becomes of it.
+// makeRequest makes a request with a token of its own, and waits for what becomes of it.
 func makeRequest(ctx context.Context, s *session, r request, chat string, w waiting) error {
 	if err := s.CheckChat(ctx, chat); err != nil {
 		return err
