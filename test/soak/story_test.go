@@ -32,7 +32,7 @@ func shown(version int64, attempt int, seq int64, piece string) stream.Event {
 	}
 }
 
-func TestAStoryIsWholeOrItsFlawIsNamed(t *testing.T) {
+func TestStoryIsWholeOrNamesItsFlaw(t *testing.T) {
 	question := committed(1, 0, 0, "Hello?")
 	cases := map[string]struct {
 		events []stream.Event

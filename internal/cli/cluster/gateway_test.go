@@ -72,7 +72,7 @@ func TestTokenLeavesThisMachineEncryptedAlone(t *testing.T) {
 	}
 }
 
-func TestTheGatewayIsShownATokenForItAlone(t *testing.T) {
+func TestGatewayGetsATokenOfItsAudience(t *testing.T) {
 	for name, c := range map[string]struct {
 		user, named, want string
 		forbidden         bool

@@ -29,7 +29,8 @@ func exportOf(said string) *Export {
 			Error: &stream.Error{Reason: v1alpha1.ErrorOverloaded, Message: said}},
 		entries: []prior.Entry{
 			{Type: "message", Message: stream.Message{Name: "q", UID: "q", Role: v1alpha1.RoleUser, Content: said,
-				CreatedBy: said, EditedBy: "ben", CreatedAt: noon, History: []v1alpha1.PriorMessage{{Role: v1alpha1.RoleAssistant, Content: said}}}},
+				CreatedBy: said, EditedBy: "ben", CreatedAt: noon,
+				History: []v1alpha1.PriorMessage{{Role: v1alpha1.RoleAssistant, Content: said}}}},
 			{Type: "note", Index: 1, Message: stream.Message{Name: "n", UID: "n", Role: v1alpha1.RoleUser, Content: said,
 				CreatedAt: noon, Visibility: v1alpha1.VisibleToPeople}},
 			{Type: "message", Index: 1, Message: stream.Message{Name: "a", UID: "a", Role: v1alpha1.RoleAssistant,
@@ -115,7 +116,7 @@ func TestNobodyBreaksTheStructureOfAPage(t *testing.T) {
 	}
 }
 
-func TestAnExportForProgramsHasAllThatAMessageIs(t *testing.T) {
+func TestJSONExportHasAllFields(t *testing.T) {
 	e := exportOf("It is \x1b[2J down.")
 	var first, second strings.Builder
 	if err := e.PrintLines(&first); err != nil {

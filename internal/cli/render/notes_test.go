@@ -18,7 +18,7 @@ func noteEvent(uid string, index, generation int64) stream.Event {
 		uid, uid, uid)}
 }
 
-func TestAStreamThatIsResumedShowsNoNoteAgain(t *testing.T) {
+func TestResumedStreamRepeatsNoNote(t *testing.T) {
 	var out, errOut strings.Builder
 	p := NewPrinter(&out, &errOut, false, hints)
 	p.NotesFrom = -1 // From now on.

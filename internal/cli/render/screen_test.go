@@ -114,7 +114,7 @@ func TestForeignTextNeitherControlsNorImitates(t *testing.T) {
 	}
 }
 
-func TestEventsAreExactForProgramsAndHarmlessForTerminals(t *testing.T) {
+func TestJSONEventsAreExactAndHarmless(t *testing.T) {
 	var out strings.Builder
 	p := NewPrinter(&out, &strings.Builder{}, true, hints)
 	story := theStory(hostile)
@@ -225,7 +225,7 @@ func TestAdviceIsShownAsProse(t *testing.T) {
 	}
 }
 
-func TestACompactionSaysHowMuchTheSummaryStandsFor(t *testing.T) {
+func TestCompactionTellsTheSizeOfItsSummary(t *testing.T) {
 	for data, want := range map[string]string{
 		`{"historyVersion":5,"message":{"name":"s","role":"System","compaction":{"messages":12}}}`:                                           "▎[the model continues from a summary of 12 messages]\n",
 		`{"historyVersion":5,"message":{"name":"s","role":"System","compaction":{"messages":1}}}`:                                            "▎[the model continues from a summary of 1 message]\n",

@@ -15,7 +15,7 @@ import (
 	"parley.dev/parley/internal/text/printable"
 )
 
-func TestSettingsAreReadAsTheyWereSaidAndShowNothingElse(t *testing.T) {
+func TestSettingsRoundTripAsYAML(t *testing.T) {
 	for _, said := range []string{
 		"plain", hostile, terminal.Mark + "[x]", "a # b", "a\nb: c\n", " - x", strings.Repeat("long words ", 40), "\n\n",
 	} {

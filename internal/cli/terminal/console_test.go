@@ -55,7 +55,7 @@ func (d *desk) sees(words string) {
 	d.seen.Sees(d.t, words)
 }
 
-func TestAReplyComesAsItIsSaidUntilSomebodyTypes(t *testing.T) {
+func TestTypingHoldsBackTheReply(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	fmt.Fprint(d, "Net")
@@ -78,7 +78,7 @@ func TestAReplyComesAsItIsSaidUntilSomebodyTypes(t *testing.T) {
 	d.sees(".\r\n" + Prompt)
 }
 
-func TestThePromptStandsBeforeWhatIsTypedAsTheReplyEnds(t *testing.T) {
+func TestPromptPrecedesTypedKeysAtEndOfReply(t *testing.T) {
 	t.Parallel()
 	for range 200 {
 		d := newDesk(t)
@@ -97,7 +97,7 @@ func TestThePromptStandsBeforeWhatIsTypedAsTheReplyEnds(t *testing.T) {
 	}
 }
 
-func TestALineIsShownAgainWhenTheReplyIsOver(t *testing.T) {
+func TestUnfinishedLineReturnsAfterReply(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	d.press("wh")

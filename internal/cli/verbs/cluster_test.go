@@ -153,7 +153,7 @@ func TestSendCanLeaveTheReplyAlone(t *testing.T) {
 	}
 }
 
-func TestTailShowsTheConversationUntilTheChatIsDeleted(t *testing.T) {
+func TestTailEndsWhenTheChatIsDeleted(t *testing.T) {
 	t.Parallel()
 	for _, kubeconfig := range []string{"token", "certificate"} {
 		t.Run("with a "+kubeconfig, func(t *testing.T) {

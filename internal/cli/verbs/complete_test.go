@@ -92,7 +92,7 @@ func TestEveryVerbOfAChatCompletesItsName(t *testing.T) {
 	}
 }
 
-func TestNobodyWaitsForAClusterThatDoesNotAnswer(t *testing.T) {
+func TestCompletionEndsWithoutAnAnswer(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

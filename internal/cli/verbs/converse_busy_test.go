@@ -12,8 +12,8 @@ import (
 	"parley.dev/parley/client"
 )
 
-// TestATextThatIsOnItsWayCanBeInterrupted has the chat say how it stood before the text that has just been sent.
-func TestATextThatIsOnItsWayCanBeInterrupted(t *testing.T) {
+// TestSentTextCanBeInterruptedBeforeItsTurn has the chat say how it stood before the text that has just been sent.
+func TestSentTextCanBeInterruptedBeforeItsTurn(t *testing.T) {
 	rests, works := stream.Status{Ready: metav1.ConditionTrue}, stream.Status{Ready: metav1.ConditionUnknown}
 	taken := stream.MessageCommitted{Message: stream.Message{Name: "m"}}
 	c := &conversation{mine: map[string]bool{"m": true}}
@@ -37,7 +37,7 @@ func TestATextThatIsOnItsWayCanBeInterrupted(t *testing.T) {
 	}
 }
 
-func TestATextThatWaitsInTheQueueLeavesItToTheChatWhetherThereIsSomethingToInterrupt(t *testing.T) {
+func TestQueuedTextIsNotInterruptible(t *testing.T) {
 	c := &conversation{sent: "m"}
 	c.observe(&stream.QueueUpdate{Queue: []stream.QueuedMessage{{Name: "m"}}})
 	if c.busy() {

@@ -23,7 +23,7 @@ const (
 	leave = "\x04"
 )
 
-func TestAPersonTalksToAChatAtATerminal(t *testing.T) {
+func TestPersonTalksToChatAtTerminal(t *testing.T) {
 	t.Setenv("NO_COLOR", "1")
 	p := newPerson(t)
 	a := p.sits("send", "triage")

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-func TestAPersonAtATerminalIsAskedBeforeAChatIsDeleted(t *testing.T) {
+func TestDeletionAsksAtATerminal(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		keys    string

@@ -64,7 +64,7 @@ func TestAMessageIsEdited(t *testing.T) {
 	}
 }
 
-func TestAnEditThatIsRefusedKeepsWhatWasWritten(t *testing.T) {
+func TestRefusedEditKeepsWhatWasWritten(t *testing.T) {
 	p := newPerson(t)
 	m := p.said("first", "why?")
 	opened := filepath.Join(t.TempDir(), "opened")

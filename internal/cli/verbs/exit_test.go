@@ -62,7 +62,7 @@ func TestEachKindOfErrorHasItsExitCode(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeUnderstoodIsAMistakeOfUse(t *testing.T) {
+func TestUnreadableArgumentsAreUsageErrors(t *testing.T) {
 	for _, args := range []string{"", "sing", "send", "send c", "tail", "tail a b", "ls --sideways", "ls -o table",
 		"usage c -A", "usage --by moon", "show c --last 0", "show c --last 2 --all", "send c hi -o name"} {
 		var out, errOut strings.Builder

@@ -75,7 +75,7 @@ func TestAnExportIsImportedAsItWas(t *testing.T) {
 	}
 }
 
-func TestAnImportShowsTheReplyThatIsAskedFor(t *testing.T) {
+func TestImportShowsTheRequestedReply(t *testing.T) {
 	t.Parallel()
 	for flags, c := range map[string]struct{ file, asked, messages string }{
 		"--prompt and?": {repliedLast, "and?", "2 messages"},

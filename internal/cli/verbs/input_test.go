@@ -12,7 +12,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-func TestTheInputThatACallAsksForIsGivenByItsOwnVerb(t *testing.T) {
+func TestAnswerGivesTheRequestedInput(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	p.want()

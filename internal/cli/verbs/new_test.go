@@ -32,7 +32,7 @@ func (p *person) created(prefix string) *v1alpha1.Chat {
 	return nil
 }
 
-func TestNewCreatesAChatAndShowsTheFirstReply(t *testing.T) {
+func TestNewShowsTheFirstReply(t *testing.T) {
 	t.Parallel()
 	for _, kubeconfig := range []string{"token", "certificate"} {
 		t.Run("with a "+kubeconfig, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestNewSaysWhyAChatCannotBegin(t *testing.T) {
 	}
 }
 
-func TestAReplyIsWaitedForAsLongAsIsSaid(t *testing.T) {
+func TestWaitForReplyEndsAtTimeout(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	c := p.start("token", "", "--gateway", p.gateway, "send", "triage", "a question", "--timeout", "2s")

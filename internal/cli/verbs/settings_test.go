@@ -66,7 +66,7 @@ limits:
 	}
 }
 
-func TestSettingsOfAChatWhoseClassIsMissingAreNotKnown(t *testing.T) {
+func TestMissingClassFailsSettings(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	p.create(chattest.In(p.namespace, chattest.Chat("fix", func(c *v1alpha1.Chat) { c.Spec.ChatClassName = "gone" })))

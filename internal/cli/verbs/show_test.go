@@ -46,7 +46,7 @@ func (p *person) note(name, text string, index int64) {
 	p.updateStatus(n)
 }
 
-func TestShowPrintsTheConversationAndWhatItWaitsFor(t *testing.T) {
+func TestShowPrintsConversationAndWait(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	p.said("first", "one")
@@ -125,7 +125,7 @@ func TestExportPrintsTheWholeChatInOrder(t *testing.T) {
 	}
 }
 
-func TestManagementIsWaitedForUntilItIsInForce(t *testing.T) {
+func TestFieldVerbsWaitUntilInForce(t *testing.T) {
 	t.Parallel()
 	for verb, c := range map[string]struct {
 		field    func(*v1alpha1.Chat) *bool

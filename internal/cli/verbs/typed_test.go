@@ -44,7 +44,7 @@ func TestANameMayHaveItsType(t *testing.T) {
 	}
 }
 
-func TestCallIsFoundByPartOfItsID(t *testing.T) {
+func TestCallIsFoundByPartOfID(t *testing.T) {
 	calls := []v1alpha1.PendingToolCall{{ID: "toolu_01A", Name: "a"}, {ID: "toolu_02B", Name: "b"},
 		{ID: "toolu", Name: "c"}, {ID: "call_b2=x", Name: "d"}}
 	for typed, c := range map[string]struct{ want, wrong string }{
@@ -96,7 +96,7 @@ func TestWordsAreQuotedForTheShell(t *testing.T) {
 	}
 }
 
-func TestResultsMustAnswerEachCallOnceWithJSON(t *testing.T) {
+func TestEachCallNeedsOneResultInJSON(t *testing.T) {
 	calls := []v1alpha1.PendingToolCall{{ID: "call_1", Name: "open_ticket"}, {ID: "b=2", Name: "send_mail"}}
 	for name, c := range map[string]struct {
 		args []string
