@@ -76,7 +76,7 @@ func (d *Dialer) Dial(ctx context.Context) (*Gateway, error) {
 	g := &Gateway{Way: client.Client{URL: d.given(), HTTP: caller}, stop: func() {}}
 	g.Way.Reopen = func(ctx context.Context, way *client.Client, lost error) error { return d.reopen(ctx, g, way, lost) }
 	if g.Way.URL == "" {
-		g.Way.URL, g.stop, err = d.forward(ctx)
+		g.Way.URL, g.stop, err = d.Forward(ctx)
 		return g, err
 	}
 	return g, d.check(g.Way.URL)
@@ -95,7 +95,7 @@ func (d *Dialer) reopen(ctx context.Context, g *Gateway, way *client.Client, los
 	if d.given() != "" {
 		return nil
 	}
-	found, stop, err := d.forward(ctx)
+	found, stop, err := d.Forward(ctx)
 	if err == nil {
 		g.stop()
 		way.URL, g.stop = found, stop
@@ -254,8 +254,8 @@ func (d *Dialer) whoAmI(ctx context.Context) (namespace, name string) {
 	return namespace, name
 }
 
-// forward opens a port on this machine that leads to a gateway pod, through the API server.
-func (d *Dialer) forward(ctx context.Context) (string, func(), error) {
+// Forward opens a port on this machine that leads to a gateway pod, through the API server, and returns its URL.
+func (d *Dialer) Forward(ctx context.Context) (url string, stop func(), err error) {
 	pod, err := d.gatewayPod(ctx)
 	if err != nil {
 		return "", nil, err
@@ -266,8 +266,8 @@ func (d *Dialer) forward(ctx context.Context) (string, func(), error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("preparing the port-forward: %w", err)
 	}
-	stop, ready := make(chan struct{}), make(chan struct{})
-	forwarder, err := portforward.NewOnAddresses(tunnel, []string{"127.0.0.1"}, []string{"0:8080"}, stop, ready,
+	stopped, ready := make(chan struct{}), make(chan struct{})
+	forwarder, err := portforward.NewOnAddresses(tunnel, []string{"127.0.0.1"}, []string{"0:8080"}, stopped, ready,
 		io.Discard, io.Discard)
 	if err != nil {
 		return "", nil, fmt.Errorf("forwarding a port to the gateway: %w", err)
@@ -282,15 +282,15 @@ func (d *Dialer) forward(ctx context.Context) (string, func(), error) {
 	case err := <-failed:
 		return "", nil, fmt.Errorf("forwarding a port to gateway pod %s: %w", pod.Name, err)
 	case <-ctx.Done():
-		close(stop)
+		close(stopped)
 		return "", nil, ctx.Err()
 	}
 	ports, err := forwarder.GetPorts()
 	if err != nil {
-		close(stop)
+		close(stopped)
 		return "", nil, fmt.Errorf("forwarding a port to the gateway: %w", err)
 	}
-	return d.forwarded(ports[0].Local), func() { close(stop); <-ended }, nil
+	return d.forwarded(ports[0].Local), func() { close(stopped); <-ended }, nil
 }
 
 func (d *Dialer) gatewayPod(ctx context.Context) (*corev1.Pod, error) {

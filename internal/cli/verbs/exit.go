@@ -56,10 +56,14 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
+func (usageError) exitCode() int { return exitUsage }
+
 // takenError means that an object is not what it was when it was read.
 type takenError struct{ message string }
 
 func (e takenError) Error() string { return e.message }
+
+func (takenError) exitCode() int { return exitConflict }
 
 // timeoutError means that time is over.
 type timeoutError struct {
@@ -78,48 +82,37 @@ func (e timeoutError) Error() string {
 	return text
 }
 
+func (e timeoutError) exitCode() int {
+	if e.person {
+		return exitNeedsPerson
+	}
+	return exitTimedOut
+}
+
 // exitCode is what a verb ends with that ended with an error.
 func exitCode(err error) int {
-	if err == nil {
-		return exitDone
-	}
-	if code := ownCode(err); code != exitFailed {
-		return code
-	}
-	if refused, ok := errors.AsType[*client.Error](err); ok {
-		return codeOfStatus(refused.Status)
-	}
+	var own interface{ exitCode() int }
+	var missing cli.NotFoundError
+	var verdict cli.NotReadyError
+	var refused *client.Error
 	var status apierrors.APIStatus
 	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &own):
+		return own.exitCode()
+	case errors.As(err, &missing):
+		return exitNotFound
+	case errors.As(err, &verdict) && verdict.Reason == string(v1alpha1.ReasonInterrupted):
+		return exitInterrupted
+	case errors.As(err, &refused):
+		return codeOfStatus(refused.Status)
 	case errors.As(err, &status):
 		return codeOfStatus(int(status.Status().Code))
 	case errors.Is(err, context.DeadlineExceeded):
 		return exitTimedOut
 	case errors.Is(err, context.Canceled):
 		return exitStopped
-	}
-	return exitFailed
-}
-
-// ownCode is that of an error that the plug-in itself has found.
-func ownCode(err error) int {
-	if _, ok := errors.AsType[usageError](err); ok {
-		return exitUsage
-	}
-	if _, ok := errors.AsType[cli.NotFoundError](err); ok {
-		return exitNotFound
-	}
-	if _, ok := errors.AsType[takenError](err); ok {
-		return exitConflict
-	}
-	if timeout, ok := errors.AsType[timeoutError](err); ok {
-		if timeout.person {
-			return exitNeedsPerson
-		}
-		return exitTimedOut
-	}
-	if verdict, ok := errors.AsType[cli.NotReadyError](err); ok && verdict.Reason == string(v1alpha1.ReasonInterrupted) {
-		return exitInterrupted
 	}
 	return exitFailed
 }
