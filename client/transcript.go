@@ -63,41 +63,20 @@ type Update any
 // Deleted is the update that ends a chat.
 type Deleted struct{}
 
-// Decode reads the update that an event is. That of EventHistoryReset is a Reset of the whole history.
-func Decode(e stream.Event) (Update, error) {
-	switch e.Name {
-	case stream.EventMessage:
-		return update[stream.MessageCommitted](e)
-	case stream.EventMessagePart:
-		return update[stream.MessagePart](e)
-	case stream.EventPreviewReset:
-		return update[stream.PreviewReset](e)
-	case stream.EventNote:
-		return update[stream.Note](e)
-	case stream.EventNoteDeleted:
-		return update[stream.NoteDeleted](e)
-	case stream.EventQueueUpdate:
-		return update[stream.QueueUpdate](e)
-	case stream.EventHistoryReset:
-		return &Reset{More: true}, nil
-	case stream.EventDeleted:
-		return Deleted{}, nil
-	}
-	return decodePresent(e)
-}
-
-func decodePresent(e stream.Event) (Update, error) {
-	switch e.Name {
-	case stream.EventStatus:
-		return update[stream.Status](e)
-	case stream.EventError:
-		return update[stream.Error](e)
-	case stream.EventRetry:
-		return update[stream.Retry](e)
-	case stream.EventRequiresAction:
-		return update[stream.RequiresAction](e)
-	}
-	return nil, nil
+// updates read the data of events by their names.
+var updates = map[string]func(stream.Event) (Update, error){
+	stream.EventMessage:        update[stream.MessageCommitted],
+	stream.EventMessagePart:    update[stream.MessagePart],
+	stream.EventPreviewReset:   update[stream.PreviewReset],
+	stream.EventNote:           update[stream.Note],
+	stream.EventNoteDeleted:    update[stream.NoteDeleted],
+	stream.EventQueueUpdate:    update[stream.QueueUpdate],
+	stream.EventStatus:         update[stream.Status],
+	stream.EventError:          update[stream.Error],
+	stream.EventRetry:          update[stream.Retry],
+	stream.EventRequiresAction: update[stream.RequiresAction],
+	stream.EventHistoryReset:   func(stream.Event) (Update, error) { return &Reset{More: true}, nil },
+	stream.EventDeleted:        func(stream.Event) (Update, error) { return Deleted{}, nil },
 }
 
 func update[T any](e stream.Event) (Update, error) {
@@ -106,6 +85,14 @@ func update[T any](e stream.Event) (Update, error) {
 		return nil, err
 	}
 	return data, nil
+}
+
+// Decode reads the update that an event is. That of EventHistoryReset is a Reset of the whole history.
+func Decode(e stream.Event) (Update, error) {
+	if read := updates[e.Name]; read != nil {
+		return read(e)
+	}
+	return nil, nil
 }
 
 // Apply takes an event.

@@ -115,7 +115,7 @@ func (c *conversation) run(ctx context.Context, from cluster.Source) error {
 	defer c.running.Wait()
 	defer c.leave()
 	c.note("chat %s: Enter sends, ctrl-C interrupts the turn under way, ctrl-D leaves", c.chat)
-	from.OnLoss(c.outOfReach)
+	from.OnLoss(func(err error) { c.tell(func() { c.printer.OutOfReach(err) }) })
 	ended, connected := make(chan error, 2), make(chan struct{})
 	connect := sync.OnceFunc(func() { close(connected) })
 	c.running.Go(func() { ended <- from.Follow(ctx, c.s.Namespace, c.chat, false, connect, c.event) })
@@ -204,19 +204,14 @@ func (c *conversation) takenUp(name string) {
 
 // note tells something in a line of the plug-in's.
 func (c *conversation) note(format string, args ...any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.printer.Note(format, args...)
-	if !c.busy() {
-		c.console.ShowPrompt()
-	}
+	c.tell(func() { c.printer.Note(format, args...) })
 }
 
-// outOfReach tells why nothing is shown at the moment.
-func (c *conversation) outOfReach(err error) {
+// tell shows something, and the prompt below it if no turn is under way.
+func (c *conversation) tell(show func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.printer.OutOfReach(err)
+	show()
 	if !c.busy() {
 		c.console.ShowPrompt()
 	}

@@ -64,21 +64,21 @@ func sendMessage(ctx context.Context, s *session, chat, text string, so sendOpti
 	if err := s.CheckChat(ctx, chat); err != nil {
 		return err
 	}
-	if so.unfollowed() {
+	create := func(ctx context.Context) (string, error) {
 		m, err := s.CreateMessage(ctx, chat, so.message(text))
 		if err != nil {
-			return err
+			return "", err
 		}
-		return s.Say(render.MessagePrefix+m.Name, m, " created")
+		if so.unfollowed() {
+			err = s.Say(render.MessagePrefix+m.Name, m, " created")
+		}
+		return m.Name, err
 	}
-	return ask(ctx, s, question{chat: chat, cutsIn: so.interrupt, timeout: so.timeout,
-		ask: func(ctx context.Context) (string, error) {
-			m, err := s.CreateMessage(ctx, chat, so.message(text))
-			if err != nil {
-				return "", err
-			}
-			return m.Name, nil
-		}})
+	if so.unfollowed() {
+		_, err := create(ctx)
+		return err
+	}
+	return ask(ctx, s, question{chat: chat, cutsIn: so.interrupt, timeout: so.timeout, ask: create})
 }
 
 // message is the one to send.
