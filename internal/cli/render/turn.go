@@ -37,13 +37,6 @@ func (t *Turn) OutOfReach(err error) {
 	t.Printer.OutOfReach(err)
 }
 
-// IsShown reports whether the turn's end was shown.
-func (t *Turn) IsShown() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.ended
-}
-
 // Stop ends what is shown.
 func (t *Turn) Stop() {
 	t.mu.Lock()
@@ -51,21 +44,18 @@ func (t *Turn) Stop() {
 	t.Printer.EndLine()
 }
 
-// RequiresAction reports whether a person or a client keeps the chat waiting.
-func (t *Turn) RequiresAction() bool {
+// Waits is what the chat waits for, in words, and whether that is a person or a client; empty: nothing that is known.
+func (t *Turn) Waits() (words string, requiresAction bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.chat.Status != nil && t.chat.Status.Phase == v1alpha1.ChatRequiresAction
-}
-
-// WaitsFor is what the chat waits for, in words; empty: nothing that is known.
-func (t *Turn) WaitsFor() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.chat.Status == nil || t.chat.Status.Wait == nil {
-		return ""
+	now := t.chat.Status
+	if now == nil {
+		return "", false
 	}
-	return t.chat.Status.Wait.Reason + ": " + t.chat.Status.Wait.Message
+	if now.Wait != nil {
+		words = now.Wait.Reason + ": " + now.Wait.Message
+	}
+	return words, now.Phase == v1alpha1.ChatRequiresAction
 }
 
 // Begin tells the name of the message.

@@ -72,7 +72,8 @@ func followTurn(ctx context.Context, s *session, from cluster.Source, q question
 	defer stop()
 	err := askAndFollow(ctx, s, from, q, t)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = timeoutError{waited: q.timeout, what: "the reply", known: t.WaitsFor(), person: t.RequiresAction()}
+		known, requiresAction := t.Waits()
+		err = timeoutError{waited: q.timeout, what: "the reply", known: known, person: requiresAction}
 	}
 	return terminal.DuringOutput(err)
 }
@@ -113,7 +114,7 @@ func await(t *render.Turn, streamed <-chan error, verdict <-chan cluster.Verdict
 		}
 		return (<-verdict).Err
 	case v := <-verdict:
-		if !v.Committed || t.IsShown() { // a message that was rejected has no turn
+		if !v.Committed { // a message that was rejected has no turn
 			return v.Err
 		}
 		select { // what the stream still has of the turn is on its way
