@@ -4,7 +4,8 @@
 // Package cli has the errors that verbs of the kubectl plug-in end with. The packages below it are the plug-in itself:
 //
 //   - verbs: kubectl chat with its verbs, a file each, named after the verb. A verb that only annotates a chat is a row
-//     of the table in request.go, one that sets a field a row of field.go. root.go has all of them.
+//     of the table in request.go, one that sets a field a row of field.go; approve and deny share decide.go. root.go
+//     has all of them.
 //   - cluster: reads and watches Parley's objects, and finds a way to the gateway.
 //   - render: prints chats, messages, calls, settings, usage and recordings, as they come or as a whole.
 //   - terminal: escapes and styles what is printed, and reads what a person types.
