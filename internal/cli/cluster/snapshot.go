@@ -110,7 +110,7 @@ type listedMessages struct {
 // Get implements follow.Messages.
 func (l listedMessages) Get(ctx context.Context, chat *v1alpha1.Chat, place follow.Place) (*follow.Committed, error) {
 	if m := l.byName[place.Name]; m != nil {
-		return follow.Commit(chat, m, place.Index)
+		return follow.Commit(chat, m, place)
 	}
 	return l.APIServer.Get(ctx, chat, place)
 }

@@ -73,7 +73,7 @@ func (a APIServer) Get(ctx context.Context, chat *v1alpha1.Chat, place follow.Pl
 	if err != nil {
 		return nil, fmt.Errorf("reading message %s: %w", place.Name, err)
 	}
-	return follow.Commit(chat, message, place.Index)
+	return follow.Commit(chat, message, place)
 }
 
 // notesPatience is how long a conversation is shown later for the sake of its notes: 2 s. Who may not list messages
