@@ -24,6 +24,7 @@ import (
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/check"
 )
 
 const name = "c-7-generateassistant"
@@ -310,12 +311,25 @@ func TestARecordingSaysWhichTurnItIsOfAndWhoseMessage(t *testing.T) {
 	}
 }
 
-func TestNothingIsRecordedWhereThatIsSwitchedOff(t *testing.T) {
-	s := newSession(t)
-	s.observer = observe.New(observe.Options{Tracer: tracing.Off(), Now: time.Now})
-	s.crowd(1)
-	if s.flush(); len(s.store.steps) != 0 || s.log.Len() != 0 {
-		t.Errorf("recorded %v, logged %s", s.names(), s.log)
+func TestCallsAreRecordedWhereTheirChatOrModelAsks(t *testing.T) {
+	on, off := &v1alpha1.DebugSettings{Enabled: true}, &v1alpha1.DebugSettings{}
+	for name, c := range map[string]struct {
+		chat, config *v1alpha1.DebugSettings
+		switchedOff  bool
+		want         int
+	}{
+		"nobody asks": {}, "the chat does not": {chat: off}, "the chat asks": {chat: on, want: 1},
+		"the configuration asks": {config: on, want: 1}, "it asks, and the chat does not": {chat: off, config: on, want: 1},
+		"it is switched off": {chat: on, config: on, switchedOff: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t)
+			if s.chat.Spec.Debug, s.config.Spec.Debug = c.chat, c.config; c.switchedOff {
+				s.observer = observe.New(observe.Options{Tracer: tracing.Off(), Now: time.Now})
+			}
+			s.attempt(&model{parts: []fantasy.StreamPart{finished}}, fantasy.Call{})
+			check.Equal(t, "recordings and log", []any{c.want, ""}, []any{len(s.store.steps), s.log.String()})
+		})
 	}
 }
 
@@ -394,6 +408,7 @@ func TestALateEndOfAnOlderAttemptDoesNotHideTheNewerOne(t *testing.T) {
 	s.chat.Status.Generation.Attempt = 2
 	older.Call(interrupted, s.callOf(&model{do: meanwhile(func() {
 		s.attempt(&model{parts: []fantasy.StreamPart{finished}}, fantasy.Call{})
+		check.Equal(t, "an attempt that has not ended yet", v1alpha1.DebugInterrupted, s.step(name).Attempts[0].State)
 		interrupt(tools.ErrInterrupted)
 	})}, fantasy.Call{}))
 	s.flush()

@@ -13,7 +13,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-func TestAHundredAttemptsAtOnceLeaveNothingBehind(t *testing.T) {
+func TestHundredAttemptsAtOnceLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	const chats = 100
 	p := startPod(t, usesTool, nil)

@@ -26,6 +26,7 @@ import (
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/stream/publish"
+	"parley.dev/parley/test/kit/modeltest"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -139,7 +140,7 @@ func bareStreams(b *testing.B) (cost, rate float64) {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	config := modelConfig("", "default", p.url)
-	model, err := provider.New(&config.Spec, rightKey, &http.Client{Transport: transport})
+	model, err := provider.New(&config.Spec, modeltest.Key, &http.Client{Transport: transport})
 	if err != nil {
 		b.Fatal(err)
 	}

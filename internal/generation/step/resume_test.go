@@ -234,18 +234,6 @@ func (t *showing) Run(_ context.Context, call tools.Call) (string, error) {
 	return "", errors.New("failed")
 }
 
-// published are the parts that a step publishes.
-type published struct {
-	mu  sync.Mutex
-	all []parts.Part
-}
-
-func (p *published) Publish(_ string, part parts.Part) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.all = append(p.all, part)
-}
-
 func TestWhatToolsShowLeavesRoomForTheirResults(t *testing.T) {
 	to := &published{}
 	performer(&showing{counting{name: "a"}, 2 << 20}, &showing{counting{name: "b"}, 2 << 20}).

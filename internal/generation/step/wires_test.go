@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package runner_test
+package step
 
 import (
 	"context"
@@ -9,13 +9,14 @@ import (
 	"net/http"
 	"net/url"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/generation/runner"
+	"parley.dev/parley/test/kit/modeltest"
+	"parley.dev/parley/test/kit/waiting"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -99,24 +100,72 @@ var wireForms = []wireForm{
 	},
 }
 
-func (w wireForm) config(ns, name, server string) *v1alpha1.ChatModelConfig {
-	config := modelConfig(ns, name, "")
-	spec := &config.Spec
-	spec.Provider, spec.Transport, spec.Model, spec.APIVersion = w.provider, w.transport, w.model, w.apiVersion
-	if w.base != "-" {
-		spec.BaseURL = server + w.base
-	}
-	if w.provider == v1alpha1.ProviderBedrock {
-		spec.Region = "eu-central-1"
-	}
-	if w.transport == v1alpha1.TransportResponses {
-		options := &v1alpha1.OpenAIResponsesOptions{Include: []string{"reasoning.encrypted_content"}}
-		spec.ProviderOptions = &v1alpha1.ProviderOptions{OpenAIResponses: options}
-		if w.provider == v1alpha1.ProviderAzure {
-			spec.ProviderOptions = &v1alpha1.ProviderOptions{AzureResponses: options}
+// config is a configuration of the wire form at the server.
+func (w wireForm) config(name, server string, change ...func(*v1alpha1.ChatModelConfigSpec)) *v1alpha1.ChatModelConfig {
+	return modeltest.Config(name, "", append(change, func(s *v1alpha1.ChatModelConfigSpec) {
+		s.Provider, s.Transport, s.Model, s.APIVersion = w.provider, w.transport, w.model, w.apiVersion
+		if w.base != "-" {
+			s.BaseURL = server + w.base
 		}
-	}
-	return config
+		if w.provider == v1alpha1.ProviderBedrock {
+			s.Region = "eu-central-1"
+		}
+		if w.transport != v1alpha1.TransportResponses {
+			return
+		}
+		options := &v1alpha1.OpenAIResponsesOptions{Include: []string{"reasoning.encrypted_content"}}
+		s.ProviderOptions = &v1alpha1.ProviderOptions{OpenAIResponses: options}
+		if w.provider == v1alpha1.ProviderAzure {
+			s.ProviderOptions = &v1alpha1.ProviderOptions{AzureResponses: options}
+		}
+	})...)
+}
+
+// wired is a chat whose models speak one wire form.
+type wired struct {
+	*talk
+	wireForm
+	lines *lines
+}
+
+func newWired(t *testing.T, w wireForm, script modelserver.Script, change ...func(*v1alpha1.ChatSpec)) *wired {
+	t.Helper()
+	c := newTalk(t, script, change...)
+	out := &wired{c, w, newLines(t, c.URL)}
+	c.HTTP = out.lines
+	c.Put(w.config("default", c.URL))
+	c.Put(w.config("hasty", c.URL, modeltest.Impatient))
+	c.Put(w.config("wrong", c.URL, func(s *v1alpha1.ChatModelConfigSpec) { s.APIKey.SecretKeyRef.Key = "wrong" }))
+	return out
+}
+
+// wiredForm is the wire form of that name.
+func wiredForm(name string) wireForm {
+	return wireForms[slices.IndexFunc(wireForms, func(w wireForm) bool { return w.name == name })]
+}
+
+// onEach runs the test for each of the wire forms, and then looks for goroutines that calls have left behind.
+func onEach(t *testing.T, forms []wireForm, test func(t *testing.T, w wireForm)) {
+	t.Helper()
+	t.Run("", func(t *testing.T) {
+		for _, w := range forms {
+			t.Run(w.name, func(t *testing.T) {
+				t.Parallel()
+				test(t, w)
+			})
+		}
+	})
+	var stack string
+	waiting.Until(t, patience, "the goroutines of calls have ended", func() bool { stack = leftover(); return stack == "" })
+}
+
+// closed waits until no request is open, and no connection to the model but idle ones.
+func (w *wired) closed() {
+	w.t.Helper()
+	w.eventually("requests and connections are closed", func() bool {
+		w.lines.CloseIdleConnections()
+		return w.Server.InFlight() == 0 && w.lines.open.Load() == 0
+	})
 }
 
 // lines counts the connections to the model that are open, and leads all of them to it.
@@ -167,59 +216,9 @@ func (l *line) Close() error {
 	return l.Conn.Close()
 }
 
-// wired is a pod whose chats speak one wire form.
-type wired struct {
-	*pod
-	wireForm
-
-	lines *lines
-}
-
-func startWired(t *testing.T, w wireForm, script modelserver.Script) *wired {
-	t.Helper()
-	p, url := newPod(t, script)
-	wrong := w.config(p.ns, "wrong", url)
-	wrong.Spec.APIKey.SecretKeyRef.Key = "wrong"
-	create(t, wrong)
-	hasty := w.config(p.ns, "hasty", url)
-	hasty.Spec.SilenceTimeoutSeconds = new(int32(1))
-	create(t, hasty)
-	create(t, w.config(p.ns, "limited", url))
-	create(t, w.config(p.ns, "default", url))
-	out := &wired{pod: p, wireForm: w, lines: newLines(t, url)}
-	p.launch(func(_ *pod, o *runner.Options) {
-		o.HTTP = &http.Client{Transport: out.lines}
-	})
-	return out
-}
-
-// in is the same pod in a test below the one that it was started in.
-func (w *wired) in(t *testing.T) *wired {
-	inner := *w.pod
-	inner.t = t
-	return &wired{pod: &inner, wireForm: w.wireForm, lines: w.lines}
-}
-
-// ours are marks of the goroutines that a call has: the attempt's, those of the protocols, and those of connections to
+// ours are marks of the goroutines that a call has: the step's, those of the protocols, and those of connections to
 // a model.
-var ours = []string{"runner.(*attempt)", "parley/internal/generation/provider", "modelserver.(*exchange)"}
-
-// nothingLeft waits until no request is open, no connection to the model but idle ones, and no goroutine of a call.
-func (w *wired) nothingLeft() {
-	w.t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		w.lines.CloseIdleConnections()
-		requests, connections, stack := w.models.InFlight(), w.lines.open.Load(), leftover()
-		if requests == 0 && connections == 0 && stack == "" {
-			return
-		}
-		if time.Now().After(deadline) {
-			w.t.Fatalf("left over: %d requests, %d connections, and %s", requests, connections, stack)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
-}
+var ours = []string{"step.(*Performer)", "parley/internal/generation/provider", "modelserver.(*exchange)"}
 
 // leftover is the stack of a goroutine that a call has left behind; "" if there is none.
 func leftover() string {

@@ -1,0 +1,55 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package check compares in tests what there is with what there should be, and shows the difference alone.
+package check
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// Equal fails the test if got differs from want; what names the value. An empty list is as good as none.
+func Equal(t testing.TB, what string, want, got any, options ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, append(options, cmpopts.EquateEmpty())...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// Contains fails the test for each of the pieces that is not in the text.
+func Contains(t testing.TB, text string, pieces ...string) {
+	t.Helper()
+	for _, piece := range pieces {
+		if !strings.Contains(text, piece) {
+			t.Errorf("no %q in %.3000s", piece, text)
+		}
+	}
+}
+
+// Lacks fails the test for each of the pieces that is in the text.
+func Lacks(t testing.TB, text string, pieces ...string) {
+	t.Helper()
+	for _, piece := range pieces {
+		if strings.Contains(text, piece) {
+			t.Errorf("%q is in %.3000s", piece, text)
+		}
+	}
+}
+
+// InOrder fails the test unless the pieces are in the text, one behind the other.
+func InOrder(t testing.TB, text string, pieces ...string) {
+	t.Helper()
+	rest := text
+	for _, piece := range pieces {
+		_, after, found := strings.Cut(rest, piece)
+		if !found {
+			t.Errorf("%q is missing or out of order in %.3000s", piece, text)
+			return
+		}
+		rest = after
+	}
+}
