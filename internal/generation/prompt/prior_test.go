@@ -30,7 +30,7 @@ func priorTo() v1alpha1.ChatMessage {
 	return m
 }
 
-func TestAnEarlierConversationIsToldAsIfItHadBeenOfThisChat(t *testing.T) {
+func TestEarlierConversationReadsLikeThisChats(t *testing.T) {
 	images := prompt.Dialect{Images: true}
 	told := prompt.Build(prompt.Input{Dialect: images, History: []v1alpha1.ChatMessage{user("r"), priorTo(), user("s")}})
 	here := prompt.Build(prompt.Input{Dialect: images, History: []v1alpha1.ChatMessage{

@@ -199,3 +199,10 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader("{}")), Request: request,
 	}, nil
 }
+
+func TestUnknownProviderIsRefused(t *testing.T) {
+	if _, err := provider.New(providertest.Protocol{Provider: "unheard-of"}.Spec(""), providertest.Key,
+		http.DefaultClient); err == nil {
+		t.Error("a provider that nobody knows was set up")
+	}
+}

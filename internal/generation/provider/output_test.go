@@ -15,7 +15,6 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider/wire"
-	"parley.dev/parley/internal/text/jsonschema"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -155,27 +154,6 @@ func TestClaudeIsAskedAsItTakesTheSchema(t *testing.T) {
 		}
 		if got := strings.Contains(server.Sent[0], `"output_config"`); got != native {
 			t.Errorf("%s: %s", schema, server.Sent[0])
-		}
-	}
-}
-
-func TestSchemasReachProvidersExactly(t *testing.T) {
-	_, schema, err := jsonschema.CompileOutput([]byte(`{"type":"object","properties":{"a":{"const":9007199254740993}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, spec := range providertest.Specs {
-		for _, way := range []v1alpha1.StructuredOutput{v1alpha1.StructuredOutputNative, v1alpha1.StructuredOutputTool} {
-			spec.StructuredOutput = way
-			server := &providertest.Scripted{Replies: providertest.Events(`{}`)}
-			_, _ = server.Ask(t, spec, func(call *fantasy.Call) { // The reply is none.
-				asking(`{}`, "")(call)
-				settings := wire.SettingsOf(call)
-				settings.Output.Schema = schema
-			})
-			if !strings.Contains(server.Sent[0], `"const":9007199254740993`) {
-				t.Errorf("%s, %s: %s", name, way, server.Sent[0])
-			}
 		}
 	}
 }

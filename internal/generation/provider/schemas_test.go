@@ -163,6 +163,13 @@ func TestSchemasAreWholeBesideAToolOfTheProvidersOwn(t *testing.T) {
 	}
 }
 
+// answering asks for an answer by the schema.
+func answering(schema map[string]any) func(*fantasy.Call) {
+	return func(call *fantasy.Call) {
+		call.ProviderOptions[wire.Key].(*wire.Settings).Output = &wire.Output{Name: "answer", Schema: schema}
+	}
+}
+
 func TestLargeNumbersOfSchemasReachEveryProvider(t *testing.T) {
 	const large = `"maximum":9007199254740993`
 	text := `{"type":"object","properties":{"n":{"type":"integer",` + large + `}}}`
@@ -172,11 +179,13 @@ func TestLargeNumbersOfSchemasReachEveryProvider(t *testing.T) {
 	}
 	for name, spec := range providertest.Specs {
 		for of, ask := range map[string]func(*fantasy.Call){
-			"a tool": offering(text),
-			"the reply": func(call *fantasy.Call) {
-				call.ProviderOptions[wire.Key].(*wire.Settings).Output = &wire.Output{Name: "answer", Schema: output}
-			},
+			"a tool":              offering(text),
+			"the reply":           answering(output),
+			"the reply by a tool": answering(output),
 		} {
+			if spec.StructuredOutput = v1alpha1.StructuredOutputNative; of == "the reply by a tool" {
+				spec.StructuredOutput = v1alpha1.StructuredOutputTool
+			}
 			t.Run(name+" "+of, func(t *testing.T) {
 				server := &providertest.Scripted{Replies: providertest.Events(`{}`)}
 				_, _ = server.Ask(t, spec, ask)

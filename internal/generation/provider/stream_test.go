@@ -4,15 +4,11 @@
 package provider_test
 
 import (
-	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
-	"charm.land/fantasy"
 	"github.com/google/go-cmp/cmp"
 
-	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -110,29 +106,5 @@ func TestCallsOfAReplyThatIsCut(t *testing.T) {
 				t.Errorf("calls %q, %d pending, %s, %v", calls, got.PendingCalls, got.FinishReason, err)
 			}
 		})
-	}
-}
-
-func TestWhatOnlyKeepsAConnectionAliveIsNoPart(t *testing.T) {
-	alive := []string{`{"type":"ping"}`, `{"type":"system.message"}`}
-	server := &providertest.Scripted{Replies: providertest.Events(slices.Concat(alive, []string{claudeStart}, alive,
-		claudeReply("text", `"end_turn"`)[1:])...)}
-	spec := providertest.Specs["anthropic"]
-	model, err := provider.New(&spec, providertest.Key, &http.Client{Transport: server})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := model.Stream(t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("Hello?")}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []fantasy.StreamPartType
-	for part := range stream {
-		got = append(got, part.Type)
-	}
-	want := []fantasy.StreamPartType{fantasy.StreamPartTypeTextStart, fantasy.StreamPartTypeTextDelta,
-		fantasy.StreamPartTypeTextEnd, fantasy.StreamPartTypeFinish}
-	if !cmp.Equal(got, want) {
-		t.Errorf("got %v", got)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -97,6 +98,14 @@ func produced(reasoning int64) v1alpha1.TokenUsage {
 }
 
 func TestUsageMeansTheSameForEveryProvider(t *testing.T) {
+	chatAnswer := func(completion, reasoning, total int) string {
+		return `{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],"usage":` +
+			chatCounts(completion, reasoning, total) + `}`
+	}
+	geminiAnswer := func(candidates int) string {
+		return fmt.Sprintf(`{"candidates":[{"content":{"parts":[{"text":"Hi"}],"role":"model"},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":100,"cachedContentTokenCount":40,"candidatesTokenCount":%d,"thoughtsTokenCount":20,"totalTokenCount":150}}`,
+			candidates)
+	}
 	for name, c := range map[string]struct {
 		protocol providertest.Protocol
 		model    string
@@ -129,52 +138,21 @@ func TestUsageMeansTheSameForEveryProvider(t *testing.T) {
 		"Gemini counts the thoughts beside it": {providertest.Gemini, "", geminiUsage, produced(20)},
 		"Gemini counts the thoughts within it": {providertest.Gemini, "",
 			strings.ReplaceAll(geminiUsage, `"candidatesTokenCount":30`, `"candidatesTokenCount":50`), produced(20)},
+		"OpenAI's chat, whole":                        {providertest.Chat, "", chatAnswer(50, 20, 150), produced(20)},
+		"a server like OpenAI, mostly thought, whole": {providertest.Compatible, "", chatAnswer(50, 45, 150), produced(45)},
+		"xAI counts the reasoning beside it, whole":   {providertest.Compatible, "", chatAnswer(30, 20, 150), produced(20)},
+		"xAI, mostly thought, whole":                  {providertest.Compatible, "", chatAnswer(5, 45, 150), produced(45)},
+		"OpenRouter, whose total lacks it, whole":     {behindOpenRouter, "", chatAnswer(5, 45, 105), produced(45)},
+		"Gemini counts the thoughts beside it, whole": {providertest.Gemini, "", geminiAnswer(30), produced(20)},
+		"Gemini counts the thoughts within it, whole": {providertest.Gemini, "", geminiAnswer(50), produced(20)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := usageOver(t, c.protocol, c.model, c.stream); got != c.want {
-				t.Errorf("got %+v, want %+v", got, c.want)
-			}
+			check.Equal(t, "the usage", c.want, usageOver(t, c.protocol, c.model, c.stream))
 		})
 	}
 }
 
-func TestUsageMeansTheSameForAnAnswerThatComesAsAWhole(t *testing.T) {
-	chatAnswer := func(completion, reasoning, total int) string {
-		return `{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],"usage":` +
-			chatCounts(completion, reasoning, total) + `}`
-	}
-	geminiAnswer := func(candidates int) string {
-		return fmt.Sprintf(
-			`{"candidates":[{"content":{"parts":[{"text":"Hi"}],"role":"model"},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":100,"cachedContentTokenCount":40,"candidatesTokenCount":%d,"thoughtsTokenCount":20,"totalTokenCount":150}}`,
-			candidates)
-	}
-	for name, c := range map[string]struct {
-		protocol providertest.Protocol
-		answer   string
-		want     v1alpha1.TokenUsage
-	}{
-		"OpenAI's chat":                        {providertest.Chat, chatAnswer(50, 20, 150), produced(20)},
-		"a server like OpenAI, mostly thought": {providertest.Compatible, chatAnswer(50, 45, 150), produced(45)},
-		"xAI counts the reasoning beside it":   {providertest.Compatible, chatAnswer(30, 20, 150), produced(20)},
-		"xAI, mostly thought":                  {providertest.Compatible, chatAnswer(5, 45, 150), produced(45)},
-		"OpenRouter, whose total lacks it":     {behindOpenRouter, chatAnswer(5, 45, 105), produced(45)},
-		"Gemini counts the thoughts beside it": {providertest.Gemini, geminiAnswer(30), produced(20)},
-		"Gemini counts the thoughts within it": {providertest.Gemini, geminiAnswer(50), produced(20)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Type", "application/json")
-				_, _ = io.WriteString(w, c.answer) // The test fails below if this does.
-			}))
-			defer server.Close()
-			if got := usageAt(t, c.protocol, "", server.URL); got != c.want {
-				t.Errorf("got %+v, want %+v", got, c.want)
-			}
-		})
-	}
-}
-
-func TestGeminisCountsAreReadHoweverTheStreamIsCut(t *testing.T) {
+func TestGeminisCountsSurviveAnyCutOfTheStream(t *testing.T) {
 	for _, size := range []int{1, 7, 64, 1 << 20} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -199,6 +177,9 @@ func usageOver(t *testing.T, p providertest.Protocol, name, stream string) v1alp
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
+		if strings.HasPrefix(stream, "{") { // It comes as a whole.
+			w.Header().Set("Content-Type", "application/json")
+		}
 		_, _ = io.WriteString(w, stream) // The test fails below if this does.
 	}))
 	defer server.Close()

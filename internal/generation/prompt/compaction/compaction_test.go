@@ -58,7 +58,7 @@ func words(messages []v1alpha1.ChatMessage) string {
 	return strings.Join(all, " ")
 }
 
-func TestTheModelSeesTheNewestSummaryFirstAndUnansweredMessagesWordForWord(t *testing.T) {
+func TestNewestSummaryStandsFirstUnansweredMessagesStay(t *testing.T) {
 	for name, c := range map[string]struct {
 		history   string
 		start     int
@@ -92,7 +92,7 @@ func TestTheModelSeesTheNewestSummaryFirstAndUnansweredMessagesWordForWord(t *te
 	}
 }
 
-func TestMessagesThatNobodyHasAnsweredAreCountedFromTheEnd(t *testing.T) {
+func TestUnansweredMessagesAreCountedFromTheEnd(t *testing.T) {
 	for words, want := range map[string]int{"": 0, "u:1": 1, "u:1 a:2": 0, "u:1 a:2 u:3 u:4": 2, "u:1 a:2 t:3": 0,
 		"u:1 s:2": 0} {
 		if got := Unanswered(history(words)); got != want {
@@ -101,7 +101,7 @@ func TestMessagesThatNobodyHasAnsweredAreCountedFromTheEnd(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotFitIsLeftOutInTheMiddle(t *testing.T) {
+func TestInputBeyondTheBudgetIsCutInTheMiddle(t *testing.T) {
 	const conversation = "u:aaaa a:bbbb t:cccc a:dddd u:eeee a:ffff t:gggg a:hhhh"
 	for budget, want := range map[int]string{
 		0:  conversation,
@@ -117,7 +117,7 @@ func TestWhatDoesNotFitIsLeftOutInTheMiddle(t *testing.T) {
 	}
 }
 
-func TestTheInputNeverExceedsItsBudgetAndKeepsTheOrder(t *testing.T) {
+func TestInputKeepsItsBudgetAndItsOrder(t *testing.T) {
 	messages := history("u:1 a:22 t:333 a:4444 t:55555 a:666666 u:7777777 a:88888888")
 	for budget := 1; budget < 60; budget++ {
 		total := 0
@@ -141,7 +141,7 @@ func TestTheInputNeverExceedsItsBudgetAndKeepsTheOrder(t *testing.T) {
 	}
 }
 
-func TestTheBudgetFollowsTheLimitIfThereIsOne(t *testing.T) {
+func TestBudgetFollowsTheContextLimit(t *testing.T) {
 	messages := history("u:aaaa a:bbbb")
 	for _, c := range []struct {
 		limit  int64
