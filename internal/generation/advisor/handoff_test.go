@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/test/kit/check"
 )
 
 func says(role fantasy.MessageRole, parts ...fantasy.MessagePart) fantasy.Message {
@@ -159,10 +160,9 @@ func TestTheAdvisorReadsTheEndOfTheConversationInPlainTexts(t *testing.T) {
 func TestTheAdvisorHasTheAgentsInstructionsBeforeItsOwn(t *testing.T) {
 	outer := []fantasy.Message{says(fantasy.MessageRoleSystem, fantasy.TextPart{Text: "Be brief."}), user("q")}
 	system := advisor.Handoff(outer, "What now?")[0].Content[0].(fantasy.TextPart).Text
-	if before, after, ok := strings.Cut(system, "Be brief.\n\n"); !ok || before != "" ||
-		!strings.HasPrefix(after, "You are the advisor") {
-		t.Errorf("got %q", system)
-	}
+	before, after, ok := strings.Cut(system, "Be brief.\n\n")
+	check.Equal(t, "found, before, beginning", []any{true, "", true},
+		[]any{ok, before, strings.HasPrefix(after, "You are the advisor")})
 	alone := advisor.Handoff([]fantasy.Message{user("q")}, "What now?")[0].Content[0].(fantasy.TextPart).Text
 	if !strings.HasPrefix(alone, "You are the advisor") {
 		t.Errorf("got %q", alone)
@@ -176,7 +176,5 @@ func TestTheSamePromptMakesTheSameHandoffAndIsLeftAsItWas(t *testing.T) {
 	first, _ := json.Marshal(advisor.Handoff(outer, "What now?"))
 	second, _ := json.Marshal(advisor.Handoff(outer, "What now?"))
 	after, _ := json.Marshal(outer)
-	if string(first) != string(second) || string(before) != string(after) || len(first) < 100 {
-		t.Errorf("got %s and %s; %s became %s", first, second, before, after)
-	}
+	check.Equal(t, "handoff and prompt", []string{string(second), string(after)}, []string{string(first), string(before)})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/stream/parts"
+	"parley.dev/parley/test/kit/check"
 )
 
 func spoken(role string, all ...parts.Part) (frames []parts.Frame) {
@@ -28,9 +29,7 @@ func TestWhatWasStreamedIsKeptAsFarAsItIsWhole(t *testing.T) {
 		s.Parts[2].ToolCall.ID != "call_2" {
 		t.Errorf("parts are %+v", s.Parts)
 	}
-	if s.PendingCalls != 1 || s.Preview != "Let me look." {
-		t.Errorf("got %+v", s)
-	}
+	check.Equal(t, "pending calls, preview", []any{1, "Let me look."}, []any{s.PendingCalls, s.Preview})
 }
 
 func TestResultsOfToolsThatWereStreamedAreKept(t *testing.T) {
@@ -38,7 +37,5 @@ func TestResultsOfToolsThatWereStreamedAreKept(t *testing.T) {
 	if len(s.Parts) != 1 || s.Parts[0].ToolResult.Output != "no" || !s.Parts[0].ToolResult.IsError {
 		t.Errorf("parts are %+v", s.Parts)
 	}
-	if s := FromFrames(nil); len(s.Parts) != 0 {
-		t.Errorf("nothing became %+v", s.Parts)
-	}
+	check.Equal(t, "the parts of nothing", 0, len(FromFrames(nil).Parts))
 }

@@ -13,6 +13,7 @@ import (
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // kinds are the kinds of parts that a stream can have, also in an order that no provider keeps.
@@ -88,9 +89,7 @@ func checkCalls(t *testing.T, s Step, used string) {
 			pending++
 		}
 	}
-	if pending != s.PendingCalls {
-		t.Errorf("%d calls are pending, counted are %d", pending, s.PendingCalls)
-	}
+	check.Equal(t, "pending calls", s.PendingCalls, pending)
 }
 
 // checkShown holds that of texts as much is kept as was shown.
@@ -106,8 +105,6 @@ func checkShown(t *testing.T, s Step, shown map[parts.Type]string) {
 		}
 	}
 	for _, kind := range []parts.Type{parts.Text, parts.Reasoning} {
-		if kept[kind] != len(shown[kind]) {
-			t.Errorf("%s: %d bytes were shown, and %d kept", kind, len(shown[kind]), kept[kind])
-		}
+		check.Equal(t, kind, len(shown[kind]), kept[kind])
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/check"
 )
 
 // BenchmarkAccumulator collects a reply of 10000 deltas of four bytes;
@@ -110,9 +111,8 @@ func TestACallIsKeptWholeOrNotAtAll(t *testing.T) {
 	add(a, text("0", strings.Repeat("a", v1alpha1.MaxContentBytes/2)),
 		call("c", "t", strings.Repeat(`"`, v1alpha1.MaxContentBytes/3)))
 	got := a.Finish()
-	if len(got.Parts) != 1 || got.PendingCalls != 0 || !got.Truncated {
-		t.Errorf("%d parts, %d pending calls, truncated %v", len(got.Parts), got.PendingCalls, got.Truncated)
-	}
+	check.Equal(t, "parts, pending calls, truncated", []any{1, 0, true},
+		[]any{len(got.Parts), got.PendingCalls, got.Truncated})
 }
 
 func TestAReplyOfTooManyPartsIsCut(t *testing.T) {
@@ -124,9 +124,9 @@ func TestAReplyOfTooManyPartsIsCut(t *testing.T) {
 		t.Fatal("full before the limit is passed")
 	}
 	add(a, call("c", "t", "{}"))
-	if got := a.Finish(); len(got.Parts) != v1alpha1.MaxParts || !got.Truncated || !a.Full() {
-		t.Errorf("got %d parts, truncated %v", len(got.Parts), got.Truncated)
-	}
+	got := a.Finish()
+	check.Equal(t, "parts, truncated, full", []any{v1alpha1.MaxParts, true, true},
+		[]any{len(got.Parts), got.Truncated, a.Full()})
 }
 
 func TestResultsShrinkUntilTheyFitTogether(t *testing.T) {
@@ -174,15 +174,14 @@ func TestFilesAreKeptWholeOrNotAtAll(t *testing.T) {
 	}
 	whole := collect.Results(result, nil, tools.MaxResultBytes, nil)
 	got, fits = collect.WithFiles(whole, []v1alpha1.MessageFile{file, file})
-	if fits || len(got.Parts) != 1 {
-		t.Errorf("two fit: %t, with %d parts", fits, len(got.Parts))
-	}
+	check.Equal(t, "two fit", []any{false, 1}, []any{fits, len(got.Parts)})
 }
 
 func TestResultsAreAsShortAsTheModelNeedsThem(t *testing.T) {
 	long := []v1alpha1.ToolResult{{ID: "1", Output: strings.Repeat("a", tools.MaxResultBytes)}}
 	got := collect.Results(long, nil, 16<<10, nil)
-	if n := len(got.Parts[0].ToolResult.Output); n > 16<<10 || n < 15<<10 || got.Truncated {
+	n := len(got.Parts[0].ToolResult.Output)
+	if n > 16<<10 || n < 15<<10 || got.Truncated {
 		t.Errorf("%d bytes, truncated %v", n, got.Truncated)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestReasoningKeepsItsTitle(t *testing.T) {
@@ -29,8 +30,6 @@ func TestReasoningKeepsItsTitle(t *testing.T) {
 		} {
 			a.Add(&part)
 		}
-		if got := a.Finish().Parts[0].Title; got != want {
-			t.Errorf("%q has the title %q", text, got)
-		}
+		check.Equal(t, text, want, a.Finish().Parts[0].Title)
 	}
 }

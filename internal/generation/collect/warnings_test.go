@@ -13,6 +13,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
+	"parley.dev/parley/test/kit/check"
 )
 
 func unsupported(setting, details string) fantasy.CallWarning {
@@ -40,9 +41,7 @@ func TestWarningsFitIntoAMessage(t *testing.T) {
 		reply.Warn([]fantasy.CallWarning{unsupported(fmt.Sprint("s", i), strings.Repeat("é", 500))})
 	}
 	got := reply.Finish().Warnings
-	if len(got) != 16 {
-		t.Errorf("%d warnings", len(got))
-	}
+	check.Equal(t, "warnings", 16, len(got))
 	for _, w := range got {
 		if len(w) > 256 {
 			t.Errorf("one has %d bytes", len(w))

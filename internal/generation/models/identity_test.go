@@ -5,7 +5,6 @@ package models_test
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"parley.dev/parley/internal/generation/provider/identity"
 	"parley.dev/parley/internal/netguard/httpguard"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/cloudtest"
 )
 
@@ -48,9 +48,7 @@ func TestATargetIsCalledByThePodsIdentity(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := cloud.Exchanges(); len(got) != 1 {
-				t.Errorf("a changed configuration, of the same identity, exchanges again: %v", got)
-			}
+			check.Equal(t, "exchanges of one identity", 1, len(cloud.Exchanges()))
 		})
 	}
 }
@@ -69,9 +67,8 @@ func TestATargetWithoutAnIdentityTellsWhatIsMissing(t *testing.T) {
 		Identity: identity.New(cloud.Client(), time.Now)})
 	err := callTarget(t, all, "main")
 	e := fault.Classify(err, fault.Subject{Config: "main", Spec: &config.Spec})
-	if e.Reason != v1alpha1.ErrorAuthenticationFailed || !strings.Contains(e.Message, "$AZURE_CLIENT_ID") {
-		t.Errorf("got %+v", e)
-	}
+	check.Equal(t, "the result", v1alpha1.ErrorAuthenticationFailed, e.Reason)
+	check.Contains(t, e.Message, "$AZURE_CLIENT_ID")
 }
 
 // callTarget calls the model of the configuration to the end.

@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestOneCallWaitsForTheEndOfAShortWait(t *testing.T) {
@@ -39,9 +40,7 @@ func TestOneCallWaitsForTheEndOfAShortWait(t *testing.T) {
 			})
 		}
 		calls.Wait()
-		if allowed.Load() != 1 || refused.Load() != 4 {
-			t.Errorf("%d calls waited and %d were refused at once", allowed.Load(), refused.Load())
-		}
+		check.Equal(t, "calls", []any{1, 4}, []any{allowed.Load(), refused.Load()})
 		if e := target.MayCall(t.Context()); e != nil {
 			t.Errorf("after the wait: %+v", e)
 		}

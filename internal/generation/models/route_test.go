@@ -20,6 +20,7 @@ import (
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/netguard/httpguard"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 	"parley.dev/parley/test/kit/proxytest"
 	"parley.dev/parley/test/modelserver"
@@ -117,9 +118,7 @@ func TestCallsOfAConfigurationShareConnections(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if asked := w.proxy.Asked(); len(asked) != 1 {
-				t.Errorf("3 calls ask the proxy %v", asked)
-			}
+			check.Equal(t, "connections of 3 calls", 1, len(w.proxy.Asked()))
 			// Another bundle makes other connections, which trust other authorities.
 			w.secrets["corp/ca.crt"] = string(proxytest.NewAuthority(t).PEM)
 			if err := w.call(name); err == nil {

@@ -40,10 +40,8 @@ func TestACallIsRecorded(t *testing.T) {
 	s := newSession(t)
 	s.attempt(&model{parts: []fantasy.StreamPart{delta("He"), delta("llo"), finished}}, fantasy.Call{})
 	step := s.step(name)
-	if step.State != v1alpha1.DebugCompleted || step.Response.Parts[0].Text != "Hello" ||
-		step.Response.FinishReason != "stop" {
-		t.Errorf("recorded %+v, %+v", step, step.Response)
-	}
+	check.Equal(t, "state, text, finish reason", []any{v1alpha1.DebugCompleted, "Hello", "stop"},
+		[]any{step.State, step.Response.Parts[0].Text, step.Response.FinishReason})
 }
 
 func TestAFailedCallIsRecorded(t *testing.T) {
@@ -58,9 +56,8 @@ func TestAFailedCallIsRecorded(t *testing.T) {
 func TestEveryCallOfAnAttemptIsAStepOfItsOwn(t *testing.T) {
 	s := newSession(t)
 	s.attempt(&model{parts: []fantasy.StreamPart{delta("Hello"), finished}}, fantasy.Call{}, fantasy.Call{})
-	if first, second := s.step(name), s.step(name+"-2"); first.Call != 1 || second.Call != 2 || len(s.store.steps) != 2 {
-		t.Errorf("recorded %v", s.names())
-	}
+	first, second := s.step(name), s.step(name+"-2")
+	check.Equal(t, "call, steps", []any{1, 2, 2}, []any{first.Call, second.Call, len(s.store.steps)})
 }
 
 func TestAnEndedCallIsRecordedWithItsCause(t *testing.T) {
@@ -118,9 +115,9 @@ func TestAFaultOfTheModelEndsTheCall(t *testing.T) {
 		s.caller().Call(t.Context(), call)
 	}()
 	s.flush()
-	if step := s.step(name); step.State != v1alpha1.DebugError || step.Error.Reason != v1alpha1.ErrorInternal {
-		t.Errorf("recorded %+v", step)
-	}
+	step := s.step(name)
+	check.Equal(t, "state, reason", []any{v1alpha1.DebugError, v1alpha1.ErrorInternal},
+		[]any{step.State, step.Error.Reason})
 }
 
 func TestAReplyThatAnswersNothingIsRecordedWithItsCost(t *testing.T) {
@@ -141,9 +138,7 @@ func TestRequestsOfNoRecordedCallStayAlone(t *testing.T) {
 	s.chat.Spec.Debug = nil
 	s.attempt(&model{parts: []fantasy.StreamPart{finished}, do: exchange(&wire{body: strings.NewReader("{}")},
 		strings.NewReader("{}"))}, fantasy.Call{})
-	if len(s.store.steps) != 0 {
-		t.Errorf("recorded %v", s.names())
-	}
+	check.Equal(t, "recordings", 0, len(s.store.steps))
 }
 
 // meanwhile does something within a call that has nothing to do with it.
@@ -179,14 +174,10 @@ func TestBodiesReachTheProviderWholeHoweverTheyAreRecorded(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			s, w := newSession(t), &wire{body: strings.NewReader(c.answered)}
 			s.attempt(&model{parts: []fantasy.StreamPart{finished}, do: exchange(w, c.sent)}, fantasy.Call{})
-			if string(w.sent) != c.want {
-				t.Errorf("sent %d bytes", len(w.sent))
-			}
+			check.Equal(t, "what is sent", c.want, string(w.sent))
 			e := s.step(name).Attempts[0].Exchanges[0]
-			if !strings.HasPrefix(e.ResponseBody, c.recorded) || len(e.ResponseBody) > 51000 ||
-				e.URL != "http://models.test/v1?key=[redacted]" {
-				t.Errorf("recorded %+v", e)
-			}
+			check.Equal(t, "beginning, len, url", []any{true, false, "http://models.test/v1?key=[redacted]"},
+				[]any{strings.HasPrefix(e.ResponseBody, c.recorded), len(e.ResponseBody) > 51000, e.URL})
 			if c.want == small && e.RequestBody != `{"token":"[redacted]","a":"[redacted]"}` || c.want == large &&
 				!strings.HasPrefix(e.RequestBody, "[left out: 60008 bytes") {
 				t.Errorf("recorded the request %s", e.RequestBody)
@@ -261,13 +252,9 @@ func TestAsManyChatsAsAPodServesLoseNoRecording(t *testing.T) {
 		s.chat.Status.History.Version++
 	}
 	s.flush()
-	if len(s.store.steps) != 3*chats || s.log.Len() != 0 || len(s.lost()) != 0 {
-		t.Errorf("%d are recorded, lost %v, logged %s", len(s.store.steps), s.lost(), s.log)
-	}
+	check.Equal(t, "steps, log, lost", []any{3 * chats, 0, 0}, []any{len(s.store.steps), s.log.Len(), len(s.lost())})
 	for name, step := range s.store.steps {
-		if step.State != v1alpha1.DebugCompleted {
-			t.Errorf("%s is %s", name, step.State)
-		}
+		check.Equal(t, name, v1alpha1.DebugCompleted, step.State)
 	}
 }
 
@@ -305,10 +292,8 @@ func TestARecordingSaysWhichTurnItIsOfAndWhoseMessage(t *testing.T) {
 	if c := step.Cost; c == nil || *c != (v1alpha1.Cost{Currency: "USD", MicroUnits: 2000}) {
 		t.Errorf("it cost %+v", c)
 	}
-	if _, still := step.Annotations[v1alpha1.AnnotationInProgress]; still ||
-		step.Annotations[v1alpha1.AnnotationHistory] != "7/4" {
-		t.Errorf("annotated %v", step.Annotations)
-	}
+	_, still := step.Annotations[v1alpha1.AnnotationInProgress]
+	check.Equal(t, "annotated", []any{false, "7/4"}, []any{still, step.Annotations[v1alpha1.AnnotationHistory]})
 }
 
 func TestCallsAreRecordedWhereTheirChatOrModelAsks(t *testing.T) {
@@ -348,9 +333,8 @@ func TestANamespaceThatRefusesRecordingsIsAskedOnceAMinuteAndEachCallCountsAsLos
 	if asked != 6 { // All of the three calls that were begun before the answer came, twice.
 		t.Errorf("asked %d times", asked)
 	}
-	if lost := s.lost(); len(lost) != 1 || lost["Forbidden"] != 15 {
-		t.Errorf("lost %v", lost)
-	}
+	lost := s.lost()
+	check.Equal(t, "lost", []any{1, 15}, []any{len(lost), lost["Forbidden"]})
 }
 
 func TestARecordingThatWasDeletedMeanwhileStaysAway(t *testing.T) {
@@ -359,9 +343,7 @@ func TestARecordingThatWasDeletedMeanwhileStaysAway(t *testing.T) {
 		s.flush()
 		delete(s.store.steps, name)
 	})}, fantasy.Call{})
-	if len(s.store.steps) != 0 || s.log.Len() != 0 {
-		t.Errorf("recorded %v, logged %s", s.names(), s.log)
-	}
+	check.Equal(t, "steps, log", []any{0, 0}, []any{len(s.store.steps), s.log.Len()})
 }
 
 func TestWritesThatMeetOthersAreMadeAgain(t *testing.T) {
@@ -374,9 +356,8 @@ func TestWritesThatMeetOthersAreMadeAgain(t *testing.T) {
 		return err
 	}
 	s.attempt(&model{parts: []fantasy.StreamPart{finished}}, fantasy.Call{})
-	if step := s.step(name); step.State != v1alpha1.DebugCompleted || len(faults) != 0 || s.log.Len() != 0 {
-		t.Errorf("recorded %+v, logged %s", step, s.log)
-	}
+	step := s.step(name)
+	check.Equal(t, "state, faults, log", []any{v1alpha1.DebugCompleted, 0, 0}, []any{step.State, len(faults), s.log.Len()})
 }
 
 func TestWhatCannotBeWrittenIsLostWithoutAWordOfIt(t *testing.T) {

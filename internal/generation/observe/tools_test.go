@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestTheLabelOfAToolIsOneOfAClosedSet(t *testing.T) {
@@ -18,8 +19,6 @@ func TestTheLabelOfAToolIsOneOfAClosedSet(t *testing.T) {
 		"current_time": "current_time", "tracker__list": "mcp", "tracker__mine": "client", "other__list": "client",
 		"list": "client", "__": "client",
 	} {
-		if got := a.toolLabel(name, name == "current_time"); got != want {
-			t.Errorf("%s is counted as %s", name, got)
-		}
+		check.Equal(t, name, want, a.toolLabel(name, name == "current_time"))
 	}
 }

@@ -253,9 +253,7 @@ func TestTheSignatureOfReasoningComesBack(t *testing.T) {
 	a.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: "1", Delta: "x"})
 	got := prompt.Build(prompt.Input{History: []v1alpha1.ChatMessage{user("q"), assistant(a.Finish().Parts...)},
 		Dialect: dialect(v1alpha1.ProviderAnthropic, "m")})
-	if s := state.StateOf(got[1].Content[0]); s.Signature != "signed" {
-		t.Errorf("got %+v", s)
-	}
+	check.Equal(t, "the signature", "signed", state.StateOf(got[1].Content[0]).Signature)
 }
 
 func TestTheTextsOfAPromptAreWhatAProviderCouldQuote(t *testing.T) {
@@ -322,9 +320,7 @@ func TestReasonOfGivenUpCallsIsToldTheSameLater(t *testing.T) {
 		read := func(in prompt.Input) string { return strings.Join(prompt.Texts(prompt.Build(in)), "|") }
 		now := read(prompt.Input{History: history, CallsGivenUp: why})
 		_, said, found := strings.Cut(now, "This call has no result: ")
-		if !found || said == "" || seen[said] {
-			t.Errorf("%s: the model reads %q", why, now)
-		}
+		check.Equal(t, why, []any{true, false}, []any{found && said != "", seen[said]})
 		seen[said] = true
 		reply, next := by("", "", assistant(text("Well."))), user("and?")
 		reply.Spec.Generation.CallsGivenUpBefore, next.Status.CallsGivenUpBefore = why, why

@@ -107,10 +107,9 @@ func TestALongTextIsCutVisibly(t *testing.T) {
 	in := prompt.Input{History: []v1alpha1.ChatMessage{said(v1alpha1.RoleUser,
 		inPlace("a.txt", "text/plain", strings.Repeat("é", 100000)))}}
 	got := outline(prompt.Build(in))
-	if !strings.HasPrefix(got, `user File "a.txt" (text/plain, cut after 128 KiB):`) ||
-		strings.Count(got, "é") != 64<<10 || strings.Contains(got, "\uFFFD") {
-		t.Errorf("%d characters after %.80s", strings.Count(got, "é"), got)
-	}
+	check.Equal(t, "beginning, count", []any{true, 64 << 10},
+		[]any{strings.HasPrefix(got, `user File "a.txt" (text/plain, cut after 128 KiB):`), strings.Count(got, "é")})
+	check.Lacks(t, got, "\uFFFD")
 }
 
 func TestTheNewestFilesTakeTheRoom(t *testing.T) {

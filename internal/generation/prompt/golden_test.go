@@ -13,10 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/test/kit/check"
 )
 
 var update = flag.Bool("update", false, "write what is sent into the golden files")
@@ -108,9 +107,7 @@ func golden(t *testing.T, path string, value any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(ordered(t, want), got); diff != "" {
-		t.Errorf("%s, run the test with -update if this is right: -want +got\n%s", path, diff)
-	}
+	check.Equal(t, path+", run the test with -update if this is right", ordered(t, want), got)
 }
 
 // ordered is a JSON document with the keys of its objects in order, and every value as it was.

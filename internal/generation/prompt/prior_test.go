@@ -13,6 +13,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/test/kit/check"
 )
 
 // priorTo is a message that stands for a conversation which was led elsewhere.
@@ -50,9 +51,7 @@ func TestEarlierConversationReadsLikeThisChats(t *testing.T) {
 			}
 		}
 	}
-	if files != 1 {
-		t.Errorf("%d files are told", files)
-	}
+	check.Equal(t, "files", 1, files)
 }
 
 // sameError compares what the results of calls say that have none.

@@ -10,6 +10,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/test/kit/check"
 )
 
 // sealed is a reasoning that OpenAI encrypted.
@@ -55,9 +56,7 @@ func TestReasoningIsSentBackOnlyWithWhatItLedTo(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, id := range []string{"rs_1", "rs_2", "rs_3"} {
-				if strings.Contains(string(w.sent), `"`+id+`"`) != (id == c.sent) {
-					t.Errorf("of %q was sent %s", id, w.sent)
-				}
+				check.Equal(t, id, id == c.sent, strings.Contains(string(w.sent), `"`+id+`"`))
 			}
 		})
 	}

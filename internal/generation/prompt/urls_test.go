@@ -130,7 +130,5 @@ func TestHandedFilesTakeNoRoomButAreCounted(t *testing.T) {
 			}
 		}
 	}
-	if handed != prompt.MaxFileURLs || absent != 3 {
-		t.Errorf("%d are handed over, %d are not there", handed, absent)
-	}
+	check.Equal(t, "handed, absent", []any{prompt.MaxFileURLs, 3}, []any{handed, absent})
 }

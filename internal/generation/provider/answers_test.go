@@ -7,11 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/finish"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -106,9 +105,8 @@ func TestOddFieldsDoNotEndAReply(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := askBody(t, c.protocol, "text/event-stream", c.body+"\n\n")
-			if err != nil || !cmp.Equal(outline(got), c.want) || got.Usage.InputTokens != c.input {
-				t.Errorf("got %q, %+v, %v", outline(got), got.Usage, err)
-			}
+			check.Equal(t, "error, parts, input tokens", []any{nil, c.want, c.input},
+				[]any{err, outline(got), got.Usage.InputTokens})
 		})
 	}
 }

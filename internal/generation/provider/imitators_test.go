@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"charm.land/fantasy"
-	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
@@ -93,9 +92,7 @@ func TestUnusualEventStreamsAreRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := askBody(t, finish.ChatCompletions, "text/event-stream", c.body)
-			if err != nil || !cmp.Equal(outline(got), c.want) {
-				t.Errorf("got %q, %v", outline(got), err)
-			}
+			check.Equal(t, "error, parts", []any{nil, c.want}, []any{err, outline(got)})
 		})
 	}
 }
@@ -122,10 +119,7 @@ func TestWholeRepliesAreReadWhereStreamsAreAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := askBody(t, c.protocol, "application/json", c.body)
-			if err != nil || !cmp.Equal(outline(got), []string{"Hi", `f {"x":1}`}) || got.Usage.OutputTokens != 2 ||
-				got.ReplyOutcome != v1alpha1.ReplyToolCalls {
-				t.Errorf("got %q, %s, %+v, %v", outline(got), got.ReplyOutcome, got.Usage, err)
-			}
+			check.Equal(t, "error, parts, output tokens, reply outcome", []any{nil, []string{"Hi", `f {"x":1}`}, 2, v1alpha1.ReplyToolCalls}, []any{err, outline(got), got.Usage.OutputTokens, got.ReplyOutcome})
 		})
 	}
 }
@@ -162,9 +156,7 @@ func TestEmptyErrorIsNone(t *testing.T) {
 	for _, none := range []string{`""`, "{}", "null", "false"} {
 		got, err := askBody(t, finish.ChatCompletions, "application/json", `{"error":`+none+`,"choices":[{"index":0,`+
 			`"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}`)
-		if err != nil || !cmp.Equal(outline(got), []string{"Hi"}) {
-			t.Errorf("%s: got %q, %v", none, outline(got), err)
-		}
+		check.Equal(t, none, []any{nil, []string{"Hi"}}, []any{err, outline(got)})
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -71,9 +72,8 @@ func TestAnswersByAToolAreItsInputAlone(t *testing.T) {
 			spec := providertest.Specs["anthropic"]
 			spec.StructuredOutput = v1alpha1.StructuredOutputTool
 			got, err := server.Ask(t, spec, asking(`{"type":"object"}`, ""))
-			if err != nil || !cmp.Equal(outline(got), c.want) || got.ReplyOutcome != c.outcome {
-				t.Errorf("got %q, %s, %v", outline(got), got.ReplyOutcome, err)
-			}
+			check.Equal(t, "error, parts, reply outcome", []any{nil, c.want, c.outcome},
+				[]any{err, outline(got), got.ReplyOutcome})
 		})
 	}
 }
@@ -124,10 +124,8 @@ func TestAnswersByAToolHeedTheChoice(t *testing.T) {
 			for _, tool := range sent.Tools {
 				tools = append(tools, tool.Name+tool.Function.Name)
 			}
-			if strings.Join(tools, " ") != c.tools || string(sent.Choice) != c.want ||
-				strings.Contains(server.Sent[0], "Give your final answer") != (c.wants != "") {
-				t.Errorf("tools %q, choice %s of %s", tools, sent.Choice, server.Sent[0])
-			}
+			check.Equal(t, "tools, choice, told to answer", []any{c.tools, c.want, c.wants != ""}, []any{
+				strings.Join(tools, " "), string(sent.Choice), strings.Contains(server.Sent[0], "Give your final answer")})
 		})
 	}
 }
@@ -152,9 +150,7 @@ func TestClaudeIsAskedAsItTakesTheSchema(t *testing.T) {
 		if _, err := server.Ask(t, providertest.Specs["anthropic"], asking(schema, "")); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Contains(server.Sent[0], `"output_config"`); got != native {
-			t.Errorf("%s: %s", schema, server.Sent[0])
-		}
+		check.Equal(t, schema, native, strings.Contains(server.Sent[0], `"output_config"`))
 	}
 }
 
@@ -186,9 +182,8 @@ func TestAllThatIsAskedAgainWorksTogether(t *testing.T) {
 	}
 	for i, want := range []struct{ sealed, url bool }{{true, true}, {false, true}, {true, false}, {false, false}} {
 		sent := server.Sent[i]
-		if strings.Contains(sent, `"sealed"`) != want.sealed || strings.Contains(sent, `"image_url"`) != want.url ||
-			!strings.Contains(sent, "submit_answer") {
-			t.Errorf("request %d is %s", i, sent)
-		}
+		check.Equal(t, "request", []any{want.sealed, want.url},
+			[]any{strings.Contains(sent, `"sealed"`), strings.Contains(sent, `"image_url"`)})
+		check.Contains(t, sent, "submit_answer")
 	}
 }

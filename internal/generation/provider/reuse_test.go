@@ -46,9 +46,7 @@ func TestConnectionIsUsedAgainAfterALateEnd(t *testing.T) {
 			}
 		}
 	}
-	if n := opened.Load(); n != 1 {
-		t.Errorf("5 calls have opened %d connections", n)
-	}
+	check.Equal(t, "5 calls have opened", 1, opened.Load())
 }
 
 func TestAnswerIsWholeThoughItNeverEnds(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"parley.dev/parley/internal/generation/provider/wire"
 	"parley.dev/parley/internal/text/jsonschema"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -75,9 +76,7 @@ func schemaIn(t *testing.T, body string) any {
 	if function, ok := tool["function"].(map[string]any); ok {
 		tool = function
 	}
-	if tool["name"] != "search_all" || tool["description"] != "Searches." {
-		t.Errorf("the tool is offered as %v", tool)
-	}
+	check.Equal(t, "the tool is offered", []any{"search_all", "Searches."}, []any{tool["name"], tool["description"]})
 	for _, name := range []string{"input_schema", "parameters", "parametersJsonSchema"} {
 		if schema, ok := tool[name]; ok {
 			return schema
@@ -99,9 +98,7 @@ func TestTheSchemaOfAToolReachesEveryProviderWhole(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), &want); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, schemaIn(t, server.Sent[0])); diff != "" {
-				t.Errorf("-given +sent\n%s", diff)
-			}
+			check.Equal(t, "the schema", want, schemaIn(t, server.Sent[0]))
 			if len(got.Warnings) > 0 {
 				t.Errorf("warnings: %v", got.Warnings)
 			}
@@ -157,9 +154,7 @@ func TestSchemasAreWholeBesideAToolOfTheProvidersOwn(t *testing.T) {
 		if err := json.Unmarshal([]byte(foreign), &want); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, schemaIn(t, string(one))); diff != "" {
-			t.Errorf("%s: -given +sent\n%s", name, diff)
-		}
+		check.Equal(t, name, want, schemaIn(t, string(one)))
 	}
 }
 

@@ -7,8 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -102,9 +101,8 @@ func TestCallsOfAReplyThatIsCut(t *testing.T) {
 					calls = append(calls, strings.Join([]string{call.ID, call.Name, call.Input, string(call.Refusal)}, " "))
 				}
 			}
-			if err != nil || !cmp.Equal(calls, c.want) || int(got.PendingCalls) != len(c.want) || got.FinishReason != c.finish {
-				t.Errorf("calls %q, %d pending, %s, %v", calls, got.PendingCalls, got.FinishReason, err)
-			}
+			check.Equal(t, "error, calls, pending calls, finish reason", []any{nil, c.want, len(c.want), c.finish},
+				[]any{err, calls, int(got.PendingCalls), got.FinishReason})
 		})
 	}
 }

@@ -67,9 +67,8 @@ func TestStepIsOneMessageWithItsAccount(t *testing.T) {
 		},
 	}, m.Spec, cmpopts.IgnoreFields(v1alpha1.MessageGeneration{}, "StartedAt", "FinishedAt", "ResponseID", "RequestID",
 		"ModelMilliseconds"), cmpopts.IgnoreFields(v1alpha1.MessagePart{}, "StartedAt", "FinishedAt"))
-	if g := m.Spec.Generation; g.StartedAt.IsZero() || g.FinishedAt.Before(&g.StartedAt) {
-		t.Errorf("it took from %s to %s", g.StartedAt, g.FinishedAt)
-	}
+	g := m.Spec.Generation
+	check.Equal(t, "it took from", []any{false, false}, []any{g.StartedAt.IsZero(), g.FinishedAt.Before(&g.StartedAt)})
 	text, types := p.relay.heard(c.fence())
 	check.Equal(t, "what the relay heard", "It is a capital.\nParis.\nOf course.", text)
 	check.Equal(t, "what it heard first", parts.Reasoning, types[0])
@@ -316,9 +315,8 @@ func TestRetriedCallIsOneRecording(t *testing.T) {
 	recorded(v1alpha1.DebugError)
 	check.Equal(t, "the error", 529, int(step.Error.StatusCode))
 	expires, err := time.Parse(time.RFC3339, step.Annotations[v1alpha1.AnnotationExpiresAt])
-	if err != nil || expires.Before(began.Add(599*time.Second)) || expires.After(time.Now().Add(601*time.Second)) {
-		t.Errorf("it expires at %s, %v", expires, err)
-	}
+	check.Equal(t, "it expires", []any{nil, false, false},
+		[]any{err, expires.Before(began.Add(599 * time.Second)), expires.After(time.Now().Add(601 * time.Second))})
 	check.Equal(t, "the owner", c.chat.UID, step.OwnerReferences[0].UID)
 	c.write(func(s *v1alpha1.ChatStatus) { s.Generation = nil })
 	p.drain()

@@ -59,7 +59,7 @@ func TestAttemptEndsWhenItsFenceMovesOn(t *testing.T) {
 	check.Equal(t, "the attempt", 2, int(c.ended("Completed: Paris").Spec.Generation.Attempt))
 	c.aborted()
 	c.stop()
-	check.Equal(t, "the result of the first", (*v1alpha1.ChatMessage)(nil), c.message(first))
+	check.Equal(t, "the result of the first", nil, c.message(first))
 }
 
 func TestEventsOfTheSameFenceChangeNothing(t *testing.T) {
@@ -222,7 +222,7 @@ func TestDrainFinishesWhatIsUnderWay(t *testing.T) {
 	late.ask("late-u", "too late")
 	<-p.ended
 	c.ended("Completed: Well, never.")
-	check.Equal(t, "the late result", (*v1alpha1.ChatMessage)(nil), late.message(late.resultName()))
+	check.Equal(t, "the late result", nil, late.message(late.resultName()))
 	check.Equal(t, "calls", 1, len(p.models.Requests()))
 }
 

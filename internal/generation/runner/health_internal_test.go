@@ -23,6 +23,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -82,9 +83,7 @@ func TestAWatchIsHeardOfByListsEventsAndBookmarks(t *testing.T) {
 	}, func() time.Time { return now })
 	heard := func(what string) {
 		t.Helper()
-		if p.silence(now) != 0 {
-			t.Errorf("%s is no sign of life", what)
-		}
+		check.Equal(t, what, 0, p.silence(now))
 		now = now.Add(time.Hour)
 	}
 	s := cache.ToListerWatcherWithContext(source)

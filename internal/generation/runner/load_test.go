@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestHundredAttemptsAtOnceLeaveNothingBehind(t *testing.T) {
@@ -36,9 +37,7 @@ func TestHundredAttemptsAtOnceLeaveNothingBehind(t *testing.T) {
 		}
 		c.commit(m, "")
 	}
-	if n := len(p.models.Requests()); n != chats+1 {
-		t.Errorf("the model was asked %d times", n)
-	}
+	check.Equal(t, "the model was asked", chats+1, len(p.models.Requests()))
 	p.eventually("the model's requests are over", func() bool { return p.models.InFlight() == 0 })
 	p.stop()
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()

@@ -202,9 +202,8 @@ func TestFailedCallIsMarkedWithItsReasonAlone(t *testing.T) {
 		check.Lacks(t, s.Raw, "slow down", modeltest.Key)
 	}
 	failed := `parley_model_call_duration_seconds{outcome="Failed",provider="openai-compatible",reply=""}`
-	if got := seriesOf(t, o.metrics); got[`parley_attempts_running`] != 0 || got[failed] == 0 {
-		t.Errorf("there are %v", got)
-	}
+	got := seriesOf(t, o.metrics)
+	check.Equal(t, "attempts, failed calls", []any{0, true}, []any{got[`parley_attempts_running`], got[failed] > 0})
 }
 
 // A second life of the generator meets an attempt whose result exists.
@@ -235,9 +234,7 @@ func wantSeries(t *testing.T, registry *prometheus.Registry, want map[string]flo
 			t.Errorf("%s is %v", name, have)
 		}
 	}
-	if len(got) != len(want) {
-		t.Errorf("there are %v", slices.Sorted(maps.Keys(got)))
-	}
+	check.Equal(t, "series", len(want), len(got))
 }
 
 func seriesOf(t *testing.T, registry *prometheus.Registry) map[string]float64 {

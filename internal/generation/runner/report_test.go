@@ -152,7 +152,7 @@ func TestNoResultIsCreatedOnceTheFenceMovedOn(t *testing.T) {
 	c.write(func(s *v1alpha1.ChatStatus) { s.Generation = nil })
 	p.drain()
 	<-p.ended // Nobody is left who tries.
-	check.Equal(t, "the result", (*v1alpha1.ChatMessage)(nil), p.message(first))
+	check.Equal(t, "the result of the first", nil, p.message(first))
 }
 
 // dialer keeps the connections to the API server, so that they can be cut.

@@ -19,6 +19,7 @@ import (
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/telemetry/tracing"
+	"parley.dev/parley/test/kit/check"
 )
 
 // silentModel never answers.
@@ -61,9 +62,7 @@ func TestNoSummaryIsAskedForOnceTheChatsNextAttemptHasBegun(t *testing.T) {
 					Action: v1alpha1.ActionGenerateAssistant},
 			})
 			r.captions.Stop()
-			if asked := model.asked.Load(); asked != c.want {
-				t.Errorf("a summary is asked for: %v", asked)
-			}
+			check.Equal(t, "a summary is asked for", c.want, model.asked.Load())
 		})
 	}
 }

@@ -52,7 +52,7 @@ func (c *conversation) left(leave func(*conversation), ended func()) {
 		c.t.Errorf("the call ended after %s", took)
 	}
 	c.stop()
-	check.Equal(c.t, "the result", (*v1alpha1.ChatMessage)(nil), c.message(result))
+	check.Equal(c.t, "the result", nil, c.message(result))
 }
 
 func TestAttemptAndTitleEndWhenTheirChatGoes(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/test/kit/check"
 )
 
 // full is a file that leaves no room for another.
@@ -125,9 +126,8 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 			t.Fatalf("%d bytes in %d entries", k.bytes, len(k.entries))
 		}
 	}
-	if _, ok := k.get("19", time.Unix(0, 0)); !ok || len(k.order) != 10 {
-		t.Errorf("%d are kept", len(k.order))
-	}
+	_, ok := k.get("19", time.Unix(0, 0))
+	check.Equal(t, "found, order", []any{true, 10}, []any{ok, len(k.order)})
 }
 
 func TestFilesAreReadNewestFirstUntilThereIsNoRoom(t *testing.T) {
@@ -175,9 +175,7 @@ func TestWhoFetchesAURLFollowsFromItsHost(t *testing.T) {
 	if f := r.fetch(t.Context(), "https://a.allowed.example/a"); string(f.Data) != "from here" || f.URL != "" {
 		t.Errorf("got %q, %q", f.Data, f.URL)
 	}
-	if len(asked) != 1 {
-		t.Errorf("asked %v", asked)
-	}
+	check.Equal(t, "calls", 1, len(asked))
 }
 
 // answering answers each request with a text.

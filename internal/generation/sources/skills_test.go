@@ -20,6 +20,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/text/skill"
+	"parley.dev/parley/test/kit/check"
 )
 
 // configMaps is an API server with these ConfigMaps.
@@ -95,9 +96,7 @@ func TestAConfigMapIsASkill(t *testing.T) {
 			var got []string
 			for _, s := range all {
 				files, _, err := s.Files(t.Context())
-				if err != nil || s.Source != skill.FromConfigMap || s.Dir != "" {
-					t.Errorf("%+v: %v", s, err)
-				}
+				check.Equal(t, "error, source, dir", []any{nil, skill.FromConfigMap, ""}, []any{err, s.Source, s.Dir})
 				got = append(got, fmt.Sprintf("%s: %s %v", s.Name, s.Description, files))
 			}
 			if !slices.Equal(got, c.want) {

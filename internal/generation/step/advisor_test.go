@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestAnAdviceIsNotStoredAtItsProvider(t *testing.T) {
@@ -36,9 +37,7 @@ func TestAnAdviceIsNotStoredAtItsProvider(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := json.Marshal(withoutStore(&given))
-			if err != nil || string(got) != c.want {
-				t.Errorf("got %s, %v", got, err)
-			}
+			check.Equal(t, "error, result", []any{nil, c.want}, []any{err, string(got)})
 			if again, _ := json.Marshal(&given); string(again) != c.options {
 				t.Errorf("the configuration's own options have become %s", again)
 			}

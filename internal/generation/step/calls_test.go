@@ -198,9 +198,8 @@ func TestResultIsShownWhenItsCallEnds(t *testing.T) {
 	check.Equal(t, "batches that have ended", 0, len(batch))
 	close(release)
 	for _, part := range (<-batch).Spec.Parts {
-		if part.StartedAt.IsZero() || part.FinishedAt.Time.Before(part.StartedAt.Time) {
-			t.Errorf("call %s ran from %s to %s", part.ToolResult.Name, part.StartedAt, part.FinishedAt)
-		}
+		check.Equal(t, "call", []any{false, false},
+			[]any{part.StartedAt.IsZero(), part.FinishedAt.Time.Before(part.StartedAt.Time)})
 	}
 	seen := map[parts.Type]int{}
 	for _, part := range c.shown.parts() {

@@ -10,6 +10,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/check"
 )
 
 // reviewing is a tool that asks people itself; it notes whether it was told that it may have run.
@@ -31,10 +32,9 @@ func TestACallThatAsksPeopleItselfWaitsForNobodyBefore(t *testing.T) {
 	p := performer(reviewing("k8s_apply", new(bool)), again("execute"))
 	p.chat.Spec.Tools = &v1alpha1.ChatTools{ToolPolicy: v1alpha1.ToolPolicy{Approval: []v1alpha1.ToolPattern{"*"}}}
 	s := p.withRequired(collect.Step{Parts: replied("k8s_apply", "execute")[0].Spec.Parts})
-	if own, other := s.Parts[0].ToolCall, s.Parts[1].ToolCall; own.RequiresAction != "" ||
-		other.RequiresAction != v1alpha1.RequiresApproval || s.CallsRequiringAction != 1 {
-		t.Errorf("the calls are %+v and %+v", own, other)
-	}
+	own, other := s.Parts[0].ToolCall, s.Parts[1].ToolCall
+	check.Equal(t, "the calls", []any{"", v1alpha1.RequiresApproval, 1},
+		[]any{own.RequiresAction, other.RequiresAction, s.CallsRequiringAction})
 }
 
 func TestACallIsToldThatItMayHaveRun(t *testing.T) {
@@ -56,9 +56,7 @@ func TestACallIsToldThatItMayHaveRun(t *testing.T) {
 			} else {
 				p.executeTools(t.Context(), replied("k8s_delete", "other"), nobody{})
 			}
-			if told != c.want {
-				t.Errorf("it was told %t", told)
-			}
+			check.Equal(t, "it was told", c.want, told)
 		})
 	}
 }

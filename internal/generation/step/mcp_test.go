@@ -97,7 +97,7 @@ func TestModelCallsAToolOfAServer(t *testing.T) {
 	check.Equal(t, "the result", `{"text":"hello"}`, c.result().Output)
 	answer := c.reply()
 	check.Equal(t, "the answer", `I read: {"text":"hello"}`, answer.Spec.Text())
-	check.Equal(t, "the account", (*v1alpha1.MCPAccount)(nil), answer.Spec.Generation.MCP)
+	check.Equal(t, "the account", nil, answer.Spec.Generation.MCP)
 	check.Equal(t, "calls", 1, s.calls)
 	t.Log("A summary pins what the context held.")
 	c.say("Thanks.")
@@ -118,7 +118,7 @@ func TestChangedToolWaitsForApprovalOnce(t *testing.T) {
 	check.Equal(t, "pinned", &v1alpha1.MCPAccount{Pinned: account.Changed}, c.execute().Spec.Generation.MCP)
 	third := c.ask("Echo.")
 	check.Equal(t, "the action that the call requires", v1alpha1.RequiredAction(""), toolCall(third, 0).RequiresAction)
-	check.Equal(t, "the account", (*v1alpha1.MCPAccount)(nil), third.Spec.Generation.MCP)
+	check.Equal(t, "the account", nil, third.Spec.Generation.MCP)
 }
 
 func TestServerEntryNamesToolsThatNeedApproval(t *testing.T) {

@@ -227,7 +227,7 @@ func TestSettingsOfModelAndTurnReachTheProvider(t *testing.T) {
 		})
 	}
 	g := newTalk(t, modelserver.Script{}).ask("hello").Spec.Generation
-	check.Equal(t, "the cost of a model without prices", (*v1alpha1.Cost)(nil), g.Cost)
+	check.Equal(t, "the cost of a model without prices", nil, g.Cost)
 }
 
 func TestModelThatCannotBeCalledSaysWhatToDo(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/check"
 )
 
 const chatUID = "0f0f0f0f-0000-4000-8000-000000000001"
@@ -183,12 +184,8 @@ func TestAfterACrashOnlyCallsThatDoNothingTwiceAreMadeAgain(t *testing.T) {
 			if c.made != "" {
 				want = chatUID + ".7." + c.made
 			}
-			if made := strings.Join(again.keys, " "); made != want {
-				t.Errorf("made again were %q, want %q", made, want)
-			}
-			if len(once.keys)+len(alone.keys) != 0 {
-				t.Errorf("calls were made twice: %q %q", once.keys, alone.keys)
-			}
+			check.Equal(t, "made again", want, strings.Join(again.keys, " "))
+			check.Equal(t, "calls were made twice", 0, len(once.keys)+len(alone.keys))
 		})
 	}
 }
@@ -247,9 +244,7 @@ func TestWhatToolsShowLeavesRoomForTheirResults(t *testing.T) {
 			results++
 		}
 	}
-	if shown != maxShown || results != 2 {
-		t.Errorf("shown are %d bytes and %d results", shown, results)
-	}
+	check.Equal(t, "shown", []any{maxShown, 2}, []any{shown, results})
 }
 
 func TestAResultWhoseImagesWereLostSaysSo(t *testing.T) {

@@ -11,9 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeworkspace"
 )
 
@@ -22,9 +21,8 @@ func contextOf(t *testing.T, files map[string]string) map[string]string {
 	t.Helper()
 	agent := fakeworkspace.Start(t)
 	agent.Search = func(asked protocol.SearchRequest) (*protocol.SearchResponse, *protocol.Error) {
-		if asked.Path != ".agents/skills" || asked.Glob != "{*,*/SKILL.md,*/skill.md}" || !asked.Hidden {
-			t.Errorf("it searches for %+v", asked)
-		}
+		check.Equal(t, "it searches", []any{".agents/skills", "{*,*/SKILL.md,*/skill.md}", true},
+			[]any{asked.Path, asked.Glob, asked.Hidden})
 		found := &protocol.SearchResponse{}
 		for name := range files {
 			if strings.HasPrefix(name, asked.Path+"/") {
@@ -49,9 +47,7 @@ func contextOf(t *testing.T, files map[string]string) map[string]string {
 	}
 	for _, file := range read {
 		content, err := file.Content()
-		if err != nil || file.MediaType != "text/markdown" {
-			t.Errorf("%s is %s, %v", file.Name, file.MediaType, err)
-		}
+		check.Equal(t, "error, media type", []any{nil, "text/markdown"}, []any{err, file.MediaType})
 		said[file.Name] = string(content)
 	}
 	return said
@@ -93,9 +89,7 @@ func TestAWorkspaceSaysHowToWorkInIt(t *testing.T) {
 			map[string]string{"SKILLS.md": index + "- workspace/pdf (" + skill + ")\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, contextOf(t, c.files)); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Equal(t, "the result", c.want, contextOf(t, c.files))
 		})
 	}
 }
@@ -132,9 +126,8 @@ func TestSkillsThatCannotBeReadAreReported(t *testing.T) {
 			if !ok || len(read) != 1 || read[0].Name != "SKILLS.md" {
 				t.Fatalf("it says %+v, answered: %t", read, ok)
 			}
-			if got, _ := read[0].Content(); string(got) != c.want {
-				t.Errorf("it says\n%s\nwant\n%s", got, c.want)
-			}
+			got, _ := read[0].Content()
+			check.Equal(t, "what it says", c.want, string(got))
 		})
 	}
 }

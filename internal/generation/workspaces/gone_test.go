@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestAPodIsGoneOnceItsWorkspaceSaysSo(t *testing.T) {
@@ -45,9 +46,7 @@ func TestAPodIsGoneOnceItsWorkspaceSaysSo(t *testing.T) {
 				return &v1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: []metav1.OwnerReference{
 					*metav1.NewControllerRef(owner, v1alpha1.GroupVersion.WithKind("Chat"))}}, Status: c.status}, c.err
 			}})
-			if got := w.gone(t.Context(), root, "pod"); got != c.want {
-				t.Errorf("gone is %t", got)
-			}
+			check.Equal(t, "gone", c.want, w.gone(t.Context(), root, "pod"))
 		})
 	}
 }

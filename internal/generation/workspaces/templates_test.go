@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/test/kit/check"
 )
 
 // listOfPodTemplates is as the API server writes it, with what a model must not see.
@@ -42,10 +43,8 @@ func TestOfTemplatesModelsLearnWhatIsForThem(t *testing.T) {
 	if err != nil || !more || len(all) != 3 || asked != "/api/v1/namespaces/ns/podtemplates?labelSelector=a%3Db&limit=3" {
 		t.Fatalf("asked %s; got %d templates, more: %t, %v", asked, len(all), more, err)
 	}
-	if all[0].Image != "golang:1.27" || all[0].Requests["cpu"] != "500m" || all[0].Limits["memory"] != "2Gi" ||
-		all[1].Image != "first" || all[2].Image != "" {
-		t.Errorf("got %+v", all)
-	}
+	check.Equal(t, "image, requests, limits", []any{"golang:1.27", "500m", "2Gi", "first", ""},
+		[]any{all[0].Image, all[0].Requests["cpu"], all[0].Limits["memory"], all[1].Image, all[2].Image})
 	if raw, err := json.Marshal(all); err != nil || strings.Contains(string(raw), "hunter2") {
 		t.Errorf("a model could learn %s, %v", raw, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestTheFirstWordsOfAMessageAreItsTitle(t *testing.T) {
@@ -30,9 +31,7 @@ func TestTheFirstWordsOfAMessageAreItsTitle(t *testing.T) {
 			"one two three four five six…"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := FirstWords(c.text); got != c.want {
-				t.Errorf("got  %q\nwant %q", got, c.want)
-			}
+			check.Equal(t, "the first words", c.want, FirstWords(c.text))
 		})
 	}
 }
@@ -68,9 +67,7 @@ func TestWhatModelsPutAroundATitleIsTakenOff(t *testing.T) {
 		"something that is no UTF-8 at all": {"Stuck \xff\xfe pods", "Stuck pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Title.Clean(c.answer); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			check.Equal(t, "the title", c.want, Title.Clean(c.answer))
 		})
 	}
 }
@@ -93,9 +90,7 @@ func FuzzATitleCanBeShownAnywhere(f *testing.F) {
 			t.Errorf("a title of %d words", n)
 		}
 		summary := TurnSummary.Clean(text)
-		if words, runes := len(strings.Fields(summary)), utf8.RuneCountInString(summary); words > TurnSummary.Words ||
-			runes > TurnSummary.Runes {
-			t.Errorf("a summary of %d words, %d characters", words, runes)
-		}
+		words, runes := len(strings.Fields(summary)), utf8.RuneCountInString(summary)
+		check.Equal(t, text, true, words <= TurnSummary.Words && runes <= TurnSummary.Runes)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // history is a history from words such as "u:hello a:hi s:summary t:result".
@@ -79,15 +80,10 @@ func TestNewestSummaryStandsFirstUnansweredMessagesStay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			messages := history(c.history)
 			visible := messages[min(c.start, len(messages)):]
-			if got := words(View(visible)); got != c.want {
-				t.Errorf("the model sees %q, want %q", got, c.want)
-			}
-			if replies, compacted := Replies(visible); replies != c.replies || compacted != c.compacted {
-				t.Errorf("%d replies, compacted is %v", replies, compacted)
-			}
-			if got := words(messages); got != strings.ReplaceAll(c.history, prefix, "") {
-				t.Errorf("the history became %q", got)
-			}
+			check.Equal(t, "the model sees", c.want, words(View(visible)))
+			replies, compacted := Replies(visible)
+			check.Equal(t, "replies, compacted", []any{c.replies, c.compacted}, []any{replies, compacted})
+			check.Equal(t, "the history became", strings.ReplaceAll(c.history, prefix, ""), words(messages))
 		})
 	}
 }
@@ -95,9 +91,7 @@ func TestNewestSummaryStandsFirstUnansweredMessagesStay(t *testing.T) {
 func TestUnansweredMessagesAreCountedFromTheEnd(t *testing.T) {
 	for words, want := range map[string]int{"": 0, "u:1": 1, "u:1 a:2": 0, "u:1 a:2 u:3 u:4": 2, "u:1 a:2 t:3": 0,
 		"u:1 s:2": 0} {
-		if got := Unanswered(history(words)); got != want {
-			t.Errorf("%q: %d", words, got)
-		}
+		check.Equal(t, words, want, Unanswered(history(words)))
 	}
 }
 
@@ -111,9 +105,7 @@ func TestInputBeyondTheBudgetIsCutInTheMiddle(t *testing.T) {
 		8:  "u:... t:gggg a:hhhh",
 		3:  "u:...",
 	} {
-		if got := words(Input(history(conversation), budget)); got != want+" u:request" {
-			t.Errorf("of %d bytes: %q", budget, got)
-		}
+		check.Equal(t, budget, want+" u:request", words(Input(history(conversation), budget)))
 	}
 }
 
@@ -150,8 +142,6 @@ func TestBudgetFollowsTheContextLimit(t *testing.T) {
 	}{
 		{1000, v1alpha1.CompactionManual, 2250}, {0, v1alpha1.CompactionManual, 0}, {0, v1alpha1.CompactionContextTooLong, 4},
 	} {
-		if got := Budget(c.limit, c.source, messages); got != c.want {
-			t.Errorf("limit %d, %s: %d", c.limit, c.source, got)
-		}
+		check.Equal(t, "the budget", c.want, Budget(c.limit, c.source, messages))
 	}
 }

@@ -6,8 +6,7 @@ package chatcompletions_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -43,9 +42,7 @@ func TestCallsWithOneIndexAndDifferentIDsAreDifferentCalls(t *testing.T) {
 			server := &providertest.Scripted{Replies: providertest.Events(append(c.events,
 				providertest.Chunk("{}", `"tool_calls"`), "[DONE]")...)}
 			got, err := server.Ask(t, providertest.Specs["openai-compatible"], nil)
-			if err != nil || !cmp.Equal(providertest.Calls(got), c.want) {
-				t.Errorf("calls %q, %v", providertest.Calls(got), err)
-			}
+			check.Equal(t, "error, calls", []any{nil, c.want}, []any{err, providertest.Calls(got)})
 		})
 	}
 }

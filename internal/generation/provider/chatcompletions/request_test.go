@@ -18,6 +18,7 @@ import (
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -71,9 +72,7 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 			t.Run(from+", "+name, func(t *testing.T) {
 				body, warnings := sent(t, spec, c.change)
 				for field, want := range c.want {
-					if !cmp.Equal(body[field], want) || len(warnings) > 0 {
-						t.Errorf("%s is %v, warnings %q", field, body[field], warnings)
-					}
+					check.Equal(t, "body, warnings", []any{want, 0}, []any{body[field], len(warnings)})
 				}
 			})
 		}
@@ -169,9 +168,8 @@ func TestWhatComesWithAReplyGoesBack(t *testing.T) {
 					thoughts = append(thoughts, *part.Text)
 				}
 			}
-			if said := strings.Join(thoughts, "|"); err != nil || said != c.reasoning {
-				t.Errorf("reasoning %q, %v", said, err)
-			}
+			said := strings.Join(thoughts, "|")
+			check.Equal(t, "reasoning", []any{nil, c.reasoning}, []any{err, said})
 			user, reply := v1alpha1.ChatMessage{}, v1alpha1.ChatMessage{}
 			user.Spec.Role, user.Spec.Content = v1alpha1.RoleUser, "q"
 			reply.Spec.Role, reply.Spec.Parts = v1alpha1.RoleAssistant, got.Parts
@@ -183,9 +181,7 @@ func TestWhatComesWithAReplyGoesBack(t *testing.T) {
 			if err := json.Unmarshal([]byte(c.want), &want); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, body["messages"].([]any)[1].(object)[c.field]); diff != "" {
-				t.Errorf("-want +sent\n%s", diff)
-			}
+			check.Equal(t, "what is sent", want, body["messages"].([]any)[1].(object)[c.field])
 		})
 	}
 }
@@ -205,7 +201,5 @@ func TestTheIDOfAReplyIsKept(t *testing.T) {
 	for part := range stream {
 		last = finish.LastOf(&part)
 	}
-	if last.ResponseID != "1" {
-		t.Errorf("got %+v", last)
-	}
+	check.Equal(t, "the id of the reply", "1", last.ResponseID)
 }

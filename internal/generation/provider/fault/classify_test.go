@@ -13,6 +13,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -30,10 +31,8 @@ func classify(t *testing.T, p providertest.Protocol, base string) *v1alpha1.Gene
 			t.Errorf("the message quotes %q: %s", planted, got.Text())
 		}
 	}
-	if got.Message == "" || got.Advice == "" || len(got.Message) > 1024 || len(got.Advice) > 1024 ||
-		got.Provider != string(p.Provider) {
-		t.Errorf("got provider %q and message %q", got.Provider, got.Text())
-	}
+	check.Equal(t, "message, advice, provider", []any{true, true, string(p.Provider)},
+		[]any{told(got.Message), told(got.Advice), got.Provider})
 	return got
 }
 
@@ -138,9 +137,8 @@ func TestAnErrorOfAProviderGetsItsReason(t *testing.T) {
 				}))
 				defer server.Close()
 				got := classify(t, p, server.URL+"/v1")
-				if got.Reason != c.want || int(got.StatusCode) != c.status || !strings.Contains(got.Text(), c.says) {
-					t.Errorf("got %s %d: %s", got.Reason, got.StatusCode, got.Text())
-				}
+				check.Equal(t, "reason, status code", []any{c.want, c.status}, []any{got.Reason, int(got.StatusCode)})
+				check.Contains(t, got.Text(), c.says)
 			})
 		}
 	}

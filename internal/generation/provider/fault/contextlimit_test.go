@@ -10,6 +10,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -57,8 +58,6 @@ func TestARefusalThatNamesTheContextLimitTeachesIt(t *testing.T) {
 		spec := c.protocol.Spec("http://models.example/v1")
 		e := fault.Classify(providertest.Call(t, spec, &http.Client{Transport: answer}),
 			fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
-		if e.Reason != v1alpha1.ErrorContextTooLong || e.ContextLimit != c.want {
-			t.Errorf("%s: got %s and %d, want %d", c.message, e.Reason, e.ContextLimit, c.want)
-		}
+		check.Equal(t, c.message, []any{v1alpha1.ErrorContextTooLong, c.want}, []any{e.Reason, e.ContextLimit})
 	}
 }

@@ -5,13 +5,13 @@ package fault_test
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/netguard/httpguard"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -34,11 +34,9 @@ func TestAWebPageIsNoModel(t *testing.T) {
 	for _, p := range providertest.All {
 		t.Run(string(p.Provider)+" "+string(p.Transport), func(t *testing.T) {
 			e := classified(t, p, page)
-			if e.Reason != v1alpha1.ErrorRequestRejected || e.Retryable ||
-				!strings.Contains(e.Message, "no model behind baseURL of ChatModelConfig main") ||
-				providertest.Leaked(e.Text(), providertest.Secret, "<html") != "" {
-				t.Errorf("got %+v", e)
-			}
+			check.Equal(t, "reason, retryable, leaked", []any{v1alpha1.ErrorRequestRejected, false, ""},
+				[]any{e.Reason, e.Retryable, providertest.Leaked(e.Text(), providertest.Secret, "<html")})
+			check.Contains(t, e.Message, "no model behind baseURL of ChatModelConfig main")
 		})
 	}
 }
@@ -46,9 +44,8 @@ func TestAWebPageIsNoModel(t *testing.T) {
 func TestAReplyThatIsCutIsNoWebPage(t *testing.T) {
 	cut := providertest.Canned{Status: 200, Header: http.Header{"Content-Type": {"text/event-stream"}},
 		Body: []byte("data: {}\n\n")}
-	if e := classified(t, providertest.Chat, cut); e.Reason != v1alpha1.ErrorProviderUnavailable || !e.Retryable {
-		t.Errorf("got %+v", e)
-	}
+	e := classified(t, providertest.Chat, cut)
+	check.Equal(t, "reason, retryable", []any{v1alpha1.ErrorProviderUnavailable, true}, []any{e.Reason, e.Retryable})
 }
 
 func TestGeminisHeadersCountToo(t *testing.T) {

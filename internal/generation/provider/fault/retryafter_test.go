@@ -12,6 +12,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
 	protocol "parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -45,9 +46,7 @@ func TestGoogleSaysInTheBodyHowLongToWait(t *testing.T) {
 			e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key,
 				Private: []string{providertest.Secret}})
 			c.want.check(t, e)
-			if leaked := providertest.Leaked(e.Text(), providertest.Secret, "<html"); leaked != "" {
-				t.Errorf("the message quotes %q: %s", leaked, e.Text())
-			}
+			check.Equal(t, "the message quotes", "", providertest.Leaked(e.Text(), providertest.Secret, "<html"))
 		})
 	}
 }
@@ -95,9 +94,7 @@ func TestRetryAfterIsReadWhateverItsForm(t *testing.T) {
 			if e.RetryAfterSeconds != nil {
 				got = *e.RetryAfterSeconds
 			}
-			if got != c.want || !e.Retryable {
-				t.Errorf("got %d s, want %d", got, c.want)
-			}
+			check.Equal(t, "result, retryable", []any{c.want, true}, []any{got, e.Retryable})
 		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // documented is the column "tried again" of docs/errors.md by reason.
@@ -69,7 +70,5 @@ func TestEveryReasonIsOnThePage(t *testing.T) {
 			t.Errorf("%s is not on the page", reason)
 		}
 	}
-	if len(reasons) != len(rows) {
-		t.Errorf("the page has %d reasons, the API %d", len(rows), len(reasons))
-	}
+	check.Equal(t, "the page", len(rows), len(reasons))
 }

@@ -20,6 +20,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 	"parley.dev/parley/test/modelserver"
 )
@@ -75,12 +76,13 @@ func (w wire) classified(t *testing.T) *v1alpha1.GenerationError {
 		"x-query"); leaked != "" {
 		t.Errorf("the message quotes %q: %s", leaked, e.Text())
 	}
-	if e.Message == "" || e.Advice == "" || len([]rune(e.Message)) > 1024 || len([]rune(e.Advice)) > 1024 ||
-		e.Provider != string(w.protocol.Provider) {
-		t.Errorf("got provider %q and message %q", e.Provider, e.Text())
-	}
+	check.Equal(t, "message, advice, provider", []any{true, true, string(w.protocol.Provider)},
+		[]any{told(e.Message), told(e.Advice), e.Provider})
 	return e
 }
+
+// told reports whether people can be told the text.
+func told(text string) bool { return text != "" && len([]rune(text)) <= 1024 }
 
 // status is a fault of an HTTP status, in the words of the provider.
 func status(code int) modelserver.Fault {
@@ -106,11 +108,11 @@ func within(f modelserver.Fault, kind modelserver.FaultKind) modelserver.Fault {
 
 func (w want) check(t *testing.T, e *v1alpha1.GenerationError) {
 	t.Helper()
-	if e.Reason != w.reason || e.Retryable != w.retryable || int(e.StatusCode) != w.status ||
-		!strings.Contains(e.Text(), w.says) {
-		t.Errorf("got %s %d, retryable %v, want %+v: %s", e.Reason, e.StatusCode, e.Retryable, w, e.Text())
-	}
-	if wait := e.RetryAfter(); wait > w.wait || wait < w.wait-2*time.Second {
+	check.Equal(t, "reason, retryable, status code", []any{w.reason, w.retryable, w.status},
+		[]any{e.Reason, e.Retryable, int(e.StatusCode)})
+	check.Contains(t, e.Text(), w.says)
+	wait := e.RetryAfter()
+	if wait > w.wait || wait < w.wait-2*time.Second {
 		t.Errorf("got a wait of %s, want %s", wait, w.wait)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 	"parley.dev/parley/test/modelserver"
 )
@@ -82,9 +83,7 @@ func TestAWholeAnswerIsAskedForAgainWithoutAFileThatCannotBeFetched(t *testing.T
 		t.Run(name, func(t *testing.T) {
 			f := newFetcher(t, spec, refusesTimes(1, "Timeout while downloading it."))
 			text, warnings, err := f.ask(t, f.asked(at("a.png", "image/png")))
-			if err != nil || text != "ok" || len(warnings) != 1 || len(f.sent) != 2 {
-				t.Errorf("got %q, warnings %q after %d requests: %v", text, warnings, len(f.sent), err)
-			}
+			check.Equal(t, "error, text, warnings, sent", []any{nil, "ok", 1, 2}, []any{err, text, len(warnings), len(f.sent)})
 		})
 	}
 }
@@ -116,9 +115,7 @@ func TestAFileThatNeverGoesThroughFailsAsTheRequestItIs(t *testing.T) {
 			f := newFetcher(t, spec, refusesTimes(0, "The image is bad."))
 			_, _, err := f.ask(t, f.asked(at("a.png", "image/png")))
 			e := fault.Classify(err, fault.Subject{Config: "main", Spec: &f.spec, Key: providertest.Key})
-			if e.Reason != v1alpha1.ErrorRequestRejected || len(f.sent) != 2 {
-				t.Errorf("got %+v after %d requests", e, len(f.sent))
-			}
+			check.Equal(t, "reason, sent", []any{v1alpha1.ErrorRequestRejected, 2}, []any{e.Reason, len(f.sent)})
 		})
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fileurl"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 	"parley.dev/parley/test/modelserver"
 )
@@ -129,9 +130,7 @@ func newFetcher(t *testing.T, spec v1alpha1.ChatModelConfigSpec, rules ...models
 	f := &fetcher{spec: spec}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil || int64(len(body)) != r.ContentLength {
-			t.Errorf("read %d of %d bytes: %v", len(body), r.ContentLength, err)
-		}
+		check.Equal(t, "read", []any{nil, r.ContentLength}, []any{err, int64(len(body))})
 		f.sent = append(f.sent, string(body))
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		models.ServeHTTP(w, r)

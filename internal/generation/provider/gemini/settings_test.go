@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	"charm.land/fantasy"
-	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -96,9 +96,7 @@ func TestSettingsOfACallReachGemini(t *testing.T) {
 				if err := json.Unmarshal([]byte(text), &want); err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(want, sent[field]); diff != "" {
-					t.Errorf("%s: -want +sent\n%s", field, diff)
-				}
+				check.Equal(t, field, want, sent[field])
 			}
 			if !slices.Equal(got.Warnings, c.warnings) {
 				t.Errorf("warnings: %q", got.Warnings)
@@ -143,12 +141,9 @@ func TestToolsOfGoogleAreReadAndGoBackAsTheyCame(t *testing.T) {
 		&want); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, back); diff != "" {
-		t.Errorf("-came +sent back\n%s", diff)
-	}
-	if config, _ := json.Marshal(sent["toolConfig"]); string(config) != `{"includeServerSideToolInvocations":true}` {
-		t.Errorf("toolConfig %s", config)
-	}
+	check.Equal(t, "what goes back", want, back)
+	config, _ := json.Marshal(sent["toolConfig"])
+	check.Equal(t, "toolConfig", `{"includeServerSideToolInvocations":true}`, string(config))
 }
 
 func TestAnImageInAResultReachesGemini(t *testing.T) {
@@ -165,8 +160,7 @@ func TestAnImageInAResultReachesGemini(t *testing.T) {
 					ToolCallID: "f1", Output: fantasy.ToolResultOutputContentMedia{Data: "AQ==", MediaType: "image/png",
 						Text: "see"}}}})
 		})
-		if got, _ := json.Marshal(sent["contents"].([]any)[2].(map[string]any)["parts"]); string(got) != want {
-			t.Errorf("%s: sent %s", model, got)
-		}
+		got, _ := json.Marshal(sent["contents"].([]any)[2].(map[string]any)["parts"])
+		check.Equal(t, model, want, string(got))
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/finish"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 	"parley.dev/parley/test/modelserver"
 )
@@ -69,10 +70,9 @@ func TestASignatureThatIsNoneIsLeftOut(t *testing.T) {
 		}
 		for range streamOf(t, model, fantasy.NewUserMessage("a"), thoughtOf(t, metadata), fantasy.NewUserMessage("b")) {
 		}
-		if got := server.Requests()[0]; got.Status != http.StatusOK ||
-			strings.Contains(string(got.Body), "thoughtSignature") != sent {
-			t.Errorf("%q was answered with %d: %s", kept, got.Status, got.Body)
-		}
+		got := server.Requests()[0]
+		check.Equal(t, "status, contained", []any{http.StatusOK, sent},
+			[]any{got.Status, strings.Contains(string(got.Body), "thoughtSignature")})
 	}
 }
 

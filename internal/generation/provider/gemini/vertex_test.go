@@ -12,6 +12,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/gemini"
 	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestVertexAIServesAModelAtItsLocation(t *testing.T) {
@@ -29,9 +30,7 @@ func TestVertexAIServesAModelAtItsLocation(t *testing.T) {
 			t.Fatal(err)
 		}
 		request, _, err := protocol.Request(t.Context(), &fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("?")}})
-		if err != nil || request.URL != c.want || len(request.Header) > 0 {
-			t.Errorf("got %+v, %v, want %s", request, err, c.want)
-		}
+		check.Equal(t, "error, url, header", []any{nil, c.want, 0}, []any{err, request.URL, len(request.Header)})
 	}
 }
 

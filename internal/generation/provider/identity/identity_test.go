@@ -23,6 +23,7 @@ import (
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/identity"
 	"parley.dev/parley/internal/netguard/httpguard"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/cloudtest"
 )
 
@@ -139,9 +140,8 @@ func TestTheMetadataServerIsReachedPastTheGuard(t *testing.T) {
 	}
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "https://aiplatform.googleapis.com/", nil)
 	err := identity.New(guarded, p.now).Sign(t.Context(), request, nil)
-	if got := request.Header.Get("Authorization"); err != nil || got != "Bearer access-metadata-1" {
-		t.Errorf("got %q, %v", got, err)
-	}
+	got := request.Header.Get("Authorization")
+	check.Equal(t, "error, result", []any{nil, "Bearer access-metadata-1"}, []any{err, got})
 }
 
 func TestTokensAreRenewedWithRotatedFiles(t *testing.T) {
@@ -207,9 +207,7 @@ func TestCallsShareOneExchange(t *testing.T) {
 		})
 	}
 	calls.Wait()
-	if len(p.Exchanges()) != 1 || len(p.Calls()) != 20 {
-		t.Errorf("20 calls exchange %d times", len(p.Exchanges()))
-	}
+	check.Equal(t, "20 calls exchange", []any{1, 20}, []any{len(p.Exchanges()), len(p.Calls())})
 }
 
 // status answers with an HTTP status.
@@ -280,17 +278,15 @@ func TestALoginThatFailsSaysWhereAndWho(t *testing.T) {
 			p := newPod(t)
 			c.set(p, t)
 			e := p.refused(c.spec)
-			if e.Reason != v1alpha1.ErrorAuthenticationFailed || e.Retryable != c.retryable {
-				t.Errorf("got %+v", e)
-			}
+			check.Equal(t, "reason, retryable", []any{v1alpha1.ErrorAuthenticationFailed, c.retryable},
+				[]any{e.Reason, e.Retryable})
 			for _, part := range append(c.says, "The workload identity of ChatModelConfig main could not log in: ") {
 				if !strings.Contains(e.Text(), part) {
 					t.Errorf("%q does not say %q", e.Text(), part)
 				}
 			}
-			if strings.Contains(e.Text(), "eyJ") || len(p.Calls()) > 0 {
-				t.Errorf("a token is told or a model called: %s", e.Text())
-			}
+			check.Equal(t, "a token is told or a model called", false, len(p.Calls()) > 0)
+			check.Lacks(t, e.Text(), "eyJ")
 		})
 	}
 }
@@ -306,10 +302,8 @@ func TestTokensGoToTheCloudsHostsAlone(t *testing.T) {
 		spec := azure
 		spec.BaseURL = baseURL
 		e := p.refused(spec)
-		if e.Reason != v1alpha1.ErrorAuthenticationFailed || e.Retryable ||
-			!strings.Contains(e.Message, "own hosts over https") {
-			t.Errorf("%s: got %+v", baseURL, e)
-		}
+		check.Equal(t, baseURL, []any{v1alpha1.ErrorAuthenticationFailed, false}, []any{e.Reason, e.Retryable})
+		check.Contains(t, e.Message, "own hosts over https")
 	}
 	if got := p.Exchanges(); len(got) > 0 {
 		t.Errorf("tokens were asked for at %v", got)
@@ -326,9 +320,7 @@ func TestARefusedTokenIsTheIdentitys(t *testing.T) {
 			"azure, or name another model, then send a message to continue",
 	} {
 		p.Fail("my.openai.azure.com", status(code))
-		if e := p.refused(azure); e.Text() != want {
-			t.Errorf("got %q", e.Text())
-		}
+		check.Equal(t, "the refusal", want, p.refused(azure).Text())
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"charm.land/fantasy"
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -20,6 +19,7 @@ import (
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -94,9 +94,8 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 					call.ToolChoice = &c.choice
 				}
 			})
-			if got, _ := json.Marshal(sent[c.field]); string(got) != c.want {
-				t.Errorf("got %s", got)
-			}
+			got, _ := json.Marshal(sent[c.field])
+			check.Equal(t, "what is sent", c.want, string(got))
 			if left := strings.Join(warnings, "; "); !strings.HasPrefix(left, c.left) || (left == "") != (c.left == "") {
 				t.Errorf("warnings: %s", left)
 			}
@@ -123,9 +122,7 @@ func TestBlocksOfTheProviderGoBackAsTheyCame(t *testing.T) {
 	})
 	said, _ := json.Marshal(sent["messages"].([]any)[1].(map[string]any)["content"])
 	got := strings.Replace(string(said), `"cache_control":{"type":"ephemeral"},`, "", 1)
-	if diff := cmp.Diff("["+strings.Join(came, ",")+"]", got); diff != "" {
-		t.Errorf("-came +sent\n%s", diff)
-	}
+	check.Equal(t, "what goes back", "["+strings.Join(came, ",")+"]", got)
 }
 
 // taken keeps a request, and answers with an exception of AWS within a stream.
@@ -164,9 +161,7 @@ func TestBedrockIsAskedWithTheCredentialsOfThePod(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	for key, want := range map[string]string{"": "AWS4-HMAC-SHA256 Credential=AKID/", "k": "Bearer k"} {
 		got, e := ofBedrock(t, key)
-		if e.Reason != v1alpha1.ErrorRateLimited || !e.Retryable {
-			t.Errorf("an exception is %+v", e)
-		}
+		check.Equal(t, "an exception", []any{v1alpha1.ErrorRateLimited, true}, []any{e.Reason, e.Retryable})
 		header := got.request.Header
 		if !strings.HasPrefix(header.Get("Authorization"), want) || header.Get("Anthropic-Beta") != "" ||
 			key == "" && !strings.Contains(header.Get("Authorization"), "/eu-west-1/bedrock/aws4_request") ||

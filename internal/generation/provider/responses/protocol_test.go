@@ -17,6 +17,7 @@ import (
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -76,9 +77,7 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 			if err := json.Unmarshal([]byte(c.want), &want); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, sent[c.field]); diff != "" || strings.Join(got.Warnings, ", ") != c.warns {
-				t.Errorf("-want +sent\n%s\nwarnings %q", diff, got.Warnings)
-			}
+			check.Equal(t, "sent, warnings", []any{want, c.warns}, []any{sent[c.field], strings.Join(got.Warnings, ", ")})
 		})
 	}
 }
@@ -176,9 +175,8 @@ func TestItemsAreReadFromEventsAndFromADocument(t *testing.T) {
 					t.Errorf("part %d has %s", part, got.Parts[part].ProviderMetadata)
 				}
 			}
-			if last := lastOf(t, spec, reply); last.ResponseID != "resp_1" || last.Reason != "completed" {
-				t.Errorf("the reply ends as %+v", last)
-			}
+			last := lastOf(t, spec, reply)
+			check.Equal(t, "the reply ends", []any{"resp_1", "completed"}, []any{last.ResponseID, last.Reason})
 		})
 	}
 }

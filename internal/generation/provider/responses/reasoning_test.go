@@ -13,6 +13,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -46,9 +47,8 @@ func TestEncryptedReasoningGoesBackWhereItCameFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 	const item = `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm <b>"}],"encrypted_content":"sealed+/=="},{"content":"Hi.","role":"assistant","phase":"final_answer"}`
-	if !strings.Contains(server.Sent[0], item) || strings.Count(server.Sent[0], "hm") != 1 {
-		t.Errorf("sent %s", server.Sent[0])
-	}
+	check.Equal(t, "sent", 1, strings.Count(server.Sent[0], "hm"))
+	check.Contains(t, server.Sent[0], item)
 }
 
 func TestReasoningThatIsRefusedIsLeftOut(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/internal/generation/provider/schema"
+	"parley.dev/parley/test/kit/check"
 )
 
 func decode(t *testing.T, text string) schema.Object {
@@ -72,15 +73,11 @@ func TestASchemaIsWhatEachProviderTakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			given := decode(t, c.given)
 			got, left := c.fit(given)
-			if diff := cmp.Diff(decode(t, c.want), got); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Equal(t, "the result", decode(t, c.want), got)
 			if !cmp.Equal(left, c.left) {
 				t.Errorf("left out: %q", left)
 			}
-			if diff := cmp.Diff(decode(t, c.given), given); diff != "" {
-				t.Errorf("the given schema was changed: %s", diff)
-			}
+			check.Equal(t, "the given schema was changed", decode(t, c.given), given)
 		})
 	}
 }
@@ -125,8 +122,6 @@ func TestStrictSchemasNameEverything(t *testing.T) {
 		`{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"items":{"oneOf":[]}}}}`:                          false,
 		`{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"anyOf":[{"type":"object"}]}}}`:                   false,
 	} {
-		if got := schema.IsStrict(decode(t, text)); got != want {
-			t.Errorf("%s: %v", text, got)
-		}
+		check.Equal(t, text, want, schema.IsStrict(decode(t, text)))
 	}
 }
