@@ -65,9 +65,7 @@ func FuzzAccumulator(f *testing.F) {
 func checkFits(t *testing.T, s Step) {
 	t.Helper()
 	raw, err := json.Marshal(s.Parts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if len(raw) > v1alpha1.MaxContentBytes+2 || len(s.Parts) > v1alpha1.MaxParts {
 		t.Errorf("%d parts of %d bytes", len(s.Parts), len(raw))
 	}

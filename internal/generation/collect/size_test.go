@@ -69,9 +69,7 @@ func FuzzContentFitsIntoOneMessage(f *testing.F) {
 func checkSize(t *testing.T, content []v1alpha1.MessagePart) int {
 	t.Helper()
 	raw, err := json.Marshal(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if len(raw) > v1alpha1.MaxContentBytes+2 { // the brackets
 		t.Errorf("the content has %d bytes", len(raw))
 	}

@@ -35,3 +35,12 @@ func TestUsageIsWhatTheAPITakesWhateverTheProviderSays(t *testing.T) {
 		})
 	}
 }
+
+func TestAServerThatTellsATotalAloneIsCounted(t *testing.T) {
+	for total, want := range map[int64]int64{900: 900, 0: 0, -5: 0} {
+		if got := usageOf(v1alpha1.ProviderOpenAICompatible,
+			fantasy.Usage{TotalTokens: total}); got != (v1alpha1.TokenUsage{TotalTokens: want}) {
+			t.Errorf("of %d: got %+v", total, got)
+		}
+	}
+}

@@ -7,18 +7,171 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"charm.land/fantasy"
+	"k8s.io/client-go/tools/cache"
+
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/models"
+	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/internal/generation/provider/identity"
 	"parley.dev/parley/internal/netguard/httpguard"
+	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/cloudtest"
 	"parley.dev/parley/test/kit/modeltest"
+	"parley.dev/parley/test/kit/providertest"
+	"parley.dev/parley/test/kit/proxytest"
 	"parley.dev/parley/test/modelserver"
 )
+
+// world has a model at https://models.test, which is reached by a proxy that wants credentials.
+type world struct {
+	t         *testing.T
+	authority *proxytest.Authority
+	proxy     *proxytest.Proxy
+	// secrets are what is mounted, by Secret/key.
+	secrets map[string]string
+	configs cache.Store
+	models  *models.Models
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	model, err := modelserver.New(modelserver.Script{Rules: []modelserver.Rule{{
+		Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Hi")}},
+	}}})
+	check.OK(t, err)
+	w := &world{t: t, authority: proxytest.NewAuthority(t), configs: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+	w.proxy = proxytest.New(t, w.authority.Server(t, model, "models.test").URL)
+	w.proxy.User, w.proxy.Password = "jane", "p@ss"
+	w.secrets = map[string]string{"keys/token": "sk-1", "login/username": "jane\n", "login/password": "p@ss\n",
+		"corp/ca.crt": string(w.authority.PEM)}
+	w.models = models.New(models.Options{
+		Namespace: "ns", Configs: w.configs, Now: time.Now,
+		Keys: func(secret, key string) ([]byte, error) {
+			switch content, ok := w.secrets[secret+"/"+key]; {
+			case content == "unreadable":
+				return nil, errors.New("permission denied")
+			case !ok:
+				return nil, fs.ErrNotExist
+			default:
+				return []byte(content), nil
+			}
+		},
+		HTTP: func(route httpguard.Route) *http.Client {
+			return httpguard.Settings{Loopback: true}.With(route).Client()
+		},
+	})
+	return w
+}
+
+// add adds a configuration of the protocol, and returns its name.
+func (w *world) add(p providertest.Protocol) string {
+	w.t.Helper()
+	base := "https://models.test/v1"
+	if p == providertest.Claude || p == providertest.Gemini {
+		base = "https://models.test"
+	}
+	name := strings.ToLower(string(p.Provider) + string(p.Transport))
+	config := chattest.In("ns", chattest.Config(name))
+	config.Spec = *p.Spec(base)
+	config.Spec.Proxy = &v1alpha1.ModelProxy{URL: w.proxy.URL, SecretRef: &v1alpha1.SecretReference{Name: "login"}}
+	config.Spec.CABundleFrom = &v1alpha1.CABundleSource{
+		SecretKeyRef: &v1alpha1.SecretKeyReference{Name: "corp", Key: "ca.crt"}}
+	check.OK(w.t, w.configs.Add(config))
+	return name
+}
+
+// call calls the model of the configuration to the end.
+func (w *world) call(name string) error {
+	w.t.Helper()
+	target, failed := w.models.Target(w.t.Context(), name)
+	if failed != nil {
+		w.t.Fatal(failed.Text())
+	}
+	stream, err := target.Model.Stream(w.t.Context(), fantasy.Call{
+		Prompt: fantasy.Prompt{fantasy.NewUserMessage("hello")}, MaxOutputTokens: new(int64(77))})
+	if err != nil {
+		return err
+	}
+	for part := range stream {
+		if part.Type == fantasy.StreamPartTypeError {
+			return part.Error
+		}
+	}
+	return nil
+}
+
+func TestCallsOfAConfigurationShareConnections(t *testing.T) {
+	for _, p := range providertest.All {
+		t.Run(string(p.Provider)+" "+string(p.Transport), func(t *testing.T) {
+			w := newWorld(t)
+			name := w.add(p)
+			for range 3 {
+				check.OK(t, w.call(name))
+			}
+			check.Equal(t, "connections of 3 calls", 1, len(w.proxy.Asked()))
+			// Another bundle makes other connections, which trust other authorities.
+			w.secrets["corp/ca.crt"] = string(proxytest.NewAuthority(t).PEM)
+			if err := w.call(name); err == nil {
+				t.Error("the connections of another bundle are used")
+			}
+			w.secrets["corp/ca.crt"] += string(w.authority.PEM)
+			if err := w.call(name); err != nil {
+				t.Error(err)
+			}
+			// So do other credentials.
+			w.proxy.Password, w.secrets["login/password"] = "new", "new"
+			before := len(w.proxy.Asked())
+			if err := w.call(name); err != nil || len(w.proxy.Asked()) == before {
+				t.Errorf("with new credentials: %v, %v", w.proxy.Asked(), err)
+			}
+		})
+	}
+}
+
+func TestAConfigurationThatNamesNothingSaysWhat(t *testing.T) {
+	for name, c := range map[string]struct {
+		secrets map[string]string
+		says    string
+	}{
+		"no bundle": {map[string]string{"corp/ca.crt": "-"}, "Secret corp does not exist in namespace ns, or has no key " +
+			`"ca.crt", or that is empty: caBundleFrom.secretKeyRef names it`},
+		"no certificate": {map[string]string{"corp/ca.crt": "hello"},
+			`key "ca.crt" of Secret corp, which caBundleFrom names, holds no certificate in PEM`},
+		"a bundle that cannot be read": {map[string]string{"corp/ca.crt": "unreadable"},
+			`key "ca.crt" of Secret corp, which caBundleFrom.secretKeyRef names, cannot be read in the generation pod`},
+		"no user": {map[string]string{"login/username": "-"}, "Secret login does not exist in namespace ns, or has no key " +
+			`"username", or that is empty: proxy.secretRef names it`},
+		"an empty password": {map[string]string{"login/password": "\n"},
+			`Secret login does not exist in namespace ns, or has no key "password"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			config := w.add(providertest.Chat)
+			maps.Copy(w.secrets, c.secrets)
+			maps.DeleteFunc(w.secrets, func(_, content string) bool { return content == "-" })
+			_, failed := w.models.Target(t.Context(), config)
+			want := "ChatModelConfig " + config + " cannot be used: " + c.says
+			if failed == nil || failed.Reason != v1alpha1.ErrorModelConfigInvalid || failed.Retryable ||
+				!strings.HasPrefix(failed.Message, want) || failed.Advice == "" {
+				t.Errorf("got %+v, want %s", failed, want)
+			}
+			if asked := w.proxy.Asked(); !slices.Equal(asked, nil) {
+				t.Errorf("the proxy is asked %v", asked)
+			}
+		})
+	}
+}
 
 func TestConfigurationTheWatchLacksIsLookedUp(t *testing.T) {
 	w := modeltest.New(t, modelserver.Script{})
@@ -58,13 +211,9 @@ func TestKeepAlivesAreASignOfLife(t *testing.T) {
 				_ = provider.CloseWithError(context.Cause(ctx))
 			}()
 			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://model.test", http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			response, err := httpguard.Guard(&http.Client{Transport: piped{stream}}, httpguard.ModelLimits).Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			defer func() { _ = response.Body.Close() }()
 			if _, err := io.Copy(io.Discard, response.Body); !errors.Is(err, models.ErrSilent) {
 				t.Errorf("the call ended with %v", err)
@@ -72,4 +221,67 @@ func TestKeepAlivesAreASignOfLife(t *testing.T) {
 			check.Equal(t, "how long it lasted", 4600*time.Millisecond, time.Since(began))
 		})
 	}
+}
+
+func TestATargetIsCalledByThePodsIdentity(t *testing.T) {
+	auth := &v1alpha1.ModelAuth{Type: v1alpha1.AuthWorkloadIdentity}
+	for name, spec := range map[string]v1alpha1.ChatModelConfigSpec{
+		"azure": {Provider: v1alpha1.ProviderAzure, Model: "gpt-4o", Auth: auth, BaseURL: "https://my.openai.azure.com"},
+		"vertex": {Provider: v1alpha1.ProviderGoogle, Model: "gemini-2.5-flash", Auth: auth,
+			VertexAI: &v1alpha1.VertexAI{Project: "project-1", Location: "europe-west4"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cloud := cloudtest.New(t, time.Now)
+			cloud.OnAzure(t)
+			config := chattest.In("ns", chattest.Config(name))
+			config.Spec = spec
+			configs := cache.NewStore(cache.MetaNamespaceKeyFunc)
+			all := models.New(models.Options{
+				Namespace: "ns", Configs: configs, Now: time.Now,
+				HTTP:     func(httpguard.Route) *http.Client { return cloud.Client() },
+				Identity: identity.New(cloud.Client(), time.Now),
+			})
+			for generation := range int64(2) {
+				config.Generation = generation
+				check.OK(t, configs.Add(config))
+				check.OK(t, callTarget(t, all, name))
+			}
+			check.Equal(t, "exchanges of one identity", 1, len(cloud.Exchanges()))
+		})
+	}
+}
+
+func TestATargetWithoutAnIdentityTellsWhatIsMissing(t *testing.T) {
+	cloud := cloudtest.New(t, time.Now)
+	config := chattest.In("ns", chattest.Config("main"))
+	config.Spec = v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAzure, Model: "gpt-4o",
+		Auth: &v1alpha1.ModelAuth{Type: v1alpha1.AuthWorkloadIdentity}, BaseURL: "https://my.openai.azure.com"}
+	configs := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	check.OK(t, configs.Add(config))
+	all := models.New(models.Options{Namespace: "ns", Configs: configs, Now: time.Now,
+		HTTP:     func(httpguard.Route) *http.Client { return cloud.Client() },
+		Identity: identity.New(cloud.Client(), time.Now)})
+	err := callTarget(t, all, "main")
+	e := fault.Classify(err, fault.Subject{Config: "main", Spec: &config.Spec})
+	check.Equal(t, "the result", v1alpha1.ErrorAuthenticationFailed, e.Reason)
+	check.Contains(t, e.Message, "$AZURE_CLIENT_ID")
+}
+
+// callTarget calls the model of the configuration to the end.
+func callTarget(t *testing.T, all *models.Models, name string) error {
+	t.Helper()
+	target, failed := all.Target(t.Context(), name)
+	if failed != nil {
+		t.Fatal(failed.Text())
+	}
+	stream, err := target.Model.Stream(t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("?")}})
+	if err != nil {
+		return err
+	}
+	for part := range stream {
+		if part.Type == fantasy.StreamPartTypeError {
+			return part.Error
+		}
+	}
+	return nil
 }

@@ -90,23 +90,15 @@ func TestWhatIsSent(t *testing.T) {
 func golden(t *testing.T, path string, value any) {
 	t.Helper()
 	raw, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	got := ordered(t, raw)
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		check.OK(t, os.WriteFile(path, []byte(got), 0o644))
 		return
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	check.Equal(t, path+", run the test with -update if this is right", ordered(t, want), got)
 }
 
@@ -116,16 +108,12 @@ func ordered(t *testing.T, raw []byte) string {
 	var value any
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
-	if err := decoder.Decode(&value); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, decoder.Decode(&value))
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(value); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, encoder.Encode(value))
 	return out.String()
 }
 

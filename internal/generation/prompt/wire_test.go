@@ -17,6 +17,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -44,9 +45,7 @@ func newWire(t *testing.T, spec v1alpha1.ChatModelConfigSpec) *wire {
 		modelserver.Script{
 			Rules: []modelserver.Rule{
 				{Reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &modelserver.Text{Value: "ok"}}}}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	w := &wire{spec: spec}
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		var err error
@@ -63,9 +62,7 @@ func newWire(t *testing.T, spec v1alpha1.ChatModelConfigSpec) *wire {
 	}))
 	t.Cleanup(server.Close)
 	target, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	client := &http.Client{Transport: redirect{target}}
 	w.spec.BaseURL = server.URL + "/v1"
 	if spec.Provider == v1alpha1.ProviderAnthropic || spec.Provider == v1alpha1.ProviderGoogle {

@@ -133,13 +133,9 @@ func TestKeepAlivesAreNoParts(t *testing.T) {
 	spec := providertest.Specs["anthropic"]
 	model, err := provider.New(&spec, providertest.Key, &http.Client{Transport: providertest.Canned{Status: http.StatusOK,
 		Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: []byte(body.String())}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	stream, err := model.Stream(t.Context(), question)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var got []fantasy.StreamPartType
 	for part := range stream {
 		got = append(got, part.Type)
@@ -179,16 +175,12 @@ func TestStreamsThatEndEarlyLeaveNothing(t *testing.T) {
 			spec := providertest.Specs[name]
 			spec.BaseURL = server.URL
 			model, err := provider.New(&spec, providertest.Key, client)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			leave := func() {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				stream, err := model.Stream(ctx, question)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, err)
 				for range stream {
 					break
 				}

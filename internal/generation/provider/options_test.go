@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
@@ -84,9 +85,7 @@ func claudeSent(t *testing.T, model string, maxTokens int64, effort v1alpha1.Rea
 		}
 		Output struct{ Effort string } `json:"output_config"`
 	}
-	if err := json.Unmarshal([]byte(text), &sent); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal([]byte(text), &sent))
 	got := fmt.Sprintf("%s %d %s", sent.Thinking.Type, sent.Thinking.Budget, sent.Output.Effort)
 	if setting, _, _ := strings.Cut(warnings, " "); setting != "" && setting != "temperature" {
 		got += fmt.Sprintf(", temperature %v, without %s", sent.Temperature, setting)
@@ -123,9 +122,43 @@ func TestGeminiGetsABudgetOrALevel(t *testing.T) {
 		var got struct {
 			GenerationConfig struct{ ThinkingConfig map[string]any }
 		}
-		if err := json.NewDecoder(strings.NewReader(body)).Decode(&got); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.NewDecoder(strings.NewReader(body)).Decode(&got))
 		check.Equal(t, c.model, want, got.GenerationConfig.ThinkingConfig)
+	}
+}
+
+func TestToolsOfTheProviderAreOfferedWithinThePolicyAlone(t *testing.T) {
+	claude := v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic}
+	patterns := func(p ...v1alpha1.ToolPattern) []v1alpha1.ToolPattern { return p }
+	for name, c := range map[string]struct {
+		spec   v1alpha1.ChatModelConfigSpec
+		policy v1alpha1.ToolPolicy
+		left   v1alpha1.ProviderToolReason
+	}{
+		"no policy":               {claude, v1alpha1.ToolPolicy{}, ""},
+		"a policy that allows it": {claude, v1alpha1.ToolPolicy{Allow: patterns("web_*")}, ""},
+		"one that allows others":  {claude, v1alpha1.ToolPolicy{Allow: patterns("execute")}, v1alpha1.ProviderToolNotAllowed},
+		"one that denies it":      {claude, v1alpha1.ToolPolicy{Deny: patterns("*")}, v1alpha1.ProviderToolNotAllowed},
+		"one that has it approved": {claude, v1alpha1.ToolPolicy{Approval: patterns("web_search")},
+			v1alpha1.ProviderToolNeedsApproval},
+		"OpenAI's Responses": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI,
+			Transport: v1alpha1.TransportResponses}, v1alpha1.ToolPolicy{}, ""},
+		"Azure's Responses": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAzure,
+			Transport: v1alpha1.TransportResponses}, v1alpha1.ToolPolicy{}, ""},
+		"OpenAI's chat protocol": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI}, v1alpha1.ToolPolicy{},
+			v1alpha1.ProviderToolNotSupported},
+		"Google": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle}, v1alpha1.ToolPolicy{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own, left := provider.OwnTools(&c.spec, &v1alpha1.ChatTools{ToolPolicy: c.policy,
+				Provider: []v1alpha1.ProviderTool{v1alpha1.ProviderWebSearch}})
+			why := v1alpha1.ProviderToolReason("")
+			if len(left) == 1 {
+				why = left[0].Reason
+			}
+			if why != c.left || (len(own) == 1) != (c.left == "") {
+				t.Errorf("offered are %v, and not %v", own, left)
+			}
+		})
 	}
 }

@@ -117,9 +117,7 @@ func TestAnswersByAToolHeedTheChoice(t *testing.T) {
 				}
 				Choice json.RawMessage `json:"tool_choice"`
 			}
-			if err := json.Unmarshal([]byte(server.Sent[0]), &sent); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, json.Unmarshal([]byte(server.Sent[0]), &sent))
 			var tools []string
 			for _, tool := range sent.Tools {
 				tools = append(tools, tool.Name+tool.Function.Name)

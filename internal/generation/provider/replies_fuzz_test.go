@@ -12,6 +12,7 @@ import (
 
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/finish"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -90,13 +91,9 @@ func fuzzReplies(f *testing.F, p finish.Protocol, name string) {
 		answer := providertest.Canned{Status: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}},
 			Body: []byte(body)}
 		model, err := provider.New(&spec, providertest.Key, &http.Client{Transport: answer})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		stream, err := model.Stream(t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("Hello?")}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		ends, last := 0, fantasy.StreamPartType("")
 		for part := range stream {
 			if last = part.Type; last == fantasy.StreamPartTypeFinish || last == fantasy.StreamPartTypeError {

@@ -37,9 +37,7 @@ func TestConnectionIsUsedAgainAfterALateEnd(t *testing.T) {
 	model := modelAt(t, providertest.Compatible, "", server.URL)
 	for range 5 {
 		stream, err := model.Stream(t.Context(), question)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for part := range stream {
 			if part.Type == fantasy.StreamPartTypeError {
 				t.Fatal(part.Error)

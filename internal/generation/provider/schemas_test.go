@@ -95,9 +95,7 @@ func TestTheSchemaOfAToolReachesEveryProviderWhole(t *testing.T) {
 				text = inPlace
 			}
 			var want any
-			if err := json.Unmarshal([]byte(text), &want); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, json.Unmarshal([]byte(text), &want))
 			check.Equal(t, "the schema", want, schemaIn(t, server.Sent[0]))
 			if len(got.Warnings) > 0 {
 				t.Errorf("warnings: %v", got.Warnings)
@@ -151,9 +149,7 @@ func TestSchemasAreWholeBesideAToolOfTheProvidersOwn(t *testing.T) {
 		}
 		one, _ := json.Marshal(map[string]any{"tools": sent.Tools[1:]})
 		var want any
-		if err := json.Unmarshal([]byte(foreign), &want); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Unmarshal([]byte(foreign), &want))
 		check.Equal(t, name, want, schemaIn(t, string(one)))
 	}
 }
@@ -169,9 +165,7 @@ func TestLargeNumbersOfSchemasReachEveryProvider(t *testing.T) {
 	const large = `"maximum":9007199254740993`
 	text := `{"type":"object","properties":{"n":{"type":"integer",` + large + `}}}`
 	_, output, err := jsonschema.CompileOutput([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for name, spec := range providertest.Specs {
 		for of, ask := range map[string]func(*fantasy.Call){
 			"a tool":              offering(text),

@@ -191,24 +191,18 @@ var question = fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("Hello
 func modelAt(t *testing.T, p providertest.Protocol, name, address string) fantasy.LanguageModel {
 	t.Helper()
 	to, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	spec := p.Spec("https://models.example.com")
 	spec.Model = cmp.Or(name, spec.Model)
 	model, err := provider.New(spec, providertest.Key, &http.Client{Transport: redirect{to}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return model
 }
 
 func usageAt(t *testing.T, p providertest.Protocol, name, address string) v1alpha1.TokenUsage {
 	t.Helper()
 	stream, err := modelAt(t, p, name, address).Stream(t.Context(), question)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	reply := collect.NewAccumulator(p.Provider, 1, nil)
 	for part := range stream {
 		if part.Type == fantasy.StreamPartTypeError {

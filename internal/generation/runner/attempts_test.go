@@ -178,9 +178,7 @@ func TestColdPodListsALongHistoryOnce(t *testing.T) {
 	t.Log("An edited message is read again.")
 	m := c.message("long-last")
 	m.Spec.Content = "the new words"
-	if err := cluster.Client.Update(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Update(t.Context(), m))
 	c.write(func(s *v1alpha1.ChatStatus) {
 		s.History.Version++
 		s.Turn.HistoryVersion, s.Internal.Turn.ContentHash = s.History.Version, hashOf("the new words")

@@ -100,9 +100,7 @@ func (c *conversation) settle() {
 	turn := c.chat.Status.Turn
 	m := c.message(turn.Message)
 	m.Status.State, m.Status.Parent, m.Status.Index = v1alpha1.MessageCommitted, turn.Parent, &turn.Index
-	if err := cluster.Client.Status().Update(c.t.Context(), m); err != nil {
-		c.t.Fatal(err)
-	}
+	check.OK(c.t, cluster.Client.Status().Update(c.t.Context(), m))
 }
 
 // hashOf is the hash of a message that says the text.

@@ -49,9 +49,7 @@ func TestNothingIsDoneWithoutTheChatsClass(t *testing.T) {
 	p := startPod(t, modelserver.Script{}, nil)
 	c := p.newChat("orphaned", nil)
 	class := c.has("gone", func(*v1alpha1.ChatClassSpec) {})
-	if err := cluster.Client.Delete(t.Context(), class, client.Preconditions{UID: &class.UID}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), class, client.Preconditions{UID: &class.UID}))
 	c.write(func(s *v1alpha1.ChatStatus) { s.ChatClass.Generation++ }) // Also where the watch has not told yet.
 	c.ask("orphaned-1", "hello")
 	e := c.ended("Failed ChatClassNotFound").Spec.Generation.Error

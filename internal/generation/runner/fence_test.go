@@ -70,9 +70,7 @@ func TestEventsOfTheSameFenceChangeNothing(t *testing.T) {
 	p := startPod(t, script, nil)
 	c := p.newChat("edited", nil)
 	c.ask("edited-u", "hello")
-	if err := p.models.WaitForRequests(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, p.models.WaitForRequests(t.Context(), 1))
 	c.label("while-the-model-speaks")
 	c.write(func(s *v1alpha1.ChatStatus) { s.LastReply = "something else" })
 	c.ended("Completed: Well, never.")
@@ -92,13 +90,9 @@ func socketRelay(t *testing.T) func(incarnation string) runner.Relay {
 	t.Helper()
 	dir := t.TempDir()
 	store, err := parleyrelay.NewStore(parleyrelay.Options{MarkerDir: filepath.Join(dir, "episodes"), Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	listener, err := parleyrelay.ListenLocal(filepath.Join(dir, "r.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	server := &http.Server{Handler: parleyrelay.LocalHandler(store, nil)}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
@@ -125,9 +119,7 @@ func crashed(t *testing.T, script modelserver.Script, version int64, left ...par
 	c := p.newChat("crashed", nil)
 	opened, err := relays("first-life").
 		Open(t.Context(), fence.Fence{ChatUID: string(c.chat.UID), HistoryVersion: version, Attempt: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, part := range left {
 		role := v1alpha1.RoleTool
 		if part.Type == parts.Text {
@@ -135,9 +127,7 @@ func crashed(t *testing.T, script modelserver.Script, version int64, left ...par
 		}
 		opened.Publish(string(role), part)
 	}
-	if err := opened.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, opened.Close(t.Context()))
 	return c
 }
 
@@ -214,9 +204,7 @@ func TestDrainFinishesWhatIsUnderWay(t *testing.T) {
 	p := startPod(t, script, nil)
 	c, late := p.newChat("last", nil), p.newChat("late", nil)
 	c.ask("last-u", "hello")
-	if err := p.models.WaitForRequests(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, p.models.WaitForRequests(t.Context(), 1))
 	p.drain()
 	p.eventually("the pod is not ready", func() bool { return !p.runner.Ready() })
 	late.ask("late-u", "too late")

@@ -92,9 +92,7 @@ func TestAWatchIsHeardOfByListsEventsAndBookmarks(t *testing.T) {
 	}
 	heard("a list")
 	watching, err := s.WatchWithContext(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer watching.Stop()
 	heard("a watch that begins")
 	go events.Action(watch.Bookmark, &v1alpha1.Chat{})
@@ -120,9 +118,7 @@ func watched(t *testing.T, silent time.Duration, status int) (*Runner, *v1alpha1
 	}))
 	t.Cleanup(server.Close)
 	client, err := apiclient.New(&rest.Config{Host: server.URL}, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	r := &Runner{options: Options{Namespace: "ns", Pod: "p", Client: client, Now: time.Now}}
 	r.ready.Store(true)
 	r.pulse.beat(time.Now().Add(-silent))

@@ -214,9 +214,7 @@ func TestRestartMakesNoSecondSpan(t *testing.T) {
 	o.close()
 	before := len(o.spans.Spans())
 	tracer, err := tracing.New(t.Context(), tracing.Service{Name: "second life"}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	o.relay.fail = publish.ErrExists
 	o.launch(func(_ *pod, options *runner.Options) { options.Tracer = tracer })
 	o.drain()
@@ -240,9 +238,7 @@ func wantSeries(t *testing.T, registry *prometheus.Registry, want map[string]flo
 func seriesOf(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	all := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.Metric {

@@ -74,9 +74,7 @@ func TestLeftoverOfADeletedChatIsNotTheResult(t *testing.T) {
 	leftover := c.stranger("again", func(g *v1alpha1.MessageGeneration) { g.ChatUID = "the-former-chat" })
 	c.ask("again-u", "hello")
 	c.triedTwice()
-	if err := cluster.Client.Delete(t.Context(), leftover); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), leftover))
 	c.ended("Completed: Paris")
 	check.Equal(t, "calls", 1, len(c.models.Requests()))
 }

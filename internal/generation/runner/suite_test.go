@@ -24,6 +24,7 @@ import (
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/builtin"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/modeltest"
 	"parley.dev/parley/test/kit/testcluster"
 	"parley.dev/parley/test/kit/waiting"
@@ -101,9 +102,7 @@ func (p *pod) launch(change func(*pod, *runner.Options)) {
 	cfg := rest.CopyConfig(cluster.Config)
 	cfg.WrapTransport = p.wire.wrap
 	c, err := apiclient.New(cfg, "parley-generator-test")
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	check.OK(p.t, err)
 	transport := &http.Transport{}
 	o := runner.Options{
 		Namespace: p.ns, Pod: p.name, Client: c, Relay: p.relay, HTTP: &http.Client{Transport: transport},

@@ -21,18 +21,12 @@ var departures = map[string]struct {
 	gone  bool
 }{
 	"deleted": {func(c *conversation) {
-		if err := cluster.Client.Delete(c.t.Context(), c.chat); err != nil {
-			c.t.Fatal(err)
-		}
+		check.OK(c.t, cluster.Client.Delete(c.t.Context(), c.chat))
 	}, true},
 	"deleted with a finalizer": {func(c *conversation) {
 		c.chat.Finalizers = []string{"example.com/hold"}
-		if err := cluster.Client.Update(c.t.Context(), c.chat); err != nil {
-			c.t.Fatal(err)
-		}
-		if err := cluster.Client.Delete(c.t.Context(), c.chat); err != nil {
-			c.t.Fatal(err)
-		}
+		check.OK(c.t, cluster.Client.Update(c.t.Context(), c.chat))
+		check.OK(c.t, cluster.Client.Delete(c.t.Context(), c.chat))
 	}, true},
 	"given to another pod": {func(c *conversation) {
 		c.write(func(s *v1alpha1.ChatStatus) { s.Generation.Attempt, s.Generation.Pod = 2, "generation-1" })

@@ -38,9 +38,7 @@ func configMaps(t *testing.T, all map[string]*apiclient.ConfigMap) *Reader {
 	}))
 	t.Cleanup(server.Close)
 	client, err := apiclient.New(&rest.Config{Host: server.URL}, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return New(Options{Client: client, Now: time.Now})
 }
 

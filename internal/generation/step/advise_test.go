@@ -254,3 +254,38 @@ func TestInterruptionStopsTheAdvisor(t *testing.T) {
 	check.Contains(t, m.Spec.Parts[0].ToolResult.Output, "was interrupted")
 	c.eventually("the call is over", func() bool { return c.Server.InFlight() == 0 })
 }
+
+func TestAnAdviceIsNotStoredAtItsProvider(t *testing.T) {
+	for name, c := range map[string]struct{ options, want string }{
+		"nothing said":   {`{}`, `{}`},
+		"stored":         {`{"openai":{"store":true,"user":"u"}}`, `{"openai":{"user":"u"}}`},
+		"not stored":     {`{"azure":{"store":false}}`, `{"azure":{}}`},
+		"responses":      {`{"openaiResponses":{"store":true,"user":"u"}}`, `{"openaiResponses":{"user":"u"}}`},
+		"azure's":        {`{"azureResponses":{"store":true}}`, `{"azureResponses":{}}`},
+		"another option": {`{"openai":{"user":"u"}}`, `{"openai":{"user":"u"}}`},
+		"no extra body":  {`{"vercel":{"user":"u"}}`, `{"vercel":{"user":"u"}}`},
+		// These fields go into the request as they are.
+		"stored by the request's own field": {
+			`{"openaiCompatible":{"user":"u","extraBody":{"store":true,"seed":12345678901234567890}}}`,
+			`{"openaiCompatible":{"user":"u","extraBody":{"seed":12345678901234567890}}}`},
+		"of OpenRouter": {`{"openrouter":{"extraBody":{"store":true}}}`, `{"openrouter":{"extraBody":{}}}`},
+		"of Vercel":     {`{"vercel":{"extraBody":{"store":true}}}`, `{"vercel":{"extraBody":{}}}`},
+		"of Anthropic":  {`{"anthropic":{"extraBody":{"store":true}}}`, `{"anthropic":{"extraBody":{}}}`},
+		"of Bedrock":    {`{"bedrock":{"extraBody":{"store":true,"a":1}}}`, `{"bedrock":{"extraBody":{"a":1}}}`},
+		"a field of another field's own": {`{"openaiCompatible":{"extraBody":{"options":{"store":true}}}}`,
+			`{"openaiCompatible":{"extraBody":{"options":{"store":true}}}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var given v1alpha1.ProviderOptions
+			check.OK(t, json.Unmarshal([]byte(c.options), &given))
+			got, err := json.Marshal(withoutStore(&given))
+			check.Equal(t, "error, result", []any{nil, c.want}, []any{err, string(got)})
+			if again, _ := json.Marshal(&given); string(again) != c.options {
+				t.Errorf("the configuration's own options have become %s", again)
+			}
+		})
+	}
+	if withoutStore(nil) != nil {
+		t.Error("options came from nowhere")
+	}
+}

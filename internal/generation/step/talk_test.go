@@ -27,6 +27,7 @@ import (
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/builtin"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/modeltest"
 	"parley.dev/parley/test/kit/waiting"
 	"parley.dev/parley/test/modelserver"
@@ -287,9 +288,7 @@ func offered(t *testing.T, body string) (names []string) {
 	var sent struct {
 		Tools []struct{ Function struct{ Name string } }
 	}
-	if err := json.Unmarshal([]byte(body), &sent); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal([]byte(body), &sent))
 	for _, tool := range sent.Tools {
 		names = append(names, tool.Function.Name)
 	}

@@ -217,9 +217,7 @@ func squeezed(body string) string { return strings.ReplaceAll(body, `": `, `":`)
 func jsonOf(t *testing.T, v any) string {
 	t.Helper()
 	raw, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return string(raw)
 }
 

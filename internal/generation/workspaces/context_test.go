@@ -111,16 +111,12 @@ func TestSkillsThatCannotBeReadAreReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, agent := t.TempDir(), fakeworkspace.Start(t)
 			agent.ServeDirectory(t, dir)
-			if err := os.MkdirAll(filepath.Join(dir, ".agents"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, os.MkdirAll(filepath.Join(dir, ".agents"), 0o700))
 			if c.links[".agents/skills"] == "" {
 				writeTo(t, dir, ".agents/skills/pdf/skill.md", "Do it.")
 			}
 			for link, to := range c.links {
-				if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, os.Symlink(to, filepath.Join(dir, link)))
 			}
 			read, ok := contextIn(t.Context(), agent.Client())
 			if !ok || len(read) != 1 || read[0].Name != "SKILLS.md" {
@@ -135,12 +131,8 @@ func TestSkillsThatCannotBeReadAreReported(t *testing.T) {
 func writeTo(t *testing.T, dir, name, content string) {
 	t.Helper()
 	file := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	check.OK(t, os.WriteFile(file, []byte(content), 0o600))
 }
 
 func TestInstructionsHaveAnEnd(t *testing.T) {

@@ -14,6 +14,14 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
+// OK ends the test if there is an error.
+func OK(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Equal fails the test if got differs from want, and shows where; what names the value. An empty list is as good as
 // none, and of values that a list of any type holds, the kind counts and not the type: 1 is int32(1).
 func Equal[T any](t testing.TB, what any, want, got T, options ...cmp.Option) {

@@ -31,9 +31,7 @@ func mounted(t *testing.T) (dir string) {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 }
 
 func TestAKeyIsReadByWayOfTheKubeletsLinks(t *testing.T) {

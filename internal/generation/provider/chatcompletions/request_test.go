@@ -101,11 +101,7 @@ func TestExtraBodyGoesBeforeAllElseAsItIs(t *testing.T) {
 	if _, err := server.Ask(t, spec, nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"seed":12345678901234567890`, `"top_k":5`, `"user":null`, `"stream":true`} {
-		if !strings.Contains(server.Sent[0], want) {
-			t.Errorf("no %s in %s", want, server.Sent[0])
-		}
-	}
+	check.Contains(t, server.Sent[0], `"seed":12345678901234567890`, `"top_k":5`, `"user":null`, `"stream":true`)
 }
 
 func TestParallelCallsAreNotToldOfWithoutTools(t *testing.T) {
@@ -178,9 +174,7 @@ func TestWhatComesWithAReplyGoesBack(t *testing.T) {
 					Dialect: provider.DialectOf(&spec)})
 			})
 			var want any
-			if err := json.Unmarshal([]byte(c.want), &want); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, json.Unmarshal([]byte(c.want), &want))
 			check.Equal(t, "what is sent", want, body["messages"].([]any)[1].(object)[c.field])
 		})
 	}
@@ -190,13 +184,9 @@ func TestTheIDOfAReplyIsKept(t *testing.T) {
 	spec := providertest.Specs["vercel"]
 	server := &providertest.Scripted{Replies: providertest.Events(providertest.Chunk(`{"content":"Hi"}`, `"stop"`))}
 	model, err := provider.New(&spec, providertest.Key, &http.Client{Transport: server})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	stream, err := model.Stream(t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("Hello?")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var last finish.Last
 	for part := range stream {
 		last = finish.LastOf(&part)

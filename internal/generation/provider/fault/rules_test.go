@@ -19,9 +19,7 @@ import (
 func documented(t *testing.T) map[v1alpha1.ErrorReason]string {
 	t.Helper()
 	page, err := os.ReadFile("../../../../docs/errors.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	rows := map[v1alpha1.ErrorReason]string{}
 	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| [^|]+ \\| ([^|]+) \\| [^|]+ \\| [^|]*\\|$").
 		FindAllStringSubmatch(string(page), -1) {
@@ -59,9 +57,7 @@ func TestWhatIsWrongAsksNobodyToDoAnything(t *testing.T) {
 
 func TestEveryReasonIsOnThePage(t *testing.T) {
 	types, err := os.ReadFile("../../../../api/v1alpha1/error_types.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	enum := regexp.MustCompile(`validation:Enum=(\S+)`).FindSubmatch(types)
 	rows := documented(t)
 	reasons := strings.Split(string(enum[1]), ";")

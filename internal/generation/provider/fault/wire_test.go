@@ -42,9 +42,7 @@ type wire struct {
 func listen(t *testing.T, p providertest.Protocol, script modelserver.Script, http2 bool) wire {
 	t.Helper()
 	server, err := modelserver.New(script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	listener := httptest.NewUnstartedServer(server)
 	listener.Config.ErrorLog = log.New(io.Discard, "", 0) // Clients that go away are the point.
 	if listener.EnableHTTP2 = http2; http2 {

@@ -124,9 +124,7 @@ func newFetcher(t *testing.T, spec v1alpha1.ChatModelConfigSpec, rules ...models
 	t.Helper()
 	models, err := modelserver.New(modelserver.Script{Rules: append(rules,
 		modelserver.Rule{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("ok")}}})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	f := &fetcher{spec: spec}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -137,9 +135,7 @@ func newFetcher(t *testing.T, spec v1alpha1.ChatModelConfigSpec, rules ...models
 	}))
 	t.Cleanup(server.Close)
 	to, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if f.model, err = provider.New(&f.spec, providertest.Key,
 		&http.Client{Transport: elsewhere{to}}); err != nil {
 		t.Fatal(err)
@@ -214,22 +210,14 @@ func TestFilesAreHandedOverByTheirURLs(t *testing.T) {
 func checkGolden(t *testing.T, path, body string) {
 	t.Helper()
 	var got bytes.Buffer
-	if err := json.Indent(&got, []byte(body), "", "  "); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Indent(&got, []byte(body), "", "  "))
 	got.WriteByte('\n')
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, got.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		check.OK(t, os.WriteFile(path, got.Bytes(), 0o600))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if got.String() != string(want) {
 		t.Errorf("the request has changed; if it should have, run the test with -update and read the difference. Got:\n%s",
 			got.String())

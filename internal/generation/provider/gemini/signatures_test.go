@@ -51,9 +51,7 @@ func TestASignatureOfGeminiComesBackFromJSONAsItWas(t *testing.T) {
 			} `json:"parts"`
 		} `json:"contents"`
 	}
-	if err := json.Unmarshal(last.Body, &body); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(last.Body, &body))
 	if part := body.Contents[1].Parts[0]; last.Status != http.StatusOK || part.Text != "Paris." ||
 		!strings.HasPrefix(string(part.ThoughtSignature), "\x0a\xff\xfe\x80\x00scripted:") {
 		t.Errorf("answered with %d to %s", last.Status, last.Body)
@@ -65,9 +63,7 @@ func TestASignatureThatIsNoneIsLeftOut(t *testing.T) {
 		model, server := geminiModel(t, modelserver.Script{})
 		metadata, err := json.Marshal(map[string]any{"parley": map[string]any{"type": "parley.state",
 			"data": map[string]string{"signature": kept}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for range streamOf(t, model, fantasy.NewUserMessage("a"), thoughtOf(t, metadata), fantasy.NewUserMessage("b")) {
 		}
 		got := server.Requests()[0]
@@ -79,24 +75,18 @@ func TestASignatureThatIsNoneIsLeftOut(t *testing.T) {
 func geminiModel(t *testing.T, script modelserver.Script) (fantasy.LanguageModel, *modelserver.Server) {
 	t.Helper()
 	server, err := modelserver.New(script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	listener := httptest.NewServer(server)
 	t.Cleanup(listener.Close)
 	model, err := provider.New(providertest.Gemini.Spec(listener.URL), providertest.Key, http.DefaultClient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return model, server
 }
 
 func streamOf(t *testing.T, model fantasy.LanguageModel, prompt ...fantasy.Message) fantasy.StreamResponse {
 	t.Helper()
 	stream, err := model.Stream(t.Context(), fantasy.Call{Prompt: prompt})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return stream
 }
 
@@ -104,13 +94,9 @@ func streamOf(t *testing.T, model fantasy.LanguageModel, prompt ...fantasy.Messa
 func thoughtOf(t *testing.T, metadata []byte) fantasy.Message {
 	t.Helper()
 	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(metadata, &raw); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(metadata, &raw))
 	options, err := fantasy.UnmarshalProviderOptions(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return fantasy.Message{Role: fantasy.MessageRoleAssistant, Content: []fantasy.MessagePart{
 		fantasy.ReasoningPart{Text: "hm", ProviderOptions: options}, fantasy.TextPart{Text: "Paris."},
 	}}

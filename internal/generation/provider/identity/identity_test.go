@@ -58,9 +58,7 @@ var (
 func (p *pod) call(spec v1alpha1.ChatModelConfigSpec) error {
 	p.t.Helper()
 	model, err := provider.NewAs(p.identity, &spec, p.Client())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	check.OK(p.t, err)
 	stream, err := model.Stream(p.t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("Hello?")}})
 	if err != nil {
 		return err
@@ -98,9 +96,7 @@ func TestModelsOfAzureTakeThePodsIdentity(t *testing.T) {
 	p.OnAzure(t)
 	spec := azure
 	for _, spec.Transport = range []v1alpha1.ModelTransport{"", v1alpha1.TransportResponses} {
-		if err := p.call(spec); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, p.call(spec))
 	}
 	if got := p.Exchanges(); !slices.Equal(got, []string{"entra"}) {
 		t.Errorf("two calls exchange at %v", got)
@@ -121,9 +117,7 @@ func TestVertexAITakesThePodsIdentity(t *testing.T) {
 			p := newPod(t)
 			c.set(p, t)
 			for range 2 {
-				if err := p.call(vertex); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, p.call(vertex))
 			}
 			if got := p.Exchanges(); !slices.Equal(got, c.exchanges) {
 				t.Errorf("two calls exchange at %v", got)
@@ -158,9 +152,7 @@ func TestTokensAreRenewedWithRotatedFiles(t *testing.T) {
 			p := newPod(t)
 			file := c.set(p, t)
 			for range 3 {
-				if err := p.call(c.spec); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, p.call(c.spec))
 				// The token of the file is about to expire, and that of the cloud has.
 				p.later.Add(int64(61 * time.Minute))
 				p.Rotate(file, c.audience)
@@ -266,9 +258,7 @@ func TestALoginThatFailsSaysWhereAndWho(t *testing.T) {
 			t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", p.File("key.json", `{"type": "service_account"}`))
 		}, false, []string{"names is no credential configuration of type external_account"}},
 		"a configuration without its token": {vertex, func(p *pod, t *testing.T) {
-			if err := os.Remove(p.OnGoogle(t, "")); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, os.Remove(p.OnGoogle(t, "")))
 		}, false, []string{"the token that is to be exchanged cannot be read"}},
 		"a pod that GKE does not know": {vertex, func(p *pod, _ *testing.T) {
 			p.Fail("metadata", status(http.StatusNotFound))
@@ -335,9 +325,7 @@ func TestACanceledCallWaitsForNoToken(t *testing.T) {
 		<-release
 	})
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, azure.BaseURL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if err := p.identity.Sign(ctx, request, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"charm.land/fantasy"
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -47,12 +48,8 @@ func sentFields(t *testing.T, spec v1alpha1.ChatModelConfigSpec, change func(*fa
 	t.Helper()
 	server := &providertest.Scripted{Replies: blocks(hi)}
 	got, err := server.Ask(t, spec, change)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(server.Sent[0]), &fields); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, json.Unmarshal([]byte(server.Sent[0]), &fields))
 	return fields, got.Warnings
 }
 
@@ -191,9 +188,38 @@ func TestExtraBodyGoesIntoTheRequestAsItIs(t *testing.T) {
 	spec.ProviderOptions = &v1alpha1.ProviderOptions{Anthropic: &v1alpha1.AnthropicOptions{ExtraBody: extra}}
 	sent, _ := sentFields(t, spec, nil)
 	got, _ := json.Marshal(sent)
-	for _, want := range []string{`"metadata":{"user_id":"u"}`, `"x.9":1`, `"stream":true`, `"":null`} {
-		if !strings.Contains(string(got), want) {
-			t.Errorf("no %s in %s", want, got)
+	check.Contains(t, string(got), `"metadata":{"user_id":"u"}`, `"x.9":1`, `"stream":true`, `"":null`)
+}
+
+func TestWhatATextOfAnthropicCitesStandsBehindIt(t *testing.T) {
+	cite := func(url string) string {
+		return `{"type":"content_block_delta","index":1,"delta":{"type":"citations_delta","citation":{"type":"web_search_result_location","url":"` + url + `","title":"T","cited_text":"x","encrypted_index":"e"}}}`
+	}
+	server := &providertest.Scripted{
+		Replies: providertest.Events(
+			`{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"usage":{"input_tokens":1,"output_tokens":1}}}`,
+			`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
+			`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}`,
+			`{"type":"content_block_stop","index":0}`,
+			`{"type":"content_block_start","index":1,"content_block":{"citations":[],"type":"text","text":""}}`,
+			cite("https://a.example.com"), `{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"b"}}`,
+			cite("https://b.example.com"), cite("https://a.example.com"), `{"type":"content_block_stop","index":1}`,
+			`{"type":"content_block_start","index":2,"content_block":{"type":"text","text":""}}`,
+			`{"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"c"}}`,
+			`{"type":"content_block_stop","index":2}`,
+			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":3}}`,
+			`{"type":"message_stop"}`)}
+	got, err := server.Ask(t, providertest.Specs["anthropic"], nil)
+	check.OK(t, err)
+	var outline []string
+	for _, part := range got.Parts {
+		if part.Source != nil {
+			outline = append(outline, part.Source.URL+" "+part.Source.Title)
+		} else {
+			outline = append(outline, *part.Text)
 		}
+	}
+	if want := []string{"a", "b", "https://a.example.com T", "https://b.example.com T", "c"}; !cmp.Equal(outline, want) {
+		t.Errorf("got %q", outline)
 	}
 }

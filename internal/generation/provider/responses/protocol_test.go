@@ -74,9 +74,7 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 				t.Fatalf("sent %q: %v", server.Sent, err)
 			}
 			var want any
-			if err := json.Unmarshal([]byte(c.want), &want); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, json.Unmarshal([]byte(c.want), &want))
 			check.Equal(t, "sent, warnings", []any{want, c.warns}, []any{sent[c.field], strings.Join(got.Warnings, ", ")})
 		})
 	}
@@ -186,13 +184,9 @@ func lastOf(t *testing.T, spec v1alpha1.ChatModelConfigSpec, reply []providertes
 	t.Helper()
 	model, err := provider.New(&spec, providertest.Key,
 		&http.Client{Transport: &providertest.Scripted{Replies: reply}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	stream, err := model.Stream(t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("Hello?")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for part := range stream {
 		last = finish.LastOf(&part)
 	}

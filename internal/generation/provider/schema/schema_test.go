@@ -18,9 +18,7 @@ import (
 func decode(t *testing.T, text string) schema.Object {
 	t.Helper()
 	var out schema.Object
-	if err := json.Unmarshal([]byte(text), &out); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal([]byte(text), &out))
 	return out
 }
 

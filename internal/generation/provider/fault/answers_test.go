@@ -4,6 +4,7 @@
 package fault_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"testing"
 	"time"
@@ -14,6 +15,52 @@ import (
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
+
+func TestARefusalThatNamesTheContextLimitTeachesIt(t *testing.T) {
+	for _, c := range []struct {
+		protocol providertest.Protocol
+		message  string
+		want     int64
+	}{
+		{providertest.Chat,
+			"This model's maximum context length is 128000 tokens. However, your messages resulted in 130531 tokens. " +
+				"Please reduce the length of the messages.", 128_000},
+		{providertest.Compatible,
+			"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4000 in the messages, " +
+				"1000 in the completion).", 4096},
+		{providertest.Compatible,
+			"You passed 8193 input tokens and requested 1 output tokens. However, the model's maximum context length is 8192 " +
+				"tokens.", 8192},
+		{providertest.Compatible, "the request exceeds the available context size (8192 tokens), try increasing it", 8192},
+		{providertest.Compatible, "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+			131_072},
+		{providertest.Compatible, "Input is too long: the context window of 1,048,576 tokens is exceeded", 1_048_576},
+		{providertest.Claude, "prompt is too long: 210000 tokens > 200000 maximum", 200_000},
+		{providertest.Gemini, "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+			1_048_576},
+		{providertest.Chat, "Your input exceeds the context window of this model. Please adjust your input and try again.",
+			0},
+		{providertest.Chat, "This model's maximum context length is 12 tokens. However, your messages resulted in 30 tokens.",
+			0},
+		{providertest.Chat, "maximum context length is 999999999999999999999999 tokens", 0},
+	} {
+		quoted, err := json.Marshal(c.message)
+		check.OK(t, err)
+		body := `{"error":{"type":"invalid_request_error","code":"context_length_exceeded","message":` + string(quoted) + `}}`
+		switch c.protocol {
+		case providertest.Claude:
+			body = `{"type":"error","error":{"type":"invalid_request_error","message":` + string(quoted) + `}}`
+		case providertest.Gemini:
+			body = `{"error":{"code":400,"status":"INVALID_ARGUMENT","message":` + string(quoted) + `}}`
+		}
+		answer := providertest.Canned{Status: 400, Header: http.Header{"Content-Type": {"application/json"}},
+			Body: []byte(body)}
+		spec := c.protocol.Spec("http://models.example/v1")
+		e := fault.Classify(providertest.Call(t, spec, &http.Client{Transport: answer}),
+			fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
+		check.Equal(t, c.message, []any{v1alpha1.ErrorContextTooLong, c.want}, []any{e.Reason, e.ContextLimit})
+	}
+}
 
 // classified calls a model that answers so, and classifies the error.
 func classified(t *testing.T, p providertest.Protocol, answer providertest.Canned) *v1alpha1.GenerationError {
