@@ -5,7 +5,6 @@ package collect_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -30,9 +29,7 @@ func TestWarningsNameSettingsAsTheConfigurationDoes(t *testing.T) {
 	}})
 	want := []string{"topK was left out: the provider does not take it", "topP was left out: not while it thinks",
 		"frequencyPenalty was left out: never"}
-	if got := reply.Finish().Warnings; !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
+	check.Equal(t, "finish", want, reply.Finish().Warnings)
 }
 
 func TestWarningsFitIntoAMessage(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -166,9 +165,7 @@ func TestAConfigurationThatNamesNothingSaysWhat(t *testing.T) {
 				!strings.HasPrefix(failed.Message, want) || failed.Advice == "" {
 				t.Errorf("got %+v, want %s", failed, want)
 			}
-			if asked := w.proxy.Asked(); !slices.Equal(asked, nil) {
-				t.Errorf("the proxy is asked %v", asked)
-			}
+			check.Equal(t, "the proxy is asked", nil, w.proxy.Asked())
 		})
 	}
 }

@@ -36,20 +36,45 @@ func delta(text string) fantasy.StreamPart {
 	return fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: "0", Delta: text}
 }
 
-func TestACallIsRecorded(t *testing.T) {
-	s := newSession(t)
-	s.attempt(&model{parts: []fantasy.StreamPart{delta("He"), delta("llo"), finished}}, fantasy.Call{})
-	step := s.step(name)
-	check.Equal(t, "state, text, finish reason", []any{v1alpha1.DebugCompleted, "Hello", "stop"},
-		[]any{step.State, step.Response.Parts[0].Text, step.Response.FinishReason})
+// outline is a recording in one line.
+func outline(step *v1alpha1.DebugRecording) string {
+	line := string(step.State)
+	if step.Error != nil {
+		line += " " + string(step.Error.Reason)
+	}
+	if step.Response != nil {
+		for _, part := range step.Response.Parts {
+			line += " " + part.Text
+		}
+		line += "; " + step.Response.FinishReason
+	}
+	if step.Cost != nil {
+		line += fmt.Sprintf("; %d %s", step.Cost.MicroUnits, step.Cost.Currency)
+	}
+	return line
 }
 
-func TestAFailedCallIsRecorded(t *testing.T) {
-	s := newSession(t)
-	s.attempt(&model{err: errors.New("no: " + key)}, fantasy.Call{})
-	if step := s.step(name); step.State != v1alpha1.DebugError || step.Error.Reason != v1alpha1.ErrorProviderError ||
-		step.Response != nil {
-		t.Errorf("recorded %+v", step)
+func TestCallIsRecordedAsItEnded(t *testing.T) {
+	for want, m := range map[string]*model{
+		"Completed Hello; stop; 8 USD": {parts: []fantasy.StreamPart{delta("He"), delta("llo"), finished}},
+		"Error ProviderError":          {err: errors.New("no: " + key)},
+		"Error InternalError":          {do: func(context.Context) { panic("a fault") }},
+		"Error ProviderError; content_filter; 2000 USD": {parts: []fantasy.StreamPart{{
+			Type:  fantasy.StreamPartTypeError,
+			Error: &finish.Error{Outcome: v1alpha1.ReplyFiltered, Reason: "content_filter"},
+			Usage: fantasy.Usage{OutputTokens: 1000}}}},
+	} {
+		t.Run(want, func(t *testing.T) {
+			s := newSession(t)
+			s.config.Spec.Pricing = &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "0", OutputPerMillion: "2"}
+			call := s.callOf(m, fantasy.Call{})
+			func() {
+				defer func() { _ = recover() }()
+				s.caller().Call(t.Context(), call)
+			}()
+			s.flush()
+			check.Equal(t, "the recording", want, outline(s.step(name)))
+		})
 	}
 }
 
@@ -84,10 +109,8 @@ func TestAnEndedCallIsRecordedWithItsCause(t *testing.T) {
 		cancel(nil)
 		s.flush()
 		step := s.step(name)
-		if call.Outcome != want.outcome || step.State != want.state || step.Response.Parts[0].Text != "He" ||
-			(step.Error != nil) != (want.state == v1alpha1.DebugError) {
-			t.Errorf("%v: it ended as %s, recorded %+v", cause, call.Outcome, step)
-		}
+		check.Equal(t, fmt.Sprint(cause), []any{want.outcome, want.state, "He", want.state == v1alpha1.DebugError},
+			[]any{call.Outcome, step.State, step.Response.Parts[0].Text, step.Error != nil})
 	}
 }
 
@@ -105,40 +128,6 @@ func TestNoJSONOfALongReplyIsCut(t *testing.T) {
 		parts[2].Text != " [cut]" {
 		t.Errorf("recorded %.2000v", parts)
 	}
-}
-
-func TestAFaultOfTheModelEndsTheCall(t *testing.T) {
-	s := newSession(t)
-	call := s.callOf(&model{do: func(context.Context) { panic("a fault") }}, fantasy.Call{})
-	func() {
-		defer func() { _ = recover() }()
-		s.caller().Call(t.Context(), call)
-	}()
-	s.flush()
-	step := s.step(name)
-	check.Equal(t, "state, reason", []any{v1alpha1.DebugError, v1alpha1.ErrorInternal},
-		[]any{step.State, step.Error.Reason})
-}
-
-func TestAReplyThatAnswersNothingIsRecordedWithItsCost(t *testing.T) {
-	s := newSession(t)
-	s.config.Spec.Pricing = &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "0", OutputPerMillion: "2"}
-	s.attempt(&model{parts: []fantasy.StreamPart{{Type: fantasy.StreamPartTypeError,
-		Error: &finish.Error{Outcome: v1alpha1.ReplyFiltered, Reason: "content_filter"},
-		Usage: fantasy.Usage{OutputTokens: 1000}}}}, fantasy.Call{})
-	step := s.step(name)
-	if step.State != v1alpha1.DebugError || step.Response.FinishReason != "content_filter" ||
-		step.Cost == nil || step.Cost.MicroUnits != 2000 {
-		t.Errorf("recorded %+v, %+v", step, step.Response)
-	}
-}
-
-func TestRequestsOfNoRecordedCallStayAlone(t *testing.T) {
-	s := newSession(t)
-	s.chat.Spec.Debug = nil
-	s.attempt(&model{parts: []fantasy.StreamPart{finished}, do: exchange(&wire{body: strings.NewReader("{}")},
-		strings.NewReader("{}"))}, fantasy.Call{})
-	check.Equal(t, "recordings", 0, len(s.store.steps))
 }
 
 // meanwhile does something within a call that has nothing to do with it.
@@ -280,18 +269,11 @@ func TestARecordingSaysWhichTurnItIsOfAndWhoseMessage(t *testing.T) {
 		s.flush()
 		begun = s.store.steps[name]
 	})}, fantasy.Call{})
-	if fields := strings.Fields(begun.Annotations[v1alpha1.AnnotationInProgress]); len(fields) != 3 ||
-		fields[0] != "pod" || fields[1] != "1" {
-		t.Errorf("in progress: %v", begun.Annotations)
-	}
+	check.Contains(t, begun.Annotations[v1alpha1.AnnotationInProgress], "pod 1 20")
 	step := s.store.steps[name]
-	if want := (v1alpha1.DebugTurn{Message: "c-prompt", Version: 5, CreatedBy: "alice"}); step.Turn == nil ||
-		*step.Turn != want || step.Head != "c-6-1" {
-		t.Errorf("recorded %+v, %s", step.Turn, step.Head)
-	}
-	if c := step.Cost; c == nil || *c != (v1alpha1.Cost{Currency: "USD", MicroUnits: 2000}) {
-		t.Errorf("it cost %+v", c)
-	}
+	check.Equal(t, "the turn", &v1alpha1.DebugTurn{Message: "c-prompt", Version: 5, CreatedBy: "alice"}, step.Turn)
+	check.Equal(t, "the head", "c-6-1", step.Head)
+	check.Equal(t, "the cost", &v1alpha1.Cost{Currency: "USD", MicroUnits: 2000}, step.Cost)
 	_, still := step.Annotations[v1alpha1.AnnotationInProgress]
 	check.Equal(t, "annotated", []any{false, "7/4"}, []any{still, step.Annotations[v1alpha1.AnnotationHistory]})
 }
@@ -312,7 +294,8 @@ func TestCallsAreRecordedWhereTheirChatOrModelAsks(t *testing.T) {
 			if s.chat.Spec.Debug, s.config.Spec.Debug = c.chat, c.config; c.switchedOff {
 				s.observer = observe.New(observe.Options{Tracer: tracing.Off(), Now: time.Now})
 			}
-			s.attempt(&model{parts: []fantasy.StreamPart{finished}}, fantasy.Call{})
+			s.attempt(&model{parts: []fantasy.StreamPart{finished}, do: exchange(&wire{body: strings.NewReader("{}")},
+				strings.NewReader("{}"))}, fantasy.Call{})
 			check.Equal(t, "recordings and log", []any{c.want, ""}, []any{len(s.store.steps), s.log.String()})
 		})
 	}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -190,11 +189,9 @@ var question = fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("Hello
 // modelAt is the model of that name, or any if that is empty, which the server answers for.
 func modelAt(t *testing.T, p providertest.Protocol, name, address string) fantasy.LanguageModel {
 	t.Helper()
-	to, err := url.Parse(address)
-	check.OK(t, err)
 	spec := p.Spec("https://models.example.com")
 	spec.Model = cmp.Or(name, spec.Model)
-	model, err := provider.New(spec, providertest.Key, &http.Client{Transport: redirect{to}})
+	model, err := provider.New(spec, providertest.Key, providertest.Redirect(t, address))
 	check.OK(t, err)
 	return model
 }
@@ -211,14 +208,4 @@ func usageAt(t *testing.T, p providertest.Protocol, name, address string) v1alph
 		reply.Add(&part)
 	}
 	return reply.Finish().Usage
-}
-
-// redirect sends every request to one server, whatever it was for: some providers have a fixed address.
-type redirect struct{ to *url.URL }
-
-// RoundTrip implements http.RoundTripper.
-func (r redirect) RoundTrip(request *http.Request) (*http.Response, error) {
-	request = request.Clone(request.Context())
-	request.URL.Scheme, request.URL.Host = r.to.Scheme, r.to.Host
-	return http.DefaultTransport.RoundTrip(request)
 }

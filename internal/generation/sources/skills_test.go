@@ -4,42 +4,26 @@
 package sources
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"path"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/text/skill"
 	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/modeltest"
+	"parley.dev/parley/test/modelserver"
 )
 
 // configMaps is an API server with these ConfigMaps.
 func configMaps(t *testing.T, all map[string]*apiclient.ConfigMap) *Reader {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		config := all[path.Base(r.URL.Path)]
-		if config == nil {
-			w.WriteHeader(http.StatusNotFound)
-			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
-			return
-		}
-		_ = json.NewEncoder(w).Encode(config)
-	}))
-	t.Cleanup(server.Close)
-	client, err := apiclient.New(&rest.Config{Host: server.URL}, "test")
-	check.OK(t, err)
-	return New(Options{Client: client, Now: time.Now})
+	api := modeltest.New(t, modelserver.Script{})
+	api.ConfigMaps = all
+	return New(Options{Client: api.API, Now: time.Now})
 }
 
 func skillIn(name string, items ...v1alpha1.SkillItem) v1alpha1.SkillSource {
@@ -97,9 +81,7 @@ func TestAConfigMapIsASkill(t *testing.T) {
 				check.Equal(t, "error, source, dir", []any{nil, skill.FromConfigMap, ""}, []any{err, s.Source, s.Dir})
 				got = append(got, fmt.Sprintf("%s: %s %v", s.Name, s.Description, files))
 			}
-			if !slices.Equal(got, c.want) {
-				t.Errorf("the skills are %q, want %q", got, c.want)
-			}
+			check.Equal(t, "the skills", c.want, got)
 		})
 	}
 }

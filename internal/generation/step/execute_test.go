@@ -6,7 +6,6 @@ package step
 import (
 	"context"
 	"encoding/base64"
-	"slices"
 	"testing"
 
 	"parley.dev/parley/api/stream/parts"
@@ -160,9 +159,7 @@ func TestWhatTheWorkspaceSaysIsReadAgainOnRequest(t *testing.T) {
 					got = append(got, part.File.Name+" "+part.File.Data)
 				}
 			}
-			if !slices.Equal(got, c.want) {
-				t.Errorf("it reads %q, want %q", got, c.want)
-			}
+			check.Equal(t, "it reads", c.want, got)
 		})
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -364,9 +363,7 @@ func TestAModelIsToldOfTheWorkspaceThatItsToolsWorkIn(t *testing.T) {
 			p := performer(c.tools...)
 			p.chat.Status.Generation.Action = v1alpha1.ActionGenerateAssistant
 			c.change(p.chat)
-			if got := p.guidance(); !slices.Equal(got, c.want) {
-				t.Errorf("it is told %q", got)
-			}
+			check.Equal(t, "it is told", c.want, p.guidance())
 		})
 	}
 }

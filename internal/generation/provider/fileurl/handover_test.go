@@ -75,19 +75,6 @@ func TestAFileThatTheProviderCannotFetchIsShownAsMissing(t *testing.T) {
 	}
 }
 
-func TestAWholeAnswerIsAskedForAgainWithoutAFileThatCannotBeFetched(t *testing.T) {
-	for name, spec := range fetchers {
-		if spec.Provider == v1alpha1.ProviderAnthropic { // It only streams.
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			f := newFetcher(t, spec, refusesTimes(1, "Timeout while downloading it."))
-			text, warnings, err := f.ask(t, f.asked(at("a.png", "image/png")))
-			check.Equal(t, "error, text, warnings, sent", []any{nil, "ok", 1, 2}, []any{err, text, len(warnings), len(f.sent)})
-		})
-	}
-}
-
 func TestOtherErrorsAreNotTriedAgainWithoutFiles(t *testing.T) {
 	for name, spec := range fetchers {
 		for what, fault := range map[string]modelserver.Fault{

@@ -95,9 +95,7 @@ func TestSettingsOfACallReachGemini(t *testing.T) {
 				check.OK(t, json.Unmarshal([]byte(text), &want))
 				check.Equal(t, field, want, sent[field])
 			}
-			if !slices.Equal(got.Warnings, c.warnings) {
-				t.Errorf("warnings: %q", got.Warnings)
-			}
+			check.Equal(t, "warnings", c.warnings, got.Warnings)
 		})
 	}
 }

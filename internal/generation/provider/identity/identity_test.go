@@ -98,9 +98,7 @@ func TestModelsOfAzureTakeThePodsIdentity(t *testing.T) {
 	for _, spec.Transport = range []v1alpha1.ModelTransport{"", v1alpha1.TransportResponses} {
 		check.OK(t, p.call(spec))
 	}
-	if got := p.Exchanges(); !slices.Equal(got, []string{"entra"}) {
-		t.Errorf("two calls exchange at %v", got)
-	}
+	check.Equal(t, "two calls exchange", []string{"entra"}, p.Exchanges())
 }
 
 func TestVertexAITakesThePodsIdentity(t *testing.T) {
@@ -119,9 +117,7 @@ func TestVertexAITakesThePodsIdentity(t *testing.T) {
 			for range 2 {
 				check.OK(t, p.call(vertex))
 			}
-			if got := p.Exchanges(); !slices.Equal(got, c.exchanges) {
-				t.Errorf("two calls exchange at %v", got)
-			}
+			check.Equal(t, "two calls exchange", c.exchanges, p.Exchanges())
 		})
 	}
 }
@@ -295,9 +291,7 @@ func TestTokensGoToTheCloudsHostsAlone(t *testing.T) {
 		check.Equal(t, baseURL, []any{v1alpha1.ErrorAuthenticationFailed, false}, []any{e.Reason, e.Retryable})
 		check.Contains(t, e.Message, "own hosts over https")
 	}
-	if got := p.Exchanges(); len(got) > 0 {
-		t.Errorf("tokens were asked for at %v", got)
-	}
+	check.Equal(t, "tokens were asked", nil, p.Exchanges())
 }
 
 func TestARefusedTokenIsTheIdentitys(t *testing.T) {

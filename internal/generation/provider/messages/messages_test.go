@@ -12,7 +12,6 @@ import (
 
 	"charm.land/fantasy"
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -219,7 +218,5 @@ func TestWhatATextOfAnthropicCitesStandsBehindIt(t *testing.T) {
 			outline = append(outline, *part.Text)
 		}
 	}
-	if want := []string{"a", "b", "https://a.example.com T", "https://b.example.com T", "c"}; !cmp.Equal(outline, want) {
-		t.Errorf("got %q", outline)
-	}
+	check.Equal(t, "c", outline, []string{"a", "b", "https://a.example.com T", "https://b.example.com T", "c"})
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/internal/generation/provider/schema"
 	"parley.dev/parley/test/kit/check"
 )
@@ -72,9 +70,7 @@ func TestASchemaIsWhatEachProviderTakes(t *testing.T) {
 			given := decode(t, c.given)
 			got, left := c.fit(given)
 			check.Equal(t, "the result", decode(t, c.want), got)
-			if !cmp.Equal(left, c.left) {
-				t.Errorf("left out: %q", left)
-			}
+			check.Equal(t, "left out", c.left, left)
 			check.Equal(t, "the given schema was changed", decode(t, c.given), given)
 		})
 	}
