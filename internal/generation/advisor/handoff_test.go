@@ -62,7 +62,7 @@ func conversation(t *testing.T, prompt []fantasy.Message) []string {
 	return said
 }
 
-func TestTheAdvisorReadsTheEndOfTheConversationInPlainTexts(t *testing.T) {
+func TestAdvisorReadsTheEndOfTheConversation(t *testing.T) {
 	const hidden = "user: (The beginning of this conversation is not shown.)"
 	many := []fantasy.Message{user("first")}
 	var lastOfMany []string
@@ -157,7 +157,7 @@ func TestTheAdvisorReadsTheEndOfTheConversationInPlainTexts(t *testing.T) {
 	}
 }
 
-func TestTheAdvisorHasTheAgentsInstructionsBeforeItsOwn(t *testing.T) {
+func TestInstructionsOfTheAgentPrecedeTheAdvisors(t *testing.T) {
 	outer := []fantasy.Message{says(fantasy.MessageRoleSystem, fantasy.TextPart{Text: "Be brief."}), user("q")}
 	system := advisor.Handoff(outer, "What now?")[0].Content[0].(fantasy.TextPart).Text
 	before, after, ok := strings.Cut(system, "Be brief.\n\n")
@@ -169,7 +169,7 @@ func TestTheAdvisorHasTheAgentsInstructionsBeforeItsOwn(t *testing.T) {
 	}
 }
 
-func TestTheSamePromptMakesTheSameHandoffAndIsLeftAsItWas(t *testing.T) {
+func TestHandoffIsStableAndLeavesItsPrompt(t *testing.T) {
 	outer := []fantasy.Message{user("q"), says(fantasy.MessageRoleAssistant, calls("1", "look", `{}`)),
 		says(fantasy.MessageRoleTool, result("1", "x"))}
 	before, _ := json.Marshal(outer)

@@ -33,7 +33,7 @@ const (
 	firstWords = "Why would a pod be stuck…"
 )
 
-// talk is a chat whose model "captioned" has titles and summaries written by the model "cheap". The test itself replies.
+// talk is a chat whose model "captioned" has titles and summaries by the model "cheap". The test itself replies.
 type talk struct {
 	*modeltest.World
 	t          *testing.T
@@ -351,7 +351,7 @@ func TestNoSummaryIsAskedWhereNobodyWaits(t *testing.T) {
 	}
 }
 
-func TestFailedSummaryIsNoFaultAndUsageIsPaid(t *testing.T) {
+func TestFailedSummaryIsNoFaultAndIsPaid(t *testing.T) {
 	silent := writes("set_summary", `{}`)
 	silent.Reply.Usage = &modelserver.Usage{}
 	for name, c := range map[string]struct {

@@ -22,7 +22,7 @@ func answered(context.Context) (string, *v1alpha1.CallAccount) {
 	return "A title", &v1alpha1.CallAccount{}
 }
 
-func TestATitleIsAskedForOnceAndItsCallAccountedForOnce(t *testing.T) {
+func TestTitleIsAskedForAndCountedOnce(t *testing.T) {
 	var s store
 	of := caption{action: v1alpha1.ActionWriteTitle, chat: "c", message: "m", edition: 1}
 	s.begin(t.Context(), of, answered)
@@ -44,7 +44,7 @@ func TestATitleIsAskedForOnceAndItsCallAccountedForOnce(t *testing.T) {
 	check.Equal(t, "the newest title of another chat", (caption{}), s.newestTitle("another"), sameCaption)
 }
 
-func TestATitleThatNobodyWaitsForIsGivenUpAndMayBeAskedForAgain(t *testing.T) {
+func TestAbandonedTitleMayBeAskedForAgain(t *testing.T) {
 	var s store
 	of, gaveUp := caption{action: v1alpha1.ActionWriteTitle, chat: "c"}, make(chan struct{})
 	s.begin(t.Context(), of, func(ctx context.Context) (string, *v1alpha1.CallAccount) {
@@ -80,7 +80,7 @@ func TestNothingIsAskedOnceTheProcessEnds(t *testing.T) {
 	s.stop()
 }
 
-func TestASummaryIsGivenUpWhenItsChatGoesOn(t *testing.T) {
+func TestSummaryIsGivenUpWhenItsChatContinues(t *testing.T) {
 	var s store
 	waits := func(gaveUp chan types.UID, chat types.UID) func(context.Context) (string, *v1alpha1.CallAccount) {
 		return func(ctx context.Context) (string, *v1alpha1.CallAccount) {

@@ -71,7 +71,7 @@ func source(url, title string) fantasy.StreamPart {
 	return fantasy.StreamPart{Type: fantasy.StreamPartTypeSource, ID: url + title, URL: url, Title: title}
 }
 
-func TestAReplyThatCitesTheSameSourcesAgainAndAgainIsWhole(t *testing.T) {
+func TestRepeatedCitationsLeaveTheReplyWhole(t *testing.T) {
 	a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 7, nil)
 	var want strings.Builder
 	for i := range 300 {
@@ -201,7 +201,7 @@ func TestOnlyOneObjectIsAnInput(t *testing.T) {
 	}
 }
 
-func TestWhereEarlierCallsAreUnknownEveryIDIsNew(t *testing.T) {
+func TestUnknownEarlierCallsMakeEveryIDNew(t *testing.T) {
 	a := collect.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 7, []string{"x-7"})
 	a.EarlierCallsUnknown()
 	add(a, inputStart("call_0", "a"), call("call_0", "a", "{}"), call("x", "a", "{}"))
@@ -211,7 +211,7 @@ func TestWhereEarlierCallsAreUnknownEveryIDIsNew(t *testing.T) {
 	}
 }
 
-func TestACallKeepsTheIDThatItsProviderGaveIt(t *testing.T) {
+func TestCallKeepsTheIDOfItsProvider(t *testing.T) {
 	a := collect.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 7, []string{"call_1"})
 	add(a, call("functions.weather:0", "a", "{}"), call("call_1", "a", "{}"), call("call_2", "a", "{}"),
 		call("tool-call-0", "a", "{}"), call("tool-call-0", "a", "{}"),

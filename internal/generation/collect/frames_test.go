@@ -17,7 +17,7 @@ func spoken(role string, all ...parts.Part) (frames []parts.Frame) {
 	return frames
 }
 
-func TestWhatWasStreamedIsKeptAsFarAsItIsWhole(t *testing.T) {
+func TestStreamedPartsAreKeptWhileWhole(t *testing.T) {
 	s := FromFrames(spoken("Assistant",
 		parts.Part{Type: parts.Reasoning, ID: "0", Text: "Hm"}, parts.Part{Type: parts.Text, ID: "0", Text: "Let me "},
 		parts.Part{Type: parts.Text, ID: "0", Text: "look."},

@@ -79,7 +79,7 @@ func checkSize(t *testing.T, content []v1alpha1.MessagePart) int {
 	return len(raw)
 }
 
-func TestAReplyIsCutAtWhatOneMessageHolds(t *testing.T) {
+func TestReplyIsCutAtAMessagesSize(t *testing.T) {
 	for name, unit := range map[string]string{
 		"plain": "a", "quotes": `"`, "backslashes": `\`, "newlines": "\n", "control characters": "\x01", "html": "<&>",
 		"two bytes":   "ä",
@@ -104,7 +104,7 @@ func TestAReplyIsCutAtWhatOneMessageHolds(t *testing.T) {
 	}
 }
 
-func TestACallIsKeptWholeOrNotAtAll(t *testing.T) {
+func TestCallIsKeptWholeOrNotAtAll(t *testing.T) {
 	a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
 	add(a, text("0", strings.Repeat("a", v1alpha1.MaxContentBytes/2)),
 		call("c", "t", strings.Repeat(`"`, v1alpha1.MaxContentBytes/3)))
@@ -175,7 +175,7 @@ func TestFilesAreKeptWholeOrNotAtAll(t *testing.T) {
 	check.Equal(t, "two fit", []any{false, 1}, []any{fits, len(got.Parts)})
 }
 
-func TestResultsAreAsShortAsTheModelNeedsThem(t *testing.T) {
+func TestResultsAreShortenedForTheModel(t *testing.T) {
 	long := []v1alpha1.ToolResult{{ID: "1", Output: strings.Repeat("a", tools.MaxResultBytes)}}
 	got := collect.Results(long, nil, 16<<10, nil)
 	n := len(got.Parts[0].ToolResult.Output)

@@ -13,7 +13,7 @@ import (
 	"parley.dev/parley/test/kit/check"
 )
 
-func TestUsageIsWhatTheAPITakesWhateverTheProviderSays(t *testing.T) {
+func TestUsageIsBoundToWhatTheAPITakes(t *testing.T) {
 	for name, said := range map[string]fantasy.Usage{
 		"below zero": {InputTokens: -5, OutputTokens: -7, TotalTokens: -12, ReasoningTokens: -1, CacheReadTokens: -2,
 			CacheCreationTokens: -3},
@@ -36,7 +36,7 @@ func TestUsageIsWhatTheAPITakesWhateverTheProviderSays(t *testing.T) {
 	}
 }
 
-func TestAServerThatTellsATotalAloneIsCounted(t *testing.T) {
+func TestUsageIsCountedFromATotalAlone(t *testing.T) {
 	for total, want := range map[int64]int64{900: 900, 0: 0, -5: 0} {
 		if got := usageOf(v1alpha1.ProviderOpenAICompatible,
 			fantasy.Usage{TotalTokens: total}); got != (v1alpha1.TokenUsage{TotalTokens: want}) {

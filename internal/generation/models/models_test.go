@@ -248,7 +248,7 @@ func TestATargetIsCalledByThePodsIdentity(t *testing.T) {
 	}
 }
 
-func TestATargetWithoutAnIdentityTellsWhatIsMissing(t *testing.T) {
+func TestTargetWithoutIdentityTellsWhatIsMissing(t *testing.T) {
 	cloud := cloudtest.New(t, time.Now)
 	config := chattest.In("ns", chattest.Config("main"))
 	config.Spec = v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAzure, Model: "gpt-4o",

@@ -17,7 +17,7 @@ import (
 	"parley.dev/parley/test/kit/check"
 )
 
-func TestOneCallWaitsForTheEndOfAShortWait(t *testing.T) {
+func TestOneCallWaitsOutAShortRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead time.Duration
 		target := &Target{Config: chattest.Config("c"), models: New(Options{

@@ -78,7 +78,7 @@ func TestCallIsRecordedAsItEnded(t *testing.T) {
 	}
 }
 
-func TestEveryCallOfAnAttemptIsAStepOfItsOwn(t *testing.T) {
+func TestEveryCallIsAStepOfItsOwn(t *testing.T) {
 	s := newSession(t)
 	s.attempt(&model{parts: []fantasy.StreamPart{delta("Hello"), finished}}, fantasy.Call{}, fantasy.Call{})
 	first, second := s.step(name), s.step(name+"-2")
@@ -146,7 +146,7 @@ func exchange(w *wire, body io.Reader) func(context.Context) {
 	}
 }
 
-func TestBodiesReachTheProviderWholeHoweverTheyAreRecorded(t *testing.T) {
+func TestRecordingLeavesBodiesWhole(t *testing.T) {
 	small, large := `{"token":"h","a":"`+key+`"}`, `{"a":"`+strings.Repeat("x", 60000)+`"}`
 	events := strings.Repeat("data: {\"a\":1}\n\n", 5000)
 	for what, c := range map[string]struct {
@@ -234,7 +234,7 @@ func (s *session) crowd(n int) {
 	}
 }
 
-func TestAsManyChatsAsAPodServesLoseNoRecording(t *testing.T) {
+func TestManyChatsLoseNoRecording(t *testing.T) {
 	s := newSession(t)
 	for range 3 { // A title, a reply and what follows its tools may all wait.
 		s.crowd(chats)
@@ -258,7 +258,7 @@ func TestAFullQueueLosesRecordingsAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestARecordingSaysWhichTurnItIsOfAndWhoseMessage(t *testing.T) {
+func TestRecordingNamesItsTurnAndMessage(t *testing.T) {
 	s := newSession(t)
 	s.chat.Status.Turn = &v1alpha1.TurnStatus{Message: "c-prompt", HistoryVersion: 5}
 	s.chat.Status.History.Head, s.chat.Status.History.Length = "c-6-1", 4
@@ -278,7 +278,7 @@ func TestARecordingSaysWhichTurnItIsOfAndWhoseMessage(t *testing.T) {
 	check.Equal(t, "annotated", []any{false, "7/4"}, []any{still, step.Annotations[v1alpha1.AnnotationHistory]})
 }
 
-func TestCallsAreRecordedWhereTheirChatOrModelAsks(t *testing.T) {
+func TestCallsAreRecordedWhereChatOrModelAsks(t *testing.T) {
 	on, off := &v1alpha1.DebugSettings{Enabled: true}, &v1alpha1.DebugSettings{}
 	for name, c := range map[string]struct {
 		chat, config *v1alpha1.DebugSettings
@@ -301,7 +301,7 @@ func TestCallsAreRecordedWhereTheirChatOrModelAsks(t *testing.T) {
 	}
 }
 
-func TestANamespaceThatRefusesRecordingsIsAskedOnceAMinuteAndEachCallCountsAsLost(t *testing.T) {
+func TestRefusingNamespaceIsAskedOnceAMinute(t *testing.T) {
 	s := newSession(t)
 	asked := 0
 	s.store.before = func(string) error {
@@ -343,7 +343,7 @@ func TestWritesThatMeetOthersAreMadeAgain(t *testing.T) {
 	check.Equal(t, "state, faults, log", []any{v1alpha1.DebugCompleted, 0, 0}, []any{step.State, len(faults), s.log.Len()})
 }
 
-func TestWhatCannotBeWrittenIsLostWithoutAWordOfIt(t *testing.T) {
+func TestUnwritableRecordingIsLostSilently(t *testing.T) {
 	s := newSession(t)
 	s.store.before = func(string) error { return apierrors.NewForbidden(resource, name, errors.New("quoting the words")) }
 	s.attempt(&model{parts: []fantasy.StreamPart{delta("words"), finished}}, fantasy.Call{})
@@ -352,7 +352,7 @@ func TestWhatCannotBeWrittenIsLostWithoutAWordOfIt(t *testing.T) {
 	}
 }
 
-func TestTheRecordingOfADeletedChatOfTheSameNameIsLeftAlone(t *testing.T) {
+func TestRecordingOfADeletedNamesakeIsLeftAlone(t *testing.T) {
 	s := newSession(t)
 	answer := &model{parts: []fantasy.StreamPart{finished}}
 	s.attempt(answer, fantasy.Call{})
@@ -364,7 +364,7 @@ func TestTheRecordingOfADeletedChatOfTheSameNameIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestALateEndOfAnOlderAttemptDoesNotHideTheNewerOne(t *testing.T) {
+func TestLateEndOfAnAttemptHidesNoNewer(t *testing.T) {
 	s := newSession(t)
 	older := s.caller()
 	interrupted, interrupt := context.WithCancelCause(t.Context())

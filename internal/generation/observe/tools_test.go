@@ -10,7 +10,7 @@ import (
 	"parley.dev/parley/test/kit/check"
 )
 
-func TestTheLabelOfAToolIsOneOfAClosedSet(t *testing.T) {
+func TestLabelOfAToolIsAKnownOne(t *testing.T) {
 	a := &Attempt{Caller: Caller{chat: &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{ChatSettings: v1alpha1.ChatSettings{
 		MCPServers: []v1alpha1.MCPServer{{Name: "tracker"}},
 		Tools:      &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "tracker__mine"}}},

@@ -167,7 +167,7 @@ func cites(title, url string) v1alpha1.MessagePart {
 	return v1alpha1.MessagePart{Type: v1alpha1.PartSource, Source: &v1alpha1.Source{Title: title, URL: url}}
 }
 
-func TestWhatAnotherProviderWroteIsNotReplayedAsOnesOwn(t *testing.T) {
+func TestItemsOfAnotherProviderAreNotReplayed(t *testing.T) {
 	search := assistant(with(signature, reasoning("hm")), byProvider(callOf("srvtoolu_1", "web_search", `{"query":"x"}`)),
 		with(found, byProvider(result("srvtoolu_1", "it says y"))), text("y"))
 	claude := []v1alpha1.ChatMessage{user("q"), by(v1alpha1.ProviderAnthropic, "claude", search), user("r")}
@@ -256,7 +256,7 @@ func TestTheSignatureOfReasoningComesBack(t *testing.T) {
 	check.Equal(t, "the signature", "signed", state.StateOf(got[1].Content[0]).Signature)
 }
 
-func TestTheTextsOfAPromptAreWhatAProviderCouldQuote(t *testing.T) {
+func TestTextsOfAPromptAreWhatProvidersQuote(t *testing.T) {
 	messages := prompt.Build(prompt.Input{
 		SystemPrompt: "sys", History: []v1alpha1.ChatMessage{user("q"), assistant(reasoning("hm"), call("a", `{"x":1}`)),
 			tool(result("a", "1")), assistant(call("b", "{}"))},
@@ -267,7 +267,7 @@ func TestTheTextsOfAPromptAreWhatAProviderCouldQuote(t *testing.T) {
 	}
 }
 
-func TestAProviderGetsItsIDsBackAsItGaveThem(t *testing.T) {
+func TestProviderGetsItsIDsBackUnchanged(t *testing.T) {
 	kimi := func(id, given string) v1alpha1.ChatMessage {
 		part := call(id, "{}")
 		part.ToolCall.ProviderID = given
@@ -310,12 +310,13 @@ func TestAProviderGetsItsIDsBackAsItGaveThem(t *testing.T) {
 	}
 }
 
-func TestReasonOfGivenUpCallsIsToldTheSameLater(t *testing.T) {
+func TestReasonOfGivenUpCallsStaysTheSame(t *testing.T) {
 	history := []v1alpha1.ChatMessage{user("q"), by("", "", assistant(call("1", "{}"), call("2", "{}"))),
 		by("", "", tool(result("1", "42")))}
 	seen := map[string]bool{}
 	for _, why := range []v1alpha1.CallsGivenUp{
-		v1alpha1.CallsCancelled, v1alpha1.CallsInterrupted, v1alpha1.CallsTimedOut, v1alpha1.CallsFailed, v1alpha1.CallsEdited,
+		v1alpha1.CallsCancelled, v1alpha1.CallsInterrupted, v1alpha1.CallsTimedOut,
+		v1alpha1.CallsFailed, v1alpha1.CallsEdited,
 	} {
 		read := func(in prompt.Input) string { return strings.Join(prompt.Texts(prompt.Build(in)), "|") }
 		now := read(prompt.Input{History: history, CallsGivenUp: why})

@@ -95,12 +95,13 @@ func TestFilesAreShownOrSaidNotToBe(t *testing.T) {
 	}
 }
 
-func TestFilesOfResultsAreShownThoseOfRepliesNot(t *testing.T) {
+func TestFilesOfResultsAreShownNotOfReplies(t *testing.T) {
 	unread := said(v1alpha1.RoleUser, elsewhere("b.png", "image/png"))
 	unread.Name = "unread"
 	told{prompt.Dialect{Images: true}, []v1alpha1.ChatMessage{user("q"), assistant(text("x"),
-		inPlace("a.png", "image/png", png)), tool(inPlace("a.png", "image/png", png)), unread}, "user q | assistant x | user <a.png image/png 12> | user " +
-		`[File "b.png" (image/png) cannot be shown: it was not read.]`}.check(t)
+		inPlace("a.png", "image/png", png)), tool(inPlace("a.png", "image/png", png)), unread},
+		"user q | assistant x | user <a.png image/png 12> | user " +
+			`[File "b.png" (image/png) cannot be shown: it was not read.]`}.check(t)
 }
 
 func TestALongTextIsCutVisibly(t *testing.T) {

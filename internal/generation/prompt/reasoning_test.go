@@ -29,7 +29,7 @@ func searched(id string) []v1alpha1.MessagePart {
 	return []v1alpha1.MessagePart{byProvider(callOf(id, "web_search", `{"query":"x"}`)), byProvider(result(id, ""))}
 }
 
-func TestReasoningIsSentBackOnlyWithWhatItLedTo(t *testing.T) {
+func TestReasoningIsSentBackWithItsOutcomeOnly(t *testing.T) {
 	join := func(parts ...[]v1alpha1.MessagePart) (all []v1alpha1.MessagePart) {
 		for _, p := range parts {
 			all = append(all, p...)

@@ -59,7 +59,8 @@ func TestErrorsOfProvidersKeepTheirReason(t *testing.T) {
 			v1alpha1.ErrorRateLimited},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kind, final := "text/event-stream", c.want == v1alpha1.ErrorUsageLimitReached || c.want == v1alpha1.ErrorModelNotFound
+			kind := "text/event-stream"
+			final := c.want == v1alpha1.ErrorUsageLimitReached || c.want == v1alpha1.ErrorModelNotFound
 			if strings.HasPrefix(name, "a document") {
 				kind = "application/json"
 			}

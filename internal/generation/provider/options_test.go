@@ -15,7 +15,7 @@ import (
 	"parley.dev/parley/test/kit/providertest"
 )
 
-func TestTheEffortOfATurnIsTheMessagesUpToTheMost(t *testing.T) {
+func TestEffortOfATurnHasAMost(t *testing.T) {
 	settings := &v1alpha1.ReasoningEffortSettings{Default: v1alpha1.EffortLow, Max: v1alpha1.EffortHigh}
 	for _, c := range []struct {
 		settings    *v1alpha1.ReasoningEffortSettings
@@ -50,7 +50,7 @@ func TestClaudeGetsTheEffortThatItsVersionKnows(t *testing.T) {
 	check.Equal(t, "none", " 0 ", claudeSent(t, "claude-sonnet-4-5", 10_000, v1alpha1.EffortNone, ""))
 }
 
-func TestABudgetForThinkingLeavesRoomForTheAnswer(t *testing.T) {
+func TestThinkingBudgetLeavesRoomForTheAnswer(t *testing.T) {
 	for maxTokens, want := range map[int64]int64{2_000_000: 128_000, 2000: 1900, 1100: 1045, 1030: 1024, 1025: 1024} {
 		got := claudeSent(t, "claude-sonnet-4-5", maxTokens, v1alpha1.EffortMax, "")
 		check.Equal(t, maxTokens, fmt.Sprintf("enabled %d ", want), got)
@@ -59,7 +59,7 @@ func TestABudgetForThinkingLeavesRoomForTheAnswer(t *testing.T) {
 	check.Equal(t, "without room", " 0 , temperature 0.5, without reasoningEffort", got)
 }
 
-func TestABudgetForThinkingOfTheOptionsLeavesRoomForTheAnswer(t *testing.T) {
+func TestThinkingBudgetOfOptionsLeavesRoomToAnswer(t *testing.T) {
 	const budget = `{"anthropic":{"thinking":{"budgetTokens":10000}}}`
 	const without = " 0 , temperature 0.5, without thinking.budgetTokens"
 	for maxTokens, want := range map[int64]string{4000: without, 10_000: without, 10_001: "enabled 10000 "} {
@@ -127,7 +127,7 @@ func TestGeminiGetsABudgetOrALevel(t *testing.T) {
 	}
 }
 
-func TestToolsOfTheProviderAreOfferedWithinThePolicyAlone(t *testing.T) {
+func TestPolicyBoundsTheToolsOfTheProvider(t *testing.T) {
 	claude := v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic}
 	patterns := func(p ...v1alpha1.ToolPattern) []v1alpha1.ToolPattern { return p }
 	for name, c := range map[string]struct {

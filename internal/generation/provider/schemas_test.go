@@ -85,7 +85,7 @@ func schemaIn(t *testing.T, body string) any {
 	return nil
 }
 
-func TestTheSchemaOfAToolReachesEveryProviderWhole(t *testing.T) {
+func TestToolSchemaReachesEveryProviderWhole(t *testing.T) {
 	for name, spec := range providertest.Specs {
 		t.Run(name, func(t *testing.T) {
 			server := &providertest.Scripted{Replies: providertest.Events(`{}`)}
@@ -104,7 +104,7 @@ func TestTheSchemaOfAToolReachesEveryProviderWhole(t *testing.T) {
 	}
 }
 
-func TestWhatAProviderRefusesOfASchemaIsLeftOutAndSaid(t *testing.T) {
+func TestRefusedPartsOfASchemaAreToldInstead(t *testing.T) {
 	const either = `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`
 	for _, name := range []string{"openai", "openai responses", "azure", "anthropic", "bedrock"} {
 		t.Run(name, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestToolsOfTheConfigurationsOwnBodyGoFirst(t *testing.T) {
 	}
 }
 
-func TestSchemasAreWholeBesideAToolOfTheProvidersOwn(t *testing.T) {
+func TestSchemasAreWholeBesideProviderTools(t *testing.T) {
 	for _, name := range []string{"anthropic", "openai responses"} {
 		spec, server := providertest.Specs[name], &providertest.Scripted{Replies: providertest.Events(`{}`)}
 		_, _ = server.Ask(t, spec, func(call *fantasy.Call) {

@@ -109,7 +109,7 @@ func TestCallsOfAReplyThatIsCut(t *testing.T) {
 	}
 }
 
-func TestAReplyWithoutItsEndIsNoneAlsoBehindACall(t *testing.T) {
+func TestReplyWithoutItsEndIsNone(t *testing.T) {
 	call := providertest.Chunk(
 		`{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}`, "null")
 	said := providertest.Chunk(

@@ -39,7 +39,7 @@ func (m *silentModel) Stream(ctx context.Context, _ fantasy.Call) (fantasy.Strea
 	return nil, ctx.Err()
 }
 
-func TestNoSummaryIsAskedForOnceTheChatsNextAttemptHasBegun(t *testing.T) {
+func TestSummaryIsNotAskedForAfterNextAttempt(t *testing.T) {
 	for name, c := range map[string]struct {
 		next *attempt
 		want bool
@@ -94,7 +94,7 @@ func version(uid types.UID, generation int64, says string) *v1alpha1.ChatClass {
 	return class
 }
 
-func TestStepGoesByItsClassOrANewerVersion(t *testing.T) {
+func TestStepUsesItsClassOrANewerOne(t *testing.T) {
 	everybody := func(generation int64, says string) *v1alpha1.ChatClass {
 		class := version("n", generation, "not of this chat's class")
 		class.Name, class.Spec.NamespacePreamble = "everybody", says

@@ -193,7 +193,8 @@ func TestBrokenHistorySaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	p := startPod(t, paris, nil)
 	for name, want := range map[string]string{
-		"gap": "Message gap-gone of chat gap is missing: it was deleted", "length": "The history of chat length cannot be used",
+		"gap":    "Message gap-gone of chat gap is missing: it was deleted",
+		"length": "The history of chat length cannot be used",
 	} {
 		c := p.newChat(name, nil)
 		c.ask(name+"-u", "hello", func(s *v1alpha1.ChatStatus) {
@@ -208,8 +209,9 @@ func TestBrokenHistorySaysWhatIsWrong(t *testing.T) {
 func TestSummariesOfTurnAndContextAreMessages(t *testing.T) {
 	t.Parallel()
 	script := paris
-	script.Rules = append([]modelserver.Rule{{Match: modelserver.Match{ToolOffered: "set_summary"}, Reply: modelserver.Reply{
-		Steps: []modelserver.Step{modelserver.Call("set_summary", `{"summary":"Named a capital."}`)}}}}, script.Rules...)
+	script.Rules = append([]modelserver.Rule{{
+		Match: modelserver.Match{ToolOffered: "set_summary"}, Reply: modelserver.Reply{
+			Steps: []modelserver.Step{modelserver.Call("set_summary", `{"summary":"Named a capital."}`)}}}}, script.Rules...)
 	p := startPod(t, script, nil)
 	c := p.newChat("summed", nil)
 	c.config = "captioned"

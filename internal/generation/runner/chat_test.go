@@ -78,7 +78,7 @@ func (c *conversation) say(name, text string) {
 	})
 }
 
-// ask creates a User message, begins a turn with it and assigns the chat, whose status is changed in the same write. The
+// ask creates a User message, begins a turn with it and assigns the chat, changing its status in the same write. The
 // message's own status stays unwritten.
 func (c *conversation) ask(name, text string, change ...func(*v1alpha1.ChatStatus)) {
 	c.t.Helper()

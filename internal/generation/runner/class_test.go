@@ -17,7 +17,7 @@ import (
 	"parley.dev/parley/test/modelserver"
 )
 
-func TestModelIsAskedByTheClassesOfItsChat(t *testing.T) {
+func TestClassesOfTheChatShapeTheCall(t *testing.T) {
 	t.Parallel()
 	p := startPod(t, usesTool, nil)
 	c := p.newChat("classed", func(s *v1alpha1.ChatSpec) { s.SystemPrompt = "Be brief." })

@@ -159,7 +159,8 @@ func TestInterruptedAttemptHandsOverWhatItHas(t *testing.T) {
 func TestCrashedBatchKeepsTheRelaysResults(t *testing.T) {
 	t.Parallel()
 	calls := []modelserver.ToolCall{{ID: "call_1", Name: "current_time"}, {ID: "call_2", Name: "current_time"}}
-	c := crashed(t, reply(modelserver.Step{ToolCalls: calls}), 2, parts.Part{Type: parts.ToolStart, ID: "call_2", Name: "current_time"},
+	c := crashed(t, reply(modelserver.Step{ToolCalls: calls}), 2,
+		parts.Part{Type: parts.ToolStart, ID: "call_2", Name: "current_time"},
 		parts.Part{Type: parts.ToolStart, ID: "call_1", Name: "current_time"},
 		parts.Part{Type: parts.ToolResult, ID: "call_1", Name: "current_time", Text: "noon"})
 	c.ask("crashed-u", "Do both.")

@@ -27,7 +27,7 @@ import (
 	"parley.dev/parley/test/kit/waiting"
 )
 
-func TestWorkThatWasToldToEndAndDoesNotIsLate(t *testing.T) {
+func TestWorkThatDoesNotEndIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e endings
 		ctx, tell := context.WithCancel(t.Context())
@@ -70,7 +70,7 @@ func TestWorkThatEndsWhenToldIsNeverLate(t *testing.T) {
 	})
 }
 
-func TestAWatchIsHeardOfByListsEventsAndBookmarks(t *testing.T) {
+func TestListsEventsAndBookmarksShowALiveWatch(t *testing.T) {
 	now, p, events := time.Unix(1000, 0), pulse{}, watch.NewFake()
 	source := p.follow(&cache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
@@ -125,7 +125,7 @@ func watched(t *testing.T, silent time.Duration, status int) (*Runner, *v1alpha1
 	return r, &chat
 }
 
-func TestASilentWatchIsDeadWhenItMissesAnAttempt(t *testing.T) {
+func TestSilentWatchThatMissesAnAttemptIsDead(t *testing.T) {
 	for name, c := range map[string]struct {
 		silent time.Duration
 		status int

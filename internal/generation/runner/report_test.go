@@ -55,7 +55,8 @@ func (c *conversation) stranger(chat string, change func(*v1alpha1.MessageGenera
 	m := chattest.In(c.ns, chattest.Generated(c.chat.Name+"-1-1", v1alpha1.RoleAssistant, chattest.Lost()))
 	m.Spec.ChatRef.Name = chat
 	g := m.Spec.Generation
-	g.ChatUID, g.HistoryVersion, g.Attempt, g.Action, g.Pod = string(c.chat.UID), 1, 1, v1alpha1.ActionGenerateAssistant, c.name
+	g.ChatUID, g.HistoryVersion, g.Attempt = string(c.chat.UID), 1, 1
+	g.Action, g.Pod = v1alpha1.ActionGenerateAssistant, c.name
 	g.StartedAt, g.FinishedAt = metav1.NowMicro(), metav1.NowMicro()
 	change(g)
 	create(c.t, m)
@@ -68,7 +69,7 @@ func (p *pod) triedTwice() {
 		func() bool { return strings.Count(p.log.String(), "trying again") >= 2 })
 }
 
-func TestLeftoverOfADeletedChatIsNotTheResult(t *testing.T) {
+func TestLeftoverOfADeletedChatIsNoResult(t *testing.T) {
 	t.Parallel()
 	c := startPod(t, paris, nil).newChat("again", nil)
 	leftover := c.stranger("again", func(g *v1alpha1.MessageGeneration) { g.ChatUID = "the-former-chat" })
@@ -139,7 +140,7 @@ func TestRefusedPartialReplyEndsTheInterruption(t *testing.T) {
 	c.ended("Interrupted")
 }
 
-func TestNoResultIsCreatedOnceTheFenceMovedOn(t *testing.T) {
+func TestNoResultIsCreatedBehindTheFence(t *testing.T) {
 	t.Parallel()
 	p := startPod(t, paris, nil)
 	p.wire.onCreate(slices.Repeat([]fault{answers(500, metav1.StatusReasonInternalError)}, 100)...)

@@ -82,7 +82,7 @@ func (w waitingTool) Run(ctx context.Context, _ tools.Call) (string, error) {
 	return "", ctx.Err()
 }
 
-func TestCallIsInterruptedOnlyWhenItsChatIsDeleted(t *testing.T) {
+func TestOnlyDeletionOfTheChatInterruptsACall(t *testing.T) {
 	t.Parallel()
 	for _, parent := range []string{"", "above"} {
 		for name, departure := range departures {

@@ -73,7 +73,8 @@ func TestWhoFetchesAURLFollowsFromItsHost(t *testing.T) {
 		server.URL + "/large": {Problem: "it is larger than 3.5 MiB"},
 		"https://files.example.com/a": {URL: "https://files.example.com/a",
 			Problem: fmt.Sprintf(elsewhere, "files.example.com")},
-		"https://allowed.example/a":         {URL: "https://allowed.example/a", Problem: fmt.Sprintf(elsewhere, "allowed.example")},
+		"https://allowed.example/a": {URL: "https://allowed.example/a",
+			Problem: fmt.Sprintf(elsewhere, "allowed.example")},
 		"https://files/a":                   {Problem: fmt.Sprintf(elsewhere, "files") + notHanded},
 		"http://files.example.com/a":        {Problem: fmt.Sprintf(elsewhere, "files.example.com") + notHanded},
 		"https://a@files.allowed.example/":  {Problem: "its URL is not valid"},
@@ -131,7 +132,7 @@ func message(name string, f v1alpha1.MessageFile) v1alpha1.ChatMessage {
 	})
 }
 
-func TestFilesAreReadNewestFirstUntilThereIsNoRoom(t *testing.T) {
+func TestNewestFilesAreReadWhileRoomLasts(t *testing.T) {
 	server, asked := host(t)
 	r := reader(strings.TrimPrefix(server.URL, "http://"))
 
@@ -153,6 +154,7 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func TestURLThatIsHandedOnNeedsNoRoom(t *testing.T) {
 	files := reader().Files(t.Context(), "ns", []v1alpha1.ChatMessage{
-		message("0", v1alpha1.MessageFile{URL: "https://files.example.com/a"}), message("1", v1alpha1.MessageFile{Data: full})})
+		message("0", v1alpha1.MessageFile{URL: "https://files.example.com/a"}),
+		message("1", v1alpha1.MessageFile{Data: full})})
 	check.Equal(t, "the URL", "https://files.example.com/a", files[prompt.FileKey{Message: "0"}].URL)
 }

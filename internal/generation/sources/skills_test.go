@@ -86,7 +86,7 @@ func TestAConfigMapIsASkill(t *testing.T) {
 	}
 }
 
-func TestAFileOfASkillIsReadWhenItIsAskedFor(t *testing.T) {
+func TestFileOfASkillIsReadOnRequest(t *testing.T) {
 	config := &apiclient.ConfigMap{Data: map[string]string{"SKILL.md": "Do it.", "a": "first"},
 		BinaryData: map[string][]byte{"large": []byte(strings.Repeat("x", skill.MaxFileBytes+1))}}
 	chat := &v1alpha1.Chat{}

@@ -41,7 +41,8 @@ func newAdvised(t *testing.T, times int, reply modelserver.Reply, change ...func
 	c := newTalk(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{Model: "strong"}, Reply: reply},
 		{Match: modelserver.Match{MinToolResults: times}, Reply: readsBack().Rules[1].Reply},
-		{Match: modelserver.Match{ToolOffered: "advisor"}, Reply: said(modelserver.Step{ToolCalls: []modelserver.ToolCall{asksAdvisor}})},
+		{Match: modelserver.Match{ToolOffered: "advisor"},
+			Reply: said(modelserver.Step{ToolCalls: []modelserver.ToolCall{asksAdvisor}})},
 		{Reply: said(modelserver.Say("I am on my own."))},
 	}}, withAdvisor).with(advisor.Tool{}, builtin.CurrentTime{})
 	c.Add("strong", append(change, func(s *v1alpha1.ChatModelConfigSpec) {
@@ -73,7 +74,8 @@ func TestAdviceReachesTheNextStepAndIsAccounted(t *testing.T) {
 		AdvisorUsage: &v1alpha1.TokenUsage{InputTokens: 500, OutputTokens: 20, TotalTokens: 520}, Advice: 1,
 		AdvisorModel: &v1alpha1.ModelIdentity{Config: "strong", Provider: "openai-compatible", Name: "strong"},
 		Cost:         &v1alpha1.Cost{Currency: "EUR", MicroUnits: 2000},
-	}, &v1alpha1.MessageGeneration{AdvisorUsage: g.AdvisorUsage, Advice: g.Advice, AdvisorModel: g.AdvisorModel, Cost: g.Cost,
+	}, &v1alpha1.MessageGeneration{
+		AdvisorUsage: g.AdvisorUsage, Advice: g.Advice, AdvisorModel: g.AdvisorModel, Cost: g.Cost,
 		Usage: g.Usage, Model: g.Model})
 	sent := c.Bodies("strong")
 	check.Equal(t, "times that the advisor was asked", 1, len(sent))
@@ -203,7 +205,8 @@ func TestModelIsToldWhyThereIsNoAdvice(t *testing.T) {
 		"nothing said":      {reply: said(modelserver.Think("hm")), want: "strong ended its reply without text", asked: 2},
 		"nothing within the limit": {reply: endedBy(modelserver.FinishLength, modelserver.Think("hm")), asked: 1,
 			want: "Raise spec.advisor.maxOutputTokens"},
-		"silence": {reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultHang}}, want: "(ProviderSilent)",
+		"silence": {reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultHang}},
+			want:  "(ProviderSilent)",
 			asked: 1, config: modeltest.Impatient},
 		"a wrong key": {reply: advises, want: "(AuthenticationFailed)", asked: 1,
 			config: func(s *v1alpha1.ChatModelConfigSpec) { s.APIKey.SecretKeyRef.Key = "wrong" }},
@@ -241,7 +244,8 @@ func TestCutAdviceIsMarked(t *testing.T) {
 	c := newAdvised(t, 1, cut)
 	c.ask("Clean up the archive.")
 	got, _ := c.advice()
-	check.Equal(t, "the advice", "Make a copy first.\n\n[The advice ends here: it reached its limit of tokens.]", got.Advice)
+	check.Equal(t, "the advice",
+		"Make a copy first.\n\n[The advice ends here: it reached its limit of tokens.]", got.Advice)
 }
 
 func TestInterruptionStopsTheAdvisor(t *testing.T) {

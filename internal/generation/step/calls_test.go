@@ -208,7 +208,7 @@ func TestResultIsShownWhenItsCallEnds(t *testing.T) {
 	check.Equal(t, "what is shown", map[parts.Type]int{parts.ToolStart: 2, parts.ToolOutput: 1, parts.ToolResult: 2}, seen)
 }
 
-func TestWaitForASubChatIsNotedAndAnswered(t *testing.T) {
+func TestWaitForSubChatIsNotedAndAnswered(t *testing.T) {
 	c := newTalk(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{ToolOffered: "wait_agent", ToolResults: new(0)},
 			Reply: said(modelserver.Call("wait_agent", `{"chat":"sub","timeout_seconds":60}`))},
@@ -235,7 +235,7 @@ func TestWaitForASubChatIsNotedAndAnswered(t *testing.T) {
 	check.Contains(t, c.result().Output, `"report":"It is noon."`)
 }
 
-func TestPlanningModelNeedsApprovalUntilItsPlanHasIt(t *testing.T) {
+func TestPlanningNeedsApprovalUntilThePlanHasIt(t *testing.T) {
 	looking := []string{"ask_user_question", "command", "propose_plan"}
 	for name, c := range map[string]struct {
 		approved bool

@@ -23,7 +23,7 @@ func deciding(name string) *counting {
 		}}}
 }
 
-func TestWhatAResultDecidesIsInTheAccountOfTheStep(t *testing.T) {
+func TestDecidingResultIsInTheStepsAccount(t *testing.T) {
 	interrupted, cancel := context.WithCancelCause(t.Context())
 	cancel(ErrInterrupted)
 	for name, c := range map[string]struct {
@@ -57,7 +57,7 @@ func TestAFileComesWithItsResult(t *testing.T) {
 	}
 }
 
-func TestAFileWhoseCallHadEndedIsReadAgainAfterACrash(t *testing.T) {
+func TestFileOfAnEndedCallIsReadAgain(t *testing.T) {
 	p := performer(newAttaching("attach"))
 	if o := p.Resume(t.Context(), replied("attach"), ended("1")); o.Kind != v1alpha1.OutcomeLost {
 		t.Errorf("the step is %+v, without its file", o)
@@ -69,7 +69,7 @@ type nobody struct{}
 
 func (nobody) Publish(string, parts.Part) {}
 
-func TestWhatTheWorkspaceSaysIsReadOnceAndStays(t *testing.T) {
+func TestContextOfTheWorkspaceIsReadOnce(t *testing.T) {
 	tool := living("execute")
 	read := 0
 	agents := v1alpha1.MessageFile{Name: "AGENTS.md", MediaType: "text/markdown", Data: "IyBI"}
@@ -109,7 +109,7 @@ func TestWhatTheWorkspaceSaysIsReadOnceAndStays(t *testing.T) {
 	}
 }
 
-func TestWhatTheWorkspaceSaysIsReadAgainOnRequest(t *testing.T) {
+func TestContextOfTheWorkspaceIsReadOnRequest(t *testing.T) {
 	tool := living("execute")
 	file := func(name, data string) v1alpha1.MessageFile {
 		return v1alpha1.MessageFile{Name: name, MediaType: "text/markdown", Data: data}
@@ -179,7 +179,7 @@ func (p reviewingTool) Run(_ context.Context, call tools.Call) (string, error) {
 	return "ran " + call.ID, nil
 }
 
-func TestACallThatAsksPeopleItselfWaitsForNobodyBefore(t *testing.T) {
+func TestCallThatAsksPeopleNeedsNoApproval(t *testing.T) {
 	p := performer(reviewing("k8s_apply", new(bool)), again("execute"))
 	p.chat.Spec.Tools = &v1alpha1.ChatTools{ToolPolicy: v1alpha1.ToolPolicy{Approval: []v1alpha1.ToolPattern{"*"}}}
 	s := p.withRequired(collect.Step{Parts: replied("k8s_apply", "execute")[0].Spec.Parts})
@@ -188,7 +188,7 @@ func TestACallThatAsksPeopleItselfWaitsForNobodyBefore(t *testing.T) {
 		[]any{own.RequiresAction, other.RequiresAction, s.CallsRequiringAction})
 }
 
-func TestACallIsToldThatItMayHaveRun(t *testing.T) {
+func TestCallIsToldItMayHaveRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		attempt int32
 		resumed bool

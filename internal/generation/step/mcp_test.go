@@ -127,7 +127,7 @@ func TestServerEntryNamesToolsThatNeedApproval(t *testing.T) {
 	check.Equal(t, "the action", v1alpha1.RequiresApproval, toolCall(c.ask("Echo."), 0).RequiresAction)
 }
 
-func TestCallOfAToolNotOfferedIsNotMade(t *testing.T) {
+func TestCallOfAnUnofferedToolIsNotMade(t *testing.T) {
 	for name, hide := range map[string]func(*serving, *v1alpha1.MCPServer){
 		"its server could not be used": func(_ *serving, entry *v1alpha1.MCPServer) { entry.URL = "http://127.0.0.1:1/mcp" },
 		"it did not exist":             func(s *serving, _ *v1alpha1.MCPServer) { s.RemoveTools("echo") },
@@ -159,7 +159,7 @@ func TestModelIsAskedWithoutAnUnusableServer(t *testing.T) {
 		reply.Spec.Generation.Warnings)
 }
 
-func TestCallOfALostAttemptIsNotMadeAgain(t *testing.T) {
+func TestCallOfLostAttemptIsNotMadeAgain(t *testing.T) {
 	c, s := newServed(t, callsEcho)
 	c.ask("Echo.")
 	c.attempt(2)

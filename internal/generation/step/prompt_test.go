@@ -209,7 +209,9 @@ func TestSettingsOfModelAndTurnReachTheProvider(t *testing.T) {
 				s.Provider, s.TopK, s.TopP = v1alpha1.ProviderOpenAI, new(int64(5)), new(0.5)
 				s.ReasoningEffort = &v1alpha1.ReasoningEffortSettings{Default: v1alpha1.EffortLow, Max: v1alpha1.EffortHigh}
 				s.ProviderOptions = &v1alpha1.ProviderOptions{OpenAI: &v1alpha1.OpenAIOptions{User: "u-1"}}
-				s.Pricing = &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "2", OutputPerMillion: "3", CacheReadPerMillion: "0"}
+				s.Pricing = &v1alpha1.Pricing{
+					Currency: "USD", InputPerMillion: "2", OutputPerMillion: "3", CacheReadPerMillion: "0",
+				}
 			})
 			talk.say("hello")
 			talk.chat.Status.Turn.ReasoningEffort = c.asked
@@ -228,7 +230,7 @@ func TestSettingsOfModelAndTurnReachTheProvider(t *testing.T) {
 	check.Equal(t, "the cost of a model without prices", nil, g.Cost)
 }
 
-func TestModelThatCannotBeCalledSaysWhatToDo(t *testing.T) {
+func TestUncallableModelSaysWhatToDo(t *testing.T) {
 	for want, change := range map[string]func(*v1alpha1.ChatModelConfigSpec){
 		`openai-compatible refused the API key of ChatModelConfig m (401). Put a valid key into key "wrong" of Secret keys`: func(
 			s *v1alpha1.ChatModelConfigSpec) {
@@ -241,10 +243,12 @@ func TestModelThatCannotBeCalledSaysWhatToDo(t *testing.T) {
 		`Create Secret keys in namespace ns with the key "empty"`: func(s *v1alpha1.ChatModelConfigSpec) {
 			s.APIKey.SecretKeyRef.Key = "empty"
 		},
-		"baseURL of ChatModelConfig m":          func(s *v1alpha1.ChatModelConfigSpec) { s.BaseURL = "http://127.0.0.1:1/v1" },
-		"ChatModelConfig m is disabled":         func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true },
-		"openai-compatible sent nothing for 1s": func(s *v1alpha1.ChatModelConfigSpec) { s.SilenceTimeoutSeconds = new(int32(1)) },
-		"ChatModelConfig m does not exist":      nil,
+		"baseURL of ChatModelConfig m":  func(s *v1alpha1.ChatModelConfigSpec) { s.BaseURL = "http://127.0.0.1:1/v1" },
+		"ChatModelConfig m is disabled": func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true },
+		"openai-compatible sent nothing for 1s": func(s *v1alpha1.ChatModelConfigSpec) {
+			s.SilenceTimeoutSeconds = new(int32(1))
+		},
+		"ChatModelConfig m does not exist": nil,
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
@@ -261,7 +265,7 @@ func TestModelThatCannotBeCalledSaysWhatToDo(t *testing.T) {
 	}
 }
 
-func TestLargePromptsShareMemorySmallOnesDoNotWait(t *testing.T) {
+func TestOnlyLargePromptsWaitForMemory(t *testing.T) {
 	hangs := modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{LastUserText: "small"}, Reply: said(modelserver.Say("Fine."))},
 		{Reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultHang}}},
@@ -327,7 +331,7 @@ func of(source v1alpha1.WorkspaceSource) func(*v1alpha1.Chat) {
 	}
 }
 
-func TestAModelIsToldOfTheWorkspaceThatItsToolsWorkIn(t *testing.T) {
+func TestModelIsToldOfItsToolsWorkspace(t *testing.T) {
 	execute, create := living("execute"), &counting{name: "create_workspace"}
 	for name, c := range map[string]struct {
 		tools  []tools.Tool

@@ -119,7 +119,7 @@ func outputs(o Outcome) (all []string) {
 	return all
 }
 
-func TestAfterACrashOnlyCallsThatDoNothingTwiceAreMadeAgain(t *testing.T) {
+func TestCrashRepeatsIdempotentCallsOnly(t *testing.T) {
 	const lost = "error: " + resultLost
 	for name, c := range map[string]struct {
 		calls       []string
@@ -200,7 +200,7 @@ func TestARefusedCallIsNotLost(t *testing.T) {
 	}
 }
 
-func TestACallThatIsMadeAgainBeganWhenItBeganFirst(t *testing.T) {
+func TestRepeatedCallKeepsItsFirstBeginning(t *testing.T) {
 	o := performer(again("again"), &counting{name: "once"}).
 		Resume(t.Context(), replied("once", "again"), ended("1"))
 	part := o.Content.Parts[1]
@@ -209,7 +209,7 @@ func TestACallThatIsMadeAgainBeganWhenItBeganFirst(t *testing.T) {
 	}
 }
 
-func TestWithoutAHistoryAnInterruptedBatchKeepsWhatWasShown(t *testing.T) {
+func TestInterruptedBatchKeepsWhatWasShown(t *testing.T) {
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	interrupt(ErrInterrupted)
 	o := performer().Resume(ctx, nil, ended("1"))

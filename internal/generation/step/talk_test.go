@@ -249,8 +249,11 @@ func replies(steps ...modelserver.Step) modelserver.Script {
 // readsBack is a model that makes the calls, and then says what the results are.
 func readsBack(calls ...modelserver.ToolCall) modelserver.Script {
 	return modelserver.Script{Rules: []modelserver.Rule{
-		{Match: modelserver.Match{ToolResults: new(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{{ToolCalls: calls}}}},
-		{Reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &modelserver.Text{Value: "I read: {{.ToolResultsText}}"}}}}},
+		{Match: modelserver.Match{ToolResults: new(0)},
+			Reply: modelserver.Reply{Steps: []modelserver.Step{{ToolCalls: calls}}}},
+		{Reply: modelserver.Reply{Steps: []modelserver.Step{{
+			Text: &modelserver.Text{Value: "I read: {{.ToolResultsText}}"},
+		}}}},
 	}}
 }
 

@@ -156,7 +156,10 @@ func onEach(t *testing.T, forms []wireForm, test func(t *testing.T, w wireForm))
 		}
 	})
 	var stack string
-	waiting.Until(t, patience, "the goroutines of calls have ended", func() bool { stack = leftover(); return stack == "" })
+	waiting.Until(t, patience, "the goroutines of calls have ended", func() bool {
+		stack = leftover()
+		return stack == ""
+	})
 }
 
 // closed waits until no request is open, and no connection to the model but idle ones.

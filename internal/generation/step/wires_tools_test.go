@@ -174,7 +174,7 @@ func kinds(m *v1alpha1.ChatMessage) (kinds []string) {
 }
 
 // The scripted model refuses what the providers refuse: a search without its result, or one that is not as it was.
-func TestSearchOfAProviderIsReplayedToEveryProvider(t *testing.T) {
+func TestProvidersSearchIsReplayedToEveryProvider(t *testing.T) {
 	for name, want := range map[string]struct {
 		parts []string
 		// replayed is what the provider gets back of its own search, and told what others read of it.
@@ -216,7 +216,8 @@ func TestPausedReplyGoesBackUnchanged(t *testing.T) {
 		searches.Rules[1],
 	}}, searching)
 	g := w.ask("So how many live in Tokyo?").Spec.Generation
-	check.Equal(t, "the reply", fmt.Sprint(v1alpha1.ReplyPaused, " pause_turn"), fmt.Sprint(g.ReplyOutcome, " ", g.FinishReason))
+	check.Equal(t, "the reply", fmt.Sprint(v1alpha1.ReplyPaused, " pause_turn"),
+		fmt.Sprint(g.ReplyOutcome, " ", g.FinishReason))
 	check.Equal(t, "its continuation", `Completed: Text "14 million."; Complete`, outline(w.reply()))
 	body := w.LastBody()
 	check.Contains(t, body, `"server_tool_use"`)

@@ -149,7 +149,7 @@ func TestInstructionsHaveAnEnd(t *testing.T) {
 	}
 }
 
-func TestAWorkspaceThatDoesNotAnswerIsAskedAgainLater(t *testing.T) {
+func TestUnansweringWorkspaceIsAskedAgainLater(t *testing.T) {
 	const skill = ".agents/skills/pdf/SKILL.md"
 	for name, path := range map[string]string{
 		"its instructions": "/v1/files/AGENTS.md", "what they include": "/v1/files/more.md", "its skills": "/v1/search",

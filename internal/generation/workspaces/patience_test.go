@@ -64,7 +64,7 @@ func TestTroubleWithTheAPIServerPasses(t *testing.T) {
 	}
 }
 
-func TestCallWaitsForAPodThatIsUnreadyForAMoment(t *testing.T) {
+func TestCallWaitsForABrieflyUnreadyPod(t *testing.T) {
 	for name, c := range map[string]struct {
 		lasts time.Duration
 		found bool
@@ -98,7 +98,7 @@ func TestCallWaitsForAPodThatIsUnreadyForAMoment(t *testing.T) {
 	}
 }
 
-func TestAPodIsGoneOnceItsWorkspaceSaysSo(t *testing.T) {
+func TestPodIsGoneOnceItsWorkspaceSaysSo(t *testing.T) {
 	type status = v1alpha1.WorkspaceStatus
 	pod, another := &v1alpha1.WorkspacePod{UID: "pod"}, &v1alpha1.WorkspacePod{UID: "another"}
 	notFound := apierrors.NewNotFound(schema.GroupResource{Resource: "workspaces"}, "c")

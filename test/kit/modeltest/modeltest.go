@@ -31,8 +31,10 @@ import (
 const (
 	// Namespace of the configurations.
 	Namespace = "ns"
-	// Key is the API key that a Server requires, and WrongKey another one.
-	Key, WrongKey = "sk-right-0123456789", "sk-wrong-0123456789"
+	// Key is the API key that a Server requires.
+	Key = "sk-right-0123456789"
+	// WrongKey is another one.
+	WrongKey = "sk-wrong-0123456789"
 )
 
 // Start serves models that follow the script and require Key.
@@ -85,7 +87,7 @@ type World struct {
 	URL string
 	// HTTP makes the calls.
 	HTTP http.RoundTripper
-	// API has the ConfigMaps, the classes, and the configurations that the pod's watch has not brought yet, by their names.
+	// API has the ConfigMaps, the classes and the configurations that the pod's watch has not brought yet, by their names.
 	API        *apiclient.Client
 	ConfigMaps map[string]*apiclient.ConfigMap
 	Classes    map[string]*v1alpha1.ChatClass

@@ -13,7 +13,7 @@ import (
 	"parley.dev/parley/test/kit/check"
 )
 
-func TestTheFirstWordsOfAMessageAreItsTitle(t *testing.T) {
+func TestFirstWordsOfAMessageAreItsTitle(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"a short message stays as it is":    {"What time is it?", "What time is it?"},
 		"six words stay as they are":        {"one two three four five six", "one two three four five six"},
@@ -36,7 +36,7 @@ func TestTheFirstWordsOfAMessageAreItsTitle(t *testing.T) {
 	}
 }
 
-func TestWhatModelsPutAroundATitleIsTakenOff(t *testing.T) {
+func TestDecorationOfATitleIsTakenOff(t *testing.T) {
 	for name, c := range map[string]struct{ answer, want string }{
 		"a title":                {"Pods stuck in ContainerCreating", "Pods stuck in ContainerCreating"},
 		"quotes":                 {`"Stuck pods"`, "Stuck pods"},

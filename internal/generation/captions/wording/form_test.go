@@ -31,7 +31,7 @@ func TestATitleIsOfTheFirstQuestion(t *testing.T) {
 }
 
 // Titles and summaries are for people.
-func TestACaptionSaysNothingOfAMessageForTheModelAlone(t *testing.T) {
+func TestCaptionOmitsMessagesForTheModelAlone(t *testing.T) {
 	hidden := said(v1alpha1.RoleUser, "the hook's word")
 	hidden.Spec.Visibility = v1alpha1.VisibleToModel
 	messages := []v1alpha1.ChatMessage{hidden, said(v1alpha1.RoleAssistant, "done"), said(v1alpha1.RoleUser, "why")}
@@ -44,7 +44,7 @@ func TestACaptionSaysNothingOfAMessageForTheModelAlone(t *testing.T) {
 	check.Equal(t, "of a summary", "what was said", Shown(&summary.Spec))
 }
 
-func TestAModelIsShownTheBeginningOfTheMessageAndMaySayLittle(t *testing.T) {
+func TestTitleIsAskedForByTheMessagesBeginning(t *testing.T) {
 	call := Title.Ask(fantasy.Call{MaxOutputTokens: new(int64(100)), TopK: new(int64(5))}, "",
 		Beginning(strings.Repeat("長", 10_000)), false)
 	text := call.Prompt[1].Content[0].(fantasy.TextPart).Text
@@ -57,7 +57,7 @@ func TestAModelIsShownTheBeginningOfTheMessageAndMaySayLittle(t *testing.T) {
 	}
 }
 
-func TestThePreambleOfTheNamespaceStandsBeforeWhatIsAskedFor(t *testing.T) {
+func TestPreambleOfTheNamespacePrecedesTheRequest(t *testing.T) {
 	for _, plain := range []bool{true, false} {
 		call := Title.Ask(fantasy.Call{}, "Be lawful.", "why", plain)
 		if text := call.Prompt[0].Content[0].(fantasy.TextPart).Text; !strings.HasPrefix(text,
@@ -75,7 +75,7 @@ func replied(text string, inputs ...string) (parts []v1alpha1.MessagePart) {
 	return append(parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &text})
 }
 
-func TestATitleIsReadFromTheCallOrElseFromTheText(t *testing.T) {
+func TestTitleIsReadFromTheCallOrText(t *testing.T) {
 	for name, c := range map[string]struct {
 		text   string
 		inputs []string
@@ -93,7 +93,7 @@ func TestATitleIsReadFromTheCallOrElseFromTheText(t *testing.T) {
 	}
 }
 
-func TestATurnSummaryIsAskedForInFewTokensAndReadFromItsOwnTool(t *testing.T) {
+func TestTurnSummaryIsShortAndOfItsTool(t *testing.T) {
 	call := TurnSummary.Ask(fantasy.Call{MaxOutputTokens: new(int64(32000))}, "", Exchange("why", "because"), false)
 	check.Equal(t, "the call", []any{64, "set_summary"}, []any{*call.MaxOutputTokens, call.Tools[0].GetName()})
 	if text := call.Prompt[1].Content[0].(fantasy.TextPart).
@@ -104,7 +104,7 @@ func TestATurnSummaryIsAskedForInFewTokensAndReadFromItsOwnTool(t *testing.T) {
 		TurnSummary.Read(replied("", `{"summary":"Summary: Found the cause of it all."}`)))
 }
 
-func TestAConversationIsShownByItsBeginningAndItsNewestTurns(t *testing.T) {
+func TestConversationIsShownByBeginningAndNewestTurns(t *testing.T) {
 	var messages []v1alpha1.ChatMessage
 	for i := range 6 {
 		messages = append(messages, said(v1alpha1.RoleUser, "question "+string(rune('0'+i))),

@@ -34,7 +34,7 @@ func must(t *testing.T, err error) {
 	check.OK(t, err)
 }
 
-func TestAKeyIsReadByWayOfTheKubeletsLinks(t *testing.T) {
+func TestKeyIsReadThroughTheKubeletsLinks(t *testing.T) {
 	got, err := keyfile.Read(mounted(t), "openai", "key")
 	check.Equal(t, "error, result", []any{nil, "sk-1"}, []any{err, string(got)})
 }

@@ -108,7 +108,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-func TestABodyThatIsTooLongIsCutOnlyWhereItHasLines(t *testing.T) {
+func TestLongBodyIsCutOnlyBetweenLines(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"a":"b","to`:                           "[left out: 100 bytes that are more than 12]",
 		"data: {\"token\":\"h\"}\n\ndata: {\"to": "data: {\"token\":\"[redacted]\"}\n\n[cut: 100 bytes in all]",
@@ -122,7 +122,7 @@ func TestABodyThatIsTooLongIsCutOnlyWhereItHasLines(t *testing.T) {
 	}
 }
 
-func TestTextsKeepTheirFormUnlessTheyHoldASecret(t *testing.T) {
+func TestTextsWithoutSecretsKeepTheirForm(t *testing.T) {
 	for in, want := range map[string]string{
 		"what is " + key + "?":                     "what is [redacted]?",
 		" {\n \"a\": 1 } ":                         " {\n \"a\": 1 } ",

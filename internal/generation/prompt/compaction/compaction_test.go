@@ -95,7 +95,7 @@ func TestUnansweredMessagesAreCountedFromTheEnd(t *testing.T) {
 	}
 }
 
-func TestInputBeyondTheBudgetIsCutInTheMiddle(t *testing.T) {
+func TestInputBeyondBudgetIsCutInTheMiddle(t *testing.T) {
 	const conversation = "u:aaaa a:bbbb t:cccc a:dddd u:eeee a:ffff t:gggg a:hhhh"
 	for budget, want := range map[int]string{
 		0:  conversation,

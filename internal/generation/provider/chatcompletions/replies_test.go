@@ -15,7 +15,7 @@ import (
 	"parley.dev/parley/test/kit/providertest"
 )
 
-func TestCallsWithOneIndexAndDifferentIDsAreDifferentCalls(t *testing.T) {
+func TestCallsOfOneIndexDifferByID(t *testing.T) {
 	call := func(index, id, name, arguments string) string {
 		return providertest.Chunk(`{"tool_calls":[{"index":`+index+`,"id":`+id+`,"type":"function","function":{"name":`+name+
 			`,"arguments":`+arguments+`}}]}`, "null")
@@ -64,7 +64,7 @@ func (brokenOff) RoundTrip(r *http.Request) (*http.Response, error) {
 // Read implements io.Reader.
 func (brokenOff) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-func TestAnErrorWhoseBodyBreaksOffKeepsItsStatusAndHeaders(t *testing.T) {
+func TestBrokenErrorBodyKeepsStatusAndHeaders(t *testing.T) {
 	spec := providertest.Compatible.Spec("http://models.example/v1")
 	e := fault.Classify(providertest.Call(t, spec, &http.Client{Transport: brokenOff{}}), fault.Subject{Spec: spec})
 	if e.Reason != v1alpha1.ErrorRateLimited || e.StatusCode != 429 || e.RetryAfterSeconds == nil ||

@@ -92,7 +92,7 @@ func TestModelsThatReasonAreToldNoStop(t *testing.T) {
 	}
 }
 
-func TestExtraBodyGoesBeforeAllElseAsItIs(t *testing.T) {
+func TestExtraBodyPrecedesAllElseUnchanged(t *testing.T) {
 	spec := providertest.Specs["openai-compatible"]
 	spec.TopK = new(int64(40))
 	spec.ProviderOptions = &v1alpha1.ProviderOptions{OpenAICompatible: &v1alpha1.OpenAICompatibleOptions{User: "u",

@@ -16,7 +16,7 @@ import (
 	"parley.dev/parley/test/kit/providertest"
 )
 
-func TestARefusalThatNamesTheContextLimitTeachesIt(t *testing.T) {
+func TestRefusalTeachesTheContextLimit(t *testing.T) {
 	for _, c := range []struct {
 		protocol providertest.Protocol
 		message  string
@@ -88,7 +88,7 @@ func TestAWebPageIsNoModel(t *testing.T) {
 	}
 }
 
-func TestAReplyThatIsCutIsNoWebPage(t *testing.T) {
+func TestCutReplyIsNoWebPage(t *testing.T) {
 	cut := providertest.Canned{Status: 200, Header: http.Header{"Content-Type": {"text/event-stream"}},
 		Body: []byte("data: {}\n\n")}
 	e := classified(t, providertest.Chat, cut)

@@ -80,7 +80,8 @@ func FuzzClassify(f *testing.F) {
 
 func checkTold(t *testing.T, e *v1alpha1.GenerationError) {
 	t.Helper()
-	check.Equal(t, "what the message quotes", "", providertest.Leaked(e.Text(), fuzzKey, fuzzHeader, fuzzPassword, fuzzQuery, fuzzPrompt))
+	check.Equal(t, "what the message quotes", "",
+		providertest.Leaked(e.Text(), fuzzKey, fuzzHeader, fuzzPassword, fuzzQuery, fuzzPrompt))
 	for i := 0; i+24 <= len(fuzzPrompt); i++ {
 		if strings.Contains(e.Text(), fuzzPrompt[i:i+24]) {
 			t.Fatalf("the prompt is quoted: %s", e.Text())

@@ -16,7 +16,7 @@ import (
 	"parley.dev/parley/test/kit/providertest"
 )
 
-func TestGoogleSaysInTheBodyHowLongToWait(t *testing.T) {
+func TestRetryDelayOfGoogleIsInTheBody(t *testing.T) {
 	const quota = `{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EXHAUSTED","details":[` +
 		`{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaMetric":"generate_content_free_tier_requests","quotaId":"GenerateRequestsPer%ProjectPerModel-FreeTier","quotaValue":"5"}]},` +
 		`{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.07s"}]}}`
@@ -99,7 +99,7 @@ func TestRetryAfterIsReadWhateverItsForm(t *testing.T) {
 	}
 }
 
-func TestErrorsOfBedrockAreNamedInAHeaderOrAnEvent(t *testing.T) {
+func TestBedrockErrorsAreNamedInHeaderOrEvent(t *testing.T) {
 	spec := &v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderBedrock, Model: "some-model"}
 	answered := func(status int, kind, message string) error {
 		return providertest.Call(t, spec, &http.Client{Transport: providertest.Canned{Status: status,

@@ -147,7 +147,7 @@ func failing(f modelserver.Fault) modelserver.Script {
 			Fault: &f}}}}
 }
 
-func TestAWrongKeyAndAnUnknownModelAreTold(t *testing.T) {
+func TestWrongKeyAndUnknownModelAreTold(t *testing.T) {
 	for _, p := range everyone {
 		t.Run(fmt.Sprint(p.Provider, p.Transport), func(t *testing.T) {
 			want{v1alpha1.ErrorAuthenticationFailed, false, 401, 0, "Secret keys"}.
@@ -220,7 +220,7 @@ func TestBodiesOfImitatorsAreRead(t *testing.T) {
 	}
 }
 
-func TestAStreamThatHTTP2ResetsIsTriedAgain(t *testing.T) {
+func TestStreamResetByHTTPIsTriedAgain(t *testing.T) {
 	for _, p := range everyone {
 		for name, f := range map[string]modelserver.Fault{
 			"before the head": {Kind: modelserver.FaultReset},
@@ -277,7 +277,7 @@ func (w wire) strange() wire {
 	return wire{w.protocol, w.url, &http.Client{Transport: &http.Transport{}}}
 }
 
-func TestACallThatTheCallerEndedIsTheCallers(t *testing.T) {
+func TestCallEndedByTheCallerIsTheCallers(t *testing.T) {
 	about := fault.Subject{Config: "main", Spec: providertest.Chat.Spec("http://models.example/v1")}
 	failure := &fantasy.ProviderError{StatusCode: 503, Cause: context.Canceled}
 	if e := fault.Classify(failure, about); e.Reason != v1alpha1.ErrorProviderUnavailable || !e.Retryable {

@@ -33,7 +33,7 @@ func handedIn(body string) string {
 	return names
 }
 
-func TestAFileThatTheProviderCannotFetchIsShownAsMissing(t *testing.T) {
+func TestUnfetchableFileIsShownAsMissing(t *testing.T) {
 	three := []v1alpha1.MessageFile{at("a.png", "image/png"), at("b.png", "image/png"), at("c.png", "image/png")}
 	const unnamed = "Unable to download the file. Please verify the URL and try again."
 	for name, spec := range fetchers {
@@ -96,7 +96,7 @@ func TestOtherErrorsAreNotTriedAgainWithoutFiles(t *testing.T) {
 	}
 }
 
-func TestAFileThatNeverGoesThroughFailsAsTheRequestItIs(t *testing.T) {
+func TestFileRefusedForeverFailsTheRequest(t *testing.T) {
 	for name, spec := range fetchers {
 		t.Run(name, func(t *testing.T) {
 			f := newFetcher(t, spec, refusesTimes(0, "The image is bad."))

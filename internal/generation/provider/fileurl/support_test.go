@@ -42,7 +42,7 @@ func TestWhoFetchesWhat(t *testing.T) {
 		"anthropic":                        {v1alpha1.ProviderAnthropic, "", "", "", all},
 		"anthropic through a proxy":        {v1alpha1.ProviderAnthropic, "", "", "https://proxy.example.com", all},
 		"anthropic, with a user":           {v1alpha1.ProviderAnthropic, "", "", "https://u:p@proxy.example.com", all},
-		"anthropic through the cluster":    {v1alpha1.ProviderAnthropic, "", "", "https://proxy.models.svc.cluster.local", ""},
+		"anthropic within the cluster":     {v1alpha1.ProviderAnthropic, "", "", "https://proxy.models.svc.cluster.local", ""},
 		"openai, chat":                     {v1alpha1.ProviderOpenAI, "", "", "", images},
 		"openai, responses":                {v1alpha1.ProviderOpenAI, responses, "", "", all},
 		"a server that speaks as OpenAI":   {v1alpha1.ProviderOpenAI, "", "", "http://vllm:8000/v1", ""},

@@ -11,7 +11,7 @@ import (
 	"parley.dev/parley/test/kit/check"
 )
 
-func TestACallIsHeldUntilSomethingFollowsUnlessItsProviderRunsIt(t *testing.T) {
+func TestCallIsHeldUnlessItsProviderRunsIt(t *testing.T) {
 	call := fantasy.StreamPart{Type: fantasy.StreamPartTypeToolCall, ID: "ours", ToolCallInput: "{}"}
 	search := fantasy.StreamPart{Type: fantasy.StreamPartTypeToolCall, ID: "its own", ToolCallInput: "{}",
 		ProviderExecuted: true}

@@ -100,7 +100,7 @@ func TestSettingsOfACallReachGemini(t *testing.T) {
 	}
 }
 
-func TestToolsOfGoogleAreReadAndGoBackAsTheyCame(t *testing.T) {
+func TestToolsOfGoogleGoBackUnchanged(t *testing.T) {
 	pieces := []string{
 		`{"text":"hm","thought":true}`,
 		`{"toolCall":{"id":"s1","toolType":"GOOGLE_SEARCH_WEB","args":{"queries":["x"]}},"thoughtSignature":"AQ=="}`,

@@ -23,7 +23,7 @@ import (
 // binarySignature is no text.
 var binarySignature = base64.StdEncoding.EncodeToString([]byte("\x0a\xff\xfe\x80\x00scripted:x"))
 
-func TestASignatureOfGeminiComesBackFromJSONAsItWas(t *testing.T) {
+func TestSignatureOfGeminiSurvivesJSON(t *testing.T) {
 	script := modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{
 		Steps: []modelserver.Step{modelserver.Think("hm"), modelserver.Say("Paris.")},
 	}}}}

@@ -99,7 +99,7 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 	}
 }
 
-func TestBlocksOfTheProviderGoBackAsTheyCame(t *testing.T) {
+func TestBlocksOfTheProviderGoBackUnchanged(t *testing.T) {
 	came := []string{
 		`{"data":"sealed","type":"redacted_thinking"}`,
 		`{"caller":{"type":"direct"},"id":"srvtoolu_1","input":{"command":"ls"},"name":"bash_code_execution","type":"server_tool_use"}`,
@@ -151,7 +151,7 @@ func ofBedrock(t *testing.T, key string) (*taken, *v1alpha1.GenerationError) {
 	return server, fault.Classify(err, fault.Subject{Config: "main", Spec: &spec})
 }
 
-func TestBedrockIsAskedWithTheCredentialsOfThePod(t *testing.T) {
+func TestBedrockIsAskedWithThePodsCredentials(t *testing.T) {
 	t.Setenv("AWS_REGION", "eu-west-1")
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKID")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
@@ -180,7 +180,7 @@ func TestBedrockWithoutCredentialsIsNotAsked(t *testing.T) {
 	}
 }
 
-func TestExtraBodyGoesIntoTheRequestAsItIs(t *testing.T) {
+func TestExtraBodyGoesIntoTheRequest(t *testing.T) {
 	spec := providertest.Specs["anthropic"]
 	extra := &runtime.RawExtension{
 		Raw: []byte(`{"metadata":{"user_id":"u"},"max_tokens":12345678901234567890,"x.9":1,"stream":false,"":null}`)}
@@ -190,7 +190,7 @@ func TestExtraBodyGoesIntoTheRequestAsItIs(t *testing.T) {
 	check.Contains(t, string(got), `"metadata":{"user_id":"u"}`, `"x.9":1`, `"stream":true`, `"":null`)
 }
 
-func TestWhatATextOfAnthropicCitesStandsBehindIt(t *testing.T) {
+func TestCitationsOfAnthropicStandBehindTheirText(t *testing.T) {
 	cite := func(url string) string {
 		return `{"type":"content_block_delta","index":1,"delta":{"type":"citations_delta","citation":{"type":"web_search_result_location","url":"` + url + `","title":"T","cited_text":"x","encrypted_index":"e"}}}`
 	}

@@ -80,7 +80,7 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 	}
 }
 
-func TestAzureIsAskedForItsVersionOfTheAPI(t *testing.T) {
+func TestAzureIsAskedForItsAPIVersion(t *testing.T) {
 	var asked *http.Request
 	spec := providertest.Specs["azure"]
 	spec.Transport, spec.APIVersion = v1alpha1.TransportResponses, "preview"
@@ -128,7 +128,7 @@ const (
 	unknownItem = `{"id":"u_1","type":"something_new","content":7}`
 )
 
-func TestItemsAreReadFromEventsAndFromADocument(t *testing.T) {
+func TestItemsAreReadFromEventsAndDocuments(t *testing.T) {
 	items := []string{thoughtItem, searchItem, programItem, unknownItem, messageItem}
 	var events []string
 	for i, item := range items {
