@@ -6,6 +6,7 @@ package advisor_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -27,9 +28,8 @@ func TestAQuestionIsOneTextOfBoundedLength(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := advisor.Question(c.input)
-			if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-				t.Errorf("got %q, %v", got, err)
-			}
+			check.Equal(t, "question, failed", []any{c.want, c.err != ""}, []any{got, err != nil})
+			check.Contains(t, fmt.Sprint(err), c.err)
 		})
 	}
 }

@@ -304,9 +304,7 @@ func TestTurnSummaryIsAMessageWithItsAccount(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	c.observer.Run(ended)
-	if c.recordings["c-1-summarizeturn"] == nil || c.recordings["c-1-writetitle"] == nil {
-		t.Errorf("recorded are %v", c.recordings)
-	}
+	check.Contains(t, fmt.Sprint(c.recordings), "c-1-summarizeturn:", "c-1-writetitle:")
 }
 
 func TestNoSummaryIsAskedWhereNobodyWaits(t *testing.T) {

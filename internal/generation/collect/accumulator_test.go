@@ -196,9 +196,8 @@ func TestOnlyOneObjectIsAnInput(t *testing.T) {
 	own := call("s", "search", "null")
 	own.ProviderExecuted = true
 	add(a, own)
-	if got := a.Finish().Parts[0].ToolCall; got.Input != "null" || got.Refusal != "" {
-		t.Errorf("a call of a provider's own tool has become %+v", got)
-	}
+	got := a.Finish().Parts[0].ToolCall
+	check.Equal(t, "input, refusal", []any{"null", ""}, []any{got.Input, string(got.Refusal)})
 }
 
 func TestUnknownEarlierCallsMakeEveryIDNew(t *testing.T) {
@@ -349,15 +348,9 @@ func TestReasoningAndCallsSayWhenTheyCame(t *testing.T) {
 	}
 	said := reply.Finish().Parts
 	at := func(seconds int64) time.Time { return time.Unix(1000+seconds, 0).UTC() }
-	if hm := said[0]; !hm.StartedAt.Time.Equal(at(1)) || !hm.FinishedAt.Time.Equal(at(2)) {
-		t.Errorf("the reasoning went from %s to %s", hm.StartedAt, hm.FinishedAt)
-	}
-	if said[1].StartedAt != nil || !said[2].StartedAt.Time.Equal(at(3)) {
-		t.Errorf("the text came at %s, the call at %s", said[1].StartedAt, said[2].StartedAt)
-	}
+	check.Equal(t, "when reasoning began and ended, text and call began", []any{at(1), at(2), true, at(3)}, []any{
+		said[0].StartedAt.UTC(), said[0].FinishedAt.UTC(), said[1].StartedAt == nil, said[2].StartedAt.UTC()})
 	for i, want := range []time.Time{at(1), {}, {}, at(3)} {
-		if got := shown[i].At; !got.Equal(want) {
-			t.Errorf("part %d, %s, was shown with %s and not %s", i, shown[i].Type, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("when part %d, %s, is shown to begin", i, shown[i].Type), want, shown[i].At)
 	}
 }

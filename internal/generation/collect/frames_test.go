@@ -25,17 +25,13 @@ func TestStreamedPartsAreKeptWhileWhole(t *testing.T) {
 		parts.Part{Type: parts.ToolCall, ID: "call_2", Name: "g", Text: `{"b":1}`},
 		parts.Part{Type: parts.ToolCall, ID: "call_3", Name: "h", Text: `{"c":`},
 	))
-	if len(s.Parts) != 3 || *s.Parts[0].Text != "Hm" || *s.Parts[1].Text != "Let me look." ||
-		s.Parts[2].ToolCall.ID != "call_2" {
-		t.Errorf("parts are %+v", s.Parts)
-	}
-	check.Equal(t, "pending calls, preview", []any{1, "Let me look."}, []any{s.PendingCalls, s.Preview})
+	check.Equal(t, "parts, texts, call, pending calls, preview", []any{3, "Hm", "Let me look.", "call_2", 1, "Let me look."},
+		[]any{len(s.Parts), *s.Parts[0].Text, *s.Parts[1].Text, s.Parts[2].ToolCall.ID, s.PendingCalls, s.Preview})
 }
 
 func TestResultsOfToolsThatWereStreamedAreKept(t *testing.T) {
 	s := FromFrames(spoken("Tool", parts.Part{Type: parts.ToolResult, ID: "call_1", Name: "f", Text: "no", IsError: true}))
-	if len(s.Parts) != 1 || s.Parts[0].ToolResult.Output != "no" || !s.Parts[0].ToolResult.IsError {
-		t.Errorf("parts are %+v", s.Parts)
-	}
+	check.Equal(t, "parts, output, is error", []any{1, "no", true},
+		[]any{len(s.Parts), s.Parts[0].ToolResult.Output, s.Parts[0].ToolResult.IsError})
 	check.Equal(t, "the parts of nothing", 0, len(FromFrames(nil).Parts))
 }

@@ -66,9 +66,8 @@ func checkFits(t *testing.T, s Step) {
 	t.Helper()
 	raw, err := json.Marshal(s.Parts)
 	check.OK(t, err)
-	if len(raw) > v1alpha1.MaxContentBytes+2 || len(s.Parts) > v1alpha1.MaxParts {
-		t.Errorf("%d parts of %d bytes", len(s.Parts), len(raw))
-	}
+	check.Equal(t, "too long, too many parts", []any{false, false},
+		[]any{len(raw) > v1alpha1.MaxContentBytes+2, len(s.Parts) > v1alpha1.MaxParts})
 }
 
 // checkCalls holds that each call has an id that no other has, and that the pending ones are counted.

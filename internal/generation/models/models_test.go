@@ -6,6 +6,7 @@ package models_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
@@ -93,21 +94,7 @@ func (w *world) add(p providertest.Protocol) string {
 // call calls the model of the configuration to the end.
 func (w *world) call(name string) error {
 	w.t.Helper()
-	target, failed := w.models.Target(w.t.Context(), name)
-	if failed != nil {
-		w.t.Fatal(failed.Text())
-	}
-	stream, err := target.Model.Stream(w.t.Context(), fantasy.Call{
-		Prompt: fantasy.Prompt{fantasy.NewUserMessage("hello")}, MaxOutputTokens: new(int64(77))})
-	if err != nil {
-		return err
-	}
-	for part := range stream {
-		if part.Type == fantasy.StreamPartTypeError {
-			return part.Error
-		}
-	}
-	return nil
+	return callTarget(w.t, w.models, name)
 }
 
 func TestCallsOfAConfigurationShareConnections(t *testing.T) {
@@ -121,19 +108,14 @@ func TestCallsOfAConfigurationShareConnections(t *testing.T) {
 			check.Equal(t, "connections of 3 calls", 1, len(w.proxy.Asked()))
 			// Another bundle makes other connections, which trust other authorities.
 			w.secrets["corp/ca.crt"] = string(proxytest.NewAuthority(t).PEM)
-			if err := w.call(name); err == nil {
-				t.Error("the connections of another bundle are used")
-			}
+			check.Contains(t, fmt.Sprint(w.call(name)), "certificate")
 			w.secrets["corp/ca.crt"] += string(w.authority.PEM)
-			if err := w.call(name); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, w.call(name))
 			// So do other credentials.
 			w.proxy.Password, w.secrets["login/password"] = "new", "new"
 			before := len(w.proxy.Asked())
-			if err := w.call(name); err != nil || len(w.proxy.Asked()) == before {
-				t.Errorf("with new credentials: %v, %v", w.proxy.Asked(), err)
-			}
+			check.OK(t, w.call(name))
+			check.Equal(t, "new credentials reuse connections", false, len(w.proxy.Asked()) == before)
 		})
 	}
 }
@@ -161,10 +143,9 @@ func TestAConfigurationThatNamesNothingSaysWhat(t *testing.T) {
 			maps.DeleteFunc(w.secrets, func(_, content string) bool { return content == "-" })
 			_, failed := w.models.Target(t.Context(), config)
 			want := "ChatModelConfig " + config + " cannot be used: " + c.says
-			if failed == nil || failed.Reason != v1alpha1.ErrorModelConfigInvalid || failed.Retryable ||
-				!strings.HasPrefix(failed.Message, want) || failed.Advice == "" {
-				t.Errorf("got %+v, want %s", failed, want)
-			}
+			check.Equal(t, "reason, retryable, without advice", []any{v1alpha1.ErrorModelConfigInvalid, false, false},
+				[]any{failed.Reason, failed.Retryable, failed.Advice == ""})
+			check.Contains(t, failed.Message, want)
 			check.Equal(t, "the proxy is asked", nil, w.proxy.Asked())
 		})
 	}
@@ -174,11 +155,10 @@ func TestConfigurationTheWatchLacksIsLookedUp(t *testing.T) {
 	w := modeltest.New(t, modelserver.Script{})
 	w.Unwatched = map[string]*v1alpha1.ChatModelConfig{"late": modeltest.Config("late", w.URL)}
 	w.Refuse.Store(1) // Trouble with the API server passes.
-	if target, failure := w.Target(t.Context(), "late"); failure != nil || target.Config.Name != "late" {
-		t.Errorf("got %+v, %+v", target, failure)
-	}
-	check.Equal(t, "requests", 2, int(w.Asked.Load()))
-	_, failure := w.Target(t.Context(), "absent")
+	target, failure := w.Target(t.Context(), "late")
+	check.Equal(t, "failed, config, requests", []any{false, "late", 2},
+		[]any{failure != nil, target.Config.Name, int(w.Asked.Load())})
+	_, failure = w.Target(t.Context(), "absent")
 	check.Equal(t, "the failure", []any{v1alpha1.ErrorModelConfigNotFound, true}, []any{failure.Reason, failure.Retryable})
 }
 
@@ -212,10 +192,9 @@ func TestKeepAlivesAreASignOfLife(t *testing.T) {
 			response, err := httpguard.Guard(&http.Client{Transport: piped{stream}}, httpguard.ModelLimits).Do(request)
 			check.OK(t, err)
 			defer func() { _ = response.Body.Close() }()
-			if _, err := io.Copy(io.Discard, response.Body); !errors.Is(err, models.ErrSilent) {
-				t.Errorf("the call ended with %v", err)
-			}
-			check.Equal(t, "how long it lasted", 4600*time.Millisecond, time.Since(began))
+			_, err = io.Copy(io.Discard, response.Body)
+			check.Equal(t, "silent, after", []any{true, 4600 * time.Millisecond},
+				[]any{errors.Is(err, models.ErrSilent), time.Since(began)})
 		})
 	}
 }
@@ -232,12 +211,7 @@ func TestATargetIsCalledByThePodsIdentity(t *testing.T) {
 			cloud.OnAzure(t)
 			config := chattest.In("ns", chattest.Config(name))
 			config.Spec = spec
-			configs := cache.NewStore(cache.MetaNamespaceKeyFunc)
-			all := models.New(models.Options{
-				Namespace: "ns", Configs: configs, Now: time.Now,
-				HTTP:     func(httpguard.Route) *http.Client { return cloud.Client() },
-				Identity: identity.New(cloud.Client(), time.Now),
-			})
+			all, configs := inCloud(cloud)
 			for generation := range int64(2) {
 				config.Generation = generation
 				check.OK(t, configs.Add(config))
@@ -248,16 +222,21 @@ func TestATargetIsCalledByThePodsIdentity(t *testing.T) {
 	}
 }
 
+// inCloud are models that are called in the cloud, and the store of their configurations.
+func inCloud(cloud *cloudtest.Cloud) (*models.Models, cache.Store) {
+	configs := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	return models.New(models.Options{Namespace: "ns", Configs: configs, Now: time.Now,
+		HTTP:     func(httpguard.Route) *http.Client { return cloud.Client() },
+		Identity: identity.New(cloud.Client(), time.Now)}), configs
+}
+
 func TestTargetWithoutIdentityTellsWhatIsMissing(t *testing.T) {
 	cloud := cloudtest.New(t, time.Now)
 	config := chattest.In("ns", chattest.Config("main"))
 	config.Spec = v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAzure, Model: "gpt-4o",
 		Auth: &v1alpha1.ModelAuth{Type: v1alpha1.AuthWorkloadIdentity}, BaseURL: "https://my.openai.azure.com"}
-	configs := cache.NewStore(cache.MetaNamespaceKeyFunc)
+	all, configs := inCloud(cloud)
 	check.OK(t, configs.Add(config))
-	all := models.New(models.Options{Namespace: "ns", Configs: configs, Now: time.Now,
-		HTTP:     func(httpguard.Route) *http.Client { return cloud.Client() },
-		Identity: identity.New(cloud.Client(), time.Now)})
 	err := callTarget(t, all, "main")
 	e := fault.Classify(err, fault.Subject{Config: "main", Spec: &config.Spec})
 	check.Equal(t, "the result", v1alpha1.ErrorAuthenticationFailed, e.Reason)
@@ -271,7 +250,8 @@ func callTarget(t *testing.T, all *models.Models, name string) error {
 	if failed != nil {
 		t.Fatal(failed.Text())
 	}
-	stream, err := target.Model.Stream(t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("?")}})
+	stream, err := target.Model.Stream(t.Context(), fantasy.Call{
+		Prompt: fantasy.Prompt{fantasy.NewUserMessage("?")}, MaxOutputTokens: new(int64(77))})
 	if err != nil {
 		return err
 	}

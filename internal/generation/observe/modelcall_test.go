@@ -48,9 +48,8 @@ func TestMeasuringAPartCostsNoMemory(t *testing.T) {
 				collector.Start(t)
 			}
 			tracer, err := tracing.New(t.Context(), tracing.Service{Name: "x"}, slog.New(slog.DiscardHandler))
-			if err != nil || tracer.On() != on {
-				t.Fatalf("on %v, %v", tracer.On(), err)
-			}
+			check.OK(t, err)
+			check.Equal(t, "on", on, tracer.On())
 			o := New(Options{Now: time.Now, Tracer: tracer, Metrics: telemetry.NewGenerator(prometheus.NewRegistry())})
 			m := &measured{}
 			words := 0

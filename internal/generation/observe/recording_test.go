@@ -250,12 +250,11 @@ func TestManyChatsLoseNoRecording(t *testing.T) {
 func TestAFullQueueLosesRecordingsAndNothingElse(t *testing.T) {
 	s := newSession(t)
 	s.crowd(5 * chats)
-	if log := s.log.String(); !strings.Contains(log, "QueueFull") || strings.Contains(log, "secret words") {
-		t.Errorf("logged %s", log)
-	}
-	if s.flush(); len(s.store.steps) != 4*chats || s.lost()["QueueFull"] != 2*chats || len(s.lost()) != 1 {
-		t.Errorf("%d are recorded, and these writes counted as lost: %v", len(s.store.steps), s.lost())
-	}
+	check.Contains(t, s.log.String(), "QueueFull")
+	check.Lacks(t, s.log.String(), "secret words")
+	s.flush()
+	check.Equal(t, "recorded, lost for QueueFull, reasons", []any{4 * chats, 2 * chats, 1},
+		[]any{len(s.store.steps), int(s.lost()["QueueFull"]), len(s.lost())})
 }
 
 func TestRecordingNamesItsTurnAndMessage(t *testing.T) {
@@ -347,9 +346,8 @@ func TestUnwritableRecordingIsLostSilently(t *testing.T) {
 	s := newSession(t)
 	s.store.before = func(string) error { return apierrors.NewForbidden(resource, name, errors.New("quoting the words")) }
 	s.attempt(&model{parts: []fantasy.StreamPart{delta("words"), finished}}, fantasy.Call{})
-	if log := s.log.String(); !strings.Contains(log, "Forbidden") || strings.Contains(log, "words") {
-		t.Errorf("logged %s", log)
-	}
+	check.Contains(t, s.log.String(), "Forbidden")
+	check.Lacks(t, s.log.String(), "words")
 }
 
 func TestRecordingOfADeletedNamesakeIsLeftAlone(t *testing.T) {
@@ -359,9 +357,8 @@ func TestRecordingOfADeletedNamesakeIsLeftAlone(t *testing.T) {
 	s.chat = s.chat.DeepCopy()
 	s.chat.UID = "another"
 	s.attempt(answer, fantasy.Call{})
-	if step := s.step(name); step.ChatUID != "uid" || !strings.Contains(s.log.String(), "NameTaken") {
-		t.Errorf("recorded %+v, logged %s", step, s.log)
-	}
+	check.Equal(t, "the recording's chat", "uid", s.step(name).ChatUID)
+	check.Contains(t, s.log.String(), "NameTaken")
 }
 
 func TestLateEndOfAnAttemptHidesNoNewer(t *testing.T) {

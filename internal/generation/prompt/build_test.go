@@ -240,9 +240,9 @@ func TestLongInstructionsAreCutVisiblyAndBetweenCharacters(t *testing.T) {
 	in := prompt.Input{Instructions: []string{strings.Repeat("é", 40000)}, History: []v1alpha1.ChatMessage{user("q")}}
 	got := prompt.Build(in)[0].Content[0].(fantasy.TextPart).Text
 	kept, marker, _ := strings.Cut(got, "\n\n")
-	if len(kept) != 64<<10 || strings.Contains(got, "\uFFFD") || !strings.Contains(marker, "cut off") {
-		t.Errorf("%d bytes, then %s", len(kept), marker)
-	}
+	check.Equal(t, "bytes", 64<<10, len(kept))
+	check.Lacks(t, got, "\uFFFD")
+	check.Contains(t, marker, "cut off")
 }
 
 func TestTheSignatureOfReasoningComesBack(t *testing.T) {

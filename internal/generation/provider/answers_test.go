@@ -4,6 +4,7 @@
 package provider_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -69,9 +70,8 @@ func TestErrorsOfProvidersKeepTheirReason(t *testing.T) {
 			if err == nil {
 				t.Fatal("the call succeeds")
 			}
-			if e := fault.Classify(err, fault.Subject{Spec: &spec}); c.want != "" && e.Reason != c.want || e.Retryable == final {
-				t.Errorf("got %+v of %v", e, err)
-			}
+			e := fault.Classify(err, fault.Subject{Spec: &spec})
+			check.Equal(t, "reason, retryable", []any{cmp.Or(c.want, e.Reason), !final}, []any{e.Reason, e.Retryable})
 		})
 	}
 }

@@ -115,18 +115,14 @@ func TestFinishReasonsOverHTTP(t *testing.T) {
 				content = "call"
 			}
 			got, err := askServer(t, row.Protocol, replyOf(row.Protocol, content, row.Reason))
-			if got.ReplyOutcome != row.Outcome || got.FinishReason != row.Reason || got.Usage.OutputTokens == 0 &&
-				row.Protocol != finish.ChatCompletions {
-				t.Errorf("got %s, %q, %+v", got.ReplyOutcome, got.FinishReason, got.Usage)
-			}
-			if reason, fails := reasons[row.Outcome]; fails != (err != nil) {
-				t.Errorf("the call ended with %v", err)
-			} else if fails {
+			reason, fails := reasons[row.Outcome]
+			check.Equal(t, "outcome, reason, usage is told, failed", []any{row.Outcome, row.Reason, true, fails}, []any{
+				got.ReplyOutcome, got.FinishReason, got.Usage.OutputTokens > 0 || row.Protocol == finish.ChatCompletions, err != nil})
+			if fails {
 				spec := providertest.Specs[speakers[row.Protocol]]
 				e := fault.Classify(err, fault.Subject{Spec: &spec})
-				if e.Reason != reason || e.Retryable != (reason == v1alpha1.ErrorReplyFailed) {
-					t.Errorf("got %+v", e)
-				}
+				check.Equal(t, "reason, retryable", []any{reason, reason == v1alpha1.ErrorReplyFailed},
+					[]any{e.Reason, e.Retryable})
 			}
 		})
 	}
@@ -165,10 +161,8 @@ func TestRefusalsAreText(t *testing.T) {
 	for _, p := range []finish.Protocol{finish.ChatCompletions, finish.Responses} {
 		reason := map[finish.Protocol]string{finish.ChatCompletions: "stop", finish.Responses: "completed"}[p]
 		got, err := askServer(t, p, replyOf(p, "refusal", reason))
-		if err != nil || got.ReplyOutcome != v1alpha1.ReplyRefused || len(got.Parts) != 1 ||
-			*got.Parts[0].Text != "I will not" {
-			t.Errorf("%s: got %s, %+v, %v", p, got.ReplyOutcome, got.Parts, err)
-		}
+		check.Equal(t, string(p), []any{nil, v1alpha1.ReplyRefused, 1, "I will not"},
+			[]any{err, got.ReplyOutcome, len(got.Parts), *got.Parts[0].Text})
 	}
 }
 

@@ -156,9 +156,7 @@ func TestPolicyBoundsTheToolsOfTheProvider(t *testing.T) {
 			if len(left) == 1 {
 				why = left[0].Reason
 			}
-			if why != c.left || (len(own) == 1) != (c.left == "") {
-				t.Errorf("offered are %v, and not %v", own, left)
-			}
+			check.Equal(t, "why not, is offered", []any{c.left, c.left == ""}, []any{why, len(own) == 1})
 		})
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"charm.land/fantasy"
-	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
@@ -100,16 +99,15 @@ func TestAnswersByAToolHeedTheChoice(t *testing.T) {
 			}
 			spec.StructuredOutput = v1alpha1.StructuredOutputTool
 			server := &providertest.Scripted{Replies: providertest.Events(reply...)}
-			if _, err := server.Ask(t, spec, func(call *fantasy.Call) {
+			_, err := server.Ask(t, spec, func(call *fantasy.Call) {
 				asking(`{"type":"object"}`, c.choice)(call)
 				settings := wire.SettingsOf(call)
 				if c.thinks {
 					settings.Effort = v1alpha1.EffortHigh
 				}
 				call.ProviderOptions[wire.Key] = &settings
-			}); err != nil {
-				t.Fatal(err)
-			}
+			})
+			check.OK(t, err)
 			var sent struct {
 				Tools []struct {
 					Name     string
@@ -145,11 +143,16 @@ func TestClaudeIsAskedAsItTakesTheSchema(t *testing.T) {
 		`{"type":"object","additionalProperties":false,"properties":{"a":{"$ref":"#/$defs/b"}},"$defs":{"b":{"items":{"$ref":"#/$defs/b"}}}}`: false,
 	} {
 		server := &providertest.Scripted{Replies: providertest.Events(claudeReply("text", `"end_turn"`)...)}
-		if _, err := server.Ask(t, providertest.Specs["anthropic"], asking(schema, "")); err != nil {
-			t.Fatal(err)
-		}
+		_, err := server.Ask(t, providertest.Specs["anthropic"], asking(schema, ""))
+		check.OK(t, err)
 		check.Equal(t, schema, native, strings.Contains(server.Sent[0], `"output_config"`))
 	}
+}
+
+func TestBedrockAnswersByATool(t *testing.T) {
+	server := &providertest.Scripted{Replies: providertest.Events(`{}`)}
+	_, _ = server.Ask(t, providertest.Specs["bedrock"], asking(`{"type":"object","additionalProperties":false}`, ""))
+	check.Contains(t, server.Sent[0], "submit_answer")
 }
 
 func TestAllThatIsAskedAgainWorksTogether(t *testing.T) {
@@ -175,9 +178,7 @@ func TestAllThatIsAskedAgainWorksTogether(t *testing.T) {
 			{Role: fantasy.MessageRoleAssistant, Content: []fantasy.MessagePart{
 				fantasy.ReasoningPart{ProviderOptions: state.With()}, fantasy.TextPart{Text: "x"}}}, fantasy.NewUserMessage("n?")}
 	})
-	if err != nil || !cmp.Equal(outline(got), []string{`{"n":4}`}) || len(server.Sent) != 4 {
-		t.Fatalf("got %q after %d requests, %v", outline(got), len(server.Sent), err)
-	}
+	check.Equal(t, "error, parts, requests", []any{nil, []string{`{"n":4}`}, 4}, []any{err, outline(got), len(server.Sent)})
 	for i, want := range []struct{ sealed, url bool }{{true, true}, {false, true}, {true, false}, {false, false}} {
 		sent := server.Sent[i]
 		check.Equal(t, "request", []any{want.sealed, want.url},

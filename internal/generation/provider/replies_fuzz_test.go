@@ -100,8 +100,7 @@ func fuzzReplies(f *testing.F, p finish.Protocol, name string) {
 				ends++
 			}
 		}
-		if ends != 1 || last != fantasy.StreamPartTypeFinish && last != fantasy.StreamPartTypeError {
-			t.Errorf("the stream has %d ends, and its last part is %q", ends, last)
-		}
+		check.Equal(t, "ends, the last part is one", []any{1, true},
+			[]any{ends, last == fantasy.StreamPartTypeFinish || last == fantasy.StreamPartTypeError})
 	})
 }

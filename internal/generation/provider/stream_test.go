@@ -132,11 +132,9 @@ func TestReplyWithoutItsEndIsNone(t *testing.T) {
 		t.Run(c.from+", "+c.name, func(t *testing.T) {
 			server := &providertest.Scripted{Replies: providertest.Events(c.events...)}
 			got, err := server.Ask(t, providertest.Specs[c.from], nil)
-			if c.whole != (err == nil) || c.whole && len(providertest.Calls(got)) != 1 {
-				t.Fatalf("calls %v, %v", providertest.Calls(got), err)
-			}
-			if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-				t.Errorf("%v", err)
+			check.Equal(t, "broken off", !c.whole, errors.Is(err, io.ErrUnexpectedEOF))
+			if c.whole {
+				check.Equal(t, "error, calls", []any{nil, 1}, []any{err, len(providertest.Calls(got))})
 			}
 		})
 	}

@@ -4,6 +4,7 @@
 package runner_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -288,9 +289,8 @@ func TestOddRepliesBecomeMessages(t *testing.T) {
 			c := p.newChat(name, nil)
 			c.config = name
 			c.ask(name+"-u", "hello")
-			if u := c.result().Spec.Generation.Usage; u != nil && (u.TotalTokens < 0 || u.InputTokens < 0) {
-				t.Errorf("the usage is %+v", u)
-			}
+			u := cmp.Or(c.result().Spec.Generation.Usage, &v1alpha1.TokenUsage{})
+			check.Equal(t, "usage is negative", []any{false, false}, []any{u.TotalTokens < 0, u.InputTokens < 0})
 		})
 	}
 	check.Lacks(t, p.log.String(), "refused the result") // The first result of each is taken.

@@ -32,9 +32,8 @@ func TestHundredAttemptsAtOnceLeaveNothingBehind(t *testing.T) {
 	asking.Wait()
 	for _, c := range conversations {
 		m := c.result()
-		if m.Spec.Generation.Outcome != v1alpha1.OutcomeCompleted || m.Spec.Generation.PendingCalls != 2 {
-			t.Fatalf("chat %s: got %+v", c.chat.Name, m.Spec.Generation)
-		}
+		check.Equal(t, c.chat.Name, []any{v1alpha1.OutcomeCompleted, 2},
+			[]any{m.Spec.Generation.Outcome, m.Spec.Generation.PendingCalls})
 		c.commit(m, "")
 	}
 	check.Equal(t, "the model was asked", chats+1, len(p.models.Requests()))

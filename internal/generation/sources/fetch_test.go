@@ -102,14 +102,12 @@ func TestWhatWasFetchedIsKeptForAWhile(t *testing.T) {
 	now := time.Unix(0, 0)
 	r := reader(strings.TrimPrefix(server.URL, "http://"))
 	r.options.Now = func() time.Time { return now }
-	for step, want := range map[int]int{0: 1, 1: 1} {
-		if f := r.fetch(t.Context(), server.URL+"/a"); string(f.Data) != "content" || asked["/a"] != want {
-			t.Errorf("step %d: %q, asked %d times", step, f.Data, asked["/a"])
+	for _, want := range []int{1, 1, 2} {
+		if want == 2 {
+			now = now.Add(keptFor)
 		}
-	}
-	now = now.Add(keptFor)
-	if f := r.fetch(t.Context(), server.URL+"/a"); string(f.Data) != "content" || asked["/a"] != 2 {
-		t.Errorf("%q, asked %d times", f.Data, asked["/a"])
+		f := r.fetch(t.Context(), server.URL+"/a")
+		check.Equal(t, "data, requests", []any{"content", want}, []any{string(f.Data), asked["/a"]})
 	}
 }
 
@@ -117,9 +115,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	var k kept
 	for i := range 20 {
 		k.put(fmt.Sprint(i), make([]byte, 3<<20), time.Unix(0, 0))
-		if k.bytes > keptBytes || len(k.order) != len(k.entries) {
-			t.Fatalf("%d bytes in %d entries", k.bytes, len(k.entries))
-		}
+		check.Equal(t, "too much, entries", []any{false, len(k.order)}, []any{k.bytes > keptBytes, len(k.entries)})
 	}
 	_, ok := k.get("19", time.Unix(0, 0))
 	check.Equal(t, "found, order", []any{true, 10}, []any{ok, len(k.order)})

@@ -4,6 +4,7 @@
 package sources
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -72,9 +73,7 @@ func TestAConfigMapIsASkill(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			all, err := r.Skills(t.Context(), "ns", c.from)
-			if said := fmt.Sprint(err); err == nil && c.err != "" || err != nil && said != c.err {
-				t.Fatalf("the error is %v, want %s", err, c.err)
-			}
+			check.Equal(t, "the error", cmp.Or(c.err, "<nil>"), fmt.Sprint(err))
 			var got []string
 			for _, s := range all {
 				files, _, err := s.Files(t.Context())
@@ -92,16 +91,12 @@ func TestFileOfASkillIsReadOnRequest(t *testing.T) {
 	chat := &v1alpha1.Chat{}
 	chat.Spec.SkillsFrom = []v1alpha1.SkillSource{skillIn("gone"), skillIn("s")}
 	all, err := configMaps(t, map[string]*apiclient.ConfigMap{"s": config}).SkillsOf(t.Context(), chat)
-	if err != nil || len(all) != 1 {
-		t.Fatalf("of one that is there and one that is not: %+v, %v", all, err)
-	}
+	check.Equal(t, "error, skills of one that is there and one that is not", []any{nil, 1}, []any{err, len(all)})
 	config.Data["a"] = "second"
-	if got, err := all[0].File(t.Context(), "a"); err != nil || string(got) != "second" {
-		t.Errorf("after a change it is %q, %v", got, err)
-	}
+	got, err := all[0].File(t.Context(), "a")
+	check.Equal(t, "error, the changed file", []any{nil, "second"}, []any{err, string(got)})
 	for path, want := range map[string]error{"b": skill.ErrNoFile, "large": skill.ErrTooLarge} {
-		if _, err := all[0].File(t.Context(), path); !errors.Is(err, want) {
-			t.Errorf("%s: %v", path, err)
-		}
+		_, err := all[0].File(t.Context(), path)
+		check.Equal(t, path, true, errors.Is(err, want))
 	}
 }

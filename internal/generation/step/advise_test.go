@@ -105,13 +105,12 @@ func TestAdviceIsLimitedPerTurn(t *testing.T) {
 	c.reply()
 	check.Equal(t, "times that the advisor was asked", 2, len(c.Bodies("strong")))
 	c.ask("Once more.")
-	if got, _ := c.advice(); got.Type != advisor.TypeAdvice || got.RemainingUses != 1 {
-		t.Errorf("in the next turn the result is %+v", got)
-	}
+	got, _ := c.advice()
+	check.Equal(t, "the next turn's result", []any{advisor.TypeAdvice, 1}, []any{got.Type, got.RemainingUses})
 	t.Log("Advice counts also if a summary stands for it.")
 	c.ask("And again.")
 	c.chat.Status.Turn.Advice = 2
-	got, _ := c.advice()
+	got, _ = c.advice()
 	check.Equal(t, "the advice", limit, got)
 }
 

@@ -90,9 +90,8 @@ func TestModelCallsAToolOfAServer(t *testing.T) {
 	c, s := newServed(t, callsEcho)
 	reply := c.ask("Echo.")
 	pinned := reply.Spec.Generation.MCP
-	if pinned == nil || len(pinned.Pinned) != 1 || pinned.Pinned[0].Name != "s__echo" || len(pinned.Unavailable) > 0 {
-		t.Fatalf("the account is %+v", pinned)
-	}
+	check.Equal(t, "pinned, name, unavailable", []any{1, "s__echo", 0},
+		[]any{len(pinned.Pinned), pinned.Pinned[0].Name, len(pinned.Unavailable)})
 	check.Equal(t, "the action that the call requires", v1alpha1.RequiredAction(""), toolCall(reply, 0).RequiresAction)
 	check.Equal(t, "the result", `{"text":"hello"}`, c.result().Output)
 	answer := c.reply()

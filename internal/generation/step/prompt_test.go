@@ -312,9 +312,8 @@ func TestProviderIsNotCalledBeforeRetryAfter(t *testing.T) {
 	// The pod knows it from its own call, and from the status.
 	for _, config := range []string{"default", "default", "told"} {
 		e := c.on(config).reply().Spec.Generation.Error
-		if e == nil || e.Reason != v1alpha1.ErrorRateLimited || !e.Retryable || e.RetryAfter() < 500*time.Second {
-			t.Errorf("%s: error %+v", config, e)
-		}
+		check.Equal(t, config, []any{v1alpha1.ErrorRateLimited, true, true},
+			[]any{e.Reason, e.Retryable, e.RetryAfter() >= 500*time.Second})
 	}
 	check.Equal(t, "calls", 1, len(c.Bodies("")))
 }

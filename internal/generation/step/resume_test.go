@@ -172,9 +172,7 @@ func TestCrashRepeatsIdempotentCallsOnly(t *testing.T) {
 			}
 			o := performer(again, once, alone).Resume(ctx, replied(c.calls...), ended(c.ended...))
 			got := outputs(o)
-			if o.Kind != c.kind || len(got) != len(c.want) {
-				t.Fatalf("got %s with %q", o.Kind, got)
-			}
+			check.Equal(t, "kind, results", []any{c.kind, len(c.want)}, []any{o.Kind, len(got)})
 			for i := range got {
 				if !strings.HasPrefix(got[i], c.want[i]) {
 					t.Errorf("result %d is %q, want %q", i+1, got[i], c.want[i])
@@ -195,27 +193,23 @@ func TestARefusedCallIsNotLost(t *testing.T) {
 	history[0].Spec.Parts[0].ToolCall.Refusal = v1alpha1.RefusalCutByLength
 	p := performer(again("again"), &counting{name: "once"})
 	got := outputs(p.Resume(t.Context(), history, ended("2")))
-	if len(got) != 2 || !strings.HasPrefix(got[0], `error: tool "once" was not run: your reply reached its limit`) {
-		t.Errorf("the results are %q", got)
-	}
+	check.Equal(t, "results", 2, len(got))
+	check.Contains(t, got[0], `error: tool "once" was not run: your reply reached its limit`)
 }
 
 func TestRepeatedCallKeepsItsFirstBeginning(t *testing.T) {
 	o := performer(again("again"), &counting{name: "once"}).
 		Resume(t.Context(), replied("once", "again"), ended("1"))
 	part := o.Content.Parts[1]
-	if first := time.Unix(1000, 0); !part.StartedAt.Time.Equal(first) || !part.FinishedAt.After(first) {
-		t.Errorf("it ran from %s to %s", part.StartedAt, part.FinishedAt)
-	}
+	check.Equal(t, "began, ended later", []any{int64(1000), true},
+		[]any{part.StartedAt.Unix(), part.FinishedAt.After(part.StartedAt.Time)})
 }
 
 func TestInterruptedBatchKeepsWhatWasShown(t *testing.T) {
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	interrupt(ErrInterrupted)
 	o := performer().Resume(ctx, nil, ended("1"))
-	if got := outputs(o); o.Kind != v1alpha1.OutcomeInterrupted || len(got) != 1 || got[0] != "kept 1" {
-		t.Errorf("got %s with %q", o.Kind, got)
-	}
+	check.Equal(t, "kind, results", []any{v1alpha1.OutcomeInterrupted, []string{"kept 1"}}, []any{o.Kind, outputs(o)})
 }
 
 // showing is a tool that shows a text of a size, in pieces.
@@ -256,7 +250,5 @@ func TestAResultWhoseImagesWereLostSaysSo(t *testing.T) {
 		}
 	}
 	got := outputs(p.Resume(context.Background(), replied("a", "b"), frames))
-	if len(got) != 2 || got[0] != "look\n[image 1-1.png is attached]"+filesLost || got[1] != "kept 2" {
-		t.Errorf("the results are %q", got)
-	}
+	check.Equal(t, "the results", []string{"look\n[image 1-1.png is attached]" + filesLost, "kept 2"}, got)
 }
