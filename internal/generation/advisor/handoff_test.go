@@ -140,9 +140,7 @@ func TestAdvisorReadsTheEndOfTheConversation(t *testing.T) {
 				append([]fantasy.Message{says(fantasy.MessageRoleSystem, fantasy.TextPart{Text: "Be brief."})}, c.outer...),
 				"What now?")
 			got := conversation(t, prompt)
-			if strings.Join(got, "\n|") != strings.Join(c.want, "\n|") {
-				t.Errorf("got %.300q\nwant %.300q", got, c.want)
-			}
+			check.Equal(t, "the messages", c.want, got)
 			for i, m := range prompt {
 				if i > 0 && m.Role == prompt[i-1].Role || i == 0 && m.Role != fantasy.MessageRoleSystem || i == 1 &&
 					m.Role != fantasy.MessageRoleUser {
@@ -164,9 +162,7 @@ func TestInstructionsOfTheAgentPrecedeTheAdvisors(t *testing.T) {
 	check.Equal(t, "found, before, beginning", []any{true, "", true},
 		[]any{ok, before, strings.HasPrefix(after, "You are the advisor")})
 	alone := advisor.Handoff([]fantasy.Message{user("q")}, "What now?")[0].Content[0].(fantasy.TextPart).Text
-	if !strings.HasPrefix(alone, "You are the advisor") {
-		t.Errorf("got %q", alone)
-	}
+	check.Contains(t, alone, "You are the advisor")
 }
 
 func TestHandoffIsStableAndLeavesItsPrompt(t *testing.T) {

@@ -205,9 +205,7 @@ func TestUnknownEarlierCallsMakeEveryIDNew(t *testing.T) {
 	a.EarlierCallsUnknown()
 	add(a, inputStart("call_0", "a"), call("call_0", "a", "{}"), call("x", "a", "{}"))
 	got := a.Finish()
-	if want := "ToolCall call_0-7 a {}; ToolCall x-7-1 a {}"; outline(&got) != want {
-		t.Errorf("got %s\nwant %s", outline(&got), want)
-	}
+	check.Equal(t, "the reply", "ToolCall call_0-7 a {}; ToolCall x-7-1 a {}", outline(&got))
 }
 
 func TestCallKeepsTheIDOfItsProvider(t *testing.T) {
@@ -257,9 +255,7 @@ func TestReasoningThatBeginsAgainKeepsBothSignatures(t *testing.T) {
 	add(a, begin, reasoning("0", "hm"), signed(end, "first"), text("1", "Let me see"), begin, signed(end, "second"),
 		call("c", "t", "{}"))
 	got := a.Finish()
-	if want := `Reasoning "hm"; Text "Let me see"; Reasoning ""; ToolCall c t {}`; outline(&got) != want {
-		t.Fatalf("got %s\nwant %s", outline(&got), want)
-	}
+	check.Equal(t, "the reply", `Reasoning "hm"; Text "Let me see"; Reasoning ""; ToolCall c t {}`, outline(&got))
 	check.Contains(t, got.Parts[0].ProviderMetadata, `"first"`)
 	check.Contains(t, got.Parts[2].ProviderMetadata, `"second"`)
 }

@@ -25,7 +25,7 @@ func TestStreamedPartsAreKeptWhileWhole(t *testing.T) {
 		parts.Part{Type: parts.ToolCall, ID: "call_2", Name: "g", Text: `{"b":1}`},
 		parts.Part{Type: parts.ToolCall, ID: "call_3", Name: "h", Text: `{"c":`},
 	))
-	check.Equal(t, "parts, texts, call, pending calls, preview", []any{3, "Hm", "Let me look.", "call_2", 1, "Let me look."},
+	check.Equal(t, "parts, texts, call, pending, preview", []any{3, "Hm", "Let me look.", "call_2", 1, "Let me look."},
 		[]any{len(s.Parts), *s.Parts[0].Text, *s.Parts[1].Text, s.Parts[2].ToolCall.ID, s.PendingCalls, s.Preview})
 }
 

@@ -166,5 +166,5 @@ func TestResultsAreShortenedForTheModel(t *testing.T) {
 	long := []v1alpha1.ToolResult{{ID: "1", Output: strings.Repeat("a", tools.MaxResultBytes)}}
 	got := collect.Results(long, nil, 16<<10, nil)
 	n := len(got.Parts[0].ToolResult.Output)
-	check.Equal(t, "too long, too short, truncated", []any{false, false, false}, []any{n > 16<<10, n < 15<<10, got.Truncated})
+	check.Equal(t, "too long, short, truncated", []any{false, false, false}, []any{n > 16<<10, n < 15<<10, got.Truncated})
 }

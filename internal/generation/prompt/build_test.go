@@ -352,9 +352,7 @@ func TestResultsAreCutToWhatTheModelReads(t *testing.T) {
 					}
 				}
 			}
-			if len(said) != 1 || len(said[0]) > most {
-				t.Fatalf("the model reads %d results, the first of %d bytes", len(said), len(strings.Join(said, "")))
-			}
+			check.Equal(t, "results, the first is too long", []any{1, false}, []any{len(said), len(said[0]) > most})
 			check.Contains(t, said[0], "bytes left out")
 			check.Lacks(t, said[0], "\uFFFD")
 			check.Equal(t, "the history", long, history[len(history)-1].Spec.Parts[0].ToolResult.Output)

@@ -124,8 +124,6 @@ func TestTheNewestFilesTakeTheRoom(t *testing.T) {
 	}
 	want := []string{"newer files took the room", "newer files took the room", "<a.png", "<a.png", "<a.png"}
 	for i, line := range strings.Split(outline(prompt.Build(in)), " | ") {
-		if !strings.Contains(line, want[i]) {
-			t.Errorf("file %d: %s", i, line)
-		}
+		check.Contains(t, line, want[i])
 	}
 }

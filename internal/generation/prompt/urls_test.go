@@ -23,9 +23,7 @@ func TestOnlyPublicURLsAreHandedOn(t *testing.T) {
 		"https://8.8.8.8/a", "https://[2606:4700:4700::1111]/a", "https://svc.example.com/a", "https://local.example.com",
 		"https://1.example.com", "HTTPS://example.com",
 	} {
-		if !prompt.PublicURL(raw) {
-			t.Errorf("%s is not handed on", raw)
-		}
+		check.Equal(t, raw, true, prompt.PublicURL(raw))
 	}
 	for _, raw := range []string{
 		"http://example.com/a", "ftp://example.com/a", "//example.com/a", "example.com", "", "https://", "https:example.com",
@@ -47,9 +45,7 @@ func TestOnlyPublicURLsAreHandedOn(t *testing.T) {
 		"https://example.com\\@evil.example/a", "https://a b.example.com", "https://%6cocalhost/a",
 		"https://" + strings.Repeat("a.", 130) + "com/a",
 	} {
-		if prompt.PublicURL(raw) {
-			t.Errorf("%s is handed on", raw)
-		}
+		check.Equal(t, raw, false, prompt.PublicURL(raw))
 	}
 }
 

@@ -143,9 +143,8 @@ func TestKeepAlivesAreNoParts(t *testing.T) {
 	check.Equal(t, "the parts", []fantasy.StreamPartType{fantasy.StreamPartTypeTextStart, fantasy.StreamPartTypeTextDelta,
 		fantasy.StreamPartTypeTextEnd, fantasy.StreamPartTypeFinish}, got)
 	_, err = askBody(t, finish.Messages, "text/event-stream", "event: error\ndata: Overloaded\n\n")
-	if e := fault.Classify(err, fault.Subject{Spec: &spec}); e.Reason != v1alpha1.ErrorOverloaded {
-		t.Errorf("an error that is a text is %+v of %v", e, err)
-	}
+	check.Equal(t, "an error that is a text", v1alpha1.ErrorOverloaded,
+		fault.Classify(err, fault.Subject{Spec: &spec}).Reason)
 }
 
 func TestEmptyErrorIsNone(t *testing.T) {

@@ -119,9 +119,7 @@ func TestToolsOfTheConfigurationsOwnBodyGoFirst(t *testing.T) {
 		`{"anthropic":{"extraBody":{"tools":[{"type":"web_search_20250305","name":"web_search"}]}}}`)
 	server := &providertest.Scripted{Replies: providertest.Events(`{}`)}
 	_, _ = server.Ask(t, spec, offering(foreign))
-	if !strings.Contains(server.Sent[0], `"tools":[{"type":"web_search_20250305","name":"web_search"}]`) {
-		t.Errorf("sent %s", server.Sent[0])
-	}
+	check.Contains(t, server.Sent[0], `"tools":[{"type":"web_search_20250305","name":"web_search"}]`)
 }
 
 func TestSchemasAreWholeBesideProviderTools(t *testing.T) {
@@ -169,9 +167,7 @@ func TestLargeNumbersOfSchemasReachEveryProvider(t *testing.T) {
 			t.Run(name+" "+of, func(t *testing.T) {
 				server := &providertest.Scripted{Replies: providertest.Events(`{}`)}
 				_, _ = server.Ask(t, spec, ask)
-				if !strings.Contains(server.Sent[0], large) {
-					t.Errorf("sent %s", server.Sent[0])
-				}
+				check.Contains(t, server.Sent[0], large)
 			})
 		}
 	}

@@ -184,9 +184,7 @@ func (c *conversation) label(value string) {
 	c.t.Helper()
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{"edited":%q}}}`,
 		value))
-	if err := cluster.Client.Patch(c.t.Context(), c.chat, patch); err != nil {
-		c.t.Fatalf("editing a label: %v", err)
-	}
+	check.OK(c.t, cluster.Client.Patch(c.t.Context(), c.chat, patch))
 }
 
 // settled asks a chat of its own for an answer: what the pod was told before has been looked at by then.

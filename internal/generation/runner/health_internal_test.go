@@ -34,24 +34,16 @@ func TestWorkThatDoesNotEndIsLate(t *testing.T) {
 		ctx, tell := context.WithCancel(t.Context())
 		over := e.expect(ctx, stuckAfter)
 		<-time.After(24 * time.Hour)
-		if e.late() {
-			t.Error("work that nobody told to end is late")
-		}
+		check.Equal(t, "late though nobody told it to end", false, e.late())
 		tell()
 		<-time.After(stuckAfter - time.Second)
 		synctest.Wait()
-		if e.late() {
-			t.Error("it is late before its time")
-		}
+		check.Equal(t, "late before its time", false, e.late())
 		<-time.After(2 * time.Second)
 		synctest.Wait()
-		if !e.late() {
-			t.Error("it is not late")
-		}
+		check.Equal(t, "late", true, e.late())
 		over()
-		if e.late() {
-			t.Error("it is late though it is over")
-		}
+		check.Equal(t, "late though it is over", false, e.late())
 	})
 }
 
@@ -65,9 +57,7 @@ func TestWorkThatEndsWhenToldIsNeverLate(t *testing.T) {
 		over()
 		<-time.After(time.Hour)
 		synctest.Wait()
-		if e.late() {
-			t.Error("it is late")
-		}
+		check.Equal(t, "late", false, e.late())
 	})
 }
 
@@ -97,9 +87,7 @@ func TestListsEventsAndBookmarksShowALiveWatch(t *testing.T) {
 	defer watching.Stop()
 	heard("a watch that begins")
 	go events.Action(watch.Bookmark, &v1alpha1.Chat{})
-	if e := <-watching.ResultChan(); e.Type != watch.Bookmark {
-		t.Errorf("it hands on %+v", e)
-	}
+	check.Equal(t, "what it hands on", watch.Bookmark, (<-watching.ResultChan()).Type)
 	heard("a bookmark")
 }
 
@@ -160,11 +148,7 @@ func TestAStuckAttemptMakesTheGeneratorUnhealthy(t *testing.T) {
 	tell()
 	over := r.endings.expect(ended, 0)
 	waiting.Until(t, 5*time.Second, "the generator is unhealthy", func() bool { return r.Healthy(t.Context()) != nil })
-	if err := r.Healthy(t.Context()); !errors.Is(err, errStuck) {
-		t.Errorf("health: %v", err)
-	}
+	check.Equal(t, "stuck", true, errors.Is(r.Healthy(t.Context()), errStuck))
 	over()
-	if err := r.Healthy(t.Context()); err != nil {
-		t.Errorf("health once it has ended: %v", err)
-	}
+	check.OK(t, r.Healthy(t.Context()))
 }

@@ -283,9 +283,8 @@ func TestAnAdviceIsNotStoredAtItsProvider(t *testing.T) {
 			check.OK(t, json.Unmarshal([]byte(c.options), &given))
 			got, err := json.Marshal(withoutStore(&given))
 			check.Equal(t, "error, result", []any{nil, c.want}, []any{err, string(got)})
-			if again, _ := json.Marshal(&given); string(again) != c.options {
-				t.Errorf("the configuration's own options have become %s", again)
-			}
+			again, _ := json.Marshal(&given)
+			check.Equal(t, "the configuration's own options", c.options, string(again))
 		})
 	}
 	if withoutStore(nil) != nil {

@@ -44,9 +44,7 @@ func TestSummaryTakesThePlaceOfTheContext(t *testing.T) {
 	check.Lacks(t, c.LastBody(), "tell me about apples", "Write a summary")
 	check.InOrder(t, c.LastBody(), "They spoke about apples.", "and pears")
 	recorded := c.recorded()["c-3-compact"]
-	if recorded == nil || recorded.Response.Parts[1].Text != "They spoke about apples." {
-		t.Errorf("recorded are %+v", c.recordings)
-	}
+	check.Equal(t, "recorded", "They spoke about apples.", recorded.Response.Parts[1].Text)
 }
 
 func TestSummaryThatFailsKeepsNothing(t *testing.T) {

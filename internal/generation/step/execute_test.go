@@ -41,9 +41,7 @@ func TestDecidingResultIsInTheStepsAccount(t *testing.T) {
 			o := p.executed(c.ctx, b, p.steps.options.Tools.Execute(c.ctx, b.Batch, nil))
 			var g v1alpha1.MessageGeneration
 			p.Account(&g, o)
-			if (g.Workspace != nil && g.Workspace.Stop) != c.want {
-				t.Errorf("the account has %+v of %+v", g.Workspace, o)
-			}
+			check.Equal(t, "the account stops", c.want, g.Workspace != nil && g.Workspace.Stop)
 		})
 	}
 }
@@ -59,9 +57,8 @@ func TestAFileComesWithItsResult(t *testing.T) {
 
 func TestFileOfAnEndedCallIsReadAgain(t *testing.T) {
 	p := performer(newAttaching("attach"))
-	if o := p.Resume(t.Context(), replied("attach"), ended("1")); o.Kind != v1alpha1.OutcomeLost {
-		t.Errorf("the step is %+v, without its file", o)
-	}
+	check.Equal(t, "the step without its file", v1alpha1.OutcomeLost,
+		p.Resume(t.Context(), replied("attach"), ended("1")).Kind)
 }
 
 // nobody sees what a step yields while it works.
@@ -102,9 +99,8 @@ func TestContextOfTheWorkspaceIsReadOnce(t *testing.T) {
 			if c.want {
 				parts = 2
 			}
-			if marked != c.want || (read == 1) != (c.want || c.silent) || len(o.Content.Parts) != parts {
-				t.Errorf("read %d times, %+v", read, o.Content)
-			}
+			check.Equal(t, "marked, read once, parts", []any{c.want, c.want || c.silent, parts},
+				[]any{marked, read == 1, len(o.Content.Parts)})
 		})
 	}
 }

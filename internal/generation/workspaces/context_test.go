@@ -119,9 +119,7 @@ func TestSkillsThatCannotBeReadAreReported(t *testing.T) {
 				check.OK(t, os.Symlink(to, filepath.Join(dir, link)))
 			}
 			read, ok := contextIn(t.Context(), agent.Client())
-			if !ok || len(read) != 1 || read[0].Name != "SKILLS.md" {
-				t.Fatalf("it says %+v, answered: %t", read, ok)
-			}
+			check.Equal(t, "answered, files", []any{true, 1, "SKILLS.md"}, []any{ok, len(read), read[0].Name})
 			got, _ := read[0].Content()
 			check.Equal(t, "what it says", c.want, string(got))
 		})
@@ -144,9 +142,9 @@ func TestInstructionsHaveAnEnd(t *testing.T) {
 	for i := range 40 {
 		chain[strings.Repeat("a", i+1)] = fmt.Sprintf("%d\n@%s\n@AGENTS.md\n", i, strings.Repeat("a", i+2))
 	}
-	if got := contextOf(t, chain)["AGENTS.md"]; !strings.Contains(got, "15\n") || strings.Contains(got, "16\n") {
-		t.Errorf("of a long chain it reads %q", got)
-	}
+	got := contextOf(t, chain)["AGENTS.md"]
+	check.Contains(t, got, "15\n")
+	check.Lacks(t, got, "16\n")
 }
 
 func TestUnansweringWorkspaceIsAskedAgainLater(t *testing.T) {

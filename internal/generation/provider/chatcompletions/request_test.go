@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"charm.land/fantasy"
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -82,9 +81,8 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 func TestModelsThatReasonAreToldNoStop(t *testing.T) {
 	stop := func(_ *fantasy.Call, s *wire.Settings) { s.Stop = []string{"a"} }
 	body, warnings := sent(t, providertest.Specs["openai"], stop)
-	if body["stop"] != nil || !cmp.Equal(warnings, []string{"stop was left out: it is not supported for reasoning models"}) {
-		t.Errorf("sent %v, warnings %q", body["stop"], warnings)
-	}
+	check.Equal(t, "stop, warnings", []any{nil, []string{"stop was left out: it is not supported for reasoning models"}},
+		[]any{body["stop"], warnings})
 	spec := providertest.Specs["openai-compatible"]
 	spec.Model = "gpt-oss-20b"
 	if body, warnings := sent(t, spec, stop); body["stop"] == nil || len(warnings) > 0 {
@@ -107,9 +105,8 @@ func TestExtraBodyPrecedesAllElseUnchanged(t *testing.T) {
 func TestParallelCallsAreNotToldOfWithoutTools(t *testing.T) {
 	spec := providertest.Specs["openai"]
 	spec.ProviderOptions = &v1alpha1.ProviderOptions{OpenAI: &v1alpha1.OpenAIOptions{ParallelToolCalls: new(false)}}
-	if body, _ := sent(t, spec, func(*fantasy.Call, *wire.Settings) {}); body["parallel_tool_calls"] != nil {
-		t.Errorf("sent %v", body)
-	}
+	body, _ := sent(t, spec, func(*fantasy.Call, *wire.Settings) {})
+	check.Equal(t, "parallel_tool_calls", nil, body["parallel_tool_calls"])
 }
 
 // TestWhatComesWithAReplyGoesBack: reasoning in the forms of the gateways, and the signature of a call of Google's.

@@ -154,17 +154,14 @@ func TestANetworkThatFailsIsAnUnavailableProvider(t *testing.T) {
 			t.Run(fmt.Sprint(p.Provider, p.Transport, " ", name), func(t *testing.T) {
 				server := httptest.NewServer(handler)
 				defer server.Close()
-				if got := classify(t, p, server.URL+"/v1"); got.Reason != v1alpha1.ErrorProviderUnavailable {
-					t.Errorf("got %s %d: %s", got.Reason, got.StatusCode, got.Text())
-				}
+				check.Equal(t, "the reason", v1alpha1.ErrorProviderUnavailable, classify(t, p, server.URL+"/v1").Reason)
 			})
 		}
 		t.Run(fmt.Sprint(p.Provider, p.Transport, " refused"), func(t *testing.T) {
 			server := httptest.NewServer(nil)
 			server.Close()
-			if got := classify(t, p, server.URL+"/v1"); got.Reason != v1alpha1.ErrorProviderUnavailable || got.StatusCode != 0 {
-				t.Errorf("got %s %d: %s", got.Reason, got.StatusCode, got.Text())
-			}
+			got := classify(t, p, server.URL+"/v1")
+			check.Equal(t, "reason, status", []any{v1alpha1.ErrorProviderUnavailable, 0}, []any{got.Reason, got.StatusCode})
 		})
 	}
 }

@@ -133,9 +133,7 @@ func TestEveryFaultOfAProviderIsClassified(t *testing.T) {
 				telltale := c.fault
 				telltale.Message = planted
 				telltale.Headers = map[string]string{"X-Debug": planted, "Www-Authenticate": "Bearer " + providertest.Key}
-				if e := listen(t, p, failing(telltale), false).classified(t); e.StatusCode != int32(c.want.status) {
-					t.Errorf("got %+v", e)
-				}
+				check.Equal(t, "the status", int32(c.want.status), listen(t, p, failing(telltale), false).classified(t).StatusCode)
 			})
 		}
 	}
@@ -280,20 +278,17 @@ func (w wire) strange() wire {
 func TestCallEndedByTheCallerIsTheCallers(t *testing.T) {
 	about := fault.Subject{Config: "main", Spec: providertest.Chat.Spec("http://models.example/v1")}
 	failure := &fantasy.ProviderError{StatusCode: 503, Cause: context.Canceled}
-	if e := fault.Classify(failure, about); e.Reason != v1alpha1.ErrorProviderUnavailable || !e.Retryable {
-		t.Errorf("a failure: %+v", e)
-	}
+	e := fault.Classify(failure, about)
+	check.Equal(t, "a failure", []any{v1alpha1.ErrorProviderUnavailable, true}, []any{e.Reason, e.Retryable})
 	// A cancellation that is not the caller's is the peer's.
-	if e := fault.Classify(context.Canceled, about); e.Reason != v1alpha1.ErrorProviderUnavailable || !e.Retryable {
-		t.Errorf("the peer's cancellation: %+v", e)
-	}
+	e = fault.Classify(context.Canceled, about)
+	check.Equal(t, "the peer's cancellation", []any{v1alpha1.ErrorProviderUnavailable, true}, []any{e.Reason, e.Retryable})
 	about.Silence = 10 * time.Minute
 	if e := fault.Classify(failure, about); e.Reason != v1alpha1.ErrorProviderSilent || !e.Retryable ||
 		!strings.Contains(e.Text(), "nothing for 10m0s") {
 		t.Errorf("silence: %+v", e)
 	}
 	about.Canceled = true
-	if e := fault.Classify(failure, about); e.Reason != v1alpha1.ErrorCanceled || e.Retryable {
-		t.Errorf("the caller's cancellation: %+v", e)
-	}
+	e = fault.Classify(failure, about)
+	check.Equal(t, "the caller's cancellation", []any{v1alpha1.ErrorCanceled, false}, []any{e.Reason, e.Retryable})
 }

@@ -63,9 +63,7 @@ func TestUnfetchableFileIsShownAsMissing(t *testing.T) {
 				for _, body := range f.sent {
 					got = append(got, handedIn(body))
 				}
-				if strings.Join(got, "|") != c.want {
-					t.Errorf("handed over %q, want %q", got, c.want)
-				}
+				check.Equal(t, "handed over", c.want, strings.Join(got, "|"))
 				if last := f.sent[len(f.sent)-1]; !strings.Contains(last,
 					"cannot be shown: the provider of the model could not fetch it from its URL, or does not take it.") {
 					t.Errorf("sent %s", last)

@@ -42,7 +42,7 @@ func TestWhoFetchesWhat(t *testing.T) {
 		"anthropic":                        {v1alpha1.ProviderAnthropic, "", "", "", all},
 		"anthropic through a proxy":        {v1alpha1.ProviderAnthropic, "", "", "https://proxy.example.com", all},
 		"anthropic, with a user":           {v1alpha1.ProviderAnthropic, "", "", "https://u:p@proxy.example.com", all},
-		"anthropic within the cluster":     {v1alpha1.ProviderAnthropic, "", "", "https://proxy.models.svc.cluster.local", ""},
+		"anthropic within the cluster":     {v1alpha1.ProviderAnthropic, "", "", "https://proxy.ns.svc.cluster.local", ""},
 		"openai, chat":                     {v1alpha1.ProviderOpenAI, "", "", "", images},
 		"openai, responses":                {v1alpha1.ProviderOpenAI, responses, "", "", all},
 		"a server that speaks as OpenAI":   {v1alpha1.ProviderOpenAI, "", "", "http://vllm:8000/v1", ""},
@@ -167,9 +167,8 @@ func TestFilesAreHandedOverByTheirURLs(t *testing.T) {
 				Data: "iVBORw0KGgpyZXN0"},
 				at("b.pdf", pdfType), at("c.txt", "text/plain"), at("d.gif", "image/gif"))
 			for range 2 { // The same bytes each time.
-				if text, warnings, err := f.ask(t, messages); err != nil || text != "ok" || len(warnings) > 0 {
-					t.Fatalf("got %q, warnings %q: %v", text, warnings, err)
-				}
+				text, warnings, err := f.ask(t, messages)
+				check.Equal(t, "error, text, warnings", []any{nil, "ok", 0}, []any{err, text, len(warnings)})
 			}
 			if len(f.sent) != 2 || f.sent[0] != f.sent[1] {
 				t.Fatalf("%d requests were made: %v", len(f.sent), f.sent)

@@ -120,9 +120,8 @@ func TestToolsOfGoogleGoBackUnchanged(t *testing.T) {
 		!slices.EqualFunc(providertest.Calls(got), want, strings.HasSuffix) || got.PendingCalls != 1 {
 		t.Errorf("calls %q", providertest.Calls(got))
 	}
-	if last := got.Parts[len(got.Parts)-1].Source; last == nil || last.URL != "https://a.example" || last.Title != "A" {
-		t.Errorf("parts %+v", got.Parts)
-	}
+	last := got.Parts[len(got.Parts)-1].Source
+	check.Equal(t, "URL and title", []any{"https://a.example", "A"}, []any{last.URL, last.Title})
 	spec := v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: "gemini-3-pro"}
 	history := []v1alpha1.ChatMessage{{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: "q"}},
 		{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleAssistant, Parts: got.Parts}}}

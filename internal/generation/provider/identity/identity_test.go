@@ -6,11 +6,11 @@ package identity_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -70,9 +70,7 @@ func (p *pod) call(spec v1alpha1.ChatModelConfigSpec) error {
 		}
 		text += part.Delta
 	}
-	if text != "Hi" {
-		p.t.Errorf("the model says %q", text)
-	}
+	check.Equal(p.t, "what the model says", "Hi", text)
 	return nil
 }
 
@@ -84,9 +82,7 @@ func (p *pod) refused(spec v1alpha1.ChatModelConfigSpec) *v1alpha1.GenerationErr
 		p.t.Fatal("the call succeeded")
 	}
 	for _, secret := range []string{"eyJ", "access-"} {
-		if strings.Contains(err.Error(), secret) {
-			p.t.Errorf("the error holds a token: %v", err)
-		}
+		check.Lacks(p.t, err.Error(), secret)
 	}
 	return fault.Classify(err, fault.Subject{Config: "main", Spec: &spec})
 }
@@ -153,9 +149,7 @@ func TestTokensAreRenewedWithRotatedFiles(t *testing.T) {
 				p.later.Add(int64(61 * time.Minute))
 				p.Rotate(file, c.audience)
 			}
-			if calls := p.Calls(); len(calls) != 3 || len(slices.Compact(calls)) != 3 {
-				t.Errorf("three calls, each an hour after the other, have %v", calls)
-			}
+			check.Equal(t, "different calls, each an hour after the other", 3, len(slices.Compact(p.Calls())))
 		})
 	}
 }
@@ -167,20 +161,15 @@ func TestATokenIsRenewedBeforeItEnds(t *testing.T) {
 	p.OnAzure(t)
 	for minutes, want := range []int{0: 1, 1: 1} {
 		p.later.Store(int64(time.Duration(minutes) * 45 * time.Minute))
-		if err := p.call(azure); err != nil || len(p.Exchanges()) != want {
-			t.Fatalf("after %d minutes: %v, %v", minutes*45, p.Exchanges(), err)
-		}
+		check.Equal(t, fmt.Sprintf("error, exchanges after %d minutes", minutes*45), []any{nil, want},
+			[]any{p.call(azure), len(p.Exchanges())})
 	}
 	p.later.Store(int64(50 * time.Minute))
 	p.Fail("login.microsoftonline.com", status(http.StatusServiceUnavailable))
-	if err := p.call(azure); err != nil {
-		t.Errorf("a token that is good for ten minutes is not used: %v", err)
-	}
+	check.OK(t, p.call(azure)) // A token that is good for ten minutes is used.
 	p.Fail("login.microsoftonline.com", nil)
 	p.later.Store(int64(51 * time.Minute))
-	if err := p.call(azure); err != nil || len(p.Exchanges()) != 2 {
-		t.Errorf("got %v, %v", p.Exchanges(), err)
-	}
+	check.Equal(t, "error, exchanges", []any{nil, 2}, []any{p.call(azure), len(p.Exchanges())})
 }
 
 func TestCallsShareOneExchange(t *testing.T) {
@@ -189,9 +178,7 @@ func TestCallsShareOneExchange(t *testing.T) {
 	var calls sync.WaitGroup
 	for range 20 {
 		calls.Go(func() {
-			if err := p.call(azure); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, p.call(azure))
 		})
 	}
 	calls.Wait()
@@ -267,9 +254,7 @@ func TestALoginThatFailsSaysWhereAndWho(t *testing.T) {
 			check.Equal(t, "reason, retryable", []any{v1alpha1.ErrorAuthenticationFailed, c.retryable},
 				[]any{e.Reason, e.Retryable})
 			for _, part := range append(c.says, "The workload identity of ChatModelConfig main could not log in: ") {
-				if !strings.Contains(e.Text(), part) {
-					t.Errorf("%q does not say %q", e.Text(), part)
-				}
+				check.Contains(t, e.Text(), part)
 			}
 			check.Equal(t, "a token is told or a model called", false, len(p.Calls()) > 0)
 			check.Lacks(t, e.Text(), "eyJ")

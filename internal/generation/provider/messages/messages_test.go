@@ -164,9 +164,7 @@ func TestBedrockIsAskedWithThePodsCredentials(t *testing.T) {
 			got.request.URL.Host != "bedrock-runtime.eu-west-1.amazonaws.com" {
 			t.Errorf("%s is asked with %v", got.request.URL, header)
 		}
-		if !strings.Contains(got.body, `"anthropic_beta":["one","two"]`) {
-			t.Errorf("sent %s", got.body)
-		}
+		check.Contains(t, got.body, `"anthropic_beta":["one","two"]`)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"charm.land/fantasy"
-	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
@@ -161,17 +160,13 @@ func TestItemsAreReadFromEventsAndDocuments(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := &providertest.Scripted{Replies: reply}
 			got, err := server.Ask(t, spec, nil)
-			if diff := cmp.Diff(want, outline(got)); err != nil || diff != "" || got.PendingCalls != 0 {
-				t.Fatalf("-want +got\n%s\n%v", diff, err)
-			}
+			check.Equal(t, "error, parts, pending calls", []any{nil, want, 0}, []any{err, outline(got), got.PendingCalls})
 			for part, state := range map[int]string{
 				0: `{"encrypted_content":"+/==","id":"rs_1","summary":[{"text":"a","type":"summary_text"},` +
 					`{"text":"b","type":"summary_text"}],"type":"reasoning"}`,
 				6: `{"phase":"final_answer"}`,
 			} {
-				if !strings.Contains(got.Parts[part].ProviderMetadata, state) {
-					t.Errorf("part %d has %s", part, got.Parts[part].ProviderMetadata)
-				}
+				check.Contains(t, got.Parts[part].ProviderMetadata, state)
 			}
 			last := lastOf(t, spec, reply)
 			check.Equal(t, "the reply ends", []any{"resp_1", "completed"}, []any{last.ResponseID, last.Reason})

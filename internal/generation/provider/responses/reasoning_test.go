@@ -61,12 +61,9 @@ func TestReasoningThatIsRefusedIsLeftOut(t *testing.T) {
 				Replies: append([]providertest.Reply{{Status: http.StatusBadRequest, Body: refusal}},
 					providertest.Events(responsesReply)...)}
 			got, err := server.Ask(t, providertest.Specs["openai responses"], sealed)
-			if err != nil || len(got.Parts) != 1 || *got.Parts[0].Text != "ok" {
-				t.Fatalf("got %+v, %v", got.Parts, err)
-			}
-			if len(server.Sent) != 2 || strings.Contains(server.Sent[1], "reasoning") {
-				t.Errorf("sent %q", server.Sent)
-			}
+			check.Equal(t, "error, parts, text", []any{nil, 1, "ok"}, []any{err, len(got.Parts), *got.Parts[0].Text})
+			check.Equal(t, "requests", 2, len(server.Sent))
+			check.Lacks(t, server.Sent[1], "reasoning")
 		})
 	}
 }
