@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,13 +24,16 @@ import (
 // full is a file that leaves no room for another.
 var full = base64.StdEncoding.EncodeToString(make([]byte, prompt.MaxFilesBytes))
 
-// host is a server of files; asked counts requests for paths.
-func host(t *testing.T) (server *httptest.Server, asked map[string]int) {
-	asked = map[string]int{}
+// host is a server of files; asked counts requests for a path.
+func host(t *testing.T) (server *httptest.Server, asked func(path string) int) {
+	var mu sync.Mutex
+	counts := map[string]int{}
 	hangs, done := make(chan struct{}), t.Context().Done()
 	t.Cleanup(func() { close(hangs) })
 	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked[r.URL.Path]++
+		mu.Lock()
+		counts[r.URL.Path]++
+		mu.Unlock()
 		switch r.URL.Path {
 		case "/a":
 			_, _ = w.Write([]byte("content"))
@@ -52,7 +56,11 @@ func host(t *testing.T) (server *httptest.Server, asked map[string]int) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	return server, asked
+	return server, func(path string) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return counts[path]
+	}
 }
 
 func reader(hosts ...string) *Reader {
@@ -87,7 +95,7 @@ func TestWhoFetchesAURLFollowsFromItsHost(t *testing.T) {
 	defer cancel()
 	check.Equal(t, "a host that hangs", "it could not be fetched in time", r.fetch(ctx, server.URL+"/hangs").Problem)
 	check.Contains(t, reader().fetch(t.Context(), server.URL+"/not-asked").Problem, notHanded)
-	check.Equal(t, "requests to a host that is not allowed", 0, asked["/not-asked"])
+	check.Equal(t, "requests to a host that is not allowed", 0, asked("/not-asked"))
 	// A public host that is allowed is asked from here.
 	r.options.HTTP = &http.Client{Transport: answering("from here")}
 	check.Equal(t, "an allowed host", prompt.File{Data: []byte("from here")},
@@ -107,7 +115,7 @@ func TestWhatWasFetchedIsKeptForAWhile(t *testing.T) {
 			now = now.Add(keptFor)
 		}
 		f := r.fetch(t.Context(), server.URL+"/a")
-		check.Equal(t, "data, requests", []any{"content", want}, []any{string(f.Data), asked["/a"]})
+		check.Equal(t, "data, requests", []any{"content", want}, []any{string(f.Data), asked("/a")})
 	}
 }
 
@@ -138,7 +146,7 @@ func TestNewestFilesAreReadWhileRoomLasts(t *testing.T) {
 	})
 	check.Equal(t, "the new file", "content", string(files[prompt.FileKey{Message: "new"}].Data))
 	check.Equal(t, "the old file", "newer files took the room", files[prompt.FileKey{Message: "old"}].Problem)
-	check.Equal(t, "requests for it", 0, asked["/here"])
+	check.Equal(t, "requests for it", 0, asked("/here"))
 }
 
 // answering answers each request with a text.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -77,11 +78,10 @@ func newServed(t *testing.T, script modelserver.Script) (*talk, *serving) {
 	c := newTalk(t, script, func(spec *v1alpha1.ChatSpec) {
 		spec.MCPServers = []v1alpha1.MCPServer{{Name: "s", URL: s.url}}
 	})
-	hours := 0 // Each look at the clock is an hour later, so that no list counts for long.
+	var hours atomic.Int64 // Each look at the clock is an hour later, so that no list counts for long.
 	c.options.MCP = mcp.New(mcp.Options{HTTP: httpguard.Settings{Loopback: true}.Client,
 		Log: slog.New(slog.DiscardHandler), Now: func() time.Time {
-			hours++
-			return time.Unix(int64(hours)*3600, 0)
+			return time.Unix(hours.Add(1)*3600, 0)
 		}})
 	return c, s
 }
