@@ -205,7 +205,7 @@ type ClientResults struct {
 	Position int64 `json:"position"`
 }
 
-// MaxTail bounds ChatInternalStatus.Tail, and ChatMessageSpec.Follows with it. 256 records of at most 1 KiB fit beside the
+// MaxTail bounds ChatInternalStatus.Tail, and ChatMessageSpec.Follows with it. 256 records of at most 1 KiB fit with the
 // largest reply, 1 MiB, into an object of 1.5 MiB.
 const MaxTail = 256
 

@@ -54,7 +54,7 @@ func TestStepIsOneMessageWithItsAccount(t *testing.T) {
 		UID: c.chat.UID, Controller: new(true)}}, m.OwnerReferences)
 	check.Equal(t, "the message", v1alpha1.ChatMessageSpec{
 		ChatRef: v1alpha1.ChatReference{Name: "capital"}, Role: v1alpha1.RoleAssistant, Parent: "capital-prompt",
-		Index: new(int64(1)), Parts: []v1alpha1.MessagePart{
+		Index: new(int64(1)), Follows: c.chat.Status.Internal.Tail, Parts: []v1alpha1.MessagePart{
 			{Type: v1alpha1.PartReasoning, Text: new("It is a capital.")},
 			{Type: v1alpha1.PartText, Text: new("\nParis.\nOf course.")}},
 		Generation: &v1alpha1.MessageGeneration{
@@ -166,7 +166,6 @@ func TestColdPodListsALongHistoryOnce(t *testing.T) {
 		}
 		m := c.ended("Completed: Fine.")
 		c.commit(m, "")
-		c.settle()
 	}
 	p.stop()
 	p.launch(nil)
@@ -200,7 +199,7 @@ func TestBrokenHistorySaysWhatIsWrong(t *testing.T) {
 		c := p.newChat(name, nil)
 		c.ask(name+"-u", "hello", func(s *v1alpha1.ChatStatus) {
 			if s.History.Length = 2; name == "gap" {
-				s.Turn = &v1alpha1.TurnStatus{Message: "gap-u", Parent: "gap-gone", Index: 1}
+				s.Internal.Tail[0].Parent, s.Internal.Tail[0].Position = "gap-gone", 1
 			}
 		})
 		check.Contains(t, c.ended("Failed HistoryBroken").Spec.Generation.Error.Text(), want)

@@ -65,7 +65,7 @@ func (c *conversation) has(name string, change func(*v1alpha1.ChatClassSpec)) *v
 }
 
 // say creates a User message without assigning the chat.
-func (c *conversation) say(name, text string) {
+func (c *conversation) say(name, text string) *v1alpha1.ChatMessage {
 	c.t.Helper()
 	m := chattest.In(c.ns, chattest.User(c.chat.Name, name, chattest.Content(text)))
 	create(c.t, m)
@@ -76,31 +76,27 @@ func (c *conversation) say(name, text string) {
 		err := cluster.Client.Get(c.t.Context(), client.ObjectKeyFromObject(m), cached, fromCache)
 		return err == nil && cached.UID == m.UID
 	})
+	return m
 }
 
 // ask creates a User message, begins a turn with it and assigns the chat, changing its status in the same write. The
 // message's own status stays unwritten.
 func (c *conversation) ask(name, text string, change ...func(*v1alpha1.ChatStatus)) {
 	c.t.Helper()
-	c.say(name, text)
+	m := c.say(name, text)
 	c.write(func(s *v1alpha1.ChatStatus) {
-		s.Turn = &v1alpha1.TurnStatus{Message: name, Parent: s.History.Head, Index: s.History.Length}
-		s.Internal.Turn.ContentHash = hashOf(text)
+		commit := v1alpha1.CommittedMessage{Message: name, UID: string(m.UID), Parent: s.History.Head,
+			Position: s.History.Length, HistoryVersion: s.History.Version + 1, ContentHash: hashOf(text)}
+		s.Turn = &v1alpha1.TurnStatus{Message: name, Parent: commit.Parent, Index: commit.Position,
+			HistoryVersion: commit.HistoryVersion}
+		s.Internal.Turn.ContentHash, s.Internal.Turn.MessageUID = commit.ContentHash, commit.UID
+		s.Internal.Tail = append(s.Internal.Tail, commit)
 		s.History = v1alpha1.HistoryStatus{Version: s.History.Version + 1, Head: name, Length: s.History.Length + 1}
 		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
 		for _, change := range change {
 			change(s)
 		}
 	})
-}
-
-// settle writes the status of the turn's message, as the reconciler does before it begins another turn.
-func (c *conversation) settle() {
-	c.t.Helper()
-	turn := c.chat.Status.Turn
-	m := c.message(turn.Message)
-	m.Status.State, m.Status.Parent, m.Status.Index = v1alpha1.MessageCommitted, turn.Parent, &turn.Index
-	check.OK(c.t, cluster.Client.Status().Update(c.t.Context(), m))
 }
 
 // hashOf is the hash of a message that says the text.
@@ -116,7 +112,7 @@ func (c *conversation) commit(m *v1alpha1.ChatMessage, next v1alpha1.GenerationA
 	c.t.Helper()
 	c.write(func(s *v1alpha1.ChatStatus) {
 		s.History = v1alpha1.HistoryStatus{Version: s.History.Version + 1, Head: m.Name, Length: s.History.Length + 1}
-		s.Generation = nil
+		s.Generation, s.Internal.Tail = nil, nil
 		if next != "" {
 			s.Generation = c.assignment(next, 1)
 		}
