@@ -36,7 +36,6 @@ var manyMethods = map[string]int{
 	"internal/gateway/rest.api":              32,
 	"internal/generation/step.Performer":     42,
 	"internal/kube/packed.sink":              29,
-	"internal/workspace/agent/files.Files":   41,
 	"internal/workspace/agent/initproc.Init": 39,
 	"internal/workspace/agent/server.Server": 27,
 	"internal/workspace/client.Client":       33,
