@@ -34,7 +34,6 @@ var manyMethods = map[string]int{
 	"internal/cli.printer":                   34,
 	"internal/cli.session":                   45,
 	"internal/gateway/rest.api":              32,
-	"internal/generation/step.Performer":     42,
 	"internal/kube/packed.sink":              29,
 	"internal/workspace/agent/initproc.Init": 39,
 	"internal/workspace/agent/server.Server": 27,

@@ -59,7 +59,7 @@ func TestAModelIsToldOfTheWorkspaceThatItsToolsWorkIn(t *testing.T) {
 			p := performer(c.tools...)
 			p.chat.Status.Generation.Action = v1alpha1.ActionGenerateAssistant
 			c.change(p.chat)
-			if got := p.guidance(); !slices.Equal(got, c.want) {
+			if got := guidance(p.chat, p.steps.options.Tools); !slices.Equal(got, c.want) {
 				t.Errorf("it is told %q", got)
 			}
 		})

@@ -26,7 +26,8 @@ func (p *Performer) prompt(
 ) ([]fantasy.Message, *Outcome) {
 	spec, from, namespace := &p.chat.Spec, p.steps.options.Sources, p.steps.options.Namespace
 	in := prompt.Input{
-		SystemPrompt: spec.SystemPrompt, SubChat: spec.ParentRef != nil, Extra: p.guidance(), History: view,
+		SystemPrompt: spec.SystemPrompt, SubChat: spec.ParentRef != nil, History: view,
+		Extra:   guidance(p.chat, p.steps.options.Tools),
 		Dialect: provider.DialectOf(&t.Config.Spec), ResultBytes: tools.ResultLimit(limitOf(p.chat, t).Tokens),
 		GoOn: p.chat.Status.Internal.Attempt.AfterEmptyReply && p.action() == v1alpha1.ActionGenerateAssistant,
 	}
