@@ -38,7 +38,6 @@ var manyMethods = map[string]int{
 	"internal/workspace/agent/initproc.Init": 39,
 	"internal/workspace/agent/server.Server": 27,
 	"internal/workspace/client.Client":       33,
-	"internal/workspace/life.Facts":          36,
 	"test/bench.bench":                       72,
 	"test/model/reference.Chat":              118,
 	"test/soak.chaos":                        27,
