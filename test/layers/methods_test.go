@@ -33,7 +33,6 @@ var manyMethods = map[string]int{
 	"internal/chat/plan.turn":                47,
 	"internal/cli.printer":                   34,
 	"internal/cli.session":                   45,
-	"internal/gateway/rest.api":              32,
 	"internal/kube/packed.sink":              29,
 	"internal/workspace/agent/initproc.Init": 39,
 	"internal/workspace/agent/server.Server": 27,

@@ -16,6 +16,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/gateway/follow"
+	"parley.dev/parley/internal/kube/apiclient"
 )
 
 // maxHistoryBytes is how much of a history one answer has, but for its last message: 4 MiB.
@@ -48,20 +49,23 @@ func (Told) Schema(huma.Registry) *huma.Schema {
 		Description: "The data of the event message of the chat's stream."}
 }
 
-func (a *api) history() {
+// histories are the operations on histories.
+type histories struct{ client *apiclient.Client }
+
+func (h histories) serve(a *api) {
 	register(a, operation("listMessages", http.MethodGet, "/namespaces/{namespace}/chats/{chat}/messages",
 		"Read a piece of the history", "From its end, or from a message back, along the chain that the messages are.",
-		http.StatusOK), a.listMessages)
+		http.StatusOK), h.listMessages)
 }
 
-func (a *api) listMessages(ctx context.Context, in *ListMessages) (*Messages, error) {
-	chat, err := a.options.Client.Chats(in.Namespace).Get(ctx, in.Chat)
+func (h histories) listMessages(ctx context.Context, in *ListMessages) (*Messages, error) {
+	chat, err := h.client.Chats(in.Namespace).Get(ctx, in.Chat)
 	if err != nil {
 		return nil, from(ctx, err)
 	}
 	name, index := chat.Status.History.Head, chat.Status.History.Length-1
 	if in.Before != "" {
-		known, err := a.options.Client.Messages(in.Namespace).Get(ctx, in.Before)
+		known, err := h.client.Messages(in.Namespace).Get(ctx, in.Before)
 		if err != nil {
 			return nil, from(ctx, err)
 		}
@@ -72,15 +76,15 @@ func (a *api) listMessages(ctx context.Context, in *ListMessages) (*Messages, er
 		name, index = place.Parent, place.Index-1
 	}
 	out := &Messages{}
-	out.Body.Messages, err = a.walk(ctx, chat, name, index, in.Limit)
+	out.Body.Messages, err = h.walk(ctx, chat, name, index, in.Limit)
 	return out, err
 }
 
 // walk reads messages from a name of the history back. One that is missing ends it.
-func (a *api) walk(ctx context.Context, chat *v1alpha1.Chat, name string, index int64, most int) ([]Told, error) {
+func (h histories) walk(ctx context.Context, chat *v1alpha1.Chat, name string, index int64, most int) ([]Told, error) {
 	told, bytes := []Told{}, 0
 	for ; name != "" && index >= 0 && len(told) < most && bytes < maxHistoryBytes; index-- {
-		message, err := a.options.Client.Messages(chat.Namespace).Get(ctx, name)
+		message, err := h.client.Messages(chat.Namespace).Get(ctx, name)
 		if apierrors.IsNotFound(err) {
 			break
 		}

@@ -6,6 +6,8 @@ package rest
 import (
 	"context"
 	"net/http"
+
+	"parley.dev/parley/internal/kube/apiclient"
 )
 
 // maxNamespaces bounds a list of namespaces.
@@ -22,14 +24,17 @@ type Namespaces struct {
 // listNamespaces is the operation that none of Parley's roles grants.
 const listNamespaces = "listNamespaces"
 
-func (a *api) namespaces() {
+// namespaces are the operations on namespaces.
+type namespaces struct{ client *apiclient.Client }
+
+func (n namespaces) serve(a *api) {
 	register(a, operation(listNamespaces, http.MethodGet, "/namespaces", "List the namespaces of the cluster",
 		"For those who may list them. Which chats the caller may see in one, its list of chats says.", http.StatusOK),
-		a.listNamespaces)
+		n.listNamespaces)
 }
 
-func (a *api) listNamespaces(ctx context.Context, _ *struct{}) (*Namespaces, error) {
-	names, more, err := a.options.Client.Namespaces(ctx, maxNamespaces)
+func (n namespaces) listNamespaces(ctx context.Context, _ *struct{}) (*Namespaces, error) {
+	names, more, err := n.client.Namespaces(ctx, maxNamespaces)
 	if err != nil {
 		return nil, from(ctx, err)
 	}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/kube/apiclient"
 )
 
 // ModelConfigs are what may answer chats of a namespace.
@@ -45,15 +46,18 @@ type ChatClass struct {
 	Ready       bool   `json:"ready" doc:"Whether it is in force."`
 }
 
-func (a *api) surroundings() {
+// surroundings are the operations on model configs and classes.
+type surroundings struct{ client *apiclient.Client }
+
+func (s surroundings) serve(a *api) {
 	register(a, operation("listModelConfigs", http.MethodGet, "/namespaces/{namespace}/modelconfigs",
-		"List what may answer chats", "", http.StatusOK), a.listModelConfigs)
+		"List what may answer chats", "", http.StatusOK), s.listModelConfigs)
 	register(a, operation("listChatClasses", http.MethodGet, "/namespaces/{namespace}/chatclasses",
-		"List the classes that chats may have", "", http.StatusOK), a.listChatClasses)
+		"List the classes that chats may have", "", http.StatusOK), s.listChatClasses)
 }
 
-func (a *api) listModelConfigs(ctx context.Context, in *InNamespace) (*ModelConfigs, error) {
-	list, err := a.options.Client.ModelConfigs(in.Namespace).List(ctx, metav1.ListOptions{})
+func (s surroundings) listModelConfigs(ctx context.Context, in *InNamespace) (*ModelConfigs, error) {
+	list, err := s.client.ModelConfigs(in.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, from(ctx, err)
 	}
@@ -69,8 +73,8 @@ func (a *api) listModelConfigs(ctx context.Context, in *InNamespace) (*ModelConf
 	return out, nil
 }
 
-func (a *api) listChatClasses(ctx context.Context, in *InNamespace) (*ChatClasses, error) {
-	list, err := a.options.Client.Classes(in.Namespace).List(ctx, metav1.ListOptions{})
+func (s surroundings) listChatClasses(ctx context.Context, in *InNamespace) (*ChatClasses, error) {
+	list, err := s.client.Classes(in.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, from(ctx, err)
 	}
