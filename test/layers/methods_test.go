@@ -36,7 +36,6 @@ var manyMethods = map[string]int{
 	"internal/kube/packed.sink":              29,
 	"internal/workspace/agent/initproc.Init": 39,
 	"internal/workspace/agent/server.Server": 27,
-	"internal/workspace/client.Client":       33,
 	"test/bench.bench":                       72,
 	"test/model/reference.Chat":              118,
 	"test/soak.chaos":                        27,
