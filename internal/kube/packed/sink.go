@@ -10,14 +10,14 @@ import (
 )
 
 // sink is what a Reflector writes into.
-type sink struct{ *informer }
+type sink struct{ informer *informer }
 
 func (i *informer) sink() cache.TransformingStore { return sink{i} }
 
 // Transformer implements cache.TransformingStore: objects are packed one by one as they come.
 func (s sink) Transformer() cache.TransformFunc {
 	return func(o any) (any, error) {
-		one, err := s.pack(o)
+		one, err := s.informer.pack(o)
 		if err != nil {
 			return nil, fmt.Errorf("packing an object: %w", err)
 		}
@@ -27,16 +27,16 @@ func (s sink) Transformer() cache.TransformFunc {
 
 // Add implements cache.ReflectorStore.
 func (s sink) Add(o any) error {
-	one, err := s.pack(o)
+	one, err := s.informer.pack(o)
 	if err != nil {
 		return fmt.Errorf("packing an object: %w", err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if before, existed := s.table.put(one); existed {
-		s.tellUpdate(before, one)
+	s.informer.mu.Lock()
+	defer s.informer.mu.Unlock()
+	if before, existed := s.informer.table.put(one); existed {
+		s.informer.tellUpdate(before, one)
 	} else {
-		s.tellAdd(one, false)
+		s.informer.tellAdd(one, false)
 	}
 	return nil
 }
@@ -46,15 +46,15 @@ func (s sink) Update(o any) error { return s.Add(o) }
 
 // Delete implements cache.ReflectorStore.
 func (s sink) Delete(o any) error {
-	last, err := s.pack(o)
+	last, err := s.informer.pack(o)
 	if err != nil {
 		return fmt.Errorf("packing an object: %w", err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.table.remove(last.key())
-	for _, h := range s.handlers {
-		h.handler.OnDelete(s.unpack(last))
+	s.informer.mu.Lock()
+	defer s.informer.mu.Unlock()
+	s.informer.table.remove(last.key())
+	for _, h := range s.informer.handlers {
+		h.handler.OnDelete(s.informer.unpack(last))
 	}
 	return nil
 }
@@ -64,25 +64,25 @@ func (s sink) Replace(objects []any, _ string) error {
 	items := make([]item, len(objects))
 	for n, o := range objects {
 		var err error
-		if items[n], err = s.pack(o); err != nil {
+		if items[n], err = s.informer.pack(o); err != nil {
 			return fmt.Errorf("packing an object: %w", err)
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := s.table.replace(items)
-	initial := !s.HasSynced()
-	s.synced.open() // A handler may read the store.
+	s.informer.mu.Lock()
+	defer s.informer.mu.Unlock()
+	before := s.informer.table.replace(items)
+	initial := !s.informer.HasSynced()
+	s.informer.synced.open() // A handler may read the store.
 	s.tellMissing(before)
 	for _, one := range items {
 		switch old, existed := before[one.key()]; {
 		case !existed:
-			s.tellAdd(one, initial)
+			s.informer.tellAdd(one, initial)
 		case old.version() != one.version():
-			s.tellUpdate(old, one)
+			s.informer.tellUpdate(old, one)
 		}
 	}
-	for _, h := range s.handlers {
+	for _, h := range s.informer.handlers {
 		h.synced.open()
 	}
 	return nil
@@ -91,21 +91,21 @@ func (s sink) Replace(objects []any, _ string) error {
 // tellMissing tells of those that are there no more. What they were last nobody has seen.
 func (s sink) tellMissing(before map[string]item) {
 	for key, old := range before {
-		if _, ok := s.table.get(key); ok {
+		if _, ok := s.informer.table.get(key); ok {
 			continue
 		}
-		for _, h := range s.handlers {
-			h.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: key, Obj: s.unpack(old)})
+		for _, h := range s.informer.handlers {
+			h.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: key, Obj: s.informer.unpack(old)})
 		}
 	}
 }
 
 // Resync implements cache.ReflectorStore.
 func (s sink) Resync() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, one := range s.table.all() {
-		s.tellUpdate(one, one)
+	s.informer.mu.Lock()
+	defer s.informer.mu.Unlock()
+	for _, one := range s.informer.table.all() {
+		s.informer.tellUpdate(one, one)
 	}
 	return nil
 }
