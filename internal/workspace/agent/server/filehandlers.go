@@ -19,8 +19,7 @@ func (s *Server) bind(w http.ResponseWriter, r *http.Request) error {
 	if err := s.binding.bind(asked.Chat); err != nil {
 		return err
 	}
-	s.answer(w, http.StatusOK, asked)
-	return nil
+	return answer(w, http.StatusOK, asked)
 }
 
 // file answers the requests for the content of one file.
@@ -80,8 +79,7 @@ func (s *Server) takeFile(w http.ResponseWriter, r *http.Request, name string) e
 	if info.Created {
 		status = http.StatusCreated
 	}
-	s.answer(w, status, info)
-	return nil
+	return answer(w, status, info)
 }
 
 func (s *Server) read(w http.ResponseWriter, r *http.Request) error {
@@ -93,8 +91,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s.answer(w, http.StatusOK, lines)
-	return nil
+	return answer(w, http.StatusOK, lines)
 }
 
 func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
@@ -114,8 +111,7 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s.answer(w, http.StatusOK, edited)
-	return nil
+	return answer(w, http.StatusOK, edited)
 }
 
 func (s *Server) search(w http.ResponseWriter, r *http.Request) error {
@@ -127,6 +123,5 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s.answer(w, http.StatusOK, found)
-	return nil
+	return answer(w, http.StatusOK, found)
 }
