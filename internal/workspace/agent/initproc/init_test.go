@@ -22,6 +22,7 @@ import (
 // fake is process 1 of a system that forks in words alone.
 type fake struct {
 	*Init
+	*table
 	t      testing.TB
 	forked int
 	killed []int
@@ -53,6 +54,7 @@ func newFake(t testing.TB) *fake {
 		},
 	}
 	f.reset()
+	f.table = f.Init.table
 	if f.reports, err = openReports(); err != nil {
 		t.Fatal(err)
 	}

@@ -111,9 +111,9 @@ func (i *Init) serve(quit <-chan struct{}) (whole bool, err error) {
 	})
 	err = i.receive(s)
 	i.awaitEnd(s, errors.Is(err, io.EOF))
-	i.mu.Lock()
-	i.serving = nil
-	i.mu.Unlock()
+	i.table.mu.Lock()
+	i.table.serving = nil
+	i.table.mu.Unlock()
 	s.out.close()
 	s.conn.Shut()
 	sender.Wait()
@@ -132,7 +132,7 @@ func (i *Init) awaitEnd(s *serving, willEnd bool) {
 		case <-patience.C:
 		}
 	}
-	i.killServing()
+	i.table.killServing()
 	<-s.ended
 }
 
@@ -152,8 +152,8 @@ func (i *Init) startServing() (*serving, error) {
 	}
 	defer func() { _ = theirs.Close() }() // It is the serving process's now.
 	i.awaitStarts()
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	i.table.mu.Lock()
+	defer i.table.mu.Unlock()
 	pid, err := i.system.fork(i.Path, i.Argv, &syscall.ProcAttr{
 		Env:   os.Environ(),
 		Files: []uintptr{i.null.Fd(), 1, 2, ServingDescriptor: theirs.Fd()},
@@ -163,13 +163,13 @@ func (i *Init) startServing() (*serving, error) {
 		return nil, errors.Join(fmt.Errorf("forking the serving process: %w", err), conn.Close())
 	}
 	s := &serving{pid: pid, conn: conn, ended: make(chan struct{}), out: outbox{wake: make(chan struct{}, 1)}}
-	i.serving = s
-	i.tell(&link.Message{Hello: &link.Hello{Boot: i.boot, Since: i.since, Commands: len(i.commands)}}, -1)
-	for _, c := range i.commands {
-		i.tell(&link.Message{Command: c.describe()}, c.pipe)
+	i.table.serving = s
+	i.table.tell(&link.Message{Hello: &link.Hello{Boot: i.boot, Since: i.since, Commands: len(i.table.commands)}}, -1)
+	for _, c := range i.table.commands {
+		i.table.tell(&link.Message{Command: c.describe()}, c.pipe)
 	}
-	if i.stopping {
-		i.tell(&link.Message{Stopping: true}, -1)
+	if i.table.stopping {
+		i.table.tell(&link.Message{Stopping: true}, -1)
 	}
 	return s, nil
 }
@@ -183,14 +183,6 @@ func (i *Init) receive(s *serving) error {
 		if err := i.handle(m, file); err != nil {
 			return err
 		}
-	}
-}
-
-// tell queues a message for the serving process. The caller holds the lock. If none runs, the next one is told how
-// things stand.
-func (i *Init) tell(m *link.Message, descriptor int) {
-	if i.serving != nil {
-		i.serving.out.put(m, descriptor)
 	}
 }
 
