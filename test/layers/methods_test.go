@@ -7,12 +7,14 @@ import (
 	"go/ast"
 	"io/fs"
 	"maps"
+	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
 
-// maxMethods is how many methods a type may have, those of the types of its package that it embeds included.
+// maxMethods is how many methods a type may have, those of the types of this module that it embeds included.
 const maxMethods = 25
 
 // manyMethods are the types that have more, with the number that they may not exceed.
@@ -37,33 +39,26 @@ var manyMethods = map[string]int{
 }
 
 func TestTypesHaveFewMethods(t *testing.T) {
-	packages := map[string]map[string]*methodSet{}
+	types := typesByName{}
 	for _, dir := range []string{"api", "client", "cmd", "controllers", "internal", "plugins", "test"} {
-		err := filepath.WalkDir("../../"+dir, func(path string, _ fs.DirEntry, err error) error {
-			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
+		err := filepath.WalkDir("../../"+dir, func(name string, _ fs.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+				types.add(strings.TrimPrefix(filepath.Dir(name), "../../"), parsed(t, name))
 			}
-			in := strings.TrimPrefix(filepath.Dir(path), "../../")
-			if packages[in] == nil {
-				packages[in] = map[string]*methodSet{}
-			}
-			addMethods(packages[in], parsed(t, path))
-			return nil
+			return err
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
 	unused := maps.Clone(manyMethods)
-	for in, types := range packages {
-		for name := range types {
-			have, ceiling := len(methodsOf(types, name)), max(maxMethods, manyMethods[in+"."+name])
-			if have > ceiling {
-				t.Errorf("%s.%s has %d methods, and may have %d: give a part of it a type", in, name, have, ceiling)
-			}
-			if have > maxMethods {
-				delete(unused, in+"."+name)
-			}
+	for name := range types {
+		have, ceiling := len(types.methodsOf(name)), max(maxMethods, manyMethods[name])
+		if have > ceiling {
+			t.Errorf("%s has %d methods, and may have %d: give a part of it a type", name, have, ceiling)
+		}
+		if have > maxMethods {
+			delete(unused, name)
 		}
 	}
 	for name := range unused {
@@ -71,77 +66,92 @@ func TestTypesHaveFewMethods(t *testing.T) {
 	}
 }
 
-// methodSet is what a type declares: its methods, and the types of its package that it embeds.
-type methodSet struct{ methods, embedded []string }
+// typesByName are the types of the module by their directory and name, such as internal/text/skill.Skill.
+type typesByName map[string]*declaredType
 
-func addMethods(types map[string]*methodSet, file *ast.File) {
-	of := func(name string) *methodSet {
-		if types[name] == nil {
-			types[name] = &methodSet{}
+// declaredType is what a type declares: its methods, and the names of the types that it embeds.
+type declaredType struct{ methods, embedded []string }
+
+func (t typesByName) of(name string) *declaredType {
+	if t[name] == nil {
+		t[name] = &declaredType{}
+	}
+	return t[name]
+}
+
+// add adds the types and methods of a file in a directory.
+func (t typesByName) add(dir string, file *ast.File) {
+	imports := map[string]string{"": dir}
+	for _, spec := range file.Imports {
+		imported, _ := strconv.Unquote(spec.Path.Value) // The parser has done so.
+		name := path.Base(imported)
+		if spec.Name != nil {
+			name = spec.Name.Name
 		}
-		return types[name]
+		imports[name] = strings.TrimPrefix(imported, module)
 	}
 	for _, decl := range file.Decls {
 		switch decl := decl.(type) {
 		case *ast.FuncDecl:
 			if decl.Recv != nil {
-				receiver := of(localType(decl.Recv.List[0].Type))
+				receiver := t.of(typeName(decl.Recv.List[0].Type, imports))
 				receiver.methods = append(receiver.methods, decl.Name.Name)
 			}
 		case *ast.GenDecl:
 			for _, spec := range decl.Specs {
 				if spec, ok := spec.(*ast.TypeSpec); ok {
-					of(spec.Name.Name).embedded = embeddedIn(spec.Type)
+					t.of(dir + "." + spec.Name.Name).embedded = embeddedIn(spec.Type, imports)
 				}
 			}
 		}
 	}
 }
 
-// embeddedIn are the types of the package that a struct embeds.
-func embeddedIn(e ast.Expr) (names []string) {
+// embeddedIn are the types that a struct embeds.
+func embeddedIn(e ast.Expr, imports map[string]string) (names []string) {
 	structure, ok := e.(*ast.StructType)
 	if !ok {
 		return nil
 	}
 	for _, field := range structure.Fields.List {
-		if name := localType(field.Type); len(field.Names) == 0 && name != "" {
-			names = append(names, name)
+		if len(field.Names) == 0 {
+			names = append(names, typeName(field.Type, imports))
 		}
 	}
 	return names
 }
 
-// localType is the name of a type of the package, or of what it points to; empty for one of another package.
-func localType(e ast.Expr) string {
+// typeName is the name of a type, or of what it points to, as typesByName has it.
+func typeName(e ast.Expr, imports map[string]string) string {
 	switch e := e.(type) {
-	case *ast.Ident:
-		return e.Name
+	case *ast.SelectorExpr:
+		return imports[nameOf(e.X)] + "." + e.Sel.Name
 	case *ast.StarExpr:
-		return localType(e.X)
+		return typeName(e.X, imports)
 	case *ast.IndexExpr:
-		return localType(e.X)
+		return typeName(e.X, imports)
 	case *ast.IndexListExpr:
-		return localType(e.X)
+		return typeName(e.X, imports)
 	}
-	return ""
+	return imports[""] + "." + nameOf(e)
 }
 
-// methodsOf are the methods of a type, those of what it embeds included.
-func methodsOf(types map[string]*methodSet, name string) map[string]bool {
-	all := map[string]bool{}
-	var add func(name string)
-	seen := map[string]bool{}
-	add = func(name string) {
-		if types[name] == nil || seen[name] {
+// methodsOf are the methods that can be called on a type, those of what it embeds included.
+func (t typesByName) methodsOf(name string) map[string]bool {
+	all, seen, dir := map[string]bool{}, map[string]bool{}, strings.TrimSuffix(name, path.Ext(name))
+	var add func(embedded string)
+	add = func(embedded string) {
+		if t[embedded] == nil || seen[embedded] {
 			return
 		}
-		seen[name] = true
-		for _, method := range types[name].methods {
-			all[method] = true
+		seen[embedded] = true
+		for _, method := range t[embedded].methods {
+			if ast.IsExported(method) || strings.TrimSuffix(embedded, path.Ext(embedded)) == dir {
+				all[method] = true
+			}
 		}
-		for _, embedded := range types[name].embedded {
-			add(embedded)
+		for _, next := range t[embedded].embedded {
+			add(next)
 		}
 	}
 	add(name)
@@ -149,18 +159,23 @@ func methodsOf(types map[string]*methodSet, name string) map[string]bool {
 }
 
 func TestMethodsOfEmbeddedTypesCount(t *testing.T) {
-	types := map[string]*methodSet{}
-	addMethods(types, parsedSource(t, `package x
+	types := typesByName{}
+	types.add("internal/other", parsedSource(t, `package other
+type Type struct{}
+func (Type) Five() {}
+func (Type) six() {}`))
+	types.add("internal/x", parsedSource(t, `package x
+import "parley.dev/parley/internal/other"
 type outer struct { *inner; field; other.Type }
-type inner struct { list[int]; *inner; outer outer }
+type inner struct { list[int]; *inner; named outer }
 type list[T any] []T
 func (o *outer) one() {}
 func (o outer) two() {}
 func (i *inner) two() {}
 func (i *inner) three() {}
 func (l list[T]) four() {}`))
-	for name, want := range map[string]int{"outer": 4, "inner": 3, "list": 1, "other": 0} {
-		if got := len(methodsOf(types, name)); got != want {
+	for name, want := range map[string]int{"outer": 5, "inner": 3, "list": 1, "field": 0} {
+		if got := len(types.methodsOf("internal/x." + name)); got != want {
 			t.Errorf("%s has %d methods, not %d", name, got, want)
 		}
 	}

@@ -115,8 +115,8 @@ func (t *table) drop(c *command) {
 	}
 }
 
-// add remembers a command of an earlier life. Its key is that of the newest one that has it; the main process is started
-// in each life of the container.
+// add remembers a command of an earlier life. A key is that of the newest command that has it; the main process is
+// started in each life of the container.
 func (t *table) add(c *command, r record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
