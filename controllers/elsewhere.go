@@ -35,12 +35,9 @@ func chatsElsewhere(mgr ctrl.Manager, s shard.Scope) (cache.Cache, error) {
 	if s.IsAll() || s.IsLimited() && len(s.Elsewhere()) == 0 {
 		return nil, nil //nolint:nilnil // There is nothing to read.
 	}
-	informers, err := index.Informers(func(namespace string) bool { return !s.Owns(namespace) })
-	if err != nil {
-		return nil, err //nolint:wrapcheck // It says what it is about.
-	}
 	chats, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), NewInformer: informers,
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+		NewInformer: index.Informers(func(namespace string) bool { return !s.Owns(namespace) }),
 		ByObject: map[client.Object]cache.ByObject{
 			&v1alpha1.Chat{}: {Field: atWork, Transform: index.StripToSlot, UnsafeDisableDeepCopy: new(true),
 				Namespaces: configs(s.Elsewhere())},

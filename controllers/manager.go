@@ -67,11 +67,7 @@ func NewManager(ctx context.Context, cfg *rest.Config, o ctrl.Options, s shard.S
 			&networkingv1.NetworkPolicy{}: ofGenerationPods,
 		},
 	}
-	informers, err := index.Informers(namespacesOf(s.Shard))
-	if err != nil {
-		return nil, err
-	}
-	o.Cache.NewInformer = informers
+	o.Cache.NewInformer = index.Informers(namespacesOf(s.Shard))
 	limit(&o, s)
 	mgr, err := ctrl.NewManager(cfg, o)
 	if err != nil {

@@ -33,7 +33,7 @@ var mutants = []mutant{
 	{"status-overwritten", "a status is written over a newer one of the chat",
 		chatDir + "report.go", "next.Status = todo.Status", `next.Status, next.ResourceVersion = todo.Status, ""`, nil},
 	{"pod-lost", "a turn waits for a pod that is gone",
-		planDir + "lost.go", "return p.facts.PodLost || p.overdue()", "return p.overdue()", nil},
+		planDir + "lost.go", "return p.facts.PodLost || attemptOverdue(p)", "return attemptOverdue(p)", nil},
 
 	// Retries.
 	{"retries", "a step is tried once more than the limit allows",
@@ -103,7 +103,7 @@ var mutants = []mutant{
 	{"approval", "a call is run before people have decided about it",
 		planDir + "next_action.go", "f.outstandingCalls > f.callsRequiringAction", "f.outstandingCalls > 0", nil},
 	{"approval-all", "a turn continues although one call is not decided",
-		planDir + "action.go", "p.undecided(v1alpha1.RequiresApproval) == 0 {", "true {", nil},
+		planDir + "action.go", "undecidedCalls(p, v1alpha1.RequiresApproval) == 0 {", "true {", nil},
 	{"approval-digest", "an approval counts for a call that the person has not seen",
 		"internal/approval/approval.go", "decision.Digest == call.Digest", "decision != nil",
 		planTests},

@@ -15,11 +15,11 @@ import (
 	"parley.dev/parley/internal/chat/machine"
 )
 
-// decide takes people's decisions about calls down. The turn continues when every call has what it waits for.
-func (p action) decide() error {
+// takeDecisions takes people's decisions about calls down. The turn continues when every call has what it waits for.
+func takeDecisions(p *pass) error {
 	for i := range p.facts.Approvals {
 		given := &p.facts.Approvals[i].ToolDecision
-		switch call := p.waiting(given.ID); {
+		switch call := waitingCall(p, given.ID); {
 		case call == nil:
 			p.plan.NotPending = append(p.plan.NotPending, given.Approval)
 		case !approval.Applies(given, call):
@@ -29,15 +29,15 @@ func (p action) decide() error {
 			p.plan.Applied = append(p.plan.Applied, given.Approval)
 		}
 	}
-	if p.status().Phase == v1alpha1.ChatRequiresAction && p.undecided(v1alpha1.RequiresClient) == 0 &&
-		p.undecided(v1alpha1.RequiresApproval) == 0 {
-		return p.complete(subject{})
+	if p.status().Phase == v1alpha1.ChatRequiresAction && undecidedCalls(p, v1alpha1.RequiresClient) == 0 &&
+		undecidedCalls(p, v1alpha1.RequiresApproval) == 0 {
+		return completeAction(p, subject{})
 	}
 	return nil
 }
 
-// waiting is the call of that id, if it waits for approval.
-func (p action) waiting(id string) *v1alpha1.PendingToolCall {
+// waitingCall is the call of that id, if it waits for approval.
+func waitingCall(p *pass, id string) *v1alpha1.PendingToolCall {
 	required := p.status().RequiresAction
 	if required == nil {
 		return nil
@@ -51,8 +51,8 @@ func (p action) waiting(id string) *v1alpha1.PendingToolCall {
 	return &required.ToolCalls[i]
 }
 
-// undecided counts the calls of a kind that nobody has decided about or answered yet.
-func (p action) undecided(kind v1alpha1.RequiredAction) (n int) {
+// undecidedCalls counts the calls of a kind that nobody has decided about or answered yet.
+func undecidedCalls(p *pass, kind v1alpha1.RequiredAction) (n int) {
 	if required := p.status().RequiresAction; required != nil {
 		for _, call := range required.ToolCalls {
 			if call.Kind == kind && call.Decision == nil {
@@ -63,38 +63,38 @@ func (p action) undecided(kind v1alpha1.RequiredAction) (n int) {
 	return n
 }
 
-// answer takes a client's results, all at once, and only when nothing else is awaited.
-func (p action) answer() error {
+// takeResults takes a client's results, all at once, and only when nothing else is awaited.
+func takeResults(p *pass) error {
 	for _, message := range p.facts.Results {
-		given := p.resultsOf(message)
-		if p.undecided(v1alpha1.RequiresApproval) > 0 && given.problem == "" {
+		given := compareResults(p, message)
+		if undecidedCalls(p, v1alpha1.RequiresApproval) > 0 && given.problem == "" {
 			p.early = append(p.early, given)
 			continue // They stay open until then.
 		}
 		if p.status().Phase != v1alpha1.ChatRequiresAction || given.problem != "" {
-			p.plan.Rejected = append(p.plan.Rejected, p.invalid(given))
+			p.plan.Rejected = append(p.plan.Rejected, invalidResults(p, given))
 			continue
 		}
 		p.plan.Taken = append(p.plan.Taken, given.message)
-		if err := p.complete(subject{results: &given}); err != nil {
+		if err := completeAction(p, subject{results: &given}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// refuseEarly refuses results that waited for people to decide,
+// refuseEarlyResults refuses results that waited for people to decide,
 // once the calls are given up: nothing would come back to them.
-func (p action) refuseEarly() error {
+func refuseEarlyResults(p *pass) error {
 	if p.status().Phase != v1alpha1.ChatRequiresAction {
 		for _, given := range p.early {
-			p.plan.Rejected = append(p.plan.Rejected, p.invalid(given))
+			p.plan.Rejected = append(p.plan.Rejected, invalidResults(p, given))
 		}
 	}
 	return nil
 }
 
-func (p action) invalid(given clientResults) Rejection {
+func invalidResults(p *pass, given clientResults) Rejection {
 	if p.status().Phase != v1alpha1.ChatRequiresAction {
 		return Rejection{given.message, v1alpha1.ReasonResultsInvalid,
 			fmt.Sprintf("Chat %s has no tool call that waits for a result", p.chat.Name)}
@@ -102,11 +102,11 @@ func (p action) invalid(given clientResults) Rejection {
 	return Rejection{given.message, v1alpha1.ReasonResultsInvalid, given.problem}
 }
 
-func (p action) complete(s subject) error {
+func completeAction(p *pass, s subject) error {
 	if err := p.fire(machine.CompleteRequiresAction, s); err != nil {
 		return err
 	}
-	return p.turn().proceed()
+	return proceed(p)
 }
 
 // recordStopTool records the first tool that ends the turn; empty if none does.
@@ -116,8 +116,8 @@ func recordStopTool(t *v1alpha1.TurnStatus, tool string) {
 	}
 }
 
-// expire continues without the calls that nobody has answered in time.
-func (p action) expire() error {
+// expireAction continues without the calls that nobody has answered in time.
+func expireAction(p *pass) error {
 	required := p.status().RequiresAction
 	if required == nil || p.facts.Now.Before(required.Deadline.Time) {
 		return nil
@@ -127,11 +127,11 @@ func (p action) expire() error {
 	if err := p.fire(machine.CancelRequiresAction, subject{}); err != nil {
 		return err
 	}
-	return p.turn().proceed()
+	return proceed(p)
 }
 
 // clearDeadline forgets the calls that waited.
-func (p action) clearDeadline(s subject) {
+func clearDeadline(p *pass, s subject) {
 	required := p.status().RequiresAction
 	if required == nil {
 		return
@@ -142,8 +142,8 @@ func (p action) clearDeadline(s subject) {
 	p.status().RequiresAction = nil
 }
 
-// patience is how long the calls wait: those that nobody but people decide about wait longer by default.
-func (p action) patience() time.Duration {
+// actionPatience is how long the calls wait: those that nobody but people decide about wait longer by default.
+func actionPatience(p *pass) time.Duration {
 	limits := p.chat.Spec.Limits
 	isClients := func(call v1alpha1.PendingToolCall) bool { return call.Kind == v1alpha1.RequiresClient }
 	switch {
@@ -155,16 +155,16 @@ func (p action) patience() time.Duration {
 	return v1alpha1.DefaultApprovalDeadline
 }
 
-func (p action) setDeadline() {
+func setDeadline(p *pass) {
 	p.status().RequiresAction = &v1alpha1.RequiresActionStatus{
 		Message:   p.status().Internal.Turn.CallingMessage,
-		Deadline:  metav1.NewTime(p.facts.Now.Add(p.patience())),
+		Deadline:  metav1.NewTime(p.facts.Now.Add(actionPatience(p))),
 		ToolCalls: slices.Clone(p.facts.Calls), // Decisions are noted in them, and the facts stay as they are.
 	}
 }
 
 // giveUp gives the calls up that have no result.
-func (p action) giveUp() {
+func giveUp(p *pass) {
 	st := p.status()
 	if t := st.Turn; t != nil {
 		giveUpCalls(t, &st.Internal.Turn, whyGivenUp(p.firing.Event, t.Result))
@@ -213,7 +213,7 @@ func giveUpCalls(t *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus, why v1
 }
 
 // appendResults commits a client's results, if calls waited for them, and hands the decided calls to Parley.
-func (p action) appendResults(given *clientResults) {
+func appendResults(p *pass, given *clientResults) {
 	st := p.status()
 	decided := []v1alpha1.ToolDecision(nil)
 	for _, call := range st.RequiresAction.ToolCalls {

@@ -8,7 +8,7 @@ import "parley.dev/parley/api/v1alpha1"
 // changeAgents asks for what an earlier pass has committed about sub-chats. It is done before anything else is decided,
 // such as whether one of them is still at work, and before the status is written that forgets it: a crash between the
 // two loses nothing, and each of it is done once, however often it is asked for.
-func (p steering) changeAgents() error {
+func changeAgents(p *pass) error {
 	of := p.status().Internal.AgentsOf
 	if of != "" && p.facts.AgentsOf != of {
 		p.plan.Asks.Agents = of

@@ -15,44 +15,44 @@ import (
 	"parley.dev/parley/internal/chat/machine"
 )
 
-// settle ends the attempt under way if it has a result, its pod is gone, its result was deleted, or another message has
-// the name of its result.
-func (p attempt) settle() error {
+// settleAttempt ends the attempt under way if it has a result, its pod is gone, its result was deleted, or another
+// message has the name of its result.
+func settleAttempt(p *pass) error {
 	st := p.status()
 	switch {
 	case st.Phase == v1alpha1.ChatInterrupting:
-		return p.endInterrupted()
+		return endInterrupted(p)
 	case st.Phase != v1alpha1.ChatRunning:
 		return nil
 	case st.Generation == nil:
-		return p.turn().proceed()
+		return proceed(p)
 	case st.Generation != p.underWay: // It began in this pass, and the facts are about the one before it.
 		return nil
 	case attempts.AnswersCurrentAttempt(p.chat, st, p.facts.Result):
-		return p.useResult(p.facts.Result)
-	case p.gone():
-		return p.lose()
+		return useResult(p, p.facts.Result)
+	case attemptGone(p):
+		return loseAttempt(p)
 	}
 	return nil
 }
 
-func (p attempt) useResult(result *v1alpha1.ChatMessage) error {
+func useResult(p *pass, result *v1alpha1.ChatMessage) error {
 	switch g := result.Spec.Generation; g.Outcome {
 	case v1alpha1.OutcomeFailed:
-		p.account(result)
-		return p.retry().retryOrFail(*g.Error)
+		accountStep(p, result)
+		return retryOrFail(p, *g.Error)
 	case v1alpha1.OutcomeLost, v1alpha1.OutcomeInterrupted: // Nobody asked for an interruption, or no longer.
-		return p.lose()
+		return loseAttempt(p)
 	default:
-		if err := p.fire(machine.CommitStep, subject{result: result, attempt: p.committed(result)}); err != nil {
+		if err := p.fire(machine.CommitStep, subject{result: result, attempt: committedEnd(p, result)}); err != nil {
 			return err
 		}
-		return p.turn().proceed()
+		return proceed(p)
 	}
 }
 
-func (p attempt) maxAttempts() int32 {
-	model, _ := p.models().answering()
+func maxAttempts(p *pass) int32 {
+	model, _ := answeringModel(p)
 	if model == nil {
 		return v1alpha1.DefaultMaxAttempts
 	}
@@ -62,7 +62,7 @@ func (p attempt) maxAttempts() int32 {
 // accountAdvice adds what asking the advisor has used up, and counts what came of it: a summary can stand for messages
 // that the generation pod would have to count. It is kept apart: it is another model's, and says nothing of how
 // full the context is.
-func (p attempt) accountAdvice(g *v1alpha1.MessageGeneration) {
+func accountAdvice(p *pass, g *v1alpha1.MessageGeneration) {
 	if g.Advice > 0 {
 		p.status().Turn.Advice += g.Advice
 	}
@@ -72,10 +72,10 @@ func (p attempt) accountAdvice(g *v1alpha1.MessageGeneration) {
 }
 
 // appendStep makes the result the head.
-func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
+func appendStep(p *pass, result *v1alpha1.ChatMessage) {
 	st, g := p.status(), result.Spec.Generation
 	if result.Spec.Role == v1alpha1.RoleSystem {
-		p.compaction().appendSummary(result)
+		appendSummary(p, result)
 		return
 	}
 	p.appendGenerated(result.Name)
@@ -89,12 +89,12 @@ func (p attempt) appendStep(result *v1alpha1.ChatMessage) {
 		st.Turn.WaitingFor = stillWaiting(st.Turn, in)
 		recordStopTool(st.Turn, g.StoppedBy)
 		st.Turn.PlanApproved = st.Turn.PlanApproved || g.PlanApproved
-		p.changeWorkspace(g.Workspace)
+		changeWorkspace(p, g.Workspace)
 		if len(g.Agents) > 0 {
 			st.Internal.AgentsOf = result.Name
 		}
 	}
-	p.account(result)
+	accountStep(p, result)
 	if result.Spec.Role == v1alpha1.RoleAssistant {
 		st.Turn.Steps++
 		st.LastReply, st.Context = g.Preview, g.Context
@@ -132,8 +132,8 @@ func noteCalls(t *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus, reply *v
 	t.CallsGivenUp, t.WaitingFor = "", waitingCalls(g.WaitingFor)
 }
 
-// account adds what a step has used up.
-func (p attempt) account(result *v1alpha1.ChatMessage) {
+// accountStep adds what a step has used up.
+func accountStep(p *pass, result *v1alpha1.ChatMessage) {
 	st, g := p.status(), result.Spec.Generation
 	if g.Usage != nil {
 		st.Usage = st.Usage.Add(*g.Usage)
@@ -147,25 +147,25 @@ func (p attempt) account(result *v1alpha1.ChatMessage) {
 			st.Cost = cost.Add(st.Cost, *call.Cost)
 		}
 	}
-	p.captions().takeTitle(result)
-	p.accountAdvice(g)
+	takeTitle(p, result)
+	accountAdvice(p, g)
 }
 
-func (p attempt) begin(action v1alpha1.GenerationAction) {
-	st, model := p.status(), p.retry().nextModel(action)
+func beginAttempt(p *pass, action v1alpha1.GenerationAction) {
+	st, model := p.status(), nextModel(p, action)
 	next := &v1alpha1.GenerationStatus{
 		Attempt: 1, Action: action, ModelConfig: model.Config, Pod: p.facts.Pod, StartedAt: metav1.NewMicroTime(p.facts.Now),
 	}
 	var internal v1alpha1.AttemptInternalStatus
 	if last := st.Retry; last == nil {
-		p.compaction().noticeMissing(action)
+		noticeMissing(p, action)
 	} else {
 		next.Attempt, internal = last.Attempt+1, inherited(&st.Internal.Attempt)
 		internal.AfterEmptyReply = last.Reason == v1alpha1.ErrorEmptyReply
 	}
 	internal.HasSubChats, internal.HasWorkspace = p.facts.HasSubChats, p.facts.HasWorkspace
-	internal.Compaction = p.compaction().cause(action)
-	st.Internal.MCPServers, st.Internal.Budgets = addresses(p.facts.Servers), p.models().budgets()
+	internal.Compaction = compactionCause(p, action)
+	st.Internal.MCPServers, st.Internal.Budgets = addresses(p.facts.Servers), budgetsInForce(p)
 	setAttempt(st, attemptRecord{underWay: next, internal: internal})
 	st.Model = model.Name
 }

@@ -11,13 +11,13 @@ import (
 
 // markClass says which class the chat has, and what of the chat does not count. The generation is that which the newest
 // step goes by: a class that changes writes nothing to the chats that are at rest.
-func (p report) markClass() {
+func markClass(p *pass) {
 	st, class := p.status(), p.facts.Class
 	if p.plan.Begins {
 		st.NamespaceClass = inForce(p.facts.Namespace)
 	}
 	switch {
-	case class == nil && p.models().classMissing():
+	case class == nil && classMissing(p):
 		return // It may come back.
 	case class == nil:
 		st.ChatClass, st.Settings = nil, nil

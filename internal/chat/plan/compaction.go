@@ -14,7 +14,7 @@ import (
 )
 
 // compactable reports whether the context has something in it that a summary could stand for.
-func (p compaction) compactable() bool {
+func compactable(p *pass) bool {
 	st := p.status()
 	if st.Context != nil {
 		return st.Context.Replies > 0
@@ -25,9 +25,9 @@ func (p compaction) compactable() bool {
 // contextFill is how the context stands to the threshold. The first reply after a summary reports whether the summary
 // was of any use. If it was not, only a limit that somebody gave ends the turn: what is known otherwise may be less
 // than the model takes, so the model is asked, and a context that it refuses is compacted.
-func (p compaction) contextFill() fill {
+func contextFill(p *pass) fill {
 	context := p.status().Context
-	model, _ := p.models().answering()
+	model, _ := answeringModel(p)
 	if context == nil || model == nil || model.ContextLimit.Tokens == 0 || model.ThresholdPercent >= 100 ||
 		context.Tokens*100 < model.ContextLimit.Tokens*int64(model.ThresholdPercent) {
 		return fillFits
@@ -41,18 +41,18 @@ func (p compaction) contextFill() fill {
 	return fillFits
 }
 
-// instead compacts a context that the model refused as too long,
+// compactInstead compacts a context that the model refused as too long,
 // if it can be made shorter; then the model is asked again.
-func (p compaction) instead(e *v1alpha1.GenerationError, attempt *AttemptEnd) (compacts bool) {
+func compactInstead(p *pass, e *v1alpha1.GenerationError, attempt *AttemptEnd) (compacts bool) {
 	if e.Reason != v1alpha1.ErrorContextTooLong || p.status().Generation.Action != v1alpha1.ActionGenerateAssistant {
 		return false
 	}
 	return p.try(machine.ContextTooLong, subject{compaction: v1alpha1.CompactionContextTooLong, attempt: attempt}) == ""
 }
 
-// learn keeps what the provider said of its model's context when it refused one as too long.
-func (p compaction) learn(e *v1alpha1.GenerationError) {
-	model, _ := p.models().answering()
+// learnContextLimit keeps what the provider said of its model's context when it refused one as too long.
+func learnContextLimit(p *pass, e *v1alpha1.GenerationError) {
+	model, _ := answeringModel(p)
 	if e.ContextLimit == 0 || model == nil {
 		return
 	}
@@ -66,8 +66,8 @@ func (p compaction) learn(e *v1alpha1.GenerationError) {
 }
 
 // noticeSummarizer says that another model is asked for a summary than the one that is named for it.
-func (p compaction) noticeSummarizer(failed *v1alpha1.GenerationStatus, e *v1alpha1.GenerationError) {
-	model, _ := p.models().answering()
+func noticeSummarizer(p *pass, failed *v1alpha1.GenerationStatus, e *v1alpha1.GenerationError) {
+	model, _ := answeringModel(p)
 	if failed.Action != v1alpha1.ActionCompact || !AsksFallbacks(e.Reason) || model.Summarizer == nil ||
 		failed.ModelConfig != model.Summarizer.Config {
 		return
@@ -78,8 +78,8 @@ func (p compaction) noticeSummarizer(failed *v1alpha1.GenerationStatus, e *v1alp
 }
 
 // noticeMissing says that the ChatModelConfig which is to write the summary cannot be asked.
-func (p compaction) noticeMissing(action v1alpha1.GenerationAction) {
-	model, _ := p.models().answering()
+func noticeMissing(p *pass, action v1alpha1.GenerationAction) {
+	model, _ := answeringModel(p)
 	if action != v1alpha1.ActionCompact || model.SummarizerMissing == "" {
 		return
 	}
@@ -88,9 +88,9 @@ func (p compaction) noticeMissing(action v1alpha1.GenerationAction) {
 		"reference", model.SummarizerMissing, model.Config))
 }
 
-// cause is how full the context is; nil for other actions.
-func (p compaction) cause(action v1alpha1.GenerationAction) *v1alpha1.CompactionCause {
-	model, _ := p.models().answering()
+// compactionCause is how full the context is; nil for other actions.
+func compactionCause(p *pass, action v1alpha1.GenerationAction) *v1alpha1.CompactionCause {
+	model, _ := answeringModel(p)
 	if action != v1alpha1.ActionCompact || model == nil {
 		return nil
 	}
@@ -104,10 +104,11 @@ func (p compaction) cause(action v1alpha1.GenerationAction) *v1alpha1.Compaction
 	return cause
 }
 
-// stillOverLimit is the error of a context that a summary did not make short enough: a further one would not either.
-func (p compaction) stillOverLimit() v1alpha1.GenerationError {
+// contextStillOverLimit is the error of a context that a summary did not make short enough: a further one would not
+// either.
+func contextStillOverLimit(p *pass) v1alpha1.GenerationError {
 	st := p.status()
-	model, _ := p.models().answering()
+	model, _ := answeringModel(p)
 	threshold, raise := "compaction.thresholdPercent of ChatModelConfig "+model.Config, "contextLimit or "
 	if own := p.chat.Spec.Compaction; own != nil && own.ThresholdPercent != nil {
 		threshold, raise = "spec.compaction.thresholdPercent of the chat or its ChatClass",
@@ -124,18 +125,18 @@ func (p compaction) stillOverLimit() v1alpha1.GenerationError {
 	}
 }
 
-// ask asks for a compaction. A turn that failed goes on after it.
-func (p compaction) ask(source v1alpha1.CompactionSource) {
+// askCompaction asks for a compaction. A turn that failed goes on after it.
+func askCompaction(p *pass, source v1alpha1.CompactionSource) {
 	st := p.status()
 	st.Internal.Compaction = source
 	if st.Turn != nil && st.Turn.Result == v1alpha1.TurnFailed {
 		st.Turn.Result = ""
-		p.cut().resume()
+		resumeTurn(p)
 	}
 }
 
-// forget forgets what asked for a compaction, unless another step is committed before it.
-func (p compaction) forget(s subject) {
+// forgetCompaction forgets what asked for a compaction, unless another step is committed before it.
+func forgetCompaction(p *pass, s subject) {
 	if s.result != nil && s.result.Spec.Generation.Action != v1alpha1.ActionCompact && p.status().
 		Phase == v1alpha1.ChatRunning {
 		return
@@ -144,16 +145,16 @@ func (p compaction) forget(s subject) {
 }
 
 // appendSummary makes a summary the head, and the beginning of what the model sees. The turn stands as it stood.
-func (p compaction) appendSummary(result *v1alpha1.ChatMessage) {
+func appendSummary(p *pass, result *v1alpha1.ChatMessage) {
 	st := p.status()
 	p.appendGenerated(result.Name)
-	p.beginContext(min(result.Spec.Generation.Compaction.ContextStart, st.History.Length-1))
+	beginContext(p, min(result.Spec.Generation.Compaction.ContextStart, st.History.Length-1))
 	st.Context = &v1alpha1.ContextStatus{Compacted: true}
-	p.attempt().account(result)
+	accountStep(p, result)
 }
 
 // beginContext makes the message at start the first that the model sees.
-func (p compaction) beginContext(start int64) {
+func beginContext(p *pass, start int64) {
 	h, in := &p.status().History, &p.status().Internal
 	h.ContextStart = start
 	in.ContextBoundaries = append(in.ContextBoundaries, v1alpha1.ContextBoundary{Start: start, Length: h.Length})
@@ -163,7 +164,7 @@ func (p compaction) beginContext(start int64) {
 }
 
 // backToContext takes a history that was cut back to the context that its newest message was part of.
-func (p compaction) backToContext() {
+func backToContext(p *pass) {
 	h, in := &p.status().History, &p.status().Internal
 	n := len(in.ContextBoundaries)
 	for n > 0 && in.ContextBoundaries[n-1].Length > h.Length {

@@ -13,31 +13,31 @@ import (
 	"parley.dev/parley/internal/chat/machine"
 )
 
-// truncate goes on from what is left of the history if a message of it was deleted. An archived chat does so once it
-// is taken back.
-func (p cut) truncate() error {
+// applyDeletion goes on from what is left of the history if a message of it was deleted. An archived chat does so
+// once it is taken back.
+func applyDeletion(p *pass) error {
 	if p.facts.Truncated == nil || p.status().Archived {
 		return nil
 	}
 	if err := p.fire(machine.DeleteMessage, subject{}); err != nil {
 		return err
 	}
-	return p.turn().proceed()
+	return proceed(p)
 }
 
-// edit begins the conversation again at a committed User message that was edited.
-func (p cut) edit() error {
+// applyEdit begins the conversation again at a committed User message that was edited.
+func applyEdit(p *pass) error {
 	if p.facts.Edited == nil || p.facts.Truncated != nil || p.status().Archived {
 		return nil
 	}
 	if err := p.fire(machine.EditMessage, subject{message: p.facts.Edited.Name}); err != nil {
 		return err
 	}
-	return p.turn().proceed()
+	return proceed(p)
 }
 
-// carryOut cuts the history: before the edited message, or where messages are missing.
-func (p cut) carryOut() {
+// cutHistory cuts the history: before the edited message, or where messages are missing.
+func cutHistory(p *pass) {
 	h := &p.status().History
 	from := int64(0)
 	begun, tail := recordOf(p.status()), p.status().Internal.Tail
@@ -48,7 +48,7 @@ func (p cut) carryOut() {
 		p.status().LastReply, p.status().Context = t.LastReply, t.Context
 		conditions.MarkOutput(p.status(), t.OutputOf, t.Output, p.facts.Now)
 		if t.Unanswered {
-			p.resume()
+			resumeTurn(p)
 		}
 	} else {
 		e := p.facts.Edited
@@ -56,19 +56,19 @@ func (p cut) carryOut() {
 		p.status().Internal.Tail = slices.Clone(e.Tail)
 		p.status().Context = nil // The next reply tells.
 	}
-	p.dropTail(tail, from)
-	p.noteEnd(begun)
-	p.captions().dropTitle()
-	p.compaction().backToContext()
+	dropTail(p, tail, from)
+	noteCutTurn(p, begun)
+	dropTitle(p)
+	backToContext(p)
 	if t := p.facts.Truncated; t != nil && t.ContextAt < h.ContextStart { // That was another context.
 		p.status().Context = nil
 	}
 	p.status().Internal.Superseded = &v1alpha1.SupersededRange{FromIndex: from, BeforeVersion: h.Version + 1}
 }
 
-// resume takes the turn up again whose message may say already how it ended. What is left of the turn stands where it
-// stood, so its message does, too: versions only grow along a chain.
-func (p cut) resume() {
+// resumeTurn takes the turn up again whose message may say already how it ended. What is left of the turn stands
+// where it stood, so its message does, too: versions only grow along a chain.
+func resumeTurn(p *pass) {
 	st := p.status()
 	st.Internal.Turn.ResumedVersion = st.History.Version + 1
 	st.Turn.StartedAt = new(metav1.NewMicroTime(p.facts.Now)) // It ends a second time.
@@ -76,7 +76,7 @@ func (p cut) resume() {
 
 // dropTail drops the messages of people and clients that have left the history and that only the chat's status said to
 // be part of it. They may not say so themselves yet, and would be taken for new ones.
-func (p cut) dropTail(tail []v1alpha1.CommittedMessage, from int64) {
+func dropTail(p *pass, tail []v1alpha1.CommittedMessage, from int64) {
 	for i := range tail {
 		if tail[i].Position >= from {
 			p.plan.Superseded = append(p.plan.Superseded, tail[i].Message)
@@ -84,9 +84,9 @@ func (p cut) dropTail(tail []v1alpha1.CommittedMessage, from int64) {
 	}
 }
 
-// noteEnd says of the turn that was under way that it has ended,
+// noteCutTurn says of the turn that was under way that it has ended,
 // unless it continues where what is left of the history ends.
-func (p cut) noteEnd(begun TurnRecord) {
+func noteCutTurn(p *pass, begun TurnRecord) {
 	if begun.TurnStatus == nil || begun.Result != "" {
 		return
 	}
@@ -105,7 +105,7 @@ func sameTurn(a, b TurnRecord) bool {
 }
 
 // putAside asks for the messages that left the history in an earlier pass.
-func (p cut) putAside() error {
+func putAside(p *pass) error {
 	p.plan.PutAside = p.status().Internal.Superseded != nil
 	p.status().Internal.Superseded = nil
 	return nil

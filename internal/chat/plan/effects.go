@@ -43,7 +43,7 @@ func (p *pass) try(event machine.Event, s subject) (refused machine.Reason) {
 		effects[effect](p, s)
 	}
 	p.status().Phase, p.status().Archived = t.To.Phase(), t.To.Archived()
-	p.attempt().noteEnd(s)
+	noteAttemptEnd(p, s)
 	p.plan.Transitions = append(p.plan.Transitions, p.firing)
 	return ""
 }
@@ -61,8 +61,8 @@ func (p *pass) machineFacts(event machine.Event, action v1alpha1.GenerationActio
 	st := p.status()
 	var isOverBudget, isReferenceMissing, mayBegin bool
 	if event == machine.RecordAttempt {
-		isOverBudget = p.models().overBudget(action) != nil
-		isReferenceMissing = p.models().missingReference() != nil
+		isOverBudget = overBudget(p, action) != nil
+		isReferenceMissing = missingReference(p) != nil
 		// What the step needs is asked for only if nothing else holds it: a held turn starts no workspace.
 		mayBegin = !isOverBudget && !isReferenceMissing && !p.facts.Suspended
 	}
@@ -75,9 +75,9 @@ func (p *pass) machineFacts(event machine.Event, action v1alpha1.GenerationActio
 		Suspended:         p.facts.Suspended,
 		ReferenceMissing:  isReferenceMissing,
 		OverBudget:        isOverBudget,
-		SubChatsAtWork:    mayBegin && p.turn().subChatsAtWork(),
-		WorkspaceStarting: mayBegin && p.turn().workspaceStarting(),
-		ServersStarting:   mayBegin && p.turn().serversStarting(action),
+		SubChatsAtWork:    mayBegin && subChatsAtWork(p),
+		WorkspaceStarting: mayBegin && workspaceStarting(p),
+		ServersStarting:   mayBegin && serversStarting(p, action),
 		ModelLimited:      p.facts.ModelLimit != nil,
 		NoCapacity:        p.facts.NoCapacity != "",
 		PodRefused:        p.facts.PodRefused != "",
@@ -85,7 +85,7 @@ func (p *pass) machineFacts(event machine.Event, action v1alpha1.GenerationActio
 		FamilyBusy:        p.facts.FamilyAtWork != "",
 		ParentArchived:    p.facts.ParentArchived,
 		Clearable:         st.History.Length > st.History.ContextStart,
-		Compactable:       p.compaction().compactable(),
+		Compactable:       compactable(p),
 	}
 }
 
@@ -95,26 +95,26 @@ var effects = map[machine.Effect]func(*pass, subject){
 	machine.EnqueueMessage: func(p *pass, s subject) {
 		p.status().Queue = append(p.status().Queue, v1alpha1.QueuedMessage{Name: s.message, Interrupts: s.interrupts})
 	},
-	machine.EnqueueCutIn: func(p *pass, s subject) { p.queue().cutIn(s.message) },
-	machine.ReorderQueue: func(p *pass, s subject) { p.queue().cutIn(s.message) },
-	machine.ClearQueue:   func(p *pass, _ subject) { p.queue().clear() },
-	machine.TruncateFrom: func(p *pass, _ subject) { p.cut().carryOut() },
+	machine.EnqueueCutIn: func(p *pass, s subject) { cutIn(p, s.message) },
+	machine.ReorderQueue: func(p *pass, s subject) { cutIn(p, s.message) },
+	machine.ClearQueue:   func(p *pass, _ subject) { clearQueue(p) },
+	machine.TruncateFrom: func(p *pass, _ subject) { cutHistory(p) },
 	machine.AppendPartial: func(p *pass, s subject) {
 		if s.result != nil {
-			p.attempt().appendStep(s.result)
+			appendStep(p, s.result)
 		}
 	},
 	machine.BeginContext: func(p *pass, _ subject) {
-		p.compaction().beginContext(p.status().History.Length)
+		beginContext(p, p.status().History.Length)
 		p.status().Context = nil
 	},
 	machine.RemoveQueued: func(p *pass, s subject) {
 		named := func(q v1alpha1.QueuedMessage) bool { return q.Name == s.message }
 		p.status().Queue = slices.DeleteFunc(p.status().Queue, named)
 	},
-	machine.AppendMessage: func(p *pass, s subject) { p.turn().begin(s.message) },
-	machine.PromoteHead:   func(p *pass, _ subject) { p.queue().promoteHead() },
-	machine.AppendStep:    func(p *pass, s subject) { p.attempt().appendStep(s.result) },
+	machine.AppendMessage: func(p *pass, s subject) { beginTurn(p, s.message) },
+	machine.PromoteHead:   func(p *pass, _ subject) { promoteHead(p) },
+	machine.AppendStep:    func(p *pass, s subject) { appendStep(p, s.result) },
 	machine.BumpHistory:   func(p *pass, _ subject) { p.status().History.Version++ },
 	machine.ResetAttempt: func(p *pass, _ subject) {
 		setAttempt(p.status(), attemptRecord{})
@@ -126,14 +126,14 @@ var effects = map[machine.Effect]func(*pass, subject){
 		}
 	},
 	machine.SetRetry:        func(p *pass, s subject) { setAttempt(p.status(), *s.retry) },
-	machine.SetCompaction:   func(p *pass, s subject) { p.compaction().ask(s.compaction) },
-	machine.NextAttempt:     func(p *pass, s subject) { p.attempt().begin(s.action) },
-	machine.SetError:        func(p *pass, s subject) { p.turn().setError(s.err, s.action) },
-	machine.ClearError:      func(p *pass, _ subject) { p.turn().clearError() },
-	machine.GiveUpCalls:     func(p *pass, _ subject) { p.action().giveUp() },
-	machine.AppendResults:   func(p *pass, s subject) { p.action().appendResults(s.results) },
-	machine.SetDeadline:     func(p *pass, _ subject) { p.action().setDeadline() },
-	machine.ClearCompaction: func(p *pass, s subject) { p.compaction().forget(s) },
-	machine.ClearDeadline:   func(p *pass, s subject) { p.action().clearDeadline(s) },
-	machine.EndTurn:         func(p *pass, s subject) { p.turn().end(s.ending, "") },
+	machine.SetCompaction:   func(p *pass, s subject) { askCompaction(p, s.compaction) },
+	machine.NextAttempt:     func(p *pass, s subject) { beginAttempt(p, s.action) },
+	machine.SetError:        func(p *pass, s subject) { setError(p, s.err, s.action) },
+	machine.ClearError:      func(p *pass, _ subject) { clearError(p) },
+	machine.GiveUpCalls:     func(p *pass, _ subject) { giveUp(p) },
+	machine.AppendResults:   func(p *pass, s subject) { appendResults(p, s.results) },
+	machine.SetDeadline:     func(p *pass, _ subject) { setDeadline(p) },
+	machine.ClearCompaction: func(p *pass, s subject) { forgetCompaction(p, s) },
+	machine.ClearDeadline:   func(p *pass, s subject) { clearDeadline(p, s) },
+	machine.EndTurn:         func(p *pass, s subject) { endTurn(p, s.ending, "") },
 }

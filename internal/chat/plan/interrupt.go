@@ -16,37 +16,37 @@ import (
 // InterruptPatience is how long an interrupted attempt has to hand over what it has: 15 s. After that it is given up.
 const InterruptPatience = 15 * time.Second
 
-// stop tells the attempt under way to stop. One that no pod has begun has nothing to hand over.
-func (p attempt) stop() error {
+// stopAttempt tells the attempt under way to stop. One that no pod has begun has nothing to hand over.
+func stopAttempt(p *pass) error {
 	st := p.status()
 	switch {
 	case st.Generation == nil || p.begins():
 		setAttempt(st, attemptRecord{})
-		return p.finishInterruption(nil)
+		return finishInterruption(p, nil)
 	case st.Generation.InterruptedAt == nil:
 		st.Generation.InterruptedAt = new(metav1.NewMicroTime(p.facts.Now))
-		return p.endInterrupted() // It may have ended already.
+		return endInterrupted(p) // It may have ended already.
 	}
 	return nil
 }
 
 // endInterrupted ends the interruption if the attempt has handed over what it had, or never will.
-func (p attempt) endInterrupted() error {
+func endInterrupted(p *pass) error {
 	st := p.status()
 	switch {
 	case st.Generation != nil && attempts.AnswersCurrentAttempt(p.chat, st, p.facts.Result):
-		return p.finishInterruption(p.facts.Result)
-	case st.Generation == nil || st.Generation.InterruptedAt == nil || p.gone(),
+		return finishInterruption(p, p.facts.Result)
+	case st.Generation == nil || st.Generation.InterruptedAt == nil || attemptGone(p),
 		p.facts.Now.Sub(st.Generation.InterruptedAt.Time) >= InterruptPatience:
-		return p.finishInterruption(nil)
+		return finishInterruption(p, nil)
 	}
 	return nil
 }
 
-func (p attempt) finishInterruption(result *v1alpha1.ChatMessage) error {
-	end := p.interrupted(result)
-	if result == nil && p.underWay != nil && p.gone() {
-		end = p.lost()
+func finishInterruption(p *pass, result *v1alpha1.ChatMessage) error {
+	end := interruptedEnd(p, result)
+	if result == nil && p.underWay != nil && attemptGone(p) {
+		end = lostEnd(p)
 	}
 	if result != nil && !saysSomething(result) {
 		result = nil
@@ -55,7 +55,7 @@ func (p attempt) finishInterruption(result *v1alpha1.ChatMessage) error {
 		attempt: end}); err != nil {
 		return err
 	}
-	return p.turn().proceed()
+	return proceed(p)
 }
 
 // saysSomething reports whether an attempt that was told to stop has something to keep.

@@ -14,9 +14,9 @@ import (
 	"parley.dev/parley/internal/text/clip"
 )
 
-// lose makes the attempt under way again, with another pod: the first time at once, then after waits that double like
-// those after failures. Whatever takes one pod of a step after the other is not mended by haste.
-func (p attempt) lose() error {
+// loseAttempt makes the attempt under way again, with another pod: the first time at once, then after waits that
+// double like those after failures. Whatever takes one pod of a step after the other is not mended by haste.
+func loseAttempt(p *pass) error {
 	if p.facts.Suspended {
 		p.held = machine.Suspended
 		return nil
@@ -24,37 +24,37 @@ func (p attempt) lose() error {
 	lost, internal := *p.status().Generation, inherited(&p.status().Internal.Attempt)
 	internal.LostAttempts++
 	losses := internal.LostAttempts
-	reason, message := p.lossOf(&lost)
+	reason, message := lossOf(p, &lost)
 	p.notice(v1alpha1.EventAttemptLost, v1alpha1.EventActionGenerate, message)
-	if lost.Attempt >= p.maxAttempts() {
-		return p.turn().failAfter(exhausted(&lost, losses, reason, message), p.lost())
+	if lost.Attempt >= maxAttempts(p) {
+		return failAfter(p, exhausted(&lost, losses, reason, message), lostEnd(p))
 	}
 	retry := &v1alpha1.RetryStatus{
 		Attempt: lost.Attempt, Action: lost.Action, FailedAt: metav1.NewMicroTime(p.facts.Now), Reason: reason,
 		Message: message, At: metav1.NewMicroTime(p.facts.Now), ModelConfig: lost.ModelConfig,
 	}
-	if model, _ := p.models().answering(); model != nil && losses > 1 {
+	if model, _ := answeringModel(p); model != nil && losses > 1 {
 		retry.At = metav1.NewMicroTime(p.facts.Now.Add(backoff(model.Retry, int(losses)-2)))
 	}
 	if err := p.fire(machine.AttemptLost, subject{retry: &attemptRecord{next: retry, internal: internal},
-		attempt: p.lost()}); err != nil {
+		attempt: lostEnd(p)}); err != nil {
 		return err
 	}
-	return p.turn().proceed()
+	return proceed(p)
 }
 
 // lossOf says which attempt was lost, and why.
-func (p attempt) lossOf(lost *v1alpha1.GenerationStatus) (v1alpha1.ErrorReason, string) {
+func lossOf(p *pass, lost *v1alpha1.GenerationStatus) (v1alpha1.ErrorReason, string) {
 	message := fmt.Sprintf("Generation pod %s was lost during attempt %d", lost.Pod, lost.Attempt)
 	if attempts.NameTaken(p.chat, p.status(), p.facts.Result) {
 		return v1alpha1.ErrorResultNameTaken,
 			clip.Ellipsis(fmt.Sprintf("Attempt %d can have no result: message %s, which it did not create, has its name",
 				lost.Attempt, p.facts.Result.Name), maxMessage)
 	}
-	if p.overdue() {
+	if attemptOverdue(p) {
 		message = fmt.Sprintf("Attempt %d timed out after %s", lost.Attempt, attemptTime(lost.Action))
 	}
-	if !p.facts.PodLost && p.resultDeleted() {
+	if !p.facts.PodLost && resultDeleted(p) {
 		message = fmt.Sprintf("The result of attempt %d is lost: message %s was deleted before it was in the history",
 			lost.Attempt, p.facts.Deleted.Name)
 	}
@@ -64,17 +64,18 @@ func (p attempt) lossOf(lost *v1alpha1.GenerationStatus) (v1alpha1.ErrorReason, 
 	return v1alpha1.ErrorGenerationPodLost, clip.Ellipsis(message, maxMessage)
 }
 
-// gone reports whether the attempt under way has no result and will have none.
-func (p attempt) gone() bool {
-	return p.facts.PodLost || p.overdue() || p.resultDeleted() || attempts.NameTaken(p.chat, p.status(), p.facts.Result)
+// attemptGone reports whether the attempt under way has no result and will have none.
+func attemptGone(p *pass) bool {
+	return p.facts.PodLost || attemptOverdue(p) || resultDeleted(p) ||
+		attempts.NameTaken(p.chat, p.status(), p.facts.Result)
 }
 
-// overdue reports whether the pod of the attempt under way is there, and has had all the time for it.
-func (p attempt) overdue() bool { return !p.facts.PodLost && Overdue(p.status(), p.facts.Now) }
+// attemptOverdue reports whether the pod of the attempt under way is there, and has had all the time for it.
+func attemptOverdue(p *pass) bool { return !p.facts.PodLost && Overdue(p.status(), p.facts.Now) }
 
 // resultDeleted reports whether somebody has deleted the answer to the attempt under way before it was committed. The
 // pod gives none again.
-func (p attempt) resultDeleted() bool {
+func resultDeleted(p *pass) bool {
 	return p.facts.Result == nil && attempts.AnswersCurrentAttempt(p.chat, p.status(), p.facts.Deleted)
 }
 

@@ -16,7 +16,7 @@ import (
 
 // markAdvisor says whether the advisor can be asked. It keeps no turn from going on: the model continues without it.
 // A chat that is archived asks nobody.
-func (p modelChoice) markAdvisor() {
+func markAdvisor(p *pass) {
 	why := p.facts.NoAdvice
 	if p.status().Archived {
 		why = nil
@@ -24,44 +24,45 @@ func (p modelChoice) markAdvisor() {
 	conditions.MarkAdvisor(p.status(), why, p.facts.Now)
 }
 
-// answering is what answers the turn under way, or else why nothing does.
+// answeringModel is what answers the turn under way, or else why nothing does.
 // What is done beside a turn, the chat's model does.
-func (p modelChoice) answering() (*Model, *v1alpha1.GenerationError) {
+func answeringModel(p *pass) (*Model, *v1alpha1.GenerationError) {
 	t := p.status().Turn
 	if t == nil || t.Result != "" {
 		return p.facts.Model, p.facts.Blocked
 	}
-	return p.model(Message{Name: t.Message, ModelConfig: t.ModelConfig})
+	return modelNamed(p, Message{Name: t.Message, ModelConfig: t.ModelConfig})
 }
 
-// model is what answers the message, or else why nothing does.
-func (p modelChoice) model(message Message) (*Model, *v1alpha1.GenerationError) {
+// modelNamed is what answers the message, or else why nothing does.
+func modelNamed(p *pass, message Message) (*Model, *v1alpha1.GenerationError) {
 	switch {
-	case message.ModelConfig == "" || p.misplaced():
+	case message.ModelConfig == "" || misplaced(p):
 		return p.facts.Model, p.facts.Blocked
-	case p.refused(message) != nil:
-		return nil, p.refused(message)
-	case p.unavailable(message) == nil:
+	case refusedReference(p, message) != nil:
+		return nil, refusedReference(p, message)
+	case unavailable(p, message) == nil:
 		return p.facts.Named[message.ModelConfig], nil
 	case p.chat.Spec.WhenModelConfigUnavailable == v1alpha1.ModelConfigUnavailableUseDefault && p.facts.Model != nil:
 		return p.facts.Model, nil
 	}
-	return nil, p.unavailable(message)
+	return nil, unavailable(p, message)
 }
 
-// refused is why the class of the chat does not let the ChatModelConfig answer that the message names; nil if it does.
-func (p modelChoice) refused(message Message) *v1alpha1.GenerationError {
+// refusedReference is why the class of the chat does not let the ChatModelConfig answer that the message names; nil
+// if it does.
+func refusedReference(p *pass, message Message) *v1alpha1.GenerationError {
 	return chatclass.ModelRefused(p.facts.Class.Of(), message.ModelConfig, message.Name)
 }
 
 // unavailable is why the ChatModelConfig that the message names cannot be used; nil if it can, or if it names none.
-func (p modelChoice) unavailable(message Message) *v1alpha1.GenerationError {
+func unavailable(p *pass, message Message) *v1alpha1.GenerationError {
 	if message.ModelConfig == "" {
 		return nil
 	}
 	named, known := p.facts.Named[message.ModelConfig]
 	if !known {
-		p.askModels(message.ModelConfig)
+		askModels(p, message.ModelConfig)
 	}
 	switch by := modelconfig.ByChat + " of ChatMessage " + message.Name; {
 	case named == nil:
@@ -74,7 +75,7 @@ func (p modelChoice) unavailable(message Message) *v1alpha1.GenerationError {
 
 // askModels asks for the ChatModelConfig of that name, and for all that waiting messages name: one of them after the
 // other would be asked for if each turn failed at once.
-func (p modelChoice) askModels(name string) {
+func askModels(p *pass, name string) {
 	names := []string{name}
 	for _, messages := range [][]Message{p.facts.Open, p.facts.Queued} {
 		for i := range messages {
@@ -90,10 +91,10 @@ func (p modelChoice) askModels(name string) {
 
 // markFallback says whether another ChatModelConfig answers than the one that is named, for the turn under way or else
 // for the chat. A chat that is archived is answered by none.
-func (p modelChoice) markFallback() {
+func markFallback(p *pass) {
 	why := p.facts.FellBack
 	if t := p.status().Turn; t != nil && t.Result == "" && t.ModelConfig != "" {
-		why = p.unavailable(Message{Name: t.Message, ModelConfig: t.ModelConfig})
+		why = unavailable(p, Message{Name: t.Message, ModelConfig: t.ModelConfig})
 	}
 	if p.status().Archived || p.facts.Model == nil ||
 		p.chat.Spec.WhenModelConfigUnavailable != v1alpha1.ModelConfigUnavailableUseDefault {
@@ -112,12 +113,12 @@ var ofTheModel = []v1alpha1.ErrorReason{
 }
 
 // misplaced reports whether something other than its ChatModelConfig keeps the chat from working.
-func (p modelChoice) misplaced() bool {
+func misplaced(p *pass) bool {
 	return p.facts.Blocked != nil && !slices.Contains(ofTheModel, p.facts.Blocked.Reason)
 }
 
 // classMissing reports whether the class of the chat does not exist: it is not known what the chat may do.
-func (p modelChoice) classMissing() bool {
+func classMissing(p *pass) bool {
 	return p.facts.Blocked != nil && p.facts.Blocked.Reason == v1alpha1.ErrorChatClassNotFound
 }
 
@@ -126,8 +127,8 @@ var missingReferences = []v1alpha1.ErrorReason{v1alpha1.ErrorChatClassNotFound, 
 
 // missingReference is why the next action has no class or no model, if that is because one does not exist; otherwise
 // nil.
-func (p modelChoice) missingReference() *v1alpha1.GenerationError {
-	_, why := p.answering()
+func missingReference(p *pass) *v1alpha1.GenerationError {
+	_, why := answeringModel(p)
 	if why == nil || !slices.Contains(missingReferences, why.Reason) {
 		return nil
 	}
@@ -137,8 +138,8 @@ func (p modelChoice) missingReference() *v1alpha1.GenerationError {
 // awaitsReference reports whether the turn waits for a class or a model that does not exist. It does so until the time
 // that the status names, which is set when the wait begins; a chat that is to be archived does not wait. One that is
 // suspended waits to be resumed first.
-func (p modelChoice) awaitsReference() bool {
-	missing, wait := p.missingReference(), p.status().Wait
+func awaitsReference(p *pass) bool {
+	missing, wait := missingReference(p), p.status().Wait
 	switch {
 	case missing == nil:
 		return false
@@ -150,14 +151,14 @@ func (p modelChoice) awaitsReference() bool {
 	return wait == nil || wait.Reason != string(missing.Reason) || wait.Until == nil || p.facts.Now.Before(wait.Until.Time)
 }
 
-// blocked is why the message cannot be answered; nil if it can.
-func (p modelChoice) blocked(message Message) *v1alpha1.GenerationError {
-	_, why := p.model(message)
+// blockedBy is why the message cannot be answered; nil if it can.
+func blockedBy(p *pass, message Message) *v1alpha1.GenerationError {
+	_, why := modelNamed(p, message)
 	return why
 }
 
-// budgets are those that the chat must keep.
-func (p modelChoice) budgets() []v1alpha1.BudgetInForce {
+// budgetsInForce are those that the chat must keep.
+func budgetsInForce(p *pass) []v1alpha1.BudgetInForce {
 	var own *v1alpha1.Budget
 	if limits := p.chat.Spec.Limits; limits != nil {
 		own = limits.Budget
@@ -165,9 +166,10 @@ func (p modelChoice) budgets() []v1alpha1.BudgetInForce {
 	return budget.InForce(own, cost.Sum(p.status().DeletedCost, p.facts.CostBelow), p.facts.BudgetsAbove)
 }
 
-// priced are the models whose prices the budgets of the chat need, in their order; all of them if none has such prices.
-func (p modelChoice) priced(models []Alternative) []Alternative {
-	all := p.budgets()
+// withPrices are the models whose prices the budgets of the chat need, in their order; all of them if none has such
+// prices.
+func withPrices(p *pass, models []Alternative) []Alternative {
+	all := budgetsInForce(p)
 	unpriced := func(m Alternative) bool {
 		return budget.Unpriced(all, budget.Call{Config: m.Config, Currency: m.Currency}) != nil
 	}
@@ -179,11 +181,11 @@ func (p modelChoice) priced(models []Alternative) []Alternative {
 
 // overBudget is why budgets do not let the action call its model; nil if they do, or if it calls none. An attempt that
 // waits for something else, such as a class, has no model yet.
-func (p modelChoice) overBudget(action v1alpha1.GenerationAction) *v1alpha1.GenerationError {
-	all := p.budgets()
-	if model, _ := p.answering(); len(all) == 0 || model == nil || action == v1alpha1.ActionExecuteTools {
+func overBudget(p *pass, action v1alpha1.GenerationAction) *v1alpha1.GenerationError {
+	all := budgetsInForce(p)
+	if model, _ := answeringModel(p); len(all) == 0 || model == nil || action == v1alpha1.ActionExecuteTools {
 		return nil
 	}
-	next := p.retry().nextModel(action)
+	next := nextModel(p, action)
 	return budget.Refuse(all, p.status().Cost, budget.Call{Config: next.Config, Currency: next.Currency})
 }

@@ -18,58 +18,56 @@ func Advance(f Facts) (Plan, error) {
 	p := &pass{facts: f, chat: f.Chat, plan: Plan{Status: *f.Chat.Status.DeepCopy()}}
 	p.found = p.status().Generation
 	p.underWay = p.found
-	for _, step := range p.steps() {
-		if err := step(); err != nil {
+	for _, step := range steps {
+		if err := step(p); err != nil {
 			return Plan{}, err
 		}
 	}
 	p.plan.Begins = p.begins()
 	p.plan.Asks.Pod = p.plan.Begins && f.Pod == ""
-	p.report().settle()
+	settleReport(p)
 	return p.plan, nil
 }
 
 // steps of a pass, in their order. Each one finds the chat as those before it have left it, and does nothing where its
 // facts are not there.
-func (p *pass) steps() []func() error {
-	return []func() error{
-		// Nothing else is possible in a combination that is no state.
-		p.steering().repair,
-		// What comes after this would find an archived chat, or one that was taken back and may work again.
-		p.steering().archive,
-		// It is about the status as it was read: a cut of this pass marks other messages,
-		// which are put aside after it is written.
-		p.cut().putAside,
-		// What follows may be about sub-chats that an earlier pass has decided to start.
-		p.steering().changeAgents,
-		// The history comes before all that builds on it: what an attempt yielded, or a request asks for, may be about a
-		// conversation that is no more. Where messages are missing, an edit is looked for in what is left, by the next pass.
-		p.cut().truncate,
-		p.cut().edit,
-		// A message that was deleted from the queue must not be promoted by the end of a turn.
-		p.queue().dropGone,
-		// A result that is there counts, even if somebody asks to interrupt at the same time: it is paid for.
-		p.attempt().settle,
-		// An interruption ends what is under way, before new messages are taken up: they were sent to be answered.
-		p.steering().handleRequests,
-		// People's decisions come before a client's results, which count only once nothing else is awaited, and both before
-		// the deadline: who answers in time has answered, however late the pass is.
-		p.action().decide,
-		p.action().answer,
-		p.action().expire,
-		// Messages are taken up in the order of their creation: those in the queue came first.
-		p.queue().promote,
-		p.queue().takeOpen,
-		// Results that waited for decisions have nothing to wait for where a step before this has given the calls up.
-		p.action().refuseEarly,
-		// A turn that ended in this pass may have been all that kept the chat from being archived.
-		p.steering().archive,
-		// Last: a summary counts only if nothing else has happened since the reply that it is about.
-		p.captions().takeSummary,
-	}
+var steps = []func(*pass) error{
+	// Nothing else is possible in a combination that is no state.
+	repairState,
+	// What comes after this would find an archived chat, or one that was taken back and may work again.
+	archive,
+	// It is about the status as it was read: a cut of this pass marks other messages,
+	// which are put aside after it is written.
+	putAside,
+	// What follows may be about sub-chats that an earlier pass has decided to start.
+	changeAgents,
+	// The history comes before all that builds on it: what an attempt yielded, or a request asks for, may be about a
+	// conversation that is no more. Where messages are missing, an edit is looked for in what is left, by the next pass.
+	applyDeletion,
+	applyEdit,
+	// A message that was deleted from the queue must not be promoted by the end of a turn.
+	dropDeletedQueued,
+	// A result that is there counts, even if somebody asks to interrupt at the same time: it is paid for.
+	settleAttempt,
+	// An interruption ends what is under way, before new messages are taken up: they were sent to be answered.
+	handleRequests,
+	// People's decisions come before a client's results, which count only once nothing else is awaited, and both before
+	// the deadline: who answers in time has answered, however late the pass is.
+	takeDecisions,
+	takeResults,
+	expireAction,
+	// Messages are taken up in the order of their creation: those in the queue came first.
+	promoteQueued,
+	takeOpenMessages,
+	// Results that waited for decisions have nothing to wait for where a step before this has given the calls up.
+	refuseEarlyResults,
+	// A turn that ended in this pass may have been all that kept the chat from being archived.
+	archive,
+	// Last: a summary counts only if nothing else has happened since the reply that it is about.
+	takeSummary,
 }
 
-// pass is one run of Advance. What it knows is here; what it does is in one type for each aspect of a chat.
+// pass is one run of Advance: what it knows. What it does is in functions, with a file for each aspect of a chat.
 type pass struct {
 	facts Facts
 	chat  *v1alpha1.Chat
@@ -87,44 +85,6 @@ type pass struct {
 	// early are results that came before the people's decisions that their calls wait for, too.
 	early []clientResults
 }
-
-// The aspects of a chat, each in the file of its name.
-type (
-	// turn is the work on one User message: which action comes next, how it begins and how it ends.
-	turn struct{ *pass }
-	// queue is the messages that have come and are not in the history.
-	queue struct{ *pass }
-	// attempt is one try of a generation pod at an action: how it is assigned, and what becomes of its result.
-	attempt struct{ *pass }
-	// retry is what follows a failed attempt: which model is asked next, and when.
-	retry struct{ *pass }
-	// steering is what people ask of a chat as a whole.
-	steering struct{ *pass }
-	// action is the tool calls that wait for people or clients.
-	action struct{ *pass }
-	// compaction is how full the context is, and the summaries that make it shorter.
-	compaction struct{ *pass }
-	// captions are the chat's title and the summary of its turn.
-	captions struct{ *pass }
-	// modelChoice is which ChatModelConfig answers, and what that may cost.
-	modelChoice struct{ *pass }
-	// cut is a history that was edited, or of which messages were deleted.
-	cut struct{ *pass }
-	// report is what the status says of all that once the steps are over: conditions and Events.
-	report struct{ *pass }
-)
-
-func (p *pass) turn() turn             { return turn{p} }
-func (p *pass) queue() queue           { return queue{p} }
-func (p *pass) attempt() attempt       { return attempt{p} }
-func (p *pass) retry() retry           { return retry{p} }
-func (p *pass) steering() steering     { return steering{p} }
-func (p *pass) action() action         { return action{p} }
-func (p *pass) compaction() compaction { return compaction{p} }
-func (p *pass) captions() captions     { return captions{p} }
-func (p *pass) models() modelChoice    { return modelChoice{p} }
-func (p *pass) cut() cut               { return cut{p} }
-func (p *pass) report() report         { return report{p} }
 
 func (p *pass) status() *v1alpha1.ChatStatus { return &p.plan.Status }
 

@@ -11,8 +11,8 @@ import (
 	"parley.dev/parley/internal/chat/machine"
 )
 
-// dropGone takes deleted messages out of the queue.
-func (p queue) dropGone() error {
+// dropDeletedQueued takes deleted messages out of the queue.
+func dropDeletedQueued(p *pass) error {
 	if p.status().Archived {
 		return nil
 	}
@@ -27,26 +27,28 @@ func (p queue) dropGone() error {
 	return nil
 }
 
-// takeOpen takes new User messages up: an idle chat begins a turn, a busy one queues them as far as there is room.
-func (p queue) takeOpen() error {
-	for _, message := range p.open() {
-		if p.staysOpen(message) {
+// takeOpenMessages takes new User messages up: an idle chat begins a turn, a busy one queues them as far as there is
+// room.
+func takeOpenMessages(p *pass) error {
+	for _, message := range openMessages(p) {
+		if staysOpen(p, message) {
 			return nil
 		}
 		if len(p.status().Internal.Tail)+len(p.status().Queue) >= v1alpha1.MaxTail {
-			p.plan.Rejected = append(p.plan.Rejected, p.unanswered(message.Name))
+			p.plan.Rejected = append(p.plan.Rejected, tailFull(p, message.Name))
 			continue
 		}
-		switch refused := p.try(p.eventOf(message), subject{message: message.Name, interrupts: message.Interrupts}); refused {
+		about := subject{message: message.Name, interrupts: message.Interrupts}
+		switch refused := p.try(eventOfMessage(p, message), about); refused {
 		case "":
 		case machine.QueueFull:
-			p.plan.Rejected = append(p.plan.Rejected, p.full(message.Name))
+			p.plan.Rejected = append(p.plan.Rejected, queueFull(p, message.Name))
 			continue
 		default:
 			return fmt.Errorf("taking message %s up in state %s: %s", message.Name, p.state(), refused.Meaning())
 		}
 		p.plan.Taken = append(p.plan.Taken, message.Name)
-		if err := p.turn().follow(); err != nil {
+		if err := followPhase(p); err != nil {
 			return err
 		}
 	}
@@ -55,36 +57,36 @@ func (p queue) takeOpen() error {
 
 // staysOpen reports whether the message and those behind it are taken up later: when the chat is taken back, when there
 // is a model, or by the next pass.
-func (p queue) staysOpen(message Message) bool {
-	if p.facts.Archive || p.status().Archived || p.idle() && p.models().blocked(message) != nil {
+func staysOpen(p *pass, message Message) bool {
+	if p.facts.Archive || p.status().Archived || p.idle() && blockedBy(p, message) != nil {
 		return true
 	}
 	return false
 }
 
-// open are the messages that may be taken up. An edit that is left to the next pass comes before them: it would take
-// them along with the rest of the queue.
-func (p queue) open() []Message {
+// openMessages are the messages that may be taken up. An edit that is left to the next pass comes before them: it
+// would take them along with the rest of the queue.
+func openMessages(p *pass) []Message {
 	if p.facts.Truncated != nil && p.facts.Edited != nil {
 		return nil
 	}
 	return p.facts.Open
 }
 
-func (p queue) full(message string) Rejection {
+func queueFull(p *pass, message string) Rejection {
 	return Rejection{message, v1alpha1.ReasonQueueFull, fmt.Sprintf(
 		"The queue of chat %s is full (%d messages, and limits.maxQueue is %d): delete this message and create it again "+
 			"when there is room",
 		p.chat.Name, len(p.status().Queue), p.chat.Spec.MaxQueueOrDefault())}
 }
 
-func (p queue) unanswered(message string) Rejection {
+func tailFull(p *pass, message string) Rejection {
 	return Rejection{message, v1alpha1.ReasonQueueFull, fmt.Sprintf(
 		"The last %d messages of chat %s have no reply, and there can be no more: see why its turns end without one, "+
 			"delete some of them, and create this message again", v1alpha1.MaxTail, p.chat.Name)}
 }
 
-func (p queue) eventOf(message Message) machine.Event {
+func eventOfMessage(p *pass, message Message) machine.Event {
 	switch {
 	case p.state() == machine.None:
 		return machine.Create
@@ -94,15 +96,15 @@ func (p queue) eventOf(message Message) machine.Event {
 	return machine.SendMessageQueue
 }
 
-func (p queue) promoteHead() {
+func promoteHead(p *pass) {
 	st := p.status()
 	next := st.Queue[0].Name
 	st.Queue = slices.Delete(st.Queue, 0, 1)
-	p.turn().begin(next)
+	beginTurn(p, next)
 }
 
-// promote lets queued messages cut in that were told to since they were queued.
-func (p queue) promote() error {
+// promoteQueued lets queued messages cut in that were told to since they were queued.
+func promoteQueued(p *pass) error {
 	for _, message := range p.facts.Queued {
 		queued := slices.IndexFunc(p.status().Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == message.Name })
 		if p.status().Archived || !message.Interrupts || queued < 0 || p.status().Queue[queued].Interrupts {
@@ -111,7 +113,7 @@ func (p queue) promote() error {
 		if err := p.fire(machine.PromoteQueued, subject{message: message.Name}); err != nil {
 			return err
 		}
-		if err := p.turn().follow(); err != nil {
+		if err := followPhase(p); err != nil {
 			return err
 		}
 	}
@@ -119,7 +121,7 @@ func (p queue) promote() error {
 }
 
 // cutIn puts the message, be it new or queued, behind those that cut in before it, and all of these before the others.
-func (p queue) cutIn(message string) {
+func cutIn(p *pass, message string) {
 	var cutIns, others []v1alpha1.QueuedMessage
 	for _, queued := range p.status().Queue {
 		switch {
@@ -133,15 +135,15 @@ func (p queue) cutIn(message string) {
 	p.status().Queue = slices.Concat(cutIns, []v1alpha1.QueuedMessage{{Name: message, Interrupts: true}}, others)
 }
 
-func (p queue) clear() {
+func clearQueue(p *pass) {
 	for _, queued := range p.status().Queue {
 		p.plan.Superseded = append(p.plan.Superseded, queued.Name)
 	}
 	p.status().Queue = nil
 }
 
-// said is a message that is about to be committed.
-func (p queue) said(name string) Message {
+// messageNamed is a message that is about to be committed.
+func messageNamed(p *pass, name string) Message {
 	if p.facts.Edited != nil && p.facts.Edited.Name == name {
 		return p.facts.Edited.Message
 	}

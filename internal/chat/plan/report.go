@@ -16,8 +16,8 @@ import (
 	"parley.dev/parley/internal/chat/machine"
 )
 
-// settle computes the conditions, last, from all the rest.
-func (p report) settle() {
+// settleReport computes the conditions, last, from all the rest.
+func settleReport(p *pass) {
 	st := p.status()
 	if st.Phase == "" {
 		st.Phase = v1alpha1.ChatWaiting
@@ -25,38 +25,38 @@ func (p report) settle() {
 	facts := conditions.ChatFacts{Generation: p.chat.Generation, Now: p.facts.Now}
 	facts.Beginning = p.chat.Spec.Prompt != "" && st.History.Version == 0
 	if p.idle() && len(p.facts.Open) > 0 {
-		facts.Blocked = p.models().blocked(p.facts.Open[0])
-		facts.MayCome = p.mayCome(facts.Blocked)
+		facts.Blocked = blockedBy(p, p.facts.Open[0])
+		facts.MayCome = mayStillCome(p, facts.Blocked)
 	}
-	p.addHeld(&facts)
+	addHeld(p, &facts)
 	if facts.Beginning {
-		facts.NoPrompt = p.noPrompt()
+		facts.NoPrompt = whyNoPrompt(p)
 	}
 	facts.Archiving = p.facts.Archive && !st.Archived
 	facts.FamilyAtWork = p.facts.FamilyAtWork
 	st.Internal.ParentUID = p.facts.ParentUID
 	st.Root = cmp.Or(p.facts.Root, st.Root)
-	p.captions().settleTitle()
-	p.captions().settleSummary()
-	p.recordWaiting()
+	settleTitle(p)
+	settleSummary(p)
+	recordWaiting(p)
 	if !p.plan.Begins {
 		facts.PodStarting = p.facts.PodStarting
 	}
-	p.models().markAdvisor()
+	markAdvisor(p)
 	cleanTexts(st)
-	p.models().markFallback()
-	p.markClass()
+	markFallback(p)
+	markClass(p)
 	conditions.Chat(st, facts)
-	p.retention().settle()
-	p.noticeRefusal()
-	p.noticeWait(mayPass(&facts))
+	settleRetention(p)
+	noticeRefusal(p)
+	noticeWait(p, mayPass(&facts))
 }
 
 // addHeld adds what holds work that is due.
-func (p report) addHeld(facts *conditions.ChatFacts) {
+func addHeld(p *pass, facts *conditions.ChatFacts) {
 	facts.Held, facts.OverBudget = p.held, p.overBudget
 	facts.NoCapacity, facts.PodRefused = p.facts.NoCapacity, p.facts.PodRefused
-	facts.ServersStarting = p.starting(p.facts.Servers)
+	facts.ServersStarting = startingServers(p, p.facts.Servers)
 	if limit := p.facts.ModelLimit; limit != nil {
 		facts.ModelLimit, facts.ModelLimitUntil = limit.Message, limit.Until
 	}
@@ -64,7 +64,7 @@ func (p report) addHeld(facts *conditions.ChatFacts) {
 		facts.WorkspaceStarting = p.facts.Workspace.Starting
 	}
 	if p.held == machine.ReferenceMissing {
-		facts.MissingReference = p.models().missingReference()
+		facts.MissingReference = missingReference(p)
 	}
 }
 
@@ -78,7 +78,7 @@ const LongWaitAfter = 10 * time.Second
 
 // noticeWait finds out whether the wait is worth an Event. What people have chosen, and what has an Event of its own,
 // is not. passes is true while the wait may end by itself although it is for a person.
-func (p report) noticeWait(passes bool) {
+func noticeWait(p *pass, passes bool) {
 	wait := p.status().Wait
 	switch {
 	case wait == nil || refusals[v1alpha1.ConditionReason(wait.Reason)] != "":
@@ -96,7 +96,7 @@ func (p report) noticeWait(passes bool) {
 }
 
 // recordWaiting notes since when the next step waits for capacity: the order in which chats get it.
-func (p report) recordWaiting() {
+func recordWaiting(p *pass) {
 	st := p.status()
 	switch {
 	case p.held != machine.NoCapacity:
@@ -119,9 +119,9 @@ var mayCome = []v1alpha1.ErrorReason{
 	v1alpha1.ErrorModelConfigNotFound, v1alpha1.ErrorChatClassNotFound, v1alpha1.ErrorParentNotFound,
 }
 
-// mayCome reports whether what blocks the first open message may pass by itself, because something that it needs was
-// not there yet when it was created; and if so, when to look again.
-func (p report) mayCome(blocked *v1alpha1.GenerationError) bool {
+// mayStillCome reports whether what blocks the first open message may pass by itself, because something that it needs
+// was not there yet when it was created; and if so, when to look again.
+func mayStillCome(p *pass, blocked *v1alpha1.GenerationError) bool {
 	if blocked == nil || !slices.Contains(mayCome, blocked.Reason) {
 		return false
 	}
@@ -140,9 +140,9 @@ var refusals = map[v1alpha1.ConditionReason]v1alpha1.EventReason{
 	v1alpha1.ReasonPromptNameTaken:      v1alpha1.EventPromptNameTaken,
 }
 
-// noPrompt is why spec.prompt cannot become a message, in the words of the conditions; nil if it can. A chat of the
+// whyNoPrompt is why spec.prompt cannot become a message, in the words of the conditions; nil if it can. A chat of the
 // same name may just have been deleted, with its messages on their way out: until then nobody is asked to do anything.
-func (p report) noPrompt() *conditions.NoPrompt {
+func whyNoPrompt(p *pass) *conditions.NoPrompt {
 	why := p.facts.NoPrompt
 	if why == nil {
 		return nil
@@ -155,7 +155,7 @@ func (p report) noPrompt() *conditions.NoPrompt {
 }
 
 // noticeRefusal makes an Event of a refusal that the chat has not told of before.
-func (p report) noticeRefusal() {
+func noticeRefusal(p *pass) {
 	ready := meta.FindStatusCondition(p.status().Conditions, v1alpha1.ConditionReady)
 	before := meta.FindStatusCondition(p.chat.Status.Conditions, v1alpha1.ConditionReady)
 	reason := v1alpha1.ReasonOf(ready)

@@ -19,10 +19,10 @@ type clientResults struct {
 	stoppedBy string
 }
 
-// resultsOf compares the message with the calls that wait for a client. They are those that the chat waits for now: a
-// message may have been written for others.
-func (p action) resultsOf(message *v1alpha1.ChatMessage) clientResults {
-	waiting, given := p.waitingForClient(), map[string]*v1alpha1.ToolResult{}
+// compareResults compares the message with the calls that wait for a client. They are those that the chat waits for
+// now: a message may have been written for others.
+func compareResults(p *pass, message *v1alpha1.ChatMessage) clientResults {
+	waiting, given := waitingForClient(p), map[string]*v1alpha1.ToolResult{}
 	wrong := func(problem string) clientResults {
 		return clientResults{message: message.Name, problem: problem + ": delete this message and create a right one"}
 	}
@@ -44,7 +44,7 @@ func (p action) resultsOf(message *v1alpha1.ChatMessage) clientResults {
 }
 
 // waitingForClient are the calls that wait for a client, in their order.
-func (p action) waitingForClient() (waiting []v1alpha1.PendingToolCall) {
+func waitingForClient(p *pass) (waiting []v1alpha1.PendingToolCall) {
 	if required := p.status().RequiresAction; required != nil {
 		for _, call := range required.ToolCalls {
 			if call.Kind == v1alpha1.RequiresClient {

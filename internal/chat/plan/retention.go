@@ -12,17 +12,12 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// retention is since when the chat rests, and when it goes.
-type retention struct{ *pass }
-
-func (p *pass) retention() retention { return retention{p} }
-
-// settle says since when the chat rests and when it expires. It expires in a pass that finds both said: people could
-// see it, and the decision rests on nothing of this very pass.
-func (p retention) settle() {
+// settleRetention says since when the chat rests and when it expires. It expires in a pass that finds both said:
+// people could see it, and the decision rests on nothing of this very pass.
+func settleRetention(p *pass) {
 	st, before := p.status(), p.chat.Status.ExpiresAt
-	st.RestingSince, st.ExpiresAt = p.restingSince(), nil
-	at := p.expiresAt()
+	st.RestingSince, st.ExpiresAt = restingSince(p), nil
+	at := expiresAt(p)
 	if at.IsZero() {
 		return
 	}
@@ -39,10 +34,10 @@ func (p retention) settle() {
 
 // restingSince is since when the chat has had nothing to do; nil while it has. Whatever the state machine did to it
 // counts as something.
-func (p retention) restingSince() *metav1.Time {
+func restingSince(p *pass) *metav1.Time {
 	since := p.chat.Status.RestingSince
 	switch {
-	case !p.rests():
+	case !rests(p):
 		return nil
 	case since == nil || len(p.plan.Transitions) > 0:
 		return new(metav1.NewTime(p.facts.Now.Truncate(time.Second))) // The API has whole seconds.
@@ -52,34 +47,34 @@ func (p retention) restingSince() *metav1.Time {
 
 // rests reports whether the chat has nothing to do. A message that cannot be taken up is something to do, unless the
 // limits of the family keep the whole chat from beginning.
-func (p retention) rests() bool {
+func rests(p *pass) bool {
 	st := p.status()
 	switch {
 	case !p.idle(), len(st.Queue) > 0:
 		return false
-	case st.Archived, p.beyondFamily():
+	case st.Archived, beyondFamily(p):
 		return true
 	case p.chat.Spec.Prompt != "" && st.History.Version == 0:
 		return false
 	}
-	return !slices.ContainsFunc(p.facts.Open, p.leftOpen)
+	return !slices.ContainsFunc(p.facts.Open, func(m Message) bool { return isLeftOpen(p, m) })
 }
 
-func (p retention) beyondFamily() bool {
+func beyondFamily(p *pass) bool {
 	return p.facts.Blocked != nil && p.facts.Blocked.Reason == v1alpha1.ErrorFamilyLimitExceeded
 }
 
-// leftOpen reports whether the pass has neither taken the message up nor refused it.
-func (p retention) leftOpen(m Message) bool {
+// isLeftOpen reports whether the pass has neither taken the message up nor refused it.
+func isLeftOpen(p *pass, m Message) bool {
 	return !slices.Contains(p.plan.Taken, m.Name) &&
 		!slices.ContainsFunc(p.plan.Rejected, func(r Rejection) bool { return r.Message == m.Name })
 }
 
 // expiresAt is when the chat goes: so long after it and all below it came to rest; zero: it is kept. Without its class
 // nobody knows for how long that is.
-func (p retention) expiresAt() (at time.Time) {
+func expiresAt(p *pass) (at time.Time) {
 	after, since := p.chat.Spec.Retention.DeleteAfter(), p.status().RestingSince
-	if after == 0 || since == nil || p.chat.Spec.ParentRef != nil || p.facts.AtWorkBelow || p.models().classMissing() {
+	if after == 0 || since == nil || p.chat.Spec.ParentRef != nil || p.facts.AtWorkBelow || classMissing(p) {
 		return at
 	}
 	if p.facts.RestingBelow.After(since.Time) {

@@ -137,38 +137,38 @@ func backoff(policy *v1alpha1.RetryPolicy, round int) time.Duration {
 }
 
 // retryOrFail begins the next attempt after one that failed, or ends the turn.
-func (p retry) retryOrFail(e v1alpha1.GenerationError) error {
+func retryOrFail(p *pass, e v1alpha1.GenerationError) error {
 	st := p.status()
-	p.compaction().learn(&e)
-	last, end := attemptsOf(st), p.attempt().endOf(p.facts.Result)
+	learnContextLimit(p, &e)
+	last, end := attemptsOf(st), endOfAttempt(p, p.facts.Result)
 	failed := last.underWay
-	if p.compaction().instead(&e, end) {
-		return p.turn().proceed()
+	if compactInstead(p, &e, end) {
+		return proceed(p)
 	}
-	models, policy := p.canAsk(failed)
+	models, policy := canAsk(p, failed)
 	retry := nextTry(models, policy, last, &e, p.facts.Now)
 	if retry == nil {
 		if failed.Attempt > 1 {
 			e.Message = clip.Ellipsis(fmt.Sprintf("Attempt %d failed, too. %s", failed.Attempt, e.Message), maxMessage)
 		}
-		return p.turn().failAfter(e, end)
+		return failAfter(p, e, end)
 	}
-	p.compaction().noticeSummarizer(failed, &e)
+	noticeSummarizer(p, failed, &e)
 	end.Retried = true
 	if err := p.fire(machine.RecordRetry, subject{retry: retry, attempt: end}); err != nil {
 		return err
 	}
-	return p.turn().proceed()
+	return proceed(p)
 }
 
 // canAsk are the models that may be asked after an attempt that failed, and how often; none if none answers the chat.
 // While its class or its model does not exist that is not known: the attempt waits for it, and it is decided again
 // then.
-func (p retry) canAsk(failed *v1alpha1.GenerationStatus) ([]Alternative, *v1alpha1.RetryPolicy) {
-	if model, _ := p.models().answering(); model != nil {
-		return p.models().priced(model.forAction(failed.Action)), model.Retry
+func canAsk(p *pass, failed *v1alpha1.GenerationStatus) ([]Alternative, *v1alpha1.RetryPolicy) {
+	if model, _ := answeringModel(p); model != nil {
+		return withPrices(p, model.forAction(failed.Action)), model.Retry
 	}
-	if p.models().missingReference() != nil {
+	if missingReference(p) != nil {
 		return []Alternative{{Config: failed.ModelConfig}}, nil
 	}
 	return nil, nil
@@ -180,15 +180,15 @@ const maxMessage = 1024
 // nextModel is the model that the next attempt at the action asks: the one that is next, or while its provider asks to
 // wait, the first other one that may be asked now, or else the one that may be asked soonest. The caller has made sure
 // that there is one.
-func (p retry) nextModel(action v1alpha1.GenerationAction) Alternative {
-	model, _ := p.models().answering()
-	models := p.models().priced(model.forAction(action))
-	first := p.nextInOrder(models)
+func nextModel(p *pass, action v1alpha1.GenerationAction) Alternative {
+	model, _ := answeringModel(p)
+	models := withPrices(p, model.forAction(action))
+	first := nextInOrder(p, models)
 	best := models[first]
 	for i := range models {
 		next := models[(first+i)%len(models)]
 		switch {
-		case p.ruledOut(next):
+		case ruledOut(p, next):
 		case !p.facts.Now.Before(next.NotBefore):
 			return next
 		case next.NotBefore.Before(best.NotBefore):
@@ -199,7 +199,7 @@ func (p retry) nextModel(action v1alpha1.GenerationAction) Alternative {
 }
 
 // nextInOrder is the index of the model that is next, whether it may be asked now or not.
-func (p retry) nextInOrder(models []Alternative) int {
+func nextInOrder(p *pass, models []Alternative) int {
 	st := p.status()
 	if st.Retry == nil {
 		return 0
@@ -209,11 +209,11 @@ func (p retry) nextInOrder(models []Alternative) int {
 		return i
 	}
 	// The one that was wanted has been taken out of the configuration since.
-	return max(0, slices.IndexFunc(models, func(m Alternative) bool { return !p.ruledOut(m) }))
+	return max(0, slices.IndexFunc(models, func(m Alternative) bool { return !ruledOut(p, m) }))
 }
 
 // ruledOut reports whether the model has failed for good in this step.
-func (p retry) ruledOut(m Alternative) bool {
+func ruledOut(p *pass, m Alternative) bool {
 	st := p.status()
 	return st.Retry != nil && slices.Contains(st.Internal.Attempt.RuledOut, m.Config)
 }

@@ -20,15 +20,15 @@ const ServerPatience = time.Minute
 // serversStarting reports whether a model that is to be asked waits for MCP servers, and asks where they are if that is
 // not known. One that the attempt before was not told of is not waited for once more, so that a server which never gets
 // ready costs a chat one wait. Calls do not wait: their results say what is wrong.
-func (p turn) serversStarting(action v1alpha1.GenerationAction) bool {
+func serversStarting(p *pass, action v1alpha1.GenerationAction) bool {
 	p.plan.Asks.Servers = refers(p.chat) && p.facts.Servers == nil
 	began := p.status().Turn.StartedAt
 	if action != v1alpha1.ActionGenerateAssistant || began == nil {
 		return false
 	}
-	left := p.houseStarting(began.Time)
+	left := houseStarting(p, began.Time)
 	for _, s := range p.facts.Servers {
-		if p.waitsFor(s) {
+		if waitsFor(p, s) {
 			left = max(left, patience(s)-p.facts.Now.Sub(began.Time))
 		}
 	}
@@ -39,8 +39,8 @@ func (p turn) serversStarting(action v1alpha1.GenerationAction) bool {
 // houseStarting is how long the workspace may go on to start in which commands of MCP servers run: a minute from when
 // it was not ready any more, or from the beginning of the turn. It asks how it stands if that is not known, which has
 // it started, unless the model has stopped it in this turn.
-func (p turn) houseStarting(began time.Time) (left time.Duration) {
-	if !p.facts.HasWorkspace || !runsCommands(p.chat) || p.stoppedSince(began) {
+func houseStarting(p *pass, began time.Time) (left time.Duration) {
+	if !p.facts.HasWorkspace || !runsCommands(p.chat) || stoppedSince(p, began) {
 		return 0
 	}
 	w := p.facts.Workspace
@@ -58,7 +58,7 @@ func (p turn) houseStarting(began time.Time) (left time.Duration) {
 }
 
 // stoppedSince reports whether the model has stopped its workspace since then.
-func (p turn) stoppedSince(began time.Time) bool {
+func stoppedSince(p *pass, began time.Time) bool {
 	w := p.status().Workspace
 	return w != nil && w.StoppedAt != nil && w.StoppedAt.After(began)
 }
@@ -78,7 +78,7 @@ func patience(s Server) time.Duration {
 }
 
 // waitsFor reports whether the server is starting and has not been waited for in vain.
-func (p turn) waitsFor(s Server) bool {
+func waitsFor(p *pass, s Server) bool {
 	return s.Starting && !slices.ContainsFunc(p.status().Internal.MCPServers, func(told v1alpha1.MCPServerAddress) bool {
 		return told.Name == s.Name && told.URL == "" && equality.Semantic.DeepEqual(told.Ref, s.Ref)
 	})
@@ -97,8 +97,8 @@ func addresses(servers []Server) (all []v1alpha1.MCPServerAddress) {
 	return all
 }
 
-// starting says what the servers wait for that are starting, and the workspace for those that run there.
-func (p report) starting(servers []Server) string {
+// startingServers says what the servers wait for that are starting, and the workspace for those that run there.
+func startingServers(p *pass, servers []Server) string {
 	var said []string
 	if w := p.facts.Workspace; w != nil && w.Starting != "" && runsCommands(p.chat) {
 		said = append(said, "the workspace in which they run: "+w.Starting)

@@ -15,7 +15,7 @@ import (
 
 // archive archives the chat or takes it back. While that is not possible yet, the chat waits and takes no new work up,
 // so that it becomes possible. A chat that has not begun is in no state of the machine: it is archived as it stands.
-func (p steering) archive() error {
+func archive(p *pass) error {
 	if p.facts.Archive == p.status().Archived {
 		return nil
 	}
@@ -31,8 +31,8 @@ func (p steering) archive() error {
 	return nil
 }
 
-// repair brings a chat whose status somebody else has changed back to a state that there is.
-func (p steering) repair() error {
+// repairState brings a chat whose status somebody else has changed back to a state that there is.
+func repairState(p *pass) error {
 	if p.state() != machine.Invalid {
 		return nil
 	}
@@ -47,19 +47,19 @@ func (p steering) repair() error {
 }
 
 // handleRequests acts on request annotations, once per token.
-func (p steering) handleRequests() error {
+func handleRequests(p *pass) error {
 	for _, request := range p.facts.Requests {
-		reason, why := p.answerRequest(request.Kind)
+		reason, why := answerRequest(p, request.Kind)
 		handled := v1alpha1.HandledRequest{
 			Kind: request.Kind, Token: request.Token, Outcome: v1alpha1.RequestDone, Time: metav1.NewTime(p.facts.Now),
 		}
 		if why != "" {
 			handled.Outcome, handled.Message = v1alpha1.RequestRefused, why
 			p.notice(reason, v1alpha1.EventAction(request.Kind), fmt.Sprintf("%s was refused: %s", request.Kind, why))
-		} else if err := p.turn().follow(); err != nil {
+		} else if err := followPhase(p); err != nil {
 			return err
 		}
-		p.record(handled)
+		recordRequest(p, handled)
 	}
 	return nil
 }
@@ -72,18 +72,18 @@ var requested = map[v1alpha1.RequestKind]machine.Event{
 }
 
 // answerRequest does what is asked, or says why not.
-func (p steering) answerRequest(kind v1alpha1.RequestKind) (reason v1alpha1.EventReason, why string) {
+func answerRequest(p *pass, kind v1alpha1.RequestKind) (reason v1alpha1.EventReason, why string) {
 	switch kind {
 	case v1alpha1.RequestTitle:
-		return v1alpha1.EventTitleNotWritten, p.captions().askTitle()
+		return v1alpha1.EventTitleNotWritten, askTitle(p)
 	case v1alpha1.RequestRefreshContext:
-		return v1alpha1.EventContextNotRefreshed, p.refreshContext()
+		return v1alpha1.EventContextNotRefreshed, refreshContext(p)
 	}
 	refused := p.try(requested[kind], subject{compaction: v1alpha1.CompactionManual})
 	return v1alpha1.EventReason(refused), refused.Meaning()
 }
 
-func (p steering) record(handled v1alpha1.HandledRequest) {
+func recordRequest(p *pass, handled v1alpha1.HandledRequest) {
 	st := p.status()
 	st.Requests = slices.DeleteFunc(st.Requests, func(r v1alpha1.HandledRequest) bool { return r.Kind == handled.Kind })
 	st.Requests = append(st.Requests, handled)

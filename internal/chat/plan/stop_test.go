@@ -212,7 +212,7 @@ func TestFirstSuccessfulCallThatStopsTheTurnIsFound(t *testing.T) {
 				{ID: "1", Name: "ticket", Kind: v1alpha1.RequiresClient}, {ID: "2", Name: "page", Kind: v1alpha1.RequiresClient},
 			}}
 			p := &pass{chat: chat, plan: Plan{Status: chat.Status}}
-			if got := p.action().resultsOf(bringing("results", c.results...)); got.problem != "" || got.stoppedBy != c.want {
+			if got := compareResults(p, bringing("results", c.results...)); got.problem != "" || got.stoppedBy != c.want {
 				t.Errorf("%q ends the turn, want %q: %s", got.stoppedBy, c.want, got.problem)
 			}
 		})

@@ -25,7 +25,7 @@ func endedWithReply(result v1alpha1.TurnResult) bool {
 
 // takeSummary takes what a model says of the turn that has just ended. It is too late once anything else has happened
 // to the history, and only the pod that gave the last reply may say it.
-func (p captions) takeSummary() error {
+func takeSummary(p *pass) error {
 	st := p.status()
 	if st.Phase != v1alpha1.ChatWaiting || st.Turn == nil || !endedWithReply(st.Turn.Result) ||
 		st.Turn.SummarySource != v1alpha1.TurnSummaryFromState {
@@ -36,19 +36,19 @@ func (p captions) takeSummary() error {
 		return nil
 	}
 	summary := p.facts.Summary
-	if summary == nil || !p.isOfHead(summary.Spec.Generation) {
+	if summary == nil || !isOfHead(p, summary.Spec.Generation) {
 		return nil
 	}
 	g := summary.Spec.Generation
 	if st.Turn.Summary, st.Turn.SummarySource = g.TurnSummary, v1alpha1.TurnSummaryFromModel; g.TurnSummary == "" {
 		st.Turn.Summary, st.Turn.SummarySource = summaries[st.Phase], v1alpha1.TurnSummaryUnwritten
 	}
-	p.attempt().account(summary)
+	accountStep(p, summary)
 	return nil
 }
 
 // isOfHead reports whether the pod that gave the newest reply says this of the history that ends with it.
-func (p captions) isOfHead(g *v1alpha1.MessageGeneration) bool {
+func isOfHead(p *pass, g *v1alpha1.MessageGeneration) bool {
 	now := attempts.Of(p.chat.UID, p.status())
 	return g.ChatUID == now.ChatUID && g.HistoryVersion == now.HistoryVersion && g.Pod == p.facts.HeadPod
 }
@@ -59,13 +59,13 @@ func asked(t *v1alpha1.TurnStatus) bool {
 }
 
 // settleSummary says how the turn stands where no model has said what became of it.
-func (p captions) settleSummary() {
+func settleSummary(p *pass) {
 	t := p.status().Turn
 	if t == nil || asked(t) && t.Result != "" {
 		return
 	}
 	t.Summary, t.SummarySource = "", ""
-	model, _ := p.models().model(Message{Name: t.Message, ModelConfig: t.ModelConfig})
+	model, _ := modelNamed(p, Message{Name: t.Message, ModelConfig: t.ModelConfig})
 	if model != nil && model.TurnSummaries && t.Result != v1alpha1.TurnInterrupted {
 		t.Summary, t.SummarySource = summaries[p.status().Phase], v1alpha1.TurnSummaryFromState
 	}

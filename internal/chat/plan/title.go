@@ -7,7 +7,7 @@ import "parley.dev/parley/api/v1alpha1"
 
 // takeTitle makes the title that came with a result the chat's, unless the chat has a better one: what a model wrote is
 // not taken back for first words. To take the same one twice changes nothing.
-func (p captions) takeTitle(result *v1alpha1.ChatMessage) {
+func takeTitle(p *pass, result *v1alpha1.ChatMessage) {
 	st, g := p.status(), result.Spec.Generation
 	written := st.TitleSource == v1alpha1.TitleFromModel || st.TitleSource == v1alpha1.TitleOutdated
 	switch {
@@ -19,15 +19,15 @@ func (p captions) takeTitle(result *v1alpha1.ChatMessage) {
 	}
 }
 
-// entitle gives a chat that begins the first words of its first message, until a model writes a better title.
-func (p captions) entitle(first Message) {
+// titleFromMessage gives a chat that begins the first words of its first message, until a model writes a better title.
+func titleFromMessage(p *pass, first Message) {
 	if st := p.status(); st.History.Length == 0 && st.Title == "" && first.FirstWords != "" {
 		st.Title, st.TitleSource = first.FirstWords, v1alpha1.TitleFromFirstWords
 	}
 }
 
 // settleTitle lets the title that a person gave win. When it is taken back, the next result brings another one.
-func (p captions) settleTitle() {
+func settleTitle(p *pass) {
 	st := p.status()
 	if given := p.chat.Spec.Title; given != "" {
 		st.Title, st.TitleSource = given, v1alpha1.TitleFromSpec
@@ -37,16 +37,16 @@ func (p captions) settleTitle() {
 }
 
 // dropTitle forgets what was said about a beginning that is no more.
-func (p captions) dropTitle() {
+func dropTitle(p *pass) {
 	if p.status().History.Length == 0 {
 		p.status().Title, p.status().TitleSource = "", ""
 	}
 }
 
 // askTitle lets a model write another title, beside the next reply. It is no transition: nothing waits for it.
-func (p captions) askTitle() (refusal string) {
+func askTitle(p *pass) (refusal string) {
 	st := p.status()
-	model, _ := p.models().model(Message{})
+	model, _ := modelNamed(p, Message{})
 	switch {
 	case p.chat.Spec.Title != "":
 		return "spec.title says the title: change it there, or take it back first"

@@ -55,20 +55,21 @@ type ClientCalls struct {
 	Answered bool
 }
 
-// noteEnd says of the attempt that was under way when the pass began that this transition has ended it, if it has.
-func (p attempt) noteEnd(s subject) {
+// noteAttemptEnd says of the attempt that was under way when the pass began that this transition has ended it, if it
+// has.
+func noteAttemptEnd(p *pass, s subject) {
 	if p.underWay == nil || p.status().Generation == p.underWay {
 		return
 	}
 	p.firing.Attempt = s.attempt
 	if s.attempt == nil {
-		p.firing.Attempt = p.endOf(nil)
+		p.firing.Attempt = endOfAttempt(p, nil)
 	}
 	p.underWay = nil
 }
 
-// endOf is how the attempt under way ended if the result is what it gave; nil: it gave none.
-func (p attempt) endOf(result *v1alpha1.ChatMessage) *AttemptEnd {
+// endOfAttempt is how the attempt under way ended if the result is what it gave; nil: it gave none.
+func endOfAttempt(p *pass, result *v1alpha1.ChatMessage) *AttemptEnd {
 	if p.underWay == nil {
 		return nil
 	}
@@ -87,28 +88,28 @@ func (p attempt) endOf(result *v1alpha1.ChatMessage) *AttemptEnd {
 	return end
 }
 
-// committed is the end of an attempt whose result becomes part of the history.
-func (p attempt) committed(result *v1alpha1.ChatMessage) *AttemptEnd {
-	end := p.endOf(result)
+// committedEnd is the end of an attempt whose result becomes part of the history.
+func committedEnd(p *pass, result *v1alpha1.ChatMessage) *AttemptEnd {
+	end := endOfAttempt(p, result)
 	end.Committed = true
 	return end
 }
 
-// interrupted is the end of an attempt that was told to stop; nil: it gave no result in time, or there was none.
-func (p attempt) interrupted(result *v1alpha1.ChatMessage) *AttemptEnd {
-	end := p.endOf(result)
+// interruptedEnd is the end of an attempt that was told to stop; nil: it gave no result in time, or there was none.
+func interruptedEnd(p *pass, result *v1alpha1.ChatMessage) *AttemptEnd {
+	end := endOfAttempt(p, result)
 	if end != nil && result != nil {
 		end.Committed = saysSomething(result)
 	}
 	return end
 }
 
-// lost is the end of an attempt that has no result and will have none, or whose pod says that it lost it.
-func (p attempt) lost() *AttemptEnd {
+// lostEnd is the end of an attempt that has no result and will have none, or whose pod says that it lost it.
+func lostEnd(p *pass) *AttemptEnd {
 	if attempts.AnswersCurrentAttempt(p.chat, p.status(), p.facts.Result) {
-		return p.endOf(p.facts.Result)
+		return endOfAttempt(p, p.facts.Result)
 	}
-	end := p.endOf(nil)
+	end := endOfAttempt(p, nil)
 	end.Outcome = v1alpha1.OutcomeLost
 	return end
 }

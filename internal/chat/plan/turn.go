@@ -18,22 +18,22 @@ import (
 )
 
 // proceed starts the next action of the turn, or ends it; ending it may promote a queued message, which begins a turn.
-func (p turn) proceed() error {
+func proceed(p *pass) error {
 	for p.status().Phase == v1alpha1.ChatRunning && p.status().Generation == nil && p.held == "" {
-		if err := p.takeNextAction(); err != nil {
+		if err := takeNextAction(p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p turn) takeNextAction() error {
-	switch next := decideNextAction(actionRules, p.progress()); next.action {
+func takeNextAction(p *pass) error {
+	switch next := decideNextAction(actionRules, progressOf(p)); next.action {
 	case executeTools:
-		p.beginWaiting()
-		return p.assign(v1alpha1.ActionExecuteTools)
+		beginWaiting(p)
+		return assign(p, v1alpha1.ActionExecuteTools)
 	case failTurn:
-		return p.fail(p.errorOf(next.ending), "")
+		return fail(p, errorOf(p, next.ending), "")
 	case requireAction:
 		if calling := p.status().Internal.Turn.CallingMessage; calling != p.facts.CallsOf {
 			p.plan.Asks.Calls = calling
@@ -42,13 +42,13 @@ func (p turn) takeNextAction() error {
 		p.held = p.try(machine.EnterRequiresAction, subject{})
 		return nil
 	case finishTurn:
-		return p.fire(machine.FinishTurn, subject{ending: p.resultOf(next.ending)})
+		return p.fire(machine.FinishTurn, subject{ending: turnResult(p, next.ending)})
 	default:
-		return p.assign(v1alpha1.GenerationAction(next.action))
+		return assign(p, v1alpha1.GenerationAction(next.action))
 	}
 }
 
-func (p turn) progress() progress {
+func progressOf(p *pass) progress {
 	t, in := p.status().Turn, &p.status().Internal.Turn
 	return progress{
 		maxSteps:             int(p.chat.Spec.MaxStepsOrDefault()),
@@ -61,12 +61,12 @@ func (p turn) progress() progress {
 		stoppedByTool:        t.StoppedBy != "",
 		turnOver:             t.Result != "",
 		compactionAsked:      p.status().Internal.Compaction != "",
-		fill:                 p.compaction().contextFill(),
+		fill:                 contextFill(p),
 	}
 }
 
-// resultOf is how a turn ends normally; empty if it had ended before.
-func (p turn) resultOf(e ending) v1alpha1.TurnResult {
+// turnResult is how a turn ends normally; empty if it had ended before.
+func turnResult(p *pass, e ending) v1alpha1.TurnResult {
 	switch e {
 	case complete:
 		return conditions.ResultOf(p.status().Internal.Turn.ReplyOutcome)
@@ -79,7 +79,7 @@ func (p turn) resultOf(e ending) v1alpha1.TurnResult {
 }
 
 // errorOf is the error of a turn that fails.
-func (p turn) errorOf(e ending) v1alpha1.GenerationError {
+func errorOf(p *pass, e ending) v1alpha1.GenerationError {
 	switch e {
 	case pausedTooOften:
 		return v1alpha1.GenerationError{
@@ -89,18 +89,18 @@ func (p turn) errorOf(e ending) v1alpha1.GenerationError {
 		}
 	case outputInvalid:
 		return v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorOutputInvalid, Message: p.invalidOutput(),
+			Reason: v1alpha1.ErrorOutputInvalid, Message: invalidOutput(p),
 			Advice: "Correct the schema, or name another model, then send a message to continue",
 		}
 	}
-	return p.compaction().stillOverLimit()
+	return contextStillOverLimit(p)
 }
 
 // maxInvalidOutput is how many bytes of what does not match an error has.
 const maxInvalidOutput = 900
 
 // invalidOutput says what of the newest answer does not match. Clients show the error, and few the condition.
-func (p turn) invalidOutput() string {
+func invalidOutput(p *pass) string {
 	if c := meta.FindStatusCondition(p.status().Conditions, v1alpha1.ConditionOutputReady); c != nil {
 		return fmt.Sprintf("%d answers do not match the schema. %s", v1alpha1.MaxOutputTries,
 			clip.Ellipsis(c.Message, maxInvalidOutput))
@@ -108,24 +108,24 @@ func (p turn) invalidOutput() string {
 	return fmt.Sprintf("%d answers do not match the schema", v1alpha1.MaxOutputTries)
 }
 
-// end says how the turn ended, unless it has said so before and was only taken up for a compaction.
-func (p turn) end(result v1alpha1.TurnResult, why v1alpha1.ErrorReason) {
+// endTurn says how the turn ended, unless it has said so before and was only taken up for a compaction.
+func endTurn(p *pass, result v1alpha1.TurnResult, why v1alpha1.ErrorReason) {
 	if t := p.status().Turn; t != nil && t.Result == "" {
 		t.Result = result
 		p.firing.Ended = &TurnEnd{Turn: t.DeepCopy(), Reason: why}
 	}
 }
 
-func (p turn) assign(action v1alpha1.GenerationAction) error {
-	if _, why := p.models().answering(); why != nil && !p.models().awaitsReference() {
-		return p.fail(*why, action)
+func assign(p *pass, action v1alpha1.GenerationAction) error {
+	if _, why := answeringModel(p); why != nil && !awaitsReference(p) {
+		return fail(p, *why, action)
 	}
 	// What refuses an attempt only puts it off.
 	refused := p.try(machine.RecordAttempt, subject{action: action})
 	if refused == machine.OverBudget {
-		p.overBudget = p.models().overBudget(action)
+		p.overBudget = overBudget(p, action)
 		if p.facts.Archive { // A chat that is to be archived does not wait for money.
-			return p.fail(*p.overBudget, action)
+			return fail(p, *p.overBudget, action)
 		}
 	}
 	p.held = refused
@@ -133,16 +133,16 @@ func (p turn) assign(action v1alpha1.GenerationAction) error {
 }
 
 // fail ends the turn with an error that keeps the action from being tried; empty: there is none.
-func (p turn) fail(e v1alpha1.GenerationError, action v1alpha1.GenerationAction) error {
-	return p.failWith(subject{err: &e, action: action})
+func fail(p *pass, e v1alpha1.GenerationError, action v1alpha1.GenerationAction) error {
+	return failWith(p, subject{err: &e, action: action})
 }
 
 // failAfter ends the turn with an error that the attempt under way ended in.
-func (p turn) failAfter(e v1alpha1.GenerationError, attempt *AttemptEnd) error {
-	return p.failWith(subject{err: &e, action: attempt.Action, attempt: attempt})
+func failAfter(p *pass, e v1alpha1.GenerationError, attempt *AttemptEnd) error {
+	return failWith(p, subject{err: &e, action: attempt.Action, attempt: attempt})
 }
 
-func (p turn) failWith(s subject) error {
+func failWith(p *pass, s subject) error {
 	p.notice(v1alpha1.EventReason(s.err.Reason), v1alpha1.EventActionGenerate, eventOf(s.err))
 	return p.fire(machine.FinishError, s)
 }
@@ -155,23 +155,23 @@ func eventOf(e *v1alpha1.GenerationError) string {
 	return e.Text()
 }
 
-func (p turn) setError(e *v1alpha1.GenerationError, action v1alpha1.GenerationAction) {
+func setError(p *pass, e *v1alpha1.GenerationError, action v1alpha1.GenerationAction) {
 	st := p.status()
 	st.LastError = &v1alpha1.LastError{GenerationError: *e, Time: metav1.NewTime(p.facts.Now), Action: action}
-	p.end(v1alpha1.TurnFailed, e.Reason)
+	endTurn(p, v1alpha1.TurnFailed, e.Reason)
 }
 
-func (p turn) clearError() {
+func clearError(p *pass) {
 	st := p.status()
 	p.plan.PodAfter = podAfter(st.LastError)
 	st.LastError = nil
 }
 
-// begin makes the message the head and begins a turn with it.
-func (p turn) begin(message string) {
+// beginTurn makes the message the head and begins a turn with it.
+func beginTurn(p *pass, message string) {
 	st := p.status()
-	begins, before := p.queue().said(message), p.before(message)
-	p.captions().entitle(begins)
+	begins, before := messageNamed(p, message), beforeCommit(p, message)
+	titleFromMessage(p, begins)
 	conditions.MarkOutput(st, "", nil, p.facts.Now)
 	setTurn(st, TurnRecord{&v1alpha1.TurnStatus{
 		Message: message, Parent: st.History.Head, Index: st.History.Length, HistoryVersion: st.History.Version + 1,
@@ -186,9 +186,9 @@ func (p turn) begin(message string) {
 	p.firing.Began = st.Turn
 }
 
-// before is what the commit of the message records of the turn before: how it ended, and why its last calls have no
-// result. An edited message knows it from its first commit.
-func (p turn) before(message string) v1alpha1.CommittedMessage {
+// beforeCommit is what the commit of the message records of the turn before: how it ended, and why its last calls
+// have no result. An edited message knows it from its first commit.
+func beforeCommit(p *pass, message string) v1alpha1.CommittedMessage {
 	if e := p.facts.Edited; e != nil && e.Name == message && p.firing.Event == machine.EditMessage {
 		return v1alpha1.CommittedMessage{CallsGivenUpBefore: e.Commit.CallsGivenUpBefore, PreviousTurn: e.Commit.PreviousTurn}
 	}
@@ -196,7 +196,7 @@ func (p turn) before(message string) v1alpha1.CommittedMessage {
 	if t == nil {
 		return v1alpha1.CommittedMessage{}
 	}
-	p.end(v1alpha1.TurnInterrupted, "") // Unless it has ended: then its calls were given up for this message.
+	endTurn(p, v1alpha1.TurnInterrupted, "") // Unless it has ended: then its calls were given up for this message.
 	outcome := conditions.OutcomeOf(t, &p.status().Internal.Turn, p.status().LastError)
 	outcome.Error = clip.Ellipsis(outcome.Error, maxOutcomeError)
 	return v1alpha1.CommittedMessage{CallsGivenUpBefore: t.CallsGivenUp, PreviousTurn: outcome}
@@ -235,10 +235,10 @@ func podAfter(e *v1alpha1.LastError) (after time.Time) {
 	return after
 }
 
-// follow does what the phase that was just reached demands.
-func (p turn) follow() error {
+// followPhase does what the phase that was just reached demands.
+func followPhase(p *pass) error {
 	if p.status().Phase == v1alpha1.ChatInterrupting {
-		return p.attempt().stop()
+		return stopAttempt(p)
 	}
-	return p.proceed()
+	return proceed(p)
 }

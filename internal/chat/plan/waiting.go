@@ -14,7 +14,7 @@ import (
 
 // beginWaiting notes until when the calls that are to be run next wait for sub-chats. The time of each runs from here
 // on, and not from when the model asked: people may have taken theirs to approve it.
-func (p turn) beginWaiting() {
+func beginWaiting(p *pass) {
 	t, in := p.status().Turn, &p.status().Internal.Turn
 	for i := range t.WaitingFor {
 		if w := &t.WaitingFor[i]; w.Deadline == nil && due(in, w) {
@@ -32,21 +32,21 @@ func due(in *v1alpha1.TurnInternalStatus, w *v1alpha1.WaitingCallStatus) bool {
 
 // subChatsAtWork reports whether a call that is to be run next waits for a sub-chat that is still at work, and may go
 // on to. Calls of which an attempt was lost or has failed have waited before it began.
-func (p turn) subChatsAtWork() bool {
+func subChatsAtWork(p *pass) bool {
 	t := p.status().Turn
 	if p.status().Retry != nil {
 		return false
 	}
 	for i := range t.WaitingFor {
-		if w := &t.WaitingFor[i]; w.Deadline != nil && p.facts.Now.Before(w.Deadline.Time) && p.atWork(w.Chat) {
+		if w := &t.WaitingFor[i]; w.Deadline != nil && p.facts.Now.Before(w.Deadline.Time) && subChatAtWork(p, w.Chat) {
 			return true
 		}
 	}
 	return false
 }
 
-// atWork reports whether the sub-chat is at work, and asks if that is not known.
-func (p turn) atWork(chat string) bool {
+// subChatAtWork reports whether the sub-chat is at work, and asks if that is not known.
+func subChatAtWork(p *pass, chat string) bool {
 	works, known := p.facts.SubChats[chat]
 	if !known && !slices.Contains(p.plan.Asks.SubChats, chat) {
 		p.plan.Asks.SubChats = append(p.plan.Asks.SubChats, chat)

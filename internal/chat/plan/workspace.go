@@ -11,7 +11,7 @@ import (
 
 // workspaceStarting reports whether the calls that are to be run next need a workspace that is not ready yet, and asks
 // how it stands if that is not known.
-func (p turn) workspaceStarting() bool {
+func workspaceStarting(p *pass) bool {
 	st := p.status()
 	if in := &st.Internal.Turn; !in.NeedsWorkspace || in.PendingCalls == 0 {
 		return false
@@ -25,7 +25,7 @@ func (p turn) workspaceStarting() bool {
 
 // changeWorkspace notes what the results of a step decide about the workspace of the chat. A chat that is not to choose
 // gets no other template, and one that has chosen keeps it.
-func (p attempt) changeWorkspace(change *v1alpha1.WorkspaceChange) {
+func changeWorkspace(p *pass, change *v1alpha1.WorkspaceChange) {
 	source, st := p.chat.Spec.Workspace, p.status()
 	if change == nil || source == nil {
 		return
@@ -47,7 +47,7 @@ func (p attempt) changeWorkspace(change *v1alpha1.WorkspaceChange) {
 
 // refreshContext has what the workspace says about how to work in it read again. It is no transition: it changes what
 // comes with the results of the next calls, and waits for none.
-func (p steering) refreshContext() (refusal string) {
+func refreshContext(p *pass) (refusal string) {
 	if !p.facts.HasWorkspace {
 		return "the chat has no workspace whose context could be read again: set spec.workspace of the chat at the top. " +
 			"The context is then read with the results of the first calls that work there"

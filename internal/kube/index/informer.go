@@ -4,7 +4,6 @@
 package index
 
 import (
-	"fmt"
 	"reflect"
 	"time"
 
@@ -25,9 +24,12 @@ type Parts interface {
 	Parts() []cache.SharedInformer
 }
 
-// siblings are the indexes that are looked up among the messages of one chat: in a map of its own, each message would
-// have a set that holds the one that follows it.
-var siblings = map[string]string{indexName(MessagesByParent): indexName(MessagesByChat)}
+// lookups are those of messages, which are asked for within a chat's namespace. What follows a message is looked for
+// among those of its chat: an index would have a set for each message, which holds the next one.
+var lookups = packed.Options{
+	Namespaced: []string{indexName(MessagesByChat)},
+	Siblings:   map[string]string{indexName(MessagesByParent): indexName(MessagesByChat)},
+}
 
 // indexName is what controller-runtime's cache calls the index of a field.
 func indexName(field string) string { return "field:" + field }
@@ -37,28 +39,24 @@ func indexName(field string) string { return "field:" + field }
 var everywhere = map[reflect.Type]bool{reflect.TypeFor[*v1alpha1.ChatQuota](): true}
 
 // Informers returns what makes the informers of the manager's cache. Chats and messages, of which there are many that
-// rest, are kept packed; of the other kinds there are few. keeps reports of a namespace whether its objects are kept;
-// of the others only ChatQuotas are. nil: those of all namespaces are.
-func Informers(keeps func(namespace string) bool) (NewInformer, error) {
-	codecs := map[reflect.Type]*packed.Codec{}
-	for _, kind := range []runtime.Object{&v1alpha1.Chat{}, &v1alpha1.ChatMessage{}} {
-		codec, err := packed.NewCodec(kind, v1alpha1.ModelIdentity{})
-		if err != nil {
-			return nil, fmt.Errorf("preparing the cache: %w", err)
-		}
-		codecs[reflect.TypeOf(kind)] = codec
-	}
+// rest, are kept packed; of the other kinds there are few. Messages are listed by their chat, so that there is no index
+// of a namespace's. keeps reports of a namespace whether its objects are kept; of the others only ChatQuotas are. nil:
+// those of all namespaces are.
+func Informers(keeps func(namespace string) bool) NewInformer {
 	return func(lw cache.ListerWatcher, kind runtime.Object, resync time.Duration, indexers cache.Indexers,
 	) cache.SharedIndexInformer {
 		if keeps != nil && !everywhere[reflect.TypeOf(kind)] {
 			lw = ofNamespaces(lw, keeps)
 		}
-		codec := codecs[reflect.TypeOf(kind)]
-		if codec == nil {
+		switch kind.(type) {
+		case *v1alpha1.ChatMessage:
+			delete(indexers, cache.NamespaceIndex)
+		case *v1alpha1.Chat:
+		default:
 			return cache.NewSharedIndexInformer(lw, kind, resync, indexers)
 		}
-		informer, err := packed.NewInformer(lw, kind, resync, indexers, codec, siblings)
+		informer, err := packed.NewInformer(lw, kind, resync, indexers, lookups)
 		utilruntime.Must(err) // It has seen no object yet.
 		return informer
-	}, nil
+	}
 }

@@ -27,11 +27,7 @@ func inA(namespace string) bool { return namespace == "a" }
 // shardOf starts an informer of the shard, with a handler.
 func shardOf(t *testing.T, lw cache.ListerWatcher, kind runtime.Object) (cache.SharedIndexInformer, *follower) {
 	t.Helper()
-	make, err := Informers(inA)
-	if err != nil {
-		t.Fatal(err)
-	}
-	informer, heard := make(lw, kind, 0, nil), &follower{t: t}
+	informer, heard := Informers(inA)(lw, kind, 0, nil), &follower{t: t}
 	if _, ok := kind.(*v1alpha1.ChatMessage); ok {
 		if _, err := informer.AddEventHandler(heard); err != nil {
 			t.Fatal(err)

@@ -26,6 +26,7 @@ func StripMessage(o any) (any, error) {
 		message.Spec.Parts = withoutContent(message)
 		message.Spec.History = lastOf(message.Spec.History)
 		if g := message.Spec.Generation; g != nil {
+			message.OwnerReferences = nil // It names its chat itself.
 			g.Warnings = nil
 			for i := range g.Agents { // How many there are tells that there is something to do.
 				g.Agents[i] = v1alpha1.AgentChange{Key: g.Agents[i].Key}

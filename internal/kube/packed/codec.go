@@ -1,129 +1,173 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package packed keeps API objects in few bytes: an informer whose store holds each object as one string, and makes the
-// object again when somebody reads it or is told of it. Most objects of a cache are read rarely and stay for long, and
-// an object in Go is many times what it says.
 package packed
 
 import (
 	"fmt"
 	"reflect"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"parley.dev/parley/api/v1alpha1"
 )
 
-// Codec packs objects of one type and unpacks them. It is safe for concurrent use.
-type Codec struct {
-	object reflect.Type
-	coder  coder
-	words  words
-}
-
-// NewCodec returns a codec for objects of the type of example, a pointer to a struct. All exported fields are packed,
-// of whatever the API is made from; an error names a type that no codec knows. repeating are examples of further
-// structs of which all texts are a few that come again in most objects.
-func NewCodec(example runtime.Object, repeating ...any) (*Codec, error) {
-	object := reflect.TypeOf(example).Elem()
-	c := compiler{map[reflect.Type]*structCoder{}, map[reflect.Type]bool{
-		reflect.TypeFor[metav1.TypeMeta]():       true,
-		reflect.TypeFor[metav1.OwnerReference](): true,
-		reflect.TypeFor[metav1.Condition]():      true,
-	}}
-	for _, one := range repeating {
-		c.repeating[reflect.TypeOf(one)] = true
-	}
-	coder, err := c.coderOf(object, false)
-	if err != nil {
-		return nil, fmt.Errorf("packing %s: %w", object, err)
-	}
-	return &Codec{object: object, coder: coder}, nil
-}
-
-// pack appends the object to what has been written.
-func (c *Codec) pack(w *writer, o any) {
-	c.coder.encode(w, reflect.ValueOf(o).Elem())
-}
-
-// unpack makes the object of what pack appended. It shares no memory with that.
-func (c *Codec) unpack(r *reader) any {
-	o := reflect.New(c.object)
-	c.coder.decode(r, o.Elem())
-	return o.Interface()
-}
-
-// coder writes and reads values of one type. What it reads it sets in a value that is zero.
-type coder interface {
-	encode(w *writer, v reflect.Value)
-	decode(r *reader, v reflect.Value)
-}
-
-// compiler makes coders, each struct's once, because structs may contain themselves.
-type compiler struct {
-	known map[reflect.Type]*structCoder
-	// repeating are structs of which all texts are a few that come again in most objects.
-	repeating map[reflect.Type]bool
-}
-
-// coderOf makes the coder of a type; of texts it is told whether they are a few that repeat.
-func (c compiler) coderOf(t reflect.Type, repeats bool) (coder, error) {
-	switch t {
-	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime]():
-		return timeCoder{}, nil
-	case reflect.TypeFor[runtime.RawExtension]():
-		return rawCoder{}, nil
-	}
-	switch t.Kind() {
-	case reflect.String:
-		return textCoder{repeats || isEnumeration(t)}, nil
-	case reflect.Bool:
-		return boolCoder{}, nil
-	case reflect.Int, reflect.Int32, reflect.Int64:
-		return intCoder{}, nil
-	case reflect.Uint8:
-		return byteCoder{}, nil
-	case reflect.Struct:
-		return c.structOf(t)
-	case reflect.Pointer, reflect.Slice, reflect.Map:
-		return c.containerOf(t, repeats)
-	}
-	return nil, fmt.Errorf("%s is of a kind that cannot be packed", t)
+// repeating are structs whose texts are a few that most objects have in common.
+var repeating = map[reflect.Type]bool{
+	reflect.TypeFor[metav1.TypeMeta]():        true,
+	reflect.TypeFor[metav1.Condition]():       true,
+	reflect.TypeFor[v1alpha1.ModelIdentity](): true,
 }
 
 // isEnumeration reports whether the texts of a type are taken for a few that repeat: those of a type of the API's own.
-func isEnumeration(t reflect.Type) bool { return t.PkgPath() != "" && t.Name() != "UID" }
-
-func (c compiler) containerOf(t reflect.Type, repeats bool) (coder, error) {
-	element, err := c.coderOf(t.Elem(), repeats)
-	if err != nil {
-		return nil, err
-	}
-	switch t.Kind() {
-	case reflect.Pointer:
-		return pointerCoder{element}, nil
-	case reflect.Slice:
-		return sliceCoder{element}, nil
-	}
-	key, err := c.coderOf(t.Key(), true)
-	return mapCoder{key, element}, err
+func isEnumeration(t reflect.Type) bool {
+	return t != reflect.TypeFor[string]() && t != reflect.TypeFor[types.UID]()
 }
 
-func (c compiler) structOf(t reflect.Type) (coder, error) {
-	if known := c.known[t]; known != nil {
-		return known, nil
-	}
-	s := &structCoder{}
-	c.known[t] = s
-	for field := range t.Fields() {
-		if !field.IsExported() {
-			return nil, fmt.Errorf("%s has a field that is not exported: %s", t, field.Name)
+// isTime reports whether a type wraps a time, none of whose fields is exported.
+func isTime(t reflect.Type) bool {
+	return t == reflect.TypeFor[metav1.Time]() || t == reflect.TypeFor[metav1.MicroTime]()
+}
+
+// value writes a value of the types that API objects are made from, and repeats says whether its texts do in other
+// objects. It panics if there is another type.
+func (w *writer) value(v reflect.Value, repeats bool) {
+	switch v.Kind() {
+	case reflect.String:
+		w.text(v.String(), repeats || isEnumeration(v.Type()))
+	case reflect.Bool:
+		w.bit(v.Bool())
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		w.number(v.Int())
+	case reflect.Pointer:
+		w.value(v.Elem(), repeats)
+	case reflect.Slice:
+		w.slice(v, repeats)
+	case reflect.Map:
+		w.count(v.Len())
+		for entry := v.MapRange(); entry.Next(); {
+			w.value(entry.Key(), true)
+			w.value(entry.Value(), repeats)
 		}
-		coder, err := c.coderOf(field.Type, c.repeating[t])
-		if err != nil {
-			return nil, fmt.Errorf("field %s: %w", field.Name, err)
-		}
-		s.fields = append(s.fields, coder)
+	case reflect.Struct:
+		w.structure(v)
+	default:
+		panic(fmt.Sprintf("a %s cannot be packed", v.Type()))
 	}
-	return s, nil
+}
+
+// bit writes a bool. One that is false is written behind a pointer alone.
+func (w *writer) bit(set bool) {
+	if set {
+		w.count(1)
+	} else {
+		w.count(0)
+	}
+}
+
+// value reads into v, which is zero, what was written of a value of its type.
+func (r *reader) value(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(r.text())
+	case reflect.Bool:
+		v.SetBool(r.count() == 1)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(r.number())
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		r.value(v.Elem())
+	case reflect.Slice:
+		r.slice(v)
+	case reflect.Map:
+		n := r.count()
+		v.Set(reflect.MakeMapWithSize(v.Type(), n))
+		for range n {
+			key, element := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			r.value(key)
+			r.value(element)
+			v.SetMapIndex(key, element)
+		}
+	case reflect.Struct:
+		r.structure(v)
+	}
+}
+
+// structure writes the fields that are not zero, each behind how far it is from the last one, and 0 at the end.
+func (w *writer) structure(v reflect.Value) {
+	t := v.Type()
+	if isTime(t) {
+		w.time(v)
+		return
+	}
+	repeats, last := repeating[t], -1
+	for i := range v.NumField() {
+		if field := v.Field(i); !field.IsZero() {
+			w.count(i - last)
+			w.value(field, repeats)
+			last = i
+		}
+	}
+	w.count(0)
+}
+
+func (r *reader) structure(v reflect.Value) {
+	if isTime(v.Type()) {
+		r.time(v)
+		return
+	}
+	i := -1
+	for next := r.count(); next > 0; next = r.count() {
+		i += next
+		r.value(v.Field(i))
+	}
+}
+
+func (w *writer) slice(v reflect.Value, repeats bool) {
+	if v.Type().Elem().Kind() == reflect.Uint8 {
+		w.bytes(string(v.Bytes()))
+		return
+	}
+	w.count(v.Len())
+	for i := range v.Len() {
+		w.value(v.Index(i), repeats)
+	}
+}
+
+func (r *reader) slice(v reflect.Value) {
+	if v.Type().Elem().Kind() == reflect.Uint8 {
+		v.SetBytes([]byte(r.bytes()))
+		return
+	}
+	n := r.count()
+	v.Set(reflect.MakeSlice(v.Type(), n, n))
+	for i := range n {
+		r.value(v.Index(i))
+	}
+}
+
+// time writes seconds since the last time of the object, which are often none, and nanoseconds if there are any.
+func (w *writer) time(v reflect.Value) {
+	t, _ := reflect.TypeAssert[time.Time](v.Field(0))
+	nanos := t.Nanosecond()
+	since := (t.Unix() - w.last) * 2
+	if nanos != 0 {
+		since++
+	}
+	w.last = t.Unix()
+	w.number(since)
+	if nanos != 0 {
+		w.count(nanos)
+	}
+}
+
+func (r *reader) time(v reflect.Value) {
+	since, nanos := r.number(), 0
+	if since&1 == 1 {
+		nanos = r.count()
+	}
+	r.last += since >> 1
+	v.Field(0).Set(reflect.ValueOf(time.Unix(r.last, int64(nanos))))
 }

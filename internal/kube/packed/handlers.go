@@ -6,38 +6,35 @@ package packed
 import (
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/tools/cache"
 )
 
-// registration is a handler, and whether it has heard of all that was listed first.
+// registration is a handler, which has heard of all that was listed first once the informer has synced.
 type registration struct {
+	cache.DoneChecker
+
 	handler cache.ResourceEventHandler
-	synced  gate
 }
 
 // HasSynced implements cache.ResourceEventHandlerRegistration.
-func (r *registration) HasSynced() bool { return r.synced.HasSynced() }
+func (r *registration) HasSynced() bool { return cache.IsDone(r) }
 
 // HasSyncedChecker implements cache.ResourceEventHandlerRegistration.
-func (r *registration) HasSyncedChecker() cache.DoneChecker { return r.synced }
+func (r *registration) HasSyncedChecker() cache.DoneChecker { return r }
 
 // AddEventHandler implements cache.SharedInformer. What there is already the handler hears before this returns.
 func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
 	if i.IsStopped() {
 		return nil, errors.New("the informer has been stopped")
 	}
-	r := &registration{handler: h, synced: newGate(i.codec.object.Name() + " handler")}
-	if i.HasSynced() {
-		for _, one := range i.table.all() {
-			h.OnAdd(i.unpack(one), true)
-		}
-		r.synced.open()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, one := range i.indexer.List() {
+		h.OnAdd(i.unpack(one), true)
 	}
+	r := &registration{i.HasSyncedChecker(), h}
 	i.handlers = append(i.handlers, r)
 	return r, nil
 }
@@ -67,22 +64,31 @@ func (i *informer) RemoveEventHandler(handle cache.ResourceEventHandlerRegistrat
 	return nil
 }
 
-// gate is open once something has been listed for the first time.
-type gate struct {
-	name string
-	done chan struct{}
-	once *sync.Once
+// teller tells all handlers of objects what it hears of items.
+func (i *informer) teller() cache.ResourceEventHandler {
+	tell := func(one func(cache.ResourceEventHandler)) {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		for _, r := range i.handlers {
+			one(r.handler)
+		}
+	}
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(o any, initial bool) {
+			tell(func(h cache.ResourceEventHandler) { h.OnAdd(i.unpack(o), initial) })
+		},
+		UpdateFunc: func(before, after any) {
+			tell(func(h cache.ResourceEventHandler) { h.OnUpdate(i.unpack(before), i.unpack(after)) })
+		},
+		DeleteFunc: func(o any) {
+			last, gone := o.(cache.DeletedFinalStateUnknown)
+			tell(func(h cache.ResourceEventHandler) {
+				if !gone {
+					h.OnDelete(i.unpack(o))
+					return
+				}
+				h.OnDelete(cache.DeletedFinalStateUnknown{Key: last.Key, Obj: i.unpack(last.Obj)})
+			})
+		},
+	}
 }
-
-func newGate(name string) gate { return gate{name, make(chan struct{}), new(sync.Once)} }
-
-func (g gate) open() { g.once.Do(func() { close(g.done) }) }
-
-// Name implements cache.DoneChecker.
-func (g gate) Name() string { return g.name }
-
-// Done implements cache.DoneChecker.
-func (g gate) Done() <-chan struct{} { return g.done }
-
-// HasSynced reports whether the gate is open.
-func (g gate) HasSynced() bool { return cache.IsDone(g) }

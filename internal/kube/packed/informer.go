@@ -1,6 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package packed keeps API objects in few bytes: in the indexer of client-go each is one string, of which its readers
+// and handlers get an object of their own. Most objects of a cache are read rarely and stay for long, and an object in
+// Go is many times what it says.
 package packed
 
 import (
@@ -8,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -20,63 +24,78 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// errStarted says that something comes too late.
-var errStarted = errors.New("the informer has been started")
+// Options say of indexes how they are looked up.
+type Options struct {
+	// Namespaced are indexes that nobody asks about all namespaces, for which the store keeps nothing then.
+	Namespaced []string
+	// Siblings say of an index whose values are names of objects by which other index such an object and those that name
+	// it are found together. The store keeps nothing for it: it looks among them. Such an index is namespaced, too.
+	Siblings map[string]string
+}
 
-// informer keeps what a Reflector reads. Handlers are told of a change before the next one is made, in the Reflector's
-// goroutine: nothing is queued for them, which for all objects that are listed first would cost as much as the objects.
-// So a handler must not wait for another change of the same kind.
+// informer lets many hear what a controller of client-go says of items, and read what it keeps. It calls handlers in
+// the controller's goroutine, which goes on when they return: the queue that a shared informer has for each handler
+// grows by what is listed first, and stays as large. So a handler must not wait for another change of the same kind.
 type informer struct {
-	reflector *cache.Reflector
-	codec     *Codec
-	siblings  map[string]string
-	transform cache.TransformFunc
-	indexers  cache.Indexers
-	// indexes are the names of indexers in the order in which items have their values.
-	indexes []string
-	table   table
-	synced  gate
-	started atomic.Bool
-	stopped atomic.Bool
+	cache.Controller
 
-	// mu is held while something changes and handlers are told.
+	indexer   cache.Indexer
+	object    reflect.Type
+	words     words
+	options   Options
+	transform cache.TransformFunc
+	// indexers are of objects, and indexes their names in the order in which items have their values.
+	indexers cache.Indexers
+	indexes  []string
+	// started is true once there may be items.
+	started, stopped atomic.Bool
+
+	// mu is held while handlers are told.
 	mu       sync.Mutex
 	handlers []*registration
 }
 
-// NewInformer returns an informer of namespaced objects that keeps them packed. Whoever reads its store or hears of a
-// change gets an object of his own. The store is only read; indexes are added before the informer runs. All handlers
-// are told of all objects again after each resync; zero: never.
-//
-// siblings says of indexes whose values are names of objects by which other index such an object and those that name it
-// are found together. The store keeps no table of such an index: it looks among them.
+// NewInformer returns an informer of namespaced objects, which are made from what example is made from. Its store is
+// only read; indexes and the transform are set before it runs. A handler that is added while it runs may hear of an
+// object twice, and all hear of all objects again after each resync, or when those are listed again.
 func NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers,
-	codec *Codec, siblings map[string]string) (cache.SharedIndexInformer, error) {
-	i := &informer{codec: codec, siblings: siblings, indexers: cache.Indexers{}, synced: newGate(codec.object.Name())}
-	i.reflector = cache.NewReflectorWithOptions(lw, example, i.sink(), cache.ReflectorOptions{ResyncPeriod: resync})
-	if err := i.AddIndexers(indexers); err != nil {
-		return nil, fmt.Errorf("making an informer of %T: %w", example, err)
+	o Options) (cache.SharedIndexInformer, error) {
+	i := &informer{object: reflect.TypeOf(example).Elem(), options: o, indexers: cache.Indexers{}}
+	kept, controller := cache.NewInformerWithOptions(cache.InformerOptions{ListerWatcher: lw, ObjectType: example,
+		ResyncPeriod: resync, Indexers: cache.Indexers{}, Transform: i.pack, Handler: i.teller()})
+	indexer, ok := kept.(cache.Indexer)
+	if !ok {
+		return nil, fmt.Errorf("making an informer of %s: %T has no indexes", i.object, kept)
 	}
-	return i, nil
+	i.indexer, i.Controller = indexer, controller
+	return i, i.AddIndexers(indexers)
 }
 
-// AddIndexers implements cache.SharedIndexInformer.
+// AddIndexers implements cache.SharedIndexInformer. Objects are indexed when they are packed.
 func (i *informer) AddIndexers(added cache.Indexers) error {
 	if i.started.Load() {
 		return errStarted
 	}
 	for _, name := range slices.Sorted(maps.Keys(added)) {
-		if i.indexers[name] != nil {
-			return fmt.Errorf("there is an index %s already", name)
+		number := len(i.indexes)
+		i.indexers[name], i.indexes = added[name], append(i.indexes, name)
+		if i.options.Siblings[name] != "" {
+			continue
 		}
-		i.indexers[name] = added[name]
-		if name != cache.NamespaceIndex { // The key says it.
-			i.indexes = append(i.indexes, name)
-			i.table.addIndex(i.siblings[name] == "")
+		if err := i.indexer.AddIndexers(cache.Indexers{name: func(o any) ([]string, error) {
+			if one, ok := o.(item); ok {
+				return one.values(number), nil
+			}
+			return added[name](o)
+		}}); err != nil {
+			return fmt.Errorf("indexing %s by %s: %w", i.object, name, err)
 		}
 	}
 	return nil
 }
+
+// errStarted says that something comes too late.
+var errStarted = errors.New("the informer has been started")
 
 // SetTransform implements cache.SharedInformer.
 func (i *informer) SetTransform(transform cache.TransformFunc) error {
@@ -87,14 +106,6 @@ func (i *informer) SetTransform(transform cache.TransformFunc) error {
 	return nil
 }
 
-// SetWatchErrorHandler implements cache.SharedInformer: errors of watches are logged, and nobody else is told.
-func (*informer) SetWatchErrorHandler(cache.WatchErrorHandler) error { return errors.ErrUnsupported }
-
-// SetWatchErrorHandlerWithContext implements cache.SharedInformer, like SetWatchErrorHandler.
-func (*informer) SetWatchErrorHandlerWithContext(cache.WatchErrorHandlerWithContext) error {
-	return errors.ErrUnsupported
-}
-
 // Run implements cache.SharedInformer.
 func (i *informer) Run(stop <-chan struct{}) { i.RunWithContext(wait.ContextForChannel(stop)) }
 
@@ -103,21 +114,12 @@ func (i *informer) RunWithContext(ctx context.Context) {
 	if i.started.Swap(true) {
 		return
 	}
-	i.reflector.RunWithContext(ctx)
+	i.Controller.RunWithContext(ctx)
 	i.stopped.Store(true)
 }
 
 // IsStopped implements cache.SharedInformer.
 func (i *informer) IsStopped() bool { return i.stopped.Load() }
-
-// HasSynced implements cache.SharedInformer.
-func (i *informer) HasSynced() bool { return i.synced.HasSynced() }
-
-// HasSyncedChecker implements cache.SharedInformer.
-func (i *informer) HasSyncedChecker() cache.DoneChecker { return i.synced }
-
-// LastSyncResourceVersion implements cache.SharedInformer.
-func (i *informer) LastSyncResourceVersion() string { return i.reflector.LastSyncResourceVersion() }
 
 // GetController implements cache.SharedInformer.
 func (i *informer) GetController() cache.Controller { return i }
@@ -126,37 +128,55 @@ func (i *informer) GetController() cache.Controller { return i }
 func (i *informer) GetStore() cache.Store { return i.GetIndexer() }
 
 // GetIndexer implements cache.SharedIndexInformer.
-func (i *informer) GetIndexer() cache.Indexer { return store{i} }
+func (i *informer) GetIndexer() cache.Indexer { return store{i.indexer, i} }
 
-// pack makes an item of an object. Those of a list that was watched have been here before.
-func (i *informer) pack(o any) (item, error) {
-	if one, ok := o.(item); ok {
-		return one, nil
+// SetWatchErrorHandler implements cache.SharedInformer: errors of watches are logged, and nobody else is told.
+func (*informer) SetWatchErrorHandler(cache.WatchErrorHandler) error { return errors.ErrUnsupported }
+
+// SetWatchErrorHandlerWithContext implements cache.SharedInformer, like SetWatchErrorHandler.
+func (*informer) SetWatchErrorHandlerWithContext(cache.WatchErrorHandlerWithContext) error {
+	return errors.ErrUnsupported
+}
+
+// isNamespaced reports whether the index has values within namespaces alone.
+func (i *informer) isNamespaced(index string) bool {
+	return i.options.Siblings[index] != "" || slices.Contains(i.options.Namespaced, index)
+}
+
+// pack makes an item of an object. One of a list that was watched has been here before.
+func (i *informer) pack(o any) (any, error) {
+	if _, ok := o.(item); ok {
+		return o, nil
 	}
 	if i.transform != nil {
 		var err error
 		if o, err = i.transform(o); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
 	object, ok := o.(metav1.Object)
 	if !ok {
-		return "", fmt.Errorf("%T is no object", o)
+		return nil, fmt.Errorf("packing a %T: it is no API object", o)
 	}
 	values := make([][]string, len(i.indexes))
 	for n, name := range i.indexes {
-		all, err := i.indexers[name](o)
-		if err != nil {
-			return "", fmt.Errorf("indexing %s by %s: %w", object.GetName(), name, err)
+		var err error
+		if values[n], err = i.indexers[name](o); err != nil {
+			return nil, fmt.Errorf("indexing %s by %s: %w", object.GetName(), name, err)
 		}
-		for _, value := range all { // Those for all namespaces say nothing else.
-			if value, ok := strings.CutPrefix(value, object.GetNamespace()+"/"); ok {
-				values[n] = append(values[n], value)
-			}
+		if i.isNamespaced(name) {
+			values[n] = slices.DeleteFunc(values[n], func(value string) bool {
+				return !strings.HasPrefix(value, object.GetNamespace()+"/")
+			})
 		}
 	}
-	return newItem(i.codec, object, values), nil
+	return newItem(&i.words, object, values), nil
 }
 
-// unpack makes the object again.
-func (i *informer) unpack(one item) any { return one.unpack(i.codec, len(i.indexes)) }
+// unpack makes the object of an item. What is none it returns as it is.
+func (i *informer) unpack(o any) any {
+	if one, ok := o.(item); ok {
+		return one.unpack(&i.words, i.object, len(i.indexes))
+	}
+	return o
+}

@@ -4,7 +4,7 @@
 package packed
 
 import (
-	"slices"
+	"reflect"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,56 +14,41 @@ import (
 // What comes first can be read without unpacking the rest.
 type item string
 
-// newItem packs an object. values are those of each index, within the object's namespace.
-func newItem(codec *Codec, o metav1.Object, values [][]string) item {
-	w := writer{words: &codec.words}
-	w.bytes([]byte(o.GetNamespace() + "/" + o.GetName()))
+// newItem packs an object. values are those of each index.
+func newItem(words *words, o metav1.Object, values [][]string) item {
+	w := writer{words: words}
+	w.bytes(o.GetNamespace() + "/" + o.GetName())
 	w.note(o.GetNamespace())
 	w.note(o.GetName())
-	w.header(o.GetResourceVersion())
+	w.bytes(o.GetResourceVersion())
+	w.note(o.GetResourceVersion())
 	for _, of := range values {
 		w.count(len(of))
-		for _, value := range of {
-			w.header(value)
+		for _, value := range of { // Behind the object's namespace, if it is there.
+			value = strings.TrimPrefix(value, o.GetNamespace())
+			w.bytes(value)
+			w.note(strings.TrimPrefix(value, "/"))
 		}
 	}
-	codec.pack(&w, o)
+	w.value(reflect.ValueOf(o).Elem(), false)
 	return item(w.out) // A copy, without what the buffer has room for.
 }
 
-func (i item) unpack(codec *Codec, indexes int) any {
-	r := reader{in: string(i), words: &codec.words}
+// unpack makes the object again, which shares no memory with the item.
+func (i item) unpack(words *words, object reflect.Type, indexes int) any {
+	r := reader{in: string(i), words: words}
 	namespace, name, _ := strings.Cut(r.bytes(), "/")
 	r.note(strings.Clone(namespace))
 	r.note(strings.Clone(name))
-	r.header()
+	r.note(strings.Clone(r.bytes()))
 	for range indexes {
 		for range r.count() {
-			r.header()
+			r.note(strings.Clone(strings.TrimPrefix(r.bytes(), "/")))
 		}
 	}
-	return codec.unpack(&r)
-}
-
-// header writes a text that can be read without those before it. What follows may refer to it.
-func (w *writer) header(s string) {
-	w.count(len(s))
-	w.out = append(w.out, s...)
-	w.note(s)
-}
-
-func (r *reader) header() { r.note(strings.Clone(r.bytes())) }
-
-// key of the object in the store, as a part of the item.
-func (i item) key() string {
-	r := reader{in: string(i)}
-	return r.bytes()
-}
-
-// namespace of the object.
-func (i item) namespace() string {
-	namespace, _, _ := strings.Cut(i.key(), "/")
-	return namespace
+	o := reflect.New(object)
+	r.value(o.Elem())
+	return o.Interface()
 }
 
 // GetObjectMeta lets a store see the key and the resourceVersion. As a name, the key needs no memory of its own there.
@@ -72,17 +57,10 @@ func (i item) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{Name: r.bytes(), ResourceVersion: r.bytes()}
 }
 
-// version is the object's resourceVersion.
-func (i item) version() string {
-	r := reader{in: string(i)}
-	r.bytes()
-	return r.bytes()
-}
-
-// values that the index of that number has of the object, within its namespace.
+// values that the index of that number has of the object.
 func (i item) values(index int) (values []string) {
 	r := reader{in: string(i)}
-	r.bytes()
+	namespace, _, _ := strings.Cut(r.bytes(), "/")
 	r.bytes()
 	for range index {
 		for range r.count() {
@@ -90,10 +68,11 @@ func (i item) values(index int) (values []string) {
 		}
 	}
 	for range r.count() {
-		values = append(values, r.bytes())
+		value := r.bytes()
+		if value == "" || value[0] == '/' {
+			value = namespace + value
+		}
+		values = append(values, strings.Clone(value))
 	}
 	return values
 }
-
-// has reports whether the index of that number has the value of the object.
-func (i item) has(index int, value string) bool { return slices.Contains(i.values(index), value) }

@@ -42,7 +42,7 @@ type writer struct {
 func (w *writer) count(n int)    { w.out = binary.AppendUvarint(w.out, uint64(n)) }
 func (w *writer) number(n int64) { w.out = binary.AppendVarint(w.out, n) }
 
-func (w *writer) bytes(b []byte) {
+func (w *writer) bytes(b string) {
 	w.count(len(b))
 	w.out = append(w.out, b...)
 }
