@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -16,7 +15,6 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/gateway/follow"
-	"parley.dev/parley/internal/kube/apiclient"
 )
 
 // maxHistoryBytes is how much of a history one answer has, but for its last message: 4 MiB.
@@ -49,23 +47,14 @@ func (Told) Schema(huma.Registry) *huma.Schema {
 		Description: "The data of the event message of the chat's stream."}
 }
 
-// histories are the operations on histories.
-type histories struct{ client *apiclient.Client }
-
-func (h histories) serve(a *api) {
-	register(a, operation("listMessages", http.MethodGet, "/namespaces/{namespace}/chats/{chat}/messages",
-		"Read a piece of the history", "From its end, or from a message back, along the chain that the messages are.",
-		http.StatusOK), h.listMessages)
-}
-
-func (h histories) listMessages(ctx context.Context, in *ListMessages) (*Messages, error) {
-	chat, err := h.client.Chats(in.Namespace).Get(ctx, in.Chat)
+func (s messages) list(ctx context.Context, in *ListMessages) (*Messages, error) {
+	chat, err := s.client.Chats(in.Namespace).Get(ctx, in.Chat)
 	if err != nil {
 		return nil, from(ctx, err)
 	}
 	name, index := chat.Status.History.Head, chat.Status.History.Length-1
 	if in.Before != "" {
-		known, err := h.client.Messages(in.Namespace).Get(ctx, in.Before)
+		known, err := s.client.Messages(in.Namespace).Get(ctx, in.Before)
 		if err != nil {
 			return nil, from(ctx, err)
 		}
@@ -76,15 +65,15 @@ func (h histories) listMessages(ctx context.Context, in *ListMessages) (*Message
 		name, index = place.Parent, place.Index-1
 	}
 	out := &Messages{}
-	out.Body.Messages, err = h.walk(ctx, chat, name, index, in.Limit)
+	out.Body.Messages, err = s.walk(ctx, chat, name, index, in.Limit)
 	return out, err
 }
 
 // walk reads messages from a name of the history back. One that is missing ends it.
-func (h histories) walk(ctx context.Context, chat *v1alpha1.Chat, name string, index int64, most int) ([]Told, error) {
+func (s messages) walk(ctx context.Context, chat *v1alpha1.Chat, name string, index int64, most int) ([]Told, error) {
 	told, bytes := []Told{}, 0
 	for ; name != "" && index >= 0 && len(told) < most && bytes < maxHistoryBytes; index-- {
-		message, err := h.client.Messages(chat.Namespace).Get(ctx, name)
+		message, err := s.client.Messages(chat.Namespace).Get(ctx, name)
 		if apierrors.IsNotFound(err) {
 			break
 		}

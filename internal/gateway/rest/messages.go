@@ -64,6 +64,8 @@ type messages struct{ client *apiclient.Client }
 
 func (s messages) serve(a *api) {
 	const path = "/namespaces/{namespace}/chats/{chat}/messages"
+	register(a, operation("listMessages", http.MethodGet, path, "Read a piece of the history",
+		"From its end, or from a message back, along the chain that the messages are.", http.StatusOK), s.list)
 	register(a, operation("sendMessage", http.MethodPost, path, "Send a message",
 		"It is answered at once, or waits in the queue, as whenBusy says. The stream of the chat reports its progress.",
 		http.StatusCreated), s.send)

@@ -66,8 +66,6 @@ func New(o Options) (http.Handler, *huma.OpenAPI) {
 	messages{o.Client}.serve(a)
 	steering{o.Client, o.Now}.serve(a)
 	surroundings{o.Client}.serve(a)
-	namespaces{o.Client}.serve(a)
-	histories{o.Client}.serve(a)
 	a.streams()
 	openAnswers(a.huma.OpenAPI())
 	return refusal.Fallback(mux, a.answerRefused), a.huma.OpenAPI()

@@ -46,7 +46,21 @@ type ChatClass struct {
 	Ready       bool   `json:"ready" doc:"Whether it is in force."`
 }
 
-// surroundings are the operations on model configs and classes.
+// maxNamespaces bounds a list of namespaces.
+const maxNamespaces = 2000
+
+// Namespaces are those of the cluster.
+type Namespaces struct {
+	Body struct {
+		Namespaces []string `json:"namespaces" doc:"Their names, at most 2000."`
+		More       bool     `json:"more,omitempty" doc:"Whether there are others, which are not listed."`
+	}
+}
+
+// listNamespaces is the operation that none of Parley's roles grants.
+const listNamespaces = "listNamespaces"
+
+// surroundings are the operations on model configs, classes and namespaces.
 type surroundings struct{ client *apiclient.Client }
 
 func (s surroundings) serve(a *api) {
@@ -54,6 +68,9 @@ func (s surroundings) serve(a *api) {
 		"List what may answer chats", "", http.StatusOK), s.listModelConfigs)
 	register(a, operation("listChatClasses", http.MethodGet, "/namespaces/{namespace}/chatclasses",
 		"List the classes that chats may have", "", http.StatusOK), s.listChatClasses)
+	register(a, operation(listNamespaces, http.MethodGet, "/namespaces", "List the namespaces of the cluster",
+		"For those who may list them. Which chats the caller may see in one, its list of chats says.", http.StatusOK),
+		s.listNamespaces)
 }
 
 func (s surroundings) listModelConfigs(ctx context.Context, in *InNamespace) (*ModelConfigs, error) {
@@ -87,5 +104,15 @@ func (s surroundings) listChatClasses(ctx context.Context, in *InNamespace) (*Ch
 			Ready: meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady),
 		})
 	}
+	return out, nil
+}
+
+func (s surroundings) listNamespaces(ctx context.Context, _ *struct{}) (*Namespaces, error) {
+	names, more, err := s.client.Namespaces(ctx, maxNamespaces)
+	if err != nil {
+		return nil, from(ctx, err)
+	}
+	out := &Namespaces{}
+	out.Body.Namespaces, out.Body.More = append([]string{}, names...), more
 	return out, nil
 }

@@ -18,17 +18,12 @@ func (t *toolset) judge(call *v1alpha1.ToolCall) {
 	}
 	call.RequiresAction, call.ApprovalCause = t.requiredAction(call.Name)
 	switch {
-	case t.notAllowed(call.Name):
+	case !toolpolicy.Allows(t.chat.Spec.Tools, call.Name),
+		t.registry().Traits(call.Name).In(t.chat.ModeInForce()) == tools.Forbidden:
 		call.Refusal = v1alpha1.RefusalNotAllowed
 	case call.RequiresAction == v1alpha1.RequiresApproval && !approval.Fits(call.Input):
 		call.RequiresAction, call.ApprovalCause, call.Refusal = "", "", v1alpha1.RefusalInputTooLarge
 	}
-}
-
-// notAllowed reports whether the chat's policy or its mode forbids the call.
-func (t *toolset) notAllowed(name string) bool {
-	return !toolpolicy.Allows(t.chat.Spec.Tools, name) ||
-		t.registry().Traits(name).In(t.chat.ModeInForce()) == tools.Forbidden
 }
 
 // requiredAction is whose action the call requires, and why if nobody asked for that.

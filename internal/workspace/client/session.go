@@ -77,7 +77,12 @@ func (c *Client) trySpeak(ctx context.Context, raw []byte) (*Session, error) {
 	id := response.Header.Get(protocol.HeaderProcess)
 	if response.StatusCode == http.StatusSwitchingProtocols && upgraded &&
 		strings.EqualFold(response.Header.Get("Upgrade"), protocol.Session) && protocol.ValidKey(id) {
-		return newSession(context.WithoutCancel(ctx), c, id, conn), nil
+		living, stop := context.WithCancel(context.WithoutCancel(ctx))
+		s := &Session{ID: id, client: c, conn: conn, stop: stop}
+		if c.agent.options.Gone != nil {
+			go s.lookAfter(living)
+		}
+		return s, nil
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusSwitchingProtocols {
@@ -85,15 +90,6 @@ func (c *Client) trySpeak(ctx context.Context, raw []byte) (*Session, error) {
 	}
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusalBytes)) // Half a refusal is one, too.
 	return nil, refusal(response, body)
-}
-
-func newSession(ctx context.Context, c *Client, id string, conn io.ReadWriteCloser) *Session {
-	living, stop := context.WithCancel(ctx)
-	s := &Session{ID: id, client: c, conn: conn, stop: stop}
-	if c.agent.options.Gone != nil {
-		go s.lookAfter(living)
-	}
-	return s
 }
 
 // lookAfter ends the session once its pod is known to be gone, which no connection tells whose node has died.

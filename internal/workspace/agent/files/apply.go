@@ -39,7 +39,7 @@ func (m *committer) apply(r *record, c *change) (state, error) {
 // prepare brings all that is new to the disk. No file is changed by it.
 func (m *committer) prepare(r *record, c *change) error {
 	for _, dir := range r.Directories {
-		if err := m.do("make a directory", func() error { return m.makeDir(dir) }); err != nil {
+		if err := m.do("make a directory", func() error { return m.dir.root.MkdirAll(dir, newDirectory) }); err != nil {
 			return explain(dir, err)
 		}
 	}
@@ -64,13 +64,6 @@ func (m *committer) replace(r *record, c *change) error {
 		}
 	}
 	return m.do("bring directories to the disk", func() error { return m.syncDirs(r) })
-}
-
-func (m *committer) makeDir(dir string) error {
-	if err := m.dir.root.Mkdir(dir, newDirectory); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
 }
 
 // writeNext brings new content to the disk, beside the file, with the file's mode and owner.

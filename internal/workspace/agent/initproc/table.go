@@ -52,22 +52,16 @@ func (t *table) answer(c *command) {
 
 // reported takes up what a supervisor says.
 func (t *table) reported(r supervisor.Report) {
-	switch c := t.supervised[r.Supervisor]; {
+	c := t.supervised[r.Supervisor]
+	switch {
 	case c == nil || c.done != nil:
-	case !c.started:
-		t.reportedStart(c, r)
-	case c.exit == nil:
-		t.reportedEnd(c, r)
-	}
-}
-
-func (t *table) reportedStart(c *command, r supervisor.Report) {
-	switch r.Kind {
-	case supervisor.Started:
+	case r.Kind == supervisor.Started && !c.started:
 		c.started = true
 		t.answer(c)
-	case supervisor.Failed:
+	case r.Kind == supervisor.Failed && !c.started:
 		t.refuse(c, syscall.Errno(r.Value))
+	case c.started && c.exit == nil:
+		t.reportedEnd(c, r)
 	}
 }
 
@@ -164,13 +158,7 @@ func (t *table) find(meant func(supervised bool) bool) (found, all []proctree.Pr
 func (t *table) killServing() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := t.serving
-	if s == nil {
-		return
-	}
-	select {
-	case <-s.ended:
-	default:
+	if s := t.serving; s != nil && !over(s.ended) {
 		_ = t.kill(s.pid, syscall.SIGKILL) // If that fails, it is ending.
 	}
 }

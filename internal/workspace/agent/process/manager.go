@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -70,7 +71,6 @@ type Manager struct {
 	options   Options
 	table     *table
 	init      *process1
-	hello     link.Hello
 	collector *collector
 	// recorded is closed once all that process 1 has said is on disk.
 	recorded chan struct{}
@@ -87,7 +87,7 @@ func Open(conn *link.Conn, options Options) (*Manager, error) {
 		return nil, err
 	}
 	t := &table{
-		options: options, store: store{dir: options.StateDir}, boot: hello.Boot,
+		options: options, store: store{dir: options.StateDir}, hello: hello,
 		commands: map[int]*command{}, keys: map[string]*command{},
 	}
 	if err := t.store.open(); err != nil {
@@ -95,7 +95,7 @@ func Open(conn *link.Conn, options Options) (*Manager, error) {
 	}
 	process1 := newProcess1(conn)
 	m := &Manager{
-		options: options, table: t, init: process1, hello: hello, recorded: make(chan struct{}),
+		options: options, table: t, init: process1, recorded: make(chan struct{}),
 		collector: &collector{table: t, init: process1, stopped: make(chan struct{})},
 	}
 	if err := m.recover(kept); err != nil {
@@ -242,7 +242,7 @@ func (m *Manager) Info() (shell string, running int) {
 	if executable(shellPath) == nil {
 		shell = shellPath
 	}
-	return shell, m.table.running()
+	return shell, countRunning(slices.Values(m.table.all()))
 }
 
 func refuse(code protocol.ErrorCode, format string, args ...any) *protocol.Error {

@@ -32,7 +32,7 @@ func (m *Manager) recover(kept map[string]handedOver) error {
 		switch {
 		case err != nil && runs:
 			continue // made up below
-		case err != nil, !runs && r.Starting && r.Boot == m.table.boot:
+		case err != nil, !runs && r.Starting && r.Boot == m.table.hello.Boot:
 			// Process 1 would know it had it been started.
 			if err := m.table.store.remove(id); err != nil {
 				return err
@@ -76,12 +76,12 @@ func (m *Manager) lose(c *command) error {
 	switch {
 	case r.Starting:
 		r.Note = noteUnknown
-	case r.Boot == m.table.boot:
+	case r.Boot == m.table.hello.Boot:
 		r.Note = noteUntold
 	default:
 		r.Note = noteRestart
 	}
-	r.State, r.Starting, r.EndedAt = protocol.Lost, false, m.hello.Since
+	r.State, r.Starting, r.EndedAt = protocol.Lost, false, m.table.hello.Since
 	c.become(r)
 	return m.collector.save(c, r)
 }
@@ -96,7 +96,7 @@ func (m *Manager) makeUp(kept map[string]handedOver) error {
 		m.table.last = max(m.table.last, number)
 		r := record{Process: protocol.Process{
 			ID: id, State: protocol.Running, StartedAt: handed.StartedAt, Note: noteNoPaper,
-		}, Boot: m.table.boot}
+		}, Boot: m.table.hello.Boot}
 		if err := m.table.store.amend(r); err != nil {
 			return err
 		}

@@ -86,15 +86,11 @@ func (m *Manager) begin(ctx context.Context, key string, p *plan) (protocol.Proc
 	if err != nil {
 		return protocol.Process{}, err
 	}
-	if !fresh {
-		return joined(ctx, c)
+	if fresh {
+		c.settle(m.launch(c, p))
+		ctx = context.WithoutCancel(ctx) // It is known.
 	}
-	failure := m.launch(c, p)
-	c.settle(failure)
-	if failure != nil {
-		return protocol.Process{}, failure
-	}
-	return c.describe(), nil
+	return joined(ctx, c)
 }
 
 // launch puts the intent on disk, has process 1 fork the command, and has its output collected. If nobody knows whether

@@ -4,10 +4,13 @@
 package process
 
 import (
+	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 
+	"parley.dev/parley/internal/workspace/agent/link"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -15,8 +18,7 @@ import (
 type table struct {
 	options Options
 	store   store
-	// boot is the life of the container.
-	boot string
+	hello   link.Hello
 	// stopping is set when process 1 ends what runs.
 	stopping atomic.Bool
 
@@ -33,12 +35,7 @@ type table struct {
 func (t *table) all() []*command {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := make([]*command, 0, len(t.commands))
-	for _, c := range t.commands {
-		all = append(all, c)
-	}
-	slices.SortFunc(all, func(a, b *command) int { return b.number - a.number })
-	return all
+	return slices.SortedFunc(maps.Values(t.commands), func(a, b *command) int { return b.number - a.number })
 }
 
 func (t *table) byID(id string) *command {
@@ -73,7 +70,7 @@ func (t *table) reserve(key string, p *plan) (c *command, fresh bool, err error)
 	if c := t.keys[key]; c != nil {
 		return c, false, nil
 	}
-	running := t.count()
+	running := countRunning(maps.Values(t.commands))
 	switch {
 	case t.stopping.Load():
 		return nil, false, refuse(protocol.CannotStart, "The workspace is being stopped.")
@@ -85,7 +82,7 @@ func (t *table) reserve(key string, p *plan) (c *command, fresh bool, err error)
 	r := record{Process: protocol.Process{
 		ID: id, Key: key, Command: p.shown, Dir: shown(p.dir), Session: p.socket != nil,
 		State: protocol.Running, StartedAt: t.options.Now(),
-	}, Boot: t.boot, Starting: true}
+	}, Boot: t.hello.Boot, Starting: true}
 	c = newCommand(r, newOutput(t.store.place(id), t.options.Now))
 	t.commands[c.number], t.keys[key] = c, c
 	return c, true, nil
@@ -122,24 +119,17 @@ func (t *table) add(c *command, r record) {
 	defer t.mu.Unlock()
 	t.commands[c.number] = c
 	if earlier := t.keys[r.Key]; r.Key != MainKey && (earlier == nil || earlier.number < c.number) ||
-		r.Key == MainKey && r.Boot == t.boot {
+		r.Key == MainKey && r.Boot == t.hello.Boot {
 		t.keys[r.Key] = c
 	}
 }
 
-// running tells how many commands run or are being started.
-func (t *table) running() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.count()
-}
-
-// count is running for a caller that holds the lock.
-func (t *table) count() (running int) {
-	for _, c := range t.commands {
+// countRunning tells how many of the commands run or are being started.
+func countRunning(commands iter.Seq[*command]) (n int) {
+	for c := range commands {
 		if c.runs() {
-			running++
+			n++
 		}
 	}
-	return running
+	return n
 }

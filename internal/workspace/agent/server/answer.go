@@ -105,6 +105,16 @@ func answer(w http.ResponseWriter, status int, value any) error {
 	return nil
 }
 
+// answerResult answers with a value, unless there is an error.
+func answerResult(w http.ResponseWriter) func(value any, err error) error {
+	return func(value any, err error) error {
+		if err != nil {
+			return err
+		}
+		return answer(w, http.StatusOK, value)
+	}
+}
+
 // patientWriter gives the client some time for each piece that it takes.
 type patientWriter struct {
 	to      http.ResponseWriter

@@ -87,11 +87,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	lines, err := s.files.Read(r.Context(), asked)
-	if err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, lines)
+	return answerResult(w)(s.files.Read(r.Context(), asked))
 }
 
 func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
@@ -107,11 +103,7 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	edited, err := s.files.Edit(r.Context(), r.Header.Get(protocol.HeaderCall), asked)
-	if err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, edited)
+	return answerResult(w)(s.files.Edit(r.Context(), r.Header.Get(protocol.HeaderCall), asked))
 }
 
 func (s *Server) search(w http.ResponseWriter, r *http.Request) error {
@@ -119,9 +111,5 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.files.Search(r.Context(), asked)
-	if err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, found)
+	return answerResult(w)(s.files.Search(r.Context(), asked))
 }

@@ -58,7 +58,7 @@ func (s *Server) startProcess(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answerProcess(w)(s.options.Processes.Start(r.Context(), key, asked))
+	return answerResult(w)(s.options.Processes.Start(r.Context(), key, asked))
 }
 
 func (s *Server) listProcesses(w http.ResponseWriter, _ *http.Request) error {
@@ -68,7 +68,7 @@ func (s *Server) listProcesses(w http.ResponseWriter, _ *http.Request) error {
 func (s *Server) getProcess(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	if !r.URL.Query().Has("wait") {
-		return answerProcess(w)(s.options.Processes.Get(id))
+		return answerResult(w)(s.options.Processes.Get(id))
 	}
 	ctx, cancel, err := waitOf(r)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *Server) getProcess(w http.ResponseWriter, r *http.Request) error {
 	if err := untimed(w); err != nil {
 		return err
 	}
-	return answerProcess(w)(s.options.Processes.Wait(ctx, id))
+	return answerResult(w)(s.options.Processes.Wait(ctx, id))
 }
 
 func (s *Server) signal(w http.ResponseWriter, r *http.Request) error {
@@ -86,17 +86,7 @@ func (s *Server) signal(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return answerProcess(w)(s.options.Processes.Signal(r.PathValue("id"), asked.Signal))
-}
-
-// answerProcess answers with a command.
-func answerProcess(w http.ResponseWriter) func(protocol.Process, error) error {
-	return func(p protocol.Process, err error) error {
-		if err != nil {
-			return err
-		}
-		return answer(w, http.StatusOK, p)
-	}
+	return answerResult(w)(s.options.Processes.Signal(r.PathValue("id"), asked.Signal))
 }
 
 // output sends what a command has written, from an offset on.
