@@ -71,7 +71,7 @@ func deletionPolicy(chat *v1alpha1.Chat) v1alpha1.WorkspaceDeletionPolicy {
 
 // ofNamespace are the namespace's workspaces: their chats may have a class that says whether their storage is kept.
 func (r *Reconciler) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
-	return those(ctx, r.Client, o.GetNamespace(), func(*v1alpha1.Workspace) bool { return true })
+	return those(ctx, r.Client, o.GetNamespace(), all)
 }
 
 // ofTemplate are the namespace's workspaces that are made from the template and wait for one.
@@ -109,16 +109,8 @@ func (r *Reconciler) ofSharer(ctx context.Context, o client.Object) []reconcile.
 }
 
 // ofName are the workspaces whose podRef names a pod.
-func ofName(ctx context.Context, c client.Reader, namespace, pod string) (requests []reconcile.Request) {
-	var all v1alpha1.WorkspaceList
-	named := client.MatchingFields{index.WorkspacesByPod: pod}
-	if !requeue.List(ctx, c, &all, client.InNamespace(namespace), named) {
-		return nil
-	}
-	for i := range all.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
-	}
-	return requests
+func ofName(ctx context.Context, c client.Reader, namespace, pod string) []reconcile.Request {
+	return those(ctx, c, namespace, all, client.MatchingFields{index.WorkspacesByPod: pod})
 }
 
 // ofSandbox is the workspace whose claim has the sandbox.
@@ -132,16 +124,18 @@ func (r *Reconciler) ofSandbox(ctx context.Context, o client.Object) []reconcile
 	})
 }
 
+func all(*v1alpha1.Workspace) bool { return true }
+
 // those are the namespace's workspaces of that kind.
-func those(ctx context.Context, c client.Reader, namespace string, are func(*v1alpha1.Workspace) bool) (
-	requests []reconcile.Request) {
-	var all v1alpha1.WorkspaceList
-	if !requeue.List(ctx, c, &all, client.InNamespace(namespace)) {
+func those(ctx context.Context, c client.Reader, namespace string, are func(*v1alpha1.Workspace) bool,
+	opts ...client.ListOption) (requests []reconcile.Request) {
+	var list v1alpha1.WorkspaceList
+	if !requeue.List(ctx, c, &list, append(opts, client.InNamespace(namespace))...) {
 		return nil
 	}
-	for i := range all.Items {
-		if are(&all.Items[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+	for i := range list.Items {
+		if are(&list.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}
 	return requests

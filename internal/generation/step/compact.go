@@ -13,7 +13,6 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
-	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/prompt/compaction"
 )
 
@@ -59,7 +58,7 @@ func (p *Performer) compact(ctx context.Context, messages []v1alpha1.ChatMessage
 	if cause := p.chat.Status.Internal.Attempt.Compaction; cause != nil {
 		p.compaction.CompactionCause = *cause
 	}
-	logCompaction(ctx, p.task.Log, p.target, p.compaction, o.Content.Usage)
+	p.logCompaction(ctx, o.Content.Usage)
 	return o
 }
 
@@ -102,11 +101,10 @@ func onlyText(s collect.Step) collect.Step {
 }
 
 // logCompaction logs the numbers of a compaction, and nothing of what was said.
-func logCompaction(
-	ctx context.Context, log *slog.Logger, t *models.Target, c *v1alpha1.CompactionAccount, used v1alpha1.TokenUsage,
-) {
-	log.InfoContext(ctx, "the context was summarised",
-		slog.String("source", string(c.Source)), slog.String("modelConfig", t.Config.Name),
+func (p *Performer) logCompaction(ctx context.Context, used v1alpha1.TokenUsage) {
+	c := p.compaction
+	p.task.Log.InfoContext(ctx, "the context was summarised",
+		slog.String("source", string(c.Source)), slog.String("modelConfig", p.target.Config.Name),
 		slog.Int64("messages", c.Messages),
 		slog.Int("thresholdPercent", int(c.ThresholdPercent)), slog.Int("usagePercent", int(c.UsagePercent)),
 		slog.Int64("contextTokens", c.ContextTokens), slog.Int64("contextLimit", c.ContextLimit),

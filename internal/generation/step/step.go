@@ -149,7 +149,7 @@ func (p *Performer) Prepare(ctx context.Context) { p.tools.prepare(ctx) }
 
 // Perform performs the step on the history, for as long as ctx lasts, and shows what comes of it.
 func (p *Performer) Perform(ctx context.Context, messages []v1alpha1.ChatMessage, to Publisher) Outcome {
-	switch p.action() {
+	switch p.chat.Status.Generation.Action {
 	case v1alpha1.ActionExecuteTools:
 		return p.executeTools(ctx, messages, to)
 	case v1alpha1.ActionCompact:
@@ -161,13 +161,11 @@ func (p *Performer) Perform(ctx context.Context, messages []v1alpha1.ChatMessage
 // Resume is the outcome of a step that a former life of this process was performing when it ended, from what had been
 // shown of it. Only what was interrupted, and batches of calls, are resumed.
 func (p *Performer) Resume(ctx context.Context, messages []v1alpha1.ChatMessage, shown []parts.Frame) Outcome {
-	if p.action() != v1alpha1.ActionExecuteTools || Interrupted(ctx) && len(messages) == 0 {
+	if p.chat.Status.Generation.Action != v1alpha1.ActionExecuteTools || Interrupted(ctx) && len(messages) == 0 {
 		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: collect.FromFrames(shown)}
 	}
 	return p.resumeTools(ctx, messages, shown)
 }
-
-func (p *Performer) action() v1alpha1.GenerationAction { return p.chat.Status.Generation.Action }
 
 // Target is the model that was called; nil if none was.
 func (p *Performer) Target() *models.Target { return p.target }

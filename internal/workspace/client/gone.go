@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley.dev/parley/internal/workspace/protocol"
@@ -28,10 +29,8 @@ const (
 type pod struct {
 	// ask is Options.Gone.
 	ask func(ctx context.Context) bool
-
-	mu sync.Mutex
 	// gone is what ask has said; asked is true for a moment after that.
-	gone, asked bool
+	gone, asked atomic.Bool
 }
 
 // lookout looks after the pod while a request is under way.
@@ -47,7 +46,7 @@ type lookout struct {
 func (p *pod) lookOut(ctx context.Context, stop context.CancelCauseFunc, wait time.Duration) *lookout {
 	failed := make(chan struct{})
 	l := &lookout{stop: stop, unanswered: sync.OnceFunc(func() { close(failed) })}
-	if p.knownGone() {
+	if p.gone.Load() {
 		stop(ErrGone)
 	}
 	if p.ask != nil {
@@ -83,34 +82,16 @@ func (l *lookout) end() {
 
 // isGone asks whether the pod is gone, unless somebody did a moment ago.
 func (p *pod) isGone(ctx context.Context) bool {
-	if p.ask == nil {
-		return false
+	if p.ask == nil || p.gone.Load() || p.asked.Swap(true) {
+		return p.gone.Load()
 	}
-	p.mu.Lock()
-	known, recent := p.gone, p.asked
-	p.asked = true
-	p.mu.Unlock()
-	if known || recent {
-		return known
-	}
-	time.AfterFunc(gonePause, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.asked = false
-	})
+	time.AfterFunc(gonePause, func() { p.asked.Store(false) })
 	asking, cancel := context.WithTimeout(ctx, goneTime)
 	defer cancel()
-	gone := p.ask(asking)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.gone = p.gone || gone // No pod comes back.
-	return p.gone
-}
-
-func (p *pod) knownGone() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.gone
+	if p.ask(asking) {
+		p.gone.Store(true) // No pod comes back.
+	}
+	return p.gone.Load()
 }
 
 // final is the error of a request that is not made again. Who does not know the token, or does not speak the protocol,

@@ -58,8 +58,8 @@ type Init struct {
 	null   *os.File
 
 	reports reports
-	// adopted has room for one: something was adopted, and is to be killed.
-	adopted chan struct{}
+	// adopted rings when something was adopted, which is to be killed.
+	adopted bell
 
 	table *table
 }
@@ -188,7 +188,7 @@ func keepToOneself() error {
 
 func (i *Init) reset() {
 	i.boot, i.since, i.abandoned = rand.Text(), i.Now(), make(chan struct{})
-	i.adopted = make(chan struct{}, 1)
+	i.adopted = make(bell, 1)
 	if i.system.fork == nil {
 		i.system = system{fork: syscall.ForkExec, kill: syscall.Kill, killAll: i.killAll}
 	}
@@ -250,7 +250,7 @@ func (i *Init) ended(pid int, status syscall.WaitStatus) {
 	delete(i.table.supervised, pid)
 	switch {
 	case c == nil: // There may be more where it came from.
-		i.hunt()
+		i.adopted.ring()
 	case c.done != nil:
 	case status.Exited() && !c.isStarted(): // There was no room for its threads.
 		i.table.refuse(c, syscall.EAGAIN)
@@ -258,6 +258,6 @@ func (i *Init) ended(pid int, status syscall.WaitStatus) {
 		i.table.finish(c, *c.exit, false)
 	default:
 		i.table.orphaned = append(i.table.orphaned, c)
-		i.hunt()
+		i.adopted.ring()
 	}
 }

@@ -58,7 +58,7 @@ func newFake(t testing.TB) *fake {
 	if f.reports, err = openReports(); err != nil {
 		t.Fatal(err)
 	}
-	f.serving = &serving{pid: 2, ended: make(chan struct{}), out: outbox{wake: make(chan struct{}, 1)}}
+	f.serving = &serving{pid: 2, ended: make(chan struct{}), out: outbox{wake: make(bell, 1)}}
 	t.Cleanup(func() {
 		null.Close()
 		f.reports.close()

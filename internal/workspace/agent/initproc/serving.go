@@ -162,7 +162,7 @@ func (i *Init) startServing() (*serving, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("forking the serving process: %w", err), conn.Close())
 	}
-	s := &serving{pid: pid, conn: conn, ended: make(chan struct{}), out: outbox{wake: make(chan struct{}, 1)}}
+	s := &serving{pid: pid, conn: conn, ended: make(chan struct{}), out: outbox{wake: make(bell, 1)}}
 	i.table.serving = s
 	i.table.tell(&link.Message{Hello: &link.Hello{Boot: i.boot, Since: i.since, Commands: len(i.table.commands)}}, -1)
 	for _, c := range i.table.commands {
@@ -192,7 +192,7 @@ type outbox struct {
 	mu     sync.Mutex
 	queue  []letter
 	closed bool
-	wake   chan struct{}
+	wake   bell
 }
 
 type letter struct {
@@ -204,7 +204,7 @@ func (o *outbox) put(m *link.Message, descriptor int) {
 	o.mu.Lock()
 	o.queue = append(o.queue, letter{message: m, descriptor: descriptor})
 	o.mu.Unlock()
-	o.nudge()
+	o.wake.ring()
 }
 
 // close makes send end once it has sent all.
@@ -212,12 +212,15 @@ func (o *outbox) close() {
 	o.mu.Lock()
 	o.closed = true
 	o.mu.Unlock()
-	o.nudge()
+	o.wake.ring()
 }
 
-func (o *outbox) nudge() {
+// bell wakes who waits for it. It has room for one: who is busy meanwhile hears it later.
+type bell chan struct{}
+
+func (b bell) ring() {
 	select {
-	case o.wake <- struct{}{}:
+	case b <- struct{}{}:
 	default:
 	}
 }

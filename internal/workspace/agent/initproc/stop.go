@@ -51,14 +51,6 @@ const lookAround = 10 * time.Second
 // maxLooks is how often what was adopted is killed in a row: each time takes a second at most.
 const maxLooks = 4
 
-// hunt has what was adopted be ended.
-func (i *Init) hunt() {
-	select {
-	case i.adopted <- struct{}{}:
-	default:
-	}
-}
-
 // endAdoptedUntil ends whatever process 1 adopts, until it is told to stop.
 func (i *Init) endAdoptedUntil(stopped <-chan struct{}) {
 	tick := time.NewTicker(lookAround)

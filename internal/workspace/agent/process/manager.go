@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"parley.dev/parley/internal/workspace/agent/link"
 	"parley.dev/parley/internal/workspace/protocol"
 )
@@ -139,7 +141,9 @@ func greet(conn *link.Conn) (hello link.Hello, kept map[string]handedOver, err e
 // stops. Then it waits until what has ended by then is on disk. The error is nil if process 1 has closed it properly.
 func (m *Manager) Run() error {
 	m.collector.tasks.Go(m.startMain)
-	m.collector.tasks.Go(m.endUnheard)
+	for _, c := range m.unheard { // Nobody can speak to them any more.
+		m.collector.tasks.Go(func() { deliver(c, m.processes, unix.SIGKILL) })
+	}
 	err := m.listen()
 	if errors.Is(err, io.EOF) {
 		err = nil

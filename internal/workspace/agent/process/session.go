@@ -161,10 +161,3 @@ func closedWithin(closed <-chan struct{}, patience time.Duration) bool {
 		return false
 	}
 }
-
-// endUnheard ends what a former serving process spoke to: nobody can any more.
-func (m *Manager) endUnheard() {
-	for _, c := range m.unheard {
-		deliver(c, m.processes, unix.SIGKILL)
-	}
-}

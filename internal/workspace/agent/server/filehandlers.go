@@ -11,11 +11,7 @@ import (
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
-func (s *Server) bind(w http.ResponseWriter, r *http.Request) error {
-	asked, err := decode[protocol.Binding](w, r)
-	if err != nil {
-		return err
-	}
+func (s *Server) bind(w http.ResponseWriter, _ *http.Request, asked *protocol.Binding) error {
 	if err := s.binding.bind(asked.Chat); err != nil {
 		return err
 	}
@@ -82,11 +78,7 @@ func (s *Server) takeFile(w http.ResponseWriter, r *http.Request, name string) e
 	return answer(w, status, info)
 }
 
-func (s *Server) read(w http.ResponseWriter, r *http.Request) error {
-	asked, err := decode[protocol.ReadRequest](w, r)
-	if err != nil {
-		return err
-	}
+func (s *Server) read(w http.ResponseWriter, r *http.Request, asked *protocol.ReadRequest) error {
 	return answerResult(w)(s.files.Read(r.Context(), asked))
 }
 
@@ -106,10 +98,6 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 	return answerResult(w)(s.files.Edit(r.Context(), r.Header.Get(protocol.HeaderCall), asked))
 }
 
-func (s *Server) search(w http.ResponseWriter, r *http.Request) error {
-	asked, err := decode[protocol.SearchRequest](w, r)
-	if err != nil {
-		return err
-	}
+func (s *Server) search(w http.ResponseWriter, r *http.Request, asked *protocol.SearchRequest) error {
 	return answerResult(w)(s.files.Search(r.Context(), asked))
 }

@@ -81,11 +81,7 @@ func (s *Server) getProcess(w http.ResponseWriter, r *http.Request) error {
 	return answerResult(w)(s.options.Processes.Wait(ctx, id))
 }
 
-func (s *Server) signal(w http.ResponseWriter, r *http.Request) error {
-	asked, err := decode[protocol.SignalRequest](w, r)
-	if err != nil {
-		return err
-	}
+func (s *Server) signal(w http.ResponseWriter, r *http.Request, asked *protocol.SignalRequest) error {
 	return answerResult(w)(s.options.Processes.Signal(r.PathValue("id"), asked.Signal))
 }
 
