@@ -164,7 +164,7 @@ KREW_PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd6
 .PHONY: krew
 krew: ## Build kubectl chat for every platform and pack it for krew, with its manifest: bin/krew/. Needs VERSION=v1.2.3 and KREW_URL.
 	@for p in $(KREW_PLATFORMS); do \
-	  GOOS=$${p%/*} GOARCH=$${p#*/} go build -ldflags='-s -X parley.dev/parley/internal/cli.version=$(VERSION)' -o $(BIN)/krew/$${p/\//-}/ ./cmd/kubectl-chat; done
+	  GOOS=$${p%/*} GOARCH=$${p#*/} go build -ldflags='-s -X parley.dev/parley/internal/cli/verbs.version=$(VERSION)' -o $(BIN)/krew/$${p/\//-}/ ./cmd/kubectl-chat; done
 	@go run ./hack/krew -version '$(VERSION)' -url '$(KREW_URL)' -out $(BIN)/krew \
 	  $(foreach p,$(KREW_PLATFORMS),$(p)=$(BIN)/krew/$(subst /,-,$(p))/kubectl-chat$(if $(findstring windows,$(p)),.exe))
 

@@ -101,7 +101,7 @@ func TestEachOperationIsTheRequestOfThePage(t *testing.T) {
 	}
 }
 
-func TestARefusalIsAnErrorThatProgramsCanRead(t *testing.T) {
+func TestRefusalIsATypedError(t *testing.T) {
 	n := asking(func(*http.Request) (*http.Response, error) {
 		return answered(http.StatusConflict, `{"status":409,"reason":"AlreadyExists","message":"c is there"}`,
 			"Retry-After", "7"), nil

@@ -68,7 +68,7 @@ const (
 	deleted = "event: deleted\ndata: {}\n\n"
 )
 
-func TestALostStreamIsResumedBehindItsLastEvent(t *testing.T) {
+func TestLostStreamResumesBehindItsLastEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &tries{answers: []answer{
 			says("retry: 1000\n\n: keep-alive\n\n" + part + "event: status\ndata: {}\n\nid: 3.1.2\nevent: message_part\ndata: {\"cut\":"),
@@ -92,7 +92,7 @@ func TestAStreamCanBeResumedLater(t *testing.T) {
 	}
 }
 
-func TestALostStreamIsOpenedLessAndLessOften(t *testing.T) {
+func TestLostStreamBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		away := func() (*http.Response, error) { return nil, errors.New("connection refused") }
 		s := &tries{answers: []answer{
@@ -110,7 +110,7 @@ func TestALostStreamIsOpenedLessAndLessOften(t *testing.T) {
 	})
 }
 
-func TestABusyGatewayIsComeBackToWhenItSays(t *testing.T) {
+func TestBusyGatewayIsRetriedAfterItsDelay(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers []answer
 		want    time.Duration
@@ -283,7 +283,7 @@ func TestALineIsNotReadForEver(t *testing.T) {
 	}
 }
 
-func TestTheChatsOfANamespaceAreWatchedThroughDeletions(t *testing.T) {
+func TestWatchContinuesAfterDeletions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := "id: 1.2\nevent: deleted\ndata: {\"name\":\"c\",\"uid\":\"u\"}\n\n"
 		s := &tries{answers: []answer{

@@ -72,7 +72,7 @@ type ChatInternalStatus struct {
 
 	// tail are the newest messages of the history, oldest first, behind the newest generated one: messages of people and
 	// clients that no generated message follows yet. The next one takes them along in spec.follows.
-	// +kubebuilder:validation:MaxItems=512
+	// +kubebuilder:validation:MaxItems=256
 	// +listType=atomic
 	// +optional
 	Tail []CommittedMessage `json:"tail,omitempty"`
@@ -130,6 +130,11 @@ type TurnInternalStatus struct {
 	// callsGivenUpBefore is why calls of the reply before the turn's message have no result; absent if none was given up.
 	// +optional
 	CallsGivenUpBefore CallsGivenUp `json:"callsGivenUpBefore,omitempty"`
+
+	// messageUID is that of the User message: another one of its name did not begin the turn.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	MessageUID string `json:"messageUID,omitempty"`
 
 	// lastRole is the role of the newest message.
 	// +optional
@@ -200,9 +205,9 @@ type ClientResults struct {
 	Position int64 `json:"position"`
 }
 
-// MaxTail bounds ChatInternalStatus.Tail, and ChatMessageSpec.Follows with it: 512 messages, each answered by none, are
-// about 200 KiB of status.
-const MaxTail = 512
+// MaxTail bounds ChatInternalStatus.Tail, and ChatMessageSpec.Follows with it. 256 records of at most 1 KiB fit next to
+// the largest reply, 1 MiB, into an object of 1.5 MiB.
+const MaxTail = 256
 
 // CommittedMessage is a message of a person or a client in the history of a chat, as the commit recorded it that made
 // it part of that. It never changes.
@@ -277,8 +282,8 @@ type TurnOutcome struct {
 	// +optional
 	Reason ErrorReason `json:"reason,omitempty"`
 
-	// error says why the turn failed, and what to do. At most 1 KiB.
-	// +kubebuilder:validation:MaxLength=1024
+	// error says why the turn failed, and what to do. At most 512 bytes.
+	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Error string `json:"error,omitempty"`
 }

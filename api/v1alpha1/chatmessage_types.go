@@ -164,7 +164,7 @@ type ChatMessageSpec struct {
 	Index *int64 `json:"index,omitempty"`
 
 	// follows are the messages of people and clients between a generated message and the one before that, oldest first.
-	// +kubebuilder:validation:MaxItems=512
+	// +kubebuilder:validation:MaxItems=256
 	// +listType=atomic
 	// +optional
 	Follows []CommittedMessage `json:"follows,omitempty"`

@@ -13,14 +13,14 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/klog/v2" //nolint:depguard // It is silenced here.
 
-	"parley.dev/parley/internal/cli"
+	"parley.dev/parley/internal/cli/verbs"
 )
 
 func main() {
 	// What libraries log would stand amid a conversation, unescaped. Verbs tell of their errors themselves.
 	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	code := cli.Run(ctx, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, os.Args[1:])
+	code := verbs.Run(ctx, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, os.Args[1:])
 	stop()
 	os.Exit(code)
 }

@@ -95,6 +95,9 @@ func (a *actuator) supersede(ctx context.Context, s *scope, name string) error {
 	if err != nil || message == nil {
 		return err
 	}
+	if commit := history.RecordedBy(s.facts.Chat, name); commit != nil && !history.Is(commit, message) {
+		return nil // It was created since, under the name of the one that left.
+	}
 	return a.markSuperseded(ctx, s, message)
 }
 

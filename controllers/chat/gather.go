@@ -27,6 +27,8 @@ type scope struct {
 	confirmed map[string]bool
 	// unsettled are the messages of people and clients in the chat that have yet to be dealt with.
 	unsettled []v1alpha1.ChatMessage
+	// whole is the history as the API server has it; nil: it has not been read.
+	whole *plan.Whole
 	// modelCall is the call that the next step would make, if its model was asked for a place.
 	modelCall *modellimits.Call
 	// podGone is true when the pod of the attempt under way does not exist any more.

@@ -26,12 +26,7 @@ func (g *gatherer) readResults(ctx context.Context, s *scope) error {
 		if err != nil {
 			return err
 		}
-		if message == nil || !plan.IsOpen(s.facts.Chat, message) {
-			continue
-		}
-		if taken, err := g.isFollowed(ctx, s.facts.Chat, message); err != nil {
-			return err
-		} else if !taken {
+		if message != nil && plan.IsOpen(s.facts.Chat, message) {
 			s.facts.Results = append(s.facts.Results, message)
 		}
 	}
@@ -104,13 +99,21 @@ func (g *gatherer) readUnsettled(ctx context.Context, s *scope) error {
 func (g *gatherer) readOpen(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
 	var open []v1alpha1.ChatMessage
+	if chat.Status.Internal.Superseded != nil { // It is not known of all yet whether they were part of the history.
+		return nil
+	}
 	for i := range s.unsettled {
-		switch m := &s.unsettled[i]; {
-		case m.Spec.Role == v1alpha1.RoleUser && plan.IsOpen(chat, m):
-			open = append(open, *m)
+		m := &s.unsettled[i]
+		commit, err := g.commitOf(ctx, s, m)
+		switch {
+		case err != nil:
+			return err
+		case commit != nil && m.Spec.Role == v1alpha1.RoleUser:
+			s.facts.NoteEdit(m, commit)
+		case commit != nil || !plan.IsOpen(chat, m):
 		case m.Spec.Role == v1alpha1.RoleUser:
-			s.facts.NoteEdit(m)
-		case plan.IsOpen(chat, m):
+			open = append(open, *m)
+		default:
 			s.results = append(s.results, m.Name)
 		}
 	}
@@ -134,8 +137,8 @@ func (g *gatherer) confirmOpen(ctx context.Context, s *scope, open []v1alpha1.Ch
 	return g.readBeginning(ctx, s)
 }
 
-// confirmEdit looks at the message itself: the cache may show an older one of its name. It adds what the chain says of
-// the message.
+// confirmEdit looks at the message itself, and at the history: the cache may show an older message of its name, and its
+// status an older commit.
 func (g *gatherer) confirmEdit(ctx context.Context, s *scope) error {
 	if s.facts.Edited == nil {
 		return nil
@@ -146,11 +149,13 @@ func (g *gatherer) confirmEdit(ctx context.Context, s *scope) error {
 	if err != nil || live == nil {
 		return err
 	}
-	if s.facts.NoteEdit(live); s.facts.Edited == nil {
-		return nil
+	whole, err := g.wholeOf(ctx, s)
+	if i := whole.IndexOf(live); err == nil && i >= 0 {
+		s.facts.NoteEdit(live, whole.Chain[i].Commit)
+		if s.facts.Edited != nil {
+			s.facts.Edited.Tail = history.Tail(whole.Chain[:i])
+		}
 	}
-	whole, err := g.walk(ctx, chat)
-	s.facts.Edited.NoteChain(whole.Chain)
 	return err
 }
 
@@ -159,37 +164,53 @@ func (g *gatherer) confirmEdit(ctx context.Context, s *scope) error {
 // there is to say. resourceVersions of custom resources count the writes of one store. Otherwise the API server is
 // asked; the chat was read first, so that the answer is late enough.
 func (g *gatherer) stillOpen(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (bool, error) {
-	if !older(chat.ResourceVersion, m.ResourceVersion) {
-		live, err := readMessage(ctx, g.live, m.Namespace, m.Name)
-		if err != nil || live == nil || live.UID != m.UID || !plan.IsOpen(chat, live) {
-			return false, err
-		}
+	if older(chat.ResourceVersion, m.ResourceVersion) {
+		return true, nil
 	}
-	taken, err := g.isFollowed(ctx, chat, m)
-	return !taken, err
+	live, err := readMessage(ctx, g.live, m.Namespace, m.Name)
+	if err != nil || live == nil {
+		return false, err
+	}
+	return live.UID == m.UID && plan.IsOpen(chat, live), nil
 }
 
-// isFollowed reports whether a generated message of the history follows the message, so that it is part of that, too.
-// The cache is sure to have all of these if it has the newest: it learns of messages in the order of their creation.
-func (g *gatherer) isFollowed(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (bool, error) {
+// commitOf is the commit of the message; nil if it is not part of the history. Its own status may say so late, or may
+// say an older one: then the history tells, which is read where a generated message seems to follow the message.
+func (g *gatherer) commitOf(ctx context.Context, s *scope, m *v1alpha1.ChatMessage) (*v1alpha1.CommittedMessage,
+	error) {
+	chat := s.facts.Chat
+	if commit := history.RecordedBy(chat, m.Name); commit != nil && history.Is(commit, m) {
+		return commit, nil
+	}
+	if maybe, err := g.mayBeFollowed(ctx, chat, m); err != nil || !maybe {
+		return plan.CommitOf(chat, m), err
+	}
+	whole, err := g.wholeOf(ctx, s)
+	if i := whole.IndexOf(m); i >= 0 {
+		return whole.Chain[i].Commit, nil
+	}
+	return plan.CommitOf(chat, m), err
+}
+
+// mayBeFollowed reports whether a generated message may follow the message. The cache is sure to have all that do if it
+// has the newest one of the history: it learns of messages in the order of their creation.
+func (g *gatherer) mayBeFollowed(ctx context.Context, chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) (bool, error) {
 	newest := history.NewestGenerated(chat)
 	if newest == "" {
 		return false, nil
 	}
-	var followers v1alpha1.ChatMessageList
-	reader, field, key := g.cache, index.MessagesByParent, m.Name
-	if known, err := g.generated(ctx, chat.Namespace, newest); err != nil {
-		return false, err
-	} else if known == nil {
-		reader, field, key = g.live, index.MessagesByChat, chat.Name
+	known, err := g.generated(ctx, chat.Namespace, newest)
+	if err != nil || known == nil || known.Spec.Generation.ChatUID != string(chat.UID) {
+		return true, err
 	}
-	err := reader.List(ctx, &followers, client.InNamespace(chat.Namespace), client.MatchingFields{field: key},
-		client.UnsafeDisableDeepCopy)
+	var followers v1alpha1.ChatMessageList
+	err = g.cache.List(ctx, &followers, client.InNamespace(chat.Namespace),
+		client.MatchingFields{index.MessagesByParent: m.Name}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return false, fmt.Errorf("listing what follows message %s: %w", m.Name, err)
 	}
 	return slices.ContainsFunc(followers.Items, func(f v1alpha1.ChatMessage) bool {
-		return history.Follows(chat, &f, m) != nil
+		return history.Follows(chat, &f, m)
 	}), nil
 }
 

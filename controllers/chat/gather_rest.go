@@ -89,7 +89,10 @@ func (g *gatherer) hasOpen(ctx context.Context, chat *v1alpha1.Chat) (bool, erro
 		edits := plan.Facts{Chat: chat}
 		for i := range page.Items {
 			m := &page.Items[i]
-			if edits.NoteEdit(m); edits.Edited != nil || m.Spec.Role == v1alpha1.RoleUser && plan.IsOpen(chat, m) {
+			if commit := plan.CommitOf(chat, m); commit != nil {
+				edits.NoteEdit(m, commit)
+			}
+			if edits.Edited != nil || m.Spec.Role == v1alpha1.RoleUser && plan.IsOpen(chat, m) {
 				return true, nil
 			}
 		}

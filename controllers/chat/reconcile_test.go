@@ -167,7 +167,7 @@ func TestTheNextTurnWaitsForNoMessageToSayHowTheLastOneEnded(t *testing.T) {
 	if tail := st.Internal.Tail; st.Turn.Message != "x" || len(tail) != 1 || tail[0].PreviousTurn.Message != "v" {
 		t.Errorf("the turn is %+v, the tail %+v", st.Turn, tail)
 	}
-	want := []string{"live get chatmessage", "update status of chat"}
+	want := []string{"live list chatmessages", "live get chatmessage", "update status of chat"}
 	calls := slices.DeleteFunc(w.Calls()[before:], func(call string) bool {
 		return !strings.HasPrefix(call, "live") && !strings.HasPrefix(call, "update")
 	})

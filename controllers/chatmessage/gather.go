@@ -27,8 +27,10 @@ type scope struct {
 	followed bool
 	// commit of a message of a person or a client; nil if there is none that is known.
 	commit *v1alpha1.CommittedMessage
-	// outcome is how the turn ended, or stands, that the message began; nil if that is not known.
-	outcome *v1alpha1.TurnOutcome
+	// outcome is how the turn ended, or stands, that the message began; nil if that is not known. It was recorded by the
+	// commit that made the version.
+	outcome        *v1alpha1.TurnOutcome
+	outcomeVersion int64
 	// archiving is true when the chat, or one above it, is to be archived, so that it takes no message up.
 	archiving bool
 }
@@ -112,18 +114,42 @@ func (r *Reconciler) readFollowers(ctx context.Context, s *scope) error {
 	return err
 }
 
-// readCommit reads what the generated messages behind the message record of it, where the chat no longer does.
+// readCommit reads from the API server what generated messages record of the message, where the chat no longer does: the
+// one behind it, which the cache names, and of how its turn ended any other.
 func (r *Reconciler) readCommit(ctx context.Context, s *scope) error {
-	if s.commit != nil && s.outcome != nil || s.message.Spec.IsNote() {
+	if s.message.Spec.IsNote() || settled(s) || s.isDescribed() {
 		return nil
 	}
 	followers, err := r.followersOf(ctx, s)
 	for i := range followers {
-		if g := followers[i].Spec.Generation; g != nil && g.ChatUID == string(s.chat.UID) {
-			s.noteCommits(followers[i].Spec.Follows)
+		g := followers[i].Spec.Generation
+		if err != nil || !history.Follows(s.chat, &followers[i], s.message) ||
+			g.HistoryVersion >= s.chat.Status.History.Version {
+			continue
 		}
+		var reply v1alpha1.ChatMessage
+		err = client.IgnoreNotFound(r.Live.Get(ctx, client.ObjectKeyFromObject(&followers[i]), &reply))
+		s.noteCommits(reply.Spec.Follows)
+	}
+	if err != nil || s.commit == nil || s.isDescribed() {
+		return err
+	}
+	var all v1alpha1.ChatMessageList
+	err = r.Live.List(ctx, &all, client.InNamespace(s.chat.Namespace),
+		client.MatchingFields{"spec.chatRef.name": s.chat.Name})
+	chain, missing := history.Whole(history.RefOf(s.chat), history.Nodes(s.chat, all.Items))
+	for _, n := range chain {
+		s.noteCommits(n.Follows)
+	}
+	if s.outcome == nil && missing == s.chat.Status.History.Length { // The reply that recorded it was deleted.
+		s.outcome = &v1alpha1.TurnOutcome{Message: s.message.Name, Result: v1alpha1.TurnAnswered}
 	}
 	return err
+}
+
+// isDescribed reports whether all is known that the status says of a committed message.
+func (s *scope) isDescribed() bool {
+	return s.commit != nil && (s.outcome != nil || s.message.Spec.Role == v1alpha1.RoleTool)
 }
 
 // noteChat notes what the chat records of the message: of its newest turn, and of what no generated message follows
@@ -155,8 +181,9 @@ func (s *scope) noteCommits(recorded []v1alpha1.CommittedMessage) {
 			(s.commit == nil || s.commit.HistoryVersion < commit.HistoryVersion) {
 			s.commit = commit
 		}
-		if ended := commit.PreviousTurn; ended != nil && ended.Message == s.message.Name {
-			s.outcome = ended
+		if ended := commit.PreviousTurn; ended != nil && ended.Message == s.message.Name &&
+			s.outcomeVersion < commit.HistoryVersion {
+			s.outcome, s.outcomeVersion = ended, commit.HistoryVersion
 		}
 	}
 }

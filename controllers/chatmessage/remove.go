@@ -6,6 +6,7 @@ package chatmessage
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -52,6 +53,9 @@ func (r *Reconciler) confirm(ctx context.Context, s *scope, v verdict) (bool, er
 	if moved := past(&chat, m.Spec.Generation); !moved || v == removeUseless {
 		return moved, nil
 	}
+	if chat.Status.Internal.Superseded != nil { // The chat reads what it follows before it removes it itself.
+		return false, nil
+	}
 	inHistory, err := r.inHistory(ctx, &chat, m)
 	return !inHistory, err
 }
@@ -64,20 +68,7 @@ func (r *Reconciler) inHistory(ctx context.Context, chat *v1alpha1.Chat, m *v1al
 		client.MatchingFields{"spec.chatRef.name": chat.Name}); err != nil {
 		return false, fmt.Errorf("listing the messages of chat %s: %w", chat.Name, err)
 	}
-	parents := make(map[string]string, len(list.Items))
-	for _, n := range history.Nodes(chat, list.Items) {
-		parents[n.Name] = n.Parent
-	}
-	name := chat.Status.History.Head
-	for range chat.Status.History.Length {
-		if name == m.Name {
-			return true, nil
-		}
-		parent, ok := parents[name]
-		if !ok {
-			return true, nil
-		}
-		name = parent
-	}
-	return false, nil
+	chain, missing := history.Whole(history.RefOf(chat), history.Nodes(chat, list.Items))
+	return missing < chat.Status.History.Length ||
+		slices.ContainsFunc(chain, func(n history.Node) bool { return n.Name == m.Name }), nil
 }

@@ -83,6 +83,8 @@ func describe(st *v1alpha1.ChatMessageStatus, s *scope) (conditions.Summary, boo
 		st.State = v1alpha1.MessageQueued
 		st.ChatUID = string(s.chat.UID)
 		return conditions.Working(v1alpha1.ReasonQueued, "Waits for the turn under way to end"), true
+	case s.commit != nil && s.outcome == nil && !saysHow(st, s): // What records it has yet to be seen.
+		return conditions.Summary{}, false
 	case s.commit != nil:
 		return unlessEdited(st, s, describeTurn(st, s))
 	case st.State == v1alpha1.MessageCommitted:
@@ -116,8 +118,6 @@ func describeTurn(st *v1alpha1.ChatMessageStatus, s *scope) conditions.Summary {
 	switch {
 	case told && unknown:
 		return asBefore(st)
-	case s.outcome == nil: // Of a turn before the newest one.
-		return conditions.OfTurn(&v1alpha1.TurnOutcome{Result: v1alpha1.TurnAnswered})
 	case s.outcome.Result == "":
 		return underWay(&s.chat.Status)
 	}

@@ -106,7 +106,7 @@ func (r *Reconciler) wakeWorking(ctx context.Context, q queue, chat *v1alpha1.Ch
 // The event of the chat came first then, as it may where another manager has committed the message.
 func (r *Reconciler) wakeFollowed(ctx context.Context, e event.CreateEvent, q queue) {
 	m, ok := e.Object.(*v1alpha1.ChatMessage)
-	if !ok || m.Spec.Generation == nil || len(m.Spec.Follows) == 0 || e.IsInInitialList {
+	if !ok || m.Spec.Generation == nil || e.IsInInitialList {
 		return
 	}
 	var chat v1alpha1.Chat
@@ -114,9 +114,8 @@ func (r *Reconciler) wakeFollowed(ctx context.Context, e event.CreateEvent, q qu
 	if err != nil || chat.Status.History.Version <= m.Spec.Generation.HistoryVersion {
 		return
 	}
-	for i := range m.Spec.Follows {
-		name := types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.Follows[i].Message}
-		q.Add(reconcile.Request{NamespacedName: name})
+	for _, name := range index.FollowedBy(m) {
+		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: m.Namespace, Name: name}})
 	}
 }
 

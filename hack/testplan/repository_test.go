@@ -32,7 +32,7 @@ func TestListsOfTheRepository(t *testing.T) {
 			"hack/testplan", "test/soak"},
 		"unit-plain":  {"api/v1alpha1", "internal/chat/cost", "internal/chat/fence", "internal/approval/toolpolicy"},
 		"cluster":     {"hack/localcluster/internal/image", "hack/localcluster/internal/storage"},
-		"integration": {"internal/gateway", "internal/cli", "test/admission", "test/columns", "test/integration"},
+		"integration": {"internal/gateway", "internal/cli/verbs", "test/admission", "test/columns", "test/integration"},
 		"crash":       {"test/crash", "test/load", "test/memory", "test/model", "test/model/reference", "test/shard"},
 	} {
 		for _, dir := range want {

@@ -91,7 +91,7 @@ func (m *messages) fetch(ctx context.Context, chat *v1alpha1.Chat, key string, p
 	if err != nil {
 		return nil, err
 	}
-	committed, err := follow.Commit(chat, msg, place.Index)
+	committed, err := follow.Commit(chat, msg, place)
 	if err != nil {
 		return nil, err
 	}

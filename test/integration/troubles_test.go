@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/cli"
+	"parley.dev/parley/internal/cli/verbs"
 	"parley.dev/parley/internal/workspace/template"
 	"parley.dev/parley/test/kit/chattest"
 )
@@ -58,7 +58,7 @@ func plugin(t *testing.T, ns string, args ...string) (shown *screen, end func() 
 	ctx, cancel := context.WithCancel(t.Context())
 	shown, code := &screen{}, make(chan int, 1)
 	go func() {
-		code <- cli.Run(ctx, genericiooptions.IOStreams{In: strings.NewReader(""), Out: shown, ErrOut: shown},
+		code <- verbs.Run(ctx, genericiooptions.IOStreams{In: strings.NewReader(""), Out: shown, ErrOut: shown},
 			append([]string{"--kubeconfig", path}, args...))
 	}()
 	end = sync.OnceValue(func() int {

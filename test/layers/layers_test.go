@@ -187,6 +187,14 @@ var rules = []rule{
 		func(_ goPackage, path string) bool {
 			return under(path, module+"controllers", "charm.land/fantasy", "sigs.k8s.io/controller-runtime")
 		}},
+	{"what the plug-in prints and reads from a terminal asks no cluster", []string{"internal/cli/render", "internal/cli/terminal"},
+		false, func(_ goPackage, path string) bool {
+			return under(path, "net/http", "k8s.io/client-go", module+"internal/kube", module+"internal/cli/cluster",
+				module+"internal/cli/verbs")
+		}},
+	{"what reads the plug-in's objects prints nothing", []string{"internal/cli/cluster"}, true, func(_ goPackage, path string) bool {
+		return under(path, module+"internal/cli/render", module+"internal/cli/terminal", module+"internal/cli/verbs")
+	}},
 	{"nothing imports fantasy's providers, nor the fork of OpenAI's library that they need", []string{""}, true,
 		func(_ goPackage, path string) bool {
 			return under(path, "charm.land/fantasy/providers", "github.com/charmbracelet/openai-go")

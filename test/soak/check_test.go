@@ -67,7 +67,7 @@ func (s *state) named(name string) *v1alpha1.ChatMessage {
 	return nil
 }
 
-func TestWhatWasAnsweredAsItShouldIsNotBroken(t *testing.T) {
+func TestCorrectAnswersAreNoProblem(t *testing.T) {
 	s := finished(quick, tool, slow, long)
 	if got := s.broken(); len(got) > 0 {
 		t.Errorf("%q", got)

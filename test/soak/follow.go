@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"parley.dev/parley/api/stream"
 )
 
 // meanFollow is how long a follower stays connected, if nothing else ends the stream: it comes back by its last event's
@@ -54,7 +56,7 @@ func (f *follower) run(ctx context.Context) {
 		f.mu.Unlock()
 		first := true
 		// A stream that ends, or cannot be had, is what happens here all the time.
-		_ = f.stream(following, f.chat, last, func(e event) {
+		_ = f.stream(following, f.chat, last, func(e stream.Event) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			if first {
@@ -72,7 +74,7 @@ func (f *follower) end(ctx context.Context, chain []string) []string {
 	err := until(ctx, time.Minute, func(context.Context) error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if n := len(f.story.names); n < len(chain) {
+		if n := len(f.story.chat.Messages); n < len(chain) {
 			return fmt.Errorf("the follower of %s has seen %d of %d messages", f.chat, n, len(chain))
 		}
 		return nil
@@ -83,14 +85,14 @@ func (f *follower) end(ctx context.Context, chain []string) []string {
 	if err != nil {
 		problems = append(problems, err.Error())
 	}
-	for i := range min(len(chain), len(f.story.names)) {
-		if chain[i] != f.story.names[i] {
-			problems = append(problems, fmt.Sprintf("message %d of %s is %s, its follower was told %s", i, f.chat, chain[i],
-				f.story.names[i]))
+	for i := range min(len(chain), len(f.story.chat.Messages)) {
+		if name := f.story.chat.Messages[i].Message.Name; chain[i] != name {
+			problems = append(problems,
+				fmt.Sprintf("message %d of %s is %s, its follower was told %s", i, f.chat, chain[i], name))
 			break
 		}
 	}
-	if n := len(f.story.names); n > len(chain) {
+	if n := len(f.story.chat.Messages); n > len(chain) {
 		problems = append(problems, fmt.Sprintf("the follower of %s was told %d messages, it has %d", f.chat, n, len(chain)))
 	}
 	return problems

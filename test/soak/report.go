@@ -53,7 +53,7 @@ func report(out io.Writer, l *ledger, c *chaos, s *state, followers []*follower)
 	row("generation pods left, warm", "%d, restarted %d times", len(s.pods), restarts)
 	told, parts, connects := 0, 0, 0
 	for _, f := range followers {
-		told, parts, connects = told+len(f.story.names), parts+f.story.parts, connects+f.connects
+		told, parts, connects = told+len(f.story.chat.Messages), parts+f.story.parts, connects+f.connects
 	}
 	row("followers", "%d, told %d messages and %d parts in %d connections", len(followers), told, parts, connects)
 	row("came to rest in", "%s", s.settled.Round(100*time.Millisecond))

@@ -34,7 +34,7 @@ func (w *world) step(isUser bool) {
 	} else {
 		w.nodes[name] = Node{Name: name, UID: name}
 		w.ref.Tail = append(w.ref.Tail, v1alpha1.CommittedMessage{Message: name, UID: name, Parent: w.ref.Head,
-			Position: w.ref.Length})
+			Position: w.ref.Length, HistoryVersion: int64(w.made)})
 	}
 	w.ref.Head = name
 	w.ref.Length++

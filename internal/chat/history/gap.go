@@ -12,41 +12,40 @@ import "math"
 // versions of the history only grow along a chain. Nodes must not hold messages that have left the history. Results
 // that were never committed may be among them; one whose own parent is missing is not taken for part of the chain.
 func Whole(ref Ref, nodes []Node) (chain []Node, missing int64) {
-	byName, byIndex := placedNodes(ref, nodes)
+	byName, known := make(map[string]Node, len(nodes)), commits{}
+	known.note(ref.Tail)
+	for _, n := range nodes {
+		byName[n.Name] = n
+	}
+	byIndex := placedNodes(byName)
 	chain = make([]Node, ref.Length)
 	missing = ref.Length
 	name, before := ref.Head, int64(math.MaxInt64)
 	for i := ref.Length - 1; i >= 0; i-- {
 		n, ok := byName[name]
-		if !ok || n.Index != i {
+		if n = known.place(n); !ok || !n.Placed || n.Index != i {
 			missing = i
 			name = newest(byIndex[i-1], before)
 			continue
 		}
+		known.note(n.Follows) // Of messages outside the history nothing is believed.
 		chain[i], name, before = n, n.Parent, n.Version
 	}
 	return chain[:missing], missing
 }
 
-// placedNodes is the nodes by name, and those whose parent is among them, or that are the first, by index.
-func placedNodes(ref Ref, nodes []Node) (byName map[string]Node, byIndex map[int64][]Node) {
-	byName, byIndex = make(map[string]Node, len(nodes)), map[int64][]Node{}
-	known := commits{}
-	for _, n := range nodes {
-		known.note(n.Follows)
-	}
-	known.note(ref.Tail)
-	for _, n := range nodes {
-		if n = known.place(n); n.Placed {
-			byName[n.Name] = n
-		}
-	}
+// placedNodes are the nodes that say where they stand and whose parent is among them, or that are the first, by index.
+func placedNodes(byName map[string]Node) map[int64][]Node {
+	byIndex := map[int64][]Node{}
 	for _, n := range byName {
-		if parent, ok := byName[n.Parent]; ok && parent.Index == n.Index-1 || n.Index == 0 && n.Parent == "" {
+		own := commits{}
+		own.note(n.Follows)
+		parent, ok := byName[n.Parent]
+		if parent = own.place(parent); n.Placed && (ok && parent.Index == n.Index-1 || n.Index == 0 && n.Parent == "") {
 			byIndex[n.Index] = append(byIndex[n.Index], n)
 		}
 	}
-	return byName, byIndex
+	return byIndex
 }
 
 // newest is the name of the node that was committed last before the version; empty if there is none.

@@ -50,7 +50,10 @@ type commits map[string]*v1alpha1.CommittedMessage
 func (c commits) note(recorded []v1alpha1.CommittedMessage) {
 	for i := range recorded {
 		commit := &recorded[i]
-		if known := c[commit.Message]; known == nil || known.HistoryVersion < commit.HistoryVersion {
+		if commit.HistoryVersion == 0 { // A cache has the name alone.
+			continue
+		}
+		if known := c[commit.Message]; known == nil || known.HistoryVersion <= commit.HistoryVersion {
 			c[commit.Message] = commit
 		}
 	}

@@ -11,8 +11,12 @@ import (
 
 // RefOf is what the chat says of its history, of which Walk is to read all.
 func RefOf(chat *v1alpha1.Chat) Ref {
-	h := &chat.Status.History
-	return Ref{Head: h.Head, Length: h.Length, Tail: chat.Status.Internal.Tail}
+	ref := Ref{Head: chat.Status.History.Head, Length: chat.Status.History.Length}
+	if turn := commitOfTurn(chat); turn != nil { // The reply behind it may have been deleted.
+		ref.Tail = append(ref.Tail, *turn)
+	}
+	ref.Tail = append(ref.Tail, chat.Status.Internal.Tail...)
+	return ref
 }
 
 // NewestGenerated is the name of the newest generated message of the history; empty if there is none.
@@ -34,7 +38,7 @@ func NodeOf(m *v1alpha1.ChatMessage) Node {
 		if m.Spec.Index != nil {
 			n.Placed, n.Index = true, *m.Spec.Index
 		}
-	case st.Index != nil: // It may be all that is left of its commit: the reply that recorded it may have been deleted.
+	case st.State == v1alpha1.MessageCommitted && st.Index != nil: // It may be all that is left of its commit: the reply that recorded it may have been deleted.
 		return n.at(&v1alpha1.CommittedMessage{Message: m.Name, UID: n.UID, Parent: st.Parent, Position: *st.Index,
 			HistoryVersion: st.HistoryVersion, ContentHash: st.ContentHash, CallsGivenUpBefore: st.CallsGivenUpBefore,
 			StoppedBy: st.StoppedBy})
@@ -50,11 +54,21 @@ func RecordedBy(chat *v1alpha1.Chat, name string) *v1alpha1.CommittedMessage {
 			return commit
 		}
 	}
-	if t, in := chat.Status.Turn, &chat.Status.Internal.Turn; t != nil && t.Message == name && name != "" {
-		return &v1alpha1.CommittedMessage{Message: name, Parent: t.Parent, Position: t.Index,
-			HistoryVersion: t.HistoryVersion, ContentHash: in.ContentHash, CallsGivenUpBefore: in.CallsGivenUpBefore}
+	if turn := commitOfTurn(chat); turn != nil && turn.Message == name && name != "" {
+		return turn
 	}
 	return nil
+}
+
+// commitOfTurn is the commit of the message that began the newest turn, but for how the turn before ended; nil without
+// a turn.
+func commitOfTurn(chat *v1alpha1.Chat) *v1alpha1.CommittedMessage {
+	t, in := chat.Status.Turn, &chat.Status.Internal.Turn
+	if t == nil {
+		return nil
+	}
+	return &v1alpha1.CommittedMessage{Message: t.Message, UID: in.MessageUID, Parent: t.Parent, Position: t.Index,
+		HistoryVersion: t.HistoryVersion, ContentHash: in.ContentHash, CallsGivenUpBefore: in.CallsGivenUpBefore}
 }
 
 // Of is the message where it stands, by the chat's word or else by its own, which may be late.
@@ -70,24 +84,23 @@ func Is(commit *v1alpha1.CommittedMessage, m *v1alpha1.ChatMessage) bool {
 	return commit.Message == m.Name && (commit.UID == "" || commit.UID == string(m.UID))
 }
 
-// Follows is the commit of the message that the generated one records; nil if it records none.
-func Follows(chat *v1alpha1.Chat, generated, m *v1alpha1.ChatMessage) *v1alpha1.CommittedMessage {
+// Follows reports whether the generated message of the chat follows the message, with nothing generated in between.
+func Follows(chat *v1alpha1.Chat, generated, m *v1alpha1.ChatMessage) bool {
 	if g := generated.Spec.Generation; g == nil || g.ChatUID != string(chat.UID) {
-		return nil
+		return false
 	}
 	for i := range generated.Spec.Follows {
-		if commit := &generated.Spec.Follows[i]; Is(commit, m) {
-			return commit
+		if commit := &generated.Spec.Follows[i]; commit.Message == m.Name {
+			return Is(commit, m)
 		}
 	}
-	return nil
+	return generated.Spec.Parent == m.Name
 }
 
-// Nodes are those of the messages of a chat that may be part of its history, each where it stands.
+// Nodes are those of the messages of a chat that may be part of its history, each where it stands by its own word.
 func Nodes(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (nodes []Node) {
-	known := commitsOf(chat, messages)
 	for i := range messages {
-		if n := known.place(NodeOf(&messages[i])); mayHold(chat, &messages[i]) && !hasLeft(chat, n) {
+		if n := NodeOf(&messages[i]); mayHold(chat, &messages[i]) && !hasLeft(chat, n) {
 			nodes = append(nodes, n)
 		}
 	}
@@ -97,28 +110,27 @@ func Nodes(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (nodes []Node) 
 // Left are the messages of a chat that were part of the end of its history which was cut off, and have yet to be put
 // aside: those of people and clients first, since the generated ones say of them that they were.
 func Left(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (left []*v1alpha1.ChatMessage) {
-	known := commitsOf(chat, messages)
-	for _, generated := range []bool{false, true} {
-		for i := range messages {
-			m := &messages[i]
-			if (m.Spec.Generation != nil) == generated && mayHold(chat, m) && hasLeft(chat, known.place(NodeOf(m))) {
-				left = append(left, m)
-			}
-		}
+	var generated []*v1alpha1.ChatMessage
+	known, kept := commits{}, map[string]bool{}
+	chain, _ := Whole(RefOf(chat), Nodes(chat, messages))
+	for _, n := range chain {
+		kept[n.Name] = true
 	}
-	return left
-}
-
-// commitsOf are the commits that the chat and its generated messages record.
-func commitsOf(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) commits {
-	known := commits{}
 	for i := range messages {
-		if g := messages[i].Spec.Generation; g != nil && g.ChatUID == string(chat.UID) {
-			known.note(messages[i].Spec.Follows)
+		m := &messages[i]
+		if m.Spec.Generation != nil && mayHold(chat, m) && hasLeft(chat, NodeOf(m)) {
+			generated = append(generated, m)
+			known.note(m.Spec.Follows)
 		}
 	}
 	known.note(chat.Status.Internal.Tail)
-	return known
+	for i := range messages {
+		m := &messages[i]
+		if m.Spec.Generation == nil && !kept[m.Name] && mayHold(chat, m) && hasLeft(chat, known.place(NodeOf(m))) {
+			left = append(left, m)
+		}
+	}
+	return append(left, generated...)
 }
 
 // ChatUID is the UID of the chat that the message was generated for, that has taken it up, or that controls it, such as
@@ -155,7 +167,18 @@ func mayHold(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	if g := m.Spec.Generation; g != nil {
 		return g.Outcome == v1alpha1.OutcomeCompleted || g.Outcome == v1alpha1.OutcomeInterrupted
 	}
-	return m.Status.State != v1alpha1.MessageSuperseded && m.Status.State != v1alpha1.MessageRejected
+	commit := RecordedBy(chat, m.Name)
+	return commit != nil && Is(commit, m) || !IsRefused(m)
+}
+
+// IsRefused reports whether the message was rejected or superseded, and has not been changed since. A change makes it
+// open again.
+func IsRefused(m *v1alpha1.ChatMessage) bool {
+	switch m.Status.State {
+	case v1alpha1.MessageRejected, v1alpha1.MessageSuperseded:
+		return m.Status.ObservedGeneration == m.Generation
+	}
+	return false
 }
 
 // hasLeft reports whether the place is at the end of the history that was cut off.

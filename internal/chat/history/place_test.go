@@ -20,7 +20,7 @@ func chat() *v1alpha1.Chat {
 	c.Status.Turn = &v1alpha1.TurnStatus{Message: "q", Parent: "c-3-1", Index: 3, HistoryVersion: 5}
 	c.Status.Internal.Superseded = &v1alpha1.SupersededRange{FromIndex: 6, BeforeVersion: 9}
 	c.Status.Internal.Tail = []v1alpha1.CommittedMessage{
-		{Message: "r", UID: "r", Parent: "c-6-1", Position: 5, HistoryVersion: 8}}
+		{Message: "r", Parent: "c-6-1", Position: 5, HistoryVersion: 8}}
 	return c
 }
 

@@ -14,15 +14,28 @@ import (
 	"parley.dev/parley/internal/chat/history"
 )
 
-// NoteEdit takes the message down if it was edited and none before it was.
-func (f *Facts) NoteEdit(m *v1alpha1.ChatMessage) {
-	if m.Spec.IsNote() { // What has its name was deleted, which says more.
+// NoteEdit takes the message down if it was edited since its commit and none before it was.
+func (f *Facts) NoteEdit(m *v1alpha1.ChatMessage, commit *v1alpha1.CommittedMessage) {
+	if m.Spec.IsNote() || !m.DeletionTimestamp.IsZero() { // What has a note's name was deleted, which says more.
 		return
 	}
-	edited := editedOf(f.Chat, m)
-	if edited != nil && (f.Edited == nil || edited.Commit.Position < f.Edited.Commit.Position) {
+	edited := &Edited{Message: MessageOf(m), Commit: *commit}
+	if commit.ContentHash != edited.ContentHash && (f.Edited == nil || commit.Position < f.Edited.Commit.Position) {
 		f.Edited = edited
 	}
+}
+
+// CommitOf is the commit of a message of a person or a client, as far as the chat or the message itself says it; nil if
+// they say nothing of one.
+func CommitOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) *v1alpha1.CommittedMessage {
+	if commit := history.RecordedBy(chat, m.Name); commit != nil && history.Is(commit, m) {
+		return commit
+	}
+	n := history.NodeOf(m)
+	if m.Status.ChatUID != string(chat.UID) || n.Index >= chat.Status.History.Length || !history.MayHold(chat, m) {
+		return nil
+	}
+	return n.Commit
 }
 
 // IsOpen reports whether a User message is neither in the history nor in the queue,
@@ -31,7 +44,7 @@ func IsOpen(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	switch {
 	case !m.DeletionTimestamp.IsZero(), m.Status.State == v1alpha1.MessageCommitted, m.Spec.IsNote():
 		return false
-	case isRefused(m):
+	case history.IsRefused(m):
 		return false
 	}
 	if uid := history.ChatUID(m); uid != "" && uid != string(chat.UID) {
@@ -41,46 +54,6 @@ func IsOpen(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 		return false
 	}
 	return !slices.ContainsFunc(chat.Status.Queue, func(q v1alpha1.QueuedMessage) bool { return q.Name == m.Name })
-}
-
-// isRefused reports whether the message was rejected or superseded,
-// and has not been changed since. A change makes it open again.
-func isRefused(m *v1alpha1.ChatMessage) bool {
-	switch m.Status.State {
-	case v1alpha1.MessageRejected, v1alpha1.MessageSuperseded:
-		return m.Status.ObservedGeneration == m.Generation
-	}
-	return false
-}
-
-// editedOf is the message and its commit, if it is committed and no longer says what it said then.
-func editedOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) *Edited {
-	if !m.DeletionTimestamp.IsZero() {
-		return nil
-	}
-	commit := history.RecordedBy(chat, m.Name)
-	if commit == nil {
-		n := history.NodeOf(m)
-		if m.Status.State != v1alpha1.MessageCommitted || m.Status.ChatUID != string(chat.UID) || !n.Placed ||
-			n.Index >= chat.Status.History.Length || !history.MayHold(chat, m) {
-			return nil
-		}
-		commit = &v1alpha1.CommittedMessage{Parent: n.Parent, Position: n.Index, ContentHash: m.Status.ContentHash,
-			CallsGivenUpBefore: m.Status.CallsGivenUpBefore}
-	}
-	edited := &Edited{Message: MessageOf(m), Commit: *commit}
-	if commit.ContentHash == edited.ContentHash {
-		return nil
-	}
-	return edited
-}
-
-// NoteChain adds what the history, of which nothing is missing, records of the edited message: the commits right before
-// it, and how the turn before ended.
-func (e *Edited) NoteChain(chain []history.Node) {
-	if i := e.Commit.Position; i < int64(len(chain)) && chain[i].Name == e.Name && chain[i].Commit != nil {
-		e.Commit, e.Tail = *chain[i].Commit, history.Tail(chain[:i])
-	}
 }
 
 // TakeOrder is the order in which User messages are taken up: the chat's prompt first, then as they were created.

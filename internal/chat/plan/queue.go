@@ -55,13 +55,10 @@ func takeOpenMessages(p *pass) error {
 	return nil
 }
 
-// staysOpen reports whether the message and those behind it are taken up later: when the chat is taken back, when there
-// is a model, or by the next pass.
+// staysOpen reports whether the message and those behind it are taken up later: when the chat is taken back, or when
+// there is a model.
 func staysOpen(p *pass, message Message) bool {
-	if p.facts.Archive || p.status().Archived || p.idle() && blockedBy(p, message) != nil {
-		return true
-	}
-	return false
+	return p.facts.Archive || p.status().Archived || p.idle() && blockedBy(p, message) != nil
 }
 
 // openMessages are the messages that may be taken up. An edit that is left to the next pass comes before them: it

@@ -79,9 +79,10 @@ func TestEditKeepsTheTailBeforeIt(t *testing.T) {
 	if missing != 2 {
 		t.Fatalf("message %d is missing", missing)
 	}
-	edited := &Edited{Message: Message{Name: "b", ContentHash: "new"}, Commit: v1alpha1.CommittedMessage{Position: 1}}
-	edited.NoteChain(chain)
-	w.pass(func(f *Facts) { f.Edited = edited })
+	w.pass(func(f *Facts) {
+		f.Edited = &Edited{Message: Message{Name: "b", ContentHash: "new"}, Commit: *chain[1].Commit,
+			Tail: history.Tail(chain[:1])}
+	})
 	again := behind("b", "a", 1, 4, ended)
 	again.ContentHash = "new"
 	w.wantTail(commit("a"), again)
@@ -123,12 +124,13 @@ func TestMessageOfTheTailIsNeitherOpenNorUnedited(t *testing.T) {
 	half := chattest.Answer(w.chat, chattest.Says("Half"), chattest.Interrupted())
 	w.pass(func(f *Facts) { f.Result = half }).say("b")
 	b := chattest.User("c", "b", chattest.Content("other"), chattest.Defaulted)
-	if editedOf(w.chat, b) == nil || IsOpen(w.chat, b) {
+	var f Facts
+	if f.NoteEdit(b, CommitOf(w.chat, b)); f.Edited == nil || IsOpen(w.chat, b) {
 		t.Error("the edit is not seen, or the message is taken for a new one")
 	}
 	another := b.DeepCopy()
 	another.UID = "another"
-	w.chat.Status.Internal.Tail[0].UID = "first"
+	w.chat.Status.Internal.Tail[0].UID, w.chat.Status.Internal.Turn.MessageUID = "first", "first"
 	if !IsOpen(w.chat, another) {
 		t.Error("a message that has only the name is taken for the committed one")
 	}

@@ -149,7 +149,7 @@ func turnOf(m *v1alpha1.ChatMessage) TurnRecord {
 		Message: m.Name, Parent: n.Parent, Index: n.Index, HistoryVersion: n.Version, ReasoningEffort: m.Spec.ReasoningEffort,
 	}, v1alpha1.TurnInternalStatus{
 		ResumedVersion: m.Status.ResumedVersion, ContentHash: m.Status.ContentHash,
-		CallsGivenUpBefore: m.Status.CallsGivenUpBefore, LastRole: m.Spec.LastRole(),
+		CallsGivenUpBefore: m.Status.CallsGivenUpBefore, LastRole: m.Spec.LastRole(), MessageUID: string(m.UID),
 	}}
 	if ref := m.Spec.ModelConfigRef; ref != nil {
 		t.ModelConfig = ref.Name
@@ -165,6 +165,13 @@ type Whole struct {
 	Messages []*v1alpha1.ChatMessage
 	// Missing is the index of that message; the length of the history if none is missing.
 	Missing int64
+}
+
+// IndexOf is the index of a message of a person or a client in the chain; -1 if it is not part of it.
+func (w *Whole) IndexOf(m *v1alpha1.ChatMessage) int {
+	return slices.IndexFunc(w.Chain, func(n history.Node) bool {
+		return n.Name == m.Name && n.UID == string(m.UID) && n.Commit != nil
+	})
 }
 
 // WholeOf finds the part of the history before the first of the messages that is missing.

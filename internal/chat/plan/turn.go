@@ -178,7 +178,7 @@ func beginTurn(p *pass, message string) {
 		ModelConfig: begins.ModelConfig, ReasoningEffort: begins.Effort,
 		StartedAt: new(metav1.NewMicroTime(p.facts.Now)), Traceparent: begins.Traceparent,
 	}, v1alpha1.TurnInternalStatus{
-		ContentHash: begins.ContentHash, CallsGivenUpBefore: before.CallsGivenUpBefore,
+		ContentHash: begins.ContentHash, CallsGivenUpBefore: before.CallsGivenUpBefore, MessageUID: begins.UID,
 		LastRole: cmp.Or(begins.LastRole, v1alpha1.RoleUser),
 	}})
 	before.Message, before.UID, before.ContentHash = message, begins.UID, begins.ContentHash
@@ -203,7 +203,7 @@ func beforeCommit(p *pass, message string) v1alpha1.CommittedMessage {
 }
 
 // maxOutcomeError bounds TurnOutcome.Error.
-const maxOutcomeError = 1024
+const maxOutcomeError = 512
 
 // appendCommit makes the message of a person or a client the head of the history.
 func (p *pass) appendCommit(commit v1alpha1.CommittedMessage) {

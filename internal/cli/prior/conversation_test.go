@@ -144,7 +144,7 @@ func exchanges(n int, answer string) *prior.Conversation {
 	return c
 }
 
-func TestAConversationThatIsTooLongSaysHowMuchOfItFits(t *testing.T) {
+func TestTooLongConversationTellsWhatFits(t *testing.T) {
 	for name, c := range map[string]struct {
 		conversation *prior.Conversation
 		fits         bool

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -23,28 +25,46 @@ const (
 // roles are those of the messages of a chat.
 var roles = []v1alpha1.MessageRole{v1alpha1.RoleUser, v1alpha1.RoleAssistant, v1alpha1.RoleTool, v1alpha1.RoleSystem}
 
-// header is what counts here of the first line of an export.
-type header struct {
-	Type         string `json:"type"`
-	Title        string `json:"title"`
-	ContextStart int64  `json:"contextStart"`
+// Header is the first line of an export.
+type Header struct {
+	// Type is "chat".
+	Type      string            `json:"type"`
+	Namespace string            `json:"namespace"`
+	Name      string            `json:"name"`
+	UID       string            `json:"uid"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	CreatedAt metav1.Time       `json:"createdAt"`
+	// Title and Model are the chat's by now.
+	Title  string `json:"title,omitempty"`
+	Model  string `json:"model,omitempty"`
+	Parent string `json:"parent,omitempty"`
+	// SubChats are the chats below it, by name.
+	SubChats []string `json:"subChats,omitempty"`
+	// Messages is how many there are, and ContextStart the index of the first that the model sees.
+	Messages     int64               `json:"messages"`
+	ContextStart int64               `json:"contextStart,omitempty"`
+	Usage        v1alpha1.TokenUsage `json:"usage,omitzero"`
+	Cost         []v1alpha1.Cost     `json:"cost,omitempty"`
+	// Error is why the last turn failed.
+	Error *stream.Error `json:"error,omitempty"`
 }
 
-// entry is another line.
-type entry struct {
+// Entry is a message, or a note before the message of that index.
+type Entry struct {
+	// Type is "message" or "note".
 	Type  string `json:"type"`
 	Index int64  `json:"index"`
 	stream.Message
 }
 
 func isHeader(line []byte) bool {
-	var h header
+	var h Header
 	return json.Unmarshal(line, &h) == nil && h.Type == TypeChat
 }
 
 // readExport takes what the model saw last: all from the beginning of its context on.
 func readExport(raw []byte) (*Conversation, error) {
-	var h header
+	var h Header
 	r := exportReader{names: map[string]string{}}
 	n := 0
 	for line := range bytes.Lines(raw) {
@@ -59,7 +79,7 @@ func readExport(raw []byte) (*Conversation, error) {
 		if isHeader(line) {
 			return nil, fmt.Errorf("line %d begins a second chat: import one at a time", n)
 		}
-		var e entry
+		var e Entry
 		if err := json.Unmarshal(line, &e); err != nil {
 			return nil, fmt.Errorf("line %d is no message of an export: %w", n, err)
 		}

@@ -35,7 +35,7 @@ func says(bytes int) func(context.Context, conduct.Follow) error {
 		event{stream.EventMessage, stream.MessageCommitted{Message: stream.Message{Name: "m", Role: v1alpha1.RoleUser}}},
 		event{stream.EventMessagePart, stream.MessagePart{HistoryVersion: 1, Attempt: 1, Seq: 1,
 			Role: string(v1alpha1.RoleAssistant), Part: parts.Part{Type: parts.Text, Text: strings.Repeat("a", bytes)}}},
-		event{stream.EventStatus, stream.Status{Result: v1alpha1.TurnInterrupted}})
+		event{stream.EventStatus, stream.Status{Turn: "m", Result: v1alpha1.TurnInterrupted}})
 }
 
 // follows is a chat with these events.
@@ -102,7 +102,7 @@ func TestStreamsSayWhatTheyWaitFor(t *testing.T) {
 		return event{stream.EventStatus, stream.Status{Wait: &v1alpha1.ChatWait{For: on, Reason: "R", Message: "why"}}}
 	}
 	goesOn, ended := event{stream.EventStatus, stream.Status{}}, event{stream.EventStatus,
-		stream.Status{Result: v1alpha1.TurnInterrupted}}
+		stream.Status{Turn: "m", Result: v1alpha1.TurnInterrupted}}
 	begun := conduct.Begun{Chat: &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c"}},
 		Message: &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "m"},
 			Status: v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted}}}

@@ -38,6 +38,9 @@ type Committed struct {
 	// person or a client wrote.
 	Attempt int32
 	Base    int64
+	// Follows are the commits that the generated message behind this one records, or the message itself: those of what
+	// stands before it.
+	Follows []v1alpha1.CommittedMessage
 	// Data is the encoded MessageCommitted.
 	Data json.RawMessage
 }
@@ -63,15 +66,25 @@ type Place struct {
 	// Version that the message's commit made, as far as that can be told without the message: 0 if it cannot, and it may
 	// be too high. A message that was committed with this version here, with this name, is the one that is meant.
 	Version int64
+	// Commit of a message of a person or a client; nil of a generated one, and where it is not known.
+	Commit *v1alpha1.CommittedMessage
+	// Follows are the commits before it that are known.
+	Follows []v1alpha1.CommittedMessage
 }
 
-// placeOf is the place of the message with a name, before one that is known; nil for the newest.
-func placeOf(chat *v1alpha1.Chat, name string, index int64, next *Committed) Place {
-	place := Place{Name: name, Index: index}
-	if commit := recorded(chat, name, index); commit != nil {
-		place.Version = commit.HistoryVersion
-	} else if next != nil {
-		place.Version = next.Base
+// PlaceOf is the place of the message with a name, before one that is known; nil for the newest.
+func PlaceOf(chat *v1alpha1.Chat, name string, index int64, next *Committed) Place {
+	place := Place{Name: name, Index: index, Commit: recorded(chat, name, index)}
+	if next != nil {
+		place.Version, place.Follows = next.Base, next.Follows
+	}
+	for i := range place.Follows {
+		if commit := &place.Follows[i]; commit.Message == name && commit.Position == index {
+			place.Commit = commit
+		}
+	}
+	if place.Commit != nil {
+		place.Version = place.Commit.HistoryVersion
 	}
 	return place
 }
@@ -85,32 +98,34 @@ func recorded(chat *v1alpha1.Chat, name string, index int64) *v1alpha1.Committed
 	return nil
 }
 
-// Commit finds a message's place: a generated message says it in its spec; one of a person or a client in its status,
-// or before that is written in the status of the chat. It fails with ErrMissing for a message of another chat, and with
+// Commit is the message at its place: a generated message says it in its spec; of one of a person or a client the place
+// has the commit, or else its own status says it. It fails with ErrMissing for a message of another chat, and with
 // ErrUnsettled, also for a message that has left the history.
-func Commit(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage, index int64) (*Committed, error) {
-	c := &Committed{Chat: identity(chat.UID), Name: msg.Name, Index: index}
+func Commit(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage, place Place) (*Committed, error) {
+	c := &Committed{Chat: identity(chat.UID), Name: msg.Name, Index: place.Index, Follows: place.Follows}
 	if msg.Spec.IsNote() {
 		return nil, fmt.Errorf("%s is a note: %w", msg.Name, ErrMissing)
 	}
 	if msg.Spec.ChatRef.Name != chat.Name {
 		return nil, fmt.Errorf("%s is a message of chat %s: %w", msg.Name, msg.Spec.ChatRef.Name, ErrMissing)
 	}
-	n, commit := history.NodeOf(msg), recorded(chat, msg.Name, index)
+	n := history.NodeOf(msg)
 	switch g, uid := msg.Spec.Generation, history.ChatUID(msg); {
 	case uid != string(chat.UID) && (g != nil || uid != ""):
 		return nil, fmt.Errorf("%s is a message of an earlier chat %s: %w", msg.Name, chat.Name, ErrMissing)
 	case g != nil:
-		c.Attempt, c.Base = g.Attempt, g.HistoryVersion
-	case commit != nil:
-		n.Parent, n.Version = commit.Parent, commit.HistoryVersion
+		c.Attempt, c.Base, c.Follows = g.Attempt, g.HistoryVersion, msg.Spec.Follows
+	case place.Commit != nil && !history.Is(place.Commit, msg):
+		return nil, fmt.Errorf("%s is another message than the committed one: %w", msg.Name, ErrMissing)
+	case place.Commit != nil:
+		n.Parent, n.Version = place.Commit.Parent, place.Commit.HistoryVersion
 	case msg.Status.State == v1alpha1.MessageCommitted:
 	default:
 		return nil, fmt.Errorf("%s: %w", msg.Name, ErrUnsettled)
 	}
 	c.Parent, c.Version = n.Parent, n.Version
-	data, err := json.Marshal(stream.MessageCommitted{HistoryVersion: c.Version, Index: index,
-		Message: messageOf(chat, msg)})
+	data, err := json.Marshal(stream.MessageCommitted{HistoryVersion: c.Version, Index: place.Index,
+		Message: messageOf(msg, place.Commit)})
 	if err != nil {
 		return nil, fmt.Errorf("encoding message %s: %w", msg.Name, err)
 	}
@@ -118,7 +133,7 @@ func Commit(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage, index int64) (*Commi
 	return c, nil
 }
 
-func messageOf(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) stream.Message {
+func messageOf(msg *v1alpha1.ChatMessage, commit *v1alpha1.CommittedMessage) stream.Message {
 	m := stream.Message{
 		Name: msg.Name, UID: string(msg.UID), Role: msg.Spec.Role,
 		Visibility: msg.Spec.Visibility, Content: msg.Spec.Content, Parts: slices.Clone(msg.Spec.Parts),
@@ -137,7 +152,7 @@ func messageOf(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) stream.Message {
 		m.Model, m.Usage, m.Cost = g.Model, g.Usage, g.Cost
 		m.Context, m.Compaction, m.Warnings = g.Context, g.Compaction, g.Warnings
 		m.CallsGivenUpBefore, m.Decisions = g.CallsGivenUpBefore, g.Decisions
-	} else if commit := history.RecordedBy(chat, msg.Name); commit != nil { // It may not say so itself yet.
+	} else if commit != nil { // It may not say so itself yet.
 		m.CallsGivenUpBefore = commit.CallsGivenUpBefore
 	}
 	return m

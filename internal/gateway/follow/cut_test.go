@@ -21,7 +21,7 @@ import (
 func (w *world) cut(index int64) {
 	h := &w.chat.Status.History
 	for ; h.Length > index; h.Length-- {
-		committed, err := Commit(w.chat, w.messages[h.Head], h.Length-1)
+		committed, err := Commit(w.chat, w.messages[h.Head], PlaceOf(w.chat, h.Head, h.Length-1, nil))
 		if err != nil {
 			panic(err)
 		}
@@ -33,7 +33,7 @@ func (w *world) cut(index int64) {
 
 // edit gives a committed User message another content, and begins its turn again.
 func (w *world) edit(name, content string) {
-	committed, err := Commit(w.chat, w.messages[name], *w.messages[name].Status.Index)
+	committed, err := Commit(w.chat, w.messages[name], PlaceOf(w.chat, name, *w.messages[name].Status.Index, nil))
 	if err != nil {
 		panic(err)
 	}

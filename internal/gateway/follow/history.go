@@ -157,7 +157,7 @@ func (t *transcript) walk(ctx context.Context, chat *v1alpha1.Chat, g goal) (n n
 	name, held := chat.Status.History.Head, t.at.held()
 	n.final = t.at.final && name == t.at.head
 	for index := chat.Status.History.Length - 1; index >= 0 && name != ""; index-- {
-		place := placeOf(chat, name, index, next)
+		place := PlaceOf(chat, name, index, next)
 		if index < g.next {
 			if g.anyway {
 				return n, true, nil

@@ -135,5 +135,5 @@ func (n *notes) tell(ctx context.Context, chat *v1alpha1.Chat, note NoteRef) err
 	}
 	n.told[is.UID] = is
 	return n.out.send(stream.EventNote, stream.Note{Index: is.Before, Generation: is.Generation,
-		Message: messageOf(chat, msg)})
+		Message: messageOf(msg, nil)})
 }

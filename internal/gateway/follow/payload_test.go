@@ -227,7 +227,7 @@ func TestAMessageSaysWhyCallsWereGivenUpBeforeItsOwnStatusDoes(t *testing.T) {
 		index int64
 		want  v1alpha1.CallsGivenUp
 	}{"b": {2, v1alpha1.CallsFailed}, "a": {0, v1alpha1.CallsTimedOut}} {
-		committed, err := Commit(chat, chattest.In("demo", chattest.User("c", name)), c.index)
+		committed, err := Commit(chat, chattest.In("demo", chattest.User("c", name)), PlaceOf(chat, name, c.index, nil))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -111,7 +111,7 @@ func (w *world) Get(_ context.Context, chat *v1alpha1.Chat, place Place) (*Commi
 	if msg == nil {
 		return nil, ErrMissing
 	}
-	return Commit(chat, msg, place.Index)
+	return Commit(chat, msg, place)
 }
 
 // countLent counts a read for which memory was acquired. The caller holds mu.

@@ -71,7 +71,7 @@ func (s messages) list(ctx context.Context, in *ListMessages) (*Messages, error)
 
 // walk reads messages from a name of the history back. One that is missing ends it.
 func (s messages) walk(ctx context.Context, chat *v1alpha1.Chat, name string, index int64, most int) ([]Told, error) {
-	told, bytes := []Told{}, 0
+	told, bytes, next := []Told{}, 0, (*follow.Committed)(nil)
 	for ; name != "" && index >= 0 && len(told) < most && bytes < maxHistoryBytes; index-- {
 		message, err := s.client.Messages(chat.Namespace).Get(ctx, name)
 		if apierrors.IsNotFound(err) {
@@ -80,7 +80,7 @@ func (s messages) walk(ctx context.Context, chat *v1alpha1.Chat, name string, in
 		if err != nil {
 			return nil, from(ctx, err)
 		}
-		committed, err := follow.Commit(chat, message, index)
+		committed, err := follow.Commit(chat, message, follow.PlaceOf(chat, name, index, next))
 		if errors.Is(err, follow.ErrMissing) || errors.Is(err, follow.ErrUnsettled) {
 			break
 		}
@@ -88,6 +88,7 @@ func (s messages) walk(ctx context.Context, chat *v1alpha1.Chat, name string, in
 			return nil, from(ctx, err)
 		}
 		told, bytes, name = append(told, Told(committed.Data)), bytes+len(committed.Data), committed.Parent
+		next = committed
 	}
 	slices.Reverse(told)
 	return told, nil

@@ -13,6 +13,7 @@ import (
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/client"
 )
 
 // ErrDiverged means that the chat says something else now than the client was told: an attempt was lost and another one
@@ -46,110 +47,95 @@ type Story struct {
 	// Send takes an event. An error ends the story.
 	Send func(Event) error
 
-	begun, over bool
-	present     *stream.Status
-	shown       []Block // what was sent; the last one is open unless sealed
-	sealed      bool
-	said        []Block // what the chat says: committed blocks, and those of the attempt under way
-	committed   int     // how many of said are committed
-	steps       int
-	attempt     attempt
-	last        *stream.Message // the newest reply
-	usage       v1alpha1.TokenUsage
-	bytes       int // of shown
-}
-
-type attempt struct {
-	version int64
-	number  int32
+	chat      client.Transcript
+	turn      client.Turn
+	over      bool
+	shown     []Block // what was sent; the last one is open unless sealed
+	sealed    bool
+	said      []Block // what the chat says: committed blocks, and those of the attempt under way
+	committed int     // how many of said are committed
+	text      string  // of the newest reply, if the answer is JSON
+	bytes     int     // of shown
 }
 
 // Begun reports whether the message is part of the history.
-func (s *Story) Begun() bool { return s.begun }
+func (s *Story) Begun() bool { return s.turn.Committed }
 
 // Held reports whether the answer has ended because a budget holds the turn, which has not ended itself.
-func (s *Story) Held() bool { return s.over && s.begun && s.present != nil && isHeld(s.present) }
-
-// isHeld reports whether only a person can let the turn go on.
-func isHeld(p *stream.Status) bool { return p.Result == "" && p.Ready == metav1.ConditionFalse }
+func (s *Story) Held() bool { return s.over && s.turn.Committed && s.turn.Held }
 
 // Over reports whether the answer has ended.
 func (s *Story) Over() bool { return s.over }
 
 // Present is the newest status of the chat; nil before the first.
-func (s *Story) Present() *stream.Status { return s.present }
+func (s *Story) Present() *stream.Status { return s.chat.Status }
 
 // Tell takes an event of the chat.
 func (s *Story) Tell(e stream.Event) error {
 	if s.over {
 		return nil
 	}
-	switch e.Name {
-	case stream.EventMessage:
-		return handle(e, s.message)
-	case stream.EventMessagePart:
-		return handle(e, s.part)
-	case stream.EventStatus:
-		return handle(e, s.status)
-	case stream.EventError:
-		return handle(e, s.failed)
-	case stream.EventRequiresAction:
-		return handle(e, s.action)
-	case stream.EventHistoryReset:
-		s.begun, s.said, s.committed, s.steps, s.attempt = false, nil, 0, 0, attempt{}
-		s.usage, s.last = v1alpha1.TokenUsage{}, nil
-	case stream.EventDeleted:
+	u, err := client.Decode(e)
+	if err != nil {
+		return err
+	}
+	live, status := s.chat.Live, s.chat.Status
+	s.chat.Outline = true
+	s.chat.Take(u)
+	if p, ok := u.(*stream.MessagePart); ok {
+		return s.part(p, s.chat.Live != live)
+	}
+	s.turn = s.chat.Turn(s.Message)
+	switch u := u.(type) {
+	case *stream.MessageCommitted:
+		return s.message(&u.Message)
+	case *stream.Status:
+		return s.status(status, u)
+	case *stream.Error:
+		return s.failed(u)
+	case *stream.RequiresAction:
+		return s.action(u)
+	case *client.Reset:
+		s.said, s.committed, s.text = nil, 0, ""
+	case client.Deleted:
 		return s.End(End{Outcome: Failed, Error: &stream.Error{Reason: ChatDeleted, Message: "the chat was deleted"}})
 	}
 	return nil
 }
 
-// handle passes the data of an event to its handler.
-func handle[T any](e stream.Event, take func(*T) error) error {
-	data, err := stream.Decode[T](e)
-	if err != nil {
-		return err
-	}
-	return take(data)
-}
-
 // message takes a committed message: the one that is answered, a step of the answer, or what ends it.
-func (s *Story) message(c *stream.MessageCommitted) error {
-	m := &c.Message
-	generated := m.Attempt > 0
+func (s *Story) message(m *stream.Message) error {
 	switch {
-	case m.Name == s.Message:
-		s.begun = true
+	case !s.turn.Committed, m.Name == s.Message:
 		return nil
-	case !s.begun:
-		return nil
-	case !generated:
+	case s.turn.Next != nil:
 		return s.End(s.superseded())
-	}
-	if m.Usage != nil {
-		s.usage = s.usage.Add(*m.Usage)
-	}
-	if m.Role != v1alpha1.RoleAssistant {
+	case m.Role != v1alpha1.RoleAssistant:
 		return nil
 	}
-	s.last = m
 	s.said = append(s.said[:s.committed], s.blocksOf(m)...)
-	s.steps, s.attempt = s.steps+1, attempt{}
 	s.committed = len(s.said)
+	if s.JSON {
+		s.text = answer(m)
+	}
 	return s.show(true)
 }
 
+// step is the number of the newest reply.
+func (s *Story) step() int { return len(s.turn.Replies) - 1 }
+
 // blocksOf are the blocks of a reply.
 func (s *Story) blocksOf(m *stream.Message) (blocks []Block) {
+	step := s.step()
 	for i := range m.Parts {
 		switch p := &m.Parts[i]; {
 		case p.Type == v1alpha1.PartText && p.Text != nil && !s.JSON:
-			blocks = grow(blocks, Text, *p.Text, s.steps)
+			blocks = grow(blocks, Text, *p.Text, step)
 		case p.Type == v1alpha1.PartReasoning && p.Text != nil:
-			blocks = grow(blocks, Reasoning, *p.Text, s.steps)
+			blocks = grow(blocks, Reasoning, *p.Text, step)
 		case p.Type == v1alpha1.PartToolCall && p.ToolCall.RequiresAction == v1alpha1.RequiresClient:
 			c := p.ToolCall
-			blocks = append(blocks, Block{Kind: Call, ID: c.ID, Name: c.Name, Text: c.Input, Step: s.steps})
+			blocks = append(blocks, Block{Kind: Call, ID: c.ID, Name: c.Name, Text: c.Input, Step: step})
 		}
 	}
 	return blocks
@@ -169,12 +155,12 @@ func grow(blocks []Block, kind BlockKind, text string, step int) []Block {
 
 // part takes a part of the attempt under way. A call is shown once it is committed, since a client runs it at once:
 // nothing behind it is shown before.
-func (s *Story) part(p *stream.MessagePart) error {
-	if !s.begun || p.Role != string(v1alpha1.RoleAssistant) {
+func (s *Story) part(p *stream.MessagePart, isFirst bool) error {
+	if !s.turn.Committed || p.Role != string(v1alpha1.RoleAssistant) {
 		return nil
 	}
-	if now := (attempt{p.HistoryVersion, p.Attempt}); now != s.attempt {
-		s.attempt, s.said = now, s.said[:s.committed]
+	if isFirst {
+		s.said = s.said[:s.committed]
 	}
 	switch p.Part.Type {
 	case parts.Text:
@@ -186,7 +172,7 @@ func (s *Story) part(p *stream.MessagePart) error {
 		s.said = s.live(Reasoning, p.Part.Text)
 	case parts.ToolInput, parts.ToolCall:
 		if slices.Contains(s.ClientTools, p.Part.Name) {
-			s.said = append(s.said, Block{Kind: Call, Step: s.steps})
+			s.said = append(s.said, Block{Kind: Call, Step: s.step() + 1})
 		}
 		return nil
 	}
@@ -195,18 +181,17 @@ func (s *Story) part(p *stream.MessagePart) error {
 
 // live adds a piece of the attempt under way. Blocks of committed steps do not grow.
 func (s *Story) live(kind BlockKind, text string) []Block {
-	return append(s.said[:s.committed], grow(s.said[s.committed:], kind, text, s.steps)...)
+	return append(s.said[:s.committed], grow(s.said[s.committed:], kind, text, s.step()+1)...)
 }
 
 // status takes how the chat stands: it says when the turn has ended.
-func (s *Story) status(p *stream.Status) error {
-	before := s.present
-	if s.present = p; before == nil && p.Wait != nil || before != nil && !same(before.Wait, p.Wait) {
-		if err := s.Send(Event{Kind: Waiting, Wait: p.Wait}); err != nil {
+func (s *Story) status(before, now *stream.Status) error {
+	if before == nil && now.Wait != nil || before != nil && !same(before.Wait, now.Wait) {
+		if err := s.Send(Event{Kind: Waiting, Wait: now.Wait}); err != nil {
 			return err
 		}
 	}
-	if end := s.endOf(p); s.begun && end != nil {
+	if end := s.endOf(now); s.turn.Committed && end != nil {
 		return s.End(*end)
 	}
 	return nil
@@ -214,8 +199,8 @@ func (s *Story) status(p *stream.Status) error {
 
 // endOf is how a turn with that status ends; nil if it continues. If the turn failed, the next event contains the
 // error.
-func (s *Story) endOf(p *stream.Status) *End {
-	switch p.Result {
+func (s *Story) endOf(now *stream.Status) *End {
+	switch s.turn.Result {
 	case v1alpha1.TurnAnswered, v1alpha1.TurnCutByLength, v1alpha1.TurnRefused, v1alpha1.TurnStoppedAfterTool:
 		return &End{Outcome: Completed, Reply: s.reply()}
 	case v1alpha1.TurnMaxStepsReached:
@@ -223,8 +208,8 @@ func (s *Story) endOf(p *stream.Status) *End {
 	case v1alpha1.TurnInterrupted:
 		return &End{Outcome: Interrupted}
 	}
-	if isHeld(p) { // The client is not kept waiting for a person.
-		return &End{Outcome: Failed, Error: &stream.Error{Reason: v1alpha1.ErrorReason(p.Reason), Message: p.Message}}
+	if s.turn.Held { // The client is not kept waiting for a person.
+		return &End{Outcome: Failed, Error: &stream.Error{Reason: v1alpha1.ErrorReason(now.Reason), Message: now.Message}}
 	}
 	return nil
 }
@@ -239,15 +224,23 @@ func same(a, b *v1alpha1.ChatWait) bool {
 
 // reply is how the newest reply ended; empty if there is none.
 func (s *Story) reply() v1alpha1.ReplyOutcome {
-	if s.last == nil {
-		return ""
+	if last := s.last(); last != nil {
+		return last.ReplyOutcome
 	}
-	return s.last.ReplyOutcome
+	return ""
+}
+
+// last is the newest reply; nil if there is none.
+func (s *Story) last() *stream.Message {
+	if len(s.turn.Replies) == 0 {
+		return nil
+	}
+	return &s.turn.Replies[s.step()]
 }
 
 // failed takes why the turn failed, unless it is an earlier one's.
 func (s *Story) failed(e *stream.Error) error {
-	if !s.begun || s.present == nil || s.present.Result != v1alpha1.TurnFailed {
+	if !s.turn.Committed || s.turn.Result != v1alpha1.TurnFailed {
 		return nil
 	}
 	return s.End(End{Outcome: Failed, Error: e})
@@ -256,7 +249,7 @@ func (s *Story) failed(e *stream.Error) error {
 // action takes what the turn waits for. What people decide, the client waits for.
 func (s *Story) action(a *stream.RequiresAction) error {
 	ofClient := func(c v1alpha1.PendingToolCall) bool { return c.Kind == v1alpha1.RequiresClient }
-	if !s.begun || !slices.ContainsFunc(a.ToolCalls, ofClient) {
+	if !s.turn.Committed || !slices.ContainsFunc(a.ToolCalls, ofClient) {
 		return nil
 	}
 	return s.End(End{Outcome: RequiresAction})
@@ -269,8 +262,8 @@ func (s *Story) superseded() End {
 	} else if r != nil && r.Status == "False" {
 		return End{Outcome: Failed, Error: &stream.Error{Reason: v1alpha1.ErrorReason(r.Reason), Message: r.Message}}
 	}
-	switch {
-	case s.last == nil, s.last.Outcome == v1alpha1.OutcomeInterrupted:
+	switch last := s.last(); {
+	case last == nil, last.Outcome == v1alpha1.OutcomeInterrupted:
 		return End{Outcome: Interrupted}
 	case s.calls():
 		return End{Outcome: RequiresAction}
@@ -280,14 +273,14 @@ func (s *Story) superseded() End {
 
 // calls reports whether the newest step has calls for the client.
 func (s *Story) calls() bool {
-	return slices.ContainsFunc(s.said[:s.committed], func(b Block) bool { return b.Kind == Call && b.Step == s.steps-1 })
+	return slices.ContainsFunc(s.said[:s.committed], func(b Block) bool { return b.Kind == Call && b.Step == s.step() })
 }
 
 // End ends the answer. Blocks of an attempt that came to nothing have been told already, and stay.
 func (s *Story) End(end End) error {
-	end.Usage = s.usage
+	end.Usage = s.turn.Usage
 	if s.JSON && end.Outcome == Completed {
-		s.said = grow(s.said[:s.committed], Text, s.answer(), s.steps-1)
+		s.said = grow(s.said[:s.committed], Text, s.text, s.step())
 		s.committed = len(s.said)
 		if err := s.show(true); err != nil {
 			return err
@@ -300,14 +293,11 @@ func (s *Story) End(end End) error {
 	return s.Send(Event{Kind: Ended, End: &end})
 }
 
-// answer is the text of the newest reply; empty if it calls tools.
-func (s *Story) answer() string {
-	if s.last == nil {
-		return ""
-	}
+// answer is the text of a reply; empty if it calls tools.
+func answer(m *stream.Message) string {
 	var b strings.Builder
-	for i := range s.last.Parts {
-		switch p := &s.last.Parts[i]; {
+	for i := range m.Parts {
+		switch p := &m.Parts[i]; {
 		case p.Type == v1alpha1.PartToolCall:
 			return ""
 		case p.Type == v1alpha1.PartText && p.Text != nil:

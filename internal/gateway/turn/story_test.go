@@ -193,7 +193,7 @@ func TestAStoryTellsTheAnswerToOneMessage(t *testing.T) {
 	}
 }
 
-func TestAStoryEndsWhereTheChatSaysSomethingElseThanWasTold(t *testing.T) {
+func TestStoryEndsWhenTheChatDiverges(t *testing.T) {
 	for name, c := range map[string]func(*chat){
 		"another attempt": func(c *chat) {
 			c.asked("q").says(1, parts.Text, "Hel").says(2, parts.Text, "Good")
@@ -228,7 +228,7 @@ func TestAnAnswerThatIsTooLongEnds(t *testing.T) {
 	}
 }
 
-func TestAnAnswerBehindWhichOthersWentOnEndsAsItsMessageSays(t *testing.T) {
+func TestSupersededAnswerEndsAsItsMessageTells(t *testing.T) {
 	story := (&chat{t: t}).asked("q").asked("next")
 	told, err := story.toldWith(&turn.Story{Ready: &metav1.Condition{Status: "False", Reason: "Overloaded"}})
 	if diff := cmp.Diff([]string{"ends Failed  0 Overloaded"}, told); err != nil || diff != "" {

@@ -6,12 +6,14 @@ package advisor_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestAQuestionIsOneTextOfBoundedLength(t *testing.T) {
@@ -26,9 +28,8 @@ func TestAQuestionIsOneTextOfBoundedLength(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := advisor.Question(c.input)
-			if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-				t.Errorf("got %q, %v", got, err)
-			}
+			check.Equal(t, "question, failed", []any{c.want, c.err != ""}, []any{got, err != nil})
+			check.Contains(t, fmt.Sprint(err), c.err)
 		})
 	}
 }
@@ -112,9 +113,7 @@ func TestOnlyAdviceOfThisTurnCounts(t *testing.T) {
 			reply}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := advisor.Used(c.history); got != c.want {
-				t.Errorf("got %d, want %d", got, c.want)
-			}
+			check.Equal(t, "uses", c.want, advisor.Used(c.history))
 		})
 	}
 }
@@ -135,9 +134,7 @@ func TestOneSwitchBringsToolAndGuidance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			chat := &v1alpha1.Chat{Spec: c.spec}
 			tool, told := advisor.Tool{}.Definition().EnabledFor(chat), len(advisor.Guidance(chat)) > 0
-			if tool != c.want || told != c.want {
-				t.Errorf("the tool is %v, the guidance %v", tool, told)
-			}
+			check.Equal(t, "the tool", []any{c.want, c.want}, []any{tool, told})
 		})
 	}
 }

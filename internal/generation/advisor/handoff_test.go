@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/test/kit/check"
 )
 
 func says(role fantasy.MessageRole, parts ...fantasy.MessagePart) fantasy.Message {
@@ -61,7 +62,7 @@ func conversation(t *testing.T, prompt []fantasy.Message) []string {
 	return said
 }
 
-func TestTheAdvisorReadsTheEndOfTheConversationInPlainTexts(t *testing.T) {
+func TestAdvisorReadsTheEndOfTheConversation(t *testing.T) {
 	const hidden = "user: (The beginning of this conversation is not shown.)"
 	many := []fantasy.Message{user("first")}
 	var lastOfMany []string
@@ -139,9 +140,7 @@ func TestTheAdvisorReadsTheEndOfTheConversationInPlainTexts(t *testing.T) {
 				append([]fantasy.Message{says(fantasy.MessageRoleSystem, fantasy.TextPart{Text: "Be brief."})}, c.outer...),
 				"What now?")
 			got := conversation(t, prompt)
-			if strings.Join(got, "\n|") != strings.Join(c.want, "\n|") {
-				t.Errorf("got %.300q\nwant %.300q", got, c.want)
-			}
+			check.Equal(t, "the messages", c.want, got)
 			for i, m := range prompt {
 				if i > 0 && m.Role == prompt[i-1].Role || i == 0 && m.Role != fantasy.MessageRoleSystem || i == 1 &&
 					m.Role != fantasy.MessageRoleUser {
@@ -156,27 +155,22 @@ func TestTheAdvisorReadsTheEndOfTheConversationInPlainTexts(t *testing.T) {
 	}
 }
 
-func TestTheAdvisorHasTheAgentsInstructionsBeforeItsOwn(t *testing.T) {
+func TestInstructionsOfTheAgentPrecedeTheAdvisors(t *testing.T) {
 	outer := []fantasy.Message{says(fantasy.MessageRoleSystem, fantasy.TextPart{Text: "Be brief."}), user("q")}
 	system := advisor.Handoff(outer, "What now?")[0].Content[0].(fantasy.TextPart).Text
-	if before, after, ok := strings.Cut(system, "Be brief.\n\n"); !ok || before != "" ||
-		!strings.HasPrefix(after, "You are the advisor") {
-		t.Errorf("got %q", system)
-	}
+	before, after, ok := strings.Cut(system, "Be brief.\n\n")
+	check.Equal(t, "found, before, beginning", []any{true, "", true},
+		[]any{ok, before, strings.HasPrefix(after, "You are the advisor")})
 	alone := advisor.Handoff([]fantasy.Message{user("q")}, "What now?")[0].Content[0].(fantasy.TextPart).Text
-	if !strings.HasPrefix(alone, "You are the advisor") {
-		t.Errorf("got %q", alone)
-	}
+	check.Contains(t, alone, "You are the advisor")
 }
 
-func TestTheSamePromptMakesTheSameHandoffAndIsLeftAsItWas(t *testing.T) {
+func TestHandoffIsStableAndLeavesItsPrompt(t *testing.T) {
 	outer := []fantasy.Message{user("q"), says(fantasy.MessageRoleAssistant, calls("1", "look", `{}`)),
 		says(fantasy.MessageRoleTool, result("1", "x"))}
 	before, _ := json.Marshal(outer)
 	first, _ := json.Marshal(advisor.Handoff(outer, "What now?"))
 	second, _ := json.Marshal(advisor.Handoff(outer, "What now?"))
 	after, _ := json.Marshal(outer)
-	if string(first) != string(second) || string(before) != string(after) || len(first) < 100 {
-		t.Errorf("got %s and %s; %s became %s", first, second, before, after)
-	}
+	check.Equal(t, "handoff and prompt", []string{string(second), string(after)}, []string{string(first), string(before)})
 }

@@ -7,17 +7,22 @@ import (
 	"context"
 	"testing"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
+
+// sameCaption compares captions as they are.
+var sameCaption = cmpopts.EquateComparable(caption{})
 
 // answered is a title that is there at once.
 func answered(context.Context) (string, *v1alpha1.CallAccount) {
 	return "A title", &v1alpha1.CallAccount{}
 }
 
-func TestATitleIsAskedForOnceAndItsCallAccountedForOnce(t *testing.T) {
+func TestTitleIsAskedForAndCountedOnce(t *testing.T) {
 	var s store
 	of := caption{action: v1alpha1.ActionWriteTitle, chat: "c", message: "m", edition: 1}
 	s.begin(t.Context(), of, answered)
@@ -26,9 +31,7 @@ func TestATitleIsAskedForOnceAndItsCallAccountedForOnce(t *testing.T) {
 		return "", nil
 	})
 	s.stop()
-	if got := s.text(of); got != "A title" {
-		t.Errorf("the title is %q", got)
-	}
+	check.Equal(t, "the title", "A title", s.text(of))
 	call := s.swapAccount(of, nil)
 	if call == nil || s.swapAccount(of, nil) != nil {
 		t.Error("a call is not accounted for once")
@@ -37,15 +40,11 @@ func TestATitleIsAskedForOnceAndItsCallAccountedForOnce(t *testing.T) {
 	if s.swapAccount(of, nil) != call {
 		t.Error("a call whose result did not come to be is not accounted for later")
 	}
-	if got := s.newestTitle("c"); got != of {
-		t.Errorf("the newest title of the chat is of %+v", got)
-	}
-	if got := s.newestTitle("another"); got != (caption{}) {
-		t.Errorf("the newest title of another chat is of %+v", got)
-	}
+	check.Equal(t, "the newest title of the chat", of, s.newestTitle("c"), sameCaption)
+	check.Equal(t, "the newest title of another chat", (caption{}), s.newestTitle("another"), sameCaption)
 }
 
-func TestATitleThatNobodyWaitsForIsGivenUpAndMayBeAskedForAgain(t *testing.T) {
+func TestAbandonedTitleMayBeAskedForAgain(t *testing.T) {
 	var s store
 	of, gaveUp := caption{action: v1alpha1.ActionWriteTitle, chat: "c"}, make(chan struct{})
 	s.begin(t.Context(), of, func(ctx context.Context) (string, *v1alpha1.CallAccount) {
@@ -57,9 +56,7 @@ func TestATitleThatNobodyWaitsForIsGivenUpAndMayBeAskedForAgain(t *testing.T) {
 	<-gaveUp
 	s.begin(t.Context(), of, answered)
 	s.stop()
-	if got := s.text(of); got != "A title" {
-		t.Errorf("the title is %q", got)
-	}
+	check.Equal(t, "the title", "A title", s.text(of))
 }
 
 func TestTitlesThatAreKeptAreBounded(t *testing.T) {
@@ -69,9 +66,7 @@ func TestTitlesThatAreKeptAreBounded(t *testing.T) {
 	}
 	s.stop()
 	first := caption{action: v1alpha1.ActionWriteTitle, chat: "c"}
-	if len(s.kept) != maxKept || len(s.order) != maxKept || s.text(first) != "" {
-		t.Errorf("%d titles are kept", len(s.kept))
-	}
+	check.Equal(t, "kept, order, text", []any{maxKept, maxKept, ""}, []any{len(s.kept), len(s.order), s.text(first)})
 }
 
 func TestNothingIsAskedOnceTheProcessEnds(t *testing.T) {
@@ -85,7 +80,7 @@ func TestNothingIsAskedOnceTheProcessEnds(t *testing.T) {
 	s.stop()
 }
 
-func TestASummaryIsGivenUpWhenItsChatGoesOn(t *testing.T) {
+func TestSummaryIsGivenUpWhenItsChatContinues(t *testing.T) {
 	var s store
 	waits := func(gaveUp chan types.UID, chat types.UID) func(context.Context) (string, *v1alpha1.CallAccount) {
 		return func(ctx context.Context) (string, *v1alpha1.CallAccount) {
@@ -102,15 +97,9 @@ func TestASummaryIsGivenUpWhenItsChatGoesOn(t *testing.T) {
 	})
 	s.begin(t.Context(), summaryOf("two"), waits(gaveUp, "two"))
 	s.abandon(summaryOf("one"))
-	if got := <-gaveUp; got != "one" {
-		t.Errorf("the summary of %s was given up", got)
-	}
+	check.Equal(t, "the summary that was given up", "one", <-gaveUp)
 	s.begin(t.Context(), summaryOf("one"), waits(gaveUp, "one again"))
 	s.stop()
-	if len(gaveUp) != 2 {
-		t.Errorf("%d were given up in the end", len(gaveUp))
-	}
-	if got := s.newestTitle("one"); got != (caption{}) {
-		t.Errorf("the summary is a title: %+v", got)
-	}
+	check.Equal(t, "summaries that were given up", 2, len(gaveUp))
+	check.Equal(t, "a summary as a title", (caption{}), s.newestTitle("one"), sameCaption)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"charm.land/fantasy"
 
@@ -15,6 +16,7 @@ import (
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/test/kit/check"
 )
 
 // The stream parts that the tests are written in.
@@ -69,7 +71,7 @@ func source(url, title string) fantasy.StreamPart {
 	return fantasy.StreamPart{Type: fantasy.StreamPartTypeSource, ID: url + title, URL: url, Title: title}
 }
 
-func TestAReplyThatCitesTheSameSourcesAgainAndAgainIsWhole(t *testing.T) {
+func TestRepeatedCitationsLeaveTheReplyWhole(t *testing.T) {
 	a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 7, nil)
 	var want strings.Builder
 	for i := range 300 {
@@ -80,12 +82,9 @@ func TestAReplyThatCitesTheSameSourcesAgainAndAgainIsWhole(t *testing.T) {
 	add(a, finish.Mark(fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish,
 		Usage: fantasy.Usage{InputTokens: 3, OutputTokens: 900}}, finish.Last{Reason: "stop"}))
 	got := a.Finish()
-	if got.Truncated || a.Full() || len(got.Parts) != 303 || got.Usage.OutputTokens != 900 || got.FinishReason != "stop" {
-		t.Errorf("%d parts, truncated %t, usage %+v, %s", len(got.Parts), got.Truncated, got.Usage, got.FinishReason)
-	}
-	if said := wordsOf(&got); said != want.String() {
-		t.Errorf("it says %d bytes", len(said))
-	}
+	check.Equal(t, "truncated, full, parts, output tokens", []any{false, false, 303, 900, "stop"},
+		[]any{got.Truncated, a.Full(), len(got.Parts), got.Usage.OutputTokens, got.FinishReason})
+	check.Equal(t, "it says", want.String(), wordsOf(&got))
 }
 
 func TestNoSourceEndsAReply(t *testing.T) {
@@ -98,9 +97,8 @@ func TestNoSourceEndsAReply(t *testing.T) {
 			long := strings.Repeat("a", v1alpha1.MaxContentBytes/2)
 			add(a, text("1", long), call("c", "t", "{}"))
 			got := a.Finish()
-			if got.Truncated || a.Full() || wordsOf(&got) != long || got.PendingCalls != 1 {
-				t.Errorf("%d parts, truncated %t, %d calls", len(got.Parts), got.Truncated, got.PendingCalls)
-			}
+			check.Equal(t, "truncated, full, words of, pending calls", []any{false, false, long, 1},
+				[]any{got.Truncated, a.Full(), wordsOf(&got), got.PendingCalls})
 			checkSize(t, got.Parts)
 		})
 	}
@@ -173,9 +171,8 @@ func TestBlocksComeOutAsTheyBegan(t *testing.T) {
 			a := collect.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 7, c.used)
 			add(a, c.stream...)
 			got := a.Finish()
-			if outline(&got) != c.want || got.PendingCalls != c.calls || got.Truncated {
-				t.Errorf("got %s\nwant %s\npending %d, truncated %v", outline(&got), c.want, got.PendingCalls, got.Truncated)
-			}
+			check.Equal(t, "parts, pending calls, truncated", []any{c.want, c.calls, false},
+				[]any{outline(&got), got.PendingCalls, got.Truncated})
 		})
 	}
 }
@@ -193,30 +190,25 @@ func TestOnlyOneObjectIsAnInput(t *testing.T) {
 			input = "{}"
 		}
 		got := a.Finish().Parts[0].ToolCall
-		if got.Input != input || got.Refusal != want || shown[0].Text != input {
-			t.Errorf("of %q is kept %q, refused by %q, and %q is shown", written, got.Input, got.Refusal, shown[0].Text)
-		}
+		check.Equal(t, "input, refusal, text", []any{input, want, input}, []any{got.Input, got.Refusal, shown[0].Text})
 	}
 	a := collect.NewAccumulator(v1alpha1.ProviderAnthropic, 7, nil)
 	own := call("s", "search", "null")
 	own.ProviderExecuted = true
 	add(a, own)
-	if got := a.Finish().Parts[0].ToolCall; got.Input != "null" || got.Refusal != "" {
-		t.Errorf("a call of a provider's own tool has become %+v", got)
-	}
+	got := a.Finish().Parts[0].ToolCall
+	check.Equal(t, "input, refusal", []any{"null", ""}, []any{got.Input, string(got.Refusal)})
 }
 
-func TestWhereEarlierCallsAreUnknownEveryIDIsNew(t *testing.T) {
+func TestUnknownEarlierCallsMakeEveryIDNew(t *testing.T) {
 	a := collect.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 7, []string{"x-7"})
 	a.EarlierCallsUnknown()
 	add(a, inputStart("call_0", "a"), call("call_0", "a", "{}"), call("x", "a", "{}"))
 	got := a.Finish()
-	if want := "ToolCall call_0-7 a {}; ToolCall x-7-1 a {}"; outline(&got) != want {
-		t.Errorf("got %s\nwant %s", outline(&got), want)
-	}
+	check.Equal(t, "the reply", "ToolCall call_0-7 a {}; ToolCall x-7-1 a {}", outline(&got))
 }
 
-func TestACallKeepsTheIDThatItsProviderGaveIt(t *testing.T) {
+func TestCallKeepsTheIDOfItsProvider(t *testing.T) {
 	a := collect.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 7, []string{"call_1"})
 	add(a, call("functions.weather:0", "a", "{}"), call("call_1", "a", "{}"), call("call_2", "a", "{}"),
 		call("tool-call-0", "a", "{}"), call("tool-call-0", "a", "{}"),
@@ -227,9 +219,7 @@ func TestACallKeepsTheIDThatItsProviderGaveIt(t *testing.T) {
 	}
 	want := []string{"functions_weather_0 functions.weather:0", "call_1-7 call_1", "call_2 ", "tool-call-0 ",
 		"tool-call-0-7 ", strings.Repeat("x", 48) + " ", "__b "}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
+	check.Equal(t, "the ids", want, got)
 }
 
 func TestWhatIsShownIsWhatIsKept(t *testing.T) {
@@ -242,9 +232,7 @@ func TestWhatIsShownIsWhatIsKept(t *testing.T) {
 		{Type: parts.ToolInput, ID: "c-7", Name: "t"}, {Type: parts.ToolInput, ID: "c-7", Text: "{"},
 		{Type: parts.ToolInput, ID: "c-7", Text: "}"}, {Type: parts.ToolCall, ID: "c-7", Name: "t", Text: "{}"},
 	}
-	if fmt.Sprint(shown) != fmt.Sprint(want) {
-		t.Errorf("got  %v\nwant %v", shown, want)
-	}
+	check.Equal(t, "what is shown", want, shown)
 }
 
 func TestTheLastMetadataOfABlockIsKept(t *testing.T) {
@@ -258,9 +246,7 @@ func TestTheLastMetadataOfABlockIsKept(t *testing.T) {
 		!strings.Contains(got[1].ProviderMetadata, `"redacted"`) {
 		t.Fatalf("got %+v", got)
 	}
-	if got[2].ProviderMetadata != "" {
-		t.Errorf("kept %d bytes of metadata, more than a part may have", len(got[2].ProviderMetadata))
-	}
+	check.Equal(t, "metadata that are too large", "", got[2].ProviderMetadata)
 }
 
 func TestReasoningThatBeginsAgainKeepsBothSignatures(t *testing.T) {
@@ -269,13 +255,9 @@ func TestReasoningThatBeginsAgainKeepsBothSignatures(t *testing.T) {
 	add(a, begin, reasoning("0", "hm"), signed(end, "first"), text("1", "Let me see"), begin, signed(end, "second"),
 		call("c", "t", "{}"))
 	got := a.Finish()
-	if want := `Reasoning "hm"; Text "Let me see"; Reasoning ""; ToolCall c t {}`; outline(&got) != want {
-		t.Fatalf("got %s\nwant %s", outline(&got), want)
-	}
-	if !strings.Contains(got.Parts[0].ProviderMetadata, `"first"`) ||
-		!strings.Contains(got.Parts[2].ProviderMetadata, `"second"`) {
-		t.Errorf("got %+v", got.Parts)
-	}
+	check.Equal(t, "the reply", `Reasoning "hm"; Text "Let me see"; Reasoning ""; ToolCall c t {}`, outline(&got))
+	check.Contains(t, got.Parts[0].ProviderMetadata, `"first"`)
+	check.Contains(t, got.Parts[2].ProviderMetadata, `"second"`)
 }
 
 func TestPreviewIsTheFirstLineOfTheText(t *testing.T) {
@@ -302,9 +284,7 @@ func TestPreviewIsTheFirstLineOfTheText(t *testing.T) {
 			for _, delta := range c.deltas {
 				add(a, text("0", delta))
 			}
-			if got := a.Finish().Preview; got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			check.Equal(t, "the preview", c.want, a.Finish().Preview)
 		})
 	}
 }
@@ -323,8 +303,50 @@ func TestUsageMeansTheSameForEveryProvider(t *testing.T) {
 	for provider, usage := range cases {
 		a := collect.NewAccumulator(provider, 1, nil)
 		add(a, finish.Mark(fantasy.StreamPart{Type: fantasy.StreamPartTypeFinish, Usage: usage}, finish.Last{Reason: "stop"}))
-		if got := a.Finish(); got.Usage != want || got.FinishReason != "stop" {
-			t.Errorf("%s: got %+v, %s", provider, got.Usage, got.FinishReason)
+		got := a.Finish()
+		check.Equal(t, provider, []any{want, "stop"}, []any{got.Usage, got.FinishReason})
+	}
+}
+
+func TestReasoningKeepsItsTitle(t *testing.T) {
+	for text, want := range map[string]string{
+		"**Looking at the pods**\n\nFirst I list them.": "Looking at the pods",
+		"**Looking at the pods**":                       "Looking at the pods",
+		"**Bold** words begin this.":                    "",
+		"First **I** list them.":                        "",
+		"":                                              "",
+	} {
+		a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+		for _, part := range []fantasy.StreamPart{
+			{Type: fantasy.StreamPartTypeReasoningStart, ID: "r"},
+			{Type: fantasy.StreamPartTypeReasoningDelta, ID: "r", Delta: text},
+			{Type: fantasy.StreamPartTypeReasoningEnd, ID: "r"},
+			{Type: fantasy.StreamPartTypeTextDelta, ID: "t", Delta: "Done."},
+		} {
+			a.Add(&part)
 		}
+		check.Equal(t, text, want, a.Finish().Parts[0].Title)
+	}
+}
+
+func TestReasoningAndCallsSayWhenTheyCame(t *testing.T) {
+	now := time.Unix(1000, 0).UTC()
+	reply := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
+	reply.TellTime(func() time.Time { now = now.Add(time.Second); return now })
+	var shown []parts.Part
+	for _, p := range []fantasy.StreamPart{
+		part(fantasy.StreamPartTypeReasoningStart, "0", ""), reasoning("0", "Let me "), reasoning("0", "see"),
+		part(fantasy.StreamPartTypeReasoningEnd, "0", ""), text("0", "Hello"), call("c", "t", "{}"),
+	} {
+		if one, ok := reply.Add(&p); ok {
+			shown = append(shown, one)
+		}
+	}
+	said := reply.Finish().Parts
+	at := func(seconds int64) time.Time { return time.Unix(1000+seconds, 0).UTC() }
+	check.Equal(t, "when reasoning began and ended, text and call began", []any{at(1), at(2), true, at(3)}, []any{
+		said[0].StartedAt.UTC(), said[0].FinishedAt.UTC(), said[1].StartedAt == nil, said[2].StartedAt.UTC()})
+	for i, want := range []time.Time{at(1), {}, {}, at(3)} {
+		check.Equal(t, fmt.Sprintf("when part %d, %s, is shown to begin", i, shown[i].Type), want, shown[i].At)
 	}
 }

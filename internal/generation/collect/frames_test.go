@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/stream/parts"
+	"parley.dev/parley/test/kit/check"
 )
 
 func spoken(role string, all ...parts.Part) (frames []parts.Frame) {
@@ -16,7 +17,7 @@ func spoken(role string, all ...parts.Part) (frames []parts.Frame) {
 	return frames
 }
 
-func TestWhatWasStreamedIsKeptAsFarAsItIsWhole(t *testing.T) {
+func TestStreamedPartsAreKeptWhileWhole(t *testing.T) {
 	s := FromFrames(spoken("Assistant",
 		parts.Part{Type: parts.Reasoning, ID: "0", Text: "Hm"}, parts.Part{Type: parts.Text, ID: "0", Text: "Let me "},
 		parts.Part{Type: parts.Text, ID: "0", Text: "look."},
@@ -24,21 +25,13 @@ func TestWhatWasStreamedIsKeptAsFarAsItIsWhole(t *testing.T) {
 		parts.Part{Type: parts.ToolCall, ID: "call_2", Name: "g", Text: `{"b":1}`},
 		parts.Part{Type: parts.ToolCall, ID: "call_3", Name: "h", Text: `{"c":`},
 	))
-	if len(s.Parts) != 3 || *s.Parts[0].Text != "Hm" || *s.Parts[1].Text != "Let me look." ||
-		s.Parts[2].ToolCall.ID != "call_2" {
-		t.Errorf("parts are %+v", s.Parts)
-	}
-	if s.PendingCalls != 1 || s.Preview != "Let me look." {
-		t.Errorf("got %+v", s)
-	}
+	check.Equal(t, "parts, texts, call, pending, preview", []any{3, "Hm", "Let me look.", "call_2", 1, "Let me look."},
+		[]any{len(s.Parts), *s.Parts[0].Text, *s.Parts[1].Text, s.Parts[2].ToolCall.ID, s.PendingCalls, s.Preview})
 }
 
 func TestResultsOfToolsThatWereStreamedAreKept(t *testing.T) {
 	s := FromFrames(spoken("Tool", parts.Part{Type: parts.ToolResult, ID: "call_1", Name: "f", Text: "no", IsError: true}))
-	if len(s.Parts) != 1 || s.Parts[0].ToolResult.Output != "no" || !s.Parts[0].ToolResult.IsError {
-		t.Errorf("parts are %+v", s.Parts)
-	}
-	if s := FromFrames(nil); len(s.Parts) != 0 {
-		t.Errorf("nothing became %+v", s.Parts)
-	}
+	check.Equal(t, "parts, output, is error", []any{1, "no", true},
+		[]any{len(s.Parts), s.Parts[0].ToolResult.Output, s.Parts[0].ToolResult.IsError})
+	check.Equal(t, "the parts of nothing", 0, len(FromFrames(nil).Parts))
 }

@@ -13,6 +13,7 @@ import (
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // kinds are the kinds of parts that a stream can have, also in an order that no provider keeps.
@@ -64,12 +65,9 @@ func FuzzAccumulator(f *testing.F) {
 func checkFits(t *testing.T, s Step) {
 	t.Helper()
 	raw, err := json.Marshal(s.Parts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(raw) > v1alpha1.MaxContentBytes+2 || len(s.Parts) > v1alpha1.MaxParts {
-		t.Errorf("%d parts of %d bytes", len(s.Parts), len(raw))
-	}
+	check.OK(t, err)
+	check.Equal(t, "too long, too many parts", []any{false, false},
+		[]any{len(raw) > v1alpha1.MaxContentBytes+2, len(s.Parts) > v1alpha1.MaxParts})
 }
 
 // checkCalls holds that each call has an id that no other has, and that the pending ones are counted.
@@ -88,9 +86,7 @@ func checkCalls(t *testing.T, s Step, used string) {
 			pending++
 		}
 	}
-	if pending != s.PendingCalls {
-		t.Errorf("%d calls are pending, counted are %d", pending, s.PendingCalls)
-	}
+	check.Equal(t, "pending calls", s.PendingCalls, pending)
 }
 
 // checkShown holds that of texts as much is kept as was shown.
@@ -106,8 +102,6 @@ func checkShown(t *testing.T, s Step, shown map[parts.Type]string) {
 		}
 	}
 	for _, kind := range []parts.Type{parts.Text, parts.Reasoning} {
-		if kept[kind] != len(shown[kind]) {
-			t.Errorf("%s: %d bytes were shown, and %d kept", kind, len(shown[kind]), kept[kind])
-		}
+		check.Equal(t, kind, len(shown[kind]), kept[kind])
 	}
 }

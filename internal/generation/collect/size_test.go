@@ -15,6 +15,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/check"
 )
 
 // BenchmarkAccumulator collects a reply of 10000 deltas of four bytes;
@@ -68,19 +69,13 @@ func FuzzContentFitsIntoOneMessage(f *testing.F) {
 func checkSize(t *testing.T, content []v1alpha1.MessagePart) int {
 	t.Helper()
 	raw, err := json.Marshal(content)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(raw) > v1alpha1.MaxContentBytes+2 { // the brackets
-		t.Errorf("the content has %d bytes", len(raw))
-	}
-	if len(content) > v1alpha1.MaxParts {
-		t.Errorf("the content has %d parts", len(content))
-	}
+	check.OK(t, err)
+	check.Equal(t, "too long besides the brackets, too many parts", []any{false, false},
+		[]any{len(raw) > v1alpha1.MaxContentBytes+2, len(content) > v1alpha1.MaxParts})
 	return len(raw)
 }
 
-func TestAReplyIsCutAtWhatOneMessageHolds(t *testing.T) {
+func TestReplyIsCutAtAMessagesSize(t *testing.T) {
 	for name, unit := range map[string]string{
 		"plain": "a", "quotes": `"`, "backslashes": `\`, "newlines": "\n", "control characters": "\x01", "html": "<&>",
 		"two bytes":   "ä",
@@ -95,24 +90,19 @@ func TestAReplyIsCutAtWhatOneMessageHolds(t *testing.T) {
 			}
 			add(a, text("0", "lost"), text("9", "lost"), call("c", "t", "{}"))
 			got := a.Finish()
-			if len(got.Parts) != 1 || !got.Truncated || !utf8.ValidString(*got.Parts[0].Text) {
-				t.Fatalf("%d parts, truncated %v", len(got.Parts), got.Truncated)
-			}
-			if n := checkSize(t, got.Parts); n < v1alpha1.MaxContentBytes-240 {
-				t.Errorf("only %d bytes of the room are used", n)
-			}
+			check.Equal(t, "parts, truncated, whole characters, room is left", []any{1, true, true, false}, []any{len(got.Parts),
+				got.Truncated, utf8.ValidString(*got.Parts[0].Text), checkSize(t, got.Parts) < v1alpha1.MaxContentBytes-240})
 		})
 	}
 }
 
-func TestACallIsKeptWholeOrNotAtAll(t *testing.T) {
+func TestCallIsKeptWholeOrNotAtAll(t *testing.T) {
 	a := collect.NewAccumulator(v1alpha1.ProviderOpenAI, 1, nil)
 	add(a, text("0", strings.Repeat("a", v1alpha1.MaxContentBytes/2)),
 		call("c", "t", strings.Repeat(`"`, v1alpha1.MaxContentBytes/3)))
 	got := a.Finish()
-	if len(got.Parts) != 1 || got.PendingCalls != 0 || !got.Truncated {
-		t.Errorf("%d parts, %d pending calls, truncated %v", len(got.Parts), got.PendingCalls, got.Truncated)
-	}
+	check.Equal(t, "parts, pending calls, truncated", []any{1, 0, true},
+		[]any{len(got.Parts), got.PendingCalls, got.Truncated})
 }
 
 func TestAReplyOfTooManyPartsIsCut(t *testing.T) {
@@ -124,9 +114,9 @@ func TestAReplyOfTooManyPartsIsCut(t *testing.T) {
 		t.Fatal("full before the limit is passed")
 	}
 	add(a, call("c", "t", "{}"))
-	if got := a.Finish(); len(got.Parts) != v1alpha1.MaxParts || !got.Truncated || !a.Full() {
-		t.Errorf("got %d parts, truncated %v", len(got.Parts), got.Truncated)
-	}
+	got := a.Finish()
+	check.Equal(t, "parts, truncated, full", []any{v1alpha1.MaxParts, true, true},
+		[]any{len(got.Parts), got.Truncated, a.Full()})
 }
 
 func TestResultsShrinkUntilTheyFitTogether(t *testing.T) {
@@ -148,18 +138,14 @@ func TestResultsShrinkUntilTheyFitTogether(t *testing.T) {
 				results = append(results, v1alpha1.ToolResult{ID: fmt.Sprint("call_", i), Name: "t", Output: c.output})
 			}
 			got := collect.Results(results, nil, tools.MaxResultBytes, nil)
-			if len(got.Parts) != c.calls || got.Truncated != c.truncated {
-				t.Fatalf("got %d parts, truncated %v", len(got.Parts), got.Truncated)
-			}
+			check.Equal(t, "parts, truncated", []any{c.calls, c.truncated}, []any{len(got.Parts), got.Truncated})
 			checkSize(t, got.Parts)
 			for i, p := range got.Parts {
-				if r := p.ToolResult; r.ID != results[i].ID || r.Output == "" || !utf8.ValidString(r.Output) {
-					t.Fatalf("part %d: got id %s and %d bytes", i, r.ID, len(r.Output))
-				}
+				r := p.ToolResult
+				check.Equal(t, "id, empty, whole characters", []any{results[i].ID, false, true},
+					[]any{r.ID, r.Output == "", utf8.ValidString(r.Output)})
 			}
-			if results[0].Output != c.output {
-				t.Error("the caller's results were changed")
-			}
+			check.Equal(t, "the caller's results", c.output, results[0].Output)
 		})
 	}
 }
@@ -169,20 +155,16 @@ func TestFilesAreKeptWholeOrNotAtAll(t *testing.T) {
 	result := []v1alpha1.ToolResult{{ID: "1", Output: "Look."}}
 	got, fits := collect.WithFiles(collect.Results(result, nil, tools.MaxResultBytes, nil), []v1alpha1.MessageFile{file})
 	checkSize(t, got.Parts)
-	if !fits || len(got.Parts) != 2 || got.Parts[1].File.Data != file.Data || got.Parts[1].Type != v1alpha1.PartFile {
-		t.Errorf("it fits: %t, with %d parts", fits, len(got.Parts))
-	}
+	check.Equal(t, "one fits", []any{true, 2, v1alpha1.PartFile, true},
+		[]any{fits, len(got.Parts), got.Parts[1].Type, got.Parts[1].File.Data == file.Data})
 	whole := collect.Results(result, nil, tools.MaxResultBytes, nil)
 	got, fits = collect.WithFiles(whole, []v1alpha1.MessageFile{file, file})
-	if fits || len(got.Parts) != 1 {
-		t.Errorf("two fit: %t, with %d parts", fits, len(got.Parts))
-	}
+	check.Equal(t, "two fit", []any{false, 1}, []any{fits, len(got.Parts)})
 }
 
-func TestResultsAreAsShortAsTheModelNeedsThem(t *testing.T) {
+func TestResultsAreShortenedForTheModel(t *testing.T) {
 	long := []v1alpha1.ToolResult{{ID: "1", Output: strings.Repeat("a", tools.MaxResultBytes)}}
 	got := collect.Results(long, nil, 16<<10, nil)
-	if n := len(got.Parts[0].ToolResult.Output); n > 16<<10 || n < 15<<10 || got.Truncated {
-		t.Errorf("%d bytes, truncated %v", n, got.Truncated)
-	}
+	n := len(got.Parts[0].ToolResult.Output)
+	check.Equal(t, "too long, short, truncated", []any{false, false, false}, []any{n > 16<<10, n < 15<<10, got.Truncated})
 }

@@ -10,9 +10,10 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
-func TestUsageIsWhatTheAPITakesWhateverTheProviderSays(t *testing.T) {
+func TestUsageIsBoundToWhatTheAPITakes(t *testing.T) {
 	for name, said := range map[string]fantasy.Usage{
 		"below zero": {InputTokens: -5, OutputTokens: -7, TotalTokens: -12, ReasoningTokens: -1, CacheReadTokens: -2,
 			CacheCreationTokens: -3},
@@ -28,11 +29,18 @@ func TestUsageIsWhatTheAPITakesWhateverTheProviderSays(t *testing.T) {
 				u := usageOf(provider, said)
 				for _, count := range []int64{u.InputTokens, u.OutputTokens, u.ReasoningTokens, u.CacheReadTokens,
 					u.CacheWriteTokens, u.TotalTokens} {
-					if count < 0 || count > 5*maxCount {
-						t.Errorf("%s: %+v", provider, u)
-					}
+					check.Equal(t, u, true, count >= 0 && count <= 5*maxCount)
 				}
 			}
 		})
+	}
+}
+
+func TestUsageIsCountedFromATotalAlone(t *testing.T) {
+	for total, want := range map[int64]int64{900: 900, 0: 0, -5: 0} {
+		if got := usageOf(v1alpha1.ProviderOpenAICompatible,
+			fantasy.Usage{TotalTokens: total}); got != (v1alpha1.TokenUsage{TotalTokens: want}) {
+			t.Errorf("of %d: got %+v", total, got)
+		}
 	}
 }

@@ -5,7 +5,6 @@ package collect_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
+	"parley.dev/parley/test/kit/check"
 )
 
 func unsupported(setting, details string) fantasy.CallWarning {
@@ -29,9 +29,7 @@ func TestWarningsNameSettingsAsTheConfigurationDoes(t *testing.T) {
 	}})
 	want := []string{"topK was left out: the provider does not take it", "topP was left out: not while it thinks",
 		"frequencyPenalty was left out: never"}
-	if got := reply.Finish().Warnings; !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
+	check.Equal(t, "finish", want, reply.Finish().Warnings)
 }
 
 func TestWarningsFitIntoAMessage(t *testing.T) {
@@ -40,9 +38,7 @@ func TestWarningsFitIntoAMessage(t *testing.T) {
 		reply.Warn([]fantasy.CallWarning{unsupported(fmt.Sprint("s", i), strings.Repeat("é", 500))})
 	}
 	got := reply.Finish().Warnings
-	if len(got) != 16 {
-		t.Errorf("%d warnings", len(got))
-	}
+	check.Equal(t, "warnings", 16, len(got))
 	for _, w := range got {
 		if len(w) > 256 {
 			t.Errorf("one has %d bytes", len(w))

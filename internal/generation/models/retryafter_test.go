@@ -14,9 +14,10 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
-func TestOneCallWaitsForTheEndOfAShortWait(t *testing.T) {
+func TestOneCallWaitsOutAShortRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead time.Duration
 		target := &Target{Config: chattest.Config("c"), models: New(Options{
@@ -39,9 +40,7 @@ func TestOneCallWaitsForTheEndOfAShortWait(t *testing.T) {
 			})
 		}
 		calls.Wait()
-		if allowed.Load() != 1 || refused.Load() != 4 {
-			t.Errorf("%d calls waited and %d were refused at once", allowed.Load(), refused.Load())
-		}
+		check.Equal(t, "calls", []any{1, 4}, []any{allowed.Load(), refused.Load()})
 		if e := target.MayCall(t.Context()); e != nil {
 			t.Errorf("after the wait: %+v", e)
 		}

@@ -18,6 +18,7 @@ import (
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/collector"
 )
 
@@ -47,9 +48,8 @@ func TestMeasuringAPartCostsNoMemory(t *testing.T) {
 				collector.Start(t)
 			}
 			tracer, err := tracing.New(t.Context(), tracing.Service{Name: "x"}, slog.New(slog.DiscardHandler))
-			if err != nil || tracer.On() != on {
-				t.Fatalf("on %v, %v", tracer.On(), err)
-			}
+			check.OK(t, err)
+			check.Equal(t, "on", on, tracer.On())
 			o := New(Options{Now: time.Now, Tracer: tracer, Metrics: telemetry.NewGenerator(prometheus.NewRegistry())})
 			m := &measured{}
 			words := 0
@@ -57,9 +57,7 @@ func TestMeasuringAPartCostsNoMemory(t *testing.T) {
 				Target: &models.Target{Config: &v1alpha1.ChatModelConfig{}, Model: m},
 				Reply:  collect.NewAccumulator("", 0, nil), Show: func(parts.Part) { words++ },
 			})
-			if m.allocations != 0 || words < 1000 {
-				t.Errorf("a part costs %v allocations, of %d parts", m.allocations, words)
-			}
+			check.Equal(t, "a part costs", []any{0, true}, []any{m.allocations, words >= 1000})
 			tracer.Close(t.Context())
 		})
 	}

@@ -24,6 +24,7 @@ import (
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/check"
 )
 
 const name = "c-7-generateassistant"
@@ -35,31 +36,53 @@ func delta(text string) fantasy.StreamPart {
 	return fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: "0", Delta: text}
 }
 
-func TestACallIsRecorded(t *testing.T) {
-	s := newSession(t)
-	s.attempt(&model{parts: []fantasy.StreamPart{delta("He"), delta("llo"), finished}}, fantasy.Call{})
-	step := s.step(name)
-	if step.State != v1alpha1.DebugCompleted || step.Response.Parts[0].Text != "Hello" ||
-		step.Response.FinishReason != "stop" {
-		t.Errorf("recorded %+v, %+v", step, step.Response)
+// outline is a recording in one line.
+func outline(step *v1alpha1.DebugRecording) string {
+	line := string(step.State)
+	if step.Error != nil {
+		line += " " + string(step.Error.Reason)
+	}
+	if step.Response != nil {
+		for _, part := range step.Response.Parts {
+			line += " " + part.Text
+		}
+		line += "; " + step.Response.FinishReason
+	}
+	if step.Cost != nil {
+		line += fmt.Sprintf("; %d %s", step.Cost.MicroUnits, step.Cost.Currency)
+	}
+	return line
+}
+
+func TestCallIsRecordedAsItEnded(t *testing.T) {
+	for want, m := range map[string]*model{
+		"Completed Hello; stop; 8 USD": {parts: []fantasy.StreamPart{delta("He"), delta("llo"), finished}},
+		"Error ProviderError":          {err: errors.New("no: " + key)},
+		"Error InternalError":          {do: func(context.Context) { panic("a fault") }},
+		"Error ProviderError; content_filter; 2000 USD": {parts: []fantasy.StreamPart{{
+			Type:  fantasy.StreamPartTypeError,
+			Error: &finish.Error{Outcome: v1alpha1.ReplyFiltered, Reason: "content_filter"},
+			Usage: fantasy.Usage{OutputTokens: 1000}}}},
+	} {
+		t.Run(want, func(t *testing.T) {
+			s := newSession(t)
+			s.config.Spec.Pricing = &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "0", OutputPerMillion: "2"}
+			call := s.callOf(m, fantasy.Call{})
+			func() {
+				defer func() { _ = recover() }()
+				s.caller().Call(t.Context(), call)
+			}()
+			s.flush()
+			check.Equal(t, "the recording", want, outline(s.step(name)))
+		})
 	}
 }
 
-func TestAFailedCallIsRecorded(t *testing.T) {
-	s := newSession(t)
-	s.attempt(&model{err: errors.New("no: " + key)}, fantasy.Call{})
-	if step := s.step(name); step.State != v1alpha1.DebugError || step.Error.Reason != v1alpha1.ErrorProviderError ||
-		step.Response != nil {
-		t.Errorf("recorded %+v", step)
-	}
-}
-
-func TestEveryCallOfAnAttemptIsAStepOfItsOwn(t *testing.T) {
+func TestEveryCallIsAStepOfItsOwn(t *testing.T) {
 	s := newSession(t)
 	s.attempt(&model{parts: []fantasy.StreamPart{delta("Hello"), finished}}, fantasy.Call{}, fantasy.Call{})
-	if first, second := s.step(name), s.step(name+"-2"); first.Call != 1 || second.Call != 2 || len(s.store.steps) != 2 {
-		t.Errorf("recorded %v", s.names())
-	}
+	first, second := s.step(name), s.step(name+"-2")
+	check.Equal(t, "call, steps", []any{1, 2, 2}, []any{first.Call, second.Call, len(s.store.steps)})
 }
 
 func TestAnEndedCallIsRecordedWithItsCause(t *testing.T) {
@@ -86,10 +109,8 @@ func TestAnEndedCallIsRecordedWithItsCause(t *testing.T) {
 		cancel(nil)
 		s.flush()
 		step := s.step(name)
-		if call.Outcome != want.outcome || step.State != want.state || step.Response.Parts[0].Text != "He" ||
-			(step.Error != nil) != (want.state == v1alpha1.DebugError) {
-			t.Errorf("%v: it ended as %s, recorded %+v", cause, call.Outcome, step)
-		}
+		check.Equal(t, fmt.Sprint(cause), []any{want.outcome, want.state, "He", want.state == v1alpha1.DebugError},
+			[]any{call.Outcome, step.State, step.Response.Parts[0].Text, step.Error != nil})
 	}
 }
 
@@ -109,42 +130,6 @@ func TestNoJSONOfALongReplyIsCut(t *testing.T) {
 	}
 }
 
-func TestAFaultOfTheModelEndsTheCall(t *testing.T) {
-	s := newSession(t)
-	call := s.callOf(&model{do: func(context.Context) { panic("a fault") }}, fantasy.Call{})
-	func() {
-		defer func() { _ = recover() }()
-		s.caller().Call(t.Context(), call)
-	}()
-	s.flush()
-	if step := s.step(name); step.State != v1alpha1.DebugError || step.Error.Reason != v1alpha1.ErrorInternal {
-		t.Errorf("recorded %+v", step)
-	}
-}
-
-func TestAReplyThatAnswersNothingIsRecordedWithItsCost(t *testing.T) {
-	s := newSession(t)
-	s.config.Spec.Pricing = &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "0", OutputPerMillion: "2"}
-	s.attempt(&model{parts: []fantasy.StreamPart{{Type: fantasy.StreamPartTypeError,
-		Error: &finish.Error{Outcome: v1alpha1.ReplyFiltered, Reason: "content_filter"},
-		Usage: fantasy.Usage{OutputTokens: 1000}}}}, fantasy.Call{})
-	step := s.step(name)
-	if step.State != v1alpha1.DebugError || step.Response.FinishReason != "content_filter" ||
-		step.Cost == nil || step.Cost.MicroUnits != 2000 {
-		t.Errorf("recorded %+v, %+v", step, step.Response)
-	}
-}
-
-func TestRequestsOfNoRecordedCallStayAlone(t *testing.T) {
-	s := newSession(t)
-	s.chat.Spec.Debug = nil
-	s.attempt(&model{parts: []fantasy.StreamPart{finished}, do: exchange(&wire{body: strings.NewReader("{}")},
-		strings.NewReader("{}"))}, fantasy.Call{})
-	if len(s.store.steps) != 0 {
-		t.Errorf("recorded %v", s.names())
-	}
-}
-
 // meanwhile does something within a call that has nothing to do with it.
 func meanwhile(do func()) func(context.Context) { return func(context.Context) { do() } }
 
@@ -161,7 +146,7 @@ func exchange(w *wire, body io.Reader) func(context.Context) {
 	}
 }
 
-func TestBodiesReachTheProviderWholeHoweverTheyAreRecorded(t *testing.T) {
+func TestRecordingLeavesBodiesWhole(t *testing.T) {
 	small, large := `{"token":"h","a":"`+key+`"}`, `{"a":"`+strings.Repeat("x", 60000)+`"}`
 	events := strings.Repeat("data: {\"a\":1}\n\n", 5000)
 	for what, c := range map[string]struct {
@@ -178,14 +163,10 @@ func TestBodiesReachTheProviderWholeHoweverTheyAreRecorded(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			s, w := newSession(t), &wire{body: strings.NewReader(c.answered)}
 			s.attempt(&model{parts: []fantasy.StreamPart{finished}, do: exchange(w, c.sent)}, fantasy.Call{})
-			if string(w.sent) != c.want {
-				t.Errorf("sent %d bytes", len(w.sent))
-			}
+			check.Equal(t, "what is sent", c.want, string(w.sent))
 			e := s.step(name).Attempts[0].Exchanges[0]
-			if !strings.HasPrefix(e.ResponseBody, c.recorded) || len(e.ResponseBody) > 51000 ||
-				e.URL != "http://models.test/v1?key=[redacted]" {
-				t.Errorf("recorded %+v", e)
-			}
+			check.Equal(t, "beginning, len, url", []any{true, false, "http://models.test/v1?key=[redacted]"},
+				[]any{strings.HasPrefix(e.ResponseBody, c.recorded), len(e.ResponseBody) > 51000, e.URL})
 			if c.want == small && e.RequestBody != `{"token":"[redacted]","a":"[redacted]"}` || c.want == large &&
 				!strings.HasPrefix(e.RequestBody, "[left out: 60008 bytes") {
 				t.Errorf("recorded the request %s", e.RequestBody)
@@ -253,35 +234,30 @@ func (s *session) crowd(n int) {
 	}
 }
 
-func TestAsManyChatsAsAPodServesLoseNoRecording(t *testing.T) {
+func TestManyChatsLoseNoRecording(t *testing.T) {
 	s := newSession(t)
 	for range 3 { // A title, a reply and what follows its tools may all wait.
 		s.crowd(chats)
 		s.chat.Status.History.Version++
 	}
 	s.flush()
-	if len(s.store.steps) != 3*chats || s.log.Len() != 0 || len(s.lost()) != 0 {
-		t.Errorf("%d are recorded, lost %v, logged %s", len(s.store.steps), s.lost(), s.log)
-	}
+	check.Equal(t, "steps, log, lost", []any{3 * chats, 0, 0}, []any{len(s.store.steps), s.log.Len(), len(s.lost())})
 	for name, step := range s.store.steps {
-		if step.State != v1alpha1.DebugCompleted {
-			t.Errorf("%s is %s", name, step.State)
-		}
+		check.Equal(t, name, v1alpha1.DebugCompleted, step.State)
 	}
 }
 
 func TestAFullQueueLosesRecordingsAndNothingElse(t *testing.T) {
 	s := newSession(t)
 	s.crowd(5 * chats)
-	if log := s.log.String(); !strings.Contains(log, "QueueFull") || strings.Contains(log, "secret words") {
-		t.Errorf("logged %s", log)
-	}
-	if s.flush(); len(s.store.steps) != 4*chats || s.lost()["QueueFull"] != 2*chats || len(s.lost()) != 1 {
-		t.Errorf("%d are recorded, and these writes counted as lost: %v", len(s.store.steps), s.lost())
-	}
+	check.Contains(t, s.log.String(), "QueueFull")
+	check.Lacks(t, s.log.String(), "secret words")
+	s.flush()
+	check.Equal(t, "recorded, lost for QueueFull, reasons", []any{4 * chats, 2 * chats, 1},
+		[]any{len(s.store.steps), int(s.lost()["QueueFull"]), len(s.lost())})
 }
 
-func TestARecordingSaysWhichTurnItIsOfAndWhoseMessage(t *testing.T) {
+func TestRecordingNamesItsTurnAndMessage(t *testing.T) {
 	s := newSession(t)
 	s.chat.Status.Turn = &v1alpha1.TurnStatus{Message: "c-prompt", HistoryVersion: 5}
 	s.chat.Status.History.Head, s.chat.Status.History.Length = "c-6-1", 4
@@ -292,34 +268,39 @@ func TestARecordingSaysWhichTurnItIsOfAndWhoseMessage(t *testing.T) {
 		s.flush()
 		begun = s.store.steps[name]
 	})}, fantasy.Call{})
-	if fields := strings.Fields(begun.Annotations[v1alpha1.AnnotationInProgress]); len(fields) != 3 ||
-		fields[0] != "pod" || fields[1] != "1" {
-		t.Errorf("in progress: %v", begun.Annotations)
-	}
+	check.Contains(t, begun.Annotations[v1alpha1.AnnotationInProgress], "pod 1 20")
 	step := s.store.steps[name]
-	if want := (v1alpha1.DebugTurn{Message: "c-prompt", Version: 5, CreatedBy: "alice"}); step.Turn == nil ||
-		*step.Turn != want || step.Head != "c-6-1" {
-		t.Errorf("recorded %+v, %s", step.Turn, step.Head)
-	}
-	if c := step.Cost; c == nil || *c != (v1alpha1.Cost{Currency: "USD", MicroUnits: 2000}) {
-		t.Errorf("it cost %+v", c)
-	}
-	if _, still := step.Annotations[v1alpha1.AnnotationInProgress]; still ||
-		step.Annotations[v1alpha1.AnnotationHistory] != "7/4" {
-		t.Errorf("annotated %v", step.Annotations)
+	check.Equal(t, "the turn", &v1alpha1.DebugTurn{Message: "c-prompt", Version: 5, CreatedBy: "alice"}, step.Turn)
+	check.Equal(t, "the head", "c-6-1", step.Head)
+	check.Equal(t, "the cost", &v1alpha1.Cost{Currency: "USD", MicroUnits: 2000}, step.Cost)
+	_, still := step.Annotations[v1alpha1.AnnotationInProgress]
+	check.Equal(t, "annotated", []any{false, "7/4"}, []any{still, step.Annotations[v1alpha1.AnnotationHistory]})
+}
+
+func TestCallsAreRecordedWhereChatOrModelAsks(t *testing.T) {
+	on, off := &v1alpha1.DebugSettings{Enabled: true}, &v1alpha1.DebugSettings{}
+	for name, c := range map[string]struct {
+		chat, config *v1alpha1.DebugSettings
+		switchedOff  bool
+		want         int
+	}{
+		"nobody asks": {}, "the chat does not": {chat: off}, "the chat asks": {chat: on, want: 1},
+		"the configuration asks": {config: on, want: 1}, "it asks, and the chat does not": {chat: off, config: on, want: 1},
+		"it is switched off": {chat: on, config: on, switchedOff: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t)
+			if s.chat.Spec.Debug, s.config.Spec.Debug = c.chat, c.config; c.switchedOff {
+				s.observer = observe.New(observe.Options{Tracer: tracing.Off(), Now: time.Now})
+			}
+			s.attempt(&model{parts: []fantasy.StreamPart{finished}, do: exchange(&wire{body: strings.NewReader("{}")},
+				strings.NewReader("{}"))}, fantasy.Call{})
+			check.Equal(t, "recordings and log", []any{c.want, ""}, []any{len(s.store.steps), s.log.String()})
+		})
 	}
 }
 
-func TestNothingIsRecordedWhereThatIsSwitchedOff(t *testing.T) {
-	s := newSession(t)
-	s.observer = observe.New(observe.Options{Tracer: tracing.Off(), Now: time.Now})
-	s.crowd(1)
-	if s.flush(); len(s.store.steps) != 0 || s.log.Len() != 0 {
-		t.Errorf("recorded %v, logged %s", s.names(), s.log)
-	}
-}
-
-func TestANamespaceThatRefusesRecordingsIsAskedOnceAMinuteAndEachCallCountsAsLost(t *testing.T) {
+func TestRefusingNamespaceIsAskedOnceAMinute(t *testing.T) {
 	s := newSession(t)
 	asked := 0
 	s.store.before = func(string) error {
@@ -334,9 +315,8 @@ func TestANamespaceThatRefusesRecordingsIsAskedOnceAMinuteAndEachCallCountsAsLos
 	if asked != 6 { // All of the three calls that were begun before the answer came, twice.
 		t.Errorf("asked %d times", asked)
 	}
-	if lost := s.lost(); len(lost) != 1 || lost["Forbidden"] != 15 {
-		t.Errorf("lost %v", lost)
-	}
+	lost := s.lost()
+	check.Equal(t, "lost", []any{1, 15}, []any{len(lost), lost["Forbidden"]})
 }
 
 func TestARecordingThatWasDeletedMeanwhileStaysAway(t *testing.T) {
@@ -345,9 +325,7 @@ func TestARecordingThatWasDeletedMeanwhileStaysAway(t *testing.T) {
 		s.flush()
 		delete(s.store.steps, name)
 	})}, fantasy.Call{})
-	if len(s.store.steps) != 0 || s.log.Len() != 0 {
-		t.Errorf("recorded %v, logged %s", s.names(), s.log)
-	}
+	check.Equal(t, "steps, log", []any{0, 0}, []any{len(s.store.steps), s.log.Len()})
 }
 
 func TestWritesThatMeetOthersAreMadeAgain(t *testing.T) {
@@ -360,33 +338,30 @@ func TestWritesThatMeetOthersAreMadeAgain(t *testing.T) {
 		return err
 	}
 	s.attempt(&model{parts: []fantasy.StreamPart{finished}}, fantasy.Call{})
-	if step := s.step(name); step.State != v1alpha1.DebugCompleted || len(faults) != 0 || s.log.Len() != 0 {
-		t.Errorf("recorded %+v, logged %s", step, s.log)
-	}
+	step := s.step(name)
+	check.Equal(t, "state, faults, log", []any{v1alpha1.DebugCompleted, 0, 0}, []any{step.State, len(faults), s.log.Len()})
 }
 
-func TestWhatCannotBeWrittenIsLostWithoutAWordOfIt(t *testing.T) {
+func TestUnwritableRecordingIsLostSilently(t *testing.T) {
 	s := newSession(t)
 	s.store.before = func(string) error { return apierrors.NewForbidden(resource, name, errors.New("quoting the words")) }
 	s.attempt(&model{parts: []fantasy.StreamPart{delta("words"), finished}}, fantasy.Call{})
-	if log := s.log.String(); !strings.Contains(log, "Forbidden") || strings.Contains(log, "words") {
-		t.Errorf("logged %s", log)
-	}
+	check.Contains(t, s.log.String(), "Forbidden")
+	check.Lacks(t, s.log.String(), "words")
 }
 
-func TestTheRecordingOfADeletedChatOfTheSameNameIsLeftAlone(t *testing.T) {
+func TestRecordingOfADeletedNamesakeIsLeftAlone(t *testing.T) {
 	s := newSession(t)
 	answer := &model{parts: []fantasy.StreamPart{finished}}
 	s.attempt(answer, fantasy.Call{})
 	s.chat = s.chat.DeepCopy()
 	s.chat.UID = "another"
 	s.attempt(answer, fantasy.Call{})
-	if step := s.step(name); step.ChatUID != "uid" || !strings.Contains(s.log.String(), "NameTaken") {
-		t.Errorf("recorded %+v, logged %s", step, s.log)
-	}
+	check.Equal(t, "the recording's chat", "uid", s.step(name).ChatUID)
+	check.Contains(t, s.log.String(), "NameTaken")
 }
 
-func TestALateEndOfAnOlderAttemptDoesNotHideTheNewerOne(t *testing.T) {
+func TestLateEndOfAnAttemptHidesNoNewer(t *testing.T) {
 	s := newSession(t)
 	older := s.caller()
 	interrupted, interrupt := context.WithCancelCause(t.Context())
@@ -394,6 +369,7 @@ func TestALateEndOfAnOlderAttemptDoesNotHideTheNewerOne(t *testing.T) {
 	s.chat.Status.Generation.Attempt = 2
 	older.Call(interrupted, s.callOf(&model{do: meanwhile(func() {
 		s.attempt(&model{parts: []fantasy.StreamPart{finished}}, fantasy.Call{})
+		check.Equal(t, "an attempt that has not ended yet", v1alpha1.DebugInterrupted, s.step(name).Attempts[0].State)
 		interrupt(tools.ErrInterrupted)
 	})}, fantasy.Call{}))
 	s.flush()

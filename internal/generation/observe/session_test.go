@@ -28,6 +28,7 @@ import (
 	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
+	"parley.dev/parley/test/kit/check"
 )
 
 const key = "sk-known-0123456789"
@@ -105,9 +106,7 @@ func newSession(t *testing.T) *session {
 func (s *session) lost() map[string]int {
 	s.t.Helper()
 	families, err := s.metrics.Gather()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	lost := map[string]int{}
 	for _, family := range families {
 		for _, m := range family.Metric {

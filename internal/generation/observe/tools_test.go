@@ -7,9 +7,10 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
-func TestTheLabelOfAToolIsOneOfAClosedSet(t *testing.T) {
+func TestLabelOfAToolIsAKnownOne(t *testing.T) {
 	a := &Attempt{Caller: Caller{chat: &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{ChatSettings: v1alpha1.ChatSettings{
 		MCPServers: []v1alpha1.MCPServer{{Name: "tracker"}},
 		Tools:      &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "tracker__mine"}}},
@@ -18,8 +19,6 @@ func TestTheLabelOfAToolIsOneOfAClosedSet(t *testing.T) {
 		"current_time": "current_time", "tracker__list": "mcp", "tracker__mine": "client", "other__list": "client",
 		"list": "client", "__": "client",
 	} {
-		if got := a.toolLabel(name, name == "current_time"); got != want {
-			t.Errorf("%s is counted as %s", name, got)
-		}
+		check.Equal(t, name, want, a.toolLabel(name, name == "current_time"))
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"charm.land/fantasy"
-	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
@@ -17,6 +16,7 @@ import (
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/finish"
 	state "parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/test/kit/check"
 )
 
 func dialect(p v1alpha1.ModelProvider, model string) prompt.Dialect {
@@ -34,7 +34,7 @@ func TestThePromptObeysWhatProvidersDemand(t *testing.T) {
 	failedResult.ToolResult.IsError = true
 	long := strings.Repeat("x", 70)
 	type history = []v1alpha1.ChatMessage
-	cases := map[string]struct {
+	for name, c := range map[string]struct {
 		history history
 		want    string
 	}{
@@ -121,26 +121,28 @@ func TestThePromptObeysWhatProvidersDemand(t *testing.T) {
 			"user (The beginning of this conversation is not shown.) | assistant x | user q"},
 		"a reply last":   {history{user("q"), assistant(text("x"))}, "user q | assistant x | user Go on."},
 		"nothing at all": {history{user(" ")}, "user Go on."},
+	} {
+		t.Run(name, func(t *testing.T) { told{prompt.Dialect{}, c.history, c.want}.check(t) })
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			got := outline(prompt.Build(prompt.Input{History: c.history}))
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
-		})
-	}
+}
+
+// told is a history, and what a model of the dialect is told of it.
+type told struct {
+	dialect prompt.Dialect
+	history []v1alpha1.ChatMessage
+	want    string
+}
+
+func (c told) check(t *testing.T) {
+	t.Helper()
+	check.Equal(t, "the prompt", c.want, outline(prompt.Build(prompt.Input{History: c.history, Dialect: c.dialect})))
 }
 
 func TestDialectsDiffer(t *testing.T) {
 	long := strings.Repeat("x", 70)
 	texts := []v1alpha1.ChatMessage{user("q"), user("r"), assistant(text("1"), call("a", "{}"), text("2")),
 		tool(result("a", "3")), user("s"), user("t")}
-	for name, c := range map[string]struct {
-		dialect prompt.Dialect
-		history []v1alpha1.ChatMessage
-		want    string
-	}{
+	for name, c := range map[string]told{
 		"OpenAI keeps the last of several texts alone": {dialect(v1alpha1.ProviderOpenAI, "m"), texts,
 			"user q | user r | assistant 1\n2 a=t{} | tool a:3 | user s | user t"},
 		"compatible servers want roles to alternate": {dialect(v1alpha1.ProviderOpenAICompatible, "m"), texts,
@@ -157,12 +159,7 @@ func TestDialectsDiffer(t *testing.T) {
 			[]v1alpha1.ChatMessage{user("q"), assistant(call(long, "{}"))}, "user q | assistant " + long[:40] + "=t{} | tool " +
 				long[:40] + "!This"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want,
-				outline(prompt.Build(prompt.Input{History: c.history, Dialect: c.dialect}))); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
-		})
+		t.Run(name, func(t *testing.T) { c.check(t) })
 	}
 }
 
@@ -170,7 +167,7 @@ func cites(title, url string) v1alpha1.MessagePart {
 	return v1alpha1.MessagePart{Type: v1alpha1.PartSource, Source: &v1alpha1.Source{Title: title, URL: url}}
 }
 
-func TestWhatAnotherProviderWroteIsNotReplayedAsOnesOwn(t *testing.T) {
+func TestItemsOfAnotherProviderAreNotReplayed(t *testing.T) {
 	search := assistant(with(signature, reasoning("hm")), byProvider(callOf("srvtoolu_1", "web_search", `{"query":"x"}`)),
 		with(found, byProvider(result("srvtoolu_1", "it says y"))), text("y"))
 	claude := []v1alpha1.ChatMessage{user("q"), by(v1alpha1.ProviderAnthropic, "claude", search), user("r")}
@@ -180,11 +177,7 @@ func TestWhatAnotherProviderWroteIsNotReplayedAsOnesOwn(t *testing.T) {
 	flattened := "[Result of web_search {\"query\":\"x\"}]\nit says y"
 	kimi := []v1alpha1.ChatMessage{user("q"),
 		by(v1alpha1.ProviderOpenAICompatible, "kimi", assistant(reasoning("hm"), text("y"))), user("r")}
-	for name, c := range map[string]struct {
-		dialect prompt.Dialect
-		history []v1alpha1.ChatMessage
-		want    string
-	}{
+	for name, c := range map[string]told{
 		"Anthropic reads back all of its own": {dialect(v1alpha1.ProviderAnthropic, "other"), claude,
 			`user q | assistant (hm)* srvtoolu_1=web_search{"query":"x"} srvtoolu_1:it says y* y ^ | user r ^`},
 		"Bedrock reads back what Anthropic wrote, and of a search the result": {
@@ -223,12 +216,7 @@ func TestWhatAnotherProviderWroteIsNotReplayedAsOnesOwn(t *testing.T) {
 			"user q | assistant (1) 2 3 ^ | user r ^",
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want,
-				outline(prompt.Build(prompt.Input{History: c.history, Dialect: c.dialect}))); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
-		})
+		t.Run(name, func(t *testing.T) { c.check(t) })
 	}
 }
 
@@ -252,9 +240,9 @@ func TestLongInstructionsAreCutVisiblyAndBetweenCharacters(t *testing.T) {
 	in := prompt.Input{Instructions: []string{strings.Repeat("é", 40000)}, History: []v1alpha1.ChatMessage{user("q")}}
 	got := prompt.Build(in)[0].Content[0].(fantasy.TextPart).Text
 	kept, marker, _ := strings.Cut(got, "\n\n")
-	if len(kept) != 64<<10 || strings.Contains(got, "\uFFFD") || !strings.Contains(marker, "cut off") {
-		t.Errorf("%d bytes, then %s", len(kept), marker)
-	}
+	check.Equal(t, "bytes", 64<<10, len(kept))
+	check.Lacks(t, got, "\uFFFD")
+	check.Contains(t, marker, "cut off")
 }
 
 func TestTheSignatureOfReasoningComesBack(t *testing.T) {
@@ -265,12 +253,10 @@ func TestTheSignatureOfReasoningComesBack(t *testing.T) {
 	a.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: "1", Delta: "x"})
 	got := prompt.Build(prompt.Input{History: []v1alpha1.ChatMessage{user("q"), assistant(a.Finish().Parts...)},
 		Dialect: dialect(v1alpha1.ProviderAnthropic, "m")})
-	if s := state.StateOf(got[1].Content[0]); s.Signature != "signed" {
-		t.Errorf("got %+v", s)
-	}
+	check.Equal(t, "the signature", "signed", state.StateOf(got[1].Content[0]).Signature)
 }
 
-func TestTheTextsOfAPromptAreWhatAProviderCouldQuote(t *testing.T) {
+func TestTextsOfAPromptAreWhatProvidersQuote(t *testing.T) {
 	messages := prompt.Build(prompt.Input{
 		SystemPrompt: "sys", History: []v1alpha1.ChatMessage{user("q"), assistant(reasoning("hm"), call("a", `{"x":1}`)),
 			tool(result("a", "1")), assistant(call("b", "{}"))},
@@ -281,7 +267,7 @@ func TestTheTextsOfAPromptAreWhatAProviderCouldQuote(t *testing.T) {
 	}
 }
 
-func TestAProviderGetsItsIDsBackAsItGaveThem(t *testing.T) {
+func TestProviderGetsItsIDsBackUnchanged(t *testing.T) {
 	kimi := func(id, given string) v1alpha1.ChatMessage {
 		part := call(id, "{}")
 		part.ToolCall.ProviderID = given
@@ -319,9 +305,59 @@ func TestAProviderGetsItsIDsBackAsItGaveThem(t *testing.T) {
 					}
 				}
 			}
-			if !slices.Equal(calls, c.want) || !slices.Equal(results, c.want) {
-				t.Errorf("calls %q, results %q, want %q", calls, results, c.want)
+			check.Equal(t, "calls and results", [][]string{c.want, c.want}, [][]string{calls, results})
+		})
+	}
+}
+
+func TestReasonOfGivenUpCallsStaysTheSame(t *testing.T) {
+	history := []v1alpha1.ChatMessage{user("q"), by("", "", assistant(call("1", "{}"), call("2", "{}"))),
+		by("", "", tool(result("1", "42")))}
+	seen := map[string]bool{}
+	for _, why := range []v1alpha1.CallsGivenUp{
+		v1alpha1.CallsCancelled, v1alpha1.CallsInterrupted, v1alpha1.CallsTimedOut,
+		v1alpha1.CallsFailed, v1alpha1.CallsEdited,
+	} {
+		read := func(in prompt.Input) string { return strings.Join(prompt.Texts(prompt.Build(in)), "|") }
+		now := read(prompt.Input{History: history, CallsGivenUp: why})
+		_, said, found := strings.Cut(now, "This call has no result: ")
+		check.Equal(t, why, []any{true, false}, []any{found && said != "", seen[said]})
+		seen[said] = true
+		reply, next := by("", "", assistant(text("Well."))), user("and?")
+		reply.Spec.Generation.CallsGivenUpBefore, next.Status.CallsGivenUpBefore = why, why
+		for _, follows := range []v1alpha1.ChatMessage{reply, next} {
+			// What was given up since is about other calls.
+			later := read(prompt.Input{History: append(slices.Clip(history), follows), CallsGivenUp: v1alpha1.CallsEdited})
+			if !strings.HasPrefix(later, now) {
+				t.Errorf("%s: the model read %q, and later %q", why, now, later)
 			}
+		}
+	}
+}
+
+func TestResultsAreCutToWhatTheModelReads(t *testing.T) {
+	const most = 16 << 10
+	long := strings.Repeat("ä€😀", 100_000)
+	history := []v1alpha1.ChatMessage{user("Read it."), by("", "", assistant(call("1", "{}"))), tool(result("1", long))}
+	for name, history := range map[string][]v1alpha1.ChatMessage{
+		"of a client": history, "of Parley": append(history[:2:2], by("", "", history[2])), "without a call": history[2:],
+	} {
+		t.Run(name, func(t *testing.T) {
+			built := prompt.Build(prompt.Input{History: history, ResultBytes: most})
+			var said []string
+			for _, m := range built {
+				for _, part := range m.Content {
+					if result, ok := part.(fantasy.ToolResultPart); ok {
+						said = append(said, outputOf(result))
+					}
+				}
+			}
+			check.Equal(t, "results, the first is too long", []any{1, false}, []any{len(said), len(said[0]) > most})
+			check.Contains(t, said[0], "bytes left out")
+			check.Lacks(t, said[0], "\uFFFD")
+			check.Equal(t, "the history", long, history[len(history)-1].Spec.Parts[0].ToolResult.Output)
+			longer := prompt.Build(prompt.Input{History: append(slices.Clip(history), user("And?")), ResultBytes: most})
+			check.Equal(t, "the beginning of a longer prompt", outline(built), outline(longer[:len(built)]))
 		})
 	}
 }

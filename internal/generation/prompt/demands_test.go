@@ -17,6 +17,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/test/kit/check"
 )
 
 var dialects = map[string]prompt.Dialect{
@@ -37,9 +38,7 @@ func FuzzRepair(f *testing.F) {
 			if err := demands(messages, d); err != nil {
 				t.Errorf("%s: %v: %s", name, err, outline(messages))
 			}
-			if lost := unheard(in.History, messages); lost != "" {
-				t.Errorf("%s: %s is lost: %s", name, lost, outline(messages))
-			}
+			check.Equal(t, name, "", unheard(in.History, messages))
 			if again := prompt.Build(in); !reflect.DeepEqual(outline(again), outline(messages)) {
 				t.Errorf("%s: another prompt the second time", name)
 			}

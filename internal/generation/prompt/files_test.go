@@ -10,10 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/test/kit/check"
 )
 
 const (
@@ -91,36 +90,27 @@ func TestFilesAreShownOrSaidNotToBe(t *testing.T) {
 			if c.dialect.Alternate {
 				want = "user see\n\n" + c.want
 			}
-			if diff := cmp.Diff(want, outline(prompt.Build(in))); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Equal(t, "the prompt", want, outline(prompt.Build(in)))
 		})
 	}
 }
 
-func TestAFileThatNobodyReadIsSaidNotToBeThere(t *testing.T) {
-	in := prompt.Input{History: []v1alpha1.ChatMessage{said(v1alpha1.RoleUser, elsewhere("a.png", "image/png"))}}
-	if got := outline(prompt.Build(in)); got != `user [File "a.png" (image/png) cannot be shown: it was not read.]` {
-		t.Errorf("got %s", got)
-	}
-}
-
-func TestFilesOfResultsAreShownAndThoseOfRepliesAreNot(t *testing.T) {
-	in := prompt.Input{Dialect: prompt.Dialect{Images: true}, History: []v1alpha1.ChatMessage{user("q"),
-		assistant(text("x"), inPlace("a.png", "image/png", png)), tool(inPlace("a.png", "image/png", png)), user("r")}}
-	if got := outline(prompt.Build(in)); got != "user q | assistant x | user <a.png image/png 12> | user r" {
-		t.Errorf("got %s", got)
-	}
+func TestFilesOfResultsAreShownNotOfReplies(t *testing.T) {
+	unread := said(v1alpha1.RoleUser, elsewhere("b.png", "image/png"))
+	unread.Name = "unread"
+	told{prompt.Dialect{Images: true}, []v1alpha1.ChatMessage{user("q"), assistant(text("x"),
+		inPlace("a.png", "image/png", png)), tool(inPlace("a.png", "image/png", png)), unread},
+		"user q | assistant x | user <a.png image/png 12> | user " +
+			`[File "b.png" (image/png) cannot be shown: it was not read.]`}.check(t)
 }
 
 func TestALongTextIsCutVisibly(t *testing.T) {
 	in := prompt.Input{History: []v1alpha1.ChatMessage{said(v1alpha1.RoleUser,
 		inPlace("a.txt", "text/plain", strings.Repeat("é", 100000)))}}
 	got := outline(prompt.Build(in))
-	if !strings.HasPrefix(got, `user File "a.txt" (text/plain, cut after 128 KiB):`) ||
-		strings.Count(got, "é") != 64<<10 || strings.Contains(got, "\uFFFD") {
-		t.Errorf("%d characters after %.80s", strings.Count(got, "é"), got)
-	}
+	check.Equal(t, "beginning, count", []any{true, 64 << 10},
+		[]any{strings.HasPrefix(got, `user File "a.txt" (text/plain, cut after 128 KiB):`), strings.Count(got, "é")})
+	check.Lacks(t, got, "\uFFFD")
 }
 
 func TestTheNewestFilesTakeTheRoom(t *testing.T) {
@@ -134,8 +124,6 @@ func TestTheNewestFilesTakeTheRoom(t *testing.T) {
 	}
 	want := []string{"newer files took the room", "newer files took the room", "<a.png", "<a.png", "<a.png"}
 	for i, line := range strings.Split(outline(prompt.Build(in)), " | ") {
-		if !strings.Contains(line, want[i]) {
-			t.Errorf("file %d: %s", i, line)
-		}
+		check.Contains(t, line, want[i])
 	}
 }

@@ -13,10 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/test/kit/check"
 )
 
 var update = flag.Bool("update", false, "write what is sent into the golden files")
@@ -91,26 +90,16 @@ func TestWhatIsSent(t *testing.T) {
 func golden(t *testing.T, path string, value any) {
 	t.Helper()
 	raw, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	got := ordered(t, raw)
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		check.OK(t, os.WriteFile(path, []byte(got), 0o644))
 		return
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(ordered(t, want), got); diff != "" {
-		t.Errorf("%s, run the test with -update if this is right: -want +got\n%s", path, diff)
-	}
+	check.OK(t, err)
+	check.Equal(t, path+", run the test with -update if this is right", ordered(t, want), got)
 }
 
 // ordered is a JSON document with the keys of its objects in order, and every value as it was.
@@ -119,16 +108,12 @@ func ordered(t *testing.T, raw []byte) string {
 	var value any
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
-	if err := decoder.Decode(&value); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, decoder.Decode(&value))
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(value); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, encoder.Encode(value))
 	return out.String()
 }
 

@@ -5,26 +5,25 @@ package prompt_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"charm.land/fantasy"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/test/kit/check"
 )
 
-func TestOnlyURLsThatThePublicCanAskAreHandedOn(t *testing.T) {
+func TestOnlyPublicURLsAreHandedOn(t *testing.T) {
 	for _, raw := range []string{
 		"https://example.com/a.png", "https://EXAMPLE.com./a", "https://a.b.example.co.uk:8443/x?sig=1#f",
 		"https://xn--bcher-kva.example/a", "https://bucket_1.s3.amazonaws.com/a",
 		"https://8.8.8.8/a", "https://[2606:4700:4700::1111]/a", "https://svc.example.com/a", "https://local.example.com",
 		"https://1.example.com", "HTTPS://example.com",
 	} {
-		if !prompt.PublicURL(raw) {
-			t.Errorf("%s is not handed on", raw)
-		}
+		check.Equal(t, raw, true, prompt.PublicURL(raw))
 	}
 	for _, raw := range []string{
 		"http://example.com/a", "ftp://example.com/a", "//example.com/a", "example.com", "", "https://", "https:example.com",
@@ -46,13 +45,11 @@ func TestOnlyURLsThatThePublicCanAskAreHandedOn(t *testing.T) {
 		"https://example.com\\@evil.example/a", "https://a b.example.com", "https://%6cocalhost/a",
 		"https://" + strings.Repeat("a.", 130) + "com/a",
 	} {
-		if prompt.PublicURL(raw) {
-			t.Errorf("%s is handed on", raw)
-		}
+		check.Equal(t, raw, false, prompt.PublicURL(raw))
 	}
 }
 
-func TestFilesAreHandedOnWhereTheProviderFetchesThem(t *testing.T) {
+func TestFilesAreHandedToProvidersThatFetch(t *testing.T) {
 	const problem = "host h is none that files may be fetched from"
 	fetching := prompt.Dialect{Images: true, PDFs: true, FileURLs: []string{"image/png"}}
 	for name, c := range map[string]struct {
@@ -85,22 +82,20 @@ func TestFilesAreHandedOnWhereTheProviderFetchesThem(t *testing.T) {
 			in := prompt.Input{History: []v1alpha1.ChatMessage{m},
 				Files: map[prompt.FileKey]prompt.File{{Message: "m"}: c.fetched}, Dialect: c.dialect}
 			built := prompt.Build(in)
-			part := built[0].Content[0]
 			got := ""
-			if of, from, ok := prompt.URLOf(part); ok {
-				got = from
-				if of.Filename != "a" || of.MediaType != c.mediaType || len(of.Data) != 0 ||
-					!slices.Contains(prompt.Texts(built), from) {
-					t.Errorf("got %+v", of)
+			switch part := built[0].Content[0].(type) {
+			case fantasy.TextPart:
+				got = part.Text
+			case fantasy.FilePart:
+				got = string(part.Data)
+				if of, from, ok := prompt.URLOf(part); ok {
+					got = from
+					check.Equal(t, "the file", fantasy.FilePart{Filename: "a", MediaType: c.mediaType}, of,
+						cmpopts.IgnoreFields(fantasy.FilePart{}, "ProviderOptions"))
+					check.Contains(t, strings.Join(prompt.Texts(built), "\n"), from)
 				}
-			} else if of, ok := part.(fantasy.FilePart); ok {
-				got = string(of.Data)
-			} else {
-				got = part.(fantasy.TextPart).Text
 			}
-			if got != c.want {
-				t.Errorf("got %s", got)
-			}
+			check.Equal(t, "what is told", c.want, got)
 		})
 	}
 }
@@ -131,7 +126,5 @@ func TestHandedFilesTakeNoRoomButAreCounted(t *testing.T) {
 			}
 		}
 	}
-	if handed != prompt.MaxFileURLs || absent != 3 {
-		t.Errorf("%d are handed over, %d are not there", handed, absent)
-	}
+	check.Equal(t, "handed, absent", []any{prompt.MaxFileURLs, 3}, []any{handed, absent})
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -17,6 +16,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/providertest"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -44,9 +45,7 @@ func newWire(t *testing.T, spec v1alpha1.ChatModelConfigSpec) *wire {
 		modelserver.Script{
 			Rules: []modelserver.Rule{
 				{Reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &modelserver.Text{Value: "ok"}}}}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	w := &wire{spec: spec}
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		var err error
@@ -62,28 +61,14 @@ func newWire(t *testing.T, spec v1alpha1.ChatModelConfigSpec) *wire {
 		models.ServeHTTP(out, r)
 	}))
 	t.Cleanup(server.Close)
-	target, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := &http.Client{Transport: redirect{target}}
 	w.spec.BaseURL = server.URL + "/v1"
 	if spec.Provider == v1alpha1.ProviderAnthropic || spec.Provider == v1alpha1.ProviderGoogle {
 		w.spec.BaseURL = server.URL
 	}
-	if w.model, err = provider.New(&w.spec, "sk-test", client); err != nil {
+	if w.model, err = provider.New(&w.spec, "sk-test", providertest.Redirect(t, server.URL)); err != nil {
 		t.Fatal(err)
 	}
 	return w
-}
-
-// redirect sends every request to one server: not every provider lets its own be named.
-type redirect struct{ to *url.URL }
-
-func (r redirect) RoundTrip(request *http.Request) (*http.Response, error) {
-	request = request.Clone(request.Context())
-	request.URL.Scheme, request.URL.Host, request.Host = r.to.Scheme, r.to.Host, r.to.Host
-	return http.DefaultTransport.RoundTrip(request)
 }
 
 // send sends the prompt and returns what the server did not like.

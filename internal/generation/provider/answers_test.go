@@ -4,22 +4,23 @@
 package provider_test
 
 import (
+	"cmp"
+	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/finish"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
-func TestErrorsInEventsKeepTheirReason(t *testing.T) {
+func TestErrorsOfProvidersKeepTheirReason(t *testing.T) {
 	const overloaded, limited = v1alpha1.ErrorOverloaded, v1alpha1.ErrorRateLimited
 	for name, c := range map[string]struct {
 		protocol finish.Protocol
 		body     string
-		want     v1alpha1.ErrorReason
+		want     v1alpha1.ErrorReason // "": any that is tried again.
 	}{
 		"a text":                  {finish.ChatCompletions, `data: {"error":"model is overloaded"}`, overloaded},
 		"a text with a code":      {finish.ChatCompletions, `data: {"error":"no","code":429}`, limited},
@@ -41,46 +42,41 @@ func TestErrorsInEventsKeepTheirReason(t *testing.T) {
 		"a list, Gemini":            {finish.Gemini, `data: {"error":[{"code":429,"message":"no"}]}`, limited},
 		"a failed response, a text": {finish.Responses, `data: {"type":"response.failed","response":{"error":"model is overloaded"}}`, overloaded},
 		"an event, Responses":       {finish.Responses, `data: {"type":"error","code":"429","message":"no"}`, limited},
+		"a failed response":         {finish.Responses, `data: {"type":"response.failed","response":{"error":null}}`, ""},
+		"a failed response alone":   {finish.Responses, `data: {"type":"response.failed"}`, ""},
+		"an error, Responses":       {finish.Responses, `data: {"type":"error"}`, ""},
+		"an error, Claude":          {finish.Messages, `data: {"type":"error"}`, ""},
+		"odd candidates of Gemini":  {finish.Gemini, `data: {"candidates":{"content":"x"}}`, ""},
+		"an odd part of Gemini":     {finish.Gemini, `data: {"candidates":[{"content":{"parts":[{"text":7}]},"finishReason":"STOP"}]}`, ""},
+		"a document": {finish.ChatCompletions, `{"error":{"message":"You exceeded your current quota",` +
+			`"type":"insufficient_quota","code":"insufficient_quota"}}`, v1alpha1.ErrorUsageLimitReached},
+		"a document with a text": {finish.ChatCompletions, `{"error":"model is overloaded"}`, v1alpha1.ErrorOverloaded},
+		"a document with a code": {finish.ChatCompletions, `{"error":{"message":"slow down","code":429}}`, v1alpha1.ErrorRateLimited},
+		"a document, Responses": {finish.Responses, `{"error":{"message":"no","type":"invalid_request_error","code":"model_not_found"}}`,
+			v1alpha1.ErrorModelNotFound},
+		"a document, Claude": {finish.Messages, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`,
+			v1alpha1.ErrorOverloaded},
+		"a document, Gemini": {finish.Gemini, `[{"error":{"code":429,"message":"Resource has been exhausted","status":"RESOURCE_EXHAUSTED"}}]`,
+			v1alpha1.ErrorRateLimited},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := askBody(t, c.protocol, "text/event-stream", c.body+"\n\n")
+			kind := "text/event-stream"
+			final := c.want == v1alpha1.ErrorUsageLimitReached || c.want == v1alpha1.ErrorModelNotFound
+			if strings.HasPrefix(name, "a document") {
+				kind = "application/json"
+			}
+			_, err := askBody(t, c.protocol, kind, c.body+"\n\n")
 			spec := providertest.Specs[speakers[c.protocol]]
 			if err == nil {
 				t.Fatal("the call succeeds")
 			}
-			if e := fault.Classify(err, fault.Subject{Spec: &spec}); e.Reason != c.want || !e.Retryable {
-				t.Errorf("got %+v of %v", e, err)
-			}
+			e := fault.Classify(err, fault.Subject{Spec: &spec})
+			check.Equal(t, "reason, retryable", []any{cmp.Or(c.want, e.Reason), !final}, []any{e.Reason, e.Retryable})
 		})
 	}
 }
 
-func TestFailuresWithoutWordsAreTriedAgain(t *testing.T) {
-	for name, c := range map[string]struct {
-		protocol finish.Protocol
-		body     string
-	}{
-		"a failed response":        {finish.Responses, `data: {"type":"response.failed","response":{"error":null}}`},
-		"a failed response alone":  {finish.Responses, `data: {"type":"response.failed"}`},
-		"an error, Responses":      {finish.Responses, `data: {"type":"error"}`},
-		"an error, Claude":         {finish.Messages, `data: {"type":"error"}`},
-		"odd candidates of Gemini": {finish.Gemini, `data: {"candidates":{"content":"x"}}`},
-		"an odd part of Gemini":    {finish.Gemini, `data: {"candidates":[{"content":{"parts":[{"text":7}]},"finishReason":"STOP"}]}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := askBody(t, c.protocol, "text/event-stream", c.body+"\n\n")
-			spec := providertest.Specs[speakers[c.protocol]]
-			if err == nil {
-				t.Fatal("the call succeeds")
-			}
-			if e := fault.Classify(err, fault.Subject{Spec: &spec}); !e.Retryable {
-				t.Errorf("got %+v of %v", e, err)
-			}
-		})
-	}
-}
-
-func TestOddFieldsOfAReplyDoNotEndIt(t *testing.T) {
+func TestOddFieldsDoNotEndAReply(t *testing.T) {
 	for name, c := range map[string]struct {
 		protocol finish.Protocol
 		body     string
@@ -109,11 +105,9 @@ func TestOddFieldsOfAReplyDoNotEndIt(t *testing.T) {
 			[]string{"Hi", `f {"x":1}`}, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			kind := "text/event-stream"
-			got, err := askBody(t, c.protocol, kind, c.body+"\n\n")
-			if err != nil || !cmp.Equal(outline(got), c.want) || got.Usage.InputTokens != c.input {
-				t.Errorf("got %q, %+v, %v", outline(got), got.Usage, err)
-			}
+			got, err := askBody(t, c.protocol, "text/event-stream", c.body+"\n\n")
+			check.Equal(t, "error, parts, input tokens", []any{nil, c.want, c.input},
+				[]any{err, outline(got), got.Usage.InputTokens})
 		})
 	}
 }

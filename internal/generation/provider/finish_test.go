@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
@@ -19,6 +20,7 @@ import (
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/finish"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -113,21 +115,26 @@ func TestFinishReasonsOverHTTP(t *testing.T) {
 				content = "call"
 			}
 			got, err := askServer(t, row.Protocol, replyOf(row.Protocol, content, row.Reason))
-			if got.ReplyOutcome != row.Outcome || got.FinishReason != row.Reason || got.Usage.OutputTokens == 0 &&
-				row.Protocol != finish.ChatCompletions {
-				t.Errorf("got %s, %q, %+v", got.ReplyOutcome, got.FinishReason, got.Usage)
-			}
-			if reason, fails := reasons[row.Outcome]; fails != (err != nil) {
-				t.Errorf("the call ended with %v", err)
-			} else if fails {
+			reason, fails := reasons[row.Outcome]
+			counted := got.Usage.OutputTokens > 0 || row.Protocol == finish.ChatCompletions
+			check.Equal(t, "outcome, reason, counted, failed", []any{row.Outcome, row.Reason, true, fails},
+				[]any{got.ReplyOutcome, got.FinishReason, counted, err != nil})
+			if fails {
 				spec := providertest.Specs[speakers[row.Protocol]]
 				e := fault.Classify(err, fault.Subject{Spec: &spec})
-				if e.Reason != reason || e.Retryable != (reason == v1alpha1.ErrorReplyFailed) {
-					t.Errorf("got %+v", e)
-				}
+				check.Equal(t, "reason, retryable", []any{reason, reason == v1alpha1.ErrorReplyFailed},
+					[]any{e.Reason, e.Retryable})
 			}
 		})
 	}
+}
+
+// endOf is how a reply ended that is an error.
+func endOf(err error) string {
+	if ended, ok := errors.AsType[*finish.Error](err); ok {
+		return strings.TrimSpace(string(ended.Outcome) + " " + ended.Reason)
+	}
+	return fmt.Sprint(err)
 }
 
 func TestRepliesThatAnswerNothingAreErrors(t *testing.T) {
@@ -145,10 +152,8 @@ func TestRepliesThatAnswerNothingAreErrors(t *testing.T) {
 		"gemini":              {finish.Gemini, []string{`{"candidates":[{"content":{"role":"model"},"finishReason":"STOP"}]}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := askServer(t, c.protocol, c.events)
-			if ended, ok := errors.AsType[*finish.Error](err); !ok || ended.Outcome != v1alpha1.ReplyEmpty {
-				t.Errorf("got %s, %v", got.ReplyOutcome, err)
-			}
+			_, err := askServer(t, c.protocol, c.events)
+			check.Contains(t, endOf(err), string(v1alpha1.ReplyEmpty))
 		})
 	}
 }
@@ -157,28 +162,22 @@ func TestRefusalsAreText(t *testing.T) {
 	for _, p := range []finish.Protocol{finish.ChatCompletions, finish.Responses} {
 		reason := map[finish.Protocol]string{finish.ChatCompletions: "stop", finish.Responses: "completed"}[p]
 		got, err := askServer(t, p, replyOf(p, "refusal", reason))
-		if err != nil || got.ReplyOutcome != v1alpha1.ReplyRefused || len(got.Parts) != 1 ||
-			*got.Parts[0].Text != "I will not" {
-			t.Errorf("%s: got %s, %+v, %v", p, got.ReplyOutcome, got.Parts, err)
-		}
+		check.Equal(t, string(p), []any{nil, v1alpha1.ReplyRefused, 1, "I will not"},
+			[]any{err, got.ReplyOutcome, len(got.Parts), *got.Parts[0].Text})
 	}
 }
 
 func TestGeminiBlocksAPrompt(t *testing.T) {
 	_, err := askServer(t, finish.Gemini, []string{`{"promptFeedback":{"blockReason":"OTHER"},` +
 		`"usageMetadata":{"promptTokenCount":5,"totalTokenCount":5}}`})
-	if ended, ok := errors.AsType[*finish.Error](err); !ok || ended.Outcome != v1alpha1.ReplyFiltered ||
-		ended.Reason != "OTHER" {
-		t.Errorf("got %v", err)
-	}
+	check.Equal(t, "the end", "Filtered OTHER", endOf(err))
 }
 
 func TestClaudeEndsWithoutMessageStop(t *testing.T) {
 	events := claudeReply("text", `"end_turn"`)
 	got, err := askServer(t, finish.Messages, events[:len(events)-1])
-	if err != nil || got.ReplyOutcome != v1alpha1.ReplyComplete || got.Usage.OutputTokens != 2 {
-		t.Errorf("got %s, %+v, %v", got.ReplyOutcome, got.Usage, err)
-	}
+	check.Equal(t, "error, reply outcome, output tokens", []any{nil, v1alpha1.ReplyComplete, 2},
+		[]any{err, got.ReplyOutcome, got.Usage.OutputTokens})
 }
 
 func TestBedrockSaysWhyItStops(t *testing.T) {
@@ -186,10 +185,8 @@ func TestBedrockSaysWhyItStops(t *testing.T) {
 		"end_turn": v1alpha1.ReplyComplete, "something_new": v1alpha1.ReplyFailed, "refusal": v1alpha1.ReplyFiltered,
 	} {
 		spec := providertest.Specs["bedrock"]
-		got, err := providertest.Ask(t, spec, bedrock(claudeReply("text", `"`+reason+`"`)))
-		if got.ReplyOutcome != want || got.FinishReason != reason {
-			t.Errorf("%s: got %s, %q, %v", reason, got.ReplyOutcome, got.FinishReason, err)
-		}
+		got, _ := providertest.Ask(t, spec, bedrock(claudeReply("text", `"`+reason+`"`)))
+		check.Equal(t, reason, []any{want, reason}, []any{got.ReplyOutcome, got.FinishReason})
 	}
 }
 

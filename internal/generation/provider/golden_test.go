@@ -21,6 +21,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -123,14 +124,10 @@ func TestEverythingOfAConfigurationReachesTheWire(t *testing.T) {
 			got := recordRequest(t, spec, c.asked)
 			path := filepath.Join("testdata", "requests", c.name+".txt")
 			if *update {
-				if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, os.WriteFile(path, []byte(got), 0o600))
 			}
 			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if got != string(want) {
 				t.Errorf("the request has changed; if it should have, run the test with -update and read the difference. Got:\n%s",
 					got)
@@ -144,18 +141,14 @@ func recordRequest(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, asked v1alp
 	t.Helper()
 	var record recorder
 	model, err := provider.New(spec, providertest.Key, &http.Client{Transport: &record})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	call := provider.Call(spec, asked)
 	var warnings []fantasy.CallWarning
 	call.Prompt = fantasy.Prompt{fantasy.NewSystemMessage("Be brief."), fantasy.NewUserMessage("Hello?")}
 	call.Tools = []fantasy.Tool{fantasy.FunctionTool{Name: "f", Description: "Does f.",
 		InputSchema: map[string]any{"type": "object", "properties": map[string]any{}}}}
 	stream, err := model.Stream(t.Context(), call)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for part := range stream {
 		warnings = append(warnings, part.Warnings...)
 	}
@@ -198,4 +191,11 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 		StatusCode: http.StatusTeapot, Header: http.Header{"Content-Type": {"application/json"}},
 		Body: io.NopCloser(strings.NewReader("{}")), Request: request,
 	}, nil
+}
+
+func TestUnknownProviderIsRefused(t *testing.T) {
+	if _, err := provider.New(providertest.Protocol{Provider: "unheard-of"}.Spec(""), providertest.Key,
+		http.DefaultClient); err == nil {
+		t.Error("a provider that nobody knows was set up")
+	}
 }

@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"charm.land/fantasy"
-	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/finish"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 	"parley.dev/parley/test/kit/waiting"
 )
@@ -92,9 +92,7 @@ func TestUnusualEventStreamsAreRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := askBody(t, finish.ChatCompletions, "text/event-stream", c.body)
-			if err != nil || !cmp.Equal(outline(got), c.want) {
-				t.Errorf("got %q, %v", outline(got), err)
-			}
+			check.Equal(t, "error, parts", []any{nil, c.want}, []any{err, outline(got)})
 		})
 	}
 }
@@ -121,67 +119,39 @@ func TestWholeRepliesAreReadWhereStreamsAreAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := askBody(t, c.protocol, "application/json", c.body)
-			if err != nil || !cmp.Equal(outline(got), []string{"Hi", `f {"x":1}`}) || got.Usage.OutputTokens != 2 ||
-				got.ReplyOutcome != v1alpha1.ReplyToolCalls {
-				t.Errorf("got %q, %s, %+v, %v", outline(got), got.ReplyOutcome, got.Usage, err)
-			}
+			check.Equal(t, "error, parts, output tokens, reply outcome", []any{nil, []string{"Hi", `f {"x":1}`}, 2, v1alpha1.ReplyToolCalls}, []any{err, outline(got), got.Usage.OutputTokens, got.ReplyOutcome})
 		})
 	}
 }
 
-func TestErrorsWithStatus200AreErrors(t *testing.T) {
-	for name, c := range map[string]struct {
-		protocol finish.Protocol
-		body     string
-		want     v1alpha1.ErrorReason
-	}{
-		"chat completions": {finish.ChatCompletions, `{"error":{"message":"You exceeded your current quota",` +
-			`"type":"insufficient_quota","code":"insufficient_quota"}}`, v1alpha1.ErrorUsageLimitReached},
-		"a text":      {finish.ChatCompletions, `{"error":"model is overloaded"}`, v1alpha1.ErrorOverloaded},
-		"with a code": {finish.ChatCompletions, `{"error":{"message":"slow down","code":429}}`, v1alpha1.ErrorRateLimited},
-		"responses": {finish.Responses, `{"error":{"message":"no","type":"invalid_request_error","code":"model_not_found"}}`,
-			v1alpha1.ErrorModelNotFound},
-		"messages": {finish.Messages, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`,
-			v1alpha1.ErrorOverloaded},
-		"gemini": {finish.Gemini, `[{"error":{"code":429,"message":"Resource has been exhausted","status":"RESOURCE_EXHAUSTED"}}]`,
-			v1alpha1.ErrorRateLimited},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := askBody(t, c.protocol, "application/json", c.body)
-			spec := providertest.Specs[speakers[c.protocol]]
-			if err == nil {
-				t.Fatal("the call succeeds")
-			}
-			if e := fault.Classify(err, fault.Subject{Spec: &spec}); e.Reason != c.want {
-				t.Errorf("got %+v of %v", e, err)
-			}
-		})
-	}
-}
-
-func TestKeepAlivesAreDropped(t *testing.T) {
+func TestKeepAlivesAreNoParts(t *testing.T) {
 	var body strings.Builder
 	for _, event := range claudeReply("text", `"end_turn"`) {
-		body.WriteString(providertest.Events(event)[0].Body + "event: keepalive\ndata: keep-alive\n\n")
+		body.WriteString(providertest.Events(`{"type":"ping"}`, event, `{"type":"system.message"}`)[0].Body +
+			"event: keepalive\ndata: keep-alive\n\n")
 	}
-	if got, err := askBody(t, finish.Messages, "text/event-stream", body.String()); err != nil ||
-		!cmp.Equal(outline(got), []string{"Hi"}) {
-		t.Errorf("got %q, %v", outline(got), err)
-	}
-	_, err := askBody(t, finish.Messages, "text/event-stream", "event: error\ndata: Overloaded\n\n")
 	spec := providertest.Specs["anthropic"]
-	if e := fault.Classify(err, fault.Subject{Spec: &spec}); e.Reason != v1alpha1.ErrorOverloaded {
-		t.Errorf("an error that is a text is %+v of %v", e, err)
+	model, err := provider.New(&spec, providertest.Key, &http.Client{Transport: providertest.Canned{Status: http.StatusOK,
+		Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: []byte(body.String())}})
+	check.OK(t, err)
+	stream, err := model.Stream(t.Context(), question)
+	check.OK(t, err)
+	var got []fantasy.StreamPartType
+	for part := range stream {
+		got = append(got, part.Type)
 	}
+	check.Equal(t, "the parts", []fantasy.StreamPartType{fantasy.StreamPartTypeTextStart, fantasy.StreamPartTypeTextDelta,
+		fantasy.StreamPartTypeTextEnd, fantasy.StreamPartTypeFinish}, got)
+	_, err = askBody(t, finish.Messages, "text/event-stream", "event: error\ndata: Overloaded\n\n")
+	check.Equal(t, "an error that is a text", v1alpha1.ErrorOverloaded,
+		fault.Classify(err, fault.Subject{Spec: &spec}).Reason)
 }
 
-func TestAnEmptyErrorIsNone(t *testing.T) {
+func TestEmptyErrorIsNone(t *testing.T) {
 	for _, none := range []string{`""`, "{}", "null", "false"} {
 		got, err := askBody(t, finish.ChatCompletions, "application/json", `{"error":`+none+`,"choices":[{"index":0,`+
 			`"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}`)
-		if err != nil || !cmp.Equal(outline(got), []string{"Hi"}) {
-			t.Errorf("%s: got %q, %v", none, outline(got), err)
-		}
+		check.Equal(t, none, []any{nil, []string{"Hi"}}, []any{err, outline(got)})
 	}
 }
 
@@ -204,16 +174,12 @@ func TestStreamsThatEndEarlyLeaveNothing(t *testing.T) {
 			spec := providertest.Specs[name]
 			spec.BaseURL = server.URL
 			model, err := provider.New(&spec, providertest.Key, client)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			leave := func() {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				stream, err := model.Stream(ctx, fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("Hello?")}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				stream, err := model.Stream(ctx, question)
+				check.OK(t, err)
 				for range stream {
 					break
 				}

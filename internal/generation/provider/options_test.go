@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
-func TestTheEffortOfATurnIsTheMessagesUpToTheMost(t *testing.T) {
+func TestEffortOfATurnHasAMost(t *testing.T) {
 	settings := &v1alpha1.ReasoningEffortSettings{Default: v1alpha1.EffortLow, Max: v1alpha1.EffortHigh}
 	for _, c := range []struct {
 		settings    *v1alpha1.ReasoningEffortSettings
@@ -30,9 +30,7 @@ func TestTheEffortOfATurnIsTheMessagesUpToTheMost(t *testing.T) {
 		{&v1alpha1.ReasoningEffortSettings{Max: v1alpha1.EffortNone}, "", ""},
 		{&v1alpha1.ReasoningEffortSettings{Max: v1alpha1.EffortNone}, v1alpha1.EffortMinimal, v1alpha1.EffortNone},
 	} {
-		if got := c.settings.Effort(c.asked); got != c.want {
-			t.Errorf("%+v, %s: got %q, want %q", c.settings, c.asked, got, c.want)
-		}
+		check.Equal(t, "the effort", c.want, c.settings.Effort(c.asked))
 	}
 }
 
@@ -43,41 +41,29 @@ func TestClaudeGetsTheEffortThatItsVersionKnows(t *testing.T) {
 		"eu.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5@20250929", "claude-sonnet-4-0", "glm-4.6",
 		"claude-opus-4-5-latest",
 	} {
-		if got := claudeSent(t, model, 10_000, v1alpha1.EffortHigh, ""); got != "enabled 8000 " {
-			t.Errorf("%s: %s", model, got)
-		}
+		check.Equal(t, model, "enabled 8000 ", claudeSent(t, model, 10_000, v1alpha1.EffortHigh, ""))
 	}
 	for _, model := range []string{"claude-opus-4-6", "claude-sonnet-4-6-20260101", "claude-opus-4-10", "claude-sonnet-5",
 		"anthropic.claude-opus-4-7-v1:0", "claude-mythos-preview"} {
-		if got := claudeSent(t, model, 10_000, v1alpha1.EffortHigh, ""); got != "adaptive 0 high" {
-			t.Errorf("%s: %s", model, got)
-		}
+		check.Equal(t, model, "adaptive 0 high", claudeSent(t, model, 10_000, v1alpha1.EffortHigh, ""))
 	}
-	if got := claudeSent(t, "claude-sonnet-4-5", 10_000, v1alpha1.EffortNone, ""); got != " 0 " {
-		t.Errorf("none: %s", got)
-	}
+	check.Equal(t, "none", " 0 ", claudeSent(t, "claude-sonnet-4-5", 10_000, v1alpha1.EffortNone, ""))
 }
 
-func TestABudgetForThinkingLeavesRoomForTheAnswer(t *testing.T) {
+func TestThinkingBudgetLeavesRoomForTheAnswer(t *testing.T) {
 	for maxTokens, want := range map[int64]int64{2_000_000: 128_000, 2000: 1900, 1100: 1045, 1030: 1024, 1025: 1024} {
 		got := claudeSent(t, "claude-sonnet-4-5", maxTokens, v1alpha1.EffortMax, "")
-		if got != fmt.Sprintf("enabled %d ", want) {
-			t.Errorf("of %d: %s", maxTokens, got)
-		}
+		check.Equal(t, maxTokens, fmt.Sprintf("enabled %d ", want), got)
 	}
 	got := claudeSent(t, "claude-sonnet-4-5", 1024, v1alpha1.EffortHigh, "")
-	if got != " 0 , temperature 0.5, without reasoningEffort" {
-		t.Errorf("without room: %s", got)
-	}
+	check.Equal(t, "without room", " 0 , temperature 0.5, without reasoningEffort", got)
 }
 
-func TestABudgetForThinkingOfTheOptionsLeavesRoomForTheAnswer(t *testing.T) {
+func TestThinkingBudgetOfOptionsLeavesRoomToAnswer(t *testing.T) {
 	const budget = `{"anthropic":{"thinking":{"budgetTokens":10000}}}`
 	const without = " 0 , temperature 0.5, without thinking.budgetTokens"
 	for maxTokens, want := range map[int64]string{4000: without, 10_000: without, 10_001: "enabled 10000 "} {
-		if got := claudeSent(t, "claude-sonnet-4-5", maxTokens, "", budget); got != want {
-			t.Errorf("of %d: %s", maxTokens, got)
-		}
+		check.Equal(t, maxTokens, want, claudeSent(t, "claude-sonnet-4-5", maxTokens, "", budget))
 	}
 }
 
@@ -99,9 +85,7 @@ func claudeSent(t *testing.T, model string, maxTokens int64, effort v1alpha1.Rea
 		}
 		Output struct{ Effort string } `json:"output_config"`
 	}
-	if err := json.Unmarshal([]byte(text), &sent); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal([]byte(text), &sent))
 	got := fmt.Sprintf("%s %d %s", sent.Thinking.Type, sent.Thinking.Budget, sent.Output.Effort)
 	if setting, _, _ := strings.Cut(warnings, " "); setting != "" && setting != "temperature" {
 		got += fmt.Sprintf(", temperature %v, without %s", sent.Temperature, setting)
@@ -138,11 +122,41 @@ func TestGeminiGetsABudgetOrALevel(t *testing.T) {
 		var got struct {
 			GenerationConfig struct{ ThinkingConfig map[string]any }
 		}
-		if err := json.NewDecoder(strings.NewReader(body)).Decode(&got); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got.GenerationConfig.ThinkingConfig); diff != "" {
-			t.Errorf("%s with %s: -want +got\n%s", c.model, c.effort, diff)
-		}
+		check.OK(t, json.NewDecoder(strings.NewReader(body)).Decode(&got))
+		check.Equal(t, c.model, want, got.GenerationConfig.ThinkingConfig)
+	}
+}
+
+func TestPolicyBoundsTheToolsOfTheProvider(t *testing.T) {
+	claude := v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic}
+	patterns := func(p ...v1alpha1.ToolPattern) []v1alpha1.ToolPattern { return p }
+	for name, c := range map[string]struct {
+		spec   v1alpha1.ChatModelConfigSpec
+		policy v1alpha1.ToolPolicy
+		left   v1alpha1.ProviderToolReason
+	}{
+		"no policy":               {claude, v1alpha1.ToolPolicy{}, ""},
+		"a policy that allows it": {claude, v1alpha1.ToolPolicy{Allow: patterns("web_*")}, ""},
+		"one that allows others":  {claude, v1alpha1.ToolPolicy{Allow: patterns("execute")}, v1alpha1.ProviderToolNotAllowed},
+		"one that denies it":      {claude, v1alpha1.ToolPolicy{Deny: patterns("*")}, v1alpha1.ProviderToolNotAllowed},
+		"one that has it approved": {claude, v1alpha1.ToolPolicy{Approval: patterns("web_search")},
+			v1alpha1.ProviderToolNeedsApproval},
+		"OpenAI's Responses": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI,
+			Transport: v1alpha1.TransportResponses}, v1alpha1.ToolPolicy{}, ""},
+		"Azure's Responses": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAzure,
+			Transport: v1alpha1.TransportResponses}, v1alpha1.ToolPolicy{}, ""},
+		"OpenAI's chat protocol": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI}, v1alpha1.ToolPolicy{},
+			v1alpha1.ProviderToolNotSupported},
+		"Google": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle}, v1alpha1.ToolPolicy{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			own, left := provider.OwnTools(&c.spec, &v1alpha1.ChatTools{ToolPolicy: c.policy,
+				Provider: []v1alpha1.ProviderTool{v1alpha1.ProviderWebSearch}})
+			why := v1alpha1.ProviderToolReason("")
+			if len(left) == 1 {
+				why = left[0].Reason
+			}
+			check.Equal(t, "why not, is offered", []any{c.left, c.left == ""}, []any{why, len(own) == 1})
+		})
 	}
 }

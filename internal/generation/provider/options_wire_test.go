@@ -18,6 +18,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -147,9 +148,7 @@ func sent(t *testing.T, member, given string) string {
 	spec.ProviderOptions = options(fmt.Sprintf("{%q:%s}", member, given))
 	var record recorder
 	model, err := provider.New(&spec, providertest.Key, &http.Client{Transport: &record})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	call := provider.Call(&spec, "")
 	call.Prompt = fantasy.Prompt{
 		fantasy.NewUserMessage("Hello?"),
@@ -162,9 +161,7 @@ func sent(t *testing.T, member, given string) string {
 	call.Tools = []fantasy.Tool{fantasy.FunctionTool{Name: "f", Description: "Does f.",
 		InputSchema: map[string]any{"type": "object", "properties": map[string]any{}}}}
 	stream, err := model.Stream(t.Context(), call)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for range stream {
 	}
 	return record.text.String()

@@ -12,6 +12,7 @@ import (
 
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/finish"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -90,21 +91,16 @@ func fuzzReplies(f *testing.F, p finish.Protocol, name string) {
 		answer := providertest.Canned{Status: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}},
 			Body: []byte(body)}
 		model, err := provider.New(&spec, providertest.Key, &http.Client{Transport: answer})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		stream, err := model.Stream(t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("Hello?")}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		ends, last := 0, fantasy.StreamPartType("")
 		for part := range stream {
 			if last = part.Type; last == fantasy.StreamPartTypeFinish || last == fantasy.StreamPartTypeError {
 				ends++
 			}
 		}
-		if ends != 1 || last != fantasy.StreamPartTypeFinish && last != fantasy.StreamPartTypeError {
-			t.Errorf("the stream has %d ends, and its last part is %q", ends, last)
-		}
+		check.Equal(t, "ends, the last part is one", []any{1, true},
+			[]any{ends, last == fantasy.StreamPartTypeFinish || last == fantasy.StreamPartTypeError})
 	})
 }

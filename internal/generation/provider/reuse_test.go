@@ -15,10 +15,11 @@ import (
 
 	"charm.land/fantasy"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
-func TestAConnectionIsUsedAgainThoughAnAnswerEndsAfterItsLastEvent(t *testing.T) {
+func TestConnectionIsUsedAgainAfterALateEnd(t *testing.T) {
 	var opened atomic.Int32
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -36,59 +37,39 @@ func TestAConnectionIsUsedAgainThoughAnAnswerEndsAfterItsLastEvent(t *testing.T)
 	model := modelAt(t, providertest.Compatible, "", server.URL)
 	for range 5 {
 		stream, err := model.Stream(t.Context(), question)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for part := range stream {
 			if part.Type == fantasy.StreamPartTypeError {
 				t.Fatal(part.Error)
 			}
 		}
 	}
-	if n := opened.Load(); n != 1 {
-		t.Errorf("5 calls have opened %d connections", n)
-	}
+	check.Equal(t, "5 calls have opened", 1, opened.Load())
 }
 
-func TestAnAnswerThatNeverEndsBehindItsLastEventIsWhole(t *testing.T) {
-	gone := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, chatUsage(50, 20, 150))
-		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done()
-		close(gone)
-	}))
-	defer server.Close()
-	if got := usageAt(t, providertest.Compatible, "", server.URL); got != produced(20) {
-		t.Errorf("got %+v", got)
-	}
-	select {
-	case <-gone:
-	case <-time.After(10 * time.Second):
-		t.Error("the connection is kept")
-	}
-}
-
-func TestACompressedAnswerThatNeverEndsIsWhole(t *testing.T) {
-	gone := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		w.Header().Set("Content-Encoding", "gzip")
-		compressed := gzip.NewWriter(w)
-		_, _ = io.WriteString(compressed, chatUsage(50, 20, 150))
-		_ = compressed.Flush()
-		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done()
-		close(gone)
-	}))
-	defer server.Close()
-	if got := usageAt(t, providertest.Compatible, "", server.URL); got != produced(20) {
-		t.Errorf("got %+v", got)
-	}
-	select {
-	case <-gone:
-	case <-time.After(10 * time.Second):
-		t.Error("the connection is kept")
+func TestAnswerIsWholeThoughItNeverEnds(t *testing.T) {
+	for _, encoding := range []string{"", "gzip"} {
+		gone := make(chan struct{})
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			if encoding == "" {
+				_, _ = io.WriteString(w, chatUsage(50, 20, 150))
+			} else {
+				w.Header().Set("Content-Encoding", encoding)
+				compressed := gzip.NewWriter(w)
+				_, _ = io.WriteString(compressed, chatUsage(50, 20, 150))
+				_ = compressed.Flush()
+			}
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+			close(gone)
+		}))
+		check.Equal(t, "the usage", produced(20), usageAt(t, providertest.Compatible, "", server.URL))
+		select {
+		case <-gone:
+		case <-time.After(10 * time.Second):
+			t.Error("the connection is kept")
+		}
+		server.Close()
 	}
 }

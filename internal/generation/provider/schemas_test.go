@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"charm.land/fantasy"
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -17,6 +16,7 @@ import (
 	"parley.dev/parley/internal/generation/provider/wire"
 	"parley.dev/parley/internal/text/jsonschema"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -65,9 +65,7 @@ func schemaIn(t *testing.T, body string) any {
 	var sent struct {
 		Tools []map[string]any `json:"tools"`
 	}
-	if err := json.Unmarshal([]byte(body), &sent); err != nil || len(sent.Tools) != 1 {
-		t.Fatalf("%d tools are offered: %v", len(sent.Tools), err)
-	}
+	check.OK(t, json.Unmarshal([]byte(body), &sent))
 	tool := sent.Tools[0]
 	if declared, ok := tool["functionDeclarations"].([]any); ok {
 		tool = declared[0].(map[string]any)
@@ -75,9 +73,7 @@ func schemaIn(t *testing.T, body string) any {
 	if function, ok := tool["function"].(map[string]any); ok {
 		tool = function
 	}
-	if tool["name"] != "search_all" || tool["description"] != "Searches." {
-		t.Errorf("the tool is offered as %v", tool)
-	}
+	check.Equal(t, "the tool is offered", []any{"search_all", "Searches."}, []any{tool["name"], tool["description"]})
 	for _, name := range []string{"input_schema", "parameters", "parametersJsonSchema"} {
 		if schema, ok := tool[name]; ok {
 			return schema
@@ -86,7 +82,7 @@ func schemaIn(t *testing.T, body string) any {
 	return nil
 }
 
-func TestTheSchemaOfAToolReachesEveryProviderWhole(t *testing.T) {
+func TestToolSchemaReachesEveryProviderWhole(t *testing.T) {
 	for name, spec := range providertest.Specs {
 		t.Run(name, func(t *testing.T) {
 			server := &providertest.Scripted{Replies: providertest.Events(`{}`)}
@@ -96,33 +92,23 @@ func TestTheSchemaOfAToolReachesEveryProviderWhole(t *testing.T) {
 				text = inPlace
 			}
 			var want any
-			if err := json.Unmarshal([]byte(text), &want); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, schemaIn(t, server.Sent[0])); diff != "" {
-				t.Errorf("-given +sent\n%s", diff)
-			}
-			if len(got.Warnings) > 0 {
-				t.Errorf("warnings: %v", got.Warnings)
-			}
+			check.OK(t, json.Unmarshal([]byte(text), &want))
+			check.Equal(t, "the schema", want, schemaIn(t, server.Sent[0]))
+			check.Equal(t, "warnings", nil, got.Warnings)
 		})
 	}
 }
 
-func TestWhatAProviderRefusesOfASchemaIsLeftOutAndSaid(t *testing.T) {
+func TestRefusedPartsOfASchemaAreToldInstead(t *testing.T) {
 	const either = `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"anyOf":[{"required":["a"]},{"required":["b"]}]}`
 	for _, name := range []string{"openai", "openai responses", "azure", "anthropic", "bedrock"} {
 		t.Run(name, func(t *testing.T) {
 			server := &providertest.Scripted{Replies: providertest.Events(`{}`)}
 			got, _ := server.Ask(t, providertest.Specs[name], offering(either))
-			if schema, _ := schemaIn(t, server.Sent[0]).(map[string]any); schema["anyOf"] != nil || schema["properties"] == nil {
-				t.Errorf("sent %v", schema)
-			}
-			if want := []string{
-				"inputSchema was left out: of tool search_all the provider does not take anyOf at the top"}; !cmp.Equal(
-				got.Warnings, want) {
-				t.Errorf("warnings: %q", got.Warnings)
-			}
+			schema, _ := schemaIn(t, server.Sent[0]).(map[string]any)
+			check.Equal(t, "anyOf, properties", []any{false, true}, []any{schema["anyOf"] != nil, schema["properties"] != nil})
+			check.Equal(t, "warnings", []string{
+				"inputSchema was left out: of tool search_all the provider does not take anyOf at the top"}, got.Warnings)
 		})
 	}
 }
@@ -133,12 +119,10 @@ func TestToolsOfTheConfigurationsOwnBodyGoFirst(t *testing.T) {
 		`{"anthropic":{"extraBody":{"tools":[{"type":"web_search_20250305","name":"web_search"}]}}}`)
 	server := &providertest.Scripted{Replies: providertest.Events(`{}`)}
 	_, _ = server.Ask(t, spec, offering(foreign))
-	if !strings.Contains(server.Sent[0], `"tools":[{"type":"web_search_20250305","name":"web_search"}]`) {
-		t.Errorf("sent %s", server.Sent[0])
-	}
+	check.Contains(t, server.Sent[0], `"tools":[{"type":"web_search_20250305","name":"web_search"}]`)
 }
 
-func TestSchemasAreWholeBesideAToolOfTheProvidersOwn(t *testing.T) {
+func TestSchemasAreWholeBesideProviderTools(t *testing.T) {
 	for _, name := range []string{"anthropic", "openai responses"} {
 		spec, server := providertest.Specs[name], &providertest.Scripted{Replies: providertest.Events(`{}`)}
 		_, _ = server.Ask(t, spec, func(call *fantasy.Call) {
@@ -154,12 +138,15 @@ func TestSchemasAreWholeBesideAToolOfTheProvidersOwn(t *testing.T) {
 		}
 		one, _ := json.Marshal(map[string]any{"tools": sent.Tools[1:]})
 		var want any
-		if err := json.Unmarshal([]byte(foreign), &want); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, schemaIn(t, string(one))); diff != "" {
-			t.Errorf("%s: -given +sent\n%s", name, diff)
-		}
+		check.OK(t, json.Unmarshal([]byte(foreign), &want))
+		check.Equal(t, name, want, schemaIn(t, string(one)))
+	}
+}
+
+// answering asks for an answer by the schema.
+func answering(schema map[string]any) func(*fantasy.Call) {
+	return func(call *fantasy.Call) {
+		call.ProviderOptions[wire.Key].(*wire.Settings).Output = &wire.Output{Name: "answer", Schema: schema}
 	}
 }
 
@@ -167,22 +154,20 @@ func TestLargeNumbersOfSchemasReachEveryProvider(t *testing.T) {
 	const large = `"maximum":9007199254740993`
 	text := `{"type":"object","properties":{"n":{"type":"integer",` + large + `}}}`
 	_, output, err := jsonschema.CompileOutput([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for name, spec := range providertest.Specs {
 		for of, ask := range map[string]func(*fantasy.Call){
-			"a tool": offering(text),
-			"the reply": func(call *fantasy.Call) {
-				call.ProviderOptions[wire.Key].(*wire.Settings).Output = &wire.Output{Name: "answer", Schema: output}
-			},
+			"a tool":              offering(text),
+			"the reply":           answering(output),
+			"the reply by a tool": answering(output),
 		} {
+			if spec.StructuredOutput = v1alpha1.StructuredOutputNative; of == "the reply by a tool" {
+				spec.StructuredOutput = v1alpha1.StructuredOutputTool
+			}
 			t.Run(name+" "+of, func(t *testing.T) {
 				server := &providertest.Scripted{Replies: providertest.Events(`{}`)}
 				_, _ = server.Ask(t, spec, ask)
-				if !strings.Contains(server.Sent[0], large) {
-					t.Errorf("sent %s", server.Sent[0])
-				}
+				check.Contains(t, server.Sent[0], large)
 			})
 		}
 	}

@@ -4,15 +4,12 @@
 package provider_test
 
 import (
-	"net/http"
-	"slices"
+	"errors"
+	"io"
 	"strings"
 	"testing"
 
-	"charm.land/fantasy"
-	"github.com/google/go-cmp/cmp"
-
-	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -106,33 +103,39 @@ func TestCallsOfAReplyThatIsCut(t *testing.T) {
 					calls = append(calls, strings.Join([]string{call.ID, call.Name, call.Input, string(call.Refusal)}, " "))
 				}
 			}
-			if err != nil || !cmp.Equal(calls, c.want) || int(got.PendingCalls) != len(c.want) || got.FinishReason != c.finish {
-				t.Errorf("calls %q, %d pending, %s, %v", calls, got.PendingCalls, got.FinishReason, err)
-			}
+			check.Equal(t, "error, calls, pending calls, finish reason", []any{nil, c.want, len(c.want), c.finish},
+				[]any{err, calls, int(got.PendingCalls), got.FinishReason})
 		})
 	}
 }
 
-func TestWhatOnlyKeepsAConnectionAliveIsNoPart(t *testing.T) {
-	alive := []string{`{"type":"ping"}`, `{"type":"system.message"}`}
-	server := &providertest.Scripted{Replies: providertest.Events(slices.Concat(alive, []string{claudeStart}, alive,
-		claudeReply("text", `"end_turn"`)[1:])...)}
-	spec := providertest.Specs["anthropic"]
-	model, err := provider.New(&spec, providertest.Key, &http.Client{Transport: server})
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := model.Stream(t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("Hello?")}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []fantasy.StreamPartType
-	for part := range stream {
-		got = append(got, part.Type)
-	}
-	want := []fantasy.StreamPartType{fantasy.StreamPartTypeTextStart, fantasy.StreamPartTypeTextDelta,
-		fantasy.StreamPartTypeTextEnd, fantasy.StreamPartTypeFinish}
-	if !cmp.Equal(got, want) {
-		t.Errorf("got %v", got)
+func TestReplyWithoutItsEndIsNone(t *testing.T) {
+	call := providertest.Chunk(
+		`{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}`, "null")
+	said := providertest.Chunk(
+		`{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{\"finish_reason\": \"stop\"}"}}]}`, `""`)
+	gemini := `{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"name":"f","args":{"finishReason":"STOP"}}}]}}]}`
+	for _, c := range []struct {
+		from, name string
+		events     []string
+		whole      bool
+	}{
+		{"openai", "cut", []string{call}, false},
+		{"vercel", "cut", []string{call}, false},
+		{"openrouter", "cut, of itself", []string{said}, false},
+		{"openai-compatible", "with a reason", []string{call, providertest.Chunk("{}", `"tool_calls"`)}, true},
+		// The server says itself that it has sent everything: what was paid for is kept.
+		{"openai-compatible", "with the last event alone", []string{call, "[DONE]"}, true},
+		{"google", "cut", []string{gemini}, false},
+		{"google", "with a reason", []string{gemini, `{"candidates":[{"finishReason":"STOP"}]}`}, true},
+	} {
+		t.Run(c.from+", "+c.name, func(t *testing.T) {
+			server := &providertest.Scripted{Replies: providertest.Events(c.events...)}
+			got, err := server.Ask(t, providertest.Specs[c.from], nil)
+			check.Equal(t, "broken off", !c.whole, errors.Is(err, io.ErrUnexpectedEOF))
+			if c.whole {
+				check.Equal(t, "error, calls", []any{nil, 1}, []any{err, len(providertest.Calls(got))})
+			}
+		})
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -18,6 +17,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -97,6 +97,14 @@ func produced(reasoning int64) v1alpha1.TokenUsage {
 }
 
 func TestUsageMeansTheSameForEveryProvider(t *testing.T) {
+	chatAnswer := func(completion, reasoning, total int) string {
+		return `{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],"usage":` +
+			chatCounts(completion, reasoning, total) + `}`
+	}
+	geminiAnswer := func(candidates int) string {
+		return fmt.Sprintf(`{"candidates":[{"content":{"parts":[{"text":"Hi"}],"role":"model"},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":100,"cachedContentTokenCount":40,"candidatesTokenCount":%d,"thoughtsTokenCount":20,"totalTokenCount":150}}`,
+			candidates)
+	}
 	for name, c := range map[string]struct {
 		protocol providertest.Protocol
 		model    string
@@ -129,52 +137,21 @@ func TestUsageMeansTheSameForEveryProvider(t *testing.T) {
 		"Gemini counts the thoughts beside it": {providertest.Gemini, "", geminiUsage, produced(20)},
 		"Gemini counts the thoughts within it": {providertest.Gemini, "",
 			strings.ReplaceAll(geminiUsage, `"candidatesTokenCount":30`, `"candidatesTokenCount":50`), produced(20)},
+		"OpenAI's chat, whole":                        {providertest.Chat, "", chatAnswer(50, 20, 150), produced(20)},
+		"a server like OpenAI, mostly thought, whole": {providertest.Compatible, "", chatAnswer(50, 45, 150), produced(45)},
+		"xAI counts the reasoning beside it, whole":   {providertest.Compatible, "", chatAnswer(30, 20, 150), produced(20)},
+		"xAI, mostly thought, whole":                  {providertest.Compatible, "", chatAnswer(5, 45, 150), produced(45)},
+		"OpenRouter, whose total lacks it, whole":     {behindOpenRouter, "", chatAnswer(5, 45, 105), produced(45)},
+		"Gemini counts the thoughts beside it, whole": {providertest.Gemini, "", geminiAnswer(30), produced(20)},
+		"Gemini counts the thoughts within it, whole": {providertest.Gemini, "", geminiAnswer(50), produced(20)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := usageOver(t, c.protocol, c.model, c.stream); got != c.want {
-				t.Errorf("got %+v, want %+v", got, c.want)
-			}
+			check.Equal(t, "the usage", c.want, usageOver(t, c.protocol, c.model, c.stream))
 		})
 	}
 }
 
-func TestUsageMeansTheSameForAnAnswerThatComesAsAWhole(t *testing.T) {
-	chatAnswer := func(completion, reasoning, total int) string {
-		return `{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],"usage":` +
-			chatCounts(completion, reasoning, total) + `}`
-	}
-	geminiAnswer := func(candidates int) string {
-		return fmt.Sprintf(
-			`{"candidates":[{"content":{"parts":[{"text":"Hi"}],"role":"model"},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":100,"cachedContentTokenCount":40,"candidatesTokenCount":%d,"thoughtsTokenCount":20,"totalTokenCount":150}}`,
-			candidates)
-	}
-	for name, c := range map[string]struct {
-		protocol providertest.Protocol
-		answer   string
-		want     v1alpha1.TokenUsage
-	}{
-		"OpenAI's chat":                        {providertest.Chat, chatAnswer(50, 20, 150), produced(20)},
-		"a server like OpenAI, mostly thought": {providertest.Compatible, chatAnswer(50, 45, 150), produced(45)},
-		"xAI counts the reasoning beside it":   {providertest.Compatible, chatAnswer(30, 20, 150), produced(20)},
-		"xAI, mostly thought":                  {providertest.Compatible, chatAnswer(5, 45, 150), produced(45)},
-		"OpenRouter, whose total lacks it":     {behindOpenRouter, chatAnswer(5, 45, 105), produced(45)},
-		"Gemini counts the thoughts beside it": {providertest.Gemini, geminiAnswer(30), produced(20)},
-		"Gemini counts the thoughts within it": {providertest.Gemini, geminiAnswer(50), produced(20)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Type", "application/json")
-				_, _ = io.WriteString(w, c.answer) // The test fails below if this does.
-			}))
-			defer server.Close()
-			if got := usageAt(t, c.protocol, "", server.URL); got != c.want {
-				t.Errorf("got %+v, want %+v", got, c.want)
-			}
-		})
-	}
-}
-
-func TestGeminisCountsAreReadHoweverTheStreamIsCut(t *testing.T) {
+func TestGeminisCountsSurviveAnyCutOfTheStream(t *testing.T) {
 	for _, size := range []int{1, 7, 64, 1 << 20} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
@@ -187,9 +164,8 @@ func TestGeminisCountsAreReadHoweverTheStreamIsCut(t *testing.T) {
 				rest = rest[n:]
 			}
 		}))
-		if got := usageAt(t, providertest.Gemini, "", server.URL); got.OutputTokens != 50 || got.TotalTokens != 150 {
-			t.Errorf("in pieces of %d: %+v", size, got)
-		}
+		got := usageAt(t, providertest.Gemini, "", server.URL)
+		check.Equal(t, "in pieces", []any{50, 150}, []any{got.OutputTokens, got.TotalTokens})
 		server.Close()
 	}
 }
@@ -199,6 +175,9 @@ func usageOver(t *testing.T, p providertest.Protocol, name, stream string) v1alp
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
+		if strings.HasPrefix(stream, "{") { // It comes as a whole.
+			w.Header().Set("Content-Type", "application/json")
+		}
 		_, _ = io.WriteString(w, stream) // The test fails below if this does.
 	}))
 	defer server.Close()
@@ -210,25 +189,17 @@ var question = fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("Hello
 // modelAt is the model of that name, or any if that is empty, which the server answers for.
 func modelAt(t *testing.T, p providertest.Protocol, name, address string) fantasy.LanguageModel {
 	t.Helper()
-	to, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
 	spec := p.Spec("https://models.example.com")
 	spec.Model = cmp.Or(name, spec.Model)
-	model, err := provider.New(spec, providertest.Key, &http.Client{Transport: redirect{to}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	model, err := provider.New(spec, providertest.Key, providertest.Redirect(t, address))
+	check.OK(t, err)
 	return model
 }
 
 func usageAt(t *testing.T, p providertest.Protocol, name, address string) v1alpha1.TokenUsage {
 	t.Helper()
 	stream, err := modelAt(t, p, name, address).Stream(t.Context(), question)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	reply := collect.NewAccumulator(p.Provider, 1, nil)
 	for part := range stream {
 		if part.Type == fantasy.StreamPartTypeError {
@@ -237,14 +208,4 @@ func usageAt(t *testing.T, p providertest.Protocol, name, address string) v1alph
 		reply.Add(&part)
 	}
 	return reply.Finish().Usage
-}
-
-// redirect sends every request to one server, whatever it was for: some providers have a fixed address.
-type redirect struct{ to *url.URL }
-
-// RoundTrip implements http.RoundTripper.
-func (r redirect) RoundTrip(request *http.Request) (*http.Response, error) {
-	request = request.Clone(request.Context())
-	request.URL.Scheme, request.URL.Host = r.to.Scheme, r.to.Host
-	return http.DefaultTransport.RoundTrip(request)
 }

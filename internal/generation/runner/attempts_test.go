@@ -4,19 +4,28 @@
 package runner_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"unicode/utf8"
+	"time"
+
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/runner"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/modeltest"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -24,7 +33,15 @@ func reply(steps ...modelserver.Step) modelserver.Script {
 	return modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: steps}}}}
 }
 
-func TestAStepIsOneMessageThatAccountsForItself(t *testing.T) {
+// failsOnce is a model that fails once and then says the text.
+func failsOnce(status int, text string) modelserver.Script {
+	script := reply(modelserver.Say(text))
+	script.Rules = append([]modelserver.Rule{{Times: 1, Reply: modelserver.Reply{
+		Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: status}}}}, script.Rules...)
+	return script
+}
+
+func TestStepIsOneMessageWithItsAccount(t *testing.T) {
 	t.Parallel()
 	script := reply(modelserver.Think("It is ", "a capital."), modelserver.Say("\n", "Paris", ".\nOf course."))
 	script.Rules[0].Reply.Usage = &modelserver.Usage{Input: 100, Output: 50, Cached: 40, Reasoning: 20}
@@ -32,174 +49,124 @@ func TestAStepIsOneMessageThatAccountsForItself(t *testing.T) {
 	c := p.newChat("capital", func(s *v1alpha1.ChatSpec) { s.SystemPrompt = "Be brief." })
 	c.ask("capital-prompt", "What is the capital of France?")
 	m := c.result()
-
-	if m.Name != "capital-1-1" || m.Spec.ChatRef.Name != "capital" || m.Spec.Role != v1alpha1.RoleAssistant ||
-		m.Spec.Parent != "capital-prompt" || m.Spec.Index == nil || *m.Spec.Index != 1 {
-		t.Errorf("got %s: %+v", m.Name, m.Spec)
-	}
-	owner := m.OwnerReferences
-	if len(owner) != 1 || owner[0].UID != c.chat.UID || owner[0].Kind != "Chat" ||
-		owner[0].APIVersion != "parley.dev/v1alpha1" ||
-		owner[0].Controller == nil || !*owner[0].Controller || owner[0].BlockOwnerDeletion != nil {
-		t.Errorf("the owner is %+v", owner)
-	}
-	if len(m.Spec.Parts) != 2 || *m.Spec.Parts[0].Text != "It is a capital." ||
-		*m.Spec.Parts[1].Text != "\nParis.\nOf course." {
-		t.Errorf("the parts are %+v", m.Spec.Parts)
-	}
+	check.Equal(t, "the name", "capital-1-1", m.Name)
+	check.Equal(t, "the owner", []metav1.OwnerReference{{APIVersion: "parley.dev/v1alpha1", Kind: "Chat", Name: "capital",
+		UID: c.chat.UID, Controller: new(true)}}, m.OwnerReferences)
+	check.Equal(t, "the message", v1alpha1.ChatMessageSpec{
+		ChatRef: v1alpha1.ChatReference{Name: "capital"}, Role: v1alpha1.RoleAssistant, Parent: "capital-prompt",
+		Index: new(int64(1)), Parts: []v1alpha1.MessagePart{
+			{Type: v1alpha1.PartReasoning, Text: new("It is a capital.")},
+			{Type: v1alpha1.PartText, Text: new("\nParis.\nOf course.")}},
+		Generation: &v1alpha1.MessageGeneration{
+			ChatUID: string(c.chat.UID), HistoryVersion: 1, Attempt: 1, Action: v1alpha1.ActionGenerateAssistant, Pod: p.name,
+			Outcome: v1alpha1.OutcomeCompleted, FinishReason: "stop", ReplyOutcome: v1alpha1.ReplyComplete, Preview: "Paris.",
+			Title: "What is the capital of France?", TitleSource: v1alpha1.TitleFromFirstWords,
+			Model: &v1alpha1.ModelIdentity{Config: "default", Provider: "openai-compatible", Name: "scripted"},
+			Usage: &v1alpha1.TokenUsage{InputTokens: 60, OutputTokens: 50, ReasoningTokens: 20, CacheReadTokens: 40,
+				TotalTokens: 150},
+			Context: &v1alpha1.ContextStatus{Tokens: 100, Replies: 1},
+		},
+	}, m.Spec, cmpopts.IgnoreFields(v1alpha1.MessageGeneration{}, "StartedAt", "FinishedAt", "ResponseID", "RequestID",
+		"ModelMilliseconds"), cmpopts.IgnoreFields(v1alpha1.MessagePart{}, "StartedAt", "FinishedAt"))
 	g := m.Spec.Generation
-	if g.HistoryVersion != 1 || g.Attempt != 1 || g.Action != v1alpha1.ActionGenerateAssistant || g.Pod != p.name ||
-		g.Outcome != v1alpha1.OutcomeCompleted || g.Truncated || g.FinishReason != "stop" || g.PendingCalls != 0 ||
-		g.Preview != "Paris." {
-		t.Errorf("the account is %+v", g)
-	}
-	if *g.Model != (v1alpha1.ModelIdentity{Config: "default", Provider: "openai-compatible", Name: "scripted"}) {
-		t.Errorf("the model is %+v", g.Model)
-	}
-	if *g.Usage != (v1alpha1.TokenUsage{InputTokens: 60, OutputTokens: 50, ReasoningTokens: 20, CacheReadTokens: 40,
-		TotalTokens: 150}) {
-		t.Errorf("the usage is %+v", g.Usage)
-	}
-	if g.StartedAt.IsZero() || g.FinishedAt.Before(&g.StartedAt) {
-		t.Errorf("it took from %s to %s", g.StartedAt, g.FinishedAt)
-	}
+	check.Equal(t, "it took from", []any{false, false}, []any{g.StartedAt.IsZero(), g.FinishedAt.Before(&g.StartedAt)})
 	text, types := p.relay.heard(c.fence())
-	if text != "It is a capital.\nParis.\nOf course." || types[0] != parts.Reasoning {
-		t.Errorf("the relay heard %q in %v", text, types)
-	}
+	check.Equal(t, "what the relay heard", "It is a capital.\nParis.\nOf course.", text)
+	check.Equal(t, "what it heard first", parts.Reasoning, types[0])
 	c.eventually("the episode is closed", func() bool { return p.relay.isClosed(c.fence()) })
-	body := string(p.models.Requests()[0].Body)
-	for _, want := range []string{"Be brief.", "capital of France", `"current_time"`, `77`} {
-		if !strings.Contains(body, want) {
-			t.Errorf("the request has no %s: %s", want, body)
-		}
-	}
-	if p.log.String() != "" {
-		t.Errorf("an attempt in which nothing is wrong logged %s", p.log)
-	}
+	check.Contains(t, p.lastBody(), "Be brief.", "capital of France", `"current_time"`, `77`)
+	check.Equal(t, "the log", "", p.log.String())
 }
 
 func TestChatsAreWatchedOnceTheRelayTakesParts(t *testing.T) {
 	t.Parallel()
 	watched := -1
-	startPod(t, reply(modelserver.Say("Paris.")), func(p *pod, o *runner.Options) {
+	startPod(t, paris, func(p *pod, o *runner.Options) {
 		o.AwaitRelay = func(context.Context) {
 			p.wire.mu.Lock()
 			defer p.wire.mu.Unlock()
 			watched = p.wire.count["get chats"]
 		}
 	})
-	if watched != 0 {
-		t.Errorf("chats had been asked for %d times when the relay was waited for; -1: it was not", watched)
-	}
+	check.Equal(t, "requests for chats while the relay was waited for; -1: it was not", 0, watched)
 }
 
-func TestVerboseLogsSayHowAttemptsWentButNotWhatWasSaid(t *testing.T) {
+func TestVerboseLogsHoldNoContent(t *testing.T) {
 	t.Parallel()
-	p := startPod(t, reply(modelserver.Say("Paris.")), func(p *pod, o *runner.Options) {
+	p := startPod(t, paris, func(p *pod, o *runner.Options) {
 		o.Log = slog.New(slog.NewJSONHandler(p.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
 	c := p.newChat("verbose", nil)
 	c.ask("verbose-prompt", "What is the capital of France?")
-	c.result()
 	p.eventually("the end is logged", func() bool { return strings.Contains(p.log.String(), "Attempt ended") })
-	for _, want := range []string{
-		`"msg":"Attempt started","attempt":{"chat":"verbose","historyVersion":1,"number":1},"action":"GenerateAssistant",` +
-			`"modelConfig":"default"`,
-		`"outcome":"Completed"`,
-	} {
-		if !strings.Contains(p.log.String(), want) {
-			t.Errorf("%s is not in %s", want, p.log)
-		}
-	}
-	for _, content := range []string{"capital of", "Paris"} {
-		if strings.Contains(p.log.String(), content) {
-			t.Errorf("%q is in %s", content, p.log)
-		}
-	}
+	check.Contains(t, p.log.String(), `"msg":"Attempt started","attempt":{"chat":"verbose","historyVersion":1,"number":1},`+
+		`"action":"GenerateAssistant","modelConfig":"default"`, `"outcome":"Completed"`)
+	check.Lacks(t, p.log.String(), "capital of", "Paris")
 }
 
 // usesTool is a model that calls current_time and then says what it got.
 var usesTool = modelserver.Script{Rules: []modelserver.Rule{
 	{Match: modelserver.Match{ToolOffered: "current_time", ToolResults: new(0)},
-		Reply: modelserver.Reply{Steps: []modelserver.Step{
-			{ToolCalls: []modelserver.ToolCall{
-				{Name: "current_time", Arguments: []byte(`{"timezone":"Asia/Tokyo"}`)}, {Name: "launch", Arguments: []byte(`{}`)},
-			}},
-		}}},
+		Reply: modelserver.Reply{Steps: []modelserver.Step{{ToolCalls: []modelserver.ToolCall{
+			{Name: "current_time", Arguments: []byte(`{"timezone":"Asia/Tokyo"}`)}, {Name: "launch", Arguments: []byte(`{}`)},
+		}}}}},
+	{Match: modelserver.Match{ToolOffered: "set_title"}, Reply: modelserver.Reply{
+		Steps: []modelserver.Step{modelserver.Call("set_title", `{"title":"Stuck pods"}`)}}},
 	{Reply: modelserver.Reply{
 		Steps: []modelserver.Step{{Text: &modelserver.Text{Value: "I read: {{.ToolResultsText}}"}}}}},
 }}
 
-func TestToolsAreAnsweredAndTheHistoryIsKeptAtHand(t *testing.T) {
+func TestToolsRunAndTheHistoryIsKept(t *testing.T) {
 	t.Parallel()
 	p := startPod(t, usesTool, nil)
 	c := p.newChat("clock", nil)
+	reads := func(gets, lists int) {
+		t.Helper()
+		check.Equal(t, "messages read and listed", []int{gets, lists},
+			[]int{p.wire.requests("get chatmessages"), p.wire.requests("list chatmessages")})
+	}
 	c.ask("clock-prompt", "What time is it?")
 	calls := c.result()
-	if calls.Spec.Generation.PendingCalls != 2 || calls.Spec.Generation.ReplyOutcome != v1alpha1.ReplyToolCalls ||
-		len(calls.Spec.Parts) != 2 {
-		t.Fatalf("got %+v, %+v", calls.Spec.Generation, calls.Spec.Parts)
-	}
-	if n := p.wire.requests("get chatmessages"); n != 1 {
-		t.Errorf("the first step read %d messages, want 1", n)
-	}
-
+	check.Equal(t, "calls", 2, int(calls.Spec.Generation.PendingCalls))
+	reads(1, 0)
 	c.commit(calls, v1alpha1.ActionExecuteTools)
 	results := c.result()
-	if results.Spec.Role != v1alpha1.RoleTool || results.Spec.Parent != calls.Name || *results.Spec.Index != 2 ||
-		len(results.Spec.Parts) != 2 ||
-		results.Spec.Generation.Model != nil || results.Spec.Generation.Action != v1alpha1.ActionExecuteTools {
-		t.Fatalf("got %+v", results.Spec)
-	}
-	clock, launch := results.Spec.Parts[0].ToolResult, results.Spec.Parts[1].ToolResult
-	if clock.ID != calls.Spec.Parts[0].ToolCall.ID || clock.IsError ||
-		!strings.Contains(clock.Output, "1970-01-01T09:00:00+09:00") {
-		t.Errorf("the first result is %+v", clock)
-	}
-	if launch.ID != calls.Spec.Parts[1].ToolCall.ID || !launch.IsError ||
-		!strings.Contains(launch.Output, "current_time") {
-		t.Errorf("the second result is %+v", launch)
+	check.Equal(t, "the role", v1alpha1.RoleTool, results.Spec.Role)
+	for i, want := range []string{"1970-01-01T09:00:00+09:00", "current_time"} {
+		got := results.Spec.Parts[i].ToolResult
+		check.Equal(t, "result", []any{calls.Spec.Parts[i].ToolCall.ID, i == 1}, []any{got.ID, got.IsError})
+		check.Contains(t, got.Output, want)
 	}
 	_, types := p.relay.heard(c.fence())
 	slices.Sort(types) // The two calls run at the same time.
-	if !slices.Equal(types, []parts.Type{parts.ToolResult, parts.ToolResult, parts.ToolStart, parts.ToolStart}) {
-		t.Errorf("the relay heard %v", types)
-	}
-	c.eventually("the episode is closed", func() bool { return p.relay.isClosed(c.fence()) })
-
+	check.Equal(t, "what the relay heard",
+		[]parts.Type{parts.ToolResult, parts.ToolResult, parts.ToolStart, parts.ToolStart}, types)
 	c.commit(results, v1alpha1.ActionGenerateAssistant)
 	answer := c.result()
-	if got := textOf(t, answer); !strings.Contains(got, "1970-01-01T09:00:00+09:00") {
-		t.Errorf("the model answered %q", got)
-	}
+	check.Contains(t, answer.Spec.Text(), "1970-01-01T09:00:00+09:00")
+	reads(0, 0)
 	c.commit(answer, "")
-	if n := p.wire.requests("get chatmessages"); n != 0 {
-		t.Errorf("the later steps read %d messages, want none", n)
-	}
-
 	c.ask("clock-more", "And now?")
 	c.result()
-	if gets, lists := p.wire.requests("get chatmessages"), p.wire.requests("list chatmessages"); gets != 1 || lists != 0 {
-		t.Errorf("the next turn read %d messages and %d lists, want 1 and none", gets, lists)
-	}
+	reads(1, 0)
 }
 
-func TestAColdPodListsALongHistoryOnce(t *testing.T) {
+func TestColdPodListsALongHistoryOnce(t *testing.T) {
 	t.Parallel()
-	p := startPod(t, modelserver.Script{}, nil)
+	p := startPod(t, failsOnce(503, "Fine."), nil)
 	c := p.newChat("long", nil)
+	var questions []string
 	for i := range 6 {
 		name := fmt.Sprint("long-u", i)
-		c.ask(name, fmt.Sprint("question ", i))
-		c.commit(c.result(), "")
-		// The reconciler has written the message's status before it begins another turn.
-		m := p.message(name)
-		m.Status.State, m.Status.Parent, m.Status.Index = v1alpha1.MessageCommitted, c.chat.Status.Turn.Parent,
-			&c.chat.Status.Turn.Index
-		if err := cluster.Client.Status().Update(t.Context(), m); err != nil {
-			t.Fatal(err)
+		questions = append(questions, fmt.Sprint("question ", i))
+		c.ask(name, questions[i])
+		if i == 0 { // A message that was read before its status was written keeps its place.
+			c.ended("Failed Overloaded")
+			c.write(func(s *v1alpha1.ChatStatus) { s.Generation.Attempt = 2 })
 		}
+		m := c.ended("Completed: Fine.")
+		c.commit(m, "")
+		c.settle()
 	}
 	p.stop()
 	p.launch(nil)
@@ -208,65 +175,162 @@ func TestAColdPodListsALongHistoryOnce(t *testing.T) {
 	if gets, lists := p.wire.requests("get chatmessages"), p.wire.requests("list chatmessages"); gets > 4 || lists != 1 {
 		t.Errorf("read %d messages and %d lists, want at most 4 and 1", gets, lists)
 	}
-	requests := p.models.Requests()
-	body := string(requests[len(requests)-1].Body)
-	at := -1
-	for _, want := range []string{"question 0", "question 1", "question 2", "question 3", "question 4", "question 5",
-		"the last question"} {
-		i := strings.LastIndex(body, want)
-		if i <= at {
-			t.Errorf("%q is missing or out of order in %s", want, body)
-		}
-		at = i
-	}
-}
-
-func TestAMessageThatWasReadBeforeItsStatusWasWrittenKeepsItsPlace(t *testing.T) {
-	t.Parallel()
-	p := startPod(t, modelserver.Script{Rules: []modelserver.Rule{
-		{Times: 1, Reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 503}}},
-	}}, nil)
-	c := p.newChat("twice", nil)
-	c.ask("twice-one", "first") // Its status is not written yet.
-	c.failure(v1alpha1.ErrorOverloaded)
-	m := p.message("twice-one")
-	// The reconciler has written it before it begins another turn.
-	m.Status.State, m.Status.Parent, m.Status.Index = v1alpha1.MessageCommitted, c.chat.Status.Turn.Parent,
-		&c.chat.Status.Turn.Index
-	if err := cluster.Client.Status().Update(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
-	c.ask("twice-two", "second")
-	if m = c.result(); m.Spec.Generation.Outcome != v1alpha1.OutcomeCompleted {
-		t.Errorf("got %+v", m.Spec.Generation.Error)
-	}
-}
-
-func TestAReplyThatIsTooLargeIsCutAndTheCallIsEnded(t *testing.T) {
-	t.Parallel()
-	script := reply(modelserver.Step{Text: &modelserver.Text{
-		Repeat: &modelserver.Repeat{Text: "größer <b>\"so\"</b> \n", Bytes: 8 << 20}, PieceBytes: 4000,
-	}})
-	p := startPod(t, script, nil)
-	ended := make(chan struct{})
-	release := sync.OnceFunc(func() { close(ended) })
-	t.Cleanup(release)
-	p.wire.onCreate(func(*http.Request, http.RoundTripper) (*http.Response, error) {
-		<-ended // The call is over before its result is there, however long that takes.
-		return nil, nil
+	check.InOrder(t, p.lastBody(), append(questions, "the last question")...)
+	t.Log("An edited message is read again.")
+	m := c.message("long-last")
+	m.Spec.Content = "the new words"
+	check.OK(t, cluster.Client.Update(t.Context(), m))
+	c.write(func(s *v1alpha1.ChatStatus) {
+		s.History.Version++
+		s.Turn.HistoryVersion, s.Internal.Turn.ContentHash = s.History.Version, hashOf("the new words")
+		s.History.ContextStart = s.Turn.Index
 	})
-	c := p.newChat("huge", nil)
-	c.ask("huge-u", "Go on for ever.")
-	p.eventually("the request is over", func() bool { return len(p.models.Requests()) > 0 && p.models.InFlight() == 0 })
-	release()
-	m := c.result()
-	if g := m.Spec.Generation; g.Outcome != v1alpha1.OutcomeCompleted || !g.Truncated {
-		t.Fatalf("got outcome %s, truncated %v, error %+v", g.Outcome, g.Truncated, g.Error)
+	c.result()
+	check.Contains(t, p.lastBody(), "the new words")
+	check.Lacks(t, p.lastBody(), "the last question", "question 5")
+}
+
+func TestBrokenHistorySaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	p := startPod(t, paris, nil)
+	for name, want := range map[string]string{
+		"gap":    "Message gap-gone of chat gap is missing: it was deleted",
+		"length": "The history of chat length cannot be used",
+	} {
+		c := p.newChat(name, nil)
+		c.ask(name+"-u", "hello", func(s *v1alpha1.ChatStatus) {
+			if s.History.Length = 2; name == "gap" {
+				s.Turn = &v1alpha1.TurnStatus{Message: "gap-u", Parent: "gap-gone", Index: 1}
+			}
+		})
+		check.Contains(t, c.ended("Failed HistoryBroken").Spec.Generation.Error.Text(), want)
 	}
-	if text := textOf(t, m); len(text) < v1alpha1.MaxContentBytes/3 || !utf8.ValidString(text) {
-		t.Errorf("kept %d bytes", len(text))
+}
+
+func TestSummariesOfTurnAndContextAreMessages(t *testing.T) {
+	t.Parallel()
+	script := paris
+	script.Rules = append([]modelserver.Rule{{
+		Match: modelserver.Match{ToolOffered: "set_summary"}, Reply: modelserver.Reply{
+			Steps: []modelserver.Step{modelserver.Call("set_summary", `{"summary":"Named a capital."}`)}}}}, script.Rules...)
+	p := startPod(t, script, nil)
+	c := p.newChat("summed", nil)
+	c.config = "captioned"
+	c.ask("summed-u", "hello", func(s *v1alpha1.ChatStatus) { s.Turn.SummarySource = v1alpha1.TurnSummaryFromState })
+	reply := c.ended("Completed: Paris")
+	var summary *v1alpha1.ChatMessage
+	p.eventually("there is a summary", func() bool { summary = c.message("summed-2-summary"); return summary != nil })
+	check.Equal(t, "the summary of the turn", "Named a capital", summary.Spec.Generation.TurnSummary)
+	c.commit(reply, v1alpha1.ActionCompact)
+	summary = c.ended("Completed: Paris")
+	check.Equal(t, "that of the context", []any{v1alpha1.RoleSystem, v1alpha1.VisibleToModel},
+		[]any{summary.Spec.Role, summary.Spec.Visibility})
+	c.commit(summary, "")
+	c.write(func(s *v1alpha1.ChatStatus) { // The message of the turn is no longer in the context.
+		s.History.ContextStart = *summary.Spec.Index
+		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
+	})
+	c.ended("Completed: Paris")
+}
+
+func TestConfigurationTheWatchLacksIsFound(t *testing.T) {
+	t.Parallel()
+	p := startPod(t, paris, nil)
+	for range 20 { // The two watches race.
+		c := p.newChat("race-"+rand.String(6), nil)
+		c.config = c.chat.Name + "-config"
+		create(t, modelConfig(p.ns, c.config, p.url))
+		c.ask(c.chat.Name+"-u", "hello")
+		c.ended("Completed: Paris")
 	}
-	if !p.models.Requests()[0].Aborted {
-		t.Error("the model was heard to the end")
+}
+
+// chatChunk is an event of OpenAI's chat protocol.
+func chatChunk(choice, usage string) string {
+	return fmt.Sprintf(
+		`data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[%s],"usage":%s}`+"\n\n", choice,
+		usage)
+}
+
+func TestOddRepliesBecomeMessages(t *testing.T) {
+	t.Parallel()
+	const text = `{"index":0,"delta":{"role":"assistant","content":"Paris"},"finish_reason":null}`
+	stop := func(reason string) string {
+		return chatChunk(`{"index":0,"delta":{},"finish_reason":"`+reason+`"}`, "null")
 	}
+	counts := func(usage string) string {
+		return chatChunk(text, "null") + stop("stop") + chatChunk("", usage)
+	}
+	call := func(id, name string) string {
+		return chatChunk(fmt.Sprintf(`{"index":0,"delta":{"role":"assistant","tool_calls":[{"index":0,"id":%q,"type":"function",`+
+			`"function":{"name":%q,"arguments":"{}"}}]},"finish_reason":null}`, id, name), "null") + stop("tool_calls")
+	}
+	const most = "9223372036854775807"
+	long := strings.Repeat("x", 5000)
+	p := startPod(t, modelserver.Script{}, nil)
+	for name, events := range map[string]string{
+		"counts-below-zero": counts(`{"prompt_tokens":-5,"completion_tokens":-7,"total_tokens":-12}`),
+		"counts-beyond-all": counts(`{"prompt_tokens":` + most + `,"completion_tokens":` + most + `,"total_tokens":` + most +
+			`,"completion_tokens_details":{"reasoning_tokens":` + most + `}}`),
+		"counts-not-integer": counts(`{"prompt_tokens":1e30,"completion_tokens":0.5,"total_tokens":"many"}`),
+		"finish-reason":      chatChunk(text, "null") + stop("\\u0000\\u001b[2J"+long),
+		"long-name":          call("call_1", long),
+		"escapes-in-name":    call("call_1", "\x1b[2J\x07\u202e"),
+		"long-id":            call("\x00\n"+long, "current_time"),
+		"no-characters":      chatChunk(strings.Replace(text, "Paris", "\xff\xfe\xc0", 1), "null") + stop("stop"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, events+"data: [DONE]\n\n")
+			}))
+			t.Cleanup(server.Close)
+			create(t, modelConfig(p.ns, name, server.URL+"/v1"))
+			c := p.newChat(name, nil)
+			c.config = name
+			c.ask(name+"-u", "hello")
+			u := cmp.Or(c.result().Spec.Generation.Usage, &v1alpha1.TokenUsage{})
+			check.Equal(t, "usage is negative", []any{false, false}, []any{u.TotalTokens < 0, u.InputTokens < 0})
+		})
+	}
+	check.Lacks(t, p.log.String(), "refused the result") // The first result of each is taken.
+}
+
+func TestRetriedCallIsOneRecording(t *testing.T) {
+	t.Parallel()
+	p := startPod(t, failsOnce(529, "Paris"), nil)
+	c := p.newChat("again", func(s *v1alpha1.ChatSpec) {
+		s.SystemPrompt = "My key is " + modeltest.Key
+		s.Debug = &v1alpha1.DebugSettings{Enabled: true, ExpireAfterSeconds: new(int32(600))}
+	})
+	var step *v1alpha1.ChatDebugStep
+	recorded := func(state v1alpha1.DebugState) {
+		t.Helper()
+		step = chattest.In(p.ns, &v1alpha1.ChatDebugStep{ObjectMeta: metav1.ObjectMeta{Name: "again-1-generateassistant"}})
+		p.eventually("the call is recorded", func() bool { return p.read(step) && step.State == state })
+	}
+	began := time.Now()
+	c.ask("again-u", "hello")
+	c.ended("Failed Overloaded")
+	recorded(v1alpha1.DebugError)
+	check.Equal(t, "the error", 529, int(step.Error.StatusCode))
+	expires, err := time.Parse(time.RFC3339, step.Annotations[v1alpha1.AnnotationExpiresAt])
+	check.Equal(t, "it expires", []any{nil, false, false},
+		[]any{err, expires.Before(began.Add(599 * time.Second)), expires.After(time.Now().Add(601 * time.Second))})
+	check.Equal(t, "the owner", c.chat.UID, step.OwnerReferences[0].UID)
+	c.write(func(s *v1alpha1.ChatStatus) { s.Generation = nil })
+	p.drain()
+	<-p.ended
+	p.stop()
+	p.launch(nil)
+	c.write(func(s *v1alpha1.ChatStatus) { s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 2) })
+	c.ended("Completed: Paris")
+	recorded(v1alpha1.DebugCompleted)
+	var codes []int32
+	for _, attempt := range step.Attempts {
+		codes = append(codes, attempt.Exchanges[0].StatusCode)
+	}
+	check.Equal(t, "the answers to its attempts", []int32{529, 200}, codes)
+	check.Equal(t, "the prompt", "My key is [redacted]", step.Request.Messages[0].Parts[0].Text)
+	check.Equal(t, "the reply", "Paris", step.Response.Parts[0].Text)
 }

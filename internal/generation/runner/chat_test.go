@@ -5,7 +5,6 @@ package runner_test
 
 import (
 	"fmt"
-	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,10 +14,10 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/attempts"
-	"parley.dev/parley/internal/chat/budget"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/text/content"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // conversation plays the reconciler for one chat: it alone writes the chat's status.
@@ -31,7 +30,7 @@ type conversation struct {
 
 func (p *pod) newChat(name string, change func(*v1alpha1.ChatSpec)) *conversation {
 	p.t.Helper()
-	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: p.ns, Name: name}}
+	chat := chattest.In(p.ns, chattest.Chat(name))
 	if change != nil {
 		change(&chat.Spec)
 	}
@@ -47,28 +46,10 @@ func (c *conversation) write(change func(*v1alpha1.ChatStatus)) {
 			return err
 		}
 		change(&c.chat.Status)
-		if limits := c.chat.Spec.Limits; limits != nil {
-			c.chat.Status.Internal.Budgets = budget.InForce(limits.Budget, nil, nil)
-		}
 		return cluster.Client.Status().Update(c.t.Context(), c.chat)
 	})
 	if err != nil {
 		c.t.Fatalf("writing the status of chat %s: %v", c.chat.Name, err)
-	}
-}
-
-// edit changes the chat's spec.
-func (c *conversation) edit(change func(*v1alpha1.ChatSpec)) {
-	c.t.Helper()
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		if err := cluster.Client.Get(c.t.Context(), client.ObjectKeyFromObject(c.chat), c.chat); err != nil {
-			return err
-		}
-		change(&c.chat.Spec)
-		return cluster.Client.Update(c.t.Context(), c.chat)
-	})
-	if err != nil {
-		c.t.Fatalf("editing chat %s: %v", c.chat.Name, err)
 	}
 }
 
@@ -86,10 +67,7 @@ func (c *conversation) has(name string, change func(*v1alpha1.ChatClassSpec)) *v
 // say creates a User message without assigning the chat.
 func (c *conversation) say(name, text string) {
 	c.t.Helper()
-	m := &v1alpha1.ChatMessage{
-		ObjectMeta: metav1.ObjectMeta{Namespace: c.ns, Name: name},
-		Spec:       v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: c.chat.Name}, Content: text},
-	}
+	m := chattest.In(c.ns, chattest.User(c.chat.Name, name, chattest.Content(text)))
 	create(c.t, m)
 	// The pod reads a message once more if the API server's own cache is late, and tests count requests.
 	fromCache := &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: "0"}}
@@ -100,8 +78,9 @@ func (c *conversation) say(name, text string) {
 	})
 }
 
-// ask creates a User message, begins a turn with it and assigns the chat. The message's own status stays unwritten.
-func (c *conversation) ask(name, text string) {
+// ask creates a User message, begins a turn with it and assigns the chat, changing its status in the same write. The
+// message's own status stays unwritten.
+func (c *conversation) ask(name, text string, change ...func(*v1alpha1.ChatStatus)) {
 	c.t.Helper()
 	c.say(name, text)
 	c.write(func(s *v1alpha1.ChatStatus) {
@@ -109,7 +88,19 @@ func (c *conversation) ask(name, text string) {
 		s.Internal.Turn.ContentHash = hashOf(text)
 		s.History = v1alpha1.HistoryStatus{Version: s.History.Version + 1, Head: name, Length: s.History.Length + 1}
 		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
+		for _, change := range change {
+			change(s)
+		}
 	})
+}
+
+// settle writes the status of the turn's message, as the reconciler does before it begins another turn.
+func (c *conversation) settle() {
+	c.t.Helper()
+	turn := c.chat.Status.Turn
+	m := c.message(turn.Message)
+	m.Status.State, m.Status.Parent, m.Status.Index = v1alpha1.MessageCommitted, turn.Parent, &turn.Index
+	check.OK(c.t, cluster.Client.Status().Update(c.t.Context(), m))
 }
 
 // hashOf is the hash of a message that says the text.
@@ -145,15 +136,20 @@ func (c *conversation) resultName() string {
 // message reads a message; nil if it does not exist.
 func (p *pod) message(name string) *v1alpha1.ChatMessage {
 	p.t.Helper()
-	m := &v1alpha1.ChatMessage{}
-	err := cluster.Client.Get(p.t.Context(), client.ObjectKey{Namespace: p.ns, Name: name}, m)
-	if apierrors.IsNotFound(err) {
-		return nil
+	if m := chattest.In(p.ns, &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: name}}); p.read(m) {
+		return m
 	}
-	if err != nil {
-		p.t.Fatalf("reading message %s: %v", name, err)
+	return nil
+}
+
+// read reads the object, and reports whether it exists.
+func (p *pod) read(o client.Object) bool {
+	p.t.Helper()
+	err := cluster.Client.Get(p.t.Context(), client.ObjectKeyFromObject(o), o)
+	if err != nil && !apierrors.IsNotFound(err) {
+		p.t.Fatalf("reading %s: %v", o.GetName(), err)
 	}
-	return m
+	return err == nil
 }
 
 // result waits for the result of the attempt under way.
@@ -167,16 +163,20 @@ func (c *conversation) result() *v1alpha1.ChatMessage {
 	return m
 }
 
-// failure waits for the result, which must be a failure.
-func (c *conversation) failure(reason v1alpha1.ErrorReason) *v1alpha1.GenerationError {
+// ended waits for the result, and checks its outline.
+func (c *conversation) ended(want string) *v1alpha1.ChatMessage {
 	c.t.Helper()
 	m := c.result()
-	if m.Spec.Generation.Outcome != v1alpha1.OutcomeFailed || m.Spec.Generation.Error.Reason != reason ||
-		len(m.Spec.Parts) != 0 {
-		c.t.Fatalf("got outcome %s, error %+v and %d parts", m.Spec.Generation.Outcome, m.Spec.Generation.Error,
-			len(m.Spec.Parts))
+	g := m.Spec.Generation
+	got := string(g.Outcome)
+	if g.Error != nil {
+		got += " " + string(g.Error.Reason)
 	}
-	return m.Spec.Generation.Error
+	if len(m.Spec.Parts) > 0 {
+		got += ": " + m.Spec.Text()
+	}
+	check.Equal(c.t, "how "+m.Name+" ended", want, got)
+	return m
 }
 
 // label edits a label of the chat, so that the watch reports it once more.
@@ -184,9 +184,7 @@ func (c *conversation) label(value string) {
 	c.t.Helper()
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"metadata":{"labels":{"edited":%q}}}`,
 		value))
-	if err := cluster.Client.Patch(c.t.Context(), c.chat, patch); err != nil {
-		c.t.Fatalf("editing a label: %v", err)
-	}
+	check.OK(c.t, cluster.Client.Patch(c.t.Context(), c.chat, patch))
 }
 
 // settled asks a chat of its own for an answer: what the pod was told before has been looked at by then.
@@ -197,13 +195,10 @@ func (p *pod) settled() {
 	c.result()
 }
 
-func textOf(t testing.TB, m *v1alpha1.ChatMessage) string {
-	t.Helper()
-	text := ""
-	for _, p := range m.Spec.Parts {
-		if p.Type == v1alpha1.PartText {
-			text += *p.Text
-		}
-	}
-	return text
+// lastBody is the newest request that the model got.
+func (p *pod) lastBody() string {
+	requests := p.models.Requests()
+	return string(requests[len(requests)-1].Body)
 }
+
+func interrupt(s *v1alpha1.ChatStatus) { s.Phase = v1alpha1.ChatInterrupting }

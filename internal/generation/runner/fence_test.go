@@ -17,15 +17,19 @@ import (
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/stream/publish"
 	parleyrelay "parley.dev/parley/internal/stream/relay"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
+
+// paris is a model that always says the same.
+var paris = reply(modelserver.Say("Paris"))
 
 // hangs is a model that says a word to the first request and then nothing; later requests get an answer.
 func hangs() modelserver.Script {
 	return modelserver.Script{Rules: []modelserver.Rule{{Name: "hang", Times: 1, Reply: modelserver.Reply{
 		Steps: []modelserver.Step{modelserver.Say("Well", ", never.")},
 		Fault: &modelserver.Fault{Kind: modelserver.FaultHang, After: new(1)},
-	}}}}
+	}}, paris.Rules[0]}}
 }
 
 // hanging starts a pod that waits for such a model.
@@ -47,20 +51,15 @@ func (p *pod) aborted() {
 	p.eventually("the request is aborted", func() bool { return p.models.Requests()[0].Aborted })
 }
 
-func TestAnAttemptEndsWhenItsFenceMovesOn(t *testing.T) {
+func TestAttemptEndsWhenItsFenceMovesOn(t *testing.T) {
 	t.Parallel()
 	c := hanging(t, nil)
 	first := c.resultName()
 	c.write(func(s *v1alpha1.ChatStatus) { s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 2) })
-	m := c.result()
-	if m.Spec.Generation.Attempt != 2 || m.Spec.Generation.Outcome != v1alpha1.OutcomeCompleted {
-		t.Errorf("got %+v", m.Spec.Generation)
-	}
+	check.Equal(t, "the attempt", 2, int(c.ended("Completed: Paris").Spec.Generation.Attempt))
 	c.aborted()
 	c.stop()
-	if c.message(first) != nil {
-		t.Error("an attempt that was cancelled wrote a result")
-	}
+	check.Equal(t, "the result of the first", nil, c.message(first))
 }
 
 func TestEventsOfTheSameFenceChangeNothing(t *testing.T) {
@@ -71,14 +70,10 @@ func TestEventsOfTheSameFenceChangeNothing(t *testing.T) {
 	p := startPod(t, script, nil)
 	c := p.newChat("edited", nil)
 	c.ask("edited-u", "hello")
-	if err := p.models.WaitForRequests(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, p.models.WaitForRequests(t.Context(), 1))
 	c.label("while-the-model-speaks")
 	c.write(func(s *v1alpha1.ChatStatus) { s.LastReply = "something else" })
-	if m := c.result(); m.Spec.Generation.Outcome != v1alpha1.OutcomeCompleted {
-		t.Errorf("got %+v", m.Spec.Generation)
-	}
+	c.ended("Completed: Well, never.")
 	c.label("when-the-result-is-there")
 	// The chat comes back with the fence that it had, as after a watch that was interrupted.
 	again := *c.chat.Status.Generation
@@ -86,9 +81,8 @@ func TestEventsOfTheSameFenceChangeNothing(t *testing.T) {
 	c.write(func(s *v1alpha1.ChatStatus) { s.Generation = &again })
 	p.settled()
 	requests := p.models.Requests()
-	if len(requests) != 2 || requests[0].Aborted { // the second is the one of settled
-		t.Errorf("%d requests, the first aborted: %v", len(requests), requests[0].Aborted)
-	}
+	check.Equal(t, "requests, the second by settled; the first is aborted", []any{2, false},
+		[]any{len(requests), requests[0].Aborted})
 }
 
 // socketRelay serves a real relay on a unix socket and returns clients of it.
@@ -96,13 +90,9 @@ func socketRelay(t *testing.T) func(incarnation string) runner.Relay {
 	t.Helper()
 	dir := t.TempDir()
 	store, err := parleyrelay.NewStore(parleyrelay.Options{MarkerDir: filepath.Join(dir, "episodes"), Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	listener, err := parleyrelay.ListenLocal(filepath.Join(dir, "r.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	server := &http.Server{Handler: parleyrelay.LocalHandler(store, nil)}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
@@ -121,58 +111,63 @@ func (r realRelay) SoFar(ctx context.Context, name fence.Fence) ([]parts.Frame, 
 	return r.client.SoFar(ctx, name)
 }
 
-func TestAnAttemptThatAFormerLifeBeganHandsOverWhatTheRelayHeardWhenItIsInterrupted(t *testing.T) {
-	t.Parallel()
+// crashed is a chat whose attempt of that version was begun by a former life of the pod, which left these parts behind.
+func crashed(t *testing.T, script modelserver.Script, version int64, left ...parts.Part) *conversation {
+	t.Helper()
 	relays := socketRelay(t)
-	p := startPod(t, modelserver.Script{}, func(_ *pod, o *runner.Options) { o.Relay = relays("second-life") })
+	p := startPod(t, script, func(_ *pod, o *runner.Options) { o.Relay = relays("second-life") })
 	c := p.newChat("crashed", nil)
-	c.say("crashed-u", "hello")
-	former := relays("first-life")
-	name := fence.Fence{ChatUID: string(c.chat.UID), HistoryVersion: 1, Attempt: 1}
-	opened, err := former.Open(t.Context(), name)
-	if err != nil {
-		t.Fatal(err)
+	opened, err := relays("first-life").
+		Open(t.Context(), fence.Fence{ChatUID: string(c.chat.UID), HistoryVersion: version, Attempt: 1})
+	check.OK(t, err)
+	for _, part := range left {
+		role := v1alpha1.RoleTool
+		if part.Type == parts.Text {
+			role = v1alpha1.RoleAssistant
+		}
+		opened.Publish(string(role), part)
 	}
-	opened.Publish("Assistant", parts.Part{Type: parts.Text, ID: "0", Text: "Half of it"})
-	if err := opened.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	c.write(func(s *v1alpha1.ChatStatus) {
-		s.Turn = &v1alpha1.TurnStatus{Message: "crashed-u"}
-		s.History = v1alpha1.HistoryStatus{Version: 1, Head: "crashed-u", Length: 1}
-		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
-		interrupt(s)
-	})
-	m := c.result()
-	if g := m.Spec.Generation; g.Outcome != v1alpha1.OutcomeInterrupted || len(m.Spec.Parts) != 1 ||
-		*m.Spec.Parts[0].Text != "Half of it" {
-		t.Errorf("got %+v with %+v", g, m.Spec.Parts)
+	check.OK(t, opened.Close(t.Context()))
+	return c
+}
+
+func TestAttemptAFormerLifeBeganIsLost(t *testing.T) {
+	t.Parallel()
+	c := crashed(t, paris, 1)
+	c.ask("crashed-u", "hello")
+	c.ended("Lost")
+	check.Equal(t, "calls", 0, len(c.models.Requests()))
+	c.write(func(s *v1alpha1.ChatStatus) { s.Generation.Attempt = 2 })
+	c.ended("Completed: Paris")
+}
+
+func TestInterruptedAttemptHandsOverWhatItHas(t *testing.T) {
+	t.Parallel()
+	c := hanging(t, nil)
+	c.write(interrupt)
+	c.ended("Interrupted: Well")
+	c.aborted()
+	t.Log("One of a former life hands over what the relay heard; one that has not begun has nothing.")
+	for version, want := range map[int64]string{1: "Interrupted: Half of it", 2: "Interrupted"} {
+		c := crashed(t, paris, version, parts.Part{Type: parts.Text, ID: "0", Text: "Half of it"})
+		c.ask("crashed-u", "hello", interrupt)
+		c.ended(want)
+		check.Equal(t, "calls", 0, len(c.models.Requests()))
 	}
 }
 
-func TestAnAttemptThatAFormerLifeBeganIsLost(t *testing.T) {
+func TestCrashedBatchKeepsTheRelaysResults(t *testing.T) {
 	t.Parallel()
-	relays := socketRelay(t)
-	p := startPod(t, modelserver.Script{}, func(_ *pod, o *runner.Options) { o.Relay = relays("second-life") })
-	c := p.newChat("crashed", nil)
-	former := relays("first-life")
-	opened, err := former.Open(t.Context(), fence.Fence{ChatUID: string(c.chat.UID), HistoryVersion: 1, Attempt: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = opened.Close(context.Background()) }()
-	c.ask("crashed-u", "hello")
-	m := c.result()
-	if g := m.Spec.Generation; g.Outcome != v1alpha1.OutcomeLost || g.Error != nil || len(m.Spec.Parts) != 0 {
-		t.Errorf("got %+v with %d parts", g, len(m.Spec.Parts))
-	}
-	if n := len(p.models.Requests()); n != 0 {
-		t.Errorf("the model was asked %d times", n)
-	}
-	c.write(func(s *v1alpha1.ChatStatus) { s.Generation.Attempt = 2 })
-	if m := c.result(); m.Spec.Generation.Outcome != v1alpha1.OutcomeCompleted {
-		t.Errorf("the next attempt ended %+v", m.Spec.Generation)
-	}
+	calls := []modelserver.ToolCall{{ID: "call_1", Name: "current_time"}, {ID: "call_2", Name: "current_time"}}
+	c := crashed(t, reply(modelserver.Step{ToolCalls: calls}), 2,
+		parts.Part{Type: parts.ToolStart, ID: "call_2", Name: "current_time"},
+		parts.Part{Type: parts.ToolStart, ID: "call_1", Name: "current_time"},
+		parts.Part{Type: parts.ToolResult, ID: "call_1", Name: "current_time", Text: "noon"})
+	c.ask("crashed-u", "Do both.")
+	c.commit(c.result(), v1alpha1.ActionExecuteTools)
+	m := c.ended("Completed: ")
+	check.Equal(t, "the result that was there", "noon", m.Spec.Parts[0].ToolResult.Output)
+	check.Contains(t, m.Spec.Parts[1].ToolResult.Output, "1970-01-01") // The clock may be read again.
 }
 
 // stuckRelay accepts and never answers.
@@ -188,54 +183,51 @@ func (stuckRelay) SoFar(ctx context.Context, _ fence.Fence) ([]parts.Frame, erro
 	return nil, ctx.Err()
 }
 
-func TestTroubleWithTheRelayDoesNotStopTheAnswer(t *testing.T) {
+func TestRelayTroubleStopsNoAnswer(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]runner.Relay{"absent": &relay{fail: errors.New("no such file")},
 		"stuck": stuckRelay{}} {
 		t.Run(name, func(t *testing.T) {
-			p := startPod(t, modelserver.Script{}, func(_ *pod, o *runner.Options) { o.Relay = r })
+			p := startPod(t, paris, func(_ *pod, o *runner.Options) { o.Relay = r })
 			c := p.newChat("unheard", nil)
 			c.ask("unheard-u", "hello")
-			if m := c.result(); m.Spec.Generation.Outcome != v1alpha1.OutcomeCompleted {
-				t.Errorf("got %+v", m.Spec.Generation)
-			}
-			if p.log.String() != "" {
-				t.Errorf("logged %s", p.log)
-			}
+			c.ended("Completed: Paris")
+			check.Equal(t, "the log", "", p.log.String())
 		})
 	}
 }
 
-func TestDrainingFinishesWhatIsUnderWayAndTakesNothingNew(t *testing.T) {
+func TestDrainFinishesWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	script := hangs()
 	script.Rules[0].Reply.Fault = nil
 	script.Rules[0].Reply.DelayBetween = modelserver.Duration(500 * time.Millisecond)
 	p := startPod(t, script, nil)
-	c := p.newChat("last", nil)
-	late := p.newChat("late", nil)
+	c, late := p.newChat("last", nil), p.newChat("late", nil)
 	c.ask("last-u", "hello")
-	if err := p.models.WaitForRequests(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, p.models.WaitForRequests(t.Context(), 1))
 	p.drain()
 	p.eventually("the pod is not ready", func() bool { return !p.runner.Ready() })
 	late.ask("late-u", "too late")
 	<-p.ended
-	if m := c.message(c.resultName()); m == nil || m.Spec.Generation.Outcome != v1alpha1.OutcomeCompleted {
-		t.Errorf("got %+v", m)
-	}
-	if n := len(p.models.Requests()); n != 1 || late.message(late.resultName()) != nil {
-		t.Errorf("the model was asked %d times", n)
-	}
+	c.ended("Completed: Well, never.")
+	check.Equal(t, "the late result", nil, late.message(late.resultName()))
+	check.Equal(t, "calls", 1, len(p.models.Requests()))
 }
 
-func TestTheHardEndOfThePodWritesNothing(t *testing.T) {
+func TestDrainWaitsForNoTitle(t *testing.T) {
 	t.Parallel()
-	c := hanging(t, nil)
-	c.stop()
-	c.aborted()
-	if c.message(c.resultName()) != nil {
-		t.Error("an attempt that was cancelled wrote a result")
+	hang := modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultHang}}
+	p := startPod(t, modelserver.Script{Rules: []modelserver.Rule{
+		{Match: modelserver.Match{ToolOffered: "set_title"}, Reply: hang}, paris.Rules[0]}}, nil)
+	c := p.newChat("c", nil)
+	c.config = "captioned"
+	c.ask("one", "Why?")
+	c.ended("Completed: Paris")
+	p.drain()
+	select {
+	case <-p.ended:
+	case <-time.After(patience / 2): // The call itself may take as long as patience.
+		t.Error("the pod waits for the title")
 	}
 }

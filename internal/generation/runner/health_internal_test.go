@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -23,33 +24,26 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
-func TestWorkThatWasToldToEndAndDoesNotIsLate(t *testing.T) {
+func TestWorkThatDoesNotEndIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e endings
 		ctx, tell := context.WithCancel(t.Context())
 		over := e.expect(ctx, stuckAfter)
 		<-time.After(24 * time.Hour)
-		if e.late() {
-			t.Error("work that nobody told to end is late")
-		}
+		check.Equal(t, "late though nobody told it to end", false, e.late())
 		tell()
 		<-time.After(stuckAfter - time.Second)
 		synctest.Wait()
-		if e.late() {
-			t.Error("it is late before its time")
-		}
+		check.Equal(t, "late before its time", false, e.late())
 		<-time.After(2 * time.Second)
 		synctest.Wait()
-		if !e.late() {
-			t.Error("it is not late")
-		}
+		check.Equal(t, "late", true, e.late())
 		over()
-		if e.late() {
-			t.Error("it is late though it is over")
-		}
+		check.Equal(t, "late though it is over", false, e.late())
 	})
 }
 
@@ -63,13 +57,11 @@ func TestWorkThatEndsWhenToldIsNeverLate(t *testing.T) {
 		over()
 		<-time.After(time.Hour)
 		synctest.Wait()
-		if e.late() {
-			t.Error("it is late")
-		}
+		check.Equal(t, "late", false, e.late())
 	})
 }
 
-func TestAWatchIsHeardOfByListsEventsAndBookmarks(t *testing.T) {
+func TestListsEventsAndBookmarksShowALiveWatch(t *testing.T) {
 	now, p, events := time.Unix(1000, 0), pulse{}, watch.NewFake()
 	source := p.follow(&cache.ListWatch{
 		ListWithContextFunc: func(context.Context, metav1.ListOptions) (runtime.Object, error) {
@@ -82,9 +74,7 @@ func TestAWatchIsHeardOfByListsEventsAndBookmarks(t *testing.T) {
 	}, func() time.Time { return now })
 	heard := func(what string) {
 		t.Helper()
-		if p.silence(now) != 0 {
-			t.Errorf("%s is no sign of life", what)
-		}
+		check.Equal(t, what, 0, p.silence(now))
 		now = now.Add(time.Hour)
 	}
 	s := cache.ToListerWatcherWithContext(source)
@@ -93,15 +83,11 @@ func TestAWatchIsHeardOfByListsEventsAndBookmarks(t *testing.T) {
 	}
 	heard("a list")
 	watching, err := s.WatchWithContext(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer watching.Stop()
 	heard("a watch that begins")
 	go events.Action(watch.Bookmark, &v1alpha1.Chat{})
-	if e := <-watching.ResultChan(); e.Type != watch.Bookmark {
-		t.Errorf("it hands on %+v", e)
-	}
+	check.Equal(t, "what it hands on", watch.Bookmark, (<-watching.ResultChan()).Type)
 	heard("a bookmark")
 }
 
@@ -121,16 +107,14 @@ func watched(t *testing.T, silent time.Duration, status int) (*Runner, *v1alpha1
 	}))
 	t.Cleanup(server.Close)
 	client, err := apiclient.New(&rest.Config{Host: server.URL}, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	r := &Runner{options: Options{Namespace: "ns", Pod: "p", Client: client, Now: time.Now}}
 	r.ready.Store(true)
 	r.pulse.beat(time.Now().Add(-silent))
 	return r, &chat
 }
 
-func TestASilentWatchIsDeadWhenItMissesAnAttempt(t *testing.T) {
+func TestSilentWatchThatMissesAnAttemptIsDead(t *testing.T) {
 	for name, c := range map[string]struct {
 		silent time.Duration
 		status int
@@ -153,9 +137,7 @@ func TestASilentWatchIsDeadWhenItMissesAnAttempt(t *testing.T) {
 				r.attempts = map[string]*attempt{"u": {fence: attempts.Of(chat.UID, &chat.Status)}}
 			}
 			err := r.Healthy(t.Context())
-			if (err != nil) != c.dead || c.dead && !strings.Contains(err.Error(), "chat c") {
-				t.Errorf("health: %v", err)
-			}
+			check.Equal(t, "dead for chat c", c.dead, strings.Contains(fmt.Sprint(err), "chat c"))
 		})
 	}
 }
@@ -166,11 +148,7 @@ func TestAStuckAttemptMakesTheGeneratorUnhealthy(t *testing.T) {
 	tell()
 	over := r.endings.expect(ended, 0)
 	waiting.Until(t, 5*time.Second, "the generator is unhealthy", func() bool { return r.Healthy(t.Context()) != nil })
-	if err := r.Healthy(t.Context()); !errors.Is(err, errStuck) {
-		t.Errorf("health: %v", err)
-	}
+	check.Equal(t, "stuck", true, errors.Is(r.Healthy(t.Context()), errStuck))
 	over()
-	if err := r.Healthy(t.Context()); err != nil {
-		t.Errorf("health once it has ended: %v", err)
-	}
+	check.OK(t, r.Healthy(t.Context()))
 }

@@ -11,9 +11,10 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
-func TestAHundredAttemptsAtOnceLeaveNothingBehind(t *testing.T) {
+func TestHundredAttemptsAtOnceLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	const chats = 100
 	p := startPod(t, usesTool, nil)
@@ -31,14 +32,11 @@ func TestAHundredAttemptsAtOnceLeaveNothingBehind(t *testing.T) {
 	asking.Wait()
 	for _, c := range conversations {
 		m := c.result()
-		if m.Spec.Generation.Outcome != v1alpha1.OutcomeCompleted || m.Spec.Generation.PendingCalls != 2 {
-			t.Fatalf("chat %s: got %+v", c.chat.Name, m.Spec.Generation)
-		}
+		check.Equal(t, c.chat.Name, []any{v1alpha1.OutcomeCompleted, 2},
+			[]any{m.Spec.Generation.Outcome, m.Spec.Generation.PendingCalls})
 		c.commit(m, "")
 	}
-	if n := len(p.models.Requests()); n != chats+1 {
-		t.Errorf("the model was asked %d times", n)
-	}
+	check.Equal(t, "the model was asked", chats+1, len(p.models.Requests()))
 	p.eventually("the model's requests are over", func() bool { return p.models.InFlight() == 0 })
 	p.stop()
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()

@@ -20,7 +20,9 @@ import (
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/collector"
+	"parley.dev/parley/test/kit/modeltest"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -48,105 +50,116 @@ func startObserved(t *testing.T, script modelserver.Script) observedPod {
 
 const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
+// close ends the pod and hands its spans over.
+func (o observedPod) close() {
+	o.stop()
+	o.tracer.Close(o.t.Context())
+}
+
 // askTraced begins a turn as the manager would, in somebody's trace.
 func (o observedPod) askTraced(name, text string) *conversation {
 	o.t.Helper()
 	c := o.newChat(name, func(s *v1alpha1.ChatSpec) { s.SystemPrompt = "Be most secret." })
-	c.say(name+"-prompt", text)
-	c.write(func(s *v1alpha1.ChatStatus) {
-		s.Turn = &v1alpha1.TurnStatus{Message: name + "-prompt", HistoryVersion: 1, StartedAt: new(metav1.NowMicro()),
-			Traceparent: traceparent}
-		s.History = v1alpha1.HistoryStatus{Version: 1, Head: name + "-prompt", Length: 1}
-		s.Generation = c.assignment(v1alpha1.ActionGenerateAssistant, 1)
+	c.config = "captioned"
+	c.ask(name+"-prompt", text, func(s *v1alpha1.ChatStatus) {
+		s.Turn.HistoryVersion, s.Turn.StartedAt, s.Turn.Traceparent = 1, new(metav1.NowMicro()), traceparent
 	})
 	return c
 }
 
-// clockTurn lets the model look at the clock and answer: two steps of the model, one of tools.
+// clockTurn lets the model look at the clock, answer, and write a title: two steps of the model, one of tools.
 func (o observedPod) clockTurn() *conversation {
 	o.t.Helper()
 	c := o.askTraced("clock", "What time is it in Tokyo?")
 	c.commit(c.result(), v1alpha1.ActionExecuteTools)
 	c.commit(c.result(), v1alpha1.ActionGenerateAssistant)
 	c.commit(c.result(), "")
+	o.eventually("all calls are over", func() bool { return len(o.models.Requests()) == 3 && o.models.InFlight() == 0 })
 	o.stop()
 	o.tracer.EndTurn(o.t.Context(), tracing.TurnEnd{ // The manager does.
 		Turn: tracing.Turn{ChatUID: string(c.chat.UID), HistoryVersion: 1, Began: c.chat.Status.Turn.StartedAt.Time,
 			Traceparent: c.chat.Status.Turn.Traceparent},
 		Ended: time.Now(), Result: string(v1alpha1.TurnAnswered),
 	})
-	o.tracer.Close(o.t.Context())
+	o.close()
 	return c
 }
 
-func TestATurnIsATreeOfStepsAndCalls(t *testing.T) {
-	o := startObserved(t, usesTool)
-	c := o.clockTurn()
-	names := map[string]string{"00f067aa0ba902b7": "the caller"}
+// tree are the spans, by their names and those of the spans above them.
+func (o observedPod) tree() map[string]collector.Span {
+	spans, tree := map[string]collector.Span{}, map[string]collector.Span{}
 	for _, s := range o.spans.Spans() {
-		names[s.ID] = s.Name
+		spans[s.ID] = s
 	}
-	conversation := string(c.chat.UID)
-	want := []struct {
-		name, parent, kind string
-		attributes         map[string]string
-	}{
-		{"chat scripted", "parley.step GenerateAssistant", "SPAN_KIND_CLIENT", map[string]string{
-			telemetry.AttrOperation: "chat", telemetry.AttrProvider: "openai-compatible", telemetry.AttrRequestModel: "scripted",
-			telemetry.AttrMaxTokens: "77",
-			telemetry.AttrStream:    "true", telemetry.AttrConversation: conversation, telemetry.AttrServerAddress: "127.0.0.1",
-			telemetry.AttrOutcome: "Completed",
-		}},
-		{"parley.step GenerateAssistant", "invoke_agent", "SPAN_KIND_INTERNAL", map[string]string{
-			telemetry.AttrConversation: conversation, telemetry.AttrHistoryVersion: "1", telemetry.AttrAttempt: "1",
-			telemetry.AttrNamespace: o.ns,
-			telemetry.AttrChat:      "clock", telemetry.AttrAction: "GenerateAssistant", telemetry.AttrOutcome: "Completed",
-		}},
-		{"execute_tool current_time", "parley.step ExecuteTools", "SPAN_KIND_INTERNAL", map[string]string{
-			telemetry.AttrOperation: "execute_tool", telemetry.AttrToolName: "current_time", telemetry.AttrToolType: "function",
-			telemetry.AttrOutcome: "Succeeded",
-		}},
-		{"execute_tool client", "parley.step ExecuteTools", "SPAN_KIND_INTERNAL", map[string]string{
-			telemetry.AttrToolName: "launch", telemetry.AttrErrorType: "ToolError", telemetry.AttrOutcome: "Failed",
-		}},
-		{"parley.step ExecuteTools", "invoke_agent", "SPAN_KIND_INTERNAL",
-			map[string]string{telemetry.AttrHistoryVersion: "2", telemetry.AttrAction: "ExecuteTools"}},
-		{"chat scripted", "parley.step GenerateAssistant", "SPAN_KIND_CLIENT",
-			map[string]string{telemetry.AttrOperation: "chat", telemetry.AttrFinishReasons: "*"}},
-		{"parley.step GenerateAssistant", "invoke_agent", "SPAN_KIND_INTERNAL",
-			map[string]string{telemetry.AttrHistoryVersion: "3"}},
-		{"invoke_agent", "the caller", "SPAN_KIND_INTERNAL", map[string]string{telemetry.AttrOperation: "invoke_agent",
-			telemetry.AttrTurnResult: "Answered"}},
-	}
-	got := o.spans.Spans()
-	if len(got) != len(want) || len(names) != len(want)+1 {
-		t.Fatalf("got the spans %v", got)
-	}
-	// The tools run at the same time.
-	slices.SortFunc(got[2:4], func(a, b collector.Span) int { return strings.Compare(b.Name, a.Name) })
-	for i, w := range want {
-		s := got[i]
-		if s.Name != w.name || names[s.ParentID] != w.parent || s.Kind.String() != w.kind ||
-			s.TraceID != "4bf92f3577b34da6a3ce929d0e0e4736" || s.Failed != (w.attributes[telemetry.AttrErrorType] != "") {
-			t.Errorf("span %d is %+v under %q", i, s, names[s.ParentID])
+	for _, s := range spans {
+		var path []string
+		for at, ok := s, true; ok; at, ok = spans[at.ParentID] {
+			name := strings.TrimSpace(at.Name + " " + at.Attributes[telemetry.AttrHistoryVersion])
+			if at.Attributes[telemetry.AttrAction] == "WriteTitle" {
+				name = "title"
+			}
+			path = append([]string{name}, path...)
 		}
-		for key, value := range w.attributes {
+		tree[strings.Join(path, "/")] = s
+	}
+	return tree
+}
+
+func TestTurnIsATreeOfStepsAndCalls(t *testing.T) {
+	o := startObserved(t, usesTool)
+	uid := string(o.clockTurn().chat.UID)
+	const first, tools, second = "invoke_agent/parley.step GenerateAssistant 1", "invoke_agent/parley.step ExecuteTools 2",
+		"invoke_agent/parley.step GenerateAssistant 3"
+	want := map[string]map[string]string{
+		"invoke_agent": {telemetry.AttrOperation: "invoke_agent", telemetry.AttrTurnResult: "Answered"},
+		first: {telemetry.AttrConversation: uid, telemetry.AttrAttempt: "1", telemetry.AttrNamespace: o.ns,
+			telemetry.AttrChat: "clock", telemetry.AttrAction: "GenerateAssistant", telemetry.AttrOutcome: "Completed"},
+		first + "/chat scripted": {telemetry.AttrOperation: "chat", telemetry.AttrProvider: "openai-compatible",
+			telemetry.AttrRequestModel: "scripted", telemetry.AttrMaxTokens: "77", telemetry.AttrStream: "true",
+			telemetry.AttrConversation: uid, telemetry.AttrServerAddress: "127.0.0.1", telemetry.AttrOutcome: "Completed"},
+		first + "/title": {telemetry.AttrStream: "true", telemetry.AttrInputTokens: "*", telemetry.AttrOutcome: "Completed"},
+		tools:            {telemetry.AttrAction: "ExecuteTools"},
+		tools + "/execute_tool current_time": {telemetry.AttrOperation: "execute_tool",
+			telemetry.AttrToolName: "current_time", telemetry.AttrToolType: "function", telemetry.AttrOutcome: "Succeeded"},
+		tools + "/execute_tool client": {telemetry.AttrToolName: "launch", telemetry.AttrErrorType: "ToolError",
+			telemetry.AttrOutcome: "Failed"},
+		second: {},
+		second + "/chat scripted": {telemetry.AttrFinishReasons: "*", telemetry.AttrInputTokens: "*",
+			telemetry.AttrOutputTokens: "*", telemetry.AttrTimeToFirstChunk: "*"},
+	}
+	got := o.tree()
+	check.Equal(t, "the spans", slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got)))
+	for path, attributes := range want {
+		s, kind := got[path], "SPAN_KIND_INTERNAL"
+		if attributes[telemetry.AttrStream] != "" || path == second+"/chat scripted" {
+			kind = "SPAN_KIND_CLIENT"
+		}
+		check.Equal(t, path, []any{"4bf92f3577b34da6a3ce929d0e0e4736", kind, attributes[telemetry.AttrErrorType] != ""},
+			[]any{s.TraceID, s.Kind.String(), s.Failed})
+		for key, value := range attributes {
 			if s.Attributes[key] != value && (value != "*" || s.Attributes[key] == "") {
-				t.Errorf("span %d, %s: %s is %q, not %q", i, s.Name, key, s.Attributes[key], value)
+				t.Errorf("%s: %s is %q, not %q", path, key, s.Attributes[key], value)
 			}
 		}
 	}
-	for _, key := range []string{telemetry.AttrInputTokens, telemetry.AttrOutputTokens, telemetry.AttrTimeToFirstChunk} {
-		if got[5].Attributes[key] == "" {
-			t.Errorf("the call's span has no %s: %v", key, got[5].Attributes)
-		}
-	}
+	check.Equal(t, "the caller", "00f067aa0ba902b7", got["invoke_agent"].ParentID)
+	wantSeries(t, o.metrics, map[string]float64{
+		`parley_attempts_running`: 0,
+		`parley_time_to_first_part_seconds{provider="openai-compatible"}`:                                        3,
+		`parley_model_call_duration_seconds{outcome="Completed",provider="openai-compatible",reply="Complete"}`:  1,
+		`parley_model_call_duration_seconds{outcome="Completed",provider="openai-compatible",reply="ToolCalls"}`: 2,
+		`parley_tool_calls_total{outcome="Succeeded",tool="current_time"}`:                                       1,
+		`parley_tool_calls_total{outcome="Failed",tool="client"}`:                                                1,
+		`parley_tool_call_duration_seconds{tool="current_time"}`:                                                 1,
+		`parley_tool_call_duration_seconds{tool="client"}`:                                                       1,
+		`parley_tool_result_size_bytes{tool="current_time"}`:                                                     1,
+		`parley_tool_result_size_bytes{tool="client"}`:                                                           1,
+		`parley_tokens_total{kind="input",provider="openai-compatible"}`:                                         -1,
+		`parley_tokens_total{kind="output",provider="openai-compatible"}`:                                        -1,
+	})
 }
 
-// secrets are what nobody but the parties to the conversation may read.
-var secrets = []string{"most secret", "time is it", "Asia/Tokyo", "1970-01-01", "I read"}
-
-func TestSpansHoldContentOnlyWhereThatIsWantedAndNeverTheKey(t *testing.T) {
+func TestSpansHoldContentOnlyWhereWanted(t *testing.T) {
 	for setting, want := range map[string]bool{"": false, "false": false, "true": true} {
 		t.Run("content="+setting, func(t *testing.T) {
 			t.Setenv(telemetry.EnvCaptureContent, setting)
@@ -159,91 +172,55 @@ func TestSpansHoldContentOnlyWhereThatIsWantedAndNeverTheKey(t *testing.T) {
 					keys[key] = true
 				}
 			}
-			if len(said) < 1000 || strings.Contains(said, rightKey) {
-				t.Fatalf("the spans hold %s", said)
-			}
-			for _, secret := range secrets {
-				if strings.Contains(said, secret) != want {
-					t.Errorf("%q is in the spans: %v", secret, !want)
-				}
+			check.Contains(t, said, "GenerateAssistant")
+			check.Lacks(t, said, modeltest.Key)
+			for _, secret := range []string{"most secret", "time is it", "Asia/Tokyo", "1970-01-01", "I read"} {
+				check.Equal(t, secret, want, strings.Contains(said, secret))
 			}
 			for _, key := range []string{
 				telemetry.AttrInputMessages, telemetry.AttrOutputMessages, telemetry.AttrSystemInstructions,
 				telemetry.AttrToolArguments, telemetry.AttrToolResult,
 			} {
-				if keys[key] != want {
-					t.Errorf("there is %s: %v", key, keys[key])
-				}
+				check.Equal(t, key, want, keys[key])
 			}
 		})
 	}
 }
 
-func TestATurnIsMeasured(t *testing.T) {
-	o := startObserved(t, usesTool)
-	o.clockTurn()
-	wantSeries(t, o.metrics, map[string]float64{
-		`parley_attempts_running`: 0,
-		`parley_time_to_first_part_seconds{provider="openai-compatible"}`:                                        2,
-		`parley_model_call_duration_seconds{outcome="Completed",provider="openai-compatible",reply="Complete"}`:  1,
-		`parley_model_call_duration_seconds{outcome="Completed",provider="openai-compatible",reply="ToolCalls"}`: 1,
-		`parley_tool_calls_total{outcome="Succeeded",tool="current_time"}`:                                       1,
-		`parley_tool_calls_total{outcome="Failed",tool="client"}`:                                                1,
-		`parley_tool_call_duration_seconds{tool="current_time"}`:                                                 1,
-		`parley_tool_call_duration_seconds{tool="client"}`:                                                       1,
-		`parley_tool_result_size_bytes{tool="current_time"}`:                                                     1,
-		`parley_tool_result_size_bytes{tool="client"}`:                                                           1,
-		`parley_tokens_total{kind="input",provider="openai-compatible"}`:                                         -1,
-		`parley_tokens_total{kind="output",provider="openai-compatible"}`:                                        -1,
-	})
-}
-
-func TestAFailedCallIsMarkedWithItsReasonAlone(t *testing.T) {
+func TestFailedCallIsMarkedWithItsReasonAlone(t *testing.T) {
 	o := startObserved(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{
-		Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429, Message: "slow down, " + rightKey},
+		Fault: &modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429, Message: "slow down, " + modeltest.Key},
 	}}}})
 	c := o.askTraced("hurried", "hello")
-	c.failure(v1alpha1.ErrorRateLimited)
-	o.stop()
-	o.tracer.Close(t.Context())
-	spans := o.spans.Spans()
-	if len(spans) != 2 {
-		t.Fatalf("got %v", spans)
+	c.ended("Failed RateLimited")
+	o.close()
+	spans := o.tree()
+	for _, path := range []string{"parley.step GenerateAssistant 1", "parley.step GenerateAssistant 1/chat scripted"} {
+		s := spans[path]
+		check.Equal(t, path, []any{true, "RateLimited", "Failed"},
+			[]any{s.Failed, s.Attributes[telemetry.AttrErrorType], s.Attributes[telemetry.AttrOutcome]})
+		check.Lacks(t, s.Raw, "slow down", modeltest.Key)
 	}
-	for _, s := range spans {
-		if !s.Failed || s.Attributes[telemetry.AttrErrorType] != "RateLimited" ||
-			s.Attributes[telemetry.AttrOutcome] != "Failed" || strings.Contains(s.Raw, "slow down") ||
-			strings.Contains(s.Raw, rightKey) {
-			t.Errorf("got %s", s.Raw)
-		}
-	}
-	wantSeries(t, o.metrics, map[string]float64{
-		`parley_attempts_running`: 0,
-		`parley_model_call_duration_seconds{outcome="Failed",provider="openai-compatible",reply=""}`: 1,
-	})
+	failed := `parley_model_call_duration_seconds{outcome="Failed",provider="openai-compatible",reply=""}`
+	got := seriesOf(t, o.metrics)
+	check.Equal(t, "attempts, failed calls", []any{0, true}, []any{got[`parley_attempts_running`], got[failed] > 0})
 }
 
-// TestARestartMakesNoSpanOfAnAttemptThatHasOne lets a second life of the generator meet an attempt whose result exists.
-func TestARestartMakesNoSpanOfAnAttemptThatHasOne(t *testing.T) {
-	o := startObserved(t, modelserver.Script{})
-	c := o.askTraced("again", "hello")
-	c.result()
-	o.stop()
-	o.tracer.Close(t.Context())
+// A second life of the generator meets an attempt whose result exists.
+func TestRestartMakesNoSecondSpan(t *testing.T) {
+	o := startObserved(t, paris)
+	o.askTraced("again", "hello").result()
+	o.eventually("the title is there", func() bool { return len(o.models.Requests()) == 2 && o.models.InFlight() == 0 })
+	o.close()
 	before := len(o.spans.Spans())
-
 	tracer, err := tracing.New(t.Context(), tracing.Service{Name: "second life"}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	o.relay.fail = publish.ErrExists
 	o.launch(func(_ *pod, options *runner.Options) { options.Tracer = tracer })
 	o.drain()
 	<-o.ended
 	tracer.Close(t.Context())
-	if got := o.spans.Spans(); before != 2 || len(got) != before {
-		t.Errorf("after %d spans there are %v", before, got)
-	}
+	check.Equal(t, "spans before and after", []int{3, 3}, []int{before, len(o.spans.Spans())})
 }
 
 // wantSeries compares all series of the registry: values, or the number of observations; -1 is any but 0.
@@ -255,17 +232,13 @@ func wantSeries(t *testing.T, registry *prometheus.Registry, want map[string]flo
 			t.Errorf("%s is %v", name, have)
 		}
 	}
-	if len(got) != len(want) {
-		t.Errorf("there are %v", slices.Sorted(maps.Keys(got)))
-	}
+	check.Equal(t, "series", len(want), len(got))
 }
 
 func seriesOf(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	all := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.Metric {

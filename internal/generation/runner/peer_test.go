@@ -19,6 +19,7 @@ import (
 	"time"
 
 	parleyrelay "parley.dev/parley/internal/stream/relay"
+	"parley.dev/parley/test/kit/check"
 )
 
 // peerSocket is set for the process that plays model and relay in benchmarks: it is the path of the relay's socket.
@@ -31,23 +32,15 @@ type peer struct{ url, socket string }
 func startPeer(b *testing.B) peer {
 	b.Helper()
 	program, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	socket := filepath.Join(b.TempDir(), "relay.sock")
 	command := exec.CommandContext(b.Context(), program)
 	command.Env = append(os.Environ(), peerSocket+"="+socket)
 	in, err := command.StdinPipe() // Its end ends the process.
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	out, err := command.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := command.Start(); err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
+	check.OK(b, command.Start())
 	b.Cleanup(func() {
 		_ = in.Close()
 		_ = command.Wait()

@@ -26,6 +26,8 @@ import (
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/runner"
 	"parley.dev/parley/internal/stream/publish"
+	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/modeltest"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -67,12 +69,8 @@ func BenchmarkStreams(b *testing.B) {
 	}
 	if out := os.Getenv("BENCH_OUT"); out != "" {
 		raw, err := json.MarshalIndent(f, "  ", "  ")
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := os.WriteFile(out, raw, 0o600); err != nil {
-			b.Fatal(err)
-		}
+		check.OK(b, err)
+		check.OK(b, os.WriteFile(out, raw, 0o600))
 	}
 }
 
@@ -139,10 +137,8 @@ func bareStreams(b *testing.B) (cost, rate float64) {
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	config := modelConfig("", "default", p.url)
-	model, err := provider.New(&config.Spec, rightKey, &http.Client{Transport: transport})
-	if err != nil {
-		b.Fatal(err)
-	}
+	model, err := provider.New(&config.Spec, modeltest.Key, &http.Client{Transport: transport})
+	check.OK(b, err)
 	var g gauge
 	var running sync.WaitGroup
 	for range streams {
@@ -236,9 +232,7 @@ func measureLength(b *testing.B) float64 {
 
 func collectAndPublish(b *testing.B, client *publish.Client, name fence.Fence, n int) {
 	episode, err := client.Open(b.Context(), name)
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	reply := collect.NewAccumulator(v1alpha1.ProviderOpenAICompatible, 1, nil)
 	for range n {
 		if part, ok := reply.Add(&fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: "0", Delta: "word "}); ok {
@@ -248,7 +242,5 @@ func collectAndPublish(b *testing.B, client *publish.Client, name fence.Fence, n
 	if s := reply.Finish(); len(s.Parts) != 1 || len(*s.Parts[0].Text) != 5*n {
 		b.Fatal("the reply is not whole")
 	}
-	if err := episode.Close(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, episode.Close(b.Context()))
 }

@@ -6,16 +6,13 @@ package runner_test
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"sync"
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,7 +23,11 @@ import (
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/builtin"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/modeltest"
 	"parley.dev/parley/test/kit/testcluster"
+	"parley.dev/parley/test/kit/waiting"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -64,23 +65,17 @@ type pod struct {
 	ended       chan struct{}
 }
 
-const rightKey = "sk-right-0123456789"
-
 // newPod is a pod that has not been started, in a namespace of its own, and the URL of its model.
 func newPod(t testing.TB, script modelserver.Script) (p *pod, url string) {
 	t.Helper()
 	p = &pod{t: t, ns: cluster.Namespace(t, "r"), name: "generation-0", relay: &relay{}, log: &log{}}
-	script.RequireKey = rightKey
-	var err error
-	if p.models, err = modelserver.New(script); err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(p.models)
 	t.Cleanup(func() {
-		server.CloseClientConnections() // Close waits for requests that a fault has left open.
-		server.Close()
+		if t.Failed() {
+			t.Logf("the log: %s", p.log)
+		}
 	})
-	return p, server.URL
+	p.models, url = modeltest.Start(t, script)
+	return p, url
 }
 
 // startPod starts a pod whose model follows the script. change may change its options.
@@ -89,21 +84,15 @@ func startPod(t testing.TB, script modelserver.Script, change func(*pod, *runner
 	p, url := newPod(t, script)
 	p.url = url + "/v1"
 	create(t, modelConfig(p.ns, "default", p.url))
-	impatient := modelConfig(p.ns, "impatient", p.url)
-	impatient.Spec.SilenceTimeoutSeconds = new(int32(1))
-	create(t, impatient)
+	create(t, modelConfig(p.ns, "captioned", p.url, func(s *v1alpha1.ChatModelConfigSpec) {
+		s.Titles, s.TurnSummaries = &v1alpha1.CaptionSettings{}, &v1alpha1.CaptionSettings{}
+	}))
 	p.launch(change)
 	return p
 }
 
-func modelConfig(ns, name, url string) *v1alpha1.ChatModelConfig {
-	return &v1alpha1.ChatModelConfig{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name},
-		Spec: v1alpha1.ChatModelConfigSpec{
-			Provider: v1alpha1.ProviderOpenAICompatible, Model: "scripted", BaseURL: url, MaxOutputTokens: new(int64(77)),
-			APIKey: &v1alpha1.APIKeySource{SecretKeyRef: v1alpha1.SecretKeyReference{Name: "keys", Key: "right"}},
-		},
-	}
+func modelConfig(ns, name, url string, change ...func(*v1alpha1.ChatModelConfigSpec)) *v1alpha1.ChatModelConfig {
+	return chattest.In(ns, modeltest.Config(name, url, change...))
 }
 
 // launch begins a life of the pod's generator.
@@ -113,13 +102,11 @@ func (p *pod) launch(change func(*pod, *runner.Options)) {
 	cfg := rest.CopyConfig(cluster.Config)
 	cfg.WrapTransport = p.wire.wrap
 	c, err := apiclient.New(cfg, "parley-generator-test")
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	check.OK(p.t, err)
 	transport := &http.Transport{}
 	o := runner.Options{
 		Namespace: p.ns, Pod: p.name, Client: c, Relay: p.relay, HTTP: &http.Client{Transport: transport},
-		Keys:  keys,
+		Keys:  modeltest.Keys,
 		Tools: tools.NewRegistry(builtin.CurrentTime{Now: func() time.Time { return time.Unix(0, 0) }}),
 		Log:   slog.New(slog.NewJSONHandler(p.log, nil)), Now: time.Now,
 	}
@@ -146,15 +133,6 @@ func (p *pod) launch(change func(*pod, *runner.Options)) {
 	p.eventually("the pod is ready", p.runner.Ready)
 }
 
-func keys(secret, key string) ([]byte, error) {
-	content, ok := map[string]string{"keys/right": rightKey + "\n", "keys/wrong": "sk-wrong-0123456789",
-		"keys/empty": "\n"}[secret+"/"+key]
-	if !ok {
-		return nil, fs.ErrNotExist
-	}
-	return []byte(content), nil
-}
-
 func create(t testing.TB, o client.Object) {
 	t.Helper()
 	cluster.Create(t, o)
@@ -163,13 +141,7 @@ func create(t testing.TB, o client.Object) {
 // eventually waits until the condition holds.
 func (p *pod) eventually(what string, condition func() bool) {
 	p.t.Helper()
-	for deadline := time.After(patience); !condition(); {
-		select {
-		case <-deadline:
-			p.t.Fatalf("waited in vain until %s; the log: %s", what, p.log)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	waiting.Until(p.t, patience, what, condition)
 }
 
 // log keeps what was logged.

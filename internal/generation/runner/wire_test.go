@@ -15,13 +15,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// fault answers a request in place of the API server; nil: the request goes through.
+type fault func(r *http.Request, through http.RoundTripper) (*http.Response, error)
+
 // wire is the way between a pod and the API server: it counts requests and can make them fail.
 type wire struct {
 	mu    sync.Mutex
 	next  http.RoundTripper
 	count map[string]int
 	// fault is asked before each request. nil: the request goes through.
-	fault func(*http.Request, http.RoundTripper) (*http.Response, error)
+	fault fault
 }
 
 func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
@@ -70,10 +73,10 @@ func (w *wire) requests(kind string) int {
 }
 
 // onCreate makes the first creates of messages fail, one by each fault.
-func (w *wire) onCreate(faults ...func(*http.Request, http.RoundTripper) (*http.Response, error)) {
+func (w *wire) onCreate(faults ...fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	next := make(chan func(*http.Request, http.RoundTripper) (*http.Response, error), len(faults))
+	next := make(chan fault, len(faults))
 	for _, fault := range faults {
 		next <- fault
 	}
@@ -91,14 +94,12 @@ func (w *wire) onCreate(faults ...func(*http.Request, http.RoundTripper) (*http.
 }
 
 // answers is a fault: the API server answers with a status.
-func answers(code int, reason metav1.StatusReason) func(*http.Request, http.RoundTripper) (*http.Response, error) {
+func answers(code int, reason metav1.StatusReason) fault {
 	return refuses(code, reason, "quoting the reply: Paris")
 }
 
 // refuses is a fault: the API server answers with an error and its message.
-func refuses(
-	code int, reason metav1.StatusReason, message string,
-) func(*http.Request, http.RoundTripper) (*http.Response, error) {
+func refuses(code int, reason metav1.StatusReason, message string) fault {
 	return func(r *http.Request, _ http.RoundTripper) (*http.Response, error) {
 		body, err := json.Marshal(metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,

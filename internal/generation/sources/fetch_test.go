@@ -11,23 +11,29 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // full is a file that leaves no room for another.
 var full = base64.StdEncoding.EncodeToString(make([]byte, prompt.MaxFilesBytes))
 
-// host is a server of files; asked counts requests for paths.
-func host(t *testing.T) (server *httptest.Server, asked map[string]int) {
-	asked = map[string]int{}
+// host is a server of files; asked counts requests for a path.
+func host(t *testing.T) (server *httptest.Server, asked func(path string) int) {
+	var mu sync.Mutex
+	counts := map[string]int{}
 	hangs, done := make(chan struct{}), t.Context().Done()
 	t.Cleanup(func() { close(hangs) })
 	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked[r.URL.Path]++
+		mu.Lock()
+		counts[r.URL.Path]++
+		mu.Unlock()
 		switch r.URL.Path {
 		case "/a":
 			_, _ = w.Write([]byte("content"))
@@ -50,55 +56,53 @@ func host(t *testing.T) (server *httptest.Server, asked map[string]int) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	return server, asked
+	return server, func(path string) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return counts[path]
+	}
 }
 
 func reader(hosts ...string) *Reader {
 	return New(Options{HTTP: &http.Client{}, Hosts: hosts, Now: time.Now})
 }
 
-func TestOnlyAllowedHostsAreAsked(t *testing.T) {
+func TestWhoFetchesAURLFollowsFromItsHost(t *testing.T) {
+	const elsewhere, notHanded = "host %s is none that files may be fetched from",
+		", and providers are handed only https URLs of public hosts"
 	server, asked := host(t)
-	r := reader(strings.TrimPrefix(server.URL, "http://"))
-	for path, want := range map[string]string{
-		"/a": "", "/here": "", "/there": "it redirects to another host", "/round": "it redirects too often",
-		"/gone": "its host answered 404", "/large": "it is larger than 3.5 MiB",
+	r := reader(strings.TrimPrefix(server.URL, "http://"), "*.allowed.example", "files.allowed.example")
+	content := prompt.File{Data: []byte("content")}
+	for raw, want := range map[string]prompt.File{
+		server.URL + "/a": content, server.URL + "/here": content,
+		server.URL + "/there": {Problem: "it redirects to another host"},
+		server.URL + "/round": {Problem: "it redirects too often"},
+		server.URL + "/gone":  {Problem: "its host answered 404"},
+		server.URL + "/large": {Problem: "it is larger than 3.5 MiB"},
+		"https://files.example.com/a": {URL: "https://files.example.com/a",
+			Problem: fmt.Sprintf(elsewhere, "files.example.com")},
+		"https://allowed.example/a": {URL: "https://allowed.example/a",
+			Problem: fmt.Sprintf(elsewhere, "allowed.example")},
+		"https://files/a":                   {Problem: fmt.Sprintf(elsewhere, "files") + notHanded},
+		"http://files.example.com/a":        {Problem: fmt.Sprintf(elsewhere, "files.example.com") + notHanded},
+		"https://a@files.allowed.example/":  {Problem: "its URL is not valid"},
+		"https:///a":                        {Problem: "its URL is not valid"},
+		"https://files.allowed.example/%zz": {Problem: "its URL is not valid"},
 	} {
-		f := r.fetch(t.Context(), server.URL+path)
-		if f.Problem != want || (want == "") != (string(f.Data) == "content") {
-			t.Errorf("%s: got %q and problem %q", path, f.Data, f.Problem)
-		}
+		check.Equal(t, raw, want, r.fetch(t.Context(), raw))
 	}
-	if f := reader().fetch(t.Context(), server.URL+"/not-asked"); !strings.HasSuffix(f.Problem,
-		"is none that files may be fetched from, and providers are handed only https URLs of public hosts") || f.URL != "" {
-		t.Errorf("got %q", f.Problem)
-	}
-	if asked["/not-asked"] != 0 {
-		t.Error("a host that is not allowed was asked")
-	}
-	server.Close()
-	if f := r.fetch(t.Context(), server.URL+"/b"); f.Problem != "it could not be fetched" {
-		t.Errorf("got %q", f.Problem)
-	}
-}
-
-func TestAFetchEndsWithItsContext(t *testing.T) {
-	server, _ := host(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if f := reader(strings.TrimPrefix(server.URL, "http://")).
-		fetch(ctx, server.URL+"/hangs"); f.Problem != "it could not be fetched in time" {
-		t.Errorf("got %q", f.Problem)
-	}
-}
-
-func TestAURLThatIsNotValidIsNotFetched(t *testing.T) {
-	r := reader("files.example.com")
-	for _, raw := range []string{"https://a@files.example.com/", "https:///a", "https://files.example.com/%zz"} {
-		if f := r.fetch(t.Context(), raw); f.Problem != "its URL is not valid" {
-			t.Errorf("%s: %q", raw, f.Problem)
-		}
-	}
+	check.Equal(t, "a host that hangs", "it could not be fetched in time", r.fetch(ctx, server.URL+"/hangs").Problem)
+	check.Contains(t, reader().fetch(t.Context(), server.URL+"/not-asked").Problem, notHanded)
+	check.Equal(t, "requests to a host that is not allowed", 0, asked("/not-asked"))
+	// A public host that is allowed is asked from here.
+	r.options.HTTP = &http.Client{Transport: answering("from here")}
+	check.Equal(t, "an allowed host", prompt.File{Data: []byte("from here")},
+		r.fetch(t.Context(), "https://a.allowed.example/a"))
+	r.options.HTTP = &http.Client{}
+	server.Close()
+	check.Equal(t, "a host that is down", "it could not be fetched", r.fetch(t.Context(), server.URL+"/b").Problem)
 }
 
 func TestWhatWasFetchedIsKeptForAWhile(t *testing.T) {
@@ -106,14 +110,12 @@ func TestWhatWasFetchedIsKeptForAWhile(t *testing.T) {
 	now := time.Unix(0, 0)
 	r := reader(strings.TrimPrefix(server.URL, "http://"))
 	r.options.Now = func() time.Time { return now }
-	for step, want := range map[int]int{0: 1, 1: 1} {
-		if f := r.fetch(t.Context(), server.URL+"/a"); string(f.Data) != "content" || asked["/a"] != want {
-			t.Errorf("step %d: %q, asked %d times", step, f.Data, asked["/a"])
+	for _, want := range []int{1, 1, 2} {
+		if want == 2 {
+			now = now.Add(keptFor)
 		}
-	}
-	now = now.Add(keptFor)
-	if f := r.fetch(t.Context(), server.URL+"/a"); string(f.Data) != "content" || asked["/a"] != 2 {
-		t.Errorf("%q, asked %d times", f.Data, asked["/a"])
+		f := r.fetch(t.Context(), server.URL+"/a")
+		check.Equal(t, "data, requests", []any{"content", want}, []any{string(f.Data), asked("/a")})
 	}
 }
 
@@ -121,22 +123,20 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	var k kept
 	for i := range 20 {
 		k.put(fmt.Sprint(i), make([]byte, 3<<20), time.Unix(0, 0))
-		if k.bytes > keptBytes || len(k.order) != len(k.entries) {
-			t.Fatalf("%d bytes in %d entries", k.bytes, len(k.entries))
-		}
+		check.Equal(t, "too much, entries", []any{false, len(k.order)}, []any{k.bytes > keptBytes, len(k.entries)})
 	}
-	if _, ok := k.get("19", time.Unix(0, 0)); !ok || len(k.order) != 10 {
-		t.Errorf("%d are kept", len(k.order))
-	}
+	_, ok := k.get("19", time.Unix(0, 0))
+	check.Equal(t, "found, order", []any{true, 10}, []any{ok, len(k.order)})
 }
 
-func TestFilesAreReadNewestFirstUntilThereIsNoRoom(t *testing.T) {
-	message := func(name string, f v1alpha1.MessageFile) v1alpha1.ChatMessage {
-		m := v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser,
-			Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartFile, File: &f}}}}
-		m.Name = name
-		return m
-	}
+// message is a message with a file.
+func message(name string, f v1alpha1.MessageFile) v1alpha1.ChatMessage {
+	return *chattest.User("c", name, func(m *v1alpha1.ChatMessage) {
+		m.Spec.Role, m.Spec.Parts = v1alpha1.RoleUser, []v1alpha1.MessagePart{{Type: v1alpha1.PartFile, File: &f}}
+	})
+}
+
+func TestNewestFilesAreReadWhileRoomLasts(t *testing.T) {
 	server, asked := host(t)
 	r := reader(strings.TrimPrefix(server.URL, "http://"))
 
@@ -144,40 +144,9 @@ func TestFilesAreReadNewestFirstUntilThereIsNoRoom(t *testing.T) {
 		message("old", v1alpha1.MessageFile{URL: server.URL + "/here"}), message("full", v1alpha1.MessageFile{Data: full}),
 		message("new", v1alpha1.MessageFile{URL: server.URL + "/a"}),
 	})
-	if string(files[prompt.FileKey{Message: "new"}].Data) != "content" ||
-		files[prompt.FileKey{Message: "old"}].Problem != "newer files took the room" || asked["/here"] != 0 {
-		t.Errorf("asked %v", asked)
-	}
-}
-
-func TestWhoFetchesAURLFollowsFromItsHost(t *testing.T) {
-	server, asked := host(t)
-	r := reader(strings.TrimPrefix(server.URL, "http://"), "*.allowed.example")
-	for raw, want := range map[string]prompt.File{
-		server.URL + "/a": {Data: []byte("content")},
-		"https://files.example.com/a": {URL: "https://files.example.com/a",
-			Problem: "host files.example.com is none that files may be fetched from"},
-		"https://allowed.example/a": {URL: "https://allowed.example/a",
-			Problem: "host allowed.example is none that files may be fetched from"},
-		"https://files/a": {Problem: "host files is none that files may be fetched from, and providers are " +
-			"handed only https URLs of public hosts"},
-		"http://files.example.com/a": {Problem: "host files.example.com is none that files may be fetched from, and " +
-			"providers are handed only https URLs of public hosts"},
-		"https://a@files.example.com/": {Problem: "its URL is not valid"},
-	} {
-		if f := r.fetch(t.Context(), raw); string(f.Data) != string(want.Data) || f.URL != want.URL ||
-			f.Problem != want.Problem {
-			t.Errorf("%s: got %q, %q, %q", raw, f.Data, f.URL, f.Problem)
-		}
-	}
-	// A public host that is allowed is asked from here.
-	r.options.HTTP = &http.Client{Transport: answering("from here")}
-	if f := r.fetch(t.Context(), "https://a.allowed.example/a"); string(f.Data) != "from here" || f.URL != "" {
-		t.Errorf("got %q, %q", f.Data, f.URL)
-	}
-	if len(asked) != 1 {
-		t.Errorf("asked %v", asked)
-	}
+	check.Equal(t, "the new file", "content", string(files[prompt.FileKey{Message: "new"}].Data))
+	check.Equal(t, "the old file", "newer files took the room", files[prompt.FileKey{Message: "old"}].Problem)
+	check.Equal(t, "requests for it", 0, asked("/here"))
 }
 
 // answering answers each request with a text.
@@ -187,15 +156,9 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(a))), Request: r}, nil
 }
 
-func TestAURLThatIsHandedOnNeedsNoRoom(t *testing.T) {
-	r := reader()
-	messages := make([]v1alpha1.ChatMessage, 2)
-	for i, f := range []v1alpha1.MessageFile{{URL: "https://files.example.com/a"}, {Data: full}} {
-		messages[i] = v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser,
-			Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartFile, File: &f}}}}
-		messages[i].Name = fmt.Sprint(i)
-	}
-	if f := r.Files(t.Context(), "ns", messages)[prompt.FileKey{Message: "0"}]; f.URL != "https://files.example.com/a" {
-		t.Errorf("got %+v", f)
-	}
+func TestURLThatIsHandedOnNeedsNoRoom(t *testing.T) {
+	files := reader().Files(t.Context(), "ns", []v1alpha1.ChatMessage{
+		message("0", v1alpha1.MessageFile{URL: "https://files.example.com/a"}),
+		message("1", v1alpha1.MessageFile{Data: full})})
+	check.Equal(t, "the URL", "https://files.example.com/a", files[prompt.FileKey{Message: "0"}].URL)
 }

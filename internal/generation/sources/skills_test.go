@@ -4,43 +4,27 @@
 package sources
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"path"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"k8s.io/client-go/rest"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/text/skill"
+	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/modeltest"
+	"parley.dev/parley/test/modelserver"
 )
 
 // configMaps is an API server with these ConfigMaps.
 func configMaps(t *testing.T, all map[string]*apiclient.ConfigMap) *Reader {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		config := all[path.Base(r.URL.Path)]
-		if config == nil {
-			w.WriteHeader(http.StatusNotFound)
-			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
-			return
-		}
-		_ = json.NewEncoder(w).Encode(config)
-	}))
-	t.Cleanup(server.Close)
-	client, err := apiclient.New(&rest.Config{Host: server.URL}, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return New(Options{Client: client, Now: time.Now})
+	api := modeltest.New(t, modelserver.Script{})
+	api.ConfigMaps = all
+	return New(Options{Client: api.API, Now: time.Now})
 }
 
 func skillIn(name string, items ...v1alpha1.SkillItem) v1alpha1.SkillSource {
@@ -89,40 +73,30 @@ func TestAConfigMapIsASkill(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			all, err := r.Skills(t.Context(), "ns", c.from)
-			if said := fmt.Sprint(err); err == nil && c.err != "" || err != nil && said != c.err {
-				t.Fatalf("the error is %v, want %s", err, c.err)
-			}
+			check.Equal(t, "the error", cmp.Or(c.err, "<nil>"), fmt.Sprint(err))
 			var got []string
 			for _, s := range all {
 				files, _, err := s.Files(t.Context())
-				if err != nil || s.Source != skill.FromConfigMap || s.Dir != "" {
-					t.Errorf("%+v: %v", s, err)
-				}
+				check.Equal(t, "error, source, dir", []any{nil, skill.FromConfigMap, ""}, []any{err, s.Source, s.Dir})
 				got = append(got, fmt.Sprintf("%s: %s %v", s.Name, s.Description, files))
 			}
-			if !slices.Equal(got, c.want) {
-				t.Errorf("the skills are %q, want %q", got, c.want)
-			}
+			check.Equal(t, "the skills", c.want, got)
 		})
 	}
 }
 
-func TestAFileOfASkillIsReadWhenItIsAskedFor(t *testing.T) {
+func TestFileOfASkillIsReadOnRequest(t *testing.T) {
 	config := &apiclient.ConfigMap{Data: map[string]string{"SKILL.md": "Do it.", "a": "first"},
 		BinaryData: map[string][]byte{"large": []byte(strings.Repeat("x", skill.MaxFileBytes+1))}}
 	chat := &v1alpha1.Chat{}
 	chat.Spec.SkillsFrom = []v1alpha1.SkillSource{skillIn("gone"), skillIn("s")}
 	all, err := configMaps(t, map[string]*apiclient.ConfigMap{"s": config}).SkillsOf(t.Context(), chat)
-	if err != nil || len(all) != 1 {
-		t.Fatalf("of one that is there and one that is not: %+v, %v", all, err)
-	}
+	check.Equal(t, "error, skills of one that is there and one that is not", []any{nil, 1}, []any{err, len(all)})
 	config.Data["a"] = "second"
-	if got, err := all[0].File(t.Context(), "a"); err != nil || string(got) != "second" {
-		t.Errorf("after a change it is %q, %v", got, err)
-	}
+	got, err := all[0].File(t.Context(), "a")
+	check.Equal(t, "error, the changed file", []any{nil, "second"}, []any{err, string(got)})
 	for path, want := range map[string]error{"b": skill.ErrNoFile, "large": skill.ErrTooLarge} {
-		if _, err := all[0].File(t.Context(), path); !errors.Is(err, want) {
-			t.Errorf("%s: %v", path, err)
-		}
+		_, err := all[0].File(t.Context(), path)
+		check.Equal(t, path, true, errors.Is(err, want))
 	}
 }

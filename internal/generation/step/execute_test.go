@@ -6,12 +6,13 @@ package step
 import (
 	"context"
 	"encoding/base64"
-	"slices"
 	"testing"
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/check"
 )
 
 // deciding is a tool whose results stop the workspace.
@@ -22,7 +23,7 @@ func deciding(name string) *counting {
 		}}}
 }
 
-func TestWhatAResultDecidesIsInTheAccountOfTheStep(t *testing.T) {
+func TestDecidingResultIsInTheStepsAccount(t *testing.T) {
 	interrupted, cancel := context.WithCancelCause(t.Context())
 	cancel(ErrInterrupted)
 	for name, c := range map[string]struct {
@@ -40,9 +41,7 @@ func TestWhatAResultDecidesIsInTheAccountOfTheStep(t *testing.T) {
 			o := p.executed(c.ctx, b, p.steps.options.Tools.Execute(c.ctx, b.Batch, nil))
 			var g v1alpha1.MessageGeneration
 			p.Account(&g, o)
-			if (g.Workspace != nil && g.Workspace.Stop) != c.want {
-				t.Errorf("the account has %+v of %+v", g.Workspace, o)
-			}
+			check.Equal(t, "the account stops", c.want, g.Workspace != nil && g.Workspace.Stop)
 		})
 	}
 }
@@ -56,11 +55,10 @@ func TestAFileComesWithItsResult(t *testing.T) {
 	}
 }
 
-func TestAFileWhoseCallHadEndedIsReadAgainAfterACrash(t *testing.T) {
+func TestFileOfAnEndedCallIsReadAgain(t *testing.T) {
 	p := performer(newAttaching("attach"))
-	if o := p.Resume(t.Context(), replied("attach"), ended("1")); o.Kind != v1alpha1.OutcomeLost {
-		t.Errorf("the step is %+v, without its file", o)
-	}
+	check.Equal(t, "the step without its file", v1alpha1.OutcomeLost,
+		p.Resume(t.Context(), replied("attach"), ended("1")).Kind)
 }
 
 // nobody sees what a step yields while it works.
@@ -68,7 +66,7 @@ type nobody struct{}
 
 func (nobody) Publish(string, parts.Part) {}
 
-func TestWhatTheWorkspaceSaysIsReadOnceAndStays(t *testing.T) {
+func TestContextOfTheWorkspaceIsReadOnce(t *testing.T) {
 	tool := living("execute")
 	read := 0
 	agents := v1alpha1.MessageFile{Name: "AGENTS.md", MediaType: "text/markdown", Data: "IyBI"}
@@ -101,14 +99,13 @@ func TestWhatTheWorkspaceSaysIsReadOnceAndStays(t *testing.T) {
 			if c.want {
 				parts = 2
 			}
-			if marked != c.want || (read == 1) != (c.want || c.silent) || len(o.Content.Parts) != parts {
-				t.Errorf("read %d times, %+v", read, o.Content)
-			}
+			check.Equal(t, "marked, read once, parts", []any{c.want, c.want || c.silent, parts},
+				[]any{marked, read == 1, len(o.Content.Parts)})
 		})
 	}
 }
 
-func TestWhatTheWorkspaceSaysIsReadAgainOnRequest(t *testing.T) {
+func TestContextOfTheWorkspaceIsReadOnRequest(t *testing.T) {
 	tool := living("execute")
 	file := func(name, data string) v1alpha1.MessageFile {
 		return v1alpha1.MessageFile{Name: name, MediaType: "text/markdown", Data: data}
@@ -158,9 +155,55 @@ func TestWhatTheWorkspaceSaysIsReadAgainOnRequest(t *testing.T) {
 					got = append(got, part.File.Name+" "+part.File.Data)
 				}
 			}
-			if !slices.Equal(got, c.want) {
-				t.Errorf("it reads %q, want %q", got, c.want)
+			check.Equal(t, "it reads", c.want, got)
+		})
+	}
+}
+
+// reviewing is a tool that asks people itself; it notes whether it was told that it may have run.
+type reviewingTool struct {
+	*counting
+	told *bool
+}
+
+func reviewing(name string, told *bool) reviewingTool {
+	return reviewingTool{&counting{name: name, Traits: tools.Traits{Repeatable: true, OwnsApproval: true}}, told}
+}
+
+func (p reviewingTool) Run(_ context.Context, call tools.Call) (string, error) {
+	*p.told = call.Again
+	return "ran " + call.ID, nil
+}
+
+func TestCallThatAsksPeopleNeedsNoApproval(t *testing.T) {
+	p := performer(reviewing("k8s_apply", new(bool)), again("execute"))
+	p.chat.Spec.Tools = &v1alpha1.ChatTools{ToolPolicy: v1alpha1.ToolPolicy{Approval: []v1alpha1.ToolPattern{"*"}}}
+	s := p.tools.withRequired(collect.Step{Parts: replied("k8s_apply", "execute")[0].Spec.Parts})
+	own, other := s.Parts[0].ToolCall, s.Parts[1].ToolCall
+	check.Equal(t, "the calls", []any{"", v1alpha1.RequiresApproval, 1},
+		[]any{own.RequiresAction, other.RequiresAction, s.CallsRequiringAction})
+}
+
+func TestCallIsToldItMayHaveRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		attempt int32
+		resumed bool
+		want    bool
+	}{
+		"in a first attempt":              {attempt: 1},
+		"in a second attempt":             {attempt: 2, want: true},
+		"in another life of the same pod": {attempt: 1, resumed: true, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			told := !c.want
+			p := performer(reviewing("k8s_delete", &told), again("other"))
+			p.task.Fence.Attempt = c.attempt
+			if c.resumed {
+				p.Resume(t.Context(), replied("k8s_delete", "other"), ended("2"))
+			} else {
+				p.executeTools(t.Context(), replied("k8s_delete", "other"), nobody{})
 			}
+			check.Equal(t, "it was told", c.want, told)
 		})
 	}
 }

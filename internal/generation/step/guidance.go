@@ -28,8 +28,8 @@ const (
 		"read_template and create_workspace."
 )
 
-// guidance are the blocks of the system message about tools. The advisor is not told how to ask itself.
-func guidance(chat *v1alpha1.Chat, registry *tools.Registry) []string {
+// toolGuidance are the blocks of the system message about tools. The advisor is not told how to ask itself.
+func toolGuidance(chat *v1alpha1.Chat, registry *tools.Registry) []string {
 	if chat.Status.Generation.Action == v1alpha1.ActionExecuteTools {
 		return nil
 	}

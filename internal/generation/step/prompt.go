@@ -28,7 +28,7 @@ func (p *Performer) prompt(
 	from, namespace := p.steps.options.Sources, p.steps.options.Namespace
 	in := prompt.Input{
 		SystemPrompt: spec.SystemPrompt, SubChat: spec.ParentRef != nil, History: view,
-		Extra:   guidance(p.chat, p.steps.options.Tools),
+		Extra:   toolGuidance(p.chat, p.steps.options.Tools),
 		Dialect: provider.DialectOf(&t.Config.Spec), ResultBytes: tools.ResultLimit(limitOf(p.chat, t).Tokens),
 		GoOn: status.Internal.Attempt.AfterEmptyReply && status.Generation.Action == v1alpha1.ActionGenerateAssistant,
 	}

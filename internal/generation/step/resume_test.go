@@ -20,6 +20,7 @@ import (
 	"parley.dev/parley/internal/generation/observe"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/check"
 )
 
 const chatUID = "0f0f0f0f-0000-4000-8000-000000000001"
@@ -118,7 +119,7 @@ func outputs(o Outcome) (all []string) {
 	return all
 }
 
-func TestAfterACrashOnlyCallsThatDoNothingTwiceAreMadeAgain(t *testing.T) {
+func TestCrashRepeatsIdempotentCallsOnly(t *testing.T) {
 	const lost = "error: " + resultLost
 	for name, c := range map[string]struct {
 		calls       []string
@@ -171,24 +172,16 @@ func TestAfterACrashOnlyCallsThatDoNothingTwiceAreMadeAgain(t *testing.T) {
 			}
 			o := performer(again, once, alone).Resume(ctx, replied(c.calls...), ended(c.ended...))
 			got := outputs(o)
-			if o.Kind != c.kind || len(got) != len(c.want) {
-				t.Fatalf("got %s with %q", o.Kind, got)
-			}
+			check.Equal(t, "kind, results", []any{c.kind, len(c.want)}, []any{o.Kind, len(got)})
 			for i := range got {
-				if !strings.HasPrefix(got[i], c.want[i]) {
-					t.Errorf("result %d is %q, want %q", i+1, got[i], c.want[i])
-				}
+				check.Contains(t, got[i], c.want[i])
 			}
 			want := ""
 			if c.made != "" {
 				want = chatUID + ".7." + c.made
 			}
-			if made := strings.Join(again.keys, " "); made != want {
-				t.Errorf("made again were %q, want %q", made, want)
-			}
-			if len(once.keys)+len(alone.keys) != 0 {
-				t.Errorf("calls were made twice: %q %q", once.keys, alone.keys)
-			}
+			check.Equal(t, "made again", want, strings.Join(again.keys, " "))
+			check.Equal(t, "calls were made twice", 0, len(once.keys)+len(alone.keys))
 		})
 	}
 }
@@ -198,27 +191,23 @@ func TestARefusedCallIsNotLost(t *testing.T) {
 	history[0].Spec.Parts[0].ToolCall.Refusal = v1alpha1.RefusalCutByLength
 	p := performer(again("again"), &counting{name: "once"})
 	got := outputs(p.Resume(t.Context(), history, ended("2")))
-	if len(got) != 2 || !strings.HasPrefix(got[0], `error: tool "once" was not run: your reply reached its limit`) {
-		t.Errorf("the results are %q", got)
-	}
+	check.Equal(t, "results", 2, len(got))
+	check.Contains(t, got[0], `error: tool "once" was not run: your reply reached its limit`)
 }
 
-func TestACallThatIsMadeAgainBeganWhenItBeganFirst(t *testing.T) {
+func TestRepeatedCallKeepsItsFirstBeginning(t *testing.T) {
 	o := performer(again("again"), &counting{name: "once"}).
 		Resume(t.Context(), replied("once", "again"), ended("1"))
 	part := o.Content.Parts[1]
-	if first := time.Unix(1000, 0); !part.StartedAt.Time.Equal(first) || !part.FinishedAt.After(first) {
-		t.Errorf("it ran from %s to %s", part.StartedAt, part.FinishedAt)
-	}
+	check.Equal(t, "began, ended later", []any{int64(1000), true},
+		[]any{part.StartedAt.Unix(), part.FinishedAt.After(part.StartedAt.Time)})
 }
 
-func TestWithoutAHistoryAnInterruptedBatchKeepsWhatWasShown(t *testing.T) {
+func TestInterruptedBatchKeepsWhatWasShown(t *testing.T) {
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	interrupt(ErrInterrupted)
 	o := performer().Resume(ctx, nil, ended("1"))
-	if got := outputs(o); o.Kind != v1alpha1.OutcomeInterrupted || len(got) != 1 || got[0] != "kept 1" {
-		t.Errorf("got %s with %q", o.Kind, got)
-	}
+	check.Equal(t, "kind, results", []any{v1alpha1.OutcomeInterrupted, []string{"kept 1"}}, []any{o.Kind, outputs(o)})
 }
 
 // showing is a tool that shows a text of a size, in pieces.
@@ -234,18 +223,6 @@ func (t *showing) Run(_ context.Context, call tools.Call) (string, error) {
 	return "", errors.New("failed")
 }
 
-// published are the parts that a step publishes.
-type published struct {
-	mu  sync.Mutex
-	all []parts.Part
-}
-
-func (p *published) Publish(_ string, part parts.Part) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.all = append(p.all, part)
-}
-
 func TestWhatToolsShowLeavesRoomForTheirResults(t *testing.T) {
 	to := &published{}
 	performer(&showing{counting{name: "a"}, 2 << 20}, &showing{counting{name: "b"}, 2 << 20}).
@@ -259,9 +236,7 @@ func TestWhatToolsShowLeavesRoomForTheirResults(t *testing.T) {
 			results++
 		}
 	}
-	if shown != maxShown || results != 2 {
-		t.Errorf("shown are %d bytes and %d results", shown, results)
-	}
+	check.Equal(t, "shown", []any{maxShown, 2}, []any{shown, results})
 }
 
 func TestAResultWhoseImagesWereLostSaysSo(t *testing.T) {
@@ -273,7 +248,5 @@ func TestAResultWhoseImagesWereLostSaysSo(t *testing.T) {
 		}
 	}
 	got := outputs(p.Resume(context.Background(), replied("a", "b"), frames))
-	if len(got) != 2 || got[0] != "look\n[image 1-1.png is attached]"+filesLost || got[1] != "kept 2" {
-		t.Errorf("the results are %q", got)
-	}
+	check.Equal(t, "the results", []string{"look\n[image 1-1.png is attached]" + filesLost, "kept 2"}, got)
 }

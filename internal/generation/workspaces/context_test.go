@@ -11,9 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeworkspace"
 )
 
@@ -22,9 +21,8 @@ func contextOf(t *testing.T, files map[string]string) map[string]string {
 	t.Helper()
 	agent := fakeworkspace.Start(t)
 	agent.Search = func(asked protocol.SearchRequest) (*protocol.SearchResponse, *protocol.Error) {
-		if asked.Path != ".agents/skills" || asked.Glob != "{*,*/SKILL.md,*/skill.md}" || !asked.Hidden {
-			t.Errorf("it searches for %+v", asked)
-		}
+		check.Equal(t, "it searches", []any{".agents/skills", "{*,*/SKILL.md,*/skill.md}", true},
+			[]any{asked.Path, asked.Glob, asked.Hidden})
 		found := &protocol.SearchResponse{}
 		for name := range files {
 			if strings.HasPrefix(name, asked.Path+"/") {
@@ -49,9 +47,7 @@ func contextOf(t *testing.T, files map[string]string) map[string]string {
 	}
 	for _, file := range read {
 		content, err := file.Content()
-		if err != nil || file.MediaType != "text/markdown" {
-			t.Errorf("%s is %s, %v", file.Name, file.MediaType, err)
-		}
+		check.Equal(t, "error, media type", []any{nil, "text/markdown"}, []any{err, file.MediaType})
 		said[file.Name] = string(content)
 	}
 	return said
@@ -93,9 +89,7 @@ func TestAWorkspaceSaysHowToWorkInIt(t *testing.T) {
 			map[string]string{"SKILLS.md": index + "- workspace/pdf (" + skill + ")\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, contextOf(t, c.files)); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Equal(t, "the result", c.want, contextOf(t, c.files))
 		})
 	}
 }
@@ -117,24 +111,17 @@ func TestSkillsThatCannotBeReadAreReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, agent := t.TempDir(), fakeworkspace.Start(t)
 			agent.ServeDirectory(t, dir)
-			if err := os.MkdirAll(filepath.Join(dir, ".agents"), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, os.MkdirAll(filepath.Join(dir, ".agents"), 0o700))
 			if c.links[".agents/skills"] == "" {
 				writeTo(t, dir, ".agents/skills/pdf/skill.md", "Do it.")
 			}
 			for link, to := range c.links {
-				if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, os.Symlink(to, filepath.Join(dir, link)))
 			}
 			read, ok := contextIn(t.Context(), agent.Client())
-			if !ok || len(read) != 1 || read[0].Name != "SKILLS.md" {
-				t.Fatalf("it says %+v, answered: %t", read, ok)
-			}
-			if got, _ := read[0].Content(); string(got) != c.want {
-				t.Errorf("it says\n%s\nwant\n%s", got, c.want)
-			}
+			check.Equal(t, "answered, files", []any{true, 1, "SKILLS.md"}, []any{ok, len(read), read[0].Name})
+			got, _ := read[0].Content()
+			check.Equal(t, "what it says", c.want, string(got))
 		})
 	}
 }
@@ -142,12 +129,8 @@ func TestSkillsThatCannotBeReadAreReported(t *testing.T) {
 func writeTo(t *testing.T, dir, name, content string) {
 	t.Helper()
 	file := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	check.OK(t, os.WriteFile(file, []byte(content), 0o600))
 }
 
 func TestInstructionsHaveAnEnd(t *testing.T) {
@@ -159,12 +142,12 @@ func TestInstructionsHaveAnEnd(t *testing.T) {
 	for i := range 40 {
 		chain[strings.Repeat("a", i+1)] = fmt.Sprintf("%d\n@%s\n@AGENTS.md\n", i, strings.Repeat("a", i+2))
 	}
-	if got := contextOf(t, chain)["AGENTS.md"]; !strings.Contains(got, "15\n") || strings.Contains(got, "16\n") {
-		t.Errorf("of a long chain it reads %q", got)
-	}
+	got := contextOf(t, chain)["AGENTS.md"]
+	check.Contains(t, got, "15\n")
+	check.Lacks(t, got, "16\n")
 }
 
-func TestAWorkspaceThatDoesNotAnswerIsAskedAgainLater(t *testing.T) {
+func TestUnansweringWorkspaceIsAskedAgainLater(t *testing.T) {
 	const skill = ".agents/skills/pdf/SKILL.md"
 	for name, path := range map[string]string{
 		"its instructions": "/v1/files/AGENTS.md", "what they include": "/v1/files/more.md", "its skills": "/v1/search",

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/test/kit/check"
 )
 
 // listOfPodTemplates is as the API server writes it, with what a model must not see.
@@ -35,17 +36,13 @@ func TestOfTemplatesModelsLearnWhatIsForThem(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	client, err := apiclient.New(&rest.Config{Host: server.URL}, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	all, more, err := Templates{Namespace: "ns", Client: client}.List(t.Context(), "a=b", 3, 1<<20)
 	if err != nil || !more || len(all) != 3 || asked != "/api/v1/namespaces/ns/podtemplates?labelSelector=a%3Db&limit=3" {
 		t.Fatalf("asked %s; got %d templates, more: %t, %v", asked, len(all), more, err)
 	}
-	if all[0].Image != "golang:1.27" || all[0].Requests["cpu"] != "500m" || all[0].Limits["memory"] != "2Gi" ||
-		all[1].Image != "first" || all[2].Image != "" {
-		t.Errorf("got %+v", all)
-	}
+	check.Equal(t, "image, requests, limits", []any{"golang:1.27", "500m", "2Gi", "first", ""},
+		[]any{all[0].Image, all[0].Requests["cpu"], all[0].Limits["memory"], all[1].Image, all[2].Image})
 	if raw, err := json.Marshal(all); err != nil || strings.Contains(string(raw), "hunter2") {
 		t.Errorf("a model could learn %s, %v", raw, err)
 	}

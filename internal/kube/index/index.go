@@ -31,7 +31,7 @@ const (
 	MessagesByChat = "spec.chatRef.name"
 	// ReportsByChat finds the messages of a chat that are part of no history, which go once they have been acted on.
 	ReportsByChat = "reportsByChat"
-	// MessagesByParent finds the generated messages that follow a message in the history, or record how its turn ended.
+	// MessagesByParent finds the messages that follow a message in the history, up to the next generated one.
 	MessagesByParent = "parent"
 
 	// OpenApprovalsByChat finds the ToolApprovals of a chat that have not been acted on.
@@ -120,21 +120,19 @@ func messagesByParent(o client.Object) []string {
 	return FollowedBy(message)
 }
 
-// FollowedBy names the messages that a generated message follows, as far as it records them, and those whose turns it
-// records the end of.
+// FollowedBy names the messages that a message follows, as far as it says so itself and the cache keeps that.
 func FollowedBy(m *v1alpha1.ChatMessage) (followed []string) {
-	if m.Spec.Parent != "" {
-		followed = append(followed, m.Spec.Parent)
-	}
-	for i := range m.Spec.Follows {
-		commit := &m.Spec.Follows[i]
-		followed = append(followed, commit.Message, commit.Parent)
-		if commit.PreviousTurn != nil {
-			followed = append(followed, commit.PreviousTurn.Message)
+	for _, parent := range []string{m.Spec.Parent, m.Status.Parent} {
+		if parent != "" {
+			followed = append(followed, parent)
 		}
 	}
-	slices.Sort(followed)
-	return slices.Compact(followed)
+	for i := range m.Spec.Follows {
+		if name := m.Spec.Follows[i].Message; !slices.Contains(followed, name) {
+			followed = append(followed, name)
+		}
+	}
+	return followed
 }
 
 func reportsByChat(o client.Object) []string {

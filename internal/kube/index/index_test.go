@@ -97,8 +97,8 @@ func TestMessagesAreFoundByWhatTheyNeed(t *testing.T) {
 		unsettled, reports, parents, ofAChat []string
 	}{
 		"a new message":           {message(func(*v1alpha1.ChatMessage) {}), []string{"c", AnyChat}, nil, nil, []string{"c"}},
-		"an answered one":         {message(answered), nil, nil, nil, []string{"c"}},
-		"a reply to two messages": {message(following), nil, nil, []string{"a", "b", "before", "earlier"}, []string{"c"}},
+		"an answered one":         {message(answered), nil, nil, []string{"before"}, []string{"c"}},
+		"a reply to two messages": {message(following), nil, nil, []string{"b", "a"}, []string{"c"}},
 		"a step":                  {message(generated(v1alpha1.OutcomeCompleted)), nil, nil, []string{"before"}, []string{"c"}},
 		"a report of a loss": {message(generated(v1alpha1.OutcomeLost)), nil, []string{"c"}, []string{"before"},
 			[]string{"c"}},

@@ -25,6 +25,7 @@ func StripMessage(o any) (any, error) {
 		message.Spec.Content = ""
 		message.Spec.Parts = withoutContent(message)
 		message.Spec.History = lastOf(message.Spec.History)
+		message.Spec.Follows = namesOf(message.Spec.Follows)
 		if g := message.Spec.Generation; g != nil {
 			message.OwnerReferences = nil // It names its chat itself.
 			g.Warnings = nil
@@ -40,6 +41,15 @@ func StripMessage(o any) (any, error) {
 		}
 	}
 	return o, nil
+}
+
+// namesOf leaves the names of what a generated message follows, but for the last one, which is its parent. The rest is
+// needed where a status is late, and read from the API server then: for each turn it would take as much as a message.
+func namesOf(follows []v1alpha1.CommittedMessage) (names []v1alpha1.CommittedMessage) {
+	for i := range max(0, len(follows)-1) {
+		names = append(names, v1alpha1.CommittedMessage{Message: follows[i].Message})
+	}
+	return names
 }
 
 // traceOnly keeps the annotation that says which trace a message belongs to, and the hash if there is one.

@@ -10,6 +10,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -114,4 +115,24 @@ func (c Canned) RoundTrip(r *http.Request) (*http.Response, error) {
 		StatusCode: c.Status, Status: http.StatusText(c.Status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: c.Header.Clone(), Body: io.NopCloser(bytes.NewReader(c.Body)), Request: r,
 	}, nil
+}
+
+// Redirect returns a client that sends every request to one server, whatever it was for: some providers have a fixed
+// address.
+func Redirect(t testing.TB, to string) *http.Client {
+	t.Helper()
+	target, err := url.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &http.Client{Transport: redirect{target}}
+}
+
+type redirect struct{ to *url.URL }
+
+// RoundTrip implements http.RoundTripper.
+func (r redirect) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(request.Context())
+	request.URL.Scheme, request.URL.Host, request.Host = r.to.Scheme, r.to.Host, r.to.Host
+	return http.DefaultTransport.RoundTrip(request)
 }

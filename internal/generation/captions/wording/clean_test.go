@@ -10,9 +10,10 @@ import (
 	"unicode/utf8"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
-func TestTheFirstWordsOfAMessageAreItsTitle(t *testing.T) {
+func TestFirstWordsOfAMessageAreItsTitle(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"a short message stays as it is":    {"What time is it?", "What time is it?"},
 		"six words stay as they are":        {"one two three four five six", "one two three four five six"},
@@ -30,14 +31,12 @@ func TestTheFirstWordsOfAMessageAreItsTitle(t *testing.T) {
 			"one two three four five six…"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := FirstWords(c.text); got != c.want {
-				t.Errorf("got  %q\nwant %q", got, c.want)
-			}
+			check.Equal(t, "the first words", c.want, FirstWords(c.text))
 		})
 	}
 }
 
-func TestWhatModelsPutAroundATitleIsTakenOff(t *testing.T) {
+func TestDecorationOfATitleIsTakenOff(t *testing.T) {
 	for name, c := range map[string]struct{ answer, want string }{
 		"a title":                {"Pods stuck in ContainerCreating", "Pods stuck in ContainerCreating"},
 		"quotes":                 {`"Stuck pods"`, "Stuck pods"},
@@ -68,9 +67,7 @@ func TestWhatModelsPutAroundATitleIsTakenOff(t *testing.T) {
 		"something that is no UTF-8 at all": {"Stuck \xff\xfe pods", "Stuck pods"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Title.Clean(c.answer); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			check.Equal(t, "the title", c.want, Title.Clean(c.answer))
 		})
 	}
 }
@@ -93,9 +90,7 @@ func FuzzATitleCanBeShownAnywhere(f *testing.F) {
 			t.Errorf("a title of %d words", n)
 		}
 		summary := TurnSummary.Clean(text)
-		if words, runes := len(strings.Fields(summary)), utf8.RuneCountInString(summary); words > TurnSummary.Words ||
-			runes > TurnSummary.Runes {
-			t.Errorf("a summary of %d words, %d characters", words, runes)
-		}
+		words, runes := len(strings.Fields(summary)), utf8.RuneCountInString(summary)
+		check.Equal(t, text, true, words <= TurnSummary.Words && runes <= TurnSummary.Runes)
 	})
 }

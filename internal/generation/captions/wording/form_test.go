@@ -11,6 +11,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 func said(role v1alpha1.MessageRole, content string, parts ...string) v1alpha1.ChatMessage {
@@ -24,50 +25,39 @@ func said(role v1alpha1.MessageRole, content string, parts ...string) v1alpha1.C
 func TestATitleIsOfTheFirstQuestion(t *testing.T) {
 	messages := []v1alpha1.ChatMessage{said(v1alpha1.RoleSystem, "", "summary"), said(v1alpha1.RoleUser, "", "why", "so"),
 		said(v1alpha1.RoleAssistant, "", "because"), said(v1alpha1.RoleUser, "and then")}
-	if got, n := Of(messages), Questions(messages); got != "why\nso" || n != 2 {
-		t.Errorf("got %q of %d", got, n)
-	}
-	if got := Of(nil); got != "" {
-		t.Errorf("got %q of nothing", got)
-	}
+	got, n := Of(messages), Questions(messages)
+	check.Equal(t, "result, number", []any{"why\nso", 2}, []any{got, n})
+	check.Equal(t, "the text of nothing", "", Of(nil))
 }
 
 // Titles and summaries are for people.
-func TestACaptionSaysNothingOfAMessageForTheModelAlone(t *testing.T) {
+func TestCaptionOmitsMessagesForTheModelAlone(t *testing.T) {
 	hidden := said(v1alpha1.RoleUser, "the hook's word")
 	hidden.Spec.Visibility = v1alpha1.VisibleToModel
 	messages := []v1alpha1.ChatMessage{hidden, said(v1alpha1.RoleAssistant, "done"), said(v1alpha1.RoleUser, "why")}
-	if got, n := Of(messages), Questions(messages); got != "why" || n != 1 {
-		t.Errorf("a title is of %q, one of %d", got, n)
-	}
-	if got := Conversation(messages); got != "<reply>\ndone\n</reply>\n<message>\nwhy\n</message>" {
-		t.Errorf("another title is of %s", got)
-	}
-	if got := Shown(&hidden.Spec); got != "" {
-		t.Errorf("a summary is of %q", got)
-	}
+	got, n := Of(messages), Questions(messages)
+	check.Equal(t, "a title", []any{"why", 1}, []any{got, n})
+	check.Equal(t, "another title", "<reply>\ndone\n</reply>\n<message>\nwhy\n</message>", Conversation(messages))
+	check.Equal(t, "a summary", "", Shown(&hidden.Spec))
 	summary := said(v1alpha1.RoleSystem, "what was said")
 	summary.Spec.Visibility = v1alpha1.VisibleToModel
-	if got := Shown(&summary.Spec); got != "what was said" {
-		t.Errorf("of a summary %q is shown", got)
-	}
+	check.Equal(t, "of a summary", "what was said", Shown(&summary.Spec))
 }
 
-func TestAModelIsShownTheBeginningOfTheMessageAndMaySayLittle(t *testing.T) {
+func TestTitleIsAskedForByTheMessagesBeginning(t *testing.T) {
 	call := Title.Ask(fantasy.Call{MaxOutputTokens: new(int64(100)), TopK: new(int64(5))}, "",
 		Beginning(strings.Repeat("長", 10_000)), false)
 	text := call.Prompt[1].Content[0].(fantasy.TextPart).Text
-	if n := strings.Count(text, "長"); n != maxAsked || !utf8.ValidString(text) || *call.MaxOutputTokens != 100 ||
-		*call.TopK != 5 {
-		t.Errorf("%d characters are shown, %d tokens allowed", n, *call.MaxOutputTokens)
-	}
+	n := strings.Count(text, "長")
+	check.Equal(t, "number, valid, max output tokens, top k", []any{maxAsked, true, 100, 5},
+		[]any{n, utf8.ValidString(text), *call.MaxOutputTokens, *call.TopK})
 	if plain := Title.Ask(fantasy.Call{MaxOutputTokens: new(int64(32000))}, "", "why", true); len(plain.Tools) != 0 ||
 		plain.ToolChoice != nil || *plain.MaxOutputTokens != Title.Tokens {
 		t.Errorf("a plain call is %+v", plain)
 	}
 }
 
-func TestThePreambleOfTheNamespaceStandsBeforeWhatIsAskedFor(t *testing.T) {
+func TestPreambleOfTheNamespacePrecedesTheRequest(t *testing.T) {
 	for _, plain := range []bool{true, false} {
 		call := Title.Ask(fantasy.Call{}, "Be lawful.", "why", plain)
 		if text := call.Prompt[0].Content[0].(fantasy.TextPart).Text; !strings.HasPrefix(text,
@@ -85,7 +75,7 @@ func replied(text string, inputs ...string) (parts []v1alpha1.MessagePart) {
 	return append(parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &text})
 }
 
-func TestATitleIsReadFromTheCallOrElseFromTheText(t *testing.T) {
+func TestTitleIsReadFromTheCallOrText(t *testing.T) {
 	for name, c := range map[string]struct {
 		text   string
 		inputs []string
@@ -98,28 +88,23 @@ func TestATitleIsReadFromTheCallOrElseFromTheText(t *testing.T) {
 		"nothing":                {"", nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Title.Read(replied(c.text, c.inputs...)); got != c.want {
-				t.Errorf("got %q", got)
-			}
+			check.Equal(t, "the caption", c.want, Title.Read(replied(c.text, c.inputs...)))
 		})
 	}
 }
 
-func TestATurnSummaryIsAskedForInFewTokensAndReadFromItsOwnTool(t *testing.T) {
+func TestTurnSummaryIsShortAndOfItsTool(t *testing.T) {
 	call := TurnSummary.Ask(fantasy.Call{MaxOutputTokens: new(int64(32000))}, "", Exchange("why", "because"), false)
-	if *call.MaxOutputTokens != 64 || call.Tools[0].GetName() != "set_summary" {
-		t.Errorf("the call is %+v", call)
-	}
+	check.Equal(t, "the call", []any{64, "set_summary"}, []any{*call.MaxOutputTokens, call.Tools[0].GetName()})
 	if text := call.Prompt[1].Content[0].(fantasy.TextPart).
 		Text; text != "<message>\nwhy\n</message>\n<reply>\nbecause\n</reply>" {
 		t.Errorf("the model is shown %q", text)
 	}
-	if got := TurnSummary.Read(replied("", `{"summary":"Summary: Found the cause of it all."}`)); got != "Found the cause of it" {
-		t.Errorf("got %q", got)
-	}
+	check.Equal(t, "the caption", "Found the cause of it",
+		TurnSummary.Read(replied("", `{"summary":"Summary: Found the cause of it all."}`)))
 }
 
-func TestAConversationIsShownByItsBeginningAndItsNewestTurns(t *testing.T) {
+func TestConversationIsShownByBeginningAndNewestTurns(t *testing.T) {
 	var messages []v1alpha1.ChatMessage
 	for i := range 6 {
 		messages = append(messages, said(v1alpha1.RoleUser, "question "+string(rune('0'+i))),
@@ -129,19 +114,12 @@ func TestAConversationIsShownByItsBeginningAndItsNewestTurns(t *testing.T) {
 	for _, n := range []string{"3", "4", "5"} {
 		want += "\n<message>\nquestion " + n + "\n</message>\n<reply>\nanswer " + n + "\n</reply>"
 	}
-	if got := Conversation(messages); got != want {
-		t.Errorf("got %s", got)
-	}
+	check.Equal(t, "the conversation", want, Conversation(messages))
 	compacted := []v1alpha1.ChatMessage{said(v1alpha1.RoleSystem, "", "what was said"), said(v1alpha1.RoleUser, "and now")}
-	if got := Conversation(compacted); got != "<summary>\nwhat was said\n</summary>\n<message>\nand now\n</message>" {
-		t.Errorf("got %s", got)
-	}
-	if got := Conversation(messages[:1]); got != "<message>\nquestion 0\n</message>" {
-		t.Errorf("got %s", got)
-	}
-	if got := Conversation(nil); got != "" {
-		t.Errorf("got %q of nothing", got)
-	}
+	check.Equal(t, "the conversation", "<summary>\nwhat was said\n</summary>\n<message>\nand now\n</message>",
+		Conversation(compacted))
+	check.Equal(t, "the conversation", "<message>\nquestion 0\n</message>", Conversation(messages[:1]))
+	check.Equal(t, "the conversation", "", Conversation(nil))
 }
 
 func TestALongConversationIsShownWithinBounds(t *testing.T) {

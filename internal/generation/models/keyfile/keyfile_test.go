@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/internal/generation/models/keyfile"
+	"parley.dev/parley/test/kit/check"
 )
 
 // mounted lays files out as a kubelet mounts a Secret: by way of two links, so that all keys change at once.
@@ -30,15 +31,12 @@ func mounted(t *testing.T) (dir string) {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 }
 
-func TestAKeyIsReadByWayOfTheKubeletsLinks(t *testing.T) {
-	if got, err := keyfile.Read(mounted(t), "openai", "key"); err != nil || string(got) != "sk-1" {
-		t.Errorf("got %q, %v", got, err)
-	}
+func TestKeyIsReadThroughTheKubeletsLinks(t *testing.T) {
+	got, err := keyfile.Read(mounted(t), "openai", "key")
+	check.Equal(t, "error, result", []any{nil, "sk-1"}, []any{err, string(got)})
 }
 
 func TestNothingOutsideOfTheMountedSecretsIsRead(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/internal/generation/observe/redact"
+	"parley.dev/parley/test/kit/check"
 )
 
 const key = "sk-known/0123+456789"
@@ -22,13 +23,9 @@ func TestHeadersThatHoldSecretsAreRedacted(t *testing.T) {
 		// Called like a rate limit, but no number.
 		"Anthropic-Ratelimit-Tokens-Remaining", "X-Ratelimit-Remaining-Tokens",
 	} {
-		if got := redactor.Header(name, "hunter2"); got != redact.Mark {
-			t.Errorf("%s: %s", name, got)
-		}
+		check.Equal(t, name, redact.Mark, redactor.Header(name, "hunter2"))
 	}
-	if got := redactor.Header("X-Custom", "Bearer hunter2"); got != redact.Mark {
-		t.Errorf("a scheme in another header: %s", got)
-	}
+	check.Equal(t, "a scheme in another header", redact.Mark, redactor.Header("X-Custom", "Bearer hunter2"))
 }
 
 func TestHeadersThatSayWhatHappenedStay(t *testing.T) {
@@ -38,9 +35,7 @@ func TestHeadersThatSayWhatHappenedStay(t *testing.T) {
 		"x-ratelimit-remaining-requests": "59", "X-Amzn-Bedrock-Input-Token-Count": "12", "Retry-After": "7",
 		"Content-Type": "application/json", "Request-Id": "req_011CSHoEeqs5C35K2UUqR7Fy", "User-Agent": "parley/v1alpha1",
 	} {
-		if got := redactor.Header(name, value); got != value {
-			t.Errorf("%s: %s", name, got)
-		}
+		check.Equal(t, name, value, redactor.Header(name, value))
 	}
 }
 
@@ -61,13 +56,9 @@ func TestURLs(t *testing.T) {
 		"https://models.test/%zz?key=hunter2":               "[left out: 35 bytes that are no URL]",
 		"/login?token=hunter2":                              "/login?token=[redacted]",
 	} {
-		if got := redactor.URL(in); got != want {
-			t.Errorf("%s\n got %s\nwant %s", in, got, want)
-		}
+		check.Equal(t, in, want, redactor.URL(in))
 	}
-	if got := redactor.Header("Location", "/login?token=hunter2"); got != "/login?token=[redacted]" {
-		t.Errorf("Location: %s", got)
-	}
+	check.Equal(t, "Location", "/login?token=[redacted]", redactor.Header("Location", "/login?token=hunter2"))
 }
 
 func TestBodies(t *testing.T) {
@@ -112,30 +103,26 @@ func TestBodies(t *testing.T) {
 		"bytes of any values": {"\x00\x01{", "[left out: 3 bytes that are not JSON]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := redactor.Body(redact.Body{Kept: []byte(c.in), Total: int64(len(c.in))}, 1000); got != c.want {
-				t.Errorf("\n got %s\nwant %s", got, c.want)
-			}
+			check.Equal(t, "the body", c.want, redactor.Body(redact.Body{Kept: []byte(c.in), Total: int64(len(c.in))}, 1000))
 		})
 	}
 }
 
-func TestABodyThatIsTooLongIsCutOnlyWhereItHasLines(t *testing.T) {
+func TestLongBodyIsCutOnlyBetweenLines(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"a":"b","to`:                           "[left out: 100 bytes that are more than 12]",
 		"data: {\"token\":\"h\"}\n\ndata: {\"to": "data: {\"token\":\"[redacted]\"}\n\n[cut: 100 bytes in all]",
 	} {
-		if got := redactor.Body(redact.Body{Kept: []byte(in), Total: 100}, 1000); got != want {
-			t.Errorf("\n got %s\nwant %s", got, want)
-		}
+		check.Equal(t, in, want, redactor.Body(redact.Body{Kept: []byte(in), Total: 100}, 1000))
 	}
 	many := strings.Repeat("{\"token\":1}\n", 100)
-	if got := redactor.Body(redact.Body{Kept: []byte(many), Total: int64(len(many))}, 100); len(got) > 150 ||
-		!strings.HasSuffix(got, "bytes in all]") {
-		t.Errorf("got %d bytes: %s", len(got), got)
+	got := redactor.Body(redact.Body{Kept: []byte(many), Total: int64(len(many))}, 100)
+	if len(got) > 150 || !strings.HasSuffix(got, "bytes in all]") {
+		t.Errorf("got %s", got)
 	}
 }
 
-func TestTextsKeepTheirFormUnlessTheyHoldASecret(t *testing.T) {
+func TestTextsWithoutSecretsKeepTheirForm(t *testing.T) {
 	for in, want := range map[string]string{
 		"what is " + key + "?":                     "what is [redacted]?",
 		" {\n \"a\": 1 } ":                         " {\n \"a\": 1 } ",
@@ -147,11 +134,7 @@ func TestTextsKeepTheirFormUnlessTheyHoldASecret(t *testing.T) {
 			"X-Amz-Signature=[redacted]&X-Amz-Expires=9) and https://h/b",
 		"https://h/%zz?sig=hunter2": "[left out: 25 bytes that are no URL]",
 	} {
-		if got := redactor.Text(in); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		check.Equal(t, in, want, redactor.Text(in))
 	}
-	if got := (redact.Redactor{}).Text("plain"); got != "plain" {
-		t.Errorf("without a key: %s", got)
-	}
+	check.Equal(t, "without a key", "plain", (redact.Redactor{}).Text("plain"))
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // history is a history from words such as "u:hello a:hi s:summary t:result".
@@ -58,7 +59,7 @@ func words(messages []v1alpha1.ChatMessage) string {
 	return strings.Join(all, " ")
 }
 
-func TestTheModelSeesTheNewestSummaryFirstAndUnansweredMessagesWordForWord(t *testing.T) {
+func TestNewestSummaryStandsFirstUnansweredMessagesStay(t *testing.T) {
 	for name, c := range map[string]struct {
 		history   string
 		start     int
@@ -79,29 +80,22 @@ func TestTheModelSeesTheNewestSummaryFirstAndUnansweredMessagesWordForWord(t *te
 		t.Run(name, func(t *testing.T) {
 			messages := history(c.history)
 			visible := messages[min(c.start, len(messages)):]
-			if got := words(View(visible)); got != c.want {
-				t.Errorf("the model sees %q, want %q", got, c.want)
-			}
-			if replies, compacted := Replies(visible); replies != c.replies || compacted != c.compacted {
-				t.Errorf("%d replies, compacted is %v", replies, compacted)
-			}
-			if got := words(messages); got != strings.ReplaceAll(c.history, prefix, "") {
-				t.Errorf("the history became %q", got)
-			}
+			check.Equal(t, "the model sees", c.want, words(View(visible)))
+			replies, compacted := Replies(visible)
+			check.Equal(t, "replies, compacted", []any{c.replies, c.compacted}, []any{replies, compacted})
+			check.Equal(t, "the history became", strings.ReplaceAll(c.history, prefix, ""), words(messages))
 		})
 	}
 }
 
-func TestMessagesThatNobodyHasAnsweredAreCountedFromTheEnd(t *testing.T) {
+func TestUnansweredMessagesAreCountedFromTheEnd(t *testing.T) {
 	for words, want := range map[string]int{"": 0, "u:1": 1, "u:1 a:2": 0, "u:1 a:2 u:3 u:4": 2, "u:1 a:2 t:3": 0,
 		"u:1 s:2": 0} {
-		if got := Unanswered(history(words)); got != want {
-			t.Errorf("%q: %d", words, got)
-		}
+		check.Equal(t, words, want, Unanswered(history(words)))
 	}
 }
 
-func TestWhatDoesNotFitIsLeftOutInTheMiddle(t *testing.T) {
+func TestInputBeyondBudgetIsCutInTheMiddle(t *testing.T) {
 	const conversation = "u:aaaa a:bbbb t:cccc a:dddd u:eeee a:ffff t:gggg a:hhhh"
 	for budget, want := range map[int]string{
 		0:  conversation,
@@ -111,13 +105,11 @@ func TestWhatDoesNotFitIsLeftOutInTheMiddle(t *testing.T) {
 		8:  "u:... t:gggg a:hhhh",
 		3:  "u:...",
 	} {
-		if got := words(Input(history(conversation), budget)); got != want+" u:request" {
-			t.Errorf("of %d bytes: %q", budget, got)
-		}
+		check.Equal(t, budget, want+" u:request", words(Input(history(conversation), budget)))
 	}
 }
 
-func TestTheInputNeverExceedsItsBudgetAndKeepsTheOrder(t *testing.T) {
+func TestInputKeepsItsBudgetAndItsOrder(t *testing.T) {
 	messages := history("u:1 a:22 t:333 a:4444 t:55555 a:666666 u:7777777 a:88888888")
 	for budget := 1; budget < 60; budget++ {
 		total := 0
@@ -141,7 +133,7 @@ func TestTheInputNeverExceedsItsBudgetAndKeepsTheOrder(t *testing.T) {
 	}
 }
 
-func TestTheBudgetFollowsTheLimitIfThereIsOne(t *testing.T) {
+func TestBudgetFollowsTheContextLimit(t *testing.T) {
 	messages := history("u:aaaa a:bbbb")
 	for _, c := range []struct {
 		limit  int64
@@ -150,8 +142,6 @@ func TestTheBudgetFollowsTheLimitIfThereIsOne(t *testing.T) {
 	}{
 		{1000, v1alpha1.CompactionManual, 2250}, {0, v1alpha1.CompactionManual, 0}, {0, v1alpha1.CompactionContextTooLong, 4},
 	} {
-		if got := Budget(c.limit, c.source, messages); got != c.want {
-			t.Errorf("limit %d, %s: %d", c.limit, c.source, got)
-		}
+		check.Equal(t, "the budget", c.want, Budget(c.limit, c.source, messages))
 	}
 }

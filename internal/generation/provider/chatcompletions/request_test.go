@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"charm.land/fantasy"
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -18,6 +17,7 @@ import (
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -71,9 +71,7 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 			t.Run(from+", "+name, func(t *testing.T) {
 				body, warnings := sent(t, spec, c.change)
 				for field, want := range c.want {
-					if !cmp.Equal(body[field], want) || len(warnings) > 0 {
-						t.Errorf("%s is %v, warnings %q", field, body[field], warnings)
-					}
+					check.Equal(t, "body, warnings", []any{want, 0}, []any{body[field], len(warnings)})
 				}
 			})
 		}
@@ -83,9 +81,8 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 func TestModelsThatReasonAreToldNoStop(t *testing.T) {
 	stop := func(_ *fantasy.Call, s *wire.Settings) { s.Stop = []string{"a"} }
 	body, warnings := sent(t, providertest.Specs["openai"], stop)
-	if body["stop"] != nil || !cmp.Equal(warnings, []string{"stop was left out: it is not supported for reasoning models"}) {
-		t.Errorf("sent %v, warnings %q", body["stop"], warnings)
-	}
+	check.Equal(t, "stop, warnings", []any{nil, []string{"stop was left out: it is not supported for reasoning models"}},
+		[]any{body["stop"], warnings})
 	spec := providertest.Specs["openai-compatible"]
 	spec.Model = "gpt-oss-20b"
 	if body, warnings := sent(t, spec, stop); body["stop"] == nil || len(warnings) > 0 {
@@ -93,7 +90,7 @@ func TestModelsThatReasonAreToldNoStop(t *testing.T) {
 	}
 }
 
-func TestExtraBodyGoesBeforeAllElseAsItIs(t *testing.T) {
+func TestExtraBodyPrecedesAllElseUnchanged(t *testing.T) {
 	spec := providertest.Specs["openai-compatible"]
 	spec.TopK = new(int64(40))
 	spec.ProviderOptions = &v1alpha1.ProviderOptions{OpenAICompatible: &v1alpha1.OpenAICompatibleOptions{User: "u",
@@ -102,19 +99,14 @@ func TestExtraBodyGoesBeforeAllElseAsItIs(t *testing.T) {
 	if _, err := server.Ask(t, spec, nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"seed":12345678901234567890`, `"top_k":5`, `"user":null`, `"stream":true`} {
-		if !strings.Contains(server.Sent[0], want) {
-			t.Errorf("no %s in %s", want, server.Sent[0])
-		}
-	}
+	check.Contains(t, server.Sent[0], `"seed":12345678901234567890`, `"top_k":5`, `"user":null`, `"stream":true`)
 }
 
 func TestParallelCallsAreNotToldOfWithoutTools(t *testing.T) {
 	spec := providertest.Specs["openai"]
 	spec.ProviderOptions = &v1alpha1.ProviderOptions{OpenAI: &v1alpha1.OpenAIOptions{ParallelToolCalls: new(false)}}
-	if body, _ := sent(t, spec, func(*fantasy.Call, *wire.Settings) {}); body["parallel_tool_calls"] != nil {
-		t.Errorf("sent %v", body)
-	}
+	body, _ := sent(t, spec, func(*fantasy.Call, *wire.Settings) {})
+	check.Equal(t, "parallel_tool_calls", nil, body["parallel_tool_calls"])
 }
 
 // TestWhatComesWithAReplyGoesBack: reasoning in the forms of the gateways, and the signature of a call of Google's.
@@ -169,9 +161,8 @@ func TestWhatComesWithAReplyGoesBack(t *testing.T) {
 					thoughts = append(thoughts, *part.Text)
 				}
 			}
-			if said := strings.Join(thoughts, "|"); err != nil || said != c.reasoning {
-				t.Errorf("reasoning %q, %v", said, err)
-			}
+			said := strings.Join(thoughts, "|")
+			check.Equal(t, "reasoning", []any{nil, c.reasoning}, []any{err, said})
 			user, reply := v1alpha1.ChatMessage{}, v1alpha1.ChatMessage{}
 			user.Spec.Role, user.Spec.Content = v1alpha1.RoleUser, "q"
 			reply.Spec.Role, reply.Spec.Parts = v1alpha1.RoleAssistant, got.Parts
@@ -180,12 +171,8 @@ func TestWhatComesWithAReplyGoesBack(t *testing.T) {
 					Dialect: provider.DialectOf(&spec)})
 			})
 			var want any
-			if err := json.Unmarshal([]byte(c.want), &want); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, body["messages"].([]any)[1].(object)[c.field]); diff != "" {
-				t.Errorf("-want +sent\n%s", diff)
-			}
+			check.OK(t, json.Unmarshal([]byte(c.want), &want))
+			check.Equal(t, "what is sent", want, body["messages"].([]any)[1].(object)[c.field])
 		})
 	}
 }
@@ -194,18 +181,12 @@ func TestTheIDOfAReplyIsKept(t *testing.T) {
 	spec := providertest.Specs["vercel"]
 	server := &providertest.Scripted{Replies: providertest.Events(providertest.Chunk(`{"content":"Hi"}`, `"stop"`))}
 	model, err := provider.New(&spec, providertest.Key, &http.Client{Transport: server})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	stream, err := model.Stream(t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("Hello?")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var last finish.Last
 	for part := range stream {
 		last = finish.LastOf(&part)
 	}
-	if last.ResponseID != "1" {
-		t.Errorf("got %+v", last)
-	}
+	check.Equal(t, "the id of the reply", "1", last.ResponseID)
 }

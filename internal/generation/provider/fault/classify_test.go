@@ -13,6 +13,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -24,16 +25,9 @@ func classify(t *testing.T, p providertest.Protocol, base string) *v1alpha1.Gene
 		t.Fatal("the call succeeded")
 	}
 	got := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
-	for _, planted := range []string{providertest.Key, providertest.Secret, "x-query",
-		strings.TrimPrefix(base, "http://")} {
-		if strings.Contains(got.Text(), planted) {
-			t.Errorf("the message quotes %q: %s", planted, got.Text())
-		}
-	}
-	if got.Message == "" || got.Advice == "" || len(got.Message) > 1024 || len(got.Advice) > 1024 ||
-		got.Provider != string(p.Provider) {
-		t.Errorf("got provider %q and message %q", got.Provider, got.Text())
-	}
+	check.Lacks(t, got.Text(), providertest.Key, providertest.Secret, "x-query", strings.TrimPrefix(base, "http://"))
+	check.Equal(t, "message, advice, provider", []any{true, true, string(p.Provider)},
+		[]any{told(got.Message), told(got.Advice), got.Provider})
 	return got
 }
 
@@ -138,9 +132,8 @@ func TestAnErrorOfAProviderGetsItsReason(t *testing.T) {
 				}))
 				defer server.Close()
 				got := classify(t, p, server.URL+"/v1")
-				if got.Reason != c.want || int(got.StatusCode) != c.status || !strings.Contains(got.Text(), c.says) {
-					t.Errorf("got %s %d: %s", got.Reason, got.StatusCode, got.Text())
-				}
+				check.Equal(t, "reason, status code", []any{c.want, c.status}, []any{got.Reason, int(got.StatusCode)})
+				check.Contains(t, got.Text(), c.says)
 			})
 		}
 	}
@@ -161,17 +154,14 @@ func TestANetworkThatFailsIsAnUnavailableProvider(t *testing.T) {
 			t.Run(fmt.Sprint(p.Provider, p.Transport, " ", name), func(t *testing.T) {
 				server := httptest.NewServer(handler)
 				defer server.Close()
-				if got := classify(t, p, server.URL+"/v1"); got.Reason != v1alpha1.ErrorProviderUnavailable {
-					t.Errorf("got %s %d: %s", got.Reason, got.StatusCode, got.Text())
-				}
+				check.Equal(t, "the reason", v1alpha1.ErrorProviderUnavailable, classify(t, p, server.URL+"/v1").Reason)
 			})
 		}
 		t.Run(fmt.Sprint(p.Provider, p.Transport, " refused"), func(t *testing.T) {
 			server := httptest.NewServer(nil)
 			server.Close()
-			if got := classify(t, p, server.URL+"/v1"); got.Reason != v1alpha1.ErrorProviderUnavailable || got.StatusCode != 0 {
-				t.Errorf("got %s %d: %s", got.Reason, got.StatusCode, got.Text())
-			}
+			got := classify(t, p, server.URL+"/v1")
+			check.Equal(t, "reason, status", []any{v1alpha1.ErrorProviderUnavailable, 0}, []any{got.Reason, got.StatusCode})
 		})
 	}
 }

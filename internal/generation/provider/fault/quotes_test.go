@@ -3,7 +3,11 @@
 
 package fault
 
-import "testing"
+import (
+	"testing"
+
+	"parley.dev/parley/test/kit/check"
+)
 
 func TestAQuotationOfThePromptIsNoticed(t *testing.T) {
 	private := []string{"short secret", "The merger with Acme will be announced on the first of May."}
@@ -15,8 +19,6 @@ func TestAQuotationOfThePromptIsNoticed(t *testing.T) {
 		"The merger of two lists failed.":                                        false,
 		"":                                                                       false,
 	} {
-		if got := quotes(said, private); got != want {
-			t.Errorf("%q: %v, want %v", said, got, want)
-		}
+		check.Equal(t, said, want, quotes(said, private))
 	}
 }

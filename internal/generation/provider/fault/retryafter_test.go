@@ -12,10 +12,11 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
 	protocol "parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
-func TestGoogleSaysInTheBodyHowLongToWait(t *testing.T) {
+func TestRetryDelayOfGoogleIsInTheBody(t *testing.T) {
 	const quota = `{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EXHAUSTED","details":[` +
 		`{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaMetric":"generate_content_free_tier_requests","quotaId":"GenerateRequestsPer%ProjectPerModel-FreeTier","quotaValue":"5"}]},` +
 		`{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.07s"}]}}`
@@ -45,9 +46,7 @@ func TestGoogleSaysInTheBodyHowLongToWait(t *testing.T) {
 			e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key,
 				Private: []string{providertest.Secret}})
 			c.want.check(t, e)
-			if leaked := providertest.Leaked(e.Text(), providertest.Secret, "<html"); leaked != "" {
-				t.Errorf("the message quotes %q: %s", leaked, e.Text())
-			}
+			check.Equal(t, "the message quotes", "", providertest.Leaked(e.Text(), providertest.Secret, "<html"))
 		})
 	}
 }
@@ -95,14 +94,12 @@ func TestRetryAfterIsReadWhateverItsForm(t *testing.T) {
 			if e.RetryAfterSeconds != nil {
 				got = *e.RetryAfterSeconds
 			}
-			if got != c.want || !e.Retryable {
-				t.Errorf("got %d s, want %d", got, c.want)
-			}
+			check.Equal(t, "result, retryable", []any{c.want, true}, []any{got, e.Retryable})
 		})
 	}
 }
 
-func TestErrorsOfBedrockAreNamedInAHeaderOrAnEvent(t *testing.T) {
+func TestBedrockErrorsAreNamedInHeaderOrEvent(t *testing.T) {
 	spec := &v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderBedrock, Model: "some-model"}
 	answered := func(status int, kind, message string) error {
 		return providertest.Call(t, spec, &http.Client{Transport: providertest.Canned{Status: status,

@@ -12,15 +12,14 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // documented is the column "tried again" of docs/errors.md by reason.
 func documented(t *testing.T) map[v1alpha1.ErrorReason]string {
 	t.Helper()
 	page, err := os.ReadFile("../../../../docs/errors.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	rows := map[v1alpha1.ErrorReason]string{}
 	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\| [^|]+ \\| ([^|]+) \\| [^|]+ \\| [^|]*\\|$").
 		FindAllStringSubmatch(string(page), -1) {
@@ -58,9 +57,7 @@ func TestWhatIsWrongAsksNobodyToDoAnything(t *testing.T) {
 
 func TestEveryReasonIsOnThePage(t *testing.T) {
 	types, err := os.ReadFile("../../../../api/v1alpha1/error_types.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	enum := regexp.MustCompile(`validation:Enum=(\S+)`).FindSubmatch(types)
 	rows := documented(t)
 	reasons := strings.Split(string(enum[1]), ";")
@@ -69,7 +66,5 @@ func TestEveryReasonIsOnThePage(t *testing.T) {
 			t.Errorf("%s is not on the page", reason)
 		}
 	}
-	if len(reasons) != len(rows) {
-		t.Errorf("the page has %d reasons, the API %d", len(rows), len(reasons))
-	}
+	check.Equal(t, "the page", len(rows), len(reasons))
 }

@@ -20,6 +20,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 	"parley.dev/parley/test/modelserver"
 )
@@ -41,9 +42,7 @@ type wire struct {
 func listen(t *testing.T, p providertest.Protocol, script modelserver.Script, http2 bool) wire {
 	t.Helper()
 	server, err := modelserver.New(script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	listener := httptest.NewUnstartedServer(server)
 	listener.Config.ErrorLog = log.New(io.Discard, "", 0) // Clients that go away are the point.
 	if listener.EnableHTTP2 = http2; http2 {
@@ -75,12 +74,13 @@ func (w wire) classified(t *testing.T) *v1alpha1.GenerationError {
 		"x-query"); leaked != "" {
 		t.Errorf("the message quotes %q: %s", leaked, e.Text())
 	}
-	if e.Message == "" || e.Advice == "" || len([]rune(e.Message)) > 1024 || len([]rune(e.Advice)) > 1024 ||
-		e.Provider != string(w.protocol.Provider) {
-		t.Errorf("got provider %q and message %q", e.Provider, e.Text())
-	}
+	check.Equal(t, "message, advice, provider", []any{true, true, string(w.protocol.Provider)},
+		[]any{told(e.Message), told(e.Advice), e.Provider})
 	return e
 }
+
+// told reports whether people can be told the text.
+func told(text string) bool { return text != "" && len([]rune(text)) <= 1024 }
 
 // status is a fault of an HTTP status, in the words of the provider.
 func status(code int) modelserver.Fault {
@@ -106,11 +106,11 @@ func within(f modelserver.Fault, kind modelserver.FaultKind) modelserver.Fault {
 
 func (w want) check(t *testing.T, e *v1alpha1.GenerationError) {
 	t.Helper()
-	if e.Reason != w.reason || e.Retryable != w.retryable || int(e.StatusCode) != w.status ||
-		!strings.Contains(e.Text(), w.says) {
-		t.Errorf("got %s %d, retryable %v, want %+v: %s", e.Reason, e.StatusCode, e.Retryable, w, e.Text())
-	}
-	if wait := e.RetryAfter(); wait > w.wait || wait < w.wait-2*time.Second {
+	check.Equal(t, "reason, retryable, status code", []any{w.reason, w.retryable, w.status},
+		[]any{e.Reason, e.Retryable, int(e.StatusCode)})
+	check.Contains(t, e.Text(), w.says)
+	wait := e.RetryAfter()
+	if wait > w.wait || wait < w.wait-2*time.Second {
 		t.Errorf("got a wait of %s, want %s", wait, w.wait)
 	}
 }
@@ -133,9 +133,7 @@ func TestEveryFaultOfAProviderIsClassified(t *testing.T) {
 				telltale := c.fault
 				telltale.Message = planted
 				telltale.Headers = map[string]string{"X-Debug": planted, "Www-Authenticate": "Bearer " + providertest.Key}
-				if e := listen(t, p, failing(telltale), false).classified(t); e.StatusCode != int32(c.want.status) {
-					t.Errorf("got %+v", e)
-				}
+				check.Equal(t, "the status", int32(c.want.status), listen(t, p, failing(telltale), false).classified(t).StatusCode)
 			})
 		}
 	}
@@ -147,7 +145,7 @@ func failing(f modelserver.Fault) modelserver.Script {
 			Fault: &f}}}}
 }
 
-func TestAWrongKeyAndAnUnknownModelAreTold(t *testing.T) {
+func TestWrongKeyAndUnknownModelAreTold(t *testing.T) {
 	for _, p := range everyone {
 		t.Run(fmt.Sprint(p.Provider, p.Transport), func(t *testing.T) {
 			want{v1alpha1.ErrorAuthenticationFailed, false, 401, 0, "Secret keys"}.
@@ -220,7 +218,7 @@ func TestBodiesOfImitatorsAreRead(t *testing.T) {
 	}
 }
 
-func TestAStreamThatHTTP2ResetsIsTriedAgain(t *testing.T) {
+func TestStreamResetByHTTPIsTriedAgain(t *testing.T) {
 	for _, p := range everyone {
 		for name, f := range map[string]modelserver.Fault{
 			"before the head": {Kind: modelserver.FaultReset},
@@ -277,23 +275,20 @@ func (w wire) strange() wire {
 	return wire{w.protocol, w.url, &http.Client{Transport: &http.Transport{}}}
 }
 
-func TestACallThatTheCallerEndedIsTheCallers(t *testing.T) {
+func TestCallEndedByTheCallerIsTheCallers(t *testing.T) {
 	about := fault.Subject{Config: "main", Spec: providertest.Chat.Spec("http://models.example/v1")}
 	failure := &fantasy.ProviderError{StatusCode: 503, Cause: context.Canceled}
-	if e := fault.Classify(failure, about); e.Reason != v1alpha1.ErrorProviderUnavailable || !e.Retryable {
-		t.Errorf("a failure: %+v", e)
-	}
+	e := fault.Classify(failure, about)
+	check.Equal(t, "a failure", []any{v1alpha1.ErrorProviderUnavailable, true}, []any{e.Reason, e.Retryable})
 	// A cancellation that is not the caller's is the peer's.
-	if e := fault.Classify(context.Canceled, about); e.Reason != v1alpha1.ErrorProviderUnavailable || !e.Retryable {
-		t.Errorf("the peer's cancellation: %+v", e)
-	}
+	e = fault.Classify(context.Canceled, about)
+	check.Equal(t, "the peer's cancellation", []any{v1alpha1.ErrorProviderUnavailable, true}, []any{e.Reason, e.Retryable})
 	about.Silence = 10 * time.Minute
 	if e := fault.Classify(failure, about); e.Reason != v1alpha1.ErrorProviderSilent || !e.Retryable ||
 		!strings.Contains(e.Text(), "nothing for 10m0s") {
 		t.Errorf("silence: %+v", e)
 	}
 	about.Canceled = true
-	if e := fault.Classify(failure, about); e.Reason != v1alpha1.ErrorCanceled || e.Retryable {
-		t.Errorf("the caller's cancellation: %+v", e)
-	}
+	e = fault.Classify(failure, about)
+	check.Equal(t, "the caller's cancellation", []any{v1alpha1.ErrorCanceled, false}, []any{e.Reason, e.Retryable})
 }

@@ -10,6 +10,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 	"parley.dev/parley/test/modelserver"
 )
@@ -32,7 +33,7 @@ func handedIn(body string) string {
 	return names
 }
 
-func TestAFileThatTheProviderCannotFetchIsShownAsMissing(t *testing.T) {
+func TestUnfetchableFileIsShownAsMissing(t *testing.T) {
 	three := []v1alpha1.MessageFile{at("a.png", "image/png"), at("b.png", "image/png"), at("c.png", "image/png")}
 	const unnamed = "Unable to download the file. Please verify the URL and try again."
 	for name, spec := range fetchers {
@@ -62,30 +63,13 @@ func TestAFileThatTheProviderCannotFetchIsShownAsMissing(t *testing.T) {
 				for _, body := range f.sent {
 					got = append(got, handedIn(body))
 				}
-				if strings.Join(got, "|") != c.want {
-					t.Errorf("handed over %q, want %q", got, c.want)
-				}
+				check.Equal(t, "handed over", c.want, strings.Join(got, "|"))
 				if last := f.sent[len(f.sent)-1]; !strings.Contains(last,
 					"cannot be shown: the provider of the model could not fetch it from its URL, or does not take it.") {
 					t.Errorf("sent %s", last)
 				}
 			})
 		}
-	}
-}
-
-func TestAWholeAnswerIsAskedForAgainWithoutAFileThatCannotBeFetched(t *testing.T) {
-	for name, spec := range fetchers {
-		if spec.Provider == v1alpha1.ProviderAnthropic { // It only streams.
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			f := newFetcher(t, spec, refusesTimes(1, "Timeout while downloading it."))
-			text, warnings, err := f.ask(t, f.asked(at("a.png", "image/png")))
-			if err != nil || text != "ok" || len(warnings) != 1 || len(f.sent) != 2 {
-				t.Errorf("got %q, warnings %q after %d requests: %v", text, warnings, len(f.sent), err)
-			}
-		})
 	}
 }
 
@@ -110,15 +94,13 @@ func TestOtherErrorsAreNotTriedAgainWithoutFiles(t *testing.T) {
 	}
 }
 
-func TestAFileThatNeverGoesThroughFailsAsTheRequestItIs(t *testing.T) {
+func TestFileRefusedForeverFailsTheRequest(t *testing.T) {
 	for name, spec := range fetchers {
 		t.Run(name, func(t *testing.T) {
 			f := newFetcher(t, spec, refusesTimes(0, "The image is bad."))
 			_, _, err := f.ask(t, f.asked(at("a.png", "image/png")))
 			e := fault.Classify(err, fault.Subject{Config: "main", Spec: &f.spec, Key: providertest.Key})
-			if e.Reason != v1alpha1.ErrorRequestRejected || len(f.sent) != 2 {
-				t.Errorf("got %+v after %d requests", e, len(f.sent))
-			}
+			check.Equal(t, "reason, sent", []any{v1alpha1.ErrorRequestRejected, 2}, []any{e.Reason, len(f.sent)})
 		})
 	}
 }

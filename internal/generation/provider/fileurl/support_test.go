@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +22,7 @@ import (
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fileurl"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 	"parley.dev/parley/test/modelserver"
 )
@@ -34,51 +34,37 @@ func TestWhoFetchesWhat(t *testing.T) {
 	gemini := "image/png image/jpeg image/webp application/pdf"
 	responses := v1alpha1.TransportResponses
 	for name, c := range map[string]struct {
-		spec v1alpha1.ChatModelConfigSpec
-		want string
+		provider    v1alpha1.ModelProvider
+		transport   v1alpha1.ModelTransport
+		model, base string
+		want        string
 	}{
-		"anthropic": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic}, all},
-		"anthropic through a proxy": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic,
-			BaseURL: "https://proxy.example.com"}, all},
-		"anthropic, with a user": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic,
-			BaseURL: "https://u:p@proxy.example.com"}, all},
-		"anthropic through the cluster": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAnthropic,
-			BaseURL: "https://proxy.models.svc.cluster.local"}, ""},
-		"openai, chat": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI}, images},
-		"openai, responses": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI,
-			Transport: responses}, all},
-		"a server that speaks as OpenAI": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI,
-			BaseURL: "http://vllm:8000/v1"}, ""},
-		"a server on a private address": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAI,
-			BaseURL: "https://10.0.0.1/v1"}, ""},
-		"azure, chat": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAzure,
-			BaseURL: "https://r.openai.azure.com"}, images},
-		"azure, responses": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderAzure,
-			Transport: responses, BaseURL: "https://r.openai.azure.com"}, images},
-		"openrouter": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenRouter}, all},
-		"vercel":     {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderVercel}, images},
-		"bedrock":    {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderBedrock}, ""},
-		"openai-compatible": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderOpenAICompatible,
-			BaseURL: "https://models.example.com/v1"}, ""},
-		"google, Gemini 2.5": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle,
-			Model: "gemini-2.5-flash-lite"}, gemini},
-		"google, Gemini 3": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle,
-			Model: "models/gemini-3.1-pro-preview"}, gemini},
-		"google, a Gemini to come": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle,
-			Model: "gemini-10-pro"}, gemini},
-		"google, the newest Gemini": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle,
-			Model: "gemini-flash-latest"}, gemini},
-		"google, Gemini 2.0": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle,
-			Model: "gemini-2.0-flash"}, ""},
-		"google, Gemini 1.5": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle,
-			Model: "gemini-1.5-pro-latest"}, ""},
-		"google, Gemma": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle,
-			Model: "gemma-3-27b-it"}, ""},
-		"google, a name that says nothing": {v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle,
-			Model: "tunedModels/mine"}, ""},
+		"anthropic":                        {v1alpha1.ProviderAnthropic, "", "", "", all},
+		"anthropic through a proxy":        {v1alpha1.ProviderAnthropic, "", "", "https://proxy.example.com", all},
+		"anthropic, with a user":           {v1alpha1.ProviderAnthropic, "", "", "https://u:p@proxy.example.com", all},
+		"anthropic within the cluster":     {v1alpha1.ProviderAnthropic, "", "", "https://proxy.ns.svc.cluster.local", ""},
+		"openai, chat":                     {v1alpha1.ProviderOpenAI, "", "", "", images},
+		"openai, responses":                {v1alpha1.ProviderOpenAI, responses, "", "", all},
+		"a server that speaks as OpenAI":   {v1alpha1.ProviderOpenAI, "", "", "http://vllm:8000/v1", ""},
+		"a server on a private address":    {v1alpha1.ProviderOpenAI, "", "", "https://10.0.0.1/v1", ""},
+		"azure, chat":                      {v1alpha1.ProviderAzure, "", "", "https://r.openai.azure.com", images},
+		"azure, responses":                 {v1alpha1.ProviderAzure, responses, "", "https://r.openai.azure.com", images},
+		"openrouter":                       {v1alpha1.ProviderOpenRouter, "", "", "", all},
+		"vercel":                           {v1alpha1.ProviderVercel, "", "", "", images},
+		"bedrock":                          {v1alpha1.ProviderBedrock, "", "", "", ""},
+		"openai-compatible":                {v1alpha1.ProviderOpenAICompatible, "", "", "https://models.example.com/v1", ""},
+		"google, Gemini 2.5":               {v1alpha1.ProviderGoogle, "", "gemini-2.5-flash-lite", "", gemini},
+		"google, Gemini 3":                 {v1alpha1.ProviderGoogle, "", "models/gemini-3.1-pro-preview", "", gemini},
+		"google, a Gemini to come":         {v1alpha1.ProviderGoogle, "", "gemini-10-pro", "", gemini},
+		"google, the newest Gemini":        {v1alpha1.ProviderGoogle, "", "gemini-flash-latest", "", gemini},
+		"google, Gemini 2.0":               {v1alpha1.ProviderGoogle, "", "gemini-2.0-flash", "", ""},
+		"google, Gemini 1.5":               {v1alpha1.ProviderGoogle, "", "gemini-1.5-pro-latest", "", ""},
+		"google, Gemma":                    {v1alpha1.ProviderGoogle, "", "gemma-3-27b-it", "", ""},
+		"google, a name that says nothing": {v1alpha1.ProviderGoogle, "", "tunedModels/mine", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, want := fileurl.MediaTypes(&c.spec), strings.Fields(c.want)
+			got, want := fileurl.MediaTypes(&v1alpha1.ChatModelConfigSpec{
+				Provider: c.provider, Transport: c.transport, Model: c.model, BaseURL: c.base}), strings.Fields(c.want)
 			slices.Sort(want)
 			if got = slices.Sorted(slices.Values(got)); !slices.Equal(got, want) {
 				t.Errorf("got %v, want %v", got, want)
@@ -103,15 +89,6 @@ var fetchers = map[string]v1alpha1.ChatModelConfigSpec{
 	"google": {Provider: v1alpha1.ProviderGoogle, Model: "gemini-3-pro"},
 }
 
-// elsewhere sends each request to one server, whatever host it is for.
-type elsewhere struct{ to *url.URL }
-
-func (e elsewhere) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.URL.Scheme, r.URL.Host, r.Host = e.to.Scheme, e.to.Host, e.to.Host
-	return http.DefaultTransport.RoundTrip(r)
-}
-
 // fetcher is a model whose provider is a scripted server, and the bodies that were sent to it.
 type fetcher struct {
 	spec  v1alpha1.ChatModelConfigSpec
@@ -123,28 +100,18 @@ func newFetcher(t *testing.T, spec v1alpha1.ChatModelConfigSpec, rules ...models
 	t.Helper()
 	models, err := modelserver.New(modelserver.Script{Rules: append(rules,
 		modelserver.Rule{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("ok")}}})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	f := &fetcher{spec: spec}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil || int64(len(body)) != r.ContentLength {
-			t.Errorf("read %d of %d bytes: %v", len(body), r.ContentLength, err)
-		}
+		check.Equal(t, "read", []any{nil, r.ContentLength}, []any{err, int64(len(body))})
 		f.sent = append(f.sent, string(body))
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		models.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	to, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f.model, err = provider.New(&f.spec, providertest.Key,
-		&http.Client{Transport: elsewhere{to}}); err != nil {
-		t.Fatal(err)
-	}
+	f.model, err = provider.New(&f.spec, providertest.Key, providertest.Redirect(t, server.URL))
+	check.OK(t, err)
 	return f
 }
 
@@ -200,9 +167,8 @@ func TestFilesAreHandedOverByTheirURLs(t *testing.T) {
 				Data: "iVBORw0KGgpyZXN0"},
 				at("b.pdf", pdfType), at("c.txt", "text/plain"), at("d.gif", "image/gif"))
 			for range 2 { // The same bytes each time.
-				if text, warnings, err := f.ask(t, messages); err != nil || text != "ok" || len(warnings) > 0 {
-					t.Fatalf("got %q, warnings %q: %v", text, warnings, err)
-				}
+				text, warnings, err := f.ask(t, messages)
+				check.Equal(t, "error, text, warnings", []any{nil, "ok", 0}, []any{err, text, len(warnings)})
 			}
 			if len(f.sent) != 2 || f.sent[0] != f.sent[1] {
 				t.Fatalf("%d requests were made: %v", len(f.sent), f.sent)
@@ -215,22 +181,14 @@ func TestFilesAreHandedOverByTheirURLs(t *testing.T) {
 func checkGolden(t *testing.T, path, body string) {
 	t.Helper()
 	var got bytes.Buffer
-	if err := json.Indent(&got, []byte(body), "", "  "); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Indent(&got, []byte(body), "", "  "))
 	got.WriteByte('\n')
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, got.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		check.OK(t, os.WriteFile(path, got.Bytes(), 0o600))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if got.String() != string(want) {
 		t.Errorf("the request has changed; if it should have, run the test with -update and read the difference. Got:\n%s",
 			got.String())

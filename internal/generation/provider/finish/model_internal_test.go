@@ -4,13 +4,14 @@
 package finish
 
 import (
-	"slices"
 	"testing"
 
 	"charm.land/fantasy"
+
+	"parley.dev/parley/test/kit/check"
 )
 
-func TestACallIsHeldUntilSomethingFollowsUnlessItsProviderRunsIt(t *testing.T) {
+func TestCallIsHeldUnlessItsProviderRunsIt(t *testing.T) {
 	call := fantasy.StreamPart{Type: fantasy.StreamPartTypeToolCall, ID: "ours", ToolCallInput: "{}"}
 	search := fantasy.StreamPart{Type: fantasy.StreamPartTypeToolCall, ID: "its own", ToolCallInput: "{}",
 		ProviderExecuted: true}
@@ -25,7 +26,5 @@ func TestACallIsHeldUntilSomethingFollowsUnlessItsProviderRunsIt(t *testing.T) {
 		t.Errorf("%v is handed on though it may be cut off", got)
 	}
 	calls.pass(search, take)
-	if want := []string{"ours", "its own"}; !slices.Equal(got, want) {
-		t.Errorf("a search is under way, and %v is handed on", got)
-	}
+	check.Equal(t, "a search is under way", got, []string{"ours", "its own"})
 }

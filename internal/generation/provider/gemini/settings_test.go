@@ -10,13 +10,14 @@ import (
 	"testing"
 
 	"charm.land/fantasy"
-	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
+	"parley.dev/parley/internal/generation/provider/gemini"
 	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -36,9 +37,7 @@ func ask(t *testing.T, model string, change func(*fantasy.Call), events ...strin
 		t.Fatal(err)
 	}
 	var sent map[string]any
-	if err := json.Unmarshal([]byte(server.Sent[0]), &sent); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal([]byte(server.Sent[0]), &sent))
 	return got, sent
 }
 
@@ -93,21 +92,15 @@ func TestSettingsOfACallReachGemini(t *testing.T) {
 			})
 			for field, text := range c.want {
 				var want any
-				if err := json.Unmarshal([]byte(text), &want); err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(want, sent[field]); diff != "" {
-					t.Errorf("%s: -want +sent\n%s", field, diff)
-				}
+				check.OK(t, json.Unmarshal([]byte(text), &want))
+				check.Equal(t, field, want, sent[field])
 			}
-			if !slices.Equal(got.Warnings, c.warnings) {
-				t.Errorf("warnings: %q", got.Warnings)
-			}
+			check.Equal(t, "warnings", c.warnings, got.Warnings)
 		})
 	}
 }
 
-func TestToolsOfGoogleAreReadAndGoBackAsTheyCame(t *testing.T) {
+func TestToolsOfGoogleGoBackUnchanged(t *testing.T) {
 	pieces := []string{
 		`{"text":"hm","thought":true}`,
 		`{"toolCall":{"id":"s1","toolType":"GOOGLE_SEARCH_WEB","args":{"queries":["x"]}},"thoughtSignature":"AQ=="}`,
@@ -127,9 +120,8 @@ func TestToolsOfGoogleAreReadAndGoBackAsTheyCame(t *testing.T) {
 		!slices.EqualFunc(providertest.Calls(got), want, strings.HasSuffix) || got.PendingCalls != 1 {
 		t.Errorf("calls %q", providertest.Calls(got))
 	}
-	if last := got.Parts[len(got.Parts)-1].Source; last == nil || last.URL != "https://a.example" || last.Title != "A" {
-		t.Errorf("parts %+v", got.Parts)
-	}
+	last := got.Parts[len(got.Parts)-1].Source
+	check.Equal(t, "URL and title", []any{"https://a.example", "A"}, []any{last.URL, last.Title})
 	spec := v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: "gemini-3-pro"}
 	history := []v1alpha1.ChatMessage{{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: "q"}},
 		{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleAssistant, Parts: got.Parts}}}
@@ -143,12 +135,9 @@ func TestToolsOfGoogleAreReadAndGoBackAsTheyCame(t *testing.T) {
 		&want); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, back); diff != "" {
-		t.Errorf("-came +sent back\n%s", diff)
-	}
-	if config, _ := json.Marshal(sent["toolConfig"]); string(config) != `{"includeServerSideToolInvocations":true}` {
-		t.Errorf("toolConfig %s", config)
-	}
+	check.Equal(t, "what goes back", want, back)
+	config, _ := json.Marshal(sent["toolConfig"])
+	check.Equal(t, "toolConfig", `{"includeServerSideToolInvocations":true}`, string(config))
 }
 
 func TestAnImageInAResultReachesGemini(t *testing.T) {
@@ -165,8 +154,43 @@ func TestAnImageInAResultReachesGemini(t *testing.T) {
 					ToolCallID: "f1", Output: fantasy.ToolResultOutputContentMedia{Data: "AQ==", MediaType: "image/png",
 						Text: "see"}}}})
 		})
-		if got, _ := json.Marshal(sent["contents"].([]any)[2].(map[string]any)["parts"]); string(got) != want {
-			t.Errorf("%s: sent %s", model, got)
+		got, _ := json.Marshal(sent["contents"].([]any)[2].(map[string]any)["parts"])
+		check.Equal(t, model, want, string(got))
+	}
+}
+
+func TestVertexAIServesAModelAtItsLocation(t *testing.T) {
+	for _, c := range []struct{ model, location, want string }{
+		{"gemini-2.5-flash", "europe-west4", "https://europe-west4-aiplatform.googleapis.com/v1beta1/projects/p/" +
+			"locations/europe-west4/publishers/google/models/gemini-2.5-flash:streamGenerateContent?alt=sse"},
+		{"models/gemini-3-pro-preview", "global", "https://aiplatform.googleapis.com/v1beta1/projects/p/" +
+			"locations/global/publishers/google/models/gemini-3-pro-preview:streamGenerateContent?alt=sse"},
+		{"endpoints/123", "eu", "https://aiplatform.eu.rep.googleapis.com/v1beta1/projects/p/" +
+			"locations/eu/endpoints/123:streamGenerateContent?alt=sse"},
+	} {
+		protocol, err := gemini.New(&v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle, Model: c.model,
+			VertexAI: &v1alpha1.VertexAI{Project: "p", Location: c.location}}, "")
+		check.OK(t, err)
+		request, _, err := protocol.Request(t.Context(), &fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("?")}})
+		check.Equal(t, "error, url, header", []any{nil, c.want, 0}, []any{err, request.URL, len(request.Header)})
+	}
+}
+
+func TestVertexAITakesNoSearchBesideOtherTools(t *testing.T) {
+	for vertex, want := range map[*v1alpha1.VertexAI]bool{nil: true, {Project: "p", Location: "global"}: false} {
+		protocol, err := gemini.New(&v1alpha1.ChatModelConfigSpec{Provider: v1alpha1.ProviderGoogle,
+			Model: "gemini-3-pro-preview", VertexAI: vertex}, "")
+		check.OK(t, err)
+		request, warnings, err := protocol.Request(t.Context(), &fantasy.Call{
+			Prompt: fantasy.Prompt{fantasy.NewUserMessage("?")},
+			Tools: []fantasy.Tool{fantasy.ProviderDefinedTool{ID: "google." + wire.WebSearch, Name: wire.WebSearch},
+				fantasy.FunctionTool{Name: "f", InputSchema: map[string]any{"type": "object"}}},
+		})
+		check.OK(t, err)
+		body := string(request.Body)
+		if strings.Contains(body, "googleSearch") != want || (len(warnings) == 0) != want ||
+			strings.Contains(body, "includeServerSideToolInvocations") != want || !strings.Contains(body, `"name":"f"`) {
+			t.Errorf("with %v: %v, %s", vertex, warnings, body)
 		}
 	}
 }

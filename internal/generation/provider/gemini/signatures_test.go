@@ -15,6 +15,7 @@ import (
 
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/finish"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 	"parley.dev/parley/test/modelserver"
 )
@@ -22,7 +23,7 @@ import (
 // binarySignature is no text.
 var binarySignature = base64.StdEncoding.EncodeToString([]byte("\x0a\xff\xfe\x80\x00scripted:x"))
 
-func TestASignatureOfGeminiComesBackFromJSONAsItWas(t *testing.T) {
+func TestSignatureOfGeminiSurvivesJSON(t *testing.T) {
 	script := modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{
 		Steps: []modelserver.Step{modelserver.Think("hm"), modelserver.Say("Paris.")},
 	}}}}
@@ -50,9 +51,7 @@ func TestASignatureOfGeminiComesBackFromJSONAsItWas(t *testing.T) {
 			} `json:"parts"`
 		} `json:"contents"`
 	}
-	if err := json.Unmarshal(last.Body, &body); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(last.Body, &body))
 	if part := body.Contents[1].Parts[0]; last.Status != http.StatusOK || part.Text != "Paris." ||
 		!strings.HasPrefix(string(part.ThoughtSignature), "\x0a\xff\xfe\x80\x00scripted:") {
 		t.Errorf("answered with %d to %s", last.Status, last.Body)
@@ -64,39 +63,30 @@ func TestASignatureThatIsNoneIsLeftOut(t *testing.T) {
 		model, server := geminiModel(t, modelserver.Script{})
 		metadata, err := json.Marshal(map[string]any{"parley": map[string]any{"type": "parley.state",
 			"data": map[string]string{"signature": kept}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for range streamOf(t, model, fantasy.NewUserMessage("a"), thoughtOf(t, metadata), fantasy.NewUserMessage("b")) {
 		}
-		if got := server.Requests()[0]; got.Status != http.StatusOK ||
-			strings.Contains(string(got.Body), "thoughtSignature") != sent {
-			t.Errorf("%q was answered with %d: %s", kept, got.Status, got.Body)
-		}
+		got := server.Requests()[0]
+		check.Equal(t, "status, contained", []any{http.StatusOK, sent},
+			[]any{got.Status, strings.Contains(string(got.Body), "thoughtSignature")})
 	}
 }
 
 func geminiModel(t *testing.T, script modelserver.Script) (fantasy.LanguageModel, *modelserver.Server) {
 	t.Helper()
 	server, err := modelserver.New(script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	listener := httptest.NewServer(server)
 	t.Cleanup(listener.Close)
 	model, err := provider.New(providertest.Gemini.Spec(listener.URL), providertest.Key, http.DefaultClient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return model, server
 }
 
 func streamOf(t *testing.T, model fantasy.LanguageModel, prompt ...fantasy.Message) fantasy.StreamResponse {
 	t.Helper()
 	stream, err := model.Stream(t.Context(), fantasy.Call{Prompt: prompt})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return stream
 }
 
@@ -104,13 +94,9 @@ func streamOf(t *testing.T, model fantasy.LanguageModel, prompt ...fantasy.Messa
 func thoughtOf(t *testing.T, metadata []byte) fantasy.Message {
 	t.Helper()
 	var raw map[string]json.RawMessage
-	if err := json.Unmarshal(metadata, &raw); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(metadata, &raw))
 	options, err := fantasy.UnmarshalProviderOptions(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return fantasy.Message{Role: fantasy.MessageRoleAssistant, Content: []fantasy.MessagePart{
 		fantasy.ReasoningPart{Text: "hm", ProviderOptions: options}, fantasy.TextPart{Text: "Paris."},
 	}}

@@ -6,11 +6,11 @@ package identity_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,6 +23,7 @@ import (
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/identity"
 	"parley.dev/parley/internal/netguard/httpguard"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/cloudtest"
 )
 
@@ -57,9 +58,7 @@ var (
 func (p *pod) call(spec v1alpha1.ChatModelConfigSpec) error {
 	p.t.Helper()
 	model, err := provider.NewAs(p.identity, &spec, p.Client())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	check.OK(p.t, err)
 	stream, err := model.Stream(p.t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("Hello?")}})
 	if err != nil {
 		return err
@@ -71,9 +70,7 @@ func (p *pod) call(spec v1alpha1.ChatModelConfigSpec) error {
 		}
 		text += part.Delta
 	}
-	if text != "Hi" {
-		p.t.Errorf("the model says %q", text)
-	}
+	check.Equal(p.t, "what the model says", "Hi", text)
 	return nil
 }
 
@@ -85,9 +82,7 @@ func (p *pod) refused(spec v1alpha1.ChatModelConfigSpec) *v1alpha1.GenerationErr
 		p.t.Fatal("the call succeeded")
 	}
 	for _, secret := range []string{"eyJ", "access-"} {
-		if strings.Contains(err.Error(), secret) {
-			p.t.Errorf("the error holds a token: %v", err)
-		}
+		check.Lacks(p.t, err.Error(), secret)
 	}
 	return fault.Classify(err, fault.Subject{Config: "main", Spec: &spec})
 }
@@ -97,13 +92,9 @@ func TestModelsOfAzureTakeThePodsIdentity(t *testing.T) {
 	p.OnAzure(t)
 	spec := azure
 	for _, spec.Transport = range []v1alpha1.ModelTransport{"", v1alpha1.TransportResponses} {
-		if err := p.call(spec); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, p.call(spec))
 	}
-	if got := p.Exchanges(); !slices.Equal(got, []string{"entra"}) {
-		t.Errorf("two calls exchange at %v", got)
-	}
+	check.Equal(t, "two calls exchange", []string{"entra"}, p.Exchanges())
 }
 
 func TestVertexAITakesThePodsIdentity(t *testing.T) {
@@ -120,13 +111,9 @@ func TestVertexAITakesThePodsIdentity(t *testing.T) {
 			p := newPod(t)
 			c.set(p, t)
 			for range 2 {
-				if err := p.call(vertex); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, p.call(vertex))
 			}
-			if got := p.Exchanges(); !slices.Equal(got, c.exchanges) {
-				t.Errorf("two calls exchange at %v", got)
-			}
+			check.Equal(t, "two calls exchange", c.exchanges, p.Exchanges())
 		})
 	}
 }
@@ -139,9 +126,8 @@ func TestTheMetadataServerIsReachedPastTheGuard(t *testing.T) {
 	}
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "https://aiplatform.googleapis.com/", nil)
 	err := identity.New(guarded, p.now).Sign(t.Context(), request, nil)
-	if got := request.Header.Get("Authorization"); err != nil || got != "Bearer access-metadata-1" {
-		t.Errorf("got %q, %v", got, err)
-	}
+	got := request.Header.Get("Authorization")
+	check.Equal(t, "error, result", []any{nil, "Bearer access-metadata-1"}, []any{err, got})
 }
 
 func TestTokensAreRenewedWithRotatedFiles(t *testing.T) {
@@ -158,16 +144,12 @@ func TestTokensAreRenewedWithRotatedFiles(t *testing.T) {
 			p := newPod(t)
 			file := c.set(p, t)
 			for range 3 {
-				if err := p.call(c.spec); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, p.call(c.spec))
 				// The token of the file is about to expire, and that of the cloud has.
 				p.later.Add(int64(61 * time.Minute))
 				p.Rotate(file, c.audience)
 			}
-			if calls := p.Calls(); len(calls) != 3 || len(slices.Compact(calls)) != 3 {
-				t.Errorf("three calls, each an hour after the other, have %v", calls)
-			}
+			check.Equal(t, "different calls, each an hour after the other", 3, len(slices.Compact(p.Calls())))
 		})
 	}
 }
@@ -179,20 +161,15 @@ func TestATokenIsRenewedBeforeItEnds(t *testing.T) {
 	p.OnAzure(t)
 	for minutes, want := range []int{0: 1, 1: 1} {
 		p.later.Store(int64(time.Duration(minutes) * 45 * time.Minute))
-		if err := p.call(azure); err != nil || len(p.Exchanges()) != want {
-			t.Fatalf("after %d minutes: %v, %v", minutes*45, p.Exchanges(), err)
-		}
+		check.Equal(t, fmt.Sprintf("error, exchanges after %d minutes", minutes*45), []any{nil, want},
+			[]any{p.call(azure), len(p.Exchanges())})
 	}
 	p.later.Store(int64(50 * time.Minute))
 	p.Fail("login.microsoftonline.com", status(http.StatusServiceUnavailable))
-	if err := p.call(azure); err != nil {
-		t.Errorf("a token that is good for ten minutes is not used: %v", err)
-	}
+	check.OK(t, p.call(azure)) // A token that is good for ten minutes is used.
 	p.Fail("login.microsoftonline.com", nil)
 	p.later.Store(int64(51 * time.Minute))
-	if err := p.call(azure); err != nil || len(p.Exchanges()) != 2 {
-		t.Errorf("got %v, %v", p.Exchanges(), err)
-	}
+	check.Equal(t, "error, exchanges", []any{nil, 2}, []any{p.call(azure), len(p.Exchanges())})
 }
 
 func TestCallsShareOneExchange(t *testing.T) {
@@ -201,15 +178,11 @@ func TestCallsShareOneExchange(t *testing.T) {
 	var calls sync.WaitGroup
 	for range 20 {
 		calls.Go(func() {
-			if err := p.call(azure); err != nil {
-				t.Error(err)
-			}
+			check.OK(t, p.call(azure))
 		})
 	}
 	calls.Wait()
-	if len(p.Exchanges()) != 1 || len(p.Calls()) != 20 {
-		t.Errorf("20 calls exchange %d times", len(p.Exchanges()))
-	}
+	check.Equal(t, "20 calls exchange", []any{1, 20}, []any{len(p.Exchanges()), len(p.Calls())})
 }
 
 // status answers with an HTTP status.
@@ -268,9 +241,7 @@ func TestALoginThatFailsSaysWhereAndWho(t *testing.T) {
 			t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", p.File("key.json", `{"type": "service_account"}`))
 		}, false, []string{"names is no credential configuration of type external_account"}},
 		"a configuration without its token": {vertex, func(p *pod, t *testing.T) {
-			if err := os.Remove(p.OnGoogle(t, "")); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, os.Remove(p.OnGoogle(t, "")))
 		}, false, []string{"the token that is to be exchanged cannot be read"}},
 		"a pod that GKE does not know": {vertex, func(p *pod, _ *testing.T) {
 			p.Fail("metadata", status(http.StatusNotFound))
@@ -280,17 +251,13 @@ func TestALoginThatFailsSaysWhereAndWho(t *testing.T) {
 			p := newPod(t)
 			c.set(p, t)
 			e := p.refused(c.spec)
-			if e.Reason != v1alpha1.ErrorAuthenticationFailed || e.Retryable != c.retryable {
-				t.Errorf("got %+v", e)
-			}
+			check.Equal(t, "reason, retryable", []any{v1alpha1.ErrorAuthenticationFailed, c.retryable},
+				[]any{e.Reason, e.Retryable})
 			for _, part := range append(c.says, "The workload identity of ChatModelConfig main could not log in: ") {
-				if !strings.Contains(e.Text(), part) {
-					t.Errorf("%q does not say %q", e.Text(), part)
-				}
+				check.Contains(t, e.Text(), part)
 			}
-			if strings.Contains(e.Text(), "eyJ") || len(p.Calls()) > 0 {
-				t.Errorf("a token is told or a model called: %s", e.Text())
-			}
+			check.Equal(t, "a token is told or a model called", false, len(p.Calls()) > 0)
+			check.Lacks(t, e.Text(), "eyJ")
 		})
 	}
 }
@@ -306,14 +273,10 @@ func TestTokensGoToTheCloudsHostsAlone(t *testing.T) {
 		spec := azure
 		spec.BaseURL = baseURL
 		e := p.refused(spec)
-		if e.Reason != v1alpha1.ErrorAuthenticationFailed || e.Retryable ||
-			!strings.Contains(e.Message, "own hosts over https") {
-			t.Errorf("%s: got %+v", baseURL, e)
-		}
+		check.Equal(t, baseURL, []any{v1alpha1.ErrorAuthenticationFailed, false}, []any{e.Reason, e.Retryable})
+		check.Contains(t, e.Message, "own hosts over https")
 	}
-	if got := p.Exchanges(); len(got) > 0 {
-		t.Errorf("tokens were asked for at %v", got)
-	}
+	check.Equal(t, "tokens were asked", nil, p.Exchanges())
 }
 
 func TestARefusedTokenIsTheIdentitys(t *testing.T) {
@@ -326,9 +289,7 @@ func TestARefusedTokenIsTheIdentitys(t *testing.T) {
 			"azure, or name another model, then send a message to continue",
 	} {
 		p.Fail("my.openai.azure.com", status(code))
-		if e := p.refused(azure); e.Text() != want {
-			t.Errorf("got %q", e.Text())
-		}
+		check.Equal(t, "the refusal", want, p.refused(azure).Text())
 	}
 }
 
@@ -343,9 +304,7 @@ func TestACanceledCallWaitsForNoToken(t *testing.T) {
 		<-release
 	})
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, azure.BaseURL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if err := p.identity.Sign(ctx, request, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"charm.land/fantasy"
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -20,6 +19,7 @@ import (
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -47,12 +47,8 @@ func sentFields(t *testing.T, spec v1alpha1.ChatModelConfigSpec, change func(*fa
 	t.Helper()
 	server := &providertest.Scripted{Replies: blocks(hi)}
 	got, err := server.Ask(t, spec, change)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(server.Sent[0]), &fields); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, json.Unmarshal([]byte(server.Sent[0]), &fields))
 	return fields, got.Warnings
 }
 
@@ -94,9 +90,8 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 					call.ToolChoice = &c.choice
 				}
 			})
-			if got, _ := json.Marshal(sent[c.field]); string(got) != c.want {
-				t.Errorf("got %s", got)
-			}
+			got, _ := json.Marshal(sent[c.field])
+			check.Equal(t, "what is sent", c.want, string(got))
 			if left := strings.Join(warnings, "; "); !strings.HasPrefix(left, c.left) || (left == "") != (c.left == "") {
 				t.Errorf("warnings: %s", left)
 			}
@@ -104,7 +99,7 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 	}
 }
 
-func TestBlocksOfTheProviderGoBackAsTheyCame(t *testing.T) {
+func TestBlocksOfTheProviderGoBackUnchanged(t *testing.T) {
 	came := []string{
 		`{"data":"sealed","type":"redacted_thinking"}`,
 		`{"caller":{"type":"direct"},"id":"srvtoolu_1","input":{"command":"ls"},"name":"bash_code_execution","type":"server_tool_use"}`,
@@ -123,9 +118,7 @@ func TestBlocksOfTheProviderGoBackAsTheyCame(t *testing.T) {
 	})
 	said, _ := json.Marshal(sent["messages"].([]any)[1].(map[string]any)["content"])
 	got := strings.Replace(string(said), `"cache_control":{"type":"ephemeral"},`, "", 1)
-	if diff := cmp.Diff("["+strings.Join(came, ",")+"]", got); diff != "" {
-		t.Errorf("-came +sent\n%s", diff)
-	}
+	check.Equal(t, "what goes back", "["+strings.Join(came, ",")+"]", got)
 }
 
 // taken keeps a request, and answers with an exception of AWS within a stream.
@@ -158,24 +151,20 @@ func ofBedrock(t *testing.T, key string) (*taken, *v1alpha1.GenerationError) {
 	return server, fault.Classify(err, fault.Subject{Config: "main", Spec: &spec})
 }
 
-func TestBedrockIsAskedWithTheCredentialsOfThePod(t *testing.T) {
+func TestBedrockIsAskedWithThePodsCredentials(t *testing.T) {
 	t.Setenv("AWS_REGION", "eu-west-1")
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKID")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	for key, want := range map[string]string{"": "AWS4-HMAC-SHA256 Credential=AKID/", "k": "Bearer k"} {
 		got, e := ofBedrock(t, key)
-		if e.Reason != v1alpha1.ErrorRateLimited || !e.Retryable {
-			t.Errorf("an exception is %+v", e)
-		}
+		check.Equal(t, "an exception", []any{v1alpha1.ErrorRateLimited, true}, []any{e.Reason, e.Retryable})
 		header := got.request.Header
 		if !strings.HasPrefix(header.Get("Authorization"), want) || header.Get("Anthropic-Beta") != "" ||
 			key == "" && !strings.Contains(header.Get("Authorization"), "/eu-west-1/bedrock/aws4_request") ||
 			got.request.URL.Host != "bedrock-runtime.eu-west-1.amazonaws.com" {
 			t.Errorf("%s is asked with %v", got.request.URL, header)
 		}
-		if !strings.Contains(got.body, `"anthropic_beta":["one","two"]`) {
-			t.Errorf("sent %s", got.body)
-		}
+		check.Contains(t, got.body, `"anthropic_beta":["one","two"]`)
 	}
 }
 
@@ -189,16 +178,43 @@ func TestBedrockWithoutCredentialsIsNotAsked(t *testing.T) {
 	}
 }
 
-func TestExtraBodyGoesIntoTheRequestAsItIs(t *testing.T) {
+func TestExtraBodyGoesIntoTheRequest(t *testing.T) {
 	spec := providertest.Specs["anthropic"]
 	extra := &runtime.RawExtension{
 		Raw: []byte(`{"metadata":{"user_id":"u"},"max_tokens":12345678901234567890,"x.9":1,"stream":false,"":null}`)}
 	spec.ProviderOptions = &v1alpha1.ProviderOptions{Anthropic: &v1alpha1.AnthropicOptions{ExtraBody: extra}}
 	sent, _ := sentFields(t, spec, nil)
 	got, _ := json.Marshal(sent)
-	for _, want := range []string{`"metadata":{"user_id":"u"}`, `"x.9":1`, `"stream":true`, `"":null`} {
-		if !strings.Contains(string(got), want) {
-			t.Errorf("no %s in %s", want, got)
+	check.Contains(t, string(got), `"metadata":{"user_id":"u"}`, `"x.9":1`, `"stream":true`, `"":null`)
+}
+
+func TestCitationsOfAnthropicStandBehindTheirText(t *testing.T) {
+	cite := func(url string) string {
+		return `{"type":"content_block_delta","index":1,"delta":{"type":"citations_delta","citation":{"type":"web_search_result_location","url":"` + url + `","title":"T","cited_text":"x","encrypted_index":"e"}}}`
+	}
+	server := &providertest.Scripted{
+		Replies: providertest.Events(
+			`{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"usage":{"input_tokens":1,"output_tokens":1}}}`,
+			`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
+			`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}`,
+			`{"type":"content_block_stop","index":0}`,
+			`{"type":"content_block_start","index":1,"content_block":{"citations":[],"type":"text","text":""}}`,
+			cite("https://a.example.com"), `{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"b"}}`,
+			cite("https://b.example.com"), cite("https://a.example.com"), `{"type":"content_block_stop","index":1}`,
+			`{"type":"content_block_start","index":2,"content_block":{"type":"text","text":""}}`,
+			`{"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"c"}}`,
+			`{"type":"content_block_stop","index":2}`,
+			`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":3}}`,
+			`{"type":"message_stop"}`)}
+	got, err := server.Ask(t, providertest.Specs["anthropic"], nil)
+	check.OK(t, err)
+	var outline []string
+	for _, part := range got.Parts {
+		if part.Source != nil {
+			outline = append(outline, part.Source.URL+" "+part.Source.Title)
+		} else {
+			outline = append(outline, *part.Text)
 		}
 	}
+	check.Equal(t, "c", outline, []string{"a", "b", "https://a.example.com T", "https://b.example.com T", "c"})
 }

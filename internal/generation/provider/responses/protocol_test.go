@@ -10,13 +10,13 @@ import (
 	"testing"
 
 	"charm.land/fantasy"
-	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/finish"
 	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -73,17 +73,13 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 				t.Fatalf("sent %q: %v", server.Sent, err)
 			}
 			var want any
-			if err := json.Unmarshal([]byte(c.want), &want); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, sent[c.field]); diff != "" || strings.Join(got.Warnings, ", ") != c.warns {
-				t.Errorf("-want +sent\n%s\nwarnings %q", diff, got.Warnings)
-			}
+			check.OK(t, json.Unmarshal([]byte(c.want), &want))
+			check.Equal(t, "sent, warnings", []any{want, c.warns}, []any{sent[c.field], strings.Join(got.Warnings, ", ")})
 		})
 	}
 }
 
-func TestAzureIsAskedForItsVersionOfTheAPI(t *testing.T) {
+func TestAzureIsAskedForItsAPIVersion(t *testing.T) {
 	var asked *http.Request
 	spec := providertest.Specs["azure"]
 	spec.Transport, spec.APIVersion = v1alpha1.TransportResponses, "preview"
@@ -131,7 +127,7 @@ const (
 	unknownItem = `{"id":"u_1","type":"something_new","content":7}`
 )
 
-func TestItemsAreReadFromEventsAndFromADocument(t *testing.T) {
+func TestItemsAreReadFromEventsAndDocuments(t *testing.T) {
 	items := []string{thoughtItem, searchItem, programItem, unknownItem, messageItem}
 	var events []string
 	for i, item := range items {
@@ -164,21 +160,16 @@ func TestItemsAreReadFromEventsAndFromADocument(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := &providertest.Scripted{Replies: reply}
 			got, err := server.Ask(t, spec, nil)
-			if diff := cmp.Diff(want, outline(got)); err != nil || diff != "" || got.PendingCalls != 0 {
-				t.Fatalf("-want +got\n%s\n%v", diff, err)
-			}
+			check.Equal(t, "error, parts, pending calls", []any{nil, want, 0}, []any{err, outline(got), got.PendingCalls})
 			for part, state := range map[int]string{
 				0: `{"encrypted_content":"+/==","id":"rs_1","summary":[{"text":"a","type":"summary_text"},` +
 					`{"text":"b","type":"summary_text"}],"type":"reasoning"}`,
 				6: `{"phase":"final_answer"}`,
 			} {
-				if !strings.Contains(got.Parts[part].ProviderMetadata, state) {
-					t.Errorf("part %d has %s", part, got.Parts[part].ProviderMetadata)
-				}
+				check.Contains(t, got.Parts[part].ProviderMetadata, state)
 			}
-			if last := lastOf(t, spec, reply); last.ResponseID != "resp_1" || last.Reason != "completed" {
-				t.Errorf("the reply ends as %+v", last)
-			}
+			last := lastOf(t, spec, reply)
+			check.Equal(t, "the reply ends", []any{"resp_1", "completed"}, []any{last.ResponseID, last.Reason})
 		})
 	}
 }
@@ -188,13 +179,9 @@ func lastOf(t *testing.T, spec v1alpha1.ChatModelConfigSpec, reply []providertes
 	t.Helper()
 	model, err := provider.New(&spec, providertest.Key,
 		&http.Client{Transport: &providertest.Scripted{Replies: reply}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	stream, err := model.Stream(t.Context(), fantasy.Call{Prompt: fantasy.Prompt{fantasy.NewUserMessage("Hello?")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for part := range stream {
 		last = finish.LastOf(&part)
 	}

@@ -13,6 +13,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -46,9 +47,8 @@ func TestEncryptedReasoningGoesBackWhereItCameFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 	const item = `{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm <b>"}],"encrypted_content":"sealed+/=="},{"content":"Hi.","role":"assistant","phase":"final_answer"}`
-	if !strings.Contains(server.Sent[0], item) || strings.Count(server.Sent[0], "hm") != 1 {
-		t.Errorf("sent %s", server.Sent[0])
-	}
+	check.Equal(t, "sent", 1, strings.Count(server.Sent[0], "hm"))
+	check.Contains(t, server.Sent[0], item)
 }
 
 func TestReasoningThatIsRefusedIsLeftOut(t *testing.T) {
@@ -61,12 +61,9 @@ func TestReasoningThatIsRefusedIsLeftOut(t *testing.T) {
 				Replies: append([]providertest.Reply{{Status: http.StatusBadRequest, Body: refusal}},
 					providertest.Events(responsesReply)...)}
 			got, err := server.Ask(t, providertest.Specs["openai responses"], sealed)
-			if err != nil || len(got.Parts) != 1 || *got.Parts[0].Text != "ok" {
-				t.Fatalf("got %+v, %v", got.Parts, err)
-			}
-			if len(server.Sent) != 2 || strings.Contains(server.Sent[1], "reasoning") {
-				t.Errorf("sent %q", server.Sent)
-			}
+			check.Equal(t, "error, parts, text", []any{nil, 1, "ok"}, []any{err, len(got.Parts), *got.Parts[0].Text})
+			check.Equal(t, "requests", 2, len(server.Sent))
+			check.Lacks(t, server.Sent[1], "reasoning")
 		})
 	}
 }

@@ -9,17 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/internal/generation/provider/schema"
+	"parley.dev/parley/test/kit/check"
 )
 
 func decode(t *testing.T, text string) schema.Object {
 	t.Helper()
 	var out schema.Object
-	if err := json.Unmarshal([]byte(text), &out); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal([]byte(text), &out))
 	return out
 }
 
@@ -72,15 +69,9 @@ func TestASchemaIsWhatEachProviderTakes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			given := decode(t, c.given)
 			got, left := c.fit(given)
-			if diff := cmp.Diff(decode(t, c.want), got); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
-			if !cmp.Equal(left, c.left) {
-				t.Errorf("left out: %q", left)
-			}
-			if diff := cmp.Diff(decode(t, c.given), given); diff != "" {
-				t.Errorf("the given schema was changed: %s", diff)
-			}
+			check.Equal(t, "the result", decode(t, c.want), got)
+			check.Equal(t, "left out", c.left, left)
+			check.Equal(t, "the given schema was changed", decode(t, c.given), given)
 		})
 	}
 }
@@ -125,8 +116,6 @@ func TestStrictSchemasNameEverything(t *testing.T) {
 		`{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"items":{"oneOf":[]}}}}`:                          false,
 		`{"type":"object","additionalProperties":false,"required":["a"],"properties":{"a":{"anyOf":[{"type":"object"}]}}}`:                   false,
 	} {
-		if got := schema.IsStrict(decode(t, text)); got != want {
-			t.Errorf("%s: %v", text, got)
-		}
+		check.Equal(t, text, want, schema.IsStrict(decode(t, text)))
 	}
 }

@@ -1,0 +1,341 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
+
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/client"
+	"parley.dev/parley/internal/gateway/token"
+	"parley.dev/parley/internal/netguard/httpguard"
+)
+
+// ErrNoToken means that the kubeconfig has no token that could be shown to the gateway.
+var ErrNoToken = errors.New("your kubeconfig has no token to show to the gateway")
+
+// Gateway is a way to the gateway, as somebody.
+type Gateway struct {
+	// Way is a client of it.
+	Way client.Client
+
+	stop   func()
+	outage outage
+}
+
+// Close gives the way up.
+func (g *Gateway) Close() { g.stop() }
+
+// GatewayOptions say how the gateway is reached.
+type GatewayOptions struct {
+	// URL of the gateway. Default: $PARLEY_GATEWAY, else a port-forward to one of its pods.
+	URL string
+	// Insecure lets the token be shown over plain HTTP.
+	Insecure bool
+	// CA is the file with the CA of the gateway's certificate, and Namespace that of its pods.
+	CA, Namespace string
+	// ServiceAccount is the account to be known as. Default: the kubeconfig's own identity.
+	ServiceAccount string
+}
+
+// Dialer finds ways to the gateway.
+type Dialer struct {
+	Options GatewayOptions
+	// Namespace of the service account that the options name.
+	Namespace string
+	Config    *rest.Config
+	Core      kubernetes.Interface
+}
+
+// Dial finds a way to the gateway, and a token for it.
+func (d *Dialer) Dial(ctx context.Context) (*Gateway, error) {
+	caller, err := d.identity(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g := &Gateway{Way: client.Client{URL: d.given(), HTTP: caller}, stop: func() {}}
+	g.Way.Reopen = func(ctx context.Context, way *client.Client, lost error) error { return d.reopen(ctx, g, way, lost) }
+	if g.Way.URL == "" {
+		g.Way.URL, g.stop, err = d.Forward(ctx)
+		return g, err
+	}
+	return g, d.check(g.Way.URL)
+}
+
+// reopen finds another token when the gateway takes the one it had no longer, and else another pod of the gateway: the
+// one that a port was forwarded to may be gone. Until there is one, the old way stays, which leads nowhere.
+func (d *Dialer) reopen(ctx context.Context, g *Gateway, way *client.Client, lost error) error {
+	if refused, ok := errors.AsType[*client.Error](lost); ok && refused.Status == http.StatusUnauthorized {
+		caller, err := d.identity(ctx)
+		if err == nil {
+			way.HTTP = caller
+		}
+		return err
+	}
+	if d.given() != "" {
+		return nil
+	}
+	found, stop, err := d.Forward(ctx)
+	if err == nil {
+		g.stop()
+		way.URL, g.stop = found, stop
+	}
+	return err
+}
+
+// Follow implements Source.
+func (g *Gateway) Follow(ctx context.Context, namespace, chat string, fromStart bool, connected func(),
+	each func(stream.Event) (done bool, err error)) error {
+	options := client.FollowOptions{FromNow: !fromStart, Lost: func(err error) { g.outage.lost(time.Now(), Explain(err)) }}
+	for e, err := range g.Way.Namespace(namespace).Follow(ctx, chat, options) {
+		if err != nil {
+			return Explain(err)
+		}
+		g.outage.over()
+		if connected != nil {
+			connected()
+		}
+		if done, err := each(e); done || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Explain says which flag helps against an error of the connection, where that is known.
+func Explain(err error) error {
+	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
+	refused, _ := errors.AsType[*client.Error](err)
+	switch {
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return fmt.Errorf("it speaks plain HTTP: leave --gateway-ca out, or name a URL that begins with http://: %w", err)
+	case unverified:
+		return fmt.Errorf("%w: --gateway-ca names the file with the CA of its certificate", err)
+	case refused != nil && refused.Message == client.SpeaksTLS:
+		return fmt.Errorf("%w: name the file with its CA with --gateway-ca, or that URL with --gateway", err)
+	}
+	return err
+}
+
+// given is the gateway's URL, if one was named.
+func (d *Dialer) given() string {
+	return cmp.Or(d.Options.URL, os.Getenv("PARLEY_GATEWAY"))
+}
+
+// check refuses a URL that a token would be shown at in plain text, unless it is of this very machine.
+func (d *Dialer) check(given string) error {
+	u, err := url.Parse(given)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("the URL of the gateway, %q, does not begin with https:// or http:// and a host", given)
+	}
+	if u.Scheme == "https" || d.Options.Insecure || ofThisMachine(u) {
+		return nil
+	}
+	return fmt.Errorf("the gateway at %s would be shown your token over plain HTTP, where others can read it on the way: "+
+		"name a URL that begins with https://, leave it out for a port-forward, or take the risk with --insecure-gateway",
+		u.Host)
+}
+
+// ofThisMachine reports whether a URL leads to this very machine.
+func ofThisMachine(u *url.URL) bool {
+	return u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
+}
+
+// transport carries the requests to the gateway. With a CA of its own, the certificate must be from that CA, and for
+// the gateway's Service where a forwarded port of this machine leads there.
+func (d *Dialer) transport() (http.RoundTripper, error) {
+	if d.Options.CA == "" {
+		return http.DefaultTransport, nil
+	}
+	pem, err := os.ReadFile(d.Options.CA)
+	if err != nil {
+		return nil, fmt.Errorf("reading the CA of the gateway: %w", err)
+	}
+	trusted := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
+	if !trusted.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("reading the CA of the gateway: there is no certificate in %s", d.Options.CA)
+	}
+	given := d.given()
+	if u, err := url.Parse(given); given == "" || err == nil && ofThisMachine(u) {
+		trusted.ServerName = fmt.Sprintf("parley-gateway.%s.svc", d.Options.Namespace)
+	}
+	own := http.DefaultTransport.(*http.Transport).Clone()
+	own.TLSClientConfig = trusted
+	return own, nil
+}
+
+// forwarded is the URL of the gateway behind a port of this machine.
+func (d *Dialer) forwarded(port uint16) string {
+	scheme := "http"
+	if d.Options.CA != "" {
+		scheme = "https"
+	}
+	return fmt.Sprintf("%s://127.0.0.1:%d", scheme, port)
+}
+
+// identity is an HTTP client that shows a token to the gateway alone: one that is for it where that can be had, else
+// that of the kubeconfig, whether it is written there or comes from a program.
+func (d *Dialer) identity(ctx context.Context) (*http.Client, error) {
+	auth := rest.AnonymousClientConfig(d.Config)
+	auth.TLSClientConfig = rest.TLSClientConfig{}
+	auth.BearerToken, auth.BearerTokenFile = d.Config.BearerToken, d.Config.BearerTokenFile
+	auth.ExecProvider, auth.AuthProvider = d.Config.ExecProvider, d.Config.AuthProvider
+	has := auth.BearerToken != "" || auth.BearerTokenFile != "" || auth.ExecProvider != nil || auth.AuthProvider != nil
+	switch bound, err := d.requestToken(ctx, has); {
+	case bound != "":
+		auth.BearerToken, auth.BearerTokenFile, auth.ExecProvider, auth.AuthProvider = bound, "", nil, nil
+	case err != nil && d.Options.ServiceAccount != "":
+		return nil, err
+	case !has:
+		return nil, ErrNoToken
+	}
+	transport, err := d.transport()
+	if err != nil {
+		return nil, err
+	}
+	wrapped, err := rest.HTTPWrappersForConfig(auth, transport)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig's credentials: %w", err)
+	}
+	return &http.Client{Transport: wrapped, CheckRedirect: httpguard.Stay}, nil
+}
+
+// requestToken asks for a token that only the gateway takes: of the service account that --service-account names, or of
+// the caller, if that is one and may. Empty without an error means that there is nobody to ask for.
+func (d *Dialer) requestToken(ctx context.Context, has bool) (string, error) {
+	namespace, name := d.Namespace, d.Options.ServiceAccount
+	if name == "" && has {
+		namespace, name = d.whoAmI(ctx)
+	}
+	if name == "" {
+		return "", nil
+	}
+	request, err := d.Core.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{Audiences: []string{token.Audience}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("asking for a token of service account %s: %w", name, err)
+	}
+	return request.Status.Token, nil
+}
+
+// whoAmI returns the service account that the kubeconfig's credentials are of; empty for others.
+func (d *Dialer) whoAmI(ctx context.Context) (namespace, name string) {
+	review, err := d.Core.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
+		metav1.CreateOptions{})
+	if err != nil {
+		return "", ""
+	}
+	account, ok := strings.CutPrefix(review.Status.UserInfo.Username, "system:serviceaccount:")
+	if !ok {
+		return "", ""
+	}
+	namespace, name, _ = strings.Cut(account, ":")
+	return namespace, name
+}
+
+// Forward opens a port on this machine that leads to a gateway pod, through the API server, and returns its URL.
+func (d *Dialer) Forward(ctx context.Context) (url string, stop func(), err error) {
+	pod, err := d.gatewayPod(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	target := d.Core.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).
+		SubResource("portforward").URL()
+	tunnel, err := portforward.NewSPDYOverWebsocketDialer(target, d.Config)
+	if err != nil {
+		return "", nil, fmt.Errorf("preparing the port-forward: %w", err)
+	}
+	stopped, ready := make(chan struct{}), make(chan struct{})
+	forwarder, err := portforward.NewOnAddresses(tunnel, []string{"127.0.0.1"}, []string{"0:8080"}, stopped, ready,
+		io.Discard, io.Discard)
+	if err != nil {
+		return "", nil, fmt.Errorf("forwarding a port to the gateway: %w", err)
+	}
+	failed, ended := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		failed <- forwarder.ForwardPorts()
+	}()
+	select {
+	case <-ready:
+	case err := <-failed:
+		return "", nil, fmt.Errorf("forwarding a port to gateway pod %s: %w", pod.Name, err)
+	case <-ctx.Done():
+		close(stopped)
+		return "", nil, ctx.Err()
+	}
+	ports, err := forwarder.GetPorts()
+	if err != nil {
+		close(stopped)
+		return "", nil, fmt.Errorf("forwarding a port to the gateway: %w", err)
+	}
+	return d.forwarded(ports[0].Local), func() { close(stopped); <-ended }, nil
+}
+
+func (d *Dialer) gatewayPod(ctx context.Context) (*corev1.Pod, error) {
+	finding, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	pods, err := d.Core.CoreV1().Pods(d.Options.Namespace).List(finding, metav1.ListOptions{
+		LabelSelector: "app.kubernetes.io/name=parley,app.kubernetes.io/component=gateway",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("looking for the gateway in namespace %s: %w", d.Options.Namespace, err)
+	}
+	for i := range pods.Items {
+		for _, c := range pods.Items[i].Status.Conditions {
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && pods.Items[i].DeletionTimestamp == nil {
+				return &pods.Items[i], nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("no gateway pod is ready in namespace %s: is Parley installed there? Otherwise name its "+
+		"namespace with --gateway-namespace, or its URL with --gateway", d.Options.Namespace)
+}
+
+// patience is how long a gateway may be out of reach before a person is told. A restart of it is no news.
+const patience = 3 * time.Second
+
+// outage is a time in which nothing comes from the gateway. A person is told once of each.
+type outage struct {
+	tell  func(error)
+	since time.Time
+	told  bool
+}
+
+// OnLoss has each outage told that lasts.
+func (g *Gateway) OnLoss(tell func(error)) { g.outage.tell = tell }
+
+// lost notes that the gateway was not reached.
+func (o *outage) lost(now time.Time, err error) {
+	if o.since.IsZero() {
+		o.since = now
+	}
+	if !o.told && o.tell != nil && now.Sub(o.since) >= patience {
+		o.told = true
+		o.tell(err)
+	}
+}
+
+// over notes that something has come.
+func (o *outage) over() { o.since, o.told = time.Time{}, false }

@@ -1,0 +1,121 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
+
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/client"
+)
+
+// caller is a dialer whose kubeconfig has a token.
+func caller(o GatewayOptions) *Dialer {
+	return &Dialer{Options: o, Namespace: "ns", Config: &rest.Config{BearerToken: "kubeconfig"}, Core: fake.NewClientset()}
+}
+
+func TestARedirectDoesNotTakeTheTokenElsewhere(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("another host was asked with %q", r.Header.Get("Authorization"))
+	}))
+	defer elsewhere.Close()
+	asked := ""
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.Header.Get("Authorization")
+		http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
+	}))
+	defer gateway.Close()
+	g, err := caller(GatewayOptions{URL: gateway.URL}).Dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = g.Follow(t.Context(), "ns", "c", false, nil, func(stream.Event) (bool, error) { return false, nil })
+	if _, refused := errors.AsType[*client.Error](err); !refused || !strings.Contains(err.Error(), "(307)") ||
+		asked != "Bearer kubeconfig" {
+		t.Errorf("asked as %q: %v", asked, err)
+	}
+}
+
+func TestTokenLeavesThisMachineEncryptedAlone(t *testing.T) {
+	for given, taken := range map[string]bool{
+		"https://gateway.test": true, "http://127.0.0.1:8080": true, "http://127.9.9.9": true, "http://[::1]:80": true,
+		"http://localhost:1":  true,
+		"http://gateway.test": false, "http://10.0.0.1": false, "http://parley-gateway.parley-system.svc": false,
+		"http://localhost.test": false,
+		"http://127.0.0.1.test": false, "gateway.test": false, "ftp://127.0.0.1": false, "http://": false,
+		"HTTP://gateway.test": false,
+	} {
+		for _, d := range []*Dialer{caller(GatewayOptions{URL: given}), caller(GatewayOptions{})} {
+			if d.Options.URL == "" {
+				t.Setenv("PARLEY_GATEWAY", given)
+			}
+			if _, err := d.Dial(t.Context()); (err == nil) != taken {
+				t.Errorf("%s: %v", given, err)
+			}
+		}
+	}
+	if _, err := caller(GatewayOptions{URL: "http://gateway.test", Insecure: true}).Dial(t.Context()); err != nil {
+		t.Errorf("with the risk taken: %v", err)
+	}
+}
+
+func TestGatewayGetsATokenOfItsAudience(t *testing.T) {
+	for name, c := range map[string]struct {
+		user, named, want string
+		forbidden         bool
+	}{
+		"a service account":             {user: "system:serviceaccount:team:bot", want: "team/bot parley-gateway"},
+		"one that may not ask for it":   {user: "system:serviceaccount:team:bot", forbidden: true, want: "kubeconfig"},
+		"a person":                      {user: "alice", want: "kubeconfig"},
+		"a person who names an account": {user: "alice", named: "person", want: "ns/person parley-gateway"},
+		"an account that names another": {user: "system:serviceaccount:team:bot", named: "person",
+			want: "ns/person parley-gateway"},
+		"a person who may name no other": {user: "alice", named: "person", forbidden: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shown := ""
+			gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				shown = strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+				w.WriteHeader(http.StatusForbidden)
+			}))
+			defer gateway.Close()
+			d := caller(GatewayOptions{URL: gateway.URL, ServiceAccount: c.named})
+			api := fake.NewClientset()
+			api.PrependReactor("create", "selfsubjectreviews", func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true,
+					&authenticationv1.SelfSubjectReview{
+						Status: authenticationv1.SelfSubjectReviewStatus{UserInfo: authenticationv1.UserInfo{Username: c.user}}}, nil
+			})
+			api.PrependReactor("create", "serviceaccounts", func(a clienttesting.Action) (bool, runtime.Object, error) {
+				if c.forbidden {
+					return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, "bot", nil)
+				}
+				create, _ := a.(clienttesting.CreateActionImpl)
+				request, _ := create.Object.(*authenticationv1.TokenRequest)
+				request.Status.Token = create.Namespace + "/" + create.Name + " " + strings.Join(request.Spec.Audiences, ",")
+				return true, request, nil
+			})
+			d.Core = api
+			g, err := d.Dial(t.Context())
+			if err == nil {
+				_ = g.Follow(t.Context(), "ns", "c", false, nil, func(stream.Event) (bool, error) { return false, nil })
+			}
+			if shown != c.want || (err != nil) != (c.want == "") {
+				t.Errorf("shown %q, %v", shown, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,160 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cluster reads and watches the objects of chats, and finds ways to the gateway.
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/cli"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/text/compose"
+)
+
+// Objects are Parley's in one namespace; in all if that is empty.
+type Objects struct {
+	Namespace string
+	Client    *apiclient.Client
+}
+
+// Messages are the ChatMessages.
+func (o Objects) Messages() apiclient.Resource[v1alpha1.ChatMessage, v1alpha1.ChatMessageList] {
+	return o.Client.Messages(o.Namespace)
+}
+
+// Chats are the Chats.
+func (o Objects) Chats() apiclient.Resource[v1alpha1.Chat, v1alpha1.ChatList] {
+	return o.Client.Chats(o.Namespace)
+}
+
+// Approvals are the ToolApprovals.
+func (o Objects) Approvals() apiclient.Resource[v1alpha1.ToolApproval, v1alpha1.ToolApprovalList] {
+	return o.Client.Approvals(o.Namespace)
+}
+
+// Chat reads a chat, and says which chats there are if this one is not.
+func (o Objects) Chat(ctx context.Context, name string) (*v1alpha1.Chat, error) {
+	chat, err := o.Chats().Get(ctx, name)
+	if !apierrors.IsNotFound(err) {
+		return chat, err
+	}
+	there := "there is none"
+	if list, err := o.Chats().List(ctx, metav1.ListOptions{Limit: 10}); err == nil && len(list.Items) > 0 {
+		names := make([]string, 0, len(list.Items))
+		for i := range list.Items {
+			names = append(names, list.Items[i].Name)
+		}
+		there = "there is " + strings.Join(names, ", ")
+	}
+	return nil, cli.NotFoundError(fmt.Sprintf("namespace %s has no chat %s: %s", o.Namespace, name, there))
+}
+
+// CheckChat says which chats there are, if this one is not.
+func (o Objects) CheckChat(ctx context.Context, name string) error {
+	_, err := o.Chat(ctx, name)
+	return err
+}
+
+// Message reads a message of a chat. Of another chat's it says that there is none.
+func (o Objects) Message(ctx context.Context, chat, name string) (*v1alpha1.ChatMessage, error) {
+	if err := o.CheckChat(ctx, chat); err != nil {
+		return nil, err
+	}
+	m, err := o.Messages().Get(ctx, name)
+	if apierrors.IsNotFound(err) || err == nil && m.Spec.ChatRef.Name != chat {
+		return nil, cli.NotFoundError(fmt.Sprintf("chat %s has no message %s", chat, name))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading message %s: %w", name, err)
+	}
+	return m, nil
+}
+
+// CreateMessage creates a message of a chat, with a name that is made up.
+func (o Objects) CreateMessage(ctx context.Context, chat string, spec v1alpha1.ChatMessageSpec) (*v1alpha1.ChatMessage,
+	error) {
+	m, err := o.Messages().Create(ctx, compose.Message(o.Namespace, chat, "", spec))
+	if err != nil {
+		return nil, fmt.Errorf("creating the message: %w", err)
+	}
+	return m, nil
+}
+
+// Request asks a chat for something once, by an annotation.
+func (o Objects) Request(ctx context.Context, chat string, kind v1alpha1.RequestKind, token string) error {
+	if _, err := o.Chats().MergePatch(ctx, chat, compose.Request(kind, token)); err != nil {
+		return fmt.Errorf("annotating chat %s: %w", chat, err)
+	}
+	return nil
+}
+
+// Settled waits until a message has had its last word.
+func (o Objects) Settled(ctx context.Context, name string) (v Verdict) {
+	v.Err = Await(ctx, o.Messages().Watch, name, func(m *v1alpha1.ChatMessage) (bool, error) {
+		v.Committed = m.Status.State == v1alpha1.MessageCommitted
+		return IsReady(m.Status.Conditions, func(string) {})
+	})
+	return v
+}
+
+// Verdict is the last word about a message.
+type Verdict struct {
+	// Committed is true for a message that has had a turn.
+	Committed bool
+	// Err is why it was not answered.
+	Err error
+}
+
+// How many objects are asked for at once.
+const (
+	listPage = 500
+	// messagePage is less, since a message may have a MiB.
+	MessagePage = 50
+)
+
+// Each reads a list page by page, of options.Limit objects each, and takes each object.
+func Each[T, L any, P interface {
+	*L
+	runtime.Object
+	GetContinue() string
+}](ctx context.Context, options metav1.ListOptions, list func(context.Context, metav1.ListOptions) (*L, error),
+	take func(*T)) error {
+	for {
+		page, err := list(ctx, options)
+		if err != nil {
+			return err
+		}
+		if err := meta.EachListItem(P(page), func(o runtime.Object) error {
+			if item, ok := any(o).(*T); ok {
+				take(item)
+			}
+			return nil
+		}); err != nil {
+			return fmt.Errorf("reading a list: %w", err)
+		}
+		if options.Continue = P(page).GetContinue(); options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// InPages selects all objects of a list.
+func InPages() metav1.ListOptions { return metav1.ListOptions{Limit: listPage} }
+
+// MessagesOf selects the messages of a chat; those of all if it is empty.
+func MessagesOf(chat string) metav1.ListOptions {
+	options := metav1.ListOptions{Limit: MessagePage}
+	if chat != "" {
+		options.FieldSelector = "spec.chatRef.name=" + chat
+	}
+	return options
+}

@@ -1,0 +1,255 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/client"
+	"parley.dev/parley/internal/cli/prior"
+)
+
+// Export is a chat with all that was said in it.
+type Export struct {
+	header  prior.Header
+	entries []prior.Entry
+}
+
+// NewExport is that of a chat, one of several, in which nothing was said.
+func NewExport(chat *v1alpha1.Chat, others []v1alpha1.Chat) *Export {
+	st := &chat.Status
+	h := prior.Header{Type: prior.TypeChat, Namespace: chat.Namespace, Name: chat.Name, UID: string(chat.UID),
+		Labels: chat.Labels, CreatedAt: chat.CreationTimestamp, Title: st.Title, Model: st.Model, Messages: st.History.Length,
+		ContextStart: st.History.ContextStart, Usage: st.Usage, Cost: st.Cost}
+	if chat.Spec.ParentRef != nil {
+		h.Parent = chat.Spec.ParentRef.Name
+	}
+	for i := range others {
+		if ref := others[i].Spec.ParentRef; ref != nil && ref.Name == chat.Name {
+			h.SubChats = append(h.SubChats, others[i].Name)
+		}
+	}
+	slices.Sort(h.SubChats)
+	return &Export{header: h}
+}
+
+// Add takes an event of the chat.
+func (e *Export) Add(event stream.Event) error {
+	u, err := client.Decode(event)
+	switch u := u.(type) {
+	case *stream.MessageCommitted:
+		e.entries = append(e.entries, prior.Entry{Type: prior.TypeMessage, Index: u.Index, Message: u.Message})
+	case *stream.Note:
+		e.entries = append(e.entries, prior.Entry{Type: prior.TypeNote, Index: u.Index, Message: u.Message})
+	case *stream.Error:
+		e.header.Error = u
+	}
+	return err
+}
+
+// PrintLines prints one JSON object a line: the chat, then its messages and notes.
+func (e *Export) PrintLines(to io.Writer) error {
+	if err := PrintJSON(to, e.header); err != nil {
+		return err
+	}
+	for i := range e.entries {
+		if err := PrintJSON(to, e.entries[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// page is a document in Markdown whose structure is the plug-in's alone: what others say stands in fences that are
+// longer than all within, or escaped within a line.
+type page struct{ strings.Builder }
+
+// Markdown is the export for people.
+func (e *Export) Markdown() string {
+	p := &page{}
+	p.line("# %s", inline(cmp.Or(e.header.Title, e.header.Name)))
+	p.header(&e.header)
+	for i := range e.entries {
+		p.entry(&e.entries[i])
+	}
+	if failed := e.header.Error; failed != nil {
+		p.line("**The last turn failed: %s.**", inline(string(failed.Reason)))
+		p.fenced("", failed.Text())
+	}
+	return strings.TrimRight(p.String(), "\n") + "\n"
+}
+
+// line adds a paragraph or heading of the plug-in's own.
+func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n\n", args...) }
+
+func (p *page) header(h *prior.Header) {
+	p.line("Chat %s in namespace %s, created %s.", inline(h.Name), inline(h.Namespace), moment3339(h.CreatedAt.Time))
+	if h.Parent != "" {
+		p.line("It is a sub-chat of %s.", inline(h.Parent))
+	}
+	if len(h.SubChats) > 0 {
+		p.line("Its sub-chats are %s.", inline(strings.Join(h.SubChats, ", ")))
+	}
+	said := Plural(int(h.Messages), "message")
+	if h.Usage.TotalTokens > 0 {
+		said += ", " + Plural(int(h.Usage.TotalTokens), "token")
+	}
+	if len(h.Cost) > 0 {
+		said += ", " + costsOf(h.Cost)
+	}
+	p.line("%s.", inline(said))
+}
+
+func (p *page) entry(e *prior.Entry) {
+	p.heading(e)
+	if e.CallsGivenUpBefore != "" {
+		p.line("The tool calls before were given up: %s.", inline(string(e.CallsGivenUpBefore)))
+	}
+	if e.Visibility == v1alpha1.VisibleToModel && e.Role == v1alpha1.RoleUser {
+		p.line("A message for the model alone.")
+		return
+	}
+	p.text(e.Content)
+	for i := range e.History {
+		p.prior(&e.History[i])
+	}
+	for i := range e.Parts {
+		p.part(&e.Parts[i])
+	}
+	p.account(e)
+}
+
+// heading says who has said it, and when.
+func (p *page) heading(e *prior.Entry) {
+	by := ""
+	if e.CreatedBy != "" {
+		by = ", " + inline(e.CreatedBy)
+	}
+	if e.EditedBy != "" && e.EditedBy != e.CreatedBy {
+		by += ", changed by " + inline(e.EditedBy)
+	}
+	if e.Model != nil {
+		by += ", " + inline(e.Model.Name)
+	}
+	what := fmt.Sprintf("%d. %s", e.Index+1, e.Role)
+	if e.Type == "note" {
+		what = "Note"
+	}
+	p.line("## %s%s, %s", what, by, moment3339(e.CreatedAt.Time))
+}
+
+// account says how a generated message came to be.
+func (p *page) account(e *prior.Entry) {
+	if e.Outcome == v1alpha1.OutcomeInterrupted {
+		p.line("It was interrupted.")
+	}
+	if note := e.ReplyOutcome.Note(); note != "" {
+		p.line("%s.", inline(withFinishReason(note, e.FinishReason)))
+	}
+	if e.Truncated {
+		p.line("It was cut at what a message holds.")
+	}
+	for _, warning := range e.Warnings {
+		p.line("Warning: %s", inline(warning))
+	}
+	var said []string
+	if e.Usage != nil {
+		said = append(said, Plural(int(e.Usage.TotalTokens), "token"))
+	}
+	if e.Cost != nil {
+		said = append(said, costsOf([]v1alpha1.Cost{*e.Cost}))
+	}
+	if len(said) > 0 {
+		p.line("%s.", inline(strings.Join(said, ", ")))
+	}
+}
+
+func (p *page) part(part *v1alpha1.MessagePart) {
+	switch {
+	case part.Text != nil && part.Type == v1alpha1.PartReasoning:
+		p.line("Reasoning:")
+		p.text(*part.Text)
+	case part.Text != nil:
+		p.text(*part.Text)
+	case part.ToolCall != nil:
+		p.call(part.ToolCall.ID, part.ToolCall.Name, part.ToolCall.Input)
+	case part.ToolResult != nil:
+		p.result(part.ToolResult)
+	case part.Source != nil:
+		p.line("Source: %s %s", inline(part.Source.Title), inline(part.Source.URL))
+	case part.File != nil:
+		p.line("File: %s (%s) %s", inline(part.File.Name), inline(part.File.MediaType), inline(part.File.URL))
+	}
+}
+
+// prior is a message of a conversation that was led elsewhere.
+func (p *page) prior(m *v1alpha1.PriorMessage) {
+	p.line("Earlier, elsewhere, %s:", m.Role)
+	p.text(m.Content)
+	for i := range m.Files {
+		p.line("File: %s (%s)", inline(m.Files[i].Name), inline(m.Files[i].MediaType))
+	}
+	for i := range m.ToolCalls {
+		p.call(m.ToolCalls[i].ID, m.ToolCalls[i].Name, m.ToolCalls[i].Input)
+	}
+	for i := range m.ToolResults {
+		p.result(&m.ToolResults[i])
+	}
+}
+
+func (p *page) call(id, name, input string) {
+	p.line("Call %s of %s:", inline(id), inline(name))
+	p.fenced("json", input)
+}
+
+func (p *page) result(r *v1alpha1.ToolResult) {
+	failed := ""
+	if r.IsError {
+		failed = ", which failed"
+	}
+	p.line("Result of call %s%s:", inline(r.ID), failed)
+	p.fenced("", r.Output)
+}
+
+func (p *page) text(text string) {
+	if strings.TrimSpace(text) != "" {
+		p.fenced("markdown", text)
+	}
+}
+
+// fenced shows what others say as it is, within a fence that nothing in it ends.
+func (p *page) fenced(language, text string) {
+	longest, run := 0, 0
+	for _, r := range text {
+		if r != '`' {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	fence := strings.Repeat("`", max(3, longest+1))
+	fmt.Fprintf(p, "%s%s\n%s\n%s\n\n", fence, language, strings.TrimRight(text, "\r\n"), fence)
+}
+
+// inline is what others say within a line: without what Markdown acts on.
+func inline(text string) string {
+	var b strings.Builder
+	for _, r := range flat(text) {
+		if r < 128 && strings.ContainsRune("\\`*_{}[]<>()#+!|~&$:@", r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func moment3339(t time.Time) string { return t.UTC().Format(time.RFC3339) }

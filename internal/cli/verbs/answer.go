@@ -1,0 +1,203 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/cli/cluster"
+	"parley.dev/parley/internal/cli/render"
+	"parley.dev/parley/internal/text/compose"
+)
+
+func newAnswer(o *options) *cobra.Command {
+	var w waiting
+	digest := ""
+	cmd := &cobra.Command{
+		Use:   "answer CHAT CALL=JSON [CALL=JSON...]",
+		Short: "Bring the results of tool calls that wait for a client, or the input that one asks for",
+		Long: "Creates a ChatMessage with role Tool that holds the results, and waits until it is accepted. All calls " +
+			"that wait for a client must be answered at once, each with JSON. The input that a tool of an MCP server asks for " +
+			"is given alone: it becomes a ToolApproval with that content, after a look at the question, or with the --digest " +
+			"of the call as approve takes it. The beginning or the end of a call's id is enough.",
+		Example: "  kubectl chat answer triage call_1='{\"number\": 4711}'\n  kubectl chat answer triage " +
+			"call_1='\"done\"' call_2=42",
+		Args: cobra.MinimumNArgs(2),
+		RunE: o.connected(func(ctx context.Context, s *session, args []string) error {
+			return answerCalls(ctx, s, args[0], args[1:], digest, w)
+		}, forms...),
+	}
+	w.addFlags(cmd)
+	cmd.Flags().StringVar(&digest, "digest", "", "the digest of the call that you have seen, or its first 12 digits")
+	return cmd
+}
+
+func answerCalls(ctx context.Context, s *session, chat string, args []string, digest string, w waiting) error {
+	call, content, err := inputCall(ctx, s, chat, args)
+	if err != nil {
+		return err
+	}
+	if call != nil {
+		if len(args) > 1 {
+			return fmt.Errorf("call %s asks for input: answer it alone", call.ID)
+		}
+		return giveInput(ctx, s, chat, call, answerOf{content, digest}, w)
+	}
+	calls, err := pendingCalls(ctx, s, chat, v1alpha1.RequiresClient)
+	if err != nil {
+		return err
+	}
+	results, err := resultsOf(chat, calls, args)
+	if err != nil {
+		return err
+	}
+	message, err := s.Messages().Create(ctx, compose.Results(s.Namespace, chat, "", results))
+	if err != nil {
+		return fmt.Errorf("creating the message: %w", err)
+	}
+	if !w.wait {
+		return s.Say(render.MessagePrefix+message.Name, message, " created")
+	}
+	message, err = settle(ctx, w, "the results in ChatMessage "+message.Name+" to be accepted", s.Messages().Watch,
+		message.Name, func(now *v1alpha1.ChatMessage, note func(string)) (bool, error) {
+			return cluster.IsReady(now.Status.Conditions, note)
+		})
+	if err != nil {
+		return err
+	}
+	return s.Say(render.MessagePrefix+message.Name, message, " answers %s: %s", render.NamesOf(calls),
+		v1alpha1.ReasonResultsAccepted)
+}
+
+// resultsOf reads CALL=JSON arguments, which must answer each of the calls once.
+func resultsOf(chat string, calls []v1alpha1.PendingToolCall, args []string) ([]v1alpha1.ToolResult, error) {
+	outputs := map[string]string{}
+	for _, arg := range args {
+		found, output, err := callIn(calls, arg)
+		if err != nil {
+			return nil, err
+		}
+		call := ""
+		if found != nil {
+			call = found.ID
+		}
+		switch _, twice := outputs[call]; {
+		case call == "":
+			return nil, fmt.Errorf("%q answers no call of chat %s that waits for a client: give CALL=JSON for %s", arg, chat,
+				render.NamesOf(calls))
+		case twice:
+			return nil, fmt.Errorf("call %s has two results: give one", call)
+		case !json.Valid([]byte(output)):
+			return nil, fmt.Errorf("the result of call %s is not JSON: %s; a text needs quotes of its own, such as "+
+				"%s='\"done\"'", call, render.OneLine(output), call)
+		}
+		outputs[call] = output
+	}
+	var results []v1alpha1.ToolResult
+	var missing []v1alpha1.PendingToolCall
+	for i := range calls {
+		output, given := outputs[calls[i].ID]
+		if !given {
+			missing = append(missing, calls[i])
+		}
+		results = append(results, v1alpha1.ToolResult{ID: calls[i].ID, Output: output})
+	}
+	if len(missing) > 0 {
+		return nil, fmt.Errorf("all calls must be answered at once: %s has no result yet", render.NamesOf(missing))
+	}
+	return results, nil
+}
+
+// callIn finds the call that an argument begins with, or with a part of whose id it does; nil if there is none. The id
+// of a call may have an equals sign in it.
+func callIn(calls []v1alpha1.PendingToolCall, arg string) (call *v1alpha1.PendingToolCall, output string, err error) {
+	for i := range calls {
+		if output, found := strings.CutPrefix(arg, calls[i].ID+"="); found {
+			return &calls[i], output, nil
+		}
+	}
+	for i := range arg {
+		if arg[i] != '=' {
+			continue
+		}
+		if call, err := findCall(calls, arg[:i]); call != nil || err != nil {
+			return call, arg[i+1:], err
+		}
+	}
+	return nil, "", nil
+}
+
+// inputCall is the call that the first of the arguments answers, and the answer, if it is one that asks for input;
+// else nil.
+func inputCall(ctx context.Context, s *session, chat string, args []string) (*v1alpha1.PendingToolCall, string, error) {
+	found, err := s.Chat(ctx, chat)
+	if err != nil || found.Status.RequiresAction == nil {
+		return nil, "", err
+	}
+	var calls []v1alpha1.PendingToolCall
+	for _, call := range found.Status.RequiresAction.ToolCalls {
+		if call.Kind == v1alpha1.RequiresClient || call.ApprovalCause == v1alpha1.ApprovalInputRequired {
+			calls = append(calls, call)
+		}
+	}
+	call, content, err := callIn(calls, args[0])
+	if err != nil || call == nil || call.Kind == v1alpha1.RequiresClient {
+		return nil, "", err
+	}
+	return call, content, nil
+}
+
+// answerOf is what a person answers, and the digest of what was asked.
+type answerOf struct{ content, digest string }
+
+// giveInput gives a call the input that it asks for.
+func giveInput(ctx context.Context, s *session, chat string, call *v1alpha1.PendingToolCall, answer answerOf, w waiting,
+) error {
+	content := answerTo(call.InputRequests, answer.content)
+	object := map[string]any{}
+	if json.Unmarshal([]byte(content), &object) != nil {
+		return fmt.Errorf("the input for call %s is not a JSON object: %s; give one such as %s='{\"name\": \"x\"}'", call.ID,
+			render.OneLine(content), call.ID)
+	}
+	if _, err := undecidedCall(ctx, s, chat, call.ID); err != nil {
+		return err
+	}
+	if err := reviewCall(s, chat, call, answer.digest, "Answer with "+render.OneLine(content)+"?"); err != nil {
+		return err
+	}
+	spec := v1alpha1.ToolApprovalSpec{Decision: v1alpha1.DecisionApprove, Content: content}
+	return decideCall(ctx, s, chat, call, spec, w)
+}
+
+// answerTo is what a person says as a JSON object. Words alone answer a request for a single text.
+func answerTo(requests, said string) string {
+	var asked map[string]render.InputRequest
+	if strings.HasPrefix(strings.TrimSpace(said), "{") || json.Unmarshal([]byte(requests), &asked) != nil {
+		return said
+	}
+	fields := map[string]render.InputField{}
+	for _, request := range asked {
+		maps.Copy(fields, request.Params.Schema.Properties)
+	}
+	for name, field := range fields {
+		if len(asked)*len(fields) != 1 || field.Type != "string" {
+			break
+		}
+		var words string
+		if json.Unmarshal([]byte(said), &words) != nil {
+			words = said
+		}
+		if raw, err := json.Marshal(map[string]string{name: words}); err == nil {
+			return string(raw)
+		}
+	}
+	return said
+}

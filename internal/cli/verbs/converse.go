@@ -1,0 +1,293 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/client"
+	"parley.dev/parley/internal/cli"
+	"parley.dev/parley/internal/cli/cluster"
+	"parley.dev/parley/internal/cli/render"
+	"parley.dev/parley/internal/cli/terminal"
+	"parley.dev/parley/internal/text/compose"
+)
+
+const (
+	// acting is how long the API server may take for what a person types.
+	acting = 20 * time.Second
+	// interrupting is how long it may take to interrupt, also for a person who leaves meanwhile.
+	interrupting = 5 * time.Second
+)
+
+// conversation is what a person types at a terminal and what is said in a chat.
+type conversation struct {
+	s       *session
+	chat    string
+	console *terminal.Console
+	// leave ends the conversation.
+	leave context.CancelFunc
+
+	mu      sync.Mutex
+	printer *render.Printer
+	// mine are the messages that were typed here: they stand on the screen.
+	mine map[string]bool
+	// sent is the message that was sent last, until the chat has taken it up or put it into its queue: what is said of the
+	// chat before that is about the time before.
+	sent string
+	// working is true while a turn is under way, as the chat says, and warned once ctrl-C was pressed.
+	working, warned bool
+	running         sync.WaitGroup
+}
+
+// busy reports whether there is something to interrupt. The caller holds mu.
+func (c *conversation) busy() bool { return c.working || c.sent != "" }
+
+// converse talks to a chat where a person types and sees what is said.
+func (o *options) converse(cmd *cobra.Command, chat string) error {
+	only := ""
+	cmd.LocalNonPersistentFlags().Visit(func(f *pflag.Flag) { only = "--" + f.Name })
+	switch {
+	case !terminal.OnTerminal(o.In) || !terminal.OnTerminal(o.Out):
+		return usageError{errors.New("without a TEXT a person types at a terminal, and there is none: give a TEXT, or - " +
+			"for standard input")}
+	case only != "":
+		return usageError{fmt.Errorf("%s is about one message: give its TEXT", only)}
+	}
+	s, err := o.connect()
+	if err != nil {
+		return err
+	}
+	return converse(cmd.Context(), s, chat)
+}
+
+// converse talks to a chat at a terminal until the person leaves or the chat is deleted.
+func converse(ctx context.Context, s *session, chat string) error {
+	if err := s.CheckChat(ctx, chat); err != nil {
+		return err
+	}
+	from, err := openSource(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	in, _ := s.In.(*os.File)
+	out, _ := terminal.FileOf(s.Out)
+	before, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		return fmt.Errorf("taking over the terminal: %w", err)
+	}
+	defer func() { _ = term.Restore(int(in.Fd()), before) }()
+	within, leave := context.WithCancel(ctx)
+	defer leave()
+	c := &conversation{s: s, chat: chat, leave: leave, mine: map[string]bool{}}
+	c.console = terminal.NewConsole(out, func() (int, int, error) { return term.GetSize(int(out.Fd())) })
+	defer c.console.Close()
+	shown := &terminal.Screen{To: c.console, Styled: os.Getenv("NO_COLOR") == ""}
+	s.ErrOut = shown
+	c.printer = render.NewPrinter(shown, shown, false, render.Hint{Chat: chat, Command: s.command})
+	c.printer.NotesFrom = -1
+	go c.console.Keys.Listen(in, c.pressed, func() { c.interrupted(within) }) // It may wait for a key for ever.
+	err = c.run(within, from)
+	if ctx.Err() != nil { // It was not the person who left.
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// run follows the chat and sends what is typed.
+func (c *conversation) run(ctx context.Context, from cluster.Source) error {
+	defer c.running.Wait()
+	defer c.leave()
+	c.note("chat %s: Enter sends, ctrl-C interrupts the turn under way, ctrl-D leaves", c.chat)
+	from.OnLoss(func(err error) { c.tell(func() { c.printer.OutOfReach(err) }) })
+	ended, connected := make(chan error, 2), make(chan struct{})
+	connect := sync.OnceFunc(func() { close(connected) })
+	c.running.Go(func() { ended <- from.Follow(ctx, c.s.Namespace, c.chat, false, connect, c.event) })
+	go func() { c.typed(ctx, connected); ended <- nil }() // It may wait for a key for ever.
+	select {
+	case err := <-ended:
+		c.farewell()
+		if ctx.Err() == nil {
+			return terminal.DuringOutput(err)
+		}
+	case <-ctx.Done():
+		c.farewell()
+	}
+	return nil
+}
+
+// farewell says that the chat does not end with the conversation.
+func (c *conversation) farewell() {
+	c.mu.Lock()
+	busy := c.busy()
+	c.mu.Unlock()
+	if busy {
+		c.note("the turn continues: %s shows it", c.s.command("tail", c.chat))
+	}
+}
+
+// typed sends each line that is typed, until the person leaves: with ctrl-D, or because the terminal is gone.
+func (c *conversation) typed(ctx context.Context, connected <-chan struct{}) {
+	select { // Nothing of a reply is to be missed.
+	case <-connected:
+	case <-ctx.Done():
+		return
+	}
+	for {
+		line, err := c.console.Line()
+		if err != nil {
+			return
+		}
+		if text := strings.TrimSpace(line); text != "" {
+			c.send(ctx, text)
+		}
+	}
+}
+
+// send sends a text. One that is refused is in the line again.
+func (c *conversation) send(ctx context.Context, text string) {
+	m := compose.Message(c.s.Namespace, c.chat, c.chat+"-message-"+rand.String(8),
+		v1alpha1.ChatMessageSpec{Content: text})
+	c.mu.Lock()
+	// From now on ctrl-C interrupts: the turn may begin before the API server's answer is here.
+	c.mine[m.Name], c.warned, c.sent = true, false, m.Name
+	c.mu.Unlock()
+	within, cancel := context.WithTimeout(ctx, acting)
+	defer cancel()
+	if _, err := c.s.Messages().Create(within, m); err != nil {
+		c.refused(m.Name, text, fmt.Errorf("the message is not sent: %w", err))
+		return
+	}
+	c.running.Go(func() {
+		if v := c.s.Settled(ctx, m.Name); v.Err != nil && !v.Committed && ctx.Err() == nil {
+			c.refused(m.Name, text, v.Err)
+		}
+	})
+}
+
+// refused tells why a text was not sent, and puts it where it can be sent again.
+func (c *conversation) refused(name, text string, err error) {
+	c.mu.Lock()
+	c.takenUp(name)
+	c.printer.Complain(err)
+	c.mu.Unlock()
+	if c.console.IsTyping() {
+		c.note("what you wrote is above the line: arrow up shows it")
+		return
+	}
+	c.console.ShowPrompt()
+	c.console.Keys.Retype(text)
+}
+
+// takenUp notes that nobody waits any more for the message to be taken up. The caller holds mu.
+func (c *conversation) takenUp(name string) {
+	if c.sent == name {
+		c.sent = ""
+	}
+}
+
+// note tells something in a line of the plug-in's.
+func (c *conversation) note(format string, args ...any) {
+	c.tell(func() { c.printer.Note(format, args...) })
+}
+
+// tell shows something, and the prompt below it if no turn is under way.
+func (c *conversation) tell(show func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	show()
+	if !c.busy() {
+		c.console.ShowPrompt()
+	}
+}
+
+// event shows an event of the chat.
+func (c *conversation) event(e stream.Event) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	updates, err := c.printer.Chat.Updates(e)
+	if err != nil {
+		return true, err
+	}
+	for _, u := range updates {
+		c.printer.Show(u, !c.observe(u))
+	}
+	if !c.busy() || e.Name == stream.EventRequiresAction {
+		c.printer.EndLine()
+		c.console.ShowPrompt()
+	}
+	if e.Name == stream.EventDeleted {
+		return true, cli.NotFoundError("the chat was deleted")
+	}
+	return false, nil
+}
+
+// observe notes what an update says about whether there is something to interrupt. It reports whether the update is a
+// message that was typed here, which stands on the screen. The caller holds mu.
+func (c *conversation) observe(u client.Update) (mine bool) {
+	switch u := u.(type) {
+	case *stream.MessageCommitted:
+		if c.sent == u.Message.Name { // How the chat stands comes behind it.
+			c.sent, c.working = "", true
+		}
+		return c.mine[u.Message.Name]
+	case *stream.QueueUpdate:
+		for _, waits := range u.Queue {
+			c.takenUp(waits.Name)
+		}
+	case *stream.Status:
+		c.working = u.Ready == metav1.ConditionUnknown
+		c.warned = c.warned && c.busy()
+	}
+	return false
+}
+
+// pressed notes that a key was pressed that is not ctrl-C.
+func (c *conversation) pressed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.warned = false
+}
+
+// interrupted stops the turn under way the first time, and leaves the second time.
+func (c *conversation) interrupted(ctx context.Context) {
+	c.mu.Lock()
+	warned, busy := c.warned, c.busy()
+	c.warned = true
+	c.mu.Unlock()
+	switch {
+	case warned:
+		c.leave()
+	case busy:
+		c.note("interrupting; ctrl-C again leaves")
+		c.running.Go(func() { c.interrupt(ctx) })
+	default:
+		c.note("ctrl-C again, or ctrl-D in an empty line, leaves")
+	}
+}
+
+// interrupt makes the request that kubectl chat interrupt makes.
+func (c *conversation) interrupt(ctx context.Context) {
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), interrupting)
+	defer cancel()
+	err := c.s.Request(within, c.chat, v1alpha1.RequestInterrupt, time.Now().UTC().Format(time.RFC3339Nano))
+	if err != nil {
+		c.note("not interrupted: %v", err)
+	}
+}

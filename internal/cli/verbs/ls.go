@@ -1,0 +1,129 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/cli/cluster"
+	"parley.dev/parley/internal/cli/render"
+	"parley.dev/parley/internal/netguard/retry"
+)
+
+// listOptions say which chats are listed, and how.
+type listOptions struct {
+	allNamespaces bool
+	archived      bool
+	selector      string
+	watch         bool
+}
+
+func newLs(o *options) *cobra.Command {
+	var lo listOptions
+	cmd := &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List chats, and what waits for whom",
+		Long: "Lists the chats of the namespace: how each stands, who answers, how many messages are committed and wait, " +
+			"what it has cost, and which calls wait for people or clients. Archived chats are left out without --all. " +
+			"With --watch each change is a further line, until ctrl-C.",
+		Example: "  kubectl chat ls\n  kubectl chat ls -A --all -o wide\n  kubectl chat ls -l team=blue --watch",
+		Args:    cobra.NoArgs,
+		RunE: o.connected(func(ctx context.Context, s *session, _ []string) error {
+			return listChats(ctx, s, lo)
+		}, render.FormatName, render.FormatWide, render.FormatJSON, render.FormatYAML),
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&lo.allNamespaces, "all-namespaces", "A", false, "list the chats of all namespaces")
+	flags.BoolVar(&lo.archived, "all", false, "list archived chats, too")
+	flags.StringVarP(&lo.selector, "selector", "l", "", "labels of the chats to list, such as team=blue")
+	flags.BoolVarP(&lo.watch, "watch", "w", false, "after the list, print what changes")
+	return cmd
+}
+
+func listChats(ctx context.Context, s *session, lo listOptions) error {
+	if lo.allNamespaces {
+		s.Namespace = ""
+	}
+	all, err := chatsToList(ctx, s, lo)
+	if err != nil {
+		return fmt.Errorf("listing the chats: %w", err)
+	}
+	if len(all.Items) == 0 && !lo.watch && s.Format != render.FormatJSON && s.Format != render.FormatYAML {
+		fmt.Fprintln(s.ErrOut, none(s.Namespace))
+		return nil
+	}
+	out := render.NewChatTable(&s.Output, lo.allNamespaces)
+	if err := out.PrintList(all); err != nil || !lo.watch {
+		return err
+	}
+	return watchList(ctx, s, out, lo, all.ResourceVersion)
+}
+
+// chatsToList reads the chats, with the version behind which to watch.
+func chatsToList(ctx context.Context, s *session, lo listOptions) (*v1alpha1.ChatList, error) {
+	all, options := &v1alpha1.ChatList{}, cluster.InPages()
+	options.LabelSelector = lo.selector
+	list := func(ctx context.Context, options metav1.ListOptions) (*v1alpha1.ChatList, error) {
+		page, err := s.Chats().List(ctx, options)
+		if err == nil {
+			all.ResourceVersion = page.ResourceVersion
+		}
+		return page, err
+	}
+	return all, cluster.Each(ctx, options, list, func(c *v1alpha1.Chat) {
+		if lo.archived || !c.Status.Archived {
+			all.Items = append(all.Items, *c)
+		}
+	})
+}
+
+// none says that there are no chats to list.
+func none(namespace string) string {
+	if namespace == "" {
+		return "No chats found."
+	}
+	return "No chats found in namespace " + namespace + "."
+}
+
+// watchList prints each change behind a list, and what happened while the API server had ended the watch.
+func watchList(ctx context.Context, s *session, out *render.ChatTable, lo listOptions, version string) error {
+	for ctx.Err() == nil {
+		var err error
+		if version, err = watchOnce(ctx, s, out, lo, version); err != nil && ctx.Err() == nil {
+			return err
+		}
+		_ = retry.Sleep(ctx, cluster.ReconnectAfter) // The loop looks.
+	}
+	return nil
+}
+
+// watchOnce prints changes until the API server ends the watch, and returns behind which version to continue.
+func watchOnce(ctx context.Context, s *session, out *render.ChatTable, lo listOptions, version string) (string, error) {
+	events, err := s.Chats().Watch(ctx, metav1.ListOptions{LabelSelector: lo.selector, ResourceVersion: version})
+	if err != nil {
+		return version, fmt.Errorf("watching the chats: %w", err)
+	}
+	defer events.Stop()
+	for e := range events.ResultChan() {
+		chat, ok := e.Object.(*v1alpha1.Chat)
+		if !ok { // The version is too old: what is there comes as if it were new.
+			return "", nil
+		}
+		version = chat.ResourceVersion
+		if e.Type == watch.Deleted || chat.Status.Archived && !lo.archived {
+			continue
+		}
+		if err := out.PrintChange(chat); err != nil {
+			return version, err
+		}
+	}
+	return version, nil
+}

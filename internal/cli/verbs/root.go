@@ -1,0 +1,212 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package verbs is kubectl chat with its verbs.
+package verbs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/cli/cluster"
+	"parley.dev/parley/internal/cli/render"
+	"parley.dev/parley/internal/cli/terminal"
+	"parley.dev/parley/internal/kube/apiclient"
+)
+
+// options are what all commands share.
+type options struct {
+	render.Output
+
+	config  *genericclioptions.ConfigFlags
+	gateway cluster.GatewayOptions
+}
+
+// verbs are those of the plug-in: what makes each, and what could be typed for its arguments, in their order.
+var verbs = []struct {
+	make      func(*options) *cobra.Command
+	arguments []finder
+}{
+	{newAnswer, []finder{openChats, callsThat("=", render.NeedsResult, render.NeedsInput)}},
+	{newApprove, []finder{openChats, callsThat("", render.NeedsApproval, render.NeedsInput)}},
+	{newCalls, []finder{openChats}},
+	{newDebug, []finder{allChats}},
+	{newDelete, []finder{allChats, messagesThat(func(*v1alpha1.ChatMessage) bool { return true })}},
+	{newDeny, []finder{openChats, callsThat("", render.NeedsApproval, render.NeedsInput)}},
+	{newEdit, []finder{openChats, messagesThat(isEditable)}},
+	{newExport, []finder{allChats}},
+	{newImport, nil},
+	{newLs, nil},
+	{newNew, nil},
+	{newPromote, []finder{openChats, queuedMessages}},
+	{newSend, []finder{openChats}},
+	{newSettings, []finder{allChats}},
+	{newShow, []finder{allChats}},
+	{newTail, []finder{openChats}},
+	{newUI, []finder{openChats}},
+	{newUsage, []finder{allChats}},
+	{newVersion, nil},
+}
+
+// NewCommand returns the plug-in's command.
+func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	streams.Out, streams.ErrOut = terminal.NewScreen(streams.Out), terminal.NewScreen(streams.ErrOut)
+	o := &options{Output: render.Output{IOStreams: streams}, config: genericclioptions.NewConfigFlags(true)}
+	root := &cobra.Command{
+		Use:           "kubectl-chat",
+		Short:         "Talk to Parley's chats",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl chat"},
+	}
+	root.SetOut(streams.Out)
+	root.SetErr(streams.ErrOut)
+	o.addFlags(root.PersistentFlags())
+	for _, verb := range verbs {
+		add(o, root, verb.make(o), verb.arguments)
+	}
+	for _, r := range requests {
+		add(o, root, newRequest(o, r), []finder{openChats})
+	}
+	for _, f := range fields {
+		add(o, root, newField(o, f), []finder{chatsThat(f.concerns)})
+	}
+	completeFlags(o, root)
+	return root
+}
+
+// add adds a verb, which takes TYPE/NAME in place of a name, as -o name prints it and kubectl takes it.
+func add(o *options, root, cmd *cobra.Command, arguments []finder) {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		names, err := plainNames(cmd.Use, args)
+		if err != nil {
+			return err
+		}
+		return run(cmd, names)
+	}
+	if len(arguments) > 0 {
+		cmd.ValidArgsFunction = completes(o, arguments)
+	}
+	completeFlags(o, cmd)
+	root.AddCommand(cmd)
+}
+
+// addFlags adds the flags of all commands. kubectl's own --token is the identity for the gateway too.
+func (o *options) addFlags(flags *pflag.FlagSet) {
+	o.config.AddFlags(flags)
+	flags.StringVar(&o.gateway.URL, "gateway", "",
+		"URL of the gateway; default: $PARLEY_GATEWAY, else a port-forward to one of its pods")
+	flags.BoolVar(&o.gateway.Insecure, "insecure-gateway", false,
+		"show the token to a gateway over plain HTTP, where others can read it on the way")
+	flags.StringVar(&o.gateway.CA, "gateway-ca", "",
+		"PEM file with the CA of the gateway's certificate; the port-forward then speaks TLS")
+	flags.StringVar(&o.gateway.Namespace, "gateway-namespace", "parley-system", "namespace of the gateway")
+	flags.StringVar(&o.gateway.ServiceAccount, "service-account", "",
+		"the service account to be known as to the gateway, whose token is asked for; default: the kubeconfig's own identity")
+	flags.StringVarP(&o.Format, "output", "o", "",
+		"json: print the events as they come, or the object that came of the request, one JSON object a line; "+
+			"yaml, name and wide for verbs that have them")
+}
+
+// session is what a verb works with on one cluster.
+type session struct {
+	*options
+	cluster.Objects
+
+	dialer *cluster.Dialer
+}
+
+// forms are the outputs of verbs that change an object.
+var forms = []string{render.FormatName, render.FormatJSON, render.FormatYAML}
+
+// connected is how a verb runs that needs a cluster, and has those outputs besides what it prints for people.
+func (o *options) connected(run func(ctx context.Context, s *session, args []string) error, outputs ...string,
+) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		s, err := o.connect(outputs...)
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), s, args)
+	}
+}
+
+// connect connects for a verb that has those outputs besides what it prints for people.
+func (o *options) connect(outputs ...string) (*session, error) {
+	if err := o.checkOutput(outputs...); err != nil {
+		return nil, err
+	}
+	cfg, err := o.config.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	return o.session(cfg)
+}
+
+// checkOutput refuses an --output that the verb does not have.
+func (o *options) checkOutput(outputs ...string) error {
+	if o.Format == "" || slices.Contains(outputs, o.Format) {
+		return nil
+	}
+	return usageError{fmt.Errorf("--output %q is not known; it can be %s", o.Format, strings.Join(outputs, " or "))}
+}
+
+// session connects to a cluster.
+func (o *options) session(cfg *rest.Config) (*session, error) {
+	namespace, _, err := o.config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	core, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("creating a client: %w", err)
+	}
+	client, err := apiclient.New(cfg, "kubectl-chat")
+	if err != nil {
+		return nil, err
+	}
+	return &session{options: o, Objects: cluster.Objects{Namespace: namespace, Client: client},
+		dialer: &cluster.Dialer{Options: o.gateway, Namespace: namespace, Config: cfg, Core: core}}, nil
+}
+
+// command is how a person calls a verb of this plug-in again, for the same cluster and namespace as far as flags said
+// so.
+func (o *options) command(words ...string) string {
+	out := []string{"kubectl", "chat"}
+	for _, flag := range []struct {
+		name  string
+		value *string
+	}{{"--kubeconfig", o.config.KubeConfig}, {"--context", o.config.Context},
+		{"--namespace", o.config.Namespace}} {
+		if flag.value != nil && *flag.value != "" {
+			out = append(out, flag.name, shellWord(*flag.value))
+		}
+	}
+	for _, word := range words {
+		out = append(out, shellWord(word))
+	}
+	return strings.Join(out, " ")
+}
+
+// shellWord quotes a word if a shell would not take it as it is.
+func shellWord(word string) string {
+	plain := func(r rune) bool {
+		return r < 128 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_./:=@", r))
+	}
+	if word != "" && strings.TrimFunc(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,121 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/cli/render"
+)
+
+type sendOptions struct {
+	noFollow   bool
+	interrupt  bool
+	visibility string
+	timeout    time.Duration
+}
+
+func newSend(o *options) *cobra.Command {
+	var so sendOptions
+	cmd := &cobra.Command{
+		Use:   "send CHAT [TEXT...]",
+		Short: "Send a message to a chat and show the reply, as the model says it",
+		Long: "Creates a ChatMessage and shows the reply, as the model says it. TEXT - reads the message from standard " +
+			"input. Without a TEXT it talks to the chat at the terminal: each line is a message, and replies come as they are " +
+			"said. docs/kubectl-chat.md says what it ends with.",
+		Example: "  kubectl chat send triage \"And how do I tell it is the CNI?\"\n  kubectl chat send triage --interrupt " +
+			"\"Never mind, look at the DNS first\"\n  kubectl logs web-0 | kubectl chat send triage -" +
+			"\n  kubectl chat send triage",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return o.converse(cmd, args[0])
+			}
+			text, err := o.textOf(args[1:])
+			if err != nil {
+				return err
+			}
+			s, err := o.connect(outputsOf(so.unfollowed())...)
+			if err != nil {
+				return err
+			}
+			return sendMessage(cmd.Context(), s, args[0], text, so)
+		},
+	}
+	cmd.Flags().BoolVar(&so.noFollow, "no-follow", false, "do not wait for the reply; print the message's name")
+	cmd.Flags().BoolVar(&so.interrupt, "interrupt", false,
+		"do not wait for the turn under way: stop it, keep what was said, and be next")
+	cmd.Flags().StringVar(&so.visibility, "visibility", "",
+		"for whom the message is: All, Model (transcripts leave its text out), or People: a note, which no model is told of "+
+			"and no model answers")
+	cmd.Flags().DurationVar(&so.timeout, "timeout", time.Hour, "how long to wait for the reply")
+	return cmd
+}
+
+func sendMessage(ctx context.Context, s *session, chat, text string, so sendOptions) error {
+	if err := s.CheckChat(ctx, chat); err != nil {
+		return err
+	}
+	create := func(ctx context.Context) (string, error) {
+		m, err := s.CreateMessage(ctx, chat, so.message(text))
+		if err != nil {
+			return "", err
+		}
+		if so.unfollowed() {
+			err = s.Say(render.MessagePrefix+m.Name, m, " created")
+		}
+		return m.Name, err
+	}
+	if so.unfollowed() {
+		_, err := create(ctx)
+		return err
+	}
+	return ask(ctx, s, question{chat: chat, cutsIn: so.interrupt, timeout: so.timeout, ask: create})
+}
+
+// message is the one to send.
+func (so *sendOptions) message(text string) v1alpha1.ChatMessageSpec {
+	spec := v1alpha1.ChatMessageSpec{Content: text, Visibility: v1alpha1.MessageVisibility(so.visibility)}
+	if so.interrupt {
+		spec.WhenBusy = v1alpha1.WhenBusyInterrupt
+	}
+	return spec
+}
+
+// unfollowed reports whether nobody waits for a reply.
+func (so *sendOptions) unfollowed() bool {
+	return so.noFollow || so.visibility == string(v1alpha1.VisibleToPeople)
+}
+
+// outputsOf are those of a verb that may show a reply: without one the object is all that is shown.
+func outputsOf(unfollowed bool) []string {
+	if unfollowed {
+		return forms
+	}
+	return []string{render.FormatJSON}
+}
+
+// textOf is what is said: the words, or standard input for "-".
+func (o *options) textOf(words []string) (string, error) {
+	text := strings.Join(words, " ")
+	if text != "-" {
+		return text, nil
+	}
+	all, err := io.ReadAll(io.LimitReader(o.In, v1alpha1.MaxContentBytes+1))
+	if err != nil {
+		return "", fmt.Errorf("reading the message from standard input: %w", err)
+	}
+	if len(all) > v1alpha1.MaxContentBytes {
+		return "", usageError{fmt.Errorf("standard input has more than the %d bytes that a message can have",
+			v1alpha1.MaxContentBytes)}
+	}
+	return string(all), nil
+}

@@ -1,0 +1,97 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/cli/cluster"
+	"parley.dev/parley/internal/cli/render"
+)
+
+func newShow(o *options) *cobra.Command {
+	all, names, last := false, false, 0
+	cmd := &cobra.Command{
+		Use:   "show CHAT",
+		Short: "Show what was said in a chat",
+		Long: "Prints what was said in a chat, why its last turn failed, and what it waits for: the last 20 messages, or " +
+			"what --last or --all say. With --names each message is shown below its name, which edit, delete and promote " +
+			"take. -o json prints the events of the stream, -o yaml the Chat itself.",
+		Example: "  kubectl chat show triage\n  kubectl chat show triage --all | less\n  kubectl chat show triage --last 2 " +
+			"--names",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if last < 1 || all && cmd.Flags().Changed("last") {
+				return usageError{errors.New("--last needs a number of messages from 1 on, and excludes --all")}
+			}
+			s, err := o.connect(render.FormatName, render.FormatJSON, render.FormatYAML)
+			if err != nil {
+				return err
+			}
+			if all {
+				last = 0
+			}
+			return showChat(cmd.Context(), s, args[0], last, names)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "show all messages")
+	cmd.Flags().IntVar(&last, "last", 20, "how many messages to show")
+	cmd.Flags().BoolVar(&names, "names", false, "show the name of each message, and of those that wait in the queue")
+	return cmd
+}
+
+// showChat prints the last messages of a chat; all for 0.
+func showChat(ctx context.Context, s *session, name string, last int, names bool) error {
+	if s.Format == render.FormatName || s.Format == render.FormatYAML {
+		chat, err := s.Chat(ctx, name)
+		if err != nil {
+			return err
+		}
+		return s.Say(render.ChatPrefix+chat.Name, chat, "")
+	}
+	t, err := s.Snapshot(ctx, name, last)
+	if err != nil {
+		return err
+	}
+	return playSnapshot(s, t, last, names)
+}
+
+// playSnapshot prints the last messages of a chat; all for 0.
+func playSnapshot(s *session, t *cluster.Snapshot, last int, names bool) error {
+	before, err := t.Last(last)
+	if err != nil {
+		return err
+	}
+	p := s.printer(t.Chat.Name)
+	defer p.EndLine()
+	if before > 0 && !p.JSON {
+		p.Note("%s before this: --all shows them", render.Plural(before, "message"))
+	}
+	p.Chat.Status = &stream.Status{Turn: turnOf(t.Chat)} // One that was interrupted without a word is told by no message.
+	p.Names = names
+	for _, e := range t.Events {
+		if err := p.Event(e, true); err != nil {
+			return err
+		}
+	}
+	for _, queued := range t.Chat.Status.Queue {
+		if names && !p.JSON {
+			p.Note("%s waits in the queue", queued.Name)
+		}
+	}
+	return nil
+}
+
+// turnOf is the name of the message whose turn is under way or was the last one.
+func turnOf(chat *v1alpha1.Chat) string {
+	if chat.Status.Turn == nil {
+		return ""
+	}
+	return chat.Status.Turn.Message
+}

@@ -1,0 +1,185 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"parley.dev/parley/internal/cli/cluster"
+	"parley.dev/parley/internal/cli/ui"
+	refusals "parley.dev/parley/internal/gateway/refusal"
+	"parley.dev/parley/internal/gateway/rest"
+)
+
+func newUI(o *options) *cobra.Command {
+	noOpen, port := false, uint16(0)
+	cmd := &cobra.Command{
+		Use:   "ui [CHAT]",
+		Short: "Open the page in a browser",
+		Long: "Serves the page on this machine and opens it in a browser, until ctrl-C. The page may do what you may. Your " +
+			"token stays with the plug-in: the browser gets a key that is good for this server alone, and the link opens " +
+			"the page once.",
+		Example: "  kubectl chat ui\n  kubectl chat ui triage --no-open",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: o.connected(func(ctx context.Context, s *session, args []string) error {
+			return serveUI(ctx, s, strings.Join(args, ""), port, noOpen)
+		}),
+	}
+	cmd.Flags().BoolVar(&noOpen, "no-open", false, "print the link and open no browser")
+	cmd.Flags().Uint16Var(&port, "port", 0, "the port of this machine; default: one that is free")
+	return cmd
+}
+
+func serveUI(ctx context.Context, s *session, chat string, port uint16, noOpen bool) error {
+	listener, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		return fmt.Errorf("opening a port for the page: %w", err)
+	}
+	operations, _ := rest.New(rest.Options{
+		Client: s.Client, Now: time.Now,
+		Permit:  func(context.Context, string) (string, *refusals.Error) { return "the owner", nil },
+		Refused: func(context.Context, *refusals.Error) {},
+	})
+	way := &streams{dialer: s.dialer}
+	defer way.close()
+	server, err := ui.New(ui.Config{Operations: operations, Streams: way.open, Namespace: s.Namespace,
+		Chat: chat}, listener)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Out, "%s\n", server.URL())
+	if !noOpen {
+		forget, err := browse(ctx, server.URL())
+		defer forget()
+		if err != nil {
+			fmt.Fprintf(s.ErrOut, "No browser was opened (%v): open the link yourself.\n", err)
+		}
+	}
+	fmt.Fprintln(s.ErrOut, "The link opens the page once. The page works until you end this with ctrl-C.")
+	return server.Serve(ctx, listener)
+}
+
+// browse opens a link in the browser of whoever sits before this machine. Everybody on a machine sees the arguments of
+// its programs, so the browser is given a file that only its owner reads, and that leads to the link; forget removes
+// it.
+func browse(ctx context.Context, link string) (forget func(), err error) {
+	dir, err := os.MkdirTemp("", "kubectl-chat-ui-")
+	if err != nil {
+		return func() {}, fmt.Errorf("making a directory: %w", err)
+	}
+	forget = func() { _ = os.RemoveAll(dir) }
+	file := filepath.Join(dir, "open.html")
+	leads := fmt.Sprintf("<!doctype html><meta http-equiv=refresh content=\"0; url=%s\">\n", html.EscapeString(link))
+	if err := os.WriteFile(file, []byte(leads), 0o600); err != nil {
+		return forget, fmt.Errorf("writing the link: %w", err)
+	}
+	words := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
+	if words == nil {
+		words = []string{"xdg-open"}
+	}
+	opener := exec.CommandContext(ctx, words[0], append(words[1:], file)...)
+	if err := opener.Start(); err != nil {
+		return forget, fmt.Errorf("running %s: %w", words[0], err)
+	}
+	go func() { _ = opener.Wait() }() // The link is printed in any case.
+	return forget, nil
+}
+
+// streams opens streams of the gateway for the page. The way there is found when the first is asked for, and again when
+// it was lost.
+type streams struct {
+	dialer *cluster.Dialer
+
+	mu  sync.Mutex
+	way *cluster.Gateway
+}
+
+// open asks the gateway for a stream. What it refuses is an answer. Where its token has expired there is another one.
+func (s *streams) open(ctx context.Context, at, lastEventID string) (*http.Response, error) {
+	fresh := false
+	for {
+		way, err := s.found(ctx)
+		if err != nil {
+			return nil, err
+		}
+		answer, err := s.ask(ctx, way, at, lastEventID)
+		again := err != nil || answer.StatusCode == http.StatusUnauthorized
+		if !again || fresh || ctx.Err() != nil {
+			return answer, err
+		}
+		if err == nil {
+			_ = answer.Body.Close() // It is asked for again.
+		}
+		s.lost(way)
+		fresh = true
+	}
+}
+
+func (*streams) ask(ctx context.Context, way *cluster.Gateway, at, lastEventID string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(way.Way.URL, "/")+at, nil)
+	if err != nil {
+		return nil, fmt.Errorf("asking the gateway: %w", err)
+	}
+	if lastEventID != "" {
+		request.Header.Set("Last-Event-ID", lastEventID)
+	}
+	answer, err := way.Way.HTTP.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("asking the gateway: %w", cluster.Explain(err))
+	}
+	return answer, nil
+}
+
+// found is the way to the gateway.
+func (s *streams) found(ctx context.Context) (*cluster.Gateway, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.way != nil {
+		return s.way, nil
+	}
+	// The way outlives the stream for which it is found.
+	way, err := s.dialer.Dial(context.WithoutCancel(ctx))
+	switch {
+	case errors.Is(err, cluster.ErrNoToken):
+		return nil, &refusals.Error{Status: http.StatusForbidden, Reason: refusals.Forbidden, Message: err.Error() +
+			". End kubectl chat ui, and run it with --service-account and the name of an account that may get chats/stream, " +
+			"and list and watch chats; what you do is still done as yourself"}
+	case err != nil:
+		return nil, err
+	}
+	s.way = way
+	return way, nil
+}
+
+// lost forgets a way. Streams that others have on it end with it, and come back.
+func (s *streams) lost(way *cluster.Gateway) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.way == way {
+		s.way = nil
+		way.Close()
+	}
+}
+
+func (s *streams) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.way != nil {
+		s.way.Close()
+	}
+}

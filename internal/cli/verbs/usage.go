@@ -1,0 +1,149 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/cli/cluster"
+	"parley.dev/parley/internal/cli/render"
+)
+
+// What usage can be told by.
+const (
+	byChat   = "chat"
+	byModel  = "model"
+	byConfig = "config"
+	byDay    = "day"
+)
+
+func newUsage(o *options) *cobra.Command {
+	by, everywhere := byChat, false
+	cmd := &cobra.Command{
+		Use:   "usage [CHAT]",
+		Short: "Show the tokens that chats took, and what they cost",
+		Long: "Shows tokens and costs of a chat, of the chats of the namespace, or with -A of all namespaces. By chat it " +
+			"is what the status of the chats has, of messages that were deleted since, too. By model, config or day (UTC) it " +
+			"is the sum of the replies that exist.",
+		Example: "  kubectl chat usage triage --by model\n  kubectl chat usage -A --by day",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && everywhere {
+				return usageError{errors.New("name a chat, or all namespaces with -A")}
+			}
+			if !slices.Contains([]string{byChat, byModel, byConfig, byDay}, by) {
+				return usageError{fmt.Errorf("--by %q is not known; it can be chat, model, config or day", by)}
+			}
+			s, err := o.connect(render.FormatJSON, render.FormatYAML)
+			if err != nil {
+				return err
+			}
+			if everywhere {
+				s.Namespace = ""
+			}
+			return showUsage(cmd.Context(), s, strings.Join(args, ""), by)
+		},
+	}
+	cmd.Flags().StringVar(&by, "by", byChat, "chat, model, config or day")
+	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "of all namespaces")
+	return cmd
+}
+
+func showUsage(ctx context.Context, s *session, chat, by string) error {
+	if chat != "" {
+		if err := s.CheckChat(ctx, chat); err != nil {
+			return err
+		}
+	}
+	gather := spentByReplies
+	if by == byChat {
+		gather = spentByChats
+	}
+	counts, err := gather(ctx, s.Objects, chat, by)
+	if err != nil {
+		return err
+	}
+	all := make([]render.Spent, 0, len(counts))
+	for _, of := range slices.Sorted(maps.Keys(counts)) {
+		all = append(all, *counts[of])
+	}
+	if s.Format != "" {
+		return s.Print(map[string]any{"usage": all})
+	}
+	return render.PrintSpent(s.Out, by, all)
+}
+
+// spentByChats is what the status of chats says.
+func spentByChats(ctx context.Context, o cluster.Objects, chat, _ string) (map[string]*render.Spent, error) {
+	options := cluster.InPages()
+	if chat != "" {
+		options.FieldSelector = "metadata.name=" + chat
+	}
+	counts := map[string]*render.Spent{}
+	err := cluster.Each(ctx, options, o.Chats().List, func(c *v1alpha1.Chat) {
+		of := c.Name
+		if o.Namespace == "" {
+			of = c.Namespace + "/" + c.Name
+		}
+		counts[of] = &render.Spent{Of: of}
+		counts[of].Add(&c.Status.Usage, c.Status.Cost...)
+		counts[of].Add(&c.Status.AdvisorUsage)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the chats: %w", err)
+	}
+	return counts, nil
+}
+
+// spentByReplies is the sum of what the replies of models took.
+func spentByReplies(ctx context.Context, o cluster.Objects, chat, by string) (map[string]*render.Spent, error) {
+	counts := map[string]*render.Spent{}
+	err := cluster.Each(ctx, cluster.MessagesOf(chat), o.Messages().List,
+		func(m *v1alpha1.ChatMessage) { count(counts, m, by) })
+	if err != nil {
+		return nil, fmt.Errorf("listing the messages: %w", err)
+	}
+	return counts, nil
+}
+
+// count adds what a message took.
+func count(counts map[string]*render.Spent, m *v1alpha1.ChatMessage, by string) {
+	g := m.Spec.Generation
+	if g == nil || g.Usage == nil && g.Cost == nil {
+		return
+	}
+	of := keyOf(m, by)
+	if counts[of] == nil {
+		counts[of] = &render.Spent{Of: of}
+	}
+	if g.Usage != nil {
+		counts[of].Add(g.Usage)
+	}
+	if g.Cost != nil {
+		counts[of].Add(&v1alpha1.TokenUsage{}, *g.Cost)
+	}
+}
+
+// keyOf is what a reply is counted under; empty if that is not known.
+func keyOf(m *v1alpha1.ChatMessage, by string) string {
+	model := m.Spec.Generation.Model
+	switch {
+	case by == byDay:
+		return m.CreationTimestamp.UTC().Format(time.DateOnly)
+	case model == nil:
+		return ""
+	case by == byModel:
+		return model.Name
+	}
+	return model.Config
+}

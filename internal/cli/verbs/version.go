@@ -1,0 +1,54 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"cmp"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/cli/render"
+)
+
+// version of a release, which its build sets.
+var version string
+
+// clientVersion is what the program was built from.
+type clientVersion struct {
+	Version    string `json:"version"`
+	GoVersion  string `json:"goVersion"`
+	Platform   string `json:"platform"`
+	APIVersion string `json:"apiVersion"`
+}
+
+func newVersion(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this plug-in",
+		Long: "Prints the version of this plug-in, what it was built with, and the version of Parley's API that it uses. " +
+			"It asks no cluster.",
+		Example: "  kubectl chat version\n  kubectl chat version -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if err := o.checkOutput(render.FormatJSON, render.FormatYAML); err != nil {
+				return err
+			}
+			v := ownVersion()
+			return o.Say("kubectl-chat "+v.Version, v, " (%s, %s, %s)", v.APIVersion, v.GoVersion, v.Platform)
+		},
+	}
+}
+
+// ownVersion is that of the release, or of the module as "go install" has it; "(devel)" for any other build.
+func ownVersion() clientVersion {
+	module := ""
+	if build, ok := debug.ReadBuildInfo(); ok {
+		module = build.Main.Version
+	}
+	return clientVersion{Version: cmp.Or(version, module, "(devel)"), GoVersion: runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH, APIVersion: v1alpha1.GroupVersion.String()}
+}

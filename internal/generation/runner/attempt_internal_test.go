@@ -1,0 +1,158 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"charm.land/fantasy"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/fence"
+	"parley.dev/parley/internal/generation/captions"
+	"parley.dev/parley/internal/generation/models"
+	"parley.dev/parley/internal/generation/observe"
+	"parley.dev/parley/internal/generation/step"
+	"parley.dev/parley/internal/telemetry/tracing"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/modeltest"
+	"parley.dev/parley/test/modelserver"
+)
+
+// silentModel never answers.
+type silentModel struct {
+	fantasy.LanguageModel
+	asked atomic.Bool
+}
+
+func (m *silentModel) Stream(ctx context.Context, _ fantasy.Call) (fantasy.StreamResponse, error) {
+	m.asked.Store(true)
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestSummaryIsNotAskedForAfterNextAttempt(t *testing.T) {
+	for name, c := range map[string]struct {
+		next *attempt
+		want bool
+	}{
+		"nothing has begun":           {nil, true},
+		"the next attempt is at work": {&attempt{}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &Runner{options: Options{Log: slog.New(slog.DiscardHandler), Now: time.Now}, attempts: map[string]*attempt{}}
+			observer := observe.New(observe.Options{Tracer: tracing.Off(), Now: time.Now})
+			r.captions = captions.New(captions.Options{Observer: observer, Now: time.Now})
+			chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "u"}}
+			chat.Status.Turn = &v1alpha1.TurnStatus{SummarySource: v1alpha1.TurnSummaryFromState}
+			config := &v1alpha1.ChatModelConfig{Spec: v1alpha1.ChatModelConfigSpec{
+				Provider: v1alpha1.ProviderOpenAICompatible, TurnSummaries: &v1alpha1.CaptionSettings{},
+			}}
+			if c.next != nil {
+				r.attempts["u"] = c.next
+			}
+			model := &silentModel{}
+			a := r.newAttempt(chat, fence.Fence{ChatUID: "u", HistoryVersion: 1, Attempt: 1}, nil)
+			a.summarize(t.Context(), &models.Target{Config: config, Model: model}, &v1alpha1.ChatMessageSpec{
+				Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: new("Done.")}},
+				Generation: &v1alpha1.MessageGeneration{Outcome: v1alpha1.OutcomeCompleted,
+					Action: v1alpha1.ActionGenerateAssistant},
+			})
+			r.captions.Stop()
+			check.Equal(t, "a summary is asked for", c.want, model.asked.Load())
+		})
+	}
+}
+
+func TestAbandonedAttemptWritesNothingOnceItsStepEnds(t *testing.T) {
+	own, cancel := context.WithCancelCause(t.Context())
+	working, interrupt := context.WithCancelCause(t.Context())
+	a := &attempt{cancel: cancel, interrupt: func(cause error) {
+		if own.Err() == nil {
+			t.Error("its step ends while a result can still be written")
+		}
+		interrupt(cause)
+	}}
+	a.abandon(step.ErrInterrupted)
+	if !step.Interrupted(working) {
+		t.Errorf("the step ends because of %v", context.Cause(working))
+	}
+}
+
+// version is a ChatClass of the name with a preamble that says which one it is.
+func version(uid types.UID, generation int64, says string) *v1alpha1.ChatClass {
+	class := chattest.In("ns", chattest.Class("coder", func(s *v1alpha1.ChatClassSpec) { s.Preamble = says }))
+	class.UID, class.Generation = uid, generation
+	return class
+}
+
+func TestStepUsesItsClassOrANewerOne(t *testing.T) {
+	everybody := func(generation int64, says string) *v1alpha1.ChatClass {
+		class := version("n", generation, "not of this chat's class")
+		class.Name, class.Spec.NamespacePreamble = "everybody", says
+		return class
+	}
+	for name, c := range map[string]struct {
+		// watched and read are the chat's class and that of the namespace, as the watch has brought it and as it is.
+		watched, watchedAll, read, readAll *v1alpha1.ChatClass
+		want                               string
+	}{
+		"the watch has that version": {watched: version("a", 2, "watched"), want: "watched"},
+		"it has a newer one":         {watched: version("a", 3, "watched"), want: "watched"},
+		"it has only an older one": {watched: version("a", 1, "watched"), read: version("a", 2, "read"),
+			want: "read"},
+		"it has only a former class": {watched: version("b", 9, "watched"), read: version("a", 2, "read"), want: "read"},
+		"it has none":                {read: version("a", 2, "read"), want: "read"},
+		"it has an older one of the namespace": {watched: version("a", 2, "watched"), watchedAll: everybody(1, "old"),
+			readAll: everybody(2, "read"), want: "read\n\nwatched"},
+		"the namespace has no preamble any longer": {watched: version("a", 2, "watched"), watchedAll: everybody(1, "old"),
+			readAll: everybody(3, ""), want: "watched"},
+		"the namespace's class was deleted": {watched: version("a", 2, "watched"), watchedAll: everybody(1, "old"),
+			want: "watched"},
+		"it has changed since": {watched: version("a", 2, "watched"), watchedAll: everybody(1, "old"),
+			readAll: everybody(9, "newer"), want: "newer\n\nwatched"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := modeltest.New(t, modelserver.Script{})
+			api.Classes = map[string]*v1alpha1.ChatClass{"coder": c.read, "everybody": c.readAll}
+			all := newClasses(api.API, "ns", nil)
+			for _, class := range []*v1alpha1.ChatClass{c.watched, c.watchedAll} {
+				if class == nil {
+					continue
+				}
+				check.OK(t, all.informer.GetStore().Add(class))
+			}
+			chat := chattest.In("ns", chattest.Chat("c"))
+			chat.Status.ChatClass = &v1alpha1.ChatClassInForce{Name: "coder", UID: "a", Generation: 2}
+			if c.watchedAll != nil {
+				chat.Status.NamespaceClass = &v1alpha1.ChatClassInForce{Name: "everybody", UID: "n", Generation: 2}
+			}
+			if _, err := all.apply(t.Context(), chat); err != nil {
+				t.Fatal(err)
+			}
+			check.Equal(t, "the preamble", c.want, chat.Spec.SystemPrompt)
+		})
+	}
+}
+
+func TestClusterBoundsTheUsesOfAdvisors(t *testing.T) {
+	for uses, want := range map[int32]*v1alpha1.ChatAdvisor{
+		0: {Enabled: new(false)}, 1: {Enabled: new(true), MaxUses: new(int32(1))},
+	} {
+		chat := chattest.In("ns", chattest.Chat("c"))
+		chat.Spec.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true)}
+		all := newClasses(modeltest.New(t, modelserver.Script{}).API, "ns", &uses)
+		if _, err := all.apply(t.Context(), chat); err != nil {
+			t.Fatal(err)
+		}
+		check.Equal(t, "the advisor", want, chat.Spec.Advisor)
+	}
+}
