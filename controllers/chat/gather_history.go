@@ -31,8 +31,8 @@ func (g *gatherer) readChain(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// walkHistory finds the part of the history before the first message that is missing. What one reader does not show is asked
-// of the next before it counts as missing.
+// walkHistory finds the part of the history before the first message that is missing. What one reader does not show is
+// asked of the next before it counts as missing.
 func walkHistory(ctx context.Context, chat *v1alpha1.Chat, readers ...client.Reader) (whole plan.Whole, err error) {
 	for _, reader := range readers {
 		var list v1alpha1.ChatMessageList
