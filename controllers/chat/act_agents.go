@@ -51,14 +51,14 @@ func (a *actuator) changeAgents(ctx context.Context, s *scope, of string) error 
 
 func (a *actuator) changeAgent(ctx context.Context, parent *v1alpha1.Chat, change *v1alpha1.AgentChange) error {
 	if change.Spawn != nil {
-		return a.spawn(ctx, parent, change)
+		return a.create(ctx, "starting", change, agents.Spawned(parent, change))
 	}
-	sub, err := a.below(ctx, parent, change.Chat)
+	sub, err := below(ctx, a.live, parent, change.Chat)
 	if err != nil || sub == nil {
 		return err // It has been deleted.
 	}
 	if change.Message != nil {
-		return a.say(ctx, parent, change)
+		return a.create(ctx, "saying something to", change, agents.Said(parent, change))
 	}
 	token := agents.Token(change.Key)
 	if sub.Annotations[v1alpha1.RequestInterrupt.Annotation()] == token {
@@ -75,29 +75,20 @@ func (a *actuator) changeAgent(ctx context.Context, parent *v1alpha1.Chat, chang
 	return nil
 }
 
-// spawn creates a sub-chat. One of its name that this call has not created is another's, and stays as it is.
-func (a *actuator) spawn(ctx context.Context, parent *v1alpha1.Chat, change *v1alpha1.AgentChange) error {
-	err := a.client.Create(ctx, agents.Spawned(parent, change))
+// create creates what a call asks for. One of its name that this call has not created is another's, and stays as it is.
+func (a *actuator) create(ctx context.Context, doing string, change *v1alpha1.AgentChange, o client.Object) error {
+	err := a.client.Create(ctx, o)
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("starting sub-chat %s: %w", change.Chat, err)
-	}
-	return nil
-}
-
-// say creates a message of a sub-chat. One of its name says it already.
-func (a *actuator) say(ctx context.Context, parent *v1alpha1.Chat, change *v1alpha1.AgentChange) error {
-	err := a.client.Create(ctx, agents.Said(parent, change))
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("saying something to sub-chat %s: %w", change.Chat, err)
+		return fmt.Errorf("%s sub-chat %s: %w", doing, change.Chat, err)
 	}
 	return nil
 }
 
 // below reads a chat below another one; nil if there is none.
-func (a *actuator) below(ctx context.Context, parent *v1alpha1.Chat, name string) (*v1alpha1.Chat, error) {
+func below(ctx context.Context, live client.Reader, parent *v1alpha1.Chat, name string) (*v1alpha1.Chat, error) {
 	sub, err := tree.Descendant(name, parent.Name, func(name string) (*v1alpha1.Chat, error) {
 		var chat v1alpha1.Chat
-		err := a.live.Get(ctx, types.NamespacedName{Namespace: parent.Namespace, Name: name}, &chat)
+		err := live.Get(ctx, types.NamespacedName{Namespace: parent.Namespace, Name: name}, &chat)
 		return &chat, err
 	})
 	if err != nil {

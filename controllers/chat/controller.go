@@ -171,8 +171,8 @@ func (r *Reconciler) forget(ctx context.Context, key types.NamespacedName) (ctrl
 
 // requeueAfter is when time alone may change something; zero: never.
 func (r *Reconciler) requeueAfter(ctx context.Context, s *scope, todo *plan.Plan) time.Duration {
-	// The messages that left the history can be put aside now, or new ones begin since they are; and what was decided about
-	// sub-chats can be done.
+	// The messages that left the history can be put aside now, or new ones begin since they are; and what was decided
+	// about sub-chats can be done.
 	if in := &todo.Status.Internal; in.Superseded != nil || todo.PutAside || in.AgentsOf != "" {
 		return time.Nanosecond
 	}

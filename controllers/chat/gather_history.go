@@ -22,7 +22,7 @@ func (g *gatherer) readChain(ctx context.Context, s *scope) error {
 	}
 	// Before the messages are read: a deletion that comes later makes the chat suspect again.
 	g.memory.chains.foundWhole(chat)
-	whole, err := g.walk(ctx, chat, g.cache, g.live)
+	whole, err := walkHistory(ctx, chat, g.cache, g.live)
 	if err != nil || whole.Missing == chat.Status.History.Length {
 		return err
 	}
@@ -31,9 +31,9 @@ func (g *gatherer) readChain(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// walk finds the part of the history before the first message that is missing. What one reader does not show is asked
-// of the next before it counts as missing.
-func (g *gatherer) walk(ctx context.Context, chat *v1alpha1.Chat, readers ...client.Reader) (whole plan.Whole, err error) {
+// walkHistory finds the part of the history before the first message that is missing. What one reader does not show is
+// asked of the next before it counts as missing.
+func walkHistory(ctx context.Context, chat *v1alpha1.Chat, readers ...client.Reader) (whole plan.Whole, err error) {
 	for _, reader := range readers {
 		var list v1alpha1.ChatMessageList
 		if err := reader.List(ctx, &list, client.InNamespace(chat.Namespace),
@@ -50,7 +50,7 @@ func (g *gatherer) walk(ctx context.Context, chat *v1alpha1.Chat, readers ...cli
 // wholeOf is the part of the history before the first missing message, as the API server has it; it is read once.
 func (g *gatherer) wholeOf(ctx context.Context, s *scope) (*plan.Whole, error) {
 	if s.whole == nil {
-		whole, err := g.walk(ctx, s.facts.Chat, g.live)
+		whole, err := walkHistory(ctx, s.facts.Chat, g.live)
 		if err != nil {
 			return &plan.Whole{}, err
 		}

@@ -71,12 +71,12 @@ func deletionPolicy(chat *v1alpha1.Chat) v1alpha1.WorkspaceDeletionPolicy {
 
 // ofNamespace are the namespace's workspaces: their chats may have a class that says whether their storage is kept.
 func (r *Reconciler) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.those(ctx, o.GetNamespace(), func(*v1alpha1.Workspace) bool { return true })
+	return those(ctx, r.Client, o.GetNamespace(), all)
 }
 
 // ofTemplate are the namespace's workspaces that are made from the template and wait for one.
 func (r *Reconciler) ofTemplate(ctx context.Context, o client.Object) []reconcile.Request {
-	return r.those(ctx, o.GetNamespace(), func(w *v1alpha1.Workspace) bool {
+	return those(ctx, r.Client, o.GetNamespace(), func(w *v1alpha1.Workspace) bool {
 		ref := w.Spec.Source.PodTemplateRef
 		return ref != nil && ref.Name == o.GetName() && w.Status.Pod == nil
 	})
@@ -95,7 +95,7 @@ func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Req
 		}
 		return r.ofSandbox(ctx, &sandbox)
 	}
-	return r.ofName(ctx, o.GetNamespace(), o.GetName())
+	return ofName(ctx, r.Client, o.GetNamespace(), o.GetName())
 }
 
 // ofSharer are the workspaces whose podRef names the same pod as that of a workspace: which of them has it may have
@@ -105,20 +105,12 @@ func (r *Reconciler) ofSharer(ctx context.Context, o client.Object) []reconcile.
 	if !ok || w.Spec.Source.PodRef == nil {
 		return nil
 	}
-	return r.ofName(ctx, w.Namespace, w.Spec.Source.PodRef.Name)
+	return ofName(ctx, r.Client, w.Namespace, w.Spec.Source.PodRef.Name)
 }
 
 // ofName are the workspaces whose podRef names a pod.
-func (r *Reconciler) ofName(ctx context.Context, namespace, pod string) (requests []reconcile.Request) {
-	var all v1alpha1.WorkspaceList
-	named := client.MatchingFields{index.WorkspacesByPod: pod}
-	if !requeue.List(ctx, r.Client, &all, client.InNamespace(namespace), named) {
-		return nil
-	}
-	for i := range all.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
-	}
-	return requests
+func ofName(ctx context.Context, c client.Reader, namespace, pod string) []reconcile.Request {
+	return those(ctx, c, namespace, all, client.MatchingFields{index.WorkspacesByPod: pod})
 }
 
 // ofSandbox is the workspace whose claim has the sandbox.
@@ -127,21 +119,23 @@ func (r *Reconciler) ofSandbox(ctx context.Context, o client.Object) []reconcile
 	if owner == nil || owner.Kind != "SandboxClaim" {
 		return nil // It is in the pool.
 	}
-	return r.those(ctx, o.GetNamespace(), func(w *v1alpha1.Workspace) bool {
+	return those(ctx, r.Client, o.GetNamespace(), func(w *v1alpha1.Workspace) bool {
 		return w.Spec.Source.WarmPoolRef != nil && template.Name(w) == owner.Name
 	})
 }
 
+func all(*v1alpha1.Workspace) bool { return true }
+
 // those are the namespace's workspaces of that kind.
-func (r *Reconciler) those(ctx context.Context, namespace string, are func(*v1alpha1.Workspace) bool) (
-	requests []reconcile.Request) {
-	var all v1alpha1.WorkspaceList
-	if !requeue.List(ctx, r.Client, &all, client.InNamespace(namespace)) {
+func those(ctx context.Context, c client.Reader, namespace string, are func(*v1alpha1.Workspace) bool,
+	opts ...client.ListOption) (requests []reconcile.Request) {
+	var list v1alpha1.WorkspaceList
+	if !requeue.List(ctx, c, &list, append(opts, client.InNamespace(namespace))...) {
 		return nil
 	}
-	for i := range all.Items {
-		if are(&all.Items[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])})
+	for i := range list.Items {
+		if are(&list.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}
 	return requests

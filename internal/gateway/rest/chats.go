@@ -12,6 +12,7 @@ import (
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/chatlist"
+	"parley.dev/parley/internal/kube/apiclient"
 )
 
 // InNamespace is the namespace that a request is about.
@@ -69,21 +70,24 @@ type OneChat struct {
 	Body *Chat
 }
 
-func (a *api) chats() {
+// chats are the operations on chats.
+type chats struct{ client *apiclient.Client }
+
+func (c chats) serve(a *api) {
 	register(a, operation("listChats", http.MethodGet, "/namespaces/{namespace}/chats", "List chats", "", http.StatusOK),
-		a.listChats)
+		c.list)
 	register(a, operation("createChat", http.MethodPost, "/namespaces/{namespace}/chats", "Create a chat",
-		"With spec.prompt it begins at once.", http.StatusCreated), a.createChat)
+		"With spec.prompt it begins at once.", http.StatusCreated), c.create)
 	register(a, operation("getChat", http.MethodGet, "/namespaces/{namespace}/chats/{chat}", "Read a chat", "",
-		http.StatusOK), a.getChat)
+		http.StatusOK), c.get)
 	register(a, operation("changeChat", http.MethodPatch, "/namespaces/{namespace}/chats/{chat}", "Change a chat",
-		"Such as its title, suspend, or archived.", http.StatusOK), a.changeChat)
+		"Such as its title, suspend, or archived.", http.StatusOK), c.change)
 	register(a, operation("deleteChat", http.MethodDelete, "/namespaces/{namespace}/chats/{chat}", "Delete a chat",
-		"With its messages and sub-chats.", http.StatusNoContent), a.deleteChat)
+		"With its messages and sub-chats.", http.StatusNoContent), c.delete)
 }
 
-func (a *api) listChats(ctx context.Context, in *ListChats) (*ChatList, error) {
-	list, err := a.options.Client.Chats(in.Namespace).List(ctx,
+func (c chats) list(ctx context.Context, in *ListChats) (*ChatList, error) {
+	list, err := c.client.Chats(in.Namespace).List(ctx,
 		metav1.ListOptions{Limit: in.Limit, Continue: in.Continue})
 	if err != nil {
 		return nil, from(ctx, err)
@@ -96,7 +100,7 @@ func (a *api) listChats(ctx context.Context, in *ListChats) (*ChatList, error) {
 	return out, nil
 }
 
-func (a *api) createChat(ctx context.Context, in *NewChat) (*OneChat, error) {
+func (c chats) create(ctx context.Context, in *NewChat) (*OneChat, error) {
 	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: in.Body.Name,
 		Labels: in.Body.Labels}}
 	if chat.Name == "" {
@@ -105,22 +109,22 @@ func (a *api) createChat(ctx context.Context, in *NewChat) (*OneChat, error) {
 	if err := into("spec", in.Body.Spec, &chat.Spec); err != nil {
 		return nil, err
 	}
-	created, err := a.options.Client.Chats(in.Namespace).Create(ctx, chat)
+	created, err := c.client.Chats(in.Namespace).Create(ctx, chat)
 	if err != nil {
 		return nil, from(ctx, err)
 	}
 	return &OneChat{shownChat(created)}, nil
 }
 
-func (a *api) getChat(ctx context.Context, in *OfChat) (*OneChat, error) {
-	chat, err := a.options.Client.Chats(in.Namespace).Get(ctx, in.Chat)
+func (c chats) get(ctx context.Context, in *OfChat) (*OneChat, error) {
+	chat, err := c.client.Chats(in.Namespace).Get(ctx, in.Chat)
 	if err != nil {
 		return nil, from(ctx, err)
 	}
 	return &OneChat{shownChat(chat)}, nil
 }
 
-func (a *api) changeChat(ctx context.Context, in *ChangeChat) (*OneChat, error) {
+func (c chats) change(ctx context.Context, in *ChangeChat) (*OneChat, error) {
 	if err := into("spec", in.Body.Spec, &v1alpha1.ChatSpec{}); err != nil {
 		return nil, err
 	}
@@ -128,14 +132,14 @@ func (a *api) changeChat(ctx context.Context, in *ChangeChat) (*OneChat, error) 
 	if version := in.Body.ResourceVersion; version != "" {
 		patch["metadata"] = map[string]any{"resourceVersion": version}
 	}
-	changed, err := a.options.Client.Chats(in.Namespace).MergePatch(ctx, in.Chat, patch)
+	changed, err := c.client.Chats(in.Namespace).MergePatch(ctx, in.Chat, patch)
 	if err != nil {
 		return nil, from(ctx, err)
 	}
 	return &OneChat{shownChat(changed)}, nil
 }
 
-func (a *api) deleteChat(ctx context.Context, in *OfChat) (*struct{}, error) {
-	err := a.options.Client.Chats(in.Namespace).Delete(ctx, in.Chat, metav1.DeleteOptions{})
+func (c chats) delete(ctx context.Context, in *OfChat) (*struct{}, error) {
+	err := c.client.Chats(in.Namespace).Delete(ctx, in.Chat, metav1.DeleteOptions{})
 	return nil, from(ctx, err)
 }

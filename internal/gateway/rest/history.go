@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -48,20 +47,14 @@ func (Told) Schema(huma.Registry) *huma.Schema {
 		Description: "The data of the event message of the chat's stream."}
 }
 
-func (a *api) history() {
-	register(a, operation("listMessages", http.MethodGet, "/namespaces/{namespace}/chats/{chat}/messages",
-		"Read a piece of the history", "From its end, or from a message back, along the chain that the messages are.",
-		http.StatusOK), a.listMessages)
-}
-
-func (a *api) listMessages(ctx context.Context, in *ListMessages) (*Messages, error) {
-	chat, err := a.options.Client.Chats(in.Namespace).Get(ctx, in.Chat)
+func (s messages) list(ctx context.Context, in *ListMessages) (*Messages, error) {
+	chat, err := s.client.Chats(in.Namespace).Get(ctx, in.Chat)
 	if err != nil {
 		return nil, from(ctx, err)
 	}
 	name, index := chat.Status.History.Head, chat.Status.History.Length-1
 	if in.Before != "" {
-		known, err := a.options.Client.Messages(in.Namespace).Get(ctx, in.Before)
+		known, err := s.client.Messages(in.Namespace).Get(ctx, in.Before)
 		if err != nil {
 			return nil, from(ctx, err)
 		}
@@ -72,15 +65,15 @@ func (a *api) listMessages(ctx context.Context, in *ListMessages) (*Messages, er
 		name, index = place.Parent, place.Index-1
 	}
 	out := &Messages{}
-	out.Body.Messages, err = a.walk(ctx, chat, name, index, in.Limit)
+	out.Body.Messages, err = s.walk(ctx, chat, name, index, in.Limit)
 	return out, err
 }
 
 // walk reads messages from a name of the history back. One that is missing ends it.
-func (a *api) walk(ctx context.Context, chat *v1alpha1.Chat, name string, index int64, most int) ([]Told, error) {
+func (s messages) walk(ctx context.Context, chat *v1alpha1.Chat, name string, index int64, most int) ([]Told, error) {
 	told, bytes, next := []Told{}, 0, (*follow.Committed)(nil)
 	for ; name != "" && index >= 0 && len(told) < most && bytes < maxHistoryBytes; index-- {
-		message, err := a.options.Client.Messages(chat.Namespace).Get(ctx, name)
+		message, err := s.client.Messages(chat.Namespace).Get(ctx, name)
 		if apierrors.IsNotFound(err) {
 			break
 		}

@@ -13,6 +13,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/refusal"
+	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/text/compose"
 )
 
@@ -58,25 +59,30 @@ type OneMessage struct {
 	Body *Message
 }
 
-func (a *api) messages() {
+// messages are the operations on messages.
+type messages struct{ client *apiclient.Client }
+
+func (s messages) serve(a *api) {
 	const path = "/namespaces/{namespace}/chats/{chat}/messages"
+	register(a, operation("listMessages", http.MethodGet, path, "Read a piece of the history",
+		"From its end, or from a message back, along the chain that the messages are.", http.StatusOK), s.list)
 	register(a, operation("sendMessage", http.MethodPost, path, "Send a message",
 		"It is answered at once, or waits in the queue, as whenBusy says. The stream of the chat reports its progress.",
-		http.StatusCreated), a.sendMessage)
+		http.StatusCreated), s.send)
 	register(a, operation("getMessage", http.MethodGet, path+"/{message}", "Read a message", "", http.StatusOK),
-		a.getMessage)
+		s.get)
 	register(a, operation("editMessage", http.MethodPatch, path+"/{message}", "Edit a message",
-		"What followed it is superseded, and the chat continues from there.", http.StatusOK), a.editMessage)
+		"What followed it is superseded, and the chat continues from there.", http.StatusOK), s.edit)
 	register(a, operation("deleteMessage", http.MethodDelete, path+"/{message}", "Delete a message",
-		"What followed it is superseded, too.", http.StatusNoContent), a.deleteMessage)
+		"What followed it is superseded, too.", http.StatusNoContent), s.delete)
 	register(a, operation("promoteMessage", http.MethodPost, path+"/{message}/promote",
 		"Let a message that waits be next",
 		"The turn under way is stopped, and what was said so far kept. One that does not wait is not changed (409).",
 		http.StatusOK),
-		a.promoteMessage)
+		s.promote)
 }
 
-func (a *api) sendMessage(ctx context.Context, in *NewMessage) (*OneMessage, error) {
+func (s messages) send(ctx context.Context, in *NewMessage) (*OneMessage, error) {
 	b := &in.Body
 	spec := v1alpha1.ChatMessageSpec{Content: b.Content, WhenBusy: b.WhenBusy, Visibility: b.Visibility,
 		ReasoningEffort: b.ReasoningEffort, Stop: b.Stop}
@@ -92,7 +98,7 @@ func (a *api) sendMessage(ctx context.Context, in *NewMessage) (*OneMessage, err
 			return nil, err
 		}
 	}
-	sent, err := a.options.Client.Messages(in.Namespace).Create(ctx,
+	sent, err := s.client.Messages(in.Namespace).Create(ctx,
 		compose.Message(in.Namespace, in.Chat, b.Name, spec))
 	if err != nil {
 		return nil, from(ctx, err)
@@ -100,9 +106,9 @@ func (a *api) sendMessage(ctx context.Context, in *NewMessage) (*OneMessage, err
 	return &OneMessage{shownMessage(sent)}, nil
 }
 
-// message reads a message of the chat. Of another chat's it says that there is none.
-func (a *api) message(ctx context.Context, of *OfMessage) (*v1alpha1.ChatMessage, error) {
-	m, err := a.options.Client.Messages(of.Namespace).Get(ctx, of.Message)
+// find reads a message of the chat. Of another chat's it says that there is none.
+func (s messages) find(ctx context.Context, of *OfMessage) (*v1alpha1.ChatMessage, error) {
+	m, err := s.client.Messages(of.Namespace).Get(ctx, of.Message)
 	if err != nil {
 		return nil, from(ctx, err)
 	}
@@ -113,16 +119,16 @@ func (a *api) message(ctx context.Context, of *OfMessage) (*v1alpha1.ChatMessage
 	return m, nil
 }
 
-func (a *api) getMessage(ctx context.Context, in *OfMessage) (*OneMessage, error) {
-	m, err := a.message(ctx, in)
+func (s messages) get(ctx context.Context, in *OfMessage) (*OneMessage, error) {
+	m, err := s.find(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	return &OneMessage{shownMessage(m)}, nil
 }
 
-func (a *api) editMessage(ctx context.Context, in *ChangeMessage) (*OneMessage, error) {
-	m, err := a.message(ctx, &in.OfMessage)
+func (s messages) edit(ctx context.Context, in *ChangeMessage) (*OneMessage, error) {
+	m, err := s.find(ctx, &in.OfMessage)
 	if err != nil {
 		return nil, err
 	}
@@ -136,11 +142,11 @@ func (a *api) editMessage(ctx context.Context, in *ChangeMessage) (*OneMessage, 
 		}
 		said["parts"] = in.Body.Parts
 	}
-	return a.patchMessage(ctx, m, map[string]any{"spec": said}, in.Body.ResourceVersion)
+	return s.patch(ctx, m, map[string]any{"spec": said}, in.Body.ResourceVersion)
 }
 
-func (a *api) promoteMessage(ctx context.Context, in *OfMessage) (*OneMessage, error) {
-	m, err := a.message(ctx, in)
+func (s messages) promote(ctx context.Context, in *OfMessage) (*OneMessage, error) {
+	m, err := s.find(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -149,32 +155,32 @@ func (a *api) promoteMessage(ctx context.Context, in *OfMessage) (*OneMessage, e
 		return nil, refused{why: &refusal.Error{Status: http.StatusConflict, Reason: refusal.Conflict,
 			Message: fmt.Sprintf("message %s does not wait: it is %s", in.Message, state)}}
 	}
-	return a.patchMessage(ctx, m, compose.Promotion(), "")
+	return s.patch(ctx, m, compose.Promotion(), "")
 }
 
 // mayBeNext are the states of messages that have not been taken up.
 var mayBeNext = []v1alpha1.MessageState{"", v1alpha1.MessagePending, v1alpha1.MessageQueued}
 
-// patchMessage changes the very message that was looked at.
-func (a *api) patchMessage(ctx context.Context, m *v1alpha1.ChatMessage, patch map[string]any, version string) (
+// patch changes the very message that was looked at.
+func (s messages) patch(ctx context.Context, m *v1alpha1.ChatMessage, patch map[string]any, version string) (
 	*OneMessage, error) {
 	only := map[string]any{"uid": m.UID}
 	if version != "" {
 		only["resourceVersion"] = version
 	}
 	patch["metadata"] = only
-	changed, err := a.options.Client.Messages(m.Namespace).MergePatch(ctx, m.Name, patch)
+	changed, err := s.client.Messages(m.Namespace).MergePatch(ctx, m.Name, patch)
 	if err != nil {
 		return nil, from(ctx, err)
 	}
 	return &OneMessage{shownMessage(changed)}, nil
 }
 
-func (a *api) deleteMessage(ctx context.Context, in *OfMessage) (*struct{}, error) {
-	m, err := a.message(ctx, in)
+func (s messages) delete(ctx context.Context, in *OfMessage) (*struct{}, error) {
+	m, err := s.find(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	return nil, from(ctx, a.options.Client.Messages(in.Namespace).Delete(ctx, in.Message,
+	return nil, from(ctx, s.client.Messages(in.Namespace).Delete(ctx, in.Message,
 		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &m.UID}}))
 }

@@ -62,12 +62,10 @@ func New(o Options) (http.Handler, *huma.OpenAPI) {
 	a := &api{options: o, huma: humago.New(mux, configuration()),
 		requests: limit.NewPerCaller(int64(o.Requests), int64(max(1, o.Requests/4)))}
 	a.huma.UseMiddleware(a.admit)
-	a.chats()
-	a.messages()
-	a.steering()
-	a.surroundings()
-	a.namespaces()
-	a.history()
+	chats{o.Client}.serve(a)
+	messages{o.Client}.serve(a)
+	steering{o.Client, o.Now}.serve(a)
+	surroundings{o.Client}.serve(a)
 	a.streams()
 	openAnswers(a.huma.OpenAPI())
 	return refusal.Fallback(mux, a.answerRefused), a.huma.OpenAPI()

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/text/compose"
 )
 
@@ -76,25 +77,30 @@ type ToolResult struct {
 // decideCall is the operation that takes a role of its own.
 const decideCall = "decideCall"
 
-func (a *api) steering() {
+// steering are the operations that steer a chat.
+type steering struct {
+	client *apiclient.Client
+	now    func() time.Time
+}
+
+func (s steering) serve(a *api) {
 	const path = "/namespaces/{namespace}/chats/{chat}"
 	register(a, operation("makeRequest", http.MethodPost, path+"/requests", "Ask a chat for something once",
 		"To stop its turn, to begin a new context, to compact that, for another title, or to read the context of the "+
 			"workspace again.",
-		http.StatusOK), a.makeRequest)
+		http.StatusOK), s.makeRequest)
 	register(a, operation(decideCall, http.MethodPost, path+"/approvals", "Decide about a call that waits for approval",
-		"The stream reports when it applies.", http.StatusCreated), a.decideCall)
+		"The stream reports when it applies.", http.StatusCreated), s.decideCall)
 	register(a, operation("answerCalls", http.MethodPost, path+"/results",
-		"Bring the results of calls that wait for a client", "All of them at once.", http.StatusCreated), a.answerCalls)
+		"Bring the results of calls that wait for a client", "All of them at once.", http.StatusCreated), s.answerCalls)
 }
 
-func (a *api) makeRequest(ctx context.Context, in *NewRequest) (*Requested, error) {
+func (s steering) makeRequest(ctx context.Context, in *NewRequest) (*Requested, error) {
 	token := in.Body.Token
 	if token == "" {
-		token = a.options.Now().UTC().Format(time.RFC3339Nano)
+		token = s.now().UTC().Format(time.RFC3339Nano)
 	}
-	chats := a.options.Client.Chats(in.Namespace)
-	chat, err := chats.MergePatch(ctx, in.Chat, compose.Request(in.Body.Kind, token))
+	chat, err := s.client.Chats(in.Namespace).MergePatch(ctx, in.Chat, compose.Request(in.Body.Kind, token))
 	if err != nil {
 		return nil, from(ctx, err)
 	}
@@ -102,7 +108,7 @@ func (a *api) makeRequest(ctx context.Context, in *NewRequest) (*Requested, erro
 	out.Body.Kind, out.Body.Token = in.Body.Kind, token
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(in.Wait)*time.Second)
 	defer cancel()
-	handled, err := a.handled(ctx, chat, in.Body.Kind, token)
+	handled, err := s.handled(ctx, chat, in.Body.Kind, token)
 	if err != nil {
 		return nil, from(ctx, err)
 	}
@@ -113,7 +119,7 @@ func (a *api) makeRequest(ctx context.Context, in *NewRequest) (*Requested, erro
 }
 
 // handled waits for what becomes of a request. It is nil if the time is over before; the caller may look again.
-func (a *api) handled(ctx context.Context, chat *v1alpha1.Chat, kind v1alpha1.RequestKind, token string) (
+func (s steering) handled(ctx context.Context, chat *v1alpha1.Chat, kind v1alpha1.RequestKind, token string) (
 	*v1alpha1.HandledRequest, error) {
 	if known := handledOf(chat, kind, token); known != nil { // It was made before: nothing changes.
 		return known, nil
@@ -121,7 +127,7 @@ func (a *api) handled(ctx context.Context, chat *v1alpha1.Chat, kind v1alpha1.Re
 	if ctx.Err() != nil {
 		return nil, nil
 	}
-	events, err := a.options.Client.Chats(chat.Namespace).Watch(ctx, metav1.ListOptions{
+	events, err := s.client.Chats(chat.Namespace).Watch(ctx, metav1.ListOptions{
 		FieldSelector: "metadata.name=" + chat.Name, ResourceVersion: chat.ResourceVersion})
 	if err != nil {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -152,9 +158,9 @@ func handledOf(chat *v1alpha1.Chat, kind v1alpha1.RequestKind, token string) *v1
 	return &chat.Status.Requests[i]
 }
 
-func (a *api) decideCall(ctx context.Context, in *NewApproval) (*OneApproval, error) {
+func (s steering) decideCall(ctx context.Context, in *NewApproval) (*OneApproval, error) {
 	b := &in.Body
-	approval, err := a.options.Client.Approvals(in.Namespace).Create(ctx,
+	approval, err := s.client.Approvals(in.Namespace).Create(ctx,
 		compose.Decision(in.Namespace, in.Chat, b.Name, v1alpha1.ToolApprovalSpec{
 			ToolCallID: b.ToolCallID, Decision: b.Decision, Digest: b.Digest, Comment: b.Comment, Content: b.Content}))
 	if err != nil {
@@ -163,12 +169,12 @@ func (a *api) decideCall(ctx context.Context, in *NewApproval) (*OneApproval, er
 	return &OneApproval{shownApproval(approval)}, nil
 }
 
-func (a *api) answerCalls(ctx context.Context, in *NewResults) (*OneMessage, error) {
+func (s steering) answerCalls(ctx context.Context, in *NewResults) (*OneMessage, error) {
 	results := make([]v1alpha1.ToolResult, 0, len(in.Body.Results))
 	for _, r := range in.Body.Results {
 		results = append(results, v1alpha1.ToolResult{ID: r.ID, Output: r.Output, IsError: r.IsError})
 	}
-	message, err := a.options.Client.Messages(in.Namespace).Create(ctx,
+	message, err := s.client.Messages(in.Namespace).Create(ctx,
 		compose.Results(in.Namespace, in.Chat, in.Body.Name, results))
 	if err != nil {
 		return nil, from(ctx, err)

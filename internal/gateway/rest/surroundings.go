@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/kube/apiclient"
 )
 
 // ModelConfigs are what may answer chats of a namespace.
@@ -45,15 +46,35 @@ type ChatClass struct {
 	Ready       bool   `json:"ready" doc:"Whether it is in force."`
 }
 
-func (a *api) surroundings() {
-	register(a, operation("listModelConfigs", http.MethodGet, "/namespaces/{namespace}/modelconfigs",
-		"List what may answer chats", "", http.StatusOK), a.listModelConfigs)
-	register(a, operation("listChatClasses", http.MethodGet, "/namespaces/{namespace}/chatclasses",
-		"List the classes that chats may have", "", http.StatusOK), a.listChatClasses)
+// maxNamespaces bounds a list of namespaces.
+const maxNamespaces = 2000
+
+// Namespaces are those of the cluster.
+type Namespaces struct {
+	Body struct {
+		Namespaces []string `json:"namespaces" doc:"Their names, at most 2000."`
+		More       bool     `json:"more,omitempty" doc:"Whether there are others, which are not listed."`
+	}
 }
 
-func (a *api) listModelConfigs(ctx context.Context, in *InNamespace) (*ModelConfigs, error) {
-	list, err := a.options.Client.ModelConfigs(in.Namespace).List(ctx, metav1.ListOptions{})
+// listNamespaces is the operation that none of Parley's roles grants.
+const listNamespaces = "listNamespaces"
+
+// surroundings are the operations on model configs, classes and namespaces.
+type surroundings struct{ client *apiclient.Client }
+
+func (s surroundings) serve(a *api) {
+	register(a, operation("listModelConfigs", http.MethodGet, "/namespaces/{namespace}/modelconfigs",
+		"List what may answer chats", "", http.StatusOK), s.listModelConfigs)
+	register(a, operation("listChatClasses", http.MethodGet, "/namespaces/{namespace}/chatclasses",
+		"List the classes that chats may have", "", http.StatusOK), s.listChatClasses)
+	register(a, operation(listNamespaces, http.MethodGet, "/namespaces", "List the namespaces of the cluster",
+		"For those who may list them. Which chats the caller may see in one, its list of chats says.", http.StatusOK),
+		s.listNamespaces)
+}
+
+func (s surroundings) listModelConfigs(ctx context.Context, in *InNamespace) (*ModelConfigs, error) {
+	list, err := s.client.ModelConfigs(in.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, from(ctx, err)
 	}
@@ -69,8 +90,8 @@ func (a *api) listModelConfigs(ctx context.Context, in *InNamespace) (*ModelConf
 	return out, nil
 }
 
-func (a *api) listChatClasses(ctx context.Context, in *InNamespace) (*ChatClasses, error) {
-	list, err := a.options.Client.Classes(in.Namespace).List(ctx, metav1.ListOptions{})
+func (s surroundings) listChatClasses(ctx context.Context, in *InNamespace) (*ChatClasses, error) {
+	list, err := s.client.Classes(in.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, from(ctx, err)
 	}
@@ -83,5 +104,15 @@ func (a *api) listChatClasses(ctx context.Context, in *InNamespace) (*ChatClasse
 			Ready: meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady),
 		})
 	}
+	return out, nil
+}
+
+func (s surroundings) listNamespaces(ctx context.Context, _ *struct{}) (*Namespaces, error) {
+	names, more, err := s.client.Namespaces(ctx, maxNamespaces)
+	if err != nil {
+		return nil, from(ctx, err)
+	}
+	out := &Namespaces{}
+	out.Body.Namespaces, out.Body.More = append([]string{}, names...), more
 	return out, nil
 }

@@ -42,7 +42,7 @@ func (p *Performer) request(t *models.Target, built []fantasy.Message) request {
 	provider.Pin(&call, spec, string(chat.UID))
 	call.Prompt = built
 	var warnings []fantasy.CallWarning
-	for _, tool := range p.registry().Offered(chat) {
+	for _, tool := range p.tools.registry().Offered(chat) {
 		if err := tool.SchemaError(); err != nil {
 			warnings = append(warnings, wire.Unsupported("tools.client", fmt.Sprintf("tool %s is not offered to the model: "+
 				"inputSchema: %s", tool.Name, err)))

@@ -23,7 +23,7 @@ func (p *Performer) compact(ctx context.Context, messages []v1alpha1.ChatMessage
 		return Failed(missing)
 	}
 	p.target = t
-	p.meetServers(ctx, messages)
+	p.tools.awaitServers(ctx, messages)
 	unanswered := compaction.Unanswered(messages)
 	input := compaction.View(messages[:len(messages)-unanswered])
 	if len(input) == 0 {

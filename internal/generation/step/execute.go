@@ -19,7 +19,7 @@ import (
 // executeTools runs the calls of the newest reply that are Parley's to run now.
 func (p *Performer) executeTools(ctx context.Context, messages []v1alpha1.ChatMessage, to Publisher) Outcome {
 	b := p.newBatch(ctx, messages, publishAs(v1alpha1.RoleTool, to))
-	defer p.served.offer.Close()
+	defer p.tools.offer.Close()
 	b.Again = p.task.Fence.Attempt > 1
 	for i := range b.Denied {
 		denied := &b.Denied[i]
@@ -31,7 +31,7 @@ func (p *Performer) executeTools(ctx context.Context, messages []v1alpha1.ChatMe
 
 // run runs the calls of a batch whose results are not known.
 func (p *Performer) run(ctx context.Context, messages []v1alpha1.ChatMessage, b *batch) Outcome {
-	registry := p.registry().With(advisor.Tool{Consult: (&consultation{performer: p, messages: messages}).answer})
+	registry := p.tools.registry().With(advisor.Tool{Consult: (&consultation{performer: p, messages: messages}).answer})
 	results := registry.Execute(ctx, b.Batch, func(ctx context.Context, call *tools.Call,
 		run func(context.Context) v1alpha1.ToolResult) v1alpha1.ToolResult {
 		return p.task.Observed.Tool(ctx, &call.ToolCall, p.steps.options.Tools.Has(call.Name),
@@ -81,13 +81,13 @@ const maxShown = 512 << 10
 // attached alone. The rest of what one ChatMessage holds is left for results.
 const maxAttached = 700 << 10
 
-// newBatch finds the calls to answer, and meets their servers.
+// newBatch finds the calls to answer, and asks their servers for their tools.
 func (p *Performer) newBatch(ctx context.Context, messages []v1alpha1.ChatMessage, show func(parts.Part)) *batch {
 	b := &batch{Batch: tools.SplitByApproval(p.chat, messages), show: show, now: p.steps.options.Now,
 		ran: map[string]collect.Span{}}
 	b.Expect = p.steps.options.Expect
-	p.meetServersOf(ctx, messages, b.Calls)
-	p.pinApproved(messages, b.Calls)
+	p.tools.askServersOf(ctx, messages, b.Calls)
+	p.tools.pinApproved(messages, b.Calls)
 	return b
 }
 

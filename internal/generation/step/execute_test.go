@@ -178,7 +178,7 @@ func (p reviewingTool) Run(_ context.Context, call tools.Call) (string, error) {
 func TestCallThatAsksPeopleNeedsNoApproval(t *testing.T) {
 	p := performer(reviewing("k8s_apply", new(bool)), again("execute"))
 	p.chat.Spec.Tools = &v1alpha1.ChatTools{ToolPolicy: v1alpha1.ToolPolicy{Approval: []v1alpha1.ToolPattern{"*"}}}
-	s := p.withRequired(collect.Step{Parts: replied("k8s_apply", "execute")[0].Spec.Parts})
+	s := p.tools.withRequired(collect.Step{Parts: replied("k8s_apply", "execute")[0].Spec.Parts})
 	own, other := s.Parts[0].ToolCall, s.Parts[1].ToolCall
 	check.Equal(t, "the calls", []any{"", v1alpha1.RequiresApproval, 1},
 		[]any{own.RequiresAction, other.RequiresAction, s.CallsRequiringAction})

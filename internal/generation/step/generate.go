@@ -25,13 +25,13 @@ func (p *Performer) generate(ctx context.Context, messages []v1alpha1.ChatMessag
 	if ended != nil {
 		return *ended
 	}
-	p.meetServers(ctx, messages)
+	p.tools.awaitServers(ctx, messages)
 	r := p.request(t, built)
 	format, invalid := p.wishes(ctx, &r, messages)
 	if invalid != nil {
 		return Failed(invalid)
 	}
-	r.warnings = append(r.warnings, p.serverWarnings()...)
+	r.warnings = append(r.warnings, p.tools.serverWarnings()...)
 	p.left = r.left
 	if unavailable := p.steps.options.ClusterUnavailable; unavailable != nil {
 		p.noCluster = unavailable(ctx, p.chat)
@@ -40,36 +40,16 @@ func (p *Performer) generate(ctx context.Context, messages []v1alpha1.ChatMessag
 	p.task.BeforeReply(t, messages)
 	o := p.ask(ctx, r, messages, publishAs(v1alpha1.RoleAssistant, to))
 	if o.Kind == v1alpha1.OutcomeCompleted {
-		o.Content = p.withRequired(o.Content)
+		o.Content = p.tools.withRequired(o.Content)
 		p.judged = format.judge(o.Content)
 	}
-	p.context = p.contextOf(o.Content, messages)
+	p.context = contextOf(p.chat, t, o.Content, messages)
 	return o
 }
 
 // publishAs publishes parts as coming from the role.
 func publishAs(role v1alpha1.MessageRole, to Publisher) func(parts.Part) {
 	return func(part parts.Part) { to.Publish(string(role), part) }
-}
-
-// withRequired says of each call whose action it requires besides Parley's.
-func (p *Performer) withRequired(s collect.Step) collect.Step {
-	registry := p.registry()
-	if registry.Conflict(pendingCalls(s)) != "" { // None will be run, so that there is nothing to wait for.
-		return s
-	}
-	for i := range s.Parts {
-		if call := s.Parts[i].ToolCall; call != nil && !call.ProviderExecuted {
-			p.judge(call)
-			if call.RequiresAction != "" {
-				s.CallsRequiringAction++
-			}
-		}
-	}
-	calls := pendingCalls(s)
-	s.WaitingFor = registry.WaitingCalls(p.chat.Spec.Tools, calls)
-	s.NeedsWorkspace = registry.NeedWorkspace(p.chat, calls)
-	return s
 }
 
 func pendingCalls(s collect.Step) (calls []v1alpha1.ToolCall) {
@@ -82,17 +62,19 @@ func pendingCalls(s collect.Step) (calls []v1alpha1.ToolCall) {
 }
 
 // contextOf is how full the context was when the model gave this reply.
-func (p *Performer) contextOf(s collect.Step, messages []v1alpha1.ChatMessage) *v1alpha1.ContextStatus {
+func contextOf(
+	chat *v1alpha1.Chat, t *models.Target, s collect.Step, messages []v1alpha1.ChatMessage,
+) *v1alpha1.ContextStatus {
 	replies, compacted := compaction.Replies(messages)
 	tokens := s.Usage.InputTokens + s.Usage.CacheReadTokens + s.Usage.CacheWriteTokens
 	if tokens == 0 { // Some servers tell the total alone, which will be in the context of the next call.
 		tokens = s.Usage.TotalTokens
 	}
 	// Of an interrupted call the provider tells nothing.
-	if before := p.chat.Status.Context; tokens == 0 && before != nil {
+	if before := chat.Status.Context; tokens == 0 && before != nil {
 		tokens = before.Tokens
 	}
-	limit := limitOf(p.chat, p.target)
+	limit := limitOf(chat, t)
 	return &v1alpha1.ContextStatus{
 		Tokens: tokens, Limit: limit.Tokens, LimitSource: limit.Source, Replies: replies + 1, Compacted: compacted,
 	}

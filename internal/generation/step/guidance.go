@@ -28,12 +28,12 @@ const (
 		"read_template and create_workspace."
 )
 
-// guidance are the blocks of the system message about tools. The advisor is not told how to ask itself.
-func (p *Performer) guidance() []string {
-	if p.action() == v1alpha1.ActionExecuteTools {
+// toolGuidance are the blocks of the system message about tools. The advisor is not told how to ask itself.
+func toolGuidance(chat *v1alpha1.Chat, registry *tools.Registry) []string {
+	if chat.Status.Generation.Action == v1alpha1.ActionExecuteTools {
 		return nil
 	}
-	return slices.Concat(p.workspaceGuidance(), advisor.Guidance(p.chat), p.modeGuidance())
+	return slices.Concat(workspaceGuidance(chat, registry), advisor.Guidance(chat), modeGuidance(chat))
 }
 
 // What a model is told of the mode of its chat. It is not what keeps the mode.
@@ -44,8 +44,8 @@ const (
 	exploreMode = "You explore: you have only tools that look. Report what you find; change nothing."
 )
 
-func (p *Performer) modeGuidance() []string {
-	switch p.chat.ModeInForce() {
+func modeGuidance(chat *v1alpha1.Chat) []string {
+	switch chat.ModeInForce() {
 	case v1alpha1.ModePlan:
 		return []string{planMode}
 	case v1alpha1.ModeExplore:
@@ -55,14 +55,14 @@ func (p *Performer) modeGuidance() []string {
 }
 
 // workspaceGuidance is what the model is told of the workspace that its tools work in, or that it may create.
-func (p *Performer) workspaceGuidance() []string {
-	offered := p.steps.options.Tools.Suited(p.chat)
+func workspaceGuidance(chat *v1alpha1.Chat, registry *tools.Registry) []string {
+	offered := registry.Suited(chat)
 	switch {
-	case p.chat.Status.Internal.Attempt.HasWorkspace && slices.ContainsFunc(offered, worksThere):
-		if p.chat.Spec.ParentRef != nil {
+	case chat.Status.Internal.Attempt.HasWorkspace && slices.ContainsFunc(offered, worksThere):
+		if chat.Spec.ParentRef != nil {
 			return []string{sharedWorkspace}
 		}
-		return []string{ownWorkspace + lasting(p.chat.Spec.Workspace) + inWorkspace}
+		return []string{ownWorkspace + lasting(chat.Spec.Workspace) + inWorkspace}
 	case slices.ContainsFunc(offered, creates):
 		return []string{noWorkspace}
 	}

@@ -24,13 +24,15 @@ import (
 func (p *Performer) prompt(
 	ctx context.Context, t *models.Target, view []v1alpha1.ChatMessage,
 ) ([]fantasy.Message, *Outcome) {
-	spec, from, namespace := &p.chat.Spec, p.steps.options.Sources, p.steps.options.Namespace
+	spec, status := &p.chat.Spec, &p.chat.Status
+	from, namespace := p.steps.options.Sources, p.steps.options.Namespace
 	in := prompt.Input{
-		SystemPrompt: spec.SystemPrompt, SubChat: spec.ParentRef != nil, Extra: p.guidance(), History: view,
+		SystemPrompt: spec.SystemPrompt, SubChat: spec.ParentRef != nil, History: view,
+		Extra:   toolGuidance(p.chat, p.steps.options.Tools),
 		Dialect: provider.DialectOf(&t.Config.Spec), ResultBytes: tools.ResultLimit(limitOf(p.chat, t).Tokens),
-		GoOn: p.chat.Status.Internal.Attempt.AfterEmptyReply && p.action() == v1alpha1.ActionGenerateAssistant,
+		GoOn: status.Internal.Attempt.AfterEmptyReply && status.Generation.Action == v1alpha1.ActionGenerateAssistant,
 	}
-	if t := p.chat.Status.Turn; t != nil {
+	if t := status.Turn; t != nil {
 		in.CallsGivenUp = t.CallsGivenUp
 	}
 	var err error
@@ -53,7 +55,7 @@ func (p *Performer) prompt(
 // skills is the index of the skills that the chat names, for a model that can read them: not for an advisor.
 func (p *Performer) skills(ctx context.Context) (string, error) {
 	reads := func(d tools.Definition) bool { return d.Name == string(v1alpha1.BuiltInReadSkill) }
-	if len(p.chat.Spec.SkillsFrom) == 0 || p.action() == v1alpha1.ActionExecuteTools ||
+	if len(p.chat.Spec.SkillsFrom) == 0 || p.chat.Status.Generation.Action == v1alpha1.ActionExecuteTools ||
 		!slices.ContainsFunc(p.steps.options.Tools.Suited(p.chat), reads) {
 		return "", nil
 	}

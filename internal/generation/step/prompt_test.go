@@ -366,7 +366,7 @@ func TestModelIsToldOfItsToolsWorkspace(t *testing.T) {
 			p := performer(c.tools...)
 			p.chat.Status.Generation.Action = v1alpha1.ActionGenerateAssistant
 			c.change(p.chat)
-			check.Equal(t, "it is told", c.want, p.guidance())
+			check.Equal(t, "it is told", c.want, toolGuidance(p.chat, p.steps.options.Tools))
 		})
 	}
 }

@@ -26,13 +26,13 @@ const resultLost = "the generation pod was restarted while this call ran, so tha
 // its next attempt runs it.
 func (p *Performer) resumeTools(ctx context.Context, messages []v1alpha1.ChatMessage, shown []parts.Frame) Outcome {
 	b := p.newBatch(ctx, messages, func(parts.Part) {}) // The relay takes no more parts of this attempt.
-	defer p.served.offer.Close()
+	defer p.tools.offer.Close()
 	streamed, ran := collect.ResultsIn(shown)
 	b.Again, b.Known, b.ran = true, make(map[string]v1alpha1.ToolResult, len(streamed)), ran
 	for _, result := range streamed {
 		b.Known[result.ID] = result
 	}
-	registry := p.registry()
+	registry := p.tools.registry()
 	for _, call := range b.Calls {
 		if registry.Traits(call.Name).AttachesFile {
 			delete(b.Known, call.ID) // Its file was not streamed.

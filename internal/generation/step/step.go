@@ -108,7 +108,7 @@ type Performer struct {
 	compaction *v1alpha1.CompactionAccount
 	// advice is what asking the advisor has used up.
 	advice advice
-	served served
+	tools  toolset
 	// left are the provider's own tools that the reply was made without.
 	left []v1alpha1.ProviderToolUnavailable
 	// judged says how the answer stands to the schema that was asked for; nil: it is no answer, or none was asked for.
@@ -118,7 +118,10 @@ type Performer struct {
 }
 
 // Performer returns what performs the step.
-func (s *Steps) Performer(t Task) *Performer { return &Performer{steps: s, task: t, chat: t.Chat} }
+func (s *Steps) Performer(t Task) *Performer {
+	return &Performer{steps: s, task: t, chat: t.Chat,
+		tools: toolset{options: &s.options, chat: t.Chat, commandsRefused: t.CommandsRefused}}
+}
 
 // Outcome is how a step ended.
 type Outcome struct {
@@ -140,9 +143,13 @@ func (o Outcome) PaidFor(by collect.Step) Outcome {
 	return o
 }
 
+// Prepare begins to ask the MCP servers of the chat what they offer: next to the reading of the history, which takes
+// its time, too.
+func (p *Performer) Prepare(ctx context.Context) { p.tools.prepare(ctx) }
+
 // Perform performs the step on the history, for as long as ctx lasts, and shows what comes of it.
 func (p *Performer) Perform(ctx context.Context, messages []v1alpha1.ChatMessage, to Publisher) Outcome {
-	switch p.action() {
+	switch p.chat.Status.Generation.Action {
 	case v1alpha1.ActionExecuteTools:
 		return p.executeTools(ctx, messages, to)
 	case v1alpha1.ActionCompact:
@@ -154,13 +161,11 @@ func (p *Performer) Perform(ctx context.Context, messages []v1alpha1.ChatMessage
 // Resume is the outcome of a step that a former life of this process was performing when it ended, from what had been
 // shown of it. Only what was interrupted, and batches of calls, are resumed.
 func (p *Performer) Resume(ctx context.Context, messages []v1alpha1.ChatMessage, shown []parts.Frame) Outcome {
-	if p.action() != v1alpha1.ActionExecuteTools || Interrupted(ctx) && len(messages) == 0 {
+	if p.chat.Status.Generation.Action != v1alpha1.ActionExecuteTools || Interrupted(ctx) && len(messages) == 0 {
 		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: collect.FromFrames(shown)}
 	}
 	return p.resumeTools(ctx, messages, shown)
 }
-
-func (p *Performer) action() v1alpha1.GenerationAction { return p.chat.Status.Generation.Action }
 
 // Target is the model that was called; nil if none was.
 func (p *Performer) Target() *models.Target { return p.target }
@@ -174,7 +179,7 @@ func (p *Performer) Account(g *v1alpha1.MessageGeneration, o Outcome) {
 	g.PendingCalls, g.CallsRequiringAction = o.Content.PendingCalls, o.Content.CallsRequiringAction
 	g.WaitingFor, g.NeedsWorkspace, g.StoppedBy = o.Content.WaitingFor, o.Content.NeedsWorkspace, o.Content.StoppedBy
 	g.Questions, g.Decisions, g.PlanApproved = o.Content.Questions, o.Content.Decisions, o.Content.PlanApproved
-	g.Agents, g.Workspace, g.MCP = o.Content.Agents, o.Content.Workspace, p.accountServers(o.Kind)
+	g.Agents, g.Workspace, g.MCP = o.Content.Agents, o.Content.Workspace, p.tools.accountServers(o.Kind)
 	g.ProviderToolsUnavailable, g.KubernetesUnavailable, g.Output = p.left, p.noCluster, p.judged
 	if o.Kind != v1alpha1.OutcomeFailed {
 		g.Context, g.Compaction = p.context, p.compaction

@@ -22,7 +22,7 @@ func (p *Performer) withWorkspaceContext(ctx context.Context, o Outcome, message
 	read, view := p.steps.options.WorkspaceContext, compaction.View(messages)
 	if read == nil || ctx.Err() != nil || o.Kind != v1alpha1.OutcomeCompleted ||
 		!p.chat.Status.Internal.Attempt.HasWorkspace || !p.steps.options.Tools.NeedWorkspace(p.chat, calls) ||
-		slices.ContainsFunc(view, p.hasContext) {
+		slices.ContainsFunc(view, func(m v1alpha1.ChatMessage) bool { return hasContext(p.chat, &m) }) {
 		return o
 	}
 	files, answered := read(ctx, p.chat)
@@ -40,11 +40,11 @@ func (p *Performer) withWorkspaceContext(ctx context.Context, o Outcome, message
 
 // hasContext reports whether a message holds the context, as it was after it was last asked for again. What was made
 // for the very version of that request may have been read before it.
-func (p *Performer) hasContext(m v1alpha1.ChatMessage) bool {
-	return holdsContext(m) && m.Spec.Generation.HistoryVersion > p.chat.Status.Internal.ContextRefreshedVersion
+func hasContext(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
+	return holdsContext(m) && m.Spec.Generation.HistoryVersion > chat.Status.Internal.ContextRefreshedVersion
 }
 
-func holdsContext(m v1alpha1.ChatMessage) bool {
+func holdsContext(m *v1alpha1.ChatMessage) bool {
 	g := m.Spec.Generation
 	return g != nil && g.Workspace != nil && g.Workspace.ContextRead
 }
@@ -53,7 +53,7 @@ func holdsContext(m v1alpha1.ChatMessage) bool {
 // what it said would seem to hold.
 func withdrawn(view []v1alpha1.ChatMessage, files []v1alpha1.MessageFile) (gone []v1alpha1.MessageFile) {
 	for i := range view {
-		if !holdsContext(view[i]) {
+		if !holdsContext(&view[i]) {
 			continue
 		}
 		for _, part := range view[i].Spec.Parts {

@@ -60,15 +60,11 @@ type Options struct {
 
 // Client asks one agent. It is safe for concurrent use.
 type Client struct {
-	options Options
-	base    string
-	http    *http.Client
+	agent *agent
 
 	mu sync.Mutex
 	// directory of the workspace; empty while it is not known.
 	directory string
-	// gone is what Options.Gone has said; asked is true for a moment after it was asked.
-	gone, asked bool
 }
 
 // New returns a client.
@@ -81,19 +77,20 @@ func New(o Options) *Client {
 	}
 	o.Timeout = cmp.Or(o.Timeout, requestTimeout)
 	port := cmp.Or(o.Port, protocol.Port)
-	return &Client{
+	return &Client{agent: &agent{
 		options: o,
+		pod:     pod{ask: o.Gone},
 		base:    "http://" + net.JoinHostPort(o.Address, strconv.Itoa(port)),
 		http: &http.Client{
 			Transport: o.Transport,
 			// An agent sends nobody elsewhere.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-	}
+	}}
 }
 
 // Place names what the client speaks to: the chat, and the pod of its workspace.
-func (c *Client) Place() (chat, pod string) { return c.options.Chat, c.options.Pod }
+func (c *Client) Place() (chat, pod string) { return c.agent.options.Chat, c.agent.options.Pod }
 
 // NewTransport returns a transport for agents, which keeps connections open between requests.
 func NewTransport() *http.Transport {
@@ -108,24 +105,25 @@ func NewTransport() *http.Transport {
 }
 
 // Close gives idle connections back.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() { c.agent.http.CloseIdleConnections() }
 
 // Healthy asks whether the agent is at work.
 func (c *Client) Healthy(ctx context.Context) error {
-	_, err := c.do(ctx, request{method: http.MethodGet, path: "/v1/health", anonymous: true})
+	_, err := c.agent.do(ctx, request{method: http.MethodGet, path: "/v1/health", anonymous: true})
 	return err
 }
 
 // Bind says that the workspace belongs to the family of the client's chat. The refusal of one that belongs to another
 // is protocol.BoundToAnother.
 func (c *Client) Bind(ctx context.Context) error {
-	return c.json(ctx, request{method: http.MethodPut, path: "/v1/binding"}, protocol.Binding{Chat: c.options.Chat}, nil)
+	r := request{method: http.MethodPut, path: "/v1/binding"}
+	return c.agent.json(ctx, r, protocol.Binding{Chat: c.agent.options.Chat}, nil)
 }
 
 // Info asks what the workspace is.
 func (c *Client) Info(ctx context.Context) (*protocol.Info, error) {
 	var info protocol.Info
-	if err := c.json(ctx, request{method: http.MethodGet, path: "/v1/info"}, nil, &info); err != nil {
+	if err := c.agent.json(ctx, request{method: http.MethodGet, path: "/v1/info"}, nil, &info); err != nil {
 		return nil, err
 	}
 	for _, text := range []*string{&info.OS, &info.Arch, &info.Directory, &info.Shell} {

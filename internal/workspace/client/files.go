@@ -22,7 +22,7 @@ const contentTime = 30 * time.Second
 // Read reads lines of a text file.
 func (c *Client) Read(ctx context.Context, r protocol.ReadRequest) (*protocol.ReadResponse, error) {
 	var got protocol.ReadResponse
-	if err := c.json(ctx, request{method: http.MethodPost, path: "/v1/read"}, r, &got); err != nil {
+	if err := c.agent.json(ctx, request{method: http.MethodPost, path: "/v1/read"}, r, &got); err != nil {
 		return nil, err
 	}
 	return &got, nil
@@ -35,7 +35,8 @@ func (c *Client) Content(ctx context.Context, file string, most int64) ([]byte, 
 		return nil, err
 	}
 	most = min(most, protocol.MaxFileBytes)
-	got, err := c.do(ctx, request{method: http.MethodGet, path: where, most: most + 1, partly: true, wait: contentTime})
+	r := request{method: http.MethodGet, path: where, most: most + 1, partly: true, wait: contentTime}
+	got, err := c.agent.do(ctx, r)
 	switch {
 	case err != nil:
 		return nil, err
@@ -60,7 +61,7 @@ func (c *Client) Write(ctx context.Context, key, file string, content []byte) (*
 		content = []byte{}
 	}
 	var info protocol.FileInfo
-	err = c.json(ctx, request{
+	err = c.agent.json(ctx, request{
 		method: http.MethodPut, path: where, key: key, body: content, bodyType: "application/octet-stream", wait: contentTime,
 	}, nil, &info)
 	if err != nil {
@@ -73,7 +74,7 @@ func (c *Client) Write(ctx context.Context, key, file string, content []byte) (*
 // Edit changes files, all as asked or none, once under a key.
 func (c *Client) Edit(ctx context.Context, key string, r protocol.EditRequest) (*protocol.EditResponse, error) {
 	var got protocol.EditResponse
-	if err := c.json(ctx, request{method: http.MethodPost, path: "/v1/edits", key: key}, r, &got); err != nil {
+	if err := c.agent.json(ctx, request{method: http.MethodPost, path: "/v1/edits", key: key}, r, &got); err != nil {
 		return nil, err
 	}
 	for i := range got.Files {
@@ -85,7 +86,8 @@ func (c *Client) Edit(ctx context.Context, key string, r protocol.EditRequest) (
 // Search looks for files by name, and in them by content.
 func (c *Client) Search(ctx context.Context, r protocol.SearchRequest) (*protocol.SearchResponse, error) {
 	var got protocol.SearchResponse
-	if err := c.json(ctx, request{method: http.MethodPost, path: "/v1/search", wait: contentTime}, r, &got); err != nil {
+	err := c.agent.json(ctx, request{method: http.MethodPost, path: "/v1/search", wait: contentTime}, r, &got)
+	if err != nil {
 		return nil, err
 	}
 	for i := range got.Matches {

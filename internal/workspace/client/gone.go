@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley.dev/parley/internal/workspace/protocol"
@@ -24,6 +25,14 @@ const (
 	gonePause, goneTime = 2 * time.Second, 5 * time.Second
 )
 
+// pod knows whether the pod of the workspace is gone.
+type pod struct {
+	// ask is Options.Gone.
+	ask func(ctx context.Context) bool
+	// gone is what ask has said; asked is true for a moment after that.
+	gone, asked atomic.Bool
+}
+
 // lookout looks after the pod while a request is under way.
 type lookout struct {
 	stop context.CancelCauseFunc
@@ -34,20 +43,20 @@ type lookout struct {
 
 // lookOut ends the context of a request, which stop does, with ErrGone once the pod is known to be gone. The answer may
 // take so long.
-func (c *Client) lookOut(ctx context.Context, stop context.CancelCauseFunc, wait time.Duration) *lookout {
+func (p *pod) lookOut(ctx context.Context, stop context.CancelCauseFunc, wait time.Duration) *lookout {
 	failed := make(chan struct{})
 	l := &lookout{stop: stop, unanswered: sync.OnceFunc(func() { close(failed) })}
-	if c.knownGone() {
+	if p.gone.Load() {
 		stop(ErrGone)
 	}
-	if c.options.Gone != nil {
-		l.looking.Go(func() { c.lookAfter(ctx, stop, min(wait, longPoll)+lateAfter, failed) })
+	if p.ask != nil {
+		l.looking.Go(func() { p.lookAfter(ctx, stop, min(wait, longPoll)+lateAfter, failed) })
 	}
 	return l
 }
 
 // lookAfter asks for the pod from then on when an answer is late, or a try has failed.
-func (c *Client) lookAfter(ctx context.Context, stop context.CancelCauseFunc, after time.Duration,
+func (p *pod) lookAfter(ctx context.Context, stop context.CancelCauseFunc, after time.Duration,
 	failed <-chan struct{}) {
 	late := time.NewTimer(after)
 	defer late.Stop()
@@ -57,7 +66,7 @@ func (c *Client) lookAfter(ctx context.Context, stop context.CancelCauseFunc, af
 	case <-failed:
 		rest(ctx, comeback)
 	}
-	for ctx.Err() == nil && !c.isGone(ctx) {
+	for ctx.Err() == nil && !p.isGone(ctx) {
 		rest(ctx, gonePause)
 	}
 	if ctx.Err() == nil {
@@ -72,47 +81,29 @@ func (l *lookout) end() {
 }
 
 // isGone asks whether the pod is gone, unless somebody did a moment ago.
-func (c *Client) isGone(ctx context.Context) bool {
-	if c.options.Gone == nil {
-		return false
+func (p *pod) isGone(ctx context.Context) bool {
+	if p.ask == nil || p.gone.Load() || p.asked.Swap(true) {
+		return p.gone.Load()
 	}
-	c.mu.Lock()
-	known, recent := c.gone, c.asked
-	c.asked = true
-	c.mu.Unlock()
-	if known || recent {
-		return known
-	}
-	time.AfterFunc(gonePause, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.asked = false
-	})
+	time.AfterFunc(gonePause, func() { p.asked.Store(false) })
 	asking, cancel := context.WithTimeout(ctx, goneTime)
 	defer cancel()
-	gone := c.options.Gone(asking)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.gone = c.gone || gone // No pod comes back.
-	return c.gone
-}
-
-func (c *Client) knownGone() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.gone
+	if p.ask(asking) {
+		p.gone.Store(true) // No pod comes back.
+	}
+	return p.gone.Load()
 }
 
 // final is the error of a request that is not made again. Who does not know the token, or does not speak the protocol,
 // may be somebody who has got the address of a pod that is gone.
-func (c *Client) final(ctx, asking context.Context, err error) error {
+func (p *pod) final(ctx, asking context.Context, err error) error {
 	refused, ok := errors.AsType[*protocol.Error](err)
 	_, strange := errors.AsType[*AnswerError](err)
 	stranger := strange || ok && refused.Code == protocol.Unauthenticated
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(context.Cause(asking), ErrGone), stranger && c.isGone(asking):
+	case errors.Is(context.Cause(asking), ErrGone), stranger && p.isGone(asking):
 		return ErrGone
 	}
 	return err

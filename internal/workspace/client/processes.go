@@ -38,7 +38,7 @@ func (c *Client) Start(ctx context.Context, key string, r protocol.StartRequest)
 // Processes are the commands that the workspace remembers, the newest first.
 func (c *Client) Processes(ctx context.Context) ([]protocol.Process, error) {
 	var list protocol.ProcessList
-	if err := c.json(ctx, request{method: http.MethodGet, path: "/v1/processes"}, nil, &list); err != nil {
+	if err := c.agent.json(ctx, request{method: http.MethodGet, path: "/v1/processes"}, nil, &list); err != nil {
 		return nil, err
 	}
 	for i := range list.Processes {
@@ -117,7 +117,7 @@ func (c *Client) Output(ctx context.Context, id string, from, limit int64, wait 
 	if wait > 0 {
 		query.Set("wait", seconds(min(wait, longPoll)))
 	}
-	got, err := c.do(ctx, request{
+	got, err := c.agent.do(ctx, request{
 		method: http.MethodGet, path: path + "/output", query: query, most: limit, wait: wait,
 	})
 	if err != nil {
@@ -153,7 +153,7 @@ func offset(header http.Header, name string) (int64, error) {
 // process makes a request that is answered with a process.
 func (c *Client) process(ctx context.Context, r request, body any) (*protocol.Process, error) {
 	var p protocol.Process
-	if err := c.json(ctx, r, body, &p); err != nil {
+	if err := c.agent.json(ctx, r, body, &p); err != nil {
 		return nil, err
 	}
 	if err := check(&p); err != nil {

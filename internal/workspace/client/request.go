@@ -32,6 +32,14 @@ var pauses = []time.Duration{
 	3 * time.Second, 3 * time.Second,
 }
 
+// agent makes requests of the agent of the workspace.
+type agent struct {
+	options Options
+	base    string
+	http    *http.Client
+	pod     pod
+}
+
 // request is one request to an agent.
 type request struct {
 	method, path string
@@ -60,7 +68,7 @@ type answer struct {
 }
 
 // json makes a request with a body in JSON, if there is one, and decodes the answer, if it is of use.
-func (c *Client) json(ctx context.Context, r request, body, into any) error {
+func (a *agent) json(ctx context.Context, r request, body, into any) error {
 	if body != nil {
 		raw, err := json.Marshal(body)
 		if err != nil {
@@ -72,7 +80,7 @@ func (c *Client) json(ctx context.Context, r request, body, into any) error {
 		}
 		r.body = raw
 	}
-	got, err := c.do(ctx, r)
+	got, err := a.do(ctx, r)
 	if err != nil || into == nil {
 		return err
 	}
@@ -83,18 +91,18 @@ func (c *Client) json(ctx context.Context, r request, body, into any) error {
 }
 
 // do makes a request, again while it may be and nobody answers.
-func (c *Client) do(ctx context.Context, r request) (*answer, error) {
-	return retry(ctx, c, r, func(ctx context.Context) (*answer, error) { return c.try(ctx, r) })
+func (a *agent) do(ctx context.Context, r request) (*answer, error) {
+	return retry(ctx, a, r, func(ctx context.Context) (*answer, error) { return a.try(ctx, r) })
 }
 
 // retry tries a request again while it may be and nobody answers.
-func retry[T any](ctx context.Context, c *Client, r request, try func(context.Context) (*T, error)) (*T, error) {
-	bounded, cancel := context.WithTimeout(ctx, c.options.Timeout+r.wait)
+func retry[T any](ctx context.Context, a *agent, r request, try func(context.Context) (*T, error)) (*T, error) {
+	bounded, cancel := context.WithTimeout(ctx, a.options.Timeout+r.wait)
 	defer cancel()
 	asking, stop := context.WithCancelCause(bounded)
-	looking := c.lookOut(asking, stop, r.wait)
+	looking := a.pod.lookOut(asking, stop, r.wait)
 	defer looking.end()
-	for pauses := c.options.Pauses; ; pauses = pauses[1:] {
+	for pauses := a.options.Pauses; ; pauses = pauses[1:] {
 		got, err := try(asking)
 		if err == nil {
 			return got, nil
@@ -109,7 +117,7 @@ func retry[T any](ctx context.Context, c *Client, r request, try func(context.Co
 		}
 		passes := isBusy || errors.Is(err, ErrUnreachable)
 		if r.once || !passes || len(pauses) == 0 || !rest(asking, cmp.Or(asked, pauses[0])) {
-			return nil, c.final(ctx, asking, err)
+			return nil, a.pod.final(ctx, asking, err)
 		}
 	}
 }
@@ -125,12 +133,12 @@ func rest(ctx context.Context, pause time.Duration) bool {
 }
 
 // try makes a request once.
-func (c *Client) try(ctx context.Context, r request) (*answer, error) {
-	prepared, err := c.prepare(ctx, r)
+func (a *agent) try(ctx context.Context, r request) (*answer, error) {
+	prepared, err := a.prepare(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	response, err := c.http.Do(prepared)
+	response, err := a.http.Do(prepared)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
@@ -156,12 +164,12 @@ func (c *Client) try(ctx context.Context, r request) (*answer, error) {
 }
 
 // prepare is the request as it is sent.
-func (c *Client) prepare(ctx context.Context, r request) (*http.Request, error) {
+func (a *agent) prepare(ctx context.Context, r request) (*http.Request, error) {
 	var body io.Reader
 	if r.body != nil {
 		body = bytes.NewReader(r.body)
 	}
-	target := c.base + r.path
+	target := a.base + r.path
 	if len(r.query) > 0 {
 		target += "?" + r.query.Encode()
 	}
@@ -178,11 +186,11 @@ func (c *Client) prepare(ctx context.Context, r request) (*http.Request, error) 
 	if r.anonymous {
 		return prepared, nil
 	}
-	token, err := c.options.Token(ctx)
+	token, err := a.options.Token(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("getting a token for the workspace: %w", err)
 	}
 	prepared.Header.Set("Authorization", "Bearer "+token)
-	prepared.Header.Set(protocol.HeaderChat, c.options.Chat)
+	prepared.Header.Set(protocol.HeaderChat, a.options.Chat)
 	return prepared, nil
 }

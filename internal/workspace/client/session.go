@@ -58,18 +58,18 @@ func (c *Client) Speak(ctx context.Context, r protocol.StartRequest) (*Session, 
 	if err != nil {
 		return nil, fmt.Errorf("encoding a request to the workspace: %w", err)
 	}
-	return retry(ctx, c, request{}, func(ctx context.Context) (*Session, error) { return c.trySpeak(ctx, raw) })
+	return retry(ctx, c.agent, request{}, func(ctx context.Context) (*Session, error) { return c.trySpeak(ctx, raw) })
 }
 
 // trySpeak asks once, by a key of its own: what a try has started whose answer got lost has ended with its connection.
 func (c *Client) trySpeak(ctx context.Context, raw []byte) (*Session, error) {
-	prepared, err := c.prepare(ctx, request{method: http.MethodPost, path: "/v1/sessions/" + rand.Text(), body: raw})
+	prepared, err := c.agent.prepare(ctx, request{method: http.MethodPost, path: "/v1/sessions/" + rand.Text(), body: raw})
 	if err != nil {
 		return nil, err
 	}
 	prepared.Header.Set("Connection", "Upgrade")
 	prepared.Header.Set("Upgrade", protocol.Session)
-	response, err := c.http.Do(prepared)
+	response, err := c.agent.http.Do(prepared)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
@@ -77,7 +77,12 @@ func (c *Client) trySpeak(ctx context.Context, raw []byte) (*Session, error) {
 	id := response.Header.Get(protocol.HeaderProcess)
 	if response.StatusCode == http.StatusSwitchingProtocols && upgraded &&
 		strings.EqualFold(response.Header.Get("Upgrade"), protocol.Session) && protocol.ValidKey(id) {
-		return c.newSession(context.WithoutCancel(ctx), id, conn), nil
+		living, stop := context.WithCancel(context.WithoutCancel(ctx))
+		s := &Session{ID: id, client: c, conn: conn, stop: stop}
+		if c.agent.options.Gone != nil {
+			go s.lookAfter(living)
+		}
+		return s, nil
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusSwitchingProtocols {
@@ -87,19 +92,10 @@ func (c *Client) trySpeak(ctx context.Context, raw []byte) (*Session, error) {
 	return nil, refusal(response, body)
 }
 
-func (c *Client) newSession(ctx context.Context, id string, conn io.ReadWriteCloser) *Session {
-	living, stop := context.WithCancel(ctx)
-	s := &Session{ID: id, client: c, conn: conn, stop: stop}
-	if c.options.Gone != nil {
-		go s.lookAfter(living)
-	}
-	return s
-}
-
 // lookAfter ends the session once its pod is known to be gone, which no connection tells whose node has died.
 func (s *Session) lookAfter(ctx context.Context) {
 	for rest(ctx, sessionLook) {
-		if !s.heard.Swap(false) && s.client.isGone(ctx) {
+		if !s.heard.Swap(false) && s.client.agent.pod.isGone(ctx) {
 			s.end(ErrGone)
 		}
 	}

@@ -99,15 +99,15 @@ type Plan struct {
 func Decide(f *Facts) Plan {
 	switch source := &f.Workspace.Spec.Source; {
 	case source.PodRef != nil:
-		return f.ofOthers()
+		return decidePodRef(f)
 	case source.WarmPoolRef != nil:
-		return f.pooled()
+		return decideWarmPool(f)
 	}
-	return f.own()
+	return decideTemplate(f)
 }
 
-// own is what becomes of a workspace that is made from a template.
-func (f *Facts) own() Plan {
+// decideTemplate is what becomes of a workspace that is made from a template.
+func decideTemplate(f *Facts) Plan {
 	switch {
 	case f.foreign() != "":
 		return stalled(v1alpha1.ReasonNameTaken, f.foreign()+" has the name that this workspace's own needs: delete it",
@@ -115,13 +115,13 @@ func (f *Facts) own() Plan {
 	case f.Claim != nil && f.Retain != nil && f.Workspace.DeletionTimestamp.IsZero() && f.claimGoes() == *f.Retain:
 		return pending(OwnClaim, "the owner of its storage is being set")
 	case f.Pod != nil && !f.Pod.DeletionTimestamp.IsZero():
-		return f.stopping()
+		return awaitPodRemoval(f)
 	case !f.runs():
-		return f.stop()
+		return stop(f)
 	case f.Pod != nil:
-		return f.running()
+		return superviseOwn(f)
 	}
-	return f.start()
+	return start(f)
 }
 
 // runs reports whether the workspace is to have a pod.
@@ -198,10 +198,10 @@ func (f *Facts) OwnsClaim() bool {
 func (f *Facts) claimGoes() bool { return metav1.IsControlledBy(f.Claim, f.Workspace) }
 
 // start is what a workspace without a pod does that is to have one.
-func (f *Facts) start() Plan {
+func start(f *Facts) Plan {
 	switch {
 	case f.TemplateMissing:
-		return f.withoutTemplate()
+		return awaitTemplate(f)
 	case f.TemplateError != "":
 		return stalled(v1alpha1.ReasonTemplateInvalid,
 			"PodTemplate "+f.Workspace.Spec.Source.PodTemplateRef.Name+": "+f.TemplateError, 0)
@@ -210,7 +210,7 @@ func (f *Facts) start() Plan {
 	case f.Refused != "":
 		return stalled(v1alpha1.ReasonPodRefused, f.Refused, retry)
 	case f.Claim != nil:
-		return f.withClaim()
+		return startWithClaim(f)
 	case f.NeedsClaim:
 		return pending(CreateClaim, "its storage is being created")
 	}
@@ -221,11 +221,11 @@ func (f *Facts) start() Plan {
 // object is gone.
 const retry = 10 * time.Second
 
-// withClaim is what a workspace does that has its claim, and is to have a pod.
-func (f *Facts) withClaim() Plan {
+// startWithClaim is what a workspace does that has its claim, and is to have a pod.
+func startWithClaim(f *Facts) Plan {
 	switch {
 	case !f.Claim.DeletionTimestamp.IsZero():
-		return f.withoutClaim()
+		return awaitClaimRemoval(f)
 	case f.Claim.Status.Phase == corev1.ClaimLost:
 		return stalled(v1alpha1.ReasonStorageLost, "the volume of PersistentVolumeClaim "+f.Claim.Name+
 			" is gone, and the files with it: delete the claim to begin with an empty one", 0)
@@ -233,9 +233,9 @@ func (f *Facts) withClaim() Plan {
 	return pending(CreatePod, "its pod is being created")
 }
 
-// withoutClaim is what a workspace does whose claim is being removed: no pod is scheduled with that, nor with the next
-// one of its name if it was created before.
-func (f *Facts) withoutClaim() Plan {
+// awaitClaimRemoval is what a workspace does whose claim is being removed: no pod is scheduled with that, nor with the
+// next one of its name if it was created before.
+func awaitClaimRemoval(f *Facts) Plan {
 	if left := StartPatience - f.Now.Sub(f.Claim.DeletionTimestamp.Time); left > 0 {
 		p := pending(Nothing, "its storage is being removed")
 		p.After = left
@@ -245,7 +245,7 @@ func (f *Facts) withoutClaim() Plan {
 		" is being removed, and something keeps it: end what uses it, and see its finalizers", 0)
 }
 
-func (f *Facts) withoutTemplate() Plan {
+func awaitTemplate(f *Facts) Plan {
 	message := "there is no PodTemplate " + f.Workspace.Spec.Source.PodTemplateRef.Name + " with the label " +
 		v1alpha1.LabelWorkspaceTemplate + "=true in this namespace: create it, or name another one"
 	if left := Patience - f.Now.Sub(f.Workspace.CreationTimestamp.Time); left > 0 {
@@ -256,15 +256,15 @@ func (f *Facts) withoutTemplate() Plan {
 }
 
 // stop is what a workspace does that is to have no pod.
-func (f *Facts) stop() Plan {
+func stop(f *Facts) Plan {
 	if f.Pod != nil {
 		return working(RemovePod, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodStopping, "its pod is being removed")
 	}
-	return f.rests()
+	return stoppedPlan(f)
 }
 
-// rests is what a workspace says that has no pod and is to have none.
-func (f *Facts) rests() Plan {
+// stoppedPlan is what a workspace says that has no pod and is to have none.
+func stoppedPlan(f *Facts) Plan {
 	why := "it is idle and has no pod; the next call that needs it starts it"
 	if f.stopped() {
 		why = "it has no pod, because its model has stopped it; the next call that needs it starts it"
@@ -275,8 +275,8 @@ func (f *Facts) rests() Plan {
 	return Plan{Phase: v1alpha1.WorkspacePhaseStopped, Summary: conditions.Done(v1alpha1.ReasonWorkspaceStopped, why)}
 }
 
-// stopping is what becomes of a pod that is being removed.
-func (f *Facts) stopping() Plan {
+// awaitPodRemoval is what becomes of a pod that is being removed.
+func awaitPodRemoval(f *Facts) Plan {
 	// The time of deletion is when its grace is over.
 	left := f.Pod.DeletionTimestamp.Add(StopPatience).Sub(f.Now)
 	if left <= 0 {

@@ -15,27 +15,27 @@ import (
 	"parley.dev/parley/internal/pods/podstate"
 )
 
-// ofOthers is what becomes of a workspace whose pod somebody else runs: it is used, and never created or removed.
-func (f *Facts) ofOthers() Plan {
+// decidePodRef is what becomes of a workspace whose pod somebody else runs: it is used, and never created or removed.
+func decidePodRef(f *Facts) Plan {
 	name := f.Workspace.Spec.Source.PodRef.Name
 	switch {
 	case f.Workspace.Spec.Suspend:
 		return Plan{Phase: v1alpha1.WorkspacePhaseStopped, Summary: conditions.Done(v1alpha1.ReasonWorkspaceStopped,
 			"Pod "+name+" is not used until spec.suspend is false")}
 	case f.Pod == nil:
-		return f.awaited(v1alpha1.ReasonPodNotFound, v1alpha1.ReasonPodNotFound, Patience, "there is no Pod "+name+
+		return awaitOthers(f, v1alpha1.ReasonPodNotFound, v1alpha1.ReasonPodNotFound, Patience, "there is no Pod "+name+
 			" with the label parley.dev/component=workspace in this namespace: create it, with Parley's workspace agent, or "+
 			"name another one")
 	case f.notOffered() != "":
 		return stalled(v1alpha1.ReasonPodNotFound, f.notOffered(), 0)
 	case !f.Pod.DeletionTimestamp.IsZero():
-		return f.awaited(v1alpha1.ReasonPodLost, v1alpha1.ReasonPodLost, StartPatience, "Pod "+name+
+		return awaitOthers(f, v1alpha1.ReasonPodLost, v1alpha1.ReasonPodLost, StartPatience, "Pod "+name+
 			" is being removed, and the next one of its name is waited for: create it, or name another one")
 	}
 	if taken := f.taken(); taken != "" {
 		return stalled(v1alpha1.ReasonPodTaken, taken, 0)
 	}
-	return f.notOurs("create it again, or name another one")
+	return observeForeign(f, "create it again, or name another one")
 }
 
 // notOffered says why the pod that podRef names is none that the workspace may use: it is another's.
@@ -51,22 +51,22 @@ func (f *Facts) notOffered() string {
 	return "Pod " + f.Pod.Name + " belongs to " + owner.Kind + " " + owner.Name + ": name a Pod that is no workspace"
 }
 
-// notOurs is what a workspace says whose pod the operator neither creates nor removes.
-func (f *Facts) notOurs(mend string) Plan {
+// observeForeign is what a workspace says whose pod the operator neither creates nor removes.
+func observeForeign(f *Facts, mend string) Plan {
 	if f.ended() {
-		return f.awaited(v1alpha1.ReasonPodLost, v1alpha1.ReasonPodLost, LostPatience, "Pod "+f.Pod.Name+" ended: "+
+		return awaitOthers(f, v1alpha1.ReasonPodLost, v1alpha1.ReasonPodLost, LostPatience, "Pod "+f.Pod.Name+" ended: "+
 			podstate.Words(f.Pod.Status.Reason, f.Pod.Status.Message)+"; "+mend)
 	}
-	p, lost := f.observed()
+	p, lost := observe(f)
 	if lost != "" && p.After <= 0 {
 		return stalled(v1alpha1.ReasonPodLost, "Pod "+f.Pod.Name+" does not answer: "+lost+"; "+mend, 0)
 	}
 	return p
 }
 
-// awaited is what a workspace says that waits for others to do something, and why: for so long since it was last ready
-// or stopped, or since it is there. Then a person is needed, until they have done it.
-func (f *Facts) awaited(working, failed v1alpha1.ConditionReason, patience time.Duration, message string) Plan {
+// awaitOthers is what a workspace says that waits for others to do something, and why: for so long since it was last
+// ready or stopped, or since it is there. Then a person is needed, until they have done it.
+func awaitOthers(f *Facts, working, failed v1alpha1.ConditionReason, patience time.Duration, message string) Plan {
 	left := patience - f.Now.Sub(f.waitingSince())
 	ready := meta.FindStatusCondition(f.Workspace.Status.Conditions, v1alpha1.ConditionReady)
 	given := ready != nil && ready.Status == metav1.ConditionFalse && v1alpha1.ReasonOf(ready) == failed

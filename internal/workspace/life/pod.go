@@ -14,13 +14,13 @@ import (
 	"parley.dev/parley/internal/pods/podstate"
 )
 
-// running is what becomes of a pod that is to run.
-func (f *Facts) running() Plan {
+// superviseOwn is what becomes of a pod that is to run.
+func superviseOwn(f *Facts) Plan {
 	if f.ended() {
 		return working(RemovePod, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodLost,
 			"its pod ended and is replaced: "+podstate.Words(f.Pod.Status.Reason, f.Pod.Status.Message))
 	}
-	p, lost := f.observed()
+	p, lost := observe(f)
 	if lost != "" && p.After <= 0 {
 		return working(RemovePod, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodLost,
 			"its pod does not answer and is replaced: "+lost)
@@ -33,21 +33,21 @@ func (f *Facts) ended() bool {
 	return f.Pod.Status.Phase == corev1.PodFailed || f.Pod.Status.Phase == corev1.PodSucceeded
 }
 
-// observed is what a workspace says of a pod that is to run. Of one that was ready and is not any more, lost says why;
+// observe is what a workspace says of a pod that is to run. Of one that was ready and is not any more, lost says why;
 // once LostPatience is over, the plan has no time to look again.
-func (f *Facts) observed() (p Plan, lost string) {
+func observe(f *Facts) (p Plan, lost string) {
 	ready := podstate.Condition(f.Pod, corev1.PodReady)
 	switch {
 	case ready != nil && ready.Status == corev1.ConditionTrue:
-		return f.ready(), ""
+		return readyPlan(f), ""
 	case f.wasReady(ready):
-		return f.lost(ready)
+		return lostPlan(f, ready)
 	}
-	return f.starting(), ""
+	return startingPlan(f), ""
 }
 
-// ready is what a workspace says whose pod is; it looks again when the pod may be idle.
-func (f *Facts) ready() Plan {
+// readyPlan is what a workspace says whose pod is; it looks again when the pod may be idle.
+func readyPlan(f *Facts) Plan {
 	p := Plan{Phase: v1alpha1.WorkspacePhaseReady,
 		Summary: conditions.Done(v1alpha1.ReasonWorkspaceReady, "commands run in pod "+f.Pod.Name)}
 	if left := f.idleIn(); left < forever {
@@ -64,8 +64,8 @@ func (f *Facts) wasReady(ready *corev1.PodCondition) bool {
 		(status.Phase == v1alpha1.WorkspacePhaseReady || said == v1alpha1.ReasonPodLost)
 }
 
-// lost is what a workspace says of a pod that was ready and is not, and why that is so.
-func (f *Facts) lost(ready *corev1.PodCondition) (Plan, string) {
+// lostPlan is what a workspace says of a pod that was ready and is not, and why that is so.
+func lostPlan(f *Facts, ready *corev1.PodCondition) (Plan, string) {
 	why := podstate.Trouble(f.Pod)
 	if why == "" {
 		why = podstate.Words(ready.Reason, ready.Message)
@@ -75,8 +75,8 @@ func (f *Facts) lost(ready *corev1.PodCondition) (Plan, string) {
 	return p, why
 }
 
-// starting is what a workspace says whose pod is not ready yet.
-func (f *Facts) starting() Plan {
+// startingPlan is what a workspace says whose pod is not ready yet.
+func startingPlan(f *Facts) Plan {
 	why := podstate.Trouble(f.Pod)
 	if why == "" { // A volume or a network that the kubelet cannot set up is said in Events alone.
 		why = "its containers are being created; the Events of Pod " + f.Pod.Name + " say what holds them"

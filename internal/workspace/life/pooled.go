@@ -27,9 +27,9 @@ func (p *Pool) suspended() bool {
 	return p.Sandbox.Spec.OperatingMode == sandboxes.SandboxOperatingModeSuspended
 }
 
-// pooled is what becomes of a workspace that is a sandbox of a warm pool. Its pods are agent-sandbox's to create and to
-// remove.
-func (f *Facts) pooled() Plan {
+// decideWarmPool is what becomes of a workspace that is a sandbox of a warm pool. Its pods are agent-sandbox's to
+// create and to remove.
+func decideWarmPool(f *Facts) Plan {
 	switch {
 	case !f.Pool.Installed:
 		return stalled(v1alpha1.ReasonAgentSandboxMissing, "this cluster does not have agent-sandbox "+
@@ -38,37 +38,37 @@ func (f *Facts) pooled() Plan {
 		return stalled(v1alpha1.ReasonNameTaken, "SandboxClaim "+f.Pool.Claim.Name+
 			" has the name that this workspace's own needs: delete it", retry)
 	case !f.runs():
-		return f.suspend()
+		return suspend(f)
 	case f.Pool.Sandbox == nil:
-		return f.claiming()
+		return claimSandbox(f)
 	case f.Pool.suspended():
 		return working(ResumeSandbox, v1alpha1.WorkspacePhaseStarting, v1alpha1.ReasonPodStarting, "its sandbox is resumed")
 	case f.Pod == nil:
-		return f.starts("Sandbox " + f.Pool.Sandbox.Name + " has no pod yet: " +
+		return awaitSandbox(f, "Sandbox "+f.Pool.Sandbox.Name+" has no pod yet: "+
 			words(f.Pool.Sandbox.Status.Conditions, sandboxes.SandboxConditionReady.String()))
 	case !f.Pod.DeletionTimestamp.IsZero():
-		return f.starts("Pod " + f.Pod.Name +
+		return awaitSandbox(f, "Pod "+f.Pod.Name+
 			" is being removed, and the next one of its Sandbox is waited for")
 	}
-	return f.notOurs("agent-sandbox has not replaced it: see Sandbox " + f.Pool.Sandbox.Name)
+	return observeForeign(f, "agent-sandbox has not replaced it: see Sandbox "+f.Pool.Sandbox.Name)
 }
 
 // suspend is what a sandbox does that is not needed.
-func (f *Facts) suspend() Plan {
+func suspend(f *Facts) Plan {
 	switch {
 	case f.Pool.Sandbox == nil || !f.Workspace.DeletionTimestamp.IsZero():
-		return f.rests()
+		return stoppedPlan(f)
 	case !f.Pool.suspended():
 		return working(SuspendSandbox, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodStopping,
 			"its sandbox is being suspended")
 	case f.Pod != nil:
 		return working(Nothing, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodStopping, "its sandbox is being suspended")
 	}
-	return f.rests()
+	return stoppedPlan(f)
 }
 
-// claiming is what a workspace does that has no sandbox yet.
-func (f *Facts) claiming() Plan {
+// claimSandbox is what a workspace does that has no sandbox yet.
+func claimSandbox(f *Facts) Plan {
 	claim := f.Pool.Claim
 	switch {
 	case f.Refused != "":
@@ -76,15 +76,15 @@ func (f *Facts) claiming() Plan {
 	case claim == nil:
 		return pending(CreateSandboxClaim, "a sandbox is being claimed")
 	case !claim.DeletionTimestamp.IsZero():
-		return f.starts("SandboxClaim " + claim.Name + " is being removed")
+		return awaitSandbox(f, "SandboxClaim "+claim.Name+" is being removed")
 	}
-	return f.starts("SandboxClaim " + claim.Name + " has no sandbox yet: " +
+	return awaitSandbox(f, "SandboxClaim "+claim.Name+" has no sandbox yet: "+
 		words(claim.Status.Conditions, sandboxes.SandboxConditionReady.String()))
 }
 
-// starts is what a workspace says that waits for agent-sandbox to give it a pod.
-func (f *Facts) starts(message string) Plan {
-	return f.awaited(v1alpha1.ReasonPodStarting, v1alpha1.ReasonPodNotStarting, StartPatience, message)
+// awaitSandbox is what a workspace says that waits for agent-sandbox to give it a pod.
+func awaitSandbox(f *Facts, message string) Plan {
+	return awaitOthers(f, v1alpha1.ReasonPodStarting, v1alpha1.ReasonPodNotStarting, StartPatience, message)
 }
 
 // words are those of a condition.

@@ -25,31 +25,31 @@ const (
 
 // apply does what a record says, and says what became of it: made, unseen if it failed and everything is as it was, or
 // unknown.
-func (f *Files) apply(r *record, c *change) (state, error) {
-	if err := f.prepare(r, c); err != nil {
-		return f.undo(r, nil), err
+func (m *committer) apply(r *record, c *change) (state, error) {
+	if err := m.prepare(r, c); err != nil {
+		return m.undo(r, nil), err
 	}
-	if err := f.replace(r, c); err != nil {
-		return f.settle(r), err
+	if err := m.replace(r, c); err != nil {
+		return m.settle(r), err
 	}
-	f.removeLeftovers(r)
+	m.removeLeftovers(r)
 	return made, nil
 }
 
 // prepare brings all that is new to the disk. No file is changed by it.
-func (f *Files) prepare(r *record, c *change) error {
+func (m *committer) prepare(r *record, c *change) error {
 	for _, dir := range r.Directories {
-		if err := f.do("make a directory", func() error { return f.makeDir(dir) }); err != nil {
+		if err := m.do("make a directory", func() error { return m.dir.root.MkdirAll(dir, newDirectory) }); err != nil {
 			return explain(dir, err)
 		}
 	}
 	for i, t := range r.Files {
-		if err := f.do("write new content", func() error { return f.writeNext(t, c.files[i]) }); err != nil {
+		if err := m.do("write new content", func() error { return m.writeNext(t, c.files[i]) }); err != nil {
 			return explain(c.files[i].place.asked, err)
 		}
 	}
 	for i, t := range r.Files {
-		if err := f.prepareRename(t); err != nil {
+		if err := m.prepareRename(t); err != nil {
 			return explain(c.files[i].place.asked, err)
 		}
 	}
@@ -57,29 +57,22 @@ func (f *Files) prepare(r *record, c *change) error {
 }
 
 // replace gives the new contents the files' names.
-func (f *Files) replace(r *record, c *change) error {
+func (m *committer) replace(r *record, c *change) error {
 	for i, t := range r.Files {
-		if err := f.do("rename", func() error { return f.root.Rename(t.Next, t.Path) }); err != nil {
+		if err := m.do("rename", func() error { return m.dir.root.Rename(t.Next, t.Path) }); err != nil {
 			return explain(c.files[i].place.asked, renameFault(err))
 		}
 	}
-	return f.do("bring directories to the disk", func() error { return f.syncDirs(r) })
-}
-
-func (f *Files) makeDir(dir string) error {
-	if err := f.root.Mkdir(dir, newDirectory); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return nil
+	return m.do("bring directories to the disk", func() error { return m.syncDirs(r) })
 }
 
 // writeNext brings new content to the disk, beside the file, with the file's mode and owner.
-func (f *Files) writeNext(t target, n newContent) error {
+func (m *committer) writeNext(t target, n newContent) error {
 	mode := private
 	if n.place.info == nil {
 		mode = newFile
 	}
-	file, err := f.root.OpenFile(t.Next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	file, err := m.dir.root.OpenFile(t.Next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
@@ -110,8 +103,8 @@ func takeAfter(file *os.File, other fs.FileInfo) error {
 }
 
 // prepareRename looks whether a file is still what it was when its new content was made, and keeps the old one.
-func (f *Files) prepareRename(t target) error {
-	info, err := f.root.Lstat(t.Path)
+func (m *committer) prepareRename(t target) error {
+	info, err := m.dir.root.Lstat(t.Path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -121,21 +114,21 @@ func (f *Files) prepareRename(t target) error {
 	if t.Backup == "" {
 		return nil
 	}
-	return f.do("keep old content", func() error {
-		if f.root.Link(t.Path, t.Backup) == nil {
+	return m.do("keep old content", func() error {
+		if m.dir.root.Link(t.Path, t.Backup) == nil {
 			return nil
 		}
-		return f.copy(t.Path, t.Backup) // Some file systems have no hard links.
+		return m.copy(t.Path, t.Backup) // Some file systems have no hard links.
 	})
 }
 
-func (f *Files) copy(from, to string) error {
-	source, info, err := f.openRegular(from)
+func (m *committer) copy(from, to string) error {
+	source, info, err := m.dir.openRegular(from)
 	if err != nil {
 		return err
 	}
 	defer closeRead(source)
-	file, err := f.root.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, private)
+	file, err := m.dir.root.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, private)
 	if err != nil {
 		return err
 	}
@@ -157,7 +150,7 @@ func renameFault(err error) error {
 }
 
 // syncDirs brings the renames to the disk.
-func (f *Files) syncDirs(r *record) error {
+func (m *committer) syncDirs(r *record) error {
 	var dirs []string
 	for _, dir := range r.Directories {
 		dirs = append(dirs, path.Dir(dir))
@@ -167,7 +160,7 @@ func (f *Files) syncDirs(r *record) error {
 	}
 	slices.Sort(dirs)
 	for _, dir := range slices.Compact(dirs) {
-		file, err := f.root.Open(dir)
+		file, err := m.dir.root.Open(dir)
 		if err == nil {
 			err = errors.Join(durable.Sync(file), file.Close())
 		}
@@ -179,15 +172,15 @@ func (f *Files) syncDirs(r *record) error {
 }
 
 // removeLeftovers removes what a change needs only while it is being made.
-func (f *Files) removeLeftovers(r *record) {
+func (m *committer) removeLeftovers(r *record) {
 	for _, t := range r.Files {
 		for _, name := range []string{t.Next, t.Backup} {
 			if name == "" {
 				continue
 			}
-			err := f.do("remove a leftover", func() error { return f.root.Remove(name) })
+			err := m.do("remove a leftover", func() error { return m.dir.root.Remove(name) })
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				f.log.Warn("A leftover of a change could not be removed", "path", name, "error", err)
+				m.log.Warn("A leftover of a change could not be removed", "path", name, "error", err)
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
+	"log/slog"
 	"path"
 	"slices"
 
@@ -35,18 +35,30 @@ type newContent struct {
 	content string
 }
 
+// committer makes changes, one after the other.
+type committer struct {
+	dir     *directory
+	journal *journal
+	log     *slog.Logger
+	before  func(step string) error
+	// changing holds a value while a change is being made.
+	changing chan struct{}
+}
+
 // once makes a change, unless one with the same key was made before: then its answer is returned again. A change that
 // is refused has changed nothing, and may be asked for again. The request is a hash of what is asked for.
-func (f *Files) once(ctx context.Context, key, request string, prepare func() (*change, error)) (json.RawMessage,
+func (m *committer) once(ctx context.Context, key, request string, prepare func() (*change, error)) (json.RawMessage,
 	error) {
 	if key != "" && !protocol.ValidKey(key) {
 		return nil, refuse(protocol.BadRequest, "%q cannot be the key of a call.", key)
 	}
-	if err := f.lock(ctx); err != nil {
-		return nil, err
+	select {
+	case m.changing <- struct{}{}:
+		defer func() { <-m.changing }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	defer f.unlock()
-	if state, before := f.journal.find(key); state != unseen {
+	if state, before := m.journal.find(key); state != unseen {
 		return again(state, before, request)
 	}
 	var failure error
@@ -55,7 +67,7 @@ func (f *Files) once(ctx context.Context, key, request string, prepare func() (*
 		if err != nil {
 			return nil, err
 		}
-		answer, err := f.commit(key, request, c)
+		answer, err := m.commit(key, request, c)
 		if !errors.Is(err, errChanged) {
 			return answer, err
 		}
@@ -86,13 +98,13 @@ func again(s state, r *record, request string) (json.RawMessage, error) {
 
 // commit makes a change: what will be done is written down; all new contents are brought to the disk beside the files;
 // then they take the files' names.
-func (f *Files) commit(key, request string, c *change) (json.RawMessage, error) {
+func (m *committer) commit(key, request string, c *change) (json.RawMessage, error) {
 	answer, err := json.Marshal(c.answer)
 	if err != nil {
 		return nil, refuse(protocol.Internal, "Encoding the answer failed: %v.", err)
 	}
 	id := rand.Text()[:12]
-	r, err := f.plan(id, c)
+	r, err := m.plan(id, c)
 	if err != nil {
 		return nil, err
 	}
@@ -101,38 +113,38 @@ func (f *Files) commit(key, request string, c *change) (json.RawMessage, error) 
 	if name == "" {
 		name = "_" + id
 	}
-	if err := f.do("write the record down", func() error { return f.journal.begin(name, r) }); err != nil {
-		return nil, errors.Join(explain("the journal of changes", err), f.journal.end(name, unseen))
+	if err := m.do("write the record down", func() error { return m.journal.begin(name, r) }); err != nil {
+		return nil, errors.Join(explain("the journal of changes", err), m.journal.end(name, unseen))
 	}
-	outcome, err := f.apply(r, c)
-	f.end(name, outcome)
+	outcome, err := m.apply(r, c)
+	m.end(name, outcome)
 	switch {
 	case outcome == unknown:
 		return again(unknown, r, request)
 	case outcome == made && err != nil:
-		f.log.Warn("A change was made, but may not be on the disk", "error", err)
+		m.log.Warn("A change was made, but may not be on the disk", "error", err)
 	case err != nil:
 		return nil, err
 	}
 	return answer, nil
 }
 
-func (f *Files) end(name string, s state) {
-	if err := f.do("end the record", func() error { return f.journal.end(name, s) }); err != nil {
-		f.log.Warn("The record of a change could not be ended", "error", err)
+func (m *committer) end(name string, s state) {
+	if err := m.do("end the record", func() error { return m.journal.end(name, s) }); err != nil {
+		m.log.Warn("The record of a change could not be ended", "error", err)
 	}
 }
 
 // do does one thing to the disk.
-func (f *Files) do(what string, action func() error) error {
-	if err := f.before(what); err != nil {
+func (m *committer) do(what string, action func() error) error {
+	if err := m.before(what); err != nil {
 		return err
 	}
 	return action()
 }
 
 // plan says what will be done, under names that nothing has.
-func (f *Files) plan(id string, c *change) (*record, error) {
+func (m *committer) plan(id string, c *change) (*record, error) {
 	r := &record{}
 	for i, n := range c.files {
 		t := target{Path: n.place.path, Before: identityOf(n.place.info), Size: int64(len(n.content)),
@@ -143,7 +155,7 @@ func (f *Files) plan(id string, c *change) (*record, error) {
 			t.Backup = beside + ".old"
 		}
 		r.Files = append(r.Files, t)
-		missing, err := f.missing(path.Dir(t.Path))
+		missing, err := m.dir.missing(path.Dir(t.Path))
 		if err != nil {
 			return nil, explain(n.place.asked, err)
 		}
@@ -154,18 +166,4 @@ func (f *Files) plan(id string, c *change) (*record, error) {
 		}
 	}
 	return r, nil
-}
-
-// missing are the directories on the way to one that are not there yet, the outermost first.
-func (f *Files) missing(dir string) (dirs []string, err error) {
-	for ; dir != "."; dir = path.Dir(dir) {
-		if _, err := f.root.Lstat(dir); err == nil {
-			break
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		dirs = append(dirs, dir)
-	}
-	slices.Reverse(dirs)
-	return dirs, nil
 }

@@ -31,7 +31,7 @@ type contentSearch struct {
 
 // in takes the lines of a file that match.
 func (s *search) in(ctx context.Context, name string) error {
-	file, info, err := s.f.openRegular(name)
+	file, info, err := s.dir.openRegular(name)
 	if err != nil {
 		s.found.Skipped++
 		return nil

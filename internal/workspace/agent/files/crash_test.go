@@ -59,7 +59,7 @@ var trials = map[string]trial{
 func (tr trial) steps(t *testing.T) (steps []string) {
 	w := newWorkspace(t)
 	tr.setUp(w)
-	w.before = func(step string) error { steps = append(steps, step); return nil }
+	w.committer.before = func(step string) error { steps = append(steps, step); return nil }
 	if _, err := tr.change(w); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestAnAgentThatDiesInTheMiddleLeavesAllOrNothing(t *testing.T) {
 				t.Parallel()
 				w := newWorkspace(t)
 				tr.setUp(w)
-				w.before = at(number, die)
+				w.committer.before = at(number, die)
 				if !dies(func() { _, _ = tr.change(w) }) {
 					t.Fatal("the agent did not die")
 				}
@@ -131,7 +131,7 @@ func TestAnAgentThatDiesAgainWhilePuttingThingsRightLeavesAllOrNothing(t *testin
 func (tr trial) diesTwice(t *testing.T, first, second int) bool {
 	w := newWorkspace(t)
 	tr.setUp(w)
-	w.before = at(first, die)
+	w.committer.before = at(first, die)
 	dies(func() { _, _ = tr.change(w) })
 	died := dies(func() { w.openWith(at(second, die)) })
 	w.open()
@@ -166,7 +166,7 @@ func TestAStepThatFailsLeavesAllOrNothing(t *testing.T) {
 				t.Parallel()
 				w := newWorkspace(t)
 				tr.setUp(w)
-				w.before = at(number, func(string) error { return syscall.EIO })
+				w.committer.before = at(number, func(string) error { return syscall.EIO })
 				_, err := tr.change(w)
 				switch got := w.all(); {
 				case step == "remove a leftover": // It is logged.
@@ -191,9 +191,9 @@ func TestADiskThatFailsFromAStepOnIsPutRightLater(t *testing.T) {
 				w := newWorkspace(t)
 				tr.setUp(w)
 				broken := false
-				w.before = at(number, func(string) error { broken = true; return nil })
-				count := w.before
-				w.before = func(step string) error {
+				w.committer.before = at(number, func(string) error { broken = true; return nil })
+				count := w.committer.before
+				w.committer.before = func(step string) error {
 					_ = count(step)
 					if broken {
 						return syscall.EIO
@@ -221,7 +221,7 @@ func halfMade(t *testing.T) (*workspace, trial) {
 	w, tr := newWorkspace(t), trials["edits of four files"]
 	tr.setUp(w)
 	renames := 0
-	w.before = func(step string) error {
+	w.committer.before = func(step string) error {
 		if step == "rename" {
 			if renames++; renames == 2 {
 				return die(step)
@@ -262,7 +262,7 @@ func TestAnUnfinishedChangeOfWhatSomebodyElseChangedSinceHasNoKnownOutcome(t *te
 func TestAChangeThatHadOnlyBeenPreparedWasNotMadeWhateverOthersDidSince(t *testing.T) {
 	w, tr := newWorkspace(t), trials["edits of four files"]
 	tr.setUp(w)
-	w.before = func(step string) error {
+	w.committer.before = func(step string) error {
 		if step == "rename" {
 			return die(step)
 		}
@@ -303,7 +303,7 @@ func TestAChangeWithoutAKeyIsUndoneAfterADeath(t *testing.T) {
 	w.put("b", "old\n")
 	request := edits(protocol.Edit{Path: "a", OldText: "old", NewText: "new"},
 		protocol.Edit{Path: "b", OldText: "old", NewText: "new"})
-	w.before = func(step string) error {
+	w.committer.before = func(step string) error {
 		if step == "bring directories to the disk" {
 			return nil
 		}
@@ -326,12 +326,12 @@ func TestWithoutHardLinksOldContentIsCopied(t *testing.T) {
 	w := newWorkspace(t)
 	w.put("a", "old\n")
 	must(t, os.Chmod(filepath.Join(w.dir, "a"), 0o640))
-	must(t, w.copy("a", "b"))
+	must(t, w.committer.copy("a", "b"))
 	w.expect(map[string]string{"a": "old\n", "b": "old\n"})
 	if info, err := os.Stat(filepath.Join(w.dir, "b")); err != nil || info.Mode() != 0o640 {
 		t.Errorf("its mode is %v: %v", info.Mode(), err)
 	}
-	if err := w.copy("a", "b"); !errors.Is(err, os.ErrExist) {
+	if err := w.committer.copy("a", "b"); !errors.Is(err, os.ErrExist) {
 		t.Errorf("onto another file: %v", err)
 	}
 }

@@ -29,7 +29,7 @@ func (f *Files) Edit(ctx context.Context, key string, r *protocol.EditRequest) (
 	if err != nil {
 		return nil, fmt.Errorf("encoding the request: %w", err)
 	}
-	raw, err := f.once(ctx, key, hashOf("edit\n", string(request)), func() (*change, error) {
+	raw, err := f.committer.once(ctx, key, hashOf("edit\n", string(request)), func() (*change, error) {
 		return f.editing(ctx, r.Edits)
 	})
 	return answered[protocol.EditResponse](raw, err)
@@ -72,7 +72,7 @@ func (f *Files) documents(ctx context.Context, edits []protocol.Edit) (documents
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		p, err := f.resolve(edit.Path)
+		p, err := f.dir.resolve(edit.Path)
 		if err != nil {
 			return nil, ofEdit(i, len(edits), err)
 		}
@@ -110,13 +110,13 @@ func ofEdit(i, all int, err error) error {
 
 // document reads a file that is to be edited, or begins one that is to be made.
 func (f *Files) document(p place) (*document, error) {
-	if err := f.writable(p); err != nil {
+	if err := f.dir.writable(p); err != nil {
 		return nil, err
 	}
 	if p.info == nil {
 		return &document{place: p}, nil
 	}
-	file, p, err := f.openPlace(p)
+	file, p, err := f.dir.openPlace(p)
 	if err != nil {
 		return nil, err
 	}

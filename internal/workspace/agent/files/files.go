@@ -4,7 +4,7 @@
 package files
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -28,14 +28,8 @@ type Options struct {
 
 // Files are the files of one workspace. It is safe for concurrent use; changes are made one after the other.
 type Files struct {
-	root *os.Root
-	// bases are the absolute names of the directory, in elements: the one that was given, and the one without links.
-	bases   [][]string
-	journal *journal
-	// changing holds a value while a change is being made.
-	changing chan struct{}
-	log      *slog.Logger
-	before   func(step string) error
+	dir       *directory
+	committer *committer
 	// searchTime bounds a search.
 	searchTime time.Duration
 }
@@ -43,50 +37,33 @@ type Files struct {
 // Open opens a workspace's files. A change that a former life of the agent has begun and not ended is made undone, or
 // remembered as one whose outcome nobody knows.
 func Open(o Options) (*Files, error) {
-	directory, err := filepath.EvalSymlinks(o.Directory)
+	path, err := filepath.EvalSymlinks(o.Directory)
 	if err != nil {
 		return nil, fmt.Errorf("finding the workspace's directory: %w", err)
 	}
-	f := &Files{changing: make(chan struct{}, 1), log: o.Log, before: o.before,
-		searchTime: searchTime}
-	for _, base := range []string{o.Directory, directory} {
-		f.bases = append(f.bases, elements(base))
+	dir := &directory{bases: slices.CompactFunc([][]string{elements(o.Directory), elements(path)}, slices.Equal)}
+	if o.before == nil {
+		o.before = func(string) error { return nil }
 	}
-	f.bases = slices.CompactFunc(f.bases, slices.Equal)
-	if f.before == nil {
-		f.before = func(string) error { return nil }
-	}
-	if f.log == nil {
-		f.log = slog.Default()
-	}
-	if f.journal, err = openJournal(filepath.Join(o.State, "changes")); err != nil {
+	changes, err := openJournal(filepath.Join(o.State, "changes"))
+	if err != nil {
 		return nil, err
 	}
-	if f.root, err = os.OpenRoot(directory); err != nil {
+	if dir.root, err = os.OpenRoot(path); err != nil {
 		return nil, fmt.Errorf("opening the workspace's directory: %w", err)
 	}
-	f.recover()
-	return f, nil
+	m := &committer{dir: dir, journal: changes, log: cmp.Or(o.Log, slog.Default()), before: o.before,
+		changing: make(chan struct{}, 1)}
+	m.recover()
+	return &Files{dir: dir, committer: m, searchTime: searchTime}, nil
 }
 
 // Close waits for a change that is being made, and closes the directory.
 func (f *Files) Close() error {
-	f.changing <- struct{}{}
-	defer func() { <-f.changing }()
-	if err := f.root.Close(); err != nil {
+	f.committer.changing <- struct{}{}
+	defer func() { <-f.committer.changing }()
+	if err := f.dir.root.Close(); err != nil {
 		return fmt.Errorf("closing the workspace's directory: %w", err)
 	}
 	return nil
 }
-
-// lock waits until no other change is being made.
-func (f *Files) lock(ctx context.Context) error {
-	select {
-	case f.changing <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (f *Files) unlock() { <-f.changing }

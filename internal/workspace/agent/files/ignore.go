@@ -40,13 +40,13 @@ type ignoreLine struct {
 }
 
 // with adds the ignore files of a directory.
-func (g ignoring) with(f *Files, dir string) ignoring {
+func (g ignoring) with(d *directory, dir string) ignoring {
 	prefix := ""
 	if dir != "." {
 		prefix = dir + "/"
 	}
 	for _, name := range ignoreFiles {
-		text, ok := f.ignoreFile(path.Join(dir, name))
+		text, ok := d.ignoreFile(path.Join(dir, name))
 		if !ok {
 			continue
 		}
@@ -57,12 +57,12 @@ func (g ignoring) with(f *Files, dir string) ignoring {
 }
 
 // ignoreFile reads an ignore file, if there is one.
-func (f *Files) ignoreFile(name string) (string, bool) {
-	p, err := f.resolve(name)
+func (d *directory) ignoreFile(name string) (string, bool) {
+	p, err := d.resolve(name)
 	if err != nil || p.info == nil || !p.info.Mode().IsRegular() {
 		return "", false
 	}
-	file, _, err := f.openRegular(p.path)
+	file, _, err := d.openRegular(p.path)
 	if err != nil {
 		return "", false
 	}

@@ -119,8 +119,8 @@ func TestTheSameKeyAtTheSameMomentMakesOneChange(t *testing.T) {
 
 func TestNobodyWaitsForAChangeLongerThanItsContext(t *testing.T) {
 	w := newWorkspace(t)
-	must(t, w.lock(t.Context()))
-	defer w.unlock()
+	w.committer.changing <- struct{}{}
+	defer func() { <-w.committer.changing }()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := w.Write(ctx, "", "file", "new"); !errors.Is(err, context.Canceled) {
@@ -139,15 +139,15 @@ func TestOldChangesAreForgotten(t *testing.T) {
 	must(t, err)
 	for pass := range 2 {
 		kept, err := filepath.Glob(filepath.Join(w.state, "changes", "*"))
-		if err != nil || len(kept) != remembered || len(w.journal.entries) != remembered {
-			t.Errorf("pass %d: %d are kept, and %d known: %v", pass, len(kept), len(w.journal.entries), err)
+		if err != nil || len(kept) != remembered || len(w.committer.journal.entries) != remembered {
+			t.Errorf("pass %d: %d are kept, and %d known: %v", pass, len(kept), len(w.committer.journal.entries), err)
 		}
-		if state, _ := w.journal.find("newest"); state != made {
+		if state, _ := w.committer.journal.find("newest"); state != made {
 			t.Errorf("pass %d: the newest is forgotten", pass)
 		}
 		w.open()
 	}
-	if state, _ := w.journal.find("key0000"); state != unseen {
+	if state, _ := w.committer.journal.find("key0000"); state != unseen {
 		t.Error("the oldest is known")
 	}
 }
@@ -161,7 +161,7 @@ func TestLargeAnswersAreForgottenSooner(t *testing.T) {
 	w.open()
 	_, err := w.Write(t.Context(), "newest", "file", "new")
 	must(t, err)
-	if n := len(w.journal.entries); n != 4 || w.journal.entries[3].key != "newest" {
+	if n := len(w.committer.journal.entries); n != 4 || w.committer.journal.entries[3].key != "newest" {
 		t.Errorf("%d are known", n)
 	}
 }

@@ -25,23 +25,23 @@ const (
 )
 
 // open opens the regular file that a path leads to for reading.
-func (f *Files) open(asked string) (*os.File, place, error) {
-	p, err := f.resolve(asked)
+func (d *directory) open(asked string) (*os.File, place, error) {
+	p, err := d.resolve(asked)
 	if err != nil {
 		return nil, place{}, err
 	}
-	return f.openPlace(p)
+	return d.openPlace(p)
 }
 
 // openPlace opens the regular file at a place. The place that it returns says what that is once it is open.
-func (f *Files) openPlace(p place) (*os.File, place, error) {
+func (d *directory) openPlace(p place) (*os.File, place, error) {
 	if p.info == nil {
 		return nil, place{}, explain(p.asked, fs.ErrNotExist)
 	}
 	if !p.info.Mode().IsRegular() {
 		return nil, place{}, notRegular(p.asked, p.info.Mode())
 	}
-	file, info, err := f.openRegular(p.path)
+	file, info, err := d.openRegular(p.path)
 	if err != nil {
 		return nil, place{}, explain(p.asked, err)
 	}
@@ -50,8 +50,8 @@ func (f *Files) openPlace(p place) (*os.File, place, error) {
 }
 
 // openRegular opens what is at a path without links, and looks again at what that is: it may have changed since.
-func (f *Files) openRegular(path string) (*os.File, fs.FileInfo, error) {
-	file, err := f.root.OpenFile(path, os.O_RDONLY|openQuietly, 0)
+func (d *directory) openRegular(path string) (*os.File, fs.FileInfo, error) {
+	file, err := d.root.OpenFile(path, os.O_RDONLY|openQuietly, 0)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -82,7 +82,7 @@ func (f *Files) Content(ctx context.Context, asked string) (*Content, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	file, p, err := f.open(asked)
+	file, p, err := f.dir.open(asked)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -34,18 +35,25 @@ type place struct {
 	info fs.FileInfo
 }
 
+// directory is that of the workspace's files. Every access to them goes through its root.
+type directory struct {
+	root *os.Root
+	// bases are its absolute names, in elements: the one that was given, and the one without links.
+	bases [][]string
+}
+
 // resolve finds out where a path leads, as the kernel would, within the workspace's directory: through links, also
 // through absolute ones that stay within. What does not exist yet has a place too. Between this and what is done next,
 // somebody may change where the path leads; that it stays within is os.Root's doing.
-func (f *Files) resolve(asked string) (place, error) {
-	todo, err := f.relative(asked)
+func (d *directory) resolve(asked string) (place, error) {
+	todo, err := d.relative(asked)
 	if err != nil {
 		return place{}, err
 	}
 	if len(todo) > maxDepth {
 		return place{}, refuse(protocol.BadRequest, "The path %q has more than %d elements.", asked, maxDepth)
 	}
-	w := walker{f: f, asked: asked, todo: todo}
+	w := walker{dir: d, asked: asked, todo: todo}
 	for len(w.todo) > 0 {
 		if err := w.step(); err != nil {
 			return place{}, err
@@ -55,7 +63,7 @@ func (f *Files) resolve(asked string) (place, error) {
 	if w.missing {
 		return p, nil
 	}
-	if p.info, err = f.root.Lstat(p.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if p.info, err = d.root.Lstat(p.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return place{}, explain(asked, err)
 	}
 	return p, nil
@@ -63,7 +71,7 @@ func (f *Files) resolve(asked string) (place, error) {
 
 // walker goes along a path, element by element.
 type walker struct {
-	f          *Files
+	dir        *directory
 	asked      string
 	done, todo []string
 	links      int
@@ -81,7 +89,7 @@ func (w *walker) step() error {
 		return nil
 	}
 	at := join(append(slices.Clone(w.done), name))
-	info, err := w.f.root.Lstat(at)
+	info, err := w.dir.root.Lstat(at)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !slices.Contains(w.todo, ".."):
 		w.done, w.todo, w.missing = append(append(w.done, name), w.todo...), nil, true
@@ -102,13 +110,13 @@ func (w *walker) follow(at string) error {
 	if w.links++; w.links > maxLinks {
 		return refuse(protocol.BadRequest, "The links of %q lead in a circle.", w.asked)
 	}
-	target, err := w.f.root.Readlink(at)
+	target, err := w.dir.root.Readlink(at)
 	if err != nil {
 		return explain(w.asked, err)
 	}
 	names := elements(target)
 	if path.IsAbs(target) {
-		within, ok := w.f.within(names)
+		within, ok := w.dir.within(names)
 		if !ok {
 			return refuse(protocol.OutsideWorkspace,
 				"%q: the link %q leads out of the workspace, to %q. Use execute for files elsewhere.", w.asked, at, target)
@@ -122,7 +130,7 @@ func (w *walker) follow(at string) error {
 }
 
 // relative takes a path apart, below the workspace's directory.
-func (f *Files) relative(asked string) ([]string, error) {
+func (d *directory) relative(asked string) ([]string, error) {
 	switch {
 	case asked == "":
 		return nil, refuse(protocol.BadRequest, "A path is missing.")
@@ -135,20 +143,34 @@ func (f *Files) relative(asked string) ([]string, error) {
 	if !path.IsAbs(asked) {
 		return names, nil
 	}
-	if within, ok := f.within(names); ok {
+	if within, ok := d.within(names); ok {
 		return within, nil
 	}
 	return nil, outside(asked)
 }
 
 // within cuts the workspace's directory off the elements of an absolute path, if it begins with it.
-func (f *Files) within(names []string) ([]string, bool) {
-	for _, base := range f.bases {
+func (d *directory) within(names []string) ([]string, bool) {
+	for _, base := range d.bases {
 		if len(names) >= len(base) && slices.Equal(names[:len(base)], base) {
 			return names[len(base):], true
 		}
 	}
 	return nil, false
+}
+
+// missing are the directories on the way to one that are not there yet, the outermost first.
+func (d *directory) missing(dir string) (dirs []string, err error) {
+	for ; dir != "."; dir = path.Dir(dir) {
+		if _, err := d.root.Lstat(dir); err == nil {
+			break
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		dirs = append(dirs, dir)
+	}
+	slices.Reverse(dirs)
+	return dirs, nil
 }
 
 func outside(asked string) error {

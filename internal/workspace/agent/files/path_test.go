@@ -42,7 +42,7 @@ func TestWherePathsLead(t *testing.T) {
 		"what begins like the directory does": {"workspace2", "workspace2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := w.resolve(tt.path)
+			p, err := w.Files.dir.resolve(tt.path)
 			if err != nil || p.path != tt.leads {
 				t.Errorf("it leads to %q: %v; want %q", p.path, err, tt.leads)
 			}
@@ -164,7 +164,7 @@ func TestADirectoryThatIsALinkItselfIsKnownByBothNames(t *testing.T) {
 	w.dir = link
 	w.open()
 	for _, path := range []string{link + "/file", real + "/file"} {
-		if p, err := w.resolve(path); err != nil || p.path != "file" {
+		if p, err := w.Files.dir.resolve(path); err != nil || p.path != "file" {
 			t.Errorf("%s leads to %q: %v", path, p.path, err)
 		}
 	}

@@ -38,7 +38,7 @@ func (f *Files) Read(ctx context.Context, r *protocol.ReadRequest) (*protocol.Re
 	if r.Offset < 0 || r.Limit < 0 || r.MaxBytes < 0 {
 		return nil, refuse(protocol.BadRequest, "offset, limit and maxBytes must not be negative.")
 	}
-	file, p, err := f.open(r.Path)
+	file, p, err := f.dir.open(r.Path)
 	if err != nil {
 		return nil, err
 	}

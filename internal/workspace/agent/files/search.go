@@ -57,7 +57,7 @@ func (f *Files) Search(ctx context.Context, r *protocol.SearchRequest) (*protoco
 
 // search is a search that is going on.
 type search struct {
-	f     *Files
+	dir   *directory
 	start place
 	// glob that paths relative to the start must match, and the directory that all of these are in.
 	glob, globDir string
@@ -74,7 +74,7 @@ func (f *Files) newSearch(r *protocol.SearchRequest) (s *search, err error) {
 		return nil, refuse(protocol.BadRequest,
 			"context and limit must not be negative, and glob and pattern have at most %d bytes.", maxPattern)
 	}
-	s = &search{f: f, context: min(r.Context, maxContext), hidden: r.Hidden,
+	s = &search{dir: f.dir, context: min(r.Context, maxContext), hidden: r.Hidden,
 		limit: min(cmp.Or(r.Limit, defaultMatches), maxMatches), left: foundBytes,
 		found: protocol.SearchResponse{Matches: []protocol.Match{}}}
 	if s.glob, err = globOf(r.Glob); err != nil {
@@ -84,7 +84,7 @@ func (f *Files) newSearch(r *protocol.SearchRequest) (s *search, err error) {
 	if s.content, err = newContentSearch(r.Pattern, r.IgnoreCase); err != nil {
 		return nil, err
 	}
-	if s.start, err = f.resolve(cmp.Or(r.Path, ".")); err != nil {
+	if s.start, err = f.dir.resolve(cmp.Or(r.Path, ".")); err != nil {
 		return nil, err
 	}
 	if slices.Contains(strings.Split(s.start.path, "/"), gitDir) {
@@ -156,10 +156,10 @@ func (s *search) ignoredAbove() ignoring {
 	if s.hidden || s.start.path == "." {
 		return g
 	}
-	g = g.with(s.f, ".")
+	g = g.with(s.dir, ".")
 	for i, c := range s.start.path {
 		if c == '/' {
-			g = g.with(s.f, s.start.path[:i])
+			g = g.with(s.dir, s.start.path[:i])
 		}
 	}
 	return g

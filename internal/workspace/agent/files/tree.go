@@ -39,7 +39,7 @@ func (t *tree) walk(ctx context.Context, dir string, above ignoring, depth int) 
 	}
 	ignore := above
 	if !t.hidden && slices.ContainsFunc(entries, hasIgnoreFile) {
-		ignore = above.with(t.f, dir)
+		ignore = above.with(t.dir, dir)
 	}
 	for _, entry := range entries {
 		if err := ctx.Err(); err != nil {
@@ -98,7 +98,7 @@ var errUnreadable = errors.New("the directory cannot be read")
 
 // entries are those of a directory, in the order of the paths that they lead to.
 func (t *tree) entries(ctx context.Context, dir string) ([]fs.DirEntry, error) {
-	file, err := t.f.root.OpenFile(dir, os.O_RDONLY|openQuietly, 0)
+	file, err := t.dir.root.OpenFile(dir, os.O_RDONLY|openQuietly, 0)
 	if err != nil {
 		return nil, errUnreadable
 	}

@@ -22,18 +22,18 @@ func (f *Files) Write(ctx context.Context, key, asked, content string) (*protoco
 		return nil, refuse(protocol.TooLarge, "The content of %q has %s, more than %s.", asked, size(int64(len(content))),
 			size(protocol.MaxFileBytes))
 	}
-	raw, err := f.once(ctx, key, hashOf("write\n", asked, "\n", content), func() (*change, error) {
+	raw, err := f.committer.once(ctx, key, hashOf("write\n", asked, "\n", content), func() (*change, error) {
 		return f.writing(asked, content)
 	})
 	return answered[protocol.FileInfo](raw, err)
 }
 
 func (f *Files) writing(asked, content string) (*change, error) {
-	p, err := f.resolve(asked)
+	p, err := f.dir.resolve(asked)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.writable(p); err != nil {
+	if err := f.dir.writable(p); err != nil {
 		return nil, err
 	}
 	return &change{
@@ -44,7 +44,7 @@ func (f *Files) writing(asked, content string) (*change, error) {
 
 // writable reports why a file may not be replaced. That it can be renamed over is not enough: a file that its owner
 // made read-only is to stay.
-func (f *Files) writable(p place) error {
+func (d *directory) writable(p place) error {
 	switch {
 	case p.info != nil && !p.info.Mode().IsRegular():
 		return notRegular(p.asked, p.info.Mode())
@@ -53,7 +53,7 @@ func (f *Files) writable(p place) error {
 	case p.info == nil:
 		return nil
 	}
-	file, err := f.root.OpenFile(p.path, os.O_WRONLY|openQuietly, 0)
+	file, err := d.root.OpenFile(p.path, os.O_WRONLY|openQuietly, 0)
 	switch {
 	case errors.Is(err, syscall.ETXTBSY): // A program that runs keeps the content that it was started from.
 		return nil

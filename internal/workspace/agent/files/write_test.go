@@ -217,7 +217,7 @@ func TestWhatTheOperatingSystemSaysIsExplained(t *testing.T) {
 
 func TestADirectoryThatTakesAFilesPlaceIsNotReplaced(t *testing.T) {
 	w := newWorkspace(t)
-	w.before = func(step string) error {
+	w.committer.before = func(step string) error {
 		if step == "rename" {
 			_ = os.Mkdir(filepath.Join(w.dir, "file"), 0o755)
 		}
@@ -232,7 +232,7 @@ func TestAFileThatChangesMeanwhileIsReadAgain(t *testing.T) {
 	w := newWorkspace(t)
 	w.put("file", "one old\n")
 	changes := 0
-	w.before = func(step string) error {
+	w.committer.before = func(step string) error {
 		if step == "write new content" && changes < attempts-1 {
 			changes++
 			w.put("file", fmt.Sprintf("changed %d times, old\n", changes))
@@ -247,7 +247,7 @@ func TestAFileThatChangesMeanwhileIsReadAgain(t *testing.T) {
 func TestAFileThatChangesAllTheTimeIsLeftAlone(t *testing.T) {
 	w := newWorkspace(t)
 	w.put("file", "old\n")
-	w.before = func(step string) error {
+	w.committer.before = func(step string) error {
 		if step == "write new content" {
 			w.put("file", "old "+time.Now().String()) // It is longer, or later.
 		}

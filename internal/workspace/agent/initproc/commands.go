@@ -57,13 +57,13 @@ func (i *Init) handle(m *link.Message, file *os.File) error {
 			return errors.New("a request with a descriptor that it has no use for")
 		}
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	i.table.mu.Lock()
+	defer i.table.mu.Unlock()
 	switch {
 	case m.Start != nil:
 		i.start(m.Seq, m.Start, file)
 	case m.Forget != "":
-		i.forget(m.Forget)
+		i.table.forget(m.Forget)
 	default:
 		return errors.New("a message that is no request")
 	}
@@ -73,19 +73,19 @@ func (i *Init) handle(m *link.Message, file *os.File) error {
 // start has the command of that id started if there is none, and answers with it once it is. Its standard input and
 // output are the socket, if there is one.
 func (i *Init) start(seq int64, s *link.Start, socket *os.File) {
-	c, err := i.commands[s.ID], error(nil)
+	c, err := i.table.commands[s.ID], error(nil)
 	if c == nil {
 		c, err = i.launch(s, socket)
 	}
 	if err != nil {
 		errno := syscall.EINVAL
 		_ = errors.As(err, &errno) // What the operating system did not say is a request without sense.
-		i.tell(&link.Message{Seq: seq, Reply: &link.Reply{Errno: errno}}, -1)
+		i.table.tell(&link.Message{Seq: seq, Reply: &link.Reply{Errno: errno}}, -1)
 		return
 	}
 	c.asked = append(c.asked, seq)
 	if c.isStarted() {
-		i.answer(c)
+		i.table.answer(c)
 	}
 }
 
@@ -96,7 +96,7 @@ func (i *Init) launch(s *link.Start, socket *os.File) (*command, error) {
 	if err != nil || s.ID == "" {
 		return nil, syscall.EINVAL
 	}
-	if i.stopping {
+	if i.table.stopping {
 		return nil, syscall.ESHUTDOWN
 	}
 	planned, err := inMemory(plan)
@@ -123,7 +123,7 @@ func (i *Init) launch(s *link.Start, socket *os.File) (*command, error) {
 		return nil, errors.Join(fmt.Errorf("forking a supervisor: %w", err), unix.Close(pipe[0]))
 	}
 	c := &command{id: s.ID, supervisor: pid, startedAt: i.Now(), pipe: pipe[0], spoken: socket != nil}
-	i.commands[c.id], i.supervised[pid] = c, c
+	i.table.commands[c.id], i.table.supervised[pid] = c, c
 	return c, nil
 }
 
@@ -140,103 +140,17 @@ func inMemory(content []byte) (*os.File, error) {
 	return f, nil
 }
 
-// answer tells who has asked for a command that it was started.
-func (i *Init) answer(c *command) {
-	for _, seq := range c.asked {
-		i.tell(&link.Message{Seq: seq, Reply: &link.Reply{Command: c.describe()}}, c.pipe)
-	}
-	c.asked = nil
-}
-
-// reported takes up what a supervisor says.
-func (i *Init) reported(r supervisor.Report) {
-	switch c := i.supervised[r.Supervisor]; {
-	case c == nil || c.done != nil:
-	case !c.started:
-		i.reportedStart(c, r)
-	case c.exit == nil:
-		i.reportedEnd(c, r)
-	}
-}
-
-func (i *Init) reportedStart(c *command, r supervisor.Report) {
-	switch r.Kind {
-	case supervisor.Started:
-		c.started = true
-		i.answer(c)
-	case supervisor.Failed:
-		i.refuse(c, syscall.Errno(r.Value))
-	}
-}
-
-func (i *Init) reportedEnd(c *command, r supervisor.Report) {
-	exit := link.Exit{ID: c.id, Status: syscall.WaitStatus(r.Value), At: i.Now()}
-	switch r.Kind {
-	case supervisor.Exited:
-		c.exit = &exit
-		i.tell(&link.Message{Exit: c.exit}, -1)
-	case supervisor.Over:
-		i.finish(c, exit, false)
-	}
-}
-
-// refuse tells who has asked for a command that it could not be started, and lets it go.
-func (i *Init) refuse(c *command, errno syscall.Errno) {
-	for _, seq := range c.asked {
-		i.tell(&link.Message{Seq: seq, Reply: &link.Reply{Errno: errno}}, -1)
-	}
-	c.asked, c.done = nil, &link.Done{}
-	i.drop(c)
-}
-
-// finish tells that nothing is left of a command.
-func (i *Init) finish(c *command, exit link.Exit, orphaned bool) {
-	c.exit, c.done = &exit, &link.Done{Exit: exit, Orphaned: orphaned}
-	i.answer(c)
-	i.tell(&link.Message{Done: c.done}, -1)
-}
-
-// forget lets a command go that is done.
-func (i *Init) forget(id string) {
-	if c := i.commands[id]; c != nil && c.done != nil {
-		i.drop(c)
-	}
-}
-
-func (i *Init) drop(c *command) {
-	delete(i.commands, c.id)
-	// An error would mean that it is closed already.
-	_ = unix.Close(c.pipe)
-}
-
 // awaitStarts waits until it is known of each command whether it was started: only then can a serving process be told
 // how things stand.
 func (i *Init) awaitStarts() {
 	late, tick := time.NewTimer(startPatience), time.NewTicker(look)
 	defer late.Stop()
 	defer tick.Stop()
-	for i.endStarts(false) > 0 {
+	for i.table.endStarts(false) > 0 {
 		select {
 		case <-tick.C:
 		case <-late.C:
-			i.endStarts(true)
+			i.table.endStarts(true)
 		}
 	}
-}
-
-// endStarts counts the commands of which it is not known whether they were started, and kills their supervisors if it
-// is told to.
-func (i *Init) endStarts(kill bool) (starting int) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for _, c := range i.supervised {
-		if c.isStarted() {
-			continue
-		}
-		starting++
-		if kill {
-			_ = i.system.kill(c.supervisor, syscall.SIGKILL) // It has not been reaped.
-		}
-	}
-	return starting
 }

@@ -58,17 +58,10 @@ type Init struct {
 	null   *os.File
 
 	reports reports
-	// adopted has room for one: something was adopted, and is to be killed.
-	adopted chan struct{}
+	// adopted rings when something was adopted, which is to be killed.
+	adopted bell
 
-	mu       sync.Mutex
-	commands map[string]*command
-	// supervised are commands by the process ids of supervisors that have not been reaped.
-	supervised map[int]*command
-	// orphaned are commands whose supervisor was killed, and of which processes may still run.
-	orphaned []*command
-	serving  *serving
-	stopping bool
+	table *table
 }
 
 // ServingDescriptor is where the serving process finds its end of the socket.
@@ -195,10 +188,12 @@ func keepToOneself() error {
 
 func (i *Init) reset() {
 	i.boot, i.since, i.abandoned = rand.Text(), i.Now(), make(chan struct{})
-	i.commands, i.supervised, i.adopted = map[string]*command{}, map[int]*command{}, make(chan struct{}, 1)
+	i.adopted = make(bell, 1)
 	if i.system.fork == nil {
 		i.system = system{fork: syscall.ForkExec, kill: syscall.Kill, killAll: i.killAll}
 	}
+	i.table = &table{now: i.Now, log: i.Log, kill: i.system.kill,
+		commands: map[string]*command{}, supervised: map[int]*command{}}
 	i.Backoff = cmp.Or(i.Backoff, retry.Process)
 	i.Grace = cmp.Or(i.Grace, 20*time.Second)
 }
@@ -225,8 +220,8 @@ func (i *Init) reapUntil(quit <-chan struct{}) <-chan struct{} {
 // reap takes the exits of all children that have ended. It holds the lock, under which children are also forked and
 // signalled: so no number is taken over by another process between a look at the table and what follows from it.
 func (i *Init) reap() {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	i.table.mu.Lock()
+	defer i.table.mu.Unlock()
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG|syscall.WUNTRACED, nil)
@@ -236,7 +231,7 @@ func (i *Init) reap() {
 			return
 		case !status.Stopped():
 			i.ended(pid, status)
-		case i.supervised[pid] != nil:
+		case i.table.supervised[pid] != nil:
 			_ = i.system.kill(pid, syscall.SIGCONT) // Whatever has stopped it: it is needed.
 		}
 	}
@@ -245,24 +240,24 @@ func (i *Init) reap() {
 // ended notes that a child has ended: a supervisor, the serving process, or what was adopted. A supervisor that ends by
 // itself leaves nothing behind.
 func (i *Init) ended(pid int, status syscall.WaitStatus) {
-	if s := i.serving; s != nil && s.pid == pid {
+	if s := i.table.serving; s != nil && s.pid == pid {
 		s.status = status
 		close(s.ended)
 		return
 	}
 	i.takeReports() // It may have said something before it ended.
-	c := i.supervised[pid]
-	delete(i.supervised, pid)
+	c := i.table.supervised[pid]
+	delete(i.table.supervised, pid)
 	switch {
 	case c == nil: // There may be more where it came from.
-		i.hunt()
+		i.adopted.ring()
 	case c.done != nil:
 	case status.Exited() && !c.isStarted(): // There was no room for its threads.
-		i.refuse(c, syscall.EAGAIN)
+		i.table.refuse(c, syscall.EAGAIN)
 	case status.Exited() && c.exit != nil:
-		i.finish(c, *c.exit, false)
+		i.table.finish(c, *c.exit, false)
 	default:
-		i.orphaned = append(i.orphaned, c)
-		i.hunt()
+		i.table.orphaned = append(i.table.orphaned, c)
+		i.adopted.ring()
 	}
 }

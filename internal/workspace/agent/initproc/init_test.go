@@ -22,6 +22,7 @@ import (
 // fake is process 1 of a system that forks in words alone.
 type fake struct {
 	*Init
+	*table
 	t      testing.TB
 	forked int
 	killed []int
@@ -53,10 +54,11 @@ func newFake(t testing.TB) *fake {
 		},
 	}
 	f.reset()
+	f.table = f.Init.table
 	if f.reports, err = openReports(); err != nil {
 		t.Fatal(err)
 	}
-	f.serving = &serving{pid: 2, ended: make(chan struct{}), out: outbox{wake: make(chan struct{}, 1)}}
+	f.serving = &serving{pid: 2, ended: make(chan struct{}), out: outbox{wake: make(bell, 1)}}
 	t.Cleanup(func() {
 		null.Close()
 		f.reports.close()

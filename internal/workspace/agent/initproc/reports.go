@@ -49,8 +49,8 @@ func (r reports) close() {
 // readReports takes reports as they come, until the pipe is closed.
 func (i *Init) readReports() {
 	_ = i.reports.raw.Read(func(uintptr) bool { // Closing it ends this.
-		i.mu.Lock()
-		defer i.mu.Unlock()
+		i.table.mu.Lock()
+		defer i.table.mu.Unlock()
 		i.takeReports()
 		return false
 	})
@@ -67,7 +67,7 @@ func (i *Init) takeReports() {
 		case n != len(raw):
 			return
 		default:
-			i.reported(supervisor.ParseReport(raw))
+			i.table.reported(supervisor.ParseReport(raw))
 		}
 	}
 }

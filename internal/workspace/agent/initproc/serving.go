@@ -111,9 +111,9 @@ func (i *Init) serve(quit <-chan struct{}) (whole bool, err error) {
 	})
 	err = i.receive(s)
 	i.awaitEnd(s, errors.Is(err, io.EOF))
-	i.mu.Lock()
-	i.serving = nil
-	i.mu.Unlock()
+	i.table.mu.Lock()
+	i.table.serving = nil
+	i.table.mu.Unlock()
 	s.out.close()
 	s.conn.Shut()
 	sender.Wait()
@@ -132,7 +132,7 @@ func (i *Init) awaitEnd(s *serving, willEnd bool) {
 		case <-patience.C:
 		}
 	}
-	i.killServing()
+	i.table.killServing()
 	<-s.ended
 }
 
@@ -152,8 +152,8 @@ func (i *Init) startServing() (*serving, error) {
 	}
 	defer func() { _ = theirs.Close() }() // It is the serving process's now.
 	i.awaitStarts()
-	i.mu.Lock()
-	defer i.mu.Unlock()
+	i.table.mu.Lock()
+	defer i.table.mu.Unlock()
 	pid, err := i.system.fork(i.Path, i.Argv, &syscall.ProcAttr{
 		Env:   os.Environ(),
 		Files: []uintptr{i.null.Fd(), 1, 2, ServingDescriptor: theirs.Fd()},
@@ -162,14 +162,14 @@ func (i *Init) startServing() (*serving, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("forking the serving process: %w", err), conn.Close())
 	}
-	s := &serving{pid: pid, conn: conn, ended: make(chan struct{}), out: outbox{wake: make(chan struct{}, 1)}}
-	i.serving = s
-	i.tell(&link.Message{Hello: &link.Hello{Boot: i.boot, Since: i.since, Commands: len(i.commands)}}, -1)
-	for _, c := range i.commands {
-		i.tell(&link.Message{Command: c.describe()}, c.pipe)
+	s := &serving{pid: pid, conn: conn, ended: make(chan struct{}), out: outbox{wake: make(bell, 1)}}
+	i.table.serving = s
+	i.table.tell(&link.Message{Hello: &link.Hello{Boot: i.boot, Since: i.since, Commands: len(i.table.commands)}}, -1)
+	for _, c := range i.table.commands {
+		i.table.tell(&link.Message{Command: c.describe()}, c.pipe)
 	}
-	if i.stopping {
-		i.tell(&link.Message{Stopping: true}, -1)
+	if i.table.stopping {
+		i.table.tell(&link.Message{Stopping: true}, -1)
 	}
 	return s, nil
 }
@@ -186,21 +186,13 @@ func (i *Init) receive(s *serving) error {
 	}
 }
 
-// tell queues a message for the serving process. The caller holds the lock. If none runs, the next one is told how
-// things stand.
-func (i *Init) tell(m *link.Message, descriptor int) {
-	if i.serving != nil {
-		i.serving.out.put(m, descriptor)
-	}
-}
-
 // outbox is what the serving process is to be told. Whoever puts something there never waits for it. It stays small:
 // a serving process that does not read asks for nothing either, and then only exits come.
 type outbox struct {
 	mu     sync.Mutex
 	queue  []letter
 	closed bool
-	wake   chan struct{}
+	wake   bell
 }
 
 type letter struct {
@@ -212,7 +204,7 @@ func (o *outbox) put(m *link.Message, descriptor int) {
 	o.mu.Lock()
 	o.queue = append(o.queue, letter{message: m, descriptor: descriptor})
 	o.mu.Unlock()
-	o.nudge()
+	o.wake.ring()
 }
 
 // close makes send end once it has sent all.
@@ -220,12 +212,15 @@ func (o *outbox) close() {
 	o.mu.Lock()
 	o.closed = true
 	o.mu.Unlock()
-	o.nudge()
+	o.wake.ring()
 }
 
-func (o *outbox) nudge() {
+// bell wakes who waits for it. It has room for one: who is busy meanwhile hears it later.
+type bell chan struct{}
+
+func (b bell) ring() {
 	select {
-	case o.wake <- struct{}{}:
+	case b <- struct{}{}:
 	default:
 	}
 }

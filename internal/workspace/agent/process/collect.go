@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -18,49 +19,81 @@ import (
 // retryInterval is the time between two attempts to put on disk what has become of a command.
 const retryInterval = 5 * time.Second
 
-// collect follows a command to its end, in a goroutine: it moves the output to disk, notes the exit, and lets process 1
-// let it go. It gives up when the workspace stops.
-func (m *Manager) collect(c *command, pipe *os.File) {
-	c.mu.Lock()
-	c.pipe = pipe
-	c.mu.Unlock()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.hasStopped() {
-		m.collectors.Go(func() { m.follow(c, pipe) })
+// collector follows commands to their ends.
+type collector struct {
+	table *table
+	init  *process1
+	tasks sync.WaitGroup
+
+	mu sync.Mutex
+	// stopped is closed when process 1 has said its last.
+	stopped chan struct{}
+}
+
+// stop notes that process 1 has said its last, and waits until all of that is on disk.
+func (l *collector) stop() {
+	l.mu.Lock()
+	close(l.stopped)
+	l.mu.Unlock()
+	for _, c := range l.table.all() {
+		c.nudge()
+	}
+	l.tasks.Wait()
+}
+
+// hasStopped reports whether process 1 has said its last.
+func (l *collector) hasStopped() bool {
+	select {
+	case <-l.stopped:
+		return true
+	default:
+		return false
 	}
 }
 
-func (m *Manager) follow(c *command, pipe *os.File) {
-	if err := m.store.sketch(c.current()); err != nil {
-		// As long as it lives, process 1 knows that it was started.
-		m.options.Log.Warn("a record could not be written", "id", c.id(), "error", err)
+// collect follows a command to its end, in a goroutine: it moves the output to disk, notes the exit, and lets process 1
+// let it go. It gives up when the workspace stops.
+func (l *collector) collect(c *command, pipe *os.File) {
+	c.mu.Lock()
+	c.pipe = pipe
+	c.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.hasStopped() {
+		l.tasks.Go(func() { l.follow(c, pipe) })
 	}
-	ended := m.drain(c, pipe)
+}
+
+func (l *collector) follow(c *command, pipe *os.File) {
+	if err := l.table.store.sketch(c.current()); err != nil {
+		// As long as it lives, process 1 knows that it was started.
+		l.table.options.Log.Warn("a record could not be written", "id", c.id(), "error", err)
+	}
+	ended := l.drain(c, pipe)
 	c.mu.Lock()
 	c.pipe = nil
 	c.mu.Unlock()
 	_ = pipe.Close() // It was only read.
 	c.output.close()
-	m.awaitCommand(c, func() bool { return c.due() || c.current().State != protocol.Running })
-	m.finish(c)
-	if ended && m.awaitCommand(c, c.isDone) {
-		m.conclude(c)
+	l.awaitCommand(c, func() bool { return c.due() || c.current().State != protocol.Running })
+	l.finish(c)
+	if ended && l.awaitCommand(c, c.isDone) {
+		l.conclude(c)
 	}
 }
 
 // drain moves output to disk until all writers have closed the pipe or no process of the command is left, which it
 // reports, or until the workspace stops. A command that has exited is recorded as soon as all that it can have written
 // is there: its pipe was empty once, or as much has come as a pipe holds. Then others may go on to write.
-func (m *Manager) drain(c *command, pipe *os.File) (ended bool) {
+func (l *collector) drain(c *command, pipe *os.File) (ended bool) {
 	raw, err := pipe.SyscallConn()
 	if err != nil {
-		m.options.Log.Error("the output of a command cannot be read", "id", c.id(), "error", err)
+		l.table.options.Log.Error("the output of a command cannot be read", "id", c.id(), "error", err)
 		return true
 	}
 	holds := capacity(raw)
 	for left := holds; !c.isDone(); {
-		stopping := m.hasStopped()
+		stopping := l.hasStopped()
 		hurry := stopping || c.due()
 		n, now := takeFrom(pipe, raw, c.output, hurry)
 		if now == over {
@@ -72,7 +105,7 @@ func (m *Manager) drain(c *command, pipe *os.File) (ended bool) {
 		}
 		if left -= n; left <= 0 || now == empty {
 			left = holds
-			m.finish(c)
+			l.finish(c)
 			if stopping {
 				return false
 			}
@@ -137,73 +170,56 @@ func capacity(raw syscall.RawConn) (bytes int64) {
 	return bytes
 }
 
-// isStopping reports whether process 1 ends what runs.
-func (m *Manager) isStopping() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.stopping
-}
-
-// hasStopped reports whether process 1 has said its last.
-func (m *Manager) hasStopped() bool {
-	select {
-	case <-m.stopped:
-		return true
-	default:
-		return false
-	}
-}
-
 // awaitCommand waits until something holds of a command, and reports whether it does: the workspace may stop before.
-func (m *Manager) awaitCommand(c *command, holds func() bool) bool {
+func (l *collector) awaitCommand(c *command, holds func() bool) bool {
 	for {
 		changed := c.change()
 		if holds() {
 			return true
 		}
-		if m.hasStopped() {
+		if l.hasStopped() {
 			return false
 		}
 		select {
 		case <-changed:
-		case <-m.stopped:
+		case <-l.stopped:
 		}
 	}
 }
 
 // finish records that a command has exited. It is on disk before anybody is told, unless the disk takes nothing.
-func (m *Manager) finish(c *command) {
+func (l *collector) finish(c *command) {
 	if !c.due() {
 		return
 	}
 	r := c.ended()
-	if m.isStopping() {
+	if l.table.stopping.Load() {
 		r.Note = strings.TrimPrefix(r.Note+" "+noteStopped, " ")
 	}
-	if err := m.save(c, r); err != nil {
-		m.options.Log.Warn("the end of a command could not be recorded yet", "id", r.ID, "error", err)
+	if err := l.save(c, r); err != nil {
+		l.table.options.Log.Warn("the end of a command could not be recorded yet", "id", r.ID, "error", err)
 	}
 	c.become(r)
 }
 
 // conclude lets process 1 let a command go, once the last of it is on disk.
-func (m *Manager) conclude(c *command) {
+func (l *collector) conclude(c *command) {
 	c.noteOrphans()
-	for !c.isSaved() && m.save(c, c.current()) != nil {
+	for !c.isSaved() && l.save(c, c.current()) != nil {
 		pause := time.NewTimer(retryInterval)
 		select {
 		case <-pause.C:
-		case <-m.stopped:
+		case <-l.stopped:
 			pause.Stop()
 			return
 		}
 	}
-	if err := m.init.forget(c.id()); err != nil && !m.hasStopped() {
-		m.options.Log.Warn("The init process could not be told that a command has ended", "id", c.id(), "error", err)
+	if err := l.init.forget(c.id()); err != nil && !l.hasStopped() {
+		l.table.options.Log.Warn("The init process could not be told that a command has ended", "id", c.id(), "error", err)
 	}
 	c.conclude()
-	m.store.setAside()
-	m.retain()
+	l.table.store.setAside()
+	l.table.retain()
 }
 
 // noteOrphans notes how what a command had left behind was ended.
@@ -216,9 +232,9 @@ func (c *command) noteOrphans() {
 }
 
 // save puts a record on disk as people see it now. Whoever collects the output does that alone.
-func (m *Manager) save(c *command, r record) error {
+func (l *collector) save(c *command, r record) error {
 	r.Process = c.withOutput(r.Process)
-	err := m.store.save(r)
+	err := l.table.store.save(r)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.saved = record{}

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"parley.dev/parley/internal/workspace/agent/link"
 	"parley.dev/parley/internal/workspace/protocol"
 )
@@ -68,23 +70,12 @@ func (l Limits) orDefaults() Limits {
 
 // Manager runs commands. It is safe for concurrent use.
 type Manager struct {
-	options Options
-	store   store
-	init    *process1
-	hello   link.Hello
-
-	collectors sync.WaitGroup
-	// stopped is closed when process 1 has said its last, and recorded once all of that is on disk.
-	stopped, recorded chan struct{}
-
-	// retaining is held while the oldest are looked for.
-	retaining sync.Mutex
-
-	mu       sync.Mutex
-	commands map[int]*command // by number
-	keys     map[string]*command
-	last     int // number of the newest command
-	stopping bool
+	options   Options
+	table     *table
+	init      *process1
+	collector *collector
+	// recorded is closed once all that process 1 has said is on disk.
+	recorded chan struct{}
 	// unheard are commands that a former serving process spoke to.
 	unheard []*command
 }
@@ -93,26 +84,26 @@ type Manager struct {
 // Run must follow.
 func Open(conn *link.Conn, options Options) (*Manager, error) {
 	options.Limits = options.Limits.orDefaults()
-	m := &Manager{
-		options:  options,
-		store:    store{dir: options.StateDir},
-		init:     newProcess1(conn),
-		stopped:  make(chan struct{}),
-		recorded: make(chan struct{}),
-		commands: map[int]*command{},
-		keys:     map[string]*command{},
-	}
-	kept, err := m.greet(conn)
+	hello, kept, err := greet(conn)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.store.open(); err != nil {
+	t := &table{
+		options: options, store: store{dir: options.StateDir}, hello: hello,
+		commands: map[int]*command{}, keys: map[string]*command{},
+	}
+	if err := t.store.open(); err != nil {
 		return nil, err
+	}
+	process1 := newProcess1(conn)
+	m := &Manager{
+		options: options, table: t, init: process1, recorded: make(chan struct{}),
+		collector: &collector{table: t, init: process1, stopped: make(chan struct{})},
 	}
 	if err := m.recover(kept); err != nil {
 		return nil, err
 	}
-	m.retain()
+	t.retain()
 	return m, nil
 }
 
@@ -123,46 +114,42 @@ type handedOver struct {
 }
 
 // greet receives how things stand.
-func (m *Manager) greet(conn *link.Conn) (map[string]handedOver, error) {
+func greet(conn *link.Conn) (hello link.Hello, kept map[string]handedOver, err error) {
 	first, _, err := conn.Receive()
 	if err == nil && first.Hello == nil {
 		err = errors.New("it does not begin with a greeting")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("listening to process 1: %w", err)
+		return hello, nil, fmt.Errorf("listening to process 1: %w", err)
 	}
-	m.hello = *first.Hello
-	kept := map[string]handedOver{}
-	for range m.hello.Commands {
+	hello = *first.Hello
+	kept = map[string]handedOver{}
+	for range hello.Commands {
 		next, pipe, err := conn.Receive()
 		if err == nil && (next.Command == nil || pipe == nil) {
 			err = errors.New("a command without its pipe")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("listening to process 1: %w", err)
+			return hello, nil, fmt.Errorf("listening to process 1: %w", err)
 		}
 		kept[next.Command.ID] = handedOver{Command: next.Command, pipe: pipe}
 	}
-	return kept, nil
+	return hello, kept, nil
 }
 
 // Run starts the main process and listens to process 1 until that closes the socket, which means that the workspace
 // stops. Then it waits until what has ended by then is on disk. The error is nil if process 1 has closed it properly.
 func (m *Manager) Run() error {
-	m.collectors.Go(m.startMain)
-	m.collectors.Go(m.endUnheard)
+	m.collector.tasks.Go(m.startMain)
+	for _, c := range m.unheard { // Nobody can speak to them any more.
+		m.collector.tasks.Go(func() { deliver(c, m.processes, unix.SIGKILL) })
+	}
 	err := m.listen()
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	m.init.hangUp()
-	m.mu.Lock()
-	close(m.stopped)
-	m.mu.Unlock()
-	for _, c := range m.all() {
-		c.nudge()
-	}
-	m.collectors.Wait()
+	m.collector.stop()
 	close(m.recorded)
 	return err
 }
@@ -176,58 +163,25 @@ func (m *Manager) listen() error {
 		case message.Reply != nil:
 			m.init.answered(message, pipe)
 		case message.Exit != nil:
-			if c := m.byID(message.Exit.ID); c != nil {
+			if c := m.table.byID(message.Exit.ID); c != nil {
 				c.exited(message.Exit, nil)
 			}
 		case message.Done != nil:
-			if c := m.byID(message.Done.ID); c != nil {
+			if c := m.table.byID(message.Done.ID); c != nil {
 				c.exited(&message.Done.Exit, message.Done)
 			}
 		case message.Stopping:
-			m.mu.Lock()
-			m.stopping = true
-			m.mu.Unlock()
+			m.table.stopping.Store(true)
 		default:
 			return errors.New("unknown message from the init process")
 		}
 	}
 }
 
-// all are the commands that are remembered, the newest first.
-func (m *Manager) all() []*command {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	all := make([]*command, 0, len(m.commands))
-	for _, c := range m.commands {
-		all = append(all, c)
-	}
-	slices.SortFunc(all, func(a, b *command) int { return b.number - a.number })
-	return all
-}
-
-func (m *Manager) byID(id string) *command {
-	number, ok := numberOf(id)
-	if !ok {
-		return nil
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.commands[number]
-}
-
-// find is a command that was started.
-func (m *Manager) find(id string) (*command, error) {
-	c := m.byID(id)
-	if c == nil || c.isStarting() {
-		return nil, refuse(protocol.NotFound, "There is no process %.40q.", id)
-	}
-	return c, nil
-}
-
 // List returns all commands that are remembered, the newest first.
 func (m *Manager) List() []protocol.Process {
 	list, look := []protocol.Process{}, sync.OnceValue(m.processes)
-	for _, c := range m.all() {
+	for _, c := range m.table.all() {
 		if !c.isStarting() {
 			list = append(list, withDescendants(c, look))
 		}
@@ -237,7 +191,7 @@ func (m *Manager) List() []protocol.Process {
 
 // Get returns a command as it is.
 func (m *Manager) Get(id string) (protocol.Process, error) {
-	c, err := m.find(id)
+	c, err := m.table.find(id)
 	if err != nil {
 		return protocol.Process{}, err
 	}
@@ -256,7 +210,7 @@ func (m *Manager) WaitOutput(ctx context.Context, id string, from int64) (protoc
 }
 
 func (m *Manager) await(ctx context.Context, id string, enough func(protocol.Process) bool) (protocol.Process, error) {
-	c, err := m.find(id)
+	c, err := m.table.find(id)
 	if err != nil {
 		return protocol.Process{}, err
 	}
@@ -277,7 +231,7 @@ func (m *Manager) await(ctx context.Context, id string, enough func(protocol.Pro
 
 // Output returns what is kept of a command's output from an offset on.
 func (m *Manager) Output(id string, from int64) (*Output, error) {
-	c, err := m.find(id)
+	c, err := m.table.find(id)
 	if err != nil {
 		return nil, err
 	}
@@ -292,19 +246,7 @@ func (m *Manager) Info() (shell string, running int) {
 	if executable(shellPath) == nil {
 		shell = shellPath
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return shell, m.count()
-}
-
-// count tells how many commands run or are being started. The caller holds the lock.
-func (m *Manager) count() (running int) {
-	for _, c := range m.commands {
-		if c.runs() {
-			running++
-		}
-	}
-	return running
+	return shell, countRunning(slices.Values(m.table.all()))
 }
 
 func refuse(code protocol.ErrorCode, format string, args ...any) *protocol.Error {

@@ -46,19 +46,19 @@ func (p *plan) descriptor() int {
 	return int(p.socket.Fd())
 }
 
-// plan checks a request. It looks at the file system, which may take its time.
-func (m *Manager) plan(r *protocol.StartRequest) (*plan, error) {
+// newPlan checks a request. It looks at the file system, which may take its time.
+func newPlan(options *Options, r *protocol.StartRequest) (*plan, error) {
 	if (r.Command == "") == (len(r.Argv) == 0) {
 		return nil, refuse(protocol.BadRequest, "Exactly one of command and argv must be given.")
 	}
 	if err := checkWords(r); err != nil {
 		return nil, err
 	}
-	dir, err := directory(m.options.Directory, r.Dir)
+	dir, err := directory(options.Directory, r.Dir)
 	if err != nil {
 		return nil, err
 	}
-	container := m.options.Environment
+	container := options.Environment
 	p := &plan{dir: dir, env: environment(container, dir, forAgents, trustFiles(container), r.Env)}
 	if r.Command != "" {
 		if err := executable(shellPath); err != nil {

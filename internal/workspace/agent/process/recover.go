@@ -20,21 +20,21 @@ const (
 
 // recover takes up the commands of earlier lives of this process, and of the container.
 func (m *Manager) recover(kept map[string]handedOver) error {
-	ids, err := m.store.ids()
+	ids, err := m.table.store.ids()
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
 		number, _ := numberOf(id)
-		m.last = max(m.last, number)
+		m.table.last = max(m.table.last, number)
 		handed, runs := kept[id]
-		r, err := m.store.load(id)
+		r, err := m.table.store.load(id)
 		switch {
 		case err != nil && runs:
 			continue // made up below
-		case err != nil, !runs && r.Starting && r.Boot == m.hello.Boot:
+		case err != nil, !runs && r.Starting && r.Boot == m.table.hello.Boot:
 			// Process 1 would know it had it been started.
-			if err := m.store.remove(id); err != nil {
+			if err := m.table.store.remove(id); err != nil {
 				return err
 			}
 			continue
@@ -49,19 +49,13 @@ func (m *Manager) recover(kept map[string]handedOver) error {
 
 // takeUp remembers a command. If process 1 has kept it, its output is collected again.
 func (m *Manager) takeUp(r record, handed handedOver) error {
-	out, err := openOutput(m.store.place(r.ID), m.options.Now, r.OutputBytes)
+	out, err := openOutput(m.table.store.place(r.ID), m.options.Now, r.OutputBytes)
 	if err != nil {
 		return err
 	}
 	c := newCommand(r, out)
 	c.settle(nil)
-	m.mu.Lock()
-	m.commands[c.number] = c
-	if earlier := m.keys[r.Key]; r.Key != MainKey && (earlier == nil || earlier.number < c.number) ||
-		r.Key == MainKey && r.Boot == m.hello.Boot {
-		m.keys[r.Key] = c // The main process is started in each life of the container.
-	}
-	m.mu.Unlock()
+	m.table.add(c, r)
 	if handed.Command != nil {
 		if handed.Spoken {
 			m.unheard = append(m.unheard, c)
@@ -82,14 +76,14 @@ func (m *Manager) lose(c *command) error {
 	switch {
 	case r.Starting:
 		r.Note = noteUnknown
-	case r.Boot == m.hello.Boot:
+	case r.Boot == m.table.hello.Boot:
 		r.Note = noteUntold
 	default:
 		r.Note = noteRestart
 	}
-	r.State, r.Starting, r.EndedAt = protocol.Lost, false, m.hello.Since
+	r.State, r.Starting, r.EndedAt = protocol.Lost, false, m.table.hello.Since
 	c.become(r)
-	return m.save(c, r)
+	return m.collector.save(c, r)
 }
 
 // makeUp gives a record to commands that run and have none, because somebody has removed it.
@@ -99,11 +93,11 @@ func (m *Manager) makeUp(kept map[string]handedOver) error {
 		if !ok {
 			return fmt.Errorf("process 1 knows a command %.40q", id)
 		}
-		m.last = max(m.last, number)
+		m.table.last = max(m.table.last, number)
 		r := record{Process: protocol.Process{
 			ID: id, State: protocol.Running, StartedAt: handed.StartedAt, Note: noteNoPaper,
-		}, Boot: m.hello.Boot}
-		if err := m.store.amend(r); err != nil {
+		}, Boot: m.table.hello.Boot}
+		if err := m.table.store.amend(r); err != nil {
 			return err
 		}
 		if err := m.takeUp(r, handed); err != nil {

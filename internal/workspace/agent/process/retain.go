@@ -7,10 +7,10 @@ import "slices"
 
 // retain forgets the oldest commands that have ended when there are too many, and removes the oldest outputs when there
 // is too much. A command without its output still answers to its key.
-func (m *Manager) retain() {
-	m.retaining.Lock()
-	defer m.retaining.Unlock()
-	ended, limits := m.retainSessions(m.ended()), m.options.Limits
+func (t *table) retain() {
+	t.retaining.Lock()
+	defer t.retaining.Unlock()
+	ended, limits := t.retainSessions(t.ended()), t.options.Limits
 	var stored int64
 	for _, c := range ended {
 		stored += c.output.kept()
@@ -18,7 +18,7 @@ func (m *Manager) retain() {
 	for i, c := range ended {
 		if len(ended)-i > limits.Finished {
 			stored -= c.output.discard()
-			m.drop(c)
+			t.drop(c)
 			continue
 		}
 		if stored <= limits.FinishedBytes {
@@ -30,7 +30,7 @@ func (m *Manager) retain() {
 
 // retainSessions forgets the oldest sessions that have ended when there are too many: each step of a chat may make
 // some, which are not to displace what a model has run. It returns what is left.
-func (m *Manager) retainSessions(ended []*command) (left []*command) {
+func (t *table) retainSessions(ended []*command) (left []*command) {
 	sessions := 0
 	for _, c := range ended {
 		if c.current().Session {
@@ -38,20 +38,20 @@ func (m *Manager) retainSessions(ended []*command) (left []*command) {
 		}
 	}
 	for _, c := range ended {
-		if !c.current().Session || sessions <= m.options.Limits.FinishedSessions {
+		if !c.current().Session || sessions <= t.options.Limits.FinishedSessions {
 			left = append(left, c)
 			continue
 		}
 		sessions--
 		c.output.discard()
-		m.drop(c)
+		t.drop(c)
 	}
 	return left
 }
 
 // ended are the commands that have ended for process 1, too, those first that ended first.
-func (m *Manager) ended() (ended []*command) {
-	for _, c := range m.all() {
+func (t *table) ended() (ended []*command) {
+	for _, c := range t.all() {
 		if c.isConcluded() {
 			ended = append(ended, c)
 		}

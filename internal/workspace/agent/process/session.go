@@ -34,7 +34,7 @@ func (m *Manager) Speak(key string, r *protocol.StartRequest) (*Session, error) 
 	if !protocol.ValidKey(key) || key == MainKey {
 		return nil, refuse(protocol.BadRequest, "%.60q cannot be the key of a session.", key)
 	}
-	p, err := m.plan(r)
+	p, err := newPlan(&m.options, r)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (m *Manager) Speak(key string, r *protocol.StartRequest) (*Session, error) 
 	}
 	defer func() { _ = theirs.Close() }() // It is the command's now, or nobody's.
 	p.socket = theirs
-	c, fresh, err := m.reserve(key, p)
+	c, fresh, err := m.table.reserve(key, p)
 	if err == nil && !fresh {
 		err = refuse(protocol.BadRequest, "The key %s was used before: a session is of one key alone.", key)
 	}
@@ -144,10 +144,10 @@ func (i input) Write(p []byte) (int, error) {
 func (s *Session) end(exited <-chan struct{}) {
 	_ = s.socket.CloseWrite() // It may have closed it itself.
 	if !closedWithin(exited, sessionPatience) {
-		s.manager.deliver(s.command, unix.SIGTERM)
+		deliver(s.command, s.manager.processes, unix.SIGTERM)
 		closedWithin(exited, sessionPatience)
 	}
-	s.manager.deliver(s.command, unix.SIGKILL)
+	deliver(s.command, s.manager.processes, unix.SIGKILL)
 }
 
 // closedWithin waits for the channel to be closed, for so long, and reports whether it was.
@@ -159,12 +159,5 @@ func closedWithin(closed <-chan struct{}, patience time.Duration) bool {
 		return true
 	case <-timer.C:
 		return false
-	}
-}
-
-// endUnheard ends what a former serving process spoke to: nobody can any more.
-func (m *Manager) endUnheard() {
-	for _, c := range m.unheard {
-		m.deliver(c, unix.SIGKILL)
 	}
 }

@@ -30,11 +30,11 @@ func (m *Manager) Signal(id string, s protocol.Signal) (protocol.Process, error)
 	if !ok {
 		return protocol.Process{}, refuse(protocol.BadRequest, "%.40q is no signal: interrupt, terminate and kill are.", s)
 	}
-	c, err := m.find(id)
+	c, err := m.table.find(id)
 	if err != nil {
 		return protocol.Process{}, err
 	}
-	if state := c.current().State; !m.deliver(c, signal) && state != protocol.Running {
+	if state := c.current().State; !deliver(c, m.processes, signal) && state != protocol.Running {
 		return protocol.Process{}, refuse(protocol.NotRunning, "The process %s has ended.", id)
 	}
 	return withDescendants(c, m.processes), nil
@@ -42,9 +42,9 @@ func (m *Manager) Signal(id string, s protocol.Signal) (protocol.Process, error)
 
 // deliver sends a signal to a command and to all that it has started, once to each, and reports whether there was
 // anything. The supervisor does not have it.
-func (m *Manager) deliver(c *command, signal syscall.Signal) (found bool) {
+func deliver(c *command, processes func() []proctree.Process, signal syscall.Signal) (found bool) {
 	look := func() (members, all []proctree.Process) {
-		all = m.processes()
+		all = processes()
 		return below(all, c), all
 	}
 	if signal == unix.SIGKILL {

@@ -20,14 +20,14 @@ func (m *Manager) Start(ctx context.Context, key string, r *protocol.StartReques
 	if !protocol.ValidKey(key) {
 		return protocol.Process{}, refuse(protocol.BadRequest, "%.60q cannot be a key.", key)
 	}
-	if c := m.byKey(key); c != nil {
+	if c := m.table.byKey(key); c != nil {
 		return joined(ctx, c)
 	}
 	if key == MainKey {
 		return protocol.Process{}, refuse(protocol.BadRequest,
 			"The key %s is that of what the workspace's template runs.", key)
 	}
-	p, err := m.plan(r)
+	p, err := newPlan(&m.options, r)
 	if err != nil {
 		return protocol.Process{}, err
 	}
@@ -38,7 +38,7 @@ func (m *Manager) Start(ctx context.Context, key string, r *protocol.StartReques
 // environment, in a directory of its own. If it cannot be started, its record says why.
 func (m *Manager) startMain() {
 	argv, dir := m.options.Main, m.options.MainDir
-	if len(argv) == 0 || m.byKey(MainKey) != nil {
+	if len(argv) == 0 || m.table.byKey(MainKey) != nil {
 		return
 	}
 	p := &plan{argv: argv, dir: dir, env: environment(m.options.Environment, dir), shown: shown(shellJoin(argv))}
@@ -54,7 +54,7 @@ func (m *Manager) startMain() {
 
 // noteFailedMain leaves a record of a main process that could not be started, where people look for it.
 func (m *Manager) noteFailedMain(p *plan, reason error) error {
-	c, fresh, err := m.reserve(MainKey, p)
+	c, fresh, err := m.table.reserve(MainKey, p)
 	if !fresh {
 		return err
 	}
@@ -64,13 +64,7 @@ func (m *Manager) noteFailedMain(p *plan, reason error) error {
 	r.ExitCode = new(127) // as a shell tells it
 	c.conclude()
 	c.become(r)
-	return m.store.create(r)
-}
-
-func (m *Manager) byKey(key string) *command {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.keys[key]
+	return m.table.store.create(r)
 }
 
 // joined waits until it is known whether a command was started.
@@ -88,76 +82,23 @@ func joined(ctx context.Context, c *command) (protocol.Process, error) {
 }
 
 func (m *Manager) begin(ctx context.Context, key string, p *plan) (protocol.Process, error) {
-	c, fresh, err := m.reserve(key, p)
+	c, fresh, err := m.table.reserve(key, p)
 	if err != nil {
 		return protocol.Process{}, err
 	}
-	if !fresh {
-		return joined(ctx, c)
+	if fresh {
+		c.settle(m.launch(c, p))
+		ctx = context.WithoutCancel(ctx) // It is known.
 	}
-	failure := m.launch(c, p)
-	c.settle(failure)
-	if failure != nil {
-		return protocol.Process{}, failure
-	}
-	return c.describe(), nil
-}
-
-// reserve gives the key to a new command, unless it has one or there is no room for more.
-func (m *Manager) reserve(key string, p *plan) (c *command, fresh bool, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if c := m.keys[key]; c != nil {
-		return c, false, nil
-	}
-	running := m.count()
-	switch {
-	case m.stopping:
-		return nil, false, refuse(protocol.CannotStart, "The workspace is being stopped.")
-	case running >= m.options.Limits.Running:
-		return nil, false, refuse(protocol.TooMany, "%d commands run, which is the limit: stop one first.", running)
-	}
-	m.last++
-	id := idOf(m.last)
-	r := record{Process: protocol.Process{
-		ID: id, Key: key, Command: p.shown, Dir: shown(p.dir), Session: p.socket != nil,
-		State: protocol.Running, StartedAt: m.options.Now(),
-	}, Boot: m.hello.Boot, Starting: true}
-	c = newCommand(r, newOutput(m.store.place(id), m.options.Now))
-	m.commands[c.number], m.keys[key] = c, c
-	return c, true, nil
-}
-
-// withdraw takes back what reserve gave, for nobody has seen it yet.
-func (m *Manager) withdraw(c *command) {
-	m.drop(c)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.last == c.number {
-		m.last--
-	}
-}
-
-// drop forgets a command.
-func (m *Manager) drop(c *command) {
-	r := c.current()
-	m.mu.Lock()
-	delete(m.commands, c.number)
-	if m.keys[r.Key] == c {
-		delete(m.keys, r.Key)
-	}
-	m.mu.Unlock()
-	if err := m.store.remove(r.ID); err != nil {
-		m.options.Log.Warn("a command could not be forgotten", "id", r.ID, "error", err)
-	}
+	return joined(ctx, c)
 }
 
 // launch puts the intent on disk, has process 1 fork the command, and has its output collected. If nobody knows whether
 // it was forked, the intent stays: the next serving process will be told.
 func (m *Manager) launch(c *command, p *plan) *protocol.Error {
 	r := c.current()
-	if err := m.store.create(r); err != nil {
-		m.withdraw(c)
+	if err := m.table.store.create(r); err != nil {
+		m.table.withdraw(c)
 		if isFull(err) {
 			return refuse(protocol.NoSpace, "The workspace's storage is full: there is no room to record a command.")
 		}
@@ -165,7 +106,7 @@ func (m *Manager) launch(c *command, p *plan) *protocol.Error {
 	}
 	env := environment(nil, p.dir, p.env)
 	if total(p.argv)+total(env) > maxWords {
-		m.withdraw(c)
+		m.table.withdraw(c)
 		return whyNot(p, unix.E2BIG)
 	}
 	a, err := m.init.ask(&link.Message{Start: &link.Start{
@@ -175,7 +116,7 @@ func (m *Manager) launch(c *command, p *plan) *protocol.Error {
 	case err != nil:
 		return refuse(protocol.Unavailable, "The agent is being restarted: ask again by the same key.")
 	case a.reply.Errno != 0:
-		m.withdraw(c)
+		m.table.withdraw(c)
 		return whyNot(p, a.reply.Errno)
 	case a.reply.Command == nil || a.pipe == nil:
 		return refuse(protocol.Internal, "The init process did not report what it started.")
@@ -232,7 +173,7 @@ func (m *Manager) take(c *command, started handedOver) {
 	r.Starting, r.StartedAt = false, started.StartedAt
 	c.supervisedBy(started.Command)
 	c.become(r)
-	m.collect(c, started.pipe)
+	m.collector.collect(c, started.pipe)
 }
 
 // settle tells who waits whether it was started.

@@ -90,20 +90,29 @@ func (s *Server) refuseRequest(w http.ResponseWriter, r *http.Request, err error
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		w.Header().Set("Retry-After", "1")
 	}
-	s.answer(w, status, refused)
+	_ = answer(w, status, refused) // It is two texts.
 }
 
 // answer sends a value as JSON.
-func (s *Server) answer(w http.ResponseWriter, status int, value any) {
+func answer(w http.ResponseWriter, status int, value any) error {
 	body, err := json.Marshal(value)
 	if err != nil {
-		s.options.Log.Error("An answer cannot be encoded", "error", err)
-		w.WriteHeader(http.StatusInternalServerError)
-		return
+		return fmt.Errorf("encoding an answer: %w", err)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = patient(w).Write(body) // A client that is gone needs no answer.
+	return nil
+}
+
+// answerResult answers with a value, unless there is an error.
+func answerResult(w http.ResponseWriter) func(value any, err error) error {
+	return func(value any, err error) error {
+		if err != nil {
+			return err
+		}
+		return answer(w, http.StatusOK, value)
+	}
 }
 
 // patientWriter gives the client some time for each piece that it takes.

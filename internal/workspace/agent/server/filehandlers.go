@@ -11,16 +11,11 @@ import (
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
-func (s *Server) bind(w http.ResponseWriter, r *http.Request) error {
-	asked, err := decode[protocol.Binding](w, r)
-	if err != nil {
-		return err
-	}
+func (s *Server) bind(w http.ResponseWriter, _ *http.Request, asked *protocol.Binding) error {
 	if err := s.binding.bind(asked.Chat); err != nil {
 		return err
 	}
-	s.answer(w, http.StatusOK, asked)
-	return nil
+	return answer(w, http.StatusOK, asked)
 }
 
 // file answers the requests for the content of one file.
@@ -80,21 +75,11 @@ func (s *Server) takeFile(w http.ResponseWriter, r *http.Request, name string) e
 	if info.Created {
 		status = http.StatusCreated
 	}
-	s.answer(w, status, info)
-	return nil
+	return answer(w, status, info)
 }
 
-func (s *Server) read(w http.ResponseWriter, r *http.Request) error {
-	asked, err := decode[protocol.ReadRequest](w, r)
-	if err != nil {
-		return err
-	}
-	lines, err := s.files.Read(r.Context(), asked)
-	if err != nil {
-		return err
-	}
-	s.answer(w, http.StatusOK, lines)
-	return nil
+func (s *Server) read(w http.ResponseWriter, r *http.Request, asked *protocol.ReadRequest) error {
+	return answerResult(w)(s.files.Read(r.Context(), asked))
 }
 
 func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
@@ -110,23 +95,9 @@ func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	edited, err := s.files.Edit(r.Context(), r.Header.Get(protocol.HeaderCall), asked)
-	if err != nil {
-		return err
-	}
-	s.answer(w, http.StatusOK, edited)
-	return nil
+	return answerResult(w)(s.files.Edit(r.Context(), r.Header.Get(protocol.HeaderCall), asked))
 }
 
-func (s *Server) search(w http.ResponseWriter, r *http.Request) error {
-	asked, err := decode[protocol.SearchRequest](w, r)
-	if err != nil {
-		return err
-	}
-	found, err := s.files.Search(r.Context(), asked)
-	if err != nil {
-		return err
-	}
-	s.answer(w, http.StatusOK, found)
-	return nil
+func (s *Server) search(w http.ResponseWriter, r *http.Request, asked *protocol.SearchRequest) error {
+	return answerResult(w)(s.files.Search(r.Context(), asked))
 }

@@ -45,9 +45,8 @@ type Output struct {
 
 func (s *Server) info(w http.ResponseWriter, _ *http.Request) error {
 	shell, running := s.options.Processes.Info()
-	s.answer(w, http.StatusOK, protocol.Info{OS: runtime.GOOS, Arch: runtime.GOARCH, Directory: s.options.Directory,
+	return answer(w, http.StatusOK, protocol.Info{OS: runtime.GOOS, Arch: runtime.GOARCH, Directory: s.options.Directory,
 		Shell: shell, Running: running})
-	return nil
 }
 
 func (s *Server) startProcess(w http.ResponseWriter, r *http.Request) error {
@@ -59,18 +58,17 @@ func (s *Server) startProcess(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.process(w)(s.options.Processes.Start(r.Context(), key, asked))
+	return answerResult(w)(s.options.Processes.Start(r.Context(), key, asked))
 }
 
 func (s *Server) listProcesses(w http.ResponseWriter, _ *http.Request) error {
-	s.answer(w, http.StatusOK, protocol.ProcessList{Processes: s.options.Processes.List()})
-	return nil
+	return answer(w, http.StatusOK, protocol.ProcessList{Processes: s.options.Processes.List()})
 }
 
 func (s *Server) getProcess(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	if !r.URL.Query().Has("wait") {
-		return s.process(w)(s.options.Processes.Get(id))
+		return answerResult(w)(s.options.Processes.Get(id))
 	}
 	ctx, cancel, err := waitOf(r)
 	if err != nil {
@@ -80,25 +78,11 @@ func (s *Server) getProcess(w http.ResponseWriter, r *http.Request) error {
 	if err := untimed(w); err != nil {
 		return err
 	}
-	return s.process(w)(s.options.Processes.Wait(ctx, id))
+	return answerResult(w)(s.options.Processes.Wait(ctx, id))
 }
 
-func (s *Server) signal(w http.ResponseWriter, r *http.Request) error {
-	asked, err := decode[protocol.SignalRequest](w, r)
-	if err != nil {
-		return err
-	}
-	return s.process(w)(s.options.Processes.Signal(r.PathValue("id"), asked.Signal))
-}
-
-// process answers with a command.
-func (s *Server) process(w http.ResponseWriter) func(protocol.Process, error) error {
-	return func(p protocol.Process, err error) error {
-		if err == nil {
-			s.answer(w, http.StatusOK, p)
-		}
-		return err
-	}
+func (s *Server) signal(w http.ResponseWriter, r *http.Request, asked *protocol.SignalRequest) error {
+	return answerResult(w)(s.options.Processes.Signal(r.PathValue("id"), asked.Signal))
 }
 
 // output sends what a command has written, from an offset on.
@@ -112,7 +96,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := s.awaitOutput(w, r, id, from); err != nil {
+	if err := awaitOutput(w, r, s.options.Processes, id, from); err != nil {
 		return err
 	}
 	out, err := s.options.Processes.Output(id, from)
@@ -136,7 +120,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 }
 
 // awaitOutput waits for output behind an offset, for as long as the request asks to.
-func (s *Server) awaitOutput(w http.ResponseWriter, r *http.Request, id string, from int64) error {
+func awaitOutput(w http.ResponseWriter, r *http.Request, all Processes, id string, from int64) error {
 	if !r.URL.Query().Has("wait") {
 		return untimed(w)
 	}
@@ -148,6 +132,6 @@ func (s *Server) awaitOutput(w http.ResponseWriter, r *http.Request, id string, 
 	if err := untimed(w); err != nil {
 		return err
 	}
-	_, err = s.options.Processes.WaitOutput(ctx, id, from)
+	_, err = all.WaitOutput(ctx, id, from)
 	return err
 }

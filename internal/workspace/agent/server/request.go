@@ -27,6 +27,18 @@ func decode[T any](w http.ResponseWriter, r *http.Request) (*T, error) {
 	return decodeJSON[T]([]byte(raw))
 }
 
+// decoded is a handler that is given the body.
+func decoded[T any](handle func(http.ResponseWriter, *http.Request, *T) error) func(http.ResponseWriter,
+	*http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		asked, err := decode[T](w, r)
+		if err != nil {
+			return err
+		}
+		return handle(w, r, asked)
+	}
+}
+
 func decodeJSON[T any](raw []byte) (*T, error) {
 	var value T
 	if err := json.Unmarshal(raw, &value, json.RejectUnknownMembers(true)); err != nil {

@@ -110,17 +110,17 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 func (s *Server) handlers() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, handler := range map[string]func(http.ResponseWriter, *http.Request) error{
-		"PUT " + bindingPath:             s.bind,
+		"PUT " + bindingPath:             decoded(s.bind),
 		"GET /v1/info":                   s.info,
 		"PUT /v1/processes/{key}":        s.startProcess,
 		"GET /v1/processes":              s.listProcesses,
 		"GET /v1/processes/{id}":         s.getProcess,
 		"GET /v1/processes/{id}/output":  s.output,
-		"POST /v1/processes/{id}/signal": s.signal,
+		"POST /v1/processes/{id}/signal": decoded(s.signal),
 		"POST /v1/sessions/{key}":        s.session,
-		"POST /v1/read":                  s.read,
+		"POST /v1/read":                  decoded(s.read),
 		"POST /v1/edits":                 s.edit,
-		"POST /v1/search":                s.search,
+		"POST /v1/search":                decoded(s.search),
 		"/":                              func(_ http.ResponseWriter, r *http.Request) error { return noSuchRequest(r) },
 	} {
 		mux.HandleFunc(pattern, s.handle(handler))
