@@ -80,7 +80,7 @@ var mutants = []mutant{
 	{"followed-late", "a message is answered again by a manager whose cache lacks the reply",
 		chatDir + "gather_messages.go", "} else if known == nil {", "} else if known == nil && false {", nil},
 	{"follows", "a reply is committed that does not record what it follows",
-		"internal/chat/attempts/attempts.go", "follows(m, st.Internal.Tail) && isWhole(g)", "isWhole(g)", planTests},
+		"internal/chat/attempts/attempts.go", "history.Records(m, st.Internal.Tail) && isWhole(g)", "isWhole(g)", planTests},
 	{"recreated", "a message that was created again under its name takes the place of the deleted one",
 		historyDir + "node.go", `case commit.UID != "" && commit.UID != n.UID:`, "case false:", nil},
 	{"tail-kept", "a reply records what an earlier one has recorded",

@@ -6,11 +6,11 @@
 package attempts
 
 import (
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/fence"
+	"parley.dev/parley/internal/chat/history"
 )
 
 // Of is the fence of the attempt that the status says is under way. Without one its number is 0, which no attempt has.
@@ -41,12 +41,7 @@ func AnswersCurrentAttempt(chat *v1alpha1.Chat, st *v1alpha1.ChatStatus, m *v1al
 	under, g := Of(chat.UID, st), m.Spec.Generation
 	return Answered(m) == under && m.Name == under.ResultName(chat.Name) &&
 		g.Pod == st.Generation.Pod && g.Action == st.Generation.Action && m.Spec.Parent == st.History.Head &&
-		follows(m, st.Internal.Tail) && isWhole(g)
-}
-
-// follows reports whether the message records what it follows as the chat does.
-func follows(m *v1alpha1.ChatMessage, tail []v1alpha1.CommittedMessage) bool {
-	return equality.Semantic.DeepEqual(m.Spec.Follows, tail)
+		history.Records(m, st.Internal.Tail) && isWhole(g)
 }
 
 // isWhole reports whether a failure says why, and a summary what it stands for. The policy parley-generated-messages

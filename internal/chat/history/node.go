@@ -12,7 +12,13 @@
 // it, too, for people, and may say it late. The package is pure.
 package history
 
-import "parley.dev/parley/api/v1alpha1"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"parley.dev/parley/api/v1alpha1"
+)
 
 // Node is what this package needs to know of a message.
 type Node struct {
@@ -44,13 +50,37 @@ type Ref struct {
 	Tail []v1alpha1.CommittedMessage
 }
 
+// unknown is the position in a commit of which a cache has name and version alone.
+const unknown = -1
+
+// Named is what a cache keeps of a commit that a generated message records: its version, and its name unless it is the
+// last one, which is the parent of the message.
+func Named(commit *v1alpha1.CommittedMessage, last bool) v1alpha1.CommittedMessage {
+	named := v1alpha1.CommittedMessage{Message: commit.Message, HistoryVersion: commit.HistoryVersion, Position: unknown}
+	if last {
+		named.Message = ""
+	}
+	return named
+}
+
+// Records reports whether the generated message, which may be as a cache keeps it, records these commits.
+func Records(m *v1alpha1.ChatMessage, tail []v1alpha1.CommittedMessage) bool {
+	for i := range m.Spec.Follows {
+		if m.Spec.Follows[i].Position == unknown && i < len(tail) {
+			tail = slices.Clone(tail)
+			tail[i] = Named(&tail[i], i == len(tail)-1)
+		}
+	}
+	return equality.Semantic.DeepEqual(m.Spec.Follows, tail)
+}
+
 // commits are the newest commits that are known of messages, by name.
 type commits map[string]*v1alpha1.CommittedMessage
 
 func (c commits) note(recorded []v1alpha1.CommittedMessage) {
 	for i := range recorded {
 		commit := &recorded[i]
-		if commit.HistoryVersion == 0 { // A cache has the name alone.
+		if commit.Position == unknown {
 			continue
 		}
 		if known := c[commit.Message]; known == nil || known.HistoryVersion <= commit.HistoryVersion {

@@ -128,7 +128,7 @@ func FollowedBy(m *v1alpha1.ChatMessage) (followed []string) {
 		}
 	}
 	for i := range m.Spec.Follows {
-		if name := m.Spec.Follows[i].Message; !slices.Contains(followed, name) {
+		if name := m.Spec.Follows[i].Message; name != "" && !slices.Contains(followed, name) {
 			followed = append(followed, name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	sandboxes "sigs.k8s.io/agent-sandbox/api/v1beta1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/text/content"
 )
 
@@ -43,11 +44,11 @@ func StripMessage(o any) (any, error) {
 	return o, nil
 }
 
-// namesOf leaves the names of what a generated message follows, but for the last one, which is its parent. The rest is
-// needed where a status is late, and read from the API server then: for each turn it would take as much as a message.
+// namesOf leaves the names and versions of what a generated message follows. The rest is needed where a status is late,
+// and read from the API server then: for each turn it would take as much as a message.
 func namesOf(follows []v1alpha1.CommittedMessage) (names []v1alpha1.CommittedMessage) {
-	for i := range max(0, len(follows)-1) {
-		names = append(names, v1alpha1.CommittedMessage{Message: follows[i].Message})
+	for i := range follows {
+		names = append(names, history.Named(&follows[i], i == len(follows)-1))
 	}
 	return names
 }
