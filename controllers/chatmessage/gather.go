@@ -165,7 +165,10 @@ func (s *scope) noteChat() {
 
 // version of the history with which the turn began, or was taken up again, that the message began.
 func (s *scope) version() int64 {
-	version := s.commit.HistoryVersion
+	version := s.message.Status.HistoryVersion
+	if s.commit != nil {
+		version = s.commit.HistoryVersion
+	}
 	if s.outcome != nil {
 		version = max(version, s.outcome.ResumedVersion)
 	}

@@ -45,7 +45,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope) error {
 // is not. What an old view of the chat says of a turn that is over counts for nothing.
 func settled(s *scope) bool {
 	st := &s.message.Status
-	if !s.message.Spec.IsNote() && !refused(s.message) && s.commit != nil {
+	if !s.message.Spec.IsNote() && !refused(s.message) && (s.commit != nil || s.outcome != nil) {
 		switch told := max(st.HistoryVersion, st.ResumedVersion); {
 		case s.version() < told:
 			return true

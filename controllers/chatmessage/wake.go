@@ -140,7 +140,7 @@ func addLast(q queue, m *v1alpha1.ChatMessage) {
 		reconcile.Request{NamespacedName: client.ObjectKeyFromObject(m)})
 }
 
-// wakeNamed wakes the message of the turn, and the result of an attempt that is over: it was
+// wakeNamed wakes the messages of the turn and of the one before, and the result of an attempt that is over: it was
 // committed or is useless.
 func wakeNamed(q queue, before, after client.Object) {
 	old, ok := before.(*v1alpha1.Chat)
@@ -153,6 +153,9 @@ func wakeNamed(q queue, before, after client.Object) {
 	}
 	if chat.Status.Turn != nil {
 		add(chat.Status.Turn.Message)
+	}
+	if tail := chat.Status.Internal.Tail; len(tail) > 0 && tail[len(tail)-1].PreviousTurn != nil {
+		add(tail[len(tail)-1].PreviousTurn.Message)
 	}
 	if before := attempts.Of(old.UID, &old.Status); before.Attempt > 0 && before != attempts.Of(chat.UID, &chat.Status) {
 		add(before.ResultName(old.Name))

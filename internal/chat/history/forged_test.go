@@ -6,38 +6,33 @@ package history
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/text/content"
-	"parley.dev/parley/test/kit/chattest"
 )
 
 func TestOldMessageOfTheNameIsNotCertain(t *testing.T) {
-	m := chattest.User("c", "u", chattest.Defaulted)
+	m := said("q", 3, 5)
 	m.UID = "old"
-	chat := chattest.Chat("c", chattest.UID("uid"))
+	chat := chat()
 	chat.Status.Internal.Tail = []v1alpha1.CommittedMessage{
-		{Message: "u", UID: "new", HistoryVersion: 1, ContentHash: content.Of(m)}}
+		{Message: "q", UID: "new", HistoryVersion: 5, ContentHash: content.Of(m)}}
 	if Certain(chat, m) {
 		t.Error("it is taken for the one that was committed")
 	}
 }
 
 func TestResultOutsideTheHistoryPlacesNothing(t *testing.T) {
-	chat := chattest.Chat("c", chattest.UID("uid"))
-	chat.Status.History = v1alpha1.HistoryStatus{Version: 2, Head: "c-1-1", Length: 2}
-	u := chattest.User("c", "u", chattest.Defaulted)
-	u.UID = "u"
-	result := func(name, parent string, index, version int64, of v1alpha1.CommittedMessage) v1alpha1.ChatMessage {
-		of.Message, of.UID = "u", "u"
-		m := chattest.Generated(name, v1alpha1.RoleAssistant)
-		m.Spec.ChatRef.Name, m.Spec.Parent, m.Spec.Index = "c", parent, new(index)
-		m.Spec.Follows = []v1alpha1.CommittedMessage{of}
-		m.Spec.Generation.ChatUID, m.Spec.Generation.HistoryVersion = "uid", version
-		return *m
-	}
-	list := []v1alpha1.ChatMessage{*u, result("c-1-1", "u", 1, 1, v1alpha1.CommittedMessage{HistoryVersion: 1}),
-		result("c-99-1", "x", 9, 99, v1alpha1.CommittedMessage{HistoryVersion: 98, Position: 7})}
-	if _, missing := Whole(RefOf(chat), Nodes(chat, list)); missing != 2 {
+	chat := chat()
+	chat.Status = v1alpha1.ChatStatus{History: v1alpha1.HistoryStatus{Version: 2, Head: "c-1-1", Length: 2}}
+	asked := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "q", UID: "q"}}
+	reply, forged := made("c-1-1", 1, 2), made("c-99-1", 9, 100)
+	reply.Spec.Parent, forged.Spec.Parent = "q", "x"
+	reply.Spec.Follows = []v1alpha1.CommittedMessage{{Message: "q", UID: "q", HistoryVersion: 1}}
+	forged.Spec.Follows = []v1alpha1.CommittedMessage{{Message: "q", UID: "q", HistoryVersion: 98, Position: 7}}
+	messages := []v1alpha1.ChatMessage{*asked, *reply, *forged}
+	if _, missing := Whole(RefOf(chat), Nodes(chat, messages)); missing != 2 {
 		t.Errorf("message %d is missing", missing)
 	}
 }

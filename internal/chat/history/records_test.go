@@ -7,14 +7,13 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/test/kit/chattest"
 )
 
 func TestCachedReplyRecordsWhatItFollows(t *testing.T) {
 	tail := []v1alpha1.CommittedMessage{{Message: "a", UID: "1", HistoryVersion: 1},
 		{Message: "b", UID: "2", Parent: "a", Position: 1, HistoryVersion: 2}}
 	cached := func(change func([]v1alpha1.CommittedMessage)) *v1alpha1.ChatMessage {
-		m := chattest.Generated("c-2-1", v1alpha1.RoleAssistant)
+		m := made("c-2-1", 2, 3)
 		for i := range tail {
 			m.Spec.Follows = append(m.Spec.Follows, Named(&tail[i], i == len(tail)-1))
 		}
@@ -28,7 +27,7 @@ func TestCachedReplyRecordsWhatItFollows(t *testing.T) {
 		"the same":        {cached(func([]v1alpha1.CommittedMessage) {}), true},
 		"another name":    {cached(func(f []v1alpha1.CommittedMessage) { f[0].Message = "c" }), false},
 		"another version": {cached(func(f []v1alpha1.CommittedMessage) { f[1].HistoryVersion = 3 }), false},
-		"nothing":         {chattest.Generated("c-2-1", v1alpha1.RoleAssistant), false},
+		"nothing":         {made("c-2-1", 2, 3), false},
 	} {
 		if got := Records(c.reply, tail); got != c.want {
 			t.Errorf("%s: %t", name, got)

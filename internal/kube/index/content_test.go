@@ -23,7 +23,7 @@ func withFile(m *v1alpha1.ChatMessage, file v1alpha1.MessageFile) *v1alpha1.Chat
 	return m
 }
 
-func history(said ...v1alpha1.PriorMessage) *v1alpha1.ChatMessage {
+func conversation(said ...v1alpha1.PriorMessage) *v1alpha1.ChatMessage {
 	return &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, History: said}}
 }
 
@@ -36,10 +36,10 @@ func TestTheHashTellsContentsApartAndOutlivesTheCache(t *testing.T) {
 		"a file with other content": withFile(text("", "a"), v1alpha1.MessageFile{Name: "f", Data: "eQ=="}),
 		"a file of another name":    withFile(text("", "a"), v1alpha1.MessageFile{Name: "g", Data: "eA=="}),
 		"a file elsewhere":          withFile(text("", "a"), v1alpha1.MessageFile{Name: "f", URL: "https://x"}),
-		"a history":                 history(v1alpha1.PriorMessage{Role: v1alpha1.RoleUser, Content: "a"}),
-		"a history with another speaker": history(v1alpha1.PriorMessage{Role: v1alpha1.RoleAssistant,
+		"a history":                 conversation(v1alpha1.PriorMessage{Role: v1alpha1.RoleUser, Content: "a"}),
+		"a history with another speaker": conversation(v1alpha1.PriorMessage{Role: v1alpha1.RoleAssistant,
 			Content: "a"}),
-		"a history in two messages": history(v1alpha1.PriorMessage{Role: v1alpha1.RoleUser, Content: "a"},
+		"a history in two messages": conversation(v1alpha1.PriorMessage{Role: v1alpha1.RoleUser, Content: "a"},
 			v1alpha1.PriorMessage{Role: v1alpha1.RoleAssistant}),
 	} {
 		before := content.Of(m)
