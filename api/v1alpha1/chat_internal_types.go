@@ -205,8 +205,8 @@ type ClientResults struct {
 	Position int64 `json:"position"`
 }
 
-// MaxTail bounds ChatInternalStatus.Tail, and ChatMessageSpec.Follows with it. 256 records of at most 1 KiB fit with the
-// largest reply, 1 MiB, into an object of 1.5 MiB.
+// MaxTail bounds ChatInternalStatus.Tail, and ChatMessageSpec.Follows with it. 256 records of at most 1 KiB fit with
+// the largest reply, 1 MiB, into an object of 1.5 MiB.
 const MaxTail = 256
 
 // CommittedMessage is a message of a person or a client in the history of a chat, as the commit recorded it that made

@@ -114,29 +114,20 @@ func (r *Reconciler) readFollowers(ctx context.Context, s *scope) error {
 	return err
 }
 
-// readCommit reads from the API server what generated messages record of the message, where the chat no longer does: the
-// one behind it, which the cache names, and of how its turn ended any other.
+// readCommit reads from the API server what generated messages record of the message, where the chat no longer does:
+// the one behind it, which the cache names, and of how its turn ended any other.
 func (r *Reconciler) readCommit(ctx context.Context, s *scope) error {
-	if s.message.Spec.IsNote() || settled(s) || s.isDescribed() {
+	if settled(s) || s.isDescribed() {
 		return nil
 	}
-	followers, err := r.followersOf(ctx, s)
-	for i := range followers {
-		g := followers[i].Spec.Generation
-		if err != nil || !history.Follows(s.chat, &followers[i], s.message) ||
-			g.HistoryVersion >= s.chat.Status.History.Version {
-			continue
-		}
-		var reply v1alpha1.ChatMessage
-		err = client.IgnoreNotFound(r.Live.Get(ctx, client.ObjectKeyFromObject(&followers[i]), &reply))
-		s.noteCommits(reply.Spec.Follows)
-	}
-	if err != nil || s.commit == nil || s.isDescribed() {
+	if err := r.readReplies(ctx, s); err != nil || s.commit == nil || s.isDescribed() {
 		return err
 	}
 	var all v1alpha1.ChatMessageList
-	err = r.Live.List(ctx, &all, client.InNamespace(s.chat.Namespace),
-		client.MatchingFields{"spec.chatRef.name": s.chat.Name})
+	if err := r.Live.List(ctx, &all, client.InNamespace(s.chat.Namespace),
+		client.MatchingFields{"spec.chatRef.name": s.chat.Name}); err != nil {
+		return fmt.Errorf("listing the messages of chat %s: %w", s.chat.Name, err)
+	}
 	chain, missing := history.Whole(history.RefOf(s.chat), history.Nodes(s.chat, all.Items))
 	for _, n := range chain {
 		s.noteCommits(n.Follows)
@@ -144,12 +135,33 @@ func (r *Reconciler) readCommit(ctx context.Context, s *scope) error {
 	if s.outcome == nil && missing == s.chat.Status.History.Length { // The reply that recorded it was deleted.
 		s.outcome = &v1alpha1.TurnOutcome{Message: s.message.Name, Result: v1alpha1.TurnAnswered}
 	}
-	return err
+	return nil
+}
+
+// readReplies reads the generated messages right behind the message.
+func (r *Reconciler) readReplies(ctx context.Context, s *scope) error {
+	followers, err := r.followersOf(ctx, s)
+	if err != nil {
+		return err
+	}
+	for i := range followers {
+		f := &followers[i]
+		if !history.Follows(s.chat, f, s.message) ||
+			f.Spec.Generation.HistoryVersion >= s.chat.Status.History.Version {
+			continue
+		}
+		var reply v1alpha1.ChatMessage
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(f), &reply); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("reading message %s: %w", f.Name, err)
+		}
+		s.noteCommits(reply.Spec.Follows)
+	}
+	return nil
 }
 
 // isDescribed reports whether all is known that the status says of a committed message.
 func (s *scope) isDescribed() bool {
-	return s.commit != nil && (s.outcome != nil || s.message.Spec.Role == v1alpha1.RoleTool)
+	return s.message.Spec.IsNote() || s.commit != nil && (s.outcome != nil || s.message.Spec.Role == v1alpha1.RoleTool)
 }
 
 // noteChat notes what the chat records of the message: of its newest turn, and of what no generated message follows

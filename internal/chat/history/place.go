@@ -38,7 +38,8 @@ func NodeOf(m *v1alpha1.ChatMessage) Node {
 		if m.Spec.Index != nil {
 			n.Placed, n.Index = true, *m.Spec.Index
 		}
-	case st.State == v1alpha1.MessageCommitted && st.Index != nil: // It may be all that is left of its commit: the reply that recorded it may have been deleted.
+	case st.State == v1alpha1.MessageCommitted && st.Index != nil:
+		// That may be all that is left of its commit: the reply that recorded it may have been deleted.
 		return n.at(&v1alpha1.CommittedMessage{Message: m.Name, UID: n.UID, Parent: st.Parent, Position: *st.Index,
 			HistoryVersion: st.HistoryVersion, ContentHash: st.ContentHash, CallsGivenUpBefore: st.CallsGivenUpBefore,
 			StoppedBy: st.StoppedBy})
@@ -110,23 +111,25 @@ func Nodes(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (nodes []Node) 
 // Left are the messages of a chat that were part of the end of its history which was cut off, and have yet to be put
 // aside: those of people and clients first, since the generated ones say of them that they were.
 func Left(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) (left []*v1alpha1.ChatMessage) {
-	var generated []*v1alpha1.ChatMessage
+	var generated, others []*v1alpha1.ChatMessage
 	known, kept := commits{}, map[string]bool{}
 	chain, _ := Whole(RefOf(chat), Nodes(chat, messages))
 	for _, n := range chain {
 		kept[n.Name] = true
 	}
 	for i := range messages {
-		m := &messages[i]
-		if m.Spec.Generation != nil && mayHold(chat, m) && hasLeft(chat, NodeOf(m)) {
+		switch m := &messages[i]; {
+		case kept[m.Name] || !mayHold(chat, m):
+		case m.Spec.Generation == nil:
+			others = append(others, m)
+		case hasLeft(chat, NodeOf(m)):
 			generated = append(generated, m)
 			known.note(m.Spec.Follows)
 		}
 	}
 	known.note(chat.Status.Internal.Tail)
-	for i := range messages {
-		m := &messages[i]
-		if m.Spec.Generation == nil && !kept[m.Name] && mayHold(chat, m) && hasLeft(chat, known.place(NodeOf(m))) {
+	for _, m := range others {
+		if hasLeft(chat, known.place(NodeOf(m))) {
 			left = append(left, m)
 		}
 	}

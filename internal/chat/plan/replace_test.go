@@ -18,7 +18,8 @@ import (
 // allOfATurn is a memory of a turn in which everything is remembered that can be.
 func allOfATurn() v1alpha1.TurnInternalStatus {
 	return v1alpha1.TurnInternalStatus{
-		ResumedVersion: 1, ContentHash: "h", MessageUID: "u", CallsGivenUpBefore: v1alpha1.CallsFailed, LastRole: v1alpha1.RoleAssistant,
+		ResumedVersion: 1, ContentHash: "h", MessageUID: "u", CallsGivenUpBefore: v1alpha1.CallsFailed,
+		LastRole:       v1alpha1.RoleAssistant,
 		CallingMessage: "c", AskingMessage: "d", PendingCalls: 2, CallsRequiringAction: 1, NeedsWorkspace: true,
 		ReplyOutcome: v1alpha1.ReplyPaused, Pauses: 1, InvalidOutputs: 1,
 		Decisions: []v1alpha1.ToolDecision{{ID: "1"}}, Results: &v1alpha1.ClientResults{Message: "r"},

@@ -102,17 +102,12 @@ func recorded(chat *v1alpha1.Chat, name string, index int64) *v1alpha1.Committed
 // has the commit, or else its own status says it. It fails with ErrMissing for a message of another chat, and with
 // ErrUnsettled, also for a message that has left the history.
 func Commit(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage, place Place) (*Committed, error) {
+	if err := belongs(chat, msg); err != nil {
+		return nil, err
+	}
 	c := &Committed{Chat: identity(chat.UID), Name: msg.Name, Index: place.Index, Follows: place.Follows}
-	if msg.Spec.IsNote() {
-		return nil, fmt.Errorf("%s is a note: %w", msg.Name, ErrMissing)
-	}
-	if msg.Spec.ChatRef.Name != chat.Name {
-		return nil, fmt.Errorf("%s is a message of chat %s: %w", msg.Name, msg.Spec.ChatRef.Name, ErrMissing)
-	}
 	n := history.NodeOf(msg)
-	switch g, uid := msg.Spec.Generation, history.ChatUID(msg); {
-	case uid != string(chat.UID) && (g != nil || uid != ""):
-		return nil, fmt.Errorf("%s is a message of an earlier chat %s: %w", msg.Name, chat.Name, ErrMissing)
+	switch g := msg.Spec.Generation; {
 	case g != nil:
 		c.Attempt, c.Base, c.Follows = g.Attempt, g.HistoryVersion, msg.Spec.Follows
 	case place.Commit != nil && !history.Is(place.Commit, msg):
@@ -131,6 +126,19 @@ func Commit(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage, place Place) (*Commi
 	}
 	c.Data = data
 	return c, nil
+}
+
+// belongs fails with ErrMissing for what is no message of the chat.
+func belongs(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) error {
+	switch uid := history.ChatUID(msg); {
+	case msg.Spec.IsNote():
+		return fmt.Errorf("%s is a note: %w", msg.Name, ErrMissing)
+	case msg.Spec.ChatRef.Name != chat.Name:
+		return fmt.Errorf("%s is a message of chat %s: %w", msg.Name, msg.Spec.ChatRef.Name, ErrMissing)
+	case uid != string(chat.UID) && (msg.Spec.Generation != nil || uid != ""):
+		return fmt.Errorf("%s is a message of an earlier chat %s: %w", msg.Name, chat.Name, ErrMissing)
+	}
+	return nil
 }
 
 func messageOf(msg *v1alpha1.ChatMessage, commit *v1alpha1.CommittedMessage) stream.Message {
