@@ -123,7 +123,8 @@ func TestStreamsSayWhatTheyWaitFor(t *testing.T) {
 			s := &server{answers: limit.NewPerCaller(400, 200), options: Options{Conductor: conduct.New(conduct.Options{
 				Follow: follows(asked, waits(v1alpha1.WaitForPod), goesOn, waits(v1alpha1.WaitForApproval), goesOn, ended)})}}
 			w := httptest.NewRecorder()
-			answer := &call{w: w, out: slowclient.New(w, writeTimeout), r: httptest.NewRequest(http.MethodPost, "/v1", nil), control: http.NewResponseController(w)}
+			answer := &call{w: w, out: slowclient.New(w, writeTimeout), control: http.NewResponseController(w),
+				r: httptest.NewRequest(http.MethodPost, "/v1", nil)}
 			if err := s.tell(answer, begun, c.stream(answer)); err != nil {
 				t.Fatal(err)
 			}

@@ -56,8 +56,8 @@ func TestAnswerMayRestBetweenPieces(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const timeout = 50 * time.Millisecond
 			s := served(t, http2, func(w *slowclient.Writer) {
-				for range 2 {
-					_, _ = w.Write([]byte("piece "))
+				for _, piece := range []string{"one, ", "two, "} {
+					_, _ = w.Write([]byte(piece))
 					_ = w.Flush()
 					rest := time.NewTimer(3 * timeout)
 					<-rest.C
@@ -70,7 +70,7 @@ func TestAnswerMayRestBetweenPieces(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer response.Body.Close()
-			if body, err := io.ReadAll(response.Body); err != nil || string(body) != "piece end" {
+			if body, err := io.ReadAll(response.Body); err != nil || string(body) != "one, two, end" {
 				t.Errorf("read %q, %v", body, err)
 			}
 		})
