@@ -263,7 +263,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, story feed, call
 	ctx, stop := caller.whilePermitted(r.Context())
 	defer stop()
 	out := newEventWriter(w, g.writeTimeout)
-	defer out.end()
+	defer out.Close()
 	if err := out.begin(); err != nil {
 		return
 	}
@@ -285,7 +285,7 @@ func (g *Gateway) close(ctx context.Context, out *eventWriter, err error) (reaso
 		return closing.Reason
 	case err == nil:
 		return telemetry.StreamOver
-	case errors.Is(out.failed, os.ErrDeadlineExceeded):
+	case errors.Is(out.Err(), os.ErrDeadlineExceeded):
 		return telemetry.StreamTooSlow
 	}
 	return telemetry.StreamLeft

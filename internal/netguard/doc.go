@@ -7,4 +7,5 @@
 //	hostlist   lists of hosts
 //	limit      how much is in use at once, in all and for each caller
 //	retry      operations that are repeated with growing pauses
+//	slowclient answers to clients that may read slowly
 package netguard

@@ -116,11 +116,10 @@ func (c *call) refuse(e *wire.Error) {
 	if e.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
 	}
-	_ = c.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // or there is none
 	c.w.WriteHeader(e.Status)
 	var body any = map[string]any{"error": e}
 	if c.anthropic() {
 		body = messages.Refusal(e)
 	}
-	_ = json.NewEncoder(c.w).Encode(body) // or the client is gone
+	_ = json.NewEncoder(c.out).Encode(body) // or the client is gone
 }

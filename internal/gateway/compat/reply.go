@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/compat/wire"
@@ -23,15 +22,14 @@ func (c *call) json(object any) error {
 		return fmt.Errorf("encoding the answer: %w", err)
 	}
 	c.w.Header().Set("Content-Type", "application/json")
-	_ = c.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // or there is none
 	c.answering = true
 	c.w.WriteHeader(http.StatusOK)
-	_, _ = c.w.Write(raw) // or the client is gone
+	_, _ = c.out.Write(raw) // or the client is gone
 	return nil
 }
 
 // patient lets the answer take longer than a request may.
-func (c *call) patient() { _ = c.control.SetReadDeadline(time.Time{}) } // or there is none
+func (c *call) patient() { c.out.IgnoreReads() }
 
 // audience is an answer that is told as it comes.
 type audience interface {
@@ -60,16 +58,12 @@ func (c *call) write(pieces ...string) error {
 		h.Set("X-Accel-Buffering", "no")
 		c.w.WriteHeader(http.StatusOK)
 	}
-	_ = c.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // or there is none
 	for _, piece := range pieces {
-		if _, err := c.w.Write([]byte(piece)); err != nil {
-			return fmt.Errorf("%w: %w", errGone, err)
-		}
+		_, _ = c.out.Write([]byte(piece)) // Flush says so.
 	}
-	if err := c.control.Flush(); err != nil {
+	if err := c.out.Flush(); err != nil {
 		return fmt.Errorf("%w: %w", errGone, err)
 	}
-	_ = c.control.SetWriteDeadline(time.Time{}) // HTTP/2 ends an idle stream whose deadline passes.
 	return nil
 }
 

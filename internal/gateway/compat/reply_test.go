@@ -21,6 +21,7 @@ import (
 	"parley.dev/parley/internal/gateway/compat/responses"
 	"parley.dev/parley/internal/gateway/conduct"
 	"parley.dev/parley/internal/netguard/limit"
+	"parley.dev/parley/internal/netguard/slowclient"
 )
 
 // event is one of a chat.
@@ -77,7 +78,7 @@ func TestAnswersTakeNoMoreRoomThanTheyMay(t *testing.T) {
 			}
 			w := httptest.NewRecorder()
 			call := &call{w: w, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil),
-				control: http.NewResponseController(w), by: conduct.Caller{Name: "anna"}}
+				control: http.NewResponseController(w), out: slowclient.New(w, writeTimeout), by: conduct.Caller{Name: "anna"}}
 			begun := conduct.Begun{Chat: &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c"}},
 				Message: &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "m"},
 					Status: v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted}}}
@@ -122,7 +123,8 @@ func TestStreamsSayWhatTheyWaitFor(t *testing.T) {
 			s := &server{answers: limit.NewPerCaller(400, 200), options: Options{Conductor: conduct.New(conduct.Options{
 				Follow: follows(asked, waits(v1alpha1.WaitForPod), goesOn, waits(v1alpha1.WaitForApproval), goesOn, ended)})}}
 			w := httptest.NewRecorder()
-			answer := &call{w: w, r: httptest.NewRequest(http.MethodPost, "/v1", nil), control: http.NewResponseController(w)}
+			answer := &call{w: w, out: slowclient.New(w, writeTimeout), control: http.NewResponseController(w),
+				r: httptest.NewRequest(http.MethodPost, "/v1", nil)}
 			if err := s.tell(answer, begun, c.stream(answer)); err != nil {
 				t.Fatal(err)
 			}

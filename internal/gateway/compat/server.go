@@ -22,6 +22,7 @@ import (
 	"parley.dev/parley/internal/gateway/rest"
 	"parley.dev/parley/internal/gateway/turn"
 	"parley.dev/parley/internal/netguard/limit"
+	"parley.dev/parley/internal/netguard/slowclient"
 )
 
 const (
@@ -96,6 +97,7 @@ type call struct {
 	w         http.ResponseWriter
 	r         *http.Request
 	control   *http.ResponseController
+	out       *slowclient.Writer
 	by        conduct.Caller
 	namespace string
 	// read is whether the body was.
@@ -111,7 +113,7 @@ func (c *call) ctx() context.Context { return c.r.Context() }
 // serve lets a caller with a token in, and tells errors in the form that the client reads.
 func (s *server) serve(handle func(*call) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		c := &call{w: w, r: r, control: http.NewResponseController(w)}
+		c := &call{w: w, out: slowclient.New(w, writeTimeout), r: r, control: http.NewResponseController(w)}
 		w.Header().Set("Cache-Control", "no-store")
 		err := s.admit(r.Context(), c)
 		if err == nil {

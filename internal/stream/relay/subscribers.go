@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/kube/satoken"
+	"parley.dev/parley/internal/netguard/slowclient"
 )
 
 const (
@@ -107,19 +108,11 @@ func (s *Subscribers) stream(w http.ResponseWriter, r *http.Request) {
 // copy sends frames until the episode is over or the client is gone or too slow. All three end the body; only the first
 // says so.
 func (s *Subscribers) copy(ctx context.Context, w http.ResponseWriter, sub *Subscription) {
-	rc := http.NewResponseController(w)
-	if rc.SetReadDeadline(time.Time{}) != nil { // The server's is for the request. When it comes, the stream would end.
-		return
-	}
-	timeout := cmp.Or(s.WriteTimeout, DefaultWriteTimeout)
+	out := slowclient.New(w, cmp.Or(s.WriteTimeout, DefaultWriteTimeout))
+	out.IgnoreReads()
 	send := func(b []byte) error {
-		if err := rc.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
-			return fmt.Errorf("setting the write deadline: %w", err)
-		}
-		if _, err := w.Write(b); err != nil {
-			return err
-		}
-		return rc.Flush()
+		_, _ = out.Write(b) // Flush says so.
+		return out.Flush()
 	}
 	if send(nil) != nil { // the header: the client learns that it is let in before the first frame
 		return

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/kube/satoken"
+	"parley.dev/parley/internal/netguard/slowclient"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/workspace/protocol"
@@ -101,7 +102,7 @@ func answer(w http.ResponseWriter, status int, value any) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = patient(w).Write(body) // A client that is gone needs no answer.
+	_, _ = slowclient.New(w, writeTimeout).Write(body) // A client that is gone needs no answer.
 	return nil
 }
 
@@ -113,22 +114,4 @@ func answerResult(w http.ResponseWriter) func(value any, err error) error {
 		}
 		return answer(w, http.StatusOK, value)
 	}
-}
-
-// patientWriter gives the client some time for each piece that it takes.
-type patientWriter struct {
-	to      http.ResponseWriter
-	control *http.ResponseController
-}
-
-func patient(w http.ResponseWriter) patientWriter {
-	return patientWriter{w, http.NewResponseController(w)}
-}
-
-// Write implements io.Writer.
-func (w patientWriter) Write(p []byte) (int, error) {
-	if err := w.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return 0, fmt.Errorf("bounding the time to write: %w", err)
-	}
-	return w.to.Write(p)
 }

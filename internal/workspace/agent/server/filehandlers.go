@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"parley.dev/parley/internal/netguard/slowclient"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -46,7 +47,7 @@ func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, name string) e
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	_, _ = io.Copy(patient(w), content) // A client that got less than the length knows.
+	_, _ = io.Copy(slowclient.New(w, writeTimeout), content) // A client that got less than the length knows.
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 
+	"parley.dev/parley/internal/netguard/slowclient"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -113,7 +114,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 	h.Set(protocol.HeaderOutputFrom, strconv.FormatInt(out.From, 10))
 	h.Set(protocol.HeaderOutputTotal, strconv.FormatInt(out.Total, 10))
 	w.WriteHeader(http.StatusOK)
-	if _, err := io.Copy(patient(w), content); err != nil {
+	if _, err := io.Copy(slowclient.New(w, writeTimeout), content); err != nil {
 		panic(http.ErrAbortHandler) // The client must not take a part for all that there is.
 	}
 	return nil
