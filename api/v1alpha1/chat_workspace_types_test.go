@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAWorkspaceIsMadeFromWhatTheSpecNamesOrTheModelChose(t *testing.T) {
+func TestWorkspaceSourceComesFromSpecOrModelChoice(t *testing.T) {
 	template := func(name string, storage *WorkspaceStorage) *WorkspaceTemplateReference {
 		return &WorkspaceTemplateReference{Name: name, Storage: storage}
 	}

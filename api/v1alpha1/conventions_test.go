@@ -144,7 +144,7 @@ func TestARecordingHasNeitherSpecNorStatus(t *testing.T) {
 	}
 }
 
-func TestEveryKindIsReadableAndItsStatusBeginsUnobserved(t *testing.T) {
+func TestKindsHavePrinterColumnsAndUnobservedDefaultStatus(t *testing.T) {
 	for kind, crd := range crds(t) {
 		if kind == "ChatDebugStep" {
 			continue // It is a record of what was, and has nothing to become.

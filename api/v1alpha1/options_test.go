@@ -36,7 +36,7 @@ func optionsInDocs(t *testing.T) map[string][]string {
 	return members
 }
 
-func TestThePageNamesEveryOptionOfAProviderAndNoOther(t *testing.T) {
+func TestDocsListExactlyTheProviderOptions(t *testing.T) {
 	version := crds(t)["ChatModelConfig"].Spec.Versions[0]
 	options := version.Schema.OpenAPIV3Schema.Properties["spec"].Properties["providerOptions"]
 	said := optionsInDocs(t)

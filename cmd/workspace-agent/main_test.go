@@ -223,7 +223,7 @@ func (w *workspace) bind(chat string) {
 	w.ask("PUT", "/v1/binding", protocol.Binding{Chat: chat}, nil)
 }
 
-func TestAnAgentServesFilesAndCommandsAndTheMainProcess(t *testing.T) {
+func TestAgentServesFilesCommandsAndMainProcess(t *testing.T) {
 	w := newWorkspace(t, "sh", "-c", "pwd; exit 5")
 	w.bind("chat")
 	var info protocol.Info

@@ -34,7 +34,7 @@ func (w *workspace) try(method, path, body string) (*http.Response, string) {
 	return response, string(answer)
 }
 
-func TestOutputOfARealCommandIsReadByOffsets(t *testing.T) {
+func TestCommandOutputIsReadableByOffset(t *testing.T) {
 	w := newWorkspace(t)
 	w.bind("chat")
 	var p protocol.Process

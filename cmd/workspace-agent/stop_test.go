@@ -11,8 +11,8 @@ import (
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
-// TestWhoWaitsIsToldHowAStoppedWorkspaceEndedTheCommand: nobody can ask for it later, because the pod is gone.
-func TestWhoWaitsIsToldHowAStoppedWorkspaceEndedTheCommand(t *testing.T) {
+// TestStopReportsCommandSignalToWaitingClients: nobody can ask for it later, because the pod is gone.
+func TestStopReportsCommandSignalToWaitingClients(t *testing.T) {
 	for i := range 5 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			w := newWorkspace(t)

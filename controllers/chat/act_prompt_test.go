@@ -14,7 +14,7 @@ import (
 
 // A manager whose cache is late does not know that another one has begun the chat, nor that somebody has deleted the
 // prompt since.
-func TestAPromptIsMadeOfAChatThatHasYetToBegin(t *testing.T) {
+func TestPromptIsCreatedOnlyBeforeChatBegins(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(*v1alpha1.Chat)
 		made      bool

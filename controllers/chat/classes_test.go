@@ -114,7 +114,7 @@ func namesAsNewAs(t *testing.T, l *classLister, namespace, version string, messa
 	return names
 }
 
-func TestCacheAnswersForChatsOlderThanItsLastList(t *testing.T) {
+func TestCachedClassesServeChatsOlderThanLastList(t *testing.T) {
 	both := []v1alpha1.ChatClass{classAt("a", "3")}
 	for name, c := range map[string]struct {
 		namespace, version string
@@ -140,7 +140,7 @@ func TestCacheAnswersForChatsOlderThanItsLastList(t *testing.T) {
 	}
 }
 
-func TestListThatDiffersFromTheCacheIsNotReused(t *testing.T) {
+func TestClassListDifferingFromCacheIsNotReused(t *testing.T) {
 	a, b := classAt("a", "3"), classAt("b", "15")
 	for name, cached := range map[string][]v1alpha1.ChatClass{
 		"it lacks one":           {a},
@@ -228,7 +228,7 @@ func TestListFromBeforeTheCheckProvesNothing(t *testing.T) {
 	}
 }
 
-func TestLaterWritesOfAChatNeedNoNewerList(t *testing.T) {
+func TestStatusWriteKeepsRequiredListVersion(t *testing.T) {
 	l := listerOf(nil, nil)
 	for _, c := range []struct {
 		uid           types.UID

@@ -77,7 +77,7 @@ func (w *world) isThere() bool {
 	return err == nil
 }
 
-func TestAChatThatHasExpiredIsDeletedAndAnEventSaysWhy(t *testing.T) {
+func TestExpiredChatIsDeletedWithEvent(t *testing.T) {
 	w := expired(t)
 	w.mustReconcile()
 	if w.isThere() {
@@ -94,7 +94,7 @@ func TestAChatThatHasExpiredIsDeletedAndAnEventSaysWhy(t *testing.T) {
 	}
 }
 
-func TestWhatTheCacheDoesNotShowKeepsAChatThatHasExpired(t *testing.T) {
+func TestUncachedWorkPreventsDeletionOfExpiredChat(t *testing.T) {
 	sub := func() *v1alpha1.Chat { return chattest.In("ns", chattest.Chat("sub", chattest.ChildOf("c"))) }
 	resting := func(change func(*v1alpha1.Chat)) *v1alpha1.Chat {
 		c := sub()
@@ -137,7 +137,7 @@ func TestWhatTheCacheDoesNotShowKeepsAChatThatHasExpired(t *testing.T) {
 
 func isDefault(s *v1alpha1.ChatClassSpec) { s.Default = true }
 
-func TestAnEditThatTheCacheDoesNotShowKeepsAChatThatHasExpired(t *testing.T) {
+func TestUncachedMessageEditPreventsDeletionOfExpiredChat(t *testing.T) {
 	w := expired(t)
 	edited := fakeapi.Read(t, w.Server, chattest.In("ns", chattest.User("c", "u")))
 	edited.Spec.Content = "something else"

@@ -42,7 +42,7 @@ func (l *lagging) List(ctx context.Context, list client.ObjectList, opts ...clie
 }
 
 // The status of message u is late: it does not say that the message is committed.
-func TestMessageThatAReplyFollowsIsNotAnsweredAgain(t *testing.T) {
+func TestStaleMessageStatusDoesNotRepeatTheReply(t *testing.T) {
 	for name, lacks := range map[string]bool{"the cache has the reply": false, "the cache lacks the reply": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

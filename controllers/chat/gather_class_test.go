@@ -28,7 +28,7 @@ func TestDefaultClassSpeaksToChatsOfOtherClasses(t *testing.T) {
 	}
 }
 
-func TestChatBeginsWithAClassThatTheCacheLacks(t *testing.T) {
+func TestFirstTurnUsesUncachedClass(t *testing.T) {
 	coder := *chattest.Class("coder")
 	everybody := *chattest.Class("everybody", func(s *v1alpha1.ChatClassSpec) { s.Default = true })
 	said := []v1alpha1.ChatMessage{{}}

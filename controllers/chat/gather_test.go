@@ -36,7 +36,7 @@ func (c withoutClasses) List(ctx context.Context, into client.ObjectList, opts .
 	return c.Client.List(ctx, into, opts...)
 }
 
-func TestAPromptIsNotAnsweredWithoutADefaultClassThatTheCacheDoesNotShowYet(t *testing.T) {
+func TestPromptUsesUncachedDefaultClass(t *testing.T) {
 	w := newWorld(t)
 	if err := w.Direct.Create(t.Context(), chattest.In("ns", chattest.Class("everybody",
 		func(s *v1alpha1.ChatClassSpec) { s.Default = true }))); err != nil {
@@ -57,7 +57,7 @@ func TestAPromptIsNotAnsweredWithoutADefaultClassThatTheCacheDoesNotShowYet(t *t
 	}
 }
 
-func TestAQueuedMessageThatIsOfAnotherChatByNowIsGone(t *testing.T) {
+func TestQueuedMessageRecreatedForAnotherChatIsDropped(t *testing.T) {
 	chat := at("10", chattest.Chat("c"))
 	chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "m"}, {Name: "n"}}
 	server := fakeapi.New(t, chat, at("5", chattest.Config("default", chattest.Default)),
@@ -69,7 +69,7 @@ func TestAQueuedMessageThatIsOfAnotherChatByNowIsGone(t *testing.T) {
 	}
 }
 
-func TestMessageOpenInTheCacheAloneIsNotTaken(t *testing.T) {
+func TestCommittedMessageOpenInStaleCacheIsIgnored(t *testing.T) {
 	chat := at("20", chattest.Chat("c"))
 	cached := at("15", chattest.User("c", "m"))
 	now := cached.DeepCopy()

@@ -21,7 +21,7 @@ import (
 
 var now = chattest.Now
 
-func TestATurnOfBeforeAnUpgradeHasNoDuration(t *testing.T) {
+func TestTurnWithoutStartTimeRecordsNoDuration(t *testing.T) {
 	chat := chattest.Generating()
 	f := plan.Facts{Chat: chat, Now: now, Model: &plan.Model{Alternative: plan.Alternative{Config: "default"}},
 		Result: chattest.Answer(chat, chattest.Says("Hi."))}
@@ -59,7 +59,7 @@ func observed(t *testing.T, all ...plan.Facts) map[string]int {
 	return series
 }
 
-func TestAThousandChatsMakeNoMoreSeriesThanOne(t *testing.T) {
+func TestMetricSeriesDoNotGrowWithChatCount(t *testing.T) {
 	var all []plan.Facts
 	for i := range 1000 {
 		chat := chattest.In(fmt.Sprint("ns-", i), chattest.Generating())

@@ -124,7 +124,7 @@ func (w *world) say(name string) {
 	}
 }
 
-func TestAMessageIsAnsweredInTwoWritesOfTheStatus(t *testing.T) {
+func TestMessageIsAnsweredWithTwoStatusWrites(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.reconcile(); err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func TestAMessageIsAnsweredInTwoWritesOfTheStatus(t *testing.T) {
 	}
 }
 
-func TestTheNextTurnWaitsForNoMessageToSayHowTheLastOneEnded(t *testing.T) {
+func TestNextTurnStartsBeforePreviousMessageStatusUpdate(t *testing.T) {
 	w := newWorld(t)
 	for _, step := range []func(){w.answer, func() { w.say("v") }, w.answer} {
 		if _, err := w.reconcile(); err != nil {
@@ -311,7 +311,7 @@ func TestASubChatIsStartedOnceWhateverFails(t *testing.T) {
 }
 
 // A manager whose cache is late does not know that another one has started the sub-chat, nor that it has been deleted.
-func TestASubChatThatWasDeletedIsNotStartedAgainFromAnOldView(t *testing.T) {
+func TestStaleCacheDoesNotRestartDeletedSubChat(t *testing.T) {
 	w, name := spawning(t)
 	seen := w.chat()
 	now := seen.DeepCopy()

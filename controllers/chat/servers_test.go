@@ -63,7 +63,7 @@ func (w *world) failing(err error) {
 	}
 }
 
-func TestAServerThatCannotBeReadStopsNoTurn(t *testing.T) {
+func TestUnreadableServerDoesNotBlockTurn(t *testing.T) {
 	resource := schema.GroupResource{Group: ofToolHive.Group, Resource: "mcpservers"}
 	for name, c := range map[string]struct {
 		kinds  kinds
@@ -111,7 +111,7 @@ func TestAServerThatCannotBeReadStopsNoTurn(t *testing.T) {
 	}
 }
 
-func TestAKindIsWatchedOnlyForThoseWhoWait(t *testing.T) {
+func TestServerKindIsWatchedOnlyForWaitingChats(t *testing.T) {
 	k := &kinds{}
 	w := withServer(t, k)
 	mail := object{ofToolHive, types.NamespacedName{Namespace: "ns", Name: "mail"}}

@@ -74,7 +74,7 @@ func TestNewManagerLetsInWhoHasWaitedLongest(t *testing.T) {
 	}
 }
 
-func TestAChatElsewhereTakesASlotAndGivesItBack(t *testing.T) {
+func TestChatElsewhereTakesAndReleasesSlot(t *testing.T) {
 	gate := capacity.NewGate()
 	limits := capacity.OfCluster(nil)
 	limits.All.Chats.Max = 1
@@ -105,7 +105,7 @@ func TestAChatElsewhereTakesASlotAndGivesItBack(t *testing.T) {
 	}
 }
 
-func TestNobodyIsLetInWhileTheLimitsAreNotKnown(t *testing.T) {
+func TestSyncFailsUntilLimitsAreLoaded(t *testing.T) {
 	unknown := errors.New("the quotas cannot be read")
 	gate := capacity.NewGate()
 	s := &slots{chats: listed{}, gate: gate, loadLimits: func(context.Context) error { return unknown }}

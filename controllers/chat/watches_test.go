@@ -76,7 +76,7 @@ func TestConfigurationWakesChatsWhoseConditionsDependOnIt(t *testing.T) {
 	}
 }
 
-func TestClassWakesChatsThatHaveItOrMayHaveIt(t *testing.T) {
+func TestClassEventWakesCurrentAndCandidateChats(t *testing.T) {
 	chat := func(name, names, has string) v1alpha1.Chat {
 		c := chattest.In("ns", chattest.Chat(name))
 		c.Spec.ChatClassName = names
@@ -118,7 +118,7 @@ func TestClassWakesChatsThatHaveItOrMayHaveIt(t *testing.T) {
 	}
 }
 
-func TestChatsAboveAreWokenWhenOneBelowComesToRestOrBeginsAgain(t *testing.T) {
+func TestSubChatRestOrRestartWakesItsAncestors(t *testing.T) {
 	sub := func(change func(*v1alpha1.ChatStatus)) *v1alpha1.Chat {
 		c := chattest.Chat("sub", chattest.ChildOf("c"))
 		change(&c.Status)
@@ -150,7 +150,7 @@ func TestChatsAboveAreWokenWhenOneBelowComesToRestOrBeginsAgain(t *testing.T) {
 	}
 }
 
-func TestWhatWasWrittenIsForgottenOnceTheCacheShowsIt(t *testing.T) {
+func TestRememberedWriteIsDroppedOnceCached(t *testing.T) {
 	at := func(version string) *v1alpha1.Chat {
 		c := chattest.In("ns", chattest.Chat("c", chattest.UID("uid")))
 		c.ResourceVersion = version
@@ -169,7 +169,7 @@ func TestWhatWasWrittenIsForgottenOnceTheCacheShowsIt(t *testing.T) {
 	}
 }
 
-func TestAWriteThatTheCacheShowsAlreadyIsNotKept(t *testing.T) {
+func TestWriteAlreadyInCacheIsNotRemembered(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.reconcile(); err != nil {
 		t.Fatal(err)

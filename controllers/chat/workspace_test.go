@@ -40,7 +40,7 @@ func need(w *world, chat *v1alpha1.Chat) (*v1alpha1.Workspace, []string) {
 	return got, w.Writes()[before:]
 }
 
-func TestCallsInARowCostNoWriteOfTheWorkspaceEach(t *testing.T) {
+func TestConsecutiveCallsDoNotEachUpdateWorkspace(t *testing.T) {
 	for name, c := range map[string]struct {
 		idle  int32
 		after time.Duration
@@ -75,7 +75,7 @@ func TestAnEditedSourceReachesTheWorkspaceAtOnce(t *testing.T) {
 	}
 }
 
-func TestAStrangersWorkspaceThatTheCacheDoesNotShowHoldsNobodyUp(t *testing.T) {
+func TestUncachedForeignWorkspaceDoesNotBlockChat(t *testing.T) {
 	w := newWorld(t)
 	chat := withWorkspace(w, 0)
 	stranger := &v1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
@@ -94,7 +94,7 @@ func TestAStrangersWorkspaceThatTheCacheDoesNotShowHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-func TestTheWorkspaceOfAFormerChatOfTheNameIsWaitedFor(t *testing.T) {
+func TestChatWaitsForRemovalOfFormerChatsWorkspace(t *testing.T) {
 	w := newWorld(t)
 	former := withWorkspace(w, 0)
 	got, _ := need(w, former)
@@ -142,7 +142,7 @@ func stop(chat *v1alpha1.Chat, at time.Time) *metav1.MicroTime {
 	return chat.Status.Workspace.StoppedAt
 }
 
-func TestAWorkspaceThatItsModelStoppedIsNeededAgainAfterThat(t *testing.T) {
+func TestUseAfterModelStopMarksWorkspaceNeeded(t *testing.T) {
 	for name, stopped := range map[string]time.Duration{"a moment ago": -time.Second, "now": 0, "ahead of our clock": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -162,7 +162,7 @@ func TestAWorkspaceThatItsModelStoppedIsNeededAgainAfterThat(t *testing.T) {
 	}
 }
 
-func TestAWorkspaceThatItsModelStoppedIsNotNeededBeforeItHas(t *testing.T) {
+func TestUseWaitsUntilModelStopOfWorkspaceCompletes(t *testing.T) {
 	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	for name, c := range map[string]struct {
 		phase v1alpha1.WorkspacePhase

@@ -14,7 +14,7 @@ import (
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func TestARecordingGoesOrEndsWhenItsTimeHasCome(t *testing.T) {
+func TestRecordingIsRemovedOrInterruptedWhenDue(t *testing.T) {
 	begun := func(ago time.Duration) *progress { return &progress{pod: "p", attempt: 1, since: now.Add(-ago)} }
 	hour := now.Add(time.Hour)
 	for name, c := range map[string]struct {
@@ -43,7 +43,7 @@ func TestARecordingGoesOrEndsWhenItsTimeHasCome(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatAPodWritesIsAnAttemptUnderWay(t *testing.T) {
+func TestMalformedProgressAnnotationIsIgnored(t *testing.T) {
 	for value, want := range map[string]*progress{
 		"pod-1 2 2026-01-02T03:04:05Z": {pod: "pod-1", attempt: 2, since: now},
 		"":                             nil, "pod-1": nil, "pod-1 x 2026-01-02T03:04:05Z": nil, "pod-1 2 today": nil,

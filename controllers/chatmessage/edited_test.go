@@ -40,7 +40,7 @@ func edit(m *v1alpha1.ChatMessage, content string) *v1alpha1.ChatMessage {
 	return m
 }
 
-func TestAnEditInAnArchivedChatSaysThatItWaits(t *testing.T) {
+func TestEditInArchivedChatIsReportedAsWaiting(t *testing.T) {
 	for name, c := range map[string]struct {
 		turn   v1alpha1.TurnResult
 		newest string // The message of the chat's newest turn.
@@ -103,7 +103,7 @@ func TestAnEditThatCountsIsForgotten(t *testing.T) {
 }
 
 // A turn can fail, and its error be cleared away, before its message has said anything.
-func TestAFailureWhoseReasonIsGoneIsStillAFailure(t *testing.T) {
+func TestTurnFailureIsReportedAfterErrorIsCleared(t *testing.T) {
 	m := asked()
 	st := v1alpha1.ChatStatus{Turn: &v1alpha1.TurnStatus{Message: "a", HistoryVersion: 1, Result: v1alpha1.TurnFailed}}
 	st.Internal.Turn.ContentHash = content.Of(m)

@@ -54,7 +54,7 @@ func TestWhetherAChatIsGoneIsAskedOnce(t *testing.T) {
 	}
 }
 
-func TestMessagesOfAChatStayThatTookTheNameOfOneThatIsGone(t *testing.T) {
+func TestDeletedChatCleanupKeepsMessagesOfRecreatedChat(t *testing.T) {
 	s, r := begin(t, append(repliesOf("old"), repliesOf("new")...)...)
 	if _, err := r.Reconcile(t.Context(), request("old-1")); err != nil {
 		t.Error(err)
@@ -83,7 +83,7 @@ func TestMessagesOfAChatStayThatTookTheNameOfOneThatIsGone(t *testing.T) {
 }
 
 // The UID that a message names may be any, also that of a chat that exists under another name.
-func TestThatAChatIsGoneIsKnownOfTheNameThatWasAskedFor(t *testing.T) {
+func TestChatDeletionIsTrackedByRequestedName(t *testing.T) {
 	chat := chattest.In("ns", chattest.Chat("c", chattest.UID("victim")))
 	s, r := begin(t, chat)
 	for _, c := range []struct {

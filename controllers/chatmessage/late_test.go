@@ -94,7 +94,7 @@ func TestEndOfATurnIsNotGuessed(t *testing.T) {
 	}
 }
 
-func TestMessageCreatedAgainIsNotSaidToBeAnswered(t *testing.T) {
+func TestRecreatedMessageIsNotReportedAsAnswered(t *testing.T) {
 	first, second := user("u"), user("u")
 	second.UID = "u-second"
 	chat := chattest.In("ns", chattest.Chat("c", chattest.UID("uid")))

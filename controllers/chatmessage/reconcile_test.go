@@ -110,7 +110,7 @@ func TestAUserMessageSaysWhereItStands(t *testing.T) {
 	}
 }
 
-func TestMessageOfAChatAtWorkSaysThatItWaitsUntilTheFamilyIsBack(t *testing.T) {
+func TestMessageReportsWaitWhileChatFamilyIsArchived(t *testing.T) {
 	for name, toBeArchived := range map[string]string{"the chat is to be archived": "c", "the chat above it is": "above"} {
 		t.Run(name, func(t *testing.T) {
 			chat := answering(func(st *v1alpha1.ChatStatus) { st.Turn.Message, st.History.Head = "other", "other" })
@@ -132,7 +132,7 @@ func TestMessageOfAChatAtWorkSaysThatItWaitsUntilTheFamilyIsBack(t *testing.T) {
 	}
 }
 
-func TestOldViewOfTheChatDoesNotBringASupersededMessageBack(t *testing.T) {
+func TestStaleChatDoesNotReviveSupersededMessage(t *testing.T) {
 	superseded := asked()
 	superseded.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageSuperseded,
 		ObservedGeneration: superseded.Generation,
@@ -185,7 +185,7 @@ func TestGeneratedMessageOutsideTheHistoryIsRemoved(t *testing.T) {
 }
 
 // A manager whose cache still shows a chat that is gone may create that chat's prompt.
-func TestPromptOfAChatThatIsGoneIsRemoved(t *testing.T) {
+func TestPromptOfDeletedChatIsRemoved(t *testing.T) {
 	prompted := func(uid types.UID) *v1alpha1.Chat {
 		return chattest.In("ns", chattest.Chat("c", chattest.UID(uid), chattest.Prompt("hello")))
 	}

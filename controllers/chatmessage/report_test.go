@@ -99,7 +99,7 @@ func TestMessageBehindARefusedPromptWaits(t *testing.T) {
 	}
 }
 
-func TestTheMessageOfTheTurnBeforeSaysHowThatEnded(t *testing.T) {
+func TestPreviousTurnsMessageReportsItsOutcome(t *testing.T) {
 	m := &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "q", Generation: 1}}
 	m.Spec = v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: "q"}
 	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", UID: "uid"}}
@@ -136,7 +136,7 @@ func TestTheMessageOfTheTurnBeforeSaysHowThatEnded(t *testing.T) {
 	}
 }
 
-func TestAMessageSaysSoonThatItIsBeingAnsweredWhateverTheClocksSay(t *testing.T) {
+func TestAnsweringIsReportedPromptlyDespiteClockSkew(t *testing.T) {
 	r := &Reconciler{Now: func() time.Time { return chattest.Now }}
 	for name, c := range map[string]struct {
 		begun time.Duration

@@ -39,7 +39,7 @@ func replied(change ...func(*v1alpha1.ChatMessage)) *v1alpha1.ChatMessage {
 	return m
 }
 
-func TestAStartLooksOnlyAtMessagesThatNeedIt(t *testing.T) {
+func TestStartupReconcilesOnlyMessagesWithPendingWork(t *testing.T) {
 	resumed := func(st *v1alpha1.ChatStatus) { committed(st); st.Internal.Turn.ResumedVersion = 4 }
 	ofAnother := func(m *v1alpha1.ChatMessage) { m.Status.ChatUID = "another" }
 	edited := func(m *v1alpha1.ChatMessage) { m.Generation++ }
@@ -107,7 +107,7 @@ func wakes(t *testing.T, r *Reconciler, chat *v1alpha1.Chat, name string) bool {
 	}
 }
 
-func TestMessagesOfAChatThatIsGoneWaitBehindAllOthers(t *testing.T) {
+func TestMessagesOfDeletedChatAreQueuedLast(t *testing.T) {
 	_, r := begin(t, answered(), replied())
 	queue := priorityqueue.New[reconcile.Request]("test")
 	defer queue.ShutDown()

@@ -9,7 +9,7 @@ import (
 	"parley.dev/parley/internal/pods/capacity"
 )
 
-func TestLoadTellsTheGateTheLimitsOfAllNamespaces(t *testing.T) {
+func TestLoadSetsGateLimitsOfAllNamespaces(t *testing.T) {
 	_, r := begin(t, clusterQuota(0), quota("a", "large", 5), quota("b", "b", 1), quota("a", "none", 0))
 	if err := r.Load(t.Context()); err != nil {
 		t.Fatal(err)

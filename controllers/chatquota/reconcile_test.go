@@ -61,7 +61,7 @@ func reason(conditions []metav1.Condition) v1alpha1.ConditionReason {
 	return v1alpha1.ReasonOf(meta.FindStatusCondition(conditions, v1alpha1.ConditionReady))
 }
 
-func TestAQuotaIsInForceBeforeItSaysSo(t *testing.T) {
+func TestQuotaIsEnforcedBeforeItReportsReady(t *testing.T) {
 	for name, c := range map[string]struct {
 		quotas  []client.Object
 		request ctrl.Request

@@ -47,7 +47,7 @@ func right(t *testing.T) map[string]string {
 	return s.State(t, accesses()...)
 }
 
-func TestWrongAccessIsCorrectedAndRightAccessIsNotWritten(t *testing.T) {
+func TestAccessIsAppliedOnlyWhenItDiffers(t *testing.T) {
 	want := right(t)
 	if len(want) != 4 {
 		t.Fatalf("they are %v", want)

@@ -123,7 +123,7 @@ func TestIdlenessCountsFromWhenTheLastChatLeft(t *testing.T) {
 	}
 }
 
-func TestDrainedPodIsGivenToNobodyUntilItIsGone(t *testing.T) {
+func TestDrainedPodReceivesNoChatsUntilDeleted(t *testing.T) {
 	s, r := begin(t, working(ofOldTemplate))
 	s.Fail = func(call string) error {
 		if call == "delete pod" {
@@ -166,7 +166,7 @@ func TestFaultOfAnyCallKeepsNoIdlePod(t *testing.T) {
 	faults.Run(t)
 }
 
-func TestChatGetsAPodWithRoomOrANewOne(t *testing.T) {
+func TestChatIsAssignedAvailablePodOrNewOne(t *testing.T) {
 	chat := types.NamespacedName{Namespace: "ns", Name: "c"}
 	want := placement.Want{}
 	for name, c := range map[string]struct {
@@ -196,7 +196,7 @@ func TestChatGetsAPodWithRoomOrANewOne(t *testing.T) {
 	}
 }
 
-func TestFaultOfACreationIsRememberedIfItIsARefusal(t *testing.T) {
+func TestOnlyRefusedPodCreationIsRemembered(t *testing.T) {
 	chat := types.NamespacedName{Namespace: "ns", Name: "c"}
 	for name, c := range map[string]struct {
 		call    string

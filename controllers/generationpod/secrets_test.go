@@ -36,7 +36,7 @@ func secretsOf(pod *corev1.Pod) (names []string) {
 	return names
 }
 
-func TestAChatGetsAPodThatMountsTheSecretsOfItsServers(t *testing.T) {
+func TestAssignedPodMountsSecretsOfTheChatsServers(t *testing.T) {
 	s, r := begin(t, working(), tokened("c", "tracker"), tokened("old", "gone", archived))
 	r.Pool.ServerKeys = ServerKeys(s.Client)
 	name, err := r.Pool.Assign(t.Context(), types.NamespacedName{Namespace: "ns", Name: "c"}, nil, placement.Want{})

@@ -32,7 +32,7 @@ func beginSpares(t *testing.T, objects ...client.Object) (*fakeapi.Server, *Reco
 	return s, r, &Spares{Client: s.Client, Pool: r.Pool, Recorder: events.NewFakeRecorder(8)}
 }
 
-func TestANamespaceHasAsManyPodsWithRoomAsItsDefaultClassAsksFor(t *testing.T) {
+func TestNamespaceKeepsSparePodsOfDefaultClass(t *testing.T) {
 	named := func(name string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.Name = name } }
 	other := asks(3)
 	other.Name, other.Spec.Default = "a", false
@@ -93,7 +93,7 @@ func TestASparePodStaysWithoutWork(t *testing.T) {
 	}
 }
 
-func TestAChatThatTakesTheLastRoomHasASpareLookedFor(t *testing.T) {
+func TestFillingLastPodTriggersSparePodCheck(t *testing.T) {
 	_, r, spares := beginSpares(t, asks(1), working())
 	looked := make(chan string, 8)
 	r.Pool.filled.Store(new(func(namespace string) { looked <- namespace }))
@@ -119,7 +119,7 @@ func TestAChatThatTakesTheLastRoomHasASpareLookedFor(t *testing.T) {
 	}
 }
 
-func TestWhoeverAsksForSparePodsIsToldThatTheyAreRefused(t *testing.T) {
+func TestRefusedSparePodsAreReportedByEvent(t *testing.T) {
 	s, _, spares := beginSpares(t, asks(1))
 	recorder := events.NewFakeRecorder(8)
 	spares.Recorder = recorder

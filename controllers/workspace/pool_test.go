@@ -71,7 +71,7 @@ func gives(t *testing.T, s *fakeapi.Server) *sandboxes.Sandbox {
 	return sandbox
 }
 
-func TestAWorkspaceOfAWarmPoolIsASandboxThatIsSuspendedAndResumed(t *testing.T) {
+func TestWarmPoolWorkspaceSuspendsAndResumesItsSandbox(t *testing.T) {
 	s, r := begin(t, time.Second, workspace(pooled))
 	r.Sandboxes = installed(true)
 	reconciled(t, r)
@@ -110,7 +110,7 @@ func TestAWorkspaceOfAWarmPoolIsASandboxThatIsSuspendedAndResumed(t *testing.T) 
 	}
 }
 
-func TestASandboxThatIsNotTheClaimsIsNone(t *testing.T) {
+func TestSandboxNotOwnedByClaimIsIgnored(t *testing.T) {
 	s, r := begin(t, time.Second, workspace(pooled))
 	r.Sandboxes = installed(true)
 	reconciled(t, r)
@@ -125,7 +125,7 @@ func TestASandboxThatIsNotTheClaimsIsNone(t *testing.T) {
 	}
 }
 
-func TestWithoutAgentSandboxAWorkspaceSaysSoAndAsksAgain(t *testing.T) {
+func TestMissingAgentSandboxIsReportedAndRetried(t *testing.T) {
 	s, r := begin(t, time.Second, workspace(pooled))
 	r.Sandboxes = installed(false)
 	if result := reconciled(t, r); result.RequeueAfter == 0 {
@@ -151,7 +151,7 @@ func TestAgentSandboxThatWasRemovedIsMissing(t *testing.T) {
 	}
 }
 
-func TestThePodThatPodRefNamesIsTakenAsItIs(t *testing.T) {
+func TestPodOfPodRefIsUsedUnchanged(t *testing.T) {
 	s, r := begin(t, time.Second, workspace(named))
 	r.Sandboxes = installed(false)
 	reconciled(t, r)
@@ -175,7 +175,7 @@ func TestThePodThatPodRefNamesIsTakenAsItIs(t *testing.T) {
 	}
 }
 
-func TestASecondWorkspaceThatNamesAPodSaysWhoseItIsUntilThePodIsCreatedAnew(t *testing.T) {
+func TestSecondWorkspaceReportsPodTakenUntilPodRecreation(t *testing.T) {
 	first := workspace(named, func(w *v1alpha1.Workspace) {
 		w.Name, w.UID, w.Spec.ChatRef.Name = "first", "w-0", "first"
 		w.CreationTimestamp = metav1.NewTime(chattest.Now.Add(-time.Minute))
@@ -225,7 +225,7 @@ func (m *mapper) RESTMapping(kind schema.GroupKind, _ ...string) (*meta.RESTMapp
 	return nil, &meta.NoKindMatchError{GroupKind: kind}
 }
 
-func TestAgentSandboxIsWatchedOnceTheClusterHasAllOfIt(t *testing.T) {
+func TestAgentSandboxIsWatchedOnceAllKindsExist(t *testing.T) {
 	m, watches := &mapper{}, 0
 	d := &discovered{mapper: m, watch: func() error { watches++; return nil }}
 	for _, step := range []struct {

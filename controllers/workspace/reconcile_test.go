@@ -118,7 +118,7 @@ func runs(t *testing.T, s *fakeapi.Server) {
 	}
 }
 
-func TestAWorkspaceGetsWhatItRunsWithThenItsClaimThenItsPod(t *testing.T) {
+func TestWorkspaceCreatesClaimAndPrerequisitesBeforePod(t *testing.T) {
 	s, r := begin(t, time.Second, workspace(), podTemplate())
 	reconciled(t, r)
 	want := []string{"create persistentvolumeclaim", "apply networkpolicy", "apply configmap", "create pod",
@@ -145,7 +145,7 @@ func TestAWorkspaceGetsWhatItRunsWithThenItsClaimThenItsPod(t *testing.T) {
 	}
 }
 
-func TestARefusalIsSaidInTheAPIServersWordsAndTriedAgain(t *testing.T) {
+func TestRefusedWriteReportsServerMessageAndRetries(t *testing.T) {
 	for refused, want := range map[string]v1alpha1.ConditionReason{
 		"create pod": v1alpha1.ReasonPodRefused, "create persistentvolumeclaim": v1alpha1.ReasonStorageRefused,
 		"apply networkpolicy": v1alpha1.ReasonPodRefused, "apply configmap": v1alpha1.ReasonPodRefused,
@@ -176,7 +176,7 @@ func TestARefusalIsSaidInTheAPIServersWordsAndTriedAgain(t *testing.T) {
 	}
 }
 
-func TestAStrangersObjectThatTheCacheDoesNotShowIsLeftAlone(t *testing.T) {
+func TestUncachedForeignObjectIsLeftUnchanged(t *testing.T) {
 	name := metav1.ObjectMeta{Namespace: "ns", Name: "parley-workspace-w-1"}
 	for kind, stranger := range map[string]client.Object{
 		"pod": &corev1.Pod{ObjectMeta: name}, "persistentvolumeclaim": &corev1.PersistentVolumeClaim{ObjectMeta: name},
@@ -205,7 +205,7 @@ func reasonOf(t *testing.T, s *fakeapi.Server) v1alpha1.ConditionReason {
 	return reason
 }
 
-func TestAnIdleWorkspaceIsStoppedAndKeepsItsClaim(t *testing.T) {
+func TestIdleWorkspaceIsStoppedAndKeepsItsClaim(t *testing.T) {
 	chat := chattest.In("ns", chattest.Chat("c"))
 	sub := chattest.In("ns", chattest.Chat("sub"))
 	sub.Spec.ParentRef = &v1alpha1.ChatReference{Name: "c"}
@@ -236,7 +236,7 @@ func TestAnIdleWorkspaceIsStoppedAndKeepsItsClaim(t *testing.T) {
 	}
 }
 
-func TestAnIdleTimeBeginsWhenTheLastOfTheFamilyIsDone(t *testing.T) {
+func TestIdleTimeStartsWhenLastChatFinishes(t *testing.T) {
 	chat := chattest.In("ns", chattest.Chat("c"))
 	chat.Status.Phase, chat.Status.Turn = v1alpha1.ChatWaiting, &v1alpha1.TurnStatus{}
 	chat.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue,
@@ -258,7 +258,7 @@ func TestAnIdleTimeBeginsWhenTheLastOfTheFamilyIsDone(t *testing.T) {
 	}
 }
 
-func TestTheClaimFollowsWhatTheChatSaysOfItsStorage(t *testing.T) {
+func TestClaimOwnershipFollowsDeletionPolicyOfChat(t *testing.T) {
 	chat := chattest.In("ns", chattest.Chat("c"))
 	chat.Spec.Workspace = &v1alpha1.WorkspaceSource{}
 	s, r := begin(t, time.Second, workspace(), podTemplate(), chat)
@@ -290,7 +290,7 @@ func TestTheClaimFollowsWhatTheChatSaysOfItsStorage(t *testing.T) {
 	}
 }
 
-func TestTheClaimFollowsTheClassThatTheChatNames(t *testing.T) {
+func TestClaimOwnershipFollowsDeletionPolicyOfClass(t *testing.T) {
 	keeps := chattest.In("ns", chattest.Class("keeps", func(s *v1alpha1.ChatClassSpec) {
 		s.Defaults.Workspace = &v1alpha1.WorkspaceSource{DeletionPolicy: v1alpha1.WorkspaceRetain}
 	}))
@@ -319,7 +319,7 @@ func TestTheClaimFollowsTheClassThatTheChatNames(t *testing.T) {
 	}
 }
 
-func TestAWorkspaceThatItsModelStopsIsStoppedUntilItIsNeededAgain(t *testing.T) {
+func TestModelStopKeepsWorkspaceStoppedUntilNeeded(t *testing.T) {
 	chat := chattest.In("ns", chattest.Chat("c"))
 	chat.Status.Phase = v1alpha1.ChatRunning
 	s, r := begin(t, time.Second, workspace(), podTemplate(), chat)
@@ -350,7 +350,7 @@ func TestAWorkspaceThatItsModelStopsIsStoppedUntilItIsNeededAgain(t *testing.T) 
 	}
 }
 
-func TestATemplateThatTheModelCouldNotChooseIsNoTemplate(t *testing.T) {
+func TestTemplateOutsideSelectorIsNotFound(t *testing.T) {
 	for name, c := range map[string]struct {
 		matchLabels map[string]v1alpha1.LabelValue
 		want        v1alpha1.ConditionReason
@@ -382,7 +382,7 @@ func TestARetainedClaimHasNoOwner(t *testing.T) {
 	}
 }
 
-func TestATemplateThatComesRequeuesTheWorkspacesThatWaitForIt(t *testing.T) {
+func TestNewTemplateRequeuesWaitingWorkspaces(t *testing.T) {
 	s, r := begin(t, time.Second, workspace())
 	if result := reconciled(t, r); result.RequeueAfter == 0 {
 		t.Error("it is not looked at again after the time that a manifest has")
@@ -400,7 +400,7 @@ func TestATemplateThatComesRequeuesTheWorkspacesThatWaitForIt(t *testing.T) {
 	}
 }
 
-func TestWhatWorkspacesRunWithIsAppliedWhereTheyHavePodsAndEveryHour(t *testing.T) {
+func TestWorkspacePrerequisitesAreReappliedHourlyWherePodsExist(t *testing.T) {
 	s, r := begin(t, 0)
 	applied := []string{"apply networkpolicy", "apply configmap"}
 	for _, step := range []struct {
@@ -447,7 +447,7 @@ func TestAFaultOfTheAPIServerOnlyDelays(t *testing.T) {
 	faults.Run(t)
 }
 
-func TestAWorkspaceIsLookedAtAgainOnceItsStatusIsSeen(t *testing.T) {
+func TestSpecOrStatusChangeRequeuesWorkspace(t *testing.T) {
 	before := &v1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Name: "c", Generation: 1}}
 	for name, c := range map[string]struct {
 		change func(*v1alpha1.Workspace)

@@ -17,7 +17,7 @@ func (c *compatible) asAnthropics(more ...string) []string {
 	return append([]string{"Authorization", "", "X-Api-Key", c.token, "Anthropic-Version", "2023-06-01"}, more...)
 }
 
-func TestAClientOfAnthropicHearsAnAnswerAsItComes(t *testing.T) {
+func TestAnthropicClientStreamsAnswer(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
 	c, anna := in.converse("c"), in.user("anna")

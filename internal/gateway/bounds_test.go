@@ -74,7 +74,7 @@ func TestConnectionWithoutItsBodyEnds(t *testing.T) {
 	in.raw("GET /healthz HTTP/1.1\r\nHost: gate")
 }
 
-func TestAStreamOutlivesTheTimeThatARequestMayTake(t *testing.T) {
+func TestStreamOutlivesRequestTimeout(t *testing.T) {
 	t.Parallel()
 	in := install(t, func(g *Gateway) { g.readTimeout = 200 * time.Millisecond })
 	c := in.converse("chat")
@@ -95,7 +95,7 @@ func TestTooLongAHeaderIsRefused(t *testing.T) {
 	}
 }
 
-func TestACallerHasSoManyStreamsAndTheGatewayToo(t *testing.T) {
+func TestStreamsAreLimitedPerCallerAndGateway(t *testing.T) {
 	t.Parallel()
 	in := install(t, func(g *Gateway) { g.streams = limit.NewPerCaller(3, 2) })
 	in.converse("chat")
@@ -246,7 +246,7 @@ func TestTheAnonymousAreToldNoInnerAddresses(t *testing.T) {
 	}
 }
 
-func TestAGatewayThatEndsSaysSoToItsClients(t *testing.T) {
+func TestGatewayShutdownNotifiesClients(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
 	in.converse("chat")
@@ -276,7 +276,7 @@ func TestAGatewayThatEndsSaysSoToItsClients(t *testing.T) {
 	}
 }
 
-func TestALongHistoryIsToldWholeInLittleMemory(t *testing.T) {
+func TestLongHistoryIsStreamedWithBoundedMemory(t *testing.T) {
 	t.Parallel()
 	in := install(t, func(g *Gateway) {
 		g.memory = follow.NewMemory(4 << 20)

@@ -55,7 +55,7 @@ func texts(t *testing.T, events []event) map[string]string {
 	return said
 }
 
-func TestNobodyHearsTheOldTextOfAnEditedMessage(t *testing.T) {
+func TestOldTextOfEditedMessageIsNotStreamed(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
 	c := in.converse("chat")

@@ -22,7 +22,7 @@ import (
 	"parley.dev/parley/internal/telemetry"
 )
 
-func TestAChatThatTheWatchTellsOfLateIsFollowed(t *testing.T) {
+func TestChatArrivingLateInWatchIsFollowed(t *testing.T) {
 	t.Parallel()
 	in := install(t, func(g *Gateway) { g.arrival = time.Minute })
 	l := in.listen("chat", "", 0)
@@ -82,7 +82,7 @@ func TestClientThatHangsUpHearsTheSameStory(t *testing.T) {
 	}
 }
 
-func TestAHundredFollowersCostOneFetchOfAMessage(t *testing.T) {
+func TestHundredFollowersShareOneMessageFetch(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
 	c := in.converse("chat")
@@ -109,7 +109,7 @@ func TestAHundredFollowersCostOneFetchOfAMessage(t *testing.T) {
 	}
 }
 
-func TestWhatCallersMayNotIsRefusedWithTheWayOut(t *testing.T) {
+func TestForbiddenRequestIsRefusedWithRemedy(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
 	in.converse("chat")
@@ -169,7 +169,7 @@ func TestTheStreamIsServerSentEvents(t *testing.T) {
 	}
 }
 
-func TestTheGatewayIsReadyOnceItKnowsTheCluster(t *testing.T) {
+func TestGatewayIsReadyAfterCacheSync(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
 	for _, path := range []string{"/healthz", "/readyz"} {

@@ -15,7 +15,7 @@ import (
 	"parley.dev/parley/internal/gateway/refusal"
 )
 
-func TestLeaveToListenEndsWithWhatItRestsOn(t *testing.T) {
+func TestLeaseEndsWhenTokenOrPermissionEnds(t *testing.T) {
 	yes := func(begin time.Time) recheck {
 		return func(context.Context) (auth.Grant, *refusal.Error) {
 			return auth.Grant{At: time.Now(), Expires: begin.Add(10 * time.Minute)}, nil
@@ -71,7 +71,7 @@ func TestLeaveToListenEndsWithWhatItRestsOn(t *testing.T) {
 	}
 }
 
-func TestLeaveToListenIsHeldNoLongerThanTheStream(t *testing.T) {
+func TestLeaseEndsWithItsStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Minute, cancel)

@@ -12,7 +12,7 @@ func (l *listeners) count(key string) int {
 	return len(l.of[key])
 }
 
-func TestThoseWhoListenAreToldOfTheirObjectAlone(t *testing.T) {
+func TestListenersAreNotifiedOnlyOfTheirObject(t *testing.T) {
 	var l listeners
 	one, stop := l.listen("ns/one")
 	two, stopTwo := l.listen("ns/two")

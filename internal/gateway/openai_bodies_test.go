@@ -60,9 +60,9 @@ func TestBodiesThatDoNotComeTakeNobodysRoom(t *testing.T) {
 	}
 }
 
-// TestOneCallerTakesNoMoreThanHalfTheRoomOfBodies lets somebody send nearly all of bodies and keep the end of each
+// TestCallerIsLimitedToHalfOfBodyMemory lets somebody send nearly all of bodies and keep the end of each
 // back.
-func TestOneCallerTakesNoMoreThanHalfTheRoomOfBodies(t *testing.T) {
+func TestCallerIsLimitedToHalfOfBodyMemory(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
 	anna, bob := in.user("anna"), in.user("bob")

@@ -135,7 +135,7 @@ func (c *conversation) answers() (wait func()) {
 
 const hello = `{"model": "", "stream": true, "messages": [{"role": "user", "content": "Hello"}]}`
 
-func TestAClientOfOpenAIHearsAnAnswerAsItComes(t *testing.T) {
+func TestOpenAIClientStreamsAnswer(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
 	c, anna := in.converse("c"), in.user("anna")
@@ -151,7 +151,7 @@ func TestAClientOfOpenAIHearsAnAnswerAsItComes(t *testing.T) {
 	}
 }
 
-func TestAnAnswerEndsWhenTheRightToListenDoes(t *testing.T) {
+func TestWithdrawnPermissionEndsAnswer(t *testing.T) {
 	t.Parallel()
 	in := install(t, func(g *Gateway) { g.lease.every = 50 * time.Millisecond })
 	c, anna := in.converse("c"), in.user("anna")
@@ -171,7 +171,7 @@ func TestAnAnswerEndsWhenTheRightToListenDoes(t *testing.T) {
 	}
 }
 
-func TestCallersOfOpenAIsProtocolsDoNothingThatTheyMayNot(t *testing.T) {
+func TestOpenAIEndpointsEnforcePermissions(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	in := install(t, func(g *Gateway) { g.config.Log = slog.New(slog.NewTextHandler(&log, nil)) })

@@ -117,7 +117,7 @@ func TestRelayTokenIsGoodForItsPodAlone(t *testing.T) {
 	}
 }
 
-func TestAStreamBeginsWhenItsPodHasAnAddress(t *testing.T) {
+func TestStreamStartsOncePodHasAddress(t *testing.T) {
 	for name, told := range map[string]func(r *relays, pod *corev1.Pod){
 		"which an update tells":       func(r *relays, pod *corev1.Pod) { r.podEvents().OnUpdate(nil, pod) },
 		"which the first event tells": func(r *relays, pod *corev1.Pod) { r.podEvents().OnAdd(pod, false) },
@@ -156,7 +156,7 @@ func TestAStreamBeginsWhenItsPodHasAnAddress(t *testing.T) {
 	}
 }
 
-func TestAStreamThatIsLeftWaitsForNoPod(t *testing.T) {
+func TestCanceledStreamStopsWaitingForPod(t *testing.T) {
 	r := newRelays(cache.NewStore(cache.MetaNamespaceKeyFunc), 1, nil, slog.New(slog.DiscardHandler))
 	ctx, leave := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

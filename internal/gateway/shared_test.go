@@ -37,7 +37,7 @@ func allHear(t *testing.T, all []*listener, last, want string) {
 	}
 }
 
-func TestAllWhoFollowAChatAreOneReaderOfItsRelay(t *testing.T) {
+func TestFollowersShareOneRelaySubscription(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
 	c := in.converse("chat")
@@ -66,7 +66,7 @@ func TestAllWhoFollowAChatAreOneReaderOfItsRelay(t *testing.T) {
 	waitUntil(t, "nobody reads", func() bool { return in.relay.subscribers.Streams() == 0 })
 }
 
-func TestAttemptThatMovesToAnotherPodIsReadThereByAll(t *testing.T) {
+func TestFollowersReadAttemptMovedToAnotherPod(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
 	c := in.converse("chat")
@@ -94,7 +94,7 @@ func TestAttemptThatMovesToAnotherPodIsReadThereByAll(t *testing.T) {
 	}
 }
 
-func TestSharedPartsReachNobodyWhoMayNotHearThem(t *testing.T) {
+func TestSharedPartsReachOnlyAuthorizedFollowers(t *testing.T) {
 	t.Parallel()
 	in := install(t, func(g *Gateway) { g.lease.every = 20 * time.Millisecond })
 	in.create(in.bindingOf("second"))
@@ -122,8 +122,8 @@ func TestSharedPartsReachNobodyWhoMayNotHearThem(t *testing.T) {
 	allHear(t, []*listener{viewer}, "1.1.1.1", "1.0.1 1.1.1.1")
 }
 
-// TestATokenThatExpiresIsRenewedForTheNextSubscription lets tokens expire as soon as they were shown.
-func TestATokenThatExpiresIsRenewedForTheNextSubscription(t *testing.T) {
+// TestExpiredTokenIsRenewedForNextSubscription lets tokens expire as soon as they were shown.
+func TestExpiredTokenIsRenewedForNextSubscription(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
 	in.shortLived.Store(true)
@@ -146,8 +146,8 @@ func TestATokenThatExpiresIsRenewedForTheNextSubscription(t *testing.T) {
 	}
 }
 
-// TestARelayThatRefusesIsAskedForAllTogether lets a relay take no token of the gateway for a while.
-func TestARelayThatRefusesIsAskedForAllTogether(t *testing.T) {
+// TestRetriesOfRefusingRelayAreSharedByFollowers lets a relay take no token of the gateway for a while.
+func TestRetriesOfRefusingRelayAreSharedByFollowers(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
 	in.podMu.Lock()

@@ -13,7 +13,7 @@ import (
 	"parley.dev/parley/internal/gateway/refusal"
 )
 
-func TestWhatIsNotServedIsRefusedAsAllElse(t *testing.T) {
+func TestUnservedRequestIsRefusedInStandardForm(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
 	anna := in.user("anna")
@@ -52,7 +52,7 @@ func TestWhatIsNotServedIsRefusedAsAllElse(t *testing.T) {
 	}
 }
 
-func TestWhoResumesIsToldThatTheChatWasDeleted(t *testing.T) {
+func TestResumeOfDeletedChatReportsDeletion(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
 	c := in.converse("chat")

@@ -29,7 +29,7 @@ import (
 	"parley.dev/parley/test/kit/proxytest"
 )
 
-func TestAServerIsTrustedByTheAuthoritiesThatItsEntryNames(t *testing.T) {
+func TestServerCertificateIsVerifiedWithConfiguredCABundle(t *testing.T) {
 	s := newServer()
 	tool(s, "look", says("seen"))
 	server := httptest.NewTLSServer(stateless(s))

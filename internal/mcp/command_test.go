@@ -43,7 +43,7 @@ func noneRuns(t *testing.T, a *realagent.Agent) {
 	waiting.Until(t, patience, "no server runs", func() bool { return len(a.Running("serve\x00")) == 1 })
 }
 
-func TestAServerOfACommandListsAndCallsItsTools(t *testing.T) {
+func TestCommandServerListsAndCallsTools(t *testing.T) {
 	a := realagent.Start(t)
 	servers, _ := newServers(t, nil)
 	o := offerIn(t, servers, a, playing(t, "honest"))
@@ -85,7 +85,7 @@ func TestAListIsThatOfOneWorkspaceAlone(t *testing.T) {
 	}
 }
 
-func TestACallNeedsTheWorkspaceIfItsServerRunsThere(t *testing.T) {
+func TestCallOfWorkspaceServerNeedsWorkspace(t *testing.T) {
 	a := realagent.Start(t)
 	servers, _ := newServers(t, nil)
 	o := servers.Offer(t.Context(), []v1alpha1.MCPServer{playing(t, "honest")}, in(a))
@@ -156,7 +156,7 @@ func TestACommandThatCannotServeSaysWhy(t *testing.T) {
 	}
 }
 
-func TestWithoutAWorkspaceThatIsReadyACommandIsUnavailable(t *testing.T) {
+func TestCommandServerIsUnavailableWithoutReadyWorkspace(t *testing.T) {
 	none := func(context.Context) (*client.Client, error) {
 		return nil, errors.New("chat c has no workspace: its spec.workspace names none")
 	}
@@ -192,7 +192,7 @@ func TestACallWhoseCommandEndsSaysSoOnce(t *testing.T) {
 	}
 }
 
-func TestACommandThatAsksPeopleIsToldTheirAnswerByAnotherProcess(t *testing.T) {
+func TestElicitationAnswerReachesCommandFromAnotherProcess(t *testing.T) {
 	a := realagent.Start(t)
 	first, _ := newServers(t, nil)
 	var q tools.Question
@@ -209,7 +209,7 @@ func TestACommandThatAsksPeopleIsToldTheirAnswerByAnotherProcess(t *testing.T) {
 	}
 }
 
-func TestTheEndOfAStepEndsWhatItsServersHaveStarted(t *testing.T) {
+func TestEndOfStepStopsProcessesOfCommandServers(t *testing.T) {
 	a := realagent.Start(t)
 	servers, _ := newServers(t, nil)
 	o := offerIn(t, servers, a, playing(t, "honest"))
@@ -250,7 +250,7 @@ func hanging(ctx context.Context, t *testing.T, a *realagent.Agent, entry v1alph
 	return nil
 }
 
-func TestAWorkspaceThatIsLostEndsACallWithAClearResult(t *testing.T) {
+func TestLostWorkspaceEndsCallWithClearError(t *testing.T) {
 	gone := func(a *realagent.Agent) {
 		a.Options.Gone = func(context.Context) bool { return true }
 	}
@@ -292,7 +292,7 @@ func TestAWorkspaceThatIsLostEndsACallWithAClearResult(t *testing.T) {
 	}
 }
 
-func TestACallThatGivesNoSignOfLifeIsGivenUpAndItsCommandEnded(t *testing.T) {
+func TestUnresponsiveCallTimesOutAndEndsItsCommand(t *testing.T) {
 	a := realagent.Start(t)
 	entry := playing(t, "honest")
 	entry.TimeoutSeconds = new(int32(1))

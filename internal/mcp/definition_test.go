@@ -20,7 +20,7 @@ func listing(tools ...string) http.Handler {
 	return page(func() any { return json.RawMessage(`{"tools":[` + strings.Join(tools, ",") + `]}`) })
 }
 
-func TestADefinitionThatCannotBeReadLosesNoOther(t *testing.T) {
+func TestInvalidToolDefinitionDoesNotAffectOthers(t *testing.T) {
 	const good, object = `{"name":"good","inputSchema":{"type":"object"}}`, `,"inputSchema":{"type":"object"}}`
 	for name, c := range map[string]struct{ definition, words string }{
 		"its description is a number": {`{"name":"bad","description":7` + object, `"bad" (its description is of the wrong type: number)`},
@@ -52,7 +52,7 @@ func TestADefinitionThatCannotBeReadLosesNoOther(t *testing.T) {
 	}
 }
 
-func TestMembersOfADefinitionThatNobodyReadsMayBeWrong(t *testing.T) {
+func TestInvalidUnusedDefinitionFieldsAreIgnored(t *testing.T) {
 	servers, _ := newServers(t, nil)
 	o := offer(t, servers, serve(t, listing(`{"name":"t","title":7,"icons":"none","_meta":[],"execution":1,`+
 		`"annotations":{"title":7,"readOnlyHint":true},"inputSchema":{"type":"object"}}`)))

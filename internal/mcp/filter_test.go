@@ -9,7 +9,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-func TestAFilterLetsThroughWhatItAllowsAndDoesNotDeny(t *testing.T) {
+func TestFilterPassesAllowedToolsThatAreNotDenied(t *testing.T) {
 	type filter = v1alpha1.MCPToolFilter
 	for name, c := range map[string]struct {
 		filter *filter

@@ -43,7 +43,7 @@ func asking(kept *tools.Question) tools.Call {
 	return call
 }
 
-func TestACallThatAsksPeopleIsMadeAgainWithTheirAnswerByAnyPod(t *testing.T) {
+func TestAnyPodRepeatsCallWithElicitationAnswer(t *testing.T) {
 	entry := serve(t, stateless(booking()))
 	first, _ := newServers(t, nil)
 	var q tools.Question
@@ -90,7 +90,7 @@ func TestSeveralRequestsAreAnsweredByTheirIDs(t *testing.T) {
 	}
 }
 
-func TestAServerThatKnowsSessionsIsToldThatPeopleDecline(t *testing.T) {
+func TestElicitationFromSessionServerIsDeclined(t *testing.T) {
 	s := newServer()
 	tool(s, "book", func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		answer, err := r.Session.Elicit(ctx, &sdk.ElicitParams{Message: "Who books?",
@@ -112,7 +112,7 @@ func TestAServerThatKnowsSessionsIsToldThatPeopleDecline(t *testing.T) {
 	}
 }
 
-func TestAQuestionThatNobodyCanBeAskedIsAnError(t *testing.T) {
+func TestUnsupportedElicitationIsAnError(t *testing.T) {
 	asks := func(result *sdk.CallToolResult) http.Handler {
 		s := newServer()
 		tool(s, "book", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return result, nil })

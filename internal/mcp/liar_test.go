@@ -182,7 +182,7 @@ func TestDefinitionsAreBounded(t *testing.T) {
 	}
 }
 
-func TestCharactersThatHideTextAreLeftOutOfDescriptions(t *testing.T) {
+func TestHiddenTextCharactersAreStrippedFromDescriptions(t *testing.T) {
 	servers, _ := newServers(t, nil)
 	o := offer(t, servers, serve(t, page(listOf(toolNamed("a", map[string]any{
 		"description": "Adds.\u202e\U000e0041\x1b[8mhidden",
@@ -192,7 +192,7 @@ func TestCharactersThatHideTextAreLeftOutOfDescriptions(t *testing.T) {
 	}
 }
 
-func TestAToolThatAServerHasNoMoreIsSaidToBeRefused(t *testing.T) {
+func TestCallOfRemovedToolIsReportedRefused(t *testing.T) {
 	s := newServer()
 	tool(s, "a", says("ok"))
 	tool(s, "b", says("ok"))

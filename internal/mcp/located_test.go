@@ -11,7 +11,7 @@ import (
 	"parley.dev/parley/internal/netguard/hostlist"
 )
 
-func TestAnEntryThatIsAReferenceIsCalledWhereItLeadsTo(t *testing.T) {
+func TestServerReferenceIsCalledAtResolvedAddress(t *testing.T) {
 	s := newServer()
 	tool(s, "look", says("seen"))
 	known := serve(t, stateless(s)).URL

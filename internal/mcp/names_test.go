@@ -11,7 +11,7 @@ import (
 	"parley.dev/parley/internal/approval/toolpolicy"
 )
 
-func TestTheNameOfAToolFollowsFromItsServerAndItselfAlone(t *testing.T) {
+func TestToolNameDependsOnlyOnServerAndTool(t *testing.T) {
 	long := strings.Repeat("a", 70)
 	for tool, want := range map[string]string{
 		"echo":          `^s__echo$`,
@@ -54,7 +54,7 @@ func TestNoTwoToolsShareAName(t *testing.T) {
 	}
 }
 
-func TestANameWithoutAServerIsThatOfNone(t *testing.T) {
+func TestUnprefixedToolNameHasNoServer(t *testing.T) {
 	for _, name := range []string{"execute", "read_file", ""} {
 		if got := ServerOf(name); got != "" {
 			t.Errorf("%q is a tool of server %q", name, got)

@@ -29,7 +29,7 @@ func written(result string) http.Handler {
 	})
 }
 
-func TestWhatCanBeReadOfAResultIsGiven(t *testing.T) {
+func TestReadablePartsOfMalformedResultAreReturned(t *testing.T) {
 	const ticket = `{"type":"text","text":"TICKET 77 CREATED"},`
 	for name, c := range map[string]struct{ result, want string }{
 		"a type that is unknown": {`{"content":[` + ticket + `{"type":"video","url":"x"}]}`,
@@ -142,7 +142,7 @@ func TestLargeIntegersOfQuestionsAndAnswersStayExact(t *testing.T) {
 	}
 }
 
-func TestStructuredContentThatATextRepeatsIsGivenOnce(t *testing.T) {
+func TestStructuredContentRepeatedAsTextIsReturnedOnce(t *testing.T) {
 	const block, image = `{"type":"text","text":%s}`, `{"type":"image","data":"AAAA"}`
 	text := func(text string) string {
 		raw, _ := json.Marshal(text)
@@ -171,7 +171,7 @@ func TestStructuredContentThatATextRepeatsIsGivenOnce(t *testing.T) {
 	}
 }
 
-func TestTheVersionOfASessionStandsInItsHeaders(t *testing.T) {
+func TestSessionProtocolVersionIsSentInHeaders(t *testing.T) {
 	handler, versions := withSessions(everything(t)), make(chan string, 20)
 	servers, _ := newServers(t, nil)
 	run(t, offer(t, servers, serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

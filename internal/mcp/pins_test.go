@@ -18,7 +18,7 @@ func pinning(tools ...v1alpha1.MCPTool) v1alpha1.ChatMessage {
 	}}
 }
 
-func TestALaterMessagePinsInPlaceOfAnEarlierOne(t *testing.T) {
+func TestLaterPinReplacesEarlierPin(t *testing.T) {
 	got := mcp.Pinned([]v1alpha1.ChatMessage{
 		{}, pinning(v1alpha1.MCPTool{Name: "s__a", Hash: "1"}, v1alpha1.MCPTool{Name: "s__b", Hash: "1"}), {},
 		pinning(v1alpha1.MCPTool{Name: "s__a", Hash: "2"}),
@@ -28,7 +28,7 @@ func TestALaterMessagePinsInPlaceOfAnEarlierOne(t *testing.T) {
 	}
 }
 
-func TestAMessagePinsOnlyWhatIsOfferedForTheFirstTime(t *testing.T) {
+func TestOnlyNewlyOfferedToolsArePinned(t *testing.T) {
 	offered := map[string]string{"s__c": "3", "s__a": "1", "s__b": "changed"}
 	got := mcp.Unpinned(offered, map[string]string{"s__b": "2"})
 	if diff := cmp.Diff([]v1alpha1.MCPTool{{Name: "s__a", Hash: "1"}, {Name: "s__c", Hash: "3"}}, got); diff != "" {
@@ -36,7 +36,7 @@ func TestAMessagePinsOnlyWhatIsOfferedForTheFirstTime(t *testing.T) {
 	}
 }
 
-func TestAnApprovedCallPinsWhatItsToolHasBecome(t *testing.T) {
+func TestApprovedCallPinsChangedTool(t *testing.T) {
 	reply := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{
 		Generation: &v1alpha1.MessageGeneration{MCP: &v1alpha1.MCPAccount{Changed: []v1alpha1.MCPTool{
 			{Name: "s__a", Hash: "2"}, {Name: "s__b", Hash: "2"},

@@ -36,7 +36,7 @@ func withToken(entry v1alpha1.MCPServer) v1alpha1.MCPServer {
 	return entry
 }
 
-func TestASecretGoesIntoItsHeaderAndIsReadAgainWhenItChanges(t *testing.T) {
+func TestSecretHeaderIsUpdatedWhenSecretChanges(t *testing.T) {
 	s := newServer()
 	tool(s, "echo", says("ok"))
 	handler, wanted := stateless(s), atomic.Value{}

@@ -64,7 +64,7 @@ func everything(t *testing.T) *sdk.Server {
 	return s
 }
 
-func TestToolsAreCalledWhateverVersionOfTheProtocolTheServerSpeaks(t *testing.T) {
+func TestToolsWorkWithEveryServerProtocolVersion(t *testing.T) {
 	sse := func(s *sdk.Server) http.Handler {
 		return sdk.NewSSEHandler(func(*http.Request) *sdk.Server { return s }, nil)
 	}
@@ -148,7 +148,7 @@ func (s *sessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func TestTheCallsOfAStepShareASessionThatEndsWithIt(t *testing.T) {
+func TestCallsOfStepShareOneSession(t *testing.T) {
 	counted := &sessions{Handler: withSessions(everything(t)), ended: make(chan struct{}, 10)}
 	servers, _ := newServers(t, nil)
 	entry := serve(t, counted)
@@ -185,7 +185,7 @@ func TestTheCallCarriesItsKey(t *testing.T) {
 	}
 }
 
-func TestArgumentsThatAServerWantsInHeadersAreSentInThem(t *testing.T) {
+func TestHeaderArgumentsAreSentAsHeaders(t *testing.T) {
 	s, seen := newServer(), atomic.Value{}
 	s.AddTool(&sdk.Tool{Name: "route", InputSchema: map[string]any{"type": "object", "properties": map[string]any{
 		"region": map[string]any{"type": "string", "x-mcp-header": "Region"},
@@ -203,7 +203,7 @@ func TestArgumentsThatAServerWantsInHeadersAreSentInThem(t *testing.T) {
 	}
 }
 
-func TestOnlyTrustedServersSayWhichCallsMayBeRepeated(t *testing.T) {
+func TestRepeatableHintsAreHonoredOnlyForTrustedServers(t *testing.T) {
 	s := newServer()
 	for name, hints := range map[string]*sdk.ToolAnnotations{
 		"reads": {ReadOnlyHint: true}, "sets": {IdempotentHint: true}, "adds": {},
@@ -223,7 +223,7 @@ func TestOnlyTrustedServersSayWhichCallsMayBeRepeated(t *testing.T) {
 	}
 }
 
-func TestAListIsAskedForAgainWhenItRunsOut(t *testing.T) {
+func TestExpiredToolListIsFetchedAgain(t *testing.T) {
 	var lists atomic.Int32
 	entry := serve(t, answering(func(method string) any {
 		if method != "tools/list" {
@@ -249,7 +249,7 @@ func TestAListIsAskedForAgainWhenItRunsOut(t *testing.T) {
 	}
 }
 
-func TestAServerThatHangsIsWaitedForOnceAndNotInEachStep(t *testing.T) {
+func TestHangingServerDelaysOnlyOneStep(t *testing.T) {
 	var asked atomic.Int32
 	release := make(chan struct{})
 	entry := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -281,7 +281,7 @@ func TestAServerThatHangsIsWaitedForOnceAndNotInEachStep(t *testing.T) {
 	}
 }
 
-func TestACallOfAToolWhoseServerCannotBeUsedSaysSo(t *testing.T) {
+func TestCallToUnavailableServerReportsReason(t *testing.T) {
 	entry := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "go away", http.StatusUnauthorized)
 	}))
@@ -313,7 +313,7 @@ func TestAServerThatFallsSilentEndsTheCall(t *testing.T) {
 	}
 }
 
-func TestServersAreCalledAtHostsThatMayBeCalled(t *testing.T) {
+func TestServersAreCalledOnlyAtAllowedHosts(t *testing.T) {
 	entry := serve(t, stateless(everything(t)))
 	servers, _ := newServers(t, func(o *mcp.Options) { o.Hosts = []string{"mcp.example.com"} })
 	u := offer(t, servers, entry).Unavailable()

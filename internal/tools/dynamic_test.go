@@ -64,7 +64,7 @@ func TestARefusedCallNeverRan(t *testing.T) {
 	}
 }
 
-func TestACallThatAnEarlierAttemptMayHaveMadeIsNotMadeAgain(t *testing.T) {
+func TestNonrepeatableCallIsNotRepeatedAfterEarlierAttempt(t *testing.T) {
 	all := tools.NewRegistry(served{"twice"}).Plus([]tools.Tool{with{once, served{"s__once"}}}, nil)
 	batch := &tools.Batch{Chat: &v1alpha1.Chat{}, Calls: callsOf("twice", "s__once")}
 	for _, again := range []bool{false, true} {

@@ -20,7 +20,7 @@ func named(calls string) []string {
 	return strings.FieldsFunc(calls, func(c rune) bool { return c == ',' })
 }
 
-func TestAnExclusiveToolIsCalledAloneOrNothingIsRun(t *testing.T) {
+func TestExclusiveToolMixedWithOtherCallsRunsNothing(t *testing.T) {
 	const (
 		ran      = "ran"
 		alonePls = `tool "alone" must be called alone`
@@ -68,7 +68,7 @@ func TestAnExclusiveToolIsCalledAloneOrNothingIsRun(t *testing.T) {
 	}
 }
 
-func TestWhetherCallsAreInConflictDependsOnTheirNamesAlone(t *testing.T) {
+func TestCallConflictDependsOnlyOnToolNames(t *testing.T) {
 	registry := tools.NewRegistry(with{alone, tool{"alone", echo}}, tool{"other", echo})
 	cases := map[string]struct {
 		calls, want string
@@ -93,7 +93,7 @@ func TestWhetherCallsAreInConflictDependsOnTheirNamesAlone(t *testing.T) {
 	}
 }
 
-func TestAToolWithASwitchIsOfferedWhereItIsOnAndAllowed(t *testing.T) {
+func TestSwitchableToolIsOfferedWhenEnabledAndAllowed(t *testing.T) {
 	registry := tools.NewRegistry(with{alone, tool{"alone", echo}}, tool{"other", echo})
 	for name, c := range map[string]struct {
 		spec *v1alpha1.ChatTools

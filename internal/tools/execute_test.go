@@ -43,7 +43,7 @@ func keys(t *testing.T, uid string, reply int64, ids ...string) []string {
 	return keys
 }
 
-func TestTheKeyOfACallIsItsOwnAndStaysTheSame(t *testing.T) {
+func TestCallKeyIsUniqueValidAndStable(t *testing.T) {
 	const uid = "0f0f0f0f-0000-4000-8000-000000000001"
 	if got := keys(t, uid, 7, "call_1"); got[0] != uid+".7.call_1" {
 		t.Errorf("got %s", got[0])
@@ -72,7 +72,7 @@ func TestTheKeyOfACallIsItsOwnAndStaysTheSame(t *testing.T) {
 	}
 }
 
-func TestACallWhoseResultIsKnownIsNotRun(t *testing.T) {
+func TestCallWithKnownResultIsNotExecuted(t *testing.T) {
 	ran := func(context.Context, string) (string, error) { return "ran", nil }
 	registry := tools.NewRegistry(tool{"a", ran}, with{alone, tool{"alone", ran}})
 	calls := []v1alpha1.ToolCall{{ID: "1", Name: "a"}, {ID: "2", Name: "a"}, {ID: "3", Name: "a"}}

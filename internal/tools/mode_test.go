@@ -61,7 +61,7 @@ func TestAModeBoundsTheToolsOfAChat(t *testing.T) {
 	}
 }
 
-func TestAChatWithAModeIsNotOfferedWhatOnlyItsNameWouldTurnOn(t *testing.T) {
+func TestModeDoesNotOfferUnsuitableTools(t *testing.T) {
 	chat := &v1alpha1.Chat{}
 	chat.Spec.Mode = v1alpha1.ModeExplore
 	registry := tools.NewRegistry(with{tools.Traits{Plan: tools.Free, Explore: tools.Free,
@@ -72,7 +72,7 @@ func TestAChatWithAModeIsNotOfferedWhatOnlyItsNameWouldTurnOn(t *testing.T) {
 	}
 }
 
-func TestAModeForbidsTheToolsOfClientsAndTheProvidersToolsThatAct(t *testing.T) {
+func TestModeForbidsClientToolsAndActingProviderTools(t *testing.T) {
 	chat := &v1alpha1.Chat{}
 	chat.Spec.Mode = v1alpha1.ModePlan
 	chat.Spec.Tools = &v1alpha1.ChatTools{
@@ -91,7 +91,7 @@ func TestAModeForbidsTheToolsOfClientsAndTheProvidersToolsThatAct(t *testing.T) 
 	}
 }
 
-func TestACallThatWasForbiddenIsNotMadeOnceItWouldBeAllowed(t *testing.T) {
+func TestRefusedCallStaysRefusedAfterToolIsAllowed(t *testing.T) {
 	registry := tools.NewRegistry(plain("write_file"))
 	batch := &tools.Batch{Chat: &v1alpha1.Chat{}, Calls: []v1alpha1.ToolCall{
 		{ID: "1", Name: "write_file", Input: "{}", Refusal: v1alpha1.RefusalNotAllowed},

@@ -55,7 +55,7 @@ func allowing(spec *v1alpha1.ChatTools) *v1alpha1.Chat {
 	return &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Tools: spec}}
 }
 
-func TestWhateverGoesWrongBecomesAResultForTheModel(t *testing.T) {
+func TestToolFailuresBecomeErrorResultsForModel(t *testing.T) {
 	registry := tools.NewRegistry(
 		tool{"echo", echo},
 		tool{"fails", func(context.Context, string) (string, error) { return "half", errors.New("no such city") }},
@@ -137,7 +137,7 @@ func TestAnUnknownToolNamesThoseOnOffer(t *testing.T) {
 	}
 }
 
-func TestCallsRunAtTheSameTimeAndAnswerInOrder(t *testing.T) {
+func TestCallsRunConcurrentlyAndReturnResultsInOrder(t *testing.T) {
 	// Each call waits for the next one, so that they end in reverse; run one after the other they would never end.
 	const calls = 8
 	ended := make([]chan struct{}, calls+1)

@@ -38,7 +38,7 @@ func (p patient) Run(ctx context.Context, call tools.Call) (string, error) {
 	}
 }
 
-func TestACallMayTakeLongAsLongAsItGivesSignsOfLife(t *testing.T) {
+func TestLongCallContinuesWhileItReportsProgress(t *testing.T) {
 	nothing := func(tools.Call) {}
 	const long, often, seldom = 4 * time.Hour, tools.Silence / 2, 2 * tools.Silence
 	for name, c := range map[string]struct {
@@ -66,7 +66,7 @@ func TestACallMayTakeLongAsLongAsItGivesSignsOfLife(t *testing.T) {
 	}
 }
 
-func TestACallThatIsSilentIsToldToEndAndExpectedTo(t *testing.T) {
+func TestSilentCallIsCanceledAndWatchEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var expected context.Context
 		over := false
@@ -81,7 +81,7 @@ func TestACallThatIsSilentIsToldToEndAndExpectedTo(t *testing.T) {
 	})
 }
 
-func TestACallOfAnInterruptedChatIsNotCalledSilent(t *testing.T) {
+func TestInterruptedCallIsNotReportedAsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(tools.Silence/2, func() { cancel(tools.ErrInterrupted) })

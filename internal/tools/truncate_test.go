@@ -42,7 +42,7 @@ func TestTruncateKeepsShortTextsAndShortensLongOnes(t *testing.T) {
 	}
 }
 
-func TestTruncateKeepsBothEndsAndSaysHowMuchIsMissing(t *testing.T) {
+func TestTruncateKeepsBothEndsAndReportsOmittedBytes(t *testing.T) {
 	text := "BEGIN" + strings.Repeat("x", 10_000) + "END"
 	got := tools.Truncate(text, 1000)
 	if !strings.HasPrefix(got, "BEGIN") || !strings.HasSuffix(got, "END") {

@@ -24,7 +24,7 @@ var waits = tools.Traits{
 	UsefulTo: func(chat *v1alpha1.Chat) bool { return chat.Status.Internal.Attempt.HasSubChats },
 }
 
-func TestAToolIsOfferedWhereItIsOfUseOrNamed(t *testing.T) {
+func TestToolIsOfferedWhenUsefulOrNamed(t *testing.T) {
 	registry := tools.NewRegistry(tool{"clock", echo}, with{waits, tool{"wait", echo}})
 	for name, c := range map[string]struct {
 		spec *v1alpha1.ChatTools
@@ -104,7 +104,7 @@ func TestAToolKnowsForWhichChatItRuns(t *testing.T) {
 	}
 }
 
-func TestAToolTakesThePlaceOfTheOneOfItsNameAlone(t *testing.T) {
+func TestWithReplacesOnlyRegisteredToolOfSameName(t *testing.T) {
 	registry := tools.NewRegistry(tool{"who", echo})
 	chat := &v1alpha1.Chat{}
 	chat.Name = "c"

@@ -14,7 +14,7 @@ import (
 	"parley.dev/parley/internal/chat/agents"
 )
 
-func TestTheManagerStartsSubChatsAndInterruptsThemAndNothingElse(t *testing.T) {
+func TestManagerMayOnlyStartAndInterruptSubChats(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	spawned := func(change func(*v1alpha1.Chat)) func(context.Context, client.Client) error {

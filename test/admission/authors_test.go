@@ -74,7 +74,7 @@ func TestWhatPeopleCreateIsStampedWithTheirName(t *testing.T) {
 	}
 }
 
-func TestTheManagerAloneHandsOnWhoWroteAPrompt(t *testing.T) {
+func TestOnlyManagerMaySetPromptAuthor(t *testing.T) {
 	prompt, other := say("stamped"), say("stamped")
 	prompt.Name = unique("handed") + "-prompt"
 	try(t, []write{
@@ -102,7 +102,7 @@ func TestTheManagerAloneHandsOnWhoWroteAPrompt(t *testing.T) {
 	})
 }
 
-func TestAResultNamesItsPodInsteadOfAStamp(t *testing.T) {
+func TestResultRecordsPodInsteadOfAuthor(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	if got := stamp(t, s.replied); got != "" || s.replied.Spec.Generation.Pod != podA.pod {

@@ -52,7 +52,7 @@ func refusesAPirate(class *v1alpha1.ChatClass) func(context.Context) bool {
 	}
 }
 
-func TestAChatSaysNothingThatItsClassKeepsToItself(t *testing.T) {
+func TestChatWithRestrictedFieldsIsRejected(t *testing.T) {
 	t.Parallel()
 	class := restricted(func(r *v1alpha1.ChatRestrictions) {
 		r.Fields = []v1alpha1.ChatField{
@@ -148,8 +148,8 @@ func TestAChatSaysNothingThatItsClassKeepsToItself(t *testing.T) {
 	})
 }
 
-// TestTheDefaultClassHoldsForChatsThatNameNone is not parallel: the class restricts all chats of the namespace.
-func TestTheDefaultClassHoldsForChatsThatNameNone(t *testing.T) {
+// TestDefaultClassAppliesToChatsWithoutClass is not parallel: the class restricts all chats of the namespace.
+func TestDefaultClassAppliesToChatsWithoutClass(t *testing.T) {
 	class := restricted(func(r *v1alpha1.ChatRestrictions) { r.Fields = []v1alpha1.ChatField{"systemPrompt"} })
 	class.Spec.Default = true
 	free := restricted(func(*v1alpha1.ChatRestrictions) {})

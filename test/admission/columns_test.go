@@ -10,7 +10,7 @@ import (
 	"parley.dev/parley/test/kit/chattest"
 )
 
-func TestAResultWithAQuestionShowsItsOutcomeAsItsState(t *testing.T) {
+func TestResultWithQuestionShowsOutcomeAsState(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	asks := result(s.chat, chattest.Asks("call_1"))

@@ -161,7 +161,7 @@ func TestNobodyBecomesTheModel(t *testing.T) {
 	))
 }
 
-func TestTheManagerCreatesWhatItIsForAndNothingElse(t *testing.T) {
+func TestManagerMayCreateOnlyItsOwnResources(t *testing.T) {
 	t.Parallel()
 	named := func() string { return "parley-generation-" + rand.String(6) }
 	going := generationPod(named())
@@ -205,7 +205,7 @@ func TestTheManagerCreatesWhatItIsForAndNothingElse(t *testing.T) {
 	})
 }
 
-func TestAGenerationPodTakesTokensOfItsOwnForOneWorkspaceEach(t *testing.T) {
+func TestGenerationPodRequestsOwnTokenPerWorkspace(t *testing.T) {
 	t.Parallel()
 	const noToken = "tokens of the service account parley-generation go to the kubelets"
 	own := "parley-workspace/" + podA.namespace + "/"

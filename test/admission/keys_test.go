@@ -84,7 +84,7 @@ func mayGet(t *testing.T, who actor, resource string, names ...string) {
 	t.Cleanup(func() { _ = cluster.Client.Delete(context.WithoutCancel(t.Context()), binding) })
 }
 
-func TestKeyIsNamedOnlyByThoseWhoMayReadIt(t *testing.T) {
+func TestKeyReferenceRequiresReadAccess(t *testing.T) {
 	t.Parallel()
 	mayGet(t, owner, "secrets", "openai")
 	awaitAllowed(t.Context(), t, owner, creates(modelWithKey("openai")))
@@ -113,7 +113,7 @@ func TestKeyIsNamedOnlyByThoseWhoMayReadIt(t *testing.T) {
 	})
 }
 
-func TestConfigMapIsNamedOnlyByThoseWhoMayReadIt(t *testing.T) {
+func TestConfigMapReferenceRequiresReadAccess(t *testing.T) {
 	t.Parallel()
 	handbook := "handbook"
 	mayGet(t, chatter, "configmaps", handbook)
@@ -149,7 +149,7 @@ func TestConfigMapIsNamedOnlyByThoseWhoMayReadIt(t *testing.T) {
 	})
 }
 
-func TestASkillIsNamedOnlyByThoseWhoMayReadIt(t *testing.T) {
+func TestSkillReferenceRequiresReadAccess(t *testing.T) {
 	t.Parallel()
 	const library = "library"
 	mayGet(t, chatter, "configmaps", library)
@@ -293,7 +293,7 @@ func tokened(secrets ...string) *v1alpha1.Chat {
 	return chat
 }
 
-func TestASecretIsSentToAServerOnlyByThoseWhoMayReadIt(t *testing.T) {
+func TestSecretSentToServerRequiresReadAccess(t *testing.T) {
 	t.Parallel()
 	const own = "tracker"
 	mayGet(t, chatter, "secrets", own)
@@ -327,7 +327,7 @@ func sending(secrets ...string) *v1alpha1.ChatClass {
 	}))
 }
 
-func TestAClassSendsSecretsOnlyIfItsAuthorMayReadThemAll(t *testing.T) {
+func TestClassSecretsRequireReadAccessOfAuthor(t *testing.T) {
 	t.Parallel()
 	try(t, []write{
 		{curator, "names no Secret", creates(sending()), ""},

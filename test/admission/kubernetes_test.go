@@ -42,7 +42,7 @@ func mayImpersonate(t *testing.T, who actor, account string) {
 	t.Cleanup(func() { _ = cluster.Client.Delete(context.WithoutCancel(t.Context()), binding) })
 }
 
-func TestAServiceAccountIsNamedOnlyByThoseWhoMayImpersonateIt(t *testing.T) {
+func TestServiceAccountReferenceRequiresImpersonationRight(t *testing.T) {
 	t.Parallel()
 	mayImpersonate(t, chatter, "viewer")
 	awaitAllowed(t.Context(), t, chatter, creates(worksAs("viewer", "")))
@@ -75,7 +75,7 @@ func TestAServiceAccountIsNamedOnlyByThoseWhoMayImpersonateIt(t *testing.T) {
 	})
 }
 
-func TestAClassWorksAsAServiceAccountOnlyIfItsAuthorMayImpersonateIt(t *testing.T) {
+func TestClassServiceAccountRequiresImpersonationRightOfAuthor(t *testing.T) {
 	t.Parallel()
 	mayImpersonate(t, curator, "viewer")
 	awaitAllowed(t.Context(), t, curator, creates(workingAs("viewer", "")))

@@ -15,9 +15,9 @@ import (
 	"parley.dev/parley/test/kit/testcluster"
 )
 
-// TestWithTwoPoliciesLiftedAnAdministratorWritesWhatParleyWrites is what the benchmark needs, to make the same writes
+// TestAdministratorWritesManagerObjectsWithTwoPoliciesLifted is what the benchmark needs, to make the same writes
 // as Parley without it.
-func TestWithTwoPoliciesLiftedAnAdministratorWritesWhatParleyWrites(t *testing.T) {
+func TestAdministratorWritesManagerObjectsWithTwoPoliciesLifted(t *testing.T) {
 	s := newScene(t)
 	lift(t, "parley-generated-messages", "parley-status")
 	reply := result(s.chat)
@@ -42,9 +42,9 @@ transformers:
   setRoleBindingSubjects: allServiceAccounts
 `
 
-// TestTheManagerOfAReleaseInAnotherNamespaceWritesStatus installs Parley into another namespace with an overlay, as
+// TestManagerInAnotherReleaseNamespaceWritesStatus installs Parley into another namespace with an overlay, as
 // users do. It is not parallel: meanwhile, the policies do not recognize the manager of other tests.
-func TestTheManagerOfAReleaseInAnotherNamespaceWritesStatus(t *testing.T) {
+func TestManagerInAnotherReleaseNamespaceWritesStatus(t *testing.T) {
 	elsewhere := actor{name: "the manager of the other release", namespace: "ai", account: "parley-manager"}
 	dir := t.TempDir()
 	base, err := filepath.Rel(dir, testcluster.Path("config", "default"))

@@ -19,7 +19,7 @@ func signedBy(configMap string) *v1alpha1.Chat {
 	return chat
 }
 
-func TestABundleIsNamedOnlyByThoseWhoMayReadIt(t *testing.T) {
+func TestCABundleReferenceRequiresReadAccess(t *testing.T) {
 	t.Parallel()
 	const own = "authorities"
 	mayGet(t, chatter, "configmaps", own)

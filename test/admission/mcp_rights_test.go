@@ -47,7 +47,7 @@ func component(t *testing.T, name string) {
 	})
 }
 
-func TestTheManagerReadsServersOfOtherProjectsOnlyWithTheirComponent(t *testing.T) {
+func TestManagerReadsServerKindsOnlyWithTheirComponent(t *testing.T) {
 	t.Parallel()
 	all, kinds := slices.Concat(reads, writes), slices.Concat(slices.Collect(maps.Values(components))...)
 	of := func() []string { return rights(t, manager, ns, all, kinds) }

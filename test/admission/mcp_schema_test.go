@@ -82,7 +82,7 @@ func numbered(n int) (servers []v1alpha1.MCPServer) {
 	return servers
 }
 
-func TestAWrongMCPServerIsRefusedWithFieldAndAdvice(t *testing.T) {
+func TestInvalidMCPServerErrorNamesFieldAndAdvice(t *testing.T) {
 	t.Parallel()
 	const belongs = "belongs to HTTP or to the protocol: leave it out"
 	const one = "set exactly one of url, serverRef and command"
@@ -183,7 +183,7 @@ func TestMCPServersAtTheBoundsAreTaken(t *testing.T) {
 	}
 }
 
-func TestEveryKindThatParleyReadsCanBeReferredTo(t *testing.T) {
+func TestEverySupportedServerKindCanBeReferenced(t *testing.T) {
 	t.Parallel()
 	for _, kind := range reference.Kinds() {
 		chat := newChat(unique("chat"))

@@ -82,7 +82,7 @@ func TestPeopleSpeakForThemselvesOnly(t *testing.T) {
 	))
 }
 
-func TestAGenerationPodCreatesItsOwnResultsAndNothingElse(t *testing.T) {
+func TestGenerationPodMayCreateOnlyItsOwnResults(t *testing.T) {
 	t.Parallel()
 	s, other := newScene(t), newScene(t)
 	good := result(s.chat)
@@ -171,7 +171,7 @@ func TestApprovingAndChattingAreSeparateRights(t *testing.T) {
 	})
 }
 
-func TestAnEarlierConversationIsWhatItSaysItIs(t *testing.T) {
+func TestPriorHistoryWithMisplacedContentIsRejected(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	prior := func(history ...v1alpha1.PriorMessage) client.Object {

@@ -9,7 +9,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-func TestAModeIsOneThatIsKnownAndASubChatProposesNoPlans(t *testing.T) {
+func TestUnknownModeAndSubChatPlanAreRejected(t *testing.T) {
 	t.Parallel()
 	sub, alone := newChat(unique("chat")), newChat(unique("chat"))
 	sub.Spec.ParentRef = &v1alpha1.ChatReference{Name: "root"}

@@ -44,9 +44,9 @@ func removeRules(t *testing.T, kind string) (restore func()) {
 	return restore
 }
 
-// TestMessageOfALaterReservedNameCanBeChanged creates a message as before the names of results were reserved. It
+// TestExistingMessageWithReservedNameCanBeUpdated creates a message as before the names of results were reserved. It
 // is not parallel: it changes a resource definition that other tests use.
-func TestMessageOfALaterReservedNameCanBeChanged(t *testing.T) {
+func TestExistingMessageWithReservedNameCanBeUpdated(t *testing.T) {
 	s := newScene(t)
 	named := func(suffix string) *v1alpha1.ChatMessage {
 		m := say(s.chat.Name)

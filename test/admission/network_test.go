@@ -39,7 +39,7 @@ func trusting(secret, configMap string) *v1alpha1.ChatModelConfig {
 	})
 }
 
-func TestAProxyIsNamedWithItsOwnSecretAlone(t *testing.T) {
+func TestProxySecretReferenceRequiresReadAccess(t *testing.T) {
 	t.Parallel()
 	mayGet(t, owner, "secrets", "proxy-login", "proxy-ca")
 	mayGet(t, owner, "configmaps", "corp-ca")

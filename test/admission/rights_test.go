@@ -193,7 +193,7 @@ func TestOnlyThoseWhoGovernMayChangeQuotas(t *testing.T) {
 		write{governor, "removes a quota", deletes(s.quota), ""}))
 }
 
-func TestOperatorsPodsAreReachedByScrapersAndGatewayStreams(t *testing.T) {
+func TestScrapersAndGatewayStreamsReachOperatorPods(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]string{"parley-manager": "", "parley-gateway": "http"} {
 		var policy networkingv1.NetworkPolicy

@@ -17,8 +17,8 @@ import (
 // longest is more than half of what a message may say.
 var longest = strings.Repeat("a", 1<<19+1)
 
-// TestWhatIsNoPersonsMessageIsRefusedInWords breaks one rule of the schema at a time.
-func TestWhatIsNoPersonsMessageIsRefusedInWords(t *testing.T) {
+// TestInvalidUserMessageIsRejectedWithExplanation breaks one rule of the schema at a time.
+func TestInvalidUserMessageIsRejectedWithExplanation(t *testing.T) {
 	t.Parallel()
 	tooLong := say("any")
 	tooLong.Spec.Content = strings.Repeat("é", len(longest))

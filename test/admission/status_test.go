@@ -66,7 +66,7 @@ func TestAnAdministratorRepairsAStatusAsTheManager(t *testing.T) {
 	}
 }
 
-func TestTheStatusThatAManifestBringsAlongIsLeftOut(t *testing.T) {
+func TestStatusInManifestIsIgnored(t *testing.T) {
 	t.Parallel()
 	chat := newChat(unique("chat"))
 	chat.Status = v1alpha1.ChatStatus{Phase: v1alpha1.ChatWaiting, LastReply: "Forged."}

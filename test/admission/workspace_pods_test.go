@@ -95,7 +95,7 @@ func TestTheManagersWorkspacesHaveNothingOfTheirNode(t *testing.T) {
 	))
 }
 
-func TestTheManagersWorkspacesAreConfinedAsPodSecurityBaselineHasIt(t *testing.T) {
+func TestManagerWorkspacesMustMeetPodSecurityBaseline(t *testing.T) {
 	t.Parallel()
 	const confined = "a pod that the manager creates is confined as Pod Security baseline has it"
 	inPod := func(s corev1.PodSecurityContext) func(*corev1.Pod) {

@@ -73,7 +73,7 @@ func many(n int) (values []string) {
 	return values
 }
 
-func TestAWrongWorkspaceIsRefusedWithFieldAndAdvice(t *testing.T) {
+func TestInvalidWorkspaceIsRejectedWithFieldAndAdvice(t *testing.T) {
 	t.Parallel()
 	const noSize = "size is no quantity above 0, such as 10Gi"
 	for name, c := range map[string]struct {

@@ -57,7 +57,7 @@ func bound(change func(*authenticationv1.BoundObjectReference)) func(*authentica
 	return func(s *authenticationv1.TokenRequestSpec) { change(s.BoundObjectRef) }
 }
 
-func TestATokenForAWorkspaceIsBoundAndShort(t *testing.T) {
+func TestWorkspaceTokenMustBeBoundAndShortLived(t *testing.T) {
 	t.Parallel()
 	const noToken = "tokens of the service account parley-generation go to the kubelets"
 	type spec = authenticationv1.TokenRequestSpec
@@ -92,7 +92,7 @@ func TestATokenForAWorkspaceIsBoundAndShort(t *testing.T) {
 	})
 }
 
-func TestAGenerationPodTakesTokensOfNoOtherAccount(t *testing.T) {
+func TestGenerationPodCannotRequestTokenOfAnotherAccount(t *testing.T) {
 	t.Parallel()
 	r := request(t, podA)
 	try(t, []write{
@@ -103,7 +103,7 @@ func TestAGenerationPodTakesTokensOfNoOtherAccount(t *testing.T) {
 	})
 }
 
-func TestATokenForAWorkspaceIsNoGoodAtTheAPIServer(t *testing.T) {
+func TestWorkspaceTokenIsRejectedByAPIServer(t *testing.T) {
 	t.Parallel()
 	r := request(t, podA)
 	if err := asks(ns, podspec.ServiceAccount, r)(t.Context(), as(t, podA)); err != nil {

@@ -80,7 +80,7 @@ func TestAWorkspacePassesTheRolesAndPolicies(t *testing.T) {
 	}
 }
 
-func TestATemplateWithSomethingOfItsNodeIsRefusedInThePolicysWords(t *testing.T) {
+func TestTemplateWithHostAccessReportsPolicyMessage(t *testing.T) {
 	const team = "diggers"
 	chat, _ := needsWorkspace(t, team, toolTemplate(func(t *corev1.PodTemplate) { t.Template.Spec.HostPID = true }))
 	w := &v1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: chat.Name}}

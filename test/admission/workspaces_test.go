@@ -50,7 +50,7 @@ const (
 	readies  = `{"status":{"phase":"Ready"}}`
 )
 
-func TestTheManagerMakesWorkspacesAndSaysHowTheyStand(t *testing.T) {
+func TestManagerCreatesWorkspacesAndUpdatesTheirStatus(t *testing.T) {
 	t.Parallel()
 	w := workspace()
 	mustCreate(t, manager, w)
@@ -82,7 +82,7 @@ func TestTheManagerMakesWorkspacesAndSaysHowTheyStand(t *testing.T) {
 	try(t, writes)
 }
 
-func TestWhoLooksAfterChatsSuspendsWorkspacesAndChangesNothingElse(t *testing.T) {
+func TestUsersMayOnlySuspendWorkspaces(t *testing.T) {
 	t.Parallel()
 	w := workspace()
 	mustCreate(t, manager, w)
@@ -137,7 +137,7 @@ func TestWhoReadsChatsReadsWorkspaces(t *testing.T) {
 	})
 }
 
-func TestTheStatusThatAWorkspaceIsCreatedWithIsLeftOut(t *testing.T) {
+func TestStatusIsIgnoredOnWorkspaceCreation(t *testing.T) {
 	t.Parallel()
 	w := workspace()
 	w.Status = v1alpha1.WorkspaceStatus{Phase: v1alpha1.WorkspacePhaseReady,

@@ -28,7 +28,7 @@ func kinds() []string {
 	return names
 }
 
-func TestArgoCDHasAHealthCheckOfEveryKind(t *testing.T) {
+func TestArgoCDHasHealthCheckForEveryKind(t *testing.T) {
 	vm := argo(t)
 	for _, kind := range kinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -124,7 +124,7 @@ status:
     lastTransitionTime: "2026-11-23T10:00:00Z"}]
 `
 
-func TestAnActionChangesWhatItSaysAndNothingElse(t *testing.T) {
+func TestActionPatchesOnlyItsOwnField(t *testing.T) {
 	vm := argo(t)
 	ns := cluster.Namespace(t, "actions")
 	for _, c := range []struct{ action, kind, content, patch string }{

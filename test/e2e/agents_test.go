@@ -58,7 +58,7 @@ func (w *world) starting(name string) {
 	w.create(chat)
 }
 
-func TestATreeOfAgentsEndsTheSameWhateverIsKilledDuringEachStep(t *testing.T) {
+func TestAgentTreeResultSurvivesKillsAtEachStep(t *testing.T) {
 	const agents = 10
 	localnode.Needed(t)
 	for name, kill := range map[string]func(*world, *step){

@@ -57,7 +57,7 @@ func TestAnthropicsClientTalksToChats(t *testing.T) {
 	}
 }
 
-func TestAnthropicsClientOfJavaScriptRunsToolsOfItsOwn(t *testing.T) {
+func TestAnthropicJavaScriptClientRunsItsOwnTools(t *testing.T) {
 	dir := modelClients(t)
 	w := newWorld(t, forecast)
 	at := w.byGateway()

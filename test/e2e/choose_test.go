@@ -31,7 +31,7 @@ func (w *world) files(chat string) (files []string) {
 	return files
 }
 
-func TestAModelChoosesItsWorkspaceStopsItAndWorksInItAgain(t *testing.T) {
+func TestModelChoosesStopsAndResumesWorkspace(t *testing.T) {
 	t.Parallel()
 	script := works(
 		callOf("list_templates", map[string]any{}),

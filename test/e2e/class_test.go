@@ -113,7 +113,7 @@ func (w *world) asPerson() client.Client {
 	return person
 }
 
-func TestAChatThatSaysNothingGoesByTheDefaultClassAndByItsChanges(t *testing.T) {
+func TestChatWithoutSettingsFollowsDefaultClassChanges(t *testing.T) {
 	localnode.Needed(t)
 	w := newWorld(t, works(
 		callOf("execute", map[string]any{"command": "echo for $WHO | tee -a log"}),
@@ -152,7 +152,7 @@ func TestAChatThatSaysNothingGoesByTheDefaultClassAndByItsChanges(t *testing.T) 
 	w.nothingLeft("c")
 }
 
-func TestAChatCannotSetWhatItsClassKeepsToItself(t *testing.T) {
+func TestChatCannotSetFieldsRestrictedByClass(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modelserver.Script{})
 	class := w.coder(careful)
@@ -177,7 +177,7 @@ func TestAChatCannotSetWhatItsClassKeepsToItself(t *testing.T) {
 	}
 }
 
-func TestAChatWhoseClassIsGoneDoesNothingUntilItIsBack(t *testing.T) {
+func TestChatWithDeletedClassWaitsUntilItReturns(t *testing.T) {
 	t.Parallel()
 	localnode.Needed(t)
 	script := works(callOf("execute", map[string]any{"command": "echo for $WHO | tee -a log"}))

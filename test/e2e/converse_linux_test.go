@@ -13,7 +13,7 @@ import (
 	"parley.dev/parley/test/modelserver"
 )
 
-func TestAPersonTalksToAChatAtATerminal(t *testing.T) {
+func TestUserConversesWithChatInTerminal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{LastUserText: "story"}, Reply: words(2000, 30*time.Millisecond)},

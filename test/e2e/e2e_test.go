@@ -91,7 +91,7 @@ func TestATurnOfSeveralSteps(t *testing.T) {
 	}
 }
 
-func TestKillingTheGeneratorInMidStreamLosesOnlyTheAttempt(t *testing.T) {
+func TestGeneratorKillDuringStreamLosesOnlyTheAttempt(t *testing.T) {
 	t.Parallel()
 	localnode.Needed(t)
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
@@ -128,7 +128,7 @@ func TestLosingTheGenerationPodLosesOnlyTheAttempt(t *testing.T) {
 	}
 }
 
-func TestKillingTheManagerInMidCallCostsNoSecondCall(t *testing.T) {
+func TestManagerKillDuringCallCausesNoSecondCall(t *testing.T) {
 	localnode.Needed(t)
 	w := newWorld(t, reply(words(100, 30*time.Millisecond)))
 	w.newChat("c", "hello")
@@ -162,7 +162,7 @@ func TestEditsDuringTheCallCostNoSecondCall(t *testing.T) {
 	}
 }
 
-func TestDeletingTheChatAbortsTheCallWithinASecond(t *testing.T) {
+func TestChatDeletionCancelsModelCallWithinOneSecond(t *testing.T) {
 	w := newWorld(t, reply(words(20000, 20*time.Millisecond)))
 	chat := w.newChat("c", "hello")
 	w.eventually("the model is streaming", func() bool { return len(w.requests()) == 1 })

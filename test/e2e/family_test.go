@@ -149,9 +149,9 @@ func (w *world) plays(root string, length int64, kill func(*world, *step)) (kill
 	return 0
 }
 
-// TestAFamilyMendsAClusterTheSameWhateverIsKilledDuringEachStep has a root whose agents explore and fix, that asks an
+// TestFamilyRepairsClusterDespiteKillsAtEachStep has a root whose agents explore and fix, that asks an
 // MCP server, and that changes a Deployment as a service account once a person has approved of it.
-func TestAFamilyMendsAClusterTheSameWhateverIsKilledDuringEachStep(t *testing.T) {
+func TestFamilyRepairsClusterDespiteKillsAtEachStep(t *testing.T) {
 	localnode.Needed(t)
 	nothing := func(*world, *step) {}
 	for name, v := range map[string]struct {

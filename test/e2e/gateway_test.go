@@ -78,7 +78,7 @@ func (w *world) hears(chats client.Namespace, chat, words string) {
 	}
 }
 
-func TestAProgramTalksToAChatByTheGatewayAlone(t *testing.T) {
+func TestProgramUsesChatThroughGatewayOnly(t *testing.T) {
 	localnode.Needed(t)
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Times: 1, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Hello.")}}},

@@ -34,7 +34,7 @@ type step struct {
 	killed bool
 }
 
-func TestTheTranscriptIsTheSameWhateverIsKilledDuringEachStep(t *testing.T) {
+func TestTranscriptIsIdenticalDespiteKillsAtEachStep(t *testing.T) {
 	localnode.Needed(t)
 	for name, v := range map[string]struct {
 		kill func(*world, *step)

@@ -19,9 +19,9 @@ import (
 	"parley.dev/parley/test/modelserver"
 )
 
-// TestAnEditorOfTheNamespaceIsNotTheModel: the kubelet of a real node gets the pod's token, or there would be no reply;
+// TestNamespaceEditorCannotActAsGenerationPod: the kubelet of a real node gets the pod's token, or there would be no reply;
 // who holds the cluster's role edit does not.
-func TestAnEditorOfTheNamespaceIsNotTheModel(t *testing.T) {
+func TestNamespaceEditorCannotActAsGenerationPod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t,
 		modelserver.Script{

@@ -104,7 +104,7 @@ func rolledOut(t *testing.T, d *appsv1.Deployment) bool {
 		})
 }
 
-func TestAModelFixesADeploymentAsAServiceAccountOnceAPersonHasApprovedIt(t *testing.T) {
+func TestApprovedCallFixesDeploymentAsServiceAccount(t *testing.T) {
 	t.Parallel()
 	for name, kill := range map[string]func(*world, *step){
 		"nothing is killed": nil, "the generator is killed in each step": killGenerator,

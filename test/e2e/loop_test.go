@@ -16,7 +16,7 @@ import (
 	"parley.dev/parley/test/modelserver"
 )
 
-func TestARetryOutlivesTheManagerAndIsMadeOnce(t *testing.T) {
+func TestPendingRetrySurvivesManagerRestartAndRunsOnce(t *testing.T) {
 	localnode.Needed(t)
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Times: 1, Reply: modelserver.Reply{Fault: &modelserver.Fault{
@@ -80,7 +80,7 @@ func TestCompactedChatGoesOnAndIsRecorded(t *testing.T) {
 	}
 }
 
-func TestATitleAndASummaryComeBesideTheReply(t *testing.T) {
+func TestTitleAndSummaryAreGeneratedAlongsideReply(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{ToolOffered: "set_title"},

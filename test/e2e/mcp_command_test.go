@@ -43,7 +43,7 @@ func (w *world) newProgramChat(prompt string) {
 			{Name: "none", Command: []string{"no-such-server"}}}}})
 }
 
-func TestServersThatSpeakByStdioRunInTheWorkspaceAndOutliveNoGenerationPod(t *testing.T) {
+func TestStdioServersInWorkspaceEndWithGenerationPod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, works(
 		callOf("memory__create_entities", map[string]any{"entities": []map[string]any{
@@ -113,7 +113,7 @@ func (w *world) callRuns() {
 	})
 }
 
-func TestACallOfAServerWhoseWorkspaceIsLostEndsOnce(t *testing.T) {
+func TestServerCallEndsOnceWhenWorkspaceIsLost(t *testing.T) {
 	const unknown = "; whether the call was done is not known"
 	for name, c := range map[string]struct {
 		lose func(*testing.T, *corev1.Pod)

@@ -72,7 +72,7 @@ func withRights(t *testing.T, component, group, resource string) {
 	})
 }
 
-func TestAChatUsesAServerThatAnotherProjectRuns(t *testing.T) {
+func TestChatUsesServerManagedByAnotherProject(t *testing.T) {
 	echo := []mcpCall{{tool: "calendar__echo", arguments: `{"message":"hello"}`}}
 	w := newWorld(t, callsAll("calendar__echo", echo))
 	referring := func(name string) *v1alpha1.Chat {

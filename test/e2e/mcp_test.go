@@ -117,7 +117,7 @@ func callsAll(offered string, calls []mcpCall) modelserver.Script {
 	}}
 }
 
-func TestAModelCallsEachKindOfToolOfTheServersThatMCPIsTestedWith(t *testing.T) {
+func TestModelCallsEveryToolKindOfReferenceServers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, callsAll(npm+"echo", callsOfMCP))
 	w.create(&corev1.ConfigMap{ObjectMeta: w.meta("corp"), Data: map[string]string{"ca.crt": "none"}})
@@ -152,7 +152,7 @@ func TestAModelCallsEachKindOfToolOfTheServersThatMCPIsTestedWith(t *testing.T) 
 	}
 }
 
-func TestAQuestionOfAnMCPServerOutlivesTheGenerationPod(t *testing.T) {
+func TestMCPServerQuestionSurvivesGenerationPodLoss(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		tool    string

@@ -103,7 +103,7 @@ func (s *steady) carry(from net.Conn) {
 // ran is what became of a program.
 type ran struct{ name, said, complained string }
 
-func TestClientsHearAnAnswerThroughAKilledManagerAndGateway(t *testing.T) {
+func TestClientsReceiveReplyDespiteManagerAndGatewayKill(t *testing.T) {
 	localnode.Needed(t)
 	dir := modelClients(t)
 	w := newWorld(t, reply(words(storyWords, 2*storyPace)))

@@ -11,7 +11,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-func TestANoteIsShownWhileTheModelSpeaksAndNeverToldToIt(t *testing.T) {
+func TestNoteAppearsDuringStreamAndSkipsModel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, slowThenQuick())
 	everybody := &v1alpha1.ChatClass{ObjectMeta: w.meta("everybody"),

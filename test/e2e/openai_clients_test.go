@@ -43,7 +43,7 @@ func runs(t *testing.T, program *exec.Cmd) string {
 	return strings.TrimSpace(string(out))
 }
 
-func TestClientsOfJavaScriptRunToolsOfTheirOwn(t *testing.T) {
+func TestJavaScriptClientsRunTheirOwnTools(t *testing.T) {
 	dir := modelClients(t)
 	for name, args := range map[string][]string{
 		"openai, responses":   {"openai.mjs", "responses"},

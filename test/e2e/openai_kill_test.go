@@ -83,7 +83,7 @@ func TestAStreamedResponseOutlivesTheManager(t *testing.T) {
 	}
 }
 
-func TestAStreamedResponseIsResumedFromAGatewayThatHasNotBegunIt(t *testing.T) {
+func TestStreamedResponseResumesFromAnotherGateway(t *testing.T) {
 	localnode.Needed(t)
 	w := newWorld(t, reply(words(storyWords, storyPace)))
 	client := w.byGateway().byOpenAI()
@@ -119,7 +119,7 @@ func (w *world) killGateway() {
 	})
 }
 
-func TestAStreamedCompletionOutlivesAnAttemptThatIsLost(t *testing.T) {
+func TestStreamedCompletionSurvivesLostAttempt(t *testing.T) {
 	localnode.Needed(t)
 	w := newWorld(t, reply(words(storyWords, storyPace)))
 	client := w.byGateway().byOpenAI()
@@ -140,7 +140,7 @@ func TestAStreamedCompletionOutlivesAnAttemptThatIsLost(t *testing.T) {
 	}
 }
 
-func TestARequestThatIsMadeAgainFindsTheFirstOnesAnswer(t *testing.T) {
+func TestRetriedRequestReturnsReplyOfFirst(t *testing.T) {
 	w := newWorld(t, reply(words(20, storyPace)))
 	client := w.byGateway().byOpenAI()
 	for name, headers := range map[string][2]option.RequestOption{

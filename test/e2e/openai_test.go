@@ -111,7 +111,7 @@ func TestTurnOverBudgetIsReportedAndCancelled(t *testing.T) {
 	}
 }
 
-func TestAConversationThatIsResentGoesOnInANewChat(t *testing.T) {
+func TestResentConversationContinuesInNewChat(t *testing.T) {
 	w := newWorld(t, forecast)
 	client := w.byGateway().byOpenAI()
 	answer, err := client.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{

@@ -40,8 +40,8 @@ func (w *world) kubectlChat(args ...string) string {
 	return string(out)
 }
 
-// TestAChatThatPlansChangesNothingBeforePeopleApproveItsPlan also loses the generation pod while people think.
-func TestAChatThatPlansChangesNothingBeforePeopleApproveItsPlan(t *testing.T) {
+// TestPlanningChatChangesNothingBeforeApproval also loses the generation pod while people think.
+func TestPlanningChatChangesNothingBeforeApproval(t *testing.T) {
 	t.Parallel()
 	write := map[string]any{"path": "plan.txt", "content": "SQLite"}
 	w := newWorld(t, works(

@@ -163,8 +163,8 @@ func messagesOf(t *testing.T, r modelserver.Record) []any {
 	return body.Messages
 }
 
-// TestAnImportedChatGoesOnAsTheExportedOneWould has somebody say in the chat what would like to be more than words.
-func TestAnImportedChatGoesOnAsTheExportedOneWould(t *testing.T) {
+// TestImportedChatContinuesLikeExportedChat has somebody say in the chat what would like to be more than words.
+func TestImportedChatContinuesLikeExportedChat(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{LastUserText: "time", ToolResults: new(0)}, Reply: modelserver.Reply{

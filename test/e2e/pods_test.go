@@ -16,7 +16,7 @@ import (
 	"parley.dev/parley/test/modelserver"
 )
 
-func TestQuotaOfPodsHoldsTheChatUntilItIsGone(t *testing.T) {
+func TestPodQuotaBlocksChatUntilRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, reply(modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}))
 	quota := &corev1.ResourceQuota{ObjectMeta: w.meta("pods"), Spec: corev1.ResourceQuotaSpec{

@@ -16,8 +16,8 @@ import (
 	"parley.dev/parley/test/kit/localnode"
 )
 
-// TestAFamilyThatRestsForLongEnoughGoesWithItsWorkspace also loses the manager that knew when.
-func TestAFamilyThatRestsForLongEnoughGoesWithItsWorkspace(t *testing.T) {
+// TestIdleFamilyExpiresTogetherWithWorkspace also loses the manager that knew when.
+func TestIdleFamilyExpiresTogetherWithWorkspace(t *testing.T) {
 	localnode.Needed(t)
 	w := newWorld(t, works(callOf("execute", map[string]any{"command": "echo hello"})))
 	w.template("shell")

@@ -38,7 +38,7 @@ func writing(path, content string) modelserver.Step {
 
 func fileOf(skill, path string) map[string]any { return map[string]any{"name": skill, "path": path} }
 
-func TestAModelReadsSkillsAndTheContextOfItsWorkspaceAgain(t *testing.T) {
+func TestModelRereadsSkillsAndWorkspaceContext(t *testing.T) {
 	w := newWorld(t, stepByStep(
 		calling("read_skill", map[string]any{"name": "greeting"}),
 		calling("read_skill_file", fileOf("configmap/greeting", "texts/hello.txt")),

@@ -59,7 +59,7 @@ func (w *world) heard(chat string) {
 	_ = tail.Wait() // It was killed.
 }
 
-func TestAnInterruptedReplyIsKeptAsFarAsItCame(t *testing.T) {
+func TestInterruptedReplyKeepsPartialText(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, slowThenQuick())
 	chat := w.newChat("c", "Tell me a long story.")
@@ -75,7 +75,7 @@ func TestAnInterruptedReplyIsKeptAsFarAsItCame(t *testing.T) {
 	w.nothingLeft("c")
 }
 
-func TestAnInterruptedReplyOutlivesTheCrashOfItsGenerator(t *testing.T) {
+func TestInterruptedReplySurvivesGeneratorCrash(t *testing.T) {
 	t.Parallel()
 	localnode.Needed(t)
 	w := newWorld(t, slowThenQuick())

@@ -8,7 +8,7 @@ import "testing"
 // sumGolden is the transcript of sums.
 const sumGolden = "sum.txt"
 
-func TestAModelWritesAProgramMendsItServesItAndComesBackToIt(t *testing.T) {
+func TestModelWritesFixesServesAndRevisitsProgram(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, sums())
 	w.newSumChat("c")

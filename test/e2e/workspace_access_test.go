@@ -80,9 +80,9 @@ func (w *world) attack(script string) string {
 	return string(log)
 }
 
-// TestOnlyTheGenerationPodsOfItsChatReachAWorkspace: the network policy around workspaces keeps the attacker from the
+// TestWorkspaceAcceptsOnlyGenerationPodsOfItsChat: the network policy around workspaces keeps the attacker from the
 // agent, too; here it is let through, so that nothing but the agent itself holds.
-func TestOnlyTheGenerationPodsOfItsChatReachAWorkspace(t *testing.T) {
+func TestWorkspaceAcceptsOnlyGenerationPodsOfItsChat(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, works(callOf("execute", map[string]any{"command": "true"})))
 	w.template("shell")

@@ -28,7 +28,7 @@ func (w *world) uptime(pod, command string) time.Duration {
 	return time.Duration(up * float64(time.Second))
 }
 
-func TestASubChatThatIsDeletedAloneEndsTheCommandThatItWaitsForAndNoOther(t *testing.T) {
+func TestDeletedSubChatCancelsOnlyItsOwnCommand(t *testing.T) {
 	const background = "while true; do sleep 1; done"
 	w := newWorld(t, works(run(background+" &"),
 		run("trap 'cat /proc/uptime >ended; exit 4' TERM; echo yes >begun; while true; do sleep 0.01; done")))

@@ -106,7 +106,7 @@ func run(command string) modelserver.ToolCall {
 	return callOf("execute", map[string]any{"command": command, "timeout": 80})
 }
 
-func TestAnIdleWorkspaceStopsAndTheNextCallFindsItsFiles(t *testing.T) {
+func TestIdleWorkspaceStopsAndNextCallFindsFiles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, works(callOf("write_file", map[string]any{"path": "notes/one.txt", "content": "remember me\n"})))
 	chat := w.newStoredChat("c", func(s *v1alpha1.WorkspaceSource) { s.IdleSeconds = new(int32(3)) })
@@ -133,7 +133,7 @@ func TestAnIdleWorkspaceStopsAndTheNextCallFindsItsFiles(t *testing.T) {
 	w.eventually("its claim and its volume are gone", func() bool { return w.gone(claim) && w.gone(volume) })
 }
 
-func TestStorageThatIsToBeRetainedOutlivesItsChat(t *testing.T) {
+func TestRetainedStorageOutlivesChat(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, works(callOf("write_file", map[string]any{"path": "kept.txt", "content": "kept"})))
 	chat := w.newStoredChat("c", func(s *v1alpha1.WorkspaceSource) { s.DeletionPolicy = v1alpha1.WorkspaceRetain })
@@ -216,7 +216,7 @@ const killServing = `for p in /proc/[0-9]*; do
 	if tr '\0' ' ' <$p/cmdline | grep -q '^workspace-agent serve '; then echo ${p#/proc/}; kill -9 ${p#/proc/}; fi
 done; `
 
-func TestACommandOutlivesTheServingPartOfTheAgent(t *testing.T) {
+func TestCommandSurvivesKillOfAgentServer(t *testing.T) {
 	t.Parallel()
 	// It waits to be told, and then writes more than its pipe holds.
 	w := newWorld(t, works(
@@ -243,7 +243,7 @@ func TestACommandOutlivesTheServingPartOfTheAgent(t *testing.T) {
 	}
 }
 
-func TestACommandOutlivesTheGenerationPodAndRunsOnce(t *testing.T) {
+func TestCommandSurvivesGenerationPodAndRunsOnce(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(t *testing.T, ns, pod string){
 		"its pod is removed by force": func(t *testing.T, ns, pod string) {

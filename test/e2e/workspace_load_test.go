@@ -14,9 +14,9 @@ import (
 	"parley.dev/parley/test/modelserver"
 )
 
-// TestTwoHundredCommandsOfTwentyChatsAtOnceAreKeptApart: each chat has a workspace of its own, and its model makes ten
+// TestConcurrentCommandsOfTwentyChatsStayIsolated: each chat has a workspace of its own, and its model makes ten
 // calls in one reply.
-func TestTwoHundredCommandsOfTwentyChatsAtOnceAreKeptApart(t *testing.T) {
+func TestConcurrentCommandsOfTwentyChatsStayIsolated(t *testing.T) {
 	const chats, commands = 20, 10
 	var calls []modelserver.ToolCall
 	for i := range commands {

@@ -35,7 +35,7 @@ func (w *world) withInitContainer() *corev1.Pod {
 	return o.Pod
 }
 
-func TestAModelWorksInAWorkspaceWhoseAgentAnInitContainerHasCopied(t *testing.T) {
+func TestWorkspaceRunsAgentCopiedByInitContainer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, works(
 		callOf("write_file", map[string]any{"path": "greeting", "content": "hello\n"}),

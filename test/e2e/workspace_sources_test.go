@@ -24,7 +24,7 @@ import (
 	"parley.dev/parley/test/kit/localnode"
 )
 
-func TestAChatWorksInAPodThatSomebodyElseRuns(t *testing.T) {
+func TestChatUsesExternallyManagedPodAsWorkspace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, works(run("echo mine >notes; echo $HOME"), run("cat notes")))
 	chat := w.sample("workspace-pod.yaml")[0]
@@ -103,7 +103,7 @@ func withAgentSandbox(t *testing.T) {
 	})
 }
 
-func TestAChatWorksInASandboxOfAWarmPool(t *testing.T) {
+func TestChatUsesSandboxFromWarmPool(t *testing.T) {
 	w := newWorld(t, works(run("echo begun >>notes; cat notes")))
 	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("early"), Spec: v1alpha1.ChatSpec{Prompt: "Work.",
 		Workspace: &v1alpha1.WorkspaceSource{WarmPoolRef: &v1alpha1.WarmPoolReference{Name: "shells"}}}})

@@ -166,7 +166,7 @@ func TestProcessesOfRootDoNotEscapeTheirCall(t *testing.T) {
 	}
 }
 
-func TestCallsOfAChatWhoseWorkspaceCannotBeMadeSayWhy(t *testing.T) {
+func TestCallsReportWhyWorkspaceCannotBeCreated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, works(callOf("execute", map[string]any{"command": "true"})))
 	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Work.",

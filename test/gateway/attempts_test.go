@@ -203,8 +203,8 @@ func TestPagesOfOtherOriginsChangeNothing(t *testing.T) {
 	w.unchanged(t, before)
 }
 
-// TestABodyThatComesTooSlowlyEndsAndKeepsNobodyWaiting takes the 20 seconds that a body may.
-func TestABodyThatComesTooSlowlyEndsAndKeepsNobodyWaiting(t *testing.T) {
+// TestSlowRequestBodyTimesOutWithoutBlockingOthers takes the 20 seconds that a body may.
+func TestSlowRequestBodyTimesOutWithoutBlockingOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.tell("c", 2)

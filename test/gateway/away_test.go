@@ -32,7 +32,7 @@ const drowsy = `{ const real = setTimeout, get = fetch;
 // remembered is how many changes of its chats a gateway remembers for those who come back.
 const remembered = 1024
 
-func TestATabThatSleptForLongShowsAllThatHasHappened(t *testing.T) {
+func TestTabShowsAllMissedEventsAfterSleep(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.tell("c", 4)

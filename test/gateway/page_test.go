@@ -62,7 +62,7 @@ func TestThePageShowsAChatOf5000Messages(t *testing.T) {
 	})
 }
 
-func TestATokenThatExpiresInMidUseLosesNothing(t *testing.T) {
+func TestTokenExpiryDuringUseLosesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.tell("c", 2)

@@ -36,7 +36,7 @@ func TestEditInGitIsAnsweredAnew(t *testing.T) {
 	})
 }
 
-func TestMessagesBehindAnEditInGitAskForAPerson(t *testing.T) {
+func TestMessagesSupersededByGitEditNeedManualAction(t *testing.T) {
 	with(t, controllers, func(t *testing.T, ns string, what tool) {
 		git := checkOut(t, ns, "chats.yaml").without("Chat/broken").without("ChatMessage/triage-events",
 			"ChatMessage/triage-summary")

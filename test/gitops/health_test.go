@@ -185,7 +185,7 @@ func TestAChatWithoutItsAdvisorIsHealthy(t *testing.T) {
 	}
 }
 
-func TestAChatModelConfigWhoseFallbackIsMissingIsHealthy(t *testing.T) {
+func TestChatModelConfigWithMissingFallbackIsHealthy(t *testing.T) {
 	config := &v1alpha1.ChatModelConfig{
 		TypeMeta: metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "ChatModelConfig"},
 	}

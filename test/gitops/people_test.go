@@ -76,7 +76,7 @@ func TestAnnotationOutlivesReconciliationAndIsHeededOnce(t *testing.T) {
 	})
 }
 
-func TestFieldLeftOutOfGitBelongsToThePerson(t *testing.T) {
+func TestFieldAbsentFromGitKeepsManualEdit(t *testing.T) {
 	suspend := []string{"patch", "chat", "triage", "--type", "merge", "--patch", `{"spec":{"suspend":true}}`}
 	with(t, controllers, func(t *testing.T, ns string, what tool) {
 		git := answeredChat(t, ns, what).edited(t, "Chat/triage", func(o *unstructured.Unstructured) {
@@ -106,7 +106,7 @@ func TestFieldLeftOutOfGitBelongsToThePerson(t *testing.T) {
 	})
 }
 
-func TestEditOfAFieldInGitIsSetBackWithoutARerun(t *testing.T) {
+func TestManualEditOfGitFieldRevertsWithoutRerun(t *testing.T) {
 	with(t, controllers, func(t *testing.T, ns string, what tool) {
 		git := answeredChat(t, ns, what)
 		before := progress(t, ns, "Chat/triage")

@@ -45,7 +45,7 @@ func goneFrom(t *testing.T, ns string, ids ...string) {
 	})
 }
 
-func TestAMessageThatGitDropsIsPrunedAndNothingElse(t *testing.T) {
+func TestOnlyMessageRemovedFromGitIsPruned(t *testing.T) {
 	with(t, controllers, func(t *testing.T, ns string, what tool) {
 		git := checkOut(t, ns, "chats.yaml")
 		what.apply(t, git)
@@ -90,7 +90,7 @@ func newest(t *testing.T, ns string, names ...string) string {
 	return best
 }
 
-func TestPruningNeverTakesWhatTheOperatorOrAPersonCreated(t *testing.T) {
+func TestPruningSkipsObjectsOfOperatorAndUsers(t *testing.T) {
 	with(t, controllers, func(t *testing.T, ns string, what tool) {
 		git := checkOut(t, ns, "chats.yaml")
 		what.apply(t, git)
@@ -141,7 +141,7 @@ func TestPrunedChatGoesWithItsMessages(t *testing.T) {
 	})
 }
 
-func TestMessagesOfAPrunedChatAreAppliedOnceMore(t *testing.T) {
+func TestMessagesOfPrunedChatAreRecreated(t *testing.T) {
 	with(t, controllers, func(t *testing.T, ns string, what tool) {
 		git := checkOut(t, ns, "chats.yaml")
 		what.apply(t, git)

@@ -16,7 +16,7 @@ import (
 	"parley.dev/parley/internal/pods/capacity"
 )
 
-func TestBothToolsWaitUntilAQuotaIsInForce(t *testing.T) {
+func TestBothToolsWaitUntilQuotaIsEnforced(t *testing.T) {
 	unseen := v1alpha1.ChatQuotaStatus{ObservedGeneration: -1} // As the schema's default has it.
 	quota := &v1alpha1.ChatQuota{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "ChatQuota"},

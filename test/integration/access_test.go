@@ -94,7 +94,7 @@ func TestRoleBindingToAnotherRoleIsReplaced(t *testing.T) {
 	eventually(t, "it is put right", func() bool { return isRight(t, ns) })
 }
 
-func TestANetworkPolicyOfAnOlderVersionIsCorrectedOnce(t *testing.T) {
+func TestOutdatedNetworkPolicyIsUpdatedOnce(t *testing.T) {
 	ns := namespace(t)
 	old := podspec.NetworkPolicy(ns, "")
 	old.Spec.Ingress = old.Spec.Ingress[:1] // Nobody could read the metrics.

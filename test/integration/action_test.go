@@ -80,7 +80,7 @@ func waitForApproval(t *testing.T, a *v1alpha1.ToolApproval, ready metav1.Condit
 	})
 }
 
-func TestAClientRunsItsToolsAndTheTurnGoesOn(t *testing.T) {
+func TestTurnContinuesAfterClientRunsTools(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, ticketChat(ns))

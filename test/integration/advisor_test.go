@@ -70,7 +70,7 @@ func TestMissingAdvisorShowsUntilItExists(t *testing.T) {
 	eventually(t, "the chat has no advisor", func() bool { return unavailable(&chatIn(t, ns, "c").Status) == nil })
 }
 
-func TestIdleChatSeesTheNewAdvisorOfItsClass(t *testing.T) {
+func TestIdleChatPicksUpAdvisorChangeOfClass(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	class := chattest.In(ns, chattest.Class("coder", func(s *v1alpha1.ChatClassSpec) { s.Default = true }))

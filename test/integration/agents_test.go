@@ -48,7 +48,7 @@ func calling(t *testing.T, ns string) *v1alpha1.Chat {
 	return assigned(t, ns, "root", 2, 1)
 }
 
-func TestChatStartsASubChatOnceItsResultIsCommitted(t *testing.T) {
+func TestSubChatStartsAfterResultIsCommitted(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	first, second := spawns("root", "uid.1.a", "Look here."), spawns("root", "uid.1.b", "Look there.")
@@ -115,7 +115,7 @@ func TestChatTalksToItsSubChats(t *testing.T) {
 	}
 }
 
-func TestRefusedSubChatIsAnEventAndHoldsNothingUp(t *testing.T) {
+func TestRejectedSubChatEmitsEventWithoutBlockingTurn(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	root := calling(t, ns)

@@ -104,7 +104,7 @@ func TestChatHasWhatItsClassSays(t *testing.T) {
 	waitForReady(t, ns, "unnamed", metav1.ConditionTrue, v1alpha1.ReasonMaxStepsReached)
 }
 
-func TestAChangeOfAClassCountsFromTheNextStepOn(t *testing.T) {
+func TestClassChangeAppliesFromNextStep(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, modelConfig(ns, "strong"))
@@ -125,7 +125,7 @@ func TestAChangeOfAClassCountsFromTheNextStepOn(t *testing.T) {
 	}
 }
 
-func TestAChangeOfTheNamespacePreambleCountsFromTheNextStepOnInEveryChat(t *testing.T) {
+func TestNamespacePreambleChangeAppliesFromNextStep(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	everybody := newClass(ns, "everybody", func(s *v1alpha1.ChatClassSpec) {
@@ -169,7 +169,7 @@ func TestChatWaitsForTheClassThatItNames(t *testing.T) {
 	}
 }
 
-func TestATurnWhoseClassIsGoneGoesOnWhenItIsBack(t *testing.T) {
+func TestTurnResumesWhenDeletedClassReturns(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, modelConfig(ns, "strong"))
@@ -213,7 +213,7 @@ func TestTurnWaitsForItsDeletedModel(t *testing.T) {
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 }
 
-func TestAChatSaysThatItsClassNamesAMissingModel(t *testing.T) {
+func TestChatReportsMissingModelOfClass(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) { s.Defaults.ModelConfigRef = refTo("gone") }))
@@ -286,7 +286,7 @@ func TestChatAtRestSaysWhatItsClassIgnores(t *testing.T) {
 	})
 }
 
-func TestClassSaysWhichModelsAreMissingAndWhichIsTheDefault(t *testing.T) {
+func TestClassReportsMissingModelsAndDefault(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	first := newClass(ns, "a", func(s *v1alpha1.ChatClassSpec) { s.Default = true })
@@ -315,7 +315,7 @@ func TestClassSaysWhichModelsAreMissingAndWhichIsTheDefault(t *testing.T) {
 	})
 }
 
-func TestWorkspaceOfAClassIsKeptAsTheClassSays(t *testing.T) {
+func TestChatUsesWorkspaceFromClassDefaults(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	class := newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) {
@@ -336,7 +336,7 @@ func TestWorkspaceOfAClassIsKeptAsTheClassSays(t *testing.T) {
 	})
 }
 
-func TestANamespaceKeepsASparePodForItsNextChat(t *testing.T) {
+func TestNamespaceKeepsSparePodForNextChat(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	pods := func() []corev1.Pod {

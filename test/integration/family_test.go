@@ -63,7 +63,7 @@ func TestAFamilyIsSelectedByItsRoot(t *testing.T) {
 	}
 }
 
-func TestAFamilyIsArchivedTogetherOnceNobodyIsAtWork(t *testing.T) {
+func TestFamilyIsArchivedTogetherOnceIdle(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "root", "first"))
@@ -130,7 +130,7 @@ func TestSubChatIsArchivedWithItsParent(t *testing.T) {
 	waitForReady(t, ns, "child", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 }
 
-func TestSubChatBeyondTheFamilyLimitBeginsOnceThereIsRoom(t *testing.T) {
+func TestSubChatBeyondFamilyLimitWaitsForSlot(t *testing.T) {
 	t.Parallel()
 	for name, makeRoom := range map[string]func(*testing.T, string){
 		"a sibling is deleted": func(t *testing.T, ns string) { remove(t, newChat(ns, "k1", "")) },
@@ -158,7 +158,7 @@ func TestSubChatBeyondTheFamilyLimitBeginsOnceThereIsRoom(t *testing.T) {
 	}
 }
 
-func TestASubChatIsHeldAndDeletedWithItsParent(t *testing.T) {
+func TestSubChatIsSuspendedAndDeletedWithParent(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, subChat(ns, "child", "root"))

@@ -17,7 +17,7 @@ func commanding(ns string) *v1alpha1.Chat {
 	return chat
 }
 
-func TestTheFirstStepOfATurnStartsTheWorkspaceOfItsServersAndWaitsForIt(t *testing.T) {
+func TestFirstStepStartsAndAwaitsWorkspaceOfServers(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
@@ -28,7 +28,7 @@ func TestTheFirstStepOfATurnStartsTheWorkspaceOfItsServersAndWaitsForIt(t *testi
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
 }
 
-func TestAWorkspaceThatAPersonMustMendHoldsNoTurnUpWhoseServersRunThere(t *testing.T) {
+func TestBrokenWorkspaceOfServersDoesNotBlockTurn(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	chat := commanding(ns)

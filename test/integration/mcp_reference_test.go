@@ -67,7 +67,7 @@ func waitsForServers(t *testing.T, ns, why string) {
 	})
 }
 
-func TestAModelIsAskedOnceTheServerThatItsChatRefersToIsReady(t *testing.T) {
+func TestModelCallWaitsUntilReferencedServerIsReady(t *testing.T) {
 	t.Parallel()
 	installMCP(t, ofLifecycle.Group)
 	ns := namespace(t)
@@ -91,7 +91,7 @@ func TestAModelIsAskedOnceTheServerThatItsChatRefersToIsReady(t *testing.T) {
 	}
 }
 
-func TestAModelIsAskedWithoutAServerWhoseKindTheClusterDoesNotHave(t *testing.T) {
+func TestModelCallSkipsServerOfUninstalledKind(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, referring(ns, ofToolHive))

@@ -23,7 +23,7 @@ func required(t *testing.T, ns string, calls int) *v1alpha1.RequiresActionStatus
 	return action
 }
 
-func TestACallThatAsksPeopleIsMadeAgainWithTheirAnswer(t *testing.T) {
+func TestCallRequestingInputIsRepeatedWithAnswer(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, ticketChat(ns))
@@ -61,7 +61,7 @@ func TestACallThatAsksPeopleIsMadeAgainWithTheirAnswer(t *testing.T) {
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-7-1", 6)
 }
 
-func TestAChatSaysWhichServersItsNewestReplyWasMadeWithout(t *testing.T) {
+func TestChatReportsServersMissingFromLatestReply(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "please"))

@@ -107,7 +107,7 @@ func TestRetryAfterOfOneChatHoldsAllOthers(t *testing.T) {
 	assigned(t, ns, "second", 1, 1) // The changed ChatModelConfig may lead to another account.
 }
 
-func TestFallbackIsAskedWhileTheFirstModelMustWait(t *testing.T) {
+func TestFallbackIsUsedWhilePrimaryModelIsLimited(t *testing.T) {
 	t.Parallel()
 	ns := limitedNamespace(t, v1alpha1.ModelLimits{}, func(s *v1alpha1.ChatModelConfigSpec) {
 		s.Fallbacks = []v1alpha1.ModelConfigReference{{Name: "spare"}}
@@ -123,7 +123,7 @@ func TestFallbackIsAskedWhileTheFirstModelMustWait(t *testing.T) {
 	}
 }
 
-func TestChatKeepsItsPlaceWithTheModelWhileItWaitsForASlot(t *testing.T) {
+func TestChatKeepsModelReservationWhileWaitingForSlot(t *testing.T) {
 	t.Parallel()
 	ns := limitedNamespace(t, v1alpha1.ModelLimits{ConcurrentCalls: new(int32(1))})
 	allow(t, ns, "one", 1)

@@ -31,7 +31,7 @@ func waitForNote(t *testing.T, ns, name string, before int64) {
 	}
 }
 
-func TestANoteHasItsPlaceAndWaitsForNothing(t *testing.T) {
+func TestNoteJoinsHistoryWithoutQueueing(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, note(ns, "c", "early"))

@@ -129,7 +129,7 @@ func TestOptionsOfTheProviderAreTaken(t *testing.T) {
 	}
 }
 
-func TestAnOptionThatTheAPIDoesNotKnowIsStoredByNobody(t *testing.T) {
+func TestUnknownProviderOptionIsNeverStored(t *testing.T) {
 	t.Parallel()
 	ns := bareNamespace(t)
 	const unknown = `{"openai":{"usr":"x","user":"u"}}`

@@ -99,7 +99,7 @@ func TestMessagesThatCutInKeepTheirOrder(t *testing.T) {
 	}
 }
 
-func TestNextStepKeepsTheReasonOfGivenUpCalls(t *testing.T) {
+func TestNextStepKeepsReasonOfAbandonedCalls(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	chat := ticketChat(ns)

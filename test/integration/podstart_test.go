@@ -32,7 +32,7 @@ func hasNoImage(t *testing.T, ns, name string) {
 	}
 }
 
-func TestPodThatDoesNotStartIsReplacedWithTheKubeletsWords(t *testing.T) {
+func TestUnstartedPodIsReplacedAndKubeletMessageReported(t *testing.T) {
 	stopManager(t)(func(o *testmanager.Options) { o.Controllers.PodStart = 4 * time.Second })
 	defer func() { stopManager(t)() }()
 	ns := namespace(t)

@@ -22,7 +22,7 @@ func earlier(ns, name string, last v1alpha1.MessageRole) *v1alpha1.ChatMessage {
 	return m
 }
 
-func TestAChatGoesOnFromAConversationThatWasLedElsewhere(t *testing.T) {
+func TestChatContinuesFromImportedHistory(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", ""))
@@ -37,7 +37,7 @@ func TestAChatGoesOnFromAConversationThatWasLedElsewhere(t *testing.T) {
 	waitForMessage(t, ns, "q", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 }
 
-func TestAHistoryThatEndsWithAQuestionIsAnsweredAndAnEditOfItBeginsThere(t *testing.T) {
+func TestImportedHistoryEndingWithQuestionIsAnswered(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", ""))

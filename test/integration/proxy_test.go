@@ -88,7 +88,7 @@ func (b *behindProxy) is(status metav1.ConditionStatus, reason v1alpha1.Conditio
 	})
 }
 
-func TestAuthorityOfAModelBehindAProxyIsTrusted(t *testing.T) {
+func TestCABundleIsTrustedForModelBehindProxy(t *testing.T) {
 	t.Parallel()
 	b := startBehindProxy(t)
 	b.fails(v1alpha1.ErrorModelConfigInvalid, `ChatModelConfig default cannot be used: key "ca.crt" of ConfigMap corp, `+

@@ -118,7 +118,7 @@ func TestRaisedQuotaLetsChatsInAtOnce(t *testing.T) {
 	eventually(t, "all generate without the quota", func() bool { return len(generating(t, ns)) == 10 })
 }
 
-func TestZeroHoldsAllChatsVisiblyAndStillAfterARestart(t *testing.T) {
+func TestZeroQuotaBlocksAllChatsAcrossRestart(t *testing.T) {
 	ns := namespace(t)
 	allow(t, ns, "none", 0)
 	create(t, newChat(ns, "c", "first"))

@@ -109,7 +109,7 @@ func TestRefusedPodIsSaidUntilItIsAllowed(t *testing.T) {
 	}
 }
 
-func TestAnsweredChatIsNotReadyWithARefusedPod(t *testing.T) {
+func TestRejectedPodMakesAnsweredChatNotReady(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "hello"))
@@ -135,7 +135,7 @@ func TestRefusedPromptIsSaid(t *testing.T) {
 	assigned(t, ns, "c", 1, 1)
 }
 
-func TestTakenPromptNameIsSaidUntilItIsFree(t *testing.T) {
+func TestTakenPromptNameIsReportedUntilFree(t *testing.T) {
 	t.Parallel()
 	for name, stranger := range map[string]func(*v1alpha1.ChatMessage){
 		"by a message of another chat": func(m *v1alpha1.ChatMessage) { m.Spec.ChatRef.Name = "other" },

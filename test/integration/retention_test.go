@@ -40,7 +40,7 @@ func answersPrompt(t *testing.T, ns, name string) {
 	waitForReady(t, ns, name, metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 }
 
-func TestAChatAtRestGoesWithAllBelowIt(t *testing.T) {
+func TestExpiredIdleChatIsDeletedWithDescendants(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, kept(ns, "c", 1))
@@ -94,7 +94,7 @@ func TestAMessageKeepsAChat(t *testing.T) {
 	eventually(t, "the chat goes", func() bool { return chatIsGone(t, ns, "c") })
 }
 
-func TestAManagerThatBeginsFindsTheChatsThatAreToGo(t *testing.T) {
+func TestStartingManagerFindsExpiredChats(t *testing.T) {
 	ns := namespace(t)
 	create(t, kept(ns, "c", 3600))
 	answersPrompt(t, ns, "c")
@@ -106,7 +106,7 @@ func TestAManagerThatBeginsFindsTheChatsThatAreToGo(t *testing.T) {
 	eventually(t, "the chat goes", func() bool { return chatIsGone(t, ns, "c") })
 }
 
-func TestARetentionOfTheClassHoldsForChatsAtRest(t *testing.T) {
+func TestClassRetentionAppliesToIdleChats(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	class := newClass(ns, "short-lived")

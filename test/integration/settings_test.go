@@ -37,7 +37,7 @@ func sayTo(ns, chat, name, config string, effort v1alpha1.ReasoningEffort) *v1al
 	return m
 }
 
-func TestAMessageChoosesTheModelOfItsTurnAlone(t *testing.T) {
+func TestMessageModelAppliesToItsTurnOnly(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, modelConfig(ns, "fast"))
@@ -75,7 +75,7 @@ func TestAMessageChoosesTheModelOfItsTurnAlone(t *testing.T) {
 	})
 }
 
-func TestMessageWithAMissingModelBeginsOnceItExists(t *testing.T) {
+func TestMessageWaitsUntilMissingModelExists(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", ""))
@@ -96,7 +96,7 @@ func TestMessageWithAMissingModelBeginsOnceItExists(t *testing.T) {
 	}
 }
 
-func TestABudgetCountsForAChatAndItsSubChats(t *testing.T) {
+func TestBudgetCoversChatAndSubChats(t *testing.T) {
 	t.Parallel()
 	ns := bareNamespace(t)
 	create(t, modelConfig(ns, "default", func(s *v1alpha1.ChatModelConfigSpec) { s.Default = true; dollars(s) }))
@@ -128,7 +128,7 @@ func TestABudgetCountsForAChatAndItsSubChats(t *testing.T) {
 	}
 }
 
-func TestBudgetOfAClassHoldsSubChatsUntilRaised(t *testing.T) {
+func TestClassBudgetBlocksSubChatsUntilRaised(t *testing.T) {
 	t.Parallel()
 	ns := bareNamespace(t)
 	create(t, modelConfig(ns, "default", func(s *v1alpha1.ChatModelConfigSpec) { s.Default = true; dollars(s) }))
@@ -148,7 +148,7 @@ func TestBudgetOfAClassHoldsSubChatsUntilRaised(t *testing.T) {
 	assigned(t, ns, "sub", 1, 1)
 }
 
-func TestCostOfDeletedSubChatsCountsTowardsTheBudget(t *testing.T) {
+func TestDeletedSubChatCostCountsTowardsBudget(t *testing.T) {
 	t.Parallel()
 	ns := bareNamespace(t)
 	create(t, modelConfig(ns, "default", func(s *v1alpha1.ChatModelConfigSpec) { s.Default = true; dollars(s) }))
@@ -352,7 +352,7 @@ func TestEverySettingIsKept(t *testing.T) {
 	}
 }
 
-func TestAConfigurationThatLeadsToTheNodeSaysSo(t *testing.T) {
+func TestConfigPointingToNodeIsReportedStalled(t *testing.T) {
 	t.Parallel()
 	ns := bareNamespace(t)
 	create(t, modelConfig(ns, "m", func(s *v1alpha1.ChatModelConfigSpec) { s.BaseURL = "http://169.254.169.254/v1" }))
@@ -368,7 +368,7 @@ func TestAConfigurationThatLeadsToTheNodeSaysSo(t *testing.T) {
 	})
 }
 
-func TestTheStatusOfAChatSaysWhatItHasCost(t *testing.T) {
+func TestChatStatusReportsCost(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))

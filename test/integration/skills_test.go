@@ -14,7 +14,7 @@ import (
 	"parley.dev/parley/test/kit/chattest"
 )
 
-func TestAChatWhoseSkillIsMissingSaysWhatToCreateAndGoesOnThen(t *testing.T) {
+func TestChatReportsMissingSkillAndResumesOnceCreated(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	chat := newChat(ns, "c", "first")
@@ -45,7 +45,7 @@ func handled(t *testing.T, ns, chat string, kind v1alpha1.RequestKind, token str
 	return r
 }
 
-func TestTheContextOfAWorkspaceIsAskedForAgain(t *testing.T) {
+func TestWorkspaceContextIsRefreshedOnRequest(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))

@@ -147,7 +147,7 @@ func TestEditSupersedesWhatFollowed(t *testing.T) {
 	}
 }
 
-func TestAnEditWhileAtWorkFencesTheWorkOff(t *testing.T) {
+func TestEditDuringGenerationDiscardsStaleReply(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))
@@ -225,7 +225,7 @@ func TestClearingHidesTheOldContextFromTheModel(t *testing.T) {
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-4-1", 4)
 }
 
-func TestWhatWasDoneWhileNoManagerRanIsFoundOut(t *testing.T) {
+func TestDeletionWhileManagerIsDownIsDetected(t *testing.T) {
 	ns := namespace(t)
 	answered(t, ns, "second")
 	// The manager that meets the chat for the first time must find the gap, so this one is stopped meanwhile.

@@ -98,7 +98,7 @@ func TestLateTurnSummaryIsRemoved(t *testing.T) {
 	}
 }
 
-func TestSummaryOfACutTurnIsNotTakenForAnother(t *testing.T) {
+func TestSummaryOfRemovedTurnIsNotReused(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
@@ -127,7 +127,7 @@ func TestSummaryOfACutTurnIsNotTakenForAnother(t *testing.T) {
 	}
 }
 
-func TestUnwantedTurnSummaryIsRemovedFromAnIdleChat(t *testing.T) {
+func TestDisabledTurnSummaryIsRemovedFromIdleChat(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })

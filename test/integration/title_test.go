@@ -48,7 +48,7 @@ func TestATitleHas80CharactersWhateverTheirBytes(t *testing.T) {
 	hasTitle(t, ns, "c", title, v1alpha1.TitleFromSpec)
 }
 
-func TestTitleComesWithAReplyAndAPersonsWins(t *testing.T) {
+func TestUserTitleOverridesGeneratedTitle(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "Why would a pod be stuck?"))
@@ -88,7 +88,7 @@ func TestChatIsCalledByItsFirstWords(t *testing.T) {
 	hasTitle(t, ns, "bare", "hello", v1alpha1.TitleFromFirstWords)
 }
 
-func TestAGivenTitleIsThereBeforeTheFirstMessage(t *testing.T) {
+func TestGivenTitleIsSetBeforeFirstMessage(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	chat := newChat(ns, "c", "")
@@ -112,7 +112,7 @@ func TestTitlesThatAreNoneAreRefused(t *testing.T) {
 	}
 }
 
-func TestAModelConfigForTitlesThatIsMissingIsReported(t *testing.T) {
+func TestMissingTitleModelConfigIsReported(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	config := &v1alpha1.ChatModelConfig{}

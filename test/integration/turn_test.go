@@ -55,7 +55,7 @@ func TestAPromptNamesTheAuthorOfItsChat(t *testing.T) {
 	}
 }
 
-func TestAToolCallMakesATurnOfThreeSteps(t *testing.T) {
+func TestToolCallYieldsTurnOfThreeSteps(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "what time is it?"))
@@ -99,7 +99,7 @@ func TestQueuedMessagesArePromotedInOrder(t *testing.T) {
 	waitForMessage(t, ns, "third", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 }
 
-func TestAQueuedMessageThatIsDeletedIsNeverAnswered(t *testing.T) {
+func TestDeletedQueuedMessageIsNeverAnswered(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, newChat(ns, "c", "first"))

@@ -52,7 +52,7 @@ func wantTools(t *testing.T, ns, name string, version int64) *v1alpha1.Chat {
 	return chat
 }
 
-func TestAParentThatWaitsGivesItsPlaceToOthers(t *testing.T) {
+func TestWaitingParentReleasesItsSlot(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	limited(t, ns)
@@ -80,7 +80,7 @@ func TestAParentThatWaitsGivesItsPlaceToOthers(t *testing.T) {
 }
 
 // A chain of chats of which each waits for the next would stand still if one of them kept the only place of sub-chats.
-func TestSubChatsThatWaitLetTheirOwnSubChatsIn(t *testing.T) {
+func TestWaitingSubChatsReleaseSlotsToDescendants(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	limited(t, ns)
@@ -104,7 +104,7 @@ func TestSubChatsThatWaitLetTheirOwnSubChatsIn(t *testing.T) {
 	waitForPhase(t, ns, "root", v1alpha1.ChatWaiting)
 }
 
-func TestAWaitOutlivesTheManagerAndEndsWithItsDeadline(t *testing.T) {
+func TestWaitSurvivesManagerRestartAndEndsAtDeadline(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "root", "first"))
 	root := assigned(t, ns, "root", 1, 1)
@@ -128,7 +128,7 @@ func TestAWaitOutlivesTheManagerAndEndsWithItsDeadline(t *testing.T) {
 	}
 }
 
-func TestWaitEndsWithAFailedOrDeletedSubChat(t *testing.T) {
+func TestFailedOrDeletedSubChatEndsWait(t *testing.T) {
 	ns := namespace(t)
 	create(t, newChat(ns, "root", "first"))
 	root := assigned(t, ns, "root", 1, 1)

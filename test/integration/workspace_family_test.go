@@ -40,7 +40,7 @@ func TestAFamilySharesTheWorkspaceOfItsRoot(t *testing.T) {
 }
 
 // The workspace of another chat has the name that this one's would have: it is not this one's to use.
-func TestAStrangersWorkspaceOfTheChatsNameHoldsNobodyUpAndIsLeftAlone(t *testing.T) {
+func TestForeignWorkspaceOfSameNameIsIgnored(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
@@ -61,7 +61,7 @@ func TestAStrangersWorkspaceOfTheChatsNameHoldsNobodyUpAndIsLeftAlone(t *testing
 	waitForHeld(t, ns, "c", starting)
 }
 
-func TestAStrangersWorkspaceOfTheChatsNameThatIsBeingRemovedIsWaitedFor(t *testing.T) {
+func TestChatWaitsForTerminatingForeignWorkspace(t *testing.T) {
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
 	strangers := &v1alpha1.Workspace{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c",
@@ -77,7 +77,7 @@ func TestAStrangersWorkspaceOfTheChatsNameThatIsBeingRemovedIsWaitedFor(t *testi
 }
 
 // The garbage collector, which does not run here, removes the workspace of a chat that is gone some time afterwards.
-func TestAChatWaitsUntilTheWorkspaceOfAFormerOneOfItsNameIsGone(t *testing.T) {
+func TestChatWaitsForDeletionOfStaleWorkspace(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))

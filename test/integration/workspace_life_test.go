@@ -13,7 +13,7 @@ import (
 	"parley.dev/parley/test/kit/chattest"
 )
 
-func TestWhatTheKubeletSaysOfThePodIsSaidOfTheChat(t *testing.T) {
+func TestChatReportsKubeletMessageOfPod(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
@@ -28,7 +28,7 @@ func TestWhatTheKubeletSaysOfThePodIsSaidOfTheChat(t *testing.T) {
 	waitForHeld(t, ns, "c", "container main: ErrImagePull no such tag")
 }
 
-func TestAPodThatEndsIsReplacedAndTheFilesStay(t *testing.T) {
+func TestTerminatedPodIsReplacedAndFilesRemain(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
@@ -56,7 +56,7 @@ func gonePod(t *testing.T, w *v1alpha1.Workspace) bool {
 	return !there
 }
 
-func TestASuspendedWorkspaceHasNoPodAndHoldsNobodyUp(t *testing.T) {
+func TestSuspendedWorkspaceHasNoPodAndBlocksNothing(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
@@ -85,7 +85,7 @@ func TestASuspendedWorkspaceHasNoPodAndHoldsNobodyUp(t *testing.T) {
 	wantTools(t, ns, "c", 6)
 }
 
-func TestAWorkspaceThatNobodyNeedsIsStoppedAndStartedByTheNextCall(t *testing.T) {
+func TestIdleWorkspaceStopsAndRestartsOnNextCall(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
@@ -109,7 +109,7 @@ func TestAWorkspaceThatNobodyNeedsIsStoppedAndStartedByTheNextCall(t *testing.T)
 	}
 }
 
-func TestAClaimThatIsBeingRemovedIsReplacedBeforeThePodIsMade(t *testing.T) {
+func TestTerminatingClaimIsReplacedBeforePodCreation(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))

@@ -158,7 +158,7 @@ var longName = strings.Repeat("build.and-test.", 13) + "ci-42"
 // unfriendly is a value for a parameter that a shell, YAML or the kubelet could take for something else.
 const unfriendly = `$(HOME) ${HOME} "double" 'single' \n; $$ {{.}} ` + "`id` \n- é #$"
 
-func TestAWorkspaceIsMadeWhenTheFirstCallNeedsIt(t *testing.T) {
+func TestWorkspaceIsCreatedOnFirstCall(t *testing.T) {
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
 	chat := working(ns, longName, func(s *v1alpha1.WorkspaceSource) {
@@ -189,7 +189,7 @@ func TestAWorkspaceIsMadeWhenTheFirstCallNeedsIt(t *testing.T) {
 	}
 }
 
-func TestThePodOfAWorkspaceIsWhatItsTemplateSays(t *testing.T) {
+func TestWorkspacePodMatchesTemplate(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
@@ -232,7 +232,7 @@ func TestThePodOfAWorkspaceIsWhatItsTemplateSays(t *testing.T) {
 	}
 }
 
-func TestPodSecurityRestrictedTakesAWorkspaceWhereverItsAgentComesFrom(t *testing.T) {
+func TestRestrictedPodSecurityAdmitsWorkspaceForEachAgent(t *testing.T) {
 	defer func() { stopManager(t)() }()
 	for _, placement := range []template.Placement{template.ImageVolume, template.InitContainer} {
 		stopManager(t)(func(o *testmanager.Options) { o.Controllers.Workspaces.Placement = placement })

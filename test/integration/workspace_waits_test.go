@@ -124,7 +124,7 @@ var hindrances = map[string]struct {
 
 // A person is needed, so that the calls are not held: their results tell the model why. The next call finds the
 // workspace started, though nobody has touched it.
-func TestWhatAPersonMustMendIsSaidAndHoldsNobodyUp(t *testing.T) {
+func TestBrokenWorkspaceIsReportedWithoutBlockingCalls(t *testing.T) {
 	t.Parallel()
 	for name, c := range hindrances {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestWhatAPersonMustMendIsSaidAndHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-func TestAChatThatNamesAnotherTemplateWhileItWaitsGetsThat(t *testing.T) {
+func TestTemplateChangeWhileWaitingTakesEffect(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns, func(t *corev1.PodTemplate) { t.Name = "rust" }))
@@ -163,7 +163,7 @@ func TestAChatThatNamesAnotherTemplateWhileItWaitsGetsThat(t *testing.T) {
 	}
 }
 
-func TestAChatThatGivesItsWorkspaceUpWaitsNoLonger(t *testing.T) {
+func TestChatStopsWaitingWhenWorkspaceIsDropped(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	create(t, toolTemplate(ns))
@@ -173,7 +173,7 @@ func TestAChatThatGivesItsWorkspaceUpWaitsNoLonger(t *testing.T) {
 	wantTools(t, ns, "c", 2)
 }
 
-func TestAChatThatWaitsForItsWorkspaceGivesItsPlaceToOthersAndIsInterrupted(t *testing.T) {
+func TestChatWaitingForWorkspaceReleasesSlot(t *testing.T) {
 	t.Parallel()
 	ns := namespace(t)
 	limited(t, ns)

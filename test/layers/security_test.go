@@ -18,8 +18,8 @@ var (
 	ofPackage = regexp.MustCompile("of `([\\w/]+)`$")
 )
 
-// TestThePageOnSecurityNamesTestsThatThereAre holds what the page says to be shown to its tests.
-func TestThePageOnSecurityNamesTestsThatThereAre(t *testing.T) {
+// TestSecurityPageNamesExistingTests holds what the page says to be shown to its tests.
+func TestSecurityPageNamesExistingTests(t *testing.T) {
 	page, err := os.ReadFile("../../docs/security.md")
 	if err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ func (h *holdsMessages) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.next.RoundTrip(r)
 }
 
-func TestAManagerIsReadyOnceItsCachesAreFilled(t *testing.T) {
+func TestManagerIsReadyAfterCacheSync(t *testing.T) {
 	let, asked := make(chan struct{}), make(chan struct{}, 1)
 	config := rest.CopyConfig(cluster.Config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &holdsMessages{next, let, asked} })

@@ -42,7 +42,7 @@ type runner struct {
 //go:embed testdata/once_different.txt
 var onceDifferent string
 
-func TestTheOperatorDoesWhatTheModelSaidInTheEnd(t *testing.T) {
+func TestOperatorMatchesModelOnFormerlyDivergingSequences(t *testing.T) {
 	r := &runner{t: t}
 	r.warmUp()
 	for line := range strings.Lines(onceDifferent) {

@@ -13,7 +13,7 @@ import (
 	"parley.dev/parley/test/modelserver"
 )
 
-func TestRequestsAreReadAndForgottenOverHTTPWithoutTheirKeys(t *testing.T) {
+func TestRequestsListedAndClearedOverHTTPOmitKeys(t *testing.T) {
 	_, url := serve(t, modelserver.Script{})
 	send(t, http.MethodPost, url+chatPath, chat(user), "Authorization", "Bearer sk-secret", "X-Api-Key", "sk-secret",
 		"X-Other", "seen")
@@ -40,7 +40,7 @@ func TestRequestsAreReadAndForgottenOverHTTPWithoutTheirKeys(t *testing.T) {
 	}
 }
 
-func TestANewScriptIsPutOverHTTPAndStartsFromTheBeginning(t *testing.T) {
+func TestScriptReplacedOverHTTPStartsFromBeginning(t *testing.T) {
 	server, url := serve(t, modelserver.Script{})
 	script := `rules: [{times: 1, reply: {steps: [{text: once}]}}, {reply: {steps: [{text: again}]}}]`
 	for range 2 {

@@ -21,7 +21,7 @@ func failing(f modelserver.Fault) modelserver.Script {
 			Fault: &f}}}}
 }
 
-func TestRetryAfterIsSentInEachOfItsForms(t *testing.T) {
+func TestRetryAfterIsSentInEveryFormat(t *testing.T) {
 	ahead := modelserver.Duration(time.Hour)
 	for name, c := range map[string]struct {
 		retry  modelserver.RetryAfter
@@ -47,7 +47,7 @@ func TestRetryAfterIsSentInEachOfItsForms(t *testing.T) {
 	}
 }
 
-func TestAnHTTPErrorCanBeWordedByTheScript(t *testing.T) {
+func TestScriptOverridesHTTPErrorBody(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault modelserver.Fault
 		path  string
@@ -79,7 +79,7 @@ func TestAnHTTPErrorCanBeWordedByTheScript(t *testing.T) {
 	}
 }
 
-func TestAnErrorEventHasTheTypeThatTheStatusHas(t *testing.T) {
+func TestErrorEventTypeMatchesStatus(t *testing.T) {
 	forEach(t, failing(modelserver.Fault{Kind: modelserver.FaultError, Status: 529, Type: "overloaded_error",
 		Message: "Too many.", After: new(1)}),
 		func(t *testing.T, c client, _ *modelserver.Server) {
@@ -96,7 +96,7 @@ func TestAnErrorEventHasTheTypeThatTheStatusHas(t *testing.T) {
 	}
 }
 
-func TestAHangInTheMiddleKeepsWhatWasSentAndEndsWithTheClient(t *testing.T) {
+func TestHangAfterPartialReplyEndsWithClient(t *testing.T) {
 	forEach(t, failing(modelserver.Fault{Kind: modelserver.FaultHang, After: new(2)}),
 		func(t *testing.T, c client, server *modelserver.Server) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -117,7 +117,7 @@ func TestAHangInTheMiddleKeepsWhatWasSentAndEndsWithTheClient(t *testing.T) {
 		})
 }
 
-func TestAReplyThatIsNotStreamedBreaksOffToo(t *testing.T) {
+func TestUnstreamedReplyIsTruncatedByFault(t *testing.T) {
 	for kind, unexpected := range map[modelserver.FaultKind]bool{modelserver.FaultCut: true, modelserver.FaultEnd: false} {
 		_, url := serve(t, failing(modelserver.Fault{Kind: kind, After: new(1)}))
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+chatPath, strings.NewReader(chat(user)))

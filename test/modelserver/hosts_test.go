@@ -156,7 +156,7 @@ func TestHostsTakeGoodRequests(t *testing.T) {
 	}
 }
 
-func TestHostsRefuseAWrongKeyAndAnUnknownModelInTheirOwnWay(t *testing.T) {
+func TestHostsRejectWrongKeyAndUnknownModel(t *testing.T) {
 	for name, c := range map[string]struct {
 		path, body, header string
 		key, model         [2]any
@@ -214,7 +214,7 @@ func TestGeminiChunksComeInTheProvidersForm(t *testing.T) {
 	}
 }
 
-func TestGeminiSaysInTheBodyWhenToComeBack(t *testing.T) {
+func TestGeminiSendsRetryDelayInBody(t *testing.T) {
 	_, url := serve(t,
 		failing(modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429,
 			RetryAfter: &modelserver.RetryAfter{Seconds: new(7)}}))

@@ -56,7 +56,7 @@ func TestTextIsStreamedPieceByPiece(t *testing.T) {
 	})
 }
 
-func TestAToolCallAndItsResultMakeARound(t *testing.T) {
+func TestToolCallAndResultCompleteRoundTrip(t *testing.T) {
 	script := modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{ToolOffered: clock, ToolResults: new(0)},
 			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call(clock, `{"timezone":"UTC"}`)}}},
@@ -87,7 +87,7 @@ func TestReasoningIsStreamed(t *testing.T) {
 	})
 }
 
-func TestAReplyThatIsNotStreamedSaysTheSame(t *testing.T) {
+func TestUnstreamedReplyEqualsStreamedReply(t *testing.T) {
 	script := modelserver.Script{
 		Rules: []modelserver.Rule{
 			{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Hello", ", world"),
@@ -101,7 +101,7 @@ func TestAReplyThatIsNotStreamedSaysTheSame(t *testing.T) {
 	})
 }
 
-func TestFaultsReachTheClientAsThoseOfTheProvider(t *testing.T) {
+func TestFaultsReachClientAsProviderErrors(t *testing.T) {
 	status := func(code int) *modelserver.Fault {
 		return &modelserver.Fault{Kind: modelserver.FaultStatus, Status: code,
 			RetryAfter: &modelserver.RetryAfter{Seconds: new(7)}}
@@ -156,7 +156,7 @@ func TestBrokenConnectionsAreErrors(t *testing.T) {
 	}
 }
 
-func TestAHangLastsUntilTheClientGoesAwayAndThatIsRecorded(t *testing.T) {
+func TestHangEndsAndRecordsClientDisconnect(t *testing.T) {
 	script := modelserver.Script{
 		Rules: []modelserver.Rule{{Reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultHang}}}}}
 	forEach(t, script, func(t *testing.T, c client, server *modelserver.Server) {

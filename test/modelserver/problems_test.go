@@ -11,7 +11,7 @@ import (
 	"parley.dev/parley/test/modelserver"
 )
 
-func TestAProblemIsWordedAsTheProviderWordsIt(t *testing.T) {
+func TestProblemMessageMatchesProviderWording(t *testing.T) {
 	for name, c := range map[string]struct {
 		problem    modelserver.Problem
 		path, body string

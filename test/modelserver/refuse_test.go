@@ -72,7 +72,7 @@ const (
 	results = `{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":"a"}]}`
 )
 
-func TestBadRequestsAreRefusedInTheWordsOfTheProvider(t *testing.T) {
+func TestBadRequestsAreRejectedWithProviderMessage(t *testing.T) {
 	_, url := serve(t, modelserver.Script{})
 	long := strings.Repeat("a", 65)
 	for name, c := range map[string]struct{ path, body, want string }{
@@ -220,7 +220,7 @@ func TestGoodRequestsAreNotRefused(t *testing.T) {
 	}
 }
 
-func TestAKeyIsRequiredWhereTheScriptSaysSo(t *testing.T) {
+func TestKeyIsRequiredWhenScriptDemandsIt(t *testing.T) {
 	_, url := serve(t, modelserver.Script{RequireKey: "sk-right"})
 	for name, c := range map[string]struct {
 		path, body string

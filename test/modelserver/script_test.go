@@ -15,7 +15,7 @@ func says(text string) modelserver.Reply {
 	return modelserver.Reply{Steps: []modelserver.Step{modelserver.Say(text)}}
 }
 
-func TestTheFirstRuleThatMatchesAndIsNotUsedUpAnswers(t *testing.T) {
+func TestFirstMatchingUnexhaustedRuleAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		rules []modelserver.Rule
 		want  []string
@@ -65,7 +65,7 @@ func TestCallsAreCountedPerConversation(t *testing.T) {
 	}
 }
 
-func TestATemplateKnowsTheFactsButNoValueOfAHeader(t *testing.T) {
+func TestTemplateExposesRequestButNoHeaderValues(t *testing.T) {
 	text := `{{.Protocol}} {{.Model}} {{.LastUserText}} {{.MessageCount}} {{len .Tools}} {{join "," .HeaderNames}} {{.ToolResultsText}} {{(index .ToolResults 0).Name}}`
 	_, url := serve(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: says(text)}}})
 	_, body := send(t, http.MethodPost, url+chatPath, chat(user+","+asks+","+answers), "Authorization", "Bearer sk-secret")
@@ -106,7 +106,7 @@ func TestATextIsCutWhereTheScriptSays(t *testing.T) {
 	}
 }
 
-func TestAScriptThatCannotBeCarriedOutIsRefused(t *testing.T) {
+func TestInvalidScriptIsRejected(t *testing.T) {
 	for name, c := range map[string]struct{ file, want string }{
 		"unknown field":         {`rulez: []`, "rulez"},
 		"unknown field of text": {`rules: [{reply: {steps: [{text: {valeu: a}}]}}]`, "valeu"},

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestASearchThatComesBackIsAsItWasGiven(t *testing.T) {
+func TestReturnedSearchMustBeUnmodified(t *testing.T) {
 	page := Found{URL: "https://a.example", Title: "A"}
 	call := `{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}`
 	result := func(id, content string) string {

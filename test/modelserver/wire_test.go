@@ -140,7 +140,7 @@ func TestChatChunksComeInTheProvidersOrder(t *testing.T) {
 	}
 }
 
-func TestAChatStreamHasUsageOnlyForThoseWhoAsk(t *testing.T) {
+func TestChatStreamOmitsUsageUnlessRequested(t *testing.T) {
 	_, url := serve(t, everything)
 	if _, body := send(t, http.MethodPost, url+chatPath,
 		strings.Replace(chat(user), "{", `{"stream":true,`, 1)); strings.Contains(body, "usage") {
@@ -184,7 +184,7 @@ func TestResponsesEventsComeInTheProvidersOrder(t *testing.T) {
 	}
 }
 
-func TestAFinishIsSaidInTheWordOfTheProtocol(t *testing.T) {
+func TestFinishReasonUsesProtocolTerm(t *testing.T) {
 	for finish, want := range map[modelserver.Finish][3]string{
 		modelserver.FinishStop: {`"finish_reason":"stop"`, `"status":"completed"`, `"stop_reason":"end_turn"`},
 		modelserver.FinishLength: {`"finish_reason":"length"`, `"reason":"max_output_tokens"`,

@@ -70,7 +70,7 @@ func TestNothingThatWasTypedIsLost(t *testing.T) {
 	}
 }
 
-func TestASecondTryOfWhatHadArrivedIsNoError(t *testing.T) {
+func TestRetryOfDeliveredMessageIsNoError(t *testing.T) {
 	s := newStage(t)
 	s.chat("triage", status("Waiting", "AwaitingFirstMessage", 0, nil))
 	p := s.opened(t)
@@ -104,7 +104,7 @@ func TestAMessageThatTheChatRefusesComesBack(t *testing.T) {
 	}
 }
 
-func TestAnEditSurvivesAReloadAndTheEditOfSomebodyElse(t *testing.T) {
+func TestEditDraftSurvivesReloadAndConcurrentEdit(t *testing.T) {
 	s := newStage(t)
 	const path = chats + "/triage/messages/m-0"
 	s.chat("triage", user(0, "Why?"), status("Waiting", "Answered", 1, nil))
@@ -132,7 +132,7 @@ func TestAnEditSurvivesAReloadAndTheEditOfSomebodyElse(t *testing.T) {
 			" && document.body.textContent.includes('Where?')")
 }
 
-func TestAHistoryThatBeginsTheSameKeepsItsElements(t *testing.T) {
+func TestHistoryResetKeepsElementsOfUnchangedMessages(t *testing.T) {
 	s := newStage(t)
 	s.chat("triage", append(investigation, assistant(7, text("The old end.")), status("Waiting", "Answered", 8, nil))...)
 	p := s.opened(t)
@@ -197,7 +197,7 @@ func TestFiveThousandMessagesOpenAtOnce(t *testing.T) {
 	t.Logf("scrolled to %d messages in %.0f ms", made(), took)
 }
 
-func TestScrollingUpAsAChatOpensShowsOlderMessages(t *testing.T) {
+func TestScrollUpDuringOpeningShowsOlderMessages(t *testing.T) {
 	s := newStage(t)
 	events := []event{}
 	for i := 0; i < 400; i += 2 {

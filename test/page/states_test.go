@@ -172,7 +172,7 @@ var states = []state{
 // dot is a picture of one pixel.
 const dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
-func TestEveryStateCanBeSeenAndHasNoBarrier(t *testing.T) {
+func TestEveryStateIsVisibleAndAccessible(t *testing.T) {
 	s := newStage(t)
 	s.list(
 		summary("triage", "Running", "Generating", fields{"title": "Node-7 does not get ready", "lastReply": "It is the CNI.",

@@ -99,9 +99,9 @@ func holdRequest(t *testing.T, name string, n int, recorded, sent request, wire 
 // breaks is how many broken forms of each reply are served.
 const breaks = 6
 
-// TestARealReplyThatBreaksOffIsNeverCommitted breaks every recorded reply at random places, also within an event: by a
+// TestTruncatedRecordedReplyIsNeverCommitted breaks every recorded reply at random places, also within an event: by a
 // reset of the connection and by an orderly end. Unless its end was served, the call is tried again.
-func TestARealReplyThatBreaksOffIsNeverCommitted(t *testing.T) {
+func TestTruncatedRecordedReplyIsNeverCommitted(t *testing.T) {
 	t.Parallel()
 	for _, c := range cassettes(t) {
 		t.Run(c.Name, func(t *testing.T) {

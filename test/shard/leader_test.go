@@ -33,7 +33,7 @@ func (m *manager) worked() bool {
 	return false
 }
 
-func TestOneReplicaOfEachShardWorksAndAnotherTakesOver(t *testing.T) {
+func TestSingleReplicaRunsEachShardUntilFailover(t *testing.T) {
 	shards := shardsOf(2)
 	first := replica(t, shards[0])
 	k := talkIn(t, namespaces(t, "led", 2, 2), 0)

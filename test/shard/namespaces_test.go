@@ -264,8 +264,8 @@ func TestShardsOfAListKeepTheLimitTogether(t *testing.T) {
 	}
 }
 
-// TestAShardWithoutANamespaceOfTheListDoesNothing: its own list is empty, which must not mean all namespaces.
-func TestAShardWithoutANamespaceOfTheListDoesNothing(t *testing.T) {
+// TestShardWithoutListedNamespacesIsIdle: its own list is empty, which must not mean all namespaces.
+func TestShardWithoutListedNamespacesIsIdle(t *testing.T) {
 	all := namespaces(t, "single", 1, 2)
 	list := []string{all[0]}
 	idle := shard.Shard{Index: 1 - ownerOf(all[0], 2), Total: 2}

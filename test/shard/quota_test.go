@@ -60,9 +60,9 @@ func chatsIn(t *testing.T, namespaces []string) (generating, waiting []v1alpha1.
 
 func keyOf(chat *v1alpha1.Chat) string { return chat.Namespace + "/" + chat.Name }
 
-// TestShardsLetInAsManyAsTheClusterAllowsInTheOrderOfTheirComing has chats of two shards wait for the one slot that
+// TestShardsShareClusterSlotsInArrivalOrder has chats of two shards wait for the one slot that
 // there is in all namespaces together.
-func TestShardsLetInAsManyAsTheClusterAllowsInTheOrderOfTheirComing(t *testing.T) {
+func TestShardsShareClusterSlotsInArrivalOrder(t *testing.T) {
 	names := namespaces(t, "limited", 3, 2)
 	managers := startAll(t, shardsOf(2))
 	defer stopAll(managers)

@@ -11,10 +11,10 @@ import (
 	"parley.dev/parley/test/kit/testmanager"
 )
 
-// TestNothingIsLostOrPaidTwiceWhileShardsChange lets people talk while one manager becomes two, three, and one again.
+// TestReshardingLosesNothingAndRepeatsNoCall lets people talk while one manager becomes two, three, and one again.
 // Those before work on beside those after for a while, as they do while a change is rolled out, so that two managers
 // with different views drive the same chats: each hears of some changes later than of others.
-func TestNothingIsLostOrPaidTwiceWhileShardsChange(t *testing.T) {
+func TestReshardingLosesNothingAndRepeatsNoCall(t *testing.T) {
 	k := talkIn(t, namespaces(t, "moved", 3, 3), 0)
 	var all []*manager
 	running := startLagging(t, []shard.Shard{{}})
@@ -42,9 +42,9 @@ func TestNothingIsLostOrPaidTwiceWhileShardsChange(t *testing.T) {
 	t.Logf("%d managers took %d turns, one after the other and beside each other", len(all), turns)
 }
 
-// TestANamespaceWhoseManagerIsLateGoesOnWithIt takes the manager of a namespace away before the next one is there, as a
+// TestNamespaceResumesWhenLateManagerStarts takes the manager of a namespace away before the next one is there, as a
 // change of the number of shards may.
-func TestANamespaceWhoseManagerIsLateGoesOnWithIt(t *testing.T) {
+func TestNamespaceResumesWhenLateManagerStarts(t *testing.T) {
 	k := talkIn(t, namespaces(t, "late", 2, 2), 0)
 	whole := start(t, shard.Scope{})
 	k.comeFar(1)

@@ -89,7 +89,7 @@ func TestATableHasEveryArgumentAndEveryField(t *testing.T) {
 	}
 }
 
-func TestAToolThatIsNotDocumentedIsAFault(t *testing.T) {
+func TestUndocumentedToolIsRejected(t *testing.T) {
 	for name, tool := range map[string]tools.Tool{
 		"no result":          documented{},
 		"a field without it": documented{result: struct{ A string }{}},

@@ -25,7 +25,7 @@ func policy(allow, deny, approval string) v1alpha1.ToolPolicy {
 	return v1alpha1.ToolPolicy{Allow: patterns(allow), Deny: patterns(deny), Approval: patterns(approval)}
 }
 
-func TestAToolMayBeCalledIfAllowMatchesItAndDenyDoesNot(t *testing.T) {
+func TestToolIsAllowedUnlessDeniedOrNotMatched(t *testing.T) {
 	for _, c := range []struct {
 		allow, deny, name string
 		want              bool
@@ -53,7 +53,7 @@ func TestAToolMayBeCalledIfAllowMatchesItAndDenyDoesNot(t *testing.T) {
 	}
 }
 
-func TestAToolIsNamedByItsWholeNameOnly(t *testing.T) {
+func TestNamesRequiresExactAllowedToolName(t *testing.T) {
 	tools := &v1alpha1.ChatTools{ToolPolicy: policy("wait_agent read_*", "", "")}
 	if !toolpolicy.Names(tools, "wait_agent") || toolpolicy.Names(tools, "read_file") ||
 		toolpolicy.Names(nil, "wait_agent") {
@@ -64,7 +64,7 @@ func TestAToolIsNamedByItsWholeNameOnly(t *testing.T) {
 	}
 }
 
-func TestACallNeedsApprovalIfAPatternMatchesItsTool(t *testing.T) {
+func TestMatchingApprovalPatternRequiresApproval(t *testing.T) {
 	tools := &v1alpha1.ChatTools{ToolPolicy: policy("", "", "execute k8s_*")}
 	for name, want := range map[string]bool{"execute": true, "k8s_apply": true, "read_file": false} {
 		if got := toolpolicy.NeedsApproval(tools, name); got != want {

@@ -28,7 +28,7 @@ func spawning(of v1alpha1.AgentSpawn) *v1alpha1.AgentChange {
 	return &v1alpha1.AgentChange{Key: key, Chat: agents.Name("root", key), Spawn: &of}
 }
 
-func TestASubChatHasWhatItsParentSaysButNotWhatOnlyThatHas(t *testing.T) {
+func TestSubChatInheritsOnlySharedParentSettings(t *testing.T) {
 	from := parent(func(s *v1alpha1.ChatSpec) {
 		s.Prompt, s.Title, s.ChatClassName, s.SystemPrompt = "Do it all.", "All", "coder", "Be brief."
 		s.ModelConfigRef, s.ReasoningEffort = &v1alpha1.ModelConfigReference{Name: "small"}, v1alpha1.EffortLow
@@ -72,7 +72,7 @@ func TestASubChatHasWhatItsParentSaysButNotWhatOnlyThatHas(t *testing.T) {
 	}
 }
 
-func TestTheToolsOfASubChatAreNoMoreThanThoseOfItsParent(t *testing.T) {
+func TestSubChatToolsAreLimitedToParentTools(t *testing.T) {
 	patterns := func(of string) (all []v1alpha1.ToolPattern) {
 		for p := range strings.FieldsSeq(of) {
 			all = append(all, v1alpha1.ToolPattern(p))
@@ -103,7 +103,7 @@ func TestTheToolsOfASubChatAreNoMoreThanThoseOfItsParent(t *testing.T) {
 	}
 }
 
-func TestASubChatThatExploresHasItsModeAndSoHaveThoseBelowAChatThatDoes(t *testing.T) {
+func TestExploreModeIsInheritedBySubChats(t *testing.T) {
 	for _, c := range []struct {
 		parent v1alpha1.ChatMode
 		kind   v1alpha1.AgentType
@@ -122,7 +122,7 @@ func TestASubChatThatExploresHasItsModeAndSoHaveThoseBelowAChatThatDoes(t *testi
 	}
 }
 
-func TestANameFollowsFromTheCallAndFitsAChat(t *testing.T) {
+func TestSubChatNameIsDeterministicAndValid(t *testing.T) {
 	long := strings.Repeat("a", 188) + ".b-" + strings.Repeat("c", 9)
 	for _, chat := range []string{"root", long} {
 		name, other := agents.Name(chat, key), agents.Name(chat, key+"2")
@@ -133,7 +133,7 @@ func TestANameFollowsFromTheCallAndFitsAChat(t *testing.T) {
 	}
 }
 
-func TestWhatIsSaidToASubChatIsAUsersMessage(t *testing.T) {
+func TestMessageToSubChatHasUserRole(t *testing.T) {
 	change := &v1alpha1.AgentChange{Key: key, Chat: "root-1",
 		Message: &v1alpha1.AgentMessage{Content: "Stop.", Interrupts: true}}
 	got := agents.Said(parent(func(*v1alpha1.ChatSpec) {}), change)

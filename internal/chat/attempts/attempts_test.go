@@ -30,7 +30,7 @@ func result() *v1alpha1.ChatMessage {
 	}}
 }
 
-func TestAMessageThatDiffersInAnythingIsNoResult(t *testing.T) {
+func TestMessageNotMatchingAttemptIsNotItsResult(t *testing.T) {
 	for name, c := range map[string]struct {
 		change          func(*v1alpha1.ChatMessage)
 		isResult, taken bool
@@ -66,7 +66,7 @@ func TestAMessageThatDiffersInAnythingIsNoResult(t *testing.T) {
 	}
 }
 
-func TestASummaryThatStandsForNothingIsNoResult(t *testing.T) {
+func TestSummaryWithoutCompactionAccountIsNotResult(t *testing.T) {
 	c, m := chat(), result()
 	c.Status.Generation.Action, m.Spec.Generation.Action = v1alpha1.ActionCompact, v1alpha1.ActionCompact
 	m.Spec.Generation.Outcome = v1alpha1.OutcomeCompleted

@@ -72,7 +72,7 @@ func unset(t *testing.T, v reflect.Value, path string) (names []string) {
 	return names
 }
 
-func TestEveryFieldOfAChatComesBeforeThatOfItsClassAndThatBeforeNothing(t *testing.T) {
+func TestChatFieldsOverrideClassDefaults(t *testing.T) {
 	own, class := everything("own", 1), everything("class", 2)
 	if names := unset(t, reflect.ValueOf(own), ""); len(names) > 0 {
 		t.Fatalf("the test says nothing of %v", names)
@@ -96,7 +96,7 @@ func TestEveryFieldOfAChatComesBeforeThatOfItsClassAndThatBeforeNothing(t *testi
 	}
 }
 
-func TestToolsAdvisorCompactionAndLimitsAreMergedFieldByField(t *testing.T) {
+func TestNestedSettingsAreMergedFieldByField(t *testing.T) {
 	own := v1alpha1.ChatSettings{
 		Tools:      &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "ask"}}},
 		Advisor:    &v1alpha1.ChatAdvisor{Enabled: new(false)},
@@ -126,7 +126,7 @@ func TestToolsAdvisorCompactionAndLimitsAreMergedFieldByField(t *testing.T) {
 	}
 }
 
-func TestAFieldThatTheClassKeepsToItselfIsIgnored(t *testing.T) {
+func TestChatFieldRestrictedByClassIsIgnored(t *testing.T) {
 	own, class := everything("own", 1), everything("class", 2)
 	all := []string{
 		"systemPrompt", "instructionsFrom", "skillsFrom", "modelConfigRef", "whenModelConfigUnavailable",
@@ -231,7 +231,7 @@ func TestSettingsStayWithinTheRestrictionsOfTheClass(t *testing.T) {
 	}
 }
 
-func TestAChatIsSummarisedOnlyByAModelThatTheClassAllows(t *testing.T) {
+func TestCompactionModelIsRestrictedByClass(t *testing.T) {
 	ref := func(name string) *v1alpha1.ModelConfigReference { return &v1alpha1.ModelConfigReference{Name: name} }
 	class := &v1alpha1.ChatClassSpec{
 		Defaults: v1alpha1.ChatSettings{Compaction: &v1alpha1.CompactionPolicy{ModelConfigRef: ref("cheap")}},
@@ -261,7 +261,7 @@ func TestAChatIsSummarisedOnlyByAModelThatTheClassAllows(t *testing.T) {
 	}
 }
 
-func TestAChatIsKeptNoLongerThanItsClassAllows(t *testing.T) {
+func TestRetentionIsCappedByClass(t *testing.T) {
 	keep := func(seconds int32) *v1alpha1.ChatRetention {
 		return &v1alpha1.ChatRetention{DeleteAfterSeconds: &seconds}
 	}
@@ -288,7 +288,7 @@ func TestAChatIsKeptNoLongerThanItsClassAllows(t *testing.T) {
 	}
 }
 
-func TestAChatIsAdvisedOnlyByAModelThatTheClassAllows(t *testing.T) {
+func TestAdvisorModelIsRestrictedByClass(t *testing.T) {
 	ref := func(name string) *v1alpha1.ModelConfigReference { return &v1alpha1.ModelConfigReference{Name: name} }
 	class := &v1alpha1.ChatClassSpec{
 		Defaults:     v1alpha1.ChatSettings{Advisor: &v1alpha1.ChatAdvisor{ModelConfigRef: ref("strong")}},

@@ -12,7 +12,7 @@ import (
 	"parley.dev/parley/internal/chat/chatclass"
 )
 
-func TestAChatHasTheClassThatItNamesOrTheFirstDefaultByName(t *testing.T) {
+func TestChatUsesNamedClassOrFirstDefault(t *testing.T) {
 	class := func(name string, isDefault bool) v1alpha1.ChatClass {
 		return v1alpha1.ChatClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ChatClassSpec{Default: isDefault}}
 	}

@@ -14,7 +14,7 @@ import (
 	"parley.dev/parley/internal/chat/chatclass"
 )
 
-func TestTheStatusNamesTheFieldsThatTheClassDecides(t *testing.T) {
+func TestStatusListsFieldsDecidedByClass(t *testing.T) {
 	said := settings(func(s *v1alpha1.ChatSettings) {
 		s.SystemPrompt = "Be brief."
 		s.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(9))}

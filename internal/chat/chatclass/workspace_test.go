@@ -20,7 +20,7 @@ func restricted(r v1alpha1.ChatRestrictions) *v1alpha1.ChatClass {
 		Spec: v1alpha1.ChatClassSpec{Restrictions: &r}}
 }
 
-func TestWorkspaceIsUsedWithinTheRulesOfBothClasses(t *testing.T) {
+func TestWorkspaceToolsFollowRulesOfBothClasses(t *testing.T) {
 	tools := []string{"execute", "read_file", "write_file"}
 	rules := func(p v1alpha1.ToolPolicy) *v1alpha1.ChatClass {
 		return restricted(v1alpha1.ChatRestrictions{Tools: &p})
@@ -63,7 +63,7 @@ func TestWorkspaceIsUsedWithinTheRulesOfBothClasses(t *testing.T) {
 	}
 }
 
-func TestCommandsRunWhereTheClassLetsChatsChooseServers(t *testing.T) {
+func TestCommandsAreRefusedWhereClassRestrictsServers(t *testing.T) {
 	if got := chatclass.CommandsRefused("root", restricted(v1alpha1.ChatRestrictions{})); got != "" {
 		t.Errorf("refused: %s", got)
 	}

@@ -338,7 +338,7 @@ func TestKstatusUnderstandsTheClusterQuota(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatNobodyHasSeenIsNotReady(t *testing.T) {
+func TestUnobservedObjectIsInProgress(t *testing.T) {
 	chat := &v1alpha1.Chat{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "parley.dev/v1alpha1", Kind: "Chat"},
 		ObjectMeta: metav1.ObjectMeta{Name: "c", Generation: 1},

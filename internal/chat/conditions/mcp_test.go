@@ -13,7 +13,7 @@ import (
 	parley "parley.dev/parley/internal/chat/conditions"
 )
 
-func TestServersThatAReplyWasMadeWithoutAreACondition(t *testing.T) {
+func TestUnavailableServersOfNewestReplySetCondition(t *testing.T) {
 	var st v1alpha1.ChatStatus
 	parley.MarkMCPServers(&st, &v1alpha1.MCPAccount{Unavailable: []v1alpha1.MCPServerUnavailable{
 		{Name: "github", Reason: v1alpha1.MCPTimedOut, Message: "it did not\x1b[31m answer"},
@@ -36,7 +36,7 @@ func TestServersThatAReplyWasMadeWithoutAreACondition(t *testing.T) {
 	}
 }
 
-func TestEveryReasonOfAServerSaysWhatToDo(t *testing.T) {
+func TestEveryServerReasonHasRemedyInCondition(t *testing.T) {
 	for _, reason := range []v1alpha1.MCPServerReason{v1alpha1.MCPConnectionFailed, v1alpha1.MCPTimedOut,
 		v1alpha1.MCPAccessDenied, v1alpha1.MCPSecretMissing, v1alpha1.MCPHostForbidden, v1alpha1.MCPResponseInvalid,
 		v1alpha1.MCPCABundleInvalid,

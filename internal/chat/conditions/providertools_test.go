@@ -13,7 +13,7 @@ import (
 	parley "parley.dev/parley/internal/chat/conditions"
 )
 
-func TestToolsOfTheProviderThatAReplyWasMadeWithoutAreACondition(t *testing.T) {
+func TestUnavailableProviderToolsOfNewestReplySetCondition(t *testing.T) {
 	for reason, todo := range map[v1alpha1.ProviderToolReason]string{
 		v1alpha1.ProviderToolNotSupported:  "name a ChatModelConfig of one that has",
 		v1alpha1.ProviderToolNotAllowed:    "tools.allow or tools.deny",

@@ -9,7 +9,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-func TestWhatCallsWaitForIsSaidWithTheirTools(t *testing.T) {
+func TestRequiredActionMessageListsPendingTools(t *testing.T) {
 	call := func(kind v1alpha1.RequiredAction, name string) v1alpha1.PendingToolCall {
 		return v1alpha1.PendingToolCall{Kind: kind, Name: name}
 	}

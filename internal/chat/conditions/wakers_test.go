@@ -14,7 +14,7 @@ import (
 var reasonDocs = regexp.MustCompile(`((?:\t//[^\n]*\n)+)\tReason\w+ ConditionReason += "(\w+)"`)
 
 // A chat that waits for something that nobody tells it of waits for good. Whoever adds a reason says who ends the wait.
-func TestTheDesignSaysWhoWakesAChatForEachReasonToWait(t *testing.T) {
+func TestDesignDocumentsWakerOfEachWaitReason(t *testing.T) {
 	read := func(path string) string {
 		text, err := os.ReadFile(path)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"parley.dev/parley/internal/chat/cost"
 )
 
-func TestACallCostsItsTokensTimesTheirPricesRoundedUp(t *testing.T) {
+func TestCostIsTokensTimesPricesRoundedUp(t *testing.T) {
 	full := &v1alpha1.Pricing{Currency: "USD", InputPerMillion: "3", OutputPerMillion: "15", CacheReadPerMillion: "0.30",
 		CacheWritePerMillion: "3.75"}
 	short := &v1alpha1.Pricing{Currency: "EUR", InputPerMillion: "2", OutputPerMillion: "0"}

@@ -12,7 +12,7 @@ import (
 	"parley.dev/parley/internal/text/content"
 )
 
-func TestAnOldViewIsCertainWhereNothingElseCanHaveBeenCommitted(t *testing.T) {
+func TestStaleViewIsCertainWithoutOtherPossibleCommit(t *testing.T) {
 	says := func(name, text string) *v1alpha1.ChatMessage {
 		return &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, Content: text}}

@@ -63,7 +63,7 @@ func TestChainNeedsNoStatusOfMessages(t *testing.T) {
 	}
 }
 
-func TestADamagedChainIsNeverTakenForAWholeOne(t *testing.T) {
+func TestDamagedChainIsNeverAcceptedAsWhole(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		w := &world{nodes: map[string]Node{}}

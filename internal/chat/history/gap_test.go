@@ -11,9 +11,9 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// TestWhatIsLeftOfADamagedChainIsWhatCameBeforeTheFirstGap deletes messages of chains that were cut and grew again,
+// TestDamagedChainKeepsMessagesBeforeFirstGap deletes messages of chains that were cut and grew again,
 // with results still around that came too late.
-func TestWhatIsLeftOfADamagedChainIsWhatCameBeforeTheFirstGap(t *testing.T) {
+func TestDamagedChainKeepsMessagesBeforeFirstGap(t *testing.T) {
 	for seed := range uint64(500) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		chain, left, version := []Node{}, []Node{}, int64(0)
@@ -48,7 +48,7 @@ func TestWhatIsLeftOfADamagedChainIsWhatCameBeforeTheFirstGap(t *testing.T) {
 	}
 }
 
-func TestTailPlacesItsMessagesAlsoWhereOthersAreMissing(t *testing.T) {
+func TestTailPlacesMessagesDespiteMissingOthers(t *testing.T) {
 	ref := Ref{Head: "reply", Length: 4, Tail: []v1alpha1.CommittedMessage{
 		{Message: "u2", Parent: "gone", Position: 2, HistoryVersion: 3}}}
 	nodes := []Node{user("u0", "", 0), {Name: "u2"}, reply("reply", "u2", 3)}

@@ -38,7 +38,7 @@ func names(chain []Node) []string {
 	return out
 }
 
-func TestAChainIsWalkedWholeOrNotAtAll(t *testing.T) {
+func TestWalkReturnsWholeChainOrError(t *testing.T) {
 	u0, a1, u2 := user("u0", "", 0), reply("a1", "u0", 1), user("u2", "a1", 2)
 	unplaced := Node{Name: "u2"}
 	tail := []v1alpha1.CommittedMessage{{Message: "u2", UID: "uid", Parent: "a1", Position: 2, HistoryVersion: 3}}
@@ -93,7 +93,7 @@ func TestAChainIsWalkedWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-func TestAWalkStopsAtWhatTheCallerKnowsAndChecksItNevertheless(t *testing.T) {
+func TestWalkStopsAtKnownMessageAndChecksIt(t *testing.T) {
 	nodes := []Node{user("u0", "", 0), reply("a1", "u0", 1), user("u2", "a1", 2), reply("a3", "u2", 3)}
 	looked := 0
 	lookup := func(name string) (Node, bool) {
@@ -111,7 +111,7 @@ func TestAWalkStopsAtWhatTheCallerKnowsAndChecksItNevertheless(t *testing.T) {
 	}
 }
 
-func TestAWalkToAnIndexChecksWhatItWalksAndLooksNoFurther(t *testing.T) {
+func TestWalkFromIndexIgnoresOlderMessages(t *testing.T) {
 	nodes := []Node{reply("a1", "u0", 1), user("u2", "a1", 2), reply("a3", "u2", 3)} // u0 is gone.
 	for _, c := range []struct {
 		name string

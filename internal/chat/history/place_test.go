@@ -71,7 +71,7 @@ func TestTheChatsWordOnAPlaceWins(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatMayBePartOfTheHistoryIsWalked(t *testing.T) {
+func TestWalkHoldsOnlyPossibleHistoryMessages(t *testing.T) {
 	for name, c := range map[string]struct {
 		message     *v1alpha1.ChatMessage
 		change      func(*v1alpha1.ChatMessage)

@@ -205,7 +205,7 @@ func TestWhatIsRecordedAlwaysFitsTheState(t *testing.T) {
 	}
 }
 
-func TestARequestedCompactionIsForgottenByAllButAttemptsAndTheQueue(t *testing.T) {
+func TestCompactionRequestSurvivesOnlyAttemptAndQueueEvents(t *testing.T) {
 	carry := map[Event]bool{
 		SendMessageQueue: true, DeleteQueued: true, Archive: true, Unarchive: true, RequestCompaction: true,
 		RecordAttempt: true, RecordRetry: true, AttemptLost: true, ContextTooLong: true,

@@ -145,7 +145,7 @@ func parseCell(text string, from State) (outcomes []outcome) {
 	return outcomes
 }
 
-func TestTheTableIsTheSpecifiedOneCellByCell(t *testing.T) {
+func TestTransitionTableMatchesSpecification(t *testing.T) {
 	want := parseSpecified(t)
 	for asked := range questions() {
 		got, refusal := Lookup(asked.state, asked.event, asked.facts)

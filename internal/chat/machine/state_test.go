@@ -10,7 +10,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-func TestACombinationOfPhaseQueueAndArchiveIsOneState(t *testing.T) {
+func TestPhaseQueueAndArchiveDetermineState(t *testing.T) {
 	cases := []struct {
 		phase    v1alpha1.ChatPhase
 		queued   int
@@ -42,7 +42,7 @@ func TestACombinationOfPhaseQueueAndArchiveIsOneState(t *testing.T) {
 	}
 }
 
-func TestAStateIsReadBackFromWhatItWrites(t *testing.T) {
+func TestStateRoundTripsThroughPhaseAndArchive(t *testing.T) {
 	for _, s := range States() {
 		if s == None || s == Invalid {
 			continue

@@ -36,7 +36,7 @@ var belongs = map[Effect]func(r Rule, e Edge) bool{
 
 func busy(s State) bool { return working(s) || awaiting(s) }
 
-func TestAnEffectIsDoneWhereItBelongsAndNowhereElse(t *testing.T) {
+func TestEffectsOccurOnlyOnTheirTransitions(t *testing.T) {
 	for effect, wanted := range belongs {
 		for _, r := range table {
 			for _, e := range r.Edges {

@@ -147,7 +147,7 @@ func rulePosition(r *Rule) int {
 	return -1
 }
 
-func TestExactlyOneRuleFiresWheneverAnEventIsPossible(t *testing.T) {
+func TestExactlyOneRuleFiresPerPossibleEvent(t *testing.T) {
 	for _, p := range slices.Compact(slices.Sorted(slices.Values(surveyed().problems))) {
 		t.Error(p)
 	}
@@ -189,7 +189,7 @@ func TestEveryReasonOfRefusalHappens(t *testing.T) {
 	}
 }
 
-func TestEveryStateIsReachableFromAChatWithoutMessages(t *testing.T) {
+func TestEveryValidStateIsReachableFromNewChat(t *testing.T) {
 	reached := map[State]bool{None: true}
 	for grew := true; grew; {
 		grew = false

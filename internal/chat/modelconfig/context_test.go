@@ -9,7 +9,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-func TestTheContextLimitsOfModelsThatPeopleUseAreKnown(t *testing.T) {
+func TestContextLimitsOfCommonModelsAreKnown(t *testing.T) {
 	for _, c := range []struct {
 		provider v1alpha1.ModelProvider
 		model    string
@@ -58,7 +58,7 @@ func TestTheContextLimitsOfModelsThatPeopleUseAreKnown(t *testing.T) {
 	}
 }
 
-func TestTheContextLimitIsTheOneThatIsKnownBest(t *testing.T) {
+func TestContextLimitUsesMostReliableSource(t *testing.T) {
 	config := func(model string, limit *int64) *v1alpha1.ChatModelConfig {
 		c := config("main", false)
 		c.Spec.Provider, c.Spec.Model, c.Spec.ContextLimit = v1alpha1.ProviderOpenAI, model, limit

@@ -11,7 +11,7 @@ import (
 	"parley.dev/parley/internal/netguard/hostlist"
 )
 
-func TestAConfigurationLeadsToHostsOfTheListAlone(t *testing.T) {
+func TestModelConfigHostsMustBeListed(t *testing.T) {
 	list := hostlist.List{"api.anthropic.com", "*.amazonaws.com", "ollama.models:11434"}
 	for name, c := range map[string]struct {
 		spec  v1alpha1.ChatModelConfigSpec

@@ -222,13 +222,13 @@ func TestWaitingResultsAnswerNoEarlierReply(t *testing.T) {
 	}
 }
 
-func TestRequiresActionIsEndedByAMessageThatCutsIn(t *testing.T) {
+func TestInterruptingMessageEndsRequiresAction(t *testing.T) {
 	w := waits(t, pending(v1alpha1.RequiresClient, "1")...).say("b").want("RequiresAction v2 c-1-1/2 - [b]")
 	w.pass(func(f *Facts) { f.Queued[0].Interrupts = true }).want("Running v3 b/3 1:GenerateAssistant []")
 	w.wantPrevious("a", v1alpha1.TurnInterrupted)
 }
 
-func TestWrongResultsAreRefusedAlsoWhileRightOnesWait(t *testing.T) {
+func TestWrongResultsAreRejectedWhileValidOnesWait(t *testing.T) {
 	w := waits(t, append(pending(v1alpha1.RequiresApproval, "1"), pending(v1alpha1.RequiresClient, "2")...)...)
 	w.pass(func(f *Facts) {
 		f.Results = []*v1alpha1.ChatMessage{bringing("right", v1alpha1.ToolResult{ID: "2"}),

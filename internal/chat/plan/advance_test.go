@@ -212,14 +212,14 @@ func TestTurnOfOneStepTakesTwoWrites(t *testing.T) {
 	}
 }
 
-func TestACommitStartsTheNextStepInTheSameWrite(t *testing.T) {
+func TestCommitStartsNextStepInSameWrite(t *testing.T) {
 	w := newWorld(t).say("a")
 	w.answer(chattest.Calls("1", "2")).want("Running v2 c-1-1/2 1:ExecuteTools []")
 	w.answer(chattest.Results("1")).want("Running v3 c-2-1/3 1:GenerateAssistant []")
 	w.answer(chattest.Says("hi")).want("Waiting v4 c-3-1/4 - []")
 }
 
-func TestRunningAnsweredPromotesTheQueueInTheSameWrite(t *testing.T) {
+func TestCompletedTurnPromotesQueueInSameWrite(t *testing.T) {
 	w := newWorld(t).say("a").say("b", "c").want("Running v1 a/1 1:GenerateAssistant [b c]")
 	w.answer(chattest.Says("hi")).want("Running v3 b/3 1:GenerateAssistant [c]")
 	if turn := w.chat.Status.Turn; turn.Parent != "c-1-1" || turn.Index != 2 || turn.HistoryVersion != 3 {
@@ -228,11 +228,11 @@ func TestRunningAnsweredPromotesTheQueueInTheSameWrite(t *testing.T) {
 	w.wantPrevious("a", v1alpha1.TurnAnswered)
 }
 
-func TestSeveralMessagesBeginOneTurnAndQueueTheRest(t *testing.T) {
+func TestFirstMessageStartsTurnAndOthersAreQueued(t *testing.T) {
 	newWorld(t).say("a", "b").want("Running v1 a/1 1:GenerateAssistant [b]")
 }
 
-func TestErrorKeepsTheQueueAndANewMessageResumesIt(t *testing.T) {
+func TestErrorKeepsQueueUntilNewMessageResumes(t *testing.T) {
 	w := newWorld(t).say("a").say("b").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed)).
 		want("Error v1 a/1 - [b]")
 	if e := w.chat.Status.LastError; e == nil || e.Reason != v1alpha1.ErrorAuthenticationFailed {
@@ -247,7 +247,7 @@ func TestErrorKeepsTheQueueAndANewMessageResumesIt(t *testing.T) {
 	}
 }
 
-func TestALostAttemptIsTriedAgainUnderANewFence(t *testing.T) {
+func TestLostAttemptIsRetriedWithNewFence(t *testing.T) {
 	for name, lose := range map[string]func(*world){
 		"the pod is gone":        func(w *world) { w.pass(func(f *Facts) { f.PodLost = true }) },
 		"the pod itself says so": func(w *world) { w.answer(chattest.Lost()) },
@@ -337,7 +337,7 @@ func TestMissingModelKeepsMessagesOpen(t *testing.T) {
 	}
 }
 
-func TestATruncatedReplyIsMarkedUntilTheNextOne(t *testing.T) {
+func TestTruncatedConditionClearsOnNextReply(t *testing.T) {
 	w := newWorld(t).say("a").
 		answer(chattest.Says("hi"), func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Truncated = true })
 	if !truncated(w.chat) || len(w.last.Notices) != 1 || w.last.Notices[0].Reason != v1alpha1.EventReplyTooLarge {

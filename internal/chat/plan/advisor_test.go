@@ -12,7 +12,7 @@ import (
 	"parley.dev/parley/test/kit/chattest"
 )
 
-func TestAChatGoesOnWithoutItsAdvisorAndSaysSo(t *testing.T) {
+func TestMissingAdvisorSetsConditionWithoutBlockingChat(t *testing.T) {
 	w := newWorld(t)
 	says := func() bool {
 		return meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionAdvisorUnavailable) != nil

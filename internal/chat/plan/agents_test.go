@@ -11,7 +11,7 @@ import (
 	"parley.dev/parley/test/kit/chattest"
 )
 
-func TestSubChatsAreStartedBeforeAnythingIsDecidedAboutThem(t *testing.T) {
+func TestSubChatsStartBeforeNextDecision(t *testing.T) {
 	chat := chattest.Generating()
 	chat.Status.Internal.AgentsOf = "c-2-1"
 	f := Facts{Chat: chat, Now: chattest.Now}

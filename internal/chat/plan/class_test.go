@@ -20,7 +20,7 @@ func classGone(f *Facts) {
 	}
 }
 
-func TestATurnWhoseClassIsGoneWaitsForItAndGoesOn(t *testing.T) {
+func TestTurnWaitsForDeletedClassThenContinues(t *testing.T) {
 	gone := func(change func(*Facts)) func(*Facts) { return func(f *Facts) { classGone(f); change(f) } }
 	for name, c := range map[string]struct {
 		begin           func(*testing.T) *world
@@ -65,7 +65,7 @@ func TestATurnWhoseClassIsGoneWaitsForItAndGoesOn(t *testing.T) {
 	}
 }
 
-func TestTheStatusSaysWhichNamespacePreambleTheNewestStepHas(t *testing.T) {
+func TestStatusRecordsNamespaceClassOfNewestStep(t *testing.T) {
 	speaks := func(generation int64) func(*Facts) {
 		return func(f *Facts) { f.Namespace = chattest.Class("everybody"); f.Namespace.Generation = generation }
 	}

@@ -175,7 +175,7 @@ func TestTheAdviceNamesTheThresholdOfTheChat(t *testing.T) {
 	}
 }
 
-func TestWhatAChatSaysOfCompactionComesBeforeTheConfiguration(t *testing.T) {
+func TestChatCompactionSettingsOverrideModelConfig(t *testing.T) {
 	ref := func(name string) *v1alpha1.ModelConfigReference { return &v1alpha1.ModelConfigReference{Name: name} }
 	config := func(name string) v1alpha1.ChatModelConfig {
 		return v1alpha1.ChatModelConfig{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -213,7 +213,7 @@ func TestWhatAChatSaysOfCompactionComesBeforeTheConfiguration(t *testing.T) {
 	}
 }
 
-func TestASummarizerThatIsNotThereIsToldOnce(t *testing.T) {
+func TestMissingSummarizerIsReportedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.facts = func(f *Facts) { limit(1000, 70)(f); f.Model.SummarizerMissing = "gone" }
 	w.say("a").answer(chattest.Says("hi"), chattest.Fills(900, 1)).say("b").want("Running v3 b/3 1:Compact []")
@@ -293,7 +293,7 @@ func TestDeletedQueuedMessageKeepsTheCompaction(t *testing.T) {
 	}
 }
 
-func TestATurnThatFailedGoesOnAfterACompaction(t *testing.T) {
+func TestFailedTurnContinuesAfterCompaction(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Says("hi"), chattest.Fills(1, 1)).say("b").
 		answer(chattest.Fails(v1alpha1.ErrorRequestRejected)).
 		want("Error v3 b/3 - []")
@@ -318,7 +318,7 @@ func TestACompactionThatNothingNeedsIsRefused(t *testing.T) {
 	w.ask(v1alpha1.RequestCompact).requested(v1alpha1.RequestRefused).want("Waiting v4 c-3-1/3 - []")
 }
 
-func TestACompactionThatIsInterruptedOrFailsChangesNothingElse(t *testing.T) {
+func TestInterruptedOrFailedCompactionKeepsTurnResult(t *testing.T) {
 	compacting := func() *world {
 		w := newWorld(t).say("a").answer(chattest.Says("hi"), chattest.Fills(1, 1)).ask(v1alpha1.RequestCompact).
 			want("Running v3 c-1-1/2 1:Compact []")

@@ -61,7 +61,7 @@ func TestAnAttemptHasTimeByItsAction(t *testing.T) {
 	}
 }
 
-func TestAnAttemptWhosePodIsLostAsItsTimeIsOverSaysThatOfThePod(t *testing.T) {
+func TestPodLossIsReportedAtAttemptDeadline(t *testing.T) {
 	w := newWorld(t).say("a")
 	w.now = w.now.Add(25 * time.Hour)
 	w.pass(lost("its node is gone"))

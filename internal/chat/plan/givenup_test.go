@@ -26,7 +26,7 @@ func waitsForApproval(t *testing.T) *world {
 	return waits(t, pending(v1alpha1.RequiresApproval, "1")...)
 }
 
-func TestReasonOfGivenUpCallsIsKeptForTheNextStep(t *testing.T) {
+func TestNextStepReceivesReasonOfAbandonedCalls(t *testing.T) {
 	late := func(f *Facts) { f.Now = now.Add(v1alpha1.DefaultApprovalDeadline + time.Second) }
 	for name, c := range map[string]struct {
 		do   func(w *world)
@@ -47,7 +47,7 @@ func TestReasonOfGivenUpCallsIsKeptForTheNextStep(t *testing.T) {
 	}
 }
 
-func TestNextMessageKeepsTheReasonOfGivenUpCalls(t *testing.T) {
+func TestNextMessageRecordsReasonOfAbandonedCalls(t *testing.T) {
 	interruptedTurn := func(t *testing.T) *world {
 		t.Helper()
 		return newWorld(t).say("a").ask(v1alpha1.RequestInterrupt).
@@ -74,7 +74,7 @@ func TestNextMessageKeepsTheReasonOfGivenUpCalls(t *testing.T) {
 	}
 }
 
-func TestCutHistoryKnowsTheReasonOfGivenUpCalls(t *testing.T) {
+func TestTruncatedHistoryKeepsReasonOfAbandonedCalls(t *testing.T) {
 	w := newWorld(t).say("a").ask(v1alpha1.RequestInterrupt).answer(chattest.Calls("1"), chattest.Interrupted()).say("b")
 	before, reply := question("a"), chattest.Answer(w.chat, chattest.Calls("1"), chattest.Interrupted())
 	w.pass(func(f *Facts) { f.Truncated = rest([]*v1alpha1.ChatMessage{before, reply}) }).

@@ -13,7 +13,7 @@ import (
 	"parley.dev/parley/test/kit/chattest"
 )
 
-func TestAChatSaysWhyItsModelCouldNotWorkInTheCluster(t *testing.T) {
+func TestUnavailableKubernetesAccessSetsConditionUntilNextReply(t *testing.T) {
 	without := func(m *v1alpha1.ChatMessage) {
 		m.Spec.Generation.KubernetesUnavailable = &v1alpha1.KubernetesUnavailable{
 			Reason: v1alpha1.KubernetesTokenForbidden, Message: "create a Role"}

@@ -20,7 +20,7 @@ func TestOnlyATraceContextIsTakenForOne(t *testing.T) {
 	}
 }
 
-func TestAPromptIsOfTheTraceAndTheAuthorOfItsChat(t *testing.T) {
+func TestPromptInheritsTraceAndAuthorOfChat(t *testing.T) {
 	handed := map[string]string{v1alpha1.AnnotationTraceparent: "00-a-b-01", v1alpha1.AnnotationCreatedBy: "anna"}
 	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c", Annotations: map[string]string{"other": "x"}}}
 	if got := PromptMessage(chat).Annotations; len(got) != 0 {

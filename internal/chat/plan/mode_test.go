@@ -22,7 +22,7 @@ func approved(t *testing.T) *world {
 	return w
 }
 
-func TestAnApprovedPlanEndsTheModeForTheTurn(t *testing.T) {
+func TestApprovedPlanEndsPlanModeForTurn(t *testing.T) {
 	w := approved(t).answer(chattest.Calls("2")).answer(chattest.Results("2"))
 	if !w.chat.Status.Turn.PlanApproved {
 		t.Error("a later step of the turn plans again")
@@ -33,7 +33,7 @@ func TestAnApprovedPlanEndsTheModeForTheTurn(t *testing.T) {
 	}
 }
 
-func TestAPlanIsApprovedAsLongAsItIsInTheHistory(t *testing.T) {
+func TestPlanApprovalEndsWhenHistoryLosesIt(t *testing.T) {
 	calling := chattest.Generated("c-1-1", v1alpha1.RoleAssistant, chattest.CallsRequiring(v1alpha1.RequiresApproval, "1"))
 	results := chattest.Generated("c-2-1", v1alpha1.RoleTool, chattest.Results("1"), chattest.PlanApproved())
 	for want, kept := range map[bool][]*v1alpha1.ChatMessage{
@@ -47,7 +47,7 @@ func TestAPlanIsApprovedAsLongAsItIsInTheHistory(t *testing.T) {
 	}
 }
 
-func TestCallsThatPeopleDecideAboutWaitLongerUnlessTheChatSaysHowLong(t *testing.T) {
+func TestApprovalsHaveLongerDefaultDeadline(t *testing.T) {
 	for _, c := range []struct {
 		seconds int32
 		kinds   []v1alpha1.RequiredAction

@@ -98,7 +98,7 @@ func TestWhatAFailureCostIsCountedOnce(t *testing.T) {
 	}
 }
 
-func TestReachedBudgetHoldsTheTurnUntilItIsRaised(t *testing.T) {
+func TestReachedBudgetHoldsTurnUntilRaised(t *testing.T) {
 	w := withBudget(t).sayPriced("a").answerPriced(chattest.Calls("1"), chattest.Costs(10_000))
 	w.want("Running v2 c-1-1/2 1:ExecuteTools []") // Tools cost nothing.
 	w.answerPriced(chattest.Results("1"))
@@ -139,14 +139,14 @@ func TestDeletedSubChatsCountTowardsTheBudget(t *testing.T) {
 	w.answerPriced(chattest.Results("1")).wantHeld(v1alpha1.ErrorBudgetReached, "The chat and its sub-chats have")
 }
 
-func TestAReplyThatUsesUpTheBudgetIsKept(t *testing.T) {
+func TestReplyThatExhaustsBudgetIsKept(t *testing.T) {
 	w := withBudget(t).sayPriced("a").answerPriced(chattest.Says("hi"), chattest.Costs(99_000))
 	if st := w.chat.Status; st.Phase != v1alpha1.ChatWaiting || st.Turn.Result != v1alpha1.TurnAnswered {
 		t.Errorf("got %+v", st)
 	}
 }
 
-func TestABudgetThatCannotBeKeptIsNotSpent(t *testing.T) {
+func TestBudgetWithoutMatchingPricesHoldsTurn(t *testing.T) {
 	w := withBudget(t).say("a")
 	w.wantHeld(v1alpha1.ErrorModelPriceMissing, "ChatModelConfig default has no prices in it")
 	if wait := w.chat.Status.Wait; wait == nil || wait.For != v1alpha1.WaitForModelConfig {
@@ -189,7 +189,7 @@ func TestMessageChoosesModelAndEffortOfItsTurn(t *testing.T) {
 	check("default", "m", "")
 }
 
-func TestAMessageThatNamesAMissingModelWaitsForIt(t *testing.T) {
+func TestMessageWaitsForItsMissingModelConfig(t *testing.T) {
 	w := newWorld(t).pass(func(f *Facts) { f.Open = naming("gone", "", "a") })
 	w.want("Waiting v0 /0 - []")
 	ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady)
@@ -206,7 +206,7 @@ func TestAMessageThatNamesAMissingModelWaitsForIt(t *testing.T) {
 	}
 }
 
-func TestAMessagesOwnModelAnswersWhereTheChatHasNone(t *testing.T) {
+func TestMessageModelReplacesMissingChatModel(t *testing.T) {
 	missing := &v1alpha1.GenerationError{Reason: v1alpha1.ErrorModelConfigNotFound, Message: "none"}
 	w := newWorld(t).pass(func(f *Facts) {
 		f.Model, f.Blocked = nil, missing
@@ -223,7 +223,7 @@ func TestAMessagesOwnModelAnswersWhereTheChatHasNone(t *testing.T) {
 	w.want("Waiting v0 /0 - []")
 }
 
-func TestModelOfAMessageFallsBackToItsOwnFallbacks(t *testing.T) {
+func TestMessageModelUsesItsOwnFallbacks(t *testing.T) {
 	own := map[string]*Model{"fast": {
 		Alternative: Alternative{Config: "fast", Name: "fast-1"},
 		Fallbacks:   []Alternative{{Config: "spare", Name: "spare-1"}},
@@ -252,7 +252,7 @@ func TestASummaryIsPaidFromTheBudgetToo(t *testing.T) {
 	}
 }
 
-func TestAllModelsThatMessagesNameAreAskedForAtOnce(t *testing.T) {
+func TestModelsOfAllMessagesAreRequestedTogether(t *testing.T) {
 	w := newWorld(t)
 	w.chat.Spec.Limits = &v1alpha1.ChatLimits{Budget: &v1alpha1.Budget{Amount: "1", Currency: "EUR"}}
 	var open []Message

@@ -75,7 +75,7 @@ func TestEveryCombinationOfFactsIsDecidedAsSpecified(t *testing.T) {
 	}
 }
 
-func TestEveryRuleCanFireAndNoneCanBeLeftOut(t *testing.T) {
+func TestEveryActionRuleIsReachableAndNecessary(t *testing.T) {
 	for i, r := range actionRules {
 		fires, changes := false, false
 		without := slices.Delete(slices.Clone(actionRules), i, i+1)
@@ -97,7 +97,7 @@ func TestEveryRuleCanFireAndNoneCanBeLeftOut(t *testing.T) {
 	}
 }
 
-func TestATurnOfToolCallsRunsToItsEnd(t *testing.T) {
+func TestNextActionRunsToolCallsToCompletion(t *testing.T) {
 	cases := []struct {
 		name  string
 		facts progress

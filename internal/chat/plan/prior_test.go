@@ -19,7 +19,7 @@ func histories(last v1alpha1.MessageRole, names ...string) []Message {
 	return all
 }
 
-func TestAHistoryIsAnsweredUnlessAReplyEndsIt(t *testing.T) {
+func TestHistoryIsAnsweredUnlessItEndsWithReply(t *testing.T) {
 	for last, want := range map[v1alpha1.MessageRole]string{
 		v1alpha1.RoleUser:      "Running v1 h/1 1:GenerateAssistant []",
 		v1alpha1.RoleTool:      "Running v1 h/1 1:GenerateAssistant []",
@@ -41,7 +41,7 @@ func TestWhatFollowsAHistoryIsAnsweredNext(t *testing.T) {
 	w.want("Running v2 q/2 1:GenerateAssistant []")
 }
 
-func TestAHistoryThatWaitedEndsItsTurnWhenItIsTakenUp(t *testing.T) {
+func TestQueuedHistoryEndingWithReplyCompletesItsTurn(t *testing.T) {
 	last := func(f *Facts) {
 		for i := range f.Queued {
 			if f.Queued[i].Name == "h" {
@@ -58,7 +58,7 @@ func TestAHistoryThatWaitedEndsItsTurnWhenItIsTakenUp(t *testing.T) {
 	w.want("Running v4 q/4 1:GenerateAssistant []")
 }
 
-func TestWhatIsLeftOfAChatThatEndsWithAHistoryNeedsNoAnswer(t *testing.T) {
+func TestRemainingHistoryEndingWithReplyNeedsNoAnswer(t *testing.T) {
 	history := chattest.User("c", "h", func(m *v1alpha1.ChatMessage) {
 		m.Spec.Role, m.Spec.Content = v1alpha1.RoleUser, ""
 		m.Spec.History = []v1alpha1.PriorMessage{{Role: v1alpha1.RoleUser}, {Role: v1alpha1.RoleAssistant}}

@@ -12,7 +12,7 @@ import (
 	"parley.dev/parley/test/kit/chattest"
 )
 
-func TestAChatSaysWithWhichProviderToolsItsNewestReplyWasNotMade(t *testing.T) {
+func TestUnavailableProviderToolsSetConditionUntilNextReply(t *testing.T) {
 	without := func(m *v1alpha1.ChatMessage) {
 		m.Spec.Generation.ProviderToolsUnavailable = []v1alpha1.ProviderToolUnavailable{
 			{Tool: v1alpha1.ProviderWebSearch, Reason: v1alpha1.ProviderToolNotSupported}}

@@ -93,7 +93,7 @@ func TestMissingReferenceFailsTheTurnAfterItsDeadline(t *testing.T) {
 	}
 }
 
-func TestWaitOfAnIdleChatIsNoneOfTheTurn(t *testing.T) {
+func TestTurnRestartsReferenceWaitOfIdleChat(t *testing.T) {
 	absent := missing(v1alpha1.ErrorModelConfigNotFound)
 	w := newWorld(t).say("a").answer(chattest.Says("hi"))
 	w.pass(func(f *Facts) { absent(f); f.Open = messages(false, "b") }) // It waits for the model, as long as it takes.
@@ -120,7 +120,7 @@ func TestNextTurnWaitsAnew(t *testing.T) {
 	}
 }
 
-func TestWaitForAReferenceEndsBeforeALaterRetry(t *testing.T) {
+func TestReferenceWaitEndsBeforeLaterRetry(t *testing.T) {
 	w := newWorld(t).say("a")
 	absent := missing(v1alpha1.ErrorModelConfigNotFound)
 	w.pass(func(f *Facts) {

@@ -48,7 +48,7 @@ func TestAChatWithoutAPodCanBeInterrupted(t *testing.T) {
 		want("Waiting v2 a/1 - []")
 }
 
-func TestAPromptThatCannotBecomeAMessageIsSaid(t *testing.T) {
+func TestPromptCreationFailureIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		why    NoPrompt
 		age    time.Duration

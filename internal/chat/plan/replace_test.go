@@ -45,7 +45,7 @@ func TestTheMemoriesOfTheseTestsLackNothing(t *testing.T) {
 	}
 }
 
-func TestNothingIsRememberedOfATurnThatIsNoMore(t *testing.T) {
+func TestReplacedTurnStateIsCleared(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(*Facts)
 		want    v1alpha1.TurnInternalStatus
@@ -78,7 +78,7 @@ func TestNothingIsRememberedOfATurnThatIsNoMore(t *testing.T) {
 	}
 }
 
-func TestNextAttemptKeepsWhatIsOfTheStepAlone(t *testing.T) {
+func TestNextAttemptKeepsOnlyStepState(t *testing.T) {
 	answered := func(reply chattest.Reply) func(*world) func(*Facts) {
 		return func(w *world) func(*Facts) { return func(f *Facts) { f.Result = chattest.Answer(w.chat, reply) } }
 	}
@@ -111,7 +111,7 @@ func TestNextAttemptKeepsWhatIsOfTheStepAlone(t *testing.T) {
 	}
 }
 
-func TestAnInterruptionForgetsTheAttemptThatNobodyHasBegun(t *testing.T) {
+func TestInterruptClearsPendingAttemptState(t *testing.T) {
 	w := newWorld(t).say("a")
 	w.answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
 	w.chat.Status.Internal.Attempt = allOfAnAttempt()

@@ -47,7 +47,7 @@ func (w *world) rests(since time.Time) *world {
 	return w
 }
 
-func TestAChatGoesSoLongAfterItCameToRest(t *testing.T) {
+func TestRetentionCountsFromStartOfRest(t *testing.T) {
 	w := keptAnHour(t).pass(nil).expires(now.Add(anHour)) // It waits for its first message.
 	w.now = now.Add(time.Minute)
 	w.say("a").rests(time.Time{}).expires(time.Time{})
@@ -62,7 +62,7 @@ func TestAChatGoesSoLongAfterItCameToRest(t *testing.T) {
 	}
 }
 
-func TestAChatGoesOnlyAfterItsStatusHasSaidSo(t *testing.T) {
+func TestChatExpiresOnlyAfterStatusShowsExpiry(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Says("hi")).rests(now).expires(time.Time{})
 	w.later(2 * anHour)
 	w.chat.Spec.Retention = keptAnHour(t).chat.Spec.Retention
@@ -114,7 +114,7 @@ func TestWhatKeepsAChatFromGoing(t *testing.T) {
 	}
 }
 
-func TestAChatThatFailsWithAQueueHasSomethingToDo(t *testing.T) {
+func TestFailedChatWithQueueDoesNotExpire(t *testing.T) {
 	w := keptAnHour(t).say("a").say("b").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
 	w.want("Error v1 a/1 - [b]").rests(time.Time{}).expires(time.Time{})
 }
@@ -137,7 +137,7 @@ func TestWhateverHappensInAChatCountsAnew(t *testing.T) {
 	}
 }
 
-func TestWhatChangesNothingInAChatDoesNotCount(t *testing.T) {
+func TestNoOpChangeDoesNotExtendRetention(t *testing.T) {
 	w := keptAnHour(t).say("a").answer(chattest.Says("hi")).rests(now)
 	w.chat.Generation++
 	w.later(time.Minute).rests(now).expires(now.Add(anHour))

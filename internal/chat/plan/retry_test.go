@@ -57,7 +57,7 @@ func TestRetriesBackOffAndHeedTheProvidersWait(t *testing.T) {
 	}
 }
 
-func TestAttemptsEndAtTheirLimitWithTheLastError(t *testing.T) {
+func TestExhaustedAttemptsReportTheLastError(t *testing.T) {
 	w := newWorld(t).say("a")
 	for range v1alpha1.DefaultMaxAttempts - 1 {
 		w.answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
@@ -110,7 +110,7 @@ func TestRetryingChatIsSteered(t *testing.T) {
 	}
 }
 
-func TestAModelIsNotAskedBeforeItsProviderWants(t *testing.T) {
+func TestProviderRetryAfterDelaysTheNextAttempt(t *testing.T) {
 	w := newWorld(t)
 	w.facts = models("second", "third")
 	w.say("a")
@@ -149,7 +149,7 @@ func TestAModelIsNotAskedBeforeItsProviderWants(t *testing.T) {
 	}
 }
 
-func TestFallbacksAreAskedAtOnceAndTheFirstAfterAWait(t *testing.T) {
+func TestFallbacksAreTriedImmediatelyThenPrimaryAfterBackoff(t *testing.T) {
 	w := newWorld(t)
 	w.facts = models("second", "third")
 	w.say("a")
@@ -185,7 +185,7 @@ func TestModelIsRuledOutForTheStepAlone(t *testing.T) {
 	}
 }
 
-func TestNoOtherModelIsAskedWhatIsWrongItself(t *testing.T) {
+func TestNonRetryableRequestErrorSkipsFallbacks(t *testing.T) {
 	for _, reason := range []v1alpha1.ErrorReason{
 		v1alpha1.ErrorRequestRejected, v1alpha1.ErrorContentFiltered, v1alpha1.ErrorContextTooLong,
 		v1alpha1.ErrorHistoryBroken, v1alpha1.ErrorInternal,
@@ -199,7 +199,7 @@ func TestNoOtherModelIsAskedWhatIsWrongItself(t *testing.T) {
 	}
 }
 
-func TestWhenAllModelsFailedForGoodTheTurnFails(t *testing.T) {
+func TestPermanentFailureOfAllModelsFailsTheTurn(t *testing.T) {
 	w := newWorld(t)
 	w.facts = models("second")
 	w.say("a").answer(chattest.Fails(v1alpha1.ErrorModelNotFound)).
@@ -209,7 +209,7 @@ func TestWhenAllModelsFailedForGoodTheTurnFails(t *testing.T) {
 	}
 }
 
-func TestTheWaitsDoubleAlsoWhereAFallbackIsRuledOut(t *testing.T) {
+func TestBackoffDoublesWithExcludedFallback(t *testing.T) {
 	w := newWorld(t)
 	w.facts = models("other")
 	w.say("a").answer(chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)).
@@ -239,7 +239,7 @@ func TestRemovedFallbackBringsNoRuledOutModelBack(t *testing.T) {
 	}
 }
 
-func TestFallbackIsAskedWhileTheProviderAsksToWait(t *testing.T) {
+func TestFallbackIsUsedDuringProviderRetryAfter(t *testing.T) {
 	later := now.Add(time.Minute)
 	models := func(first, second time.Time) func(*Facts) {
 		return func(f *Facts) {

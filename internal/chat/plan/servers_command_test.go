@@ -24,7 +24,7 @@ func commanding(t *testing.T, stands *Workspace) *world {
 	return w
 }
 
-func TestAStepAsksForTheWorkspaceOfItsServersUnlessTheModelHasStoppedIt(t *testing.T) {
+func TestCommandServerRequestsWorkspaceUnlessStoppedInTurn(t *testing.T) {
 	command := v1alpha1.MCPServer{Name: "s", Command: []string{"server"}}
 	far := v1alpha1.MCPServer{Name: "s", URL: "http://s/mcp"}
 	stopped := func(after time.Duration) *v1alpha1.ChatWorkspaceStatus {
@@ -54,7 +54,7 @@ func TestAStepAsksForTheWorkspaceOfItsServersUnlessTheModelHasStoppedIt(t *testi
 	}
 }
 
-func TestAModelIsAskedOnceTheWorkspaceOfItsServersIsReadyOrTheTimeIsUp(t *testing.T) {
+func TestGenerationWaitsForCommandServerWorkspaceOrTimeout(t *testing.T) {
 	for name, c := range map[string]struct {
 		stands *Workspace
 		after  time.Duration
@@ -84,7 +84,7 @@ func TestAModelIsAskedOnceTheWorkspaceOfItsServersIsReadyOrTheTimeIsUp(t *testin
 	}
 }
 
-func TestALaterStepWaitsForAWorkspaceThatWasLostMeanwhile(t *testing.T) {
+func TestNextStepWaitsForLostWorkspace(t *testing.T) {
 	w := commanding(t, &Workspace{}).say("a").answer(chattest.Calls("1")).want("Running v2 c-1-1/2 1:ExecuteTools []")
 	lost := &Workspace{Starting: "its pod is gone", Since: now.Add(time.Hour)}
 	w.facts = func(f *Facts) { f.HasWorkspace, f.Workspace = true, lost }

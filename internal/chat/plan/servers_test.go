@@ -56,7 +56,7 @@ func TestCallsDoNotWaitForServers(t *testing.T) {
 	w.find(notReady(v1alpha1.MCPNotReady, true)).answer(chattest.Calls("1")).want("Running v2 c-1-1/2 1:ExecuteTools []")
 }
 
-func TestAServerThatNeverGetsReadyIsWaitedForOnce(t *testing.T) {
+func TestUnreadyServerDelaysOnlyOneStep(t *testing.T) {
 	w := referring(t).find(notReady(v1alpha1.MCPNotReady, true)).say("a").want("Running v1 a/1 - []")
 	w.later(ServerPatience).want("Running v1 a/1 1:GenerateAssistant []").answer(chattest.Says("Without it."))
 	w.say("b").want("Running v3 b/3 1:GenerateAssistant []")
@@ -71,7 +71,7 @@ func TestAServerThatNeverGetsReadyIsWaitedForOnce(t *testing.T) {
 		want("Running v9 d/9 - []").wantReason(v1alpha1.ReasonWaitingForMCPServers)
 }
 
-func TestAModelIsAskedOnceItsServersAreReadyOrTheTimeIsUp(t *testing.T) {
+func TestGenerationWaitsForMCPServersOrTimeout(t *testing.T) {
 	starting := notReady(v1alpha1.MCPNotReady, true)
 	for name, c := range map[string]struct {
 		server Server

@@ -29,7 +29,7 @@ func (w *world) requested(outcome v1alpha1.RequestOutcome) *world {
 	return w
 }
 
-func TestRunningToInterruptingKeepsTheFenceUntilTheResult(t *testing.T) {
+func TestInterruptionKeepsFenceUntilResult(t *testing.T) {
 	for name, c := range map[string]struct {
 		said []chattest.Reply
 		want string
@@ -59,7 +59,7 @@ func TestRunningToInterruptingKeepsTheFenceUntilTheResult(t *testing.T) {
 	}
 }
 
-func TestAnInterruptionWaitsForThePodOnlySoLong(t *testing.T) {
+func TestInterruptionTimesOutWithoutPodResult(t *testing.T) {
 	for name, change := range map[string]func(*world, *Facts){
 		"the pod is gone":   func(_ *world, f *Facts) { f.PodLost = true },
 		"it does not react": func(_ *world, f *Facts) { f.Now = now.Add(InterruptPatience) },
@@ -73,7 +73,7 @@ func TestAnInterruptionWaitsForThePodOnlySoLong(t *testing.T) {
 	}
 }
 
-func TestMessagesThatCutInAreNextInTheirOrder(t *testing.T) {
+func TestInterruptingMessagesAreQueuedFirstInOrder(t *testing.T) {
 	w := newWorld(t).say("a").say("b").cutIn("c").want("Interrupting v1 a/1 1:GenerateAssistant [c b]")
 	w.cutIn("d").want("Interrupting v1 a/1 1:GenerateAssistant [c d b]")
 	w.pass(func(f *Facts) { f.Queued[2].Interrupts = true }).want("Interrupting v1 a/1 1:GenerateAssistant [c d b]")
@@ -140,7 +140,7 @@ func TestLostAttemptInterruptedHandsNothingOver(t *testing.T) {
 	}).want("Running v2 b/2 - []")
 }
 
-func TestQueuedMessageToldToCutInDoesSoOnce(t *testing.T) {
+func TestPromotedQueuedMessageInterruptsOnce(t *testing.T) {
 	w := newWorld(t).say("a").say("b", "c")
 	toldC := func(f *Facts) { f.Queued[1].Interrupts = true }
 	w.pass(toldC).want("Interrupting v1 a/1 1:GenerateAssistant [c b]")
@@ -168,7 +168,7 @@ func TestWhatCannotBeDoneIsRefusedOnce(t *testing.T) {
 	}
 }
 
-func TestClearingBeginsANewContextWithoutTouchingTheHistory(t *testing.T) {
+func TestClearStartsNewContextAndKeepsHistory(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Says("hi")).ask(v1alpha1.RequestClear).requested(v1alpha1.RequestDone).
 		want("Waiting v3 c-1-1/2 - []")
 	if got := w.chat.Status.History.ContextStart; got != 2 {
@@ -177,7 +177,7 @@ func TestClearingBeginsANewContextWithoutTouchingTheHistory(t *testing.T) {
 	w.ask(v1alpha1.RequestClear).requested(v1alpha1.RequestRefused)
 }
 
-func TestASuspendedChatFinishesItsStepAndHoldsTheRest(t *testing.T) {
+func TestSuspendedChatFinishesCurrentStepOnly(t *testing.T) {
 	held := func(change func(*Facts)) func(*Facts) {
 		return func(f *Facts) {
 			f.Suspended = true
@@ -216,7 +216,7 @@ func (w *world) edit(name, parent string, index int64) *world {
 	})
 }
 
-func TestAnEditBeginsAnewFromThereInEveryPhase(t *testing.T) {
+func TestEditRestartsFromEditedMessageInEveryPhase(t *testing.T) {
 	for name, before := range map[string]func(*world) *world{
 		"Waiting":      func(w *world) *world { return w.answer(chattest.Says("hi")) },
 		"Running":      func(w *world) *world { return w },
@@ -250,7 +250,7 @@ func TestAnEditBeginsAnewFromThereInEveryPhase(t *testing.T) {
 	}
 }
 
-func TestAnEditOfTheMessageBeingAnsweredKeepsItsPlace(t *testing.T) {
+func TestEditOfCurrentMessageKeepsItsPosition(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Says("hi")).say("b").edit("b", "c-1-1", 2).
 		want("Running v4 b/3 1:GenerateAssistant []")
 	if turn := w.chat.Status.Turn; turn.Parent != "c-1-1" || turn.Index != 2 || turn.HistoryVersion != 4 {
@@ -293,7 +293,7 @@ func TestADeletedMessageTakesWhatFollowedAlong(t *testing.T) {
 	}
 }
 
-func TestMessageIsTakenUpAfterAnEditThatADeletionPutsOff(t *testing.T) {
+func TestMessageIsProcessedAfterEditDeferredByDeletion(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Says("hi"))
 	w.pass(func(f *Facts) {
 		f.Truncated = rest([]*v1alpha1.ChatMessage{question("a")})
@@ -310,7 +310,7 @@ func TestDeletedReplyIsMadeAnewBeforeTheQueue(t *testing.T) {
 	w.answer(chattest.Says("hi")).want("Running v6 c/3 1:GenerateAssistant []")
 }
 
-func TestAStateThatMustNotBeBecomesAnError(t *testing.T) {
+func TestInvalidStateBecomesError(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Says("hi"))
 	w.chat.Status.Queue = []v1alpha1.QueuedMessage{{Name: "b"}}
 	w.pass(nil).want("Error v3 c-1-1/2 - [b]")
@@ -320,7 +320,7 @@ func TestAStateThatMustNotBeBecomesAnError(t *testing.T) {
 	w.say("c").want("Running v4 b/3 1:GenerateAssistant [c]")
 }
 
-func TestChatWithoutASlotSaysWhyAndKeepsItsPlace(t *testing.T) {
+func TestChatWithoutSlotReportsReasonAndKeepsPosition(t *testing.T) {
 	held := func(by string) func(*Facts) {
 		return func(f *Facts) { f.NoCapacity = by }
 	}
@@ -362,7 +362,7 @@ func TestFullQueueHasRoomToCutIn(t *testing.T) {
 	}
 }
 
-func TestNextMessageThatCutsInTakesEarlierOnesAlong(t *testing.T) {
+func TestInterruptingMessagePromotesEarlierInterruptingMessages(t *testing.T) {
 	w := newWorld(t).say("a").say("b").say("c").answer(chattest.Fails(v1alpha1.ErrorRequestRejected)).
 		want("Error v1 a/1 - [b c]")
 	w.cutIn("d").want("Running v2 b/2 1:GenerateAssistant [c d]") // Nothing was under way: it came last.

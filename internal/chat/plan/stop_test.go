@@ -50,7 +50,7 @@ func TestStoppedTurnLeavesNothingToTheNext(t *testing.T) {
 	w.answer(chattest.Says("hi")).want("Waiting v7 c-6-1/7 - []").wantReason(v1alpha1.ReasonAnswered)
 }
 
-func TestStoppedTurnPromotesTheQueueInTheSameWrite(t *testing.T) {
+func TestStoppedTurnPromotesQueueInSameWrite(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Calls("1")).say("b").
 		answer(chattest.Results("1"), chattest.StoppedBy("plan")).want("Running v4 b/4 1:GenerateAssistant []")
 	w.wantTail(v1alpha1.CommittedMessage{Message: "b", Parent: "c-2-1", Position: 3, HistoryVersion: 4,
@@ -177,7 +177,7 @@ func TestCutHistoryTellsWhetherItsTurnIsStopped(t *testing.T) {
 	}
 }
 
-func TestAnEditedMessageIsAnsweredThoughATurnWasStopped(t *testing.T) {
+func TestEditedMessageIsAnsweredAfterStoppedTurn(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Calls("1")).answer(chattest.Results("1"), chattest.StoppedBy("plan")).
 		edit("a", "", 0).
 		want("Running v4 a/1 1:GenerateAssistant []")
@@ -186,7 +186,7 @@ func TestAnEditedMessageIsAnsweredThoughATurnWasStopped(t *testing.T) {
 	}
 }
 
-func TestFirstSuccessfulCallThatStopsTheTurnIsFound(t *testing.T) {
+func TestFirstSuccessfulStopAfterCallIsFound(t *testing.T) {
 	right := func(id string) v1alpha1.ToolResult { return v1alpha1.ToolResult{ID: id} }
 	wrong := func(id string) v1alpha1.ToolResult { return v1alpha1.ToolResult{ID: id, IsError: true} }
 	for name, c := range map[string]struct {
@@ -219,7 +219,7 @@ func TestFirstSuccessfulCallThatStopsTheTurnIsFound(t *testing.T) {
 	}
 }
 
-func TestResultsEndTheTurnBeforeTheirMessageSaysSo(t *testing.T) {
+func TestResultsStopTurnBeforeMessageStatusUpdate(t *testing.T) {
 	chat := chattest.Generating()
 	chat.Status.History = v1alpha1.HistoryStatus{Version: 3, Head: "results", Length: 3}
 	chat.Status.Turn = &v1alpha1.TurnStatus{Message: "a", HistoryVersion: 1}

@@ -42,7 +42,7 @@ func (w *world) wantSummary(text string, source v1alpha1.TurnSummarySource) *wor
 	return w
 }
 
-func TestATurnSaysInFixedWordsHowItStands(t *testing.T) {
+func TestTurnSummaryReflectsState(t *testing.T) {
 	const state = v1alpha1.TurnSummaryFromState
 	w := summarized(t).say("a").wantSummary("Still working", state)
 	w.answer(chattest.Says("hi")).wantSummary("Finished", state)
@@ -53,7 +53,7 @@ func TestATurnSaysInFixedWordsHowItStands(t *testing.T) {
 	w.answer(chattest.Interrupted()).wantSummary("", "")
 }
 
-func TestATurnSaysNothingIfNobodyAskedForSummaries(t *testing.T) {
+func TestTurnHasNoSummaryWhenNotRequested(t *testing.T) {
 	newWorld(t).say("a").wantSummary("", "").answer(chattest.Says("hi")).wantSummary("", "")
 }
 
@@ -85,7 +85,7 @@ func TestEmptyTurnSummaryIsPaidOnce(t *testing.T) {
 	w.say("b").wantSummary("Still working", v1alpha1.TurnSummaryFromState)
 }
 
-func TestASummaryCanComeBeforeItsReplyIsCommitted(t *testing.T) {
+func TestSummaryMayPrecedeCommitOfItsReply(t *testing.T) {
 	w := summarized(t).say("a")
 	w.facts = func(f *Facts) {
 		f.Model.TurnSummaries = true

@@ -119,7 +119,7 @@ func TestCutSupersedesTheTail(t *testing.T) {
 	}
 }
 
-func TestMessageOfTheTailIsNeitherOpenNorUnedited(t *testing.T) {
+func TestEditedTailMessageIsDetectedAndNotOpen(t *testing.T) {
 	w := newWorld(t).say("a").ask(v1alpha1.RequestInterrupt)
 	half := chattest.Answer(w.chat, chattest.Says("Half"), chattest.Interrupted())
 	w.pass(func(f *Facts) { f.Result = half }).say("b")

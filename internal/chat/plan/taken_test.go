@@ -17,7 +17,7 @@ var strangers = map[string]func(*v1alpha1.ChatMessage){
 	"not generated": func(m *v1alpha1.ChatMessage) { m.Spec.Generation = nil },
 }
 
-func TestTheLeftoverOfADeletedChatIsWaitedFor(t *testing.T) {
+func TestResultOfDeletedChatIsIgnored(t *testing.T) {
 	w := newWorld(t).say("a").
 		answer(chattest.Says("hi"), func(m *v1alpha1.ChatMessage) { m.Spec.Generation.ChatUID = "v" })
 	w.want("Running v1 a/1 1:GenerateAssistant []").answer(chattest.Says("hi")).want("Waiting v2 c-1-1/2 - []")

@@ -38,7 +38,7 @@ func TestModelsTitleReplacesFirstWords(t *testing.T) {
 	w.say("d").answer(firstWords("why is…")).wantTitle("Stuck pods", v1alpha1.TitleFromModel)
 }
 
-func TestFirstWordsAreTheTitleUntilAModelWritesOne(t *testing.T) {
+func TestFirstWordsAreTitleUntilModelGeneratesOne(t *testing.T) {
 	begins := func(w *world, name, words string) *world {
 		return w.pass(func(f *Facts) { f.Open = []Message{{Name: name, ContentHash: "hash of " + name, FirstWords: words}} })
 	}
@@ -68,7 +68,7 @@ func TestATitleComesWithAnyResultThatCounts(t *testing.T) {
 	newWorld(t).say("a").answer(chattest.Says("hi"), title, late).wantTitle("", "")
 }
 
-func TestAGivenTitleWinsUntilItIsTakenBack(t *testing.T) {
+func TestSpecTitleTakesPrecedenceUntilRemoved(t *testing.T) {
 	w := newWorld(t)
 	w.chat.Spec.Title = "Mine"
 	w.pass(nil).wantTitle("Mine", v1alpha1.TitleFromSpec)
@@ -93,7 +93,7 @@ func TestANewBeginningGetsANewTitle(t *testing.T) {
 	w.answer(firstWords("how is…")).wantTitle("how is…", v1alpha1.TitleFromFirstWords)
 }
 
-func TestACallForATitleCountsAsUsageOnce(t *testing.T) {
+func TestTitleGenerationUsageIsCountedOnce(t *testing.T) {
 	w := newWorld(t).say("a").answer(chattest.Says("hi"), func(m *v1alpha1.ChatMessage) {
 		m.Spec.Generation.TitleCall = &v1alpha1.CallAccount{Usage: v1alpha1.TokenUsage{InputTokens: 20, TotalTokens: 20},
 			Cost: &v1alpha1.Cost{Currency: "USD", MicroUnits: 3}}
@@ -135,7 +135,7 @@ func TestRemovedTitleIsWrittenAnew(t *testing.T) {
 	w.say("a").answer(firstWords("why is…")).wantTitle("why is…", v1alpha1.TitleFromFirstWords)
 }
 
-func TestAnotherTitleIsRefusedWhereNoModelWritesOne(t *testing.T) {
+func TestTitleRequestIsRefusedWithoutModelTitles(t *testing.T) {
 	w := newWorld(t).say("a").answer(firstWords("why is…"))
 	w.ask(v1alpha1.RequestTitle).wantTitle("why is…", v1alpha1.TitleFromFirstWords).requested(v1alpha1.RequestRefused)
 	w = newWorld(t)

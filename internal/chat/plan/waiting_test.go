@@ -54,7 +54,7 @@ func (w *world) wantReason(reason v1alpha1.ConditionReason) *world {
 	return w
 }
 
-func TestWaitingForSubChatsHasNoAttemptUntilAllAreDone(t *testing.T) {
+func TestNoAttemptStartsUntilAllSubChatsFinish(t *testing.T) {
 	w := waiting(t, "x", "y").wantReason(v1alpha1.ReasonWaitingForSubChats)
 	if c := meta.FindStatusCondition(w.chat.Status.Conditions,
 		v1alpha1.ConditionReady); c.Message != "Waits for sub-chats x, y, at most until 2026-01-02T03:06:05Z" {
@@ -68,7 +68,7 @@ func TestWaitingForSubChatsHasNoAttemptUntilAllAreDone(t *testing.T) {
 	}
 }
 
-func TestSubChatsThatAreDoneAreNotWaitedFor(t *testing.T) {
+func TestFinishedSubChatsAreNotAwaited(t *testing.T) {
 	newWorld(t).say("a").answer(waitFor("x")).want("Running v2 c-1-1/2 1:ExecuteTools []")
 }
 
@@ -82,7 +82,7 @@ func TestAWaitEndsWithItsDeadline(t *testing.T) {
 	w.working("x", "y").want("Running v2 c-1-1/2 1:ExecuteTools []")
 }
 
-func TestWaitingForSubChatsTakesNoSlotUntilItEnds(t *testing.T) {
+func TestWaitingForSubChatsUsesNoSlot(t *testing.T) {
 	w := newWorld(t).say("a")
 	full := func(f *Facts) { f.SubChats, f.NoCapacity = atWork("x"), "full" }
 	w.pass(func(f *Facts) { full(f); f.Result = chattest.Answer(w.chat, waitFor("x")) }).
@@ -97,7 +97,7 @@ func TestWaitingForSubChatsTakesNoSlotUntilItEnds(t *testing.T) {
 	w.pass(nil).want("Running v2 c-1-1/2 1:ExecuteTools []")
 }
 
-func TestAChatThatWaitsCanBeInterruptedEditedAndSuspended(t *testing.T) {
+func TestWaitingChatCanBeInterruptedEditedAndSuspended(t *testing.T) {
 	interrupt := []Request{{Kind: v1alpha1.RequestInterrupt, Token: "1"}}
 	w := waiting(t, "x").pass(func(f *Facts) { f.SubChats, f.Requests = atWork("x"), interrupt })
 	w.want("Waiting v3 c-1-1/2 - []").wantReason(v1alpha1.ReasonInterrupted)
@@ -117,7 +117,7 @@ func TestAChatThatWaitsCanBeInterruptedEditedAndSuspended(t *testing.T) {
 	w.working("x").wantReason(v1alpha1.ReasonWaitingForSubChats)
 }
 
-func TestApprovedCallWaitsForItsSubChatFromThenOn(t *testing.T) {
+func TestCallWaitsForSubChatOnceApproved(t *testing.T) {
 	ask := func(m *v1alpha1.ChatMessage) {
 		waitFor("own", "x", "y")(m)
 		m.Spec.Generation.CallsRequiringAction = 2
@@ -143,12 +143,12 @@ func TestApprovedCallWaitsForItsSubChatFromThenOn(t *testing.T) {
 	}
 }
 
-func TestLostAttemptAtCallsIsMadeAgainAtOnce(t *testing.T) {
+func TestLostCallAttemptIsRetriedImmediately(t *testing.T) {
 	w := waiting(t, "x").pass(nil).want("Running v2 c-1-1/2 1:ExecuteTools []")
 	w.pass(func(f *Facts) { f.PodLost, f.SubChats = true, atWork("x") }).want("Running v2 c-1-1/2 2:ExecuteTools []")
 }
 
-func TestFailedAttemptAtCallsIsMadeAgainWithoutWaiting(t *testing.T) {
+func TestFailedCallRetryIgnoresUnfinishedSubChats(t *testing.T) {
 	w := waiting(t, "x").pass(nil).want("Running v2 c-1-1/2 1:ExecuteTools []")
 	w.pass(func(f *Facts) {
 		f.Result, f.SubChats = chattest.Answer(w.chat, chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow)), atWork("x")

@@ -23,7 +23,7 @@ func housed(t *testing.T, waits string) *world {
 	})
 }
 
-func TestACallThatNeedsTheWorkspaceAsksHowItStands(t *testing.T) {
+func TestCallNeedingWorkspaceRequestsWorkspaceState(t *testing.T) {
 	for name, c := range map[string]struct {
 		reply chattest.Reply
 		asks  bool
@@ -42,7 +42,7 @@ func TestACallThatNeedsTheWorkspaceAsksHowItStands(t *testing.T) {
 	}
 }
 
-func TestWaitingForTheWorkspaceHasNoAttemptUntilItIsReady(t *testing.T) {
+func TestNoAttemptStartsUntilWorkspaceIsReady(t *testing.T) {
 	w := housed(t, "the image is pulled").want("Running v2 c-1-1/2 - []").
 		wantReason(v1alpha1.ReasonWaitingForWorkspace)
 	ready := meta.FindStatusCondition(w.chat.Status.Conditions, v1alpha1.ConditionReady)
@@ -60,7 +60,7 @@ func TestTheStepAfterTheCallsNeedsNoWorkspace(t *testing.T) {
 		want("Running v3 c-2-1/3 1:GenerateAssistant []")
 }
 
-func TestAChatThatWaitsForTheWorkspaceCanBeInterrupted(t *testing.T) {
+func TestChatWaitingForWorkspaceCanBeInterrupted(t *testing.T) {
 	w := housed(t, "the node is full")
 	w.pass(func(f *Facts) { f.Requests = []Request{{Kind: v1alpha1.RequestInterrupt, Token: "now"}} })
 	if got := w.chat.Status.Turn.CallsGivenUp; w.chat.Status.Generation != nil || got == "" {
@@ -68,7 +68,7 @@ func TestAChatThatWaitsForTheWorkspaceCanBeInterrupted(t *testing.T) {
 	}
 }
 
-func TestWhatTheModelDecidesAboutItsWorkspaceIsInTheStatus(t *testing.T) {
+func TestModelWorkspaceChangeIsRecordedInStatus(t *testing.T) {
 	selector := &v1alpha1.WorkspaceSource{PodTemplateSelector: &v1alpha1.WorkspaceTemplateSelector{
 		Storage: &v1alpha1.WorkspaceStorage{Size: "1Gi"}}}
 	named := &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "go"}}
@@ -109,7 +109,7 @@ func TestWhatTheModelDecidesAboutItsWorkspaceIsInTheStatus(t *testing.T) {
 	}
 }
 
-func TestTheContextOfTheWorkspaceIsReadAgainOnRequest(t *testing.T) {
+func TestWorkspaceContextIsReloadedOnRequest(t *testing.T) {
 	for name, c := range map[string]struct {
 		w       func(*testing.T) *world
 		version int64

@@ -12,7 +12,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-func TestABudgetCountsForAChatAndAllBelowIt(t *testing.T) {
+func TestBudgetCoversChatAndItsDescendants(t *testing.T) {
 	member := func(name, parent string, micros int64, budget string) v1alpha1.Chat {
 		chat := v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if parent != "" {

@@ -88,7 +88,7 @@ func TestSuspensionAndArchivingComeFromAbove(t *testing.T) {
 	}
 }
 
-func TestAPlaceInTheFamilyIsFreeOnceAChatIsArchived(t *testing.T) {
+func TestArchivedChatFreesItsFamilySlot(t *testing.T) {
 	one := func(change func(all map[string]*v1alpha1.Chat)) (*Family, map[string]*v1alpha1.Chat) {
 		return tree(func(all map[string]*v1alpha1.Chat) {
 			all["root"].Spec.Limits = &v1alpha1.ChatLimits{MaxSubChats: new(int32(1)), MaxDepth: new(int32(2))}

@@ -12,7 +12,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-func TestWhoWaitsForAChatWaitsUntilNothingIsUnderWay(t *testing.T) {
+func TestChatIsSettledOnlyWithoutWorkInProgress(t *testing.T) {
 	for name, c := range map[string]struct {
 		phase   v1alpha1.ChatPhase
 		reason  v1alpha1.ConditionReason
@@ -49,7 +49,7 @@ func TestWhoWaitsForAChatWaitsUntilNothingIsUnderWay(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatDescendsFromAChatIsBelowIt(t *testing.T) {
+func TestOnlyDescendantsAreBelowAChat(t *testing.T) {
 	_, chats := tree(nil)
 	lookup := func(name string) (*v1alpha1.Chat, error) { return chats[name], nil }
 	for _, c := range []struct {

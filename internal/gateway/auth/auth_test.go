@@ -173,7 +173,7 @@ func TestWhatIsAskedIsWhatIsHeard(t *testing.T) {
 	}
 }
 
-func TestAGrantIsAsOldAsTheAnswerBehindIt(t *testing.T) {
+func TestGrantTimeIsThatOfItsCachedReview(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &apiServer{}
 		checker, begin := server.checker(Options{}), time.Now()

@@ -13,7 +13,7 @@ import (
 	"parley.dev/parley/internal/gateway/refusal"
 )
 
-func TestAnswerOfTheAPIServerDecidesUntilItExpires(t *testing.T) {
+func TestAPIServerDecisionIsCachedUntilExpiry(t *testing.T) {
 	gone := errors.New("connect: connection refused")
 	for name, c := range map[string]struct {
 		server *apiServer

@@ -124,7 +124,7 @@ func (c *client) expect(t *testing.T, what string, want ...string) {
 	c.told = nil
 }
 
-func TestAListIsToldWholeAndThenEachChange(t *testing.T) {
+func TestListStreamSendsSnapshotThenChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.put("demo", "a", titled("A"))

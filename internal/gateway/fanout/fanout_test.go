@@ -45,7 +45,7 @@ func TestManyReadersCostOneSubscription(t *testing.T) {
 	}
 }
 
-func TestEpisodesOfOtherPodsAndAttemptsAreFeedsOfTheirOwn(t *testing.T) {
+func TestEachPodAndAttemptHasItsOwnFeed(t *testing.T) {
 	s := newSidecar(t)
 	h := New(s, roomy)
 	moved, next := attempt, attempt
@@ -60,7 +60,7 @@ func TestEpisodesOfOtherPodsAndAttemptsAreFeedsOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestARelayThatGoesAwayIsReadOnBehindTheLastPart(t *testing.T) {
+func TestLostRelayIsResumedAfterLastPart(t *testing.T) {
 	s := newSidecar(t)
 	h := New(s, roomy)
 	var all []*follower
@@ -81,7 +81,7 @@ func TestARelayThatGoesAwayIsReadOnBehindTheLastPart(t *testing.T) {
 	}
 }
 
-func TestAReaderThatLeavesWithinTheSnapshotCostsTheOthersNothing(t *testing.T) {
+func TestReaderLeavingDuringSnapshotDoesNotAffectOthers(t *testing.T) {
 	s := newSidecar(t)
 	h := New(s, roomy)
 	s.say(2000, 100) // several batches
@@ -100,9 +100,9 @@ func TestAReaderThatLeavesWithinTheSnapshotCostsTheOthersNothing(t *testing.T) {
 	}
 }
 
-// TestReadersWhoComeAndGoAtAnyMomentGetEveryPartOnce lets readers join and leave while an episode is streamed and
+// TestConcurrentReadersGetEveryPartOnce lets readers join and leave while an episode is streamed and
 // closed, at the moment that it closes, too, and lets the last one leave as the next one joins.
-func TestReadersWhoComeAndGoAtAnyMomentGetEveryPartOnce(t *testing.T) {
+func TestConcurrentReadersGetEveryPartOnce(t *testing.T) {
 	const said = 1500
 	for _, room := range []int64{roomy, 0} {
 		t.Run(fmt.Sprint(room, " bytes of room"), func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestReadersWhoComeAndGoAtAnyMomentGetEveryPartOnce(t *testing.T) {
 	}
 }
 
-func TestTheLastReaderLeavesAndANewOneJoinsAtOnce(t *testing.T) {
+func TestReaderJoinsAsLastOneLeaves(t *testing.T) {
 	s := newSidecar(t)
 	h := New(s, roomy)
 	s.say(10, 0)
@@ -148,7 +148,7 @@ func TestTheLastReaderLeavesAndANewOneJoinsAtOnce(t *testing.T) {
 	}
 }
 
-func TestASlowReaderHoldsUpNobodyAndMissesNothing(t *testing.T) {
+func TestSlowReaderBlocksNoOtherAndMissesNothing(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		room int64
@@ -197,7 +197,7 @@ func TestLogsStayWithinTheirRoom(t *testing.T) {
 	waitAll(t, []*follower{late}, s.said)
 }
 
-func TestTheLogOfASingleReaderIsShortUntilASecondOneComes(t *testing.T) {
+func TestSingleReaderLogStaysShortUntilSecondReader(t *testing.T) {
 	s := newSidecar(t)
 	h := New(s, roomy)
 	first := follow(t, h, 0)
@@ -251,7 +251,7 @@ func TestAFeedWithoutRoomWaitsForItsReader(t *testing.T) {
 	sleeps.Close()
 }
 
-func TestAPartThatIsLargerThanWhatIsAlwaysKeptComesThrough(t *testing.T) {
+func TestPartLargerThanReservedBufferIsDelivered(t *testing.T) {
 	s := newSidecar(t)
 	h := New(s, 0)
 	f := follow(t, h, 0)
@@ -261,7 +261,7 @@ func TestAPartThatIsLargerThanWhatIsAlwaysKeptComesThrough(t *testing.T) {
 	waitAll(t, []*follower{f}, s.said)
 }
 
-func TestAReaderWhoLeavesAFeedThatWaitsEndsIt(t *testing.T) {
+func TestLastReaderLeavingWaitingFeedEndsIt(t *testing.T) {
 	s := newSidecar(t)
 	h := New(s, 0)
 	s.say(1000, 100)
@@ -278,7 +278,7 @@ func TestAReaderWhoLeavesAFeedThatWaitsEndsIt(t *testing.T) {
 	}
 }
 
-func TestTheEndOfARequestIsNotThatOfItsFeed(t *testing.T) {
+func TestCanceledRequestKeepsFeedOpen(t *testing.T) {
 	s := newSidecar(t)
 	h := New(s, roomy)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -310,7 +310,7 @@ func TestAPartIsEncodedAsEncodingJSONDoes(t *testing.T) {
 	}
 }
 
-func TestAReaderWhoJoinsAFeedThatWaitsGetsWhatIsNew(t *testing.T) {
+func TestReaderJoiningWaitingFeedGetsNewParts(t *testing.T) {
 	s := newSidecar(t)
 	h := New(s, 0)
 	s.say(1000, 100)

@@ -121,7 +121,7 @@ var cuts = map[string]struct {
 	"everything is deleted": {func(w *world) { w.cut(0); clear(w.messages) }, nil},
 }
 
-func TestAHistoryThatWasCutIsResetAndSentAnew(t *testing.T) {
+func TestTruncatedHistoryIsResetAndResent(t *testing.T) {
 	for name, tt := range cuts {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
@@ -140,7 +140,7 @@ func TestAHistoryThatWasCutIsResetAndSentAnew(t *testing.T) {
 	}
 }
 
-func TestAnEditOfTheNewestMessageIsSentAnew(t *testing.T) {
+func TestEditOfNewestMessageIsResent(t *testing.T) {
 	w := newWorld()
 	w.change(func() { w.user("first", true); w.attempt(1); w.say(2) })
 	c := w.follow(t, Position{}, 0)
@@ -158,7 +158,7 @@ func TestAnEditOfTheNewestMessageIsSentAnew(t *testing.T) {
 	}
 }
 
-func TestAClientThatComesBackAcrossACutMissesNothing(t *testing.T) {
+func TestClientResumingAcrossTruncationMissesNothing(t *testing.T) {
 	for name, tt := range cuts {
 		for id := range strings.FieldsSeq("4.0.4 3.1.1.3 3.0.3") { // behind the last message, in its parts, before it
 			t.Run(name+" from "+id, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestAVersionWithoutAMessageResetsNothing(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedReplyIsAMessageThatEndsItsPreview(t *testing.T) {
+func TestInterruptedReplyIsCommittedAndEndsPreview(t *testing.T) {
 	for name, tt := range map[string]struct {
 		end  func(w *world)
 		want []string
@@ -249,7 +249,7 @@ func (w *world) act(calls ...v1alpha1.PendingToolCall) {
 		Deadline: metav1.NewTime(time.Unix(1_800_000_000, 0)), ToolCalls: calls}
 }
 
-func TestARequiredActionIsToldOnceAndAgainWhenACallIsDecided(t *testing.T) {
+func TestRequiredActionIsSentOnceAndPerDecision(t *testing.T) {
 	w := newWorld()
 	call := v1alpha1.PendingToolCall{ID: "call_1", Name: "open_ticket", Input: `{"title":"CNI down"}`,
 		Kind: v1alpha1.RequiresClient}
@@ -298,7 +298,7 @@ func TestARequiredActionIsToldOnceAndAgainWhenACallIsDecided(t *testing.T) {
 	}
 }
 
-func TestAClientsResultsArriveBeforeTheirOwnStatusIsWritten(t *testing.T) {
+func TestClientResultsAreSentBeforeTheirStatusUpdate(t *testing.T) {
 	w := newWorld()
 	w.change(func() { w.user("first", true); w.attempt(1); w.step(v1alpha1.RoleAssistant); w.act() })
 	c := w.follow(t, Position{}, 0)

@@ -10,7 +10,7 @@ import (
 	"parley.dev/parley/api/stream"
 )
 
-func TestHowAChatStandsIsEncodedOnceForAll(t *testing.T) {
+func TestChatStatusIsEncodedOncePerVersion(t *testing.T) {
 	chat := newChat("uid-1")
 	chat.ResourceVersion = "7"
 	known := NewEncodings()

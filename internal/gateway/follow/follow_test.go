@@ -78,7 +78,7 @@ func TestClientCutAtEveryEventMissesNothing(t *testing.T) {
 	}
 }
 
-func TestAClientCanComeBackFromAnywhereAfterTheEnd(t *testing.T) {
+func TestClientResumesFromAnyPositionAfterEnd(t *testing.T) {
 	w := newWorld()
 	tell(w, w.follow(t, Position{}, 0))
 	all := []string{"1.0.1", "2.0.2", "3.0.3", "4.0.4", "4.0.5", "5.0.6", "6.0.7"}
@@ -139,7 +139,7 @@ func TestUnknownPositionResetsTheHistory(t *testing.T) {
 	}
 }
 
-func TestAChatThatWasCreatedAgainResetsTheHistory(t *testing.T) {
+func TestRecreatedChatResetsHistory(t *testing.T) {
 	w := newWorld()
 	w.change(func() { w.user("q1", false); w.attempt(1); w.say(2) })
 	c := w.follow(t, Position{}, 0)
@@ -158,7 +158,7 @@ func TestAChatThatWasCreatedAgainResetsTheHistory(t *testing.T) {
 	}
 }
 
-func TestAnAttemptThatIsGivenUpVoidsItsParts(t *testing.T) {
+func TestAbandonedAttemptResetsPreview(t *testing.T) {
 	w := newWorld()
 	w.change(func() { w.user("q1", false); w.attempt(1); w.say(2) })
 	c := w.follow(t, Position{}, 0)
@@ -207,7 +207,7 @@ func TestAnErrorIsToldOncePerHistoryVersion(t *testing.T) {
 	}
 }
 
-func TestFailedAttemptIsToldOnceAndVoidsItsPreview(t *testing.T) {
+func TestFailedAttemptSendsOneRetryAndResetsPreview(t *testing.T) {
 	w := newWorld()
 	w.change(func() { w.user("q1", false); w.attempt(1); w.say(2) })
 	c := w.follow(t, Position{}, 0)
@@ -253,7 +253,7 @@ func TestAbsentAPIServerDelaysMessages(t *testing.T) {
 	}
 }
 
-func TestAMissingMessageHidesOnlyWhatIsBeforeIt(t *testing.T) {
+func TestMissingMessageHidesOnlyEarlierMessages(t *testing.T) {
 	w := newWorld()
 	tell(w, w.follow(t, Position{}, 0))
 	w.change(func() { delete(w.messages, "c-2-1") })

@@ -74,7 +74,7 @@ func TestNotesAreToldAtTheirPlaces(t *testing.T) {
 	w.follow(t, at(t, "4.0.4"), 0).tells("first-of-all@0/1", "amid@2/1", "amid-too@2/3", "late@4/1", "behind-a-cut@9/1")
 }
 
-func TestANoteIsToldWhenItComesIsEditedAndGoes(t *testing.T) {
+func TestNoteCreationEditAndDeletionAreStreamed(t *testing.T) {
 	w := newWorld()
 	w.change(func() { w.user("q1", true); w.attempt(1); w.note("old", 1, 1) })
 	now, whole := w.follow(t, Position{Now: true}, 0), w.follow(t, Position{}, 0)
@@ -116,7 +116,7 @@ func TestANoteIsNoMessageOfTheHistory(t *testing.T) {
 	}
 }
 
-func TestNotesAreReadInTheMemoryThatStreamsShare(t *testing.T) {
+func TestNotesUseSharedStreamMemory(t *testing.T) {
 	w := newWorld()
 	w.memory = NewMemory(2 << 20)
 	w.change(func() { w.talk(); w.note("one", 2, 1); w.note("two", 4, 1) })

@@ -20,7 +20,7 @@ import (
 	"parley.dev/parley/test/kit/chattest"
 )
 
-func TestRetrySaysWhatFailedAndWhenItIsDue(t *testing.T) {
+func TestRetryEventReportsFailureAndDueTime(t *testing.T) {
 	w := newWorld()
 	failed := time.Unix(1_800_000_000, 500_000_000)
 	w.change(func() {
@@ -199,7 +199,7 @@ func TestMemoryIsBoundedInTwoHalves(t *testing.T) {
 	})
 }
 
-func TestAHistoryIsToldWholeHoweverLittleMayBeKept(t *testing.T) {
+func TestWholeHistoryIsSentWithMinimalMemory(t *testing.T) {
 	for name, most := range map[string]int64{"nothing": 0, "a message or two": 400, "all": 1 << 20} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
@@ -217,7 +217,7 @@ func TestAHistoryIsToldWholeHoweverLittleMayBeKept(t *testing.T) {
 	}
 }
 
-func TestAMessageSaysWhyCallsWereGivenUpBeforeItsOwnStatusDoes(t *testing.T) {
+func TestCommittedMessageReportsAbandonedCallsBeforeStatusUpdate(t *testing.T) {
 	chat := newChat("uid-1")
 	chat.Status.Turn = &v1alpha1.TurnStatus{Message: "b", Index: 2, HistoryVersion: 3}
 	chat.Status.Internal.Turn.CallsGivenUpBefore = v1alpha1.CallsFailed

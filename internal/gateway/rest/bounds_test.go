@@ -20,7 +20,7 @@ import (
 	"parley.dev/parley/internal/gateway/rest"
 )
 
-func TestWhoMayNotIsToldInTheWordsOfTheAPIServer(t *testing.T) {
+func TestForbiddenRequestReturnsAPIServerMessage(t *testing.T) {
 	t.Parallel()
 	d := open(t, "parley-chat-viewer")
 	d.create(&v1alpha1.Chat{ObjectMeta: d.meta("c")})
@@ -83,7 +83,7 @@ func TestOnlyTokensOfTheAPIServerAreTaken(t *testing.T) {
 	closed.refuses(http.StatusForbidden, "Forbidden", "streams alone", "GET", "/chats", "")
 }
 
-func TestABadRequestIsToldWhatIsWrongWithIt(t *testing.T) {
+func TestBadRequestReportsItsError(t *testing.T) {
 	t.Parallel()
 	d := open(t, "parley-chat-user")
 	d.create(&v1alpha1.Chat{ObjectMeta: d.meta("c")})
@@ -111,8 +111,8 @@ func TestABadRequestIsToldWhatIsWrongWithIt(t *testing.T) {
 		`{"content":"`+strings.Repeat("a", 4<<20)+`"}`)
 }
 
-// TestNoCallerHasMoreRequestsUnderWayThanOneMayHave holds a quarter for each: here there is one of four.
-func TestNoCallerHasMoreRequestsUnderWayThanOneMayHave(t *testing.T) {
+// TestConcurrentRequestsAreLimitedPerCaller holds a quarter for each: here there is one of four.
+func TestConcurrentRequestsAreLimitedPerCaller(t *testing.T) {
 	t.Parallel()
 	const callers = 4
 	arrived, leave := make(chan struct{}, callers), make(chan struct{})

@@ -121,7 +121,7 @@ func TestAHistoryEndsWhereAMessageIsGone(t *testing.T) {
 	d.refuses(http.StatusNotFound, "NotFound", names[2], "GET", "/chats/c/messages?before="+names[2], "")
 }
 
-func TestWhatIsNoPlaceInAHistoryIsRefused(t *testing.T) {
+func TestInvalidHistoryPositionIsRejected(t *testing.T) {
 	t.Parallel()
 	d := open(t, "parley-chat-user")
 	d.tells(2, ". Hi.")

@@ -24,7 +24,7 @@ import (
 	"parley.dev/parley/test/kit/testcluster"
 )
 
-func TestAPersonDoesWithAChatWhatTheirRoleLets(t *testing.T) {
+func TestChatOperationsFollowCallerRole(t *testing.T) {
 	t.Parallel()
 	d := open(t, "parley-chat-user")
 	made := d.does(http.StatusCreated, "POST", "/chats", `{"name":"c","spec":{"prompt":"hello"},"labels":{"team":"blue"}}`)
@@ -108,7 +108,7 @@ func TestMessagesAreSentEditedPromotedAndDeleted(t *testing.T) {
 	d.refuses(http.StatusNotFound, "NotFound", `"m" not found`, "GET", "/chats/c/messages/m", "")
 }
 
-func TestAMessageThatDoesNotWaitIsNotPromoted(t *testing.T) {
+func TestPromotingMessageThatIsNotQueuedConflicts(t *testing.T) {
 	t.Parallel()
 	d := open(t, "parley-chat-user")
 	d.create(&v1alpha1.Chat{ObjectMeta: d.meta("c")})
@@ -185,7 +185,7 @@ func TestARequestTellsWhatBecameOfIt(t *testing.T) {
 	}
 }
 
-func TestTheDescriptionInOpenAPIIsThatOfTheDocs(t *testing.T) {
+func TestOpenAPIDescriptionMatchesDocs(t *testing.T) {
 	_, description := rest.New(rest.Options{})
 	want, err := rest.Description(description)
 	if err != nil {

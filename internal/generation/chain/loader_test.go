@@ -135,7 +135,7 @@ func (s *store) load(l *Loader, start int64) {
 	}
 }
 
-func TestOfALongChatOnlyItsContextIsLoadedAndKept(t *testing.T) {
+func TestLongChatLoadsAndCachesOnlyItsContext(t *testing.T) {
 	s := newStore(t, 400)
 	s.load(s.loader(), 397)
 	if len(s.gets) != 3 || s.lists != 0 {
@@ -167,7 +167,7 @@ func TestWhatASummaryReplacedIsKeptNoLonger(t *testing.T) {
 	s.load(l, 0)
 }
 
-func TestAGapInTheContextIsFoundAlsoIfItsBeginningIsKept(t *testing.T) {
+func TestContextGapIsDetectedWithCachedPrefix(t *testing.T) {
 	s := newStore(t, 10)
 	l := s.loader()
 	s.load(l, 8)

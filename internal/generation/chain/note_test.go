@@ -10,7 +10,7 @@ import (
 )
 
 // Whoever may delete messages can create a note under the name of one, before the chat has found out.
-func TestANoteIsNeverPartOfWhatTheModelSees(t *testing.T) {
+func TestNoteIsExcludedFromModelContext(t *testing.T) {
 	for name, turn := range map[string]int{"in place of the turn's message": 1, "in place of an earlier one": 0} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t, 0)

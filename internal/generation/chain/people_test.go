@@ -51,7 +51,7 @@ func edited(m *v1alpha1.ChatMessage, text string, version int64) {
 	m.Status.ContentHash, m.Status.HistoryVersion = content.Hash(&m.Spec), version
 }
 
-func TestAnEditOfAnEarlierTurnIsReadAlsoIfThatTurnNeverCameHere(t *testing.T) {
+func TestEditFromUnseenEarlierTurnIsRead(t *testing.T) {
 	s := newStore(t, 0)
 	l := s.loader()
 	question := s.says("old")
@@ -63,7 +63,7 @@ func TestAnEditOfAnEarlierTurnIsReadAlsoIfThatTurnNeverCameHere(t *testing.T) {
 	}
 }
 
-func TestAMessageThatWasCreatedAgainUnderItsNameIsReadAgain(t *testing.T) {
+func TestRecreatedMessageIsReadAgain(t *testing.T) {
 	s := newStore(t, 0)
 	l := s.loader()
 	texts(t, l, s.turnOf(s.says("old"), 1, 1))
@@ -75,7 +75,7 @@ func TestAMessageThatWasCreatedAgainUnderItsNameIsReadAgain(t *testing.T) {
 	}
 }
 
-func TestAMessageThatIsStillWhatWasCommittedIsNotReadAgain(t *testing.T) {
+func TestUnchangedCommittedMessageIsNotReadAgain(t *testing.T) {
 	s := newStore(t, 0)
 	l := s.loader()
 	chat := s.turnOf(s.says("question"), 1, 1)
@@ -88,7 +88,7 @@ func TestAMessageThatIsStillWhatWasCommittedIsNotReadAgain(t *testing.T) {
 }
 
 // The edit may be taken back before the chat sees it.
-func TestWhatAMessageSaysBesideItsCommitIsNeitherUsedNorKept(t *testing.T) {
+func TestUncommittedEditIsNeitherUsedNorCached(t *testing.T) {
 	s := newStore(t, 0)
 	l := s.loader()
 	s.says("first")
@@ -107,7 +107,7 @@ func TestWhatAMessageSaysBesideItsCommitIsNeitherUsedNorKept(t *testing.T) {
 	}
 }
 
-func TestWhatTheAPIServerHasCachedCountsOnlyIfItWasCommitted(t *testing.T) {
+func TestStaleCachedMessageIsIgnoredUnlessCommitted(t *testing.T) {
 	s := newStore(t, 0)
 	question := s.says("question")
 	s.cached = []v1alpha1.ChatMessage{} // It has just been created.

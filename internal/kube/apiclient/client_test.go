@@ -134,7 +134,7 @@ func TestAWatchYieldsTypedEvents(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfTheApiServerCanBeToldApart(t *testing.T) {
+func TestAPIServerNotFoundErrorIsRecognized(t *testing.T) {
 	client, _, _ := serve(t, http.StatusNotFound, metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
 		Reason: metav1.StatusReasonNotFound, Code: 404,

@@ -56,7 +56,7 @@ func templates(t *testing.T, count, bytes int) (*apiclient.Client, *[]string) {
 	return c, &asked
 }
 
-func TestPodTemplatesAreListedPageByPageUpToABound(t *testing.T) {
+func TestPodTemplateListIsPagedAndBounded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		count, most, want int
 		more              bool
@@ -100,7 +100,7 @@ func TestLargePodTemplatesTakeABoundedMemory(t *testing.T) {
 	}
 }
 
-func TestAListOfPodTemplatesThatIsNoneIsAnError(t *testing.T) {
+func TestMalformedPodTemplateListIsAnError(t *testing.T) {
 	for name, answer := range map[string]string{
 		"no JSON": "hello", "a list": "[]", "items that are none": `{"items":{}}`, "half of it": `{"items":[{"metadata":`,
 		"a wrong item": `{"items":[7]}`,

@@ -27,7 +27,7 @@ func conversation(said ...v1alpha1.PriorMessage) *v1alpha1.ChatMessage {
 	return &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleUser, History: said}}
 }
 
-func TestTheHashTellsContentsApartAndOutlivesTheCache(t *testing.T) {
+func TestContentHashIsDistinctAndSurvivesStripping(t *testing.T) {
 	seen := map[string]string{}
 	for name, m := range map[string]*v1alpha1.ChatMessage{
 		"a": text("a"), "b": text("b"), "part a": text("", "a"), "parts a and b": text("", "a", "b"),

@@ -335,7 +335,7 @@ func TestIndexesAreAddedBeforeThereAreObjects(t *testing.T) {
 	}
 }
 
-func TestMessagesOfAChatAreLookedForInANamespace(t *testing.T) {
+func TestMessageIndexRejectsLookupAcrossNamespaces(t *testing.T) {
 	p := newPair(t, fakesource.NewFakeControllerSource())
 	p.start(t)
 	for _, field := range []string{MessagesByChat, MessagesByParent} {

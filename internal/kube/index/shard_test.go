@@ -37,9 +37,9 @@ func shardOf(t *testing.T, lw cache.ListerWatcher, kind runtime.Object) (cache.S
 	return informer, heard
 }
 
-// TestAShardKeepsItsOwnNamespacesOverRelistsAndDeletions changes messages of two namespaces at random, and loses
+// TestShardKeepsItsNamespacesAcrossRelistsAndDeletions changes messages of two namespaces at random, and loses
 // watches.
-func TestAShardKeepsItsOwnNamespacesOverRelistsAndDeletions(t *testing.T) {
+func TestShardKeepsItsNamespacesAcrossRelistsAndDeletions(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	source := fakesource.NewFakeControllerSource()
 	there := map[string]*v1alpha1.ChatMessage{}
@@ -87,7 +87,7 @@ func TestAShardKeepsItsOwnNamespacesOverRelistsAndDeletions(t *testing.T) {
 	}
 }
 
-func TestAShardKeepsWhatHasNoNamespaceAndTheQuotasOfAll(t *testing.T) {
+func TestShardKeepsClusterScopedObjectsAndAllQuotas(t *testing.T) {
 	source := fakesource.NewFakeControllerSource()
 	for _, ns := range []string{"a", "b"} {
 		source.Add(&v1alpha1.ChatQuota{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "team"}})
@@ -101,8 +101,8 @@ func TestAShardKeepsWhatHasNoNamespaceAndTheQuotasOfAll(t *testing.T) {
 	}
 }
 
-// TestAWatchThatIsStoppedEndsThoughNobodyReads has events under way on both sides of the filter.
-func TestAWatchThatIsStoppedEndsThoughNobodyReads(t *testing.T) {
+// TestStoppedWatchEndsWithoutReader has events under way on both sides of the filter.
+func TestStoppedWatchEndsWithoutReader(t *testing.T) {
 	from := watch.NewFake() // It waits until somebody takes an event.
 	lw := ofNamespaces(&cache.ListWatch{
 		WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return from, nil }}, inA)
@@ -118,7 +118,7 @@ func TestAWatchThatIsStoppedEndsThoughNobodyReads(t *testing.T) {
 	}
 }
 
-func TestAListIsLeftWithTheNamespacesThatItsShardHas(t *testing.T) {
+func TestListIsFilteredToNamespacesOfShard(t *testing.T) {
 	for name, list := range map[string]runtime.Object{
 		"typed": &v1alpha1.ChatList{Items: []v1alpha1.Chat{
 			{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "1"}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "b"}}}},

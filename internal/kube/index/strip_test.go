@@ -11,7 +11,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-func TestAChatThatIsBeingDeletedHasNoSlotWhateverItsStatusSays(t *testing.T) {
+func TestTerminatingChatHoldsNoSlot(t *testing.T) {
 	for name, c := range map[string]struct {
 		change         func(*v1alpha1.Chat)
 		works, waiting bool

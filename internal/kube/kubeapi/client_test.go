@@ -35,7 +35,7 @@ func asked(t *testing.T, handler http.HandlerFunc) (*Client, *atomic.Int32) {
 	return client, minted
 }
 
-func TestEachRequestHasTheTokenOfItsAccountAndNoOther(t *testing.T) {
+func TestRequestUsesOnlyTokenOfItsAccount(t *testing.T) {
 	client, minted := asked(t, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.Header.Get("Authorization"), " ", r.URL.Path)
 	})
@@ -50,7 +50,7 @@ func TestEachRequestHasTheTokenOfItsAccountAndNoOther(t *testing.T) {
 	}
 }
 
-func TestATokenThatIsRefusedIsAskedForOnceMore(t *testing.T) {
+func TestUnauthorizedTokenIsRenewedOnce(t *testing.T) {
 	var good atomic.Value
 	good.Store("Bearer a-2")
 	client, minted := asked(t, func(w http.ResponseWriter, r *http.Request) {
@@ -69,7 +69,7 @@ func TestATokenThatIsRefusedIsAskedForOnceMore(t *testing.T) {
 	}
 }
 
-func TestARedirectIsNotFollowedAndNoTokenGoesThere(t *testing.T) {
+func TestRedirectIsNotFollowed(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it was followed") }))
 	defer other.Close()
 	client, _ := asked(t, func(w http.ResponseWriter, r *http.Request) {
@@ -81,7 +81,7 @@ func TestARedirectIsNotFollowedAndNoTokenGoesThere(t *testing.T) {
 	}
 }
 
-func TestALargeAnswerIsNotReadToItsEnd(t *testing.T) {
+func TestOversizedAPIResponseIsNotReadToEnd(t *testing.T) {
 	code := http.StatusOK
 	client, _ := asked(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(code)
@@ -124,7 +124,7 @@ func groupList(groups ...string) string {
 	return `{"kind":"APIGroupDiscoveryList","items":[` + strings.Join(items, ",") + `]}`
 }
 
-func TestAKindOfTheCoreGroupComesBeforeOthersOfItsName(t *testing.T) {
+func TestCoreGroupKindTakesPrecedence(t *testing.T) {
 	client, _ := asked(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/prefix/api" {
 			fmt.Fprint(w, groupList(""))

@@ -74,7 +74,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	}
 }
 
-func TestAnObjectKeepsItsPriorityAndIsWorkedOnOnceAtATime(t *testing.T) {
+func TestItemKeepsPriorityAndIsNeverProcessedConcurrently(t *testing.T) {
 	queue := fair(t)
 	one := of("a/1")[0]
 	last(queue, one)
@@ -111,7 +111,7 @@ func TestADelayIsOverSomeTime(t *testing.T) {
 	}
 }
 
-func TestAQueueThatIsShutDownHandsOutNothing(t *testing.T) {
+func TestShutDownQueueReturnsNoItems(t *testing.T) {
 	queue := fair(t)
 	queue.Add(of("a/1")[0])
 	queue.ShutDown()

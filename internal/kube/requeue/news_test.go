@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-func TestWhatIsListedWithWorkToDoCountsAsNews(t *testing.T) {
+func TestInitiallyListedObjectWithWorkHasNormalPriority(t *testing.T) {
 	named := func(name string) client.Object {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
 	}

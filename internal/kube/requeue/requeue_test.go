@@ -22,7 +22,7 @@ func request(name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}}
 }
 
-func TestAPassThatFailsForDaysIsTriedAgainWithinHalfAMinute(t *testing.T) {
+func TestReconcileBackoffIsCappedAtHalfAMinute(t *testing.T) {
 	limiter, last := Limiter(), time.Duration(0)
 	for range 100 {
 		last = limiter.When(request("a"))
@@ -50,7 +50,7 @@ type lister struct {
 
 func (l lister) List(context.Context, client.ObjectList, ...client.ListOption) error { return l.err }
 
-func TestAListThatFailsInAWatchIsLogged(t *testing.T) {
+func TestFailedListInWatchHandlerIsLogged(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		want string

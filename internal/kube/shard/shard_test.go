@@ -83,7 +83,7 @@ func TestNamespacesStayWhereTheyAre(t *testing.T) {
 	}
 }
 
-func TestEachShardHasALeaseAndTheFirstKeepsThatOfAManagerOfAll(t *testing.T) {
+func TestShardsHaveLeasesAndFirstKeepsUnshardedOne(t *testing.T) {
 	if all, first := (Shard{}).Lease(), (Shard{0, 3}).Lease(); all != first {
 		t.Errorf("shard 0 has the Lease %s, and a manager of all %s", first, all)
 	}

@@ -78,7 +78,7 @@ func TestATokenIsRenewedBeforeItExpires(t *testing.T) {
 	}
 }
 
-func TestARefusedTokenIsAskedForOnceASecond(t *testing.T) {
+func TestFailedTokenRequestIsRetriedOncePerSecond(t *testing.T) {
 	m, tokens := newMinter()
 	m.fail = errors.New("forbidden")
 	for range 100 {
@@ -95,7 +95,7 @@ func TestARefusedTokenIsAskedForOnceASecond(t *testing.T) {
 	}
 }
 
-func TestNobodyWaitsForATokenLongerThanItsCaller(t *testing.T) {
+func TestTokenWaitEndsWithCallerContext(t *testing.T) {
 	begun, release := make(chan struct{}), make(chan struct{})
 	_, tokens := newMinter()
 	quick := tokens.mint
@@ -126,7 +126,7 @@ func TestNobodyWaitsForATokenLongerThanItsCaller(t *testing.T) {
 	}
 }
 
-func TestTheTokenForAnAudienceThatIsNoMoreIsForgotten(t *testing.T) {
+func TestForgetRemovesTokensOfAudience(t *testing.T) {
 	_, tokens := newMinter()
 	if _, err := tokens.Of(t.Context(), "n/u"); err != nil {
 		t.Fatal(err)

@@ -61,7 +61,7 @@ const (
 	kagent    = "kagent.dev"
 )
 
-func TestTheAddressOfAServerIsWhereItsKindSays(t *testing.T) {
+func TestServerAddressIsReadByKind(t *testing.T) {
 	for name, c := range map[string]struct {
 		entry           *v1alpha1.MCPServer
 		version, fields string

@@ -44,7 +44,7 @@ func served(t *testing.T, handler http.HandlerFunc) string {
 	return server.URL
 }
 
-func TestARedirectIsNotFollowedAndItsHostIsNamed(t *testing.T) {
+func TestRedirectIsNotFollowedButHostIsReported(t *testing.T) {
 	var followed atomic.Int32
 	elsewhere := served(t, func(http.ResponseWriter, *http.Request) { followed.Add(1) })
 	for _, p := range everyProtocol {
@@ -76,7 +76,7 @@ func TestARedirectIsNotFollowedAndItsHostIsNamed(t *testing.T) {
 	}
 }
 
-func TestARedirectIsNotFollowedByACallThatIsAnsweredAsAWhole(t *testing.T) {
+func TestUnstreamedCallDoesNotFollowRedirect(t *testing.T) {
 	var followed atomic.Int32
 	elsewhere := served(t, func(http.ResponseWriter, *http.Request) { followed.Add(1) })
 	base := served(t, func(w http.ResponseWriter, r *http.Request) {
@@ -107,7 +107,7 @@ func answered(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Cli
 		Prompt: fantasy.Prompt{fantasy.NewUserMessage(providertest.Secret)}, MaxOutputTokens: new(int64(77))})
 }
 
-func TestARedirectWithoutAHostThatCanBeShownNamesNone(t *testing.T) {
+func TestRedirectWithInvalidHostReportsNone(t *testing.T) {
 	for _, location := range []string{"", "javascript:alert(1)", "http://a@b\x7f/", "http://evil host/",
 		"ftp://files.example.com"} {
 		answer := providertest.Canned{Status: 302, Header: http.Header{"Location": {location}}}
@@ -191,7 +191,7 @@ func TestALargeAnswerIsNotRead(t *testing.T) {
 	}
 }
 
-func TestALargeAnswerThatComesAsAWholeIsNotRead(t *testing.T) {
+func TestOversizedUnstreamedResponseIsRejected(t *testing.T) {
 	httpguard.ShrinkLimits(t)
 	base := served(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")

@@ -66,7 +66,7 @@ func streamError(ctx context.Context, model fantasy.LanguageModel, call fantasy.
 	return nil
 }
 
-func TestAModelIsCalledAtHostsOfTheListAlone(t *testing.T) {
+func TestModelIsCalledOnlyAtAllowedHosts(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
 		_ *http.Request) {
@@ -100,7 +100,7 @@ func TestAModelIsCalledAtHostsOfTheListAlone(t *testing.T) {
 	}
 }
 
-func TestNoNameLeadsToTheMetadataServiceOfTheNode(t *testing.T) {
+func TestMetadataAndLoopbackAddressesAreBlocked(t *testing.T) {
 	client := httpguard.Settings{}.Client()
 	for base, host := range map[string]string{"http://169.254.169.254": "169.254.169.254", "http://[fe80::1]:80": "fe80::1",
 		"http://[::ffff:169.254.169.254]:80": "169.254.169.254", "http://127.0.0.1:1": "127.0.0.1",

@@ -60,7 +60,7 @@ func wantRequeue(t *testing.T, g *Gate, want ...string) {
 	}
 }
 
-func TestAChatThatComesAgainAsASubChatLeavesItsSlotToWhoIsNext(t *testing.T) {
+func TestChatRecreatedAsSubChatFreesItsSlot(t *testing.T) {
 	g := newGate(1, 1)
 	g.Hold(chat("a", "1", 0))
 	g.Wait(chat("a", "2", time.Hour))
@@ -70,7 +70,7 @@ func TestAChatThatComesAgainAsASubChatLeavesItsSlotToWhoIsNext(t *testing.T) {
 	wantRequeue(t, g, "a/2")
 }
 
-func TestPlacesAreLimitedInANamespaceAndInAllAndApartForSubChats(t *testing.T) {
+func TestSlotsAreLimitedPerNamespaceClusterAndKind(t *testing.T) {
 	g := NewGate()
 	g.SetCluster(ClusterLimits{All: limits("default", 3, 1), Namespace: limits("default", 2, 1)})
 	for _, c := range []struct {
@@ -92,7 +92,7 @@ func TestPlacesAreLimitedInANamespaceAndInAllAndApartForSubChats(t *testing.T) {
 	}
 }
 
-func TestAFreePlaceGoesToTheNamespaceWithTheFewestThenToWhoWaitedLongest(t *testing.T) {
+func TestSlotGoesToEmptiestNamespaceThenLongestWaiting(t *testing.T) {
 	g := newGate(3, 3)
 	for _, c := range []Chat{chat("a", "1", 0), chat("a", "2", 0), chat("b", "1", 0)} {
 		g.Hold(c)
@@ -109,7 +109,7 @@ func TestAFreePlaceGoesToTheNamespaceWithTheFewestThenToWhoWaitedLongest(t *test
 	wantRequeue(t, g, "b/newer")
 }
 
-func TestAPlaceBelongsToWhoIsCalledAndNobodyOvertakes(t *testing.T) {
+func TestFreedSlotIsReservedForNextInQueue(t *testing.T) {
 	g := newGate(1, 1)
 	g.Hold(chat("a", "1", 0))
 	g.Wait(chat("a", "2", time.Hour))
@@ -122,7 +122,7 @@ func TestAPlaceBelongsToWhoIsCalledAndNobodyOvertakes(t *testing.T) {
 	}
 }
 
-func TestRaisedLimitsLetInAtOnceInFairOrder(t *testing.T) {
+func TestRaisedLimitsAdmitWaitingChatsInFairOrder(t *testing.T) {
 	g := newGate(100, 100)
 	g.SetNamespace("a", limits("team", 1, 1))
 	g.Hold(chat("a", "0", 0))
@@ -146,7 +146,7 @@ func TestRaisedLimitsLetInAtOnceInFairOrder(t *testing.T) {
 	}
 }
 
-func TestLoweredLimitsCutNobodyOffButHoldTheNextSteps(t *testing.T) {
+func TestLoweredLimitsHoldOnlyNextSteps(t *testing.T) {
 	g := newGate(100, 100)
 	for i := range 4 {
 		g.Hold(chat("a", fmt.Sprint(i), 0))
@@ -199,7 +199,7 @@ func TestAFullNamespaceHoldsNoOther(t *testing.T) {
 	}
 }
 
-func TestAChatOfAnotherSortTakesTheNameOfOneThatIsGone(t *testing.T) {
+func TestRecreatedChatMayChangeKindOfSlot(t *testing.T) {
 	g := newGate(1, 1)
 	g.Hold(chat("a", "1", 0))
 	if held := g.Enter(sub(chat("a", "1", 0))); held != nil {
@@ -317,7 +317,7 @@ func TestCalledEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestWhatHoldsAChatIsNamedWithTheWayOut(t *testing.T) {
+func TestHeldChatReportsLimitAndRemedy(t *testing.T) {
 	for _, c := range []struct {
 		held Held
 		want string
@@ -376,7 +376,7 @@ func BenchmarkATurnWhileThousandsGenerateAndNobodyWaits(b *testing.B) {
 	}
 }
 
-func BenchmarkATurnWhileChatsOfAThousandFullNamespacesWait(b *testing.B) {
+func BenchmarkTurnWithThousandFullNamespacesWaiting(b *testing.B) {
 	g := newGate(10000, 1)
 	for i := range 1000 {
 		g.Hold(chat(fmt.Sprint("ns", i), "holds", 0))

@@ -206,9 +206,9 @@ func TestSeveralGatesKeepOneLimitAndStarveNobody(t *testing.T) {
 	}
 }
 
-// TestSeveralGatesLetInWhoHasWaitedLongestWhoeverLetsItIn: each namespace has one that waits, so that none comes first
+// TestMultipleGatesAdmitLongestWaitingChat: each namespace has one that waits, so that none comes first
 // for the number of its chats.
-func TestSeveralGatesLetInWhoHasWaitedLongestWhoeverLetsItIn(t *testing.T) {
+func TestMultipleGatesAdmitLongestWaitingChat(t *testing.T) {
 	w := newGates(t, 3, 1, rand.New(rand.NewPCG(7, 7)))
 	var order []types.NamespacedName
 	for _, ns := range []string{"ns4", "ns0", "ns5", "ns1", "ns3", "ns2"} {

@@ -19,7 +19,7 @@ func quota(name string, chats, subChats *int32) v1alpha1.ChatQuota {
 	}
 }
 
-func TestOfSeveralQuotasTheSmallestOfEachNumberCounts(t *testing.T) {
+func TestSmallestLimitOfMultipleQuotasApplies(t *testing.T) {
 	n := func(n int32) *int32 { return &n }
 	for name, c := range map[string]struct {
 		quotas []v1alpha1.ChatQuota
@@ -47,7 +47,7 @@ func TestOfSeveralQuotasTheSmallestOfEachNumberCounts(t *testing.T) {
 	}
 }
 
-func TestWhatTheClusterQuotaLeavesOpenIsTheDefault(t *testing.T) {
+func TestUnsetClusterQuotaFieldsUseDefaults(t *testing.T) {
 	defaults := ClusterLimits{
 		All:       Limits{Limit{Max: 2000}, Limit{Max: 4000}},
 		Namespace: Limits{Limit{Max: 500}, Limit{Max: 1000}},

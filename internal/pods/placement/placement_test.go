@@ -69,7 +69,7 @@ func TestAPodIsBookedUntilItIsFull(t *testing.T) {
 	}
 }
 
-func TestAJustCreatedPodIsSharedBeforeAnyCacheShowsIt(t *testing.T) {
+func TestNewPodIsSharedBeforeCacheShowsIt(t *testing.T) {
 	l, want := NewLedger(), Want{Template: "t", Capacity: 2}
 	l.Created("ns", pod("new", nil), "1")
 	if !l.JustCreated("ns", "new", t0) || l.JustCreated("other", "new", t0) {
@@ -87,7 +87,7 @@ func TestAJustCreatedPodIsSharedBeforeAnyCacheShowsIt(t *testing.T) {
 	}
 }
 
-func TestAPodIsDrainedOnlyWithoutChatsAndThenGetsNone(t *testing.T) {
+func TestIdlePodIsDrainedAndGetsNoChats(t *testing.T) {
 	l, want := NewLedger(), Want{Template: "t", Capacity: 2}
 	pods := []Pod{pod("a", nil)}
 	l.Book("1", "a")

@@ -77,7 +77,7 @@ func TestKeysAreCollectedOnceAndInOrder(t *testing.T) {
 	}
 }
 
-func TestTheGeneratorIsToldFromWhereToFetchFiles(t *testing.T) {
+func TestGeneratorReceivesFileHostArguments(t *testing.T) {
 	s := settings()
 	s.FileHosts = []string{"a", "*.b"}
 	if args := Generation(s, "p").Spec.Containers[0].Args; !slices.Equal(args[2:],
@@ -86,7 +86,7 @@ func TestTheGeneratorIsToldFromWhereToFetchFiles(t *testing.T) {
 	}
 }
 
-func TestKeysAreMountedIntoTheGeneratorAloneAndMayBeMissing(t *testing.T) {
+func TestKeysAreOptionalAndMountedOnlyIntoGenerator(t *testing.T) {
 	pod := Generation(settings(), "p")
 	mounted := func(c *corev1.Container) (paths []string) {
 		for _, m := range c.VolumeMounts {
@@ -146,7 +146,7 @@ func TestThePodIsRestricted(t *testing.T) {
 	}
 }
 
-func TestAGenerationPodMayReadCreateMessagesAndRecordAndNothingElse(t *testing.T) {
+func TestGenerationPodHasMinimalPermissions(t *testing.T) {
 	for _, rule := range Role("demo").Rules {
 		if slices.Equal(rule.Resources, []string{"configmaps"}) && slices.Equal(rule.Verbs, []string{"get"}) &&
 			slices.Equal(rule.APIGroups, []string{""}) {
@@ -192,7 +192,7 @@ func TestANameThatIsNoneStopsNoPod(t *testing.T) {
 	}
 }
 
-func TestTheRelayHasNeitherTheTokenOfThePodNorAKey(t *testing.T) {
+func TestRelayMountsNoPodTokenAndNoKeys(t *testing.T) {
 	pod := Generation(settings(), "p")
 	relay := pod.Spec.Containers[1]
 	if len(relay.VolumeMounts) != 1 || relay.VolumeMounts[0].Name != "runtime" {
@@ -206,7 +206,7 @@ func TestTheRelayHasNeitherTheTokenOfThePodNorAKey(t *testing.T) {
 	}
 }
 
-func TestAPodHasUsersOfItsOwnWhereNodesCanDoThat(t *testing.T) {
+func TestPodUsesUserNamespaceWhereSupported(t *testing.T) {
 	s := settings()
 	if users := Generation(s, "p").Spec.HostUsers; users != nil {
 		t.Errorf("hostUsers is %v", *users)

@@ -99,7 +99,7 @@ func TestAProxyThatCannotBeUsedIsRefused(t *testing.T) {
 	}
 }
 
-func TestACABundleIsAConfigMapAndItsKey(t *testing.T) {
+func TestParseCABundleAcceptsConfigMapAndKey(t *testing.T) {
 	for value, want := range map[string]v1alpha1.ConfigMapKeyReference{
 		"":                          {},
 		"corp-ca":                   {Name: "corp-ca", Key: "ca.crt"},

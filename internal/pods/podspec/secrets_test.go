@@ -26,7 +26,7 @@ func tokened(age time.Duration, refs ...v1alpha1.SecretKeyReference) v1alpha1.Ch
 	return chat
 }
 
-func TestKeysOfServersAreMountedBesideThoseOfModels(t *testing.T) {
+func TestServerKeysAreMountedWithModelKeys(t *testing.T) {
 	got := JoinKeys([]v1alpha1.SecretKeyReference{key("openai", "k")},
 		KeysOfServers(nil, []v1alpha1.Chat{
 			tokened(0, key("tracker", "b"), key("tracker", "a")),
@@ -38,7 +38,7 @@ func TestKeysOfServersAreMountedBesideThoseOfModels(t *testing.T) {
 	}
 }
 
-func TestNewChatsCannotTakeTheRoomOfOldOnes(t *testing.T) {
+func TestServerSecretLimitKeepsKeysOfOlderChats(t *testing.T) {
 	var chats []v1alpha1.Chat
 	for i := range maxServerSecrets + 10 {
 		chats = append(chats, tokened(time.Duration(i), key(fmt.Sprintf("s%02d", i), "k")))

@@ -93,7 +93,7 @@ func TestOnlyWhatIsNoSecretIsHandedOn(t *testing.T) {
 	}
 }
 
-func TestTracingIsPartOfTheTemplateAndOfTheGeneratorAlone(t *testing.T) {
+func TestTracingChangesTemplateHashButNotRelay(t *testing.T) {
 	if traced().Hash() == settings().Hash() {
 		t.Error("the hash did not change")
 	}

@@ -90,7 +90,7 @@ func TestTheNextLifeHoldsAgain(t *testing.T) {
 	}
 }
 
-func TestAFileThatCannotBeMadeIsAnError(t *testing.T) {
+func TestUncreatableLockFileReturnsError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file", "lock")
 	if err := os.WriteFile(filepath.Dir(path), nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -172,7 +172,7 @@ func TestPartsTravelFromGeneratorToReader(t *testing.T) {
 	check(t, <-follow(t.Context(), s), 500)
 }
 
-func TestEverythingIsSentAgainAfterTheRelayWasRestarted(t *testing.T) {
+func TestGeneratorResendsAllPartsAfterRelayRestart(t *testing.T) {
 	s := startSidecar(t, nil)
 	e := open(t, publish.New(s.socket(), "one", time.Now))
 	send(e, 1, 100)
@@ -298,7 +298,7 @@ func TestReadersMustProveThemselves(t *testing.T) {
 	}
 }
 
-func TestABadRequestIsAnsweredWithWhatIsWrong(t *testing.T) {
+func TestBadRequestResponseNamesTheInvalidParameter(t *testing.T) {
 	s := startSidecar(t, nil)
 	for path, want := range map[string]string{
 		"/v1/episodes/a.b/1/1": "letters", "/v1/episodes/a/x/1": "history version", "/v1/episodes/a/1/-1": "attempt",
@@ -318,7 +318,7 @@ func TestABadRequestIsAnsweredWithWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestASilentRelayIsNoticedAndAHeartbeatIsNotSilence(t *testing.T) {
+func TestReaderDetectsSilentRelayUnlessHeartbeatArrives(t *testing.T) {
 	quiet := startSidecar(t, nil)
 	reader := newReader("good")
 	reader.Silence = 50 * time.Millisecond
@@ -354,7 +354,7 @@ func TestAReaderGoesNowhereElseWithItsToken(t *testing.T) {
 	}
 }
 
-func TestAReaderTakesNoMoreThanAnEpisodeHolds(t *testing.T) {
+func TestReaderRejectsMoreBytesThanEpisodeLimit(t *testing.T) {
 	relay := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		line := []byte(`{"seq":1,"text":"` + strings.Repeat("x", 1<<20) + `"}` + "\n")
 		for r.Context().Err() == nil {
@@ -400,7 +400,7 @@ func TestARelayHasOnlySoManyReaders(t *testing.T) {
 	waiting.Until(t, 10*time.Second, "there is room again", func() bool { return get().StatusCode == http.StatusOK })
 }
 
-func TestARequestWithABodyIsRefusedAtOnce(t *testing.T) {
+func TestRequestWithBodyIsRejectedImmediately(t *testing.T) {
 	s := startSidecar(t, nil)
 	conn, err := net.Dial("tcp", s.public)
 	if err != nil {
@@ -419,7 +419,7 @@ func TestARequestWithABodyIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheGeneratorBringsTheKeysThatTheRelayWants(t *testing.T) {
+func TestGeneratorDeliversIssuerKeysToRelay(t *testing.T) {
 	keys := &relay.IssuerKeys{Now: time.Now}
 	dir := t.TempDir()
 	listener, err := relay.ListenLocal(filepath.Join(dir, "r.sock"))

@@ -113,7 +113,7 @@ func TestKnownKeysOutliveAnAbsentAPIServer(t *testing.T) {
 	}
 }
 
-func TestARelayThatWasRestartedWithoutItsGeneratorKnowsItsReaders(t *testing.T) {
+func TestRestartedRelayVerifiesReadersWithPersistedKeys(t *testing.T) {
 	now := time.Now()
 	iss := newIssuer(t)
 	v, keys := iss.verifier(time.Now)
@@ -153,7 +153,7 @@ func TestNobodyWaitsForKeysThatAreKnown(t *testing.T) {
 	waiting.Wait()
 }
 
-func TestAKeySetWithoutAPublicKeyIsNotTaken(t *testing.T) {
+func TestKeySetWithoutPublicKeyIsRejected(t *testing.T) {
 	keys := &IssuerKeys{File: filepath.Join(t.TempDir(), "keys.json"), Now: time.Now}
 	if err := keys.Put([]byte(`{"keys":[]}`)); err == nil {
 		t.Error("it was taken")

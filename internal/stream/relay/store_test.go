@@ -155,7 +155,7 @@ func TestASubscriberMayComeBeforeTheEpisode(t *testing.T) {
 	}
 }
 
-func TestAnAwaitedEpisodeIsForgottenWithItsLastSubscriber(t *testing.T) {
+func TestAwaitedEpisodeIsRemovedWithItsLastSubscriber(t *testing.T) {
 	s := newTestStore(t, Options{})
 	a, b := s.Subscribe(episode1, 0), s.Subscribe(episode1, 0)
 	a.Close()
@@ -186,7 +186,7 @@ func TestClosingAMissingEpisodeCreatesItClosed(t *testing.T) {
 	}
 }
 
-func TestAFullEpisodeDropsTheRestAndTheRunGoesOn(t *testing.T) {
+func TestFullEpisodeDropsFurtherFramesWithoutFailing(t *testing.T) {
 	s := newTestStore(t, Options{EpisodeBytes: 3*(len(line(1))+1) + 5})
 	w := openWriter(t, s, episode1)
 	appendFrames(t, w, 1, 9)
@@ -289,7 +289,7 @@ func TestAnAbandonedEpisodeIsClosed(t *testing.T) {
 	}
 }
 
-func TestWhoOpenedAnEpisodeIsKnownAfterARestart(t *testing.T) {
+func TestEpisodeOwnerIsKnownAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	s := newTestStore(t, Options{MarkerDir: dir})
 	appendFrames(t, openWriter(t, s, episode1), 1, 5)

@@ -25,7 +25,7 @@ func (e *episode) readers() int {
 	return len(e.subscribers)
 }
 
-func TestASlowSubscriberIsCutAndTheWriterIsNot(t *testing.T) {
+func TestSlowSubscriberIsDisconnectedWithoutBlockingWriter(t *testing.T) {
 	s := newTestStore(t, Options{})
 	server := httptest.NewUnstartedServer((&Subscribers{Store: s, Authorizer: anybody{},
 		WriteTimeout: 50 * time.Millisecond}).Handler())

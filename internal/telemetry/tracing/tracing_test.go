@@ -50,7 +50,7 @@ func makeTurn(t *testing.T, turn Turn) {
 	manager.Close(t.Context())
 }
 
-func TestATurnIsOneTraceAlthoughTwoProcessesMakeIt(t *testing.T) {
+func TestManagerAndPodSpansShareOneTurnTrace(t *testing.T) {
 	for name, parent := range map[string]string{"a trace of its own": "", "somebody's trace": caller} {
 		t.Run(name, func(t *testing.T) {
 			spans := collector.Start(t)
@@ -77,7 +77,7 @@ func TestATurnIsOneTraceAlthoughTwoProcessesMakeIt(t *testing.T) {
 	}
 }
 
-func TestNoTwoTurnsOrStepsHaveTheSameIDs(t *testing.T) {
+func TestTurnAndStepIDsAreUnique(t *testing.T) {
 	seen := map[any]bool{}
 	for _, turn := range []Turn{
 		{ChatUID: "a", HistoryVersion: 1}, {ChatUID: "a", HistoryVersion: 1, Began: began}, {ChatUID: "a", HistoryVersion: 2},
@@ -103,7 +103,7 @@ func TestNoTwoTurnsOrStepsHaveTheSameIDs(t *testing.T) {
 	}
 }
 
-func TestWhoeverBeganATraceDecidesWhetherItIsRecorded(t *testing.T) {
+func TestTraceSamplingFollowsParentAndConfiguredSampler(t *testing.T) {
 	for name, c := range map[string]struct {
 		sampler, parent string
 		want            int

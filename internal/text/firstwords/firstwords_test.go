@@ -10,7 +10,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-func TestTheFirstWordsOfAMessageAreItsTitle(t *testing.T) {
+func TestTitleIsMadeOfFirstMessageWords(t *testing.T) {
 	text := func(text string) v1alpha1.MessagePart {
 		return v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &text}
 	}

@@ -40,7 +40,7 @@ var hostile = map[string]struct{ text, escaped, line string }{
 	"the name of an escape":     {`\u001b`, `\u001b`, `\u001b`},
 }
 
-func TestWhatTerminalsActOnIsShownOrLeftOut(t *testing.T) {
+func TestTerminalControlCharactersAreEscapedOrRemoved(t *testing.T) {
 	for name, c := range hostile {
 		t.Run(name, func(t *testing.T) {
 			if got := Escape(c.text); got != c.escaped {

@@ -21,7 +21,7 @@ func bomb() string {
 	return b.String() + "name: bomb\ndescription: *a9\n---\nBody.\n"
 }
 
-func TestASkillSaysAtItsBeginningWhatItIsFor(t *testing.T) {
+func TestSkillFrontMatterIsParsed(t *testing.T) {
 	for name, c := range map[string]struct {
 		content string
 		want    Document

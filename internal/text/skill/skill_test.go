@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestEachSkillOfASourceHasANameOfItsOwn(t *testing.T) {
+func TestSkillNamesAreUniqueWithinSource(t *testing.T) {
 	long := strings.Repeat("é", 100)
 	for name, c := range map[string]struct {
 		skills [][2]string // what it says, and the ConfigMap or folder that it is in

@@ -51,7 +51,7 @@ func (s *scene) changesIt(o client.Object, body string) {
 	}
 }
 
-func TestAChangeIsMadeOnceAPersonHasApprovedItsDiff(t *testing.T) {
+func TestChangeIsAppliedAfterUserApprovesDiff(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	create := setting("a", "one")
@@ -100,7 +100,7 @@ func TestADeniedChangeIsNotMade(t *testing.T) {
 	}
 }
 
-func TestAnApprovedCallThatIsMadeAgainDoesNothingTwice(t *testing.T) {
+func TestRetriedApprovedCallIsIdempotent(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	input := setting("a", "one")
@@ -136,7 +136,7 @@ func TestAnApprovedCallThatIsMadeAgainDoesNothingTwice(t *testing.T) {
 	}
 }
 
-func TestWhatChangedAfterAPersonHasSeenItIsLeftAlone(t *testing.T) {
+func TestObjectChangedAfterReviewIsNotModified(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("a"), Data: map[string]string{"k": "v", "other": "1"}})
@@ -182,7 +182,7 @@ func TestANewStatusIsNoChange(t *testing.T) {
 	}
 }
 
-func TestAnotherServiceAccountDoesNotDoWhatWasApprovedOfOne(t *testing.T) {
+func TestApprovalIsInvalidForAnotherServiceAccount(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	s.decide(s.asks("k8s_apply", setting("a", "one")), true, "")
@@ -198,7 +198,7 @@ func TestAnotherServiceAccountDoesNotDoWhatWasApprovedOfOne(t *testing.T) {
 	}
 }
 
-func TestFieldsOfOthersAreTakenOverOnlyByForceAndPeopleAreTold(t *testing.T) {
+func TestApplyTakesOverForeignFieldsOnlyWithForce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("a"), Data: map[string]string{"k": "first"}})
@@ -231,7 +231,7 @@ func TestADeletedServiceAccountIsNoDeletedObject(t *testing.T) {
 	s.fails("k8s_delete", input, "there is no token of service account worker")
 }
 
-func TestSeveralObjectsAreAskedAboutAtOnceAndAGoneOneIsAsItIs(t *testing.T) {
+func TestManifestWithSeveralObjectsRequestsSingleApproval(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("a"), Data: map[string]string{"k": "one"}})
@@ -247,7 +247,7 @@ func TestSeveralObjectsAreAskedAboutAtOnceAndAGoneOneIsAsItIs(t *testing.T) {
 	}
 }
 
-func TestNobodyIsAskedAboutWhatTheServiceAccountMayNotDo(t *testing.T) {
+func TestForbiddenChangeFailsWithoutAskingForApproval(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, reads("", "configmaps"))
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("a")})
@@ -313,7 +313,7 @@ func TestADeletionSaysWhatBecomesOfTheRest(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeAppliedIsRefusedWithWhatToDo(t *testing.T) {
+func TestInvalidManifestIsRejectedWithHint(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("*", "*"))
 	for manifest, words := range map[string]string{

@@ -86,7 +86,7 @@ func TestOfManyLinesTheNewestAreShown(t *testing.T) {
 	}
 }
 
-func TestWhatTheAPIServerSaysOfLogsIsTold(t *testing.T) {
+func TestLogsErrorOfAPIServerIsReturned(t *testing.T) {
 	read := logging(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		fmt.Fprint(w, `{"kind":"Status","status":"Failure","code":400,"reason":"BadRequest",`+

@@ -21,7 +21,7 @@ import (
 	"parley.dev/parley/test/kit/waiting"
 )
 
-func TestAnObjectIsReadByAnyNameOfItsKind(t *testing.T) {
+func TestGetAcceptsAnyResourceNameForm(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "", all("apps", "deployments"))
 	s.create(s.deployment("web", 2))
@@ -36,7 +36,7 @@ func TestAnObjectIsReadByAnyNameOfItsKind(t *testing.T) {
 	}
 }
 
-func TestTheServiceAccountHasItsRightsAndNoOthers(t *testing.T) {
+func TestToolsAreLimitedToServiceAccountPermissions(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("apps", "deployments"))
 	worker := `User "system:serviceaccount:` + s.ns + `:worker" cannot `
@@ -78,7 +78,7 @@ func TestNoNameIsAPath(t *testing.T) {
 	}
 }
 
-func TestAChatWithoutAServiceAccountIsOfferedNothing(t *testing.T) {
+func TestChatWithoutServiceAccountGetsNoKubernetesTools(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "")
 	for name, tool := range s.all {
@@ -120,7 +120,7 @@ func kubectl(t *testing.T, script string) {
 	}
 }
 
-func TestWithoutAGrantPeopleAreToldTheCommandsThatGiveIt(t *testing.T) {
+func TestMissingTokenGrantErrorListsCommandsToFix(t *testing.T) {
 	t.Parallel()
 	s := ungranted(t, "")
 	s.grant("worker", reads("", "configmaps"))
@@ -242,7 +242,7 @@ func TestEventsComeTheNewestFirst(t *testing.T) {
 	s.fails("k8s_events", `{"name":"b"}`, "give resource and name, or neither")
 }
 
-func TestADescriptionHasTheObjectItsEventsAndItsPods(t *testing.T) {
+func TestDescribeReturnsObjectEventsAndPods(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, "", reads("apps", "deployments"), reads("", "pods"))
 	s.create(s.deployment("web", 1))

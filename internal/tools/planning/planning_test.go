@@ -84,7 +84,7 @@ func TestWhatPeopleSayIsTheResult(t *testing.T) {
 	}
 }
 
-func TestCallsThatCannotBeAskedOrProposedSayWhy(t *testing.T) {
+func TestInvalidQuestionOrPlanReturnsReason(t *testing.T) {
 	for name, c := range map[string]struct {
 		tool, input string
 		answer      *tools.Answer
@@ -113,7 +113,7 @@ func TestAnApprovedPlanSaysWhatIsNext(t *testing.T) {
 	}
 }
 
-func TestPlansAreProposedByChatsThatPlanAndQuestionsAskedByThemOrWhereTheyAreNamed(t *testing.T) {
+func TestPlanningToolsAreOfferedByModeOrName(t *testing.T) {
 	registry := tools.NewRegistry(planning.Tools()...)
 	offered := func(chat *v1alpha1.Chat) (names string) {
 		for _, tool := range registry.Suited(registry.InMode(chat)) {

@@ -134,7 +134,7 @@ func TestOnlySkillsOfTheWorkspaceNeedIt(t *testing.T) {
 	}
 }
 
-func TestTheToolsAreForChatsThatCanHaveSkills(t *testing.T) {
+func TestSkillToolsAreOfferedOnlyWithSkillSources(t *testing.T) {
 	b := newBench(t)
 	own := &common{b.options()}
 	for name, c := range map[string]struct{ named, none, want bool }{
@@ -151,7 +151,7 @@ func TestTheToolsAreForChatsThatCanHaveSkills(t *testing.T) {
 	}
 }
 
-func TestABareNameIsThatOfTheOnlySkillThatHasIt(t *testing.T) {
+func TestUnqualifiedSkillNameResolvesOnlyIfUnique(t *testing.T) {
 	b := newBench(t)
 	b.write(".agents/skills/pdf/SKILL.md", "Ours.")
 	b.write(".agents/skills/build/SKILL.md", "Build.")
@@ -180,7 +180,7 @@ func TestABareNameIsThatOfTheOnlySkillThatHasIt(t *testing.T) {
 		named("workspace/build"))
 }
 
-func TestAWorkspaceThatIsSilentKeepsNoSkillOfAConfigMapBack(t *testing.T) {
+func TestUnresponsiveWorkspaceDoesNotBlockConfigMapSkills(t *testing.T) {
 	b := newBench(t)
 	b.agent.Before = func(http.ResponseWriter, *http.Request) bool {
 		<-t.Context().Done()
@@ -217,7 +217,7 @@ func TestAPathLeadsNowhereOutOfASkill(t *testing.T) {
 	}
 }
 
-func TestAWorkspaceSaysNothingOfWhatIsOutsideOfItsSkills(t *testing.T) {
+func TestWorkspaceSkillsIgnorePathsOutsideSkillFolders(t *testing.T) {
 	b := newBench(t)
 	b.write("AGENTS.md", "Here.")
 	b.agent.Search = func(protocol.SearchRequest) (*protocol.SearchResponse, *protocol.Error) {
@@ -259,7 +259,7 @@ func TestALargeFileIsRefused(t *testing.T) {
 		fileOf("workspace/build", "large"))
 }
 
-func TestALongSkillIsCutAndCanBeReadOn(t *testing.T) {
+func TestLongSkillIsTruncatedAndReadableByOffset(t *testing.T) {
 	b := newBench(t)
 	var body strings.Builder
 	for i := range 10_000 {

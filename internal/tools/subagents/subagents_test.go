@@ -150,7 +150,7 @@ func TestWhatAModelReadsOfItsCalls(t *testing.T) {
 	}
 }
 
-func TestAnAPIServerThatDoesNotAnswerIsNotQuoted(t *testing.T) {
+func TestAPIServerErrorTextIsHiddenFromModel(t *testing.T) {
 	for name, input := range map[string]string{
 		"spawn_agent": `{"type":"general","prompt":"x"}`, "message_agent": `{"chat":"sub","message":"x"}`,
 		"interrupt_agent": `{"chat":"sub"}`, "list_agents": `{}`, "list_subagent_models": `{}`,

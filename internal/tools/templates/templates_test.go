@@ -66,7 +66,7 @@ func call(t *testing.T, o Options, chat *v1alpha1.Chat, name, input string) v1al
 	return results[0]
 }
 
-func TestTheModelSeesTheTemplatesThatItsChatSelects(t *testing.T) {
+func TestTemplateListMatchesSelectorOfChat(t *testing.T) {
 	o := server(wrongTemplate, goTemplate)
 	for name, c := range map[string]struct {
 		matchLabels map[string]v1alpha1.LabelValue
@@ -87,7 +87,7 @@ func TestTheModelSeesTheTemplatesThatItsChatSelects(t *testing.T) {
 	}
 }
 
-func TestOfMoreTemplatesThanCanBeReadTheModelLearnsThatAPersonIsNeeded(t *testing.T) {
+func TestTruncatedTemplateListAsksForNarrowerSelector(t *testing.T) {
 	o := Options{List: func(context.Context, string, int, int64) ([]Template, bool, error) {
 		return []Template{goTemplate.Template}, true, nil
 	}}
@@ -131,7 +131,7 @@ func TestAWorkspaceIsChosenOnce(t *testing.T) {
 	}
 }
 
-func TestAChoiceThatIsNotPossibleIsRefusedWithWhatIs(t *testing.T) {
+func TestInvalidTemplateChoiceErrorListsValidOptions(t *testing.T) {
 	o := server(goTemplate, wrongTemplate)
 	named := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Workspace: &v1alpha1.WorkspaceSource{
 		PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "go"}}}}
@@ -160,7 +160,7 @@ func TestAChoiceThatIsNotPossibleIsRefusedWithWhatIs(t *testing.T) {
 	}
 }
 
-func TestAFailedListIsToldAndAnErrorDecidesNothing(t *testing.T) {
+func TestFailedTemplateListReturnsErrorWithoutWorkspaceChange(t *testing.T) {
 	o := Options{List: func(context.Context, string, int, int64) ([]Template, bool, error) {
 		return nil, false, errors.New("podtemplates is forbidden")
 	}}

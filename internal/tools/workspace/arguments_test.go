@@ -17,7 +17,7 @@ import (
 	"parley.dev/parley/internal/tools"
 )
 
-func TestWrongArgumentsAreToldBeforeTheWorkspaceIsAsked(t *testing.T) {
+func TestInvalidArgumentsAreRejectedBeforeContactingWorkspace(t *testing.T) {
 	b := newBench(t)
 	for call, want := range map[string]string{
 		`execute {}`:                                                   "missing property 'command'",
@@ -81,7 +81,7 @@ func TestEveryProviderTakesTheSchemasAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestTheToolsAreRepeatableDocumentedAndOfferedWhereThereIsAWorkspace(t *testing.T) {
+func TestToolsAreRepeatableDocumentedAndNeedAWorkspace(t *testing.T) {
 	all := Tools(Options{Now: time.Now, Has: func(chat *v1alpha1.Chat) bool { return chat.Name == "with" }})
 	registry := tools.NewRegistry(all...)
 	for _, tool := range all {

@@ -126,7 +126,7 @@ func TestTheLongestPatternIsTakenByTheAgent(t *testing.T) {
 	}
 }
 
-func TestACommandRunsInADirectoryOrNotAtAll(t *testing.T) {
+func TestInvalidWorkingDirectoryPreventsCommandStart(t *testing.T) {
 	r := newReal(t)
 	r.traps()
 	for dir, want := range map[string]string{
@@ -170,7 +170,7 @@ func TestAProcessIsNamedOnlyByItsID(t *testing.T) {
 	}
 }
 
-func TestACommandThatForksIsEndedWithAllThatItHasForked(t *testing.T) {
+func TestKillEndsForkingCommandWithAllDescendants(t *testing.T) {
 	r := newReal(t)
 	// Some stay its children, some are left to process 1, some have sessions of their own, and all ignore what asks them.
 	id, _ := r.run(`trap '' TERM
@@ -182,7 +182,7 @@ func TestACommandThatForksIsEndedWithAllThatItHasForked(t *testing.T) {
 	waiting.Until(t, patience, "nothing of it is left", func() bool { return len(r.running("6543")) == 0 })
 }
 
-func TestTheCommandOfAnInterruptedChatEndsAtOnceWhateverItIgnores(t *testing.T) {
+func TestInterruptKillsCommandThatIgnoresSignals(t *testing.T) {
 	r := newReal(t)
 	began := make(chan time.Time, 1)
 	go func() {

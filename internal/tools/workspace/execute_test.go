@@ -69,7 +69,7 @@ func TestACommandIsRunAndItsEndTold(t *testing.T) {
 	}
 }
 
-func TestACommandThatTakesLongerRunsOnAndCanBeFollowed(t *testing.T) {
+func TestCommandTimeoutKeepsCommandRunningInBackground(t *testing.T) {
 	b := newBench(t)
 	b.agent.Run = func(p *fakeworkspace.Process) { p.Say("begun\n"); untilEnded(p) }
 	got := b.good("execute", `{"command":"make","timeout":3}`)
@@ -90,7 +90,7 @@ func TestACommandThatTakesLongerRunsOnAndCanBeFollowed(t *testing.T) {
 	}
 }
 
-func TestACommandInTheBackgroundIsNotWaitedFor(t *testing.T) {
+func TestBackgroundCommandReturnsWithoutWaiting(t *testing.T) {
 	for name, input := range map[string]string{
 		"by the argument":            `{"command":"serve","run_in_background":true}`,
 		"by an ampersand":            `{"command":"serve &","timeout":14400}`,
@@ -111,7 +111,7 @@ func TestACommandInTheBackgroundIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedChatEndsTheCommandThatItWaitsFor(t *testing.T) {
+func TestInterruptTerminatesAwaitedCommand(t *testing.T) {
 	for name, c := range map[string]struct {
 		ends func(p *fakeworkspace.Process, s protocol.Signal) bool
 		want map[string]any
@@ -154,7 +154,7 @@ func TestAnInterruptedChatEndsTheCommandThatItWaitsFor(t *testing.T) {
 	}
 }
 
-func TestACommandThatEndsAsTheChatIsInterruptedHasItsResult(t *testing.T) {
+func TestCommandEndingDuringInterruptReturnsItsResult(t *testing.T) {
 	b := newBench(t)
 	b.agent.Run = func(p *fakeworkspace.Process) { p.Say("done\n"); p.Exit(0) }
 	b.agent.Before = func(_ http.ResponseWriter, r *http.Request) bool {
@@ -169,7 +169,7 @@ func TestACommandThatEndsAsTheChatIsInterruptedHasItsResult(t *testing.T) {
 	}
 }
 
-func TestACallThatEndsForAnotherReasonLeavesTheCommandToTheNextAttempt(t *testing.T) {
+func TestCanceledCallLeavesCommandRunningForNextAttempt(t *testing.T) {
 	b := newBench(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	b.ctx = ctx
@@ -189,7 +189,7 @@ func TestACallThatEndsForAnotherReasonLeavesTheCommandToTheNextAttempt(t *testin
 	}
 }
 
-func TestACallOfAnInterruptedChatBeginsNothingAndEndsWhatAnEarlierLifeHasBegun(t *testing.T) {
+func TestInterruptedCallStartsNothingAndEndsEarlierCommand(t *testing.T) {
 	b := newBench(t)
 	b.agent.Run = untilEnded
 	b.interrupt()
@@ -203,7 +203,7 @@ func TestACallOfAnInterruptedChatBeginsNothingAndEndsWhatAnEarlierLifeHasBegun(t
 	}
 }
 
-func TestACommandThatIsBeingStartedWhenTheChatIsInterruptedIsEnded(t *testing.T) {
+func TestInterruptDuringCommandStartEndsTheCommand(t *testing.T) {
 	b := newBench(t)
 	b.agent.Run = func(p *fakeworkspace.Process) { <-p.Signals; p.Kill("SIGTERM") }
 	b.agent.Before = func(_ http.ResponseWriter, r *http.Request) bool {
@@ -238,7 +238,7 @@ func TestAWorkspaceThatGoesAwayIsTold(t *testing.T) {
 	}
 }
 
-func TestLongOutputIsShortenedToItsBeginningAndEnd(t *testing.T) {
+func TestLongOutputIsTruncatedToHeadAndTail(t *testing.T) {
 	lines := func(n int) string {
 		var all strings.Builder
 		for i := range n {
@@ -291,7 +291,7 @@ func TestASmallContextGetsLess(t *testing.T) {
 	}
 }
 
-func TestOutputThatIsNotKeptInTheMiddleIsToldAsLeftOut(t *testing.T) {
+func TestDiscardedMiddleOfOutputIsMarkedAsOmitted(t *testing.T) {
 	b := newBench(t)
 	b.agent.Run = func(p *fakeworkspace.Process) {
 		p.Say("head\n" + strings.Repeat("m", 400_000) + "tail\n")
@@ -304,7 +304,7 @@ func TestOutputThatIsNotKeptInTheMiddleIsToldAsLeftOut(t *testing.T) {
 	}
 }
 
-func TestWhatACommandWritesIsShownWhileItRuns(t *testing.T) {
+func TestCommandOutputIsShownWhileRunning(t *testing.T) {
 	b := newBench(t)
 	b.agent.Run = func(p *fakeworkspace.Process) {
 		for i, piece := range []string{"one\n", "two \xe4\xb8", "\x96\n", "10%\r", "20%\n"} {
@@ -319,7 +319,7 @@ func TestWhatACommandWritesIsShownWhileItRuns(t *testing.T) {
 	}
 }
 
-func TestOfAFloodTheEndIsShownInBoundedPieces(t *testing.T) {
+func TestOutputFloodIsShownInBoundedChunks(t *testing.T) {
 	b := newBench(t)
 	var at []time.Time
 	flood := strings.Repeat(strings.Repeat("f", 99)+"\n", 1000)
@@ -350,7 +350,7 @@ func TestOfAFloodTheEndIsShownInBoundedPieces(t *testing.T) {
 	}
 }
 
-func TestAWorkspaceThatCannotBeUsedIsToldInPlainWords(t *testing.T) {
+func TestUnusableWorkspaceReturnsReadableReason(t *testing.T) {
 	b := newBench(t)
 	b.use(Options{Workspaces: only{err: errors.New("its storage\x1b[2J is full")}, Now: time.Now})
 	const want = "the workspace of this chat cannot be used: its storage [2J is full"
@@ -370,7 +370,7 @@ func TestAWorkspaceThatCannotBeUsedIsToldInPlainWords(t *testing.T) {
 	}
 }
 
-func TestAWorkspaceThatIsAnotherChatsTellsWhatAPersonHasToDo(t *testing.T) {
+func TestWorkspaceBoundToAnotherChatErrorSuggestsFix(t *testing.T) {
 	b := newBench(t)
 	refusal := &protocol.Error{Code: protocol.BoundToAnother, Message: "This workspace belongs to another chat."}
 	b.use(Options{Workspaces: only{err: fmt.Errorf("binding it: %w", refusal)}, Now: time.Now})

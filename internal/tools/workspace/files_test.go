@@ -22,7 +22,7 @@ func quote(text string) string {
 	return string(raw)
 }
 
-func TestAFileIsReadWithTheNumbersOfItsLines(t *testing.T) {
+func TestReadFileReturnsNumberedLines(t *testing.T) {
 	for name, c := range map[string]struct {
 		input string
 		asked protocol.ReadRequest
@@ -85,7 +85,7 @@ func TestAFileIsReadWithTheNumbersOfItsLines(t *testing.T) {
 	}
 }
 
-func TestOfAFileAsMuchIsReadAsFits(t *testing.T) {
+func TestReadFileReturnsAsManyLinesAsFit(t *testing.T) {
 	for name, c := range map[string]struct {
 		line        string
 		lines       int
@@ -117,7 +117,7 @@ func TestOfAFileAsMuchIsReadAsFits(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNoTextIsToldAsSuch(t *testing.T) {
+func TestReadFileRejectsNonTextWithHint(t *testing.T) {
 	for file, want := range map[string]string{
 		"a/logo.PNG": `"a/logo.PNG" is an image, not a text: attach_file shows it`,
 		"a.out":      `"a.out" is not UTF-8 text: look at it with execute, for example with file or od`,
@@ -152,7 +152,7 @@ func TestAFileIsWrittenAsAWhole(t *testing.T) {
 	}
 }
 
-func TestFilesAreEditedUnderTheKeyOfTheCall(t *testing.T) {
+func TestEditFilesSendsKeyOfCall(t *testing.T) {
 	b := newBench(t)
 	b.agent.Edit = func(of string, asked protocol.EditRequest) (*protocol.EditResponse, *protocol.Error) {
 		want := protocol.EditRequest{Edits: []protocol.Edit{

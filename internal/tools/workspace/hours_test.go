@@ -30,7 +30,7 @@ func hourly(t *testing.T, issued *time.Time) func(*client.Options) {
 	}
 }
 
-func TestACommandOfFourHoursIsWaitedForToItsEnd(t *testing.T) {
+func TestFourHourCommandIsAwaitedUntilTimeout(t *testing.T) {
 	for name, c := range map[string]struct {
 		lasts time.Duration
 		want  map[string]any
@@ -92,7 +92,7 @@ func TestAnAttemptHasTimeForTheLongestCall(t *testing.T) {
 	}
 }
 
-func TestACallWhosePodIsGoneSaysThatNobodyKnows(t *testing.T) {
+func TestLostPodReportsUnknownOutcome(t *testing.T) {
 	const look = "look there how far it came"
 	for name, c := range map[string]struct {
 		tool, input string

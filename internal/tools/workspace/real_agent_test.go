@@ -101,7 +101,7 @@ func TestARealAgentRunsCommands(t *testing.T) {
 	}
 }
 
-func TestARealAgentKeepsBeginningAndEndOfMuchOutput(t *testing.T) {
+func TestRealAgentKeepsHeadAndTailOfOutput(t *testing.T) {
 	r := newReal(t)
 	got := r.run("echo begun; head -c 30000000 /dev/zero | tr '\\0' x; echo; echo ended", `,"timeout":60`)
 	output, _ := got["output"].(string)
@@ -114,7 +114,7 @@ func TestARealAgentKeepsBeginningAndEndOfMuchOutput(t *testing.T) {
 	}
 }
 
-func TestARealAgentLetsACommandRunOnThatTakesLonger(t *testing.T) {
+func TestRealAgentKeepsCommandRunningAfterTimeout(t *testing.T) {
 	r := newReal(t)
 	got := r.run("echo begun; while [ ! -e go ]; do sleep 0.05; done; echo ended", `,"timeout":1`)
 	id, _ := got["background_process_id"].(string)
@@ -168,7 +168,7 @@ func TestWhatARealCommandLeavesBehindRunsOn(t *testing.T) {
 	waiting.Until(t, patience, "nothing of it is left", func() bool { return len(r.running("77777")) == 0 })
 }
 
-func TestProgramsOfMCPServersAreListedWhileTheyRun(t *testing.T) {
+func TestMCPServerProcessesAreListedWhileRunning(t *testing.T) {
 	r := newReal(t)
 	s, err := r.agent.Client().Speak(t.Context(), protocol.StartRequest{Argv: []string{"sh", "-c", "read go; echo oh >&2"}})
 	if err != nil {
@@ -190,7 +190,7 @@ func TestProgramsOfMCPServersAreListedWhileTheyRun(t *testing.T) {
 	}
 }
 
-func TestARealAgentEndsCommandsInTheBackgroundWhenTold(t *testing.T) {
+func TestRealAgentKillsBackgroundCommandsOnSignal(t *testing.T) {
 	r := newReal(t)
 	id, _ := r.run("trap '' TERM; echo up; while :; do sleep 0.1; done &", "")["background_process_id"].(string)
 	waiting.Until(t, patience, "it is up", func() bool {
@@ -207,7 +207,7 @@ func TestARealAgentEndsCommandsInTheBackgroundWhenTold(t *testing.T) {
 	}
 }
 
-func TestAnInterruptionLeavesNothingOfARealCommandBehind(t *testing.T) {
+func TestInterruptLeavesNoProcessesOfRealCommand(t *testing.T) {
 	r := newReal(t)
 	go func() {
 		waiting.Until(t, patience, "it is up", func() bool { return strings.Contains(r.seen(), "up") })
@@ -238,7 +238,7 @@ func TestACommandOutlivesItsRealAgent(t *testing.T) {
 	}
 }
 
-func TestACallThatIsMadeAgainDoesNothingTwiceAtARealAgent(t *testing.T) {
+func TestRetriedCallIsIdempotentOnRealAgent(t *testing.T) {
 	r := newReal(t)
 	const command = `{"command":"echo x >> count; cat count"}`
 	first, second := r.good("execute", command), r.good("execute", command)

@@ -49,7 +49,7 @@ var written = map[string]struct{ raw, want string }{
 	"a return within a sequence's line": {"old\x1b[K\rnew\x1b[K\n", "new\n"},
 }
 
-func TestAScreenShowsWhatAPersonIsLeftWith(t *testing.T) {
+func TestScreenShowsFinalStateOfEachLine(t *testing.T) {
 	for name, c := range written {
 		t.Run(name, func(t *testing.T) {
 			var whole screen
@@ -69,7 +69,7 @@ func TestAScreenShowsWhatAPersonIsLeftWith(t *testing.T) {
 	}
 }
 
-func TestWhatIsTakenFromAScreenAddsUpToLines(t *testing.T) {
+func TestScreenTakeReturnsPiecesThatFormLines(t *testing.T) {
 	var s screen
 	took := ""
 	for _, piece := range []string{"Down", "load", "ing\n10", "%\r", "20%", "\r30%", "\r\nok \xe4\xb8", "\x96\n"} {
@@ -85,7 +85,7 @@ func TestWhatIsTakenFromAScreenAddsUpToLines(t *testing.T) {
 	}
 }
 
-func TestACharacterThatTheEndCutIsShownOnlyIfNothingFollows(t *testing.T) {
+func TestScreenShowsIncompleteCharacterOnlyAtFinalEnd(t *testing.T) {
 	for cut, want := range map[bool]string{true: "a", false: "a\ufffd\ufffd"} {
 		var s screen
 		_, _ = s.Write([]byte("a\xe4\xb8"))
@@ -95,7 +95,7 @@ func TestACharacterThatTheEndCutIsShownOnlyIfNothingFollows(t *testing.T) {
 	}
 }
 
-func TestALineWithoutAnEndIsShownAsItComes(t *testing.T) {
+func TestScreenShowsUnterminatedLineIncrementally(t *testing.T) {
 	var s screen
 	took := 0
 	for range 100 {
@@ -110,7 +110,7 @@ func TestALineWithoutAnEndIsShownAsItComes(t *testing.T) {
 	}
 }
 
-func FuzzAScreenLetsNothingPassThatTerminalsActOn(f *testing.F) {
+func FuzzScreenRemovesTerminalControlCharacters(f *testing.F) {
 	for _, c := range written {
 		f.Add([]byte(c.raw), 3)
 	}

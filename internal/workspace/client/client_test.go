@@ -45,7 +45,7 @@ func TestACommandIsStartedOnceUnderItsKey(t *testing.T) {
 	}
 }
 
-func TestAWaitLastsUntilTheCommandEndsOrTheCallerDoes(t *testing.T) {
+func TestWaitEndsWithCommandOrCallerContext(t *testing.T) {
 	agent := fakeworkspace.Start(t)
 	agent.Run = func(*fakeworkspace.Process) {}
 	c := agent.Client()
@@ -72,7 +72,7 @@ func TestAWaitLastsUntilTheCommandEndsOrTheCallerDoes(t *testing.T) {
 	}
 }
 
-func TestAWaitAsksAgainWhenTheAgentAnswersBeforeTheEnd(t *testing.T) {
+func TestWaitRepeatsRequestUntilCommandExits(t *testing.T) {
 	agent := fakeworkspace.Start(t)
 	agent.Run = func(*fakeworkspace.Process) {}
 	p := agent.Begin("k", "sleep")
@@ -203,7 +203,7 @@ func TestAFileIsWrittenWhereItsPathSays(t *testing.T) {
 	}
 }
 
-func TestAChangeOfFilesHasTheKeyOfItsCall(t *testing.T) {
+func TestFileChangesSendTheirCallKey(t *testing.T) {
 	agent := fakeworkspace.Start(t)
 	keys := map[string]bool{}
 	agent.Before = func(_ http.ResponseWriter, r *http.Request) bool {
@@ -225,7 +225,7 @@ func TestAChangeOfFilesHasTheKeyOfItsCall(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsLargerThanAskedForIsRefused(t *testing.T) {
+func TestFileLargerThanRequestedLimitIsRejected(t *testing.T) {
 	agent := fakeworkspace.Start(t)
 	c := agent.Client()
 	if _, err := c.Write(t.Context(), "k", "f", []byte("content")); err != nil {

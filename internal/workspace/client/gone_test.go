@@ -99,7 +99,7 @@ func TestACallWhosePodIsGoneEndsSoon(t *testing.T) {
 	}
 }
 
-func TestACallGoesOnWhileThePodIsOnlySilent(t *testing.T) {
+func TestSilentAgentIsRetriedWhilePodExists(t *testing.T) {
 	for name, c := range map[string]struct {
 		wire        wire
 		least, most time.Duration
@@ -129,7 +129,7 @@ func TestACallGoesOnWhileThePodIsOnlySilent(t *testing.T) {
 	}
 }
 
-func TestCallsThatAskAtTheSameTimeAskForThePodOnce(t *testing.T) {
+func TestConcurrentCallsShareOnePodLookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asking, asked := at(saysNothing, func(since time.Duration) bool { return since > 30*time.Second })
 		var calls sync.WaitGroup
@@ -147,7 +147,7 @@ func TestCallsThatAskAtTheSameTimeAskForThePodOnce(t *testing.T) {
 	})
 }
 
-func TestNobodyAsksForThePodWhileTheAgentAnswers(t *testing.T) {
+func TestNoPodLookupWhileAgentResponds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		running := func(r *http.Request) (*http.Response, error) {
@@ -168,7 +168,7 @@ func TestNobodyAsksForThePodWhileTheAgentAnswers(t *testing.T) {
 	})
 }
 
-func TestAnAgentThatIsBackInTimeIsNotAskedAfter(t *testing.T) {
+func TestQuickAgentRecoverySkipsPodLookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		asking, asked := at(func(r *http.Request) (*http.Response, error) {

@@ -62,7 +62,7 @@ func TestNobodyWhoAnswersIsToldAsSuch(t *testing.T) {
 	}
 }
 
-func TestASessionIsAskedForAgainByAnotherKeyWhileTheAgentIsBusy(t *testing.T) {
+func TestSessionRetryOnBusyAgentUsesNewKey(t *testing.T) {
 	var keys []string
 	c := answering(t, func(w http.ResponseWriter, r *http.Request) {
 		keys = append(keys, strings.TrimPrefix(r.URL.Path, "/v1/sessions/"))

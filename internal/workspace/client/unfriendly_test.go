@@ -72,7 +72,7 @@ func say(status int, body string) http.HandlerFunc {
 	}
 }
 
-func TestAnAnswerThatIsNotOneOfAnAgentIsToldAsSuch(t *testing.T) {
+func TestNonAgentResponseIsReportedAsSuch(t *testing.T) {
 	endless := func(w http.ResponseWriter, r *http.Request) {
 		for r.Context().Err() == nil {
 			if _, err := w.Write([]byte(strings.Repeat(" ", 1<<16))); err != nil {
@@ -119,7 +119,7 @@ func TestAnAnswerThatIsNotOneOfAnAgentIsToldAsSuch(t *testing.T) {
 	}
 }
 
-func TestARedirectIsNotFollowedAndNoTokenGoesThere(t *testing.T) {
+func TestRedirectIsNotFollowed(t *testing.T) {
 	var visits atomic.Int32
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { visits.Add(1) }))
 	t.Cleanup(elsewhere.Close)
@@ -137,7 +137,7 @@ func TestARedirectIsNotFollowedAndNoTokenGoesThere(t *testing.T) {
 	}
 }
 
-func TestWhoDoesNotAnswerOrNotToTheEndIsUnreachable(t *testing.T) {
+func TestMissingOrIncompleteResponseIsUnreachable(t *testing.T) {
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func TestWhoDoesNotAnswerOrNotToTheEndIsUnreachable(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatIsBackAfterAMomentIsAskedAgain(t *testing.T) {
+func TestTemporarilyUnavailableAgentIsRetried(t *testing.T) {
 	for name, first := range map[string]http.HandlerFunc{
 		"it broke off": func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, err := http.NewResponseController(w).Hijack()
@@ -198,7 +198,7 @@ func TestAnAgentThatIsBackAfterAMomentIsAskedAgain(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatStaysBusyIsToldAfterSomeTries(t *testing.T) {
+func TestBusyAgentErrorIsReturnedAfterThreeAttempts(t *testing.T) {
 	var asked atomic.Int32
 	c := answering(t, func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
@@ -250,7 +250,7 @@ func TestARefusalIsDecodedAndCleaned(t *testing.T) {
 	}
 }
 
-func TestOutputThatDoesNotFitTheQuestionIsRefused(t *testing.T) {
+func TestOutputNotMatchingRequestedRangeIsRejected(t *testing.T) {
 	for name, c := range map[string]struct{ from, total, body string }{
 		"no offset":                    {"", "5", "hello"},
 		"no total":                     {"3", "", "hello"},
@@ -288,7 +288,7 @@ func TestNumbersOfAProcessAreMadeSense(t *testing.T) {
 	}
 }
 
-func TestTheTokenIsAskedForEachTimeAndItsErrorIsTold(t *testing.T) {
+func TestTokenIsFetchedPerRequestAndErrorsReturned(t *testing.T) {
 	var shown []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		shown = append(shown, r.Header.Get("Authorization")+" "+r.Header.Get(protocol.HeaderChat)+r.Header.Get("Cookie"))
@@ -324,7 +324,7 @@ func TestNoProxyOfTheEnvironmentIsUsed(t *testing.T) {
 	}
 }
 
-func TestALimitOfTheWorkspaceIsToldAtOnce(t *testing.T) {
+func TestWorkspaceLimitErrorIsNotRetried(t *testing.T) {
 	var asked atomic.Int32
 	c := answering(t, func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)

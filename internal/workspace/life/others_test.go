@@ -57,7 +57,7 @@ func (o outcome) check(t *testing.T, p Plan) {
 	}
 }
 
-func TestThePodThatPodRefNamesIsUsedAndNeverRemoved(t *testing.T) {
+func TestPodRefPodIsUsedButNeverDeleted(t *testing.T) {
 	const pending, failed = v1alpha1.WorkspacePhasePending, v1alpha1.WorkspacePhaseFailed
 	is, unknown, no := metav1.ConditionTrue, metav1.ConditionUnknown, metav1.ConditionFalse
 	asked := workspace(named)
@@ -142,7 +142,7 @@ func pool(mode sandboxes.SandboxOperatingMode) *Pool {
 		ObjectMeta: metav1.ObjectMeta{Name: "sandbox", UID: "x"}, Spec: sandboxes.SandboxSpec{OperatingMode: mode}}}
 }
 
-func TestTheLifeOfAWorkspaceThatIsASandboxOfAWarmPool(t *testing.T) {
+func TestLifecycleOfWarmPoolSandboxWorkspace(t *testing.T) {
 	const pending, failed = v1alpha1.WorkspacePhasePending, v1alpha1.WorkspacePhaseFailed
 	const runs, rests = sandboxes.SandboxOperatingModeRunning, sandboxes.SandboxOperatingModeSuspended
 	is, unknown, no := metav1.ConditionTrue, metav1.ConditionUnknown, metav1.ConditionFalse

@@ -27,7 +27,7 @@ func saidTaken(uid string) func(*v1alpha1.Workspace) {
 	}
 }
 
-func TestAPodThatSeveralWorkspacesNameIsThatOfOneChat(t *testing.T) {
+func TestPodNamedBySeveralWorkspacesServesOneChat(t *testing.T) {
 	other := func(change ...func(*v1alpha1.Workspace)) []v1alpha1.Workspace {
 		return []v1alpha1.Workspace{*workspace(append([]func(*v1alpha1.Workspace){named, of("first", "x")}, change...)...)}
 	}

@@ -16,7 +16,7 @@ func phase(of v1alpha1.WorkspacePhase) func(*v1alpha1.Workspace) {
 	return func(w *v1alpha1.Workspace) { w.Status.Phase = of }
 }
 
-func TestAWorkspaceThatItsModelHasStoppedStopsBeforeItStartsAgain(t *testing.T) {
+func TestWorkspaceStoppedByModelStopsBeforeRestart(t *testing.T) {
 	stopped := &v1alpha1.ChatWorkspaceStatus{StoppedAt: new(micro(time.Minute))}
 	const (
 		running  = v1alpha1.WorkspacePhaseReady

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestAPodThatNamesAGroupNamesAUser(t *testing.T) {
+func TestRunAsGroupImpliesRunAsUser(t *testing.T) {
 	// Runtimes start no pod of which only the group is known: "user group is specified without user".
 	for name, user := range map[string]*int64{"the container names one": new(int64(1000)), "nobody names one": nil} {
 		pod := render(t, workspace(), podTemplate("", container(func(c *corev1.Container) {
@@ -22,7 +22,7 @@ func TestAPodThatNamesAGroupNamesAUser(t *testing.T) {
 	}
 }
 
-func TestPoliciesRefuseAPrivilegedContainerInTheirOwnWords(t *testing.T) {
+func TestPrivilegedContainerGetsNoPrivilegeEscalationDefault(t *testing.T) {
 	for name, s := range map[string]corev1.SecurityContext{
 		"privileged":        {Privileged: new(true)},
 		"a root capability": {Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"CAP_SYS_ADMIN"}}},
@@ -35,7 +35,7 @@ func TestPoliciesRefuseAPrivilegedContainerInTheirOwnWords(t *testing.T) {
 	}
 }
 
-func TestRootIsTakenOnlyWhereTheTemplateSaysThatItMayBe(t *testing.T) {
+func TestRootUserIsRejectedUnlessTemplateAllowsIt(t *testing.T) {
 	root := func(user *int64, nonRoot *bool) *corev1.PodTemplate {
 		return podTemplate("", container(func(c *corev1.Container) {
 			c.SecurityContext = &corev1.SecurityContext{RunAsUser: user, RunAsNonRoot: nonRoot}
@@ -56,7 +56,7 @@ func TestRootIsTakenOnlyWhereTheTemplateSaysThatItMayBe(t *testing.T) {
 	}
 }
 
-func TestWorkspacesReachDNSAloneAndAreReachedByGenerationPodsAlone(t *testing.T) {
+func TestNetworkPolicyAllowsOnlyDNSAndGenerationPods(t *testing.T) {
 	spec := NetworkPolicy("ns").Spec
 	if len(spec.PolicyTypes) != 2 || spec.PodSelector.MatchLabels["parley.dev/component"] != "workspace" {
 		t.Errorf("the policy is about %v of %v", spec.PolicyTypes, spec.PodSelector)

@@ -61,7 +61,7 @@ func container(change func(*corev1.Container)) func(*corev1.PodTemplate) {
 
 const version = "- {name: version, default: '1.27', allowed: ['1.26', '1.27'], places: [env/GO_VERSION]}\n"
 
-func TestWrongTemplatesAndValuesAreRefusedWithWhatToDo(t *testing.T) {
+func TestInvalidTemplatesAndValuesAreRejectedWithAdvice(t *testing.T) {
 	for name, c := range map[string]struct {
 		template  *corev1.PodTemplate
 		workspace *v1alpha1.Workspace
@@ -128,7 +128,7 @@ func TestWrongTemplatesAndValuesAreRefusedWithWhatToDo(t *testing.T) {
 	}
 }
 
-func TestAValueGoesWhereItsParameterSaysAndNowhereElse(t *testing.T) {
+func TestParameterValueIsSetOnlyAtItsTarget(t *testing.T) {
 	from := podTemplate(`
 - {name: image, default: golang:1, allowed: [golang:1, golang:2], places: [image]}
 - {name: memory, type: quantity, default: 1Gi, places: [limits/memory, requests/memory]}
@@ -174,7 +174,7 @@ func TestAValueGoesWhereItsParameterSaysAndNowhereElse(t *testing.T) {
 	}
 }
 
-func TestAWorkspaceIsRestrictedUnlessItsTemplateSaysOtherwise(t *testing.T) {
+func TestWorkspaceIsRestrictedUnlessTemplateOverrides(t *testing.T) {
 	spec := render(t, workspace(), podTemplate("")).Pod.Spec
 	s, c := spec.SecurityContext, spec.Containers[0].SecurityContext
 	if *spec.AutomountServiceAccountToken || *spec.EnableServiceLinks || !*s.RunAsNonRoot || *s.RunAsUser != user ||
@@ -224,7 +224,7 @@ func TestTheAgentIsPlacedWithoutAShell(t *testing.T) {
 	}
 }
 
-func TestTheContainerOfThatNameIsTheWorkspaceAmongSeveral(t *testing.T) {
+func TestContainerNamedWorkspaceIsChosenAmongSeveral(t *testing.T) {
 	o := render(t, workspace(), podTemplate("", func(t *corev1.PodTemplate) {
 		t.Template.Spec.Containers = append(t.Template.Spec.Containers,
 			corev1.Container{Name: "workspace", Image: "tools", Command: []string{"sleep", "1"}})
@@ -237,7 +237,7 @@ func TestTheContainerOfThatNameIsTheWorkspaceAmongSeveral(t *testing.T) {
 	}
 }
 
-func TestStorageOutlivesThePodWhereItIsAskedFor(t *testing.T) {
+func TestRequestedStorageOutlivesPod(t *testing.T) {
 	if o := render(t, workspace(), podTemplate("")); o.Claim != nil {
 		t.Errorf("there is a claim: %+v", o.Claim)
 	}

@@ -103,7 +103,7 @@ func TestWritesAreCountedAndNamed(t *testing.T) {
 	}
 }
 
-func TestOneWriteGoesWrongAndTheOthersDoNot(t *testing.T) {
+func TestFaultAffectsOnlyOneWrite(t *testing.T) {
 	timedOut := func(err error) bool {
 		timeout, ok := errors.AsType[net.Error](err)
 		return ok && timeout.Timeout()
@@ -178,7 +178,7 @@ func watch(t *testing.T, p *faultclient.Process, url string) io.ReadCloser {
 	return body
 }
 
-func TestAWatchLagsByItsDelayAndKeepsItsOrder(t *testing.T) {
+func TestDelayedWatchKeepsEventOrder(t *testing.T) {
 	const delay = 50 * time.Millisecond
 	url, lines := stream(t)
 	p := faultclient.New(faultclient.Options{WatchDelay: func(resource string) time.Duration {

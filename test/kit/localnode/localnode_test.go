@@ -18,7 +18,7 @@ type skipped struct {
 func (s *skipped) Helper()         {}
 func (s *skipped) Skip(why ...any) { s.why = fmt.Sprint(why...) }
 
-func TestWhatNeedsTheNodeIsSkippedElsewhereAndSaysWhy(t *testing.T) {
+func TestLocalNodeTestsAreSkippedElsewhereWithReason(t *testing.T) {
 	for value, says := range map[string]string{"1": "", "": "not the local one"} {
 		t.Setenv(variable, value)
 		s := &skipped{}

@@ -28,7 +28,7 @@ func recipe(t *testing.T, target string, variables ...string) string {
 	return string(out)
 }
 
-func TestTargetsOnAnotherClusterNeitherStartNorStopOne(t *testing.T) {
+func TestTargetsOnExternalClusterLeaveLocalClusterAlone(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip("there is no make")
 	}

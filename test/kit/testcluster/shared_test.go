@@ -59,7 +59,7 @@ func TestTestBinariesShareOneControlPlane(t *testing.T) {
 	}
 }
 
-func TestAControlPlaneThatDoesNotStartIsReported(t *testing.T) {
+func TestControlPlaneStartFailureIsReported(t *testing.T) {
 	reported := serve(t, func() (*Cluster, error) { return nil, errors.New("no etcd") })
 	for range 2 {
 		if _, err := StartShared(t.Context()); err == nil || !strings.Contains(err.Error(), "it did not start") {

@@ -340,7 +340,7 @@ func TestInterruptedSuspendedChatKeepsALostAttemptsReply(t *testing.T) {
 	}
 }
 
-func TestAFreePlaceGoesToTheChatThatHasWaitedLongest(t *testing.T) {
+func TestFreeSlotGoesToLongestWaitingChat(t *testing.T) {
 	c := newChat()
 	c.SetQuota("q", Counts{1, Unlimited})
 	first, second, third := newChat(), newChat(), newChat()

@@ -24,7 +24,7 @@ func serving(t *testing.T, status int, body string) *Client {
 	return &Client{server: srv.URL, http: srv.Client()}
 }
 
-func TestANodeIsReadyOnlyWhenItSaysSo(t *testing.T) {
+func TestNodeIsReadyOnlyWithReadyCondition(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status int
 		body   string
@@ -48,7 +48,7 @@ func TestANodeIsReadyOnlyWhenItSaysSo(t *testing.T) {
 	}
 }
 
-func TestUntilAsksAgainAndEndsWithTheFirstGoodAnswer(t *testing.T) {
+func TestUntilRetriesUntilFirstSuccess(t *testing.T) {
 	asked := 0
 	err := Until(t.Context(), time.Millisecond, func(context.Context) error {
 		if asked++; asked < 3 {
@@ -61,7 +61,7 @@ func TestUntilAsksAgainAndEndsWithTheFirstGoodAnswer(t *testing.T) {
 	}
 }
 
-func TestUntilSaysWhyItGaveUpAndWhatTheLastAnswerWas(t *testing.T) {
+func TestUntilReturnsCancelCauseAndLastError(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	crashed, notYet := errors.New("the server crashed"), errors.New("not yet")
 	err := Until(ctx, time.Hour, func(context.Context) error {

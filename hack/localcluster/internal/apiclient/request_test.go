@@ -36,7 +36,7 @@ func TestWhatIsAsWantedAlreadyIsNoError(t *testing.T) {
 	}
 }
 
-func TestAWatchTellsOfEachEventUntilItEnds(t *testing.T) {
+func TestWatchReportsEachEventUntilItEnds(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status int
 		body   string

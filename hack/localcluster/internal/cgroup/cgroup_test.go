@@ -24,7 +24,7 @@ const v2Table = `cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid 0 0
 proc /proc proc rw 0 0
 `
 
-func TestTheGroupIsInEveryHierarchyOfVersion1AndInTheOneOfVersion2(t *testing.T) {
+func TestPathsCoverHierarchiesOfBothCgroupVersions(t *testing.T) {
 	for name, tc := range map[string]struct{ table, want string }{
 		"version 1":  {v1Table, "/sys/fs/cgroup/cpu,cpuacct/g /sys/fs/cgroup/cpuset/g /sys/fs/cgroup/unified/g"},
 		"version 2":  {v2Table, "/sys/fs/cgroup/g"},
@@ -59,7 +59,7 @@ func TestANewVersion1GroupGetsTheMachinesProcessors(t *testing.T) {
 	}
 }
 
-func TestRemovingTakesTheWholeTreeAndNothingBesideIt(t *testing.T) {
+func TestRemoveDeletesOnlyTheGroupsTree(t *testing.T) {
 	root := t.TempDir()
 	for _, d := range []string{"g/kubepods/pod1", "g/kubepods/pod2", "other"} {
 		if err := os.MkdirAll(filepath.Join(root, d), 0o755); err != nil {
@@ -77,7 +77,7 @@ func TestRemovingTakesTheWholeTreeAndNothingBesideIt(t *testing.T) {
 	}
 }
 
-func TestAGroupThatStaysBusyIsReportedWhenTimeIsUp(t *testing.T) {
+func TestRemoveOfBusyGroupTimesOut(t *testing.T) {
 	root := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(root, "g"), 0o755); err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"parley.dev/parley/hack/localcluster/internal/process"
 )
 
-func TestAnOriginIsASchemeAndAHostAndNothingElse(t *testing.T) {
+func TestOriginAllowsOnlySchemeAndHost(t *testing.T) {
 	for origin, want := range map[string]string{
 		"https://api.openai.com":       "https://api.openai.com",
 		"https://api.openai.com/":      "https://api.openai.com",
@@ -60,7 +60,7 @@ func manager(t *testing.T) Manager {
 	return Manager{Cluster: layout.Cluster{Dir: t.TempDir()}, Messages: io.Discard}
 }
 
-func TestAWayOutThatIsOpenIsUsedAgainUntilItIsClosed(t *testing.T) {
+func TestOpenEgressIsReusedUntilClosed(t *testing.T) {
 	m, ref := manager(t), running(t)
 	const origin, at = "https://api.example.com", "http://10.244.0.1:1"
 	if err := m.record(m.wayFile(origin), way{ref, at}); err != nil {
@@ -74,7 +74,7 @@ func TestAWayOutThatIsOpenIsUsedAgainUntilItIsClosed(t *testing.T) {
 	}
 }
 
-func TestClosingSignalsNoProcessButTheOneThatWasRecorded(t *testing.T) {
+func TestCloseSignalsOnlyTheRecordedProcess(t *testing.T) {
 	m, ref := manager(t), running(t)
 	other := process.Ref{PID: ref.PID, Start: ref.Start + "0"} // the same number, given out again
 	if err := m.record(m.wayFile("https://a.example.com"), way{other, ""}); err != nil {
@@ -88,13 +88,13 @@ func TestClosingSignalsNoProcessButTheOneThatWasRecorded(t *testing.T) {
 	}
 }
 
-func TestAWayOutOfAClusterThatIsNotUpIsRefused(t *testing.T) {
+func TestEgressOfStoppedClusterIsRefused(t *testing.T) {
 	if _, err := manager(t).Egress(t.Context(), "https://api.example.com"); !errors.Is(err, ErrNotUp) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestWhyAWayOutDidNotOpenIsSaid(t *testing.T) {
+func TestEgressFailureReportsItsCause(t *testing.T) {
 	m := manager(t)
 	if err := os.MkdirAll(m.Path("log"), 0o755); err != nil {
 		t.Fatal(err)

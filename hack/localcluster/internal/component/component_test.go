@@ -50,7 +50,7 @@ func TestConfigurationFilesHoldTheClustersOwnPlaces(t *testing.T) {
 	}
 }
 
-func TestTheNetworkConfigurationIsJSONWithThePodRange(t *testing.T) {
+func TestNetworkConfigurationContainsThePodRange(t *testing.T) {
 	var list struct {
 		Plugins []struct {
 			Bridge string
@@ -68,7 +68,7 @@ func TestTheNetworkConfigurationIsJSONWithThePodRange(t *testing.T) {
 }
 
 // A development cluster that is laxer than a real one hides mistakes until production.
-func TestTheAPIServerEnforcesWhatARealOneDoes(t *testing.T) {
+func TestServerFlagsEnforceProductionDefaults(t *testing.T) {
 	args := APIServer(cluster).Args
 	for _, want := range []string{"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
 		"--service-account-issuer=https://kubernetes.default.svc"} {

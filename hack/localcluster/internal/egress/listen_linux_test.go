@@ -42,7 +42,7 @@ func in(t *testing.T, pid int, ln net.Listener) bool {
 	return false
 }
 
-func TestTheListenerIsInTheOtherNetworkAndThisProgramStaysInItsOwn(t *testing.T) {
+func TestListenInOpensListenerOnlyInOtherNetwork(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to make and enter a network namespace")
 	}
@@ -80,7 +80,7 @@ func TestTheListenerIsInTheOtherNetworkAndThisProgramStaysInItsOwn(t *testing.T)
 	}
 }
 
-func TestAProcessThatIsGoneHasNoNetworkToListenIn(t *testing.T) {
+func TestListenInFailsForMissingProcess(t *testing.T) {
 	if ln, err := ListenIn(t.Context(), -1, "127.0.0.1:0"); err == nil {
 		ln.Close()
 		t.Error("it listens somewhere")

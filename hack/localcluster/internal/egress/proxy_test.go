@@ -46,7 +46,7 @@ func TestRequestsReachTheOriginAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestAnAnswerIsPassedOnWhileItIsBeingWritten(t *testing.T) {
+func TestProxyStreamsResponseBeforeItIsComplete(t *testing.T) {
 	release := make(chan struct{})
 	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "first")

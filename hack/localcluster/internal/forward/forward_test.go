@@ -54,7 +54,7 @@ func finished(t *testing.T, result <-chan error) {
 	}
 }
 
-func TestBothDirectionsArriveAndTheEndOfOneDoesNotCutTheOther(t *testing.T) {
+func TestHalfClosedConnectionStillForwardsOtherDirection(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	target := listen(t)
@@ -82,7 +82,7 @@ func TestBothDirectionsArriveAndTheEndOfOneDoesNotCutTheOther(t *testing.T) {
 	finished(t, result)
 }
 
-func TestATargetThatIsDownClosesTheConnectionAndTheForwarderGoesOn(t *testing.T) {
+func TestUnreachableTargetDoesNotStopTheForwarder(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	gone := listen(t)

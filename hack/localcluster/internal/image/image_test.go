@@ -62,7 +62,7 @@ func entries(t *testing.T, r io.Reader) (names []string, bodies map[string][]byt
 	}
 }
 
-func TestTheSameInputsGiveTheSameBytesWhateverTheirTimesAndModes(t *testing.T) {
+func TestImageBytesIgnoreFileTimesAndModes(t *testing.T) {
 	dir := sources(t)
 	var first, second bytes.Buffer
 	if _, err := Write(&first, spec(dir)); err != nil {
@@ -83,7 +83,7 @@ func TestTheSameInputsGiveTheSameBytesWhateverTheirTimesAndModes(t *testing.T) {
 	}
 }
 
-func TestEveryBlobIsNamedAfterItsContentAndEveryReferenceResolves(t *testing.T) {
+func TestBlobDigestsMatchAndReferencesResolve(t *testing.T) {
 	var out bytes.Buffer
 	digest, err := Write(&out, spec(sources(t)))
 	if err != nil {
@@ -133,7 +133,7 @@ func TestEveryBlobIsNamedAfterItsContentAndEveryReferenceResolves(t *testing.T) 
 	}
 }
 
-func TestALayerHoldsParentsFirstAndOnlyTwoKindsOfPermissions(t *testing.T) {
+func TestLayerListsParentsFirstWithNormalizedModes(t *testing.T) {
 	var layer bytes.Buffer
 	if err := writeLayer(&layer, spec(sources(t)).Files); err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestWhatCannotBeAnImageIsRefused(t *testing.T) {
 	}
 }
 
-func TestAFileArgumentNamesASourceAndAnAbsoluteTarget(t *testing.T) {
+func TestFileArgumentRequiresSourceAndAbsoluteTarget(t *testing.T) {
 	if f, err := ParseFile("bin/x=/x"); err != nil || f != (File{"bin/x", "/x"}) {
 		t.Errorf("got %+v, %v", f, err)
 	}

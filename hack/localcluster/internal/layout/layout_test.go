@@ -19,7 +19,7 @@ func TestTwoDirectoriesNeverShareACgroup(t *testing.T) {
 	}
 }
 
-func TestPathsAreAbsoluteAndFreeOfLinksEvenBeforeTheyExist(t *testing.T) {
+func TestMissingPathsResolveToAbsoluteWithoutLinks(t *testing.T) {
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestPlacesThatTheClusterCoversAreRefused(t *testing.T) {
 	}
 }
 
-func TestProgramsAreFoundInTheSetThatHoldsThem(t *testing.T) {
+func TestProgramPathsPointToTheirDownloadSet(t *testing.T) {
 	c := Cluster{Bin: "/cache"}
 	for name, want := range map[string]string{
 		"etcd": "/cache/envtest/etcd", "kubectl": "/cache/envtest/kubectl",

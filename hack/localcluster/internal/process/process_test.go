@@ -33,7 +33,7 @@ func of(t *testing.T, pid int) Ref {
 	return r
 }
 
-func TestAnEndedProcessIsNotAliveEvenBeforeItIsReaped(t *testing.T) {
+func TestKilledProcessIsNotAliveBeforeReaping(t *testing.T) {
 	ref := of(t, sleeper(t).Process.Pid)
 	if !ref.Alive() {
 		t.Fatal("a running process counts as dead")
@@ -51,7 +51,7 @@ func TestAnEndedProcessIsNotAliveEvenBeforeItIsReaped(t *testing.T) {
 	}
 }
 
-func TestAProcessThatGotTheSameNumberLaterIsNeverKilled(t *testing.T) {
+func TestKillIgnoresProcessWithReusedPID(t *testing.T) {
 	now := of(t, sleeper(t).Process.Pid)
 	before := Ref{PID: now.PID, Start: "1"}
 	if before.Alive() {

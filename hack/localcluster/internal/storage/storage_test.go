@@ -98,7 +98,7 @@ func directories(t *testing.T, p *Provisioner) (names []string) {
 	return names
 }
 
-func TestAClaimGetsAVolumeWhenItIsWanted(t *testing.T) {
+func TestOnlyClaimReadyForProvisioningGetsVolume(t *testing.T) {
 	const none = ""
 	for name, tc := range map[string]struct {
 		claim, volumes string
@@ -135,7 +135,7 @@ func TestAClaimGetsAVolumeWhenItIsWanted(t *testing.T) {
 	}
 }
 
-func TestAVolumeIsWhatItsClaimAsksForOnTheNode(t *testing.T) {
+func TestVolumeMatchesClaimAndNode(t *testing.T) {
 	s := &server{lists: map[string]string{claimsPath: `{"metadata":{"name":"files","namespace":"ns","uid":"2",` + wanted +
 		`},"spec":` + asks + `}}`}}
 	p := provisioning(t, s)
@@ -156,7 +156,7 @@ func TestAVolumeIsWhatItsClaimAsksForOnTheNode(t *testing.T) {
 	}
 }
 
-func TestAVolumeGoesWithItsClaimAndSoDoItsFiles(t *testing.T) {
+func TestReleasedVolumeIsDeletedWithItsFiles(t *testing.T) {
 	const released = `"status":{"phase":"Released"}}`
 	for name, tc := range map[string]struct {
 		volume string
@@ -206,7 +206,7 @@ func TestNoNameLeadsOutOfTheDirectory(t *testing.T) {
 	}
 }
 
-func TestWhatFailedIsTriedAgainAndWhatChangesIsLookedAt(t *testing.T) {
+func TestProvisionerRetriesFailuresAndHandlesChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{changes: make(chan struct{}), refuses: errors.New("not now")}
 		p := provisioning(t, s)

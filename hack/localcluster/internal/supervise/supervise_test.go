@@ -34,7 +34,7 @@ func shell(t *testing.T, script string) Program {
 		Log: filepath.Join(t.TempDir(), "script.log")}
 }
 
-func TestAProgramRunsWithTheGivenEnvironmentOnlyAndItsOutputIsKept(t *testing.T) {
+func TestRunUsesOnlyGivenEnvironmentAndLogsOutput(t *testing.T) {
 	t.Setenv("SECRET_OF_THE_CALLER", "x")
 	p := shell(t, `echo "$GREETING $SECRET_OF_THE_CALLER."; echo bad >&2`)
 	if err := supervisor(t).Run(t.Context(), p); err != nil {
@@ -45,7 +45,7 @@ func TestAProgramRunsWithTheGivenEnvironmentOnlyAndItsOutputIsKept(t *testing.T)
 	}
 }
 
-func TestAFailedRunSaysHowItEndedAndWhatItSaidLast(t *testing.T) {
+func TestFailedRunReportsExitStatusAndLastOutput(t *testing.T) {
 	s := supervisor(t)
 	for script, want := range map[string]string{
 		"echo no such device; exit 3":  "exit status 3",
@@ -62,7 +62,7 @@ func TestAFailedRunSaysHowItEndedAndWhatItSaidLast(t *testing.T) {
 	}
 }
 
-func TestAProgramThatEndsBeforeTheClusterIsUpFailsTheStart(t *testing.T) {
+func TestEarlyProgramExitIsReportedAsFailure(t *testing.T) {
 	failed := make(chan error, 1)
 	if err := supervisor(t).Keep(t.Context(), shell(t, "echo bad flag; exit 1"),
 		func(err error) { failed <- err }); err != nil {

@@ -61,7 +61,7 @@ func streamed(t *testing.T, withUsage bool, end turn.End) (sent []string) {
 	return sent
 }
 
-func TestAStreamSaysWhatTheAnswerSaysToOpenAIsClient(t *testing.T) {
+func TestOpenAIClientStreamEqualsWholeResponse(t *testing.T) {
 	end := turn.End{Outcome: turn.RequiresAction, Usage: usage}
 	sent := streamed(t, true, end)
 	if last := sent[len(sent)-1]; last != "[DONE]" {
@@ -106,7 +106,7 @@ func TestAStreamSaysWhatTheAnswerSaysToOpenAIsClient(t *testing.T) {
 	}
 }
 
-func TestAStreamWithoutUsageHasNoChunkOfIt(t *testing.T) {
+func TestStreamWithoutUsageOmitsUsageChunk(t *testing.T) {
 	if sent := streamed(t, false, turn.End{Outcome: turn.Completed}); strings.Contains(strings.Join(sent, ""), "usage") {
 		t.Errorf("sent is %q", sent)
 	}
@@ -153,7 +153,7 @@ func TestARequestIsRead(t *testing.T) {
 	}
 }
 
-func TestARequestThatCannotBeHonouredIsRefusedByTheNameOfItsField(t *testing.T) {
+func TestUnsupportedRequestIsRejectedNamingTheField(t *testing.T) {
 	for body, param := range map[string]string{
 		`{"n": 2}`: "n", `{"logprobs": true}`: "logprobs", `{"audio": {"voice": "x"}}`: "audio", `{"stop": ["a", "b", "c", "d", "e"]}`: "stop",
 		`{"modalities": ["text", "audio"]}`: "modalities", `{"response_format": {"type": "grammar"}}`: "response_format",

@@ -57,7 +57,7 @@ func streamed(t *testing.T, end turn.End) (sent []sentEvent) {
 	return sent
 }
 
-func TestAStreamSaysWhatTheAnswerSaysToAnthropicsClient(t *testing.T) {
+func TestAnthropicClientStreamEqualsWholeResponse(t *testing.T) {
 	end := turn.End{Outcome: turn.RequiresAction, Usage: usage}
 	var told, whole anthropic.Message
 	for _, e := range streamed(t, end) {
@@ -188,7 +188,7 @@ func TestARequestIsRead(t *testing.T) {
 	}
 }
 
-func TestARequestThatCannotBeHonouredIsRefusedByTheNameOfItsField(t *testing.T) {
+func TestUnsupportedRequestIsRejectedNamingTheField(t *testing.T) {
 	for body, param := range map[string]string{
 		`{"stop_sequences": ["a", "b", "c", "d", "e"]}`: "stop_sequences", `{"tool_choice": {"type": "tool"}}`: "tool_choice",
 		`{"tool_choice": {"type": "auto", "disable_parallel_tool_use": true}}`: "tool_choice.disable_parallel_tool_use",

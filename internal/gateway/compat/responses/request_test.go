@@ -45,7 +45,7 @@ func TestARequestIsRead(t *testing.T) {
 	}
 }
 
-func TestARequestThatCannotBeHonouredIsRefusedByTheNameOfItsField(t *testing.T) {
+func TestUnsupportedRequestIsRejectedNamingTheField(t *testing.T) {
 	for body, param := range map[string]string{
 		`{"input": ""}`: "input",
 		`{"input": 1}`:  "input",

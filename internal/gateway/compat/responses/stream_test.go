@@ -154,7 +154,7 @@ func joined(events []event) (out []event) {
 	return out
 }
 
-func TestAStreamIsResumedByAnyGatewayWithoutALossOrARepetition(t *testing.T) {
+func TestAnyGatewayResumesStreamWithoutLossOrDuplicates(t *testing.T) {
 	all := joined(read(t, tell(t, responses.FromStart, whole, calls)))
 	live := read(t, tell(t, responses.FromStart, words, calls))
 	for i, last := range live {
@@ -166,7 +166,7 @@ func TestAStreamIsResumedByAnyGatewayWithoutALossOrARepetition(t *testing.T) {
 	}
 }
 
-func TestANumberWithinACharacterLosesNoneOfIt(t *testing.T) {
+func TestResumeOffsetInsideRuneKeepsWholeRune(t *testing.T) {
 	for range 20 {
 		after := rand.Int64N(120)
 		for _, e := range read(t, tell(t, after, whole, calls)) {

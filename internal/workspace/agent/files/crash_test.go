@@ -94,7 +94,7 @@ func at(number int, do func(step string) error) func(string) error {
 
 func die(step string) error { panic(death{step}) }
 
-func TestAnAgentThatDiesInTheMiddleLeavesAllOrNothing(t *testing.T) {
+func TestCrashAtAnyStepKeepsChangeAtomic(t *testing.T) {
 	for name, tr := range trials {
 		for number, step := range tr.steps(t) {
 			t.Run(fmt.Sprintf("%s, at step %d, %s", name, number, step), func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestAnAgentThatDiesInTheMiddleLeavesAllOrNothing(t *testing.T) {
 	}
 }
 
-func TestAnAgentThatDiesAgainWhilePuttingThingsRightLeavesAllOrNothing(t *testing.T) {
+func TestCrashDuringRecoveryKeepsChangeAtomic(t *testing.T) {
 	tr := trials["edits of four files"]
 	for number, step := range tr.steps(t) {
 		t.Run(fmt.Sprintf("at step %d, %s", number, step), func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestAStepThatFailsLeavesAllOrNothing(t *testing.T) {
 	}
 }
 
-func TestADiskThatFailsFromAStepOnIsPutRightLater(t *testing.T) {
+func TestDiskFailureAtAnyStepIsRepairedLater(t *testing.T) {
 	for name, tr := range trials {
 		for number, step := range tr.steps(t) {
 			t.Run(fmt.Sprintf("%s, from step %d on, %s", name, number, step), func(t *testing.T) {
@@ -238,7 +238,7 @@ func halfMade(t *testing.T) (*workspace, trial) {
 	return w, tr
 }
 
-func TestAnUnfinishedChangeOfWhatSomebodyElseChangedSinceHasNoKnownOutcome(t *testing.T) {
+func TestUnfinishedChangeWithForeignEditHasUnknownOutcome(t *testing.T) {
 	w, tr := halfMade(t)
 	w.put("a", "somebody else's\n")
 	for range 2 { // It stays so over restarts.
@@ -259,7 +259,7 @@ func TestAnUnfinishedChangeOfWhatSomebodyElseChangedSinceHasNoKnownOutcome(t *te
 	}
 }
 
-func TestAChangeThatHadOnlyBeenPreparedWasNotMadeWhateverOthersDidSince(t *testing.T) {
+func TestCrashDiscardsUncommittedChangeDespiteForeignEdit(t *testing.T) {
 	w, tr := newWorkspace(t), trials["edits of four files"]
 	tr.setUp(w)
 	w.committer.before = func(step string) error {
@@ -281,7 +281,7 @@ func TestAChangeThatHadOnlyBeenPreparedWasNotMadeWhateverOthersDidSince(t *testi
 	w.expect(want)
 }
 
-func TestAnUnfinishedChangeWhoseRecordIsBrokenHasNoKnownOutcome(t *testing.T) {
+func TestUnfinishedChangeWithBrokenRecordHasUnknownOutcome(t *testing.T) {
 	for name, content := range map[string]string{"nothing": "", "no JSON": "\x00\x00", "of another kind": "[]"} {
 		t.Run(name, func(t *testing.T) {
 			w, tr := halfMade(t)
@@ -297,7 +297,7 @@ func TestAnUnfinishedChangeWhoseRecordIsBrokenHasNoKnownOutcome(t *testing.T) {
 	}
 }
 
-func TestAChangeWithoutAKeyIsUndoneAfterADeath(t *testing.T) {
+func TestChangeWithoutKeyIsRolledBackAfterCrash(t *testing.T) {
 	w := newWorkspace(t)
 	w.put("a", "old\n")
 	w.put("b", "old\n")

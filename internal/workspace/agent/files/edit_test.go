@@ -159,7 +159,7 @@ func TestAnEditThatCannotBeMadeSaysWhy(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsNotThereIsMadeByAnEditWithoutOldText(t *testing.T) {
+func TestEditOfMissingFileRequiresEmptyOldText(t *testing.T) {
 	w := newWorkspace(t)
 	_, err := w.Edit(t.Context(), "", edits(protocol.Edit{Path: "file", OldText: "a", NewText: "b"}))
 	refused(t, err, protocol.NotFound, "leave the text to replace empty")

@@ -118,7 +118,7 @@ func TestIgnoreFilesOfEveryDirectoryCount(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatIsLeftOutCanBeSearched(t *testing.T) {
+func TestIgnoredDirectoryIsSearchableByExplicitPath(t *testing.T) {
 	w := newWorkspace(t)
 	w.put(".gitignore", "node_modules\n*.o\n")
 	w.put("node_modules/a/index.js", "x\n")

@@ -63,7 +63,7 @@ func TestAKeyIsForOneChange(t *testing.T) {
 	w.expect(map[string]string{"file": "new"})
 }
 
-func TestAChangeThatWasRefusedMayBeAskedForAgain(t *testing.T) {
+func TestRejectedChangeCanBeRetriedWithSameKey(t *testing.T) {
 	w := newWorkspace(t)
 	request := edits(protocol.Edit{Path: "file", OldText: "a", NewText: "b"})
 	_, err := w.Edit(t.Context(), "key", request)
@@ -100,7 +100,7 @@ func TestKeysThatLookLikeRecordsAreKeptApart(t *testing.T) {
 	}
 }
 
-func TestTheSameKeyAtTheSameMomentMakesOneChange(t *testing.T) {
+func TestConcurrentEditsWithSameKeyApplyOnce(t *testing.T) {
 	w := newWorkspace(t)
 	w.put("file", "a\n")
 	var asking sync.WaitGroup
@@ -117,7 +117,7 @@ func TestTheSameKeyAtTheSameMomentMakesOneChange(t *testing.T) {
 	w.expect(map[string]string{"file": "aa\n"})
 }
 
-func TestNobodyWaitsForAChangeLongerThanItsContext(t *testing.T) {
+func TestWaitForPendingChangeEndsWithContext(t *testing.T) {
 	w := newWorkspace(t)
 	w.committer.changing <- struct{}{}
 	defer func() { <-w.committer.changing }()

@@ -90,7 +90,7 @@ func badPaths(w *workspace) map[string]struct {
 	}
 }
 
-func TestBadPathsAreRefusedWhateverTheyAreAskedFor(t *testing.T) {
+func TestBadPathsAreRejectedByEveryOperation(t *testing.T) {
 	w := newWorkspace(t)
 	w.unfriendly()
 	before := w.all()
@@ -114,7 +114,7 @@ func TestBadPathsAreRefusedWhateverTheyAreAskedFor(t *testing.T) {
 	w.expect(before)
 }
 
-func TestALinkThatIsPutInTheWayMeanwhileLeadsNowhere(t *testing.T) {
+func TestSymlinkSwapDuringOperationCannotEscapeRoot(t *testing.T) {
 	w := newWorkspace(t)
 	w.put("real/canary", "inside")
 	w.link("real", "dir")
@@ -145,7 +145,7 @@ func TestALinkThatIsPutInTheWayMeanwhileLeadsNowhere(t *testing.T) {
 	}
 }
 
-func TestARefusalRepeatsNotAllOfALongPath(t *testing.T) {
+func TestErrorMessageTruncatesLongPath(t *testing.T) {
 	w := newWorkspace(t)
 	for _, path := range []string{strings.Repeat("x/", 2000), strings.Repeat("x", 4000), strings.Repeat("/x", 2000)} {
 		_, err := w.Read(t.Context(), &protocol.ReadRequest{Path: path})
@@ -155,7 +155,7 @@ func TestARefusalRepeatsNotAllOfALongPath(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatIsALinkItselfIsKnownByBothNames(t *testing.T) {
+func TestSymlinkedRootResolvesPathsByBothNames(t *testing.T) {
 	w := newWorkspace(t)
 	w.put("file", "a\n")
 	link := filepath.Join(filepath.Dir(w.dir), "link")

@@ -72,7 +72,7 @@ func TestLinesAreReadAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoTextIsRefusedWithItsSizeAndType(t *testing.T) {
+func TestBinaryFileIsRejectedWithSizeAndType(t *testing.T) {
 	for name, tt := range map[string]struct{ file, says string }{
 		"a picture":                  {"\x89PNG\x0D\x0A\x1A\x0A\x00\x00", "10 bytes of type image/png"},
 		"text in UTF-16":             {"\xff\xfeh\x00i\x00", "6 bytes of type text/plain; charset=utf-16le"},
@@ -97,7 +97,7 @@ func TestWhatIsNoTextIsRefusedWithItsSizeAndType(t *testing.T) {
 
 func edits(all ...protocol.Edit) *protocol.EditRequest { return &protocol.EditRequest{Edits: all} }
 
-func TestACharacterOnTheEdgeOfTheFirstLookIsText(t *testing.T) {
+func TestCharacterAcrossSniffBoundaryIsDetectedAsText(t *testing.T) {
 	for shift := range 4 {
 		w := newWorkspace(t)
 		text := strings.Repeat("x", sniffed-shift) + "\U0001f600\n"
@@ -108,7 +108,7 @@ func TestACharacterOnTheEdgeOfTheFirstLookIsText(t *testing.T) {
 	}
 }
 
-func TestLinesOfAFileThatGoesOnForEver(t *testing.T) {
+func TestHugeFileIsReadOnlyNearItsStart(t *testing.T) {
 	w := newWorkspace(t)
 	w.put("log", strings.Repeat("a line of a log\n", 1000))
 	must(t, os.Truncate(filepath.Join(w.dir, "log"), 10<<30))

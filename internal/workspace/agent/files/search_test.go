@@ -228,7 +228,7 @@ func TestSearchesThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-func TestPatternsThatTakeOthersLongTakeNoLongerHere(t *testing.T) {
+func TestPathologicalSearchPatternsFinishQuickly(t *testing.T) {
 	w := newWorkspace(t)
 	w.put("file", strings.Repeat("a", 50_000)+"\n")
 	w.put(strings.Repeat("a", 200), "x\n")
@@ -240,7 +240,7 @@ func TestPatternsThatTakeOthersLongTakeNoLongerHere(t *testing.T) {
 	}
 }
 
-func TestASearchThatTakesTooLongReturnsWhatItHas(t *testing.T) {
+func TestSearchTimeoutReturnsPartialResults(t *testing.T) {
 	w := newWorkspace(t)
 	w.put("file", "x\n")
 	w.searchTime = 0

@@ -21,7 +21,7 @@ import (
 	"parley.dev/parley/test/kit/waiting"
 )
 
-func TestAFileIsMadeWithTheDirectoriesOnItsWay(t *testing.T) {
+func TestWriteCreatesMissingParentDirectories(t *testing.T) {
 	w := newWorkspace(t)
 	got, err := w.Write(t.Context(), "", "a/b/new file", "hello")
 	if err != nil || got.Path != "a/b/new file" || got.Size != 5 || !got.Created || got.Type != "file" {
@@ -64,7 +64,7 @@ func TestAFileIsReplacedAsAWhole(t *testing.T) {
 	}
 }
 
-func TestAWriteToALinkChangesWhatItPointsTo(t *testing.T) {
+func TestWriteThroughSymlinkChangesItsTarget(t *testing.T) {
 	w := newWorkspace(t)
 	w.put("real", "old")
 	w.link("real", "link")
@@ -176,7 +176,7 @@ func mounted(t *testing.T, options string) *workspace {
 	return w
 }
 
-func TestAFullDiskIsToldAndNothingIsLeftBehind(t *testing.T) {
+func TestFullDiskFailsWriteWithoutLeftovers(t *testing.T) {
 	w := mounted(t, "size=64k")
 	w.put("a", "old a\n")
 	w.put("b", "old b\n")
@@ -215,7 +215,7 @@ func TestWhatTheOperatingSystemSaysIsExplained(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatTakesAFilesPlaceIsNotReplaced(t *testing.T) {
+func TestWriteDoesNotReplaceConcurrentlyCreatedDirectory(t *testing.T) {
 	w := newWorkspace(t)
 	w.committer.before = func(step string) error {
 		if step == "rename" {
@@ -244,7 +244,7 @@ func TestAFileThatChangesMeanwhileIsReadAgain(t *testing.T) {
 	w.expect(map[string]string{"file": "changed 2 times, new\n"})
 }
 
-func TestAFileThatChangesAllTheTimeIsLeftAlone(t *testing.T) {
+func TestEditGivesUpOnConstantlyChangingFile(t *testing.T) {
 	w := newWorkspace(t)
 	w.put("file", "old\n")
 	w.committer.before = func(step string) error {
@@ -260,7 +260,7 @@ func TestAFileThatChangesAllTheTimeIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestReadersSeeAFileBeforeOrAfterAWrite(t *testing.T) {
+func TestConcurrentReadersSeeAtomicWrites(t *testing.T) {
 	w := newWorkspace(t)
 	texts := [2]string{strings.Repeat("a", 100_000), strings.Repeat("b", 150_000)}
 	w.put("file", texts[0])

@@ -96,7 +96,7 @@ func start(seq int64, id string) *link.Message {
 	return &link.Message{Seq: seq, Start: &link.Start{ID: id, Path: []byte("/bin/sh"), Argv: [][]byte{[]byte("sh")}}}
 }
 
-func TestACommandIsForkedOnceAndKeptUntilItIsForgotten(t *testing.T) {
+func TestCommandIsForkedOnceAndKeptUntilForgotten(t *testing.T) {
 	f := newFake(t)
 	f.ask(start(1, "p1"))
 	f.ask(start(2, "p1"))
@@ -222,7 +222,7 @@ func TestAServingProcessHearsOfNoHalfStart(t *testing.T) {
 	}
 }
 
-func TestCommandsThatLeaveNoRoomForTheServingProcessAreEnded(t *testing.T) {
+func TestCommandsThatStarveTheServingProcessAreKilled(t *testing.T) {
 	f := newFake(t)
 	clock, ended := time.Unix(1000, 0), 0
 	f.Now = func() time.Time { return clock }

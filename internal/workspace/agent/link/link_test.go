@@ -36,7 +36,7 @@ func pair(t testing.TB) (*Conn, *Conn) {
 	return ours, theirs
 }
 
-func TestMessagesComeInTheirOrderAndDescriptorsWithTheirs(t *testing.T) {
+func TestMessagesArriveInOrderWithTheirDescriptors(t *testing.T) {
 	ours, theirs := pair(t)
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -120,7 +120,7 @@ func TestWhatIsNoMessageIsAnError(t *testing.T) {
 	}
 }
 
-func TestADescriptorThatNoMessageHasIsAnErrorAndClosed(t *testing.T) {
+func TestUnexpectedDescriptorIsRejectedAndClosed(t *testing.T) {
 	ours, theirs := pair(t)
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -141,7 +141,7 @@ func TestADescriptorThatNoMessageHasIsAnErrorAndClosed(t *testing.T) {
 	}
 }
 
-func TestAMessageThatIsTooLongIsNotSent(t *testing.T) {
+func TestOversizedMessageIsNotSent(t *testing.T) {
 	ours, _ := pair(t)
 	err := ours.Send(&Message{Start: &Start{Path: make([]byte, MaxFrame)}}, -1)
 	if !errors.Is(err, unix.EMSGSIZE) {

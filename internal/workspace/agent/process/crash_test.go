@@ -36,7 +36,7 @@ func numbers(t *testing.T, text string, last int) {
 	}
 }
 
-func TestNoLineIsLostOrDoubledWhenTheServingProcessIsKilledAtAnyMoment(t *testing.T) {
+func TestServingProcessCrashesNeitherLoseNorDuplicateOutput(t *testing.T) {
 	for _, c := range []struct {
 		name, command string
 		lines         int
@@ -94,7 +94,7 @@ func TestWhatHappensWhileNobodyServesIsKnownAfterwards(t *testing.T) {
 	a.until(holding.ID, "begun\nlater\n")
 }
 
-func TestWhatEndsWithTheContainerIsKnownAlthoughNobodyServes(t *testing.T) {
+func TestContainerStopRecordsExitsWithoutServingProcess(t *testing.T) {
 	a := newAgent(t, func(s *settings) { s.Backoff = time.Hour })
 	p := a.start("echo begun; exec sleep 60")
 	a.until(p.ID, "begun\n")
@@ -108,7 +108,7 @@ func TestWhatEndsWithTheContainerIsKnownAlthoughNobodyServes(t *testing.T) {
 	}
 }
 
-func TestWhatEndsWithTheContainerIsKnownAlthoughWhoWritesItDownIsKilled(t *testing.T) {
+func TestContainerStopRecordsExitsDespiteKilledServingProcess(t *testing.T) {
 	a := newAgent(t)
 	p := a.start("trap 'exit 8' TERM; echo begun; while :; do sleep 0.01; done")
 	a.until(p.ID, "begun\n")
@@ -133,7 +133,7 @@ func TestWhatEndsWithTheContainerIsKnownAlthoughWhoWritesItDownIsKilled(t *testi
 	exits(t, a.wait(p.ID), 8)
 }
 
-func TestAKeyIsKnownAfterTheServingProcessWasKilled(t *testing.T) {
+func TestCommandKeySurvivesServingProcessKill(t *testing.T) {
 	a := newAgent(t)
 	for i := range 30 {
 		key := fmt.Sprint("key-", i)
@@ -157,7 +157,7 @@ func TestAKeyIsKnownAfterTheServingProcessWasKilled(t *testing.T) {
 	}
 }
 
-func TestARestartOfTheContainerEndsWhatRanAndRunsNoKeyAgain(t *testing.T) {
+func TestContainerRestartLosesRunningCommandsWithoutRerunningKeys(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(mode.name, func(t *testing.T) {
 			a := newAgent(t, append(mode.with, func(s *settings) { s.Main = []string{"sleep", "60"} })...)
@@ -187,7 +187,7 @@ func TestARestartOfTheContainerEndsWhatRanAndRunsNoKeyAgain(t *testing.T) {
 	}
 }
 
-func TestAStartThatTheContainerDidNotSurviveIsNotMadeAgain(t *testing.T) {
+func TestStartInterruptedByContainerDeathIsNotRepeated(t *testing.T) {
 	a := newAgent(t)
 	p, _ := a.run("echo run >> runs")
 	a.kill()
@@ -208,7 +208,7 @@ func TestAStartThatTheContainerDidNotSurviveIsNotMadeAgain(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftOfAStateDirectoryIsMadeTheBestOf(t *testing.T) {
+func TestCorruptStateDirectoryIsRecoveredWherePossible(t *testing.T) {
 	a := newAgent(t)
 	a.run("echo first")
 	running := a.start("echo begun; exec sleep 60")

@@ -17,7 +17,7 @@ import (
 	"parley.dev/parley/test/kit/waiting"
 )
 
-func TestOfAGigabyteTheHeadAndTheTailAreKept(t *testing.T) {
+func TestGigabyteOutputKeepsHeadAndTail(t *testing.T) {
 	// Lines of ten bytes tell which one they are.
 	const first, lines, line = 100_000_000, 107_374_182, 10
 	const size = lines * line
@@ -165,7 +165,7 @@ func TestTheOldestThatHaveEndedAreForgotten(t *testing.T) {
 	}
 }
 
-func TestAFullDiskStopsNoCommandAndIsTold(t *testing.T) {
+func TestFullDiskIsReportedWithoutStoppingCommand(t *testing.T) {
 	a := newAgent(t, inNamespace, func(s *settings) { s.StateBytes = 4 << 20 })
 	p := a.start("head -c 20000000 /dev/zero; echo end > done; exit 3")
 	serving := a.serving()

@@ -97,7 +97,7 @@ func read1(t *testing.T, o *output, from int64) part {
 	return part{Output: r, content: content}
 }
 
-func TestOutputIsTheSameWhetherItIsMovedOrCopied(t *testing.T) {
+func TestSpliceAndCopyProduceSameOutput(t *testing.T) {
 	for name, copies := range map[string]bool{"moved": false, "copied": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWritten(t)
@@ -117,7 +117,7 @@ func TestOutputIsTheSameWhetherItIsMovedOrCopied(t *testing.T) {
 	}
 }
 
-func TestTheMiddleAgesOutAndTheRestIsFoundAgain(t *testing.T) {
+func TestMiddleOutputExpiresAndRestSurvivesReopen(t *testing.T) {
 	w := newWritten(t)
 	const size = protocol.HeadBytes + protocol.TailBytes + 5<<20 + 12345
 	for at := 0; at < size; at += segmentBytes {
@@ -152,7 +152,7 @@ func TestTheMiddleAgesOutAndTheRestIsFoundAgain(t *testing.T) {
 	}
 }
 
-func TestWhatTheDiskRefusesIsAGapUntilItTakesSomethingAgain(t *testing.T) {
+func TestDiskErrorLeavesOutputGapUntilWritesSucceed(t *testing.T) {
 	w := newWritten(t)
 	w.put([]byte("before"))
 	w.close()
@@ -185,7 +185,7 @@ func TestWhatTheDiskRefusesIsAGapUntilItTakesSomethingAgain(t *testing.T) {
 	}
 }
 
-func TestADiskThatRefusesAgainAndAgainIsLetBe(t *testing.T) {
+func TestRepeatedDiskErrorsStopOutputWrites(t *testing.T) {
 	w := newWritten(t)
 	for range 3 * maxRefusals {
 		w.put([]byte("kept"))
@@ -205,7 +205,7 @@ func TestADiskThatRefusesAgainAndAgainIsLetBe(t *testing.T) {
 	}
 }
 
-func TestAReaderOfWhatHasAgedOutEndsAtTheGap(t *testing.T) {
+func TestReaderOfExpiredOutputEndsAtGap(t *testing.T) {
 	w := newWritten(t)
 	w.put(make([]byte, 3*segmentBytes))
 	r := w.output.read(0)
@@ -222,7 +222,7 @@ func TestAReaderOfWhatHasAgedOutEndsAtTheGap(t *testing.T) {
 	}
 }
 
-func TestWhatSomebodyHasPutInThePlaceOfASegmentIsNotWaitedFor(t *testing.T) {
+func TestFifoReplacingOutputSegmentDoesNotBlock(t *testing.T) {
 	w := newWritten(t)
 	w.put([]byte("something"))
 	w.close()

@@ -90,7 +90,7 @@ func (s *talk) rest() string {
 	return string(rest)
 }
 
-func TestASessionSpeaksToACommandAndKeepsWhatItWritesAsError(t *testing.T) {
+func TestSessionConnectsStdioAndKeepsStderr(t *testing.T) {
 	a := newAgent(t)
 	s := a.speak(`echo begun >&2; while read line; do echo "heard $line"; done; echo over >&2`)
 	s.say("one\ntwo\n")
@@ -102,7 +102,7 @@ func TestASessionSpeaksToACommandAndKeepsWhatItWritesAsError(t *testing.T) {
 	a.alone()
 }
 
-func TestTheEndOfASessionEndsTheCommandAndAllThatItHasStarted(t *testing.T) {
+func TestSessionCloseEndsCommandAndItsDescendants(t *testing.T) {
 	for _, tree := range append(trees, struct{ name, command string }{
 		"ignoring the end of its input", "echo ready; exec sleep 60",
 	}) {
@@ -148,7 +148,7 @@ func TestASessionLastsUntilItsCommandHasEnded(t *testing.T) {
 	exits(t, a.must("Get", Ask{ID: s.ID}).Process, 3)
 }
 
-func TestACommandThatSaysEndlesslyMuchEndsWithItsSession(t *testing.T) {
+func TestSessionCloseEndsCommandWithEndlessOutput(t *testing.T) {
 	a := newAgent(t)
 	s := a.speak("exec cat /dev/zero")
 	if _, err := io.CopyN(io.Discard, s.said, 32<<20); err != nil {
@@ -162,7 +162,7 @@ func TestACommandThatSaysEndlesslyMuchEndsWithItsSession(t *testing.T) {
 	a.alone()
 }
 
-func TestACommandThatReadsNothingEndsWithItsSession(t *testing.T) {
+func TestSessionCloseEndsCommandThatReadsNothing(t *testing.T) {
 	a := newAgent(t, func(s *settings) { s.Limits.Unread = 300 * time.Millisecond })
 	s := a.speak("echo ready; exec sleep 60")
 	s.hears("ready\n")
@@ -181,7 +181,7 @@ func (s *talk) writes() bool {
 	return err == nil
 }
 
-func TestACrashOfTheServingProcessEndsTheCommandsThatItSpokeToAndNoOther(t *testing.T) {
+func TestServingProcessCrashEndsOnlySessionCommands(t *testing.T) {
 	for _, tree := range trees {
 		t.Run(tree.name, func(t *testing.T) {
 			a := newAgent(t)

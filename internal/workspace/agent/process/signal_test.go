@@ -52,7 +52,7 @@ var trees = []struct{ name, command string }{
 	{"forking all the time", "f() { sleep 0.01 & sleep 0.01; f; }; echo ready; f"},
 }
 
-func TestAKillEndsACommandAndAllThatItHasStartedWithinASecondAndNoOther(t *testing.T) {
+func TestKillEndsOnlyTheCommandAndItsDescendants(t *testing.T) {
 	for _, mode := range modes {
 		a := newAgent(t, mode.with...)
 		other := a.start("exec sleep 60")
@@ -99,7 +99,7 @@ func TestASignalReachesEveryProcessOnce(t *testing.T) {
 	}
 }
 
-func TestACommandHasExitedWhenItsOwnProcessHas(t *testing.T) {
+func TestCommandExitsWithItsProcessDespiteRunningChildren(t *testing.T) {
 	a := newAgent(t)
 	mustRun(t, a, "mkfifo gate")
 	p := a.start("echo one; (read line < gate; echo two; exec sleep 60) & exit 5")
@@ -124,7 +124,7 @@ func mustRun(t *testing.T, a *agent, command string) {
 	}
 }
 
-func TestAnEndIsToldAlthoughOthersGoOnWriting(t *testing.T) {
+func TestCommandExitIsReportedWhileChildrenKeepWriting(t *testing.T) {
 	a := newAgent(t)
 	p := a.start("echo first; yes & exit 6")
 	exits(t, a.wait(p.ID), 6)
@@ -167,7 +167,7 @@ func TestAStoppedContainerEndsAllAndRemembersHow(t *testing.T) {
 	}
 }
 
-func TestACommandWhoseFirstThreadHasEndedIsNotTakenForEnded(t *testing.T) {
+func TestCommandWithExitedMainThreadIsStillRunning(t *testing.T) {
 	a := newAgent(t)
 	p := a.startHelper(headlessVariable + "=1")
 	a.until(p.ID, "up\n")

@@ -14,7 +14,7 @@ import (
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
-func TestWhatACommandWritesIsKeptInTheOrderOfWriting(t *testing.T) {
+func TestCommandOutputKeepsWriteOrder(t *testing.T) {
 	a := newAgent(t)
 	p, out := a.run("echo one; echo two >&2; printf 'three\\r\\n'; printf '\\377\\000end'")
 	exits(t, p, 0)
@@ -77,7 +77,7 @@ func TestACommandRunsAlone(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentIsTheContainersThenThatOfAgentsThenTheRequests(t *testing.T) {
+func TestRequestEnvironmentOverridesAgentAndContainerEnvironment(t *testing.T) {
 	t.Setenv("FROM_CONTAINER", "yes")
 	t.Setenv("PAGER", "less")
 	a := newAgent(t)
@@ -152,7 +152,7 @@ func TestARequestThatCannotBeStartedIsRefused(t *testing.T) {
 	}
 }
 
-func TestAProgramIsLookedUpInThePathOfTheCommandsOwnEnvironment(t *testing.T) {
+func TestProgramLookupUsesPathOfRequestEnvironment(t *testing.T) {
 	a := newAgent(t)
 	bin := filepath.Join(a.settings.Directory, "bin")
 	if err := os.Mkdir(bin, 0o755); err != nil {
@@ -220,7 +220,7 @@ func TestASecondStartByAKeyStartsNothing(t *testing.T) {
 	}
 }
 
-func TestCommandsThatAreStartedAtOnceByOneKeyAreOne(t *testing.T) {
+func TestConcurrentStartsWithSameKeyRunOnce(t *testing.T) {
 	a := newAgent(t)
 	a.must("Look", Ask{})
 	ids := make(chan string)
@@ -256,7 +256,7 @@ func TestALongCommandIsShownCut(t *testing.T) {
 	}
 }
 
-func TestTheMainProcessRunsOnceAndIsNotStartedAgain(t *testing.T) {
+func TestMainProcessIsNotRestartedAfterExit(t *testing.T) {
 	t.Setenv("PAGER", "less")
 	a := newAgent(t, func(s *settings) { s.Main = []string{"sh", "-c", "echo main with $PAGER in $PWD; exit 7"} })
 	a.appears("p1")
@@ -271,7 +271,7 @@ func TestTheMainProcessRunsOnceAndIsNotStartedAgain(t *testing.T) {
 	}
 }
 
-func TestAMainProcessThatCannotBeStartedSaysSo(t *testing.T) {
+func TestMainProcessStartFailureIsReported(t *testing.T) {
 	a := newAgent(t, func(s *settings) { s.Main = []string{"no-such-server", "--port=1"} })
 	a.appears("p1")
 	p := a.wait("p1")
@@ -286,7 +286,7 @@ func TestWithoutAMainProcessItsKeyIsNobodys(t *testing.T) {
 	refusal(t, a.ask("Start", Ask{Key: "main", Request: protocol.StartRequest{Command: "true"}}), protocol.BadRequest)
 }
 
-func TestWaitingEndsWithWhatIsWaitedForOrInTime(t *testing.T) {
+func TestWaitEndsOnEventOrTimeout(t *testing.T) {
 	a := newAgent(t)
 	p := a.start("mkfifo tube; echo ready; read line < tube; echo \"$line\"; sleep 60")
 	a.until(p.ID, "ready\n")

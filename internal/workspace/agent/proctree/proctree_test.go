@@ -86,7 +86,7 @@ func TestBelowAProcessAreItsDescendantsParentsFirst(t *testing.T) {
 	}
 }
 
-func TestASignalReachesNoOtherProcessOfThatNumber(t *testing.T) {
+func TestSignalIsNotSentAfterPIDReuse(t *testing.T) {
 	c := sleeper(t)
 	p, _ := find(t, c.Process.Pid)
 	other := p

@@ -55,7 +55,7 @@ func (a *agent) each(status int, code protocol.ErrorCode, change func(*http.Requ
 	}
 }
 
-func TestWhoDoesNotProveWhoTheyAreIsRefused(t *testing.T) {
+func TestUnauthenticatedRequestsAreRejected(t *testing.T) {
 	a := newAgent(t)
 	stranger := tokens.New(t)
 	bearer := func(token string) func(*http.Request) {
@@ -99,7 +99,7 @@ func TestWhoDoesNotProveWhoTheyAreIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheKeysOfTheIssuerComeFromAFileThatChanges(t *testing.T) {
+func TestIssuerKeysAreReloadedFromChangedFile(t *testing.T) {
 	a := newAgent(t)
 	try := func(key string, status int, code protocol.ErrorCode) {
 		t.Helper()
@@ -128,7 +128,7 @@ func TestTheKeysOfTheIssuerComeFromAFileThatChanges(t *testing.T) {
 	}
 }
 
-func TestWithoutKeysNobodyIsLetInAndToldToTryAgain(t *testing.T) {
+func TestMissingIssuerKeysReturnUnavailableWithRetryAfter(t *testing.T) {
 	a := unboundAgent(t)
 	must(t, os.RemoveAll(a.keys))
 	a.restart()
@@ -141,7 +141,7 @@ func TestWithoutKeysNobodyIsLetInAndToldToTryAgain(t *testing.T) {
 	a.expect(a.put("/v1/binding", protocol.Binding{Chat: chat}), http.StatusOK, "")
 }
 
-func TestAWorkspaceBelongsToTheFirstChatForEver(t *testing.T) {
+func TestWorkspaceStaysBoundToFirstChat(t *testing.T) {
 	a := unboundAgent(t)
 	a.each(http.StatusConflict, protocol.Unbound, func(*http.Request) {})
 	for range 2 {
@@ -157,7 +157,7 @@ func TestAWorkspaceBelongsToTheFirstChatForEver(t *testing.T) {
 	}
 }
 
-func TestOfTwoBindingsAtTheSameMomentOneCounts(t *testing.T) {
+func TestConcurrentBindingsAcceptOnlyOneChat(t *testing.T) {
 	a := unboundAgent(t)
 	var asking sync.WaitGroup
 	var mu sync.Mutex
@@ -202,7 +202,7 @@ func TestWhatIsNoUIDCannotBeBoundTo(t *testing.T) {
 	}
 }
 
-func TestABindingThatCannotBeReadLetsNobodyIn(t *testing.T) {
+func TestUnreadableBindingRejectsAllRequests(t *testing.T) {
 	for name, spoil := range map[string]func(file string) error{
 		"emptied":       func(file string) error { return os.Truncate(file, 0) },
 		"cut":           func(file string) error { return os.Truncate(file, 10) },

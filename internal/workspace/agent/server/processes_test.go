@@ -50,7 +50,7 @@ func TestCommandsAreStartedListedAndSignalled(t *testing.T) {
 	}
 }
 
-func TestAWaitLastsAsLongAsIsAskedForAtMostAMinute(t *testing.T) {
+func TestRequestedWaitIsCappedAtOneMinute(t *testing.T) {
 	a := newAgent(t)
 	for query, want := range map[string]time.Duration{"wait=0": 0, "wait=": 0, "wait=7": 7 * time.Second,
 		"wait=60": time.Minute, "wait=61": time.Minute, "wait=9223372036854775807": time.Minute} {
@@ -73,7 +73,7 @@ func TestAWaitLastsAsLongAsIsAskedForAtMostAMinute(t *testing.T) {
 	}
 }
 
-func TestAClientThatGoesAwayIsNotWaitedFor(t *testing.T) {
+func TestClientDisconnectCancelsWait(t *testing.T) {
 	a := newAgent(t)
 	waits, ended := make(chan struct{}), make(chan struct{})
 	a.wait = func(ctx context.Context) { close(waits); <-ctx.Done(); close(ended) }
@@ -138,7 +138,7 @@ func TestOutputIsSentAsItIs(t *testing.T) {
 	}
 }
 
-func TestOutputThatBreaksOffIsNotTakenForAll(t *testing.T) {
+func TestOutputReadErrorAbortsResponse(t *testing.T) {
 	a := newAgent(t)
 	a.output = func(from int64) (*Output, error) {
 		return outputOf(strings.Repeat("x", 1<<20), from, errors.New("the disk is broken")), nil

@@ -29,7 +29,7 @@ import (
 	"parley.dev/parley/test/kit/waiting"
 )
 
-func TestBodiesThatAreNotWhatTheProtocolKnowsAreRefused(t *testing.T) {
+func TestInvalidRequestBodiesAreRejected(t *testing.T) {
 	a := newAgent(t)
 	for name, tt := range map[string]struct {
 		body string
@@ -156,7 +156,7 @@ func TestPathsInURLsLeadNowhereElse(t *testing.T) {
 	}
 }
 
-func TestAContentThatIsTooLargeIsRefusedWhileItArrives(t *testing.T) {
+func TestOversizedContentIsRejectedDuringUpload(t *testing.T) {
 	a := newAgent(t)
 	endless := io.LimitReader(zeros{}, 1<<40)
 	got := a.do(http.MethodPut, "/v1/files/file", io.MultiReader(endless))
@@ -310,7 +310,7 @@ func TestARequestThatPanicsIsAnswered(t *testing.T) {
 	a.expect(a.get("/v1/info"), http.StatusOK, "")
 }
 
-func TestAnAgentThatIsToldToStopEndsWhatWaits(t *testing.T) {
+func TestAgentStopEndsPendingWaits(t *testing.T) {
 	a := newAgent(t)
 	waits := make(chan struct{})
 	a.wait = func(ctx context.Context) { close(waits); <-ctx.Done() }
