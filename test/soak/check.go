@@ -50,8 +50,8 @@ func (s *state) find(chat string) *v1alpha1.Chat {
 	return nil
 }
 
-// walk is the messages of a chat's history from its head to index 0, oldest first. It goes by what the messages
-// themselves say: by now each says where it stands.
+// walk is the messages of a chat's history from its head to index 0, oldest first. It goes by what generated messages
+// say.
 func (s *state) walk(chat *v1alpha1.Chat) ([]*v1alpha1.ChatMessage, error) {
 	byName := map[string]*v1alpha1.ChatMessage{}
 	for i := range s.messages {

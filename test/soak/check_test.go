@@ -19,6 +19,7 @@ func finished(kinds ...kind) *state {
 	chat := &s.chats[0]
 	chat.Status.Phase = v1alpha1.ChatWaiting
 	chat.Status.Conditions = answered()
+	var follows []v1alpha1.CommittedMessage
 	add := func(m v1alpha1.ChatMessage, content string) *v1alpha1.ChatMessage {
 		index, parent := chat.Status.History.Length, chat.Status.History.Head
 		m.Spec.ChatRef.Name = chat.Name
@@ -26,7 +27,10 @@ func finished(kinds ...kind) *state {
 			m.Spec.Parent, m.Spec.Index = parent, &index
 			m.Spec.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &content}}
 			g.Attempt, g.Outcome = 1, v1alpha1.OutcomeCompleted
+			m.Spec.Follows, follows = follows, nil
 		} else {
+			follows = append(follows, v1alpha1.CommittedMessage{Message: m.Name, Parent: parent, Position: index,
+				HistoryVersion: index + 1})
 			m.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted, Parent: parent, Index: &index,
 				Conditions: answered()}
 			m.Spec.Content = content
@@ -84,7 +88,9 @@ func TestWhatDoesNotHoldIsFound(t *testing.T) {
 	}{
 		"a missing message":         {func(s *state) { s.messages = s.messages[1:] }, "not whole"},
 		"a wrong index":             {func(s *state) { *s.named("q1-r2").Spec.Index = 9 }, "not whole"},
-		"a message without a place": {func(s *state) { s.named("q1").Status.Index = nil }, "not whole"},
+		"a message without a place": {func(s *state) {
+			s.named("q1-r0").Spec.Follows, s.named("q1").Status.Index = nil, nil
+		}, "not whole"},
 		"an answer to another": {func(s *state) {
 			*s.named("q1-r2").
 				Spec.Parts[0].Text = "answer to quick question c00-0"
