@@ -86,8 +86,8 @@ func TestWhatDoesNotHoldIsFound(t *testing.T) {
 		damage func(s *state)
 		says   string
 	}{
-		"a missing message":         {func(s *state) { s.messages = s.messages[1:] }, "not whole"},
-		"a wrong index":             {func(s *state) { *s.named("q1-r2").Spec.Index = 9 }, "not whole"},
+		"a missing message": {func(s *state) { s.messages = s.messages[1:] }, "not whole"},
+		"a wrong index":     {func(s *state) { *s.named("q1-r2").Spec.Index = 9 }, "not whole"},
 		"a message without a place": {func(s *state) {
 			s.named("q1-r0").Spec.Follows, s.named("q1").Status.Index = nil, nil
 		}, "not whole"},
