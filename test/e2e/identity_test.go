@@ -19,8 +19,8 @@ import (
 	"parley.dev/parley/test/modelserver"
 )
 
-// TestNamespaceEditorCannotActAsGenerationPod: the kubelet of a real node gets the pod's token, or there would be no reply;
-// who holds the cluster's role edit does not.
+// TestNamespaceEditorCannotActAsGenerationPod: the kubelet of a real node gets the pod's token, or there would be no
+// reply; who holds the cluster's role edit does not.
 func TestNamespaceEditorCannotActAsGenerationPod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t,
