@@ -46,7 +46,8 @@ type Transcript struct {
 
 	// version and length of the history, as far as they are known; version is 0 before the first event that has it.
 	version, length int64
-	// turns are the messages whose turns have begun. isCurrent is true if the status came after the newest of them.
+	// turns are the messages whose turns have begun. isCurrent is true if the status came after the newest message of a
+	// person or a client.
 	turns     map[string]bool
 	isCurrent bool
 	// held are the messages that came since a reset, until its status; retold are the UIDs of the notes since then.
@@ -150,8 +151,8 @@ func (t *Transcript) commit(m stream.MessageCommitted) {
 	}
 	if m.Message.Role == v1alpha1.RoleUser {
 		t.begin(m.Message.Name)
-		t.isCurrent = false
 	}
+	t.isCurrent = t.isCurrent && m.Message.Attempt > 0
 	if t.Outline {
 		m.Message.Content, m.Message.Parts, m.Message.History = "", nil, nil
 	}

@@ -197,6 +197,24 @@ func TestATurnIsKnownByItsMessage(t *testing.T) {
 	}
 }
 
+func TestTurnBehindResultsOfAClientEnds(t *testing.T) {
+	results := func(version int) stream.Event {
+		return event("message", `{"historyVersion":%d,"index":%d,"message":{"name":"t","role":"Tool"}}`, version, version-1)
+	}
+	asked := []stream.Event{user(1, "q"), reply(2, "a", ""), asking, results(3)}
+	if turn := applied(t, asked...).Turn("t"); turn.Ended || turn.Result != "" {
+		t.Errorf("before a status tells of it, it is %+v", turn)
+	}
+	ended := append(asked, reply(4, "b", ""), status(4, 4, "q", `,"ready":"True","result":"Answered"`))
+	if turn := applied(t, ended...).Turn("t"); !turn.Ended || turn.Result != v1alpha1.TurnAnswered || len(turn.Replies) != 1 {
+		t.Errorf("it is %+v", turn)
+	}
+	next := append(ended, user(5, "r"), status(5, 5, "r", `,"ready":"False","result":"Failed"`))
+	if turn := applied(t, next...).Turn("t"); turn.Next == nil || turn.Result != "" {
+		t.Errorf("with the next turn it is %+v", turn)
+	}
+}
+
 func TestATurnHasItsRepliesAndWhatFollows(t *testing.T) {
 	transcript := applied(t, user(1, "before"), reply(2, "b", ""), user(3, "q"), reply(4, "a", ""),
 		event("message", `{"historyVersion":5,"index":4,"message":{"name":"t","role":"Tool","attempt":1}}`),

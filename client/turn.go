@@ -30,23 +30,29 @@ type Turn struct {
 	Ended bool
 }
 
-// Turn is that of the User message of the name.
+// Turn is that of the User message of the name; or what is left of a turn behind the Tool message of the name, with
+// which a client has brought results.
 func (t *Transcript) Turn(message string) (turn Turn) {
 	i := slices.IndexFunc(t.Messages, func(m stream.MessageCommitted) bool { return m.Message.Name == message })
+	at := i
 	turn.Committed, turn.Begun = i >= 0, t.turns[message]
 	for i++; turn.Committed && i < len(t.Messages) && turn.Next == nil; i++ {
 		turn.add(&t.Messages[i].Message)
 	}
 	turn.Ended = turn.Next != nil && turn.Next.Role == v1alpha1.RoleUser
 	if t.Status != nil && t.isCurrent {
-		turn.stand(message, t.Status)
+		named := t.Status.Turn == message
+		if turn.Committed && turn.Next == nil { // Statuses name the turn by its User message.
+			named = named || t.Messages[at].Message.Role == v1alpha1.RoleTool
+		}
+		turn.stand(named, t.Status)
 	}
 	return turn
 }
 
-// stand takes a status that came behind the newest User message.
-func (turn *Turn) stand(message string, s *stream.Status) {
-	if s.Turn != message {
+// stand takes a status that came behind the newest User message; named is true if it is that of the turn.
+func (turn *Turn) stand(named bool, s *stream.Status) {
+	if !named {
 		turn.Ended = turn.Ended || turn.Begun
 		return
 	}
