@@ -206,7 +206,8 @@ func TestTurnBehindResultsOfAClientEnds(t *testing.T) {
 		t.Errorf("before a status tells of it, it is %+v", turn)
 	}
 	ended := append(asked, reply(4, "b", ""), status(4, 4, "q", `,"ready":"True","result":"Answered"`))
-	if turn := applied(t, ended...).Turn("t"); !turn.Ended || turn.Result != v1alpha1.TurnAnswered || len(turn.Replies) != 1 {
+	turn := applied(t, ended...).Turn("t")
+	if !turn.Ended || turn.Result != v1alpha1.TurnAnswered || len(turn.Replies) != 1 {
 		t.Errorf("it is %+v", turn)
 	}
 	next := append(ended, user(5, "r"), status(5, 5, "r", `,"ready":"False","result":"Failed"`))
