@@ -24,7 +24,7 @@ type Live struct {
 	Parts []LivePart
 }
 
-// LivePart is a part of a message to be, as far as it has come.
+// LivePart is a part of a message that is being generated.
 type LivePart struct {
 	parts.Part
 

@@ -44,7 +44,8 @@ type Transcript struct {
 	// Deleted is true once the chat is gone.
 	Deleted bool
 
-	// version and length of the history, as far as they are known; version is 0 before the first event that has it.
+	// version and length of the history, of the newest event that has them; version is 0 before the first event that has
+	// it.
 	version, length int64
 	// turns are the messages whose turns have begun. isCurrent is true if the status came after the newest message of a
 	// person or a client.

@@ -88,7 +88,7 @@ func TestCutMessageIsNotTakenForNew(t *testing.T) {
 	if err := w.Direct.Create(w.Context(), reply); err != nil {
 		t.Fatal(err)
 	}
-	w.rec() // The turn of v goes on behind a step.
+	w.rec() // The turn of v continues after a step.
 	w.edit("u", "other")
 	w.passes(3)
 	st, v := w.chat().Status, w.msg("v").Status

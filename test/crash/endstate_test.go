@@ -185,7 +185,8 @@ func (s *snapshot) render() string {
 // volatile are the fields of a status that differ between runs that end the same, by the name that they have anywhere.
 var volatile = []string{
 	"head", "parent", "version", "historyVersion", "attempt", "pod", "time", "startedAt", "interruptedAt", "deadline",
-	"lastTransitionTime", "observedGeneration", "chatUID", "parentUID", "uid", "callingMessage",
+	"lastTransitionTime", "observedGeneration", "chatUID", "parentUID", "uid", "messageUID",
+	"callingMessage",
 	"restingSince", "expiresAt",
 }
 

@@ -22,8 +22,8 @@ func Certain(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	if g := m.Spec.Generation; g != nil {
 		return g.ChatUID == string(chat.UID)
 	}
-	commit := RecordedBy(chat, m.Name)
-	return commit != nil && Is(commit, m) && commit.ContentHash == content.Hash(&m.Spec)
+	commit := recorded(chat, m)
+	return commit != nil && commit.ContentHash == content.Hash(&m.Spec)
 }
 
 // CommittedHash is the hash of what the User message of that name said when it was committed, as the chat's status

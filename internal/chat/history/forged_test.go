@@ -21,6 +21,10 @@ func TestOldMessageOfTheNameIsNotCertain(t *testing.T) {
 	if Certain(chat, m) {
 		t.Error("it is taken for the one that was committed")
 	}
+	m.Status = v1alpha1.ChatMessageStatus{}
+	if n := Of(chat, m); n.Placed || MayHold(chat, m) {
+		t.Errorf("it stands at %+v", n)
+	}
 }
 
 func TestResultOutsideTheHistoryPlacesNothing(t *testing.T) {

@@ -74,10 +74,18 @@ func commitOfTurn(chat *v1alpha1.Chat) *v1alpha1.CommittedMessage {
 
 // Of is the message where it stands, by the chat's word or else by its own, which may be late.
 func Of(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) Node {
-	if commit := RecordedBy(chat, m.Name); commit != nil {
+	if commit := recorded(chat, m); commit != nil {
 		return NodeOf(m).at(commit)
 	}
 	return NodeOf(m)
+}
+
+// recorded is the commit of the message that the chat's own status records; nil if it says nothing of it.
+func recorded(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) *v1alpha1.CommittedMessage {
+	if commit := RecordedBy(chat, m.Name); commit != nil && Is(commit, m) {
+		return commit
+	}
+	return nil
 }
 
 // Is reports whether the commit is of that message, and not of an earlier one of its name.
@@ -157,8 +165,7 @@ func MayHold(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	if !mayHold(chat, m) {
 		return false
 	}
-	recorded := RecordedBy(chat, m.Name)
-	return recorded != nil || !hasLeft(chat, NodeOf(m)) &&
+	return recorded(chat, m) != nil || !hasLeft(chat, NodeOf(m)) &&
 		(m.Spec.Generation != nil || m.Status.State == v1alpha1.MessageCommitted)
 }
 
@@ -170,8 +177,7 @@ func mayHold(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	if g := m.Spec.Generation; g != nil {
 		return g.Outcome == v1alpha1.OutcomeCompleted || g.Outcome == v1alpha1.OutcomeInterrupted
 	}
-	commit := RecordedBy(chat, m.Name)
-	return commit != nil && Is(commit, m) || !IsRefused(m)
+	return recorded(chat, m) != nil || !IsRefused(m)
 }
 
 // IsRefused reports whether the message was rejected or superseded, and has not been changed since. A change makes it

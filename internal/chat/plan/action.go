@@ -51,7 +51,7 @@ func waitingCall(p *pass, id string) *v1alpha1.PendingToolCall {
 	return &required.ToolCalls[i]
 }
 
-// undecidedCalls counts the calls of a kind that nobody has decided about or answered yet.
+// undecidedCalls counts the calls of a kind without a decision and an answer.
 func undecidedCalls(p *pass, kind v1alpha1.RequiredAction) (n int) {
 	if required := p.status().RequiresAction; required != nil {
 		for _, call := range required.ToolCalls {
@@ -116,7 +116,7 @@ func recordStopTool(t *v1alpha1.TurnStatus, tool string) {
 	}
 }
 
-// expireAction continues without the calls that nobody has answered in time.
+// expireAction continues without the calls that were not answered in time.
 func expireAction(p *pass) error {
 	required := p.status().RequiresAction
 	if required == nil || p.facts.Now.Before(required.Deadline.Time) {
@@ -142,7 +142,7 @@ func clearDeadline(p *pass, s subject) {
 	p.status().RequiresAction = nil
 }
 
-// actionPatience is how long the calls wait: those that nobody but people decide about wait longer by default.
+// actionPatience is how long the calls wait: those that only people decide about wait longer by default.
 func actionPatience(p *pass) time.Duration {
 	limits := p.chat.Spec.Limits
 	isClients := func(call v1alpha1.PendingToolCall) bool { return call.Kind == v1alpha1.RequiresClient }

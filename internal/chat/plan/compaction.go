@@ -125,7 +125,7 @@ func contextStillOverLimit(p *pass) v1alpha1.GenerationError {
 	}
 }
 
-// askCompaction asks for a compaction. A turn that failed goes on after it.
+// askCompaction asks for a compaction. A turn that failed continues after it.
 func askCompaction(p *pass, source v1alpha1.CompactionSource) {
 	st := p.status()
 	st.Internal.Compaction = source

@@ -13,7 +13,7 @@ import (
 	"parley.dev/parley/internal/chat/machine"
 )
 
-// applyDeletion goes on from what is left of the history if a message of it was deleted. An archived chat does so
+// applyDeletion continues from what is left of the history if a message of it was deleted. An archived chat does so
 // once it is taken back.
 func applyDeletion(p *pass) error {
 	if p.facts.Truncated == nil || p.status().Archived {
