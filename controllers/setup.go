@@ -37,7 +37,7 @@ type Options struct {
 	Pods podspec.Settings
 	// GatewayNamespace is the namespace of the gateways that may reach relays.
 	GatewayNamespace string
-	// PodCapacity is how many chats a generation pod serves at once.
+	// PodCapacity is how many chats a generation pod serves at once, but for placement.Surge.
 	PodCapacity int
 	// PodStart is how long a generation pod may take until it is ready for the first time; then its chats get another one.
 	PodStart time.Duration

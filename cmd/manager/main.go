@@ -76,7 +76,8 @@ func main() {
 	flag.BoolVar(&f.leaderElect, "leader-elect", false,
 		"let one of several replicas work at a time; needed for none, since every write is fenced")
 	scopeFlags(&f.scope)
-	flag.IntVar(&f.capacity, "pod-capacity", placement.DefaultCapacity, "how many chats a generation pod serves at once")
+	flag.IntVar(&f.capacity, "pod-capacity", placement.DefaultCapacity, "how many chats a generation pod serves at once; "+
+		"three times as many while another pod starts")
 	flag.DurationVar(&f.start, "pod-start", podstate.DefaultStart,
 		"how long a generation pod may take until it is ready, before its chats get another one")
 	flag.DurationVar(&f.idle, "pod-idle", generationpod.DefaultIdle, "how long a generation pod without work is kept")

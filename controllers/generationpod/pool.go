@@ -5,6 +5,7 @@ package generationpod
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -39,7 +40,7 @@ type Pool struct {
 	Prepare func(ctx context.Context, namespace string) error
 	// Start is how long a pod may take until it is ready for the first time.
 	Start time.Duration
-	// Capacity is how many chats a pod serves at once.
+	// Capacity is how many chats a pod serves at once, but for placement.Surge.
 	Capacity int
 	// Now returns the current time.
 	Now func() time.Time
@@ -51,8 +52,9 @@ type Pool struct {
 	filled atomic.Pointer[func(namespace string)]
 }
 
-// Assign books the chat on a pod that has room, or else on a new one, and returns its name. The error is a
-// *placement.RefusedError if the API server refuses a new one.
+// Assign books the chat on a pod that has room, or else on a new one, and returns its name. Once it gives a ready pod
+// more chats than its capacity, it creates one for the chats that come next. The error is a *placement.RefusedError if
+// the API server refuses the pod of this chat.
 func (p *Pool) Assign(ctx context.Context, chat types.NamespacedName, configs []v1alpha1.ChatModelConfig,
 	want placement.Want) (string, error) {
 	settings, err := p.settingsIn(ctx, chat.Namespace, configs)
@@ -61,16 +63,20 @@ func (p *Pool) Assign(ctx context.Context, chat types.NamespacedName, configs []
 	}
 	want.Template, want.Capacity = settings.Hash(), p.Capacity
 	for {
-		if name, ok, err := p.choose(ctx, chat, want); ok || err != nil {
-			return name, err
+		choice, err := p.choose(ctx, chat, want)
+		if choice.Grow {
+			return choice.Pod, p.grow(ctx, settings, want)
+		}
+		if choice.Pod != "" || err != nil {
+			return choice.Pod, err
 		}
 		mine := ""
-		_, err, _ := p.flights.Do(chat.Namespace, func() (any, error) {
-			name, ok, err := p.choose(ctx, chat, want) // Another one may have come since.
-			if !ok && err == nil {
-				name, err = p.create(ctx, settings, chat.String())
+		_, err, _ = p.flights.Do(chat.Namespace, func() (any, error) {
+			choice, err := p.choose(ctx, chat, want) // Another one may have come since.
+			mine = choice.Pod
+			if mine == "" && err == nil {
+				mine, err = p.create(ctx, settings, chat.String())
 			}
-			mine = name
 			return nil, err
 		})
 		if err != nil || mine != "" {
@@ -79,17 +85,33 @@ func (p *Pool) Assign(ctx context.Context, chat types.NamespacedName, configs []
 	}
 }
 
+// grow creates a pod that has room, unless one is starting by now. No chat waits for it, so that a refusal holds none.
+func (p *Pool) grow(ctx context.Context, settings podspec.Settings, want placement.Want) error {
+	_, err, _ := p.flights.Do(settings.Namespace, func() (any, error) {
+		pods, err := p.pods(ctx, settings.Namespace, want.Template)
+		if err != nil || p.Ledger.Room(settings.Namespace, pods, want) > 0 {
+			return nil, err
+		}
+		_, err = p.create(ctx, settings, "")
+		return nil, err
+	})
+	if _, refused := errors.AsType[*placement.RefusedError](err); refused {
+		return nil
+	}
+	return err
+}
+
 // choose books the chat on a pod that is there.
-func (p *Pool) choose(ctx context.Context, chat types.NamespacedName, want placement.Want) (string, bool, error) {
+func (p *Pool) choose(ctx context.Context, chat types.NamespacedName, want placement.Want) (placement.Choice, error) {
 	pods, err := p.pods(ctx, chat.Namespace, want.Template)
 	if err != nil {
-		return "", false, err
+		return placement.Choice{}, err
 	}
-	name, ok := p.Ledger.Choose(chat.Namespace, pods, want, chat.String())
-	if filled := p.filled.Load(); ok && filled != nil && p.Ledger.Load(name) >= p.Capacity {
+	choice := p.Ledger.Choose(chat.Namespace, pods, want, chat.String())
+	if filled := p.filled.Load(); choice.Pod != "" && filled != nil && p.Ledger.Load(choice.Pod) >= p.Capacity {
 		(*filled)(chat.Namespace)
 	}
-	return name, ok, nil
+	return choice, nil
 }
 
 // pods are the generation pods of the namespace, which has that template now.

@@ -6,6 +6,7 @@ package generationpod
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -135,9 +136,9 @@ func TestDrainedPodReceivesNoChatsUntilDeleted(t *testing.T) {
 		t.Error("nobody says that it cannot be removed")
 	}
 	choose := func() bool {
-		_, ok := r.Pool.Ledger.Choose("ns", []placement.Pod{{Name: "pod", Created: now, Usable: true}},
+		choice := r.Pool.Ledger.Choose("ns", []placement.Pod{{Name: "pod", Created: now, Usable: true}},
 			placement.Want{Capacity: 1}, "ns/c")
-		return ok
+		return choice.Pod != ""
 	}
 	if choose() {
 		t.Error("a chat is given to it")
@@ -168,31 +169,46 @@ func TestFaultOfAnyCallKeepsNoIdlePod(t *testing.T) {
 
 func TestChatIsAssignedAvailablePodOrNewOne(t *testing.T) {
 	chat := types.NamespacedName{Namespace: "ns", Name: "c"}
-	want := placement.Want{}
 	for name, c := range map[string]struct {
 		pods   []client.Object
-		booked string
+		booked int
+		old    bool // whether the chat has the pod that was there
 		writes []string
 	}{
-		"one has room":                  {[]client.Object{working()}, "", nil},
-		"none is there":                 {nil, "", []string{"create pod"}},
-		"the only one is full":          {[]client.Object{working()}, "ns/other", []string{"create pod"}},
-		"the only one is of other keys": {[]client.Object{working(ofOldTemplate)}, "", []string{"create pod"}},
+		"one has room":                  {[]client.Object{working()}, 0, true, nil},
+		"none is there":                 {nil, 0, false, []string{"create pod"}},
+		"the only one is at capacity":   {[]client.Object{working()}, 1, true, []string{"create pod"}},
+		"the only one is at its surge":  {[]client.Object{working()}, placement.Surge, false, []string{"create pod"}},
+		"the only one starts, and full": {[]client.Object{working(starting)}, 1, false, []string{"create pod"}},
+		"the only one is of other keys": {[]client.Object{working(ofOldTemplate)}, 0, false, []string{"create pod"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, r := begin(t, c.pods...)
-			r.Pool.Book(types.NamespacedName{Namespace: "ns", Name: "other"}, "")
-			if c.booked != "" {
-				r.Pool.Ledger.Book(c.booked, "pod")
+			for i := range c.booked {
+				r.Pool.Ledger.Book(fmt.Sprint("ns/other-", i), "pod")
 			}
-			name, err := r.Pool.Assign(t.Context(), chat, nil, want)
-			if err != nil || !slices.Equal(s.Writes(), c.writes) || r.Pool.Ledger.Load(name) != 1 {
-				t.Errorf("got %q, %v after %v, with the load %d", name, err, s.Writes(), r.Pool.Ledger.Load(name))
-			}
-			if again, err := r.Pool.Assign(t.Context(), chat, nil, want); err != nil || again != name {
-				t.Errorf("asked again it gets %q, %v", again, err)
+			for range 2 { // Asked again, it has the same pod and creates no other.
+				name, err := r.Pool.Assign(t.Context(), chat, nil, placement.Want{})
+				if err != nil || !slices.Equal(s.Writes(), c.writes) || name == "" || (name == "pod") != c.old {
+					t.Errorf("got %q, %v after %v", name, err, s.Writes())
+				}
 			}
 		})
+	}
+}
+
+func TestRefusedGrowthKeepsSurgingChats(t *testing.T) {
+	s, r := begin(t, working())
+	r.Pool.Ledger.Book("ns/other", "pod")
+	s.Fail = func(call string) error {
+		if call == "create pod" {
+			return fakeapi.Forbidden.Err()
+		}
+		return nil
+	}
+	chat := types.NamespacedName{Namespace: "ns", Name: "c"}
+	if name, err := r.Pool.Assign(t.Context(), chat, nil, placement.Want{}); err != nil || name != "pod" {
+		t.Errorf("got %q, %v", name, err)
 	}
 }
 

@@ -94,7 +94,7 @@ func TestASparePodStaysWithoutWork(t *testing.T) {
 }
 
 func TestFillingLastPodTriggersSparePodCheck(t *testing.T) {
-	_, r, spares := beginSpares(t, asks(1), working())
+	s, r, spares := beginSpares(t, asks(1), working())
 	looked := make(chan string, 8)
 	r.Pool.filled.Store(new(func(namespace string) { looked <- namespace }))
 	first := client.ObjectKey{Namespace: "ns", Name: "c"}
@@ -112,7 +112,17 @@ func TestFillingLastPodTriggersSparePodCheck(t *testing.T) {
 	if _, err := spares.Reconcile(t.Context(), ofNamespace); err != nil {
 		t.Fatal(err)
 	}
-	// The next chat has the spare one.
+	// The next chat has the spare one once it is ready.
+	var pods corev1.PodList
+	if err := s.Direct.List(t.Context(), &pods); err != nil {
+		t.Fatal(err)
+	}
+	for i := range pods.Items {
+		pods.Items[i].Status = working().Status
+		if err := s.Direct.Status().Update(t.Context(), &pods.Items[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
 	pod, err := r.Pool.Assign(t.Context(), client.ObjectKey{Namespace: "ns", Name: "d"}, nil, placement.Want{})
 	if err != nil || pod == "pod" || pod == "" {
 		t.Errorf("got %q, %v", pod, err)

@@ -19,13 +19,13 @@ const rounds = 3
 
 // bursts gives so many chats a message at once, with a model that answers at once, in turn with a bare client that
 // makes the same writes: the machine's mood of the minute meets both. The figures are the medians.
-func (b *bench) bursts(ctx context.Context, f *Figures, chats int) error {
+func (b *bench) bursts(ctx context.Context, f *Figures, chats, laps int) error {
 	if err := b.script(ctx, answer(0)); err != nil {
 		return err
 	}
 	var system, bare series
 	var result Burst
-	for lap := range 2 {
+	for lap := range laps {
 		prefix := fmt.Sprintf("burst%d-%d-", chats, lap)
 		if err := b.burst(ctx, f, &result, &system, prefix, chats); err != nil {
 			return err
@@ -36,6 +36,8 @@ func (b *bench) bursts(ctx context.Context, f *Figures, chats int) error {
 	}
 	result.TurnsPerSecond, result.BarePerSecond = median(system.rates), median(bare.rates)
 	result.ServerCPU, result.BareServerCPU = median(system.serverCPU), median(bare.serverCPU)
+	result.OwnCPU = median(system.ownCPU)
+	result.CPUShare = (result.ServerCPU + result.OwnCPU) / result.BareServerCPU
 	result.ShareOfBare = result.TurnsPerSecond / result.BarePerSecond
 	f.Burst[fmt.Sprint(chats)] = result
 	return nil
@@ -45,6 +47,8 @@ func (b *bench) bursts(ctx context.Context, f *Figures, chats int) error {
 type series struct {
 	// rates are turns per second, serverCPU what a turn costs the API server in milliseconds.
 	rates, serverCPU []float64
+	// ownCPU is what a turn costs Parley's programs in milliseconds, in each lap.
+	ownCPU []float64
 }
 
 // round measures a round of so many turns.
@@ -131,6 +135,7 @@ func (b *bench) burst(ctx context.Context, f *Figures, result *Burst, to *series
 	turns := float64(rounds * chats)
 	f.RSS = after.rss
 	f.CPU = after.cpu.minus(before.cpu).per(turns / 1000)
+	to.ownCPU = append(to.ownCPU, f.CPU.Manager+f.CPU.Generator+f.CPU.Relay+f.CPU.Gateway)
 	result.WritesPerTurn = (now.writes - written.writes) / turns
 	return nil
 }

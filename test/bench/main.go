@@ -35,6 +35,7 @@ type Figures struct {
 	Workspace *Workspace       `json:"workspace,omitempty"`
 	MCP       *MCP             `json:"mcp,omitempty"`
 	Burst     map[string]Burst `json:"burst"`
+	Growth    Growth           `json:"growth"`
 	Writes    Writes           `json:"writes"`
 	// ColdPod is the first part of a turn that a pod is created for, BarePod a pod of two containers until it is ready.
 	ColdPod        float64    `json:"cold_pod_s"`
@@ -108,6 +109,10 @@ type Burst struct {
 	// the bare client does: what Parley's watches and reads add. On a machine of its own that is what limits turns.
 	ServerCPU     float64 `json:"api_server_cpu_ms_per_turn"`
 	BareServerCPU float64 `json:"bare_api_server_cpu_ms_per_turn"`
+	// OwnCPU is what a turn costs manager, generators, relays and gateways together, in milliseconds of CPU. CPUShare is
+	// that and the API server's, as a share of what the bare client costs the API server.
+	OwnCPU   float64 `json:"own_cpu_ms_per_turn"`
+	CPUShare float64 `json:"cpu_share_of_bare"`
 }
 
 // Writes to the API server.
@@ -131,6 +136,7 @@ func main() {
 	turns := flag.Int("turns", 60, "turns to measure one after another")
 	chats := flag.Int("chats", 1000, "chats of 20 messages of 4 KiB to hold, for the manager's memory; 0: skip")
 	bursts := flag.Bool("bursts", true, "measure 100 and 300 chats at once, too; without them a run takes half a minute")
+	laps := flag.Int("laps", 2, "how often Parley and the bare client take turns in bursts; 0: skip them")
 	toolbox := flag.String("toolbox", "", "image with a shell, to measure work in a workspace; empty: skip")
 	var of sizes
 	flag.IntVar(&of.chats, "scale-chats", 0, "measure many chats instead: so many at rest in a namespace; 0: do not")
@@ -150,8 +156,11 @@ func main() {
 		return
 	}
 	of.turns = *turns
+	if !*bursts {
+		*laps = 0
+	}
 	figures, err := figuresOf(ctx, of, *model, func() (any, error) {
-		return measure(ctx, *model, *toolbox, *turns, *chats, *bursts, *mcp)
+		return measure(ctx, *model, *toolbox, *turns, *chats, *laps, *bursts, *mcp)
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -173,7 +182,7 @@ func figuresOf(ctx context.Context, of sizes, model string, others func() (any, 
 	return atScale(ctx, model, of)
 }
 
-func measure(ctx context.Context, model, toolbox string, turns, chats int, bursts, mcp bool) (*Figures, error) {
+func measure(ctx context.Context, model, toolbox string, turns, chats, laps int, bursts, mcp bool) (*Figures, error) {
 	b, err := newBench(ctx, model)
 	if err != nil {
 		return nil, err
@@ -190,9 +199,10 @@ func measure(ctx context.Context, model, toolbox string, turns, chats int, burst
 		{"MCP servers", !mcp, func(ctx context.Context, f *Figures) error { return b.mcp(ctx, f, turns/2) }},
 		{"work in a workspace", toolbox == "",
 			func(ctx context.Context, f *Figures) error { return b.work(ctx, f, toolbox, turns/2) }},
-		{"100 chats at once", !bursts, func(ctx context.Context, f *Figures) error { return b.bursts(ctx, f, 100) }},
-		{"300 chats at once", !bursts, func(ctx context.Context, f *Figures) error { return b.bursts(ctx, f, 300) }},
+		{"100 chats at once", laps == 0, func(ctx context.Context, f *Figures) error { return b.bursts(ctx, f, 100, laps) }},
+		{"300 chats at once", laps == 0, func(ctx context.Context, f *Figures) error { return b.bursts(ctx, f, 300, laps) }},
 		{"generation pods", false, b.countPods},
+		{"300 chats and one warm pod", !bursts, b.growth},
 		{"many chats", chats == 0, func(ctx context.Context, f *Figures) error { return b.many(ctx, f, chats) }},
 	} {
 		if stage.skip {

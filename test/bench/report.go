@@ -45,7 +45,12 @@ func report(out io.Writer, f *Figures) {
 		}
 		row(n+" chats at once", "%.0f turns/s, %.2f of a bare client's %.0f (%.2f writes a turn)", b.TurnsPerSecond,
 			b.ShareOfBare, b.BarePerSecond, b.WritesPerTurn)
-		row("  CPU of the API server", "%.1f ms a turn, %.1f of the bare client's", b.ServerCPU, b.BareServerCPU)
+		row("  CPU of the API server", "%.1f ms a turn, %.1f of the bare client's; with Parley's own %.1f ms %.2f of it",
+			b.ServerCPU, b.BareServerCPU, b.OwnCPU, b.CPUShare)
+	}
+	if g := f.Growth; g.Share > 0 {
+		row("300 chats and one warm pod", "%.1f s, %.2f of the %.1f s with %d pods; it grew to %d", g.OnePod, g.Share,
+			g.PodsUp, growthPods, g.PodsNow)
 	}
 	row("writes", "%.2f a turn of one step, %.2f a further step, %.2f events a turn; %.2f reads of etcd",
 		f.Writes.SingleStep, f.Writes.FurtherStep, f.Writes.Events, f.Reads)

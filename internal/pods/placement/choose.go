@@ -12,6 +12,10 @@ import "time"
 // its chats one attempt.
 const DefaultCapacity = 100
 
+// Surge is how many times its capacity a ready pod serves while further pods start: 3. A chat in a pod of 300 is
+// answered sooner than one that waits for a new pod, whose start also slows down the chats next to it.
+const Surge = 3
+
 // Pod is a generation pod, as far as placement goes.
 type Pod struct {
 	// Name of the pod.
@@ -34,29 +38,52 @@ type Want struct {
 	After time.Time
 	// Prefer is the pod to take if it is good enough.
 	Prefer string
-	// Capacity is how many chats a pod may have.
+	// Capacity is how many chats a pod may have. A ready one may have Surge times as many if no ready one has room.
 	Capacity int
+}
+
+// Choice is the pod that takes an attempt.
+type Choice struct {
+	// Pod is its name; empty: none has room.
+	Pod string
+	// Grow is true if the pod has more chats than its capacity, and none is starting that would take some of them.
+	Grow bool
 }
 
 func (p Pod) fits(want Want) bool {
 	return p.Usable && p.Template == want.Template && p.Created.After(want.After)
 }
 
-// choose picks the preferred pod if it will do, else the least loaded ready one, else the least loaded starting one.
-func choose(pods []Pod, want Want, load func(string) int) (string, bool) {
-	best, bestLoad, bestReady := "", 0, false
+// choose picks the preferred pod if it will do, else the least loaded ready one with room, else the least loaded ready
+// one below its surge, else the least loaded starting one.
+func choose(pods []Pod, want Want, load func(string) int) Choice {
+	var ready, starting leastLoaded
 	for _, pod := range pods {
 		n := load(pod.Name)
-		if n >= want.Capacity || !pod.fits(want) {
-			continue
-		}
-		if pod.Name == want.Prefer {
-			return pod.Name, true
-		}
-		better := best == "" || (pod.Ready && !bestReady) || (pod.Ready == bestReady && n < bestLoad)
-		if better {
-			best, bestLoad, bestReady = pod.Name, n, pod.Ready
+		switch {
+		case !pod.fits(want):
+		case pod.Name == want.Prefer && n < want.Capacity:
+			return Choice{Pod: pod.Name}
+		case pod.Ready && n < Surge*want.Capacity:
+			ready.add(pod.Name, n)
+		case !pod.Ready && n < want.Capacity:
+			starting.add(pod.Name, n)
 		}
 	}
-	return best, best != ""
+	if ready.pod == "" {
+		return Choice{Pod: starting.pod}
+	}
+	return Choice{Pod: ready.pod, Grow: ready.load >= want.Capacity && starting.pod == ""}
+}
+
+// leastLoaded is the first of the pods with the fewest chats.
+type leastLoaded struct {
+	pod  string
+	load int
+}
+
+func (l *leastLoaded) add(pod string, load int) {
+	if l.pod == "" || load < l.load {
+		l.pod, l.load = pod, load
+	}
 }

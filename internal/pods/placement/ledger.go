@@ -27,20 +27,20 @@ func NewLedger() *Ledger {
 }
 
 // Choose picks a pod among those of the namespace and those just created there, and books the chat on it.
-func (l *Ledger) Choose(namespace string, pods []Pod, want Want, chat string) (string, bool) {
+func (l *Ledger) Choose(namespace string, pods []Pod, want Want, chat string) Choice {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	name, ok := choose(l.candidates(namespace, pods), want, func(pod string) int {
+	choice := choose(l.candidates(namespace, pods), want, func(pod string) int {
 		n := len(l.chatsOf[pod])
 		if l.chatsOf[pod][chat] {
 			n-- // The chat's own place does not stand in its way.
 		}
 		return n
 	})
-	if ok {
-		l.book(chat, name)
+	if choice.Pod != "" {
+		l.book(chat, choice.Pod)
 	}
-	return name, ok
+	return choice
 }
 
 func (l *Ledger) candidates(namespace string, pods []Pod) []Pod {

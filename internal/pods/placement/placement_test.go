@@ -20,33 +20,44 @@ func pod(name string, change func(*Pod)) Pod {
 
 func TestChoice(t *testing.T) {
 	want := Want{Template: "t", Capacity: 2}
+	starting := func(p *Pod) { p.Ready = false }
 	for name, c := range map[string]struct {
 		pods []Pod
 		want Want
 		load map[string]int
-		pick string
+		pick Choice
 	}{
-		"no pod":                   {nil, want, nil, ""},
-		"the only pod":             {[]Pod{pod("a", nil)}, want, nil, "a"},
-		"the least loaded":         {[]Pod{pod("a", nil), pod("b", nil)}, want, map[string]int{"a": 1}, "b"},
-		"none that is full":        {[]Pod{pod("a", nil)}, want, map[string]int{"a": 2}, ""},
-		"none that cannot be used": {[]Pod{pod("a", func(p *Pod) { p.Usable = false })}, want, nil, ""},
-		"none of another template": {[]Pod{pod("a", func(p *Pod) { p.Template = "old" })}, want, nil, ""},
-		"a ready one before a starting one": {[]Pod{pod("a", func(p *Pod) { p.Ready = false }), pod("b", nil)}, want,
-			map[string]int{"b": 1}, "b"},
-		"a starting one before a new one": {[]Pod{pod("a", func(p *Pod) { p.Ready = false })}, want, nil, "a"},
+		"no pod":           {nil, want, nil, Choice{}},
+		"the only pod":     {[]Pod{pod("a", nil)}, want, nil, Choice{Pod: "a"}},
+		"the least loaded": {[]Pod{pod("a", nil), pod("b", nil)}, want, map[string]int{"a": 1}, Choice{Pod: "b"}},
+		"a full one while another one starts": {[]Pod{pod("a", nil), pod("b", starting)}, want, map[string]int{"a": 2},
+			Choice{Pod: "a"}},
+		"a full one, with one more to start": {[]Pod{pod("a", nil)}, want, map[string]int{"a": 2},
+			Choice{Pod: "a", Grow: true}},
+		"a full one beside a full starting one": {[]Pod{pod("a", nil), pod("b", starting)}, want,
+			map[string]int{"a": 3, "b": 2}, Choice{Pod: "a", Grow: true}},
+		"one with room before a full one": {[]Pod{pod("a", nil), pod("b", nil)}, want, map[string]int{"a": 2, "b": 1},
+			Choice{Pod: "b"}},
+		"none that has its surge": {[]Pod{pod("a", nil)}, want, map[string]int{"a": 6}, Choice{}},
+		"a starting one if all ready ones have their surge": {[]Pod{pod("a", nil), pod("b", starting)}, want,
+			map[string]int{"a": 6}, Choice{Pod: "b"}},
+		"no starting one that is full": {[]Pod{pod("a", starting)}, want, map[string]int{"a": 2}, Choice{}},
+		"none that cannot be used":     {[]Pod{pod("a", func(p *Pod) { p.Usable = false })}, want, nil, Choice{}},
+		"none of another template":     {[]Pod{pod("a", func(p *Pod) { p.Template = "old" })}, want, nil, Choice{}},
+		"a ready one before a starting one": {[]Pod{pod("a", starting), pod("b", nil)}, want,
+			map[string]int{"b": 1}, Choice{Pod: "b"}},
+		"a starting one before a new one": {[]Pod{pod("a", starting)}, want, nil, Choice{Pod: "a"}},
 		"the preferred one": {[]Pod{pod("a", nil), pod("b", nil)},
-			Want{Template: "t", Capacity: 2, Prefer: "b"}, map[string]int{"b": 1}, "b"},
+			Want{Template: "t", Capacity: 2, Prefer: "b"}, map[string]int{"b": 1}, Choice{Pod: "b"}},
 		"not the preferred one if it is full": {[]Pod{pod("a", nil), pod("b", nil)},
-			Want{Template: "t", Capacity: 2, Prefer: "b"}, map[string]int{"b": 2}, "a"},
-		"none that is too old": {[]Pod{pod("a", nil)}, Want{Template: "t", Capacity: 2, After: t0}, nil, ""},
+			Want{Template: "t", Capacity: 2, Prefer: "b"}, map[string]int{"b": 2}, Choice{Pod: "a"}},
+		"none that is too old": {[]Pod{pod("a", nil)}, Want{Template: "t", Capacity: 2, After: t0}, nil, Choice{}},
 		"one that is young enough": {[]Pod{pod("a", func(p *Pod) { p.Created = t0.Add(1) })},
-			Want{Template: "t", Capacity: 2, After: t0}, nil, "a"},
+			Want{Template: "t", Capacity: 2, After: t0}, nil, Choice{Pod: "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, ok := choose(c.pods, c.want, func(name string) int { return c.load[name] })
-			if got != c.pick || ok != (c.pick != "") {
-				t.Errorf("got %q, %v", got, ok)
+			if got := choose(c.pods, c.want, func(name string) int { return c.load[name] }); got != c.pick {
+				t.Errorf("got %+v, want %+v", got, c.pick)
 			}
 		})
 	}
@@ -54,18 +65,18 @@ func TestChoice(t *testing.T) {
 
 func TestAPodIsBookedUntilItIsFull(t *testing.T) {
 	l, want := NewLedger(), Want{Template: "t", Capacity: 2}
-	pods := []Pod{pod("a", nil)}
+	pods := []Pod{pod("a", func(p *Pod) { p.Ready = false })}
 	for _, chat := range []string{"1", "2", "1"} { // A chat's own place does not stand in its way.
-		if got, _ := l.Choose("ns", pods, want, chat); got != "a" {
-			t.Fatalf("chat %s got %q", chat, got)
+		if got := l.Choose("ns", pods, want, chat); got.Pod != "a" {
+			t.Fatalf("chat %s got %q", chat, got.Pod)
 		}
 	}
-	if got, ok := l.Choose("ns", pods, want, "3"); ok {
-		t.Errorf("a third chat got %q", got)
+	if got := l.Choose("ns", pods, want, "3"); got.Pod != "" {
+		t.Errorf("a third chat got %q", got.Pod)
 	}
 	l.Book("1", "")
-	if got, _ := l.Choose("ns", pods, want, "3"); got != "a" {
-		t.Errorf("after one chat ended, the third got %q", got)
+	if got := l.Choose("ns", pods, want, "3"); got.Pod != "a" {
+		t.Errorf("after one chat ended, the third got %q", got.Pod)
 	}
 }
 
@@ -78,8 +89,8 @@ func TestNewPodIsSharedBeforeCacheShowsIt(t *testing.T) {
 	if l.JustCreated("ns", "new", t0.Add(MaxUnseen)) {
 		t.Error("a pod that no cache shows after so long still counts as just created")
 	}
-	if got, _ := l.Choose("ns", nil, want, "2"); got != "new" {
-		t.Errorf("got %q", got)
+	if got := l.Choose("ns", nil, want, "2"); got.Pod != "new" {
+		t.Errorf("got %q", got.Pod)
 	}
 	l.Seen("ns", "new")
 	if l.JustCreated("ns", "new", t0) {
@@ -98,11 +109,11 @@ func TestIdlePodIsDrainedAndGetsNoChats(t *testing.T) {
 	if !l.Drain("a") || l.Load("a") != 0 {
 		t.Error("an idle pod was not drained")
 	}
-	if got, ok := l.Choose("ns", pods, want, "2"); ok {
-		t.Errorf("a drained pod was chosen: %q", got)
+	if got := l.Choose("ns", pods, want, "2"); got.Pod != "" {
+		t.Errorf("a drained pod was chosen: %q", got.Pod)
 	}
 	l.Forget("ns", "a")
-	if _, ok := l.Choose("ns", pods, want, "2"); !ok {
+	if l.Choose("ns", pods, want, "2").Pod == "" {
 		t.Error("a new pod of the same name is not chosen")
 	}
 }
