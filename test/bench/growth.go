@@ -32,7 +32,7 @@ const (
 )
 
 // growth measures bursts, in turn with all pods and with one.
-func (b *bench) growth(ctx context.Context, f *Figures) error {
+func growth(ctx context.Context, b *bench, f *Figures) error {
 	if err := b.script(ctx, answer(growthDelay)); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (b *bench) growth(ctx context.Context, f *Figures) error {
 		if round%2 == 1 {
 			pods, times = 1, &one
 		}
-		if err := b.havePods(ctx, class, pods); err != nil {
+		if err := havePods(ctx, b, class, pods); err != nil {
 			return err
 		}
 		began := time.Now()
@@ -75,8 +75,8 @@ func (b *bench) growth(ctx context.Context, f *Figures) error {
 }
 
 // havePods makes it so many generation pods, all of them ready and without chats.
-func (b *bench) havePods(ctx context.Context, class *v1alpha1.ChatClass, n int) error {
-	if err := b.askForSpares(ctx, class, n); err != nil {
+func havePods(ctx context.Context, b *bench, class *v1alpha1.ChatClass, n int) error {
+	if err := askForSpares(ctx, b, class, n); err != nil {
 		return err
 	}
 	for ; ; time.Sleep(look) {
@@ -97,7 +97,7 @@ func (b *bench) havePods(ctx context.Context, class *v1alpha1.ChatClass, n int) 
 			continue
 		}
 		if len(others) == 0 {
-			return b.askForSpares(ctx, class, 0) // In a burst, chats alone add pods.
+			return askForSpares(ctx, b, class, 0) // In a burst, chats alone add pods.
 		}
 		for _, pod := range others {
 			if err := client.IgnoreNotFound(b.client.Delete(ctx, pod)); err != nil {
@@ -107,7 +107,7 @@ func (b *bench) havePods(ctx context.Context, class *v1alpha1.ChatClass, n int) 
 	}
 }
 
-func (b *bench) askForSpares(ctx context.Context, class *v1alpha1.ChatClass, n int) error {
+func askForSpares(ctx context.Context, b *bench, class *v1alpha1.ChatClass, n int) error {
 	before := class.DeepCopy()
 	class.Spec.SpareGenerationPods = int32(n)
 	if err := b.client.Patch(ctx, class, client.MergeFrom(before)); err != nil {

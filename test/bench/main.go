@@ -202,7 +202,7 @@ func measure(ctx context.Context, model, toolbox string, turns, chats, laps int,
 		{"100 chats at once", laps == 0, func(ctx context.Context, f *Figures) error { return b.bursts(ctx, f, 100, laps) }},
 		{"300 chats at once", laps == 0, func(ctx context.Context, f *Figures) error { return b.bursts(ctx, f, 300, laps) }},
 		{"generation pods", false, b.countPods},
-		{"300 chats and one warm pod", !bursts, b.growth},
+		{"300 chats and one warm pod", !bursts, func(ctx context.Context, f *Figures) error { return growth(ctx, b, f) }},
 		{"many chats", chats == 0, func(ctx context.Context, f *Figures) error { return b.many(ctx, f, chats) }},
 	} {
 		if stage.skip {

@@ -5,7 +5,10 @@
 // pod has. It touches no cluster: callers tell it which pods there are.
 package placement
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // DefaultCapacity is how many chats one generation pod serves at once: 100, since model calls are waiting for the
 // network. Every pod watches its chats, so that fewer pods mean less work for the API server; a pod that is lost costs
@@ -59,9 +62,11 @@ func (p Pod) fits(want Want) bool {
 func choose(pods []Pod, want Want, load func(string) int) Choice {
 	var ready, starting leastLoaded
 	for _, pod := range pods {
+		if !pod.fits(want) {
+			continue
+		}
 		n := load(pod.Name)
 		switch {
-		case !pod.fits(want):
 		case pod.Name == want.Prefer && n < want.Capacity:
 			return Choice{Pod: pod.Name}
 		case pod.Ready && n < Surge*want.Capacity:
@@ -70,10 +75,7 @@ func choose(pods []Pod, want Want, load func(string) int) Choice {
 			starting.add(pod.Name, n)
 		}
 	}
-	if ready.pod == "" {
-		return Choice{Pod: starting.pod}
-	}
-	return Choice{Pod: ready.pod, Grow: ready.load >= want.Capacity && starting.pod == ""}
+	return Choice{Pod: cmp.Or(ready.pod, starting.pod), Grow: starting.pod == "" && ready.load >= want.Capacity}
 }
 
 // leastLoaded is the first of the pods with the fewest chats.
