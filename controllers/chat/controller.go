@@ -40,8 +40,6 @@ type Options struct {
 	Recorder events.EventRecorder
 	// Pods gives attempts their generation pods.
 	Pods Pods
-	// Kinds tells which kinds of other projects the cluster has; nil: SetupWithManager finds out.
-	Kinds Kinds
 	// Gate bounds how many chats generate at once.
 	Gate *capacity.Gate
 	// Calls bounds the calls of each ChatModelConfig.
@@ -82,7 +80,7 @@ func New(o Options) *Reconciler {
 		slots:    &slots{gate: o.Gate, chats: o.Client, loadLimits: o.LoadLimits, elsewhere: o.Elsewhere},
 		models:   &modelCalls{gate: o.Calls, client: o.Client, now: o.Now},
 		gatherer: newGatherer(&o, remembered),
-		servers:  &servers{live: o.Live, kinds: o.Kinds, awaited: &remembered.awaited},
+		servers:  &servers{live: o.Live, mapper: o.Client.RESTMapper()},
 		actuator: &actuator{client: o.Client, live: o.Live, metrics: o.Metrics, now: o.Now},
 		observer: &observer{recorder: o.Recorder, metrics: o.Metrics, tracer: o.Tracer, waits: &remembered.waits},
 	}

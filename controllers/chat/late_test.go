@@ -126,7 +126,7 @@ func TestReopenedMessageStaysInTheHistory(t *testing.T) {
 	}
 	w.edit("v", "again")
 	w.rec()
-	w.memory.chains.invalidate(ofChat.NamespacedName) // As a restart does.
+	w.memory.chains.forget(ofChat.NamespacedName) // As a restart does.
 	w.rec()
 	if st, v := w.chat().Status, w.msg("v").Status; st.Turn.Message != "v" || v.ObservedGeneration == 2 {
 		t.Errorf("the turn is that of %s, and v is %s", st.Turn.Message, v.State)
@@ -150,7 +150,7 @@ func TestMessageCreatedAgainIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		w.memory.chains.invalidate(ofChat.NamespacedName)
+		w.memory.chains.forget(ofChat.NamespacedName)
 		w.passes(2)
 	}
 	tail, v := w.chat().Status.Internal.Tail, w.msg("v").Status

@@ -6,12 +6,12 @@ package chat
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -21,27 +21,20 @@ import (
 )
 
 // servers finds out where the MCP servers are that chats refer to. The objects are read past the cache, for each
-// attempt: they are few, and what was read of an object once would outlive its kind and the right to read it. A kind is
-// watched from when a chat waits for an object of it, and only so that the chat is woken.
+// attempt: they are few, and what was read of an object once would outlive its kind and the right to read it.
 type servers struct {
-	live    client.Reader
-	kinds   Kinds
-	awaited *awaited
+	live   client.Reader
+	mapper meta.RESTMapper
 }
 
-// Kinds tells which kinds of other projects the cluster has.
-type Kinds interface {
-	// Version is the first of the versions of the kind that the cluster has; empty if it has none.
-	Version(kind schema.GroupKind, versions []string) (string, error)
-	// Watch begins to watch the kind, if it is not watched yet.
-	Watch(kind schema.GroupVersionKind) error
-}
+// serverPoll is how often a chat looks at a server that it waits for: every second. It waits for a minute at most, and
+// a watch would need the right to list all objects of the kind.
+const serverPoll = time.Second
 
 // provide adds to the facts where the servers are that the chat refers to.
 func (r *servers) provide(ctx context.Context, s *scope) error {
 	s.facts.Servers = []plan.Server{}
 	chat := s.facts.Chat
-	r.awaited.forget(keyOf(chat))
 	for i := range chat.Spec.MCPServers {
 		entry := &chat.Spec.MCPServers[i]
 		if entry.ServerRef == nil {
@@ -51,32 +44,36 @@ func (r *servers) provide(ctx context.Context, s *scope) error {
 		if err != nil {
 			return err
 		}
+		if server.Starting {
+			s.lookAgain = plan.Sooner(s.lookAgain, serverPoll)
+		}
 		s.facts.Servers = append(s.facts.Servers, server)
 	}
 	return nil
 }
 
-// find reads the object that the entry refers to. One that is waited for is read again once its changes are told.
+// find reads the object that the entry refers to.
 func (r *servers) find(ctx context.Context, chat *v1alpha1.Chat, entry *v1alpha1.MCPServer) (plan.Server, error) {
 	group := schema.GroupKind{Group: entry.ServerRef.Group, Kind: entry.ServerRef.Kind}
-	version, err := r.kinds.Version(group, reference.VersionsOf(group))
+	kind, err := r.kind(group)
 	switch {
-	case err != nil:
-		return unreadable(entry, err), ctx.Err()
-	case version == "":
+	case meta.IsNoMatchError(err):
 		return plan.Server{MCPServerAddress: reference.Without(entry, v1alpha1.MCPReferenceNotFound,
 			"the cluster does not have this kind")}, nil
+	case err != nil:
+		return unreadable(entry, err), ctx.Err()
 	}
-	kind := group.WithVersion(version)
-	found := r.read(ctx, chat.Namespace, kind, entry)
-	if found.Starting && ctx.Err() == nil {
-		r.awaited.put(keyOf(chat), object{group, types.NamespacedName{Namespace: chat.Namespace, Name: entry.ServerRef.Name}})
-		if err := r.kinds.Watch(kind); err != nil {
-			return unreadable(entry, err), nil
+	return r.read(ctx, chat.Namespace, kind, entry), ctx.Err()
+}
+
+// kind is the group's kind in the first of the versions that Parley reads and the cluster has.
+func (r *servers) kind(group schema.GroupKind) (kind schema.GroupVersionKind, err error) {
+	for _, version := range reference.VersionsOf(group) {
+		if _, err = r.mapper.RESTMapping(group, version); !meta.IsNoMatchError(err) {
+			return group.WithVersion(version), err
 		}
-		found = r.read(ctx, chat.Namespace, kind, entry)
 	}
-	return found, ctx.Err()
+	return kind, err
 }
 
 // read is what the object says. That it cannot be read fails no pass: the turn goes on without the server.

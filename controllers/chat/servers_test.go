@@ -5,14 +5,13 @@ package chat
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/mcpkinds"
@@ -20,30 +19,25 @@ import (
 
 var ofToolHive = schema.GroupKind{Group: "toolhive.stacklok.dev", Kind: "MCPServer"}
 
-// kinds are those of a cluster, which tells of one at a time.
+// kinds are those of a cluster.
 type kinds struct {
+	meta.RESTMapper
 	missing bool
 	fails   error
-	watched []schema.GroupVersionKind
 }
 
-func (k *kinds) Version(_ schema.GroupKind, versions []string) (string, error) {
-	if k.missing || k.fails != nil {
-		return "", k.fails
+func (k *kinds) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if k.missing {
+		return nil, &meta.NoKindMatchError{GroupKind: kind, SearchedVersions: versions}
 	}
-	return versions[0], nil
-}
-
-func (k *kinds) Watch(kind schema.GroupVersionKind) error {
-	k.watched = append(k.watched, kind)
-	return nil
+	return nil, k.fails
 }
 
 // withServer is a chat that refers to a server of ToolHive.
 func withServer(t *testing.T, k *kinds) *world {
 	t.Helper()
 	w := newWorld(t)
-	w.servers.kinds = k
+	w.servers.mapper = k
 	chat := w.chat()
 	chat.Spec.MCPServers = []v1alpha1.MCPServer{{Name: "mail",
 		ServerRef: &v1alpha1.MCPServerReference{Group: ofToolHive.Group, Kind: ofToolHive.Kind, Name: "mail"}}}
@@ -111,21 +105,14 @@ func TestUnreadableServerDoesNotBlockTurn(t *testing.T) {
 	}
 }
 
-func TestServerKindIsWatchedOnlyForWaitingChats(t *testing.T) {
-	k := &kinds{}
-	w := withServer(t, k)
-	mail := object{ofToolHive, types.NamespacedName{Namespace: "ns", Name: "mail"}}
+func TestStartingServerIsReadAgainUntilReady(t *testing.T) {
+	w := withServer(t, &kinds{})
 	server := mcpkinds.New(ofToolHive, "ns", "mail", nil, map[string]any{"phase": "Pending"})
 	if err := w.Direct.Create(w.Context(), server); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.reconcile(); err != nil {
-		t.Fatal(err)
-	}
-	woken := w.memory.awaited.by(mail)
-	if len(woken) != 1 || woken[0] != ofChat || !slices.Equal(k.watched, []schema.GroupVersionKind{
-		ofToolHive.WithVersion("v1beta1")}) {
-		t.Errorf("an event wakes %v, watched are %v", woken, k.watched)
+	if result, err := w.reconcile(); err != nil || result.RequeueAfter != serverPoll {
+		t.Fatalf("got %v, %v", result, err)
 	}
 	server.Object["status"] = map[string]any{"phase": "Ready", "url": "http://10.0.0.1:8080/mcp"}
 	if err := w.Direct.Update(w.Context(), server); err != nil {
@@ -134,8 +121,7 @@ func TestServerKindIsWatchedOnlyForWaitingChats(t *testing.T) {
 	if _, err := w.reconcile(); err != nil {
 		t.Fatal(err)
 	}
-	told := w.chat().Status.Internal.MCPServers
-	if woken := w.memory.awaited.by(mail); len(woken) > 0 || len(told) != 1 || told[0].URL != "http://10.0.0.1:8080/mcp" {
-		t.Errorf("told is %+v, an event wakes %v", told, woken)
+	if told := w.chat().Status.Internal.MCPServers; len(told) != 1 || told[0].URL != "http://10.0.0.1:8080/mcp" {
+		t.Errorf("the attempt is given %+v", told)
 	}
 }

@@ -37,7 +37,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	e := &enqueuer{cache: mgr.GetClient(), memory: r.memory}
 	// Status updates are ignored: this controller is their only writer.
 	changed := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	c, err := ctrl.NewControllerManagedBy(mgr).
+	err := ctrl.NewControllerManagedBy(mgr).
 		Named("chat").
 		For(&v1alpha1.Chat{},
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
@@ -60,10 +60,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&v1alpha1.ChatClass{}, handler.EnqueueRequestsFromMapFunc(e.chatsOfClass), changed).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.options.Workers, RateLimiter: requeue.Limiter(),
 			NewQueue: requeue.NewFairQueue}).
-		Build(requeue.IgnoreGone(r))
-	if err == nil && r.servers.kinds == nil {
-		r.servers.kinds = discover(mgr, c, &r.memory.awaited)
-	}
+		Complete(requeue.IgnoreGone(r))
 	if err = errors.Join(err, r.observer.countChats(mgr)); err != nil {
 		return fmt.Errorf("setting up the chat controller: %w", err)
 	}
@@ -105,7 +102,7 @@ func (e *enqueuer) messageHandler() handler.EventHandler {
 			if message, ok := deletion.Object.(*v1alpha1.ChatMessage); ok {
 				e.memory.deleted.put(message)
 				if !index.IsReport(message) {
-					e.memory.chains.invalidate(request(message.Namespace, message.Spec.ChatRef.Name).NamespacedName)
+					e.memory.chains.forget(request(message.Namespace, message.Spec.ChatRef.Name).NamespacedName)
 				}
 			}
 			enqueue.Delete(ctx, deletion, queue)
