@@ -218,7 +218,7 @@ func (g *gatherer) mayBeFollowed(ctx context.Context, chat *v1alpha1.Chat, m *v1
 // texts. A chat's own prompt is there until it has become a message.
 func (g *gatherer) readBeginning(ctx context.Context, s *scope) error {
 	chat := s.facts.Chat
-	if len(s.facts.Open) == 0 || !plan.LacksTitle(chat) {
+	if len(s.facts.Open) == 0 || !plan.NeedsTitle(chat) {
 		return nil
 	}
 	first := &s.facts.Open[0]

@@ -163,16 +163,16 @@ func setDeadline(p *pass) {
 	}
 }
 
-// giveUp gives the calls up that have no result.
-func giveUp(p *pass) {
+// cancelCalls cancels the calls that have no result.
+func cancelCalls(p *pass) {
 	st := p.status()
 	if t := st.Turn; t != nil {
-		giveUpCalls(t, &st.Internal.Turn, whyGivenUp(p.firing.Event, t.Result))
+		cancelPendingCalls(t, &st.Internal.Turn, cancelReason(p.firing.Event, t.Result))
 	}
 }
 
-// whyGivenUp is why an event gives up the calls of a turn with that result.
-func whyGivenUp(event machine.Event, result v1alpha1.TurnResult) v1alpha1.CallsGivenUp {
+// cancelReason is why an event gives up the calls of a turn with that result.
+func cancelReason(event machine.Event, result v1alpha1.TurnResult) v1alpha1.CallsGivenUp {
 	switch event {
 	case machine.Interrupt:
 		return v1alpha1.CallsCancelled
@@ -181,7 +181,7 @@ func whyGivenUp(event machine.Event, result v1alpha1.TurnResult) v1alpha1.CallsG
 	case machine.FinishInterruption:
 		return v1alpha1.CallsInterrupted
 	}
-	if why := endedWithCalls(result); why != "" {
+	if why := cancelReasonOf(result); why != "" {
 		return why
 	}
 	switch event {
@@ -191,8 +191,8 @@ func whyGivenUp(event machine.Event, result v1alpha1.TurnResult) v1alpha1.CallsG
 	return v1alpha1.CallsInterrupted // A message cut in.
 }
 
-// endedWithCalls is why a turn that ended so left calls without a result; empty if a turn that ends so leaves none.
-func endedWithCalls(result v1alpha1.TurnResult) v1alpha1.CallsGivenUp {
+// cancelReasonOf is why a turn that ended so left calls without a result; empty if a turn that ends so leaves none.
+func cancelReasonOf(result v1alpha1.TurnResult) v1alpha1.CallsGivenUp {
 	switch result {
 	case v1alpha1.TurnFailed:
 		return v1alpha1.CallsFailed
@@ -202,9 +202,9 @@ func endedWithCalls(result v1alpha1.TurnResult) v1alpha1.CallsGivenUp {
 	return ""
 }
 
-// giveUpCalls counts the turn's calls without a result as answered,
+// cancelPendingCalls counts the turn's calls without a result as answered,
 // and keeps why they have none. They are given up once.
-func giveUpCalls(t *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus, why v1alpha1.CallsGivenUp) {
+func cancelPendingCalls(t *v1alpha1.TurnStatus, in *v1alpha1.TurnInternalStatus, why v1alpha1.CallsGivenUp) {
 	if in.PendingCalls == 0 {
 		return
 	}

@@ -56,8 +56,8 @@ func cutHistory(p *pass) {
 		p.status().Internal.Tail = slices.Clone(e.Tail)
 		p.status().Context = nil // The next reply tells.
 	}
-	dropTail(p, tail, from)
-	noteCutTurn(p, begun)
+	supersedeTail(p, tail, from)
+	recordCutTurn(p, begun)
 	dropTitle(p)
 	backToContext(p)
 	if t := p.facts.Truncated; t != nil && t.ContextAt < h.ContextStart { // That was another context.
@@ -74,9 +74,9 @@ func resumeTurn(p *pass) {
 	st.Turn.StartedAt = new(metav1.NewMicroTime(p.facts.Now)) // It ends a second time.
 }
 
-// dropTail drops the messages of people and clients that have left the history and that only the chat's status said to
-// be part of it. They may not say so themselves yet, and would be taken for new ones.
-func dropTail(p *pass, tail []v1alpha1.CommittedMessage, from int64) {
+// supersedeTail drops the messages of people and clients that have left the history and that only the chat's status
+// said to be part of it. They may not say so themselves yet, and would be taken for new ones.
+func supersedeTail(p *pass, tail []v1alpha1.CommittedMessage, from int64) {
 	for i := range tail {
 		if tail[i].Position >= from {
 			p.plan.Superseded = append(p.plan.Superseded, tail[i].Message)
@@ -84,9 +84,9 @@ func dropTail(p *pass, tail []v1alpha1.CommittedMessage, from int64) {
 	}
 }
 
-// noteCutTurn says of the turn that was under way that it has ended,
+// recordCutTurn says of the turn that was under way that it has ended,
 // unless it continues where what is left of the history ends.
-func noteCutTurn(p *pass, begun TurnRecord) {
+func recordCutTurn(p *pass, begun TurnRecord) {
 	if begun.TurnStatus == nil || begun.Result != "" {
 		return
 	}

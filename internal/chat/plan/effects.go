@@ -130,7 +130,7 @@ var effects = map[machine.Effect]func(*pass, subject){
 	machine.NextAttempt:     func(p *pass, s subject) { beginAttempt(p, s.action) },
 	machine.SetError:        func(p *pass, s subject) { setError(p, s.err, s.action) },
 	machine.ClearError:      func(p *pass, _ subject) { clearError(p) },
-	machine.GiveUpCalls:     func(p *pass, _ subject) { giveUp(p) },
+	machine.GiveUpCalls:     func(p *pass, _ subject) { cancelCalls(p) },
 	machine.AppendResults:   func(p *pass, s subject) { appendResults(p, s.results) },
 	machine.SetDeadline:     func(p *pass, _ subject) { setDeadline(p) },
 	machine.ClearCompaction: func(p *pass, s subject) { forgetCompaction(p, s) },

@@ -48,7 +48,7 @@ func finishInterruption(p *pass, result *v1alpha1.ChatMessage) error {
 	if result == nil && p.underWay != nil && attemptGone(p) {
 		end = lostEnd(p)
 	}
-	if result != nil && !saysSomething(result) {
+	if result != nil && !hasOutput(result) {
 		result = nil
 	}
 	if err := p.fire(machine.FinishInterruption, subject{result: result, ending: v1alpha1.TurnInterrupted,
@@ -58,9 +58,9 @@ func finishInterruption(p *pass, result *v1alpha1.ChatMessage) error {
 	return proceed(p)
 }
 
-// saysSomething reports whether an attempt that was told to stop has something to keep.
+// hasOutput reports whether an attempt that was told to stop has something to keep.
 // It may have been done just then.
-func saysSomething(result *v1alpha1.ChatMessage) bool {
+func hasOutput(result *v1alpha1.ChatMessage) bool {
 	switch result.Spec.Generation.Outcome {
 	case v1alpha1.OutcomeCompleted:
 		return true

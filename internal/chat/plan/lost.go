@@ -24,10 +24,10 @@ func loseAttempt(p *pass) error {
 	lost, internal := *p.status().Generation, inherited(&p.status().Internal.Attempt)
 	internal.LostAttempts++
 	losses := internal.LostAttempts
-	reason, message := lossOf(p, &lost)
+	reason, message := describeLoss(p, &lost)
 	p.notice(v1alpha1.EventAttemptLost, v1alpha1.EventActionGenerate, message)
 	if lost.Attempt >= maxAttempts(p) {
-		return failAfter(p, exhausted(&lost, losses, reason, message), lostEnd(p))
+		return failAfter(p, attemptsExhausted(&lost, losses, reason, message), lostEnd(p))
 	}
 	retry := &v1alpha1.RetryStatus{
 		Attempt: lost.Attempt, Action: lost.Action, FailedAt: metav1.NewMicroTime(p.facts.Now), Reason: reason,
@@ -43,8 +43,8 @@ func loseAttempt(p *pass) error {
 	return proceed(p)
 }
 
-// lossOf says which attempt was lost, and why.
-func lossOf(p *pass, lost *v1alpha1.GenerationStatus) (v1alpha1.ErrorReason, string) {
+// describeLoss says which attempt was lost, and why.
+func describeLoss(p *pass, lost *v1alpha1.GenerationStatus) (v1alpha1.ErrorReason, string) {
 	message := fmt.Sprintf("Generation pod %s was lost during attempt %d", lost.Pod, lost.Attempt)
 	if attempts.NameTaken(p.chat, p.status(), p.facts.Result) {
 		return v1alpha1.ErrorResultNameTaken,
@@ -79,8 +79,8 @@ func resultDeleted(p *pass) bool {
 	return p.facts.Result == nil && attempts.AnswersCurrentAttempt(p.chat, p.status(), p.facts.Deleted)
 }
 
-// exhausted is the error of a step whose last attempt was lost.
-func exhausted(lost *v1alpha1.GenerationStatus, losses int32, why v1alpha1.ErrorReason,
+// attemptsExhausted is the error of a step whose last attempt was lost.
+func attemptsExhausted(lost *v1alpha1.GenerationStatus, losses int32, why v1alpha1.ErrorReason,
 	last string) v1alpha1.GenerationError {
 	if why == v1alpha1.ErrorResultNameTaken {
 		return v1alpha1.GenerationError{

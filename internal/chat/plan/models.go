@@ -37,16 +37,16 @@ func answeringModel(p *pass) (*Model, *v1alpha1.GenerationError) {
 // modelNamed is what answers the message, or else why nothing does.
 func modelNamed(p *pass, message Message) (*Model, *v1alpha1.GenerationError) {
 	switch {
-	case message.ModelConfig == "" || misplaced(p):
+	case message.ModelConfig == "" || isBlockedElsewhere(p):
 		return p.facts.Model, p.facts.Blocked
 	case refusedReference(p, message) != nil:
 		return nil, refusedReference(p, message)
-	case unavailable(p, message) == nil:
+	case unavailableModel(p, message) == nil:
 		return p.facts.Named[message.ModelConfig], nil
 	case p.chat.Spec.WhenModelConfigUnavailable == v1alpha1.ModelConfigUnavailableUseDefault && p.facts.Model != nil:
 		return p.facts.Model, nil
 	}
-	return nil, unavailable(p, message)
+	return nil, unavailableModel(p, message)
 }
 
 // refusedReference is why the class of the chat does not let the ChatModelConfig answer that the message names; nil
@@ -55,8 +55,9 @@ func refusedReference(p *pass, message Message) *v1alpha1.GenerationError {
 	return chatclass.ModelRefused(p.facts.Class.Of(), message.ModelConfig, message.Name)
 }
 
-// unavailable is why the ChatModelConfig that the message names cannot be used; nil if it can, or if it names none.
-func unavailable(p *pass, message Message) *v1alpha1.GenerationError {
+// unavailableModel is why the ChatModelConfig that the message names cannot be used; nil if it can, or if it names
+// none.
+func unavailableModel(p *pass, message Message) *v1alpha1.GenerationError {
 	if message.ModelConfig == "" {
 		return nil
 	}
@@ -94,7 +95,7 @@ func askModels(p *pass, name string) {
 func markFallback(p *pass) {
 	why := p.facts.FellBack
 	if t := p.status().Turn; t != nil && t.Result == "" && t.ModelConfig != "" {
-		why = unavailable(p, Message{Name: t.Message, ModelConfig: t.ModelConfig})
+		why = unavailableModel(p, Message{Name: t.Message, ModelConfig: t.ModelConfig})
 	}
 	if p.status().Archived || p.facts.Model == nil ||
 		p.chat.Spec.WhenModelConfigUnavailable != v1alpha1.ModelConfigUnavailableUseDefault {
@@ -112,8 +113,8 @@ var ofTheModel = []v1alpha1.ErrorReason{
 	v1alpha1.ErrorModelConfigNotFound, v1alpha1.ErrorModelConfigDisabled, v1alpha1.ErrorModelConfigNotAllowed,
 }
 
-// misplaced reports whether something other than its ChatModelConfig keeps the chat from working.
-func misplaced(p *pass) bool {
+// isBlockedElsewhere reports whether something other than its ChatModelConfig keeps the chat from working.
+func isBlockedElsewhere(p *pass) bool {
 	return p.facts.Blocked != nil && !slices.Contains(ofTheModel, p.facts.Blocked.Reason)
 }
 

@@ -34,13 +34,13 @@ func ModelOf(configs []v1alpha1.ChatModelConfig, config *v1alpha1.ChatModelConfi
 		return m
 	}
 	m.Summarizer = new(alternative(summarizer))
-	narrow(m, summarizer, learned)
+	applySummarizerLimit(m, summarizer, learned)
 	return m
 }
 
-// narrow lets the limit of the model that writes summaries count where it is less. What is too long for that model is
-// cut, so that only a limit counts that somebody gave.
-func narrow(m *Model, summarizer *v1alpha1.ChatModelConfig, learned *v1alpha1.LearnedContextLimit) {
+// applySummarizerLimit lets the limit of the model that writes summaries count where it is less. What is too long for
+// that model is cut, so that only a limit counts that somebody gave.
+func applySummarizerLimit(m *Model, summarizer *v1alpha1.ChatModelConfig, learned *v1alpha1.LearnedContextLimit) {
 	limit := modelconfig.ContextLimit(summarizer, learned)
 	if limit.Source == v1alpha1.ContextLimitConfigured &&
 		(m.ContextLimit.Tokens == 0 || limit.Tokens < m.ContextLimit.Tokens) {

@@ -31,7 +31,7 @@ func dropDeletedQueued(p *pass) error {
 // room.
 func takeOpenMessages(p *pass) error {
 	for _, message := range openMessages(p) {
-		if staysOpen(p, message) {
+		if isDeferred(p, message) {
 			return nil
 		}
 		if len(p.status().Internal.Tail)+len(p.status().Queue) >= v1alpha1.MaxTail {
@@ -55,9 +55,9 @@ func takeOpenMessages(p *pass) error {
 	return nil
 }
 
-// staysOpen reports whether the message and those behind it are taken up later: when the chat is taken back, or when
+// isDeferred reports whether the message and those behind it are taken up later: when the chat is taken back, or when
 // there is a model.
-func staysOpen(p *pass, message Message) bool {
+func isDeferred(p *pass, message Message) bool {
 	return p.facts.Archive || p.status().Archived || p.idle() && blockedBy(p, message) != nil
 }
 

@@ -26,11 +26,11 @@ func settleReport(p *pass) {
 	facts.Beginning = p.chat.Spec.Prompt != "" && st.History.Version == 0
 	if p.idle() && len(p.facts.Open) > 0 {
 		facts.Blocked = blockedBy(p, p.facts.Open[0])
-		facts.MayCome = mayStillCome(p, facts.Blocked)
+		facts.MayCome = mayResolve(p, facts.Blocked)
 	}
-	addHeld(p, &facts)
+	addHoldReasons(p, &facts)
 	if facts.Beginning {
-		facts.NoPrompt = whyNoPrompt(p)
+		facts.NoPrompt = promptProblem(p)
 	}
 	facts.Archiving = p.facts.Archive && !st.Archived
 	facts.FamilyAtWork = p.facts.FamilyAtWork
@@ -49,11 +49,11 @@ func settleReport(p *pass) {
 	conditions.Chat(st, facts)
 	settleRetention(p)
 	noticeRefusal(p)
-	noticeWait(p, mayPass(&facts))
+	noticeWait(p, mayEndAlone(&facts))
 }
 
-// addHeld adds what holds work that is due.
-func addHeld(p *pass, facts *conditions.ChatFacts) {
+// addHoldReasons adds what holds work that is due.
+func addHoldReasons(p *pass, facts *conditions.ChatFacts) {
 	facts.Held, facts.OverBudget = p.held, p.overBudget
 	facts.NoCapacity, facts.PodRefused = p.facts.NoCapacity, p.facts.PodRefused
 	facts.ServersStarting = startingServers(p, p.facts.Servers)
@@ -68,8 +68,8 @@ func addHeld(p *pass, facts *conditions.ChatFacts) {
 	}
 }
 
-// mayPass reports whether what a person would have to do may come by itself.
-func mayPass(f *conditions.ChatFacts) bool {
+// mayEndAlone reports whether what a person would have to do may come by itself.
+func mayEndAlone(f *conditions.ChatFacts) bool {
 	return f.MayCome || f.MissingReference != nil || f.NoPrompt != nil && f.NoPrompt.MayPass
 }
 
@@ -114,15 +114,15 @@ func recordWaiting(p *pass) {
 // up at once when one is Stalled.
 const ManifestPatience = 10 * time.Second
 
-// mayCome are the reasons that what a manifest brings later ends.
-var mayCome = []v1alpha1.ErrorReason{
+// transientReasons are the reasons that what a manifest brings later ends.
+var transientReasons = []v1alpha1.ErrorReason{
 	v1alpha1.ErrorModelConfigNotFound, v1alpha1.ErrorChatClassNotFound, v1alpha1.ErrorParentNotFound,
 }
 
-// mayStillCome reports whether what blocks the first open message may pass by itself, because something that it needs
+// mayResolve reports whether what blocks the first open message may pass by itself, because something that it needs
 // was not there yet when it was created; and if so, when to look again.
-func mayStillCome(p *pass, blocked *v1alpha1.GenerationError) bool {
-	if blocked == nil || !slices.Contains(mayCome, blocked.Reason) {
+func mayResolve(p *pass, blocked *v1alpha1.GenerationError) bool {
+	if blocked == nil || !slices.Contains(transientReasons, blocked.Reason) {
 		return false
 	}
 	since := p.chat.CreationTimestamp.Time
@@ -140,9 +140,10 @@ var refusals = map[v1alpha1.ConditionReason]v1alpha1.EventReason{
 	v1alpha1.ReasonPromptNameTaken:      v1alpha1.EventPromptNameTaken,
 }
 
-// whyNoPrompt is why spec.prompt cannot become a message, in the words of the conditions; nil if it can. A chat of the
-// same name may just have been deleted, with its messages on their way out: until then nobody is asked to do anything.
-func whyNoPrompt(p *pass) *conditions.NoPrompt {
+// promptProblem is why spec.prompt cannot become a message, in the words of the conditions; nil if it can. A chat of
+// the same name may just have been deleted, with its messages on their way out: until then nobody is asked to do
+// anything.
+func promptProblem(p *pass) *conditions.NoPrompt {
 	why := p.facts.NoPrompt
 	if why == nil {
 		return nil

@@ -28,7 +28,7 @@ func compareResults(p *pass, message *v1alpha1.ChatMessage) clientResults {
 	}
 	for i := range message.Spec.Parts {
 		if result := message.Spec.Parts[i].ToolResult; result != nil {
-			if problem := examine(result, waiting, given); problem != "" {
+			if problem := checkResult(result, waiting, given); problem != "" {
 				return wrong(problem)
 			}
 			given[result.ID] = result
@@ -55,8 +55,8 @@ func waitingForClient(p *pass) (waiting []v1alpha1.PendingToolCall) {
 	return waiting
 }
 
-// examine says what is wrong with a result; empty for a right one.
-func examine(result *v1alpha1.ToolResult, waiting []v1alpha1.PendingToolCall,
+// checkResult says what is wrong with a result; empty for a right one.
+func checkResult(result *v1alpha1.ToolResult, waiting []v1alpha1.PendingToolCall,
 	given map[string]*v1alpha1.ToolResult) (problem string) {
 	switch {
 	case given[result.ID] != nil:

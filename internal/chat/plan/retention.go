@@ -16,7 +16,7 @@ import (
 // people could see it, and the decision rests on nothing of this very pass.
 func settleRetention(p *pass) {
 	st, before := p.status(), p.chat.Status.ExpiresAt
-	st.RestingSince, st.ExpiresAt = restingSince(p), nil
+	st.RestingSince, st.ExpiresAt = idleSince(p), nil
 	at := expiresAt(p)
 	if at.IsZero() {
 		return
@@ -32,12 +32,12 @@ func settleRetention(p *pass) {
 	}
 }
 
-// restingSince is since when the chat has had nothing to do; nil while it has. Whatever the state machine did to it
+// idleSince is since when the chat has had nothing to do; nil while it has. Whatever the state machine did to it
 // counts as something.
-func restingSince(p *pass) *metav1.Time {
+func idleSince(p *pass) *metav1.Time {
 	since := p.chat.Status.RestingSince
 	switch {
-	case !rests(p):
+	case !isIdle(p):
 		return nil
 	case since == nil || len(p.plan.Transitions) > 0:
 		return new(metav1.NewTime(p.facts.Now.Truncate(time.Second))) // The API has whole seconds.
@@ -45,27 +45,27 @@ func restingSince(p *pass) *metav1.Time {
 	return since
 }
 
-// rests reports whether the chat has nothing to do. A message that cannot be taken up is something to do, unless the
+// isIdle reports whether the chat has nothing to do. A message that cannot be taken up is something to do, unless the
 // limits of the family keep the whole chat from beginning.
-func rests(p *pass) bool {
+func isIdle(p *pass) bool {
 	st := p.status()
 	switch {
 	case !p.idle(), len(st.Queue) > 0:
 		return false
-	case st.Archived, beyondFamily(p):
+	case st.Archived, exceedsTreeLimits(p):
 		return true
 	case p.chat.Spec.Prompt != "" && st.History.Version == 0:
 		return false
 	}
-	return !slices.ContainsFunc(p.facts.Open, func(m Message) bool { return isLeftOpen(p, m) })
+	return !slices.ContainsFunc(p.facts.Open, func(m Message) bool { return isStillOpen(p, m) })
 }
 
-func beyondFamily(p *pass) bool {
+func exceedsTreeLimits(p *pass) bool {
 	return p.facts.Blocked != nil && p.facts.Blocked.Reason == v1alpha1.ErrorFamilyLimitExceeded
 }
 
-// isLeftOpen reports whether the pass has neither taken the message up nor refused it.
-func isLeftOpen(p *pass, m Message) bool {
+// isStillOpen reports whether the pass has neither taken the message up nor refused it.
+func isStillOpen(p *pass, m Message) bool {
 	return !slices.Contains(p.plan.Taken, m.Name) &&
 		!slices.ContainsFunc(p.plan.Rejected, func(r Rejection) bool { return r.Message == m.Name })
 }

@@ -38,7 +38,7 @@ func (w *world) expires(want time.Time) *world {
 }
 
 // rests holds since when the chat rests, as its status says; zero: it does not.
-func (w *world) rests(since time.Time) *world {
+func (w *world) isIdle(since time.Time) *world {
 	w.t.Helper()
 	got := w.chat.Status.RestingSince
 	if (got == nil) != since.IsZero() || got != nil && !got.Time.Equal(since) {
@@ -50,7 +50,7 @@ func (w *world) rests(since time.Time) *world {
 func TestRetentionCountsFromStartOfRest(t *testing.T) {
 	w := keptAnHour(t).pass(nil).expires(now.Add(anHour)) // It waits for its first message.
 	w.now = now.Add(time.Minute)
-	w.say("a").rests(time.Time{}).expires(time.Time{})
+	w.say("a").isIdle(time.Time{}).expires(time.Time{})
 	w.now = now.Add(2 * time.Minute)
 	w.answer(chattest.Says("hi")).expires(now.Add(2*time.Minute + anHour))
 	w.later(anHour - time.Second).expires(now.Add(2*time.Minute + anHour))
@@ -63,7 +63,7 @@ func TestRetentionCountsFromStartOfRest(t *testing.T) {
 }
 
 func TestChatExpiresOnlyAfterStatusShowsExpiry(t *testing.T) {
-	w := newWorld(t).say("a").answer(chattest.Says("hi")).rests(now).expires(time.Time{})
+	w := newWorld(t).say("a").answer(chattest.Says("hi")).isIdle(now).expires(time.Time{})
 	w.later(2 * anHour)
 	w.chat.Spec.Retention = keptAnHour(t).chat.Spec.Retention
 	w.pass(nil).expires(now.Add(anHour)) // It counts from when it came to rest.
@@ -116,7 +116,7 @@ func TestWhatKeepsAChatFromGoing(t *testing.T) {
 
 func TestFailedChatWithQueueDoesNotExpire(t *testing.T) {
 	w := keptAnHour(t).say("a").say("b").answer(chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
-	w.want("Error v1 a/1 - [b]").rests(time.Time{}).expires(time.Time{})
+	w.want("Error v1 a/1 - [b]").isIdle(time.Time{}).expires(time.Time{})
 }
 
 func TestWhateverHappensInAChatCountsAnew(t *testing.T) {
@@ -129,27 +129,27 @@ func TestWhateverHappensInAChatCountsAnew(t *testing.T) {
 		"its context is clear": func(w *world) { w.ask(v1alpha1.RequestClear) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := keptAnHour(t).say("a").answer(chattest.Says("hi")).rests(now)
+			w := keptAnHour(t).say("a").answer(chattest.Says("hi")).isIdle(now)
 			w.now = at
 			happens(w)
-			w.rests(at).expires(at.Add(anHour))
+			w.isIdle(at).expires(at.Add(anHour))
 		})
 	}
 }
 
 func TestNoOpChangeDoesNotExtendRetention(t *testing.T) {
-	w := keptAnHour(t).say("a").answer(chattest.Says("hi")).rests(now)
+	w := keptAnHour(t).say("a").answer(chattest.Says("hi")).isIdle(now)
 	w.chat.Generation++
-	w.later(time.Minute).rests(now).expires(now.Add(anHour))
+	w.later(time.Minute).isIdle(now).expires(now.Add(anHour))
 }
 
 func TestAFamilyRestsWhenItsLastMemberDoes(t *testing.T) {
 	w := keptAnHour(t).say("a").answer(chattest.Says("hi")).expires(now.Add(anHour))
 	w.facts = func(f *Facts) { f.HasSubChats, f.AtWorkBelow = true, true }
-	w.later(time.Minute).rests(now).expires(time.Time{})
+	w.later(time.Minute).isIdle(now).expires(time.Time{})
 	later := now.Add(30 * time.Minute)
 	w.facts = func(f *Facts) { f.HasSubChats, f.RestingBelow = true, later }
-	w.later(time.Hour).rests(now).expires(later.Add(anHour))
+	w.later(time.Hour).isIdle(now).expires(later.Add(anHour))
 	w.facts = func(f *Facts) { f.HasSubChats, f.RestingBelow = true, now.Add(-anHour) }
 	w.pass(nil).expires(now.Add(anHour))
 }

@@ -145,7 +145,7 @@ func retryOrFail(p *pass, e v1alpha1.GenerationError) error {
 	if compactInstead(p, &e, end) {
 		return proceed(p)
 	}
-	models, policy := canAsk(p, failed)
+	models, policy := availableModels(p, failed)
 	retry := nextTry(models, policy, last, &e, p.facts.Now)
 	if retry == nil {
 		if failed.Attempt > 1 {
@@ -161,10 +161,10 @@ func retryOrFail(p *pass, e v1alpha1.GenerationError) error {
 	return proceed(p)
 }
 
-// canAsk are the models that may be asked after an attempt that failed, and how often; none if none answers the chat.
-// While its class or its model does not exist that is not known: the attempt waits for it, and it is decided again
-// then.
-func canAsk(p *pass, failed *v1alpha1.GenerationStatus) ([]Alternative, *v1alpha1.RetryPolicy) {
+// availableModels are the models that may be asked after an attempt that failed, and how often; none if none answers
+// the chat. While its class or its model does not exist that is not known: the attempt waits for it, and it is
+// decided again then.
+func availableModels(p *pass, failed *v1alpha1.GenerationStatus) ([]Alternative, *v1alpha1.RetryPolicy) {
 	if model, _ := answeringModel(p); model != nil {
 		return withPrices(p, model.forAction(failed.Action)), model.Retry
 	}

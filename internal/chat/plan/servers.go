@@ -21,25 +21,25 @@ const ServerPatience = time.Minute
 // not known. One that the attempt before was not told of is not waited for once more, so that a server which never gets
 // ready costs a chat one wait. Calls do not wait: their results say what is wrong.
 func serversStarting(p *pass, action v1alpha1.GenerationAction) bool {
-	p.plan.Asks.Servers = refers(p.chat) && p.facts.Servers == nil
+	p.plan.Asks.Servers = hasServerRef(p.chat) && p.facts.Servers == nil
 	began := p.status().Turn.StartedAt
 	if action != v1alpha1.ActionGenerateAssistant || began == nil {
 		return false
 	}
-	left := houseStarting(p, began.Time)
+	left := workspaceWait(p, began.Time)
 	for _, s := range p.facts.Servers {
-		if waitsFor(p, s) {
-			left = max(left, patience(s)-p.facts.Now.Sub(began.Time))
+		if needsServer(p, s) {
+			left = max(left, serverPatience(s)-p.facts.Now.Sub(began.Time))
 		}
 	}
 	p.plan.Again = max(p.plan.Again, left)
 	return left > 0
 }
 
-// houseStarting is how long the workspace may go on to start in which commands of MCP servers run: a minute from when
+// workspaceWait is how long the workspace may go on to start in which commands of MCP servers run: a minute from when
 // it was not ready any more, or from the beginning of the turn. It asks how it stands if that is not known, which has
 // it started, unless the model has stopped it in this turn.
-func houseStarting(p *pass, began time.Time) (left time.Duration) {
+func workspaceWait(p *pass, began time.Time) (left time.Duration) {
 	if !p.facts.HasWorkspace || !runsCommands(p.chat) || stoppedSince(p, began) {
 		return 0
 	}
@@ -68,24 +68,24 @@ func runsCommands(chat *v1alpha1.Chat) bool {
 	return slices.ContainsFunc(chat.Spec.MCPServers, func(s v1alpha1.MCPServer) bool { return len(s.Command) > 0 })
 }
 
-// patience is how long a turn waits for the server: for an object that does not exist, as long as for what a manifest
-// may still bring.
-func patience(s Server) time.Duration {
+// serverPatience is how long a turn waits for the server: for an object that does not exist, as long as for what a
+// manifest may still bring.
+func serverPatience(s Server) time.Duration {
 	if s.Reason == v1alpha1.MCPReferenceNotFound {
 		return ManifestPatience
 	}
 	return ServerPatience
 }
 
-// waitsFor reports whether the server is starting and has not been waited for in vain.
-func waitsFor(p *pass, s Server) bool {
+// needsServer reports whether the server is starting and has not been waited for in vain.
+func needsServer(p *pass, s Server) bool {
 	return s.Starting && !slices.ContainsFunc(p.status().Internal.MCPServers, func(told v1alpha1.MCPServerAddress) bool {
 		return told.Name == s.Name && told.URL == "" && equality.Semantic.DeepEqual(told.Ref, s.Ref)
 	})
 }
 
-// refers reports whether an entry of mcpServers is a reference.
-func refers(chat *v1alpha1.Chat) bool {
+// hasServerRef reports whether an entry of mcpServers is a reference.
+func hasServerRef(chat *v1alpha1.Chat) bool {
 	return slices.ContainsFunc(chat.Spec.MCPServers, func(s v1alpha1.MCPServer) bool { return s.ServerRef != nil })
 }
 

@@ -28,8 +28,8 @@ func ready(url string) Server {
 	return Server{MCPServerAddress: v1alpha1.MCPServerAddress{Name: "tracker", Ref: toTracker, URL: url}}
 }
 
-func notReady(reason v1alpha1.MCPServerReason, mayCome bool) Server {
-	return Server{Starting: mayCome, MCPServerAddress: v1alpha1.MCPServerAddress{Name: "tracker", Ref: toTracker,
+func notReady(reason v1alpha1.MCPServerReason, transientReasons bool) Server {
+	return Server{Starting: transientReasons, MCPServerAddress: v1alpha1.MCPServerAddress{Name: "tracker", Ref: toTracker,
 		Reason: reason, Message: "MCPServer tracker: it has no condition Verified yet"}}
 }
 

@@ -36,7 +36,7 @@ func takeSummary(p *pass) error {
 		return nil
 	}
 	summary := p.facts.Summary
-	if summary == nil || !isOfHead(p, summary.Spec.Generation) {
+	if summary == nil || !describesHead(p, summary.Spec.Generation) {
 		return nil
 	}
 	g := summary.Spec.Generation
@@ -47,21 +47,21 @@ func takeSummary(p *pass) error {
 	return nil
 }
 
-// isOfHead reports whether the pod that gave the newest reply says this of the history that ends with it.
-func isOfHead(p *pass, g *v1alpha1.MessageGeneration) bool {
+// describesHead reports whether the pod that gave the newest reply says this of the history that ends with it.
+func describesHead(p *pass, g *v1alpha1.MessageGeneration) bool {
 	now := attempts.Of(p.chat.UID, p.status())
 	return g.ChatUID == now.ChatUID && g.HistoryVersion == now.HistoryVersion && g.Pod == p.facts.HeadPod
 }
 
-// asked reports whether a model has been asked what became of the turn, and has been paid for it.
-func asked(t *v1alpha1.TurnStatus) bool {
+// hasModelSummary reports whether a model has been asked what became of the turn, and has been paid for it.
+func hasModelSummary(t *v1alpha1.TurnStatus) bool {
 	return t.SummarySource == v1alpha1.TurnSummaryFromModel || t.SummarySource == v1alpha1.TurnSummaryUnwritten
 }
 
 // settleSummary says how the turn stands where no model has said what became of it.
 func settleSummary(p *pass) {
 	t := p.status().Turn
-	if t == nil || asked(t) && t.Result != "" {
+	if t == nil || hasModelSummary(t) && t.Result != "" {
 		return
 	}
 	t.Summary, t.SummarySource = "", ""

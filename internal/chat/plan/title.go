@@ -59,7 +59,7 @@ func askTitle(p *pass) (refusal string) {
 	return ""
 }
 
-// LacksTitle reports whether the chat has neither a message nor a title.
-func LacksTitle(chat *v1alpha1.Chat) bool {
+// NeedsTitle reports whether the chat has neither a message nor a title.
+func NeedsTitle(chat *v1alpha1.Chat) bool {
 	return chat.Status.History.Length == 0 && chat.Status.Title == "" && chat.Spec.Title == ""
 }

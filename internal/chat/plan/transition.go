@@ -99,7 +99,7 @@ func committedEnd(p *pass, result *v1alpha1.ChatMessage) *AttemptEnd {
 func interruptedEnd(p *pass, result *v1alpha1.ChatMessage) *AttemptEnd {
 	end := endOfAttempt(p, result)
 	if end != nil && result != nil {
-		end.Committed = saysSomething(result)
+		end.Committed = hasOutput(result)
 	}
 	return end
 }

@@ -68,7 +68,7 @@ func rest(kept []*v1alpha1.ChatMessage) *Truncated {
 	if t.Turn.TurnStatus != nil && !t.Unanswered {
 		t.Turn.Result = resultOf(kept)
 		// As its end did: a compaction would wait for them for ever.
-		giveUpCalls(t.Turn.TurnStatus, &t.Turn.Internal, endedWithCalls(t.Turn.Result))
+		cancelPendingCalls(t.Turn.TurnStatus, &t.Turn.Internal, cancelReasonOf(t.Turn.Result))
 	}
 	return t
 }

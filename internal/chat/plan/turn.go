@@ -33,7 +33,7 @@ func takeNextAction(p *pass) error {
 		beginWaiting(p)
 		return assign(p, v1alpha1.ActionExecuteTools)
 	case failTurn:
-		return fail(p, errorOf(p, next.ending), "")
+		return failTurnWith(p, errorOf(p, next.ending), "")
 	case requireAction:
 		if calling := p.status().Internal.Turn.CallingMessage; calling != p.facts.CallsOf {
 			p.plan.Asks.Calls = calling
@@ -118,22 +118,22 @@ func endTurn(p *pass, result v1alpha1.TurnResult, why v1alpha1.ErrorReason) {
 
 func assign(p *pass, action v1alpha1.GenerationAction) error {
 	if _, why := answeringModel(p); why != nil && !awaitsReference(p) {
-		return fail(p, *why, action)
+		return failTurnWith(p, *why, action)
 	}
 	// What refuses an attempt only puts it off.
 	refused := p.try(machine.RecordAttempt, subject{action: action})
 	if refused == machine.OverBudget {
 		p.overBudget = overBudget(p, action)
 		if p.facts.Archive { // A chat that is to be archived does not wait for money.
-			return fail(p, *p.overBudget, action)
+			return failTurnWith(p, *p.overBudget, action)
 		}
 	}
 	p.held = refused
 	return nil
 }
 
-// fail ends the turn with an error that keeps the action from being tried; empty: there is none.
-func fail(p *pass, e v1alpha1.GenerationError, action v1alpha1.GenerationAction) error {
+// failTurnWith ends the turn with an error that keeps the action from being tried; empty: there is none.
+func failTurnWith(p *pass, e v1alpha1.GenerationError, action v1alpha1.GenerationAction) error {
 	return failWith(p, subject{err: &e, action: action})
 }
 

@@ -17,14 +17,14 @@ import (
 func beginWaiting(p *pass) {
 	t, in := p.status().Turn, &p.status().Internal.Turn
 	for i := range t.WaitingFor {
-		if w := &t.WaitingFor[i]; w.Deadline == nil && due(in, w) {
+		if w := &t.WaitingFor[i]; w.Deadline == nil && isRunnable(in, w) {
 			w.Deadline = new(metav1.NewTime(p.facts.Now.Add(time.Duration(w.TimeoutSeconds) * time.Second)))
 		}
 	}
 }
 
-// due reports whether the call is one of those that are to be run next: it requires nobody, or was approved.
-func due(in *v1alpha1.TurnInternalStatus, w *v1alpha1.WaitingCallStatus) bool {
+// isRunnable reports whether the call is one of those that are to be run next: it requires nobody, or was approved.
+func isRunnable(in *v1alpha1.TurnInternalStatus, w *v1alpha1.WaitingCallStatus) bool {
 	return w.RequiresAction == "" || slices.ContainsFunc(in.Decisions, func(d v1alpha1.ToolDecision) bool {
 		return d.ID == w.ID && d.Decision == v1alpha1.DecisionApprove
 	})
