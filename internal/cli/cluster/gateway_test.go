@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -18,13 +19,22 @@ import (
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 
-	"parley.dev/parley/api/stream"
 	"parley.dev/parley/client"
 )
 
 // caller is a dialer whose kubeconfig has a token.
 func caller(o GatewayOptions) *Dialer {
 	return &Dialer{Options: o, Namespace: "ns", Config: &rest.Config{BearerToken: "kubeconfig"}, Core: fake.NewClientset()}
+}
+
+// drain reads events until the chat is deleted.
+func drain(ctx context.Context, g *Gateway) error {
+	for _, err := range g.Follow(ctx, "ns", "c", false, func(error) {}) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func TestARedirectDoesNotTakeTheTokenElsewhere(t *testing.T) {
@@ -42,7 +52,7 @@ func TestARedirectDoesNotTakeTheTokenElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = g.Follow(t.Context(), "ns", "c", false, nil, func(stream.Event) (bool, error) { return false, nil })
+	err = drain(t.Context(), g)
 	if _, refused := errors.AsType[*client.Error](err); !refused || !strings.Contains(err.Error(), "(307)") ||
 		asked != "Bearer kubeconfig" {
 		t.Errorf("asked as %q: %v", asked, err)
@@ -111,7 +121,7 @@ func TestGatewayGetsATokenOfItsAudience(t *testing.T) {
 			d.Core = api
 			g, err := d.Dial(t.Context())
 			if err == nil {
-				_ = g.Follow(t.Context(), "ns", "c", false, nil, func(stream.Event) (bool, error) { return false, nil })
+				_ = drain(t.Context(), g)
 			}
 			if shown != c.want || (err != nil) != (c.want == "") {
 				t.Errorf("shown %q, %v", shown, err)

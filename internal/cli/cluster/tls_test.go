@@ -24,8 +24,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"parley.dev/parley/api/stream"
 )
 
 // serveTLS is a gateway whose certificate is for a name, and the file with its CA.
@@ -65,7 +63,7 @@ func hear(t *testing.T, o GatewayOptions) error {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	return g.Follow(ctx, "ns", "c", false, nil, func(e stream.Event) (bool, error) { return e.Name == "deleted", nil })
+	return drain(ctx, g)
 }
 
 func TestForwardedPortSpeaksTLSWithACA(t *testing.T) {
@@ -118,7 +116,7 @@ func TestUnusableGatewaySaysWhatToDo(t *testing.T) {
 
 func TestAnOutageIsToldOnceIfItLasts(t *testing.T) {
 	told := 0
-	o := outage{tell: func(error) { told++ }}
+	o := outage{report: func(error) { told++ }}
 	begun, refused := time.Now(), errors.New("connection refused")
 	for _, c := range []struct {
 		after time.Duration

@@ -115,10 +115,8 @@ func (c *conversation) run(ctx context.Context, from cluster.Source) error {
 	defer c.running.Wait()
 	defer c.leave()
 	c.note("chat %s: Enter sends, ctrl-C interrupts the turn under way, ctrl-D leaves", c.chat)
-	from.OnLoss(func(err error) { c.tell(func() { c.printer.OutOfReach(err) }) })
 	ended, connected := make(chan error, 2), make(chan struct{})
-	connect := sync.OnceFunc(func() { close(connected) })
-	c.running.Go(func() { ended <- from.Follow(ctx, c.s.Namespace, c.chat, false, connect, c.event) })
+	c.running.Go(func() { ended <- c.follow(ctx, from, sync.OnceFunc(func() { close(connected) })) })
 	go func() { c.typed(ctx, connected); ended <- nil }() // It may wait for a key for ever.
 	select {
 	case err := <-ended:
@@ -175,7 +173,7 @@ func (c *conversation) send(ctx context.Context, text string) {
 		return
 	}
 	c.running.Go(func() {
-		if v := c.s.Settled(ctx, m.Name); v.Err != nil && !v.Committed && ctx.Err() == nil {
+		if v := c.s.AwaitVerdict(ctx, m.Name); v.Err != nil && !v.Committed && ctx.Err() == nil {
 			c.refused(m.Name, text, v.Err)
 		}
 	})
@@ -217,13 +215,28 @@ func (c *conversation) tell(show func()) {
 	}
 }
 
+// follow shows the events of the chat until it is deleted, and calls connected before the first.
+func (c *conversation) follow(ctx context.Context, from cluster.Source, connected func()) error {
+	lost := func(err error) { c.tell(func() { c.printer.OutOfReach(err) }) }
+	for e, err := range from.Follow(ctx, c.s.Namespace, c.chat, false, lost) {
+		connected()
+		if err == nil {
+			err = c.event(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // event shows an event of the chat.
-func (c *conversation) event(e stream.Event) (bool, error) {
+func (c *conversation) event(e stream.Event) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	updates, err := c.printer.Chat.Updates(e)
 	if err != nil {
-		return true, err
+		return err
 	}
 	for _, u := range updates {
 		c.printer.Show(u, !c.observe(u))
@@ -233,9 +246,9 @@ func (c *conversation) event(e stream.Event) (bool, error) {
 		c.console.ShowPrompt()
 	}
 	if e.Name == stream.EventDeleted {
-		return true, cli.NotFoundError("the chat was deleted")
+		return cli.NotFoundError("the chat was deleted")
 	}
-	return false, nil
+	return nil
 }
 
 // observe notes what an update says about whether there is something to interrupt. It reports whether the update is a

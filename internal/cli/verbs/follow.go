@@ -16,25 +16,27 @@ import (
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
+	"parley.dev/parley/internal/netguard/retry"
 )
 
-// drain is how long the end of a turn may take to come through the stream once the message's own status has told it.
+// drain is how long the end of a turn may take to come through the stream once the message's status has it.
 const drain = 5 * time.Second
 
-// question begins a turn.
+// errSettled ends a stream whose turn is over by the status of its message.
+var errSettled = errors.New("the message is settled")
+
+// question is a message whose reply is shown.
 type question struct {
 	chat string
-	// ask says it, and returns the name of the message.
+	// ask creates the message and returns its name.
 	ask func(ctx context.Context) (message string, err error)
-	// first is true for the prompt of a chat that was just created.
-	first bool
-	// cutsIn is true for a message that waits for nobody.
-	cutsIn bool
+	// first is true for the prompt of a new chat, and interrupts for a message that does not wait for the turn under way.
+	first, interrupts bool
 	// timeout is how long to wait for the reply.
 	timeout time.Duration
 }
 
-// openSource finds the gateway, or does without and says so.
+// openSource connects to the gateway, or uses the API server and says so.
 func openSource(ctx context.Context, s *session) (cluster.Source, error) {
 	g, err := s.dialer.Dial(ctx)
 	if errors.Is(err, cluster.ErrNoToken) {
@@ -49,28 +51,23 @@ func openSource(ctx context.Context, s *session) (cluster.Source, error) {
 	return g, nil
 }
 
-// printer prints what is said in a chat.
+// printer prints the events of a chat.
 func (s *session) printer(chat string) *render.Printer {
 	return render.NewPrinter(s.Out, s.ErrOut, s.Format == render.FormatJSON, render.Hint{Chat: chat, Command: s.command})
 }
 
-// ask asks a question and shows the reply.
+// ask creates a message and shows the reply.
 func ask(ctx context.Context, s *session, q question) error {
 	from, err := openSource(ctx, s)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	return followTurn(ctx, s, from, q)
-}
-
-// followTurn asks and shows the reply. It opens the stream first, so that nothing of the reply can be missed.
-func followTurn(ctx context.Context, s *session, from cluster.Source, q question) error {
-	t := &render.Turn{Printer: s.printer(q.chat), First: q.first, CutsIn: q.cutsIn, Over: make(chan struct{})}
-	from.OnLoss(t.OutOfReach)
 	ctx, stop := context.WithTimeout(ctx, q.timeout)
 	defer stop()
-	err := askAndFollow(ctx, s, from, q, t)
+	t := &render.Turn{Printer: s.printer(q.chat), First: q.first, Interrupts: q.interrupts}
+	defer t.Printer.EndLine()
+	err = followTurn(ctx, s, from, q, t)
 	if errors.Is(err, context.DeadlineExceeded) {
 		known, requiresAction := t.Waits()
 		err = timeoutError{waited: q.timeout, what: "the reply", known: known, person: requiresAction}
@@ -78,52 +75,45 @@ func followTurn(ctx context.Context, s *session, from cluster.Source, q question
 	return terminal.DuringOutput(err)
 }
 
-func askAndFollow(ctx context.Context, s *session, from cluster.Source, q question, t *render.Turn) error {
-	ctx, stop := context.WithCancel(ctx)
+// followTurn shows a turn until both the stream and the message's status have its end. It creates the message once the
+// stream is open, so that no part of the reply is missed.
+func followTurn(ctx context.Context, s *session, from cluster.Source, q question, t *render.Turn) error {
+	ctx, stop := context.WithCancelCause(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
-	defer stop()
-	connected, streamed, verdict := make(chan struct{}), make(chan error, 1), make(chan cluster.Verdict, 1)
-	connect := sync.OnceFunc(func() { close(connected) })
-	running.Go(func() { streamed <- from.Follow(ctx, s.Namespace, q.chat, q.first, connect, t.Event) })
-	select {
-	case <-connected:
-	case err := <-streamed:
-		return err
-	}
-	message, err := q.ask(ctx)
-	if err != nil {
-		return err
-	}
-	if err := t.Begin(message); err != nil {
-		return err
-	}
-	running.Go(func() { verdict <- s.Settled(ctx, message) })
-	return await(t, streamed, verdict)
-}
-
-// await waits until the turn was shown to its end and the message has had its last word, or one of the two has failed.
-func await(t *render.Turn, streamed <-chan error, verdict <-chan cluster.Verdict) error {
-	defer t.Stop()
-	select {
-	case <-t.Over:
-		return (<-verdict).Err
-	case err := <-streamed:
-		if err != nil {
-			return err
+	defer stop(nil)
+	verdict := make(chan cluster.Verdict, 1)
+	settle := func() {
+		v := s.AwaitVerdict(ctx, t.Message)
+		verdict <- v
+		if v.Committed { // The end of its turn is on its way.
+			_ = retry.Sleep(ctx, drain)
 		}
+		stop(errSettled)
+	}
+	var failed error
+	for e, err := range from.Follow(ctx, s.Namespace, q.chat, q.first, t.Printer.OutOfReach) {
+		if err == nil && t.Message == "" {
+			if t.Message, err = q.ask(ctx); err != nil {
+				return err
+			}
+			running.Go(settle)
+		}
+		if err == nil {
+			err = t.Event(e)
+		}
+		if failed = err; err != nil || t.Ended {
+			break
+		}
+	}
+	if failed == nil || errors.Is(failed, errSettled) {
 		return (<-verdict).Err
+	}
+	select {
 	case v := <-verdict:
-		if !v.Committed { // a message that was rejected has no turn
-			return v.Err
-		}
-		select { // what the stream still has of the turn is on its way
-		case <-t.Over:
-		case failed := <-streamed:
-			return cmp.Or(v.Err, failed)
-		case <-time.After(drain):
-		}
-		return v.Err
+		return cmp.Or(v.Err, failed)
+	default:
+		return failed
 	}
 }
 

@@ -78,7 +78,7 @@ func sendMessage(ctx context.Context, s *session, chat, text string, so sendOpti
 		_, err := create(ctx)
 		return err
 	}
-	return ask(ctx, s, question{chat: chat, cutsIn: so.interrupt, timeout: so.timeout, ask: create})
+	return ask(ctx, s, question{chat: chat, interrupts: so.interrupt, timeout: so.timeout, ask: create})
 }
 
 // message is the one to send.

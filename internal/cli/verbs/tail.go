@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"parley.dev/parley/api/stream"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
 )
@@ -51,8 +50,13 @@ func tailChat(ctx context.Context, s *session, chat string, history bool) error 
 	if !history {
 		p.NotesFrom = -1
 	}
-	from.OnLoss(p.OutOfReach)
-	return terminal.DuringOutput(from.Follow(ctx, s.Namespace, chat, history, nil, func(e stream.Event) (bool, error) {
-		return e.Name == stream.EventDeleted, p.Event(e, true)
-	}))
+	for e, err := range from.Follow(ctx, s.Namespace, chat, history, p.OutOfReach) {
+		if err == nil {
+			err = p.Event(e, true)
+		}
+		if err != nil {
+			return terminal.DuringOutput(err)
+		}
+	}
+	return nil
 }
