@@ -4,12 +4,15 @@
 package render
 
 import (
+	"cmp"
+	"strconv"
+
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// retry tells that an attempt failed, why, and when the next one begins.
+// retry shows why an attempt failed, and when the next one begins.
 func (p *Printer) retry(r *stream.Retry) {
 	why := string(r.Reason)
 	if r.Message != "" {
@@ -18,9 +21,9 @@ func (p *Printer) retry(r *stream.Retry) {
 	p.Note("%s; attempt %d failed, the next one begins at %s", why, r.Attempt, clock(r.At.Time))
 }
 
-// standing tells what the chat waits for, and what its replies are made without, each when it changes. Calls that wait
-// and retries have events of their own. While a reply comes, a wait for its pod is over: the status only lags behind.
-func (p *Printer) standing(now *stream.Status) {
+// showWait shows what the chat waits for, and the warnings, each when it changes. Pending calls and retries have their
+// own events. While a reply comes, a wait for its pod is over: the status is only late.
+func (p *Printer) showWait(now *stream.Status) {
 	words := waitWords(now.Wait)
 	streaming := words != "" && now.Wait.For == v1alpha1.WaitForPod && p.Chat.Live.Has(parts.Text, "")
 	if words != p.wait && !streaming {
@@ -36,7 +39,7 @@ func (p *Printer) standing(now *stream.Status) {
 	}
 }
 
-// waitWords say what the chat waits for; empty if another event does, or if it waits for nothing.
+// waitWords describes what the chat waits for; empty if another event does, or if it waits for nothing.
 func waitWords(w *v1alpha1.ChatWait) string {
 	if w == nil {
 		return ""
@@ -48,8 +51,8 @@ func waitWords(w *v1alpha1.ChatWait) string {
 	return w.Reason + ": " + w.Message
 }
 
-// whyGivenUp is what is shown of tool calls that have no result.
-var whyGivenUp = map[v1alpha1.CallsGivenUp]string{
+// cancelReasons describes why tool calls have no result.
+var cancelReasons = map[v1alpha1.CallsGivenUp]string{
 	v1alpha1.CallsCancelled:   "a person cancelled them",
 	v1alpha1.CallsInterrupted: "the turn was interrupted",
 	v1alpha1.CallsTimedOut:    "they were not answered in time",
@@ -57,15 +60,11 @@ var whyGivenUp = map[v1alpha1.CallsGivenUp]string{
 	v1alpha1.CallsEdited:      "the conversation was changed",
 }
 
-// gaveUp shows once why the calls of the newest reply have no result:
-// the status tells it first, and then what follows the reply.
-func (p *Printer) gaveUp(why v1alpha1.CallsGivenUp) {
-	if why != "" && why != p.givenUp {
-		if said, known := whyGivenUp[why]; known {
-			p.Note("tool calls were given up: %s", said)
-		} else {
-			p.Note("tool calls were given up: %q", string(why))
-		}
+// showCancelled shows once why the calls of the newest reply have no result. The status has it first, and then the
+// message behind the reply.
+func (p *Printer) showCancelled(why v1alpha1.CallsGivenUp) {
+	if why != "" && why != p.cancelled {
+		p.Note("tool calls were given up: %s", cmp.Or(cancelReasons[why], strconv.Quote(string(why))))
 	}
-	p.givenUp = why
+	p.cancelled = why
 }

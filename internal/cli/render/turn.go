@@ -69,7 +69,7 @@ func (t *Turn) show(u client.Update) error {
 			return cli.NotReadyError{Reason: u.Reason, Message: u.Message}
 		}
 		if !t.Printer.JSON && (u.Turn == t.Message || !now.Begun && !t.Interrupts) {
-			t.Printer.standing(u)
+			t.Printer.showWait(u)
 		}
 	}
 	switch t.Ended = now.Ended; {

@@ -58,12 +58,12 @@ func (e usageError) Unwrap() error { return e.error }
 
 func (usageError) exitCode() int { return exitUsage }
 
-// takenError means that an object is not what it was when it was read.
-type takenError struct{ message string }
+// conflictError means that an object is not what it was when it was read.
+type conflictError struct{ message string }
 
-func (e takenError) Error() string { return e.message }
+func (e conflictError) Error() string { return e.message }
 
-func (takenError) exitCode() int { return exitConflict }
+func (conflictError) exitCode() int { return exitConflict }
 
 // timeoutError means that time is over.
 type timeoutError struct {

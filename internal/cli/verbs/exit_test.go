@@ -41,7 +41,7 @@ func TestEachKindOfErrorHasItsExitCode(t *testing.T) {
 		"a token that has expired":       {apierrors.NewUnauthorized("expired"), 4},
 		"the same of the gateway":        {&client.Error{Status: 403}, 4},
 		"a name that is taken":           {apierrors.NewAlreadyExists(chats, "c"), 5},
-		"an edit that came late":         {takenError{"it was changed"}, 5},
+		"an edit that came late":         {conflictError{"it was changed"}, 5},
 		"time that is over":              {timeoutError{waited: time.Minute, what: "it"}, 6},
 		"an API server that is too slow": {context.DeadlineExceeded, 6},
 		"a call that waits for approval": {timeoutError{waited: time.Minute, what: "it", person: true}, 7},

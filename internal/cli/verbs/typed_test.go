@@ -109,7 +109,7 @@ func TestEachCallNeedsOneResultInJSON(t *testing.T) {
 		"no JSON": {[]string{`call_1=done`}, `such as call_1='"done"'`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			parts, err := resultsOf("triage", calls, c.args)
+			parts, err := parseResults("triage", calls, c.args)
 			if c.want == "" {
 				if err != nil || len(parts) != 2 || parts[0].Output != "4711" ||
 					parts[1].Output != `{"to":"a=b"}` {
