@@ -170,7 +170,6 @@ const SpeaksTLS = "it speaks TLS: its URL begins with https://"
 // plainToTLS is what a TLS server of Go answers to plain HTTP.
 const plainToTLS = "Client sent an HTTP request to an HTTPS server."
 
-// refusal reads why the gateway refused.
 func refusal(response *http.Response) *Error {
 	var body struct {
 		Reason  string `json:"reason"`

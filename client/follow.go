@@ -78,7 +78,6 @@ func (n Namespace) follow(ctx context.Context, f follower, words ...string) iter
 	}
 }
 
-// follower follows one stream through its losses.
 type follower struct {
 	way   Client
 	path  string

@@ -87,7 +87,6 @@ func call[T any](ctx context.Context, n Namespace, method string, query url.Valu
 	return out, nil
 }
 
-// remove deletes an object of the namespace.
 func (n Namespace) remove(ctx context.Context, words ...string) error {
 	path, err := n.path(words...)
 	if err != nil {

@@ -66,7 +66,6 @@ type Update any
 // Deleted is the update that ends a chat.
 type Deleted struct{}
 
-// decoders read the data of events by their names.
 var decoders = map[string]func(stream.Event) (Update, error){
 	stream.EventMessage:        decode[stream.MessageCommitted],
 	stream.EventMessagePart:    decode[stream.MessagePart],
@@ -194,7 +193,6 @@ func (t *Transcript) setStatus(s *stream.Status) {
 	}
 }
 
-// expire drops the action, retry and error of an older status.
 func (t *Transcript) expire(s *stream.Status) {
 	if t.Action != nil && (t.Action.HistoryVersion != s.HistoryVersion || s.Phase != v1alpha1.ChatRequiresAction) {
 		t.Action = nil

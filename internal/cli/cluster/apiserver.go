@@ -85,7 +85,6 @@ type watched struct {
 	changed      chan struct{}
 }
 
-// watch follows the chat until ctx is done.
 func (w *watched) watch(ctx context.Context, namespace, chat string) error {
 	chats := cache.NewSharedIndexInformer(w.client.Chats(namespace).ListerWatcher("metadata.name="+chat),
 		&v1alpha1.Chat{}, 0, cache.Indexers{})
@@ -107,7 +106,6 @@ func (w *watched) watch(ctx context.Context, namespace, chat string) error {
 	return ctx.Err()
 }
 
-// notify reports a possible change.
 func (w *watched) notify() {
 	select {
 	case w.changed <- struct{}{}:
@@ -161,7 +159,6 @@ type Snapshot struct {
 	notes []v1alpha1.ChatMessage
 }
 
-// snapshotTries is how often a chat is read that changes meanwhile.
 const snapshotTries = 3
 
 // Snapshot reads a chat with its newest messages; all for 0. It reads again if the chat changes meanwhile.

@@ -133,7 +133,6 @@ func Explain(err error) error {
 	return err
 }
 
-// url is the gateway's URL, if one is set.
 func (d *Dialer) url() string {
 	return cmp.Or(d.Options.URL, os.Getenv("PARLEY_GATEWAY"))
 }
@@ -152,7 +151,6 @@ func (d *Dialer) check(address string) error {
 		u.Host)
 }
 
-// isLocal reports whether a URL is of this machine.
 func isLocal(u *url.URL) bool {
 	return u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
 }
@@ -180,7 +178,6 @@ func (d *Dialer) transport() (http.RoundTripper, error) {
 	return own, nil
 }
 
-// forwarded is the URL of the gateway behind a port of this machine.
 func (d *Dialer) forwarded(port uint16) string {
 	scheme := "http"
 	if d.Options.CA != "" {
@@ -316,7 +313,6 @@ type outage struct {
 	reported bool
 }
 
-// lost notes a failed connection.
 func (o *outage) lost(now time.Time, err error) {
 	if o.since.IsZero() {
 		o.since = now
@@ -327,5 +323,4 @@ func (o *outage) lost(now time.Time, err error) {
 	}
 }
 
-// over notes an event.
 func (o *outage) over() { o.since, o.reported = time.Time{}, false }

@@ -1,11 +1,12 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prior reads conversations that were led elsewhere, and makes of each the history of one message. It is pure.
+// Package prior reads earlier conversations of other places, and converts each to the history of one message. It is pure.
 package prior
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,31 +20,30 @@ import (
 	"parley.dev/parley/internal/gateway/turn"
 )
 
-// MaxBytes is the most of a history in JSON: 1 MiB. Its texts may have as many characters, and etcd takes it in any
-// script.
+// MaxBytes is the most bytes of a history in JSON: 1 MiB.
 const MaxBytes = v1alpha1.MaxContentBytes
 
-// Conversation is what was said elsewhere.
+// Conversation is an earlier conversation.
 type Conversation struct {
-	// Title that it had; empty: none is known.
+	// Title is empty if there is none.
 	Title string
-	// Messages of it, oldest first.
+	// Messages are in their order.
 	Messages []v1alpha1.PriorMessage
-	// Left is what is no part of Messages.
+	// Left counts what Messages omit.
 	Left Left
 }
 
-// Left counts what of a conversation is not told the model.
+// Left counts what of a conversation is not sent to the model.
 type Left struct {
 	// Notes to people.
 	Notes int
-	// BeforeContext are messages that the model did not see any more.
+	// BeforeContext are messages before the context of the model.
 	BeforeContext int
-	// System are messages that say how the model is to work.
+	// System are messages with instructions.
 	System int
-	// Files whose content stands elsewhere: they are named alone.
+	// Files whose content is not in the conversation.
 	Files int
-	// Oldest are messages that were too many.
+	// Oldest are messages that do not fit.
 	Oldest int
 }
 
@@ -71,30 +71,13 @@ func Read(raw []byte) (*Conversation, error) {
 	return c, nil
 }
 
-// EndsWithReply reports whether the model has said the last word, so that it is not asked at once.
+// EndsWithReply reports whether the last message is of the model, so that it is not asked at once.
 func (c *Conversation) EndsWithReply() bool {
 	return c.Messages[len(c.Messages)-1].Role == v1alpha1.RoleAssistant
 }
 
-// TooLongError means that a conversation does not fit one message.
-type TooLongError struct {
-	// Messages and Bytes are the conversation's.
-	Messages, Bytes int
-	// Oldest is how many messages must go for the rest to fit; 0 if that is not possible.
-	Oldest int
-}
-
-func (e *TooLongError) Error() string {
-	said := fmt.Sprintf("the conversation has %d messages and %d bytes, but one message holds a history of %d and %d",
-		e.Messages, e.Bytes, v1alpha1.MaxPriorMessages, MaxBytes)
-	if e.Oldest == 0 {
-		return said + ", and what follows the last words of a User alone is more than that"
-	}
-	return said
-}
-
-// Fits fails with a *TooLongError for a conversation that does not fit one message.
-func (c *Conversation) Fits() error {
+// Fit fails if the conversation does not fit one message. With truncate it drops the oldest messages, if that helps.
+func (c *Conversation) Fit(truncate bool) error {
 	sizes := make([]int, len(c.Messages))
 	total := 0
 	for i := range c.Messages {
@@ -105,28 +88,25 @@ func (c *Conversation) Fits() error {
 		sizes[i] = len(raw) + 1 // with the comma behind it
 		total += sizes[i]
 	}
-	if len(c.Messages) <= v1alpha1.MaxPriorMessages && total < MaxBytes {
-		return nil
-	}
-	too := &TooLongError{Messages: len(c.Messages), Bytes: total}
-	for i := range c.Messages {
+	tooLong := fmt.Errorf("the conversation has %d messages and %d bytes, but one message holds a history of %d and %d",
+		len(c.Messages), total, v1alpha1.MaxPriorMessages, MaxBytes)
+	for i, m := range c.Messages {
 		fits := len(c.Messages)-i <= v1alpha1.MaxPriorMessages && total < MaxBytes
-		if fits && c.Messages[i].Role == v1alpha1.RoleUser {
-			too.Oldest = i
-			break
+		switch {
+		case fits && i == 0:
+			return nil
+		case fits && m.Role == v1alpha1.RoleUser && !truncate:
+			return fmt.Errorf("%w: --truncate leaves the oldest %d out", tooLong, i)
+		case fits && m.Role == v1alpha1.RoleUser:
+			c.Messages = slices.Delete(c.Messages, 0, i)
+			c.Left.Oldest += i
+			return nil
 		}
 		total -= sizes[i]
 	}
-	return too
+	return fmt.Errorf("%w, and what follows the last words of a User alone is more than that", tooLong)
 }
 
-// Truncate leaves the oldest messages out.
-func (c *Conversation) Truncate(oldest int) {
-	c.Messages = slices.Delete(c.Messages, 0, oldest)
-	c.Left.Oldest += oldest
-}
-
-// readCompletions reads messages as clients of OpenAI's Chat Completions send them.
 func readCompletions(raw []byte) (*Conversation, error) {
 	var body struct {
 		Messages json.RawMessage `json:"messages"`
@@ -149,13 +129,12 @@ func readCompletions(raw []byte) (*Conversation, error) {
 	}
 	c := &Conversation{Messages: turn.Prior(read.Items)}
 	for i := range read.Items {
-		c.Left.leave(&read.Items[i])
+		c.Left.count(&read.Items[i])
 	}
 	return c, nil
 }
 
-// leave counts what of an item is no part of a history.
-func (l *Left) leave(item *turn.Item) {
+func (l *Left) count(item *turn.Item) {
 	if item.Kind == turn.System {
 		l.System++
 	}
@@ -173,25 +152,21 @@ const (
 	TypeNote    = "note"
 )
 
-// roles are those of the messages of a chat.
 var roles = []v1alpha1.MessageRole{v1alpha1.RoleUser, v1alpha1.RoleAssistant, v1alpha1.RoleTool, v1alpha1.RoleSystem}
 
 // Header is the first line of an export.
 type Header struct {
-	// Type is "chat".
 	Type      string            `json:"type"`
 	Namespace string            `json:"namespace"`
 	Name      string            `json:"name"`
 	UID       string            `json:"uid"`
 	Labels    map[string]string `json:"labels,omitempty"`
 	CreatedAt metav1.Time       `json:"createdAt"`
-	// Title and Model are the chat's by now.
-	Title  string `json:"title,omitempty"`
-	Model  string `json:"model,omitempty"`
-	Parent string `json:"parent,omitempty"`
-	// SubChats are the chats below it, by name.
-	SubChats []string `json:"subChats,omitempty"`
-	// Messages is how many there are, and ContextStart the index of the first that the model sees.
+	Title     string            `json:"title,omitempty"`
+	Model     string            `json:"model,omitempty"`
+	Parent    string            `json:"parent,omitempty"`
+	SubChats  []string          `json:"subChats,omitempty"`
+	// Messages counts them, and ContextStart is the index of the first that the model sees.
 	Messages     int64               `json:"messages"`
 	ContextStart int64               `json:"contextStart,omitempty"`
 	Usage        v1alpha1.TokenUsage `json:"usage,omitzero"`
@@ -202,7 +177,6 @@ type Header struct {
 
 // Entry is a message, or a note before the message of that index.
 type Entry struct {
-	// Type is "message" or "note".
 	Type  string `json:"type"`
 	Index int64  `json:"index"`
 	stream.Message
@@ -213,7 +187,7 @@ func isHeader(line []byte) bool {
 	return json.Unmarshal(line, &h) == nil && h.Type == TypeChat
 }
 
-// readExport takes what the model saw last: all from the beginning of its context on.
+// readExport reads the messages in the context of the model.
 func readExport(raw []byte) (*Conversation, error) {
 	var h Header
 	r := exportReader{names: map[string]string{}}
@@ -250,73 +224,68 @@ func readExport(raw []byte) (*Conversation, error) {
 	return &r.conversation, nil
 }
 
-// exportReader makes messages of a history of those of an export.
 type exportReader struct {
 	conversation Conversation
-	// names are those of the tools that were called, by the call's id: a client's results do not repeat them.
+	// names maps the ids of calls to their tools, which a client's results do not repeat.
 	names map[string]string
 }
 
-// message adds a message. An earlier conversation in it stands for itself.
+// message adds a message, or the earlier conversation in it.
 func (r *exportReader) message(m *stream.Message) {
 	for i := range m.History {
 		r.add(m.History[i])
 	}
 	role := m.Role
-	if role == v1alpha1.RoleSystem { // A model is told a summary as something that a User says.
+	if role == v1alpha1.RoleSystem { // Models get a summary as a message of the user.
 		role = v1alpha1.RoleUser
 	}
-	said := v1alpha1.PriorMessage{Role: role, Content: m.Content}
+	converted := v1alpha1.PriorMessage{Role: role, Content: m.Content}
 	for i := range m.Parts {
 		part := &m.Parts[i]
 		result := part.Type == v1alpha1.PartToolResult && part.ToolResult != nil
-		if next := v1alpha1.RoleTool; role == v1alpha1.RoleAssistant && result != (said.Role == next) {
-			// Results that a provider brought itself stand among the words of the model.
+		if next := v1alpha1.RoleTool; role == v1alpha1.RoleAssistant && result != (converted.Role == next) {
+			// Results of a provider's own tools are within the reply.
 			if !result {
 				next = role
 			}
-			r.add(said)
-			said = v1alpha1.PriorMessage{Role: next}
+			r.add(converted)
+			converted = v1alpha1.PriorMessage{Role: next}
 		}
-		r.part(&said, part)
+		r.part(&converted, part)
 	}
-	r.add(said)
+	r.add(converted)
 }
 
-func (r *exportReader) part(said *v1alpha1.PriorMessage, part *v1alpha1.MessagePart) {
+func (r *exportReader) part(converted *v1alpha1.PriorMessage, part *v1alpha1.MessagePart) {
 	switch {
 	case part.Type == v1alpha1.PartText && part.Text != nil:
-		said.Content += *part.Text
+		converted.Content += *part.Text
 	case part.ToolCall != nil:
 		call := part.ToolCall
 		r.names[call.ID] = call.Name
-		said.ToolCalls = append(said.ToolCalls, v1alpha1.PriorToolCall{ID: call.ID, Name: call.Name, Input: call.Input})
+		converted.ToolCalls = append(converted.ToolCalls, v1alpha1.PriorToolCall{ID: call.ID, Name: call.Name, Input: call.Input})
 	case part.ToolResult != nil:
 		result := part.ToolResult
-		name := result.Name
-		if name == "" {
-			name = r.names[result.ID]
-		}
-		said.ToolResults = append(said.ToolResults, v1alpha1.ToolResult{ID: result.ID, Name: name, Output: result.Output,
-			IsError: result.IsError})
+		converted.ToolResults = append(converted.ToolResults, v1alpha1.ToolResult{ID: result.ID,
+			Name: cmp.Or(result.Name, r.names[result.ID]), Output: result.Output, IsError: result.IsError})
 	case part.File != nil && part.File.Data != "":
-		said.Files = append(said.Files, v1alpha1.PriorFile{Name: part.File.Name, MediaType: part.File.MediaType,
+		converted.Files = append(converted.Files, v1alpha1.PriorFile{Name: part.File.Name, MediaType: part.File.MediaType,
 			Data: part.File.Data})
 	case part.File != nil:
 		r.conversation.Left.Files++
-		said.Content += elsewhere(part.File)
+		converted.Content += placeholder(part.File)
 	}
 }
 
-// elsewhere names a file whose content is not in the export: what was said before is not fetched.
-func elsewhere(f *v1alpha1.MessageFile) string {
+// placeholder names a file whose content is not in the export.
+func placeholder(f *v1alpha1.MessageFile) string {
 	if f.URL != "" {
 		return "(" + f.Name + " at " + f.URL + ")"
 	}
 	return "(" + f.Name + ")"
 }
 
-// add adds a message that says something: of one that was only reasoning, nothing is told.
+// add adds a message, unless it is empty, as one with reasoning alone is.
 func (r *exportReader) add(m v1alpha1.PriorMessage) {
 	if m.Content == "" && len(m.Files)+len(m.ToolCalls)+len(m.ToolResults) == 0 {
 		return

@@ -140,7 +140,6 @@ func (h Hint) lines(a *stream.RequiresAction) (lines []string) {
 	return lines
 }
 
-// indented indents the text of others within lines of the plug-in.
 func indented(text []string) (lines []string) {
 	for _, line := range text {
 		lines = append(lines, "      | "+line)
@@ -275,7 +274,6 @@ func inputsOf(requests string) (lines []string) {
 	return lines
 }
 
-// lines describes the field.
 func (f InputField) lines(name string, required []string) []string {
 	kind := f.Type
 	if choices := f.choices(); len(choices) > 0 {

@@ -119,13 +119,11 @@ func PrintJSON(to io.Writer, object any) error {
 	return nil
 }
 
-// maxToolRunes is how much of a tool's input or output is shown.
 const maxToolRunes = 200
 
 // OneLine shortens a text to one line.
 func OneLine(s string) string { return clip.Ellipsis(flat(s), maxToolRunes) }
 
-// flat joins the lines of a text.
 func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // Plural formats a number of things.
@@ -136,7 +134,6 @@ func Plural(n int, of string) string {
 	return fmt.Sprintf("%d %ss", n, of)
 }
 
-// costsOf formats costs in several currencies.
 func costsOf(costs []v1alpha1.Cost) string {
 	var sums []string
 	for _, c := range costs {

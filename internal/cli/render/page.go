@@ -87,7 +87,6 @@ func (e *Export) Markdown() string {
 	return strings.TrimRight(p.String(), "\n") + "\n"
 }
 
-// line adds a paragraph or heading of the plug-in.
 func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n\n", args...) }
 
 func (p *page) header(h *prior.Header) {
@@ -127,7 +126,6 @@ func (p *page) entry(e *prior.Entry) {
 	p.account(e)
 }
 
-// heading names the author and the time.
 func (p *page) heading(e *prior.Entry) {
 	by := ""
 	if e.CreatedBy != "" {
@@ -146,7 +144,6 @@ func (p *page) heading(e *prior.Entry) {
 	p.line("## %s%s, %s", what, by, moment3339(e.CreatedAt.Time))
 }
 
-// account describes how a message was generated.
 func (p *page) account(e *prior.Entry) {
 	if e.Outcome == v1alpha1.OutcomeInterrupted {
 		p.line("It was interrupted.")
@@ -190,7 +187,6 @@ func (p *page) part(part *v1alpha1.MessagePart) {
 	}
 }
 
-// prior adds a message of an earlier conversation.
 func (p *page) prior(m *v1alpha1.PriorMessage) {
 	p.line("Earlier, elsewhere, %s:", m.Role)
 	p.text(m.Content)
@@ -234,7 +230,6 @@ func (p *page) fenced(language, text string) {
 	fmt.Fprintf(p, "%s%s\n%s\n%s\n\n", fence, language, strings.TrimRight(text, "\r\n"), fence)
 }
 
-// inline escapes text of others within a line.
 func inline(text string) string {
 	var b strings.Builder
 	for _, r := range flat(text) {

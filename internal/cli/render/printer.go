@@ -40,7 +40,6 @@ type Printer struct {
 	warned    map[stream.Warning]bool
 }
 
-// jsonEvent is an event in JSON.
 type jsonEvent struct {
 	Event string          `json:"event"`
 	ID    string          `json:"id"`
@@ -178,7 +177,6 @@ func (p *Printer) committed(m *stream.MessageCommitted, everything bool) {
 	}
 }
 
-// earlier shows the earlier conversation that a chat continues.
 func (p *Printer) earlier(history []v1alpha1.PriorMessage) {
 	p.Note("continues from a conversation of %d messages that was led elsewhere:", len(history))
 	for i := range history {
@@ -202,7 +200,6 @@ func (p *Printer) earlier(history []v1alpha1.PriorMessage) {
 	}
 }
 
-// heading shows the name of the next message.
 func (p *Printer) heading(name string) {
 	if p.Names {
 		p.sheet.endLine()
@@ -255,7 +252,6 @@ func (p *Printer) work(m *stream.MessageCommitted, live *client.Live) {
 	}
 }
 
-// withFinishReason adds the finish reason of the provider.
 func withFinishReason(note, reason string) string {
 	if reason == "" {
 		return note
@@ -263,7 +259,6 @@ func withFinishReason(note, reason string) string {
 	return note + " (finish reason " + reason + ")"
 }
 
-// decision shows who approved or denied the call of a result.
 func (p *Printer) decision(decisions []v1alpha1.ToolDecision, result *v1alpha1.ToolResult) {
 	i := slices.IndexFunc(decisions, func(d v1alpha1.ToolDecision) bool { return d.ID == result.ID })
 	if i < 0 {
@@ -277,7 +272,6 @@ func (p *Printer) decision(decisions []v1alpha1.ToolDecision, result *v1alpha1.T
 	p.sheet.out.Line("[%s was %s]", cmp.Or(result.Name, p.sheet.tools[result.ID], result.ID), words)
 }
 
-// compacted describes what the model continues from.
 func compacted(c *v1alpha1.CompactionAccount) string {
 	if c == nil || c.Messages == 0 {
 		return "the model continues from a summary of what was said before"
@@ -319,7 +313,6 @@ func (p *Printer) status(now *stream.Status, everything bool) {
 	p.interrupted = false
 }
 
-// action shows the calls that wait, and what to type.
 func (p *Printer) action(a *stream.RequiresAction) {
 	if before := p.Chat.Action; before != nil && before.HistoryVersion == a.HistoryVersion { // It is repeated.
 		return

@@ -53,7 +53,6 @@ func row(number int, r *v1alpha1.DebugRecording) []string {
 		flat(r.Model.Name), string(r.State), reason, strconv.Itoa(int(r.Attempt)), took(r.StartedAt, r.FinishedAt), tokens}
 }
 
-// took returns how long something took, if it has ended.
 func took(from metav1.MicroTime, until *metav1.MicroTime) string {
 	if until == nil {
 		return "<unknown>"
@@ -78,7 +77,6 @@ func PrintRecording(out io.Writer, step *v1alpha1.ChatDebugStep) {
 	printAttempts(out, step.Attempts)
 }
 
-// optional formats a text, if it is not empty.
 func optional(format, text string) string {
 	if text == "" {
 		return ""
@@ -219,7 +217,6 @@ func (t *recordedTurn) heading() string {
 	return "TURN of " + t.turn.Message + optional(" by %s", t.turn.CreatedBy) + ": " + t.totals()
 }
 
-// totals sums up the calls of the turn.
 func (t *recordedTurn) totals() string {
 	var tokens int64
 	var failed int
@@ -241,7 +238,6 @@ func (t *recordedTurn) totals() string {
 	return totals
 }
 
-// failures counts the failed attempts of a call.
 func failures(r *v1alpha1.DebugRecording) (n int) {
 	for i := range r.Attempts {
 		if r.Attempts[i].State == v1alpha1.DebugError {

@@ -109,13 +109,11 @@ func (s *sheet) result(id, name, output string) {
 	}
 }
 
-// note shows a line of the plug-in.
 func (s *sheet) note(format string, args ...any) {
 	s.endLine()
 	s.errOut.Line("["+format+"]", args...)
 }
 
-// question shows a message of a person.
 func (s *sheet) question(text string) {
 	s.endLine()
 	s.quote("> ", text)

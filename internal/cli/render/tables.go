@@ -102,7 +102,6 @@ func (l *ChatTable) row(chat *v1alpha1.Chat) {
 	l.table.Row(cells...)
 }
 
-// reasonOf returns the reason of the Ready condition.
 func reasonOf(chat *v1alpha1.Chat) string {
 	if c := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionReady); c != nil {
 		return c.Reason

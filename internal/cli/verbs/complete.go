@@ -149,7 +149,6 @@ func messagesThat(keep func(*v1alpha1.ChatMessage) bool) finder {
 	}
 }
 
-// queuedMessages finds the messages in the chat's queue.
 func queuedMessages(ctx context.Context, s *session, args []string, found func(name, description string)) error {
 	chat, err := s.Chats().Get(ctx, args[0])
 	if err != nil {
@@ -195,7 +194,6 @@ func namespaces(ctx context.Context, s *session, _ []string, found func(name, de
 	return err
 }
 
-// contexts finds the contexts of the kubeconfig.
 func contexts(_ context.Context, s *session, _ []string, found func(name, description string)) error {
 	config, err := s.config.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {

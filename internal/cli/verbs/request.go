@@ -20,7 +20,6 @@ import (
 	"parley.dev/parley/internal/text/compose"
 )
 
-// waiting is whether and how long a verb waits for the outcome of its request.
 type waiting struct {
 	wait    bool
 	timeout time.Duration

@@ -87,7 +87,6 @@ func sendMessage(ctx context.Context, s *session, chat, text string, so sendOpti
 	return ask(ctx, s, question{chat: chat, interrupts: so.interrupt, timeout: so.timeout, ask: create})
 }
 
-// message is the one to send.
 func (so *sendOptions) message(text string) v1alpha1.ChatMessageSpec {
 	spec := v1alpha1.ChatMessageSpec{Content: text, Visibility: v1alpha1.MessageVisibility(so.visibility)}
 	if so.interrupt {
@@ -96,12 +95,12 @@ func (so *sendOptions) message(text string) v1alpha1.ChatMessageSpec {
 	return spec
 }
 
-// unfollowed reports whether nobody waits for a reply.
+// unfollowed reports whether no reply is shown.
 func (so *sendOptions) unfollowed() bool {
 	return so.noFollow || so.visibility == string(v1alpha1.VisibleToPeople)
 }
 
-// outputsOf are those of a verb that may show a reply: without one the object is all that is shown.
+// outputsOf returns the values of --output of a verb that shows a reply or, unfollowed, an object.
 func outputsOf(unfollowed bool) []string {
 	if unfollowed {
 		return forms
@@ -109,7 +108,7 @@ func outputsOf(unfollowed bool) []string {
 	return []string{render.FormatJSON}
 }
 
-// textOf is what is said: the words, or standard input for "-".
+// textOf joins the words, or reads standard input for "-".
 func (o *options) textOf(words []string) (string, error) {
 	text := strings.Join(words, " ")
 	if text != "-" {
@@ -158,12 +157,10 @@ func openSource(ctx context.Context, s *session) (cluster.Source, error) {
 	return g, nil
 }
 
-// printer prints the events of a chat.
 func (s *session) printer(chat string) *render.Printer {
 	return render.NewPrinter(s.Out, s.ErrOut, s.Format == render.FormatJSON, render.Hint{Chat: chat, Command: s.command})
 }
 
-// ask creates a message and shows the reply.
 func ask(ctx context.Context, s *session, q question) error {
 	from, err := openSource(ctx, s)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
@@ -75,7 +74,10 @@ func playSnapshot(s *session, t *cluster.Snapshot, last int, names bool) error {
 	if before > 0 && !p.JSON {
 		p.Note("%s before this: --all shows them", render.Plural(before, "message"))
 	}
-	p.Chat.Status = &stream.Status{Turn: turnOf(t.Chat)} // One that was interrupted without a word is told by no message.
+	p.Chat.Status = &stream.Status{} // No message shows that a turn was interrupted before its first word.
+	if turn := t.Chat.Status.Turn; turn != nil {
+		p.Chat.Status.Turn = turn.Message
+	}
 	p.Names = names
 	for _, e := range t.Events {
 		if err := p.Event(e, true); err != nil {
@@ -88,14 +90,6 @@ func playSnapshot(s *session, t *cluster.Snapshot, last int, names bool) error {
 		}
 	}
 	return nil
-}
-
-// turnOf is the name of the message whose turn is under way or was the last one.
-func turnOf(chat *v1alpha1.Chat) string {
-	if chat.Status.Turn == nil {
-		return ""
-	}
-	return chat.Status.Turn.Message
 }
 
 func newTail(o *options) *cobra.Command {
@@ -120,7 +114,7 @@ func newTail(o *options) *cobra.Command {
 }
 
 func tailChat(ctx context.Context, s *session, chat string, history bool) error {
-	// who may only listen cannot look
+	// A caller that may only stream cannot read the chat.
 	if err := s.CheckChat(ctx, chat); err != nil && !apierrors.IsForbidden(err) {
 		return err
 	}
