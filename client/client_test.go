@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // answers is a gateway that is asked without a network.
@@ -185,9 +186,7 @@ func TestATokenThatCannotBeHadIsSaid(t *testing.T) {
 
 func TestAnswersAreReadAsTheirKinds(t *testing.T) {
 	raw, err := json.Marshal(v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Title: "A"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	n := asking(func(*http.Request) (*http.Response, error) { return answered(http.StatusOK, string(raw)), nil })
 	if chat, err := n.GetChat(t.Context(), "c"); err != nil || chat.Spec.Title != "A" {
 		t.Errorf("got %+v, %v", chat, err)

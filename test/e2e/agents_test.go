@@ -10,9 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/modelserver"
 )
@@ -25,7 +24,7 @@ func treeOf(agents int) modelserver.Script {
 		return modelserver.ToolCall{Name: name, Arguments: text}
 	}
 	s := modelserver.Script{Rules: []modelserver.Rule{{Match: modelserver.Match{LastUserText: "task"},
-		Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Done: {{.LastUserText}}.")}}}}}
+		Reply: say("Done: {{.LastUserText}}.")}}}
 	reply := func(results int, step modelserver.Step) {
 		s.Rules = append(s.Rules, modelserver.Rule{
 			Match: modelserver.Match{LastUserText: "Do it all", ToolResults: &results},
@@ -73,18 +72,10 @@ func TestAgentTreeResultSurvivesKillsAtEachStep(t *testing.T) {
 			}) {
 				t.Errorf("there were %d batches", len(steps))
 			}
-			var chats v1alpha1.ChatList
-			if err := c.List(t.Context(), &chats, client.InNamespace(w.ns),
-				client.MatchingFields{"spec.parentRef.name": "root"}); err != nil {
-				t.Fatal(err)
-			}
-			if len(chats.Items) != agents {
-				t.Errorf("there are %d agents", len(chats.Items))
-			}
-			for i := range chats.Items {
-				if length := chats.Items[i].Status.History.Length; length != 2 {
-					t.Errorf("agent %s has %d messages", chats.Items[i].Name, length)
-				}
+			below := w.agents("root")
+			check.Equal(t, "agents", agents, len(below))
+			for _, agent := range below {
+				check.Equal(t, "messages of "+agent.Name, 2, agent.Status.History.Length)
 			}
 			results := w.results("root")
 			if len(results) != 2*agents {

@@ -12,6 +12,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 )
 
@@ -43,18 +44,14 @@ func TestAnthropicsClientTalksToChats(t *testing.T) {
 		stream := client.Messages.NewStreaming(t.Context(), ask)
 		var answer anthropic.Message
 		for stream.Next() {
-			if err := answer.Accumulate(stream.Current()); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, answer.Accumulate(stream.Current()))
 		}
 		if stream.Err() != nil || len(answer.Content) != 1 || answer.Content[0].Text != "It rains in Rome." ||
 			answer.StopReason != anthropic.StopReasonEndTurn || answer.Usage.OutputTokens == 0 {
 			t.Fatalf("the answer is %+v, %v", answer, stream.Err())
 		}
 	}
-	if asked := len(w.requests()); asked != 2 {
-		t.Errorf("the model was asked %d times", asked)
-	}
+	check.Equal(t, "calls of the model", 2, len(w.requests()))
 }
 
 func TestAnthropicJavaScriptClientRunsItsOwnTools(t *testing.T) {
@@ -64,13 +61,7 @@ func TestAnthropicJavaScriptClientRunsItsOwnTools(t *testing.T) {
 	program := exec.CommandContext(t.Context(), "node", "anthropic.mjs")
 	program.Dir = dir
 	program.Env = append(os.Environ(), "BASE_URL="+at.anthropicURL(), "API_KEY="+at.token)
-	if said := runs(t, program); said != "It rains in Rome." {
-		t.Errorf("the model said %q", said)
-	}
-	if n := len(w.requests()); n != 2 {
-		t.Errorf("the model was called %d times", n)
-	}
-	if last := string(w.requests()[1].Body); !strings.Contains(last, "rain in Rome") {
-		t.Errorf("the model was told %s", last)
-	}
+	check.Equal(t, "the model said", "It rains in Rome.", runs(t, program))
+	check.Equal(t, "calls of the model", 2, len(w.requests()))
+	check.Contains(t, string(w.requests()[1].Body), "rain in Rome")
 }

@@ -16,7 +16,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/controllers"
-	"parley.dev/parley/test/modelserver"
+	"parley.dev/parley/test/kit/check"
 )
 
 // TestNamespaceEditorCannotActAsGenerationPod: the kubelet of a real node gets the pod's token, or there would be no
@@ -24,8 +24,7 @@ import (
 func TestNamespaceEditorCannotActAsGenerationPod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t,
-		modelserver.Script{
-			Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}}}})
+		reply(say("Fine.")))
 	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "hello"}})
 	w.ready("c", 2)
 	var pods corev1.PodList
@@ -64,13 +63,9 @@ func TestNamespaceEditorCannotActAsGenerationPod(t *testing.T) {
 func (w *world) as(user string) client.Client {
 	w.t.Helper()
 	cfg, err := ctrl.GetConfig()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
 	other, err := client.New(cfg, client.Options{Scheme: controllers.Scheme()})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	return other
 }

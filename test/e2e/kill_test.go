@@ -13,6 +13,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 // kill ends a container's processes with SIGKILL, as the kernel would for want of memory. It finds them by the
@@ -29,9 +31,7 @@ func signalTo(t *testing.T, signal syscall.Signal, ns, pod, container string) {
 	id := ""
 	eventually(t, "container "+container+" of pod "+pod+" is said to run", func() bool {
 		var p corev1.Pod
-		if err := c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: pod}, &p); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, c.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: pod}, &p))
 		for _, s := range append(p.Status.ContainerStatuses, p.Status.InitContainerStatuses...) {
 			if s.Name == container && s.State.Running != nil {
 				_, id, _ = strings.Cut(s.ContainerID, "://")
@@ -70,9 +70,7 @@ func signalWhere(t *testing.T, signal syscall.Signal, meant func(group, command 
 func processesWhere(t *testing.T, meant func(group, command string) bool) (pids []int) {
 	t.Helper()
 	groups, err := filepath.Glob("/proc/[0-9]*/cgroup")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for _, path := range groups {
 		of := filepath.Dir(path)
 		group, err := os.ReadFile(path)
@@ -102,9 +100,7 @@ func inPod(pod *corev1.Pod) func(group string) bool {
 func podOf(t *testing.T, ns string, labels map[string]string) *corev1.Pod {
 	t.Helper()
 	var pods corev1.PodList
-	if err := c.List(t.Context(), &pods, client.InNamespace(ns), client.MatchingLabels(labels)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.List(t.Context(), &pods, client.InNamespace(ns), client.MatchingLabels(labels)))
 	if len(pods.Items) != 1 {
 		t.Fatalf("%d pods have the labels %v", len(pods.Items), labels)
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/modelserver"
 )
@@ -22,7 +23,7 @@ func TestPendingRetrySurvivesManagerRestartAndRunsOnce(t *testing.T) {
 		{Times: 1, Reply: modelserver.Reply{Fault: &modelserver.Fault{
 			Kind: modelserver.FaultStatus, Status: 429, RetryAfter: &modelserver.RetryAfter{Seconds: new(4)},
 		}}},
-		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("At last.")}}},
+		{Reply: say("At last.")},
 	}})
 	w.newChat("c", "Are you there?")
 	var retry *v1alpha1.RetryStatus
@@ -36,9 +37,7 @@ func TestPendingRetrySurvivesManagerRestartAndRunsOnce(t *testing.T) {
 	if g := reply.Spec.Generation; g.Attempt != 2 || g.StartedAt.Before(&retry.At) || text(&reply) != "At last." {
 		t.Errorf("the reply is %+v", reply.Spec)
 	}
-	if n := len(w.requests()); n != 2 {
-		t.Errorf("the model was asked %d times", n)
-	}
+	check.Equal(t, "calls of the model", 2, len(w.requests()))
 	w.nothingLeft("c")
 }
 
@@ -46,16 +45,14 @@ func TestCompactedChatGoesOnAndIsRecorded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{LastUserText: "Write a summary"},
-			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("They greeted each other.")}}},
-		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Hello to you.")}}},
+			Reply: say("They greeted each other.")},
+		{Reply: say("Hello to you.")},
 	}})
 	chat := &v1alpha1.Chat{ObjectMeta: w.meta("c"),
 		Spec: v1alpha1.ChatSpec{Prompt: "Hello there", Debug: &v1alpha1.DebugSettings{Enabled: true}}}
 	w.create(chat)
 	w.ready("c", 2)
-	if out, err := w.plugin("compact", "c").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	w.kubectlChat("compact", "c")
 	w.ready("c", 3)
 	w.say("c", "more", "And now?")
 	w.ready("c", 5)
@@ -102,8 +99,6 @@ func TestTitleAndSummaryAreGeneratedAlongsideReply(t *testing.T) {
 		st := w.chat("c").Status
 		return st.Title == "Full disks" && st.TitleSource == v1alpha1.TitleFromModel && st.Turn.Summary == "Found a full disk"
 	})
-	if n := len(w.requests()); n != 3 {
-		t.Errorf("the model was asked %d times", n)
-	}
+	check.Equal(t, "calls of the model", 3, len(w.requests()))
 	w.nothingLeft("c")
 }

@@ -72,7 +72,7 @@ func TestStdioServersInWorkspaceEndWithGenerationPod(t *testing.T) {
 	w.script(modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{LastUserText: "Who is Ada?", ToolOffered: "memory__read_graph", ToolResults: new(0)},
 			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("memory__read_graph", "{}")}}},
-		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("She wrote it.")}}}}})
+		{Reply: say("She wrote it.")}}})
 	w.say("c", "q", "Who is Ada?")
 	w.ready("c", 16)
 	if got := w.results("c")[5]; got.IsError || !strings.Contains(got.Output, "wrote the first program") {

@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/mcpkinds"
 	"parley.dev/parley/test/kit/testcluster"
 )
@@ -34,9 +35,7 @@ func withKinds(t *testing.T, group string) {
 	if err == nil {
 		err = mcpkinds.Install(cfg, group)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() {
 		if err := mcpkinds.Uninstall(cfg, group); err != nil {
 			t.Error(err)
@@ -48,9 +47,7 @@ func withKinds(t *testing.T, group string) {
 func withRights(t *testing.T, component, group, resource string) {
 	t.Helper()
 	raw, err := os.ReadFile(testcluster.Path("config", "mcp", component, "rights.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096); ; {
 		o := &unstructured.Unstructured{}
 		if err := decoder.Decode(o); errors.Is(err, io.EOF) {
@@ -58,9 +55,7 @@ func withRights(t *testing.T, component, group, resource string) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, c.Create(t.Context(), o))
 		t.Cleanup(func() { _ = c.Delete(context.Background(), o) })
 	}
 	eventually(t, "the manager has the rights", func() bool {
@@ -103,9 +98,7 @@ func TestChatUsesServerManagedByAnotherProject(t *testing.T) {
 	})
 	server.Object["status"] = map[string]any{"conditions": mcpkinds.Conditions("Verified"),
 		"address": map[string]any{"url": w.serveEverything("streamableHttp") + "/mcp"}}
-	if err := c.Status().Update(t.Context(), server); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Status().Update(t.Context(), server))
 	w.ready("c", 4)
 	if results := w.results("c"); len(results) != 1 || !strings.Contains(results[0].Output, "Echo: hello") {
 		t.Errorf("the results are %+v", results)

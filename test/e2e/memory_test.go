@@ -12,6 +12,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 // expectPeak checks that no process whose command line begins so, in the pods of a component, has ever had more
@@ -19,10 +21,8 @@ import (
 func (w *world) expectPeak(t *testing.T, component, begins string, most int) {
 	t.Helper()
 	var pods corev1.PodList
-	if err := c.List(t.Context(), &pods, client.InNamespace(w.ns),
-		client.MatchingLabels{"parley.dev/component": component}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.List(t.Context(), &pods, client.InNamespace(w.ns),
+		client.MatchingLabels{"parley.dev/component": component}))
 	seen, highest := 0, 0
 	for i := range pods.Items {
 		its := inPod(&pods.Items[i])
@@ -43,9 +43,7 @@ func (w *world) expectPeak(t *testing.T, component, begins string, most int) {
 func peak(t *testing.T, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_, after, _ := strings.Cut(string(status), "VmHWM:")
 	line, _, _ := strings.Cut(after, "\n")
 	kib, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(line), " kB"))

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 )
 
@@ -33,9 +34,7 @@ type steady struct {
 func (w *world) steadily(at outside) *steady {
 	w.t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	s := &steady{w: w, listener: listener}
 	s.leads(at)
 	s.serving.Go(s.serve)
@@ -123,9 +122,7 @@ func TestClientsReceiveReplyDespiteManagerAndGatewayKill(t *testing.T) {
 	for name, program := range programs {
 		var said, complained bytes.Buffer
 		program.Stdout, program.Stderr = &said, &complained
-		if err := program.Start(); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, program.Start())
 		go func() {
 			err := program.Wait()
 			ends <- ran{name, strings.TrimSpace(said.String()), fmt.Sprintf("%v\n%s", err, complained.String())}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestNoteAppearsDuringStreamAndSkipsModel(t *testing.T) {
@@ -26,15 +27,11 @@ func TestNoteAppearsDuringStreamAndSkipsModel(t *testing.T) {
 	out := &growing{}
 	tail := w.plugin("tail", "c")
 	tail.Stdout, tail.Stderr = out, out
-	if err := tail.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, tail.Start())
 	w.eventually("the first words are shown", func() bool { return strings.Contains(out.String(), "word0 word1") })
 	note := w.plugin("send", "c", "the customer has called", "--visibility", "People")
 	note.Stderr = os.Stderr
-	if err := note.Run(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, note.Run())
 	w.eventually("the note is shown", func() bool { return strings.Contains(out.String(), "▎  the customer has called") })
 	if got := w.chat("c").Status; got.Phase != v1alpha1.ChatRunning || got.History.Length != 1 || len(got.Queue) > 0 {
 		t.Errorf("the note was no note to the chat: %+v", got)

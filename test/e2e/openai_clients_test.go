@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -57,15 +58,9 @@ func TestJavaScriptClientsRunTheirOwnTools(t *testing.T) {
 			program := exec.CommandContext(t.Context(), "node", args...)
 			program.Dir = dir
 			program.Env = append(os.Environ(), "BASE_URL="+p.openaiURL(), "API_KEY="+p.token)
-			if said := runs(t, program); said != "It rains in Rome." {
-				t.Errorf("the model said %q", said)
-			}
-			if n := len(w.requests()); n != 2 {
-				t.Errorf("the model was called %d times", n)
-			}
-			if last := string(w.requests()[1].Body); !strings.Contains(last, "rain in Rome") {
-				t.Errorf("the model was told %s", last)
-			}
+			check.Equal(t, "the model said", "It rains in Rome.", runs(t, program))
+			check.Equal(t, "calls of the model", 2, len(w.requests()))
+			check.Contains(t, string(w.requests()[1].Body), "rain in Rome")
 		})
 	}
 }
@@ -128,10 +123,8 @@ func TestClientsWaitForApprovalsOfOthers(t *testing.T) {
 				"API_KEY="+at.token)
 			var said, losses bytes.Buffer
 			program.Stdout, program.Stderr = &said, &losses
-			if err := program.Start(); err != nil {
-				t.Fatal(err)
-			}
-			w.approve(w.waitingChat())
+			check.OK(t, program.Start())
+			w.approveOnly(w.waitingChat())
 			if err := program.Wait(); err != nil {
 				t.Fatalf("%v\n%s", err, losses.String())
 			}
@@ -181,9 +174,7 @@ base_url = %q
 wire_api = "responses"
 env_key = "PARLEY_TOKEN"
 `, p.openaiURL())
-	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600))
 	program := exec.CommandContext(w.t.Context(),
 		filepath.Join(modelClients(w.t), "node_modules", ".bin", "codex"), append([]string{"exec"}, args...)...)
 	program.Dir = home
@@ -202,15 +193,11 @@ func TestCodexWorksInOneChat(t *testing.T) {
 			modelserver.Call("exec_command", `{"cmd":"echo is $((40+2))"}`)}}},
 	}})
 	home := t.TempDir()
-	if said := w.codex(home, "--skip-git-repo-check", "What is 40+2?"); said != "It is 42." {
-		t.Errorf("Codex says %q", said)
-	}
+	check.Equal(t, "Codex says", "It is 42.", w.codex(home, "--skip-git-repo-check", "What is 40+2?"))
 	if n := len(w.requests()); n != 2 || !strings.Contains(string(w.requests()[1].Body), "is 42") {
 		t.Errorf("the model was called %d times", n)
 	}
-	if said := w.codex(home, "resume", "--last", "--skip-git-repo-check", "And now?"); said != "Still 42." {
-		t.Errorf("Codex says %q", said)
-	}
+	check.Equal(t, "Codex says", "Still 42.", w.codex(home, "resume", "--last", "--skip-git-repo-check", "And now?"))
 	var chats v1alpha1.ChatList
 	if err := c.List(t.Context(), &chats, client.InNamespace(w.ns)); err != nil || len(chats.Items) != 1 {
 		t.Fatalf("there are %d chats, %v", len(chats.Items), err)

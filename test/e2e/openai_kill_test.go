@@ -15,8 +15,8 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/responses"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
-	"parley.dev/parley/test/modelserver"
 )
 
 // story is what the model tells, and how often it says something.
@@ -71,16 +71,12 @@ func TestAStreamedResponseOutlivesTheManager(t *testing.T) {
 	client := w.byGateway().byOpenAI()
 	stream := client.Responses.NewStreaming(t.Context(), askedFor(false))
 	var h heard
-	if err := h.listen(stream, 20); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, h.listen(stream, 20))
 	killManager(t)
 	if err := h.listen(stream, all); err != nil || !h.over || h.text.String() != wholeStory() {
 		t.Errorf("heard was %q, %v", h.text.String(), err)
 	}
-	if n := len(w.requests()); n != 1 {
-		t.Errorf("the model was called %d times", n)
-	}
+	check.Equal(t, "calls of the model", 1, len(w.requests()))
 }
 
 func TestStreamedResponseResumesFromAnotherGateway(t *testing.T) {
@@ -88,9 +84,7 @@ func TestStreamedResponseResumesFromAnotherGateway(t *testing.T) {
 	w := newWorld(t, reply(words(storyWords, storyPace)))
 	client := w.byGateway().byOpenAI()
 	var h heard
-	if err := h.listen(client.Responses.NewStreaming(t.Context(), askedFor(false)), 20); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, h.listen(client.Responses.NewStreaming(t.Context(), askedFor(false)), 20))
 	w.killGateway()
 	client = w.byGateway().byOpenAI()
 	rest := client.Responses.GetStreaming(t.Context(), h.id,
@@ -102,9 +96,7 @@ func TestStreamedResponseResumesFromAnotherGateway(t *testing.T) {
 	if err != nil || found.OutputText() != wholeStory() || found.Status != "completed" {
 		t.Errorf("found is %v, %v", found, err)
 	}
-	if n := len(w.requests()); n != 1 {
-		t.Errorf("the model was called %d times", n)
-	}
+	check.Equal(t, "calls of the model", 1, len(w.requests()))
 }
 
 // killGateway kills the gateway, and waits until another one serves.
@@ -149,15 +141,13 @@ func TestRetriedRequestReturnsReplyOfFirst(t *testing.T) {
 			option.WithHeader("X-Stainless-Retry-Count", "1")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.script(modelserver.Script{Rules: []modelserver.Rule{{Reply: words(20, storyPace)}}})
+			w.script(reply(words(20, storyPace)))
 			ids := map[string]string{}
 			for _, header := range headers {
 				ask := askedFor(false)
 				ask.Input.OfString = param.NewOpt(name)
 				answer, err := client.Responses.New(t.Context(), ask, header)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, err)
 				ids[answer.ID] = answer.OutputText()
 			}
 			if len(ids) != 1 || len(w.requests()) != 1 {

@@ -8,10 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -59,9 +57,7 @@ func TestPlanningChatChangesNothingBeforeApproval(t *testing.T) {
 	chat.Spec.Prompt, chat.Spec.Mode = "Store it.", v1alpha1.ModePlan
 	chat.Spec.Workspace = &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}
 	w.create(chat)
-	w.create(&rbacv1.RoleBinding{ObjectMeta: w.meta("approver"),
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "person", Namespace: w.ns}},
-		RoleRef:  rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "parley-tool-approver"}})
+	w.mayApprove()
 
 	question := w.waitsFor("c", v1alpha1.ApprovalInputRequired)
 	if shown := w.kubectlChat("calls", "c"); !strings.Contains(shown,
@@ -104,9 +100,7 @@ func TestPlanningChatChangesNothingBeforeApproval(t *testing.T) {
 	}
 	w.say("c", "c-2", "And now?")
 	w.waitsFor("c", v1alpha1.ApprovalInputRequired, question.ID)
-	if got := w.chat("c").ModeInForce(); got != v1alpha1.ModePlan {
-		t.Errorf("in the next turn the mode is %q", got)
-	}
+	check.Equal(t, "in the next turn the mode", v1alpha1.ModePlan, w.chat("c").ModeInForce())
 }
 
 // TestAnAgentThatExploresActsUnderNoClass has a class whose tools chats may not choose.
@@ -120,12 +114,11 @@ func TestAnAgentThatExploresActsUnderNoClass(t *testing.T) {
 	w.inForce(class)
 	w.starting("root")
 	w.ready("root", 4)
-	var chats v1alpha1.ChatList
-	if err := c.List(t.Context(), &chats, client.InNamespace(w.ns),
-		client.MatchingFields{"spec.parentRef.name": "root"}); err != nil || len(chats.Items) != 1 {
-		t.Fatalf("%d agents, %v", len(chats.Items), err)
+	agents := w.agents("root")
+	if len(agents) != 1 {
+		t.Fatalf("%d agents", len(agents))
 	}
-	agent := chats.Items[0].Name
+	agent := agents[0].Name
 	w.eventually("the agent was asked", func() bool {
 		return slices.ContainsFunc(w.requests(), func(r modelserver.Record) bool {
 			return strings.Contains(string(r.Body), "You explore:")
@@ -140,7 +133,7 @@ func TestAnAgentThatExploresActsUnderNoClass(t *testing.T) {
 			t.Errorf("the root is not offered commands: %s", body)
 		}
 	}
-	if mode := chats.Items[0].Spec.Mode; mode != v1alpha1.ModeExplore {
+	if mode := agents[0].Spec.Mode; mode != v1alpha1.ModeExplore {
 		t.Errorf("agent %s has mode %q", agent, mode)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -91,17 +92,13 @@ func TestADayWithThePlugInAlone(t *testing.T) {
 func (w *world) completes(want string, words ...string) {
 	w.t.Helper()
 	dir := w.t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "kubectl_complete-chat"),
-		[]byte("#!/bin/sh\nexec kubectl chat __complete \"$@\"\n"), 0o700); err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, os.WriteFile(filepath.Join(dir, "kubectl_complete-chat"),
+		[]byte("#!/bin/sh\nexec kubectl chat __complete \"$@\"\n"), 0o700))
 	kubectl, err := exec.LookPath(cmp.Or(os.Getenv("KUBECTL"), "kubectl"))
 	if err == nil {
 		err = os.Symlink(kubectl, filepath.Join(dir, "kubectl"))
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	cmd := exec.CommandContext(w.t.Context(), filepath.Join(dir, "kubectl"), append([]string{"__complete"}, words...)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.kubeconfig, "PATH="+dir+":"+bin+":"+os.Getenv("PATH"))
 	out, err := cmd.Output()
@@ -116,9 +113,7 @@ func (w *world) interruptsAStory() {
 	out := &growing{}
 	story := w.plugin("send", "triage", "Tell me a story.")
 	story.Stdout, story.Stderr = out, out
-	if err := story.Start(); err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, story.Start())
 	w.eventually("the story is streamed", func() bool { return strings.Contains(out.String(), "worda wordb") })
 	w.shows("interrupted: Done", "interrupt", "triage")
 	if err := story.Wait(); story.ProcessState.ExitCode() != 8 || !strings.Contains(out.String(), "▎[interrupted]\n") {
@@ -157,9 +152,7 @@ func (w *world) looksBack() {
 func messagesOf(t *testing.T, r modelserver.Record) []any {
 	t.Helper()
 	var body struct{ Messages []any }
-	if err := json.Unmarshal(r.Body, &body); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(r.Body, &body))
 	return body.Messages
 }
 
@@ -176,9 +169,7 @@ func TestImportedChatContinuesLikeExportedChat(t *testing.T) {
 	w.ends(0, "send", "triage", "People need not know.", "--visibility", "Model")
 	w.ends(0, "send", "triage", "Nor the model.", "--visibility", "People")
 	file := filepath.Join(t.TempDir(), "triage.jsonl")
-	if err := os.WriteFile(file, []byte(w.ends(0, "export", "triage", "-o", "jsonl")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(file, []byte(w.ends(0, "export", "triage", "-o", "jsonl")), 0o600))
 	w.shows("chat.parley.dev/waits created from 6 messages\n", "import", file, "waits")
 	w.ready("waits", 1)
 	w.ends(0, "send", "triage", "And then?")

@@ -13,12 +13,12 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/pods/podspec"
-	"parley.dev/parley/test/modelserver"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestPodQuotaBlocksChatUntilRemoved(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, reply(modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}))
+	w := newWorld(t, reply(say("Fine.")))
 	quota := &corev1.ResourceQuota{ObjectMeta: w.meta("pods"), Spec: corev1.ResourceQuotaSpec{
 		Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}, // The model's own.
 	}}
@@ -39,22 +39,18 @@ func TestPodQuotaBlocksChatUntilRemoved(t *testing.T) {
 		}
 		return false
 	})
-	if err := c.Delete(t.Context(), quota); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Delete(t.Context(), quota))
 	w.ready("c", 2)
 }
 
 func TestWarmPodGetsItsRightsBack(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, reply(modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}))
+	w := newWorld(t, reply(say("Fine.")))
 	w.newChat("c", "hello")
 	w.ready("c", 2)
 	for _, o := range []client.Object{&rbacv1.RoleBinding{ObjectMeta: w.meta(podspec.ServiceAccount)},
 		&rbacv1.Role{ObjectMeta: w.meta(podspec.ServiceAccount)}} {
-		if err := c.Delete(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, c.Delete(t.Context(), o))
 	}
 	w.say("c", "more", "more")
 	w.ready("c", 4)

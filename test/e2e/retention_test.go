@@ -4,7 +4,6 @@
 package e2e
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 )
 
@@ -38,9 +38,7 @@ func TestIdleFamilyExpiresTogetherWithWorkspace(t *testing.T) {
 		return at != nil && at.Sub(rested) == time.Hour
 	})
 	const said = "# ChatClass coder\nretention:\n  deleteAfterSeconds: 3600\n"
-	if shown := w.kubectlChat("settings", "c"); !strings.Contains(shown, said) {
-		t.Errorf("kubectl chat shows\n%s", shown)
-	}
+	check.Contains(t, w.kubectlChat("settings", "c"), said)
 
 	soon := int(time.Since(rested)/time.Second) + 20
 	w.patch(class, `{"spec":{"defaults":{"retention":{"deleteAfterSeconds":%d}}}}`, soon)
@@ -57,9 +55,7 @@ func TestIdleFamilyExpiresTogetherWithWorkspace(t *testing.T) {
 	}
 	w.eventually("an Event says so", func() bool {
 		var events eventsv1.EventList
-		if err := c.List(t.Context(), &events, client.InNamespace(w.ns)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, c.List(t.Context(), &events, client.InNamespace(w.ns)))
 		for i := range events.Items {
 			if e := &events.Items[i]; e.Reason == string(v1alpha1.EventExpired) && e.Regarding.Name == "c" {
 				return true
@@ -72,8 +68,6 @@ func TestIdleFamilyExpiresTogetherWithWorkspace(t *testing.T) {
 // none reports whether the namespace has no objects of that kind.
 func (w *world) none(list client.ObjectList) bool {
 	w.t.Helper()
-	if err := c.List(w.t.Context(), list, client.InNamespace(w.ns)); err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, c.List(w.t.Context(), list, client.InNamespace(w.ns)))
 	return meta.LenList(list) == 0
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testcluster"
 )
 
@@ -21,9 +22,7 @@ import (
 func (w *world) sample(path ...string) (chats []*unstructured.Unstructured) {
 	w.t.Helper()
 	raw, err := os.ReadFile(testcluster.Path(append([]string{"config", "samples"}, path...)...))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	ours := strings.NewReplacer("busybox:1.37", toolbox, "parley.dev/parley:dev", image)
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(ours.Replace(string(raw))), 4096)
 	for {

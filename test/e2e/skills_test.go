@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -62,9 +63,7 @@ func TestModelRereadsSkillsAndWorkspaceContext(t *testing.T) {
 			Items: []v1alpha1.SkillItem{{Key: "hello.txt", Path: "texts/hello.txt"}}}},
 		Workspace: &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}}})
 	w.ready("c", 6)
-	if body := w.lastBody(); !strings.Contains(body, "- configmap/greeting: Greets people.") {
-		t.Errorf("the model was asked %s", body)
-	}
+	check.Contains(t, w.lastBody(), "- configmap/greeting: Greets people.")
 	err := c.Get(t.Context(), client.ObjectKey{Namespace: w.ns, Name: "c"}, &v1alpha1.Workspace{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("a skill of a ConfigMap started the workspace: %v", err)
@@ -82,9 +81,7 @@ func TestModelRereadsSkillsAndWorkspaceContext(t *testing.T) {
 		t.Errorf("before the request the model was asked %s", body)
 	}
 
-	if out, err := w.plugin("refresh-context", "c").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	w.kubectlChat("refresh-context", "c")
 	w.say("c", "more", "More.")
 	w.ready("c", 24)
 	if body := w.lastBody(); !strings.Contains(body, "Never greet.") ||

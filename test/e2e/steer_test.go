@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/modelserver"
 )
@@ -41,7 +42,7 @@ func slowThenQuick() modelserver.Script {
 	return modelserver.Script{Rules: []modelserver.Rule{
 		{Name: "slow", Times: 1, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say(words...)},
 			DelayBetween: modelserver.Duration(100 * time.Millisecond)}},
-		{Name: "quick", Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Done.")}}},
+		{Name: "quick", Reply: say("Done.")},
 	}}
 }
 
@@ -51,9 +52,7 @@ func (w *world) heard(chat string) {
 	out := &growing{}
 	tail := w.plugin("tail", chat)
 	tail.Stdout, tail.Stderr = out, out
-	if err := tail.Start(); err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, tail.Start())
 	w.eventually("the first words are shown", func() bool { return strings.Contains(out.String(), "word0 word1") })
 	_ = tail.Process.Kill()
 	_ = tail.Wait() // It was killed.
@@ -104,9 +103,7 @@ func TestEditingAndDeletingBeginTheConversationAnew(t *testing.T) {
 	w.say("c", "second", "second")
 	w.ready("c", 4)
 	reply := w.history("c")[3]
-	if err := c.Delete(t.Context(), &reply); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Delete(t.Context(), &reply))
 	w.eventually("the reply was generated again", func() bool {
 		st := w.chat("c").Status
 		return st.Phase == v1alpha1.ChatWaiting && st.History.Length == 4 && st.History.Head != reply.Name
@@ -129,7 +126,7 @@ func TestAClientAnswersAndAPersonApproves(t *testing.T) {
 		{Match: modelserver.Match{ToolResults: new(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{
 			modelserver.Call("open_ticket", `{"title":"CNI down"}`), modelserver.Call("current_time", `{}`),
 		}}},
-		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Done.")}}},
+		{Reply: say("Done.")},
 	}})
 	chat := &v1alpha1.Chat{ObjectMeta: w.meta("c"),
 		Spec: v1alpha1.ChatSpec{Prompt: "Open a ticket.", Tools: &v1alpha1.ChatTools{
@@ -141,10 +138,7 @@ func TestAClientAnswersAndAPersonApproves(t *testing.T) {
 	w.phase("c", v1alpha1.ChatRequiresAction)
 	for _, call := range w.chat("c").Status.RequiresAction.ToolCalls {
 		if call.Kind == v1alpha1.RequiresApproval {
-			w.create(&v1alpha1.ToolApproval{ObjectMeta: w.meta("yes"), Spec: v1alpha1.ToolApprovalSpec{
-				ChatRef: v1alpha1.ChatReference{Name: "c"}, ToolCallID: call.ID, Decision: v1alpha1.DecisionApprove,
-				Digest: call.Digest,
-			}})
+			w.approveCall("c", call)
 			continue
 		}
 		w.create(&v1alpha1.ChatMessage{ObjectMeta: w.meta("results"), Spec: v1alpha1.ChatMessageSpec{

@@ -14,14 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // forced deletes an object without waiting for anybody.
 func forced(t *testing.T, o client.Object) {
 	t.Helper()
-	if err := client.IgnoreNotFound(c.Delete(t.Context(), o, client.GracePeriodSeconds(0))); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, client.IgnoreNotFound(c.Delete(t.Context(), o, client.GracePeriodSeconds(0))))
 }
 
 // killGenerator kills the generator of an attempt as soon as that has begun, or as soon as there is one. Where it has
@@ -70,10 +69,8 @@ func killTheManager(w *world, s *step) {
 func managers(t *testing.T) []corev1.Pod {
 	t.Helper()
 	var pods corev1.PodList
-	if err := c.List(t.Context(), &pods, client.InNamespace("parley-system"),
-		client.MatchingLabels{"app.kubernetes.io/component": "manager"}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.List(t.Context(), &pods, client.InNamespace("parley-system"),
+		client.MatchingLabels{"app.kubernetes.io/component": "manager"}))
 	return pods.Items
 }
 

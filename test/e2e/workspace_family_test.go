@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // uptime reads how long the pod's node has been up.
@@ -41,9 +42,7 @@ func TestDeletedSubChatCancelsOnlyItsOwnCommand(t *testing.T) {
 	pod := w.has("begun", "yes\n")
 
 	deleted := w.uptime(pod.Name, "cat /proc/uptime")
-	if err := c.Delete(t.Context(), sub); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Delete(t.Context(), sub))
 	w.eventually("the command that the sub-chat waits for has ended", func() bool {
 		out, err := w.exec(pod.Name, "tools", "cat /workspace/ended")
 		return err == nil && strings.HasSuffix(out, "\n")
@@ -62,9 +61,7 @@ func TestDeletedSubChatCancelsOnlyItsOwnCommand(t *testing.T) {
 			ExitCode *int   `json:"exit_code"`
 		} `json:"processes"`
 	}
-	if err := json.Unmarshal([]byte(w.results("root")[0].Output), &list); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal([]byte(w.results("root")[0].Output), &list))
 	state := map[string]string{}
 	for _, p := range list.Processes {
 		state[p.Command] = p.State

@@ -26,7 +26,7 @@ func TestConcurrentCommandsOfTwentyChatsStayIsolated(t *testing.T) {
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Match: modelserver.Match{ToolResults: new(0)},
 			Reply: modelserver.Reply{Steps: []modelserver.Step{{ToolCalls: calls}}}},
-		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Done.")}}},
+		{Reply: say("Done.")},
 	}})
 	w.template("shell")
 	for n := range chats {

@@ -13,6 +13,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/workspace/template"
+	"parley.dev/parley/test/kit/check"
 )
 
 // withInitContainer is the pod of a workspace as the manager makes it with --workspace-agent=InitContainer.
@@ -28,9 +29,7 @@ func (w *world) withInitContainer() *corev1.Pod {
 	}}}
 	o, err := template.Render(ws, from, template.Settings{Image: image, Placement: template.InitContainer,
 		Subject: "system:serviceaccount:" + w.ns + ":parley-generation"})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	o.Pod.ObjectMeta = metav1.ObjectMeta{Name: "copied", Namespace: w.ns, Labels: o.Pod.Labels}
 	return o.Pod
 }
@@ -57,7 +56,5 @@ func TestWorkspaceRunsAgentCopiedByInitContainer(t *testing.T) {
 		!strings.Contains(got.Output, "Read-only") || got.ExitCode == nil || *got.ExitCode != 3 {
 		t.Errorf("the command says %+v", got)
 	}
-	if list := results[2].Output; !strings.Contains(list, "echo beside") {
-		t.Errorf("what the template runs is not among %s", list)
-	}
+	check.Contains(t, results[2].Output, "echo beside")
 }

@@ -20,6 +20,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"parley.dev/parley/client"
+	"parley.dev/parley/test/kit/check"
 )
 
 // caller is a dialer whose kubeconfig has a token.
@@ -49,9 +50,7 @@ func TestARedirectDoesNotTakeTheTokenElsewhere(t *testing.T) {
 	}))
 	defer gateway.Close()
 	g, err := caller(GatewayOptions{URL: gateway.URL}).Dial(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	err = drain(t.Context(), g)
 	if _, refused := errors.AsType[*client.Error](err); !refused || !strings.Contains(err.Error(), "(307)") ||
 		asked != "Bearer kubeconfig" {

@@ -24,25 +24,21 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 // serveTLS is a gateway whose certificate is for a name, and the file with its CA.
 func serveTLS(t *testing.T, name string) (server *httptest.Server, caFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
 		DNSNames: []string{name}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	caFile = filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
 	server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "event: deleted\ndata: {}\n\n")
 	}))
@@ -87,9 +83,7 @@ func TestUnusableGatewaySaysWhatToDo(t *testing.T) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
 	none := filepath.Join(t.TempDir(), "none.crt")
-	if err := os.WriteFile(none, []byte("no certificate"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(none, []byte("no certificate"), 0o600))
 	for name, c := range map[string]struct {
 		o    GatewayOptions
 		want string

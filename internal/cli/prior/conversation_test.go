@@ -12,6 +12,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cli/prior"
+	"parley.dev/parley/test/kit/check"
 )
 
 func user(text string) v1alpha1.PriorMessage {
@@ -101,9 +102,7 @@ func TestAConversationIsReadInEveryForm(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := prior.Read([]byte(c.raw))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if diff := cmp.Diff(&c.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -16,6 +16,7 @@ import (
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cli/prior"
+	"parley.dev/parley/test/kit/check"
 )
 
 var noon = metav1.NewTime(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
@@ -119,24 +120,18 @@ func TestNobodyBreaksTheStructureOfAPage(t *testing.T) {
 func TestJSONExportHasAllFields(t *testing.T) {
 	e := exportOf("It is \x1b[2J down.")
 	var first, second strings.Builder
-	if err := e.PrintLines(&first); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, e.PrintLines(&first))
 	if err := e.PrintLines(&second); err != nil || first.String() != second.String() {
 		t.Errorf("it is printed in another way: %v", err)
 	}
 	got := &Export{}
 	for i, line := range strings.Split(strings.TrimSuffix(first.String(), "\n"), "\n") {
 		if i == 0 {
-			if err := json.Unmarshal([]byte(line), &got.header); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, json.Unmarshal([]byte(line), &got.header))
 			continue
 		}
 		var entry prior.Entry
-		if err := json.Unmarshal([]byte(line), &entry); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Unmarshal([]byte(line), &entry))
 		got.entries = append(got.entries, entry)
 	}
 	if diff := cmp.Diff(e, got, cmp.AllowUnexported(Export{})); diff != "" {

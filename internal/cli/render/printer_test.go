@@ -13,6 +13,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"parley.dev/parley/api/stream"
+	"parley.dev/parley/test/kit/check"
 )
 
 // at is a message at its place, with the version of its commit.
@@ -41,9 +42,7 @@ func read(t *testing.T, story ...stream.Event) (out, notes string) {
 	var shown, noted strings.Builder
 	p := NewPrinter(&shown, &noted, false, hints)
 	for _, e := range story {
-		if err := p.Event(e, true); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, p.Event(e, true))
 	}
 	return shown.String(), noted.String()
 }
@@ -218,9 +217,7 @@ func TestResumedStreamRepeatsNoNote(t *testing.T) {
 		noteEvent("new", 4, 2),
 		{Name: "note_deleted", Data: []byte(`{"name":"new","uid":"new"}`)},
 	} {
-		if err := p.Event(e, true); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, p.Event(e, true))
 	}
 	want := "▎[note of anna:]\n▎  note new\n▎[note of anna:]\n▎  note newer\n▎[note of anna, changed:]\n▎  note new\n"
 	if out.String() != want || errOut.String() != "▎[note new was deleted]\n" {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/stream"
+	"parley.dev/parley/test/kit/check"
 )
 
 // events are what a stream tells.
@@ -127,9 +128,7 @@ func TestOnlyTheTurnOfTheMessageIsShown(t *testing.T) {
 			var out, errOut strings.Builder
 			turn := &Turn{Printer: NewPrinter(&out, &errOut, false, hints), Message: "mine"}
 			for _, e := range c.events {
-				if err := turn.Event(e); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, turn.Event(e))
 				if turn.Ended {
 					break
 				}

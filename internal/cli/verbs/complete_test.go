@@ -18,6 +18,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // completed is what a shell is told could be typed next: a word with its description a line, and the directive. In what
@@ -29,9 +30,7 @@ func (p *person) completed(kubeconfig, typed string) string {
 		words[last] = ""
 	}
 	c := p.start(kubeconfig, "", append([]string{"__complete"}, words...)...)
-	if err := c.wait(); err != nil {
-		p.t.Fatal(err)
-	}
+	c.succeeds()
 	return c.out.String()
 }
 
@@ -94,18 +93,14 @@ func TestEveryVerbOfAChatCompletesItsName(t *testing.T) {
 
 func TestCompletionEndsWithoutAnAnswer(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = silent.Close() }()
 	config := clientcmdapi.Config{CurrentContext: "c",
 		Clusters:  map[string]*clientcmdapi.Cluster{"c": {Server: "http://" + silent.Addr().String()}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{"c": {Token: "t"}},
 		Contexts:  map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c"}}}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(config, path); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, clientcmd.WriteToFile(config, path))
 	for _, words := range []string{"send", "new --class", "show -n"} {
 		var out, errOut bytes.Buffer
 		begun := time.Now()

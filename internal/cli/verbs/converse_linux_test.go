@@ -38,8 +38,7 @@ func TestPersonTalksToChatAtTerminal(t *testing.T) {
 	p.answer(m, "fine\x1b[2J, thanks\n▎> bye")
 	a.sees(`fine\u001b[2J, thanks` + "\r\n" + `\u258e> bye` + "\r\n")
 	a.sees(terminal.Prompt)
-	p.create(&v1alpha1.ChatMessage{ObjectMeta: p.meta("other"), Spec: v1alpha1.ChatMessageSpec{
-		ChatRef: v1alpha1.ChatReference{Name: "triage"}, Content: "somebody else"}})
+	p.write("other", "somebody else")
 	m = p.sent()
 	p.begin(m)
 	a.sees("▎> somebody else")
@@ -72,9 +71,7 @@ func TestCtrlCInterruptsTheTurnAndThenLeaves(t *testing.T) {
 	p.annotated(v1alpha1.AnnotationInterrupt)
 	a.sees("▎[interrupting; ctrl-C again leaves]")
 	p.chat.Annotations = nil
-	if err := p.c.Update(t.Context(), p.chat); err != nil {
-		t.Fatal(err)
-	}
+	p.update(p.chat)
 	p.begin(m)
 	p.answer(m, "Networks are")
 	a.sees("Networks are\r\n")
@@ -98,31 +95,15 @@ func TestWhatIsRefusedIsInTheLineAgain(t *testing.T) {
 	a := p.sits("send", "triage")
 	a.sees("ctrl-D leaves]")
 	binding := &rbacv1.RoleBinding{ObjectMeta: p.meta("person")}
-	role := &rbacv1.Role{ObjectMeta: p.meta("person")}
-	if err := p.c.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.c.Get(t.Context(), client.ObjectKeyFromObject(binding), binding); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.c.Delete(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
-	for range poll(t, "the person has no rights") {
-		if !p.mayGetChats() {
-			break
-		}
-	}
+	p.get(binding)
+	p.delete(binding)
+	eventually(t, "the person has no rights", func() bool { return !p.mayGetChats() })
 	a.types("what I wrote" + enter)
 	a.sees("▎kubectl chat: the message is not sent: ")
 	a.sees("what I wrote")
 	binding.ResourceVersion = ""
 	p.create(binding)
-	for range poll(t, "the person has the rights again") {
-		if p.mayGetChats() {
-			break
-		}
-	}
+	eventually(t, "the person has the rights again", p.mayGetChats)
 	a.types(" in vain" + enter)
 	m := p.sent()
 	if m.Spec.Content != "what I wrote in vain" {
@@ -133,9 +114,7 @@ func TestWhatIsRefusedIsInTheLineAgain(t *testing.T) {
 	p.updateStatus(m)
 	a.sees("▎kubectl chat: QueueFull: 20 messages wait")
 	a.sees(terminal.Prompt + "what I wrote in vain")
-	if err := p.c.Delete(t.Context(), p.chat); err != nil {
-		t.Fatal(err)
-	}
+	p.delete(p.chat)
 	a.sees("the chat was deleted")
 	a.ends(exitNotFound)
 }
@@ -150,11 +129,9 @@ func TestColoursAreNotForEverybody(t *testing.T) {
 		m := p.sent()
 		p.begin(m)
 		p.answer(m, "# So\n**be** it")
-		for range poll(t, "the answer is shown") {
-			if strings.Contains(a.seen.String(), "it") && strings.HasSuffix(a.seen.String(), terminal.Prompt) {
-				break
-			}
-		}
+		eventually(t, "the answer is shown", func() bool {
+			return strings.Contains(a.seen.String(), "it") && strings.HasSuffix(a.seen.String(), terminal.Prompt)
+		})
 		if got := a.seen.String(); strings.Contains(got, terminal.BoldStyle+"# So") != coloured {
 			t.Errorf("with NO_COLOR=%q it shows %q", noColor, got)
 		}

@@ -95,10 +95,8 @@ ATTEMPTS
 
 func (p *person) shows(args ...string) (out, errOut string) {
 	p.t.Helper()
-	c := p.start("token", "", append([]string{"debug"}, args...)...)
-	if err := c.wait(); err != nil {
-		p.t.Fatalf("%v: %v", args, err)
-	}
+	c := p.run(append([]string{"debug"}, args...)...)
+	c.succeeds()
 	return c.out.String(), c.errOut.String()
 }
 
@@ -177,9 +175,7 @@ func TestDebugSaysWhatIsWrong(t *testing.T) {
 		"there is triage":        {"debug", "other"},
 		"it can be json or yaml": {"debug", "triage", "-o", "wide"},
 	} {
-		if err := p.start("token", "", args...).wait(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: %v", args, err)
-		}
+		p.run(args...).fails(want)
 	}
 }
 

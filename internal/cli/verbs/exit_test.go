@@ -21,6 +21,7 @@ import (
 	"parley.dev/parley/client"
 	"parley.dev/parley/internal/cli"
 	"parley.dev/parley/internal/cli/terminal"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestEachKindOfErrorHasItsExitCode(t *testing.T) {
@@ -82,9 +83,7 @@ func TestUnreadableArgumentsAreUsageErrors(t *testing.T) {
 
 func TestThePageHasEveryExitCode(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/kubectl-chat.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	documented := map[int]bool{}
 	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \|`).FindAllStringSubmatch(string(page), -1) {
 		code, _ := strconv.Atoi(row[1]) // It has digits alone.

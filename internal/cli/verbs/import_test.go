@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // repliedLast is a conversation in which the model has the last word, and askedLast one in which it has not.
@@ -28,13 +29,9 @@ func TestAnImportedChatWaitsForAMessage(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	file := filepath.Join(t.TempDir(), "messages.json")
-	if err := os.WriteFile(file, []byte(repliedLast), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c := p.start("token", "", "import", file, "again", "--title", "Once more", "--class", "reviewer")
-	if err := c.wait(); err != nil || c.out.String() != "chat.parley.dev/again created from 2 messages\n" {
-		t.Errorf("shown %q, %v", c.out.String(), err)
-	}
+	check.OK(t, os.WriteFile(file, []byte(repliedLast), 0o600))
+	c := p.run("import", file, "again", "--title", "Once more", "--class", "reviewer")
+	c.shows("chat.parley.dev/again created from 2 messages\n")
 	chat, m := p.created("again"), p.sent()
 	if chat.Spec.Title != "Once more" || chat.Spec.ChatClassName != "reviewer" || chat.Spec.Prompt != "" {
 		t.Errorf("created %+v", chat.Spec)
@@ -44,10 +41,7 @@ func TestAnImportedChatWaitsForAMessage(t *testing.T) {
 	}
 	for prefix, args := range map[string]string{"chat-": "import - -o name",
 		"made-": "import - made- --prompt x --no-follow -o name"} {
-		c := p.start("token", repliedLast, strings.Fields(args)...)
-		if err := c.wait(); err != nil || c.out.String() != "chat.parley.dev/"+p.created(prefix).Name+"\n" {
-			t.Errorf("%s: shown %q, %v", args, c.out.String(), err)
-		}
+		p.start("token", repliedLast, strings.Fields(args)...).shows("chat.parley.dev/" + p.created(prefix).Name + "\n")
 	}
 }
 
@@ -60,10 +54,8 @@ func TestAnExportIsImportedAsItWas(t *testing.T) {
 	p.said("second", evil)
 	p.chat.Status.Title = "A\x1b[2J title\nof somebody " + strings.Repeat("x", 40)
 	p.updateStatus(p.chat)
-	c := p.start("token", p.exact("export", "triage", "-o", "jsonl"), "import", "-", "again")
-	if err := c.wait(); err != nil || !strings.Contains(c.errOut.String(), "▎[1 note left out") {
-		t.Errorf("noted %q, %v", c.errOut.String(), err)
-	}
+	p.start("token", p.exact("export", "triage", "-o", "jsonl"), "import", "-", "again").
+		shows("chat.parley.dev/again created from 4 messages\n", "▎[1 note left out")
 	if title := p.created("again").Spec.Title; !strings.HasPrefix(title, "A [2J title of somebody xxx") {
 		t.Errorf("the title is %q", title)
 	}
@@ -118,17 +110,12 @@ func TestAnImportThatWillNotDoLeavesNothing(t *testing.T) {
 		{"import - again", `[{"role":"assistant","tool_calls":[{"id":"1","function":{"name":""}}]}]`,
 			"telling the chat its conversation", exitFailed},
 	} {
-		err := p.start("token", c.file, strings.Fields(c.args)...).wait()
-		if err == nil || exitCode(err) != c.code || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: error %v", c.args, err)
-		}
+		p.start("token", c.file, strings.Fields(c.args)...).exits(c.code, c.want)
 	}
 	var chats v1alpha1.ChatList
 	if err := p.c.List(t.Context(), &chats, client.InNamespace(p.namespace)); err != nil || len(chats.Items) != 1 {
 		t.Errorf("%d chats are left, %v", len(chats.Items), err)
 	}
-	c := p.start("token", long, "import", "-", "short", "--truncate")
-	if err := c.wait(); err != nil || !strings.Contains(c.errOut.String(), "▎[2 messages left out: the oldest") {
-		t.Errorf("noted %q, %v", c.errOut.String(), err)
-	}
+	p.start("token", long, "import", "-", "short", "--truncate").
+		shows("chat.parley.dev/short created from 1024 messages\n", "▎[2 messages left out: the oldest")
 }

@@ -27,10 +27,8 @@ func TestAnswerGivesTheRequestedInput(t *testing.T) {
 	})
 	digest(p.chat)
 	p.updateStatus(p.chat)
-	listed := p.start("token", "", "calls", "triage")
-	if err := listed.wait(); err != nil {
-		t.Error(err)
-	}
+	listed := p.run("calls", "triage")
+	listed.succeeds()
 	for _, want := range []string{
 		"Approval (asks for input)",
 		"\ncall_4 (s__book):\n      | Who books?\n      |   class (one of first, second, optional)\n" +
@@ -42,7 +40,7 @@ func TestAnswerGivesTheRequestedInput(t *testing.T) {
 		}
 	}
 	seen := p.chat.Status.RequiresAction.ToolCalls[3].Digest
-	answer := p.start("token", "", "answer", "triage", `call_4={"name":"Ada"}`, "--digest", seen)
+	answer := p.run("answer", "triage", `call_4={"name":"Ada"}`, "--digest", seen)
 	a := p.approval()
 	if want := (v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: "triage"}, ToolCallID: "call_4",
 		Decision: v1alpha1.DecisionApprove, Content: `{"name":"Ada"}`,
@@ -51,16 +49,12 @@ func TestAnswerGivesTheRequestedInput(t *testing.T) {
 	}
 	a.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonApplied, "")
 	p.updateStatus(a)
-	if err := answer.wait(); err != nil {
-		t.Error(err)
-	}
+	answer.succeeds()
 	for want, args := range map[string][]string{
 		"is not a JSON object": {"answer", "triage", "call_4=Ada"},
 		"--digest is required": {"answer", "triage", `call_4={"name":"Ada"}`},
 		"answer it alone":      {"answer", "triage", "call_4={}", "call_1=1"},
 	} {
-		if err := p.start("token", "", args...).wait(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: error %v", args, err)
-		}
+		p.run(args...).fails(want)
 	}
 }

@@ -28,10 +28,8 @@ func (p *person) shown(args ...string) string {
 // exact is the same as it is printed.
 func (p *person) exact(args ...string) string {
 	p.t.Helper()
-	c := p.start("token", "", args...)
-	if err := c.wait(); err != nil {
-		p.t.Fatalf("%v: %v", args, err)
-	}
+	c := p.run(args...)
+	c.succeeds()
 	return c.out.String()
 }
 
@@ -76,17 +74,13 @@ func TestLsShowsHowChatsStandAndWhatWaits(t *testing.T) {
 			t.Errorf("%s: read %+v, %v", output, list, err)
 		}
 	}
-	none := p.start("token", "", "ls", "-l", "team=green")
-	if err := none.wait(); err != nil || none.out.String() != "" || !strings.Contains(none.errOut.String(),
-		"No chats found") {
-		t.Errorf("shown %q, noted %q, %v", none.out.String(), none.errOut.String(), err)
-	}
+	p.run("ls", "-l", "team=green").shows("", "No chats found")
 }
 
 func TestLsTellsOfChangesUntilItIsInterrupted(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
-	c := p.start("token", "", "ls", "--watch")
+	c := p.run("ls", "--watch")
 	c.waitOutput("triage")
 	p.chat.Status.Title = "It has a title"
 	p.updateStatus(p.chat)
@@ -94,7 +88,5 @@ func TestLsTellsOfChangesUntilItIsInterrupted(t *testing.T) {
 	p.create(chattest.In(p.namespace, chattest.Chat("second")))
 	c.waitOutput("second")
 	c.stop()
-	if err := c.wait(); err != nil {
-		t.Error(err)
-	}
+	c.succeeds()
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -16,20 +15,9 @@ import (
 // created waits for a chat that the plug-in creates, and has the person's other steps be about it.
 func (p *person) created(prefix string) *v1alpha1.Chat {
 	p.t.Helper()
-	for range poll(p.t, "a chat is created") {
-		var list v1alpha1.ChatList
-		if err := p.c.List(p.t.Context(), &list, client.InNamespace(p.namespace)); err != nil {
-			p.t.Fatal(err)
-		}
-		for i := range list.Items {
-			if strings.HasPrefix(list.Items[i].Name, prefix) {
-				p.chat = &list.Items[i]
-				return p.chat
-			}
-		}
-	}
-	p.t.FailNow()
-	return nil
+	p.chat = find(p, "a chat is created", &v1alpha1.ChatList{},
+		func(c *v1alpha1.Chat) bool { return strings.HasPrefix(c.Name, prefix) })
+	return p.chat
 }
 
 func TestNewShowsTheFirstReply(t *testing.T) {
@@ -51,10 +39,7 @@ func TestNewShowsTheFirstReply(t *testing.T) {
 			m := p.sent()
 			p.begin(m)
 			p.answer(m, "looks good")
-			if err := c.wait(); err != nil || c.out.String() != "looks good\n" ||
-				!strings.Contains(c.errOut.String(), "▎[chat.parley.dev/review created]\n") {
-				t.Errorf("shown %q, noted %q, %v", c.out.String(), c.errOut.String(), err)
-			}
+			c.shows("looks good\n", "▎[chat.parley.dev/review created]\n")
 		})
 	}
 }
@@ -65,41 +50,27 @@ func TestNewMakesANameUp(t *testing.T) {
 	for prefix, args := range map[string][]string{"chat-": {"new", "-o", "name"}, "review-": {"new", "review-", "-o",
 		"name"},
 		"held-": {"new", "held-", "a", "question", "--no-follow", "-o", "name"}} {
-		c := p.start("token", "", args...)
-		if err := c.wait(); err != nil || c.out.String() != "chat.parley.dev/"+p.created(prefix).Name+"\n" {
-			t.Errorf("%v: shown %q, %v", args, c.out.String(), err)
-		}
+		p.run(args...).shows("chat.parley.dev/" + p.created(prefix).Name + "\n")
 	}
-	taken := p.start("token", "", "new", "triage")
-	if err := taken.wait(); exitCode(err) != exitConflict {
-		t.Errorf("a name that is taken: %v", err)
-	}
+	p.run("new", "triage").exits(exitConflict, "already exists")
 }
 
 func TestNewSaysWhyAChatCannotBegin(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
-	c := p.start("token", "", "--gateway", p.gateway, "new", "stuck", "a question")
+	c := p.run("--gateway", p.gateway, "new", "stuck", "a question")
 	chat := p.created("stuck")
 	chat.Status.Conditions = ready(metav1.ConditionFalse, v1alpha1.ReasonPromptNameTaken, "another message has the name")
 	p.updateStatus(chat)
-	if err := c.wait(); err == nil || err.Error() != "PromptNameTaken: another message has the name" {
-		t.Errorf("error %v", err)
-	}
+	c.failsWith("PromptNameTaken: another message has the name")
 }
 
 func TestWaitForReplyEndsAtTimeout(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
-	c := p.start("token", "", "--gateway", p.gateway, "send", "triage", "a question", "--timeout", "2s")
+	c := p.run("--gateway", p.gateway, "send", "triage", "a question", "--timeout", "2s")
 	p.begin(p.sent())
-	if err := c.wait(); exitCode(err) != exitTimedOut || !strings.Contains(err.Error(),
-		"timed out after 2s waiting for the reply") {
-		t.Errorf("error %v", err)
-	}
+	c.exits(exitTimedOut, "timed out after 2s waiting for the reply")
 	p.want()
-	c = p.start("token", "", "--gateway", p.gateway, "send", "triage", "another one", "--timeout", "2s")
-	if err := c.wait(); exitCode(err) != exitNeedsPerson {
-		t.Errorf("error %v", err)
-	}
+	p.run("--gateway", p.gateway, "send", "triage", "another one", "--timeout", "2s").exits(exitNeedsPerson, "the reply")
 }

@@ -7,24 +7,20 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestAGatewayOutOfReachIsTold(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_ = closed.Close()
 	for _, args := range []string{"tail triage", "send triage hello", "tail triage -o json"} {
 		args = "--gateway http://" + closed.Addr().String() + " " + args
-		c := p.start("token", "", strings.Fields(args)...)
-		for range poll(t, "the outage is told") {
-			if strings.HasPrefix(c.errOut.String(), "▎[the gateway is out of reach") {
-				break
-			}
-		}
+		c := p.run(strings.Fields(args)...)
+		c.waitNote("▎[the gateway is out of reach")
 		if got := c.errOut.String(); !strings.Contains(got, "connection refused]\n") || c.out.String() != "" {
 			t.Errorf("%s: told %q, shown %q", args, got, c.out.String())
 		}

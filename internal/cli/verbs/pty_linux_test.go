@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/pty"
 )
 
@@ -42,9 +43,7 @@ func (p *person) sits(args ...string) *typist {
 func (a *typist) mode() *unix.Termios {
 	a.t.Helper()
 	mode, err := unix.IoctlGetTermios(int(a.program.Fd()), unix.TCGETS)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.OK(a.t, err)
 	return mode
 }
 

@@ -14,6 +14,7 @@ import (
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // counter counts the requests that it passes on.
@@ -38,9 +39,7 @@ func TestALongChatIsReadInFewRequests(t *testing.T) {
 	p.updateStatus(p.chat)
 	length := int(p.chat.Status.History.Length)
 	config, err := clientcmd.BuildConfigFromFlags("", p.files["token"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	made := &counter{}
 	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { made.RoundTripper = inner; return made })
 	s := p.session()
@@ -50,9 +49,7 @@ func TestALongChatIsReadInFewRequests(t *testing.T) {
 	for last, most := range map[int]int{0: 6, 1: 3, 2: 4, 20: 6, 1000: 6} {
 		made.requests = 0
 		read, err := s.Snapshot(t.Context(), "triage", last)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if made.requests > most {
 			t.Errorf("the last %d messages took %d requests, want at most %d", last, made.requests, most)
 		}
@@ -60,9 +57,7 @@ func TestALongChatIsReadInFewRequests(t *testing.T) {
 		for _, e := range read.Events {
 			if e.Name == stream.EventMessage {
 				m, err := stream.Decode[stream.MessageCommitted](e)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, err)
 				told = append(told, m.Index)
 			}
 		}
