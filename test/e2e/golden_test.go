@@ -123,3 +123,14 @@ func loseWorkspaceBeforeTheEdit(w *world, s *step) {
 		w.loseWorkspace(s.chat.Name)
 	}
 }
+
+// sumGolden is the transcript of sums.
+const sumGolden = "sum.txt"
+
+func TestModelWritesFixesServesAndRevisitsProgram(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, sums())
+	w.newSumChat("c")
+	w.ready("c", sumLength)
+	w.isGolden("c", sumGolden)
+}
