@@ -191,10 +191,10 @@ func refusal(response *http.Response) *Error {
 	return e
 }
 
-// isTransient reports whether a later request may succeed: after a fault of the gateway, or, once a stream has begun,
+// isTransient reports whether a later request may succeed: after a fault of the gateway, or, once a stream has started,
 // when the caller has too many streams.
-func (e *Error) isTransient(begun bool) bool {
-	return e.Status >= http.StatusInternalServerError || begun && e.Status == http.StatusTooManyRequests
+func (e *Error) isTransient(started bool) bool {
+	return e.Status >= http.StatusInternalServerError || started && e.Status == http.StatusTooManyRequests
 }
 
 // isPermanent reports whether a retry would fail as well: the certificate is not trusted, or the server speaks no TLS.

@@ -90,9 +90,7 @@ func TestEachOperationIsTheRequestOfThePage(t *testing.T) {
 				}
 				path := strings.TrimPrefix(r.URL.RequestURI(), "/v1alpha1/namespaces/ns")
 				got = strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Method, path, body))
-				if r.Header.Get("Authorization") != "Bearer secret" {
-					t.Errorf("asked as %q", r.Header.Get("Authorization"))
-				}
+				check.Equal(t, "asked as", "Bearer secret", r.Header.Get("Authorization"))
 				return answered(http.StatusOK, "{}"), nil
 			}))
 			if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -117,9 +115,7 @@ func TestRefusalIsATypedError(t *testing.T) {
 
 func TestARedirectDoesNotTakeTheTokenElsewhere(t *testing.T) {
 	n := asking(func(r *http.Request) (*http.Response, error) {
-		if r.URL.Host != "gateway" {
-			t.Errorf("%s was asked with %q", r.URL, r.Header.Get("Authorization"))
-		}
+		check.Equal(t, r.URL, "gateway", r.URL.Host)
 		return answered(http.StatusTemporaryRedirect, "", "Location", "http://elsewhere/"), nil
 	})
 	n.client.HTTP.CheckRedirect = func(*http.Request, []*http.Request) error { return nil }

@@ -87,8 +87,8 @@ type follower struct {
 	// endsWith is the event that nothing follows.
 	endsWith string
 	lost     func(error)
-	// begun is true after the first event, and renewable after the first event since the token was refused.
-	begun, renewable bool
+	// started is true after the first event, and renewable after the first event since the token was refused.
+	started, renewable bool
 	pause            time.Duration
 }
 
@@ -118,7 +118,7 @@ func (f *follower) prepareRetry(ctx context.Context, lost error) error {
 	switch {
 	case isRefused && refused.Status == http.StatusUnauthorized:
 		return f.renewToken(ctx, lost)
-	case isRefused && !refused.isTransient(f.begun), isPermanent(lost):
+	case isRefused && !refused.isTransient(f.started), isPermanent(lost):
 		return lost
 	}
 	wait := f.pause
@@ -182,7 +182,7 @@ func (f *follower) stream(ctx context.Context, yield func(stream.Event, error) b
 		}
 		silence.Stop() // The consumer may take its time.
 		defer silence.Reset(maxSilence)
-		f.begun, f.renewable, f.pause = true, true, firstPause
+		f.started, f.renewable, f.pause = true, true, firstPause
 		if e.ID != "" {
 			f.last = e.ID
 		}

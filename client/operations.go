@@ -35,7 +35,8 @@ type NewChat struct {
 
 // Change is a change of a chat.
 type Change struct {
-	// ResourceVersion of the Chat that is changed: if another change came first, this one is refused as Conflict. Optional.
+	// ResourceVersion of the Chat that is changed: if another change came first, this one is refused as Conflict.
+	// Optional.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// Spec holds the fields of Chat.spec to change, as a JSON merge patch: nil removes one.
 	Spec map[string]any `json:"spec"`

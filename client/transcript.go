@@ -58,9 +58,9 @@ type Transcript struct {
 	repeatedNotes map[string]bool
 }
 
-// Update is the change that an event makes: *stream.MessageCommitted, *stream.MessagePart, *stream.PreviewReset, *stream.Note,
-// *stream.NoteDeleted, *stream.QueueUpdate, *stream.Status, *stream.Error, *stream.Retry, *stream.RequiresAction,
-// *Reset or Deleted; nil for an event that changes nothing of the chat.
+// Update is the change that an event makes: *stream.MessageCommitted, *stream.MessagePart, *stream.PreviewReset,
+// *stream.Note, *stream.NoteDeleted, *stream.QueueUpdate, *stream.Status, *stream.Error, *stream.Retry,
+// *stream.RequiresAction, *Reset or Deleted; nil for an event that changes nothing of the chat.
 type Update any
 
 // Deleted is the update that ends a chat.

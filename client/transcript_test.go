@@ -127,9 +127,7 @@ func TestATranscriptIsWhatTheStreamHasTold(t *testing.T) {
 			""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := outline(applied(t, c.events...)); got != c.want {
-				t.Errorf("it is %q, want %q", got, c.want)
-			}
+			check.Equal(t, "outline", c.want, outline(applied(t, c.events...)))
 		})
 	}
 }

@@ -12,8 +12,8 @@
 //   - ui: serves the page on this machine.
 //
 // The plug-in connects to the gateway through the API server, with the identity of the kubeconfig, so that users of
-// kubectl need nothing else. Every verb but send and tail does what kubectl could do to the resources, and waits for the
-// outcome.
+// kubectl need nothing else. Every verb but send and tail does what kubectl could do to the resources, and waits for
+// the outcome.
 package cli
 
 // NotFoundError means that there is no object of that name.

@@ -83,9 +83,7 @@ func TestATurnOfSeveralSteps(t *testing.T) {
 	if history[2].Spec.Role != v1alpha1.RoleTool || result.IsError || !strings.Contains(result.Output, "Europe/Berlin") {
 		t.Errorf("the tool's message is %+v", history[2].Spec)
 	}
-	if text(&history[3]) != "It is late." {
-		t.Errorf("the reply is %q", text(&history[3]))
-	}
+	check.Equal(t, "the reply", "It is late.", text(&history[3]))
 }
 
 func TestGeneratorKillDuringStreamLosesOnlyTheAttempt(t *testing.T) {
@@ -173,9 +171,7 @@ func TestCorrectedKeyGoesOnAfterARefusedOne(t *testing.T) {
 	if condition.Reason != "AuthenticationFailed" || !strings.Contains(condition.Message, `key "key" of Secret model`) {
 		t.Errorf("Stalled says %s: %s", condition.Reason, condition.Message)
 	}
-	if strings.Contains(w.describe(), "sk-e2e") {
-		t.Errorf("a status holds the key: %s", w.describe())
-	}
+	check.Lacks(t, w.describe(), "sk-e2e")
 	check.Equal(t, "calls of the model", 1, len(w.requests()))
 	var secret corev1.Secret
 	check.OK(t, c.Get(t.Context(), client.ObjectKey{Namespace: w.ns, Name: "model"}, &secret))

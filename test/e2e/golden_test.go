@@ -61,9 +61,7 @@ func TestTranscriptIsIdenticalDespiteKillsAtEachStep(t *testing.T) {
 				}
 			}
 			w.isGolden("c", sumGolden)
-			if len(steps)-len(spared) != v.kills {
-				t.Errorf("of %d steps nothing was killed during those with the numbers %d", len(steps), spared)
-			}
+			check.Equal(t, spared, v.kills, len(steps)-len(spared))
 		})
 	}
 }

@@ -149,9 +149,7 @@ func (w *world) approved(chat *v1alpha1.Chat) {
 func (w *world) fixed(killed int) {
 	w.t.Helper()
 	chat := w.chat("fix-web")
-	if chat.Status.History.Length != fixLength {
-		w.t.Errorf("the history has %d messages:\n%s", chat.Status.History.Length, w.describe())
-	}
+	check.Equal(w.t, "the history", fixLength, chat.Status.History.Length)
 	results := map[string]v1alpha1.ToolResult{}
 	for _, r := range w.results("fix-web") {
 		results[r.Name] = r

@@ -146,9 +146,7 @@ func TestClientsReceiveReplyDespiteManagerAndGatewayKill(t *testing.T) {
 			t.Errorf("%s has lost nothing: %s", end.name, end.complained)
 		}
 	}
-	if n := len(w.requests()); n != len(programs) {
-		t.Errorf("the model was called %d times", n)
-	}
+	check.Equal(t, "the model was called", len(programs), len(w.requests()))
 }
 
 // story is what the model tells, and how often it says something.

@@ -88,9 +88,7 @@ func TestClientsOfJavaScriptParseAnswersBySchema(t *testing.T) {
 			program.Dir = dir
 			program.Env = append(os.Environ(), "OPENAI_URL="+at.openaiURL(), "ANTHROPIC_URL="+at.anthropicURL(),
 				"API_KEY="+at.token)
-			if parsed := runs(t, program); parsed != answer {
-				t.Errorf("the client has parsed %s", parsed)
-			}
+			check.Equal(t, "the client has parsed", answer, runs(t, program))
 			requests := w.requests()
 			if n := len(requests); n != 3 {
 				t.Fatalf("the model was called %d times", n)

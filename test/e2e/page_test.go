@@ -79,9 +79,7 @@ func noTokenIsLogged(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		if strings.Contains(string(log), "eyJ") {
-			t.Errorf("gateway %s logs a token", gateways.Items[i].Name)
-		}
+		check.Lacks(t, string(log), "eyJ")
 	}
 }
 
@@ -232,9 +230,7 @@ func goesOn(t *testing.T, in *browser.Browser) {
 		document.querySelectorAll('#transcript :is(img, script, style, svg, iframe, b)').length,
 		[...document.querySelectorAll('#transcript a')].filter((a) => !/^https?:/.test(a.href)).length,
 		[...document.querySelectorAll('#transcript a')].some((a) => a.dataset.host === 'evil.example')])`)
-	if got != "[0,0,0,true]" {
-		t.Errorf("the page has %s", got)
-	}
+	check.Equal(t, "the page", "[0,0,0,true]", got)
 
 	p.Type("#compose", "Tell me a story.")
 	p.Key("Enter")

@@ -136,9 +136,7 @@ func TestAnAgentThatExploresActsUnderNoClass(t *testing.T) {
 			t.Errorf("the root is not offered commands: %s", body)
 		}
 	}
-	if mode := agents[0].Spec.Mode; mode != v1alpha1.ModeExplore {
-		t.Errorf("agent %s has mode %q", agent, mode)
-	}
+	check.Equal(t, agent, v1alpha1.ModeExplore, agents[0].Spec.Mode)
 }
 
 // treeOf is a script by which the model of chat root starts so many agents, in as many replies as it takes, waits for

@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
@@ -37,9 +35,7 @@ func (w *world) ends(code int, args ...string) string {
 // shows runs the plug-in, and checks that it prints the words.
 func (w *world) shows(words string, args ...string) {
 	w.t.Helper()
-	if got := w.ends(0, args...); !strings.Contains(got, words) {
-		w.t.Errorf("kubectl chat %s prints %q, want %q in it", strings.Join(args, " "), got, words)
-	}
+	check.Contains(w.t, w.ends(0, args...), words)
 }
 
 // plugInScript has answers to all that is asked on a day with the plug-in.
@@ -78,9 +74,7 @@ func TestADayWithThePlugInAlone(t *testing.T) {
 	w.looksBack()
 
 	w.shows(" archived: ", "archive", "triage")
-	if got := w.ends(0, "ls"); strings.Contains(got, "triage") {
-		t.Errorf("an archived chat is listed:\n%s", got)
-	}
+	check.Lacks(t, w.ends(0, "ls"), "triage")
 	w.ends(0, "unarchive", "triage")
 	w.ends(1, "new", "broken", "You will fail.")
 	w.shows("chat.parley.dev/broken deleted\n", "delete", "broken")
@@ -138,9 +132,7 @@ func (w *world) looksBack() {
 	w.shows("triage ", "usage")
 	w.shows("## 1. User", "export", "triage")
 	lines := strings.Split(strings.TrimSpace(w.ends(0, "export", "triage", "-o", "jsonl")), "\n")
-	if len(lines) != 11 {
-		w.t.Errorf("exported are %d lines", len(lines))
-	}
+	check.Equal(w.t, "exported", 11, len(lines))
 	for _, line := range lines {
 		if !json.Valid([]byte(line)) {
 			w.t.Errorf("no JSON: %s", line)
@@ -181,9 +173,7 @@ func TestImportedChatContinuesLikeExportedChat(t *testing.T) {
 	}
 	want := messagesOf(t, requests[3])
 	for i, name := range []string{"goes-on", "waits"} {
-		if diff := gocmp.Diff(want, messagesOf(t, requests[4+i])); diff != "" {
-			t.Errorf("chat %s is told (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, name, want, messagesOf(t, requests[4+i]))
 	}
 	if got := w.ends(0, "show", "waits"); strings.ContainsAny(got, "\x1b\a\u202e") {
 		t.Errorf("a terminal is told %q", got)

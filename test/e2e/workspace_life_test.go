@@ -55,9 +55,7 @@ func (w *world) storage(workspace string) (*corev1.PersistentVolumeClaim, *corev
 	key := client.ObjectKey{Namespace: w.ns, Name: w.workspace(workspace).Status.Claim}
 	check.OK(w.t, c.Get(w.t.Context(), key, claim))
 	check.OK(w.t, c.Get(w.t.Context(), client.ObjectKey{Name: claim.Spec.VolumeName}, volume))
-	if claim.Status.Phase != corev1.ClaimBound {
-		w.t.Errorf("the claim is %s", claim.Status.Phase)
-	}
+	check.Equal(w.t, "the claim", corev1.ClaimBound, claim.Status.Phase)
 	return claim, volume
 }
 
@@ -193,9 +191,7 @@ func TestACommandWhoseWorkspaceIsLostEndsOnce(t *testing.T) {
 			if log := w.executed(results[1]); log.Output != "begun\n" {
 				t.Errorf("the log says %q: %+v", log.Output, log)
 			}
-			if n := strings.Count(results[2].Output, "sleep 60"); n != 1 {
-				t.Errorf("the workspace remembers %d such commands: %s", n, results[2].Output)
-			}
+			check.Equal(t, "the workspace remembers", 1, strings.Count(results[2].Output, "sleep 60"))
 		})
 	}
 }
@@ -224,9 +220,7 @@ func TestCommandSurvivesKillOfAgentServer(t *testing.T) {
 		t.Errorf("the command ended with %+v", got)
 	}
 	const written = len("before\n") + 108894 + len("after\n") // seq writes the rest.
-	if list := w.results("c")[1].Output; !strings.Contains(list, fmt.Sprintf(`"output_bytes":%d`, written)) {
-		t.Errorf("it should have written %d bytes: %s", written, list)
-	}
+	check.Contains(t, w.results("c")[1].Output, fmt.Sprintf(`"output_bytes":%d`, written))
 	if now := w.housing(); now.UID != pod.UID || restarted(now) {
 		t.Errorf("the pod is another, or was restarted: %+v", now.Status.ContainerStatuses)
 	}

@@ -196,9 +196,9 @@ func (o Objects) read(ctx context.Context, chat *v1alpha1.Chat, last int) (*Snap
 	if err != nil {
 		return nil, err
 	}
-	t, messages, wanted := &Snapshot{Chat: chat, notes: notes.Items}, int64(0), chat.Status.History.Length
+	t, messages, expected := &Snapshot{Chat: chat, notes: notes.Items}, int64(0), chat.Status.History.Length
 	if last > 0 {
-		wanted = min(wanted, int64(last))
+		expected = min(expected, int64(last))
 	}
 	follower := follow.Follower{Chats: t, Messages: source, Notes: t,
 		Send: func(e stream.Event) error {
@@ -211,7 +211,7 @@ func (o Objects) read(ctx context.Context, chat *v1alpha1.Chat, last int) (*Snap
 	if err := follower.Once(ctx, int64(last)); err != nil {
 		return nil, err
 	}
-	if messages != wanted {
+	if messages != expected {
 		return nil, errChanged
 	}
 	return t, nil

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cli/prior"
 	"parley.dev/parley/test/kit/check"
@@ -103,9 +101,7 @@ func TestAConversationIsReadInEveryForm(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := prior.Read([]byte(c.raw))
 			check.OK(t, err)
-			if diff := cmp.Diff(&c.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			check.Equal(t, "conversation", &c.want, got)
 		})
 	}
 }

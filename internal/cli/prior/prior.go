@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prior reads earlier conversations of other places, and converts each to the history of one message. It is pure.
+// Package prior reads earlier conversations, and converts each to the history of one message. It is pure.
 package prior
 
 import (
@@ -263,7 +263,8 @@ func (r *exportReader) part(converted *v1alpha1.PriorMessage, part *v1alpha1.Mes
 	case part.ToolCall != nil:
 		call := part.ToolCall
 		r.names[call.ID] = call.Name
-		converted.ToolCalls = append(converted.ToolCalls, v1alpha1.PriorToolCall{ID: call.ID, Name: call.Name, Input: call.Input})
+		converted.ToolCalls = append(converted.ToolCalls,
+			v1alpha1.PriorToolCall{ID: call.ID, Name: call.Name, Input: call.Input})
 	case part.ToolResult != nil:
 		result := part.ToolResult
 		converted.ToolResults = append(converted.ToolResults, v1alpha1.ToolResult{ID: result.ID,

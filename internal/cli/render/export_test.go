@@ -62,9 +62,7 @@ func TestAnExportIsReadByPeople(t *testing.T) {
 		"```markdown\nIt is down.\n```\n\n" +
 		"**The last turn failed: Overloaded.**\n\n" +
 		"```\nIt is down.\n```\n"
-	if diff := cmp.Diff(want, e.Markdown()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "page", want, e.Markdown())
 }
 
 // outside is a page without its fenced blocks, as a reader of Markdown finds them.
@@ -83,9 +81,7 @@ func outside(t *testing.T, page string) string {
 			fence = ""
 		}
 	}
-	if fence != "" {
-		t.Errorf("a fence is not closed:\n%s", page)
-	}
+	check.Equal(t, "open fence", "", fence)
 	return b.String()
 }
 
@@ -105,13 +101,9 @@ func TestNobodyBreaksTheStructureOfAPage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := exportOf(said)
 			got := outside(t, e.Markdown())
-			if strings.Count(got, "\n") != strings.Count(harmless, "\n") {
-				t.Errorf("there are other lines than with harmless words:\n%s", got)
-			}
+			check.Equal(t, "lines", strings.Count(harmless, "\n"), strings.Count(got, "\n"))
 			for _, bad := range []string{"\n# I am", "\n# out", " <", "](", "@all", "`", "~~~"} {
-				if strings.Contains(strings.ReplaceAll(got, `\`+strings.TrimSpace(bad), ""), bad) {
-					t.Errorf("%q is to be read as Markdown:\n%s", bad, got)
-				}
+				check.Lacks(t, strings.ReplaceAll(got, `\`+strings.TrimSpace(bad), ""), bad)
 			}
 		})
 	}
@@ -134,7 +126,5 @@ func TestJSONExportHasAllFields(t *testing.T) {
 		check.OK(t, json.Unmarshal([]byte(line), &entry))
 		got.entries = append(got.entries, entry)
 	}
-	if diff := cmp.Diff(e, got, cmp.AllowUnexported(Export{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "export", e, got, cmp.AllowUnexported(Export{}))
 }

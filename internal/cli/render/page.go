@@ -68,8 +68,8 @@ func (e *Export) PrintLines(to io.Writer) error {
 	return nil
 }
 
-// page is a document in Markdown whose structure is the plug-in's alone: text of others is in fences that it cannot end,
-// or escaped within a line.
+// page is a document in Markdown whose structure is the plug-in's alone: text of others is in fences that it cannot
+// end, or escaped within a line.
 type page struct{ strings.Builder }
 
 // Markdown is the export for people.

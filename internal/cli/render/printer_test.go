@@ -185,9 +185,7 @@ func TestWhatTheChatWaitsForIsShownOnce(t *testing.T) {
 		waits(1, "b"))
 	const want = "▎[WaitingForCapacity: a]\n▎[Truncated: ReplyTooLarge: cut]\n▎[WaitingForCapacity: b]\n" +
 		"▎[WaitingForCapacity: b]\n"
-	if notes != want {
-		t.Errorf("noted %q", notes)
-	}
+	check.Equal(t, "noted", want, notes)
 }
 
 func TestWaitIsNotShownWithinAReply(t *testing.T) {

@@ -104,7 +104,8 @@ func printRequest(out io.Writer, r *v1alpha1.DebugRequest) {
 	for i := range r.Tools {
 		names = append(names, r.Tools[i].Name)
 	}
-	fmt.Fprintf(out, "  tools: %s%s\n", flat(cmp.Or(strings.Join(names, ", "), "none")), optional(" (choice: %s)", r.ToolChoice))
+	fmt.Fprintf(out, "  tools: %s%s\n", flat(cmp.Or(strings.Join(names, ", "), "none")),
+		optional(" (choice: %s)", r.ToolChoice))
 	if r.OmittedMessages > 0 {
 		fmt.Fprintf(out, "  [%d of the oldest messages are left out]\n", r.OmittedMessages)
 	}

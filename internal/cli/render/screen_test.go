@@ -122,9 +122,7 @@ func TestJSONEventsAreExactAndHarmless(t *testing.T) {
 	for _, e := range story {
 		check.OK(t, p.Event(e, true))
 	}
-	if printable.Escape(out.String()) != out.String() {
-		t.Errorf("written %q", out.String())
-	}
+	check.Equal(t, "written", out.String(), printable.Escape(out.String()))
 	decoder := json.NewDecoder(strings.NewReader(out.String()))
 	for _, e := range story {
 		var got jsonEvent

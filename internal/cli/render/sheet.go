@@ -206,7 +206,7 @@ func (s *sheet) lines(text string) {
 	s.quote("  ", strings.Join(all, "\n"))
 }
 
-// maxWorkLines is how many lines of a command's output, or of a diff, are shown, the last ones: the ChatMessage has all.
+// maxWorkLines is how many of the last lines of a command's output, or of a diff, are shown.
 const maxWorkLines = 40
 
 // parse reads JSON of a tool; false if it is of another form.
@@ -271,8 +271,8 @@ func (r *commandResult) ending() string {
 	return "no exit code after " + took
 }
 
-// editedOf returns what a call has changed in files, as diffs, and what it has read or written, in words; both empty for
-// results of other tools.
+// editedOf returns what a call has changed in files, as diffs, and what it has read or written, in words; both are
+// empty for other tools.
 func editedOf(name, output string) (diffs, words string) {
 	result, ok := parse[struct {
 		Files      []struct{ Diff string }

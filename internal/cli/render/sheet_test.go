@@ -91,9 +91,7 @@ func TestWorkIsShownAsPeopleKnowIt(t *testing.T) {
 			for _, e := range c.events {
 				check.OK(t, p.Event(e, false))
 			}
-			if out.String() != c.want {
-				t.Errorf("shown\n%s\nwant\n%s", out.String(), c.want)
-			}
+			check.Equal(t, "shown", c.want, out.String())
 		})
 	}
 }

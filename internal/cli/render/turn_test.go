@@ -134,9 +134,7 @@ func TestOnlyTheTurnOfTheMessageIsShown(t *testing.T) {
 				}
 			}
 			turn.Printer.EndLine()
-			if out.String() != c.want {
-				t.Errorf("shown %q, want %q", out.String(), c.want)
-			}
+			check.Equal(t, "shown", c.want, out.String())
 		})
 	}
 }

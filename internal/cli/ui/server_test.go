@@ -98,9 +98,7 @@ func TestTheCodeOpensThePageOnce(t *testing.T) {
 	if w := d.ask("GET", list, "", key); w.Code != http.StatusOK || len(d.reached) != 1 {
 		t.Errorf("with the key: %d %s, %v", w.Code, w.Body, d.reached)
 	}
-	if got := d.header.Get("Authorization"); got != "" {
-		t.Errorf("the operations were shown %q", got)
-	}
+	check.Equal(t, "the operations were shown", "", d.header.Get("Authorization"))
 }
 
 func TestOnlyThePageOfThisServerIsAnswered(t *testing.T) {

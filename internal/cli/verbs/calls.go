@@ -62,8 +62,8 @@ func pendingCalls(ctx context.Context, s *session, name string, kind v1alpha1.Re
 		calls = slices.DeleteFunc(required.ToolCalls, func(c v1alpha1.PendingToolCall) bool { return c.Kind != kind })
 	}
 	if len(calls) == 0 {
-		return nil, fmt.Errorf("no call of chat %s waits for %s: it is %s; see %s", name, requirements[kind], chat.Status.Phase,
-			s.command("calls", name))
+		return nil, fmt.Errorf("no call of chat %s waits for %s: it is %s; see %s", name, requirements[kind],
+			chat.Status.Phase, s.command("calls", name))
 	}
 	return calls, nil
 }

@@ -5,12 +5,15 @@ package verbs
 
 import (
 	"encoding/json"
+	"net"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/client"
 	"parley.dev/parley/test/kit/chattest"
 	"parley.dev/parley/test/kit/check"
 )
@@ -116,9 +119,7 @@ func TestSendFailsWithTheReasonOfTheMessage(t *testing.T) {
 	p := newPerson(t)
 	failed := p.start("token", "from a pipe", "--gateway", p.gateway, "send", "triage", "-")
 	m := p.sent()
-	if m.Spec.Content != "from a pipe" {
-		t.Errorf("sent %q", m.Spec.Content)
-	}
+	check.Equal(t, "sent", "from a pipe", m.Spec.Content)
 	p.begin(m)
 	p.chat.Status.Conditions = ready(metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorOverloaded),
 		"anthropic has no capacity")
@@ -245,5 +246,56 @@ func TestErrorsNameTheWayOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p.run(tt.args...).fails(tt.want)
 		})
+	}
+}
+
+func TestAGatewayOutOfReachIsTold(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	check.OK(t, err)
+	_ = closed.Close()
+	for _, args := range []string{"tail triage", "send triage hello", "tail triage -o json"} {
+		args = "--gateway http://" + closed.Addr().String() + " " + args
+		c := p.run(strings.Fields(args)...)
+		c.waitNote("▎[the gateway is out of reach")
+		if got := c.errOut.String(); !strings.Contains(got, "connection refused]\n") || c.out.String() != "" {
+			t.Errorf("%s: told %q, shown %q", args, got, c.out.String())
+		}
+		c.stop()
+		_ = c.wait()
+	}
+}
+
+// TestSentTextCanBeInterruptedBeforeItsTurn has the chat say how it stood before the text that has just been sent.
+func TestSentTextCanBeInterruptedBeforeItsTurn(t *testing.T) {
+	rests, works := stream.Status{Ready: metav1.ConditionTrue}, stream.Status{Ready: metav1.ConditionUnknown}
+	taken := stream.MessageCommitted{Message: stream.Message{Name: "m"}}
+	c := &conversation{mine: map[string]bool{"m": true}}
+	for _, step := range []struct {
+		what   string
+		sent   string
+		update client.Update
+		busy   bool
+	}{
+		{"it rests", "", &rests, false},
+		{"a text is sent, and it is told late that the chat rested", "m", &rests, true},
+		{"the chat has taken it up", "m", &taken, true},
+		{"it is answered", "", &works, true},
+		{"it is told again", "", &taken, true},
+		{"the turn is over", "", &rests, false},
+	} {
+		c.sent = step.sent
+		if c.observe(step.update); c.busy() != step.busy {
+			t.Errorf("%s: busy is %v", step.what, c.busy())
+		}
+	}
+}
+
+func TestQueuedTextIsNotInterruptible(t *testing.T) {
+	c := &conversation{sent: "m"}
+	c.observe(&stream.QueueUpdate{Queue: []stream.QueuedMessage{{Name: "m"}}})
+	if c.busy() {
+		t.Error("it does not")
 	}
 }

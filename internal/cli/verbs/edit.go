@@ -97,8 +97,8 @@ func changeMessage(ctx context.Context, s *session, read *v1alpha1.ChatMessage, 
 			return fmt.Errorf("reading message %s: %w", read.Name, err)
 		}
 		if m.UID != read.UID || m.Generation != read.Generation {
-			return conflictError{fmt.Sprintf("message %s was changed meanwhile, and is not edited: look at it, and edit it again",
-				read.Name)}
+			return conflictError{fmt.Sprintf("message %s was changed meanwhile, and is not edited: look at it, and edit it "+
+				"again", read.Name)}
 		}
 	}
 }

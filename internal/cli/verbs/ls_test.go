@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // spaces are those between the columns of a table.
@@ -63,9 +64,7 @@ func TestLsShowsHowChatsStandAndWhatWaits(t *testing.T) {
 		!strings.Contains(spaces.ReplaceAllString(all.out.String(), "|"), p.namespace+"|triage|") {
 		t.Errorf("shown\n%s%v", all.out.String(), err)
 	}
-	if names := p.shown("ls", "--all", "-o", "name"); names != "chat.parley.dev/old\nchat.parley.dev/triage\n" {
-		t.Errorf("shown\n%s", names)
-	}
+	check.Equal(t, "shown", "chat.parley.dev/old\nchat.parley.dev/triage\n", p.shown("ls", "--all", "-o", "name"))
 	for output, read := range map[string]func([]byte, any) error{"json": json.Unmarshal,
 		"yaml": func(b []byte, v any) error { return yaml.Unmarshal(b, v) }} {
 		var list v1alpha1.ChatList

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // queue lets a message wait in the chat's queue.
@@ -37,9 +38,7 @@ func TestAQueuedMessageCanBePromoted(t *testing.T) {
 	m := p.queue()
 	c := p.run("promote", "triage", m.Name)
 	p.promoted(m)
-	if m.Spec.Content != "and then?" {
-		t.Errorf("the message became %+v", m.Spec)
-	}
+	check.Equal(t, "content", "and then?", m.Spec.Content)
 	p.chat.Status.Queue = nil
 	p.updateStatus(p.chat)
 	p.begin(m)
@@ -55,4 +54,49 @@ func TestOnlyAMessageThatWaitsCanBePromoted(t *testing.T) {
 	p.run("promote", "triage", "other").fails("which is Running: there is " + m.Name)
 	p.run("promote", "triage", m.Name, "--wait=false").shows("chatmessage.parley.dev/" + m.Name + " promoted\n")
 	p.promoted(m)
+}
+
+func TestAnswerGivesTheRequestedInput(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.want()
+	p.chat.Status.RequiresAction.ToolCalls = append(p.chat.Status.RequiresAction.ToolCalls, v1alpha1.PendingToolCall{
+		ID: "call_4", Name: "s__book", Kind: v1alpha1.RequiresApproval, ApprovalCause: v1alpha1.ApprovalInputRequired,
+		InputRequests: `{"who":{"method":"elicitation/create","params":{"message":"Who books?",` +
+			`"requestedSchema":{"type":"object","required":["name"],"properties":{"name":{"type":"string","description":"In full."},` +
+			`"class":{"type":"string","enum":["first","second"]},"on":{"type":"array","items":{"anyOf":[{"const":"mo","title":"Monday"}]}}}}}}}`,
+	}, v1alpha1.PendingToolCall{
+		ID: "call_5", Name: "k8s_apply", Kind: v1alpha1.RequiresApproval, ApprovalCause: v1alpha1.ApprovalReviewRequired,
+		Proposal: "-  replicas: 1\n+  replicas: 2\x1b[2J\n",
+	})
+	digest(p.chat)
+	p.updateStatus(p.chat)
+	listed := p.run("calls", "triage")
+	listed.succeeds()
+	for _, want := range []string{
+		"Approval (asks for input)",
+		"\ncall_4 (s__book):\n      | Who books?\n      |   class (one of first, second, optional)\n" +
+			"      |   name (string): In full.\n      |   on (some of \"mo\" (Monday), optional)\n",
+		"\ncall_5 (k8s_apply):\n      | -  replicas: 1\n      | +  replicas: 2\\u001b[2J\n",
+	} {
+		check.Contains(t, listed.out.String(), want)
+	}
+	seen := p.chat.Status.RequiresAction.ToolCalls[3].Digest
+	answer := p.run("answer", "triage", `call_4={"name":"Ada"}`, "--digest", seen)
+	a := p.approval()
+	if want := (v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: "triage"}, ToolCallID: "call_4",
+		Decision: v1alpha1.DecisionApprove, Content: `{"name":"Ada"}`,
+		Digest: p.chat.Status.RequiresAction.ToolCalls[3].Digest}); a.Spec != want {
+		t.Errorf("created %+v", a.Spec)
+	}
+	a.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonApplied, "")
+	p.updateStatus(a)
+	answer.succeeds()
+	for want, args := range map[string][]string{
+		"is not a JSON object": {"answer", "triage", "call_4=Ada"},
+		"--digest is required": {"answer", "triage", `call_4={"name":"Ada"}`},
+		"answer it alone":      {"answer", "triage", "call_4={}", "call_1=1"},
+	} {
+		p.run(args...).fails(want)
+	}
 }

@@ -232,10 +232,10 @@ const (
 func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
 	cmd := NewCommand(streams) //nolint:contextcheck // Commands get theirs from ExecuteContext.
 	cmd.SetArgs(args)
-	begun := false
-	cmd.PersistentPreRun = func(*cobra.Command, []string) { begun = true }
+	started := false
+	cmd.PersistentPreRun = func(*cobra.Command, []string) { started = true }
 	err := cmd.ExecuteContext(ctx)
-	if err != nil && !begun { // cobra refused it.
+	if err != nil && !started { // cobra refused it.
 		err = usageError{err}
 	}
 	if err != nil {

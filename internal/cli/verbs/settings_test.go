@@ -11,6 +11,7 @@ import (
 	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestSettingsSayWhereTheyComeFrom(t *testing.T) {
@@ -50,9 +51,7 @@ limits:
   # the chat
   maxQueue: 3
 `
-	if got := c.out.String(); got != want {
-		t.Errorf("shown\n%s\nwant\n%s", got, want)
-	}
+	check.Equal(t, "shown", want, c.out.String())
 	c = p.run("settings", "fix", "-o", "json")
 	c.succeeds()
 	var got render.Settings

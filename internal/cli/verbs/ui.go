@@ -98,7 +98,8 @@ func browse(ctx context.Context, link string) (forget func(), err error) {
 	return forget, nil
 }
 
-// openStream asks the gateway for a stream. The connection to the gateway is closed when ctx is done. Refusals are answers.
+// openStream asks the gateway for a stream, and closes the connection to the gateway when ctx is done. Refusals are
+// answers.
 func openStream(ctx context.Context, dialer *cluster.Dialer, at, lastEventID string) (*http.Response, error) {
 	gateway, err := dialer.Dial(ctx)
 	switch {

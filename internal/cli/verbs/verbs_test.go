@@ -168,9 +168,7 @@ func TestADecisionIsFollowedUntilItCounts(t *testing.T) {
 	approve.shows("toolapproval.parley.dev/" + a.Name + " approved call_2 (current_time): Applied\n")
 	deny := p.run("deny", "triage", "-o", "json") // It is the only call that waits.
 	a = p.approval()
-	if a.Spec.Decision != v1alpha1.DecisionDeny {
-		t.Errorf("created %+v", a.Spec)
-	}
+	check.Equal(t, "decision", v1alpha1.DecisionDeny, a.Spec.Decision)
 	a.Status.Conditions = ready(metav1.ConditionFalse, v1alpha1.ReasonNotPending, "call_2 was approved already")
 	p.updateStatus(a)
 	deny.failsWith("NotPending: call_2 was approved already")

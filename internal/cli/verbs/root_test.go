@@ -22,6 +22,7 @@ import (
 	"parley.dev/parley/internal/cli"
 	"parley.dev/parley/internal/cli/terminal"
 	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/pty"
 )
 
 func TestEachKindOfErrorHasItsExitCode(t *testing.T) {
@@ -50,9 +51,7 @@ func TestEachKindOfErrorHasItsExitCode(t *testing.T) {
 		"ctrl-C":                         {context.Canceled, 130},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := exitCode(c.err); got != c.want {
-				t.Errorf("it ends with %d, want %d", got, c.want)
-			}
+			check.Equal(t, "it ends with", c.want, exitCode(c.err))
 			if c.err == nil {
 				return
 			}
@@ -98,5 +97,19 @@ func TestThePageHasEveryExitCode(t *testing.T) {
 	}
 	if len(documented) > 0 {
 		t.Errorf("the page has %v", documented)
+	}
+}
+
+func TestTheVersionIsPrintedWithoutACluster(t *testing.T) {
+	for args, want := range map[string]string{
+		"version":         "kubectl-chat " + ownVersion().Version + " (parley.dev/v1alpha1, go",
+		"version -o json": `"apiVersion":"parley.dev/v1alpha1"`,
+	} {
+		var out, errOut pty.Output
+		streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
+		if code := Run(t.Context(), streams, strings.Fields(args+" --kubeconfig /none")); code != exitDone ||
+			!strings.Contains(out.String(), want) {
+			t.Errorf("%s: ended with %d, printed %q and %q", args, code, out.String(), errOut.String())
+		}
 	}
 }
