@@ -89,7 +89,7 @@ type follower struct {
 	lost     func(error)
 	// started is true after the first event, and renewable after the first event since the token was refused.
 	started, renewable bool
-	pause            time.Duration
+	pause              time.Duration
 }
 
 // run yields events until they end. If an error ended them, it is the last thing that run yields.

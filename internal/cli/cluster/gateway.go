@@ -17,6 +17,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -265,11 +266,12 @@ func (d *Dialer) Forward(ctx context.Context) (url string, stop func(), err erro
 	if err != nil {
 		return "", nil, fmt.Errorf("forwarding a port to the gateway: %w", err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- forwarder.ForwardPorts() }()
+	var running sync.WaitGroup
+	failed := make(chan error, 1)
+	running.Go(func() { failed <- forwarder.ForwardPorts() })
 	select {
 	case <-ready:
-	case err := <-ended:
+	case err := <-failed:
 		return "", nil, fmt.Errorf("forwarding a port to gateway pod %s: %w", pod.Name, err)
 	case <-ctx.Done():
 		close(stopped)
@@ -280,7 +282,7 @@ func (d *Dialer) Forward(ctx context.Context) (url string, stop func(), err erro
 		close(stopped)
 		return "", nil, fmt.Errorf("forwarding a port to the gateway: %w", err)
 	}
-	return d.forwarded(ports[0].Local), func() { close(stopped); <-ended }, nil
+	return d.forwarded(ports[0].Local), func() { close(stopped); running.Wait() }, nil
 }
 
 func (d *Dialer) gatewayPod(ctx context.Context) (*corev1.Pod, error) {

@@ -78,26 +78,18 @@ func (c *Conversation) EndsWithReply() bool {
 
 // Fit fails if the conversation does not fit one message. With truncate it drops the oldest messages, if that helps.
 func (c *Conversation) Fit(truncate bool) error {
-	sizes := make([]int, len(c.Messages))
-	total := 0
-	for i := range c.Messages {
-		raw, err := json.Marshal(&c.Messages[i])
-		if err != nil {
-			return fmt.Errorf("measuring the conversation: %w", err)
-		}
-		sizes[i] = len(raw) + 1 // with the comma behind it
-		total += sizes[i]
+	sizes, total, err := c.sizes()
+	if err != nil {
+		return err
 	}
 	tooLong := fmt.Errorf("the conversation has %d messages and %d bytes, but one message holds a history of %d and %d",
 		len(c.Messages), total, v1alpha1.MaxPriorMessages, MaxBytes)
-	for i, m := range c.Messages {
+	for i := range c.Messages {
 		fits := len(c.Messages)-i <= v1alpha1.MaxPriorMessages && total < MaxBytes
-		switch {
-		case fits && i == 0:
-			return nil
-		case fits && m.Role == v1alpha1.RoleUser && !truncate:
-			return fmt.Errorf("%w: --truncate leaves the oldest %d out", tooLong, i)
-		case fits && m.Role == v1alpha1.RoleUser:
+		if fits && (i == 0 || c.Messages[i].Role == v1alpha1.RoleUser) {
+			if i > 0 && !truncate {
+				return fmt.Errorf("%w: --truncate leaves the oldest %d out", tooLong, i)
+			}
 			c.Messages = slices.Delete(c.Messages, 0, i)
 			c.Left.Oldest += i
 			return nil
@@ -105,6 +97,19 @@ func (c *Conversation) Fit(truncate bool) error {
 		total -= sizes[i]
 	}
 	return fmt.Errorf("%w, and what follows the last words of a User alone is more than that", tooLong)
+}
+
+// sizes returns the size of each message in JSON, and the sum.
+func (c *Conversation) sizes() (sizes []int, total int, err error) {
+	for i := range c.Messages {
+		raw, err := json.Marshal(&c.Messages[i])
+		if err != nil {
+			return nil, 0, fmt.Errorf("measuring the conversation: %w", err)
+		}
+		sizes = append(sizes, len(raw)+1) // with the comma behind it
+		total += sizes[i]
+	}
+	return sizes, total, nil
 }
 
 func readCompletions(raw []byte) (*Conversation, error) {

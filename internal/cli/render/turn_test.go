@@ -69,7 +69,8 @@ func TestOnlyTheTurnOfTheMessageIsShown(t *testing.T) {
 			want: "Hello\n",
 		},
 		"a turn that waits for another one": {
-			events: events{status("other", "Unknown"), text(1, "not mine"), text(1, "nor this"), status("mine", "Unknown"), text(3, "Hello"), committed(4, "Assistant", "Hello"),
+			events: events{status("other", "Unknown"), text(1, "not mine"), text(1, "nor this"),
+				status("mine", "Unknown"), text(3, "Hello"), committed(4, "Assistant", "Hello"),
 				status("next", "Unknown"), text(5, "later")},
 			want: "Hello\n",
 		},

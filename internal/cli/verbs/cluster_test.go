@@ -243,7 +243,7 @@ func TestErrorsNameTheWayOut(t *testing.T) {
 		"an odd output": {[]string{"tail", "triage", "-o", "yaml"}, "it can be json"},
 	}
 	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, func(*testing.T) {
 			p.run(tt.args...).fails(tt.want)
 		})
 	}

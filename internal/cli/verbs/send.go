@@ -195,21 +195,7 @@ func followTurn(ctx context.Context, s *session, from cluster.Source, q question
 		}
 		stop(errSettled)
 	}
-	var failed error
-	for e, err := range from.Follow(ctx, s.Namespace, q.chat, q.first, t.Printer.OutOfReach) {
-		if err == nil && t.Message == "" {
-			if t.Message, err = q.ask(ctx); err != nil {
-				return err
-			}
-			running.Go(settle)
-		}
-		if err == nil {
-			err = t.Event(e)
-		}
-		if failed = err; err != nil || t.Ended {
-			break
-		}
-	}
+	failed := showTurn(ctx, s, from, q, t, func() { running.Go(settle) })
 	if failed == nil || errors.Is(failed, errSettled) {
 		return (<-verdict).Err
 	}
@@ -219,4 +205,23 @@ func followTurn(ctx context.Context, s *session, from cluster.Source, q question
 	default:
 		return failed
 	}
+}
+
+// showTurn creates the message at the first event, calls created, and shows events until the turn has ended.
+func showTurn(ctx context.Context, s *session, from cluster.Source, q question, t *render.Turn, created func()) error {
+	for e, err := range from.Follow(ctx, s.Namespace, q.chat, q.first, t.Printer.OutOfReach) {
+		if err != nil {
+			return err
+		}
+		if t.Message == "" {
+			if t.Message, err = q.ask(ctx); err != nil {
+				return err
+			}
+			created()
+		}
+		if err := t.Event(e); err != nil || t.Ended {
+			return err
+		}
+	}
+	return nil
 }

@@ -67,5 +67,6 @@ func TestMissingClassFailsSettings(t *testing.T) {
 	p.create(chattest.In(p.namespace, chattest.Chat("fix", func(c *v1alpha1.Chat) { c.Spec.ChatClassName = "gone" })))
 	const want = "ChatClass gone, which spec.chatClassName names, does not exist. Create it, or change the reference"
 	p.run("settings", "fix").failsWith(want)
-	p.run("settings", "triage").shows("# Chat triage has no ChatClass.\n" + "{} # Nothing is set: the defaults of the API are in force.\n")
+	p.run("settings", "triage").shows("# Chat triage has no ChatClass.\n" +
+		"{} # Nothing is set: the defaults of the API are in force.\n")
 }

@@ -172,7 +172,8 @@ func TestADecisionIsFollowedUntilItCounts(t *testing.T) {
 	a.Status.Conditions = ready(metav1.ConditionFalse, v1alpha1.ReasonNotPending, "call_2 was approved already")
 	p.updateStatus(a)
 	deny.failsWith("NotPending: call_2 was approved already")
-	p.run("deny", "chat.parley.dev/triage", "_2", "--wait=false").shows("toolapproval.parley.dev/" + p.approval().Name + " created\n")
+	p.run("deny", "chat.parley.dev/triage", "_2", "--wait=false").
+		shows("toolapproval.parley.dev/" + p.approval().Name + " created\n")
 }
 
 func TestResultsAreFollowedUntilTheyAreAccepted(t *testing.T) {
