@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // answers is a gateway that is asked without a network.
@@ -89,9 +90,7 @@ func TestEachOperationIsTheRequestOfThePage(t *testing.T) {
 				}
 				path := strings.TrimPrefix(r.URL.RequestURI(), "/v1alpha1/namespaces/ns")
 				got = strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Method, path, body))
-				if r.Header.Get("Authorization") != "Bearer secret" {
-					t.Errorf("asked as %q", r.Header.Get("Authorization"))
-				}
+				check.Equal(t, "asked as", "Bearer secret", r.Header.Get("Authorization"))
 				return answered(http.StatusOK, "{}"), nil
 			}))
 			if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -116,9 +115,7 @@ func TestRefusalIsATypedError(t *testing.T) {
 
 func TestARedirectDoesNotTakeTheTokenElsewhere(t *testing.T) {
 	n := asking(func(r *http.Request) (*http.Response, error) {
-		if r.URL.Host != "gateway" {
-			t.Errorf("%s was asked with %q", r.URL, r.Header.Get("Authorization"))
-		}
+		check.Equal(t, r.URL, "gateway", r.URL.Host)
 		return answered(http.StatusTemporaryRedirect, "", "Location", "http://elsewhere/"), nil
 	})
 	n.client.HTTP.CheckRedirect = func(*http.Request, []*http.Request) error { return nil }
@@ -185,9 +182,7 @@ func TestATokenThatCannotBeHadIsSaid(t *testing.T) {
 
 func TestAnswersAreReadAsTheirKinds(t *testing.T) {
 	raw, err := json.Marshal(v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Title: "A"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	n := asking(func(*http.Request) (*http.Response, error) { return answered(http.StatusOK, string(raw)), nil })
 	if chat, err := n.GetChat(t.Context(), "c"); err != nil || chat.Spec.Title != "A" {
 		t.Errorf("got %+v, %v", chat, err)

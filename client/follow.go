@@ -4,11 +4,15 @@
 package client
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"iter"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"parley.dev/parley/api/stream"
@@ -19,55 +23,61 @@ const (
 	// unless the gateway names another one.
 	firstPause   = time.Second
 	longestPause = 16 * time.Second
+	// MaxEvent is the most bytes of one event: 16 MiB, a committed message of 1 MiB with its escapes.
+	MaxEvent = 16 << 20
+	// maxSilence is how long a stream may be silent: the gateway sends a comment every 15 s.
+	maxSilence = time.Minute
 )
 
-// FollowOptions say where a stream begins. The zero value is the start.
+var (
+	// errOver means that the consumer stops, or that no event follows.
+	errOver   = errors.New("the stream is over")
+	errSilent = errors.New("the gateway has sent nothing for a minute")
+)
+
+// FollowOptions define where a stream begins. The zero value is the start.
 type FollowOptions struct {
-	// FromNow leaves out what was committed before. It counts for chats alone, without LastEventID.
+	// FromNow omits what was committed before. It counts for chats alone, without LastEventID.
 	FromNow bool
-	// LastEventID is that of the last event that was taken: the stream continues behind it.
+	// LastEventID is the id of the last event that was read: the stream continues behind it.
 	LastEventID string
-	// Lost is told why the stream cannot be opened, or has broken off, each time before it is opened again. It is called
-	// by whoever takes the events, between two of them. nil: nobody is told.
+	// Lost is called with the reason before a stream that cannot be opened, or has ended, is opened again. The goroutine
+	// that reads the events calls it, between two events. Optional.
 	Lost func(err error)
 }
 
-// Follow tells the story of a chat: what is committed, and what is being said. It ends without an error behind
-// stream.EventDeleted, and with one when ctx is done, when the gateway refuses, or when something else answers.
-// A stream that is lost is opened again behind the last event that had an id, after a second, later after up to 16, or
+// Follow yields the events of a chat: committed messages and replies as they are generated. It ends without an error
+// behind stream.EventDeleted, and with one when ctx is done, when the gateway refuses, or when something else answers.
+// A lost stream is opened again behind the last event that had an id, after a second, later after up to 16, or
 // when the gateway says. A consumer that takes more than 10 seconds for an event loses the stream, too.
 func (n Namespace) Follow(ctx context.Context, chat string, o FollowOptions) iter.Seq2[stream.Event, error] {
-	return func(yield func(stream.Event, error) bool) {
-		path, err := n.path("chats", chat, "stream")
-		if err != nil {
-			yield(stream.Event{}, err)
-			return
-		}
-		query := url.Values{}
-		if o.FromNow {
-			query.Set("from", "now")
-		}
-		f := follower{way: *n.client, path: path, query: query, last: o.LastEventID, lost: o.Lost,
-			endsWith: stream.EventDeleted}
-		f.run(ctx, yield)
+	query := url.Values{}
+	if o.FromNow {
+		query.Set("from", "now")
 	}
+	return n.follow(ctx, follower{query: query, last: o.LastEventID, lost: o.Lost, endsWith: stream.EventDeleted},
+		"chats", chat, "stream")
 }
 
-// Watch tells how the chats of the namespace stand: all of them, stream.EventSynced, and then each change. It ends and
+// Watch yields the chats of the namespace: all of them, stream.EventSynced, and then each change. It ends and
 // resumes as Follow does, but for a chat that is deleted.
 func (n Namespace) Watch(ctx context.Context, lastEventID string) iter.Seq2[stream.Event, error] {
+	return n.follow(ctx, follower{query: url.Values{"watch": {"true"}}, last: lastEventID}, "chats")
+}
+
+func (n Namespace) follow(ctx context.Context, f follower, words ...string) iter.Seq2[stream.Event, error] {
 	return func(yield func(stream.Event, error) bool) {
-		path, err := n.path("chats")
+		path, err := n.path(words...)
 		if err != nil {
 			yield(stream.Event{}, err)
 			return
 		}
-		f := follower{way: *n.client, path: path, query: url.Values{"watch": {"true"}}, last: lastEventID}
+		f := f
+		f.way, f.path, f.pause = *n.client, path, firstPause
 		f.run(ctx, yield)
 	}
 }
 
-// follower follows one stream through its losses.
 type follower struct {
 	way   Client
 	path  string
@@ -77,43 +87,45 @@ type follower struct {
 	// endsWith is the event that nothing follows.
 	endsWith string
 	lost     func(error)
-	// begun is true once an event has come, and taken if one has come since a refusal of the token.
-	begun, taken bool
-	pause        time.Duration
+	// started is true after the first event, and renewable after the first event since the token was refused.
+	started, renewable bool
+	pause              time.Duration
 }
 
-// errOver means that whoever follows has had enough, or that nothing follows.
-var errOver = errors.New("the stream is over")
-
-// run yields events until they end. The last thing that it yields is the error that ended them, if one did.
+// run yields events until they end. If an error ended them, it is the last thing that run yields.
 func (f *follower) run(ctx context.Context, yield func(stream.Event, error) bool) {
-	f.pause = firstPause
 	for {
-		lost := f.stream(ctx, func(e stream.Event) bool { return yield(e, nil) })
-		if errors.Is(lost, errOver) {
+		err := f.stream(ctx, yield)
+		if errors.Is(err, errOver) {
 			return
 		}
 		if ctx.Err() != nil {
-			yield(stream.Event{}, context.Cause(ctx))
-			return
+			err = context.Cause(ctx)
+		} else {
+			err = f.prepareRetry(ctx, err)
 		}
-		if err := f.again(ctx, lost); err != nil {
+		if err != nil {
 			yield(stream.Event{}, err)
 			return
 		}
 	}
 }
 
-// again waits until a stream that was lost can be opened again, and finds another way where there is one. It returns
+// prepareRetry waits until a lost stream can be opened again, and finds another way where there is one. It returns
 // why the stream cannot be opened again.
-func (f *follower) again(ctx context.Context, lost error) error {
-	if refused, ok := errors.AsType[*Error](lost); ok && refused.Status == http.StatusUnauthorized {
-		return f.renew(ctx, lost)
-	}
-	wait, ok := f.wait(lost)
-	if !ok {
+func (f *follower) prepareRetry(ctx context.Context, lost error) error {
+	refused, isRefused := errors.AsType[*Error](lost)
+	switch {
+	case isRefused && refused.Status == http.StatusUnauthorized:
+		return f.renewToken(ctx, lost)
+	case isRefused && !refused.isTransient(f.started), isPermanent(lost):
 		return lost
 	}
+	wait := f.pause
+	if isRefused {
+		wait = max(wait, refused.RetryAfter)
+	}
+	f.pause = min(2*f.pause, longestPause)
 	if f.lost != nil {
 		f.lost(lost)
 	}
@@ -128,48 +140,88 @@ func (f *follower) again(ctx context.Context, lost error) error {
 	return nil
 }
 
-// renew finds another token, unless nothing was heard since the last time.
-func (f *follower) renew(ctx context.Context, refused error) error {
-	if !f.taken {
+// renewToken finds another token, unless no event has come since the last time.
+func (f *follower) renewToken(ctx context.Context, refused error) error {
+	renewable := f.renewable
+	f.renewable = false
+	switch {
+	case !renewable:
 		return refused
-	}
-	f.taken = false
-	if f.way.Reopen != nil {
-		if err := f.way.Reopen(ctx, &f.way, refused); err != nil {
+	case f.way.Reopen != nil:
+		if f.way.Reopen(ctx, &f.way, refused) != nil {
 			return refused
 		}
-		return nil
-	}
-	if f.way.Token == nil {
+	case f.way.Token == nil:
 		return refused
 	}
 	return nil
 }
 
-// wait is how long to wait before a lost stream is opened again; false if that would not help.
-func (f *follower) wait(lost error) (time.Duration, bool) {
-	wait := f.pause
-	f.pause = min(2*f.pause, longestPause)
-	if refused, ok := errors.AsType[*Error](lost); ok {
-		return max(wait, refused.RetryAfter), refused.passes(f.begun)
-	}
-	return wait, !final(lost)
-}
-
-// stream opens the stream once, and returns why it ended.
-func (f *follower) stream(ctx context.Context, take func(stream.Event) bool) error {
+// stream opens the stream once and yields its events. It returns why the stream ended.
+func (f *follower) stream(ctx context.Context, yield func(stream.Event, error) bool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	query := f.query
-	if f.last != "" && query.Has("from") {
-		query = url.Values{}
+	query, header := f.query, http.Header{}
+	if f.last != "" {
+		header.Set("Last-Event-ID", f.last)
+		if query.Has("from") {
+			query = nil
+		}
 	}
-	request, err := f.way.request(ctx, http.MethodGet, f.path, query, nil)
+	silence := time.AfterFunc(maxSilence, func() { cancel(errSilent) })
+	defer silence.Stop()
+	response, err := f.way.send(ctx, http.MethodGet, f.path, query, header, nil)
 	if err != nil {
 		return err
 	}
-	if f.last != "" {
-		request.Header.Set("Last-Event-ID", f.last)
+	defer func() { _ = response.Body.Close() }()
+	return readEvents(response.Body, func(e stream.Event) error {
+		if e.Name == "" { // A sign of life.
+			silence.Reset(maxSilence)
+			return nil
+		}
+		silence.Stop() // The consumer may take its time.
+		defer silence.Reset(maxSilence)
+		f.started, f.renewable, f.pause = true, true, firstPause
+		if e.ID != "" {
+			f.last = e.ID
+		}
+		if !yield(e, nil) || e.Name == f.endsWith {
+			return errOver
+		}
+		return nil
+	})
+}
+
+// readEvents reads server-sent events. A block that is no event, such as a comment, is passed on without a name. An
+// event that the end of the stream cuts is dropped, and an event without an id inherits none. go-sse differs in all
+// three.
+func readEvents(body io.Reader, each func(stream.Event) error) error {
+	lines := bufio.NewScanner(body)
+	lines.Buffer(make([]byte, 0, 64<<10), MaxEvent)
+	var e stream.Event
+	for lines.Scan() {
+		field, value, _ := strings.Cut(lines.Text(), ":")
+		value = strings.TrimPrefix(value, " ")
+		switch field {
+		case "id":
+			e.ID = value
+		case "event":
+			e.Name = value
+		case "data":
+			e.Data = []byte(value)
+		case "":
+			if lines.Text() != "" {
+				continue // A comment belongs to no event.
+			}
+			if err := each(e); err != nil {
+				return err
+			}
+			e = stream.Event{}
+		}
 	}
-	return f.read(request, cancel, take)
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("reading the stream: %w", err)
+	}
+	return io.ErrUnexpectedEOF
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream"
+	"parley.dev/parley/test/kit/check"
 )
 
 // answer is what a gateway answers once.
@@ -220,9 +221,7 @@ func TestASilentStreamIsOpenedAgain(t *testing.T) {
 			return answered(http.StatusOK, deleted), nil
 		})
 		for e, err := range n.Follow(t.Context(), "c", FollowOptions{}) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if e.Name == stream.EventMessagePart {
 				<-time.After(10 * time.Minute) // Whoever reads it may take their time.
 			}

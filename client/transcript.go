@@ -5,13 +5,14 @@ package client
 
 import (
 	"maps"
+	"slices"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// Transcript is what a chat looks like now, as the events of its stream have told so far. The zero value has heard of
-// nothing. It belongs to one goroutine.
+// Transcript is the state of a chat, built from the events of its stream. The zero value is the state before the first
+// event. It belongs to one goroutine.
 //
 //	for event, err := range chats.Follow(ctx, chat, client.FollowOptions{}) {
 //		if err == nil {
@@ -20,22 +21,22 @@ import (
 //		...
 //	}
 //
-// Whoever shows what happens, and not what is there, reads the updates first: Updates, and Take for each of them.
+// A program that shows changes, and not the state, calls Updates, and Take for each of them.
 type Transcript struct {
-	// Outline leaves out what messages, notes and parts say, to save memory. What they are is kept.
+	// Outline omits the texts of messages, notes and parts, to save memory.
 	Outline bool
 
-	// Messages are the committed ones in their order. Of a stream that began later the first is not that of the chat.
+	// Messages are the committed ones in their order, from the first that the stream had.
 	Messages []stream.MessageCommitted
 	// Notes by the UID of their messages.
 	Notes map[string]*stream.Note
-	// Live is the attempt under way; nil if nothing of one was streamed.
+	// Live is the attempt under way; nil before its first part.
 	Live *Live
-	// Queue are the messages that wait, next first.
+	// Queue holds the messages that wait, next first.
 	Queue []stream.QueuedMessage
-	// Status is how the chat stands; nil before the first status. Status.Wait is what the chat waits for.
+	// Status is the newest one; nil before the first. Status.Wait is what the chat waits for.
 	Status *stream.Status
-	// Action are the calls that wait for people or a client; nil if none do.
+	// Action holds the calls that wait for people or a client; nil if none do.
 	Action *stream.RequiresAction
 	// Retry is the attempt that failed and is made again; nil if there is none.
 	Retry *stream.Retry
@@ -44,44 +45,43 @@ type Transcript struct {
 	// Deleted is true once the chat is gone.
 	Deleted bool
 
-	// version and length of the history, of the newest event that has them; version is 0 before the first event that has
-	// it.
+	// version and length of the history in the newest event that has them.
 	version, length int64
-	// turns are the messages whose turns have begun. isCurrent is true if the status came after the newest message of a
-	// person or a client.
+	// turns holds the messages whose turns have begun. isCurrent is true if the status is newer than the newest message of
+	// a person or a client.
 	turns     map[string]bool
 	isCurrent bool
-	// held are the messages that came since a reset, until its status; retold are the UIDs of the notes since then.
-	resetting bool
-	held      []*stream.MessageCommitted
-	retold    map[string]bool
+	// A reset repeats the history, up to a status. Until then repeated holds its messages, and repeatedNotes the UIDs of
+	// its notes.
+	resetting     bool
+	repeated      []*stream.MessageCommitted
+	repeatedNotes map[string]bool
 }
 
-// Update is what an event changes: *stream.MessageCommitted, *stream.MessagePart, *stream.PreviewReset, *stream.Note,
-// *stream.NoteDeleted, *stream.QueueUpdate, *stream.Status, *stream.Error, *stream.Retry, *stream.RequiresAction,
-// *Reset or Deleted; nil for an event that changes nothing of the chat.
+// Update is the change that an event makes: *stream.MessageCommitted, *stream.MessagePart, *stream.PreviewReset,
+// *stream.Note, *stream.NoteDeleted, *stream.QueueUpdate, *stream.Status, *stream.Error, *stream.Retry,
+// *stream.RequiresAction, *Reset or Deleted; nil for an event that changes nothing of the chat.
 type Update any
 
 // Deleted is the update that ends a chat.
 type Deleted struct{}
 
-// updates read the data of events by their names.
-var updates = map[string]func(stream.Event) (Update, error){
-	stream.EventMessage:        update[stream.MessageCommitted],
-	stream.EventMessagePart:    update[stream.MessagePart],
-	stream.EventPreviewReset:   update[stream.PreviewReset],
-	stream.EventNote:           update[stream.Note],
-	stream.EventNoteDeleted:    update[stream.NoteDeleted],
-	stream.EventQueueUpdate:    update[stream.QueueUpdate],
-	stream.EventStatus:         update[stream.Status],
-	stream.EventError:          update[stream.Error],
-	stream.EventRetry:          update[stream.Retry],
-	stream.EventRequiresAction: update[stream.RequiresAction],
+var decoders = map[string]func(stream.Event) (Update, error){
+	stream.EventMessage:        decode[stream.MessageCommitted],
+	stream.EventMessagePart:    decode[stream.MessagePart],
+	stream.EventPreviewReset:   decode[stream.PreviewReset],
+	stream.EventNote:           decode[stream.Note],
+	stream.EventNoteDeleted:    decode[stream.NoteDeleted],
+	stream.EventQueueUpdate:    decode[stream.QueueUpdate],
+	stream.EventStatus:         decode[stream.Status],
+	stream.EventError:          decode[stream.Error],
+	stream.EventRetry:          decode[stream.Retry],
+	stream.EventRequiresAction: decode[stream.RequiresAction],
 	stream.EventHistoryReset:   func(stream.Event) (Update, error) { return &Reset{More: true}, nil },
 	stream.EventDeleted:        func(stream.Event) (Update, error) { return Deleted{}, nil },
 }
 
-func update[T any](e stream.Event) (Update, error) {
+func decode[T any](e stream.Event) (Update, error) {
 	data, err := stream.Decode[T](e)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func update[T any](e stream.Event) (Update, error) {
 
 // Decode reads the update that an event is. That of EventHistoryReset is a Reset of the whole history.
 func Decode(e stream.Event) (Update, error) {
-	if read := updates[e.Name]; read != nil {
+	if read := decoders[e.Name]; read != nil {
 		return read(e)
 	}
 	return nil, nil
@@ -117,23 +117,22 @@ func (t *Transcript) Take(u Update) {
 	case *stream.PreviewReset:
 		t.Live = nil
 	case *stream.Note:
-		t.note(*u)
+		t.addNote(*u)
 	case *stream.NoteDeleted:
 		delete(t.Notes, u.UID)
 	case *stream.QueueUpdate:
 		t.Queue = u.Queue
 	case *Reset:
-		t.reset(u)
+		t.truncate(u)
 	default:
-		t.present(u)
+		t.takeCurrent(u)
 	}
 }
 
-// present takes what a chat is at the moment.
-func (t *Transcript) present(u Update) {
+func (t *Transcript) takeCurrent(u Update) {
 	switch u := u.(type) {
 	case *stream.Status:
-		t.stand(u)
+		t.setStatus(u)
 	case *stream.Error:
 		t.Error = u
 	case *stream.Retry:
@@ -151,7 +150,7 @@ func (t *Transcript) commit(m stream.MessageCommitted) {
 		t.Live = nil
 	}
 	if m.Message.Role == v1alpha1.RoleUser {
-		t.begin(m.Message.Name)
+		t.markBegun(m.Message.Name)
 	}
 	t.isCurrent = t.isCurrent && m.Message.Attempt > 0
 	if t.Outline {
@@ -160,20 +159,19 @@ func (t *Transcript) commit(m stream.MessageCommitted) {
 	t.Messages = append(t.Messages, m)
 }
 
-// begin notes that the turn of a message has begun.
-func (t *Transcript) begin(message string) {
+func (t *Transcript) markBegun(message string) {
 	if t.turns == nil {
 		t.turns = map[string]bool{}
 	}
 	t.turns[message] = true
 }
 
-func (t *Transcript) note(n stream.Note) {
+func (t *Transcript) addNote(n stream.Note) {
 	if t.Notes == nil {
 		t.Notes = map[string]*stream.Note{}
 	}
-	if t.retold != nil {
-		t.retold[n.Message.UID] = true
+	if t.repeatedNotes != nil {
+		t.repeatedNotes[n.Message.UID] = true
 	}
 	if t.Outline {
 		n.Message.Content, n.Message.Parts = "", nil
@@ -181,21 +179,20 @@ func (t *Transcript) note(n stream.Note) {
 	t.Notes[n.Message.UID] = &n
 }
 
-// stand takes a status. It comes before the action, retry and error that are of it, so that those of an older one are
-// over. Notes that were not told since a reset are gone.
-func (t *Transcript) stand(s *stream.Status) {
+// setStatus takes a status. The action, retry and error of a status follow it, so those of an older one are void. Notes
+// that a reset has not repeated are deleted.
+func (t *Transcript) setStatus(s *stream.Status) {
 	t.Status, t.version, t.length, t.isCurrent = s, s.HistoryVersion, s.Length, true
 	if s.Turn != "" {
-		t.begin(s.Turn)
+		t.markBegun(s.Turn)
 	}
 	t.expire(s)
-	if t.retold != nil {
-		maps.DeleteFunc(t.Notes, func(uid string, _ *stream.Note) bool { return !t.retold[uid] })
-		t.retold = nil
+	if t.repeatedNotes != nil {
+		maps.DeleteFunc(t.Notes, func(uid string, _ *stream.Note) bool { return !t.repeatedNotes[uid] })
+		t.repeatedNotes = nil
 	}
 }
 
-// expire forgets what an older status came with.
 func (t *Transcript) expire(s *stream.Status) {
 	if t.Action != nil && (t.Action.HistoryVersion != s.HistoryVersion || s.Phase != v1alpha1.ChatRequiresAction) {
 		t.Action = nil
@@ -205,5 +202,70 @@ func (t *Transcript) expire(s *stream.Status) {
 	}
 	if t.Error != nil && (t.Error.HistoryVersion != s.HistoryVersion || s.Result != v1alpha1.TurnFailed) {
 		t.Error = nil
+	}
+}
+
+// Reset is the part of the history that has changed: messages were edited or deleted.
+type Reset struct {
+	// Other is true when another chat has taken the name.
+	Other bool
+	// From is the index of the first message that has changed, and Length that of the history before.
+	From, Length int64
+	// More is true when messages follow from there.
+	More bool
+}
+
+// Updates reads the changes that an event makes, for programs that show changes. The whole history follows an
+// EventHistoryReset. Updates holds it back until the status that ends it, and then returns a Reset, if anything has
+// changed, and the messages that are new. Take each update before the next event.
+func (t *Transcript) Updates(e stream.Event) ([]Update, error) {
+	u, err := Decode(e)
+	if err != nil || u == nil {
+		return nil, err
+	}
+	switch u := u.(type) {
+	case *Reset:
+		t.resetting, t.repeated, t.repeatedNotes = true, nil, map[string]bool{}
+		return nil, nil
+	case *stream.MessageCommitted:
+		if t.resetting {
+			t.repeated = append(t.repeated, u)
+			return nil, nil
+		}
+	case *stream.Status:
+		if t.resetting {
+			return append(t.changes(u), u), nil
+		}
+	}
+	return []Update{u}, nil
+}
+
+// changes returns what a reset has changed, and the messages that are new. A chat's version never falls: a lower one is
+// of another chat. Messages that were committed before the reset were shown, or came before the stream.
+func (t *Transcript) changes(s *stream.Status) (updates []Update) {
+	r := &Reset{Other: s.HistoryVersion < t.version, From: s.Length, Length: t.length}
+	for _, m := range t.repeated {
+		if r.Other || m.HistoryVersion > t.version {
+			r.From, r.More = min(r.From, m.Index), true
+			updates = append(updates, m)
+		}
+	}
+	t.resetting, t.repeated, t.Live = false, nil, nil // The parts are repeated, too.
+	if r.Other || r.From < r.Length {
+		updates = slices.Insert(updates, 0, Update(r))
+	}
+	return updates
+}
+
+// truncate drops what a reset makes void. The notes are repeated.
+func (t *Transcript) truncate(r *Reset) {
+	from := r.From
+	if r.Other {
+		from = 0
+	}
+	t.Messages = slices.DeleteFunc(t.Messages, func(m stream.MessageCommitted) bool { return m.Index >= from })
+	t.Live, t.Action, t.Retry, t.Error, t.isCurrent = nil, nil, nil, nil, false
+	if t.repeatedNotes == nil {
+		t.repeatedNotes = map[string]bool{}
 	}
 }

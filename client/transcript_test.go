@@ -16,6 +16,7 @@ import (
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/client"
+	"parley.dev/parley/test/kit/check"
 )
 
 func event(name, data string, args ...any) stream.Event {
@@ -81,9 +82,7 @@ func applied(t *testing.T, events ...stream.Event) *client.Transcript {
 	t.Helper()
 	var transcript client.Transcript
 	for _, e := range events {
-		if err := transcript.Apply(e); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, transcript.Apply(e))
 	}
 	return &transcript
 }
@@ -128,9 +127,7 @@ func TestATranscriptIsWhatTheStreamHasTold(t *testing.T) {
 			""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := outline(applied(t, c.events...)); got != c.want {
-				t.Errorf("it is %q, want %q", got, c.want)
-			}
+			check.Equal(t, "outline", c.want, outline(applied(t, c.events...)))
 		})
 	}
 }
@@ -153,9 +150,7 @@ func TestPiecesOfAPartAreOne(t *testing.T) {
 func TestAnOutlineHasNoTexts(t *testing.T) {
 	transcript := client.Transcript{Outline: true}
 	for _, e := range []stream.Event{user(1, "q"), hello, hello} {
-		if err := transcript.Apply(e); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, transcript.Apply(e))
 	}
 	if transcript.Messages[0].Message.Content != "" || transcript.Live.Text() != "" || len(transcript.Live.Parts) != 1 {
 		t.Errorf("it has %+v", transcript)
@@ -250,9 +245,7 @@ func TestUpdatesOfAResetAreWhatChanged(t *testing.T) {
 			var last []client.Update
 			for _, e := range append([]stream.Event{reset}, c.events...) {
 				updates, err := transcript.Updates(e)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, err)
 				for _, u := range updates {
 					transcript.Take(u)
 				}

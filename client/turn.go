@@ -5,33 +5,34 @@ package client
 
 import (
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// Turn is what a transcript knows of the turn of a User message.
+// Turn is the turn of a User message, from what the transcript has.
 type Turn struct {
 	// Committed is true while the message is among the Messages, and Begun once it was, or a status has named its turn.
 	Committed, Begun bool
-	// Replies are those of the model in the turn, in their order.
+	// Replies of the model, in their order.
 	Replies []stream.Message
 	// Usage of all steps.
 	Usage v1alpha1.TokenUsage
-	// Next is what somebody said behind the turn; nil if it is the last one.
+	// Next is the message of a person or client behind the turn; nil if it is the last one.
 	Next *stream.Message
-	// Result is how the turn ended, and Held is true while only a person can let it go on. No status says either of a
-	// turn that another one follows.
+	// Result is how the turn ended, and Held is true while only a person can make it continue. Both are unset for a turn
+	// that another one follows.
 	Result v1alpha1.TurnResult
 	Held   bool
-	// Ended is true once nothing more comes of the turn.
+	// Ended is true once the turn is complete.
 	Ended bool
 }
 
-// Turn is that of the User message of the name; or what is left of a turn behind the Tool message of the name, with
-// which a client has brought results.
+// Turn returns the turn of a User message, or the rest of a turn behind a Tool message with results of a client.
 func (t *Transcript) Turn(message string) (turn Turn) {
 	i := slices.IndexFunc(t.Messages, func(m stream.MessageCommitted) bool { return m.Message.Name == message })
 	at := i
@@ -45,13 +46,13 @@ func (t *Transcript) Turn(message string) (turn Turn) {
 		if turn.Committed && turn.Next == nil { // Statuses name the turn by its User message.
 			named = named || t.Messages[at].Message.Role == v1alpha1.RoleTool
 		}
-		turn.stand(named, t.Status)
+		turn.setStatus(named, t.Status)
 	}
 	return turn
 }
 
-// stand takes a status that came behind the newest User message; named is true if it is that of the turn.
-func (turn *Turn) stand(named bool, s *stream.Status) {
+// setStatus takes a status that is newer than the newest User message; named is true if it is that of the turn.
+func (turn *Turn) setStatus(named bool, s *stream.Status) {
 	if !named {
 		turn.Ended = turn.Ended || turn.Begun
 		return
@@ -72,4 +73,74 @@ func (turn *Turn) add(m *stream.Message) {
 	if m.Role == v1alpha1.RoleAssistant {
 		turn.Replies = append(turn.Replies, *m)
 	}
+}
+
+// Live is the attempt under way: a preview of the message that it will yield.
+type Live struct {
+	// HistoryVersion and Attempt say which attempt it is. The message that it yields has the next version.
+	HistoryVersion int64
+	Attempt        int32
+	// Role of the message to be.
+	Role string
+	// Seq is the number of the last part.
+	Seq int64
+	// Parts so far. Pieces of the same type and id are one part, of at most MaxEvent bytes.
+	Parts []LivePart
+}
+
+// LivePart is a part of a message that is being generated.
+type LivePart struct {
+	parts.Part
+
+	text *strings.Builder // what Text is a view of, while it grows
+}
+
+// Previews reports whether the parts are of that attempt. nil is of none.
+func (l *Live) Previews(version int64, attempt int32) bool {
+	return l != nil && l.HistoryVersion == version && l.Attempt == attempt
+}
+
+// Has reports whether a part of the type has come, with that id if it is not empty.
+func (l *Live) Has(kind parts.Type, id string) bool {
+	return l != nil && slices.ContainsFunc(l.Parts, func(p LivePart) bool {
+		return p.Type == kind && (id == "" || p.ID == id)
+	})
+}
+
+// Text is the text of the reply so far.
+func (l *Live) Text() string {
+	if l == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, p := range l.Parts {
+		if p.Type == parts.Text {
+			b.WriteString(p.Text)
+		}
+	}
+	return b.String()
+}
+
+// add takes a part. An outline has no texts.
+func (l *Live) add(p *stream.MessagePart, outline bool) {
+	l.Seq = p.Seq
+	i := slices.IndexFunc(l.Parts, func(have LivePart) bool { return have.Type == p.Part.Type && have.ID == p.Part.ID })
+	switch {
+	case i < 0 && outline:
+		l.Parts = append(l.Parts, LivePart{Part: parts.Part{Type: p.Part.Type, ID: p.Part.ID, Name: p.Part.Name}})
+	case i < 0:
+		l.Parts = append(l.Parts, LivePart{Part: p.Part})
+	case !outline && len(l.Parts[i].Text) < MaxEvent:
+		l.Parts[i].grow(p.Part.Text)
+	}
+}
+
+// grow makes the text longer, in amortized constant time for each byte.
+func (p *LivePart) grow(text string) {
+	if p.text == nil {
+		p.text = &strings.Builder{}
+		p.text.WriteString(p.Text)
+	}
+	p.text.WriteString(text)
+	p.Text = p.text.String()
 }

@@ -4,16 +4,24 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/history"
+	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/testcluster"
 )
 
 func (w *world) newChat(name, prompt string) *v1alpha1.Chat {
@@ -141,4 +149,28 @@ func (w *world) nothingLeft(chat string) {
 		}
 		return len(all.Items) == len(known)
 	})
+}
+
+// sample creates what a file of config/samples describes, with the images of this cluster. Its Chats it returns, for
+// the test to create them.
+func (w *world) sample(path ...string) (chats []*unstructured.Unstructured) {
+	w.t.Helper()
+	raw, err := os.ReadFile(testcluster.Path(append([]string{"config", "samples"}, path...)...))
+	check.OK(w.t, err)
+	ours := strings.NewReplacer("busybox:1.37", toolbox, "parley.dev/parley:dev", image)
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewBufferString(ours.Replace(string(raw))), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
+			return chats
+		} else if err != nil {
+			w.t.Fatal(err)
+		}
+		object.SetNamespace(w.ns)
+		if object.GetKind() == "Chat" {
+			chats = append(chats, object)
+			continue
+		}
+		w.create(object)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/controllers"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/modelserver"
 )
@@ -62,17 +64,15 @@ func (w *world) lookedAt(name string) *v1alpha1.Chat {
 	return chat
 }
 
-// approve lets the one call be run that waits for somebody.
-func (w *world) approve(chat string) {
+// approveOnly lets the one call be run that the chat waits for.
+func (w *world) approveOnly(name string) {
 	w.t.Helper()
-	calls := w.chat(chat).Status.RequiresAction.ToolCalls
+	chat := w.chat(name)
+	calls := chat.Status.RequiresAction.ToolCalls
 	if len(calls) != 1 || calls[0].Kind != v1alpha1.RequiresApproval {
-		w.t.Fatalf("chat %s waits for %+v", chat, calls)
+		w.t.Fatalf("chat %s waits for %+v", name, calls)
 	}
-	w.create(&v1alpha1.ToolApproval{ObjectMeta: w.meta("yes"), Spec: v1alpha1.ToolApprovalSpec{
-		ChatRef: v1alpha1.ChatReference{Name: chat}, ToolCallID: calls[0].ID, Decision: v1alpha1.DecisionApprove,
-		Digest: calls[0].Digest,
-	}})
+	w.approve(chat)
 }
 
 // told checks that a request to the model, counted from 1, begins with the preamble and this system prompt, and offers
@@ -83,9 +83,7 @@ func (w *world) told(request int, systemPrompt string) {
 		Messages []struct{ Role, Content string }
 		Tools    []struct{ Function struct{ Name string } }
 	}
-	if err := json.Unmarshal(w.requests()[request-1].Body, &body); err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, json.Unmarshal(w.requests()[request-1].Body, &body))
 	if first := body.Messages[0]; first.Role != "system" ||
 		!strings.HasPrefix(first.Content, preamble+"\n\n"+systemPrompt) {
 		w.t.Errorf("request %d begins with %+v", request, first)
@@ -103,13 +101,9 @@ func (w *world) told(request int, systemPrompt string) {
 func (w *world) asPerson() client.Client {
 	w.t.Helper()
 	cfg, err := clientcmd.BuildConfigFromFlags("", w.kubeconfig)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	person, err := client.New(cfg, client.Options{Scheme: controllers.Scheme()})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	return person
 }
 
@@ -134,16 +128,14 @@ func TestChatWithoutSettingsFollowsDefaultClassChanges(t *testing.T) {
 	if st := w.lookedAt("c").Status; st.Phase != v1alpha1.ChatRequiresAction || len(w.results("c")) > 0 {
 		t.Errorf("the call that waits for approval does not wait any more: %+v", st)
 	}
-	w.approve("c")
+	w.approveOnly("c")
 	chat := w.ready("c", 5) // The prompt, and twice a call and its result.
 	ready := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionReady)
 	if v1alpha1.ReasonOf(ready) != v1alpha1.ReasonMaxStepsReached || chat.Status.ChatClass.Generation != class.Generation {
 		t.Errorf("the chat says %s, and goes by %+v", ready.Reason, chat.Status.ChatClass)
 	}
 	w.told(2, bold)
-	if n := len(w.requests()); n != 2 {
-		t.Errorf("the model was asked %d times", n)
-	}
+	check.Equal(t, "calls of the model", 2, len(w.requests()))
 	for _, result := range w.results("c") {
 		if result.IsError || !strings.Contains(result.Output, `"for world\n"`) {
 			t.Errorf("the result is %+v", result)
@@ -167,9 +159,7 @@ func TestChatCannotSetFieldsRestrictedByClass(t *testing.T) {
 		return apierrors.IsForbidden(err) && strings.HasSuffix(err.Error(), refused)
 	})
 	chat := &v1alpha1.Chat{ObjectMeta: w.meta("c")}
-	if err := person.Create(t.Context(), chat); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, person.Create(t.Context(), chat))
 	err := person.Patch(t.Context(), chat,
 		client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"debug":{"enabled":true}}}`)))
 	if !apierrors.IsForbidden(err) || !strings.HasSuffix(err.Error(), refused) {
@@ -191,10 +181,8 @@ func TestChatWithDeletedClassWaitsUntilItReturns(t *testing.T) {
 	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"),
 		Spec: v1alpha1.ChatSpec{ChatClassName: "coder", Prompt: "Fix the build."}})
 	w.phase("c", v1alpha1.ChatRequiresAction)
-	if err := c.Delete(t.Context(), class); err != nil {
-		t.Fatal(err)
-	}
-	w.approve("c")
+	check.OK(t, c.Delete(t.Context(), class))
+	w.approveOnly("c")
 	var ready *metav1.Condition
 	w.eventually("the chat waits for its class", func() bool {
 		ready = meta.FindStatusCondition(w.chat("c").Status.Conditions, v1alpha1.ConditionReady)
@@ -209,11 +197,65 @@ func TestChatWithDeletedClassWaitsUntilItReturns(t *testing.T) {
 	w.eventually("the model is streaming", func() bool { return len(w.requests()) == 2 })
 	kill(t, w.ns, w.chat("c").Status.Generation.Pod, "generator")
 	w.ready("c", 4)
-	if said := text(&w.history("c")[3]); said != "Done." {
-		t.Errorf("the reply is %q", said)
-	}
+	check.Equal(t, "the reply", "Done.", text(&w.history("c")[3]))
 	for request := 2; request <= 3; request++ { // The second of them was made by a generator that has just started.
 		w.told(request, bold)
 	}
 	w.nothingLeft("c")
+}
+
+// TestIdleFamilyExpiresTogetherWithWorkspace also loses the manager that knew when.
+func TestIdleFamilyExpiresTogetherWithWorkspace(t *testing.T) {
+	localnode.Needed(t)
+	w := newWorld(t, works(callOf("execute", map[string]any{"command": "echo hello"})))
+	w.template("shell")
+	class := w.coder(careful)
+	class.Spec.Restrictions.Tools.Approval = nil
+	class.Spec.Defaults.Retention = &v1alpha1.ChatRetention{DeleteAfterSeconds: new(int32(3600))}
+	w.create(class)
+	w.inForce(class)
+	w.newChat("c", "Fix the build.")
+	w.ready("c", 4)
+	below := &v1alpha1.Chat{ObjectMeta: w.meta("below")}
+	below.Spec.ParentRef, below.Spec.Prompt = &v1alpha1.ChatReference{Name: "c"}, "Look."
+	w.create(below)
+	w.ready("below", 4)
+	rested := w.chat("below").Status.RestingSince.Time
+	w.eventually("the chat says when it goes", func() bool {
+		at := w.chat("c").Status.ExpiresAt
+		return at != nil && at.Sub(rested) == time.Hour
+	})
+	const said = "# ChatClass coder\nretention:\n  deleteAfterSeconds: 3600\n"
+	check.Contains(t, w.kubectlChat("settings", "c"), said)
+
+	soon := int(time.Since(rested)/time.Second) + 20
+	w.patch(class, `{"spec":{"defaults":{"retention":{"deleteAfterSeconds":%d}}}}`, soon)
+	w.eventually("the class counts", func() bool {
+		return w.chat("c").Status.ExpiresAt.Sub(rested) == time.Duration(soon)*time.Second
+	})
+	killTheManager(w, &step{})
+	w.eventually("chats, messages, workspace and pod are gone", func() bool {
+		return w.none(&v1alpha1.ChatList{}) && w.none(&v1alpha1.ChatMessageList{}) && w.none(&v1alpha1.WorkspaceList{}) &&
+			w.housing() == nil
+	})
+	if early := time.Until(rested.Add(time.Duration(soon) * time.Second)); early > time.Second {
+		t.Errorf("they went %v early", early)
+	}
+	w.eventually("an Event says so", func() bool {
+		var events eventsv1.EventList
+		check.OK(t, c.List(t.Context(), &events, client.InNamespace(w.ns)))
+		for i := range events.Items {
+			if e := &events.Items[i]; e.Reason == string(v1alpha1.EventExpired) && e.Regarding.Name == "c" {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// none reports whether the namespace has no objects of that kind.
+func (w *world) none(list client.ObjectList) bool {
+	w.t.Helper()
+	check.OK(w.t, c.List(w.t.Context(), list, client.InNamespace(w.ns)))
+	return meta.LenList(list) == 0
 }

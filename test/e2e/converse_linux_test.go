@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/pty"
 	"parley.dev/parley/test/modelserver"
 )
@@ -27,9 +28,7 @@ func TestUserConversesWithChatInTerminal(t *testing.T) {
 	talk := w.plugin("send", "c")
 	talk.Env = append(talk.Env, "NO_COLOR=1", "TERM=xterm")
 	talk.Stdin, talk.Stdout, talk.Stderr = program, program, program
-	if err := talk.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, talk.Start())
 	types := func(keys string) {
 		if _, err := person.WriteString(keys); err != nil {
 			t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/modelserver"
 )
@@ -50,9 +51,7 @@ func TestApplyStreamAndGoOn(t *testing.T) {
 	out := &growing{}
 	send := w.plugin("send", "triage", "and then?")
 	send.Stdout, send.Stderr = out, os.Stderr
-	if err := send.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, send.Start())
 	eventually(t, "the first words are shown", func() bool { return strings.Contains(out.String(), "worda wordb") })
 	if strings.Contains(out.String(), "words") || len(w.history("triage")) != 3 {
 		t.Errorf("the reply was not streamed: %q", out.String())
@@ -65,9 +64,7 @@ func TestApplyStreamAndGoOn(t *testing.T) {
 	if got, want := strings.TrimSpace(out.String()), strings.TrimSpace(text(&history[3])); got != want {
 		t.Errorf("streamed  %q\ncommitted %q", got, want)
 	}
-	if n := len(w.requests()); n != 2 {
-		t.Errorf("the model was called %d times", n)
-	}
+	check.Equal(t, "calls of the model", 2, len(w.requests()))
 	w.nothingLeft("triage")
 }
 
@@ -77,7 +74,7 @@ func TestATurnOfSeveralSteps(t *testing.T) {
 		{Match: modelserver.Match{ToolResults: new(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{
 			modelserver.Say("Let me look."), modelserver.Call("current_time", `{"timezone":"Europe/Berlin"}`),
 		}}},
-		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("It is late.")}}},
+		{Reply: say("It is late.")},
 	}})
 	w.newChat("c", "what time is it?")
 	w.ready("c", 4)
@@ -86,9 +83,7 @@ func TestATurnOfSeveralSteps(t *testing.T) {
 	if history[2].Spec.Role != v1alpha1.RoleTool || result.IsError || !strings.Contains(result.Output, "Europe/Berlin") {
 		t.Errorf("the tool's message is %+v", history[2].Spec)
 	}
-	if text(&history[3]) != "It is late." {
-		t.Errorf("the reply is %q", text(&history[3]))
-	}
+	check.Equal(t, "the reply", "It is late.", text(&history[3]))
 }
 
 func TestGeneratorKillDuringStreamLosesOnlyTheAttempt(t *testing.T) {
@@ -96,7 +91,7 @@ func TestGeneratorKillDuringStreamLosesOnlyTheAttempt(t *testing.T) {
 	localnode.Needed(t)
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Times: 1, Reply: words(2000, 20*time.Millisecond)},
-		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Second try.")}}},
+		{Reply: say("Second try.")},
 	}})
 	w.newChat("c", "hello")
 	w.eventually("the model is streaming", func() bool { return len(w.requests()) == 1 })
@@ -112,15 +107,13 @@ func TestLosingTheGenerationPodLosesOnlyTheAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
 		{Times: 1, Reply: words(20000, 20*time.Millisecond)},
-		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Second try.")}}},
+		{Reply: say("Second try.")},
 	}})
 	w.newChat("c", "hello")
 	w.eventually("the model is streaming", func() bool { return len(w.requests()) == 1 })
 	first := w.chat("c").Status.Generation.Pod
 	pod := &corev1.Pod{ObjectMeta: w.meta(first)}
-	if err := c.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 	w.ready("c", 2)
 	g := w.history("c")[1].Spec.Generation
 	if g.Pod == first || g.Attempt < 2 {
@@ -135,12 +128,8 @@ func TestManagerKillDuringCallCausesNoSecondCall(t *testing.T) {
 	w.eventually("the model is streaming", func() bool { return len(w.requests()) == 1 })
 	killManager(t)
 	w.ready("c", 2)
-	if n := len(w.requests()); n != 1 {
-		t.Errorf("the model was called %d times", n)
-	}
-	if head := w.chat("c").Status.History.Head; head != "c-1-1" {
-		t.Errorf("the head is %s", head)
-	}
+	check.Equal(t, "calls of the model", 1, len(w.requests()))
+	check.Equal(t, "the head", "c-1-1", w.chat("c").Status.History.Head)
 }
 
 func TestEditsDuringTheCallCostNoSecondCall(t *testing.T) {
@@ -153,13 +142,9 @@ func TestEditsDuringTheCallCostNoSecondCall(t *testing.T) {
 	chat.Labels = map[string]string{"team": "a"}
 	chat.Annotations = map[string]string{"note": "b"}
 	chat.Spec.SystemPrompt = "Be brief."
-	if err := c.Patch(t.Context(), chat, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Patch(t.Context(), chat, client.MergeFrom(before)))
 	w.ready("c", 2)
-	if n := len(w.requests()); n != 1 {
-		t.Errorf("the model was called %d times", n)
-	}
+	check.Equal(t, "calls of the model", 1, len(w.requests()))
 }
 
 func TestChatDeletionCancelsModelCallWithinOneSecond(t *testing.T) {
@@ -167,9 +152,7 @@ func TestChatDeletionCancelsModelCallWithinOneSecond(t *testing.T) {
 	chat := w.newChat("c", "hello")
 	w.eventually("the model is streaming", func() bool { return len(w.requests()) == 1 })
 	deleted := time.Now()
-	if err := c.Delete(t.Context(), chat); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Delete(t.Context(), chat))
 	w.eventually("the call is aborted", func() bool { return w.requests()[0].Aborted })
 	if took := w.requests()[0].Ended.Sub(deleted); took > time.Second {
 		t.Errorf("the call was aborted after %s", took)
@@ -188,27 +171,19 @@ func TestCorrectedKeyGoesOnAfterARefusedOne(t *testing.T) {
 	if condition.Reason != "AuthenticationFailed" || !strings.Contains(condition.Message, `key "key" of Secret model`) {
 		t.Errorf("Stalled says %s: %s", condition.Reason, condition.Message)
 	}
-	if strings.Contains(w.describe(), "sk-e2e") {
-		t.Errorf("a status holds the key: %s", w.describe())
-	}
-	if n := len(w.requests()); n != 1 {
-		t.Errorf("the model was called %d times", n)
-	}
+	check.Lacks(t, w.describe(), "sk-e2e")
+	check.Equal(t, "calls of the model", 1, len(w.requests()))
 	var secret corev1.Secret
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: w.ns, Name: "model"}, &secret); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Get(t.Context(), client.ObjectKey{Namespace: w.ns, Name: "model"}, &secret))
 	secret.Data["key"] = []byte("sk-the-right-key-0123456789")
-	if err := c.Update(t.Context(), &secret); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Update(t.Context(), &secret))
 	w.say("c", "again", "again")
 	w.ready("c", 3)
 }
 
 func TestMissingSecretHoldsItsChatAlone(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, reply(modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}))
+	w := newWorld(t, reply(say("Fine.")))
 	broken := w.modelConfig("broken")
 	broken.Spec.APIKey.SecretKeyRef.Name = "absent"
 	w.create(broken)
@@ -229,7 +204,7 @@ func TestTooLargeReplyIsCut(t *testing.T) {
 		{Times: 1, Reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &modelserver.Text{
 			Repeat: &modelserver.Repeat{Text: "<a> & \"b\" ", Bytes: 3 << 20}, PieceBytes: 8 << 10,
 		}}}}},
-		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}},
+		{Reply: say("Fine.")},
 	}})
 	w.newChat("c", "hello")
 	chat := w.ready("c", 2)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/modelserver"
 )
@@ -77,7 +78,7 @@ func asTheFamily() modelserver.Script {
 		}
 	}
 	script.Rules = append(script.Rules, modelserver.Rule{
-		Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Done: {{.LastUserText}}")}}})
+		Reply: say("Done: {{.LastUserText}}")})
 	return script
 }
 
@@ -106,8 +107,9 @@ func (w *world) fixer() {
 }
 
 // plays kills once in each step in which calls of tools are run, of each chat, and approves what is to be approved,
-// until the root is Ready. It returns in how many steps it has killed something.
-func (w *world) plays(root string, length int64, kill func(*world, *step)) (killed int) {
+// until the root is Ready with the messages. It returns in how many steps it has killed something.
+func (w *world) plays(root string, isLong func(length int64) bool, approve func(*v1alpha1.Chat),
+	kill func(*world, *step)) (killed int) {
 	w.t.Helper()
 	events := w.watch()
 	defer events.Stop()
@@ -117,18 +119,13 @@ func (w *world) plays(root string, length int64, kill func(*world, *step)) (kill
 		if !ok {
 			continue
 		}
-		if now.Name == root && now.Status.History.Length == length &&
+		if now.Name == root && isLong(now.Status.History.Length) &&
 			meta.IsStatusConditionTrue(now.Status.Conditions, v1alpha1.ConditionReady) {
 			return killed
 		}
 		if required := now.Status.RequiresAction; required != nil && !approved[required.Message] {
 			approved[required.Message] = true
-			w.create(&v1alpha1.ToolApproval{
-				ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, GenerateName: "yes-"},
-				Spec: v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: now.Name},
-					ToolCallID: required.ToolCalls[0].ID, Decision: v1alpha1.DecisionApprove,
-					Digest: required.ToolCalls[0].Digest},
-			})
+			approve(now)
 		}
 		g := now.Status.Generation
 		if g == nil || g.Pod == "" || g.Action != v1alpha1.ActionExecuteTools {
@@ -149,11 +146,26 @@ func (w *world) plays(root string, length int64, kill func(*world, *step)) (kill
 	return 0
 }
 
+// nothing kills nothing.
+func nothing(*world, *step) {}
+
+// approve approves the first call that the chat waits for.
+func (w *world) approve(chat *v1alpha1.Chat) {
+	w.t.Helper()
+	w.approveCall(chat.Name, chat.Status.RequiresAction.ToolCalls[0])
+}
+
+func (w *world) approveCall(chat string, call v1alpha1.PendingToolCall) {
+	w.t.Helper()
+	w.create(&v1alpha1.ToolApproval{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, GenerateName: "yes-"},
+		Spec: v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: chat}, ToolCallID: call.ID,
+			Decision: v1alpha1.DecisionApprove, Digest: call.Digest}})
+}
+
 // TestFamilyRepairsClusterDespiteKillsAtEachStep has a root whose agents explore and fix, that asks an
 // MCP server, and that changes a Deployment as a service account once a person has approved of it.
 func TestFamilyRepairsClusterDespiteKillsAtEachStep(t *testing.T) {
 	localnode.Needed(t)
-	nothing := func(*world, *step) {}
 	for name, v := range map[string]struct {
 		kill  func(*world, *step)
 		kills int
@@ -175,7 +187,7 @@ func TestFamilyRepairsClusterDespiteKillsAtEachStep(t *testing.T) {
 					{Name: "every", URL: w.serveEverything("streamableHttp") + "/mcp", Trusted: true}},
 			}}
 			w.create(chat)
-			killed := w.plays("root", familyLength, v.kill)
+			killed := w.plays("root", func(length int64) bool { return length == familyLength }, w.approve, v.kill)
 			if killed < v.kills {
 				t.Errorf("something was killed in %d steps", killed)
 			}
@@ -208,10 +220,8 @@ func (w *world) showsTheDifference(chat string) {
 func (w *world) agents(of string) []v1alpha1.Chat {
 	w.t.Helper()
 	var chats v1alpha1.ChatList
-	if err := c.List(w.t.Context(), &chats, client.InNamespace(w.ns),
-		client.MatchingFields{"spec.parentRef.name": of}); err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, c.List(w.t.Context(), &chats, client.InNamespace(w.ns),
+		client.MatchingFields{"spec.parentRef.name": of}))
 	slices.SortFunc(chats.Items, func(a, b v1alpha1.Chat) int {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	})

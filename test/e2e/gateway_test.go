@@ -18,6 +18,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/client"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/modelserver"
 )
@@ -33,13 +34,9 @@ func (w *world) byGateway() outside {
 	forward := exec.CommandContext(w.t.Context(), cmp.Or(os.Getenv("KUBECTL"), "kubectl"), "--kubeconfig", w.kubeconfig,
 		"--namespace", "parley-system", "port-forward", "service/parley-gateway", ":80")
 	out, err := forward.StdoutPipe()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	forward.Stderr = os.Stderr
-	if err := forward.Start(); err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, forward.Start())
 	w.t.Cleanup(func() {
 		_ = forward.Process.Kill()
 		_ = forward.Wait() // It was killed.
@@ -51,9 +48,7 @@ func (w *world) byGateway() outside {
 		w.t.Fatalf("the port is not forwarded: %q, %v", line, err)
 	}
 	cfg, err := clientcmd.BuildConfigFromFlags("", w.kubeconfig)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	return outside{"http://127.0.0.1:" + port, w.ns, cfg.BearerToken}
 }
 
@@ -81,9 +76,9 @@ func (w *world) hears(chats client.Namespace, chat, words string) {
 func TestProgramUsesChatThroughGatewayOnly(t *testing.T) {
 	localnode.Needed(t)
 	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
-		{Times: 1, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Hello.")}}},
+		{Times: 1, Reply: say("Hello.")},
 		{Times: 1, Reply: words(300, 100*time.Millisecond)},
-		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Done.")}}},
+		{Reply: say("Done.")},
 	}})
 	chats, ctx := w.byGateway().client(), t.Context()
 	if _, err := chats.CreateChat(ctx, client.NewChat{Name: "c", Spec: v1alpha1.ChatSpec{Prompt: "Hi."}}); err != nil {

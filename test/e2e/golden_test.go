@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 )
 
@@ -60,9 +61,7 @@ func TestTranscriptIsIdenticalDespiteKillsAtEachStep(t *testing.T) {
 				}
 			}
 			w.isGolden("c", sumGolden)
-			if len(steps)-len(spared) != v.kills {
-				t.Errorf("of %d steps nothing was killed during those with the numbers %d", len(steps), spared)
-			}
+			check.Equal(t, spared, v.kills, len(steps)-len(spared))
 		})
 	}
 }
@@ -107,19 +106,13 @@ func (w *world) steps(chat string, length int64, before, kill func(*world, *step
 func (w *world) watch() watch.Interface {
 	w.t.Helper()
 	cfg, err := ctrl.GetConfig()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	watching, err := client.NewWithWatch(cfg, client.Options{Scheme: c.Scheme()})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	ctx, cancel := context.WithTimeout(w.t.Context(), 6*time.Minute)
 	w.t.Cleanup(cancel)
 	events, err := watching.Watch(ctx, &v1alpha1.ChatList{}, client.InNamespace(w.ns))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	return events
 }
 
@@ -127,4 +120,15 @@ func loseWorkspaceBeforeTheEdit(w *world, s *step) {
 	if s.number == ofTheEdit {
 		w.loseWorkspace(s.chat.Name)
 	}
+}
+
+// sumGolden is the transcript of sums.
+const sumGolden = "sum.txt"
+
+func TestModelWritesFixesServesAndRevisitsProgram(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, sums())
+	w.newSumChat("c")
+	w.ready("c", sumLength)
+	w.isGolden("c", sumGolden)
 }

@@ -14,11 +14,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/kit/testcluster"
 	"parley.dev/parley/test/modelserver"
@@ -38,7 +38,7 @@ func fixes() modelserver.Script {
 		batch(5, modelserver.Call("k8s_apply", `{"manifest":"{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, `+
 			`spec: {minReadySeconds: 7}}"}`)),
 		batch(6, modelserver.Call("k8s_delete", `{"resource":"configmaps","name":"old"}`)),
-		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Done.")}}},
+		{Reply: say("Done.")},
 	}}
 }
 
@@ -51,9 +51,7 @@ const fixLength = 2 + 1 + 2 + 3 + 3 + 1
 func (w *world) setUp() {
 	w.t.Helper()
 	page, err := os.ReadFile(testcluster.Path("docs", "kubernetes.md"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	_, section, _ := strings.Cut(string(page), "## Set it up\n")
 	section, _, _ = strings.Cut(section, "\n`config/samples")
 	var script strings.Builder
@@ -94,9 +92,7 @@ func (w *world) toFix() {
 // the model reads it.
 func rolledOut(t *testing.T, d *appsv1.Deployment) bool {
 	t.Helper()
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(d), d); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Get(t.Context(), client.ObjectKeyFromObject(d), d))
 	return d.Annotations["deployment.kubernetes.io/revision"] != "" && d.Status.ObservedGeneration == d.Generation &&
 		d.Status.TerminatingReplicas != nil &&
 		slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool {
@@ -106,12 +102,15 @@ func rolledOut(t *testing.T, d *appsv1.Deployment) bool {
 
 func TestApprovedCallFixesDeploymentAsServiceAccount(t *testing.T) {
 	t.Parallel()
-	for name, kill := range map[string]func(*world, *step){
-		"nothing is killed": nil, "the generator is killed in each step": killGenerator,
+	for name, c := range map[string]struct {
+		kill  func(*world, *step)
+		kills int
+	}{
+		"nothing is killed": {nothing, 0}, "the generator is killed in each step": {killGenerator, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if kill != nil {
+			if c.kills > 0 {
 				localnode.Needed(t)
 			}
 			w := newWorld(t, fixes())
@@ -119,50 +118,13 @@ func TestApprovedCallFixesDeploymentAsServiceAccount(t *testing.T) {
 			w.setUp()
 			w.ready("fix-web", 2)
 			w.say("fix-web", "go", "Then fix it.")
-			killed := w.approving("fix-web", kill)
+			killed := w.plays("fix-web", func(length int64) bool { return length > 3 }, w.approved, c.kill)
 			w.fixed(killed)
-			if kill != nil && killed < 5 {
+			if killed < c.kills {
 				t.Errorf("it was killed in %d steps", killed)
 			}
 		})
 	}
-}
-
-// approving approves each call of a chat that waits, and kills in each of its batches of calls. It returns how many
-// those are in which something was killed.
-func (w *world) approving(chat string, kill func(*world, *step)) (killed int) {
-	w.t.Helper()
-	events := w.watch()
-	defer events.Stop()
-	approved, steps := map[string]bool{}, map[int64]*step{}
-	for event := range events.ResultChan() {
-		now, ok := event.Object.(*v1alpha1.Chat)
-		if !ok || now.Name != chat {
-			continue
-		}
-		if meta.IsStatusConditionTrue(now.Status.Conditions, v1alpha1.ConditionReady) && now.Status.History.Length > 3 {
-			return killed
-		}
-		if required := now.Status.RequiresAction; required != nil && !approved[required.Message] {
-			approved[required.Message] = true
-			w.approved(now)
-		}
-		g, version := now.Status.Generation, now.Status.History.Version
-		if kill == nil || g == nil || g.Pod == "" || g.Action != v1alpha1.ActionExecuteTools {
-			continue
-		}
-		if steps[version] == nil {
-			steps[version] = &step{number: len(steps)}
-		}
-		if s := steps[version]; !s.killed {
-			s.chat = now
-			if kill(w, s); s.killed {
-				killed++
-			}
-		}
-	}
-	w.t.Fatalf("the chat did not come to its end:\n%s", w.describe())
-	return 0
 }
 
 // approved approves the one call of the chat that waits, after a look at what it would do.
@@ -180,20 +142,14 @@ func (w *world) approved(chat *v1alpha1.Chat) {
 		!strings.Contains(string(shown), "| As service account fixer of namespace "+w.ns) {
 		w.t.Errorf("kubectl chat calls shows %s, %v", shown, err)
 	}
-	w.create(&v1alpha1.ToolApproval{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, GenerateName: "yes-"},
-		Spec: v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: chat.Name}, ToolCallID: calls[0].ID,
-			Decision: v1alpha1.DecisionApprove, Digest: calls[0].Digest},
-	})
+	w.approve(chat)
 }
 
 // fixed checks what the model was told, and what became of the objects.
 func (w *world) fixed(killed int) {
 	w.t.Helper()
 	chat := w.chat("fix-web")
-	if chat.Status.History.Length != fixLength {
-		w.t.Errorf("the history has %d messages:\n%s", chat.Status.History.Length, w.describe())
-	}
+	check.Equal(w.t, "the history", fixLength, chat.Status.History.Length)
 	results := map[string]v1alpha1.ToolResult{}
 	for _, r := range w.results("fix-web") {
 		results[r.Name] = r
@@ -218,9 +174,7 @@ func (w *world) fixed(killed int) {
 		}
 	}
 	var web appsv1.Deployment
-	if err := c.Get(w.t.Context(), client.ObjectKey{Namespace: w.ns, Name: "web"}, &web); err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, c.Get(w.t.Context(), client.ObjectKey{Namespace: w.ns, Name: "web"}, &web))
 	if web.Spec.MinReadySeconds != 7 || !slices.ContainsFunc(web.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
 		return f.Manager == "parley" && f.Operation == metav1.ManagedFieldsOperationApply
 	}) {

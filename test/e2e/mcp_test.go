@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -113,7 +114,7 @@ func callsAll(offered string, calls []mcpCall) modelserver.Script {
 		// Images come as a user's message, behind which there are no results.
 		{Match: modelserver.Match{ToolOffered: offered, LastUserText: "Try everything", ToolResults: new(0)},
 			Reply: modelserver.Reply{Steps: steps}},
-		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Done.")}}},
+		{Reply: say("Done.")},
 	}}
 }
 
@@ -172,9 +173,7 @@ func TestMCPServerQuestionSurvivesGenerationPodLoss(t *testing.T) {
 				w.asksInput("c", i)
 				w.loseGenerationPod()
 				call := w.chat("c").Status.RequiresAction.ToolCalls[0]
-				if out, err := w.plugin("answer", "c", call.ID+"="+answer, "--digest", call.Digest).CombinedOutput(); err != nil {
-					t.Fatalf("kubectl chat answer: %v\n%s", err, out)
-				}
+				w.kubectlChat("answer", "c", call.ID+"="+answer, "--digest", call.Digest)
 			}
 			w.ready("c", int64(3+len(c.answers)+1))
 			results := w.results("c")
@@ -210,8 +209,6 @@ func (w *world) asksInput(chat string, before int) {
 func (w *world) loseGenerationPod() {
 	w.t.Helper()
 	pod := w.generationPod()
-	if err := c.Delete(w.t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, c.Delete(w.t.Context(), pod, client.GracePeriodSeconds(0)))
 	w.eventually("the generation pod is gone", func() bool { return w.gone(pod) })
 }

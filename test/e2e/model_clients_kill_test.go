@@ -15,6 +15,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/param"
+	"github.com/openai/openai-go/v3/packages/ssestream"
+	"github.com/openai/openai-go/v3/responses"
+
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 )
 
@@ -33,9 +40,7 @@ type steady struct {
 func (w *world) steadily(at outside) *steady {
 	w.t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	s := &steady{w: w, listener: listener}
 	s.leads(at)
 	s.serving.Go(s.serve)
@@ -123,9 +128,7 @@ func TestClientsReceiveReplyDespiteManagerAndGatewayKill(t *testing.T) {
 	for name, program := range programs {
 		var said, complained bytes.Buffer
 		program.Stdout, program.Stderr = &said, &complained
-		if err := program.Start(); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, program.Start())
 		go func() {
 			err := program.Wait()
 			ends <- ran{name, strings.TrimSpace(said.String()), fmt.Sprintf("%v\n%s", err, complained.String())}
@@ -143,7 +146,143 @@ func TestClientsReceiveReplyDespiteManagerAndGatewayKill(t *testing.T) {
 			t.Errorf("%s has lost nothing: %s", end.name, end.complained)
 		}
 	}
-	if n := len(w.requests()); n != len(programs) {
-		t.Errorf("the model was called %d times", n)
+	check.Equal(t, "the model was called", len(programs), len(w.requests()))
+}
+
+// story is what the model tells, and how often it says something.
+const (
+	storyWords = 100
+	storyPace  = 50 * time.Millisecond
+)
+
+// wholeStory is all of it.
+func wholeStory() string {
+	return strings.Join(words(storyWords, 0).Steps[0].Text.Chunks, "")
+}
+
+// askedFor is a request for the story.
+func askedFor(background bool) responses.ResponseNewParams {
+	return responses.ResponseNewParams{Model: "default", Background: param.NewOpt(background),
+		Input: responses.ResponseNewParamsInputUnion{OfString: param.NewOpt("Tell me a long story.")}}
+}
+
+// heard is what a client has of a streamed response.
+type heard struct {
+	id   string
+	last int64
+	text strings.Builder
+	over bool
+}
+
+// listen takes events until the client has so many bytes of text, or the stream ends.
+func (h *heard) listen(stream *ssestream.Stream[responses.ResponseStreamEventUnion], bytes int) error {
+	for h.text.Len() < bytes && stream.Next() {
+		e := stream.Current()
+		h.last = e.SequenceNumber
+		switch e := e.AsAny().(type) {
+		case responses.ResponseCreatedEvent:
+			h.id = e.Response.ID
+		case responses.ResponseTextDeltaEvent:
+			h.text.WriteString(e.Delta)
+		case responses.ResponseCompletedEvent:
+			h.over = true
+		case responses.ResponseErrorEvent:
+			return fmt.Errorf("%s: %s", e.Code, e.Message)
+		}
+	}
+	return stream.Err()
+}
+
+const all = 1 << 20
+
+func TestAStreamedResponseOutlivesTheManager(t *testing.T) {
+	localnode.Needed(t)
+	w := newWorld(t, reply(words(storyWords, storyPace)))
+	client := w.byGateway().byOpenAI()
+	stream := client.Responses.NewStreaming(t.Context(), askedFor(false))
+	var h heard
+	check.OK(t, h.listen(stream, 20))
+	killManager(t)
+	if err := h.listen(stream, all); err != nil || !h.over || h.text.String() != wholeStory() {
+		t.Errorf("heard was %q, %v", h.text.String(), err)
+	}
+	check.Equal(t, "calls of the model", 1, len(w.requests()))
+}
+
+func TestStreamedResponseResumesFromAnotherGateway(t *testing.T) {
+	localnode.Needed(t)
+	w := newWorld(t, reply(words(storyWords, storyPace)))
+	client := w.byGateway().byOpenAI()
+	var h heard
+	check.OK(t, h.listen(client.Responses.NewStreaming(t.Context(), askedFor(false)), 20))
+	w.killGateway()
+	client = w.byGateway().byOpenAI()
+	rest := client.Responses.GetStreaming(t.Context(), h.id,
+		responses.ResponseGetParams{StartingAfter: param.NewOpt(h.last)})
+	if err := h.listen(rest, all); err != nil || !h.over || h.text.String() != wholeStory() {
+		t.Errorf("heard was %q, %v", h.text.String(), err)
+	}
+	found, err := client.Responses.Get(t.Context(), h.id, responses.ResponseGetParams{})
+	if err != nil || found.OutputText() != wholeStory() || found.Status != "completed" {
+		t.Errorf("found is %v, %v", found, err)
+	}
+	check.Equal(t, "calls of the model", 1, len(w.requests()))
+}
+
+// killGateway kills the gateway, and waits until another one serves.
+func (w *world) killGateway() {
+	w.t.Helper()
+	gateway := podOf(w.t, "parley-system", map[string]string{"app.kubernetes.io/component": "gateway"})
+	kill(w.t, gateway.Namespace, gateway.Name, "gateway")
+	w.eventually("another gateway serves", func() bool {
+		pod := podOf(w.t, "parley-system", map[string]string{"app.kubernetes.io/component": "gateway"})
+		return len(pod.Status.ContainerStatuses) == 1 && pod.Status.ContainerStatuses[0].Ready &&
+			pod.Status.ContainerStatuses[0].RestartCount > gateway.Status.ContainerStatuses[0].RestartCount
+	})
+}
+
+func TestStreamedCompletionSurvivesLostAttempt(t *testing.T) {
+	localnode.Needed(t)
+	w := newWorld(t, reply(words(storyWords, storyPace)))
+	client := w.byGateway().byOpenAI()
+	stream := client.Chat.Completions.NewStreaming(t.Context(), openai.ChatCompletionNewParams{Model: "default",
+		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Tell me a long story.")}},
+		option.WithHeader("X-Parley-Chat", "c"))
+	var told openai.ChatCompletionAccumulator
+	killed := false
+	for stream.Next() {
+		told.AddChunk(stream.Current())
+		if !killed && len(told.Choices[0].Message.Content) > 20 {
+			kill(t, w.ns, w.chat("c").Status.Generation.Pod, "generator")
+			killed = true
+		}
+	}
+	if stream.Err() != nil || !killed || told.Choices[0].Message.Content != wholeStory() {
+		t.Errorf("told was %+v, %v", told.ChatCompletion, stream.Err())
+	}
+}
+
+func TestRetriedRequestReturnsReplyOfFirst(t *testing.T) {
+	w := newWorld(t, reply(words(20, storyPace)))
+	client := w.byGateway().byOpenAI()
+	for name, headers := range map[string][2]option.RequestOption{
+		"by its key": {option.WithHeader("Idempotency-Key", "k-1"), option.WithHeader("Idempotency-Key", "k-1")},
+		"by the client's count": {option.WithHeader("X-Stainless-Retry-Count", "0"),
+			option.WithHeader("X-Stainless-Retry-Count", "1")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.script(reply(words(20, storyPace)))
+			ids := map[string]string{}
+			for _, header := range headers {
+				ask := askedFor(false)
+				ask.Input.OfString = param.NewOpt(name)
+				answer, err := client.Responses.New(t.Context(), ask, header)
+				check.OK(t, err)
+				ids[answer.ID] = answer.OutputText()
+			}
+			if len(ids) != 1 || len(w.requests()) != 1 {
+				t.Errorf("the answers are %v, of %d calls of the model", ids, len(w.requests()))
+			}
+		})
 	}
 }

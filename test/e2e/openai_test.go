@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/modelserver"
 )
@@ -76,9 +77,7 @@ func TestOpenAIsClientCompletesChats(t *testing.T) {
 			t.Fatalf("the answer is %+v, %v", answer.ChatCompletion, stream.Err())
 		}
 	}
-	if asked := len(w.requests()); asked != 2 {
-		t.Errorf("the model was asked %d times", asked)
-	}
+	check.Equal(t, "calls of the model", 2, len(w.requests()))
 }
 
 func TestTurnOverBudgetIsReportedAndCancelled(t *testing.T) {
@@ -139,9 +138,7 @@ func TestOpenAIsClientFindsItsResponseAgain(t *testing.T) {
 	long, err := client.Responses.New(t.Context(), responses.ResponseNewParams{Model: "default",
 		PreviousResponseID: param.NewOpt(first.ID), Background: param.NewOpt(true),
 		Input: responses.ResponseNewParamsInputUnion{OfString: param.NewOpt("Tell me a long story.")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	stream := client.Responses.GetStreaming(t.Context(), long.ID, responses.ResponseGetParams{})
 	var last int64
 	var told strings.Builder
@@ -175,9 +172,7 @@ func TestOpenAIsClientFindsItsResponseAgain(t *testing.T) {
 			t.Fatalf("response %s is %v, %v", id, again, err)
 		}
 	}
-	if asked := len(w.requests()); asked != 2 {
-		t.Errorf("the model was asked %d times", asked)
-	}
+	check.Equal(t, "calls of the model", 2, len(w.requests()))
 	if err := client.Responses.Delete(t.Context(), first.ID); err == nil {
 		t.Error("a response is deleted behind which the conversation has gone on")
 	}

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/browser"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/modelserver"
 )
@@ -29,13 +29,9 @@ func (w *world) opensPage(in *browser.Browser, args ...string) *browser.Page {
 	w.t.Helper()
 	ui := w.plugin(append([]string{"ui", "--no-open"}, args...)...)
 	out, err := ui.StdoutPipe()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	ui.Stderr = os.Stderr
-	if err := ui.Start(); err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, ui.Start())
 	w.t.Cleanup(func() {
 		_ = ui.Process.Kill()
 		_ = ui.Wait() // It was killed.
@@ -83,9 +79,7 @@ func noTokenIsLogged(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		if strings.Contains(string(log), "eyJ") {
-			t.Errorf("gateway %s logs a token", gateways.Items[i].Name)
-		}
+		check.Lacks(t, string(log), "eyJ")
 	}
 }
 
@@ -149,9 +143,7 @@ func decides(t *testing.T, in *browser.Browser) {
 		{Match: modelserver.Match{LastUserText: "ticket"}, Reply: say("Ticket 4711 is open.")},
 		{Reply: say("I take what you say.")},
 	}})
-	w.create(&rbacv1.RoleBinding{ObjectMeta: w.meta("approver"),
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "person", Namespace: w.ns}},
-		RoleRef:  rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "parley-tool-approver"}})
+	w.mayApprove()
 	chat := &v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "Open a ticket, please.",
 		Tools: &v1alpha1.ChatTools{Allow: []v1alpha1.ToolPattern{"current_time", "ask_user_question", "open_ticket"},
 			Approval: []v1alpha1.ToolPattern{"current_time"},
@@ -192,9 +184,7 @@ func decides(t *testing.T, in *browser.Browser) {
 	anna.Sees("article.user", "Say something else.")
 	anna.Gone("article.user", "which store")
 	anna.Sees("article.user header", "edited by")
-	if err := c.Delete(t.Context(), chat, client.GracePeriodSeconds(0)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Delete(t.Context(), chat, client.GracePeriodSeconds(0)))
 	bert.Sees("#notices", "deleted")
 }
 
@@ -240,18 +230,14 @@ func goesOn(t *testing.T, in *browser.Browser) {
 		document.querySelectorAll('#transcript :is(img, script, style, svg, iframe, b)').length,
 		[...document.querySelectorAll('#transcript a')].filter((a) => !/^https?:/.test(a.href)).length,
 		[...document.querySelectorAll('#transcript a')].some((a) => a.dataset.host === 'evil.example')])`)
-	if got != "[0,0,0,true]" {
-		t.Errorf("the page has %s", got)
-	}
+	check.Equal(t, "the page", "[0,0,0,true]", got)
 
 	p.Type("#compose", "Tell me a story.")
 	p.Key("Enter")
 	p.Sees("article.live", "wordc")
 	p.Type("#compose", "What I was about to say")
-	if err := c.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("parley-system"),
-		client.MatchingLabels{"app.kubernetes.io/component": "gateway"}, client.GracePeriodSeconds(0)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.DeleteAllOf(t.Context(), &corev1.Pod{}, client.InNamespace("parley-system"),
+		client.MatchingLabels{"app.kubernetes.io/component": "gateway"}, client.GracePeriodSeconds(0)))
 	p.Sees("#connection", "Not connected")
 	p.Gone("#connection", "Not connected")
 	p.Reload()
@@ -261,7 +247,5 @@ func goesOn(t *testing.T, in *browser.Browser) {
 		`document.querySelector('article.assistant:last-of-type').innerText.match(/word/g).length`); got != 500 {
 		t.Errorf("the story has %d words", got)
 	}
-	if got := browser.Eval[string](p, "document.getElementById('compose').value"); got != "What I was about to say" {
-		t.Errorf("typed was %q", got)
-	}
+	check.Equal(t, "typed", "What I was about to say", browser.Eval[string](p, "document.getElementById('compose').value"))
 }

@@ -4,14 +4,15 @@
 package e2e
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -59,9 +60,7 @@ func TestPlanningChatChangesNothingBeforeApproval(t *testing.T) {
 	chat.Spec.Prompt, chat.Spec.Mode = "Store it.", v1alpha1.ModePlan
 	chat.Spec.Workspace = &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}
 	w.create(chat)
-	w.create(&rbacv1.RoleBinding{ObjectMeta: w.meta("approver"),
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "person", Namespace: w.ns}},
-		RoleRef:  rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "parley-tool-approver"}})
+	w.mayApprove()
 
 	question := w.waitsFor("c", v1alpha1.ApprovalInputRequired)
 	if shown := w.kubectlChat("calls", "c"); !strings.Contains(shown,
@@ -104,9 +103,7 @@ func TestPlanningChatChangesNothingBeforeApproval(t *testing.T) {
 	}
 	w.say("c", "c-2", "And now?")
 	w.waitsFor("c", v1alpha1.ApprovalInputRequired, question.ID)
-	if got := w.chat("c").ModeInForce(); got != v1alpha1.ModePlan {
-		t.Errorf("in the next turn the mode is %q", got)
-	}
+	check.Equal(t, "in the next turn the mode", v1alpha1.ModePlan, w.chat("c").ModeInForce())
 }
 
 // TestAnAgentThatExploresActsUnderNoClass has a class whose tools chats may not choose.
@@ -120,12 +117,11 @@ func TestAnAgentThatExploresActsUnderNoClass(t *testing.T) {
 	w.inForce(class)
 	w.starting("root")
 	w.ready("root", 4)
-	var chats v1alpha1.ChatList
-	if err := c.List(t.Context(), &chats, client.InNamespace(w.ns),
-		client.MatchingFields{"spec.parentRef.name": "root"}); err != nil || len(chats.Items) != 1 {
-		t.Fatalf("%d agents, %v", len(chats.Items), err)
+	agents := w.agents("root")
+	if len(agents) != 1 {
+		t.Fatalf("%d agents", len(agents))
 	}
-	agent := chats.Items[0].Name
+	agent := agents[0].Name
 	w.eventually("the agent was asked", func() bool {
 		return slices.ContainsFunc(w.requests(), func(r modelserver.Record) bool {
 			return strings.Contains(string(r.Body), "You explore:")
@@ -140,7 +136,82 @@ func TestAnAgentThatExploresActsUnderNoClass(t *testing.T) {
 			t.Errorf("the root is not offered commands: %s", body)
 		}
 	}
-	if mode := chats.Items[0].Spec.Mode; mode != v1alpha1.ModeExplore {
-		t.Errorf("agent %s has mode %q", agent, mode)
+	check.Equal(t, agent, v1alpha1.ModeExplore, agents[0].Spec.Mode)
+}
+
+// treeOf is a script by which the model of chat root starts so many agents, in as many replies as it takes, waits for
+// all of them, and says what they have said.
+func treeOf(agents int) modelserver.Script {
+	call := func(name, arguments string) modelserver.ToolCall {
+		text, _ := json.Marshal(arguments)
+		return modelserver.ToolCall{Name: name, Arguments: text}
+	}
+	s := modelserver.Script{Rules: []modelserver.Rule{{Match: modelserver.Match{LastUserText: "task"},
+		Reply: say("Done: {{.LastUserText}}.")}}}
+	reply := func(results int, step modelserver.Step) {
+		s.Rules = append(s.Rules, modelserver.Rule{
+			Match: modelserver.Match{LastUserText: "Do it all", ToolResults: &results},
+			Reply: modelserver.Reply{Steps: []modelserver.Step{step}}})
+	}
+	for from := 0; from < agents; from += v1alpha1.MaxAgentChanges {
+		var starts modelserver.Step
+		for i := from; i < min(from+v1alpha1.MaxAgentChanges, agents); i++ {
+			kind := []v1alpha1.AgentType{v1alpha1.AgentGeneral, v1alpha1.AgentExplore}[i%2]
+			starts.ToolCalls = append(starts.ToolCalls,
+				call("spawn_agent", fmt.Sprintf(`{"type":"%s","prompt":"The task %d"}`, kind, i)))
+		}
+		reply(from, starts)
+	}
+	var waits modelserver.Step
+	for i := range agents { // Each result begins with {"chat":"root- and ten digits.
+		waits.ToolCalls = append(waits.ToolCalls,
+			call("wait_agent", fmt.Sprintf(`{"chat":"{{slice (index .ToolResults %d).Text 9 24}}"}`, i)))
+	}
+	reply(agents, waits)
+	reply(2*agents, modelserver.Say("All is done."))
+	return s
+}
+
+// starting is a chat whose model may start agents.
+func (w *world) starting(name string) {
+	w.t.Helper()
+	chat := &v1alpha1.Chat{ObjectMeta: w.meta(name)}
+	chat.Spec.Prompt, chat.Spec.SubAgents = "Do it all", &v1alpha1.SubAgentSettings{Enabled: new(true)}
+	w.create(chat)
+}
+
+func TestAgentTreeResultSurvivesKillsAtEachStep(t *testing.T) {
+	const agents = 10
+	localnode.Needed(t)
+	for name, kill := range map[string]func(*world, *step){
+		"nothing": func(_ *world, s *step) { s.killed = true }, "the generator": killGenerator, "the manager": killTheManager,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, treeOf(agents))
+			w.starting("root")
+			if steps := w.steps("root", 8, nil, kill); len(steps) != 3 || slices.ContainsFunc(steps, func(s *step) bool {
+				return !s.killed
+			}) {
+				t.Errorf("there were %d batches", len(steps))
+			}
+			below := w.agents("root")
+			check.Equal(t, "agents", agents, len(below))
+			for _, agent := range below {
+				check.Equal(t, "messages of "+agent.Name, 2, agent.Status.History.Length)
+			}
+			results := w.results("root")
+			if len(results) != 2*agents {
+				t.Fatalf("there are %d results", len(results))
+			}
+			for i, r := range results[agents:] {
+				if want := fmt.Sprintf("Done: The task %d.", i); r.IsError || !strings.Contains(r.Output, want) {
+					t.Errorf("the report of agent %d is %s", i, r.Output)
+				}
+			}
+			if requests := w.requests(); name != "the generator" && len(requests) != agents+4 {
+				t.Errorf("models were asked %d times", len(requests))
+			}
+		})
 	}
 }

@@ -14,8 +14,7 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
-
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -36,9 +35,7 @@ func (w *world) ends(code int, args ...string) string {
 // shows runs the plug-in, and checks that it prints the words.
 func (w *world) shows(words string, args ...string) {
 	w.t.Helper()
-	if got := w.ends(0, args...); !strings.Contains(got, words) {
-		w.t.Errorf("kubectl chat %s prints %q, want %q in it", strings.Join(args, " "), got, words)
-	}
+	check.Contains(w.t, w.ends(0, args...), words)
 }
 
 // plugInScript has answers to all that is asked on a day with the plug-in.
@@ -77,9 +74,7 @@ func TestADayWithThePlugInAlone(t *testing.T) {
 	w.looksBack()
 
 	w.shows(" archived: ", "archive", "triage")
-	if got := w.ends(0, "ls"); strings.Contains(got, "triage") {
-		t.Errorf("an archived chat is listed:\n%s", got)
-	}
+	check.Lacks(t, w.ends(0, "ls"), "triage")
 	w.ends(0, "unarchive", "triage")
 	w.ends(1, "new", "broken", "You will fail.")
 	w.shows("chat.parley.dev/broken deleted\n", "delete", "broken")
@@ -91,17 +86,13 @@ func TestADayWithThePlugInAlone(t *testing.T) {
 func (w *world) completes(want string, words ...string) {
 	w.t.Helper()
 	dir := w.t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "kubectl_complete-chat"),
-		[]byte("#!/bin/sh\nexec kubectl chat __complete \"$@\"\n"), 0o700); err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, os.WriteFile(filepath.Join(dir, "kubectl_complete-chat"),
+		[]byte("#!/bin/sh\nexec kubectl chat __complete \"$@\"\n"), 0o700))
 	kubectl, err := exec.LookPath(cmp.Or(os.Getenv("KUBECTL"), "kubectl"))
 	if err == nil {
 		err = os.Symlink(kubectl, filepath.Join(dir, "kubectl"))
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	cmd := exec.CommandContext(w.t.Context(), filepath.Join(dir, "kubectl"), append([]string{"__complete"}, words...)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.kubeconfig, "PATH="+dir+":"+bin+":"+os.Getenv("PATH"))
 	out, err := cmd.Output()
@@ -116,9 +107,7 @@ func (w *world) interruptsAStory() {
 	out := &growing{}
 	story := w.plugin("send", "triage", "Tell me a story.")
 	story.Stdout, story.Stderr = out, out
-	if err := story.Start(); err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, story.Start())
 	w.eventually("the story is streamed", func() bool { return strings.Contains(out.String(), "worda wordb") })
 	w.shows("interrupted: Done", "interrupt", "triage")
 	if err := story.Wait(); story.ProcessState.ExitCode() != 8 || !strings.Contains(out.String(), "▎[interrupted]\n") {
@@ -143,9 +132,7 @@ func (w *world) looksBack() {
 	w.shows("triage ", "usage")
 	w.shows("## 1. User", "export", "triage")
 	lines := strings.Split(strings.TrimSpace(w.ends(0, "export", "triage", "-o", "jsonl")), "\n")
-	if len(lines) != 11 {
-		w.t.Errorf("exported are %d lines", len(lines))
-	}
+	check.Equal(w.t, "exported", 11, len(lines))
 	for _, line := range lines {
 		if !json.Valid([]byte(line)) {
 			w.t.Errorf("no JSON: %s", line)
@@ -157,9 +144,7 @@ func (w *world) looksBack() {
 func messagesOf(t *testing.T, r modelserver.Record) []any {
 	t.Helper()
 	var body struct{ Messages []any }
-	if err := json.Unmarshal(r.Body, &body); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(r.Body, &body))
 	return body.Messages
 }
 
@@ -176,9 +161,7 @@ func TestImportedChatContinuesLikeExportedChat(t *testing.T) {
 	w.ends(0, "send", "triage", "People need not know.", "--visibility", "Model")
 	w.ends(0, "send", "triage", "Nor the model.", "--visibility", "People")
 	file := filepath.Join(t.TempDir(), "triage.jsonl")
-	if err := os.WriteFile(file, []byte(w.ends(0, "export", "triage", "-o", "jsonl")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(file, []byte(w.ends(0, "export", "triage", "-o", "jsonl")), 0o600))
 	w.shows("chat.parley.dev/waits created from 6 messages\n", "import", file, "waits")
 	w.ready("waits", 1)
 	w.ends(0, "send", "triage", "And then?")
@@ -190,9 +173,7 @@ func TestImportedChatContinuesLikeExportedChat(t *testing.T) {
 	}
 	want := messagesOf(t, requests[3])
 	for i, name := range []string{"goes-on", "waits"} {
-		if diff := gocmp.Diff(want, messagesOf(t, requests[4+i])); diff != "" {
-			t.Errorf("chat %s is told (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, name, want, messagesOf(t, requests[4+i]))
 	}
 	if got := w.ends(0, "show", "waits"); strings.ContainsAny(got, "\x1b\a\u202e") {
 		t.Errorf("a terminal is told %q", got)

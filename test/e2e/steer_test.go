@@ -4,7 +4,9 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/modelserver"
 )
@@ -41,7 +44,7 @@ func slowThenQuick() modelserver.Script {
 	return modelserver.Script{Rules: []modelserver.Rule{
 		{Name: "slow", Times: 1, Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say(words...)},
 			DelayBetween: modelserver.Duration(100 * time.Millisecond)}},
-		{Name: "quick", Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Done.")}}},
+		{Name: "quick", Reply: say("Done.")},
 	}}
 }
 
@@ -51,9 +54,7 @@ func (w *world) heard(chat string) {
 	out := &growing{}
 	tail := w.plugin("tail", chat)
 	tail.Stdout, tail.Stderr = out, out
-	if err := tail.Start(); err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, tail.Start())
 	w.eventually("the first words are shown", func() bool { return strings.Contains(out.String(), "word0 word1") })
 	_ = tail.Process.Kill()
 	_ = tail.Wait() // It was killed.
@@ -104,9 +105,7 @@ func TestEditingAndDeletingBeginTheConversationAnew(t *testing.T) {
 	w.say("c", "second", "second")
 	w.ready("c", 4)
 	reply := w.history("c")[3]
-	if err := c.Delete(t.Context(), &reply); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Delete(t.Context(), &reply))
 	w.eventually("the reply was generated again", func() bool {
 		st := w.chat("c").Status
 		return st.Phase == v1alpha1.ChatWaiting && st.History.Length == 4 && st.History.Head != reply.Name
@@ -129,7 +128,7 @@ func TestAClientAnswersAndAPersonApproves(t *testing.T) {
 		{Match: modelserver.Match{ToolResults: new(0)}, Reply: modelserver.Reply{Steps: []modelserver.Step{
 			modelserver.Call("open_ticket", `{"title":"CNI down"}`), modelserver.Call("current_time", `{}`),
 		}}},
-		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Done.")}}},
+		{Reply: say("Done.")},
 	}})
 	chat := &v1alpha1.Chat{ObjectMeta: w.meta("c"),
 		Spec: v1alpha1.ChatSpec{Prompt: "Open a ticket.", Tools: &v1alpha1.ChatTools{
@@ -141,10 +140,7 @@ func TestAClientAnswersAndAPersonApproves(t *testing.T) {
 	w.phase("c", v1alpha1.ChatRequiresAction)
 	for _, call := range w.chat("c").Status.RequiresAction.ToolCalls {
 		if call.Kind == v1alpha1.RequiresApproval {
-			w.create(&v1alpha1.ToolApproval{ObjectMeta: w.meta("yes"), Spec: v1alpha1.ToolApprovalSpec{
-				ChatRef: v1alpha1.ChatReference{Name: "c"}, ToolCallID: call.ID, Decision: v1alpha1.DecisionApprove,
-				Digest: call.Digest,
-			}})
+			w.approveCall("c", call)
 			continue
 		}
 		w.create(&v1alpha1.ChatMessage{ObjectMeta: w.meta("results"), Spec: v1alpha1.ChatMessageSpec{
@@ -159,4 +155,128 @@ func TestAClientAnswersAndAPersonApproves(t *testing.T) {
 		strings.Contains(last, "no result") {
 		t.Errorf("the model was asked %s", last)
 	}
+}
+
+func TestNoteAppearsDuringStreamAndSkipsModel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, slowThenQuick())
+	everybody := &v1alpha1.ChatClass{ObjectMeta: w.meta("everybody"),
+		Spec: v1alpha1.ChatClassSpec{Default: true, NamespacePreamble: "Be lawful."}}
+	writer := &v1alpha1.ChatClass{ObjectMeta: w.meta("writer"), Spec: v1alpha1.ChatClassSpec{Preamble: "You write."}}
+	w.create(everybody)
+	w.create(writer)
+	w.inForce(everybody)
+	w.inForce(writer)
+	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"),
+		Spec: v1alpha1.ChatSpec{ChatClassName: "writer", Prompt: "Tell me a long story."}})
+	out := &growing{}
+	tail := w.plugin("tail", "c")
+	tail.Stdout, tail.Stderr = out, out
+	check.OK(t, tail.Start())
+	w.eventually("the first words are shown", func() bool { return strings.Contains(out.String(), "word0 word1") })
+	note := w.plugin("send", "c", "the customer has called", "--visibility", "People")
+	note.Stderr = os.Stderr
+	check.OK(t, note.Run())
+	w.eventually("the note is shown", func() bool { return strings.Contains(out.String(), "▎  the customer has called") })
+	if got := w.chat("c").Status; got.Phase != v1alpha1.ChatRunning || got.History.Length != 1 || len(got.Queue) > 0 {
+		t.Errorf("the note was no note to the chat: %+v", got)
+	}
+	w.patch(w.chat("c"), `{"metadata":{"annotations":{%q:"now"}}}`, v1alpha1.AnnotationInterrupt)
+	w.ready("c", 2)
+	w.say("c", "again", "And now?")
+	w.ready("c", 4)
+	_ = tail.Process.Kill()
+	_ = tail.Wait() // It was killed.
+	for i, r := range w.requests() {
+		body := string(r.Body)
+		if strings.Contains(body, "customer") || !strings.Contains(body, `"Be lawful.\n\nYou write.`) {
+			t.Errorf("request %d is %s", i, body)
+		}
+	}
+}
+
+func TestPendingRetrySurvivesManagerRestartAndRunsOnce(t *testing.T) {
+	localnode.Needed(t)
+	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
+		{Times: 1, Reply: modelserver.Reply{Fault: &modelserver.Fault{
+			Kind: modelserver.FaultStatus, Status: 429, RetryAfter: &modelserver.RetryAfter{Seconds: new(4)},
+		}}},
+		{Reply: say("At last.")},
+	}})
+	w.newChat("c", "Are you there?")
+	var retry *v1alpha1.RetryStatus
+	w.eventually("the retry is announced", func() bool { retry = w.chat("c").Status.Retry; return retry != nil })
+	if retry.Attempt != 1 || retry.Reason != v1alpha1.ErrorRateLimited {
+		t.Errorf("the retry is %+v", retry)
+	}
+	killManager(t)
+	w.ready("c", 2)
+	reply := w.history("c")[1]
+	if g := reply.Spec.Generation; g.Attempt != 2 || g.StartedAt.Before(&retry.At) || text(&reply) != "At last." {
+		t.Errorf("the reply is %+v", reply.Spec)
+	}
+	check.Equal(t, "calls of the model", 2, len(w.requests()))
+	w.nothingLeft("c")
+}
+
+func TestCompactedChatGoesOnAndIsRecorded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
+		{Match: modelserver.Match{LastUserText: "Write a summary"},
+			Reply: say("They greeted each other.")},
+		{Reply: say("Hello to you.")},
+	}})
+	chat := &v1alpha1.Chat{ObjectMeta: w.meta("c"),
+		Spec: v1alpha1.ChatSpec{Prompt: "Hello there", Debug: &v1alpha1.DebugSettings{Enabled: true}}}
+	w.create(chat)
+	w.ready("c", 2)
+	w.kubectlChat("compact", "c")
+	w.ready("c", 3)
+	w.say("c", "more", "And now?")
+	w.ready("c", 5)
+	if roles := w.history("c"); roles[2].Spec.Role != v1alpha1.RoleSystem ||
+		text(&roles[2]) != "They greeted each other." {
+		t.Errorf("the summary is %+v", roles[2].Spec)
+	}
+	requests := w.requests()
+	last := string(requests[len(requests)-1].Body)
+	if strings.Contains(last, "Hello there") || !strings.Contains(last, "They greeted each other.") ||
+		!strings.Contains(last, "And now?") {
+		t.Errorf("the model was asked %s", last)
+	}
+	var steps v1alpha1.ChatDebugStepList
+	w.eventually("each call is recorded", func() bool {
+		return c.List(t.Context(), &steps, client.InNamespace(w.ns)) == nil && len(steps.Items) == 3
+	})
+	for i := range steps.Items {
+		if raw, err := json.Marshal(&steps.Items[i]); err != nil || strings.Contains(string(raw), "sk-e2e-secret") {
+			t.Errorf("recording %s holds the key (%v)", steps.Items[i].Name, err)
+		}
+	}
+}
+
+func TestTitleAndSummaryAreGeneratedAlongsideReply(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{
+		{Match: modelserver.Match{ToolOffered: "set_title"},
+			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("set_title", `{"title":"Full disks"}`)}}},
+		{Match: modelserver.Match{ToolOffered: "set_summary"},
+			Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Call("set_summary",
+				`{"summary":"Found a full disk"}`)}}},
+		{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("The disk is full.")},
+			DelayBefore: modelserver.Duration(300 * time.Millisecond)}},
+	}})
+	captioned := w.modelConfig("captioned")
+	captioned.Spec.Titles, captioned.Spec.TurnSummaries = &v1alpha1.CaptionSettings{}, &v1alpha1.CaptionSettings{}
+	w.create(captioned)
+	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("c"), Spec: v1alpha1.ChatSpec{
+		Prompt: "Why does nothing start?", ModelConfigRef: &v1alpha1.ModelConfigReference{Name: "captioned"},
+	}})
+	w.ready("c", 2)
+	w.eventually("the chat has a title, and its turn a summary", func() bool {
+		st := w.chat("c").Status
+		return st.Title == "Full disks" && st.TitleSource == v1alpha1.TitleFromModel && st.Turn.Summary == "Found a full disk"
+	})
+	check.Equal(t, "calls of the model", 3, len(w.requests()))
+	w.nothingLeft("c")
 }

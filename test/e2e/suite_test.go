@@ -35,6 +35,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/controllers"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -147,30 +148,22 @@ func (w *world) person() {
 	w.create(access)
 	w.t.Cleanup(func() { _ = c.Delete(context.Background(), access) })
 	request := &authenticationv1.TokenRequest{}
-	if err := c.SubResource("token").Create(w.t.Context(), &corev1.ServiceAccount{ObjectMeta: w.meta("person")},
-		request); err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, c.SubResource("token").Create(w.t.Context(), &corev1.ServiceAccount{ObjectMeta: w.meta("person")},
+		request))
 	cfg, err := clientcmd.LoadFromFile(os.Getenv("KUBECONFIG"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	current := cfg.Contexts[cfg.CurrentContext]
 	current.AuthInfo, current.Namespace = "person", w.ns
 	cfg.AuthInfos["person"] = &clientcmdapi.AuthInfo{Token: request.Status.Token}
 	w.kubeconfig = filepath.Join(w.t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(*cfg, w.kubeconfig); err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, clientcmd.WriteToFile(*cfg, w.kubeconfig))
 }
 
 // script tells the model what to say from now on, and forgets the requests so far.
 func (w *world) script(s modelserver.Script) {
 	w.t.Helper()
 	body, err := json.Marshal(s)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	if err := w.control("PUT", "script").Body(body).Do(w.t.Context()).Error(); err != nil {
 		w.t.Fatalf("scripting the model: %v", err)
 	}
@@ -190,9 +183,7 @@ func (w *world) requests() []modelserver.Record {
 		w.t.Fatalf("asking the model for its requests: %v", err)
 	}
 	var records []modelserver.Record
-	if err := json.Unmarshal(raw, &records); err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, json.Unmarshal(raw, &records))
 	return records
 }
 

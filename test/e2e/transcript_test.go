@@ -16,6 +16,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // update has the golden files written again: make test-e2e E2E_FLAGS='-run … -update'.
@@ -137,15 +138,11 @@ func (w *world) isGolden(chat, file string) {
 	w.t.Helper()
 	path, got := filepath.Join("testdata", file), transcript(w.history(chat))
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			w.t.Fatal(err)
-		}
+		check.OK(w.t, os.WriteFile(path, []byte(got), 0o600))
 		return
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	if diff := gocmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
 		w.t.Errorf("the transcript differs from %s, -want +got\n%s", path, diff)
 	}

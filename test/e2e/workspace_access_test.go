@@ -19,6 +19,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/controllers"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -37,9 +38,7 @@ func (w *world) generationPod() *corev1.Pod {
 func (w *world) tokenFor(pod *corev1.Pod, audience string) (string, error) {
 	w.t.Helper()
 	cfg, err := ctrl.GetConfig()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	const extra = "authentication.kubernetes.io/pod-"
 	cfg.Impersonate = rest.ImpersonationConfig{
 		UserName: "system:serviceaccount:" + w.ns + ":parley-generation",
@@ -47,9 +46,7 @@ func (w *world) tokenFor(pod *corev1.Pod, audience string) (string, error) {
 		Extra:    map[string][]string{extra + "name": {pod.Name}, extra + "uid": {string(pod.UID)}},
 	}
 	as, err := client.New(cfg, client.Options{Scheme: controllers.Scheme()})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience},
 		BoundObjectRef: &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}}}
 	account := &corev1.ServiceAccount{ObjectMeta: w.meta("parley-generation")}
@@ -74,9 +71,7 @@ func (w *world) attack(script string) string {
 		return c.Get(w.t.Context(), client.ObjectKeyFromObject(pod), pod) == nil && pod.Status.Phase == corev1.PodSucceeded
 	})
 	log, err := core.CoreV1().Pods(w.ns).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	return string(log)
 }
 
@@ -90,7 +85,7 @@ func TestWorkspaceAcceptsOnlyGenerationPodsOfItsChat(t *testing.T) {
 		Workspace: &v1alpha1.WorkspaceSource{PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}}})
 	chat := w.ready("c", 4)
 	other := newWorld(t, modelserver.Script{Rules: []modelserver.Rule{{
-		Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}}}})
+		Reply: say("Fine.")}}})
 	other.create(&v1alpha1.Chat{ObjectMeta: other.meta("c"), Spec: v1alpha1.ChatSpec{Prompt: "hello"}})
 	elsewhere := other.ready("c", 2)
 
@@ -106,16 +101,12 @@ func TestWorkspaceAcceptsOnlyGenerationPodsOfItsChat(t *testing.T) {
 	}
 	mint := func(of *world, audience string) string {
 		token, err := of.tokenFor(of.generationPod(), audience)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return token
 	}
 	stranger := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: []string{audience}}}
-	if err := c.SubResource("token").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: w.meta("person")},
-		stranger); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.SubResource("token").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: w.meta("person")},
+		stranger))
 	attempts := []struct{ what, token, chat, want string }{
 		{"without a token", "", string(chat.UID), "401"},
 		{"with another account's token for it", stranger.Status.Token, string(chat.UID), "403"},

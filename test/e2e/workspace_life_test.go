@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/modelserver"
 )
@@ -39,10 +40,8 @@ func asItIs(*v1alpha1.WorkspaceSource) {}
 func (w *world) housing() *corev1.Pod {
 	w.t.Helper()
 	var pods corev1.PodList
-	if err := c.List(w.t.Context(), &pods, client.InNamespace(w.ns),
-		client.MatchingLabels{"parley.dev/component": "workspace"}); err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, c.List(w.t.Context(), &pods, client.InNamespace(w.ns),
+		client.MatchingLabels{"parley.dev/component": "workspace"}))
 	if len(pods.Items) == 0 {
 		return nil
 	}
@@ -54,15 +53,9 @@ func (w *world) storage(workspace string) (*corev1.PersistentVolumeClaim, *corev
 	w.t.Helper()
 	claim, volume := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}
 	key := client.ObjectKey{Namespace: w.ns, Name: w.workspace(workspace).Status.Claim}
-	if err := c.Get(w.t.Context(), key, claim); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := c.Get(w.t.Context(), client.ObjectKey{Name: claim.Spec.VolumeName}, volume); err != nil {
-		w.t.Fatal(err)
-	}
-	if claim.Status.Phase != corev1.ClaimBound {
-		w.t.Errorf("the claim is %s", claim.Status.Phase)
-	}
+	check.OK(w.t, c.Get(w.t.Context(), key, claim))
+	check.OK(w.t, c.Get(w.t.Context(), client.ObjectKey{Name: claim.Spec.VolumeName}, volume))
+	check.Equal(w.t, "the claim", corev1.ClaimBound, claim.Status.Phase)
 	return claim, volume
 }
 
@@ -127,9 +120,7 @@ func TestIdleWorkspaceStopsAndNextCallFindsFiles(t *testing.T) {
 		t.Errorf("its claim is another one: %s", again.UID)
 	}
 
-	if err := c.Delete(t.Context(), chat); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Delete(t.Context(), chat))
 	w.eventually("its claim and its volume are gone", func() bool { return w.gone(claim) && w.gone(volume) })
 }
 
@@ -139,9 +130,7 @@ func TestRetainedStorageOutlivesChat(t *testing.T) {
 	chat := w.newStoredChat("c", func(s *v1alpha1.WorkspaceSource) { s.DeletionPolicy = v1alpha1.WorkspaceRetain })
 	w.ready("c", 4)
 	claim, volume := w.storage("c")
-	if err := c.Delete(t.Context(), chat); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Delete(t.Context(), chat))
 	ws := &v1alpha1.Workspace{ObjectMeta: w.meta("c")}
 	w.eventually("its workspace and the pod are gone", func() bool { return w.gone(ws) && w.housing() == nil })
 	if w.gone(claim) || !claim.DeletionTimestamp.IsZero() || w.gone(volume) || volume.Status.Phase != corev1.VolumeBound {
@@ -156,9 +145,7 @@ const lives = "echo begun >>log; echo one; sleep 60; echo ended >>log; echo two"
 func removed(grace ...client.DeleteOption) func(*testing.T, *corev1.Pod) {
 	return func(t *testing.T, pod *corev1.Pod) {
 		t.Helper()
-		if err := c.Delete(t.Context(), pod, grace...); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, c.Delete(t.Context(), pod, grace...))
 	}
 }
 
@@ -204,9 +191,7 @@ func TestACommandWhoseWorkspaceIsLostEndsOnce(t *testing.T) {
 			if log := w.executed(results[1]); log.Output != "begun\n" {
 				t.Errorf("the log says %q: %+v", log.Output, log)
 			}
-			if n := strings.Count(results[2].Output, "sleep 60"); n != 1 {
-				t.Errorf("the workspace remembers %d such commands: %s", n, results[2].Output)
-			}
+			check.Equal(t, "the workspace remembers", 1, strings.Count(results[2].Output, "sleep 60"))
 		})
 	}
 }
@@ -235,9 +220,7 @@ func TestCommandSurvivesKillOfAgentServer(t *testing.T) {
 		t.Errorf("the command ended with %+v", got)
 	}
 	const written = len("before\n") + 108894 + len("after\n") // seq writes the rest.
-	if list := w.results("c")[1].Output; !strings.Contains(list, fmt.Sprintf(`"output_bytes":%d`, written)) {
-		t.Errorf("it should have written %d bytes: %s", written, list)
-	}
+	check.Contains(t, w.results("c")[1].Output, fmt.Sprintf(`"output_bytes":%d`, written))
 	if now := w.housing(); now.UID != pod.UID || restarted(now) {
 		t.Errorf("the pod is another, or was restarted: %+v", now.Status.ContainerStatuses)
 	}
@@ -248,9 +231,7 @@ func TestCommandSurvivesGenerationPodAndRunsOnce(t *testing.T) {
 	for name, lose := range map[string]func(t *testing.T, ns, pod string){
 		"its pod is removed by force": func(t *testing.T, ns, pod string) {
 			lost := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: pod}}
-			if err := c.Delete(t.Context(), lost, client.GracePeriodSeconds(0)); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, c.Delete(t.Context(), lost, client.GracePeriodSeconds(0)))
 		},
 		"its generator is killed": func(t *testing.T, ns, pod string) {
 			localnode.Needed(t)

@@ -21,6 +21,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/agentsandbox"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/localnode"
 )
 
@@ -48,9 +49,7 @@ func TestChatUsesExternallyManagedPodAsWorkspace(t *testing.T) {
 		t.Errorf("another chat reads %+v", got)
 	}
 
-	if err := c.Delete(t.Context(), chat); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Delete(t.Context(), chat))
 	its := &v1alpha1.Workspace{ObjectMeta: w.meta("machinist")}
 	w.eventually("its workspace is gone", func() bool { return w.gone(its) })
 	if pod := w.housing(); pod == nil || !pod.DeletionTimestamp.IsZero() {
@@ -63,9 +62,7 @@ func TestChatUsesExternallyManagedPodAsWorkspace(t *testing.T) {
 
 	// A chat that comes when both are gone finds out by its calls alone.
 	second := w.workspace("second")
-	if err := c.Delete(t.Context(), &v1alpha1.Chat{ObjectMeta: w.meta("second")}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Delete(t.Context(), &v1alpha1.Chat{ObjectMeta: w.meta("second")}))
 	w.eventually("the workspace of the other chat is gone", func() bool { return w.gone(second) })
 	w.create(&v1alpha1.Chat{ObjectMeta: w.meta("third"), Spec: v1alpha1.ChatSpec{Prompt: "Read the notes.",
 		Workspace: &v1alpha1.WorkspaceSource{PodRef: &v1alpha1.WorkspacePodReference{Name: "machine"}}}})
@@ -80,12 +77,8 @@ func withAgentSandbox(t *testing.T) {
 	t.Helper()
 	localnode.Needed(t) // It is installed in the whole cluster.
 	cfg, err := ctrl.GetConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := agentsandbox.Install(t.Context(), cfg); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, agentsandbox.Install(t.Context(), cfg))
 	t.Cleanup(func() { _ = agentsandbox.Uninstall(context.Background(), cfg) })
 	ctx, stop := context.WithCancel(context.Background())
 	log := filepath.Join(t.TempDir(), "agent-sandbox.log")
@@ -112,9 +105,7 @@ func TestChatUsesSandboxFromWarmPool(t *testing.T) {
 		t.Errorf("without agent-sandbox the model reads %+v", got)
 	}
 	early := w.workspace("early")
-	if err := c.Delete(t.Context(), &v1alpha1.Chat{ObjectMeta: w.meta("early")}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Delete(t.Context(), &v1alpha1.Chat{ObjectMeta: w.meta("early")}))
 	w.eventually("the workspace of that chat is gone", func() bool { return w.gone(early) })
 
 	withAgentSandbox(t)
@@ -137,9 +128,7 @@ func TestChatUsesSandboxFromWarmPool(t *testing.T) {
 	warm := w.housing()
 
 	// It is suspended when nobody needs it, and finds its files when somebody does.
-	if err := unstructured.SetNestedField(chat.Object, int64(3), "spec", "workspace", "idleSeconds"); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, unstructured.SetNestedField(chat.Object, int64(3), "spec", "workspace", "idleSeconds"))
 	w.create(chat)
 	began := time.Now()
 	w.ready("quick", 4)
@@ -149,9 +138,7 @@ func TestChatUsesSandboxFromWarmPool(t *testing.T) {
 	}
 	ws := w.workspace("quick")
 	sandbox := &sandboxes.Sandbox{ObjectMeta: w.meta(ws.Status.Sandbox)}
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(sandbox), sandbox); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Get(t.Context(), client.ObjectKeyFromObject(sandbox), sandbox))
 	if launch := sandbox.Labels[sandboxes.SandboxLaunchTypeLabel]; launch != sandboxes.SandboxLaunchTypeWarm {
 		t.Errorf("the sandbox was started %q", launch)
 	}
@@ -166,9 +153,7 @@ func TestChatUsesSandboxFromWarmPool(t *testing.T) {
 		t.Errorf("the command says %+v", got)
 	}
 
-	if err := c.Delete(t.Context(), chat); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Delete(t.Context(), chat))
 	w.eventually("its sandbox is gone, and the pool's own stays", func() bool {
 		var left corev1.PodList
 		return w.gone(sandbox.DeepCopy()) && c.List(t.Context(), &left, client.InNamespace(w.ns),

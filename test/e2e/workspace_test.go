@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -50,7 +51,7 @@ func works(calls ...modelserver.ToolCall) modelserver.Script {
 			Reply: modelserver.Reply{Steps: []modelserver.Step{{ToolCalls: []modelserver.ToolCall{call}}}}})
 	}
 	script.Rules = append(script.Rules, modelserver.Rule{
-		Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Done.")}}})
+		Reply: say("Done.")})
 	return script
 }
 
@@ -115,17 +116,13 @@ func TestAModelWorksInAWorkspace(t *testing.T) {
 			t.Errorf("result %d of %s is %q (an error: %t), want %q in it", i, got.Name, got.Output, got.IsError, want)
 		}
 	}
-	if id := w.results("c")[3].Output; !strings.Contains(id, "65532") {
-		t.Errorf("commands run as %q", id)
-	}
+	check.Contains(t, w.results("c")[3].Output, "65532")
 	ws := w.workspace("c")
 	if ws.Status.Phase != v1alpha1.WorkspacePhaseReady || ws.Status.Directory != "/workspace" ||
 		!meta.IsStatusConditionTrue(ws.Status.Conditions, v1alpha1.ConditionReady) {
 		t.Errorf("the workspace is %+v", ws.Status)
 	}
-	if err := c.Delete(t.Context(), chat); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Delete(t.Context(), chat))
 	w.eventually("nothing of the workspace is left", func() bool {
 		var pods corev1.PodList
 		return c.List(t.Context(), &pods, client.InNamespace(w.ns),

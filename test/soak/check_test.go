@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // finished is a chat at rest, with the kinds of questions asked and answered.
@@ -128,9 +129,7 @@ func TestWhatDoesNotHoldIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := finished(quick, tool)
 			c.damage(s)
-			if got := strings.Join(s.broken(), "\n"); !strings.Contains(got, c.says) {
-				t.Errorf("got %q, want %q", got, c.says)
-			}
+			check.Contains(t, strings.Join(s.broken(), "\n"), c.says)
 		})
 	}
 }

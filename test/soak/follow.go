@@ -7,10 +7,17 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"strings"
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/client"
+	"parley.dev/parley/internal/cli/cluster"
 )
 
 // meanFollow is how long a follower stays connected, if nothing else ends the stream: it comes back by its last event's
@@ -96,4 +103,115 @@ func (f *follower) end(ctx context.Context, chain []string) []string {
 		problems = append(problems, fmt.Sprintf("the follower of %s was told %d messages, it has %d", f.chat, n, len(chain)))
 	}
 	return problems
+}
+
+// stream reads a chat's events behind the last one until the stream ends, for whatever reason.
+func (w *world) stream(ctx context.Context, chat, last string, each func(stream.Event)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	dialer := &cluster.Dialer{Options: cluster.GatewayOptions{Namespace: systemNamespace}, Config: w.cfg, Core: w.core}
+	address, stop, err := dialer.Forward(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	gateway := &client.Client{URL: address,
+		Token: func(context.Context) (string, error) { return w.token, nil },
+		HTTP:  &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	options := client.FollowOptions{LastEventID: last, Lost: func(error) { cancel() }}
+	for e, err := range gateway.Namespace(w.ns).Follow(ctx, chat, options) {
+		if err != nil {
+			return err
+		}
+		each(e)
+	}
+	return nil
+}
+
+func isReady(p *corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// story is what a follower of a chat was told, over all its connections. It holds that each committed message came once
+// and in its place, that parts came without a gap, and that what was shown of a reply is how the reply begins.
+type story struct {
+	chat client.Transcript
+	// last is the id to resume behind.
+	last string
+	// attempt whose parts came last, with the version of the history that it builds on.
+	attempt  [2]int64
+	parts    int
+	problems []string
+}
+
+func (s *story) wrong(format string, args ...any) {
+	s.problems = append(s.problems, "a follower: "+fmt.Sprintf(format, args...))
+}
+
+func (s *story) take(e stream.Event) {
+	if e.ID != "" {
+		s.last = e.ID
+	}
+	update, err := client.Decode(e)
+	if err != nil {
+		s.wrong("event %s cannot be read: %v", e.ID, err)
+		return
+	}
+	switch u := update.(type) {
+	case *stream.MessageCommitted:
+		s.message(e.ID, u)
+	case *stream.MessagePart:
+		s.part(e.ID, u)
+	case *client.Reset, client.Deleted, *stream.Error:
+		s.wrong("%s: %s", e.Name, e.Data)
+	}
+	s.chat.Take(update)
+}
+
+// message checks a message before it is taken.
+func (s *story) message(id string, m *stream.MessageCommitted) {
+	if want := int64(len(s.chat.Messages)); m.Index != want {
+		s.wrong("message %s (event %s) has index %d, the next is %d", m.Message.Name, id, m.Index, want)
+	}
+	shown := s.chat.Live.Text()
+	if s.chat.Live.Previews(m.HistoryVersion-1, m.Message.Attempt) &&
+		!strings.HasPrefix(text(m.Message.Content, m.Message.Parts), shown) {
+		s.wrong("what was shown of %s is not how it begins: %q", m.Message.Name, shown)
+	}
+}
+
+// part checks a part before it is taken.
+func (s *story) part(id string, p *stream.MessagePart) {
+	s.parts++
+	seq, attempt := int64(0), [2]int64{p.HistoryVersion, int64(p.Attempt)}
+	if s.chat.Live.Previews(p.HistoryVersion, p.Attempt) {
+		seq = s.chat.Live.Seq
+	}
+	if attempt[0] < s.attempt[0] || attempt[0] == s.attempt[0] && attempt[1] < s.attempt[1] {
+		s.wrong("part %s is of an older attempt than %v", id, s.attempt)
+	}
+	s.attempt = attempt
+	if n := len(s.chat.Messages); n > 0 && p.HistoryVersion < s.chat.Messages[n-1].HistoryVersion {
+		s.wrong("part %s came after the message that it is part of", id)
+	}
+	if p.Seq != seq+1 {
+		s.wrong("part %s came after part %d", id, seq)
+	}
+}
+
+// text is the whole text of a message.
+func text(content string, all []v1alpha1.MessagePart) string {
+	b := strings.Builder{}
+	b.WriteString(content)
+	for _, p := range all {
+		if p.Type == v1alpha1.PartText {
+			b.WriteString(*p.Text)
+		}
+	}
+	return b.String()
 }

@@ -14,7 +14,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -84,7 +83,7 @@ func main() {
 // run lets the chats talk, waits for rest and returns what does not hold then. An error means that this could not be
 // found out.
 func run(ctx context.Context, o options) ([]string, error) {
-	log := slog.New(&elapsed{began: time.Now(), out: os.Stderr})
+	log := newLog(os.Stderr)
 	log.Info("the soak begins", "seed", o.seed, "chats", o.chats, "for", o.duration, "every", o.every)
 	w, err := newWorld(ctx, o, log)
 	if err != nil {

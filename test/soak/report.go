@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -57,4 +58,17 @@ func report(out io.Writer, l *ledger, c *chaos, s *state, followers []*follower)
 	}
 	row("followers", "%d, told %d messages and %d parts in %d connections", len(followers), told, parts, connects)
 	row("came to rest in", "%s", s.settled.Round(100*time.Millisecond))
+}
+
+// newLog writes lines with the time of day, to compare with other logs, and the time since the start.
+func newLog(out io.Writer) *slog.Logger {
+	start := time.Now()
+	withElapsed := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			now := a.Value.Time()
+			return slog.String(a.Key, fmt.Sprintf("%s +%.1fs", now.UTC().Format("15:04:05.000"), now.Sub(start).Seconds()))
+		}
+		return a
+	}
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{ReplaceAttr: withElapsed}))
 }

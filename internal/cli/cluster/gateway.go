@@ -11,11 +11,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -34,31 +36,30 @@ import (
 // ErrNoToken means that the kubeconfig has no token that could be shown to the gateway.
 var ErrNoToken = errors.New("your kubeconfig has no token to show to the gateway")
 
-// Gateway is a way to the gateway, as somebody.
+// Gateway is a connection to the gateway with one identity.
 type Gateway struct {
-	// Way is a client of it.
+	// Way is the gateway's client.
 	Way client.Client
 
-	stop   func()
-	outage outage
+	stop func()
 }
 
-// Close gives the way up.
+// Close implements Source.
 func (g *Gateway) Close() { g.stop() }
 
-// GatewayOptions say how the gateway is reached.
+// GatewayOptions define how the gateway is reached.
 type GatewayOptions struct {
 	// URL of the gateway. Default: $PARLEY_GATEWAY, else a port-forward to one of its pods.
 	URL string
-	// Insecure lets the token be shown over plain HTTP.
+	// Insecure allows the token over plain HTTP.
 	Insecure bool
 	// CA is the file with the CA of the gateway's certificate, and Namespace that of its pods.
 	CA, Namespace string
-	// ServiceAccount is the account to be known as. Default: the kubeconfig's own identity.
+	// ServiceAccount is the identity to use. Default: that of the kubeconfig.
 	ServiceAccount string
 }
 
-// Dialer finds ways to the gateway.
+// Dialer connects to the gateway.
 type Dialer struct {
 	Options GatewayOptions
 	// Namespace of the service account that the options name.
@@ -67,13 +68,13 @@ type Dialer struct {
 	Core      kubernetes.Interface
 }
 
-// Dial finds a way to the gateway, and a token for it.
+// Dial connects to the gateway with a token for it.
 func (d *Dialer) Dial(ctx context.Context) (*Gateway, error) {
 	caller, err := d.identity(ctx)
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{Way: client.Client{URL: d.given(), HTTP: caller}, stop: func() {}}
+	g := &Gateway{Way: client.Client{URL: d.url(), HTTP: caller}, stop: func() {}}
 	g.Way.Reopen = func(ctx context.Context, way *client.Client, lost error) error { return d.reopen(ctx, g, way, lost) }
 	if g.Way.URL == "" {
 		g.Way.URL, g.stop, err = d.Forward(ctx)
@@ -82,8 +83,8 @@ func (d *Dialer) Dial(ctx context.Context) (*Gateway, error) {
 	return g, d.check(g.Way.URL)
 }
 
-// reopen finds another token when the gateway takes the one it had no longer, and else another pod of the gateway: the
-// one that a port was forwarded to may be gone. Until there is one, the old way stays, which leads nowhere.
+// reopen finds another token when the gateway refuses the current one, and otherwise another pod of the gateway: the
+// one that a port was forwarded to may be gone. Until there is one, the old way stays.
 func (d *Dialer) reopen(ctx context.Context, g *Gateway, way *client.Client, lost error) error {
 	if refused, ok := errors.AsType[*client.Error](lost); ok && refused.Status == http.StatusUnauthorized {
 		caller, err := d.identity(ctx)
@@ -92,7 +93,7 @@ func (d *Dialer) reopen(ctx context.Context, g *Gateway, way *client.Client, los
 		}
 		return err
 	}
-	if d.given() != "" {
+	if d.url() != "" {
 		return nil
 	}
 	found, stop, err := d.Forward(ctx)
@@ -104,25 +105,21 @@ func (d *Dialer) reopen(ctx context.Context, g *Gateway, way *client.Client, los
 }
 
 // Follow implements Source.
-func (g *Gateway) Follow(ctx context.Context, namespace, chat string, fromStart bool, connected func(),
-	each func(stream.Event) (done bool, err error)) error {
-	options := client.FollowOptions{FromNow: !fromStart, Lost: func(err error) { g.outage.lost(time.Now(), Explain(err)) }}
-	for e, err := range g.Way.Namespace(namespace).Follow(ctx, chat, options) {
-		if err != nil {
-			return Explain(err)
-		}
-		g.outage.over()
-		if connected != nil {
-			connected()
-		}
-		if done, err := each(e); done || err != nil {
-			return err
+func (g *Gateway) Follow(ctx context.Context, namespace, chat string, fromStart bool, lost func(error),
+) iter.Seq2[stream.Event, error] {
+	return func(yield func(stream.Event, error) bool) {
+		o := outage{report: lost}
+		options := client.FollowOptions{FromNow: !fromStart, Lost: func(err error) { o.lost(time.Now(), Explain(err)) }}
+		for e, err := range g.Way.Namespace(namespace).Follow(ctx, chat, options) {
+			o.over()
+			if !yield(e, Explain(err)) {
+				return
+			}
 		}
 	}
-	return nil
 }
 
-// Explain says which flag helps against an error of the connection, where that is known.
+// Explain adds to an error of the connection which flag helps, where that is known.
 func Explain(err error) error {
 	_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
 	refused, _ := errors.AsType[*client.Error](err)
@@ -137,18 +134,17 @@ func Explain(err error) error {
 	return err
 }
 
-// given is the gateway's URL, if one was named.
-func (d *Dialer) given() string {
+func (d *Dialer) url() string {
 	return cmp.Or(d.Options.URL, os.Getenv("PARLEY_GATEWAY"))
 }
 
-// check refuses a URL that a token would be shown at in plain text, unless it is of this very machine.
-func (d *Dialer) check(given string) error {
-	u, err := url.Parse(given)
+// check refuses a URL over plain HTTP, which would show the token to others, unless it is of this machine.
+func (d *Dialer) check(address string) error {
+	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("the URL of the gateway, %q, does not begin with https:// or http:// and a host", given)
+		return fmt.Errorf("the URL of the gateway, %q, does not begin with https:// or http:// and a host", address)
 	}
-	if u.Scheme == "https" || d.Options.Insecure || ofThisMachine(u) {
+	if u.Scheme == "https" || d.Options.Insecure || isLocal(u) {
 		return nil
 	}
 	return fmt.Errorf("the gateway at %s would be shown your token over plain HTTP, where others can read it on the way: "+
@@ -156,13 +152,12 @@ func (d *Dialer) check(given string) error {
 		u.Host)
 }
 
-// ofThisMachine reports whether a URL leads to this very machine.
-func ofThisMachine(u *url.URL) bool {
+func isLocal(u *url.URL) bool {
 	return u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
 }
 
-// transport carries the requests to the gateway. With a CA of its own, the certificate must be from that CA, and for
-// the gateway's Service where a forwarded port of this machine leads there.
+// transport carries the requests to the gateway. With --gateway-ca the certificate must be from that CA, and for the
+// gateway's Service where the port is a forwarded one of this machine.
 func (d *Dialer) transport() (http.RoundTripper, error) {
 	if d.Options.CA == "" {
 		return http.DefaultTransport, nil
@@ -175,8 +170,8 @@ func (d *Dialer) transport() (http.RoundTripper, error) {
 	if !trusted.RootCAs.AppendCertsFromPEM(pem) {
 		return nil, fmt.Errorf("reading the CA of the gateway: there is no certificate in %s", d.Options.CA)
 	}
-	given := d.given()
-	if u, err := url.Parse(given); given == "" || err == nil && ofThisMachine(u) {
+	address := d.url()
+	if u, err := url.Parse(address); address == "" || err == nil && isLocal(u) {
 		trusted.ServerName = fmt.Sprintf("parley-gateway.%s.svc", d.Options.Namespace)
 	}
 	own := http.DefaultTransport.(*http.Transport).Clone()
@@ -184,7 +179,6 @@ func (d *Dialer) transport() (http.RoundTripper, error) {
 	return own, nil
 }
 
-// forwarded is the URL of the gateway behind a port of this machine.
 func (d *Dialer) forwarded(port uint16) string {
 	scheme := "http"
 	if d.Options.CA != "" {
@@ -193,8 +187,8 @@ func (d *Dialer) forwarded(port uint16) string {
 	return fmt.Sprintf("%s://127.0.0.1:%d", scheme, port)
 }
 
-// identity is an HTTP client that shows a token to the gateway alone: one that is for it where that can be had, else
-// that of the kubeconfig, whether it is written there or comes from a program.
+// identity returns an HTTP client that shows a token to the gateway alone: one for its audience where the API server
+// issues that, else that of the kubeconfig, from a file, the kubeconfig itself or a program.
 func (d *Dialer) identity(ctx context.Context) (*http.Client, error) {
 	auth := rest.AnonymousClientConfig(d.Config)
 	auth.TLSClientConfig = rest.TLSClientConfig{}
@@ -220,12 +214,12 @@ func (d *Dialer) identity(ctx context.Context) (*http.Client, error) {
 	return &http.Client{Transport: wrapped, CheckRedirect: httpguard.Stay}, nil
 }
 
-// requestToken asks for a token that only the gateway takes: of the service account that --service-account names, or of
-// the caller, if that is one and may. Empty without an error means that there is nobody to ask for.
+// requestToken requests a token that only the gateway accepts: of the service account of --service-account, or of
+// the caller, if that is one and may. Empty without an error means that the caller is no service account.
 func (d *Dialer) requestToken(ctx context.Context, has bool) (string, error) {
 	namespace, name := d.Namespace, d.Options.ServiceAccount
 	if name == "" && has {
-		namespace, name = d.whoAmI(ctx)
+		namespace, name = d.ownAccount(ctx)
 	}
 	if name == "" {
 		return "", nil
@@ -239,8 +233,8 @@ func (d *Dialer) requestToken(ctx context.Context, has bool) (string, error) {
 	return request.Status.Token, nil
 }
 
-// whoAmI returns the service account that the kubeconfig's credentials are of; empty for others.
-func (d *Dialer) whoAmI(ctx context.Context) (namespace, name string) {
+// ownAccount returns the service account of the kubeconfig's credentials; empty for others.
+func (d *Dialer) ownAccount(ctx context.Context) (namespace, name string) {
 	review, err := d.Core.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
 		metav1.CreateOptions{})
 	if err != nil {
@@ -254,7 +248,7 @@ func (d *Dialer) whoAmI(ctx context.Context) (namespace, name string) {
 	return namespace, name
 }
 
-// Forward opens a port on this machine that leads to a gateway pod, through the API server, and returns its URL.
+// Forward opens a port on this machine to a gateway pod, through the API server, and returns its URL.
 func (d *Dialer) Forward(ctx context.Context) (url string, stop func(), err error) {
 	pod, err := d.gatewayPod(ctx)
 	if err != nil {
@@ -272,11 +266,9 @@ func (d *Dialer) Forward(ctx context.Context) (url string, stop func(), err erro
 	if err != nil {
 		return "", nil, fmt.Errorf("forwarding a port to the gateway: %w", err)
 	}
-	failed, ended := make(chan error, 1), make(chan struct{})
-	go func() {
-		defer close(ended)
-		failed <- forwarder.ForwardPorts()
-	}()
+	var running sync.WaitGroup
+	failed := make(chan error, 1)
+	running.Go(func() { failed <- forwarder.ForwardPorts() })
 	select {
 	case <-ready:
 	case err := <-failed:
@@ -290,7 +282,7 @@ func (d *Dialer) Forward(ctx context.Context) (url string, stop func(), err erro
 		close(stopped)
 		return "", nil, fmt.Errorf("forwarding a port to the gateway: %w", err)
 	}
-	return d.forwarded(ports[0].Local), func() { close(stopped); <-ended }, nil
+	return d.forwarded(ports[0].Local), func() { close(stopped); running.Wait() }, nil
 }
 
 func (d *Dialer) gatewayPod(ctx context.Context) (*corev1.Pod, error) {
@@ -313,29 +305,24 @@ func (d *Dialer) gatewayPod(ctx context.Context) (*corev1.Pod, error) {
 		"namespace with --gateway-namespace, or its URL with --gateway", d.Options.Namespace)
 }
 
-// patience is how long a gateway may be out of reach before a person is told. A restart of it is no news.
+// patience is how long a gateway may be out of reach before that is reported: a restart takes less.
 const patience = 3 * time.Second
 
-// outage is a time in which nothing comes from the gateway. A person is told once of each.
+// outage is a time without a connection to the gateway. Each is reported once.
 type outage struct {
-	tell  func(error)
-	since time.Time
-	told  bool
+	report   func(error)
+	since    time.Time
+	reported bool
 }
 
-// OnLoss has each outage told that lasts.
-func (g *Gateway) OnLoss(tell func(error)) { g.outage.tell = tell }
-
-// lost notes that the gateway was not reached.
 func (o *outage) lost(now time.Time, err error) {
 	if o.since.IsZero() {
 		o.since = now
 	}
-	if !o.told && o.tell != nil && now.Sub(o.since) >= patience {
-		o.told = true
-		o.tell(err)
+	if !o.reported && now.Sub(o.since) >= patience {
+		o.reported = true
+		o.report(err)
 	}
 }
 
-// over notes that something has come.
-func (o *outage) over() { o.since, o.told = time.Time{}, false }
+func (o *outage) over() { o.since, o.reported = time.Time{}, false }

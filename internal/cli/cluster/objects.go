@@ -8,40 +8,43 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cli"
 	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/netguard/retry"
 	"parley.dev/parley/internal/text/compose"
 )
 
-// Objects are Parley's in one namespace; in all if that is empty.
+// Objects are Parley's objects in one namespace; in all if that is empty.
 type Objects struct {
 	Namespace string
 	Client    *apiclient.Client
 }
 
-// Messages are the ChatMessages.
+// Messages returns the ChatMessages.
 func (o Objects) Messages() apiclient.Resource[v1alpha1.ChatMessage, v1alpha1.ChatMessageList] {
 	return o.Client.Messages(o.Namespace)
 }
 
-// Chats are the Chats.
+// Chats returns the Chats.
 func (o Objects) Chats() apiclient.Resource[v1alpha1.Chat, v1alpha1.ChatList] {
 	return o.Client.Chats(o.Namespace)
 }
 
-// Approvals are the ToolApprovals.
+// Approvals returns the ToolApprovals.
 func (o Objects) Approvals() apiclient.Resource[v1alpha1.ToolApproval, v1alpha1.ToolApprovalList] {
 	return o.Client.Approvals(o.Namespace)
 }
 
-// Chat reads a chat, and says which chats there are if this one is not.
+// Chat reads a chat. If there is none, the error lists those that there are.
 func (o Objects) Chat(ctx context.Context, name string) (*v1alpha1.Chat, error) {
 	chat, err := o.Chats().Get(ctx, name)
 	if !apierrors.IsNotFound(err) {
@@ -58,13 +61,13 @@ func (o Objects) Chat(ctx context.Context, name string) (*v1alpha1.Chat, error) 
 	return nil, cli.NotFoundError(fmt.Sprintf("namespace %s has no chat %s: %s", o.Namespace, name, there))
 }
 
-// CheckChat says which chats there are, if this one is not.
+// CheckChat fails as Chat does.
 func (o Objects) CheckChat(ctx context.Context, name string) error {
 	_, err := o.Chat(ctx, name)
 	return err
 }
 
-// Message reads a message of a chat. Of another chat's it says that there is none.
+// Message reads a message of a chat. A message of another chat is not found.
 func (o Objects) Message(ctx context.Context, chat, name string) (*v1alpha1.ChatMessage, error) {
 	if err := o.CheckChat(ctx, chat); err != nil {
 		return nil, err
@@ -79,7 +82,7 @@ func (o Objects) Message(ctx context.Context, chat, name string) (*v1alpha1.Chat
 	return m, nil
 }
 
-// CreateMessage creates a message of a chat, with a name that is made up.
+// CreateMessage creates a message of a chat, with a generated name.
 func (o Objects) CreateMessage(ctx context.Context, chat string, spec v1alpha1.ChatMessageSpec) (*v1alpha1.ChatMessage,
 	error) {
 	m, err := o.Messages().Create(ctx, compose.Message(o.Namespace, chat, "", spec))
@@ -89,7 +92,7 @@ func (o Objects) CreateMessage(ctx context.Context, chat string, spec v1alpha1.C
 	return m, nil
 }
 
-// Request asks a chat for something once, by an annotation.
+// Request makes a request of a chat, by an annotation.
 func (o Objects) Request(ctx context.Context, chat string, kind v1alpha1.RequestKind, token string) error {
 	if _, err := o.Chats().MergePatch(ctx, chat, compose.Request(kind, token)); err != nil {
 		return fmt.Errorf("annotating chat %s: %w", chat, err)
@@ -97,8 +100,8 @@ func (o Objects) Request(ctx context.Context, chat string, kind v1alpha1.Request
 	return nil
 }
 
-// Settled waits until a message has had its last word.
-func (o Objects) Settled(ctx context.Context, name string) (v Verdict) {
+// AwaitVerdict waits until the outcome of a message is final.
+func (o Objects) AwaitVerdict(ctx context.Context, name string) (v Verdict) {
 	v.Err = Await(ctx, o.Messages().Watch, name, func(m *v1alpha1.ChatMessage) (bool, error) {
 		v.Committed = m.Status.State == v1alpha1.MessageCommitted
 		return IsReady(m.Status.Conditions, func(string) {})
@@ -106,7 +109,7 @@ func (o Objects) Settled(ctx context.Context, name string) (v Verdict) {
 	return v
 }
 
-// Verdict is the last word about a message.
+// Verdict is the final outcome of a message.
 type Verdict struct {
 	// Committed is true for a message that has had a turn.
 	Committed bool
@@ -114,14 +117,13 @@ type Verdict struct {
 	Err error
 }
 
-// How many objects are asked for at once.
 const (
 	listPage = 500
-	// messagePage is less, since a message may have a MiB.
+	// MessagePage is how many messages a page of a list has: each may have a MiB.
 	MessagePage = 50
 )
 
-// Each reads a list page by page, of options.Limit objects each, and takes each object.
+// Each calls take for each object of a list, which it reads in pages of options.Limit objects.
 func Each[T, L any, P interface {
 	*L
 	runtime.Object
@@ -157,4 +159,58 @@ func MessagesOf(chat string) metav1.ListOptions {
 		options.FieldSelector = "spec.chatRef.name=" + chat
 	}
 	return options
+}
+
+// ReconnectAfter is the pause before a watch that has ended is started again.
+const ReconnectAfter = time.Second
+
+// Watcher starts a watch on a kind of resource.
+type Watcher func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+
+// Await watches an object until done returns true or an error.
+func Await[T any](ctx context.Context, begin Watcher, name string, done func(*T) (bool, error)) error {
+	for {
+		ended, err := awaitOnce(ctx, begin, name, done)
+		if ended || err != nil {
+			return err
+		}
+		if err := retry.Sleep(ctx, ReconnectAfter); err != nil { // The API server ends watches now and then.
+			return err
+		}
+	}
+}
+
+func awaitOnce[T any](ctx context.Context, begin Watcher, name string, done func(*T) (bool, error)) (bool, error) {
+	watching, err := begin(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	if err != nil {
+		return false, fmt.Errorf("watching %s: %w", name, err)
+	}
+	defer watching.Stop()
+	for e := range watching.ResultChan() {
+		object, ok := any(e.Object).(*T)
+		if !ok {
+			return false, nil
+		}
+		if e.Type == watch.Deleted {
+			return true, cli.NotFoundError(name + " was deleted")
+		}
+		if ended, err := done(object); ended || err != nil {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// IsReady reads the Ready condition: whether it is final, and the error if it is False. It notes why it is not final.
+func IsReady(conditions []metav1.Condition, note func(string)) (final bool, err error) {
+	switch ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady); {
+	case ready == nil:
+		return false, nil
+	case ready.Status == metav1.ConditionUnknown:
+		note(ready.Reason + ": " + ready.Message)
+		return false, nil
+	case ready.Status == metav1.ConditionFalse:
+		return true, cli.NotReadyError{Reason: ready.Reason, Message: ready.Message}
+	}
+	return true, nil
 }

@@ -4,15 +4,13 @@
 package prior_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cli/prior"
+	"parley.dev/parley/test/kit/check"
 )
 
 func user(text string) v1alpha1.PriorMessage {
@@ -102,12 +100,8 @@ func TestAConversationIsReadInEveryForm(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := prior.Read([]byte(c.raw))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(&c.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			check.OK(t, err)
+			check.Equal(t, "conversation", &c.want, got)
 		})
 	}
 }
@@ -147,35 +141,27 @@ func exchanges(n int, answer string) *prior.Conversation {
 func TestTooLongConversationTellsWhatFits(t *testing.T) {
 	for name, c := range map[string]struct {
 		conversation *prior.Conversation
-		fits         bool
 		oldest       int
+		want         string
 	}{
-		"as many messages as fit":    {exchanges(512, "So."), true, 0},
-		"one more":                   {exchanges(513, "So."), false, 2},
-		"a cut within an exchange":   {&prior.Conversation{Messages: exchanges(513, "So.").Messages[1:]}, false, 1},
-		"three answers, one too big": {exchanges(3, strings.Repeat("a", 400<<10)), false, 2},
-		"signs of several bytes":     {exchanges(2, strings.Repeat("語", 200<<10)), false, 2},
-		"one answer that is too big": {exchanges(1, strings.Repeat("a", 1<<20)), false, 0},
+		"as many messages as fit":    {exchanges(512, "So."), 0, ""},
+		"one more":                   {exchanges(513, "So."), 2, "--truncate leaves the oldest 2 out"},
+		"a cut within an exchange":   {&prior.Conversation{Messages: exchanges(513, "So.").Messages[1:]}, 1, "oldest 1"},
+		"three answers, one too big": {exchanges(3, strings.Repeat("a", 400<<10)), 2, "oldest 2"},
+		"signs of several bytes":     {exchanges(2, strings.Repeat("語", 200<<10)), 2, "oldest 2"},
+		"one answer that is too big": {exchanges(1, strings.Repeat("a", 1<<20)), 0, "is more than that"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := c.conversation.Fits()
-			tooLong, ok := errors.AsType[*prior.TooLongError](err)
-			if c.fits {
-				if err != nil {
-					t.Error(err)
-				}
-				return
+			if err := c.conversation.Fit(false); (err == nil) != (c.want == "") ||
+				err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q", err, c.want)
 			}
-			if !ok || tooLong.Oldest != c.oldest {
-				t.Fatalf("error %+v, want %d to go", err, c.oldest)
-			}
-			if c.oldest == 0 {
-				return
-			}
-			c.conversation.Truncate(tooLong.Oldest)
-			if err := c.conversation.Fits(); err != nil || c.conversation.Messages[0].Role != v1alpha1.RoleUser ||
+			if err := c.conversation.Fit(true); (err == nil) != (c.want == "" || c.oldest > 0) ||
 				c.conversation.Left.Oldest != c.oldest {
-				t.Errorf("what is left does not fit: %v", err)
+				t.Errorf("dropped %d: %v", c.conversation.Left.Oldest, err)
+			}
+			if c.oldest > 0 && (c.conversation.Fit(false) != nil || c.conversation.Messages[0].Role != v1alpha1.RoleUser) {
+				t.Error("the rest does not fit")
 			}
 		})
 	}

@@ -16,6 +16,7 @@ import (
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cli/prior"
+	"parley.dev/parley/test/kit/check"
 )
 
 var noon = metav1.NewTime(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
@@ -61,9 +62,7 @@ func TestAnExportIsReadByPeople(t *testing.T) {
 		"```markdown\nIt is down.\n```\n\n" +
 		"**The last turn failed: Overloaded.**\n\n" +
 		"```\nIt is down.\n```\n"
-	if diff := cmp.Diff(want, e.Markdown()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "page", want, e.Markdown())
 }
 
 // outside is a page without its fenced blocks, as a reader of Markdown finds them.
@@ -82,9 +81,7 @@ func outside(t *testing.T, page string) string {
 			fence = ""
 		}
 	}
-	if fence != "" {
-		t.Errorf("a fence is not closed:\n%s", page)
-	}
+	check.Equal(t, "open fence", "", fence)
 	return b.String()
 }
 
@@ -104,13 +101,9 @@ func TestNobodyBreaksTheStructureOfAPage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := exportOf(said)
 			got := outside(t, e.Markdown())
-			if strings.Count(got, "\n") != strings.Count(harmless, "\n") {
-				t.Errorf("there are other lines than with harmless words:\n%s", got)
-			}
+			check.Equal(t, "lines", strings.Count(harmless, "\n"), strings.Count(got, "\n"))
 			for _, bad := range []string{"\n# I am", "\n# out", " <", "](", "@all", "`", "~~~"} {
-				if strings.Contains(strings.ReplaceAll(got, `\`+strings.TrimSpace(bad), ""), bad) {
-					t.Errorf("%q is to be read as Markdown:\n%s", bad, got)
-				}
+				check.Lacks(t, strings.ReplaceAll(got, `\`+strings.TrimSpace(bad), ""), bad)
 			}
 		})
 	}
@@ -119,27 +112,19 @@ func TestNobodyBreaksTheStructureOfAPage(t *testing.T) {
 func TestJSONExportHasAllFields(t *testing.T) {
 	e := exportOf("It is \x1b[2J down.")
 	var first, second strings.Builder
-	if err := e.PrintLines(&first); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, e.PrintLines(&first))
 	if err := e.PrintLines(&second); err != nil || first.String() != second.String() {
 		t.Errorf("it is printed in another way: %v", err)
 	}
 	got := &Export{}
 	for i, line := range strings.Split(strings.TrimSuffix(first.String(), "\n"), "\n") {
 		if i == 0 {
-			if err := json.Unmarshal([]byte(line), &got.header); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, json.Unmarshal([]byte(line), &got.header))
 			continue
 		}
 		var entry prior.Entry
-		if err := json.Unmarshal([]byte(line), &entry); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Unmarshal([]byte(line), &entry))
 		got.entries = append(got.entries, entry)
 	}
-	if diff := cmp.Diff(e, got, cmp.AllowUnexported(Export{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "export", e, got, cmp.AllowUnexported(Export{}))
 }

@@ -1,23 +1,28 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package render prints chats and what is said in them. It knows no cluster, and writes where it is told to.
+// Package render prints chats and their messages. It knows no cluster.
 package render
 
 import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/cost"
+	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
 )
 
-// What --output can be besides nothing, which is for people.
+// The values of --output. Without one, verbs print for people.
 const (
 	FormatJSON = "json"
 	FormatYAML = "yaml"
@@ -25,21 +30,21 @@ const (
 	FormatWide = "wide"
 )
 
-// Output is where a verb prints, and in which of its forms: one of the above.
+// Output is where a verb prints, and the format.
 type Output struct {
 	genericiooptions.IOStreams
 
 	Format string
 }
 
-// The resources as they are named in what verbs print.
+// The prefixes of names of objects.
 const (
 	ChatPrefix     = "chat.parley.dev/"
 	MessagePrefix  = "chatmessage.parley.dev/"
 	ApprovalPrefix = "toolapproval.parley.dev/"
 )
 
-// Say prints what became of a request: the object's name and some words for people, or what programs ask for.
+// Say prints the result of a verb: the object's name and some words for people, or the object in the format.
 func (o *Output) Say(named string, object any, format string, args ...any) error {
 	switch o.Format {
 	case FormatName:
@@ -80,22 +85,19 @@ func PrintAll[T any](o *Output, objects []T) error {
 	return nil
 }
 
-// shaped is an object with its kind, which a typed client leaves out, and without what only the API server reads.
+// shaped returns an object with its kind, which a typed client omits, and without managed fields.
 func shaped(object any) any {
-	meta := func(kind string) metav1.TypeMeta {
-		return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind}
-	}
 	switch object := object.(type) {
 	case *v1alpha1.Chat:
-		object.TypeMeta, object.ManagedFields = meta("Chat"), nil
+		object.TypeMeta, object.ManagedFields = typeMeta("Chat"), nil
 	case *v1alpha1.ChatMessage:
-		object.TypeMeta, object.ManagedFields = meta("ChatMessage"), nil
+		object.TypeMeta, object.ManagedFields = typeMeta("ChatMessage"), nil
 	case *v1alpha1.ToolApproval:
-		object.TypeMeta, object.ManagedFields = meta("ToolApproval"), nil
+		object.TypeMeta, object.ManagedFields = typeMeta("ToolApproval"), nil
 	case *v1alpha1.ChatDebugStep:
-		object.TypeMeta, object.ManagedFields = meta("ChatDebugStep"), nil
+		object.TypeMeta, object.ManagedFields = typeMeta("ChatDebugStep"), nil
 	case *v1alpha1.ChatList:
-		object.TypeMeta = meta("ChatList")
+		object.TypeMeta = typeMeta("ChatList")
 		for i := range object.Items {
 			shaped(&object.Items[i])
 		}
@@ -103,11 +105,71 @@ func shaped(object any) any {
 	return object
 }
 
-// PrintJSON prints an object in one line. A decoder reads it exactly as it is, and a terminal only shows it.
+func typeMeta(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind}
+}
+
+// PrintJSON prints an object in one line, in which control characters are escaped.
 func PrintJSON(to io.Writer, object any) error {
 	encoder := json.NewEncoder(printable.JSONWriter(to))
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(object); err != nil {
+		return fmt.Errorf("printing: %w", err)
+	}
+	return nil
+}
+
+const maxToolRunes = 200
+
+// OneLine shortens a text to one line.
+func OneLine(s string) string { return clip.Ellipsis(flat(s), maxToolRunes) }
+
+func flat(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// Plural formats a number of things.
+func Plural(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
+}
+
+func costsOf(costs []v1alpha1.Cost) string {
+	var sums []string
+	for _, c := range costs {
+		sums = append(sums, cost.String(c.MicroUnits, c.Currency))
+	}
+	return strings.Join(sums, ", ")
+}
+
+// clock formats a time, without the date if it is today.
+func clock(at time.Time) string {
+	if at = at.Local(); at.Format(time.DateOnly) == time.Now().Format(time.DateOnly) {
+		return at.Format(time.TimeOnly)
+	}
+	return at.Format(time.DateTime)
+}
+
+// Table prints rows in columns, whose width stays between flushes.
+type Table struct {
+	to interface {
+		io.Writer
+		Flush() error
+	}
+}
+
+func newTable(to io.Writer, heading ...string) Table {
+	t := Table{printers.GetNewTabWriter(to)}
+	t.Row(heading...)
+	return t
+}
+
+// Row adds a row.
+func (t Table) Row(cells ...string) { fmt.Fprintln(t.to, strings.Join(cells, "\t")) }
+
+// Flush prints the rows.
+func (t Table) Flush() error {
+	if err := t.to.Flush(); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil

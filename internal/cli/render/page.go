@@ -17,13 +17,13 @@ import (
 	"parley.dev/parley/internal/cli/prior"
 )
 
-// Export is a chat with all that was said in it.
+// Export is a chat with all its messages and notes.
 type Export struct {
 	header  prior.Header
 	entries []prior.Entry
 }
 
-// NewExport is that of a chat, one of several, in which nothing was said.
+// NewExport creates the export of a chat without messages. others are the chats of its namespace.
 func NewExport(chat *v1alpha1.Chat, others []v1alpha1.Chat) *Export {
 	st := &chat.Status
 	h := prior.Header{Type: prior.TypeChat, Namespace: chat.Namespace, Name: chat.Name, UID: string(chat.UID),
@@ -41,7 +41,7 @@ func NewExport(chat *v1alpha1.Chat, others []v1alpha1.Chat) *Export {
 	return &Export{header: h}
 }
 
-// Add takes an event of the chat.
+// Add adds an event of the chat.
 func (e *Export) Add(event stream.Event) error {
 	u, err := client.Decode(event)
 	switch u := u.(type) {
@@ -68,8 +68,8 @@ func (e *Export) PrintLines(to io.Writer) error {
 	return nil
 }
 
-// page is a document in Markdown whose structure is the plug-in's alone: what others say stands in fences that are
-// longer than all within, or escaped within a line.
+// page is a document in Markdown whose structure is the plug-in's alone: text of others is in fences that it cannot
+// end, or escaped within a line.
 type page struct{ strings.Builder }
 
 // Markdown is the export for people.
@@ -87,7 +87,6 @@ func (e *Export) Markdown() string {
 	return strings.TrimRight(p.String(), "\n") + "\n"
 }
 
-// line adds a paragraph or heading of the plug-in's own.
 func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n\n", args...) }
 
 func (p *page) header(h *prior.Header) {
@@ -98,14 +97,14 @@ func (p *page) header(h *prior.Header) {
 	if len(h.SubChats) > 0 {
 		p.line("Its sub-chats are %s.", inline(strings.Join(h.SubChats, ", ")))
 	}
-	said := Plural(int(h.Messages), "message")
+	totals := Plural(int(h.Messages), "message")
 	if h.Usage.TotalTokens > 0 {
-		said += ", " + Plural(int(h.Usage.TotalTokens), "token")
+		totals += ", " + Plural(int(h.Usage.TotalTokens), "token")
 	}
 	if len(h.Cost) > 0 {
-		said += ", " + costsOf(h.Cost)
+		totals += ", " + costsOf(h.Cost)
 	}
-	p.line("%s.", inline(said))
+	p.line("%s.", inline(totals))
 }
 
 func (p *page) entry(e *prior.Entry) {
@@ -127,7 +126,6 @@ func (p *page) entry(e *prior.Entry) {
 	p.account(e)
 }
 
-// heading says who has said it, and when.
 func (p *page) heading(e *prior.Entry) {
 	by := ""
 	if e.CreatedBy != "" {
@@ -146,7 +144,6 @@ func (p *page) heading(e *prior.Entry) {
 	p.line("## %s%s, %s", what, by, moment3339(e.CreatedAt.Time))
 }
 
-// account says how a generated message came to be.
 func (p *page) account(e *prior.Entry) {
 	if e.Outcome == v1alpha1.OutcomeInterrupted {
 		p.line("It was interrupted.")
@@ -160,15 +157,15 @@ func (p *page) account(e *prior.Entry) {
 	for _, warning := range e.Warnings {
 		p.line("Warning: %s", inline(warning))
 	}
-	var said []string
+	var totals []string
 	if e.Usage != nil {
-		said = append(said, Plural(int(e.Usage.TotalTokens), "token"))
+		totals = append(totals, Plural(int(e.Usage.TotalTokens), "token"))
 	}
 	if e.Cost != nil {
-		said = append(said, costsOf([]v1alpha1.Cost{*e.Cost}))
+		totals = append(totals, costsOf([]v1alpha1.Cost{*e.Cost}))
 	}
-	if len(said) > 0 {
-		p.line("%s.", inline(strings.Join(said, ", ")))
+	if len(totals) > 0 {
+		p.line("%s.", inline(strings.Join(totals, ", ")))
 	}
 }
 
@@ -190,7 +187,6 @@ func (p *page) part(part *v1alpha1.MessagePart) {
 	}
 }
 
-// prior is a message of a conversation that was led elsewhere.
 func (p *page) prior(m *v1alpha1.PriorMessage) {
 	p.line("Earlier, elsewhere, %s:", m.Role)
 	p.text(m.Content)
@@ -225,22 +221,15 @@ func (p *page) text(text string) {
 	}
 }
 
-// fenced shows what others say as it is, within a fence that nothing in it ends.
+// fenced adds text of others in a fence that it cannot end.
 func (p *page) fenced(language, text string) {
-	longest, run := 0, 0
-	for _, r := range text {
-		if r != '`' {
-			run = 0
-			continue
-		}
-		run++
-		longest = max(longest, run)
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
 	}
-	fence := strings.Repeat("`", max(3, longest+1))
 	fmt.Fprintf(p, "%s%s\n%s\n%s\n\n", fence, language, strings.TrimRight(text, "\r\n"), fence)
 }
 
-// inline is what others say within a line: without what Markdown acts on.
 func inline(text string) string {
 	var b strings.Builder
 	for _, r := range flat(text) {

@@ -18,41 +18,40 @@ import (
 	"parley.dev/parley/internal/cli/terminal"
 )
 
-// Printer shows the events of a chat to a person, or as JSON lines to a program.
+// Printer prints the events of a chat for a person, or as lines of JSON.
 type Printer struct {
 	JSON bool
-	// Chat is what was shown, without its messages.
+	// Chat is the state that was shown, without the messages.
 	Chat client.Transcript
-	// Names shows each message below its name, which edit, delete and promote take.
+	// Names shows the name of each message above it.
 	Names bool
-	// NotesFrom is the index of the message from which on notes are shown; it is negative until it is known where the
-	// listening began.
+	// NotesFrom is the index of the first message whose notes are shown. A negative one is replaced by the length of the
+	// history in the first status.
 	NotesFrom int64
 
 	sheet *sheet
 	hint  Hint
-	// interrupted is true when it is shown that the turn is interrupted, which a status is yet to tell.
+	// interrupted is true after a note that the turn is interrupted, until the status has it.
 	interrupted bool
-	// wait is the one that was shown last, and warned holds the warnings that were.
-	wait   string
-	warned map[stream.Warning]bool
-	// givenUp is why calls of the newest reply have no result, as far as that has been shown.
-	givenUp v1alpha1.CallsGivenUp
+	// wait and cancelled, the reason why calls of the newest reply have no result, are the last that were shown; warned
+	// holds the warnings that were shown.
+	wait      string
+	cancelled v1alpha1.CallsGivenUp
+	warned    map[stream.Warning]bool
 }
 
-// jsonEvent is how an event is printed for programs.
 type jsonEvent struct {
 	Event string          `json:"event"`
 	ID    string          `json:"id"`
 	Data  json.RawMessage `json:"data"`
 }
 
-// NewPrinter is one whose notes go to errOut.
+// NewPrinter creates a printer whose notes go to errOut.
 func NewPrinter(out, errOut io.Writer, asJSON bool, hint Hint) *Printer {
 	return &Printer{JSON: asJSON, hint: hint, warned: map[stream.Warning]bool{}, sheet: newSheet(out, errOut)}
 }
 
-// Event prints an event. What others ask, and why turns fail, is shown to who listens to everything.
+// Event prints an event. With everything, it prints messages of people and why turns fail, too.
 func (p *Printer) Event(e stream.Event, everything bool) error {
 	if p.JSON {
 		return PrintJSON(p.sheet.out, jsonEvent{e.Name, e.ID, e.Data})
@@ -64,7 +63,7 @@ func (p *Printer) Event(e stream.Event, everything bool) error {
 	return err
 }
 
-// Show prints what an event changes.
+// Show prints an update.
 func (p *Printer) Show(u client.Update, everything bool) {
 	switch u := u.(type) {
 	case *stream.MessagePart:
@@ -72,18 +71,18 @@ func (p *Printer) Show(u client.Update, everything bool) {
 	case *stream.MessageCommitted:
 		p.committed(u, everything)
 	case *stream.Status:
-		p.turned(u, everything)
+		p.status(u, everything)
 	case *stream.Retry:
 		p.retry(u)
 	case *stream.RequiresAction:
 		p.action(u)
 	case *stream.PreviewReset:
-		p.voided()
+		p.previewReset()
 	case *client.Reset:
 		p.Note("%s", resetWords(u))
 	default:
 		if everything {
-			p.aside(u)
+			p.showAside(u)
 		}
 	}
 	p.Chat.Take(u)
@@ -93,20 +92,20 @@ func (p *Printer) Show(u client.Update, everything bool) {
 	}
 }
 
-// aside shows what is no part of the conversation: why a turn failed, and what became of a note.
-func (p *Printer) aside(u client.Update) {
+// showAside prints updates that are no part of the conversation: errors of turns, and notes.
+func (p *Printer) showAside(u client.Update) {
 	switch u := u.(type) {
 	case *stream.Error:
 		p.Note("%s: %s", u.Reason, u.Text())
 	case *stream.Note:
-		p.noted(u)
+		p.note(u)
 	case *stream.NoteDeleted:
 		p.Note("note %s was deleted", u.Name)
 	}
 }
 
-// noted shows a note. A stream that was resumed tells all of them again.
-func (p *Printer) noted(n *stream.Note) {
+// note shows a note. A stream that was resumed repeats all of them.
+func (p *Printer) note(n *stream.Note) {
 	before, changed := p.Chat.Notes[n.Message.UID]
 	if changed && n.Generation <= before.Generation || n.Index < p.NotesFrom {
 		return
@@ -124,7 +123,7 @@ func (p *Printer) noted(n *stream.Note) {
 	p.sheet.quote("  ", n.Message.Content+textOf(&stream.MessageCommitted{Message: n.Message}))
 }
 
-// resetWords say what has changed, counting messages from 1 as people do.
+// resetWords describes what has changed, with messages counted from 1.
 func resetWords(r *client.Reset) string {
 	first := r.From + 1
 	switch {
@@ -158,11 +157,11 @@ func (p *Printer) part(part *stream.MessagePart) {
 	p.sheet.part(&part.Part)
 }
 
-// committed shows a committed message. Who has just asked knows what was asked.
+// committed shows a committed message; one of a person only with everything.
 func (p *Printer) committed(m *stream.MessageCommitted, everything bool) {
 	p.heading(m.Message.Name)
-	p.gaveUp(m.Message.CallsGivenUpBefore)
-	p.givenUp = ""
+	p.showCancelled(m.Message.CallsGivenUpBefore)
+	p.cancelled = ""
 	switch {
 	case m.Message.Role != v1alpha1.RoleUser:
 		p.generated(m)
@@ -171,21 +170,20 @@ func (p *Printer) committed(m *stream.MessageCommitted, everything bool) {
 	case everything && len(m.Message.History) > 0:
 		p.earlier(m.Message.History)
 	case everything:
-		p.sheet.asked(m.Message.Content + textOf(m))
+		p.sheet.question(m.Message.Content + textOf(m))
 		if by := m.Message.EditedBy; by != "" && by != m.Message.CreatedBy {
 			p.Note("changed by %s", by)
 		}
 	}
 }
 
-// earlier shows the conversation that a chat continues from.
 func (p *Printer) earlier(history []v1alpha1.PriorMessage) {
 	p.Note("continues from a conversation of %d messages that was led elsewhere:", len(history))
 	for i := range history {
 		m := &history[i]
 		switch m.Role {
 		case v1alpha1.RoleUser:
-			p.sheet.asked(m.Content)
+			p.sheet.question(m.Content)
 		case v1alpha1.RoleAssistant:
 			p.sheet.write(m.Content)
 		}
@@ -202,7 +200,6 @@ func (p *Printer) earlier(history []v1alpha1.PriorMessage) {
 	}
 }
 
-// heading shows the name of the message that follows.
 func (p *Printer) heading(name string) {
 	if p.Names {
 		p.sheet.endLine()
@@ -210,7 +207,7 @@ func (p *Printer) heading(name string) {
 	}
 }
 
-// generated shows what of a generated message was not shown while it was streamed.
+// generated shows the part of a generated message that was not streamed.
 func (p *Printer) generated(m *stream.MessageCommitted) {
 	live := p.Chat.Live
 	if !live.Previews(m.HistoryVersion-1, m.Message.Attempt) {
@@ -239,7 +236,7 @@ func (p *Printer) generated(m *stream.MessageCommitted) {
 	}
 }
 
-// work shows the calls and results of a message that were not shown while it was streamed, and who decided about them.
+// work shows the calls and results of a message that were not streamed, and the decisions about them.
 func (p *Printer) work(m *stream.MessageCommitted, live *client.Live) {
 	for i := range m.Message.Parts {
 		part := &m.Message.Parts[i]
@@ -255,7 +252,6 @@ func (p *Printer) work(m *stream.MessageCommitted, live *client.Live) {
 	}
 }
 
-// withFinishReason adds the provider's word for how a reply ended.
 func withFinishReason(note, reason string) string {
 	if reason == "" {
 		return note
@@ -263,13 +259,12 @@ func withFinishReason(note, reason string) string {
 	return note + " (finish reason " + reason + ")"
 }
 
-// decision shows who let the call of a result run, or did not.
 func (p *Printer) decision(decisions []v1alpha1.ToolDecision, result *v1alpha1.ToolResult) {
 	i := slices.IndexFunc(decisions, func(d v1alpha1.ToolDecision) bool { return d.ID == result.ID })
 	if i < 0 {
 		return
 	}
-	words := decisionWords(&decisions[i])
+	words := decisionOf(&decisions[i])
 	if comment := decisions[i].Comment; comment != "" {
 		words += ": " + comment
 	}
@@ -277,7 +272,6 @@ func (p *Printer) decision(decisions []v1alpha1.ToolDecision, result *v1alpha1.T
 	p.sheet.out.Line("[%s was %s]", cmp.Or(result.Name, p.sheet.tools[result.ID], result.ID), words)
 }
 
-// compacted says what the model continues from, with numbers where there are some.
 func compacted(c *v1alpha1.CompactionAccount) string {
 	if c == nil || c.Messages == 0 {
 		return "the model continues from a summary of what was said before"
@@ -289,8 +283,8 @@ func compacted(c *v1alpha1.CompactionAccount) string {
 	return of
 }
 
-// voided says that the parts on the screen are all that will come of them.
-func (p *Printer) voided() {
+// previewReset notes that nothing follows the parts on the screen.
+func (p *Printer) previewReset() {
 	live, now := p.Chat.Live, p.Chat.Status
 	switch {
 	case !live.Has(parts.Text, "") && !live.Has(parts.ToolCall, "") && !live.Has(parts.ToolResult, "") &&
@@ -303,14 +297,15 @@ func (p *Printer) voided() {
 	}
 }
 
-// turned notices that the turn under way was interrupted before anything was said, which no message tells.
-func (p *Printer) turned(now *stream.Status, everything bool) {
+// status shows what a status changes. It notes an interruption before the first part of a reply, of which there is no
+// message.
+func (p *Printer) status(now *stream.Status, everything bool) {
 	before := p.Chat.Status
 	if p.NotesFrom < 0 {
 		p.NotesFrom = now.Length
 	}
-	p.standing(now)
-	p.gaveUp(now.CallsGivenUp)
+	p.showWait(now)
+	p.showCancelled(now.CallsGivenUp)
 	if everything && now.Result == v1alpha1.TurnInterrupted && before != nil && before.Turn == now.Turn &&
 		before.Result == "" && !p.interrupted {
 		p.Note("interrupted")
@@ -318,9 +313,8 @@ func (p *Printer) turned(now *stream.Status, everything bool) {
 	p.interrupted = false
 }
 
-// action tells what the turn waits for, and what to type.
 func (p *Printer) action(a *stream.RequiresAction) {
-	if before := p.Chat.Action; before != nil && before.HistoryVersion == a.HistoryVersion { // It is told again.
+	if before := p.Chat.Action; before != nil && before.HistoryVersion == a.HistoryVersion { // It is repeated.
 		return
 	}
 	lines := p.hint.lines(a)
@@ -343,19 +337,19 @@ func textOf(m *stream.MessageCommitted) string {
 	return b.String()
 }
 
-// OutOfReach tells why nothing is shown at the moment.
+// OutOfReach notes that the gateway is out of reach.
 func (p *Printer) OutOfReach(err error) {
 	p.Note("the gateway is out of reach, and is asked again until it answers: %v", err)
 }
 
-// Note tells something about the conversation that is no part of it.
+// Note prints a line of the plug-in.
 func (p *Printer) Note(format string, args ...any) { p.sheet.note(format, args...) }
 
-// Complain tells of an error below what was said.
+// Complain prints an error below the messages.
 func (p *Printer) Complain(err error) {
 	p.sheet.endLine()
 	p.sheet.errOut.Line("kubectl chat: %v", err)
 }
 
-// EndLine ends what is shown.
+// EndLine ends an open line.
 func (p *Printer) EndLine() { p.sheet.endLine() }

@@ -4,12 +4,16 @@
 package render
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
 	"parley.dev/parley/api/stream"
+	"parley.dev/parley/test/kit/check"
 )
 
 // at is a message at its place, with the version of its commit.
@@ -38,9 +42,7 @@ func read(t *testing.T, story ...stream.Event) (out, notes string) {
 	var shown, noted strings.Builder
 	p := NewPrinter(&shown, &noted, false, hints)
 	for _, e := range story {
-		if err := p.Event(e, true); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, p.Event(e, true))
 	}
 	return shown.String(), noted.String()
 }
@@ -183,9 +185,7 @@ func TestWhatTheChatWaitsForIsShownOnce(t *testing.T) {
 		waits(1, "b"))
 	const want = "▎[WaitingForCapacity: a]\n▎[Truncated: ReplyTooLarge: cut]\n▎[WaitingForCapacity: b]\n" +
 		"▎[WaitingForCapacity: b]\n"
-	if notes != want {
-		t.Errorf("noted %q", notes)
-	}
+	check.Equal(t, "noted", want, notes)
 }
 
 func TestWaitIsNotShownWithinAReply(t *testing.T) {
@@ -193,5 +193,41 @@ func TestWaitIsNotShownWithinAReply(t *testing.T) {
 	out, notes := read(t, at(0, 1, "User", "one"), text(1, "Hel"), late, text(1, "lo"), at(1, 2, "Assistant", "Hello"))
 	if out != "▎> one\nHello\n" || notes != "" {
 		t.Errorf("shown %q, noted %q", out, notes)
+	}
+}
+
+func noteEvent(uid string, index, generation int64) stream.Event {
+	return stream.Event{Name: "note", Data: fmt.Appendf(nil,
+		`{"index":%d,"generation":%d,"message":{"name":%q,"uid":%q,"content":"note %s","createdBy":"anna"}}`, index,
+		generation,
+		uid, uid, uid)}
+}
+
+func TestResumedStreamRepeatsNoNote(t *testing.T) {
+	var out, errOut strings.Builder
+	p := NewPrinter(&out, &errOut, false, hints)
+	p.NotesFrom = -1 // From now on.
+	for _, e := range []stream.Event{
+		{Name: "status", Data: []byte(`{"length":4}`)},
+		noteEvent("new", 4, 1),
+		// The stream is lost here.
+		noteEvent("old", 2, 1), noteEvent("new", 4, 1), noteEvent("newer", 6, 1),
+		noteEvent("new", 4, 2),
+		{Name: "note_deleted", Data: []byte(`{"name":"new","uid":"new"}`)},
+	} {
+		check.OK(t, p.Event(e, true))
+	}
+	want := "▎[note of anna:]\n▎  note new\n▎[note of anna:]\n▎  note newer\n▎[note of anna, changed:]\n▎  note new\n"
+	if out.String() != want || errOut.String() != "▎[note new was deleted]\n" {
+		t.Errorf("it shows %q, %q", out.String(), errOut.String())
+	}
+}
+
+func TestWhatIsNamedIsNoFormat(t *testing.T) {
+	var out bytes.Buffer
+	o := &Output{IOStreams: genericiooptions.IOStreams{Out: &out}}
+	err := o.Say("chat.parley.dev/100%d", nil, " %s", "50%s")
+	if err != nil || out.String() != "chat.parley.dev/100%d 50%s\n" {
+		t.Errorf("it says %q: %v", out.String(), err)
 	}
 }

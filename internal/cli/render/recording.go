@@ -41,7 +41,6 @@ func PrintRecordings(out io.Writer, steps []v1alpha1.ChatDebugStep) error {
 	return nil
 }
 
-// row is a recording in the list.
 func row(number int, r *v1alpha1.DebugRecording) []string {
 	reason, tokens := "<none>", "<none>"
 	if r.Error != nil {
@@ -50,14 +49,10 @@ func row(number int, r *v1alpha1.DebugRecording) []string {
 	if r.Response != nil && r.Response.Usage.TotalTokens > 0 {
 		tokens = strconv.FormatInt(r.Response.Usage.TotalTokens, 10)
 	}
-	return []string{
-		strconv.Itoa(number), r.StartedAt.Local().Format(time.DateTime), string(r.Action), flat(r.Model.Name),
-		string(r.State),
-		reason, strconv.Itoa(int(r.Attempt)), took(r.StartedAt, r.FinishedAt), tokens,
-	}
+	return []string{strconv.Itoa(number), r.StartedAt.Local().Format(time.DateTime), string(r.Action),
+		flat(r.Model.Name), string(r.State), reason, strconv.Itoa(int(r.Attempt)), took(r.StartedAt, r.FinishedAt), tokens}
 }
 
-// took is how long something took, if it is over.
 func took(from metav1.MicroTime, until *metav1.MicroTime) string {
 	if until == nil {
 		return "<unknown>"
@@ -65,17 +60,16 @@ func took(from metav1.MicroTime, until *metav1.MicroTime) string {
 	return until.Sub(from.Time).Round(time.Millisecond).String()
 }
 
-// PrintRecording tells of one recording what a person looks for first; headers and bodies are left to -o yaml.
+// PrintRecording prints a recording without the headers and bodies of its requests.
 func PrintRecording(out io.Writer, step *v1alpha1.ChatDebugStep) {
 	fmt.Fprintf(out, "%s for version %d of chat %s, by %s (%s)\n", step.Action, step.HistoryVersion, step.ChatRef.Name,
-		flat(step.Model.Name),
-		flat(step.Model.Provider+", ChatModelConfig "+step.Model.Config))
+		flat(step.Model.Name), flat(step.Model.Provider+", ChatModelConfig "+step.Model.Config))
 	fmt.Fprintf(out, "%s%s, attempt %d, begun %s, took %s\n", step.State, because(step.Error), step.Attempt,
 		step.StartedAt.Local().Format(time.DateTime), took(step.StartedAt, step.FinishedAt))
 	fmt.Fprintf(out, "ChatDebugStep %s, kept until %s\n", step.Name,
 		flat(cmp.Or(step.Annotations[v1alpha1.AnnotationExpiresAt], "a day after it was made")))
 	if t := step.Turn; t != nil {
-		fmt.Fprintf(out, "part of the turn of %s%s, behind message %s\n", t.Message, by(t.CreatedBy),
+		fmt.Fprintf(out, "part of the turn of %s%s, behind message %s\n", t.Message, optional(" by %s", t.CreatedBy),
 			cmp.Or(step.Head, "none"))
 	}
 	printRequest(out, &step.Request)
@@ -83,12 +77,11 @@ func PrintRecording(out io.Writer, step *v1alpha1.ChatDebugStep) {
 	printAttempts(out, step.Attempts)
 }
 
-// by says who somebody is, if that is known.
-func by(who string) string {
-	if who == "" {
+func optional(format, text string) string {
+	if text == "" {
 		return ""
 	}
-	return " by " + flat(who)
+	return fmt.Sprintf(format, flat(text))
 }
 
 func because(fault *v1alpha1.DebugFault) string {
@@ -111,7 +104,8 @@ func printRequest(out io.Writer, r *v1alpha1.DebugRequest) {
 	for i := range r.Tools {
 		names = append(names, r.Tools[i].Name)
 	}
-	fmt.Fprintf(out, "  tools: %s%s\n", flat(cmp.Or(strings.Join(names, ", "), "none")), choice(r.ToolChoice))
+	fmt.Fprintf(out, "  tools: %s%s\n", flat(cmp.Or(strings.Join(names, ", "), "none")),
+		optional(" (choice: %s)", r.ToolChoice))
 	if r.OmittedMessages > 0 {
 		fmt.Fprintf(out, "  [%d of the oldest messages are left out]\n", r.OmittedMessages)
 	}
@@ -122,13 +116,6 @@ func printRequest(out io.Writer, r *v1alpha1.DebugRequest) {
 			fmt.Fprintf(out, "    [%d more parts are left out]\n", m.OmittedParts)
 		}
 	}
-}
-
-func choice(c string) string {
-	if c == "" {
-		return ""
-	}
-	return " (choice: " + flat(c) + ")"
 }
 
 func printResponse(out io.Writer, r *v1alpha1.DebugResponse) {
@@ -194,8 +181,7 @@ type recordedTurn struct {
 	steps []v1alpha1.ChatDebugStep
 }
 
-// byTurn groups recordings, which come oldest first, by the turn that they are of.
-// One that says nothing of a turn is of none.
+// byTurn groups recordings by their turn, oldest first. Those without a turn are a group, too.
 func byTurn(steps []v1alpha1.ChatDebugStep) (turns []recordedTurn) {
 	for i := range steps {
 		var of v1alpha1.DebugTurn
@@ -216,7 +202,7 @@ func byTurn(steps []v1alpha1.ChatDebugStep) (turns []recordedTurn) {
 	return turns
 }
 
-// InTurns are the recordings in the order in which they are listed.
+// InTurns returns the recordings in the order of the list.
 func InTurns(steps []v1alpha1.ChatDebugStep) (all []v1alpha1.ChatDebugStep) {
 	for _, t := range byTurn(steps) {
 		all = append(all, t.steps...)
@@ -224,16 +210,15 @@ func InTurns(steps []v1alpha1.ChatDebugStep) (all []v1alpha1.ChatDebugStep) {
 	return all
 }
 
-// heading is a line about the whole turn; empty for recordings of none.
+// heading is a line about the whole turn; empty for recordings without one.
 func (t *recordedTurn) heading() string {
 	if t.turn.Message == "" {
 		return ""
 	}
-	return "TURN of " + t.turn.Message + by(t.turn.CreatedBy) + ": " + strings.Join(t.totals(), ", ")
+	return "TURN of " + t.turn.Message + optional(" by %s", t.turn.CreatedBy) + ": " + t.totals()
 }
 
-// totals are what the turn's calls came to together.
-func (t *recordedTurn) totals() []string {
+func (t *recordedTurn) totals() string {
 	var tokens int64
 	var failed int
 	var costs []v1alpha1.Cost
@@ -247,22 +232,20 @@ func (t *recordedTurn) totals() []string {
 		}
 		failed += failures(step)
 	}
-	totals := []string{Plural(len(t.steps), "model call"), Plural(failed, "error"),
-		strconv.FormatInt(tokens, 10) + " tokens"}
-	for _, c := range costs {
-		totals = append(totals, cost.String(c.MicroUnits, c.Currency))
+	totals := fmt.Sprintf("%s, %s, %d tokens", Plural(len(t.steps), "model call"), Plural(failed, "error"), tokens)
+	if len(costs) > 0 {
+		totals += ", " + costsOf(costs)
 	}
 	return totals
 }
 
-// failures is how many attempts of a call failed.
 func failures(r *v1alpha1.DebugRecording) (n int) {
 	for i := range r.Attempts {
 		if r.Attempts[i].State == v1alpha1.DebugError {
 			n++
 		}
 	}
-	if n == 0 && r.State == v1alpha1.DebugError { // Its attempts were left out.
+	if n == 0 && r.State == v1alpha1.DebugError { // The recording omits its attempts.
 		return 1
 	}
 	return n

@@ -18,6 +18,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cli/terminal"
 	"parley.dev/parley/internal/text/printable"
+	"parley.dev/parley/test/kit/check"
 )
 
 // hostile takes the terminal over, turns what is written around, and imitates the plug-in in all its lines.
@@ -119,21 +120,15 @@ func TestJSONEventsAreExactAndHarmless(t *testing.T) {
 	p := NewPrinter(&out, &strings.Builder{}, true, hints)
 	story := theStory(hostile)
 	for _, e := range story {
-		if err := p.Event(e, true); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, p.Event(e, true))
 	}
-	if printable.Escape(out.String()) != out.String() {
-		t.Errorf("written %q", out.String())
-	}
+	check.Equal(t, "written", out.String(), printable.Escape(out.String()))
 	decoder := json.NewDecoder(strings.NewReader(out.String()))
 	for _, e := range story {
 		var got jsonEvent
 		var data, want any
-		if err := errors.Join(decoder.Decode(&got), json.Unmarshal(got.Data, &data),
-			json.Unmarshal(e.Data, &want)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, errors.Join(decoder.Decode(&got), json.Unmarshal(got.Data, &data),
+			json.Unmarshal(e.Data, &want)))
 		if got.Event != e.Name || got.ID != e.ID || fmt.Sprint(data) != fmt.Sprint(want) {
 			t.Errorf("got %v, want %v", data, want)
 		}
@@ -159,9 +154,7 @@ func TestRecordingsAndErrorsQuoteNobodyRaw(t *testing.T) {
 	PrintRecording(o.Out, &step)
 	for _, output := range []string{"json", "yaml"} {
 		o.Format = output
-		if err := PrintAll(o, []v1alpha1.ChatDebugStep{step}); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, PrintAll(o, []v1alpha1.ChatDebugStep{step}))
 	}
 	terminal.Complain(&errOut, errors.New(hostile))
 	terminal.Complain(&errOut, terminal.DuringOutput(errors.New(hostile)))
@@ -209,14 +202,10 @@ func TestAdviceIsShownAsProse(t *testing.T) {
 			var out strings.Builder
 			p := NewPrinter(&out, &strings.Builder{}, false, hints)
 			output, err := json.Marshal(c.output)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			for _, e := range []stream.Event{called(4, asked),
 				called(5, `{"type":"ToolResult","toolResult":{"id":"1","name":"advisor","output":`+string(output)+`}}`)} {
-				if err := p.Event(e, false); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, p.Event(e, false))
 			}
 			if want := "▎[the advisor is asked:]\n▎  Is it\n▎  the CNI?\n" + c.want; out.String() != want {
 				t.Errorf("shown\n%s\nwant\n%s", out.String(), want)

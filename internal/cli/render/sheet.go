@@ -5,25 +5,29 @@ package render
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"time"
 
 	"parley.dev/parley/api/stream/parts"
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cli/terminal"
 	"parley.dev/parley/internal/text/clip"
 )
 
-// sheet is what a person reads: what is said as it comes, in lines of their own the words of the plug-in.
+// sheet is what a person reads: messages as they come, and lines of the plug-in between them.
 type sheet struct {
 	out, errOut *terminal.Screen
 	prose       terminal.Markdown
-	// tools are those that were called, by the call's id: a client's results do not repeat them.
+	// tools maps the ids of calls to their tools, which a client's results do not repeat.
 	tools map[string]string
-	// commands are those that calls run in the workspace, by the call's id; live is the call whose output was shown as it
-	// came.
+	// commands maps the ids of calls to the commands that they run. live is the call whose output was shown as it came.
 	commands map[string]string
 	live     string
-	// midLine is true when the last line on the screen is not ended, and openCall names the call that it shows.
+	// midLine is true while the last line on the screen is not ended, and openCall is the call that it shows.
 	midLine  bool
 	openCall string
 }
@@ -40,7 +44,7 @@ func (s *sheet) part(part *parts.Part) {
 		s.write(part.Text)
 	case parts.Reasoning:
 		if s.out.Styled {
-			s.begun(part.Text)
+			s.beginText(part.Text)
 			s.out.Faint(part.Text)
 		}
 	case parts.ToolCall:
@@ -52,16 +56,17 @@ func (s *sheet) part(part *parts.Part) {
 	}
 }
 
-// call leaves the line open: if nothing comes in between, the result follows on it.
+// call shows a call. The line stays open for the result, if that comes next.
 func (s *sheet) call(id, name, input string) {
 	s.tools[id] = name
 	s.endLine()
-	if question := questionOf(name, input); question != "" {
+	question, command := textArgument(input, "question"), textArgument(input, "command")
+	switch {
+	case name == v1alpha1.ToolAdvisor && question != "":
 		s.out.Line("[the advisor is asked:]")
 		s.quote("  ", question)
 		return
-	}
-	if command := commandOf(name, input); command != "" {
+	case name == string(v1alpha1.BuiltInExecute) && command != "":
 		s.command(id, command)
 		return
 	}
@@ -74,15 +79,19 @@ func (s *sheet) call(id, name, input string) {
 
 func (s *sheet) result(id, name, output string) {
 	name = cmp.Or(name, s.tools[id], id)
-	if a, ok := adviceOf(name, output); ok {
-		s.endLine()
-		s.out.Line("[%s]", a.heading())
-		s.quote("  ", a.Advice)
-		return
-	}
-	if r, ok := ranOf(name, output); ok {
-		s.ended(id, &r)
-		return
+	switch name {
+	case v1alpha1.ToolAdvisor:
+		if a, ok := parse[advice](output); ok && a.heading() != "" {
+			s.endLine()
+			s.out.Line("[%s]", a.heading())
+			s.quote("  ", a.Advice)
+			return
+		}
+	case string(v1alpha1.BuiltInExecute):
+		if r, ok := parse[commandResult](output); ok && r.Output != nil {
+			s.commandEnd(id, &r)
+			return
+		}
 	}
 	diffs, words := editedOf(name, output)
 	if open := s.openCall; open != id || s.commands[id] != "" {
@@ -100,19 +109,17 @@ func (s *sheet) result(id, name, output string) {
 	}
 }
 
-// note tells something about the conversation that is no part of it.
 func (s *sheet) note(format string, args ...any) {
 	s.endLine()
 	s.errOut.Line("["+format+"]", args...)
 }
 
-// asked shows what somebody has asked.
-func (s *sheet) asked(text string) {
+func (s *sheet) question(text string) {
 	s.endLine()
 	s.quote("> ", text)
 }
 
-// quote shows what somebody said within lines of the plug-in's.
+// quote shows the text of others in lines of the plug-in.
 func (s *sheet) quote(indent, text string) {
 	for line := range strings.Lines(strings.TrimRight(text, "\r\n")) {
 		s.out.Own(terminal.Mark + indent)
@@ -126,12 +133,12 @@ func (s *sheet) write(text string) {
 	if text == "" {
 		return
 	}
-	s.begun(text)
+	s.beginText(text)
 	s.out.Prose(text, &s.prose)
 }
 
-// begun notes that a piece of text is about to be shown, which belongs to no call.
-func (s *sheet) begun(text string) {
+// beginText ends the line of a call before a piece of text.
+func (s *sheet) beginText(text string) {
 	if s.openCall != "" {
 		s.endLine()
 	}
@@ -147,7 +154,7 @@ func (s *sheet) endLine() {
 	}
 }
 
-// command shows a command that is about to run. Its output follows as it comes.
+// command shows a command. Its output follows as it comes.
 func (s *sheet) command(id, command string) {
 	first, rest, more := strings.Cut(command, "\n")
 	s.quote("$ ", first)
@@ -158,7 +165,7 @@ func (s *sheet) command(id, command string) {
 	s.openCall, s.live = id, ""
 }
 
-// output shows what the command of a call writes while it runs, unless something else was shown since.
+// output shows the output of the command of a call while it runs, unless something else was shown since.
 func (s *sheet) output(id, text string) {
 	if s.openCall != id || s.commands[id] == "" || text == "" {
 		return
@@ -176,8 +183,8 @@ func (s *sheet) output(id, text string) {
 	}
 }
 
-// ended shows what came of a command: its output, unless that was shown while it ran, and how it ended.
-func (s *sheet) ended(id string, r *ran) {
+// commandEnd shows how a command ended, and its output, unless that was shown while it ran.
+func (s *sheet) commandEnd(id string, r *commandResult) {
 	open, live := s.openCall == id, s.live == id
 	s.endLine()
 	if !open {
@@ -197,4 +204,117 @@ func (s *sheet) lines(text string) {
 		all = all[left:]
 	}
 	s.quote("  ", strings.Join(all, "\n"))
+}
+
+// maxWorkLines is how many of the last lines of a command's output, or of a diff, are shown.
+const maxWorkLines = 40
+
+// parse reads JSON of a tool; false if it is of another form.
+func parse[T any](raw string) (v T, ok bool) { return v, json.Unmarshal([]byte(raw), &v) == nil }
+
+// textArgument returns an argument of a call that is a text; else an empty one.
+func textArgument(input, name string) string {
+	arguments, _ := parse[map[string]any](input)
+	text, _ := arguments[name].(string)
+	return strings.TrimSpace(text)
+}
+
+// subjectOf is what a call is about, in short: the files of one that reads or writes files, else all its input.
+func subjectOf(name, input string) string {
+	switch v1alpha1.BuiltInTool(name) {
+	case v1alpha1.BuiltInReadFile, v1alpha1.BuiltInWriteFile, v1alpha1.BuiltInEditFiles, v1alpha1.BuiltInAttachFile:
+	default:
+		return input
+	}
+	type file struct{ Path string }
+	arguments, ok := parse[struct {
+		file
+
+		Edits []file
+	}](input)
+	if arguments.Path != "" {
+		arguments.Edits = append(arguments.Edits, arguments.file)
+	}
+	var paths []string
+	for _, edit := range slices.Compact(arguments.Edits) {
+		paths = append(paths, edit.Path)
+	}
+	if !ok || len(paths) == 0 {
+		return input
+	}
+	return strings.Join(paths, ", ")
+}
+
+// commandResult is the result of a command, as the model reads it.
+type commandResult struct {
+	Output     *string `json:"output"`
+	ExitCode   *int    `json:"exit_code"`
+	Signal     string  `json:"signal"`
+	Error      string  `json:"error"`
+	DurationMS int64   `json:"wall_duration_ms"`
+	Background string  `json:"background_process_id"`
+}
+
+// ending describes how the command ended, if it has.
+func (r *commandResult) ending() string {
+	took := (time.Duration(r.DurationMS) * time.Millisecond).String()
+	switch {
+	case r.Background != "":
+		return "it runs on as " + r.Background
+	case r.Signal != "":
+		return r.Signal + " after " + took
+	case r.ExitCode != nil:
+		return fmt.Sprintf("exit code %d after %s", *r.ExitCode, took)
+	case r.Error != "":
+		return OneLine(r.Error)
+	}
+	return "no exit code after " + took
+}
+
+// editedOf returns what a call has changed in files, as diffs, and what it has read or written, in words; both are
+// empty for other tools.
+func editedOf(name, output string) (diffs, words string) {
+	result, ok := parse[struct {
+		Files      []struct{ Diff string }
+		Size       *int64
+		LinesRead  *int64 `json:"lines_read"`
+		TotalLines int64  `json:"total_lines"`
+	}](output)
+	switch tool := v1alpha1.BuiltInTool(name); {
+	case !ok:
+	case tool == v1alpha1.BuiltInEditFiles:
+		for _, file := range result.Files {
+			diffs += strings.TrimRight(file.Diff, "\n") + "\n"
+		}
+		return diffs, Plural(len(result.Files), "file")
+	case (tool == v1alpha1.BuiltInWriteFile || tool == v1alpha1.BuiltInAttachFile) && result.Size != nil:
+		return "", fmt.Sprintf("%d bytes", *result.Size)
+	case tool == v1alpha1.BuiltInReadFile && result.LinesRead != nil:
+		return "", fmt.Sprintf("%d of %s", *result.LinesRead, Plural(int(result.TotalLines), "line"))
+	}
+	return "", ""
+}
+
+// advice is a result of the advisor, as the model reads it.
+type advice struct {
+	Type          string `json:"type"`
+	Advice        string `json:"advice"`
+	Error         string `json:"error"`
+	Model         string `json:"advisor_model"`
+	RemainingUses int32  `json:"remaining_uses"`
+}
+
+// heading describes the result; empty for an unknown one.
+func (a *advice) heading() string {
+	switch {
+	case a.Type == "limit_reached":
+		return "the advisor was not asked: the turn has had all the advice that it may have"
+	case a.Type == "error":
+		return "the advisor gave no advice: " + OneLine(a.Error)
+	case a.Type != "advice":
+		return ""
+	case a.Model == "":
+		return fmt.Sprintf("advice, %d more may be asked for in this turn:", a.RemainingUses)
+	}
+	return fmt.Sprintf("advice of %s, %d more may be asked for in this turn:", a.Model, a.RemainingUses)
 }

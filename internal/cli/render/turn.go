@@ -4,91 +4,46 @@
 package render
 
 import (
-	"sync"
+	"cmp"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/client"
 	"parley.dev/parley/internal/cli"
 )
 
-// Turn shows the turn of one message. Its methods may be called by several goroutines.
+// Turn shows the turn of one message.
 type Turn struct {
-	// Printer shows it.
 	Printer *Printer
-	// First is true for the turn that a chat begins with, and CutsIn for a message that waits for nobody.
-	First, CutsIn bool
-	// Over is closed when the turn's end was shown.
-	Over chan struct{}
+	// Message is the name of the message.
+	Message string
+	// First is true for the turn that a chat begins with, and Interrupts for a message that does not wait for the turn
+	// under way.
+	First, Interrupts bool
+	// Ended is true once the turn was shown to its end.
+	Ended bool
 
-	mu      sync.Mutex
-	message string
-	early   []stream.Event // what came before the message's name was known
-	chat    client.Transcript
-	ended   bool
+	chat client.Transcript
 }
 
-// OutOfReach tells why nothing is shown at the moment.
-func (t *Turn) OutOfReach(err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.Printer.OutOfReach(err)
-}
-
-// Stop ends what is shown.
-func (t *Turn) Stop() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.Printer.EndLine()
-}
-
-// Waits is what the chat waits for, in words, and whether that is a person or a client; empty: nothing that is known.
-func (t *Turn) Waits() (words string, requiresAction bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// Waits describes what the chat waits for, if that is known, and whether that is a person or a client.
+func (t *Turn) Waits() (reason string, requiresAction bool) {
 	now := t.chat.Status
 	if now == nil {
 		return "", false
 	}
 	if now.Wait != nil {
-		words = now.Wait.Reason + ": " + now.Wait.Message
+		reason = now.Wait.Reason + ": " + now.Wait.Message
 	}
-	return words, now.Phase == v1alpha1.ChatRequiresAction
+	return reason, now.Phase == v1alpha1.ChatRequiresAction
 }
 
-// Begin tells the name of the message.
-func (t *Turn) Begin(message string) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.message = message
-	for _, e := range t.early {
-		if err := t.take(e); err != nil {
-			return err
-		}
-	}
-	t.early = nil
-	return nil
-}
-
-// Event takes an event of the chat. It has had enough when the turn is over.
-func (t *Turn) Event(e stream.Event) (bool, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.message == "" {
-		t.early = append(t.early, e)
-		return false, nil
-	}
-	err := t.take(e)
-	return t.ended, err
-}
-
-// take takes an event in its order. The caller holds mu.
-func (t *Turn) take(e stream.Event) error {
-	if t.ended {
-		return nil
-	}
+// Event shows an event of the chat, if it is of the turn.
+func (t *Turn) Event(e stream.Event) error {
 	if t.Printer.JSON {
 		if err := t.Printer.Event(e, false); err != nil {
 			return err
@@ -98,18 +53,18 @@ func (t *Turn) take(e stream.Event) error {
 	updates, err := t.chat.Updates(e)
 	for _, u := range updates {
 		t.chat.Take(u)
-		if err := t.show(u); err != nil || t.ended {
+		if err := t.show(u); err != nil || t.Ended {
 			return err
 		}
 	}
 	return err
 }
 
-// show handles what an event changes. The caller holds mu. The turn begins with the message itself, and ends before the
-// next User message or with a status that tells it: several changes of a chat may come as one, with the reply before
-// the first status that names the turn.
+// show shows an update. The turn begins with the message itself, and ends before the next User message or with a status
+// that names its end: several changes of a chat may come as one, with the reply before the first status that names the
+// turn.
 func (t *Turn) show(u client.Update) error {
-	now := t.chat.Turn(t.message)
+	now := t.chat.Turn(t.Message)
 	switch u := u.(type) {
 	case client.Deleted:
 		return cli.NotFoundError("the chat was deleted")
@@ -117,36 +72,83 @@ func (t *Turn) show(u client.Update) error {
 		if t.needsPerson(u, &now) {
 			return cli.NotReadyError{Reason: u.Reason, Message: u.Message}
 		}
-		t.standing(u, &now)
+		if !t.Printer.JSON && (u.Turn == t.Message || !now.Begun && !t.Interrupts) {
+			t.Printer.showWait(u)
+		}
 	}
-	switch t.ended = now.Ended; {
-	case t.ended:
-		t.Printer.EndLine()
-		close(t.Over)
-	case t.Printer.JSON:
-	case now.Begun, t.holdsUp(u):
+	switch t.Ended = now.Ended; {
+	case t.Ended, t.Printer.JSON:
+	case now.Begun, t.delays(u):
 		t.Printer.Show(u, false)
 	}
 	return nil
 }
 
-// needsPerson reports whether the turn cannot begin, or cannot go on, until a person does something.
+// needsPerson reports whether the turn cannot begin, or cannot continue, until a person acts.
 func (t *Turn) needsPerson(s *stream.Status, now *client.Turn) bool {
 	return t.First && !now.Begun && s.Ready == metav1.ConditionFalse || now.Held
 }
 
-// standing shows what holds the message up.
-func (t *Turn) standing(s *stream.Status, now *client.Turn) {
-	if !t.Printer.JSON && (s.Turn == t.message || !now.Begun && !t.CutsIn) {
-		t.Printer.standing(s)
+// delays reports whether the update is about a wait that delays the message in the queue, too.
+func (t *Turn) delays(u client.Update) bool {
+	switch u.(type) {
+	case *stream.RequiresAction, *stream.Retry:
+		return !t.Interrupts
+	}
+	return false
+}
+
+func (p *Printer) retry(r *stream.Retry) {
+	why := string(r.Reason)
+	if r.Message != "" {
+		why += ": " + r.Message
+	}
+	p.Note("%s; attempt %d failed, the next one begins at %s", why, r.Attempt, clock(r.At.Time))
+}
+
+// showWait shows what the chat waits for, and the warnings, each when it changes. Pending calls and retries have their
+// own events. While a reply comes, a wait for its pod is over: the status is only late.
+func (p *Printer) showWait(now *stream.Status) {
+	words := waitWords(now.Wait)
+	streaming := words != "" && now.Wait.For == v1alpha1.WaitForPod && p.Chat.Live.Has(parts.Text, "")
+	if words != p.wait && !streaming {
+		if p.wait = words; words != "" {
+			p.Note("%s", words)
+		}
+	}
+	for _, w := range now.Warnings {
+		if !p.warned[w] {
+			p.warned[w] = true
+			p.Note("%s: %s: %s", w.Type, w.Reason, w.Message)
+		}
 	}
 }
 
-// holdsUp reports whether what the chat waits for holds up the message in its queue, too.
-func (t *Turn) holdsUp(u client.Update) bool {
-	switch u.(type) {
-	case *stream.RequiresAction, *stream.Retry:
-		return !t.CutsIn
+func waitWords(w *v1alpha1.ChatWait) string {
+	if w == nil {
+		return ""
 	}
-	return false
+	switch w.For {
+	case v1alpha1.WaitForApproval, v1alpha1.WaitForAnswer, v1alpha1.WaitForClientResult, v1alpha1.WaitForRetry:
+		return ""
+	}
+	return w.Reason + ": " + w.Message
+}
+
+// cancelReasons describes why tool calls have no result.
+var cancelReasons = map[v1alpha1.CallsGivenUp]string{
+	v1alpha1.CallsCancelled:   "a person cancelled them",
+	v1alpha1.CallsInterrupted: "the turn was interrupted",
+	v1alpha1.CallsTimedOut:    "they were not answered in time",
+	v1alpha1.CallsFailed:      "an error ended the turn",
+	v1alpha1.CallsEdited:      "the conversation was changed",
+}
+
+// showCancelled shows once why the calls of the newest reply have no result. The status has it first, and then the
+// message behind the reply.
+func (p *Printer) showCancelled(why v1alpha1.CallsGivenUp) {
+	if why != "" && why != p.cancelled {
+		p.Note("tool calls were given up: %s", cmp.Or(cancelReasons[why], strconv.Quote(string(why))))
+	}
+	p.cancelled = why
 }

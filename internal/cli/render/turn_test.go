@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/stream"
+	"parley.dev/parley/test/kit/check"
 )
 
 // events are what a stream tells.
@@ -59,51 +60,45 @@ var hints = Hint{Chat: "triage",
 
 func TestOnlyTheTurnOfTheMessageIsShown(t *testing.T) {
 	for name, c := range map[string]struct {
-		early, later []stream.Event
-		want         string
+		events events
+		want   string
 	}{
 		"a turn that begins at once": {
-			early: events{status("old", "True")},
-			later: events{status("mine", "Unknown"), text(3, "Hel"), text(3, "lo"), committed(4, "Assistant", "Hello"),
-				status("mine", "True"), text(5, "later")},
+			events: events{status("old", "True"), status("mine", "Unknown"), text(3, "Hel"), text(3, "lo"),
+				committed(4, "Assistant", "Hello"), status("mine", "True"), text(5, "later")},
 			want: "Hello\n",
 		},
-		"events that came before the name was known": {
-			early: events{status("mine", "Unknown"), text(3, "Hel")},
-			later: events{text(3, "lo"), committed(4, "Assistant", "Hello"), status("mine", "True")},
-			want:  "Hello\n",
-		},
 		"a turn that waits for another one": {
-			early: events{status("other", "Unknown"), text(1, "not mine")},
-			later: events{text(1, "nor this"), status("mine", "Unknown"), text(3, "Hello"), committed(4, "Assistant", "Hello"),
+			events: events{status("other", "Unknown"), text(1, "not mine"), text(1, "nor this"),
+				status("mine", "Unknown"), text(3, "Hello"), committed(4, "Assistant", "Hello"),
 				status("next", "Unknown"), text(5, "later")},
 			want: "Hello\n",
 		},
 		"parts that were missed": {
-			later: events{status("mine", "Unknown"), text(3, "Hel"), committed(4, "Assistant", "Hello"),
+			events: events{status("mine", "Unknown"), text(3, "Hel"), committed(4, "Assistant", "Hello"),
 				status("mine", "True")},
 			want: "Hello\n",
 		},
 		"a reply that comes with its question as one change": {
-			later: events{asked(3, "mine"), committed(4, "Assistant", "Hello"), status("mine", "True"), text(5, "later")},
-			want:  "Hello\n",
+			events: events{asked(3, "mine"), committed(4, "Assistant", "Hello"), status("mine", "True"), text(5, "later")},
+			want:   "Hello\n",
 		},
 		"a reply whose commit begins the next turn": {
-			later: events{asked(3, "mine"), status("mine", "Unknown"), committed(4, "Assistant", "Hello"), asked(4, "next"),
+			events: events{asked(3, "mine"), status("mine", "Unknown"), committed(4, "Assistant", "Hello"), asked(4, "next"),
 				status("next", "Unknown"), text(4, "later")},
 			want: "Hello\n",
 		},
 		"a turn that was promoted by the reply before": {
-			later: events{committed(3, "Assistant", "not mine"), asked(3, "mine"), status("mine", "Unknown"), text(3, "Hello"),
+			events: events{committed(3, "Assistant", "not mine"), asked(3, "mine"), status("mine", "Unknown"), text(3, "Hello"),
 				committed(4, "Assistant", "Hello"), status("mine", "True")},
 			want: "Hello\n",
 		},
 		"a reply that is not what was streamed": {
-			later: events{asked(3, "mine"), text(3, "Hullo"), committed(4, "Assistant", "Hello"), status("mine", "True")},
-			want:  "Hullo\nHello\n",
+			events: events{asked(3, "mine"), text(3, "Hullo"), committed(4, "Assistant", "Hello"), status("mine", "True")},
+			want:   "Hullo\nHello\n",
 		},
 		"a tool that is streamed": {
-			later: events{
+			events: events{
 				asked(3, "mine"), streamed(3, `{"type":"ToolCall","id":"1","name":"current_time","text":"{}"}`), called(4, call),
 				status("mine", "Unknown"),
 				streamed(4, `{"type":"ToolResult","id":"1","name":"current_time","text":"noon\n"}`), called(5, result),
@@ -112,12 +107,12 @@ func TestOnlyTheTurnOfTheMessageIsShown(t *testing.T) {
 			want: "▎[current_time {}] -> noon\nIt is noon\n",
 		},
 		"a tool that is only committed": {
-			later: events{asked(3, "mine"), called(4, call), called(5, result), committed(6, "Assistant", "It is noon"),
+			events: events{asked(3, "mine"), called(4, call), called(5, result), committed(6, "Assistant", "It is noon"),
 				status("mine", "True")},
 			want: "▎[current_time {}] -> noon\nIt is noon\n",
 		},
 		"results of a client, which do not name the tools": {
-			later: events{asked(3, "mine"), called(4, call+","+strings.ReplaceAll(call, `"1"`, `"2"`)),
+			events: events{asked(3, "mine"), called(4, call+","+strings.ReplaceAll(call, `"1"`, `"2"`)),
 				{Name: "message",
 					Data: []byte(`{"historyVersion":5,"index":2,"message":{"name":"r","role":"Tool","parts":[` +
 						strings.ReplaceAll(result, `"name":"current_time",`, "") + `]}}`)}, committed(6, "Assistant", "It is noon"),
@@ -125,34 +120,22 @@ func TestOnlyTheTurnOfTheMessageIsShown(t *testing.T) {
 			want: "▎[current_time {}]\n▎[current_time {}]\n▎[current_time] -> noon\nIt is noon\n",
 		},
 		"an attempt that was lost": {
-			later: events{status("mine", "Unknown"), text(3, "Hel"), {Name: "preview_reset", Data: []byte(`{}`)},
+			events: events{status("mine", "Unknown"), text(3, "Hel"), {Name: "preview_reset", Data: []byte(`{}`)},
 				text(3, "Good day"), committed(4, "Assistant", "Good day"), status("mine", "True")},
 			want: "Hel\nGood day\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errOut strings.Builder
-			f := &Turn{Printer: NewPrinter(&out, &errOut, false, hints), Over: make(chan struct{})}
-			for _, e := range c.early {
-				if done, err := f.Event(e); done || err != nil {
-					t.Fatalf("ended early: %v", err)
-				}
-			}
-			if err := f.Begin("mine"); err != nil {
-				t.Fatal(err)
-			}
-			for _, e := range c.later {
-				done, err := f.Event(e)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if done {
+			turn := &Turn{Printer: NewPrinter(&out, &errOut, false, hints), Message: "mine"}
+			for _, e := range c.events {
+				check.OK(t, turn.Event(e))
+				if turn.Ended {
 					break
 				}
 			}
-			if out.String() != c.want {
-				t.Errorf("shown %q, want %q", out.String(), c.want)
-			}
+			turn.Printer.EndLine()
+			check.Equal(t, "shown", c.want, out.String())
 		})
 	}
 }

@@ -13,30 +13,29 @@ import (
 	"golang.org/x/term"
 )
 
-// Console is a terminal in raw mode at which a person types lines while others speak. What others say comes as it is
-// said as long as nobody types, and in whole lines above the line that somebody is at.
+// Console is a terminal in raw mode where a person types lines while replies come. A reply is shown piece by piece, or
+// in whole lines above the line that the person types.
 type Console struct {
 	editor *term.Terminal
 	Keys   *keys
-	// size of the terminal in characters.
-	size func() (width, height int, err error)
+	size   func() (width, height int, err error)
 
 	mu sync.Mutex
-	// typing is true while somebody is at a line, and hidden while no prompt is shown. It is undrawn until the editor
-	// draws it, which it does when a line is begun or gone on with.
+	// typing is true while a line is being typed, and hidden while no prompt is shown. undrawn is true until the editor
+	// has drawn the prompt, as it does at the start of Line.
 	typing, hidden, undrawn bool
-	// midLine is true when the last line that others said is not ended; held is the beginning of one that is not shown.
+	// midLine is true while the last line of a reply is not ended; pending is the start of one that is not shown.
 	midLine bool
-	held    []byte
+	pending []byte
 }
 
-// Prompt begins the line that a person types, as it begins what was asked elsewhere.
+// Prompt begins the line of a person, here and in what is shown.
 const Prompt = Mark + "> "
 
-// NewConsole is that of a terminal in raw mode. Its keys are yet to listen.
+// NewConsole creates a console. Call Keys.Listen next.
 func NewConsole(terminal io.Writer, size func() (int, int, error)) *Console {
 	c := &Console{size: size}
-	c.Keys = newKeys(c.begun)
+	c.Keys = newKeys(c.beginLine)
 	c.editor = term.NewTerminal(struct {
 		io.Reader
 		io.Writer
@@ -45,12 +44,12 @@ func NewConsole(terminal io.Writer, size func() (int, int, error)) *Console {
 	return c
 }
 
-// Close leaves the terminal as it was, but for raw mode.
+// Close restores the terminal, but for raw mode.
 func (c *Console) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	shown := !c.hidden
-	c.say(c.held)
+	c.write(c.pending)
 	c.editor.SetPrompt("")
 	if shown || c.midLine {
 		_, _ = c.editor.Write([]byte("\n"))
@@ -58,12 +57,12 @@ func (c *Console) Close() {
 	c.editor.SetBracketedPasteMode(false)
 }
 
-// Line reads a line, or the lines that were pasted and the one in which they end.
+// Line reads a line, with the lines that were pasted into it.
 func (c *Console) Line() (string, error) {
 	var pasted strings.Builder
 	for {
 		if width, height, err := c.size(); err == nil && width > 0 && height > 0 {
-			_ = c.editor.SetSize(width, height) // It is a matter of looks.
+			_ = c.editor.SetSize(width, height) // Lines wrap at another column.
 		}
 		c.mu.Lock()
 		c.undrawn = false
@@ -76,14 +75,14 @@ func (c *Console) Line() (string, error) {
 		case err != nil:
 			return "", err
 		default:
-			c.ended()
+			c.endLine()
 			return pasted.String() + line, nil
 		}
 	}
 }
 
-// begun notes that somebody types. It reports whether there is no prompt at which they do.
-func (c *Console) begun() bool {
+// beginLine notes a key. It reports whether the prompt is undrawn.
+func (c *Console) beginLine() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.typing = true
@@ -91,7 +90,7 @@ func (c *Console) begun() bool {
 	return c.undrawn
 }
 
-// show has the prompt shown below what was said. The caller holds mu.
+// show shows the prompt below the reply. The caller holds mu.
 func (c *Console) show() {
 	if !c.hidden {
 		return
@@ -103,34 +102,34 @@ func (c *Console) show() {
 	c.editor.SetPrompt(Prompt)
 }
 
-// ended notes that nobody is at a line any more.
-func (c *Console) ended() {
+// endLine notes the end of a line.
+func (c *Console) endLine() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.typing = false
-	held := c.held
-	c.held = nil
-	c.say(held)
+	pending := c.pending
+	c.pending = nil
+	c.write(pending)
 }
 
-// Write shows what others say. It implements io.Writer.
+// Write implements io.Writer.
 func (c *Console) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.typing {
-		c.say(p)
+		c.write(p)
 		return len(p), nil
 	}
-	c.held = append(c.held, p...)
-	if whole := bytes.LastIndexByte(c.held, '\n') + 1; whole > 0 {
-		_, _ = c.editor.Write(c.held[:whole])
-		c.held = bytes.Clone(c.held[whole:])
+	c.pending = append(c.pending, p...)
+	if whole := bytes.LastIndexByte(c.pending, '\n') + 1; whole > 0 {
+		_, _ = c.editor.Write(c.pending[:whole])
+		c.pending = bytes.Clone(c.pending[whole:])
 	}
 	return len(p), nil
 }
 
-// say shows what others say where nobody types. The caller holds mu.
-func (c *Console) say(p []byte) {
+// write shows a piece of a reply while no line is typed. The caller holds mu.
+func (c *Console) write(p []byte) {
 	if len(p) == 0 {
 		return
 	}
@@ -142,20 +141,20 @@ func (c *Console) say(p []byte) {
 	c.midLine = p[len(p)-1] != '\n'
 }
 
-// ShowPrompt shows the prompt, since nobody speaks at the moment.
+// ShowPrompt shows the prompt at the end of a reply.
 func (c *Console) ShowPrompt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.held) > 0 {
-		_, _ = c.editor.Write(append(c.held, '\n'))
-		c.held = nil
+	if len(c.pending) > 0 {
+		_, _ = c.editor.Write(append(c.pending, '\n'))
+		c.pending = nil
 	}
 	if c.show(); c.undrawn {
 		c.Keys.prompt()
 	}
 }
 
-// IsTyping reports whether somebody is at a line.
+// IsTyping reports whether a line is being typed.
 func (c *Console) IsTyping() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

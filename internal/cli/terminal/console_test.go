@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/pty"
 )
 
@@ -144,8 +145,6 @@ func TestNothingThatIsPastedIsActedOn(t *testing.T) {
 			got.Write(p.pass([]byte(rest[:n])))
 			rest = rest[n:]
 		}
-		if got.String() != want {
-			t.Errorf("in pieces of %d: %q, want %q", size, got.String(), want)
-		}
+		check.Equal(t, size, want, got.String())
 	}
 }

@@ -11,34 +11,33 @@ import (
 	"unicode/utf8"
 )
 
-// ctrlC is what a terminal sends that leaves ctrl-C to the program.
+// ctrlC is the key as a terminal in raw mode sends it.
 const ctrlC = 3
 
 var (
-	// errPrompt means that the prompt is to be shown again, and the line so far with it.
+	// errPrompt has the prompt drawn again, with the line so far.
 	errPrompt = errors.New("the prompt is to be shown")
-	// errHungUp means that nobody types any more.
 	errHungUp = errors.New("the terminal is gone")
 )
 
-// keys are those that a person presses, but for ctrl-C. It implements io.Reader.
+// keys reads the keys of a person, but for ctrl-C. It implements io.Reader.
 type keys struct {
 	in      chan []byte
 	again   chan struct{}
 	pending []byte
 	paste   paste
-	// begun is called before a line is changed. It reports whether the prompt is to be shown first.
-	begun func() bool
+	// beginLine is called before a line is changed. It reports whether the prompt has to be drawn first.
+	beginLine func() bool
 
 	mu      sync.Mutex
 	retyped []byte
 }
 
-func newKeys(begun func() bool) *keys {
-	return &keys{in: make(chan []byte, 64), again: make(chan struct{}, 1), begun: begun}
+func newKeys(beginLine func() bool) *keys {
+	return &keys{in: make(chan []byte, 64), again: make(chan struct{}, 1), beginLine: beginLine}
 }
 
-// Listen passes on what comes from a terminal until that is gone, and tells of each ctrl-C and of other keys.
+// Listen reads keys until the terminal is gone. It calls interrupted for each ctrl-C, and pressed for other keys.
 func (k *keys) Listen(terminal io.Reader, pressed, interrupted func()) {
 	defer close(k.in)
 	for {
@@ -61,7 +60,7 @@ func (k *keys) Listen(terminal io.Reader, pressed, interrupted func()) {
 	}
 }
 
-// prompt has the prompt shown again.
+// prompt has the prompt drawn again.
 func (k *keys) prompt() {
 	select {
 	case k.again <- struct{}{}:
@@ -79,7 +78,7 @@ func (k *keys) Retype(text string) {
 
 // Read implements io.Reader.
 func (k *keys) Read(p []byte) (int, error) {
-	k.take()
+	k.takeRetyped()
 	if len(k.pending) == 0 {
 		select {
 		case b, ok := <-k.in:
@@ -91,7 +90,7 @@ func (k *keys) Read(p []byte) (int, error) {
 			return 0, errPrompt
 		}
 	}
-	if k.begun() {
+	if k.beginLine() {
 		return 0, errPrompt
 	}
 	n := copy(p, k.pending)
@@ -99,30 +98,30 @@ func (k *keys) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// take takes what was retyped.
-func (k *keys) take() {
+// takeRetyped moves retyped text before the other keys.
+func (k *keys) takeRetyped() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.pending = append(k.retyped, k.pending...)
 	k.retyped = nil
 }
 
-// What terminals send around a text that is pasted.
+// What terminals send around pasted text.
 const (
 	pasteBegins = "\x1b[200~"
 	pasteEnds   = "\x1b[201~"
 )
 
-// paste takes out of texts that are pasted what a terminal would act on: whoever copies a text has not written it.
+// paste removes control characters from pasted text, which may be of others.
 type paste struct {
 	pasting bool
-	held    []byte // what may be the beginning of one of the two
+	partial []byte // may be the start of a marker or character
 }
 
-// pass takes what comes from a terminal, and returns what is for the line.
+// pass filters input of a terminal.
 func (p *paste) pass(b []byte) (out []byte) {
-	b = append(p.held, b...)
-	p.held = nil
+	b = append(p.partial, b...)
+	p.partial = nil
 	for len(b) > 0 {
 		next := pasteBegins
 		if p.pasting {
@@ -130,11 +129,11 @@ func (p *paste) pass(b []byte) (out []byte) {
 		}
 		text, rest, found := bytes.Cut(b, []byte(next))
 		if !found {
-			text, p.held = cutBeginning(text, next)
+			text, p.partial = cutBeginning(text, next)
 		}
 		if p.pasting {
-			if !found && len(p.held) == 0 {
-				text, p.held = cutCharacter(text)
+			if !found && len(p.partial) == 0 {
+				text, p.partial = cutCharacter(text)
 			}
 			text = bytes.Map(withoutControls, text)
 		}
@@ -148,7 +147,7 @@ func (p *paste) pass(b []byte) (out []byte) {
 	return out
 }
 
-// cutBeginning cuts what may be the beginning of a sequence off the end.
+// cutBeginning cuts off the end what may be the start of a sequence.
 func cutBeginning(b []byte, sequence string) (before, beginning []byte) {
 	for n := len(sequence) - 1; n > 0; n-- {
 		if bytes.HasSuffix(b, []byte(sequence[:n])) {
@@ -158,7 +157,7 @@ func cutBeginning(b []byte, sequence string) (before, beginning []byte) {
 	return b, nil
 }
 
-// cutCharacter cuts a character off the end that is not whole.
+// cutCharacter cuts off the end the start of a character.
 func cutCharacter(b []byte) (before, beginning []byte) {
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
 		if last := b[len(b)-n:]; utf8.RuneStart(last[0]) && !utf8.FullRune(last) {
@@ -168,7 +167,7 @@ func cutCharacter(b []byte) (before, beginning []byte) {
 	return b, nil
 }
 
-// withoutControls leaves control characters out, but for tabs and the ends of lines.
+// withoutControls removes control characters, but for tabs and line ends.
 func withoutControls(r rune) rune {
 	if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r >= 0x7f && r < 0xa0 {
 		return -1

@@ -5,26 +5,25 @@ package terminal
 
 import "strings"
 
-// What Markdown looks like on a terminal.
+// The styles of Markdown.
 const (
 	BoldStyle = "\033[1m"
 	codeStyle = "\033[33m"
 )
 
-// Markdown styles a text in Markdown as it comes: headings and what is strong are bold, code has a colour. All
-// characters stay as they are, so that nothing is lost where it errs.
+// Markdown styles a stream of Markdown: headings and strong text are bold, code is coloured. All characters stay.
 type Markdown struct {
 	// fenced is true within a block of code, and code, strong and heading, within a line.
 	fenced, code, strong, heading bool
-	// run is how many of the same character have just come, last, and inLine how many have come in the line.
+	// run counts repetitions of the last character, and inLine the characters of the line.
 	run    int
 	last   rune
 	inLine int
-	// begins is true as long as the line has backticks or hashes alone.
+	// begins is true while the line has backticks or hashes alone.
 	begins bool
 }
 
-// add is a piece of the text with its styles. No style reaches beyond the piece.
+// add styles a piece of the text. Each piece ends without a style.
 func (m *Markdown) add(piece string) string {
 	var b strings.Builder
 	style := ""
@@ -46,22 +45,22 @@ func (m *Markdown) add(piece string) string {
 	return b.String()
 }
 
-// before ends a run of backticks or hashes, which says what it was.
+// before ends a run of backticks or hashes.
 func (m *Markdown) before(r rune) {
 	if r == m.last {
 		return
 	}
 	switch {
 	case m.last == '`':
-		m.ticked()
+		m.endTicks()
 	case m.last == '#' && r == ' ' && m.begins && m.run <= 6:
 		m.heading = !m.fenced
 	}
 	m.run = 0
 }
 
-// ticked ends a run of backticks.
-func (m *Markdown) ticked() {
+// endTicks ends a run of backticks.
+func (m *Markdown) endTicks() {
 	if m.begins && m.run >= 3 {
 		m.fenced = !m.fenced
 	} else if !m.fenced {
@@ -85,7 +84,7 @@ func (m *Markdown) after(r rune) {
 	}
 }
 
-// style is that of the next character.
+// style returns the style of the next character.
 func (m *Markdown) style(r rune) string {
 	switch {
 	case r == '\n':

@@ -6,6 +6,8 @@ package terminal
 import (
 	"strings"
 	"testing"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 // tagged writes styles as tags.
@@ -26,9 +28,7 @@ func TestMarkdownIsStyledAndOtherwiseAsItIs(t *testing.T) {
 		"a fence within a line": {"so ``` be", "so <code>``` be</>"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := tagged.Replace((&Markdown{begins: true}).add(c.text)); got != c.want {
-				t.Errorf("styled %q, want %q", got, c.want)
-			}
+			check.Equal(t, "styled", c.want, tagged.Replace((&Markdown{begins: true}).add(c.text)))
 		})
 	}
 }
@@ -41,9 +41,7 @@ func FuzzStylesLeaveTheTextAsItIs(f *testing.F) {
 		cut = max(0, min(cut, len(runes)))
 		var whole, pieces Markdown
 		plain := strings.NewReplacer(BoldStyle, "", codeStyle, "", NoStyle, "")
-		if got := plain.Replace(whole.add(text)); got != text {
-			t.Errorf("it says %q instead of %q", got, text)
-		}
+		check.Equal(t, text, text, plain.Replace(whole.add(text)))
 		if got := plain.Replace(pieces.add(string(runes[:cut])) + pieces.add(string(runes[cut:]))); got != text ||
 			pieces != whole {
 			t.Errorf("in pieces it says %q instead of %q, and goes on in another way", got, text)

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package terminal shows text where a person reads, and reads what they type. Whatever others say is escaped and styled
-// so that it neither controls a terminal nor looks like the words of the plug-in.
+// Package terminal writes to a terminal and reads keys. Text of others is escaped and styled so that it neither
+// controls the terminal nor looks like lines of the plug-in.
 package terminal
 
 import (
@@ -18,27 +18,26 @@ import (
 	"parley.dev/parley/internal/text/printable"
 )
 
-// Mark begins every line that the plug-in writes among what is said in a conversation. It stands nowhere in what others
-// say, so that nobody can imitate such a line: there it is spelled out,
-// wherever it stands, because a terminal wraps long lines.
+// Mark begins every line of the plug-in within a conversation. In text of others it is escaped everywhere, because a
+// terminal wraps long lines, so no one can imitate such a line.
 const Mark = "▎"
 
-// What terminals are told: the plug-in's own words are cyan, a model's reasoning is faint.
+// The styles: words of the plug-in are cyan, a model's reasoning is faint.
 const (
 	OwnStyle   = "\033[36m"
 	FaintStyle = "\033[2m"
 	NoStyle    = "\033[0m"
 )
 
-// Screen is standard output or standard error. Whatever is written to it is escaped, so that no verb can forget to.
+// Screen is standard output or standard error. Everything that is written to it is escaped.
 type Screen struct {
 	To io.Writer
-	// styled is true for a terminal whose user has not refused colours.
+	// Styled is true for a terminal, without $NO_COLOR.
 	Styled bool
 	text   printable.Escaper
 }
 
-// NewScreen is what shows text there: that itself if it is one.
+// NewScreen returns a Screen that writes there.
 func NewScreen(to io.Writer) *Screen {
 	if s, ok := to.(*Screen); ok {
 		return s
@@ -55,10 +54,10 @@ func (s *Screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Foreign shows a piece of what others say.
+// Foreign shows a piece of text of others.
 func (s *Screen) Foreign(text string) { s.Put(Unmarked(s.text.Add(text))) }
 
-// Prose shows a piece of a text in Markdown that others say.
+// Prose shows a piece of text of others in Markdown.
 func (s *Screen) Prose(text string, as *Markdown) {
 	if !s.Styled {
 		s.Foreign(text)
@@ -67,21 +66,21 @@ func (s *Screen) Prose(text string, as *Markdown) {
 	s.Put(as.add(Unmarked(s.text.Add(text))))
 }
 
-// Faint shows a piece of what others say, less brightly.
+// Faint shows a piece of text of others, less brightly.
 func (s *Screen) Faint(text string) { s.Put(s.style(FaintStyle, Unmarked(s.text.Add(text)))) }
 
-// EndForeign shows what is left of a text whose pieces were shown.
+// EndForeign shows the rest of a text after its pieces.
 func (s *Screen) EndForeign() { s.Put(Unmarked(s.text.End())) }
 
-// Own shows the plug-in's own words, without what others say.
+// Own shows words of the plug-in.
 func (s *Screen) Own(words string) { s.Put(s.style(OwnStyle, printable.Escape(words))) }
 
-// Line shows a line of the plug-in's, which may quote others: in it they have one line.
+// Line shows a line of the plug-in, which may quote text of others.
 func (s *Screen) Line(format string, args ...any) {
 	s.Put(s.style(OwnStyle, Mark+EscapeLine(fmt.Sprintf(format, args...))) + "\n")
 }
 
-// Put shows text of the plug-in as it is.
+// Put shows text as it is.
 func (s *Screen) Put(text string) { _, _ = io.WriteString(s.To, text) }
 
 func (s *Screen) style(style, text string) string {
@@ -91,21 +90,19 @@ func (s *Screen) style(style, text string) string {
 	return style + text + NoStyle
 }
 
-// EscapeLine returns the text of others as part of a line of the plug-in.
+// EscapeLine escapes text of others for a line of the plug-in.
 func EscapeLine(text string) string {
 	return Unmarked(printable.Escape(strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(text)))
 }
 
-// Unmarked is the text of others without the mark of the plug-in.
+// Unmarked escapes the mark in text of others.
 func Unmarked(text string) string { return strings.ReplaceAll(text, Mark, `\u258e`) }
 
-// duringOutputError is an error that ends what was shown of a conversation.
 type duringOutputError struct{ error }
 
-// Unwrap returns the error itself.
 func (e duringOutputError) Unwrap() error { return e.error }
 
-// DuringOutput marks an error as one that is told below what others say.
+// DuringOutput marks an error as one that is printed below a conversation.
 func DuringOutput(err error) error {
 	if err == nil {
 		return nil
@@ -113,7 +110,7 @@ func DuringOutput(err error) error {
 	return duringOutputError{err}
 }
 
-// Complain tells a person of the error that a verb ended with. An error may quote anybody.
+// Complain prints the error of a verb, which may quote text of others.
 func Complain(to io.Writer, err error) {
 	s := NewScreen(to)
 	if _, ok := errors.AsType[duringOutputError](err); ok {
@@ -123,7 +120,7 @@ func Complain(to io.Writer, err error) {
 	fmt.Fprintf(s, "kubectl chat: %v\n", err)
 }
 
-// Agreed asks a question that is answered with y, and otherwise with no.
+// Agreed asks a question, and reports whether the answer is y or yes.
 func Agreed(in io.Reader, out io.Writer, format string, args ...any) bool {
 	fmt.Fprintf(out, format+" [y/N] ", args...)
 	line, err := bufio.NewReader(io.LimitReader(in, 1<<10)).ReadString('\n')
@@ -134,13 +131,13 @@ func Agreed(in io.Reader, out io.Writer, format string, args ...any) bool {
 	return answer == "y" || answer == "yes"
 }
 
-// OnTerminal reports whether a person types or reads there.
+// OnTerminal reports whether the stream is a terminal.
 func OnTerminal(stream any) bool {
 	file, ok := FileOf(stream)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// FileOf is the file that is read, or shown on.
+// FileOf returns the file of a stream.
 func FileOf(stream any) (*os.File, bool) {
 	if shown, ok := stream.(*Screen); ok {
 		stream = shown.To

@@ -1,9 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ui serves the page of package page on this machine, for one person. The browser never sees a token of the
-// cluster: it shows a key that is good for this server alone, and the server does with its own credentials what the
-// page asks for. Only pages of this very server are answered.
+// Package ui serves the page of package page on this machine, for one person. The browser never gets a token of the
+// cluster: it shows a key that is valid for this server alone, and the server makes the page's requests with its own
+// credentials. It answers its own pages alone.
 package ui
 
 import (
@@ -26,38 +26,35 @@ import (
 )
 
 const (
-	// headerTimeout bounds how long a request takes to say what it wants.
-	headerTimeout = 10 * time.Second
-	// maxHeaderBytes bounds what it says besides its body.
+	headerTimeout  = 10 * time.Second
 	maxHeaderBytes = 64 << 10
 	// maxExchange is the most bytes of a request that exchanges a code.
 	maxExchange = 1 << 10
 )
 
-// Config is what a server is made of.
+// Config configures a server.
 type Config struct {
-	// Operations serves what the page asks for, but for the streams. It is asked in the name of the server's owner.
+	// Operations serves all requests of the page but those for streams, as the server's owner.
 	Operations http.Handler
 	// Streams opens a stream of the gateway: a path and a query below /v1alpha1/, and the id of the last event that the
-	// page has. An error is why there is none, for the reader.
+	// page has. The page shows its error.
 	Streams func(ctx context.Context, at, lastEventID string) (*http.Response, error)
-	// Namespace is where the page begins; Chat is the chat that it shows first, if any.
+	// Namespace and Chat are what the page shows first; Chat is optional.
 	Namespace, Chat string
 }
 
 // Server serves the page.
 type Server struct {
 	config Config
-	// code opens the page once, key is what the page shows from then on.
+	// code opens the page once; key authenticates its requests from then on.
 	code, key string
 	opened    atomic.Bool
-	// hosts are the names by which the page is asked for. Another name in a request is that of somebody who lets it lead
-	// to this machine.
+	// hosts holds the valid Host headers. Another one is of a foreign name that resolves to this machine.
 	hosts map[string]bool
 	port  int
 }
 
-// New makes a server for a listener of this machine.
+// New creates a server for a listener of this machine.
 func New(config Config, listener net.Listener) (*Server, error) {
 	at, ok := listener.Addr().(*net.TCPAddr)
 	if !ok || !at.IP.IsLoopback() {
@@ -68,7 +65,7 @@ func New(config Config, listener net.Listener) (*Server, error) {
 		hosts: map[string]bool{"127.0.0.1:" + port: true, "localhost:" + port: true}}, nil
 }
 
-// URL opens the page once. Browsers tell nobody what stands behind the #.
+// URL returns the link that opens the page once. Browsers send no server the part behind the #.
 func (s *Server) URL() string {
 	return fmt.Sprintf("http://127.0.0.1:%d%s#code=%s", s.port, page.Path, s.code)
 }
@@ -85,26 +82,26 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return nil
 }
 
-// Handler serves the page and what it asks for.
+// Handler serves the page and its requests.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(page.Path, page.Handler(page.LoginLink))
 	mux.HandleFunc("POST "+page.Path+"session", s.exchange)
-	mux.Handle("GET /v1alpha1/namespaces/{namespace}/chats/{chat}/stream", s.known(http.HandlerFunc(s.stream)))
-	operations := s.known(s.config.Operations)
+	mux.Handle("GET /v1alpha1/namespaces/{namespace}/chats/{chat}/stream", s.authenticated(http.HandlerFunc(s.stream)))
+	operations := s.authenticated(s.config.Operations)
 	mux.HandleFunc("GET /v1alpha1/namespaces/{namespace}/chats", func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Has("watch") {
-			s.known(http.HandlerFunc(s.stream)).ServeHTTP(w, r)
+			s.authenticated(http.HandlerFunc(s.stream)).ServeHTTP(w, r)
 			return
 		}
 		operations.ServeHTTP(w, r)
 	})
 	mux.Handle("/v1alpha1/", operations)
-	return s.own(http.NewCrossOriginProtection().Handler(mux))
+	return s.ownPages(mux)
 }
 
-// own answers pages of this server alone: a browser says whose page asks.
-func (s *Server) own(next http.Handler) http.Handler {
+// ownPages refuses requests of other pages, by the headers in which browsers name the page.
+func (s *Server) ownPages(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.hosts[r.Host] {
 			refuse(w, http.StatusMisdirectedRequest, refusal.BadRequest,
@@ -122,8 +119,8 @@ func (s *Server) own(next http.Handler) http.Handler {
 	})
 }
 
-// known lets a request through that shows the key, and takes the key out of it.
-func (s *Server) known(next http.Handler) http.Handler {
+// authenticated passes on requests that have the key, without the key.
+func (s *Server) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !same(refusal.BearerToken(r.Header.Get("Authorization")), s.key) {
 			refuse(w, http.StatusUnauthorized, refusal.Unauthorized,
@@ -135,7 +132,7 @@ func (s *Server) known(next http.Handler) http.Handler {
 	})
 }
 
-// exchange gives the key for the code, once.
+// exchange returns the key for the code, once.
 func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
 	var asked struct {
 		Code string `json:"code"`
@@ -153,7 +150,7 @@ func (s *Server) exchange(w http.ResponseWriter, r *http.Request) {
 		"key": s.key, "namespace": s.config.Namespace, "chat": s.config.Chat})
 }
 
-// stream hands on a stream of the gateway as it comes.
+// stream passes on a stream of the gateway.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	at := (&url.URL{Path: r.URL.Path, RawQuery: r.URL.RawQuery}).String()
 	answer, err := s.config.Streams(r.Context(), at, r.Header.Get("Last-Event-ID"))
@@ -174,10 +171,10 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	page.Guard(w.Header())
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(answer.StatusCode)
-	_, _ = io.Copy(flushing{w, http.NewResponseController(w)}, answer.Body) // One of the two has ended, and comes back.
+	_, _ = io.Copy(flushing{w, http.NewResponseController(w)}, answer.Body) // The page opens another stream if one fails.
 }
 
-// flushing sends each piece at once.
+// flushing sends each write at once.
 type flushing struct {
 	to io.Writer
 	rc *http.ResponseController
@@ -196,7 +193,5 @@ func refuse(w http.ResponseWriter, status int, reason, message string) {
 	(&refusal.Error{Status: status, Reason: reason, Message: message}).Write(w)
 }
 
-// same compares without telling by the time it takes how much is the same.
-func same(given, want string) bool {
-	return subtle.ConstantTimeCompare([]byte(given), []byte(want)) == 1
-}
+// same compares in constant time.
+func same(got, want string) bool { return subtle.ConstantTimeCompare([]byte(got), []byte(want)) == 1 }

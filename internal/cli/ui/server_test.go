@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/internal/gateway/page"
+	"parley.dev/parley/test/kit/check"
 )
 
 // door is a server of which a test knows what it was asked for.
@@ -31,9 +32,7 @@ type door struct {
 func open(t *testing.T) *door {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	d := &door{host: listener.Addr().String()}
 	d.Server, err = New(Config{Namespace: "demo", Chat: "triage",
@@ -44,9 +43,7 @@ func open(t *testing.T) *door {
 			d.reached = append(d.reached, "stream "+at+" "+last)
 			return d.stream()
 		}}, listener)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	d.handler = d.Handler()
 	return d
 }
@@ -101,9 +98,7 @@ func TestTheCodeOpensThePageOnce(t *testing.T) {
 	if w := d.ask("GET", list, "", key); w.Code != http.StatusOK || len(d.reached) != 1 {
 		t.Errorf("with the key: %d %s, %v", w.Code, w.Body, d.reached)
 	}
-	if got := d.header.Get("Authorization"); got != "" {
-		t.Errorf("the operations were shown %q", got)
-	}
+	check.Equal(t, "the operations were shown", "", d.header.Get("Authorization"))
 }
 
 func TestOnlyThePageOfThisServerIsAnswered(t *testing.T) {
@@ -165,9 +160,7 @@ func TestAStreamIsHandedOnAsItComes(t *testing.T) {
 
 func TestThePageIsServedToThisMachineAlone(t *testing.T) {
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = listener.Close() }()
 	if _, err := New(Config{}, listener); err == nil {
 		t.Error("it is served to all")

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,7 +20,6 @@ import (
 )
 
 func newAnswer(o *options) *cobra.Command {
-	var w waiting
 	digest := ""
 	cmd := &cobra.Command{
 		Use:   "answer CHAT CALL=JSON [CALL=JSON...]",
@@ -31,31 +31,29 @@ func newAnswer(o *options) *cobra.Command {
 		Example: "  kubectl chat answer triage call_1='{\"number\": 4711}'\n  kubectl chat answer triage " +
 			"call_1='\"done\"' call_2=42",
 		Args: cobra.MinimumNArgs(2),
-		RunE: o.connected(func(ctx context.Context, s *session, args []string) error {
-			return answerCalls(ctx, s, args[0], args[1:], digest, w)
-		}, forms...),
 	}
-	w.addFlags(cmd)
 	cmd.Flags().StringVar(&digest, "digest", "", "the digest of the call that you have seen, or its first 12 digits")
-	return cmd
-}
-
-func answerCalls(ctx context.Context, s *session, chat string, args []string, digest string, w waiting) error {
-	call, content, err := inputCall(ctx, s, chat, args)
-	if err != nil {
-		return err
-	}
-	if call != nil {
-		if len(args) > 1 {
+	return newAwaited(o, cmd, func(ctx context.Context, s *session, args []string, w waiting) error {
+		chat, answers := args[0], args[1:]
+		call, content, err := inputCall(ctx, s, chat, answers)
+		switch {
+		case err != nil:
+			return err
+		case call == nil:
+			return sendResults(ctx, s, chat, answers, w)
+		case len(answers) > 1:
 			return fmt.Errorf("call %s asks for input: answer it alone", call.ID)
 		}
-		return giveInput(ctx, s, chat, call, answerOf{content, digest}, w)
-	}
+		return sendInput(ctx, s, chat, call, content, digest, w)
+	})
+}
+
+func sendResults(ctx context.Context, s *session, chat string, args []string, w waiting) error {
 	calls, err := pendingCalls(ctx, s, chat, v1alpha1.RequiresClient)
 	if err != nil {
 		return err
 	}
-	results, err := resultsOf(chat, calls, args)
+	results, err := parseResults(chat, calls, args)
 	if err != nil {
 		return err
 	}
@@ -77,38 +75,32 @@ func answerCalls(ctx context.Context, s *session, chat string, args []string, di
 		v1alpha1.ReasonResultsAccepted)
 }
 
-// resultsOf reads CALL=JSON arguments, which must answer each of the calls once.
-func resultsOf(chat string, calls []v1alpha1.PendingToolCall, args []string) ([]v1alpha1.ToolResult, error) {
+// parseResults reads CALL=JSON arguments, which must answer each of the calls once.
+func parseResults(chat string, calls []v1alpha1.PendingToolCall, args []string) ([]v1alpha1.ToolResult, error) {
 	outputs := map[string]string{}
 	for _, arg := range args {
-		found, output, err := callIn(calls, arg)
-		if err != nil {
+		call, output, err := callIn(calls, arg)
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		call := ""
-		if found != nil {
-			call = found.ID
-		}
-		switch _, twice := outputs[call]; {
-		case call == "":
+		case call == nil:
 			return nil, fmt.Errorf("%q answers no call of chat %s that waits for a client: give CALL=JSON for %s", arg, chat,
 				render.NamesOf(calls))
-		case twice:
-			return nil, fmt.Errorf("call %s has two results: give one", call)
+		case outputs[call.ID] != "":
+			return nil, fmt.Errorf("call %s has two results: give one", call.ID)
 		case !json.Valid([]byte(output)):
 			return nil, fmt.Errorf("the result of call %s is not JSON: %s; a text needs quotes of its own, such as "+
-				"%s='\"done\"'", call, render.OneLine(output), call)
+				"%s='\"done\"'", call.ID, render.OneLine(output), call.ID)
 		}
-		outputs[call] = output
+		outputs[call.ID] = output
 	}
 	var results []v1alpha1.ToolResult
 	var missing []v1alpha1.PendingToolCall
-	for i := range calls {
-		output, given := outputs[calls[i].ID]
-		if !given {
-			missing = append(missing, calls[i])
+	for _, call := range calls {
+		if outputs[call.ID] == "" {
+			missing = append(missing, call)
 		}
-		results = append(results, v1alpha1.ToolResult{ID: calls[i].ID, Output: output})
+		results = append(results, v1alpha1.ToolResult{ID: call.ID, Output: outputs[call.ID]})
 	}
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("all calls must be answered at once: %s has no result yet", render.NamesOf(missing))
@@ -116,8 +108,8 @@ func resultsOf(chat string, calls []v1alpha1.PendingToolCall, args []string) ([]
 	return results, nil
 }
 
-// callIn finds the call that an argument begins with, or with a part of whose id it does; nil if there is none. The id
-// of a call may have an equals sign in it.
+// callIn finds the call that an argument CALL=OUTPUT names, also by a part of its id; nil if there is none. The id of a
+// call may have an equals sign in it.
 func callIn(calls []v1alpha1.PendingToolCall, arg string) (call *v1alpha1.PendingToolCall, output string, err error) {
 	for i := range calls {
 		if output, found := strings.CutPrefix(arg, calls[i].ID+"="); found {
@@ -135,19 +127,16 @@ func callIn(calls []v1alpha1.PendingToolCall, arg string) (call *v1alpha1.Pendin
 	return nil, "", nil
 }
 
-// inputCall is the call that the first of the arguments answers, and the answer, if it is one that asks for input;
-// else nil.
+// inputCall finds the call that asks for input and that the first argument answers, and the answer; nil if it answers
+// another call.
 func inputCall(ctx context.Context, s *session, chat string, args []string) (*v1alpha1.PendingToolCall, string, error) {
 	found, err := s.Chat(ctx, chat)
 	if err != nil || found.Status.RequiresAction == nil {
 		return nil, "", err
 	}
-	var calls []v1alpha1.PendingToolCall
-	for _, call := range found.Status.RequiresAction.ToolCalls {
-		if call.Kind == v1alpha1.RequiresClient || call.ApprovalCause == v1alpha1.ApprovalInputRequired {
-			calls = append(calls, call)
-		}
-	}
+	calls := slices.DeleteFunc(found.Status.RequiresAction.ToolCalls, func(c v1alpha1.PendingToolCall) bool {
+		return c.Kind != v1alpha1.RequiresClient && c.ApprovalCause != v1alpha1.ApprovalInputRequired
+	})
 	call, content, err := callIn(calls, args[0])
 	if err != nil || call == nil || call.Kind == v1alpha1.RequiresClient {
 		return nil, "", err
@@ -155,13 +144,10 @@ func inputCall(ctx context.Context, s *session, chat string, args []string) (*v1
 	return call, content, nil
 }
 
-// answerOf is what a person answers, and the digest of what was asked.
-type answerOf struct{ content, digest string }
-
-// giveInput gives a call the input that it asks for.
-func giveInput(ctx context.Context, s *session, chat string, call *v1alpha1.PendingToolCall, answer answerOf, w waiting,
-) error {
-	content := answerTo(call.InputRequests, answer.content)
+// sendInput approves a call with the input that it asks for.
+func sendInput(ctx context.Context, s *session, chat string, call *v1alpha1.PendingToolCall, text, digest string,
+	w waiting) error {
+	content := inputObject(call.InputRequests, text)
 	object := map[string]any{}
 	if json.Unmarshal([]byte(content), &object) != nil {
 		return fmt.Errorf("the input for call %s is not a JSON object: %s; give one such as %s='{\"name\": \"x\"}'", call.ID,
@@ -170,18 +156,18 @@ func giveInput(ctx context.Context, s *session, chat string, call *v1alpha1.Pend
 	if _, err := undecidedCall(ctx, s, chat, call.ID); err != nil {
 		return err
 	}
-	if err := reviewCall(s, chat, call, answer.digest, "Answer with "+render.OneLine(content)+"?"); err != nil {
+	if err := reviewCall(s, chat, call, digest, "Answer with "+render.OneLine(content)+"?"); err != nil {
 		return err
 	}
 	spec := v1alpha1.ToolApprovalSpec{Decision: v1alpha1.DecisionApprove, Content: content}
 	return decideCall(ctx, s, chat, call, spec, w)
 }
 
-// answerTo is what a person says as a JSON object. Words alone answer a request for a single text.
-func answerTo(requests, said string) string {
+// inputObject returns what a person types as a JSON object. Plain words answer a request for a single text.
+func inputObject(requests, typed string) string {
 	var asked map[string]render.InputRequest
-	if strings.HasPrefix(strings.TrimSpace(said), "{") || json.Unmarshal([]byte(requests), &asked) != nil {
-		return said
+	if strings.HasPrefix(strings.TrimSpace(typed), "{") || json.Unmarshal([]byte(requests), &asked) != nil {
+		return typed
 	}
 	fields := map[string]render.InputField{}
 	for _, request := range asked {
@@ -191,13 +177,13 @@ func answerTo(requests, said string) string {
 		if len(asked)*len(fields) != 1 || field.Type != "string" {
 			break
 		}
-		var words string
-		if json.Unmarshal([]byte(said), &words) != nil {
-			words = said
+		text := typed
+		if json.Unmarshal([]byte(typed), &text) != nil {
+			text = typed
 		}
-		if raw, err := json.Marshal(map[string]string{name: words}); err == nil {
+		if raw, err := json.Marshal(map[string]string{name: text}); err == nil {
 			return string(raw)
 		}
 	}
-	return said
+	return typed
 }

@@ -5,12 +5,18 @@ package verbs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
+	"parley.dev/parley/internal/cli/terminal"
+	"parley.dev/parley/internal/text/compose"
 )
 
 func newCalls(o *options) *cobra.Command {
@@ -44,7 +50,7 @@ func listCalls(ctx context.Context, s *session, name string) error {
 	return render.PrintCalls(s.Out, required)
 }
 
-// pendingCalls finds the calls of a kind that wait, and fails if the chat waits for none.
+// pendingCalls finds the calls of a kind that a chat waits for, and fails if there are none.
 func pendingCalls(ctx context.Context, s *session, name string, kind v1alpha1.RequiredAction,
 ) ([]v1alpha1.PendingToolCall, error) {
 	chat, err := s.Chat(ctx, name)
@@ -53,19 +59,148 @@ func pendingCalls(ctx context.Context, s *session, name string, kind v1alpha1.Re
 	}
 	var calls []v1alpha1.PendingToolCall
 	if required := chat.Status.RequiresAction; required != nil {
-		for i := range required.ToolCalls {
-			if required.ToolCalls[i].Kind == kind {
-				calls = append(calls, required.ToolCalls[i])
-			}
-		}
+		calls = slices.DeleteFunc(required.ToolCalls, func(c v1alpha1.PendingToolCall) bool { return c.Kind != kind })
 	}
 	if len(calls) == 0 {
-		return nil, fmt.Errorf("no call of chat %s waits for %s: it is %s; see %s", name, brought[kind], chat.Status.Phase,
-			s.command("calls", name))
+		return nil, fmt.Errorf("no call of chat %s waits for %s: it is %s; see %s", name, requirements[kind],
+			chat.Status.Phase, s.command("calls", name))
 	}
 	return calls, nil
 }
 
-// brought is what calls of a kind wait for.
-var brought = map[v1alpha1.RequiredAction]string{v1alpha1.RequiresApproval: "approval",
+// requirements is what calls of a kind wait for.
+var requirements = map[v1alpha1.RequiredAction]string{v1alpha1.RequiresApproval: "approval",
 	v1alpha1.RequiresClient: "a client's result"}
+
+func newApprove(o *options) *cobra.Command {
+	return newDecide(o, v1alpha1.DecisionApprove, &cobra.Command{
+		Use:   "approve CHAT [CALL]",
+		Short: "Let a tool call run that waits for approval",
+		Long: "Shows the call and asks whether to approve it. The beginning or the end of the call's id is enough, and no " +
+			"id is needed where a single call waits. With --digest it does not ask: the digest, or its first " +
+			"12 digits, stands below the call in the output of calls, and proves that you have seen this call. Then it " +
+			"creates a ToolApproval, and waits until it applies. Once all calls that wait are decided and answered, the turn " +
+			"continues.",
+		Example: "  kubectl chat approve triage call_1\n  kubectl chat approve triage call_1 --digest 1f3a9c0b7d42 " +
+			"--comment 'agreed with the network team'",
+	})
+}
+
+func newDeny(o *options) *cobra.Command {
+	return newDecide(o, v1alpha1.DecisionDeny, &cobra.Command{
+		Use:   "deny CHAT [CALL]",
+		Short: "Keep a tool call from running that waits for approval",
+		Long: "Creates a ToolApproval that denies the call, and waits until it applies. The beginning or the end of the " +
+			"call's id is enough, and no id is needed where a single call waits. The model reads the comment, " +
+			"and the turn continues once all calls that wait are decided and answered.",
+		Example: "  kubectl chat deny triage call_1 --comment 'not during the freeze'",
+	})
+}
+
+func newDecide(o *options, decision v1alpha1.ApprovalDecision, cmd *cobra.Command) *cobra.Command {
+	comment, digest := "", ""
+	cmd.Args = cobra.RangeArgs(1, 2)
+	cmd.Flags().StringVar(&comment, "comment", "", "why; the model reads it when the call is denied")
+	if decision == v1alpha1.DecisionApprove {
+		cmd.Flags().StringVar(&digest, "digest", "", "the digest of the call that you have seen, or its first 12 digits")
+	}
+	return newAwaited(o, cmd, func(ctx context.Context, s *session, args []string, w waiting) error {
+		chat := args[0]
+		call, err := undecidedCall(ctx, s, chat, strings.Join(args[1:], ""))
+		if err != nil {
+			return err
+		}
+		if decision == v1alpha1.DecisionApprove {
+			question := fmt.Sprintf("Approve call %s of chat %s?", call.ID, chat)
+			if err := reviewCall(s, chat, call, digest, question); err != nil {
+				return err
+			}
+		}
+		return decideCall(ctx, s, chat, call, v1alpha1.ToolApprovalSpec{Decision: decision, Comment: comment}, w)
+	})
+}
+
+// reviewCall checks that a person has seen the call: by the digest, or by showing it now and asking the question.
+func reviewCall(s *session, chat string, call *v1alpha1.PendingToolCall, digest, question string) error {
+	switch digits := strings.TrimPrefix(digest, render.DigestPrefix); {
+	case call.CallDigest() != call.Digest:
+		return fmt.Errorf("the status of chat %s has a digest of call %s that does not fit the call: upgrade the operator "+
+			"and this plug-in to the same version", chat, call.ID)
+	case digest == "" && !terminal.OnTerminal(s.In):
+		return fmt.Errorf("--digest is required without a terminal: read call %s with %s, which also prints its "+
+			"digest", call.ID, s.command("calls", chat))
+	case digest == "":
+		fmt.Fprintln(s.ErrOut, strings.Join(render.DescribeCall(call), "\n"))
+		if !terminal.Agreed(s.In, s.ErrOut, "%s", question) {
+			return errors.New("nothing was decided")
+		}
+	case len(digits) < render.DigestDigits || !strings.HasPrefix(call.Digest, render.DigestPrefix+digits):
+		return fmt.Errorf("call %s has digest %s, not %s: read it again with %s", call.ID, call.Digest, digest,
+			s.command("calls", chat))
+	}
+	return nil
+}
+
+// decideCall creates a decision about a call, and waits until it applies.
+func decideCall(ctx context.Context, s *session, chat string, call *v1alpha1.PendingToolCall,
+	spec v1alpha1.ToolApprovalSpec, w waiting) error {
+	spec.ToolCallID = call.ID
+	if spec.Decision == v1alpha1.DecisionApprove {
+		spec.Digest = call.Digest
+	}
+	approval, err := s.Approvals().Create(ctx, compose.Decision(s.Namespace, chat, "", spec))
+	if err != nil {
+		return fmt.Errorf("creating the ToolApproval: %w", err)
+	}
+	if !w.wait {
+		return s.Say(render.ApprovalPrefix+approval.Name, approval, " created")
+	}
+	approval, err = settle(ctx, w, "ToolApproval "+approval.Name+" to be applied", s.Approvals().Watch, approval.Name,
+		func(now *v1alpha1.ToolApproval, note func(string)) (bool, error) {
+			return cluster.IsReady(now.Status.Conditions, note)
+		})
+	if err != nil {
+		return err
+	}
+	err = s.Say(render.ApprovalPrefix+approval.Name, approval, " %s %s (%s): %s", render.Decided[spec.Decision], call.ID,
+		call.Name, v1alpha1.ReasonApplied)
+	if chat, failed := s.Chats().Get(ctx, chat); failed == nil && chat.Status.Wait != nil { // It is what comes next.
+		terminal.NewScreen(s.ErrOut).Line("[%s: %s]", chat.Status.Wait.Reason, chat.Status.Wait.Message)
+	}
+	return err
+}
+
+// undecidedCall finds a call that waits for approval. Without an id it is the only one.
+func undecidedCall(ctx context.Context, s *session, chat, id string) (*v1alpha1.PendingToolCall, error) {
+	calls, err := pendingCalls(ctx, s, chat, v1alpha1.RequiresApproval)
+	if err != nil {
+		return nil, err
+	}
+	if id == "" {
+		return onlyUndecided(chat, calls)
+	}
+	call, err := findCall(calls, id)
+	if err != nil {
+		return nil, err
+	}
+	if call == nil {
+		return nil, fmt.Errorf("chat %s has no call %s that waits for approval: there is %s", chat, id, render.NamesOf(calls))
+	}
+	if d := call.Decision; d != nil {
+		return nil, fmt.Errorf("call %s was %s by ToolApproval %s already", call.ID, render.Decided[d.Decision], d.Approval)
+	}
+	return call, nil
+}
+
+// onlyUndecided returns the only call that has no decision.
+func onlyUndecided(chat string, calls []v1alpha1.PendingToolCall) (*v1alpha1.PendingToolCall, error) {
+	open := slices.DeleteFunc(slices.Clone(calls), func(c v1alpha1.PendingToolCall) bool { return c.Decision != nil })
+	switch len(open) {
+	case 0:
+		return nil, fmt.Errorf("every call of chat %s that requires approval is decided: %s", chat, render.NamesOf(calls))
+	case 1:
+		return &open[0], nil
+	}
+	return nil, usageError{fmt.Errorf("chat %s has %d calls that wait for approval: name one of %s", chat, len(open),
+		render.NamesOf(open))}
+}

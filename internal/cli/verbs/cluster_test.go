@@ -5,32 +5,31 @@ package verbs
 
 import (
 	"encoding/json"
+	"net"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/client"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // sent waits for the message that the plug-in creates.
 func (p *person) sent() *v1alpha1.ChatMessage {
 	p.t.Helper()
-	for range poll(p.t, "a message was sent") {
-		var list v1alpha1.ChatMessageList
-		if err := p.c.List(p.t.Context(), &list, client.InNamespace(p.namespace)); err != nil {
-			p.t.Fatal(err)
-		}
-		for i := range list.Items {
-			if m := &list.Items[i]; m.Spec.Role == v1alpha1.RoleUser && m.Status.State == "" {
-				return m
-			}
-		}
-	}
-	p.t.FailNow()
-	return nil
+	return find(p, "a message was sent", &v1alpha1.ChatMessageList{}, func(m *v1alpha1.ChatMessage) bool {
+		return m.Spec.Role == v1alpha1.RoleUser && m.Status.State == ""
+	})
+}
+
+// write creates a message of another client.
+func (p *person) write(name, text string, change ...func(*v1alpha1.ChatMessage)) {
+	p.t.Helper()
+	p.create(chattest.In(p.namespace, chattest.User("triage", name, append(change, chattest.Content(text))...)))
 }
 
 func ready(status metav1.ConditionStatus, reason v1alpha1.ConditionReason, message string) []metav1.Condition {
@@ -107,11 +106,9 @@ func TestSendShowsTheReplyWhateverTheKubeconfigHolds(t *testing.T) {
 			}
 			p.begin(m)
 			p.answer(m, "fine, thanks")
-			if err := c.wait(); err != nil || c.out.String() != "fine, thanks\n" {
-				t.Errorf("shown %q, %v", c.out.String(), err)
-			}
-			if got := c.errOut.String(); !strings.Contains(got, tt.note) || tt.note == "" && got != "" {
-				t.Errorf("noted %q, want %q", got, tt.note)
+			c.shows("fine, thanks\n", tt.note)
+			if got := c.errOut.String(); tt.note == "" && got != "" {
+				t.Errorf("noted %q", got)
 			}
 		})
 	}
@@ -122,35 +119,26 @@ func TestSendFailsWithTheReasonOfTheMessage(t *testing.T) {
 	p := newPerson(t)
 	failed := p.start("token", "from a pipe", "--gateway", p.gateway, "send", "triage", "-")
 	m := p.sent()
-	if m.Spec.Content != "from a pipe" {
-		t.Errorf("sent %q", m.Spec.Content)
-	}
+	check.Equal(t, "sent", "from a pipe", m.Spec.Content)
 	p.begin(m)
 	p.chat.Status.Conditions = ready(metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorOverloaded),
 		"anthropic has no capacity")
 	p.updateStatus(p.chat)
 	p.settle(m, ready(metav1.ConditionFalse, v1alpha1.ConditionReason(v1alpha1.ErrorOverloaded),
 		"anthropic has no capacity"))
-	if err := failed.wait(); err == nil || err.Error() != "Overloaded: anthropic has no capacity" {
-		t.Errorf("a failed turn: %v", err)
-	}
-	rejected := p.start("token", "", "--gateway", p.gateway, "send", "triage", "one too many")
+	failed.failsWith("Overloaded: anthropic has no capacity")
+	rejected := p.run("--gateway", p.gateway, "send", "triage", "one too many")
 	m = p.sent()
 	m.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageRejected,
 		Conditions: ready(metav1.ConditionFalse, v1alpha1.ReasonQueueFull, "20 messages wait")}
 	p.updateStatus(m)
-	if err := rejected.wait(); err == nil || err.Error() != "QueueFull: 20 messages wait" {
-		t.Errorf("a rejected message: %v", err)
-	}
+	rejected.failsWith("QueueFull: 20 messages wait")
 }
 
 func TestSendCanLeaveTheReplyAlone(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
-	c := p.start("token", "", "send", "triage", "hello", "--no-follow")
-	if err := c.wait(); err != nil || c.out.String() != "chatmessage.parley.dev/"+p.sent().Name+" created\n" {
-		t.Errorf("shown %q, %v", c.out.String(), err)
-	}
+	p.run("send", "triage", "hello", "--no-follow").shows("chatmessage.parley.dev/" + p.sent().Name + " created\n")
 }
 
 func TestTailEndsWhenTheChatIsDeleted(t *testing.T) {
@@ -158,34 +146,21 @@ func TestTailEndsWhenTheChatIsDeleted(t *testing.T) {
 	for _, kubeconfig := range []string{"token", "certificate"} {
 		t.Run("with a "+kubeconfig, func(t *testing.T) {
 			p := newPerson(t)
-			if err := p.start("token", "", "send", "triage", "first question", "--no-follow").wait(); err != nil {
-				t.Fatal(err)
-			}
-			first := p.sent()
-			p.begin(first)
-			p.answer(first, "first answer")
+			p.said("first", "first question")
 			history := p.start(kubeconfig, "", "--gateway", p.gateway, "tail", "triage", "--history")
-			history.waitOutput("▎> first question\nfirst answer\n")
+			history.waitOutput("▎> first question\nthe answer to first question\n")
 			now := p.start(kubeconfig, "", "--gateway", p.gateway, "tail", "triage", "-o", "json")
 			now.waitOutput(`"event":"status"`)
-			p.create(&v1alpha1.ChatMessage{ObjectMeta: p.meta("second"), Spec: v1alpha1.ChatMessageSpec{
-				ChatRef: v1alpha1.ChatReference{Name: "triage"}, Content: "second question"}})
+			p.write("second", "second question")
 			second := p.sent()
 			p.begin(second)
 			p.answer(second, "second answer")
 			history.waitOutput("▎> second question\nsecond answer\n")
 			now.waitOutput("second answer")
-			if err := p.c.Delete(t.Context(), p.chat); err != nil {
-				t.Fatal(err)
-			}
-			for _, c := range []*command{history, now} {
-				if err := c.wait(); err != nil {
-					t.Error(err)
-				}
-			}
-			if strings.Contains(now.out.String(), "first") {
-				t.Errorf("from now on it showed %s", now.out.String())
-			}
+			p.delete(p.chat)
+			history.succeeds()
+			now.succeeds()
+			check.Lacks(t, now.out.String(), "first question")
 			for l := range strings.Lines(now.out.String()) {
 				if !json.Valid([]byte(l)) {
 					t.Errorf("no JSON: %s", l)
@@ -198,19 +173,14 @@ func TestTailEndsWhenTheChatIsDeleted(t *testing.T) {
 func TestTailHidesMessagesForTheModelAlone(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
-	p.create(&v1alpha1.ChatMessage{ObjectMeta: p.meta("hint"), Spec: v1alpha1.ChatMessageSpec{
-		ChatRef: v1alpha1.ChatReference{Name: "triage"}, Content: "the build is red", Visibility: v1alpha1.VisibleToModel}})
+	p.write("hint", "the build is red", func(m *v1alpha1.ChatMessage) { m.Spec.Visibility = v1alpha1.VisibleToModel })
 	hint := p.sent()
 	p.begin(hint)
 	p.answer(hint, "I look at it")
-	tail := p.start("token", "", "--gateway", p.gateway, "tail", "triage", "--history")
+	tail := p.run("--gateway", p.gateway, "tail", "triage", "--history")
 	tail.waitOutput("I look at it")
-	if strings.Contains(tail.out.String(), "the build is red") {
-		t.Errorf("it showed %s", tail.out.String())
-	}
-	if notes := tail.errOut.String(); !strings.Contains(notes, "a message for the model alone: hint") {
-		t.Errorf("nobody is told that there is one: %s", notes)
-	}
+	check.Lacks(t, tail.out.String(), "the build is red")
+	check.Contains(t, tail.errOut.String(), "a message for the model alone: hint")
 }
 
 func TestTailShowsNotesAtTheirPlaces(t *testing.T) {
@@ -218,21 +188,13 @@ func TestTailShowsNotesAtTheirPlaces(t *testing.T) {
 	for _, kubeconfig := range []string{"token", "certificate"} {
 		t.Run("with a "+kubeconfig, func(t *testing.T) {
 			p := newPerson(t)
-			if err := p.start("token", "", "send", "triage", "the question", "--no-follow").wait(); err != nil {
-				t.Fatal(err)
-			}
+			p.run("send", "triage", "the question", "--no-follow").succeeds()
 			question := p.sent()
 			p.begin(question)
-			c := p.start("token", "", "send", "triage", "the customer\ncalled", "--visibility", "People")
-			if err := c.wait(); err != nil || !strings.HasSuffix(c.out.String(), " created\n") {
-				t.Fatalf("shown %q, %v", c.out.String(), err)
-			}
-			var notes v1alpha1.ChatMessageList
-			if err := p.c.List(t.Context(), &notes, client.InNamespace(p.namespace),
-				client.MatchingFields{"spec.visibility": "People"}); err != nil || len(notes.Items) != 1 {
-				t.Fatalf("there are %d notes: %v", len(notes.Items), err)
-			}
-			note := &notes.Items[0]
+			check.Contains(t, p.exact("send", "triage", "the customer\ncalled", "--visibility", "People"), " created\n")
+			note := find(p, "a note is created", &v1alpha1.ChatMessageList{}, func(m *v1alpha1.ChatMessage) bool {
+				return m.Spec.Visibility == v1alpha1.VisibleToPeople
+			})
 			note.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageNoted, ChatUID: string(p.chat.UID),
 				Index: new(int64(1))}
 			p.updateStatus(note)
@@ -246,29 +208,24 @@ func TestTailShowsNotesAtTheirPlaces(t *testing.T) {
 func TestTailSaysWhoChangedAnothersWords(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
-	meta := p.meta("changed")
-	meta.Annotations = map[string]string{v1alpha1.AnnotationCreatedBy: "anna", v1alpha1.AnnotationEditedBy: "ben"}
-	p.create(&v1alpha1.ChatMessage{ObjectMeta: meta,
-		Spec: v1alpha1.ChatMessageSpec{ChatRef: v1alpha1.ChatReference{Name: "triage"}, Content: "first question"}})
+	p.write("changed", "first question", func(m *v1alpha1.ChatMessage) {
+		m.Annotations = map[string]string{v1alpha1.AnnotationCreatedBy: "anna", v1alpha1.AnnotationEditedBy: "ben"}
+	})
 	changed := p.sent()
 	p.begin(changed)
 	p.answer(changed, "first answer")
-	tail := p.start("token", "", "--gateway", p.gateway, "tail", "triage", "--history")
+	tail := p.run("--gateway", p.gateway, "tail", "triage", "--history")
 	tail.waitOutput("first answer")
-	if notes := tail.errOut.String(); !strings.Contains(notes, "changed by ben") {
-		t.Errorf("it noted %s", notes)
-	}
+	tail.waitNote("changed by ben")
 }
 
 func TestTailEndsQuietlyWhenItIsInterrupted(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
-	c := p.start("token", "", "--gateway", p.gateway, "tail", "triage", "-o", "json")
+	c := p.run("--gateway", p.gateway, "tail", "triage", "-o", "json")
 	c.waitOutput(`"event":"status"`)
 	c.stop()
-	if err := c.wait(); err != nil {
-		t.Error(err)
-	}
+	c.succeeds()
 }
 
 func TestErrorsNameTheWayOut(t *testing.T) {
@@ -286,10 +243,59 @@ func TestErrorsNameTheWayOut(t *testing.T) {
 		"an odd output": {[]string{"tail", "triage", "-o", "yaml"}, "it can be json"},
 	}
 	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			if err := p.start("token", "", tt.args...).wait(); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("error %v, want %q", err, tt.want)
-			}
+		t.Run(name, func(*testing.T) {
+			p.run(tt.args...).fails(tt.want)
 		})
+	}
+}
+
+func TestAGatewayOutOfReachIsTold(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	check.OK(t, err)
+	_ = closed.Close()
+	for _, args := range []string{"tail triage", "send triage hello", "tail triage -o json"} {
+		args = "--gateway http://" + closed.Addr().String() + " " + args
+		c := p.run(strings.Fields(args)...)
+		c.waitNote("▎[the gateway is out of reach")
+		if got := c.errOut.String(); !strings.Contains(got, "connection refused]\n") || c.out.String() != "" {
+			t.Errorf("%s: told %q, shown %q", args, got, c.out.String())
+		}
+		c.stop()
+		_ = c.wait()
+	}
+}
+
+// TestSentTextCanBeInterruptedBeforeItsTurn has the chat say how it stood before the text that has just been sent.
+func TestSentTextCanBeInterruptedBeforeItsTurn(t *testing.T) {
+	rests, works := stream.Status{Ready: metav1.ConditionTrue}, stream.Status{Ready: metav1.ConditionUnknown}
+	taken := stream.MessageCommitted{Message: stream.Message{Name: "m"}}
+	c := &conversation{mine: map[string]bool{"m": true}}
+	for _, step := range []struct {
+		what   string
+		sent   string
+		update client.Update
+		busy   bool
+	}{
+		{"it rests", "", &rests, false},
+		{"a text is sent, and it is told late that the chat rested", "m", &rests, true},
+		{"the chat has taken it up", "m", &taken, true},
+		{"it is answered", "", &works, true},
+		{"it is told again", "", &taken, true},
+		{"the turn is over", "", &rests, false},
+	} {
+		c.sent = step.sent
+		if c.observe(step.update); c.busy() != step.busy {
+			t.Errorf("%s: busy is %v", step.what, c.busy())
+		}
+	}
+}
+
+func TestQueuedTextIsNotInterruptible(t *testing.T) {
+	c := &conversation{sent: "m"}
+	c.observe(&stream.QueueUpdate{Queue: []stream.QueuedMessage{{Name: "m"}}})
+	if c.busy() {
+		t.Error("it does not")
 	}
 }

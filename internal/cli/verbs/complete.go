@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,119 +23,111 @@ import (
 	"parley.dev/parley/internal/text/printable"
 )
 
-// completing is how long a person waits for what could be typed when the cluster does not answer.
-const completing = 2 * time.Second
+// completionTimeout is how long a person waits for completions when the cluster does not answer.
+const completionTimeout = 2 * time.Second
 
-// finder finds what could be typed behind the arguments that were. What it has found when time is over counts.
+// finder finds the words that may follow the arguments. At the timeout, the words found so far count.
 type finder func(ctx context.Context, s *session, args []string, found func(name, description string)) error
 
-// valuesOf are what could be typed for flags that name objects.
-var valuesOf = map[string]finder{"namespace": namespaces, "gateway-namespace": namespaces, "context": contexts,
+// flagFinders complete flags that name objects.
+var flagFinders = map[string]finder{"namespace": namespaces, "gateway-namespace": namespaces, "context": contexts,
 	"class": classes, "model": modelConfigs}
 
-// wordsOf are the values of flags that have few.
-var wordsOf = map[string][]string{
+// flagValues complete flags that have few values.
+var flagValues = map[string][]string{
 	"mode":       {string(v1alpha1.ModePlan), string(v1alpha1.ModeExplore)},
 	"visibility": {string(v1alpha1.VisibleToAll), string(v1alpha1.VisibleToModel), string(v1alpha1.VisibleToPeople)},
 	"by":         {byChat, byModel, byConfig, byDay},
 	"output":     {render.FormatJSON, render.FormatYAML, render.FormatName, render.FormatWide, outMarkdown, outLines},
 }
 
-// completeFlags lets shells ask what could be typed for flags.
+// completeFlags registers the completions of flags.
 func completeFlags(o *options, cmd *cobra.Command) {
 	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) {
-		if find := valuesOf[flag.Name]; find != nil {
-			_ = cmd.RegisterFlagCompletionFunc(flag.Name, completesFlag(o, find)) // There is such a flag.
+		var complete cobra.CompletionFunc
+		if find := flagFinders[flag.Name]; find != nil {
+			complete = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+				return findNames(cmd.Context(), o, find, args, typed)
+			}
+		} else if values := flagValues[flag.Name]; values != nil {
+			complete = cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)
 		}
-		if words := wordsOf[flag.Name]; words != nil {
-			_ = cmd.RegisterFlagCompletionFunc(flag.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+		if complete != nil {
+			_ = cmd.RegisterFlagCompletionFunc(flag.Name, complete) // There is such a flag.
 		}
 	})
 }
 
-// completes finds what could be typed for the next argument.
-func completes(o *options, finders []finder) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// completeArguments completes the next argument.
+func completeArguments(o *options, finders []finder) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		args, err := plainNames(cmd.Use, args)
-		if err != nil {
+		next := len(args)
+		if cmd.Name() == "answer" { // Its last argument may be repeated.
+			next = min(next, len(finders)-1)
+		}
+		if err != nil || next >= len(finders) {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		if len(args) >= len(finders) {
-			if cmd.Name() != "answer" { // It takes a call more, and another one.
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return findNames(cmd.Context(), o, finders[len(finders)-1], args, begun)
-		}
-		return findNames(cmd.Context(), o, finders[len(args)], args, begun)
+		return findNames(cmd.Context(), o, finders[next], args, typed)
 	}
 }
 
-func completesFlag(o *options, find finder) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return findNames(cmd.Context(), o, find, args, begun)
-	}
-}
-
-// findNames asks the cluster, and goes without what it does not say in time. Errors are not shown to who is typing.
-func findNames(ctx context.Context, o *options, find finder, args []string, begun string) ([]cobra.Completion,
+// findNames returns what the finder finds before the timeout. Errors are not shown to the person who types.
+func findNames(ctx context.Context, o *options, find finder, args []string, typed string) ([]cobra.Completion,
 	cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(ctx, completing)
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	found, directive := make(chan cobra.Completion), cobra.ShellCompDirectiveNoFileComp
-	go func() {
-		defer close(found)
-		s, err := o.quietly()
+	var mu sync.Mutex
+	var all []cobra.Completion
+	directive := cobra.ShellCompDirectiveNoFileComp
+	done := make(chan struct{})
+	go func() { // A credential plug-in of the kubeconfig may ignore ctx.
+		defer close(done)
+		s, err := o.connectQuietly()
 		if err != nil {
 			return
 		}
 		_ = find(ctx, s, args, func(name, description string) {
-			select {
-			case found <- cobra.CompletionWithDesc(name, terminal.EscapeLine(render.OneLine(printable.Line(description)))):
-			case <-ctx.Done():
+			mu.Lock()
+			defer mu.Unlock()
+			if strings.HasPrefix(name, typed) {
+				all = append(all, cobra.CompletionWithDesc(name,
+					terminal.EscapeLine(render.OneLine(printable.Line(description)))))
+			}
+			if strings.HasSuffix(name, "=") {
+				directive |= cobra.ShellCompDirectiveNoSpace
 			}
 		})
 	}()
-	var all []cobra.Completion
-	for {
-		select {
-		case name, more := <-found:
-			if !more {
-				return all, directive
-			}
-			if strings.HasPrefix(name, begun) {
-				all = append(all, name)
-			}
-			if word, _, _ := strings.Cut(name, "\t"); strings.HasSuffix(word, "=") {
-				directive |= cobra.ShellCompDirectiveNoSpace
-			}
-		case <-ctx.Done(): // A program that brings credentials may not know of it.
-			return all, directive
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return slices.Clone(all), directive
+}
+
+// connectQuietly connects to the cluster without warnings or questions on the terminal.
+func (o *options) connectQuietly() (*session, error) {
+	return o.connectWith(func(cfg *rest.Config) {
+		cfg.WarningHandler = rest.NoWarnings{}
+		if cfg.ExecProvider != nil {
+			cfg.ExecProvider.StdinUnavailable = true
 		}
-	}
+	})
 }
 
-// quietly connects to the cluster without a word to whoever is typing, or a question.
-func (o *options) quietly() (*session, error) {
-	cfg, err := o.config.ToRESTConfig()
-	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
-	}
-	cfg.WarningHandler = rest.NoWarnings{}
-	if cfg.ExecProvider != nil {
-		cfg.ExecProvider.StdinUnavailable = true
-	}
-	return o.session(cfg)
-}
-
-// maxNamespaces is how many namespaces are named at most.
+// maxNamespaces is the most namespaces that are completed.
 const maxNamespaces = 1000
 
 var (
-	allChats  = chatsThat(func(*v1alpha1.Chat) bool { return true })
-	openChats = chatsThat(func(c *v1alpha1.Chat) bool { return !c.Status.Archived })
+	allChats  = chatsThat(anyChat)
+	openChats = chatsThat(isOpen)
 )
 
-// chatsThat finds the chats of the namespace that are to be kept.
+// chatsThat finds the chats of the namespace that keep accepts.
 func chatsThat(keep func(*v1alpha1.Chat) bool) finder {
 	return func(ctx context.Context, s *session, _ []string, found func(name, description string)) error {
 		return cluster.Each(ctx, cluster.InPages(), s.Chats().List, func(c *v1alpha1.Chat) {
@@ -145,7 +138,7 @@ func chatsThat(keep func(*v1alpha1.Chat) bool) finder {
 	}
 }
 
-// messagesThat finds the messages of the chat that are to be kept.
+// messagesThat finds the messages of the chat that keep accepts.
 func messagesThat(keep func(*v1alpha1.ChatMessage) bool) finder {
 	return func(ctx context.Context, s *session, args []string, found func(name, description string)) error {
 		return cluster.Each(ctx, cluster.MessagesOf(args[0]), s.Messages().List, func(m *v1alpha1.ChatMessage) {
@@ -156,7 +149,6 @@ func messagesThat(keep func(*v1alpha1.ChatMessage) bool) finder {
 	}
 }
 
-// queuedMessages finds the messages of the chat that wait.
 func queuedMessages(ctx context.Context, s *session, args []string, found func(name, description string)) error {
 	chat, err := s.Chats().Get(ctx, args[0])
 	if err != nil {
@@ -168,8 +160,8 @@ func queuedMessages(ctx context.Context, s *session, args []string, found func(n
 	return nil
 }
 
-// callsThat finds the calls of the chat that need one of those things. They are typed with what ends them.
-func callsThat(end string, needs ...render.Need) finder {
+// callsThat finds the calls of the chat that need one of those things, each with a suffix.
+func callsThat(suffix string, needs ...render.Need) finder {
 	return func(ctx context.Context, s *session, args []string, found func(name, description string)) error {
 		chat, err := s.Chats().Get(ctx, args[0])
 		if err != nil || chat.Status.RequiresAction == nil {
@@ -177,7 +169,7 @@ func callsThat(end string, needs ...render.Need) finder {
 		}
 		for i := range chat.Status.RequiresAction.ToolCalls {
 			if call := &chat.Status.RequiresAction.ToolCalls[i]; slices.Contains(needs, render.NeedOf(call)) {
-				found(call.ID+end, call.Name+" "+call.Input)
+				found(call.ID+suffix, call.Name+" "+call.Input)
 			}
 		}
 		return nil
@@ -202,7 +194,6 @@ func namespaces(ctx context.Context, s *session, _ []string, found func(name, de
 	return err
 }
 
-// contexts finds those of the kubeconfig, without asking a cluster.
 func contexts(_ context.Context, s *session, _ []string, found func(name, description string)) error {
 	config, err := s.config.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
@@ -212,4 +203,58 @@ func contexts(_ context.Context, s *session, _ []string, found func(name, descri
 		found(name, config.Contexts[name].Namespace)
 	}
 	return nil
+}
+
+// kindByWord maps the words of a usage line to the kinds of objects that they stand for.
+var kindByWord = map[string]string{"CHAT": "chat", "NAME": "chat", "MESSAGE": "chatmessage"}
+
+// plainNames returns the arguments of a verb with that usage line, names of objects without their types.
+func plainNames(use string, args []string) ([]string, error) {
+	names := slices.Clone(args)
+	for i, word := range strings.Fields(use)[1:] {
+		kind := kindByWord[strings.Trim(word, "[]")]
+		if kind == "" || i >= len(names) {
+			continue
+		}
+		var err error
+		if names[i], err = plainName(kind, names[i]); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+// plainName returns the name of NAME or TYPE/NAME, where TYPE can be chat, chats or chat.parley.dev for kind chat.
+func plainName(kind, typed string) (string, error) {
+	resource, name, isTyped := strings.Cut(typed, "/")
+	if !isTyped {
+		return typed, nil
+	}
+	singular, group, _ := strings.Cut(strings.ToLower(resource), ".")
+	group = strings.TrimPrefix(group, v1alpha1.GroupVersion.Version+".")
+	if strings.TrimSuffix(singular, "s") != kind || group != "" && group != v1alpha1.GroupVersion.Group || name == "" {
+		return "", usageError{fmt.Errorf("%q names no %s: type its name, or %s/NAME", typed, kind, kind)}
+	}
+	return name, nil
+}
+
+// findCall finds a call by its id, or the beginning or end of that; nil if there is none.
+func findCall(calls []v1alpha1.PendingToolCall, typed string) (*v1alpha1.PendingToolCall, error) {
+	var found []v1alpha1.PendingToolCall
+	for i := range calls {
+		id := calls[i].ID
+		if id == typed {
+			return &calls[i], nil
+		}
+		if typed != "" && (strings.HasPrefix(id, typed) || strings.HasSuffix(id, typed)) {
+			found = append(found, calls[i])
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, nil
+	case 1:
+		return &found[0], nil
+	}
+	return nil, usageError{fmt.Errorf("%q can be %s: type more of the id", typed, render.NamesOf(found))}
 }

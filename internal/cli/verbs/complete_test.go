@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // completed is what a shell is told could be typed next: a word with its description a line, and the directive. In what
@@ -29,9 +31,7 @@ func (p *person) completed(kubeconfig, typed string) string {
 		words[last] = ""
 	}
 	c := p.start(kubeconfig, "", append([]string{"__complete"}, words...)...)
-	if err := c.wait(); err != nil {
-		p.t.Fatal(err)
-	}
+	c.succeeds()
 	return c.out.String()
 }
 
@@ -74,44 +74,34 @@ func TestNamesAreCompleted(t *testing.T) {
 		"new --class |":            "coder\tWrites code.\n:4\n",
 		"import --model |":         "small\tscripted\n:4\n",
 	} {
-		if got := p.completed("certificate", typed); got != want {
-			t.Errorf("%s: told %q, want %q", typed, got, want)
-		}
+		check.Equal(t, typed, want, p.completed("certificate", typed))
 	}
-	if got := p.completed("token", "new --model |"); got != ":4\n" {
-		t.Errorf("who may not list ChatModelConfigs is told %q", got)
-	}
+	check.Equal(t, "who may not list ChatModelConfigs is told", ":4\n", p.completed("token", "new --model |"))
 }
 
 func TestEveryVerbOfAChatCompletesItsName(t *testing.T) {
 	for _, verb := range NewCommand(genericiooptions.IOStreams{}).Commands() {
 		first, _, _ := strings.Cut(strings.TrimPrefix(verb.Use, verb.Name()+" "), " ")
-		if (strings.Trim(first, "[]") == "CHAT") != (verb.ValidArgsFunction != nil) {
-			t.Errorf("kubectl chat %s", verb.Use)
-		}
+		check.Equal(t, verb.Use, strings.Trim(first, "[]") == "CHAT", verb.ValidArgsFunction != nil)
 	}
 }
 
 func TestCompletionEndsWithoutAnAnswer(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = silent.Close() }()
 	config := clientcmdapi.Config{CurrentContext: "c",
 		Clusters:  map[string]*clientcmdapi.Cluster{"c": {Server: "http://" + silent.Addr().String()}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{"c": {Token: "t"}},
 		Contexts:  map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c"}}}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(config, path); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, clientcmd.WriteToFile(config, path))
 	for _, words := range []string{"send", "new --class", "show -n"} {
 		var out, errOut bytes.Buffer
 		begun := time.Now()
 		code := Run(t.Context(), genericiooptions.IOStreams{Out: &out, ErrOut: &errOut},
 			append(append([]string{"__complete", "--kubeconfig", path}, strings.Fields(words)...), ""))
-		if took := time.Since(begun); took > completing+time.Second {
+		if took := time.Since(begun); took > completionTimeout+time.Second {
 			t.Errorf("%s: it took %s", words, took)
 		}
 		if code != 0 || out.String() != ":4\n" || strings.Count(errOut.String(), "\n") != 1 {
@@ -139,5 +129,116 @@ func TestShellsAreToldHowToComplete(t *testing.T) {
 				t.Errorf("%s: the script is not cobra's, %v", shell, err)
 			}
 		}
+	}
+}
+
+func TestANameMayHaveItsType(t *testing.T) {
+	for _, c := range []struct {
+		use         string
+		args        string
+		want, wrong string
+	}{
+		{"show CHAT", "triage", "triage", ""},
+		{"show CHAT", "chat/triage", "triage", ""},
+		{"show CHAT", "chats/triage", "triage", ""},
+		{"show CHAT", "chat.parley.dev/triage", "triage", ""},
+		{"show CHAT", "Chats.v1alpha1.parley.dev/triage", "triage", ""},
+		{"show CHAT", "chat.example.com/triage", "", `"chat.example.com/triage" names no chat: type its name, or chat/NAME`},
+		{"show CHAT", "toolapproval.parley.dev/triage-x", "", "names no chat"},
+		{"show CHAT", "chat/", "", "names no chat"},
+		{"usage [CHAT]", "", "", ""},
+		{"new [NAME [TEXT...]]", "chat/nightly- see a/b", "nightly- see a/b", ""},
+		{"edit CHAT MESSAGE [TEXT...]", "chat/triage chatmessage.parley.dev/m a/b", "triage m a/b", ""},
+		{"edit CHAT MESSAGE [TEXT...]", "triage chat/m", "", "names no chatmessage"},
+		{"answer CHAT CALL=JSON [CALL=JSON...]", "chat/triage a/b=1", "triage a/b=1", ""},
+	} {
+		names, err := plainNames(c.use, strings.Fields(c.args))
+		if c.wrong != "" {
+			if err == nil || !strings.Contains(err.Error(), c.wrong) || exitCode(err) != 2 {
+				t.Errorf("%s with %q: error %v", c.use, c.args, err)
+			}
+			continue
+		}
+		if err != nil || !slices.Equal(names, strings.Fields(c.want)) {
+			t.Errorf("%s with %q: got %v, %v", c.use, c.args, names, err)
+		}
+	}
+}
+
+func TestCallIsFoundByPartOfID(t *testing.T) {
+	calls := []v1alpha1.PendingToolCall{{ID: "toolu_01A", Name: "a"}, {ID: "toolu_02B", Name: "b"},
+		{ID: "toolu", Name: "c"}, {ID: "call_b2=x", Name: "d"}}
+	for typed, c := range map[string]struct{ want, wrong string }{
+		"toolu_02B": {"b", ""}, "toolu_01": {"a", ""}, "2B": {"b", ""}, "toolu": {"c", ""}, "2=x": {"d", ""},
+		"nope": {"", ""}, "": {"", ""}, "toolu_0": {"", `"toolu_0" can be toolu_01A (a), toolu_02B (b): type more of the id`},
+	} {
+		call, err := findCall(calls, typed)
+		switch {
+		case c.wrong != "":
+			if err == nil || err.Error() != c.wrong {
+				t.Errorf("%q: error %v", typed, err)
+			}
+		case err != nil || (call == nil) != (c.want == "") || call != nil && call.Name != c.want:
+			t.Errorf("%q: got %+v, %v", typed, call, err)
+		}
+	}
+	for arg, c := range map[string]struct{ want, output string }{
+		"toolu_01A={}": {"a", "{}"}, `2B={"a":"b=c"}`: {"b", `{"a":"b=c"}`}, "call_b2=x=1": {"d", "1"},
+		"call_=1": {"d", "1"}, "2=x=1": {"d", "1"}, "other=1": {"", ""}, "=1": {"", ""}, "toolu_01A": {"", ""},
+	} {
+		call, output, err := callIn(calls, arg)
+		if err != nil || output != c.output || (call == nil) != (c.want == "") || call != nil && call.Name != c.want {
+			t.Errorf("%q: got %+v, %q, %v", arg, call, output, err)
+		}
+	}
+}
+
+func TestTheOnlyCallNeedsNoID(t *testing.T) {
+	decision := &v1alpha1.ToolDecision{}
+	for want, calls := range map[string][]v1alpha1.PendingToolCall{
+		"b": {{ID: "1", Name: "a", Decision: decision}, {ID: "2", Name: "b"}},
+		"every call of chat triage that requires approval is decided: 1 (a)": {{ID: "1", Name: "a", Decision: decision}},
+		"chat triage has 2 calls that wait for approval: name one of 1 (a), 2 (b)": {{ID: "1", Name: "a"},
+			{ID: "2", Name: "b"}},
+	} {
+		call, err := onlyUndecided("triage", calls)
+		if call != nil && call.Name != want || err != nil && err.Error() != want {
+			t.Errorf("got %+v, %v, want %s", call, err, want)
+		}
+	}
+}
+
+func TestWordsAreQuotedForTheShell(t *testing.T) {
+	for word, want := range map[string]string{"call_1": "call_1", "a b": "'a b'", "it's": `'it'\''s'`, "": "''",
+		"$x": "'$x'", "call_1=JSON": "call_1=JSON"} {
+		check.Equal(t, word, want, shellWord(word))
+	}
+}
+
+func TestEachCallNeedsOneResultInJSON(t *testing.T) {
+	calls := []v1alpha1.PendingToolCall{{ID: "call_1", Name: "open_ticket"}, {ID: "b=2", Name: "send_mail"}}
+	for name, c := range map[string]struct {
+		args []string
+		want string
+	}{
+		"both":    {[]string{`b=2={"to":"a=b"}`, `call_1=4711`}, ""},
+		"one":     {[]string{`call_1=4711`}, "b=2 (send_mail) has no result yet"},
+		"unknown": {[]string{`call_9=1`}, "give CALL=JSON for call_1 (open_ticket), b=2 (send_mail)"},
+		"twice":   {[]string{`call_1=1`, `call_1=2`}, "call call_1 has two results"},
+		"no JSON": {[]string{`call_1=done`}, `such as call_1='"done"'`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			parts, err := parseResults("triage", calls, c.args)
+			if c.want == "" {
+				if err != nil || len(parts) != 2 || parts[0].Output != "4711" ||
+					parts[1].Output != `{"to":"a=b"}` {
+					t.Errorf("got %+v, %v", parts, err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v", err)
+			}
+		})
 	}
 }

@@ -29,28 +29,25 @@ import (
 )
 
 const (
-	// acting is how long the API server may take for what a person types.
-	acting = 20 * time.Second
-	// interrupting is how long it may take to interrupt, also for a person who leaves meanwhile.
-	interrupting = 5 * time.Second
+	sendTimeout = 20 * time.Second
+	// interruptTimeout bounds an interruption, also for a person who leaves meanwhile.
+	interruptTimeout = 5 * time.Second
 )
 
-// conversation is what a person types at a terminal and what is said in a chat.
+// conversation sends what a person types at a terminal, and shows the events of the chat.
 type conversation struct {
 	s       *session
 	chat    string
 	console *terminal.Console
-	// leave ends the conversation.
-	leave context.CancelFunc
+	leave   context.CancelFunc
 
 	mu      sync.Mutex
 	printer *render.Printer
-	// mine are the messages that were typed here: they stand on the screen.
+	// mine holds the messages that were typed here, which are on the screen already.
 	mine map[string]bool
-	// sent is the message that was sent last, until the chat has taken it up or put it into its queue: what is said of the
-	// chat before that is about the time before.
+	// sent is the last message until the chat has committed or queued it: statuses before that are of the time before.
 	sent string
-	// working is true while a turn is under way, as the chat says, and warned once ctrl-C was pressed.
+	// working is true while the status has a turn under way, and warned after the first ctrl-C.
 	working, warned bool
 	running         sync.WaitGroup
 }
@@ -58,7 +55,7 @@ type conversation struct {
 // busy reports whether there is something to interrupt. The caller holds mu.
 func (c *conversation) busy() bool { return c.working || c.sent != "" }
 
-// converse talks to a chat where a person types and sees what is said.
+// converse checks that there is a terminal, and talks to a chat there.
 func (o *options) converse(cmd *cobra.Command, chat string) error {
 	only := ""
 	cmd.LocalNonPersistentFlags().Visit(func(f *pflag.Flag) { only = "--" + f.Name })
@@ -102,24 +99,22 @@ func converse(ctx context.Context, s *session, chat string) error {
 	s.ErrOut = shown
 	c.printer = render.NewPrinter(shown, shown, false, render.Hint{Chat: chat, Command: s.command})
 	c.printer.NotesFrom = -1
-	go c.console.Keys.Listen(in, c.pressed, func() { c.interrupted(within) }) // It may wait for a key for ever.
+	go c.console.Keys.Listen(in, c.keyPressed, func() { c.interruptPressed(within) }) // It may wait for a key for ever.
 	err = c.run(within, from)
-	if ctx.Err() != nil { // It was not the person who left.
+	if ctx.Err() != nil { // The person did not leave.
 		return context.Cause(ctx)
 	}
 	return err
 }
 
-// run follows the chat and sends what is typed.
+// run follows the chat and sends lines.
 func (c *conversation) run(ctx context.Context, from cluster.Source) error {
 	defer c.running.Wait()
 	defer c.leave()
 	c.note("chat %s: Enter sends, ctrl-C interrupts the turn under way, ctrl-D leaves", c.chat)
-	from.OnLoss(func(err error) { c.tell(func() { c.printer.OutOfReach(err) }) })
 	ended, connected := make(chan error, 2), make(chan struct{})
-	connect := sync.OnceFunc(func() { close(connected) })
-	c.running.Go(func() { ended <- from.Follow(ctx, c.s.Namespace, c.chat, false, connect, c.event) })
-	go func() { c.typed(ctx, connected); ended <- nil }() // It may wait for a key for ever.
+	c.running.Go(func() { ended <- c.follow(ctx, from, sync.OnceFunc(func() { close(connected) })) })
+	go func() { c.sendLines(ctx, connected); ended <- nil }() // It may wait for a key for ever.
 	select {
 	case err := <-ended:
 		c.farewell()
@@ -132,7 +127,7 @@ func (c *conversation) run(ctx context.Context, from cluster.Source) error {
 	return nil
 }
 
-// farewell says that the chat does not end with the conversation.
+// farewell notes that the turn does not end with the conversation.
 func (c *conversation) farewell() {
 	c.mu.Lock()
 	busy := c.busy()
@@ -142,9 +137,9 @@ func (c *conversation) farewell() {
 	}
 }
 
-// typed sends each line that is typed, until the person leaves: with ctrl-D, or because the terminal is gone.
-func (c *conversation) typed(ctx context.Context, connected <-chan struct{}) {
-	select { // Nothing of a reply is to be missed.
+// sendLines sends each line, until the person leaves with ctrl-D, or the terminal is gone.
+func (c *conversation) sendLines(ctx context.Context, connected <-chan struct{}) {
+	select { // No part of a reply may be missed.
 	case <-connected:
 	case <-ctx.Done():
 		return
@@ -160,31 +155,31 @@ func (c *conversation) typed(ctx context.Context, connected <-chan struct{}) {
 	}
 }
 
-// send sends a text. One that is refused is in the line again.
+// send sends a text. A refused one returns to the line.
 func (c *conversation) send(ctx context.Context, text string) {
 	m := compose.Message(c.s.Namespace, c.chat, c.chat+"-message-"+rand.String(8),
 		v1alpha1.ChatMessageSpec{Content: text})
 	c.mu.Lock()
-	// From now on ctrl-C interrupts: the turn may begin before the API server's answer is here.
+	// From now on ctrl-C interrupts: the turn may begin before the API server answers.
 	c.mine[m.Name], c.warned, c.sent = true, false, m.Name
 	c.mu.Unlock()
-	within, cancel := context.WithTimeout(ctx, acting)
+	within, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	if _, err := c.s.Messages().Create(within, m); err != nil {
-		c.refused(m.Name, text, fmt.Errorf("the message is not sent: %w", err))
+		c.showRefusal(m.Name, text, fmt.Errorf("the message is not sent: %w", err))
 		return
 	}
 	c.running.Go(func() {
-		if v := c.s.Settled(ctx, m.Name); v.Err != nil && !v.Committed && ctx.Err() == nil {
-			c.refused(m.Name, text, v.Err)
+		if v := c.s.AwaitVerdict(ctx, m.Name); v.Err != nil && !v.Committed && ctx.Err() == nil {
+			c.showRefusal(m.Name, text, v.Err)
 		}
 	})
 }
 
-// refused tells why a text was not sent, and puts it where it can be sent again.
-func (c *conversation) refused(name, text string, err error) {
+// showRefusal shows why a text was not sent, and puts it into the line again.
+func (c *conversation) showRefusal(name, text string, err error) {
 	c.mu.Lock()
-	c.takenUp(name)
+	c.forgetSent(name)
 	c.printer.Complain(err)
 	c.mu.Unlock()
 	if c.console.IsTyping() {
@@ -195,20 +190,19 @@ func (c *conversation) refused(name, text string, err error) {
 	c.console.Keys.Retype(text)
 }
 
-// takenUp notes that nobody waits any more for the message to be taken up. The caller holds mu.
-func (c *conversation) takenUp(name string) {
+// forgetSent notes that the chat has the message. The caller holds mu.
+func (c *conversation) forgetSent(name string) {
 	if c.sent == name {
 		c.sent = ""
 	}
 }
 
-// note tells something in a line of the plug-in's.
 func (c *conversation) note(format string, args ...any) {
-	c.tell(func() { c.printer.Note(format, args...) })
+	c.withPrompt(func() { c.printer.Note(format, args...) })
 }
 
-// tell shows something, and the prompt below it if no turn is under way.
-func (c *conversation) tell(show func()) {
+// withPrompt calls show, and shows the prompt below if no turn is under way.
+func (c *conversation) withPrompt(show func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	show()
@@ -217,13 +211,27 @@ func (c *conversation) tell(show func()) {
 	}
 }
 
-// event shows an event of the chat.
-func (c *conversation) event(e stream.Event) (bool, error) {
+// follow shows the events of the chat until it is deleted, and calls connected before the first.
+func (c *conversation) follow(ctx context.Context, from cluster.Source, connected func()) error {
+	lost := func(err error) { c.withPrompt(func() { c.printer.OutOfReach(err) }) }
+	for e, err := range from.Follow(ctx, c.s.Namespace, c.chat, false, lost) {
+		connected()
+		if err == nil {
+			err = c.event(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *conversation) event(e stream.Event) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	updates, err := c.printer.Chat.Updates(e)
 	if err != nil {
-		return true, err
+		return err
 	}
 	for _, u := range updates {
 		c.printer.Show(u, !c.observe(u))
@@ -233,23 +241,23 @@ func (c *conversation) event(e stream.Event) (bool, error) {
 		c.console.ShowPrompt()
 	}
 	if e.Name == stream.EventDeleted {
-		return true, cli.NotFoundError("the chat was deleted")
+		return cli.NotFoundError("the chat was deleted")
 	}
-	return false, nil
+	return nil
 }
 
-// observe notes what an update says about whether there is something to interrupt. It reports whether the update is a
-// message that was typed here, which stands on the screen. The caller holds mu.
+// observe updates whether there is something to interrupt. It reports whether the update is a message that was typed
+// here. The caller holds mu.
 func (c *conversation) observe(u client.Update) (mine bool) {
 	switch u := u.(type) {
 	case *stream.MessageCommitted:
-		if c.sent == u.Message.Name { // How the chat stands comes behind it.
+		if c.sent == u.Message.Name { // The status follows.
 			c.sent, c.working = "", true
 		}
 		return c.mine[u.Message.Name]
 	case *stream.QueueUpdate:
 		for _, waits := range u.Queue {
-			c.takenUp(waits.Name)
+			c.forgetSent(waits.Name)
 		}
 	case *stream.Status:
 		c.working = u.Ready == metav1.ConditionUnknown
@@ -258,15 +266,15 @@ func (c *conversation) observe(u client.Update) (mine bool) {
 	return false
 }
 
-// pressed notes that a key was pressed that is not ctrl-C.
-func (c *conversation) pressed() {
+// keyPressed notes a key other than ctrl-C.
+func (c *conversation) keyPressed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.warned = false
 }
 
-// interrupted stops the turn under way the first time, and leaves the second time.
-func (c *conversation) interrupted(ctx context.Context) {
+// interruptPressed stops the turn under way the first time, and leaves the second time.
+func (c *conversation) interruptPressed(ctx context.Context) {
 	c.mu.Lock()
 	warned, busy := c.warned, c.busy()
 	c.warned = true
@@ -284,7 +292,7 @@ func (c *conversation) interrupted(ctx context.Context) {
 
 // interrupt makes the request that kubectl chat interrupt makes.
 func (c *conversation) interrupt(ctx context.Context) {
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), interrupting)
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), interruptTimeout)
 	defer cancel()
 	err := c.s.Request(within, c.chat, v1alpha1.RequestInterrupt, time.Now().UTC().Format(time.RFC3339Nano))
 	if err != nil {

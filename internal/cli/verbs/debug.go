@@ -67,7 +67,6 @@ func showRecordings(ctx context.Context, s *session, chat string, number int) er
 	return render.PrintRecordings(s.Out, steps)
 }
 
-// recordings are those of a chat, turn by turn, oldest first.
 func recordings(ctx context.Context, o cluster.Objects, chat string) ([]v1alpha1.ChatDebugStep, error) {
 	if err := o.CheckChat(ctx, chat); err != nil {
 		return nil, err

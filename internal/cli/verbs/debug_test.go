@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // record leaves a recording behind, as a generation pod would.
@@ -95,10 +96,8 @@ ATTEMPTS
 
 func (p *person) shows(args ...string) (out, errOut string) {
 	p.t.Helper()
-	c := p.start("token", "", append([]string{"debug"}, args...)...)
-	if err := c.wait(); err != nil {
-		p.t.Fatalf("%v: %v", args, err)
-	}
+	c := p.run(append([]string{"debug"}, args...)...)
+	c.succeeds()
 	return c.out.String(), c.errOut.String()
 }
 
@@ -137,9 +136,7 @@ func TestDebugTellsOfWhatWasRecorded(t *testing.T) {
 	if want := strings.Replace(wholeStep, "BEGUN", begun, 1); out != want {
 		t.Errorf("shown\n%s\nwant\n%s", out, want)
 	}
-	if !strings.Contains(errOut, "debug triage --step 2 -o yaml]") {
-		t.Errorf("noted %q", errOut)
-	}
+	check.Contains(t, errOut, "debug triage --step 2 -o yaml]")
 	if out, _ := p.shows("triage", "--step", "1"); !strings.Contains(out, "RESPONSE\n  none\n") {
 		t.Errorf("shown %s", out)
 	}
@@ -177,9 +174,7 @@ func TestDebugSaysWhatIsWrong(t *testing.T) {
 		"there is triage":        {"debug", "other"},
 		"it can be json or yaml": {"debug", "triage", "-o", "wide"},
 	} {
-		if err := p.start("token", "", args...).wait(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: %v", args, err)
-		}
+		p.run(args...).fails(want)
 	}
 }
 
@@ -216,9 +211,7 @@ func TestDebugListsTurnsWithWhatTheyCameTo(t *testing.T) {
 	want := []string{"STEP", "TURN of triage-prompt by alice: 2 model calls, 2 errors, 300 tokens, 0.0084 USD", "1", "2",
 		"TURN of triage-x: 1 model call, 0 errors, 0 tokens", "3", "TURN of triage-prompt: 1 model call, 0 errors, 0 tokens",
 		"4"}
-	if strings.Join(got, "|") != strings.Join(want, "|") {
-		t.Errorf("listed\n%s\nwant %q", out, want)
-	}
+	check.Equal(t, "list", want, got)
 	if out, _ := p.shows("triage", "--step", "2"); !strings.Contains(out,
 		"\npart of the turn of triage-prompt by alice, behind message triage-0-1\n") {
 		t.Errorf("shown %s", out)

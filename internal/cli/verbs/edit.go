@@ -15,9 +15,15 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
+	"parley.dev/parley/internal/cli/terminal"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/netguard/retry"
 )
 
 func newEdit(o *options) *cobra.Command {
@@ -38,15 +44,19 @@ func newEdit(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if len(args) > 2 {
-				return editMessage(cmd.Context(), s, args[0], args[1], text)
+			m, err := editableMessage(cmd.Context(), s, args[0], args[1])
+			switch {
+			case err != nil:
+				return err
+			case len(args) > 2:
+				return changeMessage(cmd.Context(), s, m, text)
 			}
-			return editInEditor(cmd.Context(), s, args[0], args[1])
+			return editInEditor(cmd.Context(), s, m)
 		},
 	}
 }
 
-// isEditable reports whether the verb edits the message.
+func anyMessage(*v1alpha1.ChatMessage) bool { return true }
 func isEditable(m *v1alpha1.ChatMessage) bool {
 	return m.Spec.Generation == nil && m.Spec.Content != ""
 }
@@ -67,16 +77,8 @@ func editableMessage(ctx context.Context, s *session, chat, name string) (*v1alp
 	return m, nil
 }
 
-func editMessage(ctx context.Context, s *session, chat, name, text string) error {
-	m, err := editableMessage(ctx, s, chat, name)
-	if err != nil {
-		return err
-	}
-	return changeMessage(ctx, s, m, text)
-}
-
-// changeMessage has the message say something else, unless it was edited since it was read. What the operator writes
-// to its status is no edit.
+// changeMessage changes the content of the message, unless it was edited since it was read. Writes to the status are no
+// edits.
 func changeMessage(ctx context.Context, s *session, read *v1alpha1.ChatMessage, text string) error {
 	if text == read.Spec.Content {
 		return s.Say(render.MessagePrefix+read.Name, read, " not changed")
@@ -95,18 +97,14 @@ func changeMessage(ctx context.Context, s *session, read *v1alpha1.ChatMessage, 
 			return fmt.Errorf("reading message %s: %w", read.Name, err)
 		}
 		if m.UID != read.UID || m.Generation != read.Generation {
-			return takenError{fmt.Sprintf("message %s was changed meanwhile, and is not edited: look at it, and edit it again",
-				read.Name)}
+			return conflictError{fmt.Sprintf("message %s was changed meanwhile, and is not edited: look at it, and edit it "+
+				"again", read.Name)}
 		}
 	}
 }
 
-// editInEditor has a person write what the message says.
-func editInEditor(ctx context.Context, s *session, chat, name string) error {
-	m, err := editableMessage(ctx, s, chat, name)
-	if err != nil {
-		return err
-	}
+// editInEditor opens an editor with the message and saves what a person writes.
+func editInEditor(ctx context.Context, s *session, m *v1alpha1.ChatMessage) error {
 	file, err := os.CreateTemp("", "kubectl-chat-*.md")
 	if err != nil {
 		return fmt.Errorf("making a file to edit: %w", err)
@@ -154,4 +152,75 @@ func runEditor(ctx context.Context, path string) (string, error) {
 		return "", fmt.Errorf("reading what was written: %w", err)
 	}
 	return string(raw), nil
+}
+
+func newDelete(o *options) *cobra.Command {
+	yes := false
+	cmd := newAwaited(o, &cobra.Command{
+		Use:   "delete CHAT [MESSAGE]",
+		Short: "Delete a chat with all that was said in it, or a message",
+		Long: "Deletes a chat with its messages and sub-chats, which on a terminal is asked for without --yes; or a " +
+			"message, with what followed it: the chat continues from there. Waits until the object is gone.",
+		Example: "  kubectl chat delete triage --yes\n  kubectl chat delete triage triage-message-x7k2p",
+		Args:    cobra.RangeArgs(1, 2),
+	}, func(ctx context.Context, s *session, args []string, w waiting) error {
+		if len(args) == 2 {
+			m, err := s.Message(ctx, args[0], args[1])
+			if err != nil {
+				return err
+			}
+			return remove(ctx, s, w, s.Messages(), "message", render.MessagePrefix, m)
+		}
+		return deleteChat(ctx, s, args[0], yes, w)
+	}, render.FormatName)
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask whether a chat is to be deleted")
+	return cmd
+}
+
+func deleteChat(ctx context.Context, s *session, name string, yes bool, w waiting) error {
+	chat, err := s.Chat(ctx, name)
+	if err != nil {
+		return err
+	}
+	if !yes && terminal.OnTerminal(s.In) && !terminal.Agreed(s.In, s.ErrOut,
+		"Delete chat %s with its %s, sub-chats included?", name,
+		render.Plural(int(chat.Status.History.Length), "message")) {
+		return usageError{fmt.Errorf("chat %s is kept", name)}
+	}
+	return remove(ctx, s, w, s.Chats(), "chat", render.ChatPrefix, chat)
+}
+
+// remove deletes an object and waits until it is gone, or another one has its name.
+func remove[T, L any](ctx context.Context, s *session, w waiting, from apiclient.Resource[T, L], kind, prefix string,
+	object metav1.Object) error {
+	name, uid := object.GetName(), object.GetUID()
+	err := from.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if err != nil {
+		return fmt.Errorf("deleting %s %s: %w", kind, name, err)
+	}
+	if w.wait {
+		err = w.until(ctx, kind+" "+name+" to be gone", func(ctx context.Context, note func(string)) error {
+			note("its finalizers are not done")
+			return awaitGone(ctx, from, kind, name, uid)
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return s.Say(prefix+name, nil, " deleted")
+}
+
+func awaitGone[T, L any](ctx context.Context, from apiclient.Resource[T, L], kind, name string, uid types.UID) error {
+	for {
+		now, err := from.Get(ctx, name)
+		if o, ok := any(now).(metav1.Object); apierrors.IsNotFound(err) || err == nil && ok && o.GetUID() != uid {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("looking for %s %s: %w", kind, name, err)
+		}
+		if err := retry.Sleep(ctx, cluster.ReconnectAfter); err != nil {
+			return err
+		}
+	}
 }

@@ -14,13 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // said is a message that was answered.
 func (p *person) said(name, text string) *v1alpha1.ChatMessage {
 	p.t.Helper()
-	p.create(&v1alpha1.ChatMessage{ObjectMeta: p.meta(name), Spec: v1alpha1.ChatMessageSpec{
-		ChatRef: v1alpha1.ChatReference{Name: "triage"}, Role: v1alpha1.RoleUser, Content: text}})
+	p.write(name, text)
 	m := p.sent()
 	p.begin(m)
 	p.answer(m, "the answer to "+text)
@@ -29,9 +29,7 @@ func (p *person) said(name, text string) *v1alpha1.ChatMessage {
 
 func (p *person) content(m *v1alpha1.ChatMessage) string {
 	p.t.Helper()
-	if err := p.c.Get(p.t.Context(), client.ObjectKeyFromObject(m), m); err != nil {
-		p.t.Fatal(err)
-	}
+	p.get(m)
 	return m.Spec.Content
 }
 
@@ -39,9 +37,7 @@ func (p *person) content(m *v1alpha1.ChatMessage) string {
 func (p *person) editor(script string) {
 	p.t.Helper()
 	path := filepath.Join(p.t.TempDir(), "editor")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\nset -e\n"+script+"\n"), 0o700); err != nil {
-		p.t.Fatal(err)
-	}
+	check.OK(p.t, os.WriteFile(path, []byte("#!/bin/sh\nset -e\n"+script+"\n"), 0o700))
 	p.t.Setenv("KUBE_EDITOR", path)
 	p.t.Setenv("TMPDIR", p.t.TempDir())
 }
@@ -49,19 +45,13 @@ func (p *person) editor(script string) {
 func TestAMessageIsEdited(t *testing.T) {
 	p := newPerson(t)
 	m := p.said("first", "why?")
-	if got := p.shown("edit", "triage", "first", "why", "not?"); got != "chatmessage.parley.dev/first edited\n" ||
-		p.content(m) != "why not?" {
-		t.Errorf("shown %q, it says %q", got, m.Spec.Content)
-	}
+	p.run("edit", "triage", "first", "why", "not?").shows("chatmessage.parley.dev/first edited\n")
+	check.Equal(t, "content", "why not?", p.content(m))
 	p.editor(`grep -q "why not" "$1"; echo "in an editor" > "$1"`)
-	if got := p.shown("edit", "triage", "first"); got != "chatmessage.parley.dev/first edited\n" ||
-		p.content(m) != "in an editor" {
-		t.Errorf("shown %q, it says %q", got, m.Spec.Content)
-	}
+	p.run("edit", "triage", "first").shows("chatmessage.parley.dev/first edited\n")
+	check.Equal(t, "content", "in an editor", p.content(m))
 	p.editor("true")
-	if got := p.shown("edit", "triage", "first"); got != "chatmessage.parley.dev/first not changed\n" {
-		t.Errorf("shown %q", got)
-	}
+	p.run("edit", "triage", "first").shows("chatmessage.parley.dev/first not changed\n")
 }
 
 func TestRefusedEditKeepsWhatWasWritten(t *testing.T) {
@@ -69,19 +59,14 @@ func TestRefusedEditKeepsWhatWasWritten(t *testing.T) {
 	m := p.said("first", "why?")
 	opened := filepath.Join(t.TempDir(), "opened")
 	p.editor(`echo "late" > "$1"; touch ` + opened + `; while [ -e ` + opened + ` ]; do sleep 0.01; done`)
-	c := p.start("token", "", "edit", "triage", "first")
-	for range poll(t, "the editor is open") {
-		if _, err := os.Stat(opened); err == nil {
-			break
-		}
-	}
+	c := p.run("edit", "triage", "first")
+	eventually(t, "the editor is open", func() bool {
+		_, err := os.Stat(opened)
+		return err == nil
+	})
 	m.Spec.Content = "somebody was faster"
-	if err := p.c.Update(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(opened); err != nil {
-		t.Fatal(err)
-	}
+	p.update(m)
+	check.OK(t, os.Remove(opened))
 	err := c.wait()
 	if exitCode(err) != exitConflict || p.content(m) != "somebody was faster" {
 		t.Fatalf("it says %q: %v", m.Spec.Content, err)
@@ -119,10 +104,7 @@ func TestOnlyWhatAPersonSaidIsEdited(t *testing.T) {
 		{"edit triage second x", "chat triage has no message second", exitNotFound},
 		{"delete other first", "chat other has no message first", exitNotFound},
 	} {
-		if err := p.start("token", "", strings.Fields(c.args)...).wait(); err == nil || exitCode(err) != c.code ||
-			!strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: error %v", c.args, err)
-		}
+		p.run(strings.Fields(c.args)...).exits(c.code, c.want)
 	}
 }
 
@@ -130,15 +112,11 @@ func TestAMessageAndAChatAreDeleted(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	m := p.said("first", "why?")
-	if got := p.shown("delete", "triage", "first"); got != "chatmessage.parley.dev/first deleted\n" {
-		t.Errorf("shown %q", got)
-	}
+	p.run("delete", "triage", "first").shows("chatmessage.parley.dev/first deleted\n")
 	if err := p.c.Get(t.Context(), client.ObjectKeyFromObject(m), m); !apierrors.IsNotFound(err) {
 		t.Errorf("the message: %v", err)
 	}
-	if got := p.shown("delete", "triage", "-o", "name"); got != "chat.parley.dev/triage\n" {
-		t.Errorf("shown %q", got)
-	}
+	p.run("delete", "triage", "-o", "name").shows("chat.parley.dev/triage\n")
 	if err := p.c.Get(t.Context(), client.ObjectKeyFromObject(p.chat), p.chat); !apierrors.IsNotFound(err) {
 		t.Errorf("the chat: %v", err)
 	}
@@ -148,21 +126,10 @@ func TestWhatFinalizersHoldIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	p.chat.Finalizers = []string{"parley.dev/test"}
-	if err := p.c.Update(t.Context(), p.chat); err != nil {
-		t.Fatal(err)
-	}
-	c := p.start("token", "", "delete", "triage", "--timeout", "1500ms")
-	if err := c.wait(); exitCode(err) != exitTimedOut || !strings.Contains(err.Error(), "finalizers") {
-		t.Errorf("error %v", err)
-	}
-	if got := p.shown("delete", "triage", "--wait=false"); got != "chat.parley.dev/triage deleted\n" {
-		t.Errorf("shown %q", got)
-	}
-	if err := p.c.Get(t.Context(), client.ObjectKeyFromObject(p.chat), p.chat); err != nil {
-		t.Fatal(err)
-	}
+	p.update(p.chat)
+	p.run("delete", "triage", "--timeout", "1500ms").exits(exitTimedOut, "finalizers")
+	p.run("delete", "triage", "--wait=false").shows("chat.parley.dev/triage deleted\n")
+	p.get(p.chat)
 	p.chat.Finalizers = nil
-	if err := p.c.Update(t.Context(), p.chat); err != nil {
-		t.Fatal(err)
-	}
+	p.update(p.chat)
 }

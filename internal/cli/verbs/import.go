@@ -23,14 +23,12 @@ import (
 )
 
 const (
-	// maxImport is the most bytes of a file that is imported: exports of long chats have accounts and reasoning besides
-	// what fits a history.
+	// maxImport is the most bytes of a file that is imported: exports have more than what fits a history.
 	maxImport = 64 << 20
-	// undoing is how long it may take to delete a chat that could not be told its conversation.
-	undoing = 10 * time.Second
+	// undoTimeout bounds the deletion of a chat whose conversation could not be created.
+	undoTimeout = 10 * time.Second
 )
 
-// importOptions are what is said of a conversation that is imported.
 type importOptions struct {
 	new      newOptions
 	truncate bool
@@ -69,7 +67,7 @@ func newImport(o *options) *cobra.Command {
 	return cmd
 }
 
-// conversation reads the one in a file, or on standard input for "-".
+// conversation reads the conversation in a file, or on standard input for "-".
 func (o *options) conversation(file string) (*prior.Conversation, error) {
 	from, named := o.In, "standard input"
 	if file != "-" {
@@ -94,9 +92,9 @@ func (o *options) conversation(file string) (*prior.Conversation, error) {
 	return c, nil
 }
 
-// run creates the chat, unless the conversation will not do.
+// run creates the chat, unless the conversation is unusable.
 func (im *importOptions) run(ctx context.Context, o *options, c *prior.Conversation, name []string) error {
-	if err := im.fit(c); err != nil {
+	if err := c.Fit(im.truncate); err != nil {
 		return err
 	}
 	if !c.EndsWithReply() && !im.answer {
@@ -110,28 +108,13 @@ func (im *importOptions) run(ctx context.Context, o *options, c *prior.Conversat
 	if err != nil {
 		return err
 	}
-	remark(s, &c.Left)
+	printLeft(s, &c.Left)
 	return importChat(ctx, s, im.new.named(append(name, generatedNamePrefix)[0]), c, im)
-}
-
-// fit leaves the oldest messages out if that is wanted and needed.
-func (im *importOptions) fit(c *prior.Conversation) error {
-	err := c.Fits()
-	tooLong, ok := errors.AsType[*prior.TooLongError](err)
-	switch {
-	case !ok || tooLong.Oldest == 0:
-		return err
-	case !im.truncate:
-		return fmt.Errorf("%w: --truncate leaves the oldest %d out", err, tooLong.Oldest)
-	}
-	c.Truncate(tooLong.Oldest)
-	return nil
 }
 
 func (im *importOptions) unfollowed() bool { return im.new.noFollow || !im.answer && im.prompt == "" }
 
-// remark tells what of the conversation the model is not told.
-func remark(s *session, left *prior.Left) {
+func printLeft(s *session, left *prior.Left) {
 	to := terminal.NewScreen(s.ErrOut)
 	for _, l := range []struct {
 		number    int
@@ -149,13 +132,13 @@ func remark(s *session, left *prior.Left) {
 	}
 }
 
-// importChat creates a chat that continues from a conversation, and shows the reply, if one is to come.
+// importChat creates a chat that continues from a conversation, and shows the reply, if there is one.
 func importChat(ctx context.Context, s *session, chat *v1alpha1.Chat, c *prior.Conversation, im *importOptions) error {
 	created, err := s.Chats().Create(ctx, chat)
 	if err != nil {
 		return fmt.Errorf("creating the chat: %w", err)
 	}
-	tell := func(ctx context.Context) (string, error) {
+	create := func(ctx context.Context) (string, error) {
 		m, err := s.CreateMessage(ctx, created.Name, v1alpha1.ChatMessageSpec{History: c.Messages})
 		if err != nil {
 			undoImport(ctx, s, created)
@@ -163,16 +146,16 @@ func importChat(ctx context.Context, s *session, chat *v1alpha1.Chat, c *prior.C
 		}
 		return m.Name, nil
 	}
-	said := " created from " + render.Plural(len(c.Messages), "message")
+	summary := " created from " + render.Plural(len(c.Messages), "message")
 	if im.answer && !im.new.noFollow {
-		announce(s, created, said)
-		return ask(ctx, s, question{chat: created.Name, timeout: im.new.timeout, ask: tell})
+		announce(s, created, summary)
+		return ask(ctx, s, question{chat: created.Name, timeout: im.new.timeout, ask: create})
 	}
-	if _, err := tell(ctx); err != nil {
+	if _, err := create(ctx); err != nil {
 		return err
 	}
 	if im.prompt != "" && !im.new.noFollow {
-		announce(s, created, said)
+		announce(s, created, summary)
 		return sendMessage(ctx, s, created.Name, im.prompt, sendOptions{timeout: im.new.timeout})
 	}
 	if im.prompt != "" {
@@ -180,23 +163,64 @@ func importChat(ctx context.Context, s *session, chat *v1alpha1.Chat, c *prior.C
 			return err
 		}
 	}
-	return s.Say(render.ChatPrefix+created.Name, created, "%s", said)
+	return s.Say(render.ChatPrefix+created.Name, created, "%s", summary)
 }
 
-// announce tells of a chat whose reply is shown then.
-func announce(s *session, chat *v1alpha1.Chat, said string) {
+func announce(s *session, chat *v1alpha1.Chat, words string) {
 	if s.Format == "" {
-		terminal.NewScreen(s.ErrOut).Line("[%s%s%s]", render.ChatPrefix, chat.Name, said)
+		terminal.NewScreen(s.ErrOut).Line("[%s%s%s]", render.ChatPrefix, chat.Name, words)
 	}
 }
 
-// undoImport deletes a chat that nobody has said anything to.
 func undoImport(ctx context.Context, s *session, chat *v1alpha1.Chat) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoing)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
 	err := s.Chats().Delete(ctx, chat.Name,
 		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &chat.UID}})
 	if err != nil {
 		terminal.NewScreen(s.ErrOut).Line("[%s%s is left, and empty: %v]", render.ChatPrefix, chat.Name, err)
 	}
+}
+
+// What an export can be.
+const (
+	outMarkdown = "md"
+	outLines    = "jsonl"
+)
+
+func newExport(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "export CHAT",
+		Short: "Print all that was said in a chat, as Markdown or JSON Lines",
+		Long: "Prints a chat with all its messages and notes, in order: as Markdown for people (-o md, the default), or as " +
+			"JSON Lines with all that a message is (-o jsonl), which kubectl chat import reads. The same chat is always " +
+			"printed in the same way.",
+		Example: "  kubectl chat export triage > triage.md\n  kubectl chat export triage -o jsonl > triage.jsonl",
+		Args:    cobra.ExactArgs(1),
+		RunE: o.connected(func(ctx context.Context, s *session, args []string) error {
+			return exportChat(ctx, s, args[0])
+		}, outMarkdown, outLines),
+	}
+}
+
+func exportChat(ctx context.Context, s *session, name string) error {
+	t, err := s.Snapshot(ctx, name, 0)
+	if err != nil {
+		return err
+	}
+	children, err := s.Chats().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("listing the sub-chats: %w", err)
+	}
+	e := render.NewExport(t.Chat, children.Items)
+	for _, event := range t.Events {
+		if err := e.Add(event); err != nil {
+			return err
+		}
+	}
+	if s.Format == outLines {
+		return e.PrintLines(s.Out)
+	}
+	_, err = fmt.Fprint(s.Out, e.Markdown())
+	return err
 }

@@ -10,9 +10,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // repliedLast is a conversation in which the model has the last word, and askedLast one in which it has not.
@@ -28,13 +30,9 @@ func TestAnImportedChatWaitsForAMessage(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
 	file := filepath.Join(t.TempDir(), "messages.json")
-	if err := os.WriteFile(file, []byte(repliedLast), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c := p.start("token", "", "import", file, "again", "--title", "Once more", "--class", "reviewer")
-	if err := c.wait(); err != nil || c.out.String() != "chat.parley.dev/again created from 2 messages\n" {
-		t.Errorf("shown %q, %v", c.out.String(), err)
-	}
+	check.OK(t, os.WriteFile(file, []byte(repliedLast), 0o600))
+	c := p.run("import", file, "again", "--title", "Once more", "--class", "reviewer")
+	c.shows("chat.parley.dev/again created from 2 messages\n")
 	chat, m := p.created("again"), p.sent()
 	if chat.Spec.Title != "Once more" || chat.Spec.ChatClassName != "reviewer" || chat.Spec.Prompt != "" {
 		t.Errorf("created %+v", chat.Spec)
@@ -44,10 +42,7 @@ func TestAnImportedChatWaitsForAMessage(t *testing.T) {
 	}
 	for prefix, args := range map[string]string{"chat-": "import - -o name",
 		"made-": "import - made- --prompt x --no-follow -o name"} {
-		c := p.start("token", repliedLast, strings.Fields(args)...)
-		if err := c.wait(); err != nil || c.out.String() != "chat.parley.dev/"+p.created(prefix).Name+"\n" {
-			t.Errorf("%s: shown %q, %v", args, c.out.String(), err)
-		}
+		p.start("token", repliedLast, strings.Fields(args)...).shows("chat.parley.dev/" + p.created(prefix).Name + "\n")
 	}
 }
 
@@ -60,19 +55,15 @@ func TestAnExportIsImportedAsItWas(t *testing.T) {
 	p.said("second", evil)
 	p.chat.Status.Title = "A\x1b[2J title\nof somebody " + strings.Repeat("x", 40)
 	p.updateStatus(p.chat)
-	c := p.start("token", p.exact("export", "triage", "-o", "jsonl"), "import", "-", "again")
-	if err := c.wait(); err != nil || !strings.Contains(c.errOut.String(), "▎[1 note left out") {
-		t.Errorf("noted %q, %v", c.errOut.String(), err)
-	}
+	p.start("token", p.exact("export", "triage", "-o", "jsonl"), "import", "-", "again").
+		shows("chat.parley.dev/again created from 4 messages\n", "▎[1 note left out")
 	if title := p.created("again").Spec.Title; !strings.HasPrefix(title, "A [2J title of somebody xxx") {
 		t.Errorf("the title is %q", title)
 	}
 	want := []v1alpha1.PriorMessage{{Role: v1alpha1.RoleUser, Content: "one"},
 		{Role: v1alpha1.RoleAssistant, Content: "the answer to one"}, {Role: v1alpha1.RoleUser, Content: evil},
 		{Role: v1alpha1.RoleAssistant, Content: "the answer to " + evil}}
-	if diff := cmp.Diff(want, p.sent().Spec.History); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "history", want, p.sent().Spec.History)
 }
 
 func TestImportShowsTheRequestedReply(t *testing.T) {
@@ -118,17 +109,75 @@ func TestAnImportThatWillNotDoLeavesNothing(t *testing.T) {
 		{"import - again", `[{"role":"assistant","tool_calls":[{"id":"1","function":{"name":""}}]}]`,
 			"telling the chat its conversation", exitFailed},
 	} {
-		err := p.start("token", c.file, strings.Fields(c.args)...).wait()
-		if err == nil || exitCode(err) != c.code || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: error %v", c.args, err)
-		}
+		p.start("token", c.file, strings.Fields(c.args)...).exits(c.code, c.want)
 	}
 	var chats v1alpha1.ChatList
 	if err := p.c.List(t.Context(), &chats, client.InNamespace(p.namespace)); err != nil || len(chats.Items) != 1 {
 		t.Errorf("%d chats are left, %v", len(chats.Items), err)
 	}
-	c := p.start("token", long, "import", "-", "short", "--truncate")
-	if err := c.wait(); err != nil || !strings.Contains(c.errOut.String(), "▎[2 messages left out: the oldest") {
-		t.Errorf("noted %q, %v", c.errOut.String(), err)
+	p.start("token", long, "import", "-", "short", "--truncate").
+		shows("chat.parley.dev/short created from 1024 messages\n", "▎[2 messages left out: the oldest")
+}
+
+// created waits for a chat that the plug-in creates, and has the person's other steps be about it.
+func (p *person) created(prefix string) *v1alpha1.Chat {
+	p.t.Helper()
+	p.chat = find(p, "a chat is created", &v1alpha1.ChatList{},
+		func(c *v1alpha1.Chat) bool { return strings.HasPrefix(c.Name, prefix) })
+	return p.chat
+}
+
+func TestNewShowsTheFirstReply(t *testing.T) {
+	t.Parallel()
+	for _, kubeconfig := range []string{"token", "certificate"} {
+		t.Run("with a "+kubeconfig, func(t *testing.T) {
+			p := newPerson(t)
+			c := p.start(kubeconfig, "a long change", "--gateway", p.gateway, "new", "review", "-", "--class", "reviewer",
+				"--model",
+				"small", "--title", "A review", "--label", "team=blue", "--mode", "Explore")
+			chat := p.created("review")
+			s := chat.Spec
+			if s.Prompt != "a long change" || s.ChatClassName != "reviewer" || s.ModelConfigRef.Name != "small" ||
+				s.Title != "A review" || chat.Labels["team"] != "blue" || s.Mode != v1alpha1.ModeExplore {
+				t.Errorf("created %+v %+v", chat.Labels, s)
+			}
+			p.create(&v1alpha1.ChatMessage{ObjectMeta: p.meta("review-prompt"), Spec: v1alpha1.ChatMessageSpec{
+				ChatRef: v1alpha1.ChatReference{Name: "review"}, Role: v1alpha1.RoleUser, Content: chat.Spec.Prompt}})
+			m := p.sent()
+			p.begin(m)
+			p.answer(m, "looks good")
+			c.shows("looks good\n", "▎[chat.parley.dev/review created]\n")
+		})
 	}
+}
+
+func TestNewMakesANameUp(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	for prefix, args := range map[string][]string{"chat-": {"new", "-o", "name"}, "review-": {"new", "review-", "-o",
+		"name"},
+		"held-": {"new", "held-", "a", "question", "--no-follow", "-o", "name"}} {
+		p.run(args...).shows("chat.parley.dev/" + p.created(prefix).Name + "\n")
+	}
+	p.run("new", "triage").exits(exitConflict, "already exists")
+}
+
+func TestNewSaysWhyAChatCannotBegin(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	c := p.run("--gateway", p.gateway, "new", "stuck", "a question")
+	chat := p.created("stuck")
+	chat.Status.Conditions = ready(metav1.ConditionFalse, v1alpha1.ReasonPromptNameTaken, "another message has the name")
+	p.updateStatus(chat)
+	c.failsWith("PromptNameTaken: another message has the name")
+}
+
+func TestWaitForReplyEndsAtTimeout(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	c := p.run("--gateway", p.gateway, "send", "triage", "a question", "--timeout", "2s")
+	p.begin(p.sent())
+	c.exits(exitTimedOut, "timed out after 2s waiting for the reply")
+	p.want()
+	p.run("--gateway", p.gateway, "send", "triage", "another one", "--timeout", "2s").exits(exitNeedsPerson, "the reply")
 }

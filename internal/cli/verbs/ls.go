@@ -17,7 +17,6 @@ import (
 	"parley.dev/parley/internal/netguard/retry"
 )
 
-// listOptions say which chats are listed, and how.
 type listOptions struct {
 	allNamespaces bool
 	archived      bool
@@ -67,7 +66,7 @@ func listChats(ctx context.Context, s *session, lo listOptions) error {
 	return watchList(ctx, s, out, lo, all.ResourceVersion)
 }
 
-// chatsToList reads the chats, with the version behind which to watch.
+// chatsToList reads the chats, with the version to watch from.
 func chatsToList(ctx context.Context, s *session, lo listOptions) (*v1alpha1.ChatList, error) {
 	all, options := &v1alpha1.ChatList{}, cluster.InPages()
 	options.LabelSelector = lo.selector
@@ -85,7 +84,6 @@ func chatsToList(ctx context.Context, s *session, lo listOptions) (*v1alpha1.Cha
 	})
 }
 
-// none says that there are no chats to list.
 func none(namespace string) string {
 	if namespace == "" {
 		return "No chats found."
@@ -93,7 +91,7 @@ func none(namespace string) string {
 	return "No chats found in namespace " + namespace + "."
 }
 
-// watchList prints each change behind a list, and what happened while the API server had ended the watch.
+// watchList prints each change after a list, also those between two watches.
 func watchList(ctx context.Context, s *session, out *render.ChatTable, lo listOptions, version string) error {
 	for ctx.Err() == nil {
 		var err error
@@ -105,7 +103,7 @@ func watchList(ctx context.Context, s *session, out *render.ChatTable, lo listOp
 	return nil
 }
 
-// watchOnce prints changes until the API server ends the watch, and returns behind which version to continue.
+// watchOnce prints changes until the API server ends the watch, and returns the version to continue from.
 func watchOnce(ctx context.Context, s *session, out *render.ChatTable, lo listOptions, version string) (string, error) {
 	events, err := s.Chats().Watch(ctx, metav1.ListOptions{LabelSelector: lo.selector, ResourceVersion: version})
 	if err != nil {
@@ -114,7 +112,7 @@ func watchOnce(ctx context.Context, s *session, out *render.ChatTable, lo listOp
 	defer events.Stop()
 	for e := range events.ResultChan() {
 		chat, ok := e.Object.(*v1alpha1.Chat)
-		if !ok { // The version is too old: what is there comes as if it were new.
+		if !ok { // The version is too old: all chats come as new ones.
 			return "", nil
 		}
 		version = chat.ResourceVersion

@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // spaces are those between the columns of a table.
@@ -28,10 +29,8 @@ func (p *person) shown(args ...string) string {
 // exact is the same as it is printed.
 func (p *person) exact(args ...string) string {
 	p.t.Helper()
-	c := p.start("token", "", args...)
-	if err := c.wait(); err != nil {
-		p.t.Fatalf("%v: %v", args, err)
-	}
+	c := p.run(args...)
+	c.succeeds()
 	return c.out.String()
 }
 
@@ -65,9 +64,7 @@ func TestLsShowsHowChatsStandAndWhatWaits(t *testing.T) {
 		!strings.Contains(spaces.ReplaceAllString(all.out.String(), "|"), p.namespace+"|triage|") {
 		t.Errorf("shown\n%s%v", all.out.String(), err)
 	}
-	if names := p.shown("ls", "--all", "-o", "name"); names != "chat.parley.dev/old\nchat.parley.dev/triage\n" {
-		t.Errorf("shown\n%s", names)
-	}
+	check.Equal(t, "shown", "chat.parley.dev/old\nchat.parley.dev/triage\n", p.shown("ls", "--all", "-o", "name"))
 	for output, read := range map[string]func([]byte, any) error{"json": json.Unmarshal,
 		"yaml": func(b []byte, v any) error { return yaml.Unmarshal(b, v) }} {
 		var list v1alpha1.ChatList
@@ -76,17 +73,13 @@ func TestLsShowsHowChatsStandAndWhatWaits(t *testing.T) {
 			t.Errorf("%s: read %+v, %v", output, list, err)
 		}
 	}
-	none := p.start("token", "", "ls", "-l", "team=green")
-	if err := none.wait(); err != nil || none.out.String() != "" || !strings.Contains(none.errOut.String(),
-		"No chats found") {
-		t.Errorf("shown %q, noted %q, %v", none.out.String(), none.errOut.String(), err)
-	}
+	p.run("ls", "-l", "team=green").shows("", "No chats found")
 }
 
 func TestLsTellsOfChangesUntilItIsInterrupted(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
-	c := p.start("token", "", "ls", "--watch")
+	c := p.run("ls", "--watch")
 	c.waitOutput("triage")
 	p.chat.Status.Title = "It has a title"
 	p.updateStatus(p.chat)
@@ -94,7 +87,5 @@ func TestLsTellsOfChangesUntilItIsInterrupted(t *testing.T) {
 	p.create(chattest.In(p.namespace, chattest.Chat("second")))
 	c.waitOutput("second")
 	c.stop()
-	if err := c.wait(); err != nil {
-		t.Error(err)
-	}
+	c.succeeds()
 }

@@ -17,7 +17,6 @@ import (
 	"parley.dev/parley/internal/cli/render"
 )
 
-// newOptions are what is said of a chat that is created.
 type newOptions struct {
 	class, model, title, mode string
 	labels                    map[string]string
@@ -64,7 +63,6 @@ func (no *newOptions) addFlags(cmd *cobra.Command) {
 	flags.DurationVar(&no.timeout, "timeout", time.Hour, "how long to wait for the reply")
 }
 
-// chat is the one to create.
 func (no *newOptions) chat(o *options, args []string) (*v1alpha1.Chat, error) {
 	name, words := generatedNamePrefix, args
 	if len(args) > 0 && args[0] != "-" {
@@ -79,7 +77,7 @@ func (no *newOptions) chat(o *options, args []string) (*v1alpha1.Chat, error) {
 // generatedNamePrefix begins the names that the API server generates for chats.
 const generatedNamePrefix = "chat-"
 
-// named is a chat of a name, or of one that begins so, in which nothing is said.
+// named returns a chat without a prompt. A name that ends with a hyphen is the prefix of a generated one.
 func (no *newOptions) named(name string) *v1alpha1.Chat {
 	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: no.labels}, Spec: v1alpha1.ChatSpec{
 		Title: no.title, ChatClassName: no.class, Mode: v1alpha1.ChatMode(no.mode)}}
@@ -92,7 +90,7 @@ func (no *newOptions) named(name string) *v1alpha1.Chat {
 	return chat
 }
 
-// createChat creates a chat and shows the first reply, if one is to come.
+// createChat creates a chat and shows the first reply, if there is one.
 func createChat(ctx context.Context, s *session, chat *v1alpha1.Chat, no newOptions) error {
 	created, err := s.Chats().Create(ctx, chat)
 	if err != nil {

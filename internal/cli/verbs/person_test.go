@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -20,7 +19,9 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -33,9 +34,10 @@ import (
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/pty"
 	"parley.dev/parley/test/kit/testcluster"
-	until "parley.dev/parley/test/kit/waiting"
+	kit "parley.dev/parley/test/kit/waiting"
 )
 
 var shared struct {
@@ -84,7 +86,7 @@ func newPerson(t *testing.T) *person {
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "person"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: p.namespace, Name: "person"}}})
 	// The API server learns of a binding by a watch.
-	until.Until(t, 30*time.Second, "the person has their rights", p.mayGetChats)
+	eventually(t, "the person has their rights", p.mayGetChats)
 	p.files = map[string]string{"token": p.kubeconfig(&clientcmdapi.AuthInfo{Token: p.token()}),
 		"certificate": p.kubeconfig(&clientcmdapi.AuthInfo{ClientCertificateData: shared.cluster.Config.CertData,
 			ClientKeyData: shared.cluster.Config.KeyData})}
@@ -110,16 +112,12 @@ func (p *person) meta(name string) metav1.ObjectMeta {
 
 func (p *person) create(o client.Object) {
 	p.t.Helper()
-	if err := p.c.Create(p.t.Context(), o); err != nil {
-		p.t.Fatal(err)
-	}
+	check.OK(p.t, p.c.Create(p.t.Context(), o))
 }
 
 func (p *person) updateStatus(o client.Object) {
 	p.t.Helper()
-	if err := p.c.Status().Update(p.t.Context(), o); err != nil {
-		p.t.Fatal(err)
-	}
+	check.OK(p.t, p.c.Status().Update(p.t.Context(), o))
 }
 
 func (p *person) token() string {
@@ -127,9 +125,7 @@ func (p *person) token() string {
 	core := kubernetes.NewForConfigOrDie(shared.cluster.Config)
 	request, err := core.CoreV1().ServiceAccounts(p.namespace).CreateToken(p.t.Context(), "person",
 		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	check.OK(p.t, err)
 	return request.Status.Token
 }
 
@@ -141,9 +137,7 @@ func (p *person) kubeconfig(who *clientcmdapi.AuthInfo) string {
 			CertificateAuthorityData: shared.cluster.Config.CAData}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{"c": who},
 		Contexts:  map[string]*clientcmdapi.Context{"c": {Cluster: "c", AuthInfo: "c", Namespace: p.namespace}}}
-	if err := clientcmd.WriteToFile(config, path); err != nil {
-		p.t.Fatal(err)
-	}
+	check.OK(p.t, clientcmd.WriteToFile(config, path))
 	return path
 }
 
@@ -151,9 +145,7 @@ func (p *person) startGateway() string {
 	p.t.Helper()
 	core := kubernetes.NewForConfigOrDie(shared.cluster.Config)
 	api, err := apiclient.New(shared.cluster.Config, "parley-gateway")
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	check.OK(p.t, err)
 	g, err := server.New(server.Config{
 		Chats: api.Chats(p.namespace).ListerWatcher(""),
 		Notes: api.Messages(p.namespace).ListerWatcher(server.NoteSelector),
@@ -166,9 +158,7 @@ func (p *person) startGateway() string {
 			auth.Options{APIServerTokens: true, Now: time.Now}),
 		Now: time.Now,
 	})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	check.OK(p.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { g.Run(ctx); close(done) }()
@@ -176,28 +166,47 @@ func (p *person) startGateway() string {
 	listening := httptest.NewServer(g.Handler())
 	p.t.Cleanup(listening.Close)
 	p.t.Cleanup(listening.CloseClientConnections)
-	for range poll(p.t, "the gateway is synced") {
-		if g.Synced() {
-			break
-		}
-	}
+	eventually(p.t, "the gateway is synced", g.Synced)
 	return listening.URL
 }
 
-// poll yields until the test has what it waits for, and fails it if that takes too long.
-func poll(t *testing.T, what string) iter.Seq[struct{}] {
-	return func(yield func(struct{}) bool) {
-		timeout, tick := time.After(20*time.Second), time.NewTicker(5*time.Millisecond)
-		defer tick.Stop()
-		for yield(struct{}{}) {
-			select {
-			case <-tick.C:
-			case <-timeout:
-				t.Errorf("waited in vain until %s", what)
-				return
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	kit.Until(t, 20*time.Second, what, condition)
+}
+
+// get reads an object again.
+func (p *person) get(o client.Object) {
+	p.t.Helper()
+	check.OK(p.t, p.c.Get(p.t.Context(), client.ObjectKeyFromObject(o), o))
+}
+
+func (p *person) update(o client.Object) {
+	p.t.Helper()
+	check.OK(p.t, p.c.Update(p.t.Context(), o))
+}
+
+func (p *person) delete(o client.Object) {
+	p.t.Helper()
+	check.OK(p.t, p.c.Delete(p.t.Context(), o))
+}
+
+// find waits for an object of the namespace.
+func find[T client.Object](p *person, what string, list client.ObjectList, fits func(T) bool) (found T) {
+	p.t.Helper()
+	eventually(p.t, what, func() bool {
+		check.OK(p.t, p.c.List(p.t.Context(), list, client.InNamespace(p.namespace)))
+		exists := false
+		check.OK(p.t, meta.EachListItem(list, func(o runtime.Object) error {
+			if o, ok := o.(T); ok && !exists && fits(o) {
+				found, exists = o, true
 			}
-		}
-	}
+			return nil
+		}))
+		return exists
+	})
+	return found
 }
 
 // command is the plug-in while it runs.
@@ -207,6 +216,9 @@ type command struct {
 	stop        context.CancelFunc
 	done        chan error
 }
+
+// run runs the plug-in with the person's token.
+func (p *person) run(args ...string) *command { return p.start("token", "", args...) }
 
 // start runs the plug-in with one of the person's kubeconfigs.
 func (p *person) start(kubeconfig, stdin string, args ...string) *command {
@@ -231,12 +243,47 @@ func (c *command) wait() error {
 	}
 }
 
+// waitOutput waits until the command has shown something.
 func (c *command) waitOutput(want string) {
 	c.t.Helper()
-	for range poll(c.t, fmt.Sprintf("%q is shown", want)) {
-		if strings.Contains(c.out.String(), want) {
-			return
-		}
-	}
-	c.t.Fatalf("it wrote %q and %q", c.out.String(), c.errOut.String())
+	eventually(c.t, want+" is shown", func() bool { return strings.Contains(c.out.String(), want) })
+}
+
+// waitNote waits until the command has noted something.
+func (c *command) waitNote(want string) {
+	c.t.Helper()
+	eventually(c.t, want+" is noted", func() bool { return strings.Contains(c.errOut.String(), want) })
+}
+
+func (c *command) succeeds() {
+	c.t.Helper()
+	check.OK(c.t, c.wait())
+}
+
+// shows checks that the command succeeds with that output, and with the pieces in its notes.
+func (c *command) shows(want string, notes ...string) {
+	c.t.Helper()
+	c.succeeds()
+	check.Equal(c.t, "shown", want, c.out.String())
+	check.Contains(c.t, c.errOut.String(), notes...)
+}
+
+// fails checks that the command fails, with the pieces in its error.
+func (c *command) fails(want ...string) {
+	c.t.Helper()
+	check.Contains(c.t, fmt.Sprint(c.wait()), want...)
+}
+
+// failsWith checks that the command fails with that error.
+func (c *command) failsWith(want string) {
+	c.t.Helper()
+	check.Equal(c.t, "error", want, fmt.Sprint(c.wait()))
+}
+
+// exits checks that the command ends with that code and with the piece in its error.
+func (c *command) exits(code int, want string) {
+	c.t.Helper()
+	err := c.wait()
+	check.Equal(c.t, "exit code", code, exitCode(err))
+	check.Contains(c.t, fmt.Sprint(err), want)
 }

@@ -5,23 +5,73 @@ package verbs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
+	"parley.dev/parley/internal/text/compose"
 )
 
-// request is a verb that asks for something by an annotation on a chat.
+type waiting struct {
+	wait    bool
+	timeout time.Duration
+}
+
+// newAwaited completes the command of a verb that waits for the outcome. The outputs are forms by default.
+func newAwaited(o *options, cmd *cobra.Command,
+	run func(ctx context.Context, s *session, args []string, w waiting) error, outputs ...string) *cobra.Command {
+	if len(outputs) == 0 {
+		outputs = forms
+	}
+	var w waiting
+	cmd.RunE = o.connected(func(ctx context.Context, s *session, args []string) error {
+		return run(ctx, s, args, w)
+	}, outputs...)
+	cmd.Flags().BoolVar(&w.wait, "wait", true, "wait until the request was acted on, and fail if it was refused")
+	cmd.Flags().DurationVar(&w.timeout, "timeout", time.Minute, "how long to wait")
+	return cmd
+}
+
+// settle waits until done returns true for an object, and returns that state of the object.
+func settle[T any](ctx context.Context, w waiting, what string, watch cluster.Watcher, name string,
+	done func(now *T, note func(string)) (bool, error)) (last *T, err error) {
+	err = w.until(ctx, what, func(ctx context.Context, note func(string)) error {
+		return cluster.Await(ctx, watch, name, func(now *T) (bool, error) {
+			last = now
+			return done(now, note)
+		})
+	})
+	return last, err
+}
+
+// until waits within the timeout. Its error at the timeout has the last note.
+func (w *waiting) until(ctx context.Context, what string,
+	wait func(ctx context.Context, note func(string)) error) error {
+	ctx, cancel := context.WithTimeout(ctx, w.timeout)
+	defer cancel()
+	known := "nothing was heard of it; is Parley's manager running?"
+	err := wait(ctx, func(s string) { known = s })
+	if errors.Is(err, context.DeadlineExceeded) {
+		return timeoutError{waited: w.timeout, what: what, known: known}
+	}
+	return err
+}
+
+// request is a verb that makes a request by an annotation on a chat.
 type request struct {
 	name, short string
 	kind        v1alpha1.RequestKind
-	// done is what happened to the chat when it was granted.
+	// done is what has happened to the chat when the request is granted.
 	done string
-	// effect says more about it, behind the words about the annotation. chat is that of the example.
+	// effect follows the description of the annotation. chat is that of the example.
 	effect, chat string
 }
 
@@ -47,36 +97,34 @@ var requests = []request{
 
 func newRequest(o *options, r request) *cobra.Command {
 	return newAwaited(o, &cobra.Command{
-		Use: r.name + " CHAT", Short: r.short, Example: "  kubectl chat " + r.name + " " + r.chat,
+		Use: r.name + " CHAT", Args: cobra.ExactArgs(1), Short: r.short, Example: "  kubectl chat " + r.name + " " + r.chat,
 		Long: "Annotates the chat with " + r.kind.Annotation() + " and waits until it has acted on it" + r.effect,
-	}, func(ctx context.Context, s *session, chat string, w waiting) error {
-		return makeRequest(ctx, s, r, chat, w)
-	})
+	}, r.make)
 }
 
-// makeRequest makes a request with a token of its own, and waits for what becomes of it.
-func makeRequest(ctx context.Context, s *session, r request, chat string, w waiting) error {
+// make makes the request with a new token, and waits for the outcome.
+func (r *request) make(ctx context.Context, s *session, args []string, w waiting) error {
+	chat := args[0]
 	if err := s.CheckChat(ctx, chat); err != nil {
 		return err
 	}
-	token := time.Now().UTC().Format(time.RFC3339Nano)
+	annotation, token := r.kind.Annotation(), time.Now().UTC().Format(time.RFC3339Nano)
 	if err := s.Request(ctx, chat, r.kind, token); err != nil {
 		return err
 	}
 	if !w.wait {
-		return s.Say(render.ChatPrefix+chat, map[string]string{"annotation": r.kind.Annotation(), "token": token},
-			" annotated")
+		return s.Say(render.ChatPrefix+chat, map[string]string{"annotation": annotation, "token": token}, " annotated")
 	}
 	var handled v1alpha1.HandledRequest
-	last, err := settle(ctx, w, "chat "+chat+" to act on "+r.kind.Annotation(), s.Chats().Watch, chat,
+	last, err := settle(ctx, w, "chat "+chat+" to act on "+annotation, s.Chats().Watch, chat,
 		func(c *v1alpha1.Chat, _ func(string)) (bool, error) {
 			i := slices.IndexFunc(c.Status.Requests,
 				func(h v1alpha1.HandledRequest) bool { return h.Kind == r.kind && h.Token == token })
 			if i >= 0 {
 				handled = c.Status.Requests[i]
-			} else if c.Annotations[r.kind.Annotation()] != token {
+			} else if c.Annotations[annotation] != token {
 				return true, fmt.Errorf("another person has annotated chat %s with %s meanwhile: look at status.requests for "+
-					"what became of that", chat, r.kind.Annotation())
+					"what became of that", chat, annotation)
 			}
 			return i >= 0, nil
 		})
@@ -87,4 +135,128 @@ func makeRequest(ctx context.Context, s *session, r request, chat string, w wait
 		return fmt.Errorf("%s: %s; chat %s is %s", handled.Outcome, handled.Message, chat, last.Status.Phase)
 	}
 	return s.Say(render.ChatPrefix+chat, handled, " %s: %s", r.done, handled.Outcome)
+}
+
+// field is a verb that sets a field of a chat and waits until it is in force.
+type field struct {
+	name, short string
+	// path of the field in the spec, and its new value.
+	path  string
+	value bool
+	// done is what has happened to the chat.
+	done string
+	// applies reports whether the verb would change the chat, and inForce whether a status that describes the change
+	// has it.
+	applies, inForce func(*v1alpha1.Chat) bool
+	effect           string
+}
+
+func anyChat(*v1alpha1.Chat) bool      { return true }
+func isOpen(c *v1alpha1.Chat) bool     { return !c.Status.Archived }
+func isArchived(c *v1alpha1.Chat) bool { return c.Status.Archived }
+
+var fields = []field{
+	{"suspend", "Hold the work of a chat, and that of its sub-chats", "suspend", true, "suspended", isOpen, anyChat,
+		"Sets spec.suspend and waits until the chat has seen it. The step under way is finished and committed, no further " +
+			"one begins, and messages wait."},
+	{"resume", "Let a chat continue that was suspended", "suspend", false, "resumed",
+		func(c *v1alpha1.Chat) bool { return c.Spec.Suspend }, anyChat,
+		"Takes spec.suspend back and waits until the chat has seen it."},
+	{"archive", "Put a chat away, with its sub-chats", "archived", true, "archived", isOpen, isArchived,
+		"Sets spec.archived and waits until the chat is archived, which it is once none of its family is at work. An " +
+			"archived chat takes no messages, and kubectl chat ls leaves it out."},
+	{"unarchive", "Take a chat up again that was archived", "archived", false, "unarchived",
+		func(c *v1alpha1.Chat) bool { return c.Spec.Archived }, isOpen,
+		"Takes spec.archived back and waits until the chat takes messages."},
+}
+
+func newField(o *options, f field) *cobra.Command {
+	return newAwaited(o, &cobra.Command{
+		Use: f.name + " CHAT", Args: cobra.ExactArgs(1), Short: f.short, Long: f.effect,
+		Example: "  kubectl chat " + f.name + " triage",
+	}, f.set)
+}
+
+// set sets the field of a chat and waits until it is in force.
+func (f *field) set(ctx context.Context, s *session, args []string, w waiting) error {
+	name := args[0]
+	if err := s.CheckChat(ctx, name); err != nil {
+		return err
+	}
+	chat, err := s.Chats().MergePatch(ctx, name, map[string]any{"spec": map[string]any{f.path: f.value}})
+	if err != nil {
+		return fmt.Errorf("changing chat %s: %w", name, err)
+	}
+	if !w.wait {
+		return s.Say(render.ChatPrefix+name, chat, " changed")
+	}
+	generation := chat.Generation
+	chat, err = settle(ctx, w, "chat "+name+" to be "+f.done, s.Chats().Watch, name,
+		func(now *v1alpha1.Chat, note func(string)) (bool, error) {
+			if c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionReady); c != nil {
+				note(c.Reason + ": " + c.Message)
+			}
+			return now.Status.ObservedGeneration >= generation && f.inForce(now), nil
+		})
+	if err != nil {
+		return err
+	}
+	return s.Say(render.ChatPrefix+name, chat, " %s: %s", f.done, chat.Status.Phase)
+}
+
+func newPromote(o *options) *cobra.Command {
+	return newAwaited(o, &cobra.Command{
+		Use:   "promote CHAT MESSAGE",
+		Short: "Let a message that waits in the queue be next, and stop the turn under way",
+		Long: "Sets spec.whenBusy of the ChatMessage to Interrupt and waits until it is being answered. The turn under " +
+			"way is stopped; what was said so far is kept. Ends with 1 if the message does not wait.",
+		Example: "  kubectl chat promote triage triage-x7k2p",
+		Args:    cobra.ExactArgs(2),
+	}, promoteMessage)
+}
+
+func promoteMessage(ctx context.Context, s *session, args []string, w waiting) error {
+	name, message := args[0], args[1]
+	if err := checkQueued(ctx, s, name, message); err != nil {
+		return err
+	}
+	promoted, err := s.Messages().MergePatch(ctx, message, compose.Promotion())
+	if err != nil {
+		return fmt.Errorf("changing ChatMessage %s: %w", message, err)
+	}
+	if !w.wait {
+		return s.Say(render.MessagePrefix+message, promoted, " promoted")
+	}
+	promoted, err = settle(ctx, w, "ChatMessage "+message+" to be next", s.Messages().Watch, message,
+		func(now *v1alpha1.ChatMessage, note func(string)) (bool, error) {
+			if now.Status.State == v1alpha1.MessageCommitted {
+				return true, nil
+			}
+			return cluster.IsReady(now.Status.Conditions, note)
+		})
+	if err != nil {
+		return err
+	}
+	return s.Say(render.MessagePrefix+message, promoted, " promoted: %s", promoted.Status.State)
+}
+
+// checkQueued fails unless the message waits in the chat's queue, and says which do.
+func checkQueued(ctx context.Context, s *session, name, message string) error {
+	chat, err := s.Chat(ctx, name)
+	if err != nil {
+		return err
+	}
+	waits := make([]string, 0, len(chat.Status.Queue))
+	for _, queued := range chat.Status.Queue {
+		if queued.Name == message {
+			return nil
+		}
+		waits = append(waits, queued.Name)
+	}
+	there := "none does"
+	if len(waits) > 0 {
+		there = "there is " + strings.Join(waits, ", ")
+	}
+	return fmt.Errorf("message %s does not wait in the queue of chat %s, which is %s: %s", message, name,
+		chat.Status.Phase, there)
 }

@@ -5,27 +5,33 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/client"
+	"parley.dev/parley/internal/cli"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/cli/terminal"
 	"parley.dev/parley/internal/kube/apiclient"
 )
 
-// options are what all commands share.
 type options struct {
 	render.Output
 
@@ -33,16 +39,16 @@ type options struct {
 	gateway cluster.GatewayOptions
 }
 
-// verbs are those of the plug-in: what makes each, and what could be typed for its arguments, in their order.
+// verbs holds the constructor of each command and the finders that complete its arguments, in their order.
 var verbs = []struct {
-	make      func(*options) *cobra.Command
+	construct func(*options) *cobra.Command
 	arguments []finder
 }{
 	{newAnswer, []finder{openChats, callsThat("=", render.NeedsResult, render.NeedsInput)}},
 	{newApprove, []finder{openChats, callsThat("", render.NeedsApproval, render.NeedsInput)}},
 	{newCalls, []finder{openChats}},
 	{newDebug, []finder{allChats}},
-	{newDelete, []finder{allChats, messagesThat(func(*v1alpha1.ChatMessage) bool { return true })}},
+	{newDelete, []finder{allChats, messagesThat(anyMessage)}},
 	{newDeny, []finder{openChats, callsThat("", render.NeedsApproval, render.NeedsInput)}},
 	{newEdit, []finder{openChats, messagesThat(isEditable)}},
 	{newExport, []finder{allChats}},
@@ -74,19 +80,19 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetErr(streams.ErrOut)
 	o.addFlags(root.PersistentFlags())
 	for _, verb := range verbs {
-		add(o, root, verb.make(o), verb.arguments)
+		add(o, root, verb.construct(o), verb.arguments)
 	}
 	for _, r := range requests {
 		add(o, root, newRequest(o, r), []finder{openChats})
 	}
 	for _, f := range fields {
-		add(o, root, newField(o, f), []finder{chatsThat(f.concerns)})
+		add(o, root, newField(o, f), []finder{chatsThat(f.applies)})
 	}
 	completeFlags(o, root)
 	return root
 }
 
-// add adds a verb, which takes TYPE/NAME in place of a name, as -o name prints it and kubectl takes it.
+// add adds a verb, which accepts TYPE/NAME in place of a name, as -o name prints it and kubectl accepts it.
 func add(o *options, root, cmd *cobra.Command, arguments []finder) {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -97,7 +103,7 @@ func add(o *options, root, cmd *cobra.Command, arguments []finder) {
 		return run(cmd, names)
 	}
 	if len(arguments) > 0 {
-		cmd.ValidArgsFunction = completes(o, arguments)
+		cmd.ValidArgsFunction = completeArguments(o, arguments)
 	}
 	completeFlags(o, cmd)
 	root.AddCommand(cmd)
@@ -120,7 +126,6 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 			"yaml, name and wide for verbs that have them")
 }
 
-// session is what a verb works with on one cluster.
 type session struct {
 	*options
 	cluster.Objects
@@ -131,7 +136,7 @@ type session struct {
 // forms are the outputs of verbs that change an object.
 var forms = []string{render.FormatName, render.FormatJSON, render.FormatYAML}
 
-// connected is how a verb runs that needs a cluster, and has those outputs besides what it prints for people.
+// connected returns the RunE of a verb that needs a cluster and has those values of --output.
 func (o *options) connected(run func(ctx context.Context, s *session, args []string) error, outputs ...string,
 ) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
@@ -143,16 +148,12 @@ func (o *options) connected(run func(ctx context.Context, s *session, args []str
 	}
 }
 
-// connect connects for a verb that has those outputs besides what it prints for people.
+// connect connects a verb that has those values of --output.
 func (o *options) connect(outputs ...string) (*session, error) {
 	if err := o.checkOutput(outputs...); err != nil {
 		return nil, err
 	}
-	cfg, err := o.config.ToRESTConfig()
-	if err != nil {
-		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
-	}
-	return o.session(cfg)
+	return o.connectWith(func(*rest.Config) {})
 }
 
 // checkOutput refuses an --output that the verb does not have.
@@ -163,8 +164,12 @@ func (o *options) checkOutput(outputs ...string) error {
 	return usageError{fmt.Errorf("--output %q is not known; it can be %s", o.Format, strings.Join(outputs, " or "))}
 }
 
-// session connects to a cluster.
-func (o *options) session(cfg *rest.Config) (*session, error) {
+func (o *options) connectWith(change func(*rest.Config)) (*session, error) {
+	cfg, err := o.config.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	change(cfg)
 	namespace, _, err := o.config.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
@@ -181,26 +186,23 @@ func (o *options) session(cfg *rest.Config) (*session, error) {
 		dialer: &cluster.Dialer{Options: o.gateway, Namespace: namespace, Config: cfg, Core: core}}, nil
 }
 
-// command is how a person calls a verb of this plug-in again, for the same cluster and namespace as far as flags said
-// so.
+// command returns the command line of a verb, with the flags of this call that select the cluster and namespace.
 func (o *options) command(words ...string) string {
-	out := []string{"kubectl", "chat"}
+	line := []string{"kubectl", "chat"}
 	for _, flag := range []struct {
 		name  string
 		value *string
-	}{{"--kubeconfig", o.config.KubeConfig}, {"--context", o.config.Context},
-		{"--namespace", o.config.Namespace}} {
-		if flag.value != nil && *flag.value != "" {
-			out = append(out, flag.name, shellWord(*flag.value))
+	}{{"--kubeconfig", o.config.KubeConfig}, {"--context", o.config.Context}, {"--namespace", o.config.Namespace}} {
+		if *flag.value != "" {
+			line = append(line, flag.name, shellWord(*flag.value))
 		}
 	}
 	for _, word := range words {
-		out = append(out, shellWord(word))
+		line = append(line, shellWord(word))
 	}
-	return strings.Join(out, " ")
+	return strings.Join(line, " ")
 }
 
-// shellWord quotes a word if a shell would not take it as it is.
 func shellWord(word string) string {
 	plain := func(r rune) bool {
 		return r < 128 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_./:=@", r))
@@ -210,3 +212,101 @@ func shellWord(word string) string {
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
+
+// Exit codes, which docs/kubectl-chat.md explains.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitNotFound    = 3
+	exitForbidden   = 4
+	exitConflict    = 5
+	exitTimedOut    = 6
+	exitNeedsPerson = 7
+	exitInterrupted = 8
+	// exitStopped is the usual exit code after ctrl-C.
+	exitStopped = 130
+)
+
+// Run runs the plug-in, prints its error, and returns the exit code.
+func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
+	cmd := NewCommand(streams) //nolint:contextcheck // Commands get theirs from ExecuteContext.
+	cmd.SetArgs(args)
+	started := false
+	cmd.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	err := cmd.ExecuteContext(ctx)
+	if err != nil && !started { // cobra refused it.
+		err = usageError{err}
+	}
+	if err != nil {
+		terminal.Complain(streams.ErrOut, err)
+	}
+	return exitCode(err)
+}
+
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+func (usageError) exitCode() int   { return exitUsage }
+
+// conflictError means that an object has changed since it was read.
+type conflictError struct{ message string }
+
+func (e conflictError) Error() string { return e.message }
+func (conflictError) exitCode() int   { return exitConflict }
+
+// timeoutError means that the outcome did not come within --timeout.
+type timeoutError struct {
+	waited time.Duration
+	what   string
+	known  string
+	// person is true when a person or a client keeps the chat waiting.
+	person bool
+}
+
+func (e timeoutError) Error() string {
+	text := fmt.Sprintf("timed out after %s waiting for %s", e.waited, e.what)
+	if e.known != "" {
+		text += ": " + e.known
+	}
+	return text
+}
+
+func (e timeoutError) exitCode() int {
+	if e.person {
+		return exitNeedsPerson
+	}
+	return exitTimedOut
+}
+
+// exitCode returns the exit code for an error.
+func exitCode(err error) int {
+	var own interface{ exitCode() int }
+	var notFound cli.NotFoundError
+	var notReady cli.NotReadyError
+	var refused *client.Error
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &own):
+		return own.exitCode()
+	case errors.As(err, &notFound):
+		return exitNotFound
+	case errors.As(err, &notReady) && notReady.Reason == string(v1alpha1.ReasonInterrupted):
+		return exitInterrupted
+	case errors.As(err, &refused):
+		return cmp.Or(exitCodes[refused.Status], exitFailed)
+	case errors.As(err, &status):
+		return cmp.Or(exitCodes[int(status.Status().Code)], exitFailed)
+	case errors.Is(err, context.DeadlineExceeded):
+		return exitTimedOut
+	case errors.Is(err, context.Canceled):
+		return exitStopped
+	}
+	return exitFailed
+}
+
+// exitCodes maps statuses of the API server and the gateway.
+var exitCodes = map[int]int{http.StatusNotFound: exitNotFound, http.StatusUnauthorized: exitForbidden,
+	http.StatusForbidden: exitForbidden, http.StatusConflict: exitConflict, http.StatusGatewayTimeout: exitTimedOut}

@@ -4,16 +4,22 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
+	"parley.dev/parley/internal/cli/terminal"
+	"parley.dev/parley/internal/netguard/retry"
 )
 
 type sendOptions struct {
@@ -78,10 +84,9 @@ func sendMessage(ctx context.Context, s *session, chat, text string, so sendOpti
 		_, err := create(ctx)
 		return err
 	}
-	return ask(ctx, s, question{chat: chat, cutsIn: so.interrupt, timeout: so.timeout, ask: create})
+	return ask(ctx, s, question{chat: chat, interrupts: so.interrupt, timeout: so.timeout, ask: create})
 }
 
-// message is the one to send.
 func (so *sendOptions) message(text string) v1alpha1.ChatMessageSpec {
 	spec := v1alpha1.ChatMessageSpec{Content: text, Visibility: v1alpha1.MessageVisibility(so.visibility)}
 	if so.interrupt {
@@ -90,12 +95,12 @@ func (so *sendOptions) message(text string) v1alpha1.ChatMessageSpec {
 	return spec
 }
 
-// unfollowed reports whether nobody waits for a reply.
+// unfollowed reports whether no reply is shown.
 func (so *sendOptions) unfollowed() bool {
 	return so.noFollow || so.visibility == string(v1alpha1.VisibleToPeople)
 }
 
-// outputsOf are those of a verb that may show a reply: without one the object is all that is shown.
+// outputsOf returns the values of --output of a verb that shows a reply or, unfollowed, an object.
 func outputsOf(unfollowed bool) []string {
 	if unfollowed {
 		return forms
@@ -103,7 +108,7 @@ func outputsOf(unfollowed bool) []string {
 	return []string{render.FormatJSON}
 }
 
-// textOf is what is said: the words, or standard input for "-".
+// textOf joins the words, or reads standard input for "-".
 func (o *options) textOf(words []string) (string, error) {
 	text := strings.Join(words, " ")
 	if text != "-" {
@@ -118,4 +123,105 @@ func (o *options) textOf(words []string) (string, error) {
 			v1alpha1.MaxContentBytes)}
 	}
 	return string(all), nil
+}
+
+// drain is how long the end of a turn may take to come through the stream once the message's status has it.
+const drain = 5 * time.Second
+
+// errSettled ends a stream whose turn is over by the status of its message.
+var errSettled = errors.New("the message is settled")
+
+// question is a message whose reply is shown.
+type question struct {
+	chat string
+	// ask creates the message and returns its name.
+	ask func(ctx context.Context) (message string, err error)
+	// first is true for the prompt of a new chat, and interrupts for a message that does not wait for the turn under way.
+	first, interrupts bool
+	// timeout is how long to wait for the reply.
+	timeout time.Duration
+}
+
+// openSource connects to the gateway, or uses the API server and says so.
+func openSource(ctx context.Context, s *session) (cluster.Source, error) {
+	g, err := s.dialer.Dial(ctx)
+	if errors.Is(err, cluster.ErrNoToken) {
+		fmt.Fprintf(s.ErrOut,
+			"%v, so replies are shown when they are whole. To watch them come, use a kubeconfig with a token, "+
+				"or name a service account that may get chats/stream with --service-account.\n", err)
+		return cluster.APIServer{Client: s.Client}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
+}
+
+func (s *session) printer(chat string) *render.Printer {
+	return render.NewPrinter(s.Out, s.ErrOut, s.Format == render.FormatJSON, render.Hint{Chat: chat, Command: s.command})
+}
+
+func ask(ctx context.Context, s *session, q question) error {
+	from, err := openSource(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	ctx, stop := context.WithTimeout(ctx, q.timeout)
+	defer stop()
+	t := &render.Turn{Printer: s.printer(q.chat), First: q.first, Interrupts: q.interrupts}
+	defer t.Printer.EndLine()
+	err = followTurn(ctx, s, from, q, t)
+	if errors.Is(err, context.DeadlineExceeded) {
+		known, requiresAction := t.Waits()
+		err = timeoutError{waited: q.timeout, what: "the reply", known: known, person: requiresAction}
+	}
+	return terminal.DuringOutput(err)
+}
+
+// followTurn shows a turn until both the stream and the message's status have its end. It creates the message once the
+// stream is open, so that no part of the reply is missed.
+func followTurn(ctx context.Context, s *session, from cluster.Source, q question, t *render.Turn) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop(nil)
+	verdict := make(chan cluster.Verdict, 1)
+	settle := func() {
+		v := s.AwaitVerdict(ctx, t.Message)
+		verdict <- v
+		if v.Committed { // The end of its turn is on its way.
+			_ = retry.Sleep(ctx, drain)
+		}
+		stop(errSettled)
+	}
+	failed := showTurn(ctx, s, from, q, t, func() { running.Go(settle) })
+	if failed == nil || errors.Is(failed, errSettled) {
+		return (<-verdict).Err
+	}
+	select {
+	case v := <-verdict:
+		return cmp.Or(v.Err, failed)
+	default:
+		return failed
+	}
+}
+
+// showTurn creates the message at the first event, calls created, and shows events until the turn has ended.
+func showTurn(ctx context.Context, s *session, from cluster.Source, q question, t *render.Turn, created func()) error {
+	for e, err := range from.Follow(ctx, s.Namespace, q.chat, q.first, t.Printer.OutOfReach) {
+		if err != nil {
+			return err
+		}
+		if t.Message == "" {
+			if t.Message, err = q.ask(ctx); err != nil {
+				return err
+			}
+			created()
+		}
+		if err := t.Event(e); err != nil || t.Ended {
+			return err
+		}
+	}
+	return nil
 }

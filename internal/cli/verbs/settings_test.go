@@ -11,6 +11,7 @@ import (
 	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestSettingsSayWhereTheyComeFrom(t *testing.T) {
@@ -30,10 +31,8 @@ func TestSettingsSayWhereTheyComeFrom(t *testing.T) {
 		c.Spec.ChatClassName, c.Spec.Debug = "coder", &v1alpha1.DebugSettings{Enabled: true}
 		c.Spec.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(500)), MaxQueue: new(int32(3))}
 	})))
-	c := p.start("token", "", "settings", "fix")
-	if err := c.wait(); err != nil {
-		t.Fatal(err)
-	}
+	c := p.run("settings", "fix")
+	c.succeeds()
 	const want = `# Chat fix has ChatClass coder.
 # What it says in spec.debug does not count: ChatClass coder does not let it.
 # ChatClass everybody, for every chat of the namespace
@@ -52,13 +51,9 @@ limits:
   # the chat
   maxQueue: 3
 `
-	if got := c.out.String(); got != want {
-		t.Errorf("shown\n%s\nwant\n%s", got, want)
-	}
-	c = p.start("token", "", "settings", "fix", "-o", "json")
-	if err := c.wait(); err != nil {
-		t.Fatal(err)
-	}
+	check.Equal(t, "shown", want, c.out.String())
+	c = p.run("settings", "fix", "-o", "json")
+	c.succeeds()
 	var got render.Settings
 	if err := json.Unmarshal([]byte(c.out.String()), &got); err != nil || got.ChatClass != "coder" ||
 		len(got.Settings) != 5 || got.Settings[0].From != chatclass.FromNamespaceDefault || got.Ignored[0] != "debug" {
@@ -71,12 +66,7 @@ func TestMissingClassFailsSettings(t *testing.T) {
 	p := newPerson(t)
 	p.create(chattest.In(p.namespace, chattest.Chat("fix", func(c *v1alpha1.Chat) { c.Spec.ChatClassName = "gone" })))
 	const want = "ChatClass gone, which spec.chatClassName names, does not exist. Create it, or change the reference"
-	if err := p.start("token", "", "settings", "fix").wait(); err == nil || err.Error() != want {
-		t.Errorf("error %v", err)
-	}
-	c := p.start("token", "", "settings", "triage")
-	if err := c.wait(); err != nil || c.out.String() != "# Chat triage has no ChatClass.\n"+
-		"{} # Nothing is set: the defaults of the API are in force.\n" {
-		t.Errorf("shown %q, %v", c.out.String(), err)
-	}
+	p.run("settings", "fix").failsWith(want)
+	p.run("settings", "triage").shows("# Chat triage has no ChatClass.\n" +
+		"{} # Nothing is set: the defaults of the API are in force.\n")
 }

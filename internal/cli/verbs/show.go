@@ -8,11 +8,12 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"parley.dev/parley/api/stream"
-	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
+	"parley.dev/parley/internal/cli/terminal"
 )
 
 func newShow(o *options) *cobra.Command {
@@ -73,7 +74,10 @@ func playSnapshot(s *session, t *cluster.Snapshot, last int, names bool) error {
 	if before > 0 && !p.JSON {
 		p.Note("%s before this: --all shows them", render.Plural(before, "message"))
 	}
-	p.Chat.Status = &stream.Status{Turn: turnOf(t.Chat)} // One that was interrupted without a word is told by no message.
+	p.Chat.Status = &stream.Status{} // No message shows that a turn was interrupted before its first word.
+	if turn := t.Chat.Status.Turn; turn != nil {
+		p.Chat.Status.Turn = turn.Message
+	}
 	p.Names = names
 	for _, e := range t.Events {
 		if err := p.Event(e, true); err != nil {
@@ -88,10 +92,49 @@ func playSnapshot(s *session, t *cluster.Snapshot, last int, names bool) error {
 	return nil
 }
 
-// turnOf is the name of the message whose turn is under way or was the last one.
-func turnOf(chat *v1alpha1.Chat) string {
-	if chat.Status.Turn == nil {
-		return ""
+func newTail(o *options) *cobra.Command {
+	history := false
+	cmd := &cobra.Command{
+		Use:   "tail CHAT",
+		Short: "Show what is said in a chat, as it is said",
+		Long: "Shows what is said in a chat from now on, as it is said. A lost connection is resumed where it was. " +
+			"Ends with ctrl-C, or when the chat is deleted.",
+		Example: "  kubectl chat tail triage\n  kubectl chat tail triage --history",
+		Args:    cobra.ExactArgs(1),
+		RunE: o.connected(func(ctx context.Context, s *session, args []string) error {
+			err := tailChat(ctx, s, args[0], history)
+			if errors.Is(err, context.Canceled) {
+				return nil
+			}
+			return err
+		}, render.FormatJSON),
 	}
-	return chat.Status.Turn.Message
+	cmd.Flags().BoolVar(&history, "history", false, "begin with what was said so far")
+	return cmd
+}
+
+func tailChat(ctx context.Context, s *session, chat string, history bool) error {
+	// A caller that may only stream cannot read the chat.
+	if err := s.CheckChat(ctx, chat); err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
+	from, err := openSource(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	p := s.printer(chat)
+	defer p.EndLine()
+	if !history {
+		p.NotesFrom = -1
+	}
+	for e, err := range from.Follow(ctx, s.Namespace, chat, history, p.OutOfReach) {
+		if err == nil {
+			err = p.Event(e, true)
+		}
+		if err != nil {
+			return terminal.DuringOutput(err)
+		}
+	}
+	return nil
 }

@@ -5,17 +5,22 @@ package verbs
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cli/cluster"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/pty"
 )
 
@@ -23,13 +28,9 @@ import (
 func (p *person) session() *session {
 	p.t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", p.files["token"])
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	check.OK(p.t, err)
 	api, err := apiclient.New(config, "kubectl-chat")
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	check.OK(p.t, err)
 	o := &options{}
 	o.Out, o.ErrOut = &pty.Output{}, &pty.Output{}
 	return &session{options: o, Objects: cluster.Objects{Namespace: p.namespace, Client: api}}
@@ -38,9 +39,8 @@ func (p *person) session() *session {
 // note is a message for people alone, before the message of an index.
 func (p *person) note(name, text string, index int64) {
 	p.t.Helper()
-	n := &v1alpha1.ChatMessage{ObjectMeta: p.meta(name), Spec: v1alpha1.ChatMessageSpec{
-		ChatRef: v1alpha1.ChatReference{Name: "triage"}, Role: v1alpha1.RoleUser, Content: text,
-		Visibility: v1alpha1.VisibleToPeople}}
+	n := chattest.In(p.namespace, chattest.User("triage", name, chattest.Content(text)))
+	n.Spec.Visibility = v1alpha1.VisibleToPeople
 	p.create(n)
 	n.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageNoted, ChatUID: string(p.chat.UID), Index: &index}
 	p.updateStatus(n)
@@ -57,30 +57,14 @@ func TestShowPrintsConversationAndWait(t *testing.T) {
 	p.chat.Status.LastError = &v1alpha1.LastError{GenerationError: v1alpha1.GenerationError{
 		Reason: v1alpha1.ErrorOverloaded, Message: "no capacity"}}
 	p.want()
-	all := p.start("token", "", "show", "triage", "--all")
-	if err := all.wait(); err != nil {
-		t.Fatal(err)
-	}
+	all := p.run("show", "triage", "--all")
 	want := "▎> one\nthe answer to one\n▎[note:]\n▎  remember\n▎> two\nthe answer to two\n"
-	if all.out.String() != want {
-		t.Errorf("shown %q, want %q", all.out.String(), want)
-	}
-	for _, words := range []string{"Overloaded: no capacity", "approve triage call_2"} {
-		if !strings.Contains(all.errOut.String(), words) {
-			t.Errorf("noted %q, want %q", all.errOut.String(), words)
-		}
-	}
-	last := p.start("token", "", "show", "triage", "--last", "1")
-	if err := last.wait(); err != nil || last.out.String() != "the answer to two\n" ||
-		!strings.Contains(last.errOut.String(), "▎[3 messages before this: --all shows them]\n") {
-		t.Errorf("shown %q, noted %q, %v", last.out.String(), last.errOut.String(), err)
-	}
-	named := p.start("token", "", "show", "chat/triage", "--all", "--names")
+	all.shows(want, "Overloaded: no capacity", "approve triage call_2")
+	p.run("show", "triage", "--last", "1").shows("the answer to two\n", "▎[3 messages before this: --all shows them]\n")
+	named := p.run("show", "chat/triage", "--all", "--names")
 	want = "▎[first]\n▎> one\n▎[" + one + "]\nthe answer to one\n▎[n]\n▎[note:]\n▎  remember\n▎[second]\n▎> two\n▎[" +
 		two + "]\nthe answer to two\n"
-	if err := named.wait(); err != nil || named.out.String() != want {
-		t.Errorf("shown %q, want %q, %v", named.out.String(), want, err)
-	}
+	named.shows(want)
 	events := p.exact("show", "triage", "-o", "json")
 	for line := range strings.Lines(events) {
 		if !json.Valid([]byte(line)) {
@@ -90,9 +74,7 @@ func TestShowPrintsConversationAndWait(t *testing.T) {
 	if !strings.Contains(events, `"event":"requires_action"`) || strings.Count(events, `"event":"message"`) != 4 {
 		t.Errorf("shown %s", events)
 	}
-	if got := p.exact("show", "triage", "-o", "yaml"); !strings.Contains(got, "\nkind: Chat\n") {
-		t.Errorf("shown %s", got)
-	}
+	check.Contains(t, p.exact("show", "triage", "-o", "yaml"), "\nkind: Chat\n")
 }
 
 func TestExportPrintsTheWholeChatInOrder(t *testing.T) {
@@ -102,27 +84,16 @@ func TestExportPrintsTheWholeChatInOrder(t *testing.T) {
 	p.note("n", "remember", 1)
 	p.create(chattest.In(p.namespace, chattest.Chat("below", chattest.ChildOf("triage"))))
 	page := p.exact("export", "triage")
-	for i, part := range []string{"# triage\n", "Its sub-chats are below.", "## 1. User,", "```markdown\none\n```",
-		"## Note,",
-		"remember", "## 2. Assistant,", "the answer to one"} {
-		at := strings.Index(page, part)
-		if at < 0 {
-			t.Fatalf("part %d, %q, is not behind those before it:\n%s", i, part, page)
-		}
-		page = page[at+len(part):]
-	}
+	check.InOrder(t, page, "# triage\n", "Its sub-chats are below.", "## 1. User,", "```markdown\none\n```", "## Note,",
+		"remember", "## 2. Assistant,", "the answer to one")
 	lines := strings.Split(strings.TrimSpace(p.exact("export", "triage", "-o", "jsonl")), "\n")
 	var types []string
 	for _, line := range lines {
 		var entry struct{ Type, Name string }
-		if err := json.Unmarshal([]byte(line), &entry); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Unmarshal([]byte(line), &entry))
 		types = append(types, entry.Type)
 	}
-	if got := strings.Join(types, " "); got != "chat message note message" {
-		t.Errorf("printed are %s", got)
-	}
+	check.Equal(t, "types", "chat message note message", strings.Join(types, " "))
 }
 
 func TestFieldVerbsWaitUntilInForce(t *testing.T) {
@@ -142,20 +113,14 @@ func TestFieldVerbsWaitUntilInForce(t *testing.T) {
 			want := verb == "suspend" || verb == "archive"
 			if !want {
 				*c.field(p.chat) = true
-				if err := p.c.Update(t.Context(), p.chat); err != nil {
-					t.Fatal(err)
-				}
+				p.update(p.chat)
 			}
 			p.chat.Status.Archived = verb == "unarchive"
 			p.chat.Status.Conditions = ready(metav1.ConditionUnknown, v1alpha1.ReasonArchiving, "a sub-chat is at work")
 			p.chat.Status.ObservedGeneration = p.chat.Generation
 			p.updateStatus(p.chat)
-			vain := p.start("token", "", verb, "triage", "--timeout", "1s")
-			if err := vain.wait(); exitCode(err) != exitTimedOut ||
-				!strings.Contains(err.Error(), "Archiving: a sub-chat is at work") {
-				t.Errorf("nobody has acted: %v", err)
-			}
-			running := p.start("token", "", verb, "triage")
+			p.run(verb, "triage", "--timeout", "1s").exits(exitTimedOut, "Archiving: a sub-chat is at work")
+			running := p.run(verb, "triage")
 			p.created("triage")
 			if *c.field(p.chat) != want {
 				t.Fatalf("the spec is %+v", p.chat.Spec)
@@ -163,9 +128,7 @@ func TestFieldVerbsWaitUntilInForce(t *testing.T) {
 			p.chat.Status.ObservedGeneration, p.chat.Status.Archived = p.chat.Generation, c.archived
 			p.chat.Status.Phase = v1alpha1.ChatWaiting
 			p.updateStatus(p.chat)
-			if err := running.wait(); err != nil || running.out.String() != "chat.parley.dev/triage "+c.done+": Waiting\n" {
-				t.Errorf("shown %q, %v", running.out.String(), err)
-			}
+			running.shows("chat.parley.dev/triage " + c.done + ": Waiting\n")
 		})
 	}
 }
@@ -186,23 +149,73 @@ func TestUsageIsSummedByCurrency(t *testing.T) {
 	p.updateStatus(other)
 	want := "CHAT|INPUT|CACHED|OUTPUT|TOTAL|COST\nother|1|2|0|3|2.00 USD\ntriage|5|0|2|7|1.00 EUR\n" +
 		"SUM|6|2|2|10|2.00 USD, 1.00 EUR\n"
-	if got := p.shown("usage"); got != want {
-		t.Errorf("shown\n%s", got)
-	}
-	if got := p.shown("usage", "triage"); strings.Contains(got, "SUM") || strings.Contains(got, "other") {
-		t.Errorf("shown\n%s", got)
-	}
+	check.Equal(t, "shown", want, p.shown("usage"))
+	check.Lacks(t, p.shown("usage", "triage"), "SUM", "other")
 	for _, by := range []string{"model", "config", "day"} {
 		got := p.shown("usage", "triage", "--by", by)
 		if !strings.HasPrefix(got, strings.ToUpper(by)+"|INPUT") || !strings.Contains(got, "0.50 ") {
 			t.Errorf("by %s shown\n%s", by, got)
 		}
-		if by == "day" && !strings.Contains(got, "\n"+m.CreationTimestamp.UTC().Format("2006-01-02")+"|") {
-			t.Errorf("shown\n%s", got)
+		if by == "day" {
+			check.Contains(t, got, "\n"+m.CreationTimestamp.UTC().Format(time.DateOnly)+"|")
 		}
 	}
 	var read struct{ Usage []render.Spent }
 	if err := json.Unmarshal([]byte(p.exact("usage", "-o", "json")), &read); err != nil || len(read.Usage) != 2 {
 		t.Errorf("read %+v, %v", read, err)
+	}
+}
+
+// counter counts the requests that it passes on.
+type counter struct {
+	http.RoundTripper
+
+	requests int
+}
+
+func (c *counter) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.requests++
+	return c.RoundTripper.RoundTrip(r)
+}
+
+func TestALongChatIsReadInFewRequests(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	p.said("first", "one")
+	for i := range 3 * cluster.MessagePage {
+		p.reply(chattest.Says(fmt.Sprintf("answer %d", i)))
+	}
+	p.updateStatus(p.chat)
+	length := int(p.chat.Status.History.Length)
+	config, err := clientcmd.BuildConfigFromFlags("", p.files["token"])
+	check.OK(t, err)
+	made := &counter{}
+	config.Wrap(func(inner http.RoundTripper) http.RoundTripper { made.RoundTripper = inner; return made })
+	s := p.session()
+	if s.Client, err = apiclient.New(config, "kubectl-chat"); err != nil {
+		t.Fatal(err)
+	}
+	for last, most := range map[int]int{0: 6, 1: 3, 2: 4, 20: 6, 1000: 6} {
+		made.requests = 0
+		read, err := s.Snapshot(t.Context(), "triage", last)
+		check.OK(t, err)
+		if made.requests > most {
+			t.Errorf("the last %d messages took %d requests, want at most %d", last, made.requests, most)
+		}
+		var told []int64
+		for _, e := range read.Events {
+			if e.Name == stream.EventMessage {
+				m, err := stream.Decode[stream.MessageCommitted](e)
+				check.OK(t, err)
+				told = append(told, m.Index)
+			}
+		}
+		want := length
+		if last > 0 {
+			want = min(last, length)
+		}
+		if len(told) != want || told[0] != int64(length-want) || told[want-1] != int64(length-1) {
+			t.Errorf("of the last %d messages it reads %d, from %d to %d", last, len(told), told[0], told[len(told)-1])
+		}
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,10 +54,10 @@ func serveUI(ctx context.Context, s *session, chat string, port uint16, noOpen b
 		Permit:  func(context.Context, string) (string, *refusals.Error) { return "the owner", nil },
 		Refused: func(context.Context, *refusals.Error) {},
 	})
-	way := &streams{dialer: s.dialer}
-	defer way.close()
-	server, err := ui.New(ui.Config{Operations: operations, Streams: way.open, Namespace: s.Namespace,
-		Chat: chat}, listener)
+	open := func(ctx context.Context, at, lastEventID string) (*http.Response, error) {
+		return openStream(ctx, s.dialer, at, lastEventID)
+	}
+	server, err := ui.New(ui.Config{Operations: operations, Streams: open, Namespace: s.Namespace, Chat: chat}, listener)
 	if err != nil {
 		return err
 	}
@@ -74,9 +73,8 @@ func serveUI(ctx context.Context, s *session, chat string, port uint16, noOpen b
 	return server.Serve(ctx, listener)
 }
 
-// browse opens a link in the browser of whoever sits before this machine. Everybody on a machine sees the arguments of
-// its programs, so the browser is given a file that only its owner reads, and that leads to the link; forget removes
-// it.
+// browse opens a link in the browser. All users of a machine see the arguments of its programs, so the browser gets a
+// file that only its owner reads, and that redirects to the link; forget removes it.
 func browse(ctx context.Context, link string) (forget func(), err error) {
 	dir, err := os.MkdirTemp("", "kubectl-chat-ui-")
 	if err != nil {
@@ -84,8 +82,8 @@ func browse(ctx context.Context, link string) (forget func(), err error) {
 	}
 	forget = func() { _ = os.RemoveAll(dir) }
 	file := filepath.Join(dir, "open.html")
-	leads := fmt.Sprintf("<!doctype html><meta http-equiv=refresh content=\"0; url=%s\">\n", html.EscapeString(link))
-	if err := os.WriteFile(file, []byte(leads), 0o600); err != nil {
+	redirect := fmt.Sprintf("<!doctype html><meta http-equiv=refresh content=\"0; url=%s\">\n", html.EscapeString(link))
+	if err := os.WriteFile(file, []byte(redirect), 0o600); err != nil {
 		return forget, fmt.Errorf("writing the link: %w", err)
 	}
 	words := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
@@ -100,60 +98,10 @@ func browse(ctx context.Context, link string) (forget func(), err error) {
 	return forget, nil
 }
 
-// streams opens streams of the gateway for the page. The way there is found when the first is asked for, and again when
-// it was lost.
-type streams struct {
-	dialer *cluster.Dialer
-
-	mu  sync.Mutex
-	way *cluster.Gateway
-}
-
-// open asks the gateway for a stream. What it refuses is an answer. Where its token has expired there is another one.
-func (s *streams) open(ctx context.Context, at, lastEventID string) (*http.Response, error) {
-	fresh := false
-	for {
-		way, err := s.found(ctx)
-		if err != nil {
-			return nil, err
-		}
-		answer, err := s.ask(ctx, way, at, lastEventID)
-		again := err != nil || answer.StatusCode == http.StatusUnauthorized
-		if !again || fresh || ctx.Err() != nil {
-			return answer, err
-		}
-		if err == nil {
-			_ = answer.Body.Close() // It is asked for again.
-		}
-		s.lost(way)
-		fresh = true
-	}
-}
-
-func (*streams) ask(ctx context.Context, way *cluster.Gateway, at, lastEventID string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(way.Way.URL, "/")+at, nil)
-	if err != nil {
-		return nil, fmt.Errorf("asking the gateway: %w", err)
-	}
-	if lastEventID != "" {
-		request.Header.Set("Last-Event-ID", lastEventID)
-	}
-	answer, err := way.Way.HTTP.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("asking the gateway: %w", cluster.Explain(err))
-	}
-	return answer, nil
-}
-
-// found is the way to the gateway.
-func (s *streams) found(ctx context.Context) (*cluster.Gateway, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.way != nil {
-		return s.way, nil
-	}
-	// The way outlives the stream for which it is found.
-	way, err := s.dialer.Dial(context.WithoutCancel(ctx))
+// openStream asks the gateway for a stream, and closes the connection to the gateway when ctx is done. Refusals are
+// answers.
+func openStream(ctx context.Context, dialer *cluster.Dialer, at, lastEventID string) (*http.Response, error) {
+	gateway, err := dialer.Dial(ctx)
 	switch {
 	case errors.Is(err, cluster.ErrNoToken):
 		return nil, &refusals.Error{Status: http.StatusForbidden, Reason: refusals.Forbidden, Message: err.Error() +
@@ -162,24 +110,17 @@ func (s *streams) found(ctx context.Context) (*cluster.Gateway, error) {
 	case err != nil:
 		return nil, err
 	}
-	s.way = way
-	return way, nil
-}
-
-// lost forgets a way. Streams that others have on it end with it, and come back.
-func (s *streams) lost(way *cluster.Gateway) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.way == way {
-		s.way = nil
-		way.Close()
+	context.AfterFunc(ctx, gateway.Close)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(gateway.Way.URL, "/")+at, nil)
+	if err != nil {
+		return nil, fmt.Errorf("asking the gateway: %w", err)
 	}
-}
-
-func (s *streams) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.way != nil {
-		s.way.Close()
+	if lastEventID != "" {
+		request.Header.Set("Last-Event-ID", lastEventID)
 	}
+	answer, err := gateway.Way.HTTP.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("asking the gateway: %w", cluster.Explain(err))
+	}
+	return answer, nil
 }

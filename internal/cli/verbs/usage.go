@@ -19,7 +19,7 @@ import (
 	"parley.dev/parley/internal/cli/render"
 )
 
-// What usage can be told by.
+// The values of --by.
 const (
 	byChat   = "chat"
 	byModel  = "model"
@@ -65,17 +65,25 @@ func showUsage(ctx context.Context, s *session, chat, by string) error {
 			return err
 		}
 	}
-	gather := spentByReplies
-	if by == byChat {
-		gather = spentByChats
+	counts := map[string]render.Spent{}
+	add := func(of string, usage *v1alpha1.TokenUsage, costs ...v1alpha1.Cost) {
+		spent := counts[of]
+		spent.Of = of
+		spent.Add(usage, costs...)
+		counts[of] = spent
 	}
-	counts, err := gather(ctx, s.Objects, chat, by)
+	var err error
+	if by == byChat {
+		err = countChats(ctx, s.Objects, chat, add)
+	} else {
+		err = countReplies(ctx, s.Objects, chat, by, add)
+	}
 	if err != nil {
 		return err
 	}
 	all := make([]render.Spent, 0, len(counts))
 	for _, of := range slices.Sorted(maps.Keys(counts)) {
-		all = append(all, *counts[of])
+		all = append(all, counts[of])
 	}
 	if s.Format != "" {
 		return s.Print(map[string]any{"usage": all})
@@ -83,58 +91,46 @@ func showUsage(ctx context.Context, s *session, chat, by string) error {
 	return render.PrintSpent(s.Out, by, all)
 }
 
-// spentByChats is what the status of chats says.
-func spentByChats(ctx context.Context, o cluster.Objects, chat, _ string) (map[string]*render.Spent, error) {
+// countChats adds the usage in the status of chats.
+func countChats(ctx context.Context, o cluster.Objects, chat string,
+	add func(of string, usage *v1alpha1.TokenUsage, costs ...v1alpha1.Cost)) error {
 	options := cluster.InPages()
 	if chat != "" {
 		options.FieldSelector = "metadata.name=" + chat
 	}
-	counts := map[string]*render.Spent{}
 	err := cluster.Each(ctx, options, o.Chats().List, func(c *v1alpha1.Chat) {
 		of := c.Name
 		if o.Namespace == "" {
 			of = c.Namespace + "/" + c.Name
 		}
-		counts[of] = &render.Spent{Of: of}
-		counts[of].Add(&c.Status.Usage, c.Status.Cost...)
-		counts[of].Add(&c.Status.AdvisorUsage)
+		add(of, &c.Status.Usage, c.Status.Cost...)
+		add(of, &c.Status.AdvisorUsage)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("listing the chats: %w", err)
+		return fmt.Errorf("listing the chats: %w", err)
 	}
-	return counts, nil
+	return nil
 }
 
-// spentByReplies is the sum of what the replies of models took.
-func spentByReplies(ctx context.Context, o cluster.Objects, chat, by string) (map[string]*render.Spent, error) {
-	counts := map[string]*render.Spent{}
-	err := cluster.Each(ctx, cluster.MessagesOf(chat), o.Messages().List,
-		func(m *v1alpha1.ChatMessage) { count(counts, m, by) })
+// countReplies adds the usage of the replies of models.
+func countReplies(ctx context.Context, o cluster.Objects, chat, by string,
+	add func(of string, usage *v1alpha1.TokenUsage, costs ...v1alpha1.Cost)) error {
+	err := cluster.Each(ctx, cluster.MessagesOf(chat), o.Messages().List, func(m *v1alpha1.ChatMessage) {
+		g := m.Spec.Generation
+		if g != nil && g.Usage != nil {
+			add(keyOf(m, by), g.Usage)
+		}
+		if g != nil && g.Cost != nil {
+			add(keyOf(m, by), &v1alpha1.TokenUsage{}, *g.Cost)
+		}
+	})
 	if err != nil {
-		return nil, fmt.Errorf("listing the messages: %w", err)
+		return fmt.Errorf("listing the messages: %w", err)
 	}
-	return counts, nil
+	return nil
 }
 
-// count adds what a message took.
-func count(counts map[string]*render.Spent, m *v1alpha1.ChatMessage, by string) {
-	g := m.Spec.Generation
-	if g == nil || g.Usage == nil && g.Cost == nil {
-		return
-	}
-	of := keyOf(m, by)
-	if counts[of] == nil {
-		counts[of] = &render.Spent{Of: of}
-	}
-	if g.Usage != nil {
-		counts[of].Add(g.Usage)
-	}
-	if g.Cost != nil {
-		counts[of].Add(&v1alpha1.TokenUsage{}, *g.Cost)
-	}
-}
-
-// keyOf is what a reply is counted under; empty if that is not known.
+// keyOf returns the model, config or day of a reply; empty if that is not known.
 func keyOf(m *v1alpha1.ChatMessage, by string) string {
 	model := m.Spec.Generation.Model
 	switch {

@@ -15,21 +15,17 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cli/render"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // annotated waits until the chat has an annotation, and returns its value.
 func (p *person) annotated(key string) string {
 	p.t.Helper()
-	for range poll(p.t, "the chat has annotation "+key) {
-		if err := p.c.Get(p.t.Context(), client.ObjectKeyFromObject(p.chat), p.chat); err != nil {
-			p.t.Fatal(err)
-		}
-		if token := p.chat.Annotations[key]; token != "" {
-			return token
-		}
-	}
-	p.t.FailNow()
-	return ""
+	eventually(p.t, "the chat has annotation "+key, func() bool {
+		p.get(p.chat)
+		return p.chat.Annotations[key] != ""
+	})
+	return p.chat.Annotations[key]
 }
 
 func (p *person) handle(r v1alpha1.HandledRequest) {
@@ -57,18 +53,14 @@ func TestRequestIsFollowedUntilItIsHandled(t *testing.T) {
 	} {
 		t.Run(verb, func(t *testing.T) {
 			p := newPerson(t)
-			granted := p.start("token", "", verb, "triage")
+			granted := p.run(verb, "triage")
 			first := p.annotated(c.annotation)
 			p.handle(v1alpha1.HandledRequest{Kind: c.kind, Token: "of somebody else", Outcome: v1alpha1.RequestRefused})
 			p.handle(v1alpha1.HandledRequest{Kind: c.kind, Token: first, Outcome: v1alpha1.RequestDone})
-			if err := granted.wait(); err != nil || granted.out.String() != c.done {
-				t.Errorf("shown %q, %v", granted.out.String(), err)
-			}
+			granted.shows(c.done)
 			p.chat.Annotations = nil
-			if err := p.c.Update(t.Context(), p.chat); err != nil {
-				t.Fatal(err)
-			}
-			refused := p.start("token", "", verb, "triage")
+			p.update(p.chat)
+			refused := p.run(verb, "triage")
 			second := p.annotated(c.annotation)
 			if second == first {
 				t.Error("the token was used before")
@@ -76,10 +68,7 @@ func TestRequestIsFollowedUntilItIsHandled(t *testing.T) {
 			p.chat.Status.Phase = v1alpha1.ChatWaiting
 			p.handle(v1alpha1.HandledRequest{Kind: c.kind, Token: second, Outcome: v1alpha1.RequestRefused,
 				Message: "this is not possible in the chat's phase"})
-			if err := refused.wait(); err == nil ||
-				err.Error() != "Refused: this is not possible in the chat's phase; chat triage is Waiting" {
-				t.Errorf("error %v", err)
-			}
+			refused.failsWith("Refused: this is not possible in the chat's phase; chat triage is Waiting")
 		})
 	}
 }
@@ -87,26 +76,17 @@ func TestRequestIsFollowedUntilItIsHandled(t *testing.T) {
 func TestARequestNeedNotBeFollowed(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
-	c := p.start("token", "", "interrupt", "triage", "--wait=false")
-	if err := c.wait(); err != nil || c.out.String() != "chat.parley.dev/triage annotated\n" ||
-		p.annotated(v1alpha1.AnnotationInterrupt) == "" {
-		t.Errorf("shown %q, %v", c.out.String(), err)
-	}
-	c = p.start("token", "", "clear", "triage", "--timeout", "50ms")
-	if err := c.wait(); err == nil ||
-		!strings.HasPrefix(err.Error(), "timed out after 50ms waiting for chat triage to act on parley.dev/clear: ") {
-		t.Errorf("error %v", err)
-	}
-	c = p.start("token", "", "interrupt", "triage")
+	c := p.run("interrupt", "triage", "--wait=false")
+	c.shows("chat.parley.dev/triage annotated\n")
+	p.annotated(v1alpha1.AnnotationInterrupt)
+	p.run("clear", "triage", "--timeout", "50ms").exits(exitTimedOut,
+		"timed out after 50ms waiting for chat triage to act on parley.dev/clear: ")
+	c = p.run("interrupt", "triage")
 	for mine := p.chat.Annotations[v1alpha1.AnnotationInterrupt]; p.annotated(v1alpha1.AnnotationInterrupt) == mine; {
 	}
 	p.chat.Annotations[v1alpha1.AnnotationInterrupt] = "of somebody else"
-	if err := p.c.Update(t.Context(), p.chat); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.wait(); err == nil || !strings.Contains(err.Error(), "another person has annotated") {
-		t.Errorf("error %v", err)
-	}
+	p.update(p.chat)
+	c.fails("another person has annotated")
 }
 
 // digest gives the calls of a chat that need approval their digests, as the operator does.
@@ -138,16 +118,9 @@ func (p *person) want() {
 func TestCallsListsWhatWaits(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
-	none := p.start("token", "", "calls", "triage")
-	if err := none.wait(); err != nil || none.out.String() != "" ||
-		!strings.HasPrefix(none.errOut.String(), "No tool call of chat triage waits") {
-		t.Errorf("shown %q and %q, %v", none.out.String(), none.errOut.String(), err)
-	}
+	p.run("calls", "triage").shows("", "No tool call of chat triage waits")
 	p.want()
-	table := p.start("token", "", "calls", "triage")
-	if err := table.wait(); err != nil {
-		t.Fatal(err)
-	}
+	table := p.exact("calls", "triage")
 	digest := p.chat.Status.RequiresAction.ToolCalls[1].Digest
 	want := `ID       TOOL           KIND       DECISION                                  DEADLINE
 call_1   open_ticket    Client     <none>                                    5m
@@ -167,33 +140,17 @@ call_3 (current_time):
       | {}
       digest ` + digest + `
 `
-	if got := strings.ReplaceAll(table.out.String(), "4m59s", "5m"); got != want {
-		t.Errorf("shown\n%s", got)
-	}
-	asJSON := p.start("token", "", "calls", "triage", "-o", "json")
+	check.Equal(t, "shown", want, strings.ReplaceAll(table, "4m59s", "5m"))
 	var required v1alpha1.RequiresActionStatus
-	if err := asJSON.wait(); err != nil || json.Unmarshal([]byte(asJSON.out.String()), &required) != nil ||
-		len(required.ToolCalls) != 3 {
-		t.Errorf("shown %s, %v", asJSON.out.String(), err)
-	}
+	check.OK(t, json.Unmarshal([]byte(p.exact("calls", "triage", "-o", "json")), &required))
+	check.Equal(t, "calls", 3, len(required.ToolCalls))
 }
 
 // approval waits for the ToolApproval that the plug-in creates.
 func (p *person) approval() *v1alpha1.ToolApproval {
 	p.t.Helper()
-	for range poll(p.t, "a ToolApproval was created") {
-		var list v1alpha1.ToolApprovalList
-		if err := p.c.List(p.t.Context(), &list, client.InNamespace(p.namespace)); err != nil {
-			p.t.Fatal(err)
-		}
-		for i := range list.Items {
-			if len(list.Items[i].Status.Conditions) == 0 {
-				return &list.Items[i]
-			}
-		}
-	}
-	p.t.FailNow()
-	return nil
+	return find(p, "a ToolApproval was created", &v1alpha1.ToolApprovalList{},
+		func(a *v1alpha1.ToolApproval) bool { return len(a.Status.Conditions) == 0 })
 }
 
 func TestADecisionIsFollowedUntilItCounts(t *testing.T) {
@@ -201,33 +158,22 @@ func TestADecisionIsFollowedUntilItCounts(t *testing.T) {
 	p := newPerson(t)
 	p.want()
 	digest := p.chat.Status.RequiresAction.ToolCalls[1].Digest
-	approve := p.start("token", "", "approve", "triage", "call_2", "--comment", "go on", "--digest",
+	approve := p.run("approve", "triage", "call_2", "--comment", "go on", "--digest",
 		render.ShortDigest(digest))
 	a := p.approval()
-	if want := (v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: "triage"}, ToolCallID: "call_2",
-		Decision: v1alpha1.DecisionApprove, Digest: digest, Comment: "go on"}); a.Spec != want {
-		t.Errorf("created %+v", a.Spec)
-	}
+	check.Equal(t, "created", v1alpha1.ToolApprovalSpec{ChatRef: v1alpha1.ChatReference{Name: "triage"},
+		ToolCallID: "call_2", Decision: v1alpha1.DecisionApprove, Digest: digest, Comment: "go on"}, a.Spec)
 	a.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonApplied, "")
 	p.updateStatus(a)
-	if err := approve.wait(); err != nil || approve.out.String() != "toolapproval.parley.dev/"+a.Name+
-		" approved call_2 (current_time): Applied\n" {
-		t.Errorf("shown %q, %v", approve.out.String(), err)
-	}
-	deny := p.start("token", "", "deny", "triage", "-o", "json") // It is the only call that waits.
+	approve.shows("toolapproval.parley.dev/" + a.Name + " approved call_2 (current_time): Applied\n")
+	deny := p.run("deny", "triage", "-o", "json") // It is the only call that waits.
 	a = p.approval()
-	if a.Spec.Decision != v1alpha1.DecisionDeny {
-		t.Errorf("created %+v", a.Spec)
-	}
+	check.Equal(t, "decision", v1alpha1.DecisionDeny, a.Spec.Decision)
 	a.Status.Conditions = ready(metav1.ConditionFalse, v1alpha1.ReasonNotPending, "call_2 was approved already")
 	p.updateStatus(a)
-	if err := deny.wait(); err == nil || err.Error() != "NotPending: call_2 was approved already" {
-		t.Errorf("error %v", err)
-	}
-	quick := p.start("token", "", "deny", "chat.parley.dev/triage", "_2", "--wait=false")
-	if err := quick.wait(); err != nil || quick.out.String() != "toolapproval.parley.dev/"+p.approval().Name+" created\n" {
-		t.Errorf("shown %q, %v", quick.out.String(), err)
-	}
+	deny.failsWith("NotPending: call_2 was approved already")
+	p.run("deny", "chat.parley.dev/triage", "_2", "--wait=false").
+		shows("toolapproval.parley.dev/" + p.approval().Name + " created\n")
 }
 
 func TestResultsAreFollowedUntilTheyAreAccepted(t *testing.T) {
@@ -235,21 +181,10 @@ func TestResultsAreFollowedUntilTheyAreAccepted(t *testing.T) {
 	p := newPerson(t)
 	p.want()
 	sent := func() *v1alpha1.ChatMessage {
-		for range poll(t, "results were sent") {
-			var list v1alpha1.ChatMessageList
-			if err := p.c.List(t.Context(), &list, client.InNamespace(p.namespace)); err != nil {
-				t.Fatal(err)
-			}
-			for i := range list.Items {
-				if len(list.Items[i].Status.Conditions) == 0 {
-					return &list.Items[i]
-				}
-			}
-		}
-		t.FailNow()
-		return nil
+		return find(p, "results were sent", &v1alpha1.ChatMessageList{},
+			func(m *v1alpha1.ChatMessage) bool { return len(m.Status.Conditions) == 0 })
 	}
-	accepted := p.start("token", "", "answer", "triage", `call_1={"number": 4711}`)
+	accepted := p.run("answer", "triage", `call_1={"number": 4711}`)
 	m := sent()
 	if m.Spec.Role != v1alpha1.RoleTool || len(m.Spec.Parts) != 1 || m.Spec.Parts[0].ToolResult.ID != "call_1" ||
 		m.Spec.Parts[0].ToolResult.Output != `{"number": 4711}` {
@@ -259,18 +194,12 @@ func TestResultsAreFollowedUntilTheyAreAccepted(t *testing.T) {
 	p.updateStatus(m)
 	m.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonResultsAccepted, "")
 	p.updateStatus(m)
-	if err := accepted.wait(); err != nil || accepted.out.String() != "chatmessage.parley.dev/"+m.Name+
-		" answers call_1 (open_ticket): ResultsAccepted\n" {
-		t.Errorf("shown %q, %v", accepted.out.String(), err)
-	}
-	waits := p.start("token", "", "answer", "triage", `call_1=1`, "--timeout", "2s")
+	accepted.shows("chatmessage.parley.dev/" + m.Name + " answers call_1 (open_ticket): ResultsAccepted\n")
+	waits := p.run("answer", "triage", `call_1=1`, "--timeout", "2s")
 	m = sent()
 	m.Status.Conditions = ready(metav1.ConditionUnknown, v1alpha1.ReasonWaitingForApproval, "call_2 waits for approval")
 	p.updateStatus(m)
-	if err := waits.wait(); err == nil ||
-		!strings.HasSuffix(err.Error(), "to be accepted: WaitingForApproval: call_2 waits for approval") {
-		t.Errorf("error %v", err)
-	}
+	waits.exits(exitTimedOut, "to be accepted: WaitingForApproval: call_2 waits for approval")
 }
 
 func TestOnlyWhatWasSeenIsApproved(t *testing.T) {
@@ -282,42 +211,28 @@ func TestOnlyWhatWasSeenIsApproved(t *testing.T) {
 	call.Name, call.Input = "execute", hidden
 	digest(p.chat)
 	p.updateStatus(p.chat)
-	shown := p.start("token", "", "calls", "triage")
 	want := `      |   "command": "echo ls` + strings.Repeat(`\u0020`, 40) + `; echo hidden\n
       |       \n
       |       rm \u202e x"
 `
-	if err := shown.wait(); err != nil || !strings.Contains(shown.out.String(), want) {
-		t.Errorf("shown %s, %v", shown.out.String(), err)
-	}
+	check.Contains(t, p.exact("calls", "triage"), want)
 	for want, digest := range map[string]string{
 		"--digest is required without a terminal":          "",
 		"has digest " + call.Digest + ", not 0123456789ab": "0123456789ab",
 		"has digest " + call.Digest + ", not sha256:":      "sha256:",
 	} {
-		if err := p.start("token", "", "approve", "triage", "call_2", "--digest", digest).wait(); err == nil ||
-			!strings.Contains(err.Error(), want) {
-			t.Errorf("error %v", err)
-		}
+		p.run("approve", "triage", "call_2", "--digest", digest).fails(want)
 	}
 	another := p.chat.Status.RequiresAction.ToolCalls[1].Digest
 	p.chat.Status.RequiresAction.ToolCalls[1].Input = `{"command":"ls"}`
 	p.updateStatus(p.chat)
-	unseen := p.start("token", "", "approve", "triage", "call_2", "--digest", render.ShortDigest(another))
-	if err := unseen.wait(); err == nil ||
-		!strings.Contains(err.Error(), "does not fit the call") {
-		t.Errorf("error %v", err)
-	}
+	p.run("approve", "triage", "call_2", "--digest", render.ShortDigest(another)).fails("does not fit the call")
 }
 
 func TestImpossibleDecisionIsSaidBeforeCreation(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
-	idle := p.start("token", "", "approve", "triage", "call_1")
-	if err := idle.wait(); err == nil || !strings.Contains(err.Error(), "no call of chat triage waits for approval") ||
-		!strings.Contains(err.Error(), "calls triage") {
-		t.Errorf("error %v", err)
-	}
+	p.run("approve", "triage", "call_1").fails("no call of chat triage waits for approval", "calls triage")
 	p.want()
 	for want, args := range map[string][]string{
 		"chat triage has no call call_1 that waits for approval: there is call_2 (current_time), call_3 (current_time)": {
@@ -327,9 +242,7 @@ func TestImpossibleDecisionIsSaidBeforeCreation(t *testing.T) {
 		"give CALL=JSON for call_1 (open_ticket)":                                         {"answer", "triage", "call_2=1"},
 		"has no chat other: there is triage":                                              {"calls", "other"},
 	} {
-		if err := p.start("token", "", args...).wait(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: error %v", args, err)
-		}
+		p.run(args...).fails(want)
 	}
 	var approvals v1alpha1.ToolApprovalList
 	if err := p.c.List(t.Context(), &approvals, client.InNamespace(p.namespace)); err != nil || len(approvals.Items) > 0 {
@@ -340,9 +253,7 @@ func TestImpossibleDecisionIsSaidBeforeCreation(t *testing.T) {
 func TestSendCanCutIn(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t)
-	if err := p.start("token", "", "send", "triage", "--interrupt", "--no-follow", "never mind").wait(); err != nil {
-		t.Fatal(err)
-	}
+	p.run("send", "triage", "--interrupt", "--no-follow", "never mind").succeeds()
 	if m := p.sent(); m.Spec.WhenBusy != v1alpha1.WhenBusyInterrupt || m.Spec.Content != "never mind" {
 		t.Errorf("sent %+v", m.Spec)
 	}
@@ -362,9 +273,7 @@ func TestSendShowsWhatAnInterruptedTurnLeaves(t *testing.T) {
 			p.chat.Status.Turn.Result = v1alpha1.TurnInterrupted
 			p.chat.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonInterrupted, "")
 			p.updateStatus(p.chat)
-			if err := c.wait(); err == nil || err.Error() != "Interrupted: The turn was interrupted" {
-				t.Errorf("error %v", err)
-			}
+			c.failsWith("Interrupted: The turn was interrupted")
 			if c.out.String() != "Networks are\n" || !strings.HasSuffix(c.errOut.String(), "▎[interrupted]\n") {
 				t.Errorf("shown %q, noted %q", c.out.String(), c.errOut.String())
 			}
@@ -377,18 +286,14 @@ func TestTailTellsWhatWaitsAndWhatWasEdited(t *testing.T) {
 	for _, kubeconfig := range []string{"token", "certificate"} {
 		t.Run("with a "+kubeconfig, func(t *testing.T) {
 			p := newPerson(t)
-			if err := p.start("token", "", "send", "triage", "first question", "--no-follow").wait(); err != nil {
-				t.Fatal(err)
-			}
+			p.run("send", "triage", "first question", "--no-follow").succeeds()
 			first := p.sent()
 			p.begin(first)
 			tail := p.start(kubeconfig, "", "--gateway", p.gateway, "tail", "triage", "--history")
 			p.answer(first, "first answer")
 			tail.waitOutput("▎> first question\nfirst answer\n")
 			first.Spec.Content = "what I meant"
-			if err := p.c.Update(t.Context(), first); err != nil {
-				t.Fatal(err)
-			}
+			p.update(first)
 			h := &p.chat.Status.History
 			h.Version, h.Length, h.Head = h.Version+1, 1, first.Name
 			p.chat.Status.Turn = &v1alpha1.TurnStatus{Message: first.Name, HistoryVersion: h.Version}
@@ -396,18 +301,11 @@ func TestTailTellsWhatWaitsAndWhatWasEdited(t *testing.T) {
 			tail.waitOutput("▎> first question\nfirst answer\n▎> what I meant\n")
 			p.answer(first, "now I see")
 			p.want()
-			for range poll(t, "the action is told") {
-				if strings.Contains(tail.errOut.String(), "deny triage call_2") {
-					break
-				}
-			}
-			notes := tail.errOut.String()
-			command := "▎    kubectl chat --kubeconfig " + p.files[kubeconfig] + " approve triage call_2 --digest " +
-				render.ShortDigest(p.chat.Status.RequiresAction.ToolCalls[1].Digest) + "\n"
-			if !strings.Contains(notes, "▎[the conversation was changed from message 1 on; it continues like this:]\n") ||
-				!strings.Contains(notes, command) {
-				t.Errorf("noted %q", notes)
-			}
+			tail.waitNote("deny triage call_2")
+			check.Contains(t, tail.errOut.String(),
+				"▎[the conversation was changed from message 1 on; it continues like this:]\n",
+				"▎    kubectl chat --kubeconfig "+p.files[kubeconfig]+" approve triage call_2 --digest "+
+					render.ShortDigest(p.chat.Status.RequiresAction.ToolCalls[1].Digest)+"\n")
 		})
 	}
 }

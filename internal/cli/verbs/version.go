@@ -14,10 +14,9 @@ import (
 	"parley.dev/parley/internal/cli/render"
 )
 
-// version of a release, which its build sets.
+// version is set by the build of a release.
 var version string
 
-// clientVersion is what the program was built from.
 type clientVersion struct {
 	Version    string `json:"version"`
 	GoVersion  string `json:"goVersion"`
@@ -43,7 +42,7 @@ func newVersion(o *options) *cobra.Command {
 	}
 }
 
-// ownVersion is that of the release, or of the module as "go install" has it; "(devel)" for any other build.
+// ownVersion returns the version of the release, or of the module after "go install"; "(devel)" for other builds.
 func ownVersion() clientVersion {
 	module := ""
 	if build, ok := debug.ReadBuildInfo(); ok {

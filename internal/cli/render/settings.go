@@ -16,19 +16,18 @@ import (
 	"parley.dev/parley/internal/text/printable"
 )
 
-// Settings are the settings of a chat that are in force.
+// Settings holds the settings of a chat that are in force.
 type Settings struct {
-	// Chat and ChatClass by name; the class is empty if the chat has none.
+	// Chat and ChatClass are names; the class is empty if the chat has none.
 	Chat      string `json:"chat"`
 	ChatClass string `json:"chatClass,omitempty"`
-	// NamespaceClass speaks to every chat of the namespace; empty if none does.
+	// NamespaceClass applies to every chat of the namespace; empty if there is none.
 	NamespaceClass string `json:"namespaceClass,omitempty"`
-	// Settings with where they come from.
+	// Settings and their sources.
 	Settings []chatclass.Setting `json:"settings"`
-	// Ignored are the fields of the chat that do not count because of its class.
-	Ignored []string `json:"ignored,omitempty"`
-	// IsSubChat is true for a chat below another one.
-	IsSubChat bool `json:"-"`
+	// Ignored lists the fields of the chat that its class overrides.
+	Ignored   []string `json:"ignored,omitempty"`
+	IsSubChat bool     `json:"-"`
 }
 
 // Print prints the settings as one YAML document.
@@ -70,7 +69,7 @@ func (of *Settings) Print(out io.Writer) error {
 	return nil
 }
 
-// source is who has said a setting, in words.
+// source describes where a setting comes from.
 func (of *Settings) source(from chatclass.Source) string {
 	switch from {
 	case chatclass.FromClass:
@@ -83,7 +82,7 @@ func (of *Settings) source(from chatclass.Source) string {
 	return "the chat"
 }
 
-// yamlOf is a field as YAML. JSON is YAML, too, and can escape what YAML here cannot.
+// yamlOf formats a field as YAML, or as JSON, which is YAML, too, where a text has to be escaped.
 func yamlOf(name string, value any) (string, error) {
 	raw, err := yaml.Marshal(map[string]any{name: value})
 	if err == nil && terminal.Unmarked(printable.Escape(string(raw))) == string(raw) {
@@ -96,7 +95,7 @@ func yamlOf(name string, value any) (string, error) {
 	return name + ": " + terminal.Unmarked(string(printable.JSON(raw))) + "\n", nil
 }
 
-// annotated is a field with a remark above it, indented.
+// annotated indents a field and adds a remark above it.
 func annotated(text, remark, indent string) string {
 	var b strings.Builder
 	b.WriteString(indent + "# " + remark + "\n")

@@ -21,6 +21,8 @@ import (
 	"parley.dev/parley/client"
 	"parley.dev/parley/internal/cli"
 	"parley.dev/parley/internal/cli/terminal"
+	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/pty"
 )
 
 func TestEachKindOfErrorHasItsExitCode(t *testing.T) {
@@ -41,7 +43,7 @@ func TestEachKindOfErrorHasItsExitCode(t *testing.T) {
 		"a token that has expired":       {apierrors.NewUnauthorized("expired"), 4},
 		"the same of the gateway":        {&client.Error{Status: 403}, 4},
 		"a name that is taken":           {apierrors.NewAlreadyExists(chats, "c"), 5},
-		"an edit that came late":         {takenError{"it was changed"}, 5},
+		"an edit that came late":         {conflictError{"it was changed"}, 5},
 		"time that is over":              {timeoutError{waited: time.Minute, what: "it"}, 6},
 		"an API server that is too slow": {context.DeadlineExceeded, 6},
 		"a call that waits for approval": {timeoutError{waited: time.Minute, what: "it", person: true}, 7},
@@ -49,9 +51,7 @@ func TestEachKindOfErrorHasItsExitCode(t *testing.T) {
 		"ctrl-C":                         {context.Canceled, 130},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := exitCode(c.err); got != c.want {
-				t.Errorf("it ends with %d, want %d", got, c.want)
-			}
+			check.Equal(t, "it ends with", c.want, exitCode(c.err))
 			if c.err == nil {
 				return
 			}
@@ -82,9 +82,7 @@ func TestUnreadableArgumentsAreUsageErrors(t *testing.T) {
 
 func TestThePageHasEveryExitCode(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/kubectl-chat.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	documented := map[int]bool{}
 	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \|`).FindAllStringSubmatch(string(page), -1) {
 		code, _ := strconv.Atoi(row[1]) // It has digits alone.
@@ -99,5 +97,19 @@ func TestThePageHasEveryExitCode(t *testing.T) {
 	}
 	if len(documented) > 0 {
 		t.Errorf("the page has %v", documented)
+	}
+}
+
+func TestTheVersionIsPrintedWithoutACluster(t *testing.T) {
+	for args, want := range map[string]string{
+		"version":         "kubectl-chat " + ownVersion().Version + " (parley.dev/v1alpha1, go",
+		"version -o json": `"apiVersion":"parley.dev/v1alpha1"`,
+	} {
+		var out, errOut pty.Output
+		streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}
+		if code := Run(t.Context(), streams, strings.Fields(args+" --kubeconfig /none")); code != exitDone ||
+			!strings.Contains(out.String(), want) {
+			t.Errorf("%s: ended with %d, printed %q and %q", args, code, out.String(), errOut.String())
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/stream"
+	"parley.dev/parley/test/kit/check"
 )
 
 // madeCall is a reply that calls the tool.
@@ -35,9 +36,7 @@ func writes(t *testing.T, id, text string) stream.Event {
 func asJSON(t *testing.T, text string) string {
 	t.Helper()
 	raw, err := json.Marshal(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return string(raw)
 }
 
@@ -90,13 +89,9 @@ func TestWorkIsShownAsPeopleKnowIt(t *testing.T) {
 			var out strings.Builder
 			p := NewPrinter(&out, &strings.Builder{}, false, hints)
 			for _, e := range c.events {
-				if err := p.Event(e, false); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, p.Event(e, false))
 			}
-			if out.String() != c.want {
-				t.Errorf("shown\n%s\nwant\n%s", out.String(), c.want)
-			}
+			check.Equal(t, "shown", c.want, out.String())
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"parley.dev/parley/internal/chat/chatclass"
 	"parley.dev/parley/internal/cli/terminal"
 	"parley.dev/parley/internal/text/printable"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestSettingsRoundTripAsYAML(t *testing.T) {
@@ -26,9 +27,7 @@ func TestSettingsRoundTripAsYAML(t *testing.T) {
 		var out strings.Builder
 		of := Settings{Chat: "c"}
 		of.Settings, _ = chatclass.Explain(chat, nil, nil)
-		if err := of.Print(terminal.NewScreen(&out)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, of.Print(terminal.NewScreen(&out)))
 		if printable.Escape(out.String()) != out.String() || strings.Contains(out.String(), terminal.Mark) {
 			t.Errorf("shown %q", out.String())
 		}

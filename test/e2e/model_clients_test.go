@@ -13,9 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/localnode"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -57,15 +61,9 @@ func TestJavaScriptClientsRunTheirOwnTools(t *testing.T) {
 			program := exec.CommandContext(t.Context(), "node", args...)
 			program.Dir = dir
 			program.Env = append(os.Environ(), "BASE_URL="+p.openaiURL(), "API_KEY="+p.token)
-			if said := runs(t, program); said != "It rains in Rome." {
-				t.Errorf("the model said %q", said)
-			}
-			if n := len(w.requests()); n != 2 {
-				t.Errorf("the model was called %d times", n)
-			}
-			if last := string(w.requests()[1].Body); !strings.Contains(last, "rain in Rome") {
-				t.Errorf("the model was told %s", last)
-			}
+			check.Equal(t, "the model said", "It rains in Rome.", runs(t, program))
+			check.Equal(t, "calls of the model", 2, len(w.requests()))
+			check.Contains(t, string(w.requests()[1].Body), "rain in Rome")
 		})
 	}
 }
@@ -90,9 +88,7 @@ func TestClientsOfJavaScriptParseAnswersBySchema(t *testing.T) {
 			program.Dir = dir
 			program.Env = append(os.Environ(), "OPENAI_URL="+at.openaiURL(), "ANTHROPIC_URL="+at.anthropicURL(),
 				"API_KEY="+at.token)
-			if parsed := runs(t, program); parsed != answer {
-				t.Errorf("the client has parsed %s", parsed)
-			}
+			check.Equal(t, "the client has parsed", answer, runs(t, program))
 			requests := w.requests()
 			if n := len(requests); n != 3 {
 				t.Fatalf("the model was called %d times", n)
@@ -128,10 +124,8 @@ func TestClientsWaitForApprovalsOfOthers(t *testing.T) {
 				"API_KEY="+at.token)
 			var said, losses bytes.Buffer
 			program.Stdout, program.Stderr = &said, &losses
-			if err := program.Start(); err != nil {
-				t.Fatal(err)
-			}
-			w.approve(w.waitingChat())
+			check.OK(t, program.Start())
+			w.approveOnly(w.waitingChat())
 			if err := program.Wait(); err != nil {
 				t.Fatalf("%v\n%s", err, losses.String())
 			}
@@ -181,9 +175,7 @@ base_url = %q
 wire_api = "responses"
 env_key = "PARLEY_TOKEN"
 `, p.openaiURL())
-	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600))
 	program := exec.CommandContext(w.t.Context(),
 		filepath.Join(modelClients(w.t), "node_modules", ".bin", "codex"), append([]string{"exec"}, args...)...)
 	program.Dir = home
@@ -202,19 +194,65 @@ func TestCodexWorksInOneChat(t *testing.T) {
 			modelserver.Call("exec_command", `{"cmd":"echo is $((40+2))"}`)}}},
 	}})
 	home := t.TempDir()
-	if said := w.codex(home, "--skip-git-repo-check", "What is 40+2?"); said != "It is 42." {
-		t.Errorf("Codex says %q", said)
-	}
+	check.Equal(t, "Codex says", "It is 42.", w.codex(home, "--skip-git-repo-check", "What is 40+2?"))
 	if n := len(w.requests()); n != 2 || !strings.Contains(string(w.requests()[1].Body), "is 42") {
 		t.Errorf("the model was called %d times", n)
 	}
-	if said := w.codex(home, "resume", "--last", "--skip-git-repo-check", "And now?"); said != "Still 42." {
-		t.Errorf("Codex says %q", said)
-	}
+	check.Equal(t, "Codex says", "Still 42.", w.codex(home, "resume", "--last", "--skip-git-repo-check", "And now?"))
 	var chats v1alpha1.ChatList
 	if err := c.List(t.Context(), &chats, client.InNamespace(w.ns)); err != nil || len(chats.Items) != 1 {
 		t.Fatalf("there are %d chats, %v", len(chats.Items), err)
 	}
 	w.ready(chats.Items[0].Name, 6)
 	w.nothingLeft(chats.Items[0].Name)
+}
+
+// anthropicURL is the base URL of Anthropic's clients for the namespace.
+func (o outside) anthropicURL() string { return strings.TrimSuffix(o.openaiURL(), "/v1") }
+
+func TestAnthropicsClientTalksToChats(t *testing.T) {
+	localnode.Needed(t)
+	w := newWorld(t, forecast)
+	at := w.byGateway()
+	client := anthropic.NewClient(option.WithBaseURL(at.anthropicURL()), option.WithAPIKey(at.token),
+		option.WithoutEnvironmentDefaults())
+	models, err := client.Models.List(t.Context(), anthropic.ModelListParams{})
+	if err != nil || len(models.Data) == 0 || models.Data[0].ID != "default" {
+		t.Fatalf("models are %v, %v", models, err)
+	}
+	ask := anthropic.MessageNewParams{Model: "default", MaxTokens: 1000,
+		System:   []anthropic.TextBlockParam{{Text: "Be brief."}},
+		Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("How is the weather in Rome?"))},
+		Tools: []anthropic.ToolUnionParam{{OfTool: &anthropic.ToolParam{Name: "weather",
+			InputSchema: anthropic.ToolInputSchemaParam{Properties: weather["properties"]}}}}}
+	call, err := client.Messages.New(t.Context(), ask)
+	if err != nil || call.StopReason != anthropic.StopReasonToolUse || len(call.Content) != 2 {
+		t.Fatalf("the call is %v, %v", call, err)
+	}
+	ask.Messages = append(ask.Messages, call.ToParam(),
+		anthropic.NewUserMessage(anthropic.NewToolResultBlock(call.Content[1].ID, "rain", false)))
+	for range 2 { // The second one is a client that has lost the answer.
+		stream := client.Messages.NewStreaming(t.Context(), ask)
+		var answer anthropic.Message
+		for stream.Next() {
+			check.OK(t, answer.Accumulate(stream.Current()))
+		}
+		if stream.Err() != nil || len(answer.Content) != 1 || answer.Content[0].Text != "It rains in Rome." ||
+			answer.StopReason != anthropic.StopReasonEndTurn || answer.Usage.OutputTokens == 0 {
+			t.Fatalf("the answer is %+v, %v", answer, stream.Err())
+		}
+	}
+	check.Equal(t, "calls of the model", 2, len(w.requests()))
+}
+
+func TestAnthropicJavaScriptClientRunsItsOwnTools(t *testing.T) {
+	dir := modelClients(t)
+	w := newWorld(t, forecast)
+	at := w.byGateway()
+	program := exec.CommandContext(t.Context(), "node", "anthropic.mjs")
+	program.Dir = dir
+	program.Env = append(os.Environ(), "BASE_URL="+at.anthropicURL(), "API_KEY="+at.token)
+	check.Equal(t, "the model said", "It rains in Rome.", runs(t, program))
+	check.Equal(t, "calls of the model", 2, len(w.requests()))
+	check.Contains(t, string(w.requests()[1].Body), "rain in Rome")
 }

@@ -4,19 +4,23 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/printers"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/cost"
 	"parley.dev/parley/internal/cli/terminal"
 )
 
-// ChatTable prints chats as rows of a table, or as programs ask for.
+// ChatTable prints chats as rows of a table, or in another format.
 type ChatTable struct {
 	*Output
 
@@ -24,9 +28,9 @@ type ChatTable struct {
 	table      Table
 }
 
-// NewChatTable is one with the namespaces of the chats, if there are several.
+// NewChatTable creates a table, with the namespaces of the chats if there are several.
 func NewChatTable(o *Output, namespaces bool) *ChatTable {
-	return &ChatTable{Output: o, namespaces: namespaces, table: newTable(o.Out)}
+	return &ChatTable{Output: o, namespaces: namespaces, table: Table{printers.GetNewTabWriter(o.Out)}}
 }
 
 // PrintList prints a list.
@@ -98,7 +102,6 @@ func (l *ChatTable) row(chat *v1alpha1.Chat) {
 	l.table.Row(cells...)
 }
 
-// reasonOf is why the chat is Ready or not; what holds it comes first.
 func reasonOf(chat *v1alpha1.Chat) string {
 	if c := meta.FindStatusCondition(chat.Status.Conditions, v1alpha1.ConditionReady); c != nil {
 		return c.Reason
@@ -106,24 +109,54 @@ func reasonOf(chat *v1alpha1.Chat) string {
 	return ""
 }
 
-// waitOf says how many calls wait for whom, or what else the chat waits for.
+// waitOf counts the calls that wait by what they need, or names what else the chat waits for.
 func waitOf(chat *v1alpha1.Chat) string {
-	switch {
-	case chat.Status.RequiresAction != nil:
-	case chat.Status.Wait != nil:
-		return string(chat.Status.Wait.For)
-	default:
-		return ""
-	}
-	counts := map[Need]int{}
-	for i := range chat.Status.RequiresAction.ToolCalls {
-		counts[NeedOf(&chat.Status.RequiresAction.ToolCalls[i])]++
-	}
-	var said []string
-	for _, w := range []Need{NeedsApproval, NeedsInput, NeedsResult} {
-		if counts[w] > 0 {
-			said = append(said, Plural(counts[w], string(w)))
+	if required := chat.Status.RequiresAction; required != nil {
+		counts := map[Need]int{}
+		for i := range required.ToolCalls {
+			counts[NeedOf(&required.ToolCalls[i])]++
 		}
+		var waits []string
+		for _, need := range []Need{NeedsApproval, NeedsInput, NeedsResult} {
+			if counts[need] > 0 {
+				waits = append(waits, Plural(counts[need], string(need)))
+			}
+		}
+		return strings.Join(waits, ", ")
 	}
-	return strings.Join(said, ", ")
+	if chat.Status.Wait != nil {
+		return string(chat.Status.Wait.For)
+	}
+	return ""
+}
+
+// Spent is the usage and cost of a chat, model, ChatModelConfig or day.
+type Spent struct {
+	Of    string              `json:"of"`
+	Usage v1alpha1.TokenUsage `json:"usage"`
+	Cost  []v1alpha1.Cost     `json:"cost,omitempty"`
+}
+
+// Add adds usage and costs.
+func (s *Spent) Add(u *v1alpha1.TokenUsage, costs ...v1alpha1.Cost) {
+	s.Usage, s.Cost = s.Usage.Add(*u), cost.Total(s.Cost, costs)
+}
+
+// PrintSpent prints a table, with the sum of several rows below it.
+func PrintSpent(out io.Writer, by string, all []Spent) error {
+	table := newTable(out, strings.ToUpper(by), "INPUT", "CACHED", "OUTPUT", "TOTAL", "COST")
+	row := func(of string, s *Spent) {
+		number := func(n int64) string { return strconv.FormatInt(n, 10) }
+		table.Row(of, number(s.Usage.InputTokens), number(s.Usage.CacheReadTokens), number(s.Usage.OutputTokens),
+			number(s.Usage.TotalTokens), cmp.Or(costsOf(s.Cost), "<none>"))
+	}
+	sum := &Spent{}
+	for i := range all {
+		row(cmp.Or(terminal.EscapeLine(flat(all[i].Of)), "<unknown>"), &all[i])
+		sum.Add(&all[i].Usage, all[i].Cost...)
+	}
+	if len(all) != 1 {
+		row("SUM", sum)
+	}
+	return table.Flush()
 }

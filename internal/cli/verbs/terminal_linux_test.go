@@ -4,15 +4,23 @@
 package verbs
 
 import (
+	"io"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"golang.org/x/sys/unix"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/cli/terminal"
+	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/pty"
 )
 
 // Keys as terminals send them.
@@ -31,15 +39,12 @@ func TestPersonTalksToChatAtTerminal(t *testing.T) {
 	a.sees(terminal.Prompt)
 	a.types("how are you?\x7f" + enter)
 	m := p.sent()
-	if m.Spec.Content != "how are you" {
-		t.Errorf("sent %q", m.Spec.Content)
-	}
+	check.Equal(t, "sent", "how are you", m.Spec.Content)
 	p.begin(m)
 	p.answer(m, "fine\x1b[2J, thanks\n▎> bye")
 	a.sees(`fine\u001b[2J, thanks` + "\r\n" + `\u258e> bye` + "\r\n")
 	a.sees(terminal.Prompt)
-	p.create(&v1alpha1.ChatMessage{ObjectMeta: p.meta("other"), Spec: v1alpha1.ChatMessageSpec{
-		ChatRef: v1alpha1.ChatReference{Name: "triage"}, Content: "somebody else"}})
+	p.write("other", "somebody else")
 	m = p.sent()
 	p.begin(m)
 	a.sees("▎> somebody else")
@@ -72,9 +77,7 @@ func TestCtrlCInterruptsTheTurnAndThenLeaves(t *testing.T) {
 	p.annotated(v1alpha1.AnnotationInterrupt)
 	a.sees("▎[interrupting; ctrl-C again leaves]")
 	p.chat.Annotations = nil
-	if err := p.c.Update(t.Context(), p.chat); err != nil {
-		t.Fatal(err)
-	}
+	p.update(p.chat)
 	p.begin(m)
 	p.answer(m, "Networks are")
 	a.sees("Networks are\r\n")
@@ -98,44 +101,24 @@ func TestWhatIsRefusedIsInTheLineAgain(t *testing.T) {
 	a := p.sits("send", "triage")
 	a.sees("ctrl-D leaves]")
 	binding := &rbacv1.RoleBinding{ObjectMeta: p.meta("person")}
-	role := &rbacv1.Role{ObjectMeta: p.meta("person")}
-	if err := p.c.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.c.Get(t.Context(), client.ObjectKeyFromObject(binding), binding); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.c.Delete(t.Context(), binding); err != nil {
-		t.Fatal(err)
-	}
-	for range poll(t, "the person has no rights") {
-		if !p.mayGetChats() {
-			break
-		}
-	}
+	p.get(binding)
+	p.delete(binding)
+	eventually(t, "the person has no rights", func() bool { return !p.mayGetChats() })
 	a.types("what I wrote" + enter)
 	a.sees("▎kubectl chat: the message is not sent: ")
 	a.sees("what I wrote")
 	binding.ResourceVersion = ""
 	p.create(binding)
-	for range poll(t, "the person has the rights again") {
-		if p.mayGetChats() {
-			break
-		}
-	}
+	eventually(t, "the person has the rights again", p.mayGetChats)
 	a.types(" in vain" + enter)
 	m := p.sent()
-	if m.Spec.Content != "what I wrote in vain" {
-		t.Errorf("sent %q", m.Spec.Content)
-	}
+	check.Equal(t, "sent", "what I wrote in vain", m.Spec.Content)
 	m.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageRejected,
 		Conditions: ready(metav1.ConditionFalse, v1alpha1.ReasonQueueFull, "20 messages wait")}
 	p.updateStatus(m)
 	a.sees("▎kubectl chat: QueueFull: 20 messages wait")
 	a.sees(terminal.Prompt + "what I wrote in vain")
-	if err := p.c.Delete(t.Context(), p.chat); err != nil {
-		t.Fatal(err)
-	}
+	p.delete(p.chat)
 	a.sees("the chat was deleted")
 	a.ends(exitNotFound)
 }
@@ -150,11 +133,9 @@ func TestColoursAreNotForEverybody(t *testing.T) {
 		m := p.sent()
 		p.begin(m)
 		p.answer(m, "# So\n**be** it")
-		for range poll(t, "the answer is shown") {
-			if strings.Contains(a.seen.String(), "it") && strings.HasSuffix(a.seen.String(), terminal.Prompt) {
-				break
-			}
-		}
+		eventually(t, "the answer is shown", func() bool {
+			return strings.Contains(a.seen.String(), "it") && strings.HasSuffix(a.seen.String(), terminal.Prompt)
+		})
 		if got := a.seen.String(); strings.Contains(got, terminal.BoldStyle+"# So") != coloured {
 			t.Errorf("with NO_COLOR=%q it shows %q", noColor, got)
 		}
@@ -179,12 +160,106 @@ func TestApprovalShowsTheCallAndAsks(t *testing.T) {
 	yes.sees("[y/N]")
 	yes.types("y\r")
 	a := p.approval()
-	if a.Spec.Digest != p.chat.Status.RequiresAction.ToolCalls[1].Digest {
-		t.Errorf("created %+v", a.Spec)
-	}
+	check.Equal(t, "digest", p.chat.Status.RequiresAction.ToolCalls[1].Digest, a.Spec.Digest)
 	a.Status.Conditions = ready(metav1.ConditionTrue, v1alpha1.ReasonApplied, "")
 	p.updateStatus(a)
 	if code := <-yes.code; code != 0 {
 		t.Errorf("it ended with %d", code)
+	}
+}
+
+func TestDeletionAsksAtATerminal(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		keys    string
+		code    int
+		deleted bool
+	}{
+		"yes":               {"y\n", exitDone, true},
+		"yes in full":       {"YES\n", exitDone, true},
+		"no":                {"n\n", exitUsage, false},
+		"nothing":           {"\n", exitUsage, false},
+		"something else":    {"yo\n", exitUsage, false},
+		"the end of input":  {leave, exitUsage, false},
+		"a name by mistake": {"triage\n", exitUsage, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPerson(t)
+			p.said("first", "one")
+			a := p.sits("delete", "triage")
+			a.sees("Delete chat triage with its 2 messages, sub-chats included? [y/N] ")
+			a.types(c.keys)
+			a.ends(c.code)
+			err := p.c.Get(t.Context(), client.ObjectKeyFromObject(p.chat), p.chat)
+			check.Equal(t, "deleted", c.deleted, apierrors.IsNotFound(err))
+			if !c.deleted {
+				a.sees("kubectl chat: chat triage is kept")
+			}
+		})
+	}
+}
+
+func TestNobodyIsAskedWhoHasAgreed(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t)
+	a := p.sits("delete", "triage", "--yes")
+	a.ends(exitDone)
+	a.sees("chat.parley.dev/triage deleted")
+}
+
+// typist is a person at a terminal with the plug-in.
+type typist struct {
+	*person
+	terminal *os.File
+	program  *os.File
+	before   *unix.Termios
+	seen     pty.Output
+	code     chan int
+}
+
+// sits starts the plug-in at a terminal.
+func (p *person) sits(args ...string) *typist {
+	p.t.Helper()
+	hand, program := pty.Open(p.t)
+	a := &typist{person: p, terminal: hand, program: program, code: make(chan int, 1)}
+	a.before = a.mode()
+	go func() { _, _ = io.Copy(&a.seen, hand) }()
+	args = append([]string{"--kubeconfig", p.files["token"], "--gateway", p.gateway}, args...)
+	go func() {
+		a.code <- Run(p.t.Context(), genericiooptions.IOStreams{In: program, Out: program, ErrOut: program}, args)
+	}()
+	return a
+}
+
+func (a *typist) mode() *unix.Termios {
+	a.t.Helper()
+	mode, err := unix.IoctlGetTermios(int(a.program.Fd()), unix.TCGETS)
+	check.OK(a.t, err)
+	return mode
+}
+
+// types presses keys.
+func (a *typist) types(keys string) {
+	a.t.Helper()
+	if _, err := a.terminal.WriteString(keys); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// sees waits until the words were shown, and forgets what was shown until then.
+func (a *typist) sees(words string) {
+	a.t.Helper()
+	a.seen.Sees(a.t, words)
+}
+
+// ends waits until the plug-in has ended, and checks its exit code and that the terminal is as it was.
+func (a *typist) ends(code int) {
+	a.t.Helper()
+	select {
+	case got := <-a.code:
+		check.Equal(a.t, "it ends with", code, got)
+		check.Equal(a.t, "terminal mode", a.before, a.mode())
+	case <-time.After(20 * time.Second):
+		a.t.Fatalf("it does not end; it shows %q", a.seen.String())
 	}
 }

@@ -1,0 +1,293 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/client"
+	"parley.dev/parley/internal/gateway/follow"
+	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/internal/netguard/retry"
+)
+
+// Source is where the events of a chat come from.
+type Source interface {
+	// Follow yields the events until the chat is deleted, ctx is done or an error ends them. It calls lost, between two
+	// events, once the gateway has been out of reach for a while.
+	Follow(ctx context.Context, namespace, chat string, fromStart bool, lost func(error)) iter.Seq2[stream.Event, error]
+	// Close releases the connection.
+	Close()
+}
+
+// APIServer yields the events of a chat without the gateway: whole messages only, the same events otherwise.
+type APIServer struct{ Client *apiclient.Client }
+
+// Close implements Source.
+func (APIServer) Close() {}
+
+var errStopped = errors.New("the consumer stopped")
+
+// Follow implements Source. It never calls lost.
+func (a APIServer) Follow(ctx context.Context, namespace, chat string, fromStart bool, _ func(error),
+) iter.Seq2[stream.Event, error] {
+	return func(yield func(stream.Event, error) bool) {
+		w := &watched{key: namespace + "/" + chat, client: a.Client, changed: make(chan struct{}, 1)}
+		err := w.watch(ctx, namespace, chat)
+		if err == nil {
+			follower := follow.Follower{Chats: w, Messages: a, Notes: w, Send: func(e stream.Event) error {
+				if !yield(e, nil) {
+					return errStopped
+				}
+				return nil
+			}}
+			err = follower.Run(ctx, follow.Position{Now: !fromStart})
+		}
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(stream.Event{}, err)
+		}
+	}
+}
+
+// Get implements follow.Messages.
+func (a APIServer) Get(ctx context.Context, chat *v1alpha1.Chat, place follow.Place) (*follow.Committed, error) {
+	message, err := a.Client.Messages(chat.Namespace).Get(ctx, place.Name)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%s: %w", place.Name, follow.ErrMissing)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading message %s: %w", place.Name, err)
+	}
+	return follow.Commit(chat, message, place)
+}
+
+// notesPatience is how long to wait for the notes before a conversation is shown without them, as it is for callers
+// that may not list messages.
+const notesPatience = 2 * time.Second
+
+// watched holds a chat and its notes in informers. It implements follow.Chats and follow.Notes.
+type watched struct {
+	chats, notes cache.Store
+	key          string
+	client       *apiclient.Client
+	changed      chan struct{}
+}
+
+func (w *watched) watch(ctx context.Context, namespace, chat string) error {
+	chats := cache.NewSharedIndexInformer(w.client.Chats(namespace).ListerWatcher("metadata.name="+chat),
+		&v1alpha1.Chat{}, 0, cache.Indexers{})
+	selector := fmt.Sprintf("spec.chatRef.name=%s,spec.visibility=%s", chat, v1alpha1.VisibleToPeople)
+	notes := cache.NewSharedIndexInformer(w.client.Messages(namespace).ListerWatcher(selector), &v1alpha1.ChatMessage{}, 0,
+		cache.Indexers{})
+	w.chats, w.notes = chats.GetStore(), notes.GetStore()
+	for _, informer := range []cache.SharedIndexInformer{chats, notes} {
+		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { w.notify() },
+			UpdateFunc: func(any, any) { w.notify() }, DeleteFunc: func(any) { w.notify() }}); err != nil {
+			return fmt.Errorf("watching chat %s: %w", chat, err)
+		}
+		go informer.RunWithContext(ctx)
+	}
+	cache.WaitFor(ctx, "", chats.HasSyncedChecker())
+	patient, cancel := context.WithTimeout(ctx, notesPatience)
+	defer cancel()
+	cache.WaitFor(patient, "", notes.HasSyncedChecker())
+	return ctx.Err()
+}
+
+func (w *watched) notify() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Latest implements follow.Chats.
+func (w *watched) Latest() *v1alpha1.Chat {
+	obj, exists, err := w.chats.GetByKey(w.key)
+	if err != nil || !exists {
+		return nil
+	}
+	chat, _ := obj.(*v1alpha1.Chat)
+	return chat
+}
+
+// Changed implements follow.Chats.
+func (w *watched) Changed() <-chan struct{} { return w.changed }
+
+// Of implements follow.Notes.
+func (w *watched) Of(chat *v1alpha1.Chat) (refs []follow.NoteRef) {
+	for _, obj := range w.notes.List() {
+		if msg, ok := obj.(*v1alpha1.ChatMessage); ok {
+			if note, ok := follow.NoteOf(chat, msg); ok {
+				refs = append(refs, note)
+			}
+		}
+	}
+	return refs
+}
+
+// Read implements follow.Notes.
+func (w *watched) Read(ctx context.Context, chat *v1alpha1.Chat, note follow.NoteRef) (*v1alpha1.ChatMessage, error) {
+	msg, err := w.client.Messages(chat.Namespace).Get(ctx, note.Name)
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("%s: %w", note.Name, follow.ErrMissing)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading note %s: %w", note.Name, err)
+	}
+	return msg, nil
+}
+
+// Snapshot is a chat at one moment, as the events of its stream, with the notes at their places. It implements
+// follow.Chats and follow.Notes.
+type Snapshot struct {
+	Chat   *v1alpha1.Chat
+	Events []stream.Event
+
+	notes []v1alpha1.ChatMessage
+}
+
+const snapshotTries = 3
+
+// Snapshot reads a chat with its newest messages; all for 0. It reads again if the chat changes meanwhile.
+func (o Objects) Snapshot(ctx context.Context, name string, last int) (*Snapshot, error) {
+	var failed error
+	for range snapshotTries {
+		chat, err := o.Chat(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		t, err := o.read(ctx, chat, last)
+		if err == nil {
+			return t, nil
+		}
+		if failed = err; !errors.Is(err, errChanged) && !errors.Is(err, follow.ErrUnsettled) {
+			break
+		}
+		if err := retry.Sleep(ctx, ReconnectAfter); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("reading the messages of chat %s: %w", name, failed)
+}
+
+var errChanged = errors.New("the conversation is changed while it is read, try again")
+
+// read reads the newest messages of a chat as it was read; all for 0.
+func (o Objects) read(ctx context.Context, chat *v1alpha1.Chat, last int) (*Snapshot, error) {
+	notes, err := o.Messages().List(ctx, metav1.ListOptions{
+		FieldSelector: fmt.Sprintf("spec.chatRef.name=%s,spec.visibility=%s", chat.Name, v1alpha1.VisibleToPeople)})
+	if err != nil {
+		return nil, err
+	}
+	source, err := o.messageSource(ctx, chat, last)
+	if err != nil {
+		return nil, err
+	}
+	t, messages, expected := &Snapshot{Chat: chat, notes: notes.Items}, int64(0), chat.Status.History.Length
+	if last > 0 {
+		expected = min(expected, int64(last))
+	}
+	follower := follow.Follower{Chats: t, Messages: source, Notes: t,
+		Send: func(e stream.Event) error {
+			if e.Name == stream.EventMessage {
+				messages++
+			}
+			t.Events = append(t.Events, e)
+			return nil
+		}}
+	if err := follower.Once(ctx, int64(last)); err != nil {
+		return nil, err
+	}
+	if messages != expected {
+		return nil, errChanged
+	}
+	return t, nil
+}
+
+// messageSource reads messages one by one where that takes fewer requests than a list.
+func (o Objects) messageSource(ctx context.Context, chat *v1alpha1.Chat, last int) (follow.Messages, error) {
+	one, length := APIServer{o.Client}, int(chat.Status.History.Length)
+	if last == 0 {
+		last = length
+	}
+	if min(last, length) <= length/MessagePage+1 {
+		return one, nil
+	}
+	l := listedMessages{APIServer: one, byName: map[string]*v1alpha1.ChatMessage{}}
+	return l, Each(ctx, MessagesOf(chat.Name), o.Messages().List,
+		func(m *v1alpha1.ChatMessage) { l.byName[m.Name] = m })
+}
+
+// listedMessages serves messages from a list, and later ones from the API server. It implements follow.Messages.
+type listedMessages struct {
+	APIServer
+
+	byName map[string]*v1alpha1.ChatMessage
+}
+
+// Get implements follow.Messages.
+func (l listedMessages) Get(ctx context.Context, chat *v1alpha1.Chat, place follow.Place) (*follow.Committed, error) {
+	if m := l.byName[place.Name]; m != nil {
+		return follow.Commit(chat, m, place)
+	}
+	return l.APIServer.Get(ctx, chat, place)
+}
+
+// Last keeps the last few messages with their notes, and returns how many it drops; none for 0.
+func (s *Snapshot) Last(messages int) (dropped int, failed error) {
+	first := s.Chat.Status.History.Length - int64(messages)
+	if messages == 0 || first <= 0 {
+		return 0, nil
+	}
+	s.Events = slices.DeleteFunc(s.Events, func(e stream.Event) bool {
+		u, err := client.Decode(e)
+		failed = errors.Join(failed, err)
+		switch u := u.(type) {
+		case *stream.MessageCommitted:
+			return u.Index < first
+		case *stream.Note:
+			return u.Index < first
+		}
+		return false
+	})
+	return int(first), failed
+}
+
+// Latest implements follow.Chats.
+func (s *Snapshot) Latest() *v1alpha1.Chat { return s.Chat }
+
+// Changed implements follow.Chats: it never does.
+func (*Snapshot) Changed() <-chan struct{} { return nil }
+
+// Of implements follow.Notes.
+func (s *Snapshot) Of(chat *v1alpha1.Chat) (refs []follow.NoteRef) {
+	for i := range s.notes {
+		if note, ok := follow.NoteOf(chat, &s.notes[i]); ok {
+			refs = append(refs, note)
+		}
+	}
+	return refs
+}
+
+// Read implements follow.Notes.
+func (s *Snapshot) Read(_ context.Context, _ *v1alpha1.Chat, note follow.NoteRef) (*v1alpha1.ChatMessage, error) {
+	for i := range s.notes {
+		if s.notes[i].UID == note.UID {
+			return &s.notes[i], nil
+		}
+	}
+	return nil, follow.ErrMissing
+}
