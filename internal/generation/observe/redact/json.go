@@ -86,8 +86,8 @@ func isSecretField(name string, kind jsontext.Kind) bool {
 }
 
 // Text returns a text of the conversation as it may be recorded: without known keys, without the secrets of its URLs
-// and, if it is JSON such as the arguments of a tool call, without secret fields. Each level of JSON within JSON doubles
-// the escapes of the level below, so the recursion ends.
+// and, if it is JSON such as the arguments of a tool call, without secret fields. Each level of JSON within JSON
+// doubles the escapes of the level below, so the recursion ends.
 func (r Redactor) Text(s string) string {
 	if clean, ok := r.redactJSON([]byte(s)); ok && clean != strings.TrimSpace(s) {
 		return r.replaceKnown(clean)
