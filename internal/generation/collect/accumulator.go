@@ -259,52 +259,25 @@ func (a *Accumulator) whole(part v1alpha1.MessagePart, metadata fantasy.Provider
 // Full reports whether the room has ended, so that whatever else the model says is lost.
 func (a *Accumulator) Full() bool { return a.room.full }
 
-// Step is what was collected of one step.
+// Step is the content of one step.
 type Step struct {
 	Parts []v1alpha1.MessagePart
 	Usage v1alpha1.TokenUsage
-	// ReplyOutcome is how a reply ended, FinishReason the provider's word for that.
-	ReplyOutcome v1alpha1.ReplyOutcome
-	FinishReason string
-	// ResponseID is the provider's id of the reply, RequestID that of the HTTP request, and Took how long the call took.
-	ResponseID, RequestID string
-	Took                  time.Duration
-	Preview               string
-	PendingCalls          int32
-	// CallsRequiringAction is how many of the pending calls require a client's result or approval.
-	CallsRequiringAction int32
-	// WaitingFor are the calls that wait for sub-chats.
-	WaitingFor []v1alpha1.WaitingCall
-	// NeedsWorkspace is true when pending calls need the workspace of the chat's family.
-	NeedsWorkspace bool
-	// Workspace is what results decide about the workspace of the chat.
-	Workspace *v1alpha1.WorkspaceChange
-	// Agents is what results decide about the sub-chats of the chat.
-	Agents []v1alpha1.AgentChange
-	// Decisions are what people decided about the calls of a batch.
-	Decisions []v1alpha1.ToolDecision
-	// PlanApproved is that a person has approved a plan.
-	PlanApproved bool
-	// Questions are of the calls that ask people instead of having a result.
-	Questions []v1alpha1.ToolQuestion
-	// StoppedBy is the tool of the first result that ends the turn.
-	StoppedBy string
-	Truncated bool
-	// Warnings are about settings that were left out of the call.
-	Warnings []string
+	// MessageGeneration is the account of the content. Package step adds Usage, models and costs to it, and package
+	// runner the attempt.
+	v1alpha1.MessageGeneration
 }
 
-// maxFinishReason is how long a finish reason is at most, maxAccountID an id of the provider for the call, in bytes.
+// maxFinishReason and maxAccountID limit the finish reason and the provider's ids, in bytes.
 const maxFinishReason, maxAccountID = 63, 256
 
 // Finish returns what was collected.
 func (a *Accumulator) Finish() Step {
-	s := Step{
-		Usage: usageOf(a.provider, a.usage), FinishReason: clip.Bytes(a.last.Reason, maxFinishReason),
-		ReplyOutcome: a.last.Outcome, ResponseID: clip.Bytes(a.last.ResponseID, maxAccountID),
-		RequestID: clip.Bytes(a.last.RequestID, maxAccountID), Preview: a.preview.String(), Truncated: a.room.full,
-		Warnings: a.warnings,
-	}
+	s := Step{Usage: usageOf(a.provider, a.usage)}
+	s.ReplyOutcome, s.FinishReason = a.last.Outcome, clip.Bytes(a.last.Reason, maxFinishReason)
+	s.ResponseID = clip.Bytes(a.last.ResponseID, maxAccountID)
+	s.RequestID = clip.Bytes(a.last.RequestID, maxAccountID)
+	s.Preview, s.Truncated, s.Warnings = a.preview.String(), a.room.full, a.warnings
 	if s.Truncated {
 		s.ReplyOutcome = v1alpha1.ReplyCutByLength
 	}

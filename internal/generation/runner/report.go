@@ -173,15 +173,16 @@ func (a *attempt) spec(performer *step.Performer, offer answer) v1alpha1.ChatMes
 // account says how the attempt went, and what it used up.
 func (a *attempt) account(performer *step.Performer, offer answer) *v1alpha1.MessageGeneration {
 	o := offer.outcome
-	g := &v1alpha1.MessageGeneration{
-		ChatUID: a.fence.ChatUID, HistoryVersion: a.fence.HistoryVersion, Attempt: a.fence.Attempt,
-		Action: a.chat.Status.Generation.Action, Pod: a.runner.options.Pod, Outcome: o.Kind, Error: o.Err,
-		StartedAt: metav1.NewMicroTime(a.startedAt), FinishedAt: metav1.NewMicroTime(a.runner.options.Now()),
+	g := &v1alpha1.MessageGeneration{}
+	if !offer.bare {
+		g = performer.Account(o)
 	}
+	g.ChatUID, g.HistoryVersion, g.Attempt = a.fence.ChatUID, a.fence.HistoryVersion, a.fence.Attempt
+	g.Action, g.Pod, g.Outcome, g.Error = a.chat.Status.Generation.Action, a.runner.options.Pod, o.Kind, o.Err
+	g.StartedAt, g.FinishedAt = metav1.NewMicroTime(a.startedAt), metav1.NewMicroTime(a.runner.options.Now())
 	if offer.bare {
 		return g
 	}
-	performer.Account(g, o)
 	if t := a.chat.Status.Turn; t != nil && g.Action == v1alpha1.ActionGenerateAssistant {
 		g.CallsGivenUpBefore = t.CallsGivenUp
 	}

@@ -39,8 +39,7 @@ func TestDecidingResultIsInTheStepsAccount(t *testing.T) {
 			p := performer(c.tool)
 			b := &batch{Batch: &tools.Batch{Chat: p.chat, Calls: []v1alpha1.ToolCall{{ID: "1", Name: "a", Input: "{}"}}}}
 			o := p.executed(c.ctx, b, p.steps.options.Tools.Execute(c.ctx, b.Batch, nil))
-			var g v1alpha1.MessageGeneration
-			p.Account(&g, o)
+			g := p.Account(o)
 			check.Equal(t, "the account stops", c.want, g.Workspace != nil && g.Workspace.Stop)
 		})
 	}

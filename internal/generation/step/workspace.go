@@ -14,9 +14,9 @@ import (
 	"parley.dev/parley/internal/generation/workspaces"
 )
 
-// withWorkspaceContext puts what the workspace says about how to work in it beside the results of the first calls that
-// worked there, and of the first ones after a person has asked for it again. So the model reads it from the next step
-// on, always the same, until a summary takes its place.
+// withWorkspaceContext adds the instructions and skills of the workspace to the results of the first calls in it, and
+// of the first calls after a person has requested them again. The model then reads them in each step, until a summary
+// replaces the message.
 func (p *Performer) withWorkspaceContext(ctx context.Context, o Outcome, messages []v1alpha1.ChatMessage,
 	calls []v1alpha1.ToolCall) Outcome {
 	read, view := p.steps.options.WorkspaceContext, compaction.View(messages)
@@ -26,9 +26,9 @@ func (p *Performer) withWorkspaceContext(ctx context.Context, o Outcome, message
 		return o
 	}
 	files, answered := read(ctx, p.chat)
-	with, fits := collect.WithFiles(o.Content, append(files, withdrawn(view, files)...))
+	with, fits := collect.WithFiles(o.Content, append(files, removed(view, files)...))
 	if !answered || !fits {
-		return o // It is read with the results of the next calls.
+		return o // The next calls try again.
 	}
 	o.Content = with
 	if o.Content.Workspace == nil {
@@ -38,8 +38,8 @@ func (p *Performer) withWorkspaceContext(ctx context.Context, o Outcome, message
 	return o
 }
 
-// hasContext reports whether a message holds the context, as it was after it was last asked for again. What was made
-// for the very version of that request may have been read before it.
+// hasContext reports whether a message holds the context, read after the last request for it. A message of the version
+// of that request may have been read before.
 func hasContext(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	return holdsContext(m) && m.Spec.Generation.HistoryVersion > chat.Status.Internal.ContextRefreshedVersion
 }
@@ -49,9 +49,8 @@ func holdsContext(m *v1alpha1.ChatMessage) bool {
 	return g != nil && g.Workspace != nil && g.Workspace.ContextRead
 }
 
-// withdrawn says of each file of the context that the model sees, and that is there no longer, that it is gone: else
-// what it said would seem to hold.
-func withdrawn(view []v1alpha1.ChatMessage, files []v1alpha1.MessageFile) (gone []v1alpha1.MessageFile) {
+// removed replaces the files of an earlier context that no longer exist, so that the model does not rely on them.
+func removed(view []v1alpha1.ChatMessage, files []v1alpha1.MessageFile) (gone []v1alpha1.MessageFile) {
 	for i := range view {
 		if !holdsContext(&view[i]) {
 			continue
@@ -69,5 +68,5 @@ func withdrawn(view []v1alpha1.ChatMessage, files []v1alpha1.MessageFile) (gone 
 	return gone
 }
 
-// goneText is what stands in place of a file that is gone.
+// goneText replaces a removed file.
 const goneText = "[The workspace no longer has this: what it said before no longer applies.]\n"
