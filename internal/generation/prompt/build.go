@@ -247,7 +247,7 @@ func (b *builder) attached(m *v1alpha1.ChatMessage) {
 	b.add(fantasy.MessageRoleUser, content)
 }
 
-func toolName(name string) string { return cmp.Or(validName(name, maxToolName), "unknown_tool") }
+func toolName(name string) string { return cmp.Or(ValidName(name, maxToolName), "unknown_tool") }
 
 // result converts a result of a tool that no provider ran.
 func (b *builder) result(id string, r *v1alpha1.ToolResult) fantasy.ToolResultPart {

@@ -119,7 +119,7 @@ func (p *pairing) results(message int, parts []v1alpha1.MessagePart) {
 
 // unique is a valid and unused id.
 func (p *pairing) unique(id string) string {
-	valid := cmp.Or(validName(id, p.maxID), "call")
+	valid := cmp.Or(ValidName(id, p.maxID), "call")
 	unique := valid
 	for n := 2; p.used[unique]; n++ {
 		suffix := fmt.Sprintf("-%d", n)

@@ -36,8 +36,8 @@ func object(input string) string {
 // escapedNUL replaces NUL in JSON. An escaped backslash is matched first, so that what follows it is no escape.
 var escapedNUL = strings.NewReplacer(`\\`, `\\`, `\u0000`, replacement)
 
-// validName is the text in the characters that every provider takes in ids and names of tools, at most limit of them.
-func validName(text string, limit int) string {
+// ValidName is the text in the characters that every provider takes in ids and names of tools, at most limit of them.
+func ValidName(text string, limit int) string {
 	valid := strings.Map(func(c rune) rune {
 		if c == '_' || c == '-' || c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' {
 			return c
