@@ -9,32 +9,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/check"
 )
-
-func TestFirstWordsOfAMessageAreItsTitle(t *testing.T) {
-	for name, c := range map[string]struct{ text, want string }{
-		"a short message stays as it is":    {"What time is it?", "What time is it?"},
-		"six words stay as they are":        {"one two three four five six", "one two three four five six"},
-		"more words are left out":           {"one two three four five six seven", "one two three four five six…"},
-		"white space is one space":          {"  one\n\ttwo  \r\n three ", "one two three"},
-		"long words are cut":                {strings.Repeat("x", 90), strings.Repeat("x", 79) + "…"},
-		"characters are counted, not bytes": {strings.Repeat("ß", 80), strings.Repeat("ß", 80)},
-		"a language without spaces is cut":  {strings.Repeat("好", 200), strings.Repeat("好", 79) + "…"},
-		"six long words have one ellipsis": {strings.Repeat(strings.Repeat("y", 15)+" ", 9),
-			strings.Repeat(strings.Repeat("y", 15)+" ", 4) + strings.Repeat("y", 15) + "…"},
-		"what cannot be shown is left out": {"a\x00b \u202ec\u200bd \x1b[31m", "a b cd [31m"},
-		"an emoji stays whole":             {"👩\u200d💻 help", "👩\u200d💻 help"},
-		"nothing has no title":             {" \n\t", ""},
-		"a message of a megabyte is no worry": {"one two three four five six" + strings.Repeat(" more", 200_000),
-			"one two three four five six…"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			check.Equal(t, "the first words", c.want, FirstWords(c.text))
-		})
-	}
-}
 
 func TestDecorationOfATitleIsTakenOff(t *testing.T) {
 	for name, c := range map[string]struct{ answer, want string }{
@@ -78,19 +54,12 @@ func FuzzATitleCanBeShownAnywhere(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, title := range []string{Title.Clean(text), FirstWords(text)} {
-			switch {
-			case !utf8.ValidString(title) || utf8.RuneCountInString(title) > v1alpha1.MaxTitleRunes:
-				t.Errorf("%q is no title", title)
-			case strings.ContainsFunc(title, unicode.IsControl) || title != strings.TrimSpace(title):
-				t.Errorf("%q is more than one line", title)
-			}
+		for _, form := range []Form{Title, TurnSummary} {
+			caption := form.Clean(text)
+			words, runes := len(strings.Fields(caption)), utf8.RuneCountInString(caption)
+			check.Equal(t, "valid, one line, too long", []any{true, false, strings.TrimSpace(caption), false},
+				[]any{utf8.ValidString(caption), strings.ContainsFunc(caption, unicode.IsControl), caption,
+					words > form.Words || runes > form.Runes})
 		}
-		if n := len(strings.Fields(Title.Clean(text))); n > Title.Words {
-			t.Errorf("a title of %d words", n)
-		}
-		summary := TurnSummary.Clean(text)
-		words, runes := len(strings.Fields(summary)), utf8.RuneCountInString(summary)
-		check.Equal(t, text, true, words <= TurnSummary.Words && runes <= TurnSummary.Runes)
 	})
 }

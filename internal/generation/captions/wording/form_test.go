@@ -25,9 +25,8 @@ func said(role v1alpha1.MessageRole, content string, parts ...string) v1alpha1.C
 func TestATitleIsOfTheFirstQuestion(t *testing.T) {
 	messages := []v1alpha1.ChatMessage{said(v1alpha1.RoleSystem, "", "summary"), said(v1alpha1.RoleUser, "", "why", "so"),
 		said(v1alpha1.RoleAssistant, "", "because"), said(v1alpha1.RoleUser, "and then")}
-	got, n := Of(messages), Questions(messages)
-	check.Equal(t, "result, number", []any{"why\nso", 2}, []any{got, n})
-	check.Equal(t, "the text of nothing", "", Of(nil))
+	check.Equal(t, "question, number", []any{"why\nso", 2}, []any{FirstQuestion(messages), Questions(messages)})
+	check.Equal(t, "the text of nothing", "", FirstQuestion(nil))
 }
 
 // Titles and summaries are for people.
@@ -35,8 +34,7 @@ func TestCaptionOmitsMessagesForTheModelAlone(t *testing.T) {
 	hidden := said(v1alpha1.RoleUser, "the hook's word")
 	hidden.Spec.Visibility = v1alpha1.VisibleToModel
 	messages := []v1alpha1.ChatMessage{hidden, said(v1alpha1.RoleAssistant, "done"), said(v1alpha1.RoleUser, "why")}
-	got, n := Of(messages), Questions(messages)
-	check.Equal(t, "a title", []any{"why", 1}, []any{got, n})
+	check.Equal(t, "a title", []any{"why", 1}, []any{FirstQuestion(messages), Questions(messages)})
 	check.Equal(t, "another title", "<reply>\ndone\n</reply>\n<message>\nwhy\n</message>", Conversation(messages))
 	check.Equal(t, "a summary", "", Shown(&hidden.Spec))
 	summary := said(v1alpha1.RoleSystem, "what was said")
