@@ -6,7 +6,6 @@ package runner
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,49 +14,36 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/lru"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/test/kit/check"
-	"parley.dev/parley/test/kit/waiting"
 )
 
-func TestWorkThatDoesNotEndIsLate(t *testing.T) {
+func TestCanceledWorkThatDoesNotEndIsUnhealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var e endings
-		ctx, tell := context.WithCancel(t.Context())
-		over := e.expect(ctx, stuckAfter)
-		<-time.After(24 * time.Hour)
-		check.Equal(t, "late though nobody told it to end", false, e.late())
-		tell()
-		<-time.After(stuckAfter - time.Second)
-		synctest.Wait()
-		check.Equal(t, "late before its time", false, e.late())
-		<-time.After(2 * time.Second)
-		synctest.Wait()
-		check.Equal(t, "late", true, e.late())
+		var r Runner
+		ctx, cancel := context.WithCancel(t.Context())
+		over := r.endings.expect(ctx)
+		after := func(d time.Duration, what string, want error) {
+			t.Helper()
+			<-time.After(d)
+			check.Equal(t, what, want, r.Healthy(t.Context()), cmpopts.EquateErrors())
+		}
+		after(24*time.Hour, "before it is canceled", nil)
+		cancel()
+		after(stuckAfter, "after the longest time", nil)
+		after(time.Second, "after a longer time", errStuck)
 		over()
-		check.Equal(t, "late though it is over", false, e.late())
-	})
-}
-
-func TestWorkThatEndsWhenToldIsNeverLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var e endings
-		ctx, tell := context.WithCancel(t.Context())
-		over := e.expect(ctx, stuckAfter)
-		tell()
-		<-time.After(time.Second)
-		over()
-		<-time.After(time.Hour)
-		synctest.Wait()
-		check.Equal(t, "late", false, e.late())
+		after(time.Hour, "after its end", nil)
 	})
 }
 
@@ -108,7 +94,7 @@ func watched(t *testing.T, silent time.Duration, status int) (*Runner, *v1alpha1
 	t.Cleanup(server.Close)
 	client, err := apiclient.New(&rest.Config{Host: server.URL}, "test")
 	check.OK(t, err)
-	r := &Runner{options: Options{Namespace: "ns", Pod: "p", Client: client, Now: time.Now}}
+	r := &Runner{options: Options{Namespace: "ns", Pod: "p", Client: client, Now: time.Now}, begun: lru.New(1)}
 	r.ready.Store(true)
 	r.pulse.beat(time.Now().Add(-silent))
 	return r, &chat
@@ -132,7 +118,7 @@ func TestSilentWatchThatMissesAnAttemptIsDead(t *testing.T) {
 			r, chat := watched(t, c.silent, c.status)
 			switch c.begun {
 			case "done":
-				r.done.add(attempts.Of(chat.UID, &chat.Status))
+				r.begun.Add(attempts.Of(chat.UID, &chat.Status), nil)
 			case "under way":
 				r.attempts = map[string]*attempt{"u": {fence: attempts.Of(chat.UID, &chat.Status)}}
 			}
@@ -140,15 +126,4 @@ func TestSilentWatchThatMissesAnAttemptIsDead(t *testing.T) {
 			check.Equal(t, "dead for chat c", c.dead, strings.Contains(fmt.Sprint(err), "chat c"))
 		})
 	}
-}
-
-func TestAStuckAttemptMakesTheGeneratorUnhealthy(t *testing.T) {
-	r, _ := watched(t, 0, http.StatusOK)
-	ended, tell := context.WithCancel(t.Context())
-	tell()
-	over := r.endings.expect(ended, 0)
-	waiting.Until(t, 5*time.Second, "the generator is unhealthy", func() bool { return r.Healthy(t.Context()) != nil })
-	check.Equal(t, "stuck", true, errors.Is(r.Healthy(t.Context()), errStuck))
-	over()
-	check.OK(t, r.Healthy(t.Context()))
 }
