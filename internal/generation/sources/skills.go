@@ -6,6 +6,7 @@ package sources
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -13,8 +14,8 @@ import (
 	"parley.dev/parley/internal/text/skill"
 )
 
-// Skills are those of the ConfigMaps, in their order; one that is optional and not there is left out. Only what they
-// are called and are for is kept: a file is read when it is asked for. The error is a *MissingError, or that of ctx.
+// Skills are those of the ConfigMaps, in their order, without missing optional ones. They have names and descriptions;
+// their files are read on request. The error is a *MissingError, or that of ctx.
 func (r *Reader) Skills(ctx context.Context, namespace string, from []v1alpha1.SkillSource) ([]skill.Skill, error) {
 	var all []skill.Skill
 	var names skill.Names
@@ -35,12 +36,7 @@ func (r *Reader) Skills(ctx context.Context, namespace string, from []v1alpha1.S
 			Main: skill.MainFile,
 			Files: func(ctx context.Context) ([]string, bool, error) {
 				files, err := r.skillFiles(ctx, namespace, source)
-				paths := make([]string, 0, len(files))
-				for path := range files {
-					paths = append(paths, path)
-				}
-				slices.Sort(paths)
-				return paths, false, err
+				return slices.Sorted(maps.Keys(files)), false, err
 			},
 			File: func(ctx context.Context, path string) ([]byte, error) {
 				files, err := r.skillFiles(ctx, namespace, source)
@@ -60,8 +56,8 @@ func (r *Reader) Skills(ctx context.Context, namespace string, from []v1alpha1.S
 	return all, nil
 }
 
-// SkillsOf are the skills that the chat names, without those that are not there: a call of the model for one does not
-// fail because of another. The error is that of ctx.
+// SkillsOf are the existing skills of the chat: a call of the model for one does not fail because of another. The error
+// is that of ctx.
 func (r *Reader) SkillsOf(ctx context.Context, chat *v1alpha1.Chat) ([]skill.Skill, error) {
 	from := slices.Clone(chat.Spec.SkillsFrom)
 	for i := range from {
@@ -70,28 +66,27 @@ func (r *Reader) SkillsOf(ctx context.Context, chat *v1alpha1.Chat) ([]skill.Ski
 	return r.Skills(ctx, chat.Namespace, from)
 }
 
-// skillFiles are the files of a skill by their paths, its SKILL.md among them. The error is a *MissingError, or that of
-// ctx.
+// skillFiles are the files of a skill by their paths, including SKILL.md. The error is a *MissingError, or that of ctx.
 func (r *Reader) skillFiles(ctx context.Context, namespace string, from *v1alpha1.SkillSource) (map[string][]byte,
 	error) {
 	name := from.ConfigMapRef.Name
-	config, why := r.maps(namespace).get(ctx, name)
-	if ctx.Err() != nil {
+	config, why := r.configMaps(namespace).get(ctx, name)
+	switch {
+	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	}
-	if why != "" {
-		return nil, &MissingError{Field: skillsFrom, ConfigMap: name, Why: why}
+	case why != "":
+		return nil, &MissingError{Field: "skillsFrom", ConfigMap: name, Why: why}
 	}
 	files, missing := filesOf(config, from)
 	if missing != "" {
-		return nil, &MissingError{Field: skillsFrom, ConfigMap: name, Key: missing,
+		return nil, &MissingError{Field: "skillsFrom", ConfigMap: name, Key: missing,
 			Why: fmt.Sprintf("it has no key %q", missing)}
 	}
 	return files, nil
 }
 
-// filesOf are the files that a ConfigMap has as a skill; missing is a key that must be there and is not. A path that is
-// none within the skill is no file of it, whoever let it in.
+// filesOf are the files of a ConfigMap that is a skill; missing is a required key that it lacks. Paths outside of the
+// skill are ignored.
 func filesOf(config *apiclient.ConfigMap, from *v1alpha1.SkillSource) (files map[string][]byte, missing string) {
 	files = map[string][]byte{}
 	for _, item := range itemsOf(config, from) {
@@ -108,14 +103,11 @@ func filesOf(config *apiclient.ConfigMap, from *v1alpha1.SkillSource) (files map
 	return files, ""
 }
 
-// itemsOf are the items of a skill, its SKILL.md among them.
+// itemsOf are the items of a skill, including SKILL.md.
 func itemsOf(config *apiclient.ConfigMap, from *v1alpha1.SkillSource) []v1alpha1.SkillItem {
 	items := slices.Clone(from.Items)
 	if len(items) == 0 {
-		for key := range config.Data {
-			items = append(items, v1alpha1.SkillItem{Key: key, Path: key})
-		}
-		for key := range config.BinaryData {
+		for _, key := range slices.AppendSeq(slices.Collect(maps.Keys(config.Data)), maps.Keys(config.BinaryData)) {
 			items = append(items, v1alpha1.SkillItem{Key: key, Path: key})
 		}
 	}

@@ -19,8 +19,8 @@ import (
 	"parley.dev/parley/test/modelserver"
 )
 
-// configMaps is an API server with these ConfigMaps.
-func configMaps(t *testing.T, all map[string]*apiclient.ConfigMap) *Reader {
+// newReader reads from an API server with these ConfigMaps.
+func newReader(t *testing.T, all map[string]*apiclient.ConfigMap) *Reader {
 	t.Helper()
 	api := modeltest.New(t, modelserver.Script{})
 	api.ConfigMaps = all
@@ -39,7 +39,7 @@ func optional(s v1alpha1.SkillSource) v1alpha1.SkillSource {
 func item(key, path string) v1alpha1.SkillItem { return v1alpha1.SkillItem{Key: key, Path: path} }
 
 func TestAConfigMapIsASkill(t *testing.T) {
-	r := configMaps(t, map[string]*apiclient.ConfigMap{
+	r := newReader(t, map[string]*apiclient.ConfigMap{
 		"forms": {Data: map[string]string{"SKILL.md": "---\nname: pdf\ndescription: Fills in forms.\n---\n", "fill.py": "x",
 			"mail.md": "---\nname: mail\n---\n", ".hidden": "x", "..x": "x"}, BinaryData: map[string][]byte{"logo.png": {0}}},
 		"bare":  {Data: map[string]string{"SKILL.md": "Do it."}},
@@ -90,7 +90,7 @@ func TestFileOfASkillIsReadOnRequest(t *testing.T) {
 		BinaryData: map[string][]byte{"large": []byte(strings.Repeat("x", skill.MaxFileBytes+1))}}
 	chat := &v1alpha1.Chat{}
 	chat.Spec.SkillsFrom = []v1alpha1.SkillSource{skillIn("gone"), skillIn("s")}
-	all, err := configMaps(t, map[string]*apiclient.ConfigMap{"s": config}).SkillsOf(t.Context(), chat)
+	all, err := newReader(t, map[string]*apiclient.ConfigMap{"s": config}).SkillsOf(t.Context(), chat)
 	check.Equal(t, "error, skills of one that is there and one that is not", []any{nil, 1}, []any{err, len(all)})
 	config.Data["a"] = "second"
 	got, err := all[0].File(t.Context(), "a")

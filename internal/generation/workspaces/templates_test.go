@@ -37,7 +37,7 @@ func TestOfTemplatesModelsLearnWhatIsForThem(t *testing.T) {
 	t.Cleanup(server.Close)
 	client, err := apiclient.New(&rest.Config{Host: server.URL}, "test")
 	check.OK(t, err)
-	all, more, err := Templates{Namespace: "ns", Client: client}.List(t.Context(), "a=b", 3, 1<<20)
+	all, more, err := Templates(client, "ns")(t.Context(), "a=b", 3, 1<<20)
 	if err != nil || !more || len(all) != 3 || asked != "/api/v1/namespaces/ns/podtemplates?labelSelector=a%3Db&limit=3" {
 		t.Fatalf("asked %s; got %d templates, more: %t, %v", asked, len(all), more, err)
 	}
