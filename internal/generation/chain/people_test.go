@@ -5,7 +5,9 @@ package chain
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -124,4 +126,76 @@ func TestStaleCachedMessageIsIgnoredUnlessCommitted(t *testing.T) {
 func isEdited(err error) bool {
 	_, ok := errors.AsType[*EditedError](err)
 	return ok
+}
+
+// Whoever may delete messages can create a note under the name of one, before the chat has found out.
+func TestNoteIsExcludedFromModelContext(t *testing.T) {
+	for name, turn := range map[string]int{"in place of the turn's message": 1, "in place of an earlier one": 0} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore(t, 0)
+			s.says("first")
+			s.says("second")
+			chat := s.turnOf(&s.messages[1], 2, 2)
+			s.messages[turn].Spec.Visibility = v1alpha1.VisibleToPeople
+			if messages, err := s.loader().Load(t.Context(), chat); !Broken(err) {
+				t.Errorf("the model sees %d messages: %v", len(messages), err)
+			}
+		})
+	}
+}
+
+func messagesOf(bytes int) []v1alpha1.ChatMessage {
+	return []v1alpha1.ChatMessage{{Spec: v1alpha1.ChatMessageSpec{Content: strings.Repeat("x", bytes)}}}
+}
+
+func TestTheChatsThatWereUsedLastStay(t *testing.T) {
+	k := newKept(3, 1<<20)
+	for i := range 3 {
+		k.put(fmt.Sprint(i), messagesOf(1))
+	}
+	k.get("0")
+	k.put("3", messagesOf(1))
+	for chat, want := range map[string]bool{"0": true, "1": false, "2": true, "3": true} {
+		if got := k.get(chat) != nil; got != want {
+			t.Errorf("chat %s is kept: %v, want %v", chat, got, want)
+		}
+	}
+}
+
+func TestWhatIsKeptIsBoundedInBytes(t *testing.T) {
+	const limit = 100 << 10
+	k := newKept(1000, limit)
+	for i := range 100 {
+		k.put(fmt.Sprint(i), messagesOf(10<<10))
+		if k.bytes > limit {
+			t.Fatalf("%d bytes are kept after chat %d", k.bytes, i)
+		}
+	}
+	if n := k.order.Len(); n < 5 || n != len(k.entries) {
+		t.Errorf("%d chats are kept in %d entries", n, len(k.entries))
+	}
+	k.put("99", messagesOf(1)) // one that shrinks gives its room back
+	if before := k.bytes; before > limit-9<<10 {
+		t.Errorf("%d bytes are kept", before)
+	}
+	k.put("huge", messagesOf(2*limit)) // the chat in use stays, however large
+	if k.get("huge") == nil || k.order.Len() != 1 {
+		t.Errorf("%d chats are kept beside one that fills the room", k.order.Len()-1)
+	}
+}
+
+func TestEveryKindOfContentCounts(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for name, part := range map[string]v1alpha1.MessagePart{
+		"text":     {Text: &long},
+		"call":     {ToolCall: &v1alpha1.ToolCall{Input: long}},
+		"result":   {ToolResult: &v1alpha1.ToolResult{Output: long}},
+		"file":     {File: &v1alpha1.MessageFile{Data: long}},
+		"metadata": {ProviderMetadata: long},
+	} {
+		got := sizeOf([]v1alpha1.ChatMessage{{Spec: v1alpha1.ChatMessageSpec{Parts: []v1alpha1.MessagePart{part}}}})
+		if got != messageOverhead+1000 {
+			t.Errorf("%s: %d bytes", name, got)
+		}
+	}
 }
