@@ -250,3 +250,16 @@ func TestFileOfASkillIsReadOnRequest(t *testing.T) {
 		check.Equal(t, path, true, errors.Is(err, want))
 	}
 }
+
+func TestInstructionsAreReadInOrder(t *testing.T) {
+	r := newReader(t, map[string]*apiclient.ConfigMap{"rules": {Data: map[string]string{"a": "Rhyme.", "b": "Be brief."}}})
+	from := func(name, key string, optional bool) v1alpha1.InstructionsSource {
+		return v1alpha1.InstructionsSource{Optional: optional,
+			ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: name, Key: key}}
+	}
+	got, err := r.Instructions(t.Context(), "ns", []v1alpha1.InstructionsSource{from("rules", "b", false),
+		from("none", "a", true), from("rules", "c", true), from("rules", "a", false)})
+	check.Equal(t, "error, texts", []any{nil, []string{"Be brief.", "Rhyme."}}, []any{err, got})
+	_, err = r.Instructions(t.Context(), "ns", []v1alpha1.InstructionsSource{from("rules", "c", false)})
+	check.Equal(t, "the error", `ConfigMap rules: it has no key "c"`, fmt.Sprint(err))
+}

@@ -55,17 +55,14 @@ func TestTroubleWithTheAPIServerPasses(t *testing.T) {
 					return "token", time.Now().Add(time.Hour), trouble()
 				}})
 				_, err := w.token(ctx, "audience")
-				if took := time.Since(began); (err == nil) != c.token || took > c.most {
-					t.Errorf("the token: %v after %s", err, took)
-				}
+				check.Equal(t, "token, late", []any{c.token, false}, []any{err == nil, time.Since(began) > c.most})
 				began = time.Now()
 				_, err = read(t.Context(), func(context.Context, string) (*v1alpha1.Workspace, error) {
 					return &v1alpha1.Workspace{}, trouble()
 				}, "c")
 				took := time.Since(began)
-				if (err == nil) != c.read || took > c.most || apierrors.IsNotFound(err) && took > 0 {
-					t.Errorf("the workspace: %v after %s", err, took)
-				}
+				check.Equal(t, "workspace, late", []any{c.read, false},
+					[]any{err == nil, took > c.most || apierrors.IsNotFound(err) && took > 0})
 			})
 		})
 	}
@@ -97,9 +94,8 @@ func TestCallWaitsForABrieflyUnreadyPod(t *testing.T) {
 					return workspace, nil
 				}})
 				pod, err := w.pod(t.Context(), root)
-				if took := time.Since(began); (pod != nil) != c.found || (err == nil) != c.found || took > c.most {
-					t.Errorf("got %+v, %v after %s", pod, err, took)
-				}
+				check.Equal(t, "pod, no error, late", []any{c.found, c.found, false},
+					[]any{pod != nil, err == nil, time.Since(began) > c.most})
 			})
 		})
 	}
