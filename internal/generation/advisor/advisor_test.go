@@ -4,6 +4,7 @@
 package advisor_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,11 +31,9 @@ func TestAQuestionIsOneTextOfBoundedLength(t *testing.T) {
 		"a blank one": {input: `{"question":" \n"}`, err: "question is missing"},
 		"a number":    {input: `{"question":1}`, err: "must be a text"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := advisor.Question(c.input)
-			check.Equal(t, "question, failed", []any{c.want, c.err != ""}, []any{got, err != nil})
-			check.Contains(t, fmt.Sprint(err), c.err)
-		})
+		got, err := advisor.Question(c.input)
+		check.Equal(t, name, []any{c.want, c.err != ""}, []any{got, err != nil})
+		check.Contains(t, fmt.Sprint(err), c.err)
 	}
 }
 
@@ -59,24 +58,18 @@ func TestAResultIsJSONHoweverLongTheAdvice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tool := advisor.Tool{Consult: func(context.Context, tools.Call) advisor.Result { return c.result }}
 			out, err := tool.Run(t.Context(), tools.Call{ToolCall: v1alpha1.ToolCall{Input: `{}`}})
-			if (err != nil) != c.failed {
-				t.Fatalf("got %q, %v", out, err)
-			}
-			if err != nil {
+			if check.Equal(t, "failed", c.failed, err != nil); err != nil {
 				out = err.Error()
 			}
-			if c.want != "" && out != c.want || !json.Valid([]byte(out)) || len(out) > tools.MaxResultBytes {
-				t.Errorf("got %d bytes, %.200s", len(out), out)
-			}
+			check.Equal(t, "result, valid, too long", []any{cmp.Or(c.want, out), true, false},
+				[]any{out, json.Valid([]byte(out)), len(out) > tools.MaxResultBytes})
 		})
 	}
 }
 
 func TestWhereNobodyAnswersTheToolSaysSo(t *testing.T) {
-	if out, err := (advisor.Tool{}).Run(t.Context(), tools.Call{ToolCall: v1alpha1.ToolCall{Input: `{"question":"What now?"}`}}); out != "" ||
-		err == nil {
-		t.Errorf("got %q, %v", out, err)
-	}
+	_, err := advisor.Tool{}.Run(t.Context(), tools.Call{ToolCall: v1alpha1.ToolCall{Input: `{"question":"What now?"}`}})
+	check.Equal(t, "the error", "this chat has no advisor", fmt.Sprint(err))
 }
 
 func TestOnlyAdviceOfThisTurnCounts(t *testing.T) {
@@ -91,55 +84,38 @@ func TestOnlyAdviceOfThisTurnCounts(t *testing.T) {
 	advice := output("advisor", `{"type":"advice","advice":"Wait.","remaining_uses":1}`)
 	failed := output("advisor", `{"type":"error","error":"x","remaining_uses":1}`)
 	failed.IsError = true
-	user, reply := message(v1alpha1.RoleUser), message(v1alpha1.RoleAssistant)
+	user, reply, advised := message(v1alpha1.RoleUser), message(v1alpha1.RoleAssistant), message(v1alpha1.RoleTool, advice)
 	ofClient := message(v1alpha1.RoleTool, advice)
 	ofClient.Spec.Generation = nil
+	type history = []v1alpha1.ChatMessage
 	for name, c := range map[string]struct {
-		history []v1alpha1.ChatMessage
+		history history
 		want    int32
 	}{
-		"nothing":  {nil, 0},
-		"none yet": {[]v1alpha1.ChatMessage{user, reply}, 0},
-		"one":      {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, advice), reply}, 1},
-		"two": {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, advice), reply,
-			message(v1alpha1.RoleTool, advice), reply}, 2},
-		"an earlier turn's": {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, advice), reply, user, reply},
-			0},
-		"before a summary": {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, advice),
-			message(v1alpha1.RoleSystem), reply}, 1},
-		"one that failed": {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, failed), reply}, 0},
-		"the limit": {[]v1alpha1.ChatMessage{user, reply,
-			message(v1alpha1.RoleTool, output("advisor", `{"type":"limit_reached"}`)), reply}, 0},
-		"another tool's": {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, output("look", advice.Output)),
-			reply}, 0},
-		"what a client says": {[]v1alpha1.ChatMessage{user, reply, ofClient, reply}, 0},
-		"what is no JSON": {[]v1alpha1.ChatMessage{user, reply, message(v1alpha1.RoleTool, output("advisor", "advice")),
-			reply}, 0},
+		"nothing": {nil, 0}, "none yet": {history{user, reply}, 0}, "one": {history{user, reply, advised, reply}, 1},
+		"two":                {history{user, reply, advised, reply, advised, reply}, 2},
+		"an earlier turn's":  {history{user, reply, advised, reply, user, reply}, 0},
+		"before a summary":   {history{user, reply, advised, message(v1alpha1.RoleSystem), reply}, 1},
+		"one that failed":    {history{user, reply, message(v1alpha1.RoleTool, failed), reply}, 0},
+		"the limit":          {history{user, message(v1alpha1.RoleTool, output("advisor", `{"type":"limit_reached"}`))}, 0},
+		"another tool's":     {history{user, message(v1alpha1.RoleTool, output("look", advice.Output)), reply}, 0},
+		"what a client says": {history{user, reply, ofClient, reply}, 0},
+		"what is no JSON":    {history{user, message(v1alpha1.RoleTool, output("advisor", "advice")), reply}, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			check.Equal(t, "uses", c.want, advisor.Used(c.history))
-		})
+		check.Equal(t, name, c.want, advisor.Used(c.history))
 	}
 }
 
 func TestOneSwitchBringsToolAndGuidance(t *testing.T) {
-	for name, c := range map[string]struct {
-		spec v1alpha1.ChatSpec
-		want bool
-	}{
-		"nothing said": {v1alpha1.ChatSpec{}, false},
-		"off":          {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{MaxUses: new(int32(2))}}, false},
-		"on":           {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: new(true)}}, true},
-		"a sub-chat": {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: new(true)},
-			ParentRef: &v1alpha1.ChatReference{Name: "root"}}, false},
-		"on, and denied": {v1alpha1.ChatSpec{Advisor: &v1alpha1.ChatAdvisor{Enabled: new(true)},
-			Tools: &v1alpha1.ChatTools{Deny: []v1alpha1.ToolPattern{"advisor"}}}, false},
+	on := &v1alpha1.ChatAdvisor{Enabled: new(true)}
+	for name, spec := range map[string]v1alpha1.ChatSpec{
+		"nothing said": {}, "off": {Advisor: &v1alpha1.ChatAdvisor{MaxUses: new(int32(2))}}, "on": {Advisor: on},
+		"a sub-chat":     {Advisor: on, ParentRef: &v1alpha1.ChatReference{Name: "root"}},
+		"on, and denied": {Advisor: on, Tools: &v1alpha1.ChatTools{Deny: []v1alpha1.ToolPattern{"advisor"}}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			chat := &v1alpha1.Chat{Spec: c.spec}
-			tool, told := advisor.Tool{}.Definition().EnabledFor(chat), len(advisor.Guidance(chat)) > 0
-			check.Equal(t, "the tool", []any{c.want, c.want}, []any{tool, told})
-		})
+		chat := &v1alpha1.Chat{Spec: spec}
+		check.Equal(t, name, []bool{name == "on", name == "on"},
+			[]bool{advisor.Tool{}.Definition().EnabledFor(chat), len(advisor.Guidance(chat)) > 0})
 	}
 }
 

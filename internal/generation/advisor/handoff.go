@@ -38,7 +38,8 @@ func Handoff(outer []fantasy.Message, question string) []fantasy.Message {
 			conversation = append(conversation, m)
 		}
 	}
-	handoff := []fantasy.Message{textMessage(fantasy.MessageRoleSystem, strings.Join(append(system, instructions), "\n\n"))}
+	handoff := []fantasy.Message{
+		textMessage(fantasy.MessageRoleSystem, strings.Join(append(system, instructions), "\n\n"))}
 	for _, m := range excerpt(conversation) {
 		if len(handoff) == 1 && m.Role != fantasy.MessageRoleUser {
 			handoff = append(handoff, textMessage(fantasy.MessageRoleUser, notShown))

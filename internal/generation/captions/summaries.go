@@ -93,9 +93,9 @@ func (a *Attempt) summary(text string, account *v1alpha1.CallAccount, began meta
 
 // questionOf is the text of the turn's message; empty if it is not for people, who read the summary.
 func questionOf(messages []v1alpha1.ChatMessage) string {
-	for i := range slices.Backward(messages) {
-		if messages[i].Spec.Role == v1alpha1.RoleUser {
-			return wording.Shown(&messages[i].Spec)
+	for _, m := range slices.Backward(messages) {
+		if m.Spec.Role == v1alpha1.RoleUser {
+			return wording.Shown(&m.Spec)
 		}
 	}
 	return ""

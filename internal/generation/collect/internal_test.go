@@ -68,10 +68,8 @@ func TestUsageIsBoundToWhatTheAPITakes(t *testing.T) {
 
 func TestUsageIsCountedFromATotalAlone(t *testing.T) {
 	for total, want := range map[int64]int64{900: 900, 0: 0, -5: 0} {
-		if got := usageOf(v1alpha1.ProviderOpenAICompatible,
-			fantasy.Usage{TotalTokens: total}); got != (v1alpha1.TokenUsage{TotalTokens: want}) {
-			t.Errorf("of %d: got %+v", total, got)
-		}
+		check.Equal(t, total, v1alpha1.TokenUsage{TotalTokens: want},
+			usageOf(v1alpha1.ProviderOpenAICompatible, fantasy.Usage{TotalTokens: total}))
 	}
 }
 

@@ -84,11 +84,7 @@ func (b *builder) assistant(i int, m *v1alpha1.ChatMessage) {
 		case call == nil:
 			reply = append(reply, b.textOrReasoning(part, own)...)
 		case call.ProviderExecuted:
-			calls := b.ownCall(place{i, j}, part, own)
-			if len(calls) == 0 && b.Dialect.ReasoningLeads {
-				reply = withoutLastReasoning(reply)
-			}
-			reply = append(reply, calls...)
+			reply = b.withOwnCall(reply, b.ownCall(place{i, j}, part, own))
 		default:
 			id := b.paired.ids[place{i, j}]
 			reply = append(reply, fantasy.ToolCallPart{ToolCallID: id, ToolName: toolName(call.Name), Input: object(call.Input),
@@ -105,6 +101,19 @@ func (b *builder) assistant(i int, m *v1alpha1.ChatMessage) {
 	}
 	b.add(fantasy.MessageRoleAssistant, b.signed(reply))
 	b.add(fantasy.MessageRoleTool, results)
+	b.correct(m)
+}
+
+// withOwnCall adds a provider's own call. If it is omitted, so is the reasoning that led to it, where that matters.
+func (b *builder) withOwnCall(reply, call []fantasy.MessagePart) []fantasy.MessagePart {
+	if len(call) == 0 && b.Dialect.ReasoningLeads {
+		return withoutLastReasoning(reply)
+	}
+	return append(reply, call...)
+}
+
+// correct tells the model what is wrong with an invalid output.
+func (b *builder) correct(m *v1alpha1.ChatMessage) {
 	if g := m.Spec.Generation; g != nil && g.Output != nil && g.Output.Problem != "" {
 		b.add(fantasy.MessageRoleUser, []fantasy.MessagePart{fantasy.TextPart{Text: fmt.Sprintf(invalidOutput,
 			clean(g.Output.Problem))}})
@@ -211,12 +220,12 @@ func (b *builder) ownCall(at place, part *v1alpha1.MessagePart, own bool) []fant
 // are untrusted, and have one line each.
 func sourcesBefore(parts []v1alpha1.MessagePart, result *v1alpha1.MessagePart) string {
 	var lines []string
-	for i := range parts {
-		if parts[i].ToolResult == result.ToolResult {
+	for _, part := range parts {
+		if part.ToolResult == result.ToolResult {
 			break
 		}
-		if source := parts[i].Source; source != nil {
-			lines = append(lines, strings.TrimSpace(printable.Line(source.Title+" "+source.URL)))
+		if part.Source != nil {
+			lines = append(lines, strings.TrimSpace(printable.Line(part.Source.Title+" "+part.Source.URL)))
 		}
 	}
 	return strings.Join(lines, "\n")

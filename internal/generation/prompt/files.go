@@ -112,15 +112,20 @@ func (b *builder) file(key FileKey, file *v1alpha1.MessageFile) fantasy.MessageP
 	if f.Problem != "" {
 		return absent(file, f.Problem)
 	}
-	kind := kindOf(f.Data)
+	if isText(file.MediaType) {
+		return inlined(file, f.Data)
+	}
+	return b.binary(file, f.Data)
+}
+
+func (b *builder) binary(file *v1alpha1.MessageFile, data []byte) fantasy.MessagePart {
+	kind := kindOf(data)
 	isImage := strings.HasPrefix(file.MediaType, "image/")
 	switch {
-	case isText(file.MediaType):
-		return inlined(file, f.Data)
 	case isImage && b.Dialect.Images && strings.HasPrefix(kind, "image/"),
 		file.MediaType == pdf && b.Dialect.PDFs && kind == pdf:
 		// Providers refuse an image whose type is not that of its content.
-		return fantasy.FilePart{Filename: clean(file.Name), Data: f.Data, MediaType: kind}
+		return fantasy.FilePart{Filename: clean(file.Name), Data: data, MediaType: kind}
 	case kind == "" && (isImage || file.MediaType == pdf):
 		return absent(file, "its content is not what its type says")
 	}

@@ -109,8 +109,9 @@ func (p *pulse) follow(source cache.ListerWatcher, now func() time.Time) cache.L
 	}
 }
 
-// endings monitors work that must end soon after its context. The zero value is ready.
+// endings monitors work that must end soon after its context.
 type endings struct {
+	now func() time.Time
 	// running has the times at which the contexts of running work ended, in Unix nanoseconds; 0: not yet.
 	running sync.Map
 }
@@ -119,7 +120,7 @@ type endings struct {
 func (e *endings) expect(ctx context.Context) (over func()) {
 	canceledAt := &atomic.Int64{}
 	e.running.Store(canceledAt, nil)
-	stop := context.AfterFunc(ctx, func() { canceledAt.Store(time.Now().UnixNano()) })
+	stop := context.AfterFunc(ctx, func() { canceledAt.Store(e.now().UnixNano()) })
 	return func() {
 		stop()
 		e.running.Delete(canceledAt)
@@ -130,7 +131,7 @@ func (e *endings) expect(ctx context.Context) (over func()) {
 func (e *endings) isLate() (isLate bool) {
 	e.running.Range(func(key, _ any) bool {
 		canceledAt := key.(*atomic.Int64).Load()
-		isLate = canceledAt != 0 && time.Since(time.Unix(0, canceledAt)) > stuckAfter
+		isLate = canceledAt != 0 && e.now().Sub(time.Unix(0, canceledAt)) > stuckAfter
 		return !isLate
 	})
 	return isLate

@@ -173,7 +173,7 @@ func TestClusterBoundsTheUsesOfAdvisors(t *testing.T) {
 
 func TestCanceledWorkThatDoesNotEndIsUnhealthy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var r Runner
+		r := Runner{endings: endings{now: time.Now}}
 		ctx, cancel := context.WithCancel(t.Context())
 		over := r.endings.expect(ctx)
 		after := func(d time.Duration, what string, want error) {

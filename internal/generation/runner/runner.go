@@ -132,7 +132,7 @@ type Runner struct {
 func New(o Options) *Runner {
 	o = o.withDefaults()
 	r := &Runner{options: o, histories: chain.NewLoader(o.Client), attempts: map[string]*attempt{},
-		begun: lru.New(maxFences)}
+		begun: lru.New(maxFences), endings: endings{now: o.Now}}
 	configs := o.Client.ModelConfigs(o.Namespace).ListerWatcher("")
 	r.configs = cache.NewSharedIndexInformer(configs, &v1alpha1.ChatModelConfig{}, 0, nil)
 	r.classes = newClasses(o.Client, o.Namespace, o.AdvisorUses)

@@ -47,22 +47,17 @@ func TestTitleIsAskedForByTheMessagesBeginning(t *testing.T) {
 	call := Title.Ask(fantasy.Call{MaxOutputTokens: new(int64(100)), TopK: new(int64(5))}, "",
 		Beginning(strings.Repeat("長", 10_000)), false)
 	text := call.Prompt[1].Content[0].(fantasy.TextPart).Text
-	n := strings.Count(text, "長")
 	check.Equal(t, "number, valid, max output tokens, top k", []any{maxAsked, true, 100, 5},
-		[]any{n, utf8.ValidString(text), *call.MaxOutputTokens, *call.TopK})
-	if plain := Title.Ask(fantasy.Call{MaxOutputTokens: new(int64(32000))}, "", "why", true); len(plain.Tools) != 0 ||
-		plain.ToolChoice != nil || *plain.MaxOutputTokens != Title.Tokens {
-		t.Errorf("a plain call is %+v", plain)
-	}
+		[]any{strings.Count(text, "長"), utf8.ValidString(text), *call.MaxOutputTokens, *call.TopK})
+	plain := Title.Ask(fantasy.Call{MaxOutputTokens: new(int64(32000))}, "", "why", true)
+	check.Equal(t, "tools, choice and tokens of a plain call", []any{0, true, Title.Tokens},
+		[]any{len(plain.Tools), plain.ToolChoice == nil, *plain.MaxOutputTokens})
 }
 
 func TestPreambleOfTheNamespacePrecedesTheRequest(t *testing.T) {
 	for _, plain := range []bool{true, false} {
 		call := Title.Ask(fantasy.Call{}, "Be lawful.", "why", plain)
-		if text := call.Prompt[0].Content[0].(fantasy.TextPart).Text; !strings.HasPrefix(text,
-			"Be lawful.\n\nWrite the title") {
-			t.Errorf("the model is told %s", text)
-		}
+		check.Contains(t, "|"+call.Prompt[0].Content[0].(fantasy.TextPart).Text, "|Be lawful.\n\nWrite the title")
 	}
 }
 
@@ -86,19 +81,15 @@ func TestTitleIsReadFromTheCallOrText(t *testing.T) {
 		"a call without a title": {"Stuck pods", []string{`{}`}, "Stuck pods"},
 		"nothing":                {"", nil, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			check.Equal(t, "the caption", c.want, Title.Read(replied(c.text, c.inputs...)))
-		})
+		check.Equal(t, name, c.want, Title.Read(replied(c.text, c.inputs...)))
 	}
 }
 
 func TestTurnSummaryIsShortAndOfItsTool(t *testing.T) {
 	call := TurnSummary.Ask(fantasy.Call{MaxOutputTokens: new(int64(32000))}, "", Exchange("why", "because"), false)
 	check.Equal(t, "the call", []any{64, "set_summary"}, []any{*call.MaxOutputTokens, call.Tools[0].GetName()})
-	if text := call.Prompt[1].Content[0].(fantasy.TextPart).
-		Text; text != "<message>\nwhy\n</message>\n<reply>\nbecause\n</reply>" {
-		t.Errorf("the model is shown %q", text)
-	}
+	check.Equal(t, "the text", "<message>\nwhy\n</message>\n<reply>\nbecause\n</reply>",
+		call.Prompt[1].Content[0].(fantasy.TextPart).Text)
 	check.Equal(t, "the caption", "Found the cause of it",
 		TurnSummary.Read(replied("", `{"summary":"Summary: Found the cause of it all."}`)))
 }
@@ -128,10 +119,9 @@ func TestALongConversationIsShownWithinBounds(t *testing.T) {
 		messages = append(messages, said(v1alpha1.RoleUser, long), said(v1alpha1.RoleAssistant, "", long))
 	}
 	got := Conversation(messages)
-	if n := strings.Count(got, "長"); n != maxAsked || !utf8.ValidString(got) || !strings.HasPrefix(got, "<message>\n長") ||
-		!strings.HasSuffix(got, strings.Repeat("長", maxNewest)+"\n</reply>") {
-		t.Errorf("%d characters are shown", n)
-	}
+	check.Equal(t, "characters, valid, begins with the first, ends with the newest", []any{maxAsked, true, true, true},
+		[]any{strings.Count(got, "長"), utf8.ValidString(got), strings.HasPrefix(got, "<message>\n長"),
+			strings.HasSuffix(got, strings.Repeat("長", maxNewest)+"\n</reply>")})
 }
 
 func TestDecorationOfATitleIsTakenOff(t *testing.T) {
@@ -164,9 +154,7 @@ func TestDecorationOfATitleIsTakenOff(t *testing.T) {
 		"a colon at the end":                {"Stuck pods:", "Stuck pods"},
 		"something that is no UTF-8 at all": {"Stuck \xff\xfe pods", "Stuck pods"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			check.Equal(t, "the title", c.want, Title.Clean(c.answer))
-		})
+		check.Equal(t, name, c.want, Title.Clean(c.answer))
 	}
 }
 

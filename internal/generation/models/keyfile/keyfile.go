@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keyfile reads API keys from mounted Secrets. It never reads another file of the pod, such as its token: that would
-// go to a provider.
+// Package keyfile reads API keys from mounted Secrets. It never reads another file of the pod, such as its token: that
+// would go to a provider.
 package keyfile
 
 import (

@@ -140,8 +140,8 @@ func TestEveryKindOfContentHasASize(t *testing.T) {
 		"a content": {Content: text}, "a text": {Parts: []v1alpha1.MessagePart{{Text: &text}}},
 		"a call":   {Parts: []v1alpha1.MessagePart{{ToolCall: &v1alpha1.ToolCall{Name: "12", Input: "34"}}}},
 		"a result": {Parts: []v1alpha1.MessagePart{{ToolResult: &v1alpha1.ToolResult{Output: text}}}},
-		"earlier messages": {History: []v1alpha1.PriorMessage{{Content: "1", ToolResults: []v1alpha1.ToolResult{{Output: "2"}},
-			ToolCalls: []v1alpha1.PriorToolCall{{Name: "3", Input: "4"}}}}},
+		"earlier messages": {History: []v1alpha1.PriorMessage{{Content: "1",
+			ToolResults: []v1alpha1.ToolResult{{Output: "2"}}, ToolCalls: []v1alpha1.PriorToolCall{{Name: "3", Input: "4"}}}}},
 	} {
 		check.Equal(t, name, 4, size(&v1alpha1.ChatMessage{Spec: spec}))
 	}
