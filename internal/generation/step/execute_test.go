@@ -64,7 +64,7 @@ type nobody struct{}
 
 func (nobody) Publish(string, parts.Part) {}
 
-func TestContextOfTheWorkspaceIsReadWhereItIsMissing(t *testing.T) {
+func TestContextOfTheWorkspaceIsReadOnRequest(t *testing.T) {
 	file := func(name, data string) v1alpha1.MessageFile {
 		return v1alpha1.MessageFile{Name: name, MediaType: "text/markdown", Data: data}
 	}
