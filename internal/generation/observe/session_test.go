@@ -73,7 +73,8 @@ type session struct {
 }
 
 func newSession(t *testing.T) *session {
-	s := &session{t: t, store: &store{steps: modeltest.Recordings{}}, log: &bytes.Buffer{}, metrics: prometheus.NewRegistry(), now: time.Now()}
+	s := &session{t: t, store: &store{steps: modeltest.Recordings{}}, log: &bytes.Buffer{},
+		metrics: prometheus.NewRegistry(), now: time.Now()}
 	s.observer = observe.New(observe.Options{
 		Namespace: "ns", Pod: "pod", Recordings: s.store, Chats: chats, Log: slog.New(slog.NewJSONHandler(s.log, nil)),
 		Metrics: telemetry.NewGenerator(s.metrics), Tracer: tracing.Off(), Now: func() time.Time { return s.now },
