@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command generator performs the attempts of the chats that are given to its pod.
+// Command generator performs the attempts of the chats of its pod.
 package main
 
 import (
@@ -89,7 +89,7 @@ func main() {
 		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewJSONHandler(printable.JSONWriter(os.Stderr), &slog.HandlerOptions{Level: level}))
-	// Google's client writes each stream that ends early to the standard logger; the attempt's result says it better.
+	// Google's client logs each stream that ends early, which the attempt's result reports.
 	slog.SetLogLoggerLevel(slog.LevelDebug)
 	slog.SetDefault(log)
 	// client-go logs to the logger in the context.
@@ -102,15 +102,15 @@ func main() {
 	}
 }
 
-// text makes a flag of a text whose default usages do not print.
+// text defines a flag whose usage does not print its default.
 func text(to *string, name, usage string) {
-	flag.Func(name, usage, func(given string) error {
-		*to = given
+	flag.Func(name, usage, func(value string) error {
+		*to = value
 		return nil
 	})
 }
 
-// repeatedHosts makes a flag of one host that can be repeated.
+// repeatedHosts defines a flag of one host that can be repeated.
 func repeatedHosts(to *[]string, name, usage string) {
 	flag.Func(name, usage, func(host string) error {
 		*to = append(*to, host)
@@ -120,7 +120,7 @@ func repeatedHosts(to *[]string, name, usage string) {
 
 func run(parent context.Context, log *slog.Logger, health, metrics string, profiling bool, o runner.Options,
 	mcpServers mcp.Options) error {
-	// The first signal ends the taking of attempts, the second the attempts under way.
+	// The first signal begins to drain, the second ends the running attempts.
 	drain, stopDrain := signal.NotifyContext(parent, syscall.SIGTERM, syscall.SIGINT)
 	defer stopDrain()
 	ctx, stop := context.WithCancel(parent)
@@ -171,19 +171,18 @@ func run(parent context.Context, log *slog.Logger, health, metrics string, profi
 	}
 }
 
-// live tells the relay, until end is called or this process ends, that the generator lives.
+// live shows the relay that this process is running, until end is called.
 func live(ctx context.Context, log *slog.Logger) (end func()) {
 	end, err := lifetime.Hold(cmp.Or(os.Getenv("GENERATOR_LOCK"), "/run/parley/generator.lock"))
 	if err != nil {
-		log.WarnContext(ctx, "the relay will end before its last parts are read when this pod is removed",
+		log.WarnContext(ctx, "holding the generator's lock failed: the relay will end before its last parts are read",
 			slog.Any("error", err))
 		return func() {}
 	}
 	return end
 }
 
-// relayPatience is how long a generator waits for its relay, which starts a moment after it does, before it takes work
-// that nobody can follow.
+// relayPatience is how long a generator waits for its relay, before it performs attempts that cannot be followed.
 const relayPatience = 10 * time.Second
 
 func awaitRelay(ctx context.Context, log *slog.Logger, sidecar *publish.Client) {
@@ -194,7 +193,7 @@ func awaitRelay(ctx context.Context, log *slog.Logger, sidecar *publish.Client) 
 	}
 }
 
-// apiClients are the API server as the pod's own account, and as others of its namespace.
+// apiClients are clients as the pod's own account, and as other accounts of its namespace.
 func apiClients() (*apiclient.Client, *kubeapi.Client, error) {
 	cfg, err := rest.InClusterConfig()
 	if err != nil {
@@ -205,11 +204,16 @@ func apiClients() (*apiclient.Client, *kubeapi.Client, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	cluster, err := clusterOf(cfg, client)
+	namespace := os.Getenv("POD_NAMESPACE")
+	mint := func(ctx context.Context, account string) (string, time.Time, error) {
+		of := apiclient.TokenFor{Namespace: namespace, Account: account, Seconds: kubeapi.TokenSeconds}
+		return client.Token(ctx, of, "")
+	}
+	cluster, err := kubeapi.New(cfg, mint, time.Now)
 	return client, cluster, err
 }
 
-// keepKeys brings the relay, which has no credentials, the keys by which it knows its readers, until end is called.
+// keepKeys sends the relay, which has no credentials, the keys of its readers' tokens, until end is called.
 func keepKeys(ctx context.Context, log *slog.Logger, client *apiclient.Client, sidecar *publish.Client) (end func()) {
 	keeping, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
@@ -230,19 +234,19 @@ func newRunner(log *slog.Logger, client *apiclient.Client, cluster *kubeapi.Clie
 		Namespace: namespace, Chat: client.Chats(namespace).Get, Workspace: client.Workspaces(namespace).Get,
 		Mint: mintFor(client, namespace, os.Getenv("POD_SERVICE_ACCOUNT"), pod, uid), Now: time.Now,
 	})
-	housed := workspace.Tools(workspace.Options{Has: workspaces.Has, Now: time.Now, Workspaces: found})
+	workspaceTools := workspace.Tools(workspace.Options{Has: workspaces.Has, Now: time.Now, Workspaces: found})
 	texts := sources.New(sources.Options{Client: client, Forbidden: runner.DefaultForbidden, Now: time.Now})
-	learned := skills.Tools(skills.Options{OfChat: texts.SkillsOf, Has: workspaces.Has, Workspaces: found})
-	chosen := templates.Tools(templates.Options{List: workspaces.Templates{Namespace: namespace, Client: client}.List})
-	started := subagents.Tools(subagents.Options{
+	skillTools := skills.Tools(skills.Options{OfChat: texts.SkillsOf, Has: workspaces.Has, Workspaces: found})
+	templateTools := templates.Tools(templates.Options{List: workspaces.Templates(client, namespace)})
+	agentTools := subagents.Tools(subagents.Options{
 		Chat: client.Chats(namespace).Get, Chats: client.Chats(namespace).List, Config: client.ModelConfigs(namespace).Get,
 	})
 	o.Namespace, o.Pod = namespace, pod
 	o.Client, o.Keys = client, secretKey
 	o.Relay = relay{sidecar}
 	o.AwaitRelay = func(ctx context.Context) { awaitRelay(ctx, log, sidecar) }
-	o.Tools = tools.NewRegistry(append(slices.Concat(housed, chosen, learned, started, planning.Tools(),
-		kubernetes.Tools(cluster)),
+	o.Tools = tools.NewRegistry(append(slices.Concat(workspaceTools, templateTools, skillTools, agentTools,
+		planning.Tools(), kubernetes.Tools(cluster)),
 		advisor.Tool{},
 		builtin.CurrentTime{Now: time.Now},
 		builtin.WaitAgent{Chat: client.Chats(namespace).Get, Message: client.Messages(namespace).Get},
@@ -256,7 +260,7 @@ func newRunner(log *slog.Logger, client *apiclient.Client, cluster *kubeapi.Clie
 	return runner.New(o), nil
 }
 
-// secretKey reads a key of a Secret that is mounted into the pod.
+// secretKey reads a key of a mounted Secret.
 func secretKey(secret, key string) ([]byte, error) {
 	return keyfile.Read(cmp.Or(os.Getenv("KEYS_DIR"), "/var/run/parley/keys"), secret, key)
 }
@@ -279,7 +283,7 @@ func configMapKey(client *apiclient.Client, namespace string) func(context.Conte
 	}
 }
 
-// mintFor asks for tokens of the pod's own account, each for one workspace and bound to the pod.
+// mintFor requests tokens of the pod's account, each for one workspace and bound to the pod.
 func mintFor(client *apiclient.Client, namespace, account, pod, uid string) tokencache.Mint {
 	own := apiclient.TokenFor{Namespace: namespace, Account: account, Pod: pod, PodUID: uid, Seconds: 3600}
 	return func(ctx context.Context, audience string) (string, time.Time, error) {
@@ -287,7 +291,7 @@ func mintFor(client *apiclient.Client, namespace, account, pod, uid string) toke
 	}
 }
 
-// relay makes the relay's client what the runner wants.
+// relay adapts the relay's client to the runner.
 type relay struct{ client *publish.Client }
 
 func (r relay) Open(ctx context.Context, ep fence.Fence) (runner.Episode, error) {
@@ -302,7 +306,7 @@ func healthHandler(r *runner.Runner, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, req *http.Request) {
 		if err := r.Healthy(req.Context()); err != nil {
-			log.ErrorContext(req.Context(), "the generator cannot do its work: the kubelet restarts it if that lasts",
+			log.ErrorContext(req.Context(), "the generator is not healthy: the kubelet restarts it if that lasts",
 				slog.Any("error", err))
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		}

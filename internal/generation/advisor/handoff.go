@@ -14,24 +14,20 @@ import (
 )
 
 const (
-	// maxMessages is how many messages of the conversation the advisor reads at most.
-	maxMessages = 20
-	// maxBytes is the size of all of them together, as JSON.
-	maxBytes = 12_000
-	// maxMessageBytes is the length of one: the result of a tool can be many times as long as what came before it.
+	// maxMessages limits the messages of the conversation, maxMessageBytes each of them, and maxBytes their JSON.
+	maxMessages     = 20
 	maxMessageBytes = 4_000
-)
+	maxBytes        = 12_000
 
-const (
-	// notShown stands where what is left of the conversation does not begin with a user: providers want one first.
+	// notShown replaces a missing first User message.
 	notShown = "(The beginning of this conversation is not shown.)"
-	// asks stands before the question.
+	// asks precedes the question.
 	asks = "--- The agent asks you, its advisor:\n\n"
 )
 
-// Handoff is the prompt for the advisor, made of the prompt that the asking model had: its system messages, the last
-// messages of the conversation, and the question. Everything is text, and roles alternate: the advisor's provider may
-// be another one, which takes neither this one's calls and signatures nor calls of tools that it is not offered.
+// Handoff is the prompt for the advisor: the system messages of the asking model's prompt, the end of its conversation,
+// and the question. Everything is text, and roles alternate: the advisor may have another provider, which takes neither
+// calls nor signatures of this one.
 func Handoff(outer []fantasy.Message, question string) []fantasy.Message {
 	var system []string
 	var conversation []fantasy.Message
@@ -42,17 +38,18 @@ func Handoff(outer []fantasy.Message, question string) []fantasy.Message {
 			conversation = append(conversation, m)
 		}
 	}
-	said := []fantasy.Message{textMessage(fantasy.MessageRoleSystem, strings.Join(append(system, instructions), "\n\n"))}
+	handoff := []fantasy.Message{
+		textMessage(fantasy.MessageRoleSystem, strings.Join(append(system, instructions), "\n\n"))}
 	for _, m := range excerpt(conversation) {
-		if len(said) == 1 && m.Role != fantasy.MessageRoleUser {
-			said = append(said, textMessage(fantasy.MessageRoleUser, notShown))
+		if len(handoff) == 1 && m.Role != fantasy.MessageRoleUser {
+			handoff = append(handoff, textMessage(fantasy.MessageRoleUser, notShown))
 		}
-		said = appendText(said, m.Role, textOf(m))
+		handoff = appendText(handoff, m.Role, textOf(m))
 	}
-	return appendText(said, fantasy.MessageRoleUser, asks+question)
+	return appendText(handoff, fantasy.MessageRoleUser, asks+question)
 }
 
-// excerpt is the end of a conversation, as far as it fits, in plain texts. Results whose calls do not fit are left out.
+// excerpt is the end of a conversation within the limits, in plain texts, without results whose calls do not fit.
 func excerpt(conversation []fantasy.Message) []fantasy.Message {
 	names := callNames(conversation)
 	first, size := len(conversation), 0
@@ -65,21 +62,21 @@ func excerpt(conversation []fantasy.Message) []fantasy.Message {
 	}
 	conversation = conversation[first:]
 	names = callNames(conversation)
-	var said []fantasy.Message
+	var plain []fantasy.Message
 	for _, m := range conversation {
 		if m = plainMessage(m, names); textOf(m) != "" {
-			said = append(said, m)
+			plain = append(plain, m)
 		}
 	}
-	return said
+	return plain
 }
 
-// callNames are the names of the tools that are called, by the ids of the calls.
+// callNames are the names of the called tools, by the ids of the calls.
 func callNames(conversation []fantasy.Message) map[string]string {
 	names := map[string]string{}
 	for _, m := range conversation {
 		for _, part := range m.Content {
-			if call, ok := fantasy.AsMessagePart[fantasy.ToolCallPart](part); ok {
+			if call, ok := part.(fantasy.ToolCallPart); ok {
 				names[call.ToolCallID] = call.ToolName
 			}
 		}
@@ -87,7 +84,7 @@ func callNames(conversation []fantasy.Message) map[string]string {
 	return names
 }
 
-// plainMessage is the message as a text of a user or of the agent.
+// plainMessage converts the message to a text of a user or of the agent.
 func plainMessage(m fantasy.Message, names map[string]string) fantasy.Message {
 	role := fantasy.MessageRoleUser
 	if m.Role == fantasy.MessageRoleAssistant {
@@ -96,7 +93,7 @@ func plainMessage(m fantasy.Message, names map[string]string) fantasy.Message {
 	return textMessage(role, tools.Truncate(plain(m, names), maxMessageBytes))
 }
 
-// plain is what the message says. Reasoning is left out: some providers forbid to show it to another model.
+// plain is the text of the message without reasoning, which some providers forbid to show to another model.
 func plain(m fantasy.Message, names map[string]string) string {
 	var texts []string
 	for _, part := range m.Content {
@@ -108,19 +105,15 @@ func plain(m fantasy.Message, names map[string]string) string {
 }
 
 func plainPart(part fantasy.MessagePart, names map[string]string) string {
-	switch part.GetType() {
-	case fantasy.ContentTypeText:
-		text, _ := fantasy.AsMessagePart[fantasy.TextPart](part)
-		return text.Text
-	case fantasy.ContentTypeToolCall:
-		call, _ := fantasy.AsMessagePart[fantasy.ToolCallPart](part)
-		return fmt.Sprintf("[Called tool %s with %s]", call.ToolName, call.Input)
-	case fantasy.ContentTypeToolResult:
-		result, _ := fantasy.AsMessagePart[fantasy.ToolResultPart](part)
-		return plainResult(result, names)
-	case fantasy.ContentTypeFile:
-		file, _ := fantasy.AsMessagePart[fantasy.FilePart](part)
-		return strings.TrimSpace("[A file, not shown: "+file.Filename+" "+file.MediaType) + "]"
+	switch part := part.(type) {
+	case fantasy.TextPart:
+		return part.Text
+	case fantasy.ToolCallPart:
+		return fmt.Sprintf("[Called tool %s with %s]", part.ToolName, part.Input)
+	case fantasy.ToolResultPart:
+		return plainResult(part, names)
+	case fantasy.FilePart:
+		return strings.TrimSpace("[A file, not shown: "+part.Filename+" "+part.MediaType) + "]"
 	}
 	return ""
 }
@@ -142,7 +135,7 @@ func plainResult(result fantasy.ToolResultPart, names map[string]string) string 
 // sizeOf is the length of the message as JSON.
 func sizeOf(m fantasy.Message) int {
 	raw, err := json.Marshal(m)
-	if err != nil { // A message of one text always is JSON.
+	if err != nil { // It cannot happen.
 		return maxBytes + 1
 	}
 	return len(raw)

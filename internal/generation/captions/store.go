@@ -13,12 +13,11 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// maxKept is how many captions are kept, those under way included. One that is forgotten is none.
+// maxKept limits the captions in the store. The oldest are dropped.
 const maxKept = 2048
 
-// caption names what a model is asked for. There is one summary per chat at a time. A title belongs to one edition of a
-// message: an edited message gets another title. Where a person asked for another title, the token of the request
-// stands for message and edition.
+// caption identifies a caption. A chat has one summary at a time. A title belongs to one edition of a message, or to
+// the token of a person's request for another title.
 type caption struct {
 	action        v1alpha1.GenerationAction
 	chat, message types.UID
@@ -26,8 +25,7 @@ type caption struct {
 	token         string
 }
 
-// store asks models for captions, each once, and keeps the answers: a title has no write of its own, so a step of the
-// chat takes it along. It belongs to the writer and not to an attempt, which does not wait for it.
+// store asks models for captions, each once, and keeps the answers until a step of the chat writes them.
 type store struct {
 	mu    sync.Mutex
 	kept  map[caption]*sideCall
@@ -37,14 +35,13 @@ type store struct {
 
 // sideCall is a call of a model for a caption.
 type sideCall struct {
-	// text is empty while the call is under way, and if nothing came of it.
-	text string
-	// account is what it used up; nil until it is over, and again once a result accounts for it.
+	text string // empty until the call has ended
+	// account is nil until the call has ended, and after a result has accounted for it.
 	account *v1alpha1.CallAccount
 	cancel  context.CancelFunc
 }
 
-// begin asks for a caption in a goroutine of its own, unless that has been done before.
+// begin asks for a caption in the background, unless it has been asked for before.
 func (s *store) begin(ctx context.Context, of caption, ask func(context.Context) (string, *v1alpha1.CallAccount)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +67,7 @@ func (s *store) begin(ctx context.Context, of caption, ask func(context.Context)
 	})
 }
 
-// newestTitle is the newest title of the chat; zero if none was asked for.
+// newestTitle is the newest title of the chat; zero if there is none.
 func (s *store) newestTitle(chat types.UID) caption {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +79,6 @@ func (s *store) newestTitle(chat types.UID) caption {
 	return caption{}
 }
 
-// text is what was written.
 func (s *store) text(of caption) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,9 +88,9 @@ func (s *store) text(of caption) string {
 	return ""
 }
 
-// swapAccount returns the account of the call, and keeps the given one in its place. The one result that accounts for
-// the call takes it and leaves nil: the next step can end before it is known that the result exists. A result that is
-// not created gives it back.
+// swapAccount returns the account of the call, and replaces it. The result that accounts for the call leaves nil,
+// because the next step can end before that result is known to exist. A result that is not created puts the account
+// back.
 func (s *store) swapAccount(of caption, account *v1alpha1.CallAccount) *v1alpha1.CallAccount {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,14 +102,14 @@ func (s *store) swapAccount(of caption, account *v1alpha1.CallAccount) *v1alpha1
 	return account
 }
 
-// abandon ends the call if it is under way, and forgets it.
+// abandon cancels and drops the call.
 func (s *store) abandon(of caption) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget(of)
 }
 
-// forget is abandon for who holds mu.
+// forget is abandon. The caller holds mu.
 func (s *store) forget(of caption) {
 	if call := s.kept[of]; call != nil {
 		call.cancel()
@@ -122,7 +118,7 @@ func (s *store) forget(of caption) {
 	}
 }
 
-// stop ends all calls and waits for their end. No more may be begun.
+// stop cancels all calls and waits for their end.
 func (s *store) stop() {
 	s.mu.Lock()
 	for _, call := range s.kept {

@@ -18,33 +18,30 @@ import (
 	"parley.dev/parley/internal/generation/models"
 )
 
-// Summary returns what asks, in a context that the attempt does not end, what became of the turn that ends with the
-// reply of t; nil if none ends, or the configuration does not want to know. Asking neither waits nor fails: the reply
-// has been handed over.
+// Summary returns a function that asks for a summary of the turn that ends with the reply of t, in a context that
+// outlives the attempt; nil if no turn ends, or if summaries are disabled.
 func (a *Attempt) Summary(t *models.Target, reply *v1alpha1.ChatMessageSpec) (begin func(context.Context)) {
-	if !a.endsTurn(t, reply.Generation) || !a.wantsSummary(t) {
-		return nil
-	}
 	answer := wording.Text(reply)
-	if answer == "" {
+	if answer == "" || !a.endsTurn(t, reply.Generation) || !a.needsSummary(t) {
 		return nil
 	}
-	w := wanted{
-		form: wording.TurnSummary, action: v1alpha1.ActionSummarizeTurn, by: t.Config.Spec.TurnSummaries.ModelConfigRef,
-		shown: wording.Exchange(a.question, answer), spent: a.spentWith(reply.Generation),
+	r := request{
+		form: wording.TurnSummary, action: v1alpha1.ActionSummarizeTurn,
+		config: t.Config.Spec.TurnSummaries.ModelConfigRef,
+		text:   wording.Exchange(a.question, answer), spent: a.spentWith(reply.Generation),
 	}
 	return func(ctx context.Context) {
 		a.writer.store.begin(ctx, summaryOf(a.chat.UID), func(ctx context.Context) (string, *v1alpha1.CallAccount) {
 			began := metav1.NewMicroTime(a.writer.options.Now())
-			if text, account := a.write(ctx, t, w); text != "" || account != nil {
-				a.handOver(ctx, a.summary(text, account, began))
+			if text, account := a.write(ctx, t, r); text != "" || account != nil {
+				a.create(ctx, a.summary(text, account, began))
 			}
-			return "", nil // Its own message says it.
+			return "", nil // The message has both.
 		})
 	}
 }
 
-// spentWith is what the chat has cost once the reply is paid.
+// spentWith is the cost of the chat including the reply.
 func (a *Attempt) spentWith(reply *v1alpha1.MessageGeneration) []v1alpha1.Cost {
 	costs := a.chat.Status.Cost
 	if reply.Cost != nil {
@@ -56,20 +53,20 @@ func (a *Attempt) spentWith(reply *v1alpha1.MessageGeneration) []v1alpha1.Cost {
 	return costs
 }
 
-// wantsSummary reports whether the chat waits for a summary, and the model that answers has one written.
-func (a *Attempt) wantsSummary(t *models.Target) bool {
+// needsSummary reports whether the configuration enables summaries, and the turn has one to replace.
+func (a *Attempt) needsSummary(t *models.Target) bool {
 	turn := a.chat.Status.Turn
 	return t.Config.Spec.TurnSummaries.On() && turn != nil && turn.SummarySource != ""
 }
 
-// endsTurn reports whether the turn ends with this reply and nothing follows it at once.
+// endsTurn reports whether the turn ends with this reply, and no queued message follows.
 func (a *Attempt) endsTurn(t *models.Target, reply *v1alpha1.MessageGeneration) bool {
 	return reply.Outcome == v1alpha1.OutcomeCompleted && t != nil && len(a.chat.Status.Queue) == 0 &&
 		reply.Action == v1alpha1.ActionGenerateAssistant && reply.PendingCalls == 0
 }
 
-// handOver creates the message with a summary, once: what it says is worth no second try.
-func (a *Attempt) handOver(ctx context.Context, summary v1alpha1.ChatMessageSpec) {
+// create creates the message with a summary. It does not retry.
+func (a *Attempt) create(ctx context.Context, summary v1alpha1.ChatMessageSpec) {
 	name := fence.SummaryName(a.chat.Name, summary.Generation.HistoryVersion)
 	if err := a.writer.options.Create(ctx, a.chat, name, summary); err != nil && ctx.Err() == nil {
 		reason := string(apierrors.ReasonForError(err))
@@ -77,8 +74,8 @@ func (a *Attempt) handOver(ctx context.Context, summary v1alpha1.ChatMessageSpec
 	}
 }
 
-// summary is the message that says what became of the turn, or only what it cost to ask a model that had no words for
-// it. Its version is what the commit of the last reply makes: the chat takes it as long as nothing else has happened.
+// summary is the message with the summary of a turn, or only with the cost of an empty answer. Its version is that
+// after the commit of the last reply: the chat accepts it as long as nothing else has happened.
 func (a *Attempt) summary(text string, account *v1alpha1.CallAccount, began metav1.MicroTime) v1alpha1.ChatMessageSpec {
 	g := &v1alpha1.MessageGeneration{
 		ChatUID: a.fence.ChatUID, HistoryVersion: a.fence.HistoryVersion + 1, Attempt: 1,
@@ -94,11 +91,11 @@ func (a *Attempt) summary(text string, account *v1alpha1.CallAccount, began meta
 	}
 }
 
-// questionOf is what the turn's message says; empty if that is not for people, who read the summary.
+// questionOf is the text of the turn's message; empty if it is not for people, who read the summary.
 func questionOf(messages []v1alpha1.ChatMessage) string {
-	for i := range slices.Backward(messages) {
-		if messages[i].Spec.Role == v1alpha1.RoleUser {
-			return wording.Shown(&messages[i].Spec)
+	for _, m := range slices.Backward(messages) {
+		if m.Spec.Role == v1alpha1.RoleUser {
+			return wording.Shown(&m.Spec)
 		}
 	}
 	return ""

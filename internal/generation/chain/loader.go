@@ -1,18 +1,20 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chain loads the part of a history that an attempt builds on, and keeps it at hand: in the usual case only the
-// message that began the turn has to be fetched.
+// Package chain loads and caches the part of a history that an attempt needs: usually only the message that began the
+// turn has to be read.
 //
-// The invariant it keeps: of a chat nothing is held but what its model can see, from status.history.contextStart on. So
-// a summary bounds what a long chat costs its pod, and what is held is checked as package history checks a whole chain.
+// Invariant: it caches only the messages that the model can see, from status.history.contextStart on. So a summary
+// limits the memory of a long chat. Package history checks the messages as a whole chain.
 package chain
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,30 +25,23 @@ import (
 	"parley.dev/parley/internal/text/content"
 )
 
-// maxGets is how many messages are fetched one by one before all of the chat's are listed: listing makes the API server
-// look at every message of the namespace.
+// maxGets is how many messages are read one by one before all of the chat's are listed, for which the API server looks
+// at each message of the namespace.
 const maxGets = 4
 
-// listPage is how many messages are listed at once, so that those that the model does not see pass through one by one.
+// listPage is how many messages are listed at once, to limit the memory of those that the model does not see.
 const listPage = 50
 
-// BrokenError means that the messages are there to be read, but make no history.
-type BrokenError struct {
-	// Cause is an error of package history.
-	Cause error
-}
+// BrokenError means that the messages make no history. Its cause is an error of package history.
+type BrokenError struct{ Cause error }
 
 func (e *BrokenError) Error() string { return e.Cause.Error() }
 
 // Unwrap returns the cause.
 func (e *BrokenError) Unwrap() error { return e.Cause }
 
-// EditedError means that a message says something else than what was committed:
-// the chat is about to begin again from there.
-type EditedError struct {
-	// Message that was edited.
-	Message string
-}
+// EditedError means that a message was edited after its commit: the chat is about to restart from there.
+type EditedError struct{ Message string }
 
 func (e *EditedError) Error() string {
 	return fmt.Sprintf("message %s has been edited since it was committed", e.Message)
@@ -64,14 +59,13 @@ type Loader struct {
 	kept   *kept
 }
 
-// NewLoader returns a loader that keeps histories at hand: at most 256 chats and 64 MiB of content.
+// NewLoader returns a loader that caches at most 256 chats and 64 MiB of content.
 func NewLoader(client *apiclient.Client) *Loader {
 	return &Loader{client: client, kept: newKept(256, 64<<20)}
 }
 
-// Load returns the messages that the model can see: from the one at which the chat's context starts to its head. If
-// they make no whole history, the error is a *BrokenError; if one of them was edited and the chat does not know yet,
-// an *EditedError.
+// Load returns the messages that the model can see: from the start of the chat's context to its head. The error is a
+// *BrokenError, or an *EditedError if the chat has not seen an edit yet.
 func (l *Loader) Load(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.ChatMessage, error) {
 	known := from(chat.Status.History.ContextStart, l.kept.get(string(chat.UID)))
 	p := &pass{loader: l, chat: chat, known: known, fetched: map[string]*v1alpha1.ChatMessage{}}
@@ -97,10 +91,9 @@ func (l *Loader) Load(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.Chat
 	return messages, nil
 }
 
-// isFinal reports whether what is kept of a message is what it says: nothing that was generated ever changes. People
-// edit theirs, and delete and create them again, so that a name proves nothing; of the message that began the turn, its
-// commit does. A history is cut at what was changed. So what is kept before a final message is as it was, and nothing
-// else has to be read again.
+// isFinal reports whether a cached message is current. Generated messages never change. People can edit or recreate
+// theirs, but the commit proves the message that began the turn. A history is cut at a change, so the messages before a
+// final one are current, too.
 func isFinal(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 	t := chat.Status.Turn
 	return m.Spec.Generation != nil ||
@@ -108,8 +101,8 @@ func isFinal(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
 			chat.Status.Internal.Turn.ContentHash == content.Hash(&m.Spec)
 }
 
-// from is what is known from the index on. That is nothing where the beginning is missing: an edit has brought an
-// earlier context back.
+// from are the known messages from the index on; none if the first is missing, after an edit has restored an earlier
+// context.
 func from(start int64, known []v1alpha1.ChatMessage) []v1alpha1.ChatMessage {
 	if len(known) == 0 {
 		return nil
@@ -118,12 +111,12 @@ func from(start int64, known []v1alpha1.ChatMessage) []v1alpha1.ChatMessage {
 	case first > start:
 		return nil
 	case first < start:
-		return slices.Clone(known[min(start-first, int64(len(known))):]) // Or what was cut off would be held, too.
+		return slices.Clone(known[min(start-first, int64(len(known))):]) // A slice would keep the others in memory.
 	}
 	return known
 }
 
-// Add keeps a message that was just created on top of the chat's head.
+// Add caches a message that was just created after the chat's head.
 func (l *Loader) Add(chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) {
 	known := l.kept.get(string(chat.UID))
 	if n := len(known); n > 0 && known[n-1].Name == message.Spec.Parent {
@@ -156,7 +149,7 @@ func (p *pass) lookup(ctx context.Context, name string) (history.Node, bool) {
 		p.err = p.fetch(ctx, name)
 	}
 	m := p.fetched[name]
-	if m == nil || p.err != nil || m.Spec.IsNote() { // Under its name there was a message, which is gone.
+	if m == nil || p.err != nil || m.Spec.IsNote() { // A note has replaced a deleted message.
 		return history.Node{}, false
 	}
 	return history.NodeOf(m), true
@@ -164,7 +157,7 @@ func (p *pass) lookup(ctx context.Context, name string) (history.Node, bool) {
 
 func (p *pass) fetch(ctx context.Context, name string) error {
 	messages := p.loader.client.Messages(p.chat.Namespace)
-	if p.gets < maxGets || p.listed { // What a list passed over is asked for by its name.
+	if p.gets < maxGets || p.listed { // A list can miss a message.
 		p.gets++
 		m, err := p.get(ctx, name)
 		if apierrors.IsNotFound(err) {
@@ -194,7 +187,7 @@ func (p *pass) fetch(ctx context.Context, name string) error {
 	}
 }
 
-// get reads a message: as the API server's cache has it, if that is what was committed, and else as it is now.
+// get reads a message from the API server's cache, if that has what was committed, or else from etcd.
 func (p *pass) get(ctx context.Context, name string) (*v1alpha1.ChatMessage, error) {
 	messages := p.loader.client.Messages(p.chat.Namespace)
 	if history.MayBeCertain(p.chat, name) {
@@ -205,15 +198,14 @@ func (p *pass) get(ctx context.Context, name string) (*v1alpha1.ChatMessage, err
 	return messages.Get(ctx, name)
 }
 
-// mayBeSeen reports whether the message does not say of itself that it stands before the context.
+// mayBeSeen reports whether the message may be in the context: User messages do not have their index.
 func (p *pass) mayBeSeen(m *v1alpha1.ChatMessage) bool {
 	n := history.NodeOf(m)
 	return !n.Placed || n.Index >= p.chat.Status.History.ContextStart
 }
 
-// unedited makes sure that the User messages that were fetched say what was committed. Of one that was edited, an
-// answer would count for nothing; and if the edit is taken back before the chat sees it,
-// what it said in between must not be kept.
+// unedited checks that the fetched User messages are what was committed. An answer to an edited message would not
+// count, and if the edit is reverted before the chat sees it, it must not be cached.
 func (p *pass) unedited(nodes []history.Node) error {
 	for _, n := range nodes {
 		m := p.fetched[n.Name]
@@ -224,7 +216,7 @@ func (p *pass) unedited(nodes []history.Node) error {
 	return nil
 }
 
-// join puts what is known before what was fetched.
+// join appends the fetched messages to the known ones.
 func (p *pass) join(nodes []history.Node) []v1alpha1.ChatMessage {
 	if len(nodes) == 0 {
 		return p.upTo(p.chat.Status.History.Head)
@@ -237,8 +229,8 @@ func (p *pass) join(nodes []history.Node) []v1alpha1.ChatMessage {
 	return messages
 }
 
-// placed is a copy of the message that says where it stands: of one of a person or a client, the generated message
-// behind it knows, which is not always there to be asked.
+// placed is a copy of the message with its position. For a message of a person or a client, a later generated message
+// has it, which may be missing from the context.
 func (p *pass) placed(m *v1alpha1.ChatMessage, n history.Node) v1alpha1.ChatMessage {
 	out := *m
 	if n.Commit != nil {
@@ -255,9 +247,85 @@ func (p *pass) upTo(name string) []v1alpha1.ChatMessage {
 	return nil
 }
 
-// refOf is the part of the chat's history that its model can see.
 func refOf(chat *v1alpha1.Chat) history.Ref {
 	ref := history.RefOf(chat)
 	ref.From = chat.Status.History.ContextStart
 	return ref
+}
+
+// kept caches the most recently used histories, within limits of their number and size.
+type kept struct {
+	mu       sync.Mutex
+	maxChats int
+	maxBytes int
+	bytes    int
+	order    *list.List // of *entry, the most recently used first
+	entries  map[string]*list.Element
+}
+
+type entry struct {
+	chat     string
+	messages []v1alpha1.ChatMessage
+	bytes    int
+}
+
+func newKept(maxChats, maxBytes int) *kept {
+	return &kept{maxChats: maxChats, maxBytes: maxBytes, order: list.New(), entries: map[string]*list.Element{}}
+}
+
+// get returns the cached history of a chat. The caller must not change it.
+func (k *kept) get(chat string) []v1alpha1.ChatMessage {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e, ok := k.entries[chat]
+	if !ok {
+		return nil
+	}
+	k.order.MoveToFront(e)
+	return e.Value.(*entry).messages
+}
+
+func (k *kept) put(chat string, messages []v1alpha1.ChatMessage) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.drop(chat)
+	e := &entry{chat: chat, messages: messages, bytes: sizeOf(messages)}
+	k.entries[chat] = k.order.PushFront(e)
+	k.bytes += e.bytes
+	for k.order.Len() > k.maxChats || k.bytes > k.maxBytes && k.order.Len() > 1 {
+		k.drop(k.order.Back().Value.(*entry).chat)
+	}
+}
+
+func (k *kept) drop(chat string) {
+	if e, ok := k.entries[chat]; ok {
+		k.bytes -= e.Value.(*entry).bytes
+		k.order.Remove(e)
+		delete(k.entries, chat)
+	}
+}
+
+// messageOverhead estimates the memory of a message without its content.
+const messageOverhead = 2 << 10
+
+func sizeOf(messages []v1alpha1.ChatMessage) int {
+	n := 0
+	for i := range messages {
+		spec := &messages[i].Spec
+		n += messageOverhead + len(spec.Content)
+		for j := range spec.Parts {
+			p := &spec.Parts[j]
+			switch n += len(p.ProviderMetadata); {
+			case p.Text != nil:
+				n += len(*p.Text)
+			case p.ToolCall != nil:
+				n += len(p.ToolCall.Input)
+			case p.ToolResult != nil:
+				n += len(p.ToolResult.Output)
+			case p.File != nil:
+				n += len(p.File.Data)
+			}
+		}
+	}
+	return n
 }

@@ -19,6 +19,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/kube/apiclient"
+	"parley.dev/parley/test/kit/check"
 )
 
 const resultBytes = 50 << 10
@@ -56,29 +57,25 @@ func (s *store) grow() *v1alpha1.ChatMessage {
 }
 
 func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var answer any
-	status := http.StatusOK
-	if _, name, one := strings.Cut(r.URL.Path, "/chatmessages/"); one {
-		s.gets = append(s.gets, name)
-		i, _ := strconv.Atoi(strings.TrimPrefix(name, "m"))
-		messages := s.messages
-		if s.cached != nil && r.FormValue("resourceVersion") == "0" {
-			messages = s.cached
-		}
-		if i >= len(messages) {
-			status = http.StatusNotFound
-			answer = apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("chatmessages").GroupResource(), name).Status()
-		} else {
-			answer = messages[i]
-		}
-	} else {
-		answer = s.page(r)
-	}
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	if err := json.NewEncoder(w).Encode(answer); err != nil {
-		s.t.Error(err)
+	_, name, one := strings.Cut(r.URL.Path, "/chatmessages/")
+	if !one {
+		_ = json.NewEncoder(w).Encode(s.page(r)) // A short body fails the test.
+		return
 	}
+	s.gets = append(s.gets, name)
+	i, _ := strconv.Atoi(strings.TrimPrefix(name, "m"))
+	messages := s.messages
+	if s.cached != nil && r.FormValue("resourceVersion") == "0" {
+		messages = s.cached
+	}
+	if i >= len(messages) {
+		w.WriteHeader(http.StatusNotFound)
+		_ = json.NewEncoder(w).Encode(
+			apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("chatmessages").GroupResource(), name).Status())
+		return
+	}
+	_ = json.NewEncoder(w).Encode(messages[i])
 }
 
 func (s *store) page(r *http.Request) v1alpha1.ChatMessageList {
@@ -101,9 +98,7 @@ func (s *store) loader() *Loader {
 	server := httptest.NewServer(s)
 	s.t.Cleanup(server.Close)
 	client, err := apiclient.New(&rest.Config{Host: server.URL}, "test")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	return NewLoader(client)
 }
 
@@ -119,32 +114,24 @@ func (s *store) chat(start int64) *v1alpha1.Chat {
 func (s *store) load(l *Loader, start int64) {
 	s.t.Helper()
 	messages, err := l.Load(s.t.Context(), s.chat(start))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if want := int64(len(s.messages)) - start; int64(len(messages)) != want {
-		s.t.Fatalf("%d messages were loaded, want %d", len(messages), want)
-	}
+	check.OK(s.t, err)
+	var want, got []string
 	for i := range messages {
-		if want := fmt.Sprint("m", start+int64(i)); messages[i].Name != want {
-			s.t.Fatalf("message %s stands where %s should", messages[i].Name, want)
-		}
+		got = append(got, messages[i].Name)
 	}
-	if want := len(messages) * (resultBytes + messageOverhead); l.kept.bytes != want {
-		s.t.Errorf("%d bytes are kept, want %d", l.kept.bytes, want)
+	for _, m := range s.messages[start:] {
+		want = append(want, m.Name)
 	}
+	check.Equal(s.t, "messages", want, got)
+	check.Equal(s.t, "bytes kept", len(messages)*(resultBytes+messageOverhead), l.kept.bytes)
 }
 
 func TestLongChatLoadsAndCachesOnlyItsContext(t *testing.T) {
 	s := newStore(t, 400)
 	s.load(s.loader(), 397)
-	if len(s.gets) != 3 || s.lists != 0 {
-		t.Errorf("for a context of 3 messages %v were read one by one, and there were %d lists", s.gets, s.lists)
-	}
+	check.Equal(t, "reads, lists", []int{3, 0}, []int{len(s.gets), s.lists})
 	s.load(s.loader(), 300)
-	if s.largest > listPage || s.lists != 400/listPage {
-		t.Errorf("%d pages of up to %d messages were listed", s.lists, s.largest)
-	}
+	check.Equal(t, "largest page, lists", []int{listPage, 400 / listPage}, []int{s.largest, s.lists})
 }
 
 func TestWhatASummaryReplacedIsKeptNoLonger(t *testing.T) {
@@ -157,12 +144,8 @@ func TestWhatASummaryReplacedIsKeptNoLonger(t *testing.T) {
 		s.load(l, 0)
 	}
 	s.load(l, 99) // The last one is the summary.
-	if len(s.gets) != 3 || s.lists != 0 {
-		t.Errorf("%v were read again, with %d lists", s.gets, s.lists)
-	}
-	if messages := l.kept.get("uid"); cap(messages) > 2 {
-		t.Errorf("what was cut off is held behind a slice of %d", cap(messages))
-	}
+	check.Equal(t, "reads, lists, other messages in memory", []any{3, 0, false},
+		[]any{len(s.gets), s.lists, cap(l.kept.get("uid")) > 2})
 	s.messages = s.messages[:60] // An edit has brought the first context back.
 	s.load(l, 0)
 }
@@ -173,7 +156,6 @@ func TestContextGapIsDetectedWithCachedPrefix(t *testing.T) {
 	s.load(l, 8)
 	s.grow()
 	s.grow().Spec.Parent = "m99"
-	if _, err := l.Load(t.Context(), s.chat(8)); !Broken(err) {
-		t.Errorf("got %v", err)
-	}
+	_, err := l.Load(t.Context(), s.chat(8))
+	check.Equal(t, "broken", true, Broken(err))
 }

@@ -5,11 +5,14 @@ package chain
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/text/content"
+	"parley.dev/parley/test/kit/check"
 )
 
 // says is a committed User message on top of the history, at the version that follows.
@@ -37,9 +40,7 @@ func (s *store) turnOf(m *v1alpha1.ChatMessage, version int64, n int) *v1alpha1.
 func texts(t *testing.T, l *Loader, chat *v1alpha1.Chat) (texts []string) {
 	t.Helper()
 	messages, err := l.Load(t.Context(), chat)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for i := range messages {
 		texts = append(texts, messages[i].Spec.Content)
 	}
@@ -58,9 +59,7 @@ func TestEditFromUnseenEarlierTurnIsRead(t *testing.T) {
 	texts(t, l, s.turnOf(question, 1, 1))
 	edited(&s.messages[0], "new", 3)
 	s.says("next") // The turn of the edit has ended without a reply.
-	if got := texts(t, l, s.turnOf(&s.messages[1], 4, 2)); !slices.Equal(got, []string{"new", "next"}) {
-		t.Errorf("the history is %q", got)
-	}
+	check.Equal(t, "the history", []string{"new", "next"}, texts(t, l, s.turnOf(&s.messages[1], 4, 2)))
 }
 
 func TestRecreatedMessageIsReadAgain(t *testing.T) {
@@ -70,9 +69,7 @@ func TestRecreatedMessageIsReadAgain(t *testing.T) {
 	s.messages = nil
 	edited(s.says("another one"), "another one", 4)
 	s.says("next")
-	if got := texts(t, l, s.turnOf(&s.messages[1], 5, 2)); !slices.Equal(got, []string{"another one", "next"}) {
-		t.Errorf("the history is %q", got)
-	}
+	check.Equal(t, "the history", []string{"another one", "next"}, texts(t, l, s.turnOf(&s.messages[1], 5, 2)))
 }
 
 func TestUnchangedCommittedMessageIsNotReadAgain(t *testing.T) {
@@ -82,9 +79,7 @@ func TestUnchangedCommittedMessageIsNotReadAgain(t *testing.T) {
 	for range 3 { // Three attempts.
 		texts(t, l, chat)
 	}
-	if len(s.gets) != 1 {
-		t.Errorf("%v were read", s.gets)
-	}
+	check.Equal(t, "messages read", 1, len(s.gets))
 }
 
 // The edit may be taken back before the chat sees it.
@@ -97,31 +92,79 @@ func TestUncommittedEditIsNeitherUsedNorCached(t *testing.T) {
 	for i := range s.messages {
 		was := s.messages[i].Spec.Content
 		s.messages[i].Spec.Content = "something else"
-		if _, err := l.Load(t.Context(), chat); Broken(err) || !isEdited(err) {
-			t.Errorf("message %d was edited, and loading said %v", i, err)
-		}
+		_, err := l.Load(t.Context(), chat)
+		_, isEdited := errors.AsType[*EditedError](err)
+		check.Equal(t, "broken, edited", []any{false, true}, []any{Broken(err), isEdited})
 		s.messages[i].Spec.Content = was
 	}
-	if got := texts(t, l, chat); !slices.Equal(got, []string{"first", "second"}) {
-		t.Errorf("the history is %q", got)
-	}
+	check.Equal(t, "the history", []string{"first", "second"}, texts(t, l, chat))
 }
 
 func TestStaleCachedMessageIsIgnoredUnlessCommitted(t *testing.T) {
 	s := newStore(t, 0)
 	question := s.says("question")
 	s.cached = []v1alpha1.ChatMessage{} // It has just been created.
-	if got := texts(t, s.loader(), s.turnOf(question, 1, 1)); !slices.Equal(got, []string{"question"}) {
-		t.Errorf("of a message that is not cached yet, the history is %q", got)
-	}
+	check.Equal(t, "the history", []string{"question"}, texts(t, s.loader(), s.turnOf(question, 1, 1)))
 	s.cached = slices.Clone(s.messages)
 	edited(&s.messages[0], "edited", 2)
-	if got := texts(t, s.loader(), s.turnOf(&s.messages[0], 2, 1)); !slices.Equal(got, []string{"edited"}) {
-		t.Errorf("of a message that is cached as it was before an edit, the history is %q", got)
+	check.Equal(t, "the history", []string{"edited"}, texts(t, s.loader(), s.turnOf(&s.messages[0], 2, 1)))
+}
+
+// Whoever may delete messages can create a note under the name of one, before the chat has found out.
+func TestNoteIsExcludedFromModelContext(t *testing.T) {
+	for name, turn := range map[string]int{"in place of the turn's message": 1, "in place of an earlier one": 0} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore(t, 0)
+			s.says("first")
+			s.says("second")
+			chat := s.turnOf(&s.messages[1], 2, 2)
+			s.messages[turn].Spec.Visibility = v1alpha1.VisibleToPeople
+			_, err := s.loader().Load(t.Context(), chat)
+			check.Equal(t, "broken", true, Broken(err))
+		})
 	}
 }
 
-func isEdited(err error) bool {
-	_, ok := errors.AsType[*EditedError](err)
-	return ok
+func messagesOf(bytes int) []v1alpha1.ChatMessage {
+	return []v1alpha1.ChatMessage{{Spec: v1alpha1.ChatMessageSpec{Content: strings.Repeat("x", bytes)}}}
+}
+
+func TestTheChatsThatWereUsedLastStay(t *testing.T) {
+	k := newKept(3, 1<<20)
+	for i := range 3 {
+		k.put(fmt.Sprint(i), messagesOf(1))
+	}
+	k.get("0")
+	k.put("3", messagesOf(1))
+	for chat, want := range map[string]bool{"0": true, "1": false, "2": true, "3": true} {
+		check.Equal(t, chat, want, k.get(chat) != nil)
+	}
+}
+
+func TestWhatIsKeptIsBoundedInBytes(t *testing.T) {
+	const limit = 100 << 10
+	k := newKept(1000, limit)
+	for i := range 100 {
+		k.put(fmt.Sprint(i), messagesOf(10<<10))
+		check.Equal(t, i, true, k.bytes <= limit && k.order.Len() == len(k.entries))
+	}
+	check.Equal(t, "many are kept", true, k.order.Len() >= 5)
+	k.put("99", messagesOf(1))
+	check.Equal(t, "one that shrinks frees its bytes", true, k.bytes <= limit-9<<10)
+	k.put("huge", messagesOf(2*limit))
+	check.Equal(t, "a huge one, chats", []any{true, 1}, []any{k.get("huge") != nil, k.order.Len()})
+}
+
+func TestEveryKindOfContentCounts(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for name, part := range map[string]v1alpha1.MessagePart{
+		"text":     {Text: &long},
+		"call":     {ToolCall: &v1alpha1.ToolCall{Input: long}},
+		"result":   {ToolResult: &v1alpha1.ToolResult{Output: long}},
+		"file":     {File: &v1alpha1.MessageFile{Data: long}},
+		"metadata": {ProviderMetadata: long},
+	} {
+		check.Equal(t, name, messageOverhead+1000,
+			sizeOf([]v1alpha1.ChatMessage{{Spec: v1alpha1.ChatMessageSpec{Parts: []v1alpha1.MessagePart{part}}}}))
+	}
 }

@@ -1,12 +1,12 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package collect collects what one step yields, the parts of a model's streamed reply or the results of tools, into
-// the content of one ChatMessage. What it holds always fits into one object: it counts the content as the API server
-// stores it, and cuts where the room ends.
+// Package collect collects the parts of a streamed reply, or the results of tools, to the content of one ChatMessage.
+// The content always fits into one object: it is counted as the API server stores it, and cut at the limit.
 package collect
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"regexp"
@@ -23,8 +23,8 @@ import (
 	"parley.dev/parley/internal/text/clip"
 )
 
-// Accumulator collects one reply. Blocks are told apart by kind and id, since some providers use the same id for text
-// and reasoning; they stay in the order in which they began. Collecting is linear in the length of the reply.
+// Accumulator collects one reply. Its blocks are identified by kind and id, since some providers use the same id for
+// text and reasoning, and stay in the order of their beginning. Collecting is linear in the length of the reply.
 type Accumulator struct {
 	provider v1alpha1.ModelProvider
 	room     *room
@@ -37,10 +37,10 @@ type Accumulator struct {
 	open     []openCall
 	preview  preview
 	warnings []string
-	now      func() time.Time // nil: parts say no times
+	now      func() time.Time // nil: parts have no times
 }
 
-// openCall is a call whose arguments the model is writing.
+// openCall is a call with incomplete arguments.
 type openCall struct{ providerID, id, name string }
 
 type blockKey struct {
@@ -54,22 +54,21 @@ type block struct {
 	metadata fantasy.ProviderMetadata
 	began    time.Time
 	finished time.Time
-	// ended is whether the provider has ended it; text can still follow.
-	ended bool
+	ended    bool // text can still follow
 }
 
-// NewAccumulator returns an accumulator for a reply of the provider to a history that has the given tool-call ids
-// already. version makes ids unique that the provider uses again.
+// NewAccumulator returns an accumulator for a reply of the provider to a history with the used tool-call ids. version
+// makes reused ids unique.
 func NewAccumulator(provider v1alpha1.ModelProvider, version int64, usedIDs []string) *Accumulator {
 	return &Accumulator{provider: provider, room: newRoom(), ids: newCallIDs(version, usedIDs),
 		index: map[blockKey]*block{}, cited: map[v1alpha1.Source]bool{}}
 }
 
-// EarlierCallsUnknown says that the history has tool calls besides those whose ids were given, so that every call of
-// the reply gets an id that no other reply can have. A person's decision about a call names it by its id.
+// EarlierCallsUnknown declares that the history has other tool calls, so that every call of the reply needs an id that
+// no other reply can have: people's decisions name calls by their ids.
 func (a *Accumulator) EarlierCallsUnknown() { a.ids.partial = true }
 
-// TellTime lets the parts of the reply say when they came.
+// TellTime adds times to the parts of the reply.
 func (a *Accumulator) TellTime(now func() time.Time) { a.now = now }
 
 func (a *Accumulator) time() time.Time {
@@ -79,7 +78,7 @@ func (a *Accumulator) time() time.Time {
 	return a.now().UTC()
 }
 
-// Add takes one part of the stream and returns what of it is worth showing, if anything.
+// Add adds a part of the stream, and returns the part to show, if any.
 func (a *Accumulator) Add(p *fantasy.StreamPart) (parts.Part, bool) {
 	switch p.Type {
 	case fantasy.StreamPartTypeTextStart, fantasy.StreamPartTypeTextDelta, fantasy.StreamPartTypeTextEnd:
@@ -102,7 +101,7 @@ func (a *Accumulator) Add(p *fantasy.StreamPart) (parts.Part, bool) {
 	return parts.Part{}, false
 }
 
-// end takes the end of the reply. One that answers nothing has its usage, too.
+// end ends the reply. A refused one has a usage, too.
 func (a *Accumulator) end(p *fantasy.StreamPart) {
 	a.usage, a.last = p.Usage, finish.LastOf(p)
 	if failed, ok := errors.AsType[*finish.Error](p.Error); ok {
@@ -111,13 +110,13 @@ func (a *Accumulator) end(p *fantasy.StreamPart) {
 	a.cutCalls()
 }
 
-// Warn takes warnings about the call.
+// Warn adds warnings about the call.
 func (a *Accumulator) Warn(warnings []fantasy.CallWarning) {
 	a.warnings = addWarnings(a.warnings, warnings)
 }
 
 func (a *Accumulator) addText(kind v1alpha1.PartType, show parts.Type, p *fantasy.StreamPart) (parts.Part, bool) {
-	// Some providers use the id again for the next reasoning of the reply, which has a signature of its own.
+	// Some providers reuse the id for the next reasoning of the reply, which has its own signature.
 	key := blockKey{kind, p.ID}
 	if p.Type == fantasy.StreamPartTypeReasoningStart && a.index[key] != nil && a.index[key].ended {
 		delete(a.index, key)
@@ -160,23 +159,21 @@ func (a *Accumulator) block(key blockKey) *block {
 	return b
 }
 
-// toolInput only shows arguments while they are written; the whole call, which follows, is the truth.
+// toolInput shows incomplete arguments. The complete call follows.
 func (a *Accumulator) toolInput(p *fantasy.StreamPart) (parts.Part, bool) {
-	delta := p.Delta
-	if delta == "" {
-		delta = p.ToolCallInput
-	}
+	shown := parts.Part{Type: parts.ToolInput, Name: p.ToolCallName, Text: cmp.Or(p.Delta, p.ToolCallInput)}
 	if p.Type != fantasy.StreamPartTypeToolInputStart {
-		return parts.Part{Type: parts.ToolInput, ID: a.ids.of(p.ID), Name: p.ToolCallName, Text: delta}, true
+		shown.ID = a.ids.current(p.ID)
+		return shown, true
 	}
-	id := a.ids.begin(p.ID)
+	shown.ID = a.ids.begin(p.ID)
 	if !p.ProviderExecuted {
-		a.open = append(a.open, openCall{p.ID, id, p.ToolCallName})
+		a.open = append(a.open, openCall{p.ID, shown.ID, p.ToolCallName})
 	}
-	return parts.Part{Type: parts.ToolInput, ID: id, Name: p.ToolCallName, Text: delta}, true
+	return shown, true
 }
 
-// cutCalls keeps the calls within which the reply was cut, so that the model learns that they were not made.
+// cutCalls adds the calls within which the reply was cut, so that the model learns that they did not run.
 func (a *Accumulator) cutCalls() {
 	if a.last.Outcome != v1alpha1.ReplyCutByLength {
 		return
@@ -206,8 +203,8 @@ func (a *Accumulator) toolCall(p *fantasy.StreamPart) (parts.Part, bool) {
 	return parts.Part{Type: parts.ToolCall, ID: call.ID, Name: call.Name, Text: call.Input, At: at}, true
 }
 
-// inputOf is the input of a call as it is kept: an empty object if the model wrote nothing or null. Anything else that
-// is no JSON object is kept as it is, and the call is not run.
+// inputOf is the input of a call: an empty object for nothing or null. Anything else that is no JSON object stays
+// unchanged, and the call is refused.
 func inputOf(written string) (string, v1alpha1.CallRefusal) {
 	if text := strings.TrimSpace(written); text == "" || text == "null" {
 		return "{}", ""
@@ -220,7 +217,7 @@ func inputOf(written string) (string, v1alpha1.CallRefusal) {
 }
 
 func (a *Accumulator) toolResult(p *fantasy.StreamPart) (parts.Part, bool) {
-	result := &v1alpha1.ToolResult{ID: a.ids.of(p.ID), Name: toolName(p.ToolCallName), Output: p.Delta,
+	result := &v1alpha1.ToolResult{ID: a.ids.current(p.ID), Name: toolName(p.ToolCallName), Output: p.Delta,
 		ProviderExecuted: true}
 	at := a.time()
 	if !a.whole(v1alpha1.MessagePart{Type: v1alpha1.PartToolResult, ToolResult: result, FinishedAt: microTime(at)},
@@ -230,8 +227,7 @@ func (a *Accumulator) toolResult(p *fantasy.StreamPart) (parts.Part, bool) {
 	return parts.Part{Type: parts.ToolResult, ID: result.ID, Name: result.Name, Text: result.Output, At: at}, true
 }
 
-// source adds a source once, however often the reply cites it,
-// and leaves out one that does not fit: no source ends a reply.
+// source adds a source once, and omits one that does not fit: no source ends a reply.
 func (a *Accumulator) source(p *fantasy.StreamPart) (parts.Part, bool) {
 	source := &v1alpha1.Source{ID: clip.Bytes(p.ID, 256), URL: clip.Bytes(p.URL, 4096), Title: clip.Bytes(p.Title, 1024)}
 	key := v1alpha1.Source{URL: source.URL}
@@ -246,7 +242,7 @@ func (a *Accumulator) source(p *fantasy.StreamPart) (parts.Part, bool) {
 	return parts.Part{Type: parts.Source, ID: source.ID, Name: source.Title, URL: source.URL}, true
 }
 
-// whole adds a part that is kept whole or not at all.
+// whole adds a part that cannot be cut, if it fits.
 func (a *Accumulator) whole(part v1alpha1.MessagePart, metadata fantasy.ProviderMetadata) bool {
 	b := &block{part: part, metadata: metadata}
 	if !a.room.part(&b.part) {
@@ -256,55 +252,28 @@ func (a *Accumulator) whole(part v1alpha1.MessagePart, metadata fantasy.Provider
 	return true
 }
 
-// Full reports whether the room has ended, so that whatever else the model says is lost.
+// Full reports whether the reply has reached the limit, so that later parts are lost.
 func (a *Accumulator) Full() bool { return a.room.full }
 
-// Step is what was collected of one step.
+// Step is the content of one step.
 type Step struct {
 	Parts []v1alpha1.MessagePart
 	Usage v1alpha1.TokenUsage
-	// ReplyOutcome is how a reply ended, FinishReason the provider's word for that.
-	ReplyOutcome v1alpha1.ReplyOutcome
-	FinishReason string
-	// ResponseID is the provider's id of the reply, RequestID that of the HTTP request, and Took how long the call took.
-	ResponseID, RequestID string
-	Took                  time.Duration
-	Preview               string
-	PendingCalls          int32
-	// CallsRequiringAction is how many of the pending calls require a client's result or approval.
-	CallsRequiringAction int32
-	// WaitingFor are the calls that wait for sub-chats.
-	WaitingFor []v1alpha1.WaitingCall
-	// NeedsWorkspace is true when pending calls need the workspace of the chat's family.
-	NeedsWorkspace bool
-	// Workspace is what results decide about the workspace of the chat.
-	Workspace *v1alpha1.WorkspaceChange
-	// Agents is what results decide about the sub-chats of the chat.
-	Agents []v1alpha1.AgentChange
-	// Decisions are what people decided about the calls of a batch.
-	Decisions []v1alpha1.ToolDecision
-	// PlanApproved is that a person has approved a plan.
-	PlanApproved bool
-	// Questions are of the calls that ask people instead of having a result.
-	Questions []v1alpha1.ToolQuestion
-	// StoppedBy is the tool of the first result that ends the turn.
-	StoppedBy string
-	Truncated bool
-	// Warnings are about settings that were left out of the call.
-	Warnings []string
+	// MessageGeneration is the account of the content. Package step adds Usage, models and costs to it, and package
+	// runner the attempt.
+	v1alpha1.MessageGeneration
 }
 
-// maxFinishReason is how long a finish reason is at most, maxAccountID an id of the provider for the call, in bytes.
+// maxFinishReason and maxAccountID limit the finish reason and the provider's ids, in bytes.
 const maxFinishReason, maxAccountID = 63, 256
 
 // Finish returns what was collected.
 func (a *Accumulator) Finish() Step {
-	s := Step{
-		Usage: usageOf(a.provider, a.usage), FinishReason: clip.Bytes(a.last.Reason, maxFinishReason),
-		ReplyOutcome: a.last.Outcome, ResponseID: clip.Bytes(a.last.ResponseID, maxAccountID),
-		RequestID: clip.Bytes(a.last.RequestID, maxAccountID), Preview: a.preview.String(), Truncated: a.room.full,
-		Warnings: a.warnings,
-	}
+	s := Step{Usage: usageOf(a.provider, a.usage)}
+	s.ReplyOutcome, s.FinishReason = a.last.Outcome, clip.Bytes(a.last.Reason, maxFinishReason)
+	s.ResponseID = clip.Bytes(a.last.ResponseID, maxAccountID)
+	s.RequestID = clip.Bytes(a.last.RequestID, maxAccountID)
+	s.Preview, s.Truncated, s.Warnings = a.preview.String(), a.room.full, a.warnings
 	if s.Truncated {
 		s.ReplyOutcome = v1alpha1.ReplyCutByLength
 	}
@@ -328,10 +297,9 @@ func (a *Accumulator) Finish() Step {
 	return s
 }
 
-// reasoningTitle is how OpenAI and Google write the title of a summary of thoughts.
+// reasoningTitle is the title of a reasoning summary by OpenAI or Google.
 var reasoningTitle = regexp.MustCompile(`^\*\*([^*\n]{1,200})\*\*\s*(?:\n|$)`)
 
-// titleOf is the title of a reasoning; empty if it has none.
 func titleOf(text string) string {
 	if m := reasoningTitle.FindStringSubmatch(text); m != nil {
 		return clip.Bytes(strings.TrimSpace(m[1]), maxAccountID)
@@ -339,7 +307,7 @@ func titleOf(text string) string {
 	return ""
 }
 
-// microTime is the time as the API has it; nil for the zero time.
+// microTime converts a time; nil for the zero time.
 func microTime(t time.Time) *metav1.MicroTime {
 	if t.IsZero() {
 		return nil
@@ -347,8 +315,7 @@ func microTime(t time.Time) *metav1.MicroTime {
 	return new(metav1.NewMicroTime(t))
 }
 
-// metadata encodes what the provider wants back, if there is room for it: without it the provider only loses some of
-// the model's reasoning.
+// metadata encodes the provider's metadata, if there is room: without them only some of the reasoning is lost.
 func (a *Accumulator) metadata(m fantasy.ProviderMetadata) string {
 	if len(m) == 0 {
 		return ""
@@ -360,8 +327,7 @@ func (a *Accumulator) metadata(m fantasy.ProviderMetadata) string {
 	return string(raw)
 }
 
-// toolName returns the name, cut to what a ChatMessage can hold. Models also call tools that the request did not offer,
-// without a name, or by a name that no tool has.
+// toolName is a valid name for a ChatMessage. Models also call tools without a name, or by names that no tool has.
 func toolName(name string) string {
 	if name == "" {
 		return "unnamed"

@@ -4,76 +4,73 @@
 package collect
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
-	"strings"
+
+	"parley.dev/parley/internal/generation/prompt"
 )
 
-// callIDs makes the ids of tool calls valid for every provider and unique within the chat. Some servers invent ids that
-// they use again in the next reply.
+// callIDs makes the ids of tool calls valid for every provider and unique in the chat. Some servers reuse ids in the
+// next reply.
 type callIDs struct {
 	version int64
 	used    map[string]bool
-	// partial is whether there are earlier calls besides the used ones: an id can then only be unique by its version.
+	// partial is true if there are other earlier calls: then only the version makes an id unique.
 	partial bool
-	given   map[string]string
-	called  map[string]bool
+	// unique are the ids to use, by the provider's ids.
+	unique   map[string]string
+	finished map[string]bool
 }
 
 func newCallIDs(version int64, used []string) *callIDs {
-	ids := &callIDs{version: version, used: map[string]bool{}, given: map[string]string{}, called: map[string]bool{}}
+	ids := &callIDs{version: version, used: map[string]bool{}, unique: map[string]string{}, finished: map[string]bool{}}
 	for _, id := range used {
 		ids.used[id] = true
 	}
 	return ids
 }
 
-// maxID leaves room for what makes an id unique within the 64 characters that providers take.
+// maxID leaves room for a unique suffix within the 64 characters that providers take.
 const maxID = 48
 
-// maxProviderID is the longest id of a provider that is kept.
-const maxProviderID = 128
+var (
+	// writable are the ids that can be sent back to their provider.
+	writable = regexp.MustCompile(`^[!-~]{1,128}$`)
+	// invented are the ids of package chatcompletions for calls without one.
+	invented = regexp.MustCompile(`^tool-call-\d+$`)
+)
 
-// invented are the ids that package chatcompletions gives to calls that came without one.
-var invented = regexp.MustCompile(`^tool-call-\d+$`)
-
-// ofProvider is the provider's id of a call, if it is to be kept beside the one to use: the two differ, it can be
-// written back, and it is the provider's own.
+// ofProvider is the provider's id of a call, if it is kept in addition to the unique one.
 func ofProvider(id, unique string) string {
-	if id == unique || len(id) > maxProviderID || invented.MatchString(id) {
+	if id == unique || invented.MatchString(id) || !writable.MatchString(id) {
 		return ""
-	}
-	for i := range len(id) {
-		if id[i] <= ' ' || id[i] > '~' {
-			return ""
-		}
 	}
 	return id
 }
 
-// begin returns the id to use for a call that is about to be written. A provider's id that stands for a finished call
-// stands for another one now.
+// begin returns the id for a new call, also if the provider has used its id for a finished call.
 func (c *callIDs) begin(id string) string {
-	if c.called[id] {
-		delete(c.given, id)
-		delete(c.called, id)
+	if c.finished[id] {
+		delete(c.unique, id)
+		delete(c.finished, id)
 	}
-	return c.of(id)
+	return c.current(id)
 }
 
-// finish returns the id to use for a call that is whole.
+// finish returns the id for a call that is complete.
 func (c *callIDs) finish(id string) string {
 	unique := c.begin(id)
-	c.called[id] = true
+	c.finished[id] = true
 	return unique
 }
 
-// of returns the id to use for the newest call that has the provider's id.
-func (c *callIDs) of(id string) string {
-	if given, ok := c.given[id]; ok {
-		return given
+// current returns the id for the newest call with the provider's id.
+func (c *callIDs) current(id string) string {
+	if unique, ok := c.unique[id]; ok {
+		return unique
 	}
-	valid := validID(id)
+	valid := cmp.Or(prompt.ValidName(id, len(id)), "call")
 	unique := valid
 	if len(unique) > 64 {
 		unique = unique[:maxID]
@@ -85,20 +82,6 @@ func (c *callIDs) of(id string) string {
 		}
 	}
 	c.used[unique] = true
-	c.given[id] = unique
+	c.unique[id] = unique
 	return unique
-}
-
-// validID is the id in the characters that every provider takes.
-func validID(id string) string {
-	if id == "" {
-		return "call"
-	}
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
-			return r
-		}
-		return '_'
-	}, id)
 }

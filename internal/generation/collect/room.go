@@ -10,21 +10,20 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// room counts what is left of the content that one ChatMessage holds, in bytes as the API server stores them: JSON with
-// the escapes that encoding/json writes.
+// room is the remaining content of a ChatMessage, in bytes as the API server stores them: JSON with the escapes of
+// encoding/json.
 type room struct {
 	bytes int
 	parts int
 	full  bool
-	// sources is what is left of the room for sources.
+	// sources is the remaining room for sources.
 	sources struct{ bytes, parts int }
 }
 
-// sourceShare is the part of the room that sources take at most, one in so many: they say where a text is from, and
-// must leave room for it.
+// Sources take at most one sourceShare-th of the room, so that texts remain.
 const sourceShare = 4
 
-// partOverhead is more than the JSON of a part has besides its strings: names, and two times.
+// partOverhead is an upper limit of a part's JSON without its strings: names, and two times.
 const partOverhead = 216
 
 func newRoom() *room {
@@ -33,7 +32,7 @@ func newRoom() *room {
 	return r
 }
 
-// text takes as much of the text as there is room for, whole characters only. Once something did not fit, nothing does.
+// text takes as many whole characters as fit. Once something did not fit, nothing more does.
 func (r *room) text(s string) string {
 	if r.full {
 		return ""
@@ -49,7 +48,7 @@ func (r *room) text(s string) string {
 	return s
 }
 
-// part takes the room of a part and the strings in it, or none.
+// part takes the room of a part with its strings, if it fits.
 func (r *room) part(p *v1alpha1.MessagePart) bool {
 	need := partOverhead
 	if c := p.ToolCall; c != nil {
@@ -70,7 +69,7 @@ func (r *room) part(p *v1alpha1.MessagePart) bool {
 	return true
 }
 
-// source takes the room of a source, or none. One that does not fit leaves the room open for what follows.
+// source takes the room of a source, if it fits. If not, later parts still can.
 func (r *room) source(s *v1alpha1.Source) bool {
 	need := partOverhead + encodedString(s.ID) + encodedString(s.URL) + encodedString(s.Title)
 	if r.full || min(r.parts, r.sources.parts) == 0 || need > min(r.bytes, r.sources.bytes) {
@@ -82,7 +81,7 @@ func (r *room) source(s *v1alpha1.Source) bool {
 	return true
 }
 
-// extra takes the room of a string that can be left out.
+// extra takes the room of an optional string, if it fits.
 func (r *room) extra(s string) bool {
 	n := encodedString(s)
 	if n > r.bytes {
@@ -100,7 +99,7 @@ func encodedString(s string) int {
 	return n
 }
 
-// asciiLen is the length of each ASCII character in JSON as encoding/json writes it with its HTML escapes.
+// asciiLen is the length of each ASCII character in the JSON of encoding/json with its HTML escapes.
 var asciiLen = func() (lengths [utf8.RuneSelf]int) {
 	for c := range lengths {
 		lengths[c] = 1
@@ -114,7 +113,7 @@ var asciiLen = func() (lengths [utf8.RuneSelf]int) {
 	return lengths
 }()
 
-// encodedLen is the length of a character in that JSON; rest is the text that begins with it.
+// encodedLen is the length of a character in that JSON, with which rest begins.
 func encodedLen(c rune, rest string) int {
 	switch {
 	case c < utf8.RuneSelf:

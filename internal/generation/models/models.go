@@ -1,17 +1,15 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package models finds the models that a pod's chats are answered by, and makes their clients.
+// Package models finds the models of ChatModelConfigs, and makes their clients.
 //
-// Invariants: a Target can be called as it is: its ChatModelConfig exists and is enabled, and its API key, its CA
-// bundle and the credentials of its proxy could be read. Calls of one ChatModelConfig share connections for as long as
-// neither it nor one of these changes.
+// Invariants: a Target can be called: its ChatModelConfig exists and is enabled, and its API key, CA bundle and proxy
+// credentials have been read. Calls of one ChatModelConfig share connections until it or one of these changes.
 package models
 
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -34,46 +32,42 @@ import (
 
 // Options of Models. All are required.
 type Options struct {
-	// Namespace of the ChatModelConfigs.
 	Namespace string
-	// Client reaches the API server.
-	Client *apiclient.Client
-	// Configs are the ChatModelConfigs of the namespace, as far as they have been seen.
+	Client    *apiclient.Client
+	// Configs caches the ChatModelConfigs of the namespace.
 	Configs cache.Store
-	// Keys reads an API key; fs.ErrNotExist if there is none.
+	// Keys reads a key of a Secret; fs.ErrNotExist if there is none.
 	Keys func(secret, key string) ([]byte, error)
-	// HTTP makes the client that calls a provider by a route: those of a zero route share their connections.
-	HTTP func(httpguard.Route) *http.Client
-	// Identity is the workload identity of the pod.
+	// HTTP returns the client for a route. Clients of a zero route share their connections.
+	HTTP     func(httpguard.Route) *http.Client
 	Identity *identity.Identity
-	// Now returns the current time.
-	Now func() time.Time
+	Now      func() time.Time
 }
 
-// Models makes models and caches them, so that calls share connections. It is safe for concurrent use.
+// Models makes and caches models. It is safe for concurrent use.
 type Models struct {
 	options Options
 	mu      sync.Mutex
 	cached  map[string]cachedModel // by the name of the ChatModelConfig
-	// retryAfter are the waits that providers asked for, by the name of the ChatModelConfig.
+	// retryAfter are the times that providers asked for, and waiting marks the ChatModelConfigs of which a call waits for
+	// that, by the name of the ChatModelConfig.
 	retryAfter map[string]retryAfter
-	// waiting names the ChatModelConfigs of which a call waits for such a time.
-	waiting map[string]bool
+	waiting    map[string]bool
 }
 
-// cachedModel is a model and what it was made from, the key and the route included.
+// cachedModel is a model, and the hash of its configuration, key and route.
 type cachedModel struct {
 	from  [sha256.Size]byte
 	model fantasy.LanguageModel
 }
 
-// New returns models of which none is cached yet.
+// New returns models with an empty cache.
 func New(o Options) *Models {
 	return &Models{options: o, cached: map[string]cachedModel{}, retryAfter: map[string]retryAfter{},
 		waiting: map[string]bool{}}
 }
 
-// Target is a model that is ready to be called.
+// Target is a model that can be called.
 type Target struct {
 	Config *v1alpha1.ChatModelConfig
 	Key    string
@@ -81,7 +75,7 @@ type Target struct {
 	models *Models
 }
 
-// Subject is what errors of its calls are about.
+// Subject is the subject of errors of its calls.
 func (t *Target) Subject() fault.Subject {
 	return fault.Subject{Config: t.Config.Name, Spec: &t.Config.Spec, Key: t.Key}
 }
@@ -92,7 +86,7 @@ func (t *Target) Identity() *v1alpha1.ModelIdentity {
 	return &v1alpha1.ModelIdentity{Config: t.Config.Name, Provider: string(spec.Provider), Name: spec.Model}
 }
 
-// Target is the model of the ChatModelConfig of that name. The error tells people why it cannot be called.
+// Target is the model of the ChatModelConfig. The error explains why it cannot be called.
 func (m *Models) Target(ctx context.Context, name string) (*Target, *v1alpha1.GenerationError) {
 	config, err := m.config(ctx, name)
 	if err != nil {
@@ -111,8 +105,13 @@ func (m *Models) Target(ctx context.Context, name string) (*Target, *v1alpha1.Ge
 		}
 	}
 	t := &Target{Config: config, models: m}
-	if t.Key, err = m.key(&config.Spec); err != nil {
-		return nil, m.keyError(config, err)
+	if config.Spec.APIKey != nil {
+		ref := config.Spec.APIKey.SecretKeyRef
+		if t.Key, err = m.secret(ref, " \t\r\n"); err != nil {
+			failure := m.secretError(config, "apiKey.secretKeyRef", ref, err)
+			failure.Reason = v1alpha1.ErrorAPIKeyMissing
+			return nil, failure
+		}
 	}
 	route, failed := m.route(ctx, config)
 	if failed != nil {
@@ -124,52 +123,34 @@ func (m *Models) Target(ctx context.Context, name string) (*Target, *v1alpha1.Ge
 	return t, nil
 }
 
-// config finds a configuration. The cache can lag behind the chat's, so that one that is missing is looked up where the
-// truth is, until there is an answer. An error means that it does not exist, or that ctx is done.
+// config finds a configuration. The cache can lag behind that of chats: a missing one is read from the API server. An
+// error means that it does not exist, or that ctx is done.
 func (m *Models) config(ctx context.Context, name string) (*v1alpha1.ChatModelConfig, error) {
-	if object, ok, err := m.options.Configs.GetByKey(m.options.Namespace + "/" + name); err == nil && ok {
-		return object.(*v1alpha1.ChatModelConfig), nil
+	if config := m.cachedConfig(name); config != nil {
+		return config, nil
 	}
 	return retry.Do(ctx, retry.APIServer, func(ctx context.Context) (*v1alpha1.ChatModelConfig, error) {
 		return m.options.Client.ModelConfigs(m.options.Namespace).Get(ctx, name)
 	}, apierrors.IsNotFound)
 }
 
-func (m *Models) key(spec *v1alpha1.ChatModelConfigSpec) (string, error) {
-	if spec.APIKey == nil {
-		return "", nil
-	}
-	raw, err := m.options.Keys(spec.APIKey.SecretKeyRef.Name, spec.APIKey.SecretKeyRef.Key)
-	if err != nil {
-		return "", err
-	}
-	key := strings.TrimSpace(string(raw))
-	if key == "" {
-		return "", fs.ErrNotExist
-	}
-	return key, nil
+func (m *Models) cachedConfig(name string) *v1alpha1.ChatModelConfig {
+	object, _, _ := m.options.Configs.GetByKey(m.options.Namespace + "/" + name)
+	config, _ := object.(*v1alpha1.ChatModelConfig)
+	return config
 }
 
-// keyError says which key of which Secret is needed. A generation pod may not read Secrets, and a volume is empty
-// whether the Secret is missing or its key: so both are named.
-func (m *Models) keyError(config *v1alpha1.ChatModelConfig, err error) *v1alpha1.GenerationError {
-	ref := config.Spec.APIKey.SecretKeyRef
-	e := &v1alpha1.GenerationError{
-		Reason: v1alpha1.ErrorAPIKeyMissing, Provider: string(config.Spec.Provider),
-		Message: fmt.Sprintf("Secret %s does not exist in namespace %s, or has no key %q, or that is empty: "+
-			"ChatModelConfig %s names it in apiKey.secretKeyRef", ref.Name, m.options.Namespace, ref.Key, config.Name),
-		Advice: fmt.Sprintf("Create Secret %s in namespace %s with the key %q, then send a message to continue", ref.Name,
-			m.options.Namespace, ref.Key),
+// secret reads a key of a Secret, without the white space around it. An empty one does not exist.
+func (m *Models) secret(ref v1alpha1.SecretKeyReference, space string) (string, error) {
+	raw, err := m.options.Keys(ref.Name, ref.Key)
+	value := strings.Trim(string(raw), space)
+	if err == nil && value == "" {
+		err = fs.ErrNotExist
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		e.Message = fmt.Sprintf("Key %q of Secret %s in namespace %s, which ChatModelConfig %s names, cannot be read in the "+
-			"generation pod", ref.Key, ref.Name, m.options.Namespace, config.Name)
-		e.Advice = "See the pod's volumes, then send a message to try again"
-	}
-	return e
+	return value, err
 }
 
-// model is the model that was made from the configuration, the key and the route, or a new one.
+// model is the cached model of the configuration, the key and the route, or a new one.
 func (m *Models) model(config *v1alpha1.ChatModelConfig, key string, route httpguard.Route) (fantasy.LanguageModel,
 	error) {
 	from := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%q/%q/%q", config.UID, config.Generation, key, route.Proxy,

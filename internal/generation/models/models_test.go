@@ -176,7 +176,7 @@ func TestKeepAlivesAreASignOfLife(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, notes := httpguard.WithNotes(t.Context(), time.Now)
 			ctx, cancel := context.WithCancelCause(ctx)
-			defer models.GuardSilence(notes, time.Second, cancel)()
+			go models.GuardSilence(ctx, notes, time.Second, cancel)
 			stream, provider := io.Pipe()
 			began := time.Now()
 			go func() {

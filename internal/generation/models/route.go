@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,10 +20,10 @@ import (
 	"parley.dev/parley/internal/netguard/retry"
 )
 
-// bundleTimeout is how long a ConfigMap with a CA bundle may take to be read: one minute.
+// bundleTimeout limits the reading of a ConfigMap with a CA bundle.
 const bundleTimeout = time.Minute
 
-// route is how calls of the configuration leave the pod, as what it refers to says now.
+// route is the proxy and the CA bundle of the configuration.
 func (m *Models) route(ctx context.Context, config *v1alpha1.ChatModelConfig) (
 	route httpguard.Route, failed *v1alpha1.GenerationError,
 ) {
@@ -38,7 +37,7 @@ func (m *Models) route(ctx context.Context, config *v1alpha1.ChatModelConfig) (
 	return route, failed
 }
 
-// proxy is the proxy that the configuration names, with its credentials; empty if it names none.
+// proxy is the URL of the configuration's proxy, with its credentials; empty if it has none.
 func (m *Models) proxy(config *v1alpha1.ChatModelConfig) (string, *v1alpha1.GenerationError) {
 	spec := config.Spec.Proxy
 	if spec.URL == "" {
@@ -50,11 +49,7 @@ func (m *Models) proxy(config *v1alpha1.ChatModelConfig) (string, *v1alpha1.Gene
 	}
 	var values [2]string
 	for i, key := range spec.Credentials() {
-		raw, err := m.options.Keys(key.Name, key.Key)
-		if values[i] = strings.TrimRight(string(raw), "\r\n"); err == nil && values[i] == "" {
-			err = fs.ErrNotExist
-		}
-		if err != nil {
+		if values[i], err = m.secret(key, "\r\n"); err != nil {
 			return "", m.secretError(config, "proxy.secretRef", key, err)
 		}
 	}
@@ -64,7 +59,7 @@ func (m *Models) proxy(config *v1alpha1.ChatModelConfig) (string, *v1alpha1.Gene
 	return proxy.String(), nil
 }
 
-// caBundle has the certificates that the configuration names; nil if it names none.
+// caBundle has the certificates of the configuration; nil if it has none.
 func (m *Models) caBundle(ctx context.Context, config *v1alpha1.ChatModelConfig) ([]byte, *v1alpha1.GenerationError) {
 	from := config.Spec.CABundleFrom
 	if from == nil {
@@ -94,7 +89,7 @@ func (m *Models) caBundle(ctx context.Context, config *v1alpha1.ChatModelConfig)
 	return bundle, nil
 }
 
-// configMapKey reads the key of the ConfigMap that caBundleFrom names. Trouble with the API server passes.
+// configMapKey reads the key of the ConfigMap in caBundleFrom. It retries errors of the API server.
 func (m *Models) configMapKey(parent context.Context, config *v1alpha1.ChatModelConfig, holder string) (
 	[]byte, *v1alpha1.GenerationError,
 ) {
@@ -119,8 +114,8 @@ func (m *Models) configMapKey(parent context.Context, config *v1alpha1.ChatModel
 		m.options.Namespace), "Create it")
 }
 
-// secretError says which key of which Secret is needed. A generation pod may not read Secrets, and a volume is empty
-// whether the Secret is missing or its key: so both are named.
+// secretError explains which key of which Secret is missing. Secrets are mounted: a missing Secret and a missing key
+// look the same.
 func (m *Models) secretError(
 	config *v1alpha1.ChatModelConfig, field string, ref v1alpha1.SecretKeyReference, err error,
 ) *v1alpha1.GenerationError {
@@ -129,10 +124,11 @@ func (m *Models) secretError(
 			ref.Key, ref.Name, field), "See the pod's volumes")
 	}
 	return m.invalid(config, fmt.Sprintf("Secret %s does not exist in namespace %s, or has no key %q, or that is empty: "+
-		"%s names it", ref.Name, m.options.Namespace, ref.Key, field), "Create it")
+		"%s names it", ref.Name, m.options.Namespace, ref.Key, field),
+		fmt.Sprintf("Create Secret %s in namespace %s with the key %q", ref.Name, m.options.Namespace, ref.Key))
 }
 
-// invalid is why the configuration cannot be used, and what to do.
+// invalid is the error of an unusable configuration.
 func (m *Models) invalid(config *v1alpha1.ChatModelConfig, why, advice string) *v1alpha1.GenerationError {
 	return &v1alpha1.GenerationError{
 		Reason: v1alpha1.ErrorModelConfigInvalid, Provider: string(config.Spec.Provider),

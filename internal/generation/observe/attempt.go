@@ -5,23 +5,30 @@ package observe
 
 import (
 	"context"
+	"slices"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/fence"
+	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
+	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/tools"
 )
 
-// Attempt is the span of one attempt, its place among those under way, and what calls models for it.
+// Attempt is the span of one attempt, and calls models for it.
 type Attempt struct {
 	Caller
 	fence fence.Fence
 	span  tracing.Span
-	// ended takes it from those under way; nil once that is done.
+	// ended removes it from the running attempts; nil once it has been called.
 	ended func()
 }
 
-// Begin begins to observe an attempt. What is done in the returned context is a part of its span.
+// Begin begins to observe an attempt. The returned context carries its span.
 func (o *Observer) Begin(ctx context.Context, chat *v1alpha1.Chat, of fence.Fence) (context.Context, *Attempt) {
 	action := chat.Status.Generation.Action
 	a := &Attempt{
@@ -41,10 +48,10 @@ func (o *Observer) Begin(ctx context.Context, chat *v1alpha1.Chat, of fence.Fenc
 	return ctx, a
 }
 
-// SetAuthor notes who created the message of the turn, for the recordings of the calls that follow.
+// SetAuthor sets who created the message of the turn, for the recordings of later calls.
 func (a *Attempt) SetAuthor(author string) { a.author = author }
 
-// End ends the span with what became of the attempt. Only the first end counts.
+// End ends the span with the outcome of the attempt. Only the first call has an effect.
 func (a *Attempt) End(kind v1alpha1.GenerationOutcome, err *v1alpha1.GenerationError) {
 	if a.ended == nil {
 		return
@@ -61,8 +68,8 @@ func (a *Attempt) End(kind v1alpha1.GenerationOutcome, err *v1alpha1.GenerationE
 	a.forget()
 }
 
-// Found ends the span of an attempt whose result exists already. If a former life of this process began the attempt,
-// its result may be the former life's, which has made this span: then it is left alone.
+// Found ends the span of an attempt whose result exists already. A lost attempt may be one whose former process has
+// made this span together with the result: then there is no second span.
 func (a *Attempt) Found(kind v1alpha1.GenerationOutcome, err *v1alpha1.GenerationError) {
 	if kind == v1alpha1.OutcomeLost {
 		a.forget()
@@ -73,7 +80,7 @@ func (a *Attempt) Found(kind v1alpha1.GenerationOutcome, err *v1alpha1.Generatio
 // Abandon ends the span of an attempt that has no result.
 func (a *Attempt) Abandon() { a.End(telemetry.OutcomeAbandoned, nil) }
 
-// forget leaves the span without an end, so that it is not exported.
+// forget drops the span: without an end it is not exported.
 func (a *Attempt) forget() {
 	if a.ended != nil {
 		a.ended()
@@ -81,8 +88,93 @@ func (a *Attempt) forget() {
 	}
 }
 
-// ResultRefused counts a result that the API server does not take.
+// ResultRefused counts a result that the API server refused.
 func (a *Attempt) ResultRefused(reason string) { a.observer.options.Metrics.ResultRefused(reason) }
 
 // PartsDropped counts parts that did not reach the relay.
 func (a *Attempt) PartsDropped(n int64) { a.observer.options.Metrics.PartsDropped(n) }
+
+// Tool runs and measures a call of a tool.
+func (a *Attempt) Tool(ctx context.Context, call *v1alpha1.ToolCall, builtIn bool,
+	run func(context.Context) v1alpha1.ToolResult) v1alpha1.ToolResult {
+	label := a.toolLabel(call.Name, builtIn)
+	ctx, span := a.observer.options.Tracer.StartToolCall(ctx, label, func() []attribute.KeyValue {
+		return a.toolAttributes(call)
+	})
+	began := a.observer.options.Now()
+	result := run(ctx)
+	a.endTool(ctx, span, &result, label, a.observer.options.Now().Sub(began))
+	return result
+}
+
+func (a *Attempt) endTool(ctx context.Context, span tracing.Span, result *v1alpha1.ToolResult, label string,
+	duration time.Duration) {
+	outcome, errorType := telemetry.CallSucceeded, ""
+	switch {
+	case result.IsError && ctx.Err() != nil:
+		outcome = telemetry.CallInterrupted
+	case result.IsError:
+		outcome, errorType = telemetry.CallFailed, telemetry.ToolError // The tool's own error can hold content.
+	}
+	a.observer.options.Metrics.ToolCalled(label, outcome, a.readableBytes(result), duration)
+	span.Set(tracing.Outcome(outcome))
+	if a.observer.options.Tracer.Content() {
+		span.Set(attribute.String(telemetry.AttrToolResult, clip.Ellipsis(result.Output, maxContentText)))
+	}
+	span.End(errorType)
+}
+
+// readableBytes is how much of a result the model reads.
+func (a *Attempt) readableBytes(result *v1alpha1.ToolResult) int {
+	return min(len(result.Output), tools.ResultLimitOf(a.chat))
+}
+
+// ClientResults measures the results of clients that the model reads for the first time.
+func (a *Attempt) ClientResults(messages []v1alpha1.ChatMessage) {
+	if a.fence.Attempt > 1 {
+		return
+	}
+	for _, m := range slices.Backward(messages) {
+		if m.Spec.Role == v1alpha1.RoleAssistant {
+			return
+		}
+		for _, part := range m.Spec.Parts {
+			if part.ToolResult != nil && m.Spec.Generation == nil {
+				a.observer.options.Metrics.ClientResult(a.readableBytes(part.ToolResult))
+			}
+		}
+	}
+}
+
+// ToolDenied counts a call that people denied.
+func (a *Attempt) ToolDenied(name string, builtIn bool) {
+	a.observer.options.Metrics.ToolDenied(a.toolLabel(name, builtIn))
+}
+
+func (a *Attempt) toolAttributes(call *v1alpha1.ToolCall) []attribute.KeyValue {
+	attributes := []attribute.KeyValue{
+		attribute.String(telemetry.AttrOperation, telemetry.OperationExecuteTool),
+		attribute.String(telemetry.AttrToolName, call.Name),
+		attribute.String(telemetry.AttrToolType, "function"),
+		attribute.String(telemetry.AttrToolCallID, call.ID),
+		attribute.String(telemetry.AttrConversation, a.fence.ChatUID),
+	}
+	if a.observer.options.Tracer.Content() {
+		attributes = append(attributes,
+			attribute.String(telemetry.AttrToolArguments, clip.Ellipsis(call.Input, maxContentText)))
+	}
+	return attributes
+}
+
+// toolLabel is one of a closed set: models also call tools that do not exist.
+func (a *Attempt) toolLabel(name string, builtIn bool) string {
+	server := mcp.ServerOf(name)
+	switch {
+	case builtIn:
+		return name
+	case tools.RequiresAction(a.chat.Spec.Tools, name) != v1alpha1.RequiresClient &&
+		slices.ContainsFunc(a.chat.Spec.MCPServers, func(s v1alpha1.MCPServer) bool { return s.Name == server }):
+		return telemetry.ToolOfMCP
+	}
+	return telemetry.ToolOfClient
+}

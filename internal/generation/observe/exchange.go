@@ -17,12 +17,10 @@ import (
 	"parley.dev/parley/internal/netguard/httpguard"
 )
 
-const (
-	// maxExchanges and maxHeaders are what the resource takes; bodyRoom is what redaction may make of a body.
-	maxExchanges, maxHeaders, bodyRoom = 8, 64, 100000
-)
+// maxExchanges and maxHeaders are limits of the resource; bodyRoom is the limit of a body after redaction.
+const maxExchanges, maxHeaders, bodyRoom = 8, 64, 100000
 
-// RecordExchanges returns the client, which records the requests of model calls that are recorded.
+// RecordExchanges makes the client record the requests of recorded model calls.
 func RecordExchanges(client *http.Client) *http.Client {
 	return httpguard.Wrap(client, func(next http.RoundTripper) http.RoundTripper { return recordingTransport{next} })
 }
@@ -31,27 +29,22 @@ type recordingTransport struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
 func (t recordingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	rec, ok := r.Context().Value(recordingKey{}).(*recording)
-	if !ok {
-		return t.next.RoundTrip(r)
-	}
+	rec, _ := r.Context().Value(recordingKey{}).(*recording)
 	e := rec.beginExchange(r)
 	response, err := t.next.RoundTrip(r)
 	if e == nil {
 		return response, err
 	}
-	e.answered(response, err)
+	e.noteResponse(response, err)
 	if err == nil {
 		response.Body = &recordedBody{response.Body, e}
 	}
 	return response, err
 }
 
-// exchange is an HTTP request and its response while they are recorded. The recording's mutex guards it; what a copy
-// shares is only appended to.
+// exchange is an HTTP request and its response. The recording's mutex guards it. Copies share bodies, which only grow.
 type exchange struct {
-	recording *recording
-	// canceled is why the request was canceled; nil if it was not.
+	recording                     *recording
 	canceled                      func() error
 	number                        int32
 	method, url                   string
@@ -62,11 +55,14 @@ type exchange struct {
 	startedAt, headersAt, endedAt time.Time
 }
 
-// beginExchange begins to record a request; nil, if there have been too many.
+// beginExchange begins to record a request; nil, if the call is not recorded or has made too many.
 func (r *recording) beginExchange(request *http.Request) *exchange {
+	if r == nil {
+		return nil
+	}
 	e := &exchange{
 		recording: r, canceled: request.Context().Err, method: request.Method, url: request.URL.String(),
-		requestHeader: request.Header.Clone(), requestBody: bodyOf(request), startedAt: r.recorder.options.Now(),
+		requestHeader: request.Header.Clone(), requestBody: readBody(request), startedAt: r.recorder.options.Now(),
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,8 +74,8 @@ func (r *recording) beginExchange(request *http.Request) *exchange {
 	return e
 }
 
-// bodyOf is the beginning of a request's body. Those of model calls are in memory.
-func bodyOf(r *http.Request) (body redact.Body) {
+// readBody reads the beginning of a request's body. Those of model calls are in memory.
+func readBody(r *http.Request) (body redact.Body) {
 	if r.GetBody == nil {
 		return body
 	}
@@ -95,16 +91,16 @@ func bodyOf(r *http.Request) (body redact.Body) {
 	return body
 }
 
-// note changes the exchange by what happens now.
-func (e *exchange) note(change func(now time.Time)) {
+// update changes the exchange under its lock.
+func (e *exchange) update(change func(now time.Time)) {
 	now := e.recording.recorder.options.Now()
 	e.recording.mu.Lock()
 	defer e.recording.mu.Unlock()
 	change(now)
 }
 
-func (e *exchange) answered(response *http.Response, err error) {
-	e.note(func(now time.Time) {
+func (e *exchange) noteResponse(response *http.Response, err error) {
+	e.update(func(now time.Time) {
 		if err != nil {
 			e.failure, e.endedAt = e.failureOr(v1alpha1.DebugNoResponse), now
 			return
@@ -120,7 +116,7 @@ func (e *exchange) failureOr(otherwise v1alpha1.DebugFailure) v1alpha1.DebugFail
 	return otherwise
 }
 
-// recordedBody records what is read of a response.
+// recordedBody records a response's body as it is read.
 type recordedBody struct {
 	io.ReadCloser
 	exchange *exchange
@@ -130,7 +126,7 @@ type recordedBody struct {
 func (b *recordedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	e := b.exchange
-	e.note(func(now time.Time) {
+	e.update(func(now time.Time) {
 		body := &e.responseBody
 		body.Total += int64(n)
 		body.Kept = append(body.Kept, p[:min(n, v1alpha1.MaxDebugBodyBytes-len(body.Kept))]...)
@@ -147,7 +143,7 @@ func (b *recordedBody) Read(p []byte) (int, error) {
 
 // Close implements io.Closer.
 func (b *recordedBody) Close() error {
-	b.exchange.note(func(now time.Time) {
+	b.exchange.update(func(now time.Time) {
 		if b.exchange.endedAt.IsZero() {
 			b.exchange.endedAt = now
 		}
@@ -155,7 +151,7 @@ func (b *recordedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// record is what is recorded of the exchange.
+// record returns the exchange without secrets.
 func (e *exchange) record(redactor redact.Redactor) v1alpha1.DebugExchange {
 	return v1alpha1.DebugExchange{
 		Number: e.number, Method: bound(e.method, 16), URL: bound(redactor.URL(e.url), 4096),

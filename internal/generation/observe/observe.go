@@ -1,57 +1,59 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package observe watches the attempts of a generation pod and the models and tools that they call. It calls the models
-// itself, and fills one ModelCall for each call. When the call has ended, it hands the ModelCall to the span, to the
-// metrics and, while debugging is on, to the recorder, which writes a ChatDebugStep.
+// Package observe measures and traces the attempts of a generation pod and their calls of models and tools. It calls
+// the models itself, and fills one ModelCall for each call. A finished ModelCall goes to the span, to the metrics and,
+// while debugging is on, to the recorder, which writes a ChatDebugStep.
 //
-// Invariants: to observe a call neither changes, delays nor fails it. Labels of metrics are of closed sets, whatever a
-// model or a provider invents. Spans hold content only if the tracer captures it. Logs and metrics hold none.
+// Invariants: observing a call neither changes, delays nor fails it. Metrics have closed sets of labels. Spans hold
+// content only if the tracer captures it; logs and metrics hold none.
 //
-// A recorded call only appends to memory, up to the bounds of the resource. One goroutine redacts (package redact) and
-// writes; a write that does not succeed in time is canceled with a line in the log. While debugging is off nothing is
-// kept. Chats of a pod share HTTP clients, so the HTTP requests of a call are found by their context.
+// A recorded call only appends to memory, up to the limits of the resource. One goroutine redacts (package redact) and
+// writes. A recording that it cannot write in time is dropped with a line in the log.
 package observe
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
+	"charm.land/fantasy"
+
+	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/collect"
+	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
+	"parley.dev/parley/internal/tools"
 )
 
 // Options of an Observer. Tracer and Now are required.
 type Options struct {
-	// Namespace of the chats, and Pod that this is.
 	Namespace, Pod string
 	// Recordings stores the recordings of model calls; nil: no call is recorded, whatever its chat says.
 	Recordings Store
-	// Chats is how many chats may be at work at once. It bounds how many recordings wait to be written.
+	// Chats is the pod's limit of chats. It limits how many recordings wait to be written.
 	Chats int
 	// Log reports lost recordings; never content. Required with Recordings.
-	Log *slog.Logger
-	// Metrics count; nil: nothing is counted.
+	Log     *slog.Logger
 	Metrics *telemetry.Generator
-	// Tracer makes spans.
-	Tracer *tracing.Tracer
-	// Now returns the current time.
-	Now func() time.Time
+	Tracer  *tracing.Tracer
+	Now     func() time.Time
 }
 
-// Observer observes what one pod does. It is safe for concurrent use.
+// Observer observes the calls of one pod. It is safe for concurrent use.
 type Observer struct {
 	options  Options
 	recorder *recorder
 }
 
-// New returns an observer. It writes recordings while Run runs.
+// New returns an observer, which writes recordings in Run.
 func New(o Options) *Observer { return &Observer{options: o, recorder: newRecorder(o)} }
 
-// Run writes recordings until ctx is done, and then those that are left, for at most 5 seconds.
+// Run writes recordings until ctx is done, and then the queued ones, for at most 5 seconds.
 func (o *Observer) Run(ctx context.Context) { o.recorder.run(ctx) }
 
 // Caller calls models for one action at a chat.
@@ -59,25 +61,24 @@ type Caller struct {
 	observer *Observer
 	chat     *v1alpha1.Chat
 	action   v1alpha1.GenerationAction
-	// aside is true for an action next to the attempt, such as a title.
-	aside bool
-	// author created the message of the turn; empty if that is not known.
+	// isSideCall is true for an action next to the attempt, such as a title.
+	isSideCall bool
+	// author created the message of the turn; empty if unknown.
 	author string
-	// recorded counts the calls that are recorded.
+	// recorded counts the recorded calls.
 	recorded atomic.Int32
 }
 
-// SideCaller returns what calls models for an action next to the attempt that the chat's status holds, such as a title.
-// Their recordings and spans are named after the action. The author created the message of the turn.
+// SideCaller calls models for an action next to the attempt, such as a title, which names its recordings and spans.
 func (o *Observer) SideCaller(chat *v1alpha1.Chat, action v1alpha1.GenerationAction, author string) *Caller {
-	return &Caller{observer: o, chat: chat, action: action, aside: true, author: author}
+	return &Caller{observer: o, chat: chat, action: action, isSideCall: true, author: author}
 }
 
-// Call calls the model until its reply ends, or until the reply has no more room, and fills in the call.
+// Call calls the model until its reply ends or is full, and fills in the call.
 func (c *Caller) Call(ctx context.Context, call *ModelCall) {
 	o := &c.observer.options
 	call.caller, call.StartedAt = c, o.Now()
-	// This holds if a fault ends the call.
+	// These remain if a panic ends the call.
 	call.Outcome, call.Failure = v1alpha1.OutcomeFailed, &v1alpha1.GenerationError{Reason: v1alpha1.ErrorInternal}
 	ctx, call.span = o.Tracer.StartModelCall(ctx, call.Target.Config.Spec.Model, call.attributes)
 	call.recording = c.observer.recorder.begin(call)
@@ -87,5 +88,109 @@ func (c *Caller) Call(ctx context.Context, call *ModelCall) {
 		call.endSpan()
 		call.recording.end()
 	}()
-	call.end(ctx, call.stream(withRecording(ctx, call.recording)))
+	call.setOutcome(ctx, call.stream(context.WithValue(ctx, recordingKey{}, call.recording)))
+}
+
+// ModelCall is one call of a model. The caller sets the first group of fields, and Caller.Call the others.
+type ModelCall struct {
+	Target  *models.Target
+	Request fantasy.Call
+	Reply   *collect.Accumulator
+	// Show receives the parts of the reply that are shown; nil: none is.
+	Show func(parts.Part)
+	// Classify explains an error of the call, unless the call was interrupted.
+	Classify func(error) *v1alpha1.GenerationError
+
+	StartedAt, FinishedAt time.Time
+	// Content is the reply as far as it came, and its usage.
+	Content collect.Step
+	// Outcome can also be telemetry.OutcomeAbandoned.
+	Outcome v1alpha1.GenerationOutcome
+	// Err is nil if the call completed, and Failure also if it was interrupted.
+	Err     error
+	Failure *v1alpha1.GenerationError
+
+	caller    *Caller
+	span      tracing.Span
+	recording *recording // nil if the call is not recorded
+	// firstPart is the time to the first part; 0 if none came.
+	firstPart  time.Duration
+	partCounts map[fantasy.StreamPartType]int32
+	warnings   []fantasy.CallWarning
+}
+
+// stream calls the model and collects its reply.
+func (c *ModelCall) stream(ctx context.Context) error {
+	defer func() { c.Content = c.Reply.Finish() }()
+	stream, err := c.Target.Model.Stream(ctx, c.Request)
+	if err != nil {
+		return err
+	}
+	c.partCounts = map[fantasy.StreamPartType]int32{}
+	finished := false
+	for part := range stream {
+		c.countPart(&part)
+		shown, ok := c.Reply.Add(&part)
+		if ok && c.Show != nil {
+			c.Show(shown)
+		}
+		if part.Type == fantasy.StreamPartTypeError {
+			return part.Error
+		}
+		finished = finished || part.Type == fantasy.StreamPartTypeFinish
+		if c.Reply.Full() {
+			return nil
+		}
+	}
+	if !finished {
+		return fantasy.NewIncompleteStreamError()
+	}
+	return nil
+}
+
+// countPart keeps what the content lacks of a part.
+func (c *ModelCall) countPart(p *fantasy.StreamPart) {
+	c.partCounts[p.Type]++
+	switch p.Type {
+	case fantasy.StreamPartTypeError:
+	case fantasy.StreamPartTypeWarnings:
+		c.warnings = append(c.warnings, p.Warnings...)
+	default:
+		if c.firstPart == 0 {
+			c.firstPart = max(c.caller.observer.options.Now().Sub(c.StartedAt), 1)
+			// Not at the end of the call, which may be late, or never if the pod is killed.
+			c.caller.observer.options.Metrics.FirstPart(string(c.Target.Config.Spec.Provider), c.firstPart)
+		}
+	}
+}
+
+// setOutcome sets how the call ended, which was made in ctx.
+func (c *ModelCall) setOutcome(ctx context.Context, err error) {
+	c.Err, c.Failure = err, nil
+	cause := context.Cause(ctx)
+	switch {
+	case err == nil:
+		c.Outcome = v1alpha1.OutcomeCompleted
+		return
+	case tools.Interrupted(ctx):
+		c.Outcome = v1alpha1.OutcomeInterrupted
+		return
+	// The deadline of a side call is its own: a provider that exceeds it has failed.
+	case cause != nil && !errors.Is(cause, models.ErrSilent) && !errors.Is(cause, context.DeadlineExceeded):
+		c.Outcome = telemetry.OutcomeAbandoned
+	}
+	c.Failure = c.Classify(err)
+}
+
+// count counts the call in the metrics.
+func (c *ModelCall) count(m *telemetry.Generator) {
+	provider, u := string(c.Target.Config.Spec.Provider), &c.Content.Usage
+	m.CallEnded(provider, string(c.Outcome), string(c.Content.ReplyOutcome), c.FinishedAt.Sub(c.StartedAt))
+	for kind, n := range map[string]int64{
+		telemetry.TokensInput: u.InputTokens, telemetry.TokensOutput: u.OutputTokens,
+		telemetry.TokensReasoning: u.ReasoningTokens,
+		telemetry.TokensCacheRead: u.CacheReadTokens, telemetry.TokensCacheWrite: u.CacheWriteTokens,
+	} {
+		m.Tokens(provider, kind, n)
+	}
 }

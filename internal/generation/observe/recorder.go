@@ -19,11 +19,10 @@ import (
 const (
 	// writeTimeout bounds the writing of one recording, and of all that are left when the process ends.
 	writeTimeout = 5 * time.Second
-	// queued is how many recordings may wait to be written for each chat at work: of an attempt's call and of the one
-	// after a tool, of a title and of a summary.
+	// queued is how many recordings of each chat may wait to be written: of two steps, a title and a summary.
 	queued = 4
-	// refusedFor is how long nothing is recorded after the API server has refused a recording for want of rights, which it
-	// does where they are disabled.
+	// refusedFor is how long nothing is recorded after the API server has forbidden a recording, as it does where
+	// recordings are disabled.
 	refusedFor = time.Minute
 	// maxCalls is how many model calls of one action are recorded.
 	maxCalls = 1000
@@ -39,8 +38,7 @@ type Store interface {
 // recorder writes recordings while run runs.
 type recorder struct {
 	options Options
-	// queue has each recording at most once: what is written is how the call stands by then.
-	queue chan *recording
+	queue   chan *recording // holds each recording at most once
 	// refusedUntil is the time, in Unix nanoseconds, until which nothing is recorded.
 	refusedUntil atomic.Int64
 }
@@ -49,7 +47,7 @@ func newRecorder(o Options) *recorder {
 	return &recorder{options: o, queue: make(chan *recording, queued*max(1, o.Chats))}
 }
 
-// begin begins to record a call, if the chat or the configuration wants it; else nil.
+// begin begins to record a call; nil if neither the chat nor the configuration enables it.
 func (r *recorder) begin(c *ModelCall) *recording {
 	settings := c.Target.Config.Spec.Debug
 	if c.caller.chat.Spec.Debug.On() {
@@ -67,8 +65,8 @@ func (r *recorder) begin(c *ModelCall) *recording {
 	return rec
 }
 
-// isRefused reports whether the API server would refuse a recording. Such a recording counts as lost; the log has the
-// first refusal only.
+// isRefused reports whether the API server has just refused recordings. This one then counts as lost, but only the
+// first is logged.
 func (r *recorder) isRefused() bool {
 	refused := r.options.Now().UnixNano() < r.refusedUntil.Load()
 	if refused {
@@ -97,15 +95,15 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
-// submit lets a recording be written. It does not wait: if too many do, the newest is lost.
+// submit queues a recording to be written. It does not wait: if the queue is full, the recording is lost.
 func (r *recorder) submit(rec *recording) {
-	if rec.waiting.Swap(true) {
+	if rec.isQueued.Swap(true) {
 		return
 	}
 	select {
 	case r.queue <- rec:
 	default:
-		rec.waiting.Store(false)
+		rec.isQueued.Store(false)
 		r.lost(rec, "QueueFull")
 	}
 }
@@ -116,17 +114,17 @@ func (r *recorder) lost(rec *recording, reason string) {
 	r.options.Metrics.RecordingLost(reason)
 }
 
-// errForeign means that the name is taken by a recording of a deleted chat of the same name, which is about to go too.
+// errForeign means that a recording of a deleted chat of the same name still exists.
 var errForeign = errors.New("the recording of another chat has this name")
 
 func (r *recorder) write(ctx context.Context, rec *recording) {
 	defer func() {
-		// Redaction reads whatever a provider sends; a fault in it must not take the pod's chats along.
+		// Redaction parses untrusted input: a panic in it must not end the pod's chats.
 		if fault := recover(); fault != nil {
 			r.lost(rec, "Fault")
 		}
 	}()
-	rec.waiting.Store(false)
+	rec.isQueued.Store(false)
 	writing, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	if err := r.save(writing, rec); err != nil {
@@ -148,8 +146,7 @@ func reasonOf(err error) string {
 	return string(apierrors.ReasonForError(err))
 }
 
-// save creates the recording or updates what an earlier attempt, or the beginning of this one, has left there. It tries
-// again as long as others write the same object.
+// save creates or updates the recording. It retries on conflicts.
 func (r *recorder) save(ctx context.Context, rec *recording) error {
 	for {
 		err := r.saveOnce(ctx, rec)
@@ -163,7 +160,7 @@ func (r *recorder) saveOnce(ctx context.Context, rec *recording) error {
 	step, err := r.options.Recordings.Get(ctx, rec.name())
 	save := r.options.Recordings.Update
 	switch {
-	case apierrors.IsNotFound(err) && rec.written: // It was deleted meanwhile, and stays so.
+	case apierrors.IsNotFound(err) && rec.isWritten: // It was deleted meanwhile.
 		return nil
 	case apierrors.IsNotFound(err):
 		step, save = rec.step(), r.options.Recordings.Create
@@ -172,10 +169,10 @@ func (r *recorder) saveOnce(ctx context.Context, rec *recording) error {
 	case step.ChatUID != string(rec.call.caller.chat.UID):
 		return errForeign
 	default:
-		rec.written = true
+		rec.isWritten = true
 	}
 	rec.addTo(step)
 	_, err = save(ctx, step)
-	rec.written = rec.written || err == nil
+	rec.isWritten = rec.isWritten || err == nil
 	return err
 }

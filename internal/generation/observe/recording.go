@@ -4,7 +4,6 @@
 package observe
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,39 +18,29 @@ import (
 	"parley.dev/parley/internal/generation/observe/redact"
 )
 
-// maxAttempts is what the resource takes.
+// maxAttempts is a limit of the resource.
 const maxAttempts = 32
 
-// recording is a model call while it is recorded. Only its step leaves the process, which is redacted.
+// recording is a model call while it is recorded.
 type recording struct {
 	recorder    *recorder
 	call        *ModelCall
 	number      int32
 	expireAfter time.Duration
-	// waiting is whether it is in the queue of the recorder.
-	waiting atomic.Bool
-	// written is whether the store has it. It belongs to the goroutine that writes.
-	written bool
+	isQueued    atomic.Bool
+	// isWritten belongs to the goroutine that writes.
+	isWritten bool
 
 	mu sync.Mutex
-	// ended is whether the call has ended: before, all that it gets while it runs belongs to it alone.
+	// ended is true once the result of the call may be read: until then it belongs to the call's goroutine.
 	ended     bool
 	exchanges []*exchange
 }
 
-// recordingKey is where the recording of a call is in the context of its HTTP requests. A transport, which all calls
-// share, sees nothing else of a call.
+// recordingKey finds the recording of a call in the context of its HTTP requests, whose transport all calls share.
 type recordingKey struct{}
 
-// withRecording returns the context of a call, whose HTTP requests are part of the recording.
-func withRecording(ctx context.Context, r *recording) context.Context {
-	if r == nil {
-		return ctx
-	}
-	return context.WithValue(ctx, recordingKey{}, r)
-}
-
-// end lets the whole call be written. A nil recording has no end.
+// end submits the whole call. r may be nil.
 func (r *recording) end() {
 	if r == nil {
 		return
@@ -62,7 +51,7 @@ func (r *recording) end() {
 	r.recorder.submit(r)
 }
 
-// name follows from what is asked, so that every attempt at it finds the same recording.
+// name follows from the step and not from the attempt, so that each attempt finds the same recording.
 func (r *recording) name() string {
 	chat := r.call.caller.chat
 	name := fmt.Sprintf("%s-%d-%s", chat.Name, chat.Status.History.Version,
@@ -73,11 +62,11 @@ func (r *recording) name() string {
 	return name
 }
 
-// step is a recording without an attempt.
+// step returns a recording without an attempt.
 func (r *recording) step() *v1alpha1.ChatDebugStep {
 	chat, expires := r.call.caller.chat, r.recorder.options.Now().Add(r.expireAfter)
 	owner := metav1.NewControllerRef(chat, v1alpha1.GroupVersion.WithKind("Chat"))
-	owner.BlockOwnerDeletion = nil // To set it takes a right to the chat where the API server enforces such.
+	owner.BlockOwnerDeletion = nil // It can require the right to update the chat.
 	return &v1alpha1.ChatDebugStep{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: r.name(), Namespace: r.recorder.options.Namespace, OwnerReferences: []metav1.OwnerReference{*owner},
@@ -101,8 +90,8 @@ func (r *recording) turn() *v1alpha1.DebugTurn {
 		CreatedBy: bound(r.call.caller.author, 1024)}
 }
 
-// addTo adds the attempt to a recording, or brings it up to date there. The newest attempt is what the recording as a
-// whole says; those before it that have no end were broken off.
+// addTo adds the attempt to a recording, or updates it there. The recording as a whole describes its newest attempt;
+// earlier ones without an end were interrupted.
 func (r *recording) addTo(step *v1alpha1.ChatDebugStep) {
 	rec, redactor := &step.DebugRecording, redact.New(r.call.Target.Key)
 	attempt := r.attempt(redactor)
@@ -129,14 +118,20 @@ func (r *recording) addTo(step *v1alpha1.ChatDebugStep) {
 	fit(rec)
 }
 
-// attempt is the call as it stands.
+// attempt returns the present state of the call.
 func (r *recording) attempt(redactor redact.Redactor) v1alpha1.DebugAttempt {
 	a := v1alpha1.DebugAttempt{
 		Number: r.call.caller.chat.Status.Generation.Attempt, Pod: r.recorder.options.Pod,
 		Model: *r.call.Target.Identity(), State: v1alpha1.DebugInProgress,
 		StartedAt: metav1.NewMicroTime(r.call.StartedAt),
 	}
-	exchanges, ended := r.copy()
+	r.mu.Lock()
+	ended := r.ended
+	var exchanges []exchange // Redaction is slow, and needs no lock for copies.
+	for _, e := range r.exchanges {
+		exchanges = append(exchanges, *e)
+	}
+	r.mu.Unlock()
 	for i := range exchanges {
 		a.Exchanges = append(a.Exchanges, exchanges[i].record(redactor))
 	}
@@ -157,28 +152,74 @@ func (r *recording) attempt(redactor redact.Redactor) v1alpha1.DebugAttempt {
 	return a
 }
 
-// copy is what is known of the exchanges, and whether the call has ended. Redaction takes its time, in which nobody
-// waits for the copy.
-func (r *recording) copy() (exchanges []exchange, ended bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, e := range r.exchanges {
-		exchanges = append(exchanges, *e)
-	}
-	return exchanges, r.ended
-}
-
-// annotate says in the metadata what the operator needs to know, which reads no more.
+// annotate sets the annotations that the operator reads, which sees the metadata only.
 func (r *recording) annotate(step *v1alpha1.ChatDebugStep) {
-	if step.Annotations == nil {
-		step.Annotations = map[string]string{}
-	}
 	history := &r.call.caller.chat.Status.History
-	step.Annotations[v1alpha1.AnnotationHistory] = fmt.Sprintf("%d/%d", history.Version, history.Length)
+	metav1.SetMetaDataAnnotation(&step.ObjectMeta, v1alpha1.AnnotationHistory,
+		fmt.Sprintf("%d/%d", history.Version, history.Length))
+	delete(step.Annotations, v1alpha1.AnnotationInProgress)
 	if step.State == v1alpha1.DebugInProgress {
 		step.Annotations[v1alpha1.AnnotationInProgress] = fmt.Sprintf("%s %d %s", step.Pod, step.Attempt,
 			r.recorder.options.Now().UTC().Format(time.RFC3339))
-	} else {
-		delete(step.Annotations, v1alpha1.AnnotationInProgress)
+	}
+}
+
+const omittedForSize = "[left out: the recording would be too large]"
+
+// fit reduces a recording to the size limit. It omits the least useful content first; after the last reduction every
+// recording fits.
+func fit(rec *v1alpha1.DebugRecording) {
+	for _, reduce := range reductions(rec) {
+		if len(toJSON(rec)) <= v1alpha1.MaxDebugStepBytes {
+			return
+		}
+		reduce()
+	}
+}
+
+func reductions(rec *v1alpha1.DebugRecording) []func() {
+	r, newest := &rec.Request, len(rec.Attempts)-1
+	return []func(){
+		func() { omitBodies(rec.Attempts[:newest]) },
+		func() { omitBodies(rec.Attempts[newest:]) },
+		func() { shortenTexts(r.Messages) },
+		func() {
+			r.OmittedMessages += int32(len(r.Messages))
+			r.Messages = nil
+		},
+		func() { r.Tools, r.Options = nil, omittedForSize },
+		func() { rec.Attempts = rec.Attempts[len(rec.Attempts)-1:] },
+		func() {
+			for i := range rec.Attempts[0].Exchanges {
+				e := &rec.Attempts[0].Exchanges[i]
+				e.RequestHeaders, e.ResponseHeaders = nil, nil
+			}
+		},
+		func() {
+			if rec.Response != nil {
+				rec.Response.Parts, rec.Response.Warnings = nil, nil
+			}
+		},
+	}
+}
+
+func omitBodies(attempts []v1alpha1.DebugAttempt) {
+	for i := range attempts {
+		for j := range attempts[i].Exchanges {
+			e := &attempts[i].Exchanges[j]
+			for _, body := range []*string{&e.RequestBody, &e.ResponseBody} {
+				if len(*body) > len(omittedForSize) {
+					*body = omittedForSize
+				}
+			}
+		}
+	}
+}
+
+func shortenTexts(messages []v1alpha1.DebugMessage) {
+	for i := range messages {
+		for j := range messages[i].Parts {
+			messages[i].Parts[j].Text = shorten(messages[i].Parts[j].Text, oldTextRunes)
+		}
 	}
 }

@@ -124,10 +124,8 @@ func TestNoJSONOfALongReplyIsCut(t *testing.T) {
 		finished,
 	}}, fantasy.Call{})
 	parts := s.step(name).Response.Parts
-	if len(parts) != 3 || len(parts[0].Text) != 20000 || parts[1].Text != "[left out: too long]" ||
-		parts[2].Text != " [cut]" {
-		t.Errorf("recorded %.2000v", parts)
-	}
+	check.Equal(t, "the texts", []any{3, 20000, "[left out: too long]", " [cut]"},
+		[]any{len(parts), len(parts[0].Text), parts[1].Text, parts[2].Text})
 }
 
 // meanwhile does something within a call that has nothing to do with it.
@@ -167,10 +165,11 @@ func TestRecordingLeavesBodiesWhole(t *testing.T) {
 			e := s.step(name).Attempts[0].Exchanges[0]
 			check.Equal(t, "beginning, len, url", []any{true, false, "http://models.test/v1?key=[redacted]"},
 				[]any{strings.HasPrefix(e.ResponseBody, c.recorded), len(e.ResponseBody) > 51000, e.URL})
-			if c.want == small && e.RequestBody != `{"token":"[redacted]","a":"[redacted]"}` || c.want == large &&
-				!strings.HasPrefix(e.RequestBody, "[left out: 60008 bytes") {
-				t.Errorf("recorded the request %s", e.RequestBody)
+			want := `{"token":"[redacted]","a":"[redacted]"}`
+			if c.want == large {
+				want = "[left out: 60008 bytes that are more than 50000]"
 			}
+			check.Equal(t, "the request", want, e.RequestBody)
 		})
 	}
 }
@@ -212,13 +211,9 @@ func TestARecordingFitsWhateverWasSaid(t *testing.T) {
 		}}, asked)
 	}
 	step := s.step(name)
-	if len(step.Attempts) > 32 || step.Attempts[len(step.Attempts)-1].Number != 36 ||
-		step.State != v1alpha1.DebugCompleted || step.Response == nil {
-		t.Errorf("recorded %d attempts, %s", len(step.Attempts), step.State)
-	}
-	if s.log.Len() > 0 {
-		t.Errorf("logged %s", s.log)
-	}
+	check.Equal(t, "attempts, last, state, response, log", []any{true, 36, v1alpha1.DebugCompleted, true, ""},
+		[]any{len(step.Attempts) <= 32, step.Attempts[len(step.Attempts)-1].Number, step.State, step.Response != nil,
+			s.log.String()})
 }
 
 // chats is how many chats a pod serves in these tests.
@@ -253,8 +248,8 @@ func TestAFullQueueLosesRecordingsAndNothingElse(t *testing.T) {
 	check.Contains(t, s.log.String(), "QueueFull")
 	check.Lacks(t, s.log.String(), "secret words")
 	s.flush()
-	check.Equal(t, "recorded, lost for QueueFull, reasons", []any{4 * chats, 2 * chats, 1},
-		[]any{len(s.store.steps), int(s.lost()["QueueFull"]), len(s.lost())})
+	check.Equal(t, "recorded, lost", []any{4 * chats, map[string]int{"QueueFull": 2 * chats}},
+		[]any{len(s.store.steps), s.lost()})
 }
 
 func TestRecordingNamesItsTurnAndMessage(t *testing.T) {
@@ -303,7 +298,7 @@ func TestCallsAreRecordedWhereChatOrModelAsks(t *testing.T) {
 func TestRefusingNamespaceIsAskedOnceAMinute(t *testing.T) {
 	s := newSession(t)
 	asked := 0
-	s.store.before = func(string) error {
+	s.store.fail = func() error {
 		asked++
 		return apierrors.NewForbidden(resource, name, errors.New("recordings of model calls are disabled"))
 	}
@@ -312,11 +307,8 @@ func TestRefusingNamespaceIsAskedOnceAMinute(t *testing.T) {
 		s.flush()
 		s.now = s.now.Add(20 * time.Second)
 	}
-	if asked != 6 { // All of the three calls that were begun before the answer came, twice.
-		t.Errorf("asked %d times", asked)
-	}
-	lost := s.lost()
-	check.Equal(t, "lost", []any{1, 15}, []any{len(lost), lost["Forbidden"]})
+	// The writes are those of the three calls that began before the answer came, twice.
+	check.Equal(t, "writes, lost", []any{6, map[string]int{"Forbidden": 15}}, []any{asked, s.lost()})
 }
 
 func TestARecordingThatWasDeletedMeanwhileStaysAway(t *testing.T) {
@@ -331,7 +323,7 @@ func TestARecordingThatWasDeletedMeanwhileStaysAway(t *testing.T) {
 func TestWritesThatMeetOthersAreMadeAgain(t *testing.T) {
 	s := newSession(t)
 	faults := []error{apierrors.NewAlreadyExists(resource, name), apierrors.NewConflict(resource, name, nil)}
-	s.store.before = func(string) (err error) {
+	s.store.fail = func() (err error) {
 		if len(faults) > 0 {
 			err, faults = faults[0], faults[1:]
 		}
@@ -344,7 +336,7 @@ func TestWritesThatMeetOthersAreMadeAgain(t *testing.T) {
 
 func TestUnwritableRecordingIsLostSilently(t *testing.T) {
 	s := newSession(t)
-	s.store.before = func(string) error { return apierrors.NewForbidden(resource, name, errors.New("quoting the words")) }
+	s.store.fail = func() error { return apierrors.NewForbidden(resource, name, errors.New("quoting the words")) }
 	s.attempt(&model{parts: []fantasy.StreamPart{delta("words"), finished}}, fantasy.Call{})
 	check.Contains(t, s.log.String(), "Forbidden")
 	check.Lacks(t, s.log.String(), "words")
@@ -374,8 +366,6 @@ func TestLateEndOfAnAttemptHidesNoNewer(t *testing.T) {
 	})}, fantasy.Call{}))
 	s.flush()
 	step := s.step(name)
-	if step.Attempt != 2 || step.State != v1alpha1.DebugCompleted || len(step.Attempts) != 2 ||
-		step.Attempts[0].State != v1alpha1.DebugInterrupted {
-		t.Errorf("recorded %+v", step)
-	}
+	check.Equal(t, "attempt, states", []any{2, v1alpha1.DebugCompleted, 2, v1alpha1.DebugInterrupted},
+		[]any{step.Attempt, step.State, len(step.Attempts), step.Attempts[0].State})
 }

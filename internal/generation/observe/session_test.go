@@ -11,14 +11,13 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"charm.land/fantasy"
 	"github.com/prometheus/client_golang/prometheus"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -29,50 +28,36 @@ import (
 	"parley.dev/parley/internal/telemetry"
 	"parley.dev/parley/internal/telemetry/tracing"
 	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/modeltest"
 )
 
 const key = "sk-known-0123456789"
 
 var resource = schema.GroupResource{Group: "parley.dev", Resource: "chatdebugsteps"}
 
-// store keeps recordings in memory.
+// store keeps recordings in memory. Only one goroutine at a time uses it.
 type store struct {
-	mu    sync.Mutex
-	steps map[string]*v1alpha1.ChatDebugStep
-	// before is asked before each write; its error is the answer.
-	before func(verb string) error
+	steps modeltest.Recordings
+	// fail returns the error of the next write; nil: none.
+	fail func() error
 }
 
-func (s *store) Get(_ context.Context, name string) (*v1alpha1.ChatDebugStep, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if step := s.steps[name]; step != nil {
-		return step.DeepCopy(), nil
-	}
-	return nil, apierrors.NewNotFound(resource, name)
+func (s *store) Get(ctx context.Context, name string) (*v1alpha1.ChatDebugStep, error) {
+	step, err := s.steps.Get(ctx, name)
+	return step.DeepCopy(), err
 }
 
-func (s *store) Create(_ context.Context, step *v1alpha1.ChatDebugStep) (*v1alpha1.ChatDebugStep, error) {
-	return s.write("create", step)
-}
-
-func (s *store) Update(_ context.Context, step *v1alpha1.ChatDebugStep) (*v1alpha1.ChatDebugStep, error) {
-	return s.write("update", step)
-}
-
-func (s *store) write(verb string, step *v1alpha1.ChatDebugStep) (*v1alpha1.ChatDebugStep, error) {
-	if s.before != nil {
-		if err := s.before(verb); err != nil {
+func (s *store) Create(ctx context.Context, step *v1alpha1.ChatDebugStep) (*v1alpha1.ChatDebugStep, error) {
+	if s.fail != nil {
+		if err := s.fail(); err != nil {
 			return nil, err
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.steps == nil {
-		s.steps = map[string]*v1alpha1.ChatDebugStep{}
-	}
-	s.steps[step.Name] = step.DeepCopy()
-	return step, nil
+	return s.steps.Create(ctx, step.DeepCopy())
+}
+
+func (s *store) Update(ctx context.Context, step *v1alpha1.ChatDebugStep) (*v1alpha1.ChatDebugStep, error) {
+	return s.Create(ctx, step)
 }
 
 // session is an observer that records to a store, and a chat whose calls it observes.
@@ -88,7 +73,8 @@ type session struct {
 }
 
 func newSession(t *testing.T) *session {
-	s := &session{t: t, store: &store{}, log: &bytes.Buffer{}, metrics: prometheus.NewRegistry(), now: time.Now()}
+	s := &session{t: t, store: &store{steps: modeltest.Recordings{}}, log: &bytes.Buffer{},
+		metrics: prometheus.NewRegistry(), now: time.Now()}
 	s.observer = observe.New(observe.Options{
 		Namespace: "ns", Pod: "pod", Recordings: s.store, Chats: chats, Log: slog.New(slog.NewJSONHandler(s.log, nil)),
 		Metrics: telemetry.NewGenerator(s.metrics), Tracer: tracing.Off(), Now: func() time.Time { return s.now },
@@ -155,21 +141,11 @@ func (s *session) flush() {
 func (s *session) step(name string) *v1alpha1.DebugRecording {
 	s.t.Helper()
 	step, err := s.store.Get(s.t.Context(), name)
-	if err != nil {
-		s.t.Fatalf("%v; there are %v", err, s.names())
-	}
+	check.OK(s.t, err)
 	raw, err := json.Marshal(step)
-	if err != nil || len(raw) > v1alpha1.MaxDebugStepBytes+4096 || strings.Contains(string(raw), key) {
-		s.t.Fatalf("the recording has %d bytes, or the key: %v", len(raw), err)
-	}
+	check.Equal(s.t, "error, too large, has the key", []any{nil, false, false},
+		[]any{err, len(raw) > v1alpha1.MaxDebugStepBytes+4096, strings.Contains(string(raw), key)})
 	return &step.DebugRecording
-}
-
-func (s *session) names() (names []string) {
-	for name := range s.store.steps {
-		names = append(names, name)
-	}
-	return names
 }
 
 // model answers every call the same.
@@ -181,21 +157,11 @@ type model struct {
 	do func(context.Context)
 }
 
-func (m *model) called(ctx context.Context) {
+func (m *model) Stream(ctx context.Context, _ fantasy.Call) (fantasy.StreamResponse, error) {
 	if m.do != nil {
 		m.do(ctx)
 	}
-}
-
-func (m *model) Stream(ctx context.Context, _ fantasy.Call) (fantasy.StreamResponse, error) {
-	m.called(ctx)
-	return func(yield func(fantasy.StreamPart) bool) {
-		for _, p := range m.parts {
-			if !yield(p) {
-				return
-			}
-		}
-	}, m.err
+	return fantasy.StreamResponse(slices.Values(m.parts)), m.err
 }
 
 // wire answers every HTTP request the same.

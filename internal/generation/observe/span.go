@@ -4,7 +4,6 @@
 package observe
 
 import (
-	"encoding/json"
 	"net/url"
 	"slices"
 	"strconv"
@@ -18,14 +17,11 @@ import (
 	"parley.dev/parley/internal/text/clip"
 )
 
-// Bounds of the content in a span: characters of one part, and bytes of all input or all output. The newest messages
-// are kept.
-const (
-	maxContentText  = 8192
-	maxContentBytes = 64 << 10
-)
+// maxContentText limits the characters of one part in a span, and maxContentBytes all of its input, newest first, or
+// all of its output.
+const maxContentText, maxContentBytes = 8192, 64 << 10
 
-// attributes are what the span says of the call when it begins.
+// attributes are those of the span when the call begins.
 func (c *ModelCall) attributes() []attribute.KeyValue {
 	spec, call := &c.Target.Config.Spec, &c.Request
 	attributes := []attribute.KeyValue{
@@ -54,13 +50,13 @@ func (c *ModelCall) attributes() []attribute.KeyValue {
 	if c.caller.observer.options.Tracer.Content() {
 		attributes = append(attributes, promptAttributes(call.Prompt)...)
 	}
-	if c.caller.aside {
+	if c.caller.isSideCall {
 		attributes = append(attributes, attribute.String(telemetry.AttrAction, string(c.caller.action)))
 	}
 	return attributes
 }
 
-// serverAttributes name the host of a base URL, and nothing else of it: it may hold credentials.
+// serverAttributes hold only host and port of a base URL, because it may have credentials.
 func serverAttributes(base string) []attribute.KeyValue {
 	at, err := url.Parse(base)
 	if err != nil || at.Hostname() == "" {
@@ -73,7 +69,7 @@ func serverAttributes(base string) []attribute.KeyValue {
 	return attributes
 }
 
-// endSpan ends the span with how the call ended. The conventions count cached input as input.
+// endSpan ends the span with the outcome of the call. The conventions count cached input as input.
 func (c *ModelCall) endSpan() {
 	errorType, u := "", &c.Content.Usage
 	if c.Outcome == v1alpha1.OutcomeFailed {
@@ -96,20 +92,20 @@ func (c *ModelCall) endSpan() {
 		)
 	}
 	if c.caller.observer.options.Tracer.Content() && c.span.Recording() {
-		attributes = append(attributes, attribute.String(telemetry.AttrOutputMessages, c.spokenReply()))
+		attributes = append(attributes, attribute.String(telemetry.AttrOutputMessages, c.replyMessage()))
 	}
 	c.span.Set(attributes...)
 	c.span.End(errorType)
 }
 
-// spokenMessage and spokenPart are a message as the GenAI conventions write it.
-type spokenMessage struct {
-	Role         string       `json:"role"`
-	Parts        []spokenPart `json:"parts"`
-	FinishReason string       `json:"finish_reason,omitempty"`
+// spanMessage and spanPart follow the GenAI conventions.
+type spanMessage struct {
+	Role         string     `json:"role"`
+	Parts        []spanPart `json:"parts"`
+	FinishReason string     `json:"finish_reason,omitempty"`
 }
 
-type spokenPart struct {
+type spanPart struct {
 	Type      string `json:"type"`
 	Content   string `json:"content,omitempty"`
 	ID        string `json:"id,omitempty"`
@@ -118,31 +114,31 @@ type spokenPart struct {
 	Response  string `json:"response,omitempty"`
 }
 
-// spoken is a part of a message as a span holds it. Files and sources are left out.
-func spoken(part v1alpha1.DebugPart) (p spokenPart, ok bool) {
+// toSpanPart converts a part. Files and sources are omitted.
+func toSpanPart(part v1alpha1.DebugPart) (p spanPart, ok bool) {
 	text := clip.Ellipsis(part.Text, maxContentText)
 	switch part.Type {
 	case v1alpha1.DebugText:
-		return spokenPart{Type: "text", Content: text}, true
+		return spanPart{Type: "text", Content: text}, true
 	case v1alpha1.DebugReasoning:
-		return spokenPart{Type: "reasoning", Content: text}, true
+		return spanPart{Type: "reasoning", Content: text}, true
 	case v1alpha1.DebugToolCall:
-		return spokenPart{Type: "tool_call", ID: part.ID, Name: part.Name, Arguments: text}, true
+		return spanPart{Type: "tool_call", ID: part.ID, Name: part.Name, Arguments: text}, true
 	case v1alpha1.DebugToolResult:
-		return spokenPart{Type: "tool_call_response", ID: part.ID, Response: text}, true
+		return spanPart{Type: "tool_call_response", ID: part.ID, Response: text}, true
 	}
 	return p, false
 }
 
-func (p *spokenPart) size() int { return len(p.Content) + len(p.Arguments) + len(p.Response) }
+func (p *spanPart) size() int { return len(p.Content) + len(p.Arguments) + len(p.Response) }
 
-// promptAttributes are the instructions of the system, and the conversation.
+// promptAttributes are the system instructions, and the conversation.
 func promptAttributes(prompt fantasy.Prompt) []attribute.KeyValue {
-	system, said, size := []spokenPart{}, []spokenMessage{}, 0
+	system, conversation, size := []spanPart{}, []spanMessage{}, 0
 	for _, message := range slices.Backward(prompt) {
-		m := spokenMessage{Role: string(message.Role)}
+		m := spanMessage{Role: string(message.Role)}
 		for _, content := range message.Content {
-			if p, ok := spoken(promptPart(content)); ok {
+			if p, ok := toSpanPart(promptPart(content)); ok {
 				m.Parts = append(m.Parts, p)
 				size += p.size()
 			}
@@ -151,32 +147,24 @@ func promptAttributes(prompt fantasy.Prompt) []attribute.KeyValue {
 		case message.Role == fantasy.MessageRoleSystem:
 			system = append(m.Parts, system...)
 		case size <= maxContentBytes:
-			said = append(said, m)
+			conversation = append(conversation, m)
 		}
 	}
-	slices.Reverse(said)
+	slices.Reverse(conversation)
 	return []attribute.KeyValue{
-		attribute.String(telemetry.AttrSystemInstructions, encoded(system)),
-		attribute.String(telemetry.AttrInputMessages, encoded(said)),
+		attribute.String(telemetry.AttrSystemInstructions, toJSON(system)),
+		attribute.String(telemetry.AttrInputMessages, toJSON(conversation)),
 	}
 }
 
-// spokenReply is what the model said, without the results of tools that its provider ran.
-func (c *ModelCall) spokenReply() string {
-	m, size := spokenMessage{Role: "assistant", FinishReason: c.Content.FinishReason, Parts: []spokenPart{}}, 0
+// replyMessage is the reply without the results of tools that its provider ran.
+func (c *ModelCall) replyMessage() string {
+	m, size := spanMessage{Role: "assistant", FinishReason: c.Content.FinishReason, Parts: []spanPart{}}, 0
 	for i := range c.Content.Parts {
-		p, ok := spoken(replyPart(&c.Content.Parts[i]))
+		p, ok := toSpanPart(replyPart(&c.Content.Parts[i]))
 		if size += p.size(); ok && p.Response == "" && size <= maxContentBytes {
 			m.Parts = append(m.Parts, p)
 		}
 	}
-	return encoded([]spokenMessage{m})
-}
-
-func encoded(v any) string {
-	raw, err := json.Marshal(v)
-	if err != nil { // It holds strings only.
-		return ""
-	}
-	return string(raw)
+	return toJSON([]spanMessage{m})
 }

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// nothing is what the model reads in place of a result without text: providers refuse empty texts.
-	nothing = "(no output)"
-	// maxToolName is the longest name of a tool that every provider takes.
+	// noOutput replaces an empty result: providers refuse empty texts.
+	noOutput = "(no output)"
+	// maxToolName is the longest name that every provider takes.
 	maxToolName = 64
 )
 
-// builder makes messages of a history, one after the other.
+// builder converts a history, message by message.
 type builder struct {
 	Input
 	paired   *pairing
@@ -33,7 +33,7 @@ type builder struct {
 	messages []fantasy.Message
 }
 
-// add adds a message, unless it says nothing. Providers refuse one that ends with reasoning or is nothing else.
+// add adds a message, unless it is empty. Providers refuse one that ends with reasoning.
 func (b *builder) add(role fantasy.MessageRole, content []fantasy.MessagePart) {
 	if content = withoutLastReasoning(content); len(content) > 0 {
 		b.messages = append(b.messages, message(role, content...))
@@ -53,7 +53,7 @@ func (b *builder) message(i int, m *v1alpha1.ChatMessage) {
 }
 
 func (b *builder) user(m *v1alpha1.ChatMessage) {
-	if m.Spec.IsNote() { // No history has one. Whatever hands one in, the model is not told.
+	if m.Spec.IsNote() { // A note is for people. No history has one, but the model must never read it.
 		return
 	}
 	var content []fantasy.MessagePart
@@ -76,35 +76,43 @@ func (b *builder) user(m *v1alpha1.ChatMessage) {
 
 // assistant adds a reply, and the results of its calls right after it.
 func (b *builder) assistant(i int, m *v1alpha1.ChatMessage) {
-	var said, results []fantasy.MessagePart
+	var reply, results []fantasy.MessagePart
 	own := b.Dialect.wrote(m)
 	for j := range m.Spec.Parts {
 		part := &m.Spec.Parts[j]
 		switch call := part.ToolCall; {
 		case call == nil:
-			said = append(said, b.spoken(part, own)...)
+			reply = append(reply, b.textOrReasoning(part, own)...)
 		case call.ProviderExecuted:
-			said = b.withOwnCall(said, b.ownCall(place{i, j}, part, own))
+			reply = b.withOwnCall(reply, b.ownCall(place{i, j}, part, own))
 		default:
 			id := b.paired.ids[place{i, j}]
-			said = append(said, fantasy.ToolCallPart{ToolCallID: id, ToolName: toolName(call.Name), Input: object(call.Input),
+			reply = append(reply, fantasy.ToolCallPart{ToolCallID: id, ToolName: toolName(call.Name), Input: object(call.Input),
 				ProviderOptions: b.options(part, own)})
 			results = append(results, b.result(id, b.answer(place{i, j})))
 		}
 	}
 	if b.Dialect.JoinTexts {
-		said = joinTexts(said)
+		reply = joinTexts(reply)
 	}
-	if b.paused(i) && len(said) > 0 { // It goes back unchanged, also if it ends with reasoning.
-		b.messages = append(b.messages, message(fantasy.MessageRoleAssistant, said...))
+	if b.endsPaused(i) && len(reply) > 0 { // It goes back unchanged, also if it ends with reasoning.
+		b.messages = append(b.messages, message(fantasy.MessageRoleAssistant, reply...))
 		return
 	}
-	b.add(fantasy.MessageRoleAssistant, b.signed(said))
+	b.add(fantasy.MessageRoleAssistant, b.signed(reply))
 	b.add(fantasy.MessageRoleTool, results)
 	b.correct(m)
 }
 
-// correct tells the model what of its answer does not match the schema that was asked for.
+// withOwnCall adds a provider's own call. If it is omitted, so is the reasoning that led to it, where that matters.
+func (b *builder) withOwnCall(reply, call []fantasy.MessagePart) []fantasy.MessagePart {
+	if len(call) == 0 && b.Dialect.ReasoningLeads {
+		return withoutLastReasoning(reply)
+	}
+	return append(reply, call...)
+}
+
+// correct tells the model what is wrong with an invalid output.
 func (b *builder) correct(m *v1alpha1.ChatMessage) {
 	if g := m.Spec.Generation; g != nil && g.Output != nil && g.Output.Problem != "" {
 		b.add(fantasy.MessageRoleUser, []fantasy.MessagePart{fantasy.TextPart{Text: fmt.Sprintf(invalidOutput,
@@ -112,21 +120,12 @@ func (b *builder) correct(m *v1alpha1.ChatMessage) {
 	}
 }
 
-// paused reports whether the message ends the history, and is a reply that the provider has paused.
-func (b *builder) paused(i int) bool {
-	return i == len(b.History)-1 && continues(&b.History[i], b.Dialect)
+// endsPaused reports whether the message ends the history with a paused reply.
+func (b *builder) endsPaused(i int) bool {
+	return i == len(b.History)-1 && isPaused(&b.History[i], b.Dialect)
 }
 
-// withOwnCall adds a call of a tool that the provider ran itself. Where nothing is told of it, neither is the reasoning
-// that led to it where a provider takes none without.
-func (b *builder) withOwnCall(said, call []fantasy.MessagePart) []fantasy.MessagePart {
-	if len(call) == 0 && b.Dialect.ReasoningLeads {
-		return withoutLastReasoning(said)
-	}
-	return append(said, call...)
-}
-
-// withoutLastReasoning is the content up to the reasoning that it ends with.
+// withoutLastReasoning removes the reasoning at the end.
 func withoutLastReasoning(content []fantasy.MessagePart) []fantasy.MessagePart {
 	for n := len(content); n > 0 && content[n-1].GetType() == fantasy.ContentTypeReasoning; n = len(content) {
 		content = content[:n-1]
@@ -134,8 +133,8 @@ func withoutLastReasoning(content []fantasy.MessagePart) []fantasy.MessagePart {
 	return content
 }
 
-// signed puts the mark before the first call, if the provider wants one and has not signed the call itself. What stands
-// before a text signs the text.
+// signed puts the mark before the first call, if the provider requires one and has not signed the call. A signature
+// before a text is the text's.
 func (b *builder) signed(content []fantasy.MessagePart) []fantasy.MessagePart {
 	signed := b.Dialect.CallMark == nil
 	for i, part := range content {
@@ -154,8 +153,7 @@ func (b *builder) signed(content []fantasy.MessagePart) []fantasy.MessagePart {
 	return content
 }
 
-// wrote reports whether the provider can read the message back as its own. Of a message that does not say who wrote it,
-// the metadata tell.
+// wrote reports whether the provider can read the message back as its own. Without an author, the metadata decide.
 func (d Dialect) wrote(m *v1alpha1.ChatMessage) bool {
 	g := m.Spec.Generation
 	if g == nil || g.Model == nil {
@@ -164,9 +162,9 @@ func (d Dialect) wrote(m *v1alpha1.ChatMessage) bool {
 	return Origin(v1alpha1.ModelProvider(g.Model.Provider), g.Model.Name) == d.Origin
 }
 
-// spoken is text or reasoning; none if it says nothing. Another provider's reasoning is not told: it is signed for that
-// one, and would be this model's own words.
-func (b *builder) spoken(part *v1alpha1.MessagePart, own bool) []fantasy.MessagePart {
+// textOrReasoning converts text or reasoning; nothing if it is blank. Reasoning of another provider is omitted: its
+// signature is not valid here, and this model would take it for its own.
+func (b *builder) textOrReasoning(part *v1alpha1.MessagePart, own bool) []fantasy.MessagePart {
 	if part.Text == nil {
 		return nil
 	}
@@ -182,7 +180,7 @@ func (b *builder) spoken(part *v1alpha1.MessagePart, own bool) []fantasy.Message
 			return []fantasy.MessagePart{fantasy.TextPart{Text: text, ProviderOptions: options}}
 		}
 	case v1alpha1.PartReasoning:
-		// What was signed is given back as it was, blank or not.
+		// Signed reasoning goes back unchanged, also if it is blank.
 		if options := b.options(part, own); own && (options != nil || !blank(text)) {
 			return []fantasy.MessagePart{fantasy.ReasoningPart{Text: text, ProviderOptions: options}}
 		}
@@ -190,60 +188,50 @@ func (b *builder) spoken(part *v1alpha1.MessagePart, own bool) []fantasy.Message
 	return nil
 }
 
-// pausedCall is a call of a provider's own tool that has no result, because the provider has paused the reply; none
-// otherwise.
-func (b *builder) pausedCall(at place, call fantasy.ToolCallPart) []fantasy.MessagePart {
-	if b.paused(at.message) && b.Dialect.Replays != nil && b.Dialect.Replays(call, nil) {
-		return []fantasy.MessagePart{call}
-	}
-	return nil
-}
-
-// ownCall is a call of a tool that a provider runs itself, with its result: as it was if this provider takes it back,
-// else as text, and nothing if the tool said nothing.
+// ownCall converts a call of a provider's own tool with its result: unchanged if this provider takes it back, else to a
+// text, or to nothing if the result is blank. A call without a result remains in a paused reply only.
 func (b *builder) ownCall(at place, part *v1alpha1.MessagePart, own bool) []fantasy.MessagePart {
-	result := b.paired.own[at]
+	result, replays := b.paired.own[at], b.Dialect.Replays
 	call := fantasy.ToolCallPart{
 		ToolCallID: part.ToolCall.ID, ToolName: part.ToolCall.Name, Input: object(part.ToolCall.Input),
 		ProviderExecuted: true, ProviderOptions: b.options(part, own),
 	}
 	if result == nil {
-		return b.pausedCall(at, call)
+		if b.endsPaused(at.message) && replays != nil && replays(call, nil) {
+			return []fantasy.MessagePart{call}
+		}
+		return nil
 	}
 	answer := resultPart(call.ToolCallID, result.ToolResult)
 	answer.ProviderExecuted, answer.ProviderOptions = true, b.options(result, own)
-	// A provider's own id is no other one.
-	same := b.paired.ids[at] == call.ToolCallID
-	if own && same && b.Dialect.Replays != nil && b.Dialect.Replays(call, &answer) {
+	keepsID := b.paired.ids[at] == call.ToolCallID
+	if own && keepsID && replays != nil && replays(call, &answer) {
 		return []fantasy.MessagePart{call, answer}
 	}
-	output := clean(cmp.Or(result.ToolResult.Output, found(b.History[at.message].Spec.Parts[at.part+1:], result)))
+	output := clean(cmp.Or(result.ToolResult.Output, sourcesBefore(b.History[at.message].Spec.Parts[at.part+1:], result)))
 	if blank(output) {
 		return nil
 	}
-	if b.ResultBytes > 0 {
-		output = tools.Truncate(output, b.ResultBytes)
-	}
 	return []fantasy.MessagePart{fantasy.TextPart{Text: fmt.Sprintf("[Result of %s %s]\n%s", toolName(part.ToolCall.Name),
-		call.Input, output)}}
+		call.Input, b.truncate(output))}}
 }
 
-// found are the sources that a search has found: those between its call and its result, which itself is sealed for the
-// provider that has searched. Each is a stranger's word, and has one line.
-func found(parts []v1alpha1.MessagePart, result *v1alpha1.MessagePart) string {
+// sourcesBefore are the sources between the call of a search and its result, which only its provider can decrypt. They
+// are untrusted, and have one line each.
+func sourcesBefore(parts []v1alpha1.MessagePart, result *v1alpha1.MessagePart) string {
 	var lines []string
-	for i := range parts {
-		if parts[i].ToolResult == result.ToolResult {
+	for _, part := range parts {
+		if part.ToolResult == result.ToolResult {
 			break
 		}
-		if source := parts[i].Source; source != nil {
-			lines = append(lines, strings.TrimSpace(printable.Line(source.Title+" "+source.URL)))
+		if part.Source != nil {
+			lines = append(lines, strings.TrimSpace(printable.Line(part.Source.Title+" "+part.Source.URL)))
 		}
 	}
 	return strings.Join(lines, "\n")
 }
 
-// orphans adds results whose calls are missing, such as before the context's start, with calls that stand for them.
+// orphans adds results whose calls are missing, with replacements of the calls.
 func (b *builder) orphans(i int, m *v1alpha1.ChatMessage) {
 	var calls, results []fantasy.MessagePart
 	for j := range m.Spec.Parts {
@@ -257,8 +245,7 @@ func (b *builder) orphans(i int, m *v1alpha1.ChatMessage) {
 	b.add(fantasy.MessageRoleTool, results)
 }
 
-// attached adds the files that came with results. Not every provider takes files in results, but each takes those of a
-// user.
+// attached adds the files of results as a User message: not every provider takes files in results.
 func (b *builder) attached(m *v1alpha1.ChatMessage) {
 	var content []fantasy.MessagePart
 	for i := range m.Spec.Parts {
@@ -269,29 +256,26 @@ func (b *builder) attached(m *v1alpha1.ChatMessage) {
 	b.add(fantasy.MessageRoleUser, content)
 }
 
-func toolName(name string) string {
-	if name = validName(name, maxToolName); name != "" {
-		return name
-	}
-	return "unknown_tool"
-}
+func toolName(name string) string { return cmp.Or(ValidName(name, maxToolName), "unknown_tool") }
 
-// result is a result of a tool that no provider ran, as far as the model is to read it.
+// result converts a result of a tool that no provider ran.
 func (b *builder) result(id string, r *v1alpha1.ToolResult) fantasy.ToolResultPart {
-	if b.ResultBytes > 0 && len(r.Output) > b.ResultBytes {
-		cut := *r
-		cut.Output = tools.Truncate(r.Output, b.ResultBytes)
-		r = &cut
-	}
-	return resultPart(id, r)
+	return resultPart(id, &v1alpha1.ToolResult{Output: b.truncate(r.Output), IsError: r.IsError})
 }
 
-// resultPart is a result.
+// truncate cuts an output to the limit of the model.
+func (b *builder) truncate(output string) string {
+	if b.ResultBytes == 0 {
+		return output
+	}
+	return tools.Truncate(output, b.ResultBytes)
+}
+
 func resultPart(id string, r *v1alpha1.ToolResult) fantasy.ToolResultPart {
 	part := fantasy.ToolResultPart{ToolCallID: id}
 	output := clean(r.Output)
 	if blank(output) {
-		output = nothing
+		output = noOutput
 	}
 	if r.IsError {
 		part.Output = fantasy.ToolResultOutputContentError{Error: errors.New(output)}
@@ -301,8 +285,8 @@ func resultPart(id string, r *v1alpha1.ToolResult) fantasy.ToolResultPart {
 	return part
 }
 
-// options are the metadata that the provider gave with a part of its own. What cannot be read is left out: it was
-// another version's, and costs the model no more than some of its reasoning.
+// options are the provider's metadata of its own part. Unreadable ones are of another version, and are omitted: the
+// model only loses some of its reasoning.
 func (b *builder) options(part *v1alpha1.MessagePart, own bool) fantasy.ProviderOptions {
 	if part.ProviderMetadata == "" || !own {
 		return nil

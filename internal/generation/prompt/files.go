@@ -5,7 +5,11 @@ package prompt
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"net/netip"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -16,32 +20,35 @@ import (
 )
 
 const (
-	// MaxFileBytes is the largest file that a model reads: what Anthropic takes as one image, 5 MB of base64.
+	// MaxFileBytes limits a file to Anthropic's limit of an image: 5 MB of base64.
 	MaxFileBytes = 3584 << 10
-	// MaxFilesBytes is how much of files one prompt holds; the oldest ones are left out.
+	// MaxFilesBytes limits the files of a prompt; the oldest ones are omitted.
 	MaxFilesBytes = 12 << 20
-	// maxInlined is how much of a text file the model reads.
+	// MaxFileURLs limits the files that a provider fetches for a prompt, the newest ones: to Azure's limit of images, the
+	// lowest that is documented.
+	MaxFileURLs = 10
+	// maxInlined limits the text of a file.
 	maxInlined = 128 << 10
 )
 
-// FileKey names a file by the message and the index of its part.
+// FileKey identifies a file by its message and the index of its part.
 type FileKey struct {
 	Message string
 	Part    int
 }
 
-// File is the content of a file, or else why there is none, as the model is told.
+// File is the content of a file, or why there is none.
 type File struct {
 	Data    []byte
 	Problem string
-	// URL is where the provider may fetch the file itself, if it takes a URL for one of its type. Else the Problem stands.
+	// URL is for providers that fetch files of this type themselves. For others the Problem applies.
 	URL string
 }
 
-// noRoom is the problem of a file that newer ones leave no room for.
+// noRoom is the problem of a file that exceeds the limits of a prompt.
 const noRoom = "newer files took the room"
 
-// fileBudget are the files that the prompt has room for, newest first, those in the messages included.
+// fileBudget are the contents of all files, within the limits of a prompt, newest first.
 func fileBudget(history []v1alpha1.ChatMessage, fetched map[FileKey]File, d Dialect) map[FileKey]File {
 	files, left, urls := map[FileKey]File{}, MaxFilesBytes, MaxFileURLs
 	for i := range slices.Backward(history) {
@@ -81,7 +88,7 @@ func contentOf(file *v1alpha1.MessageFile, key FileKey, fetched map[FileKey]File
 	return File{Problem: "it was not read"}
 }
 
-// InPlace is the content that a message itself holds of a file.
+// InPlace is the content of a file in its message.
 func InPlace(file *v1alpha1.MessageFile) File {
 	content, err := file.Content()
 	if err != nil {
@@ -90,12 +97,14 @@ func InPlace(file *v1alpha1.MessageFile) File {
 	return File{Data: content}
 }
 
-// file is what the model sees of a file: the file itself if the provider takes it,
-// its text, or why there is nothing to see.
+// file is the file if the provider takes it, its text, or why it cannot be shown.
 func (b *builder) file(key FileKey, file *v1alpha1.MessageFile) fantasy.MessagePart {
 	f := b.files[key]
 	if f.URL != "" {
-		return handed(file, f.URL)
+		return fantasy.FilePart{
+			Filename: clean(file.Name), MediaType: file.MediaType,
+			ProviderOptions: fantasy.ProviderOptions{fileURLKey: &FileURL{URL: f.URL}},
+		}
 	}
 	if f.Problem == "" && len(f.Data) == 0 {
 		f.Problem = "it is empty"
@@ -103,24 +112,21 @@ func (b *builder) file(key FileKey, file *v1alpha1.MessageFile) fantasy.MessageP
 	if f.Problem != "" {
 		return absent(file, f.Problem)
 	}
-	kind := kindOf(f.Data)
-	switch {
-	case textual(file.MediaType):
+	if isText(file.MediaType) {
 		return inlined(file, f.Data)
-	case strings.HasPrefix(file.MediaType, "image/"):
-		return b.binary(file, f.Data, kind, b.Dialect.Images && strings.HasPrefix(kind, "image/"))
-	case file.MediaType == pdf:
-		return b.binary(file, f.Data, kind, b.Dialect.PDFs && kind == pdf)
 	}
-	return absent(file, "the model takes no files of this type")
+	return b.binary(file, f.Data)
 }
 
-// binary gives the type that the content has: providers refuse an image of another type than was said.
-func (b *builder) binary(file *v1alpha1.MessageFile, data []byte, kind string, taken bool) fantasy.MessagePart {
+func (b *builder) binary(file *v1alpha1.MessageFile, data []byte) fantasy.MessagePart {
+	kind := kindOf(data)
+	isImage := strings.HasPrefix(file.MediaType, "image/")
 	switch {
-	case taken:
+	case isImage && b.Dialect.Images && strings.HasPrefix(kind, "image/"),
+		file.MediaType == pdf && b.Dialect.PDFs && kind == pdf:
+		// Providers refuse an image whose type is not that of its content.
 		return fantasy.FilePart{Filename: clean(file.Name), Data: data, MediaType: kind}
-	case kind == "":
+	case kind == "" && (isImage || file.MediaType == pdf):
 		return absent(file, "its content is not what its type says")
 	}
 	return absent(file, "the model takes no files of this type")
@@ -130,13 +136,13 @@ func absent(file *v1alpha1.MessageFile, why string) fantasy.TextPart {
 	return Absent(file.Name, file.MediaType, why)
 }
 
-// Absent stands in place of a file that the model does not see, and says why.
+// Absent replaces a file that the model does not see.
 func Absent(name, mediaType, why string) fantasy.TextPart {
 	return fantasy.TextPart{Text: fmt.Sprintf("[File %q (%s) cannot be shown: %s.]", clean(name), clean(mediaType),
 		clean(why))}
 }
 
-// inlined is a text file between fences that its text does not have.
+// inlined is a text file between fences that do not occur in it.
 func inlined(file *v1alpha1.MessageFile, data []byte) fantasy.TextPart {
 	text := clean(string(data))
 	note := ""
@@ -151,22 +157,15 @@ func inlined(file *v1alpha1.MessageFile, data []byte) fantasy.TextPart {
 		fence, strings.TrimSuffix(text, "\n"), fence)}
 }
 
-// texts are media types that are text by another name.
-var texts = []string{
-	"application/json", "application/x-ndjson", "application/yaml", "application/x-yaml", "application/toml",
-	"application/xml",
-	"application/javascript", "application/x-sh", "application/sql", "image/svg+xml",
-}
+// textTypes are the media types of texts.
+var textTypes = regexp.MustCompile(`^text/|\+(json|xml|yaml)$|` +
+	`^application/(json|x-ndjson|yaml|x-yaml|toml|xml|javascript|x-sh|sql)$`)
 
-func textual(mediaType string) bool {
-	return strings.HasPrefix(mediaType, "text/") || strings.HasSuffix(mediaType, "+json") ||
-		strings.HasSuffix(mediaType, "+xml") ||
-		strings.HasSuffix(mediaType, "+yaml") || slices.Contains(texts, mediaType)
-}
+func isText(mediaType string) bool { return textTypes.MatchString(mediaType) }
 
 const pdf = "application/pdf"
 
-// kindOf is the type that the content begins as; empty if it is none that any provider takes.
+// kindOf is the type of the content, by its first bytes; empty if no provider takes it.
 func kindOf(data []byte) string {
 	for _, magic := range []struct{ begins, kind string }{
 		{"\x89PNG\r\n\x1a\n", "image/png"}, {"\xff\xd8\xff", "image/jpeg"}, {"GIF87a", "image/gif"}, {"GIF89a", "image/gif"},
@@ -181,3 +180,76 @@ func kindOf(data []byte) string {
 	}
 	return ""
 }
+
+// fileURLKey is the key of a FileURL in the options of a part.
+const fileURLKey = "parley"
+
+// FileURL is a public URL from which a provider fetches a file. It is in the options of a fantasy.FilePart without
+// data, because fantasy has no part for a URL. A protocol writes it into its request.
+type FileURL struct{ URL string }
+
+// Options implements fantasy.ProviderOptionsData.
+func (*FileURL) Options() {}
+
+// MarshalJSON implements json.Marshaler.
+func (f *FileURL) MarshalJSON() ([]byte, error) { return json.Marshal(f.URL) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *FileURL) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &f.URL) }
+
+// URLOf is the URL of a file that the provider fetches.
+func URLOf(part fantasy.MessagePart) (file fantasy.FilePart, from string, ok bool) {
+	if file, ok = part.(fantasy.FilePart); !ok {
+		return file, "", false
+	}
+	at, ok := file.ProviderOptions[fileURLKey].(*FileURL)
+	if !ok {
+		return file, "", false
+	}
+	return file, at.URL, true
+}
+
+// PublicURL reports whether a provider may be sent a URL: it is https, has no user, and its host is neither an address
+// nor a name of a private network. The name is not resolved, so that the result stays the same.
+func PublicURL(raw string) bool {
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "https" || u.User != nil || u.Opaque != "" {
+		return false
+	}
+	host := u.Hostname()
+	if address, err := netip.ParseAddr(host); err == nil {
+		return publicAddress(address)
+	}
+	return publicName(strings.ToLower(strings.TrimSuffix(host, ".")))
+}
+
+// privatePrefixes are not globally reachable according to IANA's registries (RFC 6890), or embed IPv4 addresses, and
+// netip does not treat them as private.
+var privatePrefixes = strings.Fields(`0.0.0.0/8 100.64.0.0/10 192.0.0.0/24 192.0.2.0/24 198.18.0.0/15 198.51.100.0/24
+	203.0.113.0/24 240.0.0.0/4 ::/96 64:ff9b::/96 64:ff9b:1::/48 100::/64 2001:db8::/32 2002::/16 fec0::/10`)
+
+func publicAddress(address netip.Addr) bool {
+	isGlobal := address.Zone() == ""
+	address = address.Unmap()
+	return isGlobal && address.IsGlobalUnicast() && !address.IsPrivate() &&
+		!slices.ContainsFunc(privatePrefixes, func(p string) bool { return netip.MustParsePrefix(p).Contains(address) })
+}
+
+// privateNames are domains of private networks, from RFC 6761, 6762 with its appendix G, 8375, and ICANN.
+var privateNames = []string{
+	"localhost", "local", "localdomain", "internal", "intranet", "private", "corp", "home", "lan", "svc", "test",
+	"invalid", "onion", "arpa",
+}
+
+// publicName reports whether the host is a public name of several labels. The last label is no number, because lenient
+// parsers take 127.1 or 0x7f.1 for an address.
+func publicName(host string) bool {
+	labels := strings.Split(host, ".")
+	// Services and pods of a cluster, whatever its domain is: name.namespace.svc.cluster.local.
+	if len(labels) > 3 && (labels[2] == "svc" || labels[2] == "pod") {
+		return false
+	}
+	return len(host) <= 253 && nameForm.MatchString(host) && !slices.Contains(privateNames, labels[len(labels)-1])
+}
+
+var nameForm = regexp.MustCompile(`^(?:[a-z0-9_-]+\.)+[a-z][a-z0-9-]*$`)

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"charm.land/fantasy"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/test/kit/check"
@@ -126,4 +129,117 @@ func TestTheNewestFilesTakeTheRoom(t *testing.T) {
 	for i, line := range strings.Split(outline(prompt.Build(in)), " | ") {
 		check.Contains(t, line, want[i])
 	}
+}
+
+func TestOnlyPublicURLsAreHandedOn(t *testing.T) {
+	for _, raw := range []string{
+		"https://example.com/a.png", "https://EXAMPLE.com./a", "https://a.b.example.co.uk:8443/x?sig=1#f",
+		"https://xn--bcher-kva.example/a", "https://bucket_1.s3.amazonaws.com/a",
+		"https://8.8.8.8/a", "https://[2606:4700:4700::1111]/a", "https://svc.example.com/a", "https://local.example.com",
+		"https://1.example.com", "HTTPS://example.com",
+	} {
+		check.Equal(t, raw, true, prompt.PublicURL(raw))
+	}
+	for _, raw := range []string{
+		"http://example.com/a", "ftp://example.com/a", "//example.com/a", "example.com", "", "https://", "https:example.com",
+		"https:///a", "https://u@example.com/a", "https://u:p@example.com/a",
+		"https://localhost/a", "https://LOCALHOST./a", "https://a.localhost/", "https://files/a", "https://files:8443/a",
+		"https://files./a",
+		"https://files.models.svc/a", "https://files.models.svc.cluster.local/a",
+		"https://files.models.svc.k8s.example.com/a", "https://10-0-0-1.models.pod.k8s.example.com",
+		"https://metadata.google.internal/a", "https://printer.local", "https://a.lan", "https://a.corp",
+		"https://router.home.arpa", "https://1.0.0.10.in-addr.arpa", "https://a.onion", "https://a.internal.",
+		"https://127.0.0.1/a", "https://10.1.2.3/a", "https://172.16.0.1", "https://192.168.1.1",
+		"https://169.254.169.254/latest/meta-data", "https://100.64.0.1", "https://0.0.0.0", "https://255.255.255.255",
+		"https://224.0.0.1", "https://192.0.2.1", "https://198.18.0.1", "https://[::1]/a", "https://[::]/a",
+		"https://[fe80::1]/a", "https://[fe80::1%25eth0]/a", "https://[fd00::1]/a", "https://[ff02::1]/a",
+		"https://[::ffff:10.0.0.1]/a", "https://[::10.0.0.1]/a", "https://[64:ff9b::a00:1]/a", "https://[2002:a00:1::]/a",
+		"https://127.1/a", "https://2130706433/a", "https://0x7f.0.0.1/a", "https://0x7f000001/a", "https://a.0x7f/a",
+		"https://010.0.0.1/a", "https://127.0.0.1./a", "https://1.2.3.4.5/a",
+		"https://exa\u3002mple.com/a", "https://bücher.example/a", "https://a..example.com/a", "https://.example.com/a",
+		"https://example.com\\@evil.example/a", "https://a b.example.com", "https://%6cocalhost/a",
+		"https://" + strings.Repeat("a.", 130) + "com/a",
+	} {
+		check.Equal(t, raw, false, prompt.PublicURL(raw))
+	}
+}
+
+func TestFilesAreHandedToProvidersThatFetch(t *testing.T) {
+	const problem = "host h is none that files may be fetched from"
+	fetching := prompt.Dialect{Images: true, PDFs: true, FileURLs: []string{"image/png"}}
+	for name, c := range map[string]struct {
+		dialect   prompt.Dialect
+		mediaType string
+		fetched   prompt.File
+		want      string
+	}{
+		"a type that it fetches": {fetching, "image/png", prompt.File{Problem: problem, URL: "https://h.example/a"},
+			"https://h.example/a"},
+		"a type that it does not fetch": {fetching, "image/gif", prompt.File{Problem: problem, URL: "https://h.example/a"},
+			`[File "a" (image/gif) cannot be shown: ` + problem +
+				`, and the provider of the model fetches no files of this type itself.]`},
+		"a text": {fetching, "text/plain",
+			prompt.File{Problem: problem, URL: "https://h.example/a"}, `[File "a" (text/plain) cannot be shown: ` + problem +
+				`, and the provider of the model fetches no files of this type itself.]`},
+		"a provider that fetches nothing": {prompt.Dialect{Images: true}, "image/png",
+			prompt.File{Problem: problem, URL: "https://h.example/a"}, `[File "a" (image/png) cannot be shown: ` + problem +
+				`, and the provider of the model fetches no files of this type itself.]`},
+		"a URL that is not handed to any": {fetching, "image/png", prompt.File{Problem: problem},
+			`[File "a" (image/png) cannot be shown: ` + problem + `.]`},
+		"a file that was fetched here": {fetching, "image/png", prompt.File{Data: []byte(png)}, png},
+		"what is large when fetched there": {fetching, "image/png",
+			prompt.File{Problem: problem, URL: "https://h.example/large"}, "https://h.example/large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := said(v1alpha1.RoleUser,
+				file(v1alpha1.MessageFile{Name: "a", MediaType: c.mediaType, URL: "https://h.example/a"}))
+			m.Name = "m"
+			in := prompt.Input{History: []v1alpha1.ChatMessage{m},
+				Files: map[prompt.FileKey]prompt.File{{Message: "m"}: c.fetched}, Dialect: c.dialect}
+			built := prompt.Build(in)
+			got := ""
+			switch part := built[0].Content[0].(type) {
+			case fantasy.TextPart:
+				got = part.Text
+			case fantasy.FilePart:
+				got = string(part.Data)
+				if of, from, ok := prompt.URLOf(part); ok {
+					got = from
+					check.Equal(t, "the file", fantasy.FilePart{Filename: "a", MediaType: c.mediaType}, of,
+						cmpopts.IgnoreFields(fantasy.FilePart{}, "ProviderOptions"))
+					check.Contains(t, strings.Join(prompt.Texts(built), "\n"), from)
+				}
+			}
+			check.Equal(t, "what is told", c.want, got)
+		})
+	}
+}
+
+func TestHandedFilesTakeNoRoomButAreCounted(t *testing.T) {
+	in := prompt.Input{Files: map[prompt.FileKey]prompt.File{},
+		Dialect: prompt.Dialect{Images: true, FileURLs: []string{"image/png"}}}
+	add := func(f prompt.File) {
+		m := said(v1alpha1.RoleUser, elsewhere("a.png", "image/png"))
+		m.Name = fmt.Sprint(len(in.History))
+		in.History = append(in.History, m)
+		in.Files[prompt.FileKey{Message: m.Name}] = f
+	}
+	for range prompt.MaxFileURLs + 2 {
+		add(prompt.File{URL: "https://h.example/a"})
+	}
+	for range 4 { // They take all the room that files have.
+		add(prompt.File{Data: append([]byte(png), make([]byte, 3<<20)...)})
+	}
+	handed, absent := 0, 0
+	for i, m := range prompt.Build(in) {
+		if _, _, ok := prompt.URLOf(m.Content[0]); ok {
+			handed++
+		} else if text, ok := m.Content[0].(fantasy.TextPart); ok &&
+			strings.Contains(text.Text, "newer files took the room") {
+			if absent++; i > 1 && i < prompt.MaxFileURLs+2 {
+				t.Errorf("file %d is left out", i)
+			}
+		}
+	}
+	check.Equal(t, "handed, absent", []any{prompt.MaxFileURLs, 3}, []any{handed, absent})
 }

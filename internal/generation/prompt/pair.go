@@ -10,44 +10,35 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// maxCallID is the longest id that every provider takes, unless its dialect says less.
+// maxCallID is the longest id that every provider takes, unless its dialect has a lower limit.
 const maxCallID = 64
 
-func (d Dialect) maxCallID() int {
-	if d.MaxCallID > 0 {
-		return d.MaxCallID
-	}
-	return maxCallID
-}
-
-// place is where a part is.
+// place is the position of a part.
 type place struct{ message, part int }
 
-// pairing says which result answers which call, and what each call is called.
+// pairing assigns results and ids to calls.
 type pairing struct {
 	dialect Dialect
 	maxID   int
 	used    map[string]bool
-	// ids are the names of the calls, of those of the provider's own tools too, and of results that answer no call.
-	ids map[place]string
-	// answers are the results of calls.
+	// ids are those of all calls, and of results without a call.
+	ids     map[place]string
 	answers map[place]*v1alpha1.ToolResult
 	// own are the results of calls of the provider's own tools.
 	own map[place]*v1alpha1.MessagePart
 
-	// waiting are the calls of the newest message that used an id,
-	// as it stands in the history, and that have no result yet.
-	waiting map[string][]place
-	called  map[string]bool
+	// open are the calls without a result in the newest message that used an id, by that id in the history.
+	open   map[string][]place
+	called map[string]bool
 }
 
-// pair finds the result of each call. A result belongs to the newest calls before it that have its id: providers use
-// ids again in later replies. It can come after other messages, such as one of a user.
+// pair finds the result of each call. A result belongs to the newest calls before it that have its id, because
+// providers reuse ids. Other messages, such as one of a user, can come between.
 func pair(history []v1alpha1.ChatMessage, dialect Dialect) *pairing {
 	p := &pairing{
-		dialect: dialect, maxID: dialect.maxCallID(), used: map[string]bool{}, ids: map[place]string{},
-		answers: map[place]*v1alpha1.ToolResult{},
-		own:     map[place]*v1alpha1.MessagePart{}, waiting: map[string][]place{}, called: map[string]bool{},
+		dialect: dialect, maxID: cmp.Or(dialect.MaxCallID, maxCallID), used: map[string]bool{}, ids: map[place]string{},
+		answers: map[place]*v1alpha1.ToolResult{}, own: map[place]*v1alpha1.MessagePart{},
+		open: map[string][]place{}, called: map[string]bool{},
 	}
 	for i := range history {
 		switch history[i].Spec.Role {
@@ -79,15 +70,15 @@ func (p *pairing) calls(message int, m *v1alpha1.ChatMessage) {
 			continue
 		}
 		if !here[call.ID] {
-			p.waiting[call.ID], here[call.ID] = nil, true
+			p.open[call.ID], here[call.ID] = nil, true
 		}
 		p.called[call.ID] = true
-		p.waiting[call.ID] = append(p.waiting[call.ID], at)
+		p.open[call.ID] = append(p.open[call.ID], at)
 	}
 }
 
-// keeps reports whether a call keeps the id that its provider gave it. Where the provider itself has used an id again,
-// it gets it back again if its protocol finds a result by its place.
+// keeps reports whether a call keeps the id of its provider. A provider that has reused an id gets it back if its
+// protocol matches results by position.
 func (p *pairing) keeps(call *v1alpha1.ToolCall, own bool) bool {
 	id := cmp.Or(call.ProviderID, call.ID)
 	if call.ProviderExecuted || p.dialect.KeepsID == nil || len(id) > p.maxID || !p.dialect.KeepsID(id, own) {
@@ -96,8 +87,7 @@ func (p *pairing) keeps(call *v1alpha1.ToolCall, own bool) bool {
 	return !p.used[id] || own && call.ProviderID != "" && p.dialect.RepeatsIDs
 }
 
-// ownResult is the result of a call of the provider's own tools:
-// it is in the same message, before the id is used again.
+// ownResult is the result of a call of the provider's own tools: in the same message, before the id is reused.
 func ownResult(rest []v1alpha1.MessagePart, id string) *v1alpha1.MessagePart {
 	for j := range rest {
 		if call := rest[j].ToolCall; call != nil && call.ProviderExecuted && call.ID == id {
@@ -110,17 +100,16 @@ func ownResult(rest []v1alpha1.MessagePart, id string) *v1alpha1.MessagePart {
 	return nil
 }
 
-// results gives each result to its call. Another one for a call that has its result is left out, as is one of the
-// provider's own tools without its call.
+// results assigns each result to its call. It omits second results, and those of the provider's own tools without a
+// call.
 func (p *pairing) results(message int, parts []v1alpha1.MessagePart) {
 	for j := range parts {
 		result := parts[j].ToolResult
 		if result == nil || result.ProviderExecuted {
 			continue
 		}
-		if waiting := p.waiting[result.ID]; len(waiting) > 0 {
-			p.answers[waiting[0]] = result
-			p.waiting[result.ID] = waiting[1:]
+		if open := p.open[result.ID]; len(open) > 0 {
+			p.answers[open[0]], p.open[result.ID] = result, open[1:]
 		} else if !p.called[result.ID] {
 			p.called[result.ID] = true
 			p.ids[place{message, j}] = p.unique(result.ID)
@@ -128,12 +117,9 @@ func (p *pairing) results(message int, parts []v1alpha1.MessagePart) {
 	}
 }
 
-// unique is a valid id that no other call has.
+// unique is a valid and unused id.
 func (p *pairing) unique(id string) string {
-	valid := validName(id, p.maxID)
-	if valid == "" {
-		valid = "call"
-	}
+	valid := cmp.Or(ValidName(id, p.maxID), "call")
 	unique := valid
 	for n := 2; p.used[unique]; n++ {
 		suffix := fmt.Sprintf("-%d", n)
@@ -141,4 +127,42 @@ func (p *pairing) unique(id string) string {
 	}
 	p.used[unique] = true
 	return unique
+}
+
+// noResult begins the replacement of a missing result.
+const noResult = "This call has no result: "
+
+// whyNoResult is the rest of it.
+var whyNoResult = map[v1alpha1.CallsGivenUp]string{
+	"":                        "it was cancelled, interrupted or not answered in time.",
+	v1alpha1.CallsCancelled:   "the user cancelled it.",
+	v1alpha1.CallsInterrupted: "the user interrupted the turn before the call was done.",
+	v1alpha1.CallsTimedOut:    "it was not answered or approved in time.",
+	v1alpha1.CallsFailed:      "an error ended the turn before the call was done.",
+	v1alpha1.CallsEdited:      "the user changed the conversation before the call was done.",
+}
+
+// answer is the result of the call, or its replacement.
+func (b *builder) answer(call place) *v1alpha1.ToolResult {
+	if result := b.paired.answers[call]; result != nil {
+		return result
+	}
+	// A newer version of the operator may have more reasons.
+	why := cmp.Or(whyNoResult[b.whyGivenUp(call.message)], whyNoResult[""])
+	return &v1alpha1.ToolResult{Output: noResult + why, IsError: true}
+}
+
+// whyGivenUp is why calls of the message have no result, according to the next reply or User message.
+func (b *builder) whyGivenUp(message int) v1alpha1.CallsGivenUp {
+	for _, m := range b.History[message+1:] {
+		switch {
+		case m.Spec.Role == v1alpha1.RoleUser:
+			return m.Status.CallsGivenUpBefore
+		case m.Spec.Role == v1alpha1.RoleAssistant && m.Spec.Generation != nil:
+			return m.Spec.Generation.CallsGivenUpBefore
+		case m.Spec.Role == v1alpha1.RoleAssistant:
+			return ""
+		}
+	}
+	return b.CallsGivenUp
 }

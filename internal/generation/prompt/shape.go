@@ -3,25 +3,21 @@
 
 package prompt
 
-import (
-	"strings"
-
-	"charm.land/fantasy"
-)
+import "charm.land/fantasy"
 
 const (
-	// before stands where the model does not see who spoke first.
+	// before replaces a missing first User message.
 	before = "(The beginning of this conversation is not shown.)"
-	// goOn stands where nobody has said what to do next.
+	// goOn replaces a missing last User message.
 	goOn = "Go on."
-	// invalidOutput goes after an answer that does not match the schema.
+	// invalidOutput follows an answer that does not match the schema.
 	invalidOutput = "(Your answer does not match the JSON Schema: %s. Answer again with the JSON alone.)"
-	// stopped stands where a turn ended without a reply.
+	// stopped replaces a missing reply.
 	stopped = "(The reply ended here.)"
 )
 
-// shape makes a user speak first, a user or results come last, and neighbours of one role one message where the
-// provider wants that. A reply comes last if the provider has paused it.
+// shape puts a User message first, and a User or Tool message last, or a paused reply. It joins messages of one role
+// where the provider requires it.
 func shape(messages []fantasy.Message, d Dialect, paused bool) []fantasy.Message {
 	user := func(text string) fantasy.Message {
 		return message(fantasy.MessageRoleUser, fantasy.TextPart{Text: text})
@@ -41,9 +37,8 @@ func shape(messages []fantasy.Message, d Dialect, paused bool) []fantasy.Message
 	return messages
 }
 
-// replyBetween puts a reply between results and what a user says after them.
-func replyBetween(messages []fantasy.Message) []fantasy.Message {
-	var out []fantasy.Message
+// replyBetween puts a reply between results and a User message.
+func replyBetween(messages []fantasy.Message) (out []fantasy.Message) {
 	for _, m := range messages {
 		if n := len(out); n > 0 && out[n-1].Role == fantasy.MessageRoleTool && m.Role == fantasy.MessageRoleUser {
 			out = append(out, message(fantasy.MessageRoleAssistant, fantasy.TextPart{Text: stopped}))
@@ -53,10 +48,9 @@ func replyBetween(messages []fantasy.Message) []fantasy.Message {
 	return out
 }
 
-// alternate joins messages of one role that follow each other. Results stay apart from what a user says after them.
-// Texts that follow each other become one: servers that want roles to alternate often take a plain text only.
-func alternate(messages []fantasy.Message) []fantasy.Message {
-	var out []fantasy.Message
+// alternate joins adjacent messages of one role, and adjacent texts: servers that require alternating roles often take
+// only a plain text.
+func alternate(messages []fantasy.Message) (out []fantasy.Message) {
 	for _, m := range messages {
 		if n := len(out); n > 0 && out[n-1].Role == m.Role {
 			out[n-1].Content = append(out[n-1].Content, m.Content...)
@@ -66,14 +60,13 @@ func alternate(messages []fantasy.Message) []fantasy.Message {
 	}
 	for i := range out {
 		if out[i].Role != fantasy.MessageRoleTool {
-			out[i].Content = joinNeighbours(out[i].Content)
+			out[i].Content = joinAdjacentTexts(out[i].Content)
 		}
 	}
 	return out
 }
 
-func joinNeighbours(content []fantasy.MessagePart) []fantasy.MessagePart {
-	var out []fantasy.MessagePart
+func joinAdjacentTexts(content []fantasy.MessagePart) (out []fantasy.MessagePart) {
 	for _, part := range content {
 		text, ok := part.(fantasy.TextPart)
 		if n := len(out); ok && n > 0 {
@@ -88,25 +81,20 @@ func joinNeighbours(content []fantasy.MessagePart) []fantasy.MessagePart {
 	return out
 }
 
-// joinTexts makes one text of all, at the place of the first. In some protocols a message has one text, and all but the
-// last would be lost.
-func joinTexts(content []fantasy.MessagePart) []fantasy.MessagePart {
-	var texts []string
+// joinTexts joins all texts at the place of the first. In some protocols a message has one text, and all but the last
+// would be lost.
+func joinTexts(content []fantasy.MessagePart) (out []fantasy.MessagePart) {
 	first := -1
-	var out []fantasy.MessagePart
 	for _, part := range content {
 		text, ok := part.(fantasy.TextPart)
-		if !ok {
-			out = append(out, part)
+		switch {
+		case ok && first >= 0:
+			out[first] = fantasy.TextPart{Text: out[first].(fantasy.TextPart).Text + "\n" + text.Text}
 			continue
-		}
-		if texts = append(texts, text.Text); first < 0 {
+		case ok:
 			first = len(out)
-			out = append(out, text)
 		}
-	}
-	if len(texts) > 1 {
-		out[first] = fantasy.TextPart{Text: strings.Join(texts, "\n")}
+		out = append(out, part)
 	}
 	return out
 }

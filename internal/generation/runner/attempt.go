@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	runtimedebug "runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
@@ -27,29 +26,28 @@ import (
 	"parley.dev/parley/internal/text/clip"
 )
 
-// errMovedOn cancels an attempt that nobody waits for any more.
+// errMovedOn cancels an attempt whose fence is no longer current.
 var errMovedOn = errors.New("the chat has moved on")
 
-// attempt is one try of one step.
+// attempt is one attempt at one step.
 type attempt struct {
 	runner    *Runner
-	chat      *v1alpha1.Chat // Its own copy: see settle.
+	chat      *v1alpha1.Chat // a copy, which settle changes
 	fence     fence.Fence
 	startedAt time.Time
-	// unsettled is why it is not known what is in force of the chat; nil if it is.
-	unsettled *v1alpha1.GenerationError
+	// settleErr is why the settings of the chat are unknown; nil if they are known.
+	settleErr *v1alpha1.GenerationError
 	// commandsRefused is why MCP servers of the chat may not run in the workspace; empty if they may.
 	commandsRefused string
-	// log names the attempt.
-	log      *slog.Logger
-	observed *observe.Attempt
-	captions *captions.Attempt
-	// cancel lets the attempt write no result; interrupt ends its step.
+	log             *slog.Logger
+	observed        *observe.Attempt
+	captions        *captions.Attempt
+	// cancel prevents the result; interrupt ends the step.
 	cancel, interrupt context.CancelCauseFunc
 }
 
-// abandon ends the attempt without a result. The cause tells its step whether calls of tools go on. The result is out
-// of the question before the step ends: nobody could tell whether it ended by itself.
+// abandon ends the attempt without a result. The cause decides whether running tools continue. The order matters: a
+// step that ends by itself must not write its result.
 func (a *attempt) abandon(cause error) {
 	a.cancel(errMovedOn)
 	a.interrupt(cause)
@@ -64,28 +62,28 @@ func (r *Runner) newAttempt(chat *v1alpha1.Chat, of fence.Fence, observed *obser
 	}
 }
 
-// settle puts the settings into the attempt's chat that are in force.
+// settle changes the attempt's chat to the settings in force.
 func (a *attempt) settle(ctx context.Context) {
 	preamble, err := a.runner.classes.apply(ctx, a.chat)
 	if err != nil {
-		a.unsettled = classError(a.chat)
+		a.settleErr = classError(a.chat)
 		return
 	}
 	options := &a.runner.options
-	a.commandsRefused = a.runner.classes.within(ctx, a.chat, options.WorkspaceOwner, options.Tools.InWorkspace())
+	a.commandsRefused = a.runner.classes.restrict(ctx, a.chat, options.WorkspaceOwner, options.Tools.InWorkspace())
 	a.captions.SetPreamble(preamble)
 	*a.chat = *a.runner.steps.Settle(a.chat)
 }
 
-// heed stops the attempt if it is the one that the chat wants interrupted.
-func (a *attempt) heed(chat *v1alpha1.Chat, of fence.Fence) {
+// interruptIfRequested interrupts the attempt if the chat requests it. a may be nil.
+func (a *attempt) interruptIfRequested(chat *v1alpha1.Chat, of fence.Fence) {
 	if a != nil && a.fence == of && chat.Status.Phase == v1alpha1.ChatInterrupting {
 		a.interrupt(step.ErrInterrupted)
 	}
 }
 
-// run performs the attempt and creates its result. An attempt whose context is cancelled writes nothing. Its step works
-// in working, which ends when the attempt is interrupted; what is done in lasting outlives it.
+// run performs the attempt and creates its result, unless ctx is done. Its step runs in working, which an interruption
+// ends. Captions run in lasting, which outlives the attempt.
 func (a *attempt) run(ctx, working, lasting context.Context) {
 	a.log.DebugContext(ctx, "Attempt started", slog.String("action", string(a.chat.Status.Generation.Action)),
 		slog.String("modelConfig", a.chat.Status.Generation.ModelConfig))
@@ -95,27 +93,21 @@ func (a *attempt) run(ctx, working, lasting context.Context) {
 		BeforeReply: func(t *models.Target, messages []v1alpha1.ChatMessage) { a.captions.BeforeReply(lasting, t, messages) },
 	})
 	performer.Prepare(working)
-	type loaded struct {
-		messages []v1alpha1.ChatMessage
-		err      error
-	}
-	loading := make(chan loaded, 1)
-	go func() {
-		messages, err := a.load(ctx)
-		loading <- loaded{messages, err}
-	}()
-	episode, err := a.open(ctx)
-	messages := <-loading
+	load := sync.OnceValues(func() ([]v1alpha1.ChatMessage, error) { return a.load(ctx) })
+	go func() { _, _ = load() }() // while the relay opens the episode
+	opening, cancel := context.WithTimeout(ctx, relayTimeout)
+	defer cancel()
+	episode, err := a.runner.options.Relay.Open(opening, a.fence)
+	messages, loadErr := load()
 	switch {
 	case errors.Is(err, publish.ErrExists):
-		a.report(ctx, performer, a.afterCrash(ctx, working, performer, messages.messages))
+		a.report(ctx, performer, a.afterCrash(ctx, working, performer, messages))
 		return
-	case err != nil:
-		// Without a relay nobody can watch; the answer is worth as much.
+	case err != nil: // The reply cannot be followed, but is as valid.
 		a.log.DebugContext(ctx, "the relay takes no parts", slog.Any("error", err))
-		episode = unheard{}
+		episode = discardEpisode{}
 	}
-	result := a.perform(working, performer, messages.messages, messages.err, episode)
+	result := a.perform(working, performer, messages, loadErr, episode)
 	var closing sync.WaitGroup // The result does not wait for the relay.
 	closing.Go(func() { a.closeEpisode(ctx, episode) })
 	defer closing.Wait()
@@ -128,45 +120,39 @@ func (a *attempt) run(ctx, working, lasting context.Context) {
 	}
 }
 
-// afterCrash is the outcome of an attempt that a former life of this process has begun: what the relay has heard of it,
-// if it was interrupted or calls of tools had ended. Anything else is lost.
+// relayTimeout limits the requests to a relay that does not answer.
+const relayTimeout = 2 * time.Second
+
+// afterCrash is the outcome of an attempt that a former process of this pod has begun: its published parts, if it was
+// interrupted or has results of tools. Otherwise it is lost.
 func (a *attempt) afterCrash(
 	ctx, working context.Context, performer *step.Performer, messages []v1alpha1.ChatMessage,
 ) step.Outcome {
 	action := a.chat.Status.Generation.Action
 	switch {
-	case a.unsettled != nil:
-		return step.Failed(a.unsettled)
+	case a.settleErr != nil:
+		return step.Failed(a.settleErr)
 	case !step.Interrupted(working) && action != v1alpha1.ActionExecuteTools:
 		return step.Outcome{Kind: v1alpha1.OutcomeLost}
 	case action == v1alpha1.ActionCompact:
 		return step.Outcome{Kind: v1alpha1.OutcomeInterrupted}
 	}
-	reading, cancel := context.WithTimeout(ctx, openTimeout)
+	reading, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
 	frames, err := a.runner.options.Relay.SoFar(reading, a.fence)
 	if err != nil {
-		a.log.DebugContext(ctx, "the relay does not say what was said", slog.Any("error", err))
+		a.log.DebugContext(ctx, "reading the published parts failed", slog.Any("error", err))
 	}
 	return performer.Resume(working, messages, frames)
 }
 
-// openTimeout bounds the wait for a relay that does not answer.
-const openTimeout = 2 * time.Second
-
-func (a *attempt) open(ctx context.Context) (Episode, error) {
-	opening, cancel := context.WithTimeout(ctx, openTimeout)
-	defer cancel()
-	return a.runner.options.Relay.Open(opening, a.fence)
-}
-
-// perform does what the chat wants. A fault while handling one reply must not take the other chats of this pod along.
+// perform performs the step. A panic must not end the other chats of this pod.
 func (a *attempt) perform(
 	ctx context.Context, performer *step.Performer, messages []v1alpha1.ChatMessage, err error, to step.Publisher,
 ) (o step.Outcome) {
 	defer func() {
 		if fault := recover(); fault != nil {
-			// The fault itself can quote content.
+			// The panic itself can quote content.
 			a.log.ErrorContext(ctx, "an attempt failed unexpectedly",
 				slog.String("fault", fmt.Sprintf("%T", fault)), slog.String("stack", string(runtimedebug.Stack())))
 			o = step.Failed(&v1alpha1.GenerationError{
@@ -176,12 +162,11 @@ func (a *attempt) perform(
 		}
 	}()
 	switch {
-	case a.unsettled != nil:
-		return step.Failed(a.unsettled)
+	case a.settleErr != nil:
+		return step.Failed(a.settleErr)
 	case err != nil:
 		return step.Failed(historyError(a.chat, err))
-	}
-	if a.chat.Status.History.Length == 0 {
+	case a.chat.Status.History.Length == 0:
 		return step.Failed(&v1alpha1.GenerationError{
 			Reason: v1alpha1.ErrorHistoryBroken, Message: fmt.Sprintf("Chat %s has no message to answer", a.chat.Name),
 			Advice: "Send one",
@@ -193,18 +178,18 @@ func (a *attempt) perform(
 	return performer.Perform(ctx, messages, to)
 }
 
-// authorOf is who created the message whose turn the attempt is part of, as far as that is known.
+// authorOf is who created the message of the turn; empty if unknown.
 func authorOf(chat *v1alpha1.Chat, messages []v1alpha1.ChatMessage) string {
-	for i := range slices.Backward(messages) {
-		if turn := chat.Status.Turn; turn != nil && messages[i].Name == turn.Message {
-			return messages[i].Annotations[v1alpha1.AnnotationCreatedBy]
+	for _, m := range messages {
+		if turn := chat.Status.Turn; turn != nil && m.Name == turn.Message {
+			return m.Annotations[v1alpha1.AnnotationCreatedBy]
 		}
 	}
 	return ""
 }
 
-// load reads the history. Trouble with the API server passes: it is asked again until it answers. So does an edit that
-// the chat does not know of yet, and with it this attempt.
+// load reads the history. It retries errors of the API server, and edits that the chat has not seen yet, which will end
+// this attempt.
 func (a *attempt) load(ctx context.Context) ([]v1alpha1.ChatMessage, error) {
 	return retry.Do(ctx, retry.APIServer, func(ctx context.Context) ([]v1alpha1.ChatMessage, error) {
 		return a.runner.histories.Load(ctx, a.chat)
@@ -212,36 +197,26 @@ func (a *attempt) load(ctx context.Context) ([]v1alpha1.ChatMessage, error) {
 }
 
 func historyError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
+	message := fmt.Sprintf("The history of chat %s cannot be used: %s", chat.Name, clip.Ellipsis(err.Error(), 300))
 	if missing, ok := errors.AsType[*history.MissingError](err); ok {
-		return &v1alpha1.GenerationError{
-			Reason:  v1alpha1.ErrorHistoryBroken,
-			Message: fmt.Sprintf("Message %s of chat %s is missing: it was deleted", missing.Parent, chat.Name),
-			Advice:  "Start a new chat",
-		}
+		message = fmt.Sprintf("Message %s of chat %s is missing: it was deleted", missing.Parent, chat.Name)
 	}
-	return &v1alpha1.GenerationError{
-		Reason:  v1alpha1.ErrorHistoryBroken,
-		Message: fmt.Sprintf("The history of chat %s cannot be used: %s", chat.Name, clip.Ellipsis(err.Error(), 300)),
-		Advice:  "Start a new chat",
-	}
+	return &v1alpha1.GenerationError{Reason: v1alpha1.ErrorHistoryBroken, Message: message, Advice: "Start a new chat"}
 }
 
-// closeTimeout bounds the wait for a relay that has gone away.
-const closeTimeout = 2 * time.Second
-
 func (a *attempt) closeEpisode(ctx context.Context, episode Episode) {
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), relayTimeout)
 	defer cancel()
 	if err := episode.Close(closing); err != nil {
-		a.log.DebugContext(ctx, "the relay did not take the end of the episode", slog.Any("error", err))
+		a.log.DebugContext(ctx, "closing the episode failed", slog.Any("error", err))
 	}
 	if counting, ok := episode.(interface{ Dropped() int64 }); ok {
 		a.observed.PartsDropped(counting.Dropped())
 	}
 }
 
-// unheard is an episode that nobody hears.
-type unheard struct{}
+// discardEpisode drops every part.
+type discardEpisode struct{}
 
-func (unheard) Publish(string, parts.Part)  {}
-func (unheard) Close(context.Context) error { return nil }
+func (discardEpisode) Publish(string, parts.Part)  {}
+func (discardEpisode) Close(context.Context) error { return nil }

@@ -23,7 +23,7 @@ type classes struct {
 	informer cache.SharedIndexInformer
 	client   *apiclient.Client
 	ns       string
-	// advisorUses bounds the uses of the advisor in the whole cluster; nil: nothing does.
+	// advisorUses limits the uses of the advisor in the whole cluster; nil: no limit.
 	advisorUses *int32
 }
 
@@ -35,9 +35,9 @@ func newClasses(client *apiclient.Client, namespace string, advisorUses *int32) 
 	}
 }
 
-// apply puts the settings into the chat that are in force by its class: the one that the operator has decided by, or a
-// newer version of it. Without it nothing is done for the chat, because it is not known what the chat may do. An error
-// is also that ctx is done. It returns the preamble of the namespace, which the chat's system prompt then begins with.
+// apply changes the chat to the settings of its class: the one that the operator has used, or a newer version. It fails
+// if the class does not exist, because then the chat's permissions are unknown, or if ctx is done. It returns the
+// preamble of the namespace, which then begins the chat's system prompt.
 func (c *classes) apply(ctx context.Context, chat *v1alpha1.Chat) (preamble string, err error) {
 	if has := chat.Status.ChatClass; has != nil {
 		class, err := c.get(ctx, has)
@@ -55,8 +55,7 @@ func (c *classes) apply(ctx context.Context, chat *v1alpha1.Chat) (preamble stri
 	return preamble, nil
 }
 
-// preamble is that of the namespace. A class that has been deleted since the operator has decided says nothing any
-// more.
+// preamble is that of the namespace; empty if its class has been deleted.
 func (c *classes) preamble(ctx context.Context, chat *v1alpha1.Chat) (string, error) {
 	has := chat.Status.NamespaceClass
 	if has == nil {
@@ -72,19 +71,11 @@ func (c *classes) preamble(ctx context.Context, chat *v1alpha1.Chat) (string, er
 	return class.Spec.NamespacePreamble, nil
 }
 
-func (c *classes) cached(name string) *v1alpha1.ChatClass {
-	object, ok, err := c.informer.GetStore().GetByKey(c.ns + "/" + name)
-	if err != nil || !ok {
-		return nil
-	}
-	return object.(*v1alpha1.ChatClass)
-}
-
-// get is the class. The watch can lag behind that of chats, so that one which is missing, older, or a former one of
-// the name is looked up where the truth is, until there is an answer.
+// get is the class from the cache. The watch can lag behind that of chats: a missing, older or different class is read
+// from the API server.
 func (c *classes) get(ctx context.Context, has *v1alpha1.ChatClassInForce) (*v1alpha1.ChatClass, error) {
-	if class := c.cached(has.Name); class != nil && string(class.UID) == has.UID &&
-		class.Generation >= has.Generation {
+	object, ok, _ := c.informer.GetStore().GetByKey(c.ns + "/" + has.Name)
+	if class, _ := object.(*v1alpha1.ChatClass); ok && string(class.UID) == has.UID && class.Generation >= has.Generation {
 		return class, nil
 	}
 	return retry.Do(ctx, retry.APIServer, func(ctx context.Context) (*v1alpha1.ChatClass, error) {
@@ -92,16 +83,16 @@ func (c *classes) get(ctx context.Context, has *v1alpha1.ChatClassInForce) (*v1a
 	}, apierrors.IsNotFound)
 }
 
-// within keeps a chat that works in the workspace of another one within the rules of that one's class. What cannot be
-// read allows nothing there. It returns why MCP servers of the chat may not run there; empty if they may.
-func (c *classes) within(ctx context.Context, chat *v1alpha1.Chat, owner ownerOf, tools []string) (refused string) {
+// restrict restricts a chat in the workspace of another chat to the class of that one. If the class is unknown, the
+// chat may do nothing there. It returns why MCP servers of the chat may not run there; empty if they may.
+func (c *classes) restrict(ctx context.Context, chat *v1alpha1.Chat, owner ownerOf, tools []string) (refused string) {
 	if owner == nil || chat.Spec.ParentRef == nil || !chat.Status.Internal.Attempt.HasWorkspace {
 		return ""
 	}
 	root, err := owner(ctx, chat)
 	if err == nil {
 		var class *v1alpha1.ChatClass
-		if class, err = c.of(ctx, root); err == nil {
+		if class, err = c.classOf(ctx, root); err == nil {
 			chat.Spec.Tools = chatclass.WithinWorkspace(chat.Spec.Tools, class, tools)
 			return chatclass.CommandsRefused(root.Name, class)
 		}
@@ -113,16 +104,14 @@ func (c *classes) within(ctx context.Context, chat *v1alpha1.Chat, owner ownerOf
 // ownerOf finds the chat whose workspace a chat works in.
 type ownerOf func(ctx context.Context, chat *v1alpha1.Chat) (*v1alpha1.Chat, error)
 
-// of is the class of a chat: the one that its newest step went by, or a newer version of it; nil if it has none.
-func (c *classes) of(ctx context.Context, chat *v1alpha1.Chat) (*v1alpha1.ChatClass, error) {
+// classOf is the class of a chat: that of its newest step, or a newer version; nil if it has none.
+func (c *classes) classOf(ctx context.Context, chat *v1alpha1.Chat) (*v1alpha1.ChatClass, error) {
 	if has := chat.Status.ChatClass; has != nil && (chat.Spec.ChatClassName == "" || chat.Spec.ChatClassName == has.Name) {
 		return c.get(ctx, has)
 	}
 	var all []v1alpha1.ChatClass
 	for _, object := range c.informer.GetStore().List() {
-		if class, ok := object.(*v1alpha1.ChatClass); ok {
-			all = append(all, *class)
-		}
+		all = append(all, *object.(*v1alpha1.ChatClass))
 	}
 	class, missing := chatclass.Resolve(all, &chat.Spec)
 	if missing != nil {
@@ -131,7 +120,7 @@ func (c *classes) of(ctx context.Context, chat *v1alpha1.Chat) (*v1alpha1.ChatCl
 	return class, nil
 }
 
-// classError says that the class is gone that the operator has decided by.
+// classError means that the class was deleted.
 func classError(chat *v1alpha1.Chat) *v1alpha1.GenerationError {
 	class := cmp.Or(chat.Status.ChatClass, chat.Status.NamespaceClass)
 	return &v1alpha1.GenerationError{

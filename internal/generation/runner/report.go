@@ -19,21 +19,19 @@ import (
 	"parley.dev/parley/internal/netguard/retry"
 )
 
-// createTimeout bounds one create.
 const createTimeout = 30 * time.Second
 
 // answer is an outcome as it is reported.
 type answer struct {
 	outcome step.Outcome
-	// bare is true for a result that holds nothing which came from a provider.
+	// bare is true for a result without content from a provider.
 	bare bool
 }
 
-// report creates the attempt's result. It does not give up while the attempt counts: a finished answer has been paid
-// for. An attempt whose result cannot be named is ended by the chat, which sees the same message. It returns the result
-// that it created, or nil.
+// report creates the attempt's result, and returns it if it has. It retries until ctx is done: the answer is paid for.
+// If another message has the result's name, the chat ends the attempt.
 func (a *attempt) report(ctx context.Context, performer *step.Performer, o step.Outcome) *v1alpha1.ChatMessageSpec {
-	offer, began, said := answer{outcome: o}, a.runner.options.Now(), false
+	offer, began, reported := answer{outcome: o}, a.runner.options.Now(), false
 	spec := a.spec(performer, offer)
 	for pauses := retry.APIServer.Start(); ctx.Err() == nil; {
 		created, err := a.runner.create(ctx, a.chat, a.fence.ResultName(a.chat.Name), spec)
@@ -45,29 +43,29 @@ func (a *attempt) report(ctx context.Context, performer *step.Performer, o step.
 				a.runner.histories.Add(a.chat, created)
 			}
 			return &spec
-		case apierrors.IsAlreadyExists(err) && a.isMine(ctx, &said):
+		case apierrors.IsAlreadyExists(err) && a.isMine(ctx, &reported):
 			a.observed.Found(offer.outcome.Kind, offer.outcome.Err)
 			return nil
 		case a.isFinal(err, began) && !offer.bare:
 			a.captions.ReturnCall(spec.Generation)
-			offer = a.lessThan(ctx, offer.outcome, err)
+			offer = a.reduce(ctx, offer.outcome, err)
 			spec = a.spec(performer, offer)
 			continue
 		}
 		reason := string(apierrors.ReasonForError(err))
 		a.log.WarnContext(ctx, "creating the result failed, trying again", slog.String("reason", reason))
-		_ = pauses.Wait(ctx, err) // The loop looks at ctx.
+		_ = pauses.Wait(ctx, err) // The loop checks ctx.
 	}
 	return nil
 }
 
-// create creates a message of the chat. It goes through with a create that has begun: the chat can move on because of
-// the result before the answer to the create has come.
+// create creates a message of the chat, even if ctx ends meanwhile: the chat can continue with the result before the
+// create has returned.
 func (r *Runner) create(
 	ctx context.Context, chat *v1alpha1.Chat, name string, spec v1alpha1.ChatMessageSpec,
 ) (*v1alpha1.ChatMessage, error) {
 	owner := metav1.NewControllerRef(chat, v1alpha1.GroupVersion.WithKind("Chat"))
-	owner.BlockOwnerDeletion = nil // To set it takes a right to the chat where the API server enforces such.
+	owner.BlockOwnerDeletion = nil // It can require the right to update the chat.
 	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
 	defer cancel()
 	return r.options.Client.Messages(r.options.Namespace).Create(creating, &v1alpha1.ChatMessage{
@@ -78,18 +76,9 @@ func (r *Runner) create(
 	})
 }
 
-// createSummary creates the message with a summary of a turn.
-func (r *Runner) createSummary(
-	ctx context.Context, chat *v1alpha1.Chat, name string, spec v1alpha1.ChatMessageSpec,
-) error {
-	_, err := r.create(ctx, chat, name, spec)
-	return err
-}
-
-// isMine reports whether the message that exists is this attempt's result, by an earlier create whose answer was lost.
-// A message of a deleted chat of the same name is not; it will be collected. That somebody else's has the name is said
-// once.
-func (a *attempt) isMine(ctx context.Context, said *bool) bool {
+// isMine reports whether the existing message is this attempt's result, from a create whose answer was lost. A message
+// of a deleted chat of the same name will be garbage-collected. Any other message is reported once.
+func (a *attempt) isMine(ctx context.Context, reported *bool) bool {
 	o := &a.runner.options
 	m, err := o.Client.Messages(o.Namespace).Get(ctx, a.fence.ResultName(a.chat.Name))
 	if err != nil {
@@ -101,8 +90,8 @@ func (a *attempt) isMine(ctx context.Context, said *bool) bool {
 	case g != nil && attempts.Answered(m) == a.fence && g.Pod == o.Pod:
 		return true
 	}
-	if !*said {
-		*said = true
+	if !*reported {
+		*reported = true
 		reason := string(v1alpha1.ErrorResultNameTaken)
 		a.log.ErrorContext(ctx, "another message has the name of the result", slog.String("reason", reason))
 		a.observed.ResultRefused(reason)
@@ -110,10 +99,9 @@ func (a *attempt) isMine(ctx context.Context, said *bool) bool {
 	return false
 }
 
-// lessThan is what is offered in place of a result that the API server will never take: first a failure that says what
-// the call cost, then one that says nothing which came from elsewhere. An interruption that may not say what it has
-// says nothing.
-func (a *attempt) lessThan(ctx context.Context, o step.Outcome, err error) answer {
+// reduce replaces a result that the API server refuses: first by a failure with the usage, then by one without content
+// from a provider. An interruption loses its content.
+func (a *attempt) reduce(ctx context.Context, o step.Outcome, err error) answer {
 	reason := string(apierrors.ReasonForError(err))
 	a.log.ErrorContext(ctx, "the API server refused the result", slog.String("reason", reason))
 	a.observed.ResultRefused(reason)
@@ -124,8 +112,8 @@ func (a *attempt) lessThan(ctx context.Context, o step.Outcome, err error) answe
 	return answer{outcome: less.PaidFor(o.Content), bare: o.Kind != v1alpha1.OutcomeCompleted}
 }
 
-// isFinal reports whether the API server would refuse the same object again. For want of rights it refuses everybody
-// for a moment after it was started.
+// isFinal reports whether the API server would refuse the same object again. An API server that has just started
+// forbids everything for a moment.
 func (a *attempt) isFinal(err error, began time.Time) bool {
 	if apierrors.IsForbidden(err) {
 		return a.runner.options.Now().Sub(began) >= a.runner.options.Forbidden
@@ -133,8 +121,7 @@ func (a *attempt) isFinal(err error, began time.Time) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsBadRequest(err)
 }
 
-// refusedError tells of a result that the API server does not take. The refusal itself can quote the result, so only
-// its kind is told.
+// refusedError is the error of a refused result. The refusal can quote the result, so only its reason is included.
 func refusedError(err error) *v1alpha1.GenerationError {
 	return &v1alpha1.GenerationError{
 		Reason:  v1alpha1.ErrorInternal,
@@ -143,19 +130,18 @@ func refusedError(err error) *v1alpha1.GenerationError {
 	}
 }
 
-// roles are those of the messages that actions yield.
+// roles are those of the actions' results.
 var roles = map[v1alpha1.GenerationAction]v1alpha1.MessageRole{
 	v1alpha1.ActionGenerateAssistant: v1alpha1.RoleAssistant,
 	v1alpha1.ActionExecuteTools:      v1alpha1.RoleTool,
 	v1alpha1.ActionCompact:           v1alpha1.RoleSystem,
 }
 
-// spec is what the result says.
 func (a *attempt) spec(performer *step.Performer, offer answer) v1alpha1.ChatMessageSpec {
 	status := &a.chat.Status
 	role := roles[status.Generation.Action]
-	visibility := v1alpha1.MessageVisibility("")
-	if role == v1alpha1.RoleSystem { // A summary is for the model: people have what it stands for.
+	var visibility v1alpha1.MessageVisibility
+	if role == v1alpha1.RoleSystem { // A summary is for the model only.
 		visibility = v1alpha1.VisibleToModel
 	}
 	return v1alpha1.ChatMessageSpec{
@@ -170,18 +156,19 @@ func (a *attempt) spec(performer *step.Performer, offer answer) v1alpha1.ChatMes
 	}
 }
 
-// account says how the attempt went, and what it used up.
+// account is the account of the attempt and its step.
 func (a *attempt) account(performer *step.Performer, offer answer) *v1alpha1.MessageGeneration {
 	o := offer.outcome
-	g := &v1alpha1.MessageGeneration{
-		ChatUID: a.fence.ChatUID, HistoryVersion: a.fence.HistoryVersion, Attempt: a.fence.Attempt,
-		Action: a.chat.Status.Generation.Action, Pod: a.runner.options.Pod, Outcome: o.Kind, Error: o.Err,
-		StartedAt: metav1.NewMicroTime(a.startedAt), FinishedAt: metav1.NewMicroTime(a.runner.options.Now()),
+	g := &v1alpha1.MessageGeneration{}
+	if !offer.bare {
+		g = performer.Account(o)
 	}
+	g.ChatUID, g.HistoryVersion, g.Attempt = a.fence.ChatUID, a.fence.HistoryVersion, a.fence.Attempt
+	g.Action, g.Pod, g.Outcome, g.Error = a.chat.Status.Generation.Action, a.runner.options.Pod, o.Kind, o.Err
+	g.StartedAt, g.FinishedAt = metav1.NewMicroTime(a.startedAt), metav1.NewMicroTime(a.runner.options.Now())
 	if offer.bare {
 		return g
 	}
-	performer.Account(g, o)
 	if t := a.chat.Status.Turn; t != nil && g.Action == v1alpha1.ActionGenerateAssistant {
 		g.CallsGivenUpBefore = t.CallsGivenUp
 	}
@@ -189,8 +176,7 @@ func (a *attempt) account(performer *step.Performer, offer answer) *v1alpha1.Mes
 	return g
 }
 
-// summarize asks what became of the turn, if the reply ends one and the chat has not gone on, quicker than this was
-// asked.
+// summarize asks for a summary of the turn that the reply ends, unless the chat has already continued.
 func (a *attempt) summarize(ctx context.Context, t *models.Target, reply *v1alpha1.ChatMessageSpec) {
 	begin := a.captions.Summary(t, reply)
 	if begin == nil {
@@ -203,7 +189,7 @@ func (a *attempt) summarize(ctx context.Context, t *models.Target, reply *v1alph
 	}
 }
 
-// logEnd logs how the attempt ended, never what was said.
+// logEnd logs the outcome without content.
 func (a *attempt) logEnd(ctx context.Context, o step.Outcome) {
 	values := []any{slog.String("outcome", string(o.Kind)),
 		slog.Duration("lasted", a.runner.options.Now().Sub(a.startedAt))}

@@ -1,11 +1,11 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package runner watches the chats that are given to its pod, has each attempt performed in a context of its own, and
-// answers it by creating one ChatMessage.
+// Package runner watches the chats of its pod, performs each attempt in its own context, and answers it by creating one
+// ChatMessage.
 //
-// Invariants: one fence is attempted at most once by one life of the process; an attempt whose fence has moved on is
-// cancelled at once and writes nothing; whatever ends an attempt, its connection to the provider is given back.
+// Invariants: a process attempts each fence at most once. An attempt whose fence is no longer current is canceled at
+// once and writes nothing. An attempt always closes its connection to the provider.
 package runner
 
 import (
@@ -20,6 +20,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/lru"
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
@@ -43,81 +44,71 @@ import (
 	"parley.dev/parley/internal/workspace/client"
 )
 
-// DefaultForbidden is how long a result that the API server refuses for want of rights is offered again: one minute.
+// DefaultForbidden is how long forbidden requests to the API server are retried.
 const DefaultForbidden = time.Minute
 
 // Relay takes the parts of attempts.
 type Relay interface {
-	// Open begins an episode. It fails with publish.ErrExists if a former life of this process has begun it.
+	// Open begins an episode. It fails with publish.ErrExists if a former process of this pod has begun it.
 	Open(ctx context.Context, ep fence.Fence) (Episode, error)
-	// SoFar reads the parts of an episode that a former life of this process has left behind.
+	// SoFar reads the parts of an episode that a former process of this pod has begun.
 	SoFar(ctx context.Context, ep fence.Fence) ([]parts.Frame, error)
 }
 
 // Episode takes the parts of one attempt.
 type Episode interface {
-	// Publish adds a part. It neither waits nor fails.
-	Publish(role string, p parts.Part)
-	// Close ends the episode.
+	step.Publisher
 	Close(ctx context.Context) error
 }
 
-// Options of a Runner. All are required but Network, HTTP, AwaitRelay, MCP, WorkspaceOwner, FileHosts, ModelHosts,
-// Forbidden, PromptMemory, AdvisorUses, Metrics and Tracer.
+// Options of a Runner. All are required but AwaitRelay, ClusterUnavailable, the fields about workspaces, MCP, Network,
+// HTTP, the hosts and limits, Metrics and Tracer.
 type Options struct {
-	// Namespace and Pod that this is.
 	Namespace, Pod string
 	// Client reaches the API server as this pod.
 	Client *apiclient.Client
-	// Relay of this pod.
-	Relay Relay
-	// AwaitRelay waits until the relay takes parts, for as long as that is worth it; nil: it does.
+	Relay  Relay
+	// AwaitRelay waits until the relay takes parts; nil: it does.
 	AwaitRelay func(ctx context.Context)
 	// Keys reads an API key; fs.ErrNotExist if there is none.
-	Keys func(secret, key string) ([]byte, error)
-	// Tools that models may call.
+	Keys  func(secret, key string) ([]byte, error)
 	Tools *tools.Registry
-	// ClusterUnavailable is why the model of a chat cannot work in the cluster; it returns nil if it can, or is not to.
-	// nil: no chat is to.
+	// The next ones are those of step.Options.
 	ClusterUnavailable func(ctx context.Context, chat *v1alpha1.Chat) *v1alpha1.KubernetesUnavailable
-	// WorkspaceContext reads what the workspace of a chat says about how to work in it; nil: nothing is read.
-	WorkspaceContext func(ctx context.Context, chat *v1alpha1.Chat) (files []v1alpha1.MessageFile, ok bool)
-	// MCP are the servers whose tools chats may name; nil: none.
-	MCP *mcp.Servers
-	// Workspace is the agent of a chat's workspace, which runs the commands of MCP servers; nil: there is none.
-	Workspace func(ctx context.Context, chat *v1alpha1.Chat) (*client.Client, error)
-	// WorkspaceOwner finds the chat whose workspace a chat works in; nil: there is none.
+	WorkspaceContext   func(ctx context.Context, chat *v1alpha1.Chat) (files []v1alpha1.MessageFile, ok bool)
+	MCP                *mcp.Servers
+	Workspace          func(ctx context.Context, chat *v1alpha1.Chat) (*client.Client, error)
+	// WorkspaceOwner finds the chat in whose workspace a chat works.
 	WorkspaceOwner func(ctx context.Context, chat *v1alpha1.Chat) (*v1alpha1.Chat, error)
-	// Network says how calls of models, and of the hosts of files, leave the pod.
+	// Network configures the calls of models and of the hosts of files.
 	Network httpguard.Settings
-	// HTTP makes these calls, but those of models with a proxy or a CA bundle of their own; nil: a client of Network.
+	// HTTP makes these calls, except those of models with their own proxy or CA bundle; nil: a client of Network.
 	HTTP *http.Client
 	// Log gets what operators need to see; never content.
 	Log *slog.Logger
-	// Now returns the current time.
 	Now func() time.Time
 	// FileHosts are the hosts that files may be fetched from; empty: none. See sources.Options.
 	FileHosts []string
 	// ModelHosts are the hosts that models may be called at; empty: all. See httpguard.Within.
 	ModelHosts []string
-	// Forbidden is how long a result that is refused for want of rights is offered again; 0: DefaultForbidden.
+	// Forbidden is how long forbidden requests are retried; 0: DefaultForbidden.
 	Forbidden time.Duration
-	// PromptMemory is how many bytes of memory the large prompts of the calls under way may take together; 0:
-	// step.DefaultPromptMemory.
+	// PromptMemory is that of step.Options; 0: step.DefaultPromptMemory.
 	PromptMemory int64
 	// Capacity is how many chats may be at work here at once; 0: placement.DefaultCapacity.
 	Capacity int
-	// AdvisorUses is how often a turn may ask the advisor at most, whatever chats and their classes say: 0 switches it
-	// off; nil: there is no such bound.
+	// AdvisorUses limits the uses of the advisor in a turn, in addition to chats and classes; nil: no limit.
 	AdvisorUses *int32
-	// NoRecordings keeps model calls from being recorded, whatever chats and model configurations say.
+	// NoRecordings disables recordings of model calls.
 	NoRecordings bool
-	// Metrics and Tracer say how attempts go; nil: nobody is told.
-	Metrics *telemetry.Generator
-	Tracer  *tracing.Tracer
+	Metrics      *telemetry.Generator
+	Tracer       *tracing.Tracer
 }
 
-// Runner performs the attempts that are given to its pod.
+// maxFences limits the remembered fences. A late event repeats one of the newest.
+const maxFences = 4096
+
+// Runner performs the attempts of its pod.
 type Runner struct {
 	options   Options
 	configs   cache.SharedIndexInformer
@@ -130,18 +121,18 @@ type Runner struct {
 
 	mu       sync.Mutex
 	attempts map[string]*attempt // by chat UID
-	done     fences
+	begun    *lru.Cache          // of fences
 	draining bool
-	// pulse is when the watch of chats was heard of, endings what was told to end.
-	pulse   pulse
-	endings endings
-	running sync.WaitGroup
+	pulse    pulse // of the watch of chats
+	endings  endings
+	running  sync.WaitGroup
 }
 
 // New returns a runner.
 func New(o Options) *Runner {
 	o = o.withDefaults()
-	r := &Runner{options: o, histories: chain.NewLoader(o.Client), attempts: map[string]*attempt{}}
+	r := &Runner{options: o, histories: chain.NewLoader(o.Client), attempts: map[string]*attempt{},
+		begun: lru.New(maxFences), endings: endings{now: o.Now}}
 	configs := o.Client.ModelConfigs(o.Namespace).ListerWatcher("")
 	r.configs = cache.NewSharedIndexInformer(configs, &v1alpha1.ChatModelConfig{}, 0, nil)
 	r.classes = newClasses(o.Client, o.Namespace, o.AdvisorUses)
@@ -163,11 +154,14 @@ func New(o Options) *Runner {
 		Sources: sources.New(sources.Options{
 			Client: o.Client, HTTP: o.HTTP, Hosts: o.FileHosts, Forbidden: o.Forbidden, Now: o.Now,
 		}),
-		Message: r.message,
-		Expect:  func(ctx context.Context) func() { return r.endings.expect(ctx, stuckAfter) },
+		Message: r.message, Expect: r.endings.expect,
 	})
 	r.captions = captions.New(captions.Options{
-		Pod: o.Pod, Models: answering, Observer: r.observer, Now: o.Now, Create: r.createSummary,
+		Pod: o.Pod, Models: answering, Observer: r.observer, Now: o.Now,
+		Create: func(ctx context.Context, chat *v1alpha1.Chat, name string, spec v1alpha1.ChatMessageSpec) error {
+			_, err := r.create(ctx, chat, name, spec)
+			return err
+		},
 	})
 	return r
 }
@@ -204,13 +198,12 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Run performs attempts until drain is done; then it takes no new ones and waits for those under way, until ctx is
-// done.
+// Run performs attempts until drain is done. Then it begins no more, and waits for the running ones until ctx is done.
 func (r *Runner) Run(ctx, drain context.Context) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	chats := cache.NewSharedIndexInformer(
-		r.pulse.follow(r.assignments(), r.options.Now), &v1alpha1.Chat{}, 0, nil)
+	source := r.options.Client.Chats(r.options.Namespace).ListerWatcher("status.generation.pod=" + r.options.Pod)
+	chats := cache.NewSharedIndexInformer(r.pulse.follow(source, r.options.Now), &v1alpha1.Chat{}, 0, nil)
 	registration, err := chats.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { r.assigned(ctx, o) },
 		UpdateFunc: func(_, o any) { r.assigned(ctx, o) },
@@ -248,16 +241,11 @@ func (r *Runner) Run(ctx, drain context.Context) error {
 	return nil
 }
 
-// assignments are the chats that this pod has.
-func (r *Runner) assignments() cache.ListerWatcher {
-	return r.options.Client.Chats(r.options.Namespace).ListerWatcher("status.generation.pod=" + r.options.Pod)
-}
-
-// Ready reports whether attempts are taken.
+// Ready reports whether attempts are performed.
 func (r *Runner) Ready() bool { return r.ready.Load() }
 
-// drain takes no more attempts and waits for those under way. The watch goes on meanwhile, so that deleting a chat
-// still aborts its call.
+// drain begins no more attempts and waits for the running ones. The watch continues, so that deleting a chat still
+// cancels its call.
 func (r *Runner) drain() {
 	r.mu.Lock()
 	r.draining = true
@@ -266,8 +254,8 @@ func (r *Runner) drain() {
 	r.captions.Stop()
 }
 
-// assigned looks at a chat that this pod has: a new fence begins an attempt and ends an older one; the same fence
-// again, such as after an edit of a label, changes nothing unless the attempt is to be interrupted.
+// assigned handles an event of a chat of this pod. A new fence begins an attempt and ends an older one. The same fence
+// changes nothing, unless the attempt is to be interrupted.
 func (r *Runner) assigned(ctx context.Context, o any) {
 	chat, ok := o.(*v1alpha1.Chat)
 	if !ok || chat.Status.Generation == nil || chat.Status.Generation.Pod != r.options.Pod {
@@ -281,8 +269,8 @@ func (r *Runner) assigned(ctx context.Context, o any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	current := r.attempts[of.ChatUID]
-	if r.done.has(of) {
-		current.heed(chat, of)
+	if r.hasBegun(of) {
+		current.interruptIfRequested(chat, of)
 		return
 	}
 	if current != nil {
@@ -293,10 +281,15 @@ func (r *Runner) assigned(ctx context.Context, o any) {
 	}
 }
 
+func (r *Runner) hasBegun(of fence.Fence) bool {
+	_, ok := r.begun.Get(of)
+	return ok
+}
+
 // begin starts an attempt. The caller holds mu.
 func (r *Runner) begin(ctx context.Context, chat *v1alpha1.Chat, of fence.Fence) {
-	chat = new(*chat) // The attempt puts into its own what is in force.
-	// What is done in lasting outlives the attempt, and ends with the process.
+	chat = new(*chat) // settle changes it.
+	// lasting outlives the attempt, and ends with the process.
 	lasting, observed := r.observer.Begin(ctx, chat, of)
 	own, cancel := context.WithCancelCause(lasting)
 	working, interrupt := context.WithCancelCause(lasting)
@@ -307,8 +300,8 @@ func (r *Runner) begin(ctx context.Context, chat *v1alpha1.Chat, of fence.Fence)
 	}
 	r.captions.AbandonSummary(chat.UID)
 	r.attempts[of.ChatUID] = a
-	r.done.add(of)
-	over := r.endings.expect(own, stuckAfter)
+	r.begun.Add(of, nil)
+	over := r.endings.expect(own)
 	r.running.Go(func() {
 		defer over()
 		defer cancel(nil)
@@ -321,4 +314,54 @@ func (r *Runner) begin(ctx context.Context, chat *v1alpha1.Chat, of fence.Fence)
 			delete(r.attempts, of.ChatUID)
 		}
 	})
+}
+
+// withdrawn ends the attempt of a chat that left this pod, or was deleted.
+func (r *Runner) withdrawn(ctx context.Context, o any) {
+	if last, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = last.Obj
+	}
+	chat, ok := o.(*v1alpha1.Chat)
+	if !ok {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	current := r.attempts[string(chat.UID)]
+	if current == nil {
+		return
+	}
+	delete(r.attempts, string(chat.UID))
+	if current.chat.Status.Generation.Action != v1alpha1.ActionExecuteTools {
+		current.abandon(errMovedOn)
+		return
+	}
+	r.running.Go(func() {
+		// In another pod, the next attempt resumes the calls. Those of a deleted chat are interrupted. The watch does not
+		// distinguish the two.
+		if current.isChatGone(ctx) {
+			current.abandon(step.ErrInterrupted)
+		} else {
+			current.abandon(errMovedOn)
+		}
+	})
+}
+
+const goneTimeout = 2 * time.Second
+
+// isChatGone reports whether the chat is deleted, or is being deleted. If that is unknown, it is not: calls of a chat
+// in another pod must not end.
+func (a *attempt) isChatGone(ctx context.Context) bool {
+	asking, cancel := context.WithTimeout(ctx, goneTimeout)
+	defer cancel()
+	o := &a.runner.options
+	now, err := o.Client.Chats(o.Namespace).Get(asking, a.chat.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return true
+	case err != nil:
+		a.log.DebugContext(ctx, "reading the chat failed", slog.Any("error", err))
+		return false
+	}
+	return now.UID != a.chat.UID || !now.DeletionTimestamp.IsZero()
 }

@@ -1,17 +1,18 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sources reads what a prompt is made of besides the history: the texts that a chat's instructionsFrom names,
-// the skills that its skillsFrom names, and the contents of files that messages only name. It reads them for each step,
-// so that a change takes effect with the next one; what was fetched from a URL is kept for a while.
+// Package sources reads the parts of a prompt that are not in the history: the texts of a chat's instructionsFrom, the
+// skills of its skillsFrom, and the files that messages refer to. It reads them for each step, so that changes take
+// effect with the next one, but caches files from URLs for a while.
 //
-// A generation pod fetches from no host that the operator's administrator has not allowed: its place in the cluster is
-// not that of who wrote the URL. Of a public URL of another host it says so, for the provider to fetch.
+// A generation pod fetches only from hosts that the administrator has allowed, because it can reach more of the cluster
+// than the author of the URL. Public URLs of other hosts are for the provider to fetch.
 package sources
 
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -23,21 +24,19 @@ import (
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/netguard/hostlist"
 	"parley.dev/parley/internal/netguard/retry"
+	"parley.dev/parley/internal/text/skill"
 )
 
 // Options of a Reader. All are required but Hosts, and HTTP where no files are read.
 type Options struct {
-	// Client reaches the API server as this pod.
 	Client *apiclient.Client
-	// HTTP fetches URLs.
-	HTTP *http.Client
+	HTTP   *http.Client
 	// Hosts that files may be fetched from, such as files.example.com, files.example.com:8443 or *.example.com; empty:
-	// none. One without a port stands for the scheme's own.
+	// none. The default port is that of the scheme.
 	Hosts hostlist.List
-	// Forbidden is how long a read that is refused for want of rights is tried again: a new Role takes a moment to hold.
+	// Forbidden is how long forbidden reads are retried: a new Role takes a moment to become effective.
 	Forbidden time.Duration
-	// Now returns the current time.
-	Now func() time.Time
+	Now       func() time.Time
 }
 
 // Reader reads ConfigMaps and URLs. It is safe for concurrent use.
@@ -46,32 +45,29 @@ type Reader struct {
 	fetched kept
 }
 
+// filesTimeout limits the reading of all files of a step.
+const filesTimeout = time.Minute
+
 // New returns a reader.
 func New(o Options) *Reader { return &Reader{options: o} }
 
-// The fields of a chat that name ConfigMaps.
-const (
-	instructionsFrom = "instructionsFrom"
-	skillsFrom       = "skillsFrom"
-)
-
-// MissingError means that a ConfigMap or its key is not there, and that the chat cannot go on without it.
+// MissingError means that a required ConfigMap or its key is missing.
 type MissingError struct {
 	// Field of the chat that names the ConfigMap.
 	Field string
-	// ConfigMap, and the key that matters; empty: the ConfigMap as a whole.
+	// Key is empty if the whole ConfigMap is missing.
 	ConfigMap, Key string
-	// Why is what is wrong, such as "it has no key x".
+	// Why is the problem, such as "it has no key x".
 	Why string
 }
 
+// Error implements error.
 func (e *MissingError) Error() string { return fmt.Sprintf("ConfigMap %s: %s", e.ConfigMap, e.Why) }
 
-// Instructions reads the texts in order; one that is optional and not there is left out. The error is a *MissingError,
-// or that of ctx.
+// Instructions reads the texts in order, without missing optional ones. The error is a *MissingError, or that of ctx.
 func (r *Reader) Instructions(ctx context.Context, namespace string, from []v1alpha1.InstructionsSource) ([]string,
 	error) {
-	maps := r.maps(namespace)
+	maps := r.configMaps(namespace)
 	var texts []string
 	for i := range from {
 		ref := from[i].ConfigMapKeyRef
@@ -82,26 +78,26 @@ func (r *Reader) Instructions(ctx context.Context, namespace string, from []v1al
 		case why == "":
 			texts = append(texts, string(value))
 		case !from[i].Optional:
-			return nil, &MissingError{Field: instructionsFrom, ConfigMap: ref.Name, Key: ref.Key, Why: why}
+			return nil, &MissingError{Field: "instructionsFrom", ConfigMap: ref.Name, Key: ref.Key, Why: why}
 		}
 	}
 	return texts, nil
 }
 
-// Files reads the files that the messages name, the newest first until a prompt has no room for more. A file that
-// cannot be had says why.
+// Files reads the files that the messages refer to, the newest first within the limits of a prompt. A file without
+// content has a problem.
 func (r *Reader) Files(ctx context.Context, namespace string,
 	messages []v1alpha1.ChatMessage) map[prompt.FileKey]prompt.File {
-	ctx, cancel := context.WithTimeout(ctx, allFiles)
+	ctx, cancel := context.WithTimeout(ctx, filesTimeout)
 	defer cancel()
-	maps, files, room := r.maps(namespace), map[prompt.FileKey]prompt.File{}, prompt.MaxFilesBytes
+	maps, files, room := r.configMaps(namespace), map[prompt.FileKey]prompt.File{}, prompt.MaxFilesBytes
 	for i := range slices.Backward(messages) {
 		for j := range messages[i].Spec.Parts {
 			file := messages[i].Spec.Parts[j].File
 			if file == nil || messages[i].Spec.Role != v1alpha1.RoleUser {
 				continue
 			}
-			f := r.inRoom(ctx, maps, file, room)
+			f := r.file(ctx, maps, file, room)
 			room -= len(f.Data)
 			files[prompt.FileKey{Message: messages[i].Name, Part: j}] = f
 		}
@@ -109,11 +105,11 @@ func (r *Reader) Files(ctx context.Context, namespace string,
 	return files
 }
 
-// inRoom is the file if there is room left. What is only handed on takes none.
-func (r *Reader) inRoom(ctx context.Context, maps *maps, file *v1alpha1.MessageFile, room int) prompt.File {
+// file is the file if there is room. A file that the provider fetches takes none.
+func (r *Reader) file(ctx context.Context, maps *configMaps, file *v1alpha1.MessageFile, room int) prompt.File {
 	if file.URL != "" {
-		if left := r.left(file.URL); left != nil {
-			return *left
+		if f := r.notFetched(file.URL); f != nil {
+			return *f
 		}
 	}
 	switch {
@@ -121,12 +117,6 @@ func (r *Reader) inRoom(ctx context.Context, maps *maps, file *v1alpha1.MessageF
 		return prompt.File{Problem: "newer files took the room"}
 	case len(file.Data) > 0:
 		return prompt.InPlace(file)
-	}
-	return r.file(ctx, maps, file)
-}
-
-func (r *Reader) file(ctx context.Context, maps *maps, file *v1alpha1.MessageFile) prompt.File {
-	switch {
 	case file.ConfigMapKeyRef != nil:
 		value, why := maps.value(ctx, *file.ConfigMapKeyRef)
 		if why != "" {
@@ -139,20 +129,20 @@ func (r *Reader) file(ctx context.Context, maps *maps, file *v1alpha1.MessageFil
 	return prompt.File{}
 }
 
-// maps reads each ConfigMap once.
-type maps struct {
+// configMaps reads each ConfigMap once.
+type configMaps struct {
 	options   *Options
 	namespace string
 	read      map[string]*apiclient.ConfigMap
 	failed    map[string]string
 }
 
-func (r *Reader) maps(namespace string) *maps {
-	return &maps{&r.options, namespace, map[string]*apiclient.ConfigMap{}, map[string]string{}}
+func (r *Reader) configMaps(namespace string) *configMaps {
+	return &configMaps{&r.options, namespace, map[string]*apiclient.ConfigMap{}, map[string]string{}}
 }
 
-// value is the content of a key, or why there is none.
-func (m *maps) value(ctx context.Context, ref v1alpha1.ConfigMapKeyReference) (value []byte, why string) {
+// value is the content of a key, or the problem.
+func (m *configMaps) value(ctx context.Context, ref v1alpha1.ConfigMapKeyReference) (value []byte, why string) {
 	if m.read[ref.Name] == nil && m.failed[ref.Name] == "" {
 		m.read[ref.Name], m.failed[ref.Name] = m.get(ctx, ref.Name)
 	}
@@ -166,11 +156,8 @@ func (m *maps) value(ctx context.Context, ref v1alpha1.ConfigMapKeyReference) (v
 	return value, ""
 }
 
-// allFiles bounds the reading of all files of a step.
-const allFiles = time.Minute
-
-// get reads a ConfigMap. Trouble with the API server passes: it is asked again until it answers, or ctx is done.
-func (m *maps) get(ctx context.Context, name string) (*apiclient.ConfigMap, string) {
+// get reads a ConfigMap, or returns the problem. It retries errors of the API server until ctx is done.
+func (m *configMaps) get(ctx context.Context, name string) (*apiclient.ConfigMap, string) {
 	began := m.options.Now()
 	isForbidden := func(err error) bool {
 		return apierrors.IsForbidden(err) && m.options.Now().Sub(began) >= m.options.Forbidden
@@ -187,4 +174,107 @@ func (m *maps) get(ctx context.Context, name string) (*apiclient.ConfigMap, stri
 		return nil, "generation pods may not read it"
 	}
 	return nil, "it could not be read in time"
+}
+
+// Skills are those of the ConfigMaps, in their order, without missing optional ones. They have names and descriptions;
+// their files are read on request. The error is a *MissingError, or that of ctx.
+func (r *Reader) Skills(ctx context.Context, namespace string, from []v1alpha1.SkillSource) ([]skill.Skill, error) {
+	var all []skill.Skill
+	var names skill.Names
+	for i := range from {
+		source := &from[i]
+		files, err := r.skillFiles(ctx, namespace, source)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil && !source.Optional:
+			return nil, err
+		case err != nil:
+			continue
+		}
+		about := skill.Parse(files[skill.MainFile])
+		all = append(all, skill.Skill{
+			Source: skill.FromConfigMap, Name: names.Next(about.Name, source.ConfigMapRef.Name), Description: about.Description,
+			Main: skill.MainFile,
+			Files: func(ctx context.Context) ([]string, bool, error) {
+				files, err := r.skillFiles(ctx, namespace, source)
+				return slices.Sorted(maps.Keys(files)), false, err
+			},
+			File: func(ctx context.Context, path string) ([]byte, error) {
+				files, err := r.skillFiles(ctx, namespace, source)
+				content, ok := files[path]
+				switch {
+				case err != nil:
+					return nil, err
+				case !ok:
+					return nil, skill.ErrNoFile
+				case len(content) > skill.MaxFileBytes:
+					return nil, skill.ErrTooLarge
+				}
+				return content, nil
+			},
+		})
+	}
+	return all, nil
+}
+
+// SkillsOf are the existing skills of the chat: a call of the model for one does not fail because of another. The error
+// is that of ctx.
+func (r *Reader) SkillsOf(ctx context.Context, chat *v1alpha1.Chat) ([]skill.Skill, error) {
+	from := slices.Clone(chat.Spec.SkillsFrom)
+	for i := range from {
+		from[i].Optional = true
+	}
+	return r.Skills(ctx, chat.Namespace, from)
+}
+
+// skillFiles are the files of a skill by their paths, including SKILL.md. The error is a *MissingError, or that of ctx.
+func (r *Reader) skillFiles(ctx context.Context, namespace string, from *v1alpha1.SkillSource) (map[string][]byte,
+	error) {
+	name := from.ConfigMapRef.Name
+	config, why := r.configMaps(namespace).get(ctx, name)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case why != "":
+		return nil, &MissingError{Field: "skillsFrom", ConfigMap: name, Why: why}
+	}
+	files, missing := filesOf(config, from)
+	if missing != "" {
+		return nil, &MissingError{Field: "skillsFrom", ConfigMap: name, Key: missing,
+			Why: fmt.Sprintf("it has no key %q", missing)}
+	}
+	return files, nil
+}
+
+// filesOf are the files of a ConfigMap that is a skill; missing is a required key that it lacks. Paths outside of the
+// skill are ignored.
+func filesOf(config *apiclient.ConfigMap, from *v1alpha1.SkillSource) (files map[string][]byte, missing string) {
+	files = map[string][]byte{}
+	for _, item := range itemsOf(config, from) {
+		path, err := skill.CheckPath(item.Path)
+		value, ok := config.Value(item.Key)
+		switch {
+		case err != nil || path != item.Path:
+		case ok:
+			files[path] = value
+		case !from.Optional || path == skill.MainFile:
+			return nil, item.Key
+		}
+	}
+	return files, ""
+}
+
+// itemsOf are the items of a skill, including SKILL.md.
+func itemsOf(config *apiclient.ConfigMap, from *v1alpha1.SkillSource) []v1alpha1.SkillItem {
+	items := slices.Clone(from.Items)
+	if len(items) == 0 {
+		for _, key := range slices.AppendSeq(slices.Collect(maps.Keys(config.Data)), maps.Keys(config.BinaryData)) {
+			items = append(items, v1alpha1.SkillItem{Key: key, Path: key})
+		}
+	}
+	if !slices.ContainsFunc(items, func(i v1alpha1.SkillItem) bool { return i.Path == skill.MainFile }) {
+		items = append(items, v1alpha1.SkillItem{Key: skill.MainFile, Path: skill.MainFile})
+	}
+	return items
 }

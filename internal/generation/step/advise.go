@@ -5,11 +5,13 @@ package step
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	"charm.land/fantasy"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
@@ -22,21 +24,20 @@ import (
 	"parley.dev/parley/internal/tools"
 )
 
-// advice is what asking the advisor has used up, which model that was, and what it warned of.
+// advice is the account of the advisor.
 type advice struct {
 	target   *models.Target
 	usage    v1alpha1.TokenUsage
 	warnings []string
-	// given is how many pieces of advice came of it.
-	given int32
+	count    int32
 }
 
-// account says in the account of a step what asking the advisor has used up.
+// account adds the advice to the account of a step.
 func (a *advice) account(g *v1alpha1.MessageGeneration) {
 	if a.target == nil {
 		return
 	}
-	g.Advice = a.given
+	g.Advice = a.count
 	g.AdvisorModel, g.Warnings = a.target.Identity(), a.warnings
 	if a.usage != (v1alpha1.TokenUsage{}) {
 		g.AdvisorUsage = &a.usage
@@ -50,11 +51,15 @@ type consultation struct {
 	messages  []v1alpha1.ChatMessage
 }
 
-// answer is an advisor.Consult. The chat has an advisor: otherwise the call would not be run.
+// answer is an advisor.Consult. The chat has an advisor, or the call would not run.
 func (c *consultation) answer(ctx context.Context, call tools.Call) advisor.Result {
 	spec, advice := c.performer.chat.Spec.Advisor, &c.performer.advice
 	most := spec.MaxUsesOrDefault()
-	remaining := max(0, most-c.soFar())
+	used := advisor.Used(c.messages)
+	if turn := c.performer.chat.Status.Turn; turn != nil { // A summary may stand for some of the messages.
+		used = max(used, turn.Advice)
+	}
+	remaining := max(0, most-used)
 	if remaining == 0 {
 		return advisor.Result{
 			Type:  advisor.TypeLimitReached,
@@ -70,7 +75,7 @@ func (c *consultation) answer(ctx context.Context, call tools.Call) advisor.Resu
 	if failure != nil {
 		result = advisor.Result{Type: advisor.TypeError, Error: errorForModel(failure), RemainingUses: remaining}
 	} else {
-		advice.given++
+		advice.count++
 	}
 	if advice.target != nil {
 		result.Model = advice.target.Config.Spec.Model
@@ -78,16 +83,7 @@ func (c *consultation) answer(ctx context.Context, call tools.Call) advisor.Resu
 	return result
 }
 
-// soFar is how many pieces of advice the turn has had, also such as a summary stands for.
-func (c *consultation) soFar() int32 {
-	used := advisor.Used(c.messages)
-	if turn := c.performer.chat.Status.Turn; turn != nil {
-		used = max(used, turn.Advice)
-	}
-	return used
-}
-
-// errorForModel is the error as the model reads it, which cannot do what it asks people to do.
+// errorForModel words the error for the model, which cannot follow advice for people.
 func errorForModel(e *v1alpha1.GenerationError) string {
 	goOn := "Go on without its advice"
 	if e.Retryable {
@@ -96,10 +92,10 @@ func errorForModel(e *v1alpha1.GenerationError) string {
 	return fmt.Sprintf("The advisor gave no advice (%s). %s. For the people of this chat: %s", e.Reason, goOn, e.Text())
 }
 
-// cutAdvice marks an advice that is not whole.
+// cutAdvice marks an incomplete advice.
 const cutAdvice = "\n\n[The advice ends here: it reached its limit of tokens.]"
 
-// advise asks the advisor, without tools, and shows its advice as it comes.
+// advise asks the advisor, without tools, and shows its advice.
 func (c *consultation) advise(
 	ctx context.Context, question string, show func(string),
 ) (string, *v1alpha1.GenerationError) {
@@ -108,7 +104,7 @@ func (c *consultation) advise(
 	if err != nil {
 		return "", err
 	}
-	built, err := c.seen(ctx, t)
+	built, err := c.prompt(ctx, t)
 	if err != nil {
 		return "", err
 	}
@@ -123,25 +119,24 @@ func (c *consultation) advise(
 	case o.Err != nil:
 		return "", o.Err
 	}
-	said := onlyText(o.Content)
-	if len(said.Parts) == 0 {
-		return "", silentAdvisor(t, said.ReplyOutcome)
+	text := strings.TrimSpace(textOf(o.Content.Parts))
+	switch isCut := o.Content.ReplyOutcome == v1alpha1.ReplyCutByLength; {
+	case text == "":
+		return "", emptyAdvice(t, isCut)
+	case isCut:
+		text += cutAdvice
 	}
-	if said.ReplyOutcome == v1alpha1.ReplyCutByLength {
-		return *said.Parts[0].Text + cutAdvice, nil
-	}
-	return *said.Parts[0].Text, nil
+	return text, nil
 }
 
 const (
-	// adviceRetry is how long an advisor whose error may pass is left alone before it is asked once more.
+	// adviceRetry is the shortest pause before the advisor is asked a second time.
 	adviceRetry = time.Second
-	// maxAdviceRetry is the longest wait that its provider may ask for: the model waits meanwhile, and can ask again
-	// itself.
+	// maxAdviceRetry is the longest pause that its provider may ask for: the model waits, and can ask again itself.
 	maxAdviceRetry = 10 * time.Second
 )
 
-// askTwice asks the advisor, once more if its first error may pass. One that was silent has had its time.
+// askTwice asks the advisor a second time after a temporary error, except after silence, which has taken its time.
 func (c *consultation) askTwice(ctx context.Context, r request, show func(string)) Outcome {
 	showText := func(p parts.Part) {
 		if p.Type == parts.Text {
@@ -161,44 +156,101 @@ func (c *consultation) askTwice(ctx context.Context, r request, show func(string
 	return second
 }
 
-// seen is the prompt that the model had when it asked, and the text of the reply with its call.
-func (c *consultation) seen(ctx context.Context, t *models.Target) ([]fantasy.Message, *v1alpha1.GenerationError) {
+// prompt is the prompt that the model had when it asked, followed by the text of the reply with its call.
+func (c *consultation) prompt(ctx context.Context, t *models.Target) ([]fantasy.Message, *v1alpha1.GenerationError) {
 	before := max(0, len(c.messages)-1)
 	for before > 0 && c.messages[before].Spec.Role != v1alpha1.RoleAssistant {
 		before--
 	}
 	built, ended := c.performer.prompt(ctx, t, compaction.View(c.messages[:before]))
 	switch {
-	case ended == nil:
-		return withText(built, c.messages[before:]), nil
-	case ended.Err == nil:
+	case ended != nil && ended.Err == nil:
 		return nil, interruptedAdvice()
+	case ended != nil:
+		return nil, ended.Err
 	}
-	return nil, ended.Err
-}
-
-// withText is the prompt with the text of the reply that follows it, if there is any.
-func withText(built []fantasy.Message, after []v1alpha1.ChatMessage) []fantasy.Message {
-	if len(after) == 0 || strings.TrimSpace(textOf(after[0].Spec.Parts)) == "" {
-		return built
+	if before < len(c.messages) {
+		if text := textOf(c.messages[before].Spec.Parts); strings.TrimSpace(text) != "" {
+			built = append(built, fantasy.Message{Role: fantasy.MessageRoleAssistant,
+				Content: []fantasy.MessagePart{fantasy.TextPart{Text: text}}})
+		}
 	}
-	return append(built, fantasy.Message{Role: fantasy.MessageRoleAssistant,
-		Content: []fantasy.MessagePart{fantasy.TextPart{Text: textOf(after[0].Spec.Parts)}}})
+	return built, nil
 }
 
 func interruptedAdvice() *v1alpha1.GenerationError {
 	return &v1alpha1.GenerationError{Reason: v1alpha1.ErrorCanceled, Message: "The chat was interrupted"}
 }
 
-// silentAdvisor is the error of an advisor that wrote no text.
-func silentAdvisor(t *models.Target, outcome v1alpha1.ReplyOutcome) *v1alpha1.GenerationError {
+// emptyAdvice is the error of an advisor that wrote no text.
+func emptyAdvice(t *models.Target, isCut bool) *v1alpha1.GenerationError {
 	e := &v1alpha1.GenerationError{
 		Reason: v1alpha1.ErrorProviderError, Provider: string(t.Config.Spec.Provider),
 		Message: t.Config.Spec.Model + " wrote nothing",
 	}
-	if outcome == v1alpha1.ReplyCutByLength {
+	if isCut {
 		e.Message += " within its limit of tokens"
 		e.Advice = "Raise spec.advisor.maxOutputTokens of the chat"
 	}
 	return e
+}
+
+// Settle is the chat with the settings in force: within its mode, and without an unavailable advisor, which no model is
+// offered. A call of it that has been made is answered with the reason.
+func (s *Steps) Settle(chat *v1alpha1.Chat) *v1alpha1.Chat {
+	if meta.IsStatusConditionTrue(chat.Status.Conditions, v1alpha1.ConditionAdvisorUnavailable) &&
+		chat.Status.Generation.Action != v1alpha1.ActionExecuteTools {
+		chat = new(*chat)
+		chat.Spec.Advisor = nil
+	}
+	return s.options.Tools.InMode(chat)
+}
+
+// target is the model of the advisor, with its limit of tokens, and without storage at its provider.
+func (c *consultation) target(ctx context.Context) (*models.Target, *v1alpha1.GenerationError) {
+	chat := c.performer.chat
+	spec, name := chat.Spec.Advisor, chat.Status.Generation.ModelConfig
+	if spec.ModelConfigRef != nil {
+		name = spec.ModelConfigRef.Name
+	}
+	t, err := c.performer.steps.options.Models.Target(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.OverBudget(chat, chat.Status.Cost); err != nil {
+		return nil, err
+	}
+	bounded := *t
+	bounded.Config = t.Config.DeepCopy()
+	most := min(spec.MaxOutputTokensOrDefault(), t.Config.Spec.MaxOutputTokensOrDefault())
+	bounded.Config.Spec.MaxOutputTokens = &most
+	bounded.Config.Spec.ProviderOptions = withoutStore(bounded.Config.Spec.ProviderOptions)
+	return &bounded, nil
+}
+
+// withoutStore removes the option that keeps replies at the provider, also from the fields that go into the request
+// unchanged: nothing refers to an advice.
+func withoutStore(options *v1alpha1.ProviderOptions) *v1alpha1.ProviderOptions {
+	if options == nil {
+		return nil
+	}
+	var providers map[string]map[string]json.RawMessage
+	convert(options, &providers)
+	for _, fields := range providers {
+		delete(fields, "store")
+		var body map[string]json.RawMessage
+		if json.Unmarshal(fields["extraBody"], &body) == nil && body["store"] != nil {
+			delete(body, "store")
+			fields["extraBody"], _ = json.Marshal(body)
+		}
+	}
+	without := &v1alpha1.ProviderOptions{}
+	convert(providers, without)
+	return without
+}
+
+// convert converts by way of JSON, which the types of the API always have.
+func convert(from, to any) {
+	raw, _ := json.Marshal(from)
+	_ = json.Unmarshal(raw, to)
 }

@@ -28,14 +28,15 @@ import (
 type request struct {
 	target *models.Target
 	call   fantasy.Call
-	// warnings are about settings that it leaves out, and left are the provider's own tools that it does not offer.
+	// warnings are about omitted settings.
 	warnings []fantasy.CallWarning
-	left     []v1alpha1.ProviderToolUnavailable
-	// private are texts that the prompt has within others: of a short one, only the whole counts as a quotation.
+	// unavailable are the requested tools that the provider does not have.
+	unavailable []v1alpha1.ProviderToolUnavailable
+	// private are texts that errors may not quote, in addition to those of the prompt.
 	private []string
 }
 
-// request sets up the call with everything that the configuration says.
+// request sets up the call with the settings of configuration and chat.
 func (p *Performer) request(t *models.Target, built []fantasy.Message) request {
 	spec, chat := &t.Config.Spec, p.chat
 	call := provider.Call(spec, effort(chat))
@@ -52,13 +53,12 @@ func (p *Performer) request(t *models.Target, built []fantasy.Message) request {
 			Name: tool.Name, Description: tool.Description, InputSchema: tool.InputSchema,
 		})
 	}
-	own, left := provider.OwnTools(spec, chat.Spec.Tools)
+	own, unavailable := provider.OwnTools(spec, chat.Spec.Tools)
 	call.Tools = append(call.Tools, own...)
-	return request{target: t, call: call, warnings: warnings, left: left}
+	return request{target: t, call: call, warnings: warnings, unavailable: unavailable}
 }
 
-// effort is what the turn's message asks for, or else its chat. A summary is not what it asked for, and an advisor has
-// an effort of its own.
+// effort is that of the turn's message, or else of the chat. A summary has none, and an advisor its own.
 func effort(chat *v1alpha1.Chat) v1alpha1.ReasoningEffort {
 	switch action := chat.Status.Generation.Action; {
 	case action == v1alpha1.ActionExecuteTools:
@@ -71,7 +71,7 @@ func effort(chat *v1alpha1.Chat) v1alpha1.ReasoningEffort {
 	return cmp.Or(chat.Status.Turn.ReasoningEffort, chat.Spec.ReasoningEffort)
 }
 
-// ask calls the model, shows what it says, and collects it.
+// ask calls the model, and shows and collects its reply.
 func (p *Performer) ask(
 	ctx context.Context, r request, messages []v1alpha1.ChatMessage, show func(parts.Part),
 ) Outcome {
@@ -83,12 +83,12 @@ func (p *Performer) ask(
 	if wait := r.target.MayCall(ctx); wait != nil {
 		return Failed(wait)
 	}
-	// A context of the call's own: abandoning the stream alone would keep its connection.
+	// The call has its own context: to drop the stream alone would keep its connection.
 	calling, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	calling, notes := httpguard.WithNotes(calling, p.steps.options.Now)
 	silence := r.target.Config.Spec.SilenceTimeoutOrDefault()
-	defer models.GuardSilence(notes, silence, cancel)()
+	go models.GuardSilence(calling, notes, silence, cancel)
 	defer p.steps.options.Expect(calling)()
 
 	call := &observe.ModelCall{
@@ -96,16 +96,15 @@ func (p *Performer) ask(
 		Classify: func(err error) *v1alpha1.GenerationError { return p.failure(calling, r, notes, silence, err) },
 	}
 	p.task.Observed.Call(calling, call)
-	switch said := call.Content; {
+	switch reply := call.Content; {
 	case call.Err == nil:
-		said.Took = call.FinishedAt.Sub(call.StartedAt)
-		return Outcome{Kind: v1alpha1.OutcomeCompleted, Content: said}
+		reply.ModelMilliseconds = call.FinishedAt.Sub(call.StartedAt).Milliseconds()
+		return Outcome{Kind: v1alpha1.OutcomeCompleted, Content: reply}
 	case Interrupted(ctx):
-		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: said}
+		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: reply}
 	default:
-		// A reply that answers nothing is paid for all the same.
-		o := Failed(call.Failure)
-		o.Content = collect.Step{Usage: said.Usage, ReplyOutcome: said.ReplyOutcome, FinishReason: said.FinishReason}
+		o := Failed(call.Failure).PaidFor(reply)
+		o.Content.ReplyOutcome, o.Content.FinishReason = reply.ReplyOutcome, reply.FinishReason
 		return o
 	}
 }
@@ -121,7 +120,7 @@ func (p *Performer) accumulator(r request, messages []v1alpha1.ChatMessage) *col
 	return reply
 }
 
-// failure is why a call failed that was made in calling.
+// failure explains the error of a call that was made in calling.
 func (p *Performer) failure(
 	calling context.Context, r request, notes *httpguard.Notes, silence time.Duration, err error,
 ) *v1alpha1.GenerationError {
@@ -137,7 +136,7 @@ func (p *Performer) failure(
 	return e
 }
 
-// callIDs are the ids that the tool calls of the context have.
+// callIDs are the ids of the tool calls in the context.
 func callIDs(messages []v1alpha1.ChatMessage) []string {
 	var ids []string
 	for i := range messages {
@@ -148,4 +147,24 @@ func callIDs(messages []v1alpha1.ChatMessage) []string {
 		}
 	}
 	return ids
+}
+
+const (
+	// DefaultPromptMemory is the memory for large prompts: what the 900 MiB of a generation pod leave when 100 chats have
+	// small prompts and 64 MiB of histories are cached. Without this limit, 14 chats with 12 MiB of images kill the pod.
+	DefaultPromptMemory = 512 << 20
+	// heldPerByte is the memory that a running call takes for each byte of its prompt: 5.3 to 6.4 were measured for
+	// files, as base64 and JSON. Garbage comes on top.
+	heldPerByte = 8
+	// largePrompt is the size from which a prompt counts. 100 smaller ones take at most 200 MiB.
+	largePrompt = 256 << 10
+)
+
+// memoryOf is the memory that a call takes of that for large prompts; 0 for a small prompt, which does not wait.
+func memoryOf(p fantasy.Prompt) int64 {
+	size := prompt.Bytes(p)
+	if size < largePrompt {
+		return 0
+	}
+	return int64(size) * heldPerByte
 }

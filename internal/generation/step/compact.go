@@ -4,8 +4,8 @@
 package step
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"strings"
 
@@ -13,10 +13,11 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/collect"
+	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/prompt/compaction"
 )
 
-// compact asks the model for a summary of the context, all but the messages that nobody has answered yet.
+// compact asks the model for a summary of the context without its unanswered messages.
 func (p *Performer) compact(ctx context.Context, messages []v1alpha1.ChatMessage, to Publisher) Outcome {
 	t, missing := p.steps.options.Models.Target(ctx, p.chat.Status.Generation.ModelConfig)
 	if missing != nil {
@@ -34,22 +35,14 @@ func (p *Performer) compact(ctx context.Context, messages []v1alpha1.ChatMessage
 	}
 	o := p.summarize(ctx, messages, input, to)
 	if o.Kind != v1alpha1.OutcomeCompleted {
-		o.Content = collect.Step{Usage: o.Content.Usage} // Half a summary is worth nothing.
-		return o
+		return Outcome{Kind: o.Kind, Err: o.Err}.PaidFor(o.Content) // Half a summary is useless.
 	}
 	if o.Content.ReplyOutcome == v1alpha1.ReplyRefused {
-		return Failed(&v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorContentFiltered, Provider: string(t.Config.Spec.Provider),
-			Message: t.Config.Spec.Model + " refused to summarize the conversation",
-			Advice:  "Name another model in compaction.modelConfigRef, or start a new chat",
-		}).PaidFor(o.Content)
+		return summaryError(t, v1alpha1.ErrorContentFiltered, " refused to summarize the conversation").PaidFor(o.Content)
 	}
 	if o.Content = onlyText(o.Content); len(o.Content.Parts) == 0 {
-		return Failed(&v1alpha1.GenerationError{
-			Reason: v1alpha1.ErrorProviderError, Provider: string(t.Config.Spec.Provider),
-			Message: fmt.Sprintf("%s wrote an empty summary of the conversation", t.Config.Spec.Model),
-			Advice:  "Name another model in compaction.modelConfigRef, or start a new chat",
-		}).PaidFor(o.Content)
+		return summaryError(t, v1alpha1.ErrorProviderError, " wrote an empty summary of the conversation").
+			PaidFor(o.Content)
 	}
 	p.compaction = &v1alpha1.CompactionAccount{
 		Source: compactionSource(p.chat), Messages: int64(len(input)),
@@ -62,45 +55,49 @@ func (p *Performer) compact(ctx context.Context, messages []v1alpha1.ChatMessage
 	return o
 }
 
-// summarize asks p.target for a summary of the input, and where that is too long for it, of less.
+func summaryError(t *models.Target, reason v1alpha1.ErrorReason, problem string) Outcome {
+	return Failed(&v1alpha1.GenerationError{
+		Reason: reason, Provider: string(t.Config.Spec.Provider), Message: t.Config.Spec.Model + problem,
+		Advice: "Name another model in compaction.modelConfigRef, or start a new chat",
+	})
+}
+
+// summarize asks p.target for a summary of the input, or of half of it if that is too long.
 func (p *Performer) summarize(ctx context.Context, messages, input []v1alpha1.ChatMessage, to Publisher) Outcome {
 	budget := compaction.Budget(limitOf(p.chat, p.target).Tokens, compactionSource(p.chat), input)
 	o := p.askSummary(ctx, messages, compaction.Input(input, budget), to)
-	if o.Err != nil && o.Err.Reason == v1alpha1.ErrorContextTooLong { // Without a summary the chat could not go on.
+	if o.Err != nil && o.Err.Reason == v1alpha1.ErrorContextTooLong {
 		o = p.askSummary(ctx, messages, compaction.Input(input, compaction.Less(budget, input)), to)
 	}
 	return o
 }
 
-// askSummary asks p.target for a summary of what it is shown.
-func (p *Performer) askSummary(ctx context.Context, messages, shown []v1alpha1.ChatMessage, to Publisher) Outcome {
-	built, ended := p.prompt(ctx, p.target, shown)
+// askSummary asks p.target for a summary of the input.
+func (p *Performer) askSummary(ctx context.Context, messages, input []v1alpha1.ChatMessage, to Publisher) Outcome {
+	built, ended := p.prompt(ctx, p.target, input)
 	if ended != nil {
 		return *ended
 	}
 	r := p.request(p.target, built)
-	r.call.ToolChoice = new(fantasy.ToolChoiceNone) // They are declared, because the conversation has calls of them.
+	r.call.ToolChoice = new(fantasy.ToolChoiceNone) // They are declared, because the conversation has calls.
 	return p.ask(ctx, r, messages, publishAs(v1alpha1.RoleSystem, to))
 }
 
 func compactionSource(chat *v1alpha1.Chat) v1alpha1.CompactionSource {
-	if source := chat.Status.Internal.Compaction; source != "" {
-		return source
-	}
-	return v1alpha1.CompactionThreshold
+	return cmp.Or(chat.Status.Internal.Compaction, v1alpha1.CompactionThreshold)
 }
 
 // onlyText is the text of a step as its only part.
 func onlyText(s collect.Step) collect.Step {
-	text := (&v1alpha1.ChatMessageSpec{Parts: s.Parts}).Text()
+	text := strings.TrimSpace(textOf(s.Parts))
 	s.Parts, s.PendingCalls, s.CallsRequiringAction, s.Preview = nil, 0, 0, ""
-	if said := strings.TrimSpace(text); said != "" {
-		s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &said}}
+	if text != "" {
+		s.Parts = []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text}}
 	}
 	return s
 }
 
-// logCompaction logs the numbers of a compaction, and nothing of what was said.
+// logCompaction logs the numbers of a compaction, but no content.
 func (p *Performer) logCompaction(ctx context.Context, used v1alpha1.TokenUsage) {
 	c := p.compaction
 	p.task.Log.InfoContext(ctx, "the context was summarised",

@@ -5,6 +5,9 @@ package step
 
 import (
 	"context"
+	"encoding/base64"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,10 +16,13 @@ import (
 	"parley.dev/parley/internal/approval"
 	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/generation/collect"
+	"parley.dev/parley/internal/generation/prompt/compaction"
+	"parley.dev/parley/internal/generation/workspaces"
+	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/tools"
 )
 
-// executeTools runs the calls of the newest reply that are Parley's to run now.
+// executeTools runs the pending calls of the newest reply.
 func (p *Performer) executeTools(ctx context.Context, messages []v1alpha1.ChatMessage, to Publisher) Outcome {
 	b := p.newBatch(ctx, messages, publishAs(v1alpha1.RoleTool, to))
 	defer p.tools.offer.Close()
@@ -29,7 +35,7 @@ func (p *Performer) executeTools(ctx context.Context, messages []v1alpha1.ChatMe
 	return p.run(ctx, messages, b)
 }
 
-// run runs the calls of a batch whose results are not known.
+// run runs the calls of a batch without known results.
 func (p *Performer) run(ctx context.Context, messages []v1alpha1.ChatMessage, b *batch) Outcome {
 	registry := p.tools.registry().With(advisor.Tool{Consult: (&consultation{performer: p, messages: messages}).answer})
 	results := registry.Execute(ctx, b.Batch, func(ctx context.Context, call *tools.Call,
@@ -46,40 +52,37 @@ func (p *Performer) executed(ctx context.Context, b *batch, results []v1alpha1.T
 	changes, results := registry.AgentChanges(b.Batch, results)
 	s := collect.Results(results, b.files, tools.ResultLimitOf(p.chat), b.ran)
 	s.Workspace, s.Agents, s.Decisions = registry.WorkspaceChange(results), changes, b.Decisions
-	if Interrupted(ctx) {
-		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: s} // No one is asked any longer.
+	if Interrupted(ctx) { // It asks no more questions.
+		return Outcome{Kind: v1alpha1.OutcomeInterrupted, Content: s}
 	}
-	s.Questions, s.PlanApproved = b.asked, registry.PlanApproved(results)
+	s.Questions, s.PlanApproved = b.questions, registry.PlanApproved(results)
 	s.StoppedBy = p.chat.Spec.Tools.StoppedBy(results)
 	return Outcome{Kind: v1alpha1.OutcomeCompleted, Content: s}
 }
 
-// batch shows what becomes of the calls of a batch while they run, and keeps what comes with their results.
+// batch shows the progress of calls, and collects files, questions and times in addition to their results.
 type batch struct {
 	*tools.Batch
 
 	show func(parts.Part)
 	now  func() time.Time
 
-	mu sync.Mutex
-	// ran is when calls ran.
-	ran map[string]collect.Span
-	// shownBytes is how many bytes tools have shown while they ran.
+	mu         sync.Mutex
+	ran        map[string]collect.Span
 	shownBytes int
-	// files come with the results, and take so many bytes in base64.
-	files     []v1alpha1.MessageFile
-	fileBytes int
-	// asked are the calls that ask people.
-	asked []v1alpha1.ToolQuestion
+	files      []v1alpha1.MessageFile
+	fileBytes  int // in base64
+	questions  []v1alpha1.ToolQuestion
 }
 
-// maxShown is how many bytes the calls of a batch may show while they run: half of what an episode holds, so that there
-// is room for their results, from which the batch is resumed after a crash.
-const maxShown = 512 << 10
-
-// maxAttached is how many bytes of base64 the files of a batch have together: what the largest file has that is
-// attached alone. The rest of what one ChatMessage holds is left for results.
-const maxAttached = 700 << 10
+const (
+	// maxShown limits the output of a batch's running calls: to half of an episode, so that it also holds their results,
+	// from which a crashed batch is resumed.
+	maxShown = 512 << 10
+	// maxFiles and maxAttached limit the files of a batch, maxAttached in bytes of base64: to the largest single file.
+	// The rest of a ChatMessage is left for results.
+	maxFiles, maxAttached = 32, 700 << 10
+)
 
 // newBatch finds the calls to answer, and asks their servers for their tools.
 func (p *Performer) newBatch(ctx context.Context, messages []v1alpha1.ChatMessage, show func(parts.Part)) *batch {
@@ -91,7 +94,7 @@ func (p *Performer) newBatch(ctx context.Context, messages []v1alpha1.ChatMessag
 	return b
 }
 
-// run runs a call, and shows what it does.
+// run runs a call, and shows its progress.
 func (b *batch) run(ctx context.Context, call *tools.Call, run func(context.Context) v1alpha1.ToolResult,
 ) v1alpha1.ToolResult {
 	began := b.now().UTC()
@@ -104,9 +107,9 @@ func (b *batch) run(ctx context.Context, call *tools.Call, run func(context.Cont
 	}
 	asked := false
 	call.Ask = func(q tools.Question) bool {
-		taken := b.ask(call, q)
-		asked = asked || taken
-		return taken
+		accepted := b.ask(call, q)
+		asked = asked || accepted
+		return accepted
 	}
 	call.Attach = b.attach
 	result := run(ctx)
@@ -126,7 +129,7 @@ func (b *batch) fits(piece string) bool {
 	return b.shownBytes <= maxShown
 }
 
-// attach keeps a file that comes with a result, if there is room. All calls have ended when the files are used.
+// attach adds a file to the results, if there is room. All calls have ended when the files are used.
 func (b *batch) attach(file v1alpha1.MessageFile) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -138,24 +141,21 @@ func (b *batch) attach(file v1alpha1.MessageFile) bool {
 	return true
 }
 
-// ask keeps the question of a call, if there is room.
+// ask adds the question of a call, if there is room.
 func (b *batch) ask(call *tools.Call, q tools.Question) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	question := v1alpha1.ToolQuestion{ID: call.ID, Name: call.Name, Input: approval.Input(call.Input),
 		Requests: q.Requests, Proposal: q.Proposal, ToolState: q.State}
-	if len(b.asked) == v1alpha1.MaxToolQuestions || len(q.State) > v1alpha1.MaxQuestionState ||
+	if len(b.questions) == v1alpha1.MaxToolQuestions || len(q.State) > v1alpha1.MaxQuestionState ||
 		!approval.QuestionFits(&question) {
 		return false
 	}
-	b.asked = append(b.asked, question)
+	b.questions = append(b.questions, question)
 	return true
 }
 
-// maxFiles is how many files come with the results of a batch at most.
-const maxFiles = 32
-
-// note keeps when a call ran. One that is made again began when it began first.
+// note sets when a call ran. A repeated call keeps its first beginning.
 func (b *batch) note(id string, span collect.Span) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -171,3 +171,124 @@ func (b *batch) showResult(r *v1alpha1.ToolResult, at time.Time) {
 		IsError: r.IsError, At: at,
 	})
 }
+
+// resultLost is the result of a call that was running when the generator crashed.
+const resultLost = "the generation pod was restarted while this call ran, so that its result is lost; " +
+	"it may have had an effect"
+
+// resumeTools is the outcome of a batch that a former process of this pod has begun. It keeps the published results,
+// and repeats the other calls that are repeatable. Of the rest the model reads that the result is lost, because there
+// may have been an effect. A batch without any result is lost as a whole: its next attempt runs it.
+func (p *Performer) resumeTools(ctx context.Context, messages []v1alpha1.ChatMessage, shown []parts.Frame) Outcome {
+	b := p.newBatch(ctx, messages, func(parts.Part) {}) // The relay takes no more parts of this attempt.
+	defer p.tools.offer.Close()
+	streamed, ran := collect.ResultsIn(shown)
+	b.Again, b.Known, b.ran = true, make(map[string]v1alpha1.ToolResult, len(streamed)), ran
+	for _, result := range streamed {
+		b.Known[result.ID] = result
+	}
+	registry := p.tools.registry()
+	for _, call := range b.Calls {
+		if registry.Traits(call.Name).AttachesFile {
+			delete(b.Known, call.ID) // Its file was not published.
+		}
+	}
+	markLostFiles(b.Known)
+	hasResult := func(call v1alpha1.ToolCall) bool {
+		_, ok := b.Known[call.ID]
+		return ok
+	}
+	switch {
+	case Interrupted(ctx):
+		b.Calls = slices.DeleteFunc(b.Calls, func(call v1alpha1.ToolCall) bool {
+			return !hasResult(call) && !registry.Traits(call.Name).Repeatable
+		})
+	case !slices.ContainsFunc(b.Calls, hasResult):
+		return Outcome{Kind: v1alpha1.OutcomeLost}
+	default:
+		addLost(registry, b.Calls, b.Known)
+	}
+	return p.run(ctx, messages, b)
+}
+
+// filesLost follows a result whose images were lost: they were not published.
+const filesLost = "\n[The generation pod was restarted: what was attached is lost.]"
+
+func markLostFiles(kept map[string]v1alpha1.ToolResult) {
+	for id, result := range kept {
+		if strings.Contains(result.Output, mcp.Attached) {
+			result.Output += filesLost
+			kept[id] = result
+		}
+	}
+}
+
+// addLost adds the results of the calls that must not be repeated. Of calls in conflict none has run: they are refused
+// again.
+func addLost(registry *tools.Registry, calls []v1alpha1.ToolCall, kept map[string]v1alpha1.ToolResult) {
+	if registry.Conflict(calls) != "" {
+		return
+	}
+	for _, call := range calls {
+		if _, ok := kept[call.ID]; !ok && call.Refusal == "" && !registry.Traits(call.Name).Repeatable {
+			kept[call.ID] = v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: resultLost, IsError: true}
+		}
+	}
+}
+
+// withWorkspaceContext adds the instructions and skills of the workspace to the results of the first calls in it, and
+// of the first calls after a person has requested them again. The model then reads them in each step, until a summary
+// replaces the message.
+func (p *Performer) withWorkspaceContext(ctx context.Context, o Outcome, messages []v1alpha1.ChatMessage,
+	calls []v1alpha1.ToolCall) Outcome {
+	read, view := p.steps.options.WorkspaceContext, compaction.View(messages)
+	if read == nil || ctx.Err() != nil || o.Kind != v1alpha1.OutcomeCompleted ||
+		!p.chat.Status.Internal.Attempt.HasWorkspace || !p.steps.options.Tools.NeedWorkspace(p.chat, calls) ||
+		slices.ContainsFunc(view, func(m v1alpha1.ChatMessage) bool { return hasContext(p.chat, &m) }) {
+		return o
+	}
+	files, answered := read(ctx, p.chat)
+	with, fits := collect.WithFiles(o.Content, append(files, removed(view, files)...))
+	if !answered || !fits {
+		return o // The next calls try again.
+	}
+	o.Content = with
+	if o.Content.Workspace == nil {
+		o.Content.Workspace = &v1alpha1.WorkspaceChange{}
+	}
+	o.Content.Workspace.ContextRead = true
+	return o
+}
+
+// hasContext reports whether a message holds the context, read after the last request for it. A message of the version
+// of that request may have been read before.
+func hasContext(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) bool {
+	return holdsContext(m) && m.Spec.Generation.HistoryVersion > chat.Status.Internal.ContextRefreshedVersion
+}
+
+func holdsContext(m *v1alpha1.ChatMessage) bool {
+	g := m.Spec.Generation
+	return g != nil && g.Workspace != nil && g.Workspace.ContextRead
+}
+
+// removed replaces the files of an earlier context that no longer exist, so that the model does not rely on them.
+func removed(view []v1alpha1.ChatMessage, files []v1alpha1.MessageFile) (gone []v1alpha1.MessageFile) {
+	for i := range view {
+		if !holdsContext(&view[i]) {
+			continue
+		}
+		for _, part := range view[i].Spec.Parts {
+			named := func(f v1alpha1.MessageFile) bool { return f.Name == part.File.Name }
+			if part.File == nil || !workspaces.IsContext(part.File.Name) ||
+				slices.ContainsFunc(slices.Concat(files, gone), named) {
+				continue
+			}
+			gone = append(gone, v1alpha1.MessageFile{Name: part.File.Name, MediaType: "text/markdown",
+				Data: base64.StdEncoding.EncodeToString([]byte(goneText))})
+		}
+	}
+	return gone
+}
+
+// goneText replaces a removed file.
+const goneText = "[The workspace no longer has this: what it said before no longer applies.]\n"

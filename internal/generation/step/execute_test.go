@@ -39,8 +39,7 @@ func TestDecidingResultIsInTheStepsAccount(t *testing.T) {
 			p := performer(c.tool)
 			b := &batch{Batch: &tools.Batch{Chat: p.chat, Calls: []v1alpha1.ToolCall{{ID: "1", Name: "a", Input: "{}"}}}}
 			o := p.executed(c.ctx, b, p.steps.options.Tools.Execute(c.ctx, b.Batch, nil))
-			var g v1alpha1.MessageGeneration
-			p.Account(&g, o)
+			g := p.Account(o)
 			check.Equal(t, "the account stops", c.want, g.Workspace != nil && g.Workspace.Stop)
 		})
 	}
@@ -49,10 +48,9 @@ func TestDecidingResultIsInTheStepsAccount(t *testing.T) {
 func TestAFileComesWithItsResult(t *testing.T) {
 	p := performer(newAttaching("attach"))
 	o := p.executeTools(t.Context(), replied("attach"), nobody{})
-	if got := o.Content.Parts; len(got) != 2 || got[0].ToolResult == nil || got[1].File == nil ||
-		got[1].Type != v1alpha1.PartFile || got[1].File.Name != "a.png" {
-		t.Errorf("the step has %+v", got)
-	}
+	got := o.Content.Parts
+	check.Equal(t, "parts, types, file", []any{2, v1alpha1.PartToolResult, v1alpha1.PartFile, "a.png"},
+		[]any{len(got), got[0].Type, got[1].Type, got[1].File.Name})
 }
 
 func TestFileOfAnEndedCallIsReadAgain(t *testing.T) {
@@ -66,47 +64,7 @@ type nobody struct{}
 
 func (nobody) Publish(string, parts.Part) {}
 
-func TestContextOfTheWorkspaceIsReadOnce(t *testing.T) {
-	tool := living("execute")
-	read := 0
-	agents := v1alpha1.MessageFile{Name: "AGENTS.md", MediaType: "text/markdown", Data: "IyBI"}
-	had := replied("execute")
-	had = append([]v1alpha1.ChatMessage{{Spec: v1alpha1.ChatMessageSpec{Role: v1alpha1.RoleTool,
-		Generation: &v1alpha1.MessageGeneration{HistoryVersion: 3, Workspace: &v1alpha1.WorkspaceChange{ContextRead: true}},
-	}}}, had...)
-	for name, c := range map[string]struct {
-		has     bool
-		history []v1alpha1.ChatMessage
-		silent  bool
-		want    bool
-	}{
-		"the first call in it":            {true, replied("execute"), false, true},
-		"a workspace that is silent":      {true, replied("execute"), true, false},
-		"a call after that":               {true, had, false, false},
-		"a chat that has no workspace":    {false, replied("execute"), false, false},
-		"a call that does not work there": {true, replied("other"), false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := performer(tool, &counting{name: "other"})
-			p.chat.Status.Internal.Attempt.HasWorkspace, read = c.has, 0
-			p.steps.options.WorkspaceContext = func(context.Context, *v1alpha1.Chat) ([]v1alpha1.MessageFile, bool) {
-				read++
-				return []v1alpha1.MessageFile{agents}, !c.silent
-			}
-			o := p.executeTools(t.Context(), c.history, nobody{})
-			marked := o.Content.Workspace != nil && o.Content.Workspace.ContextRead
-			parts := 1
-			if c.want {
-				parts = 2
-			}
-			check.Equal(t, "marked, read once, parts", []any{c.want, c.want || c.silent, parts},
-				[]any{marked, read == 1, len(o.Content.Parts)})
-		})
-	}
-}
-
 func TestContextOfTheWorkspaceIsReadOnRequest(t *testing.T) {
-	tool := living("execute")
 	file := func(name, data string) v1alpha1.MessageFile {
 		return v1alpha1.MessageFile{Name: name, MediaType: "text/markdown", Data: data}
 	}
@@ -120,35 +78,51 @@ func TestContextOfTheWorkspaceIsReadOnRequest(t *testing.T) {
 		return m
 	}
 	agents, skills, photo := file("AGENTS.md", "b2xk"), file("SKILLS.md", "c2s="), file("photo.png", "iVBO")
+	gone := "AGENTS.md " + base64.StdEncoding.EncodeToString([]byte(goneText))
+	type messages = []v1alpha1.ChatMessage
+	type files = []v1alpha1.MessageFile
 	for name, c := range map[string]struct {
-		shown []v1alpha1.ChatMessage
-		asked int64
-		now   []v1alpha1.MessageFile
-		want  []string
+		history messages
+		asked   int64
+		now     files
+		want    []string
+		change  func(*Performer)
 	}{
-		"nobody has asked": {[]v1alpha1.ChatMessage{marked(3, agents)}, 0, []v1alpha1.MessageFile{agents}, nil},
-		"it was read before the request": {[]v1alpha1.ChatMessage{marked(3, agents)}, 5,
-			[]v1alpha1.MessageFile{agents}, []string{"AGENTS.md b2xk"}},
-		"it was being read when the request came": {[]v1alpha1.ChatMessage{marked(5, agents)}, 5,
-			[]v1alpha1.MessageFile{agents}, []string{"AGENTS.md b2xk"}},
-		"it was read after the request": {[]v1alpha1.ChatMessage{marked(3, agents), marked(6, agents)}, 5,
-			[]v1alpha1.MessageFile{agents}, nil},
-		"there is more than before": {[]v1alpha1.ChatMessage{marked(3, agents)}, 5,
-			[]v1alpha1.MessageFile{agents, skills}, []string{"AGENTS.md b2xk", "SKILLS.md c2s="}},
+		"the first call in it": {nil, 0, files{agents}, []string{"AGENTS.md b2xk"}, nil},
+		"a workspace that is silent": {nil, 0, nil, nil, func(p *Performer) {
+			p.steps.options.WorkspaceContext = func(context.Context, *v1alpha1.Chat) ([]v1alpha1.MessageFile, bool) {
+				return files{agents}, false
+			}
+		}},
+		"a chat that has no workspace": {nil, 0, files{agents}, nil, func(p *Performer) {
+			p.chat.Status.Internal.Attempt.HasWorkspace = false
+		}},
+		"a call that does not work there": {nil, 0, files{agents}, nil, func(p *Performer) {
+			p.steps.options.Tools = tools.NewRegistry(&counting{name: "execute"})
+		}},
+		"nobody has asked":               {messages{marked(3, agents)}, 0, files{agents}, nil, nil},
+		"it was read before the request": {messages{marked(3, agents)}, 5, files{agents}, []string{"AGENTS.md b2xk"}, nil},
+		"it was being read when the request came": {messages{marked(5, agents)}, 5, files{agents},
+			[]string{"AGENTS.md b2xk"}, nil},
+		"it was read after the request": {messages{marked(3, agents), marked(6, agents)}, 5, files{agents}, nil, nil},
+		"there is more than before": {messages{marked(3, agents)}, 5, files{agents, skills},
+			[]string{"AGENTS.md b2xk", "SKILLS.md c2s="}, nil},
 		"something is gone, and a file that was attached is not meant": {
-			[]v1alpha1.ChatMessage{marked(2, photo, agents, skills), marked(3, agents)}, 5, []v1alpha1.MessageFile{skills},
-			[]string{"SKILLS.md c2s=", "AGENTS.md " + base64.StdEncoding.EncodeToString([]byte(goneText))}},
-		"all is gone": {[]v1alpha1.ChatMessage{marked(3, agents)}, 5, nil,
-			[]string{"AGENTS.md " + base64.StdEncoding.EncodeToString([]byte(goneText))}},
+			messages{marked(2, photo, agents, skills), marked(3, agents)}, 5, files{skills},
+			[]string{"SKILLS.md c2s=", gone}, nil},
+		"all is gone": {messages{marked(3, agents)}, 5, nil, []string{gone}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := performer(tool)
+			p := performer(living("execute"))
 			p.chat.Status.Internal.Attempt.HasWorkspace = true
 			p.chat.Status.Internal.ContextRefreshedVersion = c.asked
 			p.steps.options.WorkspaceContext = func(context.Context, *v1alpha1.Chat) ([]v1alpha1.MessageFile, bool) {
 				return c.now, true
 			}
-			o := p.executeTools(t.Context(), append(c.shown, replied("execute")...), nobody{})
+			if c.change != nil {
+				c.change(p)
+			}
+			o := p.executeTools(t.Context(), append(c.history, replied("execute")...), nobody{})
 			var got []string
 			for _, part := range o.Content.Parts {
 				if part.File != nil {
@@ -156,6 +130,7 @@ func TestContextOfTheWorkspaceIsReadOnRequest(t *testing.T) {
 				}
 			}
 			check.Equal(t, "it reads", c.want, got)
+			check.Equal(t, "it is marked", len(c.want) > 0, o.Content.Workspace != nil && o.Content.Workspace.ContextRead)
 		})
 	}
 }

@@ -4,7 +4,15 @@
 package step
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"charm.land/fantasy"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
@@ -12,6 +20,9 @@ import (
 	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/prompt/compaction"
+	"parley.dev/parley/internal/generation/provider/wire"
+	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/text/jsonschema"
 )
 
 // generate calls the model and collects its reply.
@@ -27,27 +38,27 @@ func (p *Performer) generate(ctx context.Context, messages []v1alpha1.ChatMessag
 	}
 	p.tools.awaitServers(ctx, messages)
 	r := p.request(t, built)
-	format, invalid := p.wishes(ctx, &r, messages)
+	schema, invalid := p.applyTurn(ctx, &r, messages)
 	if invalid != nil {
 		return Failed(invalid)
 	}
 	r.warnings = append(r.warnings, p.tools.serverWarnings()...)
-	p.left = r.left
+	p.unavailableTools = r.unavailable
 	if unavailable := p.steps.options.ClusterUnavailable; unavailable != nil {
-		p.noCluster = unavailable(ctx, p.chat)
+		p.unavailableCluster = unavailable(ctx, p.chat)
 	}
 	p.task.Observed.ClientResults(messages)
 	p.task.BeforeReply(t, messages)
 	o := p.ask(ctx, r, messages, publishAs(v1alpha1.RoleAssistant, to))
 	if o.Kind == v1alpha1.OutcomeCompleted {
 		o.Content = p.tools.withRequired(o.Content)
-		p.judged = format.judge(o.Content)
+		p.output = checkOutput(schema, o.Content)
 	}
 	p.context = contextOf(p.chat, t, o.Content, messages)
 	return o
 }
 
-// publishAs publishes parts as coming from the role.
+// publishAs publishes parts under the role.
 func publishAs(role v1alpha1.MessageRole, to Publisher) func(parts.Part) {
 	return func(part parts.Part) { to.Publish(string(role), part) }
 }
@@ -61,16 +72,16 @@ func pendingCalls(s collect.Step) (calls []v1alpha1.ToolCall) {
 	return calls
 }
 
-// contextOf is how full the context was when the model gave this reply.
+// contextOf is how full the context was for this reply.
 func contextOf(
 	chat *v1alpha1.Chat, t *models.Target, s collect.Step, messages []v1alpha1.ChatMessage,
 ) *v1alpha1.ContextStatus {
 	replies, compacted := compaction.Replies(messages)
 	tokens := s.Usage.InputTokens + s.Usage.CacheReadTokens + s.Usage.CacheWriteTokens
-	if tokens == 0 { // Some servers tell the total alone, which will be in the context of the next call.
+	if tokens == 0 { // Some servers report only the total, which is in the context of the next call.
 		tokens = s.Usage.TotalTokens
 	}
-	// Of an interrupted call the provider tells nothing.
+	// An interrupted call has no usage.
 	if before := chat.Status.Context; tokens == 0 && before != nil {
 		tokens = before.Tokens
 	}
@@ -80,7 +91,94 @@ func contextOf(
 	}
 }
 
-// limitOf is how many tokens the target's context holds, as far as it is known.
+// limitOf is the limit of the target's context, if known.
 func limitOf(chat *v1alpha1.Chat, t *models.Target) modelconfig.Limit {
 	return modelconfig.ContextLimit(t.Config, chat.Status.Internal.LearnedContextLimit)
+}
+
+// outputName is the name of the output for providers and models.
+const outputName = "answer"
+
+// maxOutputProblem limits the description of an invalid output, in bytes.
+const maxOutputProblem = 4096
+
+// applyTurn adds the settings of the turn's message to the request. It returns the schema of the output; nil: text.
+func (p *Performer) applyTurn(ctx context.Context, r *request, messages []v1alpha1.ChatMessage) (*jsonschema.Schema,
+	*v1alpha1.GenerationError) {
+	format := p.chat.Spec.Output
+	settings := wire.SettingsOf(&r.call)
+	if message := p.turnMessage(ctx, messages); message != nil {
+		format = cmp.Or(message.Spec.Output, format)
+		settings.Stop = message.Spec.Stop
+		if p.chat.Status.Turn.Steps == 0 { // A required call in each reply would never end the turn.
+			r.call.ToolChoice = choiceOf(message.Spec.ToolChoice, r.call.Tools)
+		}
+	}
+	var schema *jsonschema.Schema
+	if format != nil {
+		compiled, object, err := jsonschema.CompileOutput(format.Schema.Raw)
+		if err != nil {
+			return nil, &v1alpha1.GenerationError{
+				Reason:  v1alpha1.ErrorOutputSchemaInvalid,
+				Message: clip.Ellipsis("The schema of the output cannot be used: "+err.Error(), 512),
+				Advice:  "Correct output.schema, then send a message to continue",
+			}
+		}
+		schema, settings.Output = compiled, &wire.Output{Name: outputName, Schema: object}
+	}
+	r.call.ProviderOptions[wire.Key] = &settings
+	return schema, nil
+}
+
+// choiceOf converts the choice; nil: the model decides. A tool that is not offered cannot be called.
+func choiceOf(choice *v1alpha1.ToolChoice, offered []fantasy.Tool) *fantasy.ToolChoice {
+	switch {
+	case choice == nil, len(offered) == 0:
+		return nil
+	case choice.Type == v1alpha1.ToolChoiceNone:
+		return new(fantasy.ToolChoiceNone)
+	case choice.Type == v1alpha1.ToolChoiceRequired:
+		return new(fantasy.ToolChoiceRequired)
+	case slices.ContainsFunc(offered, func(t fantasy.Tool) bool { return t.GetName() == choice.Tool }):
+		return new(fantasy.SpecificToolChoice(choice.Tool))
+	}
+	return nil
+}
+
+// turnMessage is the message that began the turn, which a summary can have replaced; nil if it was deleted.
+func (p *Performer) turnMessage(ctx context.Context, messages []v1alpha1.ChatMessage) *v1alpha1.ChatMessage {
+	turn := p.chat.Status.Turn
+	if turn == nil {
+		return nil
+	}
+	for i := range messages {
+		if messages[i].Name == turn.Message {
+			return &messages[i]
+		}
+	}
+	return p.steps.options.Message(ctx, turn.Message)
+}
+
+// checkOutput checks an answer against the schema; nil for a reply that is no answer.
+func checkOutput(schema *jsonschema.Schema, s collect.Step) *v1alpha1.MessageOutput {
+	switch {
+	case schema == nil, s.PendingCalls > 0, s.ReplyOutcome == v1alpha1.ReplyPaused:
+		return nil
+	case s.ReplyOutcome != v1alpha1.ReplyComplete:
+		return &v1alpha1.MessageOutput{Problem: s.ReplyOutcome.Note()}
+	}
+	text := strings.TrimSpace(textOf(s.Parts))
+	if problem := schema.Problems(text); problem != "" {
+		return &v1alpha1.MessageOutput{Problem: clip.Bytes(problem, maxOutputProblem)}
+	}
+	output := &v1alpha1.MessageOutput{}
+	var compact bytes.Buffer
+	if json.Compact(&compact, []byte(text)) == nil && compact.Len() <= v1alpha1.MaxOutputBytes {
+		output.Value = &runtime.RawExtension{Raw: compact.Bytes()}
+	}
+	return output
+}
+
+func textOf(parts []v1alpha1.MessagePart) string {
+	return (&v1alpha1.ChatMessageSpec{Parts: parts}).Text()
 }

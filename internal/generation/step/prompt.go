@@ -12,6 +12,7 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/generation/advisor"
 	"parley.dev/parley/internal/generation/models"
 	"parley.dev/parley/internal/generation/prompt"
 	"parley.dev/parley/internal/generation/provider"
@@ -20,7 +21,7 @@ import (
 	"parley.dev/parley/internal/tools"
 )
 
-// prompt builds the prompt from what the model is to see of the history. The outcome tells why there is none.
+// prompt builds the prompt from the view of the history, or returns the outcome that ends the step.
 func (p *Performer) prompt(
 	ctx context.Context, t *models.Target, view []v1alpha1.ChatMessage,
 ) ([]fantasy.Message, *Outcome) {
@@ -52,18 +53,17 @@ func (p *Performer) prompt(
 	return prompt.Build(in), nil
 }
 
-// skills is the index of the skills that the chat names, for a model that can read them: not for an advisor.
+// skills is the index of the chat's skills, for a model that can read them. An advisor cannot.
 func (p *Performer) skills(ctx context.Context) (string, error) {
-	reads := func(d tools.Definition) bool { return d.Name == string(v1alpha1.BuiltInReadSkill) }
 	if len(p.chat.Spec.SkillsFrom) == 0 || p.chat.Status.Generation.Action == v1alpha1.ActionExecuteTools ||
-		!slices.ContainsFunc(p.steps.options.Tools.Suited(p.chat), reads) {
+		!isOffered(p.steps.options.Tools.Suited(p.chat), v1alpha1.BuiltInReadSkill) {
 		return "", nil
 	}
 	all, err := p.steps.options.Sources.Skills(ctx, p.steps.options.Namespace, p.chat.Spec.SkillsFrom)
 	return skill.Index(skill.OfChat, all, false), err
 }
 
-// sourcesError is why what the chat names in ConfigMaps could not be read.
+// sourcesError explains why instructions or skills could not be read.
 func sourcesError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
 	e := &v1alpha1.GenerationError{
 		Reason: v1alpha1.ErrorInternal, Message: fmt.Sprintf("The instructions of chat %s could not be read", chat.Name),
@@ -80,4 +80,80 @@ func sourcesError(chat *v1alpha1.Chat, err error) *v1alpha1.GenerationError {
 		e.Advice = "Create it, or mark the entry as optional, then send a message to continue"
 	}
 	return e
+}
+
+// Guidance about the workspace. It does not depend on the state of the workspace: a prompt that changes with each step
+// is not cached by providers.
+const (
+	ownWorkspace = "You have a workspace: a machine of your own with files and a shell, which your tools for files and " +
+		"commands work in. "
+	itStops = "It starts with the first call that needs it. When it is idle for a while it is stopped: its " +
+		"commands end, and "
+	keepsStorage = itStops + "files outside its storage are gone. "
+	keepsNothing = itStops + "all of its files are gone. "
+	inWorkspace  = "Paths are relative to its directory. If it has an AGENTS.md, you see that with the first results: " +
+		"follow it."
+	sharedWorkspace = "You share a workspace with the agent that gave you this task: a machine with files and a shell, " +
+		"which your tools for files and commands work in. Paths are relative to its directory."
+	noWorkspace = "You have no workspace yet. If a task needs files or commands, create one: see list_templates, " +
+		"read_template and create_workspace."
+)
+
+// toolGuidance are the blocks of the system message about tools, which the advisor does not have.
+func toolGuidance(chat *v1alpha1.Chat, registry *tools.Registry) []string {
+	if chat.Status.Generation.Action == v1alpha1.ActionExecuteTools {
+		return nil
+	}
+	return slices.Concat(workspaceGuidance(chat, registry), advisor.Guidance(chat), modeGuidance(chat))
+}
+
+// Guidance about the mode of the chat, which the offered tools enforce.
+const (
+	planMode = "You plan: find out what there is to know, then call propose_plan. Until people approve a plan you " +
+		"change nothing: you have only tools that look, and what might change something waits for people first. Ask them " +
+		"with ask_user_question what only they can decide."
+	exploreMode = "You explore: you have only tools that look. Report what you find; change nothing."
+)
+
+func modeGuidance(chat *v1alpha1.Chat) []string {
+	switch chat.ModeInForce() {
+	case v1alpha1.ModePlan:
+		return []string{planMode}
+	case v1alpha1.ModeExplore:
+		return []string{exploreMode}
+	}
+	return nil
+}
+
+// workspaceGuidance is about the workspace of the chat's tools, or about how to create one.
+func workspaceGuidance(chat *v1alpha1.Chat, registry *tools.Registry) []string {
+	offered := registry.Suited(chat)
+	canWorkThere := slices.ContainsFunc(offered, func(d tools.Definition) bool { return d.NeedsWorkspace })
+	switch {
+	case chat.Status.Internal.Attempt.HasWorkspace && canWorkThere && chat.Spec.ParentRef != nil:
+		return []string{sharedWorkspace}
+	case chat.Status.Internal.Attempt.HasWorkspace && canWorkThere:
+		return []string{ownWorkspace + lifetime(chat.Spec.Workspace) + inWorkspace}
+	case isOffered(offered, v1alpha1.BuiltInCreateWorkspace):
+		return []string{noWorkspace}
+	}
+	return nil
+}
+
+func isOffered(offered []tools.Definition, tool v1alpha1.BuiltInTool) bool {
+	return slices.ContainsFunc(offered, func(d tools.Definition) bool { return d.Name == string(tool) })
+}
+
+// lifetime is how long the workspace and its files last.
+func lifetime(w *v1alpha1.WorkspaceSource) string {
+	switch {
+	case w == nil:
+		return keepsStorage
+	case w.PodRef != nil:
+		return "" // It is never stopped.
+	case w.PodTemplateRef != nil && w.PodTemplateRef.Storage == nil,
+		w.PodTemplateSelector != nil && w.PodTemplateSelector.Storage == nil:
+		return keepsNothing
+	}
+	return keepsStorage
 }

@@ -158,10 +158,10 @@ func (c *talk) perform(ctx context.Context, action v1alpha1.GenerationAction) *v
 		BeforeReply: func(*models.Target, []v1alpha1.ChatMessage) {}})
 	p.Prepare(ctx)
 	o := p.Perform(ctx, c.history[st.History.ContextStart:], c.shown)
-	m := chattest.Answer(chat)
-	g := m.Spec.Generation
-	m.Spec.Parts, g.Outcome, g.Error = o.Content.Parts, o.Kind, o.Err
-	p.Account(g, o)
+	m, g := chattest.Answer(chat), p.Account(o)
+	was := m.Spec.Generation
+	g.ChatUID, g.HistoryVersion, g.Attempt, g.Action, g.Pod = was.ChatUID, was.HistoryVersion, was.Attempt, action, "pod"
+	m.Spec.Parts, m.Spec.Generation, g.Outcome, g.Error = o.Content.Parts, g, o.Kind, o.Err
 	if o.Kind == v1alpha1.OutcomeCompleted {
 		c.commit(m)
 	}

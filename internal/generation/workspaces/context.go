@@ -24,24 +24,20 @@ import (
 )
 
 const (
-	// contextTime is how long reading the context may take.
-	contextTime = 5 * time.Second
-	// maxContext is how much of the instructions the model reads: 64 KiB.
-	maxContext = v1alpha1.MaxInstructionsBytes
-	// maxSource is how large a file may be that is read for it.
-	maxSource = 256 << 10
-	// maxIncludes is how many files the instructions may include.
-	maxIncludes = 16
+	contextTimeout = 5 * time.Second
+	maxContext     = v1alpha1.MaxInstructionsBytes
+	maxSource      = 256 << 10 // bytes of an included file
+	maxIncludes    = 16
 
 	instructionsFile = "AGENTS.md"
 	indexFile        = "SKILLS.md"
 	contextCut       = "\n\n[This is longer than 64 KiB; the rest was cut off.]\n"
 )
 
-// Context is what the workspace says about how to work in it: AGENTS.md, with the files that it includes, and an index
-// of its skills, as far as it has them. It reports whether the workspace has answered in time.
+// Context is the context of the workspace: its AGENTS.md with the included files, and an index of its skills. ok
+// reports whether the workspace has answered in time.
 func (w *Workspaces) Context(ctx context.Context, chat *v1alpha1.Chat) (files []v1alpha1.MessageFile, ok bool) {
-	ctx, cancel := context.WithTimeout(ctx, contextTime)
+	ctx, cancel := context.WithTimeout(ctx, contextTimeout)
 	defer cancel()
 	c, err := w.Of(ctx, chat)
 	if err != nil {
@@ -50,22 +46,23 @@ func (w *Workspaces) Context(ctx context.Context, chat *v1alpha1.Chat) (files []
 	return contextIn(ctx, c)
 }
 
-// IsContext reports whether a file of that name is one that Context returns.
+// IsContext reports whether Context returns a file of that name.
 func IsContext(name string) bool { return name == instructionsFile || name == indexFile }
 
-// contextIn reads the context of a workspace. It reports whether all of it was answered.
+// contextIn reads the context of a workspace, and reports whether all requests were answered.
 func contextIn(ctx context.Context, c *client.Client) (files []v1alpha1.MessageFile, ok bool) {
-	told, answered := instructions(ctx, c)
-	index, found := skills(ctx, c)
-	for _, f := range []struct{ name, text string }{{instructionsFile, told}, {indexFile, index}} {
+	r := &reader{ctx: ctx, client: c, seen: map[string]bool{}}
+	r.include(instructionsFile)
+	index, answered := skills(ctx, c)
+	for _, f := range []struct{ name, text string }{{instructionsFile, r.text.String()}, {indexFile, index}} {
 		if strings.TrimSpace(f.text) != "" {
 			files = append(files, asFile(f.name, f.text))
 		}
 	}
-	return files, answered && found
+	return files, answered && !r.unanswered
 }
 
-// refusal is the agent's, if the error is one: the workspace has answered all the same.
+// refusal is the agent's error, if it is one, which is an answer.
 func refusal(err error) (refused *protocol.Error, answered bool) {
 	refused, ok := errors.AsType[*protocol.Error](err)
 	return refused, err == nil || ok
@@ -79,26 +76,18 @@ func asFile(name, text string) v1alpha1.MessageFile {
 		Data: base64.StdEncoding.EncodeToString([]byte(text))}
 }
 
-// instructions are those of AGENTS.md. A line "@PATH" in it, outside of blocks of code, stands for the text file at
-// that path, relative to the file that it is in.
-func instructions(ctx context.Context, c *client.Client) (text string, answered bool) {
-	r := &including{ctx: ctx, client: c, seen: map[string]bool{}}
-	r.include(instructionsFile)
-	return r.text.String(), !r.unanswered
+// reader reads instructions with their includes.
+type reader struct {
+	ctx        context.Context
+	client     *client.Client
+	seen       map[string]bool
+	text       strings.Builder
+	unanswered bool // after a request without an answer
 }
 
-// including puts files together.
-type including struct {
-	ctx    context.Context
-	client *client.Client
-	seen   map[string]bool
-	text   strings.Builder
-	// unanswered is true once the workspace has not answered.
-	unanswered bool
-}
-
-// include adds a file, and what that includes. Each is added once.
-func (r *including) include(file string) {
+// include adds a file once. A line "@PATH" outside of code blocks includes the text file at that path, relative to the
+// file.
+func (r *reader) include(file string) {
 	if r.seen[file] || len(r.seen) > maxIncludes || r.text.Len() > maxContext {
 		return
 	}
@@ -117,8 +106,8 @@ func (r *including) include(file string) {
 	}
 }
 
-// read is the content of a file, or says why there is none.
-func (r *including) read(file string) string {
+// read is the content of a file, or why it was not read.
+func (r *reader) read(file string) string {
 	content, err := r.client.Content(r.ctx, file, maxSource)
 	refused, answered := refusal(err)
 	switch {
@@ -137,7 +126,7 @@ func (r *including) read(file string) string {
 
 var errNotText = errors.New("it is not UTF-8 text")
 
-// included is the path that a line stands for; empty if it stands for itself.
+// included is the path that a line includes, if any.
 func included(line string) string {
 	to, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n \t"), "@")
 	if !ok || strings.ContainsAny(to, " \t") {
@@ -146,8 +135,8 @@ func included(line string) string {
 	return to
 }
 
-// fenceAfter is the fence that ends the block of code that the line after this one is in; empty if it is in none. As in
-// Markdown, a fence has three or more backquotes or tildes, and one that is at least as long ends the block.
+// fenceAfter is the fence of the open code block after the line; empty if none is open. As in Markdown, a fence has
+// three or more backquotes or tildes, and one that is at least as long ends the block.
 func fenceAfter(fence, line string) string {
 	line = strings.TrimSpace(line)
 	info := strings.TrimLeft(line, line[:min(len(line), 1)])
@@ -180,7 +169,6 @@ func skills(ctx context.Context, c *client.Client) (index string, answered bool)
 	return index, true
 }
 
-// notRead says why something was not read.
 func notRead(file string, err error) string {
 	return fmt.Sprintf("[%s was not read: %s]\n", printable.Line(file), printable.Line(err.Error()))
 }

@@ -1,74 +1,73 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workspaces finds the workspaces of chats: whose they are, where their agents listen, and with which token
-// they are asked. A token is good for the agent in one pod alone.
+// Package workspaces finds the workspaces of chats, and makes clients of their agents. A token is valid for the agent
+// in one pod only.
 package workspaces
 
 import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/kube/tokencache"
 	"parley.dev/parley/internal/netguard/retry"
+	"parley.dev/parley/internal/tools/templates"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
 // Options of Workspaces. All are required.
 type Options struct {
-	// Namespace of the chats.
 	Namespace string
 	// Chat and Workspace read from the API server.
 	Chat      func(ctx context.Context, name string) (*v1alpha1.Chat, error)
 	Workspace func(ctx context.Context, name string) (*v1alpha1.Workspace, error)
-	// Mint asks for a token of the generation pod's own account.
+	// Mint requests a token of the generation pod's account.
 	Mint tokencache.Mint
-	// Now returns the current time.
-	Now func() time.Time
+	Now  func() time.Time
 }
 
-// Workspaces finds those of a namespace. It is safe for concurrent use.
+// Workspaces finds the workspaces of a namespace. It is safe for concurrent use.
 type Workspaces struct {
 	options   Options
 	tokens    *tokencache.Cache
 	transport http.RoundTripper
-
-	mu    sync.Mutex
-	bound map[boundPod]bool
+	bound     *lru.Cache // of boundPod
 }
 
-// boundPod is a pod that has been told which chat its workspace belongs to.
+// boundPod is a pod whose agent knows the chat of its workspace.
 type boundPod struct{ pod, chat string }
 
-// maxBound bounds how many bindings are remembered. One that was forgotten is made again, which changes nothing.
+// maxBound limits the remembered bindings. To bind again is harmless.
 const maxBound = 1000
 
 // New returns workspaces.
 func New(o Options) *Workspaces {
 	return &Workspaces{options: o, tokens: tokencache.New(o.Mint, o.Now), transport: client.NewTransport(),
-		bound: map[boundPod]bool{}}
+		bound: lru.New(maxBound)}
 }
 
 // Has reports whether the chat's family had a workspace when the attempt began.
 func Has(chat *v1alpha1.Chat) bool { return chat.Status.Internal.Attempt.HasWorkspace }
 
-// Of is a client of the agent in the workspace of the chat's family. The error tells the model why there is none.
+// Of is a client of the agent in the workspace of the chat's family. The error is for the model.
 func (w *Workspaces) Of(ctx context.Context, chat *v1alpha1.Chat) (*client.Client, error) {
 	root, err := w.Owner(ctx, chat)
 	if err != nil {
 		return nil, err
 	}
-	switch { // Of another chat than its own an attempt does not know what is in force.
+	switch { // The settings in force are known only of the attempt's own chat.
 	case !Has(chat) && chat == root && root.Spec.Workspace == nil:
 		return nil, fmt.Errorf("chat %s has no workspace: its spec.workspace names none", root.Name)
 	case !Has(chat) && chat == root:
@@ -87,30 +86,29 @@ func (w *Workspaces) Of(ctx context.Context, chat *v1alpha1.Chat) (*client.Clien
 	return c, w.bind(ctx, c, boundPod{pod.UID, string(root.UID)})
 }
 
-// Owner is the chat at the top of the family, whose workspace all of it works in.
+// Owner is the root of the chat's family, which owns the workspace.
 func (w *Workspaces) Owner(ctx context.Context, chat *v1alpha1.Chat) (*v1alpha1.Chat, error) {
 	for range v1alpha1.MaxFamilyDepth + 1 {
 		if chat.Spec.ParentRef == nil {
 			return chat, nil
 		}
-		above, err := read(ctx, w.options.Chat, chat.Spec.ParentRef.Name)
+		parent, err := read(ctx, w.options.Chat, chat.Spec.ParentRef.Name)
 		if err != nil {
 			return nil, fmt.Errorf("reading chat %s, the parent of this one: %w", chat.Spec.ParentRef.Name, err)
 		}
-		if uid := chat.Status.Internal.ParentUID; uid != "" && uid != string(above.UID) {
-			return nil, fmt.Errorf("chat %s, the parent of this one, is gone", above.Name)
+		if uid := chat.Status.Internal.ParentUID; uid != "" && uid != string(parent.UID) {
+			return nil, fmt.Errorf("chat %s, the parent of this one, is gone", parent.Name)
 		}
-		chat = above
+		chat = parent
 	}
 	return nil, fmt.Errorf("the chats above this one go deeper than any family")
 }
 
-// unreadyPatience is how long a call waits for a pod that was ready and is not, as after a restart of its kubelet:
-// 10 s.
+// unreadyPatience is how long a call waits for a pod that is no longer ready, as after a restart of its kubelet.
 const unreadyPatience = 10 * time.Second
 
-// pod is that of the root's workspace, if it is ready. The operator saw to that before the calls were to be run, so
-// that whatever is missing now is for people to fix, or has just been lost. It waits for a pod that may be ready again.
+// pod is the ready pod of the root's workspace. The operator has checked it before the calls, so a missing one is for
+// people to fix, or was just lost. It waits for a pod that may become ready again.
 func (w *Workspaces) pod(ctx context.Context, root *v1alpha1.Chat) (pod *v1alpha1.WorkspacePod, err error) {
 	for end := w.options.Now().Add(unreadyPatience); ; {
 		pod, passes, err := w.look(ctx, root)
@@ -123,7 +121,7 @@ func (w *Workspaces) pod(ctx context.Context, root *v1alpha1.Chat) (pod *v1alpha
 	}
 }
 
-// look returns the pod of the root's workspace, or why there is none. passes is true if that may end by itself soon.
+// look returns the pod of the root's workspace, or why there is none. passes is true if waiting can help.
 func (w *Workspaces) look(ctx context.Context, root *v1alpha1.Chat) (_ *v1alpha1.WorkspacePod, passes bool, _ error) {
 	workspace, err := read(ctx, w.options.Workspace, root.Name)
 	if apierrors.IsNotFound(err) {
@@ -148,20 +146,16 @@ func (w *Workspaces) look(ctx context.Context, root *v1alpha1.Chat) (_ *v1alpha1
 	return pod, false, nil
 }
 
-// gone reports whether the root's workspace has lost the pod. What cannot be read is not known to be gone.
+// gone reports whether the root's workspace has lost the pod, or removes it. A pod that does not answer may come back:
+// its container is restarted. If the API server does not answer, the pod is not gone.
 func (w *Workspaces) gone(ctx context.Context, root *v1alpha1.Chat, pod string) bool {
 	workspace, err := w.options.Workspace(ctx, root.Name)
 	if err != nil {
 		return apierrors.IsNotFound(err)
 	}
-	return !belongsTo(workspace, root.UID) || lost(&workspace.Status, pod)
-}
-
-// lost reports whether a workspace has another pod by now, or none, or removes it. A pod that only does not answer may
-// be back: its container is restarted.
-func lost(status *v1alpha1.WorkspaceStatus, pod string) bool {
-	return status.Pod == nil || status.Pod.UID != pod ||
-		status.Phase == v1alpha1.WorkspacePhaseStopping || status.Phase == v1alpha1.WorkspacePhaseStopped
+	st := &workspace.Status
+	return !belongsTo(workspace, root.UID) || st.Pod == nil || st.Pod.UID != pod ||
+		st.Phase == v1alpha1.WorkspacePhaseStopping || st.Phase == v1alpha1.WorkspacePhaseStopped
 }
 
 func belongsTo(w *v1alpha1.Workspace, chat types.UID) bool {
@@ -169,22 +163,71 @@ func belongsTo(w *v1alpha1.Workspace, chat types.UID) bool {
 	return owner != nil && owner.UID == chat
 }
 
-// bind tells the agent, once in the life of its pod, which chat it works for.
+// bind binds the agent to the chat, once for each pod.
 func (w *Workspaces) bind(ctx context.Context, c *client.Client, pod boundPod) error {
-	w.mu.Lock()
-	known := w.bound[pod]
-	w.mu.Unlock()
-	if known {
+	if _, isBound := w.bound.Get(pod); isBound {
 		return nil
 	}
-	if err := c.Bind(ctx); err != nil {
-		return err
+	err := c.Bind(ctx)
+	if err == nil {
+		w.bound.Add(pod, nil)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.bound) >= maxBound {
-		clear(w.bound)
+	return err
+}
+
+// patience is how long requests to the API server are retried. A restart takes less, and a request to a workspace,
+// which needs a token, lasts 30 s.
+const patience = 20 * time.Second
+
+// read reads an object. NotFound is final.
+func read[T any](ctx context.Context, get func(context.Context, string) (T, error), name string) (T, error) {
+	return patiently(ctx, func(ctx context.Context) (T, error) { return get(ctx, name) }, apierrors.IsNotFound)
+}
+
+// token is one for the audience. NotFound means that this pod has been removed: then its chats move to others, which
+// ends ctx.
+func (w *Workspaces) token(ctx context.Context, audience string) (string, error) {
+	return patiently(ctx, func(ctx context.Context) (string, error) { return w.tokens.Of(ctx, audience) })
+}
+
+// patiently retries until an answer, a final error, or a timeout, which does not cancel a running request. The error is
+// that of the last request.
+func patiently[T any](
+	ctx context.Context, request func(context.Context) (T, error), isFinal ...func(error) bool,
+) (T, error) {
+	patient, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var last error
+	answer, err := retry.Do(patient, retry.APIServer, func(context.Context) (answer T, err error) {
+		answer, last = request(ctx)
+		return answer, last
+	}, isFinal...)
+	if ctx.Err() == nil {
+		err = last
 	}
-	w.bound[pod] = true
-	return nil
+	return answer, err
+}
+
+// Templates lists the templates of the namespace for models; see templates.Options.
+func Templates(client *apiclient.Client, namespace string) func(context.Context, string, int, int64) (
+	[]templates.Template, bool, error) {
+	return func(ctx context.Context, selector string, most int, mostBytes int64) ([]templates.Template, bool, error) {
+		found, more, err := client.PodTemplates(ctx, namespace, selector, most, mostBytes)
+		var all []templates.Template
+		for i := range found {
+			all = append(all, templateOf(&found[i]))
+		}
+		return all, more, err
+	}
+}
+
+// templateOf omits what models must not see.
+func templateOf(t *apiclient.PodTemplate) templates.Template {
+	known := templates.Template{Name: t.Metadata.Name, Annotations: t.Metadata.Annotations}
+	all := t.Template.Spec.Containers
+	i := slices.IndexFunc(all, func(c apiclient.Container) bool { return c.Name == v1alpha1.WorkspaceContainer })
+	if i = max(i, 0); i < len(all) {
+		known.Image, known.Requests, known.Limits = all[i].Image, all[i].Resources.Requests, all[i].Resources.Limits
+	}
+	return known
 }

@@ -21,6 +21,12 @@ func TestTitleIsMadeOfFirstMessageWords(t *testing.T) {
 		"a short message stays as it is": {v1alpha1.ChatMessageSpec{Content: "What time is it?"}, "What time is it?"},
 		"more words are left out": {v1alpha1.ChatMessageSpec{Content: "one two three four five six seven"},
 			"one two three four five six…"},
+		"white space is one space":          {v1alpha1.ChatMessageSpec{Content: "  one\n\ttwo  \r\n three "}, "one two three"},
+		"characters are counted, not bytes": {v1alpha1.ChatMessageSpec{Content: strings.Repeat("ß", 80)}, strings.Repeat("ß", 80)},
+		"an emoji stays whole":              {v1alpha1.ChatMessageSpec{Content: "👩\u200d💻 help"}, "👩\u200d💻 help"},
+		"nothing has no title":              {v1alpha1.ChatMessageSpec{Content: " \n\t"}, ""},
+		"six long words have one ellipsis": {v1alpha1.ChatMessageSpec{Content: strings.Repeat(strings.Repeat("y", 15)+" ", 9)},
+			strings.Repeat(strings.Repeat("y", 15)+" ", 4) + strings.Repeat("y", 15) + "…"},
 		"parts count": {v1alpha1.ChatMessageSpec{Parts: []v1alpha1.MessagePart{text("one\ntwo"), text("three")}},
 			"one two three"},
 		"a file has no words": {v1alpha1.ChatMessageSpec{Parts: []v1alpha1.MessagePart{

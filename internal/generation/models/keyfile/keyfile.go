@@ -1,9 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keyfile reads API keys from the folders that Secrets are mounted into. Whatever a ChatModelConfig names,
-// nothing outside of them is read: a name that is a path would send another file of the pod,
-// such as its token, to a server.
+// Package keyfile reads API keys from mounted Secrets. It never reads another file of the pod, such as its token: that
+// would go to a provider.
 package keyfile
 
 import (

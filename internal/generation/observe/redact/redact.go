@@ -3,9 +3,8 @@
 
 // Package redact takes secrets out of HTTP exchanges with providers before they are recorded.
 //
-// Invariant: what is known to be a secret by its place (a header, a query parameter, a JSON field that is named like
-// one) or by its value (the API key) is not in what a Redactor returns; what cannot be understood is left out as a
-// whole. It knows no client and no clock.
+// Invariant: a Redactor returns nothing that is a secret by its place (a header, a query parameter, a JSON field) or by
+// its value (the API key). It omits what it cannot parse. It knows no client and no clock.
 package redact
 
 import (
@@ -19,6 +18,15 @@ import (
 // Mark stands in place of a secret.
 const Mark = "[redacted]"
 
+// secretWords are parts of plain names that hold secrets. In JSON, "token" is none of them: prompt_tokens is a count.
+var secretWords = []string{
+	"secret", "password", "passwd", "passphrase", "authorization", "credential", "apikey", "privatekey",
+}
+
+// secretHTTPWords are those of headers and query parameters. "token" covers session, security and refresh tokens.
+var secretHTTPWords = append(slices.Clone(secretWords),
+	"token", "bearer", "cookie", "signature", "subscriptionkey", "accesskey")
+
 // Redactor takes secrets out. The zero Redactor knows no key by its value.
 type Redactor struct {
 	// forms are those of the known keys, and known replaces them.
@@ -26,14 +34,13 @@ type Redactor struct {
 	known *strings.Replacer
 }
 
-// New returns a Redactor that also takes out the given keys wherever they stand, as they are or as they are written in
-// a URL or in JSON.
+// New returns a Redactor that also takes out these keys, in plain text and as URLs and JSON write them.
 func New(keys ...string) Redactor {
 	var all []string
 	for _, key := range keys {
 		all = append(all, forms(key)...)
 	}
-	// The first that matches is taken: a key must not leave the rest of a longer one.
+	// The first match wins: a key must not leave the rest of a longer one.
 	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) })
 	pairs := make([]string, 0, 2*len(all))
 	for _, form := range all {
@@ -55,7 +62,7 @@ func forms(key string) []string {
 
 // replaceKnown takes out the keys that are known by their value.
 func (r Redactor) replaceKnown(text string) string {
-	if !containsAny(text, r.forms) { // Much faster than to replace nothing.
+	if !containsAny(text, r.forms) { // Much faster than the replacer.
 		return text
 	}
 	return r.known.Replace(text)
@@ -80,10 +87,5 @@ func plain(name string) string {
 }
 
 func containsAny(text string, words []string) bool {
-	for _, word := range words {
-		if strings.Contains(text, word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) })
 }

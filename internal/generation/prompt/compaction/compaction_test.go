@@ -112,24 +112,12 @@ func TestInputBeyondBudgetIsCutInTheMiddle(t *testing.T) {
 func TestInputKeepsItsBudgetAndItsOrder(t *testing.T) {
 	messages := history("u:1 a:22 t:333 a:4444 t:55555 a:666666 u:7777777 a:88888888")
 	for budget := 1; budget < 60; budget++ {
-		total := 0
-		got := bound(messages, budget)
-		for i := range got {
-			if got[i].Name != "parley-compaction-gap" {
-				total += size(&got[i])
-			}
-		}
-		if total > budget {
-			t.Errorf("%d bytes for a budget of %d", total, budget)
-		}
-		if !slices.IsSortedFunc(got, func(a, b v1alpha1.ChatMessage) int {
-			if a.Name == "parley-compaction-gap" || b.Name == "parley-compaction-gap" {
-				return 0
-			}
+		kept := slices.DeleteFunc(bound(messages, budget), func(m v1alpha1.ChatMessage) bool {
+			return m.Name == "parley-compaction-gap"
+		})
+		check.Equal(t, budget, true, sizeOf(kept) <= budget && slices.IsSortedFunc(kept, func(a, b v1alpha1.ChatMessage) int {
 			return strings.Compare(a.Name, b.Name)
-		}) {
-			t.Errorf("a budget of %d mixes the messages up", budget)
-		}
+		}))
 	}
 }
 
@@ -144,4 +132,20 @@ func TestBudgetFollowsTheContextLimit(t *testing.T) {
 	} {
 		check.Equal(t, "the budget", c.want, Budget(c.limit, c.source, messages))
 	}
+}
+
+func TestEveryKindOfContentHasASize(t *testing.T) {
+	text, file := "1234", strings.Repeat("x", fileBytes+1)
+	for name, spec := range map[string]v1alpha1.ChatMessageSpec{
+		"a content": {Content: text}, "a text": {Parts: []v1alpha1.MessagePart{{Text: &text}}},
+		"a call":   {Parts: []v1alpha1.MessagePart{{ToolCall: &v1alpha1.ToolCall{Name: "12", Input: "34"}}}},
+		"a result": {Parts: []v1alpha1.MessagePart{{ToolResult: &v1alpha1.ToolResult{Output: text}}}},
+		"earlier messages": {History: []v1alpha1.PriorMessage{{Content: "1",
+			ToolResults: []v1alpha1.ToolResult{{Output: "2"}}, ToolCalls: []v1alpha1.PriorToolCall{{Name: "3", Input: "4"}}}}},
+	} {
+		check.Equal(t, name, 4, size(&v1alpha1.ChatMessage{Spec: spec}))
+	}
+	files := v1alpha1.ChatMessageSpec{Parts: []v1alpha1.MessagePart{{File: &v1alpha1.MessageFile{Data: file}}},
+		History: []v1alpha1.PriorMessage{{Files: []v1alpha1.PriorFile{{Data: file}}}}}
+	check.Equal(t, "files", 2*fileBytes, size(&v1alpha1.ChatMessage{Spec: files}))
 }

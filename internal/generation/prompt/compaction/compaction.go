@@ -1,6 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package compaction selects the messages that the model sees, and those to summarise. It is pure.
+//
+// Invariant: an unanswered message is never summarised.
 package compaction
 
 import (
@@ -10,15 +13,60 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
+// prefix precedes a summary in the prompt.
+const prefix = "The conversation before this point was replaced by the following summary of it. " +
+	"Go on from there; do not mention the summary.\n\n"
+
+// View is the part of a context that the model sees: its last summary as a User message, then the other messages in
+// their order.
+func View(visible []v1alpha1.ChatMessage) []v1alpha1.ChatMessage {
+	if _, compacted := Replies(visible); !compacted {
+		return visible
+	}
+	view := make([]v1alpha1.ChatMessage, 1, len(visible)) // The first is for the summary.
+	for i := range visible {
+		if m := &visible[i]; m.Spec.Role == v1alpha1.RoleSystem {
+			view[0] = v1alpha1.ChatMessage{ObjectMeta: m.ObjectMeta, Spec: v1alpha1.ChatMessageSpec{
+				ChatRef: m.Spec.ChatRef, Role: v1alpha1.RoleUser, Content: prefix + m.Spec.Text()}}
+		} else {
+			view = append(view, *m)
+		}
+	}
+	return view
+}
+
+// Replies is the number of Assistant messages in the context, and whether a summary begins it.
+func Replies(visible []v1alpha1.ChatMessage) (replies int64, compacted bool) {
+	for i := range visible {
+		switch visible[i].Spec.Role {
+		case v1alpha1.RoleAssistant:
+			replies++
+		case v1alpha1.RoleSystem: // Only unanswered messages precede it.
+			replies, compacted = 0, true
+		}
+	}
+	return replies, compacted
+}
+
+// Unanswered is the number of unanswered messages at the end of a history.
+func Unanswered(messages []v1alpha1.ChatMessage) (n int) {
+	for i := range slices.Backward(messages) {
+		if messages[i].Spec.LastRole() != v1alpha1.RoleUser {
+			break
+		}
+		n++
+	}
+	return n
+}
+
 const (
-	// bytesPerToken is how many bytes a token has at least, on the whole: it is 3 to 4 for most languages.
+	// bytesPerToken is a low estimate: most languages have 3 to 4.
 	bytesPerToken = 3
-	// inputPercent of the model's context may be filled with what is to be summarised: 75, so that the request, the system
-	// prompt and the summary have room.
+	// inputPercent of the model's context is for the messages. The rest is for the system prompt and the summary.
 	inputPercent = 75
-	// headPercent of that is kept for the beginning, where the task was given: 25.
+	// headPercent of the input is for the beginning, which has the task.
 	headPercent = 25
-	// fileBytes is the most that a file counts: of a text, the model reads no more.
+	// fileBytes is the most that a file counts: the model reads no more of a text.
 	fileBytes = 128 << 10
 )
 
@@ -32,8 +80,8 @@ const request = "Write a summary of this conversation that will replace it: whoe
 	"still open; preferences and instructions that still hold. Leave out pleasantries. " +
 	"Write only the summary and call no tools."
 
-// Budget is how many bytes of messages fit into the call that summarises them. limit is the model's in tokens, 0 if it
-// is not known; then only a context that a model refused as too long is cut, to half its size.
+// Budget is how many bytes of messages fit into the call that summarises them; 0: no limit. limit is the model's in
+// tokens, or 0 if unknown: then only a context that a model has refused as too long is cut, to half its size.
 func Budget(limit int64, source v1alpha1.CompactionSource, messages []v1alpha1.ChatMessage) int {
 	switch {
 	case limit > 0:
@@ -44,8 +92,7 @@ func Budget(limit int64, source v1alpha1.CompactionSource, messages []v1alpha1.C
 	return 0
 }
 
-// Less is half of what was sent of the messages with that budget, which the model refused as too long: tokens are
-// shorter than reckoned with in some languages.
+// Less is half of the budget that the model refused as too long: in some languages tokens are shorter than estimated.
 func Less(budget int, messages []v1alpha1.ChatMessage) int {
 	total := sizeOf(messages)
 	if budget > 0 && budget < total {
@@ -61,8 +108,7 @@ func sizeOf(messages []v1alpha1.ChatMessage) (total int) {
 	return total
 }
 
-// Input is the conversation to be summarised, followed by the request. More than budget bytes are cut out in the
-// middle; 0 bounds nothing.
+// Input is the conversation to summarise, followed by the request. Its middle is omitted if it exceeds the budget.
 func Input(messages []v1alpha1.ChatMessage, budget int) []v1alpha1.ChatMessage {
 	return append(bound(messages, budget), user("parley-compaction-request", request))
 }
@@ -78,7 +124,7 @@ func bound(messages []v1alpha1.ChatMessage, budget int) []v1alpha1.ChatMessage {
 	return append(bounded, messages[tail:]...)
 }
 
-// cut is the range of messages to leave out.
+// cut is the range of messages to omit.
 func cut(messages []v1alpha1.ChatMessage, budget int) (head, tail int) {
 	if budget <= 0 || sizeOf(messages) <= budget {
 		return 0, 0

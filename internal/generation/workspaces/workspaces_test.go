@@ -5,7 +5,12 @@ package workspaces
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,8 +18,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -48,17 +55,14 @@ func TestTroubleWithTheAPIServerPasses(t *testing.T) {
 					return "token", time.Now().Add(time.Hour), trouble()
 				}})
 				_, err := w.token(ctx, "audience")
-				if took := time.Since(began); (err == nil) != c.token || took > c.most {
-					t.Errorf("the token: %v after %s", err, took)
-				}
+				check.Equal(t, "token, late", []any{c.token, false}, []any{err == nil, time.Since(began) > c.most})
 				began = time.Now()
 				_, err = read(t.Context(), func(context.Context, string) (*v1alpha1.Workspace, error) {
 					return &v1alpha1.Workspace{}, trouble()
 				}, "c")
 				took := time.Since(began)
-				if (err == nil) != c.read || took > c.most || apierrors.IsNotFound(err) && took > 0 {
-					t.Errorf("the workspace: %v after %s", err, took)
-				}
+				check.Equal(t, "workspace, late", []any{c.read, false},
+					[]any{err == nil, took > c.most || apierrors.IsNotFound(err) && took > 0})
 			})
 		})
 	}
@@ -90,9 +94,8 @@ func TestCallWaitsForABrieflyUnreadyPod(t *testing.T) {
 					return workspace, nil
 				}})
 				pod, err := w.pod(t.Context(), root)
-				if took := time.Since(began); (pod != nil) != c.found || (err == nil) != c.found || took > c.most {
-					t.Errorf("got %+v, %v after %s", pod, err, took)
-				}
+				check.Equal(t, "pod, no error, late", []any{c.found, c.found, false},
+					[]any{pod != nil, err == nil, time.Since(began) > c.most})
 			})
 		})
 	}
@@ -130,5 +133,36 @@ func TestPodIsGoneOnceItsWorkspaceSaysSo(t *testing.T) {
 			}})
 			check.Equal(t, "gone", c.want, w.gone(t.Context(), root, "pod"))
 		})
+	}
+}
+
+// listOfPodTemplates is as the API server writes it, with what a model must not see.
+const listOfPodTemplates = `{"kind":"PodTemplateList","apiVersion":"v1","metadata":{"resourceVersion":"9","continue":"x"},"items":[
+ {"metadata":{"name":"go","labels":{"team":"web"},"annotations":{"parley.dev/description":"A Go toolchain."}},
+  "template":{"metadata":{},"spec":{"serviceAccountName":"builder","containers":[
+   {"name":"beside","image":"other","env":[{"name":"PASSWORD","value":"hunter2"}]},
+   {"name":"workspace","image":"golang:1.27","command":["hunter2"],"env":[{"name":"PASSWORD","value":"hunter2"}],
+    "resources":{"requests":{"cpu":"500m"},"limits":{"memory":"2Gi"}}}]}}},
+ {"metadata":{"name":"one"},"template":{"spec":{"containers":[{"name":"x","image":"first"}]}}},
+ {"metadata":{"name":"none"},"template":{"spec":{"containers":null}}}]}`
+
+func TestOfTemplatesModelsLearnWhatIsForThem(t *testing.T) {
+	var asked string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.String()
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, listOfPodTemplates)
+	}))
+	t.Cleanup(server.Close)
+	client, err := apiclient.New(&rest.Config{Host: server.URL}, "test")
+	check.OK(t, err)
+	all, more, err := Templates(client, "ns")(t.Context(), "a=b", 3, 1<<20)
+	if err != nil || !more || len(all) != 3 || asked != "/api/v1/namespaces/ns/podtemplates?labelSelector=a%3Db&limit=3" {
+		t.Fatalf("asked %s; got %d templates, more: %t, %v", asked, len(all), more, err)
+	}
+	check.Equal(t, "image, requests, limits", []any{"golang:1.27", "500m", "2Gi", "first", ""},
+		[]any{all[0].Image, all[0].Requests["cpu"], all[0].Limits["memory"], all[1].Image, all[2].Image})
+	if raw, err := json.Marshal(all); err != nil || strings.Contains(string(raw), "hunter2") {
+		t.Errorf("a model could learn %s, %v", raw, err)
 	}
 }

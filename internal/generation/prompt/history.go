@@ -5,40 +5,30 @@ package prompt
 
 import (
 	"fmt"
+	"slices"
 
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// told is the history with each message that stands for an earlier conversation replaced by the messages of that.
-func told(history []v1alpha1.ChatMessage) []v1alpha1.ChatMessage {
-	var out []v1alpha1.ChatMessage
+// flatten replaces each message that stands for an earlier conversation by the messages of that.
+func flatten(history []v1alpha1.ChatMessage) (out []v1alpha1.ChatMessage) {
 	for i := range history {
 		m := &history[i]
 		if len(m.Spec.History) == 0 {
-			if out != nil {
-				out = append(out, *m)
-			}
-			continue
-		}
-		if out == nil {
-			out = append(make([]v1alpha1.ChatMessage, 0, len(history)+len(m.Spec.History)), history[:i]...)
+			out = append(out, *m)
 		}
 		for j := range m.Spec.History {
 			out = append(out, prior(m, j))
 		}
 	}
-	if out == nil { // Most histories have no such message.
-		return history
-	}
 	return out
 }
 
-// prior is one message of an earlier conversation as a message of this one. Nobody's model wrote it: it holds nothing
-// that a provider would read back as its own.
+// prior converts a message of an earlier conversation.
 func prior(m *v1alpha1.ChatMessage, j int) v1alpha1.ChatMessage {
 	said := &m.Spec.History[j]
 	out := v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: said.Role}}
-	out.Name = fmt.Sprintf("%s/%d", m.Name, j) // Files are found by it; it is no object's.
+	out.Name = fmt.Sprintf("%s/%d", m.Name, j) // The name identifies files; there is no such object.
 	if j == 0 {
 		out.Status.CallsGivenUpBefore = m.Status.CallsGivenUpBefore
 	}
@@ -62,4 +52,24 @@ func prior(m *v1alpha1.ChatMessage, j int) v1alpha1.ChatMessage {
 			ToolResult: &v1alpha1.ToolResult{ID: r.ID, Name: r.Name, Output: r.Output, IsError: r.IsError}})
 	}
 	return out
+}
+
+// joinPaused joins paused replies with their continuations: the result of a provider's own call can be in the next one.
+func joinPaused(history []v1alpha1.ChatMessage, d Dialect) (out []v1alpha1.ChatMessage) {
+	for i := range history {
+		last := len(out) - 1
+		if last < 0 || !isPaused(&out[last], d) || history[i].Spec.Role != v1alpha1.RoleAssistant || !d.wrote(&history[i]) {
+			out = append(out, history[i])
+			continue
+		}
+		out[last].Spec.Parts = slices.Concat(out[last].Spec.Parts, history[i].Spec.Parts)
+		out[last].Spec.Generation = history[i].Spec.Generation
+	}
+	return out
+}
+
+// isPaused reports whether the provider has paused the reply and will continue it.
+func isPaused(m *v1alpha1.ChatMessage, d Dialect) bool {
+	g := m.Spec.Generation
+	return g != nil && g.ReplyOutcome == v1alpha1.ReplyPaused && d.wrote(m)
 }

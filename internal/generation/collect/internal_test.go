@@ -5,6 +5,7 @@ package collect
 
 import (
 	"encoding/json"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,62 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/check"
 )
+
+func spoken(role string, all ...parts.Part) (frames []parts.Frame) {
+	for i, p := range all {
+		frames = append(frames, parts.Frame{Seq: int64(i + 1), Role: role, Part: p})
+	}
+	return frames
+}
+
+func TestStreamedPartsAreKeptWhileWhole(t *testing.T) {
+	s := FromFrames(spoken("Assistant",
+		parts.Part{Type: parts.Reasoning, ID: "0", Text: "Hm"}, parts.Part{Type: parts.Text, ID: "0", Text: "Let me "},
+		parts.Part{Type: parts.Text, ID: "0", Text: "look."},
+		parts.Part{Type: parts.ToolInput, ID: "call_1", Name: "f", Text: `{"a":`},
+		parts.Part{Type: parts.ToolCall, ID: "call_2", Name: "g", Text: `{"b":1}`},
+		parts.Part{Type: parts.ToolCall, ID: "call_3", Name: "h", Text: `{"c":`},
+	))
+	check.Equal(t, "parts, texts, call, pending, preview", []any{3, "Hm", "Let me look.", "call_2", 1, "Let me look."},
+		[]any{len(s.Parts), *s.Parts[0].Text, *s.Parts[1].Text, s.Parts[2].ToolCall.ID, s.PendingCalls, s.Preview})
+}
+
+func TestResultsOfToolsThatWereStreamedAreKept(t *testing.T) {
+	s := FromFrames(spoken("Tool", parts.Part{Type: parts.ToolResult, ID: "call_1", Name: "f", Text: "no", IsError: true}))
+	check.Equal(t, "parts, output, is error", []any{1, "no", true},
+		[]any{len(s.Parts), s.Parts[0].ToolResult.Output, s.Parts[0].ToolResult.IsError})
+	check.Equal(t, "the parts of nothing", 0, len(FromFrames(nil).Parts))
+}
+
+func TestUsageIsBoundToWhatTheAPITakes(t *testing.T) {
+	for name, said := range map[string]fantasy.Usage{
+		"below zero": {InputTokens: -5, OutputTokens: -7, TotalTokens: -12, ReasoningTokens: -1, CacheReadTokens: -2,
+			CacheCreationTokens: -3},
+		"the smallest": {InputTokens: math.MinInt64, CacheReadTokens: math.MinInt64, OutputTokens: math.MinInt64},
+		"the largest": {InputTokens: math.MaxInt64, OutputTokens: math.MaxInt64, ReasoningTokens: math.MaxInt64,
+			CacheReadTokens: math.MaxInt64, CacheCreationTokens: math.MaxInt64},
+		"of both":           {InputTokens: math.MaxInt64, OutputTokens: -1, CacheReadTokens: math.MinInt64},
+		"more from a cache": {InputTokens: 1, CacheReadTokens: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, provider := range []v1alpha1.ModelProvider{v1alpha1.ProviderOpenAICompatible, v1alpha1.ProviderGoogle,
+				v1alpha1.ProviderAnthropic} {
+				u := usageOf(provider, said)
+				for _, count := range []int64{u.InputTokens, u.OutputTokens, u.ReasoningTokens, u.CacheReadTokens,
+					u.CacheWriteTokens, u.TotalTokens} {
+					check.Equal(t, u, true, count >= 0 && count <= 5*maxCount)
+				}
+			}
+		})
+	}
+}
+
+func TestUsageIsCountedFromATotalAlone(t *testing.T) {
+	for total, want := range map[int64]int64{900: 900, 0: 0, -5: 0} {
+		check.Equal(t, total, v1alpha1.TokenUsage{TotalTokens: want},
+			usageOf(v1alpha1.ProviderOpenAICompatible, fantasy.Usage{TotalTokens: total}))
+	}
+}
 
 // kinds are the kinds of parts that a stream can have, also in an order that no provider keeps.
 var kinds = []fantasy.StreamPartType{

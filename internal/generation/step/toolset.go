@@ -12,39 +12,40 @@ import (
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/approval"
+	"parley.dev/parley/internal/approval/toolpolicy"
+	"parley.dev/parley/internal/generation/collect"
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
 )
 
-// toolset are the tools of a step: the built-in ones, and those that the MCP servers of the chat offer.
+// toolset are the tools of a step: the built-in ones, and those of the chat's MCP servers.
 type toolset struct {
 	options *Options
 	chat    *v1alpha1.Chat
 	// commandsRefused is why MCP servers may not run in the workspace of the chat; empty if they may.
 	commandsRefused string
-	// asked brings the offer that was asked for beside the reading of the history; nil if none was.
-	asked chan *mcp.Offer
-	// offer is nil for a step that has none.
+	// pending brings the offer that prepare has asked for; nil if it has not.
+	pending chan *mcp.Offer
+	// offer is nil for a step without servers.
 	offer *mcp.Offer
-	// onOffer tells whether the reply that made the calls was offered a tool; nil for a step that asks a model.
-	onOffer func(name string) bool
-	// pinned are the hashes that the history holds of the servers' tools.
-	pinned map[string]string
-	// account is what the step's message says of all that.
+	// wasOffered reports whether the reply with the calls was offered a tool; nil for a step that asks a model.
+	wasOffered func(name string) bool
+	// pinned are the hashes of the servers' tools in the history.
+	pinned  map[string]string
 	account v1alpha1.MCPAccount
 }
 
-// prepare begins to ask the servers of a step that asks a model. A step that runs calls asks only the servers of these,
-// once they are known.
+// prepare begins to ask the servers for a step that asks a model. A step that runs calls asks only the servers of the
+// calls.
 func (t *toolset) prepare(ctx context.Context) {
 	servers := t.chat.Spec.MCPServers
 	if t.options.MCP == nil || len(servers) == 0 || t.chat.Status.Generation.Action == v1alpha1.ActionExecuteTools {
 		return
 	}
-	asked := make(chan *mcp.Offer, 1)
-	t.asked = asked
-	go func() { asked <- t.ask(ctx, servers) }()
+	t.pending = make(chan *mcp.Offer, 1)
+	go func() { t.pending <- t.ask(ctx, servers) }()
 }
 
 func (t *toolset) ask(ctx context.Context, servers []v1alpha1.MCPServer) *mcp.Offer {
@@ -58,25 +59,25 @@ func (t *toolset) ask(ctx context.Context, servers []v1alpha1.MCPServer) *mcp.Of
 	return t.options.MCP.Offer(ctx, servers, places)
 }
 
-// awaitServers waits for what the servers offer to a step that asks a model.
+// awaitServers waits for the offer of the servers to a step that asks a model.
 func (t *toolset) awaitServers(ctx context.Context, messages []v1alpha1.ChatMessage) {
 	t.pinned = mcp.Pinned(messages)
-	if t.asked == nil {
+	if t.pending == nil {
 		t.prepare(ctx)
 	}
-	if t.asked != nil {
-		t.offer = <-t.asked
+	if t.pending != nil {
+		t.offer = <-t.pending
 	}
 }
 
-// askServersOf asks the servers of calls; all servers if there is no tool for one of the calls, since its result names
-// the tools on offer.
+// askServersOf asks the servers of calls; all servers if a call is of an unknown tool, whose result names the tools on
+// offer.
 func (t *toolset) askServersOf(ctx context.Context, messages []v1alpha1.ChatMessage, calls []v1alpha1.ToolCall) {
 	all := t.chat.Spec.MCPServers
 	if t.options.MCP == nil || len(all) == 0 {
 		return
 	}
-	t.onOffer = mcp.OnOffer(messages)
+	t.wasOffered = mcp.OnOffer(messages)
 	var called []v1alpha1.MCPServer
 	for _, server := range all {
 		if slices.ContainsFunc(calls, func(c v1alpha1.ToolCall) bool { return mcp.ServerOf(c.Name) == server.Name }) {
@@ -95,8 +96,7 @@ func (t *toolset) askServersOf(ctx context.Context, messages []v1alpha1.ChatMess
 	}
 }
 
-// registry are the tools of the step: the built-in ones, and those of MCP servers. A client's own tool comes before one
-// of the same name.
+// registry are the tools of the step. A client's own tool hides a server's tool of the same name.
 func (t *toolset) registry() *tools.Registry {
 	if t.offer == nil {
 		return t.options.Tools
@@ -104,7 +104,7 @@ func (t *toolset) registry() *tools.Registry {
 	late := map[string]bool{}
 	more := slices.DeleteFunc(t.offer.Tools(), func(tool tools.Tool) bool {
 		d := tool.Definition()
-		late[d.Name] = t.onOffer != nil && !t.onOffer(d.Name)
+		late[d.Name] = t.wasOffered != nil && !t.wasOffered(d.Name)
 		return late[d.Name] || d.In(t.chat.ModeInForce()) == tools.Forbidden ||
 			tools.RequiresAction(t.chat.Spec.Tools, d.Name) == v1alpha1.RequiresClient
 	})
@@ -117,7 +117,7 @@ func (t *toolset) registry() *tools.Registry {
 	})
 }
 
-// serverWarnings are about what the model is asked without.
+// serverWarnings are about servers that could not be used.
 func (t *toolset) serverWarnings() (warnings []fantasy.CallWarning) {
 	for _, w := range t.offer.Warnings() {
 		warnings = append(warnings, fantasy.CallWarning{
@@ -127,8 +127,8 @@ func (t *toolset) serverWarnings() (warnings []fantasy.CallWarning) {
 	return warnings
 }
 
-// changed reports whether the tool's server says something else of it than what is pinned, and notes that.
-func (t *toolset) changed(name string) bool {
+// hasChanged reports whether the tool's definition differs from the pinned one, and adds it to the account.
+func (t *toolset) hasChanged(name string) bool {
 	hash, pinned := t.offer.Hashes()[name], t.pinned[name]
 	if hash == "" || pinned == "" || hash == pinned {
 		return false
@@ -140,7 +140,7 @@ func (t *toolset) changed(name string) bool {
 	return true
 }
 
-// accountServers says in the step's message what there is to say of the servers; nil: nothing.
+// accountServers is the account of the servers; nil if it is empty.
 func (t *toolset) accountServers(kind v1alpha1.GenerationOutcome) *v1alpha1.MCPAccount {
 	account := t.account
 	switch action := t.chat.Status.Generation.Action; {
@@ -149,7 +149,7 @@ func (t *toolset) accountServers(kind v1alpha1.GenerationOutcome) *v1alpha1.MCPA
 	case action == v1alpha1.ActionGenerateAssistant:
 		account.Unavailable = t.offer.Unavailable()
 		account.Pinned = mcp.Unpinned(t.offer.Hashes(), t.pinned)
-	case action == v1alpha1.ActionCompact: // What it stands for is not read again.
+	case action == v1alpha1.ActionCompact: // The messages that it replaces are not read again.
 		account.Pinned = mcp.Sorted(t.pinned)
 	}
 	if len(account.Unavailable)+len(account.Pinned)+len(account.Changed) == 0 {
@@ -158,7 +158,7 @@ func (t *toolset) accountServers(kind v1alpha1.GenerationOutcome) *v1alpha1.MCPA
 	return &account
 }
 
-// pinApproved pins the definitions of the changed tools of which calls are run: a person has approved those.
+// pinApproved pins the changed definitions of the called tools: a person has approved these calls.
 func (t *toolset) pinApproved(messages []v1alpha1.ChatMessage, run []v1alpha1.ToolCall) {
 	for i := range slices.Backward(messages) {
 		if messages[i].Spec.Role == v1alpha1.RoleAssistant {
@@ -166,4 +166,63 @@ func (t *toolset) pinApproved(messages []v1alpha1.ChatMessage, run []v1alpha1.To
 			return
 		}
 	}
+}
+
+// setRequired sets the action that the call requires, or why it is refused.
+func (t *toolset) setRequired(call *v1alpha1.ToolCall) {
+	if call.Refusal != "" {
+		return
+	}
+	call.RequiresAction, call.ApprovalCause = t.requiredAction(call.Name)
+	switch {
+	case !toolpolicy.Allows(t.chat.Spec.Tools, call.Name),
+		t.registry().Traits(call.Name).In(t.chat.ModeInForce()) == tools.Forbidden:
+		call.Refusal = v1alpha1.RefusalNotAllowed
+	case call.RequiresAction == v1alpha1.RequiresApproval && !approval.Fits(call.Input):
+		call.RequiresAction, call.ApprovalCause, call.Refusal = "", "", v1alpha1.RefusalInputTooLarge
+	}
+}
+
+// requiredAction is the action that a call requires, and its cause if no setting demands it.
+func (t *toolset) requiredAction(name string) (v1alpha1.RequiredAction, v1alpha1.ApprovalCause) {
+	action := tools.RequiresAction(t.chat.Spec.Tools, name)
+	if action == v1alpha1.RequiresClient || !toolpolicy.Allows(t.chat.Spec.Tools, name) {
+		return action, ""
+	}
+	traits := t.registry().Traits(name)
+	switch use := traits.In(t.chat.ModeInForce()); {
+	case use == tools.Forbidden: // The call is refused.
+		return "", ""
+	case t.hasChanged(name):
+		return v1alpha1.RequiresApproval, v1alpha1.ApprovalToolChanged
+	case traits.ProposesPlan:
+		return v1alpha1.RequiresApproval, v1alpha1.ApprovalPlanProposed
+	case traits.OwnsApproval: // The tool asks people once it knows what the call would do.
+		return "", ""
+	case action == v1alpha1.RequiresApproval || t.offer.RequiresApproval(name):
+		return v1alpha1.RequiresApproval, ""
+	case use == tools.WithApproval:
+		return v1alpha1.RequiresApproval, v1alpha1.ApprovalPlanMode
+	}
+	return "", ""
+}
+
+// withRequired sets the action that each call requires.
+func (t *toolset) withRequired(s collect.Step) collect.Step {
+	registry := t.registry()
+	if registry.Conflict(pendingCalls(s)) != "" { // None will run.
+		return s
+	}
+	for i := range s.Parts {
+		if call := s.Parts[i].ToolCall; call != nil && !call.ProviderExecuted {
+			t.setRequired(call)
+			if call.RequiresAction != "" {
+				s.CallsRequiringAction++
+			}
+		}
+	}
+	calls := pendingCalls(s)
+	s.WaitingFor = registry.WaitingCalls(t.chat.Spec.Tools, calls)
+	s.NeedsWorkspace = registry.NeedWorkspace(t.chat, calls)
+	return s
 }
