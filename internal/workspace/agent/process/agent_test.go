@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -28,7 +27,7 @@ import (
 // patience is for what takes milliseconds where nothing else runs.
 const patience = 30 * time.Second
 
-// agent is a workspace's process 1, with its serving process, and what they keep.
+// agent is one of a workspace, and what it keeps.
 type agent struct {
 	t        testing.TB
 	settings settings
@@ -45,11 +44,11 @@ func newAgent(t testing.TB, with ...func(*settings)) *agent {
 		Directory: filepath.Join(dir, "workspace"), State: filepath.Join(dir, "state"), Socket: "@parley-" + newKey(),
 		Grace: 2 * time.Second,
 	}}
-	if err := os.Mkdir(a.settings.Directory, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	for _, change := range with {
 		change(&a.settings)
+	}
+	if err := os.MkdirAll(a.settings.Directory, 0o755); err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(a.kill)
 	a.boot()
@@ -58,16 +57,20 @@ func newAgent(t testing.TB, with ...func(*settings)) *agent {
 
 func inNamespace(s *settings) { s.Namespace = true }
 
-// boot starts process 1, as the start of a container does.
+// boot starts the agent, as the start of a container does. As below nohup, two signals are ignored.
 func (a *agent) boot() {
 	a.t.Helper()
 	raw, err := json.Marshal(a.settings)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	a.program = exec.Command("/proc/self/exe")
+	self, err := os.Executable()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.program = exec.Command("/bin/sh", "-c", `trap "" HUP INT; exec "$0"`, self)
 	a.program.Dir = "/"
-	a.program.Env = append(os.Environ(), roleVariable+"=init", settingsVariable+"="+string(raw))
+	a.program.Env = append(os.Environ(), settingsVariable+"="+string(raw))
 	a.program.Stderr = os.Stderr
 	a.program.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if a.settings.Namespace {
@@ -78,14 +81,6 @@ func (a *agent) boot() {
 		if a.settings.Namespace && errors.Is(err, unix.EPERM) {
 			a.t.Skip("PID namespaces need root:", err)
 		}
-		a.t.Fatal(err)
-	}
-}
-
-// crash kills the serving process.
-func (a *agent) crash() {
-	a.t.Helper()
-	if err := a.serving().Signal(unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 		a.t.Fatal(err)
 	}
 }
@@ -114,16 +109,6 @@ func (a *agent) ends() {
 	}
 	a.program = nil
 	a.hangUp()
-}
-
-// hasEnded reports whether process 1 has ended, and nobody has waited for it.
-func (a *agent) hasEnded() bool {
-	a.t.Helper()
-	all, err := proctree.All()
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return slices.ContainsFunc(all, func(p proctree.Process) bool { return p.PID == a.program.Process.Pid && p.Ended })
 }
 
 // kill ends process 1 and everything below it at once, as the end of a container does.
@@ -168,20 +153,11 @@ func (a *agent) below() (running []proctree.Process) {
 	return running
 }
 
-// serving is the serving process.
-func (a *agent) serving() (found proctree.Process) {
+// connected is a client of the manager.
+func (a *agent) connected() *rpc.Client {
 	a.t.Helper()
-	waiting.Until(a.t, patience, "there is a serving process", func() bool {
-		for _, p := range a.below() {
-			words, err := os.ReadFile(filepath.Join("/proc", itoa(p.PID), "cmdline"))
-			if err == nil && string(words) == "serving\x00" && p.Parent == a.program.Process.Pid {
-				found = p
-				return true
-			}
-		}
-		return false
-	})
-	return found
+	a.must("Look", Ask{})
+	return a.client
 }
 
 // try asks the manager once.
@@ -201,7 +177,7 @@ func (a *agent) try(method string, ask Ask) (Told, error) {
 	return told, err
 }
 
-// ask asks until there is an answer: the serving process may be on its way down or up.
+// ask asks until there is an answer: it may be on its way down or up.
 func (a *agent) ask(method string, ask Ask) (told Told) {
 	a.t.Helper()
 	var err error

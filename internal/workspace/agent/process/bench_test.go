@@ -11,7 +11,7 @@ import (
 	"parley.dev/parley/internal/workspace/agent/supervisor"
 )
 
-// BenchmarkAChattyCommand measures how fast output goes to disk, and what that costs the serving process.
+// BenchmarkAChattyCommand measures how fast output goes to disk, and what that costs the agent.
 func BenchmarkAChattyCommand(b *testing.B) {
 	const size = 256 << 20
 	for _, c := range []struct{ name, command string }{
@@ -27,8 +27,7 @@ func BenchmarkAChattyCommand(b *testing.B) {
 					b.Fatalf("got %+v", p)
 				}
 			}
-			b.ReportMetric(float64(memory(b, a.serving().PID)), "KiB-serving")
-			b.ReportMetric(float64(memory(b, a.program.Process.Pid)), "KiB-init")
+			b.ReportMetric(float64(memory(b, a.program.Process.Pid)), "KiB")
 		})
 	}
 }
@@ -68,8 +67,7 @@ func BenchmarkAHundred(b *testing.B) {
 		for range 100 {
 			a.start("while :; do echo some output; sleep 0.05; done")
 		}
-		b.ReportMetric(float64(memory(b, a.serving().PID)), "KiB-serving")
-		b.ReportMetric(float64(memory(b, a.program.Process.Pid)), "KiB-init")
+		b.ReportMetric(float64(memory(b, a.program.Process.Pid)), "KiB")
 		supervisors := 0
 		for _, p := range a.below() {
 			if p.CommandLine(100) == supervisor.Name {

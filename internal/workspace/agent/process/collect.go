@@ -19,29 +19,41 @@ import (
 // retryInterval is the time between two attempts to put on disk what has become of a command.
 const retryInterval = 5 * time.Second
 
+const (
+	noteRestart = "It was ended by a restart of the workspace."
+	noteUnknown = "The workspace was restarted while it was being started: it is not known whether it ran."
+	noteFailed  = "The agent failed to collect its output, and ended it."
+	noteStopped = "The workspace was being stopped."
+	noteOrphans = "Its supervisor was killed, and all its processes were ended."
+)
+
 // collector follows commands to their ends.
 type collector struct {
 	table *table
-	init  *process1
 	tasks sync.WaitGroup
 
 	mu sync.Mutex
-	// stopped is closed when process 1 has said its last.
+	// stopped is closed when the container stops and all commands have ended.
 	stopped chan struct{}
 }
 
-// stop notes that process 1 has said its last, and waits until all of that is on disk.
-func (l *collector) stop() {
+// stop notes that all commands have ended. The channel is closed when that is on disk.
+func (l *collector) stop() <-chan struct{} {
 	l.mu.Lock()
 	close(l.stopped)
 	l.mu.Unlock()
 	for _, c := range l.table.all() {
 		c.nudge()
 	}
-	l.tasks.Wait()
+	recorded := make(chan struct{})
+	go func() {
+		defer close(recorded)
+		l.tasks.Wait()
+	}()
+	return recorded
 }
 
-// hasStopped reports whether process 1 has said its last.
+// hasStopped reports whether all commands have ended because the container stops.
 func (l *collector) hasStopped() bool {
 	select {
 	case <-l.stopped:
@@ -51,22 +63,41 @@ func (l *collector) hasStopped() bool {
 	}
 }
 
-// collect follows a command to its end, in a goroutine: it moves the output to disk, notes the exit, and lets process 1
-// let it go. It gives up when the workspace stops.
+// collect follows a command to its end, in a goroutine: it moves the output to disk, and notes the exit. It ends early
+// when the container stops.
 func (l *collector) collect(c *command, pipe *os.File) {
-	c.mu.Lock()
-	c.pipe = pipe
-	c.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.hasStopped() {
-		l.tasks.Go(func() { l.follow(c, pipe) })
+		l.tasks.Go(func() {
+			log := l.table.options.Log
+			if guard(log, "collecting output", func() { l.follow(c, pipe) }) {
+				guard(log, "ending a command", func() { l.abandon(c, pipe) })
+			}
+		})
 	}
 }
 
+// abandon ends a command that cannot be followed.
+func (l *collector) abandon(c *command, pipe *os.File) {
+	_ = pipe.Close() // It was only read, and may be closed.
+	deliver(c, l.table.processes, unix.SIGKILL)
+	c.conclude()
+	if err := l.lose(c, noteFailed); err != nil {
+		l.table.options.Log.Warn("the end of a command could not be recorded", "id", c.id(), "error", err)
+	}
+}
+
+// lose notes that it is not known how a command ended.
+func (l *collector) lose(c *command, note string) error {
+	r := c.current()
+	r.State, r.Starting, r.EndedAt, r.Note = protocol.Lost, false, l.table.options.Now(), note
+	c.become(r)
+	return l.save(c, r)
+}
+
 func (l *collector) follow(c *command, pipe *os.File) {
-	if err := l.table.store.sketch(c.current()); err != nil {
-		// As long as it lives, process 1 knows that it was started.
+	if err := l.table.store.sketch(c.current()); err != nil { // After a crash it is not known whether it was started.
 		l.table.options.Log.Warn("a record could not be written", "id", c.id(), "error", err)
 	}
 	ended := l.drain(c, pipe)
@@ -202,7 +233,7 @@ func (l *collector) finish(c *command) {
 	c.become(r)
 }
 
-// conclude lets process 1 let a command go, once the last of it is on disk.
+// conclude forgets the processes of a command, once the last of it is on disk.
 func (l *collector) conclude(c *command) {
 	c.noteOrphans()
 	for !c.isSaved() && l.save(c, c.current()) != nil {
@@ -214,9 +245,6 @@ func (l *collector) conclude(c *command) {
 			return
 		}
 	}
-	if err := l.init.forget(c.id()); err != nil && !l.hasStopped() {
-		l.table.options.Log.Warn("The init process could not be told that a command has ended", "id", c.id(), "error", err)
-	}
 	c.conclude()
 	l.table.store.setAside()
 	l.table.retain()
@@ -226,7 +254,7 @@ func (l *collector) conclude(c *command) {
 func (c *command) noteOrphans() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.done.Orphaned && !strings.Contains(c.record.Note, noteOrphans) {
+	if c.state.Orphaned && !strings.Contains(c.record.Note, noteOrphans) {
 		c.record.Note = strings.TrimSpace(c.record.Note + " " + noteOrphans)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"parley.dev/parley/internal/workspace/agent/link"
+	"parley.dev/parley/internal/workspace/agent/initproc"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -25,19 +25,17 @@ type command struct {
 
 	mu     sync.Mutex
 	record record
-	// saved is what is on disk, as far as this process has put it there.
+	// saved is what is on disk, if it is known.
 	saved record
 	// failure is why it was not started.
 	failure *protocol.Error
 	// supervisor is the process below which all of it runs.
 	supervisor int
-	// exit is what process 1 has told, which is not in the record until the output up to there is collected.
-	exit *link.Exit
-	// done is not nil once process 1 has told that nothing of it is left.
-	done *link.Done
+	// state is what has become of its processes. The record has its exit when the output up to there is collected.
+	state initproc.State
 	// pipe is what it writes to, while that is collected.
 	pipe *os.File
-	// concluded reports whether all of it is on disk and process 1 keeps nothing of it.
+	// concluded reports whether nothing of it runs and all of it is on disk.
 	concluded bool
 	// changed is closed at the next change of what describe tells; nil if nobody waits for it.
 	changed chan struct{}
@@ -91,21 +89,21 @@ func (c *command) startFailure() *protocol.Error {
 func (c *command) runs() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.record.State == protocol.Running || c.done == nil && !c.concluded
+	return c.record.State == protocol.Running || !c.state.Done && !c.concluded
 }
 
-// isDone reports whether process 1 has told that nothing of it is left.
+// isDone reports whether no process of it is left.
 func (c *command) isDone() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.done != nil
+	return c.state.Done
 }
 
 // root is the process below which it runs; 0 if nothing of it does.
 func (c *command) root() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.done != nil || c.concluded {
+	if c.state.Done || c.concluded {
 		return 0
 	}
 	return c.supervisor
@@ -144,26 +142,21 @@ func (c *command) announce() {
 	}
 }
 
-// exited takes the exit from process 1, and whether nothing else is left. It has who collects the output look.
-func (c *command) exited(exit *link.Exit, done *link.Done) {
+// update notes what has become of its processes, and wakes who waits for that or for its output.
+func (c *command) update(s initproc.State) {
 	c.mu.Lock()
-	c.exit, c.done = exit, done
+	c.state = s
 	c.mu.Unlock()
 	c.announce()
 	c.nudge()
 }
 
-// supervisedBy takes what process 1 knows. It may have told of an end since.
-func (c *command) supervisedBy(known *link.Command) {
+// run notes that it was started.
+func (c *command) run(r record, started *initproc.Command) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.supervisor = known.Supervisor
-	if c.exit == nil {
-		c.exit = known.Exit
-	}
-	if c.done == nil {
-		c.done = known.Done
-	}
+	c.record, c.supervisor, c.pipe = r, started.Supervisor, started.Output
+	c.mu.Unlock()
+	c.announce()
 }
 
 // nudge ends a wait for output.
@@ -179,7 +172,7 @@ func (c *command) nudge() {
 func (c *command) due() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.exit != nil && c.record.State == protocol.Running
+	return c.state.Exited && c.record.State == protocol.Running
 }
 
 // ended is the record with the exit in it.
@@ -187,13 +180,13 @@ func (c *command) ended() record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.record
-	r.State, r.EndedAt = protocol.Exited, c.exit.At
-	if status := c.exit.Status; status.Signaled() {
+	r.State, r.EndedAt = protocol.Exited, c.state.At
+	if status := c.state.Status; status.Signaled() {
 		r.Signal = unix.SignalName(status.Signal())
 	} else {
 		r.ExitCode = new(status.ExitStatus())
 	}
-	if c.done != nil && c.done.Orphaned {
+	if c.state.Orphaned {
 		r.Note = noteOrphans
 	}
 	return r

@@ -55,9 +55,6 @@ func TestDescendantsAreListedUntilTheyEnd(t *testing.T) {
 				if p.Command != escape.command || a.must("Look", Ask{}).Running != 1 {
 					t.Errorf("listed is %+v", p)
 				}
-				a.crash()
-				a.hangUp()
-				a.left(id)
 				a.must("Signal", Ask{ID: id, Signal: protocol.Terminate})
 				waiting.Until(t, patience, "nothing runs", func() bool { return a.ask("Look", Ask{}).Running == 0 })
 				if p := a.must("Get", Ask{ID: id}).Process; p.Descendants != nil || p.Note != "" {
@@ -184,6 +181,18 @@ func TestACommandCannotStopItsSupervisor(t *testing.T) {
 	p := a.start("for s in STOP TSTP TTIN TTOU HUP INT QUIT TERM USR1 PIPE SEGV ALRM; do kill -$s $PPID; done; exit 5")
 	exits(t, a.wait(p.ID), 5)
 	a.alone()
+}
+
+func TestSignalsOfCommandsDoNotEndTheAgent(t *testing.T) {
+	a := newAgent(t, inNamespace)
+	other := a.start("exec sleep 60")
+	mustRun(t, a, "for s in $(seq 31); do kill -$s 1; done")
+	if p, out := a.run("echo next"); out != "next\n" || *p.ExitCode != 0 {
+		t.Errorf("the next one is %+v, and has written %q", p, out)
+	}
+	a.stop()
+	a.boot()
+	killed(t, a.wait(other.ID), "SIGTERM")
 }
 
 func TestACommandThatKillsAllIsKilled(t *testing.T) {

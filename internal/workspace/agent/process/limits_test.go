@@ -6,6 +6,7 @@ package process_test
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -23,9 +24,9 @@ func TestGigabyteOutputKeepsHeadAndTail(t *testing.T) {
 	const size = lines * line
 	a := newAgent(t)
 	p := a.start(fmt.Sprintf("exec seq %d %d", first, first+lines-1))
-	serving, most, disk := a.serving(), 0, int64(0)
+	most, disk := 0, int64(0)
 	waiting.Until(t, 4*patience, "it has written all", func() bool {
-		most = max(most, memory(t, serving.PID))
+		most = max(most, memory(t, a.program.Process.Pid))
 		disk = max(disk, diskUse(t, a.settings.State))
 		return a.must("Get", Ask{ID: p.ID}).Process.State != protocol.Running
 	})
@@ -56,9 +57,9 @@ func TestGigabyteOutputKeepsHeadAndTail(t *testing.T) {
 	if told := a.must("Output", Ask{ID: p.ID, From: size + 5}); told.From != size+5 || len(told.Contents) > 0 {
 		t.Errorf("behind the end: %+v", told)
 	}
-	t.Logf("the serving process had at most %d KiB", most)
+	t.Logf("the agent had at most %d KiB", most)
 	if !raceEnabled && most > 30<<10 {
-		t.Errorf("the serving process had %d KiB", most)
+		t.Errorf("the agent had %d KiB", most)
 	}
 }
 
@@ -81,8 +82,8 @@ func TestAHundredRunAtOnceAndNoMore(t *testing.T) {
 	if !strings.Contains(message, "100") {
 		t.Errorf("it says: %s", message)
 	}
-	kib := memory(t, a.serving().PID)
-	t.Logf("the serving process has %d KiB, process 1 has %d", kib, memory(t, a.program.Process.Pid))
+	kib := memory(t, a.program.Process.Pid)
+	t.Logf("the agent has %d KiB", kib)
 	if !raceEnabled && kib > 30<<10 {
 		t.Error("that is too much")
 	}
@@ -98,22 +99,78 @@ func TestAHundredRunAtOnceAndNoMore(t *testing.T) {
 func TestNothingIsLeftOfCommandsThatHaveEnded(t *testing.T) {
 	a := newAgent(t)
 	a.run("true")
-	inServing := func() int { return descriptors(t, a.serving().PID) }
-	inInit := func() int { return descriptors(t, a.program.Process.Pid) }
 	a.alone()
-	serving, init := inServing(), inInit()
+	before := descriptors(t, a.program.Process.Pid)
 	for range 50 {
 		a.run("sleep 0 & (sleep 0 &) ; setsid true; echo a")
 		missing := Ask{Key: "k", Request: protocol.StartRequest{Argv: []string{"/missing"}}}
 		refusal(t, a.ask("Start", missing), protocol.CannotStart)
 	}
 	a.alone()
-	closed := func() bool { return inServing() <= serving && inInit() <= init }
-	waiting.Until(t, patience, "the descriptors are closed", closed)
-	a.crash()
-	a.hangUp()
-	a.run("true")
-	waiting.Until(t, patience, "the former socket is closed", func() bool { return inInit() <= init })
+	waiting.Until(t, patience, "the descriptors are closed", func() bool {
+		return descriptors(t, a.program.Process.Pid) <= before
+	})
+}
+
+func TestAgentServesWithoutRoomForProcesses(t *testing.T) {
+	a := newAgent(t, inNamespace)
+	command := a.start("echo up; until [ -e go ]; do sleep 0.1; done; while :; do sleep 60 & done")
+	a.until(command.ID, "up\n")
+	a.limitProcesses(120)
+	if err := os.WriteFile(filepath.Join(a.settings.Directory, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	next := Ask{Key: "k", Request: protocol.StartRequest{Command: "echo room"}}
+	var message string
+	waiting.Until(t, patience, "no command can be started", func() bool {
+		next.Key = newKey()
+		told := a.ask("Start", next)
+		if told.Refusal != nil {
+			message = refusal(t, told, protocol.CannotStart)
+		}
+		return told.Refusal != nil
+	})
+	if !strings.Contains(message, "out of processes, memory or file descriptors") {
+		t.Errorf("it says: %s", message)
+	}
+	var calls sync.WaitGroup
+	client := a.connected()
+	for range 64 {
+		calls.Go(func() {
+			var told Told
+			if err := client.Call("Door.Output", Ask{ID: command.ID}, &told); err != nil || len(told.Contents) < 3 {
+				t.Errorf("%v: %+v", err, told)
+			}
+		})
+	}
+	calls.Wait()
+	a.must("Signal", Ask{ID: command.ID, Signal: protocol.Kill})
+	a.wait(command.ID)
+	waiting.Until(t, patience, "there is room", func() bool { return a.ask("Start", next).Refusal == nil })
+}
+
+// limitProcesses bounds how many processes and threads the agent and what is below it can have together.
+func (a *agent) limitProcesses(limit int) {
+	a.t.Helper()
+	group, err := os.MkdirTemp("/sys/fs/cgroup/pids", "parley-test-")
+	if err != nil {
+		a.t.Skip("a cgroup cannot be created:", err)
+	}
+	a.t.Cleanup(func() {
+		a.kill()
+		waiting.Until(a.t, patience, "the cgroup is empty", func() bool { return os.Remove(group) == nil })
+	})
+	write := func(file string, n int) {
+		a.t.Helper()
+		if err := os.WriteFile(filepath.Join(group, file), []byte(itoa(n)), 0o600); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	write("pids.max", limit)
+	write("cgroup.procs", a.program.Process.Pid)
+	for _, p := range a.below() {
+		write("cgroup.procs", p.PID)
+	}
 }
 
 func TestCommandsThatLeaveProcessesBehindAreBounded(t *testing.T) {
@@ -132,7 +189,7 @@ func TestCommandsThatLeaveProcessesBehindAreBounded(t *testing.T) {
 func TestTheOldestThatHaveEndedAreForgotten(t *testing.T) {
 	limits := process.Limits{Finished: 4, FinishedBytes: 250_000}
 	a := newAgent(t, func(s *settings) { s.Limits = limits })
-	running := a.start("exec sleep 60")
+	a.start("exec sleep 60")
 	for i := range 6 {
 		ask := Ask{Key: fmt.Sprint("k", i), Request: protocol.StartRequest{Command: "head -c 100000 /dev/zero"}}
 		a.wait(a.must("Start", ask).Process.ID)
@@ -146,9 +203,8 @@ func TestTheOldestThatHaveEndedAreForgotten(t *testing.T) {
 	}
 	const want = "p7:100000 p6:100000 p5:0 p4:0 p1:0 "
 	waiting.Until(t, patience, "only "+want+"are remembered", func() bool { return look() == want })
-	a.crash()
-	a.hangUp()
-	if got := look(); got != want {
+	a.restart() // It ends the one that runs.
+	if got := look(); got != "p7:100000 p6:100000 p5:0 p1:0 " {
 		t.Errorf("after a restart: %s", got)
 	}
 	if told := a.must("Output", Ask{ID: "p5"}); told.From != 100000 || told.Total != 100000 || len(told.Contents) > 0 {
@@ -156,9 +212,6 @@ func TestTheOldestThatHaveEndedAreForgotten(t *testing.T) {
 	}
 	if p := a.must("Start", Ask{Key: "k3", Request: protocol.StartRequest{Command: "true"}}).Process; p.ID != "p5" {
 		t.Errorf("the key of p5 started %+v", p)
-	}
-	if p := a.must("Get", Ask{ID: running.ID}).Process; p.State != protocol.Running {
-		t.Errorf("what runs is %+v", p)
 	}
 	if used := diskUse(t, filepath.Join(a.settings.State, "processes")); used > 210_000 {
 		t.Errorf("%d bytes are on disk", used)
@@ -168,7 +221,6 @@ func TestTheOldestThatHaveEndedAreForgotten(t *testing.T) {
 func TestFullDiskIsReportedWithoutStoppingCommand(t *testing.T) {
 	a := newAgent(t, inNamespace, func(s *settings) { s.StateBytes = 4 << 20 })
 	p := a.start("head -c 20000000 /dev/zero; echo end > done; exit 3")
-	serving := a.serving()
 	p = a.wait(p.ID)
 	exits(t, p, 3)
 	kept := a.must("Output", Ask{ID: p.ID})
@@ -176,8 +228,8 @@ func TestFullDiskIsReportedWithoutStoppingCommand(t *testing.T) {
 		kept.From != 0 || kept.Total != 20000000 || int64(len(kept.Contents)) != p.OutputBytes-p.OutputDropped {
 		t.Errorf("got %+v, and %d bytes", p, len(kept.Contents))
 	}
-	if kib := memory(t, serving.PID); !raceEnabled && kib > 30<<10 {
-		t.Errorf("the serving process has %d KiB", kib)
+	if kib := memory(t, a.program.Process.Pid); !raceEnabled && kib > 30<<10 {
+		t.Errorf("the agent has %d KiB", kib)
 	}
 	// There is room for the records of a few more, one of which may be what makes room.
 	mustRun(t, a, "cat done; rm -f "+filepath.Join(a.settings.State, "processes", p.ID, "output.*"))

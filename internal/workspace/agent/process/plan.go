@@ -38,14 +38,6 @@ type plan struct {
 	socket *os.File
 }
 
-// descriptor is that of the socket; negative: there is none.
-func (p *plan) descriptor() int {
-	if p.socket == nil {
-		return -1
-	}
-	return int(p.socket.Fd())
-}
-
 // newPlan checks a request. It looks at the file system, which may take its time.
 func newPlan(options *Options, r *protocol.StartRequest) (*plan, error) {
 	if (r.Command == "") == (len(r.Argv) == 0) {

@@ -60,7 +60,7 @@ func (m *Manager) Speak(key string, r *protocol.StartRequest) (*Session, error) 
 	return nil, err
 }
 
-// pair makes a socket: an end for the serving process, and one for a command.
+// pair makes a socket: an end for the agent, and one for a command.
 func pair() (*net.UnixConn, *os.File, error) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -84,24 +84,20 @@ func (s *Session) Process() protocol.Process { return s.command.describe() }
 func (s *Session) Relay(ctx context.Context, client io.ReadWriteCloser) {
 	waiting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	heard, said, exited := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(heard)
+	heard := s.spawn(func() {
 		_, _ = io.Copy(input{s}, client) // Either end ends it.
-	}()
-	go func() {
-		defer close(said)
+	})
+	said := s.spawn(func() {
 		to := &taking{Writer: client}
 		_, _ = io.Copy(to, s.socket) // Either end ends it.
 		if to.failed {
 			_ = client.Close()
 			_, _ = io.Copy(io.Discard, s.socket) // A command that cannot write could not end by itself.
 		}
-	}()
-	go func() {
-		defer close(exited)
+	})
+	exited := s.spawn(func() {
 		_, _ = s.manager.Wait(waiting, s.command.id()) // It is there.
-	}()
+	})
 	select {
 	case <-heard:
 	case <-said:
@@ -114,6 +110,16 @@ func (s *Session) Relay(ctx context.Context, client io.ReadWriteCloser) {
 	_ = client.Close() // It is over.
 	_ = s.socket.Close()
 	<-heard
+}
+
+// spawn runs a part of the session, and closes the channel when it has ended.
+func (s *Session) spawn(run func()) <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		guard(s.manager.options.Log, "relaying a session", run)
+	}()
+	return ended
 }
 
 // taking is a client, and whether it takes nothing any more.
@@ -144,10 +150,10 @@ func (i input) Write(p []byte) (int, error) {
 func (s *Session) end(exited <-chan struct{}) {
 	_ = s.socket.CloseWrite() // It may have closed it itself.
 	if !closedWithin(exited, sessionPatience) {
-		deliver(s.command, s.manager.processes, unix.SIGTERM)
+		deliver(s.command, s.manager.table.processes, unix.SIGTERM)
 		closedWithin(exited, sessionPatience)
 	}
-	deliver(s.command, s.manager.processes, unix.SIGKILL)
+	deliver(s.command, s.manager.table.processes, unix.SIGKILL)
 }
 
 // closedWithin waits for the channel to be closed, for so long, and reports whether it was.

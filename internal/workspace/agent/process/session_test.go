@@ -154,8 +154,8 @@ func TestSessionCloseEndsCommandWithEndlessOutput(t *testing.T) {
 	if _, err := io.CopyN(io.Discard, s.said, 32<<20); err != nil {
 		t.Fatal(err)
 	}
-	if kib := memory(t, a.serving().PID); kib > 100<<10 {
-		t.Errorf("the serving process has %d KiB", kib)
+	if kib := memory(t, a.program.Process.Pid); kib > 100<<10 {
+		t.Errorf("the agent has %d KiB", kib)
 	}
 	s.conn.Close()
 	a.wait(s.ID)
@@ -179,26 +179,6 @@ func TestSessionCloseEndsCommandThatReadsNothing(t *testing.T) {
 func (s *talk) writes() bool {
 	_, err := s.conn.Write(make([]byte, 64<<10))
 	return err == nil
-}
-
-func TestServingProcessCrashEndsOnlySessionCommands(t *testing.T) {
-	for _, tree := range trees {
-		t.Run(tree.name, func(t *testing.T) {
-			a := newAgent(t)
-			other := a.start("exec sleep 60")
-			s := a.speak(tree.command)
-			s.hears("ready\n")
-			a.crash()
-			s.rest()
-			if p := a.wait(s.ID); p.State != protocol.Exited {
-				t.Errorf("it is %+v", p)
-			}
-			a.onlyLeft(2)
-			if p := a.must("Get", Ask{ID: other.ID}).Process; p.State != protocol.Running {
-				t.Errorf("the other is %+v", p)
-			}
-		})
-	}
 }
 
 func TestSessionsThatHaveEndedDisplaceNoCommands(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"parley.dev/parley/internal/workspace/agent/link"
+	"parley.dev/parley/internal/workspace/agent/initproc"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -93,8 +93,7 @@ func (m *Manager) begin(ctx context.Context, key string, p *plan) (protocol.Proc
 	return joined(ctx, c)
 }
 
-// launch puts the intent on disk, has process 1 fork the command, and has its output collected. If nobody knows whether
-// it was forked, the intent stays: the next serving process will be told.
+// launch puts the intent on disk, forks the command, and has its output collected.
 func (m *Manager) launch(c *command, p *plan) *protocol.Error {
 	r := c.current()
 	if err := m.table.store.create(r); err != nil {
@@ -104,48 +103,23 @@ func (m *Manager) launch(c *command, p *plan) *protocol.Error {
 		}
 		return refuse(protocol.Internal, "The command cannot be recorded: %v.", err)
 	}
-	env := environment(nil, p.dir, p.env)
-	if total(p.argv)+total(env) > maxWords {
+	started, err := m.options.Init.Start(&initproc.Spec{
+		Path: p.path, Argv: p.argv, Env: environment(nil, p.dir, p.env), Dir: p.dir, Socket: p.socket,
+	}, c.update)
+	if err != nil {
 		m.table.withdraw(c)
-		return whyNot(p, unix.E2BIG)
+		return whyNot(p, err)
 	}
-	a, err := m.init.ask(&link.Message{Start: &link.Start{
-		ID: r.ID, Path: []byte(p.path), Argv: words(p.argv), Env: words(env), Dir: []byte(p.dir),
-	}}, p.descriptor())
-	switch {
-	case err != nil:
-		return refuse(protocol.Unavailable, "The agent is being restarted: ask again by the same key.")
-	case a.reply.Errno != 0:
-		m.table.withdraw(c)
-		return whyNot(p, a.reply.Errno)
-	case a.reply.Command == nil || a.pipe == nil:
-		return refuse(protocol.Internal, "The init process did not report what it started.")
-	}
-	m.take(c, handedOver{Command: a.reply.Command, pipe: a.pipe})
+	r.Starting, r.StartedAt = false, started.StartedAt
+	c.run(r, started)
+	m.collector.collect(c, started.Output)
 	return nil
 }
 
-// maxWords is more than Linux ever takes: three quarters of 8 MiB.
-const maxWords = 6 << 20
-
-func total(words []string) (bytes int) {
-	for _, word := range words {
-		bytes += len(word) + 1
-	}
-	return bytes
-}
-
-func words(texts []string) [][]byte {
-	words := make([][]byte, len(texts))
-	for i, text := range texts {
-		words[i] = []byte(text)
-	}
-	return words
-}
-
-// whyNot is what a model is told of an error of fork and exec.
-func whyNot(p *plan, errno syscall.Errno) *protocol.Error {
-	program := shellJoin(p.argv[:1])
+// whyNot explains an error of fork and exec to a model.
+func whyNot(p *plan, err error) *protocol.Error {
+	program, errno := shellJoin(p.argv[:1]), syscall.EINVAL
+	_ = errors.As(err, &errno) // Other errors cannot happen.
 	switch errno {
 	case unix.E2BIG:
 		return refuse(protocol.TooLarge, "The command is longer than the operating system takes, which is 128 KiB a word, "+
@@ -165,15 +139,6 @@ func whyNot(p *plan, errno syscall.Errno) *protocol.Error {
 	default:
 		return refuse(protocol.CannotStart, "%s cannot be run in %s: %v.", program, p.dir, errno)
 	}
-}
-
-// take notes that a command runs, and has its output collected.
-func (m *Manager) take(c *command, started handedOver) {
-	r := c.current()
-	r.Starting, r.StartedAt = false, started.StartedAt
-	c.supervisedBy(started.Command)
-	c.become(r)
-	m.collector.collect(c, started.pipe)
 }
 
 // settle tells who waits whether it was started.

@@ -265,9 +265,8 @@ func TestMainProcessIsNotRestartedAfterExit(t *testing.T) {
 	if out := a.output("p1"); p.Key != "main" || out != "main with less in "+a.settings.Directory+"\n" {
 		t.Errorf("got %q by %+v", out, p)
 	}
-	a.serving().Signal(9)
-	if list := a.must("Look", Ask{}).List; len(list) != 1 || !list[0].EndedAt.Equal(p.EndedAt) {
-		t.Errorf("after a restart of the serving process: %+v", list)
+	if list := a.must("Look", Ask{}).List; len(list) != 1 {
+		t.Errorf("it was started again: %+v", list)
 	}
 }
 

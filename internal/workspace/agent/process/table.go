@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"parley.dev/parley/internal/workspace/agent/link"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -18,8 +17,7 @@ import (
 type table struct {
 	options Options
 	store   store
-	hello   link.Hello
-	// stopping is set when process 1 ends what runs.
+	// stopping is set when the container stops.
 	stopping atomic.Bool
 
 	// retaining is held while the oldest are looked for.
@@ -82,7 +80,7 @@ func (t *table) reserve(key string, p *plan) (c *command, fresh bool, err error)
 	r := record{Process: protocol.Process{
 		ID: id, Key: key, Command: p.shown, Dir: shown(p.dir), Session: p.socket != nil,
 		State: protocol.Running, StartedAt: t.options.Now(),
-	}, Boot: t.hello.Boot, Starting: true}
+	}, Starting: true}
 	c = newCommand(r, newOutput(t.store.place(id), t.options.Now))
 	t.commands[c.number], t.keys[key] = c, c
 	return c, true, nil
@@ -114,13 +112,12 @@ func (t *table) drop(c *command) {
 
 // add remembers a command of an earlier life. A key is that of the newest command that has it; the main process is
 // started in each life of the container.
-func (t *table) add(c *command, r record) {
+func (t *table) add(c *command, key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.commands[c.number] = c
-	if earlier := t.keys[r.Key]; r.Key != MainKey && (earlier == nil || earlier.number < c.number) ||
-		r.Key == MainKey && r.Boot == t.hello.Boot {
-		t.keys[r.Key] = c
+	if earlier := t.keys[key]; key != MainKey && (earlier == nil || earlier.number < c.number) {
+		t.keys[key] = c
 	}
 }
 

@@ -55,26 +55,26 @@ type command struct {
 // Encode makes the plan of a supervisor: the path of the program, the directory to start it in, its environment, an
 // empty word, and its arguments. Each word ends with NUL, which none can have. Of the environment, empty words are left
 // out.
-func Encode(path, dir []byte, env, argv [][]byte) ([]byte, error) {
-	if len(path) == 0 || len(argv) == 0 {
+func Encode(path, dir string, env, argv []string) ([]byte, error) {
+	if path == "" || len(argv) == 0 {
 		return nil, syscall.EINVAL
 	}
 	var encoded []byte
 	broken := false
-	add := func(word []byte) {
-		for _, b := range word {
-			broken = broken || b == 0
+	add := func(word string) {
+		for i := range len(word) {
+			broken = broken || word[i] == 0
 		}
 		encoded = append(append(encoded, word...), 0)
 	}
 	add(path)
 	add(dir)
 	for _, word := range env {
-		if len(word) > 0 {
+		if word != "" {
 			add(word)
 		}
 	}
-	add(nil)
+	add("")
 	for _, word := range argv {
 		add(word)
 	}

@@ -17,7 +17,7 @@ func TestAPlanIsWhatItWas(t *testing.T) {
 		"no environment":  {path: "\xff", dir: "/", env: []string{}, argv: []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan, err := Encode([]byte(want.path), []byte(want.dir), words(want.env), words(want.argv))
+			plan, err := Encode(want.path, want.dir, want.env, want.argv)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -28,28 +28,17 @@ func TestAPlanIsWhatItWas(t *testing.T) {
 	}
 }
 
-func words(texts []string) (words [][]byte) {
-	for _, text := range texts {
-		words = append(words, []byte(text))
-	}
-	return words
-}
-
 func TestWhatIsNoPlanIsRefused(t *testing.T) {
-	sh, nul := []byte("sh"), []byte("a\x00b")
-	for name, c := range map[string]struct {
-		path      []byte
-		env, argv [][]byte
-	}{
-		"no path":                     {nil, nil, [][]byte{sh}},
-		"no arguments":                {sh, nil, nil},
-		"NUL in the path":             {nul, nil, [][]byte{sh}},
-		"NUL in an argument":          {sh, nil, [][]byte{sh, nul}},
-		"NUL in the environment":      {sh, [][]byte{nul}, [][]byte{sh}},
-		"NUL alone as an argument":    {sh, nil, [][]byte{sh, {0}}},
-		"NUL alone in an environment": {sh, [][]byte{{0}}, [][]byte{sh}},
+	for name, c := range map[string]command{
+		"no path":                     {path: "", argv: []string{"sh"}},
+		"no arguments":                {path: "sh"},
+		"NUL in the path":             {path: "a\x00b", argv: []string{"sh"}},
+		"NUL in an argument":          {path: "sh", argv: []string{"sh", "a\x00b"}},
+		"NUL in the environment":      {path: "sh", env: []string{"a\x00b"}, argv: []string{"sh"}},
+		"NUL alone as an argument":    {path: "sh", argv: []string{"sh", "\x00"}},
+		"NUL alone in an environment": {path: "sh", env: []string{"\x00"}, argv: []string{"sh"}},
 	} {
-		if _, err := Encode(c.path, nil, c.env, c.argv); err == nil {
+		if _, err := Encode(c.path, c.dir, c.env, c.argv); err == nil {
 			t.Errorf("%s was encoded", name)
 		}
 	}
@@ -79,7 +68,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := Encode([]byte(got.path), []byte(got.dir), words(got.env), words(got.argv))
+		again, err := Encode(got.path, got.dir, got.env, got.argv)
 		if err != nil {
 			t.Fatal(err)
 		}

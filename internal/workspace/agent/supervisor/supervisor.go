@@ -105,8 +105,8 @@ func start() (int, error) {
 }
 
 // ignoreSignals has nothing end this process that can be ignored. The runtime does not know of it, and so gives the
-// command the defaults. That holds for the signals that the runtime handles: process 1 sees to it that this process
-// begins with none of them ignored. A signal that stops the process is undone by process 1.
+// command the defaults. That holds for the signals that the runtime handles, none of which process 1 ignores. A signal
+// that stops the process is undone by process 1.
 func ignoreSignals() {
 	for signal := syscall.Signal(1); signal <= mostSignal; signal++ {
 		switch signal {
