@@ -113,92 +113,68 @@ func (l *collector) follow(c *command, pipe *os.File) {
 	}
 }
 
+// maxPipeBytes is more than a pipe holds, unless root has enlarged it.
+const maxPipeBytes = 1 << 20
+
 // drain moves output to disk until all writers have closed the pipe or no process of the command is left, which it
 // reports, or until the workspace stops. A command that has exited is recorded as soon as all that it can have written
-// is there: its pipe was empty once, or as much has come as a pipe holds. Then others may go on to write.
+// is there. Then others may go on to write.
 func (l *collector) drain(c *command, pipe *os.File) (ended bool) {
 	raw, err := pipe.SyscallConn()
 	if err != nil {
 		l.table.options.Log.Error("the output of a command cannot be read", "id", c.id(), "error", err)
 		return true
 	}
-	holds := capacity(raw)
-	for left := holds; !c.isDone(); {
-		stopping := l.hasStopped()
-		hurry := stopping || c.due()
-		n, now := takeFrom(pipe, raw, c.output, hurry)
-		if now == over {
+	for {
+		done, stopping := c.isDone(), l.hasStopped()
+		hurry := done || stopping || c.due()
+		take := takeNext
+		if hurry {
+			take = takeAll
+		}
+		over := take(pipe, raw, c.output)
+		c.announce()
+		if over || done {
 			return true
 		}
-		c.announce()
-		if !hurry {
-			continue
-		}
-		if left -= n; left <= 0 || now == empty {
-			left = holds
+		if hurry {
 			l.finish(c)
-			if stopping {
-				return false
-			}
+		}
+		if stopping {
+			return false
 		}
 	}
-	drainRest(c, pipe, raw)
-	return true
 }
 
-// drainRest moves to disk what the pipe has of a command of which nothing is left. That is at most what the pipe holds;
-// other commands may go on to write.
-func drainRest(c *command, pipe *os.File, raw syscall.RawConn) {
-	for left := capacity(raw); left > 0; {
-		n, now := takeFrom(pipe, raw, c.output, true)
-		if now != flowing {
-			break
-		}
-		left -= n
-	}
-	c.announce()
-}
-
-// flow is how it stands with a pipe.
-type flow int
-
-const (
-	flowing flow = iota
-	empty
-	// over: nobody can write any more.
-	over
-)
-
-// takeFrom takes from the pipe what is there. It waits for something unless it is told to hurry, or somebody wants it
-// to look up.
-func takeFrom(pipe *os.File, raw syscall.RawConn, to *output, hurry bool) (n int64, now flow) {
+// takeNext takes something from the pipe, and waits for it until there is a nudge. It reports whether no process can
+// write any more.
+func takeNext(pipe *os.File, raw syscall.RawConn, to *output) (over bool) {
+	var n int64
 	var err error
 	failure := raw.Read(func(descriptor uintptr) bool {
 		n, err = to.take(int(descriptor))
-		return hurry || !errors.Is(err, unix.EAGAIN)
+		return !errors.Is(err, unix.EAGAIN)
 	})
-	switch {
-	case errors.Is(failure, os.ErrDeadlineExceeded):
+	if errors.Is(failure, os.ErrDeadlineExceeded) {
 		_ = pipe.SetReadDeadline(time.Time{}) // It has deadlines.
-		return 0, flowing
-	case failure == nil && errors.Is(err, unix.EAGAIN):
-		return 0, empty
-	case failure != nil || err != nil || n == 0:
-		return 0, over
-	default:
-		return n, flowing
+		return false
 	}
+	return failure != nil || n == 0
 }
 
-// capacity is how much a pipe holds.
-func capacity(raw syscall.RawConn) (bytes int64) {
-	bytes = 64 << 10 // It is that by default.
-	_ = raw.Control(func(descriptor uintptr) {
-		if n, err := unix.FcntlInt(descriptor, unix.F_GETPIPE_SZ, 0); err == nil {
-			bytes = int64(n)
+// takeAll takes what the pipe holds, and does not wait. It reports whether no process can write any more.
+func takeAll(_ *os.File, raw syscall.RawConn, to *output) (over bool) {
+	_ = raw.Control(func(descriptor uintptr) { // It is open.
+		for left := int64(maxPipeBytes); left > 0 && !over; {
+			n, err := to.take(int(descriptor))
+			if errors.Is(err, unix.EAGAIN) {
+				return
+			}
+			over = n == 0
+			left -= n
 		}
 	})
-	return bytes
+	return over
 }
 
 // awaitCommand waits until something holds of a command, and reports whether it does: the workspace may stop before.

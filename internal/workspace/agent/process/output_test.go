@@ -97,23 +97,18 @@ func read1(t *testing.T, o *output, from int64) part {
 	return part{Output: r, content: content}
 }
 
-func TestSpliceAndCopyProduceSameOutput(t *testing.T) {
-	for name, copies := range map[string]bool{"moved": false, "copied": true} {
-		t.Run(name, func(t *testing.T) {
-			w := newWritten(t)
-			w.copies = copies
-			content := bytes.Repeat([]byte("0123456789abcde\n"), 3<<20/16)
-			w.put(content[:segmentBytes-1])
-			w.put(content[segmentBytes-1 : segmentBytes+1])
-			w.put(content[segmentBytes+1:])
-			if got := all(t, w.output); len(got) != 1 || !bytes.Equal(got[0], content) {
-				t.Errorf("got %d parts, the first one of %d bytes", len(got), len(got[0]))
-			}
-			w.write.Close()
-			if n, err := w.take(w.read); n != 0 || err != nil {
-				t.Errorf("at the end: %d bytes, %v", n, err)
-			}
-		})
+func TestOutputCrossesSegmentsWithoutLoss(t *testing.T) {
+	w := newWritten(t)
+	content := bytes.Repeat([]byte("0123456789abcde\n"), 3<<20/16)
+	w.put(content[:segmentBytes-1])
+	w.put(content[segmentBytes-1 : segmentBytes+1])
+	w.put(content[segmentBytes+1:])
+	if got := all(t, w.output); len(got) != 1 || !bytes.Equal(got[0], content) {
+		t.Errorf("got %d parts, the first one of %d bytes", len(got), len(got[0]))
+	}
+	w.write.Close()
+	if n, err := w.take(w.read); n != 0 || err != nil {
+		t.Errorf("at the end: %d bytes, %v", n, err)
 	}
 }
 
@@ -145,11 +140,6 @@ func TestMiddleOutputExpiresAndRestSurvivesReopen(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(again)
-	w.output = again
-	w.put([]byte("more"))
-	if r := read1(t, again, size-1); string(r.content) != "vmore" {
-		t.Errorf("got %q", r.content)
-	}
 }
 
 func TestDiskErrorLeavesOutputGapUntilWritesSucceed(t *testing.T) {
@@ -227,7 +217,8 @@ func TestFifoReplacingOutputSegmentDoesNotBlock(t *testing.T) {
 	w.put([]byte("something"))
 	w.close()
 	name := w.name(segment{})
-	if err := errors.Join(os.Remove(name), unix.Mkfifo(name, 0o600)); err != nil {
+	next := w.name(segment{from: int64(len("something"))})
+	if err := errors.Join(os.Remove(name), unix.Mkfifo(name, 0o600), unix.Mkfifo(next, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.output.read(0).Read(make([]byte, 10)); err == nil || errors.Is(err, io.EOF) {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/workspace/agent/initproc"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -29,13 +30,9 @@ const (
 
 // plan is what a command will be.
 type plan struct {
-	path      string
-	argv, env []string
-	dir       string
+	initproc.Spec
 	// shown is the command for people and models.
 	shown string
-	// socket is to be its standard input and output; nil: it has no input, and its output is kept.
-	socket *os.File
 }
 
 // newPlan checks a request. It looks at the file system, which may take its time.
@@ -51,16 +48,18 @@ func newPlan(options *Options, r *protocol.StartRequest) (*plan, error) {
 		return nil, err
 	}
 	container := options.Environment
-	p := &plan{dir: dir, env: environment(container, dir, forAgents, trustFiles(container), r.Env)}
+	p := &plan{Spec: initproc.Spec{
+		Dir: dir, Env: environment(container, dir, forAgents, trustFiles(container), r.Env),
+	}}
 	if r.Command != "" {
 		if err := executable(shellPath); err != nil {
 			return nil, refuse(protocol.NoShell, "The workspace's image has no %s.", shellPath)
 		}
-		p.path, p.argv, p.shown = shellPath, []string{"sh", "-c", r.Command}, shown(r.Command)
+		p.Path, p.Argv, p.shown = shellPath, []string{"sh", "-c", r.Command}, shown(r.Command)
 		return p, nil
 	}
-	p.argv, p.shown = r.Argv, shown(shellJoin(r.Argv))
-	p.path, err = lookUp(p.argv[0], dir, p.env)
+	p.Argv, p.shown = r.Argv, shown(shellJoin(r.Argv))
+	p.Path, err = lookUp(p.Argv[0], dir, p.Env)
 	return p, err
 }
 

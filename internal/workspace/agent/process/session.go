@@ -43,7 +43,7 @@ func (m *Manager) Speak(key string, r *protocol.StartRequest) (*Session, error) 
 		return nil, refuse(protocol.Internal, "There is no socket for the command: %v.", err)
 	}
 	defer func() { _ = theirs.Close() }() // It is the command's now, or nobody's.
-	p.socket = theirs
+	p.Socket = theirs
 	c, fresh, err := m.table.reserve(key, p)
 	if err == nil && !fresh {
 		err = refuse(protocol.BadRequest, "The key %s was used before: a session is of one key alone.", key)

@@ -41,9 +41,12 @@ func (m *Manager) startMain() {
 	if len(argv) == 0 || m.table.byKey(MainKey) != nil {
 		return
 	}
-	p := &plan{argv: argv, dir: dir, env: environment(m.options.Environment, dir), shown: shown(shellJoin(argv))}
+	p := &plan{
+		Spec:  initproc.Spec{Argv: argv, Dir: dir, Env: environment(m.options.Environment, dir)},
+		shown: shown(shellJoin(argv)),
+	}
 	var err error
-	p.path, err = lookUp(argv[0], dir, p.env)
+	p.Path, err = lookUp(argv[0], dir, p.Env)
 	if err == nil {
 		_, err = m.begin(context.Background(), MainKey, p) // Nobody else starts by this key.
 	}
@@ -103,9 +106,7 @@ func (m *Manager) launch(c *command, p *plan) *protocol.Error {
 		}
 		return refuse(protocol.Internal, "The command cannot be recorded: %v.", err)
 	}
-	started, err := m.options.Init.Start(&initproc.Spec{
-		Path: p.path, Argv: p.argv, Env: environment(nil, p.dir, p.env), Dir: p.dir, Socket: p.socket,
-	}, c.update)
+	started, err := m.options.Init.Start(&p.Spec, c.update)
 	if err != nil {
 		m.table.withdraw(c)
 		return whyNot(p, err)
@@ -118,7 +119,7 @@ func (m *Manager) launch(c *command, p *plan) *protocol.Error {
 
 // whyNot explains an error of fork and exec to a model.
 func whyNot(p *plan, err error) *protocol.Error {
-	program, errno := shellJoin(p.argv[:1]), syscall.EINVAL
+	program, errno := shellJoin(p.Argv[:1]), syscall.EINVAL
 	_ = errors.As(err, &errno) // Other errors cannot happen.
 	switch errno {
 	case unix.E2BIG:
@@ -129,7 +130,7 @@ func whyNot(p *plan, err error) *protocol.Error {
 			program)
 	case unix.ENOENT:
 		return refuse(protocol.CannotStart, "%s cannot be run in %s: it does not exist, or what its first line #! names or "+
-			"its loader does not.", program, p.dir)
+			"its loader does not.", program, p.Dir)
 	case unix.ESHUTDOWN:
 		return refuse(protocol.CannotStart, "The workspace is being stopped.")
 	case unix.EAGAIN, unix.ENOMEM, unix.EMFILE, unix.ENFILE:
@@ -137,7 +138,7 @@ func whyNot(p *plan, err error) *protocol.Error {
 			"%s cannot be started: out of processes, memory or file descriptors (%v). Stop other commands first.",
 			program, errno)
 	default:
-		return refuse(protocol.CannotStart, "%s cannot be run in %s: %v.", program, p.dir, errno)
+		return refuse(protocol.CannotStart, "%s cannot be run in %s: %v.", program, p.Dir, errno)
 	}
 }
 

@@ -78,7 +78,7 @@ func (t *table) reserve(key string, p *plan) (c *command, fresh bool, err error)
 	t.last++
 	id := idOf(t.last)
 	r := record{Process: protocol.Process{
-		ID: id, Key: key, Command: p.shown, Dir: shown(p.dir), Session: p.socket != nil,
+		ID: id, Key: key, Command: p.shown, Dir: shown(p.Dir), Session: p.Socket != nil,
 		State: protocol.Running, StartedAt: t.options.Now(),
 	}, Starting: true}
 	c = newCommand(r, newOutput(t.store.place(id), t.options.Now))
