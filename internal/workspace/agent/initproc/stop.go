@@ -54,12 +54,9 @@ func (i *Init) killStarting() {
 	}
 }
 
-// goneWithin waits until nothing is left below this process.
+// goneWithin waits until nothing is left below this process, and reports whether that is so.
 func (i *Init) goneWithin(patience time.Duration, meanwhile func()) bool {
-	end, tick := time.NewTimer(patience), time.NewTicker(endInterval)
-	defer end.Stop()
-	defer tick.Stop()
-	for {
+	for until := time.Now().Add(patience); ; <-time.After(endInterval) {
 		meanwhile()
 		i.mu.Lock()
 		supervised := len(i.supervised)
@@ -67,9 +64,7 @@ func (i *Init) goneWithin(patience time.Duration, meanwhile func()) bool {
 		if running, _ := i.running(); len(running)+supervised == 0 {
 			return true
 		}
-		select {
-		case <-tick.C:
-		case <-end.C:
+		if time.Now().After(until) {
 			return false
 		}
 	}

@@ -19,21 +19,13 @@ import (
 // retryInterval is the time between two attempts to put on disk what has become of a command.
 const retryInterval = 5 * time.Second
 
-const (
-	noteRestart = "It was ended by a restart of the workspace."
-	noteUnknown = "The workspace was restarted while it was being started: it is not known whether it ran."
-	noteFailed  = "The agent failed to collect its output, and ended it."
-	noteStopped = "The workspace was being stopped."
-	noteOrphans = "Its supervisor was killed, and all its processes were ended."
-)
-
 // collector follows commands to their ends.
 type collector struct {
 	table *table
 	tasks sync.WaitGroup
 
 	mu sync.Mutex
-	// stopped is closed when the container stops and all commands have ended.
+	// stopped is closed when the container stops, after the end of all commands.
 	stopped chan struct{}
 }
 
@@ -90,25 +82,23 @@ func (l *collector) abandon(c *command, pipe *os.File) {
 
 // lose notes that it is not known how a command ended.
 func (l *collector) lose(c *command, note string) error {
-	r := c.current()
+	r := c.current().record
 	r.State, r.Starting, r.EndedAt, r.Note = protocol.Lost, false, l.table.options.Now(), note
-	c.become(r)
+	c.setRecord(r)
 	return l.save(c, r)
 }
 
 func (l *collector) follow(c *command, pipe *os.File) {
-	if err := l.table.store.sketch(c.current()); err != nil { // After a crash it is not known whether it was started.
+	if err := l.table.store.sketch(c.current().record); err != nil { // After a crash it is not known whether it was started.
 		l.table.options.Log.Warn("a record could not be written", "id", c.id(), "error", err)
 	}
 	ended := l.drain(c, pipe)
-	c.mu.Lock()
-	c.pipe = nil
-	c.mu.Unlock()
+	c.setPipe(nil)
 	_ = pipe.Close() // It was only read.
 	c.output.close()
-	l.awaitCommand(c, func() bool { return c.due() || c.current().State != protocol.Running })
-	l.finish(c)
-	if ended && l.awaitCommand(c, c.isDone) {
+	l.awaitCommand(c, func(s *status) bool { return s.processes.Exited || s.State != protocol.Running })
+	l.recordExit(c)
+	if ended && l.awaitCommand(c, func(s *status) bool { return s.processes.Done }) {
 		l.conclude(c)
 	}
 }
@@ -118,7 +108,7 @@ const maxPipeBytes = 1 << 20
 
 // drain moves output to disk until all writers have closed the pipe or no process of the command is left, which it
 // reports, or until the workspace stops. A command that has exited is recorded as soon as all that it can have written
-// is there. Then others may go on to write.
+// is there. Then others may continue to write.
 func (l *collector) drain(c *command, pipe *os.File) (ended bool) {
 	raw, err := pipe.SyscallConn()
 	if err != nil {
@@ -126,19 +116,20 @@ func (l *collector) drain(c *command, pipe *os.File) (ended bool) {
 		return true
 	}
 	for {
-		done, stopping := c.isDone(), l.hasStopped()
-		hurry := done || stopping || c.due()
+		now, stopping := c.current(), l.hasStopped()
+		done := now.processes.Done
+		hurry := done || stopping || now.hasUnrecordedExit()
 		take := takeNext
 		if hurry {
 			take = takeAll
 		}
 		over := take(pipe, raw, c.output)
-		c.announce()
+		c.set(func(*status) {}) // There is more output.
 		if over || done {
 			return true
 		}
 		if hurry {
-			l.finish(c)
+			l.recordExit(c)
 		}
 		if stopping {
 			return false
@@ -178,10 +169,10 @@ func takeAll(_ *os.File, raw syscall.RawConn, to *output) (over bool) {
 }
 
 // awaitCommand waits until something holds of a command, and reports whether it does: the workspace may stop before.
-func (l *collector) awaitCommand(c *command, holds func() bool) bool {
+func (l *collector) awaitCommand(c *command, holds func(*status) bool) bool {
 	for {
 		changed := c.change()
-		if holds() {
+		if holds(c.current()) {
 			return true
 		}
 		if l.hasStopped() {
@@ -194,30 +185,29 @@ func (l *collector) awaitCommand(c *command, holds func() bool) bool {
 	}
 }
 
-// finish records that a command has exited. It is on disk before anybody is told, unless the disk takes nothing.
-func (l *collector) finish(c *command) {
-	if !c.due() {
+// recordExit records that a command has exited. It is on disk before anyone sees it, unless the disk is full.
+func (l *collector) recordExit(c *command) {
+	now := c.current()
+	if !now.hasUnrecordedExit() {
 		return
 	}
-	r := c.ended()
+	r := now.withExit()
 	if l.table.stopping.Load() {
 		r.Note = strings.TrimPrefix(r.Note+" "+noteStopped, " ")
 	}
 	if err := l.save(c, r); err != nil {
 		l.table.options.Log.Warn("the end of a command could not be recorded yet", "id", r.ID, "error", err)
 	}
-	c.become(r)
+	c.setRecord(r)
 }
 
 // conclude forgets the processes of a command, once the last of it is on disk.
 func (l *collector) conclude(c *command) {
 	c.noteOrphans()
-	for !c.isSaved() && l.save(c, c.current()) != nil {
-		pause := time.NewTimer(retryInterval)
+	for !c.isSaved() && l.save(c, c.current().record) != nil {
 		select {
-		case <-pause.C:
+		case <-time.After(retryInterval):
 		case <-l.stopped:
-			pause.Stop()
 			return
 		}
 	}
@@ -226,16 +216,7 @@ func (l *collector) conclude(c *command) {
 	l.table.retain()
 }
 
-// noteOrphans notes how what a command had left behind was ended.
-func (c *command) noteOrphans() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.state.Orphaned && !strings.Contains(c.record.Note, noteOrphans) {
-		c.record.Note = strings.TrimSpace(c.record.Note + " " + noteOrphans)
-	}
-}
-
-// save puts a record on disk as people see it now. Whoever collects the output does that alone.
+// save puts a record on disk as people see it now. Only the goroutine that collects the output does.
 func (l *collector) save(c *command, r record) error {
 	r.Process = c.withOutput(r.Process)
 	err := l.table.store.save(r)
@@ -250,11 +231,9 @@ func (l *collector) save(c *command, r record) error {
 
 // isSaved reports whether the record on disk is as people see it now.
 func (c *command) isSaved() bool {
-	now := c.current()
+	now := c.current().record
 	now.Process = c.withOutput(now.Process)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return now == c.saved // The exit code is the same pointer.
 }
-
-func (c *command) id() string { return idOf(c.number) }

@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -46,6 +48,12 @@ func killed(t testing.TB, p protocol.Process, signal string) {
 	if p.State != protocol.Exited || p.ExitCode != nil || p.Signal != signal || p.EndedAt.IsZero() {
 		t.Fatalf("it was not ended by %s: %+v", signal, p)
 	}
+}
+
+// raceEnabled reports whether the race detector takes memory of its own.
+func raceEnabled() bool {
+	info, _ := debug.ReadBuildInfo()
+	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // memory is how much physical memory a process has, in KiB.

@@ -20,11 +20,11 @@ import (
 // MainKey is the key of what the workspace's template runs.
 const MainKey = "main"
 
-// Options are what a Manager works with.
+// Options configure a Manager.
 type Options struct {
 	// Directory of the workspace's files, absolute. Commands run there by default.
 	Directory string
-	// StateDir keeps records and outputs. Nobody else writes there.
+	// StateDir keeps records and outputs. Only the agent writes there.
 	StateDir string
 	// Environment of the container, NAME=VALUE.
 	Environment []string
@@ -51,9 +51,9 @@ type Limits struct {
 	// default: 1 GiB. Of the oldest the output goes first.
 	Finished      int
 	FinishedBytes int64
-	// FinishedSessions is how many of these were spoken to at most; default: 100.
+	// FinishedSessions is how many of these may be sessions; default: 100.
 	FinishedSessions int
-	// Unread is how long the command of a session may take to read what it is told; default: a minute.
+	// Unread is how long the command of a session may take to read its input; default: a minute.
 	Unread time.Duration
 }
 
@@ -175,7 +175,7 @@ func guard(log *slog.Logger, what string, run func()) (panicked bool) {
 func (m *Manager) List() []protocol.Process {
 	list, look := []protocol.Process{}, sync.OnceValue(m.table.processes)
 	for _, c := range m.table.all() {
-		if !c.isStarting() {
+		if c.wasStarted() {
 			list = append(list, withDescendants(c, look))
 		}
 	}
@@ -214,7 +214,7 @@ func (m *Manager) await(ctx context.Context, id string, enough func(protocol.Pro
 		}
 		select {
 		case <-changed:
-		case <-m.recorded: // Until then an end that is known may not be told yet.
+		case <-m.recorded: // Until then an end that is known may not be reported yet.
 			return c.describe(), nil
 		case <-ctx.Done():
 			return c.describe(), nil

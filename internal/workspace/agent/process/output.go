@@ -24,8 +24,8 @@ const (
 	segmentBytes = 1 << 20
 	// segmentPrefix is followed by the offset of the segment.
 	segmentPrefix = "output."
-	// refusalPause is how long nothing is written after the disk has refused something, and maxRefusals after how many
-	// nothing is written any more: each one may leave a segment that is small.
+	// refusalPause is how long nothing is written after the disk has refused something. After maxRefusals nothing is
+	// written again: each one may leave a small segment.
 	refusalPause = 5 * time.Second
 	maxRefusals  = 32
 )
@@ -40,10 +40,10 @@ type output struct {
 	segments []segment // by their offsets
 	written  int64     // by the command
 	stored   int64     // in the segments
-	unstored int64     // what the disk did not take
+	unstored int64     // refused by the disk
 	refusal  error     // why
 
-	// Whoever takes has these alone.
+	// Only the goroutine that takes uses these.
 	tail     *os.File // the last segment; nil: it is not open
 	refusals int
 	resume   time.Time
@@ -88,7 +88,7 @@ func openOutput(dir string, now func() time.Time, written int64) (*output, error
 	return o, nil
 }
 
-// size tells how much was written, how much of that is not kept, and, if the disk did not take all, why.
+// size returns how much was written, how much of that is not kept, and why if the disk refused some.
 func (o *output) size() (written, dropped int64, unstored string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -182,13 +182,13 @@ func (o *output) add(n int64) {
 		if s.from < protocol.HeadBytes || s.end() > o.written-protocol.TailBytes {
 			return false
 		}
-		_ = os.Remove(o.name(s)) // What is not there any more needs no removal.
+		_ = os.Remove(o.name(s)) // It may not exist.
 		o.stored -= s.size
 		return true
 	})
 }
 
-// refused notes what the disk did not take, and lets it be for a while.
+// refused notes what the disk refused, and pauses writing.
 func (o *output) refused(n int64, reason error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -220,12 +220,12 @@ func (o *output) closeTail() {
 	}
 }
 
-// discard removes all that is kept, and tells how much that was.
+// discard removes all that is kept, and returns how much that was.
 func (o *output) discard() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, s := range o.segments {
-		_ = os.Remove(o.name(s)) // What is not there any more needs no removal.
+		_ = os.Remove(o.name(s)) // It may not exist.
 	}
 	freed := o.stored
 	o.segments, o.stored = nil, 0

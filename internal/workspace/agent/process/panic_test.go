@@ -41,7 +41,7 @@ func TestPanicWhileCollectingOutputEndsItsCommandAlone(t *testing.T) {
 	if _, err := write.WriteString("more"); err == nil {
 		t.Error("its pipe is still open")
 	}
-	if c.runs() {
+	if c.current().runs() {
 		t.Error("it counts as running")
 	}
 }

@@ -38,7 +38,7 @@ type plan struct {
 // newPlan checks a request. It looks at the file system, which may take its time.
 func newPlan(options *Options, r *protocol.StartRequest) (*plan, error) {
 	if (r.Command == "") == (len(r.Argv) == 0) {
-		return nil, refuse(protocol.BadRequest, "Exactly one of command and argv must be given.")
+		return nil, refuse(protocol.BadRequest, "Set exactly one of command and argv.")
 	}
 	if err := checkWords(r); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func newPlan(options *Options, r *protocol.StartRequest) (*plan, error) {
 	return p, err
 }
 
-// checkWords refuses what no program can be given.
+// checkWords refuses words that cannot be arguments or variables of a program.
 func checkWords(r *protocol.StartRequest) error {
 	for _, word := range append([]string{r.Command, r.Dir}, r.Argv...) {
 		if strings.ContainsRune(word, 0) {

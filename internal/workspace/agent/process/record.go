@@ -23,7 +23,7 @@ const (
 	// maxRecordBytes bounds what is read as a record. Its texts are bounded where it is made.
 	maxRecordBytes = 1 << 20
 	recordName     = "record.json"
-	// maxNumber is more commands than anybody starts. Whoever makes a directory of a greater one gains nothing.
+	// maxNumber is more commands than are ever started. Directories of greater numbers are ignored.
 	maxNumber = 1 << 40
 	// reserveBytes are set aside so that a command can be recorded, and started, when the storage is full: it may be
 	// the one that makes room.
@@ -79,14 +79,14 @@ func (s *store) setAside() {
 	}
 	err = unix.Fallocate(int(f.Fd()), 0, 0, reserveBytes)
 	if errors.Join(err, f.Close()) != nil {
-		_ = os.Remove(s.reserve()) // What is not there any more needs no removal.
+		_ = os.Remove(s.reserve()) // It may not exist.
 	}
 }
 
 // create puts the intent to start a command on disk.
 func (s *store) create(r record) error {
 	return s.makingRoom(func() error {
-		// Whatever has its name is nobody's.
+		// What has its name belongs to no command.
 		if err := os.RemoveAll(s.place(r.ID)); err != nil {
 			return fmt.Errorf("making the directory of a command: %w", err)
 		}

@@ -67,7 +67,7 @@ func (t *table) processes() []proctree.Process {
 
 // below is what runs of a command.
 func below(all []proctree.Process, c *command) (running []proctree.Process) {
-	root := c.root()
+	root := c.current().root()
 	if root == 0 {
 		return nil
 	}
@@ -82,7 +82,7 @@ func below(all []proctree.Process, c *command) (running []proctree.Process) {
 // withDescendants is a command as it is, with what still runs of it once it has exited.
 func withDescendants(c *command, look func() []proctree.Process) protocol.Process {
 	p := c.describe()
-	if p.State == protocol.Running || c.root() == 0 {
+	if p.State == protocol.Running || c.current().root() == 0 {
 		return p
 	}
 	running := below(look(), c)

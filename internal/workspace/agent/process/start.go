@@ -38,7 +38,7 @@ func (m *Manager) Start(ctx context.Context, key string, r *protocol.StartReques
 // environment, in a directory of its own. If it cannot be started, its record says why.
 func (m *Manager) startMain() {
 	argv, dir := m.options.Main, m.options.MainDir
-	if len(argv) == 0 || m.table.byKey(MainKey) != nil {
+	if len(argv) == 0 {
 		return
 	}
 	p := &plan{
@@ -48,7 +48,7 @@ func (m *Manager) startMain() {
 	var err error
 	p.Path, err = lookUp(argv[0], dir, p.Env)
 	if err == nil {
-		_, err = m.begin(context.Background(), MainKey, p) // Nobody else starts by this key.
+		_, err = m.begin(context.Background(), MainKey, p) // Only this starts by the key.
 	}
 	if err != nil {
 		m.options.Log.Error("the main process could not be started", "error", errors.Join(err, m.noteFailedMain(p, err)))
@@ -62,11 +62,11 @@ func (m *Manager) noteFailedMain(p *plan, reason error) error {
 		return err
 	}
 	defer c.settle(nil)
-	r := c.current()
+	r := c.current().record
 	r.State, r.Starting, r.EndedAt, r.Note = protocol.Exited, false, m.options.Now(), shown(reason.Error())
 	r.ExitCode = new(127) // as a shell tells it
 	c.conclude()
-	c.become(r)
+	c.setRecord(r)
 	return m.table.store.create(r)
 }
 
@@ -98,7 +98,7 @@ func (m *Manager) begin(ctx context.Context, key string, p *plan) (protocol.Proc
 
 // launch puts the intent on disk, forks the command, and has its output collected.
 func (m *Manager) launch(c *command, p *plan) *protocol.Error {
-	r := c.current()
+	r := c.current().record
 	if err := m.table.store.create(r); err != nil {
 		m.table.withdraw(c)
 		if isFull(err) {
@@ -106,13 +106,14 @@ func (m *Manager) launch(c *command, p *plan) *protocol.Error {
 		}
 		return refuse(protocol.Internal, "The command cannot be recorded: %v.", err)
 	}
-	started, err := m.options.Init.Start(&p.Spec, c.update)
+	started, err := m.options.Init.Start(&p.Spec, c.setProcesses)
 	if err != nil {
 		m.table.withdraw(c)
 		return whyNot(p, err)
 	}
 	r.Starting, r.StartedAt = false, started.StartedAt
-	c.run(r, started)
+	c.setPipe(started.Output)
+	c.set(func(s *status) { s.record, s.supervisor = r, started.Supervisor })
 	m.collector.collect(c, started.Output)
 	return nil
 }
@@ -140,12 +141,4 @@ func whyNot(p *plan, err error) *protocol.Error {
 	default:
 		return refuse(protocol.CannotStart, "%s cannot be run in %s: %v.", program, p.Dir, errno)
 	}
-}
-
-// settle tells who waits whether it was started.
-func (c *command) settle(failure *protocol.Error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.failure = failure
-	close(c.settled)
 }

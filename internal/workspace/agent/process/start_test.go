@@ -116,8 +116,8 @@ func TestARequestThatCannotBeStartedIsRefused(t *testing.T) {
 		code    protocol.ErrorCode
 		says    string
 	}{
-		{"neither command nor argv", protocol.StartRequest{}, protocol.BadRequest, "Exactly one"},
-		{"both", protocol.StartRequest{Command: "a", Argv: []string{"a"}}, protocol.BadRequest, "Exactly one"},
+		{"neither command nor argv", protocol.StartRequest{}, protocol.BadRequest, "exactly one"},
+		{"both", protocol.StartRequest{Command: "a", Argv: []string{"a"}}, protocol.BadRequest, "exactly one"},
 		{"NUL in an argument", protocol.StartRequest{Argv: []string{"echo", "a\x00b"}}, protocol.BadRequest, "NUL"},
 		{"NUL in a command", protocol.StartRequest{Command: "echo \x00"}, protocol.BadRequest, "NUL"},
 		{"NUL in the directory", protocol.StartRequest{Command: "pwd", Dir: "a\x00"}, protocol.BadRequest, "NUL"},

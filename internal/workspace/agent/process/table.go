@@ -49,7 +49,7 @@ func (t *table) byID(id string) *command {
 // find is a command that was started.
 func (t *table) find(id string) (*command, error) {
 	c := t.byID(id)
-	if c == nil || c.isStarting() {
+	if c == nil || !c.wasStarted() {
 		return nil, refuse(protocol.NotFound, "There is no process %.40q.", id)
 	}
 	return c, nil
@@ -86,7 +86,7 @@ func (t *table) reserve(key string, p *plan) (c *command, fresh bool, err error)
 	return c, true, nil
 }
 
-// withdraw takes back what reserve gave, for nobody has seen it yet.
+// withdraw undoes reserve. No one has seen the command.
 func (t *table) withdraw(c *command) {
 	t.drop(c)
 	t.mu.Lock()
@@ -121,10 +121,10 @@ func (t *table) add(c *command, key string) {
 	}
 }
 
-// countRunning tells how many of the commands run or are being started.
+// countRunning returns how many of the commands run or are being started.
 func countRunning(commands iter.Seq[*command]) (n int) {
 	for c := range commands {
-		if c.runs() {
+		if c.current().runs() {
 			n++
 		}
 	}
