@@ -50,7 +50,11 @@ func newAgent(t testing.TB, with ...func(*settings)) *agent {
 	if err := os.MkdirAll(a.settings.Directory, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(a.kill)
+	t.Cleanup(func() { // Only a program that ends by itself writes its coverage.
+		if a.program != nil {
+			a.stop()
+		}
+	})
 	a.boot()
 	return a
 }
@@ -92,23 +96,18 @@ func (a *agent) restart() {
 	a.boot()
 }
 
-// stop tells process 1 to end, as a container runtime does.
+// stop ends the agent, as a container runtime does.
 func (a *agent) stop() {
 	a.t.Helper()
 	if err := a.program.Process.Signal(unix.SIGTERM); err != nil {
 		a.t.Fatal(err)
 	}
-	a.ends()
-}
-
-// ends waits until process 1 has ended.
-func (a *agent) ends() {
-	a.t.Helper()
-	if err := a.program.Wait(); err != nil {
-		a.t.Fatalf("process 1 ended with %v", err)
-	}
+	err := a.program.Wait()
 	a.program = nil
 	a.hangUp()
+	if err != nil {
+		a.t.Fatalf("the agent ended with %v", err)
+	}
 }
 
 // kill ends process 1 and everything below it at once, as the end of a container does.
@@ -118,7 +117,7 @@ func (a *agent) kill() {
 		return
 	}
 	a.hangUp()
-	_ = a.program.Process.Signal(unix.SIGSTOP) // It may have ended.
+	_ = a.program.Process.Signal(unix.SIGSTOP) // It adopts what is killed, and must not record it.
 	waiting.Until(a.t, patience, "everything below process 1 has ended", func() bool {
 		left := a.below()
 		for _, p := range left {

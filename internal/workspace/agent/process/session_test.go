@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"parley.dev/parley/internal/workspace/agent/process"
 	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/test/kit/waiting"
@@ -205,11 +203,8 @@ func TestTheEndOfTheContainerEndsSessions(t *testing.T) {
 	a := newAgent(t)
 	s := a.speak("trap '' TERM; echo ready; sleep 60")
 	s.hears("ready\n")
-	if err := a.program.Process.Signal(unix.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	a.stop()
 	s.rest()
-	a.ends()
 	a.boot()
 	killed(t, a.must("Get", Ask{ID: s.ID}).Process, "SIGKILL")
 }
