@@ -32,9 +32,7 @@ type fake struct {
 func newFake(t testing.TB) *fake {
 	t.Helper()
 	i, err := newInit(func() time.Time { return now }, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	f := &fake{Init: i, t: t}
 	f.system = system{
 		fork: func(_ string, _ []string, attr *syscall.ProcAttr) (int, error) {
@@ -70,9 +68,7 @@ func (f *fake) launch() *launched {
 	f.t.Helper()
 	l := &launched{}
 	c, err := f.Init.launch(&Spec{Path: "/bin/sh", Argv: []string{"sh"}}, func(s State) { l.states = append(l.states, s) })
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	check.OK(f.t, err)
 	f.t.Cleanup(func() { c.Output.Close() })
 	l.Command = c
 	return l

@@ -21,6 +21,7 @@ import (
 
 	"parley.dev/parley/internal/workspace/agent/proctree"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -47,9 +48,7 @@ func newAgent(t testing.TB, with ...func(*settings)) *agent {
 	for _, change := range with {
 		change(&a.settings)
 	}
-	if err := os.MkdirAll(a.settings.Directory, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.MkdirAll(a.settings.Directory, 0o755))
 	t.Cleanup(func() { // Only a program that ends by itself writes its coverage.
 		if a.program != nil {
 			a.stop()
@@ -65,13 +64,9 @@ func inNamespace(s *settings) { s.Namespace = true }
 func (a *agent) boot() {
 	a.t.Helper()
 	raw, err := json.Marshal(a.settings)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.OK(a.t, err)
 	self, err := os.Executable()
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.OK(a.t, err)
 	a.program = exec.Command("/bin/sh", "-c", `trap "" HUP INT; exec "$0"`, self)
 	a.program.Dir = "/"
 	a.program.Env = append(os.Environ(), settingsVariable+"="+string(raw))
@@ -99,9 +94,7 @@ func (a *agent) restart() {
 // stop ends the agent, as a container runtime does.
 func (a *agent) stop() {
 	a.t.Helper()
-	if err := a.program.Process.Signal(unix.SIGTERM); err != nil {
-		a.t.Fatal(err)
-	}
+	check.OK(a.t, a.program.Process.Signal(unix.SIGTERM))
 	err := a.program.Wait()
 	a.program = nil
 	a.hangUp()
@@ -141,9 +134,7 @@ func (a *agent) hangUp() {
 func (a *agent) below() (running []proctree.Process) {
 	a.t.Helper()
 	all, err := proctree.All()
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.OK(a.t, err)
 	for _, p := range proctree.Below(all, a.program.Process.Pid) {
 		if !p.Ended {
 			running = append(running, p)
@@ -155,29 +146,29 @@ func (a *agent) below() (running []proctree.Process) {
 // connected is a client of the manager.
 func (a *agent) connected() *rpc.Client {
 	a.t.Helper()
-	a.must("Look", Ask{})
+	a.must("List", Ask{})
 	return a.client
 }
 
 // try asks the manager once.
-func (a *agent) try(method string, ask Ask) (Told, error) {
-	var told Told
+func (a *agent) try(method string, ask Ask) (Reply, error) {
+	var reply Reply
 	if a.client == nil {
 		conn, err := net.Dial("unix", a.settings.Socket)
 		if err != nil {
-			return told, err
+			return reply, err
 		}
 		a.client = jsonrpc.NewClient(conn)
 	}
-	err := a.client.Call("Door."+method, ask, &told)
+	err := a.client.Call("Service."+method, ask, &reply)
 	if failure := rpc.ServerError(""); err != nil && !errors.As(err, &failure) {
 		a.hangUp()
 	}
-	return told, err
+	return reply, err
 }
 
 // ask asks until there is an answer: it may be on its way down or up.
-func (a *agent) ask(method string, ask Ask) (told Told) {
+func (a *agent) ask(method string, ask Ask) (reply Reply) {
 	a.t.Helper()
 	var err error
 	defer func() {
@@ -186,23 +177,23 @@ func (a *agent) ask(method string, ask Ask) (told Told) {
 		}
 	}()
 	waiting.Until(a.t, patience, "the agent answers to "+method, func() bool {
-		told, err = a.try(method, ask)
+		reply, err = a.try(method, ask)
 		if failure := rpc.ServerError(""); errors.As(err, &failure) {
 			a.t.Fatalf("%s: %v", method, err)
 		}
 		return err == nil
 	})
-	return told
+	return reply
 }
 
 // must is ask for what is not refused.
-func (a *agent) must(method string, ask Ask) Told {
+func (a *agent) must(method string, ask Ask) Reply {
 	a.t.Helper()
-	told := a.ask(method, ask)
-	if told.Refusal != nil {
-		a.t.Fatalf("%s was refused: %s: %s", method, told.Refusal.Code, told.Refusal.Message)
+	reply := a.ask(method, ask)
+	if reply.Refusal != nil {
+		a.t.Fatalf("%s was refused: %s: %s", method, reply.Refusal.Code, reply.Refusal.Message)
 	}
-	return told
+	return reply
 }
 
 // start runs a command by a key of its own.
@@ -215,9 +206,7 @@ func (a *agent) start(command string) protocol.Process {
 func (a *agent) startHelper(variable string) protocol.Process {
 	a.t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.OK(a.t, err)
 	return a.must("Start", Ask{Key: newKey(), Request: protocol.StartRequest{
 		Argv: []string{self}, Env: []string{variable},
 	}}).Process

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/workspace/agent/supervisor"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 // BenchmarkAChattyCommand measures how fast output goes to disk, and what that costs the agent.
@@ -51,9 +53,7 @@ func BenchmarkStart(b *testing.B) {
 		a.run("true")
 		b.StopTimer()
 		began := time.Now()
-		if err := exec.Command("/bin/sh", "-c", "true").Run(); err != nil {
-			b.Fatal(err)
-		}
+		check.OK(b, exec.Command("/bin/sh", "-c", "true").Run())
 		alone += time.Since(began)
 		b.StartTimer()
 	}
@@ -75,8 +75,8 @@ func BenchmarkAHundred(b *testing.B) {
 			}
 		}
 		b.ReportMetric(float64(supervisors)/100, "KiB-supervisor")
-		if told := a.must("Look", Ask{}); told.Running != 100 {
-			b.Fatalf("%d run", told.Running)
+		if reply := a.must("List", Ask{}); reply.Running != 100 {
+			b.Fatalf("%d run", reply.Running)
 		}
 		a.kill()
 	}

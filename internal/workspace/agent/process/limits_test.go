@@ -15,6 +15,7 @@ import (
 
 	"parley.dev/parley/internal/workspace/agent/process"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -37,16 +38,16 @@ func TestGigabyteOutputKeepsHeadAndTail(t *testing.T) {
 		p.OutputBytes-p.OutputDropped < protocol.HeadBytes+protocol.TailBytes || stored > 18<<20 || disk > 24<<20 {
 		t.Errorf("got %+v, %d on disk, and at most %d", p, stored, disk)
 	}
-	check := func(from int64, told Told, want int64) {
+	check := func(from int64, reply Reply, want int64) {
 		t.Helper()
-		if told.From != from || told.Total != size || int64(len(told.Contents)) != want {
-			t.Fatalf("%d bytes from %d on of %d", len(told.Contents), told.From, told.Total)
+		if reply.From != from || reply.Total != size || int64(len(reply.Contents)) != want {
+			t.Fatalf("%d bytes from %d on of %d", len(reply.Contents), reply.From, reply.Total)
 		}
 		var expected []byte
 		for n := from / line; n*line < from+want; n++ {
 			expected = append(strconv.AppendInt(expected, first+n, 10), '\n')
 		}
-		if expected = expected[from%line:][:want]; !bytes.Equal(told.Contents, expected) {
+		if expected = expected[from%line:][:want]; !bytes.Equal(reply.Contents, expected) {
 			t.Fatalf("from %d on it is something else", from)
 		}
 	}
@@ -54,8 +55,8 @@ func TestGigabyteOutputKeepsHeadAndTail(t *testing.T) {
 	tail := protocol.HeadBytes + p.OutputDropped
 	check(tail, a.must("Output", Ask{ID: p.ID, From: protocol.HeadBytes}), size-tail)
 	check(size-line, a.must("Output", Ask{ID: p.ID, From: size - line}), line)
-	if told := a.must("Output", Ask{ID: p.ID, From: size + 5}); told.From != size+5 || len(told.Contents) > 0 {
-		t.Errorf("behind the end: %+v", told)
+	if reply := a.must("Output", Ask{ID: p.ID, From: size + 5}); reply.From != size+5 || len(reply.Contents) > 0 {
+		t.Errorf("behind the end: %+v", reply)
 	}
 	t.Logf("the agent had at most %d KiB", most)
 	if !raceEnabled() && most > 30<<10 {
@@ -65,14 +66,14 @@ func TestGigabyteOutputKeepsHeadAndTail(t *testing.T) {
 
 func TestAHundredRunAtOnceAndNoMore(t *testing.T) {
 	a := newAgent(t)
-	a.must("Look", Ask{})
+	a.must("List", Ask{})
 	var starts sync.WaitGroup
 	for i := range 100 {
 		starts.Go(func() {
-			var told Told
+			var reply Reply
 			ask := Ask{Key: fmt.Sprint("k", i), Request: protocol.StartRequest{Command: "echo up; exec sleep 60"}}
-			if err := a.client.Call("Door.Start", ask, &told); err != nil || told.Refusal != nil {
-				t.Errorf("%v, %+v", err, told.Refusal)
+			if err := a.client.Call("Service.Start", ask, &reply); err != nil || reply.Refusal != nil {
+				t.Errorf("%v, %+v", err, reply.Refusal)
 			}
 		})
 	}
@@ -87,7 +88,7 @@ func TestAHundredRunAtOnceAndNoMore(t *testing.T) {
 	if !raceEnabled() && kib > 30<<10 {
 		t.Error("that is too much")
 	}
-	for _, p := range a.must("Look", Ask{}).List {
+	for _, p := range a.must("List", Ask{}).List {
 		a.must("Signal", Ask{ID: p.ID, Signal: protocol.Kill})
 	}
 	a.alone()
@@ -117,18 +118,16 @@ func TestAgentServesWithoutRoomForProcesses(t *testing.T) {
 	command := a.start("echo up; until [ -e go ]; do sleep 0.1; done; while :; do sleep 60 & done")
 	a.until(command.ID, "up\n")
 	a.limitProcesses(120)
-	if err := os.WriteFile(filepath.Join(a.settings.Directory, "go"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(filepath.Join(a.settings.Directory, "go"), nil, 0o600))
 	next := Ask{Key: "k", Request: protocol.StartRequest{Command: "echo room"}}
 	var message string
 	waiting.Until(t, patience, "no command can be started", func() bool {
 		next.Key = newKey()
-		told := a.ask("Start", next)
-		if told.Refusal != nil {
-			message = refusal(t, told, protocol.CannotStart)
+		reply := a.ask("Start", next)
+		if reply.Refusal != nil {
+			message = refusal(t, reply, protocol.CannotStart)
 		}
-		return told.Refusal != nil
+		return reply.Refusal != nil
 	})
 	if !strings.Contains(message, "out of processes, memory or file descriptors") {
 		t.Errorf("it says: %s", message)
@@ -137,9 +136,9 @@ func TestAgentServesWithoutRoomForProcesses(t *testing.T) {
 	client := a.connected()
 	for range 64 {
 		calls.Go(func() {
-			var told Told
-			if err := client.Call("Door.Output", Ask{ID: command.ID}, &told); err != nil || len(told.Contents) < 3 {
-				t.Errorf("%v: %+v", err, told)
+			var reply Reply
+			if err := client.Call("Service.Output", Ask{ID: command.ID}, &reply); err != nil || len(reply.Contents) < 3 {
+				t.Errorf("%v: %+v", err, reply)
 			}
 		})
 	}
@@ -162,9 +161,7 @@ func (a *agent) limitProcesses(limit int) {
 	})
 	write := func(file string, n int) {
 		a.t.Helper()
-		if err := os.WriteFile(filepath.Join(group, file), []byte(itoa(n)), 0o600); err != nil {
-			a.t.Fatal(err)
-		}
+		check.OK(a.t, os.WriteFile(filepath.Join(group, file), []byte(itoa(n)), 0o600))
 	}
 	write("pids.max", limit)
 	write("cgroup.procs", a.program.Process.Pid)
@@ -196,7 +193,7 @@ func TestTheOldestThatHaveEndedAreForgotten(t *testing.T) {
 	}
 	look := func() string {
 		var b bytes.Buffer
-		for _, p := range a.must("Look", Ask{}).List {
+		for _, p := range a.must("List", Ask{}).List {
 			fmt.Fprint(&b, p.ID, ":", p.OutputBytes-p.OutputDropped, " ")
 		}
 		return b.String()
@@ -207,8 +204,8 @@ func TestTheOldestThatHaveEndedAreForgotten(t *testing.T) {
 	if got := look(); got != "p7:100000 p6:100000 p5:0 p1:0 " {
 		t.Errorf("after a restart: %s", got)
 	}
-	if told := a.must("Output", Ask{ID: "p5"}); told.From != 100000 || told.Total != 100000 || len(told.Contents) > 0 {
-		t.Errorf("of what is no longer kept: %+v", told)
+	if reply := a.must("Output", Ask{ID: "p5"}); reply.From != 100000 || reply.Total != 100000 || len(reply.Contents) > 0 {
+		t.Errorf("of what is no longer kept: %+v", reply)
 	}
 	if p := a.must("Start", Ask{Key: "k3", Request: protocol.StartRequest{Command: "true"}}).Process; p.ID != "p5" {
 		t.Errorf("the key of p5 started %+v", p)

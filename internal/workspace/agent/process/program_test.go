@@ -90,7 +90,7 @@ func runAgent(s settings) error {
 		return err
 	}
 	server := rpc.NewServer()
-	if err := server.Register(&Door{Manager: manager}); err != nil {
+	if err := server.Register(&Service{Manager: manager}); err != nil {
 		return err
 	}
 	err = listen(s.Socket, func(conn net.Conn) { server.ServeCodec(jsonrpc.NewServerCodec(conn)) })
@@ -126,12 +126,12 @@ func speak(manager *process.Manager, conn net.Conn) {
 	if err := first.Decode(&ask); err != nil {
 		panic(err)
 	}
-	told := Told{}
+	reply := Reply{}
 	session, err := manager.Speak(ask.Key, &ask.Request)
-	if errors.As(err, &told.Refusal); err == nil {
-		told.Process = session.Process()
+	if errors.As(err, &reply.Refusal); err == nil {
+		reply.Process = session.Process()
 	}
-	if err := json.NewEncoder(conn).Encode(told); err != nil {
+	if err := json.NewEncoder(conn).Encode(reply); err != nil {
 		panic(err)
 	}
 	if err == nil {
@@ -140,10 +140,10 @@ func speak(manager *process.Manager, conn net.Conn) {
 	_ = conn.Close()
 }
 
-// Door is how a test reaches the manager.
-type Door struct{ Manager *process.Manager }
+// Service serves the manager to a test.
+type Service struct{ Manager *process.Manager }
 
-// Ask is what a test asks.
+// Ask is a request of a test.
 type Ask struct {
 	ID, Key string
 	Request protocol.StartRequest
@@ -153,12 +153,11 @@ type Ask struct {
 	Wait    time.Duration
 }
 
-// Told is what it is told.
-type Told struct {
+// Reply is the answer.
+type Reply struct {
 	Process  protocol.Process
 	List     []protocol.Process
 	Refusal  *protocol.Error
-	PID      int
 	Shell    string
 	Running  int
 	From     int64
@@ -166,58 +165,58 @@ type Told struct {
 	Contents []byte
 }
 
-func (d *Door) refused(told *Told, err error) error {
-	if err != nil && !errors.As(err, &told.Refusal) {
+func (d *Service) refused(reply *Reply, err error) error {
+	if err != nil && !errors.As(err, &reply.Refusal) {
 		return err
 	}
 	return nil
 }
 
-func (d *Door) Start(ask Ask, told *Told) (err error) {
-	told.Process, err = d.Manager.Start(context.Background(), ask.Key, &ask.Request)
-	return d.refused(told, err)
+func (d *Service) Start(ask Ask, reply *Reply) (err error) {
+	reply.Process, err = d.Manager.Start(context.Background(), ask.Key, &ask.Request)
+	return d.refused(reply, err)
 }
 
-func (d *Door) Get(ask Ask, told *Told) (err error) {
-	told.Process, err = d.Manager.Get(ask.ID)
-	return d.refused(told, err)
+func (d *Service) Get(ask Ask, reply *Reply) (err error) {
+	reply.Process, err = d.Manager.Get(ask.ID)
+	return d.refused(reply, err)
 }
 
-func (d *Door) Wait(ask Ask, told *Told) (err error) {
+func (d *Service) Wait(ask Ask, reply *Reply) (err error) {
 	ctx, stop := context.WithTimeout(context.Background(), ask.Wait)
 	defer stop()
-	told.Process, err = d.Manager.Wait(ctx, ask.ID)
-	return d.refused(told, err)
+	reply.Process, err = d.Manager.Wait(ctx, ask.ID)
+	return d.refused(reply, err)
 }
 
-func (d *Door) WaitOutput(ask Ask, told *Told) (err error) {
+func (d *Service) WaitOutput(ask Ask, reply *Reply) (err error) {
 	ctx, stop := context.WithTimeout(context.Background(), ask.Wait)
 	defer stop()
-	told.Process, err = d.Manager.WaitOutput(ctx, ask.ID, ask.From)
-	return d.refused(told, err)
+	reply.Process, err = d.Manager.WaitOutput(ctx, ask.ID, ask.From)
+	return d.refused(reply, err)
 }
 
-func (d *Door) Output(ask Ask, told *Told) error {
+func (d *Service) Output(ask Ask, reply *Reply) error {
 	out, err := d.Manager.Output(ask.ID, ask.From)
 	if err != nil {
-		return d.refused(told, err)
+		return d.refused(reply, err)
 	}
 	defer out.Close()
-	told.From, told.Total = out.From, out.Total
+	reply.From, reply.Total = out.From, out.Total
 	if ask.Limit == 0 {
 		ask.Limit = 64 << 20
 	}
-	told.Contents, err = io.ReadAll(io.LimitReader(out, ask.Limit))
+	reply.Contents, err = io.ReadAll(io.LimitReader(out, ask.Limit))
 	return err
 }
 
-func (d *Door) Signal(ask Ask, told *Told) (err error) {
-	told.Process, err = d.Manager.Signal(ask.ID, ask.Signal)
-	return d.refused(told, err)
+func (d *Service) Signal(ask Ask, reply *Reply) (err error) {
+	reply.Process, err = d.Manager.Signal(ask.ID, ask.Signal)
+	return d.refused(reply, err)
 }
 
-func (d *Door) Look(_ Ask, told *Told) error {
-	told.List, told.PID = d.Manager.List(), os.Getpid()
-	told.Shell, told.Running = d.Manager.Info()
+func (d *Service) List(_ Ask, reply *Reply) error {
+	reply.List = d.Manager.List()
+	reply.Shell, reply.Running = d.Manager.Info()
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 )
 
 // TestCommandKeyRunsOnceAcrossContainerKills: the container ends while it starts the command.
@@ -22,7 +23,7 @@ func TestCommandKeyRunsOnceAcrossContainerKills(t *testing.T) {
 		key := fmt.Sprint("key-", i)
 		ask := Ask{Key: key, Request: protocol.StartRequest{Command: "echo run >> runs-" + key}}
 		client := a.connected()
-		call := client.Go("Door.Start", ask, &Told{}, nil)
+		call := client.Go("Service.Start", ask, &Reply{}, nil)
 		<-time.After(time.Duration(rand.IntN(6000)) * time.Microsecond)
 		a.restart()
 		<-call.Done
@@ -72,9 +73,7 @@ func TestStartInterruptedByContainerDeathIsNotRepeated(t *testing.T) {
 	record := filepath.Join(a.settings.State, "processes", p.ID, "record.json")
 	raw := []byte(`{"id":"p1","key":"begun","command":"echo run >> runs","dir":"/","state":"Running",` +
 		`"startedAt":"2026-01-02T03:04:05Z","outputBytes":0,"starting":true}`)
-	if err := os.WriteFile(record, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(record, raw, 0o600))
 	a.boot()
 	got := a.must("Start", Ask{Key: "begun", Request: protocol.StartRequest{Command: "echo run >> runs"}}).Process
 	if got.ID != p.ID || got.State != protocol.Lost || !strings.Contains(got.Note, "not known whether") {
@@ -115,11 +114,11 @@ func TestAgentWaitsForStateDirectoryOfAnother(t *testing.T) {
 	a := newAgent(t)
 	a.run("echo first")
 	other := newAgent(t, func(s *settings) { s.State, s.Directory = a.settings.State, a.settings.Directory })
-	if told, err := other.try("Look", Ask{}); err == nil {
-		t.Errorf("it answers %+v", told)
+	if reply, err := other.try("List", Ask{}); err == nil {
+		t.Errorf("it answers %+v", reply)
 	}
 	a.stop()
-	if list := other.must("Look", Ask{}).List; len(list) != 1 {
+	if list := other.must("List", Ask{}).List; len(list) != 1 {
 		t.Errorf("it remembers %+v", list)
 	}
 }

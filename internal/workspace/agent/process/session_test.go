@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/internal/workspace/agent/process"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -26,39 +27,31 @@ type talk struct {
 }
 
 // trySpeak starts a command that is spoken to.
-func (a *agent) trySpeak(key, command string) (*talk, Told) {
+func (a *agent) trySpeak(key, command string) (*talk, Reply) {
 	a.t.Helper()
-	a.must("Look", Ask{}) // It is there.
+	a.must("List", Ask{}) // It is there.
 	conn, err := net.Dial("unix", a.settings.Socket+"-speak")
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.OK(a.t, err)
 	a.t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		a.t.Fatal(err)
-	}
+	check.OK(a.t, conn.SetDeadline(time.Now().Add(patience)))
 	ask := Ask{Key: key, Request: protocol.StartRequest{Command: command}}
-	if err := json.NewEncoder(conn).Encode(ask); err != nil {
-		a.t.Fatal(err)
-	}
+	check.OK(a.t, json.NewEncoder(conn).Encode(ask))
 	s := &talk{t: a.t, conn: conn, said: bufio.NewReader(conn)}
-	var told Told
+	var reply Reply
 	first, err := s.said.ReadBytes('\n')
 	if err == nil {
-		err = json.Unmarshal(first, &told)
+		err = json.Unmarshal(first, &reply)
 	}
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	s.Process = told.Process
-	return s, told
+	check.OK(a.t, err)
+	s.Process = reply.Process
+	return s, reply
 }
 
 func (a *agent) speak(command string) *talk {
 	a.t.Helper()
-	s, told := a.trySpeak(newKey(), command)
-	if told.Refusal != nil {
-		a.t.Fatalf("it was refused: %s", told.Refusal.Message)
+	s, reply := a.trySpeak(newKey(), command)
+	if reply.Refusal != nil {
+		a.t.Fatalf("it was refused: %s", reply.Refusal.Message)
 	}
 	return s
 }
@@ -82,9 +75,7 @@ func (s *talk) hears(line string) {
 func (s *talk) rest() string {
 	s.t.Helper()
 	rest, err := io.ReadAll(s.said)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	return string(rest)
 }
 
@@ -164,9 +155,7 @@ func TestSessionCloseEndsCommandThatReadsNothing(t *testing.T) {
 	a := newAgent(t, func(s *settings) { s.Limits.Unread = 300 * time.Millisecond })
 	s := a.speak("echo ready; exec sleep 60")
 	s.hears("ready\n")
-	if err := s.conn.SetWriteDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.conn.SetWriteDeadline(time.Now().Add(200*time.Millisecond)))
 	for s.writes() { // Until all that holds it on the way is full.
 	}
 	s.conn.Close()
@@ -188,7 +177,7 @@ func TestSessionsThatHaveEndedDisplaceNoCommands(t *testing.T) {
 		s.rest()
 		sessions = append(sessions, s.ID)
 	}
-	waiting.Until(t, patience, "two sessions are left", func() bool { return len(a.must("Look", Ask{}).List) == 3 })
+	waiting.Until(t, patience, "two sessions are left", func() bool { return len(a.must("List", Ask{}).List) == 3 })
 	for i, id := range sessions {
 		if gone := a.ask("Get", Ask{ID: id}).Refusal != nil; gone != (i < 2) {
 			t.Errorf("%s is gone: %v", id, gone)
@@ -227,6 +216,6 @@ func TestASessionThatCannotBeginIsRefused(t *testing.T) {
 	s.hears("still there\n")
 	s.conn.Close()
 	a.must("Signal", Ask{ID: other.ID, Signal: protocol.Kill})
-	waiting.Until(t, patience, "all have ended", func() bool { return a.ask("Look", Ask{}).Running == 0 })
+	waiting.Until(t, patience, "all have ended", func() bool { return a.ask("List", Ask{}).Running == 0 })
 	a.alone()
 }

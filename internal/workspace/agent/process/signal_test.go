@@ -132,7 +132,7 @@ func TestCommandExitIsReportedWhileChildrenKeepWriting(t *testing.T) {
 	a.alone()
 }
 
-func TestWhatIsNoSignalIsRefused(t *testing.T) {
+func TestUnknownSignalIsRefused(t *testing.T) {
 	a := newAgent(t)
 	p := a.start("exec sleep 60")
 	refusal(t, a.ask("Signal", Ask{ID: p.ID, Signal: "stop"}), protocol.BadRequest)

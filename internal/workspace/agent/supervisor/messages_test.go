@@ -8,9 +8,11 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"parley.dev/parley/test/kit/check"
 )
 
-func TestAPlanIsWhatItWas(t *testing.T) {
+func TestPlanSurvivesEncoding(t *testing.T) {
 	for name, want := range map[string]command{
 		"a command":       {path: "/bin/sh", dir: "/workspace", env: []string{"A=b", "C="}, argv: []string{"sh", "-c", "x y"}},
 		"empty arguments": {path: "./a", dir: "", env: []string{"A=b"}, argv: []string{"", "", "x", ""}},
@@ -18,9 +20,7 @@ func TestAPlanIsWhatItWas(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan, err := Encode(want.path, want.dir, want.env, want.argv)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if got, err := decode(plan); err != nil || !reflect.DeepEqual(got, want) {
 				t.Errorf("got %+v: %v", got, err)
 			}
@@ -28,7 +28,7 @@ func TestAPlanIsWhatItWas(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoPlanIsRefused(t *testing.T) {
+func TestInvalidPlanIsRefused(t *testing.T) {
 	for name, c := range map[string]command{
 		"no path":                     {path: "", argv: []string{"sh"}},
 		"no arguments":                {path: "sh"},
@@ -49,7 +49,7 @@ func TestWhatIsNoPlanIsRefused(t *testing.T) {
 	}
 }
 
-func TestAReportIsWhatItWas(t *testing.T) {
+func TestReportSurvivesEncoding(t *testing.T) {
 	for _, want := range []Report{
 		{Supervisor: 4194304, Kind: Started, Value: 4194303}, {Supervisor: 2, Kind: Failed, Value: 11},
 		{Supervisor: 3, Kind: Over, Value: 0xff7f},
@@ -69,9 +69,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		again, err := Encode(got.path, got.dir, got.env, got.argv)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		// What follows on the last NUL is no word.
 		if end := bytes.LastIndexByte(raw, 0); !slices.Equal(again, raw[:end+1]) {
 			t.Fatalf("%q became %q", raw, again)
