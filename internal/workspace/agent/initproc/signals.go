@@ -31,8 +31,12 @@ type signalInfo struct {
 	Sender                 uint32
 }
 
-// signalPipe is where handleSignal writes the signalInfo of a stop signal: its descriptor.
-var signalPipe uintptr
+// signalPipe is the descriptor to which handleSignal writes the signalInfo of a stop signal. It stays open as long as the
+// process lives: else a signal would be written to the file that has its number next.
+var (
+	signalPipe   uintptr
+	signalWriter *os.File
+)
 
 // handlerAddress is that of handleSignal, in assembly: package signal does not tell who sent a signal, and the runtime
 // lets no thread block these signals, so that signalfd cannot read them.
@@ -47,7 +51,7 @@ func Stopped(log *slog.Logger) (context.Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	signalPipe = write.Fd()
+	signalPipe, signalWriter = write.Fd(), write
 	if err := unix.SetNonblock(int(signalPipe), true); err != nil {
 		return nil, fmt.Errorf("preparing a pipe: %w", err)
 	}
@@ -59,7 +63,6 @@ func Stopped(log *slog.Logger) (context.Context, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
 		defer stop()
-		defer func() { _ = write.Close() }() // Until then it must not be collected.
 		for {
 			var received signalInfo
 			if err := binary.Read(read, binary.NativeEndian, &received); err != nil {
@@ -67,7 +70,8 @@ func Stopped(log *slog.Logger) (context.Context, error) {
 				return
 			}
 			if received.isFromOutside(os.Getpid()) {
-				return
+				stop()
+				continue
 			}
 			log.Warn("A process of the container tried to stop the agent", "signal", received.Signal, "pid", received.Sender)
 		}

@@ -9,8 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"parley.dev/parley/internal/workspace/agent/proctree"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -152,6 +155,7 @@ func TestAStoppedContainerEndsAllAndRemembersHow(t *testing.T) {
 			for _, p := range []protocol.Process{polite, stubborn, daemon} {
 				a.until(p.ID, "ready\n")
 			}
+			check.OK(t, a.program.Process.Signal(unix.SIGTERM)) // The second one changes nothing.
 			a.stop()
 			a.boot()
 			exits(t, a.wait(polite.ID), 8)
