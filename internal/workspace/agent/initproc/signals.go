@@ -31,8 +31,8 @@ type signalInfo struct {
 	Sender                 uint32
 }
 
-// signalPipe is the descriptor to which handleSignal writes the signalInfo of a stop signal. It stays open as long as the
-// process lives: else a signal would be written to the file that has its number next.
+// signalPipe is the descriptor to which handleSignal writes the signalInfo of a stop signal. It stays open as long as
+// the process lives: else a signal would be written to the file that has its number next.
 var (
 	signalPipe   uintptr
 	signalWriter *os.File
@@ -73,7 +73,8 @@ func Stopped(log *slog.Logger) (context.Context, error) {
 				stop()
 				continue
 			}
-			log.Warn("A process of the container tried to stop the agent", "signal", received.Signal, "pid", received.Sender)
+			log.Warn("A process of the container tried to stop the agent",
+				"signal", received.Signal, "pid", received.Sender)
 		}
 	}()
 	return ctx, nil
@@ -82,13 +83,12 @@ func Stopped(log *slog.Logger) (context.Context, error) {
 // replaceHandler puts handleSignal in the place of the runtime's handler.
 func replaceHandler(s syscall.Signal) error {
 	var action struct{ handler, flags, restorer, mask uintptr }
-	const maskBytes = unsafe.Sizeof(action.mask)
-	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), 0, uintptr(unsafe.Pointer(&action)), maskBytes, 0, 0)
-	if errno != 0 {
-		return errno
+	address, maskBytes := unsafe.Pointer(&action), unsafe.Sizeof(action.mask)
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), 0, uintptr(address), maskBytes, 0, 0)
+	if errno == 0 {
+		action.handler = handlerAddress()
+		_, _, errno = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(address), 0, maskBytes, 0, 0)
 	}
-	action.handler = handlerAddress()
-	_, _, errno = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(&action)), 0, maskBytes, 0, 0)
 	if errno != 0 {
 		return errno
 	}

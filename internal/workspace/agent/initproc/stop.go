@@ -56,7 +56,7 @@ func (i *Init) killStarting() {
 
 // goneWithin waits until nothing is left below this process, and reports whether that is so.
 func (i *Init) goneWithin(patience time.Duration, meanwhile func()) bool {
-	for until := time.Now().Add(patience); ; <-time.After(endInterval) {
+	for late := time.After(patience); ; {
 		meanwhile()
 		i.mu.Lock()
 		supervised := len(i.supervised)
@@ -64,7 +64,9 @@ func (i *Init) goneWithin(patience time.Duration, meanwhile func()) bool {
 		if running, _ := i.running(); len(running)+supervised == 0 {
 			return true
 		}
-		if time.Now().After(until) {
+		select {
+		case <-time.After(endInterval):
+		case <-late:
 			return false
 		}
 	}

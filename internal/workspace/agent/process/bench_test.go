@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/workspace/agent/supervisor"
-
 	"parley.dev/parley/test/kit/check"
 )
 

@@ -89,7 +89,8 @@ func (l *collector) lose(c *command, note string) error {
 }
 
 func (l *collector) follow(c *command, pipe *os.File) {
-	if err := l.table.store.sketch(c.current().record); err != nil { // After a crash it is not known whether it was started.
+	if err := l.table.store.sketch(c.current().record); err != nil {
+		// After a restart of the container it will not be known whether it was started.
 		l.table.options.Log.Warn("a record could not be written", "id", c.id(), "error", err)
 	}
 	ended := l.drain(c, pipe)

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package proctree lists the processes of a container from /proc, and sends them signals. A process is identified by its
-// id and the time of its start, so that no signal reaches another process that got the same id.
+// Package proctree lists the processes of a container from /proc, and sends them signals. A process is identified by
+// its id and the time of its start, so that no signal reaches another process that got the same id.
 package proctree
 
 import (

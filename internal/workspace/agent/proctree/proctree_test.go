@@ -63,9 +63,10 @@ func TestProcessNamesMayContainAnything(t *testing.T) {
 	if err != nil || p.PID != 7 || p.Parent != 2 || p.Group != 3 || p.start != "4711" || p.name != "a) S 1 (b \n" {
 		t.Errorf("got %+v: %v", p, err)
 	}
-	for _, broken := range []string{"", ")(", "7 (a) S", "7 a) S" + strings.Repeat(" 1", 50), "7 (a) S x" + strings.Repeat(" 1", 50)} {
+	ones := strings.Repeat(" 1", 50)
+	for _, broken := range []string{"", ")(", "7 (a) S", "7 a) S" + ones, "7 (a) S x" + ones} {
 		if _, err := parse(7, []byte(broken)); err == nil {
-			t.Errorf("%q was taken", broken)
+			t.Errorf("%q was parsed", broken)
 		}
 	}
 }

@@ -59,12 +59,13 @@ func Kill(look Look) (found, left bool) {
 		Send(unix.SIGSTOP, targets, all)
 		targets, all = look()
 	}
-	for until := time.Now().Add(killPatience); len(targets) > 0; targets, all = look() {
-		if time.Now().After(until) {
+	for late := time.After(killPatience); len(targets) > 0; targets, all = look() {
+		Send(unix.SIGKILL, targets, all)
+		select {
+		case <-time.After(killInterval):
+		case <-late:
 			return true, true
 		}
-		Send(unix.SIGKILL, targets, all)
-		<-time.After(killInterval)
 	}
 	return len(stopped) > 0, false
 }

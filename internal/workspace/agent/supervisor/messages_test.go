@@ -14,7 +14,7 @@ import (
 
 func TestPlanSurvivesEncoding(t *testing.T) {
 	for name, want := range map[string]command{
-		"a command":       {path: "/bin/sh", dir: "/workspace", env: []string{"A=b", "C="}, argv: []string{"sh", "-c", "x y"}},
+		"a command":       {path: "/bin/sh", dir: "/", env: []string{"A=b", "C="}, argv: []string{"sh", "-c", "x y"}},
 		"empty arguments": {path: "./a", dir: "", env: []string{"A=b"}, argv: []string{"", "", "x", ""}},
 		"no environment":  {path: "\xff", dir: "/", env: []string{}, argv: []string{"a"}},
 	} {
