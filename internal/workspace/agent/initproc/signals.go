@@ -33,10 +33,7 @@ type signalInfo struct {
 
 // signalPipe is the descriptor to which handleSignal writes the signalInfo of a stop signal. It stays open as long as
 // the process lives: else a signal would be written to the file that has its number next.
-var (
-	signalPipe   uintptr
-	signalWriter *os.File
-)
+var signalPipe uintptr
 
 // handlerAddress is that of handleSignal, in assembly: package signal does not tell who sent a signal, and the runtime
 // lets no thread block these signals, so that signalfd cannot read them.
@@ -47,14 +44,12 @@ func handlerAddress() uintptr
 func Stopped(log *slog.Logger) (context.Context, error) {
 	// The runtime handles them from then on, even if they were ignored at the start.
 	signal.Notify(make(chan os.Signal, 1), append(otherSignals, stopSignals...)...)
-	read, write, err := pipe()
-	if err != nil {
-		return nil, err
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+		return nil, fmt.Errorf("making a pipe: %w", err)
 	}
-	signalPipe, signalWriter = write.Fd(), write
-	if err := unix.SetNonblock(int(signalPipe), true); err != nil {
-		return nil, fmt.Errorf("preparing a pipe: %w", err)
-	}
+	read := os.NewFile(uintptr(ends[0]), "signals")
+	signalPipe = uintptr(ends[1])
 	for _, s := range stopSignals {
 		if err := replaceHandler(s.(syscall.Signal)); err != nil {
 			return nil, fmt.Errorf("handling signals: %w", err)
