@@ -33,7 +33,7 @@ type signalInfo struct {
 
 // signalPipe is the descriptor to which handleSignal writes the signalInfo of a stop signal. It stays open as long as
 // the process lives: else a signal would be written to the file that has its number next.
-var signalPipe uintptr
+var signalPipe uintptr //nolint:unused // Assembly reads it.
 
 // handlerAddress is that of handleSignal, in assembly: package signal does not tell who sent a signal, and the runtime
 // lets no thread block these signals, so that signalfd cannot read them.
