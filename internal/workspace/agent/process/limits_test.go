@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/internal/workspace/agent/process"
+	"parley.dev/parley/internal/workspace/agent/proctree"
 	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
@@ -115,20 +116,12 @@ func TestNothingIsLeftOfCommandsThatHaveEnded(t *testing.T) {
 
 func TestAgentServesWithoutRoomForProcesses(t *testing.T) {
 	a := newAgent(t, inNamespace)
-	command := a.start("echo up; until [ -e go ]; do sleep 0.1; done; while :; do sleep 60 & done")
+	command, other := a.start("echo up; exec sleep 60"), a.start("echo up; exec sleep 60")
 	a.until(command.ID, "up\n")
-	a.limitProcesses(120)
-	check.OK(t, os.WriteFile(filepath.Join(a.settings.Directory, "go"), nil, 0o600))
-	next := Ask{Key: "k", Request: protocol.StartRequest{Command: "echo room"}}
-	var message string
-	waiting.Until(t, patience, "no command can be started", func() bool {
-		next.Key = newKey()
-		reply := a.ask("Start", next)
-		if reply.Refusal != nil {
-			message = refusal(t, reply, protocol.CannotStart)
-		}
-		return reply.Refusal != nil
-	})
+	a.until(other.ID, "up\n")
+	a.forbidForks()
+	next := Ask{Key: newKey(), Request: protocol.StartRequest{Command: "echo room"}}
+	message := refusal(t, a.ask("Start", next), protocol.CannotStart)
 	if !strings.Contains(message, "out of processes, memory or file descriptors") {
 		t.Errorf("it says: %s", message)
 	}
@@ -137,19 +130,22 @@ func TestAgentServesWithoutRoomForProcesses(t *testing.T) {
 	for range 64 {
 		calls.Go(func() {
 			var reply Reply
-			if err := client.Call("Service.Output", Ask{ID: command.ID}, &reply); err != nil || len(reply.Contents) < 3 {
+			err := client.Call("Service.Output", Ask{ID: command.ID}, &reply)
+			if err != nil || string(reply.Contents) != "up\n" {
 				t.Errorf("%v: %+v", err, reply)
 			}
 		})
 	}
 	calls.Wait()
-	a.must("Signal", Ask{ID: command.ID, Signal: protocol.Kill})
-	a.wait(command.ID)
+	for _, p := range []protocol.Process{command, other} {
+		a.must("Signal", Ask{ID: p.ID, Signal: protocol.Kill})
+		killed(t, a.wait(p.ID), "SIGKILL")
+	}
 	waiting.Until(t, patience, "there is room", func() bool { return a.ask("Start", next).Refusal == nil })
 }
 
-// limitProcesses bounds how many processes and threads the agent and what is below it can have together.
-func (a *agent) limitProcesses(limit int) {
+// forbidForks has neither the agent nor what is below it create a process or a thread until others have ended.
+func (a *agent) forbidForks() {
 	a.t.Helper()
 	group, err := os.MkdirTemp("/sys/fs/cgroup/pids", "parley-test-")
 	if err != nil {
@@ -159,15 +155,12 @@ func (a *agent) limitProcesses(limit int) {
 		a.kill()
 		waiting.Until(a.t, patience, "the cgroup is empty", func() bool { return os.Remove(group) == nil })
 	})
-	write := func(file string, n int) {
-		a.t.Helper()
-		check.OK(a.t, os.WriteFile(filepath.Join(group, file), []byte(itoa(n)), 0o600))
+	for _, p := range append(a.below(), proctree.Process{PID: a.program.Process.Pid}) {
+		check.OK(a.t, os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(itoa(p.PID)), 0o600))
 	}
-	write("pids.max", limit)
-	write("cgroup.procs", a.program.Process.Pid)
-	for _, p := range a.below() {
-		write("cgroup.procs", p.PID)
-	}
+	current, err := os.ReadFile(filepath.Join(group, "pids.current"))
+	check.OK(a.t, err)
+	check.OK(a.t, os.WriteFile(filepath.Join(group, "pids.max"), current, 0o600))
 }
 
 func TestCommandsThatLeaveProcessesBehindAreBounded(t *testing.T) {
