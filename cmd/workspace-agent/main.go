@@ -2,35 +2,28 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command workspace-agent is process 1 of a workspace's container. It serves the workspace's files and commands to
-// generation pods, and runs what the container was made for beside.
+// generation pods, and also runs what the container was made for.
 //
 //	workspace-agent init [flags] [-- main command...]
 //	workspace-agent copy-self DEST
-//	workspace-agent serve             is what init starts, and nobody else
 package main
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"parley.dev/parley/internal/text/printable"
-	"parley.dev/parley/internal/workspace/agent/initproc"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
 func main() {
-	// A log that nobody reads any more must end no workspace. Ignoring the signal would have commands ignore it, too.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	err := run(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
 		return
@@ -49,8 +42,6 @@ func run(args []string) error {
 	}
 	switch name, args := args[0], args[1:]; {
 	case name == "init":
-		return runInit(args)
-	case name == "serve":
 		c, err := parse(args)
 		if err != nil {
 			return err
@@ -61,25 +52,6 @@ func run(args []string) error {
 	default:
 		return errUsage
 	}
-}
-
-// runInit checks the flags that the serving process gets.
-func runInit(args []string) error {
-	c, err := parse(args)
-	if err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	i := &initproc.Init{
-		// What this name leads to is this program, also when its file is gone or replaced.
-		Path:  "/proc/self/exe",
-		Argv:  append([]string{"workspace-agent", "serve"}, args...),
-		Grace: c.grace,
-		Now:   time.Now,
-		Log:   logger(),
-	}
-	return i.Run(ctx)
 }
 
 func logger() *slog.Logger {

@@ -5,9 +5,6 @@ package main
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,17 +13,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
-	"github.com/go-jose/go-jose/v4/jwt"
-
 	"parley.dev/parley/internal/workspace/agent/proctree"
 	"parley.dev/parley/internal/workspace/agent/supervisor"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/tokens"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -46,9 +44,7 @@ func TestMain(m *testing.M) {
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	c := exec.Command(self, args...)
 	c.Env = append(os.Environ(), asProgram+"=yes")
 	return c
@@ -57,20 +53,14 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 func TestTheProgramCopiesItself(t *testing.T) {
 	dir := t.TempDir()
 	destination := filepath.Join(dir, "workspace-agent")
-	if err := os.WriteFile(destination, []byte("an older one"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(destination, []byte("an older one"), 0o600))
 	if out, err := program(t, "copy-self", destination).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	got, err := os.ReadFile(destination)
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("the copy has %d bytes: %v", len(got), err)
@@ -84,7 +74,10 @@ func TestTheProgramCopiesItself(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeDoneIsSaid(t *testing.T) {
+func TestErrorsEndTheProgramWithTheirReason(t *testing.T) {
+	dir := t.TempDir()
+	pod := []string{"init", "--pod-namespace=a", "--pod-uid=b"}
+	served := append(pod, "--issuer=c", "--allow-subject=d,e", "--state-dir="+filepath.Join(dir, "state"))
 	for _, c := range []struct {
 		says string
 		args []string
@@ -95,8 +88,9 @@ func TestWhatCannotBeDoneIsSaid(t *testing.T) {
 		{"no such file or directory", []string{"copy-self", "/missing/agent"}},
 		{"--pod-namespace and --pod-uid are required", []string{"init"}},
 		{"flag provided but not defined", []string{"init", "--nothing"}},
-		{"mount the ConfigMap parley-issuer", []string{"init", "--pod-namespace=a", "--pod-uid=b"}},
-		{"only process 1 starts a serving process", []string{"serve", "--pod-namespace=a", "--pod-uid=b", "--issuer=c"}},
+		{"mount the ConfigMap parley-issuer", pod},
+		{"creating the workspace's directory", append(served, "--directory=/dev/null/files")},
+		{"listening for generation pods", append(served, "--directory="+dir, "--listen=nowhere")},
 	} {
 		t.Run(strings.Join(c.args, " "), func(t *testing.T) {
 			out, err := program(t, c.args...).CombinedOutput()
@@ -119,46 +113,18 @@ type workspace struct {
 // newWorkspace starts an agent for a pod, and proves to be a generation pod of its namespace.
 func newWorkspace(t *testing.T, main ...string) *workspace {
 	t.Helper()
-	dir := t.TempDir()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	public := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), KeyID: "k", Algorithm: "ES256", Use: "sig"}}}
-	raw, err := json.Marshal(public)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir, cluster := t.TempDir(), tokens.New(t)
 	keys := filepath.Join(dir, "keys.json")
-	if err := os.WriteFile(keys, raw, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, protocol.IssuerFile), []byte("https://issuer\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: "k"}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now()
-	token, err := jwt.Signed(signer).Claims(jwt.Claims{
-		Issuer: "https://issuer", Subject: "system:serviceaccount:team:parley-generation",
-		Audience: jwt.Audience{protocol.Audience("team", "uid")}, IssuedAt: jwt.NewNumericDate(now),
-		NotBefore: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(now.Add(time.Hour)),
-	}).Serialize()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(keys, cluster.KeySet(), 0o600))
+	check.OK(t, os.WriteFile(filepath.Join(dir, protocol.IssuerFile), []byte(tokens.Issuer+"\n"), 0o600))
 	listen := freeAddress(t)
-	w := &workspace{t: t, url: "http://" + listen, token: token}
+	w := &workspace{t: t, url: "http://" + listen, token: cluster.Sign(tokens.FirstKey, tokens.Claims(
+		"system:serviceaccount:team:parley-generation", protocol.Audience("team", "uid"), time.Now()))}
 	w.program = program(t, append([]string{"init", "--listen=" + listen, "--directory=" + filepath.Join(dir, "files"),
 		"--state-dir=" + filepath.Join(dir, "state"), "--issuer-keys=" + keys, "--"}, main...)...)
 	w.program.Env = append(w.program.Env, "PARLEY_POD_NAMESPACE=team", "PARLEY_POD_UID=uid")
-	w.program.Dir = dir
-	w.program.Stderr = os.Stderr
-	if err := w.program.Start(); err != nil {
-		t.Fatal(err)
-	}
+	w.program.Dir, w.program.Stderr = dir, os.Stderr
+	check.OK(t, w.program.Start())
 	t.Cleanup(func() {
 		_ = w.program.Process.Signal(syscall.SIGTERM) // It may have ended.
 		_ = w.program.Wait()
@@ -170,9 +136,7 @@ func newWorkspace(t *testing.T, main ...string) *workspace {
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -190,30 +154,30 @@ func (w *workspace) healthy() bool {
 func (w *workspace) ask(method, path string, body, into any) string {
 	w.t.Helper()
 	raw, err := json.Marshal(body)
-	if err != nil {
-		w.t.Fatal(err)
+	check.OK(w.t, err)
+	response, answer := w.try(method, path, string(raw))
+	if response.StatusCode != http.StatusOK {
+		w.t.Fatalf("%s %s: %s: %s", method, path, response.Status, answer)
 	}
-	r, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, bytes.NewReader(raw))
-	if err != nil {
-		w.t.Fatal(err)
+	if into != nil {
+		check.OK(w.t, json.Unmarshal([]byte(answer), into))
 	}
+	return answer
+}
+
+// try makes a request, whatever the answer is.
+func (w *workspace) try(method, path, body string) (*http.Response, string) {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, strings.NewReader(body))
+	check.OK(w.t, err)
 	r.Header.Set("Authorization", "Bearer "+w.token)
 	r.Header.Set(protocol.HeaderChat, w.chat)
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		w.t.Fatalf("%s %s: %s: %v: %s", method, path, response.Status, err, answer)
-	}
-	if into != nil {
-		if err := json.Unmarshal(answer, into); err != nil {
-			w.t.Fatal(err)
-		}
-	}
-	return string(answer)
+	check.OK(w.t, err)
+	return response, string(answer)
 }
 
 // bind makes the workspace that of a chat.
@@ -271,22 +235,17 @@ func TestAnAgentIsSmall(t *testing.T) {
 		w.ask("GET", fmt.Sprintf("/v1/processes/p%d/output?wait=30", i+1), nil, nil)
 	}
 	all, err := proctree.All()
-	if err != nil {
-		t.Fatal(err)
+	check.OK(t, err)
+	kib := memoryKiB(t, w.program.Process.Pid, "status", "VmRSS")
+	t.Logf("the agent has %d KiB", kib)
+	if !raceEnabled() && kib > 30<<10 {
+		t.Errorf("the agent has %d KiB", kib)
 	}
-	kib := map[string]int{"init": memoryKiB(t, w.program.Process.Pid, "status", "VmRSS")}
 	var supervisors []int
 	for _, p := range proctree.Below(all, w.program.Process.Pid) {
-		switch line := p.CommandLine(100); {
-		case strings.HasPrefix(line, "workspace-agent serve "):
-			kib["serve"] = memoryKiB(t, p.PID, "status", "VmRSS")
-		case line == supervisor.Name:
+		if p.CommandLine(100) == supervisor.Name {
 			supervisors = append(supervisors, p.PID)
 		}
-	}
-	t.Logf("KiB: %v", kib)
-	if len(kib) != 2 || !raceEnabled && (kib["init"] > 20<<10 || kib["serve"] > 30<<10) {
-		t.Errorf("KiB: %v", kib)
 	}
 	supervisorsAreSmall(t, supervisors)
 }
@@ -307,27 +266,99 @@ func supervisorsAreSmall(t *testing.T, pids []int) {
 			total[field] += memoryKiB(t, pid, "smaps_rollup", field)
 		}
 		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		total["threads"] += len(tasks)
 	}
 	t.Logf("a hundred supervisors have, in KiB: %v", total)
-	if own := total["Private_Clean"] + total["Private_Dirty"]; !raceEnabled && own > 100*2<<10 {
+	if own := total["Private_Clean"] + total["Private_Dirty"]; !raceEnabled() && own > 100*2<<10 {
 		t.Errorf("a hundred supervisors have %d KiB of their own", own)
 	}
+}
+
+// raceEnabled reports whether the race detector takes memory of its own.
+func raceEnabled() bool {
+	info, _ := debug.ReadBuildInfo()
+	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // memoryKiB is a figure that the kernel has of a process.
 func memoryKiB(t *testing.T, pid int, file, field string) (kib int) {
 	t.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_, after, _ := strings.Cut(string(raw), field+":")
 	if _, err := fmt.Sscan(after, &kib); err != nil {
 		t.Fatal(err)
 	}
 	return kib
+}
+
+func TestCommandOutputIsReadableByOffset(t *testing.T) {
+	w := newWorkspace(t)
+	w.bind("chat")
+	var p protocol.Process
+	command := protocol.StartRequest{Command: `printf '0123456789\000\377'; exec sleep 60`}
+	w.ask("PUT", "/v1/processes/chat-1-1", command, &p)
+	for _, c := range []struct{ query, body, from string }{
+		{"?wait=30", "0123456789\x00\xff", "0"}, // The others need not wait.
+		{"?from=3&limit=4&wait=30", "3456", "3"},
+		{"?from=10", "\x00\xff", "10"},
+		{"?from=12", "", "12"},
+	} {
+		response, body := w.try("GET", "/v1/processes/"+p.ID+"/output"+c.query, "")
+		if response.StatusCode != 200 || body != c.body || response.Header.Get(protocol.HeaderOutputFrom) != c.from ||
+			response.Header.Get(protocol.HeaderOutputTotal) != "12" {
+			t.Errorf("%s: got %q, %v", c.query, body, response.Header)
+		}
+	}
+	w.ask("POST", "/v1/processes/"+p.ID+"/signal", protocol.SignalRequest{Signal: protocol.Terminate}, nil)
+	w.ask("GET", "/v1/processes/"+p.ID+"?wait=30", nil, &p)
+	if p.State != protocol.Exited || p.Signal != "SIGTERM" {
+		t.Errorf("got %+v", p)
+	}
+}
+
+func TestRefusalsOfTheManagerKeepTheirCodes(t *testing.T) {
+	w := newWorkspace(t)
+	w.bind("chat")
+	for _, tt := range []struct {
+		method, path, body string
+		status             int
+		code               protocol.ErrorCode
+	}{
+		{"GET", "/v1/processes/p99", "", 404, protocol.NotFound},
+		{"GET", "/v1/processes/p99/output", "", 404, protocol.NotFound},
+		{"POST", "/v1/processes/p99/signal", `{"signal":"kill"}`, 404, protocol.NotFound},
+		{"PUT", "/v1/processes/key", `{}`, 400, protocol.BadRequest},
+		{"PUT", "/v1/processes/key2", `{"argv":["/no/such/program"]}`, 422, protocol.CannotStart},
+	} {
+		response, body := w.try(tt.method, tt.path, tt.body)
+		var refused protocol.Error
+		if err := json.Unmarshal([]byte(body), &refused); err != nil || refused.Code != tt.code ||
+			response.StatusCode != tt.status {
+			t.Errorf("%s %s: got %s: %s", tt.method, tt.path, response.Status, body)
+		}
+	}
+}
+
+// TestStopReportsCommandSignalToWaitingClients: nobody can ask for it later, because the pod is gone.
+func TestStopReportsCommandSignalToWaitingClients(t *testing.T) {
+	for i := range 5 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			w := newWorkspace(t)
+			w.bind("chat")
+			var p protocol.Process
+			w.ask("PUT", "/v1/processes/k", protocol.StartRequest{Command: "echo up; exec sleep 60"}, &p)
+			w.ask("GET", "/v1/processes/"+p.ID+"/output?wait=30", nil, nil)
+			// It is asked before the workspace is stopped, or a moment later, when nobody has been told of an end.
+			go func() { _ = w.program.Process.Signal(syscall.SIGTERM) }()
+			w.ask("GET", "/v1/processes/"+p.ID+"?wait=30", nil, &p)
+			if p.State != protocol.Exited || p.Signal != "SIGTERM" {
+				t.Errorf("the command is %+v", p)
+			}
+			if out := w.ask("GET", "/v1/processes/"+p.ID+"/output", nil, nil); out != "up\n" {
+				t.Errorf("it has written %q", out)
+			}
+		})
+	}
 }

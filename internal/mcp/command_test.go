@@ -40,7 +40,7 @@ func offerIn(t *testing.T, s *mcp.Servers, a *realagent.Agent, entries ...v1alph
 // noneRuns waits until no server runs in the agent's workspace.
 func noneRuns(t *testing.T, a *realagent.Agent) {
 	t.Helper()
-	waiting.Until(t, patience, "no server runs", func() bool { return len(a.Running("serve\x00")) == 1 })
+	waiting.Until(t, patience, "no server runs", func() bool { return len(a.Running("serve\x00")) == 0 })
 }
 
 func TestCommandServerListsAndCallsTools(t *testing.T) {
@@ -63,7 +63,7 @@ func TestCommandServerListsAndCallsTools(t *testing.T) {
 	noneRuns(t, a)
 	// The next step has another, and knows the list.
 	o = offerIn(t, servers, a, playing(t, "honest"))
-	if len(o.Tools()) != 5 || len(a.Running("serve\x00")) != 1 {
+	if len(o.Tools()) != 5 || len(a.Running("serve\x00")) != 0 {
 		t.Errorf("it offers %v", names(o))
 	}
 	if got := run(t, o, "s__count", "{}"); !strings.HasPrefix(got.output, "call 1 of") {
@@ -251,43 +251,26 @@ func hanging(ctx context.Context, t *testing.T, a *realagent.Agent, entry v1alph
 }
 
 func TestLostWorkspaceEndsCallWithClearError(t *testing.T) {
-	gone := func(a *realagent.Agent) {
-		a.Options.Gone = func(context.Context) bool { return true }
-	}
 	for name, c := range map[string]struct {
-		before, lose func(a *realagent.Agent)
-		says         string
+		signal unix.Signal
+		says   string
 	}{
-		"its agent's serving process crashes": {func(*realagent.Agent) {}, func(a *realagent.Agent) {
-			for _, p := range a.Running("workspace-agent\x00serve\x00") {
-				_ = p.Signal(unix.SIGKILL)
-			}
-		}, "its command was ended by SIGKILL"},
-		"it is stopped": {gone, func(a *realagent.Agent) {
-			_ = a.Program.Process.Signal(unix.SIGTERM)
-		}, ""},
-		"its node is gone, so that nobody answers": {gone, func(a *realagent.Agent) {
-			for _, p := range a.Running("workspace-agent\x00serve\x00") {
-				_ = p.Signal(unix.SIGSTOP)
-			}
-		}, "the pod of the workspace is gone"},
+		"it is stopped":                   {unix.SIGTERM, ""},
+		"its node is gone, and no answer": {unix.SIGSTOP, "the pod of the workspace is gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := realagent.Start(t)
-			c.before(a)
+			a.Options.Gone = func(context.Context) bool { return true }
 			ended := hanging(t.Context(), t, a, playing(t, "honest"))
 			began := time.Now()
-			stopped := a.Running("workspace-agent\x00serve\x00")
-			c.lose(a)
+			_ = a.Program.Process.Signal(c.signal)
 			err := <-ended
 			if err == nil || !strings.Contains(err.Error(), c.says) ||
 				!strings.HasSuffix(err.Error(), "; whether the call was done is not known") {
 				t.Errorf("it says %v", err)
 			}
 			t.Logf("after %s it says %v", time.Since(began), err)
-			for _, p := range stopped {
-				_ = p.Signal(unix.SIGCONT) // It may have ended.
-			}
+			_ = a.Program.Process.Signal(unix.SIGCONT) // It may have ended.
 		})
 	}
 }

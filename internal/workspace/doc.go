@@ -9,6 +9,6 @@
 //	parameters  the parameters of a template
 //	protocol    what generation pods and the agent exchange
 //	client      requests to an agent
-//	agent/      the program in the workspace: server takes requests, process runs commands, initproc is process 1, and
-//	            process/signal.go ends what a command has started
+//	agent/      the program in the workspace: server takes requests, process runs commands, initproc does what process 1
+//	            has to, and process/signal.go ends what a command has started
 package workspace

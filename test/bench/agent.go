@@ -56,11 +56,9 @@ func (b *bench) agent(ctx context.Context, a *Agent) error {
 	return nil
 }
 
-// resident prints how many commands run, and then for each process of the agent its resident memory in KiB.
+// resident prints how many commands run, and then the agent's resident memory in KiB.
 const resident = `grep -l '^sleep' /proc/[0-9]*/cmdline 2>/dev/null | wc -l
-for p in /proc/[0-9]*; do
-	if grep -q '^workspace-agent' $p/cmdline || [ $p = /proc/1 ]; then grep VmRSS $p/status; fi
-done | tr -dc '0-9\n'`
+grep VmRSS /proc/1/status | tr -dc '0-9\n'`
 
 // agentMemory is the memory of the agent in a chat's workspace, in MiB, beside so many commands.
 func (b *bench) agentMemory(ctx context.Context, chat string, beside int) (float64, error) {

@@ -90,8 +90,7 @@ type Output struct {
 	LiveKiB float64 `json:"live_kib"`
 }
 
-// Agent is the resident memory (VmRSS) of process 1 and the serving process together, in MiB. Both run the same
-// program, whose pages are counted twice.
+// Agent is its resident memory (VmRSS), in MiB.
 type Agent struct {
 	Idle float64 `json:"idle_rss_mib"`
 	// Busy is with 100 commands that run, as many as may.

@@ -46,7 +46,6 @@ func TestTranscriptIsIdenticalDespiteKillsAtEachStep(t *testing.T) {
 	}{
 		"the generator":                   {kill: killGenerator, kills: len(sumBatches())},
 		"the manager":                     {kill: killTheManager, kills: len(sumBatches())},
-		"the serving part of the agent":   {kill: killAgent, kills: len(sumBatches()) - 2},
 		"the workspace's pod and kubelet": {kill: killKubelet, kills: 1, before: loseWorkspaceBeforeTheEdit},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/test/kit/check"
 )
 
@@ -151,8 +152,8 @@ func restarted(pod *corev1.Pod) bool {
 		func(s corev1.ContainerStatus) bool { return s.RestartCount > 0 })
 }
 
-// generator and serving begin the command lines of the generator and of the serving part of a workspace's agent.
-const generator, serving = "/generator ", "workspace-agent serve "
+// generator and agentInit begin the command lines of the generator and of a workspace's agent.
+const generator, agentInit = "/generator ", protocol.AgentDir + "/workspace-agent init "
 
 // killTheManager kills the manager, and has another pod take its place: see killGenerator.
 func killTheManager(w *world, s *step) {
@@ -189,16 +190,6 @@ func running(pod *corev1.Pod, container string) bool {
 		}
 	}
 	return false
-}
-
-// killAgent kills the serving part of the agent, if there is a workspace.
-func killAgent(w *world, s *step) {
-	pod := w.housing()
-	if s.killed = pod != nil && running(pod, v1alpha1.WorkspaceContainer); s.killed {
-		w.eventually("its serving part is back from the last time, and killed", func() bool {
-			return killProgram(w.t, pod, serving) == 1
-		})
-	}
 }
 
 // killKubelet kills the kubelet while the model's first test runs, and waits until the node is ready again.

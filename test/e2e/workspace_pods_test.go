@@ -62,7 +62,7 @@ func TestConcurrentCommandsOfTwentyChatsStayIsolated(t *testing.T) {
 	t.Run("in bounded memory", func(t *testing.T) {
 		localnode.Needed(t)
 		w.expectPeak(t, podspec.ComponentGeneration, generator, 96)
-		w.expectPeak(t, podspec.ComponentWorkspace, serving, 32)
+		w.expectPeak(t, podspec.ComponentWorkspace, agentInit, 32)
 	})
 }
 

@@ -29,8 +29,8 @@ var (
 	Relay = Backoff{20 * time.Millisecond, time.Second}
 	// RelayKeys is that of the issuer's keys for the relay. A relay that wants none answers late, and not with an error.
 	RelayKeys = Backoff{20 * time.Millisecond, 30 * time.Second}
-	// Process is that of starting a program again which ended.
-	Process = Backoff{100 * time.Millisecond, 5 * time.Second}
+	// Lock is that of a lock which another process holds.
+	Lock = Backoff{100 * time.Millisecond, 5 * time.Second}
 )
 
 // Start begins a series of pauses.

@@ -4,14 +4,12 @@
 package workspace
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -219,23 +217,6 @@ func TestInterruptLeavesNoProcessesOfRealCommand(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	waiting.Until(t, patience, "nothing of it is left", func() bool { return len(r.running("5432")) == 0 })
-}
-
-func TestACommandOutlivesItsRealAgent(t *testing.T) {
-	r := newReal(t)
-	killed, err := 0, error(nil)
-	go func() {
-		waiting.Until(t, patience, "it is up", func() bool { return strings.Contains(r.seen(), "up") })
-		for _, pid := range r.running("\x00serve\x00") {
-			err = errors.Join(err, syscall.Kill(pid, syscall.SIGKILL))
-			killed++
-		}
-		_ = os.WriteFile(filepath.Join(r.files, "go"), nil, 0o600)
-	}()
-	got := r.run("echo up; while [ ! -e go ]; do sleep 0.05; done; sleep 0.2; echo ended", `,"timeout":60`)
-	if got["success"] != true || got["output"] != "up\nended\n" || killed != 1 || err != nil {
-		t.Errorf("got %v, killed %d, %v", got, killed, err)
-	}
 }
 
 func TestRetriedCallIsIdempotentOnRealAgent(t *testing.T) {

@@ -12,118 +12,92 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"parley.dev/parley/internal/workspace/agent/link"
 	"parley.dev/parley/internal/workspace/agent/supervisor"
 )
 
-// startPatience is how long a command may take to be started before its supervisor is killed, where the next serving
-// process waits for that.
-const startPatience = 10 * time.Second
-
-// command is one that has a supervisor, and that the serving process has not yet let go.
-type command struct {
-	id string
-	// supervisor is the process below which all of it runs.
-	supervisor int
-	// started is whether the supervisor has said that it was; startedAt is about when.
-	started   bool
-	startedAt time.Time
-	// pipe is the read end of what the command writes to.
-	pipe int
-	// spoken is whether its standard input and output are a socket of the serving process.
-	spoken bool
-	// asked are the requests to start it that have not been answered.
-	asked []int64
-	exit  *link.Exit
-	done  *link.Done
+// Spec is what a command will be.
+type Spec struct {
+	Path      string
+	Argv, Env []string
+	// Dir is absolute. A relative Path is one within it.
+	Dir string
+	// Socket is its standard input and output. If it is nil, the input is empty, and the output goes to the pipe.
+	Socket *os.File
 }
 
-// isStarted reports whether it is known that the command was started. Of one whose supervisor was killed it is not, and
-// then it counts as started, so that it is not started again.
-func (c *command) isStarted() bool { return c.started || c.done != nil }
-
-func (c *command) describe() *link.Command {
-	return &link.Command{
-		ID: c.id, Supervisor: c.supervisor, StartedAt: c.startedAt, Spoken: c.spoken, Exit: c.exit, Done: c.done,
-	}
+// State is what has become of a command.
+type State struct {
+	// Exited is whether its own process has ended, with Status, at At.
+	Exited bool
+	Status syscall.WaitStatus
+	At     time.Time
+	// Done is whether no process of it is left. Orphaned is whether its supervisor was killed, and the rest with it.
+	Done, Orphaned bool
 }
 
-// handle does what the serving process asks, and closes the file that came with it. An error is a message that it never
-// sends.
-func (i *Init) handle(m *link.Message, file *os.File) error {
-	if file != nil {
-		defer func() { _ = file.Close() }() // It is the command's now, or nobody's.
-		if m.Start == nil {
-			return errors.New("a request with a descriptor that it has no use for")
-		}
-	}
-	i.table.mu.Lock()
-	defer i.table.mu.Unlock()
-	switch {
-	case m.Start != nil:
-		i.start(m.Seq, m.Start, file)
-	case m.Forget != "":
-		i.table.forget(m.Forget)
-	default:
-		return errors.New("a message that is no request")
-	}
-	return nil
+// Command is one that has a supervisor.
+type Command struct {
+	// Supervisor is the process below which all of it runs.
+	Supervisor int
+	StartedAt  time.Time
+	// Output is the read end of the pipe of its standard error, and of its output if there is no socket. The caller
+	// closes it.
+	Output *os.File
+
+	// notify is called at each change, with the lock of Init.
+	notify func(State)
+	state  State
+	// settled is whether it is known if it was started; started then has the error.
+	settled bool
+	started chan error
 }
 
-// start has the command of that id started if there is none, and answers with it once it is. Its standard input and
-// output are the socket, if there is one.
-func (i *Init) start(seq int64, s *link.Start, socket *os.File) {
-	c, err := i.table.commands[s.ID], error(nil)
-	if c == nil {
-		c, err = i.launch(s, socket)
-	}
-	if err != nil {
-		errno := syscall.EINVAL
-		_ = errors.As(err, &errno) // What the operating system did not say is a request without sense.
-		i.table.tell(&link.Message{Seq: seq, Reply: &link.Reply{Errno: errno}}, -1)
-		return
-	}
-	c.asked = append(c.asked, seq)
-	if c.isStarted() {
-		i.table.answer(c)
-	}
-}
-
-// launch forks the supervisor of a command. Standard error of the command, and output where there is no socket, are one
-// pipe, whose other end is kept.
-func (i *Init) launch(s *link.Start, socket *os.File) (*command, error) {
-	plan, err := supervisor.Encode(s.Path, s.Dir, s.Env, s.Argv)
-	if err != nil || s.ID == "" {
-		return nil, syscall.EINVAL
-	}
-	if i.table.stopping {
-		return nil, syscall.ESHUTDOWN
-	}
-	planned, err := inMemory(plan)
+// Start starts a command. notify is called with each of its states, perhaps before Start returns, and must not wait. An
+// error is a syscall.Errno, or wraps one, if the operating system refused it; then nothing was started.
+func (i *Init) Start(spec *Spec, notify func(State)) (*Command, error) {
+	c, err := i.launch(spec, notify)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = planned.Close() }() // It is the supervisor's now.
-	var pipe [2]int
-	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
-		return nil, fmt.Errorf("making a pipe: %w", err)
+	if err := <-c.started; err != nil {
+		return nil, errors.Join(err, c.Output.Close())
 	}
-	defer func() { _ = unix.Close(pipe[1]) }() // It is the command's now.
-	// It is the reader's side alone that does not wait: each end has a mode of its own.
-	if err := unix.SetNonblock(pipe[0], true); err != nil {
-		return nil, errors.Join(fmt.Errorf("preparing a pipe: %w", err), unix.Close(pipe[0]))
-	}
-	input, output := i.null.Fd(), uintptr(pipe[1])
-	if socket != nil {
-		input, output = socket.Fd(), socket.Fd()
-	}
-	pid, err := i.system.fork(i.Path, []string{supervisor.Name},
-		supervisor.Attributes(input, output, uintptr(pipe[1]), uintptr(i.reports.write), planned.Fd()))
+	return c, nil
+}
+
+// launch forks the supervisor of a command.
+func (i *Init) launch(spec *Spec, notify func(State)) (c *Command, err error) {
+	encoded, err := supervisor.Encode(spec.Path, spec.Dir, spec.Env, spec.Argv)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("forking a supervisor: %w", err), unix.Close(pipe[0]))
+		return nil, err
 	}
-	c := &command{id: s.ID, supervisor: pid, startedAt: i.Now(), pipe: pipe[0], spoken: socket != nil}
-	i.table.commands[c.id], i.table.supervised[pid] = c, c
+	plan, err := inMemory(encoded)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = plan.Close() }() // The supervisor has it.
+	read, write, err := pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = write.Close() }() // The command has it.
+	input, output := i.null, write
+	if spec.Socket != nil {
+		input, output = spec.Socket, spec.Socket
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	pid, err := 0, error(syscall.ESHUTDOWN)
+	if !i.stopping {
+		pid, err = i.system.fork("/proc/self/exe", []string{supervisor.Name},
+			supervisor.Attributes(input.Fd(), output.Fd(), write.Fd(), i.reporter.Fd(), plan.Fd()))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("forking a supervisor: %w", err), read.Close())
+	}
+	c = &Command{Supervisor: pid, StartedAt: i.now(), Output: read, notify: notify, started: make(chan error, 1)}
+	i.supervised[pid] = c
+	i.starts.Add(1)
 	return c, nil
 }
 
@@ -131,7 +105,7 @@ func (i *Init) launch(s *link.Start, socket *os.File) (*command, error) {
 func inMemory(content []byte) (*os.File, error) {
 	descriptor, err := unix.MemfdCreate("plan", unix.MFD_CLOEXEC)
 	if err != nil {
-		return nil, fmt.Errorf("making a file in memory: %w", err)
+		return nil, fmt.Errorf("creating a file in memory: %w", err)
 	}
 	f := os.NewFile(uintptr(descriptor), "plan")
 	if _, err := f.Write(content); err != nil {
@@ -140,17 +114,41 @@ func inMemory(content []byte) (*os.File, error) {
 	return f, nil
 }
 
-// awaitStarts waits until it is known of each command whether it was started: only then can a serving process be told
-// how things stand.
-func (i *Init) awaitStarts() {
-	late, tick := time.NewTimer(startPatience), time.NewTicker(look)
-	defer late.Stop()
-	defer tick.Stop()
-	for i.table.endStarts(false) > 0 {
-		select {
-		case <-tick.C:
-		case <-late.C:
-			i.table.endStarts(true)
-		}
+// reported notes what a supervisor reports.
+func (i *Init) reported(r supervisor.Report) {
+	c := i.supervised[r.Supervisor]
+	switch {
+	case c == nil || c.state.Done:
+	case r.Kind == supervisor.Started:
+		i.settle(c, nil)
+	case r.Kind == supervisor.Failed && !c.settled:
+		i.refuse(c, syscall.Errno(r.Value))
+	case (r.Kind == supervisor.Exited || r.Kind == supervisor.Over) && c.settled && !c.state.Exited:
+		i.change(c, State{
+			Exited: true, Status: syscall.WaitStatus(r.Value), At: i.now(), Done: r.Kind == supervisor.Over,
+		})
 	}
+}
+
+// settle ends Start, unless it has ended.
+func (i *Init) settle(c *Command, err error) {
+	if !c.settled {
+		c.settled = true
+		c.started <- err
+		i.starts.Done()
+	}
+}
+
+// refuse notes that a command could not be started.
+func (i *Init) refuse(c *Command, errno syscall.Errno) {
+	c.state.Done = true
+	i.settle(c, errno)
+}
+
+// change tells the caller what has become of a command. If its supervisor was killed, it may not be known whether it
+// was started, and then it counts as started.
+func (i *Init) change(c *Command, to State) {
+	c.state = to
+	c.notify(to)
+	i.settle(c, nil)
 }

@@ -8,109 +8,134 @@ import (
 	"syscall"
 	"time"
 
-	"parley.dev/parley/internal/workspace/agent/link"
 	"parley.dev/parley/internal/workspace/agent/proctree"
 )
 
 const (
-	// afterKill is how long processes have to go after SIGKILL, and lastWords how long the serving process has to write
-	// down what has become of them. With Grace they stay below the 30 s of a pod.
-	afterKill, lastWords = 2 * time.Second, 4 * time.Second
-	// look is the time between two looks at what is left.
-	look = 20 * time.Millisecond
+	// startPatience is how long a command may take to be started when the container stops.
+	startPatience = 10 * time.Second
+	// killPatience is how long processes have to end after SIGKILL.
+	killPatience = 2 * time.Second
+	// endInterval is the time between two looks at what is left.
+	endInterval = 20 * time.Millisecond
+	// strayInterval is the time between two looks for what was adopted without a signal of the kernel, such as from a
+	// program that someone ran in the container.
+	strayInterval = 10 * time.Second
+	// maxKills is how often what was adopted is killed in a row: each time takes a second at most.
+	maxKills = 5
 )
 
-// endCommands ends everything but the serving process: first with SIGTERM, after the grace with SIGKILL. Supervisors
-// end by themselves, once they have told how their commands did.
-func (i *Init) endCommands() {
-	i.table.mu.Lock()
-	i.table.stopping = true
-	i.table.tell(&link.Message{Stopping: true}, -1)
-	i.table.mu.Unlock()
-	i.awaitStarts() // What is still being started must not miss the signal.
-	running, all := i.table.below()
+// EndAll ends all commands, first with SIGTERM, and with SIGKILL after the grace. No more are started. All have been
+// notified when it returns, but for those that SIGKILL did not end in time.
+func (i *Init) EndAll(grace time.Duration) {
+	i.mu.Lock()
+	i.stopping = true
+	i.mu.Unlock()
+	late := time.AfterFunc(startPatience, i.killStarting)
+	i.starts.Wait() // What is being started must not miss the signal.
+	late.Stop()
+	running, all := i.running()
 	proctree.Send(syscall.SIGTERM, running, all)
-	if !i.table.goneWithin(i.Grace, func() {}) {
-		i.table.goneWithin(afterKill, func() { proctree.Kill(i.table.below) })
+	if !i.goneWithin(grace, func() {}) {
+		i.goneWithin(killPatience, func() { proctree.Kill(i.running) })
+	}
+	i.reap()
+	i.endAdopted()
+}
+
+// killStarting kills the supervisors of commands of which it is not known whether they were started.
+func (i *Init) killStarting() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for pid, c := range i.supervised {
+		if !c.settled {
+			_ = i.system.kill(pid, syscall.SIGKILL) // It has not been reaped.
+		}
 	}
 }
 
-// killAll ends everything below process 1, whatever it forks meanwhile. The kernel does that at once for the real one.
-func (i *Init) killAll() {
-	if os.Getpid() == 1 {
-		_ = i.system.kill(-1, syscall.SIGKILL) // There is nothing.
-		return
+// goneWithin waits until nothing is left below this process, and reports whether that is so.
+func (i *Init) goneWithin(patience time.Duration, meanwhile func()) bool {
+	for late := time.After(patience); ; {
+		meanwhile()
+		i.mu.Lock()
+		supervised := len(i.supervised)
+		i.mu.Unlock()
+		if running, _ := i.running(); len(running)+supervised == 0 {
+			return true
+		}
+		select {
+		case <-time.After(endInterval):
+		case <-late:
+			return false
+		}
 	}
-	proctree.Kill(i.table.below)
 }
 
-// lookAround is the time between two looks for what was adopted from elsewhere, such as from a program that somebody
-// has run in the container: the kernel does not tell of that.
-const lookAround = 10 * time.Second
-
-// maxLooks is how often what was adopted is killed in a row: each time takes a second at most.
-const maxLooks = 4
-
-// endAdoptedUntil ends whatever process 1 adopts, until it is told to stop.
-func (i *Init) endAdoptedUntil(stopped <-chan struct{}) {
-	tick := time.NewTicker(lookAround)
-	defer tick.Stop()
+// endAdoptedForever ends whatever this process adopts.
+func (i *Init) endAdoptedForever() {
 	for {
 		select {
 		case <-i.adopted:
-		case <-tick.C:
-		case <-stopped:
-			return
+		case <-time.After(strayInterval):
 		}
 		i.endAdopted()
 	}
 }
 
-// endAdopted ends what process 1 has adopted. More of it can come only by the death of something that it ends here, of
-// which reap tells. Then the commands whose supervisors were killed are done.
+// endAdopted ends what this process has adopted. Then the commands whose supervisors were killed are done. More is
+// adopted only by the death of something that it ends here, which reap notices.
 func (i *Init) endAdopted() {
-	i.table.mu.Lock()
-	orphaned := i.table.orphaned
-	i.table.orphaned = nil
-	i.table.mu.Unlock()
-	for look := 0; ; look++ {
-		if _, left := proctree.Kill(i.table.strays); !left {
-			break
-		}
-		if look == maxLooks { // They may hang in the kernel, or belong to another user. The next look comes with time.
-			i.Log.Warn("processes that were adopted do not end")
-			break
-		}
+	i.hunting.Lock()
+	defer i.hunting.Unlock()
+	i.mu.Lock()
+	orphaned := i.orphaned
+	i.orphaned = nil
+	i.mu.Unlock()
+	left := true
+	for n := 0; left && n < maxKills; n++ {
+		_, left = proctree.Kill(i.strays)
 	}
-	i.table.mu.Lock()
-	defer i.table.mu.Unlock()
+	if left { // They may hang in the kernel, or belong to another user. The next look comes with time.
+		i.log.Warn("processes that were adopted do not end")
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	for _, c := range orphaned {
-		exit := link.Exit{ID: c.id, Status: syscall.WaitStatus(syscall.SIGKILL), At: i.Now()}
-		if c.exit != nil {
-			exit = *c.exit
+		state := c.state
+		if !state.Exited {
+			state = State{Exited: true, Status: syscall.WaitStatus(syscall.SIGKILL), At: i.now()}
 		}
-		i.table.finish(c, exit, true)
+		state.Done, state.Orphaned = true, true
+		i.change(c, state)
 	}
 }
 
-// endServing waits for the serving process, which has been told that nothing more comes, and ends it if it stays.
-func (i *Init) endServing(served <-chan struct{}) {
-	patience := time.NewTimer(lastWords)
-	defer patience.Stop()
-	for done := false; !done; {
-		i.reap()
-		tick := time.NewTimer(look)
-		select {
-		case <-served:
-			done = true
-		case <-tick.C:
-		case <-patience.C:
-			i.Log.Warn("the serving process does not end")
-			close(i.abandoned)
-		}
-		tick.Stop()
-		if over(i.abandoned) {
-			i.table.killServing()
+// running are the processes below this one, but for supervisors, and all that there are.
+func (i *Init) running() (running, all []proctree.Process) {
+	return i.find(func(bool) bool { return true })
+}
+
+// strays are those that are below no supervisor: what this process has adopted, with all that is below them.
+func (i *Init) strays() (strays, all []proctree.Process) {
+	return i.find(func(supervised bool) bool { return !supervised })
+}
+
+func (i *Init) find(isMeant func(supervised bool) bool) (found, all []proctree.Process) {
+	all, err := proctree.All()
+	if err != nil {
+		i.log.Warn("the processes cannot be listed", "error", err)
+		return nil, nil
+	}
+	i.mu.Lock() // What was forked before that look is known by now.
+	defer i.mu.Unlock()
+	supervised := map[int]bool{}
+	for _, p := range proctree.Below(all, os.Getpid()) {
+		own := i.supervised[p.PID] != nil
+		supervised[p.PID] = own || supervised[p.Parent]
+		if !own && !p.Ended && isMeant(supervised[p.PID]) {
+			found = append(found, p)
 		}
 	}
+	return found, all
 }

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,13 +21,14 @@ import (
 
 	"parley.dev/parley/internal/workspace/agent/proctree"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
 // patience is for what takes milliseconds where nothing else runs.
 const patience = 30 * time.Second
 
-// agent is a workspace's process 1, with its serving process, and what they keep.
+// agent is one of a workspace, and what it keeps.
 type agent struct {
 	t        testing.TB
 	settings settings
@@ -45,29 +45,31 @@ func newAgent(t testing.TB, with ...func(*settings)) *agent {
 		Directory: filepath.Join(dir, "workspace"), State: filepath.Join(dir, "state"), Socket: "@parley-" + newKey(),
 		Grace: 2 * time.Second,
 	}}
-	if err := os.Mkdir(a.settings.Directory, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	for _, change := range with {
 		change(&a.settings)
 	}
-	t.Cleanup(a.kill)
+	check.OK(t, os.MkdirAll(a.settings.Directory, 0o755))
+	t.Cleanup(func() { // Only a program that ends by itself writes its coverage.
+		if a.program != nil {
+			a.stop()
+		}
+	})
 	a.boot()
 	return a
 }
 
 func inNamespace(s *settings) { s.Namespace = true }
 
-// boot starts process 1, as the start of a container does.
+// boot starts the agent, as the start of a container does. As below nohup, two signals are ignored.
 func (a *agent) boot() {
 	a.t.Helper()
 	raw, err := json.Marshal(a.settings)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	a.program = exec.Command("/proc/self/exe")
+	check.OK(a.t, err)
+	self, err := os.Executable()
+	check.OK(a.t, err)
+	a.program = exec.Command("/bin/sh", "-c", `trap "" HUP INT; exec "$0"`, self)
 	a.program.Dir = "/"
-	a.program.Env = append(os.Environ(), roleVariable+"=init", settingsVariable+"="+string(raw))
+	a.program.Env = append(os.Environ(), settingsVariable+"="+string(raw))
 	a.program.Stderr = os.Stderr
 	a.program.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if a.settings.Namespace {
@@ -82,14 +84,6 @@ func (a *agent) boot() {
 	}
 }
 
-// crash kills the serving process.
-func (a *agent) crash() {
-	a.t.Helper()
-	if err := a.serving().Signal(unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-		a.t.Fatal(err)
-	}
-}
-
 // restart ends the container and starts it again.
 func (a *agent) restart() {
 	a.t.Helper()
@@ -97,33 +91,16 @@ func (a *agent) restart() {
 	a.boot()
 }
 
-// stop tells process 1 to end, as a container runtime does.
+// stop ends the agent, as a container runtime does.
 func (a *agent) stop() {
 	a.t.Helper()
-	if err := a.program.Process.Signal(unix.SIGTERM); err != nil {
-		a.t.Fatal(err)
-	}
-	a.ends()
-}
-
-// ends waits until process 1 has ended.
-func (a *agent) ends() {
-	a.t.Helper()
-	if err := a.program.Wait(); err != nil {
-		a.t.Fatalf("process 1 ended with %v", err)
-	}
+	check.OK(a.t, a.program.Process.Signal(unix.SIGTERM))
+	err := a.program.Wait()
 	a.program = nil
 	a.hangUp()
-}
-
-// hasEnded reports whether process 1 has ended, and nobody has waited for it.
-func (a *agent) hasEnded() bool {
-	a.t.Helper()
-	all, err := proctree.All()
 	if err != nil {
-		a.t.Fatal(err)
+		a.t.Fatalf("the agent ended with %v", err)
 	}
-	return slices.ContainsFunc(all, func(p proctree.Process) bool { return p.PID == a.program.Process.Pid && p.Ended })
 }
 
 // kill ends process 1 and everything below it at once, as the end of a container does.
@@ -133,7 +110,7 @@ func (a *agent) kill() {
 		return
 	}
 	a.hangUp()
-	_ = a.program.Process.Signal(unix.SIGSTOP) // It may have ended.
+	_ = a.program.Process.Signal(unix.SIGSTOP) // It adopts what is killed, and must not record it.
 	waiting.Until(a.t, patience, "everything below process 1 has ended", func() bool {
 		left := a.below()
 		for _, p := range left {
@@ -157,9 +134,7 @@ func (a *agent) hangUp() {
 func (a *agent) below() (running []proctree.Process) {
 	a.t.Helper()
 	all, err := proctree.All()
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.OK(a.t, err)
 	for _, p := range proctree.Below(all, a.program.Process.Pid) {
 		if !p.Ended {
 			running = append(running, p)
@@ -168,41 +143,32 @@ func (a *agent) below() (running []proctree.Process) {
 	return running
 }
 
-// serving is the serving process.
-func (a *agent) serving() (found proctree.Process) {
+// connected is a client of the manager.
+func (a *agent) connected() *rpc.Client {
 	a.t.Helper()
-	waiting.Until(a.t, patience, "there is a serving process", func() bool {
-		for _, p := range a.below() {
-			words, err := os.ReadFile(filepath.Join("/proc", itoa(p.PID), "cmdline"))
-			if err == nil && string(words) == "serving\x00" && p.Parent == a.program.Process.Pid {
-				found = p
-				return true
-			}
-		}
-		return false
-	})
-	return found
+	a.must("List", Ask{})
+	return a.client
 }
 
 // try asks the manager once.
-func (a *agent) try(method string, ask Ask) (Told, error) {
-	var told Told
+func (a *agent) try(method string, ask Ask) (Reply, error) {
+	var reply Reply
 	if a.client == nil {
 		conn, err := net.Dial("unix", a.settings.Socket)
 		if err != nil {
-			return told, err
+			return reply, err
 		}
 		a.client = jsonrpc.NewClient(conn)
 	}
-	err := a.client.Call("Door."+method, ask, &told)
+	err := a.client.Call("Service."+method, ask, &reply)
 	if failure := rpc.ServerError(""); err != nil && !errors.As(err, &failure) {
 		a.hangUp()
 	}
-	return told, err
+	return reply, err
 }
 
-// ask asks until there is an answer: the serving process may be on its way down or up.
-func (a *agent) ask(method string, ask Ask) (told Told) {
+// ask asks until there is an answer: it may be on its way down or up.
+func (a *agent) ask(method string, ask Ask) (reply Reply) {
 	a.t.Helper()
 	var err error
 	defer func() {
@@ -211,23 +177,23 @@ func (a *agent) ask(method string, ask Ask) (told Told) {
 		}
 	}()
 	waiting.Until(a.t, patience, "the agent answers to "+method, func() bool {
-		told, err = a.try(method, ask)
+		reply, err = a.try(method, ask)
 		if failure := rpc.ServerError(""); errors.As(err, &failure) {
 			a.t.Fatalf("%s: %v", method, err)
 		}
 		return err == nil
 	})
-	return told
+	return reply
 }
 
 // must is ask for what is not refused.
-func (a *agent) must(method string, ask Ask) Told {
+func (a *agent) must(method string, ask Ask) Reply {
 	a.t.Helper()
-	told := a.ask(method, ask)
-	if told.Refusal != nil {
-		a.t.Fatalf("%s was refused: %s: %s", method, told.Refusal.Code, told.Refusal.Message)
+	reply := a.ask(method, ask)
+	if reply.Refusal != nil {
+		a.t.Fatalf("%s was refused: %s: %s", method, reply.Refusal.Code, reply.Refusal.Message)
 	}
-	return told
+	return reply
 }
 
 // start runs a command by a key of its own.
@@ -240,9 +206,7 @@ func (a *agent) start(command string) protocol.Process {
 func (a *agent) startHelper(variable string) protocol.Process {
 	a.t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.OK(a.t, err)
 	return a.must("Start", Ask{Key: newKey(), Request: protocol.StartRequest{
 		Argv: []string{self}, Env: []string{variable},
 	}}).Process

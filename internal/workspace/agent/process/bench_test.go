@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/workspace/agent/supervisor"
+	"parley.dev/parley/test/kit/check"
 )
 
-// BenchmarkAChattyCommand measures how fast output goes to disk, and what that costs the serving process.
+// BenchmarkAChattyCommand measures how fast output goes to disk, and what that costs the agent.
 func BenchmarkAChattyCommand(b *testing.B) {
 	const size = 256 << 20
 	for _, c := range []struct{ name, command string }{
@@ -27,8 +28,7 @@ func BenchmarkAChattyCommand(b *testing.B) {
 					b.Fatalf("got %+v", p)
 				}
 			}
-			b.ReportMetric(float64(memory(b, a.serving().PID)), "KiB-serving")
-			b.ReportMetric(float64(memory(b, a.program.Process.Pid)), "KiB-init")
+			b.ReportMetric(float64(memory(b, a.program.Process.Pid)), "KiB")
 		})
 	}
 }
@@ -52,9 +52,7 @@ func BenchmarkStart(b *testing.B) {
 		a.run("true")
 		b.StopTimer()
 		began := time.Now()
-		if err := exec.Command("/bin/sh", "-c", "true").Run(); err != nil {
-			b.Fatal(err)
-		}
+		check.OK(b, exec.Command("/bin/sh", "-c", "true").Run())
 		alone += time.Since(began)
 		b.StartTimer()
 	}
@@ -68,8 +66,7 @@ func BenchmarkAHundred(b *testing.B) {
 		for range 100 {
 			a.start("while :; do echo some output; sleep 0.05; done")
 		}
-		b.ReportMetric(float64(memory(b, a.serving().PID)), "KiB-serving")
-		b.ReportMetric(float64(memory(b, a.program.Process.Pid)), "KiB-init")
+		b.ReportMetric(float64(memory(b, a.program.Process.Pid)), "KiB")
 		supervisors := 0
 		for _, p := range a.below() {
 			if p.CommandLine(100) == supervisor.Name {
@@ -77,8 +74,8 @@ func BenchmarkAHundred(b *testing.B) {
 			}
 		}
 		b.ReportMetric(float64(supervisors)/100, "KiB-supervisor")
-		if told := a.must("Look", Ask{}); told.Running != 100 {
-			b.Fatalf("%d run", told.Running)
+		if reply := a.must("List", Ask{}); reply.Running != 100 {
+			b.Fatalf("%d run", reply.Running)
 		}
 		a.kill()
 	}

@@ -22,26 +22,30 @@ const retryInterval = 5 * time.Second
 // collector follows commands to their ends.
 type collector struct {
 	table *table
-	init  *process1
 	tasks sync.WaitGroup
 
 	mu sync.Mutex
-	// stopped is closed when process 1 has said its last.
+	// stopped is closed when the container stops, after the end of all commands.
 	stopped chan struct{}
 }
 
-// stop notes that process 1 has said its last, and waits until all of that is on disk.
-func (l *collector) stop() {
+// stop notes that all commands have ended. The channel is closed when that is on disk.
+func (l *collector) stop() <-chan struct{} {
 	l.mu.Lock()
 	close(l.stopped)
 	l.mu.Unlock()
 	for _, c := range l.table.all() {
 		c.nudge()
 	}
-	l.tasks.Wait()
+	recorded := make(chan struct{})
+	go func() {
+		defer close(recorded)
+		l.tasks.Wait()
+	}()
+	return recorded
 }
 
-// hasStopped reports whether process 1 has said its last.
+// hasStopped reports whether all commands have ended because the container stops.
 func (l *collector) hasStopped() bool {
 	select {
 	case <-l.stopped:
@@ -51,130 +55,125 @@ func (l *collector) hasStopped() bool {
 	}
 }
 
-// collect follows a command to its end, in a goroutine: it moves the output to disk, notes the exit, and lets process 1
-// let it go. It gives up when the workspace stops.
+// collect follows a command to its end, in a goroutine: it moves the output to disk, and notes the exit. It ends early
+// when the container stops.
 func (l *collector) collect(c *command, pipe *os.File) {
-	c.mu.Lock()
-	c.pipe = pipe
-	c.mu.Unlock()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.hasStopped() {
-		l.tasks.Go(func() { l.follow(c, pipe) })
+		l.tasks.Go(func() {
+			log := l.table.options.Log
+			if guard(log, "collecting output", func() { l.follow(c, pipe) }) {
+				guard(log, "ending a command", func() { l.abandon(c, pipe) })
+			}
+		})
 	}
 }
 
+// abandon ends a command that cannot be followed.
+func (l *collector) abandon(c *command, pipe *os.File) {
+	_ = pipe.Close() // It was only read, and may be closed.
+	deliver(c, l.table.processes, unix.SIGKILL)
+	c.conclude()
+	if err := l.lose(c, noteFailed); err != nil {
+		l.table.options.Log.Warn("the end of a command could not be recorded", "id", c.id(), "error", err)
+	}
+}
+
+// lose notes that it is not known how a command ended.
+func (l *collector) lose(c *command, note string) error {
+	r := c.current().record
+	r.State, r.Starting, r.EndedAt, r.Note = protocol.Lost, false, l.table.options.Now(), note
+	c.setRecord(r)
+	return l.save(c, r)
+}
+
 func (l *collector) follow(c *command, pipe *os.File) {
-	if err := l.table.store.sketch(c.current()); err != nil {
-		// As long as it lives, process 1 knows that it was started.
+	if err := l.table.store.sketch(c.current().record); err != nil {
+		// After a restart of the container it will not be known whether it was started.
 		l.table.options.Log.Warn("a record could not be written", "id", c.id(), "error", err)
 	}
 	ended := l.drain(c, pipe)
-	c.mu.Lock()
-	c.pipe = nil
-	c.mu.Unlock()
+	c.setPipe(nil)
 	_ = pipe.Close() // It was only read.
 	c.output.close()
-	l.awaitCommand(c, func() bool { return c.due() || c.current().State != protocol.Running })
-	l.finish(c)
-	if ended && l.awaitCommand(c, c.isDone) {
+	l.awaitCommand(c, func(s *status) bool { return s.processes.Exited || s.State != protocol.Running })
+	l.recordExit(c)
+	if ended && l.awaitCommand(c, func(s *status) bool { return s.processes.Done }) {
 		l.conclude(c)
 	}
 }
 
+// maxPipeBytes is more than a pipe holds, unless root has enlarged it.
+const maxPipeBytes = 1 << 20
+
 // drain moves output to disk until all writers have closed the pipe or no process of the command is left, which it
 // reports, or until the workspace stops. A command that has exited is recorded as soon as all that it can have written
-// is there: its pipe was empty once, or as much has come as a pipe holds. Then others may go on to write.
+// is there. Then others may continue to write.
 func (l *collector) drain(c *command, pipe *os.File) (ended bool) {
 	raw, err := pipe.SyscallConn()
 	if err != nil {
 		l.table.options.Log.Error("the output of a command cannot be read", "id", c.id(), "error", err)
 		return true
 	}
-	holds := capacity(raw)
-	for left := holds; !c.isDone(); {
-		stopping := l.hasStopped()
-		hurry := stopping || c.due()
-		n, now := takeFrom(pipe, raw, c.output, hurry)
-		if now == over {
+	for {
+		now, stopping := c.current(), l.hasStopped()
+		done := now.processes.Done
+		hurry := done || stopping || now.hasUnrecordedExit()
+		take := takeNext
+		if hurry {
+			take = takeAll
+		}
+		over := take(pipe, raw, c.output)
+		c.set(func(*status) {}) // There is more output.
+		if over || done {
 			return true
 		}
-		c.announce()
-		if !hurry {
-			continue
+		if hurry {
+			l.recordExit(c)
 		}
-		if left -= n; left <= 0 || now == empty {
-			left = holds
-			l.finish(c)
-			if stopping {
-				return false
-			}
+		if stopping {
+			return false
 		}
 	}
-	drainRest(c, pipe, raw)
-	return true
 }
 
-// drainRest moves to disk what the pipe has of a command of which nothing is left. That is at most what the pipe holds;
-// other commands may go on to write.
-func drainRest(c *command, pipe *os.File, raw syscall.RawConn) {
-	for left := capacity(raw); left > 0; {
-		n, now := takeFrom(pipe, raw, c.output, true)
-		if now != flowing {
-			break
-		}
-		left -= n
-	}
-	c.announce()
-}
-
-// flow is how it stands with a pipe.
-type flow int
-
-const (
-	flowing flow = iota
-	empty
-	// over: nobody can write any more.
-	over
-)
-
-// takeFrom takes from the pipe what is there. It waits for something unless it is told to hurry, or somebody wants it
-// to look up.
-func takeFrom(pipe *os.File, raw syscall.RawConn, to *output, hurry bool) (n int64, now flow) {
+// takeNext takes something from the pipe, and waits for it until there is a nudge. It reports whether no process can
+// write any more.
+func takeNext(pipe *os.File, raw syscall.RawConn, to *output) (over bool) {
+	var n int64
 	var err error
 	failure := raw.Read(func(descriptor uintptr) bool {
 		n, err = to.take(int(descriptor))
-		return hurry || !errors.Is(err, unix.EAGAIN)
+		return !errors.Is(err, unix.EAGAIN)
 	})
-	switch {
-	case errors.Is(failure, os.ErrDeadlineExceeded):
+	if errors.Is(failure, os.ErrDeadlineExceeded) {
 		_ = pipe.SetReadDeadline(time.Time{}) // It has deadlines.
-		return 0, flowing
-	case failure == nil && errors.Is(err, unix.EAGAIN):
-		return 0, empty
-	case failure != nil || err != nil || n == 0:
-		return 0, over
-	default:
-		return n, flowing
+		return false
 	}
+	return failure != nil || n == 0
 }
 
-// capacity is how much a pipe holds.
-func capacity(raw syscall.RawConn) (bytes int64) {
-	bytes = 64 << 10 // It is that by default.
-	_ = raw.Control(func(descriptor uintptr) {
-		if n, err := unix.FcntlInt(descriptor, unix.F_GETPIPE_SZ, 0); err == nil {
-			bytes = int64(n)
+// takeAll takes what the pipe holds, and does not wait. It reports whether no process can write any more.
+func takeAll(_ *os.File, raw syscall.RawConn, to *output) (over bool) {
+	_ = raw.Control(func(descriptor uintptr) { // It is open.
+		for left := int64(maxPipeBytes); left > 0 && !over; {
+			n, err := to.take(int(descriptor))
+			if errors.Is(err, unix.EAGAIN) {
+				return
+			}
+			over = n == 0
+			left -= n
 		}
 	})
-	return bytes
+	return over
 }
 
 // awaitCommand waits until something holds of a command, and reports whether it does: the workspace may stop before.
-func (l *collector) awaitCommand(c *command, holds func() bool) bool {
+func (l *collector) awaitCommand(c *command, holds func(*status) bool) bool {
 	for {
 		changed := c.change()
-		if holds() {
+		if holds(c.current()) {
 			return true
 		}
 		if l.hasStopped() {
@@ -187,51 +186,38 @@ func (l *collector) awaitCommand(c *command, holds func() bool) bool {
 	}
 }
 
-// finish records that a command has exited. It is on disk before anybody is told, unless the disk takes nothing.
-func (l *collector) finish(c *command) {
-	if !c.due() {
+// recordExit records that a command has exited. It is on disk before anyone sees it, unless the disk is full.
+func (l *collector) recordExit(c *command) {
+	now := c.current()
+	if !now.hasUnrecordedExit() {
 		return
 	}
-	r := c.ended()
+	r := now.withExit()
 	if l.table.stopping.Load() {
 		r.Note = strings.TrimPrefix(r.Note+" "+noteStopped, " ")
 	}
 	if err := l.save(c, r); err != nil {
 		l.table.options.Log.Warn("the end of a command could not be recorded yet", "id", r.ID, "error", err)
 	}
-	c.become(r)
+	c.setRecord(r)
 }
 
-// conclude lets process 1 let a command go, once the last of it is on disk.
+// conclude forgets the processes of a command, once the last of it is on disk.
 func (l *collector) conclude(c *command) {
 	c.noteOrphans()
-	for !c.isSaved() && l.save(c, c.current()) != nil {
-		pause := time.NewTimer(retryInterval)
+	for !c.isSaved() && l.save(c, c.current().record) != nil {
 		select {
-		case <-pause.C:
+		case <-time.After(retryInterval):
 		case <-l.stopped:
-			pause.Stop()
 			return
 		}
-	}
-	if err := l.init.forget(c.id()); err != nil && !l.hasStopped() {
-		l.table.options.Log.Warn("The init process could not be told that a command has ended", "id", c.id(), "error", err)
 	}
 	c.conclude()
 	l.table.store.setAside()
 	l.table.retain()
 }
 
-// noteOrphans notes how what a command had left behind was ended.
-func (c *command) noteOrphans() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.done.Orphaned && !strings.Contains(c.record.Note, noteOrphans) {
-		c.record.Note = strings.TrimSpace(c.record.Note + " " + noteOrphans)
-	}
-}
-
-// save puts a record on disk as people see it now. Whoever collects the output does that alone.
+// save puts a record on disk as people see it now. Only the goroutine that collects the output does.
 func (l *collector) save(c *command, r record) error {
 	r.Process = c.withOutput(r.Process)
 	err := l.table.store.save(r)
@@ -246,11 +232,9 @@ func (l *collector) save(c *command, r record) error {
 
 // isSaved reports whether the record on disk is as people see it now.
 func (c *command) isSaved() bool {
-	now := c.current()
+	now := c.current().record
 	now.Process = c.withOutput(now.Process)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return now == c.saved // The exit code is the same pointer.
 }
-
-func (c *command) id() string { return idOf(c.number) }

@@ -46,8 +46,8 @@ const listenerVariable = "TEST_LISTENER"
 // session of its own.
 var listeners = []string{"leader", "child", "group", "session"}
 
-// listen tells the signals that come. The leader starts the others.
-func listen(who string) {
+// listenForSignals tells the signals that come. The leader starts the others.
+func listenForSignals(who string) {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	say := log.New(os.Stdout, "", 0)

@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/internal/workspace/agent/supervisor"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -33,7 +34,7 @@ func (a *agent) left(id string) (p protocol.Process) {
 	a.t.Helper()
 	exits(a.t, a.wait(id), 0)
 	waiting.Until(a.t, patience, "it has left one process behind", func() bool {
-		list := a.must("Look", Ask{}).List
+		list := a.must("List", Ask{}).List
 		i := slices.IndexFunc(list, func(p protocol.Process) bool { return p.ID == id })
 		if i < 0 {
 			a.t.Fatalf("%s is not listed: %+v", id, list)
@@ -52,14 +53,11 @@ func TestDescendantsAreListedUntilTheyEnd(t *testing.T) {
 				a.t = t
 				id := a.start(escape.command).ID
 				p := a.left(id)
-				if p.Command != escape.command || a.must("Look", Ask{}).Running != 1 {
+				if p.Command != escape.command || a.must("List", Ask{}).Running != 1 {
 					t.Errorf("listed is %+v", p)
 				}
-				a.crash()
-				a.hangUp()
-				a.left(id)
 				a.must("Signal", Ask{ID: id, Signal: protocol.Terminate})
-				waiting.Until(t, patience, "nothing runs", func() bool { return a.ask("Look", Ask{}).Running == 0 })
+				waiting.Until(t, patience, "nothing runs", func() bool { return a.ask("List", Ask{}).Running == 0 })
 				if p := a.must("Get", Ask{ID: id}).Process; p.Descendants != nil || p.Note != "" {
 					t.Errorf("then it is %+v", p)
 				}
@@ -99,7 +97,7 @@ func TestDescendantsEndWithTheContainer(t *testing.T) {
 			}
 			a.stop()
 			a.boot()
-			for _, p := range a.must("Look", Ask{}).List {
+			for _, p := range a.must("List", Ask{}).List {
 				exits(t, p, 0)
 			}
 			a.alone()
@@ -165,9 +163,7 @@ func TestDescendantsEndWithTheirSupervisor(t *testing.T) {
 		t.Run(escape.name, func(t *testing.T) {
 			a.t = t
 			p := a.left(a.start(escape.command).ID)
-			if err := unix.Kill(a.supervised(), unix.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, unix.Kill(a.supervised(), unix.SIGKILL))
 			a.alone()
 			waiting.Until(t, patience, "a note says so", func() bool {
 				p = a.must("Get", Ask{ID: p.ID}).Process
@@ -184,6 +180,18 @@ func TestACommandCannotStopItsSupervisor(t *testing.T) {
 	p := a.start("for s in STOP TSTP TTIN TTOU HUP INT QUIT TERM USR1 PIPE SEGV ALRM; do kill -$s $PPID; done; exit 5")
 	exits(t, a.wait(p.ID), 5)
 	a.alone()
+}
+
+func TestSignalsOfCommandsDoNotEndTheAgent(t *testing.T) {
+	a := newAgent(t, inNamespace)
+	other := a.start("exec sleep 60")
+	mustRun(t, a, "for s in $(seq 31); do kill -$s 1; done")
+	if p, out := a.run("echo next"); out != "next\n" || *p.ExitCode != 0 {
+		t.Errorf("the next one is %+v, and has written %q", p, out)
+	}
+	a.stop()
+	a.boot()
+	killed(t, a.wait(other.ID), "SIGTERM")
 }
 
 func TestACommandThatKillsAllIsKilled(t *testing.T) {
@@ -231,7 +239,7 @@ func TestOutputEndsWithItsCommandWhoeverHoldsIt(t *testing.T) {
 	})
 	mustRun(t, a, "touch held")
 	exits(t, a.wait(p.ID), 3)
-	waiting.Until(t, patience, "nothing but the holder runs", func() bool { return a.ask("Look", Ask{}).Running == 1 })
+	waiting.Until(t, patience, "nothing but the holder runs", func() bool { return a.ask("List", Ask{}).Running == 1 })
 	if out := a.output(p.ID); out != "begun\nlast\n" {
 		t.Errorf("got %q", out)
 	}

@@ -11,8 +11,8 @@ import (
 // ownPrefix is that of the agent's own settings, which commands do not get.
 const ownPrefix = "PARLEY_"
 
-// forAgents tells programs that nobody sits before them: who runs them, no pagers, no editors, no colours, no
-// questions. An editor that does nothing accepts the text as it was proposed.
+// forAgents tells programs that an agent runs them: no pagers, no editors, no colors, no questions. An editor that does
+// nothing accepts the text as it was proposed.
 var forAgents = []string{
 	"AI_AGENT=parley", "AGENT=parley",
 	"PAGER=cat", "GIT_PAGER=cat", "MANPAGER=cat", "GH_PAGER=cat", "AWS_PAGER=",

@@ -10,10 +10,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"testing"
 
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -21,15 +24,15 @@ func itoa(n int) string { return strconv.Itoa(n) }
 func newKey() string { return rand.Text() }
 
 // refusal checks with which code something is refused.
-func refusal(t testing.TB, told Told, code protocol.ErrorCode) string {
+func refusal(t testing.TB, reply Reply, code protocol.ErrorCode) string {
 	t.Helper()
-	if told.Refusal == nil {
-		t.Fatalf("it was not refused, but told %+v", told)
+	if reply.Refusal == nil {
+		t.Fatalf("it was not refused: %+v", reply)
 	}
-	if told.Refusal.Code != code {
-		t.Fatalf("it was refused by %s: %s", told.Refusal.Code, told.Refusal.Message)
+	if reply.Refusal.Code != code {
+		t.Fatalf("it was refused by %s: %s", reply.Refusal.Code, reply.Refusal.Message)
 	}
-	return told.Refusal.Message
+	return reply.Refusal.Message
 }
 
 // exits checks by which code a command has exited.
@@ -48,18 +51,20 @@ func killed(t testing.TB, p protocol.Process, signal string) {
 	}
 }
 
+// raceEnabled reports whether the race detector takes memory of its own.
+func raceEnabled() bool {
+	info, _ := debug.ReadBuildInfo()
+	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
+
 // memory is how much physical memory a process has, in KiB.
 func memory(t testing.TB, pid int) int {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("/proc", itoa(pid), "status"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_, after, _ := bytes.Cut(raw, []byte("VmRSS:"))
 	kib, err := strconv.Atoi(string(bytes.Fields(after)[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return kib
 }
 
@@ -85,8 +90,6 @@ func diskUse(t testing.TB, dir string) (bytes int64) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return bytes
 }

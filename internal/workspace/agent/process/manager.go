@@ -6,35 +6,35 @@ package process
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"parley.dev/parley/internal/workspace/agent/link"
+	"parley.dev/parley/internal/workspace/agent/initproc"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
 // MainKey is the key of what the workspace's template runs.
 const MainKey = "main"
 
-// Options are what a Manager works with.
+// Options configure a Manager.
 type Options struct {
 	// Directory of the workspace's files, absolute. Commands run there by default.
 	Directory string
-	// StateDir keeps records and outputs. Nobody else writes there.
+	// StateDir keeps records and outputs. Only the agent writes there.
 	StateDir string
 	// Environment of the container, NAME=VALUE.
 	Environment []string
 	// Main is what the workspace's template runs, in the directory MainDir; empty: nothing.
 	Main    []string
 	MainDir string
+	// Init starts commands.
+	Init *initproc.Init
+	// Grace is how long commands have between SIGTERM and SIGKILL when the container stops.
+	Grace time.Duration
 	// Now returns the current time.
 	Now func() time.Time
 	Log *slog.Logger
@@ -51,9 +51,9 @@ type Limits struct {
 	// default: 1 GiB. Of the oldest the output goes first.
 	Finished      int
 	FinishedBytes int64
-	// FinishedSessions is how many of these were spoken to at most; default: 100.
+	// FinishedSessions is how many of these may be sessions; default: 100.
 	FinishedSessions int
-	// Unread is how long the command of a session may take to read what it is told; default: a minute.
+	// Unread is how long the command of a session may take to read its input; default: a minute.
 	Unread time.Duration
 }
 
@@ -72,117 +72,110 @@ func (l Limits) orDefaults() Limits {
 type Manager struct {
 	options   Options
 	table     *table
-	init      *process1
 	collector *collector
-	// recorded is closed once all that process 1 has said is on disk.
+	// recorded is closed once all is on disk that happened until the container stopped.
 	recorded chan struct{}
-	// unheard are commands that a former serving process spoke to.
-	unheard []*command
 }
 
-// Open takes up what process 1 and the state directory say of earlier commands. From then on their output is collected;
-// Run must follow.
-func Open(conn *link.Conn, options Options) (*Manager, error) {
+// Open remembers the commands of earlier lives of the container. It waits for the state directory, which another pod
+// may still use, until ctx is done.
+func Open(ctx context.Context, options Options) (*Manager, error) {
 	options.Limits = options.Limits.orDefaults()
-	hello, kept, err := greet(conn)
-	if err != nil {
-		return nil, err
-	}
 	t := &table{
-		options: options, store: store{dir: options.StateDir}, hello: hello,
+		options: options, store: store{dir: options.StateDir},
 		commands: map[int]*command{}, keys: map[string]*command{},
 	}
-	if err := t.store.open(); err != nil {
+	if err := t.store.open(ctx); err != nil {
 		return nil, err
 	}
-	process1 := newProcess1(conn)
 	m := &Manager{
-		options: options, table: t, init: process1, recorded: make(chan struct{}),
-		collector: &collector{table: t, init: process1, stopped: make(chan struct{})},
+		options: options, table: t, recorded: make(chan struct{}),
+		collector: &collector{table: t, stopped: make(chan struct{})},
 	}
-	if err := m.recover(kept); err != nil {
+	if err := m.recover(); err != nil {
 		return nil, err
 	}
 	t.retain()
 	return m, nil
 }
 
-// handedOver is a command that process 1 has kept.
-type handedOver struct {
-	*link.Command
-	pipe *os.File
-}
-
-// greet receives how things stand.
-func greet(conn *link.Conn) (hello link.Hello, kept map[string]handedOver, err error) {
-	first, _, err := conn.Receive()
-	if err == nil && first.Hello == nil {
-		err = errors.New("it does not begin with a greeting")
-	}
+// recover remembers the commands of earlier lives of the container. Those that ran then are lost.
+func (m *Manager) recover() error {
+	ids, err := m.table.store.ids()
 	if err != nil {
-		return hello, nil, fmt.Errorf("listening to process 1: %w", err)
+		return err
 	}
-	hello = *first.Hello
-	kept = map[string]handedOver{}
-	for range hello.Commands {
-		next, pipe, err := conn.Receive()
-		if err == nil && (next.Command == nil || pipe == nil) {
-			err = errors.New("a command without its pipe")
+	for _, id := range ids {
+		number, _ := numberOf(id)
+		m.table.last = max(m.table.last, number)
+		r, err := m.table.store.load(id)
+		if err == nil {
+			err = m.remember(r)
+		} else {
+			err = m.table.store.remove(id)
 		}
 		if err != nil {
-			return hello, nil, fmt.Errorf("listening to process 1: %w", err)
-		}
-		kept[next.Command.ID] = handedOver{Command: next.Command, pipe: pipe}
-	}
-	return hello, kept, nil
-}
-
-// Run starts the main process and listens to process 1 until that closes the socket, which means that the workspace
-// stops. Then it waits until what has ended by then is on disk. The error is nil if process 1 has closed it properly.
-func (m *Manager) Run() error {
-	m.collector.tasks.Go(m.startMain)
-	for _, c := range m.unheard { // Nobody can speak to them any more.
-		m.collector.tasks.Go(func() { deliver(c, m.processes, unix.SIGKILL) })
-	}
-	err := m.listen()
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	m.init.hangUp()
-	m.collector.stop()
-	close(m.recorded)
-	return err
-}
-
-func (m *Manager) listen() error {
-	for {
-		message, pipe, err := m.init.conn.Receive()
-		switch {
-		case err != nil:
 			return err
-		case message.Reply != nil:
-			m.init.answered(message, pipe)
-		case message.Exit != nil:
-			if c := m.table.byID(message.Exit.ID); c != nil {
-				c.exited(message.Exit, nil)
-			}
-		case message.Done != nil:
-			if c := m.table.byID(message.Done.ID); c != nil {
-				c.exited(&message.Done.Exit, message.Done)
-			}
-		case message.Stopping:
-			m.table.stopping.Store(true)
-		default:
-			return errors.New("unknown message from the init process")
 		}
 	}
+	return nil
+}
+
+// remember adds a command of an earlier life.
+func (m *Manager) remember(r record) error {
+	out, err := openOutput(m.table.store.place(r.ID), m.options.Now, r.OutputBytes)
+	if err != nil {
+		return err
+	}
+	c := newCommand(r, out)
+	c.settle(nil)
+	c.conclude()
+	m.table.add(c, r.Key)
+	if r.State != protocol.Running {
+		return nil
+	}
+	note := noteRestart
+	if r.Starting {
+		note = noteUnknown
+	}
+	return m.collector.lose(c, note)
+}
+
+// recordPatience is how long what has become of the commands may take to be on disk when the container stops. With the
+// grace it stays below the 30 s of a pod.
+const recordPatience = 4 * time.Second
+
+// Run starts the main process. When ctx is done it ends all commands, and waits until what became of them is on disk.
+func (m *Manager) Run(ctx context.Context) {
+	m.collector.tasks.Go(func() {
+		guard(m.options.Log, "starting the main process", m.startMain)
+	})
+	<-ctx.Done()
+	m.table.stopping.Store(true)
+	m.options.Init.EndAll(m.options.Grace)
+	if !closedWithin(m.collector.stop(), recordPatience) {
+		m.options.Log.Warn("Not all ends of commands could be recorded in time")
+	}
+	close(m.recorded)
+}
+
+// guard runs a part of a goroutine, and reports whether it panicked: that must not end the agent with all commands.
+func guard(log *slog.Logger, what string, run func()) (panicked bool) {
+	defer func() {
+		if recover() != nil {
+			panicked = true
+			log.Error("A goroutine panicked", "doing", what, "stack", string(debug.Stack()))
+		}
+	}()
+	run()
+	return false
 }
 
 // List returns all commands that are remembered, the newest first.
 func (m *Manager) List() []protocol.Process {
-	list, look := []protocol.Process{}, sync.OnceValue(m.processes)
+	list, look := []protocol.Process{}, sync.OnceValue(m.table.processes)
 	for _, c := range m.table.all() {
-		if !c.isStarting() {
+		if c.wasStarted() {
 			list = append(list, withDescendants(c, look))
 		}
 	}
@@ -195,7 +188,7 @@ func (m *Manager) Get(id string) (protocol.Process, error) {
 	if err != nil {
 		return protocol.Process{}, err
 	}
-	return withDescendants(c, m.processes), nil
+	return withDescendants(c, m.table.processes), nil
 }
 
 // Wait returns a command when it has ended, or as it is when the context is done.
@@ -217,11 +210,11 @@ func (m *Manager) await(ctx context.Context, id string, enough func(protocol.Pro
 	for {
 		changed := c.change()
 		if enough(c.describe()) {
-			return withDescendants(c, m.processes), nil
+			return withDescendants(c, m.table.processes), nil
 		}
 		select {
 		case <-changed:
-		case <-m.recorded: // Until then an end that is known may not be told yet.
+		case <-m.recorded: // Until then an end that is known may not be reported yet.
 			return c.describe(), nil
 		case <-ctx.Done():
 			return c.describe(), nil

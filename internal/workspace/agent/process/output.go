@@ -24,8 +24,8 @@ const (
 	segmentBytes = 1 << 20
 	// segmentPrefix is followed by the offset of the segment.
 	segmentPrefix = "output."
-	// refusalPause is how long nothing is written after the disk has refused something, and maxRefusals after how many
-	// nothing is written any more: each one may leave a segment that is small.
+	// refusalPause is how long nothing is written after the disk has refused something. After maxRefusals nothing is
+	// written again: each one may leave a small segment.
 	refusalPause = 5 * time.Second
 	maxRefusals  = 32
 )
@@ -40,12 +40,11 @@ type output struct {
 	segments []segment // by their offsets
 	written  int64     // by the command
 	stored   int64     // in the segments
-	unstored int64     // what the disk did not take
+	unstored int64     // refused by the disk
 	refusal  error     // why
 
-	// Whoever takes has these alone.
-	tail     int // descriptor of the last segment; -1: it is not open
-	copies   bool
+	// Only the goroutine that takes uses these.
+	tail     *os.File // the last segment; nil: it is not open
 	refusals int
 	resume   time.Time
 }
@@ -58,7 +57,7 @@ func (s segment) end() int64 { return s.from + s.size }
 func (s segment) room() int64 { return (s.from/segmentBytes+1)*segmentBytes - s.end() }
 
 func newOutput(dir string, now func() time.Time) *output {
-	return &output{dir: dir, now: now, tail: -1}
+	return &output{dir: dir, now: now}
 }
 
 // openOutput finds what is there of an output of which at least so much had been written.
@@ -89,7 +88,7 @@ func openOutput(dir string, now func() time.Time, written int64) (*output, error
 	return o, nil
 }
 
-// size tells how much was written, how much of that is not kept, and, if the disk did not take all, why.
+// size returns how much was written, how much of that is not kept, and why if the disk refused some.
 func (o *output) size() (written, dropped int64, unstored string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -106,111 +105,66 @@ func (o *output) kept() int64 {
 	return o.stored
 }
 
-// take moves what the pipe holds to disk, up to the end of a segment, and tells how much that was. The error is
-// unix.EAGAIN if the pipe is empty; without an error, nothing means that nobody can write any more.
-//
-// The kernel moves it in one call, so that whoever ends this process between two instructions takes nothing with it.
+// buffers are what output is copied through.
+var buffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
+
+// take moves what the pipe holds to disk, and returns how much that was. The error is unix.EAGAIN if the pipe is empty;
+// without an error, nothing means that no process can write any more.
 func (o *output) take(pipe int) (int64, error) {
-	at, room, err := o.open()
-	if err != nil {
-		return o.drop(pipe, err)
-	}
-	if o.copies {
-		return o.copy(pipe, at, room)
-	}
-	offset := at
+	buffer := buffers.Get().(*[64 << 10]byte)
+	defer buffers.Put(buffer)
 	for {
-		n, err := unix.Splice(pipe, nil, o.tail, &offset, int(room), unix.SPLICE_F_MOVE|unix.SPLICE_F_NONBLOCK)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err == nil:
-			o.add(n)
-			return n, nil
-		case errors.Is(err, unix.EAGAIN):
-			return 0, err
-		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM):
-			o.copies = true // The file system cannot, or a sandbox does not let it.
-			return o.copy(pipe, at, room)
-		default:
-			return o.drop(pipe, err)
-		}
-	}
-}
-
-// scratch is how much is copied at once where it cannot be moved.
-const scratch = 16 << 10
-
-// copy does what take does by reading and writing. What was read and not written when this process ends is lost.
-func (o *output) copy(pipe int, at, room int64) (int64, error) {
-	var buffer [scratch]byte
-	n, err := read(pipe, buffer[:min(room, scratch)])
-	if n <= 0 || err != nil {
-		return 0, err
-	}
-	for done := 0; done < n; {
-		wrote, err := unix.Pwrite(o.tail, buffer[done:n], at+int64(done))
+		n, err := unix.Read(pipe, buffer[:])
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil {
-			o.refused(int64(n-done), err)
-			break
+			return 0, err
 		}
-		o.add(int64(wrote))
-		done += wrote
+		o.store(buffer[:n])
+		return int64(n), nil
 	}
-	return int64(n), nil
 }
 
-// drop takes what the pipe holds and keeps none of it: a full disk must neither stop the command nor fill the memory.
-func (o *output) drop(pipe int, reason error) (int64, error) {
-	var buffer [scratch]byte
-	n, err := read(pipe, buffer[:])
-	if n <= 0 || err != nil {
-		return 0, err
-	}
-	o.refused(int64(n), reason)
-	return int64(n), nil
-}
-
-func read(pipe int, buffer []byte) (int, error) {
-	for {
-		n, err := unix.Read(pipe, buffer)
-		if !errors.Is(err, unix.EINTR) {
-			return n, err
+// store writes to disk. What the disk refuses is lost: a full disk must neither stop the command nor fill the memory.
+func (o *output) store(content []byte) {
+	for len(content) > 0 {
+		room, err := o.open()
+		n := 0
+		if err == nil {
+			n, err = o.tail.Write(content[:min(int64(len(content)), room)])
+			o.add(int64(n))
+		}
+		if content = content[n:]; err != nil {
+			o.refused(int64(len(content)), err)
+			return
 		}
 	}
 }
 
 // errRefused: the disk has refused something a moment ago.
-var errRefused = errors.New("the storage took nothing a moment ago")
+var errRefused = errors.New("the storage refused output a moment ago")
 
-// open sees to it that there is a segment to write to, and tells where in it, and how much fits.
-func (o *output) open() (at, room int64, err error) {
+// open opens the segment to write to, and returns how much fits.
+func (o *output) open() (room int64, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	last := len(o.segments) - 1
-	if o.tail >= 0 && o.segments[last].room() > 0 {
-		return o.segments[last].size, o.segments[last].room(), nil
+	if o.tail != nil {
+		if room := o.segments[len(o.segments)-1].room(); room > 0 {
+			return room, nil
+		}
 	}
 	o.closeTail()
 	if o.refusals >= maxRefusals || o.refusals > 0 && o.now().Before(o.resume) {
-		return 0, 0, errRefused
+		return 0, errRefused
 	}
 	next := segment{from: o.written}
-	if last >= 0 && o.segments[last].end() == o.written && o.segments[last].room() > 0 {
-		next = o.segments[last]
-	} else {
-		last++
-	}
-	o.tail, err = unix.Open(o.name(next), unix.O_CREAT|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0o600)
+	tail, err := os.OpenFile(o.name(next), os.O_CREATE|os.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
 	if err != nil {
-		o.tail = -1
-		return 0, 0, fmt.Errorf("opening a segment: %w", err)
+		return 0, fmt.Errorf("opening a segment: %w", err)
 	}
-	o.segments = append(o.segments[:last], next)
-	return next.size, next.room(), nil
+	o.tail, o.segments = tail, append(o.segments, next)
+	return next.room(), nil
 }
 
 func (o *output) name(s segment) string {
@@ -228,13 +182,13 @@ func (o *output) add(n int64) {
 		if s.from < protocol.HeadBytes || s.end() > o.written-protocol.TailBytes {
 			return false
 		}
-		_ = os.Remove(o.name(s)) // What is not there any more needs no removal.
+		_ = os.Remove(o.name(s)) // It may not exist.
 		o.stored -= s.size
 		return true
 	})
 }
 
-// refused notes what the disk did not take, and lets it be for a while.
+// refused notes what the disk refused, and pauses writing.
 func (o *output) refused(n int64, reason error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -260,18 +214,18 @@ func (o *output) close() {
 }
 
 func (o *output) closeTail() {
-	if o.tail >= 0 {
-		_ = unix.Close(o.tail) // What was written is with the kernel.
-		o.tail = -1
+	if o.tail != nil {
+		_ = o.tail.Close() // What was written is with the kernel.
+		o.tail = nil
 	}
 }
 
-// discard removes all that is kept, and tells how much that was.
+// discard removes all that is kept, and returns how much that was.
 func (o *output) discard() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, s := range o.segments {
-		_ = os.Remove(o.name(s)) // What is not there any more needs no removal.
+		_ = os.Remove(o.name(s)) // It may not exist.
 	}
 	freed := o.stored
 	o.segments, o.stored = nil, 0

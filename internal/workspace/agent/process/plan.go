@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/workspace/agent/initproc"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -29,27 +30,15 @@ const (
 
 // plan is what a command will be.
 type plan struct {
-	path      string
-	argv, env []string
-	dir       string
+	initproc.Spec
 	// shown is the command for people and models.
 	shown string
-	// socket is to be its standard input and output; nil: it has no input, and its output is kept.
-	socket *os.File
-}
-
-// descriptor is that of the socket; negative: there is none.
-func (p *plan) descriptor() int {
-	if p.socket == nil {
-		return -1
-	}
-	return int(p.socket.Fd())
 }
 
 // newPlan checks a request. It looks at the file system, which may take its time.
 func newPlan(options *Options, r *protocol.StartRequest) (*plan, error) {
 	if (r.Command == "") == (len(r.Argv) == 0) {
-		return nil, refuse(protocol.BadRequest, "Exactly one of command and argv must be given.")
+		return nil, refuse(protocol.BadRequest, "Set exactly one of command and argv.")
 	}
 	if err := checkWords(r); err != nil {
 		return nil, err
@@ -59,20 +48,22 @@ func newPlan(options *Options, r *protocol.StartRequest) (*plan, error) {
 		return nil, err
 	}
 	container := options.Environment
-	p := &plan{dir: dir, env: environment(container, dir, forAgents, trustFiles(container), r.Env)}
+	p := &plan{Spec: initproc.Spec{
+		Dir: dir, Env: environment(container, dir, forAgents, trustFiles(container), r.Env),
+	}}
 	if r.Command != "" {
 		if err := executable(shellPath); err != nil {
 			return nil, refuse(protocol.NoShell, "The workspace's image has no %s.", shellPath)
 		}
-		p.path, p.argv, p.shown = shellPath, []string{"sh", "-c", r.Command}, shown(r.Command)
+		p.Path, p.Argv, p.shown = shellPath, []string{"sh", "-c", r.Command}, shown(r.Command)
 		return p, nil
 	}
-	p.argv, p.shown = r.Argv, shown(shellJoin(r.Argv))
-	p.path, err = lookUp(p.argv[0], dir, p.env)
+	p.Argv, p.shown = r.Argv, shown(shellJoin(r.Argv))
+	p.Path, err = lookUp(p.Argv[0], dir, p.Env)
 	return p, err
 }
 
-// checkWords refuses what no program can be given.
+// checkWords refuses words that cannot be arguments or variables of a program.
 func checkWords(r *protocol.StartRequest) error {
 	for _, word := range append([]string{r.Command, r.Dir}, r.Argv...) {
 		if strings.ContainsRune(word, 0) {

@@ -4,7 +4,6 @@
 package process_test
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,64 +14,50 @@ import (
 	"net/rpc"
 	"net/rpc/jsonrpc"
 	"os"
-	"os/signal"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"parley.dev/parley/internal/netguard/retry"
 	"parley.dev/parley/internal/workspace/agent/initproc"
-	"parley.dev/parley/internal/workspace/agent/link"
 	"parley.dev/parley/internal/workspace/agent/process"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
-// The test binary is also process 1 and the serving process: it runs itself with these in its environment.
-const (
-	roleVariable     = "PARLEY_TEST_ROLE"
-	settingsVariable = "PARLEY_TEST_SETTINGS"
-)
+// settingsVariable makes the test binary an agent with these settings.
+const settingsVariable = "PARLEY_TEST_SETTINGS"
 
-// settings are what the processes of a test are told.
+// settings are those of an agent.
 type settings struct {
 	Directory, State, Socket string
 	Limits                   process.Limits
 	Main                     []string
 	Grace                    time.Duration
-	// Backoff is how long a serving process that has died is waited with; 0: not for long.
-	Backoff time.Duration
-	// Namespace has process 1 be that of a PID namespace.
+	// Namespace makes it process 1 of a PID namespace.
 	Namespace bool
 	// StateBytes is the size of the file system of the state directory, in a namespace; 0: it is no one of its own.
 	StateBytes int
 }
 
 func TestMain(m *testing.M) {
-	var s settings
-	role := os.Getenv(roleVariable)
 	if os.Getenv(headlessVariable) != "" {
 		headless()
 	}
 	if who := os.Getenv(listenerVariable); who != "" {
-		listen(who)
+		listenForSignals(who)
 	}
-	if role == "" {
+	raw := os.Getenv(settingsVariable)
+	if raw == "" {
 		os.Exit(m.Run())
 	}
-	err := json.Unmarshal([]byte(os.Getenv(settingsVariable)), &s)
-	if err == nil && role == "init" {
-		err = runInit(s)
-	} else if err == nil {
-		err = runServing(s)
-	}
-	if err != nil {
-		slog.Error(role, "error", err)
+	var s settings
+	if err := errors.Join(json.Unmarshal([]byte(raw), &s), runAgent(s)); err != nil {
+		slog.Error("the agent failed", "error", err)
 		os.Exit(1)
 	}
 }
 
-func runInit(s settings) error {
+func runAgent(s settings) error {
 	if s.Namespace {
 		if err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
 			unix.Mount("proc", "/proc", "proc", 0, "")); err != nil {
@@ -85,44 +70,41 @@ func runInit(s settings) error {
 			return err
 		}
 	}
-	os.Setenv(roleVariable, "serve")
-	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
-	defer stop()
-	i := &initproc.Init{
-		Path: "/proc/self/exe", Argv: []string{"serving"}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
-		Backoff: retry.Backoff{First: cmp.Or(s.Backoff, time.Millisecond), Max: 10 * time.Millisecond}, Grace: s.Grace,
-	}
-	return i.Run(ctx)
-}
-
-func runServing(s settings) error {
-	if err := initproc.Conceal(); err != nil {
-		return err
-	}
-	initproc.SpareThreads(8)
-	conn, err := link.Open(os.NewFile(initproc.ServingDescriptor, "process 1"))
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	stopped, err := initproc.Stopped(log)
 	if err != nil {
 		return err
 	}
-	manager, err := process.Open(conn, process.Options{
-		Directory: s.Directory, StateDir: s.State, Environment: os.Environ(), Now: time.Now,
-		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})), Limits: s.Limits,
-		Main: s.Main, MainDir: s.Directory,
+	i, err := initproc.New(time.Now, log)
+	if err != nil {
+		return err
+	}
+	manager, err := process.Open(stopped, process.Options{
+		Directory: s.Directory, StateDir: s.State, Environment: os.Environ(), Init: i, Grace: s.Grace, Now: time.Now,
+		Log: log, Limits: s.Limits, Main: s.Main, MainDir: s.Directory,
 	})
 	if err != nil {
 		return err
 	}
-	speaking, err := net.Listen("unix", s.Socket+"-speak")
-	if err != nil {
-		return err
-	}
-	go speak(manager, speaking)
-	listener, err := net.Listen("unix", s.Socket)
-	if err != nil {
+	if err := listen(s.Socket+"-speak", func(conn net.Conn) { speak(manager, conn) }); err != nil {
 		return err
 	}
 	server := rpc.NewServer()
-	if err := server.Register(&Door{Manager: manager}); err != nil {
+	if err := server.Register(&Service{Manager: manager}); err != nil {
+		return err
+	}
+	err = listen(s.Socket, func(conn net.Conn) { server.ServeCodec(jsonrpc.NewServerCodec(conn)) })
+	if err != nil {
+		return err
+	}
+	manager.Run(stopped)
+	return nil
+}
+
+// listen serves each connection to a socket.
+func listen(socket string, serve func(net.Conn)) error {
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
 		return err
 	}
 	go func() {
@@ -131,45 +113,37 @@ func runServing(s settings) error {
 			if err != nil {
 				return
 			}
-			go server.ServeCodec(jsonrpc.NewServerCodec(conn))
+			go serve(conn)
 		}
 	}()
-	return manager.Run()
+	return nil
 }
 
-// speak takes a request in the first line of each connection, and speaks to what that starts.
-func speak(manager *process.Manager, listener net.Listener) {
-	for {
-		conn, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		go func() {
-			var ask Ask
-			first := json.NewDecoder(conn)
-			if err := first.Decode(&ask); err != nil {
-				panic(err)
-			}
-			told := Told{}
-			session, err := manager.Speak(ask.Key, &ask.Request)
-			if errors.As(err, &told.Refusal); err == nil {
-				told.Process = session.Process()
-			}
-			if err := json.NewEncoder(conn).Encode(told); err != nil {
-				panic(err)
-			}
-			if err == nil {
-				session.Relay(context.Background(), conn)
-			}
-			_ = conn.Close()
-		}()
+// speak takes a request in the first line of a connection, and speaks to what that starts.
+func speak(manager *process.Manager, conn net.Conn) {
+	var ask Ask
+	first := json.NewDecoder(conn)
+	if err := first.Decode(&ask); err != nil {
+		panic(err)
 	}
+	reply := Reply{}
+	session, err := manager.Speak(ask.Key, &ask.Request)
+	if errors.As(err, &reply.Refusal); err == nil {
+		reply.Process = session.Process()
+	}
+	if err := json.NewEncoder(conn).Encode(reply); err != nil {
+		panic(err)
+	}
+	if err == nil {
+		session.Relay(context.Background(), conn)
+	}
+	_ = conn.Close()
 }
 
-// Door is how a test reaches the manager.
-type Door struct{ Manager *process.Manager }
+// Service serves the manager to a test.
+type Service struct{ Manager *process.Manager }
 
-// Ask is what a test asks.
+// Ask is a request of a test.
 type Ask struct {
 	ID, Key string
 	Request protocol.StartRequest
@@ -179,12 +153,11 @@ type Ask struct {
 	Wait    time.Duration
 }
 
-// Told is what it is told.
-type Told struct {
+// Reply is the answer.
+type Reply struct {
 	Process  protocol.Process
 	List     []protocol.Process
 	Refusal  *protocol.Error
-	PID      int
 	Shell    string
 	Running  int
 	From     int64
@@ -192,58 +165,58 @@ type Told struct {
 	Contents []byte
 }
 
-func (d *Door) refused(told *Told, err error) error {
-	if err != nil && !errors.As(err, &told.Refusal) {
+func (d *Service) refused(reply *Reply, err error) error {
+	if err != nil && !errors.As(err, &reply.Refusal) {
 		return err
 	}
 	return nil
 }
 
-func (d *Door) Start(ask Ask, told *Told) (err error) {
-	told.Process, err = d.Manager.Start(context.Background(), ask.Key, &ask.Request)
-	return d.refused(told, err)
+func (d *Service) Start(ask Ask, reply *Reply) (err error) {
+	reply.Process, err = d.Manager.Start(context.Background(), ask.Key, &ask.Request)
+	return d.refused(reply, err)
 }
 
-func (d *Door) Get(ask Ask, told *Told) (err error) {
-	told.Process, err = d.Manager.Get(ask.ID)
-	return d.refused(told, err)
+func (d *Service) Get(ask Ask, reply *Reply) (err error) {
+	reply.Process, err = d.Manager.Get(ask.ID)
+	return d.refused(reply, err)
 }
 
-func (d *Door) Wait(ask Ask, told *Told) (err error) {
+func (d *Service) Wait(ask Ask, reply *Reply) (err error) {
 	ctx, stop := context.WithTimeout(context.Background(), ask.Wait)
 	defer stop()
-	told.Process, err = d.Manager.Wait(ctx, ask.ID)
-	return d.refused(told, err)
+	reply.Process, err = d.Manager.Wait(ctx, ask.ID)
+	return d.refused(reply, err)
 }
 
-func (d *Door) WaitOutput(ask Ask, told *Told) (err error) {
+func (d *Service) WaitOutput(ask Ask, reply *Reply) (err error) {
 	ctx, stop := context.WithTimeout(context.Background(), ask.Wait)
 	defer stop()
-	told.Process, err = d.Manager.WaitOutput(ctx, ask.ID, ask.From)
-	return d.refused(told, err)
+	reply.Process, err = d.Manager.WaitOutput(ctx, ask.ID, ask.From)
+	return d.refused(reply, err)
 }
 
-func (d *Door) Output(ask Ask, told *Told) error {
+func (d *Service) Output(ask Ask, reply *Reply) error {
 	out, err := d.Manager.Output(ask.ID, ask.From)
 	if err != nil {
-		return d.refused(told, err)
+		return d.refused(reply, err)
 	}
 	defer out.Close()
-	told.From, told.Total = out.From, out.Total
+	reply.From, reply.Total = out.From, out.Total
 	if ask.Limit == 0 {
 		ask.Limit = 64 << 20
 	}
-	told.Contents, err = io.ReadAll(io.LimitReader(out, ask.Limit))
+	reply.Contents, err = io.ReadAll(io.LimitReader(out, ask.Limit))
 	return err
 }
 
-func (d *Door) Signal(ask Ask, told *Told) (err error) {
-	told.Process, err = d.Manager.Signal(ask.ID, ask.Signal)
-	return d.refused(told, err)
+func (d *Service) Signal(ask Ask, reply *Reply) (err error) {
+	reply.Process, err = d.Manager.Signal(ask.ID, ask.Signal)
+	return d.refused(reply, err)
 }
 
-func (d *Door) Look(_ Ask, told *Told) error {
-	told.List, told.PID = d.Manager.List(), os.Getpid()
-	told.Shell, told.Running = d.Manager.Info()
+func (d *Service) List(_ Ask, reply *Reply) error {
+	reply.List = d.Manager.List()
+	reply.Shell, reply.Running = d.Manager.Info()
 	return nil
 }

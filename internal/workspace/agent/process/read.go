@@ -11,7 +11,7 @@ import (
 )
 
 // Output is what is kept of a command's output, from From on, without a gap. It ends at Total, or before if something
-// in between is not kept: whoever continues from where it ended gets what comes after the gap.
+// in between is not kept: to continue from where it ended reads what comes after the gap.
 type Output struct {
 	// From is the offset that was asked for, or the next one that is kept.
 	From int64
@@ -67,7 +67,7 @@ func (r *Output) Read(p []byte) (int, error) {
 	if n > 0 {
 		return n, nil
 	}
-	return 0, err // io.EOF: Somebody has cut the file. What is missing is a gap.
+	return 0, err // io.EOF: A command has cut the file. What is missing is a gap.
 }
 
 // next opens the next segment. The error is io.EOF at a gap and at the end.

@@ -4,6 +4,7 @@
 package process
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"parley.dev/parley/internal/netguard/retry"
 	"parley.dev/parley/internal/workspace/agent/durable"
 	"parley.dev/parley/internal/workspace/protocol"
 )
@@ -21,7 +23,7 @@ const (
 	// maxRecordBytes bounds what is read as a record. Its texts are bounded where it is made.
 	maxRecordBytes = 1 << 20
 	recordName     = "record.json"
-	// maxNumber is more commands than anybody starts. Whoever makes a directory of a greater one gains nothing.
+	// maxNumber is more commands than are ever started. Directories of greater numbers are ignored.
 	maxNumber = 1 << 40
 	// reserveBytes are set aside so that a command can be recorded, and started, when the storage is full: it may be
 	// the one that makes room.
@@ -31,13 +33,11 @@ const (
 // record is what is on disk of a command.
 type record struct {
 	protocol.Process
-	// Boot is the life of the container that it was started in.
-	Boot string `json:"boot"`
 	// Starting is true until it is known whether it was forked.
 	Starting bool `json:"starting,omitempty"`
 }
 
-// store keeps records: DIR/processes/ID/record.json, beside the outputs.
+// store keeps records: DIR/processes/ID/record.json, next to the outputs.
 type store struct {
 	dir string
 	// lock is held as long as it is open.
@@ -49,8 +49,9 @@ func (s *store) place(id string) string  { return filepath.Join(s.processes(), i
 func (s *store) record(id string) string { return filepath.Join(s.place(id), recordName) }
 func (s *store) reserve() string         { return filepath.Join(s.dir, "reserve") }
 
-// open makes the directories, and keeps other agents out: two pods may have the same volume for a while.
-func (s *store) open() error {
+// open makes the directories, and locks them: two pods may have the same volume for a while. It waits for the other one
+// until ctx is done.
+func (s *store) open(ctx context.Context) error {
 	if err := os.MkdirAll(s.processes(), 0o700); err != nil {
 		return fmt.Errorf("making the directory of commands: %w", err)
 	}
@@ -58,11 +59,14 @@ func (s *store) open() error {
 	if err != nil {
 		return fmt.Errorf("locking the state directory: %w", err)
 	}
-	// Some network file systems have no locks; they are gone without.
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+	isOther := func(err error) bool { return !errors.Is(err, unix.EWOULDBLOCK) }
+	_, err = retry.Do(ctx, retry.Lock, func(context.Context) (struct{}, error) {
+		return struct{}{}, unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}, isOther)
+	if err != nil && !isOther(err) {
 		return errors.Join(fmt.Errorf("locking the state directory, which another agent uses: %w", err), lock.Close())
 	}
-	s.lock = lock
+	s.lock = lock // Some network file systems have no locks, and work without.
 	s.setAside()
 	return nil
 }
@@ -75,14 +79,14 @@ func (s *store) setAside() {
 	}
 	err = unix.Fallocate(int(f.Fd()), 0, 0, reserveBytes)
 	if errors.Join(err, f.Close()) != nil {
-		_ = os.Remove(s.reserve()) // What is not there any more needs no removal.
+		_ = os.Remove(s.reserve()) // It may not exist.
 	}
 }
 
 // create puts the intent to start a command on disk.
 func (s *store) create(r record) error {
 	return s.makingRoom(func() error {
-		// Whatever has its name is nobody's.
+		// What has its name belongs to no command.
 		if err := os.RemoveAll(s.place(r.ID)); err != nil {
 			return fmt.Errorf("making the directory of a command: %w", err)
 		}
@@ -98,14 +102,6 @@ func (s *store) create(r record) error {
 		}
 		return errors.Join(durable.Sync(all), all.Close())
 	})
-}
-
-// amend puts a record where there is none, beside the output if there is any.
-func (s *store) amend(r record) error {
-	if err := os.MkdirAll(s.place(r.ID), 0o700); err != nil {
-		return fmt.Errorf("making the directory of a command: %w", err)
-	}
-	return s.save(r)
 }
 
 // save puts a record in the place of the former one.

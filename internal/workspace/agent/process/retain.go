@@ -28,8 +28,8 @@ func (t *table) retain() {
 	}
 }
 
-// retainSessions forgets the oldest sessions that have ended when there are too many: each step of a chat may make
-// some, which are not to displace what a model has run. It returns what is left.
+// retainSessions forgets the oldest sessions that have ended when there are too many: each step of a chat may start
+// some, which must not displace the commands of a model. It returns what is left.
 func (t *table) retainSessions(ended []*command) (left []*command) {
 	sessions := 0
 	for _, c := range ended {
@@ -49,10 +49,10 @@ func (t *table) retainSessions(ended []*command) (left []*command) {
 	return left
 }
 
-// ended are the commands that have ended for process 1, too, those first that ended first.
+// ended are the commands of which nothing runs and all is on disk, those first that ended first.
 func (t *table) ended() (ended []*command) {
 	for _, c := range t.all() {
-		if c.isConcluded() {
+		if c.current().concluded {
 			ended = append(ended, c)
 		}
 	}

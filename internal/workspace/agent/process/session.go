@@ -16,20 +16,23 @@ import (
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
-// sessionPatience is how long a command has to end once nobody speaks to it any more, after the end of its input and
-// again after SIGTERM, and lastWords how long what it has said before it ended takes to be heard: a second each.
-const sessionPatience, lastWords = time.Second, time.Second
+const (
+	// sessionPatience is how long a command has to end after the end of its input, and again after SIGTERM.
+	sessionPatience = time.Second
+	// flushPatience is how long the client has to read what the command wrote before it ended.
+	flushPatience = time.Second
+)
 
-// Session is a command that is spoken to by its standard input and output, which are a socket as Node's child_process
-// gives it to programs. What it writes to its standard error is its output.
+// Session is a command whose standard input and output are connected to a client. They are a socket, as those of
+// programs that Node's child_process starts. What it writes to its standard error is its output.
 type Session struct {
 	manager *Manager
 	command *command
 	socket  *net.UnixConn
 }
 
-// Speak starts a command that is spoken to. A key that was used before is refused: no command is spoken to twice.
-// Relay must follow.
+// Speak starts the command of a session. A key that was used before is refused: a command has one session. Relay must
+// follow.
 func (m *Manager) Speak(key string, r *protocol.StartRequest) (*Session, error) {
 	if !protocol.ValidKey(key) || key == MainKey {
 		return nil, refuse(protocol.BadRequest, "%.60q cannot be the key of a session.", key)
@@ -42,11 +45,11 @@ func (m *Manager) Speak(key string, r *protocol.StartRequest) (*Session, error) 
 	if err != nil {
 		return nil, refuse(protocol.Internal, "There is no socket for the command: %v.", err)
 	}
-	defer func() { _ = theirs.Close() }() // It is the command's now, or nobody's.
-	p.socket = theirs
+	defer func() { _ = theirs.Close() }() // The command has it.
+	p.Socket = theirs
 	c, fresh, err := m.table.reserve(key, p)
 	if err == nil && !fresh {
-		err = refuse(protocol.BadRequest, "The key %s was used before: a session is of one key alone.", key)
+		err = refuse(protocol.BadRequest, "The key %s was used before: each session needs its own key.", key)
 	}
 	if err == nil {
 		failure := m.launch(c, p)
@@ -56,11 +59,11 @@ func (m *Manager) Speak(key string, r *protocol.StartRequest) (*Session, error) 
 		}
 		err = failure
 	}
-	_ = socket.Close() // Nobody has it.
+	_ = socket.Close() // Nothing was written.
 	return nil, err
 }
 
-// pair makes a socket: an end for the serving process, and one for a command.
+// pair makes a socket: an end for the agent, and one for a command.
 func pair() (*net.UnixConn, *os.File, error) {
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -70,7 +73,7 @@ func pair() (*net.UnixConn, *os.File, error) {
 	defer func() { _ = ours.Close() }() // There is a duplicate.
 	conn, err := net.FileConn(ours)
 	if err != nil {
-		_ = theirs.Close() // Nobody has it.
+		_ = theirs.Close() // Nothing was written.
 		return nil, nil, fmt.Errorf("opening a socket: %w", err)
 	}
 	return conn.(*net.UnixConn), theirs, nil
@@ -79,57 +82,63 @@ func pair() (*net.UnixConn, *os.File, error) {
 // Process is the command as it is.
 func (s *Session) Process() protocol.Process { return s.command.describe() }
 
-// Relay has the client speak to the command until one of them ends that, or ctx is done. Then it ends the command and
-// all that it has started, and closes the client.
+// Relay connects the client to the command until one of them closes the connection, or ctx is done. Then it ends the
+// command and all that it has started, and closes the client.
 func (s *Session) Relay(ctx context.Context, client io.ReadWriteCloser) {
 	waiting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	heard, said, exited := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(heard)
+	inputEnded := s.spawn(func() {
 		_, _ = io.Copy(input{s}, client) // Either end ends it.
-	}()
-	go func() {
-		defer close(said)
-		to := &taking{Writer: client}
+	})
+	outputEnded := s.spawn(func() {
+		to := &clientWriter{Writer: client}
 		_, _ = io.Copy(to, s.socket) // Either end ends it.
 		if to.failed {
 			_ = client.Close()
 			_, _ = io.Copy(io.Discard, s.socket) // A command that cannot write could not end by itself.
 		}
-	}()
-	go func() {
-		defer close(exited)
+	})
+	exited := s.spawn(func() {
 		_, _ = s.manager.Wait(waiting, s.command.id()) // It is there.
-	}()
+	})
 	select {
-	case <-heard:
-	case <-said:
+	case <-inputEnded:
+	case <-outputEnded:
 	case <-exited:
 	case <-ctx.Done():
 	}
 	s.end(exited)
-	_ = s.socket.SetReadDeadline(time.Now().Add(lastWords)) // It has deadlines.
-	<-said
+	_ = s.socket.SetReadDeadline(time.Now().Add(flushPatience)) // It has deadlines.
+	<-outputEnded
 	_ = client.Close() // It is over.
 	_ = s.socket.Close()
-	<-heard
+	<-inputEnded
 }
 
-// taking is a client, and whether it takes nothing any more.
-type taking struct {
+// spawn runs a part of the session, and closes the channel when it has ended.
+func (s *Session) spawn(run func()) <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		guard(s.manager.options.Log, "relaying a session", run)
+	}()
+	return ended
+}
+
+// clientWriter notes whether a client has failed to read.
+type clientWriter struct {
 	io.Writer
 	failed bool
 }
 
 // Write implements io.Writer.
-func (t *taking) Write(p []byte) (int, error) {
-	n, err := t.Writer.Write(p)
-	t.failed = err != nil
+func (w *clientWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	w.failed = err != nil
 	return n, err
 }
 
-// input is that of the command. Whoever waits for it to read does not see that its client has gone.
+// input is that of the command. The time to write is bounded: until the command reads, a lost client is not noticed.
 type input struct{ *Session }
 
 // Write implements io.Writer.
@@ -140,24 +149,22 @@ func (i input) Write(p []byte) (int, error) {
 	return i.socket.Write(p)
 }
 
-// end ends the command and all that it has started: it is to end by itself when its input does.
+// end ends the command and all that it has started. The end of its input is to end it.
 func (s *Session) end(exited <-chan struct{}) {
 	_ = s.socket.CloseWrite() // It may have closed it itself.
 	if !closedWithin(exited, sessionPatience) {
-		deliver(s.command, s.manager.processes, unix.SIGTERM)
+		deliver(s.command, s.manager.table.processes, unix.SIGTERM)
 		closedWithin(exited, sessionPatience)
 	}
-	deliver(s.command, s.manager.processes, unix.SIGKILL)
+	deliver(s.command, s.manager.table.processes, unix.SIGKILL)
 }
 
 // closedWithin waits for the channel to be closed, for so long, and reports whether it was.
 func closedWithin(closed <-chan struct{}, patience time.Duration) bool {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
 	select {
 	case <-closed:
 		return true
-	case <-timer.C:
+	case <-time.After(patience):
 		return false
 	}
 }

@@ -12,10 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"parley.dev/parley/internal/workspace/agent/process"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -28,39 +27,31 @@ type talk struct {
 }
 
 // trySpeak starts a command that is spoken to.
-func (a *agent) trySpeak(key, command string) (*talk, Told) {
+func (a *agent) trySpeak(key, command string) (*talk, Reply) {
 	a.t.Helper()
-	a.must("Look", Ask{}) // It is there.
+	a.must("List", Ask{}) // It is there.
 	conn, err := net.Dial("unix", a.settings.Socket+"-speak")
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.OK(a.t, err)
 	a.t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		a.t.Fatal(err)
-	}
+	check.OK(a.t, conn.SetDeadline(time.Now().Add(patience)))
 	ask := Ask{Key: key, Request: protocol.StartRequest{Command: command}}
-	if err := json.NewEncoder(conn).Encode(ask); err != nil {
-		a.t.Fatal(err)
-	}
+	check.OK(a.t, json.NewEncoder(conn).Encode(ask))
 	s := &talk{t: a.t, conn: conn, said: bufio.NewReader(conn)}
-	var told Told
+	var reply Reply
 	first, err := s.said.ReadBytes('\n')
 	if err == nil {
-		err = json.Unmarshal(first, &told)
+		err = json.Unmarshal(first, &reply)
 	}
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	s.Process = told.Process
-	return s, told
+	check.OK(a.t, err)
+	s.Process = reply.Process
+	return s, reply
 }
 
 func (a *agent) speak(command string) *talk {
 	a.t.Helper()
-	s, told := a.trySpeak(newKey(), command)
-	if told.Refusal != nil {
-		a.t.Fatalf("it was refused: %s", told.Refusal.Message)
+	s, reply := a.trySpeak(newKey(), command)
+	if reply.Refusal != nil {
+		a.t.Fatalf("it was refused: %s", reply.Refusal.Message)
 	}
 	return s
 }
@@ -84,9 +75,7 @@ func (s *talk) hears(line string) {
 func (s *talk) rest() string {
 	s.t.Helper()
 	rest, err := io.ReadAll(s.said)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	return string(rest)
 }
 
@@ -154,8 +143,8 @@ func TestSessionCloseEndsCommandWithEndlessOutput(t *testing.T) {
 	if _, err := io.CopyN(io.Discard, s.said, 32<<20); err != nil {
 		t.Fatal(err)
 	}
-	if kib := memory(t, a.serving().PID); kib > 100<<10 {
-		t.Errorf("the serving process has %d KiB", kib)
+	if kib := memory(t, a.program.Process.Pid); kib > 100<<10 {
+		t.Errorf("the agent has %d KiB", kib)
 	}
 	s.conn.Close()
 	a.wait(s.ID)
@@ -166,9 +155,7 @@ func TestSessionCloseEndsCommandThatReadsNothing(t *testing.T) {
 	a := newAgent(t, func(s *settings) { s.Limits.Unread = 300 * time.Millisecond })
 	s := a.speak("echo ready; exec sleep 60")
 	s.hears("ready\n")
-	if err := s.conn.SetWriteDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.conn.SetWriteDeadline(time.Now().Add(200*time.Millisecond)))
 	for s.writes() { // Until all that holds it on the way is full.
 	}
 	s.conn.Close()
@@ -181,26 +168,6 @@ func (s *talk) writes() bool {
 	return err == nil
 }
 
-func TestServingProcessCrashEndsOnlySessionCommands(t *testing.T) {
-	for _, tree := range trees {
-		t.Run(tree.name, func(t *testing.T) {
-			a := newAgent(t)
-			other := a.start("exec sleep 60")
-			s := a.speak(tree.command)
-			s.hears("ready\n")
-			a.crash()
-			s.rest()
-			if p := a.wait(s.ID); p.State != protocol.Exited {
-				t.Errorf("it is %+v", p)
-			}
-			a.onlyLeft(2)
-			if p := a.must("Get", Ask{ID: other.ID}).Process; p.State != protocol.Running {
-				t.Errorf("the other is %+v", p)
-			}
-		})
-	}
-}
-
 func TestSessionsThatHaveEndedDisplaceNoCommands(t *testing.T) {
 	a := newAgent(t, func(s *settings) { s.Limits.FinishedSessions = 2 })
 	command, _ := a.run("echo kept")
@@ -210,7 +177,7 @@ func TestSessionsThatHaveEndedDisplaceNoCommands(t *testing.T) {
 		s.rest()
 		sessions = append(sessions, s.ID)
 	}
-	waiting.Until(t, patience, "two sessions are left", func() bool { return len(a.must("Look", Ask{}).List) == 3 })
+	waiting.Until(t, patience, "two sessions are left", func() bool { return len(a.must("List", Ask{}).List) == 3 })
 	for i, id := range sessions {
 		if gone := a.ask("Get", Ask{ID: id}).Refusal != nil; gone != (i < 2) {
 			t.Errorf("%s is gone: %v", id, gone)
@@ -225,11 +192,8 @@ func TestTheEndOfTheContainerEndsSessions(t *testing.T) {
 	a := newAgent(t)
 	s := a.speak("trap '' TERM; echo ready; sleep 60")
 	s.hears("ready\n")
-	if err := a.program.Process.Signal(unix.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	a.stop()
 	s.rest()
-	a.ends()
 	a.boot()
 	killed(t, a.must("Get", Ask{ID: s.ID}).Process, "SIGKILL")
 }
@@ -252,6 +216,6 @@ func TestASessionThatCannotBeginIsRefused(t *testing.T) {
 	s.hears("still there\n")
 	s.conn.Close()
 	a.must("Signal", Ask{ID: other.ID, Signal: protocol.Kill})
-	waiting.Until(t, patience, "all have ended", func() bool { return a.ask("Look", Ask{}).Running == 0 })
+	waiting.Until(t, patience, "all have ended", func() bool { return a.ask("List", Ask{}).Running == 0 })
 	a.alone()
 }

@@ -34,10 +34,10 @@ func (m *Manager) Signal(id string, s protocol.Signal) (protocol.Process, error)
 	if err != nil {
 		return protocol.Process{}, err
 	}
-	if state := c.current().State; !deliver(c, m.processes, signal) && state != protocol.Running {
+	if state := c.current().State; !deliver(c, m.table.processes, signal) && state != protocol.Running {
 		return protocol.Process{}, refuse(protocol.NotRunning, "The process %s has ended.", id)
 	}
-	return withDescendants(c, m.processes), nil
+	return withDescendants(c, m.table.processes), nil
 }
 
 // deliver sends a signal to a command and to all that it has started, once to each, and reports whether there was
@@ -57,17 +57,17 @@ func deliver(c *command, processes func() []proctree.Process, signal syscall.Sig
 }
 
 // processes are all that there are.
-func (m *Manager) processes() []proctree.Process {
+func (t *table) processes() []proctree.Process {
 	all, err := proctree.All()
 	if err != nil {
-		m.options.Log.Warn("the processes cannot be seen", "error", err)
+		t.options.Log.Warn("the processes cannot be listed", "error", err)
 	}
 	return all
 }
 
 // below is what runs of a command.
 func below(all []proctree.Process, c *command) (running []proctree.Process) {
-	root := c.root()
+	root := c.current().root()
 	if root == 0 {
 		return nil
 	}
@@ -82,7 +82,7 @@ func below(all []proctree.Process, c *command) (running []proctree.Process) {
 // withDescendants is a command as it is, with what still runs of it once it has exited.
 func withDescendants(c *command, look func() []proctree.Process) protocol.Process {
 	p := c.describe()
-	if p.State == protocol.Running || c.root() == 0 {
+	if p.State == protocol.Running || c.current().root() == 0 {
 		return p
 	}
 	running := below(look(), c)

@@ -9,27 +9,30 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"parley.dev/parley/internal/workspace/agent/proctree"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
-// alone waits until nothing is left below process 1 but the serving process, not even a zombie.
+// alone waits until nothing is left below the agent, not even a zombie.
 func (a *agent) alone() {
 	a.t.Helper()
 	a.onlyLeft(0)
 }
 
-// onlyLeft waits until so many processes are left below process 1 besides the serving process, zombies included.
-func (a *agent) onlyLeft(others int) {
+// onlyLeft waits until so many processes are left below the agent, zombies included.
+func (a *agent) onlyLeft(processes int) {
 	a.t.Helper()
-	waiting.Until(a.t, patience, fmt.Sprintf("the serving process and %d others are left", others), func() bool {
+	waiting.Until(a.t, patience, fmt.Sprintf("%d processes are left", processes), func() bool {
 		all, err := proctree.All()
-		return err == nil && len(proctree.Below(all, a.program.Process.Pid)) == 1+others
+		return err == nil && len(proctree.Below(all, a.program.Process.Pid)) == processes
 	})
 }
 
-// modes are the ways in which process 1 has orphans as its children.
+// modes are the ways in which the agent gets orphans as its children.
 var modes = []struct {
 	name string
 	with []func(*settings)
@@ -132,7 +135,7 @@ func TestCommandExitIsReportedWhileChildrenKeepWriting(t *testing.T) {
 	a.alone()
 }
 
-func TestWhatIsNoSignalIsRefused(t *testing.T) {
+func TestUnknownSignalIsRefused(t *testing.T) {
 	a := newAgent(t)
 	p := a.start("exec sleep 60")
 	refusal(t, a.ask("Signal", Ask{ID: p.ID, Signal: "stop"}), protocol.BadRequest)
@@ -152,6 +155,7 @@ func TestAStoppedContainerEndsAllAndRemembersHow(t *testing.T) {
 			for _, p := range []protocol.Process{polite, stubborn, daemon} {
 				a.until(p.ID, "ready\n")
 			}
+			check.OK(t, a.program.Process.Signal(unix.SIGTERM)) // The second one changes nothing.
 			a.stop()
 			a.boot()
 			exits(t, a.wait(polite.ID), 8)

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"parley.dev/parley/internal/workspace/agent/link"
+	"parley.dev/parley/internal/workspace/agent/initproc"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -38,14 +38,17 @@ func (m *Manager) Start(ctx context.Context, key string, r *protocol.StartReques
 // environment, in a directory of its own. If it cannot be started, its record says why.
 func (m *Manager) startMain() {
 	argv, dir := m.options.Main, m.options.MainDir
-	if len(argv) == 0 || m.table.byKey(MainKey) != nil {
+	if len(argv) == 0 {
 		return
 	}
-	p := &plan{argv: argv, dir: dir, env: environment(m.options.Environment, dir), shown: shown(shellJoin(argv))}
+	p := &plan{
+		Spec:  initproc.Spec{Argv: argv, Dir: dir, Env: environment(m.options.Environment, dir)},
+		shown: shown(shellJoin(argv)),
+	}
 	var err error
-	p.path, err = lookUp(argv[0], dir, p.env)
+	p.Path, err = lookUp(argv[0], dir, p.Env)
 	if err == nil {
-		_, err = m.begin(context.Background(), MainKey, p) // Nobody else starts by this key.
+		_, err = m.begin(context.Background(), MainKey, p) // Only this starts by the key.
 	}
 	if err != nil {
 		m.options.Log.Error("the main process could not be started", "error", errors.Join(err, m.noteFailedMain(p, err)))
@@ -59,11 +62,11 @@ func (m *Manager) noteFailedMain(p *plan, reason error) error {
 		return err
 	}
 	defer c.settle(nil)
-	r := c.current()
+	r := c.current().record
 	r.State, r.Starting, r.EndedAt, r.Note = protocol.Exited, false, m.options.Now(), shown(reason.Error())
 	r.ExitCode = new(127) // as a shell tells it
 	c.conclude()
-	c.become(r)
+	c.setRecord(r)
 	return m.table.store.create(r)
 }
 
@@ -93,10 +96,9 @@ func (m *Manager) begin(ctx context.Context, key string, p *plan) (protocol.Proc
 	return joined(ctx, c)
 }
 
-// launch puts the intent on disk, has process 1 fork the command, and has its output collected. If nobody knows whether
-// it was forked, the intent stays: the next serving process will be told.
+// launch puts the intent on disk, forks the command, and has its output collected.
 func (m *Manager) launch(c *command, p *plan) *protocol.Error {
-	r := c.current()
+	r := c.current().record
 	if err := m.table.store.create(r); err != nil {
 		m.table.withdraw(c)
 		if isFull(err) {
@@ -104,48 +106,22 @@ func (m *Manager) launch(c *command, p *plan) *protocol.Error {
 		}
 		return refuse(protocol.Internal, "The command cannot be recorded: %v.", err)
 	}
-	env := environment(nil, p.dir, p.env)
-	if total(p.argv)+total(env) > maxWords {
+	started, err := m.options.Init.Start(&p.Spec, c.setProcesses)
+	if err != nil {
 		m.table.withdraw(c)
-		return whyNot(p, unix.E2BIG)
+		return whyNot(p, err)
 	}
-	a, err := m.init.ask(&link.Message{Start: &link.Start{
-		ID: r.ID, Path: []byte(p.path), Argv: words(p.argv), Env: words(env), Dir: []byte(p.dir),
-	}}, p.descriptor())
-	switch {
-	case err != nil:
-		return refuse(protocol.Unavailable, "The agent is being restarted: ask again by the same key.")
-	case a.reply.Errno != 0:
-		m.table.withdraw(c)
-		return whyNot(p, a.reply.Errno)
-	case a.reply.Command == nil || a.pipe == nil:
-		return refuse(protocol.Internal, "The init process did not report what it started.")
-	}
-	m.take(c, handedOver{Command: a.reply.Command, pipe: a.pipe})
+	r.Starting, r.StartedAt = false, started.StartedAt
+	c.setPipe(started.Output)
+	c.set(func(s *status) { s.record, s.supervisor = r, started.Supervisor })
+	m.collector.collect(c, started.Output)
 	return nil
 }
 
-// maxWords is more than Linux ever takes: three quarters of 8 MiB.
-const maxWords = 6 << 20
-
-func total(words []string) (bytes int) {
-	for _, word := range words {
-		bytes += len(word) + 1
-	}
-	return bytes
-}
-
-func words(texts []string) [][]byte {
-	words := make([][]byte, len(texts))
-	for i, text := range texts {
-		words[i] = []byte(text)
-	}
-	return words
-}
-
-// whyNot is what a model is told of an error of fork and exec.
-func whyNot(p *plan, errno syscall.Errno) *protocol.Error {
-	program := shellJoin(p.argv[:1])
+// whyNot explains an error of fork and exec to a model.
+func whyNot(p *plan, err error) *protocol.Error {
+	program, errno := shellJoin(p.Argv[:1]), syscall.EINVAL
+	_ = errors.As(err, &errno) // Other errors cannot happen.
 	switch errno {
 	case unix.E2BIG:
 		return refuse(protocol.TooLarge, "The command is longer than the operating system takes, which is 128 KiB a word, "+
@@ -155,7 +131,7 @@ func whyNot(p *plan, errno syscall.Errno) *protocol.Error {
 			program)
 	case unix.ENOENT:
 		return refuse(protocol.CannotStart, "%s cannot be run in %s: it does not exist, or what its first line #! names or "+
-			"its loader does not.", program, p.dir)
+			"its loader does not.", program, p.Dir)
 	case unix.ESHUTDOWN:
 		return refuse(protocol.CannotStart, "The workspace is being stopped.")
 	case unix.EAGAIN, unix.ENOMEM, unix.EMFILE, unix.ENFILE:
@@ -163,23 +139,6 @@ func whyNot(p *plan, errno syscall.Errno) *protocol.Error {
 			"%s cannot be started: out of processes, memory or file descriptors (%v). Stop other commands first.",
 			program, errno)
 	default:
-		return refuse(protocol.CannotStart, "%s cannot be run in %s: %v.", program, p.dir, errno)
+		return refuse(protocol.CannotStart, "%s cannot be run in %s: %v.", program, p.Dir, errno)
 	}
-}
-
-// take notes that a command runs, and has its output collected.
-func (m *Manager) take(c *command, started handedOver) {
-	r := c.current()
-	r.Starting, r.StartedAt = false, started.StartedAt
-	c.supervisedBy(started.Command)
-	c.become(r)
-	m.collector.collect(c, started.pipe)
-}
-
-// settle tells who waits whether it was started.
-func (c *command) settle(failure *protocol.Error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.failure = failure
-	close(c.settled)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestCommandOutputKeepsWriteOrder(t *testing.T) {
@@ -27,7 +28,7 @@ func TestCommandOutputKeepsWriteOrder(t *testing.T) {
 	}
 }
 
-func TestHowACommandEndsIsTold(t *testing.T) {
+func TestCommandExitIsReported(t *testing.T) {
 	a := newAgent(t)
 	for _, c := range []struct {
 		name, command string
@@ -106,9 +107,7 @@ func TestARequestThatCannotBeStartedIsRefused(t *testing.T) {
 	script := filepath.Join(a.settings.Directory, "script")
 	for name, mode := range map[string]os.FileMode{"script": 0o644, "strange": 0o755} {
 		name = filepath.Join(a.settings.Directory, name)
-		if err := os.WriteFile(name, []byte("neither a script nor a program"), mode); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(name, []byte("neither a script nor a program"), mode))
 	}
 	for _, c := range []struct {
 		name    string
@@ -116,8 +115,8 @@ func TestARequestThatCannotBeStartedIsRefused(t *testing.T) {
 		code    protocol.ErrorCode
 		says    string
 	}{
-		{"neither command nor argv", protocol.StartRequest{}, protocol.BadRequest, "Exactly one"},
-		{"both", protocol.StartRequest{Command: "a", Argv: []string{"a"}}, protocol.BadRequest, "Exactly one"},
+		{"neither command nor argv", protocol.StartRequest{}, protocol.BadRequest, "exactly one"},
+		{"both", protocol.StartRequest{Command: "a", Argv: []string{"a"}}, protocol.BadRequest, "exactly one"},
 		{"NUL in an argument", protocol.StartRequest{Argv: []string{"echo", "a\x00b"}}, protocol.BadRequest, "NUL"},
 		{"NUL in a command", protocol.StartRequest{Command: "echo \x00"}, protocol.BadRequest, "NUL"},
 		{"NUL in the directory", protocol.StartRequest{Command: "pwd", Dir: "a\x00"}, protocol.BadRequest, "NUL"},
@@ -143,7 +142,7 @@ func TestARequestThatCannotBeStartedIsRefused(t *testing.T) {
 			}
 		})
 	}
-	if left := a.must("Look", Ask{}).List; len(left) > 0 {
+	if left := a.must("List", Ask{}).List; len(left) > 0 {
 		t.Errorf("something was started: %+v", left)
 	}
 	refusal(t, a.ask("Start", Ask{Key: "no/key", Request: protocol.StartRequest{Command: "true"}}), protocol.BadRequest)
@@ -155,13 +154,9 @@ func TestARequestThatCannotBeStartedIsRefused(t *testing.T) {
 func TestProgramLookupUsesPathOfRequestEnvironment(t *testing.T) {
 	a := newAgent(t)
 	bin := filepath.Join(a.settings.Directory, "bin")
-	if err := os.Mkdir(bin, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.Mkdir(bin, 0o755))
 	script := []byte("#!/bin/sh\necho hello from \"$0\" \"$@\"\n")
-	if err := os.WriteFile(filepath.Join(bin, "greet"), script, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(filepath.Join(bin, "greet"), script, 0o755))
 	for _, c := range []struct {
 		name, program, dir, path, want string
 	}{
@@ -188,12 +183,8 @@ func TestProgramLookupUsesPathOfRequestEnvironment(t *testing.T) {
 func TestTheShellIsNotLookedUp(t *testing.T) {
 	a := newAgent(t)
 	bin := filepath.Join(a.settings.Directory, "bin")
-	if err := os.Mkdir(bin, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(bin, "sh"), []byte("#!/bin/cat\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.Mkdir(bin, 0o755))
+	check.OK(t, os.WriteFile(filepath.Join(bin, "sh"), []byte("#!/bin/cat\n"), 0o755))
 	p := a.must("Start", Ask{Key: newKey(), Request: protocol.StartRequest{Command: "echo real", Dir: "bin",
 		Env: []string{"PATH=" + bin + ":"}}}).Process
 	exits(t, a.wait(p.ID), 0)
@@ -222,16 +213,16 @@ func TestASecondStartByAKeyStartsNothing(t *testing.T) {
 
 func TestConcurrentStartsWithSameKeyRunOnce(t *testing.T) {
 	a := newAgent(t)
-	a.must("Look", Ask{})
+	a.must("List", Ask{})
 	ids := make(chan string)
 	for range 20 {
 		go func() {
-			var told Told
+			var reply Reply
 			ask := Ask{Key: "same", Request: protocol.StartRequest{Command: "echo run >> runs; sleep 1"}}
-			if err := a.client.Call("Door.Start", ask, &told); err != nil {
-				told.Process.ID = err.Error()
+			if err := a.client.Call("Service.Start", ask, &reply); err != nil {
+				reply.Process.ID = err.Error()
 			}
-			ids <- told.Process.ID
+			ids <- reply.Process.ID
 		}()
 	}
 	for range 20 {
@@ -265,9 +256,8 @@ func TestMainProcessIsNotRestartedAfterExit(t *testing.T) {
 	if out := a.output("p1"); p.Key != "main" || out != "main with less in "+a.settings.Directory+"\n" {
 		t.Errorf("got %q by %+v", out, p)
 	}
-	a.serving().Signal(9)
-	if list := a.must("Look", Ask{}).List; len(list) != 1 || !list[0].EndedAt.Equal(p.EndedAt) {
-		t.Errorf("after a restart of the serving process: %+v", list)
+	if list := a.must("List", Ask{}).List; len(list) != 1 {
+		t.Errorf("it was started again: %+v", list)
 	}
 }
 
@@ -281,7 +271,7 @@ func TestMainProcessStartFailureIsReported(t *testing.T) {
 	}
 }
 
-func TestWithoutAMainProcessItsKeyIsNobodys(t *testing.T) {
+func TestKeyOfMainProcessIsReserved(t *testing.T) {
 	a := newAgent(t)
 	refusal(t, a.ask("Start", Ask{Key: "main", Request: protocol.StartRequest{Command: "true"}}), protocol.BadRequest)
 }
@@ -296,11 +286,11 @@ func TestWaitEndsOnEventOrTimeout(t *testing.T) {
 	}
 	done := make(chan protocol.Process, 1)
 	go func() {
-		var told Told
-		if err := a.client.Call("Door.WaitOutput", Ask{ID: p.ID, From: 6, Wait: patience}, &told); err != nil {
+		var reply Reply
+		if err := a.client.Call("Service.WaitOutput", Ask{ID: p.ID, From: 6, Wait: patience}, &reply); err != nil {
 			t.Error(err)
 		}
-		done <- told.Process
+		done <- reply.Process
 	}()
 	a.run("echo go > tube")
 	if got := <-done; got.OutputBytes != 9 || got.State != protocol.Running {
@@ -311,12 +301,12 @@ func TestWaitEndsOnEventOrTimeout(t *testing.T) {
 	refusal(t, a.ask("Output", Ask{ID: p.ID, From: -1}), protocol.BadRequest)
 }
 
-func TestInfoTellsTheShellAndWhatRuns(t *testing.T) {
+func TestInfoHasShellAndRunningCommands(t *testing.T) {
 	a := newAgent(t)
 	a.start("sleep 60")
 	a.run("true")
-	if told := a.must("Look", Ask{}); told.Shell != "/bin/sh" || told.Running != 1 || len(told.List) != 2 ||
-		told.List[0].ID != "p2" || told.List[1].ID != "p1" {
-		t.Errorf("got %+v", told)
+	if reply := a.must("List", Ask{}); reply.Shell != "/bin/sh" || reply.Running != 1 || len(reply.List) != 2 ||
+		reply.List[0].ID != "p2" || reply.List[1].ID != "p1" {
+		t.Errorf("got %+v", reply)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"parley.dev/parley/internal/workspace/agent/link"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -18,8 +17,7 @@ import (
 type table struct {
 	options Options
 	store   store
-	hello   link.Hello
-	// stopping is set when process 1 ends what runs.
+	// stopping is set when the container stops.
 	stopping atomic.Bool
 
 	// retaining is held while the oldest are looked for.
@@ -51,7 +49,7 @@ func (t *table) byID(id string) *command {
 // find is a command that was started.
 func (t *table) find(id string) (*command, error) {
 	c := t.byID(id)
-	if c == nil || c.isStarting() {
+	if c == nil || !c.wasStarted() {
 		return nil, refuse(protocol.NotFound, "There is no process %.40q.", id)
 	}
 	return c, nil
@@ -80,15 +78,15 @@ func (t *table) reserve(key string, p *plan) (c *command, fresh bool, err error)
 	t.last++
 	id := idOf(t.last)
 	r := record{Process: protocol.Process{
-		ID: id, Key: key, Command: p.shown, Dir: shown(p.dir), Session: p.socket != nil,
+		ID: id, Key: key, Command: p.shown, Dir: shown(p.Dir), Session: p.Socket != nil,
 		State: protocol.Running, StartedAt: t.options.Now(),
-	}, Boot: t.hello.Boot, Starting: true}
+	}, Starting: true}
 	c = newCommand(r, newOutput(t.store.place(id), t.options.Now))
 	t.commands[c.number], t.keys[key] = c, c
 	return c, true, nil
 }
 
-// withdraw takes back what reserve gave, for nobody has seen it yet.
+// withdraw undoes reserve. No one has seen the command.
 func (t *table) withdraw(c *command) {
 	t.drop(c)
 	t.mu.Lock()
@@ -114,20 +112,19 @@ func (t *table) drop(c *command) {
 
 // add remembers a command of an earlier life. A key is that of the newest command that has it; the main process is
 // started in each life of the container.
-func (t *table) add(c *command, r record) {
+func (t *table) add(c *command, key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.commands[c.number] = c
-	if earlier := t.keys[r.Key]; r.Key != MainKey && (earlier == nil || earlier.number < c.number) ||
-		r.Key == MainKey && r.Boot == t.hello.Boot {
-		t.keys[r.Key] = c
+	if earlier := t.keys[key]; key != MainKey && (earlier == nil || earlier.number < c.number) {
+		t.keys[key] = c
 	}
 }
 
-// countRunning tells how many of the commands run or are being started.
+// countRunning returns how many of the commands run or are being started.
 func countRunning(commands iter.Seq[*command]) (n int) {
 	for c := range commands {
-		if c.runs() {
+		if c.current().runs() {
 			n++
 		}
 	}

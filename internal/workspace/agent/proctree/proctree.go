@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package proctree looks at the processes of a container in /proc, and sends them signals. A process is known by its
-// number and the moment of its start, so that no signal reaches another one that has taken over the number.
+// Package proctree lists the processes of a container from /proc, and sends them signals. A process is identified by
+// its id and the time of its start, so that no signal reaches another process that got the same id.
 package proctree
 
 import (
@@ -18,10 +18,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is one that was there when All looked.
+// Process is one that existed when All listed it.
 type Process struct {
 	PID, Parent, Group int
-	// Ended reports whether it is a zombie. One whose first thread alone has ended looks like one, and goes on.
+	// Ended reports whether it is a zombie. A process of which only the first thread has ended looks like one, and runs.
 	Ended bool
 	start string
 	// name is that of its program, or what it calls itself.
@@ -45,7 +45,7 @@ func All() ([]Process, error) {
 		if err != nil {
 			continue
 		}
-		if p, err := read(pid); err == nil { // else: It has gone meanwhile.
+		if p, err := read(pid); err == nil { // else: It has ended meanwhile.
 			all = append(all, p)
 		}
 	}
@@ -55,7 +55,7 @@ func All() ([]Process, error) {
 func read(pid int) (Process, error) {
 	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
-		return Process{}, fmt.Errorf("reading what process %d is: %w", pid, err)
+		return Process{}, fmt.Errorf("reading the state of process %d: %w", pid, err)
 	}
 	return parse(pid, raw)
 }
@@ -76,7 +76,7 @@ func parse(pid int, stat []byte) (Process, error) {
 		}
 		*to = n
 	}
-	// A zombie counts as a thread of its own until it is reaped.
+	// A zombie counts as one thread until it is reaped.
 	p.Ended = (fields[state] == "Z" || fields[state] == "X") && alive <= 1
 	return p, nil
 }
@@ -100,7 +100,7 @@ func Below(all []Process, root int) []Process {
 // One that has none has its name in brackets.
 func (p Process) CommandLine(most int) string {
 	line := ""
-	if f, err := os.Open(filepath.Join("/proc", strconv.Itoa(p.PID), "cmdline")); err == nil { // else: It has gone.
+	if f, err := os.Open(filepath.Join("/proc", strconv.Itoa(p.PID), "cmdline")); err == nil { // else: It has ended.
 		defer func() { _ = f.Close() }() // It was only read.
 		raw, _ := io.ReadAll(io.LimitReader(f, int64(most)))
 		line = strings.TrimSpace(strings.ReplaceAll(string(raw), "\x00", " "))
@@ -111,11 +111,11 @@ func (p Process) CommandLine(most int) string {
 	return line
 }
 
-// Signal sends the signal to this process and to no other. The error is unix.ESRCH if it has gone.
+// Signal sends the signal to this process and to no other. The error is unix.ESRCH if it has ended.
 func (p Process) Signal(signal unix.Signal) error {
 	handle, err := unix.PidfdOpen(p.PID, 0)
 	if err != nil && !errors.Is(err, unix.ESRCH) {
-		handle = -1 // Some sandboxes know no such handles.
+		handle = -1 // Some sandboxes have no such handles.
 	} else if err != nil {
 		return fmt.Errorf("signalling process %d: %w", p.PID, err)
 	}

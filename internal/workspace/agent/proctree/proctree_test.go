@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -23,9 +24,7 @@ func sleeper(t *testing.T) *exec.Cmd {
 	t.Helper()
 	c := exec.Command("sleep", "60")
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Start())
 	t.Cleanup(func() {
 		_ = c.Process.Kill() // It may have ended.
 		_ = c.Wait()         // The error says that it was killed.
@@ -36,9 +35,7 @@ func sleeper(t *testing.T) *exec.Cmd {
 func find(t *testing.T, pid int) (Process, bool) {
 	t.Helper()
 	all, err := All()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	below := Below(all, os.Getpid())
 	i := slices.IndexFunc(below, func(p Process) bool { return p.PID == pid })
 	if i < 0 {
@@ -47,7 +44,7 @@ func find(t *testing.T, pid int) (Process, bool) {
 	return below[i], true
 }
 
-func TestAProcessIsWhatTheSystemSays(t *testing.T) {
+func TestProcessHasParentGroupAndCommandLine(t *testing.T) {
 	pid := sleeper(t).Process.Pid
 	p, ok := find(t, pid)
 	if !ok || p.Parent != os.Getpid() || p.Group != pid || p.Ended {
@@ -60,15 +57,16 @@ func TestAProcessIsWhatTheSystemSays(t *testing.T) {
 	}
 }
 
-func TestNamesOfProcessesConfuseNobody(t *testing.T) {
+func TestProcessNamesMayContainAnything(t *testing.T) {
 	fields := strings.Repeat(" 1", 15) + " 4711 " + strings.Repeat("2 ", 30) + "0\n"
 	p, err := parse(7, []byte("7 (a) S 1 (b \n) R 2 3 4"+fields))
 	if err != nil || p.PID != 7 || p.Parent != 2 || p.Group != 3 || p.start != "4711" || p.name != "a) S 1 (b \n" {
 		t.Errorf("got %+v: %v", p, err)
 	}
-	for _, broken := range []string{"", ")(", "7 (a) S", "7 a) S" + strings.Repeat(" 1", 50), "7 (a) S x" + strings.Repeat(" 1", 50)} {
+	ones := strings.Repeat(" 1", 50)
+	for _, broken := range []string{"", ")(", "7 (a) S", "7 a) S" + ones, "7 (a) S x" + ones} {
 		if _, err := parse(7, []byte(broken)); err == nil {
-			t.Errorf("%q was taken", broken)
+			t.Errorf("%q was parsed", broken)
 		}
 	}
 }
@@ -94,9 +92,7 @@ func TestSignalIsNotSentAfterPIDReuse(t *testing.T) {
 	if err := other.Signal(unix.SIGKILL); !errors.Is(err, unix.ESRCH) {
 		t.Errorf("another one: %v", err)
 	}
-	if err := p.Signal(unix.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, p.Signal(unix.SIGTERM))
 	waiting.Until(t, 10*time.Second, "it is a zombie", func() bool {
 		p, ok := find(t, p.PID)
 		return ok && p.Ended
@@ -112,9 +108,7 @@ func family(t *testing.T) (leader, child Process) {
 	t.Helper()
 	c := exec.Command("sh", "-c", "sleep 60 & wait")
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Start())
 	t.Cleanup(func() {
 		_ = unix.Kill(-c.Process.Pid, unix.SIGKILL) // It may have ended.
 		_ = c.Wait()                                // The error says that it was killed.
@@ -160,9 +154,7 @@ func TestOnlyWholeGroupsAreSignalledAtOnce(t *testing.T) {
 func TestAKillEndsAllThatForksMeanwhile(t *testing.T) {
 	c := exec.Command("sh", "-c", "f() { sleep 0.01 & setsid sleep 0.01 & sleep 0.01; f; }; f")
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, c.Start())
 	look := func() (meant, all []Process) {
 		all, err := All()
 		if err != nil {

@@ -22,7 +22,7 @@ const (
 	Over
 )
 
-// Report is what a supervisor tells process 1, in one write to a pipe that all supervisors have.
+// Report is what a supervisor writes to process 1, at once, in a pipe that all supervisors have.
 type Report struct {
 	// Supervisor is its process id.
 	Supervisor int
@@ -53,28 +53,27 @@ type command struct {
 }
 
 // Encode makes the plan of a supervisor: the path of the program, the directory to start it in, its environment, an
-// empty word, and its arguments. Each word ends with NUL, which none can have. Of the environment, empty words are left
-// out.
-func Encode(path, dir []byte, env, argv [][]byte) ([]byte, error) {
-	if len(path) == 0 || len(argv) == 0 {
+// empty word, and its arguments. Each word ends with NUL, which none can have. Empty variables are omitted.
+func Encode(path, dir string, env, argv []string) ([]byte, error) {
+	if path == "" || len(argv) == 0 {
 		return nil, syscall.EINVAL
 	}
 	var encoded []byte
 	broken := false
-	add := func(word []byte) {
-		for _, b := range word {
-			broken = broken || b == 0
+	add := func(word string) {
+		for i := range len(word) {
+			broken = broken || word[i] == 0
 		}
 		encoded = append(append(encoded, word...), 0)
 	}
 	add(path)
 	add(dir)
 	for _, word := range env {
-		if len(word) > 0 {
+		if word != "" {
 			add(word)
 		}
 	}
-	add(nil)
+	add("")
 	for _, word := range argv {
 		add(word)
 	}

@@ -8,19 +8,19 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"parley.dev/parley/test/kit/check"
 )
 
-func TestAPlanIsWhatItWas(t *testing.T) {
+func TestPlanSurvivesEncoding(t *testing.T) {
 	for name, want := range map[string]command{
-		"a command":       {path: "/bin/sh", dir: "/workspace", env: []string{"A=b", "C="}, argv: []string{"sh", "-c", "x y"}},
+		"a command":       {path: "/bin/sh", dir: "/", env: []string{"A=b", "C="}, argv: []string{"sh", "-c", "x y"}},
 		"empty arguments": {path: "./a", dir: "", env: []string{"A=b"}, argv: []string{"", "", "x", ""}},
 		"no environment":  {path: "\xff", dir: "/", env: []string{}, argv: []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan, err := Encode([]byte(want.path), []byte(want.dir), words(want.env), words(want.argv))
-			if err != nil {
-				t.Fatal(err)
-			}
+			plan, err := Encode(want.path, want.dir, want.env, want.argv)
+			check.OK(t, err)
 			if got, err := decode(plan); err != nil || !reflect.DeepEqual(got, want) {
 				t.Errorf("got %+v: %v", got, err)
 			}
@@ -28,28 +28,17 @@ func TestAPlanIsWhatItWas(t *testing.T) {
 	}
 }
 
-func words(texts []string) (words [][]byte) {
-	for _, text := range texts {
-		words = append(words, []byte(text))
-	}
-	return words
-}
-
-func TestWhatIsNoPlanIsRefused(t *testing.T) {
-	sh, nul := []byte("sh"), []byte("a\x00b")
-	for name, c := range map[string]struct {
-		path      []byte
-		env, argv [][]byte
-	}{
-		"no path":                     {nil, nil, [][]byte{sh}},
-		"no arguments":                {sh, nil, nil},
-		"NUL in the path":             {nul, nil, [][]byte{sh}},
-		"NUL in an argument":          {sh, nil, [][]byte{sh, nul}},
-		"NUL in the environment":      {sh, [][]byte{nul}, [][]byte{sh}},
-		"NUL alone as an argument":    {sh, nil, [][]byte{sh, {0}}},
-		"NUL alone in an environment": {sh, [][]byte{{0}}, [][]byte{sh}},
+func TestInvalidPlanIsRefused(t *testing.T) {
+	for name, c := range map[string]command{
+		"no path":                     {path: "", argv: []string{"sh"}},
+		"no arguments":                {path: "sh"},
+		"NUL in the path":             {path: "a\x00b", argv: []string{"sh"}},
+		"NUL in an argument":          {path: "sh", argv: []string{"sh", "a\x00b"}},
+		"NUL in the environment":      {path: "sh", env: []string{"a\x00b"}, argv: []string{"sh"}},
+		"NUL alone as an argument":    {path: "sh", argv: []string{"sh", "\x00"}},
+		"NUL alone in an environment": {path: "sh", env: []string{"\x00"}, argv: []string{"sh"}},
 	} {
-		if _, err := Encode(c.path, nil, c.env, c.argv); err == nil {
+		if _, err := Encode(c.path, c.dir, c.env, c.argv); err == nil {
 			t.Errorf("%s was encoded", name)
 		}
 	}
@@ -60,7 +49,7 @@ func TestWhatIsNoPlanIsRefused(t *testing.T) {
 	}
 }
 
-func TestAReportIsWhatItWas(t *testing.T) {
+func TestReportSurvivesEncoding(t *testing.T) {
 	for _, want := range []Report{
 		{Supervisor: 4194304, Kind: Started, Value: 4194303}, {Supervisor: 2, Kind: Failed, Value: 11},
 		{Supervisor: 3, Kind: Over, Value: 0xff7f},
@@ -79,10 +68,8 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := Encode([]byte(got.path), []byte(got.dir), words(got.env), words(got.argv))
-		if err != nil {
-			t.Fatal(err)
-		}
+		again, err := Encode(got.path, got.dir, got.env, got.argv)
+		check.OK(t, err)
 		// What follows on the last NUL is no word.
 		if end := bytes.LastIndexByte(raw, 0); !slices.Equal(again, raw[:end+1]) {
 			t.Fatalf("%q became %q", raw, again)

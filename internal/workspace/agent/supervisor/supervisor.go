@@ -5,8 +5,8 @@
 // subreaper of all that the command starts, whatever becomes of the sessions, environments and descriptors of that: so
 // the processes of a call are the descendants of its supervisor, and no others. It stays until it has no child left.
 //
-// Each command that runs has one, so it must be small. It is the program that process 1 is, and the initialisation of
-// this package never returns in it. The linker puts that before the initialisation of nearly all other packages, in the
+// Each command that runs has one, so it must be small. It is the program that process 1 is, and the initialization of
+// this package never returns in it. The linker puts that before the initialization of nearly all other packages, in the
 // order of their paths, as this one imports nothing that has much to initialise. Keep it so.
 package supervisor
 
@@ -33,7 +33,7 @@ const (
 // Attributes are what a supervisor is forked with: the files of the command, the pipe for reports, and the plan.
 func Attributes(input, output, errors, reports, plan uintptr) *syscall.ProcAttr {
 	return &syscall.ProcAttr{
-		// It is too small for garbage to matter, and has nothing to do at the same time. Huge pages would make it large.
+		// It is too small for a garbage collector and for parallel work. Huge pages would make it large.
 		Env:   []string{variable + "=1", "GOMAXPROCS=1", "GOGC=off", "GODEBUG=disablethp=1"},
 		Files: []uintptr{input, output, errors, reports, plan},
 		// Commands that signal their process group, or that of their parent, do not reach process 1.
@@ -59,7 +59,7 @@ func supervise() {
 		syscall.Exit(0)
 	}
 	report(Started, command)
-	// Whoever reads what the command writes is to see that nobody can write any more.
+	// Otherwise the reader of its output would not see its end.
 	for _, descriptor := range []int{0, 1, 2, plan} {
 		_ = syscall.Close(descriptor) // It is open.
 	}
@@ -105,8 +105,8 @@ func start() (int, error) {
 }
 
 // ignoreSignals has nothing end this process that can be ignored. The runtime does not know of it, and so gives the
-// command the defaults. That holds for the signals that the runtime handles: process 1 sees to it that this process
-// begins with none of them ignored. A signal that stops the process is undone by process 1.
+// command the defaults. That holds for the signals that the runtime handles, none of which process 1 ignores. A signal
+// that stops the process is undone by process 1.
 func ignoreSignals() {
 	for signal := syscall.Signal(1); signal <= mostSignal; signal++ {
 		switch signal {
@@ -174,7 +174,7 @@ func alone() bool {
 	}
 }
 
-// report tells process 1. It takes so little that it takes all of it, or is gone.
+// report writes a report to process 1, as a whole unless that has ended.
 func report(k Kind, value int) {
 	raw := Report{Supervisor: syscall.Getpid(), Kind: k, Value: value}.encode()
 	for {
