@@ -24,13 +24,12 @@ import (
 	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/netguard/limit"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestTheServerWaitsForNobodyForEver(t *testing.T) {
 	gateway, err := New(Config{Chats: &cache.ListWatch{}, Pods: &cache.ListWatch{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	server := gateway.server(t.Context())
 	if server.ReadHeaderTimeout != 10*time.Second || server.ReadTimeout != 30*time.Second ||
 		server.IdleTimeout != 2*time.Minute || server.MaxHeaderBytes != 64<<10 {
@@ -42,13 +41,9 @@ func TestTheServerWaitsForNobodyForEver(t *testing.T) {
 func (in *installation) raw(request string) string {
 	in.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(in.url, "http://"))
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	check.OK(in.t, err)
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		in.t.Fatal(err)
-	}
+	check.OK(in.t, conn.SetDeadline(time.Now().Add(20*time.Second)))
 	if _, err := io.WriteString(conn, request); err != nil {
 		in.t.Fatal(err)
 	}
@@ -145,9 +140,7 @@ func TestWithdrawnRightEndsTheStreamWithAWord(t *testing.T) {
 	l := in.listen("chat", "", 0)
 	l.waitName(stream.EventStatus)
 	began := time.Now()
-	if err := cluster.Client.Delete(t.Context(), in.binding()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), in.binding()))
 	events := l.waitName(stream.EventClosing)
 	<-l.done
 	if after := time.Since(began); after > 30*time.Second {
@@ -251,13 +244,9 @@ func TestGatewayShutdownNotifiesClients(t *testing.T) {
 	in := install(t, nil)
 	in.converse("chat")
 	gateway, err := New(in.gateway.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- gateway.Serve(ctx, listener, nil) }()
@@ -295,8 +284,6 @@ func TestLongHistoryIsStreamedWithBoundedMemory(t *testing.T) {
 		all = append(all, in.listen("chat", "", 0))
 	}
 	for _, l := range all {
-		if got := len(ids(l.waitID("9.0.9"))); got != 9 {
-			t.Errorf("%d messages", got)
-		}
+		check.Equal(t, "messages", 9, len(ids(l.waitID("9.0.9"))))
 	}
 }

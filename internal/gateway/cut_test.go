@@ -8,20 +8,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // edit gives a User message another content and begins its turn again, at the place that it has in its status.
 func (c *conversation) edit(msg *v1alpha1.ChatMessage, content string) {
 	c.in.t.Helper()
 	msg.Spec.Content = content
-	if err := cluster.Client.Update(c.in.t.Context(), msg); err != nil {
-		c.in.t.Fatal(err)
-	}
+	check.OK(c.in.t, cluster.Client.Update(c.in.t.Context(), msg))
 	h := &c.chat.Status.History
 	h.Version, h.Head, h.Length = h.Version+1, msg.Name, *msg.Status.Index+1
 	c.chat.Status.Turn = &v1alpha1.TurnStatus{Message: msg.Name, Parent: msg.Status.Parent, Index: *msg.Status.Index,
@@ -38,9 +36,7 @@ func texts(t *testing.T, events []event) map[string]string {
 			clear(said)
 		case stream.EventMessage:
 			var m stream.MessageCommitted
-			if err := json.Unmarshal([]byte(e.Data), &m); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, json.Unmarshal([]byte(e.Data), &m))
 			said[short(e.ID)] = m.Message.Content
 			for _, part := range m.Message.Parts {
 				if part.Text != nil {
@@ -93,9 +89,7 @@ func TestOldTextOfEditedMessageIsNotStreamed(t *testing.T) {
 		if name == "who comes back behind what was edited" {
 			want, resets = map[string]string{"4.0.2": "now I see", "4.0.3": "question q2"}, 0
 		}
-		if diff := cmp.Diff(want, texts(t, events)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, name, want, texts(t, events))
 		got := 0
 		for _, e := range events {
 			if e.Name == stream.EventHistoryReset {
@@ -150,9 +144,7 @@ func TestRecreatedResultIsToldAnew(t *testing.T) {
 	old := c.results("4711")
 	c.commit()
 	l.waitID("3.0.3")
-	if err := cluster.Client.Delete(t.Context(), old); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), old))
 	h := &c.chat.Status.History
 	h.Version, h.Head, h.Length = 4, "chat-1-1", 2
 	c.chat.Status.Internal.Turn.Results = nil
@@ -164,8 +156,6 @@ func TestRecreatedResultIsToldAnew(t *testing.T) {
 	for name, events := range map[string][]event{
 		"who was there": l.waitID("5.0.3"), "who comes now": in.listen("chat", "", 0).waitID("5.0.3"),
 	} {
-		if diff := cmp.Diff(want, texts(t, events)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+		check.Equal(t, name, want, texts(t, events))
 	}
 }

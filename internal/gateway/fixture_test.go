@@ -37,6 +37,7 @@ import (
 	"parley.dev/parley/internal/kube/satoken"
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/stream/relay"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testcluster"
 	"parley.dev/parley/test/kit/waiting"
 )
@@ -88,13 +89,9 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 	in.pod("pod-1", "127.0.0.1")
 
 	api, err := apiclient.New(cluster.Config, "parley-gateway")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	callers, err := operations.NewClient(cluster.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	in.gateway, err = New(Config{
 		Callers: callers,
 		// What other packages do in a shared control plane is no load of this gateway.
@@ -114,9 +111,7 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 		RelayToken: in.mint,
 		Now:        time.Now,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if configure != nil {
 		configure(in.gateway)
 	}
@@ -149,9 +144,7 @@ func (in *installation) bindingOf(account string) *rbacv1.RoleBinding {
 
 func (in *installation) create(o client.Object) {
 	in.t.Helper()
-	if err := cluster.Client.Create(in.t.Context(), o); err != nil {
-		in.t.Fatal(err)
-	}
+	check.OK(in.t, cluster.Client.Create(in.t.Context(), o))
 }
 
 // mint is the gateway's way to tokens.
@@ -173,9 +166,7 @@ func (in *installation) tokenOf(account string, audiences ...string) string {
 	in.t.Helper()
 	request, err := core.CoreV1().ServiceAccounts(in.namespace).CreateToken(in.t.Context(), account,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}, metav1.CreateOptions{})
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	check.OK(in.t, err)
 	return request.Status.Token
 }
 
@@ -193,9 +184,7 @@ func (in *installation) pod(name, ip string) {
 	in.podUIDs = append(in.podUIDs, string(pod.UID))
 	in.podMu.Unlock()
 	pod.Status.PodIP, pod.Status.PodIPs = ip, []corev1.PodIP{{IP: ip}}
-	if err := cluster.Client.Status().Update(in.t.Context(), pod); err != nil {
-		in.t.Fatal(err)
-	}
+	check.OK(in.t, cluster.Client.Status().Update(in.t.Context(), pod))
 }
 
 // relaySidecar is a relay that trusts the cluster's issuer, and can be stopped and started again at the same places.
@@ -224,22 +213,14 @@ func (r *relaySidecar) start() {
 	cfg := rest.AnonymousClientConfig(cluster.Config)
 	cfg.BearerToken = token
 	api, err := apiclient.New(cfg, "parley-generator")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	keys := &relay.IssuerKeys{File: filepath.Join(r.dir, "keys.json"), Now: time.Now}
 	store, err := relay.NewStore(relay.Options{MarkerDir: filepath.Join(r.dir, "episodes"), Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	local, err := relay.ListenLocal(r.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	public, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(r.port))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	r.port = public.Addr().(*net.TCPAddr).Port
 	verifier := satoken.Verifier{
 		Issuer: issuerOf(t, token), Keys: keys, Now: time.Now,
@@ -289,24 +270,18 @@ func (p podRelays) Authorize(ctx context.Context, token string) error {
 func issuerOf(t *testing.T, token string) string {
 	t.Helper()
 	payload, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var claims struct {
 		Issuer string `json:"iss"`
 	}
-	if err := json.Unmarshal(payload, &claims); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(payload, &claims))
 	return claims.Issuer
 }
 
 func (in *installation) get(ctx context.Context, path, token string, header map[string]string) *http.Response {
 	in.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, in.url+path, nil)
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	check.OK(in.t, err)
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -314,9 +289,7 @@ func (in *installation) get(ctx context.Context, path, token string, header map[
 		req.Header.Set(k, v)
 	}
 	resp, err := in.client.Do(req)
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	check.OK(in.t, err)
 	return resp
 }
 

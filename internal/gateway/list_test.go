@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // lister lets an account list and watch the chats of the namespace.
@@ -30,9 +31,7 @@ func summaryOf(t *testing.T, events []event, name string) (s stream.Summary) {
 	t.Helper()
 	for _, e := range events {
 		var told stream.Summary
-		if err := json.Unmarshal([]byte(e.Data), &told); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Unmarshal([]byte(e.Data), &told))
 		if told.Name == name && e.Name != stream.EventDeleted {
 			s = told
 		}
@@ -61,17 +60,13 @@ func TestAListOfChatsIsFollowedAndResumed(t *testing.T) {
 	if got := summaryOf(t, events, "a"); got.LastReply != "Look at the node's" || got.Phase != v1alpha1.ChatWaiting {
 		t.Errorf("got %+v", got)
 	}
-	if err := cluster.Client.Delete(t.Context(), a.chat); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), a.chat))
 	l.waitName(stream.EventDeleted)
 	back := in.listenAt(in.list()+"&lastEventId="+events[len(events)-1].ID, "").waitName(stream.EventSynced)
 	if len(back) != 2 || back[0].Name != stream.EventDeleted || !strings.Contains(back[0].Data, `"a"`) {
 		t.Errorf("who comes back is told %+v", back)
 	}
-	if err := cluster.Client.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: in.meta("lister")}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: in.meta("lister")}))
 	l.wait("the end", func(e event) bool {
 		return e.Name == stream.EventClosing && strings.Contains(e.Data, "may not list and watch chats")
 	})

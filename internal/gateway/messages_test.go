@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/internal/gateway/follow"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestWhatIsKeptOfMessagesIsBounded(t *testing.T) {
@@ -28,9 +29,7 @@ func TestWhatIsKeptOfMessagesIsBounded(t *testing.T) {
 			if got := m.known.Len(); got != c.want || m.bytes != c.want*c.bytes {
 				t.Errorf("%d messages with %d bytes are kept, want %d", got, m.bytes, c.want)
 			}
-			if kept := m.lookup("0", 0) != nil; kept != (c.want > 0) {
-				t.Errorf("the message that is used is kept: %v", kept)
-			}
+			check.Equal(t, "the message that is used is kept", c.want > 0, m.lookup("0", 0) != nil)
 		})
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/turn"
+	"parley.dev/parley/test/kit/check"
 )
 
 // compatible is a client of OpenAI's protocols.
@@ -68,17 +69,13 @@ func (a answered) code(t *testing.T) string {
 func (c *compatible) ask(method, path, body string, headers ...string) *http.Response {
 	c.in.t.Helper()
 	r, err := http.NewRequestWithContext(c.in.t.Context(), method, c.in.url+path, strings.NewReader(body))
-	if err != nil {
-		c.in.t.Fatal(err)
-	}
+	check.OK(c.in.t, err)
 	r.Header.Set("Authorization", "Bearer "+c.token)
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	response, err := c.in.client.Do(r)
-	if err != nil {
-		c.in.t.Fatal(err)
-	}
+	check.OK(c.in.t, err)
 	return response
 }
 
@@ -87,9 +84,7 @@ func (c *compatible) does(method, path, body string, headers ...string) answered
 	response := c.ask(method, path, body, headers...)
 	defer func() { _ = response.Body.Close() }()
 	read, err := io.ReadAll(response.Body)
-	if err != nil {
-		c.in.t.Fatal(err)
-	}
+	check.OK(c.in.t, err)
 	return answered{response.StatusCode, response.Header, string(read)}
 }
 
@@ -229,9 +224,7 @@ func TestOpenAIEndpointsEnforcePermissions(t *testing.T) {
 		})
 	}
 	var said v1alpha1.ChatMessageList
-	if err := cluster.Client.List(t.Context(), &said); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.List(t.Context(), &said))
 	for i := range said.Items {
 		if ns := said.Items[i].Namespace; ns == in.namespace || ns == other.namespace {
 			t.Errorf("somebody has said %s", said.Items[i].Name)

@@ -24,6 +24,7 @@ import (
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/kube/tokencache"
 	"parley.dev/parley/internal/stream/subscribe"
+	"parley.dev/parley/test/kit/check"
 )
 
 // shownTokens is a relay that keeps what it is shown.
@@ -73,9 +74,7 @@ func endOf(t *testing.T, r *relays, pod string) error {
 func TestRelayTokenIsGoodForItsPodAlone(t *testing.T) {
 	shown := &shownTokens{tokens: map[string]string{}}
 	listener, err := net.Listen("tcp", "0.0.0.0:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: shown}}
 	server.Start()
 	t.Cleanup(server.Close)
@@ -85,9 +84,7 @@ func TestRelayTokenIsGoodForItsPodAlone(t *testing.T) {
 		podAt("stranger", "127.0.0.3", func(p *corev1.Pod) { p.Spec.ServiceAccountName = "default" }),
 		podAt("node", "127.0.0.4", func(p *corev1.Pod) { p.Spec.HostNetwork = true }),
 	} {
-		if err := store.Add(pod); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, store.Add(pod))
 	}
 	minted := 0
 	mint := func(_ context.Context, audience string) (string, time.Time, error) {
@@ -141,17 +138,13 @@ func TestStreamStartsOncePodHasAddress(t *testing.T) {
 					t.Fatalf("without an address it ends with %v", err)
 				default:
 				}
-				if err := store.Add(podAt("one", ip, nil)); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, store.Add(podAt("one", ip, nil)))
 				told(r, podAt("one", ip, nil))
 			}
 			if err := <-ended; !errors.Is(err, subscribe.ErrRefused) || len(shown.all()) != 1 {
 				t.Errorf("the relay was asked %d times: %v", len(shown.all()), err)
 			}
-			if n := r.shown.count("shop/one"); n != 0 {
-				t.Errorf("%d still listen", n)
-			}
+			check.Equal(t, "listeners that are left", 0, r.shown.count("shop/one"))
 		})
 	}
 }

@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // crowd lets so many clients follow a chat, and waits until all do.
@@ -31,9 +30,7 @@ func (in *installation) crowd(chat string, n int) (all []*listener) {
 func allHear(t *testing.T, all []*listener, last, want string) {
 	t.Helper()
 	for _, l := range all {
-		if diff := cmp.Diff(strings.Fields(want), ids(l.waitID(last))); diff != "" {
-			t.Fatalf("(-want +got):\n%s", diff)
-		}
+		check.Equal(t, "events", strings.Fields(want), ids(l.waitID(last)))
 	}
 }
 
@@ -49,17 +46,13 @@ func TestFollowersShareOneRelaySubscription(t *testing.T) {
 	all := in.crowd("chat", 30)
 	c.say("b ")
 	allHear(t, all, "1.1.2.1", "1.0.1 1.1.1.1 1.1.2.1")
-	if n := in.relay.subscribers.Streams(); n != 1 {
-		t.Errorf("the relay has %d readers", n)
-	}
+	check.Equal(t, "readers of the relay", 1, in.relay.subscribers.Streams())
 	in.relay.stop()
 	c.say("c ")
 	in.relay.start()
 	all = append(all, in.crowd("chat", 5)...)
 	allHear(t, all, "1.1.3.1", "1.0.1 1.1.1.1 1.1.2.1 1.1.3.1")
-	if n := in.relay.subscribers.Streams(); n != 1 {
-		t.Errorf("the relay has %d readers after it was restarted", n)
-	}
+	check.Equal(t, "readers of the relay after its restart", 1, in.relay.subscribers.Streams())
 	c.finish(v1alpha1.RoleAssistant, "a b c")
 	c.commit()
 	allHear(t, all, "2.0.2", "1.0.1 1.1.1.1 1.1.2.1 1.1.3.1 2.0.2")
@@ -89,9 +82,7 @@ func TestFollowersReadAttemptMovedToAnotherPod(t *testing.T) {
 	for _, l := range all {
 		l.waitName(stream.EventPreviewReset)
 	}
-	if n := in.relay.subscribers.Streams(); n != 1 {
-		t.Errorf("the relays have %d readers", n)
-	}
+	check.Equal(t, "readers of the relays", 1, in.relay.subscribers.Streams())
 }
 
 func TestSharedPartsReachOnlyAuthorizedFollowers(t *testing.T) {
@@ -113,9 +104,7 @@ func TestSharedPartsReachOnlyAuthorizedFollowers(t *testing.T) {
 	if refused.StatusCode != http.StatusForbidden {
 		t.Errorf("a stranger is told %s", refused.Status)
 	}
-	if err := cluster.Client.Delete(t.Context(), in.binding()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), in.binding()))
 	<-viewer.done // Its right was withdrawn.
 	c.say("b ")
 	allHear(t, []*listener{second}, "1.1.2.1", "1.0.1 1.1.1.1 1.1.2.1")
@@ -134,9 +123,7 @@ func TestExpiredTokenIsRenewedForNextSubscription(t *testing.T) {
 	c.commit()
 	all := in.crowd("chat", 20)
 	allHear(t, all, "1.1.1.1", "1.0.1 1.1.1.1")
-	if n := in.minted.Load(); n != 1 {
-		t.Errorf("%d tokens were asked for one subscription", n)
-	}
+	check.Equal(t, "tokens were asked for one subscription", 1, in.minted.Load())
 	in.relay.stop()
 	in.relay.start()
 	c.say("b ")

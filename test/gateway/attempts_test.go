@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // door is one of those that the gateway has, for chat c of a namespace.
@@ -47,9 +48,7 @@ func doors(namespace string) []door {
 func (w *world) knocks(t *testing.T, d door, change func(*http.Request)) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), d.method, w.gateway.URL+d.path, strings.NewReader(d.body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if d.body == "" {
 		r.Body, r.ContentLength = nil, 0
 	} else {
@@ -57,14 +56,10 @@ func (w *world) knocks(t *testing.T, d door, change func(*http.Request)) (*http.
 	}
 	change(r)
 	answer, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = answer.Body.Close() }()
 	said, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return answer, string(said)
 }
 
@@ -146,9 +141,7 @@ func (w *world) unchanged(t *testing.T, before *v1alpha1.Chat) {
 	var messages v1alpha1.ChatMessageList
 	var approvals v1alpha1.ToolApprovalList
 	for _, list := range []client.ObjectList{&chats, &messages, &approvals} {
-		if err := cluster.Client.List(t.Context(), list, client.InNamespace(w.namespace)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.List(t.Context(), list, client.InNamespace(w.namespace)))
 	}
 	if len(chats.Items) != 1 || chats.Items[0].ResourceVersion != before.ResourceVersion || len(messages.Items) != 2 ||
 		len(approvals.Items) != 0 {

@@ -15,6 +15,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/browser"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // drowsy lets a tab sleep 50 ms after nobody looks at it, and not 30 seconds; hides and shows it; and counts the
@@ -44,9 +45,7 @@ func TestTabShowsAllMissedEventsAfterSleep(t *testing.T) {
 	p.Do("look(true)")
 	p.Until("both streams are closed", "ended >= 2")
 
-	if err := cluster.Client.Delete(t.Context(), gone.chat); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), gone.chat))
 	for i := range 2*remembered + 1 { // It drops half of them at a time.
 		s.chat.Status.LastReply = fmt.Sprintf("Change %d.", i)
 		s.commit()
@@ -61,9 +60,8 @@ func TestTabShowsAllMissedEventsAfterSleep(t *testing.T) {
 	p.Sees("article.user", "And now?")
 	p.Gone("#chats a", "gone")
 	p.Gone("#connection", "Not connected")
-	if got := browser.Eval[string](p, "document.getElementById('compose').value"); got != "Half a thought" {
-		t.Errorf("typed was %q", got)
-	}
+	check.Equal(t, "the text that was typed", "Half a thought", browser.Eval[string](p,
+		"document.getElementById('compose').value"))
 }
 
 func TestAKilledGatewayLosesAPageNothing(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // pairs is how many messages are sent each way.
@@ -36,9 +37,7 @@ func BenchmarkSend(b *testing.B) {
 	cfg := rest.AnonymousClientConfig(cluster.Config)
 	cfg.BearerToken = token
 	direct, err := apiclient.New(cfg, "bench")
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	for b.Loop() {
 		var byGateway, byAPIServer, added []float64
 		for i := range pairs {
@@ -86,15 +85,11 @@ func (w *world) send(b *testing.B, chat, token, name string) {
 	request, err := http.NewRequestWithContext(b.Context(), http.MethodPost, fmt.Sprintf(
 		"%s/v1alpha1/namespaces/%s/chats/%s/messages", w.gateway.URL, w.namespace, chat),
 		strings.NewReader(`{"name":"`+name+`","content":"Why does node-7 not get ready?"}`))
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	defer func() { _ = answer.Body.Close() }()
 	said, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusCreated {

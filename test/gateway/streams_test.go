@@ -19,6 +19,7 @@ import (
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/stream/publish"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -54,9 +55,7 @@ func publishFigures(b *testing.B) {
 	if err == nil {
 		err = os.WriteFile(out, raw, 0o600)
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 }
 
 // streamFigures are those of BenchmarkStreams.

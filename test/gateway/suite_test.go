@@ -26,6 +26,7 @@ import (
 
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/stream/relay"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/realgateway"
 	"parley.dev/parley/test/kit/testcluster"
 )
@@ -97,9 +98,7 @@ func newWorldOf(t testing.TB, pods int, args ...string) *world {
 			AutomountServiceAccountToken: new(false), Containers: []corev1.Container{{Name: "generator", Image: "none"}}}}
 		cluster.Create(t, generation)
 		generation.Status.PodIP, generation.Status.PodIPs = address, []corev1.PodIP{{IP: address}}
-		if err := cluster.Client.Status().Update(t.Context(), generation); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.Status().Update(t.Context(), generation))
 		w.pods = append(w.pods, p)
 	}
 	w.gateway = realgateway.Start(t, cluster.Config, w.namespace, append(args, "--relay-port="+port)...)
@@ -121,17 +120,11 @@ func (w *world) relay(p *pod, address, port string) string {
 	dir := w.t.TempDir()
 	socket := filepath.Join(dir, "r.sock")
 	store, err := relay.NewStore(relay.Options{MarkerDir: filepath.Join(dir, "episodes"), Now: time.Now})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	local, err := relay.ListenLocal(socket)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	public, err := net.Listen("tcp4", net.JoinHostPort(address, port))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	p.readers = &relay.Subscribers{Store: store, Authorizer: anyone{}}
 	server := &relay.Server{Local: local, Public: public, Subscribers: p.readers,
 		Keys: &relay.IssuerKeys{File: filepath.Join(dir, "keys.json"), Now: time.Now}}
@@ -145,9 +138,7 @@ func (w *world) relay(p *pod, address, port string) string {
 	w.t.Cleanup(func() { cancel(); running.Wait() })
 	p.generator = publish.New(socket, "incarnation-1", time.Now)
 	_, port, err = net.SplitHostPort(public.Addr().String())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	return port
 }
 
@@ -167,8 +158,6 @@ func (w *world) token(account string, seconds int64) string {
 	request, err := core.CoreV1().ServiceAccounts(w.namespace).CreateToken(w.t.Context(), account,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(seconds)}},
 		metav1.CreateOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	check.OK(w.t, err)
 	return request.Status.Token
 }

@@ -22,6 +22,7 @@ import (
 	"parley.dev/parley/internal/gateway/conduct"
 	"parley.dev/parley/internal/netguard/limit"
 	"parley.dev/parley/internal/netguard/slowclient"
+	"parley.dev/parley/test/kit/check"
 )
 
 // event is one of a chat.
@@ -72,9 +73,7 @@ func TestAnswersTakeNoMoreRoomThanTheyMay(t *testing.T) {
 			var before []*limit.Lease
 			for by, bytes := range c.taken {
 				before = append(before, s.answers.Lease(by))
-				if err := before[len(before)-1].Grow(bytes); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, before[len(before)-1].Grow(bytes))
 			}
 			w := httptest.NewRecorder()
 			call := &call{w: w, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil),
@@ -125,9 +124,7 @@ func TestStreamsSayWhatTheyWaitFor(t *testing.T) {
 			w := httptest.NewRecorder()
 			answer := &call{w: w, out: slowclient.New(w, writeTimeout), control: http.NewResponseController(w),
 				r: httptest.NewRequest(http.MethodPost, "/v1", nil)}
-			if err := s.tell(answer, begun, c.stream(answer)); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, s.tell(answer, begun, c.stream(answer)))
 			body := w.Body.String()
 			if n := strings.Count(body, ": parley.wait "); n != 4 {
 				t.Errorf("%d comments say what it waits for: %s", n, body)

@@ -25,6 +25,7 @@ import (
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/rest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testcluster"
 )
 
@@ -81,9 +82,7 @@ func open(t *testing.T, role string, change ...func(*rest.Options)) *door {
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: d.namespace, Name: "anna"}}})
 	d.token = d.tokenOf("anna")
 	api, err := rest.NewClient(cluster.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	o := rest.Options{Client: api, Permit: checker(auth.Options{APIServerTokens: true}).Permit,
 		Refused: func(context.Context, *refusal.Error) {}, Now: time.Now}
 	for _, c := range change {
@@ -102,18 +101,14 @@ func (d *door) meta(name string) metav1.ObjectMeta {
 
 func (d *door) create(o client.Object) {
 	d.t.Helper()
-	if err := cluster.Client.Create(d.t.Context(), o); err != nil {
-		d.t.Fatal(err)
-	}
+	check.OK(d.t, cluster.Client.Create(d.t.Context(), o))
 }
 
 func (d *door) tokenOf(account string, audiences ...string) string {
 	d.t.Helper()
 	request, err := core.CoreV1().ServiceAccounts(d.namespace).CreateToken(d.t.Context(), account,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}, metav1.CreateOptions{})
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	check.OK(d.t, err)
 	return request.Status.Token
 }
 
@@ -138,9 +133,7 @@ func (a answer) field(path ...string) any {
 func (d *door) ask(method, path, body string) answer {
 	d.t.Helper()
 	request, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	check.OK(d.t, err)
 	if d.token != "" {
 		request.Header.Set("Authorization", "Bearer "+d.token)
 	}
@@ -148,14 +141,10 @@ func (d *door) ask(method, path, body string) answer {
 		request.Header.Set("Content-Type", "application/json")
 	}
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	check.OK(d.t, err)
 	defer func() { _ = response.Body.Close() }()
 	raw, err := io.ReadAll(response.Body)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	check.OK(d.t, err)
 	got := answer{status: response.StatusCode, header: response.Header, text: string(raw)}
 	_ = json.Unmarshal(raw, &got.body) // Some have none.
 	return got

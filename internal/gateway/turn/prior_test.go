@@ -6,11 +6,10 @@ package turn_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/turn"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestAConversationThatIsResentBeginsAChat(t *testing.T) {
@@ -27,9 +26,7 @@ func TestAConversationThatIsResentBeginsAChat(t *testing.T) {
 			ToolCalls: []v1alpha1.PriorToolCall{{ID: "call_1", Name: "weather", Input: "{}"}}},
 		{Role: v1alpha1.RoleTool, ToolResults: []v1alpha1.ToolResult{{ID: "call_1", Name: "weather", Output: "rain"}}},
 		{Role: v1alpha1.RoleUser, Content: "And?"}}
-	if diff := cmp.Diff(want, r.Message(chat, "m", "h").Spec.History); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, "history", want, r.Message(chat, "m", "h").Spec.History)
 	chat.Status.History.Length = 3
 	if spec := r.Message(chat, "m", "h").Spec; spec.History != nil || spec.Role != v1alpha1.RoleTool {
 		t.Errorf("a chat that knows the conversation is told %+v", spec)

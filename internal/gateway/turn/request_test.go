@@ -7,11 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/turn"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func said(s string) turn.Item {
@@ -45,9 +44,7 @@ func TestNewsAreWhatFollowsTheLastReply(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := turn.Request{Items: c.items}
-			if diff := cmp.Diff(c.want, r.News()); diff != "" {
-				t.Error(diff)
-			}
+			check.Equal(t, "news", c.want, r.News())
 		})
 	}
 }
@@ -88,9 +85,8 @@ func TestTheSameRequestHasTheSameNames(t *testing.T) {
 	if keyed("anna") == keyed("bob") {
 		t.Error("the key of another caller names the same chat")
 	}
-	if name := (&turn.Request{Chat: "c", Items: []turn.Item{said("Hi.")}}).MessageName("anna", "c"); name != "" {
-		t.Errorf("a message that may be said twice is named %s", name)
-	}
+	check.Equal(t, "a message that may be said twice is named", "", (&turn.Request{Chat: "c",
+		Items: []turn.Item{said("Hi.")}}).MessageName("anna", "c"))
 	for _, name := range []string{keyed("anna"), resent().MessageName("anna", "chat-x"),
 		(&turn.Request{Thread: "../../x"}).ChatName("anna")} {
 		if !turn.IsMessageName(name) {

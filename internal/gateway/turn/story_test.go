@@ -18,6 +18,7 @@ import (
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/turn"
+	"parley.dev/parley/test/kit/check"
 )
 
 // chat writes the events of a chat.
@@ -29,9 +30,7 @@ type chat struct {
 func (c *chat) add(name string, data any) *chat {
 	c.t.Helper()
 	raw, err := json.Marshal(data)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	check.OK(c.t, err)
 	c.events = append(c.events, stream.Event{Name: name, Data: raw})
 	return c
 }
@@ -183,12 +182,8 @@ func TestAStoryTellsTheAnswerToOneMessage(t *testing.T) {
 			story := &chat{t: t}
 			c.chat(story)
 			told, err := story.told()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(c.want, told); diff != "" {
-				t.Error(diff)
-			}
+			check.OK(t, err)
+			check.Equal(t, "events", c.want, told)
 		})
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/stream/relay"
 	"parley.dev/parley/internal/stream/subscribe"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -65,17 +66,11 @@ func (s *sidecar) url() string    { return "http://" + s.public }
 func (s *sidecar) start() {
 	s.t.Helper()
 	store, err := relay.NewStore(relay.Options{MarkerDir: filepath.Join(s.dir, "episodes"), Now: time.Now})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	local, err := relay.ListenLocal(s.socket())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	public, err := net.Listen("tcp", s.public)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	if address := public.Addr().String(); s.public != address { // A restart listens where it listened.
 		s.public = address
 	}
@@ -126,7 +121,7 @@ func follow(ctx context.Context, s *sidecar) <-chan []parts.Frame {
 	return got
 }
 
-func check(t *testing.T, frames []parts.Frame, want int) {
+func checkFrames(t *testing.T, frames []parts.Frame, want int) {
 	t.Helper()
 	for i, f := range frames {
 		if f.Seq != int64(i+1) || f.Part != text(i+1) || f.Role != "Assistant" {
@@ -147,9 +142,7 @@ func send(e *publish.Episode, from, to int) {
 func open(t testing.TB, c *publish.Client) *publish.Episode {
 	t.Helper()
 	e, err := c.Open(t.Context(), episode1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return e
 }
 
@@ -157,9 +150,7 @@ func closeEpisode(t testing.TB, e *publish.Episode) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if err := e.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, e.Close(ctx))
 }
 
 func TestPartsTravelFromGeneratorToReader(t *testing.T) {
@@ -168,8 +159,8 @@ func TestPartsTravelFromGeneratorToReader(t *testing.T) {
 	e := open(t, publish.New(s.socket(), "one", time.Now))
 	send(e, 1, 500)
 	closeEpisode(t, e)
-	check(t, <-early, 500)
-	check(t, <-follow(t.Context(), s), 500)
+	checkFrames(t, <-early, 500)
+	checkFrames(t, <-follow(t.Context(), s), 500)
 }
 
 func TestGeneratorResendsAllPartsAfterRelayRestart(t *testing.T) {
@@ -183,7 +174,7 @@ func TestGeneratorResendsAllPartsAfterRelayRestart(t *testing.T) {
 	send(e, 151, 200)
 	waitFor(t, s, 200) // without being closed
 	closeEpisode(t, e)
-	check(t, <-follow(t.Context(), s), 200)
+	checkFrames(t, <-follow(t.Context(), s), 200)
 }
 
 func TestAReaderResumesAfterTheRelayWasRestarted(t *testing.T) {
@@ -197,7 +188,7 @@ func TestAReaderResumesAfterTheRelayWasRestarted(t *testing.T) {
 	send(e, 51, 60)
 	waitFor(t, s, 60)
 	closeEpisode(t, e)
-	check(t, <-got, 60)
+	checkFrames(t, <-got, 60)
 }
 
 // waitFor waits until a reader of its own has seen frame n.
@@ -256,7 +247,7 @@ func TestWhatDoesNotFitIsDropped(t *testing.T) {
 		t.Errorf("dropped %d, want 2", e.Dropped())
 	}
 	closeEpisode(t, e)
-	check(t, <-follow(t.Context(), s), 1)
+	checkFrames(t, <-follow(t.Context(), s), 1)
 }
 
 func TestARelayThatIsStartedLaterIsAwaited(t *testing.T) {
@@ -288,9 +279,7 @@ func TestReadersMustProveThemselves(t *testing.T) {
 	for path, want := range map[string]int{"/healthz": 404, "/readyz": 200, "/v1/episodes/a/1/1": 401,
 		"/v1/episodes/a/1/1/close": 404} {
 		resp, err := http.Get(s.url() + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != want {
 			t.Errorf("%s: %d, want %d", path, resp.StatusCode, want)
@@ -307,9 +296,7 @@ func TestBadRequestResponseNamesTheInvalidParameter(t *testing.T) {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url()+path, nil)
 		req.Header.Set("Authorization", "Bearer good")
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(body), want) {
@@ -349,9 +336,7 @@ func TestAReaderGoesNowhereElseWithItsToken(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if n := shown.Load(); n != 0 {
-		t.Errorf("%d requests went elsewhere", n)
-	}
+	check.Equal(t, "requests elsewhere", 0, shown.Load())
 }
 
 func TestReaderRejectsMoreBytesThanEpisodeLimit(t *testing.T) {
@@ -385,9 +370,7 @@ func TestARelayHasOnlySoManyReaders(t *testing.T) {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url()+"/v1/episodes/a/1/1", nil)
 		req.Header.Set("Authorization", "Bearer good")
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		t.Cleanup(func() { resp.Body.Close() })
 		return resp
 	}
@@ -403,9 +386,7 @@ func TestARelayHasOnlySoManyReaders(t *testing.T) {
 func TestRequestWithBodyIsRejectedImmediately(t *testing.T) {
 	s := startSidecar(t, nil)
 	conn, err := net.Dial("tcp", s.public)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer conn.Close()
 	if _, err := io.WriteString(conn,
 		"GET /v1/episodes/a/1/1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer good\r\nContent-Length: 10\r\n\r\n"); err !=
@@ -423,9 +404,7 @@ func TestGeneratorDeliversIssuerKeysToRelay(t *testing.T) {
 	keys := &relay.IssuerKeys{Now: time.Now}
 	dir := t.TempDir()
 	listener, err := relay.ListenLocal(filepath.Join(dir, "r.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	server := &http.Server{Handler: relay.LocalHandler(nil, keys)}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
@@ -450,7 +429,5 @@ func TestGeneratorDeliversIssuerKeysToRelay(t *testing.T) {
 		found, err := keys.Key(t.Context(), "first")
 		return err == nil && len(found) == 1
 	})
-	if n := fetches.Load(); n != 2 {
-		t.Errorf("the keys were fetched %d times", n)
-	}
+	check.Equal(t, "fetches of keys", 2, fetches.Load())
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 type anybody struct{}
@@ -38,33 +40,23 @@ func TestSlowSubscriberIsDisconnectedWithoutBlockingWriter(t *testing.T) {
 	server.Start()
 	defer server.Close()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer conn.Close()
-	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, conn.(*net.TCPConn).SetReadBuffer(4<<10))
 	w := openWriter(t, s, episode1)
 	fmt.Fprintf(conn, "GET /v1/episodes/%s HTTP/1.1\r\nHost: relay\r\nAuthorization: Bearer x\r\n\r\n", episode1)
 	waitUntil(t, "the subscriber is there", func() bool { return s.lookup(episode1).readers() == 1 })
 	filler := fmt.Sprintf(`,"role":"Assistant","part":{"type":"Text","text":"%s"}}`, strings.Repeat("y", 60<<10))
 	for seq := range int64(16) {
-		if err := w.Append(seq+1, fmt.Appendf(nil, `{"seq":%d%s`, seq+1, filler)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, w.Append(seq+1, fmt.Appendf(nil, `{"seq":%d%s`, seq+1, filler)))
 	}
 	waitUntil(t, "the subscriber is cut", func() bool { return s.lookup(episode1).readers() == 0 })
-	if err := s.Close(episode1); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Close(episode1))
 	got, _ := io.ReadAll(conn) // that it ends in an error or not is the network's business
 	if bytes.Contains(got, []byte("closed")) {
 		t.Error("the cut subscriber was told that the episode is whole")
 	}
-	if n := len(readAll(t, s, episode1, 0)); n != 16 {
-		t.Errorf("the episode holds %d frames, want 16", n)
-	}
+	check.Equal(t, "frames of the episode", 16, len(readAll(t, s, episode1, 0)))
 }
 
 func waitUntil(t *testing.T, what string, done func() bool) {

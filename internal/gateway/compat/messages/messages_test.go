@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/stream"
@@ -18,6 +17,7 @@ import (
 	"parley.dev/parley/internal/gateway/compat/messages"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
+	"parley.dev/parley/test/kit/check"
 )
 
 func answer() *wire.Answer {
@@ -65,23 +65,15 @@ func TestAnthropicClientStreamEqualsWholeResponse(t *testing.T) {
 		if err := json.Unmarshal([]byte(e.data), &event); err != nil || event.Type != e.name {
 			t.Fatalf("Anthropic's client does not read %v: %v", e, err)
 		}
-		if err := told.Accumulate(event); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, told.Accumulate(event))
 	}
 	a := answer()
 	a.Blocks, a.End = blocks, &end
 	m, err := messages.Of(a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	raw, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(raw, &whole); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, json.Unmarshal(raw, &whole))
 	for _, read := range []anthropic.Message{told, whole} {
 		got := []any{read.ID, string(read.Model), len(read.Content), read.Content[0].Thinking, read.Content[1].Text,
 			read.Content[2].Text, read.Content[3].ID, read.Content[3].Name, string(read.Content[3].Input),
@@ -91,9 +83,7 @@ func TestAnthropicClientStreamEqualsWholeResponse(t *testing.T) {
 		want := []any{"msg_chat-x-1", "large", 4, "Hm.", "I look.", "And again.", "call_1_chat-x", "weather",
 			`{"city":"Rome"}`,
 			"tool_use", int64(5), int64(4), int64(2), int64(3)}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
-		}
+		check.Equal(t, "what the SDK reads", want, got)
 	}
 }
 
@@ -102,9 +92,7 @@ func TestAFailedTurnIsAnError(t *testing.T) {
 		Reason: v1alpha1.ErrorBudgetReached, Message: "It is spent."}}
 	sent := streamed(t, end)
 	want := sentEvent{"error", `{"error":{"type":"rate_limit_error","message":"It is spent."},"type":"error"}`}
-	if last := sent[len(sent)-1]; last != want {
-		t.Errorf("the last event is %s", last)
-	}
+	check.Equal(t, "the last event", want, sent[len(sent)-1])
 	a := answer()
 	a.End = &end
 	_, err := messages.Of(a)
@@ -160,9 +148,7 @@ func TestARequestIsRead(t *testing.T) {
 			{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_1_chat-x", "is_error": true,
 				"content": [{"type": "text", "text": "no answer"}, {"type": "image", "source": {"type": "base64"}}]},
 				{"type": "text", "text": "And now?"}]}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if !got.Stream || !got.Temporary || got.Effort != v1alpha1.EffortLow || len(got.Tools) != 1 ||
 		got.Tools[0].Name != "weather" {
 		t.Errorf("read is %+v", got)
@@ -179,9 +165,7 @@ func TestARequestIsRead(t *testing.T) {
 		{Kind: turn.Returned, Call: "call_1_chat-x", IsError: true,
 			Text: "no answer(a file of type image, which results of calls do not hold)"},
 		{Kind: turn.Said, Parts: []v1alpha1.MessagePart{wire.Text("And now?")}}}
-	if diff := cmp.Diff(want, got.Items); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, "items", want, got.Items)
 	results := got.News().Results
 	if len(results) != 1 || !results[0].IsError || results[0].ID != "call_1" {
 		t.Errorf("results are %+v", results)
@@ -224,11 +208,7 @@ func TestSettingsOfTheTurnAreRead(t *testing.T) {
 		`{"tool_choice": {"type": "auto"}}`: {},
 	} {
 		got, err := messages.Read([]byte(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got.Settings); diff != "" {
-			t.Errorf("%s: %s", body, diff)
-		}
+		check.OK(t, err)
+		check.Equal(t, body, want, got.Settings)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/compat/wire"
+	"parley.dev/parley/test/kit/check"
 )
 
 // refuses checks that an error is a refusal of a field, which its message names.
@@ -37,9 +38,7 @@ func TestFormatsBecomeOutputs(t *testing.T) {
 		`{"type": "json_schema", "description": "d", "schema": {"type": "object", "description": "mine"}}`: `{"type": "object", "description": "mine"}`,
 	} {
 		var f wire.Format
-		if err := json.Unmarshal([]byte(format), &f); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Unmarshal([]byte(format), &f))
 		output, err := f.Output("format", "format.schema")
 		got := ""
 		if output != nil {
@@ -64,9 +63,7 @@ func TestFormatsThatCannotBeUsedNameTheirField(t *testing.T) {
 		long: {"format.schema", "65536"},
 	} {
 		var f wire.Format
-		if err := json.Unmarshal([]byte(format), &f); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Unmarshal([]byte(format), &f))
 		_, err := f.Output("format", "format.schema")
 		refuses(t, err, want.field, want.part)
 	}
