@@ -109,7 +109,7 @@ func (w *world) listen(t *testing.T, from string) *client {
 }
 
 func settle() {
-	<-time.After(2 * gather)
+	<-time.After(2 * debounce)
 	synctest.Wait()
 }
 
