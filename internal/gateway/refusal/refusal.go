@@ -84,17 +84,25 @@ type Body struct {
 	Message string `json:"message"`
 }
 
-// Write writes the answer.
-func (e *Error) Write(w http.ResponseWriter) {
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
+// Body is the body of the answer.
+func (e *Error) Body() Body { return Body{Status: e.Status, Reason: e.Reason, Message: e.Message} }
+
+// SetHeaders sets the headers of the answer that depend on the refusal.
+func (e *Error) SetHeaders(h http.Header) {
 	if e.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
 	if e.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
 	}
+}
+
+// Write writes the answer.
+func (e *Error) Write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	e.SetHeaders(h)
 	w.WriteHeader(e.Status)
-	_ = json.NewEncoder(w).Encode(Body{Status: e.Status, Reason: e.Reason, Message: e.Message}) // or the client is gone
+	_ = json.NewEncoder(w).Encode(e.Body()) // or the client is gone
 }
