@@ -28,7 +28,7 @@ import (
 )
 
 func TestTheServerWaitsForNobodyForEver(t *testing.T) {
-	gateway, err := New(Config{Chats: &cache.ListWatch{}, Pods: &cache.ListWatch{}})
+	gateway, err := New(Config{Chats: &cache.ListWatch{}, Pods: &cache.ListWatch{}, Checker: &auth.Checker{}})
 	check.OK(t, err)
 	server := gateway.server(t.Context())
 	if server.ReadHeaderTimeout != 10*time.Second || server.ReadTimeout != 30*time.Second ||
