@@ -33,7 +33,7 @@ var blocks = []turn.Block{{Kind: turn.Reasoning, Text: "Hm."}, {Kind: turn.Text,
 	{Kind: turn.Call, ID: "call_1", Name: "weather", Text: `{"city":"Rome"}`, Step: 1}}
 
 // sentEvent is an event of a stream.
-type sentEvent struct{ name, data string }
+type sentEvent struct{ Name, Data string }
 
 // streamed is what is sent of an answer.
 func streamed(t *testing.T, end turn.End) (sent []sentEvent) {
@@ -62,7 +62,7 @@ func TestAnthropicClientStreamEqualsWholeResponse(t *testing.T) {
 	var told, whole anthropic.Message
 	for _, e := range streamed(t, end) {
 		var event anthropic.MessageStreamEventUnion
-		if err := json.Unmarshal([]byte(e.data), &event); err != nil || event.Type != e.name {
+		if err := json.Unmarshal([]byte(e.Data), &event); err != nil || event.Type != e.Name {
 			t.Fatalf("Anthropic's client does not read %v: %v", e, err)
 		}
 		check.OK(t, told.Accumulate(event))
