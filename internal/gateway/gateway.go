@@ -24,7 +24,6 @@ import (
 
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/compat"
-	"parley.dev/parley/internal/gateway/conduct"
 	"parley.dev/parley/internal/gateway/fanout"
 	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/page"
@@ -195,8 +194,8 @@ func (g *Gateway) Handler() http.Handler {
 		operations.ServeHTTP(w, r)
 	})
 	mux.Handle("/v1alpha1/", operations)
-	protocols := compat.New(compat.Options{Permit: g.config.Checker.Permit, Refused: g.refused,
-		Conductor: conduct.New(conduct.Options{Client: g.config.Callers, May: g.may, Follow: g.follow, Now: g.config.Now})})
+	protocols := compat.New(compat.Options{Client: g.config.Callers, May: g.may, Follow: g.follow, Now: g.config.Now,
+		Permit: g.config.Checker.Permit, Refused: g.refused})
 	mux.Handle("/v1/", protocols)
 	mux.Handle("/namespaces/", protocols)
 	mux.Handle(page.Path, page.Handler(page.LoginToken))

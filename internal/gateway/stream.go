@@ -17,7 +17,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/chatlist"
-	"parley.dev/parley/internal/gateway/conduct"
+	"parley.dev/parley/internal/gateway/compat"
 	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/netguard/slowclient"
@@ -200,7 +200,7 @@ func (g *Gateway) may(ctx context.Context, token string, access auth.Access) *re
 
 // follow follows a chat for a caller of a protocol as a stream does: it counts as one, and ends with the permission. It
 // returns why it ended.
-func (g *Gateway) follow(ctx context.Context, f conduct.Follow) error {
+func (g *Gateway) follow(ctx context.Context, f compat.Follow) error {
 	caller, refused := g.admit(ctx, f.Token, f.Access)
 	if refused != nil {
 		return refused

@@ -16,8 +16,8 @@ func TestAConversationThatIsResentBeginsAChat(t *testing.T) {
 	picture := v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{Name: "cat.png",
 		MediaType: "image/png", Data: "aGk="}}
 	r := turn.Request{Items: []turn.Item{{Kind: turn.System, Text: "Be brief."},
-		{Kind: turn.Said, Parts: []v1alpha1.MessagePart{text("Hi."), picture}}, {Kind: turn.Replied, Text: "I look."},
-		{Kind: turn.Called, Call: "call_1", Name: "weather", Input: "{}"}, returned("call_1", "rain"), said("And?")}}
+		{Kind: turn.User, Parts: []v1alpha1.MessagePart{text("Hi."), picture}}, {Kind: turn.Reply, Text: "I look."},
+		{Kind: turn.ToolCall, Call: "call_1", Name: "weather", Input: "{}"}, returned("call_1", "rain"), said("And?")}}
 	chat := chattest.Chat("c")
 	want := []v1alpha1.PriorMessage{
 		{Role: v1alpha1.RoleUser, Content: "Hi.", Files: []v1alpha1.PriorFile{{Name: "cat.png", MediaType: "image/png",

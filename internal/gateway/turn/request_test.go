@@ -14,17 +14,17 @@ import (
 )
 
 func said(s string) turn.Item {
-	return turn.Item{Kind: turn.Said, Parts: []v1alpha1.MessagePart{text(s)}}
+	return turn.Item{Kind: turn.User, Parts: []v1alpha1.MessagePart{text(s)}}
 }
 
-func called(call string) turn.Item { return turn.Item{Kind: turn.Called, Call: call} }
+func called(call string) turn.Item { return turn.Item{Kind: turn.ToolCall, Call: call} }
 
 func returned(call, output string) turn.Item {
-	return turn.Item{Kind: turn.Returned, Call: call, Text: output}
+	return turn.Item{Kind: turn.ToolResult, Call: call, Text: output}
 }
 
 func TestNewsAreWhatFollowsTheLastReply(t *testing.T) {
-	system, replied := turn.Item{Kind: turn.System, Text: "Be brief."}, turn.Item{Kind: turn.Replied, Text: "Hello."}
+	system, replied := turn.Item{Kind: turn.System, Text: "Be brief."}, turn.Item{Kind: turn.Reply, Text: "Hello."}
 	for name, c := range map[string]struct {
 		items []turn.Item
 		want  turn.News
@@ -65,10 +65,10 @@ func TestACallNamesItsChat(t *testing.T) {
 func TestTheSameRequestHasTheSameNames(t *testing.T) {
 	resent := func() *turn.Request {
 		return &turn.Request{Namespace: "ns", Chat: "chat-x",
-			Items: []turn.Item{said("Hi."), {Kind: turn.Replied}, said("And?")}}
+			Items: []turn.Item{said("Hi."), {Kind: turn.Reply}, said("And?")}}
 	}
 	longer := resent()
-	longer.Items = append(longer.Items, turn.Item{Kind: turn.Replied}, said("And?"))
+	longer.Items = append(longer.Items, turn.Item{Kind: turn.Reply}, said("And?"))
 	keyed := func(caller string) string {
 		return (&turn.Request{Namespace: "ns", Key: "k", Items: []turn.Item{said("Hi.")}}).ChatName(caller)
 	}

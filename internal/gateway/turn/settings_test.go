@@ -55,7 +55,7 @@ func TestResultsContinueWithTheSettingsOfTheirTurn(t *testing.T) {
 
 func TestOtherSettingsMakeAnotherRequest(t *testing.T) {
 	ask := func(s turn.Settings) string {
-		return (&turn.Request{Settings: s, Items: []turn.Item{said("Hi."), {Kind: turn.Replied}, said("And?")}}).Hash("anna")
+		return (&turn.Request{Settings: s, Items: []turn.Item{said("Hi."), {Kind: turn.Reply}, said("And?")}}).Hash("anna")
 	}
 	hashes := map[string]bool{}
 	for _, s := range []turn.Settings{{}, {Output: outputOf(`{"type":"object"}`)}, {Stop: []string{"END"}},
@@ -72,7 +72,7 @@ func TestSettingsGoIntoTheMessage(t *testing.T) {
 		ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceNone}}
 	for name, items := range map[string][]turn.Item{
 		"a message":            {said("Hi.")},
-		"a whole conversation": {said("Hi."), {Kind: turn.Replied, Text: "Hello."}, said("And?")},
+		"a whole conversation": {said("Hi."), {Kind: turn.Reply, Text: "Hello."}, said("And?")},
 	} {
 		spec := (&turn.Request{Settings: settings, Items: items}).Message(chattest.Chat("c"), "m", "h").Spec
 		if spec.ReasoningEffort != settings.Effort || spec.Output != settings.Output ||

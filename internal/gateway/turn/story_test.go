@@ -89,13 +89,13 @@ func (c *chat) toldWith(s *turn.Story) (lines []string, err error) {
 	s.Message, s.ClientTools = "q", []string{"weather"}
 	s.Send = func(e turn.Event) error {
 		switch e.Kind {
-		case turn.Opened:
+		case turn.BlockStart:
 			lines = append(lines, fmt.Sprintf("%d opens %s %s", e.Index, e.Block.Kind, e.Block.Name))
-		case turn.Grown:
+		case turn.BlockDelta:
 			lines = append(lines, fmt.Sprintf("%d + %q", e.Index, e.Text))
-		case turn.Closed:
+		case turn.BlockEnd:
 			lines = append(lines, fmt.Sprintf("%d is %q", e.Index, e.Block.Text))
-		case turn.Ended:
+		case turn.AnswerEnd:
 			line := fmt.Sprintf("ends %s %s %d", e.End.Outcome, e.End.Reply, e.End.Usage.OutputTokens)
 			if e.End.Error != nil {
 				line += " " + string(e.End.Error.Reason)
@@ -105,7 +105,7 @@ func (c *chat) toldWith(s *turn.Story) (lines []string, err error) {
 		return nil
 	}
 	for _, e := range c.events {
-		if err := s.Tell(e); err != nil {
+		if err := s.Take(e); err != nil {
 			return lines, err
 		}
 	}

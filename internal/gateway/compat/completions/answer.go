@@ -80,11 +80,8 @@ func usageOf(u v1alpha1.TokenUsage) *Usage {
 // between stands between the texts of two steps of an answer.
 const between = "\n\n"
 
-// Of is an answer that has ended. A failed one is an error.
-func Of(a *wire.Answer) (*Completion, error) {
-	if a.End.Outcome == turn.Failed {
-		return nil, wire.Failure(a.End.Error)
-	}
+// Of is an answer that has ended.
+func Of(a *wire.Answer) *Completion {
 	m := Message{Role: "assistant"}
 	for i := range a.Blocks {
 		if b := &a.Blocks[i]; b.Kind == turn.Call {
@@ -100,7 +97,7 @@ func Of(a *wire.Answer) (*Completion, error) {
 		m.Content = &content
 	}
 	return &Completion{ID: idPrefix + a.Message, Object: "chat.completion", Created: a.Created.Unix(), Model: a.Model,
-		Choices: []Choice{{Message: m, FinishReason: finish(a.End)}}, Usage: usageOf(a.End.Usage)}, nil
+		Choices: []Choice{{Message: m, FinishReason: finish(a.End)}}, Usage: usageOf(a.End.Usage)}
 }
 
 // textOf is the text of the blocks of a kind.

@@ -45,15 +45,14 @@ type delta struct {
 // Stream writes an answer as it comes.
 type Stream struct {
 	answer *wire.Answer
-	usage  bool
-	send   func(event string, data []byte) error
+	send   wire.Send
 	texts  map[turn.BlockKind]int // blocks of a kind so far
 	calls  int
 }
 
-// NewStream begins the stream of an answer. Send takes the name of an event, which is empty here, and its data.
-func NewStream(a *wire.Answer, usage bool, send func(event string, data []byte) error) *Stream {
-	return &Stream{answer: a, usage: usage, send: send, texts: map[turn.BlockKind]int{}}
+// NewStream begins the stream of an answer, whose events have no names.
+func NewStream(a *wire.Answer, send wire.Send) *Stream {
+	return &Stream{answer: a, send: send, texts: map[turn.BlockKind]int{}}
 }
 
 // Begin sends that the model is to speak.
@@ -61,14 +60,14 @@ func (s *Stream) Begin() error {
 	return s.delta(delta{Role: "assistant", Content: new("")}, nil)
 }
 
-// Tell sends an event of the turn.
-func (s *Stream) Tell(e turn.Event) error {
+// Send sends an event of the turn.
+func (s *Stream) Send(e turn.Event) error {
 	switch e.Kind {
-	case turn.Opened:
+	case turn.BlockStart:
 		return s.open(e.Block)
-	case turn.Grown:
+	case turn.BlockDelta:
 		return s.grow(e.Block.Kind, e.Text)
-	case turn.Ended:
+	case turn.AnswerEnd:
 		return s.end(e.End)
 	}
 	return nil
@@ -110,7 +109,7 @@ func (s *Stream) end(end *turn.End) error {
 	if err := s.delta(last, new(finish(end))); err != nil {
 		return err
 	}
-	if s.usage {
+	if s.answer.WithUsage {
 		last := s.chunk()
 		last.Choices, last.Usage = []chunkChoice{}, usageOf(end.Usage)
 		if err := s.write(last); err != nil {

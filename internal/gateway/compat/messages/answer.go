@@ -60,17 +60,14 @@ func usageOf(u v1alpha1.TokenUsage) Usage {
 		CacheReadTokens: u.CacheReadTokens}
 }
 
-// Of is an answer that has ended. A turn that failed is an error.
-func Of(a *wire.Answer) (*Message, error) {
-	if a.End.Outcome == turn.Failed {
-		return nil, wire.Failure(a.End.Error)
-	}
+// Of is an answer that has ended.
+func Of(a *wire.Answer) *Message {
 	m := begun(a)
 	for i := range a.Blocks {
 		m.Content = append(m.Content, blockOf(a, &a.Blocks[i], a.Blocks[i].Text))
 	}
 	m.StopReason, m.Usage = new(stopReason(a.End)), usageOf(a.End.Usage)
-	return m, nil
+	return m
 }
 
 // begun is an answer of which nothing is said yet.

@@ -155,7 +155,7 @@ func usageOf(u v1alpha1.TokenUsage) *Usage {
 // Of is an answer as far as it has come.
 func Of(a *wire.Answer) *Response {
 	r := &Response{ID: ID(a.Message), Object: "response", CreatedAt: a.Created.Unix(), Status: inProgress,
-		Conversation: Conversation{a.Chat}, Metadata: a.Metadata, Model: a.Model, Output: []Item{}, Parallel: true,
+		Background: a.Background, Conversation: Conversation{a.Chat}, Metadata: a.Metadata, Model: a.Model, Output: []Item{}, Parallel: true,
 		Text: Text{formatOf(a.Output)}, ToolChoice: choiceOf(a.ToolChoice), Tools: []any{}}
 	if r.Metadata == nil {
 		r.Metadata = map[string]string{}

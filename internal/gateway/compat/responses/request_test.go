@@ -34,10 +34,10 @@ func TestARequestIsRead(t *testing.T) {
 	}
 	text := "What is this?"
 	want := []turn.Item{{Kind: turn.System, Text: "Be brief."}, {Kind: turn.System, Text: "Be kind."},
-		{Kind: turn.Said, Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text},
+		{Kind: turn.User, Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text},
 			{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{Name: "image", MediaType: "image/png", Data: "aGk="}}}},
-		{Kind: turn.Replied}, {Kind: turn.Called, Call: "call_1_chat-x", Name: "weather", Input: "{}"},
-		{Kind: turn.Returned, Call: "call_1_chat-x", Text: "rain"}}
+		{Kind: turn.Reply}, {Kind: turn.ToolCall, Call: "call_1_chat-x", Name: "weather", Input: "{}"},
+		{Kind: turn.ToolResult, Call: "call_1_chat-x", Text: "rain"}}
 	check.Equal(t, "items", want, got.Items)
 }
 

@@ -26,11 +26,11 @@ type Stream struct {
 	answer *wire.Answer
 	after  int64
 	at     int64
-	send   func(event string, data []byte) error
+	send   wire.Send
 }
 
 // NewStream begins the stream of an answer behind an event's number. Send takes the name of an event, and its data.
-func NewStream(a *wire.Answer, after int64, send func(event string, data []byte) error) *Stream {
+func NewStream(a *wire.Answer, after int64, send wire.Send) *Stream {
 	return &Stream{answer: a, after: after, at: FromStart, send: send}
 }
 
@@ -48,14 +48,14 @@ func (s *Stream) Begin() error {
 	return nil
 }
 
-// Tell sends an event of the turn.
-func (s *Stream) Tell(e turn.Event) error {
+// Send sends an event of the turn.
+func (s *Stream) Send(e turn.Event) error {
 	switch e.Kind {
-	case turn.Opened:
+	case turn.BlockStart:
 		return s.open(e)
-	case turn.Grown:
+	case turn.BlockDelta:
 		return s.grow(e)
-	case turn.Closed:
+	case turn.BlockEnd:
 		s.answer.Blocks = append(s.answer.Blocks, *e.Block)
 		return s.closeBlock(e)
 	}

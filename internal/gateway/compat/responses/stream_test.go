@@ -62,13 +62,13 @@ func tell(t *testing.T, after int64, cut func(string) []string, end turn.End) *r
 	check.OK(t, s.Begin())
 	for i := range blocks {
 		b := &blocks[i]
-		check.OK(t, s.Tell(turn.Event{Kind: turn.Opened, Block: b, Index: i}))
+		check.OK(t, s.Send(turn.Event{Kind: turn.BlockStart, Block: b, Index: i}))
 		for _, piece := range cut(b.Text) {
-			check.OK(t, s.Tell(turn.Event{Kind: turn.Grown, Block: b, Index: i, Text: piece}))
+			check.OK(t, s.Send(turn.Event{Kind: turn.BlockDelta, Block: b, Index: i, Text: piece}))
 		}
-		check.OK(t, s.Tell(turn.Event{Kind: turn.Closed, Block: b, Index: i}))
+		check.OK(t, s.Send(turn.Event{Kind: turn.BlockEnd, Block: b, Index: i}))
 	}
-	check.OK(t, s.Tell(turn.Event{Kind: turn.Ended, End: &end}))
+	check.OK(t, s.Send(turn.Event{Kind: turn.AnswerEnd, End: &end}))
 	return r
 }
 

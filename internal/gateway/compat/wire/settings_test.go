@@ -106,12 +106,43 @@ func TestChoicesOfToolsAreRead(t *testing.T) {
 	}
 }
 
-func TestFailuresOfOutputsHaveTheirStatus(t *testing.T) {
+func TestFailuresHaveTheirStatus(t *testing.T) {
 	for reason, status := range map[v1alpha1.ErrorReason]int{
-		v1alpha1.ErrorOutputInvalid: 502, v1alpha1.ErrorOutputSchemaInvalid: 400,
+		v1alpha1.ErrorOutputInvalid: 502, v1alpha1.ErrorOutputSchemaInvalid: 400, v1alpha1.ErrorBudgetReached: 429,
 	} {
 		if got := wire.Failure(&stream.Error{Reason: reason, Message: "m"}); got.Status != status {
 			t.Errorf("%s is %+v", reason, got)
+		}
+	}
+}
+
+func TestContentIsATextOrParts(t *testing.T) {
+	type part struct{ Type, Text string }
+	for raw, want := range map[string][]string{`null`: nil, `"a"`: {"a"}, `[{"type": "text", "text": "a"}, {"text": " "}]`: {"a"}} {
+		var c wire.Content[part]
+		check.OK(t, json.Unmarshal([]byte(raw), &c))
+		parts, err := c.Parts("content", func(p *part, _ string) (v1alpha1.MessagePart, error) { return wire.Text(p.Text), nil })
+		check.OK(t, err)
+		var texts []string
+		for _, p := range parts {
+			texts = append(texts, *p.Text)
+		}
+		check.Equal(t, raw, want, texts)
+	}
+}
+
+func TestFirstUnsupportedFieldIsRefused(t *testing.T) {
+	type fields struct {
+		N json.RawMessage `json:"n" instead:"there is one answer" harmless:"1"`
+		M json.RawMessage `json:"m" instead:"leave it out"`
+	}
+	for raw, field := range map[string]string{`{}`: "", `{"n": 1, "m": []}`: "", `{"n": 2, "m": 1}`: "n", `{"m": 1}`: "m"} {
+		var f fields
+		check.OK(t, json.Unmarshal([]byte(raw), &f))
+		if err := wire.Refuse(f); field != "" {
+			refuses(t, err, field, "cannot be honoured")
+		} else {
+			check.OK(t, err)
 		}
 	}
 }

@@ -26,9 +26,9 @@ type Function struct {
 	Parameters json.RawMessage `json:"parameters"`
 }
 
-// Tools are those that a client offers, as a chat has them; nil if it says nothing of them. Of returns the type of a
-// tool and the function that it is.
-func Tools[T any](offered []T, of func(*T) (kind string, f *Function), leftOut map[string]bool) ([]v1alpha1.ClientTool,
+// Tools converts the tools that a client offers; nil if the request has no such field. Of returns the type of a tool and
+// its function.
+func Tools[T any](offered []T, of func(*T) (kind string, f *Function), omitted map[string]bool) ([]v1alpha1.ClientTool,
 	error) {
 	if offered == nil {
 		return nil, nil
@@ -38,7 +38,7 @@ func Tools[T any](offered []T, of func(*T) (kind string, f *Function), leftOut m
 		kind, f := of(&offered[i])
 		param := fmt.Sprintf("tools[%d]", i)
 		switch {
-		case leftOut[kind]:
+		case omitted[kind]:
 			continue
 		case kind != KindFunction:
 			return nil, Unsupported(param, "tools of type %s cannot be honoured: functions alone", kind)
@@ -57,7 +57,7 @@ func (f *Function) tool(param string) (v1alpha1.ClientTool, error) {
 	if len([]rune(f.Description)) > maxDescription {
 		return tool, Invalid(param, "the description of function %s has more than %d characters", f.Name, maxDescription)
 	}
-	if Given(f.Parameters) {
+	if IsSet(f.Parameters) {
 		var object map[string]any
 		if json.Unmarshal(f.Parameters, &object) != nil {
 			return tool, Invalid(param, "the parameters of function %s are no JSON schema of an object", f.Name)

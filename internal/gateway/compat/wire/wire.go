@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire has what OpenAI's two protocols have in common: errors, tools and files. It is pure.
+// Package wire has what the protocols have in common: errors, settings, tools and files. It is pure.
 package wire
 
 import (
@@ -15,23 +15,26 @@ import (
 	"parley.dev/parley/internal/gateway/turn"
 )
 
-// Request is a request that was read.
+// Request is a request of a client.
 type Request struct {
 	turn.Request
 
-	// Stream is whether the answer is streamed, and Usage, whether its last chunk says what it took.
+	// Stream is whether the answer is streamed, and Usage whether its last chunk has the usage.
 	Stream, Usage bool
-	// Background is whether the answer is not waited for.
+	// Background is whether the client does not wait for the answer.
 	Background bool
-	// Fields are the names that settings have in the protocol.
+	// Fields are the names of settings in the protocol.
 	Fields map[turn.Setting]string
 }
 
-// Answer is what is known of an answer besides what it says.
+// Send sends an event of a stream: its name, which may be empty, and its data.
+type Send func(event string, data []byte) error
+
+// Answer is an answer to a message.
 type Answer struct {
-	// Namespace, Chat and Message that it is of.
+	// Namespace, Chat and Message that it answers.
 	Namespace, Chat, Message string
-	// Model as the client called it.
+	// Model as the client named it.
 	Model string
 	// Created is when the message was created.
 	Created time.Time
@@ -40,23 +43,24 @@ type Answer struct {
 	ToolChoice *v1alpha1.ToolChoice
 	// Metadata that the answer repeats.
 	Metadata map[string]string
-	// Begun is whether the model is at it.
+	// Begun is whether its turn has begun.
 	Begun bool
-	// Blocks of the answer, and its End; nil as long as it has none.
+	// Background is whether the client does not wait for it.
+	Background bool
+	// WithUsage is whether the last chunk of its stream has the usage.
+	WithUsage bool
+	// Blocks of the answer, and its End; nil while it runs.
 	Blocks []turn.Block
 	End    *turn.End
 }
 
-// Tell takes an event of the turn.
-func (a *Answer) Tell(e turn.Event) error {
-	if e.Kind == turn.Waiting {
-		return nil
-	}
-	a.Begun = true
+// Take takes an event of the turn.
+func (a *Answer) Take(e turn.Event) error {
+	a.Begun = a.Begun || e.Kind != turn.WaitChange
 	switch e.Kind {
-	case turn.Closed:
+	case turn.BlockEnd:
 		a.Blocks = append(a.Blocks, *e.Block)
-	case turn.Ended:
+	case turn.AnswerEnd:
 		a.End = e.End
 	}
 	return nil
@@ -94,7 +98,7 @@ func Invalid(param, format string, args ...any) error {
 		Message: fmt.Sprintf(format, args...)}
 }
 
-// Unsupported is a refusal of a field that chats have no meaning for.
+// Unsupported is a refusal of a field that chats do not have.
 func Unsupported(param, format string, args ...any) error {
 	return &Error{Status: http.StatusBadRequest, Type: InvalidRequest, Param: &param, Code: new("unsupported_parameter"),
 		Message: fmt.Sprintf(format, args...)}
