@@ -48,6 +48,7 @@ var (
 // describeStreams describes the streams, which the gateway serves itself.
 func (a *api) describeStreams() {
 	described := a.huma.OpenAPI()
+	registry := described.Components.Schemas
 	list := described.Paths["/v1alpha1/namespaces/{namespace}/chats"].Get
 	namespace, refusal := list.Parameters[0], list.Responses["default"]
 	text := &huma.Schema{Type: huma.TypeString}
@@ -59,7 +60,7 @@ func (a *api) describeStreams() {
 	list.Parameters = append(list.Parameters, &huma.Param{Name: "watch", In: "query", AllowEmptyValue: true, Schema: text,
 		Description: "Whatever its value: how the chats stand, all of them and then each change, as server-sent events."},
 		last, lastInQuery)
-	list.Responses["200"].Content["text/event-stream"] = a.eventStream(eventsOfList)
+	list.Responses["200"].Content["text/event-stream"] = eventStream(registry, eventsOfList)
 
 	described.AddOperation(&huma.Operation{
 		OperationID: "followChat", Method: http.MethodGet, Path: "/v1alpha1/namespaces/{namespace}/chats/{chat}/stream",
@@ -73,13 +74,12 @@ func (a *api) describeStreams() {
 			{Name: "last", In: "query", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(float64(1))},
 				Description: "How many messages to begin with."}},
 		Responses: map[string]*huma.Response{"default": refusal, "200": {Description: "OK",
-			Content: map[string]*huma.MediaType{"text/event-stream": a.eventStream(eventsOfChat)}}},
+			Content: map[string]*huma.MediaType{"text/event-stream": eventStream(registry, eventsOfChat)}}},
 	})
 }
 
 // eventStream describes server-sent events as a list. Each has one of the names, and data of its type as JSON.
-func (a *api) eventStream(events map[string]reflect.Type) *huma.MediaType {
-	registry := a.huma.OpenAPI().Components.Schemas
+func eventStream(registry huma.Registry, events map[string]reflect.Type) *huma.MediaType {
 	var one []*huma.Schema
 	for _, name := range slices.Sorted(maps.Keys(events)) {
 		words := strings.Split(name, "_")

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -276,33 +275,6 @@ func TestReadersMustProveThemselves(t *testing.T) {
 			}
 		}
 	}
-	for path, want := range map[string]int{"/healthz": 404, "/readyz": 200, "/v1/episodes/a/1/1": 401,
-		"/v1/episodes/a/1/1/close": 404} {
-		resp, err := http.Get(s.url() + path)
-		check.OK(t, err)
-		resp.Body.Close()
-		if resp.StatusCode != want {
-			t.Errorf("%s: %d, want %d", path, resp.StatusCode, want)
-		}
-	}
-}
-
-func TestBadRequestResponseNamesTheInvalidParameter(t *testing.T) {
-	s := startSidecar(t, nil)
-	for path, want := range map[string]string{
-		"/v1/episodes/a.b/1/1": "letters", "/v1/episodes/a/x/1": "history version", "/v1/episodes/a/1/-1": "attempt",
-		"/v1/episodes/a/1/1?after=-1": "after",
-	} {
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url()+path, nil)
-		req.Header.Set("Authorization", "Bearer good")
-		resp, err := http.DefaultClient.Do(req)
-		check.OK(t, err)
-		body, _ := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(body), want) {
-			t.Errorf("%s: %d %s, want 400 about %s", path, resp.StatusCode, body, want)
-		}
-	}
 }
 
 func TestReaderDetectsSilentRelayUnlessHeartbeatArrives(t *testing.T) {
@@ -361,42 +333,6 @@ func TestReaderRejectsMoreBytesThanEpisodeLimit(t *testing.T) {
 	}
 	if frames > 4 {
 		t.Errorf("%d frames of 1 MiB were taken", frames)
-	}
-}
-
-func TestARelayHasOnlySoManyReaders(t *testing.T) {
-	s := startSidecar(t, func(r *relay.Subscribers) { r.MaxStreams = 2 })
-	get := func() *http.Response {
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url()+"/v1/episodes/a/1/1", nil)
-		req.Header.Set("Authorization", "Bearer good")
-		resp, err := http.DefaultClient.Do(req)
-		check.OK(t, err)
-		t.Cleanup(func() { resp.Body.Close() })
-		return resp
-	}
-	first := get()
-	get()
-	if resp := get(); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
-		t.Errorf("the third reader got %s, Retry-After %q", resp.Status, resp.Header.Get("Retry-After"))
-	}
-	first.Body.Close()
-	waiting.Until(t, 10*time.Second, "there is room again", func() bool { return get().StatusCode == http.StatusOK })
-}
-
-func TestRequestWithBodyIsRejectedImmediately(t *testing.T) {
-	s := startSidecar(t, nil)
-	conn, err := net.Dial("tcp", s.public)
-	check.OK(t, err)
-	defer conn.Close()
-	if _, err := io.WriteString(conn,
-		"GET /v1/episodes/a/1/1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer good\r\nContent-Length: 10\r\n\r\n"); err !=
-		nil {
-		t.Fatal(err)
-	}
-	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
-	answer, err := io.ReadAll(conn) // To the end of the connection.
-	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400") {
-		t.Errorf("got %q, %v", answer, err)
 	}
 }
 

@@ -35,6 +35,12 @@ func newTestStore(t *testing.T, opts Options) *Store {
 	return s
 }
 
+func (s *Store) lookup(ep fence.Fence) *episode {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.episodes[ep]
+}
+
 func openWriter(t *testing.T, s *Store, ep fence.Fence) *Writer {
 	t.Helper()
 	if _, _, err := s.Open(ep, "one"); err != nil {
@@ -229,9 +235,9 @@ func TestClosedEpisodesAreKeptForLateSubscribers(t *testing.T) {
 		do    func()
 		kept  bool
 	}{
-		{DefaultKeep - time.Second, func() {}, true},
-		{DefaultKeep + time.Second, func() {}, true}, // somebody reads
-		{DefaultKeep + time.Second, sub.Close, false},
+		{keepClosed - time.Second, func() {}, true},
+		{keepClosed + time.Second, func() {}, true}, // somebody reads
+		{keepClosed + time.Second, sub.Close, false},
 	}
 	start := now
 	for i, step := range steps {
@@ -255,7 +261,7 @@ func TestAnAbandonedEpisodeIsClosed(t *testing.T) {
 	check.OK(t, s.Collect())
 	appendFrames(t, w, 1, 1) // a writer that is only silent keeps it open, such as that of a call which waits for hours
 	w.Release()
-	now = now.Add(DefaultAbandon)
+	now = now.Add(abandonedAfter)
 	check.OK(t, s.Collect())
 	if err := w.Append(2, line(2)); !errors.Is(err, ErrClosed) {
 		t.Errorf("append: %v, want ErrClosed", err)

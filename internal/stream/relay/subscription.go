@@ -11,7 +11,7 @@ import (
 	"parley.dev/parley/internal/chat/fence"
 )
 
-// Subscription reads one episode from a position on. It belongs to one goroutine.
+// Subscription reads one episode from a position. It belongs to one goroutine.
 type Subscription struct {
 	store *Store
 	e     *episode
@@ -19,22 +19,18 @@ type Subscription struct {
 	wake  chan struct{}
 }
 
-// Subscribe reads the frames of an episode behind number after. The episode need not exist yet: the subscription then
-// waits for it. Close it when done.
+// Subscribe reads the frames of an episode behind number after. It waits for an episode that does not exist yet. Close it
+// when done.
 func (s *Store) Subscribe(ep fence.Fence, after int64) *Subscription {
-	sub := &Subscription{store: s, after: max(after, 0), wake: make(chan struct{}, 1)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sub.e = s.ensure(ep)
-	sub.e.mu.Lock()
-	defer sub.e.mu.Unlock()
+	sub := &Subscription{store: s, e: s.ensure(ep), after: max(after, 0), wake: make(chan struct{}, 1)}
 	sub.e.subscribers[sub] = struct{}{}
 	return sub
 }
 
-// Next waits for frames and returns as many as there are, each a line of JSON, at most about 64 KiB of them. The bytes
-// are shared and must not be changed. It returns nothing when beat comes first, and io.EOF after the last frame of a
-// closed episode.
+// Next waits for frames and returns them, each a line of JSON, at most about 64 KiB. The bytes are shared and must not be
+// changed. It returns nothing when beat comes first, and io.EOF after the last frame of a closed episode.
 func (s *Subscription) Next(ctx context.Context, beat <-chan time.Time) ([]byte, error) {
 	for {
 		batch, closed := s.take()
@@ -55,27 +51,24 @@ func (s *Subscription) Next(ctx context.Context, beat <-chan time.Time) ([]byte,
 }
 
 func (s *Subscription) take() (batch []byte, closed bool) {
-	e := s.e
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	batch, s.after = e.log.Behind(s.after)
-	return batch, e.closed
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
+	batch, s.after = s.e.log.Behind(s.after)
+	return batch, s.e.closed
 }
 
 // Dropped is the number of frames of the episode that found no room.
 func (s *Subscription) Dropped() int64 {
-	s.e.mu.Lock()
-	defer s.e.mu.Unlock()
+	s.store.mu.Lock()
+	defer s.store.mu.Unlock()
 	return s.e.received - s.e.log.Last()
 }
 
-// Close ends the subscription. An episode that was only awaited, and by nobody else, is forgotten.
+// Close ends the subscription. An episode that was only awaited is removed with its last subscriber.
 func (s *Subscription) Close() {
 	s.store.mu.Lock()
 	defer s.store.mu.Unlock()
 	e := s.e
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	delete(e.subscribers, s)
 	if !e.opened && len(e.subscribers) == 0 && s.store.episodes[e.name] == e {
 		delete(s.store.episodes, e.name)
