@@ -257,9 +257,7 @@ func TestGatewayShutdownNotifiesClients(t *testing.T) {
 	l.waitName(stream.EventStatus)
 	stop()
 	events := l.waitName(stream.EventClosing)
-	if last := events[len(events)-1]; !strings.Contains(last.Data, stream.ClosingShutdown) {
-		t.Errorf("the last event is %+v", last)
-	}
+	check.Contains(t, events[len(events)-1].Data, stream.ClosingShutdown)
 	if err := <-ended; err != nil {
 		t.Errorf("it ended in %v", err)
 	}

@@ -8,13 +8,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,6 +35,7 @@ import (
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/stream/relay"
 	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/realrelay"
 	"parley.dev/parley/test/kit/testcluster"
 	"parley.dev/parley/test/kit/waiting"
 )
@@ -63,7 +61,7 @@ type installation struct {
 	token     string // of somebody who may follow
 	gateway   *Gateway
 	generator *publish.Client
-	relay     *relaySidecar
+	relay     *realrelay.Relay
 	gets      atomic.Int32 // messages that the gateway has fetched
 	mu        sync.Mutex   // held while the API server is "away" for messages
 	podMu     sync.Mutex
@@ -80,12 +78,12 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 	in.create(&rbacv1.Role{ObjectMeta: in.meta("viewer"), Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats/stream"}, Verbs: []string{"get"}}}})
 	for _, name := range []string{"parley-gateway", "viewer", "second", "stranger"} {
-		in.create(&corev1.ServiceAccount{ObjectMeta: in.meta(name)})
+		cluster.Account(t, in.namespace, name)
 	}
 	in.create(in.binding())
 	in.token = in.tokenOf("viewer")
-	in.relay = startRelay(in)
-	in.generator = publish.New(in.relay.socket, "incarnation-1", time.Now)
+	in.startRelay()
+	in.generator = publish.New(in.relay.Socket, "incarnation-1", time.Now)
 	in.pod("pod-1", "127.0.0.1")
 
 	api, err := apiclient.New(cluster.Config, "parley-gateway")
@@ -107,7 +105,7 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 		},
 		Checker: auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(),
 			auth.Options{APIServerTokens: true, Now: time.Now}),
-		RelayPort:  in.relay.port,
+		RelayPort:  in.relay.Port(),
 		RelayToken: in.mint,
 		Now:        time.Now,
 	})
@@ -144,7 +142,7 @@ func (in *installation) bindingOf(account string) *rbacv1.RoleBinding {
 
 func (in *installation) create(o client.Object) {
 	in.t.Helper()
-	check.OK(in.t, cluster.Client.Create(in.t.Context(), o))
+	cluster.Create(in.t, o)
 }
 
 // mint is the gateway's way to tokens.
@@ -164,10 +162,7 @@ func (in *installation) mint(ctx context.Context, audience string) (string, time
 
 func (in *installation) tokenOf(account string, audiences ...string) string {
 	in.t.Helper()
-	request, err := core.CoreV1().ServiceAccounts(in.namespace).CreateToken(in.t.Context(), account,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}, metav1.CreateOptions{})
-	check.OK(in.t, err)
-	return request.Status.Token
+	return cluster.Token(in.t, in.namespace, account, audiences...)
 }
 
 // pod makes a generation pod that was given an address.
@@ -187,62 +182,24 @@ func (in *installation) pod(name, ip string) {
 	check.OK(in.t, cluster.Client.Status().Update(in.t.Context(), pod))
 }
 
-// relaySidecar is a relay that trusts the cluster's issuer, and can be stopped and started again at the same places.
-type relaySidecar struct {
-	in     *installation
-	dir    string
-	socket string
-	port   int
-	stop   func()
-	// subscribers are those of this life.
-	subscribers *relay.Subscribers
-}
-
-func startRelay(in *installation) *relaySidecar {
-	r := &relaySidecar{in: in, dir: in.t.TempDir(), stop: func() {}}
-	r.socket = filepath.Join(r.dir, "r.sock")
-	r.start()
-	in.t.Cleanup(func() { r.stop() })
-	return r
-}
-
-func (r *relaySidecar) start() {
-	t := r.in.t
-	t.Helper()
-	token := r.in.tokenOf("stranger") // every service account may read the issuer's keys
+// startRelay starts a relay that trusts the cluster's issuer.
+func (in *installation) startRelay() {
+	in.t.Helper()
+	token := in.tokenOf("stranger") // every service account may read the issuer's keys
 	cfg := rest.AnonymousClientConfig(cluster.Config)
 	cfg.BearerToken = token
 	api, err := apiclient.New(cfg, "parley-generator")
-	check.OK(t, err)
-	keys := &relay.IssuerKeys{File: filepath.Join(r.dir, "keys.json"), Now: time.Now}
-	store, err := relay.NewStore(relay.Options{MarkerDir: filepath.Join(r.dir, "episodes"), Now: time.Now})
-	check.OK(t, err)
-	local, err := relay.ListenLocal(r.socket)
-	check.OK(t, err)
-	public, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(r.port))
-	check.OK(t, err)
-	r.port = public.Addr().(*net.TCPAddr).Port
-	verifier := satoken.Verifier{
-		Issuer: issuerOf(t, token), Keys: keys, Now: time.Now,
-		Subjects: []string{"system:serviceaccount:" + r.in.namespace + ":parley-gateway"},
-	}
-	r.subscribers = &relay.Subscribers{Store: store, Authorizer: podRelays{r.in, verifier}}
-	server := &relay.Server{Local: local, Public: public, Keys: keys, Subscribers: r.subscribers}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- server.Run(ctx) }()
-	var bringing sync.WaitGroup
-	bringing.Go(func() {
-		publish.New(r.socket, "keys", time.Now).KeepKeys(ctx, api.IssuerKeys, slog.New(slog.DiscardHandler))
+	check.OK(in.t, err)
+	in.relay = realrelay.Start(in.t, "127.0.0.1:0", func(s *relay.Subscribers, keys *relay.IssuerKeys) {
+		s.Authorizer = podRelays{in, satoken.Verifier{Issuer: issuerOf(in.t, token), Keys: keys, Now: time.Now,
+			Subjects: []string{"system:serviceaccount:" + in.namespace + ":parley-gateway"}}}
 	})
-	r.stop = func() {
-		cancel()
-		bringing.Wait()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		r.stop = func() {}
-	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		publish.New(in.relay.Socket, "keys", time.Now).KeepKeys(ctx, api.IssuerKeys, slog.New(slog.DiscardHandler))
+	})
+	in.t.Cleanup(func() { cancel(); running.Wait() })
 }
 
 // podRelays authorizes as the relays of all pods of the installation do,

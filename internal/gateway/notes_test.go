@@ -4,7 +4,6 @@
 package gateway
 
 import (
-	"strings"
 	"testing"
 
 	"parley.dev/parley/api/stream"
@@ -25,9 +24,7 @@ func TestANoteComesToWhoFollowsTheChat(t *testing.T) {
 		Index: new(int64(0))}
 	check.OK(t, cluster.Client.Status().Update(t.Context(), note))
 	told := l.waitName(stream.EventNote)
-	if data := string(told[len(told)-1].Data); !strings.Contains(data, "the customer has called") {
-		t.Errorf("it is told %s", data)
-	}
+	check.Contains(t, string(told[len(told)-1].Data), "the customer has called")
 	check.OK(t, cluster.Client.Delete(t.Context(), note))
 	l.waitName(stream.EventNoteDeleted)
 }

@@ -74,9 +74,7 @@ func TestCallerIsLimitedToHalfOfBodyMemory(t *testing.T) {
 	case status = <-first:
 	case status = <-second:
 	}
-	if status != http.StatusTooManyRequests {
-		t.Errorf("what is too much is answered with %d", status)
-	}
+	check.Equal(t, "the status", http.StatusTooManyRequests, status)
 	large := strings.Repeat(" ", 12<<20) + `{"input": "x", "model": "none"}`
 	if got := bob.does("POST", bob.base()+"/responses", large); got.code(t) != "model_not_found" {
 		t.Errorf("bob gets %d %s", got.status, got.body)

@@ -46,17 +46,17 @@ func TestFollowersShareOneRelaySubscription(t *testing.T) {
 	all := in.crowd("chat", 30)
 	c.say("b ")
 	allHear(t, all, "1.1.2.1", "1.0.1 1.1.1.1 1.1.2.1")
-	check.Equal(t, "readers of the relay", 1, in.relay.subscribers.Streams())
-	in.relay.stop()
+	check.Equal(t, "readers of the relay", 1, in.relay.Subscribers.Streams())
+	in.relay.Stop()
 	c.say("c ")
-	in.relay.start()
+	in.relay.Start()
 	all = append(all, in.crowd("chat", 5)...)
 	allHear(t, all, "1.1.3.1", "1.0.1 1.1.1.1 1.1.2.1 1.1.3.1")
-	check.Equal(t, "readers of the relay after its restart", 1, in.relay.subscribers.Streams())
+	check.Equal(t, "readers of the relay after its restart", 1, in.relay.Subscribers.Streams())
 	c.finish(v1alpha1.RoleAssistant, "a b c")
 	c.commit()
 	allHear(t, all, "2.0.2", "1.0.1 1.1.1.1 1.1.2.1 1.1.3.1 2.0.2")
-	waitUntil(t, "nobody reads", func() bool { return in.relay.subscribers.Streams() == 0 })
+	waitUntil(t, "nobody reads", func() bool { return in.relay.Subscribers.Streams() == 0 })
 }
 
 func TestFollowersReadAttemptMovedToAnotherPod(t *testing.T) {
@@ -82,7 +82,7 @@ func TestFollowersReadAttemptMovedToAnotherPod(t *testing.T) {
 	for _, l := range all {
 		l.waitName(stream.EventPreviewReset)
 	}
-	check.Equal(t, "readers of the relays", 1, in.relay.subscribers.Streams())
+	check.Equal(t, "readers of the relays", 1, in.relay.Subscribers.Streams())
 }
 
 func TestSharedPartsReachOnlyAuthorizedFollowers(t *testing.T) {
@@ -124,8 +124,8 @@ func TestExpiredTokenIsRenewedForNextSubscription(t *testing.T) {
 	all := in.crowd("chat", 20)
 	allHear(t, all, "1.1.1.1", "1.0.1 1.1.1.1")
 	check.Equal(t, "tokens were asked for one subscription", 1, in.minted.Load())
-	in.relay.stop()
-	in.relay.start()
+	in.relay.Stop()
+	in.relay.Start()
 	c.say("b ")
 	allHear(t, all, "1.1.2.1", "1.0.1 1.1.1.1 1.1.2.1")
 	if n := in.minted.Load(); n < 2 {
@@ -147,8 +147,8 @@ func TestRetriesOfRefusingRelayAreSharedByFollowers(t *testing.T) {
 	c.say("a ")
 	c.commit()
 	all := in.crowd("chat", 50)
-	waitUntil(t, "it has refused again and again", func() bool { return in.relay.subscribers.Refused() >= 3 })
-	if n := in.relay.subscribers.Refused(); n > 40 {
+	waitUntil(t, "it has refused again and again", func() bool { return in.relay.Subscribers.Refused() >= 3 })
+	if n := in.relay.Subscribers.Refused(); n > 40 {
 		t.Errorf("it was asked %d times for 50 followers", n)
 	}
 	in.podMu.Lock()

@@ -41,7 +41,7 @@ func TestThePageShowsAChatOf5000Messages(t *testing.T) {
 	w := newWorld(t)
 	const all = 5000
 	w.tell("long", all)
-	token := w.person("anna", "parley-chat-viewer", 3600)
+	token := w.person("anna", "parley-chat-viewer")
 	p := w.opens(t, browser.Start(t), token, "none")
 	p.Sees("#chats a", "long")
 	began(t, "the newest messages are shown", func() {
@@ -66,7 +66,7 @@ func TestTokenExpiryDuringUseLosesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.tell("c", 2)
-	next := w.person("anna", "parley-chat-user", 3600)
+	next := w.person("anna", "parley-chat-user")
 	key, err := cluster.SigningKey()
 	check.OK(t, err)
 	short, err := tokens.Expiring(key, next, time.Now().Add(12*time.Second))

@@ -113,13 +113,9 @@ func checkHistory(t *testing.T, chat *v1alpha1.Chat) {
 		v1alpha1.RoleSystem: compactions,
 	}
 	for role, n := range want {
-		if roles[role] != n {
-			t.Errorf("%d messages of role %s, want %d", roles[role], role, n)
-		}
+		check.Equal(t, role, n, roles[role])
 	}
-	if len(calls) != toolSteps {
-		t.Errorf("%d calls have ids of their own, want %d", len(calls), toolSteps)
-	}
+	check.Equal(t, "ids of calls", toolSteps, len(calls))
 }
 
 // checkRequests checks that the model took every request, and that each summary made the next one short.

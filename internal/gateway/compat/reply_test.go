@@ -81,9 +81,7 @@ func TestAnswersTakeNoMoreRoomThanTheyMay(t *testing.T) {
 				message: &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "m"},
 					Status: v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted}}}
 			_ = s.stream(call, begun, completions.NewStream(call.answer(begun), call.send)) // The client is told.
-			if !strings.Contains(w.Body.String(), c.want) {
-				t.Errorf("told was %.300s", w.Body)
-			}
+			check.Contains(t, w.Body.String(), c.want)
 			for _, lease := range before {
 				lease.Release()
 			}

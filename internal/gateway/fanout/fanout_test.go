@@ -54,9 +54,7 @@ func TestEachPodAndAttemptHasItsOwnFeed(t *testing.T) {
 		t.Cleanup(h.Join(t.Context(), ep, 0).Close)
 	}
 	waiting.Until(t, 10*time.Second, "each is subscribed to", func() bool { return s.everBegun() == 3 })
-	if len(h.feeds) != 3 {
-		t.Errorf("%d feeds", len(h.feeds))
-	}
+	check.Equal(t, "feeds", 3, len(h.feeds))
 }
 
 func TestLostRelayIsResumedAfterLastPart(t *testing.T) {

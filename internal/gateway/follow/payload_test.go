@@ -141,9 +141,7 @@ func TestTheQueueShowsHowItsMessagesBegin(t *testing.T) {
 	}
 	w.change(func() { w.looks = 0; w.wait("long", "files") })
 	c.wait("a shorter queue", func(events []stream.Event) bool { return count(events, stream.EventQueueUpdate) == 2 })
-	if w.looks != 0 {
-		t.Errorf("%d looks at what was seen", w.looks)
-	}
+	check.Equal(t, "looks at known messages", 0, w.looks)
 }
 
 func TestAbsentAPIServerDelaysTheQueueAlone(t *testing.T) {
@@ -225,8 +223,6 @@ func TestCommittedMessageReportsAbandonedCallsBeforeStatusUpdate(t *testing.T) {
 		committed, err := Commit(chat, chattest.In("demo", chattest.User("c", name)), PlaceOf(chat, name, c.index, nil))
 		check.OK(t, err)
 		said := decode[stream.MessageCommitted](t, stream.Event{Data: committed.Data}).Message.CallsGivenUpBefore
-		if said != c.want {
-			t.Errorf("%s says %q, want %q", name, said, c.want)
-		}
+		check.Equal(t, name, c.want, said)
 	}
 }

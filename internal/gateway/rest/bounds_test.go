@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	restclient "k8s.io/client-go/rest"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -38,7 +37,7 @@ func TestForbiddenRequestReturnsAPIServerMessage(t *testing.T) {
 		t.Errorf("the header is %q", kept)
 	}
 	stranger := *d
-	d.create(&corev1.ServiceAccount{ObjectMeta: d.meta("stranger")})
+	d.account("stranger")
 	stranger.token = d.tokenOf("stranger")
 	for _, c := range []struct{ role, method, path, body string }{
 		{"parley-chat-viewer", "GET", "/chats/c", ""}, {"parley-chat-user", "DELETE", "/chats/c", ""},
@@ -129,7 +128,7 @@ func TestConcurrentRequestsAreLimitedPerCaller(t *testing.T) {
 	d := open(t, "parley-chat-user", func(o *rest.Options) { o.Requests, o.Client = callers, api })
 	answers := make(chan answer, callers)
 	as := func(name string) *door {
-		d.create(&corev1.ServiceAccount{ObjectMeta: d.meta(name)})
+		d.account(name)
 		other := *d
 		other.token = d.tokenOf(name)
 		return &other

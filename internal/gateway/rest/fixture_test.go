@@ -14,13 +14,9 @@ import (
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/refusal"
@@ -39,29 +35,8 @@ func TestMain(m *testing.M) {
 		if core, err = kubernetes.NewForConfig(cluster.Config); err != nil {
 			return nil, err
 		}
-		return nil, createClusterRoles(ctx)
+		return nil, cluster.CreateUserRoles(ctx)
 	}))
-}
-
-// createClusterRoles brings the roles that people get. No other package that shares the control plane has them.
-func createClusterRoles(ctx context.Context) error {
-	text, err := os.ReadFile(testcluster.Path("config", "rbac", "users.yaml"))
-	if err != nil {
-		return err
-	}
-	for document := range strings.SplitSeq(string(text), "\n---\n") {
-		var role rbacv1.ClusterRole
-		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
-			return err
-		}
-		if role.Kind != "ClusterRole" {
-			continue
-		}
-		if err := cluster.Client.Create(ctx, &role); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // door is a gateway's operations before a namespace of its own.
@@ -76,10 +51,7 @@ type door struct {
 func open(t *testing.T, role string, change ...func(*rest.Options)) *door {
 	t.Helper()
 	d := &door{t: t, namespace: cluster.Namespace(t, "rest")}
-	d.create(&corev1.ServiceAccount{ObjectMeta: d.meta("anna")})
-	d.create(&rbacv1.RoleBinding{ObjectMeta: d.meta("anna"),
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: d.namespace, Name: "anna"}}})
+	d.account("anna", role)
 	d.token = d.tokenOf("anna")
 	api, err := rest.NewClient(cluster.Config)
 	check.OK(t, err)
@@ -99,17 +71,23 @@ func (d *door) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: d.namespace, Name: name}
 }
 
+// account creates an account with cluster roles in the namespace.
+func (d *door) account(name string, roles ...string) {
+	d.t.Helper()
+	cluster.Account(d.t, d.namespace, name)
+	for _, role := range roles {
+		cluster.Bind(d.t, d.namespace, name, "ClusterRole", role)
+	}
+}
+
 func (d *door) create(o client.Object) {
 	d.t.Helper()
-	check.OK(d.t, cluster.Client.Create(d.t.Context(), o))
+	cluster.Create(d.t, o)
 }
 
 func (d *door) tokenOf(account string, audiences ...string) string {
 	d.t.Helper()
-	request, err := core.CoreV1().ServiceAccounts(d.namespace).CreateToken(d.t.Context(), account,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}, metav1.CreateOptions{})
-	check.OK(d.t, err)
-	return request.Status.Token
+	return cluster.Token(d.t, d.namespace, account, audiences...)
 }
 
 // answer is what a request is answered with.

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -128,9 +127,7 @@ func TestPromotingMessageThatIsNotQueuedConflicts(t *testing.T) {
 func TestCallsAreDecidedAndAnswered(t *testing.T) {
 	t.Parallel()
 	d := open(t, "parley-chat-user")
-	d.create(&rbacv1.RoleBinding{ObjectMeta: d.meta("approver"),
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "parley-tool-approver"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: d.namespace, Name: "anna"}}})
+	cluster.Bind(t, d.namespace, "anna", "ClusterRole", "parley-tool-approver")
 	d.create(&v1alpha1.Chat{ObjectMeta: d.meta("c")})
 	approved := d.does(http.StatusCreated, "POST", "/chats/c/approvals",
 		`{"toolCallID":"call_1","decision":"Deny","comment":"not now"}`)

@@ -12,6 +12,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/turn"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func outputOf(schema string) *v1alpha1.OutputFormat {
@@ -62,9 +63,7 @@ func TestOtherSettingsMakeAnotherRequest(t *testing.T) {
 		{ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceNone}}} {
 		hashes[ask(s)] = true
 	}
-	if len(hashes) != 4 {
-		t.Errorf("4 requests have %d hashes", len(hashes))
-	}
+	check.Equal(t, "hashes", 4, len(hashes))
 }
 
 func TestSettingsGoIntoTheMessage(t *testing.T) {

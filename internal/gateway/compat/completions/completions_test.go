@@ -38,9 +38,7 @@ func streamed(t *testing.T, withUsage bool, end turn.End) (sent []string) {
 	a := answer()
 	a.WithUsage = withUsage
 	s := completions.NewStream(a, func(event string, data []byte) error {
-		if event != "" {
-			t.Errorf("an event has the name %s", event)
-		}
+		check.Equal(t, "the name of an event", "", event)
 		sent = append(sent, string(data))
 		return nil
 	})
@@ -90,9 +88,7 @@ func TestOpenAIClientStreamEqualsWholeResponse(t *testing.T) {
 			int64(12)}
 		check.Equal(t, "what the SDK reads", want, got)
 	}
-	if whole.Choices[0].Message.ReasoningContent != "Hm." {
-		t.Errorf("the reasoning is %q", whole.Choices[0].Message.ReasoningContent)
-	}
+	check.Equal(t, "the reasoning is", "Hm.", whole.Choices[0].Message.ReasoningContent)
 }
 
 func TestStreamWithoutUsageOmitsUsageChunk(t *testing.T) {
