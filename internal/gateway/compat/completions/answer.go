@@ -43,20 +43,20 @@ type Message struct {
 
 // ToolCall is a call that the client runs.
 type ToolCall struct {
-	// Index of the call, in chunks alone.
+	// Index of the call, in chunks only.
 	Index    *int     `json:"index,omitempty"`
 	ID       string   `json:"id,omitempty"`
 	Type     string   `json:"type,omitempty"`
 	Function Function `json:"function"`
 }
 
-// Function is what a call calls.
+// Function is the function of a call.
 type Function struct {
 	Name      string `json:"name,omitempty"`
 	Arguments string `json:"arguments"`
 }
 
-// Usage is what an answer took.
+// Usage is the usage of an answer.
 type Usage struct {
 	PromptTokens     int64 `json:"prompt_tokens"`
 	CompletionTokens int64 `json:"completion_tokens"`
@@ -111,7 +111,7 @@ func textOf(blocks []turn.Block, kind turn.BlockKind) string {
 	return strings.Join(texts, between)
 }
 
-// finish is why an answer ended, in the protocol's words.
+// finish is why an answer ended, in the protocol's terms.
 func finish(end *turn.End) string {
 	switch {
 	case end.Outcome == turn.RequiresAction:

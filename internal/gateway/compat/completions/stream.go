@@ -23,7 +23,7 @@ type chunk struct {
 	Parley  *extension    `json:"parley,omitempty"`
 }
 
-// extension is what the protocol has no field for.
+// extension has the fields that the protocol does not have.
 type extension struct {
 	Wait *v1alpha1.ChatWait `json:"wait"`
 }
@@ -42,7 +42,7 @@ type delta struct {
 	ToolCalls        []ToolCall `json:"tool_calls,omitempty"`
 }
 
-// Stream writes an answer as it comes.
+// Stream streams an answer.
 type Stream struct {
 	answer *wire.Answer
 	send   wire.Send
@@ -55,7 +55,7 @@ func NewStream(a *wire.Answer, send wire.Send) *Stream {
 	return &Stream{answer: a, send: send, texts: map[turn.BlockKind]int{}}
 }
 
-// Begin sends that the model is to speak.
+// Begin sends the role of the answer.
 func (s *Stream) Begin() error {
 	return s.delta(delta{Role: "assistant", Content: new("")}, nil)
 }
@@ -103,7 +103,7 @@ func (s *Stream) end(end *turn.End) error {
 		return s.Fail(wire.Failure(end.Error))
 	}
 	last := delta{}
-	if end.Reply == v1alpha1.ReplyRefused { // Its words have been sent as content by now.
+	if end.Reply == v1alpha1.ReplyRefused { // Its text has been sent as content.
 		last.Refusal = new(textOf(s.answer.Blocks, turn.Text))
 	}
 	if err := s.delta(last, new(finish(end))); err != nil {

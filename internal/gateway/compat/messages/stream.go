@@ -12,21 +12,21 @@ import (
 	"parley.dev/parley/internal/gateway/turn"
 )
 
-// Stream writes an answer as it comes.
+// Stream streams an answer.
 type Stream struct {
 	answer *wire.Answer
 	send   wire.Send
 }
 
-// NewStream begins the stream of an answer. Send takes the name of an event, and its data.
+// NewStream begins the stream of an answer.
 func NewStream(a *wire.Answer, send wire.Send) *Stream {
 	return &Stream{a, send}
 }
 
-// fields of an event, besides its type.
+// fields of an event without its type.
 type fields map[string]any
 
-// Begin sends that the answer begins. What it takes is known at its end.
+// Begin sends the start of the answer. The usage is known at its end.
 func (s *Stream) Begin() error { return s.event("message_start", fields{"message": begun(s.answer)}) }
 
 // Send sends an event of the turn.
