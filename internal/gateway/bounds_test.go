@@ -94,7 +94,7 @@ func TestStreamsAreLimitedPerCallerAndGateway(t *testing.T) {
 	t.Parallel()
 	in := install(t, func(g *Gateway) { g.streams = limit.NewPerCaller(3, 2) })
 	in.converse("chat")
-	in.create(in.bindingOf("second"))
+	cluster.Bind(t, in.namespace, "second", "Role", "viewer")
 	other := in.tokenOf("second")
 	status := func(token string) (int, string, refusal.Body) {
 		t.Helper()
@@ -140,7 +140,7 @@ func TestWithdrawnRightEndsTheStreamWithAWord(t *testing.T) {
 	l := in.listen("chat", "", 0)
 	l.waitName(stream.EventStatus)
 	began := time.Now()
-	check.OK(t, cluster.Client.Delete(t.Context(), in.binding()))
+	check.OK(t, cluster.Client.Delete(t.Context(), in.binding))
 	events := l.waitName(stream.EventClosing)
 	<-l.done
 	if after := time.Since(began); after > 30*time.Second {
@@ -243,24 +243,12 @@ func TestGatewayShutdownNotifiesClients(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
 	in.converse("chat")
-	gateway, err := New(in.gateway.config)
-	check.OK(t, err)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check.OK(t, err)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- gateway.Serve(ctx, listener, nil) }()
-	waitUntil(t, "it knows the chat",
-		func() bool { return gateway.Synced() && gateway.chats.Get(in.namespace, "chat") != nil })
-	in.url = "http://" + listener.Addr().String()
+	stop := in.serve(nil, func(*Gateway) {})
 	l := in.listen("chat", "", 0)
 	l.waitName(stream.EventStatus)
-	stop()
+	go stop()
 	events := l.waitName(stream.EventClosing)
 	check.Contains(t, events[len(events)-1].Data, stream.ClosingShutdown)
-	if err := <-ended; err != nil {
-		t.Errorf("it ended in %v", err)
-	}
 }
 
 func TestLongHistoryIsStreamedWithBoundedMemory(t *testing.T) {

@@ -74,27 +74,15 @@ func TestStreamsAreServedOverTLS(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
 	c := in.converse("chat")
-	gateway, err := New(in.gateway.config)
-	check.OK(t, err)
 	certFile, keyFile, pool := issue(t, t.TempDir(), 1)
 	certificates, err := TLS(certFile, keyFile, slog.New(slog.DiscardHandler), time.Now)
 	check.OK(t, err)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	check.OK(t, err)
-	gateway.readTimeout, gateway.writeTimeout = 200*time.Millisecond, 100*time.Millisecond
-	ended := make(chan error, 1)
-	go func() { ended <- gateway.Serve(t.Context(), listener, certificates) }()
-	t.Cleanup(func() {
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+	in.serve(certificates, func(g *Gateway) {
+		g.readTimeout, g.writeTimeout = 200*time.Millisecond, 100*time.Millisecond
 	})
-	waitUntil(t, "it knows the chat",
-		func() bool { return gateway.Synced() && gateway.chats.Get(in.namespace, "chat") != nil })
 	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
 		in.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool,
 			MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: http2}}
-		in.url = "https://" + listener.Addr().String()
 		resp := in.get(t.Context(), in.path("chat"), in.token, nil)
 		resp.Body.Close()
 		if !strings.HasPrefix(resp.Proto, name) || resp.StatusCode != http.StatusOK {

@@ -5,9 +5,11 @@ package gateway
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -58,7 +60,8 @@ type installation struct {
 	namespace string
 	url       string
 	client    *http.Client
-	token     string // of somebody who may follow
+	token     string              // of an account that may follow
+	binding   *rbacv1.RoleBinding // of that account
 	gateway   *Gateway
 	generator *publish.Client
 	relay     *realrelay.Relay
@@ -80,7 +83,7 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 	for _, name := range []string{"parley-gateway", "viewer", "second", "stranger"} {
 		cluster.Account(t, in.namespace, name)
 	}
-	in.create(in.binding())
+	in.binding = cluster.Bind(t, in.namespace, "viewer", "Role", "viewer")
 	in.token = in.tokenOf("viewer")
 	in.startRelay()
 	in.generator = publish.New(in.relay.Socket, "incarnation-1", time.Now)
@@ -129,15 +132,6 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 
 func (in *installation) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: in.namespace, Name: name}
-}
-
-func (in *installation) binding() *rbacv1.RoleBinding { return in.bindingOf("viewer") }
-
-// bindingOf lets an account follow.
-func (in *installation) bindingOf(account string) *rbacv1.RoleBinding {
-	return &rbacv1.RoleBinding{ObjectMeta: in.meta(account),
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "viewer"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: in.namespace, Name: account}}}
 }
 
 func (in *installation) create(o client.Object) {
@@ -261,4 +255,33 @@ func (in *installation) list() string {
 func waitUntil(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	waiting.Until(t, 20*time.Second, what, done)
+}
+
+// serve serves another gateway of the same configuration, with certificates if they are not nil, until the test ends or
+// stop is called. Clients use it from now on.
+func (in *installation) serve(certificates *tls.Config, configure func(*Gateway)) (stop func()) {
+	in.t.Helper()
+	gateway, err := New(in.gateway.config)
+	check.OK(in.t, err)
+	configure(gateway)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check.OK(in.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- gateway.Serve(ctx, listener, certificates) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			in.t.Errorf("the gateway ended in %v", err)
+		}
+	})
+	in.t.Cleanup(stop)
+	waitUntil(in.t, "it knows the chat",
+		func() bool { return gateway.Synced() && gateway.chats.Get(in.namespace, "chat") != nil })
+	scheme := "http"
+	if certificates != nil {
+		scheme = "https"
+	}
+	in.url = scheme + "://" + listener.Addr().String()
+	return stop
 }

@@ -17,13 +17,11 @@ import (
 	"parley.dev/parley/test/kit/check"
 )
 
-// lister lets an account list and watch the chats of the namespace.
-func (in *installation) lister(account string) {
+// lister allows an account to list and watch the chats of the namespace.
+func (in *installation) lister(account string) *rbacv1.RoleBinding {
 	in.create(&rbacv1.Role{ObjectMeta: in.meta("lister"), Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats"}, Verbs: []string{"list", "watch"}}}})
-	in.create(&rbacv1.RoleBinding{ObjectMeta: in.meta("lister"),
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "lister"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: in.namespace, Name: account}}})
+	return cluster.Bind(in.t, in.namespace, account, "Role", "lister")
 }
 
 // summaryOf is the newest that was told of a chat.
@@ -42,7 +40,7 @@ func summaryOf(t *testing.T, events []event, name string) (s stream.Summary) {
 func TestAListOfChatsIsFollowedAndResumed(t *testing.T) {
 	t.Parallel()
 	in := install(t, func(g *Gateway) { g.lease.every = 20 * time.Millisecond })
-	in.lister("viewer")
+	binding := in.lister("viewer")
 	a := in.converse("a")
 	in.create(&v1alpha1.Chat{ObjectMeta: in.meta("b"),
 		Spec: v1alpha1.ChatSpec{ParentRef: &v1alpha1.ChatReference{Name: "a"}, Prompt: "private"}})
@@ -66,7 +64,7 @@ func TestAListOfChatsIsFollowedAndResumed(t *testing.T) {
 	if len(back) != 2 || back[0].Name != stream.EventDeleted || !strings.Contains(back[0].Data, `"a"`) {
 		t.Errorf("who comes back is told %+v", back)
 	}
-	check.OK(t, cluster.Client.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: in.meta("lister")}))
+	check.OK(t, cluster.Client.Delete(t.Context(), binding))
 	l.wait("the end", func(e event) bool {
 		return e.Name == stream.EventClosing && strings.Contains(e.Data, "may not list and watch chats")
 	})

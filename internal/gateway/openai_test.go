@@ -38,9 +38,7 @@ func (in *installation) user(name string) *compatible {
 			Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chatmodelconfigs", "chatclasses"}, Verbs: []string{"get", "list"}},
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats/stream"}, Verbs: []string{"get"}}}})
-	binding := in.bindingOf(name)
-	binding.RoleRef.Name = name
-	in.create(binding)
+	cluster.Bind(in.t, in.namespace, name, "Role", name)
 	return &compatible{in, in.tokenOf(name)}
 }
 
@@ -154,7 +152,7 @@ func TestWithdrawnPermissionEndsAnswer(t *testing.T) {
 	done.Go(func() {
 		c.takeUp(1)
 		c.commit()
-		binding := in.bindingOf("anna")
+		binding := &rbacv1.RoleBinding{ObjectMeta: in.meta("anna-anna")}
 		if err := cluster.Client.Delete(t.Context(), binding); err != nil {
 			t.Error(err)
 		}

@@ -88,7 +88,7 @@ func TestFollowersReadAttemptMovedToAnotherPod(t *testing.T) {
 func TestSharedPartsReachOnlyAuthorizedFollowers(t *testing.T) {
 	t.Parallel()
 	in := install(t, func(g *Gateway) { g.lease.every = 20 * time.Millisecond })
-	in.create(in.bindingOf("second"))
+	cluster.Bind(t, in.namespace, "second", "Role", "viewer")
 	c := in.converse("chat")
 	c.ask("q1", 1)
 	c.attempt(1)
@@ -104,7 +104,7 @@ func TestSharedPartsReachOnlyAuthorizedFollowers(t *testing.T) {
 	if refused.StatusCode != http.StatusForbidden {
 		t.Errorf("a stranger is told %s", refused.Status)
 	}
-	check.OK(t, cluster.Client.Delete(t.Context(), in.binding()))
+	check.OK(t, cluster.Client.Delete(t.Context(), in.binding))
 	<-viewer.done // Its right was withdrawn.
 	c.say("b ")
 	allHear(t, []*listener{second}, "1.1.2.1", "1.0.1 1.1.1.1 1.1.2.1")
