@@ -83,8 +83,8 @@ func run(ctx context.Context, args []string) error {
 	return server.Run(outlive(ctx, c.generatorLock, log))
 }
 
-// outlive returns a context that is done once ctx is and the generator has ended, which ends its attempts first, or after
-// another signal. The kubelet signals both at once.
+// outlive returns a context that is done once ctx is and the generator has ended, which ends its attempts first, or
+// after another signal. The kubelet signals both at once.
 func outlive(ctx context.Context, generatorLock string, log *slog.Logger) context.Context {
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {

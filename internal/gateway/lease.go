@@ -124,8 +124,8 @@ func (g *Gateway) admit(ctx context.Context, token string, access auth.Access) (
 	return s, refusal.Limited(s.lease.Grow(1), grant.User, "open streams", refusal.TooManyStreams, 10*time.Second)
 }
 
-// whilePermitted returns a context that is cancelled when the caller may no longer listen, with a *stream.Closing as its
-// cause. Stop ends the checks.
+// whilePermitted returns a context that is cancelled when the caller may no longer listen, with a *stream.Closing as
+// its cause. Stop ends the checks.
 func (s *session) whilePermitted(ctx context.Context) (permitted context.Context, stop func()) {
 	permitted, cancel := context.WithCancelCause(ctx)
 	recheck := func(ctx context.Context) (auth.Grant, *refusal.Error) {

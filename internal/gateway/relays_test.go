@@ -59,7 +59,8 @@ func podAt(name, ip string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return pod
 }
 
-// serveRelays serves a relay at all addresses of the machine, and returns the pods' relays and how many tokens they got.
+// serveRelays serves a relay at all addresses of the machine, and returns the pods' relays and how many tokens they
+// got.
 func serveRelays(t *testing.T, handler http.Handler, pods ...*corev1.Pod) (r *relays, minted *int) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "0.0.0.0:0")

@@ -66,7 +66,7 @@ func (g *Gateway) Serve(ctx context.Context, listener net.Listener, certificates
 // server is the HTTP server; ctx is the parent of all requests'.
 func (g *Gateway) server(ctx context.Context) *http.Server {
 	return &http.Server{
-		Handler:           g.Handler(),
+		Handler:           g.Handler(), //nolint:contextcheck // Requests have contexts of their own.
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       g.readTimeout, // streams lift it
 		IdleTimeout:       idleTimeout,

@@ -26,10 +26,7 @@ import (
 
 // eventStream sends events to one client until ctx is done or the client takes no more, or until the last event, which
 // is no error.
-type eventStream struct {
-	run  func(ctx context.Context, out *eventWriter) error
-	stop func()
-}
+type eventStream func(ctx context.Context, out *eventWriter) error
 
 // opener prepares the stream of a caller that is authorized.
 type opener func(r *http.Request, access auth.Access) (eventStream, *refusal.Error)
@@ -59,7 +56,6 @@ func (g *Gateway) answer(w http.ResponseWriter, r *http.Request, open opener) *r
 	if refused != nil {
 		return refused
 	}
-	defer events.stop()
 	g.serve(w, r, events, caller)
 	return nil
 }
@@ -70,11 +66,9 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, events eventStre
 	defer stop()
 	out := &eventWriter{Writer: slowclient.New(w, g.writeTimeout), w: w}
 	defer out.Close()
-	if err := out.begin(); err != nil {
-		return
-	}
+	out.begin()
 	closed := g.config.Metrics.StreamOpened()
-	err := events.run(ctx, out)
+	err := events(ctx, out)
 	reason := endStream(ctx, out, err)
 	closed(reason)
 	g.config.Log.DebugContext(ctx, "stream ended", "path", r.URL.Path, "reason", reason, "error", err)
@@ -101,21 +95,22 @@ func endStream(ctx context.Context, out *eventWriter, err error) (reason string)
 func (g *Gateway) openChat(r *http.Request, access auth.Access) (eventStream, *refusal.Error) {
 	from, err := position(r)
 	if err != nil {
-		return eventStream{}, badRequest(err.Error())
+		return nil, badRequest(err.Error())
 	}
 	watcher := g.chats.watch(access.Namespace, access.Chat)
 	// An event id proves that there was a chat: a client that resumes receives its deletion, as if it had listened.
 	if g.await(r.Context(), watcher) == nil && from.Chat == "" {
 		watcher.stop()
-		return eventStream{}, &refusal.Error{Status: http.StatusNotFound, Reason: refusal.NotFound,
+		return nil, &refusal.Error{Status: http.StatusNotFound, Reason: refusal.NotFound,
 			Message: fmt.Sprintf("there is no chat %s in namespace %s", access.Chat, access.Namespace)}
 	}
-	return eventStream{stop: watcher.stop, run: func(ctx context.Context, out *eventWriter) error {
+	return func(ctx context.Context, out *eventWriter) error {
+		defer watcher.stop()
 		follower := g.follower(watcher)
 		follower.Queue, follower.Notes = g.messages, g.notes
 		follower.Send, follower.SendParts, follower.KeepAlive = out.send, out.sendAll, out.keepAlive
 		return follower.Run(ctx, from)
-	}}, nil
+	}, nil
 }
 
 func (g *Gateway) follower(chat *watcher) *follow.Follower {
@@ -123,8 +118,8 @@ func (g *Gateway) follower(chat *watcher) *follow.Follower {
 		KeepAliveEvery: g.keepAlive}
 }
 
-// await returns the chat. It waits a moment for a chat that the gateway does not know, so that a new chat can be followed
-// before the watch has reported it, and then returns nil.
+// await returns the chat. It waits a moment for a chat that the gateway does not know, so that a new chat can be
+// followed before the watch has reported it, and then returns nil.
 func (g *Gateway) await(ctx context.Context, w *watcher) *v1alpha1.Chat {
 	ctx, cancel := context.WithTimeout(ctx, g.arrival)
 	defer cancel()
@@ -143,19 +138,19 @@ func (g *Gateway) await(ctx context.Context, w *watcher) *v1alpha1.Chat {
 // openList prepares the stream of a namespace's chats.
 func (g *Gateway) openList(r *http.Request, access auth.Access) (eventStream, *refusal.Error) {
 	if !slices.Contains([]string{"", "1", "true"}, r.URL.Query().Get("watch")) {
-		return eventStream{}, badRequest("watch must be true, 1 or empty; without it the list comes once")
+		return nil, badRequest("watch must be true, 1 or empty; without it the list comes once")
 	}
 	from, err := chatlist.ParsePosition(lastEventID(r))
 	if err != nil {
-		return eventStream{}, badRequest(err.Error())
+		return nil, badRequest(err.Error())
 	}
-	return eventStream{stop: func() {}, run: func(ctx context.Context, out *eventWriter) error {
+	return func(ctx context.Context, out *eventWriter) error {
 		lister := chatlist.Lister{
 			Chats: g.chats, Logs: g.chats.logs, Namespace: access.Namespace,
 			Send: out.send, KeepAlive: out.keepAlive, KeepAliveEvery: g.keepAlive,
 		}
 		return lister.Run(ctx, from)
-	}}, nil
+	}, nil
 }
 
 func badRequest(message string) *refusal.Error {
@@ -240,15 +235,15 @@ type eventWriter struct {
 }
 
 // begin sends the header, and how long a client should wait before it reconnects. The client sends nothing from now on,
-// so reads have no deadline.
-func (e *eventWriter) begin() error {
+// so reads have no deadline. If it fails, so does every later write.
+func (e *eventWriter) begin() {
 	e.IgnoreReads()
 	h := e.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
 	e.w.WriteHeader(http.StatusOK)
-	return e.write("retry: 1000\n\n")
+	_ = e.write("retry: 1000\n\n")
 }
 
 func (e *eventWriter) send(event stream.Event) error { return e.sendAll([]stream.Event{event}) }

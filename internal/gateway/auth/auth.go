@@ -1,16 +1,16 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package auth authenticates and authorizes listeners: TokenReview authenticates the bearer token, and SubjectAccessReview
-// authorizes its user to get chats/stream of a chat, a subresource that exists only for this question, or to list and
-// watch the chats of a namespace.
+// Package auth authenticates and authorizes listeners: TokenReview authenticates the bearer token, and
+// SubjectAccessReview authorizes its user to get chats/stream of a chat, a subresource that exists only for this
+// question, or to list and watch the chats of a namespace.
 //
-// Tokens have the audience token.Audience, so that a stolen one can only listen. Tokens of the API server are accepted as
-// well if Options say so.
+// Tokens have the audience token.Audience, so that a stolen one can only listen. Tokens of the API server are accepted
+// as well if Options say so.
 //
 // Answers are cached under a hash of the token: ten seconds if they are positive, one second if not, so that a new
-// permission works at once and a withdrawn one ends soon. No token is kept. The number of concurrent questions to the API
-// server is limited, and none is asked about what cannot be a token.
+// permission works at once and a withdrawn one ends soon. No token is kept. The number of concurrent questions to the
+// API server is limited, and none is asked about what cannot be a token.
 package auth
 
 import (
@@ -123,7 +123,8 @@ func New(tokens authenticationclient.TokenReviewInterface, access authorizationc
 	}
 }
 
-// Permit authenticates a caller whose token the gateway is going to use at the API server, which authorizes the request.
+// Permit authenticates a caller whose token the gateway is going to use at the API server, which authorizes the
+// request.
 func (c *Checker) Permit(ctx context.Context, bearer string) (caller string, refused *refusal.Error) {
 	claims, audiences, refused := c.examine(bearer)
 	switch {
@@ -176,7 +177,8 @@ func (c *Checker) check(ctx context.Context, lane *lane, bearer string, access A
 	return grant, nil
 }
 
-// examine refuses tokens without asking the API server, and finds the audiences to ask for: nil for the API server's own.
+// examine refuses tokens without asking the API server, and finds the audiences to ask for: nil for the API server's
+// own.
 func (c *Checker) examine(bearer string) (token.Claims, []string, *refusal.Error) {
 	if bearer == "" {
 		return token.Claims{}, nil, unauthenticated("no bearer token: send the header \"Authorization: Bearer TOKEN\"")
@@ -296,8 +298,8 @@ func ask[V any](ctx context.Context, q questions, known *answers[V], key string,
 	})
 }
 
-// answers caches a limited number of answers of the API server. Negative ones have a cache of their own, since anyone can
-// cause them.
+// answers caches a limited number of answers of the API server. Negative ones have a cache of their own, since anyone
+// can cause them.
 type answers[V any] struct {
 	now                func() time.Time
 	positive, negative *cache.LRUExpireCache

@@ -4,8 +4,9 @@
 // Package chatlist streams the chats of a namespace as events: first all of them, then each change. docs/stream.md
 // describes the events.
 //
-// A client that resumes gets the changes behind the id of its last event: LOG.N, where N numbers the changes. The process
-// that gave the id remembers the last 1024 changes of a namespace. Otherwise the client gets the whole list again.
+// A client that resumes gets the changes behind the id of its last event: LOG.N, where N numbers the changes. The
+// process that gave the id remembers the last 1024 changes of a namespace. Otherwise the client gets the whole list
+// again.
 package chatlist
 
 import (
@@ -42,8 +43,8 @@ type Lister struct {
 	at Position
 }
 
-// Run sends what has changed since a position, and later changes, until ctx is done or the client takes no more. A Lister
-// runs once.
+// Run sends what has changed since a position, and later changes, until ctx is done or the client takes no more. A
+// Lister runs once.
 func (l *Lister) Run(ctx context.Context, from Position) error {
 	reader := l.Logs.read(l.Namespace)
 	defer reader.stop()

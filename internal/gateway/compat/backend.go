@@ -51,7 +51,7 @@ type exchange struct {
 // begin creates what a request asks for, or finds what it has created before.
 func (b *backend) begin(ctx context.Context, by caller, r *turn.Request) (exchange, error) {
 	n := r.News()
-	if len(n.Parts) == 0 && len(n.Results) == 0 {
+	if len(n.Parts)+len(n.Results) == 0 {
 		return exchange{}, bad("nothing follows the last reply: say something, or bring the results of calls")
 	}
 	if r.Retried {
@@ -64,7 +64,8 @@ func (b *backend) begin(ctx context.Context, by caller, r *turn.Request) (exchan
 		return exchange{}, err
 	}
 	message, err := b.send(ctx, by, r, chat)
-	if err == nil && len(n.Results) > 0 && len(n.Parts) > 0 && !r.BringsHistory(chat) {
+	hasBoth := len(n.Results) > 0 && len(n.Parts) > 0
+	if err == nil && hasBoth && !r.BringsHistory(chat) {
 		message, err = b.send(ctx, by, r.WithoutResults(), chat)
 	}
 	return exchange{chat, message}, err
@@ -190,16 +191,8 @@ func (b *backend) send(ctx context.Context, by caller, r *turn.Request, chat *v1
 		name = chat.Name + "-" + randomSuffix()
 	}
 	message := r.Message(chat, name, hash)
-	if n := r.News(); len(n.Results) > 0 && !r.BringsHistory(chat) {
-		if found, err := b.findEqual(ctx, message); err != nil || found != nil {
-			return found, err
-		}
-		if err := checkResults(chat, n.Results); err != nil {
-			return nil, err
-		}
-		if err := b.checkSettings(ctx, r, chat, message); err != nil {
-			return nil, err
-		}
+	if found, err := b.checkNew(ctx, r, chat, message); err != nil || found != nil {
+		return found, err
 	}
 	m, err := b.Client.Messages(r.Namespace).Create(ctx, message)
 	if apierrors.IsAlreadyExists(err) {
@@ -213,6 +206,22 @@ func (b *backend) send(ctx context.Context, by caller, r *turn.Request, chat *v1
 		return nil, fmt.Errorf("creating the message: %w", err)
 	}
 	return m, nil
+}
+
+// checkNew checks the results of a request. If an equal request has created their message, that is returned.
+func (b *backend) checkNew(ctx context.Context, r *turn.Request, chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) (
+	*v1alpha1.ChatMessage, error) {
+	n := r.News()
+	if len(n.Results) == 0 || r.BringsHistory(chat) {
+		return nil, nil
+	}
+	if found, err := b.findEqual(ctx, message); err != nil || found != nil {
+		return found, err
+	}
+	if err := checkResults(chat, n.Results); err != nil {
+		return nil, err
+	}
+	return nil, b.checkSettings(ctx, r, chat, message)
 }
 
 // checkSettings checks that a request with results of calls has no other settings than their turn, and marks their
@@ -246,7 +255,8 @@ func (b *backend) findEqual(ctx context.Context, message *v1alpha1.ChatMessage) 
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading the message of an earlier request: %w", err)
-	case m.Spec.ChatRef.Name != message.Spec.ChatRef.Name || m.Labels[turn.LabelRequest] != message.Labels[turn.LabelRequest]:
+	case m.Spec.ChatRef.Name != message.Spec.ChatRef.Name,
+		m.Labels[turn.LabelRequest] != message.Labels[turn.LabelRequest]:
 		return nil, conflict("another request has created message %s: use another Idempotency-Key", message.Name)
 	}
 	return m, nil

@@ -215,8 +215,8 @@ type waiter interface {
 	Wait(*v1alpha1.ChatWait) error
 }
 
-// wait sends what the chat waits for in a comment, which clients skip. Waits for people are also sent in an event, if the
-// protocol has one.
+// wait sends what the chat waits for in a comment, which clients skip. Waits for people are also sent in an event, if
+// the protocol has one.
 func (c *call) wait(w *v1alpha1.ChatWait, to audience) error {
 	raw, err := json.Marshal(w)
 	if err != nil {

@@ -64,7 +64,8 @@ func (b *backend) listen(ctx context.Context, by caller, e exchange, l *listener
 }
 
 // look sends an answer as it is now, and reports whether its turn has begun.
-func (b *backend) look(ctx context.Context, by caller, e exchange, send func(turn.Event) error) (begun bool, err error) {
+func (b *backend) look(ctx context.Context, by caller, e exchange, send func(turn.Event) error) (begun bool,
+	err error) {
 	if rejected := rejectionOf(e.message); rejected != nil {
 		return false, send(turn.Event{Kind: turn.AnswerEnd, End: &turn.End{Outcome: turn.Failed, Error: rejected.why}})
 	}

@@ -1,9 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compat serves OpenAI's Responses, Chat Completions and Models, and Anthropic's Messages and Models, over durable
-// chats: a request becomes a message of an ordinary Chat, and the answer is the chat's reply. docs/openai.md and
-// docs/anthropic.md describe them for clients.
+// Package compat serves OpenAI's Responses, Chat Completions and Models, and Anthropic's Messages and Models, over
+// durable chats: a request becomes a message of an ordinary Chat, and the answer is the chat's reply. docs/openai.md
+// and docs/anthropic.md describe them for clients.
 //
 // Packages completions, responses and messages translate. This package speaks HTTP, and uses the API server with the
 // caller's own token. Nothing is kept between two requests.

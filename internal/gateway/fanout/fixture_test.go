@@ -80,7 +80,7 @@ func (s *sidecar) Subscribe(ctx context.Context, _, _ string, ep fence.Fence,
 			yield(parts.Frame{}, errCut)
 			return
 		}
-		defer context.AfterFunc(link, func() { cancel(errCut) })()
+		defer context.AfterFunc(link, func() { cancel(errCut) })() //nolint:contextcheck // The link is that of all.
 		if err := s.copy(ctx, ep, after, yield); err != nil {
 			yield(parts.Frame{}, err)
 		}

@@ -55,9 +55,9 @@ func New(source Source, bytes int64) *Hub {
 	return &Hub{source: source, memory: limit.New(bytes), feeds: map[Episode]*feed{}}
 }
 
-// Join starts to read an episode behind number after. The episode need not exist yet, and a relay that cannot be reached
-// is tried again until the reader leaves. Close the reader when done. The feed uses the values of ctx only: it may
-// outlive the request that started it.
+// Join starts to read an episode behind number after. The episode need not exist yet, and a relay that cannot be
+// reached is tried again until the reader leaves. Close the reader when done. The feed uses the values of ctx only: it
+// may outlive the request that started it.
 func (h *Hub) Join(ctx context.Context, ep Episode, after int64) *Reader {
 	r := &Reader{hub: h, episode: ep, after: after, ready: make(chan struct{}, 1)}
 	h.mu.Lock()

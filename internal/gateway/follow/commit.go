@@ -21,8 +21,8 @@ var (
 	ErrUnsettled = errors.New("the message's place in the history is not known yet")
 )
 
-// Committed is a message at its place in a chat's history. It is immutable and shared between streams: an edited message
-// gets another one, with another Version.
+// Committed is a message at its place in a chat's history. It is immutable and shared between streams: an edited
+// message gets another one, with another Version.
 type Committed struct {
 	// Chat is the short identity of the chat.
 	Chat string
@@ -92,8 +92,8 @@ func PlaceOf(chat *v1alpha1.Chat, name string, index int64, next *Committed) Pla
 	return place
 }
 
-// Commit is the message at its place. The spec of a generated message has its commit. That of a message of a person or a
-// client is in the place, or else in its own status. It fails with ErrMissing for a message of another chat, and with
+// Commit is the message at its place. The spec of a generated message has its commit. That of a message of a person or
+// a client is in the place, or else in its own status. It fails with ErrMissing for a message of another chat, and with
 // ErrUnsettled, also for a message that has left the history.
 func Commit(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage, place Place) (*Committed, error) {
 	if err := belongs(chat, msg); err != nil {

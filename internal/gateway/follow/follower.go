@@ -5,10 +5,10 @@
 // the generation pod. docs/stream.md describes the events and their ids.
 //
 // At any moment committed messages come first, with the notes among them, then the queue, the status, the error, the
-// retry, the action, and then the parts of the running attempt. A part is sent only if its attempt is the chat's current
-// one and its number follows the last one sent. A client that resumes behind an event id neither misses nor repeats a
-// message or a part. If a message that it has was edited or deleted, or the chat is another one of the same name, its
-// stream begins with history_reset instead.
+// retry, the action, and then the parts of the running attempt. A part is sent only if its attempt is the chat's
+// current one and its number follows the last one sent. A client that resumes behind an event id neither misses nor
+// repeats a message or a part. If a message that it has was edited or deleted, or the chat is another one of the same
+// name, its stream begins with history_reset instead.
 package follow
 
 import (
@@ -92,8 +92,8 @@ func (f *Follower) Run(ctx context.Context, from Position) error {
 	}
 }
 
-// Once sends how the chat is now, with so many of its newest messages; 0: all. What cannot be read is an error. A message
-// that is missing ends the list of those before it.
+// Once sends how the chat is now, with so many of its newest messages; 0: all. What cannot be read is an error. A
+// message that is missing ends the list of those before it.
 func (f *Follower) Once(ctx context.Context, last int64) error {
 	f.begin(Position{Last: last})
 	chat := f.Chats.Latest()

@@ -52,6 +52,11 @@ func (p preview) isCurrent(chat *v1alpha1.Chat) bool {
 	return g != nil && p.attempt == g.Attempt && p.version == chat.Status.History.Version
 }
 
+// isVoid reports whether the client has parts of an attempt that does not run.
+func (p preview) isVoid(chat *v1alpha1.Chat) bool {
+	return p.attempt > 0 && p.seq > 0 && !p.isCurrent(chat)
+}
+
 // became reports whether the message is what the attempt of the preview generated.
 func (p preview) became(m *Committed) bool {
 	return p.attempt > 0 && m.Attempt == p.attempt && m.Version == p.version+1
@@ -165,6 +170,9 @@ func (t *transcript) walk(ctx context.Context, chat *v1alpha1.Chat, g goal) (n n
 	for index := chat.Status.History.Length - 1; index >= 0 && name != ""; index-- {
 		place := PlaceOf(chat, name, index, next)
 		if index < g.next {
+			if g.unverified {
+				return n, true, nil
+			}
 			reached, err = t.isGoal(ctx, chat, g, place, next)
 			return n, reached, err
 		}
@@ -184,14 +192,10 @@ func (t *transcript) walk(ctx context.Context, chat *v1alpha1.Chat, g goal) (n n
 // isGoal reports whether the message at a place is the one at which the walk ends. Next is the one behind it, if any.
 func (t *transcript) isGoal(ctx context.Context, chat *v1alpha1.Chat, g goal, place Place, next *Committed) (bool,
 	error) {
-	// A message that was generated on that version of the history proves what is before it.
-	isProven := next != nil && next.Base > 0 && next.Base == g.version
 	switch {
-	case g.unverified:
-		return true, nil
 	case g.head != "" && g.head != place.Name:
 		return false, nil
-	case g.head != "" && g.final, !g.exact && isProven:
+	case g.head != "" && g.final, !g.exact && next.proves(g.version):
 		return true, nil
 	}
 	message, err := t.messages.Get(ctx, chat, place)
@@ -203,3 +207,6 @@ func (t *transcript) isGoal(ctx context.Context, chat *v1alpha1.Chat, g goal, pl
 	}
 	return message.Version == g.version || !g.exact && message.Version < g.version, nil
 }
+
+// proves reports whether the message was generated on a version of the history, which proves what is before it.
+func (c *Committed) proves(version int64) bool { return c != nil && c.Base > 0 && c.Base == version }

@@ -48,7 +48,7 @@ type present struct {
 	sent       map[string]any         // the state for which each event was sent, by its name
 }
 
-// forget makes send send everything again.
+// forget makes the next call of send complete.
 func (p *present) forget() { p.queued, p.incomplete, p.sent = nil, false, nil }
 
 // send sends what the client does not have.

@@ -35,8 +35,7 @@ func (t *transcript) send(ctx context.Context, chat *v1alpha1.Chat, n news) erro
 			return err
 		}
 	}
-	held := t.at.held()
-	if held.attempt > 0 && held.seq > 0 && !held.isCurrent(chat) && !n.hasPreview && !n.reset {
+	if held := t.at.held(); held.isVoid(chat) && !n.hasPreview && !n.reset {
 		void := stream.PreviewReset{HistoryVersion: held.version, Attempt: held.attempt}
 		if err := t.out.send(stream.EventPreviewReset, void); err != nil {
 			return err
@@ -44,7 +43,12 @@ func (t *transcript) send(ctx context.Context, chat *v1alpha1.Chat, n news) erro
 	}
 	t.notes.begin(chat, t.at.resume != nil && t.at.resume.Now, n.reset)
 	t.enter(chat, n)
-	for _, item := range n.messages {
+	return t.sendAll(ctx, chat, n.messages)
+}
+
+// sendAll sends messages, with the notes among and behind them.
+func (t *transcript) sendAll(ctx context.Context, chat *v1alpha1.Chat, messages []*item) error {
+	for _, item := range messages {
 		if err := t.notes.sendBefore(ctx, chat, item.place.Index); err != nil {
 			return err
 		}

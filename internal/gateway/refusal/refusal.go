@@ -111,8 +111,8 @@ func (e *Error) Write(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(e.Body()) // or the client is gone
 }
 
-// Fallback serves mux, and refuses other paths (404) and methods (405, with the header Allow). mux has no pattern for all
-// paths.
+// Fallback serves mux, and refuses other paths (404) and methods (405, with the header Allow). mux has no pattern for
+// all paths.
 func Fallback(mux *http.ServeMux, refuse func(w http.ResponseWriter, r *http.Request, no *Error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handler, pattern := mux.Handler(r)
@@ -156,8 +156,8 @@ func (*statusOnly) Write(p []byte) (int, error) { return len(p), nil }
 // WriteHeader implements http.ResponseWriter.
 func (d *statusOnly) WriteHeader(status int) { d.status = status }
 
-// Limited is the refusal for an error of package limit; nil for none. Reason is that of a caller that has reached its own
-// limit, after is when it may retry, and what names what is limited.
+// Limited is the refusal for an error of package limit; nil for none. Reason is that of a caller that has reached its
+// own limit, after is when it may retry, and what names what is limited.
 func Limited(err error, caller, what, reason string, after time.Duration) *Error {
 	switch {
 	case err == nil:

@@ -17,7 +17,8 @@ import (
 // userAgent names the gateway in the API server's logs, in addition to the caller.
 const userAgent = "parley-gateway-caller"
 
-// NewClient makes a client of the API server that cfg names. Its only credentials are those in the context of a request.
+// NewClient makes a client of the API server that cfg names. Its only credentials are those in the context of a
+// request.
 func NewClient(cfg *rest.Config) (*apiclient.Client, error) {
 	anonymous := rest.AnonymousClientConfig(cfg)
 	anonymous.Wrap(func(next http.RoundTripper) http.RoundTripper { return &asCaller{next} })

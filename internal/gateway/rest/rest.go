@@ -94,8 +94,8 @@ func configuration() huma.Config {
 	}
 }
 
-// schemaName names the schema of a type. That of a resource has its version, since events and requests have types of the
-// same names.
+// schemaName names the schema of a type. That of a resource has its version, since events and requests have types of
+// the same names.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {

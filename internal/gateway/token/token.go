@@ -32,7 +32,8 @@ func (c Claims) For(audience string) bool {
 	return slices.Contains(c.Audiences, audience)
 }
 
-// Read reads the claims of a signed JSON web token in its compact form, without verifying it. It is false for other texts.
+// Read reads the claims of a signed JSON web token in its compact form, without verifying it. It is false for other
+// texts.
 func Read(token string) (Claims, bool) {
 	segments := strings.SplitN(token, ".", 4)
 	if len(token) > MaxBytes || len(segments) != 3 || segments[2] == "" {

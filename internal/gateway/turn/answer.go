@@ -61,8 +61,8 @@ const (
 	WaitChange EventKind = "WaitChange"
 )
 
-// Event is an event of an answer. The events of blocks are the same whenever an answer is streamed, except how texts are
-// divided into deltas.
+// Event is an event of an answer. The events of blocks are the same whenever an answer is streamed, except how texts
+// are divided into deltas.
 type Event struct {
 	Kind EventKind
 	// Block of the event; its Text is whole at BlockEnd.
@@ -102,8 +102,8 @@ type End struct {
 	Error *stream.Error
 }
 
-// sync sends the blocks, or parts of them, that the client does not have. If the chat contradicts what was sent, it fails
-// with ErrDiverged. With whole, no block grows any further.
+// sync sends the blocks, or parts of them, that the client does not have. If the chat contradicts what was sent, it
+// fails with ErrDiverged. With whole, no block grows any further.
 func (s *Story) sync(whole bool) error {
 	for i := range s.sent {
 		if !s.agrees(i, whole) {
@@ -135,15 +135,10 @@ func (s *Story) agrees(i int, whole bool) bool {
 	if sent.Kind != now.Kind || sent.ID != now.ID {
 		return false
 	}
-	switch {
-	case len(now.Text) < len(sent.Text):
-		grows := !whole && i >= s.committed && i == len(s.blocks)-1
-		return grows && strings.HasPrefix(sent.Text, now.Text)
-	case len(now.Text) > len(sent.Text):
-		grows := !s.closed && i == len(s.sent)-1
-		return grows && strings.HasPrefix(now.Text, sent.Text)
-	}
-	return now.Text == sent.Text
+	mayRepeat := !whole && i >= s.committed && i == len(s.blocks)-1
+	mayGrow := !s.closed && i == len(s.sent)-1
+	return now.Text == sent.Text || mayRepeat && strings.HasPrefix(sent.Text, now.Text) ||
+		mayGrow && strings.HasPrefix(now.Text, sent.Text)
 }
 
 // sendBlock sends what is new of a block.

@@ -46,8 +46,8 @@ func IsNamespace(name string) bool {
 	return len(name) <= most && subdomain.MatchString(name) && !strings.Contains(name, ".")
 }
 
-// CallID is the id of a call for clients: its id in the chat, an underscore, and the name of the chat, which has none. So
-// a client that resends a conversation continues the chat that waits for its results.
+// CallID is the id of a call for clients: its id in the chat, an underscore, and the name of the chat, which has none.
+// So a client that resends a conversation continues the chat that waits for its results.
 func CallID(id, chat string) string { return id + "_" + chat }
 
 // SplitCall splits a CallID into the id in the chat, and the name of the chat. It is false for other ids.
@@ -77,15 +77,16 @@ func Hash(texts ...string) string {
 func (r *Request) Hash(caller string) string {
 	items, _ := json.Marshal(r.Items) // Texts always have a JSON.
 	parts := []string{caller, r.Namespace, r.Chat, r.Previous, r.Thread, r.Model, string(items)}
-	if r.Output != nil || r.ToolChoice != nil || len(r.Stop) > 0 { // Requests without settings keep the hash of earlier versions.
+	// Requests without settings keep the hash of earlier versions.
+	if r.Output != nil || r.ToolChoice != nil || len(r.Stop) > 0 {
 		settings, _ := json.Marshal([]any{r.Output, r.ToolChoice, r.Stop})
 		parts = append(parts, string(settings))
 	}
 	return Hash(parts...)
 }
 
-// ChatName is the name of the chat that follows from the request; empty if it is the chat of Previous, or a random name is
-// needed.
+// ChatName is the name of the chat that follows from the request; empty if it is the chat of Previous, or a random name
+// is needed.
 func (r *Request) ChatName(caller string) string {
 	switch n := r.News(); {
 	case r.Chat != "":
@@ -102,8 +103,8 @@ func (r *Request) ChatName(caller string) string {
 	return ""
 }
 
-// MessageName is the name of the message that the request creates in a chat; empty if a random name is needed. A request
-// with a Key, or that resends the conversation, always has the same name.
+// MessageName is the name of the message that the request creates in a chat; empty if a random name is needed. A
+// request with a Key, or that resends the conversation, always has the same name.
 func (r *Request) MessageName(caller, chat string) string {
 	n := r.News()
 	switch {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package turn is the interface between chats and the protocols of other APIs. A request names a chat and its new
-// messages. A Story makes the events of the answer from those of the chat. Each protocol translates both. The package is
-// pure.
+// messages. A Story makes the events of the answer from those of the chat. Each protocol translates both. The package
+// is pure.
 //
 // An answer is what generation pods produce between the message of the request and the next message of someone else. So
 // the name of that message is enough to find the answer again.
@@ -119,7 +119,8 @@ func (r *Request) News() News {
 	return n
 }
 
-// WithoutResults is the request without results of calls. Its message interrupts, so that the model answers both at once.
+// WithoutResults is the request without results of calls. Its message interrupts, so that the model answers both at
+// once.
 func (r *Request) WithoutResults() *Request {
 	rest := *r
 	rest.interrupts = true
@@ -182,8 +183,8 @@ func (e *SettingError) Error() string {
 	return "results of calls continue a turn, which has another value: repeat that one, or leave the field out"
 }
 
-// Continue returns an error if the settings differ from those of the turn that results continue, which the message began
-// has begun. Clients may repeat or omit settings.
+// Continue returns an error if the settings differ from those of the turn that results continue, which the message
+// began has begun. Clients may repeat or omit settings.
 func (s *Settings) Continue(chat *v1alpha1.Chat, began *v1alpha1.ChatMessage) error {
 	switch {
 	case s.Output != nil && !sameOutput(s.Output, OutputOf(chat, began)):

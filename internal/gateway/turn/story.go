@@ -16,8 +16,8 @@ import (
 	"parley.dev/parley/client"
 )
 
-// ErrDiverged means that the chat contradicts what the client received: an attempt was lost and the next one differs, or
-// a message was edited. The answer can be retrieved.
+// ErrDiverged means that the chat contradicts what the client received: an attempt was lost and the next one differs,
+// or a message was edited. The answer can be retrieved.
 var ErrDiverged = errors.New("the chat generated the answer again, and it differs from what was streamed")
 
 // MaxAnswer is the most bytes of texts of an answer: 8 MiB.

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package framelog keeps the frames of an episode as lines, for readers at different positions. The generator, the relay
-// and the gateway have one for each episode. It depends on the standard library only, because the relay links it.
+// Package framelog keeps the frames of an episode as lines, for readers at different positions. The generator, the
+// relay and the gateway have one for each episode. It depends on the standard library only, because the relay links it.
 package framelog
 
 import "sort"

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lifetime lets a program of a pod wait for the end of another one, which holds a lock on a shared file. The kernel
-// releases the lock, however that program ends.
+// Package lifetime lets a program of a pod wait for the end of another one, which holds a lock on a shared file. The
+// kernel releases the lock, however that program ends.
 package lifetime
 
 import (

@@ -3,8 +3,8 @@
 
 // Package publish is the generator's side of the relay: it sends the parts of attempts over a unix socket.
 //
-// Publishing never fails the attempt and never waits for the relay. Parts are kept in memory until the episode is closed,
-// and one stream per episode sends them. So a restarted relay gets all of them again, under the same numbers.
+// Publishing never fails the attempt and never waits for the relay. Parts are kept in memory until the episode is
+// closed, and one stream per episode sends them. So a restarted relay gets all of them again, under the same numbers.
 package publish
 
 import (
@@ -44,8 +44,8 @@ type Client struct {
 	live atomic.Int64
 }
 
-// New makes a client of the relay that listens on the unix socket. Each start of the generator has a new incarnation, by
-// which an attempt that a crash interrupted is detected. now returns the current time.
+// New makes a client of the relay that listens on the unix socket. Each start of the generator has a new incarnation,
+// by which an attempt that a crash interrupted is detected. now returns the current time.
 func New(socket, incarnation string, now func() time.Time) *Client {
 	var dialer net.Dialer
 	dial := func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "unix", socket) }
@@ -144,8 +144,9 @@ func (c *Client) call(ctx context.Context, method, url string, body io.Reader, r
 	return err
 }
 
-// KeepKeys sends the relay the key set of the cluster's issuer when it needs that, until ctx is done. fetch gets the set
-// from the API server. The relay needs it at its start, once an hour while there are readers, and for an unknown key.
+// KeepKeys sends the relay the key set of the cluster's issuer when it needs that, until ctx is done. fetch gets the
+// set from the API server. The relay needs it at its start, once an hour while there are readers, and for an unknown
+// key.
 func (c *Client) KeepKeys(ctx context.Context, fetch func(context.Context) ([]byte, error), log *slog.Logger) {
 	_ = c.Await(ctx) // Readers wait for the keys of a relay that starts with the generator. ctx ends this.
 	pauses := retry.RelayKeys.Start()

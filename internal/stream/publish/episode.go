@@ -58,8 +58,8 @@ func newEpisode(c *Client, name fence.Fence, last int64) *Episode {
 	return e
 }
 
-// Publish adds a part of a role (Assistant, or Tool for the results of tools), and gives it the next number. It does not
-// wait for the relay. After 1 MiB of encoded parts it drops the rest, as the relay would: they are a preview.
+// Publish adds a part of a role (Assistant, or Tool for the results of tools), and gives it the next number. It does
+// not wait for the relay. After 1 MiB of encoded parts it drops the rest, as the relay would: they are a preview.
 func (e *Episode) Publish(role string, p parts.Part) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -85,8 +85,8 @@ func (e *Episode) Dropped() int64 {
 	return e.dropped
 }
 
-// Close waits until the relay has every part and closes the episode there. It stops waiting when ctx is done; the attempt
-// is not affected. Nothing may be published after it. It must be called exactly once.
+// Close waits until the relay has every part and closes the episode there. It stops waiting when ctx is done; the
+// attempt is not affected. Nothing may be published after it. It must be called exactly once.
 func (e *Episode) Close(ctx context.Context) error {
 	defer e.stop()
 	e.mu.Lock()
@@ -176,8 +176,8 @@ type body struct {
 	upToDate time.Time
 }
 
-// Read implements io.Reader. It hands over what there is, so that parts travel alone when there are few and together when
-// there are many.
+// Read implements io.Reader. It hands over what there is, so that parts travel alone when there are few and together
+// when there are many.
 func (r *body) Read(p []byte) (int, error) {
 	r.gather()
 	for {

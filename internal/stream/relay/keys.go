@@ -26,8 +26,8 @@ const (
 	keysPatience = 2 * time.Second
 )
 
-// IssuerKeys are the keys that sign the cluster's service-account tokens. The relay has no credentials to fetch them: the
-// generator does when Wanted returns, and sends them to Put. They are kept in a file, so that a restarted relay can
+// IssuerKeys are the keys that sign the cluster's service-account tokens. The relay has no credentials to fetch them:
+// the generator does when Wanted returns, and sends them to Put. They are kept in a file, so that a restarted relay can
 // authenticate its readers while the generator is down. It is safe for concurrent use.
 type IssuerKeys struct {
 	// File has the key set; empty: it is not kept.
@@ -47,8 +47,9 @@ type IssuerKeys struct {
 	changed chan struct{} // closed and replaced when keys come, or are requested
 }
 
-// Key finds the keys with an id. If there is none, or the keys are old, it requests newer ones, at most every ten seconds,
-// and waits for them briefly. Old keys are valid until newer ones come, so that streams work while the API server is away.
+// Key finds the keys with an id. If there is none, or the keys are old, it requests newer ones, at most every ten
+// seconds, and waits for them briefly. Old keys are valid until newer ones come, so that streams work while the API
+// server is away.
 func (k *IssuerKeys) Key(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -129,8 +130,8 @@ func (k *IssuerKeys) notify() {
 	}
 }
 
-// load reads the keys of an earlier process of the relay, once. If it cannot, the generator sends them again. The caller
-// holds mu.
+// load reads the keys of an earlier process of the relay, once. If it cannot, the generator sends them again. The
+// caller holds mu.
 func (k *IssuerKeys) load() {
 	if k.read {
 		return

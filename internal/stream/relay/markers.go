@@ -19,16 +19,16 @@ import (
 // uidPattern is what a chat's UID may look like. It goes into file names.
 var uidPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
-// markers records in a directory who opened which episode: one file with the incarnation for each episode. They survive a
-// crash of the relay's container, but not the pod, and neither does the generator.
+// markers records in a directory who opened which episode: one file with the incarnation for each episode. They survive
+// a crash of the relay's container, but not the pod, and neither does the generator.
 type markers struct{ dir string }
 
 func (m markers) path(ep fence.Fence) string {
 	return filepath.Join(m.dir, fmt.Sprintf("%s-%d-%d", ep.ChatUID, ep.HistoryVersion, ep.Attempt))
 }
 
-// create records who opened an episode. The marker of an evicted episode of that name means that the attempt was made, so
-// that it fails with ErrExists.
+// create records who opened an episode. The marker of an evicted episode of that name means that the attempt was made,
+// so that it fails with ErrExists.
 func (m markers) create(ep fence.Fence, incarnation string) error {
 	if m.dir == "" {
 		return nil

@@ -3,10 +3,10 @@
 
 // Package relay keeps the parts of running attempts in memory, and sends them to all that follow a chat.
 //
-// An episode is the parts of one attempt, numbered from 1 without gaps. One incarnation of one generator opens it and no
-// other, also after a restart of the relay. Every subscriber gets the frames of an episode in order, each once, whether it
-// subscribes before, during or after the episode. A slow reader delays no writer. A frame is kept once, in the encoding
-// of the generator.
+// An episode is the parts of one attempt, numbered from 1 without gaps. One incarnation of one generator opens it and
+// no other, also after a restart of the relay. Every subscriber gets the frames of an episode in order, each once,
+// whether it subscribes before, during or after the episode. A slow reader delays no writer. A frame is kept once, in
+// the encoding of the generator.
 //
 // Losing the relay costs only the preview: a finished step is a ChatMessage.
 package relay
@@ -47,8 +47,8 @@ var (
 	ErrClosed = errors.New("the episode is closed")
 )
 
-// Audience is the audience of a gateway's token for the relay of one pod: parley-relay/NAMESPACE/POD-UID. A stolen token
-// can be used nowhere else.
+// Audience is the audience of a gateway's token for the relay of one pod: parley-relay/NAMESPACE/POD-UID. A stolen
+// token can be used nowhere else.
 func Audience(namespace, podUID string) string { return "parley-relay/" + namespace + "/" + podUID }
 
 // Options of a Store. The zero value of each limit is its default.
@@ -138,9 +138,9 @@ func NewStore(opts Options) (*Store, error) {
 	return s, nil
 }
 
-// Open opens an episode for an incarnation of the generator. It returns the number of the last frame of the episode, which
-// is 0 for a new one, and whether the episode is new. It fails with ErrExists if another incarnation has opened it, or if
-// it is over.
+// Open opens an episode for an incarnation of the generator. It returns the number of the last frame of the episode,
+// which is 0 for a new one, and whether the episode is new. It fails with ErrExists if another incarnation has opened
+// it, or if it is over.
 func (s *Store) Open(ep fence.Fence, incarnation string) (last int64, created bool, err error) {
 	s.lifecycle.Lock()
 	defer s.lifecycle.Unlock()
@@ -230,9 +230,9 @@ func (s *Store) forgetOld(now time.Time) (forgotten []fence.Fence) {
 	return forgotten
 }
 
-// reserve makes room for n bytes, if need be by evicting closed episodes, the oldest first. Their readers can read them to
-// the end. Their markers stay until the relay starts again, because frames do not wait for the file system. The caller
-// holds mu.
+// reserve makes room for n bytes, if need be by evicting closed episodes, the oldest first. Their readers can read them
+// to the end. Their markers stay until the relay starts again, because frames do not wait for the file system. The
+// caller holds mu.
 func (s *Store) reserve(n int) bool {
 	for s.size+int64(n) > s.opts.TotalBytes {
 		var oldest *episode
@@ -335,8 +335,8 @@ type Subscription struct {
 	wake  chan struct{}
 }
 
-// Subscribe reads the frames of an episode behind number after. It waits for an episode that does not exist yet. Close it
-// when done.
+// Subscribe reads the frames of an episode behind number after. It waits for an episode that does not exist yet. Close
+// it when done.
 func (s *Store) Subscribe(ep fence.Fence, after int64) *Subscription {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -345,8 +345,8 @@ func (s *Store) Subscribe(ep fence.Fence, after int64) *Subscription {
 	return sub
 }
 
-// Next waits for frames and returns them, each a line of JSON, at most about 64 KiB. The bytes are shared and must not be
-// changed. It returns nothing when beat comes first, and io.EOF after the last frame of a closed episode.
+// Next waits for frames and returns them, each a line of JSON, at most about 64 KiB. The bytes are shared and must not
+// be changed. It returns nothing when beat comes first, and io.EOF after the last frame of a closed episode.
 func (s *Subscription) Next(ctx context.Context, beat <-chan time.Time) ([]byte, error) {
 	for {
 		batch, closed := s.take()

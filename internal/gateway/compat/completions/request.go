@@ -6,7 +6,6 @@ package completions
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -103,14 +102,8 @@ func Read(body []byte) (*wire.Request, error) {
 	if out.Tools, err = wire.Tools(r.Tools, (*tool).offer, nil); err != nil {
 		return nil, err
 	}
-	for i := range r.Messages {
-		items, err := r.Messages[i].items(fmt.Sprintf("messages[%d]", i))
-		if err != nil {
-			return nil, err
-		}
-		out.Items = append(out.Items, items...)
-	}
-	return out, nil
+	out.Items, err = wire.Each(r.Messages, "messages", (*message).items)
+	return out, err
 }
 
 // settingFields are the names of settings.

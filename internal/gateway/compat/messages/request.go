@@ -112,14 +112,9 @@ func Read(body []byte) (*wire.Request, error) {
 	if system := text(r.System, "\n\n"); system != "" {
 		out.Items = append(out.Items, turn.Item{Kind: turn.System, Text: system})
 	}
-	for i := range r.Messages {
-		items, err := r.Messages[i].items(fmt.Sprintf("messages[%d]", i))
-		if err != nil {
-			return nil, err
-		}
-		out.Items = append(out.Items, items...)
-	}
-	return out, nil
+	items, err := wire.Each(r.Messages, "messages", (*message).items)
+	out.Items = append(out.Items, items...)
+	return out, err
 }
 
 // settingFields are the names of settings.

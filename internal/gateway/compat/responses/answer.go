@@ -155,7 +155,8 @@ func usageOf(u v1alpha1.TokenUsage) *Usage {
 // Of is an answer, which may still run.
 func Of(a *wire.Answer) *Response {
 	r := &Response{ID: ID(a.Message), Object: "response", CreatedAt: a.Created.Unix(), Status: inProgress,
-		Background: a.Background, Conversation: Conversation{a.Chat}, Metadata: a.Metadata, Model: a.Model, Output: []Item{}, Parallel: true,
+		Background: a.Background, Conversation: Conversation{a.Chat}, Metadata: a.Metadata, Model: a.Model,
+		Output: []Item{}, Parallel: true,
 		Text: Text{formatOf(a.Output)}, ToolChoice: choiceOf(a.ToolChoice), Tools: []any{}}
 	if r.Metadata == nil {
 		r.Metadata = map[string]string{}

@@ -6,7 +6,6 @@ package responses
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -160,15 +159,7 @@ func input(raw json.RawMessage) ([]turn.Item, error) {
 	if len(raw) == 0 || json.Unmarshal(raw, &all) != nil {
 		return nil, wire.Invalid("input", "input is neither a text nor a list of items")
 	}
-	var items []turn.Item
-	for i := range all {
-		some, err := all[i].items(fmt.Sprintf("input[%d]", i))
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, some...)
-	}
-	return items, nil
+	return wire.Each(all, "input", (*item).items)
 }
 
 func (it *item) items(param string) ([]turn.Item, error) {

@@ -19,8 +19,8 @@ const FromStart int64 = -1
 // Stream streams an answer, or the rest of it.
 //
 // The number of an event is that of the previous one plus one; a delta counts as many as it has bytes. So the numbers
-// follow from the content, and not from its division into deltas: every gateway gives the same ones. A client that has the
-// event of a number gets the events behind it, and the rest of a delta that it has in part.
+// follow from the content, and not from its division into deltas: every gateway gives the same ones. A client that has
+// the event of a number gets the events behind it, and the rest of a delta that it has in part.
 type Stream struct {
 	answer *wire.Answer
 	after  int64

@@ -12,8 +12,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// Refuse refuses the first field of a struct that asks for what chats cannot do. The fields are json.RawMessage. Their tag
-// instead is what a client may do, and their tag harmless is a value that asks for nothing.
+// Refuse refuses the first field of a struct that asks for what chats cannot do. The fields are json.RawMessage. Their
+// tag instead is what a client may do, and their tag harmless is a value that asks for nothing.
 func Refuse(fields any) error {
 	for field, value := range reflect.ValueOf(fields).Fields() {
 		raw := json.RawMessage(value.Bytes())
@@ -52,15 +52,24 @@ func (c *Content[P]) UnmarshalJSON(raw []byte) error {
 
 // Parts converts the parts of a message. Blank texts are omitted. Param is the name of the content.
 func (c Content[P]) Parts(param string, convert func(part *P, at string) (v1alpha1.MessagePart, error)) (
-	parts []v1alpha1.MessagePart, err error) {
-	for i := range c {
-		part, err := convert(&c[i], fmt.Sprintf("%s[%d]", param, i))
+	[]v1alpha1.MessagePart, error) {
+	return Each(c, param, func(p *P, at string) ([]v1alpha1.MessagePart, error) {
+		part, err := convert(p, at)
+		if part.Text != nil && strings.TrimSpace(*part.Text) == "" {
+			return nil, err
+		}
+		return []v1alpha1.MessagePart{part}, err
+	})
+}
+
+// Each converts the elements of a list, whose name in the request is param.
+func Each[T, R any](list []T, param string, convert func(element *T, at string) ([]R, error)) (all []R, err error) {
+	for i := range list {
+		some, err := convert(&list[i], fmt.Sprintf("%s[%d]", param, i))
 		if err != nil {
 			return nil, err
 		}
-		if part.Text == nil || strings.TrimSpace(*part.Text) != "" {
-			parts = append(parts, part)
-		}
+		all = append(all, some...)
 	}
-	return parts, nil
+	return all, nil
 }

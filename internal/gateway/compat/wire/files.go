@@ -87,8 +87,8 @@ type Function struct {
 	Parameters json.RawMessage `json:"parameters"`
 }
 
-// Tools converts the tools that a client offers; nil if the request has no such field. Of returns the type of a tool and
-// its function.
+// Tools converts the tools that a client offers; nil if the request has no such field. Of returns the type of a tool
+// and its function.
 func Tools[T any](offered []T, of func(*T) (kind string, f *Function), omitted map[string]bool) ([]v1alpha1.ClientTool,
 	error) {
 	if offered == nil {

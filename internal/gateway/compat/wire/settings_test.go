@@ -118,10 +118,12 @@ func TestFailuresHaveTheirStatus(t *testing.T) {
 
 func TestContentIsATextOrParts(t *testing.T) {
 	type part struct{ Type, Text string }
-	for raw, want := range map[string][]string{`null`: nil, `"a"`: {"a"}, `[{"type": "text", "text": "a"}, {"text": " "}]`: {"a"}} {
+	asText := func(p *part, _ string) (v1alpha1.MessagePart, error) { return wire.Text(p.Text), nil }
+	for raw, want := range map[string][]string{`null`: nil, `"a"`: {"a"},
+		`[{"type": "text", "text": "a"}, {"text": " "}]`: {"a"}} {
 		var c wire.Content[part]
 		check.OK(t, json.Unmarshal([]byte(raw), &c))
-		parts, err := c.Parts("content", func(p *part, _ string) (v1alpha1.MessagePart, error) { return wire.Text(p.Text), nil })
+		parts, err := c.Parts("content", asText)
 		check.OK(t, err)
 		var texts []string
 		for _, p := range parts {
@@ -136,7 +138,8 @@ func TestFirstUnsupportedFieldIsRefused(t *testing.T) {
 		N json.RawMessage `json:"n" instead:"there is one answer" harmless:"1"`
 		M json.RawMessage `json:"m" instead:"leave it out"`
 	}
-	for raw, field := range map[string]string{`{}`: "", `{"n": 1, "m": []}`: "", `{"n": 2, "m": 1}`: "n", `{"m": 1}`: "m"} {
+	for raw, field := range map[string]string{`{}`: "", `{"n": 1, "m": []}`: "", `{"n": 2, "m": 1}`: "n",
+		`{"m": 1}`: "m"} {
 		var f fields
 		check.OK(t, json.Unmarshal([]byte(raw), &f))
 		if err := wire.Refuse(f); field != "" {
