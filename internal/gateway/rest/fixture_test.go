@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 		if core, err = kubernetes.NewForConfig(cluster.Config); err != nil {
 			return nil, err
 		}
-		return nil, cluster.CreateUserRoles(ctx)
+		return nil, cluster.CreateClusterRoles(ctx, testcluster.Path("config", "rbac", "users.yaml"))
 	}))
 }
 

@@ -132,14 +132,22 @@ func (s *Story) agrees(i int, whole bool) bool {
 		return !whole
 	}
 	sent, now := &s.sent[i], &s.blocks[i]
-	if sent.Kind != now.Kind || sent.ID != now.ID {
+	if !sent.is(now) {
 		return false
 	}
-	mayRepeat := !whole && i >= s.committed && i == len(s.blocks)-1
+	mayRepeat := !whole && i == max(s.committed, len(s.blocks)-1)
 	mayGrow := !s.closed && i == len(s.sent)-1
-	return now.Text == sent.Text || mayRepeat && strings.HasPrefix(sent.Text, now.Text) ||
-		mayGrow && strings.HasPrefix(now.Text, sent.Text)
+	switch {
+	case len(now.Text) < len(sent.Text):
+		return mayRepeat && strings.HasPrefix(sent.Text, now.Text)
+	case len(now.Text) > len(sent.Text):
+		return mayGrow && strings.HasPrefix(now.Text, sent.Text)
+	}
+	return now.Text == sent.Text
 }
+
+// is reports whether two blocks are the same, except for their texts.
+func (b *Block) is(other *Block) bool { return b.Kind == other.Kind && b.ID == other.ID }
 
 // sendBlock sends what is new of a block.
 func (s *Story) sendBlock(i int, b *Block) error {

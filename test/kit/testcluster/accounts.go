@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// CreateUserRoles creates the ClusterRoles for people, config/rbac/users.yaml.
-func (c *Cluster) CreateUserRoles(ctx context.Context) error {
-	text, err := os.ReadFile(Path("config", "rbac", "users.yaml"))
+// CreateClusterRoles creates the ClusterRoles of a file.
+func (c *Cluster) CreateClusterRoles(ctx context.Context, file string) error {
+	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
