@@ -33,7 +33,9 @@ func TestMain(m *testing.M) {
 }
 
 // begin creates the roles of people.
-func begin(ctx context.Context) (end func(), err error) { return nil, cluster.CreateClusterRoles(ctx, testcluster.Path("config", "rbac", "users.yaml")) }
+func begin(ctx context.Context) (end func(), err error) {
+	return nil, cluster.CreateClusterRoles(ctx, testcluster.Path("config", "rbac", "users.yaml"))
+}
 
 // world is a namespace with a gateway, and generation pods that are relays alone.
 type world struct {
