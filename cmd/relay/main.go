@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command relay stands beside the generator of a generation pod: it takes the parts of the attempts from the generator
-// over a unix socket, and serves them to gateways. It outlives a crash of the generator, and ends after it.
+// Command relay is a sidecar of the generator: it receives the parts of attempts over a unix socket, and serves them to
+// gateways. It survives a crash of the generator, and ends after it.
 package main
 
 import (
@@ -83,9 +83,8 @@ func run(ctx context.Context, args []string) error {
 	return server.Run(outlive(ctx, c.generatorLock, log))
 }
 
-// outlive is done once ctx is and the generator has ended, which ends its attempts first, or after another signal. The
-// kubelet tells both to end at once. A relay that is told alone, of a generator that lives on, ends with the second
-// signal, or is killed when the kubelet's patience is over.
+// outlive returns a context that is done once ctx is and the generator has ended, which ends its attempts first, or
+// after another signal. The kubelet signals both at once.
 func outlive(ctx context.Context, generatorLock string, log *slog.Logger) context.Context {
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))
 	context.AfterFunc(ctx, func() {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"parley.dev/parley/test/kit/check"
 )
 
 // asAnthropics are the headers that Anthropic's clients send: the token is a key.
@@ -37,9 +37,7 @@ func TestAnthropicClientStreamsAnswer(t *testing.T) {
 	want := []string{"message_start", "content_block_start", "content_block_delta", "content_block_stop",
 		"message_delta", "message_stop"}
 	// What has not come yet when the reply is committed comes with it, in one piece.
-	if diff := cmp.Diff(want, slices.Compact(events)); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, "events", want, slices.Compact(events))
 }
 
 func TestClientsOfAnthropicAreRefusedInItsForm(t *testing.T) {

@@ -24,13 +24,12 @@ import (
 	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/netguard/limit"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestTheServerWaitsForNobodyForEver(t *testing.T) {
-	gateway, err := New(Config{Chats: &cache.ListWatch{}, Pods: &cache.ListWatch{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	gateway, err := New(Config{Chats: &cache.ListWatch{}, Pods: &cache.ListWatch{}, Checker: &auth.Checker{}})
+	check.OK(t, err)
 	server := gateway.server(t.Context())
 	if server.ReadHeaderTimeout != 10*time.Second || server.ReadTimeout != 30*time.Second ||
 		server.IdleTimeout != 2*time.Minute || server.MaxHeaderBytes != 64<<10 {
@@ -42,13 +41,9 @@ func TestTheServerWaitsForNobodyForEver(t *testing.T) {
 func (in *installation) raw(request string) string {
 	in.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(in.url, "http://"))
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	check.OK(in.t, err)
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		in.t.Fatal(err)
-	}
+	check.OK(in.t, conn.SetDeadline(time.Now().Add(20*time.Second)))
 	if _, err := io.WriteString(conn, request); err != nil {
 		in.t.Fatal(err)
 	}
@@ -99,7 +94,7 @@ func TestStreamsAreLimitedPerCallerAndGateway(t *testing.T) {
 	t.Parallel()
 	in := install(t, func(g *Gateway) { g.streams = limit.NewPerCaller(3, 2) })
 	in.converse("chat")
-	in.create(in.bindingOf("second"))
+	cluster.Bind(t, in.namespace, "second", "Role", "viewer")
 	other := in.tokenOf("second")
 	status := func(token string) (int, string, refusal.Body) {
 		t.Helper()
@@ -145,9 +140,7 @@ func TestWithdrawnRightEndsTheStreamWithAWord(t *testing.T) {
 	l := in.listen("chat", "", 0)
 	l.waitName(stream.EventStatus)
 	began := time.Now()
-	if err := cluster.Client.Delete(t.Context(), in.binding()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), in.binding))
 	events := l.waitName(stream.EventClosing)
 	<-l.done
 	if after := time.Since(began); after > 30*time.Second {
@@ -250,30 +243,12 @@ func TestGatewayShutdownNotifiesClients(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
 	in.converse("chat")
-	gateway, err := New(in.gateway.config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- gateway.Serve(ctx, listener, nil) }()
-	waitUntil(t, "it knows the chat",
-		func() bool { return gateway.Synced() && gateway.chats.Get(in.namespace, "chat") != nil })
-	in.url = "http://" + listener.Addr().String()
+	stop := in.serve(nil, func(*Gateway) {})
 	l := in.listen("chat", "", 0)
 	l.waitName(stream.EventStatus)
-	stop()
+	go stop()
 	events := l.waitName(stream.EventClosing)
-	if last := events[len(events)-1]; !strings.Contains(last.Data, stream.ClosingShutdown) {
-		t.Errorf("the last event is %+v", last)
-	}
-	if err := <-ended; err != nil {
-		t.Errorf("it ended in %v", err)
-	}
+	check.Contains(t, events[len(events)-1].Data, stream.ClosingShutdown)
 }
 
 func TestLongHistoryIsStreamedWithBoundedMemory(t *testing.T) {
@@ -295,8 +270,6 @@ func TestLongHistoryIsStreamedWithBoundedMemory(t *testing.T) {
 		all = append(all, in.listen("chat", "", 0))
 	}
 	for _, l := range all {
-		if got := len(ids(l.waitID("9.0.9"))); got != 9 {
-			t.Errorf("%d messages", got)
-		}
+		check.Equal(t, "messages", 9, len(ids(l.waitID("9.0.9"))))
 	}
 }

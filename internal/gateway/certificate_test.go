@@ -22,33 +22,26 @@ import (
 	"time"
 
 	"parley.dev/parley/api/stream"
+	"parley.dev/parley/test/kit/check"
 )
 
 // issue writes a new certificate for this machine, and its key.
 func issue(t *testing.T, dir string, serial int64) (certFile, keyFile string, pool *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	certFile, keyFile, pool = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), x509.NewCertPool()
 	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	pool.AppendCertsFromPEM(certificate)
 	for file, data := range map[string][]byte{certFile: certificate,
 		keyFile: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})} {
-		if err := os.WriteFile(file, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(file, data, 0o600))
 	}
 	return certFile, keyFile, pool
 }
@@ -60,29 +53,17 @@ func TestACertificateThatIsReplacedIsServedSoon(t *testing.T) {
 	serial := func() int64 {
 		t.Helper()
 		got, err := c.get(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return got.Leaf.SerialNumber.Int64()
 	}
-	if got := serial(); got != 1 {
-		t.Errorf("certificate %d", got)
-	}
+	check.Equal(t, "certificate", 1, serial())
 	issue(t, dir, 2)
-	if got := serial(); got != 1 {
-		t.Errorf("certificate %d at once: the files are read for every client", got)
-	}
+	check.Equal(t, "certificate at once: the files are read for every client", 1, serial())
 	c.read = c.read.Add(-certificateAge)
-	if got := serial(); got != 2 {
-		t.Errorf("certificate %d", got)
-	}
-	if err := os.WriteFile(keyFile, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.Equal(t, "certificate", 2, serial())
+	check.OK(t, os.WriteFile(keyFile, nil, 0o600))
 	c.read = c.read.Add(-certificateAge)
-	if got := serial(); got != 2 {
-		t.Errorf("certificate %d while it is replaced", got)
-	}
+	check.Equal(t, "certificate while it is replaced", 2, serial())
 	if _, err := TLS(certFile, keyFile, c.log, time.Now); err == nil ||
 		!strings.Contains(err.Error(), "reading the certificate") {
 		t.Errorf("a gateway begins with %v", err)
@@ -93,33 +74,15 @@ func TestStreamsAreServedOverTLS(t *testing.T) {
 	t.Parallel()
 	in := install(t, nil)
 	c := in.converse("chat")
-	gateway, err := New(in.gateway.config)
-	if err != nil {
-		t.Fatal(err)
-	}
 	certFile, keyFile, pool := issue(t, t.TempDir(), 1)
 	certificates, err := TLS(certFile, keyFile, slog.New(slog.DiscardHandler), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gateway.readTimeout, gateway.writeTimeout = 200*time.Millisecond, 100*time.Millisecond
-	ended := make(chan error, 1)
-	go func() { ended <- gateway.Serve(t.Context(), listener, certificates) }()
-	t.Cleanup(func() {
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+	check.OK(t, err)
+	in.serve(certificates, func(g *Gateway) {
+		g.readTimeout, g.writeTimeout = 200*time.Millisecond, 100*time.Millisecond
 	})
-	waitUntil(t, "it knows the chat",
-		func() bool { return gateway.Synced() && gateway.chats.Get(in.namespace, "chat") != nil })
 	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
 		in.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool,
 			MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: http2}}
-		in.url = "https://" + listener.Addr().String()
 		resp := in.get(t.Context(), in.path("chat"), in.token, nil)
 		resp.Body.Close()
 		if !strings.HasPrefix(resp.Proto, name) || resp.StatusCode != http.StatusOK {

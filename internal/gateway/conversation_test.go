@@ -14,6 +14,7 @@ import (
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // conversation writes a chat's status as the reconciler would, and speaks as its generator would.
@@ -33,9 +34,7 @@ func (in *installation) converse(name string) *conversation {
 // commit writes the chat's status: one write, as the reconciler would.
 func (c *conversation) commit() {
 	c.in.t.Helper()
-	if err := cluster.Client.Status().Update(c.in.t.Context(), c.chat); err != nil {
-		c.in.t.Fatal(err)
-	}
+	check.OK(c.in.t, cluster.Client.Status().Update(c.in.t.Context(), c.chat))
 }
 
 // ask creates a User message and puts it at the head; version says whether that is a commit of its own.
@@ -55,9 +54,7 @@ func (c *conversation) settle(msg *v1alpha1.ChatMessage) {
 	turn := c.chat.Status.Turn
 	msg.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted, ChatUID: string(c.chat.UID),
 		Parent: turn.Parent, Index: &turn.Index, HistoryVersion: turn.HistoryVersion}
-	if err := cluster.Client.Status().Update(c.in.t.Context(), msg); err != nil {
-		c.in.t.Fatal(err)
-	}
+	check.OK(c.in.t, cluster.Client.Status().Update(c.in.t.Context(), msg))
 }
 
 // attempt assigns an attempt and opens its episode.

@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"log/slog"
@@ -12,9 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,6 +36,8 @@ import (
 	"parley.dev/parley/internal/kube/satoken"
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/stream/relay"
+	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/realrelay"
 	"parley.dev/parley/test/kit/testcluster"
 	"parley.dev/parley/test/kit/waiting"
 )
@@ -59,10 +60,11 @@ type installation struct {
 	namespace string
 	url       string
 	client    *http.Client
-	token     string // of somebody who may follow
+	token     string              // of an account that may follow
+	binding   *rbacv1.RoleBinding // of that account
 	gateway   *Gateway
 	generator *publish.Client
-	relay     *relaySidecar
+	relay     *realrelay.Relay
 	gets      atomic.Int32 // messages that the gateway has fetched
 	mu        sync.Mutex   // held while the API server is "away" for messages
 	podMu     sync.Mutex
@@ -79,22 +81,18 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 	in.create(&rbacv1.Role{ObjectMeta: in.meta("viewer"), Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats/stream"}, Verbs: []string{"get"}}}})
 	for _, name := range []string{"parley-gateway", "viewer", "second", "stranger"} {
-		in.create(&corev1.ServiceAccount{ObjectMeta: in.meta(name)})
+		cluster.Account(t, in.namespace, name)
 	}
-	in.create(in.binding())
+	in.binding = cluster.Bind(t, in.namespace, "viewer", "Role", "viewer")
 	in.token = in.tokenOf("viewer")
-	in.relay = startRelay(in)
-	in.generator = publish.New(in.relay.socket, "incarnation-1", time.Now)
+	in.startRelay()
+	in.generator = publish.New(in.relay.Socket, "incarnation-1", time.Now)
 	in.pod("pod-1", "127.0.0.1")
 
 	api, err := apiclient.New(cluster.Config, "parley-gateway")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	callers, err := operations.NewClient(cluster.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	in.gateway, err = New(Config{
 		Callers: callers,
 		// What other packages do in a shared control plane is no load of this gateway.
@@ -110,13 +108,11 @@ func install(t *testing.T, configure func(*Gateway)) *installation {
 		},
 		Checker: auth.New(core.AuthenticationV1().TokenReviews(), core.AuthorizationV1().SubjectAccessReviews(),
 			auth.Options{APIServerTokens: true, Now: time.Now}),
-		RelayPort:  in.relay.port,
+		RelayPort:  in.relay.Port(),
 		RelayToken: in.mint,
 		Now:        time.Now,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if configure != nil {
 		configure(in.gateway)
 	}
@@ -138,20 +134,9 @@ func (in *installation) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: in.namespace, Name: name}
 }
 
-func (in *installation) binding() *rbacv1.RoleBinding { return in.bindingOf("viewer") }
-
-// bindingOf lets an account follow.
-func (in *installation) bindingOf(account string) *rbacv1.RoleBinding {
-	return &rbacv1.RoleBinding{ObjectMeta: in.meta(account),
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "viewer"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: in.namespace, Name: account}}}
-}
-
 func (in *installation) create(o client.Object) {
 	in.t.Helper()
-	if err := cluster.Client.Create(in.t.Context(), o); err != nil {
-		in.t.Fatal(err)
-	}
+	cluster.Create(in.t, o)
 }
 
 // mint is the gateway's way to tokens.
@@ -171,12 +156,7 @@ func (in *installation) mint(ctx context.Context, audience string) (string, time
 
 func (in *installation) tokenOf(account string, audiences ...string) string {
 	in.t.Helper()
-	request, err := core.CoreV1().ServiceAccounts(in.namespace).CreateToken(in.t.Context(), account,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}, metav1.CreateOptions{})
-	if err != nil {
-		in.t.Fatal(err)
-	}
-	return request.Status.Token
+	return cluster.Token(in.t, in.namespace, account, audiences...)
 }
 
 // pod makes a generation pod that was given an address.
@@ -193,75 +173,27 @@ func (in *installation) pod(name, ip string) {
 	in.podUIDs = append(in.podUIDs, string(pod.UID))
 	in.podMu.Unlock()
 	pod.Status.PodIP, pod.Status.PodIPs = ip, []corev1.PodIP{{IP: ip}}
-	if err := cluster.Client.Status().Update(in.t.Context(), pod); err != nil {
-		in.t.Fatal(err)
-	}
+	check.OK(in.t, cluster.Client.Status().Update(in.t.Context(), pod))
 }
 
-// relaySidecar is a relay that trusts the cluster's issuer, and can be stopped and started again at the same places.
-type relaySidecar struct {
-	in     *installation
-	dir    string
-	socket string
-	port   int
-	stop   func()
-	// subscribers are those of this life.
-	subscribers *relay.Subscribers
-}
-
-func startRelay(in *installation) *relaySidecar {
-	r := &relaySidecar{in: in, dir: in.t.TempDir(), stop: func() {}}
-	r.socket = filepath.Join(r.dir, "r.sock")
-	r.start()
-	in.t.Cleanup(func() { r.stop() })
-	return r
-}
-
-func (r *relaySidecar) start() {
-	t := r.in.t
-	t.Helper()
-	token := r.in.tokenOf("stranger") // every service account may read the issuer's keys
+// startRelay starts a relay that trusts the cluster's issuer.
+func (in *installation) startRelay() {
+	in.t.Helper()
+	token := in.tokenOf("stranger") // every service account may read the issuer's keys
 	cfg := rest.AnonymousClientConfig(cluster.Config)
 	cfg.BearerToken = token
 	api, err := apiclient.New(cfg, "parley-generator")
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys := &relay.IssuerKeys{File: filepath.Join(r.dir, "keys.json"), Now: time.Now}
-	store, err := relay.NewStore(relay.Options{MarkerDir: filepath.Join(r.dir, "episodes"), Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	local, err := relay.ListenLocal(r.socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	public, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(r.port))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.port = public.Addr().(*net.TCPAddr).Port
-	verifier := satoken.Verifier{
-		Issuer: issuerOf(t, token), Keys: keys, Now: time.Now,
-		Subjects: []string{"system:serviceaccount:" + r.in.namespace + ":parley-gateway"},
-	}
-	r.subscribers = &relay.Subscribers{Store: store, Authorizer: podRelays{r.in, verifier}}
-	server := &relay.Server{Local: local, Public: public, Keys: keys, Subscribers: r.subscribers}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- server.Run(ctx) }()
-	var bringing sync.WaitGroup
-	bringing.Go(func() {
-		publish.New(r.socket, "keys", time.Now).KeepKeys(ctx, api.IssuerKeys, slog.New(slog.DiscardHandler))
+	check.OK(in.t, err)
+	in.relay = realrelay.Start(in.t, "127.0.0.1:0", func(s *relay.Subscribers, keys *relay.IssuerKeys) {
+		s.Authorizer = podRelays{in, satoken.Verifier{Issuer: issuerOf(in.t, token), Keys: keys, Now: time.Now,
+			Subjects: []string{"system:serviceaccount:" + in.namespace + ":parley-gateway"}}}
 	})
-	r.stop = func() {
-		cancel()
-		bringing.Wait()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		r.stop = func() {}
-	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		publish.New(in.relay.Socket, "keys", time.Now).KeepKeys(ctx, api.IssuerKeys, slog.New(slog.DiscardHandler))
+	})
+	in.t.Cleanup(func() { cancel(); running.Wait() })
 }
 
 // podRelays authorizes as the relays of all pods of the installation do,
@@ -289,24 +221,18 @@ func (p podRelays) Authorize(ctx context.Context, token string) error {
 func issuerOf(t *testing.T, token string) string {
 	t.Helper()
 	payload, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var claims struct {
 		Issuer string `json:"iss"`
 	}
-	if err := json.Unmarshal(payload, &claims); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(payload, &claims))
 	return claims.Issuer
 }
 
 func (in *installation) get(ctx context.Context, path, token string, header map[string]string) *http.Response {
 	in.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, in.url+path, nil)
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	check.OK(in.t, err)
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -314,9 +240,7 @@ func (in *installation) get(ctx context.Context, path, token string, header map[
 		req.Header.Set(k, v)
 	}
 	resp, err := in.client.Do(req)
-	if err != nil {
-		in.t.Fatal(err)
-	}
+	check.OK(in.t, err)
 	return resp
 }
 
@@ -331,4 +255,33 @@ func (in *installation) list() string {
 func waitUntil(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	waiting.Until(t, 20*time.Second, what, done)
+}
+
+// serve serves another gateway of the same configuration, with certificates if they are not nil, until the test ends or
+// stop is called. Clients use it from now on.
+func (in *installation) serve(certificates *tls.Config, configure func(*Gateway)) (stop func()) {
+	in.t.Helper()
+	gateway, err := New(in.gateway.config)
+	check.OK(in.t, err)
+	configure(gateway)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check.OK(in.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- gateway.Serve(ctx, listener, certificates) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			in.t.Errorf("the gateway ended in %v", err)
+		}
+	})
+	in.t.Cleanup(stop)
+	waitUntil(in.t, "it knows the chat",
+		func() bool { return gateway.Synced() && gateway.chats.Get(in.namespace, "chat") != nil })
+	scheme := "http"
+	if certificates != nil {
+		scheme = "https"
+	}
+	in.url = scheme + "://" + listener.Addr().String()
+	return stop
 }

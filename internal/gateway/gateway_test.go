@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -20,6 +20,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/telemetry"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestChatArrivingLateInWatchIsFollowed(t *testing.T) {
@@ -72,13 +73,10 @@ func TestClientThatHangsUpHearsTheSameStory(t *testing.T) {
 
 	want := strings.Fields("1.0.1 1.1.1.1 1.1.2.1 1.1.3.1 1.2.1.1 1.2.2.1 2.0.2 2.1.1.2 3.0.3 3.1.1.3 4.0.4 4.0.5 " +
 		"4.1.1.5 5.0.6")
-	if diff := cmp.Diff(want, ids(whole.waitID("5.0.6"))); diff != "" {
-		t.Fatalf("the whole story (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "the whole story", want, ids(whole.waitID("5.0.6")))
 	for _, l := range all[1:] {
-		if diff := cmp.Diff(numbered(whole.events), numbered(l.waitID("5.0.6"))); diff != "" {
-			t.Errorf("hanging up after every %d events (-whole +cut):\n%s", l.cutAfter, diff)
-		}
+		check.Equal(t, fmt.Sprintf("hanging up after every %d events", l.cutAfter), numbered(whole.events),
+			numbered(l.waitID("5.0.6")))
 	}
 }
 
@@ -100,13 +98,9 @@ func TestHundredFollowersShareOneMessageFetch(t *testing.T) {
 	c.finish(v1alpha1.RoleAssistant, "reply")
 	c.commit()
 	for _, l := range all {
-		if diff := cmp.Diff([]string{"2.0.2"}, ids(l.waitID("2.0.2"))); diff != "" {
-			t.Fatalf("(-want +got):\n%s", diff)
-		}
+		check.Equal(t, "events", []string{"2.0.2"}, ids(l.waitID("2.0.2")))
 	}
-	if n := in.gets.Load(); n != 1 {
-		t.Errorf("%d fetches, want 1", n)
-	}
+	check.Equal(t, "fetches", 1, in.gets.Load())
 }
 
 func TestForbiddenRequestIsRefusedWithRemedy(t *testing.T) {
@@ -134,9 +128,7 @@ func TestForbiddenRequestIsRefusedWithRemedy(t *testing.T) {
 			resp := in.get(t.Context(), tt.path, tt.token, nil)
 			defer resp.Body.Close()
 			var refused refusal.Body
-			if err := json.NewDecoder(resp.Body).Decode(&refused); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, json.NewDecoder(resp.Body).Decode(&refused))
 			if resp.StatusCode != tt.status || refused.Status != tt.status || !strings.Contains(refused.Message, tt.message) {
 				t.Errorf("got %d %+v, want %d %q", resp.StatusCode, refused, tt.status, tt.message)
 			}
@@ -156,9 +148,7 @@ func TestTheStreamIsServerSentEvents(t *testing.T) {
 	})
 	resp := in.get(t.Context(), in.path("chat"), in.token, map[string]string{"Last-Event-ID": c.idOf("1.0.1")})
 	defer resp.Body.Close()
-	if got := resp.Header.Get("Content-Type"); got != "text/event-stream" {
-		t.Errorf("type %s", got)
-	}
+	check.Equal(t, "type", "text/event-stream", resp.Header.Get("Content-Type"))
 	want := "retry: 1000\n\n" +
 		"event: queue_update\ndata: {\"queue\":[]}\n\n" +
 		"event: status\ndata: {\"historyVersion\":1,\"length\":1,\"turn\":\"q1\"}\n\n" +
@@ -187,9 +177,7 @@ func TestADeletedChatEndsTheStream(t *testing.T) {
 	c := in.converse("chat")
 	l := in.listen("chat", "", 0)
 	l.waitName(stream.EventStatus)
-	if err := cluster.Client.Delete(t.Context(), c.chat); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), c.chat))
 	l.waitName(stream.EventDeleted)
 	<-l.done
 }
@@ -205,18 +193,16 @@ func TestAnAbsentRelayCostsThePreviewAlone(t *testing.T) {
 	c.commit()
 	l.waitID("1.1.1.1")
 	c.settle(q1)
-	in.relay.stop()
+	in.relay.Stop()
 	c.say("b ")
-	in.relay.start()
+	in.relay.Start()
 	c.say("c ")
 	l.waitID("1.1.3.1") // the relay has everything again, and the listener missed nothing
-	in.relay.stop()
+	in.relay.Stop()
 	c.finish(v1alpha1.RoleAssistant, "a b c d")
 	c.commit()
 	got := ids(l.waitID("2.0.2"))
-	if diff := cmp.Diff(strings.Fields("1.0.1 1.1.1.1 1.1.2.1 1.1.3.1 2.0.2"), got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "events", strings.Fields("1.0.1 1.1.1.1 1.1.2.1 1.1.3.1 2.0.2"), got)
 }
 
 func TestPartsComeOnceThePodHasAnAddress(t *testing.T) {
@@ -251,13 +237,9 @@ func TestASlowClientIsCut(t *testing.T) {
 	first.stop() // On a busy machine it would be cut, too.
 	waitUntil(t, "no one follows", func() bool { return watching() == 0 })
 	conn, err := net.Dial("tcp", strings.TrimPrefix(in.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer conn.Close()
-	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, conn.(*net.TCPConn).SetReadBuffer(4<<10))
 	if _, err := io.WriteString(conn, "GET "+in.path("chat")+" HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer "+
 		in.token+"\r\n\r\n"); err != nil {
 		t.Fatal(err)

@@ -7,34 +7,36 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http"
+	"sync"
 	"time"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/refusal"
+	"parley.dev/parley/internal/netguard/limit"
 )
 
 const (
-	// recheckEvery is how often the right to a stream is checked while it lasts, less up to a third, so that streams that
-	// began together are not checked together. With the ten seconds that answers count here and in the API server each, a
-	// right that was withdrawn ends its streams within a minute.
+	// recheckEvery is how often the permission is checked, less up to a third, so that streams that began together are not
+	// checked together. Answers are cached for ten seconds here and in the API server each, so a withdrawn permission
+	// ends its streams within a minute.
 	recheckEvery = 30 * time.Second
-	// recheckAgain is how soon it is checked again when the API server gave no answer.
+	// recheckAgain is the pause after which it is checked again if the API server did not answer.
 	recheckAgain = 5 * time.Second
-	// recheckPatience is how long a stream outlives the API server's last yes.
+	// recheckPatience is how long a stream lasts after the API server last confirmed the permission.
 	recheckPatience = time.Minute
 )
 
-// lease says how long leave to listen lasts.
+// lease is how long a permission to listen lasts.
 type lease struct {
 	every, again, patience time.Duration
 	now                    func() time.Time
 }
 
-// recheck asks once more whether the caller may listen.
+// recheck asks again whether the caller may listen.
 type recheck func(context.Context) (auth.Grant, *refusal.Error)
 
-// hold returns when the leave is gone, with the reason why, or nil once ctx is done.
+// hold returns when the permission has ended, with the reason, or nil once ctx is done.
 func (l lease) hold(ctx context.Context, grant auth.Grant, ask recheck) *stream.Closing {
 	wait := l.jittered()
 	for {
@@ -46,8 +48,8 @@ func (l lease) hold(ctx context.Context, grant auth.Grant, ask recheck) *stream.
 			return nil
 		case <-timer.C:
 		}
-		if gone := l.gone(grant, l.now()); gone != nil {
-			return gone
+		if ended := l.ended(grant); ended != nil {
+			return ended
 		}
 		asking, cancel := context.WithDeadline(ctx, until)
 		again, refused := ask(asking)
@@ -56,17 +58,17 @@ func (l lease) hold(ctx context.Context, grant auth.Grant, ask recheck) *stream.
 		case refused == nil:
 			grant, wait = again, l.jittered()
 		case refused.Denied():
-			if gone := l.gone(grant, l.now()); gone != nil {
-				return gone
+			if ended := l.ended(grant); ended != nil {
+				return ended
 			}
 			return &stream.Closing{Reason: stream.ClosingWithdrawn, Message: withdrawn(refused)}
-		default: // Also if the stream has ended, which is noticed at once.
+		default: // Also if the stream has ended: the next turn of the loop returns.
 			wait = l.again
 		}
 	}
 }
 
-// end is when the leave ends unless the API server renews it.
+// end is when the permission ends unless the API server renews it.
 func (l lease) end(grant auth.Grant) time.Time {
 	end := grant.At.Add(l.patience)
 	if !grant.Expires.IsZero() && grant.Expires.Before(end) {
@@ -75,9 +77,9 @@ func (l lease) end(grant auth.Grant) time.Time {
 	return end
 }
 
-// gone says why the leave has ended at a time; nil if it has not.
-func (l lease) gone(grant auth.Grant, now time.Time) *stream.Closing {
-	switch {
+// ended is why the permission has ended; nil if it has not.
+func (l lease) ended(grant auth.Grant) *stream.Closing {
+	switch now := l.now(); {
 	case !grant.Expires.IsZero() && !now.Before(grant.Expires):
 		return &stream.Closing{Reason: stream.ClosingExpired, Message: "the token has expired: come back with another one"}
 	case !now.Before(grant.At.Add(l.patience)):
@@ -88,7 +90,7 @@ func (l lease) gone(grant auth.Grant, now time.Time) *stream.Closing {
 }
 
 func (l lease) jittered() time.Duration {
-	return l.every - rand.N(max(1, l.every/3)) // It spreads questions, and hides nothing.
+	return l.every - rand.N(max(1, l.every/3)) // It need not be secret.
 }
 
 func withdrawn(refused *refusal.Error) string {
@@ -96,4 +98,47 @@ func withdrawn(refused *refusal.Error) string {
 		return "the API server no longer accepts the token"
 	}
 	return refused.Message
+}
+
+// session is a caller that may follow a chat or list the chats of a namespace, and whose stream is counted.
+type session struct {
+	gateway *Gateway
+	token   string
+	access  auth.Access
+	grant   auth.Grant
+	// lease is that of the open stream.
+	lease *limit.Lease
+}
+
+// admit authorizes a caller to listen and counts its stream.
+func (g *Gateway) admit(ctx context.Context, token string, access auth.Access) (*session, *refusal.Error) {
+	grant, refused := g.config.Checker.Check(ctx, token, access)
+	if refused != nil {
+		return nil, refused
+	}
+	if !g.Synced() {
+		return nil, &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.Starting,
+			RetryAfter: time.Second, Message: "the gateway is starting, try again"}
+	}
+	s := &session{gateway: g, token: token, access: access, grant: grant, lease: g.streams.Lease(grant.User)}
+	return s, refusal.Limited(s.lease.Grow(1), grant.User, "open streams", refusal.TooManyStreams, 10*time.Second)
+}
+
+// whilePermitted returns a context that is cancelled when the caller may no longer listen, with a *stream.Closing as
+// its cause. Stop ends the checks.
+func (s *session) whilePermitted(ctx context.Context) (permitted context.Context, stop func()) {
+	permitted, cancel := context.WithCancelCause(ctx)
+	recheck := func(ctx context.Context) (auth.Grant, *refusal.Error) {
+		return s.gateway.config.Checker.Recheck(ctx, s.token, s.access)
+	}
+	var checking sync.WaitGroup
+	checking.Go(func() {
+		if ended := s.gateway.lease.hold(permitted, s.grant, recheck); ended != nil {
+			cancel(ended)
+		}
+	})
+	return permitted, func() {
+		cancel(nil)
+		checking.Wait()
+	}
 }

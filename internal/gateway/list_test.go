@@ -14,15 +14,14 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
-// lister lets an account list and watch the chats of the namespace.
-func (in *installation) lister(account string) {
+// lister allows an account to list and watch the chats of the namespace.
+func (in *installation) lister(account string) *rbacv1.RoleBinding {
 	in.create(&rbacv1.Role{ObjectMeta: in.meta("lister"), Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats"}, Verbs: []string{"list", "watch"}}}})
-	in.create(&rbacv1.RoleBinding{ObjectMeta: in.meta("lister"),
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "lister"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: in.namespace, Name: account}}})
+	return cluster.Bind(in.t, in.namespace, account, "Role", "lister")
 }
 
 // summaryOf is the newest that was told of a chat.
@@ -30,9 +29,7 @@ func summaryOf(t *testing.T, events []event, name string) (s stream.Summary) {
 	t.Helper()
 	for _, e := range events {
 		var told stream.Summary
-		if err := json.Unmarshal([]byte(e.Data), &told); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Unmarshal([]byte(e.Data), &told))
 		if told.Name == name && e.Name != stream.EventDeleted {
 			s = told
 		}
@@ -43,7 +40,7 @@ func summaryOf(t *testing.T, events []event, name string) (s stream.Summary) {
 func TestAListOfChatsIsFollowedAndResumed(t *testing.T) {
 	t.Parallel()
 	in := install(t, func(g *Gateway) { g.lease.every = 20 * time.Millisecond })
-	in.lister("viewer")
+	binding := in.lister("viewer")
 	a := in.converse("a")
 	in.create(&v1alpha1.Chat{ObjectMeta: in.meta("b"),
 		Spec: v1alpha1.ChatSpec{ParentRef: &v1alpha1.ChatReference{Name: "a"}, Prompt: "private"}})
@@ -61,17 +58,13 @@ func TestAListOfChatsIsFollowedAndResumed(t *testing.T) {
 	if got := summaryOf(t, events, "a"); got.LastReply != "Look at the node's" || got.Phase != v1alpha1.ChatWaiting {
 		t.Errorf("got %+v", got)
 	}
-	if err := cluster.Client.Delete(t.Context(), a.chat); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), a.chat))
 	l.waitName(stream.EventDeleted)
 	back := in.listenAt(in.list()+"&lastEventId="+events[len(events)-1].ID, "").waitName(stream.EventSynced)
 	if len(back) != 2 || back[0].Name != stream.EventDeleted || !strings.Contains(back[0].Data, `"a"`) {
 		t.Errorf("who comes back is told %+v", back)
 	}
-	if err := cluster.Client.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: in.meta("lister")}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), binding))
 	l.wait("the end", func(e event) bool {
 		return e.Name == stream.EventClosing && strings.Contains(e.Data, "may not list and watch chats")
 	})

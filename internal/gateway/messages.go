@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -11,9 +12,12 @@ import (
 
 	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/cache"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/lru"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/gateway/follow"
@@ -24,37 +28,41 @@ const (
 	// cacheMessages and cacheBytes bound what is kept of the newest messages.
 	cacheMessages = 1024
 	cacheBytes    = 64 << 20
-	// maxFetches is how many messages are fetched at a time, so that many followers of long histories leave the API
-	// server to others.
+	// maxFetches is how many messages are fetched at a time, so that many followers of long histories do not overload
+	// the API server.
 	maxFetches = 16
 	// fetchTimeout bounds one of them.
 	fetchTimeout = 10 * time.Second
+	// previewAge is how long the preview of a queued message is kept, so that all followers of a chat cost one fetch.
+	previewAge = 5 * time.Second
+	// maxPreviews bounds their number.
+	maxPreviews = 1024
 )
 
 // GetMessage fetches a ChatMessage from the API server.
 type GetMessage func(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error)
 
-// messages fetches committed messages, each once for all who follow the chat at the same time. What it has kept of a
-// message that people can edit, or delete and create again, counts only for those who can tell that the same commit is
-// meant. It implements follow.Messages.
+// messages fetches messages, each once for all that follow the chat at the same time. A message of a person can be
+// edited, or deleted and created again, so a kept one is used only for the commit that it was kept for. It implements
+// follow.Messages and follow.Queue.
 type messages struct {
 	get      GetMessage
 	cached   GetMessage
 	fetches  limit.Limiter
 	fetching singleflight.Group
 
-	mu    sync.Mutex
-	known *lru.Cache // of *follow.Committed
-	bytes int        // that they have
-	looks *cache.LRUExpireCache
+	mu       sync.Mutex
+	known    *lru.Cache // of *follow.Committed
+	bytes    int        // of known
+	previews *utilcache.LRUExpireCache
 }
 
-// newMessages returns messages that are fetched by get, or by cached where that is as good; nil: never.
+// newMessages returns messages that are fetched by get, or by cached where the API server's cache suffices; nil: never.
 func newMessages(get, cached GetMessage) *messages {
 	m := &messages{get: get, cached: cached, fetches: limit.New(maxFetches),
-		looks: cache.NewLRUExpireCache(maxLooks)}
-	m.known = lru.NewWithEvictionFunc(cacheMessages, func(_ lru.Key, gone any) {
-		m.bytes -= len(gone.(*follow.Committed).Data)
+		previews: utilcache.NewLRUExpireCache(maxPreviews)}
+	m.known = lru.NewWithEvictionFunc(cacheMessages, func(_ lru.Key, evicted any) {
+		m.bytes -= len(evicted.(*follow.Committed).Data)
 	})
 	return m
 }
@@ -65,57 +73,37 @@ func (m *messages) Get(ctx context.Context, chat *v1alpha1.Chat, place follow.Pl
 	if found := m.lookup(key, place.Version); found != nil {
 		return found, nil
 	}
-	// A fetch that began for those who saw an older history may bring what was there before an edit.
-	result := m.fetching.DoChan(fmt.Sprintf("%s@%d", key, chat.Status.History.Version), func() (any, error) {
+	// A fetch that began for an older version of the history may bring what was there before an edit.
+	flight := fmt.Sprintf("%s@%d", key, chat.Status.History.Version)
+	return limit.Shared(ctx, &m.fetching, flight, fetchTimeout, func(ctx context.Context) (*follow.Committed, error) {
 		if found := m.lookup(key, place.Version); found != nil { // Another fetch has ended since.
 			return found, nil
 		}
-		fetching, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchTimeout)
-		defer cancel()
-		return m.fetch(fetching, chat, key, place)
-	})
-	select {
-	case r := <-result:
-		if r.Err != nil {
-			return nil, r.Err
+		msg, err := m.certain(ctx, chat, place.Name)
+		if err != nil {
+			return nil, err
 		}
-		return r.Val.(*follow.Committed), nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+		committed, err := follow.Commit(chat, msg, place)
+		if err != nil {
+			return nil, err
+		}
+		m.keep(key, committed)
+		return committed, nil
+	})
 }
 
-func (m *messages) fetch(ctx context.Context, chat *v1alpha1.Chat, key string, place follow.Place) (*follow.Committed,
-	error) {
-	msg, err := m.certain(ctx, chat, place.Name)
-	if err != nil {
-		return nil, err
-	}
-	committed, err := follow.Commit(chat, msg, place)
-	if err != nil {
-		return nil, err
-	}
-	m.keep(key, committed)
-	return committed, nil
-}
-
-// certain reads a message that was committed: from the API server's cache, if that has what was committed for certain.
+// certain reads a committed message: from the API server's cache, if that surely has what was committed.
 func (m *messages) certain(ctx context.Context, chat *v1alpha1.Chat, name string) (*v1alpha1.ChatMessage, error) {
 	if m.cached != nil && history.MayBeCertain(chat, name) {
-		if msg, err := m.one(ctx, m.cached, chat.Namespace, name); err == nil && history.Certain(chat, msg) {
+		if msg, err := m.fetch(ctx, m.cached, chat.Namespace, name); err == nil && history.Certain(chat, msg) {
 			return msg, nil
 		}
 	}
-	return m.read(ctx, chat.Namespace, name)
+	return m.fetch(ctx, m.get, chat.Namespace, name)
 }
 
-// read reads a message as it is now.
-func (m *messages) read(ctx context.Context, namespace, name string) (*v1alpha1.ChatMessage, error) {
-	return m.one(ctx, m.get, namespace, name)
-}
-
-// one reads a message, as one of a few at a time.
-func (m *messages) one(ctx context.Context, get GetMessage, namespace, name string) (*v1alpha1.ChatMessage, error) {
+// fetch reads a message, as one of maxFetches at a time.
+func (m *messages) fetch(ctx context.Context, get GetMessage, namespace, name string) (*v1alpha1.ChatMessage, error) {
 	release, err := m.fetches.Acquire(ctx, 1)
 	if err != nil {
 		return nil, err
@@ -131,7 +119,7 @@ func (m *messages) one(ctx context.Context, get GetMessage, namespace, name stri
 	return msg, nil
 }
 
-// lookup finds what was kept of a message: a generated one, which never changes, or one whose commit made that version.
+// lookup finds a kept message: a generated one, which never changes, or one whose commit made that version.
 func (m *messages) lookup(key string, version int64) *follow.Committed {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -160,4 +148,85 @@ func (m *messages) keep(key string, message *follow.Committed) {
 	for m.bytes > cacheBytes {
 		m.known.RemoveOldest()
 	}
+}
+
+// Look implements follow.Queue.
+func (m *messages) Look(ctx context.Context, chat *v1alpha1.Chat, name string) (stream.QueuedMessage, error) {
+	key := "queue/" + string(chat.UID) + "/" + name
+	if seen, ok := m.previews.Get(key); ok {
+		return seen.(stream.QueuedMessage), nil
+	}
+	return limit.Shared(ctx, &m.fetching, key, fetchTimeout, func(ctx context.Context) (stream.QueuedMessage, error) {
+		msg, err := m.fetch(ctx, m.get, chat.Namespace, name)
+		if err != nil {
+			return stream.QueuedMessage{}, err
+		}
+		seen, err := follow.Queued(chat, msg)
+		if err == nil {
+			m.previews.Add(key, seen, previewAge)
+		}
+		return seen, err
+	})
+}
+
+// NoteSelector is the field selector of the messages that Config.Notes lists and watches.
+const NoteSelector = "spec.visibility=" + string(v1alpha1.VisibleToPeople)
+
+// notesByChat is the index of the notes of a chat.
+const notesByChat = "chat"
+
+// notes caches which messages for people only exist, without their content. It implements follow.Notes.
+type notes struct {
+	*informer[*v1alpha1.ChatMessage]
+	messages *messages
+}
+
+// newNotes caches the notes of the source. It calls changed with the key of a chat whose notes may have changed.
+func newNotes(source cache.ListerWatcher, messages *messages, changed func(chat string)) (*notes, error) {
+	byChat := func(obj any) ([]string, error) {
+		return []string{chatOfNote(objectOf[*v1alpha1.ChatMessage](obj))}, nil
+	}
+	informer, err := newInformer(source, &v1alpha1.ChatMessage{}, cache.Indexers{notesByChat: byChat}, withoutContent,
+		func(before, after *v1alpha1.ChatMessage) {
+			if note := cmp.Or(after, before); note != nil {
+				changed(chatOfNote(note))
+			}
+		})
+	return &notes{informer, messages}, err
+}
+
+func chatOfNote(note *v1alpha1.ChatMessage) string {
+	return note.Namespace + "/" + note.Spec.ChatRef.Name
+}
+
+// withoutContent keeps the identity and the place of a note.
+func withoutContent(note *v1alpha1.ChatMessage) *v1alpha1.ChatMessage {
+	return &v1alpha1.ChatMessage{
+		ObjectMeta: metav1.ObjectMeta{Namespace: note.Namespace, Name: note.Name, UID: note.UID,
+			Generation: note.Generation, ResourceVersion: note.ResourceVersion, CreationTimestamp: note.CreationTimestamp,
+			DeletionTimestamp: note.DeletionTimestamp},
+		Spec: v1alpha1.ChatMessageSpec{ChatRef: note.Spec.ChatRef, Visibility: note.Spec.Visibility},
+		Status: v1alpha1.ChatMessageStatus{State: note.Status.State, ChatUID: note.Status.ChatUID,
+			Index: note.Status.Index},
+	}
+}
+
+// Of implements follow.Notes.
+func (n *notes) Of(chat *v1alpha1.Chat) (refs []follow.NoteRef) {
+	for _, msg := range n.indexed(notesByChat, chat.Namespace+"/"+chat.Name) {
+		if note, ok := follow.NoteOf(chat, msg); ok {
+			refs = append(refs, note)
+		}
+	}
+	return refs
+}
+
+// Read implements follow.Notes. All that follow the chat at the same time cost one fetch.
+func (n *notes) Read(ctx context.Context, chat *v1alpha1.Chat, note follow.NoteRef) (*v1alpha1.ChatMessage, error) {
+	// A fetch that began for an earlier generation may bring that.
+	key := fmt.Sprintf("note/%s/%s@%d", note.UID, note.Name, note.Generation)
+	return limit.Shared(ctx, &n.messages.fetching, key, fetchTimeout,
+		func(ctx context.Context) (*v1alpha1.ChatMessage, error) {
+			return n.messages.fetch(ctx, n.messages.get, chat.Namespace, note.Name)
+		})
 }

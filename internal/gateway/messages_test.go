@@ -4,11 +4,15 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/follow"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestWhatIsKeptOfMessagesIsBounded(t *testing.T) {
@@ -28,9 +32,7 @@ func TestWhatIsKeptOfMessagesIsBounded(t *testing.T) {
 			if got := m.known.Len(); got != c.want || m.bytes != c.want*c.bytes {
 				t.Errorf("%d messages with %d bytes are kept, want %d", got, m.bytes, c.want)
 			}
-			if kept := m.lookup("0", 0) != nil; kept != (c.want > 0) {
-				t.Errorf("the message that is used is kept: %v", kept)
-			}
+			check.Equal(t, "the message that is used is kept", c.want > 0, m.lookup("0", 0) != nil)
 		})
 	}
 }
@@ -43,4 +45,24 @@ func TestOfAMessageTheNewestCommitIsKept(t *testing.T) {
 	if m.lookup("a", 3) == nil || m.lookup("a", 2) != nil || m.known.Len() != 1 || m.bytes != 3 {
 		t.Errorf("%d messages with %d bytes are kept", m.known.Len(), m.bytes)
 	}
+}
+
+func TestRecreatedMessageIsFetchedAgain(t *testing.T) {
+	chat, output, fetches := chattest.Chat("c", chattest.UID("uid")), "4711", 0
+	m := newMessages(func(_ context.Context, _, name string) (*v1alpha1.ChatMessage, error) {
+		fetches++
+		return chattest.Brings("c", name, v1alpha1.ToolResult{ID: "call_1", Output: output}), nil
+	}, nil)
+	get := func(version int64) string {
+		chat.Status.History = v1alpha1.HistoryStatus{Version: version, Head: "results", Length: 3}
+		chat.Status.Internal.Tail = []v1alpha1.CommittedMessage{{Message: "results", Position: 2, HistoryVersion: version}}
+		message, err := m.Get(t.Context(), chat, follow.PlaceOf(chat, "results", 2, nil))
+		check.OK(t, err)
+		return string(message.Data)
+	}
+	check.Contains(t, get(3), "4711")
+	output = "4712"
+	check.Contains(t, get(3), "4711")
+	check.Contains(t, get(5), "4712")
+	check.Equal(t, "fetches", 2, fetches)
 }

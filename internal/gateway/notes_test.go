@@ -4,11 +4,11 @@
 package gateway
 
 import (
-	"strings"
 	"testing"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestANoteComesToWhoFollowsTheChat(t *testing.T) {
@@ -22,15 +22,9 @@ func TestANoteComesToWhoFollowsTheChat(t *testing.T) {
 	in.create(note)
 	note.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageNoted, ChatUID: string(c.chat.UID),
 		Index: new(int64(0))}
-	if err := cluster.Client.Status().Update(t.Context(), note); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Status().Update(t.Context(), note))
 	told := l.waitName(stream.EventNote)
-	if data := string(told[len(told)-1].Data); !strings.Contains(data, "the customer has called") {
-		t.Errorf("it is told %s", data)
-	}
-	if err := cluster.Client.Delete(t.Context(), note); err != nil {
-		t.Fatal(err)
-	}
+	check.Contains(t, string(told[len(told)-1].Data), "the customer has called")
+	check.OK(t, cluster.Client.Delete(t.Context(), note))
 	l.waitName(stream.EventNoteDeleted)
 }

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 // promises begins a request whose body is as large as it may be, sends a piece of it of more than 4 KiB, and keeps the
@@ -17,9 +19,7 @@ func (c *compatible) promises(path, piece string) <-chan int {
 	body, send := io.Pipe()
 	answered := make(chan int, 1)
 	r, err := http.NewRequestWithContext(c.in.t.Context(), http.MethodPost, c.in.url+path, body)
-	if err != nil {
-		c.in.t.Fatal(err)
-	}
+	check.OK(c.in.t, err)
 	r.ContentLength = 16 << 20
 	r.Header.Set("Authorization", "Bearer "+c.token)
 	ended := make(chan struct{})
@@ -74,9 +74,7 @@ func TestCallerIsLimitedToHalfOfBodyMemory(t *testing.T) {
 	case status = <-first:
 	case status = <-second:
 	}
-	if status != http.StatusTooManyRequests {
-		t.Errorf("what is too much is answered with %d", status)
-	}
+	check.Equal(t, "the status", http.StatusTooManyRequests, status)
 	large := strings.Repeat(" ", 12<<20) + `{"input": "x", "model": "none"}`
 	if got := bob.does("POST", bob.base()+"/responses", large); got.code(t) != "model_not_found" {
 		t.Errorf("bob gets %d %s", got.status, got.body)

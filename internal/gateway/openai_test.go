@@ -14,13 +14,13 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/turn"
+	"parley.dev/parley/test/kit/check"
 )
 
 // compatible is a client of OpenAI's protocols.
@@ -32,15 +32,13 @@ type compatible struct {
 // user makes an account that may chat, and its client.
 func (in *installation) user(name string) *compatible {
 	in.t.Helper()
-	in.create(&corev1.ServiceAccount{ObjectMeta: in.meta(name)})
+	cluster.Account(in.t, in.namespace, name)
 	in.create(&rbacv1.Role{ObjectMeta: in.meta(name), Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats", "chatmessages"},
 			Verbs: []string{"get", "list", "watch", "create", "patch", "delete"}},
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chatmodelconfigs", "chatclasses"}, Verbs: []string{"get", "list"}},
 		{APIGroups: []string{"parley.dev"}, Resources: []string{"chats/stream"}, Verbs: []string{"get"}}}})
-	binding := in.bindingOf(name)
-	binding.RoleRef.Name = name
-	in.create(binding)
+	cluster.Bind(in.t, in.namespace, name, "Role", name)
 	return &compatible{in, in.tokenOf(name)}
 }
 
@@ -68,17 +66,13 @@ func (a answered) code(t *testing.T) string {
 func (c *compatible) ask(method, path, body string, headers ...string) *http.Response {
 	c.in.t.Helper()
 	r, err := http.NewRequestWithContext(c.in.t.Context(), method, c.in.url+path, strings.NewReader(body))
-	if err != nil {
-		c.in.t.Fatal(err)
-	}
+	check.OK(c.in.t, err)
 	r.Header.Set("Authorization", "Bearer "+c.token)
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	response, err := c.in.client.Do(r)
-	if err != nil {
-		c.in.t.Fatal(err)
-	}
+	check.OK(c.in.t, err)
 	return response
 }
 
@@ -87,9 +81,7 @@ func (c *compatible) does(method, path, body string, headers ...string) answered
 	response := c.ask(method, path, body, headers...)
 	defer func() { _ = response.Body.Close() }()
 	read, err := io.ReadAll(response.Body)
-	if err != nil {
-		c.in.t.Fatal(err)
-	}
+	check.OK(c.in.t, err)
 	return answered{response.StatusCode, response.Header, string(read)}
 }
 
@@ -160,15 +152,13 @@ func TestWithdrawnPermissionEndsAnswer(t *testing.T) {
 	done.Go(func() {
 		c.takeUp(1)
 		c.commit()
-		binding := in.bindingOf("anna")
+		binding := &rbacv1.RoleBinding{ObjectMeta: in.meta("anna-anna")}
 		if err := cluster.Client.Delete(t.Context(), binding); err != nil {
 			t.Error(err)
 		}
 	})
 	got := anna.does("POST", anna.base()+"/chat/completions", hello, "X-Parley-Chat", "c")
-	if !strings.Contains(got.body, "access_withdrawn") {
-		t.Errorf("%d %s", got.status, got.body)
-	}
+	check.Contains(t, got.body, "access_withdrawn")
 }
 
 func TestOpenAIEndpointsEnforcePermissions(t *testing.T) {
@@ -229,18 +219,14 @@ func TestOpenAIEndpointsEnforcePermissions(t *testing.T) {
 		})
 	}
 	var said v1alpha1.ChatMessageList
-	if err := cluster.Client.List(t.Context(), &said); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.List(t.Context(), &said))
 	for i := range said.Items {
 		if ns := said.Items[i].Namespace; ns == in.namespace || ns == other.namespace {
 			t.Errorf("somebody has said %s", said.Items[i].Name)
 		}
 	}
 	for _, c := range []*compatible{anna, stranger, listener} {
-		if strings.Contains(log.String(), c.token) {
-			t.Error("a token is in the log")
-		}
+		check.Lacks(t, log.String(), c.token)
 	}
 }
 

@@ -43,12 +43,12 @@ type relays struct {
 	tokens *tokencache.Cache
 	log    *slog.Logger
 	warned rate.Sometimes
-	// shown is told of pods whose addresses streams wait for.
-	shown listeners
+	// waiting are the streams that wait for the address of a pod.
+	waiting listeners
 }
 
-func newRelays(pods cache.Store, port int, tokens *tokencache.Cache, log *slog.Logger) *relays {
-	return &relays{pods: pods, port: port, tokens: tokens, log: log, warned: rate.Sometimes{Interval: warnEvery},
+func newRelays(port int, tokens *tokencache.Cache, log *slog.Logger) *relays {
+	return &relays{port: port, tokens: tokens, log: log, warned: rate.Sometimes{Interval: warnEvery},
 		http: &http.Client{Transport: &http.Transport{
 			DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
 			DisableCompression:     true,
@@ -84,7 +84,7 @@ func (r *relays) Subscribe(ctx context.Context, namespace, name string, ep fence
 	}
 }
 
-// report is loud only where trying again does not help, and then once a minute for all streams.
+// report logs why there are no parts: as a warning if a retry does not help, and then once a minute for all streams.
 func (r *relays) report(ctx context.Context, namespace, pod string, err error) {
 	level := slog.LevelDebug
 	if errors.Is(err, subscribe.ErrRefused) {
@@ -93,12 +93,12 @@ func (r *relays) report(ctx context.Context, namespace, pod string, err error) {
 	r.log.Log(ctx, level, "no live parts from a relay", "namespace", namespace, "pod", pod, "error", err)
 }
 
-// errNoAddress means that a pod is not there yet, or has no address.
+// errNoAddress means that a pod does not exist yet, or has no address.
 var errNoAddress = errors.New("no address yet")
 
-// await is the pod, as soon as it has an address: a pod that is just starting shows its parts from the first one on.
+// await returns the pod once it has an address, so that no part of a starting pod is missed.
 func (r *relays) await(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
-	changed, stop := r.shown.listen(namespace + "/" + name)
+	changed, stop := r.waiting.listen(namespace + "/" + name)
 	defer stop()
 	for {
 		pod, err := r.find(namespace, name)
@@ -114,8 +114,8 @@ func (r *relays) await(ctx context.Context, namespace, name string) (*corev1.Pod
 	}
 }
 
-// find is the pod, if its relay may be asked. The chat's status names it, which the manager alone writes; its account
-// is one that the manager alone gives to pods; and its address is its own and not its node's.
+// find returns the pod, if the gateway may send a token to it. Only the manager writes the chat's status, which names
+// the pod, and only the manager gives pods this account. The address must not be that of the node.
 func (r *relays) find(namespace, name string) (*corev1.Pod, error) {
 	obj, exists, err := r.pods.GetByKey(namespace + "/" + name)
 	if err != nil {
@@ -131,26 +131,12 @@ func (r *relays) find(namespace, name string) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// podEvents is told of the pods. The first that is heard of one may be that it has an address.
-func (r *relays) podEvents() cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: r.podShown, UpdateFunc: func(_, pod any) { r.podShown(pod) }, DeleteFunc: r.podGone,
-	}
-}
-
-// podShown tells those who wait for the pod's address.
-func (r *relays) podShown(obj any) {
-	if pod, ok := obj.(*corev1.Pod); ok {
-		r.shown.tell(pod.Namespace + "/" + pod.Name)
-	}
-}
-
-// podGone forgets what was kept for a pod.
-func (r *relays) podGone(obj any) {
-	if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		obj = last.Obj
-	}
-	if pod, ok := obj.(*corev1.Pod); ok {
-		r.tokens.Forget(relay.Audience(pod.Namespace, string(pod.UID)))
+// podChanged notifies the streams that wait for the pod, and drops the token of a deleted pod.
+func (r *relays) podChanged(before, after *corev1.Pod) {
+	switch {
+	case after != nil:
+		r.waiting.notify(after.Namespace + "/" + after.Name)
+	case before != nil:
+		r.tokens.Forget(relay.Audience(before.Namespace, string(before.UID)))
 	}
 }

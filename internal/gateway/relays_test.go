@@ -24,6 +24,7 @@ import (
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/kube/tokencache"
 	"parley.dev/parley/internal/stream/subscribe"
+	"parley.dev/parley/test/kit/check"
 )
 
 // shownTokens is a relay that keeps what it is shown.
@@ -46,16 +47,38 @@ func (s *shownTokens) all() map[string]string {
 	return maps.Clone(s.tokens)
 }
 
-func podAt(name, ip string, change func(*corev1.Pod)) *corev1.Pod {
+func podAt(name, ip string, change ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("uid-of-" + name)},
 		Spec:       corev1.PodSpec{ServiceAccountName: "parley-generation"},
 		Status:     corev1.PodStatus{PodIP: ip},
 	}
-	if change != nil {
-		change(pod)
+	for _, f := range change {
+		f(pod)
 	}
 	return pod
+}
+
+// serveRelays serves a relay at all addresses of the machine, and returns the pods' relays and how many tokens they
+// got.
+func serveRelays(t *testing.T, handler http.Handler, pods ...*corev1.Pod) (r *relays, minted *int) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "0.0.0.0:0")
+	check.OK(t, err)
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler}}
+	server.Start()
+	t.Cleanup(server.Close)
+	minted = new(int)
+	mint := func(_ context.Context, audience string) (string, time.Time, error) {
+		*minted++
+		return "for:" + audience, time.Now().Add(time.Hour), nil
+	}
+	r = newRelays(listener.Addr().(*net.TCPAddr).Port, tokencache.New(mint, time.Now), slog.New(slog.DiscardHandler))
+	r.pods = cache.NewStore(cache.MetaNamespaceKeyFunc)
+	for _, pod := range pods {
+		check.OK(t, r.pods.Add(pod))
+	}
+	return r, minted
 }
 
 // endOf returns the error that ends the subscription.
@@ -72,92 +95,47 @@ func endOf(t *testing.T, r *relays, pod string) error {
 
 func TestRelayTokenIsGoodForItsPodAlone(t *testing.T) {
 	shown := &shownTokens{tokens: map[string]string{}}
-	listener, err := net.Listen("tcp", "0.0.0.0:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: shown}}
-	server.Start()
-	t.Cleanup(server.Close)
-	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	for _, pod := range []*corev1.Pod{
-		podAt("one", "127.0.0.1", nil), podAt("two", "127.0.0.2", nil),
+	r, minted := serveRelays(t, shown, podAt("one", "127.0.0.1"), podAt("two", "127.0.0.2"),
 		podAt("stranger", "127.0.0.3", func(p *corev1.Pod) { p.Spec.ServiceAccountName = "default" }),
-		podAt("node", "127.0.0.4", func(p *corev1.Pod) { p.Spec.HostNetwork = true }),
-	} {
-		if err := store.Add(pod); err != nil {
-			t.Fatal(err)
-		}
-	}
-	minted := 0
-	mint := func(_ context.Context, audience string) (string, time.Time, error) {
-		minted++
-		return "for:" + audience, time.Now().Add(time.Hour), nil
-	}
-	r := newRelays(store, listener.Addr().(*net.TCPAddr).Port, tokencache.New(mint, time.Now),
-		slog.New(slog.DiscardHandler))
+		podAt("node", "127.0.0.4", func(p *corev1.Pod) { p.Spec.HostNetwork = true }))
 	for _, pod := range []string{"one", "two", "stranger", "node"} {
 		if err := endOf(t, r, pod); !errors.Is(err, subscribe.ErrRefused) {
 			t.Errorf("pod %s: %v", pod, err)
 		}
 	}
-	want := map[string]string{
-		"127.0.0.1": "Bearer for:parley-relay/shop/uid-of-one", "127.0.0.2": "Bearer for:parley-relay/shop/uid-of-two",
-	}
-	if got := shown.all(); !maps.Equal(got, want) {
-		t.Errorf("shown were %v, want %v", got, want)
-	}
-	r.podGone(cache.DeletedFinalStateUnknown{Obj: podAt("one", "127.0.0.1", nil)})
-	minted = 0
+	check.Equal(t, "the tokens", map[string]string{"127.0.0.1": "Bearer for:parley-relay/shop/uid-of-one",
+		"127.0.0.2": "Bearer for:parley-relay/shop/uid-of-two"}, shown.all())
+	r.podChanged(podAt("one", "127.0.0.1"), nil)
+	*minted = 0
 	for _, pod := range []string{"one", "two"} {
 		_ = endOf(t, r, pod)
 	}
-	if minted != 1 {
-		t.Errorf("%d tokens were asked for after one pod had gone", minted)
-	}
+	check.Equal(t, "tokens after one pod was deleted", 1, *minted)
 }
 
 func TestStreamStartsOncePodHasAddress(t *testing.T) {
-	for name, told := range map[string]func(r *relays, pod *corev1.Pod){
-		"which an update tells":       func(r *relays, pod *corev1.Pod) { r.podEvents().OnUpdate(nil, pod) },
-		"which the first event tells": func(r *relays, pod *corev1.Pod) { r.podEvents().OnAdd(pod, false) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			shown := &shownTokens{tokens: map[string]string{}}
-			server := httptest.NewServer(shown)
-			t.Cleanup(server.Close)
-			store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-			mint := func(context.Context, string) (string, time.Time, error) {
-				return "token", time.Now().Add(time.Hour), nil
-			}
-			r := newRelays(store, server.Listener.Addr().(*net.TCPAddr).Port, tokencache.New(mint, time.Now),
-				slog.New(slog.DiscardHandler))
-			ended := make(chan error, 1)
-			go func() { ended <- endOf(t, r, "one") }()
-			waitUntil(t, "it waits for the pod", func() bool { return r.shown.count("shop/one") == 1 })
-			for _, ip := range []string{"", "127.0.0.1"} { // A pod that is not running yet has none.
-				select {
-				case err := <-ended:
-					t.Fatalf("without an address it ends with %v", err)
-				default:
-				}
-				if err := store.Add(podAt("one", ip, nil)); err != nil {
-					t.Fatal(err)
-				}
-				told(r, podAt("one", ip, nil))
-			}
-			if err := <-ended; !errors.Is(err, subscribe.ErrRefused) || len(shown.all()) != 1 {
-				t.Errorf("the relay was asked %d times: %v", len(shown.all()), err)
-			}
-			if n := r.shown.count("shop/one"); n != 0 {
-				t.Errorf("%d still listen", n)
-			}
-		})
+	shown := &shownTokens{tokens: map[string]string{}}
+	r, _ := serveRelays(t, shown)
+	ended := make(chan error, 1)
+	go func() { ended <- endOf(t, r, "one") }()
+	waitUntil(t, "it waits for the pod", func() bool { return r.waiting.count("shop/one") == 1 })
+	for _, ip := range []string{"", "127.0.0.1"} { // A pod that is not running yet has none.
+		select {
+		case err := <-ended:
+			t.Fatalf("without an address it ends with %v", err)
+		default:
+		}
+		check.OK(t, r.pods.Add(podAt("one", ip)))
+		r.podChanged(nil, podAt("one", ip))
 	}
+	if err := <-ended; !errors.Is(err, subscribe.ErrRefused) || len(shown.all()) != 1 {
+		t.Errorf("the relay was asked %d times: %v", len(shown.all()), err)
+	}
+	check.Equal(t, "listeners that are left", 0, r.waiting.count("shop/one"))
 }
 
 func TestCanceledStreamStopsWaitingForPod(t *testing.T) {
-	r := newRelays(cache.NewStore(cache.MetaNamespaceKeyFunc), 1, nil, slog.New(slog.DiscardHandler))
+	r, _ := serveRelays(t, nil)
 	ctx, leave := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -165,9 +143,9 @@ func TestCanceledStreamStopsWaitingForPod(t *testing.T) {
 			ended <- err
 		}
 	}()
-	waitUntil(t, "it waits for the pod", func() bool { return r.shown.count("shop/one") == 1 })
+	waitUntil(t, "it waits for the pod", func() bool { return r.waiting.count("shop/one") == 1 })
 	leave()
-	if err := <-ended; !errors.Is(err, context.Canceled) || r.shown.count("shop/one") != 0 {
+	if err := <-ended; !errors.Is(err, context.Canceled) || r.waiting.count("shop/one") != 0 {
 		t.Errorf("it ends with %v", err)
 	}
 }

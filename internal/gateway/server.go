@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	// drain is how long streams get to say that they end, and other requests to be answered.
+	// drain is how long streams have to send their last event, and other requests to be answered.
 	drain = 2 * time.Second
-	// headerTimeout bounds how long a client takes to say what it wants, handshake included.
+	// headerTimeout bounds the time for a request's header, with the TLS handshake.
 	headerTimeout = 10 * time.Second
-	// readTimeout bounds how long it takes for a whole request, and for the answer to one that is no stream.
+	// readTimeout bounds the time for a whole request, and for an answer that is no stream.
 	readTimeout = 30 * time.Second
 	// idleTimeout is how long a connection is kept for a next request.
 	idleTimeout = 2 * time.Minute
-	// maxHeaderBytes bounds what a request says besides its body, of which there is none.
+	// maxHeaderBytes bounds the header of a request.
 	maxHeaderBytes = 64 << 10
 )
 
-// Serve serves until ctx is done. Streams then end with a word, and their clients resume elsewhere. Certificates: see
-// TLS; nil serves plain HTTP. It returns when nothing of the gateway runs any more.
+// Serve serves until ctx is done. Streams then end with a closing event, and their clients resume elsewhere.
+// Certificates: see TLS; nil serves plain HTTP. It returns when no goroutine of the gateway runs.
 func (g *Gateway) Serve(ctx context.Context, listener net.Listener, certificates *tls.Config) error {
 	serving, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
@@ -66,12 +66,59 @@ func (g *Gateway) Serve(ctx context.Context, listener net.Listener, certificates
 // server is the HTTP server; ctx is the parent of all requests'.
 func (g *Gateway) server(ctx context.Context) *http.Server {
 	return &http.Server{
-		Handler:           g.Handler(),
+		Handler:           g.Handler(), //nolint:contextcheck // Requests have contexts of their own.
 		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       g.readTimeout, // streams put it off
+		ReadTimeout:       g.readTimeout, // streams lift it
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ErrorLog:          slog.NewLogLogger(g.config.Log.Handler(), slog.LevelDebug),
 	}
+}
+
+// certificateAge is how long a certificate is served before its files are read again.
+const certificateAge = 10 * time.Second
+
+// certificate is that of two files, which may be replaced. They are read when a client connects, at most every ten
+// seconds. If they cannot be read, perhaps because they are being replaced, the last good pair is used.
+type certificate struct {
+	certFile, keyFile string
+	log               *slog.Logger
+	now               func() time.Time
+
+	mu     sync.Mutex
+	loaded *tls.Certificate
+	read   time.Time
+}
+
+// TLS is the configuration of a server whose certificate and key are in two PEM files. It fails if they cannot be read
+// now. now returns the current time.
+func TLS(certFile, keyFile string, log *slog.Logger, now func() time.Time) (*tls.Config, error) {
+	c := &certificate{certFile: certFile, keyFile: keyFile, log: log, now: now}
+	if err := c.load(now()); err != nil {
+		return nil, err
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}, nil
+}
+
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := c.now(); now.Sub(c.read) >= certificateAge {
+		if err := c.load(now); err != nil {
+			c.log.Warn("the certificate is not replaced", "error", err)
+		}
+	}
+	return c.loaded, nil
+}
+
+// load reads the files. The caller holds mu, or is the only one.
+func (c *certificate) load(now time.Time) error {
+	c.read = now
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	if err != nil {
+		return fmt.Errorf("reading the certificate: %w", err)
+	}
+	c.loaded = &pair
+	return nil
 }

@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/turn"
+	"parley.dev/parley/test/kit/check"
 )
 
 const (
@@ -92,9 +92,7 @@ func (c settingsCase) check(t *testing.T, got answered, asked *v1alpha1.ChatMess
 	if c.stop {
 		want.Stop = []string{"END"}
 	}
-	if diff := cmp.Diff(want, asked.Spec); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, "the message", want, asked.Spec)
 }
 
 func TestSettingsThatCannotBeUsedAreRefused(t *testing.T) {
@@ -136,9 +134,7 @@ func (c *conversation) waitsForClient() {
 	began := c.ask("q-"+c.chat.Name, 1)
 	began.Spec.Output = &v1alpha1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(numberSchema)}}
 	began.Spec.ToolChoice = &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceRequired}
-	if err := cluster.Client.Update(c.in.t.Context(), began); err != nil {
-		c.in.t.Fatal(err)
-	}
+	check.OK(c.in.t, cluster.Client.Update(c.in.t.Context(), began))
 	c.chat.Status.Phase = v1alpha1.ChatRequiresAction
 	c.chat.Status.RequiresAction = &v1alpha1.RequiresActionStatus{Message: "reply",
 		Deadline:  metav1.NewTime(time.Now().Add(time.Hour)),

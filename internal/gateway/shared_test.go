@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // crowd lets so many clients follow a chat, and waits until all do.
@@ -31,9 +30,7 @@ func (in *installation) crowd(chat string, n int) (all []*listener) {
 func allHear(t *testing.T, all []*listener, last, want string) {
 	t.Helper()
 	for _, l := range all {
-		if diff := cmp.Diff(strings.Fields(want), ids(l.waitID(last))); diff != "" {
-			t.Fatalf("(-want +got):\n%s", diff)
-		}
+		check.Equal(t, "events", strings.Fields(want), ids(l.waitID(last)))
 	}
 }
 
@@ -49,21 +46,17 @@ func TestFollowersShareOneRelaySubscription(t *testing.T) {
 	all := in.crowd("chat", 30)
 	c.say("b ")
 	allHear(t, all, "1.1.2.1", "1.0.1 1.1.1.1 1.1.2.1")
-	if n := in.relay.subscribers.Streams(); n != 1 {
-		t.Errorf("the relay has %d readers", n)
-	}
-	in.relay.stop()
+	check.Equal(t, "readers of the relay", 1, in.relay.Subscribers.Streams())
+	in.relay.Stop()
 	c.say("c ")
-	in.relay.start()
+	in.relay.Start()
 	all = append(all, in.crowd("chat", 5)...)
 	allHear(t, all, "1.1.3.1", "1.0.1 1.1.1.1 1.1.2.1 1.1.3.1")
-	if n := in.relay.subscribers.Streams(); n != 1 {
-		t.Errorf("the relay has %d readers after it was restarted", n)
-	}
+	check.Equal(t, "readers of the relay after its restart", 1, in.relay.Subscribers.Streams())
 	c.finish(v1alpha1.RoleAssistant, "a b c")
 	c.commit()
 	allHear(t, all, "2.0.2", "1.0.1 1.1.1.1 1.1.2.1 1.1.3.1 2.0.2")
-	waitUntil(t, "nobody reads", func() bool { return in.relay.subscribers.Streams() == 0 })
+	waitUntil(t, "nobody reads", func() bool { return in.relay.Subscribers.Streams() == 0 })
 }
 
 func TestFollowersReadAttemptMovedToAnotherPod(t *testing.T) {
@@ -89,15 +82,13 @@ func TestFollowersReadAttemptMovedToAnotherPod(t *testing.T) {
 	for _, l := range all {
 		l.waitName(stream.EventPreviewReset)
 	}
-	if n := in.relay.subscribers.Streams(); n != 1 {
-		t.Errorf("the relays have %d readers", n)
-	}
+	check.Equal(t, "readers of the relays", 1, in.relay.Subscribers.Streams())
 }
 
 func TestSharedPartsReachOnlyAuthorizedFollowers(t *testing.T) {
 	t.Parallel()
 	in := install(t, func(g *Gateway) { g.lease.every = 20 * time.Millisecond })
-	in.create(in.bindingOf("second"))
+	cluster.Bind(t, in.namespace, "second", "Role", "viewer")
 	c := in.converse("chat")
 	c.ask("q1", 1)
 	c.attempt(1)
@@ -113,9 +104,7 @@ func TestSharedPartsReachOnlyAuthorizedFollowers(t *testing.T) {
 	if refused.StatusCode != http.StatusForbidden {
 		t.Errorf("a stranger is told %s", refused.Status)
 	}
-	if err := cluster.Client.Delete(t.Context(), in.binding()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), in.binding))
 	<-viewer.done // Its right was withdrawn.
 	c.say("b ")
 	allHear(t, []*listener{second}, "1.1.2.1", "1.0.1 1.1.1.1 1.1.2.1")
@@ -134,11 +123,9 @@ func TestExpiredTokenIsRenewedForNextSubscription(t *testing.T) {
 	c.commit()
 	all := in.crowd("chat", 20)
 	allHear(t, all, "1.1.1.1", "1.0.1 1.1.1.1")
-	if n := in.minted.Load(); n != 1 {
-		t.Errorf("%d tokens were asked for one subscription", n)
-	}
-	in.relay.stop()
-	in.relay.start()
+	check.Equal(t, "tokens were asked for one subscription", 1, in.minted.Load())
+	in.relay.Stop()
+	in.relay.Start()
 	c.say("b ")
 	allHear(t, all, "1.1.2.1", "1.0.1 1.1.1.1 1.1.2.1")
 	if n := in.minted.Load(); n < 2 {
@@ -160,8 +147,8 @@ func TestRetriesOfRefusingRelayAreSharedByFollowers(t *testing.T) {
 	c.say("a ")
 	c.commit()
 	all := in.crowd("chat", 50)
-	waitUntil(t, "it has refused again and again", func() bool { return in.relay.subscribers.Refused() >= 3 })
-	if n := in.relay.subscribers.Refused(); n > 40 {
+	waitUntil(t, "it has refused again and again", func() bool { return in.relay.Subscribers.Refused() >= 3 })
+	if n := in.relay.Subscribers.Refused(); n > 40 {
 		t.Errorf("it was asked %d times for 50 followers", n)
 	}
 	in.podMu.Lock()

@@ -11,6 +11,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/internal/gateway/refusal"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestUnservedRequestIsRefusedInStandardForm(t *testing.T) {
@@ -59,9 +60,7 @@ func TestResumeOfDeletedChatReportsDeletion(t *testing.T) {
 	c.ask("q", 1)
 	c.commit()
 	in.listen("chat", "", 0).waitID("1.0.1")
-	if err := cluster.Client.Delete(t.Context(), c.chat); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), c.chat))
 	anna, stranger := in.user("anna"), &compatible{in, in.tokenOf("stranger")}
 	waitUntil(t, "the gateway knows that the chat is gone", func() bool {
 		return in.gateway.chats.Get(in.namespace, "chat") == nil

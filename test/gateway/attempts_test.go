@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // door is one of those that the gateway has, for chat c of a namespace.
@@ -44,12 +45,10 @@ func doors(namespace string) []door {
 }
 
 // knocks makes a request, which change may have changed, and returns what it is answered with.
-func (w *world) knocks(t *testing.T, d door, change func(*http.Request)) (*http.Response, string) {
+func (w *world) knocks(t testing.TB, d door, change func(*http.Request)) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), d.method, w.gateway.URL+d.path, strings.NewReader(d.body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if d.body == "" {
 		r.Body, r.ContentLength = nil, 0
 	} else {
@@ -57,14 +56,10 @@ func (w *world) knocks(t *testing.T, d door, change func(*http.Request)) (*http.
 	}
 	change(r)
 	answer, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer func() { _ = answer.Body.Close() }()
 	said, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return answer, string(said)
 }
 
@@ -76,9 +71,9 @@ func TestNobodyComesInByTheGateway(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	before := w.tell("c", 2).chat
-	owner := w.person("owner", "parley-chat-admin", 3600)
+	owner := w.person("owner", "parley-chat-admin")
 	elsewhere := &world{t: t, namespace: cluster.Namespace(t, "elsewhere")}
-	stranger := elsewhere.person("stranger", "parley-chat-admin", 3600)
+	stranger := elsewhere.person("stranger", "parley-chat-admin")
 	bearer := func(token string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
 	}
@@ -123,9 +118,7 @@ func TestNobodyComesInByTheGateway(t *testing.T) {
 	}
 	w.unchanged(t, before)
 	for _, token := range []string{owner, stranger, url.QueryEscape(owner)} {
-		if strings.Contains(w.gateway.Log(), token) {
-			t.Error("a token is in the log")
-		}
+		check.Lacks(t, w.gateway.Log(), token)
 	}
 }
 
@@ -146,9 +139,7 @@ func (w *world) unchanged(t *testing.T, before *v1alpha1.Chat) {
 	var messages v1alpha1.ChatMessageList
 	var approvals v1alpha1.ToolApprovalList
 	for _, list := range []client.ObjectList{&chats, &messages, &approvals} {
-		if err := cluster.Client.List(t.Context(), list, client.InNamespace(w.namespace)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.List(t.Context(), list, client.InNamespace(w.namespace)))
 	}
 	if len(chats.Items) != 1 || chats.Items[0].ResourceVersion != before.ResourceVersion || len(messages.Items) != 2 ||
 		len(approvals.Items) != 0 {
@@ -167,7 +158,7 @@ func TestPagesOfOtherOriginsChangeNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	before := w.tell("c", 2).chat
-	owner := w.person("owner", "parley-chat-admin", 3600)
+	owner := w.person("owner", "parley-chat-admin")
 	for name, change := range map[string]func(*http.Request){
 		"another origin":           func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") },
 		"an origin that is none":   func(r *http.Request) { r.Header.Set("Origin", "null") },
@@ -208,7 +199,7 @@ func TestSlowRequestBodyTimesOutWithoutBlockingOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.tell("c", 2)
-	slow, other := w.person("slow", "parley-chat-admin", 3600), w.person("other", "parley-chat-admin", 3600)
+	slow, other := w.person("slow", "parley-chat-admin"), w.person("other", "parley-chat-admin")
 	ours, compatible := "/v1alpha1/namespaces/"+w.namespace, "/namespaces/"+w.namespace+"/v1"
 	paths := []string{ours + "/chats", ours + "/chats/c/messages", compatible + "/responses",
 		compatible + "/chat/completions", compatible + "/messages"}

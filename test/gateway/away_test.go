@@ -15,6 +15,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/browser"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // drowsy lets a tab sleep 50 ms after nobody looks at it, and not 30 seconds; hides and shows it; and counts the
@@ -37,16 +38,14 @@ func TestTabShowsAllMissedEventsAfterSleep(t *testing.T) {
 	w := newWorld(t)
 	s := w.tell("c", 4)
 	gone := w.tell("gone", 2)
-	p := w.opens(t, browser.Start(t), w.person("anna", "parley-chat-user", 3600), "c", drowsy)
+	p := w.opens(t, browser.Start(t), w.person("anna", "parley-chat-user"), "c", drowsy)
 	p.Sees("article", "Answer 3")
 	p.Sees("#chats a", "gone")
 	p.Type("#compose", "Half a thought")
 	p.Do("look(true)")
 	p.Until("both streams are closed", "ended >= 2")
 
-	if err := cluster.Client.Delete(t.Context(), gone.chat); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), gone.chat))
 	for i := range 2*remembered + 1 { // It drops half of them at a time.
 		s.chat.Status.LastReply = fmt.Sprintf("Change %d.", i)
 		s.commit()
@@ -61,16 +60,15 @@ func TestTabShowsAllMissedEventsAfterSleep(t *testing.T) {
 	p.Sees("article.user", "And now?")
 	p.Gone("#chats a", "gone")
 	p.Gone("#connection", "Not connected")
-	if got := browser.Eval[string](p, "document.getElementById('compose').value"); got != "Half a thought" {
-		t.Errorf("typed was %q", got)
-	}
+	check.Equal(t, "the text that was typed", "Half a thought", browser.Eval[string](p,
+		"document.getElementById('compose').value"))
 }
 
 func TestAKilledGatewayLosesAPageNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.tell("c", 4)
-	p := w.opens(t, browser.Start(t), w.person("anna", "parley-chat-user", 3600), "c")
+	p := w.opens(t, browser.Start(t), w.person("anna", "parley-chat-user"), "c")
 	p.Sees("article", "Answer 3")
 	w.gateway.Kill()
 	p.Sees("#connection", "Not connected")
@@ -109,7 +107,7 @@ func TestNothingElsewhereIsLoadedForAPage(t *testing.T) {
 		elsewhere.URL + ")\n\n<img src=" + elsewhere.URL + ">\n\n[c]: " + elsewhere.URL + "/c.png\n\n![d][c]"))})
 	s.chat.Status.Phase = v1alpha1.ChatWaiting
 	s.commit()
-	p := w.opens(t, browser.Start(t), w.person("anna", "parley-chat-user", 3600), "c")
+	p := w.opens(t, browser.Start(t), w.person("anna", "parley-chat-user"), "c")
 	p.Sees("article.user a", "image: a")
 	p.Sees("article.user a", "far.png")
 	p.Sees("article.user .file", "evil.svg")

@@ -85,7 +85,7 @@ func measureLateness(b *testing.B, chats int) latenessFigures {
 	stories := w.tellMany(chats)
 	before := w.gateway.Memory()
 	h := w.hear(b, stories)
-	said, stop := w.generateStamped(b, stories)
+	said, stop := w.generate(b, stories)
 	<-time.After(warmUp)
 
 	h.late.reset()
@@ -99,7 +99,7 @@ func measureLateness(b *testing.B, chats int) latenessFigures {
 	memory := w.gateway.Memory()
 	f.MiB, f.KiB = mebibytes(memory), float64(memory-before)/1024/clients
 	for _, p := range w.pods {
-		f.Readers += p.readers.Streams()
+		f.Readers += p.relay.Subscribers.Streams()
 	}
 	stop()
 	h.end()
@@ -135,9 +135,9 @@ func atOnce(n int, do func(i int)) {
 	doing.Wait()
 }
 
-// generateStamped lets all chats stream parts whose text is when they were published, until stop is called. It counts
+// generate lets all chats stream parts whose text is when they were published, until stop is called. It counts
 // them.
-func (w *world) generateStamped(b *testing.B, stories []*story) (said *atomic.Int64, stop func()) {
+func (w *world) generate(b *testing.B, stories []*story) (said *atomic.Int64, stop func()) {
 	b.Helper()
 	episodes := make([]*publish.Episode, len(stories))
 	atOnce(len(stories), func(i int) {
@@ -219,7 +219,7 @@ func (w *world) hear(b *testing.B, stories []*story) *hearers {
 	var listening sync.WaitGroup
 	tokens, conns := make([]string, callers), make([]net.Conn, clients)
 	for i := range tokens {
-		tokens[i] = w.person(fmt.Sprintf("person-%d", i), "parley-chat-user", 3600)
+		tokens[i] = w.person(fmt.Sprintf("person-%d", i), "parley-chat-user")
 	}
 	h.end = sync.OnceFunc(func() {
 		for _, conn := range conns {

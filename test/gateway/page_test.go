@@ -12,6 +12,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/browser"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/tokens"
 	"parley.dev/parley/test/kit/waiting"
 )
@@ -40,7 +41,7 @@ func TestThePageShowsAChatOf5000Messages(t *testing.T) {
 	w := newWorld(t)
 	const all = 5000
 	w.tell("long", all)
-	token := w.person("anna", "parley-chat-viewer", 3600)
+	token := w.person("anna", "parley-chat-viewer")
 	p := w.opens(t, browser.Start(t), token, "none")
 	p.Sees("#chats a", "long")
 	began(t, "the newest messages are shown", func() {
@@ -51,9 +52,8 @@ func TestThePageShowsAChatOf5000Messages(t *testing.T) {
 		p.Until("the first message is there", `(document.getElementById("transcript").scrollTop = 0,
 			document.querySelector("[data-name=long-q0]"))`)
 	})
-	if got := browser.Eval[int](p, "document.querySelectorAll('article.msg:not(.live)').length"); got != all {
-		t.Errorf("shown are %d messages", got)
-	}
+	check.Equal(t, "messages that are shown", all, browser.Eval[int](p,
+		"document.querySelectorAll('article.msg:not(.live)').length"))
 	p.Key("Escape")
 	began(t, "the end is shown again", func() {
 		p.Key("G")
@@ -66,15 +66,11 @@ func TestTokenExpiryDuringUseLosesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.tell("c", 2)
-	next := w.person("anna", "parley-chat-user", 3600)
+	next := w.person("anna", "parley-chat-user")
 	key, err := cluster.SigningKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	short, err := tokens.Expiring(key, next, time.Now().Add(12*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	p := w.opens(t, browser.Start(t), short, "c")
 	p.Sees("article", "Question 0?")
 	p.Type("#compose", "What I was about to say")

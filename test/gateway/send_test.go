@@ -5,10 +5,8 @@ package gateway
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // pairs is how many messages are sent each way.
@@ -32,13 +31,11 @@ type sendFigures struct {
 func BenchmarkSend(b *testing.B) {
 	w := newWorld(b)
 	chat := w.tell("c", 0).chat.Name
-	token := w.person("anna", "parley-chat-user", 3600)
+	token := w.person("anna", "parley-chat-user")
 	cfg := rest.AnonymousClientConfig(cluster.Config)
 	cfg.BearerToken = token
 	direct, err := apiclient.New(cfg, "bench")
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	for b.Loop() {
 		var byGateway, byAPIServer, added []float64
 		for i := range pairs {
@@ -83,21 +80,10 @@ func took(do func()) float64 {
 
 func (w *world) send(b *testing.B, chat, token, name string) {
 	b.Helper()
-	request, err := http.NewRequestWithContext(b.Context(), http.MethodPost, fmt.Sprintf(
-		"%s/v1alpha1/namespaces/%s/chats/%s/messages", w.gateway.URL, w.namespace, chat),
-		strings.NewReader(`{"name":"`+name+`","content":"Why does node-7 not get ready?"}`))
-	if err != nil {
-		b.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	request.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	said, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusCreated {
-		b.Fatalf("%s: %s, %v", answer.Status, said, err)
+	message := door{"POST", "/v1alpha1/namespaces/" + w.namespace + "/chats/" + chat + "/messages",
+		`{"name":"` + name + `","content":"Why does node-7 not get ready?"}`}
+	answer, body := w.knocks(b, message, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) })
+	if answer.StatusCode != http.StatusCreated {
+		b.Fatalf("%s: %s", answer.Status, body)
 	}
 }

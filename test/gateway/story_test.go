@@ -14,6 +14,7 @@ import (
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // story writes what the manager and a generation pod would of one chat.
@@ -80,9 +81,7 @@ func (s *story) generation() *v1alpha1.GenerationStatus {
 
 func (s *story) commit() {
 	s.t.Helper()
-	if err := cluster.Client.Status().Update(s.t.Context(), s.chat); err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, cluster.Client.Status().Update(s.t.Context(), s.chat))
 }
 
 // attempt begins a reply whose parts are streamed.
@@ -91,9 +90,7 @@ func (s *story) attempt() *publish.Episode {
 	s.chat.Status.Phase, s.chat.Status.Generation = v1alpha1.ChatRunning, s.generation()
 	episode, err := s.pod.generator.Open(s.t.Context(), fence.Fence{ChatUID: string(s.chat.UID),
 		HistoryVersion: s.chat.Status.History.Version, Attempt: 1})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	s.commit()
 	return episode
 }

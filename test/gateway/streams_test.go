@@ -16,9 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"parley.dev/parley/api/stream/parts"
-	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/stream/publish"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -54,9 +53,7 @@ func publishFigures(b *testing.B) {
 	if err == nil {
 		err = os.WriteFile(out, raw, 0o600)
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 }
 
 // streamFigures are those of BenchmarkStreams.
@@ -105,7 +102,7 @@ func measureStreams(b *testing.B) streamFigures {
 	idle := w.gateway.Memory()
 	f.IdleMiB, f.IdleKiB = mebibytes(idle), float64(idle-before)/1024/(2*tabs)
 
-	stop := w.generate(b, stories)
+	_, stop := w.generate(b, stories)
 	from := heard.events.Load()
 	f.BusyCPU = w.cpu(b)
 	f.Events = float64(heard.events.Load()-from) / window.Seconds()
@@ -141,7 +138,7 @@ func (w *world) openTabs(b *testing.B, stories []*story) *audience {
 	client := &http.Client{Transport: &http.Transport{}}
 	base := w.gateway.URL + "/v1alpha1/namespaces/" + w.namespace + "/chats"
 	for person := range people {
-		token := w.person(fmt.Sprintf("person-%d", person), "parley-chat-user", 3600)
+		token := w.person(fmt.Sprintf("person-%d", person), "parley-chat-user")
 		for tab := range tabsEach {
 			chat := stories[(person*tabsEach+tab)%len(stories)].chat.Name
 			for path, last := range map[string]string{"?watch": "synced", "/" + chat + "/stream?last=200": "status"} {
@@ -186,19 +183,6 @@ func (a *audience) listen(ctx context.Context, b *testing.B, client *http.Client
 			a.whole.Add(1)
 		}
 	}
-}
-
-// generate lets all chats stream parts until stop is called.
-func (w *world) generate(b *testing.B, stories []*story) (stop func()) {
-	b.Helper()
-	episodes := make([]*publish.Episode, len(stories))
-	for i, s := range stories {
-		write(b, []*v1alpha1.ChatMessage{s.question("And now?")})
-		episodes[i] = s.attempt()
-	}
-	return say(b, episodes, func(episode *publish.Episode) {
-		episode.Publish("Assistant", parts.Part{Type: parts.Text, ID: "0", Text: "a few words more "})
-	})
 }
 
 // say says a part in each episode 20 times a second until stop is called.

@@ -16,6 +16,7 @@ import (
 	"parley.dev/parley/internal/chat/history"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/realpod"
 	"parley.dev/parley/test/kit/waiting"
 	"parley.dev/parley/test/modelserver"
@@ -70,9 +71,7 @@ func runPod(t *testing.T, ns, name string, tool tools.Tool) {
 	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, "10.0.0.1"
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue,
 		LastTransitionTime: metav1.Now()}}
-	if err := cluster.Client.Status().Update(t.Context(), &pod); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Status().Update(t.Context(), &pod))
 	realpod.Run(t, cluster.Config, ns, name, tool)
 }
 
@@ -85,9 +84,7 @@ func checkHistory(t *testing.T, chat *v1alpha1.Chat) {
 		t.Errorf("the turn is %+v, the reply %q", s.Turn, s.LastReply)
 	}
 	var list v1alpha1.ChatMessageList
-	if err := cluster.Client.List(t.Context(), &list, client.InNamespace(chat.Namespace)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.List(t.Context(), &list, client.InNamespace(chat.Namespace)))
 	byName := map[string]*v1alpha1.ChatMessage{}
 	for i := range list.Items {
 		byName[list.Items[i].Name] = &list.Items[i]
@@ -116,13 +113,9 @@ func checkHistory(t *testing.T, chat *v1alpha1.Chat) {
 		v1alpha1.RoleSystem: compactions,
 	}
 	for role, n := range want {
-		if roles[role] != n {
-			t.Errorf("%d messages of role %s, want %d", roles[role], role, n)
-		}
+		check.Equal(t, role, n, roles[role])
 	}
-	if len(calls) != toolSteps {
-		t.Errorf("%d calls have ids of their own, want %d", len(calls), toolSteps)
-	}
+	check.Equal(t, "ids of calls", toolSteps, len(calls))
 }
 
 // checkRequests checks that the model took every request, and that each summary made the next one short.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -101,9 +102,7 @@ type request struct {
 func startModel(t *testing.T, script modelserver.Script) (*model, string) {
 	t.Helper()
 	inner, err := modelserver.New(script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	m := &model{Server: inner}
 	server := httptest.NewServer(m)
 	t.Cleanup(server.Close)

@@ -1,16 +1,16 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package auth decides who may listen: a bearer token is shown to the API server (TokenReview), and whom it belongs to
-// must be allowed (SubjectAccessReview) to get chats/stream of a chat, a subresource that exists for this question
-// alone, or, for the list of a namespace's chats, to list and to watch its chats.
+// Package auth authenticates and authorizes listeners: TokenReview authenticates the bearer token, and
+// SubjectAccessReview authorizes its user to get chats/stream of a chat, a subresource that exists only for this
+// question, or to list and watch the chats of a namespace.
 //
-// Tokens are for the audience token.Audience, so that whoever gets hold of one can listen and do nothing else. Those
-// that the API server takes are taken too, where Options say so.
+// Tokens have the audience token.Audience, so that a stolen one can only listen. Tokens of the API server are accepted
+// as well if Options say so.
 //
-// Answers are remembered briefly, under a hash of the token: ten seconds if they are good, one if they are not, so that
-// a right that was just granted works at once and one that was withdrawn ends soon. No token is kept. The API server is
-// asked a bounded number of questions at a time, and none about what cannot be a token.
+// Answers are cached under a hash of the token: ten seconds if they are positive, one second if not, so that a new
+// permission works at once and a withdrawn one ends soon. No token is kept. The number of concurrent questions to the
+// API server is limited, and none is asked about what cannot be a token.
 package auth
 
 import (
@@ -26,59 +26,67 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/token"
+	"parley.dev/parley/internal/netguard/limit"
 )
 
 const (
-	// positiveTTL and negativeTTL are how long an answer of the API server counts.
+	// positiveTTL and negativeTTL are how long answers of the API server are cached.
 	positiveTTL = 10 * time.Second
 	negativeTTL = time.Second
-	// maxAnswers and maxRefusals bound the positive and the negative ones to each of the two questions.
+	// maxAnswers and maxRefusals bound the positive and the negative answers to each of the two questions.
 	maxAnswers  = 4096 - maxRefusals
 	maxRefusals = 512
 	// reviewTimeout bounds one question to the API server.
 	reviewTimeout = 10 * time.Second
+	// reviewWait is how long a question waits for those before it.
+	reviewWait = 5 * time.Second
+	// waitingPerReview is how many questions may wait for each that may be asked.
+	waitingPerReview = 16
+	// DefaultReviews is how many questions the API server is asked at the same time, unless Options say otherwise.
+	DefaultReviews = 16
 )
 
-// Options say which tokens are taken, and how many questions are asked at a time.
+// Options are which tokens are accepted, and how many questions are asked at a time.
 type Options struct {
-	// APIServerTokens takes tokens of the API server's own audience besides those of token.Audience. Who has one can act
-	// as the caller, so a gateway that takes them is worth more to a thief.
+	// APIServerTokens accepts tokens of the API server's own audience in addition to those of token.Audience. Such a token
+	// can act as the caller, so a gateway that accepts them needs more protection.
 	APIServerTokens bool
-	// OpaqueTokens asks the API server also about tokens that are no JSON web tokens, as some clouds hand them out. It
-	// does nothing without APIServerTokens.
+	// OpaqueTokens asks the API server also about tokens that are no JSON web tokens, as some clouds issue them. It does
+	// nothing without APIServerTokens.
 	OpaqueTokens bool
-	// Reviews is how many questions the API server is asked at the same time; a quarter of them is kept for streams that
-	// are open. Default DefaultReviews.
+	// Reviews is how many questions the API server is asked at the same time; a quarter of them is reserved for open
+	// streams. Default DefaultReviews.
 	Reviews int
 	// Now returns the current time.
 	Now func() time.Time
 }
 
-// Access is what a caller wants to hear: a chat, or, if Chat is empty, the list of the namespace's chats.
+// Access is what a caller wants to follow: a chat, or, if Chat is empty, the list of the namespace's chats.
 type Access struct {
 	Namespace, Chat string
 }
 
-func (a Access) wanted() string {
+func (a Access) verbs() string {
 	if a.Chat == "" {
 		return "list and watch chats"
 	}
 	return "get chats/stream"
 }
 
-// Grant is leave to listen.
+// Grant is a permission to listen.
 type Grant struct {
 	// User is the caller's name.
 	User string
-	// At is when the API server was asked, and said yes.
+	// At is when the API server was asked.
 	At time.Time
-	// Expires is when the token ceases to be good; zero if it does not say.
+	// Expires is when the token expires; zero if it has no such claim.
 	Expires time.Time
 }
 
@@ -87,15 +95,15 @@ type Checker struct {
 	tokens  authenticationclient.TokenReviewInterface
 	access  authorizationclient.SubjectAccessReviewInterface
 	options Options
-	// newcomers and known are where questions about those who come and those who are here are asked, so that a crowd at
-	// the door ends no stream.
+	// newcomers and known are the lanes of new callers and of those with open streams, so that many new callers end no
+	// stream.
 	newcomers, known *lane
 	asking           singleflight.Group
 	users            *answers[user]
 	grants           *answers[bool]
 }
 
-// user is whom a token belongs to.
+// user is the owner of a token.
 type user struct {
 	known bool
 	info  authenticationv1.UserInfo
@@ -115,33 +123,29 @@ func New(tokens authenticationclient.TokenReviewInterface, access authorizationc
 	}
 }
 
-// Permit says whose token it is with which a request is to be made at the API server, or why none is made. What the
-// token is good for, the API server says then.
+// Permit authenticates a caller whose token the gateway is going to use at the API server, which authorizes the
+// request.
 func (c *Checker) Permit(ctx context.Context, bearer string) (caller string, refused *refusal.Error) {
 	claims, audiences, refused := c.examine(bearer)
 	switch {
 	case bearer != "" && len(bearer) <= token.MaxBytes && !c.options.APIServerTokens:
-		return "", notPermitted("this gateway serves streams alone (--accept-api-server-tokens=false): use the API server")
+		return "", denied("this gateway serves streams alone (--accept-api-server-tokens=false): use the API server")
 	case refused != nil:
 		return "", refused
 	case claims.For(token.Audience) && len(claims.Audiences) == 1:
-		return "", notPermitted(fmt.Sprintf("a token of the audience %s is good for listening alone: use one that the API "+
-			"server accepts", token.Audience))
+		return "", denied("a token of the audience %s is good for listening alone: use one that the API server accepts",
+			token.Audience)
 	}
 	who, refused := c.about(c.newcomers, bearer).owner(ctx, bearer, audiences)
 	return who.value.info.Username, refused
 }
 
-func notPermitted(message string) *refusal.Error {
-	return &refusal.Error{Status: http.StatusForbidden, Reason: refusal.Forbidden, Message: message}
-}
-
-// Check asks whether somebody who comes may listen.
+// Check asks whether a new caller may listen.
 func (c *Checker) Check(ctx context.Context, bearer string, access Access) (Grant, *refusal.Error) {
 	return c.check(ctx, c.newcomers, bearer, access)
 }
 
-// Recheck asks whether somebody who listens still may.
+// Recheck asks whether the caller of an open stream still may.
 func (c *Checker) Recheck(ctx context.Context, bearer string, access Access) (Grant, *refusal.Error) {
 	return c.check(ctx, c.known, bearer, access)
 }
@@ -163,7 +167,8 @@ func (c *Checker) check(ctx context.Context, lane *lane, bearer string, access A
 			return Grant{}, unanswered("review access", err)
 		}
 		if !allowed.value {
-			return Grant{}, forbidden(who.value.info.Username, access)
+			return Grant{}, denied("%s may not %s in namespace %s: ask for the ClusterRole parley-chat-viewer", grant.User,
+				access.verbs(), access.Namespace)
 		}
 		if allowed.asked.Before(grant.At) {
 			grant.At = allowed.asked
@@ -172,7 +177,8 @@ func (c *Checker) check(ctx context.Context, lane *lane, bearer string, access A
 	return grant, nil
 }
 
-// examine refuses what needs no question, and finds the audiences to ask for: nil for the API server's own.
+// examine refuses tokens without asking the API server, and finds the audiences to ask for: nil for the API server's
+// own.
 func (c *Checker) examine(bearer string) (token.Claims, []string, *refusal.Error) {
 	if bearer == "" {
 		return token.Claims{}, nil, unauthenticated("no bearer token: send the header \"Authorization: Bearer TOKEN\"")
@@ -180,7 +186,7 @@ func (c *Checker) examine(bearer string) (token.Claims, []string, *refusal.Error
 	claims, ok := token.Read(bearer)
 	switch {
 	case len(bearer) > token.MaxBytes:
-		return claims, nil, unauthenticated(fmt.Sprintf("the token is longer than %d bytes", token.MaxBytes))
+		return claims, nil, unauthenticated("the token is longer than %d bytes", token.MaxBytes)
 	case !ok && (!c.options.OpaqueTokens || !c.options.APIServerTokens):
 		return claims, nil, unauthenticated("the token is no JSON web token")
 	case !claims.Expires.IsZero() && !c.options.Now().Before(claims.Expires):
@@ -190,13 +196,11 @@ func (c *Checker) examine(bearer string) (token.Claims, []string, *refusal.Error
 	case c.options.APIServerTokens:
 		return claims, nil, nil
 	}
-	return claims, nil,
-		unauthenticated(
-			fmt.Sprintf("the token is not for the audience %s: ask for one with \"kubectl create token ACCOUNT --audience=%s\"",
-				token.Audience, token.Audience))
+	return claims, nil, unauthenticated("the token is not for the audience %s: ask for one with "+
+		"\"kubectl create token ACCOUNT --audience=%[1]s\"", token.Audience)
 }
 
-// attributes are what a caller must be allowed.
+// attributes are what a caller must be allowed to do.
 func (a Access) attributes() []authorizationv1.ResourceAttributes {
 	chats := authorizationv1.ResourceAttributes{
 		Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: "chats", Namespace: a.Namespace,
@@ -210,20 +214,20 @@ func (a Access) attributes() []authorizationv1.ResourceAttributes {
 	return []authorizationv1.ResourceAttributes{chats}
 }
 
-// questions are those about one token.
+// questions are the questions about one token.
 type questions struct {
 	*Checker
 	lane *lane
 	hash string
 }
 
-// about are questions about a token, of which a hash alone is kept.
+// about returns questions about a token, of which only a hash is kept.
 func (c *Checker) about(lane *lane, bearer string) questions {
 	hash := sha256.Sum256([]byte(bearer))
 	return questions{Checker: c, lane: lane, hash: string(hash[:])}
 }
 
-// owner is whom the token belongs to.
+// owner is the user of the token.
 func (q questions) owner(ctx context.Context, bearer string, audiences []string) (answer[user], *refusal.Error) {
 	who, err := q.authenticate(ctx, bearer, audiences)
 	switch {
@@ -243,7 +247,7 @@ func (q questions) authenticate(ctx context.Context, bearer string, audiences []
 		if err != nil {
 			return user{}, false, err
 		}
-		// An authenticator that knows nothing of audiences names none.
+		// An authenticator without support for audiences returns none.
 		good := review.Status.Authenticated &&
 			(len(audiences) == 0 || slices.Contains(review.Status.Audiences, token.Audience))
 		return user{known: good, info: review.Status.User}, good, nil
@@ -269,8 +273,7 @@ func (q questions) authorize(ctx context.Context, who authenticationv1.UserInfo,
 	})
 }
 
-// ask returns a remembered answer, or asks once for all who ask at the same time. Who asks may go away; the question is
-// then answered for the others.
+// ask returns a cached answer, or asks once for all callers that ask at the same time.
 func ask[V any](ctx context.Context, q questions, known *answers[V], key string,
 	question func(context.Context) (V, bool, error)) (answer[V], error) {
 	if v, ok := known.get(key); ok {
@@ -280,28 +283,110 @@ func ask[V any](ctx context.Context, q questions, known *answers[V], key string,
 	if q.lane == q.known {
 		flight = "again/" + key
 	}
-	result := q.asking.DoChan(flight, func() (any, error) {
-		asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
-		defer cancel()
-		leave, err := q.lane.enter(asking)
+	return limit.Shared(ctx, &q.asking, flight, reviewTimeout, func(ctx context.Context) (answer[V], error) {
+		leave, err := q.lane.enter(ctx)
 		if err != nil {
-			return nil, err
+			return answer[V]{}, err
 		}
 		defer leave()
 		v := answer[V]{asked: q.options.Now()}
 		var positive bool
-		if v.value, positive, err = question(asking); err == nil {
+		if v.value, positive, err = question(ctx); err == nil {
 			known.put(key, v, positive)
 		}
 		return v, err
 	})
-	select {
-	case r := <-result:
-		if r.Err != nil {
-			return answer[V]{}, r.Err
-		}
-		return r.Val.(answer[V]), nil
-	case <-ctx.Done():
-		return answer[V]{}, errors.Join(ctx.Err(), context.Cause(ctx))
+}
+
+// answers caches a limited number of answers of the API server. Negative ones have a cache of their own, since anyone
+// can cause them.
+type answers[V any] struct {
+	now                func() time.Time
+	positive, negative *cache.LRUExpireCache
+}
+
+// answer is the answer of the API server to a question that was asked at a time.
+type answer[V any] struct {
+	value V
+	asked time.Time
+}
+
+// clock is the time for a cache.
+type clock func() time.Time
+
+// Now implements cache.Clock.
+func (c clock) Now() time.Time { return c() }
+
+func newAnswers[V any](now func() time.Time) *answers[V] {
+	return &answers[V]{
+		now:      now,
+		positive: cache.NewLRUExpireCacheWithClock(maxAnswers, clock(now)),
+		negative: cache.NewLRUExpireCacheWithClock(maxRefusals, clock(now)),
 	}
+}
+
+func (a *answers[V]) get(key string) (answer[V], bool) {
+	for _, known := range []*cache.LRUExpireCache{a.positive, a.negative} {
+		if found, ok := known.Get(key); ok {
+			return found.(answer[V]), true
+		}
+	}
+	return answer[V]{}, false
+}
+
+// put caches the newest answer, from the time at which it was asked for.
+func (a *answers[V]) put(key string, v answer[V], positive bool) {
+	known, other, ttl := a.negative, a.positive, negativeTTL
+	if positive {
+		known, other, ttl = a.positive, a.negative, positiveTTL
+	}
+	other.Remove(key)
+	known.Add(key, v, ttl-a.now().Sub(v.asked))
+}
+
+// errBusy means that too many questions are being asked. It does not mean that the API server is slow.
+var errBusy = errors.New("too many callers are being reviewed")
+
+// lane bounds how many questions are asked at the same time, and how many wait.
+type lane struct {
+	asked, waiting limit.Limiter
+}
+
+func newLane(most int) *lane {
+	return &lane{asked: limit.New(int64(most)), waiting: limit.New(int64(most) * (1 + waitingPerReview))}
+}
+
+// enter waits for a turn, which lasts until leave is called.
+func (l *lane) enter(ctx context.Context) (leave func(), err error) {
+	if !l.waiting.TryAcquire(1) {
+		return nil, errBusy
+	}
+	ctx, cancel := context.WithTimeout(ctx, reviewWait)
+	defer cancel()
+	release, err := l.asked.Acquire(ctx, 1)
+	if err != nil {
+		l.waiting.Release(1)
+		return nil, errBusy
+	}
+	return func() { release(); l.waiting.Release(1) }, nil
+}
+
+func unauthenticated(format string, args ...any) *refusal.Error {
+	return &refusal.Error{Status: http.StatusUnauthorized, Reason: refusal.Unauthorized,
+		Message: fmt.Sprintf(format, args...)}
+}
+
+func denied(format string, args ...any) *refusal.Error {
+	return &refusal.Error{Status: http.StatusForbidden, Reason: refusal.Forbidden, Message: fmt.Sprintf(format, args...)}
+}
+
+// unanswered is a refusal for callers that are not authenticated: what went wrong is in the log only.
+func unanswered(what string, err error) *refusal.Error {
+	if errors.Is(err, errBusy) {
+		return &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.Overloaded, RetryAfter: time.Second,
+			Message: "too many callers ask at the same time, try again"}
+	}
+	return &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.APIServerUnavailable,
+		RetryAfter: 2 * time.Second,
+		Message:    "the API server does not say who may listen, try again", Cause: fmt.Errorf("%s: %w", what, err)}
 }

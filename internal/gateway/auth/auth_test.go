@@ -24,6 +24,7 @@ import (
 
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/token"
+	"parley.dev/parley/test/kit/check"
 )
 
 // apiServer answers reviews as a test says, and remembers what it was asked.
@@ -220,9 +221,7 @@ func TestCrowdOfNewcomersEndsNoStream(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if server.most != 12 {
-			t.Errorf("%d questions at once, want 12", server.most)
-		}
+		check.Equal(t, "questions at once", 12, server.most)
 		if mu.Lock(); reasons[refusal.Overloaded] != 1000-12*17 {
 			t.Errorf("refused at once: %v", reasons)
 		}

@@ -15,12 +15,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // world is what exists, as an informer would know it.
@@ -89,9 +89,7 @@ type client struct {
 func (w *world) listen(t *testing.T, from string) *client {
 	t.Helper()
 	at, err := ParsePosition(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	c := &client{stop: cancel, done: make(chan error, 1)}
 	lister := Lister{Chats: w, Logs: w.logs, Namespace: "demo", Send: func(e stream.Event) error {
@@ -111,16 +109,14 @@ func (w *world) listen(t *testing.T, from string) *client {
 }
 
 func settle() {
-	<-time.After(2 * gather)
+	<-time.After(2 * debounce)
 	synctest.Wait()
 }
 
 func (c *client) expect(t *testing.T, what string, want ...string) {
 	t.Helper()
 	settle()
-	if diff := cmp.Diff(want, c.told); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", what, diff)
-	}
+	check.Equal(t, what, want, c.told)
 	c.told = nil
 }
 

@@ -4,6 +4,7 @@
 package chatlist_test
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -14,9 +15,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/stream"
+	"parley.dev/parley/test/kit/check"
 )
 
 // sections are the headings of docs/stream.md that describe what events carry.
@@ -83,9 +83,7 @@ func documented(section string) map[string]bool {
 func constants(t *testing.T, file, prefix string) (values []string) {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	ast.Inspect(parsed, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok || len(spec.Values) == 0 || !strings.HasPrefix(spec.Names[0].Name, prefix) {
@@ -93,9 +91,7 @@ func constants(t *testing.T, file, prefix string) (values []string) {
 		}
 		if literal, ok := spec.Values[0].(*ast.BasicLit); ok && literal.Kind == token.STRING {
 			value, err := strconv.Unquote(literal.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			values = append(values, value)
 		}
 		return true
@@ -108,9 +104,7 @@ func constants(t *testing.T, file, prefix string) (values []string) {
 
 func TestDocsMatchEventsAndFields(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/stream.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	written := map[string]string{}
 	for _, section := range strings.Split(string(page), "\n#### ")[1:] {
 		heading, text, _ := strings.Cut(section, "\n")
@@ -124,9 +118,8 @@ func TestDocsMatchEventsAndFields(t *testing.T) {
 			continue
 		}
 		page := documented(text)
-		if diff := cmp.Diff(fields(reflect.TypeOf(data), "", page, map[string]bool{}), page); diff != "" {
-			t.Errorf("section %q, true for what may be absent (-code +page):\n%s", heading, diff)
-		}
+		check.Equal(t, fmt.Sprintf("section %q, true for what may be absent", heading), fields(reflect.TypeOf(data),
+			"", page, map[string]bool{}), page)
 		delete(written, heading)
 	}
 	for heading := range written {
@@ -139,22 +132,16 @@ func TestDocsMatchEventsAndFields(t *testing.T) {
 	}
 	for _, reason := range append(constants(t, "../../../api/stream/closing.go", "Closing"),
 		constants(t, "../refusal/refusal.go", "")...) {
-		if !strings.Contains(string(page), "`"+reason+"`") {
-			t.Errorf("reason %s is not on the page", reason)
-		}
+		check.Contains(t, string(page), "`"+reason+"`")
 	}
 }
 
 func TestTheDocumentationHasEveryTypeOfPart(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/stream.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_, row, _ := strings.Cut(string(page), "| `part.type` |")
 	row, _, _ = strings.Cut(row, "\n")
 	for _, part := range constants(t, "../../../api/stream/parts/parts.go", "") {
-		if !strings.Contains(row, "`"+part+"`") {
-			t.Errorf("type %s is not on the page", part)
-		}
+		check.Contains(t, row, "`"+part+"`")
 	}
 }

@@ -1,6 +1,12 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package chatlist streams the chats of a namespace as events: first all of them, then each change. docs/stream.md
+// describes the events.
+//
+// A client that resumes gets the changes behind the id of its last event: LOG.N, where N numbers the changes. The
+// process that gave the id remembers the last 1024 changes of a namespace. Otherwise the client gets the whole list
+// again.
 package chatlist
 
 import (
@@ -11,11 +17,10 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// gather is how long changes are gathered before they are told, so that a chat that changes quickly is told once.
-const gather = 50 * time.Millisecond
+// debounce is how long changes are gathered before they are sent, so that a chat that changes quickly is sent once.
+const debounce = 50 * time.Millisecond
 
-// Chats is what is known of the chats. What it returns must not be changed.
-// A change is known here before Logs are told of it.
+// Chats is a cache of the chats, whose objects must not be changed. It has a change before Logs have it.
 type Chats interface {
 	// List has all chats of a namespace.
 	List(namespace string) []*v1alpha1.Chat
@@ -23,13 +28,13 @@ type Chats interface {
 	Get(namespace, name string) *v1alpha1.Chat
 }
 
-// Lister tells one client how the chats of a namespace stand.
+// Lister lists the chats of a namespace for one client.
 type Lister struct {
 	Chats Chats
 	Logs  *Logs
 	// Namespace of the chats.
 	Namespace string
-	// Send takes an event to the client. An error ends the stream.
+	// Send sends an event to the client. An error ends the stream.
 	Send func(stream.Event) error
 	// KeepAlive is called every KeepAliveEvery, if both are set. An error ends the stream.
 	KeepAlive      func() error
@@ -38,7 +43,7 @@ type Lister struct {
 	at Position
 }
 
-// Run tells what has changed since a position, and what changes, until ctx is done or the client takes no more. A
+// Run sends what has changed since a position, and later changes, until ctx is done or the client takes no more. A
 // Lister runs once.
 func (l *Lister) Run(ctx context.Context, from Position) error {
 	reader := l.Logs.read(l.Namespace)
@@ -51,7 +56,7 @@ func (l *Lister) Run(ctx context.Context, from Position) error {
 	}
 	l.at = from
 	for first := true; ; first = false {
-		if err := l.tell(reader, first); err != nil {
+		if err := l.sendNews(reader, first); err != nil {
 			return err
 		}
 		if err := l.wait(ctx, reader, keepAlive); err != nil {
@@ -60,11 +65,11 @@ func (l *Lister) Run(ctx context.Context, from Position) error {
 	}
 }
 
-// tell tells what has changed since the client's position, or everything if that is not known.
-func (l *Lister) tell(reader *reader, first bool) error {
+// sendNews sends what has changed since the client's position, or everything if that is not known.
+func (l *Lister) sendNews(reader *reader, first bool) error {
 	if l.at.log == l.Logs.identity {
 		if entries, known := reader.since(l.at.number); known {
-			if err := l.tellChanges(entries); err != nil || !first {
+			if err := l.sendChanges(entries); err != nil || !first {
 				return err
 			}
 			return l.send(stream.EventSynced, l.at.String(), struct{}{})
@@ -75,11 +80,7 @@ func (l *Lister) tell(reader *reader, first bool) error {
 			return err
 		}
 	}
-	return l.tellAll(reader)
-}
-
-func (l *Lister) tellAll(reader *reader) error {
-	l.at = Position{log: l.Logs.identity, number: reader.last()} // What changes from here on is told again.
+	l.at = Position{log: l.Logs.identity, number: reader.last()} // Changes behind it are sent again.
 	for _, chat := range l.Chats.List(l.Namespace) {
 		if err := l.send(stream.EventAdded, "", SummaryOf(chat)); err != nil {
 			return err
@@ -88,23 +89,23 @@ func (l *Lister) tellAll(reader *reader) error {
 	return l.send(stream.EventSynced, l.at.String(), struct{}{})
 }
 
-// tellChanges tells each chat that has changed as it is now.
-func (l *Lister) tellChanges(entries []entry) error {
-	told := map[string]bool{}
+// sendChanges sends the current state of each chat that has changed.
+func (l *Lister) sendChanges(entries []entry) error {
+	sent := map[string]bool{}
 	for _, e := range entries {
 		l.at.number = e.number
 		if e.event == stream.EventDeleted {
-			told[e.name] = false
+			sent[e.name] = false
 			if err := l.send(e.event, l.at.String(), stream.Deleted{Name: e.name, UID: e.uid}); err != nil {
 				return err
 			}
 			continue
 		}
 		chat := l.Chats.Get(l.Namespace, e.name)
-		if told[e.name] || chat == nil || chat.UID != e.uid { // Or else what became of it is told in its turn.
+		if sent[e.name] || chat == nil || chat.UID != e.uid { // A later entry has what became of it.
 			continue
 		}
-		told[e.name] = true
+		sent[e.name] = true
 		if err := l.send(e.event, l.at.String(), SummaryOf(chat)); err != nil {
 			return err
 		}
@@ -112,13 +113,13 @@ func (l *Lister) tellChanges(entries []entry) error {
 	return nil
 }
 
-// wait returns a moment after something has changed.
+// wait returns when the first change is debounce old.
 func (l *Lister) wait(ctx context.Context, reader *reader, keepAlive <-chan time.Time) error {
 	changed, gathered := (<-chan struct{})(reader.changed), (<-chan time.Time)(nil)
 	for {
 		select {
 		case <-changed:
-			changed, gathered = nil, time.After(gather)
+			changed, gathered = nil, time.After(debounce)
 		case <-gathered:
 			return nil
 		case <-keepAlive:
@@ -137,4 +138,26 @@ func (l *Lister) send(name, id string, data any) error {
 		return err
 	}
 	return l.Send(event)
+}
+
+// SummaryOf is a chat in a list.
+func SummaryOf(chat *v1alpha1.Chat) stream.Summary {
+	s := stream.Summary{
+		Name: chat.Name, UID: chat.UID, CreatedAt: chat.CreationTimestamp,
+		Phase: chat.Status.Phase, Title: chat.Status.Title, LastReply: chat.Status.LastReply, Model: chat.Status.Model,
+		Length: chat.Status.History.Length, Queued: len(chat.Status.Queue), Cost: chat.Status.Cost,
+		Archived: chat.Status.Archived, Suspended: chat.Spec.Suspend, Root: chat.Status.Root,
+	}
+	if chat.Spec.ParentRef != nil {
+		s.Parent = chat.Spec.ParentRef.Name
+	}
+	for i := range chat.Status.Conditions {
+		if c := &chat.Status.Conditions[i]; c.Type == v1alpha1.ConditionReady {
+			s.Ready, s.Reason, s.Message, s.Since = c.Status, c.Reason, c.Message, &c.LastTransitionTime
+		}
+	}
+	if t := chat.Status.Turn; t != nil {
+		s.Turn = &stream.Turn{Message: t.Message, StartedAt: t.StartedAt, Result: t.Result, Summary: t.Summary}
+	}
+	return s
 }

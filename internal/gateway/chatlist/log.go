@@ -21,20 +21,20 @@ import (
 const (
 	// maxEntries is how many changes of a namespace are remembered.
 	maxEntries = 1024
-	// maxIdle is how many namespaces are remembered though nobody listens to them.
+	// maxIdle is how many namespaces are remembered without listeners.
 	maxIdle = 256
 )
 
-// Logs remember what has changed in namespaces that somebody listens to. They are safe for concurrent use.
+// Logs remember the changes in namespaces that have listeners. They are safe for concurrent use.
 type Logs struct {
-	identity string // of these logs, which tells their ids from those of another process
+	identity string // of this process, as its event ids have it
 
 	mu         sync.Mutex
 	number     int64 // of the last change
 	namespaces map[string]*log
 }
 
-// log is what has changed in one namespace, without gaps since it was begun.
+// log is the changes in one namespace, without gaps.
 type log struct {
 	from    int64 // number of the last change before its first entry
 	entries []entry
@@ -49,13 +49,13 @@ type entry struct {
 	uid    types.UID
 }
 
-// NewLogs makes logs that know of nothing.
+// NewLogs makes empty logs.
 func NewLogs() *Logs {
-	// It tells processes apart, and hides nothing.
+	// It need not be secret.
 	return &Logs{identity: fmt.Sprintf("%08x", rand.Uint32()), namespaces: map[string]*log{}}
 }
 
-// Changed remembers how a chat was and is; nil if it did not or does not exist.
+// Changed adds a change of a chat; nil if it did not or does not exist.
 func (l *Logs) Changed(before, after *v1alpha1.Chat) {
 	switch {
 	case before == nil && after != nil:
@@ -86,7 +86,7 @@ func (l *Logs) add(chat *v1alpha1.Chat, event string) {
 		return
 	}
 	log.entries = append(log.entries, entry{number: l.number, event: event, name: chat.Name, uid: chat.UID})
-	if len(log.entries) >= 2*maxEntries { // Half of it goes at a time, so that each costs little.
+	if len(log.entries) >= 2*maxEntries { // Half of it is dropped at a time, which costs less.
 		log.from = log.entries[len(log.entries)-maxEntries-1].number
 		log.entries = slices.Clone(log.entries[len(log.entries)-maxEntries:])
 	}
@@ -105,21 +105,21 @@ type reader struct {
 	changed   chan struct{}
 }
 
-// read begins to read a namespace's log, which is begun if there is none. Stop it when done.
+// read returns a reader of a namespace's log, which is created if there is none. Stop it when done.
 func (l *Logs) read(namespace string) *reader {
 	r := &reader{logs: l, namespace: namespace, changed: make(chan struct{}, 1)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.namespaces[namespace] == nil {
 		l.makeRoom()
-		l.number++ // What was remembered of the namespace before, if anything, is not continued.
+		l.number++ // An earlier log of the namespace is not continued.
 		l.namespaces[namespace] = &log{from: l.number, readers: map[*reader]struct{}{}}
 	}
 	l.namespaces[namespace].readers[r] = struct{}{}
 	return r
 }
 
-// makeRoom forgets namespaces that nobody listens to, once there are many. The caller holds mu.
+// makeRoom drops the logs without readers, once there are many. The caller holds mu.
 func (l *Logs) makeRoom() {
 	if len(l.namespaces) < maxIdle {
 		return
@@ -137,14 +137,14 @@ func (r *reader) stop() {
 	delete(r.logs.namespaces[r.namespace].readers, r)
 }
 
-// last is the number of the last change, of whatever namespace.
+// last is the number of the last change in any namespace.
 func (r *reader) last() int64 {
 	r.logs.mu.Lock()
 	defer r.logs.mu.Unlock()
 	return r.logs.number
 }
 
-// since is what has changed behind a change. It reports false if that is not remembered.
+// since returns the changes behind a change. It reports false if they are not remembered.
 func (r *reader) since(number int64) ([]entry, bool) {
 	r.logs.mu.Lock()
 	defer r.logs.mu.Unlock()
@@ -156,13 +156,13 @@ func (r *reader) since(number int64) ([]entry, bool) {
 	return slices.Clone(log.entries[first:]), true
 }
 
-// Position is behind which change a client is. The zero value is before everything.
+// Position is the last change that a client has. The zero value is before all changes.
 type Position struct {
 	log    string
 	number int64
 }
 
-// ParsePosition reads an event id, "LOG.N". The empty id is before everything.
+// ParsePosition reads an event id, "LOG.N". The empty id is before all changes.
 func ParsePosition(id string) (Position, error) {
 	if id == "" {
 		return Position{}, nil

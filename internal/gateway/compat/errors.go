@@ -7,9 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,7 +16,6 @@ import (
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/internal/gateway/compat/messages"
 	"parley.dev/parley/internal/gateway/compat/wire"
-	"parley.dev/parley/internal/gateway/conduct"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/turn"
 )
@@ -50,15 +47,15 @@ func errorOf(ctx context.Context, err error) *wire.Error {
 		return ofStatus(http.StatusServiceUnavailable, refusal.APIServerUnavailable,
 			"the API server does not answer, try again", time.Second)
 	}
-	said := status.Status()
+	answer := status.Status()
 	after, _ := apierrors.SuggestsClientDelay(err)
-	if said.Code == http.StatusUnauthorized {
-		said.Message = "the API server does not take this token: it may have expired"
+	if answer.Code == http.StatusUnauthorized {
+		answer.Message = "the API server does not take this token: it may have expired"
 	}
-	return ofStatus(int(said.Code), string(said.Reason), said.Message, time.Duration(after)*time.Second)
+	return ofStatus(int(answer.Code), string(answer.Reason), answer.Message, time.Duration(after)*time.Second)
 }
 
-// closed is why the gateway ends an answer; the chat goes on.
+// closed is why the gateway ends an answer; the chat continues.
 func closed(c *stream.Closing) *wire.Error {
 	status := http.StatusServiceUnavailable
 	switch c.Reason {
@@ -76,12 +73,12 @@ var types = map[int]string{
 	http.StatusNotFound: wire.NotFound, http.StatusTooManyRequests: wire.RateLimit,
 }
 
-// codes of errors for which OpenAI has words of its own.
-var codes = map[string]string{refusal.Unauthorized: "invalid_api_key", conduct.ModelNotFound: "model_not_found"}
+// codes of errors that have names in OpenAI's protocols.
+var codes = map[string]string{refusal.Unauthorized: "invalid_api_key", modelNotFound: "model_not_found"}
 
 func ofStatus(status int, reason, message string, after time.Duration) *wire.Error {
 	if status == http.StatusUnprocessableEntity {
-		status = http.StatusBadRequest // OpenAI knows one status for what is wrong with a request.
+		status = http.StatusBadRequest // OpenAI has one status for invalid requests.
 	}
 	e := &wire.Error{Status: status, Type: types[status], Message: message, RetryAfter: after}
 	if e.Type == "" {
@@ -98,7 +95,7 @@ func ofStatus(status int, reason, message string, after time.Duration) *wire.Err
 	return e
 }
 
-// anthropic reports whether the client speaks Anthropic's protocol: all of its requests say of which version.
+// anthropic reports whether the client uses Anthropic's protocol, whose requests name its version.
 func (c *call) anthropic() bool {
 	return c.r.Header.Get("Anthropic-Version") != "" || strings.HasSuffix(c.r.URL.Path, "/messages")
 }
@@ -107,15 +104,10 @@ func (c *call) anthropic() bool {
 func (c *call) refuse(e *wire.Error) {
 	h := c.w.Header()
 	h.Set("Content-Type", "application/json")
-	if e.Status == http.StatusUnauthorized {
-		h.Set("WWW-Authenticate", "Bearer")
-	}
-	if c.r.ContentLength != 0 && !c.read { // Nobody reads the body, and the answer would wait for it.
+	if c.r.ContentLength != 0 && !c.read { // The body is not read, and the answer would wait for it.
 		h.Set("Connection", "close")
 	}
-	if e.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
-	}
+	(&refusal.Error{Status: e.Status, RetryAfter: e.RetryAfter}).SetHeaders(h)
 	c.w.WriteHeader(e.Status)
 	var body any = map[string]any{"error": e}
 	if c.anthropic() {

@@ -19,9 +19,9 @@ import (
 	"parley.dev/parley/internal/gateway/compat/completions"
 	"parley.dev/parley/internal/gateway/compat/messages"
 	"parley.dev/parley/internal/gateway/compat/responses"
-	"parley.dev/parley/internal/gateway/conduct"
 	"parley.dev/parley/internal/netguard/limit"
 	"parley.dev/parley/internal/netguard/slowclient"
+	"parley.dev/parley/test/kit/check"
 )
 
 // event is one of a chat.
@@ -31,7 +31,7 @@ type event struct {
 }
 
 // says is a chat that says so many bytes to message m.
-func says(bytes int) func(context.Context, conduct.Follow) error {
+func says(bytes int) func(context.Context, Follow) error {
 	return follows(
 		event{stream.EventMessage, stream.MessageCommitted{Message: stream.Message{Name: "m", Role: v1alpha1.RoleUser}}},
 		event{stream.EventMessagePart, stream.MessagePart{HistoryVersion: 1, Attempt: 1, Seq: 1,
@@ -40,8 +40,8 @@ func says(bytes int) func(context.Context, conduct.Follow) error {
 }
 
 // follows is a chat with these events.
-func follows(events ...event) func(context.Context, conduct.Follow) error {
-	return func(_ context.Context, f conduct.Follow) error {
+func follows(events ...event) func(context.Context, Follow) error {
+	return func(_ context.Context, f Follow) error {
 		for _, event := range events {
 			e, err := stream.New(event.name, "", event.data)
 			if err == nil {
@@ -68,24 +68,20 @@ func TestAnswersTakeNoMoreRoomThanTheyMay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &server{answers: limit.NewPerCaller(400, 200),
-				options: Options{Conductor: conduct.New(conduct.Options{Follow: says(c.bytes)})}}
+				backend: &backend{Options{Follow: says(c.bytes)}}}
 			var before []*limit.Lease
 			for by, bytes := range c.taken {
 				before = append(before, s.answers.Lease(by))
-				if err := before[len(before)-1].Grow(bytes); err != nil {
-					t.Fatal(err)
-				}
+				check.OK(t, before[len(before)-1].Grow(bytes))
 			}
 			w := httptest.NewRecorder()
 			call := &call{w: w, r: httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil),
-				control: http.NewResponseController(w), out: slowclient.New(w, writeTimeout), by: conduct.Caller{Name: "anna"}}
-			begun := conduct.Begun{Chat: &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c"}},
-				Message: &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "m"},
+				control: http.NewResponseController(w), out: slowclient.New(w, writeTimeout), by: caller{name: "anna"}}
+			begun := exchange{chat: &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c"}},
+				message: &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "m"},
 					Status: v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted}}}
-			_ = s.tell(call, begun, completions.NewStream(call.answer(begun), false, call.send)) // The client is told.
-			if !strings.Contains(w.Body.String(), c.want) {
-				t.Errorf("told was %.300s", w.Body)
-			}
+			_ = s.stream(call, begun, completions.NewStream(call.answer(begun), call.send)) // The client is told.
+			check.Contains(t, w.Body.String(), c.want)
 			for _, lease := range before {
 				lease.Release()
 			}
@@ -104,14 +100,14 @@ func TestStreamsSayWhatTheyWaitFor(t *testing.T) {
 	}
 	goesOn, ended := event{stream.EventStatus, stream.Status{}}, event{stream.EventStatus,
 		stream.Status{Turn: "m", Result: v1alpha1.TurnInterrupted}}
-	begun := conduct.Begun{Chat: &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c"}},
-		Message: &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "m"},
+	begun := exchange{chat: &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: "c"}},
+		message: &v1alpha1.ChatMessage{ObjectMeta: metav1.ObjectMeta{Name: "m"},
 			Status: v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted}}}
 	for protocol, c := range map[string]struct {
 		stream func(*call) audience
 		event  string
 	}{
-		"completions": {func(c *call) audience { return completions.NewStream(c.answer(begun), false, c.send) },
+		"completions": {func(c *call) audience { return completions.NewStream(c.answer(begun), c.send) },
 			`"choices":[{"index":0,"delta":{},"finish_reason":null}],"parley":{"wait":`},
 		"messages": {func(c *call) audience { return messages.NewStream(c.answer(begun), c.send) },
 			"event: ping\ndata: {\"parley\":{\"wait\":"},
@@ -120,14 +116,12 @@ func TestStreamsSayWhatTheyWaitFor(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(protocol, func(t *testing.T) {
-			s := &server{answers: limit.NewPerCaller(400, 200), options: Options{Conductor: conduct.New(conduct.Options{
-				Follow: follows(asked, waits(v1alpha1.WaitForPod), goesOn, waits(v1alpha1.WaitForApproval), goesOn, ended)})}}
+			s := &server{answers: limit.NewPerCaller(400, 200), backend: &backend{Options{
+				Follow: follows(asked, waits(v1alpha1.WaitForPod), goesOn, waits(v1alpha1.WaitForApproval), goesOn, ended)}}}
 			w := httptest.NewRecorder()
 			answer := &call{w: w, out: slowclient.New(w, writeTimeout), control: http.NewResponseController(w),
 				r: httptest.NewRequest(http.MethodPost, "/v1", nil)}
-			if err := s.tell(answer, begun, c.stream(answer)); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, s.stream(answer, begun, c.stream(answer)))
 			body := w.Body.String()
 			if n := strings.Count(body, ": parley.wait "); n != 4 {
 				t.Errorf("%d comments say what it waits for: %s", n, body)

@@ -2,42 +2,51 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package compat serves OpenAI's Responses, Chat Completions and Models, and Anthropic's Messages and Models, over
-// durable chats: a request becomes a message of an ordinary Chat, and the answer is what the chat says to it.
-// docs/openai.md and docs/anthropic.md are what a client has to know.
+// durable chats: a request becomes a message of an ordinary Chat, and the answer is the chat's reply. docs/openai.md
+// and docs/anthropic.md describe them for clients.
 //
-// Packages completions, responses and messages translate, package conduct does what they ask for with the caller's own
-// token, and this package speaks HTTP. Nothing is kept between two requests.
+// Packages completions, responses and messages translate. This package speaks HTTP, and uses the API server with the
+// caller's own token. Nothing is kept between two requests.
 package compat
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"time"
 
+	"parley.dev/parley/api/stream"
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/compat/wire"
-	"parley.dev/parley/internal/gateway/conduct"
+	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/rest"
 	"parley.dev/parley/internal/gateway/turn"
+	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/netguard/limit"
 	"parley.dev/parley/internal/netguard/slowclient"
 )
 
 const (
-	// maxBody is the most bytes of a request's body, of which the conversation that a client resends is a part: 16 MiB.
+	// maxBody is the most bytes of a request's body, with the conversation that a client resends: 16 MiB.
 	maxBody = 16 << 20
-	// bodyTimeout bounds how long a body takes to come.
+	// piece is how many bytes of a body are read at a time.
+	piece = 64 << 10
+	// bodyTimeout bounds how long a body may take.
 	bodyTimeout = 20 * time.Second
 	// setupTimeout bounds how long it takes to create what a request asks for.
 	setupTimeout = 30 * time.Second
 	// bodies is how many bytes of bodies are held at the same time, for 512 MiB of memory: 32 MiB, of which a caller has
-	// at most half and a piece. What is read takes some times as much until the message is created.
+	// at most half and a piece. A decoded body takes several times as much until the message is created.
 	bodies       = 32 << 20
 	callerBodies = bodies/2 + piece
-	// answers is how many bytes of answers are held at the same time until they are told, for 512 MiB of memory: 64 MiB. A
-	// caller has at most the bytes of two of the longest.
+	// answers is how many bytes of running answers are held at the same time, for 512 MiB of memory: 64 MiB. A caller has
+	// at most the bytes of two of the longest.
 	answers       = 64 << 20
 	callerAnswers = 2 * turn.MaxAnswer
 	// requests is how many requests are read at the same time, and callerRequests, how many of a caller.
@@ -46,34 +55,53 @@ const (
 	writeTimeout = 10 * time.Second
 )
 
+// Follow is a chat to follow for a caller.
+type Follow struct {
+	// Token of the caller, and Access, the chat.
+	Token  string
+	Access auth.Access
+	// From is the position at which it begins.
+	From func(chat *v1alpha1.Chat) follow.Position
+	// Send takes an event. An error ends it.
+	Send func(stream.Event) error
+	// Alive is called every 15 seconds. An error ends it.
+	Alive func() error
+}
+
 // Options of the server. All are required.
 type Options struct {
-	// Conductor does what requests ask for.
-	Conductor *conduct.Conductor
-	// Permit says who makes requests with a token, or why none is made.
+	// Client asks the API server with the token of the context: see rest.NewClient.
+	Client *apiclient.Client
+	// May returns why a caller may not listen to a chat; nil if it may.
+	May func(ctx context.Context, token string, access auth.Access) *refusal.Error
+	// Follow follows a chat until Send or Alive fail, the permission ends, or ctx is done, and returns why.
+	Follow func(ctx context.Context, f Follow) error
+	// Now returns the current time.
+	Now func() time.Time
+	// Permit authenticates the caller with a token.
 	Permit func(ctx context.Context, token string) (caller string, refused *refusal.Error)
-	// Refused is told of every refusal of the gateway's own.
+	// Refused is called with every refusal of the gateway.
 	Refused func(ctx context.Context, refused *refusal.Error)
 }
 
 type server struct {
-	options Options
-	// requests are those that are being read; bodies and answers are their bytes, and those of answers.
+	backend *backend
+	// requests are those that are being read; bodies and answers are bytes.
 	requests, bodies, answers *limit.PerCaller
 }
 
 // New serves below /v1/ for service accounts, and below /namespaces/NAMESPACE/v1/.
 func New(o Options) http.Handler {
-	s := &server{options: o, requests: limit.NewPerCaller(requests, callerRequests),
+	s := &server{backend: &backend{o}, requests: limit.NewPerCaller(requests, callerRequests),
 		bodies: limit.NewPerCaller(bodies, callerBodies), answers: limit.NewPerCaller(answers, callerAnswers)}
 	mux := http.NewServeMux()
 	for _, base := range []string{"/v1", "/namespaces/{namespace}/v1"} {
 		for pattern, handle := range map[string]func(*call) error{
 			"GET /models":                       s.models,
 			"GET /models/{model...}":            s.model,
-			"POST /chat/completions":            s.complete,
-			"POST /messages":                    s.message,
-			"POST /responses":                   s.respond,
+			"POST /chat/completions":            s.create(chatCompletions),
+			"POST /messages":                    s.create(anthropicMessages),
+			"POST /responses":                   s.create(openaiResponses),
 			"GET /responses/{response}":         s.retrieve,
 			"POST /responses/{response}/cancel": s.cancel,
 			"DELETE /responses/{response}":      s.remove,
@@ -98,33 +126,33 @@ type call struct {
 	r         *http.Request
 	control   *http.ResponseController
 	out       *slowclient.Writer
-	by        conduct.Caller
+	by        caller
 	namespace string
 	// read is whether the body was.
 	read bool
-	// answering is whether the answer has begun, so that an error is told within it.
+	// answering is whether the answer has begun, so that an error is part of it.
 	answering bool
-	// waited is whether the client was told last that people keep it waiting.
+	// waited is whether the last event about a wait was about people.
 	waited bool
 }
 
 func (c *call) ctx() context.Context { return c.r.Context() }
 
-// serve lets a caller with a token in, and tells errors in the form that the client reads.
+// serve authenticates the caller, and answers errors in the form of its protocol.
 func (s *server) serve(handle func(*call) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := &call{w: w, out: slowclient.New(w, writeTimeout), r: r, control: http.NewResponseController(w)}
 		w.Header().Set("Cache-Control", "no-store")
 		err := s.admit(r.Context(), c)
 		if err == nil {
-			c.r = r.WithContext(rest.WithToken(r.Context(), c.by.Token))
+			c.r = r.WithContext(rest.WithToken(r.Context(), c.by.token))
 			err = handle(c)
 		}
 		if err == nil {
 			return
 		}
 		if own, ok := errors.AsType[*refusal.Error](err); ok {
-			s.options.Refused(r.Context(), own)
+			s.backend.Refused(r.Context(), own)
 		}
 		if !c.answering {
 			c.refuse(errorOf(r.Context(), err))
@@ -132,24 +160,18 @@ func (s *server) serve(handle func(*call) error) http.HandlerFunc {
 	}
 }
 
-// admit finds out who asks, and of which namespace.
+// admit authenticates the caller and finds the namespace.
 func (s *server) admit(ctx context.Context, c *call) error {
 	bearer := refusal.BearerToken(c.r.Header.Get("Authorization"))
 	if bearer == "" {
-		bearer = c.r.Header.Get("X-Api-Key") // as Anthropic's clients show it
+		bearer = c.r.Header.Get("X-Api-Key") // as Anthropic's clients send it
 	}
-	user, refused := s.options.Permit(ctx, bearer)
+	user, refused := s.backend.Permit(ctx, bearer)
 	if refused != nil {
 		return refused
 	}
-	c.by = conduct.Caller{Token: bearer, Name: user}
-	c.namespace = c.r.PathValue("namespace")
-	if c.namespace == "" {
-		c.namespace = c.r.Header.Get("X-Parley-Namespace")
-	}
-	if c.namespace == "" {
-		c.namespace = namespaceOf(user)
-	}
+	c.by = caller{bearer, user}
+	c.namespace = cmp.Or(c.r.PathValue("namespace"), c.r.Header.Get("X-Parley-Namespace"), namespaceOf(user))
 	if !turn.IsNamespace(c.namespace) {
 		return &wire.Error{Status: http.StatusBadRequest, Type: wire.InvalidRequest, Code: new("namespace_missing"),
 			Message: "no namespace is named: use the base URL GATEWAY/namespaces/NAMESPACE/v1, the header " +
@@ -158,65 +180,93 @@ func (s *server) admit(ctx context.Context, c *call) error {
 	return nil
 }
 
-// namespaceOf is the namespace of a service account; empty for anybody else.
+// namespaceOf is the namespace of a service account; empty for other users.
 func namespaceOf(user string) string {
-	account, ok := strings.CutPrefix(user, "system:serviceaccount:")
-	namespace, _, named := strings.Cut(account, ":")
-	if !ok || !named {
+	account, _ := strings.CutPrefix(user, "system:serviceaccount:")
+	namespace, _, isAccount := strings.Cut(account, ":")
+	if account == user || !isAccount {
 		return ""
 	}
 	return namespace
 }
 
 // begin reads a request and creates what it asks for.
-func (s *server) begin(c *call, read func([]byte) (*wire.Request, error)) (*wire.Request, conduct.Begun, error) {
-	request := s.requests.Lease(c.by.Name)
-	if refused := refusal.Limited(request.Grow(1), c.by.Name, "requests under way", refusal.TooManyRequests,
+func (s *server) begin(c *call, read func([]byte) (*wire.Request, error)) (*wire.Request, exchange, error) {
+	request := s.requests.Lease(c.by.name)
+	if refused := refusal.Limited(request.Grow(1), c.by.name, "requests under way", refusal.TooManyRequests,
 		time.Second); refused != nil {
-		return nil, conduct.Begun{}, refused
+		return nil, exchange{}, refused
 	}
 	defer request.Release()
-	held := s.bodies.Lease(c.by.Name)
+	held := s.bodies.Lease(c.by.name)
 	defer held.Release()
 	body, err := c.body(held)
 	if err != nil {
-		return nil, conduct.Begun{}, err
+		return nil, exchange{}, err
 	}
 	r, err := read(body)
 	if err != nil {
-		return nil, conduct.Begun{}, err
+		return nil, exchange{}, err
 	}
 	r.Namespace = c.namespace
 	if err := c.headers(r); err != nil {
-		return nil, conduct.Begun{}, err
+		return nil, exchange{}, err
 	}
 	ctx, cancel := context.WithTimeout(c.ctx(), setupTimeout)
 	defer cancel()
-	begun, err := s.options.Conductor.Begin(ctx, c.by, &r.Request)
+	e, err := s.backend.begin(ctx, c.by, &r.Request)
 	if err == nil {
-		c.w.Header().Set("X-Parley-Chat", begun.Chat.Name)
-		c.w.Header().Set("X-Parley-Message", begun.Message.Name)
+		c.name(e)
 	}
 	if other, ok := errors.AsType[*turn.SettingError](err); ok {
 		field := r.Fields[other.Setting]
 		err = wire.Invalid(field, "%s cannot change here: %v", field, other)
 	}
-	return r, begun, err
+	return r, e, err
 }
 
-// grow takes so many bytes more for what a call holds.
+// name sets the headers that name the chat and the message.
+func (c *call) name(e exchange) {
+	c.w.Header().Set("X-Parley-Chat", e.chat.Name)
+	c.w.Header().Set("X-Parley-Message", e.message.Name)
+}
+
+// body reads the body, within its timeout and the memory for bodies.
+func (c *call) body(held *limit.Lease) ([]byte, error) {
+	_ = c.control.SetReadDeadline(time.Now().Add(bodyTimeout)) // or the server's own holds
+	c.read = true
+	from := http.MaxBytesReader(c.w, c.r.Body, maxBody)
+	var body bytes.Buffer
+	for {
+		if refused := c.grow(held, piece); refused != nil {
+			c.w.Header().Set("Connection", "close") // The rest is not read.
+			return nil, refused
+		}
+		_, err := io.CopyN(&body, from, piece)
+		if errors.Is(err, io.EOF) {
+			c.out.IgnoreReads() // The answer may take longer than a request.
+			return body.Bytes(), nil
+		}
+		if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return nil, &refusal.Error{Status: http.StatusRequestEntityTooLarge, Reason: refusal.TooLarge, Cause: large,
+				Message: "the body has more than 16 MiB"}
+		}
+		if err != nil {
+			return nil, &refusal.Error{Status: http.StatusRequestTimeout, Reason: refusal.BadRequest,
+				Message: "the body has not come within 20 seconds"}
+		}
+	}
+}
+
+// grow takes memory for so many bytes more.
 func (c *call) grow(held *limit.Lease, n int) *refusal.Error {
-	return refusal.Limited(held.Grow(int64(n)), c.by.Name, "bytes under way", refusal.TooManyRequests, time.Second)
+	return refusal.Limited(held.Grow(int64(n)), c.by.name, "bytes under way", refusal.TooManyRequests, time.Second)
 }
 
-// headers reads what a request says of itself in headers.
+// headers reads the headers of a request.
 func (c *call) headers(r *wire.Request) error {
 	h := c.r.Header
-	if name := h.Get("X-Parley-Chat"); name != "" {
-		r.Chat = name
-	} else if name := r.Metadata["chat"]; name != "" && r.Chat == "" {
-		r.Chat = name
-	}
+	r.Chat = cmp.Or(h.Get("X-Parley-Chat"), r.Chat, r.Metadata["chat"])
 	if r.Chat != "" && !turn.IsChatName(r.Chat) {
 		return wire.Invalid("X-Parley-Chat", "X-Parley-Chat is not the name of a chat: lower-case letters, digits, - and .")
 	}
@@ -230,9 +280,9 @@ func (c *call) headers(r *wire.Request) error {
 	return nil
 }
 
-func (c *call) answer(begun conduct.Begun) *wire.Answer {
-	return &wire.Answer{Namespace: c.namespace, Chat: begun.Chat.Name, Message: begun.Message.Name,
-		Model: turn.ModelOf(begun.Chat, begun.Message), Created: begun.Message.CreationTimestamp.Time,
-		Metadata: turn.MetadataOf(begun.Message), Output: turn.OutputOf(begun.Chat, begun.Message),
-		ToolChoice: begun.Message.Spec.ToolChoice}
+func (c *call) answer(e exchange) *wire.Answer {
+	return &wire.Answer{Namespace: c.namespace, Chat: e.chat.Name, Message: e.message.Name,
+		Model: turn.ModelOf(e.chat, e.message), Created: e.message.CreationTimestamp.Time,
+		Metadata: turn.MetadataOf(e.message), Output: turn.OutputOf(e.chat, e.message),
+		ToolChoice: e.message.Spec.ToolChoice}
 }

@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/stream/parts"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -30,13 +31,11 @@ func TestManyReadersCostOneSubscription(t *testing.T) {
 			s.say(10, 0)
 		}
 	}
-	waitAll(t, all, 100)
+	waitAll(t, 100, all...)
 	s.end()
 	late := follow(t, h, 40)
-	waitAll(t, []*follower{late}, 100)
-	if n := s.everBegun(); n != 1 {
-		t.Errorf("there were %d subscriptions", n)
-	}
+	waitAll(t, 100, late)
+	check.Equal(t, "subscriptions so far", 1, s.everBegun())
 	for _, f := range append(all, late) {
 		f.stop()
 	}
@@ -55,9 +54,7 @@ func TestEachPodAndAttemptHasItsOwnFeed(t *testing.T) {
 		t.Cleanup(h.Join(t.Context(), ep, 0).Close)
 	}
 	waiting.Until(t, 10*time.Second, "each is subscribed to", func() bool { return s.everBegun() == 3 })
-	if len(h.feeds) != 3 {
-		t.Errorf("%d feeds", len(h.feeds))
-	}
+	check.Equal(t, "feeds", 3, len(h.feeds))
 }
 
 func TestLostRelayIsResumedAfterLastPart(t *testing.T) {
@@ -68,17 +65,15 @@ func TestLostRelayIsResumedAfterLastPart(t *testing.T) {
 		all = append(all, follow(t, h, 0))
 	}
 	s.say(20, 0)
-	waitAll(t, all, 20)
-	s.leaves()
-	waiting.Until(t, 10*time.Second, "it is asked again in vain", func() bool { return s.everBegun() >= 3 })
+	waitAll(t, 20, all...)
+	s.cut()
+	waiting.Until(t, 10*time.Second, "it is asked again without success", func() bool { return s.everBegun() >= 3 })
 	s.say(20, 0)
 	while := follow(t, h, 10)
-	waitAll(t, []*follower{while}, 20) // What is known needs no relay.
+	waitAll(t, 20, while) // What is known needs no relay.
 	s.comesBack()
-	waitAll(t, append(all, while), 40)
-	if n := s.subscriptions(); n != 1 {
-		t.Errorf("%d subscriptions", n)
-	}
+	waitAll(t, 40, append(all, while)...)
+	check.Equal(t, "open subscriptions", 1, s.subscriptions())
 }
 
 func TestReaderLeavingDuringSnapshotDoesNotAffectOthers(t *testing.T) {
@@ -94,10 +89,8 @@ func TestReaderLeavingDuringSnapshotDoesNotAffectOthers(t *testing.T) {
 		}
 	}
 	leaver.Close()
-	waitAll(t, []*follower{stays}, 2000)
-	if n := s.everBegun(); n != 1 {
-		t.Errorf("there were %d subscriptions", n)
-	}
+	waitAll(t, 2000, stays)
+	check.Equal(t, "subscriptions so far", 1, s.everBegun())
 }
 
 // TestConcurrentReadersGetEveryPartOnce lets readers join and leave while an episode is streamed and
@@ -129,7 +122,7 @@ func TestConcurrentReadersGetEveryPartOnce(t *testing.T) {
 			s.say(said, 20)
 			s.end()
 			coming.Wait()
-			waitAll(t, []*follower{follow(t, h, 0)}, said)
+			waitAll(t, said, follow(t, h, 0))
 		})
 	}
 }
@@ -140,12 +133,10 @@ func TestReaderJoinsAsLastOneLeaves(t *testing.T) {
 	s.say(10, 0)
 	for range 100 {
 		f := follow(t, h, 0)
-		waitAll(t, []*follower{f}, 10)
+		waitAll(t, 10, f)
 		f.stop()
 	}
-	if n := s.subscriptions(); n != 0 {
-		t.Errorf("%d subscriptions of nobody", n)
-	}
+	check.Equal(t, "open subscriptions", 0, s.subscriptions())
 }
 
 func TestSlowReaderBlocksNoOtherAndMissesNothing(t *testing.T) {
@@ -163,16 +154,10 @@ func TestSlowReaderBlocksNoOtherAndMissesNothing(t *testing.T) {
 			slow, quick := h.Join(t.Context(), attempt, 0), follow(t, h, 0)
 			for range 40 {
 				s.say(50, 100)
-				waitAll(t, []*follower{quick}, s.said)
+				waitAll(t, s.said, quick)
 			}
-			f := &follower{t: t, reader: slow}
-			for f.at() < s.said {
-				<-slow.Ready()
-				f.take(t.Context())
-			}
-			if n := s.everBegun(); n != test.want {
-				t.Errorf("there were %d subscriptions, want %d", n, test.want)
-			}
+			takeAll(t, slow, s.said)
+			check.Equal(t, "subscriptions so far", test.want, s.everBegun())
 			slow.Close()
 		})
 	}
@@ -184,71 +169,53 @@ func TestLogsStayWithinTheirRoom(t *testing.T) {
 	quick := []*follower{follow(t, h, 0), follow(t, h, 0)}
 	for range 100 {
 		s.say(50, 100) // of 200 bytes: a megabyte in all
-		waitAll(t, quick, s.said)
+		waitAll(t, s.said, quick...)
 		f := h.feeds[attempt]
 		f.mu.Lock()
-		kept, used := f.log.Bytes(), f.share.bytes
+		kept, used := f.log.Bytes(), f.reserved
 		f.mu.Unlock()
 		if kept > 100<<10+alwaysKept || used > 100<<10 || int64(kept-alwaysKept) > used {
 			t.Fatalf("after part %d a log has %d bytes, and %d are taken", s.said, kept, used)
 		}
 	}
 	late := follow(t, h, 0)
-	waitAll(t, []*follower{late}, s.said)
+	waitAll(t, s.said, late)
 }
 
-func TestSingleReaderLogStaysShortUntilSecondReader(t *testing.T) {
-	s := newSidecar(t)
-	h := New(s, roomy)
-	first := follow(t, h, 0)
-	for range 40 {
-		s.say(50, 100)
-		waitAll(t, []*follower{first}, s.said)
-	}
-	f := h.feeds[attempt]
-	f.mu.Lock()
-	if kept := f.log.Bytes(); kept > singleKept {
-		t.Errorf("it keeps %d bytes", kept)
-	}
-	f.mu.Unlock()
-	all := []*follower{first, follow(t, h, 0), follow(t, h, s.said/2)}
-	waitAll(t, all, s.said)
-	waiting.Until(t, 10*time.Second, "all read one subscription", func() bool {
-		s.say(1, 0)
-		return s.subscriptions() == 1
-	})
-	all = append(all, follow(t, h, 0))
-	waitAll(t, all, s.said)
-	if n := s.everBegun(); n != 2 {
-		t.Errorf("there were %d subscriptions, want one more for the second reader", n)
-	}
-	if first.stop(); h.feeds[attempt] == f {
-		t.Error("the feed of the first reader is that of the others")
-	}
-}
-
-func TestAFeedWithoutRoomWaitsForItsReader(t *testing.T) {
+// fullFeed is a feed whose log has no room, and its only reader, which has taken nothing.
+func fullFeed(t *testing.T) (*sidecar, *Hub, *feed, *Reader) {
+	t.Helper()
 	s := newSidecar(t)
 	h := New(s, 0)
 	s.say(1000, 100)
-	sleeps := h.Join(t.Context(), attempt, 0)
+	r := h.Join(t.Context(), attempt, 0)
 	f := h.feeds[attempt]
 	waiting.Until(t, 10*time.Second, "the log is full", func() bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return f.waits
+		return f.log.Bytes() > alwaysKept-300 // A part has some 200 bytes.
 	})
+	return s, h, f, r
+}
+
+func TestAFeedWithoutRoomWaitsForItsReader(t *testing.T) {
+	s, _, f, r := fullFeed(t)
+	defer r.Close()
 	f.mu.Lock()
 	if kept := f.log.Bytes(); kept > alwaysKept || f.log.Dropped() != 0 {
-		t.Errorf("it has %d bytes, and has forgotten %d parts that nobody has", kept, f.log.Dropped())
+		t.Errorf("the log has %d bytes, and has dropped %d parts that no reader has", kept, f.log.Dropped())
 	}
 	f.mu.Unlock()
-	awake := &follower{t: t, reader: sleeps}
-	for awake.at() < s.said {
-		<-sleeps.Ready()
-		awake.take(t.Context())
+	takeAll(t, r, s.said)
+}
+
+// takeAll reads until a reader has a part.
+func takeAll(t *testing.T, r *Reader, seq int64) {
+	t.Helper()
+	for f := (&follower{t: t, reader: r}); f.at() < seq; {
+		<-r.Ready()
+		f.take(t.Context())
 	}
-	sleeps.Close()
 }
 
 func TestPartLargerThanReservedBufferIsDelivered(t *testing.T) {
@@ -258,24 +225,13 @@ func TestPartLargerThanReservedBufferIsDelivered(t *testing.T) {
 	for _, length := range []int{10, 20 << 10, 10, 31 << 10, 100 << 10, 10, 33 << 10, 10} {
 		s.say(1, length)
 	}
-	waitAll(t, []*follower{f}, s.said)
+	waitAll(t, s.said, f)
 }
 
 func TestLastReaderLeavingWaitingFeedEndsIt(t *testing.T) {
-	s := newSidecar(t)
-	h := New(s, 0)
-	s.say(1000, 100)
-	r := h.Join(t.Context(), attempt, 0)
-	f := h.feeds[attempt]
-	waiting.Until(t, 10*time.Second, "the log is full", func() bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return f.waits
-	})
+	s, _, _, r := fullFeed(t)
 	r.Close()
-	if n := s.subscriptions(); n != 0 {
-		t.Errorf("%d subscriptions are left", n)
-	}
+	check.Equal(t, "open subscriptions", 0, s.subscriptions())
 }
 
 func TestCanceledRequestKeepsFeedOpen(t *testing.T) {
@@ -287,10 +243,8 @@ func TestCanceledRequestKeepsFeedOpen(t *testing.T) {
 	cancel()
 	first.Close()
 	s.say(5, 0)
-	waitAll(t, []*follower{second}, 5)
-	if n := s.everBegun(); n != 1 {
-		t.Errorf("there were %d subscriptions", n)
-	}
+	waitAll(t, 5, second)
+	check.Equal(t, "subscriptions so far", 1, s.everBegun())
 }
 
 func TestAPartIsEncodedAsEncodingJSONDoes(t *testing.T) {
@@ -301,31 +255,14 @@ func TestAPartIsEncodedAsEncodingJSONDoes(t *testing.T) {
 	} {
 		frame := parts.Frame{Seq: 42, Role: "Tool", Part: part}
 		want, err := json.Marshal(stream.MessagePart{HistoryVersion: 7, Attempt: 2, Seq: 42, Role: "Tool", Part: part})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := appendPart(nil, attempt.Fence, &frame); string(got) != string(want) {
-			t.Errorf("got  %s\nwant %s", got, want)
-		}
+		check.OK(t, err)
+		check.Equal(t, "the event", string(want), string(appendPart(nil, attempt.Fence, &frame)))
 	}
 }
 
 func TestReaderJoiningWaitingFeedGetsNewParts(t *testing.T) {
-	s := newSidecar(t)
-	h := New(s, 0)
-	s.say(1000, 100)
-	sleeps := h.Join(t.Context(), attempt, 0)
-	defer sleeps.Close()
-	f := h.feeds[attempt]
-	full := func() bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return f.waits
-	}
-	waiting.Until(t, 10*time.Second, "the log is full", full)
-	f.mu.Lock()
-	last := f.log.Last()
-	f.mu.Unlock()
-	ahead := follow(t, h, last) // It has nothing to take that would make room.
-	waitAll(t, []*follower{ahead}, s.said)
+	s, h, f, r := fullFeed(t)
+	defer r.Close()
+	ahead := follow(t, h, f.last()) // It has nothing to take that would make room.
+	waitAll(t, s.said, ahead)
 }

@@ -5,38 +5,45 @@ package fanout
 
 import (
 	"context"
+	"strconv"
 	"sync"
 
+	"parley.dev/parley/api/stream/parts"
+	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/netguard/limit"
 	"parley.dev/parley/internal/netguard/retry"
 	"parley.dev/parley/internal/stream/framelog"
 )
 
-// feed is one subscription to an episode, and those who read it. It runs from its first reader to its last.
+const (
+	// alwaysKept is how many bytes a log may keep without memory of the hub: about a hundred parts.
+	alwaysKept = 16 << 10
+	// mostKept is how many bytes a log keeps at most: twice what a relay keeps of an episode, as events have more fields.
+	mostKept = 2 << 20
+)
+
+// feed is one subscription to an episode, with its readers. It runs from its first reader to its last.
 type feed struct {
 	episode Episode
+	memory  limit.Limiter
 	stop    context.CancelFunc
 	done    chan struct{}
 
-	mu      sync.Mutex
-	log     framelog.Log
-	share   share
-	readers map[*Reader]struct{}
-	// shared is true once the feed has had several readers at the same time. More may come: it keeps what it can.
-	shared bool
-	// replaced is true once new readers join another feed, which its own are to join, too.
-	replaced bool
-	// waits is true while the newest part finds no room; then carries a value when a reader has taken parts.
-	waits bool
-	taken chan struct{}
+	mu       sync.Mutex
+	log      framelog.Log
+	reserved int64 // bytes of memory beyond alwaysKept
+	readers  map[*Reader]struct{}
+	taken    sync.Cond // readers took parts, joined or left
 }
 
 func newFeed(ep Episode, after int64, memory limit.Limiter, stop context.CancelFunc) *feed {
-	return &feed{episode: ep, log: framelog.After(after), share: share{memory: memory}, readers: map[*Reader]struct{}{},
-		stop: stop, done: make(chan struct{}), taken: make(chan struct{}, 1)}
+	f := &feed{episode: ep, memory: memory, log: framelog.After(after), readers: map[*Reader]struct{}{}, stop: stop,
+		done: make(chan struct{})}
+	f.taken.L = &f.mu
+	return f
 }
 
-// join takes a reader in, unless the log has forgotten what it wants.
+// join adds a reader, unless the log has dropped what it needs.
 func (f *feed) join(r *Reader) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -44,58 +51,35 @@ func (f *feed) join(r *Reader) bool {
 		return false
 	}
 	f.readers[r] = struct{}{}
-	f.shared = f.shared || len(f.readers) > 1
 	r.feed = f
 	r.wake()
-	f.tellTaken() // It may be ahead of all others, so that there is room.
+	f.taken.Signal() // It may be the foremost reader.
 	return true
 }
 
-// leave lets a reader go. It reports whether it was the last one, with whom the feed ends.
+// leave removes a reader. It reports whether it was the last one, which ends the feed.
 func (f *feed) leave(r *Reader) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.readers, r)
+	f.taken.Signal()
 	if len(f.readers) > 0 {
-		f.tellTaken() // The foremost may have been the one who left.
 		return false
 	}
 	f.stop()
-	f.share.shrink(0)
+	f.shrink(0)
 	return true
 }
 
-// wait waits for the feed's end; nil has none.
+// wait waits for the end of the feed; nil has none.
 func (f *feed) wait() {
 	if f != nil {
 		<-f.done
 	}
 }
 
-// replace says that new readers join another feed. It returns the number behind which that begins: it has the whole
-// episode for whoever comes next, unless there is no room for that.
-func (f *feed) replace(after int64) (behind int64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.replaced = true
-	if f.shared {
-		return after
-	}
-	return 0
-}
-
-// keeps reports whether the log has not forgotten what follows on a part.
-func (f *feed) keeps(seq int64) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.log.Dropped() <= seq
-}
-
-// has reports whether the feed has come as far as a part.
-func (f *feed) has(seq int64) bool { return seq <= f.last() }
-
-// take hands a reader what has come. The reader is to move if that was forgotten, or if there is another feed.
-func (f *feed) take(r *Reader) (batch Batch, move bool) {
+// take returns what has come for a reader. It reports whether the log has dropped that.
+func (f *feed) take(r *Reader) (batch Batch, dropped bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if r.after < f.log.Dropped() {
@@ -104,32 +88,15 @@ func (f *feed) take(r *Reader) (batch Batch, move bool) {
 	batch.first = r.after + 1
 	batch.lines, r.after = f.log.Behind(r.after)
 	if len(batch.lines) > 0 {
-		f.tellTaken()
+		f.taken.Signal()
 	}
 	if r.after < f.log.Last() {
 		r.wake()
 	}
-	return batch, f.replaced
+	return batch, false
 }
 
-// wake tells a reader to look. It never waits: who has not looked since the last time will find all.
-func (r *Reader) wake() {
-	select {
-	case r.ready <- struct{}{}:
-	default:
-	}
-}
-
-// tellTaken lets the newest part be tried again. The caller holds mu.
-func (f *feed) tellTaken() {
-	if f.waits {
-		f.waits = false
-		f.taken <- struct{}{} // It has room: nobody else sends until the next part waits.
-	}
-}
-
-// run reads the episode until it is over or ctx is done. The relay may be unreachable: it keeps
-// trying.
+// run reads the episode until it is over or ctx is done. It retries while the relay cannot be reached.
 func (f *feed) run(ctx context.Context, source Source) {
 	defer close(f.done)
 	for pauses := retry.Stream.Start(); ; {
@@ -152,20 +119,20 @@ func (f *feed) read(ctx context.Context, source Source) (more, whole bool) {
 			return more, false
 		}
 		line = appendPart(line[:0], ep.Fence, &frame)
-		for {
-			added, full := f.add(frame.Seq, line)
-			more = more || added
-			if !full {
-				break
-			}
-			select {
-			case <-f.taken:
-			case <-ctx.Done():
-				return more, false
-			}
-		}
+		more = f.add(frame.Seq, line) || more
 	}
 	return more, true
+}
+
+// appendPart appends the data of a part's event as encoding/json writes a stream.MessagePart, which begins with the
+// attempt and continues as the frame does.
+func appendPart(b []byte, attempt fence.Fence, frame *parts.Frame) []byte {
+	b = strconv.AppendInt(append(b, `{"historyVersion":`...), attempt.HistoryVersion, 10)
+	b = strconv.AppendInt(append(b, `,"attempt":`...), int64(attempt.Attempt), 10)
+	at := len(b)
+	b = frame.AppendJSON(b)
+	b[at] = ',' // in place of the brace that begins the frame
+	return b
 }
 
 func (f *feed) last() int64 {
@@ -174,38 +141,37 @@ func (f *feed) last() int64 {
 	return f.log.Last()
 }
 
-// add puts a part into the log, if it follows on the last one and somebody reads, and wakes the readers. It is full if
-// there is no room for the part until a reader has taken some.
-func (f *feed) add(seq int64, line []byte) (added, full bool) {
+// add appends a part to the log and wakes the readers. It waits until there is room for the part, and reports whether
+// the part was added: it must follow the last one, and the feed must have readers.
+func (f *feed) add(seq int64, line []byte) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if seq != f.log.Last()+1 || len(f.readers) == 0 {
-		return false, false
+	if seq != f.log.Last()+1 {
+		return false
 	}
-	if !f.makeRoom(len(line) + 1) {
-		f.waits = true
-		return false, true
+	for len(f.readers) > 0 && !f.makeRoom(len(line)+1) {
+		f.taken.Wait()
+	}
+	if len(f.readers) == 0 {
+		return false
 	}
 	f.log.Append(line)
 	for r := range f.readers {
 		r.wake()
 	}
-	return true, false
+	return true
 }
 
-// makeRoom reports whether the log may grow by so many bytes, if need be after it has forgotten its oldest parts: those
-// that the foremost reader has. One part there is always room for. The caller holds mu.
+// makeRoom reports whether the log may grow by so many bytes. If need be, the log drops its oldest parts, of those that
+// the foremost reader has. There is always room for one part. The caller holds mu.
 func (f *feed) makeRoom(bytes int) bool {
-	always := singleKept
-	if f.shared {
-		always = alwaysKept
-	}
-	if size := f.log.Bytes() + bytes; size <= always || f.shared && f.share.fits(size) {
+	size := f.log.Bytes() + bytes
+	if size <= alwaysKept || f.reserve(size) {
 		return true
 	}
-	f.log.Drop(max(0, min(always/2, always-bytes)), f.foremost())
-	f.share.shrink(f.log.Bytes())
-	return f.log.Bytes() == 0 || f.log.Bytes()+bytes <= always
+	f.log.Drop(max(0, min(alwaysKept/2, alwaysKept-bytes)), f.foremost())
+	f.shrink(f.log.Bytes())
+	return f.log.Bytes() == 0 || f.log.Bytes()+bytes <= alwaysKept
 }
 
 // foremost is the number of the last part that some reader has taken. The caller holds mu.
@@ -214,4 +180,22 @@ func (f *feed) foremost() (seq int64) {
 		seq = max(seq, min(r.after, f.log.Last()))
 	}
 	return seq
+}
+
+// reserve takes memory for a log of so many bytes, and reports whether there was enough. The caller holds mu.
+func (f *feed) reserve(size int) bool {
+	more := max(0, int64(size-alwaysKept)-f.reserved)
+	if size > mostKept || !f.memory.TryAcquire(more) {
+		return false
+	}
+	f.reserved += more
+	return true
+}
+
+// shrink releases the memory that a log of so many bytes does not need. The caller holds mu.
+func (f *feed) shrink(size int) {
+	if less := f.reserved - max(0, int64(size-alwaysKept)); less > 0 {
+		f.memory.Release(less)
+		f.reserved -= less
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/stream/relay"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -36,8 +38,9 @@ type sidecar struct {
 	writer *relay.Writer
 
 	mu sync.Mutex
-	// away is closed when the relay goes away; those who ask while it is are refused.
-	away chan struct{}
+	// link is done while the relay is away, and cut ends it.
+	link context.Context
+	cut  context.CancelFunc
 	// begun and open count subscriptions.
 	begun, open int
 	said        int64
@@ -46,21 +49,14 @@ type sidecar struct {
 func newSidecar(t *testing.T) *sidecar {
 	t.Helper()
 	store, err := relay.NewStore(relay.Options{Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &sidecar{t: t, store: store, away: make(chan struct{})}
-	if _, _, err := store.Open(attempt.Fence, "life-1"); err != nil {
-		t.Fatal(err)
-	}
-	if s.writer, err = store.Writer(attempt.Fence, "life-1"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if n := s.subscriptions(); n != 0 {
-			t.Errorf("%d subscriptions are left", n)
-		}
-	})
+	check.OK(t, err)
+	s := &sidecar{t: t, store: store}
+	s.comesBack()
+	_, _, err = store.Open(attempt.Fence, "life-1")
+	check.OK(t, err)
+	s.writer, err = store.Writer(attempt.Fence, "life-1")
+	check.OK(t, err)
+	t.Cleanup(func() { check.Equal(t, "subscriptions at the end", 0, s.subscriptions()) })
 	return s
 }
 
@@ -71,7 +67,7 @@ func (s *sidecar) Subscribe(ctx context.Context, _, _ string, ep fence.Fence,
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		s.mu.Lock()
-		away := s.away
+		link := s.link
 		s.begun++
 		s.open++
 		s.mu.Unlock()
@@ -80,22 +76,11 @@ func (s *sidecar) Subscribe(ctx context.Context, _, _ string, ep fence.Fence,
 			defer s.mu.Unlock()
 			s.open--
 		}()
-		select {
-		case <-away: // Not by the watch below, which might find out later than a part is read.
+		if link.Err() != nil { // AfterFunc might call only after a part was read.
 			yield(parts.Frame{}, errCut)
 			return
-		default:
 		}
-		var watching sync.WaitGroup
-		defer watching.Wait()
-		defer cancel(nil)
-		watching.Go(func() {
-			select {
-			case <-away:
-				cancel(errCut)
-			case <-ctx.Done():
-			}
-		})
+		defer context.AfterFunc(link, func() { cancel(errCut) })() //nolint:contextcheck // The link is that of all.
 		if err := s.copy(ctx, ep, after, yield); err != nil {
 			yield(parts.Frame{}, err)
 		}
@@ -129,17 +114,11 @@ func (s *sidecar) copy(ctx context.Context, ep fence.Fence, after int64, yield f
 	}
 }
 
-// leaves makes the relay unreachable; comesBack ends that.
-func (s *sidecar) leaves() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.away)
-}
-
+// comesBack ends that the relay cannot be reached, which s.cut begins.
 func (s *sidecar) comesBack() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.away = make(chan struct{})
+	s.link, s.cut = context.WithCancel(context.Background())
 }
 
 func (s *sidecar) subscriptions() int {
@@ -161,17 +140,13 @@ func (s *sidecar) say(n, length int) {
 		s.said++
 		frame := parts.Frame{Seq: s.said, Role: "Assistant",
 			Part: parts.Part{Type: parts.Text, ID: "0", Text: strconv.FormatInt(s.said, 10) + strings.Repeat(".", length)}}
-		if err := s.writer.Append(s.said, frame.AppendJSON(nil)); err != nil {
-			s.t.Fatal(err)
-		}
+		check.OK(s.t, s.writer.Append(s.said, frame.AppendJSON(nil)))
 	}
 }
 
 func (s *sidecar) end() {
 	s.t.Helper()
-	if err := s.store.Close(attempt.Fence); err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, s.store.Close(attempt.Fence))
 }
 
 // follower reads in the background, and checks that what it gets follows on what it has.
@@ -244,14 +219,9 @@ func (f *follower) reaches(seq int64) bool {
 }
 
 // waitAll waits until all have a part.
-func waitAll(t *testing.T, followers []*follower, seq int64) {
+func waitAll(t *testing.T, seq int64, followers ...*follower) {
 	t.Helper()
 	waiting.Until(t, 20*time.Second, fmt.Sprint("all have part ", seq), func() bool {
-		for _, f := range followers {
-			if f.at() < seq {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(followers, func(f *follower) bool { return f.at() < seq })
 	})
 }

@@ -1,10 +1,20 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package fanout reads the parts of an episode once for all clients of this process that follow the chat.
+//
+// The first reader of an episode starts a feed: one subscription to the relay of the episode's pod, and a log of the
+// parts as the JSON that clients get, so that each part is decoded and encoded once. A reader is a position in that
+// log. It gets each part once and in order. The last reader that leaves ends the feed.
+//
+// A log keeps all of the episode while there is memory. A log without memory drops the parts that its foremost reader
+// has. A reader that needs a dropped part starts another feed, because the relay has the whole episode.
 package fanout
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"iter"
 	"sync"
 
@@ -24,7 +34,7 @@ type Source interface {
 type Episode struct {
 	// Namespace and Pod name the generation pod whose relay has the episode.
 	Namespace, Pod string
-	// Fence of the attempt whose parts they are.
+	// Fence of the attempt.
 	Fence fence.Fence
 }
 
@@ -36,48 +46,46 @@ type Hub struct {
 	memory limit.Limiter // of all logs
 
 	mu sync.Mutex
-	// feeds are those that new readers join: the newest of each episode. Older ones serve their readers on.
+	// feeds are those that new readers join: the newest of each episode.
 	feeds map[Episode]*feed
 }
 
-// New makes a hub. Its logs keep so many bytes together, beside the 16 KiB that each may keep in any case.
+// New makes a hub. Its logs keep so many bytes together, in addition to the 16 KiB that each may always keep.
 func New(source Source, bytes int64) *Hub {
 	return &Hub{source: source, memory: limit.New(bytes), feeds: map[Episode]*feed{}}
 }
 
-// Join begins to read an episode behind number after, which may be one that nobody has opened yet. A relay that cannot
-// be reached is tried again until the reader leaves. Close the reader when done. ctx gives values alone: a feed
-// outlives the request that began it.
+// Join starts to read an episode behind number after. The episode need not exist yet, and a relay that cannot be
+// reached is tried again until the reader leaves. Close the reader when done. The feed uses the values of ctx only: it
+// may outlive the request that started it.
 func (h *Hub) Join(ctx context.Context, ep Episode, after int64) *Reader {
 	r := &Reader{hub: h, episode: ep, after: after, ready: make(chan struct{}, 1)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.seat(ctx, r)
+	h.join(ctx, r)
 	return r
 }
 
-// seat gives a reader a feed that has what it wants. The caller holds mu.
-func (h *Hub) seat(ctx context.Context, r *Reader) {
-	f := h.feeds[r.episode]
-	if f != nil && f.join(r) {
+// join adds a reader to a feed that has what it needs. The caller holds mu.
+func (h *Hub) join(ctx context.Context, r *Reader) {
+	known := h.feeds[r.episode]
+	if known != nil && known.join(r) {
 		return
 	}
-	var behind int64
-	second := f != nil
-	if second {
-		behind = f.replace(r.after)
+	var after int64 // The first feed has the whole episode for the next reader.
+	if known != nil {
+		after = r.after
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	f = newFeed(r.episode, behind, h.memory, stop)
-	f.shared = second
+	f := newFeed(r.episode, after, h.memory, stop)
 	f.join(r)
 	h.feeds[r.episode] = f
 	go f.run(ctx, h.source)
 }
 
-// unseat takes a reader from a feed. It returns the feed if the reader was its last one, who then waits for its end.
-// The caller holds mu.
-func (h *Hub) unseat(r *Reader, f *feed) (ended *feed) {
+// leave removes a reader from its feed. It returns the feed if that ends now, and nil otherwise. The caller holds mu.
+func (h *Hub) leave(r *Reader) (ended *feed) {
+	f := r.feed
 	if !f.leave(r) {
 		return nil
 	}
@@ -87,17 +95,65 @@ func (h *Hub) unseat(r *Reader, f *feed) (ended *feed) {
 	return f
 }
 
-// move lets a reader go on in the feed that new readers join, as soon as that has come as far, or in whichever has what
-// its own has forgotten. It returns the feed that ends by that. The caller holds mu.
-func (h *Hub) move(ctx context.Context, r *Reader) (ended *feed) {
-	own, newest := r.feed, h.feeds[r.episode]
-	if !own.keeps(r.after) {
-		ended = h.unseat(r, own)
-		h.seat(ctx, r)
-		return ended
+// Reader reads an episode from its position. It belongs to one goroutine.
+type Reader struct {
+	hub     *Hub
+	episode Episode
+	feed    *feed
+	// after is the number of the last part that it took. It changes under the feed's lock.
+	after int64
+	ready chan struct{}
+}
+
+// Ready carries a value when Take may return something.
+func (r *Reader) Ready() <-chan struct{} { return r.ready }
+
+// Take returns the parts that have come, at most about 64 KiB of them: Ready reports if there are more. It does not
+// wait. There may be none.
+func (r *Reader) Take(ctx context.Context) Batch {
+	batch, dropped := r.feed.take(r)
+	if dropped {
+		r.hub.mu.Lock()
+		ended := r.hub.leave(r)
+		r.hub.join(ctx, r)
+		r.hub.mu.Unlock()
+		ended.wait()
 	}
-	if newest != nil && newest != own && newest.has(r.after) && newest.join(r) {
-		return h.unseat(r, own)
+	return batch
+}
+
+// Close ends the reading. When the last reader of a feed has left, none of its goroutines run.
+func (r *Reader) Close() {
+	r.hub.mu.Lock()
+	ended := r.hub.leave(r)
+	r.hub.mu.Unlock()
+	ended.wait()
+}
+
+// wake makes the reader look at the log. It never waits: a reader that has not looked since the last time finds all.
+func (r *Reader) wake() {
+	select {
+	case r.ready <- struct{}{}:
+	default:
 	}
-	return nil
+}
+
+// Batch is a sequence of parts without gaps.
+type Batch struct {
+	first int64
+	lines []byte
+}
+
+// All yields the number of each part, and the data of its event: a stream.MessagePart, which readers share and must not
+// change.
+func (b Batch) All() iter.Seq2[int64, json.RawMessage] {
+	return func(yield func(int64, json.RawMessage) bool) {
+		seq := b.first
+		for line := range bytes.Lines(b.lines) {
+			if !yield(seq, json.RawMessage(line[:len(line)-1:len(line)-1])) {
+				return
+			}
+			seq++
+		}
+	}
 }

@@ -15,14 +15,14 @@ import (
 )
 
 var (
-	// ErrMissing means that a committed message does not exist any more, or belongs to another chat.
+	// ErrMissing means that a committed message no longer exists, or belongs to another chat.
 	ErrMissing = errors.New("the message does not exist")
-	// ErrUnsettled means that the operator has not said yet where in the history the message stands.
+	// ErrUnsettled means that the operator has not recorded yet where in the history the message stands.
 	ErrUnsettled = errors.New("the message's place in the history is not known yet")
 )
 
-// Committed is a message at its place in a chat's history. It never changes, and is shared between streams: a message
-// that is edited gets another one, with another Version.
+// Committed is a message at its place in a chat's history. It is immutable and shared between streams: an edited
+// message gets another one, with another Version.
 type Committed struct {
 	// Chat is the short identity of the chat.
 	Chat string
@@ -34,12 +34,11 @@ type Committed struct {
 	Version int64
 	// Index in the history, from 0.
 	Index int64
-	// Attempt that yielded it, and Base, the version of the history that the attempt built on; 0 for a message that a
+	// Attempt that generated it, and Base, the version of the history that the attempt built on; 0 for a message that a
 	// person or a client wrote.
 	Attempt int32
 	Base    int64
-	// Follows are the commits that the generated message behind this one records, or the message itself: those of what
-	// stands before it.
+	// Follows are the commits of earlier messages, as this message or the generated message behind it records them.
 	Follows []v1alpha1.CommittedMessage
 	// Data is the encoded MessageCommitted.
 	Data json.RawMessage
@@ -50,31 +49,35 @@ func (c *Committed) ID() string {
 	return Position{Chat: c.Chat, Version: c.Version, Number: c.Index + 1}.String()
 }
 
-// bare is the message without its data, for those who want to know where it stands only.
-func (c *Committed) bare() *Committed {
-	bare := *c
-	bare.Data = nil
-	return &bare
+// withoutData is the message for callers that need its place only.
+func (c *Committed) withoutData() *Committed {
+	place := *c
+	place.Data = nil
+	return &place
 }
 
-// Place is where in a chat's history a message is looked for.
+// Place is where in a chat's history a message is expected.
 type Place struct {
 	// Name of the ChatMessage.
 	Name string
 	// Index in the history, from 0.
 	Index int64
-	// Version that the message's commit made, as far as that can be told without the message: 0 if it cannot, and it may
-	// be too high. A message that was committed with this version here, with this name, is the one that is meant.
+	// Version that the message's commit made, if it is known without the message. It may be 0 or too high. A message of
+	// this name that was committed here with this version is the expected one.
 	Version int64
-	// Commit of a message of a person or a client; nil of a generated one, and where it is not known.
+	// Commit of a message of a person or a client; nil for a generated one, and if it is not known.
 	Commit *v1alpha1.CommittedMessage
 	// Follows are the commits before it that are known.
 	Follows []v1alpha1.CommittedMessage
 }
 
-// PlaceOf is the place of the message with a name, before one that is known; nil for the newest.
+// PlaceOf is the place of the message with a name, before the message next; nil for the newest.
 func PlaceOf(chat *v1alpha1.Chat, name string, index int64, next *Committed) Place {
-	place := Place{Name: name, Index: index, Commit: recorded(chat, name, index)}
+	place := Place{Name: name, Index: index}
+	// The status records the commit of the message that began the turn, and of all behind the newest generated message.
+	if commit := history.RecordedBy(chat, name); commit != nil && commit.Position == index {
+		place.Commit = commit
+	}
 	if next != nil {
 		place.Version, place.Follows = next.Base, next.Follows
 	}
@@ -89,17 +92,8 @@ func PlaceOf(chat *v1alpha1.Chat, name string, index int64, next *Committed) Pla
 	return place
 }
 
-// recorded is the commit of a message as the chat's own status records it: it does of the message that began the turn,
-// and of all behind the newest generated message. It is nil where the status says nothing.
-func recorded(chat *v1alpha1.Chat, name string, index int64) *v1alpha1.CommittedMessage {
-	if commit := history.RecordedBy(chat, name); commit != nil && commit.Position == index {
-		return commit
-	}
-	return nil
-}
-
-// Commit is the message at its place: a generated message says it in its spec; of one of a person or a client the place
-// has the commit, or else its own status says it. It fails with ErrMissing for a message of another chat, and with
+// Commit is the message at its place. The spec of a generated message has its commit. That of a message of a person or
+// a client is in the place, or else in its own status. It fails with ErrMissing for a message of another chat, and with
 // ErrUnsettled, also for a message that has left the history.
 func Commit(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage, place Place) (*Committed, error) {
 	if err := belongs(chat, msg); err != nil {
@@ -160,7 +154,7 @@ func messageOf(msg *v1alpha1.ChatMessage, commit *v1alpha1.CommittedMessage) str
 		m.Model, m.Usage, m.Cost = g.Model, g.Usage, g.Cost
 		m.Context, m.Compaction, m.Warnings = g.Context, g.Compaction, g.Warnings
 		m.CallsGivenUpBefore, m.Decisions = g.CallsGivenUpBefore, g.Decisions
-	} else if commit != nil { // It may not say so itself yet.
+	} else if commit != nil { // Its own status may be older.
 		m.CallsGivenUpBefore = commit.CallsGivenUpBefore
 	}
 	return m

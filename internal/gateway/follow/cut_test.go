@@ -15,6 +15,7 @@ import (
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // cut takes the messages from an index on out of the history, as the operator does.
@@ -133,9 +134,7 @@ func TestTruncatedHistoryIsResetAndResent(t *testing.T) {
 			if n := count(got, stream.EventHistoryReset); n != 1 {
 				t.Errorf("%d resets in %v", n, show(got))
 			}
-			if diff := cmp.Diff(tt.want, holds(t, got)); diff != "" {
-				t.Errorf("the client holds (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "the client holds", tt.want, holds(t, got))
 		})
 	}
 }
@@ -150,12 +149,8 @@ func TestEditOfNewestMessageIsResent(t *testing.T) {
 	want := []string{"1.0.1", stream.EventQueueUpdate, stream.EventStatus, "1.1.1.1", "1.1.2.1",
 		stream.EventHistoryReset, "2.0.1",
 		stream.EventQueueUpdate, stream.EventStatus, "2.1.1.1"}
-	if diff := cmp.Diff(want, show(got)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"else"}, holds(t, got)); diff != "" {
-		t.Errorf("the client holds (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "events", want, show(got))
+	check.Equal(t, "the client holds", []string{"else"}, holds(t, got))
 }
 
 func TestClientResumingAcrossTruncationMissesNothing(t *testing.T) {
@@ -169,9 +164,7 @@ func TestClientResumingAcrossTruncationMissesNothing(t *testing.T) {
 				if got[0].Name != stream.EventHistoryReset || count(got, stream.EventHistoryReset) != 1 {
 					t.Errorf("got %v", show(got))
 				}
-				if diff := cmp.Diff(tt.want, holds(t, got)); diff != "" {
-					t.Errorf("the client holds (-want +got):\n%s", diff)
-				}
+				check.Equal(t, "the client holds", tt.want, holds(t, got))
 			})
 		}
 	}
@@ -235,9 +228,7 @@ func TestInterruptedReplyIsCommittedAndEndsPreview(t *testing.T) {
 			w.change(func() { w.say(1) }) // its last words
 			before := len(c.waitID("1.1.2.1"))
 			w.change(func() { tt.end(w); w.chat.Status.Phase = v1alpha1.ChatWaiting })
-			if diff := cmp.Diff(tt.want, show(c.settled(2)[before:])); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			check.Equal(t, "events", tt.want, show(c.settled(2)[before:]))
 		})
 	}
 }
@@ -263,11 +254,8 @@ func TestRequiredActionIsSentOnceAndPerDecision(t *testing.T) {
 	})
 	c := w.follow(t, Position{}, 0)
 	got := c.waitName(stream.EventRequiresAction)
-	if diff := cmp.Diff([]string{"1.0.1", "2.0.2", stream.EventQueueUpdate, stream.EventStatus, stream.EventError,
-		stream.EventRequiresAction},
-		show(got)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "events", []string{"1.0.1", "2.0.2", stream.EventQueueUpdate, stream.EventStatus, stream.EventError,
+		stream.EventRequiresAction}, show(got))
 	a := decode[stream.RequiresAction](t, got[len(got)-1])
 	if a.HistoryVersion != 2 || a.Deadline.Unix() != 1_800_000_000 || a.Message != "c-1-1" ||
 		!cmp.Equal(a.ToolCalls, []v1alpha1.PendingToolCall{call}) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/stream"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestChatStatusIsEncodedOncePerVersion(t *testing.T) {
@@ -17,9 +18,7 @@ func TestChatStatusIsEncodedOncePerVersion(t *testing.T) {
 	encode := func(name, message string) stream.Event {
 		t.Helper()
 		event, err := known.event(chat, name, stream.Status{Message: message})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		return event
 	}
 	first, second := encode(stream.EventStatus, "a"), encode(stream.EventStatus, "a")
@@ -46,16 +45,12 @@ func TestWhatIsKeptOfEncodingsIsBounded(t *testing.T) {
 	if _, err := known.event(chat, stream.EventStatus, strings.Repeat("x", maxEncoding)); err != nil {
 		t.Fatal(err)
 	}
-	if n := known.known.Len(); n != 0 {
-		t.Errorf("%d large ones are kept", n)
-	}
+	check.Equal(t, "large encodings that are kept", 0, known.known.Len())
 	for range 2 * maxEncodings {
 		chat.ResourceVersion += "1"
 		if _, err := known.event(chat, stream.EventStatus, "x"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if n := known.known.Len(); n != maxEncodings {
-		t.Errorf("%d are kept", n)
-	}
+	check.Equal(t, "encodings that are kept", maxEncodings, known.known.Len())
 }

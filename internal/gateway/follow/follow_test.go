@@ -8,10 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // story is a chat with everything in it: a lost attempt, tools, a reply that promotes a queued message in the same
@@ -68,13 +67,9 @@ func TestClientCutAtEveryEventMissesNothing(t *testing.T) {
 	}
 	tell(w, append(cut, whole)...)
 	want := numbered(whole.waitID("6.0.7"))
-	if diff := cmp.Diff(storyIDs, show(want)); diff != "" {
-		t.Fatalf("the whole story (-want +got):\n%s", diff)
-	}
+	check.Equal(t, "the whole story", storyIDs, show(want))
 	for _, c := range cut {
-		if diff := cmp.Diff(want, numbered(c.waitID("6.0.7"))); diff != "" {
-			t.Errorf("cut after every %d events (-whole +cut):\n%s", c.cutAfter, diff)
-		}
+		check.Equal(t, fmt.Sprintf("cut after every %d events", c.cutAfter), want, numbered(c.waitID("6.0.7")))
 	}
 }
 
@@ -92,17 +87,13 @@ func TestClientResumesFromAnyPositionAfterEnd(t *testing.T) {
 				}
 			}
 			got := w.follow(t, from, 0).waitName(stream.EventStatus)
-			if diff := cmp.Diff(want, show(numbered(got))); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			check.Equal(t, "events", want, show(numbered(got)))
 			// The attempts 1.1 and 4.1 were given up; what the others yielded is in the history.
 			wantVoid := 0
 			if strings.HasPrefix(id, "1.1.") || strings.HasPrefix(id, "4.1.") {
 				wantVoid = 1
 			}
-			if n := count(got, stream.EventPreviewReset); n != wantVoid {
-				t.Errorf("%d preview resets, want %d", n, wantVoid)
-			}
+			check.Equal(t, "preview resets", wantVoid, count(got, stream.EventPreviewReset))
 			if count(got, stream.EventHistoryReset) > 0 {
 				t.Error("the history was reset")
 			}
@@ -120,10 +111,8 @@ func TestTheOrderIsMessagesQueueStatusErrorParts(t *testing.T) {
 			GenerationError: v1alpha1.GenerationError{Reason: v1alpha1.ErrorOverloaded}}
 	})
 	got := show(w.follow(t, Position{}, 0).waitID("1.1.1.1"))
-	if diff := cmp.Diff([]string{"1.0.1", stream.EventQueueUpdate, stream.EventStatus, stream.EventError, "1.1.1.1"},
-		got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "events", []string{"1.0.1", stream.EventQueueUpdate, stream.EventStatus, stream.EventError,
+		"1.1.1.1"}, got)
 }
 
 func TestUnknownPositionResetsTheHistory(t *testing.T) {
@@ -153,9 +142,7 @@ func TestRecreatedChatResetsHistory(t *testing.T) {
 	got := c.waitID("1.1.3.1")
 	want := []string{"1.0.1", stream.EventQueueUpdate, stream.EventStatus, "1.1.1.1", "1.1.2.1",
 		stream.EventHistoryReset, "1.0.1", stream.EventQueueUpdate, stream.EventStatus, "1.1.1.1", "1.1.2.1", "1.1.3.1"}
-	if diff := cmp.Diff(want, show(got)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "events", want, show(got))
 }
 
 func TestAbandonedAttemptResetsPreview(t *testing.T) {
@@ -173,9 +160,7 @@ func TestAbandonedAttemptResetsPreview(t *testing.T) {
 		}
 	}
 	w.change(func() { w.say(1); w.step(v1alpha1.RoleAssistant) })
-	if n := count(c.waitID("2.0.2"), stream.EventPreviewReset); n != 1 {
-		t.Errorf("%d preview resets, want only that of the attempt that was given up", n)
-	}
+	check.Equal(t, "preview resets", 1, count(c.waitID("2.0.2"), stream.EventPreviewReset))
 }
 
 func TestFromNowLeavesOutWhatWasCommitted(t *testing.T) {
@@ -185,9 +170,7 @@ func TestFromNowLeavesOutWhatWasCommitted(t *testing.T) {
 	c.waitID("1.1.2.1")
 	w.change(func() { w.step(v1alpha1.RoleAssistant) })
 	got := numbered(c.waitID("2.0.2"))
-	if diff := cmp.Diff([]string{"1.1.1.1", "1.1.2.1", "2.0.2"}, show(got)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "events", []string{"1.1.1.1", "1.1.2.1", "2.0.2"}, show(got))
 }
 
 func TestAnErrorIsToldOncePerHistoryVersion(t *testing.T) {
@@ -226,9 +209,7 @@ func TestFailedAttemptSendsOneRetryAndResetsPreview(t *testing.T) {
 		r.Reason != v1alpha1.ErrorOverloaded || r.ModelConfig != "next" {
 		t.Errorf("got %+v", r)
 	}
-	if n := count(got, stream.EventPreviewReset); n != 1 {
-		t.Errorf("%d previews are void", n)
-	}
+	check.Equal(t, "previews are void", 1, count(got, stream.EventPreviewReset))
 }
 
 func TestADeletedChatEndsTheStream(t *testing.T) {
@@ -248,9 +229,7 @@ func TestAbsentAPIServerDelaysMessages(t *testing.T) {
 	w := newWorld()
 	w.change(func() { w.failures = 3; w.user("q1", false); w.attempt(1); w.say(1) })
 	got := w.follow(t, Position{}, 0).waitID("1.1.1.1")
-	if diff := cmp.Diff([]string{"1.0.1", "1.1.1.1"}, show(numbered(got))); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "events", []string{"1.0.1", "1.1.1.1"}, show(numbered(got)))
 }
 
 func TestMissingMessageHidesOnlyEarlierMessages(t *testing.T) {
@@ -258,9 +237,7 @@ func TestMissingMessageHidesOnlyEarlierMessages(t *testing.T) {
 	tell(w, w.follow(t, Position{}, 0))
 	w.change(func() { delete(w.messages, "c-2-1") })
 	got := w.follow(t, Position{}, 0).waitName(stream.EventStatus)
-	if diff := cmp.Diff(strings.Fields("4.0.4 4.0.5 5.0.6 6.0.7"), show(numbered(got))); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "events", strings.Fields("4.0.4 4.0.5 5.0.6 6.0.7"), show(numbered(got)))
 }
 
 func TestMessagesAreSentWithoutWhatOnlyProvidersUnderstand(t *testing.T) {
@@ -275,9 +252,7 @@ func TestMessagesAreSentWithoutWhatOnlyProvidersUnderstand(t *testing.T) {
 			*m.Message.Parts[0].Text != "said by c-1-2" {
 			t.Errorf("got %+v", m)
 		}
-		if strings.Contains(string(e.Data), "opaque") {
-			t.Error("the provider's metadata was sent")
-		}
+		check.Lacks(t, string(e.Data), "opaque")
 	}
 }
 
@@ -303,9 +278,7 @@ func TestReplacedChatIsToldToAReturningClient(t *testing.T) {
 			})
 			got := w.follow(t, at(t, id), 0).waitName(stream.EventStatus)
 			want := []string{stream.EventHistoryReset, "1.0.1", "2.0.2", stream.EventQueueUpdate, stream.EventStatus}
-			if diff := cmp.Diff(want, show(got)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			check.Equal(t, "events", want, show(got))
 			if first, before := got[1].ID, at(t, "1.0.1").String(); first == before {
 				t.Errorf("both chats have the event %s", first)
 			}

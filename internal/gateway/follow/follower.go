@@ -1,6 +1,14 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package follow streams one chat as events: what is committed, from the API server, and live parts, from the relay of
+// the generation pod. docs/stream.md describes the events and their ids.
+//
+// At any moment committed messages come first, with the notes among them, then the queue, the status, the error, the
+// retry, the action, and then the parts of the running attempt. A part is sent only if its attempt is the chat's
+// current one and its number follows the last one sent. A client that resumes behind an event id neither misses nor
+// repeats a message or a part. If a message that it has was edited or deleted, or the chat is another one of the same
+// name, its stream begins with history_reset instead.
 package follow
 
 import (
@@ -9,42 +17,43 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/attempts"
 	"parley.dev/parley/internal/gateway/fanout"
 	"parley.dev/parley/internal/netguard/retry"
 )
 
 // Chats is the state of one chat.
 type Chats interface {
-	// Latest is the chat as it is known now, nil if it does not exist. It must not be changed.
+	// Latest is the newest known chat, nil if it does not exist. It must not be changed.
 	Latest() *v1alpha1.Chat
-	// Changed carries a value when Latest may tell something new. Values may be lost while one is waiting to be taken.
+	// Changed carries a value when Latest may have changed. Values that are not received in time are merged.
 	Changed() <-chan struct{}
 }
 
 // Messages fetches committed messages.
 type Messages interface {
-	// Get finds the message at a place of the chat's history, as it is there now. It fails with ErrMissing, with
-	// ErrUnsettled, or with an error that may pass.
+	// Get finds the message that is at a place of the chat's history now. It fails with ErrMissing, with ErrUnsettled, or
+	// with a temporary error.
 	Get(ctx context.Context, chat *v1alpha1.Chat, place Place) (*Committed, error)
 }
 
 // Follower follows one chat for one client.
 type Follower struct {
-	// Chats, Messages and Parts are where the story comes from. Parts may be nil: then there are only whole messages.
+	// Chats, Messages and Parts are the sources. Parts may be nil: then there are only whole messages.
 	Chats    Chats
 	Messages Messages
 	Parts    *fanout.Hub
-	// Queue looks at messages that wait; nil: their names are all that is told of them.
+	// Queue looks up queued messages; nil: only their names are sent.
 	Queue Queue
-	// Notes are the messages for people alone; nil: nobody is told of any.
+	// Notes are the messages for people only; nil: none are sent.
 	Notes Notes
-	// Encodings of events that all who follow the chat get; nil: each follower makes its own.
+	// Encodings of events that all followers of the chat get; nil: each follower makes its own.
 	Encodings *Encodings
-	// Memory bounds what is held of messages; nil: 16 MiB while a history is walked.
+	// Memory bounds the bytes of messages; nil: 16 MiB while a history is walked.
 	Memory *Memory
-	// Send takes an event to the client. An error ends the stream.
+	// Send sends an event to the client. An error ends the stream.
 	Send func(stream.Event) error
-	// SendParts takes parts that come together; nil: Send takes them one by one. It may not keep the slice.
+	// SendParts sends parts together; nil: Send sends them one by one. It may not keep the slice.
 	SendParts func([]stream.Event) error
 	// KeepAlive is called every KeepAliveEvery, if both are set. An error ends the stream.
 	KeepAlive      func() error
@@ -53,7 +62,7 @@ type Follower struct {
 	transcript transcript
 	present    present
 	live       live
-	// retries are the pauses before what could not be told is tried again.
+	// retries are the pauses between the tries to read what could not be read.
 	retries *retry.Pauses
 }
 
@@ -83,8 +92,8 @@ func (f *Follower) Run(ctx context.Context, from Position) error {
 	}
 }
 
-// Once tells how the chat is now, with so many of its newest messages; 0: all. What cannot be read is an error; a
-// message that is gone by now ends what is told of those before it.
+// Once sends how the chat is now, with so many of its newest messages; 0: all. What cannot be read is an error. A
+// message that is missing ends the list of those before it.
 func (f *Follower) Once(ctx context.Context, last int64) error {
 	f.begin(Position{Last: last})
 	chat := f.Chats.Latest()
@@ -92,10 +101,10 @@ func (f *Follower) Once(ctx context.Context, last int64) error {
 	if err != nil {
 		return err
 	}
-	if err := f.transcript.tell(ctx, chat, news); err != nil {
+	if err := f.transcript.send(ctx, chat, news); err != nil {
 		return err
 	}
-	return f.present.tell(ctx, chat)
+	return f.present.send(ctx, chat)
 }
 
 func (f *Follower) begin(from Position) {
@@ -107,8 +116,8 @@ func (f *Follower) begin(from Position) {
 	f.retries = retry.Stream.Start()
 }
 
-// step sends whatever a state of the chat has to tell. It returns a channel that fires when it could not do so wholly
-// and wants to try again.
+// step sends what is new in a state of the chat. It returns a channel that fires when a step has to be repeated because
+// something could not be read.
 func (f *Follower) step(ctx context.Context, chat *v1alpha1.Chat) (again <-chan time.Time, err error) {
 	news, err := f.transcript.news(ctx, chat)
 	if err != nil {
@@ -121,14 +130,14 @@ func (f *Follower) step(ctx context.Context, chat *v1alpha1.Chat) (again <-chan 
 	if news.reset {
 		f.present.forget()
 	}
-	if err := f.transcript.tell(ctx, chat, news); err != nil {
+	if err := f.transcript.send(ctx, chat, news); err != nil {
 		return nil, err
 	}
-	if err := f.present.tell(ctx, chat); err != nil {
+	if err := f.present.send(ctx, chat); err != nil {
 		return nil, err
 	}
 	f.live.follow(ctx, chat, f.transcript.at.seq)
-	if !f.present.whole() {
+	if f.present.incomplete {
 		return time.After(retry.Stream.Max), nil
 	}
 	return nil, nil
@@ -143,7 +152,7 @@ func (f *Follower) wait(ctx context.Context, again, keepAlive <-chan time.Time) 
 		case <-again:
 			return nil
 		case <-f.live.ready():
-			if err := f.transcript.tellParts(f.live.reader.Take(ctx)); err != nil {
+			if err := f.transcript.appendParts(f.live.reader.Take(ctx)); err != nil {
 				return err
 			}
 		case <-keepAlive:
@@ -168,14 +177,50 @@ func (f *Follower) sendParts(events []stream.Event) error {
 	return nil
 }
 
-// outlet takes events to the client.
+// outlet sends events to the client.
 type outlet func(stream.Event) error
 
-// send sends an event that nobody can resume behind.
+// send sends an event without an id.
 func (o outlet) send(name string, data any) error {
 	event, err := stream.New(name, "", data)
 	if err != nil {
 		return err
 	}
 	return o(event)
+}
+
+// live reads the parts of the running attempt.
+type live struct {
+	parts   *fanout.Hub // nil: there are only whole messages
+	episode fanout.Episode
+	reader  *fanout.Reader // nil: no attempt is running
+}
+
+// follow reads the running attempt, if there is one, behind a number.
+func (l *live) follow(ctx context.Context, chat *v1alpha1.Chat, after int64) {
+	g := chat.Status.Generation
+	if g == nil || l.parts == nil {
+		l.stop()
+		return
+	}
+	episode := fanout.Episode{Namespace: chat.Namespace, Pod: g.Pod, Fence: attempts.Of(chat.UID, &chat.Status)}
+	if l.reader == nil || l.episode != episode {
+		l.stop()
+		l.episode, l.reader = episode, l.parts.Join(ctx, episode, after)
+	}
+}
+
+func (l *live) stop() {
+	if l.reader != nil {
+		l.reader.Close()
+		l.reader = nil
+	}
+}
+
+// ready carries a value when there may be parts; nil if no attempt is running.
+func (l *live) ready() <-chan struct{} {
+	if l.reader == nil {
+		return nil
+	}
+	return l.reader.Ready()
 }

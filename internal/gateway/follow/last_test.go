@@ -4,9 +4,10 @@
 package follow
 
 import (
+	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestAClientMayBeginWithTheNewestMessages(t *testing.T) {
@@ -15,8 +16,6 @@ func TestAClientMayBeginWithTheNewestMessages(t *testing.T) {
 	for last, want := range map[int64][]string{1: {"6.0.7"}, 2: {"5.0.6", "6.0.7"},
 		100: {"1.0.1", "2.0.2", "3.0.3", "4.0.4", "4.0.5", "5.0.6", "6.0.7"}} {
 		got := show(numbered(w.follow(t, Position{Last: last}, 0).waitID("6.0.7")))
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("the last %d (-want +got):\n%s", last, diff)
-		}
+		check.Equal(t, fmt.Sprintf("the last %d", last), want, got)
 	}
 }

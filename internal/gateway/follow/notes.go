@@ -15,12 +15,11 @@ import (
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/netguard/retry"
 )
 
-// NoteRef is a message for people alone, without what it says.
+// NoteRef identifies a message for people only, without its content.
 type NoteRef struct {
-	// Name of the ChatMessage, its UID, and the generation of its spec: an edit makes another one.
+	// Name of the ChatMessage, its UID, and the generation of its spec, which an edit increments.
 	Name       string
 	UID        types.UID
 	Generation int64
@@ -30,7 +29,7 @@ type NoteRef struct {
 	Created time.Time
 }
 
-// NoteOf is what is known of a message if it is a note that has its place in the chat.
+// NoteOf returns the reference of a message, if that is a note with a place in the chat.
 func NoteOf(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) (NoteRef, bool) {
 	if !msg.Spec.IsNote() || msg.Spec.ChatRef.Name != chat.Name || msg.Status.State != v1alpha1.MessageNoted ||
 		msg.Status.ChatUID != string(chat.UID) || msg.Status.Index == nil || !msg.DeletionTimestamp.IsZero() {
@@ -40,100 +39,89 @@ func NoteOf(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) (NoteRef, bool) {
 		Created: msg.CreationTimestamp.Time}, true
 }
 
-// Notes finds the messages of a chat that are for people alone. They are not part of the history.
+// Notes finds the messages of a chat that are for people only. They are not part of the history.
 type Notes interface {
-	// Of lists those that have a place in the chat, in any order. Chats tells when that may have changed.
+	// Of lists those that have a place in the chat, in any order. Chats reports when they may have changed.
 	Of(chat *v1alpha1.Chat) []NoteRef
 	// Read reads one, of that generation or a later one, which the caller may not change. It fails with ErrMissing, or
-	// with an error that may pass.
+	// with a temporary error.
 	Read(ctx context.Context, chat *v1alpha1.Chat, note NoteRef) (*v1alpha1.ChatMessage, error)
 }
 
-// notes tells a client of notes, each at its place, and again when it was edited.
+// notes sends notes, each at its place, and again when it was edited.
 type notes struct {
-	source Notes // nil: nobody is told of any
+	source Notes // nil: none are sent
 	memory *Memory
 	out    outlet
-	told   map[types.UID]NoteRef
-	// due are those that the client was not told, in the order of the conversation.
-	due []NoteRef
+	sent   map[types.UID]NoteRef
+	// pending are those that the client does not have, in the order of the conversation.
+	pending []NoteRef
 }
 
-// begin finds out what the client was not told. It counts all that is there as told for one who wants nothing of what
-// was said before it came, and nothing for one whose history is void.
+// begin finds the notes that the client does not have. With fromNow, existing notes count as sent. With void, none do.
 func (n *notes) begin(chat *v1alpha1.Chat, fromNow, void bool) {
-	n.due = nil
+	n.pending = nil
 	if n.source == nil {
 		return
 	}
-	if n.told == nil || void {
-		n.told = map[types.UID]NoteRef{}
+	if n.sent == nil || void {
+		n.sent = map[types.UID]NoteRef{}
 	}
 	for _, note := range n.source.Of(chat) {
 		switch {
 		case fromNow:
-			n.told[note.UID] = note
-		case n.told[note.UID].Generation < note.Generation:
-			n.due = append(n.due, note)
+			n.sent[note.UID] = note
+		case n.sent[note.UID].Generation < note.Generation:
+			n.pending = append(n.pending, note)
 		}
 	}
-	slices.SortFunc(n.due, func(a, b NoteRef) int {
+	slices.SortFunc(n.pending, func(a, b NoteRef) int {
 		return cmp.Or(cmp.Compare(a.Before, b.Before), a.Created.Compare(b.Created), strings.Compare(a.Name, b.Name))
 	})
 }
 
-// tellBefore tells the notes that stand before the message of that index.
-func (n *notes) tellBefore(ctx context.Context, chat *v1alpha1.Chat, index int64) error {
-	for len(n.due) > 0 && n.due[0].Before <= index {
-		if err := n.tell(ctx, chat, n.due[0]); err != nil {
+// sendBefore sends the notes that stand before the message of that index.
+func (n *notes) sendBefore(ctx context.Context, chat *v1alpha1.Chat, index int64) error {
+	for len(n.pending) > 0 && n.pending[0].Before <= index {
+		if err := n.send(ctx, chat, n.pending[0]); err != nil {
 			return err
 		}
-		n.due = n.due[1:]
+		n.pending = n.pending[1:]
 	}
 	return nil
 }
 
-// end tells the other notes, and which are gone.
+// end sends the other notes, and which were deleted.
 func (n *notes) end(ctx context.Context, chat *v1alpha1.Chat) error {
-	if err := n.tellBefore(ctx, chat, math.MaxInt64); err != nil || len(n.told) == 0 {
+	if err := n.sendBefore(ctx, chat, math.MaxInt64); err != nil || len(n.sent) == 0 {
 		return err
 	}
-	there := map[types.UID]bool{}
+	exists := map[types.UID]bool{}
 	for _, note := range n.source.Of(chat) {
-		there[note.UID] = true
+		exists[note.UID] = true
 	}
-	for uid, note := range n.told {
-		if there[uid] {
+	for uid, note := range n.sent {
+		if exists[uid] {
 			continue
 		}
 		if err := n.out.send(stream.EventNoteDeleted, stream.NoteDeleted{Name: note.Name, UID: string(uid)}); err != nil {
 			return err
 		}
-		delete(n.told, uid)
+		delete(n.sent, uid)
 	}
 	return nil
 }
 
-func (n *notes) tell(ctx context.Context, chat *v1alpha1.Chat, note NoteRef) error {
-	release, err := n.memory.acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
-	msg, err := retry.Do(ctx, retry.Stream, func(ctx context.Context) (*v1alpha1.ChatMessage, error) {
+func (n *notes) send(ctx context.Context, chat *v1alpha1.Chat, note NoteRef) error {
+	return fetch(ctx, n.memory, func(ctx context.Context) (*v1alpha1.ChatMessage, error) {
 		return n.source.Read(ctx, chat, note)
-	}, isGone)
-	if isGone(err) {
-		return nil // Its deletion is on its way.
-	}
-	if err != nil {
-		return err
-	}
-	is, ok := NoteOf(chat, msg)
-	if !ok {
-		return nil
-	}
-	n.told[is.UID] = is
-	return n.out.send(stream.EventNote, stream.Note{Index: is.Before, Generation: is.Generation,
-		Message: messageOf(msg, nil)})
+	}, func(msg *v1alpha1.ChatMessage) error {
+		is, ok := NoteOf(chat, msg)
+		if !ok {
+			return nil
+		}
+		n.sent[is.UID] = is
+		return n.out.send(stream.EventNote, stream.Note{Index: is.Before, Generation: is.Generation,
+			Message: messageOf(msg, nil)})
+	})
 }

@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // note is a message for people alone, before the message of that index.
@@ -49,9 +48,7 @@ func (c *client) tells(want ...string) {
 	got := transcriptOf(c.t, c.wait("the story", func(events []stream.Event) bool {
 		return len(transcriptOf(c.t, events)) >= len(want)
 	}))
-	if diff := cmp.Diff(want, got); diff != "" {
-		c.t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(c.t, "events", want, got)
 }
 
 func TestNotesAreToldAtTheirPlaces(t *testing.T) {
@@ -111,9 +108,7 @@ func TestANoteIsNoMessageOfTheHistory(t *testing.T) {
 	w := newWorld()
 	w.change(func() { w.talk(); w.messages["second"].Spec.Visibility = v1alpha1.VisibleToPeople })
 	got := w.follow(t, Position{}, 0).waitID("4.0.4")
-	if diff := cmp.Diff([]string{"4.0.4"}, transcriptOf(t, got)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "events", []string{"4.0.4"}, transcriptOf(t, got))
 }
 
 func TestNotesUseSharedStreamMemory(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestRetryEventReportsFailureAndDueTime(t *testing.T) {
@@ -140,9 +141,7 @@ func TestTheQueueShowsHowItsMessagesBegin(t *testing.T) {
 	}
 	w.change(func() { w.looks = 0; w.wait("long", "files") })
 	c.wait("a shorter queue", func(events []stream.Event) bool { return count(events, stream.EventQueueUpdate) == 2 })
-	if w.looks != 0 {
-		t.Errorf("%d looks at what was seen", w.looks)
-	}
+	check.Equal(t, "looks at known messages", 0, w.looks)
 }
 
 func TestAbsentAPIServerDelaysTheQueueAlone(t *testing.T) {
@@ -166,9 +165,7 @@ func TestAbsentAPIServerDelaysTheQueueAlone(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff([]string{"next:", "next:and then?"}, previews); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	check.Equal(t, "events", []string{"next:", "next:and then?"}, previews)
 }
 
 // isUnused reports whether nothing is held of the memory.
@@ -183,9 +180,7 @@ func TestMemoryIsBoundedInTwoHalves(t *testing.T) {
 			t.Error("the half that is kept is not 50")
 		}
 		release, err := m.acquire(t.Context()) // A message is larger than there is: all of it.
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		short, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if _, err := m.acquire(short); !errors.Is(err, context.DeadlineExceeded) {
@@ -206,10 +201,8 @@ func TestWholeHistoryIsSentWithMinimalMemory(t *testing.T) {
 			w.memory = NewMemory(2 * most)
 			w.change(w.talk)
 			c := w.follow(t, Position{}, 0)
-			if diff := cmp.Diff([]string{"1.0.1", "2.0.2", "3.0.3", "4.0.4"},
-				show(numbered(c.waitName(stream.EventStatus)))); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+			check.Equal(t, "events", []string{"1.0.1", "2.0.2", "3.0.3", "4.0.4"},
+				show(numbered(c.waitName(stream.EventStatus))))
 			if !w.memory.isUnused() || (w.lent == 0) != (name == "all") || name == "nothing" && w.lent != 4 {
 				t.Errorf("bytes are kept, or %d messages were fetched again", w.lent)
 			}
@@ -228,12 +221,8 @@ func TestCommittedMessageReportsAbandonedCallsBeforeStatusUpdate(t *testing.T) {
 		want  v1alpha1.CallsGivenUp
 	}{"b": {2, v1alpha1.CallsFailed}, "a": {0, v1alpha1.CallsTimedOut}} {
 		committed, err := Commit(chat, chattest.In("demo", chattest.User("c", name)), PlaceOf(chat, name, c.index, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		said := decode[stream.MessageCommitted](t, stream.Event{Data: committed.Data}).Message.CallsGivenUpBefore
-		if said != c.want {
-			t.Errorf("%s says %q, want %q", name, said, c.want)
-		}
+		check.Equal(t, name, c.want, said)
 	}
 }

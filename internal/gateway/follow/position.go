@@ -11,28 +11,31 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/history"
 )
 
-// Position is where in a chat's story a client is. The zero value is the start.
+// Position is where in the stream of a chat a client is. The zero value is the start.
 type Position struct {
-	// Now is true for a client that wants nothing of what was committed before it came. The other fields do not count.
+	// Now is whether the client wants nothing that was committed before it came. The other fields are then ignored.
 	Now bool
-	// Last is how many of the newest messages a client wants that begins, or begins again after a reset; 0: all.
+	// Last is how many of the newest messages a client gets at the start, or after a reset; 0: all.
 	Last int64
-	// Chat is the short identity of the chat, which tells it from others that had its name; empty at the start.
+	// Chat is the short identity of the chat, by which other chats of its name are detected; empty at the start.
 	Chat string
 	// Version of the history.
 	Version int64
-	// Attempt whose parts the client was reading; 0 if it last saw a message.
+	// Attempt whose parts the client was reading; 0 if its last event was a message.
 	Attempt int32
-	// Number of the last part (Attempt > 0), or of messages that the client holds (Attempt == 0).
+	// Number of the last part (Attempt > 0), or the number of messages that the client has (Attempt == 0).
 	Number int64
 	// Length of the history that the attempt builds on; 0 without an attempt.
 	Length int64
 }
 
-// begins reports whether the client holds nothing, and wants what was committed before.
-func (p *Position) begins() bool { return !p.Now && p.Chat == "" }
+// isStart reports whether the client has nothing, and wants what was committed before.
+func (p *Position) isStart() bool { return !p.Now && p.Chat == "" }
 
 // identity is a short form of a chat's UID, 8 hexadecimal digits.
 func identity(uid types.UID) string {
@@ -70,21 +73,35 @@ func isIdentity(s string) bool {
 	return len(s) == 8 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// malformed quotes no more of an id than one can have.
 func malformed(id string) error {
 	return fmt.Errorf("event id %.100q is not of the form CHAT.VERSION.0.N or CHAT.VERSION.ATTEMPT.SEQ.N", id)
 }
 
-// String is the event id of the position. It is made for each part that each client gets.
+// String is the event id of the position. It is on the hot path: each part that a client gets has one.
 func (p Position) String() string {
 	numbers := [...]int64{p.Version, int64(p.Attempt), p.Number, p.Length}
 	id := make([]byte, 0, 64)
 	id = append(id, p.Chat...)
 	for i, n := range numbers {
-		if i == 3 && p.Attempt == 0 { // A message has no length behind its number.
+		if i == 3 && p.Attempt == 0 { // A message has no length.
 			break
 		}
 		id = strconv.AppendInt(append(id, '.'), n, 10)
 	}
 	return string(id)
+}
+
+// Before is the position right before a message: where the chat or the message says that it stands, or else at the end
+// of the history, which does not have the message yet. The message may be nil.
+func Before(chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) Position {
+	node := history.Node{Index: chat.Status.History.Length}
+	if message != nil {
+		if n := history.Of(chat, message); n.Placed && history.MayHold(chat, message) {
+			node = n
+		}
+	}
+	if node.Index == 0 {
+		return Position{}
+	}
+	return Position{Chat: identity(chat.UID), Version: chat.Status.History.Version, Attempt: 1, Length: node.Index}
 }

@@ -5,105 +5,274 @@ package follow
 
 import (
 	"context"
+	"errors"
 	"reflect"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/text/printable"
 )
 
-// present tells a client how the chat stands: the queue, the status, the error and what a person must do.
+const (
+	// previewRunes is how many characters of a queued message are shown.
+	previewRunes = 100
+	// queuePatience is how long the queue waits for the previews of its messages.
+	queuePatience = 2 * time.Second
+	// maxEncodings and maxEncoding, in bytes, bound the encodings that are kept: 4 MiB. All followers of a chat get a
+	// change within moments.
+	maxEncodings = 256
+	maxEncoding  = 16 << 10
+)
+
+// Queue looks up messages that are not committed yet.
+type Queue interface {
+	// Look is what clients see of a queued message. It fails with ErrMissing, or with a temporary error.
+	Look(ctx context.Context, chat *v1alpha1.Chat, name string) (stream.QueuedMessage, error)
+}
+
+// present sends how the chat is now: the queue, the status, the error, the retry and the required action.
 type present struct {
-	queue     Queue // nil: names are all that is told of messages that wait
+	queue     Queue // nil: only the names of queued messages are sent
 	encodings *Encodings
 	out       outlet
-	shown     shown
+
+	queued     []stream.QueuedMessage // as it was sent; nil if it was not
+	incomplete bool                   // whether the queue was sent without a preview that should be known
+	sent       map[string]any         // the state for which each event was sent, by its name
 }
 
-// shown is what the client was told of the present.
-type shown struct {
-	queue        []stream.QueuedMessage
-	queued       bool // whether queue was sent at all
-	queueRetry   bool // whether it was sent without all that should be known
-	status       *stream.Status
-	errorVersion int64
-	action       *stream.RequiresAction
-	retryVersion int64
-	retryAttempt int32
-}
+// forget makes the next call of send complete.
+func (p *present) forget() { p.queued, p.incomplete, p.sent = nil, false, nil }
 
-// forget makes the present be told again.
-func (p *present) forget() { p.shown = shown{} }
-
-// whole reports whether all was told that there is.
-func (p *present) whole() bool { return !p.shown.queueRetry }
-
-// tell sends the queue, the status, the error and what a person must do, as far as the client was not told.
-func (p *present) tell(ctx context.Context, chat *v1alpha1.Chat) error {
-	if err := p.tellQueue(ctx, chat); err != nil {
+// send sends what the client does not have.
+func (p *present) send(ctx context.Context, chat *v1alpha1.Chat) error {
+	if err := p.sendQueue(ctx, chat); err != nil {
 		return err
 	}
-	if status := statusOf(chat); p.shown.status == nil || !reflect.DeepEqual(*p.shown.status, status) {
-		if err := p.send(chat, stream.EventStatus, status); err != nil {
-			return err
-		}
-		p.shown.status = &status
+	status, version := statusOf(chat), chat.Status.History.Version
+	if err := p.sendOnce(chat, stream.EventStatus, status, status); err != nil {
+		return err
 	}
-	for _, send := range []func(*v1alpha1.Chat) error{p.tellError, p.tellRetry, p.tellAction} {
-		if err := send(chat); err != nil {
+	if chat.Status.LastError != nil {
+		if err := p.sendOnce(chat, stream.EventError, version, errorOf(chat)); err != nil {
 			return err
 		}
+	}
+	if retry := chat.Status.Retry; retry != nil {
+		if err := p.sendOnce(chat, stream.EventRetry, [2]int64{version, int64(retry.Attempt)}, retryOf(chat)); err != nil {
+			return err
+		}
+	}
+	if chat.Status.RequiresAction != nil {
+		action := actionOf(chat)
+		return p.sendOnce(chat, stream.EventRequiresAction, action, action)
 	}
 	return nil
 }
 
-// send sends what follows from the chat alone.
-func (p *present) send(chat *v1alpha1.Chat, name string, data any) error {
+// sendOnce sends an event that follows from the chat alone, unless it was sent for the same state.
+func (p *present) sendOnce(chat *v1alpha1.Chat, name string, state, data any) error {
+	if reflect.DeepEqual(p.sent[name], state) {
+		return nil
+	}
 	event, err := p.encodings.event(chat, name, data)
 	if err != nil {
 		return err
 	}
-	return p.out(event)
-}
-
-// tellError says why the turn failed, once per version of the history.
-func (p *present) tellError(chat *v1alpha1.Chat) error {
-	version := chat.Status.History.Version
-	if chat.Status.LastError == nil || p.shown.errorVersion == version {
-		return nil
-	}
-	if err := p.send(chat, stream.EventError, errorOf(chat)); err != nil {
+	if err := p.out(event); err != nil {
 		return err
 	}
-	p.shown.errorVersion = version
+	if p.sent == nil {
+		p.sent = map[string]any{}
+	}
+	p.sent[name] = state
 	return nil
 }
 
-// tellRetry tells of each failed attempt once.
-func (p *present) tellRetry(chat *v1alpha1.Chat) error {
-	version, retry := chat.Status.History.Version, chat.Status.Retry
-	if retry == nil || p.shown.retryVersion == version && p.shown.retryAttempt == retry.Attempt {
+// sendQueue sends the queue if it has changed. A preview that cannot be read in time follows later.
+func (p *present) sendQueue(ctx context.Context, chat *v1alpha1.Chat) error {
+	isSame := func(sent stream.QueuedMessage, q v1alpha1.QueuedMessage) bool {
+		return sent.Name == q.Name && sent.Interrupts == q.Interrupts
+	}
+	if p.queued != nil && !p.incomplete && slices.EqualFunc(p.queued, chat.Status.Queue, isSame) {
 		return nil
 	}
-	if err := p.send(chat, stream.EventRetry, retryOf(chat)); err != nil {
-		return err
+	queue, whole := p.look(ctx, chat)
+	if p.queued == nil || !slices.Equal(queue, p.queued) {
+		if err := p.out.send(stream.EventQueueUpdate, stream.QueueUpdate{Queue: queue}); err != nil {
+			return err
+		}
 	}
-	p.shown.retryVersion, p.shown.retryAttempt = version, retry.Attempt
+	p.queued, p.incomplete = queue, !whole
 	return nil
 }
 
-// tellAction says what a person must do, once per version of the history, and again when somebody has decided about a
-// call.
-func (p *present) tellAction(chat *v1alpha1.Chat) error {
-	if chat.Status.RequiresAction == nil {
-		return nil
+// look is the queue with what is known of its messages. It reports whether that is all that can be.
+func (p *present) look(ctx context.Context, chat *v1alpha1.Chat) (queue []stream.QueuedMessage, whole bool) {
+	looking, cancel := context.WithTimeout(ctx, queuePatience)
+	defer cancel()
+	queue, whole = make([]stream.QueuedMessage, 0, len(chat.Status.Queue)), true
+	for _, q := range chat.Status.Queue {
+		seen := stream.QueuedMessage{Name: q.Name}
+		known := slices.IndexFunc(p.queued,
+			func(s stream.QueuedMessage) bool { return s.Name == q.Name && s.CreatedAt != nil })
+		if known >= 0 {
+			seen = p.queued[known]
+		} else if p.queue != nil {
+			found, err := p.queue.Look(looking, chat, q.Name)
+			switch {
+			case err == nil:
+				seen = found
+			case !errors.Is(err, ErrMissing):
+				whole = false
+			}
+		}
+		seen.Interrupts = q.Interrupts
+		queue = append(queue, seen)
 	}
-	action := actionOf(chat)
-	if p.shown.action != nil && reflect.DeepEqual(*p.shown.action, action) {
-		return nil
+	return queue, whole
+}
+
+// Queued is what clients see of a queued message. It fails with ErrMissing for a message of another chat.
+func Queued(chat *v1alpha1.Chat, msg *v1alpha1.ChatMessage) (stream.QueuedMessage, error) {
+	if msg.Spec.ChatRef.Name != chat.Name || msg.Spec.Generation != nil {
+		return stream.QueuedMessage{}, ErrMissing
 	}
-	if err := p.send(chat, stream.EventRequiresAction, action); err != nil {
-		return err
+	q := stream.QueuedMessage{Name: msg.Name, Preview: previewOf(msg), WhenBusy: msg.Spec.WhenBusy,
+		CreatedAt: &msg.CreationTimestamp}
+	if ref := msg.Spec.ModelConfigRef; ref != nil {
+		q.Model = ref.Name
 	}
-	p.shown.action = &action
-	return nil
+	return q, nil
+}
+
+// previewOf is the first line of a message that people may see.
+func previewOf(msg *v1alpha1.ChatMessage) string {
+	if msg.Spec.Visibility == v1alpha1.VisibleToModel {
+		return ""
+	}
+	if msg.Spec.Content != "" {
+		return line(msg.Spec.Content)
+	}
+	texts := []string{}
+	for _, part := range msg.Spec.Parts {
+		if part.Text != nil {
+			texts = append(texts, *part.Text)
+		}
+	}
+	for i := range msg.Spec.History {
+		texts = append(texts, msg.Spec.History[i].Content)
+	}
+	for _, text := range texts {
+		if preview := line(text); preview != "" {
+			return preview
+		}
+	}
+	return ""
+}
+
+// line is the beginning of a text in one line that is safe to show.
+func line(text string) string {
+	begin := clip.Bytes(text, 8*previewRunes)
+	clean := printable.Line(begin)
+	if len(begin) < len(text) {
+		clean += "…"
+	}
+	return clip.Ellipsis(clean, previewRunes)
+}
+
+func statusOf(chat *v1alpha1.Chat) stream.Status {
+	s := stream.Status{
+		Phase:          chat.Status.Phase,
+		HistoryVersion: chat.Status.History.Version,
+		Length:         chat.Status.History.Length,
+		Model:          chat.Status.Model,
+		ContextStart:   chat.Status.History.ContextStart,
+		Wait:           chat.Status.Wait,
+		Root:           chat.Status.Root,
+	}
+	if chat.Spec.ParentRef != nil {
+		s.Parent = chat.Spec.ParentRef.Name
+	}
+	for _, c := range chat.Status.Conditions {
+		switch {
+		case c.Type == v1alpha1.ConditionReady:
+			s.Ready, s.Reason, s.Message = c.Status, c.Reason, c.Message
+		case c.Type != v1alpha1.ConditionReconciling && c.Type != v1alpha1.ConditionStalled &&
+			c.Status == metav1.ConditionTrue:
+			s.Warnings = append(s.Warnings, stream.Warning{Type: c.Type, Reason: c.Reason, Message: c.Message})
+		}
+	}
+	if g := chat.Status.Generation; g != nil {
+		s.Attempt, s.Action, s.Pod = g.Attempt, g.Action, g.Pod
+	}
+	if t := chat.Status.Turn; t != nil {
+		s.Turn, s.Result, s.CallsGivenUp = t.Message, t.Result, t.CallsGivenUp
+	}
+	return s
+}
+
+func retryOf(chat *v1alpha1.Chat) stream.Retry {
+	r := chat.Status.Retry
+	retry := stream.Retry{
+		HistoryVersion: chat.Status.History.Version, Attempt: r.Attempt, Action: r.Action, At: r.At,
+		Reason: r.Reason, Message: r.Message,
+		Provider: r.Provider, StatusCode: r.StatusCode, ModelConfig: r.ModelConfig,
+	}
+	if !r.FailedAt.IsZero() {
+		retry.DelayMS = max(0, r.At.Sub(r.FailedAt.Time).Milliseconds())
+	}
+	return retry
+}
+
+func errorOf(chat *v1alpha1.Chat) stream.Error {
+	e := chat.Status.LastError
+	return stream.Error{
+		HistoryVersion: chat.Status.History.Version,
+		Reason:         e.Reason, Message: e.Message, Advice: e.Advice, Provider: e.Provider, StatusCode: e.StatusCode,
+		Action: e.Action, Retryable: e.Retryable,
+	}
+}
+
+func actionOf(chat *v1alpha1.Chat) stream.RequiresAction {
+	required := chat.Status.RequiresAction
+	return stream.RequiresAction{HistoryVersion: chat.Status.History.Version, Deadline: required.Deadline,
+		Message: required.Message, ToolCalls: required.ToolCalls}
+}
+
+// Encodings keeps events that follow from a chat alone, so that each is encoded once for all followers of the chat. It
+// is safe for concurrent use.
+type Encodings struct{ known *lru.Cache }
+
+// NewEncodings returns empty Encodings.
+func NewEncodings() *Encodings { return &Encodings{known: lru.New(maxEncodings)} }
+
+// encoding identifies an event: its name, and a version of an object.
+type encoding struct {
+	name    string
+	uid     types.UID
+	version string
+}
+
+// event returns the event of a name. Nil Encodings encode each one again.
+func (e *Encodings) event(chat *v1alpha1.Chat, name string, data any) (stream.Event, error) {
+	if e == nil || chat.ResourceVersion == "" {
+		return stream.New(name, "", data)
+	}
+	key := encoding{name, chat.UID, chat.ResourceVersion}
+	if known, ok := e.known.Get(key); ok {
+		return known.(stream.Event), nil
+	}
+	event, err := stream.New(name, "", data)
+	if err == nil && len(event.Data) <= maxEncoding {
+		e.known.Add(key, event)
+	}
+	return event, err
 }

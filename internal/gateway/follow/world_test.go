@@ -22,6 +22,7 @@ import (
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/gateway/fanout"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // world is a chat, its messages and its relay, as a test says they are.
@@ -382,9 +383,7 @@ func numbered(events []stream.Event) []stream.Event {
 
 func decode[T any](t *testing.T, e stream.Event) (v T) {
 	t.Helper()
-	if err := json.Unmarshal(e.Data, &v); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(e.Data, &v))
 	return v
 }
 
@@ -395,9 +394,7 @@ func at(t *testing.T, id string) Position {
 		id = identity("uid-1") + "." + id
 	}
 	p, err := ParsePosition(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return p
 }
 

@@ -1,9 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package page serves the page by which people talk to chats: plain modules of JavaScript, with nothing to build. It
-// knows nothing and may do nothing by itself: all that it shows it asks of the gateway's streams and operations, with
-// the token that its reader brings. docs/page.md says what it does.
+// Package page serves the page on which people use chats: plain modules of JavaScript, without a build. It uses the
+// gateway's streams and operations with the token of its reader. docs/page.md describes it.
 package page
 
 import (
@@ -23,19 +22,19 @@ import (
 // Path is where the page is served.
 const Path = "/ui/"
 
-// policy lets the page load what is its own and nothing else, and talk to nobody else. No text becomes HTML or a
-// script. An image is a link, but for one that a message holds itself.
+// policy allows the page to load and call only its own origin. No text becomes HTML or a script. An image is a link,
+// unless the message has its data.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 //go:embed ui
 var embedded embed.FS
 
-// Login is how the page comes by what it shows to the server as its reader's.
+// Login is how the page gets its reader's credentials.
 type Login string
 
 const (
-	// LoginToken lets the reader paste a token of the cluster.
+	// LoginToken asks the reader to paste a token of the cluster.
 	LoginToken Login = "token"
 	// LoginLink exchanges the code in the link that kubectl chat ui prints.
 	LoginLink Login = "link"
@@ -83,7 +82,7 @@ func Handler(login Login) http.Handler {
 	})
 }
 
-// Guard sets the headers that keep an answer what it is: nothing of another origin is loaded, asked, told or let in.
+// Guard sets the headers that isolate an answer from other origins.
 func Guard(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")

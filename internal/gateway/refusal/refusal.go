@@ -6,18 +6,22 @@ package refusal
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
+
+	"parley.dev/parley/internal/netguard/limit"
 )
 
 // Reasons, each one CamelCase word. They are also values of the metric parley_gateway_refusals_total.
 const (
 	// BadRequest means that the request cannot be understood (400).
 	BadRequest = "BadRequest"
-	// Unauthorized means that the token is missing or not good (401).
+	// Unauthorized means that the token is missing or invalid (401).
 	Unauthorized = "Unauthorized"
 	// Forbidden means that the caller may not listen (403).
 	Forbidden = "Forbidden"
@@ -25,35 +29,35 @@ const (
 	NotFound = "NotFound"
 	// MethodNotAllowed means that the path is not served for the method (405).
 	MethodNotAllowed = "MethodNotAllowed"
-	// Conflict means that what is asked for cannot be done to the object as it stands (409).
+	// Conflict means that the state of the object does not allow the operation (409).
 	Conflict = "Conflict"
-	// UnsupportedMediaType means that the body does not say that it is JSON (415).
+	// UnsupportedMediaType means that the Content-Type of the body is not JSON (415).
 	UnsupportedMediaType = "UnsupportedMediaType"
-	// TooManyStreams means that the caller has as many streams as one may have (429).
+	// TooManyStreams means that the caller has reached its limit of streams (429).
 	TooManyStreams = "TooManyStreams"
-	// TooManyRequests means that the caller has as many requests under way as one may have (429).
+	// TooManyRequests means that the caller has reached its limit of running requests (429).
 	TooManyRequests = "TooManyRequests"
-	// GatewayFull means that the gateway has as many streams, or requests under way, as it may have (503).
+	// GatewayFull means that the gateway has reached its limit of streams or running requests (503).
 	GatewayFull = "GatewayFull"
 	// Overloaded means that too many callers are being reviewed (503).
 	Overloaded = "Overloaded"
-	// APIServerUnavailable means that the API server does not say who may listen (503).
+	// APIServerUnavailable means that the API server does not authorize callers now (503).
 	APIServerUnavailable = "APIServerUnavailable"
-	// TooLarge means that the request is larger than what the API server takes (413).
+	// TooLarge means that the request is larger than what the API server accepts (413).
 	TooLarge = "RequestEntityTooLarge"
-	// Starting means that the gateway does not know the cluster's chats yet (503).
+	// Starting means that the gateway is still reading the cluster's chats (503).
 	Starting = "Starting"
 )
 
-// Error says why a request is refused, in the terms of HTTP.
+// Error is why a request is refused, in terms of HTTP.
 type Error struct {
 	// Status of the answer.
 	Status int
 	// Reason is one of the constants above.
 	Reason string
-	// Message says what is missing and how to come by it. It holds nothing that a caller who may be anybody must not know.
+	// Message is what is wrong and what to do. It has nothing that an unknown caller must not know.
 	Message string
-	// RetryAfter is when to try again; 0 if that does not help.
+	// RetryAfter is when to retry; 0 if that does not help.
 	RetryAfter time.Duration
 	// Cause is for the log; nil if there is none.
 	Cause error
@@ -63,7 +67,7 @@ func (e *Error) Error() string { return e.Message }
 
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Denied reports whether the answer is no, and not only late.
+// Denied reports whether the caller was not authenticated or authorized.
 func (e *Error) Denied() bool {
 	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
 }
@@ -84,17 +88,84 @@ type Body struct {
 	Message string `json:"message"`
 }
 
-// Write writes the answer.
-func (e *Error) Write(w http.ResponseWriter) {
-	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
+// Body is the body of the answer.
+func (e *Error) Body() Body { return Body{Status: e.Status, Reason: e.Reason, Message: e.Message} }
+
+// SetHeaders sets the headers of the answer that depend on the refusal.
+func (e *Error) SetHeaders(h http.Header) {
 	if e.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
 	if e.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
 	}
+}
+
+// Write writes the answer.
+func (e *Error) Write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	e.SetHeaders(h)
 	w.WriteHeader(e.Status)
-	_ = json.NewEncoder(w).Encode(Body{Status: e.Status, Reason: e.Reason, Message: e.Message}) // or the client is gone
+	_ = json.NewEncoder(w).Encode(e.Body()) // or the client is gone
+}
+
+// Fallback serves mux, and refuses other paths (404) and methods (405, with the header Allow). mux has no pattern for
+// all paths.
+func Fallback(mux *http.ServeMux, refuse func(w http.ResponseWriter, r *http.Request, no *Error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handler, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r) // It also sets the values of the path.
+			return
+		}
+		answer := statusOnly{header: http.Header{}}
+		handler.ServeHTTP(&answer, r)
+		if answer.status == http.StatusMethodNotAllowed {
+			Only(answer.header.Get("Allow"), refuse)(w, r)
+			return
+		}
+		refuse(w, r, &Error{Status: http.StatusNotFound, Reason: NotFound,
+			Message: fmt.Sprintf("the gateway has nothing at %.200q: docs/gateway.md and docs/stream.md list what there is",
+				r.URL.Path)})
+	})
+}
+
+// Only refuses every method except those of allow, in the form of the header Allow.
+func Only(allow string, refuse func(w http.ResponseWriter, r *http.Request, no *Error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Allow", allow)
+		refuse(w, r, &Error{Status: http.StatusMethodNotAllowed, Reason: MethodNotAllowed,
+			Message: fmt.Sprintf("%.20s is not served here, but %s", r.Method, allow)})
+	}
+}
+
+// statusOnly is an answer without its body.
+type statusOnly struct {
+	header http.Header
+	status int
+}
+
+// Header implements http.ResponseWriter.
+func (d *statusOnly) Header() http.Header { return d.header }
+
+// Write implements http.ResponseWriter.
+func (*statusOnly) Write(p []byte) (int, error) { return len(p), nil }
+
+// WriteHeader implements http.ResponseWriter.
+func (d *statusOnly) WriteHeader(status int) { d.status = status }
+
+// Limited is the refusal for an error of package limit; nil for none. Reason is that of a caller that has reached its
+// own limit, after is when it may retry, and what names what is limited.
+func Limited(err error, caller, what, reason string, after time.Duration) *Error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, limit.ErrCaller):
+		return &Error{Status: http.StatusTooManyRequests, Reason: reason, RetryAfter: after,
+			Message: fmt.Sprintf("%s has as many %s as one caller may have: end one, or try again", caller, what)}
+	}
+	return &Error{Status: http.StatusServiceUnavailable, Reason: GatewayFull, RetryAfter: min(after, 5*time.Second),
+		Message: fmt.Sprintf("the gateway has as many %s as it may have, try again", what)}
 }

@@ -12,12 +12,12 @@ import (
 	"sync/atomic"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	restclient "k8s.io/client-go/rest"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/rest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestForbiddenRequestReturnsAPIServerMessage(t *testing.T) {
@@ -37,7 +37,7 @@ func TestForbiddenRequestReturnsAPIServerMessage(t *testing.T) {
 		t.Errorf("the header is %q", kept)
 	}
 	stranger := *d
-	d.create(&corev1.ServiceAccount{ObjectMeta: d.meta("stranger")})
+	d.account("stranger")
 	stranger.token = d.tokenOf("stranger")
 	for _, c := range []struct{ role, method, path, body string }{
 		{"parley-chat-viewer", "GET", "/chats/c", ""}, {"parley-chat-user", "DELETE", "/chats/c", ""},
@@ -124,13 +124,11 @@ func TestConcurrentRequestsAreLimitedPerCaller(t *testing.T) {
 	}))
 	defer slow.Close()
 	api, err := rest.NewClient(&restclient.Config{Host: slow.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	d := open(t, "parley-chat-user", func(o *rest.Options) { o.Requests, o.Client = callers, api })
 	answers := make(chan answer, callers)
 	as := func(name string) *door {
-		d.create(&corev1.ServiceAccount{ObjectMeta: d.meta(name)})
+		d.account(name)
 		other := *d
 		other.token = d.tokenOf(name)
 		return &other
@@ -166,14 +164,10 @@ func TestAStrangerKeepsNobodyWaiting(t *testing.T) {
 	body, end := io.Pipe()
 	defer end.Close()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.url+"/chats", body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	request.Header.Set("Authorization", "Bearer "+d.token[:len(d.token)-8]+"AAAAAAAA")
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusUnauthorized {
 		t.Errorf("a stranger gets %s", response.Status)
@@ -189,9 +183,7 @@ func TestATokenIsSentNowhereElse(t *testing.T) {
 	server := httptest.NewServer(http.RedirectHandler(thief.URL, http.StatusTemporaryRedirect))
 	defer server.Close()
 	api, err := rest.NewClient(&restclient.Config{Host: server.URL, BearerToken: "the gateway's own"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	d := open(t, "parley-chat-user", func(o *rest.Options) { o.Client = api })
 	d.refuses(http.StatusServiceUnavailable, "APIServerUnavailable", "does not answer", "GET", "/chats", "")
 	if stolen.Load() > 0 {

@@ -14,11 +14,11 @@ import (
 	"parley.dev/parley/internal/kube/apiclient"
 )
 
-// userAgent names the gateway in the API server's logs, beside the caller whose token it is.
+// userAgent names the gateway in the API server's logs, in addition to the caller.
 const userAgent = "parley-gateway-caller"
 
-// NewClient makes a client of the API server that cfg names, which has no credentials but those that the context of a
-// request brings.
+// NewClient makes a client of the API server that cfg names. Its only credentials are those in the context of a
+// request.
 func NewClient(cfg *rest.Config) (*apiclient.Client, error) {
 	anonymous := rest.AnonymousClientConfig(cfg)
 	anonymous.Wrap(func(next http.RoundTripper) http.RoundTripper { return &asCaller{next} })
@@ -27,7 +27,7 @@ func NewClient(cfg *rest.Config) (*apiclient.Client, error) {
 
 type tokenKey struct{}
 
-// WithToken is a context in which a client that NewClient made asks with the token.
+// WithToken returns a context in which a client of NewClient uses the token.
 func WithToken(ctx context.Context, token string) context.Context {
 	return context.WithValue(ctx, tokenKey{}, token)
 }
@@ -35,7 +35,7 @@ func WithToken(ctx context.Context, token string) context.Context {
 // asCaller sends requests with the token of the context's caller.
 type asCaller struct{ next http.RoundTripper }
 
-// RoundTrip sends nothing without a token, and follows nobody who would send the token elsewhere.
+// RoundTrip sends nothing without a token, and follows no redirect, which could take the token elsewhere.
 func (t *asCaller) RoundTrip(r *http.Request) (*http.Response, error) {
 	token, _ := r.Context().Value(tokenKey{}).(string)
 	if token == "" {

@@ -7,12 +7,12 @@ import (
 	"context"
 	"net/http"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/chatlist"
-	"parley.dev/parley/internal/kube/apiclient"
 )
 
 // InNamespace is the namespace that a request is about.
@@ -65,42 +65,87 @@ type ChangeChat struct {
 	}
 }
 
-// OneChat is a chat.
-type OneChat struct {
-	Body *Chat
+// ModelConfigs are the model configurations of a namespace.
+type ModelConfigs struct {
+	Body struct {
+		ModelConfigs []ModelConfig `json:"modelConfigs" doc:"The ChatModelConfigs, by name."`
+	}
 }
 
-// chats are the operations on chats.
-type chats struct{ client *apiclient.Client }
-
-func (c chats) serve(a *api) {
-	register(a, operation("listChats", http.MethodGet, "/namespaces/{namespace}/chats", "List chats", "", http.StatusOK),
-		c.list)
-	register(a, operation("createChat", http.MethodPost, "/namespaces/{namespace}/chats", "Create a chat",
-		"With spec.prompt it begins at once.", http.StatusCreated), c.create)
-	register(a, operation("getChat", http.MethodGet, "/namespaces/{namespace}/chats/{chat}", "Read a chat", "",
-		http.StatusOK), c.get)
-	register(a, operation("changeChat", http.MethodPatch, "/namespaces/{namespace}/chats/{chat}", "Change a chat",
-		"Such as its title, suspend, or archived.", http.StatusOK), c.change)
-	register(a, operation("deleteChat", http.MethodDelete, "/namespaces/{namespace}/chats/{chat}", "Delete a chat",
-		"With its messages and sub-chats.", http.StatusNoContent), c.delete)
+// ModelConfig is what a list shows of a ChatModelConfig.
+type ModelConfig struct {
+	Name     string `json:"name" doc:"Its name."`
+	Provider string `json:"provider" doc:"Who serves the model."`
+	Model    string `json:"model" doc:"The model, as its provider calls it."`
+	Default  bool   `json:"default,omitempty" doc:"Whether it answers chats that name none."`
+	Disabled bool   `json:"disabled,omitempty" doc:"Whether it is disabled."`
+	Ready    bool   `json:"ready" doc:"Whether it can answer."`
 }
 
-func (c chats) list(ctx context.Context, in *ListChats) (*ChatList, error) {
-	list, err := c.client.Chats(in.Namespace).List(ctx,
-		metav1.ListOptions{Limit: in.Limit, Continue: in.Continue})
+// ChatClasses are the classes of a namespace.
+type ChatClasses struct {
+	Body struct {
+		ChatClasses []ChatClass `json:"chatClasses" doc:"The ChatClasses, by name."`
+	}
+}
+
+// ChatClass is what a list shows of a ChatClass.
+type ChatClass struct {
+	Name        string `json:"name" doc:"Its name."`
+	Description string `json:"description,omitempty" doc:"What its chats are for."`
+	Default     bool   `json:"default,omitempty" doc:"Whether chats have it that name none."`
+	Ready       bool   `json:"ready" doc:"Whether it is in force."`
+}
+
+// maxNamespaces bounds a list of namespaces.
+const maxNamespaces = 2000
+
+// Namespaces are those of the cluster.
+type Namespaces struct {
+	Body struct {
+		Namespaces []string `json:"namespaces" doc:"Their names, at most 2000."`
+		More       bool     `json:"more,omitempty" doc:"Whether there are others, which are not listed."`
+	}
+}
+
+// listNamespaces is the operation that none of Parley's roles allows.
+const listNamespaces = "listNamespaces"
+
+func (a *api) chats() {
+	const all, one = "/namespaces/{namespace}/chats", "/namespaces/{namespace}/chats/{chat}"
+	register(a, operation("listChats", http.MethodGet, all, "List chats", "", http.StatusOK), a.listChats)
+	register(a, operation("createChat", http.MethodPost, all, "Create a chat", "With spec.prompt it begins at once.",
+		http.StatusCreated), a.createChat)
+	register(a, operation("getChat", http.MethodGet, one, "Read a chat", "", http.StatusOK),
+		func(ctx context.Context, in *OfChat) (*Answer[v1alpha1.Chat], error) {
+			return answerWith(a.client.Chats(in.Namespace).Get(ctx, in.Chat))
+		})
+	register(a, operation("changeChat", http.MethodPatch, one, "Change a chat", "Such as its title, suspend, or archived.",
+		http.StatusOK), a.changeChat)
+	register(a, operation("deleteChat", http.MethodDelete, one, "Delete a chat", "With its messages and sub-chats.",
+		http.StatusNoContent), func(ctx context.Context, in *OfChat) (*struct{}, error) {
+		return nil, a.client.Chats(in.Namespace).Delete(ctx, in.Chat, metav1.DeleteOptions{})
+	})
+	register(a, operation("listModelConfigs", http.MethodGet, "/namespaces/{namespace}/modelconfigs",
+		"List what may answer chats", "", http.StatusOK), a.listModelConfigs)
+	register(a, operation("listChatClasses", http.MethodGet, "/namespaces/{namespace}/chatclasses",
+		"List the classes that chats may have", "", http.StatusOK), a.listChatClasses)
+	register(a, operation(listNamespaces, http.MethodGet, "/namespaces", "List the namespaces of the cluster",
+		"For those who may list them. Which chats the caller may see in one, its list of chats says.", http.StatusOK),
+		a.listNamespaces)
+}
+
+func (a *api) listChats(ctx context.Context, in *ListChats) (*ChatList, error) {
+	list, err := a.client.Chats(in.Namespace).List(ctx, metav1.ListOptions{Limit: in.Limit, Continue: in.Continue})
 	if err != nil {
-		return nil, from(ctx, err)
+		return nil, err
 	}
 	out := &ChatList{}
-	out.Body.Chats, out.Body.Continue = make([]stream.Summary, 0, len(list.Items)), list.Continue
-	for i := range list.Items {
-		out.Body.Chats = append(out.Body.Chats, chatlist.SummaryOf(&list.Items[i]))
-	}
+	out.Body.Chats, out.Body.Continue = each(list.Items, chatlist.SummaryOf), list.Continue
 	return out, nil
 }
 
-func (c chats) create(ctx context.Context, in *NewChat) (*OneChat, error) {
+func (a *api) createChat(ctx context.Context, in *NewChat) (*Answer[v1alpha1.Chat], error) {
 	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: in.Body.Name,
 		Labels: in.Body.Labels}}
 	if chat.Name == "" {
@@ -109,22 +154,10 @@ func (c chats) create(ctx context.Context, in *NewChat) (*OneChat, error) {
 	if err := into("spec", in.Body.Spec, &chat.Spec); err != nil {
 		return nil, err
 	}
-	created, err := c.client.Chats(in.Namespace).Create(ctx, chat)
-	if err != nil {
-		return nil, from(ctx, err)
-	}
-	return &OneChat{shownChat(created)}, nil
+	return answerWith(a.client.Chats(in.Namespace).Create(ctx, chat))
 }
 
-func (c chats) get(ctx context.Context, in *OfChat) (*OneChat, error) {
-	chat, err := c.client.Chats(in.Namespace).Get(ctx, in.Chat)
-	if err != nil {
-		return nil, from(ctx, err)
-	}
-	return &OneChat{shownChat(chat)}, nil
-}
-
-func (c chats) change(ctx context.Context, in *ChangeChat) (*OneChat, error) {
+func (a *api) changeChat(ctx context.Context, in *ChangeChat) (*Answer[v1alpha1.Chat], error) {
 	if err := into("spec", in.Body.Spec, &v1alpha1.ChatSpec{}); err != nil {
 		return nil, err
 	}
@@ -132,14 +165,41 @@ func (c chats) change(ctx context.Context, in *ChangeChat) (*OneChat, error) {
 	if version := in.Body.ResourceVersion; version != "" {
 		patch["metadata"] = map[string]any{"resourceVersion": version}
 	}
-	changed, err := c.client.Chats(in.Namespace).MergePatch(ctx, in.Chat, patch)
-	if err != nil {
-		return nil, from(ctx, err)
-	}
-	return &OneChat{shownChat(changed)}, nil
+	return answerWith(a.client.Chats(in.Namespace).MergePatch(ctx, in.Chat, patch))
 }
 
-func (c chats) delete(ctx context.Context, in *OfChat) (*struct{}, error) {
-	err := c.client.Chats(in.Namespace).Delete(ctx, in.Chat, metav1.DeleteOptions{})
-	return nil, from(ctx, err)
+func (a *api) listModelConfigs(ctx context.Context, in *InNamespace) (*ModelConfigs, error) {
+	list, err := a.client.ModelConfigs(in.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	out := &ModelConfigs{}
+	out.Body.ModelConfigs = each(list.Items, func(c *v1alpha1.ChatModelConfig) ModelConfig {
+		return ModelConfig{Name: c.Name, Provider: string(c.Spec.Provider), Model: c.Spec.Model, Default: c.Spec.Default,
+			Disabled: c.Spec.Disabled, Ready: meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady)}
+	})
+	return out, nil
+}
+
+func (a *api) listChatClasses(ctx context.Context, in *InNamespace) (*ChatClasses, error) {
+	list, err := a.client.Classes(in.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	out := &ChatClasses{}
+	out.Body.ChatClasses = each(list.Items, func(c *v1alpha1.ChatClass) ChatClass {
+		return ChatClass{Name: c.Name, Description: c.Spec.Description, Default: c.Spec.Default,
+			Ready: meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady)}
+	})
+	return out, nil
+}
+
+func (a *api) listNamespaces(ctx context.Context, _ *struct{}) (*Namespaces, error) {
+	names, more, err := a.client.Namespaces(ctx, maxNamespaces)
+	if err != nil {
+		return nil, err
+	}
+	out := &Namespaces{}
+	out.Body.Namespaces, out.Body.More = append([]string{}, names...), more
+	return out, nil
 }

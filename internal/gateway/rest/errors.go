@@ -8,9 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
-	"strconv"
+	"reflect"
 	"strings"
 	"sync"
 	"time"
@@ -22,26 +21,17 @@ import (
 )
 
 // refused is a refusal as the answer of an operation.
-type refused struct {
-	why *refusal.Error
-	// byAPIServer is true for what the API server has said.
-	byAPIServer bool
-}
+type refused struct{ why *refusal.Error }
 
 func (r refused) Error() string { return r.why.Message }
 
 // GetStatus is the status of the answer.
 func (r refused) GetStatus() int { return r.why.Status }
 
-// GetHeaders says when to try again, and what is wanted of who is not known.
+// GetHeaders are those of the answer.
 func (r refused) GetHeaders() http.Header {
 	h := http.Header{}
-	if r.why.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(r.why.RetryAfter.Seconds()))))
-	}
-	if r.why.Status == http.StatusUnauthorized {
-		h.Set("WWW-Authenticate", "Bearer")
-	}
+	r.why.SetHeaders(h)
 	return h
 }
 
@@ -50,78 +40,75 @@ func (refused) ContentType(string) string { return "application/json" }
 
 // MarshalJSON is the body of the answer.
 func (r refused) MarshalJSON() ([]byte, error) {
-	return json.Marshal(refusal.Body{Status: r.why.Status, Reason: r.why.Reason, Message: r.why.Message})
+	return json.Marshal(r.why.Body())
 }
 
 // Schema of the body.
-func (refused) Schema(r huma.Registry) *huma.Schema { return huma.SchemaFromType(r, bodyType) }
+func (refused) Schema(r huma.Registry) *huma.Schema {
+	return huma.SchemaFromType(r, reflect.TypeFor[refusal.Body]())
+}
 
-// inOurWords has huma refuse requests as the rest of the gateway does, in the whole process.
-var inOurWords = sync.OnceFunc(func() { huma.NewError = unfit })
+// useRefusals makes huma refuse requests as the rest of the gateway does, in the whole process.
+var useRefusals = sync.OnceFunc(func() { huma.NewError = invalid })
 
-// unfit is the refusal of a request that cannot be read: of how many faults it has the first few are named.
-func unfit(status int, message string, faults ...error) huma.StatusError {
+// invalid is the refusal of a request that cannot be read. It contains the first few errors.
+func invalid(status int, message string, faults ...error) huma.StatusError {
 	const most = 4
-	said := make([]string, 0, most)
+	messages := make([]string, 0, most)
 	for _, fault := range faults[:min(len(faults), most)] {
-		said = append(said, fault.Error())
+		messages = append(messages, fault.Error())
 	}
-	if len(said) > 0 {
-		message += ": " + strings.Join(said, "; ")
+	if len(messages) > 0 {
+		message += ": " + strings.Join(messages, "; ")
 	}
 	reason := refusal.BadRequest
 	switch status {
 	case http.StatusUnprocessableEntity:
-		status = http.StatusBadRequest // What is wrong with a request is for its author, in whichever words.
+		status = http.StatusBadRequest // The gateway has one status for invalid requests.
 	case http.StatusRequestEntityTooLarge:
 		reason = refusal.TooLarge
 	case http.StatusUnsupportedMediaType:
 		reason = refusal.UnsupportedMediaType
 		message = "send the body as JSON, with the header Content-Type: application/json"
 	}
-	return refused{why: &refusal.Error{Status: status, Reason: reason, Message: message}}
+	return refused{&refusal.Error{Status: status, Reason: reason, Message: message}}
 }
 
 func badRequest(format string, args ...any) error {
-	return refused{why: &refusal.Error{Status: http.StatusBadRequest, Reason: refusal.BadRequest,
+	return refused{&refusal.Error{Status: http.StatusBadRequest, Reason: refusal.BadRequest,
 		Message: fmt.Sprintf(format, args...)}}
 }
 
-// withRole says which ClusterRole lets a caller do what RBAC does not.
-func withRole(no refused, op huma.Operation) error {
-	// Admission policies answer with the same status and reason, and a role does not help against them.
-	if no.why.Status != http.StatusForbidden || !strings.Contains(no.why.Message, ` is forbidden: User "`) {
-		return no
-	}
+// withRole adds the ClusterRole that allows the operation, if RBAC refused it.
+func withRole(no *refusal.Error, op huma.Operation) error {
 	role := "parley-chat-user"
 	switch {
+	// Admission policies answer with the same status and reason, and a role does not help against them.
+	case no.Status != http.StatusForbidden || !strings.Contains(no.Message, ` is forbidden: User "`):
+		return refused{no}
 	case op.OperationID == listNamespaces:
-		return no // The cluster's own roles grant it.
+		return refused{no} // Roles of the cluster allow it.
 	case op.OperationID == decideCall:
 		role = "parley-tool-approver"
 	case op.Method == http.MethodGet:
 		role = "parley-chat-viewer"
 	}
-	why := *no.why
-	why.Message += ": ask for the ClusterRole " + role
-	return refused{why: &why, byAPIServer: true}
+	no.Message += ": ask for the ClusterRole " + role
+	return refused{no}
 }
 
-// from is the API server's error as an answer: its own status, reason and words.
-func from(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
-	}
+// from converts an error of the API server, with its own status, reason and message.
+func from(ctx context.Context, err error) *refusal.Error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Code < http.StatusBadRequest {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return refused{why: &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.APIServerUnavailable,
-			RetryAfter: time.Second, Message: "the API server does not answer, try again", Cause: err}}
+		return &refusal.Error{Status: http.StatusServiceUnavailable, Reason: refusal.APIServerUnavailable,
+			RetryAfter: time.Second, Message: "the API server does not answer, try again", Cause: err}
 	}
-	said := status.Status()
-	e := &refusal.Error{Status: int(said.Code), Reason: string(said.Reason), Message: said.Message}
+	answer := status.Status()
+	e := &refusal.Error{Status: int(answer.Code), Reason: string(answer.Reason), Message: answer.Message}
 	if e.Status == http.StatusUnauthorized {
 		e.Reason, e.Message = refusal.Unauthorized, "the API server does not take this token: it may have expired"
 	}
@@ -131,5 +118,5 @@ func from(ctx context.Context, err error) error {
 	if seconds, wait := apierrors.SuggestsClientDelay(err); wait {
 		e.RetryAfter = time.Duration(seconds) * time.Second
 	}
-	return refused{why: e, byAPIServer: true}
+	return e
 }

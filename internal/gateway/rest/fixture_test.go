@@ -14,17 +14,14 @@ import (
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"parley.dev/parley/internal/gateway/auth"
 	"parley.dev/parley/internal/gateway/refusal"
 	"parley.dev/parley/internal/gateway/rest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testcluster"
 )
 
@@ -38,29 +35,8 @@ func TestMain(m *testing.M) {
 		if core, err = kubernetes.NewForConfig(cluster.Config); err != nil {
 			return nil, err
 		}
-		return nil, createClusterRoles(ctx)
+		return nil, cluster.CreateClusterRoles(ctx, testcluster.Path("config", "rbac", "users.yaml"))
 	}))
-}
-
-// createClusterRoles brings the roles that people get. No other package that shares the control plane has them.
-func createClusterRoles(ctx context.Context) error {
-	text, err := os.ReadFile(testcluster.Path("config", "rbac", "users.yaml"))
-	if err != nil {
-		return err
-	}
-	for document := range strings.SplitSeq(string(text), "\n---\n") {
-		var role rbacv1.ClusterRole
-		if err := yaml.Unmarshal([]byte(document), &role); err != nil {
-			return err
-		}
-		if role.Kind != "ClusterRole" {
-			continue
-		}
-		if err := cluster.Client.Create(ctx, &role); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // door is a gateway's operations before a namespace of its own.
@@ -75,15 +51,10 @@ type door struct {
 func open(t *testing.T, role string, change ...func(*rest.Options)) *door {
 	t.Helper()
 	d := &door{t: t, namespace: cluster.Namespace(t, "rest")}
-	d.create(&corev1.ServiceAccount{ObjectMeta: d.meta("anna")})
-	d.create(&rbacv1.RoleBinding{ObjectMeta: d.meta("anna"),
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: d.namespace, Name: "anna"}}})
+	d.account("anna", role)
 	d.token = d.tokenOf("anna")
 	api, err := rest.NewClient(cluster.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	o := rest.Options{Client: api, Permit: checker(auth.Options{APIServerTokens: true}).Permit,
 		Refused: func(context.Context, *refusal.Error) {}, Now: time.Now}
 	for _, c := range change {
@@ -100,21 +71,23 @@ func (d *door) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: d.namespace, Name: name}
 }
 
+// account creates an account with cluster roles in the namespace.
+func (d *door) account(name string, roles ...string) {
+	d.t.Helper()
+	cluster.Account(d.t, d.namespace, name)
+	for _, role := range roles {
+		cluster.Bind(d.t, d.namespace, name, "ClusterRole", role)
+	}
+}
+
 func (d *door) create(o client.Object) {
 	d.t.Helper()
-	if err := cluster.Client.Create(d.t.Context(), o); err != nil {
-		d.t.Fatal(err)
-	}
+	cluster.Create(d.t, o)
 }
 
 func (d *door) tokenOf(account string, audiences ...string) string {
 	d.t.Helper()
-	request, err := core.CoreV1().ServiceAccounts(d.namespace).CreateToken(d.t.Context(), account,
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}, metav1.CreateOptions{})
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return request.Status.Token
+	return cluster.Token(d.t, d.namespace, account, audiences...)
 }
 
 // answer is what a request is answered with.
@@ -138,9 +111,7 @@ func (a answer) field(path ...string) any {
 func (d *door) ask(method, path, body string) answer {
 	d.t.Helper()
 	request, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	check.OK(d.t, err)
 	if d.token != "" {
 		request.Header.Set("Authorization", "Bearer "+d.token)
 	}
@@ -148,14 +119,10 @@ func (d *door) ask(method, path, body string) answer {
 		request.Header.Set("Content-Type", "application/json")
 	}
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	check.OK(d.t, err)
 	defer func() { _ = response.Body.Close() }()
 	raw, err := io.ReadAll(response.Body)
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	check.OK(d.t, err)
 	got := answer{status: response.StatusCode, header: response.Header, text: string(raw)}
 	_ = json.Unmarshal(raw, &got.body) // Some have none.
 	return got

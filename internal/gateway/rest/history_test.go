@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // tells creates chat c with so many messages of people and the model in turn, each of a text that begins with its
@@ -49,17 +50,13 @@ func (d *door) commits(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) {
 	d.create(chattest.In(d.namespace, m))
 	m.Status = v1alpha1.ChatMessageStatus{State: v1alpha1.MessageCommitted, ChatUID: string(chat.UID), Parent: h.Head,
 		Index: new(h.Length), HistoryVersion: h.Version + 1}
-	if err := cluster.Client.Status().Update(d.t.Context(), m); err != nil {
-		d.t.Fatal(err)
-	}
+	check.OK(d.t, cluster.Client.Status().Update(d.t.Context(), m))
 	h.Version, h.Head, h.Length = h.Version+1, m.Name, h.Length+1
 }
 
 func (d *door) writesStatus(chat *v1alpha1.Chat) {
 	d.t.Helper()
-	if err := cluster.Client.Status().Update(d.t.Context(), chat); err != nil {
-		d.t.Fatal(err)
-	}
+	check.OK(d.t, cluster.Client.Status().Update(d.t.Context(), chat))
 }
 
 // told are the indexes and names of the messages that an answer holds.

@@ -5,17 +5,25 @@ package rest
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 
+	"github.com/danielgtaylor/huma/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/history"
+	"parley.dev/parley/internal/gateway/follow"
 	"parley.dev/parley/internal/gateway/refusal"
-	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/text/compose"
 )
+
+// maxHistoryBytes is how much of a history one answer has, without its last message: 4 MiB.
+const maxHistoryBytes = 4 << 20
 
 // OfMessage is the message that a request is about.
 type OfMessage struct {
@@ -24,7 +32,7 @@ type OfMessage struct {
 	Message string `path:"message" pattern:"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$" maxLength:"253" doc:"The name of the ChatMessage."`
 }
 
-// NewMessage says something to a chat.
+// NewMessage is a message to a chat.
 type NewMessage struct {
 	OfChat
 
@@ -54,35 +62,55 @@ type ChangeMessage struct {
 	}
 }
 
-// OneMessage is a message.
-type OneMessage struct {
-	Body *Message
+// ListMessages are the parameters of a page of a history.
+type ListMessages struct {
+	OfChat
+
+	Before string `query:"before" pattern:"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$" maxLength:"253" doc:"The name of a message of the history, to list those before it. Default: the newest ones."`
+	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"100" doc:"How many to list at most. There are fewer if they are large."`
 }
 
-// messages are the operations on messages.
-type messages struct{ client *apiclient.Client }
+// Messages are a page of a history.
+type Messages struct {
+	Body struct {
+		Messages []Committed `json:"messages" doc:"The messages, the oldest first."`
+	}
+}
 
-func (s messages) serve(a *api) {
+// Committed is a committed message as the stream of its chat sends it.
+type Committed json.RawMessage
+
+// MarshalJSON is the data of the event.
+func (c Committed) MarshalJSON() ([]byte, error) { return c, nil }
+
+// Schema describes the data.
+func (Committed) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true,
+		Description: "The data of the event message of the chat's stream."}
+}
+
+func (a *api) messages() {
 	const path = "/namespaces/{namespace}/chats/{chat}/messages"
 	register(a, operation("listMessages", http.MethodGet, path, "Read a piece of the history",
-		"From its end, or from a message back, along the chain that the messages are.", http.StatusOK), s.list)
+		"From its end, or from a message back, along the chain that the messages are.", http.StatusOK), a.listMessages)
 	register(a, operation("sendMessage", http.MethodPost, path, "Send a message",
 		"It is answered at once, or waits in the queue, as whenBusy says. The stream of the chat reports its progress.",
-		http.StatusCreated), s.send)
+		http.StatusCreated), a.sendMessage)
 	register(a, operation("getMessage", http.MethodGet, path+"/{message}", "Read a message", "", http.StatusOK),
-		s.get)
+		func(ctx context.Context, in *OfMessage) (*Answer[v1alpha1.ChatMessage], error) {
+			return answerWith(a.findMessage(ctx, in))
+		})
 	register(a, operation("editMessage", http.MethodPatch, path+"/{message}", "Edit a message",
-		"What followed it is superseded, and the chat continues from there.", http.StatusOK), s.edit)
+		"What followed it is superseded, and the chat continues from there.", http.StatusOK), a.editMessage)
 	register(a, operation("deleteMessage", http.MethodDelete, path+"/{message}", "Delete a message",
-		"What followed it is superseded, too.", http.StatusNoContent), s.delete)
+		"What followed it is superseded, too.", http.StatusNoContent), a.deleteMessage)
 	register(a, operation("promoteMessage", http.MethodPost, path+"/{message}/promote",
 		"Let a message that waits be next",
 		"The turn under way is stopped, and what was said so far kept. One that does not wait is not changed (409).",
-		http.StatusOK),
-		s.promote)
+		http.StatusOK), a.promoteMessage)
 }
 
-func (s messages) send(ctx context.Context, in *NewMessage) (*OneMessage, error) {
+func (a *api) sendMessage(ctx context.Context, in *NewMessage) (*Answer[v1alpha1.ChatMessage], error) {
 	b := &in.Body
 	spec := v1alpha1.ChatMessageSpec{Content: b.Content, WhenBusy: b.WhenBusy, Visibility: b.Visibility,
 		ReasoningEffort: b.ReasoningEffort, Stop: b.Stop}
@@ -98,89 +126,126 @@ func (s messages) send(ctx context.Context, in *NewMessage) (*OneMessage, error)
 			return nil, err
 		}
 	}
-	sent, err := s.client.Messages(in.Namespace).Create(ctx,
-		compose.Message(in.Namespace, in.Chat, b.Name, spec))
-	if err != nil {
-		return nil, from(ctx, err)
-	}
-	return &OneMessage{shownMessage(sent)}, nil
+	message := compose.Message(in.Namespace, in.Chat, b.Name, spec)
+	return answerWith(a.client.Messages(in.Namespace).Create(ctx, message))
 }
 
-// find reads a message of the chat. Of another chat's it says that there is none.
-func (s messages) find(ctx context.Context, of *OfMessage) (*v1alpha1.ChatMessage, error) {
-	m, err := s.client.Messages(of.Namespace).Get(ctx, of.Message)
+// findMessage reads a message of the chat. A message of another chat is not found.
+func (a *api) findMessage(ctx context.Context, of *OfMessage) (*v1alpha1.ChatMessage, error) {
+	m, err := a.client.Messages(of.Namespace).Get(ctx, of.Message)
 	if err != nil {
-		return nil, from(ctx, err)
+		return nil, err
 	}
 	if m.Spec.ChatRef.Name != of.Chat {
-		return nil, refused{why: &refusal.Error{Status: http.StatusNotFound, Reason: refusal.NotFound,
+		return nil, refused{&refusal.Error{Status: http.StatusNotFound, Reason: refusal.NotFound,
 			Message: "chat " + of.Chat + " has no message " + of.Message}}
 	}
 	return m, nil
 }
 
-func (s messages) get(ctx context.Context, in *OfMessage) (*OneMessage, error) {
-	m, err := s.find(ctx, in)
+func (a *api) editMessage(ctx context.Context, in *ChangeMessage) (*Answer[v1alpha1.ChatMessage], error) {
+	m, err := a.findMessage(ctx, &in.OfMessage)
 	if err != nil {
 		return nil, err
 	}
-	return &OneMessage{shownMessage(m)}, nil
-}
-
-func (s messages) edit(ctx context.Context, in *ChangeMessage) (*OneMessage, error) {
-	m, err := s.find(ctx, &in.OfMessage)
-	if err != nil {
-		return nil, err
-	}
-	said := map[string]any{"content": nil, "parts": nil, "history": nil}
+	content := map[string]any{"content": nil, "parts": nil, "history": nil}
 	if in.Body.Content != "" {
-		said["content"] = in.Body.Content
+		content["content"] = in.Body.Content
 	}
 	if len(in.Body.Parts) > 0 {
 		if err := into("parts", in.Body.Parts, &[]v1alpha1.MessagePart{}); err != nil {
 			return nil, err
 		}
-		said["parts"] = in.Body.Parts
+		content["parts"] = in.Body.Parts
 	}
-	return s.patch(ctx, m, map[string]any{"spec": said}, in.Body.ResourceVersion)
+	return a.patchMessage(ctx, m, map[string]any{"spec": content}, in.Body.ResourceVersion)
 }
 
-func (s messages) promote(ctx context.Context, in *OfMessage) (*OneMessage, error) {
-	m, err := s.find(ctx, in)
+func (a *api) promoteMessage(ctx context.Context, in *OfMessage) (*Answer[v1alpha1.ChatMessage], error) {
+	m, err := a.findMessage(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	// Of one that is taken up meanwhile the change means nothing.
-	if state := m.Status.State; !slices.Contains(mayBeNext, state) {
-		return nil, refused{why: &refusal.Error{Status: http.StatusConflict, Reason: refusal.Conflict,
+	// The change has no effect on a message that is started meanwhile.
+	if state := m.Status.State; !slices.Contains(waiting, state) {
+		return nil, refused{&refusal.Error{Status: http.StatusConflict, Reason: refusal.Conflict,
 			Message: fmt.Sprintf("message %s does not wait: it is %s", in.Message, state)}}
 	}
-	return s.patch(ctx, m, compose.Promotion(), "")
+	return a.patchMessage(ctx, m, compose.Promotion(), "")
 }
 
-// mayBeNext are the states of messages that have not been taken up.
-var mayBeNext = []v1alpha1.MessageState{"", v1alpha1.MessagePending, v1alpha1.MessageQueued}
+// waiting are the states of messages that were not started.
+var waiting = []v1alpha1.MessageState{"", v1alpha1.MessagePending, v1alpha1.MessageQueued}
 
-// patch changes the very message that was looked at.
-func (s messages) patch(ctx context.Context, m *v1alpha1.ChatMessage, patch map[string]any, version string) (
-	*OneMessage, error) {
+// patchMessage changes the message that was read, and no later one of its name.
+func (a *api) patchMessage(ctx context.Context, m *v1alpha1.ChatMessage, patch map[string]any, version string) (
+	*Answer[v1alpha1.ChatMessage], error) {
 	only := map[string]any{"uid": m.UID}
 	if version != "" {
 		only["resourceVersion"] = version
 	}
 	patch["metadata"] = only
-	changed, err := s.client.Messages(m.Namespace).MergePatch(ctx, m.Name, patch)
-	if err != nil {
-		return nil, from(ctx, err)
-	}
-	return &OneMessage{shownMessage(changed)}, nil
+	return answerWith(a.client.Messages(m.Namespace).MergePatch(ctx, m.Name, patch))
 }
 
-func (s messages) delete(ctx context.Context, in *OfMessage) (*struct{}, error) {
-	m, err := s.find(ctx, in)
+func (a *api) deleteMessage(ctx context.Context, in *OfMessage) (*struct{}, error) {
+	m, err := a.findMessage(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	return nil, from(ctx, s.client.Messages(in.Namespace).Delete(ctx, in.Message,
-		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &m.UID}}))
+	return nil, a.client.Messages(in.Namespace).Delete(ctx, in.Message,
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &m.UID}})
+}
+
+func (a *api) listMessages(ctx context.Context, in *ListMessages) (*Messages, error) {
+	chat, err := a.client.Chats(in.Namespace).Get(ctx, in.Chat)
+	if err != nil {
+		return nil, err
+	}
+	name, index := chat.Status.History.Head, chat.Status.History.Length-1
+	if in.Before != "" {
+		known, err := a.client.Messages(in.Namespace).Get(ctx, in.Before)
+		if err != nil {
+			return nil, err
+		}
+		place, ok := placeIn(chat, known)
+		if !ok {
+			return nil, badRequest("message %s is not in the history of chat %s", in.Before, in.Chat)
+		}
+		name, index = place.Parent, place.Index-1
+	}
+	out := &Messages{}
+	out.Body.Messages, err = a.walk(ctx, chat, name, index, in.Limit)
+	return out, err
+}
+
+// walk reads messages back from a name of the history. A missing one ends it.
+func (a *api) walk(ctx context.Context, chat *v1alpha1.Chat, name string, index int64, most int) ([]Committed, error) {
+	all, bytes, next := []Committed{}, 0, (*follow.Committed)(nil)
+	for ; name != "" && index >= 0 && len(all) < most && bytes < maxHistoryBytes; index-- {
+		message, err := a.client.Messages(chat.Namespace).Get(ctx, name)
+		if apierrors.IsNotFound(err) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		committed, err := follow.Commit(chat, message, follow.PlaceOf(chat, name, index, next))
+		if errors.Is(err, follow.ErrMissing) || errors.Is(err, follow.ErrUnsettled) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		all, bytes, name = append(all, Committed(committed.Data)), bytes+len(committed.Data), committed.Parent
+		next = committed
+	}
+	slices.Reverse(all)
+	return all, nil
+}
+
+// placeIn is the place of a message in the chat's history. It is false if the message has none.
+func placeIn(chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) (history.Node, bool) {
+	place := history.Of(chat, message)
+	return place, place.Placed && message.Spec.ChatRef.Name == chat.Name && history.MayHold(chat, message)
 }

@@ -6,32 +6,30 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// Chat is a Chat in an answer. Its resource definition describes it.
-type Chat v1alpha1.Chat
+// Resource is an object in an answer. Its resource definition describes it.
+type Resource[T any] struct{ object *T }
 
-// Message is a ChatMessage in an answer.
-type Message v1alpha1.ChatMessage
+// MarshalJSON is the object as huma encodes it.
+func (r Resource[T]) MarshalJSON() ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(r.object)
+	return out.Bytes(), err
+}
 
-// Approval is a ToolApproval in an answer.
-type Approval v1alpha1.ToolApproval
-
-// Schema says which kind it is.
-func (Chat) Schema(huma.Registry) *huma.Schema { return resource("Chat") }
-
-// Schema says which kind it is.
-func (Message) Schema(huma.Registry) *huma.Schema { return resource("ChatMessage") }
-
-// Schema says which kind it is.
-func (Approval) Schema(huma.Registry) *huma.Schema { return resource("ToolApproval") }
-
-func resource(kind string) *huma.Schema {
+// Schema is the kind of the object.
+func (Resource[T]) Schema(huma.Registry) *huma.Schema {
+	kind := reflect.TypeFor[T]().Name()
 	return &huma.Schema{
 		Type: huma.TypeObject, Description: "The " + kind + " as the API server has it, without metadata.managedFields.",
 		AdditionalProperties: true,
@@ -40,7 +38,33 @@ func resource(kind string) *huma.Schema {
 	}
 }
 
-// Fields are those of a resource, as its definition has them. The API server says whether they will do.
+// Answer is the answer of an operation on one object.
+type Answer[T any] struct{ Body Resource[T] }
+
+// answerWith returns an object with its kind, which a typed client omits.
+func answerWith[T any](object *T, err error) (*Answer[T], error) {
+	if err != nil {
+		return nil, err
+	}
+	o := any(object).(interface {
+		metav1.Object
+		runtime.Object
+	})
+	o.SetManagedFields(nil)
+	o.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(reflect.TypeFor[T]().Name()))
+	return &Answer[T]{Resource[T]{object}}, nil
+}
+
+// each converts the items of a list.
+func each[T, V any](items []T, convert func(*T) V) []V {
+	all := make([]V, 0, len(items))
+	for i := range items {
+		all = append(all, convert(&items[i]))
+	}
+	return all
+}
+
+// Fields are the fields of a resource, which the API server validates.
 type Fields map[string]any
 
 // Schema is any object.
@@ -48,7 +72,7 @@ func (Fields) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 }
 
-// into reads fields of a resource. One that it has not is refused here, since a typed object would lose it.
+// into reads fields of a resource. It refuses unknown ones, which a typed object would lose.
 func into(name string, given, out any) error {
 	raw, err := json.Marshal(given)
 	if err != nil {
@@ -60,25 +84,4 @@ func into(name string, given, out any) error {
 		return badRequest("%s cannot be read: %v", name, err)
 	}
 	return nil
-}
-
-// kinds of the answers: a typed client leaves them out.
-func shown(o metav1.Object, t *metav1.TypeMeta, kind string) {
-	o.SetManagedFields(nil)
-	*t = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind}
-}
-
-func shownChat(c *v1alpha1.Chat) *Chat {
-	shown(c, &c.TypeMeta, "Chat")
-	return (*Chat)(c)
-}
-
-func shownMessage(m *v1alpha1.ChatMessage) *Message {
-	shown(m, &m.TypeMeta, "ChatMessage")
-	return (*Message)(m)
-}
-
-func shownApproval(a *v1alpha1.ToolApproval) *Approval {
-	shown(a, &a.TypeMeta, "ToolApproval")
-	return (*Approval)(a)
 }

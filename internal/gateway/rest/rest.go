@@ -1,6 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package rest lets callers read and change chats over HTTP. Each operation is one request to the API server with the
+// caller's own token, so the API server authorizes it. The gateway's own account is never used, and nothing is kept.
 package rest
 
 import (
@@ -20,33 +22,32 @@ import (
 )
 
 const (
-	// maxBody is the most bytes of a request's body: what one ChatMessage holds, with the quotes that JSON adds.
+	// maxBody is the most bytes of a request's body: one ChatMessage, with the escapes of JSON.
 	maxBody = 3 << 20
-	// bodyTimeout bounds how long a body takes to come.
+	// bodyTimeout bounds how long a body may take.
 	bodyTimeout = 20 * time.Second
-	// DefaultRequests is how many requests are under way at the same time, for 512 MiB of memory.
+	// DefaultRequests is how many operations run at the same time, for 512 MiB of memory.
 	DefaultRequests = 32
 )
-
-var bodyType = reflect.TypeFor[refusal.Body]()
 
 // Options of the operations. Client and Permit are required.
 type Options struct {
 	// Client asks the API server with the token of the caller: see NewClient.
 	Client *apiclient.Client
-	// Permit says who makes requests with this token, or why none is made.
+	// Permit authenticates the caller with this token.
 	Permit func(ctx context.Context, token string) (caller string, refused *refusal.Error)
-	// Requests is how many are under way at the same time, of which a caller has at most a quarter. Default
+	// Requests is how many operations run at the same time, of which a caller has at most a quarter. Default
 	// DefaultRequests.
 	Requests int
-	// Refused is told of every refusal.
+	// Refused is called with every refusal.
 	Refused func(ctx context.Context, refused *refusal.Error)
 	// Now returns the current time.
 	Now func() time.Time
 }
 
-// api is what the operations share.
+// api serves the operations.
 type api struct {
+	client   *apiclient.Client
 	options  Options
 	requests *limit.PerCaller
 	huma     huma.API
@@ -57,21 +58,20 @@ func New(o Options) (http.Handler, *huma.OpenAPI) {
 	if o.Requests <= 0 {
 		o.Requests = DefaultRequests
 	}
-	inOurWords()
+	useRefusals()
 	mux := http.NewServeMux()
-	a := &api{options: o, huma: humago.New(mux, configuration()),
+	a := &api{client: o.Client, options: o, huma: humago.New(mux, configuration()),
 		requests: limit.NewPerCaller(int64(o.Requests), int64(max(1, o.Requests/4)))}
 	a.huma.UseMiddleware(a.admit)
-	chats{o.Client}.serve(a)
-	messages{o.Client}.serve(a)
-	steering{o.Client, o.Now}.serve(a)
-	surroundings{o.Client}.serve(a)
-	a.streams()
+	a.chats()
+	a.messages()
+	a.steering()
+	a.describeStreams()
 	openAnswers(a.huma.OpenAPI())
 	return refusal.Fallback(mux, a.answerRefused), a.huma.OpenAPI()
 }
 
-// configuration serves JSON alone, and no page that loads scripts from elsewhere.
+// configuration serves only JSON, and no page that loads scripts of other hosts.
 func configuration() huma.Config {
 	return huma.Config{
 		OpenAPI: &huma.OpenAPI{
@@ -94,8 +94,8 @@ func configuration() huma.Config {
 	}
 }
 
-// schemaName names the schema of a type. Those of the resources say so, since events and requests have types of the
-// same names.
+// schemaName names the schema of a type. That of a resource has its version, since events and requests have types of
+// the same names.
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
@@ -107,7 +107,7 @@ func schemaName(t reflect.Type, hint string) string {
 	return name
 }
 
-// admit lets a caller with a token in, and takes it along.
+// admit authenticates a caller, whose token the operation uses.
 func (a *api) admit(ctx huma.Context, next func(huma.Context)) {
 	token := refusal.BearerToken(ctx.Header("Authorization"))
 	caller, no := a.options.Permit(ctx.Context(), token)
@@ -126,7 +126,7 @@ func (a *api) admit(ctx huma.Context, next func(huma.Context)) {
 	next(huma.WithContext(ctx, WithToken(ctx.Context(), token)))
 }
 
-// refuse answers what no operation sees.
+// refuse answers a request that reaches no operation.
 func (a *api) refuse(ctx huma.Context, no *refusal.Error) {
 	r, w := humago.Unwrap(ctx)
 	a.answerRefused(w, r, no)
@@ -134,13 +134,13 @@ func (a *api) refuse(ctx huma.Context, no *refusal.Error) {
 
 func (a *api) answerRefused(w http.ResponseWriter, r *http.Request, no *refusal.Error) {
 	a.options.Refused(r.Context(), no)
-	if r.ContentLength != 0 { // Nobody reads the body, and the answer would wait for it.
+	if r.ContentLength != 0 { // The body is not read, and the answer would wait for it.
 		w.Header().Set("Connection", "close")
 	}
 	no.Write(w)
 }
 
-// operation is a description that all share.
+// operation describes an operation.
 func operation(id, method, path, summary, description string, status int) huma.Operation {
 	return huma.Operation{
 		OperationID: id, Method: method, Path: "/v1alpha1" + path, Summary: summary, Description: description,
@@ -148,17 +148,21 @@ func operation(id, method, path, summary, description string, status int) huma.O
 	}
 }
 
-// register serves an operation. What the gateway refuses is counted; what the API server does, that counts itself.
+// register serves an operation. Refusals of the gateway are counted; the API server counts its own.
 func register[I, O any](a *api, op huma.Operation, handle func(context.Context, *I) (*O, error)) {
 	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := handle(ctx, in)
-		no, ok := errors.AsType[refused](err)
-		switch {
-		case ok && no.byAPIServer:
-			err = withRole(no, op)
-		case ok:
-			a.options.Refused(ctx, no.why)
+		if err == nil {
+			return out, nil
 		}
-		return out, err
+		no, ok := errors.AsType[refused](err)
+		if !ok {
+			no = refused{from(ctx, err)}
+			if no.why.Cause == nil { // The API server's own answer.
+				return nil, withRole(no.why, op)
+			}
+		}
+		a.options.Refused(ctx, no.why)
+		return nil, no
 	})
 }

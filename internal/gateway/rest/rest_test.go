@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +20,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/rest"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testcluster"
 )
 
@@ -116,9 +116,7 @@ func TestPromotingMessageThatIsNotQueuedConflicts(t *testing.T) {
 	d.create(message)
 	for _, state := range []v1alpha1.MessageState{v1alpha1.MessageCommitted, v1alpha1.MessageSuperseded} {
 		message.Status.State = state
-		if err := cluster.Client.Status().Update(t.Context(), message); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.Status().Update(t.Context(), message))
 		d.refuses(http.StatusConflict, "Conflict", "it is "+string(state), "POST", "/chats/c/messages/m/promote", "")
 	}
 	if got := d.does(http.StatusOK, "GET", "/chats/c/messages/m", ""); got.field("spec", "whenBusy") == "Interrupt" {
@@ -129,9 +127,7 @@ func TestPromotingMessageThatIsNotQueuedConflicts(t *testing.T) {
 func TestCallsAreDecidedAndAnswered(t *testing.T) {
 	t.Parallel()
 	d := open(t, "parley-chat-user")
-	d.create(&rbacv1.RoleBinding{ObjectMeta: d.meta("approver"),
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "parley-tool-approver"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: d.namespace, Name: "anna"}}})
+	cluster.Bind(t, d.namespace, "anna", "ClusterRole", "parley-tool-approver")
 	d.create(&v1alpha1.Chat{ObjectMeta: d.meta("c")})
 	approved := d.does(http.StatusCreated, "POST", "/chats/c/approvals",
 		`{"toolCallID":"call_1","decision":"Deny","comment":"not now"}`)
@@ -171,9 +167,7 @@ func TestARequestTellsWhatBecameOfIt(t *testing.T) {
 		}()
 	}()
 	got := d.does(http.StatusOK, "POST", "/chats/c/requests", `{"kind":"Interrupt","token":"b"}`)
-	if err := <-acted; err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, <-acted)
 	again := d.does(http.StatusOK, "POST", "/chats/c/requests?wait=0", `{"kind":"Interrupt","token":"b"}`)
 	for _, told := range []answer{got, again} {
 		if told.body["outcome"] != "Refused" || told.body["message"] != "nothing to stop" {
@@ -188,9 +182,7 @@ func TestARequestTellsWhatBecameOfIt(t *testing.T) {
 func TestOpenAPIDescriptionMatchesDocs(t *testing.T) {
 	_, description := rest.New(rest.Options{})
 	want, err := rest.Description(description)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	got, err := os.ReadFile(filepath.Clean(testcluster.Path("docs", "gateway-openapi.json")))
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("docs/gateway-openapi.json is not what the code says (%v): run make generate", err)

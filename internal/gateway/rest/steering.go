@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/text/compose"
 )
 
@@ -28,7 +27,7 @@ type NewRequest struct {
 	}
 }
 
-// Requested is what became of a request.
+// Requested is the outcome of a request.
 type Requested struct {
 	Body struct {
 		Kind    v1alpha1.RequestKind    `json:"kind" doc:"What was asked for."`
@@ -52,12 +51,7 @@ type NewApproval struct {
 	}
 }
 
-// OneApproval is a ToolApproval.
-type OneApproval struct {
-	Body *Approval
-}
-
-// NewResults answers calls that wait for a client.
+// NewResults are the results of calls that wait for a client.
 type NewResults struct {
 	OfChat
 
@@ -74,43 +68,37 @@ type ToolResult struct {
 	IsError bool   `json:"isError,omitempty" doc:"Whether it failed."`
 }
 
-// decideCall is the operation that takes a role of its own.
+// decideCall is the operation that needs a role of its own.
 const decideCall = "decideCall"
 
-// steering are the operations that steer a chat.
-type steering struct {
-	client *apiclient.Client
-	now    func() time.Time
-}
-
-func (s steering) serve(a *api) {
+func (a *api) steering() {
 	const path = "/namespaces/{namespace}/chats/{chat}"
 	register(a, operation("makeRequest", http.MethodPost, path+"/requests", "Ask a chat for something once",
 		"To stop its turn, to begin a new context, to compact that, for another title, or to read the context of the "+
 			"workspace again.",
-		http.StatusOK), s.makeRequest)
+		http.StatusOK), a.makeRequest)
 	register(a, operation(decideCall, http.MethodPost, path+"/approvals", "Decide about a call that waits for approval",
-		"The stream reports when it applies.", http.StatusCreated), s.decideCall)
+		"The stream reports when it applies.", http.StatusCreated), a.decideCall)
 	register(a, operation("answerCalls", http.MethodPost, path+"/results",
-		"Bring the results of calls that wait for a client", "All of them at once.", http.StatusCreated), s.answerCalls)
+		"Bring the results of calls that wait for a client", "All of them at once.", http.StatusCreated), a.answerCalls)
 }
 
-func (s steering) makeRequest(ctx context.Context, in *NewRequest) (*Requested, error) {
+func (a *api) makeRequest(ctx context.Context, in *NewRequest) (*Requested, error) {
 	token := in.Body.Token
 	if token == "" {
-		token = s.now().UTC().Format(time.RFC3339Nano)
+		token = a.options.Now().UTC().Format(time.RFC3339Nano)
 	}
-	chat, err := s.client.Chats(in.Namespace).MergePatch(ctx, in.Chat, compose.Request(in.Body.Kind, token))
+	chat, err := a.client.Chats(in.Namespace).MergePatch(ctx, in.Chat, compose.Request(in.Body.Kind, token))
 	if err != nil {
-		return nil, from(ctx, err)
+		return nil, err
 	}
 	out := &Requested{}
 	out.Body.Kind, out.Body.Token = in.Body.Kind, token
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(in.Wait)*time.Second)
 	defer cancel()
-	handled, err := s.handled(ctx, chat, in.Body.Kind, token)
+	handled, err := a.awaitRequest(ctx, chat, in.Body.Kind, token)
 	if err != nil {
-		return nil, from(ctx, err)
+		return nil, err
 	}
 	if handled != nil {
 		out.Body.Outcome, out.Body.Message = handled.Outcome, handled.Message
@@ -118,16 +106,16 @@ func (s steering) makeRequest(ctx context.Context, in *NewRequest) (*Requested, 
 	return out, nil
 }
 
-// handled waits for what becomes of a request. It is nil if the time is over before; the caller may look again.
-func (s steering) handled(ctx context.Context, chat *v1alpha1.Chat, kind v1alpha1.RequestKind, token string) (
+// awaitRequest waits for the outcome of a request. It is nil if ctx is done before.
+func (a *api) awaitRequest(ctx context.Context, chat *v1alpha1.Chat, kind v1alpha1.RequestKind, token string) (
 	*v1alpha1.HandledRequest, error) {
-	if known := handledOf(chat, kind, token); known != nil { // It was made before: nothing changes.
+	if known := handledOf(chat, kind, token); known != nil { // It was made before.
 		return known, nil
 	}
 	if ctx.Err() != nil {
 		return nil, nil
 	}
-	events, err := s.client.Chats(chat.Namespace).Watch(ctx, metav1.ListOptions{
+	events, err := a.client.Chats(chat.Namespace).Watch(ctx, metav1.ListOptions{
 		FieldSelector: "metadata.name=" + chat.Name, ResourceVersion: chat.ResourceVersion})
 	if err != nil {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -148,7 +136,7 @@ func (s steering) handled(ctx context.Context, chat *v1alpha1.Chat, kind v1alpha
 	return nil, nil
 }
 
-// handledOf is what the chat says has become of a request; nil if it has not acted yet.
+// handledOf is the outcome of a request; nil if the chat has not acted yet.
 func handledOf(chat *v1alpha1.Chat, kind v1alpha1.RequestKind, token string) *v1alpha1.HandledRequest {
 	i := slices.IndexFunc(chat.Status.Requests,
 		func(h v1alpha1.HandledRequest) bool { return h.Kind == kind && h.Token == token })
@@ -158,26 +146,17 @@ func handledOf(chat *v1alpha1.Chat, kind v1alpha1.RequestKind, token string) *v1
 	return &chat.Status.Requests[i]
 }
 
-func (s steering) decideCall(ctx context.Context, in *NewApproval) (*OneApproval, error) {
+func (a *api) decideCall(ctx context.Context, in *NewApproval) (*Answer[v1alpha1.ToolApproval], error) {
 	b := &in.Body
-	approval, err := s.client.Approvals(in.Namespace).Create(ctx,
-		compose.Decision(in.Namespace, in.Chat, b.Name, v1alpha1.ToolApprovalSpec{
-			ToolCallID: b.ToolCallID, Decision: b.Decision, Digest: b.Digest, Comment: b.Comment, Content: b.Content}))
-	if err != nil {
-		return nil, from(ctx, err)
-	}
-	return &OneApproval{shownApproval(approval)}, nil
+	decision := compose.Decision(in.Namespace, in.Chat, b.Name, v1alpha1.ToolApprovalSpec{
+		ToolCallID: b.ToolCallID, Decision: b.Decision, Digest: b.Digest, Comment: b.Comment, Content: b.Content})
+	return answerWith(a.client.Approvals(in.Namespace).Create(ctx, decision))
 }
 
-func (s steering) answerCalls(ctx context.Context, in *NewResults) (*OneMessage, error) {
-	results := make([]v1alpha1.ToolResult, 0, len(in.Body.Results))
-	for _, r := range in.Body.Results {
-		results = append(results, v1alpha1.ToolResult{ID: r.ID, Output: r.Output, IsError: r.IsError})
-	}
-	message, err := s.client.Messages(in.Namespace).Create(ctx,
-		compose.Results(in.Namespace, in.Chat, in.Body.Name, results))
-	if err != nil {
-		return nil, from(ctx, err)
-	}
-	return &OneMessage{shownMessage(message)}, nil
+func (a *api) answerCalls(ctx context.Context, in *NewResults) (*Answer[v1alpha1.ChatMessage], error) {
+	results := each(in.Body.Results, func(r *ToolResult) v1alpha1.ToolResult {
+		return v1alpha1.ToolResult{ID: r.ID, Output: r.Output, IsError: r.IsError}
+	})
+	message := compose.Results(in.Namespace, in.Chat, in.Body.Name, results)
+	return answerWith(a.client.Messages(in.Namespace).Create(ctx, message))
 }

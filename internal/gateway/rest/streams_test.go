@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/google/go-cmp/cmp"
 
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/internal/gateway/rest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestTheDescriptionInOpenAPIHasTheStreams(t *testing.T) {
@@ -43,9 +43,7 @@ func TestTheDescriptionInOpenAPIHasTheStreams(t *testing.T) {
 			}
 			slices.Sort(got)
 			slices.Sort(c.want)
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Error(diff)
-			}
+			check.Equal(t, "events", c.want, got)
 		})
 	}
 	request := described.Components.Schemas.SchemaFromRef("#/components/schemas/NewMessageBody")

@@ -1,8 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package token knows of the bearer tokens that callers show to the gateway what can be known without asking anybody:
-// what a token claims to be. Nothing here proves a claim. It links the standard library alone.
+// Package token reads the claims of bearer tokens. It proves no claim, and links the standard library only.
 package token
 
 import (
@@ -13,19 +12,18 @@ import (
 	"time"
 )
 
-// Audience is the audience of a token that is good for the gateway and for nothing else:
-// the API server does not take it.
+// Audience is the audience of a token that is valid for the gateway only, and not for the API server.
 const Audience = "parley-gateway"
 
-// MaxBytes is the length of the longest token that is looked at. Those of service accounts have about 1 KiB, those of
-// identity providers that list a user's groups some more.
+// MaxBytes is the length of the longest token that is read. Those of service accounts have about 1 KiB, and those of
+// identity providers with a user's groups more.
 const MaxBytes = 16 << 10
 
-// Claims are what a JSON web token claims, as far as the gateway wants to know.
+// Claims are the claims of a JSON web token that the gateway uses.
 type Claims struct {
 	// Audiences that the token is for.
 	Audiences []string
-	// Expires is when it ceases to be good; zero if it does not say.
+	// Expires is when it expires; zero if it has no such claim.
 	Expires time.Time
 }
 
@@ -34,10 +32,11 @@ func (c Claims) For(audience string) bool {
 	return slices.Contains(c.Audiences, audience)
 }
 
-// Read reads the claims of a signed JSON web token in its compact form, unproven. It reports false for what is none.
+// Read reads the claims of a signed JSON web token in its compact form, without verifying it. It is false for other
+// texts.
 func Read(token string) (Claims, bool) {
-	segments := strings.SplitN(clip(token), ".", 4)
-	if len(segments) != 3 || segments[2] == "" {
+	segments := strings.SplitN(token, ".", 4)
+	if len(token) > MaxBytes || len(segments) != 3 || segments[2] == "" {
 		return Claims{}, false
 	}
 	var algorithm struct {
@@ -60,15 +59,7 @@ func Read(token string) (Claims, bool) {
 	return read, true
 }
 
-// clip is a token that is not too long, or nothing.
-func clip(token string) string {
-	if len(token) > MaxBytes {
-		return ""
-	}
-	return token
-}
-
-// maxSeconds is the last moment that is taken for one, in Unix seconds: the end of the year 9999.
+// maxSeconds is the last accepted time in Unix seconds: the end of the year 9999.
 const maxSeconds = 253402300799
 
 func decode(segment string, into any) bool {

@@ -10,19 +10,19 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// BlockKind is what a block of an answer is.
+// BlockKind is the kind of a block of an answer.
 type BlockKind string
 
 const (
-	// Text is what the model says.
+	// Text is text for the client.
 	Text BlockKind = "Text"
-	// Reasoning is what it thinks.
+	// Reasoning is the model's reasoning.
 	Reasoning BlockKind = "Reasoning"
-	// Call is a call that a client is to run.
+	// Call is a call that the client runs.
 	Call BlockKind = "Call"
 )
 
-// Block is a piece of an answer: what stands between two of another kind, within a step.
+// Block is a part of an answer: all of one kind between two blocks of other kinds, within a step.
 type Block struct {
 	Kind BlockKind
 	// Text, or the arguments of a call.
@@ -35,7 +35,7 @@ type Block struct {
 	text *strings.Builder // what Text is a view of, while it grows
 }
 
-// add makes the text longer, in amortized constant time for each byte.
+// add appends to the text, in amortized constant time for each byte.
 func (b *Block) add(text string) {
 	if b.text == nil {
 		b.text = &strings.Builder{}
@@ -45,33 +45,33 @@ func (b *Block) add(text string) {
 	b.Text = b.text.String()
 }
 
-// EventKind is what happens to an answer.
+// EventKind is the kind of an event of an answer.
 type EventKind string
 
 const (
-	// Opened begins a block.
-	Opened EventKind = "Opened"
-	// Grown adds Text to the block that is open.
-	Grown EventKind = "Grown"
-	// Closed ends the block.
-	Closed EventKind = "Closed"
-	// Ended ends the answer.
-	Ended EventKind = "Ended"
-	// Waiting says what the chat waits for, each time that this changes.
-	Waiting EventKind = "Waiting"
+	// BlockStart begins a block.
+	BlockStart EventKind = "BlockStart"
+	// BlockDelta appends Text to the open block.
+	BlockDelta EventKind = "BlockDelta"
+	// BlockEnd ends the block.
+	BlockEnd EventKind = "BlockEnd"
+	// AnswerEnd ends the answer.
+	AnswerEnd EventKind = "AnswerEnd"
+	// WaitChange reports that the chat waits for something else.
+	WaitChange EventKind = "WaitChange"
 )
 
-// Event is something that happens to an answer. The Opened, Grown and Closed events of an answer are the same whenever
-// it is told, but for the pieces in which texts grow.
+// Event is an event of an answer. The events of blocks are the same whenever an answer is streamed, except how texts
+// are divided into deltas.
 type Event struct {
 	Kind EventKind
-	// Block of Opened, Grown and Closed; its Text is whole when it is Closed.
+	// Block of the event; its Text is whole at BlockEnd.
 	Block *Block
 	// Index of the block, from 0.
 	Index int
-	// Text of Grown.
+	// Text of BlockDelta.
 	Text string
-	// End of Ended.
+	// End of AnswerEnd.
 	End *End
 	// Wait is what the chat waits for; nil if it no longer waits.
 	Wait *v1alpha1.ChatWait
@@ -81,17 +81,17 @@ type Event struct {
 type Outcome string
 
 const (
-	// Completed means that the model had nothing left to say.
+	// Completed means that the model finished its answer.
 	Completed Outcome = "Completed"
 	// RequiresAction means that calls wait for the client.
 	RequiresAction Outcome = "RequiresAction"
-	// Interrupted means that somebody stopped the turn. What was said is kept.
+	// Interrupted means that someone stopped the turn. The answer so far is kept.
 	Interrupted Outcome = "Interrupted"
 	// Failed means that an error ended the turn.
 	Failed Outcome = "Failed"
 )
 
-// End is how an answer ended, and what it took.
+// End is how an answer ended, and its usage.
 type End struct {
 	Outcome Outcome
 	// Reply is how the model's last reply ended. Of a turn that limits.maxSteps ended it is v1alpha1.ReplyCutByLength.
@@ -100,4 +100,85 @@ type End struct {
 	Usage v1alpha1.TokenUsage
 	// Error of a failed turn.
 	Error *stream.Error
+}
+
+// sync sends the blocks, or parts of them, that the client does not have. If the chat contradicts what was sent, it
+// fails with ErrDiverged. With whole, no block grows any further.
+func (s *Story) sync(whole bool) error {
+	for i := range s.sent {
+		if !s.agrees(i, whole) {
+			return ErrDiverged
+		}
+	}
+	for i := max(0, len(s.sent)-1); i < len(s.blocks); i++ {
+		b := &s.blocks[i]
+		if b.Kind == Call && i >= s.committed {
+			return nil
+		}
+		if err := s.sendBlock(i, b); err != nil {
+			return err
+		}
+	}
+	if whole {
+		return s.closeBlock()
+	}
+	return nil
+}
+
+// agrees reports whether the chat has a block that was sent, or may still get it: a new attempt repeats the answer from
+// its beginning.
+func (s *Story) agrees(i int, whole bool) bool {
+	if i >= len(s.blocks) {
+		return !whole
+	}
+	sent, now := &s.sent[i], &s.blocks[i]
+	if !sent.is(now) {
+		return false
+	}
+	mayRepeat := !whole && i == max(s.committed, len(s.blocks)-1)
+	mayGrow := !s.closed && i == len(s.sent)-1
+	switch {
+	case len(now.Text) < len(sent.Text):
+		return mayRepeat && strings.HasPrefix(sent.Text, now.Text)
+	case len(now.Text) > len(sent.Text):
+		return mayGrow && strings.HasPrefix(now.Text, sent.Text)
+	}
+	return now.Text == sent.Text
+}
+
+// is reports whether two blocks are the same, except for their texts.
+func (b *Block) is(other *Block) bool { return b.Kind == other.Kind && b.ID == other.ID }
+
+// sendBlock sends what is new of a block.
+func (s *Story) sendBlock(i int, b *Block) error {
+	if i == len(s.sent) {
+		if err := s.closeBlock(); err != nil {
+			return err
+		}
+		opened := Block{Kind: b.Kind, ID: b.ID, Name: b.Name, Step: b.Step}
+		s.sent, s.closed = append(s.sent, opened), false
+		if err := s.Send(Event{Kind: BlockStart, Block: &s.sent[i], Index: i}); err != nil {
+			return err
+		}
+	}
+	sent := &s.sent[i]
+	if len(b.Text) <= len(sent.Text) {
+		return nil
+	}
+	added := b.Text[len(sent.Text):]
+	if s.bytes += len(added); s.bytes > MaxAnswer {
+		return ErrTooLong
+	}
+	sent.Text = b.Text
+	return s.Send(Event{Kind: BlockDelta, Block: sent, Index: i, Text: added})
+}
+
+// closeBlock ends the open block, if there is one.
+func (s *Story) closeBlock() error {
+	if len(s.sent) == 0 || s.closed {
+		return nil
+	}
+	s.closed = true
+	i := len(s.sent) - 1
+	return s.Send(Event{Kind: BlockEnd, Block: &s.sent[i], Index: i})
 }

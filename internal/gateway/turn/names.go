@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// LabelRequest on a message is a hash of the request that created it, so that the same request made again finds it.
+	// LabelRequest on a message is a hash of the request that created it, by which a repeated request finds it.
 	LabelRequest = "parley.dev/request"
-	// LabelProtocol on a chat says that a client of a foreign protocol has created it: its instructions are that client's.
+	// LabelProtocol on a chat means that a client of these protocols created it, and owns its instructions.
 	LabelProtocol = "parley.dev/protocol"
 	// AnnotationMetadata on a message is the metadata of the request that created it: a JSON object of texts.
 	AnnotationMetadata = "parley.dev/metadata"
@@ -46,11 +46,11 @@ func IsNamespace(name string) bool {
 	return len(name) <= most && subdomain.MatchString(name) && !strings.Contains(name, ".")
 }
 
-// CallID is what clients know a call of a chat by: its id there, an underscore, and the name of the chat, which has
-// none. So a client that resends a conversation is led back to the chat that waits for its results.
+// CallID is the id of a call for clients: its id in the chat, an underscore, and the name of the chat, which has none.
+// So a client that resends a conversation continues the chat that waits for its results.
 func CallID(id, chat string) string { return id + "_" + chat }
 
-// SplitCall is the id of a call within its chat, and the name of that; false for what is no CallID.
+// SplitCall splits a CallID into the id in the chat, and the name of the chat. It is false for other ids.
 func SplitCall(call string) (id, chat string, ok bool) {
 	const maxID = 128
 	i := strings.LastIndexByte(call, '_')
@@ -73,20 +73,20 @@ func Hash(texts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))[:hashLength]
 }
 
-// Hash is what two requests of one caller have in common that are the same request. Ids that a client
-// makes up for items each time are no part of it.
+// Hash identifies equal requests of one caller. It ignores ids that clients generate for items each time.
 func (r *Request) Hash(caller string) string {
 	items, _ := json.Marshal(r.Items) // Texts always have a JSON.
 	parts := []string{caller, r.Namespace, r.Chat, r.Previous, r.Thread, r.Model, string(items)}
-	if r.Output != nil || r.ToolChoice != nil || len(r.Stop) > 0 { // What asks for none keeps its hash.
+	// Requests without settings keep the hash of earlier versions.
+	if r.Output != nil || r.ToolChoice != nil || len(r.Stop) > 0 {
 		settings, _ := json.Marshal([]any{r.Output, r.ToolChoice, r.Stop})
 		parts = append(parts, string(settings))
 	}
 	return Hash(parts...)
 }
 
-// ChatName is the name of the chat that the request is about, as far as it says so itself; empty if a name is to be
-// made up, or the chat is that of Previous.
+// ChatName is the name of the chat that follows from the request; empty if it is the chat of Previous, or a random name
+// is needed.
 func (r *Request) ChatName(caller string) string {
 	switch n := r.News(); {
 	case r.Chat != "":
@@ -103,8 +103,8 @@ func (r *Request) ChatName(caller string) string {
 	return ""
 }
 
-// MessageName is the name of the message that the request creates in a chat; empty if it is to be made up. Those that
-// bring the conversation along, or have a Key, have names: the same one again is the same message.
+// MessageName is the name of the message that the request creates in a chat; empty if a random name is needed. A
+// request with a Key, or that resends the conversation, always has the same name.
 func (r *Request) MessageName(caller, chat string) string {
 	n := r.News()
 	switch {

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// temporarySeconds is for how long a chat is kept that was created without a name: an hour.
+	// temporarySeconds is the retention of a temporary chat at rest: an hour.
 	temporarySeconds int32 = 3600
-	// threadSeconds is for how long one is kept that a client knows by its own name: a week.
+	// threadSeconds is the retention of the chat of a client's thread: a week.
 	threadSeconds int32 = 7 * 24 * 3600
-	// actionSeconds is for how long calls wait for the client: an hour, since a person may have to allow one.
+	// actionSeconds is how long calls wait for the client: an hour, since a person may have to allow one.
 	actionSeconds int32 = 3600
 )
 
@@ -50,8 +50,8 @@ func (r *Request) NewChat(name string) *v1alpha1.Chat {
 	return chat
 }
 
-// Change is a merge patch that gives a chat the tools of a request, and its instructions if such a client has created
-// the chat; nil if it has them.
+// Change is a merge patch that gives a chat the tools of a request, and its instructions if a client of these protocols
+// created the chat; nil if the chat has them.
 func (r *Request) Change(chat *v1alpha1.Chat) map[string]any {
 	spec := map[string]any{}
 	var has []v1alpha1.ClientTool
@@ -85,17 +85,19 @@ func sameSchema(x, y v1alpha1.ClientTool) bool {
 	return sameJSON(x.InputSchema, y.InputSchema)
 }
 
-// Message is what a request says to a chat: a message, or the results of calls.
+// Message is the message of a request to a chat, or the results of calls.
 func (r *Request) Message(chat *v1alpha1.Chat, name, hash string) *v1alpha1.ChatMessage {
 	n := r.News()
 	var m *v1alpha1.ChatMessage
 	switch {
 	case r.BringsHistory(chat):
-		m = compose.Message(r.Namespace, chat.Name, name, r.prior())
+		spec := r.spec()
+		spec.History = Prior(r.Items)
+		m = compose.Message(r.Namespace, chat.Name, name, spec)
 	case len(n.Results) > 0:
 		m = compose.Results(r.Namespace, chat.Name, name, n.Results)
 	default:
-		m = compose.Message(r.Namespace, chat.Name, name, r.said(chat, n))
+		m = compose.Message(r.Namespace, chat.Name, name, r.userMessage(chat, n))
 	}
 	m.Labels = map[string]string{LabelRequest: hash}
 	if len(r.Metadata) > 0 {
@@ -107,11 +109,11 @@ func (r *Request) Message(chat *v1alpha1.Chat, name, hash string) *v1alpha1.Chat
 
 // MetadataOf is the metadata of the request that created a message.
 func MetadataOf(m *v1alpha1.ChatMessage) (metadata map[string]string) {
-	_ = json.Unmarshal([]byte(m.Annotations[AnnotationMetadata]), &metadata) // Others may have written what is none.
+	_ = json.Unmarshal([]byte(m.Annotations[AnnotationMetadata]), &metadata) // Others may have written it.
 	return metadata
 }
 
-// ModelOf is what a client calls the model that answers a message.
+// ModelOf is the name that clients have for the model that answers a message.
 func ModelOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) string {
 	switch {
 	case m.Spec.ModelConfigRef != nil:
@@ -124,25 +126,27 @@ func ModelOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) string {
 	return chat.Status.Model
 }
 
-func (r *Request) said(chat *v1alpha1.Chat, n News) v1alpha1.ChatMessageSpec {
+func (r *Request) userMessage(chat *v1alpha1.Chat, n News) v1alpha1.ChatMessageSpec {
 	spec := r.spec()
 	if len(n.Parts) == 1 && n.Parts[0].Text != nil {
 		spec.Content = *n.Parts[0].Text
 	} else {
 		spec.Parts = n.Parts
 	}
-	// A client that goes on without the results that it owes will not bring them; one that has the conversation to itself
-	// has left the turn that is under way.
-	if r.cutsIn || len(Owed(chat)) > 0 || r.Thread != "" && busy(chat) {
+	// A client that continues without pending results will not send them. A client with its own thread has abandoned the
+	// running turn.
+	if r.interrupts || len(PendingCalls(chat)) > 0 || r.Thread != "" && isRunning(chat) {
 		spec.WhenBusy = v1alpha1.WhenBusyInterrupt
 	}
 	return spec
 }
 
-func busy(chat *v1alpha1.Chat) bool { return chat.Status.Turn != nil && chat.Status.Turn.Result == "" }
+func isRunning(chat *v1alpha1.Chat) bool {
+	return chat.Status.Turn != nil && chat.Status.Turn.Result == ""
+}
 
-// Owed are the ids of the calls that wait for a client.
-func Owed(chat *v1alpha1.Chat) (ids []string) {
+// PendingCalls are the ids of the calls that wait for a client.
+func PendingCalls(chat *v1alpha1.Chat) (ids []string) {
 	if chat.Status.RequiresAction == nil {
 		return nil
 	}
@@ -163,4 +167,88 @@ func ClientTools(chat *v1alpha1.Chat) (names []string) {
 		names = append(names, tool.Name)
 	}
 	return names
+}
+
+// BringsHistory reports whether the chat begins with the conversation that the client resends, because it is empty.
+func (r *Request) BringsHistory(chat *v1alpha1.Chat) bool {
+	return r.News().Resent && chat.Status.History.Length == 0 && len(chat.Status.Queue) == 0
+}
+
+// Prior is a conversation as the history of one message. System items are omitted.
+func Prior(items []Item) []v1alpha1.PriorMessage {
+	var p prior
+	for i := range items {
+		p.add(&items[i])
+	}
+	return p.messages
+}
+
+// prior converts items to messages.
+type prior struct {
+	messages []v1alpha1.PriorMessage
+	names    map[string]string // of the tools of calls, by the id of the call
+}
+
+// last is the last message if it has the role, or else a new one.
+func (p *prior) last(role v1alpha1.MessageRole) *v1alpha1.PriorMessage {
+	if n := len(p.messages); n == 0 || p.messages[n-1].Role != role {
+		p.messages = append(p.messages, v1alpha1.PriorMessage{Role: role})
+	}
+	return &p.messages[len(p.messages)-1]
+}
+
+func (p *prior) add(item *Item) {
+	switch item.Kind {
+	case User:
+		m := p.last(v1alpha1.RoleUser)
+		for i := range item.Parts {
+			addPart(m, &item.Parts[i])
+		}
+	case Reply:
+		if item.Text != "" {
+			m := p.last(v1alpha1.RoleAssistant)
+			m.Content = paragraphs(m.Content, item.Text)
+		}
+	case ToolCall:
+		id := priorID(item.Call)
+		if p.names == nil {
+			p.names = map[string]string{}
+		}
+		p.names[id] = item.Name
+		m := p.last(v1alpha1.RoleAssistant)
+		m.ToolCalls = append(m.ToolCalls, v1alpha1.PriorToolCall{ID: id, Name: item.Name, Input: item.Input})
+	case ToolResult:
+		id := priorID(item.Call)
+		m := p.last(v1alpha1.RoleTool)
+		m.ToolResults = append(m.ToolResults,
+			v1alpha1.ToolResult{ID: id, Name: p.names[id], Output: item.Text, IsError: item.IsError})
+	}
+}
+
+// addPart adds a part of a message. Files of earlier messages are not fetched: a URL is only named.
+func addPart(m *v1alpha1.PriorMessage, part *v1alpha1.MessagePart) {
+	switch f := part.File; {
+	case part.Text != nil:
+		m.Content = paragraphs(m.Content, *part.Text)
+	case f != nil && f.Data != "":
+		m.Files = append(m.Files, v1alpha1.PriorFile{Name: f.Name, MediaType: f.MediaType, Data: f.Data})
+	case f != nil:
+		m.Content = paragraphs(m.Content, "("+f.Name+" at "+f.URL+")")
+	}
+}
+
+func paragraphs(before, text string) string {
+	if before == "" {
+		return text
+	}
+	return before + "\n\n" + text
+}
+
+// priorID is the id of a call in a history. One that is too long is hashed.
+func priorID(call string) string {
+	const longest = 128
+	if len(call) > longest {
+		return Hash(call)
+	}
+	return call
 }

@@ -6,19 +6,18 @@ package turn_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/turn"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestAConversationThatIsResentBeginsAChat(t *testing.T) {
 	picture := v1alpha1.MessagePart{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{Name: "cat.png",
 		MediaType: "image/png", Data: "aGk="}}
 	r := turn.Request{Items: []turn.Item{{Kind: turn.System, Text: "Be brief."},
-		{Kind: turn.Said, Parts: []v1alpha1.MessagePart{text("Hi."), picture}}, {Kind: turn.Replied, Text: "I look."},
-		{Kind: turn.Called, Call: "call_1", Name: "weather", Input: "{}"}, returned("call_1", "rain"), said("And?")}}
+		{Kind: turn.User, Parts: []v1alpha1.MessagePart{text("Hi."), picture}}, {Kind: turn.Reply, Text: "I look."},
+		{Kind: turn.ToolCall, Call: "call_1", Name: "weather", Input: "{}"}, returned("call_1", "rain"), said("And?")}}
 	chat := chattest.Chat("c")
 	want := []v1alpha1.PriorMessage{
 		{Role: v1alpha1.RoleUser, Content: "Hi.", Files: []v1alpha1.PriorFile{{Name: "cat.png", MediaType: "image/png",
@@ -27,9 +26,7 @@ func TestAConversationThatIsResentBeginsAChat(t *testing.T) {
 			ToolCalls: []v1alpha1.PriorToolCall{{ID: "call_1", Name: "weather", Input: "{}"}}},
 		{Role: v1alpha1.RoleTool, ToolResults: []v1alpha1.ToolResult{{ID: "call_1", Name: "weather", Output: "rain"}}},
 		{Role: v1alpha1.RoleUser, Content: "And?"}}
-	if diff := cmp.Diff(want, r.Message(chat, "m", "h").Spec.History); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, "history", want, r.Message(chat, "m", "h").Spec.History)
 	chat.Status.History.Length = 3
 	if spec := r.Message(chat, "m", "h").Spec; spec.History != nil || spec.Role != v1alpha1.RoleTool {
 		t.Errorf("a chat that knows the conversation is told %+v", spec)

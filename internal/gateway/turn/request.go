@@ -1,98 +1,101 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package turn is what clients of foreign protocols ask for and are told, in no protocol's words: a request names a
-// chat and says what is new; a Story makes of the chat's events what belongs to the answer. Each protocol translates
-// into it and out of it. The package is pure.
+// Package turn is the interface between chats and the protocols of other APIs. A request names a chat and its new
+// messages. A Story makes the events of the answer from those of the chat. Each protocol translates both. The package
+// is pure.
 //
-// An answer is what the chat says between the message that the request created and the next one that somebody else than
-// a generation pod has written. So the name of that message is all that a client has to keep to find the answer again.
+// An answer is what generation pods produce between the message of the request and the next message of someone else. So
+// the name of that message is enough to find the answer again.
 package turn
 
 import (
+	"cmp"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// Kind is what an item of a request is.
+// Kind is the kind of an item of a request.
 type Kind string
 
 const (
 	// System is an instruction.
 	System Kind = "System"
-	// Said is what somebody says to the model.
-	Said Kind = "Said"
-	// Replied is what the model has said before: the client resends the conversation.
-	Replied Kind = "Replied"
-	// Called is a call that the model has made before.
-	Called Kind = "Called"
-	// Returned is the result of a call.
-	Returned Kind = "Returned"
+	// User is a message to the model.
+	User Kind = "Said"
+	// Reply is an earlier reply of the model: the client resends the conversation.
+	Reply Kind = "Replied"
+	// ToolCall is an earlier call of the model.
+	ToolCall Kind = "Called"
+	// ToolResult is the result of a call.
+	ToolResult Kind = "Returned"
 )
 
-// Item is one thing of which a request consists, in the order of the conversation.
+// Item is an item of the conversation. Its JSON is part of Request.Hash, so it must not change.
 type Item struct {
 	Kind Kind
-	// Text of System and Replied, and the output of Returned.
+	// Text of System and Reply, and the output of ToolResult.
 	Text string
-	// Parts of Said: texts and files.
+	// Parts of User: texts and files.
 	Parts []v1alpha1.MessagePart
-	// Call is the id of the call, of Called and Returned, as the client knows it.
+	// Call is the id of a ToolCall and its ToolResult, as the client has it.
 	Call string
-	// IsError is whether Text of Returned says why the call failed.
+	// IsError is whether Text of ToolResult is an error.
 	IsError bool
-	// Name of what is called, and Input, its arguments, of Called.
+	// Name of the tool of a ToolCall, and Input, its arguments.
 	Name, Input string
 }
 
-// Request is what a client asks for.
+// Request is a request of a client.
 type Request struct {
 	Settings
 
 	// Namespace of the chat.
 	Namespace string
-	// Chat is the name of the chat that goes on, or that is created if there is none; empty: see Thread.
+	// Chat is the name of the chat to continue, or to create; empty: see Thread.
 	Chat string
-	// Previous is the name of the message whose chat goes on; empty: none is named.
+	// Previous is the name of a message of the chat to continue; empty: none.
 	Previous string
-	// Thread is the client's own name of the conversation; empty: it has none.
+	// Thread is the client's own name of the conversation; empty: none.
 	Thread string
-	// Model is what the client calls the model: the name of a ChatModelConfig, or class/ and that of a ChatClass; empty:
-	// the namespace's default.
+	// Model is the name of a ChatModelConfig, or class/ and that of a ChatClass; empty: the namespace's default.
 	Model string
-	// Items of the conversation, as far as the client sends it.
+	// Items of the conversation that the client sends.
 	Items []Item
-	// Tools that the client runs; nil: the request says nothing of them.
+	// Tools that the client runs; nil: the request does not have the field.
 	Tools []v1alpha1.ClientTool
-	// Temporary is whether a chat that is created without a name goes soon after it came to rest.
+	// Temporary is whether a chat that is created without a name is deleted soon after it came to rest.
 	Temporary bool
-	// Key names the request: a second one with it creates nothing. Empty: it has no name.
+	// Key is the idempotency key: a second request with it creates nothing. Empty: none.
 	Key string
 	// Metadata of the client, which its answers repeat.
 	Metadata map[string]string
-	// cutsIn is whether what is said follows on results of calls, in the same request.
-	cutsIn bool
-	// Retried is whether the client makes the request again because it does not know what became of it.
+	// interrupts is whether the message follows results of calls in the same request.
+	interrupts bool
+	// Retried is whether the client repeats the request because it does not know its outcome.
 	Retried bool
 }
 
-// News is what a request says that the chat does not know yet.
+// News is what the chat does not have yet.
 type News struct {
 	// Instructions are all of the request.
 	Instructions string
-	// Parts that are said, and Results of calls, by the ids that the chat gave them.
+	// Parts of the new message, and Results of calls, by their ids in the chat.
 	Parts   []v1alpha1.MessagePart
 	Results []v1alpha1.ToolResult
-	// Resent is whether the client has resent what the model said.
+	// Resent is whether the client has resent replies of the model.
 	Resent bool
-	// Chat is the name of the chat that made the calls of the conversation; empty if there are none, or none of ours.
+	// Chat is the name of the chat that made the calls of the conversation; empty if there are none, or unknown ones.
 	Chat string
 }
 
-// News are what follows the last reply.
+// News returns what follows the last reply.
 func (r *Request) News() News {
 	var n News
 	var instructions []string
@@ -100,15 +103,15 @@ func (r *Request) News() News {
 		switch item := &r.Items[i]; item.Kind {
 		case System:
 			instructions = append(instructions, item.Text)
-		case Said:
+		case User:
 			n.Parts = append(n.Parts, item.Parts...)
-		case Replied:
+		case Reply:
 			n.Parts, n.Results, n.Resent = nil, nil, true
-		case Called:
+		case ToolCall:
 			n.Parts, n.Results, n.Resent = nil, nil, true
-			n.of(item.Call)
-		case Returned:
-			id := n.of(item.Call)
+			n.localID(item.Call)
+		case ToolResult:
+			id := n.localID(item.Call)
 			n.Results = append(n.Results, v1alpha1.ToolResult{ID: id, Output: asJSON(item.Text), IsError: item.IsError})
 		}
 	}
@@ -116,19 +119,20 @@ func (r *Request) News() News {
 	return n
 }
 
-// Behind is what the request says besides results of calls. It cuts in, so that the model answers both at once.
-func (r *Request) Behind() *Request {
-	behind := *r
-	behind.cutsIn = true
-	behind.Items = slices.DeleteFunc(slices.Clone(r.Items), func(i Item) bool { return i.Kind == Returned })
+// WithoutResults is the request without results of calls. Its message interrupts, so that the model answers both at
+// once.
+func (r *Request) WithoutResults() *Request {
+	rest := *r
+	rest.interrupts = true
+	rest.Items = slices.DeleteFunc(slices.Clone(r.Items), func(i Item) bool { return i.Kind == ToolResult })
 	if r.Key != "" {
-		behind.Key += "/said"
+		rest.Key += "/said"
 	}
-	return &behind
+	return &rest
 }
 
-// of notes the chat that a call is of, and returns the call's id within it.
-func (n *News) of(call string) string {
+// localID notes the chat of a call, and returns the id of the call in it.
+func (n *News) localID(call string) string {
 	id, chat, ok := SplitCall(call)
 	if !ok {
 		return call
@@ -137,11 +141,92 @@ func (n *News) of(call string) string {
 	return id
 }
 
-// asJSON is an output as chats take it: JSON as it is, and any other text as a JSON string.
+// asJSON is an output as JSON: any other text becomes a JSON string.
 func asJSON(output string) string {
 	if json.Valid([]byte(output)) {
 		return output
 	}
 	quoted, _ := json.Marshal(output) // A string always has a JSON.
 	return string(quoted)
+}
+
+// Settings of an answer belong to the User message that begins the turn. Results of calls continue a turn with its
+// settings.
+type Settings struct {
+	// Effort of the turn; empty: that of the chat.
+	Effort v1alpha1.ReasoningEffort
+	// Output is the schema that the answer matches; nil: that of the chat.
+	Output *v1alpha1.OutputFormat
+	// ToolChoice of the first reply; nil: the model decides.
+	ToolChoice *v1alpha1.ToolChoice
+	// Stop are texts at which the model stops.
+	Stop []string
+}
+
+// Setting is one of the settings that results of calls cannot change.
+type Setting string
+
+const (
+	// SettingOutput is Settings.Output.
+	SettingOutput Setting = "Output"
+	// SettingToolChoice is Settings.ToolChoice.
+	SettingToolChoice Setting = "ToolChoice"
+	// SettingStop is Settings.Stop.
+	SettingStop Setting = "Stop"
+)
+
+// SettingError means that a request with results of calls has another setting than the turn that they continue.
+type SettingError struct{ Setting Setting }
+
+// Error implements error.
+func (e *SettingError) Error() string {
+	return "results of calls continue a turn, which has another value: repeat that one, or leave the field out"
+}
+
+// Continue returns an error if the settings differ from those of the turn that results continue, which the message
+// began has begun. Clients may repeat or omit settings.
+func (s *Settings) Continue(chat *v1alpha1.Chat, began *v1alpha1.ChatMessage) error {
+	switch {
+	case s.Output != nil && !sameOutput(s.Output, OutputOf(chat, began)):
+		return &SettingError{SettingOutput}
+	case s.ToolChoice != nil && (began.Spec.ToolChoice == nil || *s.ToolChoice != *began.Spec.ToolChoice):
+		return &SettingError{SettingToolChoice}
+	case len(s.Stop) > 0 && !slices.Equal(s.Stop, began.Spec.Stop):
+		return &SettingError{SettingStop}
+	}
+	return nil
+}
+
+func sameOutput(a, b *v1alpha1.OutputFormat) bool {
+	return b != nil && sameJSON(&a.Schema, &b.Schema)
+}
+
+// sameJSON compares the content of two objects, since the API server changes the order of members.
+func sameJSON(a, b *runtime.RawExtension) bool {
+	var x, y any
+	return json.Unmarshal(a.Raw, &x) == nil && json.Unmarshal(b.Raw, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+// AnnotationOutput on results of calls means that the answer of the turn that they continue is JSON.
+const AnnotationOutput = "parley.dev/output"
+
+// OutputOf is the format of the answer to a message; nil for text. The schema of an answer to results is not known,
+// because an earlier message has it.
+func OutputOf(chat *v1alpha1.Chat, m *v1alpha1.ChatMessage) *v1alpha1.OutputFormat {
+	if m.Annotations[AnnotationOutput] != "" {
+		return &v1alpha1.OutputFormat{Schema: runtime.RawExtension{Raw: AnyObject()}}
+	}
+	return cmp.Or(m.Spec.Output, chat.Spec.Output)
+}
+
+// AnyObject is the schema that every object matches.
+func AnyObject() []byte { return []byte(`{"type":"object"}`) }
+
+// spec is a message without content, with the settings of the request.
+func (r *Request) spec() v1alpha1.ChatMessageSpec {
+	spec := v1alpha1.ChatMessageSpec{ReasoningEffort: r.Effort, Output: r.Output, ToolChoice: r.ToolChoice, Stop: r.Stop}
+	if r.Model != "" && !strings.HasPrefix(r.Model, ClassPrefix) {
+		spec.ModelConfigRef = &v1alpha1.ModelConfigReference{Name: r.Model}
+	}
+	return spec
 }

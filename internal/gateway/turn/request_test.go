@@ -7,25 +7,24 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/turn"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func said(s string) turn.Item {
-	return turn.Item{Kind: turn.Said, Parts: []v1alpha1.MessagePart{text(s)}}
+	return turn.Item{Kind: turn.User, Parts: []v1alpha1.MessagePart{text(s)}}
 }
 
-func called(call string) turn.Item { return turn.Item{Kind: turn.Called, Call: call} }
+func called(call string) turn.Item { return turn.Item{Kind: turn.ToolCall, Call: call} }
 
 func returned(call, output string) turn.Item {
-	return turn.Item{Kind: turn.Returned, Call: call, Text: output}
+	return turn.Item{Kind: turn.ToolResult, Call: call, Text: output}
 }
 
 func TestNewsAreWhatFollowsTheLastReply(t *testing.T) {
-	system, replied := turn.Item{Kind: turn.System, Text: "Be brief."}, turn.Item{Kind: turn.Replied, Text: "Hello."}
+	system, replied := turn.Item{Kind: turn.System, Text: "Be brief."}, turn.Item{Kind: turn.Reply, Text: "Hello."}
 	for name, c := range map[string]struct {
 		items []turn.Item
 		want  turn.News
@@ -45,9 +44,7 @@ func TestNewsAreWhatFollowsTheLastReply(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := turn.Request{Items: c.items}
-			if diff := cmp.Diff(c.want, r.News()); diff != "" {
-				t.Error(diff)
-			}
+			check.Equal(t, "news", c.want, r.News())
 		})
 	}
 }
@@ -68,10 +65,10 @@ func TestACallNamesItsChat(t *testing.T) {
 func TestTheSameRequestHasTheSameNames(t *testing.T) {
 	resent := func() *turn.Request {
 		return &turn.Request{Namespace: "ns", Chat: "chat-x",
-			Items: []turn.Item{said("Hi."), {Kind: turn.Replied}, said("And?")}}
+			Items: []turn.Item{said("Hi."), {Kind: turn.Reply}, said("And?")}}
 	}
 	longer := resent()
-	longer.Items = append(longer.Items, turn.Item{Kind: turn.Replied}, said("And?"))
+	longer.Items = append(longer.Items, turn.Item{Kind: turn.Reply}, said("And?"))
 	keyed := func(caller string) string {
 		return (&turn.Request{Namespace: "ns", Key: "k", Items: []turn.Item{said("Hi.")}}).ChatName(caller)
 	}
@@ -88,9 +85,8 @@ func TestTheSameRequestHasTheSameNames(t *testing.T) {
 	if keyed("anna") == keyed("bob") {
 		t.Error("the key of another caller names the same chat")
 	}
-	if name := (&turn.Request{Chat: "c", Items: []turn.Item{said("Hi.")}}).MessageName("anna", "c"); name != "" {
-		t.Errorf("a message that may be said twice is named %s", name)
-	}
+	check.Equal(t, "a message that may be said twice is named", "", (&turn.Request{Chat: "c",
+		Items: []turn.Item{said("Hi.")}}).MessageName("anna", "c"))
 	for _, name := range []string{keyed("anna"), resent().MessageName("anna", "chat-x"),
 		(&turn.Request{Thread: "../../x"}).ChatName("anna")} {
 		if !turn.IsMessageName(name) {

@@ -12,6 +12,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/turn"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func outputOf(schema string) *v1alpha1.OutputFormat {
@@ -55,16 +56,14 @@ func TestResultsContinueWithTheSettingsOfTheirTurn(t *testing.T) {
 
 func TestOtherSettingsMakeAnotherRequest(t *testing.T) {
 	ask := func(s turn.Settings) string {
-		return (&turn.Request{Settings: s, Items: []turn.Item{said("Hi."), {Kind: turn.Replied}, said("And?")}}).Hash("anna")
+		return (&turn.Request{Settings: s, Items: []turn.Item{said("Hi."), {Kind: turn.Reply}, said("And?")}}).Hash("anna")
 	}
 	hashes := map[string]bool{}
 	for _, s := range []turn.Settings{{}, {Output: outputOf(`{"type":"object"}`)}, {Stop: []string{"END"}},
 		{ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceNone}}} {
 		hashes[ask(s)] = true
 	}
-	if len(hashes) != 4 {
-		t.Errorf("4 requests have %d hashes", len(hashes))
-	}
+	check.Equal(t, "hashes", 4, len(hashes))
 }
 
 func TestSettingsGoIntoTheMessage(t *testing.T) {
@@ -72,7 +71,7 @@ func TestSettingsGoIntoTheMessage(t *testing.T) {
 		ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceNone}}
 	for name, items := range map[string][]turn.Item{
 		"a message":            {said("Hi.")},
-		"a whole conversation": {said("Hi."), {Kind: turn.Replied, Text: "Hello."}, said("And?")},
+		"a whole conversation": {said("Hi."), {Kind: turn.Reply, Text: "Hello."}, said("And?")},
 	} {
 		spec := (&turn.Request{Settings: settings, Items: items}).Message(chattest.Chat("c"), "m", "h").Spec
 		if spec.ReasoningEffort != settings.Effort || spec.Output != settings.Output ||

@@ -16,17 +16,17 @@ import (
 	"parley.dev/parley/client"
 )
 
-// ErrDiverged means that the chat says something else now than the client was told: an attempt was lost and another one
-// says it in other words, or a message was edited. The answer can be retrieved.
+// ErrDiverged means that the chat contradicts what the client received: an attempt was lost and the next one differs,
+// or a message was edited. The answer can be retrieved.
 var ErrDiverged = errors.New("the chat generated the answer again, and it differs from what was streamed")
 
-// MaxAnswer is the most bytes of texts of an answer that are told: 8 MiB.
+// MaxAnswer is the most bytes of texts of an answer: 8 MiB.
 const MaxAnswer = 8 << 20
 
-// ErrTooLong means that an answer is longer than MaxAnswer. The chat goes on.
+// ErrTooLong means that an answer is longer than MaxAnswer. The chat continues.
 var ErrTooLong = errors.New("the answer has more than 8 MiB: follow the chat itself")
 
-// Reasons of answers that end because somebody has deleted what they are of. Chats have no such errors.
+// Reasons of answers that end because the chat or the message was deleted. Chats have no such errors.
 const (
 	ChatDeleted    v1alpha1.ErrorReason = "ChatDeleted"
 	MessageDeleted v1alpha1.ErrorReason = "MessageDeleted"
@@ -38,40 +38,40 @@ type Story struct {
 	Message string
 	// ClientTools are the names of the tools that the client runs.
 	ClientTools []string
-	// Ready is what the message said of its turn when the story began; nil if it said nothing final. It counts if another
-	// message follows.
+	// Ready is the final condition of the message when the story began; nil if it had none. It is used if another message
+	// follows.
 	Ready *metav1.Condition
 	// JSON is whether the answer is JSON. Then its text is sent when it has ended: texts of steps that call tools, and of
-	// answers that do not match the schema, are no part of it, and cannot be taken back.
+	// answers that do not match the schema, are no part of it, and could not be taken back.
 	JSON bool
-	// Send takes an event. An error ends the story.
+	// Send sends an event. An error ends the story.
 	Send func(Event) error
 
 	chat      client.Transcript
 	turn      client.Turn
 	over      bool
-	shown     []Block // what was sent; the last one is open unless sealed
-	sealed    bool
-	said      []Block // what the chat says: committed blocks, and those of the attempt under way
-	committed int     // how many of said are committed
+	sent      []Block // the last one is open unless closed
+	closed    bool
+	blocks    []Block // of the chat: committed ones, and those of the running attempt
+	committed int     // how many of blocks are committed
 	text      string  // of the newest reply, if the answer is JSON
-	bytes     int     // of shown
+	bytes     int     // of sent
 }
 
-// Begun reports whether the message is part of the history.
-func (s *Story) Begun() bool { return s.turn.Committed }
+// IsCommitted reports whether the message is part of the history.
+func (s *Story) IsCommitted() bool { return s.turn.Committed }
 
-// Held reports whether the answer has ended because a budget holds the turn, which has not ended itself.
-func (s *Story) Held() bool { return s.over && s.turn.Committed && s.turn.Held }
+// IsHeld reports whether the answer has ended because a budget holds the turn, which has not ended itself.
+func (s *Story) IsHeld() bool { return s.over && s.turn.Committed && s.turn.Held }
 
-// Over reports whether the answer has ended.
-func (s *Story) Over() bool { return s.over }
+// IsOver reports whether the answer has ended.
+func (s *Story) IsOver() bool { return s.over }
 
-// Present is the newest status of the chat; nil before the first.
-func (s *Story) Present() *stream.Status { return s.chat.Status }
+// Status is the newest status of the chat; nil before the first.
+func (s *Story) Status() *stream.Status { return s.chat.Status }
 
-// Tell takes an event of the chat.
-func (s *Story) Tell(e stream.Event) error {
+// Take takes an event of the chat.
+func (s *Story) Take(e stream.Event) error {
 	if s.over {
 		return nil
 	}
@@ -96,7 +96,7 @@ func (s *Story) Tell(e stream.Event) error {
 	case *stream.RequiresAction:
 		return s.action(u)
 	case *client.Reset:
-		s.said, s.committed, s.text = nil, 0, ""
+		s.blocks, s.committed, s.text = nil, 0, ""
 	case client.Deleted:
 		return s.End(End{Outcome: Failed, Error: &stream.Error{Reason: ChatDeleted, Message: "the chat was deleted"}})
 	}
@@ -113,12 +113,12 @@ func (s *Story) message(m *stream.Message) error {
 	case m.Role != v1alpha1.RoleAssistant:
 		return nil
 	}
-	s.said = append(s.said[:s.committed], s.blocksOf(m)...)
-	s.committed = len(s.said)
+	s.blocks = append(s.blocks[:s.committed], s.blocksOf(m)...)
+	s.committed = len(s.blocks)
 	if s.JSON {
 		s.text = answer(m)
 	}
-	return s.show(true)
+	return s.sync(true)
 }
 
 // step is the number of the newest reply.
@@ -153,41 +153,41 @@ func grow(blocks []Block, kind BlockKind, text string, step int) []Block {
 	return append(blocks, Block{Kind: kind, Text: text, Step: step})
 }
 
-// part takes a part of the attempt under way. A call is shown once it is committed, since a client runs it at once:
-// nothing behind it is shown before.
+// part takes a part of the running attempt. A call is sent once it is committed, since the client runs it at once.
+// Nothing behind it is sent before.
 func (s *Story) part(p *stream.MessagePart, isFirst bool) error {
 	if !s.turn.Committed || p.Role != string(v1alpha1.RoleAssistant) {
 		return nil
 	}
 	if isFirst {
-		s.said = s.said[:s.committed]
+		s.blocks = s.blocks[:s.committed]
 	}
 	switch p.Part.Type {
 	case parts.Text:
 		if s.JSON {
 			return nil
 		}
-		s.said = s.live(Text, p.Part.Text)
+		s.blocks = s.live(Text, p.Part.Text)
 	case parts.Reasoning:
-		s.said = s.live(Reasoning, p.Part.Text)
+		s.blocks = s.live(Reasoning, p.Part.Text)
 	case parts.ToolInput, parts.ToolCall:
 		if slices.Contains(s.ClientTools, p.Part.Name) {
-			s.said = append(s.said, Block{Kind: Call, Step: s.step() + 1})
+			s.blocks = append(s.blocks, Block{Kind: Call, Step: s.step() + 1})
 		}
 		return nil
 	}
-	return s.show(false)
+	return s.sync(false)
 }
 
-// live adds a piece of the attempt under way. Blocks of committed steps do not grow.
+// live adds a piece of the running attempt. Blocks of committed steps do not grow.
 func (s *Story) live(kind BlockKind, text string) []Block {
-	return append(s.said[:s.committed], grow(s.said[s.committed:], kind, text, s.step()+1)...)
+	return append(s.blocks[:s.committed], grow(s.blocks[s.committed:], kind, text, s.step()+1)...)
 }
 
-// status takes how the chat stands: it says when the turn has ended.
+// status takes the status of the chat, which reports the end of the turn.
 func (s *Story) status(before, now *stream.Status) error {
-	if before == nil && now.Wait != nil || before != nil && !same(before.Wait, now.Wait) {
-		if err := s.Send(Event{Kind: Waiting, Wait: now.Wait}); err != nil {
+	if before == nil && now.Wait != nil || before != nil && !isSameWait(before.Wait, now.Wait) {
+		if err := s.Send(Event{Kind: WaitChange, Wait: now.Wait}); err != nil {
 			return err
 		}
 	}
@@ -208,14 +208,14 @@ func (s *Story) endOf(now *stream.Status) *End {
 	case v1alpha1.TurnInterrupted:
 		return &End{Outcome: Interrupted}
 	}
-	if s.turn.Held { // The client is not kept waiting for a person.
+	if s.turn.Held { // The client does not wait for a person.
 		return &End{Outcome: Failed, Error: &stream.Error{Reason: v1alpha1.ErrorReason(now.Reason), Message: now.Message}}
 	}
 	return nil
 }
 
-// same reports whether two waits say the same.
-func same(a, b *v1alpha1.ChatWait) bool {
+// isSameWait reports whether clients see no difference between two waits.
+func isSameWait(a, b *v1alpha1.ChatWait) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
@@ -238,7 +238,7 @@ func (s *Story) last() *stream.Message {
 	return &s.turn.Replies[s.step()]
 }
 
-// failed takes why the turn failed, unless it is an earlier one's.
+// failed takes the error of the turn. Those of earlier turns are ignored.
 func (s *Story) failed(e *stream.Error) error {
 	if !s.turn.Committed || s.turn.Result != v1alpha1.TurnFailed {
 		return nil
@@ -246,7 +246,7 @@ func (s *Story) failed(e *stream.Error) error {
 	return s.End(End{Outcome: Failed, Error: e})
 }
 
-// action takes what the turn waits for. What people decide, the client waits for.
+// action takes what the turn waits for. If only people must act, the client waits.
 func (s *Story) action(a *stream.RequiresAction) error {
 	ofClient := func(c v1alpha1.PendingToolCall) bool { return c.Kind == v1alpha1.RequiresClient }
 	if !s.turn.Committed || !slices.ContainsFunc(a.ToolCalls, ofClient) {
@@ -255,7 +255,7 @@ func (s *Story) action(a *stream.RequiresAction) error {
 	return s.End(End{Outcome: RequiresAction})
 }
 
-// superseded is how an answer ended behind which the conversation has gone on.
+// superseded is how an answer ended if later messages follow it.
 func (s *Story) superseded() End {
 	if r := s.Ready; r != nil && r.Status == "False" && r.Reason == string(v1alpha1.TurnInterrupted) {
 		return End{Outcome: Interrupted}
@@ -265,32 +265,32 @@ func (s *Story) superseded() End {
 	switch last := s.last(); {
 	case last == nil, last.Outcome == v1alpha1.OutcomeInterrupted:
 		return End{Outcome: Interrupted}
-	case s.calls():
+	case s.hasCalls():
 		return End{Outcome: RequiresAction}
 	}
 	return End{Outcome: Completed, Reply: s.reply()}
 }
 
-// calls reports whether the newest step has calls for the client.
-func (s *Story) calls() bool {
-	return slices.ContainsFunc(s.said[:s.committed], func(b Block) bool { return b.Kind == Call && b.Step == s.step() })
+// hasCalls reports whether the newest step has calls for the client.
+func (s *Story) hasCalls() bool {
+	return slices.ContainsFunc(s.blocks[:s.committed], func(b Block) bool { return b.Kind == Call && b.Step == s.step() })
 }
 
-// End ends the answer. Blocks of an attempt that came to nothing have been told already, and stay.
+// End ends the answer. Blocks that were sent of a lost attempt stay.
 func (s *Story) End(end End) error {
 	end.Usage = s.turn.Usage
 	if s.JSON && end.Outcome == Completed {
-		s.said = grow(s.said[:s.committed], Text, s.text, s.step())
-		s.committed = len(s.said)
-		if err := s.show(true); err != nil {
+		s.blocks = grow(s.blocks[:s.committed], Text, s.text, s.step())
+		s.committed = len(s.blocks)
+		if err := s.sync(true); err != nil {
 			return err
 		}
 	}
-	if err := s.seal(); err != nil {
+	if err := s.closeBlock(); err != nil {
 		return err
 	}
 	s.over = true
-	return s.Send(Event{Kind: Ended, End: &end})
+	return s.Send(Event{Kind: AnswerEnd, End: &end})
 }
 
 // answer is the text of a reply; empty if it calls tools.

@@ -18,6 +18,7 @@ import (
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/turn"
+	"parley.dev/parley/test/kit/check"
 )
 
 // chat writes the events of a chat.
@@ -29,9 +30,7 @@ type chat struct {
 func (c *chat) add(name string, data any) *chat {
 	c.t.Helper()
 	raw, err := json.Marshal(data)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	check.OK(c.t, err)
 	c.events = append(c.events, stream.Event{Name: name, Data: raw})
 	return c
 }
@@ -90,13 +89,13 @@ func (c *chat) toldWith(s *turn.Story) (lines []string, err error) {
 	s.Message, s.ClientTools = "q", []string{"weather"}
 	s.Send = func(e turn.Event) error {
 		switch e.Kind {
-		case turn.Opened:
+		case turn.BlockStart:
 			lines = append(lines, fmt.Sprintf("%d opens %s %s", e.Index, e.Block.Kind, e.Block.Name))
-		case turn.Grown:
+		case turn.BlockDelta:
 			lines = append(lines, fmt.Sprintf("%d + %q", e.Index, e.Text))
-		case turn.Closed:
+		case turn.BlockEnd:
 			lines = append(lines, fmt.Sprintf("%d is %q", e.Index, e.Block.Text))
-		case turn.Ended:
+		case turn.AnswerEnd:
 			line := fmt.Sprintf("ends %s %s %d", e.End.Outcome, e.End.Reply, e.End.Usage.OutputTokens)
 			if e.End.Error != nil {
 				line += " " + string(e.End.Error.Reason)
@@ -106,7 +105,7 @@ func (c *chat) toldWith(s *turn.Story) (lines []string, err error) {
 		return nil
 	}
 	for _, e := range c.events {
-		if err := s.Tell(e); err != nil {
+		if err := s.Take(e); err != nil {
 			return lines, err
 		}
 	}
@@ -183,12 +182,8 @@ func TestAStoryTellsTheAnswerToOneMessage(t *testing.T) {
 			story := &chat{t: t}
 			c.chat(story)
 			told, err := story.told()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(c.want, told); diff != "" {
-				t.Error(diff)
-			}
+			check.OK(t, err)
+			check.Equal(t, "events", c.want, told)
 		})
 	}
 }

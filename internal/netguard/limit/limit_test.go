@@ -10,7 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"parley.dev/parley/internal/netguard/limit"
+	"parley.dev/parley/internal/netguard/retry"
 )
 
 func TestNoCallerTakesWhatAllShare(t *testing.T) {
@@ -73,6 +76,31 @@ func TestAcquireWaitsForAtMostAllUnits(t *testing.T) {
 		release()
 		if !l.TryAcquire(100) {
 			t.Error("units were lost")
+		}
+	})
+}
+
+func TestSharedCallOutlivesTheCallerThatBeganIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls singleflight.Group
+		made := 0
+		call := func(ctx context.Context) (int, error) {
+			made++
+			return made, retry.Sleep(ctx, time.Second)
+		}
+		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		go func() { _, _ = limit.Shared(short, &calls, "a", time.Minute, call) }()
+		synctest.Wait()
+		if _, err := limit.Shared(short, &calls, "a", time.Minute, call); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		if got, err := limit.Shared(t.Context(), &calls, "a", time.Minute, call); got != 1 || err != nil {
+			t.Errorf("got %d, %v", got, err)
+		}
+		_, err := limit.Shared(t.Context(), &calls, "a", time.Millisecond, call)
+		if !errors.Is(err, context.DeadlineExceeded) || made != 2 {
+			t.Errorf("got %v after %d calls", err, made)
 		}
 	})
 }

@@ -1,19 +1,18 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package framelog keeps the frames of an episode as lines, each once, for readers who are at different places in it.
-// The relay and the gateway have one for each episode. It depends on the standard library alone, because the relay
-// links it.
+// Package framelog keeps the frames of an episode as lines, for readers at different positions. The generator, the
+// relay and the gateway have one for each episode. It depends on the standard library only, because the relay links it.
 package framelog
 
 import "sort"
 
-// maxBatch is about how many bytes a reader is handed at once: large enough to catch up fast, small enough that a
-// reader on a slow line takes it within the write deadline.
+// maxBatch is about how many bytes a reader gets at once: large enough to catch up fast, small enough for a slow
+// connection within the write deadline.
 const maxBatch = 64 << 10
 
-// Log keeps numbered lines, from 1 without gaps. It only grows at its end, so that a reader may hold on to what Behind
-// returned while more comes and while Drop forgets. The zero value is empty. It is not safe for concurrent use.
+// Log keeps numbered lines, from 1 without gaps. Append and Drop do not change the bytes that Behind returned. The zero
+// value is empty. It is not safe for concurrent use.
 type Log struct {
 	// dropped is the number of the last line that was dropped.
 	dropped int64
@@ -55,7 +54,7 @@ func (l *Log) Behind(after int64) (lines []byte, last int64) {
 	return l.lines[start:end:end], l.dropped + int64(upTo)
 }
 
-// Drop forgets the oldest lines until no more than keep bytes are left, but none behind number upTo.
+// Drop drops the oldest lines until at most keep bytes are left, but none behind number upTo.
 func (l *Log) Drop(keep int, upTo int64) {
 	n := sort.SearchInts(l.ends, len(l.lines)-keep) + 1
 	if len(l.lines) <= keep {

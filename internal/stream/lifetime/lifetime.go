@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lifetime tells one program of a pod how long another one of it lives. The other one holds a lock on a file
-// that the two share; the kernel releases it, however that program ends.
+// Package lifetime lets a program of a pod wait for the end of another one, which holds a lock on a shared file. The
+// kernel releases the lock, however that program ends.
 package lifetime
 
 import (
@@ -15,10 +15,11 @@ import (
 	"time"
 )
 
-// lookEvery is how often AwaitEnd tries the lock: 50 ms. It waits only while a pod is being removed.
-const lookEvery = 50 * time.Millisecond
+// pollInterval is how often AwaitEnd tries the lock. It waits only while a pod is being removed.
+const pollInterval = 50 * time.Millisecond
 
-// Hold locks the file until this process ends, or end is called. It makes the file, and its directory, if need be.
+// Hold locks the file until this process ends, or end is called. It creates the file and its directory if they are
+// missing.
 func Hold(path string) (end func(), err error) {
 	f, err := open(path)
 	if err != nil {
@@ -30,14 +31,14 @@ func Hold(path string) (end func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-// AwaitEnd waits until nobody holds the lock on the file, which need not be there, or ctx is done.
+// AwaitEnd waits until no process holds the lock on the file, which need not exist, or ctx is done.
 func AwaitEnd(ctx context.Context, path string) error {
 	f, err := open(path)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	look := time.NewTicker(lookEvery)
+	look := time.NewTicker(pollInterval)
 	defer look.Stop()
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 // held names the file that this program holds, as another process.
@@ -31,18 +33,12 @@ func TestMain(m *testing.M) {
 func other(t *testing.T, path string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	c := exec.Command(self)
 	c.Env = append(os.Environ(), held+"="+path)
 	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
+	check.OK(t, c.Start())
 	t.Cleanup(func() { _, _ = c.Process.Kill(), c.Wait() })
 	if !bufio.NewScanner(out).Scan() {
 		t.Fatal("it does not hold the file")
@@ -60,9 +56,7 @@ func TestAProcessThatIsKilledHasEnded(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- AwaitEnd(t.Context(), path) }()
-	if err := lives.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, lives.Process.Kill())
 	if err := <-ended; err != nil {
 		t.Errorf("after it was killed: %v", err)
 	}
@@ -78,9 +72,7 @@ func TestTheNextLifeHoldsAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	for range 2 {
 		end, err := Hold(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		stopped, stop := context.WithCancel(t.Context())
 		stop()
 		if err := AwaitEnd(stopped, path); err == nil {
@@ -92,9 +84,7 @@ func TestTheNextLifeHoldsAgain(t *testing.T) {
 
 func TestUncreatableLockFileReturnsError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file", "lock")
-	if err := os.WriteFile(filepath.Dir(path), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(filepath.Dir(path), nil, 0o600))
 	if _, err := Hold(path); err == nil {
 		t.Error("held")
 	}

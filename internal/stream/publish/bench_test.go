@@ -21,12 +21,12 @@ func BenchmarkPart(b *testing.B) {
 }
 
 func benchmark(b *testing.B, readers int) {
-	s := startSidecar(b, nil)
-	e := open(b, publish.New(s.socket(), "one", time.Now))
+	s := startSidecar(b)
+	e := open(b, publish.New(s.Socket, "one", time.Now))
 	var arrived, running sync.WaitGroup
 	for range readers {
 		running.Go(func() {
-			for _, err := range newReader("good").Subscribe(b.Context(), s.url(), episode1, 0) {
+			for _, err := range newReader("good").Subscribe(b.Context(), "http://"+s.Address, episode1, 0) {
 				if err != nil {
 					return
 				}

@@ -1,12 +1,10 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package publish is the generator's side of the relay: it sends the parts of an attempt over the unix socket that
-// the two share.
+// Package publish is the generator's side of the relay: it sends the parts of attempts over a unix socket.
 //
-// Publishing never fails the attempt and never waits for the relay: a part goes into memory, and one stream per episode
-// carries it on, as fast as the relay takes it. What was sent is kept until the episode is closed, so that a relay that
-// was restarted gets all of it again, under the same numbers.
+// Publishing never fails the attempt and never waits for the relay. Parts are kept in memory until the episode is
+// closed, and one stream per episode sends them. So a restarted relay gets all of them again, under the same numbers.
 package publish
 
 import (
@@ -16,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -28,9 +27,12 @@ import (
 	"parley.dev/parley/internal/stream/relay"
 )
 
-// ErrExists means that the attempt was begun by another incarnation of the generator, or is over: it must not be made
+// ErrExists means that another incarnation of the generator began the attempt, or that it is over: it must not be made
 // again.
 var ErrExists = relay.ErrExists
+
+// episodes is the URL of the relay's episodes.
+const episodes = "http://relay/v1/episodes/"
 
 // Client sends to the relay of one pod. It is safe for concurrent use.
 type Client struct {
@@ -42,9 +44,8 @@ type Client struct {
 	live atomic.Int64
 }
 
-// New makes a client of the relay that listens on the unix socket. The incarnation tells this life of the generator
-// from earlier ones, so that an attempt that was interrupted by a crash is recognised: take a new one at each start.
-// now returns the current time.
+// New makes a client of the relay that listens on the unix socket. Each start of the generator has a new incarnation,
+// by which an attempt that a crash interrupted is detected. now returns the current time.
 func New(socket, incarnation string, now func() time.Time) *Client {
 	var dialer net.Dialer
 	dial := func(ctx context.Context) (net.Conn, error) { return dialer.DialContext(ctx, "unix", socket) }
@@ -74,107 +75,104 @@ func (c *Client) Open(ctx context.Context, ep fence.Fence) (*Episode, error) {
 	return newEpisode(c, ep, last), nil
 }
 
-// Close ends an episode that this incarnation has not opened, such as one that an earlier one left behind.
+// Close ends an episode, such as one of an earlier incarnation.
 func (c *Client) Close(ctx context.Context, ep fence.Fence) error {
-	if err := c.post(ctx, ep, "/close", nil, http.StatusNoContent, nil); err != nil {
+	if err := c.call(ctx, http.MethodPost, episodes+ep.String()+"/close", nil, nil); err != nil {
 		return fmt.Errorf("closing episode %s: %w", ep, err)
 	}
 	return nil
 }
 
-// SoFar reads the parts of an episode that an earlier incarnation left behind; there are none if the relay has
-// forgotten it.
-func (c *Client) SoFar(ctx context.Context, ep fence.Fence) ([]parts.Frame, error) {
-	req, err := c.request(ctx, http.MethodGet, ep, "", nil)
-	if err != nil {
-		return nil, fmt.Errorf("reading episode %s: %w", ep, err)
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("reading episode %s: %w", ep, err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("reading episode %s: the relay answered %s", ep, resp.Status)
-	}
-	var frames []parts.Frame
-	for lines := json.NewDecoder(io.LimitReader(resp.Body, 2*relay.DefaultEpisodeBytes)); ; {
-		var frame parts.Frame
-		if err := lines.Decode(&frame); errors.Is(err, io.EOF) {
-			return frames, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("reading episode %s: %w", ep, err)
+// SoFar reads the parts of an episode of an earlier incarnation; there are none if the relay has forgotten it.
+func (c *Client) SoFar(ctx context.Context, ep fence.Fence) (frames []parts.Frame, err error) {
+	err = c.call(ctx, http.MethodGet, episodes+ep.String(), nil, func(body io.Reader) error {
+		for lines := json.NewDecoder(io.LimitReader(body, 2*relay.DefaultEpisodeBytes)); ; {
+			var frame parts.Frame
+			if err := lines.Decode(&frame); errors.Is(err, io.EOF) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			frames = append(frames, frame)
 		}
-		frames = append(frames, frame)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading episode %s: %w", ep, err)
 	}
+	return frames, nil
 }
 
-// CloseIdleConnections drops the connections that carry nothing.
+// CloseIdleConnections closes the connections without requests.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
 func (c *Client) open(ctx context.Context, ep fence.Fence) (int64, error) {
-	req, err := c.request(ctx, http.MethodPut, ep, "", nil)
-	if err != nil {
-		return 0, err
-	}
 	var opened relay.Opened
-	err = c.do(req, &opened, http.StatusOK, http.StatusCreated)
+	err := c.call(ctx, http.MethodPut, episodes+ep.String(), nil, func(body io.Reader) error {
+		return json.NewDecoder(io.LimitReader(body, maxAnswer)).Decode(&opened)
+	})
 	return opened.LastSeq, err
 }
 
-func (c *Client) post(ctx context.Context, ep fence.Fence, what string, body io.Reader, status int, into any) error {
-	req, err := c.request(ctx, http.MethodPost, ep, what, body)
+// maxAnswer bounds an answer of the relay.
+const maxAnswer = 4 << 10
+
+// call makes a request, and reads its answer by read; nil: the answer is not read.
+func (c *Client) call(ctx context.Context, method, url string, body io.Reader, read func(io.Reader) error) error {
+	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
 		return err
 	}
-	return c.do(req, into, status)
-}
-
-func (c *Client) request(ctx context.Context, method string, ep fence.Fence, what string,
-	body io.Reader) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://relay/v1/episodes/"+ep.String()+what, body)
-	if err != nil {
-		return nil, err
-	}
 	req.Header.Set(relay.IncarnationHeader, c.incarnation)
-	if body != nil {
-		req.Header.Set("Content-Type", relay.FrameMediaType)
-	}
-	return req, nil
-}
-
-func (c *Client) do(req *http.Request, into any, accepted ...int) error {
+	req.Header.Set("Content-Type", relay.FrameMediaType)
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
-	if err != nil {
-		return fmt.Errorf("reading the relay's answer: %w", err)
-	}
-	for _, status := range accepted {
-		if resp.StatusCode == status {
-			if into == nil {
-				return nil
-			}
-			return json.Unmarshal(body, into)
-		}
-	}
-	return refusal(resp, body)
-}
-
-// refusal is the error that an answer stands for.
-func refusal(resp *http.Response, body []byte) error {
-	switch resp.StatusCode {
-	case http.StatusConflict:
+	switch status := resp.StatusCode; {
+	case status == http.StatusConflict:
 		return ErrExists
-	case http.StatusNotFound:
+	case status == http.StatusNotFound:
 		return relay.ErrUnknown
-	default:
-		return fmt.Errorf("the relay answered %s: %s", resp.Status, bytes.TrimSpace(body))
+	case status >= http.StatusMultipleChoices:
+		message, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer)) // only to say more in the error
+		return fmt.Errorf("the relay answered %s: %s", resp.Status, bytes.TrimSpace(message))
+	case read != nil:
+		return read(resp.Body)
+	}
+	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer)) // So that the connection can be used again.
+	return err
+}
+
+// KeepKeys sends the relay the key set of the cluster's issuer when it needs that, until ctx is done. fetch gets the
+// set from the API server. The relay needs it at its start, once an hour while there are readers, and for an unknown
+// key.
+func (c *Client) KeepKeys(ctx context.Context, fetch func(context.Context) ([]byte, error), log *slog.Logger) {
+	_ = c.Await(ctx) // Readers wait for the keys of a relay that starts with the generator. ctx ends this.
+	pauses := retry.RelayKeys.Start()
+	for ctx.Err() == nil {
+		err := c.sendKeys(ctx, fetch)
+		if err == nil {
+			pauses.Reset()
+			continue
+		}
+		log.DebugContext(ctx, "the relay did not get the issuer's keys", "error", err)
+		_ = pauses.Wait(ctx, err) // The loop checks ctx.
 	}
 }
 
-// final says that trying again leads nowhere.
-func final(err error) bool { return errors.Is(err, ErrExists) }
+// sendKeys waits until keys are needed, and sends them once.
+func (c *Client) sendKeys(ctx context.Context, fetch func(context.Context) ([]byte, error)) error {
+	const keys = "http://relay/v1/keys"
+	if err := c.call(ctx, http.MethodGet, keys+"/wanted", nil, nil); err != nil {
+		return fmt.Errorf("waiting until keys are wanted: %w", err)
+	}
+	set, err := fetch(ctx)
+	if err != nil {
+		return fmt.Errorf("fetching the issuer's keys: %w", err)
+	}
+	if err := c.call(ctx, http.MethodPut, keys, bytes.NewReader(set), nil); err != nil {
+		return fmt.Errorf("bring the relay the issuer's keys: %w", err)
+	}
+	return nil
+}

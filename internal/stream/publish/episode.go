@@ -5,6 +5,7 @@ package publish
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,14 +15,15 @@ import (
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/netguard/retry"
+	"parley.dev/parley/internal/stream/framelog"
 	"parley.dev/parley/internal/stream/relay"
 )
 
 const (
-	// share is how long an episode lets its parts gather for each other episode that is open: all of them together make at
-	// most 4000 writes a second. An episode alone sends each part at once, and so does every episode its first one.
+	// share is how long an episode gathers parts for each other open episode, so that all of them together make at most
+	// 4000 writes a second. A single episode sends each part at once, and every episode its first one.
 	share = 250 * time.Microsecond
-	// maxGather bounds that: two frames of a screen, which nobody sees.
+	// maxGather bounds that: two frames of a screen.
 	maxGather = 30 * time.Millisecond
 )
 
@@ -34,21 +36,19 @@ type Episode struct {
 	ending chan struct{} // closed when Close was called
 
 	mu      sync.Mutex
-	log     []byte
-	ends    []int
-	seq     int64 // number of the last part, kept or dropped
+	log     framelog.Log
 	full    bool
 	dropped int64
 	closing bool
-	changed chan struct{} // closed and replaced when log or closing changes and somebody waits
+	changed chan struct{} // closed and replaced when log or closing changes and the stream waits
 	waiting bool
-	lost    error // why the relay takes nothing more, ErrExists
+	lost    error // why the relay accepts nothing more, ErrExists
 }
 
 func newEpisode(c *Client, name fence.Fence, last int64) *Episode {
 	ctx, stop := context.WithCancel(context.Background())
 	e := &Episode{client: c, name: name, stop: stop, done: make(chan struct{}), ending: make(chan struct{}),
-		changed: make(chan struct{}), seq: last}
+		changed: make(chan struct{}), log: framelog.After(last)}
 	c.live.Add(1)
 	go func() {
 		defer close(e.done)
@@ -58,8 +58,8 @@ func newEpisode(c *Client, name fence.Fence, last int64) *Episode {
 	return e
 }
 
-// Publish adds a part, spoken by a role (Assistant, or Tool for the results of tools), and gives it the next number. It
-// does not wait for the relay. After 1 MiB of encoded parts it drops the rest, as the relay would: they are a preview.
+// Publish adds a part of a role (Assistant, or Tool for the results of tools), and gives it the next number. It does
+// not wait for the relay. After 1 MiB of encoded parts it drops the rest, as the relay would: they are a preview.
 func (e *Episode) Publish(role string, p parts.Part) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -67,16 +67,14 @@ func (e *Episode) Publish(role string, p parts.Part) {
 		e.dropped++
 		return
 	}
-	frame := parts.Frame{Seq: e.seq + 1, Role: role, Part: p}
-	log := append(frame.AppendJSON(e.log), '\n')
-	if len(log) > relay.DefaultEpisodeBytes {
-		e.full = true // what follows would leave a gap
+	frame := parts.Frame{Seq: e.log.Last() + 1, Role: role, Part: p}
+	line := frame.AppendJSON(nil)
+	if e.log.Bytes()+len(line)+1 > relay.DefaultEpisodeBytes {
+		e.full = true // Later parts would leave a gap.
 		e.dropped++
 		return
 	}
-	e.seq++
-	e.log = log
-	e.ends = append(e.ends, len(e.log))
+	e.log.Append(line)
 	e.notify()
 }
 
@@ -87,8 +85,8 @@ func (e *Episode) Dropped() int64 {
 	return e.dropped
 }
 
-// Close waits until the relay has every part and closes the episode there. If the relay stays away it gives up when ctx
-// is done; the attempt is none the worse. Nothing may be published after it. It must be called exactly once.
+// Close waits until the relay has every part and closes the episode there. It stops waiting when ctx is done; the
+// attempt is not affected. Nothing may be published after it. It must be called exactly once.
 func (e *Episode) Close(ctx context.Context) error {
 	defer e.stop()
 	e.mu.Lock()
@@ -102,19 +100,19 @@ func (e *Episode) Close(ctx context.Context) error {
 		return fmt.Errorf("closing episode %s: %w", e.name, ctx.Err())
 	}
 	if e.lost != nil {
-		return nil // it is closed, or somebody else's
+		return nil // It is closed, or of another incarnation.
 	}
 	return e.client.Close(ctx, e.name)
 }
 
-// end says that nothing more comes. The caller holds mu.
+// end ends the log. The caller holds mu.
 func (e *Episode) end() {
 	e.closing = true
 	close(e.ending)
 	e.notify()
 }
 
-// notify wakes the reader. The caller holds mu.
+// notify wakes the stream. The caller holds mu.
 func (e *Episode) notify() {
 	if e.waiting {
 		e.waiting = false
@@ -124,13 +122,11 @@ func (e *Episode) notify() {
 }
 
 // run keeps a stream to the relay until everything was sent after Close, or ctx is done. last is the number of the last
-// frame that the relay had when the episode was opened; those that are published since then may be in the log already.
+// frame that the relay had when the episode was opened.
 func (e *Episode) run(ctx context.Context, last int64) {
-	pauses := retry.Relay.Start()
-	first := last + 1 // number of the first frame in log
-	for {
+	for pauses := retry.Relay.Start(); ; {
 		began := e.client.now()
-		err := e.stream(ctx, last-first+1)
+		err := e.stream(ctx, last)
 		if err == nil {
 			return
 		}
@@ -138,7 +134,7 @@ func (e *Episode) run(ctx context.Context, last int64) {
 			pauses.Reset()
 		}
 		for {
-			if final(err) {
+			if errors.Is(err, ErrExists) {
 				e.lose(err)
 				return
 			}
@@ -155,39 +151,33 @@ func (e *Episode) run(ctx context.Context, last int64) {
 func (e *Episode) lose(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.lost, e.log, e.ends = err, nil, nil
+	e.lost, e.log = err, framelog.Log{}
 }
 
-// stream sends the frames behind the first skip ones in one request, until the episode is closed.
-func (e *Episode) stream(ctx context.Context, skip int64) error {
+// stream sends the frames behind a number in one request, until the episode is closed. A relay that was restarted may
+// have forgotten frames of an earlier incarnation, which are not sent again.
+func (e *Episode) stream(ctx context.Context, after int64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var opened relay.Opened
-	return e.client.post(ctx, e.name, "/frames", &body{ctx: ctx, e: e, at: e.offset(skip)}, http.StatusOK, &opened)
-}
-
-// offset of the frame behind the first skip ones. A relay that was restarted has forgotten frames; it never has more
-// than were sent.
-func (e *Episode) offset(skip int64) int {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if skip = min(skip, int64(len(e.ends))); skip <= 0 {
-		return 0
-	}
-	return e.ends[skip-1]
+	r := &body{ctx: ctx, e: e, after: max(after, e.log.Dropped())}
+	e.mu.Unlock()
+	return e.client.call(ctx, http.MethodPost, episodes+e.name.String()+"/frames", r, nil)
 }
 
-// body is that of the streamed request: it waits for parts as long as the episode is open.
+// body is that of the streamed request: it waits for parts while the episode is open.
 type body struct {
 	ctx context.Context
 	e   *Episode
-	at  int
-	// upToDate is when everything that there was had been handed over; zero if there is more.
+	// after is the number of the last frame that was taken from the log, and rest the bytes that were not handed over.
+	after int64
+	rest  []byte
+	// upToDate is when everything had been handed over; zero if there is more.
 	upToDate time.Time
 }
 
-// Read implements io.Reader. It hands over whatever there is, so that parts travel alone when there are few and
-// together when there are many.
+// Read implements io.Reader. It hands over what there is, so that parts travel alone when there are few and together
+// when there are many.
 func (r *body) Read(p []byte) (int, error) {
 	r.gather()
 	for {
@@ -203,7 +193,7 @@ func (r *body) Read(p []byte) (int, error) {
 	}
 }
 
-// gather lets parts come together, if the last ones have just been sent.
+// gather waits for more parts, if the last ones have just been sent.
 func (r *body) gather() {
 	d := min(time.Duration(r.e.client.live.Load()-1)*share, maxGather) - r.e.client.now().Sub(r.upToDate)
 	if d <= 0 {
@@ -218,12 +208,22 @@ func (r *body) gather() {
 	}
 }
 
-func (r *body) take(p []byte) (int, <-chan struct{}, error) {
+func (r *body) take(p []byte) (n int, changed <-chan struct{}, err error) {
 	r.e.mu.Lock()
 	defer r.e.mu.Unlock()
-	if n := copy(p, r.e.log[min(r.at, len(r.e.log)):]); n > 0 {
-		r.at, r.upToDate = r.at+n, time.Time{}
-		if r.at == len(r.e.log) {
+	for n < len(p) {
+		if len(r.rest) == 0 {
+			r.rest, r.after = r.e.log.Behind(r.after)
+		}
+		if len(r.rest) == 0 {
+			break
+		}
+		copied := copy(p[n:], r.rest)
+		n, r.rest = n+copied, r.rest[copied:]
+	}
+	if n > 0 {
+		r.upToDate = time.Time{}
+		if len(r.rest) == 0 && r.after >= r.e.log.Last() {
 			r.upToDate = r.e.client.now()
 		}
 		return n, nil, nil

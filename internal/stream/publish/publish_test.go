@@ -7,9 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -25,6 +23,8 @@ import (
 	"parley.dev/parley/internal/stream/publish"
 	"parley.dev/parley/internal/stream/relay"
 	"parley.dev/parley/internal/stream/subscribe"
+	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/realrelay"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -43,56 +43,14 @@ func (a allow) Authorize(_ context.Context, token string) error {
 	}
 }
 
-// sidecar is a relay that can be stopped and started again at the same places.
-type sidecar struct {
-	t       testing.TB
-	dir     string
-	public  string
-	options func(*relay.Subscribers)
-	stop    func()
-}
-
-func startSidecar(t testing.TB, options func(*relay.Subscribers)) *sidecar {
-	s := &sidecar{t: t, dir: t.TempDir(), public: "127.0.0.1:0", options: options}
-	s.start()
-	t.Cleanup(func() { s.stop() })
-	return s
-}
-
-func (s *sidecar) socket() string { return filepath.Join(s.dir, "r.sock") }
-func (s *sidecar) url() string    { return "http://" + s.public }
-
-func (s *sidecar) start() {
-	s.t.Helper()
-	store, err := relay.NewStore(relay.Options{MarkerDir: filepath.Join(s.dir, "episodes"), Now: time.Now})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	local, err := relay.ListenLocal(s.socket())
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	public, err := net.Listen("tcp", s.public)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if address := public.Addr().String(); s.public != address { // A restart listens where it listened.
-		s.public = address
-	}
-	reader := &relay.Subscribers{Store: store, Authorizer: allow("good")}
-	if s.options != nil {
-		s.options(reader)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- (&relay.Server{Subscribers: reader, Local: local, Public: public}).Run(ctx) }()
-	s.stop = func() {
-		cancel()
-		if err := <-done; err != nil {
-			s.t.Error(err)
+// startSidecar starts a relay whose readers have the token "good".
+func startSidecar(t testing.TB, change ...func(*relay.Subscribers)) *realrelay.Relay {
+	return realrelay.Start(t, "127.0.0.1:0", func(s *relay.Subscribers, _ *relay.IssuerKeys) {
+		s.Authorizer = allow("good")
+		for _, f := range change {
+			f(s)
 		}
-		s.stop = func() {}
-	}
+	})
 }
 
 func newReader(token string) *subscribe.Client {
@@ -104,13 +62,13 @@ func text(i int) parts.Part {
 }
 
 // follow reads an episode in the background, resuming after every lost connection, until it is closed.
-func follow(ctx context.Context, s *sidecar) <-chan []parts.Frame {
+func follow(ctx context.Context, s *realrelay.Relay) <-chan []parts.Frame {
 	got := make(chan []parts.Frame, 1)
 	go func() {
 		var frames []parts.Frame
 		for ctx.Err() == nil {
 			whole := true
-			for f, err := range newReader("good").Subscribe(ctx, s.url(), episode1, int64(len(frames))) {
+			for f, err := range newReader("good").Subscribe(ctx, "http://"+s.Address, episode1, int64(len(frames))) {
 				if err != nil {
 					whole = false
 					break
@@ -126,16 +84,14 @@ func follow(ctx context.Context, s *sidecar) <-chan []parts.Frame {
 	return got
 }
 
-func check(t *testing.T, frames []parts.Frame, want int) {
+func checkFrames(t *testing.T, frames []parts.Frame, want int) {
 	t.Helper()
 	for i, f := range frames {
 		if f.Seq != int64(i+1) || f.Part != text(i+1) || f.Role != "Assistant" {
 			t.Fatalf("frame %d is %+v", i, f)
 		}
 	}
-	if len(frames) != want {
-		t.Errorf("%d frames, want %d", len(frames), want)
-	}
+	check.Equal(t, "frames", want, len(frames))
 }
 
 func send(e *publish.Episode, from, to int) {
@@ -147,9 +103,7 @@ func send(e *publish.Episode, from, to int) {
 func open(t testing.TB, c *publish.Client) *publish.Episode {
 	t.Helper()
 	e, err := c.Open(t.Context(), episode1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return e
 }
 
@@ -157,56 +111,54 @@ func closeEpisode(t testing.TB, e *publish.Episode) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if err := e.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, e.Close(ctx))
 }
 
 func TestPartsTravelFromGeneratorToReader(t *testing.T) {
-	s := startSidecar(t, nil)
+	s := startSidecar(t)
 	early := follow(t.Context(), s)
-	e := open(t, publish.New(s.socket(), "one", time.Now))
+	e := open(t, publish.New(s.Socket, "one", time.Now))
 	send(e, 1, 500)
 	closeEpisode(t, e)
-	check(t, <-early, 500)
-	check(t, <-follow(t.Context(), s), 500)
+	checkFrames(t, <-early, 500)
+	checkFrames(t, <-follow(t.Context(), s), 500)
 }
 
 func TestGeneratorResendsAllPartsAfterRelayRestart(t *testing.T) {
-	s := startSidecar(t, nil)
-	e := open(t, publish.New(s.socket(), "one", time.Now))
+	s := startSidecar(t)
+	e := open(t, publish.New(s.Socket, "one", time.Now))
 	send(e, 1, 100)
 	waitFor(t, s, 100)
-	s.stop()
+	s.Stop()
 	send(e, 101, 150) // nobody listens
-	s.start()
+	s.Start()
 	send(e, 151, 200)
 	waitFor(t, s, 200) // without being closed
 	closeEpisode(t, e)
-	check(t, <-follow(t.Context(), s), 200)
+	checkFrames(t, <-follow(t.Context(), s), 200)
 }
 
 func TestAReaderResumesAfterTheRelayWasRestarted(t *testing.T) {
-	s := startSidecar(t, nil)
+	s := startSidecar(t)
 	got := follow(t.Context(), s)
-	e := open(t, publish.New(s.socket(), "one", time.Now))
+	e := open(t, publish.New(s.Socket, "one", time.Now))
 	send(e, 1, 50)
 	waitFor(t, s, 50)
-	s.stop()
-	s.start()
+	s.Stop()
+	s.Start()
 	send(e, 51, 60)
 	waitFor(t, s, 60)
 	closeEpisode(t, e)
-	check(t, <-got, 60)
+	checkFrames(t, <-got, 60)
 }
 
 // waitFor waits until a reader of its own has seen frame n.
-func waitFor(t *testing.T, s *sidecar, n int64) {
+func waitFor(t *testing.T, s *realrelay.Relay, n int64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	for ctx.Err() == nil {
-		for f, err := range newReader("good").Subscribe(ctx, s.url(), episode1, n-1) {
+		for f, err := range newReader("good").Subscribe(ctx, "http://"+s.Address, episode1, n-1) {
 			if err == nil && f.Seq == n {
 				return
 			}
@@ -216,14 +168,14 @@ func waitFor(t *testing.T, s *sidecar, n int64) {
 }
 
 func TestAnotherIncarnationIsRefusedAlsoAfterARestart(t *testing.T) {
-	s := startSidecar(t, nil)
-	e := open(t, publish.New(s.socket(), "one", time.Now))
-	other := publish.New(s.socket(), "two", time.Now)
+	s := startSidecar(t)
+	e := open(t, publish.New(s.Socket, "one", time.Now))
+	other := publish.New(s.Socket, "two", time.Now)
 	if _, err := other.Open(t.Context(), episode1); !errors.Is(err, publish.ErrExists) {
 		t.Errorf("got %v, want ErrExists", err)
 	}
-	s.stop()
-	s.start()
+	s.Stop()
+	s.Start()
 	if _, err := other.Open(t.Context(), episode1); !errors.Is(err, publish.ErrExists) {
 		t.Errorf("after a restart: %v, want ErrExists", err)
 	}
@@ -235,9 +187,9 @@ func TestAnotherIncarnationIsRefusedAlsoAfterARestart(t *testing.T) {
 }
 
 func TestClosingGivesUpWhenTheRelayStaysAway(t *testing.T) {
-	s := startSidecar(t, nil)
-	e := open(t, publish.New(s.socket(), "one", time.Now))
-	s.stop()
+	s := startSidecar(t)
+	e := open(t, publish.New(s.Socket, "one", time.Now))
+	s.Stop()
 	send(e, 1, 10)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -247,22 +199,20 @@ func TestClosingGivesUpWhenTheRelayStaysAway(t *testing.T) {
 }
 
 func TestWhatDoesNotFitIsDropped(t *testing.T) {
-	s := startSidecar(t, nil)
-	e := open(t, publish.New(s.socket(), "one", time.Now))
+	s := startSidecar(t)
+	e := open(t, publish.New(s.Socket, "one", time.Now))
 	send(e, 1, 1)
 	e.Publish("Tool", parts.Part{Type: parts.ToolResult, Text: strings.Repeat("x", relay.DefaultEpisodeBytes)})
 	send(e, 2, 2)
-	if e.Dropped() != 2 {
-		t.Errorf("dropped %d, want 2", e.Dropped())
-	}
+	check.Equal(t, "dropped", 2, e.Dropped())
 	closeEpisode(t, e)
-	check(t, <-follow(t.Context(), s), 1)
+	checkFrames(t, <-follow(t.Context(), s), 1)
 }
 
 func TestARelayThatIsStartedLaterIsAwaited(t *testing.T) {
-	s := startSidecar(t, nil)
-	s.stop()
-	client := publish.New(s.socket(), "life", time.Now)
+	s := startSidecar(t)
+	s.Stop()
+	client := publish.New(s.Socket, "life", time.Now)
 	over, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := client.Await(over); err == nil {
@@ -270,59 +220,28 @@ func TestARelayThatIsStartedLaterIsAwaited(t *testing.T) {
 	}
 	found := make(chan error, 1)
 	go func() { found <- client.Await(t.Context()) }()
-	s.start()
+	s.Start()
 	if err := <-found; err != nil {
 		t.Error(err)
 	}
 }
 
 func TestReadersMustProveThemselves(t *testing.T) {
-	s := startSidecar(t, nil)
+	s := startSidecar(t)
 	for token, want := range map[string]string{"bad": "401", "stranger": "403"} {
-		for _, err := range newReader(token).Subscribe(t.Context(), s.url(), episode1, 0) {
+		for _, err := range newReader(token).Subscribe(t.Context(), "http://"+s.Address, episode1, 0) {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("token %s: %v, want %s", token, err, want)
 			}
 		}
 	}
-	for path, want := range map[string]int{"/healthz": 404, "/readyz": 200, "/v1/episodes/a/1/1": 401,
-		"/v1/episodes/a/1/1/close": 404} {
-		resp, err := http.Get(s.url() + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode != want {
-			t.Errorf("%s: %d, want %d", path, resp.StatusCode, want)
-		}
-	}
-}
-
-func TestBadRequestResponseNamesTheInvalidParameter(t *testing.T) {
-	s := startSidecar(t, nil)
-	for path, want := range map[string]string{
-		"/v1/episodes/a.b/1/1": "letters", "/v1/episodes/a/x/1": "history version", "/v1/episodes/a/1/-1": "attempt",
-		"/v1/episodes/a/1/1?after=-1": "after",
-	} {
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url()+path, nil)
-		req.Header.Set("Authorization", "Bearer good")
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, _ := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(body), want) {
-			t.Errorf("%s: %d %s, want 400 about %s", path, resp.StatusCode, body, want)
-		}
-	}
 }
 
 func TestReaderDetectsSilentRelayUnlessHeartbeatArrives(t *testing.T) {
-	quiet := startSidecar(t, nil)
+	quiet := startSidecar(t)
 	reader := newReader("good")
 	reader.Silence = 50 * time.Millisecond
-	for _, err := range reader.Subscribe(t.Context(), quiet.url(), episode1, 0) {
+	for _, err := range reader.Subscribe(t.Context(), "http://"+quiet.Address, episode1, 0) {
 		if !errors.Is(err, subscribe.ErrSilent) {
 			t.Errorf("got %v, want ErrSilent", err)
 		}
@@ -331,7 +250,7 @@ func TestReaderDetectsSilentRelayUnlessHeartbeatArrives(t *testing.T) {
 	reader.Silence = time.Second
 	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 	defer cancel()
-	for _, err := range reader.Subscribe(ctx, beating.url(), episode1, 0) {
+	for _, err := range reader.Subscribe(ctx, "http://"+beating.Address, episode1, 0) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want the test's own deadline", err)
 		}
@@ -349,9 +268,7 @@ func TestAReaderGoesNowhereElseWithItsToken(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	if n := shown.Load(); n != 0 {
-		t.Errorf("%d requests went elsewhere", n)
-	}
+	check.Equal(t, "requests elsewhere", 0, shown.Load())
 }
 
 func TestReaderRejectsMoreBytesThanEpisodeLimit(t *testing.T) {
@@ -379,53 +296,11 @@ func TestReaderRejectsMoreBytesThanEpisodeLimit(t *testing.T) {
 	}
 }
 
-func TestARelayHasOnlySoManyReaders(t *testing.T) {
-	s := startSidecar(t, func(r *relay.Subscribers) { r.MaxStreams = 2 })
-	get := func() *http.Response {
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url()+"/v1/episodes/a/1/1", nil)
-		req.Header.Set("Authorization", "Bearer good")
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { resp.Body.Close() })
-		return resp
-	}
-	first := get()
-	get()
-	if resp := get(); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
-		t.Errorf("the third reader got %s, Retry-After %q", resp.Status, resp.Header.Get("Retry-After"))
-	}
-	first.Body.Close()
-	waiting.Until(t, 10*time.Second, "there is room again", func() bool { return get().StatusCode == http.StatusOK })
-}
-
-func TestRequestWithBodyIsRejectedImmediately(t *testing.T) {
-	s := startSidecar(t, nil)
-	conn, err := net.Dial("tcp", s.public)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn,
-		"GET /v1/episodes/a/1/1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer good\r\nContent-Length: 10\r\n\r\n"); err !=
-		nil {
-		t.Fatal(err)
-	}
-	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
-	answer, err := io.ReadAll(conn) // To the end of the connection.
-	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400") {
-		t.Errorf("got %q, %v", answer, err)
-	}
-}
-
 func TestGeneratorDeliversIssuerKeysToRelay(t *testing.T) {
 	keys := &relay.IssuerKeys{Now: time.Now}
 	dir := t.TempDir()
 	listener, err := relay.ListenLocal(filepath.Join(dir, "r.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	server := &http.Server{Handler: relay.LocalHandler(nil, keys)}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
@@ -450,7 +325,5 @@ func TestGeneratorDeliversIssuerKeysToRelay(t *testing.T) {
 		found, err := keys.Key(t.Context(), "first")
 		return err == nil && len(found) == 1
 	})
-	if n := fetches.Load(); n != 2 {
-		t.Errorf("the keys were fetched %d times", n)
-	}
+	check.Equal(t, "fetches of keys", 2, fetches.Load())
 }

@@ -17,25 +17,24 @@ import (
 )
 
 const (
-	// keysRefetch is the least time between two requests for keys: a token with an invented key id must not cost the API
-	// server more.
+	// keysRefetch is the least time between two requests for keys, so that tokens with invented key ids do not overload
+	// the API server.
 	keysRefetch = 10 * time.Second
-	// keysMaxAge is when keys are asked for although all key ids are known, so that a withdrawn key stops counting.
+	// keysMaxAge is when keys are requested although all key ids are known, so that a withdrawn key is removed.
 	keysMaxAge = time.Hour
-	// keysPatience is how long a reader waits for keys that were asked for.
+	// keysPatience is how long a reader waits for requested keys.
 	keysPatience = 2 * time.Second
 )
 
-// IssuerKeys are the keys that sign the cluster's service-account tokens. The relay has no credentials to fetch them
-// with: the generator beside it does, when Wanted returns, and hands them over with Put. They are kept in a file, so
-// that a relay that is restarted while its generator is down still knows who its readers are.
-// It is safe for concurrent use.
+// IssuerKeys are the keys that sign the cluster's service-account tokens. The relay has no credentials to fetch them:
+// the generator does when Wanted returns, and sends them to Put. They are kept in a file, so that a restarted relay can
+// authenticate its readers while the generator is down. It is safe for concurrent use.
 type IssuerKeys struct {
-	// File keeps the key set; empty: nothing does.
+	// File has the key set; empty: it is not kept.
 	File string
 	// Now returns the current time.
 	Now func() time.Time
-	// Patience is how long a reader waits for keys that were asked for, default 2 s.
+	// Patience is how long a reader waits for requested keys, default 2 s.
 	Patience time.Duration
 
 	mu      sync.Mutex
@@ -43,14 +42,14 @@ type IssuerKeys struct {
 	keys    jose.JSONWebKeySet
 	edition int           // how often keys have come
 	since   time.Time     // when keys came last
-	asked   time.Time     // when they were asked for last, or came
-	wanted  bool          // that they are, and nobody has taken the request up
-	changed chan struct{} // closed and replaced when keys come, or are wanted
+	asked   time.Time     // when they were requested last, or came
+	wanted  bool          // whether they were requested and have not come
+	changed chan struct{} // closed and replaced when keys come, or are requested
 }
 
-// Key finds the keys with an id. If there is none, or what is known is old, it asks for newer ones, at most every ten
-// seconds, and waits for them a little. Old keys count until newer ones come: better an old key than no streams while
-// the API server is away.
+// Key finds the keys with an id. If there is none, or the keys are old, it requests newer ones, at most every ten
+// seconds, and waits for them briefly. Old keys are valid until newer ones come, so that streams work while the API
+// server is away.
 func (k *IssuerKeys) Key(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,7 +70,7 @@ func (k *IssuerKeys) Key(ctx context.Context, id string) ([]jose.JSONWebKey, err
 	return found, nil
 }
 
-// Put takes a key set that the issuer publishes. Of keys that are no public ones none is kept.
+// Put sets the key set that the issuer publishes. Only public keys are kept.
 func (k *IssuerKeys) Put(set []byte) error {
 	keys, err := satoken.PublicKeys(set)
 	if err != nil {
@@ -87,7 +86,7 @@ func (k *IssuerKeys) Put(set []byte) error {
 	return k.save(set)
 }
 
-// Wanted waits until keys are needed: none are known, a token names an unknown one, or those that are known are old.
+// Wanted waits until keys are needed: there are none, a token names an unknown one, or they are old.
 func (k *IssuerKeys) Wanted(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -95,7 +94,7 @@ func (k *IssuerKeys) Wanted(ctx context.Context) error {
 	return k.await(ctx, func() bool { return k.wanted || k.since.IsZero() })
 }
 
-// await waits until done reports true. The caller holds mu, which others can take in between.
+// await waits until done reports true. The caller holds mu, which is released while it waits.
 func (k *IssuerKeys) await(ctx context.Context, done func() bool) error {
 	for !done() {
 		if k.changed == nil {
@@ -115,7 +114,7 @@ func (k *IssuerKeys) await(ctx context.Context, done func() bool) error {
 	return nil
 }
 
-// ask says that keys are wanted, unless that was said a moment ago. The caller holds mu.
+// ask requests keys, unless they were requested a moment ago. The caller holds mu.
 func (k *IssuerKeys) ask() {
 	if now := k.Now(); now.Sub(k.asked) >= keysRefetch {
 		k.asked, k.wanted = now, true
@@ -131,14 +130,14 @@ func (k *IssuerKeys) notify() {
 	}
 }
 
-// load reads the keys that an earlier process of the relay has kept, once. If it cannot, the generator brings them
-// again. The caller holds mu.
+// load reads the keys of an earlier process of the relay, once. If it cannot, the generator sends them again. The
+// caller holds mu.
 func (k *IssuerKeys) load() {
 	if k.read {
 		return
 	}
 	k.read = true
-	set, _ := os.ReadFile(k.File) // Nothing is no set of keys.
+	set, _ := os.ReadFile(k.File) // An empty set is no set of keys.
 	keys, err := satoken.PublicKeys(set)
 	if err != nil {
 		return
@@ -148,15 +147,16 @@ func (k *IssuerKeys) load() {
 	}
 }
 
-// save keeps the set for the relay's next life, whole or not at all. The caller holds mu.
+// save writes the set for the relay's next process, atomically. The caller holds mu.
 func (k *IssuerKeys) save(set []byte) error {
 	if k.File == "" {
 		return nil
 	}
-	if err := os.WriteFile(k.File+".new", set, 0o600); err != nil {
-		return fmt.Errorf("keeping the issuer's keys: %w", err)
+	err := os.WriteFile(k.File+".new", set, 0o600)
+	if err == nil {
+		err = os.Rename(k.File+".new", k.File)
 	}
-	if err := os.Rename(k.File+".new", k.File); err != nil {
+	if err != nil {
 		return fmt.Errorf("keeping the issuer's keys: %w", err)
 	}
 	return nil

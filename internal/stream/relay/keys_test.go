@@ -15,6 +15,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"parley.dev/parley/internal/kube/satoken"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/tokens"
 )
 
@@ -70,42 +71,34 @@ func TestKeysAreFetchedOnceForManyTokens(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := iss.fetches.Load(); n != 1 {
-		t.Errorf("keys were fetched %d times, want once", n)
-	}
+	check.Equal(t, "fetches of keys", 1, iss.fetches.Load())
 }
 
 func TestARotatedKeyIsFetched(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	iss := newIssuer(t)
 	v, _ := iss.verifier(func() time.Time { return now })
-	check := func(key string) error { return v.Authorize(context.Background(), iss.Sign(key, goodClaims(now))) }
-	if err := check("first"); err != nil {
-		t.Fatal(err)
-	}
+	authorize := func(key string) error { return v.Authorize(context.Background(), iss.Sign(key, goodClaims(now))) }
+	check.OK(t, authorize("first"))
 	iss.Rotate("second")
-	if err := check("second"); !errors.Is(err, satoken.ErrUnauthenticated) {
+	if err := authorize("second"); !errors.Is(err, satoken.ErrUnauthenticated) {
 		t.Errorf("within ten seconds of the last fetch: %v, want ErrUnauthenticated", err)
 	}
 	now = now.Add(keysRefetch)
-	if err := check("second"); err != nil {
+	if err := authorize("second"); err != nil {
 		t.Errorf("after ten seconds: %v", err)
 	}
-	if err := check("first"); !errors.Is(err, satoken.ErrUnauthenticated) {
+	if err := authorize("first"); !errors.Is(err, satoken.ErrUnauthenticated) {
 		t.Errorf("the withdrawn key: %v, want ErrUnauthenticated", err)
 	}
-	if n := iss.fetches.Load(); n != 2 {
-		t.Errorf("keys were fetched %d times, want 2", n)
-	}
+	check.Equal(t, "fetches of keys", 2, iss.fetches.Load())
 }
 
 func TestKnownKeysOutliveAnAbsentAPIServer(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	iss := newIssuer(t)
 	v, _ := iss.verifier(func() time.Time { return now })
-	if err := v.Authorize(t.Context(), iss.Sign("first", goodClaims(now))); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, v.Authorize(t.Context(), iss.Sign("first", goodClaims(now))))
 	iss.away.Store(true)
 	now = now.Add(2 * keysMaxAge)
 	if err := v.Authorize(t.Context(), iss.Sign("first", goodClaims(now))); err != nil {
@@ -117,9 +110,7 @@ func TestRestartedRelayVerifiesReadersWithPersistedKeys(t *testing.T) {
 	now := time.Now()
 	iss := newIssuer(t)
 	v, keys := iss.verifier(time.Now)
-	if err := v.Authorize(t.Context(), iss.Sign("first", goodClaims(now))); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, v.Authorize(t.Context(), iss.Sign("first", goodClaims(now))))
 	v.Keys = &IssuerKeys{File: keys.File, Now: time.Now, Patience: time.Nanosecond}
 	if err := v.Authorize(t.Context(), iss.Sign("first", goodClaims(now))); err != nil {
 		t.Errorf("after the restart: %v", err)
@@ -138,9 +129,7 @@ func TestWithoutKeysItIsNotTheTokensFault(t *testing.T) {
 func TestNobodyWaitsForKeysThatAreKnown(t *testing.T) {
 	iss := newIssuer(t)
 	v, keys := iss.verifier(time.Now)
-	if err := v.Authorize(t.Context(), iss.Sign("first", goodClaims(time.Now()))); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, v.Authorize(t.Context(), iss.Sign("first", goodClaims(time.Now()))))
 	iss.away.Store(true)
 	keys.Patience = time.Hour
 	ctx, cancel := context.WithCancel(t.Context())

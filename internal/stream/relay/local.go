@@ -10,14 +10,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 
 	"parley.dev/parley/internal/chat/fence"
 	"parley.dev/parley/internal/kube/satoken"
 )
 
 const (
-	// IncarnationHeader names the generator's incarnation in the requests of the generator's side.
+	// IncarnationHeader has the generator's incarnation.
 	IncarnationHeader = "Parley-Incarnation"
 	// FrameMediaType is the type of a stream of frames: one JSON document a line.
 	FrameMediaType = "application/x-ndjson"
@@ -29,122 +28,132 @@ type Opened struct {
 	LastSeq int64 `json:"lastSeq"`
 }
 
-// LocalHandler is the generator's side. It asks for no credentials: who can open the socket is the generator.
+// LocalHandler serves the generator, without credentials: only the generator can open the socket.
 //
 //	PUT  /v1/episodes/{uid}/{version}/{attempt}         201 opened, 200 was open already, 409 ErrExists
-//	POST /v1/episodes/{uid}/{version}/{attempt}/frames  a body of frames, as long as the attempt lasts
+//	POST /v1/episodes/{uid}/{version}/{attempt}/frames  a body of frames, while the attempt runs
 //	POST /v1/episodes/{uid}/{version}/{attempt}/close   204
 //	GET  /v1/episodes/{uid}/{version}/{attempt}         the frames so far, one a line
-//	GET  /v1/keys/wanted                                204 once keys of the issuer are wanted
+//	GET  /v1/keys/wanted                                204 once keys of the issuer are needed
 //	PUT  /v1/keys                                       a JSON Web Key Set, 204
 //
 // The last two are there if keys is not nil.
 func LocalHandler(store *Store, keys *IssuerKeys) http.Handler {
+	const episode = "/v1/episodes/{uid}/{version}/{attempt}"
+	l := local{store, keys}
 	mux := http.NewServeMux()
+	mux.HandleFunc("PUT "+episode, handle(l.open))
+	mux.HandleFunc("POST "+episode+"/frames", handle(l.frames))
+	mux.HandleFunc("GET "+episode, handle(l.soFar))
+	mux.HandleFunc("POST "+episode+"/close", handle(l.close))
 	if keys != nil {
-		mux.HandleFunc("GET /v1/keys/wanted", func(w http.ResponseWriter, r *http.Request) {
-			if keys.Wanted(r.Context()) == nil {
-				w.WriteHeader(http.StatusNoContent)
-			}
-		})
-		mux.HandleFunc("PUT /v1/keys", func(w http.ResponseWriter, r *http.Request) { handleKeys(keys, w, r) })
+		mux.HandleFunc("GET /v1/keys/wanted", handle(l.wanted))
+		mux.HandleFunc("PUT /v1/keys", handle(l.putKeys))
 	}
-	mux.HandleFunc("PUT /v1/episodes/{uid}/{version}/{attempt}", func(w http.ResponseWriter, r *http.Request) {
-		handleOpen(store, w, r)
-	})
-	mux.HandleFunc("POST /v1/episodes/{uid}/{version}/{attempt}/frames", func(w http.ResponseWriter, r *http.Request) {
-		handleFrames(store, w, r)
-	})
-	mux.HandleFunc("GET /v1/episodes/{uid}/{version}/{attempt}", func(w http.ResponseWriter, r *http.Request) {
-		handleSoFar(store, w, r)
-	})
-	mux.HandleFunc("POST /v1/episodes/{uid}/{version}/{attempt}/close", func(w http.ResponseWriter, r *http.Request) {
-		ep, err := episodeOf(r)
-		if err == nil {
-			err = store.Close(ep)
-		}
-		if err != nil {
-			writeError(w, err)
-			return
-		}
-		w.WriteHeader(http.StatusNoContent)
-	})
 	return mux
 }
 
-func handleKeys(keys *IssuerKeys, w http.ResponseWriter, r *http.Request) {
-	set, err := io.ReadAll(http.MaxBytesReader(w, r.Body, satoken.MaxKeysBytes))
-	if err == nil {
-		err = keys.Put(set)
+// handle answers with the error of a handler.
+func handle(serve func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := serve(w, r); err != nil {
+			writeError(w, err)
+		}
 	}
-	if err != nil {
-		writeError(w, badRequest{err})
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
 }
 
-func handleOpen(store *Store, w http.ResponseWriter, r *http.Request) {
+// local serves the generator.
+type local struct {
+	store *Store
+	keys  *IssuerKeys
+}
+
+func (l local) wanted(w http.ResponseWriter, r *http.Request) error {
+	if l.keys.Wanted(r.Context()) == nil { // or the client is gone
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return nil
+}
+
+func (l local) putKeys(w http.ResponseWriter, r *http.Request) error {
+	set, err := io.ReadAll(http.MaxBytesReader(w, r.Body, satoken.MaxKeysBytes))
+	if err == nil {
+		err = l.keys.Put(set)
+	}
+	if err != nil {
+		return badRequest{err}
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (l local) close(w http.ResponseWriter, r *http.Request) error {
+	ep, err := episodeOf(r)
+	if err != nil {
+		return err
+	}
+	if err := l.store.Close(ep); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (l local) open(w http.ResponseWriter, r *http.Request) error {
 	ep, incarnation, err := namesOf(r)
 	if err != nil {
-		writeError(w, err)
-		return
+		return err
 	}
-	last, created, err := store.Open(ep, incarnation)
+	last, created, err := l.store.Open(ep, incarnation)
 	if err != nil {
-		writeError(w, err)
-		return
+		return err
 	}
 	status := http.StatusOK
 	if created {
 		status = http.StatusCreated
 	}
 	writeJSON(w, status, Opened{LastSeq: last})
+	return nil
 }
 
-// handleSoFar lets a generator that was restarted read what its former life has said.
-func handleSoFar(store *Store, w http.ResponseWriter, r *http.Request) {
+// soFar serves a restarted generator the frames of its former life.
+func (l local) soFar(w http.ResponseWriter, r *http.Request) error {
 	ep, err := episodeOf(r)
 	if err != nil {
-		writeError(w, err)
-		return
+		return err
 	}
-	sub := store.Subscribe(ep, 0)
+	sub := l.store.Subscribe(ep, 0)
 	defer sub.Close()
 	w.Header().Set("Content-Type", FrameMediaType)
 	for batch, _ := sub.take(); batch != nil; batch, _ = sub.take() {
-		if _, err := w.Write(batch); err != nil {
-			return // The reader has gone.
-		}
+		_, _ = w.Write(batch) // or the client is gone
 	}
+	return nil
 }
 
-func handleFrames(store *Store, w http.ResponseWriter, r *http.Request) {
+func (l local) frames(w http.ResponseWriter, r *http.Request) error {
 	ep, incarnation, err := namesOf(r)
 	if err != nil {
-		writeError(w, err)
-		return
+		return err
 	}
-	writer, err := store.Writer(ep, incarnation)
+	writer, err := l.store.Writer(ep, incarnation)
 	if err != nil {
-		writeError(w, err)
-		return
+		return err
 	}
 	defer writer.Release()
-	// A frame that the store has no room for anyway may be longer than all that it keeps, but not without limit.
+	// A frame that is going to be dropped may be longer than what an episode keeps, but not without limit.
 	lines := bufio.NewScanner(r.Body)
-	lines.Buffer(make([]byte, 0, 16<<10), 2*store.opts.EpisodeBytes)
+	lines.Buffer(make([]byte, 0, 16<<10), 2*l.store.opts.EpisodeBytes)
 	for lines.Scan() {
 		if err := appendLine(writer, lines.Bytes()); err != nil {
-			writeError(w, err)
-			return
+			return err
 		}
 	}
 	if err := lines.Err(); err != nil {
-		writeError(w, badRequest{fmt.Errorf("reading frames: %w", err)})
-		return
+		return badRequest{fmt.Errorf("reading frames: %w", err)}
 	}
 	writeJSON(w, http.StatusOK, Opened{LastSeq: writer.Received()})
+	return nil
 }
 
 func appendLine(writer *Writer, line []byte) error {
@@ -176,19 +185,11 @@ func namesOf(r *http.Request) (fence.Fence, string, error) {
 }
 
 func episodeOf(r *http.Request) (fence.Fence, error) {
-	uid := r.PathValue("uid")
-	if !uidPattern.MatchString(uid) {
-		return fence.Fence{}, badRequest{errors.New("the chat's UID in the path must be 1 to 64 letters, digits and dashes")}
-	}
-	version, err := strconv.ParseUint(r.PathValue("version"), 10, 63)
+	ep, err := parseFence(r.PathValue("uid"), r.PathValue("version"), r.PathValue("attempt"))
 	if err != nil {
-		return fence.Fence{}, badRequest{fmt.Errorf("history version in the path: %w", err)}
+		return ep, badRequest{fmt.Errorf("reading the path: %w", err)}
 	}
-	attempt, err := strconv.ParseUint(r.PathValue("attempt"), 10, 31)
-	if err != nil {
-		return fence.Fence{}, badRequest{fmt.Errorf("attempt in the path: %w", err)}
-	}
-	return fence.Fence{ChatUID: uid, HistoryVersion: int64(version), Attempt: int32(attempt)}, nil
+	return ep, nil
 }
 
 func writeError(w http.ResponseWriter, err error) {
@@ -205,7 +206,7 @@ func writeError(w http.ResponseWriter, err error) {
 	writeJSON(w, status, map[string]string{"error": err.Error()})
 }
 
-// writeJSON answers with a document. An answer that cannot be written has no reader any more.
+// writeJSON answers with a document. If it cannot be written, the client is gone.
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -19,18 +19,16 @@ import (
 // uidPattern is what a chat's UID may look like. It goes into file names.
 var uidPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
-// markers remembers in a directory who opened which episode: one file per episode that holds the incarnation. They
-// survive a crash of the relay's container, not the pod, which is exactly as long as the question can be asked.
-type markers struct {
-	dir string
-}
+// markers records in a directory who opened which episode: one file with the incarnation for each episode. They survive
+// a crash of the relay's container, but not the pod, and neither does the generator.
+type markers struct{ dir string }
 
 func (m markers) path(ep fence.Fence) string {
 	return filepath.Join(m.dir, fmt.Sprintf("%s-%d-%d", ep.ChatUID, ep.HistoryVersion, ep.Attempt))
 }
 
-// create remembers who opened an episode. A marker that is left of an evicted episode with the same name says that
-// the attempt has been made, so that it is refused with ErrExists.
+// create records who opened an episode. The marker of an evicted episode of that name means that the attempt was made,
+// so that it fails with ErrExists.
 func (m markers) create(ep fence.Fence, incarnation string) error {
 	if m.dir == "" {
 		return nil
@@ -59,7 +57,7 @@ func (m markers) remove(ep fence.Fence) error {
 	return nil
 }
 
-// load reads the markers of an earlier life. Files that are not markers are left alone.
+// load reads the markers of an earlier life. Other files are ignored.
 func (m markers) load() (map[fence.Fence]string, error) {
 	if m.dir == "" {
 		return nil, nil
@@ -88,15 +86,23 @@ func (m markers) load() (map[fence.Fence]string, error) {
 
 // parseMarker reads "<uid>-<version>-<attempt>", from the end because a UID has dashes of its own.
 func parseMarker(name string) (fence.Fence, bool) {
-	rest, attempt, ok := strings.CutLast(name, "-")
-	if !ok {
-		return fence.Fence{}, false
+	rest, attempt, _ := strings.CutLast(name, "-")
+	uid, version, _ := strings.CutLast(rest, "-")
+	ep, err := parseFence(uid, version, attempt)
+	return ep, err == nil
+}
+
+func parseFence(uid, version, attempt string) (fence.Fence, error) {
+	if !uidPattern.MatchString(uid) {
+		return fence.Fence{}, errors.New("the chat's UID must be 1 to 64 letters, digits and dashes")
 	}
-	uid, version, ok := strings.CutLast(rest, "-")
-	if !ok || !uidPattern.MatchString(uid) {
-		return fence.Fence{}, false
+	v, err := strconv.ParseUint(version, 10, 63)
+	if err != nil {
+		return fence.Fence{}, fmt.Errorf("history version: %w", err)
 	}
-	a, errA := strconv.ParseInt(attempt, 10, 32)
-	v, errV := strconv.ParseInt(version, 10, 64)
-	return fence.Fence{ChatUID: uid, HistoryVersion: v, Attempt: int32(a)}, errA == nil && errV == nil
+	a, err := strconv.ParseUint(attempt, 10, 31)
+	if err != nil {
+		return fence.Fence{}, fmt.Errorf("attempt: %w", err)
+	}
+	return fence.Fence{ChatUID: uid, HistoryVersion: int64(v), Attempt: int32(a)}, nil
 }

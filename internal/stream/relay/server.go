@@ -4,6 +4,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,29 +18,29 @@ import (
 )
 
 const (
-	// socketMode lets the generator in by its group, and nobody else.
+	// socketMode admits only the generator, by its group.
 	socketMode = 0o660
-	// sweepEvery is how often closed episodes are looked at.
+	// sweepEvery is how often old episodes are removed.
 	sweepEvery = time.Second
-	// drain is how long subscribers get to read what is there when the relay is told to stop.
+	// drain is how long subscribers have to read the rest when the relay stops.
 	drain = 2 * time.Second
-	// headerTimeout bounds how long a client takes to say what it wants.
+	// headerTimeout bounds the time for a request's header.
 	headerTimeout = 10 * time.Second
-	// readTimeout bounds how long the whole of a gateway's request takes. It has no body.
+	// readTimeout bounds the time for a request of a gateway, which has no body.
 	readTimeout = 30 * time.Second
-	// idleTimeout is how long a connection is kept that carries no request.
+	// idleTimeout is how long a connection is kept for a next request.
 	idleTimeout = 2 * time.Minute
 	// maxHeaderBytes bounds the header of a request: a token takes 2 KiB of it.
 	maxHeaderBytes = 64 << 10
 )
 
-// Server is the whole sidecar: a unix socket for the generator beside it, a TCP listener for gateways.
+// Server is the sidecar: a unix socket for the generator, and a TCP listener for gateways.
 type Server struct {
-	// Subscribers is what gateways get; its Store is what the generator fills.
+	// Subscribers serves gateways, from the Store that the generator fills.
 	Subscribers *Subscribers
 	// Local listens for the generator.
 	Local net.Listener
-	// Keys are the issuer's keys, which the generator brings; nil: none are asked for.
+	// Keys are the issuer's keys, which the generator sends; nil: none are requested.
 	Keys *IssuerKeys
 	// Public listens for gateways.
 	Public net.Listener
@@ -47,7 +48,7 @@ type Server struct {
 	Log *slog.Logger
 }
 
-// ListenLocal makes the unix socket. A socket that an earlier life left behind is removed; any other file is not.
+// ListenLocal makes the unix socket. It replaces the socket of an earlier process, but no other file.
 func ListenLocal(path string) (net.Listener, error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -70,6 +71,7 @@ func ListenLocal(path string) (net.Listener, error) {
 
 // Run serves until ctx is done, and closes both listeners.
 func (s *Server) Run(ctx context.Context) error {
+	s.Log = cmp.Or(s.Log, slog.Default())
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	local := s.server(serving, LocalHandler(s.Subscribers.Store, s.Keys))
@@ -108,7 +110,7 @@ func (s *Server) server(ctx context.Context, handler http.Handler) *http.Server 
 		ReadHeaderTimeout: headerTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ErrorLog:          slog.NewLogLogger(s.log().Handler(), slog.LevelDebug),
+		ErrorLog:          slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 	}
 }
 
@@ -121,15 +123,8 @@ func (s *Server) sweep(ctx context.Context) {
 			return
 		case <-ticker.C:
 			if err := s.Subscribers.Store.Collect(); err != nil {
-				s.log().WarnContext(ctx, "collect episodes", "error", err)
+				s.Log.WarnContext(ctx, "collect episodes", "error", err)
 			}
 		}
 	}
-}
-
-func (s *Server) log() *slog.Logger {
-	if s.Log == nil {
-		return slog.Default()
-	}
-	return s.Log
 }

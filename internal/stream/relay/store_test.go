@@ -20,6 +20,7 @@ import (
 
 	"parley.dev/parley/api/stream/parts"
 	"parley.dev/parley/internal/chat/fence"
+	"parley.dev/parley/test/kit/check"
 )
 
 var episode1 = fence.Fence{ChatUID: "0d1c-uid", HistoryVersion: 7, Attempt: 1}
@@ -30,10 +31,14 @@ func newTestStore(t *testing.T, opts Options) *Store {
 		opts.Now = time.Now
 	}
 	s, err := NewStore(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return s
+}
+
+func (s *Store) lookup(ep fence.Fence) *episode {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.episodes[ep]
 }
 
 func openWriter(t *testing.T, s *Store, ep fence.Fence) *Writer {
@@ -42,9 +47,7 @@ func openWriter(t *testing.T, s *Store, ep fence.Fence) *Writer {
 		t.Fatal(err)
 	}
 	w, err := s.Writer(ep, "one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return w
 }
 
@@ -87,9 +90,7 @@ func readAll(t *testing.T, s *Store, ep fence.Fence, after int64) []int64 {
 		if errors.Is(err, io.EOF) {
 			return got
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		got = append(got, sequences(t, batch)...)
 	}
 }
@@ -100,9 +101,7 @@ func TestAnEpisodeIsOpenedOnce(t *testing.T) {
 		t.Fatalf("first open: created %v, err %v", created, err)
 	}
 	w, err := s.Writer(episode1, "one")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	appendFrames(t, w, 1, 3)
 	if last, created, err := s.Open(episode1, "one"); err != nil || created || last != 3 {
 		t.Errorf("same incarnation again: last %d, created %v, err %v; want 3, false, nil", last, created, err)
@@ -113,9 +112,7 @@ func TestAnEpisodeIsOpenedOnce(t *testing.T) {
 	if _, err := s.Writer(episode1, "two"); !errors.Is(err, ErrExists) {
 		t.Errorf("writer of another incarnation: %v, want ErrExists", err)
 	}
-	if err := s.Close(episode1); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Close(episode1))
 	if _, _, err := s.Open(episode1, "one"); !errors.Is(err, ErrExists) {
 		t.Errorf("open after close: %v, want ErrExists", err)
 	}
@@ -132,15 +129,9 @@ func TestFramesFollowOnEachOther(t *testing.T) {
 		t.Errorf("gap: %v, want ErrGap", err)
 	}
 	appendFrames(t, w, 1, 4) // 1 and 2 are sent again
-	if err := s.Close(episode1); err != nil {
-		t.Fatal(err)
-	}
-	if got := fmt.Sprint(readAll(t, s, episode1, 0)); got != "[1 2 3 4]" {
-		t.Errorf("frames %s", got)
-	}
-	if got := fmt.Sprint(readAll(t, s, episode1, 3)); got != "[4]" {
-		t.Errorf("frames after 3: %s", got)
-	}
+	check.OK(t, s.Close(episode1))
+	check.Equal(t, "frames", "[1 2 3 4]", fmt.Sprint(readAll(t, s, episode1, 0)))
+	check.Equal(t, "frames after 3", "[4]", fmt.Sprint(readAll(t, s, episode1, 3)))
 }
 
 func TestASubscriberMayComeBeforeTheEpisode(t *testing.T) {
@@ -172,9 +163,7 @@ func TestClosingAMissingEpisodeCreatesItClosed(t *testing.T) {
 	dir := t.TempDir()
 	s := newTestStore(t, Options{MarkerDir: dir})
 	for range 2 {
-		if err := s.Close(episode1); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Close(episode1))
 	}
 	if got := readAll(t, s, episode1, 0); len(got) != 0 {
 		t.Errorf("frames %v", got)
@@ -215,9 +204,7 @@ func TestTheOldestClosedEpisodeMakesRoom(t *testing.T) {
 		appendFrames(t, openWriter(t, s, name(attempt)), 1, 1)
 		now = now.Add(time.Second)
 		if attempt < 3 {
-			if err := s.Close(name(attempt)); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, s.Close(name(attempt)))
 		}
 	}
 	sub := s.Subscribe(name(1), 0)
@@ -241,26 +228,22 @@ func TestClosedEpisodesAreKeptForLateSubscribers(t *testing.T) {
 	dir := t.TempDir()
 	s := newTestStore(t, Options{MarkerDir: dir, Now: func() time.Time { return now }})
 	appendFrames(t, openWriter(t, s, episode1), 1, 2)
-	if err := s.Close(episode1); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Close(episode1))
 	sub := s.Subscribe(episode1, 0)
 	steps := []struct {
 		after time.Duration
 		do    func()
 		kept  bool
 	}{
-		{DefaultKeep - time.Second, func() {}, true},
-		{DefaultKeep + time.Second, func() {}, true}, // somebody reads
-		{DefaultKeep + time.Second, sub.Close, false},
+		{keepClosed - time.Second, func() {}, true},
+		{keepClosed + time.Second, func() {}, true}, // somebody reads
+		{keepClosed + time.Second, sub.Close, false},
 	}
 	start := now
 	for i, step := range steps {
 		now = start.Add(step.after)
 		step.do()
-		if err := s.Collect(); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Collect())
 		if kept := s.lookup(episode1) != nil; kept != step.kept {
 			t.Fatalf("step %d: kept %v, want %v", i, kept, step.kept)
 		}
@@ -275,15 +258,11 @@ func TestAnAbandonedEpisodeIsClosed(t *testing.T) {
 	s := newTestStore(t, Options{Now: func() time.Time { return now }})
 	w := openWriter(t, s, episode1)
 	now = now.Add(5 * time.Hour)
-	if err := s.Collect(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Collect())
 	appendFrames(t, w, 1, 1) // a writer that is only silent keeps it open, such as that of a call which waits for hours
 	w.Release()
-	now = now.Add(DefaultAbandon)
-	if err := s.Collect(); err != nil {
-		t.Fatal(err)
-	}
+	now = now.Add(abandonedAfter)
+	check.OK(t, s.Collect())
 	if err := w.Append(2, line(2)); !errors.Is(err, ErrClosed) {
 		t.Errorf("append: %v, want ErrClosed", err)
 	}
@@ -293,9 +272,7 @@ func TestEpisodeOwnerIsKnownAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	s := newTestStore(t, Options{MarkerDir: dir})
 	appendFrames(t, openWriter(t, s, episode1), 1, 5)
-	if err := os.WriteFile(filepath.Join(dir, "something-else"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(filepath.Join(dir, "something-else"), nil, 0o600))
 	again := newTestStore(t, Options{MarkerDir: dir})
 	if _, _, err := again.Open(episode1, "two"); !errors.Is(err, ErrExists) {
 		t.Errorf("another incarnation: %v, want ErrExists", err)
@@ -337,9 +314,7 @@ func TestEverySubscriberSeesEveryFrameOnce(t *testing.T) {
 		appendFrames(t, w, max(seq-int64(rng.IntN(3)), 1), seq) // sometimes a few are sent again
 		seq++
 	}
-	if err := s.Close(episode1); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Close(episode1))
 	running.Wait()
 }
 

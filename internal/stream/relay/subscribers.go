@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -21,10 +22,10 @@ import (
 const (
 	// DefaultHeartbeat is how often a silent stream carries an empty line, so that a dead connection is noticed.
 	DefaultHeartbeat = 15 * time.Second
-	// DefaultWriteTimeout is how long a subscriber may take to accept what it is sent before it is cut.
+	// DefaultWriteTimeout is how long a subscriber may take to accept what it is sent.
 	DefaultWriteTimeout = 10 * time.Second
-	// DefaultMaxStreams is how many subscribers a relay has at once:
-	// ten for each chat of a full pod. Each takes some 30 KiB.
+	// DefaultMaxStreams is how many subscribers a relay has at once: ten for each chat of a full pod. Each takes some
+	// 30 KiB.
 	DefaultMaxStreams = 1000
 )
 
@@ -34,7 +35,7 @@ type Authorizer interface {
 	Authorize(ctx context.Context, token string) error
 }
 
-// errFull means that the relay has as many subscribers as it takes.
+// errFull means that the relay has MaxStreams subscribers.
 var errFull = errors.New("the relay has as many readers as it takes, try again")
 
 // Subscribers serves the gateways, which subscribe to episodes.
@@ -57,7 +58,7 @@ type Subscribers struct {
 // Streams is the number of subscribers.
 func (s *Subscribers) Streams() int64 { return s.streams.Load() }
 
-// Refused is the number of requests that were refused since the start: for their tokens, or for want of room.
+// Refused is the number of requests that were refused since the start: for their tokens, or because of MaxStreams.
 func (s *Subscribers) Refused() int64 { return s.refused.Load() }
 
 // Handler serves
@@ -77,7 +78,7 @@ func (s *Subscribers) Handler() http.Handler {
 func (s *Subscribers) stream(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength != 0 {
 		w.Header().Set("Connection", "close")
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // Nobody waits for the body.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // The body is not read.
 		writeError(w, badRequest{errors.New("the request must have no body")})
 		return
 	}
@@ -105,16 +106,15 @@ func (s *Subscribers) stream(w http.ResponseWriter, r *http.Request) {
 	s.copy(r.Context(), w, sub)
 }
 
-// copy sends frames until the episode is over or the client is gone or too slow. All three end the body; only the first
-// says so.
+// copy sends frames until the episode is over, or the client is gone or too slow. Only the first sends a last line.
 func (s *Subscribers) copy(ctx context.Context, w http.ResponseWriter, sub *Subscription) {
 	out := slowclient.New(w, cmp.Or(s.WriteTimeout, DefaultWriteTimeout))
 	out.IgnoreReads()
 	send := func(b []byte) error {
-		_, _ = out.Write(b) // Flush says so.
+		_, _ = out.Write(b) // Flush returns the error.
 		return out.Flush()
 	}
-	if send(nil) != nil { // the header: the client learns that it is let in before the first frame
+	if send(nil) != nil { // The header tells the client that it is authorized, before the first frame.
 		return
 	}
 	heartbeat := cmp.Or(s.Heartbeat, DefaultHeartbeat)
@@ -138,7 +138,7 @@ func (s *Subscribers) copy(ctx context.Context, w http.ResponseWriter, sub *Subs
 	}
 }
 
-// enter lets a subscriber in, who leaves by taking one from streams.
+// enter authorizes and counts a subscriber. It leaves by decrementing streams.
 func (s *Subscribers) enter(r *http.Request) error {
 	if err := s.authorize(r); err != nil {
 		return err
@@ -151,17 +151,16 @@ func (s *Subscribers) enter(r *http.Request) error {
 }
 
 func (s *Subscribers) authorize(r *http.Request) error {
-	const scheme = "Bearer "
-	header := r.Header.Get("Authorization")
-	if len(header) <= len(scheme) || header[:len(scheme)] != scheme {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok || token == "" {
 		return fmt.Errorf("%w: no bearer token", satoken.ErrUnauthenticated)
 	}
-	return s.Authorizer.Authorize(r.Context(), header[len(scheme):])
+	return s.Authorizer.Authorize(r.Context(), token)
 }
 
-// refuse says why. Where it is not for the caller, it says no more than to try again: anybody can ask.
+// refuse answers with a refusal. It has no details that an unknown caller must not know.
 func refuse(w http.ResponseWriter, err error) {
-	status, says := http.StatusServiceUnavailable, err.Error()
+	status, message := http.StatusServiceUnavailable, err.Error()
 	switch {
 	case errors.Is(err, errFull), errors.Is(err, satoken.ErrNoKeys):
 		w.Header().Set("Retry-After", "1")
@@ -171,9 +170,9 @@ func refuse(w http.ResponseWriter, err error) {
 	case errors.Is(err, satoken.ErrForbidden):
 		status = http.StatusForbidden
 	default:
-		says = "the relay cannot tell who may read, try again"
+		message = "the relay cannot tell who may read, try again"
 	}
-	writeJSON(w, status, map[string]string{"error": says})
+	writeJSON(w, status, map[string]string{"error": message})
 }
 
 func parseAfter(s string) (int64, error) {

@@ -3,13 +3,14 @@
 
 // Package subscribe is the gateway's side of the relay: it reads the frames of one episode as they come.
 //
-// A stream that ends without an error is a whole episode: everything that the relay will ever have of it was yielded.
-// Every other end is an error, after which the caller subscribes again behind the last frame that it has seen.
+// A stream that ends without an error has yielded the whole episode. After an error, the caller subscribes again behind
+// the last frame that it has.
 package subscribe
 
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,37 +26,33 @@ import (
 )
 
 const (
-	// silence is after how long without a byte a relay is taken for dead: three heartbeats.
+	// silence is how long a relay may send nothing: three heartbeats.
 	silence = 45 * time.Second
 	// maxLine bounds one frame: the relay keeps no longer ones.
 	maxLine = 2 << 20
-	// lineBuffer is what a subscription reads into: a frame has some hundred bytes, and the buffer grows for others.
+	// lineBuffer is the first size of the buffer of a subscription: a frame has some hundred bytes.
 	lineBuffer = 2 << 10
-	// maxStream bounds the bytes of one subscription: four times what a relay keeps of an episode.
-	// Heartbeats are one byte each.
+	// maxStream bounds the bytes of one subscription: four times what a relay keeps of an episode. A heartbeat is a byte.
 	maxStream = 4 << 20
 )
 
 // ErrSilent means that a relay that should have sent a heartbeat sent nothing.
 var ErrSilent = errors.New("the relay sent nothing, not even a heartbeat")
 
-// ErrRefused means that the relay does not let this reader in: a person has to put the configuration right.
+// ErrRefused means that the relay does not authorize the gateway: the configuration is wrong.
 var ErrRefused = errors.New("the relay does not accept the gateway's token")
 
-// ErrTooLong means that what calls itself a relay sends more than an episode can hold.
+// ErrTooLong means that the relay sends more than an episode can have.
 var ErrTooLong = errors.New("the relay sent more than an episode holds")
-
-// TokenSource returns the bearer token for one request. It must be good for that relay alone: it is shown to whatever
-// answers there.
-type TokenSource func(context.Context) (string, error)
 
 // Client subscribes to relays. It is safe for concurrent use.
 type Client struct {
 	// HTTP client to use; it must not have a timeout of its own. Redirects are never followed.
 	HTTP *http.Client
-	// Token proves to the relay who is reading.
-	Token TokenSource
-	// Silence after which a relay is taken for dead, default 45 s.
+	// Token returns the bearer token for one request. It must be valid for that relay only, since any server may answer at
+	// its address.
+	Token func(context.Context) (string, error)
+	// Silence is how long a relay may send nothing, default 45 s.
 	Silence time.Duration
 }
 
@@ -66,7 +63,8 @@ func (c *Client) Subscribe(ctx context.Context, baseURL string, ep fence.Fence, 
 	return func(yield func(parts.Frame, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
-		watchdog := time.AfterFunc(c.silence(), func() { cancel(ErrSilent) })
+		wait := cmp.Or(c.Silence, silence)
+		watchdog := time.AfterFunc(wait, func() { cancel(ErrSilent) })
 		defer watchdog.Stop()
 		body, err := c.connect(ctx, fmt.Sprintf("%s/v1/episodes/%s?after=%d", baseURL, ep, after))
 		if err != nil {
@@ -74,7 +72,7 @@ func (c *Client) Subscribe(ctx context.Context, baseURL string, ep fence.Fence, 
 			return
 		}
 		defer body.Close()
-		alive := func() { watchdog.Reset(c.silence()) }
+		alive := func() { watchdog.Reset(wait) }
 		if err := read(body, alive, func(f parts.Frame) bool { return yield(f, nil) }); err != nil {
 			yield(parts.Frame{}, because(ctx, fmt.Errorf("reading episode %s: %w", ep, err)))
 		}
@@ -92,7 +90,7 @@ func (c *Client) connect(ctx context.Context, url string) (io.ReadCloser, error)
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	client := *c.HTTP
-	client.CheckRedirect = httpguard.Stay // A relay sends nobody elsewhere.
+	client.CheckRedirect = httpguard.Stay // A relay does not redirect.
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, err
@@ -109,7 +107,7 @@ func (c *Client) connect(ctx context.Context, url string) (io.ReadCloser, error)
 	return resp.Body, nil
 }
 
-// read hands over frames until the episode is over, which is no error, or yield wants no more.
+// read yields frames until the episode is over, which is no error, or yield returns false.
 func read(body io.Reader, alive func(), yield func(parts.Frame) bool) error {
 	bounded := &io.LimitedReader{R: body, N: maxStream}
 	lines := bufio.NewScanner(bounded)
@@ -124,7 +122,7 @@ func read(body io.Reader, alive func(), yield func(parts.Frame) bool) error {
 			Closed bool `json:"closed"`
 		}
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			if bounded.N == 0 { // It was cut.
+			if bounded.N == 0 { // The line was truncated.
 				return ErrTooLong
 			}
 			return fmt.Errorf("decoding frame: %w", err)
@@ -142,17 +140,10 @@ func read(body io.Reader, alive func(), yield func(parts.Frame) bool) error {
 	return io.ErrUnexpectedEOF
 }
 
-// because prefers the reason why a context was cancelled over the bare fact.
+// because adds the cause of a cancelled context to an error.
 func because(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w (%w)", err, cause)
 	}
 	return err
-}
-
-func (c *Client) silence() time.Duration {
-	if c.Silence == 0 {
-		return silence
-	}
-	return c.Silence
 }

@@ -43,20 +43,20 @@ type Message struct {
 
 // ToolCall is a call that the client runs.
 type ToolCall struct {
-	// Index of the call, in chunks alone.
+	// Index of the call, in chunks only.
 	Index    *int     `json:"index,omitempty"`
 	ID       string   `json:"id,omitempty"`
 	Type     string   `json:"type,omitempty"`
 	Function Function `json:"function"`
 }
 
-// Function is what a call calls.
+// Function is the function of a call.
 type Function struct {
 	Name      string `json:"name,omitempty"`
 	Arguments string `json:"arguments"`
 }
 
-// Usage is what an answer took.
+// Usage is the usage of an answer.
 type Usage struct {
 	PromptTokens     int64 `json:"prompt_tokens"`
 	CompletionTokens int64 `json:"completion_tokens"`
@@ -80,11 +80,8 @@ func usageOf(u v1alpha1.TokenUsage) *Usage {
 // between stands between the texts of two steps of an answer.
 const between = "\n\n"
 
-// Of is an answer that has ended. A failed one is an error.
-func Of(a *wire.Answer) (*Completion, error) {
-	if a.End.Outcome == turn.Failed {
-		return nil, wire.Failure(a.End.Error)
-	}
+// Of is an answer that has ended.
+func Of(a *wire.Answer) *Completion {
 	m := Message{Role: "assistant"}
 	for i := range a.Blocks {
 		if b := &a.Blocks[i]; b.Kind == turn.Call {
@@ -100,7 +97,7 @@ func Of(a *wire.Answer) (*Completion, error) {
 		m.Content = &content
 	}
 	return &Completion{ID: idPrefix + a.Message, Object: "chat.completion", Created: a.Created.Unix(), Model: a.Model,
-		Choices: []Choice{{Message: m, FinishReason: finish(a.End)}}, Usage: usageOf(a.End.Usage)}, nil
+		Choices: []Choice{{Message: m, FinishReason: finish(a.End)}}, Usage: usageOf(a.End.Usage)}
 }
 
 // textOf is the text of the blocks of a kind.
@@ -114,7 +111,7 @@ func textOf(blocks []turn.Block, kind turn.BlockKind) string {
 	return strings.Join(texts, between)
 }
 
-// finish is why an answer ended, in the protocol's words.
+// finish is why an answer ended, in the protocol's terms.
 func finish(end *turn.End) string {
 	switch {
 	case end.Outcome == turn.RequiresAction:

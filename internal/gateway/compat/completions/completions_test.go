@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/openai/openai-go/v3"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -19,6 +18,7 @@ import (
 	"parley.dev/parley/internal/gateway/compat/completions"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
+	"parley.dev/parley/test/kit/check"
 )
 
 func answer() *wire.Answer {
@@ -35,10 +35,10 @@ var blocks = []turn.Block{{Kind: turn.Reasoning, Text: "Hm."}, {Kind: turn.Text,
 // stream tells an answer, and what was sent.
 func streamed(t *testing.T, withUsage bool, end turn.End) (sent []string) {
 	t.Helper()
-	s := completions.NewStream(answer(), withUsage, func(event string, data []byte) error {
-		if event != "" {
-			t.Errorf("an event has the name %s", event)
-		}
+	a := answer()
+	a.WithUsage = withUsage
+	s := completions.NewStream(a, func(event string, data []byte) error {
+		check.Equal(t, "the name of an event", "", event)
 		sent = append(sent, string(data))
 		return nil
 	})
@@ -46,27 +46,23 @@ func streamed(t *testing.T, withUsage bool, end turn.End) (sent []string) {
 	for i := range blocks {
 		b := &blocks[i]
 		half := len(b.Text) / 2
-		events = append(events, turn.Event{Kind: turn.Opened, Block: b, Index: i},
-			turn.Event{Kind: turn.Grown, Block: b, Index: i, Text: b.Text[:half]},
-			turn.Event{Kind: turn.Grown, Block: b, Index: i, Text: b.Text[half:]},
-			turn.Event{Kind: turn.Closed, Block: b, Index: i})
+		events = append(events, turn.Event{Kind: turn.BlockStart, Block: b, Index: i},
+			turn.Event{Kind: turn.BlockDelta, Block: b, Index: i, Text: b.Text[:half]},
+			turn.Event{Kind: turn.BlockDelta, Block: b, Index: i, Text: b.Text[half:]},
+			turn.Event{Kind: turn.BlockEnd, Block: b, Index: i})
 	}
 	err := s.Begin()
-	for _, e := range append(events, turn.Event{Kind: turn.Ended, End: &end}) {
-		err = errors.Join(err, s.Tell(e))
+	for _, e := range append(events, turn.Event{Kind: turn.AnswerEnd, End: &end}) {
+		err = errors.Join(err, s.Send(e))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return sent
 }
 
 func TestOpenAIClientStreamEqualsWholeResponse(t *testing.T) {
 	end := turn.End{Outcome: turn.RequiresAction, Usage: usage}
 	sent := streamed(t, true, end)
-	if last := sent[len(sent)-1]; last != "[DONE]" {
-		t.Errorf("the last event is %s", last)
-	}
+	check.Equal(t, "the last event", "[DONE]", sent[len(sent)-1])
 	if !strings.Contains(sent[len(sent)-2], `"choices":[],"usage"`) || !strings.Contains(sent[0], `"role":"assistant"`) {
 		t.Errorf("sent is %q", sent)
 	}
@@ -79,31 +75,20 @@ func TestOpenAIClientStreamEqualsWholeResponse(t *testing.T) {
 	}
 	a := answer()
 	a.Blocks, a.End = blocks, &end
-	whole, err := completions.Of(a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := completions.Of(a)
 	raw, err := json.Marshal(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var collected openai.ChatCompletion
-	if err := json.Unmarshal(raw, &collected); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(raw, &collected))
 	for _, read := range []openai.ChatCompletion{streamed.ChatCompletion, collected} {
 		m := read.Choices[0].Message
 		got := []any{read.ID, m.Content, m.ToolCalls[0].ID, m.ToolCalls[0].Function.Name, m.ToolCalls[0].Function.Arguments,
 			read.Choices[0].FinishReason, read.Usage.PromptTokens, read.Usage.CompletionTokens, read.Usage.TotalTokens}
 		want := []any{"chatcmpl-chat-x-1", "I look.\n\nAnd again.", "call_1_chat-x", "weather", "{}", "tool_calls", int64(9), int64(3),
 			int64(12)}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
-		}
+		check.Equal(t, "what the SDK reads", want, got)
 	}
-	if whole.Choices[0].Message.ReasoningContent != "Hm." {
-		t.Errorf("the reasoning is %q", whole.Choices[0].Message.ReasoningContent)
-	}
+	check.Equal(t, "the reasoning is", "Hm.", whole.Choices[0].Message.ReasoningContent)
 }
 
 func TestStreamWithoutUsageOmitsUsageChunk(t *testing.T) {
@@ -117,15 +102,7 @@ func TestAFailedTurnIsAnError(t *testing.T) {
 		Reason: v1alpha1.ErrorBudgetReached, Message: "It is spent."}}
 	sent := streamed(t, true, end)
 	want := `{"error":{"message":"It is spent.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`
-	if last := sent[len(sent)-1]; last != want {
-		t.Errorf("the last event is %s", last)
-	}
-	a := answer()
-	a.End = &end
-	_, err := completions.Of(a)
-	if no, ok := errors.AsType[*wire.Error](err); !ok || no.Status != 429 {
-		t.Errorf("the answer is %v", err)
-	}
+	check.Equal(t, "the last event", want, sent[len(sent)-1])
 }
 
 func TestARequestIsRead(t *testing.T) {
@@ -135,22 +112,18 @@ func TestARequestIsRead(t *testing.T) {
 			{"type": "image_url", "image_url": {"url": "https://example.org/cat.jpg?size=1"}}]},
 			{"role": "assistant", "content": null, "tool_calls": [{"id": "call_1_chat-x", "type": "function"}]},
 			{"role": "tool", "tool_call_id": "call_1_chat-x", "content": "rain"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if !got.Stream || !got.Usage || !got.Temporary || got.Effort != v1alpha1.EffortLow || got.Tools != nil {
 		t.Errorf("read is %+v", got)
 	}
 	text := "What is this?"
 	want := []turn.Item{{Kind: turn.System, Text: "Be brief."},
-		{Kind: turn.Said, Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text},
+		{Kind: turn.User, Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text},
 			{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{Name: "image", MediaType: "image/jpeg",
 				URL: "https://example.org/cat.jpg?size=1"}}}},
-		{Kind: turn.Replied}, {Kind: turn.Called, Call: "call_1_chat-x"},
-		{Kind: turn.Returned, Call: "call_1_chat-x", Text: "rain"}}
-	if diff := cmp.Diff(want, got.Items); diff != "" {
-		t.Error(diff)
-	}
+		{Kind: turn.Reply}, {Kind: turn.ToolCall, Call: "call_1_chat-x"},
+		{Kind: turn.ToolResult, Call: "call_1_chat-x", Text: "rain"}}
+	check.Equal(t, "items", want, got.Items)
 }
 
 func TestUnsupportedRequestIsRejectedNamingTheField(t *testing.T) {
@@ -177,12 +150,8 @@ func TestUnsupportedRequestIsRejectedNamingTheField(t *testing.T) {
 func TestSettingsOfTheTurnAreRead(t *testing.T) {
 	got, err := completions.Read([]byte(`{"stop": "END", "tool_choice": {"type": "function", "function": {"name": "weather"}},
 		"response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": true, "schema": {"type": "object"}}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := turn.Settings{Stop: []string{"END"}, ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceTool, Tool: "weather"},
 		Output: &v1alpha1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(`{"type": "object"}`)}}}
-	if diff := cmp.Diff(want, got.Settings); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, "settings", want, got.Settings)
 }

@@ -6,7 +6,6 @@ package completions
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -14,7 +13,7 @@ import (
 	"parley.dev/parley/internal/gateway/turn"
 )
 
-// request is the body of a request, as far as it means something. Fields that are not here are ignored.
+// request is the body of a request. Other fields are ignored.
 type request struct {
 	Model           string            `json:"model"`
 	Messages        []message         `json:"messages"`
@@ -36,31 +35,16 @@ type request struct {
 
 // refused are fields that ask for what chats cannot do.
 type refused struct {
-	N            json.RawMessage `json:"n"`
-	Logprobs     json.RawMessage `json:"logprobs"`
-	TopLogprobs  json.RawMessage `json:"top_logprobs"`
-	Audio        json.RawMessage `json:"audio"`
-	Modalities   json.RawMessage `json:"modalities"`
-	LogitBias    json.RawMessage `json:"logit_bias"`
-	Parallel     json.RawMessage `json:"parallel_tool_calls"`
-	Functions    json.RawMessage `json:"functions"`
-	FunctionCall json.RawMessage `json:"function_call"`
-	WebSearch    json.RawMessage `json:"web_search_options"`
-}
-
-func (r *refused) check() error {
-	return wire.Refuse(
-		wire.Unhonoured("n", "there is one answer", r.N, "1"),
-		wire.Unhonoured("logprobs", "probabilities are not known", r.Logprobs, "false"),
-		wire.Unhonoured("top_logprobs", "probabilities are not known", r.TopLogprobs, "0"),
-		wire.Unhonoured("audio", "chats have no audio", r.Audio),
-		wire.Unhonoured("modalities", "answers are text", r.Modalities, `["text"]`),
-		wire.Unhonoured("logit_bias", "leave it out", r.LogitBias),
-		wire.Unhonoured("parallel_tool_calls", "the model may make several calls", r.Parallel, "true"),
-		wire.Unhonoured("functions", "use tools", r.Functions),
-		wire.Unhonoured("function_call", "use tools", r.FunctionCall),
-		wire.Unhonoured("web_search_options", "tools of the chat's own are those of its Chat", r.WebSearch),
-	)
+	N            json.RawMessage `json:"n" instead:"there is one answer" harmless:"1"`
+	Logprobs     json.RawMessage `json:"logprobs" instead:"probabilities are not known" harmless:"false"`
+	TopLogprobs  json.RawMessage `json:"top_logprobs" instead:"probabilities are not known" harmless:"0"`
+	Audio        json.RawMessage `json:"audio" instead:"chats have no audio"`
+	Modalities   json.RawMessage `json:"modalities" instead:"answers are text" harmless:"[\"text\"]"`
+	LogitBias    json.RawMessage `json:"logit_bias" instead:"leave it out"`
+	Parallel     json.RawMessage `json:"parallel_tool_calls" instead:"the model may make several calls" harmless:"true"`
+	Functions    json.RawMessage `json:"functions" instead:"use tools"`
+	FunctionCall json.RawMessage `json:"function_call" instead:"use tools"`
+	WebSearch    json.RawMessage `json:"web_search_options" instead:"tools of the chat's own are those of its Chat"`
 }
 
 type message struct {
@@ -76,8 +60,7 @@ type message struct {
 	} `json:"tool_calls"`
 }
 
-// content is a text, or a list of parts.
-type content struct{ parts []part }
+type content = wire.Content[part]
 
 type part struct {
 	Type     string `json:"type"`
@@ -93,21 +76,6 @@ type part struct {
 	} `json:"file"`
 }
 
-// UnmarshalJSON reads either form.
-func (c *content) UnmarshalJSON(raw []byte) error {
-	var text *string
-	if json.Unmarshal(raw, &text) == nil {
-		if text != nil {
-			c.parts = []part{{Type: "text", Text: *text}}
-		}
-		return nil
-	}
-	if json.Unmarshal(raw, &c.parts) != nil {
-		return wire.Invalid("messages", "content is neither a text nor a list of parts")
-	}
-	return nil
-}
-
 type tool struct {
 	Type     string        `json:"type"`
 	Function wire.Function `json:"function"`
@@ -121,7 +89,7 @@ func Read(body []byte) (*wire.Request, error) {
 	if err := wire.Read(body, &r); err != nil {
 		return nil, err
 	}
-	if err := r.check(); err != nil {
+	if err := wire.Refuse(r.refused); err != nil {
 		return nil, err
 	}
 	out := &wire.Request{Stream: r.Stream, Usage: r.StreamOptions.IncludeUsage, Fields: settingFields}
@@ -134,14 +102,8 @@ func Read(body []byte) (*wire.Request, error) {
 	if out.Tools, err = wire.Tools(r.Tools, (*tool).offer, nil); err != nil {
 		return nil, err
 	}
-	for i := range r.Messages {
-		items, err := r.Messages[i].items(fmt.Sprintf("messages[%d]", i))
-		if err != nil {
-			return nil, err
-		}
-		out.Items = append(out.Items, items...)
-	}
-	return out, nil
+	out.Items, err = wire.Each(r.Messages, "messages", (*message).items)
+	return out, err
 }
 
 // settingFields are the names of settings.
@@ -167,14 +129,14 @@ func (r *request) settings() (s turn.Settings, err error) {
 func (m *message) items(param string) (items []turn.Item, err error) {
 	switch m.Role {
 	case "system", "developer":
-		return []turn.Item{{Kind: turn.System, Text: m.Content.text()}}, nil
+		return []turn.Item{{Kind: turn.System, Text: text(m.Content)}}, nil
 	case "user":
-		said, err := m.Content.said(param + ".content")
-		return []turn.Item{{Kind: turn.Said, Parts: said}}, err
+		parts, err := m.Content.Parts(param+".content", (*part).message)
+		return []turn.Item{{Kind: turn.User, Parts: parts}}, err
 	case "assistant":
-		items = append(items, turn.Item{Kind: turn.Replied, Text: m.Content.text()})
+		items = append(items, turn.Item{Kind: turn.Reply, Text: text(m.Content)})
 		for _, call := range m.ToolCalls {
-			items = append(items, turn.Item{Kind: turn.Called, Call: call.ID, Name: call.Function.Name,
+			items = append(items, turn.Item{Kind: turn.ToolCall, Call: call.ID, Name: call.Function.Name,
 				Input: call.Function.Arguments})
 		}
 		return items, nil
@@ -182,41 +144,30 @@ func (m *message) items(param string) (items []turn.Item, err error) {
 		if m.ToolCallID == "" {
 			return nil, wire.Invalid(param+".tool_call_id", "a message of the role tool says which call it is of")
 		}
-		return []turn.Item{{Kind: turn.Returned, Call: m.ToolCallID, Text: m.Content.text()}}, nil
+		return []turn.Item{{Kind: turn.ToolResult, Call: m.ToolCallID, Text: text(m.Content)}}, nil
 	}
 	return nil, wire.Invalid(param+".role", "the role is none of system, developer, user, assistant and tool")
 }
 
 // text is the text of the parts.
-func (c *content) text() string {
+func text(c content) string {
 	var b strings.Builder
-	for i := range c.parts {
-		b.WriteString(c.parts[i].Text + c.parts[i].Refusal)
+	for i := range c {
+		b.WriteString(c[i].Text + c[i].Refusal)
 	}
 	return b.String()
 }
 
-// said are the parts as those of a message.
-func (c *content) said(param string) (said []v1alpha1.MessagePart, err error) {
-	for i := range c.parts {
-		p, at := &c.parts[i], fmt.Sprintf("%s[%d]", param, i)
-		var one v1alpha1.MessagePart
-		switch {
-		case p.Type == "text" && strings.TrimSpace(p.Text) == "":
-			continue
-		case p.Type == "text":
-			one = wire.Text(p.Text)
-		case p.Type == "image_url":
-			one, err = wire.Image(at+".image_url.url", p.ImageURL.URL)
-		case p.Type == "file" && p.File.Data != "":
-			one, err = wire.File(at+".file.file_data", p.File.Name, p.File.Data)
-		default:
-			err = wire.Unsupported(at, "parts of type %s cannot be honoured: texts, images, and files in place", p.Type)
-		}
-		if err != nil {
-			return nil, err
-		}
-		said = append(said, one)
+// message is the part as that of a ChatMessage.
+func (p *part) message(at string) (v1alpha1.MessagePart, error) {
+	switch {
+	case p.Type == "text":
+		return wire.Text(p.Text), nil
+	case p.Type == "image_url":
+		return wire.Image(at+".image_url.url", p.ImageURL.URL)
+	case p.Type == "file" && p.File.Data != "":
+		return wire.File(at+".file.file_data", p.File.Name, p.File.Data)
 	}
-	return said, nil
+	return v1alpha1.MessagePart{}, wire.Unsupported(at,
+		"parts of type %s cannot be honoured: texts, images, and files in place", p.Type)
 }

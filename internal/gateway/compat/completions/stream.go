@@ -23,7 +23,7 @@ type chunk struct {
 	Parley  *extension    `json:"parley,omitempty"`
 }
 
-// extension is what the protocol has no field for.
+// extension has the fields that the protocol does not have.
 type extension struct {
 	Wait *v1alpha1.ChatWait `json:"wait"`
 }
@@ -42,33 +42,32 @@ type delta struct {
 	ToolCalls        []ToolCall `json:"tool_calls,omitempty"`
 }
 
-// Stream writes an answer as it comes.
+// Stream streams an answer.
 type Stream struct {
 	answer *wire.Answer
-	usage  bool
-	send   func(event string, data []byte) error
+	send   wire.Send
 	texts  map[turn.BlockKind]int // blocks of a kind so far
 	calls  int
 }
 
-// NewStream begins the stream of an answer. Send takes the name of an event, which is empty here, and its data.
-func NewStream(a *wire.Answer, usage bool, send func(event string, data []byte) error) *Stream {
-	return &Stream{answer: a, usage: usage, send: send, texts: map[turn.BlockKind]int{}}
+// NewStream begins the stream of an answer, whose events have no names.
+func NewStream(a *wire.Answer, send wire.Send) *Stream {
+	return &Stream{answer: a, send: send, texts: map[turn.BlockKind]int{}}
 }
 
-// Begin sends that the model is to speak.
+// Begin sends the role of the answer.
 func (s *Stream) Begin() error {
 	return s.delta(delta{Role: "assistant", Content: new("")}, nil)
 }
 
-// Tell sends an event of the turn.
-func (s *Stream) Tell(e turn.Event) error {
+// Send sends an event of the turn.
+func (s *Stream) Send(e turn.Event) error {
 	switch e.Kind {
-	case turn.Opened:
+	case turn.BlockStart:
 		return s.open(e.Block)
-	case turn.Grown:
+	case turn.BlockDelta:
 		return s.grow(e.Block.Kind, e.Text)
-	case turn.Ended:
+	case turn.AnswerEnd:
 		return s.end(e.End)
 	}
 	return nil
@@ -104,13 +103,13 @@ func (s *Stream) end(end *turn.End) error {
 		return s.Fail(wire.Failure(end.Error))
 	}
 	last := delta{}
-	if end.Reply == v1alpha1.ReplyRefused { // Its words have been sent as content by now.
+	if end.Reply == v1alpha1.ReplyRefused { // Its text has been sent as content.
 		last.Refusal = new(textOf(s.answer.Blocks, turn.Text))
 	}
 	if err := s.delta(last, new(finish(end))); err != nil {
 		return err
 	}
-	if s.usage {
+	if s.answer.WithUsage {
 		last := s.chunk()
 		last.Choices, last.Usage = []chunkChoice{}, usageOf(end.Usage)
 		if err := s.write(last); err != nil {

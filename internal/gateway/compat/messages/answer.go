@@ -5,6 +5,7 @@ package messages
 
 import (
 	"encoding/json"
+	"net/http"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/compat/wire"
@@ -26,13 +27,13 @@ type Message struct {
 	Usage        Usage   `json:"usage"`
 }
 
-// Text is a block of what the model says.
+// Text is a block of text.
 type Text struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
 }
 
-// Thinking is a block of what the model thinks. Its signature is empty: chats keep the provider's.
+// Thinking is a block of reasoning. Its signature is empty: chats keep the provider's.
 type Thinking struct {
 	Type      string `json:"type"`
 	Thinking  string `json:"thinking"`
@@ -47,7 +48,7 @@ type ToolUse struct {
 	Input json.RawMessage `json:"input"`
 }
 
-// Usage is what an answer took.
+// Usage is the usage of an answer.
 type Usage struct {
 	InputTokens         int64 `json:"input_tokens"`
 	OutputTokens        int64 `json:"output_tokens"`
@@ -60,20 +61,17 @@ func usageOf(u v1alpha1.TokenUsage) Usage {
 		CacheReadTokens: u.CacheReadTokens}
 }
 
-// Of is an answer that has ended. A turn that failed is an error.
-func Of(a *wire.Answer) (*Message, error) {
-	if a.End.Outcome == turn.Failed {
-		return nil, wire.Failure(a.End.Error)
-	}
+// Of is an answer that has ended.
+func Of(a *wire.Answer) *Message {
 	m := begun(a)
 	for i := range a.Blocks {
 		m.Content = append(m.Content, blockOf(a, &a.Blocks[i], a.Blocks[i].Text))
 	}
 	m.StopReason, m.Usage = new(stopReason(a.End)), usageOf(a.End.Usage)
-	return m, nil
+	return m
 }
 
-// begun is an answer of which nothing is said yet.
+// begun is an answer without content.
 func begun(a *wire.Answer) *Message {
 	return &Message{ID: idPrefix + a.Message, Type: "message", Role: "assistant", Model: a.Model, Content: []any{}}
 }
@@ -93,7 +91,7 @@ func blockOf(a *wire.Answer, b *turn.Block, text string) any {
 	return Text{Type: "text", Text: text}
 }
 
-// stopReason is why an answer has ended. One that somebody has interrupted is as it is.
+// stopReason is why an answer has ended. An interrupted one has ended its turn.
 func stopReason(end *turn.End) string {
 	switch {
 	case end.Outcome == turn.RequiresAction:
@@ -104,4 +102,36 @@ func stopReason(end *turn.End) string {
 		return "refusal"
 	}
 	return "end_turn"
+}
+
+// Error is a refusal in Anthropic's form.
+type Error struct {
+	Type  string `json:"type"`
+	Error detail `json:"error"`
+}
+
+type detail struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+// Refusal is a refusal in Anthropic's form, as the body of an answer.
+func Refusal(e *wire.Error) Error { return Error{Type: "error", Error: errorOf(e)} }
+
+// types of errors that have names in Anthropic's protocol, by the status.
+var types = map[int]string{
+	http.StatusRequestEntityTooLarge: "request_too_large", http.StatusTooManyRequests: "rate_limit_error",
+	http.StatusServiceUnavailable: "overloaded_error", http.StatusGatewayTimeout: "timeout_error",
+}
+
+func errorOf(e *wire.Error) detail {
+	kind := types[e.Status]
+	switch {
+	case kind != "":
+	case e.Status >= http.StatusInternalServerError:
+		kind = "api_error"
+	default:
+		kind = e.Type
+	}
+	return detail{Type: kind, Message: e.Message}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/stream"
@@ -18,6 +17,7 @@ import (
 	"parley.dev/parley/internal/gateway/compat/messages"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
+	"parley.dev/parley/test/kit/check"
 )
 
 func answer() *wire.Answer {
@@ -33,7 +33,7 @@ var blocks = []turn.Block{{Kind: turn.Reasoning, Text: "Hm."}, {Kind: turn.Text,
 	{Kind: turn.Call, ID: "call_1", Name: "weather", Text: `{"city":"Rome"}`, Step: 1}}
 
 // sentEvent is an event of a stream.
-type sentEvent struct{ name, data string }
+type sentEvent struct{ Name, Data string }
 
 // streamed is what is sent of an answer.
 func streamed(t *testing.T, end turn.End) (sent []sentEvent) {
@@ -46,12 +46,12 @@ func streamed(t *testing.T, end turn.End) (sent []sentEvent) {
 	for i := range blocks {
 		b := &blocks[i]
 		half := len(b.Text) / 2
-		err = errors.Join(err, s.Tell(turn.Event{Kind: turn.Opened, Block: b, Index: i}),
-			s.Tell(turn.Event{Kind: turn.Grown, Block: b, Index: i, Text: b.Text[:half]}),
-			s.Tell(turn.Event{Kind: turn.Grown, Block: b, Index: i, Text: b.Text[half:]}),
-			s.Tell(turn.Event{Kind: turn.Closed, Block: b, Index: i}))
+		err = errors.Join(err, s.Send(turn.Event{Kind: turn.BlockStart, Block: b, Index: i}),
+			s.Send(turn.Event{Kind: turn.BlockDelta, Block: b, Index: i, Text: b.Text[:half]}),
+			s.Send(turn.Event{Kind: turn.BlockDelta, Block: b, Index: i, Text: b.Text[half:]}),
+			s.Send(turn.Event{Kind: turn.BlockEnd, Block: b, Index: i}))
 	}
-	if err = errors.Join(err, s.Tell(turn.Event{Kind: turn.Ended, End: &end})); err != nil {
+	if err = errors.Join(err, s.Send(turn.Event{Kind: turn.AnswerEnd, End: &end})); err != nil {
 		t.Fatal(err)
 	}
 	return sent
@@ -62,26 +62,16 @@ func TestAnthropicClientStreamEqualsWholeResponse(t *testing.T) {
 	var told, whole anthropic.Message
 	for _, e := range streamed(t, end) {
 		var event anthropic.MessageStreamEventUnion
-		if err := json.Unmarshal([]byte(e.data), &event); err != nil || event.Type != e.name {
+		if err := json.Unmarshal([]byte(e.Data), &event); err != nil || event.Type != e.Name {
 			t.Fatalf("Anthropic's client does not read %v: %v", e, err)
 		}
-		if err := told.Accumulate(event); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, told.Accumulate(event))
 	}
 	a := answer()
 	a.Blocks, a.End = blocks, &end
-	m, err := messages.Of(a)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(raw, &whole); err != nil {
-		t.Fatal(err)
-	}
+	raw, err := json.Marshal(messages.Of(a))
+	check.OK(t, err)
+	check.OK(t, json.Unmarshal(raw, &whole))
 	for _, read := range []anthropic.Message{told, whole} {
 		got := []any{read.ID, string(read.Model), len(read.Content), read.Content[0].Thinking, read.Content[1].Text,
 			read.Content[2].Text, read.Content[3].ID, read.Content[3].Name, string(read.Content[3].Input),
@@ -91,9 +81,7 @@ func TestAnthropicClientStreamEqualsWholeResponse(t *testing.T) {
 		want := []any{"msg_chat-x-1", "large", 4, "Hm.", "I look.", "And again.", "call_1_chat-x", "weather",
 			`{"city":"Rome"}`,
 			"tool_use", int64(5), int64(4), int64(2), int64(3)}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
-		}
+		check.Equal(t, "what the SDK reads", want, got)
 	}
 }
 
@@ -102,15 +90,7 @@ func TestAFailedTurnIsAnError(t *testing.T) {
 		Reason: v1alpha1.ErrorBudgetReached, Message: "It is spent."}}
 	sent := streamed(t, end)
 	want := sentEvent{"error", `{"error":{"type":"rate_limit_error","message":"It is spent."},"type":"error"}`}
-	if last := sent[len(sent)-1]; last != want {
-		t.Errorf("the last event is %s", last)
-	}
-	a := answer()
-	a.End = &end
-	_, err := messages.Of(a)
-	if no, ok := errors.AsType[*wire.Error](err); !ok || no.Status != 429 {
-		t.Errorf("the answer is %v", err)
-	}
+	check.Equal(t, "the last event", want, sent[len(sent)-1])
 }
 
 func TestWhyAnAnswerHasEnded(t *testing.T) {
@@ -122,10 +102,7 @@ func TestWhyAnAnswerHasEnded(t *testing.T) {
 	} {
 		a := answer()
 		a.End = &end
-		m, err := messages.Of(a)
-		if err != nil || m.StopReason == nil || *m.StopReason != string(want) {
-			t.Errorf("%+v: %+v, %v", end, m, err)
-		}
+		check.Equal(t, end, string(want), *messages.Of(a).StopReason)
 	}
 }
 
@@ -160,9 +137,7 @@ func TestARequestIsRead(t *testing.T) {
 			{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_1_chat-x", "is_error": true,
 				"content": [{"type": "text", "text": "no answer"}, {"type": "image", "source": {"type": "base64"}}]},
 				{"type": "text", "text": "And now?"}]}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if !got.Stream || !got.Temporary || got.Effort != v1alpha1.EffortLow || len(got.Tools) != 1 ||
 		got.Tools[0].Name != "weather" {
 		t.Errorf("read is %+v", got)
@@ -172,16 +147,14 @@ func TestARequestIsRead(t *testing.T) {
 			File: &v1alpha1.MessageFile{Name: name, MediaType: kind, Data: data, URL: url}}
 	}
 	want := []turn.Item{{Kind: turn.System, Text: "Be brief.\n\nBe kind."},
-		{Kind: turn.Said, Parts: []v1alpha1.MessagePart{wire.Text("What is this?"), file("image", "image/png", "aGk+", ""),
+		{Kind: turn.User, Parts: []v1alpha1.MessagePart{wire.Text("What is this?"), file("image", "image/png", "aGk+", ""),
 			file("q.pdf", "application/pdf", "", "https://example.org/q.pdf"), wire.Text("Notes.")}},
-		{Kind: turn.Replied, Text: "I look."},
-		{Kind: turn.Called, Call: "call_1_chat-x", Name: "weather", Input: `{"city": "Rome"}`},
-		{Kind: turn.Returned, Call: "call_1_chat-x", IsError: true,
+		{Kind: turn.Reply, Text: "I look."},
+		{Kind: turn.ToolCall, Call: "call_1_chat-x", Name: "weather", Input: `{"city": "Rome"}`},
+		{Kind: turn.ToolResult, Call: "call_1_chat-x", IsError: true,
 			Text: "no answer(a file of type image, which results of calls do not hold)"},
-		{Kind: turn.Said, Parts: []v1alpha1.MessagePart{wire.Text("And now?")}}}
-	if diff := cmp.Diff(want, got.Items); diff != "" {
-		t.Error(diff)
-	}
+		{Kind: turn.User, Parts: []v1alpha1.MessagePart{wire.Text("And now?")}}}
+	check.Equal(t, "items", want, got.Items)
 	results := got.News().Results
 	if len(results) != 1 || !results[0].IsError || results[0].ID != "call_1" {
 		t.Errorf("results are %+v", results)
@@ -224,11 +197,7 @@ func TestSettingsOfTheTurnAreRead(t *testing.T) {
 		`{"tool_choice": {"type": "auto"}}`: {},
 	} {
 		got, err := messages.Read([]byte(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got.Settings); diff != "" {
-			t.Errorf("%s: %s", body, diff)
-		}
+		check.OK(t, err)
+		check.Equal(t, body, want, got.Settings)
 	}
 }

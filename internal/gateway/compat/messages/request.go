@@ -15,7 +15,7 @@ import (
 	"parley.dev/parley/internal/gateway/turn"
 )
 
-// request is the body of a request, as far as it means something. Fields that are not here are ignored.
+// request is the body of a request. Other fields are ignored.
 type request struct {
 	Model        string    `json:"model"`
 	System       content   `json:"system"`
@@ -29,23 +29,18 @@ type request struct {
 	// OutputFormat is the name that output_config.format had in the beta.
 	OutputFormat *wire.Format `json:"output_format"`
 	ToolChoice   struct {
-		Name       string          `json:"name"`
-		Type       string          `json:"type"`
-		NoParallel json.RawMessage `json:"disable_parallel_tool_use"`
+		Name       string `json:"name"`
+		Type       string `json:"type"`
+		NoParallel bool   `json:"disable_parallel_tool_use"`
 	} `json:"tool_choice"`
 	StopSequences json.RawMessage `json:"stop_sequences"`
-	Container     json.RawMessage `json:"container"`
-	MCPServers    json.RawMessage `json:"mcp_servers"`
+	refused
 }
 
-// check refuses what chats cannot do.
-func (r *request) check() error {
-	return wire.Refuse(
-		wire.Unhonoured("tool_choice.disable_parallel_tool_use", "the model may make several calls",
-			r.ToolChoice.NoParallel, "false"),
-		wire.Unhonoured("container", "the chat's workspace is that of its Chat", r.Container),
-		wire.Unhonoured("mcp_servers", "a chat's MCP servers are those of its Chat", r.MCPServers),
-	)
+// refused are fields that ask for what chats cannot do.
+type refused struct {
+	Container  json.RawMessage `json:"container" instead:"the chat's workspace is that of its Chat"`
+	MCPServers json.RawMessage `json:"mcp_servers" instead:"a chat's MCP servers are those of its Chat"`
 }
 
 type message struct {
@@ -53,8 +48,7 @@ type message struct {
 	Content content `json:"content"`
 }
 
-// content is a text, or a list of blocks.
-type content []block
+type content = wire.Content[block]
 
 type block struct {
 	Type   string `json:"type"`
@@ -66,9 +60,9 @@ type block struct {
 	Name  string          `json:"name"`
 	Input json.RawMessage `json:"input"`
 	// ToolUseID, Content and IsError of tool_result.
-	ToolUseID string  `json:"tool_use_id"`
-	Content   content `json:"content"`
-	IsError   bool    `json:"is_error"`
+	ToolUseID string              `json:"tool_use_id"`
+	Content   wire.Content[block] `json:"content"`
+	IsError   bool                `json:"is_error"`
 }
 
 // source is where an image or a document is.
@@ -77,23 +71,6 @@ type source struct {
 	MediaType string `json:"media_type"`
 	Data      string `json:"data"`
 	URL       string `json:"url"`
-}
-
-// UnmarshalJSON reads either form.
-func (c *content) UnmarshalJSON(raw []byte) error {
-	var text *string
-	if json.Unmarshal(raw, &text) == nil {
-		if text != nil {
-			*c = content{{Type: "text", Text: *text}}
-		}
-		return nil
-	}
-	var blocks []block
-	if json.Unmarshal(raw, &blocks) != nil {
-		return wire.Invalid("messages", "content is neither a text nor a list of blocks")
-	}
-	*c = blocks
-	return nil
 }
 
 type tool struct {
@@ -116,7 +93,11 @@ func Read(body []byte) (*wire.Request, error) {
 	if err := wire.Read(body, &r); err != nil {
 		return nil, err
 	}
-	if err := r.check(); err != nil {
+	if r.ToolChoice.NoParallel {
+		const field = "tool_choice.disable_parallel_tool_use"
+		return nil, wire.Unsupported(field, "%s cannot be honoured: the model may make several calls", field)
+	}
+	if err := wire.Refuse(r.refused); err != nil {
 		return nil, err
 	}
 	out := &wire.Request{Stream: r.Stream, Fields: settingFields}
@@ -128,17 +109,12 @@ func Read(body []byte) (*wire.Request, error) {
 	if out.Tools, err = wire.Tools(r.Tools, (*tool).offer, nil); err != nil {
 		return nil, err
 	}
-	if system := r.System.text("\n\n"); system != "" {
+	if system := text(r.System, "\n\n"); system != "" {
 		out.Items = append(out.Items, turn.Item{Kind: turn.System, Text: system})
 	}
-	for i := range r.Messages {
-		items, err := r.Messages[i].items(fmt.Sprintf("messages[%d]", i))
-		if err != nil {
-			return nil, err
-		}
-		out.Items = append(out.Items, items...)
-	}
-	return out, nil
+	items, err := wire.Each(r.Messages, "messages", (*message).items)
+	out.Items = append(out.Items, items...)
+	return out, err
 }
 
 // settingFields are the names of settings.
@@ -163,17 +139,17 @@ func (r *request) settings() (s turn.Settings, err error) {
 func (m *message) items(param string) ([]turn.Item, error) {
 	switch m.Role {
 	case "system":
-		return []turn.Item{{Kind: turn.System, Text: m.Content.text("\n\n")}}, nil
+		return []turn.Item{{Kind: turn.System, Text: text(m.Content, "\n\n")}}, nil
 	case "user":
-		return m.Content.said(param + ".content")
+		return userItems(m.Content, param+".content")
 	case "assistant":
-		return m.Content.replied(), nil
+		return replyItems(m.Content), nil
 	}
 	return nil, wire.Invalid(param+".role", "the role is none of system, user and assistant")
 }
 
-// text is that of the blocks.
-func (c content) text(between string) string {
+// text is the text of the blocks.
+func text(c content, between string) string {
 	var texts []string
 	for i := range c {
 		if c[i].Type == "text" {
@@ -183,19 +159,19 @@ func (c content) text(between string) string {
 	return strings.Join(texts, between)
 }
 
-// replied are what the model has said before. What it thought is its provider's.
-func (c content) replied() []turn.Item {
-	items := []turn.Item{{Kind: turn.Replied, Text: c.text("")}}
+// replyItems are those of an earlier reply. Its thinking is omitted, since only its provider can use it.
+func replyItems(c content) []turn.Item {
+	items := []turn.Item{{Kind: turn.Reply, Text: text(c, "")}}
 	for i := range c {
 		if b := &c[i]; b.Type == "tool_use" {
-			items = append(items, turn.Item{Kind: turn.Called, Call: b.ID, Name: b.Name, Input: string(b.Input)})
+			items = append(items, turn.Item{Kind: turn.ToolCall, Call: b.ID, Name: b.Name, Input: string(b.Input)})
 		}
 	}
 	return items
 }
 
-// said are what somebody says, and results of calls.
-func (c content) said(param string) (items []turn.Item, err error) {
+// userItems are a message and results of calls.
+func userItems(c content, param string) (items []turn.Item, err error) {
 	var parts []v1alpha1.MessagePart
 	for i := range c {
 		b, at := &c[i], fmt.Sprintf("%s[%d]", param, i)
@@ -203,7 +179,7 @@ func (c content) said(param string) (items []turn.Item, err error) {
 		case b.Type == "tool_result" && b.ToolUseID == "":
 			return nil, wire.Invalid(at+".tool_use_id", "a result says by tool_use_id which call it is of")
 		case b.Type == "tool_result":
-			items = append(items, turn.Item{Kind: turn.Returned, Call: b.ToolUseID, Text: b.Content.output(),
+			items = append(items, turn.Item{Kind: turn.ToolResult, Call: b.ToolUseID, Text: output(b.Content),
 				IsError: b.IsError})
 		case b.Type == "text" && strings.TrimSpace(b.Text) == "":
 		default:
@@ -215,13 +191,13 @@ func (c content) said(param string) (items []turn.Item, err error) {
 		}
 	}
 	if len(parts) > 0 {
-		items = append(items, turn.Item{Kind: turn.Said, Parts: parts})
+		items = append(items, turn.Item{Kind: turn.User, Parts: parts})
 	}
 	return items, nil
 }
 
-// output is the text of a result. Images have no place in one.
-func (c content) output() string {
+// output is the text of a result, which cannot have images.
+func output(c content) string {
 	var b strings.Builder
 	for i := range c {
 		if c[i].Type == "text" {
@@ -241,19 +217,12 @@ func (b *block) part(at string) (v1alpha1.MessagePart, error) {
 	case "document text":
 		return wire.Text(b.Source.Data), nil
 	case "image base64", "document base64":
-		return wire.Data(b.name(), b.Source.MediaType, b.Source.Data), nil
+		return wire.Data(cmp.Or(b.Title, b.Type), b.Source.MediaType, b.Source.Data), nil
 	case "image url":
 		return wire.Image(at+".source.url", b.Source.URL)
 	case "document url":
-		return wire.File(at+".source.url", b.name(), b.Source.URL)
+		return wire.File(at+".source.url", cmp.Or(b.Title, b.Type), b.Source.URL)
 	}
 	return v1alpha1.MessagePart{}, wire.Unsupported(at, "blocks of type %s cannot be honoured like this: texts, images "+
 		"and documents in place or by URL, and results of calls", b.Type)
-}
-
-func (b *block) name() string {
-	if b.Title != "" {
-		return b.Title
-	}
-	return b.Type
 }

@@ -12,31 +12,31 @@ import (
 	"parley.dev/parley/internal/gateway/turn"
 )
 
-// Stream writes an answer as it comes.
+// Stream streams an answer.
 type Stream struct {
 	answer *wire.Answer
-	send   func(event string, data []byte) error
+	send   wire.Send
 }
 
-// NewStream begins the stream of an answer. Send takes the name of an event, and its data.
-func NewStream(a *wire.Answer, send func(event string, data []byte) error) *Stream {
+// NewStream begins the stream of an answer.
+func NewStream(a *wire.Answer, send wire.Send) *Stream {
 	return &Stream{a, send}
 }
 
-// fields of an event, besides its type.
+// fields of an event without its type.
 type fields map[string]any
 
-// Begin sends that the answer begins. What it takes is known at its end.
+// Begin sends the start of the answer. The usage is known at its end.
 func (s *Stream) Begin() error { return s.event("message_start", fields{"message": begun(s.answer)}) }
 
-// Tell sends an event of the turn.
-func (s *Stream) Tell(e turn.Event) error {
+// Send sends an event of the turn.
+func (s *Stream) Send(e turn.Event) error {
 	switch e.Kind {
-	case turn.Opened:
+	case turn.BlockStart:
 		return s.event("content_block_start", fields{"index": e.Index, "content_block": blockOf(s.answer, e.Block, "")})
-	case turn.Grown:
+	case turn.BlockDelta:
 		return s.event("content_block_delta", fields{"index": e.Index, "delta": deltaOf(e.Block.Kind, e.Text)})
-	case turn.Closed:
+	case turn.BlockEnd:
 		return s.event("content_block_stop", fields{"index": e.Index})
 	}
 	if e.End.Outcome == turn.Failed {

@@ -21,7 +21,7 @@ const idPrefix = "resp_"
 // ID is the id of the response to a message.
 func ID(message string) string { return idPrefix + message }
 
-// MessageOf is the name of the message whose response has an id; false for what is no such id.
+// MessageOf is the name of the message whose response has an id; false for other ids.
 func MessageOf(id string) (message string, ok bool) {
 	message, ok = strings.CutPrefix(id, idPrefix)
 	return message, ok && turn.IsMessageName(message)
@@ -37,7 +37,7 @@ const (
 	cancelled  = "cancelled"
 )
 
-// Response is an answer as far as it has come.
+// Response is an answer, which may still run.
 type Response struct {
 	ID           string            `json:"id"`
 	Object       string            `json:"object"`
@@ -45,7 +45,7 @@ type Response struct {
 	Status       string            `json:"status"`
 	Background   bool              `json:"background"`
 	Conversation Conversation      `json:"conversation"`
-	Error        *ErrorOf          `json:"error"`
+	Error        *ResponseError    `json:"error"`
 	Incomplete   *Reason           `json:"incomplete_details"`
 	Instructions *string           `json:"instructions"`
 	Metadata     map[string]string `json:"metadata"`
@@ -99,13 +99,13 @@ type Conversation struct {
 	ID string `json:"id"`
 }
 
-// ErrorOf is why a response failed.
-type ErrorOf struct {
+// ResponseError is why a response failed.
+type ResponseError struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// Reason is why a response is not whole.
+// Reason is why a response is incomplete.
 type Reason struct {
 	Reason string `json:"reason"`
 }
@@ -132,7 +132,7 @@ type Part struct {
 	Logprobs    []any   `json:"logprobs,omitzero"`
 }
 
-// Usage is what an answer took.
+// Usage is the usage of an answer.
 type Usage struct {
 	InputTokens  int64 `json:"input_tokens"`
 	InputDetails struct {
@@ -152,10 +152,11 @@ func usageOf(u v1alpha1.TokenUsage) *Usage {
 	return out
 }
 
-// Of is an answer as far as it has come.
+// Of is an answer, which may still run.
 func Of(a *wire.Answer) *Response {
 	r := &Response{ID: ID(a.Message), Object: "response", CreatedAt: a.Created.Unix(), Status: inProgress,
-		Conversation: Conversation{a.Chat}, Metadata: a.Metadata, Model: a.Model, Output: []Item{}, Parallel: true,
+		Background: a.Background, Conversation: Conversation{a.Chat}, Metadata: a.Metadata, Model: a.Model,
+		Output: []Item{}, Parallel: true,
 		Text: Text{formatOf(a.Output)}, ToolChoice: choiceOf(a.ToolChoice), Tools: []any{}}
 	if r.Metadata == nil {
 		r.Metadata = map[string]string{}
@@ -177,7 +178,7 @@ func (r *Response) end(end *turn.End) {
 	switch {
 	case end.Outcome == turn.Failed:
 		e := wire.Failure(end.Error)
-		r.Status, r.Error = failed, &ErrorOf{Code: *e.Code, Message: e.Message}
+		r.Status, r.Error = failed, &ResponseError{Code: *e.Code, Message: e.Message}
 	case end.Outcome == turn.Interrupted:
 		r.Status, r.Incomplete = cancelled, &Reason{"interrupted"}
 	case end.Reply == v1alpha1.ReplyCutByLength:
@@ -219,7 +220,7 @@ func itemOf(a *wire.Answer, index int, b *turn.Block, status string) Item {
 	}
 	it := Item{Type: "message", ID: itemID("msg", a, index), Status: status, Role: "assistant", Content: []Part{}}
 	if !begun {
-		it.Content = []Part{spoken(b.Text)}
+		it.Content = []Part{outputText(b.Text)}
 	}
 	return it
 }
@@ -228,7 +229,7 @@ func itemID(kind string, a *wire.Answer, index int) string {
 	return fmt.Sprintf("%s_%s_%d", kind, a.Message, index)
 }
 
-func spoken(text string) Part {
+func outputText(text string) Part {
 	return Part{Type: "output_text", Text: &text, Annotations: []any{}, Logprobs: []any{}}
 }
 

@@ -6,7 +6,6 @@ package responses
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -14,7 +13,7 @@ import (
 	"parley.dev/parley/internal/gateway/turn"
 )
 
-// request is the body of a request, as far as it means something. Fields that are not here are ignored.
+// request is the body of a request. Other fields are ignored.
 type request struct {
 	Model        string            `json:"model"`
 	Input        json.RawMessage   `json:"input"`
@@ -38,19 +37,10 @@ type request struct {
 
 // refused are fields that ask for what chats cannot do.
 type refused struct {
-	Parallel     json.RawMessage `json:"parallel_tool_calls"`
-	Prompt       json.RawMessage `json:"prompt"`
-	TopLogprobs  json.RawMessage `json:"top_logprobs"`
-	MaxToolCalls json.RawMessage `json:"max_tool_calls"`
-}
-
-func (r *refused) check() error {
-	return wire.Refuse(
-		wire.Unhonoured("parallel_tool_calls", "the model may make several calls", r.Parallel, "true"),
-		wire.Unhonoured("prompt", "prompts are stored nowhere: use instructions", r.Prompt),
-		wire.Unhonoured("top_logprobs", "probabilities are not known", r.TopLogprobs, "0"),
-		wire.Unhonoured("max_tool_calls", "limits.maxSteps of the Chat is the limit", r.MaxToolCalls),
-	)
+	Parallel     json.RawMessage `json:"parallel_tool_calls" instead:"the model may make several calls" harmless:"true"`
+	Prompt       json.RawMessage `json:"prompt" instead:"prompts are stored nowhere: use instructions"`
+	TopLogprobs  json.RawMessage `json:"top_logprobs" instead:"probabilities are not known" harmless:"0"`
+	MaxToolCalls json.RawMessage `json:"max_tool_calls" instead:"limits.maxSteps of the Chat is the limit"`
 }
 
 // settingFields are the names of settings.
@@ -67,8 +57,7 @@ func (r *request) settings() (s turn.Settings, err error) {
 	return s, err
 }
 
-// tool is a function. Tools of other types that clients offer by default are left out: they are the provider's, or
-// belong to OpenAI's own service.
+// tool is a function, or of another type.
 type tool struct {
 	Type string `json:"type"`
 	wire.Function
@@ -76,8 +65,8 @@ type tool struct {
 
 func (t *tool) offer() (kind string, f *wire.Function) { return t.Type, &t.Function }
 
-// leftOut are the types of tools that Codex offers whatever its provider is.
-var leftOut = map[string]bool{"web_search": true, "namespace": true, "tool_search": true, "image_generation": true}
+// omitted are the types of tools that Codex offers with every provider. They belong to OpenAI's service.
+var omitted = map[string]bool{"web_search": true, "namespace": true, "tool_search": true, "image_generation": true}
 
 // Read reads the body of a request.
 func Read(body []byte) (*wire.Request, error) {
@@ -85,32 +74,32 @@ func Read(body []byte) (*wire.Request, error) {
 	if err := wire.Read(body, &r); err != nil {
 		return nil, err
 	}
-	if err := r.check(); err != nil {
+	if err := wire.Refuse(r.refused); err != nil {
 		return nil, err
 	}
 	out := &wire.Request{Stream: r.Stream, Background: r.Background, Fields: settingFields}
 	out.Metadata = r.Metadata
 	out.Model, out.Temporary = r.Model, r.Store != nil && !*r.Store
-	if err := r.where(out); err != nil {
+	if err := r.chat(out); err != nil {
 		return nil, err
 	}
 	var err error
 	if out.Settings, err = r.settings(); err != nil {
 		return nil, err
 	}
-	if out.Tools, err = wire.Tools(r.Tools, (*tool).offer, leftOut); err != nil {
+	if out.Tools, err = wire.Tools(r.Tools, (*tool).offer, omitted); err != nil {
 		return nil, err
 	}
 	if r.Instructions != "" {
 		out.Items = append(out.Items, turn.Item{Kind: turn.System, Text: r.Instructions})
 	}
-	said, err := input(r.Input)
-	out.Items = append(out.Items, said...)
+	items, err := input(r.Input)
+	out.Items = append(out.Items, items...)
 	return out, err
 }
 
-// where reads which chat the request is about.
-func (r *request) where(out *wire.Request) error {
+// chat reads which chat the request names.
+func (r *request) chat(out *wire.Request) error {
 	if r.Previous != "" {
 		message, ok := MessageOf(r.Previous)
 		if !ok {
@@ -118,7 +107,7 @@ func (r *request) where(out *wire.Request) error {
 		}
 		out.Previous = message
 	}
-	if !wire.Given(r.Conversation) {
+	if !wire.IsSet(r.Conversation) {
 		return nil
 	}
 	var named struct {
@@ -137,14 +126,16 @@ func (r *request) where(out *wire.Request) error {
 
 // item is an item of the input.
 type item struct {
-	Type    string          `json:"type"`
-	Role    string          `json:"role"`
-	Content json.RawMessage `json:"content"`
-	CallID  string          `json:"call_id"`
-	Name    string          `json:"name"`
-	Input   string          `json:"arguments"`
-	Output  json.RawMessage `json:"output"`
+	Type    string  `json:"type"`
+	Role    string  `json:"role"`
+	Content content `json:"content"`
+	CallID  string  `json:"call_id"`
+	Name    string  `json:"name"`
+	Input   string  `json:"arguments"`
+	Output  content `json:"output"`
 }
+
+type content = wire.Content[part]
 
 type part struct {
 	Type     string `json:"type"`
@@ -162,21 +153,13 @@ func input(raw json.RawMessage) ([]turn.Item, error) {
 		if strings.TrimSpace(text) == "" {
 			return nil, wire.Invalid("input", "input is blank: say something")
 		}
-		return []turn.Item{{Kind: turn.Said, Parts: []v1alpha1.MessagePart{wire.Text(text)}}}, nil
+		return []turn.Item{{Kind: turn.User, Parts: []v1alpha1.MessagePart{wire.Text(text)}}}, nil
 	}
-	var given []item
-	if len(raw) == 0 || json.Unmarshal(raw, &given) != nil {
+	var all []item
+	if len(raw) == 0 || json.Unmarshal(raw, &all) != nil {
 		return nil, wire.Invalid("input", "input is neither a text nor a list of items")
 	}
-	var items []turn.Item
-	for i := range given {
-		some, err := given[i].items(fmt.Sprintf("input[%d]", i))
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, some...)
-	}
-	return items, nil
+	return wire.Each(all, "input", (*item).items)
 }
 
 func (it *item) items(param string) ([]turn.Item, error) {
@@ -184,88 +167,57 @@ func (it *item) items(param string) ([]turn.Item, error) {
 	case "", "message":
 		return it.message(param)
 	case "function_call":
-		return []turn.Item{{Kind: turn.Called, Call: it.CallID, Name: it.Name, Input: it.Input}}, nil
+		return []turn.Item{{Kind: turn.ToolCall, Call: it.CallID, Name: it.Name, Input: it.Input}}, nil
 	case "function_call_output":
 		if it.CallID == "" {
 			return nil, wire.Invalid(param+".call_id", "an output says by call_id which call it is of")
 		}
-		text, err := output(param+".output", it.Output)
-		return []turn.Item{{Kind: turn.Returned, Call: it.CallID, Text: text}}, err
+		return []turn.Item{{Kind: turn.ToolResult, Call: it.CallID, Text: output(it.Output)}}, nil
 	case "reasoning":
-		return []turn.Item{{Kind: turn.Replied}}, nil
+		return []turn.Item{{Kind: turn.Reply}}, nil
 	}
 	return nil, wire.Unsupported(param,
 		"items of type %s cannot be honoured: messages, reasoning, calls of functions and their outputs", it.Type)
 }
 
 func (it *item) message(param string) ([]turn.Item, error) {
-	parts, err := partsOf(param+".content", it.Content)
-	if err != nil {
-		return nil, err
-	}
 	switch it.Role {
 	case "system", "developer":
-		return []turn.Item{{Kind: turn.System, Text: text(parts)}}, nil
+		return []turn.Item{{Kind: turn.System, Text: text(it.Content)}}, nil
 	case "assistant":
-		return []turn.Item{{Kind: turn.Replied, Text: text(parts)}}, nil
+		return []turn.Item{{Kind: turn.Reply, Text: text(it.Content)}}, nil
 	case "user":
-		said, err := said(param+".content", parts)
-		return []turn.Item{{Kind: turn.Said, Parts: said}}, err
+		parts, err := it.Content.Parts(param+".content", (*part).message)
+		return []turn.Item{{Kind: turn.User, Parts: parts}}, err
 	}
 	return nil, wire.Invalid(param+".role", "the role is none of system, developer, user and assistant")
 }
 
-func partsOf(param string, raw json.RawMessage) (parts []part, err error) {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return []part{{Type: "input_text", Text: text}}, nil
-	}
-	if json.Unmarshal(raw, &parts) != nil {
-		return nil, wire.Invalid(param, "content is neither a text nor a list of parts")
-	}
-	return parts, nil
-}
-
-func text(parts []part) string {
+func text(c content) string {
 	var b strings.Builder
-	for i := range parts {
-		b.WriteString(parts[i].Text)
+	for i := range c {
+		b.WriteString(c[i].Text)
 	}
 	return b.String()
 }
 
-// output is the text of a result. Images have no place in one.
-func output(param string, raw json.RawMessage) (string, error) {
-	parts, err := partsOf(param, raw)
-	if err != nil {
-		return "", err
-	}
-	for i := range parts {
-		if parts[i].Text == "" && parts[i].Type != "input_text" {
-			parts[i].Text = wire.NoFileInResult(parts[i].Type)
+// output is the text of a result, which cannot have images.
+func output(c content) string {
+	for i := range c {
+		if c[i].Text == "" && !c[i].isText() {
+			c[i].Text = wire.NoFileInResult(c[i].Type)
 		}
 	}
-	return text(parts), nil
+	return text(c)
 }
 
-func said(param string, given []part) (said []v1alpha1.MessagePart, err error) {
-	for i := range given {
-		if given[i].Type == "input_text" && strings.TrimSpace(given[i].Text) == "" {
-			continue
-		}
-		one, err := given[i].said(fmt.Sprintf("%s[%d]", param, i))
-		if err != nil {
-			return nil, err
-		}
-		said = append(said, one)
-	}
-	return said, nil
-}
+// isText reports whether the part is a text. One without parts becomes one of the type text.
+func (p *part) isText() bool { return p.Type == "input_text" || p.Type == "text" }
 
-// said is the part as that of a message.
-func (p *part) said(at string) (v1alpha1.MessagePart, error) {
+// message is the part as that of a ChatMessage.
+func (p *part) message(at string) (v1alpha1.MessagePart, error) {
 	switch {
-	case p.Type == "input_text":
+	case p.isText():
 		return wire.Text(p.Text), nil
 	case p.Type == "input_image" && p.ImageURL != "":
 		return wire.Image(at+".image_url", p.ImageURL)

@@ -8,13 +8,13 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/compat/responses"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestARequestIsRead(t *testing.T) {
@@ -27,22 +27,18 @@ func TestARequestIsRead(t *testing.T) {
 			{"type": "reasoning", "id": "rs_1", "summary": []},
 			{"type": "function_call", "call_id": "call_1_chat-x", "name": "weather", "arguments": "{}"},
 			{"type": "function_call_output", "call_id": "call_1_chat-x", "output": [{"type": "input_text", "text": "rain"}]}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if !got.Stream || !got.Temporary || got.Model != "large" || got.Effort != v1alpha1.EffortHigh ||
 		got.Previous != "chat-x-1" || len(got.Tools) != 1 {
 		t.Errorf("read is %+v", got)
 	}
 	text := "What is this?"
 	want := []turn.Item{{Kind: turn.System, Text: "Be brief."}, {Kind: turn.System, Text: "Be kind."},
-		{Kind: turn.Said, Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text},
+		{Kind: turn.User, Parts: []v1alpha1.MessagePart{{Type: v1alpha1.PartText, Text: &text},
 			{Type: v1alpha1.PartFile, File: &v1alpha1.MessageFile{Name: "image", MediaType: "image/png", Data: "aGk="}}}},
-		{Kind: turn.Replied}, {Kind: turn.Called, Call: "call_1_chat-x", Name: "weather", Input: "{}"},
-		{Kind: turn.Returned, Call: "call_1_chat-x", Text: "rain"}}
-	if diff := cmp.Diff(want, got.Items); diff != "" {
-		t.Error(diff)
-	}
+		{Kind: turn.Reply}, {Kind: turn.ToolCall, Call: "call_1_chat-x", Name: "weather", Input: "{}"},
+		{Kind: turn.ToolResult, Call: "call_1_chat-x", Text: "rain"}}
+	check.Equal(t, "items", want, got.Items)
 }
 
 func TestUnsupportedRequestIsRejectedNamingTheField(t *testing.T) {
@@ -80,14 +76,10 @@ func TestUnsupportedRequestIsRejectedNamingTheField(t *testing.T) {
 func TestSettingsOfTheTurnAreRead(t *testing.T) {
 	got, err := responses.Read([]byte(`{"input": "x", "tool_choice": {"type": "function", "name": "weather"},
 		"text": {"format": {"type": "json_schema", "name": "n", "strict": true, "schema": {"type": "object"}}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := turn.Settings{ToolChoice: &v1alpha1.ToolChoice{Type: v1alpha1.ToolChoiceTool, Tool: "weather"},
 		Output: &v1alpha1.OutputFormat{Schema: runtime.RawExtension{Raw: []byte(`{"type": "object"}`)}}}
-	if diff := cmp.Diff(want, got.Settings); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, "settings", want, got.Settings)
 }
 
 func TestAResponseRepeatsFormatAndChoice(t *testing.T) {
@@ -105,8 +97,6 @@ func TestAResponseRepeatsFormatAndChoice(t *testing.T) {
 		r := responses.Of(a)
 		format, _ := json.Marshal(r.Text.Format)
 		choice, _ := json.Marshal(r.ToolChoice)
-		if got := string(format) + " " + string(choice); got != want {
-			t.Errorf("the response says %s, not %s", got, want)
-		}
+		check.Equal(t, "the response says", want, string(format)+" "+string(choice))
 	}
 }

@@ -13,31 +13,30 @@ import (
 	"parley.dev/parley/internal/gateway/turn"
 )
 
-// FromStart is where a stream begins that leaves nothing out: behind no event.
+// FromStart is the position before all events.
 const FromStart int64 = -1
 
-// Stream writes an answer as it comes, or the rest of it.
+// Stream streams an answer, or the rest of it.
 //
-// The number of an event is that of the one before it and one; a delta counts as many as it has bytes. So the numbers
-// follow from what is said, and not from the pieces in which it came: whoever tells the answer again, from the history
-// or from another gateway, gives the same ones. Who has seen the event of a number gets what is behind it, and of a
-// delta that it has seen in part, the rest.
+// The number of an event is that of the previous one plus one; a delta counts as many as it has bytes. So the numbers
+// follow from the content, and not from its division into deltas: every gateway gives the same ones. A client that has
+// the event of a number gets the events behind it, and the rest of a delta that it has in part.
 type Stream struct {
 	answer *wire.Answer
 	after  int64
 	at     int64
-	send   func(event string, data []byte) error
+	send   wire.Send
 }
 
-// NewStream begins the stream of an answer behind an event's number. Send takes the name of an event, and its data.
-func NewStream(a *wire.Answer, after int64, send func(event string, data []byte) error) *Stream {
+// NewStream begins the stream of an answer behind an event's number.
+func NewStream(a *wire.Answer, after int64, send wire.Send) *Stream {
 	return &Stream{answer: a, after: after, at: FromStart, send: send}
 }
 
-// fields of an event, besides its type and number.
+// fields of an event without its type and number.
 type fields map[string]any
 
-// Begin sends that the response is there.
+// Begin sends the start of the response.
 func (s *Stream) Begin() error {
 	s.answer.Begun = true
 	for _, name := range []string{"response.created", "response.in_progress"} {
@@ -48,14 +47,14 @@ func (s *Stream) Begin() error {
 	return nil
 }
 
-// Tell sends an event of the turn.
-func (s *Stream) Tell(e turn.Event) error {
+// Send sends an event of the turn.
+func (s *Stream) Send(e turn.Event) error {
 	switch e.Kind {
-	case turn.Opened:
+	case turn.BlockStart:
 		return s.open(e)
-	case turn.Grown:
+	case turn.BlockDelta:
 		return s.grow(e)
-	case turn.Closed:
+	case turn.BlockEnd:
 		s.answer.Blocks = append(s.answer.Blocks, *e.Block)
 		return s.closeBlock(e)
 	}
@@ -82,7 +81,7 @@ func (s *Stream) open(e turn.Event) error {
 	switch e.Block.Kind {
 	case turn.Text:
 		return s.event("response.content_part.added", fields{"item_id": it.ID, "output_index": e.Index, "content_index": 0,
-			"part": spoken("")})
+			"part": outputText("")})
 	case turn.Reasoning:
 		return s.event("response.reasoning_summary_part.added", fields{"item_id": it.ID, "output_index": e.Index,
 			"summary_index": 0, "part": summary("")})
@@ -109,7 +108,7 @@ func (s *Stream) grow(e turn.Event) error {
 	return s.write("response.function_call_arguments.delta", f)
 }
 
-// unseen is a text behind its first bytes, from the beginning of a character on.
+// unseen is a text behind its first bytes, from the beginning of a character.
 func unseen(text string, seen int64) string {
 	if seen <= 0 {
 		return text
@@ -127,7 +126,7 @@ func (s *Stream) closeBlock(e turn.Event) error {
 	switch e.Block.Kind {
 	case turn.Text:
 		err = s.events(at, "content_index", "response.output_text.done", fields{"text": e.Block.Text, "logprobs": []any{}},
-			"response.content_part.done", fields{"part": spoken(e.Block.Text)})
+			"response.content_part.done", fields{"part": outputText(e.Block.Text)})
 	case turn.Reasoning:
 		err = s.events(at, "summary_index", "response.reasoning_summary_text.done", fields{"text": e.Block.Text},
 			"response.reasoning_summary_part.done", fields{"part": summary(e.Block.Text)})
@@ -153,12 +152,12 @@ func (s *Stream) events(at fields, index, first string, text fields, second stri
 	return s.event(second, part)
 }
 
-// Fail ends the stream with an error, which says nothing of the response: that can be retrieved.
+// Fail ends the stream with an error of the stream. The response can be retrieved.
 func (s *Stream) Fail(e *wire.Error) error {
 	return s.event("error", fields{"code": e.Code, "message": e.Message, "param": e.Param})
 }
 
-// event sends an event unless it has been seen.
+// event sends an event unless the client has it.
 func (s *Stream) event(name string, f fields) error {
 	s.at++
 	if s.at <= s.after {

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	api "github.com/openai/openai-go/v3/responses"
 
 	"parley.dev/parley/api/stream"
@@ -23,6 +22,7 @@ import (
 	"parley.dev/parley/internal/gateway/compat/responses"
 	"parley.dev/parley/internal/gateway/compat/wire"
 	"parley.dev/parley/internal/gateway/turn"
+	"parley.dev/parley/test/kit/check"
 )
 
 var update = flag.Bool("update", false, "write what is sent into the golden files")
@@ -59,21 +59,16 @@ func tell(t *testing.T, after int64, cut func(string) []string, end turn.End) *r
 	t.Helper()
 	r := &recorder{}
 	s := responses.NewStream(answer(), after, r.send)
-	check := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	check(s.Begin())
+	check.OK(t, s.Begin())
 	for i := range blocks {
 		b := &blocks[i]
-		check(s.Tell(turn.Event{Kind: turn.Opened, Block: b, Index: i}))
+		check.OK(t, s.Send(turn.Event{Kind: turn.BlockStart, Block: b, Index: i}))
 		for _, piece := range cut(b.Text) {
-			check(s.Tell(turn.Event{Kind: turn.Grown, Block: b, Index: i, Text: piece}))
+			check.OK(t, s.Send(turn.Event{Kind: turn.BlockDelta, Block: b, Index: i, Text: piece}))
 		}
-		check(s.Tell(turn.Event{Kind: turn.Closed, Block: b, Index: i}))
+		check.OK(t, s.Send(turn.Event{Kind: turn.BlockEnd, Block: b, Index: i}))
 	}
-	check(s.Tell(turn.Event{Kind: turn.Ended, End: &end}))
+	check.OK(t, s.Send(turn.Event{Kind: turn.AnswerEnd, End: &end}))
 	return r
 }
 
@@ -109,17 +104,11 @@ func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, os.WriteFile(path, got, 0o600))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Error(diff)
-	}
+	check.OK(t, err)
+	check.Equal(t, name, string(want), string(got))
 }
 
 // event is what a client reads of one.
@@ -133,9 +122,7 @@ func read(t *testing.T, r *recorder) (events []event) {
 	t.Helper()
 	for _, s := range r.events {
 		var e event
-		if err := json.Unmarshal([]byte(s.data), &e); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Unmarshal([]byte(s.data), &e))
 		events = append(events, e)
 	}
 	return events
@@ -160,9 +147,7 @@ func TestAnyGatewayResumesStreamWithoutLossOrDuplicates(t *testing.T) {
 	for i, last := range live {
 		rest := read(t, tell(t, last.Number, whole, calls))
 		got := joined(append(append([]event{}, live[:i+1]...), rest...))
-		if diff := cmp.Diff(all, got); diff != "" {
-			t.Errorf("behind event %d: %s", last.Number, diff)
-		}
+		check.Equal(t, fmt.Sprintf("behind event %d", last.Number), all, got)
 	}
 }
 
@@ -181,23 +166,15 @@ func TestAResponseIsRetrievedAsItWasStreamed(t *testing.T) {
 	a := answer()
 	a.Blocks, a.End, a.Begun = blocks, &calls, true
 	raw, err := json.Marshal(responses.Of(a))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	var retrieved api.Response
-	if err := json.Unmarshal(raw, &retrieved); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal(raw, &retrieved))
 	streamed := tell(t, responses.FromStart, words, calls).events
 	var last struct {
 		Response json.RawMessage `json:"response"`
 	}
-	if err := json.Unmarshal([]byte(streamed[len(streamed)-1].data), &last); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(last.Response), string(raw)); diff != "" {
-		t.Error(diff)
-	}
+	check.OK(t, json.Unmarshal([]byte(streamed[len(streamed)-1].data), &last))
+	check.Equal(t, "the last event", string(last.Response), string(raw))
 	if retrieved.Status != "completed" || retrieved.OutputText() != blocks[1].Text ||
 		retrieved.Output[2].AsFunctionCall().CallID != "call_1_chat-x" || retrieved.Usage.InputTokens != 9 {
 		t.Errorf("OpenAI's client reads %s", raw)

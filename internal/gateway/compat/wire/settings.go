@@ -69,7 +69,7 @@ func (f *Format) Output(field, schema string) (*v1alpha1.OutputFormat, error) {
 
 // Stops reads texts at which the model stops: one, or a list. Param is the name of the field.
 func Stops(param string, raw json.RawMessage) ([]string, error) {
-	if !Given(raw) {
+	if !IsSet(raw) {
 		return nil, nil
 	}
 	var one string
@@ -89,7 +89,7 @@ func Stops(param string, raw json.RawMessage) ([]string, error) {
 // Choice reads which tools the first reply calls, as OpenAI's two protocols write it; nil: the model decides. Param is
 // the name of the field.
 func Choice(param string, raw json.RawMessage) (*v1alpha1.ToolChoice, error) {
-	if !Given(raw) {
+	if !IsSet(raw) {
 		return nil, nil
 	}
 	var choice struct {

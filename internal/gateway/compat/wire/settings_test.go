@@ -14,6 +14,7 @@ import (
 	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/compat/wire"
+	"parley.dev/parley/test/kit/check"
 )
 
 // refuses checks that an error is a refusal of a field, which its message names.
@@ -37,9 +38,7 @@ func TestFormatsBecomeOutputs(t *testing.T) {
 		`{"type": "json_schema", "description": "d", "schema": {"type": "object", "description": "mine"}}`: `{"type": "object", "description": "mine"}`,
 	} {
 		var f wire.Format
-		if err := json.Unmarshal([]byte(format), &f); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Unmarshal([]byte(format), &f))
 		output, err := f.Output("format", "format.schema")
 		got := ""
 		if output != nil {
@@ -64,9 +63,7 @@ func TestFormatsThatCannotBeUsedNameTheirField(t *testing.T) {
 		long: {"format.schema", "65536"},
 	} {
 		var f wire.Format
-		if err := json.Unmarshal([]byte(format), &f); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, json.Unmarshal([]byte(format), &f))
 		_, err := f.Output("format", "format.schema")
 		refuses(t, err, want.field, want.part)
 	}
@@ -109,12 +106,46 @@ func TestChoicesOfToolsAreRead(t *testing.T) {
 	}
 }
 
-func TestFailuresOfOutputsHaveTheirStatus(t *testing.T) {
+func TestFailuresHaveTheirStatus(t *testing.T) {
 	for reason, status := range map[v1alpha1.ErrorReason]int{
-		v1alpha1.ErrorOutputInvalid: 502, v1alpha1.ErrorOutputSchemaInvalid: 400,
+		v1alpha1.ErrorOutputInvalid: 502, v1alpha1.ErrorOutputSchemaInvalid: 400, v1alpha1.ErrorBudgetReached: 429,
 	} {
 		if got := wire.Failure(&stream.Error{Reason: reason, Message: "m"}); got.Status != status {
 			t.Errorf("%s is %+v", reason, got)
+		}
+	}
+}
+
+func TestContentIsATextOrParts(t *testing.T) {
+	type part struct{ Type, Text string }
+	asText := func(p *part, _ string) (v1alpha1.MessagePart, error) { return wire.Text(p.Text), nil }
+	for raw, want := range map[string][]string{`null`: nil, `"a"`: {"a"},
+		`[{"type": "text", "text": "a"}, {"text": " "}]`: {"a"}} {
+		var c wire.Content[part]
+		check.OK(t, json.Unmarshal([]byte(raw), &c))
+		parts, err := c.Parts("content", asText)
+		check.OK(t, err)
+		var texts []string
+		for _, p := range parts {
+			texts = append(texts, *p.Text)
+		}
+		check.Equal(t, raw, want, texts)
+	}
+}
+
+func TestFirstUnsupportedFieldIsRefused(t *testing.T) {
+	type fields struct {
+		N json.RawMessage `json:"n" instead:"there is one answer" harmless:"1"`
+		M json.RawMessage `json:"m" instead:"leave it out"`
+	}
+	for raw, field := range map[string]string{`{}`: "", `{"n": 1, "m": []}`: "", `{"n": 2, "m": 1}`: "n",
+		`{"m": 1}`: "m"} {
+		var f fields
+		check.OK(t, json.Unmarshal([]byte(raw), &f))
+		if err := wire.Refuse(f); field != "" {
+			refuses(t, err, field, "cannot be honoured")
+		} else {
+			check.OK(t, err)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire has what OpenAI's two protocols have in common: errors, tools and files. It is pure.
+// Package wire has what the protocols have in common: errors, settings, tools and files. It is pure.
 package wire
 
 import (
@@ -9,29 +9,34 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
+	"parley.dev/parley/api/stream"
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/gateway/turn"
 )
 
-// Request is a request that was read.
+// Request is a request of a client.
 type Request struct {
 	turn.Request
 
-	// Stream is whether the answer is streamed, and Usage, whether its last chunk says what it took.
+	// Stream is whether the answer is streamed, and Usage whether its last chunk has the usage.
 	Stream, Usage bool
-	// Background is whether the answer is not waited for.
+	// Background is whether the client does not wait for the answer.
 	Background bool
-	// Fields are the names that settings have in the protocol.
+	// Fields are the names of settings in the protocol.
 	Fields map[turn.Setting]string
 }
 
-// Answer is what is known of an answer besides what it says.
+// Send sends an event of a stream: its name, which may be empty, and its data.
+type Send func(event string, data []byte) error
+
+// Answer is an answer to a message.
 type Answer struct {
-	// Namespace, Chat and Message that it is of.
+	// Namespace, Chat and Message that it answers.
 	Namespace, Chat, Message string
-	// Model as the client called it.
+	// Model as the client named it.
 	Model string
 	// Created is when the message was created.
 	Created time.Time
@@ -40,23 +45,24 @@ type Answer struct {
 	ToolChoice *v1alpha1.ToolChoice
 	// Metadata that the answer repeats.
 	Metadata map[string]string
-	// Begun is whether the model is at it.
+	// Begun is whether its turn has begun.
 	Begun bool
-	// Blocks of the answer, and its End; nil as long as it has none.
+	// Background is whether the client does not wait for it.
+	Background bool
+	// WithUsage is whether the last chunk of its stream has the usage.
+	WithUsage bool
+	// Blocks of the answer, and its End; nil while it runs.
 	Blocks []turn.Block
 	End    *turn.End
 }
 
-// Tell takes an event of the turn.
-func (a *Answer) Tell(e turn.Event) error {
-	if e.Kind == turn.Waiting {
-		return nil
-	}
-	a.Begun = true
+// Take takes an event of the turn.
+func (a *Answer) Take(e turn.Event) error {
+	a.Begun = a.Begun || e.Kind != turn.WaitChange
 	switch e.Kind {
-	case turn.Closed:
+	case turn.BlockEnd:
 		a.Blocks = append(a.Blocks, *e.Block)
-	case turn.Ended:
+	case turn.AnswerEnd:
 		a.End = e.End
 	}
 	return nil
@@ -94,7 +100,7 @@ func Invalid(param, format string, args ...any) error {
 		Message: fmt.Sprintf(format, args...)}
 }
 
-// Unsupported is a refusal of a field that chats have no meaning for.
+// Unsupported is a refusal of a field that chats do not have.
 func Unsupported(param, format string, args ...any) error {
 	return &Error{Status: http.StatusBadRequest, Type: InvalidRequest, Param: &param, Code: new("unsupported_parameter"),
 		Message: fmt.Sprintf(format, args...)}
@@ -126,4 +132,61 @@ func Effort(param, word string) (v1alpha1.ReasoningEffort, error) {
 		return "", Invalid(param, "%s is none of none, minimal, low, medium, high, xhigh and max", param)
 	}
 	return effort, nil
+}
+
+// failure is an error of a turn for clients.
+type failure struct {
+	status     int
+	kind, code string
+}
+
+// failures by the reason of the error. Other reasons are errors of the server, with the reason as code.
+var failures = map[v1alpha1.ErrorReason]failure{
+	v1alpha1.ErrorRateLimited:           {http.StatusTooManyRequests, RateLimit, "rate_limit_exceeded"},
+	v1alpha1.ErrorUsageLimitReached:     {http.StatusTooManyRequests, Quota, "insufficient_quota"},
+	v1alpha1.ErrorBudgetReached:         {http.StatusTooManyRequests, Quota, "insufficient_quota"},
+	v1alpha1.ErrorOverloaded:            {http.StatusServiceUnavailable, Server, "overloaded"},
+	v1alpha1.ErrorProviderUnavailable:   {http.StatusBadGateway, Server, "provider_unavailable"},
+	v1alpha1.ErrorProviderSilent:        {http.StatusGatewayTimeout, Server, "provider_silent"},
+	v1alpha1.ErrorProviderError:         {http.StatusBadGateway, Server, "provider_error"},
+	v1alpha1.ErrorContextTooLong:        {http.StatusBadRequest, InvalidRequest, "context_length_exceeded"},
+	v1alpha1.ErrorContentFiltered:       {http.StatusBadRequest, InvalidRequest, "content_filter"},
+	v1alpha1.ErrorRequestRejected:       {http.StatusBadRequest, InvalidRequest, "request_rejected"},
+	v1alpha1.ErrorOutputInvalid:         {http.StatusBadGateway, Server, "output_invalid"},
+	v1alpha1.ErrorOutputSchemaInvalid:   {http.StatusBadRequest, InvalidRequest, "output_schema_invalid"},
+	v1alpha1.ErrorModelNotFound:         {http.StatusNotFound, NotFound, "model_not_found"},
+	v1alpha1.ErrorModelConfigNotFound:   {http.StatusNotFound, NotFound, "model_not_found"},
+	v1alpha1.ErrorModelConfigDisabled:   {http.StatusNotFound, NotFound, "model_not_found"},
+	v1alpha1.ErrorModelConfigNotAllowed: {http.StatusForbidden, Permission, "model_not_allowed"},
+	"QueueFull":                         {http.StatusTooManyRequests, RateLimit, "queue_full"},
+	"ResultsInvalid":                    {http.StatusBadRequest, InvalidRequest, "results_invalid"},
+	"Superseded":                        {http.StatusConflict, InvalidRequest, "superseded"},
+	turn.MessageDeleted:                 {http.StatusNotFound, NotFound, "message_deleted"},
+	turn.ChatDeleted:                    {http.StatusNotFound, NotFound, "chat_deleted"},
+	"Archived":                          {http.StatusConflict, InvalidRequest, "archived"},
+}
+
+// Failure is the error of a turn in OpenAI's form.
+func Failure(e *stream.Error) *Error {
+	if e == nil {
+		e = &stream.Error{Reason: v1alpha1.ErrorInternal, Message: "the turn failed"}
+	}
+	f, ok := failures[e.Reason]
+	if !ok {
+		f = failure{http.StatusInternalServerError, Server, Snake(string(e.Reason))}
+	}
+	return &Error{Status: f.status, Type: f.kind, Code: &f.code, Message: e.Text()}
+}
+
+// Snake writes a CamelCase word in lower case with underscores.
+func Snake(word string) string {
+	var b strings.Builder
+	for i, r := range word {
+		upper := r >= 'A' && r <= 'Z'
+		if upper && i > 0 && (word[i-1] < 'A' || word[i-1] > 'Z') {
+			b.WriteByte('_')
+		}
+		b.WriteString(strings.ToLower(string(r)))
+	}
+	return b.String()
 }

@@ -17,14 +17,14 @@ func TestListenersAreNotifiedOnlyOfTheirObject(t *testing.T) {
 	one, stop := l.listen("ns/one")
 	two, stopTwo := l.listen("ns/two")
 	for range 3 {
-		l.tell("ns/one")
+		l.notify("ns/one")
 	}
 	if len(one) != 1 || len(two) != 0 {
 		t.Errorf("told were %d and %d times", len(one), len(two))
 	}
 	stop()
 	stopTwo()
-	if l.tell("ns/two"); len(two) != 0 || len(l.of) != 0 {
+	if l.notify("ns/two"); len(two) != 0 || len(l.of) != 0 {
 		t.Errorf("%d are left", len(l.of))
 	}
 }

@@ -4,6 +4,9 @@
 package rest
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"reflect"
@@ -15,10 +18,10 @@ import (
 	"parley.dev/parley/api/stream"
 )
 
-// noFields is the data of an event that says all by its name.
+// noFields is the data of an event that has none.
 type noFields struct{}
 
-// eventsOfChat are the events of the stream of a chat, by their names, and eventsOfList those of a namespace's.
+// eventsOfChat are the events of the stream of a chat, by name, and eventsOfList those of the stream of a namespace.
 var (
 	eventsOfChat = map[string]reflect.Type{
 		stream.EventMessage:        reflect.TypeFor[stream.MessageCommitted](),
@@ -42,9 +45,10 @@ var (
 	}
 )
 
-// streams describes the streams, which the gateway serves itself.
-func (a *api) streams() {
+// describeStreams describes the streams, which the gateway serves itself.
+func (a *api) describeStreams() {
 	described := a.huma.OpenAPI()
+	registry := described.Components.Schemas
 	list := described.Paths["/v1alpha1/namespaces/{namespace}/chats"].Get
 	namespace, refusal := list.Parameters[0], list.Responses["default"]
 	text := &huma.Schema{Type: huma.TypeString}
@@ -56,7 +60,7 @@ func (a *api) streams() {
 	list.Parameters = append(list.Parameters, &huma.Param{Name: "watch", In: "query", AllowEmptyValue: true, Schema: text,
 		Description: "Whatever its value: how the chats stand, all of them and then each change, as server-sent events."},
 		last, lastInQuery)
-	list.Responses["200"].Content["text/event-stream"] = a.eventStream(eventsOfList)
+	list.Responses["200"].Content["text/event-stream"] = eventStream(registry, eventsOfList)
 
 	described.AddOperation(&huma.Operation{
 		OperationID: "followChat", Method: http.MethodGet, Path: "/v1alpha1/namespaces/{namespace}/chats/{chat}/stream",
@@ -70,14 +74,12 @@ func (a *api) streams() {
 			{Name: "last", In: "query", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(float64(1))},
 				Description: "How many messages to begin with."}},
 		Responses: map[string]*huma.Response{"default": refusal, "200": {Description: "OK",
-			Content: map[string]*huma.MediaType{"text/event-stream": a.eventStream(eventsOfChat)}}},
+			Content: map[string]*huma.MediaType{"text/event-stream": eventStream(registry, eventsOfChat)}}},
 	})
 }
 
-// eventStream describes server-sent events as the list of those that have come: each has one of the names, and data of
-// its type as JSON.
-func (a *api) eventStream(events map[string]reflect.Type) *huma.MediaType {
-	registry := a.huma.OpenAPI().Components.Schemas
+// eventStream describes server-sent events as a list. Each has one of the names, and data of its type as JSON.
+func eventStream(registry huma.Registry, events map[string]reflect.Type) *huma.MediaType {
 	var one []*huma.Schema
 	for _, name := range slices.Sorted(maps.Keys(events)) {
 		words := strings.Split(name, "_")
@@ -93,4 +95,56 @@ func (a *api) eventStream(events map[string]reflect.Type) *huma.MediaType {
 			}})
 	}
 	return &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{OneOf: one}}}
+}
+
+// openAnswers allows answers and events to have fields that are not described, which clients ignore. Requests may not
+// have them, so that a misspelt field is an error.
+func openAnswers(described *huma.OpenAPI) {
+	seen := map[*huma.Schema]bool{}
+	for _, item := range described.Paths {
+		for _, op := range []*huma.Operation{item.Get, item.Post, item.Patch, item.Delete} {
+			if op == nil {
+				continue
+			}
+			for _, answer := range op.Responses {
+				for _, content := range answer.Content {
+					open(described.Components.Schemas, content.Schema, seen)
+				}
+			}
+		}
+	}
+}
+
+func open(registry huma.Registry, s *huma.Schema, seen map[*huma.Schema]bool) {
+	if s != nil && s.Ref != "" {
+		s = registry.SchemaFromRef(s.Ref)
+	}
+	if s == nil || seen[s] {
+		return
+	}
+	seen[s] = true
+	if s.AdditionalProperties == false {
+		s.AdditionalProperties = nil
+	}
+	for _, property := range s.Properties {
+		open(registry, property, seen)
+	}
+	for _, one := range s.OneOf {
+		open(registry, one, seen)
+	}
+	open(registry, s.Items, seen)
+}
+
+// Description is the description of the operations as docs/gateway-openapi.json has it.
+func Description(openAPI *huma.OpenAPI) ([]byte, error) {
+	raw, err := json.Marshal(openAPI)
+	if err != nil {
+		return nil, fmt.Errorf("describing the operations: %w", err)
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, raw, "", " "); err != nil {
+		return nil, fmt.Errorf("describing the operations: %w", err)
+	}
+	out.WriteByte('\n')
+	return out.Bytes(), nil
 }

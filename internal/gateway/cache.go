@@ -1,0 +1,185 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/chatlist"
+)
+
+// informer caches the objects of one kind.
+type informer[T runtime.Object] struct {
+	cache.SharedIndexInformer
+	handled cache.ResourceEventHandlerRegistration
+}
+
+// newInformer caches the objects of a source, reduced by reduce. It calls changed with each object before and after a
+// change; the zero value if the object did not or does not exist.
+func newInformer[T runtime.Object](source cache.ListerWatcher, example T, indexers cache.Indexers, reduce func(T) T,
+	changed func(before, after T)) (*informer[T], error) {
+	i := &informer[T]{SharedIndexInformer: cache.NewSharedIndexInformer(source, example, 0, indexers)}
+	failed := i.SetTransform(func(obj any) (any, error) {
+		if object, ok := obj.(T); ok {
+			return reduce(object), nil
+		}
+		return obj, nil
+	})
+	var err error
+	i.handled, err = i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(after any) { changed(objectOf[T](nil), objectOf[T](after)) },
+		UpdateFunc: func(before, after any) { changed(objectOf[T](before), objectOf[T](after)) },
+		DeleteFunc: func(before any) { changed(objectOf[T](before), objectOf[T](nil)) },
+	})
+	if err = errors.Join(failed, err); err != nil {
+		return nil, fmt.Errorf("preparing the cache of %T: %w", example, err)
+	}
+	return i, nil
+}
+
+// HasSynced reports whether changed was called with all objects once.
+func (i *informer[T]) HasSynced() bool { return i.handled.HasSynced() }
+
+// indexed lists the objects that have a key in an index, which must exist.
+func (i *informer[T]) indexed(index, key string) []T {
+	found, _ := i.GetIndexer().ByIndex(index, key) // The index exists.
+	objects := make([]T, 0, len(found))
+	for _, obj := range found {
+		objects = append(objects, objectOf[T](obj))
+	}
+	return objects
+}
+
+// objectOf is the object of an event or a cache, also if its deletion was missed.
+func objectOf[T any](obj any) T {
+	if missed, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = missed.Obj
+	}
+	object, _ := obj.(T)
+	return object
+}
+
+// chats caches every chat of the cluster, without the texts in it, and notifies the followers of a chat of its changes.
+type chats struct {
+	*informer[*v1alpha1.Chat]
+	logs      *chatlist.Logs
+	listeners listeners
+}
+
+func newChats(source cache.ListerWatcher) (_ *chats, err error) {
+	c := &chats{logs: chatlist.NewLogs()}
+	c.informer, err = newInformer(source, &v1alpha1.Chat{},
+		cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, withoutTexts, c.changed)
+	return c, err
+}
+
+// withoutTexts drops what followers do not need and what can be large: a prompt can have half a megabyte.
+func withoutTexts(chat *v1alpha1.Chat) *v1alpha1.Chat {
+	chat.ManagedFields, chat.Annotations, chat.Labels = nil, nil, nil
+	chat.Spec = v1alpha1.ChatSpec{ParentRef: chat.Spec.ParentRef, Suspend: chat.Spec.Suspend}
+	return chat
+}
+
+func (c *chats) changed(before, after *v1alpha1.Chat) {
+	c.logs.Changed(before, after)
+	if chat := cmp.Or(after, before); chat != nil {
+		c.listeners.notify(chat.Namespace + "/" + chat.Name)
+	}
+}
+
+// List implements chatlist.Chats.
+func (c *chats) List(namespace string) []*v1alpha1.Chat {
+	return c.indexed(cache.NamespaceIndex, namespace)
+}
+
+// Get implements chatlist.Chats.
+func (c *chats) Get(namespace, name string) *v1alpha1.Chat {
+	obj, _, _ := c.GetStore().GetByKey(namespace + "/" + name) // It never fails.
+	return objectOf[*v1alpha1.Chat](obj)
+}
+
+// watcher is the view of one chat that one follower has. It implements follow.Chats.
+type watcher struct {
+	chats   *chats
+	key     string
+	changed <-chan struct{}
+	stop    func()
+}
+
+// watch watches a chat, which need not exist. Stop it when done.
+func (c *chats) watch(namespace, name string) *watcher {
+	w := &watcher{chats: c, key: namespace + "/" + name}
+	w.changed, w.stop = c.listeners.listen(w.key)
+	return w
+}
+
+// Latest implements follow.Chats.
+func (w *watcher) Latest() *v1alpha1.Chat {
+	namespace, name, _ := strings.Cut(w.key, "/")
+	return w.chats.Get(namespace, name)
+}
+
+// Changed implements follow.Chats.
+func (w *watcher) Changed() <-chan struct{} { return w.changed }
+
+// addressOnly keeps the address and the account of a generation pod.
+func addressOnly(pod *corev1.Pod) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+			ResourceVersion: pod.ResourceVersion},
+		Spec:   corev1.PodSpec{ServiceAccountName: pod.Spec.ServiceAccountName, HostNetwork: pod.Spec.HostNetwork},
+		Status: corev1.PodStatus{PodIP: pod.Status.PodIP},
+	}
+}
+
+// listeners are notified when an object has changed. Changes that a listener has not received yet are merged.
+type listeners struct {
+	mu sync.Mutex
+	// of has the channels of the listeners, by the namespace and name of the object.
+	of map[string]map[chan struct{}]struct{}
+}
+
+// listen adds a listener of an object, which need not exist. Call stop when done.
+func (l *listeners) listen(key string) (changed <-chan struct{}, stop func()) {
+	ch := make(chan struct{}, 1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of == nil {
+		l.of = map[string]map[chan struct{}]struct{}{}
+	}
+	if l.of[key] == nil {
+		l.of[key] = map[chan struct{}]struct{}{}
+	}
+	l.of[key][ch] = struct{}{}
+	return ch, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.of[key], ch)
+		if len(l.of[key]) == 0 {
+			delete(l.of, key)
+		}
+	}
+}
+
+// notify notifies the listeners of an object.
+func (l *listeners) notify(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for ch := range l.of[key] {
+		select {
+		case ch <- struct{}{}:
+		default:
+		}
+	}
+}

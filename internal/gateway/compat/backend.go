@@ -1,0 +1,358 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package compat
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/gateway/auth"
+	"parley.dev/parley/internal/gateway/refusal"
+	"parley.dev/parley/internal/gateway/turn"
+	"parley.dev/parley/internal/text/compose"
+)
+
+const (
+	// retriedWithin is the most age of a message that a repeated request may mean.
+	retriedWithin = 15 * time.Minute
+	// suffixLength is how many characters a random name has behind its prefix.
+	suffixLength = 10
+	// maxConflicts is how often a change is tried that conflicts with others.
+	maxConflicts = 5
+)
+
+// backend creates the chats and messages of requests and follows their turns, with the caller's own token. It keeps
+// nothing: names and labels identify what a request has created.
+type backend struct{ Options }
+
+// caller is the client of a request.
+type caller struct {
+	// token is shown to the API server.
+	token string
+	// name distinguishes callers in the names of what they create. It gives no permission.
+	name string
+}
+
+// exchange is a message and the chat that answers it.
+type exchange struct {
+	chat    *v1alpha1.Chat
+	message *v1alpha1.ChatMessage
+}
+
+// begin creates what a request asks for, or finds what it has created before.
+func (b *backend) begin(ctx context.Context, by caller, r *turn.Request) (exchange, error) {
+	n := r.News()
+	if len(n.Parts)+len(n.Results) == 0 {
+		return exchange{}, bad("nothing follows the last reply: say something, or bring the results of calls")
+	}
+	if r.Retried {
+		if found, err := b.findRetried(ctx, r, r.Hash(by.name)); err != nil || found.message != nil {
+			return found, err
+		}
+	}
+	chat, err := b.chat(ctx, by, r)
+	if err != nil {
+		return exchange{}, err
+	}
+	message, err := b.send(ctx, by, r, chat)
+	hasBoth := len(n.Results) > 0 && len(n.Parts) > 0
+	if err == nil && hasBoth && !r.BringsHistory(chat) {
+		message, err = b.send(ctx, by, r.WithoutResults(), chat)
+	}
+	return exchange{chat, message}, err
+}
+
+// findRetried finds the newest message that an equal request has created a moment ago.
+func (b *backend) findRetried(ctx context.Context, r *turn.Request, hash string) (exchange, error) {
+	list, err := b.Client.Messages(r.Namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: turn.LabelRequest + "=" + hash, Limit: 100})
+	if err != nil {
+		return exchange{}, fmt.Errorf("looking for the message of an earlier request: %w", err)
+	}
+	var newest *v1alpha1.ChatMessage
+	for i := range list.Items {
+		m := &list.Items[i]
+		young := b.Now().Sub(m.CreationTimestamp.Time) < retriedWithin
+		if young && (newest == nil || newest.CreationTimestamp.Before(&m.CreationTimestamp)) {
+			newest = m
+		}
+	}
+	if newest == nil {
+		return exchange{}, nil
+	}
+	return b.exchangeOf(ctx, newest)
+}
+
+func (b *backend) exchangeOf(ctx context.Context, m *v1alpha1.ChatMessage) (exchange, error) {
+	chat, err := b.Client.Chats(m.Namespace).Get(ctx, m.Spec.ChatRef.Name)
+	if err != nil {
+		return exchange{}, fmt.Errorf("reading the chat of a message: %w", err)
+	}
+	return exchange{chat, m}, nil
+}
+
+// find finds the exchange that a message has begun.
+func (b *backend) find(ctx context.Context, namespace, message string) (exchange, error) {
+	m, err := b.Client.Messages(namespace).Get(ctx, message)
+	if err != nil {
+		return exchange{}, fmt.Errorf("reading a message: %w", err)
+	}
+	if m.Spec.Generation != nil || m.Spec.IsNote() {
+		return exchange{}, missing("no request has created %s", message)
+	}
+	return b.exchangeOf(ctx, m)
+}
+
+// chat is the chat of a request, with the request's tools and instructions. It is created if there is none.
+func (b *backend) chat(ctx context.Context, by caller, r *turn.Request) (*v1alpha1.Chat, error) {
+	name := r.ChatName(by.name)
+	if r.Previous != "" && r.Chat == "" {
+		previous, err := b.find(ctx, r.Namespace, r.Previous)
+		if err != nil {
+			return nil, err
+		}
+		name = previous.chat.Name
+	}
+	mayExist := name != ""
+	if !mayExist {
+		name = "chat-" + randomSuffix()
+	}
+	if no := b.May(ctx, by.token, auth.Access{Namespace: r.Namespace, Chat: name}); no != nil {
+		return nil, no
+	}
+	if mayExist {
+		chat, err := b.Client.Chats(r.Namespace).Get(ctx, name)
+		if err == nil {
+			return b.adapt(ctx, r, chat)
+		} else if !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("reading the chat: %w", err)
+		}
+	}
+	return b.create(ctx, r, name)
+}
+
+func (b *backend) create(ctx context.Context, r *turn.Request, name string) (*v1alpha1.Chat, error) {
+	if n := r.News(); r.Previous != "" || len(n.Results) > 0 && !n.Resent {
+		return nil, missing("chat %s does not exist", name)
+	}
+	if err := b.checkModel(ctx, r); err != nil {
+		return nil, err
+	}
+	chat, err := b.Client.Chats(r.Namespace).Create(ctx, r.NewChat(name))
+	if apierrors.IsAlreadyExists(err) {
+		chat, err = b.Client.Chats(r.Namespace).Get(ctx, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("creating the chat: %w", err)
+	}
+	return chat, nil
+}
+
+// adapt gives a chat the tools and instructions of a request.
+func (b *backend) adapt(ctx context.Context, r *turn.Request, chat *v1alpha1.Chat) (*v1alpha1.Chat, error) {
+	if err := b.checkModel(ctx, r); err != nil {
+		return nil, err
+	}
+	if class, ok := strings.CutPrefix(r.Model, turn.ClassPrefix); ok && chat.Spec.ChatClassName != class {
+		return nil, bad("chat %s is not of ChatClass %s: the class of a chat is chosen when it is created", chat.Name, class)
+	}
+	for range maxConflicts {
+		change := r.Change(chat)
+		if change == nil {
+			return chat, nil
+		}
+		changed, err := b.Client.Chats(chat.Namespace).MergePatch(ctx, chat.Name, change)
+		if err == nil {
+			return changed, nil
+		} else if !apierrors.IsConflict(err) {
+			return nil, fmt.Errorf("changing the chat: %w", err)
+		}
+		if chat, err = b.Client.Chats(chat.Namespace).Get(ctx, chat.Name); err != nil {
+			return nil, fmt.Errorf("reading the chat: %w", err)
+		}
+	}
+	return nil, conflict("chat %s is changed all the time, try again", chat.Name)
+}
+
+// send creates the message of a request, or finds it.
+func (b *backend) send(ctx context.Context, by caller, r *turn.Request, chat *v1alpha1.Chat) (*v1alpha1.ChatMessage,
+	error) {
+	name, hash := r.MessageName(by.name, chat.Name), r.Hash(by.name)
+	if name == "" {
+		name = chat.Name + "-" + randomSuffix()
+	}
+	message := r.Message(chat, name, hash)
+	if found, err := b.checkNew(ctx, r, chat, message); err != nil || found != nil {
+		return found, err
+	}
+	m, err := b.Client.Messages(r.Namespace).Create(ctx, message)
+	if apierrors.IsAlreadyExists(err) {
+		found, err := b.findEqual(ctx, message)
+		if err == nil && found == nil {
+			err = conflict("message %s came and went, try again", name)
+		}
+		return found, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("creating the message: %w", err)
+	}
+	return m, nil
+}
+
+// checkNew checks the results of a request. If an equal request has created their message, that is returned.
+func (b *backend) checkNew(ctx context.Context, r *turn.Request, chat *v1alpha1.Chat, message *v1alpha1.ChatMessage) (
+	*v1alpha1.ChatMessage, error) {
+	n := r.News()
+	if len(n.Results) == 0 || r.BringsHistory(chat) {
+		return nil, nil
+	}
+	if found, err := b.findEqual(ctx, message); err != nil || found != nil {
+		return found, err
+	}
+	if err := checkResults(chat, n.Results); err != nil {
+		return nil, err
+	}
+	return nil, b.checkSettings(ctx, r, chat, message)
+}
+
+// checkSettings checks that a request with results of calls has no other settings than their turn, and marks their
+// message if the answer is JSON. A message next to results begins a turn with settings of its own.
+func (b *backend) checkSettings(ctx context.Context, r *turn.Request, chat *v1alpha1.Chat,
+	results *v1alpha1.ChatMessage) error {
+	began := &v1alpha1.ChatMessage{}
+	if t := chat.Status.Turn; t != nil {
+		m, err := b.Client.Messages(chat.Namespace).Get(ctx, t.Message)
+		switch {
+		case err == nil:
+			began = m
+		case !apierrors.IsNotFound(err):
+			return fmt.Errorf("reading the message that began the turn: %w", err)
+		}
+	}
+	if turn.OutputOf(chat, began) != nil {
+		metav1.SetMetaDataAnnotation(&results.ObjectMeta, turn.AnnotationOutput, "true")
+	}
+	if len(r.News().Parts) > 0 {
+		return nil
+	}
+	return r.Continue(chat, began)
+}
+
+// findEqual finds the message of that name if an equal request has created it, and nil if there is none.
+func (b *backend) findEqual(ctx context.Context, message *v1alpha1.ChatMessage) (*v1alpha1.ChatMessage, error) {
+	m, err := b.Client.Messages(message.Namespace).Get(ctx, message.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading the message of an earlier request: %w", err)
+	case m.Spec.ChatRef.Name != message.Spec.ChatRef.Name,
+		m.Labels[turn.LabelRequest] != message.Labels[turn.LabelRequest]:
+		return nil, conflict("another request has created message %s: use another Idempotency-Key", message.Name)
+	}
+	return m, nil
+}
+
+// checkResults checks that results are those of all pending calls of a chat.
+func checkResults(chat *v1alpha1.Chat, results []v1alpha1.ToolResult) error {
+	pending := turn.PendingCalls(chat)
+	if len(pending) == 0 {
+		return conflict("chat %s has no pending tool calls: send a message to continue", chat.Name)
+	}
+	ids := map[string]bool{}
+	for i := range results {
+		ids[results[i].ID] = true
+	}
+	for _, id := range pending {
+		if !ids[id] {
+			return bad("call %s has no result, and all that wait must be answered at once", turn.CallID(id, chat.Name))
+		}
+		delete(ids, id)
+	}
+	for id := range ids {
+		return bad("no call %s of chat %s waits for a result", id, chat.Name)
+	}
+	return nil
+}
+
+// cancel stops the turn that a message has begun, or withdraws the message while that is queued. It does nothing to a
+// turn that has ended, or to another one.
+func (b *backend) cancel(ctx context.Context, e exchange) error {
+	if m := e.message; m.Status.State == v1alpha1.MessageQueued {
+		return wrapped("withdrawing the message", b.Client.Messages(m.Namespace).Delete(ctx, m.Name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &m.UID, ResourceVersion: &m.ResourceVersion}}))
+	}
+	for range maxConflicts {
+		if !e.isRunning() {
+			return nil
+		}
+		patch := compose.Request(v1alpha1.RequestInterrupt, b.Now().UTC().Format(time.RFC3339Nano))
+		patch["metadata"].(map[string]any)["resourceVersion"] = e.chat.ResourceVersion
+		_, err := b.Client.Chats(e.chat.Namespace).MergePatch(ctx, e.chat.Name, patch)
+		if err == nil || !apierrors.IsConflict(err) {
+			return wrapped("interrupting the turn", err)
+		}
+		if e, err = b.find(ctx, e.chat.Namespace, e.message.Name); err != nil {
+			return err
+		}
+	}
+	return conflict("chat %s is changed all the time, try again", e.chat.Name)
+}
+
+// isRunning reports whether the running turn is that of the message, or has its results.
+func (e exchange) isRunning() bool {
+	t, results := e.chat.Status.Turn, e.chat.Status.Internal.Turn.Results
+	return t != nil && t.Result == "" &&
+		(t.Message == e.message.Name || results != nil && results.Message == e.message.Name)
+}
+
+// remove deletes the message of the newest answer of a chat, or the chat if it is the only one. Later messages would be
+// deleted with an older one.
+func (b *backend) remove(ctx context.Context, e exchange) error {
+	t, results := e.chat.Status.Turn, e.chat.Status.Internal.Turn.Results
+	isNewest := t != nil && t.Message == e.message.Name && results == nil && len(e.chat.Status.Queue) == 0
+	if !isNewest {
+		return conflict("later messages follow this answer: delete chat %s, or message %s with kubectl",
+			e.chat.Name, e.message.Name)
+	}
+	if t.Index > 0 {
+		return wrapped("deleting the message", b.Client.Messages(e.message.Namespace).Delete(ctx, e.message.Name,
+			metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &e.message.UID}}))
+	}
+	return wrapped("deleting the chat", b.Client.Chats(e.chat.Namespace).Delete(ctx, e.chat.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &e.chat.UID, ResourceVersion: &e.chat.ResourceVersion}}))
+}
+
+func wrapped(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+func randomSuffix() string { return strings.ToLower(rand.Text()[:suffixLength]) }
+
+func bad(format string, args ...any) error {
+	return refused(http.StatusBadRequest, refusal.BadRequest, format, args...)
+}
+
+func missing(format string, args ...any) error {
+	return refused(http.StatusNotFound, refusal.NotFound, format, args...)
+}
+
+func conflict(format string, args ...any) error {
+	return refused(http.StatusConflict, refusal.Conflict, format, args...)
+}
+
+func refused(status int, reason, format string, args ...any) error {
+	return &refusal.Error{Status: status, Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
