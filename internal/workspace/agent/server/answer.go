@@ -4,6 +4,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,7 +27,7 @@ const (
 	loggedBytes = 300
 )
 
-// statuses are what HTTP says of a refusal. What is not here is the agent's fault.
+// statuses of HTTP for refusals; default: 422.
 var statuses = map[protocol.ErrorCode]int{
 	protocol.BadRequest:       http.StatusBadRequest,
 	protocol.Unauthenticated:  http.StatusUnauthorized,
@@ -35,13 +36,7 @@ var statuses = map[protocol.ErrorCode]int{
 	protocol.BoundToAnother:   http.StatusConflict,
 	protocol.NotFound:         http.StatusNotFound,
 	protocol.OutsideWorkspace: http.StatusForbidden,
-	protocol.NotRegular:       http.StatusUnprocessableEntity,
-	protocol.NotText:          http.StatusUnprocessableEntity,
 	protocol.TooLarge:         http.StatusRequestEntityTooLarge,
-	protocol.NotUnique:        http.StatusUnprocessableEntity,
-	protocol.NoMatch:          http.StatusUnprocessableEntity,
-	protocol.NoShell:          http.StatusUnprocessableEntity,
-	protocol.CannotStart:      http.StatusUnprocessableEntity,
 	protocol.TooMany:          http.StatusTooManyRequests,
 	protocol.NotRunning:       http.StatusConflict,
 	protocol.NoSpace:          http.StatusInsufficientStorage,
@@ -55,7 +50,7 @@ func refuse(code protocol.ErrorCode, format string, args ...any) error {
 	return &protocol.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// refusalOf makes an error one of the protocol's.
+// refusalOf turns an error into one of the protocol.
 func refusalOf(err error) *protocol.Error {
 	if refused, ok := errors.AsType[*protocol.Error](err); ok {
 		return refused
@@ -75,13 +70,10 @@ func refusalOf(err error) *protocol.Error {
 	return &protocol.Error{Code: protocol.Internal, Message: "The agent of the workspace failed: " + err.Error()}
 }
 
-// refuseRequest answers with an error, and logs what is the agent's fault.
+// refuseRequest answers with an error, and logs failures of the agent.
 func (s *Server) refuseRequest(w http.ResponseWriter, r *http.Request, err error) {
 	refused := refusalOf(err)
-	status, known := statuses[refused.Code]
-	if !known {
-		status = http.StatusInternalServerError
-	}
+	status := cmp.Or(statuses[refused.Code], http.StatusUnprocessableEntity)
 	switch status {
 	case http.StatusInternalServerError:
 		s.options.Log.WarnContext(r.Context(), "A request failed", "method", r.Method, "code", refused.Code,
@@ -91,7 +83,7 @@ func (s *Server) refuseRequest(w http.ResponseWriter, r *http.Request, err error
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		w.Header().Set("Retry-After", "1")
 	}
-	_ = answer(w, status, refused) // It is two texts.
+	_ = answer(w, status, refused) // Its fields are strings, which always encode.
 }
 
 // answer sends a value as JSON.
@@ -104,14 +96,4 @@ func answer(w http.ResponseWriter, status int, value any) error {
 	w.WriteHeader(status)
 	_, _ = slowclient.New(w, writeTimeout).Write(body) // A client that is gone needs no answer.
 	return nil
-}
-
-// answerResult answers with a value, unless there is an error.
-func answerResult(w http.ResponseWriter) func(value any, err error) error {
-	return func(value any, err error) error {
-		if err != nil {
-			return err
-		}
-		return answer(w, http.StatusOK, value)
-	}
 }

@@ -1,12 +1,11 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package server is what generation pods reach of the agent of a workspace: the requests of package protocol over
-// HTTP/1.1.
+// Package server serves the requests of package protocol to generation pods.
 //
-// Who asks proves with a service-account token that it is a generation pod of this namespace, and names the chat that
-// the workspace is bound to. The first binding counts for ever; one that cannot be read any more lets nobody in. What
-// requests can cost is bounded: how many are at work at once, their headers and bodies, and how long they may take.
+// A request has a service-account token of a generation pod of this namespace, and names the chat that the workspace is
+// bound to. The first binding never changes. While it cannot be read, all requests are refused. The number, the size
+// and the time of requests are bounded.
 //
-// Nothing that a request holds is logged, no token, and no content; what a log says of errors is cleaned.
+// Logs have no token and no content of a request. Errors are cleaned before they are logged.
 package server

@@ -12,63 +12,35 @@ import (
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
-func (s *Server) bind(w http.ResponseWriter, _ *http.Request, asked *protocol.Binding) error {
-	if err := s.binding.bind(asked.Chat); err != nil {
-		return err
-	}
-	return answer(w, http.StatusOK, asked)
+func (s *Server) bind(_ *http.Request, binding *protocol.Binding) (*protocol.Binding, error) {
+	return binding, s.binding.bind(binding.Chat)
 }
 
-// file answers the requests for the content of one file.
-func (s *Server) file(w http.ResponseWriter, r *http.Request, name string) error {
-	switch r.Method {
-	case http.MethodGet, http.MethodHead:
-		return s.sendFile(w, r, name)
-	case http.MethodPut:
-		return s.takeFile(w, r, name)
-	}
-	return noSuchRequest(r)
-}
-
-func (s *Server) sendFile(w http.ResponseWriter, r *http.Request, name string) error {
-	content, err := s.files.Content(r.Context(), name)
+// sendFile sends the content of the file that the parameter "path" names.
+func (s *Server) sendFile(w http.ResponseWriter, r *http.Request) error {
+	content, err := s.files.Content(r.Context(), r.URL.Query().Get("path"))
 	if err != nil {
 		return err
 	}
 	defer content.Close()
-	if err := untimed(w); err != nil {
+	if err := readWithin(w, unbounded); err != nil {
 		return err
 	}
 	h := w.Header()
 	h.Set("Content-Type", content.MediaType)
 	h.Set("Content-Length", strconv.FormatInt(content.Size, 10))
 	h.Set("Last-Modified", content.Modified.UTC().Format(http.TimeFormat))
-	w.WriteHeader(http.StatusOK)
-	if r.Method == http.MethodHead {
-		return nil
-	}
-	_, _ = io.Copy(slowclient.New(w, writeTimeout), content) // A client that got less than the length knows.
+	_, _ = io.Copy(slowclient.New(w, writeTimeout), content) // The length tells the client if a part is missing.
 	return nil
 }
 
-func (s *Server) takeFile(w http.ResponseWriter, r *http.Request, name string) error {
-	if r.ContentLength > protocol.MaxFileBytes {
-		return refuse(protocol.TooLarge, "The content has %d bytes, more than %d.", r.ContentLength,
-			protocol.MaxFileBytes)
-	}
-	release, err := s.large.Acquire(r.Context(), 1)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if err := timed(w, contentTimeout); err != nil {
-		return err
-	}
+// writeFile makes the body the content of the file that the parameter "path" names.
+func (s *Server) writeFile(w http.ResponseWriter, r *http.Request) error {
 	content, err := body(w, r, protocol.MaxFileBytes)
 	if err != nil {
 		return err
 	}
-	info, err := s.files.Write(r.Context(), r.Header.Get(protocol.HeaderCall), name, content)
+	info, err := s.files.Write(r.Context(), r.Header.Get(protocol.HeaderCall), r.URL.Query().Get("path"), content)
 	if err != nil {
 		return err
 	}
@@ -79,26 +51,14 @@ func (s *Server) takeFile(w http.ResponseWriter, r *http.Request, name string) e
 	return answer(w, status, info)
 }
 
-func (s *Server) read(w http.ResponseWriter, r *http.Request, asked *protocol.ReadRequest) error {
-	return answerResult(w)(s.files.Read(r.Context(), asked))
+func (s *Server) read(r *http.Request, read *protocol.ReadRequest) (*protocol.ReadResponse, error) {
+	return s.files.Read(r.Context(), read)
 }
 
-func (s *Server) edit(w http.ResponseWriter, r *http.Request) error {
-	release, err := s.large.Acquire(r.Context(), 1)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if err := timed(w, bodyTimeout); err != nil {
-		return err
-	}
-	asked, err := decode[protocol.EditRequest](w, r)
-	if err != nil {
-		return err
-	}
-	return answerResult(w)(s.files.Edit(r.Context(), r.Header.Get(protocol.HeaderCall), asked))
+func (s *Server) edit(r *http.Request, edit *protocol.EditRequest) (*protocol.EditResponse, error) {
+	return s.files.Edit(r.Context(), r.Header.Get(protocol.HeaderCall), edit)
 }
 
-func (s *Server) search(w http.ResponseWriter, r *http.Request, asked *protocol.SearchRequest) error {
-	return answerResult(w)(s.files.Search(r.Context(), asked))
+func (s *Server) search(r *http.Request, search *protocol.SearchRequest) (*protocol.SearchResponse, error) {
+	return s.files.Search(r.Context(), search)
 }

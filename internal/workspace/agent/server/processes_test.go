@@ -115,7 +115,7 @@ func TestOutputIsSentAsItIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			waited := false
-			a.wait = func(context.Context) { waited = true }
+			a.wait = func(ctx context.Context) { waited = ctx.Err() == nil }
 			a.output = func(from int64) (*Output, error) {
 				if from == 100 {
 					from = 150

@@ -18,13 +18,11 @@ import (
 type Processes interface {
 	// Start starts a command, or returns the one that was started with the key before.
 	Start(ctx context.Context, key string, r *protocol.StartRequest) (protocol.Process, error)
-	// Speak starts a command that is spoken to.
+	// Speak starts a command whose standard input and output are a session.
 	Speak(key string, r *protocol.StartRequest) (Session, error)
 	// List returns the commands, the newest first.
 	List() []protocol.Process
-	// Get returns one of them.
-	Get(id string) (protocol.Process, error)
-	// Wait returns one when it has ended, or when ctx is done.
+	// Wait returns one when it has ended, or as it is when ctx is done.
 	Wait(ctx context.Context, id string) (protocol.Process, error)
 	// Output opens what is kept of a command's output from an offset on.
 	Output(id string, from int64) (*Output, error)
@@ -50,16 +48,12 @@ func (s *Server) info(w http.ResponseWriter, _ *http.Request) error {
 		Shell: shell, Running: running})
 }
 
-func (s *Server) startProcess(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) startProcess(r *http.Request, start *protocol.StartRequest) (protocol.Process, error) {
 	key := r.PathValue("key")
 	if !protocol.ValidKey(key) {
-		return refuse(protocol.BadRequest, "%.60q cannot be a key.", key)
+		return protocol.Process{}, refuse(protocol.BadRequest, "%.60q cannot be a key.", key)
 	}
-	asked, err := decode[protocol.StartRequest](w, r)
-	if err != nil {
-		return err
-	}
-	return answerResult(w)(s.options.Processes.Start(r.Context(), key, asked))
+	return s.options.Processes.Start(r.Context(), key, start)
 }
 
 func (s *Server) listProcesses(w http.ResponseWriter, _ *http.Request) error {
@@ -67,23 +61,20 @@ func (s *Server) listProcesses(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func (s *Server) getProcess(w http.ResponseWriter, r *http.Request) error {
-	id := r.PathValue("id")
-	if !r.URL.Query().Has("wait") {
-		return answerResult(w)(s.options.Processes.Get(id))
-	}
-	ctx, cancel, err := waitOf(r)
+	ctx, cancel, err := waitContext(w, r)
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	if err := untimed(w); err != nil {
+	process, err := s.options.Processes.Wait(ctx, r.PathValue("id"))
+	if err != nil {
 		return err
 	}
-	return answerResult(w)(s.options.Processes.Wait(ctx, id))
+	return answer(w, http.StatusOK, process)
 }
 
-func (s *Server) signal(w http.ResponseWriter, r *http.Request, asked *protocol.SignalRequest) error {
-	return answerResult(w)(s.options.Processes.Signal(r.PathValue("id"), asked.Signal))
+func (s *Server) signal(r *http.Request, signal *protocol.SignalRequest) (protocol.Process, error) {
+	return s.options.Processes.Signal(r.PathValue("id"), signal.Signal)
 }
 
 // output sends what a command has written, from an offset on.
@@ -97,7 +88,12 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := awaitOutput(w, r, s.options.Processes, id, from); err != nil {
+	ctx, cancel, err := waitContext(w, r)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	if _, err := s.options.Processes.WaitOutput(ctx, id, from); err != nil {
 		return err
 	}
 	out, err := s.options.Processes.Output(id, from)
@@ -115,24 +111,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 	h.Set(protocol.HeaderOutputTotal, strconv.FormatInt(out.Total, 10))
 	w.WriteHeader(http.StatusOK)
 	if _, err := io.Copy(slowclient.New(w, writeTimeout), content); err != nil {
-		panic(http.ErrAbortHandler) // The client must not take a part for all that there is.
+		panic(http.ErrAbortHandler) // Otherwise the client takes a part for the whole.
 	}
 	return nil
-}
-
-// awaitOutput waits for output behind an offset, for as long as the request asks to.
-func awaitOutput(w http.ResponseWriter, r *http.Request, all Processes, id string, from int64) error {
-	if !r.URL.Query().Has("wait") {
-		return untimed(w)
-	}
-	ctx, cancel, err := waitOf(r)
-	if err != nil {
-		return err
-	}
-	defer cancel()
-	if err := untimed(w); err != nil {
-		return err
-	}
-	_, err = all.WaitOutput(ctx, id, from)
-	return err
 }

@@ -17,26 +17,14 @@ import (
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
-// decode reads the body of a request: one JSON value of a type, of valid UTF-8, without members that the type does not
-// have. What a newer client says and this agent would not heed is refused.
+// decode reads the body of a request: one JSON value of valid UTF-8. Unknown members are refused, so that the agent
+// ignores nothing that a newer client asks for.
 func decode[T any](w http.ResponseWriter, r *http.Request) (*T, error) {
 	raw, err := body(w, r, protocol.MaxRequestBytes)
 	if err != nil {
 		return nil, err
 	}
 	return decodeJSON[T]([]byte(raw))
-}
-
-// decoded is a handler that is given the body.
-func decoded[T any](handle func(http.ResponseWriter, *http.Request, *T) error) func(http.ResponseWriter,
-	*http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		asked, err := decode[T](w, r)
-		if err != nil {
-			return err
-		}
-		return handle(w, r, asked)
-	}
 }
 
 func decodeJSON[T any](raw []byte) (*T, error) {
@@ -47,7 +35,7 @@ func decodeJSON[T any](raw []byte) (*T, error) {
 	return &value, nil
 }
 
-// decodingFault says what is wrong with a body, and nothing of what it holds.
+// decodingFault says what is wrong with a body, without its content.
 func decodingFault(err error) string {
 	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
 		if errors.Is(err, json.ErrUnknownName) {
@@ -58,7 +46,7 @@ func decodingFault(err error) string {
 	return "it is no JSON of valid UTF-8"
 }
 
-// body reads all of a request's body. From then on the client is not waited for any more.
+// body reads all of a request's body, and then lifts the time bound of readWithin.
 func body(w http.ResponseWriter, r *http.Request, most int64) (string, error) {
 	if r.ContentLength > most {
 		return "", refuse(protocol.TooLarge, "The body has %d bytes, more than %d.", r.ContentLength, most)
@@ -73,37 +61,40 @@ func body(w http.ResponseWriter, r *http.Request, most int64) (string, error) {
 		return "", refuse(protocol.BadRequest, "The body did not arrive as a whole.")
 	}
 	r.Body = http.NoBody // All of it has been read.
-	return content.String(), untimed(w)
+	return content.String(), readWithin(w, unbounded)
 }
 
-// timed bounds how long a request's body takes from now on.
-func timed(w http.ResponseWriter, most time.Duration) error {
-	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(most)); err != nil {
+// unbounded lifts the bound of readWithin.
+const unbounded time.Duration = 0
+
+// readWithin bounds the time in which a request's body arrives. The bound must be lifted before the answer takes long:
+// when it is over, it ends the request's context.
+func readWithin(w http.ResponseWriter, d time.Duration) error {
+	var deadline time.Time
+	if d != unbounded {
+		deadline = time.Now().Add(d)
+	}
+	if err := http.NewResponseController(w).SetReadDeadline(deadline); err != nil {
 		return fmt.Errorf("bounding the time to read: %w", err)
 	}
 	return nil
 }
 
-// untimed lifts the bound on the time to read: when that came, it would end the request's context.
-func untimed(w http.ResponseWriter) error {
-	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
-		return fmt.Errorf("lifting the bound on the time to read: %w", err)
-	}
-	return nil
-}
-
-// waitOf is the context of a request that waits, for as long as it asks to; done if it does not.
-func waitOf(r *http.Request) (context.Context, context.CancelFunc, error) {
+// waitContext is the context of a request that may wait. It ends at once if the request does not ask to wait.
+func waitContext(w http.ResponseWriter, r *http.Request) (context.Context, context.CancelFunc, error) {
 	seconds, err := number(r, "wait")
+	if err == nil {
+		err = readWithin(w, unbounded)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	wait := min(time.Duration(min(seconds, int64(protocol.MaxWait/time.Second)))*time.Second, protocol.MaxWait)
+	wait := time.Duration(min(seconds, int64(protocol.MaxWait/time.Second))) * time.Second
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	return ctx, cancel, nil
 }
 
-// number is a query parameter that counts something, 0 if there is none.
+// number is a query parameter from 0 on; default: 0.
 func number(r *http.Request, name string) (int64, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {

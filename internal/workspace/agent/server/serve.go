@@ -20,10 +20,9 @@ import (
 const (
 	// bodyTimeout bounds how long the body of a request takes, and contentTimeout that of a file.
 	bodyTimeout, contentTimeout = 30 * time.Second, 2 * time.Minute
-	// restTimeout bounds how long the rest of a body takes that nobody reads.
+	// restTimeout bounds how long the rest of a body takes that is discarded.
 	restTimeout = 5 * time.Second
 
-	filesPath     = "/v1/files/"
 	processesPath = "/v1/processes/"
 	sessionsPath  = "/v1/sessions/"
 	bindingPath   = "/v1/binding"
@@ -45,11 +44,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer limiter.Release(1)
-	if err := s.admit(r); err != nil {
+	if err := s.admit(w, r); err != nil {
 		s.turnAway(w, r, err)
 		return
 	}
-	s.route(w, r)
+	s.routes.ServeHTTP(w, r)
 }
 
 // limiterOf is the limiter of a request, and the refusal if its limit is reached.
@@ -65,17 +64,17 @@ func (s *Server) limiterOf(r *http.Request) (limit.Limiter, error) {
 	return s.atWork, full
 }
 
-// turnAway refuses a request whose body may not have been read.
+// turnAway refuses a request whose body may be unread.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Body != http.NoBody {
 		w.Header().Set("Connection", "close")
-		_ = timed(w, restTimeout) // The connection is closed in any case.
+		_ = readWithin(w, restTimeout) // The connection is closed in any case.
 	}
 	s.refuseRequest(w, r, err)
 }
 
-// admit reports why a request is refused before anybody looks at what it asks for.
-func (s *Server) admit(r *http.Request) error {
+// admit checks who sent a request, and for which chat, and bounds the time in which its body arrives.
+func (s *Server) admit(w http.ResponseWriter, r *http.Request) error {
 	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !ok || !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return fmt.Errorf("%w: there is no bearer token", satoken.ErrUnauthenticated)
@@ -83,65 +82,82 @@ func (s *Server) admit(r *http.Request) error {
 	if err := s.options.Authorizer.Authorize(r.Context(), token); err != nil {
 		return err
 	}
-	if r.URL.Path == bindingPath {
-		return nil
+	if r.URL.Path != bindingPath {
+		if err := s.binding.check(r.Header.Get(protocol.HeaderChat)); err != nil {
+			return err
+		}
 	}
-	return s.binding.check(r.Header.Get(protocol.HeaderChat))
+	if path.Clean(r.URL.Path) != r.URL.Path { // ServeMux would redirect it.
+		return unknownRequest(w, r)
+	}
+	return readWithin(w, bodyTimeout)
 }
 
-// route finds who answers. The paths of files are as they are; ServeMux would send a client elsewhere that asks for
-// "a//b".
-func (s *Server) route(w http.ResponseWriter, r *http.Request) {
-	if err := timed(w, bodyTimeout); err != nil {
-		s.turnAway(w, r, err)
-		return
-	}
-	if name, ok := strings.CutPrefix(r.URL.Path, filesPath); ok {
-		s.handle(func(w http.ResponseWriter, r *http.Request) error { return s.file(w, r, name) })(w, r)
-		return
-	}
-	if path.Clean(r.URL.Path) != r.URL.Path {
-		s.turnAway(w, r, noSuchRequest(r))
-		return
-	}
-	s.routes.ServeHTTP(w, r)
-}
+// handler answers a request, or returns the error to answer with.
+type handler func(w http.ResponseWriter, r *http.Request) error
 
 func (s *Server) handlers() http.Handler {
 	mux := http.NewServeMux()
-	for pattern, handler := range map[string]func(http.ResponseWriter, *http.Request) error{
-		"PUT " + bindingPath:             decoded(s.bind),
+	for pattern, handle := range map[string]handler{
+		"PUT " + bindingPath:             call(s.bind),
 		"GET /v1/info":                   s.info,
-		"PUT /v1/processes/{key}":        s.startProcess,
+		"PUT /v1/processes/{key}":        call(s.startProcess),
 		"GET /v1/processes":              s.listProcesses,
 		"GET /v1/processes/{id}":         s.getProcess,
 		"GET /v1/processes/{id}/output":  s.output,
-		"POST /v1/processes/{id}/signal": decoded(s.signal),
+		"POST /v1/processes/{id}/signal": call(s.signal),
 		"POST /v1/sessions/{key}":        s.session,
-		"POST /v1/read":                  decoded(s.read),
-		"POST /v1/edits":                 s.edit,
-		"POST /v1/search":                decoded(s.search),
-		"/":                              func(_ http.ResponseWriter, r *http.Request) error { return noSuchRequest(r) },
+		"GET /v1/files":                  s.sendFile,
+		"PUT /v1/files":                  s.whenRoom(contentTimeout, s.writeFile),
+		"POST /v1/read":                  call(s.read),
+		"POST /v1/edits":                 s.whenRoom(bodyTimeout, call(s.edit)),
+		"POST /v1/search":                call(s.search),
+		"/":                              unknownRequest,
 	} {
-		mux.HandleFunc(pattern, s.handle(handler))
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if err := handle(w, r); err != nil {
+				s.turnAway(w, r, err)
+			}
+		})
 	}
 	return mux
 }
 
-// handle answers with the error of a handler. One that returns nil has answered.
-func (s *Server) handle(handler func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if err := handler(w, r); err != nil {
-			s.turnAway(w, r, err)
+// call is the handler of a request whose body is a T, and whose answer is a value.
+func call[T, A any](do func(*http.Request, *T) (A, error)) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		body, err := decode[T](w, r)
+		if err != nil {
+			return err
 		}
+		value, err := do(r, body)
+		if err != nil {
+			return err
+		}
+		return answer(w, http.StatusOK, value)
 	}
 }
 
-func noSuchRequest(r *http.Request) error {
+// whenRoom bounds how many large bodies are in memory, and the time in which each arrives.
+func (s *Server) whenRoom(timeout time.Duration, handle handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		release, err := s.large.Acquire(r.Context(), 1)
+		if err != nil {
+			return err
+		}
+		defer release()
+		if err := readWithin(w, timeout); err != nil {
+			return err
+		}
+		return handle(w, r)
+	}
+}
+
+func unknownRequest(_ http.ResponseWriter, r *http.Request) error {
 	return refuse(protocol.BadRequest, "The agent knows no request %.10q of %.100q.", r.Method, r.URL.Path)
 }
 
-// recoverPanic answers a request whose handler has panicked, and logs where.
+// recoverPanic answers a request whose handler panicked, and logs the stack.
 func (s *Server) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	what := recover()
 	if what == nil {

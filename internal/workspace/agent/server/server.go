@@ -4,7 +4,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,13 +20,13 @@ import (
 )
 
 const (
-	// headerTimeout bounds how long a client takes to say what it wants.
+	// headerTimeout bounds how long the header of a request takes.
 	headerTimeout = 10 * time.Second
-	// idleTimeout is how long a connection is kept that carries no request.
+	// idleTimeout is how long an idle connection is kept.
 	idleTimeout = 2 * time.Minute
 	// maxHeaderBytes bounds the header of a request: a token takes 2 KiB of it.
 	maxHeaderBytes = 64 << 10
-	// drain is how long requests get to end when the agent is told to stop.
+	// drain is how long requests may take to end when the agent stops.
 	drain = 2 * time.Second
 )
 
@@ -41,21 +40,13 @@ type Authorizer interface {
 type Options struct {
 	// Directory of the workspace's files, absolute. It must exist.
 	Directory string
-	// State is the directory in which binding and changes are remembered, absolute. It is made if it is missing. It must
-	// live as long as the files.
+	// State is the directory for the binding and the journal of changes, absolute. It must live as long as the files.
 	State string
 	// Authorizer of every request but that for health, such as a satoken.Verifier.
 	Authorizer Authorizer
 	// Processes are the commands of the workspace.
 	Processes Processes
-	// Log, default slog.Default.
-	Log *slog.Logger
-	// AtWork is how many requests are worked on at once, default 64. One more is answered with 503.
-	AtWork int
-	// Waiting is how many requests wait at once for commands, default 256. One more is answered with 503.
-	Waiting int
-	// Sessions is how many commands are spoken to at once, default 32. One more is refused.
-	Sessions int
+	Log       *slog.Logger
 }
 
 // Server serves one workspace.
@@ -63,33 +54,26 @@ type Server struct {
 	options Options
 	files   *files.Files
 	binding *binding
-	// atWork are requests, and waiting those that wait for the end of a command.
+	// atWork limits requests, and waiting those that wait for a command.
 	atWork, waiting limit.Limiter
-	// sessions are the commands that are spoken to.
-	sessions limit.Limiter
-	// large are the bodies that are held in memory at once.
-	large  limit.Limiter
-	routes http.Handler
+	// sessions limits commands with a session, and large the bodies in memory.
+	sessions, large limit.Limiter
+	routes          http.Handler
 }
 
 const (
-	// defaultAtWork is as many as one node's processors and disk can do with, and more than one chat asks for.
-	defaultAtWork = 64
-	// defaultWaiting is as many commands as a workspace runs at once, several times. Who waits costs a connection.
-	defaultWaiting = 256
-	// defaultSessions is more than the chats of a family have MCP servers at work at once.
-	defaultSessions = 32
-	// largeBodies bounds the memory for contents and edits: each takes up to 16 MiB, some times over.
-	largeBodies = 4
+	// maxAtWork is what a node's processors and disk can handle, and more than one chat asks for.
+	maxAtWork = 64
+	// maxWaiting is several times the limit of commands. A request that waits costs only a connection.
+	maxWaiting = 256
+	// maxSessions is more MCP servers than the chats of a family use at once.
+	maxSessions = 32
+	// maxLarge bounds the memory for contents and edits: each takes up to 16 MiB several times.
+	maxLarge = 4
 )
 
-func newLimiter(n, byDefault int) limit.Limiter { return limit.New(int64(cmp.Or(n, byDefault))) }
-
-// New opens a workspace. Changes of files that a former life of the agent left unfinished are settled.
+// New opens a workspace, and settles unfinished changes of files.
 func New(o Options) (*Server, error) {
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
 	if err := os.MkdirAll(o.State, 0o700); err != nil {
 		return nil, fmt.Errorf("making the state directory: %w", err)
 	}
@@ -98,11 +82,11 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, files: opened, binding: openBinding(filepath.Join(o.State, "binding.json")),
-		atWork: newLimiter(o.AtWork, defaultAtWork), waiting: newLimiter(o.Waiting, defaultWaiting),
-		sessions: newLimiter(o.Sessions, defaultSessions), large: limit.New(largeBodies)}
-	if err := s.binding.fault(); err != nil {
-		o.Log.Error("The workspace's binding cannot be read: refusing all requests", "error", err)
+	s := &Server{options: o, files: opened, binding: &binding{file: filepath.Join(o.State, "binding.json")},
+		atWork: limit.New(maxAtWork), waiting: limit.New(maxWaiting),
+		sessions: limit.New(maxSessions), large: limit.New(maxLarge)}
+	if s.binding.chat, s.binding.err = readBinding(s.binding.file); s.binding.err != nil {
+		o.Log.Error("The workspace's binding cannot be read: refusing all requests", "error", s.binding.err)
 	}
 	s.routes = s.handlers()
 	return s, nil

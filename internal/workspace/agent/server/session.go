@@ -17,12 +17,12 @@ import (
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
-// Session is a command that is spoken to.
+// Session is a command whose standard input and output are a connection.
 type Session interface {
 	// Process is the command.
 	Process() protocol.Process
-	// Relay has the client speak to the command until one of them ends that, or ctx is done; then the command has ended,
-	// and the client is closed.
+	// Relay connects the client with the command until one of them ends, or ctx is done. Then the command has ended, and
+	// the client is closed.
 	Relay(ctx context.Context, client io.ReadWriteCloser)
 }
 
@@ -31,27 +31,29 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request) error {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), protocol.Session) {
 		return refuse(protocol.BadRequest, "A session needs a connection that is upgraded to %s.", protocol.Session)
 	}
-	asked, err := decode[protocol.StartRequest](w, r)
+	start, err := decode[protocol.StartRequest](w, r)
 	if err != nil {
 		return err
 	}
-	started, err := s.options.Processes.Speak(r.PathValue("key"), asked)
+	session, err := s.options.Processes.Speak(r.PathValue("key"), start)
 	if err != nil {
 		return err
 	}
-	client, err := takeOver(w, started.Process().ID)
-	if err != nil { // The client has gone.
-		client = gone{}
+	client, err := upgrade(w, session.Process().ID)
+	if err != nil { // A closed connection ends the command.
+		closed, _ := net.Pipe()
+		_ = closed.Close()
+		client = closed
 	}
-	started.Relay(r.Context(), client)
+	session.Relay(r.Context(), client)
 	return nil
 }
 
-// takeOver answers that the connection is the command's from now on, and makes it that.
-func takeOver(w http.ResponseWriter, id string) (io.ReadWriteCloser, error) {
+// upgrade answers that the connection is the command's from now on, and returns it.
+func upgrade(w http.ResponseWriter, id string) (io.ReadWriteCloser, error) {
 	conn, unread, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return nil, fmt.Errorf("taking a connection over: %w", err)
+		return nil, fmt.Errorf("upgrading a connection: %w", err)
 	}
 	client := connection{conn, unread.Reader}
 	err = conn.SetReadDeadline(time.Time{})
@@ -60,12 +62,12 @@ func takeOver(w http.ResponseWriter, id string) (io.ReadWriteCloser, error) {
 			"%s: %s\r\n\r\n", protocol.Session, protocol.HeaderProcess, id)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("taking a connection over: %w", err), conn.Close())
+		return nil, errors.Join(fmt.Errorf("upgrading a connection: %w", err), conn.Close())
 	}
 	return client, nil
 }
 
-// connection gives the client some time for each piece that it takes.
+// connection bounds the time in which the client takes each piece.
 type connection struct {
 	net.Conn
 	unread *bufio.Reader
@@ -81,15 +83,3 @@ func (c connection) Write(p []byte) (int, error) {
 	}
 	return c.Conn.Write(p)
 }
-
-// gone is a client that has gone.
-type gone struct{}
-
-// Read implements io.Reader.
-func (gone) Read([]byte) (int, error) { return 0, io.EOF }
-
-// Write implements io.Writer.
-func (gone) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
-
-// Close implements io.Closer.
-func (gone) Close() error { return nil }

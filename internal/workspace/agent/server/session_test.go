@@ -62,7 +62,7 @@ func TestASessionNeedsAnUpgrade(t *testing.T) {
 func TestSessionsAreBounded(t *testing.T) {
 	a := newAgent(t)
 	var last net.Conn
-	for range defaultSessions {
+	for range maxSessions {
 		conn, _, answer := a.speak("key")
 		if last = conn; answer.StatusCode != http.StatusSwitchingProtocols {
 			t.Fatalf("it answers %d", answer.StatusCode)
