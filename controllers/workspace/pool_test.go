@@ -21,6 +21,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeapi"
 )
 
@@ -61,13 +62,9 @@ func gives(t *testing.T, s *fakeapi.Server) *sandboxes.Sandbox {
 			pools.GroupVersion.WithKind("SandboxClaim"))}}}
 	claim.Status.SandboxStatus.Name = sandbox.Name
 	for _, o := range []client.Object{sandbox, workspacePod("pool-x7-pod", sandbox, "Sandbox")} {
-		if err := s.Direct.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Direct.Create(t.Context(), o))
 	}
-	if err := s.Direct.Update(t.Context(), claim); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Direct.Update(t.Context(), claim))
 	return sandbox
 }
 
@@ -101,9 +98,7 @@ func TestWarmPoolWorkspaceSuspendsAndResumesItsSandbox(t *testing.T) {
 	}
 	needed := fakeapi.Read(t, s, workspace())
 	needed.Spec.NeededAt = new(metav1.NewMicroTime(r.Now()))
-	if err := s.Direct.Update(t.Context(), needed); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Direct.Update(t.Context(), needed))
 	reconciled(t, r)
 	if mode := fakeapi.Read(t, s, sandbox).Spec.OperatingMode; mode != sandboxes.SandboxOperatingModeRunning {
 		t.Errorf("the sandbox that is needed is %s", mode)
@@ -116,9 +111,7 @@ func TestSandboxNotOwnedByClaimIsIgnored(t *testing.T) {
 	reconciled(t, r)
 	sandbox := gives(t, s)
 	sandbox.OwnerReferences[0].UID = "another"
-	if err := s.Direct.Update(t.Context(), sandbox); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Direct.Update(t.Context(), sandbox))
 	reconciled(t, r)
 	if st, reason := status(t, s); reason != v1alpha1.ReasonPodStarting || st.Sandbox != "" || st.Pod != nil {
 		t.Errorf("%s: the status is %+v", reason, st)
@@ -159,9 +152,7 @@ func TestPodOfPodRefIsUsedUnchanged(t *testing.T) {
 		t.Errorf("without it, it says %s", reason)
 	}
 	pod := workspacePod("mine", nil, "")
-	if err := s.Direct.Create(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Direct.Create(t.Context(), pod))
 	if got := r.ofPod(t.Context(), pod); !slices.Equal(got, []reconcile.Request{request}) {
 		t.Errorf("the pod requeues %v", got)
 	}
@@ -196,18 +187,14 @@ func TestSecondWorkspaceReportsPodTakenUntilPodRecreation(t *testing.T) {
 		t.Errorf("the first one requeues %v", got)
 	}
 	for _, gone := range []client.Object{first, pod} {
-		if err := s.Direct.Delete(t.Context(), gone); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Direct.Delete(t.Context(), gone))
 		if gone == client.Object(first) {
 			says("without the first one", v1alpha1.ReasonPodTaken)
 		}
 	}
 	anew := workspacePod("mine", nil, "")
 	anew.UID = "p-2"
-	if err := s.Direct.Create(t.Context(), anew); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Direct.Create(t.Context(), anew))
 	says("with another pod", v1alpha1.ReasonWorkspaceReady)
 }
 

@@ -27,6 +27,7 @@ import (
 	"parley.dev/parley/internal/workspace/life"
 	"parley.dev/parley/internal/workspace/template"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeapi"
 )
 
@@ -74,9 +75,7 @@ func begin(t *testing.T, later time.Duration, objects ...client.Object) (*fakeap
 func reconciled(t *testing.T, r *Reconciler) ctrl.Result {
 	t.Helper()
 	result, err := r.Reconcile(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return result
 }
 
@@ -92,9 +91,7 @@ func own(t *testing.T, s *fakeapi.Server) (*corev1.Pod, *corev1.PersistentVolume
 	var pods corev1.PodList
 	var claims corev1.PersistentVolumeClaimList
 	for _, list := range []client.ObjectList{&pods, &claims} {
-		if err := s.Direct.List(t.Context(), list); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Direct.List(t.Context(), list))
 	}
 	var pod *corev1.Pod
 	var claim *corev1.PersistentVolumeClaim
@@ -113,9 +110,7 @@ func runs(t *testing.T, s *fakeapi.Server) {
 	pod, _ := own(t, s)
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.7",
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
-	if err := s.Direct.Status().Update(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Direct.Status().Update(t.Context(), pod))
 }
 
 func TestWorkspaceCreatesClaimAndPrerequisitesBeforePod(t *testing.T) {
@@ -249,9 +244,7 @@ func TestIdleTimeStartsWhenLastChatFinishes(t *testing.T) {
 	} {
 		r.Now = func() time.Time { return chattest.Now.Add(later) }
 		f, _, err := r.gather(t.Context(), fakeapi.Read(t, s, workspace()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if plan := life.Decide(f); plan.Summary.Reason != want {
 			t.Errorf("%s after its creation it says %s", later, plan.Summary.Reason)
 		}
@@ -269,9 +262,7 @@ func TestClaimOwnershipFollowsDeletionPolicyOfChat(t *testing.T) {
 		before := fakeapi.Read(t, s, chat.DeepCopy())
 		after := before.DeepCopy()
 		after.Spec.Workspace.DeletionPolicy = step.says
-		if err := s.Direct.Update(t.Context(), after); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Direct.Update(t.Context(), after))
 		if got := decides().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != (step.says != "") {
 			t.Errorf("that it says %q requeues: %t", step.says, got)
 		}
@@ -281,9 +272,7 @@ func TestClaimOwnershipFollowsDeletionPolicyOfChat(t *testing.T) {
 		}
 	}
 	// The claim is not taken back when the chat goes, before its workspace.
-	if err := s.Direct.Delete(t.Context(), chat); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Direct.Delete(t.Context(), chat))
 	reconciled(t, r)
 	if _, claim := own(t, s); len(claim.OwnerReferences) != 0 {
 		t.Errorf("without its chat the claim's owners are %+v", claim.OwnerReferences)
@@ -306,9 +295,7 @@ func TestClaimOwnershipFollowsDeletionPolicyOfClass(t *testing.T) {
 		before := fakeapi.Read(t, s, chat.DeepCopy())
 		after := before.DeepCopy()
 		after.Spec.ChatClassName = step.names
-		if err := s.Direct.Update(t.Context(), after); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Direct.Update(t.Context(), after))
 		if !decides().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
 			t.Errorf("that it names class %s does not requeue", step.names)
 		}
@@ -329,9 +316,7 @@ func TestModelStopKeepsWorkspaceStoppedUntilNeeded(t *testing.T) {
 	after := before.DeepCopy()
 	stopped := metav1.NewMicroTime(chattest.Now.Add(time.Second))
 	after.Status.Workspace = &v1alpha1.ChatWorkspaceStatus{StoppedAt: &stopped}
-	if err := s.Direct.Status().Update(t.Context(), after); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Direct.Status().Update(t.Context(), after))
 	if !decides().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) ||
 		decides().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after}) {
 		t.Error("the event that stops it does not requeue it, or another one does")
@@ -342,9 +327,7 @@ func TestModelStopKeepsWorkspaceStoppedUntilNeeded(t *testing.T) {
 	}
 	w := fakeapi.Read(t, s, workspace())
 	w.Spec.NeededAt = new(metav1.NewMicroTime(chattest.Now.Add(time.Second + time.Microsecond)))
-	if err := s.Direct.Update(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Direct.Update(t.Context(), w))
 	if reconciled(t, r); reasonOf(t, s) != v1alpha1.ReasonPodStarting {
 		t.Errorf("needed again, it says %s", reasonOf(t, s))
 	}
@@ -416,9 +399,7 @@ func TestWorkspacePrerequisitesAreReappliedHourlyWherePodsExist(t *testing.T) {
 		{time.Hour, nil, applied},
 	} {
 		if step.pod != nil {
-			if err := s.Direct.Create(t.Context(), step.pod); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, s.Direct.Create(t.Context(), step.pod))
 		}
 		r.Access.Now = func() time.Time { return chattest.Now.Add(step.later) }
 		before := len(s.Writes())

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -36,9 +37,7 @@ func (r *real) traps() (canary string) {
 		// The device that everybody may make, and nobody can open.
 		syscall.Mknod(filepath.Join(r.files, "device"), syscall.S_IFCHR|0o666, 0),
 	} {
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		check.OK(r.t, err)
 	}
 	return canary
 }
@@ -85,9 +84,7 @@ func TestWhateverAPathLeadsToHasItsResult(t *testing.T) {
 				continue // It replaces what is there.
 			}
 			quoted, err := json.Marshal(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			r.calls++
 			_, err = r.call(tool, fmt.Sprintf(input, quoted))
 			if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
@@ -134,9 +131,7 @@ func TestInvalidWorkingDirectoryPreventsCommandStart(t *testing.T) {
 		"missing": "There is no directory", "a\x00b": "NUL",
 	} {
 		quoted, err := json.Marshal(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		r.calls++
 		if _, err := r.call("execute", fmt.Sprintf(`{"command":"touch ran","workdir":%s}`, quoted)); err == nil ||
 			!strings.Contains(err.Error(), want) {
@@ -153,9 +148,7 @@ func TestAProcessIsNamedOnlyByItsID(t *testing.T) {
 	id, _ := r.run("sleep 60 &", "")["background_process_id"].(string)
 	for _, wrong := range []string{"p999", "../../v1/info", id + "/signal", "..", id + "?wait=1", "1", "-1", "\n"} {
 		quoted, err := json.Marshal(wrong)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for tool, input := range map[string]string{
 			"process_output": `{"process_id":%s,"wait_timeout":0}`, "process_signal": `{"process_id":%s,"signal":"kill"}`,
 		} {

@@ -12,11 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeworkspace"
 	"parley.dev/parley/test/kit/waiting"
 )
@@ -55,13 +54,9 @@ func TestACommandIsRunAndItsEndTold(t *testing.T) {
 				t.Errorf("it lasted %v", got["wall_duration_ms"])
 			}
 			delete(got, "wall_duration_ms")
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Equal(t, "result", c.want, got)
 			want := protocol.StartRequest{Command: "make", Dir: "src"}
-			if diff := cmp.Diff(want, b.agent.Processes()[0].Asked); diff != "" {
-				t.Errorf("started with -want +got\n%s", diff)
-			}
+			check.Equal(t, "started with", want, b.agent.Processes()[0].Asked)
 			if got := b.agent.Requests()[0]; got != "PUT /v1/processes/"+key {
 				t.Errorf("asked was %s", got)
 			}

@@ -74,14 +74,10 @@ func TestReadFileReturnsNumberedLines(t *testing.T) {
 			b := newBench(t)
 			c.asked.MaxBytes = tools.MaxResultBytes
 			b.agent.Read = func(asked protocol.ReadRequest) (*protocol.ReadResponse, *protocol.Error) {
-				if diff := cmp.Diff(c.asked, asked); diff != "" {
-					t.Errorf("asked -want +got\n%s", diff)
-				}
+				check.Equal(t, "request", c.asked, asked)
 				return &c.reply, nil
 			}
-			if diff := cmp.Diff(c.want, b.good("read_file", c.input)); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Equal(t, "result", c.want, b.good("read_file", c.input))
 		})
 	}
 }
@@ -158,9 +154,7 @@ func TestEditFilesSendsKeyOfCall(t *testing.T) {
 	const input = `{"edits":[{"path":"a","old_text":"x","new_text":"y","replace_all":true},` +
 		`{"path":"/workspace/b","old_text":"","new_text":"new"}]}`
 	want := map[string]any{"files": []any{map[string]any{"path": "a", "replaced": 2.0, "diff": "-x\n+y\n"}}}
-	if diff := cmp.Diff(want, b.good("edit_files", input)); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "result", want, b.good("edit_files", input))
 	b.agent.Edit = func(string, protocol.EditRequest) (*protocol.EditResponse, *protocol.Error) {
 		return &protocol.EditResponse{Files: []protocol.EditedFile{
 			{Path: "a", Diff: strings.Repeat("+\"\n", 20_000)}, {Path: "b", Diff: strings.Repeat("+\"\n", 20_000)},
@@ -183,9 +177,7 @@ func TestMatchesAreGroupedByTheirFiles(t *testing.T) {
 	b.agent.Search = func(asked protocol.SearchRequest) (*protocol.SearchResponse, *protocol.Error) {
 		want := protocol.SearchRequest{Path: "src", Glob: "**/*.go", Pattern: "^func", IgnoreCase: true, Context: 1,
 			Hidden: true, Limit: 5}
-		if diff := cmp.Diff(want, asked); diff != "" {
-			t.Errorf("asked -want +got\n%s", diff)
-		}
+		check.Equal(t, "request", want, asked)
 		return &protocol.SearchResponse{Skipped: 2, Truncated: true, Matches: []protocol.Match{
 			{Path: "src/a  b.go", Line: 3, Text: "func a()\r\n", Before: []string{"// a"}, After: []string{"{"}},
 			{Path: "src/a  b.go", Line: 9, Text: "func " + strings.Repeat("b", 1000)},
@@ -205,9 +197,7 @@ func TestMatchesAreGroupedByTheirFiles(t *testing.T) {
 		"truncated": true, "skipped": 2.0,
 		"note": "These are the first 3 matches: a narrower pattern, glob or path finds the others.",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "result", want, got)
 }
 
 func TestASearchByNameListsPaths(t *testing.T) {
@@ -215,9 +205,7 @@ func TestASearchByNameListsPaths(t *testing.T) {
 	reply := &protocol.SearchResponse{Matches: []protocol.Match{{Path: "a.go"}, {Path: "b.go"}}}
 	b.agent.Search = func(protocol.SearchRequest) (*protocol.SearchResponse, *protocol.Error) { return reply, nil }
 	want := map[string]any{"files": []any{map[string]any{"path": "a.go"}, map[string]any{"path": "b.go"}}}
-	if diff := cmp.Diff(want, b.good("search_files", `{"glob":"*.go"}`)); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "result", want, b.good("search_files", `{"glob":"*.go"}`))
 	reply = &protocol.SearchResponse{}
 	if got := b.good("search_files", `{"glob":"*.go"}`); got["note"] != "Nothing matches." {
 		t.Errorf("got %v", got)

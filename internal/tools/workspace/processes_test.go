@@ -10,9 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeworkspace"
 )
 
@@ -24,9 +23,7 @@ func TestProcessOutputWaitsWithoutAskingAgainAndAgain(t *testing.T) {
 	got := b.good("process_output", `{"process_id":"p1","wait_timeout":0}`)
 	want := map[string]any{"process_id": "p1", "state": "running", "output": "before\n", "output_bytes": 7.0,
 		"note": "It runs on. A longer wait_timeout waits for its end, process_signal ends it."}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("a look: -want +got\n%s", diff)
-	}
+	check.Equal(t, "a look", want, got)
 	if slices.ContainsFunc(b.agent.Requests(), func(r string) bool { return strings.Contains(r, "wait=") }) {
 		t.Errorf("a look has waited: %q", b.agent.Requests())
 	}
@@ -44,9 +41,7 @@ func TestProcessOutputWaitsWithoutAskingAgainAndAgain(t *testing.T) {
 	got = b.good("process_output", `{"process_id":"p1","wait_timeout":14400}`)
 	want = map[string]any{"process_id": "p1", "state": "exited", "output": "before\nafter\n", "output_bytes": 13.0,
 		"exit_code": 1.0}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("a wait: -want +got\n%s", diff)
-	}
+	check.Equal(t, "a wait", want, got)
 	if asked := b.agent.Requests()[looks:]; len(asked) > 6 {
 		t.Errorf("asked were %q", asked)
 	}
@@ -144,9 +139,7 @@ func TestASignalIsSentAndItsEffectTold(t *testing.T) {
 			}
 			c.want["process_id"] = "p1"
 			got := b.good("process_signal", fmt.Sprintf(`{"process_id":"p1","signal":%q}`, c.signal))
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Equal(t, "result", c.want, got)
 		})
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/realagent"
 	"parley.dev/parley/test/kit/waiting"
 )
@@ -171,9 +172,7 @@ func TestWhatARealCommandLeavesBehindRunsOn(t *testing.T) {
 func TestMCPServerProcessesAreListedWhileRunning(t *testing.T) {
 	r := newReal(t)
 	s, err := r.agent.Client().Speak(t.Context(), protocol.StartRequest{Argv: []string{"sh", "-c", "read go; echo oh >&2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer s.Close()
 	if list := fmt.Sprint(r.good("process_list", "{}")); !strings.Contains(list, "read go") {
 		t.Errorf("while it runs, listed are %s", list)
@@ -293,18 +292,14 @@ func TestARealAgentReadsWritesEditsAndSearches(t *testing.T) {
 	if got := next("search_files", `{"glob":"**/*.txt","path":"src"}`); len(got["files"].([]any)) != 1 {
 		t.Errorf("found by name: %v", got)
 	}
-	if err := os.WriteFile(filepath.Join(r.files, "logo.png"), []byte("\x89PNG\r\n\x1a\n\x00\xff"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(filepath.Join(r.files, "logo.png"), []byte("\x89PNG\r\n\x1a\n\x00\xff"), 0o600))
 	got = next("attach_file", `{"path":"logo.png","name":"../our\\logo.png"}`)
 	if len(r.attached) != 1 || got["name"] != "our_logo.png" || got["media_type"] != "image/png" {
 		t.Errorf("attached: %v, %+v", got, r.attached)
 	} else if content, err := r.attached[0].Content(); err != nil || string(content) != "\x89PNG\r\n\x1a\n\x00\xff" {
 		t.Errorf("its content is %q, %v", content, err)
 	}
-	if err := os.WriteFile(filepath.Join(r.files, "large"), make([]byte, maxAttached+1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(filepath.Join(r.files, "large"), make([]byte, maxAttached+1), 0o600))
 	for input, want := range map[string]string{
 		`attach_file {"path":"large"}`:                                               "a file may have 512 KiB",
 		`attach_file {"path":"missing"}`:                                             "(NotFound)",

@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/test/kit/check"
@@ -111,12 +109,8 @@ func TestOutputIsReadByOffset(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.Output(t.Context(), "p1", c1.from, c1.limit, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(&c1.want, got); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.OK(t, err)
+			check.Equal(t, "result", &c1.want, got)
 		})
 	}
 	p.Forget(4, 8)
@@ -251,7 +245,5 @@ func TestAWorkspaceIsBoundAndLookedAt(t *testing.T) {
 	want := []string{
 		"GET /v1/health", `PUT /v1/binding Bearer good {"chat":"` + fakeworkspace.Chat + `"}`, "GET /v1/info Bearer good",
 	}
-	if diff := cmp.Diff(want, asked); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "result", want, asked)
 }

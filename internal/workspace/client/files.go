@@ -53,7 +53,7 @@ func (c *Client) Write(ctx context.Context, key, file string, content []byte) (*
 	if err != nil {
 		return nil, err
 	}
-	info.Path, info.Type = cutPath(info.Path), line(info.Type)
+	info.Path = cutPath(info.Path)
 	return info, nil
 }
 

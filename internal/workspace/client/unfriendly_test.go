@@ -20,6 +20,7 @@ import (
 
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeworkspace"
 )
 
@@ -40,9 +41,7 @@ func answering(t *testing.T, with http.HandlerFunc) *client.Client {
 func raw(t *testing.T, bytes string, open bool) *client.Client {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { listener.Close() })
 	go func() {
 		for {
@@ -139,9 +138,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 
 func TestMissingOrIncompleteResponseIsUnreachable(t *testing.T) {
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	gone.Close()
 	const whole = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
 	for name, c := range map[string]*client.Client{

@@ -3,17 +3,12 @@
 
 package protocol
 
-import "time"
-
-// FileInfo describes a file.
+// FileInfo describes a file that was written.
 type FileInfo struct {
 	// Path relative to the workspace's directory.
 	Path string `json:"path"`
 	Size int64  `json:"size"`
-	// Type is file, directory, link, or other.
-	Type     string    `json:"type"`
-	Modified time.Time `json:"modified,omitzero"`
-	// Created reports whether a change has created it. The answer to a change has no Modified.
+	// Created reports whether there was no file before.
 	Created bool `json:"created,omitempty"`
 }
 

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 var settings = Settings{Image: "parley:test", Placement: ImageVolume,
@@ -49,9 +50,7 @@ func withStorage(w *v1alpha1.Workspace, s v1alpha1.WorkspaceStorage) *v1alpha1.W
 func render(t *testing.T, w *v1alpha1.Workspace, from *corev1.PodTemplate) *Objects {
 	t.Helper()
 	o, err := Render(w, from, settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return o
 }
 
@@ -209,9 +208,7 @@ func TestTheAgentIsPlacedWithoutAShell(t *testing.T) {
 			s := settings
 			s.Placement = placement
 			o, err := Render(workspace(), podTemplate(""), s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			c := o.Pod.Spec.Containers[0]
 			if !check(o.Pod.Spec) || !slices.Equal(c.Command, []string{"/run/parley/agent/workspace-agent"}) ||
 				c.Args[0] != "init" || slices.Contains(c.Args, "--") {

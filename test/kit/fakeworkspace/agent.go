@@ -228,7 +228,7 @@ func (a *Agent) write(w http.ResponseWriter, r *http.Request) {
 	defer a.mu.Unlock()
 	_, there := a.files[name]
 	a.files[name] = string(content)
-	reply(w, protocol.FileInfo{Path: name, Size: int64(len(content)), Type: "file", Created: !there})
+	reply(w, protocol.FileInfo{Path: name, Size: int64(len(content)), Created: !there})
 }
 
 func (a *Agent) content(w http.ResponseWriter, r *http.Request) {

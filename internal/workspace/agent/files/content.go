@@ -6,7 +6,6 @@ package files
 import (
 	"bytes"
 	"context"
-	"io"
 	"regexp"
 	"strings"
 
@@ -17,38 +16,16 @@ import (
 const (
 	// shownMatch is how much of a line with a match is shown, and beforeMatch how much of it before the match.
 	shownMatch, beforeMatch = 500, 100
-	// linesAtOnce are looked at between two looks at the time.
+	// linesAtOnce are searched between two checks of the context.
 	linesAtOnce = 1024
 )
 
-// contentSearch looks for lines that match.
+// contentSearch finds lines that match.
 type contentSearch struct {
 	re *regexp.Regexp
-	// prefix is what every match begins with.
+	// prefix of every match.
 	prefix []byte
 	buffer bytes.Buffer
-}
-
-// in takes the lines of a file that match.
-func (s *search) in(ctx context.Context, name string) error {
-	file, info, err := s.dir.openRegular(name)
-	if err != nil {
-		s.found.Skipped++
-		return nil
-	}
-	defer closeRead(file)
-	buffer := &s.content.buffer
-	buffer.Reset()
-	if info.Size() <= protocol.MaxFileBytes {
-		_, err = io.Copy(buffer, io.LimitReader(file, protocol.MaxFileBytes+1))
-	}
-	text := buffer.Bytes()
-	if err != nil || info.Size() > protocol.MaxFileBytes || len(text) > protocol.MaxFileBytes ||
-		bytes.IndexByte(text[:min(len(text), sniffed)], 0) >= 0 {
-		s.found.Skipped++
-		return nil
-	}
-	return s.lines(ctx, name, text)
 }
 
 // lines adds the lines of a text that match.
@@ -74,8 +51,8 @@ func (s *search) lines(ctx context.Context, name string, text []byte) error {
 	return nil
 }
 
-// candidate is the next line that may match, from an offset on at which a line begins: its first byte, and the one
-// behind its ending.
+// candidate is the next line that may match, from an offset on at which a line begins: its first byte, and the first
+// one after it.
 func (c *contentSearch) candidate(text []byte, from int) (start, end int, ok bool) {
 	at := bytes.Index(text[from:], c.prefix)
 	if at < 0 {
@@ -85,7 +62,7 @@ func (c *contentSearch) candidate(text []byte, from int) (start, end int, ok boo
 	return start, nextLine(text, from+at), true
 }
 
-// nextLine is where the line begins that follows an offset.
+// nextLine is the beginning of the line after an offset.
 func nextLine(text []byte, from int) int {
 	if at := bytes.IndexByte(text[from:], '\n'); at >= 0 {
 		return from + at + 1
@@ -111,7 +88,7 @@ func (s *search) match(name string, number int64, text []byte, start, at int) pr
 	return m
 }
 
-// shown is a line, of a long one the part around an offset.
+// shown cuts a long line to the part around an offset.
 func shown(line []byte, at int) string {
 	begins, ends := "", ""
 	if len(line) > shownMatch && at > beforeMatch {

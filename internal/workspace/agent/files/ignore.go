@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// gitDir is Git's own directory, or the file that says where that is.
+	// gitDir is Git's own directory, or the file that names it.
 	gitDir = ".git"
 	// ignoreBytes bounds an ignore file.
 	ignoreBytes = 256 << 10
@@ -22,53 +22,45 @@ const (
 // ignoreFiles of a directory, from the weakest to the strongest.
 var ignoreFiles = []string{gitDir + "/info/exclude", ".gitignore", ".ignore"}
 
-// ignoring is what the ignore files on the way to a directory say, from the weakest line to the strongest. Libraries
-// differ from Git: go-git does in [!a], a/b**c and a negation below a/**, and smaller ones in more.
-type ignoring []ignoreLine
+// ignoreLines are the lines of the ignore files of a directory and of those above it, from the weakest to the strongest.
+// Libraries differ from Git: go-git does in [!a], a/b**c and a negation below a/**, and smaller ones in more.
+type ignoreLines []ignoreLine
 
-// ignoreLine is one line of an ignore file, as gitignore(5) has it.
+// ignoreLine is one line of an ignore file; see gitignore(5).
 type ignoreLine struct {
-	// dir is where the file is, relative to the workspace's directory: empty, or with a slash at its end.
+	// dir of the file, relative to the workspace's directory: empty, or with a slash at its end.
 	dir string
 	// glob matches paths below dir if it is anchored, and else names.
 	glob     string
 	anchored bool
-	// plain reports whether the glob is nothing but a name.
+	// plain reports whether the glob is only a name.
 	plain bool
-	// onlyDirs and negated are what a slash at the end and an exclamation mark at the beginning say.
+	// onlyDirs is a slash at the end, negated an exclamation mark at the beginning.
 	onlyDirs, negated bool
 }
 
 // with adds the ignore files of a directory.
-func (g ignoring) with(d *directory, dir string) ignoring {
+func (g ignoreLines) with(d *directory, dir string) ignoreLines {
 	prefix := ""
 	if dir != "." {
 		prefix = dir + "/"
 	}
 	for _, name := range ignoreFiles {
-		text, ok := d.ignoreFile(path.Join(dir, name))
-		if !ok {
-			continue
-		}
-		lines := parseIgnore(prefix, text)
+		lines := parseIgnore(prefix, d.ignoreFile(path.Join(dir, name)))
 		g = append(slices.Clip(g), lines...)
 	}
 	return g
 }
 
-// ignoreFile reads an ignore file, if there is one.
-func (d *directory) ignoreFile(name string) (string, bool) {
-	p, err := d.resolve(name)
-	if err != nil || p.info == nil || !p.info.Mode().IsRegular() {
-		return "", false
-	}
-	file, _, err := d.openRegular(p.path)
+// ignoreFile reads an ignore file. One that is missing or cannot be read is empty.
+func (d *directory) ignoreFile(name string) string {
+	file, _, err := d.open(name)
 	if err != nil {
-		return "", false
+		return ""
 	}
 	defer closeRead(file)
-	text, err := io.ReadAll(io.LimitReader(file, ignoreBytes))
-	return string(text), err == nil
+	text, _ := io.ReadAll(io.LimitReader(file, ignoreBytes))
+	return string(text)
 }
 
 func parseIgnore(dir, text string) (lines []ignoreLine) {
@@ -85,7 +77,7 @@ func parseIgnore(dir, text string) (lines []ignoreLine) {
 		if line == "" {
 			continue
 		}
-		// Braces are no alternatives there. All below a directory is not the directory itself.
+		// Git has no alternatives in braces, and a/** does not match a itself.
 		l.glob = strings.NewReplacer(`\\`, `\\`, `\{`, `\{`, `\}`, `\}`, `{`, `\{`, `}`, `\}`).Replace(line)
 		if l.anchored && strings.HasSuffix(l.glob, "/**") {
 			l.glob += "/*"
@@ -96,7 +88,7 @@ func parseIgnore(dir, text string) (lines []ignoreLine) {
 	return lines
 }
 
-// trimSpaces takes spaces from the end of a line, but for those that a backslash keeps.
+// trimSpaces removes spaces from the end of a line, except one after a backslash.
 func trimSpaces(line string) string {
 	trimmed := strings.TrimRight(line, " ")
 	if trimmed != line && strings.HasSuffix(trimmed, `\`) && !strings.HasSuffix(trimmed, `\\`) {
@@ -105,9 +97,8 @@ func trimSpaces(line string) string {
 	return trimmed
 }
 
-// ignored reports whether the last line that matches says so. Whoever asks has not come here through a directory that
-// is ignored.
-func (g ignoring) ignored(name string, isDir bool) bool {
+// isIgnored reports whether the last matching line ignores a path. No directory above it may be ignored.
+func (g ignoreLines) isIgnored(name string, isDir bool) bool {
 	for _, l := range slices.Backward(g) {
 		if (isDir || !l.onlyDirs) && l.matches(name) {
 			return !l.negated

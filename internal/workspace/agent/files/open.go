@@ -12,19 +12,20 @@ import (
 	"net/http"
 	"os"
 	"syscall"
+	"time"
 	"unicode/utf8"
 
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
 const (
-	// openQuietly keeps a file that is none from making the agent wait, or from becoming its terminal.
+	// openQuietly keeps pipes and devices from blocking the agent, or from becoming its terminal.
 	openQuietly = syscall.O_NONBLOCK | syscall.O_NOCTTY
-	// sniffed is how much of a file tells whether it is text, as much as Git looks at.
+	// sniffed is how much of a file decides whether it is text, as in Git.
 	sniffed = 8000
 )
 
-// open opens the regular file that a path leads to for reading.
+// open opens the regular file at a path for reading.
 func (d *directory) open(asked string) (*os.File, place, error) {
 	p, err := d.resolve(asked)
 	if err != nil {
@@ -33,7 +34,7 @@ func (d *directory) open(asked string) (*os.File, place, error) {
 	return d.openPlace(p)
 }
 
-// openPlace opens the regular file at a place. The place that it returns says what that is once it is open.
+// openPlace opens the regular file at a place, and returns the place with the info of the open file.
 func (d *directory) openPlace(p place) (*os.File, place, error) {
 	if p.info == nil {
 		return nil, place{}, explain(p.asked, fs.ErrNotExist)
@@ -49,7 +50,7 @@ func (d *directory) openPlace(p place) (*os.File, place, error) {
 	return file, p, nil
 }
 
-// openRegular opens what is at a path without links, and looks again at what that is: it may have changed since.
+// openRegular opens the file at a path without links, and checks that it is regular.
 func (d *directory) openRegular(path string) (*os.File, fs.FileInfo, error) {
 	file, err := d.root.OpenFile(path, os.O_RDONLY|openQuietly, 0)
 	if err != nil {
@@ -68,12 +69,13 @@ func (d *directory) openRegular(path string) (*os.File, fs.FileInfo, error) {
 // closeRead closes a file that was only read.
 func closeRead(file io.Closer) { file.Close() }
 
-// Content is a file as it is.
+// Content is the content of a file.
 type Content struct {
-	protocol.FileInfo
-	// MediaType is what the first bytes look like.
+	Size     int64
+	Modified time.Time
+	// MediaType of the first bytes.
 	MediaType string
-	// ReadCloser reads the file, as many bytes as it had when it was opened.
+	// ReadCloser reads as many bytes as the file had when it was opened.
 	io.ReadCloser
 }
 
@@ -95,13 +97,14 @@ func (f *Files) Content(ctx context.Context, asked string) (*Content, error) {
 	if err != nil {
 		return nil, errors.Join(explain(asked, err), file.Close())
 	}
-	return &Content{FileInfo: infoOf(p.path, p.info), MediaType: http.DetectContentType(head), ReadCloser: struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(file, length), file}}, nil
+	return &Content{Size: length, Modified: p.info.ModTime(), MediaType: http.DetectContentType(head),
+		ReadCloser: struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(file, length), file}}, nil
 }
 
-// headOf is the beginning of a file, and leaves the file where it is.
+// headOf reads the beginning of a file without moving its offset.
 func headOf(file *os.File) ([]byte, error) {
 	head := make([]byte, sniffed)
 	n, err := file.ReadAt(head, 0)
@@ -129,10 +132,10 @@ func readText(file *os.File, p place) (string, error) {
 	return string(content), nil
 }
 
-// isText reports whether it is UTF-8 without zero bytes.
+// isText reports whether content is UTF-8 without zero bytes.
 func isText(content []byte) bool { return bytes.IndexByte(content, 0) < 0 && utf8.Valid(content) }
 
-// notText says what a file is that is no text.
+// notText refuses a file that is no text.
 func notText(asked string, head []byte, length int64) error {
 	if bytes.IndexByte(head, 0) < 0 {
 		at := 0

@@ -19,32 +19,32 @@ import (
 const (
 	// maxPath bounds a path as Linux does.
 	maxPath = 4096
-	// maxDepth bounds the elements of a path, so that finding out where it leads stays cheap.
+	// maxDepth bounds the elements of a path, so that it is cheap to resolve.
 	maxDepth = 256
-	// maxLinks is how many links one path may lead through, as many as Linux allows.
+	// maxLinks bounds the links of one path as Linux does.
 	maxLinks = 40
 )
 
 // place is where a path leads.
 type place struct {
-	// asked is the path as it was asked for.
+	// asked is the path of the request.
 	asked string
-	// path is relative to the workspace's directory and leads through no link; "." is the directory itself.
+	// path is relative to the workspace's directory and has no links; "." is the directory itself.
 	path string
-	// info says what is there; nil: nothing is.
+	// info of the file there; nil: there is none.
 	info fs.FileInfo
 }
 
-// directory is that of the workspace's files. Every access to them goes through its root.
+// directory of the workspace's files. Every access to them goes through its root.
 type directory struct {
 	root *os.Root
-	// bases are its absolute names, in elements: the one that was given, and the one without links.
+	// bases are the elements of its absolute names: that of the options, and that without links.
 	bases [][]string
 }
 
-// resolve finds out where a path leads, as the kernel would, within the workspace's directory: through links, also
-// through absolute ones that stay within. What does not exist yet has a place too. Between this and what is done next,
-// somebody may change where the path leads; that it stays within is os.Root's doing.
+// resolve follows a path like the kernel, within the workspace's directory: through links, also through absolute ones
+// that stay within. A path to a missing file has a place too. Links may change after this; os.Root keeps later accesses
+// within the directory.
 func (d *directory) resolve(asked string) (place, error) {
 	todo, err := d.relative(asked)
 	if err != nil {
@@ -69,7 +69,7 @@ func (d *directory) resolve(asked string) (place, error) {
 	return p, nil
 }
 
-// walker goes along a path, element by element.
+// walker follows a path, element by element.
 type walker struct {
 	dir        *directory
 	asked      string
@@ -105,7 +105,7 @@ func (w *walker) step() error {
 	return nil
 }
 
-// follow puts what a link says in its place.
+// follow replaces a link by its target.
 func (w *walker) follow(at string) error {
 	if w.links++; w.links > maxLinks {
 		return refuse(protocol.BadRequest, "The links of %q lead in a circle.", w.asked)
@@ -129,7 +129,7 @@ func (w *walker) follow(at string) error {
 	return nil
 }
 
-// relative takes a path apart, below the workspace's directory.
+// relative splits a path into elements below the workspace's directory.
 func (d *directory) relative(asked string) ([]string, error) {
 	switch {
 	case asked == "":
@@ -149,7 +149,7 @@ func (d *directory) relative(asked string) ([]string, error) {
 	return nil, outside(asked)
 }
 
-// within cuts the workspace's directory off the elements of an absolute path, if it begins with it.
+// within removes the workspace's directory from the elements of an absolute path that begins with it.
 func (d *directory) within(names []string) ([]string, bool) {
 	for _, base := range d.bases {
 		if len(names) >= len(base) && slices.Equal(names[:len(base)], base) {
@@ -159,7 +159,7 @@ func (d *directory) within(names []string) ([]string, bool) {
 	return nil, false
 }
 
-// missing are the directories on the way to one that are not there yet, the outermost first.
+// missing are the directories that have to be created, the outermost first.
 func (d *directory) missing(dir string) (dirs []string, err error) {
 	for ; dir != "."; dir = path.Dir(dir) {
 		if _, err := d.root.Lstat(dir); err == nil {
@@ -178,7 +178,7 @@ func outside(asked string) error {
 		"%q is outside of the workspace's directory. Use execute for files elsewhere.", asked)
 }
 
-// elements of a path, without those that lead nowhere.
+// elements of a path, without empty ones and ".".
 func elements(name string) []string {
 	return slices.DeleteFunc(strings.Split(name, "/"), func(e string) bool { return e == "" || e == "." })
 }
@@ -190,25 +190,7 @@ func join(names []string) string {
 	return strings.Join(names, "/")
 }
 
-// typeOf names what something is in the protocol.
-func typeOf(mode fs.FileMode) string {
-	switch mode.Type() {
-	case 0:
-		return "file"
-	case fs.ModeDir:
-		return "directory"
-	case fs.ModeSymlink:
-		return "link"
-	}
-	return "other"
-}
-
-// infoOf says what is at a place.
-func infoOf(name string, info fs.FileInfo) protocol.FileInfo {
-	return protocol.FileInfo{Path: name, Size: info.Size(), Type: typeOf(info.Mode()), Modified: info.ModTime().UTC()}
-}
-
-// size is a number of bytes for people.
+// size formats a number of bytes for people.
 func size(n int64) string {
 	switch {
 	case n < 10<<10:

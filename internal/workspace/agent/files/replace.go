@@ -12,17 +12,17 @@ import (
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
-// A refusal names some places, and counts no more than some more.
+// listed is how many occurrences a refusal names, and counted how many it counts.
 const listed, counted = 10, 100
 
-// applyEdit makes one edit in a text, and says how many occurrences it replaced. exists reports whether there was a
+// applyEdit makes one edit in a text, and returns the number of replaced occurrences. exists reports whether there was a
 // file with the text.
 func applyEdit(e protocol.Edit, content string, exists bool) (string, int, error) {
 	if strings.ContainsRune(e.NewText, 0) {
 		return "", 0, refuse(protocol.BadRequest, "The new text for %q holds a zero byte, which no text has.", e.Path)
 	}
 	if e.OldText == "" {
-		return begin(e, content)
+		return fill(e, content)
 	}
 	if !exists && content == "" {
 		return "", 0, refuse(protocol.NotFound, "There is no file %q. To make it, leave the text to replace empty.", e.Path)
@@ -49,16 +49,16 @@ func applyEdit(e protocol.Edit, content string, exists bool) (string, int, error
 	return strings.Replace(content, oldText, newText, count), count, nil
 }
 
-// begin is the edit of a file that is empty, or not there yet.
-func begin(e protocol.Edit, content string) (string, int, error) {
+// fill is the edit of a file that is empty or missing.
+func fill(e protocol.Edit, content string) (string, int, error) {
 	if content != "" {
 		return "", 0, refuse(protocol.BadRequest, "%q is not empty: the text to replace is missing.", e.Path)
 	}
 	return e.NewText, 0, nil
 }
 
-// adapt gives the texts of an edit the line endings of a file of Windows. Models see no carriage returns; one who names
-// them means them.
+// adapt gives the texts of an edit the line endings of a Windows file: models see no carriage returns. An edit with a
+// carriage return is exact.
 func adapt(e protocol.Edit, content string) (oldText, newText string) {
 	if strings.Contains(e.OldText, "\r") || !endsInCRLF(content) {
 		return e.OldText, e.NewText
@@ -66,7 +66,7 @@ func adapt(e protocol.Edit, content string) (oldText, newText string) {
 	return toCRLF(e.OldText), toCRLF(e.NewText)
 }
 
-// endsInCRLF reports whether all lines of a text end as on Windows.
+// endsInCRLF reports whether all lines of a text end in CRLF.
 func endsInCRLF(text string) bool {
 	lines := strings.Count(text, "\n")
 	return lines > 0 && lines == strings.Count(text, "\r\n")
@@ -76,7 +76,7 @@ func toCRLF(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
 }
 
-// notUnique says where a text occurs.
+// notUnique lists where a text occurs.
 func notUnique(path, content, text string) error {
 	var lines []string
 	number, from, all := 1, 0, 0
@@ -98,9 +98,8 @@ func notUnique(path, content, text string) error {
 	if all > counted {
 		times = fmt.Sprintf("more than %d", counted)
 	}
-	more := all > len(lines)
 	where := strings.Join(slices.Compact(lines), ", ")
-	if more {
+	if all > len(lines) {
 		where += ", ..."
 	}
 	return refuse(protocol.NotUnique, "The text to replace occurs %s times in %q, at the lines %s. "+

@@ -4,9 +4,11 @@
 package files
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"path"
 	"regexp"
 	"slices"
@@ -21,7 +23,7 @@ import (
 const (
 	// searchTime bounds a search.
 	searchTime = 10 * time.Second
-	// defaultMatches and maxMatches are how many a search returns, maxContext how many lines it shows around them.
+	// defaultMatches and maxMatches are how many matches a search returns, maxContext how many lines around each.
 	defaultMatches, maxMatches, maxContext = 100, 1000, 10
 	// foundBytes bounds the text that a search returns.
 	foundBytes = 1 << 20
@@ -31,7 +33,7 @@ const (
 	maxBraces, maxCommas = 3, 30
 )
 
-// errEnough ends a search that has found what it may return.
+// errEnough ends a search at its limit.
 var errEnough = errors.New("there are more matches")
 
 // Search looks for files by name, and in them by content. Links are found, and not followed.
@@ -55,11 +57,11 @@ func (f *Files) Search(ctx context.Context, r *protocol.SearchRequest) (*protoco
 	return &s.found, nil
 }
 
-// search is a search that is going on.
+// search is one search.
 type search struct {
 	dir   *directory
 	start place
-	// glob that paths relative to the start must match, and the directory that all of these are in.
+	// glob that paths relative to the start must match, and the directory that all such paths are in.
 	glob, globDir string
 	content       *contentSearch
 	context       int
@@ -113,18 +115,14 @@ func globOf(glob string) (string, error) {
 	return glob, nil
 }
 
-// newContentSearch compiles a pattern; nil: names alone are looked for.
+// newContentSearch compiles a pattern; nil: the search is for names only.
 func newContentSearch(pattern string, ignoreCase bool) (*contentSearch, error) {
 	if pattern == "" {
 		return nil, nil
 	}
-	expression := pattern
-	if ignoreCase {
-		expression = "(?i:" + pattern + ")"
-	}
-	re, err := regexp.Compile(expression)
-	if err == nil {
-		_, err = regexp.Compile(pattern) // One that closes the group is none.
+	re, err := regexp.Compile(pattern)
+	if err == nil && ignoreCase {
+		re, err = regexp.Compile("(?i:" + pattern + ")")
 	}
 	if err != nil {
 		return nil, refuse(protocol.BadRequest, "The pattern %q is no regular expression of the syntax RE2: %v.", pattern,
@@ -134,14 +132,13 @@ func newContentSearch(pattern string, ignoreCase bool) (*contentSearch, error) {
 	return &contentSearch{re: re, prefix: []byte(prefix)}, nil
 }
 
-// run searches the start, whatever ignore files say of it.
+// run searches the start, even if it is ignored.
 func (s *search) run(ctx context.Context) error {
 	switch {
 	case s.start.info == nil:
 		return refuse(protocol.NotFound, "There is no file or directory %q.", s.start.asked)
 	case s.start.info.IsDir():
-		w := &tree{search: s}
-		return w.walk(ctx, s.start.path, s.ignoredAbove(), 0)
+		return s.walk(ctx, s.start.path, s.ignoredAbove(), 0)
 	case !s.start.info.Mode().IsRegular():
 		return notRegular(s.start.asked, s.start.info.Mode())
 	case !doublestar.MatchUnvalidated(s.glob, path.Base(s.start.path)):
@@ -150,9 +147,9 @@ func (s *search) run(ctx context.Context) error {
 	return s.file(ctx, s.start.path)
 }
 
-// ignoredAbove is what the ignore files above the start say.
-func (s *search) ignoredAbove() ignoring {
-	var g ignoring
+// ignoredAbove are the ignore files above the start.
+func (s *search) ignoredAbove() ignoreLines {
+	var g ignoreLines
 	if s.hidden || s.start.path == "." {
 		return g
 	}
@@ -165,12 +162,33 @@ func (s *search) ignoredAbove() ignoring {
 	return g
 }
 
-// file takes a file whose name matches, or what matches in it.
+// file adds a file, or the matching lines of it.
 func (s *search) file(ctx context.Context, name string) error {
 	if s.content == nil {
 		return s.add(protocol.Match{Path: name})
 	}
-	return s.in(ctx, name)
+	text, err := s.read(name)
+	if err != nil || len(text) > protocol.MaxFileBytes || bytes.IndexByte(text[:min(len(text), sniffed)], 0) >= 0 {
+		s.found.Skipped++
+		return nil
+	}
+	return s.lines(ctx, name, text)
+}
+
+// read reads a file, and one byte more than a search reads of a large one. The result is valid until the next call.
+func (s *search) read(name string) ([]byte, error) {
+	file, info, err := s.dir.openRegular(name)
+	if err != nil {
+		return nil, err
+	}
+	defer closeRead(file)
+	if info.Size() > protocol.MaxFileBytes {
+		return nil, errors.New("the file is too large")
+	}
+	buffer := &s.content.buffer
+	buffer.Reset()
+	_, err = io.Copy(buffer, io.LimitReader(file, protocol.MaxFileBytes+1))
+	return buffer.Bytes(), err
 }
 
 func (s *search) add(m protocol.Match) error {

@@ -18,34 +18,24 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-const (
-	// maxEntries bounds the entries of one directory that are looked at; they are sorted in memory.
-	maxEntries = 100_000
-	// entriesAtOnce are read between two looks at the time.
-	entriesAtOnce = 1000
-)
+// maxEntries bounds how many entries of one directory are searched; they are sorted in memory.
+const maxEntries = 100_000
 
-// tree walks directories in the order of their paths.
-type tree struct{ *search }
-
-func (t *tree) walk(ctx context.Context, dir string, above ignoring, depth int) error {
-	entries, err := t.entries(ctx, dir)
-	if errors.Is(err, errUnreadable) || depth > maxDepth {
-		t.found.Skipped++
+// walk searches a directory in the order of paths.
+func (s *search) walk(ctx context.Context, dir string, ignore ignoreLines, depth int) error {
+	entries, err := s.entries(dir)
+	if err != nil || depth > maxDepth {
+		s.found.Skipped++
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	ignore := above
-	if !t.hidden && slices.ContainsFunc(entries, hasIgnoreFile) {
-		ignore = above.with(t.dir, dir)
+	if !s.hidden && slices.ContainsFunc(entries, hasIgnoreFile) {
+		ignore = ignore.with(s.dir, dir)
 	}
 	for _, entry := range entries {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := t.visit(ctx, path.Join(dir, entry.Name()), entry, ignore, depth); err != nil {
+		if err := s.visit(ctx, path.Join(dir, entry.Name()), entry, ignore, depth); err != nil {
 			return err
 		}
 	}
@@ -56,73 +46,53 @@ func hasIgnoreFile(entry fs.DirEntry) bool {
 	return slices.Contains([]string{gitDir, ".gitignore", ".ignore"}, entry.Name())
 }
 
-func (t *tree) visit(ctx context.Context, name string, entry fs.DirEntry, ignore ignoring, depth int) error {
-	if !utf8.ValidString(entry.Name()) {
-		t.found.Skipped++ // The protocol has no name for it.
+func (s *search) visit(ctx context.Context, name string, entry fs.DirEntry, ignore ignoreLines, depth int) error {
+	if !utf8.ValidString(entry.Name()) { // The protocol cannot name it.
+		s.found.Skipped++
 		return nil
 	}
-	if t.leavesOut(name, entry, ignore) {
+	below := strings.TrimPrefix(name, s.start.path+"/")
+	switch {
+	case s.isExcluded(name, entry, ignore):
+		return nil
+	case entry.IsDir() && s.leadsToGlob(below):
+		return s.walk(ctx, name, ignore, depth+1)
+	case entry.IsDir(), s.content != nil && !entry.Type().IsRegular(), !doublestar.MatchUnvalidated(s.glob, below):
 		return nil
 	}
-	below := name
-	if t.start.path != "." {
-		below = strings.TrimPrefix(name, t.start.path+"/")
-	}
-	if entry.IsDir() {
-		if t.leadsToGlob(below) {
-			return t.walk(ctx, name, ignore, depth+1)
-		}
-		return nil
-	}
-	if doublestar.MatchUnvalidated(t.glob, below) && (t.content == nil || entry.Type().IsRegular()) {
-		return t.file(ctx, name)
-	}
-	return nil
+	return s.file(ctx, name)
 }
 
-func (t *tree) leavesOut(name string, entry fs.DirEntry, ignore ignoring) bool {
-	if entry.Name() == gitDir || t.hidden {
+func (s *search) isExcluded(name string, entry fs.DirEntry, ignore ignoreLines) bool {
+	if entry.Name() == gitDir || s.hidden {
 		return entry.Name() == gitDir
 	}
-	return entry.Name()[0] == '.' || ignore.ignored(name, entry.IsDir())
+	return entry.Name()[0] == '.' || ignore.isIgnored(name, entry.IsDir())
 }
 
 // leadsToGlob reports whether paths below a directory can match the glob.
-func (t *tree) leadsToGlob(dir string) bool {
-	return t.globDir == "." || t.globDir == dir || strings.HasPrefix(t.globDir, dir+"/") ||
-		strings.HasPrefix(dir, t.globDir+"/")
+func (s *search) leadsToGlob(dir string) bool {
+	return s.globDir == "." || s.globDir == dir || strings.HasPrefix(s.globDir, dir+"/") ||
+		strings.HasPrefix(dir, s.globDir+"/")
 }
 
-// errUnreadable means that a directory cannot be read, or is none any more.
-var errUnreadable = errors.New("the directory cannot be read")
-
-// entries are those of a directory, in the order of the paths that they lead to.
-func (t *tree) entries(ctx context.Context, dir string) ([]fs.DirEntry, error) {
-	file, err := t.dir.root.OpenFile(dir, os.O_RDONLY|openQuietly, 0)
+// entries of a directory, in the order of the paths below them.
+func (s *search) entries(dir string) ([]fs.DirEntry, error) {
+	file, err := s.dir.root.OpenFile(dir, os.O_RDONLY|openQuietly, 0)
 	if err != nil {
-		return nil, errUnreadable
+		return nil, err
 	}
 	defer closeRead(file)
-	var entries []fs.DirEntry
-	for {
-		some, err := file.ReadDir(entriesAtOnce)
-		entries = append(entries, some...)
-		if len(entries) > maxEntries {
-			t.found.Truncated, err = true, io.EOF
-		}
-		switch {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case errors.Is(err, io.EOF):
-			slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(sortKey(a), sortKey(b)) })
-			return entries, nil
-		case err != nil:
-			return nil, errUnreadable
-		}
+	entries, err := file.ReadDir(maxEntries + 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
 	}
+	s.found.Truncated = s.found.Truncated || len(entries) > maxEntries
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(sortKey(a), sortKey(b)) })
+	return entries, nil
 }
 
-// sortKey sorts a directory where the paths below it stand.
+// sortKey sorts a directory like the paths below it.
 func sortKey(entry fs.DirEntry) string {
 	if entry.IsDir() {
 		return entry.Name() + "/"

@@ -23,6 +23,7 @@ import (
 
 	"parley.dev/parley/internal/kube/satoken"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/tokens"
 )
 
@@ -107,7 +108,7 @@ func unboundAgent(t *testing.T, change ...func(*Server)) *agent {
 			change(s)
 		}
 	}
-	must(t, os.Mkdir(a.dir, 0o755))
+	check.OK(t, os.Mkdir(a.dir, 0o755))
 	a.publish("first", a.cluster.KeySet())
 	a.token = a.sign(func(*jwt.Claims) {})
 	a.start()
@@ -126,10 +127,10 @@ func unboundAgent(t *testing.T, change ...func(*Server)) *agent {
 func (a *agent) publish(version string, set []byte) {
 	a.t.Helper()
 	dir := filepath.Join(a.keys, "..data-"+version)
-	must(a.t, os.MkdirAll(dir, 0o755))
-	must(a.t, os.WriteFile(filepath.Join(dir, "jwks.json"), set, 0o644))
-	must(a.t, os.Symlink("..data-"+version, filepath.Join(a.keys, "..data_tmp")))
-	must(a.t, os.Rename(filepath.Join(a.keys, "..data_tmp"), filepath.Join(a.keys, "..data")))
+	check.OK(a.t, os.MkdirAll(dir, 0o755))
+	check.OK(a.t, os.WriteFile(filepath.Join(dir, "jwks.json"), set, 0o644))
+	check.OK(a.t, os.Symlink("..data-"+version, filepath.Join(a.keys, "..data_tmp")))
+	check.OK(a.t, os.Rename(filepath.Join(a.keys, "..data_tmp"), filepath.Join(a.keys, "..data")))
 	if err := os.Symlink("..data/jwks.json", filepath.Join(a.keys, "jwks.json")); err != nil && !os.IsExist(err) {
 		a.t.Fatal(err)
 	}
@@ -148,10 +149,10 @@ func (a *agent) start() {
 	server, err := New(Options{Directory: a.dir, State: a.state, Processes: &a.commands, Log: log,
 		Authorizer: &satoken.Verifier{Issuer: tokens.Issuer, Audience: audience, Subjects: []string{generator},
 			Keys: &KeyFile{Path: filepath.Join(a.keys, "jwks.json"), Now: a.clock.Now, Log: log}, Now: a.clock.Now}})
-	must(a.t, err)
+	check.OK(a.t, err)
 	a.change(server)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(a.t, err)
+	check.OK(a.t, err)
 	a.address = "http://" + listener.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -243,18 +244,9 @@ func (r reply) is(status int, code protocol.ErrorCode) error {
 // decode decodes an answer.
 func decodeReply[T any](t *testing.T, r reply) (value T) {
 	t.Helper()
-	if err := r.is(http.StatusOK, ""); err != nil {
-		t.Fatal(err)
-	}
-	must(t, json.Unmarshal([]byte(r.body), &value))
+	check.OK(t, r.is(http.StatusOK, ""))
+	check.OK(t, json.Unmarshal([]byte(r.body), &value))
 	return value
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // commands are Processes of which a test says what they do.

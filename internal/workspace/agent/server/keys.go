@@ -26,8 +26,8 @@ const keysReread = 10 * time.Second
 type KeyFile struct {
 	// Path of the file.
 	Path string
-	Now func() time.Time
-	Log *slog.Logger
+	Now  func() time.Time
+	Log  *slog.Logger
 
 	mu   sync.Mutex
 	read time.Time

@@ -25,6 +25,7 @@ import (
 
 	"parley.dev/parley/internal/netguard/limit"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -98,10 +99,8 @@ func TestFilesGoOverTheWireAsTheyAre(t *testing.T) {
 			url := "/v1/files?path=" + path
 			var info protocol.FileInfo
 			got := a.do(http.MethodPut, url, strings.NewReader(content))
-			if err := got.is(http.StatusCreated, ""); err != nil {
-				t.Fatal(err)
-			}
-			must(t, json.Unmarshal([]byte(got.body), &info))
+			check.OK(t, got.is(http.StatusCreated, ""))
+			check.OK(t, json.Unmarshal([]byte(got.body), &info))
 			if there, err := os.ReadFile(filepath.Join(a.dir, info.Path)); err != nil || string(there) != content {
 				t.Errorf("at %q there is %q: %v", info.Path, there, err)
 			}
@@ -131,8 +130,8 @@ func TestFilesGoOverTheWireAsTheyAre(t *testing.T) {
 func TestFilesOutsideWorkspaceAreRefused(t *testing.T) {
 	a := newAgent(t)
 	outside := filepath.Join(filepath.Dir(a.dir), "outside")
-	must(t, os.WriteFile(outside, []byte("secret content"), 0o600))
-	must(t, os.Symlink(outside, filepath.Join(a.dir, "link")))
+	check.OK(t, os.WriteFile(outside, []byte("secret content"), 0o600))
+	check.OK(t, os.Symlink(outside, filepath.Join(a.dir, "link")))
 	for path, want := range map[string]protocol.ErrorCode{"../outside": protocol.OutsideWorkspace,
 		"..%2Foutside": protocol.OutsideWorkspace, "a/../../outside": protocol.OutsideWorkspace,
 		"link": protocol.OutsideWorkspace, outside: protocol.OutsideWorkspace, "": protocol.BadRequest,
@@ -297,9 +296,9 @@ func TestAgentStopEndsPendingWaits(t *testing.T) {
 func TestAConnectionThatSaysTooMuchIsClosed(t *testing.T) {
 	a := newAgent(t)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(a.address, "http://"))
-	must(t, err)
+	check.OK(t, err)
 	defer conn.Close()
-	must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+	check.OK(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	fmt.Fprintf(conn, "GET /v1/info HTTP/1.1\r\nHost: x\r\nX-Large: %s\r\n\r\n", strings.Repeat("a", 2*maxHeaderBytes))
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil || answer.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
@@ -338,9 +337,9 @@ func decodes[T any](t *testing.T, raw []byte) {
 		t.Errorf("%q was taken for %+v", raw, value)
 	}
 	encoded, err := json.Marshal(value)
-	must(t, err)
+	check.OK(t, err)
 	again, err := decodeJSON[T](encoded)
-	must(t, err)
+	check.OK(t, err)
 	if first, second := fmt.Sprintf("%+v", *value), fmt.Sprintf("%+v", *again); first != second {
 		t.Errorf("%q became %s, and then %s", raw, first, second)
 	}
