@@ -5,6 +5,7 @@ package workspace
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,27 +16,26 @@ import (
 )
 
 const (
-	// grace is how long a command of an interrupted chat has to end by itself after it was told to: half a second, so that
-	// with what follows all of it has ended within one.
+	// grace is how long a command of an interrupted chat has to end after SIGTERM, so that all of it ends within a second.
 	grace = 500 * time.Millisecond
-	// leftover is how long what a command has started has to end by itself after the command has.
-	leftover = 300 * time.Millisecond
-	// afterwards bounds the ending of a command whose chat was interrupted: 8 s. With startGrace and lookTime before it,
-	// that is less than the 15 s after which an interrupted turn ends without its results.
-	afterwards = 8 * time.Second
-	// lookTime bounds the search for what an earlier life of this process has started.
-	lookTime = 4 * time.Second
+	// descendantGrace is how long its descendants have to end after the command.
+	descendantGrace = 300 * time.Millisecond
+	// endTimeout bounds the end of a command whose chat was interrupted. With startGrace and findTimeout, that is less
+	// than the 15 s after which an interrupted turn ends without its results.
+	endTimeout = 8 * time.Second
+	// findTimeout bounds the search for a command that a former attempt has started.
+	findTimeout = 4 * time.Second
 )
 
-// looks is how long to pause between looks at what a command has left behind.
-var looks = retry.Backoff{First: 100 * time.Millisecond, Max: 2 * time.Second}
+// descendantPauses are the pauses between checks of descendants.
+var descendantPauses = retry.Backoff{First: 100 * time.Millisecond, Max: 2 * time.Second}
 
-// attend waits for the end of a process, at most so long, and shows what it writes meanwhile, from the offset on. A
-// process that is still running when the time is up is no error.
-func (c *common) attend(
+// awaitProcess waits for the end of a process, at most so long, and shows its output meanwhile, from the offset on. A
+// process that still runs then is no error.
+func (c *common) awaitProcess(
 	ctx context.Context, workspace *client.Client, call tools.Call, p *protocol.Process, most time.Duration, from int64,
 ) (*protocol.Process, error) {
-	defer call.Alive() // What follows has its own time.
+	defer call.Alive()
 	if p.State != protocol.Running || most <= 0 {
 		return p, nil
 	}
@@ -53,7 +53,7 @@ func (c *common) attend(
 	return workspace.Process(ctx, p.ID)
 }
 
-// awaitDescendants waits for the end of what a command has left behind that has exited, at most so long.
+// awaitDescendants waits for the end of the descendants of a command that has exited, at most so long.
 func (c *common) awaitDescendants(
 	ctx context.Context, workspace *client.Client, call tools.Call, p *protocol.Process, most time.Duration,
 ) (*protocol.Process, error) {
@@ -62,7 +62,7 @@ func (c *common) awaitDescendants(
 	}
 	waiting, done := c.timeout(ctx, most)
 	defer done()
-	for pauses := looks.Start(); p.Descendants != nil && pauses.Wait(waiting, nil) == nil; {
+	for pauses := descendantPauses.Start(); p.Descendants != nil && pauses.Wait(waiting, nil) == nil; {
 		next, err := workspace.Process(ctx, p.ID)
 		if err != nil {
 			return nil, err
@@ -73,12 +73,12 @@ func (c *common) awaitDescendants(
 	return p, ctx.Err()
 }
 
-// end ends a process of an interrupted chat and all that it has started, by force what does not end by itself, and
-// returns how it is then.
+// end sends SIGTERM to a process of an interrupted chat and its descendants, and SIGKILL to those that still run. It
+// returns the process afterwards.
 func (c *common) end(ctx context.Context, workspace *client.Client, id string) (*protocol.Process, error) {
 	for _, signal := range []protocol.Signal{protocol.Terminate, protocol.Kill} {
 		_, err := workspace.Signal(ctx, id, signal)
-		if isCode(err, protocol.NotRunning) { // Nothing is left of it.
+		if isCode(err, protocol.NotRunning) {
 			return workspace.Process(ctx, id)
 		}
 		if err != nil {
@@ -92,22 +92,17 @@ func (c *common) end(ctx context.Context, workspace *client.Client, id string) (
 			return nil, err
 		}
 		if !late && signal == protocol.Terminate {
-			_ = retry.Sleep(ctx, leftover)
+			_ = retry.Sleep(ctx, descendantGrace)
 		}
 	}
 	return workspace.Process(ctx, id)
 }
 
-// begun is the process that was started by the key; nil if none was.
-func begun(ctx context.Context, workspace *client.Client, key string) (*protocol.Process, error) {
+// findByKey returns the process that was started with a key; nil: there is none.
+func findByKey(ctx context.Context, workspace *client.Client, key string) (*protocol.Process, error) {
 	all, err := workspace.Processes(ctx)
-	if err != nil {
-		return nil, err
+	if i := slices.IndexFunc(all, func(p protocol.Process) bool { return p.Key == key }); i >= 0 {
+		return &all[i], nil
 	}
-	for i := range all {
-		if all[i].Key == key {
-			return &all[i], nil
-		}
-	}
-	return nil, nil
+	return nil, err
 }

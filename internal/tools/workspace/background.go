@@ -5,20 +5,20 @@ package workspace
 
 import "strings"
 
-// inBackground takes a trailing & off a command, and reports whether there was one: one that the shell would take for
-// that, not a part of &&, of a quoted text or of a comment.
+// inBackground removes a trailing & from a command, and reports whether there was one. A part of &&, of a quoted text or
+// of a comment does not count.
 func inBackground(command string) (rest string, background bool) {
 	trimmed := strings.TrimRight(command, " \t\r\n")
 	rest, found := strings.CutSuffix(trimmed, "&")
 	joined := rest != "" && strings.IndexByte("&|;<>", rest[len(rest)-1]) >= 0
-	if !found || joined || !open(rest) {
+	if !found || joined || !isUnquoted(rest) {
 		return command, false
 	}
 	return strings.TrimRight(rest, " \t\r\n"), true
 }
 
-// open reports whether what follows a shell's text is neither quoted nor in a comment.
-func open(text string) bool {
+// isUnquoted reports whether the next character of a shell's text is neither quoted nor in a comment.
+func isUnquoted(text string) bool {
 	l := lexer{begins: true}
 	for i := range len(text) {
 		l.take(text[i])
@@ -26,11 +26,11 @@ func open(text string) bool {
 	return l.quote == 0 && !l.escaped
 }
 
-// lexer reads a shell's text as far as quotes and comments go.
+// lexer reads quotes and comments of a shell's text.
 type lexer struct {
-	// quote is what the text is within: a quotation mark, a backquote, # for a comment, 0 for none of them.
+	// quote is the current quotation mark or backquote, # in a comment, 0 outside of them.
 	quote byte
-	// escaped says that the next character stands for itself, begins that it can begin a word.
+	// escaped is set after a backslash, begins where a word can begin.
 	escaped, begins bool
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"parley.dev/parley/internal/netguard/retry"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
@@ -16,61 +17,66 @@ import (
 )
 
 const (
-	// maxOutput is how many bytes of a command's output the model reads: 32 KiB, first two thirds and last third.
+	// maxOutput bounds the bytes of a command's output in a result: the first two thirds and the last third.
 	maxOutput = 32 << 10
-	// rawPart is how many bytes are read of the beginning, and of the end, of an output. It is more than is shown,
-	// because progress lines and escape sequences come to less: 256 KiB.
+	// rawPart is how many bytes are read of the beginning, and of the end, of an output: more than is returned, because
+	// progress lines and escape sequences are reduced.
 	rawPart = 256 << 10
-	// outputTime bounds the reading of an output: 30 s.
-	outputTime = 30 * time.Second
+	// outputTimeout bounds the reading of an output.
+	outputTimeout = 30 * time.Second
+	// maxGaps bounds the gaps in the end of an output. The rest is not read.
+	maxGaps = 8
+	// showBytes is the most that is shown at once, more than a screen.
+	showBytes = 4 << 10
+	// showPause is the least time between two pieces at the beginning; see pauseAfter.
+	showPause = 50 * time.Millisecond
+	// maxShown bounds the bytes of one command that are shown, so that several commands have room in the preview.
+	maxShown = 256 << 10
+	// idlePause is the pause after an answer without output.
+	idlePause = 250 * time.Millisecond
 )
 
-// output is what a command has written, as the model reads it.
+// output of a command for the model.
 type output struct {
-	// head and tail are texts; between them, left bytes are not shown.
+	// head and tail are texts; between them, skipped bytes are not shown.
 	head, tail string
-	left       int64
+	skipped    int64
 }
 
-// read reads what a process has written so far.
-func read(ctx context.Context, from *client.Client, p *protocol.Process) (*output, error) {
-	ctx, cancel := context.WithTimeout(ctx, outputTime)
+// readOutput reads the output of a process.
+func readOutput(ctx context.Context, from *client.Client, p *protocol.Process) (*output, error) {
+	ctx, cancel := context.WithTimeout(ctx, outputTimeout)
 	defer cancel()
 	first, err := from.Output(ctx, p.ID, 0, rawPart, 0)
 	if err != nil {
 		return nil, err
 	}
 	var all screen
+	_, _ = all.Write(first.Data) // It never fails.
 	if first.Next() >= first.Total {
-		_, _ = all.Write(first.Data) // It never fails.
 		return &output{head: all.End(p.State == protocol.Running)}, nil
 	}
-	_, _ = all.Write(first.Data)
 	last, err := from.Output(ctx, p.ID, max(first.Next(), first.Total-rawPart), rawPart, 0)
 	if err != nil {
 		return nil, err
 	}
-	end, left := &all, last.From-first.Next()
-	data := last.Data
-	if left > 0 {
-		end, data = &screen{}, behindCut(data)
+	end, data, skipped := &all, last.Data, last.From-first.Next()
+	if skipped > 0 {
+		end, data = &screen{}, trimPartialRune(data)
 	}
 	_, _ = end.Write(data)
-	if err := readOn(ctx, from, p.ID, last, end); err != nil {
+	if err := readRest(ctx, from, p.ID, last, end); err != nil {
 		return nil, err
 	}
-	if left <= 0 {
+	if skipped <= 0 {
 		return &output{head: all.End(p.State == protocol.Running)}, nil
 	}
-	return &output{head: all.End(true), tail: end.End(p.State == protocol.Running), left: left}, nil
+	return &output{head: all.End(true), tail: end.End(p.State == protocol.Running), skipped: skipped}, nil
 }
 
-// maxGaps is how many gaps there may be in the end of an output before the rest is not read.
-const maxGaps = 8
-
-// readOn adds what follows on a piece. An answer ends where something is not kept, such as what a full disk did not
-// take.
-func readOn(ctx context.Context, from *client.Client, id string, piece *client.Output, to *screen) error {
+// readRest adds the output after a piece. An answer ends before bytes that are not kept, for example because the disk
+// was full.
+func readRest(ctx context.Context, from *client.Client, id string, piece *client.Output, to *screen) error {
 	next, total := piece.Next(), piece.Total
 	for range maxGaps {
 		if next >= total {
@@ -89,8 +95,8 @@ func readOn(ctx context.Context, from *client.Client, id string, piece *client.O
 	return nil
 }
 
-// behindCut leaves out the rest of a character that was cut in two.
-func behindCut(data []byte) []byte {
+// trimPartialRune removes the rest of a character that was cut.
+func trimPartialRune(data []byte) []byte {
 	for n := 0; n < utf8.UTFMax-1 && len(data) > 0 && !utf8.RuneStart(data[0]); n++ {
 		data = data[1:]
 	}
@@ -99,16 +105,65 @@ func behindCut(data []byte) []byte {
 
 // shorten is the output in at most so many bytes.
 func (o *output) shorten(most int) (text string, truncated bool) {
-	if o.left == 0 {
+	if o.skipped == 0 {
 		text = tools.Truncate(o.head, most)
 		return text, text != o.head
 	}
-	const marker = 64 // It has at most so many bytes.
+	const marker = 64 // bytes at most
 	room := max(0, most-marker)
 	head, tail := o.head, o.tail
 	if len(head)+len(tail) > room {
 		head, tail = clip.Bytes(head, room*2/3), clip.LastBytes(tail, room-room*2/3)
 	}
-	left := o.left + int64(len(o.head)-len(head)+len(o.tail)-len(tail))
-	return fmt.Sprintf("%s\n[... %d bytes left out ...]\n%s", head, left, tail), true
+	skipped := o.skipped + int64(len(o.head)-len(head)+len(o.tail)-len(tail))
+	return fmt.Sprintf("%s\n[... %d bytes left out ...]\n%s", head, skipped, tail), true
+}
+
+// follow shows the output of a process from the offset on until ctx is done. If output comes faster than it can be shown,
+// it shows the end. Errors end it without a report, because it is a preview.
+func follow(ctx context.Context, workspace *client.Client, id string, from int64, show func(string)) {
+	var text screen
+	cut := from > 0
+	for shown := 0; shown < maxShown; {
+		piece, err := newest(ctx, workspace, id, from)
+		if err != nil {
+			return
+		}
+		gap := ""
+		if skipped := piece.From - from; skipped > 0 {
+			gap = fmt.Sprintf("\n[... %d bytes left out ...]\n", skipped)
+			text, cut = screen{}, true
+		}
+		data := piece.Data
+		if cut {
+			data = trimPartialRune(data)
+		}
+		_, _ = text.Write(data) // It never fails.
+		from, cut = piece.Next(), false
+		pause := idlePause
+		if seen := gap + clip.LastBytes(text.Take(), showBytes-len(gap)); seen != "" {
+			show(seen)
+			shown += len(seen)
+			pause = pauseAfter(shown)
+		}
+		if retry.Sleep(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// newest waits for output after the offset, and returns the last piece of it.
+func newest(ctx context.Context, workspace *client.Client, id string, from int64) (*client.Output, error) {
+	piece, err := workspace.Output(ctx, id, from, showBytes, protocol.MaxWait)
+	if err != nil || piece.Next() >= piece.Total {
+		return piece, err
+	}
+	return workspace.Output(ctx, id, max(from, piece.Total-showBytes), showBytes, 0)
+}
+
+// pauseAfter is the pause after so many bytes were shown: 50 ms at first, 0.8 s after 12 KiB, 14 s after 64 KiB. So the
+// beginning is live, and a command that runs for hours does not fill the preview at once.
+func pauseAfter(shown int) time.Duration {
+	n := time.Duration(1 + shown/showBytes)
+	return showPause * n * n
 }
