@@ -21,33 +21,20 @@ import (
 	"parley.dev/parley/internal/workspace/template"
 )
 
-// actInPool does what has been decided about a workspace of a warm pool.
-func (r *Reconciler) actInPool(ctx context.Context, act life.Act, f *life.Facts) error {
-	switch act {
-	case life.CreateSandboxClaim:
-		return r.claimSandbox(ctx, f)
-	case life.SuspendSandbox:
-		return r.operate(ctx, f, sandboxes.SandboxOperatingModeSuspended)
-	case life.ResumeSandbox:
-		return r.operate(ctx, f, sandboxes.SandboxOperatingModeRunning)
-	}
-	return nil
-}
-
-// claimSandbox asks the pool for a sandbox.
+// claimSandbox claims a sandbox of the pool.
 func (r *Reconciler) claimSandbox(ctx context.Context, f *life.Facts) error {
 	err := r.Access.Ensure(ctx, f.Workspace.Namespace)
 	if err == nil {
 		f.Pool.Claim, err = create(ctx, r, sandboxClaimOf(f.Workspace), &pools.SandboxClaim{})
 	}
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) { // It was installed once.
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) { // agent-sandbox was removed.
 		f.Pool.Installed = false
 		return nil
 	}
-	return refused(err, life.CreateSandboxClaim, f)
+	return noteRefusal(err, life.CreateSandboxClaim, f)
 }
 
-// sandboxClaimOf asks the pool for a sandbox. It says nothing about its pod: then it would be none that runs already.
+// sandboxClaimOf has no fields for the pod: with those, agent-sandbox would not use one that runs already.
 func sandboxClaimOf(w *v1alpha1.Workspace) *pools.SandboxClaim {
 	return &pools.SandboxClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: template.Name(w),
@@ -57,8 +44,8 @@ func sandboxClaimOf(w *v1alpha1.Workspace) *pools.SandboxClaim {
 	}
 }
 
-// operate has the sandbox run, or be suspended, and puts it into the facts as it is then.
-func (r *Reconciler) operate(ctx context.Context, f *life.Facts, mode sandboxes.SandboxOperatingMode) error {
+// setMode suspends or resumes the sandbox.
+func (r *Reconciler) setMode(ctx context.Context, f *life.Facts, mode sandboxes.SandboxOperatingMode) error {
 	sandbox := f.Pool.Sandbox.DeepCopy()
 	sandbox.Spec.OperatingMode = mode
 	if err := r.Client.Patch(ctx, sandbox, client.MergeFrom(f.Pool.Sandbox)); err != nil {
@@ -70,16 +57,15 @@ func (r *Reconciler) operate(ctx context.Context, f *life.Facts, mode sandboxes.
 
 // AgentSandbox tells whether the cluster has agent-sandbox.
 type AgentSandbox interface {
-	// Installed reports whether it does. Once it has, its kinds can be read from the cache.
+	// Installed reports whether it does. From then on its kinds can be read from the cache.
 	Installed() (bool, error)
 }
 
-// discovered watches the kinds of agent-sandbox, once a workspace wants them and the cluster has them. It is safe for
+// discovered watches the kinds of agent-sandbox once a workspace needs them and the cluster has them. It is safe for
 // concurrent use.
 type discovered struct {
 	mapper meta.RESTMapper
-	// watch begins to watch the kinds.
-	watch func() error
+	watch  func() error
 
 	mu      sync.Mutex
 	watched bool

@@ -263,7 +263,7 @@ func TestClaimOwnershipFollowsDeletionPolicyOfChat(t *testing.T) {
 		after := before.DeepCopy()
 		after.Spec.Workspace.DeletionPolicy = step.says
 		check.OK(t, s.Direct.Update(t.Context(), after))
-		if got := decides().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != (step.says != "") {
+		if got := chatChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != (step.says != "") {
 			t.Errorf("that it says %q requeues: %t", step.says, got)
 		}
 		reconciled(t, r)
@@ -296,7 +296,7 @@ func TestClaimOwnershipFollowsDeletionPolicyOfClass(t *testing.T) {
 		after := before.DeepCopy()
 		after.Spec.ChatClassName = step.names
 		check.OK(t, s.Direct.Update(t.Context(), after))
-		if !decides().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+		if !chatChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
 			t.Errorf("that it names class %s does not requeue", step.names)
 		}
 		reconciled(t, r)
@@ -317,8 +317,8 @@ func TestModelStopKeepsWorkspaceStoppedUntilNeeded(t *testing.T) {
 	stopped := metav1.NewMicroTime(chattest.Now.Add(time.Second))
 	after.Status.Workspace = &v1alpha1.ChatWorkspaceStatus{StoppedAt: &stopped}
 	check.OK(t, s.Direct.Status().Update(t.Context(), after))
-	if !decides().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) ||
-		decides().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after}) {
+	if !chatChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) ||
+		chatChanges().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after}) {
 		t.Error("the event that stops it does not requeue it, or another one does")
 	}
 	reconciled(t, r)

@@ -176,7 +176,7 @@ func TestLife(t *testing.T) {
 			Facts{Workspace: workspace(), Pod: pod(6*time.Minute, pulling)}, Nothing, v1alpha1.WorkspacePhaseFailed,
 			metav1.ConditionFalse, v1alpha1.ReasonPodNotStarting, "ImagePullBackOff", 0},
 		"its pod starts after all: it is ready": {
-			Facts{Workspace: workspace(), AtWorkAt: now, Pod: pod(9*time.Minute, ready(corev1.ConditionTrue, 0))}, Nothing,
+			Facts{Workspace: workspace(), ActiveAt: now, Pod: pod(9*time.Minute, ready(corev1.ConditionTrue, 0))}, Nothing,
 			v1alpha1.WorkspacePhaseReady, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceReady, "pod", 30 * time.Minute},
 		"its pod was ready a moment ago: it may come back": {
 			Facts{Workspace: workspace(wasReady), Pod: pod(time.Hour, ready(corev1.ConditionFalse, 20*time.Second))}, Nothing,
@@ -212,11 +212,11 @@ func TestLife(t *testing.T) {
 			Facts{Workspace: workspace(old, needed(30*time.Minute)), Pod: pod(time.Hour, ready(corev1.ConditionTrue, 0))},
 			RemovePod, v1alpha1.WorkspacePhaseStopping, metav1.ConditionUnknown, v1alpha1.ReasonPodStopping, "", 0},
 		"needed half an hour ago and in use: its pod stays": {
-			Facts{Workspace: workspace(old, needed(30*time.Minute)), AtWorkAt: now,
+			Facts{Workspace: workspace(old, needed(30*time.Minute)), ActiveAt: now,
 				Pod: pod(time.Hour, ready(corev1.ConditionTrue, 0))}, Nothing, v1alpha1.WorkspacePhaseReady,
 			metav1.ConditionTrue, v1alpha1.ReasonWorkspaceReady, "", 30 * time.Minute},
 		"at work, but it has been without a pod for long: it is created when a call needs it": {
-			Facts{Workspace: workspace(old, needed(30*time.Minute)), AtWorkAt: now}, Nothing, v1alpha1.WorkspacePhaseStopped,
+			Facts{Workspace: workspace(old, needed(30*time.Minute)), ActiveAt: now}, Nothing, v1alpha1.WorkspacePhaseStopped,
 			metav1.ConditionTrue, v1alpha1.ReasonWorkspaceStopped, "it is idle", 0},
 		"its claim stays, and is to go with it": {
 			Facts{Workspace: workspace(), Claim: claim(corev1.ClaimBound), Retain: new(false)}, OwnClaim,
@@ -225,14 +225,14 @@ func TestLife(t *testing.T) {
 			Facts{Workspace: workspace(), Claim: claim(corev1.ClaimBound), Retain: new(true)}, CreatePod,
 			v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "", 0},
 		"stopped by its model while it is in use: its pod goes": {
-			Facts{Workspace: workspace(old, needed(time.Minute)), AtWorkAt: now, StoppedAt: new(micro(time.Second)),
+			Facts{Workspace: workspace(old, needed(time.Minute)), ActiveAt: now, StoppedAt: new(micro(time.Second)),
 				Pod: pod(time.Hour, ready(corev1.ConditionTrue, 0))}, RemovePod, v1alpha1.WorkspacePhaseStopping,
 			metav1.ConditionUnknown, v1alpha1.ReasonPodStopping, "", 0},
 		"stopped by its model, without a pod: the next call starts it": {
-			Facts{Workspace: workspace(old, needed(time.Minute)), AtWorkAt: now, StoppedAt: new(micro(time.Minute))}, Nothing,
+			Facts{Workspace: workspace(old, needed(time.Minute)), ActiveAt: now, StoppedAt: new(micro(time.Minute))}, Nothing,
 			v1alpha1.WorkspacePhaseStopped, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceStopped, "model has stopped", 0},
 		"needed after its model has stopped it: its pod is created": {
-			Facts{Workspace: workspace(old, needed(time.Second)), AtWorkAt: now,
+			Facts{Workspace: workspace(old, needed(time.Second)), ActiveAt: now,
 				StoppedAt: new(micro(time.Second + time.Microsecond))}, CreatePod,
 			v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "", 0},
 		"needed again after it was stopped: its pod is created": {

@@ -112,8 +112,8 @@ func TestPodRefPodIsUsedButNeverDeleted(t *testing.T) {
 			got := Decide(&c.facts)
 			c.want.check(t, got)
 			uses := c.want.reason == v1alpha1.ReasonWorkspaceReady
-			if uses && !c.facts.Names() || !uses && got.Phase == v1alpha1.WorkspacePhaseReady {
-				t.Errorf("its status names its pod: %t", c.facts.Names())
+			if uses && !c.facts.NamesPod() || !uses && got.Phase == v1alpha1.WorkspacePhaseReady {
+				t.Errorf("its status names its pod: %t", c.facts.NamesPod())
 			}
 		})
 	}

@@ -65,7 +65,7 @@ func TestPodNamedBySeveralWorkspacesServesOneChat(t *testing.T) {
 			facts := Facts{Workspace: c.own, Sharers: c.others, Now: now,
 				Pod: pod(time.Hour, strangers, ready(corev1.ConditionTrue, time.Minute))}
 			c.want.check(t, Decide(&facts))
-			if !facts.Names() {
+			if !facts.NamesPod() {
 				t.Error("the status does not name the pod, so that this is forgotten")
 			}
 		})
