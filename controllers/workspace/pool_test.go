@@ -81,9 +81,7 @@ func TestWarmPoolWorkspaceSuspendsAndResumesItsSandbox(t *testing.T) {
 		if _, ok := o.(*corev1.Pod); ok {
 			requeued = r.ofPod
 		}
-		if got := requeued(t.Context(), o); !slices.Equal(got, []reconcile.Request{request}) {
-			t.Errorf("%T requeues %v", o, got)
-		}
+		check.Equal(t, "requests", []reconcile.Request{request}, requeued(t.Context(), o))
 	}
 	reconciled(t, r)
 	if st, reason := status(t, s); reason != v1alpha1.ReasonWorkspaceReady || st.Sandbox != "pool-x7" ||
@@ -153,17 +151,13 @@ func TestPodOfPodRefIsUsedUnchanged(t *testing.T) {
 	}
 	pod := workspacePod("mine", nil, "")
 	check.OK(t, s.Direct.Create(t.Context(), pod))
-	if got := r.ofPod(t.Context(), pod); !slices.Equal(got, []reconcile.Request{request}) {
-		t.Errorf("the pod requeues %v", got)
-	}
+	check.Equal(t, "the pod requeues", []reconcile.Request{request}, r.ofPod(t.Context(), pod))
 	reconciled(t, r)
 	if st, reason := status(t, s); reason != v1alpha1.ReasonWorkspaceReady || st.Pod.UID != "p-1" ||
 		st.Pod.Name != "mine" {
 		t.Errorf("%s: the status is %+v", reason, st)
 	}
-	if want := []string{"update status of workspace", "update status of workspace"}; !slices.Equal(s.Writes(), want) {
-		t.Errorf("it writes %v", s.Writes())
-	}
+	check.Equal(t, "it writes", []string{"update status of workspace", "update status of workspace"}, s.Writes())
 }
 
 func TestSecondWorkspaceReportsPodTakenUntilPodRecreation(t *testing.T) {
@@ -183,9 +177,7 @@ func TestSecondWorkspaceReportsPodTakenUntilPodRecreation(t *testing.T) {
 	}
 	says("beside the first one", v1alpha1.ReasonPodTaken)
 	both := []reconcile.Request{request, {NamespacedName: client.ObjectKeyFromObject(first)}}
-	if got := r.ofSharer(t.Context(), first); !slices.Equal(got, both) {
-		t.Errorf("the first one requeues %v", got)
-	}
+	check.Equal(t, "the first one requeues", both, r.ofSharer(t.Context(), first))
 	for _, gone := range []client.Object{first, pod} {
 		check.OK(t, s.Direct.Delete(t.Context(), gone))
 		if gone == client.Object(first) {

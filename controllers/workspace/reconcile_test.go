@@ -6,7 +6,6 @@ package workspace
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,9 +117,7 @@ func TestWorkspaceCreatesClaimAndPrerequisitesBeforePod(t *testing.T) {
 	reconciled(t, r)
 	want := []string{"create persistentvolumeclaim", "apply networkpolicy", "apply configmap", "create pod",
 		"update status of workspace"}
-	if !slices.Equal(s.Writes(), want) {
-		t.Errorf("it writes %v", s.Writes())
-	}
+	check.Equal(t, "it writes", want, s.Writes())
 	pod, claim := own(t, s)
 	for _, o := range []client.Object{pod, claim} {
 		if o.GetName() != "parley-workspace-w-1" || !metav1.IsControlledBy(o, workspace()) {
@@ -245,9 +242,7 @@ func TestIdleTimeStartsWhenLastChatFinishes(t *testing.T) {
 		r.Now = func() time.Time { return chattest.Now.Add(later) }
 		f, _, err := r.gather(t.Context(), fakeapi.Read(t, s, workspace()))
 		check.OK(t, err)
-		if plan := life.Decide(f); plan.Summary.Reason != want {
-			t.Errorf("%s after its creation it says %s", later, plan.Summary.Reason)
-		}
+		check.Equal(t, later, want, life.Decide(f).Summary.Reason)
 	}
 }
 
@@ -360,9 +355,7 @@ func TestARetainedClaimHasNoOwner(t *testing.T) {
 	if len(claim.OwnerReferences) != 0 || claim.Annotations["parley.dev/workspace"] != "c" {
 		t.Errorf("the claim is %+v", claim.ObjectMeta)
 	}
-	if requests := ofClaim(t.Context(), claim); !slices.Equal(requests, []reconcile.Request{request}) {
-		t.Errorf("its events requeue %v", requests)
-	}
+	check.Equal(t, "its events requeue", []reconcile.Request{request}, ofClaim(t.Context(), claim))
 }
 
 func TestNewTemplateRequeuesWaitingWorkspaces(t *testing.T) {
@@ -373,9 +366,7 @@ func TestNewTemplateRequeuesWaitingWorkspaces(t *testing.T) {
 	if _, reason := status(t, s); reason != v1alpha1.ReasonTemplateNotFound {
 		t.Errorf("it says %s", reason)
 	}
-	if got := r.ofTemplate(t.Context(), podTemplate()); !slices.Equal(got, []reconcile.Request{request}) {
-		t.Errorf("the template requeues %v", got)
-	}
+	check.Equal(t, "the template requeues", []reconcile.Request{request}, r.ofTemplate(t.Context(), podTemplate()))
 	other := podTemplate()
 	other.Name = "other"
 	if got := r.ofTemplate(t.Context(), other); len(got) != 0 {
@@ -407,9 +398,7 @@ func TestWorkspacePrerequisitesAreReappliedHourlyWherePodsExist(t *testing.T) {
 		if _, err := r.Access.Reconcile(t.Context(), namespace); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Writes()[before:]; !slices.Equal(got, step.want) {
-			t.Errorf("%s later, with pod %v, it writes %v", step.later, step.pod, got)
-		}
+		check.Equal(t, step.later, step.want, s.Writes()[before:])
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -98,9 +97,7 @@ func TestWhateverAPathLeadsToHasItsResult(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(r.files, "sparse")); err != nil || info.Size() != 10<<30 {
 		t.Errorf("the sparse file is %v: %v", info, err)
 	}
-	if after := r.serving(); !slices.Equal(before, after) {
-		t.Errorf("the agent was restarted: %v, then %v", before, after)
-	}
+	check.Equal(t, "processes of the agent", before, r.serving())
 }
 
 // serving are the processes of the agent that serve.

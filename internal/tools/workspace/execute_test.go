@@ -57,9 +57,7 @@ func TestACommandIsRunAndItsEndTold(t *testing.T) {
 			check.Equal(t, "result", c.want, got)
 			want := protocol.StartRequest{Command: "make", Dir: "src"}
 			check.Equal(t, "started with", want, b.agent.Processes()[0].Asked)
-			if got := b.agent.Requests()[0]; got != "PUT /v1/processes/"+key {
-				t.Errorf("asked was %s", got)
-			}
+			check.Equal(t, "first request", "PUT /v1/processes/"+key, b.agent.Requests()[0])
 		})
 	}
 }
@@ -74,9 +72,7 @@ func TestCommandTimeoutKeepsCommandRunningInBackground(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	p := b.agent.Processes()[0]
-	if len(p.Signals) != 0 {
-		t.Error("it got a signal")
-	}
+	check.Equal(t, "signals", 0, len(p.Signals))
 	p.Say("ended\n")
 	p.Exit(0)
 	if got := b.good("process_output", `{"process_id":"p1"}`); got["output"] != "begun\nended\n" ||
@@ -99,9 +95,7 @@ func TestBackgroundCommandReturnsWithoutWaiting(t *testing.T) {
 			if got["success"] != true || got["background_process_id"] != "p1" || !has(got["note"], "process_output") {
 				t.Errorf("got %v", got)
 			}
-			if command := b.agent.Processes()[0].Asked.Command; command != "serve" {
-				t.Errorf("started was %q", command)
-			}
+			check.Equal(t, "command", "serve", b.agent.Processes()[0].Asked.Command)
 		})
 	}
 }
@@ -142,9 +136,7 @@ func TestInterruptTerminatesAwaitedCommand(t *testing.T) {
 				got["output"] != c.want["output"] || got["signal"] != c.want["signal"] {
 				t.Errorf("got %v", got)
 			}
-			if first := <-signalled; first != protocol.Terminate {
-				t.Errorf("first it got %s", first)
-			}
+			check.Equal(t, "first signal", protocol.Terminate, <-signalled)
 		})
 	}
 }
@@ -309,9 +301,7 @@ func TestCommandOutputIsShownWhileRunning(t *testing.T) {
 		}
 		p.Exit(0)
 	}
-	if got := b.good("execute", `{"command":"make","timeout":14400}`); got["output"] != "one\ntwo 世\n20%\n" {
-		t.Errorf("got %v", got)
-	}
+	check.Equal(t, "output", "one\ntwo 世\n20%\n", b.good("execute", `{"command":"make","timeout":14400}`)["output"])
 }
 
 func TestOutputFloodIsShownInBoundedChunks(t *testing.T) {

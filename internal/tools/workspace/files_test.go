@@ -207,9 +207,7 @@ func TestASearchByNameListsPaths(t *testing.T) {
 	want := map[string]any{"files": []any{map[string]any{"path": "a.go"}, map[string]any{"path": "b.go"}}}
 	check.Equal(t, "result", want, b.good("search_files", `{"glob":"*.go"}`))
 	reply = &protocol.SearchResponse{}
-	if got := b.good("search_files", `{"glob":"*.go"}`); got["note"] != "Nothing matches." {
-		t.Errorf("got %v", got)
-	}
+	check.Equal(t, "note", "Nothing matches.", b.good("search_files", `{"glob":"*.go"}`)["note"])
 	if _, err := b.call("search_files", `{"path":"src"}`); err == nil || !strings.Contains(err.Error(), "pattern and glob") {
 		t.Errorf("got %v", err)
 	}

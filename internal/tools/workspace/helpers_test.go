@@ -15,6 +15,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeworkspace"
 )
 
@@ -116,9 +117,7 @@ func (b *bench) call(tool, input string) (map[string]any, error) {
 		},
 	})
 	if err != nil {
-		if text != "" {
-			b.t.Errorf("besides an error there is the result %q", text)
-		}
+		check.Equal(b.t, "result with an error", "", text)
 		return nil, err
 	}
 	var result map[string]any

@@ -92,9 +92,7 @@ func TestARealAgentRunsCommands(t *testing.T) {
 		})
 	}
 	r.t = t
-	if got := r.run("pwd", `,"workdir":"sub"`); got["output"] != r.files+"/sub\n" {
-		t.Errorf("with a directory: %v", got)
-	}
+	check.Equal[any](t, "with a directory", r.files+"/sub\n", r.run("pwd", `,"workdir":"sub"`)["output"])
 	r.calls++
 	if _, err := r.call("execute", `{"command":"true","workdir":"missing"}`); err == nil ||
 		!strings.Contains(err.Error(), "missing") {
@@ -198,9 +196,7 @@ func TestRealAgentKillsBackgroundCommandsOnSignal(t *testing.T) {
 	if got := r.good("process_signal", `{"process_id":"`+id+`","signal":"terminate"}`); got["state"] != "running" {
 		t.Errorf("one that ignores it: %v", got)
 	}
-	if got := r.good("process_signal", `{"process_id":"`+id+`","signal":"kill"}`); got["signal"] != "SIGKILL" {
-		t.Errorf("killed: %v", got)
-	}
+	check.Equal(t, "killed", "SIGKILL", r.good("process_signal", `{"process_id":"`+id+`","signal":"kill"}`)["signal"])
 	if got := r.good("process_signal", `{"process_id":"`+id+`","signal":"kill"}`); got["note"] != "It had ended before." {
 		t.Errorf("once more: %v", got)
 	}
@@ -255,9 +251,7 @@ func TestRetriedCallIsIdempotentOnRealAgent(t *testing.T) {
 		}
 	}
 	r.calls++
-	if got := r.good("read_file", `{"path":"f"}`); got["content"] != "1\ta b a b" {
-		t.Errorf("got %v", got)
-	}
+	check.Equal(t, "content", "1\ta b a b", r.good("read_file", `{"path":"f"}`)["content"])
 }
 
 func TestARealAgentReadsWritesEditsAndSearches(t *testing.T) {

@@ -139,9 +139,7 @@ func TestSignalsAndRefusalsOfThemComeThrough(t *testing.T) {
 	if got, err := c.Signal(t.Context(), "p1", protocol.Terminate); err != nil || got.State != protocol.Running {
 		t.Errorf("got %+v, %v", got, err)
 	}
-	if got := <-p.Signals; got != protocol.Terminate {
-		t.Errorf("the process got %s", got)
-	}
+	check.Equal(t, "the process", protocol.Terminate, <-p.Signals)
 	p.Exit(0)
 	if _, err := c.Signal(t.Context(), "p1", protocol.Kill); !isCode(err, protocol.NotRunning) {
 		t.Errorf("a process that has ended: %v", err)

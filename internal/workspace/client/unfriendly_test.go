@@ -131,9 +131,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 			t.Errorf("%d: %v", status, err)
 		}
 	}
-	if visits.Load() != 0 {
-		t.Errorf("%d redirects were followed", visits.Load())
-	}
+	check.Equal(t, "redirects were followed", 0, visits.Load())
 }
 
 func TestMissingOrIncompleteResponseIsUnreachable(t *testing.T) {
@@ -204,9 +202,7 @@ func TestBusyAgentErrorIsReturnedAfterThreeAttempts(t *testing.T) {
 	if _, err := c.Process(t.Context(), "p1"); !isCode(err, protocol.Unavailable) {
 		t.Errorf("got %v", err)
 	}
-	if asked.Load() != 3 {
-		t.Errorf("asked %d times", asked.Load())
-	}
+	check.Equal(t, "asked times", 3, asked.Load())
 }
 
 func TestAnAgentCannotAskForALongPause(t *testing.T) {
@@ -310,9 +306,7 @@ func TestTokenIsFetchedPerRequestAndErrorsReturned(t *testing.T) {
 		errors.Is(err, client.ErrUnreachable) {
 		t.Errorf("got %v", err)
 	}
-	if fmt.Sprint(shown) != "[Bearer t1 chat Bearer t2 chat]" {
-		t.Errorf("shown were %q", shown)
-	}
+	check.Equal(t, "shown were", "[Bearer t1 chat Bearer t2 chat]", fmt.Sprint(shown))
 }
 
 func TestNoProxyOfTheEnvironmentIsUsed(t *testing.T) {

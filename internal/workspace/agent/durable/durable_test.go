@@ -45,8 +45,6 @@ func TestAFileThatCannotBeReplacedStays(t *testing.T) {
 
 func TestOnlyWhatIsUnfinishedLooksSo(t *testing.T) {
 	for name, want := range map[string]bool{"a.unfinished": true, "a.unfinished.begun": false, "a": false, "unfinished": false} {
-		if durable.Unfinished(name) != want {
-			t.Errorf("%q is unfinished: %v", name, !want)
-		}
+		check.Equal(t, name, want, durable.Unfinished(name))
 	}
 }

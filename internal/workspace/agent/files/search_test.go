@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -274,8 +273,6 @@ func FuzzSearchFindsWhatALoopFinds(f *testing.F) {
 		for _, m := range s.found.Matches {
 			got = append(got, m.Line)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%q is found in the lines %v of %q, want %v", pattern, got, content, want)
-		}
+		check.Equal(t, "lines with "+pattern, want, got)
 	})
 }

@@ -47,9 +47,7 @@ func (a *agent) each(status int, code protocol.ErrorCode, change func(*http.Requ
 		if method == http.MethodHead {
 			expected = ""
 		}
-		if err := got.is(status, expected); err != nil {
-			a.t.Errorf("%s: %v", request, err)
-		}
+		a.expect(got, status, expected)
 	}
 	if found, err := os.ReadDir(a.dir); err != nil || len(found) > 0 {
 		a.t.Errorf("the files are %v: %v", found, err)

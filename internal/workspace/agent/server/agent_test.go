@@ -172,10 +172,11 @@ func (a *agent) restart() {
 
 // reply is an answer that has arrived.
 type reply struct {
-	status int
-	header http.Header
-	body   string
-	err    error
+	request string
+	status  int
+	header  http.Header
+	body    string
+	err     error
 }
 
 // do sends a request as the chat's generation pod does.
@@ -195,7 +196,7 @@ func (a *agent) do(method, path string, body io.Reader, change ...func(*http.Req
 	}
 	defer answer.Body.Close()
 	content, err := io.ReadAll(answer.Body)
-	return reply{status: answer.StatusCode, header: answer.Header, body: string(content), err: err}
+	return reply{request: method + " " + path, status: answer.StatusCode, header: answer.Header, body: string(content), err: err}
 }
 
 // client follows nothing: an agent that sends it elsewhere is wrong.
@@ -229,14 +230,14 @@ func (a *agent) expect(got reply, status int, code protocol.ErrorCode) {
 
 func (r reply) is(status int, code protocol.ErrorCode) error {
 	if r.err != nil || r.status != status {
-		return fmt.Errorf("got %d %.300q: %w; want %d", r.status, r.body, r.err, status)
+		return fmt.Errorf("%s: got %d %.300q: %w; want %d", r.request, r.status, r.body, r.err, status)
 	}
 	if code == "" {
 		return nil
 	}
 	var refused protocol.Error
 	if err := json.Unmarshal([]byte(r.body), &refused); err != nil || refused.Code != code || refused.Message == "" {
-		return fmt.Errorf("got %.300q: %w; want the code %s", r.body, err, code)
+		return fmt.Errorf("%s: got %.300q: %w; want the code %s", r.request, r.body, err, code)
 	}
 	return nil
 }

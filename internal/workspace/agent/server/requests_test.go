@@ -15,7 +15,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -81,9 +80,7 @@ func TestRequestsThatThereAreNotAreRefused(t *testing.T) {
 		"PUT /v1/processes/a%2Fb", "PUT /v1/processes/..%2F..%2Fx", "PUT /v1/processes/%00", "CONNECT /v1/info",
 		"OPTIONS /v1/info"} {
 		method, path, _ := strings.Cut(request, " ")
-		if err := a.do(method, path, nil).is(http.StatusBadRequest, protocol.BadRequest); err != nil {
-			t.Errorf("%s: %v", request, err)
-		}
+		a.expect(a.do(method, path, nil), http.StatusBadRequest, protocol.BadRequest)
 	}
 	if len(a.started) > 0 {
 		t.Errorf("started was %v", a.started)
@@ -109,9 +106,7 @@ func TestFilesGoOverTheWireAsTheyAre(t *testing.T) {
 			want := http.Header{"Content-Type": {"application/octet-stream"}, "Content-Length": {strconv.Itoa(len(content))},
 				"X-Content-Type-Options": {"nosniff"}, "Cache-Control": {"no-store"}}
 			for key, value := range want {
-				if !reflect.DeepEqual(got.header[key], value) {
-					t.Errorf("%s is %q", key, got.header[key])
-				}
+				check.Equal(t, key, value, got.header[key])
 			}
 			if _, err := time.Parse(http.TimeFormat, got.header.Get("Last-Modified")); err != nil {
 				t.Error(err)
@@ -141,9 +136,7 @@ func TestFilesOutsideWorkspaceAreRefused(t *testing.T) {
 			if path == "a/../../outside" && method == http.MethodGet {
 				want = protocol.NotFound // There is no "a" to go up from.
 			}
-			if err := got.is(cmp.Or(statuses[want], http.StatusUnprocessableEntity), want); err != nil {
-				t.Errorf("%s %s: %v", method, path, err)
-			}
+			a.expect(got, cmp.Or(statuses[want], http.StatusUnprocessableEntity), want)
 		}
 	}
 	if there, err := os.ReadFile(outside); err != nil || string(there) != "secret content" {
@@ -164,9 +157,7 @@ func TestOversizedContentIsRejectedDuringUpload(t *testing.T) {
 	}), http.StatusRequestEntityTooLarge, protocol.TooLarge)
 	most := strings.Repeat("x", protocol.MaxFileBytes)
 	a.expect(a.do(http.MethodPut, "/v1/files?path=file", strings.NewReader(most)), http.StatusCreated, "")
-	if got := a.get("/v1/files?path=file"); got.body != most {
-		t.Errorf("got %d bytes: %v", len(got.body), got.err)
-	}
+	check.Equal(t, "content", most, a.get("/v1/files?path=file").body)
 }
 
 type zeros struct{}
@@ -212,9 +203,7 @@ func TestChangesWithAKeyAreMadeOnce(t *testing.T) {
 	a.expect(a.do(http.MethodPut, "/v1/files?path=file", strings.NewReader("b"), keyed("chat-1-write")), 400,
 		protocol.BadRequest)
 	a.expect(a.do(http.MethodPut, "/v1/files?path=file", strings.NewReader("b"), keyed("../x")), 400, protocol.BadRequest)
-	if got := a.get("/v1/files?path=file"); got.body != "aa" {
-		t.Errorf("there is %q", got.body)
-	}
+	check.Equal(t, "content", "aa", a.get("/v1/files?path=file").body)
 }
 
 func TestTextsAreReadEditedAndSearched(t *testing.T) {
@@ -251,9 +240,7 @@ func TestOnlySoManyRequestsAreAtWork(t *testing.T) {
 	<-entered
 	got := a.get("/v1/info")
 	a.expect(got, http.StatusServiceUnavailable, protocol.Unavailable)
-	if got.header.Get("Retry-After") != "1" {
-		t.Errorf("got %v", got.header)
-	}
+	check.Equal(t, "Retry-After", "1", got.header.Get("Retry-After"))
 	a.expect(a.get("/v1/health"), http.StatusOK, "")
 	// Who waits for a command holds up nobody who works.
 	busy.Go(func() { a.expect(a.get("/v1/processes/p1?wait=60"), http.StatusOK, "") })
