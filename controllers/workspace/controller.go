@@ -53,7 +53,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Owns(&corev1.Pod{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
-		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(ofChat), builder.WithPredicates(chatChanges())).
+		Watches(&v1alpha1.Chat{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(chatChanges())).
 		Watches(&v1alpha1.ChatClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.PodTemplate{}, handler.EnqueueRequestsFromMapFunc(r.ofTemplate)).

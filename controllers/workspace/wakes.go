@@ -30,11 +30,6 @@ func ofClaim(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// ofChat is the workspace of a chat, which has its name.
-func ofChat(_ context.Context, o client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
-}
-
 // changes are the changes of a workspace that requeue it. A written status is one: a pass with the current pod and the
 // status before the last write may have found no difference to write.
 func changes() predicate.Predicate {

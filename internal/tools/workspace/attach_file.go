@@ -24,7 +24,6 @@ import (
 // maxAttached bounds the bytes of an attached file: one ChatMessage holds it, in base64.
 const maxAttached = 512 << 10
 
-// attachFile brings a file from the workspace into the conversation.
 type attachFile struct{ *common }
 
 type attachFileResult struct {
@@ -57,7 +56,6 @@ func (t attachFile) Definition() tools.Definition {
 	}
 }
 
-// Run reads the file.
 func (t attachFile) Run(ctx context.Context, call tools.Call) (string, error) {
 	var args struct{ Path, Name string }
 	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &args)

@@ -107,9 +107,8 @@ func TestAHugeFileIsReplacedWithoutACopy(t *testing.T) {
 	r := newReal(t)
 	r.traps()
 	r.calls++
-	if got := r.good("write_file", `{"path":"sparse","content":"small"}`); got["size"] != 5.0 || got["created"] != nil {
-		t.Errorf("got %v", got)
-	}
+	fields(t, r.good("write_file", `{"path":"sparse","content":"small"}`), map[string]any{
+		"size": 5.0, "created": nil})
 }
 
 func TestTheLongestPatternIsTakenByTheAgent(t *testing.T) {
@@ -130,10 +129,7 @@ func TestInvalidWorkingDirectoryPreventsCommandStart(t *testing.T) {
 		quoted, err := json.Marshal(dir)
 		check.OK(t, err)
 		r.calls++
-		if _, err := r.call("execute", fmt.Sprintf(`{"command":"touch ran","workdir":%s}`, quoted)); err == nil ||
-			!strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", dir, err)
-		}
+		check.Contains(t, r.fail("execute", fmt.Sprintf(`{"command":"touch ran","workdir":%s}`, quoted)), want)
 	}
 	if _, err := os.Stat(filepath.Join(r.files, "ran")); err == nil {
 		t.Error("one has run")

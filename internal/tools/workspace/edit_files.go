@@ -15,7 +15,6 @@ import (
 // maxEdits bounds the edits of a call.
 const maxEdits = 100
 
-// editFiles replaces texts in files.
 type editFiles struct{ *common }
 
 type editedFile struct {
@@ -62,7 +61,6 @@ func (t editFiles) Definition() tools.Definition {
 	}
 }
 
-// Run edits the files.
 func (t editFiles) Run(ctx context.Context, call tools.Call) (string, error) {
 	var args struct {
 		Edits []struct {

@@ -75,10 +75,8 @@ func TestCommandTimeoutKeepsCommandRunningInBackground(t *testing.T) {
 	check.Equal(t, "signals", 0, len(p.Signals))
 	p.Say("ended\n")
 	p.Exit(0)
-	if got := b.good("process_output", `{"process_id":"p1"}`); got["output"] != "begun\nended\n" ||
-		got["state"] != "exited" || got["exit_code"] != 0.0 {
-		t.Errorf("then %v", got)
-	}
+	fields(t, b.good("process_output", `{"process_id":"p1"}`), map[string]any{
+		"output": "begun\nended\n", "state": "exited", "exit_code": 0.0})
 }
 
 func TestBackgroundCommandReturnsWithoutWaiting(t *testing.T) {
@@ -92,9 +90,8 @@ func TestBackgroundCommandReturnsWithoutWaiting(t *testing.T) {
 			b := newBench(t)
 			b.agent.Run = untilEnded
 			got := b.good("execute", input)
-			if got["success"] != true || got["background_process_id"] != "p1" || !has(got["note"], "process_output") {
-				t.Errorf("got %v", got)
-			}
+			fields(t, got, map[string]any{
+				"success": true, "background_process_id": "p1", "note": containing("process_output")})
 			check.Equal(t, "command", "serve", b.agent.Processes()[0].Asked.Command)
 		})
 	}
@@ -132,10 +129,9 @@ func TestInterruptTerminatesAwaitedCommand(t *testing.T) {
 				}
 			}
 			got := b.good("execute", `{"command":"make","timeout":600}`)
-			if got["success"] != false || got["error"] != "the chat was interrupted, and the command was ended" ||
-				got["output"] != c.want["output"] || got["signal"] != c.want["signal"] {
-				t.Errorf("got %v", got)
-			}
+			fields(t, got, map[string]any{
+				"success": false, "error": "the chat was interrupted, and the command was ended",
+				"output": c.want["output"], "signal": c.want["signal"]})
 			check.Equal(t, "first signal", protocol.Terminate, <-signalled)
 		})
 	}
@@ -151,9 +147,7 @@ func TestCommandEndingDuringInterruptReturnsItsResult(t *testing.T) {
 		return false
 	}
 	got := b.good("execute", `{"command":"make","timeout":600}`)
-	if got["success"] != true || got["output"] != "done\n" {
-		t.Errorf("got %v", got)
-	}
+	fields(t, got, map[string]any{"success": true, "output": "done\n"})
 }
 
 func TestCanceledCallLeavesCommandRunningForNextAttempt(t *testing.T) {
@@ -200,9 +194,7 @@ func TestInterruptDuringCommandStartEndsTheCommand(t *testing.T) {
 		return false
 	}
 	got := b.good("execute", `{"command":"make","timeout":600}`)
-	if got["signal"] != "SIGTERM" || !has(got["error"], "the chat was interrupted") {
-		t.Errorf("got %v", got)
-	}
+	fields(t, got, map[string]any{"signal": "SIGTERM", "error": containing("the chat was interrupted")})
 }
 
 func TestAWorkspaceThatGoesAwayIsTold(t *testing.T) {
@@ -219,10 +211,9 @@ func TestAWorkspaceThatGoesAwayIsTold(t *testing.T) {
 		return true
 	}
 	got := b.good("execute", `{"command":"make","timeout":600}`)
-	if got["success"] != false || !has(got["error"], "cannot be reached") || got["background_process_id"] != "p1" ||
-		!has(got["note"], "may still run") {
-		t.Errorf("got %v", got)
-	}
+	fields(t, got, map[string]any{
+		"success": false, "error": containing("cannot be reached"), "background_process_id": "p1",
+		"note": containing("may still run")})
 }
 
 func TestLongOutputIsTruncatedToHeadAndTail(t *testing.T) {
@@ -346,9 +337,7 @@ func TestUnusableWorkspaceReturnsReadableReason(t *testing.T) {
 		"edit_files":  `{"edits":[{"path":"a","old_text":"","new_text":""}]}`,
 		"attach_file": `{"path":"a"}`, "start_workspace": `{}`,
 	} {
-		if _, err := b.call(name, input); err == nil || err.Error() != want {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.Equal(t, "error", want, b.fail(name, input))
 	}
 	if len(b.tools) != 11 { // To stop it, it need not be usable.
 		t.Errorf("there are %d tools", len(b.tools))
@@ -378,9 +367,7 @@ func TestRefusalsTellTheModelWhatToDo(t *testing.T) {
 			fmt.Fprintf(w, `{"code":%q,"message":"Too many."}`, code)
 			return true
 		}
-		if _, err := b.call("execute", `{"command":"x"}`); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", code, err)
-		}
+		check.Contains(t, b.fail("execute", `{"command":"x"}`), want)
 	}
 }
 

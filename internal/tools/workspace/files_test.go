@@ -123,9 +123,7 @@ func TestReadFileRejectsNonTextWithHint(t *testing.T) {
 		b.agent.Read = func(protocol.ReadRequest) (*protocol.ReadResponse, *protocol.Error) {
 			return nil, &protocol.Error{Code: protocol.NotText, Message: "it has bytes that are no UTF-8"}
 		}
-		if _, err := b.call("read_file", `{"path":`+quote(file)+`}`); err == nil || err.Error() != want {
-			t.Errorf("%s: %v", file, err)
-		}
+		check.Equal(t, "error", want, b.fail("read_file", `{"path":`+quote(file)+`}`))
 	}
 }
 
@@ -166,10 +164,7 @@ func TestEditFilesSendsKeyOfCall(t *testing.T) {
 	b.agent.Edit = func(string, protocol.EditRequest) (*protocol.EditResponse, *protocol.Error) {
 		return nil, &protocol.Error{Code: protocol.OutcomeUnknown, Message: "the edits were begun before"}
 	}
-	if _, err := b.call("edit_files", input); err == nil || err.Error() !=
-		"the edits were begun before (OutcomeUnknown). Look whether the change was made before you make it again." {
-		t.Errorf("got %v", err)
-	}
+	check.Equal(t, "error", "the edits were begun before (OutcomeUnknown). Look whether the change was made before you make it again.", b.fail("edit_files", input))
 }
 
 func TestMatchesAreGroupedByTheirFiles(t *testing.T) {
@@ -208,9 +203,7 @@ func TestASearchByNameListsPaths(t *testing.T) {
 	check.Equal(t, "result", want, b.good("search_files", `{"glob":"*.go"}`))
 	reply = &protocol.SearchResponse{}
 	check.Equal(t, "note", "Nothing matches.", b.good("search_files", `{"glob":"*.go"}`)["note"])
-	if _, err := b.call("search_files", `{"path":"src"}`); err == nil || !strings.Contains(err.Error(), "pattern and glob") {
-		t.Errorf("got %v", err)
-	}
+	check.Contains(t, b.fail("search_files", `{"path":"src"}`), "pattern and glob")
 }
 
 func TestMatchesThatDoNotFitAreLeftOut(t *testing.T) {

@@ -148,6 +148,30 @@ func (b *bench) good(tool, input string) map[string]any {
 	return result
 }
 
+// fail makes a call that must fail, and returns its error.
+func (b *bench) fail(tool, input string) string {
+	b.t.Helper()
+	result, err := b.call(tool, input)
+	if err == nil {
+		b.t.Fatalf("%s %s: %v", tool, input, result)
+	}
+	return err.Error()
+}
+
+// containing is a field that has a part.
+type containing string
+
+// fields compares some fields of a result; nil: there is none.
+func fields(t *testing.T, got, want map[string]any) {
+	t.Helper()
+	for name, value := range want {
+		part, isPart := value.(containing)
+		if isPart && !has(got[name], string(part)) || !isPart && got[name] != value {
+			t.Errorf("%s is %v, want %v: %v", name, got[name], value, got)
+		}
+	}
+}
+
 // seen is what was shown while calls ran.
 func (b *bench) seen() string {
 	b.mu.Lock()

@@ -16,7 +16,6 @@ import (
 // defaultWait is how many seconds process_output waits.
 const defaultWait = 10
 
-// processOutput waits for a command and returns its output.
 type processOutput struct{ *common }
 
 type processOutputResult struct {
@@ -54,7 +53,6 @@ func (t processOutput) Definition() tools.Definition {
 	}
 }
 
-// Run waits for the command.
 func (t processOutput) Run(ctx context.Context, call tools.Call) (string, error) {
 	var args struct {
 		ID   string `json:"process_id"`

@@ -71,7 +71,6 @@ func descendantsNote(p *protocol.Process) string {
 		"process_signal ends it.", p.ID, strings.Join(texts, ", "))
 }
 
-// processList lists commands.
 type processList struct{ *common }
 
 type listedProcess struct {
@@ -108,7 +107,6 @@ func (t processList) Definition() tools.Definition {
 	}
 }
 
-// Run lists the commands.
 func (t processList) Run(ctx context.Context, call tools.Call) (string, error) {
 	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &struct{}{})
 	if err != nil {
@@ -154,7 +152,6 @@ func listed(p *protocol.Process) listedProcess {
 	}
 }
 
-// processSignal ends commands.
 type processSignal struct{ *common }
 
 type processSignalResult struct {
@@ -184,7 +181,6 @@ func (t processSignal) Definition() tools.Definition {
 	}
 }
 
-// Run sends the signal.
 func (t processSignal) Run(ctx context.Context, call tools.Call) (string, error) {
 	var args struct {
 		ID     string          `json:"process_id"`

@@ -48,14 +48,8 @@ func TestProcessOutputWaitsWithoutAskingAgainAndAgain(t *testing.T) {
 	if !strings.HasPrefix(b.seen(), "before\n") {
 		t.Errorf("shown was %q", b.seen())
 	}
-	if _, err := b.call("process_output", `{"process_id":"p9"}`); err == nil ||
-		err.Error() != "There is no process p9 (NotFound)" {
-		t.Errorf("an unknown one: %v", err)
-	}
-	if _, err := b.call("process_output", `{"process_id":"../x"}`); err == nil ||
-		!strings.Contains(err.Error(), "there is no process") {
-		t.Errorf("one that cannot be: %v", err)
-	}
+	check.Equal(t, "error", "There is no process p9 (NotFound)", b.fail("process_output", `{"process_id":"p9"}`))
+	check.Contains(t, b.fail("process_output", `{"process_id":"../x"}`), "there is no process")
 }
 
 func TestAnInterruptedWaitLeavesTheProcessAlone(t *testing.T) {
@@ -87,9 +81,7 @@ func TestTheListHasWhatRunsFirst(t *testing.T) {
 		t.Fatalf("%d are listed, %v", len(list), got["note"])
 	}
 	first, _ := list[0].(map[string]any)
-	if first["process_id"] != "p1" || first["state"] != "running" || first["command"] != "sleep[2J infinity" {
-		t.Errorf("the first is %v", first)
-	}
+	fields(t, first, map[string]any{"process_id": "p1", "state": "running", "command": "sleep[2J infinity"})
 	second, _ := list[1].(map[string]any)
 	if command, _ := second["command"].(string); second["process_id"] != "p61" || second["exit_code"] != 59.0 ||
 		len(command) > shownCommand+3 {

@@ -28,7 +28,6 @@ const (
 // images are the file name extensions of images.
 var images = []string{".bmp", ".gif", ".heic", ".ico", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
 
-// readFile reads a text file.
 type readFile struct{ *common }
 
 type readFileResult struct {
@@ -65,7 +64,6 @@ func (t readFile) Definition() tools.Definition {
 	}
 }
 
-// Run reads the file.
 func (t readFile) Run(ctx context.Context, call tools.Call) (string, error) {
 	args := protocol.ReadRequest{MaxBytes: int64(tools.ResultLimitOf(call.Chat))}
 	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &args)

@@ -86,18 +86,13 @@ func TestARealAgentRunsCommands(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r.t = t
 			got := r.run(c.command, c.arguments)
-			if got["output"] != c.output || got["exit_code"] != c.code || got["success"] != (c.code == 0) {
-				t.Errorf("got %v", got)
-			}
+			fields(t, got, map[string]any{"output": c.output, "exit_code": c.code, "success": (c.code == 0)})
 		})
 	}
 	r.t = t
 	check.Equal[any](t, "with a directory", r.files+"/sub\n", r.run("pwd", `,"workdir":"sub"`)["output"])
 	r.calls++
-	if _, err := r.call("execute", `{"command":"true","workdir":"missing"}`); err == nil ||
-		!strings.Contains(err.Error(), "missing") {
-		t.Errorf("a directory that is not there: %v", err)
-	}
+	check.Contains(t, r.fail("execute", `{"command":"true","workdir":"missing"}`), "missing")
 }
 
 func TestRealAgentKeepsHeadAndTailOfOutput(t *testing.T) {
@@ -126,9 +121,7 @@ func TestRealAgentKeepsCommandRunningAfterTimeout(t *testing.T) {
 	}
 	r.good("write_file", `{"path":"go","content":""}`)
 	got = r.good("process_output", `{"process_id":"`+id+`","wait_timeout":30}`)
-	if got["state"] != "exited" || got["output"] != "begun\nended\n" {
-		t.Errorf("then %v", got)
-	}
+	fields(t, got, map[string]any{"state": "exited", "output": "begun\nended\n"})
 	if !strings.Contains(r.seen(), "begun\n") {
 		t.Errorf("shown was %q", r.seen())
 	}
@@ -154,10 +147,8 @@ func TestWhatARealCommandLeavesBehindRunsOn(t *testing.T) {
 	}
 	note := "The command has exited, and what it has started runs on as process p1: " + pid + " (sleep 77777). " +
 		"process_signal ends it."
-	if got := r.good("process_output", `{"process_id":"p1","wait_timeout":1}`); got["state"] != "running" ||
-		got["exit_code"] != 0.0 || got["note"] != note {
-		t.Errorf("read is %v", got)
-	}
+	fields(t, r.good("process_output", `{"process_id":"p1","wait_timeout":1}`), map[string]any{
+		"state": "running", "exit_code": 0.0, "note": note})
 	for _, want := range []string{"", "It had ended before."} {
 		got := r.good("process_signal", `{"process_id":"p1","signal":"terminate"}`)
 		if note, _ := got["note"].(string); got["state"] != "exited" || note != want {
@@ -210,9 +201,8 @@ func TestInterruptLeavesNoProcessesOfRealCommand(t *testing.T) {
 	}()
 	// The shell ends when it is told to, one child does not, and one has a session of its own.
 	got := r.run("(trap '' TERM; exec sleep 54321) & setsid sleep 54322 & echo up; wait", `,"timeout":600`)
-	if got["error"] != "the chat was interrupted, and the command was ended" || got["signal"] != "SIGTERM" {
-		t.Errorf("got %v", got)
-	}
+	fields(t, got, map[string]any{
+		"error": "the chat was interrupted, and the command was ended", "signal": "SIGTERM"})
 	waiting.Until(t, patience, "nothing of it is left", func() bool { return len(r.running("5432")) == 0 })
 }
 
@@ -261,19 +251,15 @@ func TestARealAgentReadsWritesEditsAndSearches(t *testing.T) {
 		r.calls++
 		return r.good(tool, input)
 	}
-	if got := next("write_file", `{"path":"src/a b.txt","content":"one\r\ntwo\nthree"}`); got["created"] != true ||
-		got["path"] != "src/a b.txt" {
-		t.Errorf("written: %v", got)
-	}
+	fields(t, next("write_file", `{"path":"src/a b.txt","content":"one\r\ntwo\nthree"}`), map[string]any{
+		"created": true, "path": "src/a b.txt"})
 	want := map[string]any{"content": "1\tone\r\n2\ttwo\n3\tthree", "file_size": 14.0, "total_lines": 3.0, "lines_read": 3.0,
 		"note": "The last line does not end with a newline."}
 	if got := next("read_file", `{"path":"`+r.files+`/src/a b.txt"}`); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("read: %v", got)
 	}
-	if got := next("read_file", `{"path":"src/a b.txt","offset":2,"limit":1}`); got["content"] != "2\ttwo\n" ||
-		got["note"] != "The file has 3 lines: continue at offset 3." {
-		t.Errorf("a part: %v", got)
-	}
+	fields(t, next("read_file", `{"path":"src/a b.txt","offset":2,"limit":1}`), map[string]any{
+		"content": "2\ttwo\n", "note": "The file has 3 lines: continue at offset 3."})
 	got := next("edit_files", `{"edits":[{"path":"src/a b.txt","old_text":"two\n","new_text":"2\n"},`+
 		`{"path":"new.txt","old_text":"","new_text":"new\n"}]}`)
 	if files, _ := got["files"].([]any); len(files) != 2 || !has(files[0].(map[string]any)["diff"], "-two\n+2\n") {
@@ -310,9 +296,7 @@ func TestARealAgentReadsWritesEditsAndSearches(t *testing.T) {
 	} {
 		r.calls++
 		tool, arguments, _ := strings.Cut(input, " ")
-		if _, err := r.call(tool, arguments); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", input, err)
-		}
+		check.Contains(t, r.fail(tool, arguments), want)
 	}
 }
 
@@ -321,9 +305,6 @@ func TestARealAgentServesItsOwnFamilyAlone(t *testing.T) {
 	o := r.options
 	o.Chat = "0f0f0f0f-0000-4000-8000-00000000000f"
 	r.use(Options{Workspaces: only{client: client.New(o)}, Now: time.Now})
-	if _, err := r.call("process_list", "{}"); err == nil || err.Error() !=
-		"the workspace's pod is that of another chat, and refuses to work for this one (BoundToAnother): a person has to "+
-			"name another pod, or to recreate it" {
-		t.Errorf("got %v", err)
-	}
+	check.Equal(t, "error", "the workspace's pod is that of another chat, and refuses to work for this one (BoundToAnother): a person has to "+
+		"name another pod, or to recreate it", r.fail("process_list", "{}"))
 }

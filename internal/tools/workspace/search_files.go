@@ -24,7 +24,6 @@ const (
 	maxText = 500
 )
 
-// searchFiles finds files and lines.
 type searchFiles struct{ *common }
 
 type match struct {
@@ -88,7 +87,6 @@ type searchArguments struct {
 	Limit      int    `json:"limit"`
 }
 
-// Run searches.
 func (t searchFiles) Run(ctx context.Context, call tools.Call) (string, error) {
 	var args searchArguments
 	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &args)

@@ -46,7 +46,6 @@ func (t start) Definition() tools.Definition {
 	}
 }
 
-// Run describes the workspace.
 func (t start) Run(ctx context.Context, call tools.Call) (string, error) {
 	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &struct{}{})
 	if err != nil {
@@ -81,7 +80,6 @@ func (t stop) Definition() tools.Definition {
 	}
 }
 
-// Run describes what happens next.
 func (t stop) Run(_ context.Context, call tools.Call) (string, error) {
 	if err := arguments.Decode(t.Definition().InputSchema, call.Input, &struct{}{}); err != nil {
 		return "", err

@@ -14,7 +14,6 @@ import (
 // maxContent bounds the characters of a file, as those of a reply.
 const maxContent = 1 << 20
 
-// writeFile writes a file as a whole.
 type writeFile struct{ *common }
 
 type writeFileResult struct {
@@ -46,7 +45,6 @@ func (t writeFile) Definition() tools.Definition {
 	}
 }
 
-// Run writes the file.
 func (t writeFile) Run(ctx context.Context, call tools.Call) (string, error) {
 	var args struct{ Path, Content string }
 	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &args)

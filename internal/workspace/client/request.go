@@ -13,10 +13,14 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"parley.dev/parley/internal/netguard/retry"
+	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -166,3 +170,143 @@ func (c *Client) prepare(ctx context.Context, r request) (*http.Request, error) 
 	prepared.Header.Set(protocol.HeaderChat, c.options.Chat)
 	return prepared, nil
 }
+
+const (
+	// longPoll is how long an agent holds back the answer to a request that waits. Meanwhile an idle agent looks like
+	// one that is gone.
+	longPoll = 15 * time.Second
+	// lateAfter is how much longer an answer takes until it is late.
+	lateAfter = 3 * time.Second
+	// comeback is how long an agent that closed the connection has to come back before the pod is checked.
+	comeback = time.Second
+	// gonePause is the least time between two checks of the pod, and goneTime bounds each.
+	gonePause, goneTime = 2 * time.Second, 5 * time.Second
+)
+
+// pod knows whether the pod of the workspace is gone.
+type pod struct {
+	// isGone is Options.Gone.
+	isGone func(ctx context.Context) bool
+	// gone is its last result; checked is true for a moment after that.
+	gone, checked atomic.Bool
+}
+
+// watch checks the pod from then on when an answer is late, or a try has failed. It stops the request with ErrGone.
+func (p *pod) watch(ctx context.Context, stop context.CancelCauseFunc, late time.Duration, failed <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(late):
+	case <-failed:
+		_ = retry.Sleep(ctx, comeback)
+	}
+	for ctx.Err() == nil {
+		if p.check(ctx) {
+			stop(ErrGone)
+		}
+		_ = retry.Sleep(ctx, gonePause)
+	}
+}
+
+// check reports whether the pod is gone. It shares the result of a check of a moment ago.
+func (p *pod) check(ctx context.Context) bool {
+	if p.isGone == nil || p.gone.Load() || p.checked.Swap(true) {
+		return p.gone.Load()
+	}
+	time.AfterFunc(gonePause, func() { p.checked.Store(false) })
+	ctx, cancel := context.WithTimeout(ctx, goneTime)
+	defer cancel()
+	if p.isGone(ctx) {
+		p.gone.Store(true) // No pod comes back.
+	}
+	return p.gone.Load()
+}
+
+// final is the error of a request that is not repeated. A server that refuses the token, or does not follow the
+// protocol, may have the address of a pod that is gone.
+func (p *pod) final(caller, asking context.Context, err error) error {
+	refused, ok := errors.AsType[*protocol.Error](err)
+	_, invalid := errors.AsType[*AnswerError](err)
+	isOther := invalid || ok && refused.Code == protocol.Unauthenticated
+	switch {
+	case caller.Err() != nil:
+		return caller.Err()
+	case errors.Is(context.Cause(asking), ErrGone), isOther && p.check(asking):
+		return ErrGone
+	}
+	return err
+}
+
+// ErrUnreachable means that there is no complete answer. The request may have been carried out nevertheless.
+var ErrUnreachable = errors.New("the workspace cannot be reached")
+
+// ErrGone means that the pod is gone. The request may have been carried out nevertheless.
+var ErrGone = errors.New("the pod of the workspace is gone")
+
+// AnswerError is an answer that does not follow the protocol.
+type AnswerError struct {
+	// Status of HTTP.
+	Status int
+	// Problem is what is wrong with it.
+	Problem string
+	// Text is the beginning of the answer in one line.
+	Text string
+}
+
+// Error implements error.
+func (e *AnswerError) Error() string {
+	text := fmt.Sprintf("the workspace's answer (%d) is %s", e.Status, e.Problem)
+	if e.Text != "" {
+		text += ": " + e.Text
+	}
+	return text
+}
+
+const (
+	// maxRefusalBytes is the most that is read of a refusal.
+	maxRefusalBytes = 64 << 10
+	// maxMessage and maxShown bound what is kept of its texts.
+	maxMessage = 4 << 10
+	maxShown   = 300
+	// maxRetryAfter is the longest pause that an agent may ask for.
+	maxRetryAfter = 5 * time.Second
+)
+
+// busyError is a temporary refusal.
+type busyError struct {
+	error
+	after time.Duration
+}
+
+// refusal reads the error of an answer. An incomplete one counts as well.
+func refusal(response *http.Response) error {
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusalBytes))
+	var err error = &AnswerError{
+		Status: response.StatusCode, Problem: "not one of an agent", Text: clip.Ellipsis(line(string(body)), maxShown),
+	}
+	var refused protocol.Error
+	switch {
+	case response.StatusCode >= 300 && response.StatusCode < 400:
+		err = &AnswerError{Status: response.StatusCode, Problem: "a redirect, which is not followed"}
+	case json.Unmarshal(body, &refused) == nil && refused.Code != "" && response.StatusCode >= http.StatusBadRequest:
+		err = &protocol.Error{
+			Code:    protocol.ErrorCode(clip.Runes(line(string(refused.Code)), 64)),
+			Message: clip.Bytes(printable.Text(refused.Message), maxMessage),
+		}
+	}
+	if response.StatusCode == http.StatusServiceUnavailable {
+		return &busyError{err, retryAfter(response.Header)}
+	}
+	return err
+}
+
+// retryAfter is the pause that an answer asks for; 0: none.
+func retryAfter(header http.Header) time.Duration {
+	seconds, err := strconv.ParseInt(header.Get("Retry-After"), 10, 32)
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+}
+
+// line cleans a text of a workspace, and makes it one line.
+func line(text string) string { return printable.Line(clip.Bytes(text, maxMessage)) }
