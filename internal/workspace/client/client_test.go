@@ -158,7 +158,7 @@ func TestSignalsAndRefusalsOfThemComeThrough(t *testing.T) {
 	}
 }
 
-func TestFileIsWrittenAndReadAtItsExactPath(t *testing.T) {
+func TestFileContentUsesExactPath(t *testing.T) {
 	for _, path := range []string{"a/b.txt", "/workspace/a/b.txt", "./a//../b.txt", "a b/%2F?#é.txt"} {
 		agent := fakeworkspace.Start(t)
 		_, err := agent.Client().Write(t.Context(), "key", path, []byte("content"))

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"time"
 
-	"parley.dev/parley/internal/netguard/retry"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/workspace/protocol"
@@ -61,7 +60,7 @@ func (c *Client) Wait(ctx context.Context, id string, running func()) (*protocol
 			return p, err
 		}
 		running()
-		if err := retry.Sleep(ctx, waitPause); err != nil {
+		if err := sleep(ctx, waitPause); err != nil {
 			return nil, err
 		}
 	}

@@ -18,7 +18,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"parley.dev/parley/internal/netguard/retry"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/workspace/protocol"
@@ -110,9 +109,19 @@ func repeat[T any](ctx context.Context, c *Client, r request, try func(context.C
 			reportFailure()
 			busy = &busyError{}
 		}
-		if r.once || busy == nil || len(pauses) == 0 || retry.Sleep(asking, cmp.Or(busy.after, pauses[0])) != nil {
+		if r.once || busy == nil || len(pauses) == 0 || sleep(asking, cmp.Or(busy.after, pauses[0])) != nil {
 			return nil, c.pod.final(ctx, asking, err)
 		}
+	}
+}
+
+// sleep pauses, unless ctx ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
 	}
 }
 
@@ -197,13 +206,13 @@ func (p *pod) watch(ctx context.Context, stop context.CancelCauseFunc, late time
 	case <-ctx.Done():
 	case <-time.After(late):
 	case <-failed:
-		_ = retry.Sleep(ctx, comeback)
+		_ = sleep(ctx, comeback)
 	}
 	for ctx.Err() == nil {
 		if p.check(ctx) {
 			stop(ErrGone)
 		}
-		_ = retry.Sleep(ctx, gonePause)
+		_ = sleep(ctx, gonePause)
 	}
 }
 

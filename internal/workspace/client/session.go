@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"parley.dev/parley/internal/netguard/retry"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
@@ -88,7 +87,7 @@ func (c *Client) trySpeak(ctx context.Context, raw []byte) (*Session, error) {
 
 // watch ends the session if its pod is gone: the connection of a pod whose node died stays open.
 func (s *Session) watch(ctx context.Context) {
-	for retry.Sleep(ctx, silence) == nil {
+	for sleep(ctx, silence) == nil {
 		if !s.wasActive.Swap(false) && s.client.pod.check(ctx) {
 			_ = s.end(ErrGone)
 		}
