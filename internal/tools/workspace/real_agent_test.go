@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/tools"
-	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/realagent"
@@ -32,7 +31,6 @@ type real struct {
 	// files is the workspace's directory.
 	files   string
 	program *exec.Cmd
-	options client.Options
 }
 
 // patience is how long tests wait for other processes.
@@ -42,7 +40,7 @@ const patience = 30 * time.Second
 func newReal(t *testing.T) *real {
 	t.Helper()
 	a := realagent.Start(t)
-	r := &real{bench: newBench(t), agent: a, files: a.Files, program: a.Program, options: a.Options}
+	r := &real{bench: newBench(t), agent: a, files: a.Files, program: a.Program}
 	r.tools = map[string]tools.Tool{}
 	for _, tool := range Tools(Options{Workspaces: only{client: a.Client()}, Now: time.Now}) {
 		r.tools[tool.Definition().Name] = tool
@@ -298,13 +296,4 @@ func TestARealAgentReadsWritesEditsAndSearches(t *testing.T) {
 		tool, arguments, _ := strings.Cut(input, " ")
 		check.Contains(t, r.fail(tool, arguments), want)
 	}
-}
-
-func TestARealAgentServesItsOwnFamilyAlone(t *testing.T) {
-	r := newReal(t)
-	o := r.options
-	o.Chat = "0f0f0f0f-0000-4000-8000-00000000000f"
-	r.use(Options{Workspaces: only{client: client.New(o)}, Now: time.Now})
-	check.Equal(t, "error", "the workspace's pod is that of another chat, and refuses to work for this one (BoundToAnother): a person has to "+
-		"name another pod, or to recreate it", r.fail("process_list", "{}"))
 }

@@ -33,18 +33,6 @@ func TestAChangeIsMadeOnceForAKey(t *testing.T) {
 	w.expect(map[string]string{"file": "somebody else's\n"})
 }
 
-func TestAWriteIsMadeOnceForAKey(t *testing.T) {
-	w := newWorkspace(t)
-	first, err := w.Write(t.Context(), "key", "file", "new")
-	check.OK(t, err)
-	w.put("file", "somebody else's\n")
-	again, err := w.Write(t.Context(), "key", "file", "new")
-	check.OK(t, err)
-	check.Equal(t, "first answer", &protocol.FileInfo{Path: "file", Size: 3, Created: true}, first)
-	check.Equal(t, "second answer", first, again)
-	w.expect(map[string]string{"file": "somebody else's\n"})
-}
-
 func TestAKeyIsForOneChange(t *testing.T) {
 	w := newWorkspace(t)
 	_, err := w.Write(t.Context(), "key", "file", "new")
