@@ -176,7 +176,12 @@ func (r *Reconciler) gatherPool(ctx context.Context, f *life.Facts) (err error) 
 		return err
 	}
 	f.Pool.Sandbox = sandbox
-	pod, err := find(ctx, r, f, cmp.Or(sandbox.Annotations[sandboxes.SandboxPodNameAnnotation], sandbox.Name), &corev1.Pod{})
+	return r.gatherSandboxPod(ctx, f, sandbox)
+}
+
+func (r *Reconciler) gatherSandboxPod(ctx context.Context, f *life.Facts, sandbox *sandboxes.Sandbox) error {
+	name := cmp.Or(sandbox.Annotations[sandboxes.SandboxPodNameAnnotation], sandbox.Name)
+	pod, err := find(ctx, r, f, name, &corev1.Pod{})
 	if pod != nil && metav1.IsControlledBy(pod, sandbox) {
 		f.Pod = pod
 	}

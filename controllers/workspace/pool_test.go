@@ -72,9 +72,8 @@ func TestWarmPoolWorkspaceSuspendsAndResumesItsSandbox(t *testing.T) {
 	s, r := begin(t, time.Second, workspace(pooled))
 	r.Sandboxes = installed(true)
 	reconciled(t, r)
-	if want := []string{"apply networkpolicy", "apply configmap", "create sandboxclaim", "update status of workspace"}; !slices.Equal(s.Writes(), want) {
-		t.Errorf("it writes %v", s.Writes())
-	}
+	check.Equal(t, "writes", []string{"apply networkpolicy", "apply configmap", "create sandboxclaim",
+		"update status of workspace"}, s.Writes())
 	sandbox := gives(t, s)
 	for _, o := range []client.Object{sandbox, workspacePod("pool-x7-pod", sandbox, "Sandbox")} {
 		requeued := r.ofSandbox
@@ -91,16 +90,12 @@ func TestWarmPoolWorkspaceSuspendsAndResumesItsSandbox(t *testing.T) {
 
 	r.Now = func() time.Time { return chattest.Now.Add(time.Hour) }
 	reconciled(t, r)
-	if mode := fakeapi.Read(t, s, sandbox).Spec.OperatingMode; mode != sandboxes.SandboxOperatingModeSuspended {
-		t.Errorf("the idle sandbox is %s", mode)
-	}
+	check.Equal(t, "mode", sandboxes.SandboxOperatingModeSuspended, fakeapi.Read(t, s, sandbox).Spec.OperatingMode)
 	needed := fakeapi.Read(t, s, workspace())
 	needed.Spec.NeededAt = new(metav1.NewMicroTime(r.Now()))
 	check.OK(t, s.Direct.Update(t.Context(), needed))
 	reconciled(t, r)
-	if mode := fakeapi.Read(t, s, sandbox).Spec.OperatingMode; mode != sandboxes.SandboxOperatingModeRunning {
-		t.Errorf("the sandbox that is needed is %s", mode)
-	}
+	check.Equal(t, "mode", sandboxes.SandboxOperatingModeRunning, fakeapi.Read(t, s, sandbox).Spec.OperatingMode)
 }
 
 func TestSandboxNotOwnedByClaimIsIgnored(t *testing.T) {
@@ -122,9 +117,7 @@ func TestMissingAgentSandboxIsReportedAndRetried(t *testing.T) {
 	if result := reconciled(t, r); result.RequeueAfter == 0 {
 		t.Error("it does not ask again")
 	}
-	if _, reason := status(t, s); reason != v1alpha1.ReasonAgentSandboxMissing {
-		t.Errorf("it says %s", reason)
-	}
+	check.Equal(t, "reason", v1alpha1.ReasonAgentSandboxMissing, reasonOf(t, s))
 }
 
 func TestAgentSandboxThatWasRemovedIsMissing(t *testing.T) {
@@ -137,18 +130,14 @@ func TestAgentSandboxThatWasRemovedIsMissing(t *testing.T) {
 		return nil
 	}
 	reconciled(t, r)
-	if _, reason := status(t, s); reason != v1alpha1.ReasonAgentSandboxMissing {
-		t.Errorf("it says %s", reason)
-	}
+	check.Equal(t, "reason", v1alpha1.ReasonAgentSandboxMissing, reasonOf(t, s))
 }
 
 func TestPodOfPodRefIsUsedUnchanged(t *testing.T) {
 	s, r := begin(t, time.Second, workspace(named))
 	r.Sandboxes = installed(false)
 	reconciled(t, r)
-	if _, reason := status(t, s); reason != v1alpha1.ReasonPodNotFound {
-		t.Errorf("without it, it says %s", reason)
-	}
+	check.Equal(t, "reason", v1alpha1.ReasonPodNotFound, reasonOf(t, s))
 	pod := workspacePod("mine", nil, "")
 	check.OK(t, s.Direct.Create(t.Context(), pod))
 	check.Equal(t, "the pod requeues", []reconcile.Request{request}, r.ofPod(t.Context(), pod))

@@ -161,9 +161,8 @@ func TestRefusedWriteReportsServerMessageAndRetries(t *testing.T) {
 				t.Errorf("it is tried again after %s", result.RequeueAfter)
 			}
 			s.Fail = nil
-			if reconciled(t, r); reasonOf(t, s) != v1alpha1.ReasonPodStarting {
-				t.Error("it is not created once it is allowed")
-			}
+			reconciled(t, r)
+			check.Equal(t, "reason", v1alpha1.ReasonPodStarting, reasonOf(t, s))
 		})
 	}
 }
@@ -258,13 +257,11 @@ func TestClaimOwnershipFollowsDeletionPolicyOfChat(t *testing.T) {
 		after := before.DeepCopy()
 		after.Spec.Workspace.DeletionPolicy = step.says
 		check.OK(t, s.Direct.Update(t.Context(), after))
-		if got := chatChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != (step.says != "") {
-			t.Errorf("that it says %q requeues: %t", step.says, got)
-		}
+		changed := event.UpdateEvent{ObjectOld: before, ObjectNew: after}
+		check.Equal(t, "the workspace is requeued", step.says != "", chatChanges().Update(changed))
 		reconciled(t, r)
-		if _, claim := own(t, s); metav1.IsControlledBy(claim, workspace()) != step.owned {
-			t.Errorf("when it says %q the claim's owners are %+v", step.says, claim.OwnerReferences)
-		}
+		_, claim := own(t, s)
+		check.Equal(t, "the workspace owns the claim", step.owned, metav1.IsControlledBy(claim, workspace()))
 	}
 	// The claim is not taken back when the chat goes, before its workspace.
 	check.OK(t, s.Direct.Delete(t.Context(), chat))
@@ -295,9 +292,8 @@ func TestClaimOwnershipFollowsDeletionPolicyOfClass(t *testing.T) {
 			t.Errorf("that it names class %s does not requeue", step.names)
 		}
 		reconciled(t, r)
-		if _, claim := own(t, s); metav1.IsControlledBy(claim, workspace()) != step.owned {
-			t.Errorf("when it names class %s the claim's owners are %+v", step.names, claim.OwnerReferences)
-		}
+		_, claim := own(t, s)
+		check.Equal(t, "the workspace owns the claim", step.owned, metav1.IsControlledBy(claim, workspace()))
 	}
 }
 
@@ -323,9 +319,8 @@ func TestModelStopKeepsWorkspaceStoppedUntilNeeded(t *testing.T) {
 	w := fakeapi.Read(t, s, workspace())
 	w.Spec.NeededAt = new(metav1.NewMicroTime(chattest.Now.Add(time.Second + time.Microsecond)))
 	check.OK(t, s.Direct.Update(t.Context(), w))
-	if reconciled(t, r); reasonOf(t, s) != v1alpha1.ReasonPodStarting {
-		t.Errorf("needed again, it says %s", reasonOf(t, s))
-	}
+	reconciled(t, r)
+	check.Equal(t, "reason", v1alpha1.ReasonPodStarting, reasonOf(t, s))
 }
 
 func TestTemplateOutsideSelectorIsNotFound(t *testing.T) {
@@ -341,9 +336,8 @@ func TestTemplateOutsideSelectorIsNotFound(t *testing.T) {
 			s, r := begin(t, time.Minute, workspace(func(w *v1alpha1.Workspace) {
 				w.Spec.Source.PodTemplateSelector = &v1alpha1.WorkspaceTemplateSelector{MatchLabels: c.matchLabels}
 			}), podTemplate())
-			if reconciled(t, r); reasonOf(t, s) != c.want {
-				t.Errorf("it says %s", reasonOf(t, s))
-			}
+			reconciled(t, r)
+			check.Equal(t, "reason", c.want, reasonOf(t, s))
 		})
 	}
 }
@@ -363,15 +357,11 @@ func TestNewTemplateRequeuesWaitingWorkspaces(t *testing.T) {
 	if result := reconciled(t, r); result.RequeueAfter == 0 {
 		t.Error("it is not looked at again after the time that a manifest has")
 	}
-	if _, reason := status(t, s); reason != v1alpha1.ReasonTemplateNotFound {
-		t.Errorf("it says %s", reason)
-	}
+	check.Equal(t, "reason", v1alpha1.ReasonTemplateNotFound, reasonOf(t, s))
 	check.Equal(t, "the template requeues", []reconcile.Request{request}, r.ofTemplate(t.Context(), podTemplate()))
 	other := podTemplate()
 	other.Name = "other"
-	if got := r.ofTemplate(t.Context(), other); len(got) != 0 {
-		t.Errorf("another template requeues %v", got)
-	}
+	check.Equal(t, "requests", nil, r.ofTemplate(t.Context(), other))
 }
 
 func TestWorkspacePrerequisitesAreReappliedHourlyWherePodsExist(t *testing.T) {
@@ -431,9 +421,7 @@ func TestSpecOrStatusChangeRequeuesWorkspace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			after := before.DeepCopy()
 			c.change(after)
-			if got := changes().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
-				t.Errorf("it is looked at: %t", got)
-			}
+			check.Equal(t, "result", c.want, changes().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
 		})
 	}
 }

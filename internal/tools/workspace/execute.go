@@ -210,7 +210,8 @@ func (t execute) result(
 	}
 	written, err := readOutput(ctx, workspace, p)
 	if err != nil {
-		r.Note = joinNotes(r.Note, "Its output could not be read: process_output for process "+p.ID+" may return it later.")
+		r.Note = joinNotes(r.Note,
+			"Its output could not be read: process_output for process "+p.ID+" may return it later.")
 		written = &output{}
 	}
 	return tools.Fit(call.Chat, maxOutput, func(most int) any {
@@ -264,8 +265,8 @@ func (t execute) duration(p *protocol.Process, began time.Time) int64 {
 	return max(0, p.EndedAt.Sub(p.StartedAt).Milliseconds())
 }
 
-// inBackground removes a trailing & from a command, and reports whether there was one. A part of &&, of a quoted text or
-// of a comment does not count.
+// inBackground removes a trailing & from a command, and reports whether there was one. Parts of &&, quoted texts and
+// comments do not count.
 func inBackground(command string) (rest string, background bool) {
 	trimmed := strings.TrimRight(command, " \t\r\n")
 	rest, found := strings.CutSuffix(trimmed, "&")

@@ -164,7 +164,9 @@ func TestEditFilesSendsKeyOfCall(t *testing.T) {
 	b.agent.Edit = func(string, protocol.EditRequest) (*protocol.EditResponse, *protocol.Error) {
 		return nil, &protocol.Error{Code: protocol.OutcomeUnknown, Message: "the edits were begun before"}
 	}
-	check.Equal(t, "error", "the edits were begun before (OutcomeUnknown). Look whether the change was made before you make it again.", b.fail("edit_files", input))
+	check.Equal(t, "error",
+		"the edits were begun before (OutcomeUnknown). Look whether the change was made before you make it again.",
+		b.fail("edit_files", input))
 }
 
 func TestMatchesAreGroupedByTheirFiles(t *testing.T) {

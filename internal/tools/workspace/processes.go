@@ -209,7 +209,8 @@ func (t processSignal) Run(ctx context.Context, call tools.Call) (string, error)
 		note = "It has not ended yet: process_output waits for that, and the signal kill ends it."
 	}
 	result := processSignalResult{
-		ID: p.ID, State: stateOf(p), ExitCode: p.ExitCode, Signal: p.Signal, Note: joinNotes(note, descendantsNote(p), p.Note),
+		ID: p.ID, State: stateOf(p), ExitCode: p.ExitCode, Signal: p.Signal,
+		Note: joinNotes(note, descendantsNote(p), p.Note),
 	}
 	return tools.Fit(call.Chat, 0, func(int) any { return result })
 }

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// screen turns the output of a command into the text that a terminal would show in the end. It removes escape sequences,
-// and keeps the last state of an overwritten line. NUL and invalid UTF-8 become U+FFFD. Pieces may end anywhere. The
+// screen turns the output of a command into the text that a terminal shows in the end. It removes escape sequences, and
+// keeps the last state of an overwritten line. NUL and invalid UTF-8 become U+FFFD. Pieces may end anywhere. The
 // zero screen is empty. Terminal emulators differ: they wrap lines, and hide everything after an endless sequence.
 type screen struct {
 	done strings.Builder

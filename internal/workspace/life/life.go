@@ -17,7 +17,7 @@ import (
 const (
 	// Patience is how long a template may be missing before the workspace has failed: manifests come object by object.
 	Patience = 10 * time.Second
-	// StartPatience is how long a pod may take to be ready before the workspace has failed: images of toolchains are large.
+	// StartPatience is how long a pod may take to be ready before the workspace has failed: toolchain images are large.
 	StartPatience = 5 * time.Minute
 	// LostPatience is how long a pod may be unready before it is replaced: the kubelet restarts a container sooner, and
 	// Kubernetes reports a lost node after 40 s.
@@ -120,18 +120,24 @@ func decideTemplate(f *Facts) Plan {
 	case f.foreignObject() != "":
 		return failed(v1alpha1.ReasonNameTaken, f.foreignObject()+" has the name that this workspace's own needs: delete it").
 			after(retry)
-	case f.Claim != nil && f.Retain != nil && f.Workspace.DeletionTimestamp.IsZero() && metav1.IsControlledBy(f.Claim, f.Workspace) == *f.Retain:
+	case f.hasWrongOwner():
 		return pending(OwnClaim, "the owner of its storage is being set")
 	case f.Pod != nil && !f.Pod.DeletionTimestamp.IsZero():
 		return awaitPodRemoval(f)
-	case !f.needsPod() && f.Pod != nil:
-		return stopping(RemovePod, "its pod is being removed")
-	case !f.needsPod():
-		return stopped(f)
-	case f.Pod != nil:
+	case f.needsPod() && f.Pod != nil:
 		return superviseOwn(f)
+	case f.needsPod():
+		return start(f)
+	case f.Pod != nil:
+		return stopping(RemovePod, "its pod is being removed")
 	}
-	return start(f)
+	return stopped(f)
+}
+
+// hasWrongOwner reports whether the owner of the claim does not follow the deletion policy.
+func (f *Facts) hasWrongOwner() bool {
+	return f.Claim != nil && f.Retain != nil && f.Workspace.DeletionTimestamp.IsZero() &&
+		metav1.IsControlledBy(f.Claim, f.Workspace) == *f.Retain
 }
 
 func (f *Facts) needsPod() bool {

@@ -131,7 +131,8 @@ func fails(reason v1alpha1.ConditionReason, says string, after time.Duration) ou
 }
 
 func isReadyFor(after time.Duration) outcome {
-	return outcome{Nothing, v1alpha1.WorkspacePhaseReady, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceReady, "pod", after}
+	const ready = v1alpha1.WorkspacePhaseReady
+	return outcome{Nothing, ready, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceReady, "pod", after}
 }
 
 func isStopped(says string) outcome {

@@ -66,8 +66,8 @@ func observeForeign(f *Facts, advice string) Plan {
 	return p
 }
 
-// awaitOthers waits for other controllers or people, for so long since the workspace was last ready or stopped, or since
-// its creation. Then it fails until they have acted.
+// awaitOthers waits for other controllers or people, for so long since the workspace was last ready or stopped, or was
+// created. Then it fails until they have acted.
 func awaitOthers(f *Facts, reason, failure v1alpha1.ConditionReason, patience time.Duration, message string) Plan {
 	left := patience - f.Now.Sub(f.waitingSince())
 	ready := meta.FindStatusCondition(f.Workspace.Status.Conditions, v1alpha1.ConditionReady)

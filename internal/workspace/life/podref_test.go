@@ -50,7 +50,8 @@ func TestPodRefPodIsUsedButNeverDeleted(t *testing.T) {
 		"there is none yet": {Facts{Workspace: workspace(named, wasReadyBefore)},
 			waitsFor(v1alpha1.ReasonPodNotFound, "create it", Patience)},
 		"there is none": {Facts{Workspace: asked}, fails(v1alpha1.ReasonPodNotFound, "create it", 0)},
-		"there is still none": {Facts{Workspace: workspace(named, said(metav1.ConditionFalse, v1alpha1.ReasonPodNotFound, 0))},
+		"there is still none": {
+			Facts{Workspace: workspace(named, said(metav1.ConditionFalse, v1alpha1.ReasonPodNotFound, 0))},
 			fails(v1alpha1.ReasonPodNotFound, "create it", 0)},
 		"it is ready": {Facts{Workspace: asked, Pod: pod(time.Hour, foreign, isReady)}, isReadyFor(29 * time.Minute)},
 		"a controller has it": {Facts{Workspace: asked, Pod: pod(time.Hour, controlled("StatefulSet"), isReady)},

@@ -10,8 +10,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// Starting says what calls in the workspace wait for; empty once they can run. They also run, and fail, if only a person
-// can fix the workspace.
+// Starting says what calls in the workspace wait for; empty once they can run. They also run, and fail, if only a
+// person can fix the workspace.
 func Starting(w *v1alpha1.Workspace, root *v1alpha1.Chat) string {
 	if !metav1.IsControlledBy(w, root) {
 		if w.DeletionTimestamp.IsZero() && !ofFormer(w, root) {
@@ -33,8 +33,8 @@ func Starting(w *v1alpha1.Workspace, root *v1alpha1.Chat) string {
 	return ready.Message
 }
 
-// StopsFirst reports whether the model has stopped the workspace, and it still runs. The next call waits for the stop, so
-// that the commands reliably end.
+// StopsFirst reports whether the model has stopped the workspace, and it still runs. The next call waits for the stop,
+// so that the commands reliably end.
 func StopsFirst(w *v1alpha1.Workspace, root *v1alpha1.Chat) bool {
 	stopped, needed := root.WorkspaceStoppedAt(), w.Spec.NeededAt
 	if w.Spec.Source.PodRef != nil { // Parley does not stop such a pod.
@@ -49,7 +49,7 @@ func StopsFirst(w *v1alpha1.Workspace, root *v1alpha1.Chat) bool {
 	return !failed && !done
 }
 
-// ofFormer reports whether the workspace belongs to a former chat of the name, and the garbage collector will remove it.
+// ofFormer reports whether the workspace belongs to a former chat of the name. The garbage collector will remove it.
 func ofFormer(w *v1alpha1.Workspace, root *v1alpha1.Chat) bool {
 	owner := metav1.GetControllerOf(w)
 	return owner != nil && owner.Kind == "Chat" && owner.Name == root.Name

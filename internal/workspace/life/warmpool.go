@@ -27,12 +27,12 @@ func (p *Pool) isSuspended() bool {
 	return p.Sandbox.Spec.OperatingMode == sandboxes.SandboxOperatingModeSuspended
 }
 
-// decideWarmPool makes the plan for a workspace with a sandbox of a warm pool. agent-sandbox creates and removes its pods.
+// decideWarmPool makes the plan for a sandbox of a warm pool. agent-sandbox creates and removes its pods.
 func decideWarmPool(f *Facts) Plan {
 	switch {
 	case !f.Pool.Installed:
-		return failed(v1alpha1.ReasonAgentSandboxMissing, "this cluster does not have agent-sandbox (agents.x-k8s.io/v1beta1 "+
-			"and extensions.agents.x-k8s.io/v1beta1), which warmPoolRef needs: install it").after(retry)
+		return failed(v1alpha1.ReasonAgentSandboxMissing, "this cluster does not have agent-sandbox (agents.x-k8s.io/v1beta1"+
+			" and extensions.agents.x-k8s.io/v1beta1), which warmPoolRef needs: install it").after(retry)
 	case f.Pool.Claim != nil && !metav1.IsControlledBy(f.Pool.Claim, f.Workspace):
 		return failed(v1alpha1.ReasonNameTaken, "SandboxClaim "+f.Pool.Claim.Name+
 			" has the name that this workspace's own needs: delete it").after(retry)

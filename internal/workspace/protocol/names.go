@@ -16,9 +16,12 @@ const (
 	AgentDir = "/run/parley/agent"
 	// StateDir holds the agent's state: commands, their output, and the binding to a chat.
 	StateDir = "/var/lib/parley-workspace"
-	// IssuerDir has two files about the issuer of the cluster's service-account tokens: its name, and its public keys, a
-	// JWKS.
-	IssuerDir, IssuerFile, IssuerKeysFile = "/run/parley/issuer", "issuer", "jwks.json"
+	// IssuerDir has two files about the issuer of the cluster's service-account tokens.
+	IssuerDir = "/run/parley/issuer"
+	// IssuerFile has the name of the issuer.
+	IssuerFile = "issuer"
+	// IssuerKeysFile has the public keys of the issuer, a JWKS.
+	IssuerKeysFile = "jwks.json"
 
 	// HeaderChat is the chat of a request: the UID of the root of its family.
 	HeaderChat = "Parley-Chat"
@@ -45,8 +48,10 @@ const (
 	MaxFileBytes = 16 << 20
 	// MaxWait bounds how long a request waits.
 	MaxWait = time.Minute
-	// HeadBytes and TailBytes are how much is kept of the beginning and of the end of a command's output.
-	HeadBytes, TailBytes = 1 << 20, 15 << 20
+	// HeadBytes is how much is kept of the beginning of a command's output.
+	HeadBytes = 1 << 20
+	// TailBytes is how much is kept of its end.
+	TailBytes = 15 << 20
 	// MaxKeyLength bounds the key of a call.
 	MaxKeyLength = 200
 )

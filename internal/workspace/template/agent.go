@@ -92,8 +92,8 @@ func (r *rendering) placeAgent() {
 	r.mount(c)
 }
 
-// grace is the time of commands between SIGTERM and SIGKILL in a pod with a termination grace period in seconds; default:
-// 30, as in Kubernetes. The agent has 10 s or a third of it to record how they ended. It is at least a second.
+// grace is the time of commands between SIGTERM and SIGKILL in a pod with a termination grace period in seconds, which
+// is 30 by default. The agent has 10 s or a third of it to record how they ended. It is at least a second.
 func grace(termination *int64) time.Duration {
 	seconds := int64(30)
 	if termination != nil {

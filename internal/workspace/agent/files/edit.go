@@ -171,8 +171,8 @@ func unified(path string, created bool, before, after string, most int) string {
 // listed is how many occurrences a refusal names, and counted how many it counts.
 const listed, counted = 10, 100
 
-// applyEdit makes one edit in a text, and returns the number of replaced occurrences. exists reports whether there was a
-// file with the text.
+// applyEdit makes one edit in a text, and returns the number of replaced occurrences. exists reports whether there was
+// a file with the text.
 func applyEdit(e protocol.Edit, content string, exists bool) (string, int, error) {
 	if strings.ContainsRune(e.NewText, 0) {
 		return "", 0, refuse(protocol.BadRequest, "The new text for %q holds a zero byte, which no text has.", e.Path)

@@ -171,12 +171,7 @@ func (j journal) prune() error {
 	if err != nil {
 		return fmt.Errorf("reading the journal of changes: %w", err)
 	}
-	var kept []fs.FileInfo
-	for _, item := range list {
-		if info, err := item.Info(); err == nil && info.Mode().IsRegular() && filepath.Ext(info.Name()) != string(begun) {
-			kept = append(kept, info)
-		}
-	}
+	kept := ended(list)
 	slices.SortFunc(kept, func(a, b fs.FileInfo) int {
 		return cmp.Or(b.ModTime().Compare(a.ModTime()), cmp.Compare(b.Name(), a.Name()))
 	})
@@ -190,4 +185,14 @@ func (j journal) prune() error {
 		}
 	}
 	return nil
+}
+
+// ended are the records of changes that have ended.
+func ended(list []fs.DirEntry) (records []fs.FileInfo) {
+	for _, item := range list {
+		if info, err := item.Info(); err == nil && info.Mode().IsRegular() && filepath.Ext(info.Name()) != string(begun) {
+			records = append(records, info)
+		}
+	}
+	return records
 }

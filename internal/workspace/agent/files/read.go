@@ -93,21 +93,28 @@ func (g *reading) lines(ctx context.Context) (*protocol.ReadResponse, error) {
 		isShown := number >= g.first && !isFull
 		line, err := g.scanner.next(ctx, isShown)
 		switch {
-		case errors.Is(err, io.EOF):
-			return g.response(number - 1), nil
-		case errors.Is(err, errTooFar) && g.shown > 0:
-			return g.response(-1), nil
-		case errors.Is(err, errTooFar):
-			return nil, refuse(protocol.TooLarge, "Line %d of %q is more than %s into the file of %s. Use execute for it.",
-				g.first, g.place.asked, size(scannedBytes), size(g.place.info.Size()))
 		case err != nil:
-			return nil, err
+			return g.end(err, number-1)
 		case isShown:
 			if isFull, err = g.add(line, number); err != nil {
 				return nil, err
 			}
 		}
 	}
+}
+
+// end is the response when no further line can be read.
+func (g *reading) end(err error, lines int64) (*protocol.ReadResponse, error) {
+	switch {
+	case errors.Is(err, io.EOF):
+		return g.response(lines), nil
+	case errors.Is(err, errTooFar) && g.shown > 0:
+		return g.response(-1), nil
+	case errors.Is(err, errTooFar):
+		return nil, refuse(protocol.TooLarge, "Line %d of %q is more than %s into the file of %s. Use execute for it.",
+			g.first, g.place.asked, size(scannedBytes), size(g.place.info.Size()))
+	}
+	return nil, err
 }
 
 // add adds a line if there is room for it, and reports whether the response is full.

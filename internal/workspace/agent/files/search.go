@@ -168,28 +168,29 @@ func (s *search) file(ctx context.Context, name string) error {
 	if s.content == nil {
 		return s.add(protocol.Match{Path: name})
 	}
-	text, err := s.read(name)
-	if err != nil || len(text) > protocol.MaxFileBytes || bytes.IndexByte(text[:min(len(text), sniffed)], 0) >= 0 {
+	text, ok := s.read(name)
+	if !ok || len(text) > protocol.MaxFileBytes || bytes.IndexByte(text[:min(len(text), sniffed)], 0) >= 0 {
 		s.found.Skipped++
 		return nil
 	}
 	return s.lines(ctx, name, text)
 }
 
-// read reads a file, and one byte more than a search reads of a large one. The result is valid until the next call.
-func (s *search) read(name string) ([]byte, error) {
+// read reads at most one byte more than the limit of a file; false: it is too large or unreadable. The result is valid
+// until the next call.
+func (s *search) read(name string) ([]byte, bool) {
 	file, info, err := s.dir.openRegular(name)
 	if err != nil {
-		return nil, err
+		return nil, false
 	}
 	defer closeRead(file)
 	if info.Size() > protocol.MaxFileBytes {
-		return nil, errors.New("the file is too large")
+		return nil, false
 	}
 	buffer := &s.content.buffer
 	buffer.Reset()
 	_, err = io.Copy(buffer, io.LimitReader(file, protocol.MaxFileBytes+1))
-	return buffer.Bytes(), err
+	return buffer.Bytes(), err == nil
 }
 
 func (s *search) add(m protocol.Match) error {

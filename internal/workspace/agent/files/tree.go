@@ -23,8 +23,8 @@ const maxEntries = 100_000
 
 // walk searches a directory in the order of paths.
 func (s *search) walk(ctx context.Context, dir string, ignore ignoreLines, depth int) error {
-	entries, err := s.entries(dir)
-	if err != nil || depth > maxDepth {
+	entries, ok := s.entries(dir)
+	if !ok || depth > maxDepth {
 		s.found.Skipped++
 		return nil
 	}
@@ -76,20 +76,20 @@ func (s *search) leadsToGlob(dir string) bool {
 		strings.HasPrefix(dir, s.globDir+"/")
 }
 
-// entries of a directory, in the order of the paths below them.
-func (s *search) entries(dir string) ([]fs.DirEntry, error) {
+// entries of a directory, in the order of the paths below them; false: it cannot be read.
+func (s *search) entries(dir string) ([]fs.DirEntry, bool) {
 	file, err := s.dir.root.OpenFile(dir, os.O_RDONLY|openQuietly, 0)
 	if err != nil {
-		return nil, err
+		return nil, false
 	}
 	defer closeRead(file)
 	entries, err := file.ReadDir(maxEntries + 1)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+		return nil, false
 	}
 	s.found.Truncated = s.found.Truncated || len(entries) > maxEntries
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(sortKey(a), sortKey(b)) })
-	return entries, nil
+	return entries, true
 }
 
 // sortKey sorts a directory like the paths below it.
@@ -110,7 +110,7 @@ const (
 // ignoreFiles of a directory, from the weakest to the strongest.
 var ignoreFiles = []string{gitDir + "/info/exclude", ".gitignore", ".ignore"}
 
-// ignoreLines are the lines of the ignore files of a directory and of those above it, from the weakest to the strongest.
+// ignoreLines are the lines of the ignore files of a directory and those above it, from the weakest to the strongest.
 // Libraries differ from Git: go-git does in [!a], a/b**c and a negation below a/**, and smaller ones in more.
 type ignoreLines []ignoreLine
 

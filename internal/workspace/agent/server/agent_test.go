@@ -196,7 +196,8 @@ func (a *agent) do(method, path string, body io.Reader, change ...func(*http.Req
 	}
 	defer answer.Body.Close()
 	content, err := io.ReadAll(answer.Body)
-	return reply{request: method + " " + path, status: answer.StatusCode, header: answer.Header, body: string(content), err: err}
+	return reply{request: method + " " + path, status: answer.StatusCode, header: answer.Header, body: string(content),
+		err: err}
 }
 
 // client follows nothing: an agent that sends it elsewhere is wrong.

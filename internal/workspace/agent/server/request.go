@@ -77,11 +77,12 @@ const unbounded time.Duration = 0
 // readWithin bounds the time in which a request's body arrives. The bound must be lifted before the answer takes long:
 // when it is over, it ends the request's context.
 func readWithin(w http.ResponseWriter, d time.Duration) error {
-	var deadline time.Time
+	connection := http.NewResponseController(w)
+	err := connection.SetReadDeadline(time.Time{})
 	if d != unbounded {
-		deadline = time.Now().Add(d)
+		err = connection.SetReadDeadline(time.Now().Add(d))
 	}
-	if err := http.NewResponseController(w).SetReadDeadline(deadline); err != nil {
+	if err != nil {
 		return fmt.Errorf("bounding the time to read: %w", err)
 	}
 	return nil
