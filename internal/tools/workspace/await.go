@@ -213,8 +213,8 @@ func (o *output) shorten(most int) (text string, truncated bool) {
 	return fmt.Sprintf("%s\n[... %d bytes left out ...]\n%s", head, skipped, tail), true
 }
 
-// follow shows the output of a process from the offset on until ctx is done. If output comes too fast, it shows the end.
-// Errors end it without a report, because it is a preview.
+// follow shows the output of a process from the offset on until ctx is done, and only the end of a flood. Errors end it
+// without a report, because it is a preview.
 func follow(ctx context.Context, workspace *client.Client, id string, from int64, show func(string)) {
 	var text screen
 	cut := from > 0

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
 	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/realagent"
@@ -296,4 +297,13 @@ func TestARealAgentReadsWritesEditsAndSearches(t *testing.T) {
 		tool, arguments, _ := strings.Cut(input, " ")
 		check.Contains(t, r.fail(tool, arguments), want)
 	}
+}
+
+func TestARealAgentServesItsOwnFamilyAlone(t *testing.T) {
+	r := newReal(t)
+	o := r.agent.Options
+	o.Chat = "0f0f0f0f-0000-4000-8000-00000000000f"
+	r.use(Options{Workspaces: only{client: client.New(o)}, Now: time.Now})
+	check.Equal(t, "error", "the workspace's pod is that of another chat, and refuses to work for this one "+
+		"(BoundToAnother): a person has to name another pod, or to recreate it", r.fail("process_list", "{}"))
 }

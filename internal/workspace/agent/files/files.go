@@ -42,8 +42,8 @@ type Files struct {
 	searchTime time.Duration
 }
 
-// Open opens a workspace's files. A change that a restart of the agent interrupted is completed or undone, or its outcome
-// is unknown.
+// Open opens a workspace's files. A change that a restart of the agent interrupted is completed or undone, or has an
+// unknown outcome.
 func Open(o Options) (*Files, error) {
 	path, err := filepath.EvalSymlinks(o.Directory)
 	if err != nil {
