@@ -214,7 +214,7 @@ func TestAgentServesFilesCommandsAndMainProcess(t *testing.T) {
 	if out := w.ask("GET", "/v1/processes/"+p.ID+"/output?wait=30", nil, nil); out != "up\n" {
 		t.Errorf("of the agent's settings it has %q", out)
 	}
-	if content := w.ask("GET", "/v1/files/greeting", nil, nil); content != "hello\n" {
+	if content := w.ask("GET", "/v1/files?path=greeting", nil, nil); content != "hello\n" {
 		t.Errorf("got %q", content)
 	}
 	w.ask("POST", "/v1/processes/"+p.ID+"/signal", protocol.SignalRequest{Signal: protocol.Kill}, nil)

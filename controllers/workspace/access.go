@@ -11,9 +11,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/internal/kube/ensure"
@@ -22,25 +24,22 @@ import (
 	"parley.dev/parley/internal/workspace/template"
 )
 
-// Access keeps what the workspaces of a namespace run with as it must be: the NetworkPolicy around them, and the issuer
-// and public keys by which their agents tell who calls. Both are applied before a pod is created, when there is a pod
-// that somebody else created, and every hour as long as there is one.
-// It is safe for concurrent use.
+// Access applies the prerequisites of the workspaces of a namespace: the NetworkPolicy around them, and the issuer and
+// public keys by which their agents verify tokens. It applies them before a pod is created, when there is a pod that
+// Parley has not created, and every hour while there is a pod. It is safe for concurrent use.
 type Access struct {
-	// Client reads and writes.
 	Client client.Client
 	// Issuer of the cluster's service-account tokens.
 	Issuer string
 	// Keys fetches the public keys of the cluster's issuer, a JWKS.
 	Keys func(ctx context.Context) ([]byte, error)
-	// Now returns the current time.
-	Now func() time.Time
+	Now  func() time.Time
 
 	mu      sync.Mutex
 	applied map[string]time.Time // by namespace
 }
 
-// renewal is how often the objects are applied although nothing has happened: the issuer's keys may have changed.
+// renewal is how often the objects are applied without an event: the issuer's keys may have changed.
 const renewal = time.Hour
 
 // Ensure applies the objects.
@@ -71,20 +70,21 @@ func (a *Access) SetupWithManager(mgr ctrl.Manager) error {
 		Named("workspaceaccess").
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(
 			func(_ context.Context, o client.Object) []reconcile.Request {
-				if o.GetLabels()[podspec.LabelComponent] != podspec.ComponentWorkspace {
-					return nil
-				}
 				return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: o.GetNamespace()}}}
-			})).
+			}), builder.WithPredicates(predicate.NewPredicateFuncs(isWorkspacePod))).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
 		Complete(requeue.IgnoreGone(a))
 	if err != nil {
-		return fmt.Errorf("setting up the controller of what workspaces run with: %w", err)
+		return fmt.Errorf("setting up the controller of the prerequisites of workspaces: %w", err)
 	}
 	return nil
 }
 
-// Reconcile applies the objects in the namespace of that name where there are pods and it was done long ago.
+func isWorkspacePod(o client.Object) bool {
+	return o.GetLabels()[podspec.LabelComponent] == podspec.ComponentWorkspace
+}
+
+// Reconcile applies the objects in a namespace with pods if the last time is long ago.
 func (a *Access) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var pods corev1.PodList
 	err := a.Client.List(ctx, &pods, client.InNamespace(req.Name), client.Limit(1),

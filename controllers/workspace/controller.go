@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workspace reconciles Workspaces: it creates and removes their pods and claims, and writes their status. What
-// becomes of one is decided by internal/workspace/life, what its pod looks like by internal/workspace/template.
+// Package workspace reconciles Workspaces: it creates and removes their pods and claims, and writes their status.
+// internal/workspace/life makes the decisions, and internal/workspace/template renders the pods.
 package workspace
 
 import (
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	sandboxes "sigs.k8s.io/agent-sandbox/api/v1beta1"
 	pools "sigs.k8s.io/agent-sandbox/extensions/api/v1beta1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -23,25 +24,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/chat/conditions"
 	"parley.dev/parley/internal/kube/requeue"
 	"parley.dev/parley/internal/workspace/life"
 	"parley.dev/parley/internal/workspace/template"
 )
 
-// Reconciler keeps the pods and claims of workspaces as they are to be.
+// Reconciler reconciles Workspaces.
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// Live reads past the cache, where a decision must not rest on an old view.
+	// Live reads past the cache.
 	Live client.Reader
-	// Settings are what workspaces are made from, all but the subject, which is the namespace's.
+	// Settings of all workspaces. The subject follows from the namespace.
 	Settings template.Settings
-	// Access keeps what the workspaces of a namespace run with.
-	Access *Access
-	// Sandboxes tells whether the cluster has agent-sandbox; nil: SetupWithManager finds out.
+	Access   *Access
+	// Sandboxes; nil: SetupWithManager discovers whether the cluster has agent-sandbox.
 	Sandboxes AgentSandbox
-	// Now returns the current time.
-	Now func() time.Time
+	Now       func() time.Time
 }
 
 // SetupWithManager registers the controller and its watches.
@@ -53,8 +53,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Owns(&corev1.Pod{}).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
-		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(ofChat), builder.WithPredicates(decides())).
-		Watches(&v1alpha1.ChatClass{}, handler.EnqueueRequestsFromMapFunc(r.ofNamespace),
+		Watches(&v1alpha1.Chat{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(chatChanges())).
+		Watches(&v1alpha1.ChatClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.PodTemplate{}, handler.EnqueueRequestsFromMapFunc(r.ofTemplate)).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
@@ -74,7 +74,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// Reconcile brings one workspace forward: it gathers, asks, acts and asks again, and writes one status.
+// Reconcile gathers the facts about one workspace, acts on decisions, and writes one status.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var w v1alpha1.Workspace
 	if err := r.Client.Get(ctx, req.NamespacedName, &w); err != nil {
@@ -97,5 +97,35 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.report(ctx, &w, facts, plan)
 }
 
-// maxActs bounds what one pass does: a claim, its owner, a pod, and one more.
+// maxActs bounds the acts of one pass: a claim, its owner, a pod, and one more.
 const maxActs = 4
+
+// report writes the status if it has changed, and returns when to reconcile again.
+func (r *Reconciler) report(ctx context.Context, w *v1alpha1.Workspace, f *life.Facts, p life.Plan) (ctrl.Result,
+	error) {
+	result := ctrl.Result{RequeueAfter: p.Deadline()}
+	next := w.DeepCopy()
+	next.Status.Phase = p.Phase
+	next.Status.Pod, next.Status.Claim, next.Status.Directory, next.Status.Template = nil, "", "", ""
+	next.Status.Sandbox = ""
+	if f.Pool != nil && f.Pool.Sandbox != nil {
+		next.Status.Sandbox = f.Pool.Sandbox.Name
+	}
+	if f.OwnsClaim() {
+		next.Status.Claim = f.Claim.Name
+	}
+	if pod := f.Pod; f.NamesPod() {
+		next.Status.Pod = &v1alpha1.WorkspacePod{Name: pod.Name, UID: string(pod.UID), Address: pod.Status.PodIP}
+		next.Status.Directory = template.DirectoryIn(pod)
+		next.Status.Template = pod.Annotations[annotationTemplate]
+	}
+	conditions.Workspace(next, p.Summary, r.Now())
+	if equality.Semantic.DeepEqual(w.Status, next.Status) {
+		return result, nil
+	}
+	written, err := requeue.Status(ctx, r.Client, next)
+	if err != nil || written.RequeueAfter > 0 {
+		return written, err
+	}
+	return result, nil
+}

@@ -4,6 +4,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	sandboxes "sigs.k8s.io/agent-sandbox/api/v1beta1"
+	pools "sigs.k8s.io/agent-sandbox/extensions/api/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -24,10 +27,10 @@ import (
 	"parley.dev/parley/internal/workspace/template"
 )
 
-// gather reads what the life of the workspace depends on, and makes of its template what a new pod would be.
+// gather reads the facts about the workspace, and renders the objects of a new pod.
 func (r *Reconciler) gather(ctx context.Context, w *v1alpha1.Workspace) (*life.Facts, *template.Objects, error) {
 	f := &life.Facts{Workspace: w, Now: r.Now()}
-	if err := r.readFamily(ctx, w, f); err != nil {
+	if err := r.gatherFamily(ctx, f); err != nil {
 		return nil, nil, err
 	}
 	switch source := &w.Spec.Source; {
@@ -36,22 +39,18 @@ func (r *Reconciler) gather(ctx context.Context, w *v1alpha1.Workspace) (*life.F
 	case source.WarmPoolRef != nil:
 		return f, nil, r.gatherPool(ctx, f)
 	}
-	if err := r.gatherPod(ctx, f, template.Name(w)); err != nil {
+	var err error
+	if f.Pod, err = find(ctx, r, f, template.Name(w), &corev1.Pod{}); err != nil {
 		return nil, nil, err
 	}
-	var claim corev1.PersistentVolumeClaim
-	found, err := r.find(ctx, client.ObjectKey{Namespace: w.Namespace, Name: template.Name(w)}, &claim)
-	if err != nil {
+	if f.Claim, err = find(ctx, r, f, template.Name(w), &corev1.PersistentVolumeClaim{}); err != nil {
 		return nil, nil, err
 	}
-	if found {
-		f.Claim = &claim
-	}
-	objects, err := r.render(ctx, w, f)
+	objects, err := r.render(ctx, f)
 	return f, objects, err
 }
 
-// gatherNamedPod reads the pod that podRef names into the facts, and who else names it.
+// gatherNamedPod reads the pod of podRef, and the other workspaces that name it.
 func (r *Reconciler) gatherNamedPod(ctx context.Context, f *life.Facts, name string) error {
 	var all v1alpha1.WorkspaceList
 	err := r.Client.List(ctx, &all, client.InNamespace(f.Workspace.Namespace),
@@ -61,71 +60,63 @@ func (r *Reconciler) gatherNamedPod(ctx context.Context, f *life.Facts, name str
 	}
 	isOwn := func(w v1alpha1.Workspace) bool { return w.UID == f.Workspace.UID }
 	f.Sharers = slices.DeleteFunc(all.Items, isOwn)
-	return r.gatherPod(ctx, f, name)
-}
-
-// gatherPod reads a pod of the namespace into the facts.
-func (r *Reconciler) gatherPod(ctx context.Context, f *life.Facts, name string) error {
-	var pod corev1.Pod
-	found, err := r.find(ctx, client.ObjectKey{Namespace: f.Workspace.Namespace, Name: name}, &pod)
-	if found {
-		f.Pod = &pod
-	}
+	f.Pod, err = find(ctx, r, f, name, &corev1.Pod{})
 	return err
 }
 
-// find reads an object. That the cache does not show it does not prove that there is none: it may have been created a
-// moment ago, and creating it again would look like a stranger's.
-func (r *Reconciler) find(ctx context.Context, key client.ObjectKey, into client.Object) (bool, error) {
-	err := r.Client.Get(ctx, key, into)
+// find reads an object of the workspace's namespace; nil: the cache has none.
+func find[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, r *Reconciler, f *life.Facts, name string, into P) (P, error) {
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: f.Workspace.Namespace, Name: name}, into)
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("reading %T %s: %w", into, key, err)
+		return nil, fmt.Errorf("reading %T %s: %w", into, name, err)
 	}
-	return true, nil
+	return into, nil
 }
 
-// render makes the objects of the workspace, or says in the facts why that is not possible.
-func (r *Reconciler) render(ctx context.Context, w *v1alpha1.Workspace, f *life.Facts) (*template.Objects, error) {
-	var t corev1.PodTemplate
-	key := client.ObjectKey{Namespace: w.Namespace, Name: w.Spec.Source.PodTemplateRef.Name}
-	found, err := r.find(ctx, key, &t)
+// render makes the objects of the workspace. If that is not possible, the facts say why.
+func (r *Reconciler) render(ctx context.Context, f *life.Facts) (*template.Objects, error) {
+	source := &f.Workspace.Spec.Source
+	t, err := find(ctx, r, f, source.PodTemplateRef.Name, &corev1.PodTemplate{})
 	if err != nil {
 		return nil, err
 	}
-	if !found || !offered(&t, w.Spec.Source.PodTemplateSelector) {
+	if t == nil || !isOffered(t, source.PodTemplateSelector) {
 		f.TemplateMissing = true
 		return nil, nil
 	}
 	settings := r.Settings
-	settings.Subject = "system:serviceaccount:" + w.Namespace + ":" + podspec.ServiceAccount
-	objects, wrong := template.Render(w, &t, settings)
-	if wrong != nil {
-		f.TemplateError = wrong.Error()
+	settings.Subject = "system:serviceaccount:" + f.Workspace.Namespace + ":" + podspec.ServiceAccount
+	objects, invalid := template.Render(f.Workspace, t, settings)
+	if invalid != nil {
+		f.TemplateError = invalid.Error()
 	} else {
 		f.NeedsClaim = objects.Claim != nil
 	}
 	return objects, nil
 }
 
-// offered reports whether workspaces may be made from the template, and whether the model could choose it that did.
-func offered(t *corev1.PodTemplate, by *v1alpha1.WorkspaceTemplateSelector) bool {
+// isOffered reports whether workspaces may be made from the template, and whether the model that chose it could do so.
+func isOffered(t *corev1.PodTemplate, by *v1alpha1.WorkspaceTemplateSelector) bool {
 	if by != nil && !labels.SelectorFromSet(by.Labels()).Matches(labels.Set(t.Labels)) {
 		return false
 	}
 	return t.Labels[v1alpha1.LabelWorkspaceTemplate] == "true"
 }
 
-// maxFamily bounds how many chats of a family are looked at.
+// maxFamily bounds how many chats of a family are read.
 const maxFamily = 1000
 
-// readFamily finds out what the chats of the family want of the workspace.
-func (r *Reconciler) readFamily(ctx context.Context, w *v1alpha1.Workspace, f *life.Facts) error {
-	var root v1alpha1.Chat
-	found, err := r.find(ctx, client.ObjectKey{Namespace: w.Namespace, Name: w.Spec.ChatRef.Name}, &root)
-	if err != nil || !found || !metav1.IsControlledBy(w, &root) {
+// gatherFamily reads what the chats of the family need from the workspace.
+func (r *Reconciler) gatherFamily(ctx context.Context, f *life.Facts) error {
+	w := f.Workspace
+	root, err := find(ctx, r, f, w.Spec.ChatRef.Name, &v1alpha1.Chat{})
+	if err != nil || root == nil || !metav1.IsControlledBy(w, root) {
 		return err
 	}
 	f.StoppedAt = root.WorkspaceStoppedAt()
@@ -133,35 +124,33 @@ func (r *Reconciler) readFamily(ctx context.Context, w *v1alpha1.Workspace, f *l
 	if err := r.Client.List(ctx, &classes, client.InNamespace(w.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing ChatClasses: %w", err)
 	}
-	if source := chatclass.Of(&root, classes.Items).Spec.Workspace; source != nil {
+	if source := chatclass.Of(root, classes.Items).Spec.Workspace; source != nil {
 		f.Retain = new(source.DeletionPolicy == v1alpha1.WorkspaceRetain)
 	}
-	f.AtWorkAt, err = r.atWorkAt(ctx, w, &root)
+	f.ActiveAt, err = r.activeAt(ctx, root)
 	return err
 }
 
-// atWorkAt is when a chat of the family was last at work.
-func (r *Reconciler) atWorkAt(ctx context.Context, w *v1alpha1.Workspace, root *v1alpha1.Chat) (last time.Time,
-	_ error) {
-	level := []v1alpha1.Chat{*root}
-	for seen := 0; len(level) > 0 && seen < maxFamily; seen++ {
-		chat := &level[0]
-		at := r.workedAt(chat)
-		if at.After(last) {
+// activeAt is when a chat of the family was last active.
+func (r *Reconciler) activeAt(ctx context.Context, root *v1alpha1.Chat) (last time.Time, _ error) {
+	family := []v1alpha1.Chat{*root}
+	for i := 0; i < len(family) && i < maxFamily; i++ {
+		chat := &family[i]
+		if at := r.lastActive(chat); at.After(last) {
 			last = at
 		}
 		var below v1alpha1.ChatList
-		if err := r.Client.List(ctx, &below, client.InNamespace(w.Namespace),
+		if err := r.Client.List(ctx, &below, client.InNamespace(root.Namespace),
 			client.MatchingFields{index.ChatsByParent: chat.Name}); err != nil {
 			return last, fmt.Errorf("listing the sub-chats of %s: %w", chat.Name, err)
 		}
-		level = append(level[1:], below.Items...)
+		family = append(family, below.Items...)
 	}
 	return last, nil
 }
 
-// workedAt is when the chat was last at work: its condition Ready says since when it is not.
-func (r *Reconciler) workedAt(chat *v1alpha1.Chat) time.Time {
+// lastActive is when the chat was last active: the transition time of its condition Ready, once it is not.
+func (r *Reconciler) lastActive(chat *v1alpha1.Chat) time.Time {
 	if chat.Status.Phase == v1alpha1.ChatRunning || chat.Status.Phase == v1alpha1.ChatInterrupting {
 		return r.Now()
 	}
@@ -170,4 +159,31 @@ func (r *Reconciler) workedAt(chat *v1alpha1.Chat) time.Time {
 		return time.Time{}
 	}
 	return ready.LastTransitionTime.Time
+}
+
+// gatherPool reads the objects of the workspace's warm pool.
+func (r *Reconciler) gatherPool(ctx context.Context, f *life.Facts) (err error) {
+	f.Pool = &life.Pool{}
+	if f.Pool.Installed, err = r.Sandboxes.Installed(); err != nil || !f.Pool.Installed {
+		return err
+	}
+	f.Pool.Claim, err = find(ctx, r, f, template.Name(f.Workspace), &pools.SandboxClaim{})
+	if err != nil || f.Pool.Claim == nil || f.Pool.Claim.Status.SandboxStatus.Name == "" {
+		return err
+	}
+	sandbox, err := find(ctx, r, f, f.Pool.Claim.Status.SandboxStatus.Name, &sandboxes.Sandbox{})
+	if err != nil || sandbox == nil || !metav1.IsControlledBy(sandbox, f.Pool.Claim) {
+		return err
+	}
+	f.Pool.Sandbox = sandbox
+	return r.gatherSandboxPod(ctx, f, sandbox)
+}
+
+func (r *Reconciler) gatherSandboxPod(ctx context.Context, f *life.Facts, sandbox *sandboxes.Sandbox) error {
+	name := cmp.Or(sandbox.Annotations[sandboxes.SandboxPodNameAnnotation], sandbox.Name)
+	pod, err := find(ctx, r, f, name, &corev1.Pod{})
+	if pod != nil && metav1.IsControlledBy(pod, sandbox) {
+		f.Pod = pod
+	}
+	return err
 }

@@ -21,6 +21,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeapi"
 )
 
@@ -61,13 +62,9 @@ func gives(t *testing.T, s *fakeapi.Server) *sandboxes.Sandbox {
 			pools.GroupVersion.WithKind("SandboxClaim"))}}}
 	claim.Status.SandboxStatus.Name = sandbox.Name
 	for _, o := range []client.Object{sandbox, workspacePod("pool-x7-pod", sandbox, "Sandbox")} {
-		if err := s.Direct.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Direct.Create(t.Context(), o))
 	}
-	if err := s.Direct.Update(t.Context(), claim); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Direct.Update(t.Context(), claim))
 	return sandbox
 }
 
@@ -75,18 +72,15 @@ func TestWarmPoolWorkspaceSuspendsAndResumesItsSandbox(t *testing.T) {
 	s, r := begin(t, time.Second, workspace(pooled))
 	r.Sandboxes = installed(true)
 	reconciled(t, r)
-	if want := []string{"apply networkpolicy", "apply configmap", "create sandboxclaim", "update status of workspace"}; !slices.Equal(s.Writes(), want) {
-		t.Errorf("it writes %v", s.Writes())
-	}
+	check.Equal(t, "writes", []string{"apply networkpolicy", "apply configmap", "create sandboxclaim",
+		"update status of workspace"}, s.Writes())
 	sandbox := gives(t, s)
 	for _, o := range []client.Object{sandbox, workspacePod("pool-x7-pod", sandbox, "Sandbox")} {
 		requeued := r.ofSandbox
 		if _, ok := o.(*corev1.Pod); ok {
 			requeued = r.ofPod
 		}
-		if got := requeued(t.Context(), o); !slices.Equal(got, []reconcile.Request{request}) {
-			t.Errorf("%T requeues %v", o, got)
-		}
+		check.Equal(t, "requests", []reconcile.Request{request}, requeued(t.Context(), o))
 	}
 	reconciled(t, r)
 	if st, reason := status(t, s); reason != v1alpha1.ReasonWorkspaceReady || st.Sandbox != "pool-x7" ||
@@ -96,18 +90,12 @@ func TestWarmPoolWorkspaceSuspendsAndResumesItsSandbox(t *testing.T) {
 
 	r.Now = func() time.Time { return chattest.Now.Add(time.Hour) }
 	reconciled(t, r)
-	if mode := fakeapi.Read(t, s, sandbox).Spec.OperatingMode; mode != sandboxes.SandboxOperatingModeSuspended {
-		t.Errorf("the idle sandbox is %s", mode)
-	}
+	check.Equal(t, "mode", sandboxes.SandboxOperatingModeSuspended, fakeapi.Read(t, s, sandbox).Spec.OperatingMode)
 	needed := fakeapi.Read(t, s, workspace())
 	needed.Spec.NeededAt = new(metav1.NewMicroTime(r.Now()))
-	if err := s.Direct.Update(t.Context(), needed); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Direct.Update(t.Context(), needed))
 	reconciled(t, r)
-	if mode := fakeapi.Read(t, s, sandbox).Spec.OperatingMode; mode != sandboxes.SandboxOperatingModeRunning {
-		t.Errorf("the sandbox that is needed is %s", mode)
-	}
+	check.Equal(t, "mode", sandboxes.SandboxOperatingModeRunning, fakeapi.Read(t, s, sandbox).Spec.OperatingMode)
 }
 
 func TestSandboxNotOwnedByClaimIsIgnored(t *testing.T) {
@@ -116,9 +104,7 @@ func TestSandboxNotOwnedByClaimIsIgnored(t *testing.T) {
 	reconciled(t, r)
 	sandbox := gives(t, s)
 	sandbox.OwnerReferences[0].UID = "another"
-	if err := s.Direct.Update(t.Context(), sandbox); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Direct.Update(t.Context(), sandbox))
 	reconciled(t, r)
 	if st, reason := status(t, s); reason != v1alpha1.ReasonPodStarting || st.Sandbox != "" || st.Pod != nil {
 		t.Errorf("%s: the status is %+v", reason, st)
@@ -131,9 +117,7 @@ func TestMissingAgentSandboxIsReportedAndRetried(t *testing.T) {
 	if result := reconciled(t, r); result.RequeueAfter == 0 {
 		t.Error("it does not ask again")
 	}
-	if _, reason := status(t, s); reason != v1alpha1.ReasonAgentSandboxMissing {
-		t.Errorf("it says %s", reason)
-	}
+	check.Equal(t, "reason", v1alpha1.ReasonAgentSandboxMissing, reasonOf(t, s))
 }
 
 func TestAgentSandboxThatWasRemovedIsMissing(t *testing.T) {
@@ -146,33 +130,23 @@ func TestAgentSandboxThatWasRemovedIsMissing(t *testing.T) {
 		return nil
 	}
 	reconciled(t, r)
-	if _, reason := status(t, s); reason != v1alpha1.ReasonAgentSandboxMissing {
-		t.Errorf("it says %s", reason)
-	}
+	check.Equal(t, "reason", v1alpha1.ReasonAgentSandboxMissing, reasonOf(t, s))
 }
 
 func TestPodOfPodRefIsUsedUnchanged(t *testing.T) {
 	s, r := begin(t, time.Second, workspace(named))
 	r.Sandboxes = installed(false)
 	reconciled(t, r)
-	if _, reason := status(t, s); reason != v1alpha1.ReasonPodNotFound {
-		t.Errorf("without it, it says %s", reason)
-	}
+	check.Equal(t, "reason", v1alpha1.ReasonPodNotFound, reasonOf(t, s))
 	pod := workspacePod("mine", nil, "")
-	if err := s.Direct.Create(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	if got := r.ofPod(t.Context(), pod); !slices.Equal(got, []reconcile.Request{request}) {
-		t.Errorf("the pod requeues %v", got)
-	}
+	check.OK(t, s.Direct.Create(t.Context(), pod))
+	check.Equal(t, "the pod requeues", []reconcile.Request{request}, r.ofPod(t.Context(), pod))
 	reconciled(t, r)
 	if st, reason := status(t, s); reason != v1alpha1.ReasonWorkspaceReady || st.Pod.UID != "p-1" ||
 		st.Pod.Name != "mine" {
 		t.Errorf("%s: the status is %+v", reason, st)
 	}
-	if want := []string{"update status of workspace", "update status of workspace"}; !slices.Equal(s.Writes(), want) {
-		t.Errorf("it writes %v", s.Writes())
-	}
+	check.Equal(t, "it writes", []string{"update status of workspace", "update status of workspace"}, s.Writes())
 }
 
 func TestSecondWorkspaceReportsPodTakenUntilPodRecreation(t *testing.T) {
@@ -192,22 +166,16 @@ func TestSecondWorkspaceReportsPodTakenUntilPodRecreation(t *testing.T) {
 	}
 	says("beside the first one", v1alpha1.ReasonPodTaken)
 	both := []reconcile.Request{request, {NamespacedName: client.ObjectKeyFromObject(first)}}
-	if got := r.ofSharer(t.Context(), first); !slices.Equal(got, both) {
-		t.Errorf("the first one requeues %v", got)
-	}
+	check.Equal(t, "the first one requeues", both, r.ofSharer(t.Context(), first))
 	for _, gone := range []client.Object{first, pod} {
-		if err := s.Direct.Delete(t.Context(), gone); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Direct.Delete(t.Context(), gone))
 		if gone == client.Object(first) {
 			says("without the first one", v1alpha1.ReasonPodTaken)
 		}
 	}
 	anew := workspacePod("mine", nil, "")
 	anew.UID = "p-2"
-	if err := s.Direct.Create(t.Context(), anew); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Direct.Create(t.Context(), anew))
 	says("with another pod", v1alpha1.ReasonWorkspaceReady)
 }
 

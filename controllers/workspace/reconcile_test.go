@@ -6,7 +6,6 @@ package workspace
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +26,7 @@ import (
 	"parley.dev/parley/internal/workspace/life"
 	"parley.dev/parley/internal/workspace/template"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeapi"
 )
 
@@ -74,9 +74,7 @@ func begin(t *testing.T, later time.Duration, objects ...client.Object) (*fakeap
 func reconciled(t *testing.T, r *Reconciler) ctrl.Result {
 	t.Helper()
 	result, err := r.Reconcile(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return result
 }
 
@@ -92,9 +90,7 @@ func own(t *testing.T, s *fakeapi.Server) (*corev1.Pod, *corev1.PersistentVolume
 	var pods corev1.PodList
 	var claims corev1.PersistentVolumeClaimList
 	for _, list := range []client.ObjectList{&pods, &claims} {
-		if err := s.Direct.List(t.Context(), list); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, s.Direct.List(t.Context(), list))
 	}
 	var pod *corev1.Pod
 	var claim *corev1.PersistentVolumeClaim
@@ -113,9 +109,7 @@ func runs(t *testing.T, s *fakeapi.Server) {
 	pod, _ := own(t, s)
 	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.7",
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
-	if err := s.Direct.Status().Update(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Direct.Status().Update(t.Context(), pod))
 }
 
 func TestWorkspaceCreatesClaimAndPrerequisitesBeforePod(t *testing.T) {
@@ -123,9 +117,7 @@ func TestWorkspaceCreatesClaimAndPrerequisitesBeforePod(t *testing.T) {
 	reconciled(t, r)
 	want := []string{"create persistentvolumeclaim", "apply networkpolicy", "apply configmap", "create pod",
 		"update status of workspace"}
-	if !slices.Equal(s.Writes(), want) {
-		t.Errorf("it writes %v", s.Writes())
-	}
+	check.Equal(t, "it writes", want, s.Writes())
 	pod, claim := own(t, s)
 	for _, o := range []client.Object{pod, claim} {
 		if o.GetName() != "parley-workspace-w-1" || !metav1.IsControlledBy(o, workspace()) {
@@ -169,9 +161,8 @@ func TestRefusedWriteReportsServerMessageAndRetries(t *testing.T) {
 				t.Errorf("it is tried again after %s", result.RequeueAfter)
 			}
 			s.Fail = nil
-			if reconciled(t, r); reasonOf(t, s) != v1alpha1.ReasonPodStarting {
-				t.Error("it is not created once it is allowed")
-			}
+			reconciled(t, r)
+			check.Equal(t, "reason", v1alpha1.ReasonPodStarting, reasonOf(t, s))
 		})
 	}
 }
@@ -249,12 +240,8 @@ func TestIdleTimeStartsWhenLastChatFinishes(t *testing.T) {
 	} {
 		r.Now = func() time.Time { return chattest.Now.Add(later) }
 		f, _, err := r.gather(t.Context(), fakeapi.Read(t, s, workspace()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if plan := life.Decide(f); plan.Summary.Reason != want {
-			t.Errorf("%s after its creation it says %s", later, plan.Summary.Reason)
-		}
+		check.OK(t, err)
+		check.Equal(t, later, want, life.Decide(f).Summary.Reason)
 	}
 }
 
@@ -269,21 +256,15 @@ func TestClaimOwnershipFollowsDeletionPolicyOfChat(t *testing.T) {
 		before := fakeapi.Read(t, s, chat.DeepCopy())
 		after := before.DeepCopy()
 		after.Spec.Workspace.DeletionPolicy = step.says
-		if err := s.Direct.Update(t.Context(), after); err != nil {
-			t.Fatal(err)
-		}
-		if got := decides().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != (step.says != "") {
-			t.Errorf("that it says %q requeues: %t", step.says, got)
-		}
+		check.OK(t, s.Direct.Update(t.Context(), after))
+		changed := event.UpdateEvent{ObjectOld: before, ObjectNew: after}
+		check.Equal(t, "the workspace is requeued", step.says != "", chatChanges().Update(changed))
 		reconciled(t, r)
-		if _, claim := own(t, s); metav1.IsControlledBy(claim, workspace()) != step.owned {
-			t.Errorf("when it says %q the claim's owners are %+v", step.says, claim.OwnerReferences)
-		}
+		_, claim := own(t, s)
+		check.Equal(t, "the workspace owns the claim", step.owned, metav1.IsControlledBy(claim, workspace()))
 	}
 	// The claim is not taken back when the chat goes, before its workspace.
-	if err := s.Direct.Delete(t.Context(), chat); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Direct.Delete(t.Context(), chat))
 	reconciled(t, r)
 	if _, claim := own(t, s); len(claim.OwnerReferences) != 0 {
 		t.Errorf("without its chat the claim's owners are %+v", claim.OwnerReferences)
@@ -306,16 +287,13 @@ func TestClaimOwnershipFollowsDeletionPolicyOfClass(t *testing.T) {
 		before := fakeapi.Read(t, s, chat.DeepCopy())
 		after := before.DeepCopy()
 		after.Spec.ChatClassName = step.names
-		if err := s.Direct.Update(t.Context(), after); err != nil {
-			t.Fatal(err)
-		}
-		if !decides().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+		check.OK(t, s.Direct.Update(t.Context(), after))
+		if !chatChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
 			t.Errorf("that it names class %s does not requeue", step.names)
 		}
 		reconciled(t, r)
-		if _, claim := own(t, s); metav1.IsControlledBy(claim, workspace()) != step.owned {
-			t.Errorf("when it names class %s the claim's owners are %+v", step.names, claim.OwnerReferences)
-		}
+		_, claim := own(t, s)
+		check.Equal(t, "the workspace owns the claim", step.owned, metav1.IsControlledBy(claim, workspace()))
 	}
 }
 
@@ -329,11 +307,9 @@ func TestModelStopKeepsWorkspaceStoppedUntilNeeded(t *testing.T) {
 	after := before.DeepCopy()
 	stopped := metav1.NewMicroTime(chattest.Now.Add(time.Second))
 	after.Status.Workspace = &v1alpha1.ChatWorkspaceStatus{StoppedAt: &stopped}
-	if err := s.Direct.Status().Update(t.Context(), after); err != nil {
-		t.Fatal(err)
-	}
-	if !decides().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) ||
-		decides().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after}) {
+	check.OK(t, s.Direct.Status().Update(t.Context(), after))
+	if !chatChanges().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) ||
+		chatChanges().Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after}) {
 		t.Error("the event that stops it does not requeue it, or another one does")
 	}
 	reconciled(t, r)
@@ -342,12 +318,9 @@ func TestModelStopKeepsWorkspaceStoppedUntilNeeded(t *testing.T) {
 	}
 	w := fakeapi.Read(t, s, workspace())
 	w.Spec.NeededAt = new(metav1.NewMicroTime(chattest.Now.Add(time.Second + time.Microsecond)))
-	if err := s.Direct.Update(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
-	if reconciled(t, r); reasonOf(t, s) != v1alpha1.ReasonPodStarting {
-		t.Errorf("needed again, it says %s", reasonOf(t, s))
-	}
+	check.OK(t, s.Direct.Update(t.Context(), w))
+	reconciled(t, r)
+	check.Equal(t, "reason", v1alpha1.ReasonPodStarting, reasonOf(t, s))
 }
 
 func TestTemplateOutsideSelectorIsNotFound(t *testing.T) {
@@ -363,9 +336,8 @@ func TestTemplateOutsideSelectorIsNotFound(t *testing.T) {
 			s, r := begin(t, time.Minute, workspace(func(w *v1alpha1.Workspace) {
 				w.Spec.Source.PodTemplateSelector = &v1alpha1.WorkspaceTemplateSelector{MatchLabels: c.matchLabels}
 			}), podTemplate())
-			if reconciled(t, r); reasonOf(t, s) != c.want {
-				t.Errorf("it says %s", reasonOf(t, s))
-			}
+			reconciled(t, r)
+			check.Equal(t, "reason", c.want, reasonOf(t, s))
 		})
 	}
 }
@@ -377,9 +349,7 @@ func TestARetainedClaimHasNoOwner(t *testing.T) {
 	if len(claim.OwnerReferences) != 0 || claim.Annotations["parley.dev/workspace"] != "c" {
 		t.Errorf("the claim is %+v", claim.ObjectMeta)
 	}
-	if requests := ofClaim(t.Context(), claim); !slices.Equal(requests, []reconcile.Request{request}) {
-		t.Errorf("its events requeue %v", requests)
-	}
+	check.Equal(t, "its events requeue", []reconcile.Request{request}, ofClaim(t.Context(), claim))
 }
 
 func TestNewTemplateRequeuesWaitingWorkspaces(t *testing.T) {
@@ -387,17 +357,11 @@ func TestNewTemplateRequeuesWaitingWorkspaces(t *testing.T) {
 	if result := reconciled(t, r); result.RequeueAfter == 0 {
 		t.Error("it is not looked at again after the time that a manifest has")
 	}
-	if _, reason := status(t, s); reason != v1alpha1.ReasonTemplateNotFound {
-		t.Errorf("it says %s", reason)
-	}
-	if got := r.ofTemplate(t.Context(), podTemplate()); !slices.Equal(got, []reconcile.Request{request}) {
-		t.Errorf("the template requeues %v", got)
-	}
+	check.Equal(t, "reason", v1alpha1.ReasonTemplateNotFound, reasonOf(t, s))
+	check.Equal(t, "the template requeues", []reconcile.Request{request}, r.ofTemplate(t.Context(), podTemplate()))
 	other := podTemplate()
 	other.Name = "other"
-	if got := r.ofTemplate(t.Context(), other); len(got) != 0 {
-		t.Errorf("another template requeues %v", got)
-	}
+	check.Equal(t, "requests", nil, r.ofTemplate(t.Context(), other))
 }
 
 func TestWorkspacePrerequisitesAreReappliedHourlyWherePodsExist(t *testing.T) {
@@ -416,9 +380,7 @@ func TestWorkspacePrerequisitesAreReappliedHourlyWherePodsExist(t *testing.T) {
 		{time.Hour, nil, applied},
 	} {
 		if step.pod != nil {
-			if err := s.Direct.Create(t.Context(), step.pod); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, s.Direct.Create(t.Context(), step.pod))
 		}
 		r.Access.Now = func() time.Time { return chattest.Now.Add(step.later) }
 		before := len(s.Writes())
@@ -426,9 +388,7 @@ func TestWorkspacePrerequisitesAreReappliedHourlyWherePodsExist(t *testing.T) {
 		if _, err := r.Access.Reconcile(t.Context(), namespace); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Writes()[before:]; !slices.Equal(got, step.want) {
-			t.Errorf("%s later, with pod %v, it writes %v", step.later, step.pod, got)
-		}
+		check.Equal(t, step.later, step.want, s.Writes()[before:])
 	}
 }
 
@@ -461,9 +421,7 @@ func TestSpecOrStatusChangeRequeuesWorkspace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			after := before.DeepCopy()
 			c.change(after)
-			if got := changes().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != c.want {
-				t.Errorf("it is looked at: %t", got)
-			}
+			check.Equal(t, "result", c.want, changes().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}))
 		})
 	}
 }

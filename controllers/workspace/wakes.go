@@ -18,11 +18,10 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/kube/index"
 	"parley.dev/parley/internal/kube/requeue"
-	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/internal/workspace/template"
 )
 
-// ofClaim is the workspace that a claim belongs to.
+// ofClaim is the workspace of a claim.
 func ofClaim(_ context.Context, o client.Object) []reconcile.Request {
 	name := o.GetAnnotations()[annotationName]
 	if name == "" {
@@ -31,13 +30,8 @@ func ofClaim(_ context.Context, o client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}}}
 }
 
-// ofChat is the workspace of a chat, which has its name.
-func ofChat(_ context.Context, o client.Object) []reconcile.Request {
-	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
-}
-
-// changes are those of a workspace that a decision may follow from. Its own status is among them: a pass that saw the
-// pod as it is and the status as it was before the last write took the two to agree, and wrote nothing.
+// changes are the changes of a workspace that requeue it. A written status is one: a pass with the current pod and the
+// status before the last write may have found no difference to write.
 func changes() predicate.Predicate {
 	written := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*v1alpha1.Workspace)
@@ -47,11 +41,11 @@ func changes() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, written)
 }
 
-// decides are the events by which the model of a chat stops its workspace, or people say whether its storage is kept:
-// the chat does, or the class that it names.
-func decides() predicate.Funcs {
+// chatChanges are the changes of a chat that requeue its workspace: its model stops it, or the deletion policy or the
+// class changes.
+func chatChanges() predicate.Funcs {
 	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false }, // Each workspace is looked at when the manager starts.
+		CreateFunc: func(event.CreateEvent) bool { return false }, // Each workspace is reconciled when the manager starts.
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*v1alpha1.Chat)
@@ -69,14 +63,14 @@ func deletionPolicy(chat *v1alpha1.Chat) v1alpha1.WorkspaceDeletionPolicy {
 	return chat.Spec.Workspace.DeletionPolicy
 }
 
-// ofNamespace are the namespace's workspaces: their chats may have a class that says whether their storage is kept.
-func (r *Reconciler) ofNamespace(ctx context.Context, o client.Object) []reconcile.Request {
-	return those(ctx, r.Client, o.GetNamespace(), all)
+// ofClass are all workspaces of the namespace of a class, which may have their deletion policy.
+func (r *Reconciler) ofClass(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.list(ctx, o.GetNamespace(), func(*v1alpha1.Workspace) bool { return true })
 }
 
-// ofTemplate are the namespace's workspaces that are made from the template and wait for one.
+// ofTemplate are the workspaces that wait for a template.
 func (r *Reconciler) ofTemplate(ctx context.Context, o client.Object) []reconcile.Request {
-	return those(ctx, r.Client, o.GetNamespace(), func(w *v1alpha1.Workspace) bool {
+	return r.list(ctx, o.GetNamespace(), func(w *v1alpha1.Workspace) bool {
 		ref := w.Spec.Source.PodTemplateRef
 		return ref != nil && ref.Name == o.GetName() && w.Status.Pod == nil
 	})
@@ -84,57 +78,54 @@ func (r *Reconciler) ofTemplate(ctx context.Context, o client.Object) []reconcil
 
 // ofPod are the workspaces whose podRef names the pod, or whose sandbox has it.
 func (r *Reconciler) ofPod(ctx context.Context, o client.Object) []reconcile.Request {
-	if o.GetLabels()[podspec.LabelComponent] != podspec.ComponentWorkspace {
+	if !isWorkspacePod(o) {
 		return nil
 	}
 	if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == "Sandbox" {
 		var sandbox sandboxes.Sandbox
 		key := client.ObjectKey{Namespace: o.GetNamespace(), Name: owner.Name}
 		if installed, err := r.Sandboxes.Installed(); err != nil || !installed || r.Client.Get(ctx, key, &sandbox) != nil {
-			return nil // It says when its pod is ready.
+			return nil // Its status has an event, too.
 		}
 		return r.ofSandbox(ctx, &sandbox)
 	}
-	return ofName(ctx, r.Client, o.GetNamespace(), o.GetName())
+	return r.ofPodName(ctx, o.GetNamespace(), o.GetName())
 }
 
-// ofSharer are the workspaces whose podRef names the same pod as that of a workspace: which of them has it may have
-// changed.
+// ofSharer are the workspaces whose podRef names the same pod as a workspace, which may have released or taken it.
 func (r *Reconciler) ofSharer(ctx context.Context, o client.Object) []reconcile.Request {
 	w, ok := o.(*v1alpha1.Workspace)
 	if !ok || w.Spec.Source.PodRef == nil {
 		return nil
 	}
-	return ofName(ctx, r.Client, w.Namespace, w.Spec.Source.PodRef.Name)
+	return r.ofPodName(ctx, w.Namespace, w.Spec.Source.PodRef.Name)
 }
 
-// ofName are the workspaces whose podRef names a pod.
-func ofName(ctx context.Context, c client.Reader, namespace, pod string) []reconcile.Request {
-	return those(ctx, c, namespace, all, client.MatchingFields{index.WorkspacesByPod: pod})
+func (r *Reconciler) ofPodName(ctx context.Context, namespace, pod string) []reconcile.Request {
+	isNamed := func(w *v1alpha1.Workspace) bool { return w.Spec.Source.PodRef != nil }
+	return r.list(ctx, namespace, isNamed, client.MatchingFields{index.WorkspacesByPod: pod})
 }
 
-// ofSandbox is the workspace whose claim has the sandbox.
+// ofSandbox is the workspace of the sandbox's claim.
 func (r *Reconciler) ofSandbox(ctx context.Context, o client.Object) []reconcile.Request {
 	owner := metav1.GetControllerOf(o)
 	if owner == nil || owner.Kind != "SandboxClaim" {
 		return nil // It is in the pool.
 	}
-	return those(ctx, r.Client, o.GetNamespace(), func(w *v1alpha1.Workspace) bool {
+	return r.list(ctx, o.GetNamespace(), func(w *v1alpha1.Workspace) bool {
 		return w.Spec.Source.WarmPoolRef != nil && template.Name(w) == owner.Name
 	})
 }
 
-func all(*v1alpha1.Workspace) bool { return true }
-
-// those are the namespace's workspaces of that kind.
-func those(ctx context.Context, c client.Reader, namespace string, are func(*v1alpha1.Workspace) bool,
+// list returns requests for the workspaces of a namespace that are selected.
+func (r *Reconciler) list(ctx context.Context, namespace string, isSelected func(*v1alpha1.Workspace) bool,
 	opts ...client.ListOption) (requests []reconcile.Request) {
 	var list v1alpha1.WorkspaceList
-	if !requeue.List(ctx, c, &list, append(opts, client.InNamespace(namespace))...) {
+	if !requeue.List(ctx, r.Client, &list, append(opts, client.InNamespace(namespace))...) {
 		return nil
 	}
 	for i := range list.Items {
-		if are(&list.Items[i]) {
+		if isSelected(&list.Items[i]) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}

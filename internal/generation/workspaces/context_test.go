@@ -6,6 +6,7 @@ package workspaces
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -150,8 +151,8 @@ func TestInstructionsHaveAnEnd(t *testing.T) {
 func TestUnansweringWorkspaceIsAskedAgainLater(t *testing.T) {
 	const skill = ".agents/skills/pdf/SKILL.md"
 	for name, path := range map[string]string{
-		"its instructions": "/v1/files/AGENTS.md", "what they include": "/v1/files/more.md", "its skills": "/v1/search",
-		"a skill": "/v1/files/" + skill,
+		"its instructions": "/v1/files?path=AGENTS.md", "what they include": "/v1/files?path=more.md", "its skills": "/v1/search",
+		"a skill": "/v1/files?" + url.Values{"path": {skill}}.Encode(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			agent := fakeworkspace.Start(t)
@@ -159,7 +160,7 @@ func TestUnansweringWorkspaceIsAskedAgainLater(t *testing.T) {
 				return &protocol.SearchResponse{Matches: []protocol.Match{{Path: skill}}}, nil
 			}
 			agent.Before = func(_ http.ResponseWriter, r *http.Request) bool {
-				if r.Method != http.MethodPut && r.URL.Path == path {
+				if r.Method != http.MethodPut && r.URL.RequestURI() == path {
 					panic(http.ErrAbortHandler)
 				}
 				return false

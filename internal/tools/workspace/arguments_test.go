@@ -15,6 +15,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/schema"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestInvalidArgumentsAreRejectedBeforeContactingWorkspace(t *testing.T) {
@@ -68,9 +69,7 @@ func TestEveryProviderTakesTheSchemasAsTheyAre(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(raw, &plain)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for provider, fit := range map[string]func(schema.Object) (schema.Object, []string){
 			"Anthropic": schema.ForAnthropic, "OpenAI": schema.ForOpenAI, "Gemini": schema.ForGemini,
 		} {

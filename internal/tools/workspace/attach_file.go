@@ -4,11 +4,11 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"path"
 	"strings"
@@ -21,10 +21,9 @@ import (
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
-// maxAttached is how many bytes a file may have that is attached: one ChatMessage holds it, in base64.
+// maxAttached bounds the bytes of an attached file: one ChatMessage holds it, in base64.
 const maxAttached = 512 << 10
 
-// attachFile brings a file from the workspace into the conversation.
 type attachFile struct{ *common }
 
 type attachFileResult struct {
@@ -39,11 +38,11 @@ func (t attachFile) Definition() tools.Definition {
 		Description: "Attaches a file of the workspace to the conversation, so that people get it, and you see it if it is " +
 			"an image or a PDF. Call it alone, for a file that is worth showing.",
 		InputSchema: arguments.Object(map[string]any{
-			"path": arguments.Text(1, maxPath, "The file, relative to the workspace's directory or absolute."),
+			"path": pathArgument,
 			"name": arguments.Text(0, 255, "Its name for people. Default: that in the workspace."),
 		}, "path"),
-		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: t.suits, Exclusive: true, Repeatable: true,
-			AttachesFile: true, NeedsWorkspace: true},
+		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: t.hasWorkspace, Exclusive: true,
+			Repeatable: true, AttachesFile: true, NeedsWorkspace: true},
 		Reference: tools.Reference{
 			Offered: offered, Result: attachFileResult{},
 			Errors: []string{
@@ -57,26 +56,22 @@ func (t attachFile) Definition() tools.Definition {
 	}
 }
 
-// Run reads the file.
 func (t attachFile) Run(ctx context.Context, call tools.Call) (string, error) {
-	var given struct {
-		Path string `json:"path"`
-		Name string `json:"name"`
-	}
-	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
+	var args struct{ Path, Name string }
+	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &args)
 	if err != nil {
 		return "", err
 	}
-	content, err := workspace.Content(ctx, given.Path, protocol.MaxFileBytes)
+	content, err := workspace.Content(ctx, args.Path, protocol.MaxFileBytes)
 	switch {
 	case isCode(err, protocol.TooLarge) || len(content) > maxAttached:
-		return "", fmt.Errorf("%.200q is too large: a file may have %d KiB", given.Path, maxAttached>>10)
+		return "", fmt.Errorf("%.200q is too large: a file may have %d KiB", args.Path, maxAttached>>10)
 	case err != nil:
 		return "", Problem(ctx, err)
 	case len(content) == 0:
-		return "", fmt.Errorf("%.200q is empty", given.Path)
+		return "", fmt.Errorf("%.200q is empty", args.Path)
 	}
-	file := v1alpha1.MessageFile{Name: nameOf(given.Name, given.Path), MediaType: mediaTypeOf(content),
+	file := v1alpha1.MessageFile{Name: nameOf(cmp.Or(args.Name, args.Path)), MediaType: mediaTypeOf(content),
 		Data: base64.StdEncoding.EncodeToString(content)}
 	if file.Name == "" {
 		return "", errors.New("give a name: that of the file in the workspace cannot be shown")
@@ -87,26 +82,20 @@ func (t attachFile) Run(ctx context.Context, call tools.Call) (string, error) {
 	return tools.Encode(attachFileResult{Name: file.Name, Size: len(content), MediaType: file.MediaType})
 }
 
-// maxFileName is how many bytes the name of an attached file has at most.
+// maxFileName bounds the bytes of the name of an attached file.
 const maxFileName = 255
 
-// nameOf is the name that people see, without what a name cannot have.
-func nameOf(given, file string) string {
-	if given == "" {
-		given = file
-	}
-	name := path.Base(path.Clean(printable.Line(given)))
+// nameOf is the name that people see; empty: the path has none.
+func nameOf(file string) string {
+	name := path.Base(path.Clean(printable.Line(file)))
 	if name == "." || name == ".." || name == "/" {
 		return ""
 	}
 	return clip.Bytes(strings.ReplaceAll(name, `\`, "_"), maxFileName)
 }
 
-// mediaTypeOf is what the content looks like.
+// mediaTypeOf detects the media type of a content, without parameters.
 func mediaTypeOf(content []byte) string {
-	found, _, err := mime.ParseMediaType(http.DetectContentType(content))
-	if err != nil {
-		return "application/octet-stream"
-	}
-	return found
+	mediaType, _, _ := strings.Cut(http.DetectContentType(content), ";")
+	return mediaType
 }

@@ -12,10 +12,9 @@ import (
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
-// maxEdits is how many edits a call may have.
+// maxEdits bounds the edits of a call.
 const maxEdits = 100
 
-// editFiles replaces texts in files.
 type editFiles struct{ *common }
 
 type editedFile struct {
@@ -31,7 +30,7 @@ type editFilesResult struct {
 
 func (t editFiles) Definition() tools.Definition {
 	edit := arguments.Object(map[string]any{
-		"path": arguments.Text(1, maxPath, "The file, relative to the workspace's directory or absolute."),
+		"path": pathArgument,
 		"old_text": arguments.Text(0, maxContent,
 			"The text to replace, which must occur exactly once, unless replace_all is true. "+
 				"Empty: the file must not exist or be empty, and new_text becomes its content."),
@@ -48,7 +47,7 @@ func (t editFiles) Definition() tools.Definition {
 				"type": "array", "minItems": 1, "maxItems": maxEdits, "items": edit, "description": "The edits, in their order.",
 			},
 		}, "edits"),
-		Traits: tools.Traits{UsefulTo: t.suits, Repeatable: true, NeedsWorkspace: true},
+		Traits: tools.Traits{UsefulTo: t.hasWorkspace, Repeatable: true, NeedsWorkspace: true},
 		Reference: tools.Reference{
 			Offered: offered, Result: editFilesResult{},
 			Errors: []string{
@@ -62,9 +61,8 @@ func (t editFiles) Definition() tools.Definition {
 	}
 }
 
-// Run edits the files.
 func (t editFiles) Run(ctx context.Context, call tools.Call) (string, error) {
-	var given struct {
+	var args struct {
 		Edits []struct {
 			Path       string `json:"path"`
 			OldText    string `json:"old_text"`
@@ -72,25 +70,23 @@ func (t editFiles) Run(ctx context.Context, call tools.Call) (string, error) {
 			ReplaceAll bool   `json:"replace_all"`
 		} `json:"edits"`
 	}
-	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
+	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &args)
 	if err != nil {
 		return "", err
 	}
 	var r protocol.EditRequest
-	for _, edit := range given.Edits {
-		r.Edits = append(r.Edits, protocol.Edit{
-			Path: edit.Path, OldText: edit.OldText, NewText: edit.NewText, ReplaceAll: edit.ReplaceAll,
-		})
+	for _, edit := range args.Edits {
+		r.Edits = append(r.Edits, protocol.Edit(edit))
 	}
 	got, err := workspace.Edit(ctx, call.Key, r)
 	if err != nil {
 		return "", Problem(ctx, err)
 	}
-	return tools.Fit(call.Chat, tools.ResultLimitOf(call.Chat), func(most int) any { return edited(got.Files, most) })
+	return tools.Fit(call.Chat, tools.ResultLimitOf(call.Chat), func(most int) any { return cutDiffs(got.Files, most) })
 }
 
-// edited is the result with diffs of at most so many bytes each.
-func edited(files []protocol.EditedFile, most int) editFilesResult {
+// cutDiffs is the result with diffs of at most so many bytes each.
+func cutDiffs(files []protocol.EditedFile, most int) editFilesResult {
 	result := editFilesResult{Files: []editedFile{}}
 	for i := range files {
 		f := &files[i]

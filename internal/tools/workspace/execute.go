@@ -18,20 +18,16 @@ import (
 )
 
 const (
-	// defaultTimeout and maxTimeout are how many seconds a call waits for a command: 10 s, at most 4 hours.
+	// defaultTimeout and maxTimeout are how many seconds a call waits for a command.
 	defaultTimeout, maxTimeout = 10, 14400
-	// maxCommand is how many characters a command may have: Linux takes 128 KiB for one argument.
+	// maxCommand bounds the characters of a command: Linux takes 128 KiB for one argument.
 	maxCommand = 32_000
-	// maxPath is how many characters a path may have.
-	maxPath = 4096
-	// startGrace is how long a start that was asked for may still take when the chat is interrupted.
+	// startGrace is how long the start of a command may still take after the chat is interrupted.
 	startGrace = 2 * time.Second
 )
 
-// execute runs a command.
 type execute struct{ *common }
 
-// executeResult is what the model reads.
 type executeResult struct {
 	Success    bool   `json:"success" doc:"Whether the command ended with exit code 0, or was started in the background."`
 	Output     string `json:"output" doc:"What it has written so far."`
@@ -60,8 +56,8 @@ func (t execute) Definition() tools.Definition {
 					"the default. Give it instead of cd."),
 			"run_in_background": arguments.Boolean("Whether to return at once while the command runs on."),
 		}, "command"),
-		// People approve commands in mode Plan: it is not known what they change.
-		Traits: tools.Traits{Plan: tools.WithApproval, UsefulTo: t.suits, Repeatable: true, NeedsWorkspace: true},
+		// It is not known what commands change, so people approve them in mode Plan.
+		Traits: tools.Traits{Plan: tools.WithApproval, UsefulTo: t.hasWorkspace, Repeatable: true, NeedsWorkspace: true},
 		Reference: tools.Reference{
 			Offered: offered, Result: executeResult{},
 			Errors: []string{
@@ -89,61 +85,58 @@ type executeArguments struct {
 	Background bool   `json:"run_in_background"`
 }
 
-// given are the arguments of a call.
-func (t execute) given(input string) (executeArguments, error) {
-	var given executeArguments
-	if err := arguments.Decode(t.Definition().InputSchema, input, &given); err != nil {
-		return given, err
+func (t execute) decode(input string) (executeArguments, error) {
+	var args executeArguments
+	if err := arguments.Decode(t.Definition().InputSchema, input, &args); err != nil {
+		return args, err
 	}
-	command, background := inBackground(given.Command)
+	command, background := inBackground(args.Command)
 	if strings.TrimSpace(command) == "" || strings.ContainsRune(command, 0) {
-		return given, errors.New("the call was not made: command is empty or has a NUL; give a command for sh -c")
+		return args, errors.New("the call was not made: command is empty or has a NUL; give a command for sh -c")
 	}
-	given.Command, given.Background = command, given.Background || background
-	return given, nil
+	args.Command, args.Background = command, args.Background || background
+	return args, nil
 }
 
-// Run runs the command.
 func (t execute) Run(ctx context.Context, call tools.Call) (string, error) {
-	given, err := t.given(call.Input)
+	args, err := t.decode(call.Input)
 	if err != nil {
 		return "", err
 	}
 	began := t.options.Now()
-	workspace, p, err := t.start(ctx, call, protocol.StartRequest{Command: given.Command, Dir: given.Workdir})
+	workspace, p, err := t.start(ctx, call, protocol.StartRequest{Command: args.Command, Dir: args.Workdir})
 	if err != nil {
 		return "", err
 	}
-	if given.Background {
-		return t.leave(call, p)
+	if args.Background {
+		return backgroundResult(call, p)
 	}
-	last, err := t.attend(ctx, workspace, call, p, time.Duration(given.Timeout)*time.Second, 0)
+	last, err := t.awaitProcess(ctx, workspace, call, p, time.Duration(args.Timeout)*time.Second, 0)
 	switch {
 	case tools.Interrupted(ctx) && (err != nil || last.State == protocol.Running):
 		return t.interrupted(ctx, workspace, call, p, began)
 	case err != nil:
 		return t.lost(ctx, call, p, began, err)
 	}
-	r := executeResult{DurationMS: t.lasted(last, began)}
+	r := executeResult{DurationMS: t.duration(last, began)}
 	if last.State == protocol.Running {
-		r.Error = fmt.Sprintf("the command has not ended within %d s", given.Timeout)
+		r.Error = fmt.Sprintf("the command has not ended within %d s", args.Timeout)
 	}
 	return t.result(context.WithoutCancel(ctx), workspace, call, last, r)
 }
 
-// start starts the command. One whose chat was interrupted before is not started: the process, if there is one, is what
-// an earlier life of this one has started by the same key.
+// start starts the command. If the chat is interrupted, it returns the process of a former attempt instead.
 func (t execute) start(
 	ctx context.Context, call tools.Call, r protocol.StartRequest,
 ) (*client.Client, *protocol.Process, error) {
 	if ctx.Err() != nil {
-		return t.startedBefore(ctx, call)
+		return t.findStarted(ctx, call)
 	}
-	workspace, err := t.of(ctx, call)
+	workspace, err := Open(ctx, t.options.Workspaces, call.Chat)
 	if err != nil {
 		return nil, nil, err
 	}
-	// A start that was asked for is seen through, so that it is known whether there is a command to end.
+	// An interrupt waits for the start, so that it is known whether there is a command to end.
 	starting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() {
@@ -156,46 +149,46 @@ func (t execute) start(
 	case err == nil:
 		return workspace, p, nil
 	case tools.Interrupted(ctx):
-		return t.startedBefore(ctx, call)
+		return t.findStarted(ctx, call)
 	}
 	return nil, nil, Problem(ctx, err)
 }
 
-// startedBefore is what an earlier life of this process has started by the key of a call that was interrupted.
-func (t execute) startedBefore(ctx context.Context, call tools.Call) (*client.Client, *protocol.Process, error) {
+// findStarted returns the process that a former attempt of an interrupted call has started.
+func (t execute) findStarted(ctx context.Context, call tools.Call) (*client.Client, *protocol.Process, error) {
 	if !tools.Interrupted(ctx) {
 		return nil, nil, ctx.Err()
 	}
-	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
+	finding, cancel := context.WithTimeout(context.WithoutCancel(ctx), findTimeout)
 	defer cancel()
-	workspace, err := t.of(looking, call)
+	workspace, err := Open(finding, t.options.Workspaces, call.Chat)
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := begun(looking, workspace, call.Key)
+	p, err := findByKey(finding, workspace, call.Key)
 	switch {
 	case err != nil:
-		return nil, nil, Problem(looking, err)
+		return nil, nil, Problem(finding, err)
 	case p == nil:
 		return nil, nil, ctx.Err()
 	}
 	return workspace, p, nil
 }
 
-// leave is the result of a command that is not waited for.
-func (execute) leave(call tools.Call, p *protocol.Process) (string, error) {
+// backgroundResult is the result of a command in the background.
+func backgroundResult(call tools.Call, p *protocol.Process) (string, error) {
 	result := executeResult{Success: true, Background: p.ID}
-	result.Note = fmt.Sprintf("The command runs in the background as process %s. %s", p.ID, goOn)
-	if !runs(p) {
+	result.Note = fmt.Sprintf("The command runs in the background as process %s. %s", p.ID, nextSteps)
+	if !isRunning(p) {
 		result.Note = fmt.Sprintf("The command was process %s and has ended. process_output returns what it wrote.", p.ID)
 	}
 	return tools.Fit(call.Chat, 0, func(int) any { return result })
 }
 
-// goOn says how to go on with a command that runs.
-const goOn = "process_output waits for it and returns its output, process_signal ends it."
+// nextSteps tells what to do with a running command.
+const nextSteps = "process_output waits for it and returns its output, process_signal ends it."
 
-// result is the result of a command as it is now.
+// result completes the result of a command.
 func (t execute) result(
 	ctx context.Context, workspace *client.Client, call tools.Call, p *protocol.Process, r executeResult,
 ) (string, error) {
@@ -209,16 +202,16 @@ func (t execute) result(
 		r.Error = "the command was ended by " + p.Signal
 	}
 	if p.Descendants != nil {
-		r.Background, r.Note = p.ID, notes(r.Note, left(p))
+		r.Background, r.Note = p.ID, joinNotes(r.Note, descendantsNote(p))
 	}
 	if p.State == protocol.Running {
 		r.Background = p.ID
-		r.Note = strings.TrimSpace(fmt.Sprintf("%s It runs on as process %s. %s", r.Note, p.ID, goOn))
+		r.Note = joinNotes(r.Note, fmt.Sprintf("It runs on as process %s. %s", p.ID, nextSteps))
 	}
-	written, err := read(ctx, workspace, p)
+	written, err := readOutput(ctx, workspace, p)
 	if err != nil {
-		r.Note = strings.TrimSpace(r.Note + " Its output could not be read: process_output for process " + p.ID +
-			" may return it later.")
+		r.Note = joinNotes(r.Note,
+			"Its output could not be read: process_output for process "+p.ID+" may return it later.")
 		written = &output{}
 	}
 	return tools.Fit(call.Chat, maxOutput, func(most int) any {
@@ -227,37 +220,36 @@ func (t execute) result(
 	})
 }
 
-// interrupted ends the command of a chat that was interrupted.
+// interrupted ends the command of an interrupted chat.
 func (t execute) interrupted(
 	ctx context.Context, workspace *client.Client, call tools.Call, p *protocol.Process, began time.Time,
 ) (string, error) {
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
 	r := executeResult{Error: "the chat was interrupted, and the command was ended"}
 	last, err := t.end(ending, workspace, p.ID)
 	switch {
 	case err != nil:
-		r.DurationMS = t.lasted(p, began)
+		r.DurationMS = t.duration(p, began)
 		r.Error = "the chat was interrupted, and whether the command was ended is not known"
 		r.Background = p.ID
 		return tools.Fit(call.Chat, 0, func(int) any { return r })
 	case last.State == protocol.Running:
 		r.Error = "the chat was interrupted, and the command did not end although it was killed"
 	}
-	r.DurationMS = t.lasted(last, began)
+	r.DurationMS = t.duration(last, began)
 	return t.result(ending, workspace, call, last, r)
 }
 
-// lost is the result of a command whose workspace cannot be reached any more.
+// lost is the result of a command whose workspace became unreachable.
 func (t execute) lost(
 	ctx context.Context, call tools.Call, p *protocol.Process, began time.Time, err error,
 ) (string, error) {
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	r := executeResult{DurationMS: t.lasted(p, began), Background: p.ID}
-	r.Error = Problem(ctx, err).Error()
-	r.Note = fmt.Sprintf("The command was started as process %s and may still run. %s", p.ID, goOn)
+	r := executeResult{DurationMS: t.duration(p, began), Background: p.ID, Error: Problem(ctx, err).Error(),
+		Note: fmt.Sprintf("The command was started as process %s and may still run. %s", p.ID, nextSteps)}
 	if errors.Is(err, client.ErrGone) {
 		r.Background, r.Error = "", "the workspace's pod was lost while the command ran, and what became of it is not known"
 		r.Note = fmt.Sprintf("It was process %s. The next call starts the workspace again: look there how far it came.", p.ID)
@@ -265,10 +257,62 @@ func (t execute) lost(
 	return tools.Fit(call.Chat, 0, func(int) any { return r })
 }
 
-// lasted is how long a command ran, in milliseconds: by the workspace's clock if it has ended, by ours until then.
-func (t execute) lasted(p *protocol.Process, began time.Time) int64 {
+// duration of a command in milliseconds: by the workspace's clock if it has ended, and else by this one.
+func (t execute) duration(p *protocol.Process, began time.Time) int64 {
 	if p.EndedAt.IsZero() || p.StartedAt.IsZero() {
 		return t.options.Now().Sub(began).Milliseconds()
 	}
 	return max(0, p.EndedAt.Sub(p.StartedAt).Milliseconds())
 }
+
+// inBackground removes a trailing & from a command, and reports whether there was one. Parts of &&, quoted texts and
+// comments do not count.
+func inBackground(command string) (rest string, background bool) {
+	trimmed := strings.TrimRight(command, " \t\r\n")
+	rest, found := strings.CutSuffix(trimmed, "&")
+	joined := rest != "" && strings.IndexByte("&|;<>", rest[len(rest)-1]) >= 0
+	if !found || joined || !isUnquoted(rest) {
+		return command, false
+	}
+	return strings.TrimRight(rest, " \t\r\n"), true
+}
+
+// isUnquoted reports whether the next character of a shell's text is neither quoted nor in a comment.
+func isUnquoted(text string) bool {
+	l := lexer{begins: true}
+	for i := range len(text) {
+		l.take(text[i])
+	}
+	return l.quote == 0 && !l.escaped
+}
+
+// lexer reads quotes and comments of a shell's text.
+type lexer struct {
+	// quote is the current quotation mark or backquote, # in a comment, 0 outside of them.
+	quote byte
+	// escaped is set after a backslash, begins where a word can begin.
+	escaped, begins bool
+}
+
+func (l *lexer) take(c byte) {
+	switch {
+	case l.quote == '#':
+		if c == '\n' {
+			l.quote = 0
+		}
+	case l.escaped:
+		l.escaped = false
+		l.begins = false
+		return
+	case c == '\\' && l.quote != '\'':
+		l.escaped = true
+	case l.quote == c:
+		l.quote = 0
+	case l.quote == 0 && l.quotes(c):
+		l.quote = c
+	}
+	l.begins = l.quote == 0 && strings.IndexByte(" \t\r\n;&|()", c) >= 0
+}
+
+// quotes reports whether a character begins a quoted text or a comment.
+func (l *lexer) quotes(c byte) bool { return strings.IndexByte("'\"`", c) >= 0 || c == '#' && l.begins }

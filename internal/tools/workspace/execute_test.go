@@ -12,11 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeworkspace"
 	"parley.dev/parley/test/kit/waiting"
 )
@@ -55,16 +54,10 @@ func TestACommandIsRunAndItsEndTold(t *testing.T) {
 				t.Errorf("it lasted %v", got["wall_duration_ms"])
 			}
 			delete(got, "wall_duration_ms")
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Equal(t, "result", c.want, got)
 			want := protocol.StartRequest{Command: "make", Dir: "src"}
-			if diff := cmp.Diff(want, b.agent.Processes()[0].Asked); diff != "" {
-				t.Errorf("started with -want +got\n%s", diff)
-			}
-			if got := b.agent.Requests()[0]; got != "PUT /v1/processes/"+key {
-				t.Errorf("asked was %s", got)
-			}
+			check.Equal(t, "started with", want, b.agent.Processes()[0].Asked)
+			check.Equal(t, "first request", "PUT /v1/processes/"+key, b.agent.Requests()[0])
 		})
 	}
 }
@@ -79,15 +72,11 @@ func TestCommandTimeoutKeepsCommandRunningInBackground(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	p := b.agent.Processes()[0]
-	if len(p.Signals) != 0 {
-		t.Error("it got a signal")
-	}
+	check.Equal(t, "signals", 0, len(p.Signals))
 	p.Say("ended\n")
 	p.Exit(0)
-	if got := b.good("process_output", `{"process_id":"p1"}`); got["output"] != "begun\nended\n" ||
-		got["state"] != "exited" || got["exit_code"] != 0.0 {
-		t.Errorf("then %v", got)
-	}
+	fields(t, b.good("process_output", `{"process_id":"p1"}`), map[string]any{
+		"output": "begun\nended\n", "state": "exited", "exit_code": 0.0})
 }
 
 func TestBackgroundCommandReturnsWithoutWaiting(t *testing.T) {
@@ -101,12 +90,9 @@ func TestBackgroundCommandReturnsWithoutWaiting(t *testing.T) {
 			b := newBench(t)
 			b.agent.Run = untilEnded
 			got := b.good("execute", input)
-			if got["success"] != true || got["background_process_id"] != "p1" || !has(got["note"], "process_output") {
-				t.Errorf("got %v", got)
-			}
-			if command := b.agent.Processes()[0].Asked.Command; command != "serve" {
-				t.Errorf("started was %q", command)
-			}
+			fields(t, got, map[string]any{
+				"success": true, "background_process_id": "p1", "note": containing("process_output")})
+			check.Equal(t, "command", "serve", b.agent.Processes()[0].Asked.Command)
 		})
 	}
 }
@@ -143,13 +129,10 @@ func TestInterruptTerminatesAwaitedCommand(t *testing.T) {
 				}
 			}
 			got := b.good("execute", `{"command":"make","timeout":600}`)
-			if got["success"] != false || got["error"] != "the chat was interrupted, and the command was ended" ||
-				got["output"] != c.want["output"] || got["signal"] != c.want["signal"] {
-				t.Errorf("got %v", got)
-			}
-			if first := <-signalled; first != protocol.Terminate {
-				t.Errorf("first it got %s", first)
-			}
+			fields(t, got, map[string]any{
+				"success": false, "error": "the chat was interrupted, and the command was ended",
+				"output": c.want["output"], "signal": c.want["signal"]})
+			check.Equal(t, "first signal", protocol.Terminate, <-signalled)
 		})
 	}
 }
@@ -164,9 +147,7 @@ func TestCommandEndingDuringInterruptReturnsItsResult(t *testing.T) {
 		return false
 	}
 	got := b.good("execute", `{"command":"make","timeout":600}`)
-	if got["success"] != true || got["output"] != "done\n" {
-		t.Errorf("got %v", got)
-	}
+	fields(t, got, map[string]any{"success": true, "output": "done\n"})
 }
 
 func TestCanceledCallLeavesCommandRunningForNextAttempt(t *testing.T) {
@@ -213,9 +194,7 @@ func TestInterruptDuringCommandStartEndsTheCommand(t *testing.T) {
 		return false
 	}
 	got := b.good("execute", `{"command":"make","timeout":600}`)
-	if got["signal"] != "SIGTERM" || !has(got["error"], "the chat was interrupted") {
-		t.Errorf("got %v", got)
-	}
+	fields(t, got, map[string]any{"signal": "SIGTERM", "error": containing("the chat was interrupted")})
 }
 
 func TestAWorkspaceThatGoesAwayIsTold(t *testing.T) {
@@ -232,10 +211,9 @@ func TestAWorkspaceThatGoesAwayIsTold(t *testing.T) {
 		return true
 	}
 	got := b.good("execute", `{"command":"make","timeout":600}`)
-	if got["success"] != false || !has(got["error"], "cannot be reached") || got["background_process_id"] != "p1" ||
-		!has(got["note"], "may still run") {
-		t.Errorf("got %v", got)
-	}
+	fields(t, got, map[string]any{
+		"success": false, "error": containing("cannot be reached"), "background_process_id": "p1",
+		"note": containing("may still run")})
 }
 
 func TestLongOutputIsTruncatedToHeadAndTail(t *testing.T) {
@@ -314,9 +292,7 @@ func TestCommandOutputIsShownWhileRunning(t *testing.T) {
 		}
 		p.Exit(0)
 	}
-	if got := b.good("execute", `{"command":"make","timeout":14400}`); got["output"] != "one\ntwo 世\n20%\n" {
-		t.Errorf("got %v", got)
-	}
+	check.Equal(t, "output", "one\ntwo 世\n20%\n", b.good("execute", `{"command":"make","timeout":14400}`)["output"])
 }
 
 func TestOutputFloodIsShownInBoundedChunks(t *testing.T) {
@@ -361,9 +337,7 @@ func TestUnusableWorkspaceReturnsReadableReason(t *testing.T) {
 		"edit_files":  `{"edits":[{"path":"a","old_text":"","new_text":""}]}`,
 		"attach_file": `{"path":"a"}`, "start_workspace": `{}`,
 	} {
-		if _, err := b.call(name, input); err == nil || err.Error() != want {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.Equal(t, "error", want, b.fail(name, input))
 	}
 	if len(b.tools) != 11 { // To stop it, it need not be usable.
 		t.Errorf("there are %d tools", len(b.tools))
@@ -393,9 +367,7 @@ func TestRefusalsTellTheModelWhatToDo(t *testing.T) {
 			fmt.Fprintf(w, `{"code":%q,"message":"Too many."}`, code)
 			return true
 		}
-		if _, err := b.call("execute", `{"command":"x"}`); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", code, err)
-		}
+		check.Contains(t, b.fail("execute", `{"command":"x"}`), want)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 )
 
 // quote is a text as JSON.
@@ -73,14 +74,10 @@ func TestReadFileReturnsNumberedLines(t *testing.T) {
 			b := newBench(t)
 			c.asked.MaxBytes = tools.MaxResultBytes
 			b.agent.Read = func(asked protocol.ReadRequest) (*protocol.ReadResponse, *protocol.Error) {
-				if diff := cmp.Diff(c.asked, asked); diff != "" {
-					t.Errorf("asked -want +got\n%s", diff)
-				}
+				check.Equal(t, "request", c.asked, asked)
 				return &c.reply, nil
 			}
-			if diff := cmp.Diff(c.want, b.good("read_file", c.input)); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Equal(t, "result", c.want, b.good("read_file", c.input))
 		})
 	}
 }
@@ -126,30 +123,19 @@ func TestReadFileRejectsNonTextWithHint(t *testing.T) {
 		b.agent.Read = func(protocol.ReadRequest) (*protocol.ReadResponse, *protocol.Error) {
 			return nil, &protocol.Error{Code: protocol.NotText, Message: "it has bytes that are no UTF-8"}
 		}
-		if _, err := b.call("read_file", `{"path":`+quote(file)+`}`); err == nil || err.Error() != want {
-			t.Errorf("%s: %v", file, err)
-		}
+		check.Equal(t, "error", want, b.fail("read_file", `{"path":`+quote(file)+`}`))
 	}
 }
 
 func TestAFileIsWrittenAsAWhole(t *testing.T) {
 	b := newBench(t)
 	const content = "a\r\n\"quoted\"\x00 <tag> 世"
-	input := `{"path":"/workspace/a b/c.txt","content":` + quote(content) + `}`
 	want := map[string]any{"ok": true, "path": "a b/c.txt", "size": float64(len(content)), "created": true}
-	if diff := cmp.Diff(want, b.good("write_file", input)); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
-	if got, _ := b.agent.File("a b/c.txt"); got != content {
-		t.Errorf("written was %q", got)
-	}
-	if got := b.good("write_file", `{"path":"a b/c.txt","content":""}`); got["created"] != nil || got["size"] != 0.0 {
-		t.Errorf("the second time: %v", got)
-	}
-	if _, err := b.call("write_file", `{"path":"../x","content":""}`); err == nil ||
-		!strings.Contains(err.Error(), "(OutsideWorkspace)") {
-		t.Errorf("outside: %v", err)
-	}
+	check.Equal(t, "result", want, b.good("write_file", `{"path":"a b/c.txt","content":`+quote(content)+`}`))
+	got, _ := b.agent.File("a b/c.txt")
+	check.Equal(t, "content", content, got)
+	want = map[string]any{"ok": true, "path": "a b/c.txt", "size": 0.0}
+	check.Equal(t, "second result", want, b.good("write_file", `{"path":"a b/c.txt","content":""}`))
 }
 
 func TestEditFilesSendsKeyOfCall(t *testing.T) {
@@ -166,9 +152,7 @@ func TestEditFilesSendsKeyOfCall(t *testing.T) {
 	const input = `{"edits":[{"path":"a","old_text":"x","new_text":"y","replace_all":true},` +
 		`{"path":"/workspace/b","old_text":"","new_text":"new"}]}`
 	want := map[string]any{"files": []any{map[string]any{"path": "a", "replaced": 2.0, "diff": "-x\n+y\n"}}}
-	if diff := cmp.Diff(want, b.good("edit_files", input)); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "result", want, b.good("edit_files", input))
 	b.agent.Edit = func(string, protocol.EditRequest) (*protocol.EditResponse, *protocol.Error) {
 		return &protocol.EditResponse{Files: []protocol.EditedFile{
 			{Path: "a", Diff: strings.Repeat("+\"\n", 20_000)}, {Path: "b", Diff: strings.Repeat("+\"\n", 20_000)},
@@ -180,10 +164,9 @@ func TestEditFilesSendsKeyOfCall(t *testing.T) {
 	b.agent.Edit = func(string, protocol.EditRequest) (*protocol.EditResponse, *protocol.Error) {
 		return nil, &protocol.Error{Code: protocol.OutcomeUnknown, Message: "the edits were begun before"}
 	}
-	if _, err := b.call("edit_files", input); err == nil || err.Error() !=
-		"the edits were begun before (OutcomeUnknown). Look whether the change was made before you make it again." {
-		t.Errorf("got %v", err)
-	}
+	check.Equal(t, "error",
+		"the edits were begun before (OutcomeUnknown). Look whether the change was made before you make it again.",
+		b.fail("edit_files", input))
 }
 
 func TestMatchesAreGroupedByTheirFiles(t *testing.T) {
@@ -191,9 +174,7 @@ func TestMatchesAreGroupedByTheirFiles(t *testing.T) {
 	b.agent.Search = func(asked protocol.SearchRequest) (*protocol.SearchResponse, *protocol.Error) {
 		want := protocol.SearchRequest{Path: "src", Glob: "**/*.go", Pattern: "^func", IgnoreCase: true, Context: 1,
 			Hidden: true, Limit: 5}
-		if diff := cmp.Diff(want, asked); diff != "" {
-			t.Errorf("asked -want +got\n%s", diff)
-		}
+		check.Equal(t, "request", want, asked)
 		return &protocol.SearchResponse{Skipped: 2, Truncated: true, Matches: []protocol.Match{
 			{Path: "src/a  b.go", Line: 3, Text: "func a()\r\n", Before: []string{"// a"}, After: []string{"{"}},
 			{Path: "src/a  b.go", Line: 9, Text: "func " + strings.Repeat("b", 1000)},
@@ -213,9 +194,7 @@ func TestMatchesAreGroupedByTheirFiles(t *testing.T) {
 		"truncated": true, "skipped": 2.0,
 		"note": "These are the first 3 matches: a narrower pattern, glob or path finds the others.",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "result", want, got)
 }
 
 func TestASearchByNameListsPaths(t *testing.T) {
@@ -223,16 +202,10 @@ func TestASearchByNameListsPaths(t *testing.T) {
 	reply := &protocol.SearchResponse{Matches: []protocol.Match{{Path: "a.go"}, {Path: "b.go"}}}
 	b.agent.Search = func(protocol.SearchRequest) (*protocol.SearchResponse, *protocol.Error) { return reply, nil }
 	want := map[string]any{"files": []any{map[string]any{"path": "a.go"}, map[string]any{"path": "b.go"}}}
-	if diff := cmp.Diff(want, b.good("search_files", `{"glob":"*.go"}`)); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "result", want, b.good("search_files", `{"glob":"*.go"}`))
 	reply = &protocol.SearchResponse{}
-	if got := b.good("search_files", `{"glob":"*.go"}`); got["note"] != "Nothing matches." {
-		t.Errorf("got %v", got)
-	}
-	if _, err := b.call("search_files", `{"path":"src"}`); err == nil || !strings.Contains(err.Error(), "pattern and glob") {
-		t.Errorf("got %v", err)
-	}
+	check.Equal(t, "note", "Nothing matches.", b.good("search_files", `{"glob":"*.go"}`)["note"])
+	check.Contains(t, b.fail("search_files", `{"path":"src"}`), "pattern and glob")
 }
 
 func TestMatchesThatDoNotFitAreLeftOut(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeworkspace"
 )
 
@@ -116,9 +117,7 @@ func (b *bench) call(tool, input string) (map[string]any, error) {
 		},
 	})
 	if err != nil {
-		if text != "" {
-			b.t.Errorf("besides an error there is the result %q", text)
-		}
+		check.Equal(b.t, "result with an error", "", text)
 		return nil, err
 	}
 	var result map[string]any
@@ -147,6 +146,30 @@ func (b *bench) good(tool, input string) map[string]any {
 		b.t.Fatalf("%s %s: %v", tool, input, err)
 	}
 	return result
+}
+
+// fail makes a call that must fail, and returns its error.
+func (b *bench) fail(tool, input string) string {
+	b.t.Helper()
+	result, err := b.call(tool, input)
+	if err == nil {
+		b.t.Fatalf("%s %s: %v", tool, input, result)
+	}
+	return err.Error()
+}
+
+// containing is a field that has a part.
+type containing string
+
+// fields compares some fields of a result; nil: there is none.
+func fields(t *testing.T, got, want map[string]any) {
+	t.Helper()
+	for name, value := range want {
+		part, isPart := value.(containing)
+		if isPart && !has(got[name], string(part)) || !isPart && got[name] != value {
+			t.Errorf("%s is %v, want %v: %v", name, got[name], value, got)
+		}
+	}
 }
 
 // seen is what was shown while calls ran.

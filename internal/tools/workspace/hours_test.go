@@ -15,6 +15,7 @@ import (
 	"parley.dev/parley/internal/kube/tokencache"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeworkspace"
 )
 
@@ -69,9 +70,7 @@ func TestFourHourCommandIsAwaitedUntilTimeout(t *testing.T) {
 				}
 				got := b.good("execute", `{"command":"make","timeout":14400}`)
 				for field, want := range c.want {
-					if got[field] != want {
-						t.Errorf("%s is %v: %v", field, got[field], got)
-					}
+					check.Equal(t, field, want, got[field])
 				}
 				if took, want := time.Since(began), min(c.lasts, 4*time.Hour); took < want || took > want+time.Minute {
 					t.Errorf("the call took %s", took)
@@ -122,9 +121,7 @@ func TestLostPodReportsUnknownOutcome(t *testing.T) {
 					t.Errorf("the call took %s", took)
 				}
 				for field, want := range c.want {
-					if got[field] != want {
-						t.Errorf("%s is %v: %v", field, got[field], got)
-					}
+					check.Equal(t, field, want, got[field])
 				}
 				if said, _ := got["note"].(string); err == nil && !strings.Contains(said, c.says) || got["background_process_id"] != nil {
 					t.Errorf("got %v", got)

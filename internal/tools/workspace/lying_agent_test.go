@@ -12,6 +12,7 @@ import (
 
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 )
 
 // everyCall are calls of all tools, as models make them.
@@ -77,9 +78,7 @@ func FuzzNoAnswerOfAnAgentBreaksATool(f *testing.F) {
 			if took := time.Since(began); took > 20*time.Second {
 				t.Errorf("%s took %s", tool, took)
 			}
-			if problem := wrongError(err); problem != "" {
-				t.Errorf("%s: %s", tool, problem)
-			}
+			check.Equal(t, tool, "", wrongError(err))
 		}
 	})
 }

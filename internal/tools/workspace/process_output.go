@@ -6,7 +6,6 @@ package workspace
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"parley.dev/parley/internal/tools"
@@ -14,10 +13,9 @@ import (
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
-// defaultWait is how many seconds process_output waits: 10 s.
+// defaultWait is how many seconds process_output waits.
 const defaultWait = 10
 
-// processOutput waits for a command and returns what it has written.
 type processOutput struct{ *common }
 
 type processOutputResult struct {
@@ -41,8 +39,7 @@ func (t processOutput) Definition() tools.Definition {
 			"wait_timeout": arguments.Integer(0, maxTimeout, defaultWait,
 				"How many seconds to wait for its end; 0 looks and does not wait."),
 		}, "process_id"),
-		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: t.suits, Repeatable: true,
-			NeedsWorkspace: true},
+		Traits: t.readTraits(),
 		Reference: tools.Reference{
 			Offered: offered, Result: processOutputResult{},
 			Errors: []string{"There is no such process."},
@@ -56,20 +53,19 @@ func (t processOutput) Definition() tools.Definition {
 	}
 }
 
-// Run waits for the command.
 func (t processOutput) Run(ctx context.Context, call tools.Call) (string, error) {
-	var given struct {
+	var args struct {
 		ID   string `json:"process_id"`
 		Wait int    `json:"wait_timeout"`
 	}
-	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
+	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &args)
 	if err != nil {
 		return "", err
 	}
-	began, wait := t.options.Now(), time.Duration(given.Wait)*time.Second
-	p, err := workspace.Process(ctx, given.ID)
+	began, wait := t.options.Now(), time.Duration(args.Wait)*time.Second
+	p, err := workspace.Process(ctx, args.ID)
 	if err == nil {
-		p, err = t.attend(ctx, workspace, call, p, wait, max(0, p.OutputBytes-showBytes))
+		p, err = t.awaitProcess(ctx, workspace, call, p, wait, max(0, p.OutputBytes-showBytes))
 	}
 	if err == nil {
 		p, err = t.awaitDescendants(ctx, workspace, call, p, wait-t.options.Now().Sub(began))
@@ -77,17 +73,17 @@ func (t processOutput) Run(ctx context.Context, call tools.Call) (string, error)
 	if err != nil {
 		return "", Problem(ctx, err)
 	}
-	written, err := read(ctx, workspace, p)
+	written, err := readOutput(ctx, workspace, p)
 	if err != nil {
 		return "", Problem(ctx, err)
 	}
 	result := processOutputResult{
-		ID: p.ID, State: state(p), ExitCode: p.ExitCode, Signal: p.Signal, OutputBytes: p.OutputBytes,
-		Note: notes(p.Note, left(p)),
+		ID: p.ID, State: stateOf(p), ExitCode: p.ExitCode, Signal: p.Signal, OutputBytes: p.OutputBytes,
+		Note: joinNotes(p.Note, descendantsNote(p)),
 	}
 	if p.State == protocol.Running {
-		result.Note = strings.TrimSpace(result.Note + " It runs on. A longer wait_timeout waits for its end, " +
-			"process_signal ends it.")
+		result.Note = joinNotes(result.Note,
+			"It runs on. A longer wait_timeout waits for its end, process_signal ends it.")
 	}
 	return tools.Fit(call.Chat, maxOutput, func(most int) any {
 		result.Output, result.Truncated = written.shorten(most)

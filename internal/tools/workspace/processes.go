@@ -18,34 +18,32 @@ import (
 )
 
 const (
-	// maxID is how many characters the id of a process may have.
+	// maxID bounds the characters of the id of a process.
 	maxID = protocol.MaxKeyLength
-	// maxListed is how many processes a list has.
-	maxListed = 50
-	// shownCommand is how many characters of a command a list has.
-	shownCommand = 200
-	// settle is how long a process that got a signal has to end before the call answers.
-	settle = 2 * time.Second
+	// maxListed bounds the processes of a list, and shownCommand the characters of each command.
+	maxListed, shownCommand = 50, 200
+	// signalWait is how long a call waits for the end of a process after its signal.
+	signalWait = 2 * time.Second
 )
 
-// runs reports whether a process does, or anything that it has started.
-func runs(p *protocol.Process) bool { return p.State == protocol.Running || p.Descendants != nil }
+// isRunning reports whether a process or one of its descendants runs.
+func isRunning(p *protocol.Process) bool { return p.State == protocol.Running || p.Descendants != nil }
 
-// state is how a process is, in the words that tools use.
-func state(p *protocol.Process) string {
-	if runs(p) {
-		return strings.ToLower(string(protocol.Running))
+// stateOf is the state of a process in results.
+func stateOf(p *protocol.Process) string {
+	if isRunning(p) {
+		return "running"
 	}
 	return strings.ToLower(string(p.State))
 }
 
-// descendant is a process that a command has started, and that still runs.
+// descendant is a running descendant of a command.
 type descendant struct {
 	PID     int    `json:"pid" doc:"Its number in the workspace."`
 	Command string `json:"command" doc:"Its words, the beginning if they are long."`
 }
 
-// descendants returns the descendants to show, and the number of those left out.
+// descendants returns the descendants to show, and the number of others.
 func descendants(p *protocol.Process) (shown []descendant, more int) {
 	if p.Descendants == nil {
 		return nil, 0
@@ -56,12 +54,12 @@ func descendants(p *protocol.Process) (shown []descendant, more int) {
 	return shown, p.Descendants.Count - len(shown)
 }
 
-// left says what still runs of a command that has exited; empty: nothing does.
-func left(p *protocol.Process) string {
-	shown, more := descendants(p)
+// descendantsNote lists what still runs of a command that has exited; empty: nothing does.
+func descendantsNote(p *protocol.Process) string {
 	if p.Descendants == nil {
 		return ""
 	}
+	shown, more := descendants(p)
 	var texts []string
 	for _, d := range shown {
 		texts = append(texts, fmt.Sprintf("%d (%s)", d.PID, d.Command))
@@ -73,11 +71,9 @@ func left(p *protocol.Process) string {
 		"process_signal ends it.", p.ID, strings.Join(texts, ", "))
 }
 
-// processList lists commands.
 type processList struct{ *common }
 
-// listed is a process in a list.
-type listed struct {
+type listedProcess struct {
 	ID          string `json:"process_id" doc:"Its name for the other tools."`
 	Command     string `json:"command" doc:"The command, its beginning if it is long."`
 	State       string `json:"state" doc:"running, also while what it has started does; exited; or lost: by a restart."`
@@ -91,8 +87,8 @@ type listed struct {
 }
 
 type processListResult struct {
-	Processes []listed `json:"processes" doc:"Those that run first, then the newest first."`
-	Note      string   `json:"note,omitempty" doc:"How many more there are."`
+	Processes []listedProcess `json:"processes" doc:"Those that run first, then the newest first."`
+	Note      string          `json:"note,omitempty" doc:"How many more there are."`
 }
 
 func (t processList) Definition() tools.Definition {
@@ -100,8 +96,7 @@ func (t processList) Definition() tools.Definition {
 		Name:        "process_list",
 		Description: "Lists the commands of this workspace: those that run, and the last ones that have ended.",
 		InputSchema: arguments.Object(map[string]any{}),
-		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: t.suits, Repeatable: true,
-			NeedsWorkspace: true},
+		Traits:      t.readTraits(),
 		Reference: tools.Reference{
 			Offered: offered, Result: processListResult{},
 			Limits: []string{
@@ -112,7 +107,6 @@ func (t processList) Definition() tools.Definition {
 	}
 }
 
-// Run lists the commands.
 func (t processList) Run(ctx context.Context, call tools.Call) (string, error) {
 	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &struct{}{})
 	if err != nil {
@@ -122,12 +116,12 @@ func (t processList) Run(ctx context.Context, call tools.Call) (string, error) {
 	if err != nil {
 		return "", Problem(ctx, err)
 	}
-	all = slices.DeleteFunc(all, func(p protocol.Process) bool { return p.Session && !runs(&p) })
+	all = slices.DeleteFunc(all, func(p protocol.Process) bool { return p.Session && !isRunning(&p) })
 	slices.SortStableFunc(all, func(a, b protocol.Process) int { return rank(&a) - rank(&b) })
 	return tools.Fit(call.Chat, maxListed, func(most int) any {
-		result := processListResult{Processes: []listed{}}
+		result := processListResult{Processes: []listedProcess{}}
 		for i := range all[:min(most, len(all))] {
-			result.Processes = append(result.Processes, entry(&all[i]))
+			result.Processes = append(result.Processes, listed(&all[i]))
 		}
 		if more := len(all) - len(result.Processes); more > 0 {
 			result.Note = fmt.Sprintf("There are %d more.", more)
@@ -136,29 +130,28 @@ func (t processList) Run(ctx context.Context, call tools.Call) (string, error) {
 	})
 }
 
-// notes are those that say something, as one.
-func notes(texts ...string) string {
+// joinNotes joins the notes that are not empty.
+func joinNotes(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), " ")
 }
 
-// rank sorts processes that run before others.
+// rank sorts running processes before others.
 func rank(p *protocol.Process) int {
-	if runs(p) {
+	if isRunning(p) {
 		return 0
 	}
 	return 1
 }
 
-func entry(p *protocol.Process) listed {
+func listed(p *protocol.Process) listedProcess {
 	shown, more := descendants(p)
-	return listed{
-		ID: p.ID, Command: clip.Ellipsis(printable.Line(p.Command), shownCommand), State: state(p), ExitCode: p.ExitCode,
+	return listedProcess{
+		ID: p.ID, Command: clip.Ellipsis(printable.Line(p.Command), shownCommand), State: stateOf(p), ExitCode: p.ExitCode,
 		Signal: p.Signal, StartedAt: p.StartedAt.UTC().Format(time.RFC3339), OutputBytes: p.OutputBytes,
 		Descendants: shown, More: more,
 	}
 }
 
-// processSignal ends commands.
 type processSignal struct{ *common }
 
 type processSignalResult struct {
@@ -179,36 +172,35 @@ func (t processSignal) Definition() tools.Definition {
 			"signal": arguments.OneOf("What to send.",
 				string(protocol.Terminate), string(protocol.Kill), string(protocol.Interrupt)),
 		}, "process_id", "signal"),
-		Traits: tools.Traits{UsefulTo: t.suits, Repeatable: true, NeedsWorkspace: true},
+		Traits: tools.Traits{UsefulTo: t.hasWorkspace, Repeatable: true, NeedsWorkspace: true},
 		Reference: tools.Reference{
 			Offered: offered, Result: processSignalResult{},
 			Errors: []string{"There is no such process. One that has ended is no error: the note says so."},
-			Limits: []string{fmt.Sprintf("The call waits %d s for the process to end.", int(settle.Seconds()))},
+			Limits: []string{fmt.Sprintf("The call waits %d s for the process to end.", int(signalWait.Seconds()))},
 		},
 	}
 }
 
-// Run sends the signal.
 func (t processSignal) Run(ctx context.Context, call tools.Call) (string, error) {
-	var given struct {
+	var args struct {
 		ID     string          `json:"process_id"`
 		Signal protocol.Signal `json:"signal"`
 	}
-	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
+	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &args)
 	if err != nil {
 		return "", err
 	}
 	note := ""
-	p, err := workspace.Signal(ctx, given.ID, given.Signal)
+	p, err := workspace.Signal(ctx, args.ID, args.Signal)
 	if isCode(err, protocol.NotRunning) {
 		note = "It had ended before."
-		p, err = workspace.Process(ctx, given.ID)
+		p, err = workspace.Process(ctx, args.ID)
 	}
 	if err == nil {
-		p, err = t.attend(ctx, workspace, call, p, settle, p.OutputBytes)
+		p, err = t.awaitProcess(ctx, workspace, call, p, signalWait, p.OutputBytes)
 	}
 	if err == nil {
-		p, err = t.awaitDescendants(ctx, workspace, call, p, settle)
+		p, err = t.awaitDescendants(ctx, workspace, call, p, signalWait)
 	}
 	if err != nil {
 		return "", Problem(ctx, err)
@@ -217,7 +209,8 @@ func (t processSignal) Run(ctx context.Context, call tools.Call) (string, error)
 		note = "It has not ended yet: process_output waits for that, and the signal kill ends it."
 	}
 	result := processSignalResult{
-		ID: p.ID, State: state(p), ExitCode: p.ExitCode, Signal: p.Signal, Note: notes(note, left(p), p.Note),
+		ID: p.ID, State: stateOf(p), ExitCode: p.ExitCode, Signal: p.Signal,
+		Note: joinNotes(note, descendantsNote(p), p.Note),
 	}
 	return tools.Fit(call.Chat, 0, func(int) any { return result })
 }

@@ -10,9 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeworkspace"
 )
 
@@ -24,9 +23,7 @@ func TestProcessOutputWaitsWithoutAskingAgainAndAgain(t *testing.T) {
 	got := b.good("process_output", `{"process_id":"p1","wait_timeout":0}`)
 	want := map[string]any{"process_id": "p1", "state": "running", "output": "before\n", "output_bytes": 7.0,
 		"note": "It runs on. A longer wait_timeout waits for its end, process_signal ends it."}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("a look: -want +got\n%s", diff)
-	}
+	check.Equal(t, "a look", want, got)
 	if slices.ContainsFunc(b.agent.Requests(), func(r string) bool { return strings.Contains(r, "wait=") }) {
 		t.Errorf("a look has waited: %q", b.agent.Requests())
 	}
@@ -44,23 +41,15 @@ func TestProcessOutputWaitsWithoutAskingAgainAndAgain(t *testing.T) {
 	got = b.good("process_output", `{"process_id":"p1","wait_timeout":14400}`)
 	want = map[string]any{"process_id": "p1", "state": "exited", "output": "before\nafter\n", "output_bytes": 13.0,
 		"exit_code": 1.0}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("a wait: -want +got\n%s", diff)
-	}
+	check.Equal(t, "a wait", want, got)
 	if asked := b.agent.Requests()[looks:]; len(asked) > 6 {
 		t.Errorf("asked were %q", asked)
 	}
 	if !strings.HasPrefix(b.seen(), "before\n") {
 		t.Errorf("shown was %q", b.seen())
 	}
-	if _, err := b.call("process_output", `{"process_id":"p9"}`); err == nil ||
-		err.Error() != "There is no process p9 (NotFound)" {
-		t.Errorf("an unknown one: %v", err)
-	}
-	if _, err := b.call("process_output", `{"process_id":"../x"}`); err == nil ||
-		!strings.Contains(err.Error(), "there is no process") {
-		t.Errorf("one that cannot be: %v", err)
-	}
+	check.Equal(t, "error", "There is no process p9 (NotFound)", b.fail("process_output", `{"process_id":"p9"}`))
+	check.Contains(t, b.fail("process_output", `{"process_id":"../x"}`), "there is no process")
 }
 
 func TestAnInterruptedWaitLeavesTheProcessAlone(t *testing.T) {
@@ -76,9 +65,7 @@ func TestAnInterruptedWaitLeavesTheProcessAlone(t *testing.T) {
 	if _, err := b.call("process_output", `{"process_id":"p1","wait_timeout":600}`); err == nil {
 		t.Error("the wait had a result")
 	}
-	if len(p.Signals) != 0 {
-		t.Error("the process got a signal")
-	}
+	check.Equal(t, "signals", 0, len(p.Signals))
 }
 
 func TestTheListHasWhatRunsFirst(t *testing.T) {
@@ -94,9 +81,7 @@ func TestTheListHasWhatRunsFirst(t *testing.T) {
 		t.Fatalf("%d are listed, %v", len(list), got["note"])
 	}
 	first, _ := list[0].(map[string]any)
-	if first["process_id"] != "p1" || first["state"] != "running" || first["command"] != "sleep[2J infinity" {
-		t.Errorf("the first is %v", first)
-	}
+	fields(t, first, map[string]any{"process_id": "p1", "state": "running", "command": "sleep[2J infinity"})
 	second, _ := list[1].(map[string]any)
 	if command, _ := second["command"].(string); second["process_id"] != "p61" || second["exit_code"] != 59.0 ||
 		len(command) > shownCommand+3 {
@@ -144,9 +129,7 @@ func TestASignalIsSentAndItsEffectTold(t *testing.T) {
 			}
 			c.want["process_id"] = "p1"
 			got := b.good("process_signal", fmt.Sprintf(`{"process_id":"p1","signal":%q}`, c.signal))
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Equal(t, "result", c.want, got)
 		})
 	}
 }

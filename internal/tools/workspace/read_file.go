@@ -18,18 +18,16 @@ import (
 )
 
 const (
-	// defaultLines and maxLines are how many lines a call reads by default and at most.
+	// defaultLines and maxLines bound the lines of a call.
 	defaultLines, maxLines = 2000, 10_000
-	// leastOfLine is how many bytes of a line are shown however long it is.
-	leastOfLine = 256
-	// maxLineNumber is the greatest line number that can be asked for.
+	// minLineBytes is how many bytes of a long line are shown at least.
+	minLineBytes  = 256
 	maxLineNumber = 1_000_000_000
 )
 
-// images are the endings of files that models can be shown, but not as text.
+// images are the file name extensions of images.
 var images = []string{".bmp", ".gif", ".heic", ".ico", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
 
-// readFile reads a text file.
 type readFile struct{ *common }
 
 type readFileResult struct {
@@ -46,12 +44,11 @@ func (t readFile) Definition() tools.Definition {
 		Description: "Reads lines of a text file of the workspace. Each line of the content has its number and a tab " +
 			"before it, which are not in the file. A note says if there are more.",
 		InputSchema: arguments.Object(map[string]any{
-			"path":   arguments.Text(1, maxPath, "The file, relative to the workspace's directory or absolute."),
+			"path":   pathArgument,
 			"offset": arguments.Integer(1, maxLineNumber, 1, "The first line to read, from 1 on."),
 			"limit":  arguments.Integer(1, maxLines, defaultLines, "How many lines to read at most."),
 		}, "path"),
-		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: t.suits, Repeatable: true,
-			NeedsWorkspace: true},
+		Traits: t.readTraits(),
 		Reference: tools.Reference{
 			Offered: offered, Result: readFileResult{},
 			Errors: []string{
@@ -67,28 +64,21 @@ func (t readFile) Definition() tools.Definition {
 	}
 }
 
-// Run reads the file.
 func (t readFile) Run(ctx context.Context, call tools.Call) (string, error) {
-	var given struct {
-		Path   string `json:"path"`
-		Offset int64  `json:"offset"`
-		Limit  int64  `json:"limit"`
-	}
-	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
+	args := protocol.ReadRequest{MaxBytes: int64(tools.ResultLimitOf(call.Chat))}
+	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &args)
 	if err != nil {
 		return "", err
 	}
-	got, err := workspace.Read(ctx, protocol.ReadRequest{
-		Path: given.Path, Offset: given.Offset, Limit: given.Limit, MaxBytes: int64(tools.ResultLimitOf(call.Chat)),
-	})
+	got, err := workspace.Read(ctx, args)
 	if isCode(err, protocol.NotText) {
-		return "", notText(given.Path)
+		return "", notText(args.Path)
 	}
 	if err != nil {
 		return "", Problem(ctx, err)
 	}
-	lines := linesOf(got.Content)
-	first := given.Offset
+	lines := slices.Collect(strings.Lines(got.Content))
+	first := args.Offset
 	if got.FirstLine > 0 && got.FirstLine <= maxLineNumber {
 		first = got.FirstLine
 	}
@@ -96,11 +86,11 @@ func (t readFile) Run(ctx context.Context, call tools.Call) (string, error) {
 		func(most, room int) any { return t.result(got, lines[:most], first, room) })
 }
 
-// result is the result with these lines, of which none has more bytes than there is room for.
+// result is the result with these lines. Each is cut to the room for it.
 func (readFile) result(got *protocol.ReadResponse, lines []string, first int64, room int) readFileResult {
 	var content strings.Builder
 	for i, line := range lines {
-		if most := max(leastOfLine, room); len(line) > most {
+		if most := max(minLineBytes, room); len(line) > most {
 			kept := clip.Bytes(line, most)
 			line = fmt.Sprintf("%s[... %d bytes of this line left out ...]\n", kept, len(line)-len(kept))
 		}
@@ -129,10 +119,7 @@ func (readFile) result(got *protocol.ReadResponse, lines []string, first int64, 
 	return r
 }
 
-// linesOf are the lines of a text, with their ends.
-func linesOf(text string) []string { return slices.Collect(strings.Lines(text)) }
-
-// notText says what to do with a file that is no text.
+// notText tells what to do with a file that is no text.
 func notText(file string) error {
 	if slices.Contains(images, strings.ToLower(path.Ext(file))) {
 		return fmt.Errorf("%.200q is an image, not a text: attach_file shows it", file)

@@ -16,6 +16,7 @@ import (
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/realagent"
 	"parley.dev/parley/test/kit/waiting"
 )
@@ -29,7 +30,6 @@ type real struct {
 	// files is the workspace's directory.
 	files   string
 	program *exec.Cmd
-	options client.Options
 }
 
 // patience is how long tests wait for other processes.
@@ -39,7 +39,7 @@ const patience = 30 * time.Second
 func newReal(t *testing.T) *real {
 	t.Helper()
 	a := realagent.Start(t)
-	r := &real{bench: newBench(t), agent: a, files: a.Files, program: a.Program, options: a.Options}
+	r := &real{bench: newBench(t), agent: a, files: a.Files, program: a.Program}
 	r.tools = map[string]tools.Tool{}
 	for _, tool := range Tools(Options{Workspaces: only{client: a.Client()}, Now: time.Now}) {
 		r.tools[tool.Definition().Name] = tool
@@ -83,20 +83,13 @@ func TestARealAgentRunsCommands(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r.t = t
 			got := r.run(c.command, c.arguments)
-			if got["output"] != c.output || got["exit_code"] != c.code || got["success"] != (c.code == 0) {
-				t.Errorf("got %v", got)
-			}
+			fields(t, got, map[string]any{"output": c.output, "exit_code": c.code, "success": (c.code == 0)})
 		})
 	}
 	r.t = t
-	if got := r.run("pwd", `,"workdir":"sub"`); got["output"] != r.files+"/sub\n" {
-		t.Errorf("with a directory: %v", got)
-	}
+	check.Equal[any](t, "with a directory", r.files+"/sub\n", r.run("pwd", `,"workdir":"sub"`)["output"])
 	r.calls++
-	if _, err := r.call("execute", `{"command":"true","workdir":"missing"}`); err == nil ||
-		!strings.Contains(err.Error(), "missing") {
-		t.Errorf("a directory that is not there: %v", err)
-	}
+	check.Contains(t, r.fail("execute", `{"command":"true","workdir":"missing"}`), "missing")
 }
 
 func TestRealAgentKeepsHeadAndTailOfOutput(t *testing.T) {
@@ -125,9 +118,7 @@ func TestRealAgentKeepsCommandRunningAfterTimeout(t *testing.T) {
 	}
 	r.good("write_file", `{"path":"go","content":""}`)
 	got = r.good("process_output", `{"process_id":"`+id+`","wait_timeout":30}`)
-	if got["state"] != "exited" || got["output"] != "begun\nended\n" {
-		t.Errorf("then %v", got)
-	}
+	fields(t, got, map[string]any{"state": "exited", "output": "begun\nended\n"})
 	if !strings.Contains(r.seen(), "begun\n") {
 		t.Errorf("shown was %q", r.seen())
 	}
@@ -153,10 +144,8 @@ func TestWhatARealCommandLeavesBehindRunsOn(t *testing.T) {
 	}
 	note := "The command has exited, and what it has started runs on as process p1: " + pid + " (sleep 77777). " +
 		"process_signal ends it."
-	if got := r.good("process_output", `{"process_id":"p1","wait_timeout":1}`); got["state"] != "running" ||
-		got["exit_code"] != 0.0 || got["note"] != note {
-		t.Errorf("read is %v", got)
-	}
+	fields(t, r.good("process_output", `{"process_id":"p1","wait_timeout":1}`), map[string]any{
+		"state": "running", "exit_code": 0.0, "note": note})
 	for _, want := range []string{"", "It had ended before."} {
 		got := r.good("process_signal", `{"process_id":"p1","signal":"terminate"}`)
 		if note, _ := got["note"].(string); got["state"] != "exited" || note != want {
@@ -169,9 +158,7 @@ func TestWhatARealCommandLeavesBehindRunsOn(t *testing.T) {
 func TestMCPServerProcessesAreListedWhileRunning(t *testing.T) {
 	r := newReal(t)
 	s, err := r.agent.Client().Speak(t.Context(), protocol.StartRequest{Argv: []string{"sh", "-c", "read go; echo oh >&2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer s.Close()
 	if list := fmt.Sprint(r.good("process_list", "{}")); !strings.Contains(list, "read go") {
 		t.Errorf("while it runs, listed are %s", list)
@@ -197,9 +184,7 @@ func TestRealAgentKillsBackgroundCommandsOnSignal(t *testing.T) {
 	if got := r.good("process_signal", `{"process_id":"`+id+`","signal":"terminate"}`); got["state"] != "running" {
 		t.Errorf("one that ignores it: %v", got)
 	}
-	if got := r.good("process_signal", `{"process_id":"`+id+`","signal":"kill"}`); got["signal"] != "SIGKILL" {
-		t.Errorf("killed: %v", got)
-	}
+	check.Equal(t, "killed", "SIGKILL", r.good("process_signal", `{"process_id":"`+id+`","signal":"kill"}`)["signal"])
 	if got := r.good("process_signal", `{"process_id":"`+id+`","signal":"kill"}`); got["note"] != "It had ended before." {
 		t.Errorf("once more: %v", got)
 	}
@@ -213,9 +198,8 @@ func TestInterruptLeavesNoProcessesOfRealCommand(t *testing.T) {
 	}()
 	// The shell ends when it is told to, one child does not, and one has a session of its own.
 	got := r.run("(trap '' TERM; exec sleep 54321) & setsid sleep 54322 & echo up; wait", `,"timeout":600`)
-	if got["error"] != "the chat was interrupted, and the command was ended" || got["signal"] != "SIGTERM" {
-		t.Errorf("got %v", got)
-	}
+	fields(t, got, map[string]any{
+		"error": "the chat was interrupted, and the command was ended", "signal": "SIGTERM"})
 	waiting.Until(t, patience, "nothing of it is left", func() bool { return len(r.running("5432")) == 0 })
 }
 
@@ -237,9 +221,7 @@ func TestRetriedCallIsIdempotentOnRealAgent(t *testing.T) {
 		}
 	}
 	r.calls++
-	if got := r.good("read_file", `{"path":"f"}`); got["content"] != "1\ta b a b" {
-		t.Errorf("got %v", got)
-	}
+	check.Equal(t, "content", "1\ta b a b", r.good("read_file", `{"path":"f"}`)["content"])
 }
 
 func TestARealAgentReadsWritesEditsAndSearches(t *testing.T) {
@@ -249,19 +231,15 @@ func TestARealAgentReadsWritesEditsAndSearches(t *testing.T) {
 		r.calls++
 		return r.good(tool, input)
 	}
-	if got := next("write_file", `{"path":"src/a b.txt","content":"one\r\ntwo\nthree"}`); got["created"] != true ||
-		got["path"] != "src/a b.txt" {
-		t.Errorf("written: %v", got)
-	}
+	fields(t, next("write_file", `{"path":"src/a b.txt","content":"one\r\ntwo\nthree"}`), map[string]any{
+		"created": true, "path": "src/a b.txt"})
 	want := map[string]any{"content": "1\tone\r\n2\ttwo\n3\tthree", "file_size": 14.0, "total_lines": 3.0, "lines_read": 3.0,
 		"note": "The last line does not end with a newline."}
 	if got := next("read_file", `{"path":"`+r.files+`/src/a b.txt"}`); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("read: %v", got)
 	}
-	if got := next("read_file", `{"path":"src/a b.txt","offset":2,"limit":1}`); got["content"] != "2\ttwo\n" ||
-		got["note"] != "The file has 3 lines: continue at offset 3." {
-		t.Errorf("a part: %v", got)
-	}
+	fields(t, next("read_file", `{"path":"src/a b.txt","offset":2,"limit":1}`), map[string]any{
+		"content": "2\ttwo\n", "note": "The file has 3 lines: continue at offset 3."})
 	got := next("edit_files", `{"edits":[{"path":"src/a b.txt","old_text":"two\n","new_text":"2\n"},`+
 		`{"path":"new.txt","old_text":"","new_text":"new\n"}]}`)
 	if files, _ := got["files"].([]any); len(files) != 2 || !has(files[0].(map[string]any)["diff"], "-two\n+2\n") {
@@ -274,18 +252,14 @@ func TestARealAgentReadsWritesEditsAndSearches(t *testing.T) {
 	if got := next("search_files", `{"glob":"**/*.txt","path":"src"}`); len(got["files"].([]any)) != 1 {
 		t.Errorf("found by name: %v", got)
 	}
-	if err := os.WriteFile(filepath.Join(r.files, "logo.png"), []byte("\x89PNG\r\n\x1a\n\x00\xff"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(filepath.Join(r.files, "logo.png"), []byte("\x89PNG\r\n\x1a\n\x00\xff"), 0o600))
 	got = next("attach_file", `{"path":"logo.png","name":"../our\\logo.png"}`)
 	if len(r.attached) != 1 || got["name"] != "our_logo.png" || got["media_type"] != "image/png" {
 		t.Errorf("attached: %v, %+v", got, r.attached)
 	} else if content, err := r.attached[0].Content(); err != nil || string(content) != "\x89PNG\r\n\x1a\n\x00\xff" {
 		t.Errorf("its content is %q, %v", content, err)
 	}
-	if err := os.WriteFile(filepath.Join(r.files, "large"), make([]byte, maxAttached+1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(filepath.Join(r.files, "large"), make([]byte, maxAttached+1), 0o600))
 	for input, want := range map[string]string{
 		`attach_file {"path":"large"}`:                                               "a file may have 512 KiB",
 		`attach_file {"path":"missing"}`:                                             "(NotFound)",
@@ -302,20 +276,15 @@ func TestARealAgentReadsWritesEditsAndSearches(t *testing.T) {
 	} {
 		r.calls++
 		tool, arguments, _ := strings.Cut(input, " ")
-		if _, err := r.call(tool, arguments); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", input, err)
-		}
+		check.Contains(t, r.fail(tool, arguments), want)
 	}
 }
 
 func TestARealAgentServesItsOwnFamilyAlone(t *testing.T) {
 	r := newReal(t)
-	o := r.options
+	o := r.agent.Options
 	o.Chat = "0f0f0f0f-0000-4000-8000-00000000000f"
 	r.use(Options{Workspaces: only{client: client.New(o)}, Now: time.Now})
-	if _, err := r.call("process_list", "{}"); err == nil || err.Error() !=
-		"the workspace's pod is that of another chat, and refuses to work for this one (BoundToAnother): a person has to "+
-			"name another pod, or to recreate it" {
-		t.Errorf("got %v", err)
-	}
+	check.Equal(t, "error", "the workspace's pod is that of another chat, and refuses to work for this one "+
+		"(BoundToAnother): a person has to name another pod, or to recreate it", r.fail("process_list", "{}"))
 }

@@ -9,43 +9,38 @@ import (
 	"unicode/utf8"
 )
 
-// screen makes of the bytes that a command writes the text that a person would be left with: escape sequences of
-// terminals are gone, a line that was written over is as it was last, and what is no UTF-8, or NUL, is U+FFFD. Bytes
-// may come in pieces that end anywhere. The zero screen is empty. What it holds is at most a line longer than what it
-// is given. Terminal emulators would wrap lines at a width, and hide all that follows a sequence that never ends.
+// screen turns the output of a command into the text that a terminal shows in the end. It removes escape sequences, and
+// keeps the last state of an overwritten line. NUL and invalid UTF-8 become U+FFFD. Pieces may end anywhere. The
+// zero screen is empty. Terminal emulators differ: they wrap lines, and hide everything after an endless sequence.
 type screen struct {
 	done strings.Builder
-	// line is the last one, which may still be written over; taken is how much of it Take has returned.
+	// line is the last one, which may still be overwritten; taken is how much of it Take has returned.
 	line  []byte
 	taken int
-	// back says that the next character writes over the line; again, that a part of the line was taken and then written
-	// over, so that the line begins again in what Take returns.
+	// back is set after a carriage return: the next character overwrites the line. again is set if Take has returned a
+	// part that was overwritten: the line begins again with the next Take.
 	back, again bool
 	// held is the beginning of a character.
 	held  []byte
 	state sequence
-	// length is how many characters the sequence has.
+	// length is the number of characters of the sequence.
 	length int
 }
 
-// sequence is where within an escape sequence the screen is.
+// sequence is the part of an escape sequence that the screen is in.
 type sequence int
 
 const (
-	// outside of any.
-	outside sequence = iota
-	// behindEscape is behind ESC, or behind an intermediate character.
-	behindEscape
-	// inControl is within a control sequence (CSI): parameters, then a final character.
-	inControl
-	// inString is within a string (OSC, DCS, SOS, PM, APC), which BEL or ST ends.
-	inString
+	outside      sequence = iota
+	behindEscape          // after ESC, or after an intermediate character
+	inControl             // within a control sequence (CSI): parameters, then a final character
+	inString              // within a string (OSC, DCS, SOS, PM, APC), which BEL or ST ends
 )
 
 const (
-	// maxControl and maxString are how many characters a sequence has at most; what is longer is none.
+	// maxControl and maxString bound the characters of a sequence. A longer one is text.
 	maxControl, maxString = 64, 4096
-	// maxLine is how many bytes of a line can be written over: 64 KiB.
+	// maxLine is how many bytes of a line can be overwritten.
 	maxLine = 64 << 10
 )
 
@@ -80,7 +75,7 @@ func (s *screen) Take() string {
 	return text
 }
 
-// End returns what was added since the last Take. A character that is not whole counts as none if the bytes were cut.
+// End returns what was added since the last Take. It omits an incomplete character if the bytes were cut.
 func (s *screen) End(cut bool) string {
 	if !cut {
 		for range s.held {
@@ -115,7 +110,7 @@ func (s *screen) show(r rune) {
 	case r == '\r':
 		s.back = true
 	case r == '\b':
-		s.rub()
+		s.eraseLast()
 	case r == 0:
 		s.add(utf8.RuneError)
 	case r == '\t' || !unicode.Is(unicode.Cc, r):
@@ -129,10 +124,10 @@ func (s *screen) show(r rune) {
 	}
 }
 
-// stringsOfC1 are the characters of C1 that begin strings: DCS, SOS, OSC, PM and APC.
+// stringsOfC1 are the C1 characters DCS, SOS, OSC, PM and APC, which begin strings.
 const stringsOfC1 = "\u0090\u0098\u009d\u009e\u009f"
 
-// escaped takes a character behind ESC.
+// escaped handles a character after ESC.
 func (s *screen) escaped(r rune) {
 	switch {
 	case r == '[':
@@ -143,13 +138,13 @@ func (s *screen) escaped(r rune) {
 		s.length++
 	case r > '/' && r <= '~':
 		s.enter(outside)
-	default: // It was no sequence.
+	default: // It is no sequence.
 		s.enter(outside)
 		s.show(r)
 	}
 }
 
-// controlled takes a character of a control sequence.
+// controlled handles a character of a control sequence.
 func (s *screen) controlled(r rune) {
 	s.length++
 	switch {
@@ -162,7 +157,7 @@ func (s *screen) controlled(r rune) {
 	}
 }
 
-// within takes a character of a string. A string that is never ended hides no more than the rest of its line.
+// within handles a character of a string. An endless string hides only the rest of its line.
 func (s *screen) within(r rune) {
 	s.length++
 	switch {
@@ -189,8 +184,8 @@ func (s *screen) add(r rune) {
 	}
 }
 
-// rub takes the last character of the line back.
-func (s *screen) rub() {
+// eraseLast removes the last character of the line.
+func (s *screen) eraseLast() {
 	if s.back || len(s.line) == 0 {
 		return
 	}
@@ -199,7 +194,7 @@ func (s *screen) rub() {
 	s.taken = min(s.taken, len(s.line))
 }
 
-// begin begins the line again in what Take returns, if it must.
+// begin begins the line again if Take has returned an overwritten part.
 func (s *screen) begin() {
 	if s.again {
 		s.again = false
@@ -207,7 +202,7 @@ func (s *screen) begin() {
 	}
 }
 
-// flush returns what there is of the line with the next Take: it is not written over any more.
+// flush completes the line for the next Take. It can no longer be overwritten.
 func (s *screen) flush() {
 	if len(s.line) > s.taken {
 		s.begin()

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 // written are outputs of commands, with what a person would be left with.
@@ -54,17 +56,13 @@ func TestScreenShowsFinalStateOfEachLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var whole screen
 			_, _ = whole.Write([]byte(c.raw))
-			if got := whole.End(false); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			check.Equal(t, "result", c.want, whole.End(false))
 			// Where the pieces end does not matter.
 			var bytewise screen
 			for i := range len(c.raw) {
 				_, _ = bytewise.Write([]byte{c.raw[i]})
 			}
-			if got := bytewise.End(false); got != c.want {
-				t.Errorf("byte by byte: got %q, want %q", got, c.want)
-			}
+			check.Equal(t, "byte by byte", c.want, bytewise.End(false))
 		})
 	}
 }
@@ -80,18 +78,14 @@ func TestScreenTakeReturnsPiecesThatFormLines(t *testing.T) {
 	if want := "Down|load|ing\n10|%|\n20%|\n30%|\nok |世\n|"; took != want {
 		t.Errorf("got  %q\nwant %q", took, want)
 	}
-	if rest := s.End(false); rest != "" {
-		t.Errorf("left is %q", rest)
-	}
+	check.Equal(t, "left is", "", s.End(false))
 }
 
 func TestScreenShowsIncompleteCharacterOnlyAtFinalEnd(t *testing.T) {
 	for cut, want := range map[bool]string{true: "a", false: "a\ufffd\ufffd"} {
 		var s screen
 		_, _ = s.Write([]byte("a\xe4\xb8"))
-		if got := s.End(cut); got != want {
-			t.Errorf("cut %t: got %q", cut, got)
-		}
+		check.Equal(t, cut, want, s.End(cut))
 	}
 }
 
@@ -105,9 +99,7 @@ func TestScreenShowsUnterminatedLineIncrementally(t *testing.T) {
 		}
 		took += len(s.Take())
 	}
-	if took != 1_000_000 {
-		t.Errorf("taken were %d bytes", took)
-	}
+	check.Equal(t, "taken were bytes", 1_000_000, took)
 }
 
 func FuzzScreenRemovesTerminalControlCharacters(f *testing.F) {
@@ -121,9 +113,7 @@ func FuzzScreenRemovesTerminalControlCharacters(f *testing.F) {
 		at = max(0, min(at, len(raw)))
 		_, _ = split.Write(raw[:at])
 		_, _ = split.Write(raw[at:])
-		if got := split.End(false); got != want {
-			t.Errorf("split at %d: got %q, want %q", at, got, want)
-		}
+		check.Equal(t, at, want, split.End(false))
 		if !utf8.ValidString(want) || strings.ContainsFunc(want, func(r rune) bool {
 			return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f
 		}) {

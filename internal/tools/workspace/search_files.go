@@ -16,17 +16,14 @@ import (
 )
 
 const (
-	// defaultMatches and maxMatches are how many matches a call returns by default and at most.
-	defaultMatches, maxMatches = 100, 1000
-	// maxContext is how many lines around a match can be asked for.
-	maxContext = 10
-	// maxPattern is how many characters a pattern may have; the agent takes as many bytes.
+	// defaultMatches and maxMatches bound the matches of a call, and maxContext the lines around each.
+	defaultMatches, maxMatches, maxContext = 100, 1000, 10
+	// maxPattern bounds the characters of a pattern; the agent takes as many bytes.
 	maxPattern = 1024
-	// maxText is how many characters of a line are shown.
+	// maxText bounds the characters of a line.
 	maxText = 500
 )
 
-// searchFiles finds files and lines.
 type searchFiles struct{ *common }
 
 type match struct {
@@ -66,8 +63,7 @@ func (t searchFiles) Definition() tools.Definition {
 			"hidden":      arguments.Boolean("Whether to search also what is otherwise left out."),
 			"limit":       arguments.Integer(1, maxMatches, defaultMatches, "How many matches to return at most."),
 		}),
-		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: t.suits, Repeatable: true,
-			NeedsWorkspace: true},
+		Traits: t.readTraits(),
 		Reference: tools.Reference{
 			Offered: offered, Result: searchFilesResult{},
 			Errors: []string{
@@ -80,55 +76,50 @@ func (t searchFiles) Definition() tools.Definition {
 	}
 }
 
+// searchArguments has the fields of protocol.SearchRequest.
 type searchArguments struct {
-	Pattern    string `json:"pattern"`
-	Glob       string `json:"glob"`
 	Path       string `json:"path"`
+	Glob       string `json:"glob"`
+	Pattern    string `json:"pattern"`
 	IgnoreCase bool   `json:"ignore_case"`
 	Context    int    `json:"context"`
 	Hidden     bool   `json:"hidden"`
 	Limit      int    `json:"limit"`
 }
 
-// Run searches.
 func (t searchFiles) Run(ctx context.Context, call tools.Call) (string, error) {
-	var given searchArguments
-	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
+	var args searchArguments
+	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &args)
 	if err != nil {
 		return "", err
 	}
-	if given.Pattern == "" && given.Glob == "" {
+	if args.Pattern == "" && args.Glob == "" {
 		return "", errors.New("the call was not made: pattern and glob are both missing; give one of them, for example " +
 			"glob **/*.go")
 	}
-	got, err := workspace.Search(ctx, protocol.SearchRequest{
-		Path: given.Path, Glob: given.Glob, Pattern: given.Pattern, IgnoreCase: given.IgnoreCase,
-		Context: given.Context, Hidden: given.Hidden, Limit: given.Limit,
-	})
+	got, err := workspace.Search(ctx, protocol.SearchRequest(args))
 	if err != nil {
 		return "", Problem(ctx, err)
 	}
-	return tools.Fit(call.Chat, given.Limit, func(most int) any { return found(got, most) })
+	return tools.Fit(call.Chat, args.Limit, func(most int) any { return groupByFile(got, most) })
 }
 
-// found is the result with at most so many matches.
-func found(got *protocol.SearchResponse, most int) searchFilesResult {
+// groupByFile is the result with at most so many matches.
+func groupByFile(got *protocol.SearchResponse, most int) searchFilesResult {
 	result := searchFilesResult{Files: []foundIn{}, Truncated: got.Truncated, Skipped: max(0, got.Skipped)}
 	matches := got.Matches
 	if len(matches) > most {
 		matches, result.Truncated = matches[:most], true
 	}
 	for i := range matches {
-		m := &matches[i]
-		file := m.Path
-		last := len(result.Files) - 1
-		if last < 0 || result.Files[last].Path != file {
-			result.Files = append(result.Files, foundIn{Path: file})
+		m, last := &matches[i], len(result.Files)-1
+		if last < 0 || result.Files[last].Path != m.Path {
+			result.Files = append(result.Files, foundIn{Path: m.Path})
 			last++
 		}
 		if m.Line > 0 {
 			result.Files[last].Matches = append(result.Files[last].Matches, match{
-				Line: m.Line, Text: shownLine(m.Text), Before: shownLines(m.Before), After: shownLines(m.After),
+				Line: m.Line, Text: cutLine(m.Text), Before: cutLines(m.Before), After: cutLines(m.After),
 			})
 		}
 	}
@@ -144,13 +135,12 @@ func found(got *protocol.SearchResponse, most int) searchFilesResult {
 	return result
 }
 
-func shownLine(text string) string { return clip.Ellipsis(strings.TrimRight(text, "\r\n"), maxText) }
+func cutLine(text string) string { return clip.Ellipsis(strings.TrimRight(text, "\r\n"), maxText) }
 
-// shownLines are lines around a match, no more than can be asked for.
-func shownLines(lines []string) []string {
-	var shown []string
+// cutLines cuts the lines around a match.
+func cutLines(lines []string) (shown []string) {
 	for _, text := range lines[:min(len(lines), maxContext)] {
-		shown = append(shown, shownLine(text))
+		shown = append(shown, cutLine(text))
 	}
 	return shown
 }

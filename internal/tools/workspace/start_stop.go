@@ -12,16 +12,16 @@ import (
 	"parley.dev/parley/internal/tools/arguments"
 )
 
-// offeredAbove is to which chats the tools for the workspace itself are offered.
-const offeredAbove = "chats that have a workspace, not by podRef, and are no sub-chats"
+// offeredOwners describes the chats that the tools for the workspace itself are offered to.
+const offeredOwners = "chats that have a workspace, not by podRef, and are no sub-chats"
 
-// suitsAbove reports whether the chat may start and stop its workspace: that of a sub-chat is its parent's.
-func (c *common) suitsAbove(chat *v1alpha1.Chat) bool {
+// ownsWorkspace reports whether the chat may start and stop its workspace: that of a sub-chat is its parent's.
+func (c *common) ownsWorkspace(chat *v1alpha1.Chat) bool {
 	own := chat.Spec.Workspace
-	return chat.Spec.ParentRef == nil && (own == nil || own.PodRef == nil) && c.suits(chat)
+	return chat.Spec.ParentRef == nil && (own == nil || own.PodRef == nil) && c.hasWorkspace(chat)
 }
 
-// start starts the workspace: the operator does, before it has the call run.
+// start starts the workspace. The operator does that before the call runs.
 type start struct{ *common }
 
 type startResult struct {
@@ -38,16 +38,14 @@ func (t start) Definition() tools.Definition {
 		Description: "Starts the workspace of this chat if it does not run, waits until it does, and returns where its " +
 			"files are. Every other call that needs the workspace starts it, too.",
 		InputSchema: arguments.Object(map[string]any{}),
-		// A workspace is where a chat looks, in every mode.
-		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: t.suitsAbove, Repeatable: true,
+		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: t.ownsWorkspace, Repeatable: true,
 			NeedsWorkspace: true},
-		Reference: tools.Reference{Offered: offeredAbove, Result: startResult{},
+		Reference: tools.Reference{Offered: offeredOwners, Result: startResult{},
 			Errors: []string{"It cannot be started: the error has reason and message of the Workspace's condition Ready."},
 			Limits: []string{"The call waits until it is ready, or until only a person can fix it: 5 minutes for a pod."}},
 	}
 }
 
-// Run asks the agent what it is.
 func (t start) Run(ctx context.Context, call tools.Call) (string, error) {
 	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &struct{}{})
 	if err != nil {
@@ -57,11 +55,10 @@ func (t start) Run(ctx context.Context, call tools.Call) (string, error) {
 	if err != nil {
 		return "", Problem(ctx, err)
 	}
-	return tools.Encode(startResult{Directory: info.Directory, OS: info.OS, Arch: info.Arch, Shell: info.Shell,
-		Running: info.Running})
+	return tools.Encode(startResult(*info))
 }
 
-// stop stops the workspace: the operator does, once it has the result.
+// stop stops the workspace. The operator does that when it has the result.
 type stop struct{ *common }
 
 type stopResult struct {
@@ -75,20 +72,19 @@ func (t stop) Definition() tools.Definition {
 		Description: "Stops the workspace of this chat: its commands end, and files outside its storage are gone. Call it " +
 			"alone, when nothing in it needs to run. The next call that needs the workspace starts it again.",
 		InputSchema: arguments.Object(map[string]any{}),
-		// Other calls of the same reply would lose the workspace that they work in.
-		Traits: tools.Traits{UsefulTo: t.suitsAbove, Exclusive: true, Repeatable: true, ChangeWorkspace: stopWorkspace},
-		Reference: tools.Reference{Offered: offeredAbove, Result: stopResult{},
+		// Other calls of the same reply would lose their workspace.
+		Traits: tools.Traits{UsefulTo: t.ownsWorkspace, Exclusive: true, Repeatable: true, ChangeWorkspace: stopWorkspace},
+		Reference: tools.Reference{Offered: offeredOwners, Result: stopResult{},
 			Errors: []string{"It was not called alone, or a sub-chat called it."},
 			Limits: []string{"Commands have the pod's termination grace period to end."}},
 	}
 }
 
-// Run says what is going to happen.
 func (t stop) Run(_ context.Context, call tools.Call) (string, error) {
 	if err := arguments.Decode(t.Definition().InputSchema, call.Input, &struct{}{}); err != nil {
 		return "", err
 	}
-	if !t.suitsAbove(call.Chat) {
+	if !t.ownsWorkspace(call.Chat) {
 		return "", errors.New("this chat has no workspace of its own that it could stop")
 	}
 	return tools.Encode(stopResult{Stopping: true,

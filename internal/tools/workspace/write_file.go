@@ -11,10 +11,9 @@ import (
 	"parley.dev/parley/internal/tools/arguments"
 )
 
-// maxContent is how many characters a file that is written may have: as many as a reply can hold.
+// maxContent bounds the characters of a file, as those of a reply.
 const maxContent = 1 << 20
 
-// writeFile writes a file as a whole.
 type writeFile struct{ *common }
 
 type writeFileResult struct {
@@ -30,10 +29,10 @@ func (t writeFile) Definition() tools.Definition {
 		Description: "Writes a file of the workspace as a whole, with the directories that lead to it. What was there " +
 			"before is replaced. To change a part of a file, call edit_files.",
 		InputSchema: arguments.Object(map[string]any{
-			"path":    arguments.Text(1, maxPath, "The file, relative to the workspace's directory or absolute."),
+			"path":    pathArgument,
 			"content": arguments.Text(0, maxContent, "What the file is to hold."),
 		}, "path", "content"),
-		Traits: tools.Traits{UsefulTo: t.suits, Repeatable: true, NeedsWorkspace: true},
+		Traits: tools.Traits{UsefulTo: t.hasWorkspace, Repeatable: true, NeedsWorkspace: true},
 		Reference: tools.Reference{
 			Offered: offered, Result: writeFileResult{},
 			Errors: []string{
@@ -46,20 +45,16 @@ func (t writeFile) Definition() tools.Definition {
 	}
 }
 
-// Run writes the file.
 func (t writeFile) Run(ctx context.Context, call tools.Call) (string, error) {
-	var given struct {
-		Path    string `json:"path"`
-		Content string `json:"content"`
-	}
-	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
+	var args struct{ Path, Content string }
+	workspace, err := t.begin(ctx, call, t.Definition().InputSchema, &args)
 	if err != nil {
 		return "", err
 	}
-	info, err := workspace.Write(ctx, call.Key, given.Path, []byte(given.Content))
+	info, err := workspace.Write(ctx, call.Key, args.Path, []byte(args.Content))
 	if err != nil {
 		return "", Problem(ctx, err)
 	}
-	result := writeFileResult{OK: true, Path: info.Path, Size: int64(len(given.Content)), Created: info.Created}
+	result := writeFileResult{OK: true, Path: info.Path, Size: int64(len(args.Content)), Created: info.Created}
 	return tools.Fit(call.Chat, 0, func(int) any { return result })
 }

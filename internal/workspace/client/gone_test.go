@@ -16,6 +16,7 @@ import (
 
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 )
 
 // wire is a network on which something happens to every request.
@@ -91,9 +92,7 @@ func TestACallWhosePodIsGoneEndsSoon(t *testing.T) {
 				if _, err := asking.Process(t.Context(), "p1"); !errors.Is(err, client.ErrGone) || time.Now() != took {
 					t.Errorf("then got %v after %s", err, time.Since(took))
 				}
-				if len(asked.at) != 1 {
-					t.Errorf("it was asked at %s", asked.at)
-				}
+				check.Equal(t, "it was asked at", 1, len(asked.at))
 			})
 		})
 	}

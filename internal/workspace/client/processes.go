@@ -18,13 +18,10 @@ import (
 )
 
 const (
-	// waitPause is the least time between two questions of a wait: an agent that answers at once, although nothing has
-	// happened, is not asked without a pause.
+	// waitPause is the least time between two requests of a wait, for an agent that answers at once.
 	waitPause = 100 * time.Millisecond
-	// maxCommand is the most bytes that are kept of a command.
-	maxCommand = 64 << 10
-	// maxDescendants is how many descendants of a command are kept.
-	maxDescendants = 10
+	// maxCommand is how many bytes are kept of a command, and maxDescendants how many of its descendants.
+	maxCommand, maxDescendants = 64 << 10, 10
 )
 
 // Start starts a command by its key; one that was started before is returned as it is.
@@ -35,10 +32,10 @@ func (c *Client) Start(ctx context.Context, key string, r protocol.StartRequest)
 	return c.process(ctx, request{method: http.MethodPut, path: "/v1/processes/" + key}, r)
 }
 
-// Processes are the commands that the workspace remembers, the newest first.
+// Processes lists the commands of the workspace, the newest first.
 func (c *Client) Processes(ctx context.Context) ([]protocol.Process, error) {
-	var list protocol.ProcessList
-	if err := c.agent.json(ctx, request{method: http.MethodGet, path: "/v1/processes"}, nil, &list); err != nil {
+	list, err := send[protocol.ProcessList](ctx, c, request{method: http.MethodGet, path: "/v1/processes"}, nil)
+	if err != nil {
 		return nil, err
 	}
 	for i := range list.Processes {
@@ -49,13 +46,13 @@ func (c *Client) Processes(ctx context.Context) ([]protocol.Process, error) {
 	return list.Processes, nil
 }
 
-// Process is a command as it is now.
+// Process returns a command as it is now.
 func (c *Client) Process(ctx context.Context, id string) (*protocol.Process, error) {
 	return c.look(ctx, id, 0)
 }
 
-// Wait waits until a command has ended or ctx is done. The error of the latter is that of ctx. Each time that the agent
-// says that the command runs, running is called.
+// Wait waits until a command has ended or ctx is done. The error of the latter is that of ctx. It calls running each
+// time the agent reports that the command runs.
 func (c *Client) Wait(ctx context.Context, id string, running func()) (*protocol.Process, error) {
 	for {
 		p, err := c.look(ctx, id, protocol.MaxWait)
@@ -63,10 +60,8 @@ func (c *Client) Wait(ctx context.Context, id string, running func()) (*protocol
 			return p, err
 		}
 		running()
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(waitPause):
+		if err := sleep(ctx, waitPause); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -83,7 +78,7 @@ func (c *Client) look(ctx context.Context, id string, wait time.Duration) (*prot
 	return c.process(ctx, r, nil)
 }
 
-// Signal sends a signal to a command and to all that it has started.
+// Signal sends a signal to a command and all its descendants.
 func (c *Client) Signal(ctx context.Context, id string, signal protocol.Signal) (*protocol.Process, error) {
 	path, err := processPath(id)
 	if err != nil {
@@ -93,20 +88,20 @@ func (c *Client) Signal(ctx context.Context, id string, signal protocol.Signal) 
 	return c.process(ctx, r, protocol.SignalRequest{Signal: signal})
 }
 
-// Output is a piece of what a command has written.
+// Output is a piece of the output of a command.
 type Output struct {
-	// From is the offset of its first byte: the one that was asked for, or a later one if what is between is not kept.
+	// From is the offset of its first byte: the requested one, or a later one if the bytes between are not kept.
 	From int64
 	// Total is how much the command had written when the answer began.
 	Total int64
 	Data  []byte
 }
 
-// Next is the offset behind the piece.
+// Next is the offset of the first byte after the piece.
 func (o *Output) Next() int64 { return o.From + int64(len(o.Data)) }
 
-// Output reads what a command has written from the offset on, at most limit bytes. If that is nothing yet, it waits
-// for more, at most so long and at most 15 s, or until the command has ended.
+// Output reads at most limit bytes of a command's output from an offset. If there are none yet, it waits, at most so
+// long and at most 15 s, or until the command has ended.
 func (c *Client) Output(ctx context.Context, id string, from, limit int64, wait time.Duration) (*Output, error) {
 	path, err := processPath(id)
 	if err != nil {
@@ -117,7 +112,7 @@ func (c *Client) Output(ctx context.Context, id string, from, limit int64, wait 
 	if wait > 0 {
 		query.Set("wait", seconds(min(wait, longPoll)))
 	}
-	got, err := c.agent.do(ctx, request{
+	got, err := c.do(ctx, request{
 		method: http.MethodGet, path: path + "/output", query: query, most: limit, wait: wait,
 	})
 	if err != nil {
@@ -131,14 +126,14 @@ func (c *Client) Output(ctx context.Context, id string, from, limit int64, wait 
 	if err != nil {
 		return nil, err
 	}
-	// More may have come since the answer began; what is asked for behind the end begins at the end.
+	// A piece after the end begins at the end. More output may have come since the answer began.
 	if first < min(from, total) {
 		return nil, &AnswerError{Status: http.StatusOK, Problem: "output from before what was asked for"}
 	}
 	return &Output{From: first, Total: max(total, first+int64(len(got.body))), Data: got.body}, nil
 }
 
-// maxOffset is beyond what any command writes, so that sums of offsets and sizes do not overflow.
+// maxOffset is more than any command writes, so that sums of offsets and sizes do not overflow.
 const maxOffset = 1 << 60
 
 // offset reads an offset from the headers of an answer.
@@ -150,22 +145,18 @@ func offset(header http.Header, name string) (int64, error) {
 	return value, nil
 }
 
-// process makes a request that is answered with a process.
+// process sends a request whose answer is a process.
 func (c *Client) process(ctx context.Context, r request, body any) (*protocol.Process, error) {
-	var p protocol.Process
-	if err := c.agent.json(ctx, r, body, &p); err != nil {
+	p, err := send[protocol.Process](ctx, c, r, body)
+	if err != nil {
 		return nil, err
 	}
-	if err := check(&p); err != nil {
-		return nil, err
-	}
-	return &p, nil
+	return p, check(p)
 }
 
-var states = []protocol.ProcessState{protocol.Running, protocol.Exited, protocol.Lost}
-
-// check makes sure that a process can be used, and cleans its texts.
+// check validates a process, and cleans its texts.
 func check(p *protocol.Process) error {
+	states := []protocol.ProcessState{protocol.Running, protocol.Exited, protocol.Lost}
 	if !protocol.ValidKey(p.ID) || !slices.Contains(states, p.State) {
 		return &AnswerError{Status: http.StatusOK, Problem: "not about a process"}
 	}
@@ -185,9 +176,9 @@ func check(p *protocol.Process) error {
 	return nil
 }
 
-// processPath is where a process is asked for. Ids come from models, too.
+// processPath is the path of a process. A model may have invented the id.
 func processPath(id string) (string, error) {
-	if !protocol.ValidKey(id) { // It is what a path can hold as it is.
+	if !protocol.ValidKey(id) {
 		return "", &protocol.Error{Code: protocol.NotFound, Message: fmt.Sprintf("there is no process %.80q", id)}
 	}
 	return "/v1/processes/" + id, nil

@@ -13,32 +13,18 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
-const (
-	// requestTimeout is the default of Options.Timeout.
-	requestTimeout = 30 * time.Second
-	// maxAnswerBytes is the most that is read of an answer in JSON: 8 MiB, twice what a request may have.
-	maxAnswerBytes = 2 * protocol.MaxRequestBytes
-)
-
-// pauses are the default of Options.Pauses.
-var pauses = []time.Duration{
-	100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond,
-	1500 * time.Millisecond, 3 * time.Second, 3 * time.Second, 3 * time.Second, 3 * time.Second, 3 * time.Second,
-	3 * time.Second, 3 * time.Second,
-}
-
-// agent makes requests of the agent of the workspace.
-type agent struct {
-	options Options
-	base    string
-	http    *http.Client
-	pod     pod
-}
+// maxAnswerBytes is the most that is read of an answer in JSON: twice what a request may have.
+const maxAnswerBytes = 2 * protocol.MaxRequestBytes
 
 // request is one request to an agent.
 type request struct {
@@ -51,107 +37,110 @@ type request struct {
 	bodyType string
 	// most is how many bytes the answer may have; default: maxAnswerBytes.
 	most int64
-	// partly takes the first most bytes of an answer that is longer, which would else be none that agents give.
+	// partly cuts an answer that is longer than most, which is an error otherwise.
 	partly bool
-	// wait is how long the answer may take besides Options.Timeout.
+	// wait is how long the answer may take in addition to Options.Timeout.
 	wait time.Duration
-	// once is for what would be done twice if it was asked for twice.
+	// once is for requests that must not be repeated.
 	once bool
 	// anonymous needs no token.
 	anonymous bool
 }
 
-// answer is what came of a request.
+// answer is the answer to a request.
 type answer struct {
 	header http.Header
 	body   []byte
 }
 
-// json makes a request with a body in JSON, if there is one, and decodes the answer, if it is of use.
-func (a *agent) json(ctx context.Context, r request, body, into any) error {
+// send sends a request with a body in JSON, if there is one, and decodes the answer.
+func send[T any](ctx context.Context, c *Client, r request, body any) (*T, error) {
 	if body != nil {
 		raw, err := json.Marshal(body)
 		if err != nil {
-			return fmt.Errorf("encoding a request to the workspace: %w", err)
+			return nil, fmt.Errorf("encoding a request to the workspace: %w", err)
 		}
 		if len(raw) > protocol.MaxRequestBytes {
-			return &protocol.Error{Code: protocol.TooLarge, Message: fmt.Sprintf(
+			return nil, &protocol.Error{Code: protocol.TooLarge, Message: fmt.Sprintf(
 				"the request has %d bytes, and %d are the most: ask for less at once", len(raw), protocol.MaxRequestBytes)}
 		}
 		r.body = raw
 	}
-	got, err := a.do(ctx, r)
-	if err != nil || into == nil {
-		return err
+	got, err := c.do(ctx, r)
+	if err != nil {
+		return nil, err
 	}
-	if err := json.Unmarshal(got.body, into); err != nil {
-		return &AnswerError{Status: http.StatusOK, Problem: "not the JSON that agents answer with"}
+	var value T
+	if err := json.Unmarshal(got.body, &value); err != nil {
+		return nil, &AnswerError{Status: http.StatusOK, Problem: "not the JSON that agents answer with"}
 	}
-	return nil
+	return &value, nil
 }
 
-// do makes a request, again while it may be and nobody answers.
-func (a *agent) do(ctx context.Context, r request) (*answer, error) {
-	return retry(ctx, a, r, func(ctx context.Context) (*answer, error) { return a.try(ctx, r) })
+// do sends a request, and repeats it while that is possible and there is no answer.
+func (c *Client) do(ctx context.Context, r request) (*answer, error) {
+	return repeat(ctx, c, r, func(ctx context.Context) (*answer, error) { return c.try(ctx, r) })
 }
 
-// retry tries a request again while it may be and nobody answers.
-func retry[T any](ctx context.Context, a *agent, r request, try func(context.Context) (*T, error)) (*T, error) {
-	bounded, cancel := context.WithTimeout(ctx, a.options.Timeout+r.wait)
+// repeat tries a request until it has an answer, is not to be repeated, or fails too often.
+func repeat[T any](ctx context.Context, c *Client, r request, try func(context.Context) (*T, error)) (*T, error) {
+	if c.pod.gone.Load() {
+		return nil, ErrGone
+	}
+	bounded, cancel := context.WithTimeout(ctx, c.options.Timeout+r.wait)
 	defer cancel()
 	asking, stop := context.WithCancelCause(bounded)
-	looking := a.pod.lookOut(asking, stop, r.wait)
-	defer looking.end()
-	for pauses := a.options.Pauses; ; pauses = pauses[1:] {
+	failed := make(chan struct{})
+	reportFailure := sync.OnceFunc(func() { close(failed) })
+	var watching sync.WaitGroup
+	watching.Go(func() { c.pod.watch(asking, stop, min(r.wait, longPoll)+lateAfter, failed) })
+	defer watching.Wait()
+	defer stop(nil)
+	for pauses := c.options.Pauses; ; pauses = pauses[1:] {
 		got, err := try(asking)
 		if err == nil {
 			return got, nil
 		}
-		asked := time.Duration(0)
 		busy, isBusy := errors.AsType[*busyError](err)
-		if isBusy {
-			err, asked = busy.error, busy.after
+		switch {
+		case isBusy:
+			err = busy.error
+		case errors.Is(err, ErrUnreachable):
+			reportFailure()
+			busy = &busyError{}
 		}
-		if errors.Is(err, ErrUnreachable) {
-			looking.unanswered()
-		}
-		passes := isBusy || errors.Is(err, ErrUnreachable)
-		if r.once || !passes || len(pauses) == 0 || !rest(asking, cmp.Or(asked, pauses[0])) {
-			return nil, a.pod.final(ctx, asking, err)
+		if r.once || busy == nil || len(pauses) == 0 || sleep(asking, cmp.Or(busy.after, pauses[0])) != nil {
+			return nil, c.pod.final(ctx, asking, err)
 		}
 	}
 }
 
-// rest pauses, and reports whether there is time left then.
-func rest(ctx context.Context, pause time.Duration) bool {
+// sleep pauses, unless ctx ends first.
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
-		return false
-	case <-time.After(pause):
-		return true
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
 	}
 }
 
-// try makes a request once.
-func (a *agent) try(ctx context.Context, r request) (*answer, error) {
-	prepared, err := a.prepare(ctx, r)
+// try sends a request once.
+func (c *Client) try(ctx context.Context, r request) (*answer, error) {
+	prepared, err := c.prepare(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	response, err := a.http.Do(prepared)
+	response, err := c.http.Do(prepared)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	defer response.Body.Close()
-	good := response.StatusCode >= 200 && response.StatusCode < 300
-	most := int64(maxRefusalBytes)
-	if good {
-		most = cmp.Or(r.most, maxAnswerBytes)
+	if response.StatusCode < 200 || response.StatusCode >= 300 {
+		return nil, refusal(response)
 	}
+	most := cmp.Or(r.most, maxAnswerBytes)
 	body, err := io.ReadAll(io.LimitReader(response.Body, most+1))
-	if !good { // Half a refusal is one, too.
-		return nil, refusal(response, body[:min(int64(len(body)), most)])
-	}
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
@@ -163,21 +152,17 @@ func (a *agent) try(ctx context.Context, r request) (*answer, error) {
 	return &answer{header: response.Header, body: body}, nil
 }
 
-// prepare is the request as it is sent.
-func (a *agent) prepare(ctx context.Context, r request) (*http.Request, error) {
-	var body io.Reader
-	if r.body != nil {
-		body = bytes.NewReader(r.body)
-	}
-	target := a.base + r.path
+// prepare makes the request of HTTP.
+func (c *Client) prepare(ctx context.Context, r request) (*http.Request, error) {
+	target := c.base + r.path
 	if len(r.query) > 0 {
 		target += "?" + r.query.Encode()
 	}
-	prepared, err := http.NewRequestWithContext(ctx, r.method, target, body)
+	prepared, err := http.NewRequestWithContext(ctx, r.method, target, bytes.NewReader(r.body))
 	if err != nil {
 		return nil, fmt.Errorf("making a request to the workspace: %w", err)
 	}
-	if r.body != nil {
+	if r.method != http.MethodGet {
 		prepared.Header.Set("Content-Type", cmp.Or(r.bodyType, "application/json"))
 	}
 	if r.key != "" {
@@ -186,11 +171,151 @@ func (a *agent) prepare(ctx context.Context, r request) (*http.Request, error) {
 	if r.anonymous {
 		return prepared, nil
 	}
-	token, err := a.options.Token(ctx)
+	token, err := c.options.Token(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("getting a token for the workspace: %w", err)
 	}
 	prepared.Header.Set("Authorization", "Bearer "+token)
-	prepared.Header.Set(protocol.HeaderChat, a.options.Chat)
+	prepared.Header.Set(protocol.HeaderChat, c.options.Chat)
 	return prepared, nil
 }
+
+const (
+	// longPoll is how long an agent holds back the answer to a request that waits. Meanwhile an idle agent looks like
+	// one that is gone.
+	longPoll = 15 * time.Second
+	// lateAfter is how much longer an answer takes until it is late.
+	lateAfter = 3 * time.Second
+	// comeback is how long an agent that closed the connection has to come back before the pod is checked.
+	comeback = time.Second
+	// gonePause is the least time between two checks of the pod, and goneTime bounds each.
+	gonePause, goneTime = 2 * time.Second, 5 * time.Second
+)
+
+// pod knows whether the pod of the workspace is gone.
+type pod struct {
+	// isGone is Options.Gone.
+	isGone func(ctx context.Context) bool
+	// gone is its last result; checked is true for a moment after that.
+	gone, checked atomic.Bool
+}
+
+// watch checks the pod from then on when an answer is late, or a try has failed. It stops the request with ErrGone.
+func (p *pod) watch(ctx context.Context, stop context.CancelCauseFunc, late time.Duration, failed <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(late):
+	case <-failed:
+		_ = sleep(ctx, comeback)
+	}
+	for ctx.Err() == nil {
+		if p.check(ctx) {
+			stop(ErrGone)
+		}
+		_ = sleep(ctx, gonePause)
+	}
+}
+
+// check reports whether the pod is gone. It shares the result of a check of a moment ago.
+func (p *pod) check(ctx context.Context) bool {
+	if p.isGone == nil || p.gone.Load() || p.checked.Swap(true) {
+		return p.gone.Load()
+	}
+	time.AfterFunc(gonePause, func() { p.checked.Store(false) })
+	ctx, cancel := context.WithTimeout(ctx, goneTime)
+	defer cancel()
+	if p.isGone(ctx) {
+		p.gone.Store(true) // No pod comes back.
+	}
+	return p.gone.Load()
+}
+
+// final is the error of a request that is not repeated. A server that refuses the token, or does not follow the
+// protocol, may have the address of a pod that is gone.
+func (p *pod) final(caller, asking context.Context, err error) error {
+	refused, ok := errors.AsType[*protocol.Error](err)
+	_, invalid := errors.AsType[*AnswerError](err)
+	isOther := invalid || ok && refused.Code == protocol.Unauthenticated
+	switch {
+	case caller.Err() != nil:
+		return caller.Err()
+	case errors.Is(context.Cause(asking), ErrGone), isOther && p.check(asking):
+		return ErrGone
+	}
+	return err
+}
+
+// ErrUnreachable means that there is no complete answer. The request may have been carried out nevertheless.
+var ErrUnreachable = errors.New("the workspace cannot be reached")
+
+// ErrGone means that the pod is gone. The request may have been carried out nevertheless.
+var ErrGone = errors.New("the pod of the workspace is gone")
+
+// AnswerError is an answer that does not follow the protocol.
+type AnswerError struct {
+	// Status of HTTP.
+	Status int
+	// Problem is what is wrong with it.
+	Problem string
+	// Text is the beginning of the answer in one line.
+	Text string
+}
+
+// Error implements error.
+func (e *AnswerError) Error() string {
+	text := fmt.Sprintf("the workspace's answer (%d) is %s", e.Status, e.Problem)
+	if e.Text != "" {
+		text += ": " + e.Text
+	}
+	return text
+}
+
+const (
+	// maxRefusalBytes is the most that is read of a refusal.
+	maxRefusalBytes = 64 << 10
+	// maxMessage and maxShown bound what is kept of its texts.
+	maxMessage = 4 << 10
+	maxShown   = 300
+	// maxRetryAfter is the longest pause that an agent may ask for.
+	maxRetryAfter = 5 * time.Second
+)
+
+// busyError is a temporary refusal.
+type busyError struct {
+	error
+	after time.Duration
+}
+
+// refusal reads the error of an answer. An incomplete one counts as well.
+func refusal(response *http.Response) error {
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusalBytes))
+	var err error = &AnswerError{
+		Status: response.StatusCode, Problem: "not one of an agent", Text: clip.Ellipsis(line(string(body)), maxShown),
+	}
+	var refused protocol.Error
+	switch {
+	case response.StatusCode >= 300 && response.StatusCode < 400:
+		err = &AnswerError{Status: response.StatusCode, Problem: "a redirect, which is not followed"}
+	case json.Unmarshal(body, &refused) == nil && refused.Code != "" && response.StatusCode >= http.StatusBadRequest:
+		err = &protocol.Error{
+			Code:    protocol.ErrorCode(clip.Runes(line(string(refused.Code)), 64)),
+			Message: clip.Bytes(printable.Text(refused.Message), maxMessage),
+		}
+	}
+	if response.StatusCode == http.StatusServiceUnavailable {
+		return &busyError{err, retryAfter(response.Header)}
+	}
+	return err
+}
+
+// retryAfter is the pause that an answer asks for; 0: none.
+func retryAfter(header http.Header) time.Duration {
+	seconds, err := strconv.ParseInt(header.Get("Retry-After"), 10, 32)
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return min(time.Duration(seconds)*time.Second, maxRetryAfter)
+}
+
+// line cleans a text of a workspace, and makes it one line.
+func line(text string) string { return printable.Line(clip.Bytes(text, maxMessage)) }

@@ -12,7 +12,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,56 +19,53 @@ import (
 )
 
 const (
-	// takeTimeout is how long the agent may take to accept what a session says: as long as a command may take to read
-	// it, and a little more.
-	takeTimeout = time.Minute + 10*time.Second
-	// sessionLook is after how much silence of a session its pod is asked for.
-	sessionLook = 10 * time.Second
-	// endWait is how long a command may take to end whose session the other side has ended, lastWait how long it may take
-	// to find out how, and lastBytes how much of the end of its output is read.
+	// writeTimeout is how long the agent may take to accept a write: the time that a command has to read it, and more.
+	writeTimeout = time.Minute + 10*time.Second
+	// silence is how long a session may be silent before its pod is checked.
+	silence = 10 * time.Second
+	// endWait is how long a command may take to end after the other side closed the session, lastWait bounds the requests
+	// about its end, and lastBytes is how much of the end of its output is read.
 	endWait, lastWait, lastBytes = 3 * time.Second, 6 * time.Second, 2 << 10
 )
 
-// errStuck is why a session ends whose command reads nothing.
+// errStuck ends a session whose command does not read.
 var errStuck = errors.New("the command reads nothing")
 
-// Session speaks to a command of the workspace by its standard input and output. Closing it ends the command and all
-// that it has started. One goroutine may read while others write.
+// Session is the standard input and output of a command of the workspace. Close ends the command and all its
+// descendants. One goroutine may read while others write.
 type Session struct {
 	// ID of the command.
 	ID string
 
 	client *Client
 	conn   io.ReadWriteCloser
-	// heard is whether anything was read since the pod was last thought of.
-	heard atomic.Bool
-	// closed is whether this side has ended it, ended whether the other side did before.
-	closed, ended atomic.Bool
-	stop          context.CancelFunc
-
-	mu sync.Mutex
-	// fault is why the session was ended by this side.
-	fault error
+	// wasActive reports whether anything was read since the last check of the pod.
+	wasActive atomic.Bool
+	// endedThere reports whether the other side closed the session first.
+	endedThere atomic.Bool
+	// cause is why this side closed the session; nil: it is open.
+	cause func() error
+	stop  context.CancelCauseFunc
 }
 
-// Speak starts a command that is spoken to, each time another one. The context bounds how long that takes.
+// Speak starts a new command with a session. The context bounds how long that takes.
 func (c *Client) Speak(ctx context.Context, r protocol.StartRequest) (*Session, error) {
 	raw, err := json.Marshal(r)
 	if err != nil {
 		return nil, fmt.Errorf("encoding a request to the workspace: %w", err)
 	}
-	return retry(ctx, c.agent, request{}, func(ctx context.Context) (*Session, error) { return c.trySpeak(ctx, raw) })
+	return repeat(ctx, c, request{}, func(ctx context.Context) (*Session, error) { return c.trySpeak(ctx, raw) })
 }
 
-// trySpeak asks once, by a key of its own: what a try has started whose answer got lost has ended with its connection.
+// trySpeak tries once, under a new key: the command of a try without an answer has ended with its connection.
 func (c *Client) trySpeak(ctx context.Context, raw []byte) (*Session, error) {
-	prepared, err := c.agent.prepare(ctx, request{method: http.MethodPost, path: "/v1/sessions/" + rand.Text(), body: raw})
+	prepared, err := c.prepare(ctx, request{method: http.MethodPost, path: "/v1/sessions/" + rand.Text(), body: raw})
 	if err != nil {
 		return nil, err
 	}
 	prepared.Header.Set("Connection", "Upgrade")
 	prepared.Header.Set("Upgrade", protocol.Session)
-	response, err := c.agent.http.Do(prepared)
+	response, err := c.http.Do(prepared)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
@@ -77,26 +73,23 @@ func (c *Client) trySpeak(ctx context.Context, raw []byte) (*Session, error) {
 	id := response.Header.Get(protocol.HeaderProcess)
 	if response.StatusCode == http.StatusSwitchingProtocols && upgraded &&
 		strings.EqualFold(response.Header.Get("Upgrade"), protocol.Session) && protocol.ValidKey(id) {
-		living, stop := context.WithCancel(context.WithoutCancel(ctx))
-		s := &Session{ID: id, client: c, conn: conn, stop: stop}
-		if c.agent.options.Gone != nil {
-			go s.lookAfter(living)
-		}
+		open, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+		s := &Session{ID: id, client: c, conn: conn, stop: stop, cause: func() error { return context.Cause(open) }}
+		go s.watch(open)
 		return s, nil
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusSwitchingProtocols {
 		return nil, &AnswerError{Status: response.StatusCode, Problem: "not that of a session"}
 	}
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusalBytes)) // Half a refusal is one, too.
-	return nil, refusal(response, body)
+	return nil, refusal(response)
 }
 
-// lookAfter ends the session once its pod is known to be gone, which no connection tells whose node has died.
-func (s *Session) lookAfter(ctx context.Context) {
-	for rest(ctx, sessionLook) {
-		if !s.heard.Swap(false) && s.client.agent.pod.isGone(ctx) {
-			s.end(ErrGone)
+// watch ends the session if its pod is gone: the connection of a pod whose node died stays open.
+func (s *Session) watch(ctx context.Context) {
+	for sleep(ctx, silence) == nil {
+		if !s.wasActive.Swap(false) && s.client.pod.check(ctx) {
+			_ = s.end(ErrGone)
 		}
 	}
 }
@@ -104,63 +97,53 @@ func (s *Session) lookAfter(ctx context.Context) {
 // Read implements io.Reader. The error is io.EOF when the command has ended, or the agent.
 func (s *Session) Read(p []byte) (int, error) {
 	n, err := s.conn.Read(p)
-	s.heard.Store(true)
-	if err != nil && !s.closed.Load() {
-		s.ended.Store(true)
+	s.wasActive.Store(true)
+	if err != nil && s.cause() == nil {
+		s.endedThere.Store(true)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	return n, s.because(err)
+	return n, s.explain(err)
 }
 
 // Write implements io.Writer.
 func (s *Session) Write(p []byte) (int, error) {
-	defer time.AfterFunc(takeTimeout, func() { s.end(errStuck) }).Stop()
+	defer time.AfterFunc(writeTimeout, func() { _ = s.end(errStuck) }).Stop()
 	n, err := s.conn.Write(p)
 	if err != nil {
 		err = fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
-	return n, s.because(err)
+	return n, s.explain(err)
 }
 
-// because is why the session was ended by this side, if it was, and else the error.
-func (s *Session) because(err error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err != nil && s.fault != nil {
-		return s.fault
+// explain replaces an error by the failure for which this side ended the session.
+func (s *Session) explain(err error) error {
+	if cause := s.cause(); err != nil && cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
 	}
 	return err
 }
 
-// end ends the session for a reason.
-func (s *Session) end(fault error) {
-	s.mu.Lock()
-	if s.fault == nil {
-		s.fault = fault
-	}
-	s.mu.Unlock()
-	_ = s.Close() // What is under way tells the reason.
-}
-
 // Close ends the session, and with it the command.
-func (s *Session) Close() error {
-	s.closed.Store(true)
-	s.stop()
+func (s *Session) Close() error { return s.end(nil) }
+
+// end closes the session because of a failure; nil: there is none.
+func (s *Session) end(failure error) error {
+	s.stop(failure)
 	if err := s.conn.Close(); err != nil {
 		return fmt.Errorf("ending a session: %w", err)
 	}
 	return nil
 }
 
-// Last is what the command has come to, and the end of what it has written to its standard error. Where the other side
-// has ended the session, it waits a little for the end of the command.
+// Last returns the command, and the end of its standard error. If the other side closed the session, it waits a little
+// for the end of the command.
 func (s *Session) Last(ctx context.Context) (*protocol.Process, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, lastWait)
 	defer cancel()
 	wait := time.Duration(0)
-	if s.ended.Load() {
+	if s.endedThere.Load() {
 		wait = endWait
 	}
 	p, err := s.client.look(ctx, s.ID, wait)

@@ -20,6 +20,7 @@ import (
 
 	"parley.dev/parley/internal/workspace/client"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeworkspace"
 )
 
@@ -40,9 +41,7 @@ func answering(t *testing.T, with http.HandlerFunc) *client.Client {
 func raw(t *testing.T, bytes string, open bool) *client.Client {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	t.Cleanup(func() { listener.Close() })
 	go func() {
 		for {
@@ -132,16 +131,12 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 			t.Errorf("%d: %v", status, err)
 		}
 	}
-	if visits.Load() != 0 {
-		t.Errorf("%d redirects were followed", visits.Load())
-	}
+	check.Equal(t, "redirects were followed", 0, visits.Load())
 }
 
 func TestMissingOrIncompleteResponseIsUnreachable(t *testing.T) {
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	gone.Close()
 	const whole = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
 	for name, c := range map[string]*client.Client{
@@ -198,45 +193,33 @@ func TestTemporarilyUnavailableAgentIsRetried(t *testing.T) {
 	}
 }
 
-func TestBusyAgentErrorIsReturnedAfterThreeAttempts(t *testing.T) {
-	var asked atomic.Int32
-	c := answering(t, func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		say(503, `{"code":"Unavailable","message":"too many requests"}`)(w, nil)
-	})
-	if _, err := c.Process(t.Context(), "p1"); !isCode(err, protocol.Unavailable) {
-		t.Errorf("got %v", err)
-	}
-	if asked.Load() != 3 {
-		t.Errorf("asked %d times", asked.Load())
-	}
-}
-
-func TestAnAgentCannotAskForALongPause(t *testing.T) {
-	var asked atomic.Int32
-	c := answering(t, func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		w.Header().Set("Retry-After", "86400")
-		w.WriteHeader(503)
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	if _, err := c.Process(ctx, "p1"); err == nil || ctx.Err() != nil {
-		t.Errorf("got %v", err)
-	}
-	if asked.Load() != 1 { // The pause is longer than what the request has in all.
-		t.Errorf("asked %d times", asked.Load())
-	}
-}
-
-func TestAnInterruptIsSentOnce(t *testing.T) {
-	var asked atomic.Int32
-	c := answering(t, func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		w.WriteHeader(503)
-	})
-	if _, err := c.Signal(t.Context(), "p1", protocol.Interrupt); err == nil || asked.Load() != 1 {
-		t.Errorf("asked %d times, %v", asked.Load(), err)
+func TestOnlyTemporaryRefusalsAreRepeated(t *testing.T) {
+	look := func(c *client.Client) error { _, err := c.Process(t.Context(), "p1"); return err }
+	interrupt := func(c *client.Client) error { _, err := c.Signal(t.Context(), "p1", protocol.Interrupt); return err }
+	for name, c := range map[string]struct {
+		send             func(*client.Client) error
+		status           int
+		retryAfter, body string
+		times            int32
+		code             protocol.ErrorCode
+	}{
+		"busy":               {look, 503, "", `{"code":"Unavailable","message":"busy"}`, 3, protocol.Unavailable},
+		"busy for long":      {look, 503, "86400", "", 1, ""}, // The pause is longer than the request may take.
+		"busy, an interrupt": {interrupt, 503, "", "", 1, ""},
+		"at a limit":         {look, 429, "1", `{"code":"TooMany","message":"100 commands run"}`, 1, protocol.TooMany},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var sent atomic.Int32
+			asking := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+				sent.Add(1)
+				w.Header().Set("Retry-After", c.retryAfter)
+				say(c.status, c.body)(w, nil)
+			})
+			if err := c.send(asking); err == nil || c.code != "" && !isCode(err, c.code) {
+				t.Errorf("got %v", err)
+			}
+			check.Equal(t, "requests", c.times, sent.Load())
+		})
 	}
 }
 
@@ -313,25 +296,11 @@ func TestTokenIsFetchedPerRequestAndErrorsReturned(t *testing.T) {
 		errors.Is(err, client.ErrUnreachable) {
 		t.Errorf("got %v", err)
 	}
-	if fmt.Sprint(shown) != "[Bearer t1 chat Bearer t2 chat]" {
-		t.Errorf("shown were %q", shown)
-	}
+	check.Equal(t, "shown were", "[Bearer t1 chat Bearer t2 chat]", fmt.Sprint(shown))
 }
 
 func TestNoProxyOfTheEnvironmentIsUsed(t *testing.T) {
 	if client.NewTransport().Proxy != nil {
 		t.Error("there is one") // Go's own never sends what goes to the loopback through one, so a request shows nothing.
-	}
-}
-
-func TestWorkspaceLimitErrorIsNotRetried(t *testing.T) {
-	var asked atomic.Int32
-	c := answering(t, func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		w.Header().Set("Retry-After", "1")
-		say(429, `{"code":"TooMany","message":"100 commands run"}`)(w, nil)
-	})
-	if _, err := c.Process(t.Context(), "p1"); !isCode(err, protocol.TooMany) || asked.Load() != 1 {
-		t.Errorf("asked %d times, %v", asked.Load(), err)
 	}
 }

@@ -1,8 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package life decides what becomes of a workspace: when it has a pod, when that pod goes, and what its status says. It
-// is pure.
+// Package life decides when a workspace gets a pod, when the pod is removed, and what the status is. It is pure.
 package life
 
 import (
@@ -16,49 +15,49 @@ import (
 )
 
 const (
-	// Patience is how long a template may be missing before a person is needed: manifests come object by object.
+	// Patience is how long a template may be missing before the workspace has failed: manifests come object by object.
 	Patience = 10 * time.Second
-	// StartPatience is how long a pod may take until it is ready before a person is told: images of toolchains are large.
+	// StartPatience is how long a pod may take to be ready before the workspace has failed: toolchain images are large.
 	StartPatience = 5 * time.Minute
-	// LostPatience is how long a pod that was ready may not be, before it is replaced: the kubelet restarts a container in
-	// less, and a node that does not answer has been gone for 40 s by then, which is Kubernetes' own default.
+	// LostPatience is how long a pod may be unready before it is replaced: the kubelet restarts a container sooner, and
+	// Kubernetes reports a lost node after 40 s.
 	LostPatience = 60 * time.Second
-	// StopPatience is how long a pod may take to stop beyond its own grace before it is removed by force.
+	// StopPatience is how long a pod may take to stop after its grace period before its deletion is forced.
 	StopPatience = 30 * time.Second
+
+	// retry is when a refused request is made again: there is no event when a quota or a policy changes, or when another
+	// object of the name is gone.
+	retry = 10 * time.Second
+	// forever is longer than any process lives.
+	forever = 10 * 365 * 24 * time.Hour
+
+	// AnnotationWorkspace on a claim is the UID of its workspace: a retained claim has no owner.
+	AnnotationWorkspace = "parley.dev/workspace-uid"
 )
 
-// Act is what has to be done next; Nothing, or one call of the API server.
+// Act is the next request to the API server.
 type Act string
 
+// The acts.
 const (
-	// Nothing is to be done.
-	Nothing Act = ""
-	// CreateClaim creates the claim of the storage.
-	CreateClaim Act = "CreateClaim"
-	// OwnClaim has the claim go with the workspace, or stay, as the deletion policy says now.
-	OwnClaim Act = "OwnClaim"
-	// CreatePod creates the pod.
-	CreatePod Act = "CreatePod"
-	// RemovePod deletes the pod, with its grace.
-	RemovePod Act = "RemovePod"
-	// ForcePod deletes the pod without waiting for its kubelet.
-	ForcePod Act = "ForcePod"
-	// CreateSandboxClaim asks the warm pool for a sandbox.
+	Nothing            Act = ""
+	CreateClaim        Act = "CreateClaim"
+	OwnClaim           Act = "OwnClaim" // add or remove the owner of the claim
+	CreatePod          Act = "CreatePod"
+	RemovePod          Act = "RemovePod" // delete the pod with its grace period
+	ForcePod           Act = "ForcePod"  // delete the pod without its kubelet
 	CreateSandboxClaim Act = "CreateSandboxClaim"
-	// SuspendSandbox has the sandbox stopped.
-	SuspendSandbox Act = "SuspendSandbox"
-	// ResumeSandbox has the sandbox started again.
-	ResumeSandbox Act = "ResumeSandbox"
+	SuspendSandbox     Act = "SuspendSandbox"
+	ResumeSandbox      Act = "ResumeSandbox"
 )
 
-// Facts are what the life of a workspace depends on.
+// Facts about a workspace.
 type Facts struct {
-	// Workspace as it is.
 	Workspace *v1alpha1.Workspace
-	// TemplateMissing is true when there is no such template. TemplateError is what is wrong with it, or with a value.
+	// TemplateMissing is set if there is no such template. TemplateError says what is wrong with it, or with a value.
 	TemplateMissing bool
 	TemplateError   string
-	// NeedsClaim is true when the files outlive the pod.
+	// NeedsClaim is set if the files outlive the pod.
 	NeedsClaim bool
 
 	// Pod of the workspace: the one of its name, that of its sandbox, or the one that podRef names; nil: there is none.
@@ -67,35 +66,45 @@ type Facts struct {
 	Sharers []v1alpha1.Workspace
 	// Claim of the workspace's name; nil: there is none.
 	Claim *corev1.PersistentVolumeClaim
-	// Pool is what the workspace has of its warm pool; nil unless its source is one.
+	// Pool has the objects of a warm pool; nil: the source is none.
 	Pool *Pool
-	// Refused is what the API server has against the act that was to be done, and RefusedAct which it was.
+	// Refused is why the API server refused RefusedAct.
 	Refused    string
 	RefusedAct Act
 
-	// AtWorkAt is when a chat of the family was last at work: now, if one is; zero: none was.
-	AtWorkAt time.Time
-	// Retain is what the chat says now of the storage: whether it stays when the workspace goes; nil: there is no chat.
+	// ActiveAt is when a chat of the family was last active: now, if one is; zero: none was.
+	ActiveAt time.Time
+	// Retain is whether the chat retains the storage; nil: there is no chat.
 	Retain *bool
-	// StoppedAt is when the model last stopped the workspace; nil: it never did.
+	// StoppedAt is when the model last stopped the workspace; nil: never.
 	StoppedAt *metav1.MicroTime
-	// Now is the time.
-	Now time.Time
+	Now       time.Time
 }
 
-// Plan is what becomes of a workspace.
+// Plan for a workspace.
 type Plan struct {
-	// Act to do; then the decision is made again with what has come of it.
-	Act Act
-	// Summary of the conditions.
+	// Act to perform before the next decision.
+	Act     Act
 	Summary conditions.Summary
-	// Phase for people.
-	Phase v1alpha1.WorkspacePhase
-	// After is when to look again although nothing has happened; zero: never.
+	Phase   v1alpha1.WorkspacePhase
+	// After is when to decide again without an event; zero: never.
 	After time.Duration
 }
 
-// Decide says what becomes of the workspace.
+// Deadline is when to decide again, a moment after the facts change; zero: never.
+func (p Plan) Deadline() time.Duration {
+	if p.After <= 0 {
+		return 0
+	}
+	return p.After + 50*time.Millisecond
+}
+
+func (p Plan) after(d time.Duration) Plan {
+	p.After = d
+	return p
+}
+
+// Decide makes the plan for a workspace.
 func Decide(f *Facts) Plan {
 	switch source := &f.Workspace.Spec.Source; {
 	case source.PodRef != nil:
@@ -106,36 +115,42 @@ func Decide(f *Facts) Plan {
 	return decideTemplate(f)
 }
 
-// decideTemplate is what becomes of a workspace that is made from a template.
 func decideTemplate(f *Facts) Plan {
 	switch {
-	case f.foreign() != "":
-		return stalled(v1alpha1.ReasonNameTaken, f.foreign()+" has the name that this workspace's own needs: delete it",
-			retry)
-	case f.Claim != nil && f.Retain != nil && f.Workspace.DeletionTimestamp.IsZero() && f.claimGoes() == *f.Retain:
+	case f.foreignObject() != "":
+		return failed(v1alpha1.ReasonNameTaken, f.foreignObject()+" has the name that this workspace's own needs: delete it").
+			after(retry)
+	case f.hasWrongOwner():
 		return pending(OwnClaim, "the owner of its storage is being set")
 	case f.Pod != nil && !f.Pod.DeletionTimestamp.IsZero():
 		return awaitPodRemoval(f)
-	case !f.runs():
-		return stop(f)
-	case f.Pod != nil:
+	case f.needsPod() && f.Pod != nil:
 		return superviseOwn(f)
+	case f.needsPod():
+		return start(f)
+	case f.Pod != nil:
+		return stopping(RemovePod, "its pod is being removed")
 	}
-	return start(f)
+	return stopped(f)
 }
 
-// runs reports whether the workspace is to have a pod.
-func (f *Facts) runs() bool {
-	return f.Workspace.DeletionTimestamp.IsZero() && !f.Workspace.Spec.Suspend && !f.stopped() && f.idleIn() != 0
+// hasWrongOwner reports whether the owner of the claim does not follow the deletion policy.
+func (f *Facts) hasWrongOwner() bool {
+	return f.Claim != nil && f.Retain != nil && f.Workspace.DeletionTimestamp.IsZero() &&
+		metav1.IsControlledBy(f.Claim, f.Workspace) == *f.Retain
 }
 
-// stopped reports whether the model has stopped the workspace, and nothing has needed it since.
-func (f *Facts) stopped() bool {
+func (f *Facts) needsPod() bool {
+	return f.Workspace.DeletionTimestamp.IsZero() && !f.Workspace.Spec.Suspend && !f.isStopped() && f.idleIn() != 0
+}
+
+// isStopped reports whether the model has stopped the workspace, and no call has needed it since.
+func (f *Facts) isStopped() bool {
 	needed := f.Workspace.Spec.NeededAt
 	return f.StoppedAt != nil && (needed == nil || !needed.After(f.StoppedAt.Time))
 }
 
-// idleIn is the time after which nobody will have needed the workspace for as long as it is kept; 0: that is over.
+// idleIn is how long an unused workspace keeps its pod; 0: it is idle.
 func (f *Facts) idleIn() time.Duration {
 	seconds := f.Workspace.Spec.Source.IdleSecondsOrDefault()
 	idle := time.Duration(seconds) * time.Second
@@ -146,17 +161,14 @@ func (f *Facts) idleIn() time.Duration {
 	if needed := f.Workspace.Spec.NeededAt; needed != nil && needed.After(since) {
 		since = needed.Time
 	}
-	if f.Pod != nil && f.AtWorkAt.After(since) { // That a chat is at work does not mean that it needs a pod.
-		since = f.AtWorkAt
+	if f.Pod != nil && f.ActiveAt.After(since) { // An active chat may not need a pod.
+		since = f.ActiveAt
 	}
 	return max(0, idle-f.Now.Sub(since))
 }
 
-// forever is longer than any process lives.
-const forever = 10 * 365 * 24 * time.Hour
-
-// foreign names the object that has a name of the workspace's and is none of its own.
-func (f *Facts) foreign() string {
+// foreignObject is an object with a name of the workspace that belongs to another one; empty: there is none.
+func (f *Facts) foreignObject() string {
 	switch {
 	case f.Pod != nil && !f.OwnsPod():
 		return "Pod " + f.Pod.Name
@@ -166,10 +178,7 @@ func (f *Facts) foreign() string {
 	return ""
 }
 
-// AnnotationWorkspace on a claim names the workspace by UID: a claim that is kept has no owner.
-const AnnotationWorkspace = "parley.dev/workspace-uid"
-
-// OwnsPod reports whether there is a pod, and it is the workspace's own: of its template, or of its sandbox.
+// OwnsPod reports whether the pod is that of the workspace's template or sandbox.
 func (f *Facts) OwnsPod() bool {
 	switch {
 	case f.Pod == nil:
@@ -180,35 +189,32 @@ func (f *Facts) OwnsPod() bool {
 	return metav1.IsControlledBy(f.Pod, f.Workspace)
 }
 
-// Names reports whether there is a pod that the status is to name: the workspace's own, or the one that podRef names.
-// It may not work in the latter, as the phase says.
-func (f *Facts) Names() bool {
+// NamesPod reports whether the status names the pod: the workspace's own, or the one of podRef, even if another chat
+// uses it.
+func (f *Facts) NamesPod() bool {
 	if f.Workspace.Spec.Source.PodRef != nil {
 		return f.Pod != nil && f.notOffered() == ""
 	}
 	return f.OwnsPod()
 }
 
-// OwnsClaim reports whether there is a claim, and it is the workspace's own.
+// OwnsClaim reports whether the claim is the workspace's own.
 func (f *Facts) OwnsClaim() bool {
 	return f.Claim != nil && f.Claim.Annotations[AnnotationWorkspace] == string(f.Workspace.UID)
 }
 
-// claimGoes reports whether the claim goes with the workspace.
-func (f *Facts) claimGoes() bool { return metav1.IsControlledBy(f.Claim, f.Workspace) }
-
-// start is what a workspace without a pod does that is to have one.
+// start plans the pod of a workspace that has none.
 func start(f *Facts) Plan {
 	switch {
 	case f.TemplateMissing:
 		return awaitTemplate(f)
 	case f.TemplateError != "":
-		return stalled(v1alpha1.ReasonTemplateInvalid,
-			"PodTemplate "+f.Workspace.Spec.Source.PodTemplateRef.Name+": "+f.TemplateError, 0)
+		return failed(v1alpha1.ReasonTemplateInvalid,
+			"PodTemplate "+f.Workspace.Spec.Source.PodTemplateRef.Name+": "+f.TemplateError)
 	case f.Refused != "" && f.RefusedAct == CreateClaim:
-		return stalled(v1alpha1.ReasonStorageRefused, f.Refused, retry)
+		return failed(v1alpha1.ReasonStorageRefused, f.Refused).after(retry)
 	case f.Refused != "":
-		return stalled(v1alpha1.ReasonPodRefused, f.Refused, retry)
+		return failed(v1alpha1.ReasonPodRefused, f.Refused).after(retry)
 	case f.Claim != nil:
 		return startWithClaim(f)
 	case f.NeedsClaim:
@@ -217,56 +223,49 @@ func start(f *Facts) Plan {
 	return pending(CreatePod, "its pod is being created")
 }
 
-// retry is when the API server is asked again: nothing tells when a quota or a policy has changed, or when a stranger's
-// object is gone.
-const retry = 10 * time.Second
-
-// startWithClaim is what a workspace does that has its claim, and is to have a pod.
 func startWithClaim(f *Facts) Plan {
 	switch {
 	case !f.Claim.DeletionTimestamp.IsZero():
 		return awaitClaimRemoval(f)
 	case f.Claim.Status.Phase == corev1.ClaimLost:
-		return stalled(v1alpha1.ReasonStorageLost, "the volume of PersistentVolumeClaim "+f.Claim.Name+
-			" is gone, and the files with it: delete the claim to begin with an empty one", 0)
+		return failed(v1alpha1.ReasonStorageLost, "the volume of PersistentVolumeClaim "+f.Claim.Name+
+			" is gone, and the files with it: delete the claim to begin with an empty one")
 	}
 	return pending(CreatePod, "its pod is being created")
 }
 
-// awaitClaimRemoval is what a workspace does whose claim is being removed: no pod is scheduled with that, nor with the
-// next one of its name if it was created before.
+// awaitClaimRemoval waits for the removal of a claim: a pod that uses it, or is created before it is gone, is never
+// scheduled.
 func awaitClaimRemoval(f *Facts) Plan {
 	if left := StartPatience - f.Now.Sub(f.Claim.DeletionTimestamp.Time); left > 0 {
-		p := pending(Nothing, "its storage is being removed")
-		p.After = left
-		return p
+		return pending(Nothing, "its storage is being removed").after(left)
 	}
-	return stalled(v1alpha1.ReasonStorageLost, "PersistentVolumeClaim "+f.Claim.Name+
-		" is being removed, and something keeps it: end what uses it, and see its finalizers", 0)
+	return failed(v1alpha1.ReasonStorageLost, "PersistentVolumeClaim "+f.Claim.Name+
+		" is being removed, and something keeps it: end what uses it, and see its finalizers")
 }
 
 func awaitTemplate(f *Facts) Plan {
 	message := "there is no PodTemplate " + f.Workspace.Spec.Source.PodTemplateRef.Name + " with the label " +
 		v1alpha1.LabelWorkspaceTemplate + "=true in this namespace: create it, or name another one"
 	if left := Patience - f.Now.Sub(f.Workspace.CreationTimestamp.Time); left > 0 {
-		return Plan{Phase: v1alpha1.WorkspacePhasePending, After: left,
-			Summary: conditions.Working(v1alpha1.ReasonTemplateNotFound, message)}
+		return working(Nothing, v1alpha1.WorkspacePhasePending, v1alpha1.ReasonTemplateNotFound, message).after(left)
 	}
-	return stalled(v1alpha1.ReasonTemplateNotFound, message, 0)
+	return failed(v1alpha1.ReasonTemplateNotFound, message)
 }
 
-// stop is what a workspace does that is to have no pod.
-func stop(f *Facts) Plan {
-	if f.Pod != nil {
-		return working(RemovePod, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodStopping, "its pod is being removed")
+// awaitPodRemoval waits for the removal of a pod. Its deletion time is the end of its grace period.
+func awaitPodRemoval(f *Facts) Plan {
+	if left := f.Pod.DeletionTimestamp.Add(StopPatience).Sub(f.Now); left > 0 {
+		return stopping(Nothing, "its pod is being removed").after(left)
 	}
-	return stoppedPlan(f)
+	return stopping(ForcePod, "node "+f.Pod.Spec.NodeName+" has not removed its pod in time: it is removed by force").
+		after(retry) // A finalizer may keep it.
 }
 
-// stoppedPlan is what a workspace says that has no pod and is to have none.
-func stoppedPlan(f *Facts) Plan {
+// stopped is the plan of a workspace that has no pod and needs none.
+func stopped(f *Facts) Plan {
 	why := "it is idle and has no pod; the next call that needs it starts it"
-	if f.stopped() {
+	if f.isStopped() {
 		why = "it has no pod, because its model has stopped it; the next call that needs it starts it"
 	}
 	if f.Workspace.Spec.Suspend {
@@ -275,29 +274,18 @@ func stoppedPlan(f *Facts) Plan {
 	return Plan{Phase: v1alpha1.WorkspacePhaseStopped, Summary: conditions.Done(v1alpha1.ReasonWorkspaceStopped, why)}
 }
 
-// awaitPodRemoval is what becomes of a pod that is being removed.
-func awaitPodRemoval(f *Facts) Plan {
-	// The time of deletion is when its grace is over.
-	left := f.Pod.DeletionTimestamp.Add(StopPatience).Sub(f.Now)
-	if left <= 0 {
-		p := working(ForcePod, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodStopping, "node "+f.Pod.Spec.NodeName+
-			" has not removed its pod in time: it is removed by force")
-		p.After = retry // A finalizer may hold it.
-		return p
-	}
-	p := working(Nothing, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodStopping, "its pod is being removed")
-	p.After = left
-	return p
-}
-
 func pending(act Act, message string) Plan {
 	return working(act, v1alpha1.WorkspacePhasePending, v1alpha1.ReasonPodStarting, message)
+}
+
+func stopping(act Act, message string) Plan {
+	return working(act, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodStopping, message)
 }
 
 func working(act Act, phase v1alpha1.WorkspacePhase, reason v1alpha1.ConditionReason, message string) Plan {
 	return Plan{Act: act, Summary: conditions.Working(reason, message), Phase: phase}
 }
 
-func stalled(reason v1alpha1.ConditionReason, message string, after time.Duration) Plan {
-	return Plan{Summary: conditions.Failed(reason, message), Phase: v1alpha1.WorkspacePhaseFailed, After: after}
+func failed(reason v1alpha1.ConditionReason, message string) Plan {
+	return Plan{Summary: conditions.Failed(reason, message), Phase: v1alpha1.WorkspacePhaseFailed}
 }

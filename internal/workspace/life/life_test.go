@@ -4,15 +4,16 @@
 package life
 
 import (
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/pods/podspec"
+	"parley.dev/parley/test/kit/check"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -73,6 +74,8 @@ func ready(status corev1.ConditionStatus, since time.Duration) func(*corev1.Pod)
 	}
 }
 
+func isReady(p *corev1.Pod) { ready(corev1.ConditionTrue, time.Minute)(p) }
+
 func ended(p *corev1.Pod) {
 	p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "low on memory"
 }
@@ -105,153 +108,178 @@ func removed(c *corev1.PersistentVolumeClaim, since time.Duration) *corev1.Persi
 	return c
 }
 
+// outcome is what a test expects of a plan.
+type outcome struct {
+	act    Act
+	phase  v1alpha1.WorkspacePhase
+	ready  metav1.ConditionStatus
+	reason v1alpha1.ConditionReason
+	says   string
+	after  time.Duration
+}
+
+func (o outcome) check(t *testing.T, p Plan) {
+	t.Helper()
+	check.Contains(t, p.Summary.Message, o.says)
+	o.says = p.Summary.Message
+	got := outcome{p.Act, p.Phase, p.Summary.Ready, p.Summary.Reason, p.Summary.Message, p.After}
+	check.Equal(t, "plan", o, got, cmp.AllowUnexported(outcome{}))
+}
+
+func fails(reason v1alpha1.ConditionReason, says string, after time.Duration) outcome {
+	return outcome{Nothing, v1alpha1.WorkspacePhaseFailed, metav1.ConditionFalse, reason, says, after}
+}
+
+func isReadyFor(after time.Duration) outcome {
+	const ready = v1alpha1.WorkspacePhaseReady
+	return outcome{Nothing, ready, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceReady, "pod", after}
+}
+
+func isStopped(says string) outcome {
+	return outcome{Nothing, v1alpha1.WorkspacePhaseStopped, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceStopped, says, 0}
+}
+
+func pends(act Act, says string, after time.Duration) outcome {
+	return outcome{act, v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, says, after}
+}
+
+func waitsFor(reason v1alpha1.ConditionReason, says string, after time.Duration) outcome {
+	return outcome{Nothing, v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown, reason, says, after}
+}
+
+func starts(reason v1alpha1.ConditionReason, says string, after time.Duration) outcome {
+	return outcome{Nothing, v1alpha1.WorkspacePhaseStarting, metav1.ConditionUnknown, reason, says, after}
+}
+
+func stops(act Act, says string, after time.Duration) outcome {
+	return outcome{act, v1alpha1.WorkspacePhaseStopping, metav1.ConditionUnknown, v1alpha1.ReasonPodStopping, says, after}
+}
+
+func replaces(says string) outcome {
+	return outcome{RemovePod, v1alpha1.WorkspacePhaseStopping, metav1.ConditionUnknown, v1alpha1.ReasonPodLost, says, 0}
+}
+
 func TestLife(t *testing.T) {
 	for name, c := range map[string]struct {
-		facts  Facts
-		act    Act
-		phase  v1alpha1.WorkspacePhase
-		ready  metav1.ConditionStatus
-		reason v1alpha1.ConditionReason
-		says   string
-		after  time.Duration
+		facts Facts
+		want  outcome
 	}{
-		"without a pod: one is created": {
-			Facts{Workspace: workspace()}, CreatePod, v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown,
-			v1alpha1.ReasonPodStarting, "being created", 0},
+		"without a pod: one is created": {Facts{Workspace: workspace()}, pends(CreatePod, "being created", 0)},
 		"without its claim: that comes first": {
-			Facts{Workspace: workspace(), NeedsClaim: true}, CreateClaim, v1alpha1.WorkspacePhasePending,
-			metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "storage", 0},
+			Facts{Workspace: workspace(), NeedsClaim: true}, pends(CreateClaim, "storage", 0)},
 		"with its claim, which waits for its first consumer: the pod is created": {
-			Facts{Workspace: workspace(), NeedsClaim: true, Claim: claim(corev1.ClaimPending)}, CreatePod,
-			v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "being created", 0},
+			Facts{Workspace: workspace(), NeedsClaim: true, Claim: claim(corev1.ClaimPending)},
+			pends(CreatePod, "being created", 0)},
 		"the volume is gone: a person is told": {
-			Facts{Workspace: workspace(), NeedsClaim: true, Claim: claim(corev1.ClaimLost)}, Nothing,
-			v1alpha1.WorkspacePhaseFailed, metav1.ConditionFalse, v1alpha1.ReasonStorageLost, "delete the claim", 0},
+			Facts{Workspace: workspace(), NeedsClaim: true, Claim: claim(corev1.ClaimLost)},
+			fails(v1alpha1.ReasonStorageLost, "delete the claim", 0)},
 		"its claim is being removed: that is waited for": {
-			Facts{Workspace: workspace(), NeedsClaim: true, Claim: removed(claim(corev1.ClaimBound), time.Minute)}, Nothing,
-			v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "is being removed",
-			4 * time.Minute},
+			Facts{Workspace: workspace(), NeedsClaim: true, Claim: removed(claim(corev1.ClaimBound), time.Minute)},
+			pends(Nothing, "is being removed", 4*time.Minute)},
 		"its claim is being removed, and something keeps it: a person is told": {
-			Facts{Workspace: workspace(), NeedsClaim: true, Claim: removed(claim(corev1.ClaimLost), 5*time.Minute)}, Nothing,
-			v1alpha1.WorkspacePhaseFailed, metav1.ConditionFalse, v1alpha1.ReasonStorageLost, "something keeps it", 0},
+			Facts{Workspace: workspace(), NeedsClaim: true, Claim: removed(claim(corev1.ClaimLost), 5*time.Minute)},
+			fails(v1alpha1.ReasonStorageLost, "something keeps it", 0)},
 		"a claim of a stranger: a person is told": {
-			Facts{Workspace: workspace(), Claim: &corev1.PersistentVolumeClaim{}}, Nothing,
-			v1alpha1.WorkspacePhaseFailed, metav1.ConditionFalse, v1alpha1.ReasonNameTaken, "PersistentVolumeClaim",
-			10 * time.Second},
+			Facts{Workspace: workspace(), Claim: &corev1.PersistentVolumeClaim{}},
+			fails(v1alpha1.ReasonNameTaken, "PersistentVolumeClaim", 10*time.Second)},
 		"a pod of a stranger: a person is told, and it stays": {
-			Facts{Workspace: workspace(suspended), Pod: pod(0, foreign)}, Nothing,
-			v1alpha1.WorkspacePhaseFailed, metav1.ConditionFalse, v1alpha1.ReasonNameTaken, "Pod pod",
-			10 * time.Second},
+			Facts{Workspace: workspace(suspended), Pod: pod(0, foreign)},
+			fails(v1alpha1.ReasonNameTaken, "Pod pod", 10*time.Second)},
 		"no template yet: it is waited for": {
 			Facts{Workspace: workspace(func(w *v1alpha1.Workspace) { w.CreationTimestamp = ago(4 * time.Second) }),
-				TemplateMissing: true}, Nothing, v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown,
-			v1alpha1.ReasonTemplateNotFound, "no PodTemplate go", 6 * time.Second},
+				TemplateMissing: true},
+			waitsFor(v1alpha1.ReasonTemplateNotFound, "no PodTemplate go", 6*time.Second)},
 		"no template after ten seconds: a person is told": {
-			Facts{Workspace: workspace(), TemplateMissing: true}, Nothing, v1alpha1.WorkspacePhaseFailed,
-			metav1.ConditionFalse, v1alpha1.ReasonTemplateNotFound, "no PodTemplate go", 0},
+			Facts{Workspace: workspace(), TemplateMissing: true},
+			fails(v1alpha1.ReasonTemplateNotFound, "no PodTemplate go", 0)},
 		"a wrong template: its error is told": {
-			Facts{Workspace: workspace(), TemplateError: "no image"}, Nothing, v1alpha1.WorkspacePhaseFailed,
-			metav1.ConditionFalse, v1alpha1.ReasonTemplateInvalid, "PodTemplate go: no image", 0},
+			Facts{Workspace: workspace(), TemplateError: "no image"},
+			fails(v1alpha1.ReasonTemplateInvalid, "PodTemplate go: no image", 0)},
 		"a template that is missing while the pod runs: nothing changes": {
-			Facts{Workspace: workspace(), TemplateMissing: true, Pod: pod(time.Minute, ready(corev1.ConditionTrue, 0))},
-			Nothing, v1alpha1.WorkspacePhaseReady, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceReady, "pod", 29 * time.Minute},
+			Facts{Workspace: workspace(), TemplateMissing: true, Pod: pod(time.Minute, isReady)},
+			isReadyFor(29 * time.Minute)},
 		"the claim is refused: the API server's words, and again later": {
-			Facts{Workspace: workspace(), NeedsClaim: true, Refused: "exceeded quota", RefusedAct: CreateClaim}, Nothing,
-			v1alpha1.WorkspacePhaseFailed, metav1.ConditionFalse, v1alpha1.ReasonStorageRefused, "exceeded quota",
-			10 * time.Second},
+			Facts{Workspace: workspace(), NeedsClaim: true, Refused: "exceeded quota", RefusedAct: CreateClaim},
+			fails(v1alpha1.ReasonStorageRefused, "exceeded quota", 10*time.Second)},
 		"the pod is refused: the API server's words, and again later": {
-			Facts{Workspace: workspace(), Refused: "violates PodSecurity", RefusedAct: CreatePod}, Nothing,
-			v1alpha1.WorkspacePhaseFailed, metav1.ConditionFalse, v1alpha1.ReasonPodRefused, "violates PodSecurity",
-			10 * time.Second},
+			Facts{Workspace: workspace(), Refused: "violates PodSecurity", RefusedAct: CreatePod},
+			fails(v1alpha1.ReasonPodRefused, "violates PodSecurity", 10*time.Second)},
 		"its pod is not scheduled: the scheduler's words": {
-			Facts{Workspace: workspace(), Pod: pod(time.Minute, unscheduled)}, Nothing, v1alpha1.WorkspacePhaseStarting,
-			metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "Unschedulable: 0/3 nodes", 4 * time.Minute},
+			Facts{Workspace: workspace(), Pod: pod(time.Minute, unscheduled)},
+			starts(v1alpha1.ReasonPodStarting, "Unschedulable: 0/3 nodes", 4*time.Minute)},
 		"its image is not to be had: the kubelet's words": {
-			Facts{Workspace: workspace(), Pod: pod(time.Minute, pulling)}, Nothing, v1alpha1.WorkspacePhaseStarting,
-			metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "ImagePullBackOff", 4 * time.Minute},
+			Facts{Workspace: workspace(), Pod: pod(time.Minute, pulling)},
+			starts(v1alpha1.ReasonPodStarting, "ImagePullBackOff", 4*time.Minute)},
 		"its kubelet holds it and says nothing of it in its status: where to look is told": {
-			Facts{Workspace: workspace(), Pod: pod(6 * time.Minute)}, Nothing, v1alpha1.WorkspacePhaseFailed,
-			metav1.ConditionFalse, v1alpha1.ReasonPodNotStarting, "the Events of Pod pod say", 0},
+			Facts{Workspace: workspace(), Pod: pod(6 * time.Minute)},
+			fails(v1alpha1.ReasonPodNotStarting, "the Events of Pod pod say", 0)},
 		"its pod does not start in time: a person is told": {
-			Facts{Workspace: workspace(), Pod: pod(6*time.Minute, pulling)}, Nothing, v1alpha1.WorkspacePhaseFailed,
-			metav1.ConditionFalse, v1alpha1.ReasonPodNotStarting, "ImagePullBackOff", 0},
+			Facts{Workspace: workspace(), Pod: pod(6*time.Minute, pulling)},
+			fails(v1alpha1.ReasonPodNotStarting, "ImagePullBackOff", 0)},
 		"its pod starts after all: it is ready": {
-			Facts{Workspace: workspace(), AtWorkAt: now, Pod: pod(9*time.Minute, ready(corev1.ConditionTrue, 0))}, Nothing,
-			v1alpha1.WorkspacePhaseReady, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceReady, "pod", 30 * time.Minute},
+			Facts{Workspace: workspace(), ActiveAt: now, Pod: pod(9*time.Minute, isReady)},
+			isReadyFor(30 * time.Minute)},
 		"its pod was ready a moment ago: it may come back": {
-			Facts{Workspace: workspace(wasReady), Pod: pod(time.Hour, ready(corev1.ConditionFalse, 20*time.Second))}, Nothing,
-			v1alpha1.WorkspacePhaseStarting, metav1.ConditionUnknown, v1alpha1.ReasonPodLost, "ContainersNotReady",
-			40 * time.Second},
+			Facts{Workspace: workspace(wasReady), Pod: pod(time.Hour, ready(corev1.ConditionFalse, 20*time.Second))},
+			starts(v1alpha1.ReasonPodLost, "ContainersNotReady", 40*time.Second)},
 		"its pod was ready a minute ago: it is replaced": {
 			Facts{Workspace: workspace(wasReady), Pod: pod(time.Hour, ready(corev1.ConditionUnknown, time.Minute))},
-			RemovePod, v1alpha1.WorkspacePhaseStopping, metav1.ConditionUnknown, v1alpha1.ReasonPodLost, "replaced", 0},
+			replaces("replaced")},
 		"its pod ended: it is replaced": {
-			Facts{Workspace: workspace(), Pod: pod(time.Hour, ended)}, RemovePod, v1alpha1.WorkspacePhaseStopping,
-			metav1.ConditionUnknown, v1alpha1.ReasonPodLost, "Evicted: low on memory", 0},
+			Facts{Workspace: workspace(), Pod: pod(time.Hour, ended)},
+			replaces("Evicted: low on memory")},
 		"its pod goes: that is waited for": {
-			Facts{Workspace: workspace(), Pod: pod(time.Hour, deleted(10*time.Second))}, Nothing,
-			v1alpha1.WorkspacePhaseStopping, metav1.ConditionUnknown, v1alpha1.ReasonPodStopping, "being removed",
-			40 * time.Second},
+			Facts{Workspace: workspace(), Pod: pod(time.Hour, deleted(10*time.Second))},
+			stops(Nothing, "being removed", 40*time.Second)},
 		"its pod should long be gone: it is forced": {
-			Facts{Workspace: workspace(), Pod: pod(time.Hour, deleted(-30*time.Second))}, ForcePod,
-			v1alpha1.WorkspacePhaseStopping, metav1.ConditionUnknown, v1alpha1.ReasonPodStopping, "node-1 has not",
-			10 * time.Second},
+			Facts{Workspace: workspace(), Pod: pod(time.Hour, deleted(-30*time.Second))},
+			stops(ForcePod, "node-1 has not", 10*time.Second)},
 		"suspended with a pod: that goes": {
-			Facts{Workspace: workspace(suspended), Pod: pod(time.Hour, ready(corev1.ConditionTrue, 0))}, RemovePod,
-			v1alpha1.WorkspacePhaseStopping, metav1.ConditionUnknown, v1alpha1.ReasonPodStopping, "being removed", 0},
+			Facts{Workspace: workspace(suspended), Pod: pod(time.Hour, isReady)},
+			stops(RemovePod, "being removed", 0)},
 		"suspended without a pod: it says how that ends": {
-			Facts{Workspace: workspace(suspended)}, Nothing, v1alpha1.WorkspacePhaseStopped, metav1.ConditionTrue,
-			v1alpha1.ReasonWorkspaceStopped, "until spec.suspend is false", 0},
+			Facts{Workspace: workspace(suspended)}, isStopped("until spec.suspend is false")},
 		"suspended without a template: it is, all the same": {
-			Facts{Workspace: workspace(suspended), TemplateMissing: true}, Nothing, v1alpha1.WorkspacePhaseStopped,
-			metav1.ConditionTrue, v1alpha1.ReasonWorkspaceStopped, "until spec.suspend is false", 0},
+			Facts{Workspace: workspace(suspended), TemplateMissing: true}, isStopped("until spec.suspend is false")},
 		"not needed for half an hour, without a pod: the next call starts it": {
-			Facts{Workspace: workspace(old, needed(30*time.Minute))}, Nothing, v1alpha1.WorkspacePhaseStopped,
-			metav1.ConditionTrue, v1alpha1.ReasonWorkspaceStopped, "it is idle", 0},
+			Facts{Workspace: workspace(old, needed(30*time.Minute))}, isStopped("it is idle")},
 		"needed half an hour ago and not in use: its pod goes": {
-			Facts{Workspace: workspace(old, needed(30*time.Minute)), Pod: pod(time.Hour, ready(corev1.ConditionTrue, 0))},
-			RemovePod, v1alpha1.WorkspacePhaseStopping, metav1.ConditionUnknown, v1alpha1.ReasonPodStopping, "", 0},
+			Facts{Workspace: workspace(old, needed(30*time.Minute)), Pod: pod(time.Hour, isReady)},
+			stops(RemovePod, "", 0)},
 		"needed half an hour ago and in use: its pod stays": {
-			Facts{Workspace: workspace(old, needed(30*time.Minute)), AtWorkAt: now,
-				Pod: pod(time.Hour, ready(corev1.ConditionTrue, 0))}, Nothing, v1alpha1.WorkspacePhaseReady,
-			metav1.ConditionTrue, v1alpha1.ReasonWorkspaceReady, "", 30 * time.Minute},
+			Facts{Workspace: workspace(old, needed(30*time.Minute)), ActiveAt: now, Pod: pod(time.Hour, isReady)},
+			isReadyFor(30 * time.Minute)},
 		"at work, but it has been without a pod for long: it is created when a call needs it": {
-			Facts{Workspace: workspace(old, needed(30*time.Minute)), AtWorkAt: now}, Nothing, v1alpha1.WorkspacePhaseStopped,
-			metav1.ConditionTrue, v1alpha1.ReasonWorkspaceStopped, "it is idle", 0},
+			Facts{Workspace: workspace(old, needed(30*time.Minute)), ActiveAt: now}, isStopped("it is idle")},
 		"its claim stays, and is to go with it": {
-			Facts{Workspace: workspace(), Claim: claim(corev1.ClaimBound), Retain: new(false)}, OwnClaim,
-			v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "owner", 0},
+			Facts{Workspace: workspace(), Claim: claim(corev1.ClaimBound), Retain: new(false)},
+			pends(OwnClaim, "owner", 0)},
 		"its claim stays, as it is to": {
-			Facts{Workspace: workspace(), Claim: claim(corev1.ClaimBound), Retain: new(true)}, CreatePod,
-			v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "", 0},
+			Facts{Workspace: workspace(), Claim: claim(corev1.ClaimBound), Retain: new(true)},
+			pends(CreatePod, "", 0)},
 		"stopped by its model while it is in use: its pod goes": {
-			Facts{Workspace: workspace(old, needed(time.Minute)), AtWorkAt: now, StoppedAt: new(micro(time.Second)),
-				Pod: pod(time.Hour, ready(corev1.ConditionTrue, 0))}, RemovePod, v1alpha1.WorkspacePhaseStopping,
-			metav1.ConditionUnknown, v1alpha1.ReasonPodStopping, "", 0},
+			Facts{Workspace: workspace(old, needed(time.Minute)), ActiveAt: now, StoppedAt: new(micro(time.Second)),
+				Pod: pod(time.Hour, isReady)},
+			stops(RemovePod, "", 0)},
 		"stopped by its model, without a pod: the next call starts it": {
-			Facts{Workspace: workspace(old, needed(time.Minute)), AtWorkAt: now, StoppedAt: new(micro(time.Minute))}, Nothing,
-			v1alpha1.WorkspacePhaseStopped, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceStopped, "model has stopped", 0},
+			Facts{Workspace: workspace(old, needed(time.Minute)), ActiveAt: now, StoppedAt: new(micro(time.Minute))},
+			isStopped("model has stopped")},
 		"needed after its model has stopped it: its pod is created": {
-			Facts{Workspace: workspace(old, needed(time.Second)), AtWorkAt: now,
-				StoppedAt: new(micro(time.Second + time.Microsecond))}, CreatePod,
-			v1alpha1.WorkspacePhasePending, metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "", 0},
+			Facts{Workspace: workspace(old, needed(time.Second)), ActiveAt: now,
+				StoppedAt: new(micro(time.Second + time.Microsecond))},
+			pends(CreatePod, "", 0)},
 		"needed again after it was stopped: its pod is created": {
-			Facts{Workspace: workspace(old, needed(time.Second))}, CreatePod, v1alpha1.WorkspacePhasePending,
-			metav1.ConditionUnknown, v1alpha1.ReasonPodStarting, "", 0},
+			Facts{Workspace: workspace(old, needed(time.Second))}, pends(CreatePod, "", 0)},
 		"never idle: nothing but an event has it looked at": {
-			Facts{Workspace: workspace(old, idle(0)), Pod: pod(time.Hour, ready(corev1.ConditionTrue, 0))}, Nothing,
-			v1alpha1.WorkspacePhaseReady, metav1.ConditionTrue, v1alpha1.ReasonWorkspaceReady, "", 0},
+			Facts{Workspace: workspace(old, idle(0)), Pod: pod(time.Hour, isReady)},
+			isReadyFor(0)},
 		"with an idle time of its own: that counts": {
-			Facts{Workspace: workspace(old, idle(60), needed(61*time.Second)), Pod: pod(time.Hour)}, RemovePod,
-			v1alpha1.WorkspacePhaseStopping, metav1.ConditionUnknown, v1alpha1.ReasonPodStopping, "", 0},
+			Facts{Workspace: workspace(old, idle(60), needed(61*time.Second)), Pod: pod(time.Hour)},
+			stops(RemovePod, "", 0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.facts.Now = now
-			got := Decide(&c.facts)
-			if got.Act != c.act || got.Phase != c.phase || got.Summary.Ready != c.ready || got.Summary.Reason != c.reason ||
-				got.After != c.after || !strings.Contains(got.Summary.Message, c.says) {
-				t.Errorf("got %+v", got)
-			}
+			c.want.check(t, Decide(&c.facts))
 		})
 	}
 }

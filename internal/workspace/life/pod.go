@@ -4,8 +4,6 @@
 package life
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -14,9 +12,9 @@ import (
 	"parley.dev/parley/internal/pods/podstate"
 )
 
-// superviseOwn is what becomes of a pod that is to run.
+// superviseOwn makes the plan for a pod that Parley has created.
 func superviseOwn(f *Facts) Plan {
-	if f.ended() {
+	if f.hasEnded() {
 		return working(RemovePod, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodLost,
 			"its pod ended and is replaced: "+podstate.Words(f.Pod.Status.Reason, f.Pod.Status.Message))
 	}
@@ -28,26 +26,25 @@ func superviseOwn(f *Facts) Plan {
 	return p
 }
 
-// ended reports whether the pod runs no more.
-func (f *Facts) ended() bool {
+func (f *Facts) hasEnded() bool {
 	return f.Pod.Status.Phase == corev1.PodFailed || f.Pod.Status.Phase == corev1.PodSucceeded
 }
 
-// observe is what a workspace says of a pod that is to run. Of one that was ready and is not any more, lost says why;
-// once LostPatience is over, the plan has no time to look again.
+// observe makes the plan for a running pod. lost says why a pod that was ready is not; after LostPatience, the plan has
+// no deadline.
 func observe(f *Facts) (p Plan, lost string) {
 	ready := podstate.Condition(f.Pod, corev1.PodReady)
 	switch {
 	case ready != nil && ready.Status == corev1.ConditionTrue:
-		return readyPlan(f), ""
+		return runningPlan(f), ""
 	case f.wasReady(ready):
 		return lostPlan(f, ready)
 	}
 	return startingPlan(f), ""
 }
 
-// readyPlan is what a workspace says whose pod is; it looks again when the pod may be idle.
-func readyPlan(f *Facts) Plan {
+// runningPlan is the plan for a ready pod until it may be idle.
+func runningPlan(f *Facts) Plan {
 	p := Plan{Phase: v1alpha1.WorkspacePhaseReady,
 		Summary: conditions.Done(v1alpha1.ReasonWorkspaceReady, "commands run in pod "+f.Pod.Name)}
 	if left := f.idleIn(); left < forever {
@@ -56,43 +53,32 @@ func readyPlan(f *Facts) Plan {
 	return p
 }
 
-// wasReady reports whether this very pod has been ready, as the status remembers.
+// wasReady reports whether the status says that this pod was ready.
 func (f *Facts) wasReady(ready *corev1.PodCondition) bool {
 	status := &f.Workspace.Status
-	said := v1alpha1.ReasonOf(meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady))
+	reason := v1alpha1.ReasonOf(meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady))
 	return ready != nil && status.Pod != nil && status.Pod.UID == string(f.Pod.UID) &&
-		(status.Phase == v1alpha1.WorkspacePhaseReady || said == v1alpha1.ReasonPodLost)
+		(status.Phase == v1alpha1.WorkspacePhaseReady || reason == v1alpha1.ReasonPodLost)
 }
 
-// lostPlan is what a workspace says of a pod that was ready and is not, and why that is so.
+// lostPlan is the plan for a pod that was ready and is not, and why it is not.
 func lostPlan(f *Facts, ready *corev1.PodCondition) (Plan, string) {
 	why := podstate.Trouble(f.Pod)
 	if why == "" {
 		why = podstate.Words(ready.Reason, ready.Message)
 	}
-	p := working(Nothing, v1alpha1.WorkspacePhaseStarting, v1alpha1.ReasonPodLost, "its pod does not answer: "+why)
-	p.After = max(0, LostPatience-f.Now.Sub(ready.LastTransitionTime.Time))
-	return p, why
+	return working(Nothing, v1alpha1.WorkspacePhaseStarting, v1alpha1.ReasonPodLost, "its pod does not answer: "+why).
+		after(max(0, LostPatience-f.Now.Sub(ready.LastTransitionTime.Time))), why
 }
 
-// startingPlan is what a workspace says whose pod is not ready yet.
+// startingPlan is the plan for a pod that is not ready yet.
 func startingPlan(f *Facts) Plan {
 	why := podstate.Trouble(f.Pod)
-	if why == "" { // A volume or a network that the kubelet cannot set up is said in Events alone.
+	if why == "" { // The kubelet reports problems with volumes and networks only in Events.
 		why = "its containers are being created; the Events of Pod " + f.Pod.Name + " say what holds them"
 	}
 	if left := StartPatience - f.Now.Sub(f.Pod.CreationTimestamp.Time); left > 0 {
-		p := working(Nothing, v1alpha1.WorkspacePhaseStarting, v1alpha1.ReasonPodStarting, why)
-		p.After = left
-		return p
+		return working(Nothing, v1alpha1.WorkspacePhaseStarting, v1alpha1.ReasonPodStarting, why).after(left)
 	}
-	return stalled(v1alpha1.ReasonPodNotStarting, "its pod has not started within "+StartPatience.String()+": "+why, 0)
-}
-
-// Deadline is when a plan is to be looked at again, at least a moment from now.
-func (p *Plan) Deadline() time.Duration {
-	if p.After <= 0 {
-		return 0
-	}
-	return p.After + 50*time.Millisecond
+	return failed(v1alpha1.ReasonPodNotStarting, "its pod has not started within "+StartPatience.String()+": "+why)
 }

@@ -10,8 +10,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// Starting says what calls that need the workspace of the chat wait for; empty once they can be run: the workspace is
-// ready, or only a person can mend it, which the calls' results say.
+// Starting says what calls in the workspace wait for; empty once they can run. They also run, and fail, if only a
+// person can fix the workspace.
 func Starting(w *v1alpha1.Workspace, root *v1alpha1.Chat) string {
 	if !metav1.IsControlledBy(w, root) {
 		if w.DeletionTimestamp.IsZero() && !ofFormer(w, root) {
@@ -21,7 +21,7 @@ func Starting(w *v1alpha1.Workspace, root *v1alpha1.Chat) string {
 	}
 	ready := meta.FindStatusCondition(w.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
-	case w.Spec.Suspend: // Until a person ends that.
+	case w.Spec.Suspend:
 		return ""
 	case StopsFirst(w, root):
 		return "it is being stopped, because its model said so, and starts again after that"
@@ -33,11 +33,11 @@ func Starting(w *v1alpha1.Workspace, root *v1alpha1.Chat) string {
 	return ready.Message
 }
 
-// StopsFirst reports whether the model has stopped the workspace, and that has not come about yet. Who needs it again
-// waits for that: else commands would run on that were to end, or not, as it happens.
+// StopsFirst reports whether the model has stopped the workspace, and it still runs. The next call waits for the stop,
+// so that the commands reliably end.
 func StopsFirst(w *v1alpha1.Workspace, root *v1alpha1.Chat) bool {
 	stopped, needed := root.WorkspaceStoppedAt(), w.Spec.NeededAt
-	if w.Spec.Source.PodRef != nil { // Its pod is nobody's to stop.
+	if w.Spec.Source.PodRef != nil { // Parley does not stop such a pod.
 		return false
 	}
 	if stopped == nil || needed == nil || needed.After(stopped.Time) {
@@ -49,8 +49,7 @@ func StopsFirst(w *v1alpha1.Workspace, root *v1alpha1.Chat) bool {
 	return !failed && !done
 }
 
-// ofFormer reports whether the workspace belongs to a former chat of the name. The garbage collector removes it some
-// time after the chat has gone.
+// ofFormer reports whether the workspace belongs to a former chat of the name. The garbage collector will remove it.
 func ofFormer(w *v1alpha1.Workspace, root *v1alpha1.Chat) bool {
 	owner := metav1.GetControllerOf(w)
 	return owner != nil && owner.Kind == "Chat" && owner.Name == root.Name

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 func phase(of v1alpha1.WorkspacePhase) func(*v1alpha1.Workspace) {
@@ -41,9 +42,7 @@ func TestWorkspaceStoppedByModelStopsBeforeRestart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := &v1alpha1.Chat{Status: v1alpha1.ChatStatus{Workspace: c.decided}}
-			if got := StopsFirst(c.workspace, root); got != c.want {
-				t.Errorf("it stops first: %t", got)
-			}
+			check.Equal(t, "it stops first", c.want, StopsFirst(c.workspace, root))
 		})
 	}
 }

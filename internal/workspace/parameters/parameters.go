@@ -1,14 +1,15 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package parameters reads what the parameters of a workspace template are, and checks values for them. It is pure, and
-// links no kind of Kubernetes.
+// Package parameters reads the parameters of a workspace template, and checks values for them. It is pure, and links no
+// kind of Kubernetes.
 //
-// A template says in an annotation which parameters it has. A value goes where its parameter says, as a whole and
-// nowhere else: it cannot become another field, a further argument, or a part of a command.
+// A template declares its parameters in an annotation. A value is set as a whole, and only at the places of its
+// parameter: it cannot become another field, a further argument, or a part of a command.
 package parameters
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -23,65 +24,55 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// maxParameters bounds how many parameters a template has, and maxAllowed the values of one.
+// maxParameters bounds the parameters of a template, and maxAllowed the allowed values of one.
 const maxParameters, maxAllowed = 64, 256
 
-// parameterName is what the API takes as the name of a parameter: no chat could give a value for another one.
+// parameterName matches the names that the API allows in chats.
 var parameterName = regexp.MustCompile(`^[A-Za-z][-_A-Za-z0-9]*$`)
 
-// Type is what the values of a parameter are.
+// Type of the values of a parameter.
 type Type string
 
+// The types.
 const (
-	// String is any text. It is the default.
-	String Type = "string"
-	// Integer is a whole number.
-	Integer Type = "integer"
-	// Boolean is true or false.
-	Boolean Type = "boolean"
-	// Quantity is an amount of a resource, such as 500m or 2Gi.
-	Quantity Type = "quantity"
+	String   Type = "string" // any text; the default
+	Integer  Type = "integer"
+	Boolean  Type = "boolean"
+	Quantity Type = "quantity" // an amount of a resource, such as 500m or 2Gi
 )
 
 // Parameter of a template, as its annotation declares it.
 type Parameter struct {
-	// Name of the parameter.
 	Name string `json:"name"`
 	// Description for people and models.
 	Description string `json:"description,omitempty"`
 	// Type of its values; default: string.
 	Type Type `json:"type,omitempty"`
-	// Default value; without it a value must be given.
+	// Default value; nil: a value is required.
 	Default *string `json:"default,omitempty"`
-	// Allowed values; none: all of the type.
+	// Allowed values; empty: all of the type.
 	Allowed []string `json:"allowed,omitempty"`
-	// Places that the value is put in.
-	Places []Place `json:"places"`
+	Places  []Place  `json:"places"`
 }
 
-// Place is where the value of a parameter goes: "image", "env/NAME", "requests/RESOURCE", "limits/RESOURCE",
-// "nodeSelector/KEY", "label/KEY" or "storage". Images, resources and variables are those of the workspace's container.
+// Place of the value of a parameter: "image", "env/NAME", "requests/RESOURCE", "limits/RESOURCE", "nodeSelector/KEY",
+// "label/KEY" or "storage". Images, resources and variables are those of the workspace's container.
 type Place string
 
-// kinds of places, with whether they have a name, and whether only values that the template lists may go there, because
-// they decide what runs, and where.
+// kinds of places, with whether they have a name, and whether the template must list the values, because they decide
+// what runs, and where.
 var kinds = map[string]struct{ named, listed bool }{
 	"image": {false, true}, "env": {true, false}, "requests": {true, false}, "limits": {true, false},
 	"nodeSelector": {true, true}, "label": {true, true}, "storage": {false, false},
 }
 
-// Split is the kind of the place, and its name within that.
+// Split splits the place into its kind and its name.
 func (p Place) Split() (kind, name string) {
 	kind, name, _ = strings.Cut(string(p), "/")
 	return kind, name
 }
 
-func (p Place) quantity() bool {
-	kind, _ := p.Split()
-	return kind == "requests" || kind == "limits" || kind == "storage"
-}
-
-// Of reads the parameters of the template with these annotations. The error says what is wrong with them.
+// Of reads the parameters from the annotations of a template.
 func Of(annotations map[string]string) ([]Parameter, error) {
 	text := annotations[v1alpha1.AnnotationParameters]
 	if text == "" {
@@ -95,16 +86,12 @@ func Of(annotations map[string]string) ([]Parameter, error) {
 		return nil, fmt.Errorf("annotation %s has %d parameters; a template has at most %d",
 			v1alpha1.AnnotationParameters, len(all), maxParameters)
 	}
-	seen := map[string]bool{}
 	for i := range all {
 		p := &all[i]
-		if p.Type == "" {
-			p.Type = String
-		}
-		if seen[p.Name] {
+		p.Type = cmp.Or(p.Type, String)
+		if find(all[:i], p.Name) != nil {
 			return nil, fmt.Errorf("parameter %q is declared twice", p.Name)
 		}
-		seen[p.Name] = true
 		if err := p.check(); err != nil {
 			return nil, fmt.Errorf("parameter %q: %w", p.Name, err)
 		}
@@ -112,7 +99,15 @@ func Of(annotations map[string]string) ([]Parameter, error) {
 	return all, nil
 }
 
-// check reports what is wrong with a declaration.
+// find returns the parameter of a name; nil: there is none.
+func find(all []Parameter, name string) *Parameter {
+	if i := slices.IndexFunc(all, func(p Parameter) bool { return p.Name == name }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+// check validates a declaration.
 func (p *Parameter) check() error {
 	switch {
 	case len(p.Name) > 63 || !parameterName.MatchString(p.Name):
@@ -132,7 +127,7 @@ func (p *Parameter) check() error {
 	return p.checkValues()
 }
 
-// checkValues reports what is wrong with the values that a declaration names.
+// checkValues validates the values of a declaration.
 func (p *Parameter) checkValues() error {
 	for _, value := range p.Allowed {
 		if err := p.fits(value); err != nil {
@@ -157,7 +152,7 @@ func (p *Parameter) checkPlace(place Place) error {
 		return fmt.Errorf("place %q: image and storage have no name, the others have one, such as env/NAME", place)
 	case k.listed && len(p.Allowed) == 0:
 		return fmt.Errorf("place %q decides what runs, or where: list the values in allowed", place)
-	case place.quantity() && p.Type != Quantity && p.Type != Integer:
+	case slices.Contains([]string{"requests", "limits", "storage"}, kind) && p.Type != Quantity && p.Type != Integer:
 		return fmt.Errorf("place %q takes a quantity: set type: quantity", place)
 	case kind == "env":
 		return checkVariable(place, name)
@@ -169,13 +164,13 @@ func checkVariable(place Place, name string) error {
 	switch {
 	case len(validation.IsEnvVarName(name)) > 0:
 		return fmt.Errorf("place %q: %q is no name of an environment variable", place, name)
-	case reserved(name):
+	case strings.HasPrefix(name, "PARLEY_"):
 		return fmt.Errorf("place %q: the agent sets %s itself", place, name)
 	}
 	return nil
 }
 
-// Check reports whether the value may be given for the parameter.
+// Check validates a value of the parameter.
 func (p *Parameter) Check(value string) error {
 	if err := p.fits(value); err != nil {
 		return err
@@ -186,7 +181,7 @@ func (p *Parameter) Check(value string) error {
 	return nil
 }
 
-// fits reports whether the value is of the type.
+// fits checks that a value is of the type.
 func (p *Parameter) fits(value string) error {
 	var err error
 	switch p.Type {
@@ -208,18 +203,18 @@ func (p *Parameter) fits(value string) error {
 	return nil
 }
 
-// Values are those of all parameters: what is given, else the defaults. The error says what is wrong with which.
-func Values(declared []Parameter, given []v1alpha1.WorkspaceParameter) (map[string]string, error) {
+// Values of all parameters: those of the chat, and else the defaults.
+func Values(declared []Parameter, set []v1alpha1.WorkspaceParameter) (map[string]string, error) {
 	values := map[string]string{}
-	for _, g := range given {
-		i := slices.IndexFunc(declared, func(p Parameter) bool { return p.Name == g.Name })
-		if i < 0 {
-			return nil, fmt.Errorf("there is no parameter %q; the template has: %s", g.Name, names(declared))
+	for _, v := range set {
+		p := find(declared, v.Name)
+		if p == nil {
+			return nil, fmt.Errorf("there is no parameter %q; the template has: %s", v.Name, names(declared))
 		}
-		if err := declared[i].Check(g.Value); err != nil {
-			return nil, fmt.Errorf("parameter %q: %w", g.Name, err)
+		if err := p.Check(v.Value); err != nil {
+			return nil, fmt.Errorf("parameter %q: %w", v.Name, err)
 		}
-		values[g.Name] = g.Value
+		values[v.Name] = v.Value
 	}
 	for _, p := range declared {
 		if _, ok := values[p.Name]; ok {
@@ -234,15 +229,9 @@ func Values(declared []Parameter, given []v1alpha1.WorkspaceParameter) (map[stri
 }
 
 func names(declared []Parameter) string {
-	if len(declared) == 0 {
-		return "none"
-	}
-	all := make([]string, 0, len(declared))
+	var all []string
 	for _, p := range declared {
 		all = append(all, p.Name)
 	}
-	return strings.Join(all, ", ")
+	return cmp.Or(strings.Join(all, ", "), "none")
 }
-
-// reserved reports whether the agent or its command line uses the environment variable.
-func reserved(name string) bool { return strings.HasPrefix(name, "PARLEY_") }

@@ -3,17 +3,12 @@
 
 package protocol
 
-import "time"
-
-// FileInfo is what a file is.
+// FileInfo describes a file that was written.
 type FileInfo struct {
 	// Path relative to the workspace's directory.
 	Path string `json:"path"`
 	Size int64  `json:"size"`
-	// Type is file, directory, link, or other.
-	Type     string    `json:"type"`
-	Modified time.Time `json:"modified,omitzero"`
-	// Created reports whether it was not there before. What a change answers has no Modified.
+	// Created reports whether there was no file before.
 	Created bool `json:"created,omitempty"`
 }
 
@@ -30,25 +25,24 @@ type ReadRequest struct {
 
 // ReadResponse are lines of a text file.
 type ReadResponse struct {
-	// Content are whole lines as they are in the file; a line of more than 4 KiB is cut, with a marker.
-	Content string `json:"content"`
-	// FirstLine is the number of the first line.
-	FirstLine int64 `json:"firstLine"`
-	// Lines is how many there are in Content.
+	// Content has whole lines exactly as in the file; a line of more than 4 KiB is cut, with a marker.
+	Content   string `json:"content"`
+	FirstLine int64  `json:"firstLine"`
+	// Lines is the number of lines in Content.
 	Lines int64 `json:"lines"`
 	// TotalLines of the file; -1: it is too large to count them.
 	TotalLines int64 `json:"totalLines"`
 	Size       int64 `json:"size"`
 }
 
-// EditRequest changes files, all as asked or none.
+// EditRequest makes all edits or none.
 type EditRequest struct {
 	// Edits apply in their order, 500 at most.
 	Edits []Edit `json:"edits"`
 }
 
-// Edit replaces a text in a file. Where all lines of the file end as on Windows, both texts do, unless OldText has a
-// carriage return.
+// Edit replaces a text in a file. If all lines of the file end as on Windows, line feeds of both texts match these
+// endings, unless OldText has a carriage return.
 type Edit struct {
 	Path string `json:"path"`
 	// OldText must occur exactly once, unless ReplaceAll. Empty: the file must not exist or be empty, and becomes NewText.
@@ -57,15 +51,15 @@ type Edit struct {
 	ReplaceAll bool   `json:"replaceAll,omitempty"`
 }
 
-// EditResponse says what has changed.
+// EditResponse lists the changes.
 type EditResponse struct {
 	Files []EditedFile `json:"files"`
 }
 
-// EditedFile is what has changed in one file.
+// EditedFile is the change of one file.
 type EditedFile struct {
 	Path string `json:"path"`
-	// Replaced is how many occurrences were replaced.
+	// Replaced is the number of replaced occurrences.
 	Replaced int `json:"replaced"`
 	// Diff in the unified format, cut if it has more than 16 KiB.
 	Diff string `json:"diff"`
@@ -76,7 +70,7 @@ type SearchRequest struct {
 	// Path of the directory, or of the one file, to search; default: the workspace's directory.
 	Path string `json:"path,omitempty"`
 	// Glob that the paths, relative to Path, must match; ** matches any number of directories, {a,b} either text. Default:
-	// all. What ignore files leave out is found below a Path that is left out itself.
+	// all. Ignore files above an ignored Path do not count below it.
 	Glob string `json:"glob,omitempty"`
 	// Pattern is a regular expression (RE2) that a line must match; empty: names alone.
 	Pattern string `json:"pattern,omitempty"`
@@ -84,7 +78,7 @@ type SearchRequest struct {
 	IgnoreCase bool `json:"ignoreCase,omitempty"`
 	// Context is how many lines before and after a match are shown, at most 10.
 	Context int `json:"context,omitempty"`
-	// Hidden searches also what ignore files and names that begin with a dot leave out.
+	// Hidden includes ignored files, and names that begin with a dot.
 	Hidden bool `json:"hidden,omitempty"`
 	// Limit is the most matches; default: 100, at most 1000.
 	Limit int `json:"limit,omitempty"`
@@ -93,7 +87,7 @@ type SearchRequest struct {
 // SearchResponse are the matches, sorted by path and line.
 type SearchResponse struct {
 	Matches []Match `json:"matches"`
-	// Truncated reports whether there are more than these, or could be: a search ends after 10 s.
+	// Truncated reports whether there are or may be more: a search ends after 10 s.
 	Truncated bool `json:"truncated,omitempty"`
 	// Skipped is how many files were not searched because they are binary, too large or unreadable.
 	Skipped int `json:"skipped,omitempty"`

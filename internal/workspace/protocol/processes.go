@@ -5,28 +5,28 @@ package protocol
 
 import "time"
 
-// Binding says which chat a workspace belongs to.
+// Binding binds a workspace to a chat.
 type Binding struct {
 	// Chat is the UID of the root of the chat's family.
 	Chat string `json:"chat"`
 }
 
-// Info is what a workspace is.
+// Info describes a workspace.
 type Info struct {
-	// OS and Arch are the names that Go has for them.
-	OS   string `json:"os"`
-	Arch string `json:"arch"`
 	// Directory of the workspace's files, absolute.
 	Directory string `json:"directory"`
+	// OS and Arch as Go calls them.
+	OS   string `json:"os"`
+	Arch string `json:"arch"`
 	// Shell that runs commands; empty: the image has none.
 	Shell string `json:"shell,omitempty"`
-	// Running is how many commands run, those included that have exited and have descendants.
+	// Running is how many commands run, including exited ones that have descendants.
 	Running int `json:"running"`
 }
 
 // StartRequest starts a command.
 type StartRequest struct {
-	// Command is run by the shell. Argv is run without one. Exactly one of the two is set.
+	// Command is run by the shell, Argv without one. Exactly one of the two is set.
 	Command string   `json:"command,omitempty"`
 	Argv    []string `json:"argv,omitempty"`
 	// Dir to run it in, relative to the workspace's directory or absolute; default: the workspace's directory.
@@ -35,36 +35,34 @@ type StartRequest struct {
 	Env []string `json:"env,omitempty"`
 }
 
-// ProcessState is what has become of a command.
+// ProcessState is the state of a command.
 type ProcessState string
 
+// The states, and what each means.
 const (
-	// Running means that it has not ended.
-	Running ProcessState = "Running"
-	// Exited means that its own process ended, by itself or by a signal. What that has started may run on.
-	Exited ProcessState = "Exited"
-	// Lost means that the workspace's container was restarted while it ran, which ended it.
-	Lost ProcessState = "Lost"
+	Running ProcessState = "Running" // it has not ended
+	Exited  ProcessState = "Exited"  // its own process ended, by itself or by a signal; descendants may still run
+	Lost    ProcessState = "Lost"    // the workspace's container was restarted, which ended it
 )
 
 // Process is a command that was started.
 type Process struct {
 	// ID that people and models use, such as p3.
 	ID string `json:"id"`
-	// Key that it was started by; "main" for what the workspace's template runs.
+	// Key of its start; "main" for the command of the workspace's template.
 	Key string `json:"key"`
-	// Command as it was given; of Argv, its words quoted. What is longer than 4 KiB is cut.
+	// Command of the request, or its Argv with each word quoted, cut at 4 KiB.
 	Command string `json:"command"`
 	Dir     string `json:"dir"`
-	// Session is whether it is spoken to; then its output is what it writes to standard error.
+	// Session reports whether it has a session; then its output is what it writes to standard error.
 	Session bool `json:"session,omitempty"`
 
 	State ProcessState `json:"state"`
-	// ExitCode is set once it has exited by itself.
+	// ExitCode is set if it exited by itself.
 	ExitCode *int `json:"exitCode,omitempty"`
 	// Signal that ended it, such as SIGKILL.
 	Signal string `json:"signal,omitempty"`
-	// Note says what else there is to know of its end.
+	// Note has further facts about its end.
 	Note string `json:"note,omitempty"`
 
 	StartedAt time.Time `json:"startedAt"`
@@ -72,17 +70,16 @@ type Process struct {
 	EndedAt time.Time `json:"endedAt,omitzero"`
 	// OutputBytes is how much it has written, standard output and error together, in the order of writing.
 	OutputBytes int64 `json:"outputBytes"`
-	// OutputDropped is how much of that is not kept: from HeadBytes on, or wherever the storage was full, as Note tells.
+	// OutputDropped is how much of that is not kept: after HeadBytes, or where the storage was full, which Note reports.
 	OutputDropped int64 `json:"outputDropped,omitempty"`
 
-	// Descendants are the processes that it has started and that still run, once it has exited; nil: there are none, or
-	// it has not exited.
+	// Descendants still run although it has exited; nil: there are none, or it has not exited.
 	Descendants *Descendants `json:"descendants,omitempty"`
 }
 
-// Descendants are processes that a command has started.
+// Descendants are the processes that a command has started.
 type Descendants struct {
-	// Count is how many there are, First some of them, parents before their children.
+	// Count is the number of all, First some of them, parents before their children.
 	Count int          `json:"count"`
 	First []Descendant `json:"first"`
 }
@@ -90,11 +87,11 @@ type Descendants struct {
 // Descendant is a process that a command has started.
 type Descendant struct {
 	PID int `json:"pid"`
-	// Command is what it was started with, its words with spaces between them; cut if it is long.
+	// Command is its arguments, joined with spaces and cut if they are long.
 	Command string `json:"command"`
 }
 
-// ProcessList are the commands that the workspace remembers.
+// ProcessList lists the commands of the workspace.
 type ProcessList struct {
 	Processes []Process `json:"processes"`
 }
@@ -102,16 +99,14 @@ type ProcessList struct {
 // Signal that people and models may send.
 type Signal string
 
+// The signals: SIGINT, SIGTERM and SIGKILL.
 const (
-	// Interrupt is SIGINT.
 	Interrupt Signal = "interrupt"
-	// Terminate is SIGTERM.
 	Terminate Signal = "terminate"
-	// Kill is SIGKILL.
-	Kill Signal = "kill"
+	Kill      Signal = "kill"
 )
 
-// SignalRequest sends a signal to a command and to all that it has started.
+// SignalRequest sends a signal to a command and all its descendants.
 type SignalRequest struct {
 	Signal Signal `json:"signal"`
 }

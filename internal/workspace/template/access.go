@@ -16,8 +16,8 @@ import (
 // PolicyName is the name of the NetworkPolicy around the workspaces of a namespace.
 const PolicyName = "parley-workspace"
 
-// NetworkPolicy lets the namespace's generation pods alone reach the agents, and workspaces reach DNS alone. Where a
-// template's workspaces need more, a further NetworkPolicy that selects the template's labels says so: policies add up.
+// NetworkPolicy lets only the namespace's generation pods reach the agents, and workspaces reach only DNS. Another
+// NetworkPolicy that selects the labels of a template can allow more: policies add up.
 func NetworkPolicy(namespace string) *networkingv1.NetworkPolicy {
 	dns := []networkingv1.NetworkPolicyPort{
 		{Protocol: new(corev1.ProtocolUDP), Port: new(intstr.FromInt32(53))},
@@ -42,8 +42,8 @@ func component(name string) metav1.LabelSelector {
 	return metav1.LabelSelector{MatchLabels: map[string]string{podspec.LabelComponent: name}}
 }
 
-// IssuerConfigMap brings the public keys of the cluster's issuer, a JWKS, to the agents of a namespace: they have no
-// credentials to fetch them with.
+// IssuerConfigMap has the public keys of the cluster's issuer, a JWKS, for the agents of a namespace, which have no
+// credentials to fetch them.
 func IssuerConfigMap(namespace, issuer string, keys []byte) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: IssuerKeys, Namespace: namespace, Labels: marks},

@@ -17,41 +17,31 @@ import (
 const (
 	// volumePrefix begins the names of the volumes that Parley adds.
 	volumePrefix = "parley-"
-	// filesVolume holds the workspace's files, and what the agent remembers; filesPath is where the files are in it.
+	// filesVolume has the workspace's files at filesPath, and the agent's state.
 	filesVolume, filesPath = volumePrefix + "files", "files"
-	// agentRoot is where what belongs to the agent is mounted.
+	// agentRoot is the directory for the volumes of the agent.
 	agentRoot = "/run/parley"
-	// IssuerKeys is the ConfigMap of a namespace that holds the cluster's issuer and its public keys.
+	// IssuerKeys is the ConfigMap of a namespace with the cluster's issuer and its public keys.
 	IssuerKeys = "parley-issuer"
 )
 
-// harden fills in what keeps a workspace within its bounds, where the template says nothing: what Pod Security calls
-// restricted, and no token of a service account.
+// harden sets the defaults of a template: the restricted profile of Pod Security, and no token of a service account.
 func (r *rendering) harden() {
 	spec := r.spec
-	if spec.AutomountServiceAccountToken == nil {
-		spec.AutomountServiceAccountToken = new(false)
-	}
-	if spec.EnableServiceLinks == nil {
-		spec.EnableServiceLinks = new(false)
-	}
+	fill(&spec.AutomountServiceAccountToken, false)
+	fill(&spec.EnableServiceLinks, false)
 	spec.RestartPolicy = corev1.RestartPolicyAlways
-	if spec.SecurityContext == nil {
-		spec.SecurityContext = &corev1.PodSecurityContext{}
-	}
+	fill(&spec.SecurityContext, corev1.PodSecurityContext{})
 	pod := spec.SecurityContext
 	fill(&pod.RunAsNonRoot, true)
 	fill(&pod.RunAsUser, user) // Container runtimes refuse a pod that names a group and no user.
 	fill(&pod.RunAsGroup, user)
 	fill(&pod.FSGroup, user)
-	if pod.SeccompProfile == nil {
-		pod.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}
-	}
-	for i := range spec.Containers {
-		restrict(&spec.Containers[i])
-	}
-	for i := range spec.InitContainers {
-		restrict(&spec.InitContainers[i])
+	fill(&pod.SeccompProfile, corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault})
+	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
+		for i := range containers {
+			restrict(&containers[i])
+		}
 	}
 }
 
@@ -62,25 +52,21 @@ func fill[T any](field **T, value T) {
 }
 
 func restrict(c *corev1.Container) {
-	if c.SecurityContext == nil {
-		c.SecurityContext = &corev1.SecurityContext{}
-	}
+	fill(&c.SecurityContext, corev1.SecurityContext{})
 	if !escalates(c.SecurityContext) {
 		fill(&c.SecurityContext.AllowPrivilegeEscalation, false)
 	}
-	if c.SecurityContext.Capabilities == nil {
-		c.SecurityContext.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}}
-	}
+	fill(&c.SecurityContext.Capabilities, corev1.Capabilities{Drop: []corev1.Capability{"ALL"}})
 }
 
-// escalates reports whether a container asks for what goes with no confinement. It stays as it is, so that the policies
-// refuse it in their words; the API server would only say that its fields do not fit together.
+// escalates reports whether a container needs privilege escalation. It has no default then, so that the policies refuse
+// it with advice; the API server would only report that its fields do not fit together.
 func escalates(s *corev1.SecurityContext) bool {
 	return s.Privileged != nil && *s.Privileged ||
 		s.Capabilities != nil && slices.Contains(s.Capabilities.Add, "CAP_SYS_ADMIN")
 }
 
-// placeAgent makes the agent the first process of the container. It runs what the template's container would have run.
+// placeAgent makes the agent the first process of the container. The agent runs the command of the template.
 func (r *rendering) placeAgent() {
 	c := r.container()
 	main := slices.Concat(c.Command, c.Args)
@@ -106,13 +92,10 @@ func (r *rendering) placeAgent() {
 	r.mount(c)
 }
 
-// defaultTermination is how many seconds a pod has to end by default, as Kubernetes has it.
-const defaultTermination = 30
-
-// grace is how long commands have between SIGTERM and SIGKILL in a pod that has so many seconds to end: all but 10 s,
-// in which what became of them is written down, or but a third of a shorter time; at least a second.
+// grace is the time of commands between SIGTERM and SIGKILL in a pod with a termination grace period in seconds, which
+// is 30 by default. The agent has 10 s or a third of it to record how they ended. It is at least a second.
 func grace(termination *int64) time.Duration {
-	seconds := int64(defaultTermination)
+	seconds := int64(30)
 	if termination != nil {
 		seconds = *termination
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestRunAsGroupImpliesRunAsUser(t *testing.T) {
@@ -29,9 +31,7 @@ func TestPrivilegedContainerGetsNoPrivilegeEscalationDefault(t *testing.T) {
 	} {
 		pod := render(t, workspace(), podTemplate("", container(func(c *corev1.Container) { c.SecurityContext = &s }))).Pod
 		// The API server refuses the two together before any policy is asked, and says nothing of what to do.
-		if got := pod.Spec.Containers[0].SecurityContext; got.AllowPrivilegeEscalation != nil {
-			t.Errorf("%s: got %+v", name, got)
-		}
+		check.Equal(t, name, nil, pod.Spec.Containers[0].SecurityContext.AllowPrivilegeEscalation)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package template makes the pod and the claim of a workspace from a PodTemplate of its namespace. It is pure.
+// Package template renders the pod and the claim of a workspace from a PodTemplate of its namespace. It is pure.
 package template
 
 import (
@@ -29,49 +29,47 @@ const (
 	// DefaultStorage is the size of the claim, unless the chat says otherwise.
 	DefaultStorage = "10Gi"
 
-	// user runs the commands where the template names none.
+	// user runs the commands if the template names none.
 	user = int64(65532)
 )
 
 // Placement is how the agent comes into the container.
 type Placement string
 
+// The placements.
 const (
-	// ImageVolume mounts the agent's image. Kubernetes has it from 1.36 on.
-	ImageVolume Placement = "ImageVolume"
-	// InitContainer copies the agent into a volume of the pod.
-	InitContainer Placement = "InitContainer"
+	ImageVolume   Placement = "ImageVolume"   // mount the agent's image; Kubernetes 1.36 or later
+	InitContainer Placement = "InitContainer" // copy the agent into a volume of the pod
 )
 
-// Settings are what is the same for all workspaces of a namespace.
+// Settings of all workspaces of a namespace.
 type Settings struct {
-	// Image that holds the agent.
-	Image string
-	// Placement of the agent.
+	// Image of the agent.
+	Image     string
 	Placement Placement
-	// Subject is who may call the agent, such as system:serviceaccount:team-a:parley-generation.
+	// Subject of the agent's clients, such as system:serviceaccount:team-a:parley-generation.
 	Subject string
 }
 
-// Objects are what a workspace is made of.
+// Objects of a workspace.
 type Objects struct {
 	Pod *corev1.Pod
-	// Claim of its storage; nil: its files go with the pod.
+	// Claim of its storage; nil: its files are lost with the pod.
 	Claim *corev1.PersistentVolumeClaim
 }
 
-// Hash names what the pod was made from.
+// Hash of the pod's spec.
 func (o *Objects) Hash() string {
 	sum := sha256.New()
 	_ = json.NewEncoder(sum).Encode(o.Pod.Spec) // It always encodes.
 	return hex.EncodeToString(sum.Sum(nil))[:10]
 }
 
-// Name of the pod and of the claim of a workspace. It follows from the workspace's UID, so that nobody can take it
-// before the workspace is there.
+// Name of the pod and of the claim of a workspace. It follows from the workspace's UID, so that no object can have it
+// before.
 func Name(w *v1alpha1.Workspace) string { return "parley-workspace-" + string(w.UID) }
 
-// Render makes the objects of the workspace. The error says what is wrong with the template or with a value.
+// Render renders the objects of the workspace. The error says what is wrong with the template or with a value.
 func Render(w *v1alpha1.Workspace, t *corev1.PodTemplate, s Settings) (*Objects, error) {
 	declared, err := parameters.Of(t.Annotations)
 	if err != nil {
@@ -102,7 +100,7 @@ func Render(w *v1alpha1.Workspace, t *corev1.PodTemplate, s Settings) (*Objects,
 	return r.objects(t)
 }
 
-// DirectoryIn is where the files of the workspace are in the container of its pod.
+// DirectoryIn is the directory of the workspace's files in the container of its pod.
 func DirectoryIn(pod *corev1.Pod) string {
 	for _, c := range pod.Spec.Containers {
 		for _, m := range c.VolumeMounts {
@@ -114,7 +112,7 @@ func DirectoryIn(pod *corev1.Pod) string {
 	return ""
 }
 
-// rendering is a pod that is being made.
+// rendering is the state of Render.
 type rendering struct {
 	settings  Settings
 	workspace *v1alpha1.Workspace
@@ -125,7 +123,7 @@ type rendering struct {
 	storage string
 }
 
-// check reports what a template may not have, because the agent could not do its work.
+// check refuses templates in which the agent cannot work.
 func (r *rendering) check() error {
 	c := r.container()
 	switch {
@@ -145,17 +143,8 @@ func (r *rendering) check() error {
 	return cmp.Or(r.checkUser(), r.checkVolumes())
 }
 
-// checkUser reports a user that no kubelet starts.
+// checkUser refuses root, unless the template allows it.
 func (r *rendering) checkUser() error {
-	if !r.isRoot() {
-		return nil
-	}
-	return fmt.Errorf("container %q runs as user 0, which no kubelet starts unless runAsNonRoot is false: name another "+
-		"user, or none", r.container().Name)
-}
-
-// isRoot reports whether the workspace's container names root as its user, and does not say that it may be.
-func (r *rendering) isRoot() bool {
 	var user *int64
 	var confined *bool
 	if s := r.spec.SecurityContext; s != nil {
@@ -164,10 +153,14 @@ func (r *rendering) isRoot() bool {
 	if s := r.container().SecurityContext; s != nil {
 		user, confined = cmp.Or(s.RunAsUser, user), cmp.Or(s.RunAsNonRoot, confined)
 	}
-	return user != nil && *user == 0 && (confined == nil || *confined)
+	if user == nil || *user != 0 || confined != nil && !*confined {
+		return nil
+	}
+	return fmt.Errorf("container %q runs as user 0, which no kubelet starts unless runAsNonRoot is false: name another "+
+		"user, or none", r.container().Name)
 }
 
-// checkVolumes reports what stands in the way of the volumes that Parley adds.
+// checkVolumes refuses volumes that conflict with those of Parley.
 func (r *rendering) checkVolumes() error {
 	c := r.container()
 	for _, v := range r.spec.Volumes {
@@ -188,17 +181,13 @@ func under(p, dir string) bool { return p == dir || strings.HasPrefix(p, dir+"/"
 // container that commands run in.
 func (r *rendering) container() *corev1.Container {
 	named := func(c corev1.Container) bool { return c.Name == v1alpha1.WorkspaceContainer }
-	i := slices.IndexFunc(r.spec.Containers, named)
-	if i < 0 && len(r.spec.Containers) > 0 {
-		i = 0
-	}
-	if i < 0 {
+	if len(r.spec.Containers) == 0 {
 		return nil
 	}
-	return &r.spec.Containers[i]
+	return &r.spec.Containers[max(0, slices.IndexFunc(r.spec.Containers, named))]
 }
 
-// put puts a value in its place.
+// put sets a value at its place.
 func (r *rendering) put(place parameters.Place, value string) error {
 	c := r.container()
 	switch kind, name := place.Split(); kind {
@@ -214,22 +203,22 @@ func (r *rendering) put(place parameters.Place, value string) error {
 	case "limits":
 		return amount(&c.Resources.Limits, name, value)
 	case "nodeSelector":
-		r.selectNodes(name, value)
+		set(&r.spec.NodeSelector, name, value)
 	case "label":
 		r.labels[name] = value
 	case "storage":
 		if s := r.workspace.Spec.Source.PodTemplateRef.Storage; s != nil && s.Size == "" {
-			r.storage = value // What the chat says itself counts.
+			r.storage = value // A size of the chat has priority.
 		}
 	}
 	return nil
 }
 
-func (r *rendering) selectNodes(label, value string) {
-	if r.spec.NodeSelector == nil {
-		r.spec.NodeSelector = map[string]string{}
+func set[M ~map[K]V, K comparable, V any](m *M, key K, value V) {
+	if *m == nil {
+		*m = M{}
 	}
-	r.spec.NodeSelector[label] = value
+	(*m)[key] = value
 }
 
 func amount(list *corev1.ResourceList, name, value string) error {
@@ -237,14 +226,11 @@ func amount(list *corev1.ResourceList, name, value string) error {
 	if err != nil || q.Sign() < 0 {
 		return fmt.Errorf("%q is no amount of %s", value, name)
 	}
-	if *list == nil {
-		*list = corev1.ResourceList{}
-	}
-	(*list)[corev1.ResourceName(name)] = q
+	set(list, corev1.ResourceName(name), q)
 	return nil
 }
 
-// objects are what the rendering has come to.
+// objects are the result of the rendering.
 func (r *rendering) objects(t *corev1.PodTemplate) (*Objects, error) {
 	meta := metav1.ObjectMeta{
 		Name: Name(r.workspace), Namespace: r.workspace.Namespace,
@@ -275,7 +261,7 @@ func (r *rendering) objects(t *corev1.PodTemplate) (*Objects, error) {
 	return o, nil
 }
 
-// marks are the labels of all that Parley makes for workspaces.
+// marks are the labels of all objects for workspaces.
 var marks = map[string]string{
 	"app.kubernetes.io/name": "parley", "app.kubernetes.io/component": podspec.ComponentWorkspace,
 	podspec.LabelComponent: podspec.ComponentWorkspace,

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 var settings = Settings{Image: "parley:test", Placement: ImageVolume,
@@ -49,9 +50,7 @@ func withStorage(w *v1alpha1.Workspace, s v1alpha1.WorkspaceStorage) *v1alpha1.W
 func render(t *testing.T, w *v1alpha1.Workspace, from *corev1.PodTemplate) *Objects {
 	t.Helper()
 	o, err := Render(w, from, settings)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return o
 }
 
@@ -159,9 +158,7 @@ func TestParameterValueIsSetOnlyAtItsTarget(t *testing.T) {
 	if o.Pod.Spec.NodeSelector["zone"] != "b" || o.Pod.Labels["zone"] != "b" {
 		t.Errorf("it goes to %v with labels %v", o.Pod.Spec.NodeSelector, o.Pod.Labels)
 	}
-	if got := o.Claim.Spec.Resources.Requests.Storage().String(); got != "5Gi" {
-		t.Errorf("its storage is %s", got)
-	}
+	check.Equal(t, "its storage is", "5Gi", o.Claim.Spec.Resources.Requests.Storage().String())
 	o = render(t, withStorage(workspace("disk", "7Gi"), v1alpha1.WorkspaceStorage{Size: "9Gi"}), from)
 	if got := o.Claim.Spec.Resources.Requests.Storage().String(); got != "9Gi" {
 		t.Errorf("its storage is %s, though the chat says otherwise", got)
@@ -169,9 +166,7 @@ func TestParameterValueIsSetOnlyAtItsTarget(t *testing.T) {
 	if i := slices.Index(c.Args, "--"); !slices.Equal(c.Args[i+1:], []string{"serve", "$(GREETING)", "${greeting}", "greeting"}) {
 		t.Errorf("it runs %q", c.Args)
 	}
-	if from.Template.Spec.Containers[0].Image != "golang:1" {
-		t.Error("the template itself was changed")
-	}
+	check.Equal(t, "image of the template", "golang:1", from.Template.Spec.Containers[0].Image)
 }
 
 func TestWorkspaceIsRestrictedUnlessTemplateOverrides(t *testing.T) {
@@ -193,7 +188,7 @@ func TestWorkspaceIsRestrictedUnlessTemplateOverrides(t *testing.T) {
 }
 
 func TestTheAgentIsPlacedWithoutAShell(t *testing.T) {
-	for placement, check := range map[Placement]func(corev1.PodSpec) bool{
+	for placement, isPlaced := range map[Placement]func(corev1.PodSpec) bool{
 		ImageVolume: func(s corev1.PodSpec) bool {
 			return len(s.InitContainers) == 0 && slices.ContainsFunc(s.Volumes, func(v corev1.Volume) bool {
 				return v.Name == "parley-agent" && v.Image != nil && v.Image.Reference == "parley:test"
@@ -209,17 +204,13 @@ func TestTheAgentIsPlacedWithoutAShell(t *testing.T) {
 			s := settings
 			s.Placement = placement
 			o, err := Render(workspace(), podTemplate(""), s)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			c := o.Pod.Spec.Containers[0]
-			if !check(o.Pod.Spec) || !slices.Equal(c.Command, []string{"/run/parley/agent/workspace-agent"}) ||
+			if !isPlaced(o.Pod.Spec) || !slices.Equal(c.Command, []string{"/run/parley/agent/workspace-agent"}) ||
 				c.Args[0] != "init" || slices.Contains(c.Args, "--") {
 				t.Errorf("got %+v", o.Pod.Spec)
 			}
-			if DirectoryIn(o.Pod) != "/workspace" {
-				t.Errorf("its files are in %q", DirectoryIn(o.Pod))
-			}
+			check.Equal(t, "its files are in", "/workspace", DirectoryIn(o.Pod))
 		})
 	}
 }
@@ -229,18 +220,12 @@ func TestContainerNamedWorkspaceIsChosenAmongSeveral(t *testing.T) {
 		t.Template.Spec.Containers = append(t.Template.Spec.Containers,
 			corev1.Container{Name: "workspace", Image: "tools", Command: []string{"sleep", "1"}})
 	}))
-	if first := o.Pod.Spec.Containers[0]; first.Command != nil {
-		t.Errorf("the first container runs %v", first.Command)
-	}
-	if second := o.Pod.Spec.Containers[1]; second.Args[0] != "init" {
-		t.Errorf("the workspace runs %v", second.Args)
-	}
+	check.Equal(t, "command of the first container", nil, o.Pod.Spec.Containers[0].Command)
+	check.Equal(t, "arguments of the workspace", "init", o.Pod.Spec.Containers[1].Args[0])
 }
 
 func TestRequestedStorageOutlivesPod(t *testing.T) {
-	if o := render(t, workspace(), podTemplate("")); o.Claim != nil {
-		t.Errorf("there is a claim: %+v", o.Claim)
-	}
+	check.Equal(t, "claim", nil, render(t, workspace(), podTemplate("")).Claim)
 	o := render(t, withStorage(workspace(), v1alpha1.WorkspaceStorage{StorageClassName: "fast"}), podTemplate(""))
 	if o.Claim.Name != o.Pod.Name || *o.Claim.Spec.StorageClassName != "fast" ||
 		o.Claim.Spec.Resources.Requests.Storage().String() != DefaultStorage {
@@ -258,8 +243,6 @@ func TestCommandsAreKilledBeforeThePodIs(t *testing.T) {
 		nil: 20 * time.Second, new(int64(30)): 20 * time.Second, new(int64(5)): 3333 * time.Millisecond,
 		new(int64(3600)): 3590 * time.Second, new(int64(0)): time.Second,
 	} {
-		if got := grace(termination); got != want {
-			t.Errorf("of %v seconds they have %s, want %s", termination, got, want)
-		}
+		check.Equal(t, "of seconds they have", want, grace(termination))
 	}
 }

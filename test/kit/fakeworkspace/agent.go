@@ -103,8 +103,8 @@ func (a *Agent) routes() *http.ServeMux {
 	mux.HandleFunc("GET /v1/processes/{id}", a.with(look))
 	mux.HandleFunc("GET /v1/processes/{id}/output", a.with(output))
 	mux.HandleFunc("POST /v1/processes/{id}/signal", a.with(signal))
-	mux.HandleFunc("PUT /v1/files/{path...}", a.write)
-	mux.HandleFunc("GET /v1/files/{path...}", a.content)
+	mux.HandleFunc("PUT /v1/files", a.write)
+	mux.HandleFunc("GET /v1/files", a.content)
 	mux.HandleFunc("POST /v1/read", func(w http.ResponseWriter, r *http.Request) { answer(w, r, a.Read) })
 	mux.HandleFunc("POST /v1/search", func(w http.ResponseWriter, r *http.Request) { answer(w, r, a.Search) })
 	mux.HandleFunc("POST /v1/edits", func(w http.ResponseWriter, r *http.Request) {
@@ -223,16 +223,16 @@ func (a *Agent) write(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	name := r.PathValue("path")
+	name := r.URL.Query().Get("path")
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, there := a.files[name]
 	a.files[name] = string(content)
-	reply(w, protocol.FileInfo{Path: name, Size: int64(len(content)), Type: "file", Created: !there})
+	reply(w, protocol.FileInfo{Path: name, Size: int64(len(content)), Created: !there})
 }
 
 func (a *Agent) content(w http.ResponseWriter, r *http.Request) {
-	content, ok := a.File(r.PathValue("path"))
+	content, ok := a.File(r.URL.Query().Get("path"))
 	if !ok {
 		refuse(w, http.StatusNotFound, protocol.NotFound, "there is no such file")
 		return

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"testing"
 
 	"parley.dev/parley/internal/workspace/agent/files"
@@ -29,11 +28,10 @@ func (a *Agent) ServeDirectory(t testing.TB, dir string) {
 		return found, refused
 	}
 	a.Before = func(w http.ResponseWriter, r *http.Request) bool {
-		name, ok := strings.CutPrefix(r.URL.Path, "/v1/files/")
-		if !ok {
+		if r.URL.Path != "/v1/files" {
 			return false
 		}
-		content, err := served.Content(r.Context(), name)
+		content, err := served.Content(r.Context(), r.URL.Query().Get("path"))
 		if refused, ok := errors.AsType[*protocol.Error](err); ok {
 			refuse(w, http.StatusUnprocessableEntity, refused.Code, refused.Message)
 			return true

@@ -9,18 +9,15 @@ import (
 	"testing"
 
 	"parley.dev/parley/internal/workspace/agent/durable"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestAFileIsReplacedWithoutATrace(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
-	if err := os.WriteFile(path+".unfinished", []byte("what a crash has left, which is longer"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(path+".unfinished", []byte("what a crash has left, which is longer"), 0o600))
 	for _, content := range []string{"first", "second", ""} {
-		if err := durable.Write(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, durable.Write(path, []byte(content), 0o600))
 		if got, err := os.ReadFile(path); err != nil || string(got) != content {
 			t.Errorf("there is %q: %v, want %q", got, err, content)
 		}
@@ -33,12 +30,8 @@ func TestAFileIsReplacedWithoutATrace(t *testing.T) {
 func TestAFileThatCannotBeReplacedStays(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
-	if err := durable.Write(path, []byte("first"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(path+".unfinished", "in the way"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, durable.Write(path, []byte("first"), 0o600))
+	check.OK(t, os.MkdirAll(filepath.Join(path+".unfinished", "in the way"), 0o700))
 	if err := durable.Write(path, []byte("second"), 0o600); err == nil {
 		t.Error("nothing is said")
 	}
@@ -52,8 +45,6 @@ func TestAFileThatCannotBeReplacedStays(t *testing.T) {
 
 func TestOnlyWhatIsUnfinishedLooksSo(t *testing.T) {
 	for name, want := range map[string]bool{"a.unfinished": true, "a.unfinished.begun": false, "a": false, "unfinished": false} {
-		if durable.Unfinished(name) != want {
-			t.Errorf("%q is unfinished: %v", name, !want)
-		}
+		check.Equal(t, name, want, durable.Unfinished(name))
 	}
 }

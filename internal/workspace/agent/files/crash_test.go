@@ -9,18 +9,18 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"syscall"
 	"testing"
 
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 )
 
-// death is what a step panics with in place of the agent's process.
+// death is the panic of a step in which the agent dies.
 type death struct{ step string }
 
-// trial makes a change, and knows what it changes.
+// trial is a change, with the files before and after it.
 type trial struct {
 	setUp         func(*workspace)
 	change        func(*workspace) (any, error)
@@ -55,19 +55,38 @@ var trials = map[string]trial{
 	},
 }
 
-// steps are what a change does to the disk.
+// steps of the change on the disk.
 func (tr trial) steps(t *testing.T) (steps []string) {
 	w := newWorkspace(t)
 	tr.setUp(w)
 	w.committer.before = func(step string) error { steps = append(steps, step); return nil }
-	if _, err := tr.change(w); err != nil {
-		t.Fatal(err)
-	}
+	_, err := tr.change(w)
+	check.OK(t, err)
 	w.expect(tr.after)
 	return steps
 }
 
-// dies does something during which the agent dies. It reports whether it did.
+// eachStep runs a test for each step of each trial.
+func eachStep(t *testing.T, test func(t *testing.T, tr trial, number int, step string)) {
+	for name, tr := range trials {
+		for number, step := range tr.steps(t) {
+			t.Run(fmt.Sprintf("%s, at step %d, %s", name, number, step), func(t *testing.T) {
+				t.Parallel()
+				test(t, tr, number, step)
+			})
+		}
+	}
+}
+
+// begin makes a workspace for the trial, which calls a function before each step.
+func (tr trial) begin(t *testing.T, before func(step string) error) *workspace {
+	w := newWorkspace(t)
+	tr.setUp(w)
+	w.committer.before = before
+	return w
+}
+
+// dies reports whether the agent dies in a function.
 func dies(do func()) (died bool) {
 	defer func() {
 		if what := recover(); what != nil {
@@ -81,7 +100,13 @@ func dies(do func()) (died bool) {
 	return false
 }
 
-// at does something in place of the step of a number, from 0 on.
+// crash makes the change, in which the agent must die.
+func (tr trial) crash(w *workspace) {
+	w.t.Helper()
+	check.Equal(w.t, "the agent dies", true, dies(func() { _, _ = tr.change(w) }))
+}
+
+// at calls a function in place of the step of a number, from 0 on.
 func at(number int, do func(step string) error) func(string) error {
 	seen := 0
 	return func(step string) error {
@@ -94,147 +119,107 @@ func at(number int, do func(step string) error) func(string) error {
 
 func die(step string) error { panic(death{step}) }
 
-func TestCrashAtAnyStepKeepsChangeAtomic(t *testing.T) {
-	for name, tr := range trials {
-		for number, step := range tr.steps(t) {
-			t.Run(fmt.Sprintf("%s, at step %d, %s", name, number, step), func(t *testing.T) {
-				t.Parallel()
-				w := newWorkspace(t)
-				tr.setUp(w)
-				w.committer.before = at(number, die)
-				if !dies(func() { _, _ = tr.change(w) }) {
-					t.Fatal("the agent did not die")
-				}
-				w.open()
-				tr.settled(w)
-			})
+// dieAtRename dies at the rename of a number, from 0 on.
+func dieAtRename(number int) func(string) error {
+	before := at(number, die)
+	return func(step string) error {
+		if step == "rename" {
+			return before(step)
 		}
+		return nil
 	}
 }
 
 func TestCrashDuringRecoveryKeepsChangeAtomic(t *testing.T) {
-	tr := trials["edits of four files"]
-	for number, step := range tr.steps(t) {
-		t.Run(fmt.Sprintf("at step %d, %s", number, step), func(t *testing.T) {
-			t.Parallel()
-			again := 0
-			for ; tr.diesTwice(t, number, again) && !t.Failed(); again++ {
-			}
-			if again == 0 && step != "write the record down" || t.Failed() {
-				t.Errorf("it died %d times while putting things right", again)
-			}
-		})
-	}
+	eachStep(t, func(t *testing.T, tr trial, number int, step string) {
+		again := 0
+		for ; tr.diesTwice(t, number, again) && !t.Failed(); again++ {
+		}
+		if again == 0 && step != "store the record" {
+			t.Error("it never died during recovery")
+		}
+	})
 }
 
-// diesTwice lets the agent die at one step of a change, and at another one of putting that right, if there are so many.
+// diesTwice lets the agent die at one step of a change, and at one of the recovery, if there are as many.
 func (tr trial) diesTwice(t *testing.T, first, second int) bool {
-	w := newWorkspace(t)
-	tr.setUp(w)
-	w.committer.before = at(first, die)
-	dies(func() { _, _ = tr.change(w) })
+	w := tr.begin(t, at(first, die))
+	tr.crash(w)
 	died := dies(func() { w.openWith(at(second, die)) })
 	w.open()
 	tr.settled(w)
 	return died
 }
 
-// settled checks that a change was made or not, and that it is made once when it is asked for again.
+// settled checks that a change was made or not, and that repeated requests make it once.
 func (tr trial) settled(w *workspace) {
 	w.t.Helper()
-	if got := w.all(); !maps.Equal(got, tr.before) && !maps.Equal(got, tr.after) {
-		w.t.Errorf("there is %q", got)
-	}
+	tr.isWhole(w, w.all())
 	first, err := tr.change(w)
-	must(w.t, err)
+	check.OK(w.t, err)
 	w.expect(tr.after)
 	second, err := tr.change(w)
-	must(w.t, err)
-	if !reflect.DeepEqual(first, second) {
-		w.t.Errorf("it was answered with %+v, and then with %+v", first, second)
-	}
+	check.OK(w.t, err)
+	check.Equal(w.t, "answer", first, second)
 	w.expect(tr.after)
-	if left, err := filepath.Glob(filepath.Join(w.state, "changes", "*"+string(begun))); err != nil || len(left) > 0 {
-		w.t.Errorf("left are %q: %v", left, err)
+	left, err := filepath.Glob(filepath.Join(w.state, "changes", "*"+string(begun)))
+	check.OK(w.t, err)
+	check.Equal(w.t, "unfinished records", nil, left)
+}
+
+// isWhole checks that all of a change was made, or nothing.
+func (tr trial) isWhole(w *workspace, files map[string]string) {
+	w.t.Helper()
+	if !maps.Equal(files, tr.before) {
+		check.Equal(w.t, "files", tr.after, files)
 	}
 }
 
 func TestAStepThatFailsLeavesAllOrNothing(t *testing.T) {
-	for name, tr := range trials {
-		for number, step := range tr.steps(t) {
-			t.Run(fmt.Sprintf("%s, at step %d, %s", name, number, step), func(t *testing.T) {
-				t.Parallel()
-				w := newWorkspace(t)
-				tr.setUp(w)
-				w.committer.before = at(number, func(string) error { return syscall.EIO })
-				_, err := tr.change(w)
-				switch got := w.all(); {
-				case step == "remove a leftover": // It is logged.
-					if err != nil || !strings.Contains(w.log.String(), "leftover") {
-						t.Errorf("got %v, and the log says %q", err, w.log.String())
-					}
-				case err == nil && !maps.Equal(got, tr.after), err != nil && !maps.Equal(got, tr.before):
-					t.Errorf("got %v, and there is %q", err, got)
-				case err != nil:
-					refused(t, err, protocol.Internal, "input/output error")
-				}
-			})
+	eachStep(t, func(t *testing.T, tr trial, number int, step string) {
+		w := tr.begin(t, at(number, func(string) error { return syscall.EIO }))
+		_, err := tr.change(w)
+		switch {
+		case step == "remove a temporary file": // It is logged.
+			check.OK(t, err)
+			check.Contains(t, w.log.String(), "temporary file")
+		case err != nil:
+			refused(t, err, protocol.Internal, "input/output error")
+			w.expect(tr.before)
+		default:
+			w.expect(tr.after)
 		}
-	}
+	})
 }
 
 func TestDiskFailureAtAnyStepIsRepairedLater(t *testing.T) {
-	for name, tr := range trials {
-		for number, step := range tr.steps(t) {
-			t.Run(fmt.Sprintf("%s, from step %d on, %s", name, number, step), func(t *testing.T) {
-				t.Parallel()
-				w := newWorkspace(t)
-				tr.setUp(w)
-				broken := false
-				w.committer.before = at(number, func(string) error { broken = true; return nil })
-				count := w.committer.before
-				w.committer.before = func(step string) error {
-					_ = count(step)
-					if broken {
-						return syscall.EIO
-					}
-					return nil
-				}
-				_, err := tr.change(w)
-				now := w.all()
-				maps.DeleteFunc(now, func(name, _ string) bool { return strings.Contains(name, ".parley") })
-				if err == nil && !maps.Equal(now, tr.after) {
-					t.Errorf("nothing is said, and there is %q", now)
-				}
-				w.open()
-				if got := w.all(); !maps.Equal(got, tr.before) && !maps.Equal(got, tr.after) {
-					t.Errorf("there is %q", got)
-				}
-			})
+	eachStep(t, func(t *testing.T, tr trial, number int, _ string) {
+		seen := 0
+		w := tr.begin(t, func(string) error {
+			if seen++; seen > number {
+				return syscall.EIO
+			}
+			return nil
+		})
+		_, err := tr.change(w)
+		now := w.all()
+		maps.DeleteFunc(now, func(name, _ string) bool { return strings.Contains(name, ".parley") })
+		if err == nil {
+			check.Equal(t, "files", tr.after, now)
 		}
-	}
+		w.open()
+		tr.isWhole(w, w.all())
+	})
 }
 
-// halfMade is a workspace whose agent died when it had replaced one file of four.
+// halfMade is a workspace whose agent died after it replaced one file of four.
 func halfMade(t *testing.T) (*workspace, trial) {
 	t.Helper()
-	w, tr := newWorkspace(t), trials["edits of four files"]
-	tr.setUp(w)
-	renames := 0
-	w.committer.before = func(step string) error {
-		if step == "rename" {
-			if renames++; renames == 2 {
-				return die(step)
-			}
-		}
-		return nil
-	}
-	if !dies(func() { _, _ = tr.change(w) }) {
-		t.Fatal("the agent did not die")
-	}
-	if w.all()["a"] != "new a\n" || w.all()["e"] != "old e\n" {
-		t.Fatalf("there is %q", w.all())
-	}
+	tr := trials["edits of four files"]
+	w := tr.begin(t, dieAtRename(1))
+	tr.crash(w)
+	check.Equal(t, "first file", "new a\n", w.all()["a"])
+	check.Equal(t, "last file", "old e\n", w.all()["e"])
 	return w, tr
 }
 
@@ -246,36 +231,22 @@ func TestUnfinishedChangeWithForeignEditHasUnknownOutcome(t *testing.T) {
 		_, err := tr.change(w)
 		refused(t, err, protocol.OutcomeUnknown, `"a"`, `"made/too/c"`, "Read")
 	}
-	if a := w.all()["a"]; a != "somebody else's\n" {
-		t.Errorf("somebody else's file has become %q", a)
-	}
+	check.Equal(t, "edited file", "somebody else's\n", w.all()["a"])
 	for name := range w.all() {
-		if strings.Contains(name, ".parley") {
-			t.Errorf("%q is left", name)
-		}
+		check.Lacks(t, name, ".parley")
 	}
-	if _, err := w.Write(t.Context(), "another", "a", "x"); err != nil {
-		t.Errorf("another change: %v", err)
-	}
+	_, err := w.Write(t.Context(), "another", "a", "x")
+	check.OK(t, err)
 }
 
 func TestCrashDiscardsUncommittedChangeDespiteForeignEdit(t *testing.T) {
-	w, tr := newWorkspace(t), trials["edits of four files"]
-	tr.setUp(w)
-	w.committer.before = func(step string) error {
-		if step == "rename" {
-			return die(step)
-		}
-		return nil
-	}
-	if !dies(func() { _, _ = tr.change(w) }) {
-		t.Fatal("the agent did not die")
-	}
+	tr := trials["edits of four files"]
+	w := tr.begin(t, dieAtRename(0))
+	tr.crash(w)
 	w.put("a", "somebody else's old a\n")
 	w.open()
-	if _, err := tr.change(w); err != nil {
-		t.Fatal(err)
-	}
+	_, err := tr.change(w)
+	check.OK(t, err)
 	want := maps.Clone(tr.after)
 	want["a"] = "somebody else's new a\n"
 	w.expect(want)
@@ -285,13 +256,9 @@ func TestUnfinishedChangeWithBrokenRecordHasUnknownOutcome(t *testing.T) {
 	for name, content := range map[string]string{"nothing": "", "no JSON": "\x00\x00", "of another kind": "[]"} {
 		t.Run(name, func(t *testing.T) {
 			w, tr := halfMade(t)
-			records, err := filepath.Glob(filepath.Join(w.state, "changes", "*"))
-			if err != nil || len(records) != 1 {
-				t.Fatalf("there are %q: %v", records, err)
-			}
-			must(t, os.WriteFile(records[0], []byte(content), 0o600))
+			check.OK(t, os.WriteFile(filepath.Join(w.state, "changes", "chat-1-edit.begun"), []byte(content), 0o600))
 			w.open()
-			_, err = tr.change(w)
+			_, err := tr.change(w)
 			refused(t, err, protocol.OutcomeUnknown, "record is lost")
 		})
 	}
@@ -303,34 +270,25 @@ func TestChangeWithoutKeyIsRolledBackAfterCrash(t *testing.T) {
 	w.put("b", "old\n")
 	request := edits(protocol.Edit{Path: "a", OldText: "old", NewText: "new"},
 		protocol.Edit{Path: "b", OldText: "old", NewText: "new"})
-	w.committer.before = func(step string) error {
-		if step == "bring directories to the disk" {
-			return nil
-		}
-		if step == "rename" && strings.HasPrefix(w.all()["a"], "new") {
-			return die(step)
-		}
-		return nil
-	}
-	if !dies(func() { _, _ = w.Edit(t.Context(), "", request) }) {
-		t.Fatal("the agent did not die")
-	}
+	w.committer.before = dieAtRename(1)
+	check.Equal(t, "the agent dies", true, dies(func() { _, _ = w.Edit(t.Context(), "", request) }))
+	check.Equal(t, "first file", "new\n", w.all()["a"])
 	w.open()
 	w.expect(map[string]string{"a": "old\n", "b": "old\n"})
-	if left, err := os.ReadDir(filepath.Join(w.state, "changes")); err != nil || len(left) > 0 {
-		t.Errorf("left are %v: %v", left, err)
-	}
+	left, err := os.ReadDir(filepath.Join(w.state, "changes"))
+	check.OK(t, err)
+	check.Equal(t, "records", 0, len(left))
 }
 
 func TestWithoutHardLinksOldContentIsCopied(t *testing.T) {
 	w := newWorkspace(t)
 	w.put("a", "old\n")
-	must(t, os.Chmod(filepath.Join(w.dir, "a"), 0o640))
-	must(t, w.committer.copy("a", "b"))
+	check.OK(t, os.Chmod(filepath.Join(w.dir, "a"), 0o640))
+	check.OK(t, w.committer.copy("a", "b"))
 	w.expect(map[string]string{"a": "old\n", "b": "old\n"})
-	if info, err := os.Stat(filepath.Join(w.dir, "b")); err != nil || info.Mode() != 0o640 {
-		t.Errorf("its mode is %v: %v", info.Mode(), err)
-	}
+	info, err := os.Stat(filepath.Join(w.dir, "b"))
+	check.OK(t, err)
+	check.Equal(t, "mode", 0o640, info.Mode())
 	if err := w.committer.copy("a", "b"); !errors.Is(err, os.ErrExist) {
 		t.Errorf("onto another file: %v", err)
 	}

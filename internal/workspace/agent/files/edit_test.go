@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestEditsReplaceTexts(t *testing.T) {
@@ -52,9 +53,7 @@ func TestEditsReplaceTexts(t *testing.T) {
 				tt.edits[i].Path = "dir/file"
 			}
 			got, err := w.Edit(t.Context(), "", edits(tt.edits...))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			if len(got.Files) != 1 || got.Files[0].Path != "dir/file" || got.Files[0].Replaced != tt.replaced {
 				t.Errorf("got %+v", got.Files)
 			}
@@ -78,9 +77,7 @@ func TestEditsOfSeveralFilesAreShown(t *testing.T) {
 		protocol.Edit{Path: "same", OldText: "s", NewText: "t"},
 		protocol.Edit{Path: "same", OldText: "t", NewText: "s"},
 	))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	want := []protocol.EditedFile{
 		{Path: "a", Replaced: 1,
 			Diff: "--- a\n+++ a\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n"},
@@ -91,11 +88,7 @@ func TestEditsOfSeveralFilesAreShown(t *testing.T) {
 		{Path: "empty"},
 		{Path: "same", Replaced: 2},
 	}
-	for i, file := range got.Files {
-		if i >= len(want) || file != want[i] {
-			t.Errorf("got %+v", file)
-		}
-	}
+	check.Equal(t, "files", want, got.Files)
 	w.expect(map[string]string{"a": "1\n2\n3\n4\nfive\n6\n7\n8\n9\n", "b": "X\nY", "link": "-> b", "new/": "",
 		"new/file": "n\n", "empty": "", "same": "s\n"})
 }
@@ -183,9 +176,7 @@ func TestEditsAreBounded(t *testing.T) {
 	before := w.all()
 	_, err = w.Edit(t.Context(), "", edits(large...))
 	refused(t, err, protocol.TooLarge, "64 MiB together")
-	if !maps.Equal(before, w.all()) {
-		t.Error("something was changed")
-	}
+	w.expect(before)
 }
 
 func TestDiffsAreCut(t *testing.T) {

@@ -14,10 +14,10 @@ import (
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
-// shownName is how many characters of a path, a glob or a pattern a refusal repeats: what is wrong follows behind it.
+// shownName is how many characters of a path, a glob or a pattern a refusal repeats.
 const shownName = 300
 
-// passage is a part of a file, which a refusal shows as it is.
+// passage is a part of a file, which a refusal does not cut.
 type passage string
 
 func refuse(code protocol.ErrorCode, format string, args ...any) error {
@@ -29,15 +29,15 @@ func refuse(code protocol.ErrorCode, format string, args ...any) error {
 	return &protocol.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// faults are what the operating system says, and what it means for who asked: %q is the path.
+// faults are errors of the operating system, with their refusals: %q is the path.
 var faults = []struct {
-	errs []error
-	code protocol.ErrorCode
-	says string
+	errs    []error
+	code    protocol.ErrorCode
+	message string
 }{
 	{[]error{fs.ErrNotExist}, protocol.NotFound, "There is no file or directory %q."},
 	{[]error{syscall.ENOTDIR}, protocol.NotFound, "A part of the path %q is a file and no directory."},
-	{[]error{syscall.EISDIR}, protocol.NotRegular, "%q is a directory, not a file."},
+	{[]error{syscall.EISDIR, fs.ErrExist}, protocol.NotRegular, "%q is a directory, not a file."},
 	{[]error{syscall.ENXIO, syscall.ENODEV}, protocol.NotRegular, "%q is no regular file."},
 	{[]error{syscall.ENOSPC, syscall.EDQUOT}, protocol.NoSpace,
 		"There is no space left for %q: the workspace's storage is full. Remove what is not needed and try again."},
@@ -49,27 +49,27 @@ var faults = []struct {
 	{[]error{syscall.ELOOP}, protocol.BadRequest, "The links of %q lead in a circle."},
 }
 
-// explain makes an error of the operating system one for whoever asked for the path.
+// explain turns an error of the operating system into a refusal for a path.
 func explain(path string, err error) error {
 	for _, known := range []error{context.Canceled, context.DeadlineExceeded, errChanged} {
 		if errors.Is(err, known) {
 			return err
 		}
 	}
-	if said, ok := errors.AsType[*protocol.Error](err); ok {
-		return said
+	if refused, ok := errors.AsType[*protocol.Error](err); ok {
+		return refused
 	}
 	for _, fault := range faults {
 		for _, target := range fault.errs {
 			if errors.Is(err, target) {
-				return refuse(fault.code, fault.says, path)
+				return refuse(fault.code, fault.message, path)
 			}
 		}
 	}
 	return refuse(protocol.Internal, "%q: %v.", path, err)
 }
 
-// describe says what something is that is no regular file.
+// describe names the type of a file.
 func describe(mode fs.FileMode) string {
 	switch mode.Type() {
 	case 0:

@@ -1,6 +1,14 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package files reads, writes, edits and searches the files of a workspace for the model of a chat.
+//
+// Every access goes through one os.Root, so that neither paths nor links lead out of the workspace's directory. Only
+// regular files and directories are opened, so that no pipe or device blocks a request. A file is replaced as a whole,
+// by a rename. All files of one request are replaced or none, also if the agent crashes. A change with a key is made
+// once, and a repeated request gets the same answer. Line endings, a missing last newline and modes stay.
+//
+// Errors are *protocol.Error, except those of a context.
 package files
 
 import (
@@ -13,16 +21,16 @@ import (
 	"time"
 )
 
-// Options say where the files are.
+// Options of Open.
 type Options struct {
 	// Directory of the workspace's files, absolute. It must exist.
 	Directory string
-	// State is the directory that remembers changes, absolute. It is made if it is missing.
+	// State is the directory of the journal of changes, absolute. It is created if it is missing.
 	State string
-	// Log, default slog.Default.
+	// Log; default: slog.Default.
 	Log *slog.Logger
 
-	// before is told what is about to be done to the disk, and can prevent it. Tests use it.
+	// before is called before each step on the disk, and can prevent it. Tests use it.
 	before func(step string) error
 }
 
@@ -34,8 +42,8 @@ type Files struct {
 	searchTime time.Duration
 }
 
-// Open opens a workspace's files. A change that a former life of the agent has begun and not ended is made undone, or
-// remembered as one whose outcome nobody knows.
+// Open opens a workspace's files. A change that a restart of the agent interrupted is completed or undone, or has an
+// unknown outcome.
 func Open(o Options) (*Files, error) {
 	path, err := filepath.EvalSymlinks(o.Directory)
 	if err != nil {
@@ -45,20 +53,20 @@ func Open(o Options) (*Files, error) {
 	if o.before == nil {
 		o.before = func(string) error { return nil }
 	}
-	changes, err := openJournal(filepath.Join(o.State, "changes"))
-	if err != nil {
-		return nil, err
+	changes := filepath.Join(o.State, "changes")
+	if err := os.MkdirAll(changes, 0o700); err != nil {
+		return nil, fmt.Errorf("making the journal of changes: %w", err)
 	}
 	if dir.root, err = os.OpenRoot(path); err != nil {
 		return nil, fmt.Errorf("opening the workspace's directory: %w", err)
 	}
-	m := &committer{dir: dir, journal: changes, log: cmp.Or(o.Log, slog.Default()), before: o.before,
+	m := &committer{dir: dir, journal: journal(changes), log: cmp.Or(o.Log, slog.Default()), before: o.before,
 		changing: make(chan struct{}, 1)}
 	m.recover()
 	return &Files{dir: dir, committer: m, searchTime: searchTime}, nil
 }
 
-// Close waits for a change that is being made, and closes the directory.
+// Close waits for the current change, and closes the directory.
 func (f *Files) Close() error {
 	f.committer.changing <- struct{}{}
 	defer func() { <-f.committer.changing }()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 )
 
 // ignoreCases are lines of a .gitignore, and files that Git leaves out or keeps because of them, as "git ls-files -o
@@ -65,16 +66,9 @@ func TestIgnoreFilesLeaveOutWhatGitDoes(t *testing.T) {
 				w.put(file, "x\n")
 			}
 			found, err := w.Search(t.Context(), &protocol.SearchRequest{})
-			must(t, err)
-			var got []string
-			for _, m := range found.Matches {
-				got = append(got, m.Path)
-			}
+			check.OK(t, err)
 			slices.Sort(tt.kept)
-			want := slices.DeleteFunc(slices.Compact(tt.kept), func(name string) bool { return strings.HasPrefix(name, ".") })
-			if !slices.Equal(got, want) {
-				t.Errorf("found %q, want %q", got, want)
-			}
+			check.Equal(t, "files", tt.kept, pathsOf(found))
 		})
 	}
 }
@@ -103,14 +97,12 @@ func TestIgnoreFilesOfEveryDirectoryCount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			found, err := w.Search(t.Context(), &protocol.SearchRequest{Path: tt.path})
-			must(t, err)
-			if got := pathsOf(found); !slices.Equal(got, tt.want) {
-				t.Errorf("found %q, want %q", got, tt.want)
-			}
+			check.OK(t, err)
+			check.Equal(t, "files", tt.want, pathsOf(found))
 		})
 	}
 	found, err := w.Search(t.Context(), &protocol.SearchRequest{Hidden: true})
-	must(t, err)
+	check.OK(t, err)
 	if got := pathsOf(found); len(got) != 18+3 || slices.ContainsFunc(got, func(p string) bool {
 		return strings.Contains(p, ".git/")
 	}) {
@@ -127,10 +119,8 @@ func TestIgnoredDirectoryIsSearchableByExplicitPath(t *testing.T) {
 	for path, want := range map[string][]string{"node_modules": {"node_modules/a/index.js"},
 		".github": {".github/ci.yaml"}} {
 		found, err := w.Search(t.Context(), &protocol.SearchRequest{Path: path})
-		must(t, err)
-		if got := pathsOf(found); !slices.Equal(got, want) {
-			t.Errorf("in %s found %q", path, got)
-		}
+		check.OK(t, err)
+		check.Equal(t, path, want, pathsOf(found))
 	}
 }
 

@@ -5,26 +5,87 @@ package files
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
+	"syscall"
 
 	"parley.dev/parley/internal/workspace/agent/durable"
 )
 
 const (
-	// remembered is how many changes are kept, so that they are not made twice. A chat repeats the call of its last step.
-	remembered = 1000
-	// rememberedBytes bounds what these take.
-	rememberedBytes = 16 << 20
+	// maxRecords is how many changes with keys are kept. A chat repeats the calls of its last step only.
+	maxRecords = 1000
+	// maxRecordBytes bounds their size.
+	maxRecordBytes = 16 << 20
 )
 
-// state is what has become of a change. It is how the name of its record ends.
+// record describes a change. It is stored before the change, to recover from a crash, and kept after it, so that the
+// change is not made again.
+type record struct {
+	// Request is a hash of the request.
+	Request string `json:"request"`
+	// Directories that the change creates, the outermost first.
+	Directories []string `json:"directories,omitempty"`
+	Files       []target `json:"files,omitempty"`
+	// Answer to the request.
+	Answer json.RawMessage `json:"answer"`
+}
+
+// target is a file that gets new content.
+type target struct {
+	// Path without links. Next has the new content until it is renamed. Backup keeps the old content meanwhile; empty:
+	// none is needed.
+	Path   string `json:"path"`
+	Next   string `json:"next"`
+	Backup string `json:"backup,omitempty"`
+	// Before is the old file; nil: there was none.
+	Before *identity `json:"before,omitempty"`
+	// Size and Hash of the new content.
+	Size int64  `json:"size"`
+	Hash string `json:"hash"`
+}
+
+// identity tells one version of a file from others.
+type identity struct {
+	Inode    uint64 `json:"inode"`
+	Size     int64  `json:"size"`
+	Modified int64  `json:"modified"`
+}
+
+// identityOf is nil if there is no file.
+func identityOf(info fs.FileInfo) *identity {
+	if info == nil {
+		return nil
+	}
+	id := &identity{Size: info.Size(), Modified: info.ModTime().UnixNano()}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		id.Inode = stat.Ino
+	}
+	return id
+}
+
+func (id *identity) equals(other *identity) bool {
+	return id == nil && other == nil || id != nil && other != nil && *id == *other
+}
+
+func hashOf(parts ...string) string {
+	h := sha256.New()
+	for _, part := range parts {
+		_, _ = io.WriteString(h, part) // It never fails.
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// state of a change. The name of its record ends with it.
 type state string
 
 const (
@@ -34,85 +95,45 @@ const (
 	unknown state = ".unknown"
 )
 
-// journal keeps a record of each change in a directory. The record of a change without a key is kept while the change
-// is being made. Only who makes changes uses it.
-type journal struct {
-	dir string
-	// entries are the changes with keys, the oldest first.
-	entries []entry
-	bytes   int64
-}
+// journal is a directory with a record of each change. That of a change without a key is removed after the change.
+type journal string
 
-type entry struct {
-	key   string
-	state state
-	size  int64
-}
+func (j journal) path(name string, s state) string { return filepath.Join(string(j), name+string(s)) }
 
-func openJournal(dir string) (*journal, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the directory that remembers changes: %w", err)
-	}
-	return &journal{dir: dir}, nil
-}
+// isKey reports whether the name of a record is a key. Other names begin with a character that no key begins with.
+func isKey(name string) bool { return !strings.HasPrefix(name, "_") }
 
-// load reads which changes there were, and returns the names of those that were begun and not ended.
-func (j *journal) load() (open []string, err error) {
-	list, err := os.ReadDir(j.dir)
+// load returns the names of unfinished changes, and removes records that a crash left half written.
+func (j journal) load() (open []string, err error) {
+	list, err := os.ReadDir(string(j))
 	if err != nil {
-		return nil, fmt.Errorf("reading which changes there were: %w", err)
+		return nil, fmt.Errorf("reading the journal of changes: %w", err)
 	}
-	ages := map[string]time.Time{}
 	for _, item := range list {
-		name, s := split(item.Name())
-		info, err := item.Info()
-		switch {
-		case err != nil || !info.Mode().IsRegular():
-			continue
-		case s == begun:
+		if durable.Unfinished(item.Name()) {
+			err = errors.Join(err, os.Remove(j.path(item.Name(), "")))
+		} else if name, ok := strings.CutSuffix(item.Name(), string(begun)); ok {
 			open = append(open, name)
-		case s == made || s == unknown:
-			ages[name] = info.ModTime()
-			j.entries = append(j.entries, entry{name, s, info.Size()})
-			j.bytes += info.Size()
 		}
 	}
-	slices.SortFunc(j.entries, func(a, b entry) int {
-		return cmp.Or(ages[a.key].Compare(ages[b.key]), cmp.Compare(a.key, b.key))
-	})
-	return open, nil
+	return open, err
 }
 
-// split takes the name of a record's file apart.
-func split(file string) (name string, s state) {
-	for _, s := range []state{begun, made, unknown} {
-		if name, ok := strings.CutSuffix(file, string(s)); ok {
-			return name, s
+// find returns the state of the change with a key. The record is nil if it cannot be read.
+func (j journal) find(key string) (state, *record) {
+	for _, s := range []state{made, unknown, begun} {
+		r, err := j.read(key, s)
+		switch {
+		case err == nil:
+			return s, r
+		case !errors.Is(err, fs.ErrNotExist):
+			return unknown, nil
 		}
 	}
-	return file, unseen
+	return unseen, nil
 }
 
-func (j *journal) path(name string, s state) string { return filepath.Join(j.dir, name+string(s)) }
-
-// keyed reports whether the name of a record is a key. Names that the journal gives begin with a character that keys
-// do not begin with.
-func keyed(name string) bool { return !strings.HasPrefix(name, "_") }
-
-// find returns what has become of the change with a key. The record is nil if it is lost.
-func (j *journal) find(key string) (state, *record) {
-	at := slices.IndexFunc(j.entries, func(e entry) bool { return e.key == key })
-	if at < 0 {
-		return unseen, nil
-	}
-	r, err := j.read(key, j.entries[at].state)
-	if err != nil {
-		return unknown, nil
-	}
-	return j.entries[at].state, r
-}
-
-func (j *journal) read(name string, s state) (*record, error) {
+func (j journal) read(name string, s state) (*record, error) {
 	raw, err := os.ReadFile(j.path(name, s))
 	if err != nil {
 		return nil, fmt.Errorf("reading the record of a change: %w", err)
@@ -124,8 +145,8 @@ func (j *journal) read(name string, s state) (*record, error) {
 	return &r, nil
 }
 
-// begin keeps a record before anything is done.
-func (j *journal) begin(name string, r *record) error {
+// begin stores a record before the change.
+func (j journal) begin(name string, r *record) error {
 	raw, err := json.Marshal(r)
 	if err != nil {
 		return fmt.Errorf("encoding the record of a change: %w", err)
@@ -133,43 +154,45 @@ func (j *journal) begin(name string, r *record) error {
 	return durable.Write(j.path(name, begun), raw, 0o600)
 }
 
-// end says what has become of a change: made, unknown, or unseen if it was undone.
-func (j *journal) end(name string, s state) error {
-	if s == unseen || !keyed(name) {
+// end stores the outcome of a change: made, unknown, or unseen if it was undone.
+func (j journal) end(name string, s state) error {
+	if s == unseen || !isKey(name) {
 		return durable.Remove(j.path(name, begun))
 	}
-	var length int64
-	if info, err := os.Stat(j.path(name, begun)); err == nil {
-		length = info.Size()
-	}
-	j.entries = append(j.entries, entry{name, s, length})
-	j.bytes += length
 	if err := durable.Rename(j.path(name, begun), j.path(name, s)); err != nil {
-		j.entries[len(j.entries)-1].state = begun
 		return err
 	}
-	return j.forget()
+	return j.prune()
 }
 
-// forget removes the oldest records beyond what is kept.
-func (j *journal) forget() error {
-	for len(j.entries) > remembered || j.bytes > rememberedBytes && len(j.entries) > 1 {
-		oldest := j.entries[0]
-		j.entries = j.entries[1:]
-		j.bytes -= oldest.size
-		if err := os.Remove(j.path(oldest.key, oldest.state)); err != nil && !os.IsNotExist(err) {
-			return fmt.Errorf("forgetting an old change: %w", err)
+// prune removes the oldest records beyond the limits.
+func (j journal) prune() error {
+	list, err := os.ReadDir(string(j))
+	if err != nil {
+		return fmt.Errorf("reading the journal of changes: %w", err)
+	}
+	kept := ended(list)
+	slices.SortFunc(kept, func(a, b fs.FileInfo) int {
+		return cmp.Or(b.ModTime().Compare(a.ModTime()), cmp.Compare(b.Name(), a.Name()))
+	})
+	var bytes int64
+	for i, info := range kept {
+		if bytes += info.Size(); i == 0 || i < maxRecords && bytes <= maxRecordBytes {
+			continue
+		}
+		if err := os.Remove(j.path(info.Name(), "")); err != nil {
+			return fmt.Errorf("removing an old record: %w", err)
 		}
 	}
 	return nil
 }
 
-// clean removes what a crash has left half written.
-func (j *journal) clean() error {
-	return filepath.WalkDir(j.dir, func(path string, item fs.DirEntry, err error) error {
-		if err == nil && !item.IsDir() && durable.Unfinished(path) {
-			err = os.Remove(path)
+// ended are the records of changes that have ended.
+func ended(list []fs.DirEntry) (records []fs.FileInfo) {
+	for _, item := range list {
+		if info, err := item.Info(); err == nil && info.Mode().IsRegular() && filepath.Ext(info.Name()) != string(begun) {
+			records = append(records, info)
 		}
-		return err
-	})
+	}
+	return records
 }

@@ -15,20 +15,20 @@ import (
 const (
 	// comparedBytes is how much of a file is compared with a text that does not occur: some tens of milliseconds.
 	comparedBytes = 4 << 20
-	// comparedLines of a text are looked for, one by one.
+	// comparedLines is how many lines of a text are searched, one by one.
 	comparedLines = 200
-	// samePlaces is how many lines of a text count that are the same, such as closing brackets.
-	samePlaces = 4
-	// shownLines and shownBytes bound what is shown of the nearest text, and shownLine each line of it.
+	// maxEqualLines is how many equal lines of a text count, such as closing brackets.
+	maxEqualLines = 4
+	// shownLines and shownBytes bound the excerpt with the nearest text, and shownLine each line of it.
 	shownLines, shownBytes, shownLine = 15, 2 << 10, 200
-	// similar is how much of a line another one must share to be shown.
-	similar = 0.5
+	// minLikeness is the least likeness of a line that is shown.
+	minLikeness = 0.5
 )
 
-// disregards are what texts differ in although people take them for the same, from little to much.
-var disregards = []struct {
-	what string
-	// without is a line without it.
+// differences that people overlook, from small to large.
+var differences = []struct {
+	name string
+	// without removes the difference from a line.
 	without func(string) string
 }{
 	{"line endings", func(l string) string { return strings.TrimSuffix(l, "\r") }},
@@ -37,57 +37,57 @@ var disregards = []struct {
 	{"whitespace", func(l string) string { return strings.Join(strings.Fields(l), "") }},
 }
 
-// nearest says where in a content a text nearly occurs, and how the two differ if in nothing but whitespace. Its cost
-// grows with the sum of both.
+// nearest shows where a text nearly occurs in a content, and how the two differ if only in whitespace. Its cost grows
+// with the sum of both.
 func nearest(content, text string) string {
 	if len(content) > comparedBytes {
 		return fmt.Sprintf("The file has %s, too much to look for what is like it.", size(int64(len(content))))
 	}
-	lines, wanted := strings.Split(content, "\n"), strings.Split(text, "\n")
-	for _, d := range disregards {
-		if first, ok := without(lines, wanted, d.without); ok {
-			return fmt.Sprintf("This is the same but for %s:\n%s\nTake it exactly as it is in the file.", d.what,
-				excerpt(lines, first, len(wanted)))
+	lines, searched := strings.Split(content, "\n"), strings.Split(text, "\n")
+	for _, d := range differences {
+		if first, ok := findWithout(lines, searched, d.without); ok {
+			return fmt.Sprintf("This is the same but for %s:\n%s\nTake it exactly as it is in the file.", d.name,
+				excerpt(lines, first, len(searched)))
 		}
 	}
-	first, ok := bySameLines(lines, wanted)
+	first, ok := findByEqualLines(lines, searched)
 	if !ok {
-		first, ok = byLikeliestLine(lines, wanted)
+		first, ok = findByLongestLine(lines, searched)
 	}
 	if !ok {
 		return "Nothing in the file is like it. Read the file again."
 	}
-	return fmt.Sprintf("The nearest is:\n%s", excerpt(lines, first, len(wanted)))
+	return fmt.Sprintf("The nearest is:\n%s", excerpt(lines, first, len(searched)))
 }
 
-// without looks for a text when both sides lack something, and returns the index of the first line.
-func without(lines, wanted []string, strip func(string) string) (int, bool) {
-	needle := stripped(wanted, strip)
+// findWithout finds a text without a difference, and returns the index of its first line.
+func findWithout(lines, searched []string, without func(string) string) (int, bool) {
+	needle := joinWithout(searched, without)
 	if strings.TrimSpace(needle) == "" {
 		return 0, false
 	}
-	before, _, ok := strings.Cut(stripped(lines, strip), needle)
+	before, _, ok := strings.Cut(joinWithout(lines, without), needle)
 	return strings.Count(before, "\n"), ok
 }
 
-func stripped(lines []string, strip func(string) string) string {
+func joinWithout(lines []string, without func(string) string) string {
 	var b strings.Builder
 	for i, line := range lines {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		b.WriteString(strip(line))
+		b.WriteString(without(line))
 	}
 	return b.String()
 }
 
-// bySameLines finds the place at which the most lines of a text stand where they would have to.
-func bySameLines(lines, wanted []string) (first int, ok bool) {
+// findByEqualLines finds where most lines of a text are equal, weighted by their lengths.
+func findByEqualLines(lines, searched []string) (first int, ok bool) {
 	at, all := map[string][]int{}, 0
-	for i, line := range wanted[:min(len(wanted), comparedLines)] {
+	for i, line := range searched[:min(len(searched), comparedLines)] {
 		key := strings.TrimSpace(line)
 		all += len(key)
-		if key != "" && len(at[key]) < samePlaces {
+		if key != "" && len(at[key]) < maxEqualLines {
 			at[key] = append(at[key], i)
 		}
 	}
@@ -102,31 +102,31 @@ func bySameLines(lines, wanted []string) (first int, ok bool) {
 			}
 		}
 	}
-	return first, most > 0 && float64(most) >= similar/2*float64(all)
+	return first, most > 0 && float64(most) >= minLikeness/2*float64(all)
 }
 
-// byLikeliestLine finds the line that is most like the longest one of a text.
-func byLikeliestLine(lines, wanted []string) (first int, ok bool) {
+// findByLongestLine finds the line that is most like the longest one of a text.
+func findByLongestLine(lines, searched []string) (first int, ok bool) {
 	longest := 0
-	for i, line := range wanted {
-		if len(strings.TrimSpace(line)) > len(strings.TrimSpace(wanted[longest])) {
+	for i, line := range searched {
+		if len(strings.TrimSpace(line)) > len(strings.TrimSpace(searched[longest])) {
 			longest = i
 		}
 	}
 	parts := map[string]bool{}
-	for part := range trigrams(wanted[longest]) {
+	for part := range trigrams(searched[longest]) {
 		parts[part] = true
 	}
-	best := similar
+	best := minLikeness
 	for i, line := range lines {
 		if share := likeness(parts, line); share > best {
 			first, best = max(i-longest, 0), share
 		}
 	}
-	return first, best > similar
+	return first, best > minLikeness
 }
 
-// trigrams are all three bytes of a line that stand together, but for whitespace, of the beginning of a long line.
+// trigrams of the beginning of a line, without whitespace.
 func trigrams(line string) iter.Seq[string] {
 	line = strings.Join(strings.Fields(line[:min(len(line), lineBytes)]), "")
 	return func(yield func(string) bool) {
@@ -135,7 +135,7 @@ func trigrams(line string) iter.Seq[string] {
 	}
 }
 
-// likeness is how much of the parts of one line another one shares, from 0 to 1.
+// likeness is the share of trigrams that a line has in common with another one, from 0 to 1.
 func likeness(parts map[string]bool, line string) float64 {
 	all, shared := 0, 0
 	for part := range trigrams(line) {

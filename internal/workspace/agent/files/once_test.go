@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
 
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestAChangeIsMadeOnceForAKey(t *testing.T) {
@@ -22,26 +22,13 @@ func TestAChangeIsMadeOnceForAKey(t *testing.T) {
 	w.put("file", "a-a\n")
 	request := edits(protocol.Edit{Path: "file", OldText: "a", NewText: "aa", ReplaceAll: true})
 	first, err := w.Edit(t.Context(), "chat-1-call", request)
-	must(t, err)
+	check.OK(t, err)
 	w.put("file", "somebody else's\n")
 	for _, when := range []string{"at once", "after a restart"} {
 		again, err := w.Edit(t.Context(), "chat-1-call", request)
-		if err != nil || !reflect.DeepEqual(again, first) {
-			t.Errorf("%s: got %+v, %v, want %+v", when, again, err, first)
-		}
+		check.OK(t, err)
+		check.Equal(t, when, first, again)
 		w.open()
-	}
-	w.expect(map[string]string{"file": "somebody else's\n"})
-}
-
-func TestAWriteIsMadeOnceForAKey(t *testing.T) {
-	w := newWorkspace(t)
-	first, err := w.Write(t.Context(), "key", "file", "new")
-	must(t, err)
-	w.put("file", "somebody else's\n")
-	again, err := w.Write(t.Context(), "key", "file", "new")
-	if err != nil || !reflect.DeepEqual(again, first) || !again.Created {
-		t.Errorf("got %+v, %v, want %+v", again, err, first)
 	}
 	w.expect(map[string]string{"file": "somebody else's\n"})
 }
@@ -49,7 +36,7 @@ func TestAWriteIsMadeOnceForAKey(t *testing.T) {
 func TestAKeyIsForOneChange(t *testing.T) {
 	w := newWorkspace(t)
 	_, err := w.Write(t.Context(), "key", "file", "new")
-	must(t, err)
+	check.OK(t, err)
 	for name, try := range map[string]func() error{
 		"another content": func() error { _, err := w.Write(t.Context(), "key", "file", "other"); return err },
 		"another file":    func() error { _, err := w.Write(t.Context(), "key", "file2", "new"); return err },
@@ -70,7 +57,7 @@ func TestRejectedChangeCanBeRetriedWithSameKey(t *testing.T) {
 	refused(t, err, protocol.NotFound)
 	w.put("file", "a")
 	_, err = w.Edit(t.Context(), "key", request)
-	must(t, err)
+	check.OK(t, err)
 	w.expect(map[string]string{"file": "b"})
 }
 
@@ -89,7 +76,7 @@ func TestKeysThatLookLikeRecordsAreKeptApart(t *testing.T) {
 	keys := []string{"k", "k.begun", "k.made", "k.unknown", "k.begun.made", "k.unfinished", strings.Repeat("k", 200)}
 	for i, key := range keys {
 		_, err := w.Write(t.Context(), key, fmt.Sprintf("file%d", i), "new")
-		must(t, err)
+		check.OK(t, err)
 	}
 	w.open()
 	for i, key := range keys {
@@ -104,11 +91,10 @@ func TestConcurrentEditsWithSameKeyApplyOnce(t *testing.T) {
 	w := newWorkspace(t)
 	w.put("file", "a\n")
 	var asking sync.WaitGroup
+	request := edits(protocol.Edit{Path: "file", OldText: "a", NewText: "aa", ReplaceAll: true})
 	for range 20 {
 		asking.Go(func() {
-			_, err := w.Edit(t.Context(), "key", edits(protocol.Edit{Path: "file", OldText: "a", NewText: "aa",
-				ReplaceAll: true}))
-			if err != nil {
+			if _, err := w.Edit(t.Context(), "key", request); err != nil {
 				t.Error(err)
 			}
 		})
@@ -128,47 +114,33 @@ func TestWaitForPendingChangeEndsWithContext(t *testing.T) {
 	}
 }
 
-func TestOldChangesAreForgotten(t *testing.T) {
-	w := newWorkspace(t)
-	answer := []byte(`{"request":"x","answer":{"path":"` + strings.Repeat("a", 100) + `"}}`)
-	for i := range remembered + 5 {
-		must(t, os.WriteFile(filepath.Join(w.state, "changes", fmt.Sprintf("key%04d%s", i, made)), answer, 0o600))
-	}
-	w.open()
-	_, err := w.Write(t.Context(), "newest", "file", "new")
-	must(t, err)
-	for pass := range 2 {
-		kept, err := filepath.Glob(filepath.Join(w.state, "changes", "*"))
-		if err != nil || len(kept) != remembered || len(w.committer.journal.entries) != remembered {
-			t.Errorf("pass %d: %d are kept, and %d known: %v", pass, len(kept), len(w.committer.journal.entries), err)
-		}
-		if state, _ := w.committer.journal.find("newest"); state != made {
-			t.Errorf("pass %d: the newest is forgotten", pass)
-		}
-		w.open()
-	}
-	if state, _ := w.committer.journal.find("key0000"); state != unseen {
-		t.Error("the oldest is known")
-	}
-}
-
-func TestLargeAnswersAreForgottenSooner(t *testing.T) {
-	w := newWorkspace(t)
-	for i := range 5 {
-		raw := []byte(`{"request":"` + strings.Repeat("x", rememberedBytes/4) + `"}`)
-		must(t, os.WriteFile(filepath.Join(w.state, "changes", fmt.Sprintf("key%d%s", i, made)), raw, 0o600))
-	}
-	w.open()
-	_, err := w.Write(t.Context(), "newest", "file", "new")
-	must(t, err)
-	if n := len(w.committer.journal.entries); n != 4 || w.committer.journal.entries[3].key != "newest" {
-		t.Errorf("%d are known", n)
+func TestOldestRecordsAreRemovedBeyondLimits(t *testing.T) {
+	for name, tt := range map[string]struct{ records, size, kept int }{
+		"by number": {maxRecords + 5, 100, maxRecords}, "by size": {5, maxRecordBytes / 4, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorkspace(t)
+			content := []byte(`{"request":"` + strings.Repeat("x", tt.size) + `"}`)
+			for i := range tt.records {
+				check.OK(t, os.WriteFile(filepath.Join(w.state, "changes", fmt.Sprintf("key%04d%s", i, made)), content, 0o600))
+			}
+			w.open()
+			_, err := w.Write(t.Context(), "newest", "file", "new")
+			check.OK(t, err)
+			kept, err := os.ReadDir(filepath.Join(w.state, "changes"))
+			check.OK(t, err)
+			check.Equal(t, "records", tt.kept, len(kept))
+			for key, want := range map[string]state{"newest": made, "key0000": unseen} {
+				got, _ := w.committer.journal.find(key)
+				check.Equal(t, key, want, got)
+			}
+		})
 	}
 }
 
-func TestTheJournalsOwnFaultsAreTold(t *testing.T) {
+func TestUnwritableJournalFailsChange(t *testing.T) {
 	w := newWorkspace(t)
-	must(t, os.RemoveAll(filepath.Join(w.state, "changes")))
+	check.OK(t, os.RemoveAll(filepath.Join(w.state, "changes")))
 	_, err := w.Write(t.Context(), "key", "file", "new")
 	refused(t, err, protocol.NotFound, "journal of changes")
 	w.expect(map[string]string{})

@@ -4,13 +4,19 @@
 package files
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 	"unicode/utf8"
 
 	"parley.dev/parley/internal/workspace/protocol"
@@ -19,32 +25,32 @@ import (
 const (
 	// maxPath bounds a path as Linux does.
 	maxPath = 4096
-	// maxDepth bounds the elements of a path, so that finding out where it leads stays cheap.
+	// maxDepth bounds the elements of a path, so that it is cheap to resolve.
 	maxDepth = 256
-	// maxLinks is how many links one path may lead through, as many as Linux allows.
+	// maxLinks bounds the links of one path as Linux does.
 	maxLinks = 40
 )
 
 // place is where a path leads.
 type place struct {
-	// asked is the path as it was asked for.
+	// asked is the path of the request.
 	asked string
-	// path is relative to the workspace's directory and leads through no link; "." is the directory itself.
+	// path is relative to the workspace's directory and has no links; "." is the directory itself.
 	path string
-	// info says what is there; nil: nothing is.
+	// info of the file there; nil: there is none.
 	info fs.FileInfo
 }
 
-// directory is that of the workspace's files. Every access to them goes through its root.
+// directory of the workspace's files. Every access to them goes through its root.
 type directory struct {
 	root *os.Root
-	// bases are its absolute names, in elements: the one that was given, and the one without links.
+	// bases are the elements of its absolute names: that of the options, and that without links.
 	bases [][]string
 }
 
-// resolve finds out where a path leads, as the kernel would, within the workspace's directory: through links, also
-// through absolute ones that stay within. What does not exist yet has a place too. Between this and what is done next,
-// somebody may change where the path leads; that it stays within is os.Root's doing.
+// resolve follows a path like the kernel, within the workspace's directory: through links, also through absolute ones
+// that stay within. A path to a missing file has a place too. Links may change after this; os.Root keeps later accesses
+// within the directory.
 func (d *directory) resolve(asked string) (place, error) {
 	todo, err := d.relative(asked)
 	if err != nil {
@@ -69,7 +75,7 @@ func (d *directory) resolve(asked string) (place, error) {
 	return p, nil
 }
 
-// walker goes along a path, element by element.
+// walker follows a path, element by element.
 type walker struct {
 	dir        *directory
 	asked      string
@@ -105,7 +111,7 @@ func (w *walker) step() error {
 	return nil
 }
 
-// follow puts what a link says in its place.
+// follow replaces a link by its target.
 func (w *walker) follow(at string) error {
 	if w.links++; w.links > maxLinks {
 		return refuse(protocol.BadRequest, "The links of %q lead in a circle.", w.asked)
@@ -129,7 +135,7 @@ func (w *walker) follow(at string) error {
 	return nil
 }
 
-// relative takes a path apart, below the workspace's directory.
+// relative splits a path into elements below the workspace's directory.
 func (d *directory) relative(asked string) ([]string, error) {
 	switch {
 	case asked == "":
@@ -149,7 +155,7 @@ func (d *directory) relative(asked string) ([]string, error) {
 	return nil, outside(asked)
 }
 
-// within cuts the workspace's directory off the elements of an absolute path, if it begins with it.
+// within removes the workspace's directory from the elements of an absolute path that begins with it.
 func (d *directory) within(names []string) ([]string, bool) {
 	for _, base := range d.bases {
 		if len(names) >= len(base) && slices.Equal(names[:len(base)], base) {
@@ -159,7 +165,7 @@ func (d *directory) within(names []string) ([]string, bool) {
 	return nil, false
 }
 
-// missing are the directories on the way to one that are not there yet, the outermost first.
+// missing are the directories that have to be created, the outermost first.
 func (d *directory) missing(dir string) (dirs []string, err error) {
 	for ; dir != "."; dir = path.Dir(dir) {
 		if _, err := d.root.Lstat(dir); err == nil {
@@ -178,7 +184,7 @@ func outside(asked string) error {
 		"%q is outside of the workspace's directory. Use execute for files elsewhere.", asked)
 }
 
-// elements of a path, without those that lead nowhere.
+// elements of a path, without empty ones and ".".
 func elements(name string) []string {
 	return slices.DeleteFunc(strings.Split(name, "/"), func(e string) bool { return e == "" || e == "." })
 }
@@ -190,25 +196,7 @@ func join(names []string) string {
 	return strings.Join(names, "/")
 }
 
-// typeOf names what something is in the protocol.
-func typeOf(mode fs.FileMode) string {
-	switch mode.Type() {
-	case 0:
-		return "file"
-	case fs.ModeDir:
-		return "directory"
-	case fs.ModeSymlink:
-		return "link"
-	}
-	return "other"
-}
-
-// infoOf says what is at a place.
-func infoOf(name string, info fs.FileInfo) protocol.FileInfo {
-	return protocol.FileInfo{Path: name, Size: info.Size(), Type: typeOf(info.Mode()), Modified: info.ModTime().UTC()}
-}
-
-// size is a number of bytes for people.
+// size formats a number of bytes for people.
 func size(n int64) string {
 	switch {
 	case n < 10<<10:
@@ -219,4 +207,138 @@ func size(n int64) string {
 		return fmt.Sprintf("%d MiB", n>>20)
 	}
 	return fmt.Sprintf("%d GiB", n>>30)
+}
+
+const (
+	// openQuietly keeps pipes and devices from blocking the agent, or from becoming its terminal.
+	openQuietly = syscall.O_NONBLOCK | syscall.O_NOCTTY
+	// sniffed is how much of a file decides whether it is text, as in Git.
+	sniffed = 8000
+)
+
+// open opens the regular file at a path for reading.
+func (d *directory) open(asked string) (*os.File, place, error) {
+	p, err := d.resolve(asked)
+	if err != nil {
+		return nil, place{}, err
+	}
+	return d.openPlace(p)
+}
+
+// openPlace opens the regular file at a place, and returns the place with the info of the open file.
+func (d *directory) openPlace(p place) (*os.File, place, error) {
+	if p.info == nil {
+		return nil, place{}, explain(p.asked, fs.ErrNotExist)
+	}
+	if !p.info.Mode().IsRegular() {
+		return nil, place{}, notRegular(p.asked, p.info.Mode())
+	}
+	file, info, err := d.openRegular(p.path)
+	if err != nil {
+		return nil, place{}, explain(p.asked, err)
+	}
+	p.info = info
+	return file, p, nil
+}
+
+// openRegular opens the file at a path without links, and checks that it is regular.
+func (d *directory) openRegular(path string) (*os.File, fs.FileInfo, error) {
+	file, err := d.root.OpenFile(path, os.O_RDONLY|openQuietly, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = notRegular(path, info.Mode())
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	return file, info, nil
+}
+
+// closeRead closes a file that was only read.
+func closeRead(file io.Closer) { file.Close() }
+
+// Content is the content of a file.
+type Content struct {
+	Size     int64
+	Modified time.Time
+	// MediaType of the first bytes.
+	MediaType string
+	// ReadCloser reads as many bytes as the file had when it was opened.
+	io.ReadCloser
+}
+
+// Content opens a file of at most protocol.MaxFileBytes. The caller closes it.
+func (f *Files) Content(ctx context.Context, asked string) (*Content, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	file, p, err := f.dir.open(asked)
+	if err != nil {
+		return nil, err
+	}
+	length := p.info.Size()
+	if length > protocol.MaxFileBytes {
+		return nil, errors.Join(refuse(protocol.TooLarge, "%q has %s, more than %s. Use execute for a part of it.", asked,
+			size(length), size(protocol.MaxFileBytes)), file.Close())
+	}
+	head, err := headOf(file)
+	if err != nil {
+		return nil, errors.Join(explain(asked, err), file.Close())
+	}
+	return &Content{Size: length, Modified: p.info.ModTime(), MediaType: http.DetectContentType(head),
+		ReadCloser: struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(file, length), file}}, nil
+}
+
+// headOf reads the beginning of a file without moving its offset.
+func headOf(file *os.File) ([]byte, error) {
+	head := make([]byte, sniffed)
+	n, err := file.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return head[:n], nil
+}
+
+// readText is the content of a text file of at most protocol.MaxFileBytes.
+func readText(file *os.File, p place) (string, error) {
+	if p.info.Size() > protocol.MaxFileBytes {
+		return "", refuse(protocol.TooLarge, "%q has %s, more than %s. Use execute to change it.", p.asked,
+			size(p.info.Size()), size(protocol.MaxFileBytes))
+	}
+	content, err := io.ReadAll(io.LimitReader(file, protocol.MaxFileBytes+1))
+	switch {
+	case err != nil:
+		return "", explain(p.asked, err)
+	case len(content) > protocol.MaxFileBytes:
+		return "", refuse(protocol.TooLarge, "%q is growing, and has more than %s.", p.asked, size(protocol.MaxFileBytes))
+	case !isText(content):
+		return "", notText(p.asked, content, int64(len(content)))
+	}
+	return string(content), nil
+}
+
+// isText reports whether content is UTF-8 without zero bytes.
+func isText(content []byte) bool { return bytes.IndexByte(content, 0) < 0 && utf8.Valid(content) }
+
+// notText refuses a file that is no text.
+func notText(asked string, head []byte, length int64) error {
+	if bytes.IndexByte(head, 0) < 0 {
+		at := 0
+		for at < len(head) {
+			r, n := utf8.DecodeRune(head[at:])
+			if r == utf8.RuneError && n == 1 {
+				break
+			}
+			at += n
+		}
+		return refuse(protocol.NotText, "%q is no UTF-8 text: byte %d of its %s is part of no character.", asked, at+1,
+			size(length))
+	}
+	return refuse(protocol.NotText, "%q is binary: %s of type %s.", asked, size(length), http.DetectContentType(head))
 }

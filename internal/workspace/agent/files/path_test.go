@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestWherePathsLead(t *testing.T) {
@@ -159,7 +160,7 @@ func TestSymlinkedRootResolvesPathsByBothNames(t *testing.T) {
 	w := newWorkspace(t)
 	w.put("file", "a\n")
 	link := filepath.Join(filepath.Dir(w.dir), "link")
-	must(t, os.Symlink(w.dir, link))
+	check.OK(t, os.Symlink(w.dir, link))
 	real := w.dir
 	w.dir = link
 	w.open()
@@ -180,7 +181,7 @@ func FuzzNoPathLeadsOut(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, path, target string) {
 		w := newWorkspace(t)
-		must(t, os.Mkdir(filepath.Join(w.dir, "dir"), 0o755))
+		check.OK(t, os.Mkdir(filepath.Join(w.dir, "dir"), 0o755))
 		w.link("../canary", "out")
 		w.link(w.out, "abs-out")
 		w.link("..", "up")

@@ -4,6 +4,8 @@
 package files
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,23 +19,23 @@ import (
 )
 
 const (
-	// defaultLines and defaultBytes are what a reading gets that asks for no number.
+	// defaultLines and defaultBytes are the limits of a request that sets none.
 	defaultLines, defaultBytes = 2000, 64 << 10
-	// leastBytes and mostBytes bound what a reading may ask for: room for one line, and for what any model can take.
-	leastBytes, mostBytes = 256, 1 << 20
-	// lineBytes is how much of a line is shown. A line of source code has less; a minified file has but one.
+	// minBytes and maxBytes bound the limit of a request: room for one line, and for what any model can take.
+	minBytes, maxBytes = 256, 1 << 20
+	// lineBytes is how much of a line is shown. A line of source code has less; a minified file has one line.
 	lineBytes = 4 << 10
-	// markerBytes is room for what is said of a line that was cut.
+	// markerBytes is room for the marker of a cut line.
 	markerBytes = 64
 	// countedBytes is the size up to which a file's lines are counted: some tens of milliseconds.
 	countedBytes = 64 << 20
-	// skippedBytes is how far into a file lines are looked for: some tenths of a second.
-	skippedBytes = 256 << 20
+	// scannedBytes is how far into a file lines are searched: some tenths of a second.
+	scannedBytes = 256 << 20
 	// readBuffer is how much is read at once.
 	readBuffer = 64 << 10
 )
 
-// Read reads lines of a text file, also of one that is too large to be read as a whole.
+// Read reads lines of a text file of any size.
 func (f *Files) Read(ctx context.Context, r *protocol.ReadRequest) (*protocol.ReadResponse, error) {
 	if r.Offset < 0 || r.Limit < 0 || r.MaxBytes < 0 {
 		return nil, refuse(protocol.BadRequest, "offset, limit and maxBytes must not be negative.")
@@ -57,7 +59,7 @@ func (f *Files) Read(ctx context.Context, r *protocol.ReadRequest) (*protocol.Re
 	return out, nil
 }
 
-// looksLikeText reports whether the beginning of a file is text. The last character may be cut in two.
+// looksLikeText reports whether the beginning of a file is text. Its last character may be incomplete.
 func looksLikeText(head []byte) bool {
 	if len(head) == sniffed {
 		head = []byte(clip.Bytes(string(head), sniffed-utf8.UTFMax))
@@ -71,45 +73,37 @@ type reading struct {
 	place              place
 	first, most, bytes int64
 	out                strings.Builder
-	// shown is how many lines were taken, seen the number of the last one that was looked at.
-	shown, seen int64
+	// shown is the number of lines in out.
+	shown int64
 }
 
 func newReading(file *os.File, p place, r *protocol.ReadRequest) *reading {
-	g := &reading{place: p, first: max(r.Offset, 1), most: r.Limit, bytes: r.MaxBytes}
-	if g.most == 0 {
-		g.most = defaultLines
-	}
-	if g.bytes == 0 {
-		g.bytes = defaultBytes
-	}
-	g.bytes = min(max(g.bytes, leastBytes), mostBytes)
-	g.scanner = newLineScanner(file, int(min(lineBytes, g.bytes-markerBytes)))
-	return g
+	bytes := min(max(cmp.Or(r.MaxBytes, defaultBytes), minBytes), maxBytes)
+	return &reading{place: p, first: max(r.Offset, 1), most: cmp.Or(r.Limit, defaultLines), bytes: bytes,
+		scanner: newLineScanner(file, int(min(lineBytes, bytes-markerBytes)))}
 }
 
-// lines skips to the first line, takes as many as fit, and counts the rest.
+// lines skips to the first line, takes as many as fit, and counts the rest unless that takes long.
 func (g *reading) lines(ctx context.Context) (*protocol.ReadResponse, error) {
-	for number := int64(1); g.shown < g.most; number++ {
-		wanted := number >= g.first
-		line, err := g.scanner.next(ctx, wanted)
-		if err != nil {
+	isFull := false
+	for number := int64(1); ; number++ {
+		if isFull && g.place.info.Size() > countedBytes {
+			return g.response(-1), nil
+		}
+		isShown := number >= g.first && !isFull
+		line, err := g.scanner.next(ctx, isShown)
+		switch {
+		case err != nil:
 			return g.end(err, number-1)
-		}
-		if !wanted {
-			continue
-		}
-		g.seen = number
-		if added, err := g.add(line, number); err != nil {
-			return nil, err
-		} else if !added {
-			break
+		case isShown:
+			if isFull, err = g.add(line, number); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return g.rest(ctx, g.seen)
 }
 
-// end answers when no further line can be read.
+// end is the response when no further line can be read.
 func (g *reading) end(err error, lines int64) (*protocol.ReadResponse, error) {
 	switch {
 	case errors.Is(err, io.EOF):
@@ -118,41 +112,26 @@ func (g *reading) end(err error, lines int64) (*protocol.ReadResponse, error) {
 		return g.response(-1), nil
 	case errors.Is(err, errTooFar):
 		return nil, refuse(protocol.TooLarge, "Line %d of %q is more than %s into the file of %s. Use execute for it.",
-			g.first, g.place.asked, size(skippedBytes), size(g.place.info.Size()))
+			g.first, g.place.asked, size(scannedBytes), size(g.place.info.Size()))
 	}
 	return nil, err
 }
 
-// rest counts the lines that follow, unless that takes long.
-func (g *reading) rest(ctx context.Context, lines int64) (*protocol.ReadResponse, error) {
-	if g.place.info.Size() > countedBytes {
-		return g.response(-1), nil
-	}
-	more, err := g.scanner.count(ctx)
-	switch {
-	case errors.Is(err, errTooFar):
-		return g.response(-1), nil
-	case err != nil:
-		return nil, err
-	}
-	return g.response(lines + more), nil
-}
-
-// add takes a line, and reports whether there was room for it.
-func (g *reading) add(l line, number int64) (bool, error) {
+// add adds a line if there is room for it, and reports whether the response is full.
+func (g *reading) add(l line, number int64) (isFull bool, err error) {
 	if !isText(l.text) {
 		return false, refuse(protocol.NotText, "Line %d of %q, which has %s, is no UTF-8 text.", number, g.place.asked,
 			size(g.place.info.Size()))
 	}
 	room := g.bytes - int64(g.out.Len())
 	if int64(len(l.text)+len(l.marker)+len(l.ending)) > room && g.shown > 0 {
-		return false, nil
+		return true, nil
 	}
 	g.out.Write(l.text)
 	g.out.WriteString(l.marker)
 	g.out.WriteString(l.ending)
 	g.shown++
-	return true, nil
+	return g.shown == g.most, nil
 }
 
 func (g *reading) response(total int64) *protocol.ReadResponse {
@@ -160,7 +139,83 @@ func (g *reading) response(total int64) *protocol.ReadResponse {
 		Size: g.place.info.Size()}
 }
 
-// cutMarker says what a line had that was cut.
-func cutMarker(length int64) string {
-	return fmt.Sprintf(" [... the line is cut: it has %d bytes]", length)
+// errTooFar means that a request has read the limit of one file.
+var errTooFar = errors.New("too far into the file")
+
+// line is a line of a file.
+type line struct {
+	// text without its ending, cut if it is long.
+	text []byte
+	// marker tells how long a cut line is.
+	marker string
+	// ending is "\n", "\r\n", or nothing at the end of the file.
+	ending string
+}
+
+// lineScanner reads lines of any length within bounded memory.
+type lineScanner struct {
+	from *bufio.Reader
+	// keep is how many bytes of a line are kept.
+	keep int
+	// read is how many bytes were read.
+	read int64
+	// kept is the beginning of the current line, with its ending if there is room.
+	kept []byte
+	// last are the last two bytes that were read.
+	last [2]byte
+}
+
+func newLineScanner(from io.Reader, keep int) *lineScanner {
+	return &lineScanner{from: bufio.NewReaderSize(from, readBuffer), keep: keep}
+}
+
+// next reads a line, and returns io.EOF after the last one. A line that is not shown has no text. The result is valid
+// until the next call.
+func (s *lineScanner) next(ctx context.Context, isShown bool) (line, error) {
+	s.kept = s.kept[:0]
+	for length := int64(0); ; {
+		if s.read > scannedBytes {
+			return line{}, errTooFar
+		}
+		if err := ctx.Err(); err != nil {
+			return line{}, err
+		}
+		piece, err := s.from.ReadSlice('\n')
+		length += int64(len(piece))
+		s.take(piece, isShown)
+		switch {
+		case err == nil, errors.Is(err, io.EOF) && length > 0:
+			return s.finish(length), nil
+		case !errors.Is(err, bufio.ErrBufferFull):
+			return line{}, err
+		}
+	}
+}
+
+func (s *lineScanner) take(piece []byte, isShown bool) {
+	s.read += int64(len(piece))
+	for _, b := range piece[max(0, len(piece)-2):] {
+		s.last = [2]byte{s.last[1], b}
+	}
+	if isShown {
+		// Two more than are kept, for the ending.
+		s.kept = append(s.kept, piece[:min(len(piece), s.keep+2-len(s.kept))]...)
+	}
+}
+
+func (s *lineScanner) finish(length int64) line {
+	var l line
+	switch {
+	case s.last == [2]byte{'\r', '\n'}:
+		l.ending = "\r\n"
+	case s.last[1] == '\n':
+		l.ending = "\n"
+	}
+	if text := length - int64(len(l.ending)); text <= int64(s.keep) {
+		l.text = s.kept[:min(len(s.kept), int(text))]
+	} else {
+		l.marker = fmt.Sprintf(" [... the line is cut: it has %d bytes]", length)
+		l.text = []byte(clip.Bytes(string(s.kept), s.keep))
+	}
+	return l
 }

@@ -4,7 +4,6 @@
 package files
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestLinesAreReadAsTheyAre(t *testing.T) {
@@ -56,15 +56,10 @@ func TestLinesAreReadAsTheyAre(t *testing.T) {
 			w.put("file", tt.file)
 			got, err := w.Read(t.Context(), &protocol.ReadRequest{Path: "file", Offset: tt.first, Limit: tt.limit,
 				MaxBytes: tt.bytes})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			want := &protocol.ReadResponse{Content: tt.content, FirstLine: max(tt.first, 1), Lines: tt.lines,
 				TotalLines: tt.total, Size: int64(len(tt.file))}
-			if *got != *want {
-				t.Errorf("got %.300q, %d of %d lines, want %.300q, %d of %d", got.Content, got.Lines, got.TotalLines,
-					want.Content, want.Lines, want.TotalLines)
-			}
+			check.Equal(t, "response", want, got)
 			if tt.bytes > 0 && int64(len(got.Content)) > tt.bytes {
 				t.Errorf("got %d bytes, more than %d", len(got.Content), tt.bytes)
 			}
@@ -111,7 +106,7 @@ func TestCharacterAcrossSniffBoundaryIsDetectedAsText(t *testing.T) {
 func TestHugeFileIsReadOnlyNearItsStart(t *testing.T) {
 	w := newWorkspace(t)
 	w.put("log", strings.Repeat("a line of a log\n", 1000))
-	must(t, os.Truncate(filepath.Join(w.dir, "log"), 10<<30))
+	check.OK(t, os.Truncate(filepath.Join(w.dir, "log"), 10<<30))
 	got, err := w.Read(t.Context(), &protocol.ReadRequest{Path: "log", Offset: 999, Limit: 2})
 	if err != nil || got.Content != "a line of a log\na line of a log\n" || got.TotalLines != -1 || got.Size != 10<<30 {
 		t.Errorf("got %+v, %v", got, err)
@@ -122,8 +117,8 @@ func TestHugeFileIsReadOnlyNearItsStart(t *testing.T) {
 	refused(t, err, protocol.TooLarge, "10 GiB", "16 MiB")
 	_, err = w.Edit(t.Context(), "", edits(protocol.Edit{Path: "log", OldText: "a", NewText: "b"}))
 	refused(t, err, protocol.TooLarge, "10 GiB")
-	must(t, os.WriteFile(filepath.Join(w.dir, "sparse"), nil, 0o644))
-	must(t, os.Truncate(filepath.Join(w.dir, "sparse"), 10<<30))
+	check.OK(t, os.WriteFile(filepath.Join(w.dir, "sparse"), nil, 0o644))
+	check.OK(t, os.Truncate(filepath.Join(w.dir, "sparse"), 10<<30))
 	_, err = w.Read(t.Context(), &protocol.ReadRequest{Path: "sparse"})
 	refused(t, err, protocol.NotText, "10 GiB of type application/octet-stream")
 }
@@ -169,19 +164,17 @@ func TestContentIsReadAsAWhole(t *testing.T) {
 			w := newWorkspace(t)
 			w.put("dir/file", tt.file)
 			content, err := w.Content(t.Context(), "dir/file")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			defer content.Close()
 			// What is appended meanwhile is not part of what was opened.
 			grows, err := os.OpenFile(filepath.Join(w.dir, "dir/file"), os.O_APPEND|os.O_WRONLY, 0)
-			must(t, err)
+			check.OK(t, err)
 			fmt.Fprint(grows, "more")
-			must(t, grows.Close())
+			check.OK(t, grows.Close())
 			got, err := io.ReadAll(content)
-			if err != nil || !bytes.Equal(got, []byte(tt.file)) || content.MediaType != tt.mediaType ||
-				content.Path != "dir/file" || content.Type != "file" || content.Modified.IsZero() {
-				t.Errorf("got %d bytes, %+v: %v", len(got), content.FileInfo, err)
+			check.OK(t, err)
+			if string(got) != tt.file || content.MediaType != tt.mediaType || content.Modified.IsZero() {
+				t.Errorf("got %d bytes of type %s", len(got), content.MediaType)
 			}
 		})
 	}

@@ -4,9 +4,11 @@
 package files
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"path"
 	"regexp"
 	"slices"
@@ -15,13 +17,14 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
 const (
 	// searchTime bounds a search.
 	searchTime = 10 * time.Second
-	// defaultMatches and maxMatches are how many a search returns, maxContext how many lines it shows around them.
+	// defaultMatches and maxMatches are how many matches a search returns, maxContext how many lines around each.
 	defaultMatches, maxMatches, maxContext = 100, 1000, 10
 	// foundBytes bounds the text that a search returns.
 	foundBytes = 1 << 20
@@ -31,7 +34,7 @@ const (
 	maxBraces, maxCommas = 3, 30
 )
 
-// errEnough ends a search that has found what it may return.
+// errEnough ends a search at its limit.
 var errEnough = errors.New("there are more matches")
 
 // Search looks for files by name, and in them by content. Links are found, and not followed.
@@ -55,11 +58,11 @@ func (f *Files) Search(ctx context.Context, r *protocol.SearchRequest) (*protoco
 	return &s.found, nil
 }
 
-// search is a search that is going on.
+// search is one search.
 type search struct {
 	dir   *directory
 	start place
-	// glob that paths relative to the start must match, and the directory that all of these are in.
+	// glob that paths relative to the start must match, and the directory that all such paths are in.
 	glob, globDir string
 	content       *contentSearch
 	context       int
@@ -113,18 +116,14 @@ func globOf(glob string) (string, error) {
 	return glob, nil
 }
 
-// newContentSearch compiles a pattern; nil: names alone are looked for.
+// newContentSearch compiles a pattern; nil: the search is for names only.
 func newContentSearch(pattern string, ignoreCase bool) (*contentSearch, error) {
 	if pattern == "" {
 		return nil, nil
 	}
-	expression := pattern
-	if ignoreCase {
-		expression = "(?i:" + pattern + ")"
-	}
-	re, err := regexp.Compile(expression)
-	if err == nil {
-		_, err = regexp.Compile(pattern) // One that closes the group is none.
+	re, err := regexp.Compile(pattern)
+	if err == nil && ignoreCase {
+		re, err = regexp.Compile("(?i:" + pattern + ")")
 	}
 	if err != nil {
 		return nil, refuse(protocol.BadRequest, "The pattern %q is no regular expression of the syntax RE2: %v.", pattern,
@@ -134,14 +133,13 @@ func newContentSearch(pattern string, ignoreCase bool) (*contentSearch, error) {
 	return &contentSearch{re: re, prefix: []byte(prefix)}, nil
 }
 
-// run searches the start, whatever ignore files say of it.
+// run searches the start, even if it is ignored.
 func (s *search) run(ctx context.Context) error {
 	switch {
 	case s.start.info == nil:
 		return refuse(protocol.NotFound, "There is no file or directory %q.", s.start.asked)
 	case s.start.info.IsDir():
-		w := &tree{search: s}
-		return w.walk(ctx, s.start.path, s.ignoredAbove(), 0)
+		return s.walk(ctx, s.start.path, s.ignoredAbove(), 0)
 	case !s.start.info.Mode().IsRegular():
 		return notRegular(s.start.asked, s.start.info.Mode())
 	case !doublestar.MatchUnvalidated(s.glob, path.Base(s.start.path)):
@@ -150,9 +148,9 @@ func (s *search) run(ctx context.Context) error {
 	return s.file(ctx, s.start.path)
 }
 
-// ignoredAbove is what the ignore files above the start say.
-func (s *search) ignoredAbove() ignoring {
-	var g ignoring
+// ignoredAbove are the ignore files above the start.
+func (s *search) ignoredAbove() ignoreLines {
+	var g ignoreLines
 	if s.hidden || s.start.path == "." {
 		return g
 	}
@@ -165,12 +163,34 @@ func (s *search) ignoredAbove() ignoring {
 	return g
 }
 
-// file takes a file whose name matches, or what matches in it.
+// file adds a file, or the matching lines of it.
 func (s *search) file(ctx context.Context, name string) error {
 	if s.content == nil {
 		return s.add(protocol.Match{Path: name})
 	}
-	return s.in(ctx, name)
+	text, ok := s.read(name)
+	if !ok || len(text) > protocol.MaxFileBytes || bytes.IndexByte(text[:min(len(text), sniffed)], 0) >= 0 {
+		s.found.Skipped++
+		return nil
+	}
+	return s.lines(ctx, name, text)
+}
+
+// read reads at most one byte more than the limit of a file; false: it is too large or unreadable. The result is valid
+// until the next call.
+func (s *search) read(name string) ([]byte, bool) {
+	file, info, err := s.dir.openRegular(name)
+	if err != nil {
+		return nil, false
+	}
+	defer closeRead(file)
+	if info.Size() > protocol.MaxFileBytes {
+		return nil, false
+	}
+	buffer := &s.content.buffer
+	buffer.Reset()
+	_, err = io.Copy(buffer, io.LimitReader(file, protocol.MaxFileBytes+1))
+	return buffer.Bytes(), err == nil
 }
 
 func (s *search) add(m protocol.Match) error {
@@ -184,4 +204,92 @@ func (s *search) add(m protocol.Match) error {
 	s.left -= length
 	s.found.Matches = append(s.found.Matches, m)
 	return nil
+}
+
+const (
+	// shownMatch is how much of a line with a match is shown, and beforeMatch how much of it before the match.
+	shownMatch, beforeMatch = 500, 100
+	// linesAtOnce are searched between two checks of the context.
+	linesAtOnce = 1024
+)
+
+// contentSearch finds lines that match.
+type contentSearch struct {
+	re *regexp.Regexp
+	// prefix of every match.
+	prefix []byte
+	buffer bytes.Buffer
+}
+
+// lines adds the lines of a text that match.
+func (s *search) lines(ctx context.Context, name string, text []byte) error {
+	number, counted := int64(1), 0
+	for from, looked := 0, 1; from < len(text); looked++ {
+		if looked%linesAtOnce == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		start, end, ok := s.content.candidate(text, from)
+		if !ok {
+			return nil
+		}
+		if at := s.content.re.FindIndex(lineOf(text, start)); at != nil {
+			number += int64(bytes.Count(text[counted:start], []byte{'\n'}))
+			counted = start
+			if err := s.add(s.match(name, number, text, start, at[0])); err != nil {
+				return err
+			}
+		}
+		from = end
+	}
+	return nil
+}
+
+// candidate is the next line that may match, from an offset on at which a line begins: its first byte, and the first
+// one after it.
+func (c *contentSearch) candidate(text []byte, from int) (start, end int, ok bool) {
+	at := bytes.Index(text[from:], c.prefix)
+	if at < 0 {
+		return 0, 0, false
+	}
+	start = from + bytes.LastIndexByte(text[from:from+at], '\n') + 1
+	return start, nextLine(text, from+at), true
+}
+
+// nextLine is the beginning of the line after an offset.
+func nextLine(text []byte, from int) int {
+	if at := bytes.IndexByte(text[from:], '\n'); at >= 0 {
+		return from + at + 1
+	}
+	return len(text)
+}
+
+// lineOf is the line that begins at an offset, without its ending.
+func lineOf(text []byte, start int) []byte {
+	return bytes.TrimSuffix(bytes.TrimSuffix(text[start:nextLine(text, start)], []byte{'\n'}), []byte{'\r'})
+}
+
+// match is the line that begins at an offset, with those around it.
+func (s *search) match(name string, number int64, text []byte, start, at int) protocol.Match {
+	m := protocol.Match{Path: name, Line: number, Text: shown(lineOf(text, start), at)}
+	for before := start; before > 0 && len(m.Before) < s.context; {
+		before = bytes.LastIndexByte(text[:before-1], '\n') + 1
+		m.Before = append([]string{shown(lineOf(text, before), 0)}, m.Before...)
+	}
+	for after := nextLine(text, start); after < len(text) && len(m.After) < s.context; after = nextLine(text, after) {
+		m.After = append(m.After, shown(lineOf(text, after), 0))
+	}
+	return m
+}
+
+// shown cuts a long line to the part around an offset.
+func shown(line []byte, at int) string {
+	begins, ends := "", ""
+	if len(line) > shownMatch && at > beforeMatch {
+		line, begins = line[min(at-beforeMatch, len(line)-shownMatch):], "…"
+		line = bytes.TrimLeftFunc(line, func(r rune) bool { return r == '\ufffd' })
+	}
+	if len(line) > shownMatch {
+		line, ends = []byte(clip.Bytes(string(line[:shownMatch+1]), shownMatch)), "…"
+	}
+	return begins + strings.ToValidUTF8(string(line), "\ufffd") + ends
 }

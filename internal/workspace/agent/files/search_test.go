@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestFilesAreFoundByName(t *testing.T) {
@@ -52,9 +51,8 @@ func TestFilesAreFoundByName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := w.Search(t.Context(), &tt.request)
-			if err != nil || !slices.Equal(pathsOf(got), tt.want) || got.Truncated || got.Skipped > 0 {
-				t.Errorf("found %+v, %v; want %q", got, err, tt.want)
-			}
+			check.OK(t, err)
+			check.Equal(t, "response", responseOf(tt.want, 0), got)
 		})
 	}
 }
@@ -66,12 +64,8 @@ func TestLinesAreFoundByContent(t *testing.T) {
 	w.put("c.bin", "two\x00")
 	w.put("d.txt", "caf\xe9 two\n")
 	w.put("z.txt", "\n\nGrüße\n")
-	line := func(path string, number int64, text string, around ...[]string) protocol.Match {
-		m := protocol.Match{Path: path, Line: number, Text: text}
-		if len(around) == 2 {
-			m.Before, m.After = around[0], around[1]
-		}
-		return m
+	line := func(path string, number int64, text string) protocol.Match {
+		return protocol.Match{Path: path, Line: number, Text: text}
 	}
 	for name, tt := range map[string]struct {
 		request protocol.SearchRequest
@@ -98,20 +92,17 @@ func TestLinesAreFoundByContent(t *testing.T) {
 			[]protocol.Match{line("b/windows.txt", 1, "one"), line("b/windows.txt", 2, "two")}, 0},
 		"a slash that means none": {protocol.SearchRequest{Pattern: `\bthree\b`}, []protocol.Match{line("a.txt", 3,
 			"three")}, 1},
-		"with lines around it": {protocol.SearchRequest{Pattern: "three", Context: 2}, []protocol.Match{
-			line("a.txt", 3, "three", []string{"one", "two"}, []string{"Four", "two and two"})}, 1},
+		"with lines around it": {protocol.SearchRequest{Pattern: "three", Context: 2}, []protocol.Match{{Path: "a.txt",
+			Line: 3, Text: "three", Before: []string{"one", "two"}, After: []string{"Four", "two and two"}}}, 1},
 		"with lines around it at the edges": {protocol.SearchRequest{Pattern: "one", Path: "b", Context: 1000},
-			[]protocol.Match{
-				line("b/windows.txt", 1, "one", nil, []string{"two"})}, 0},
-		"with empty lines around it": {protocol.SearchRequest{Pattern: "Gr", Context: 3}, []protocol.Match{
-			line("z.txt", 3, "Grüße", []string{"", ""}, nil)}, 1},
+			[]protocol.Match{{Path: "b/windows.txt", Line: 1, Text: "one", After: []string{"two"}}}, 0},
+		"with empty lines around it": {protocol.SearchRequest{Pattern: "Gr", Context: 3}, []protocol.Match{{Path: "z.txt",
+			Line: 3, Text: "Grüße", Before: []string{"", ""}}}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := w.Search(t.Context(), &tt.request)
-			if err != nil || len(got.Matches)+len(tt.want) > 0 && !reflect.DeepEqual(got.Matches, tt.want) ||
-				got.Truncated || got.Skipped != tt.skipped {
-				t.Errorf("found %+v, %v; want %+v, %d skipped", got, err, tt.want, tt.skipped)
-			}
+			check.OK(t, err)
+			check.Equal(t, "response", &protocol.SearchResponse{Matches: tt.want, Skipped: tt.skipped}, got)
 		})
 	}
 }
@@ -121,7 +112,7 @@ func TestLongLinesAreShownAroundTheMatch(t *testing.T) {
 	w.put("min.js", strings.Repeat("ä", 1<<19)+"needle"+strings.Repeat("ö", 1<<19)+"\n"+strings.Repeat("x",
 		600)+"needle")
 	got, err := w.Search(t.Context(), &protocol.SearchRequest{Pattern: "needle"})
-	must(t, err)
+	check.OK(t, err)
 	if len(got.Matches) != 2 {
 		t.Fatalf("found %+v", got)
 	}
@@ -160,7 +151,7 @@ func TestASearchIsBounded(t *testing.T) {
 	}
 	w.put("many", strings.Repeat(strings.Repeat("y", 400)+"\n", 5000))
 	got, err := w.Search(t.Context(), &protocol.SearchRequest{Pattern: "y", Limit: 1000, Context: 10})
-	must(t, err)
+	check.OK(t, err)
 	length := 0
 	for _, m := range got.Matches {
 		length += len(m.Text) + len(strings.Join(m.Before, "")) + len(strings.Join(m.After, ""))
@@ -176,54 +167,55 @@ func TestWhatCannotBeSearchedIsCounted(t *testing.T) {
 	w.put("binary", "\x00needle\n")
 	w.put("bad\xff", "needle\n")
 	w.put("large", "needle\n")
-	must(t, os.Truncate(filepath.Join(w.dir, "large"), protocol.MaxFileBytes+1))
-	must(t, syscall.Mkfifo(filepath.Join(w.dir, "pipe"), 0o644))
+	check.OK(t, os.Truncate(filepath.Join(w.dir, "large"), protocol.MaxFileBytes+1))
+	check.OK(t, syscall.Mkfifo(filepath.Join(w.dir, "pipe"), 0o644))
 	w.socket("socket")
 	w.link("text", "link")
 	got, err := w.Search(t.Context(), &protocol.SearchRequest{Pattern: "needle"})
-	if err != nil || !slices.Equal(pathsOf(got), []string{"text"}) || got.Skipped != 3 {
-		t.Errorf("found %+v, %v", got, err)
-	}
+	check.OK(t, err)
+	want := &protocol.SearchResponse{Matches: []protocol.Match{{Path: "text", Line: 1, Text: "needle"}}, Skipped: 3}
+	check.Equal(t, "by content", want, got)
 	got, err = w.Search(t.Context(), &protocol.SearchRequest{})
-	if want := []string{"binary", "large", "link", "pipe", "socket", "text"}; err != nil ||
-		!slices.Equal(pathsOf(got), want) || got.Skipped != 1 {
-		t.Errorf("found %+v, %v", got, err)
+	check.OK(t, err)
+	check.Equal(t, "by name", responseOf([]string{"binary", "large", "link", "pipe", "socket", "text"}, 1), got)
+}
+
+// responseOf is the response with files that were found by their names.
+func responseOf(paths []string, skipped int) *protocol.SearchResponse {
+	r := &protocol.SearchResponse{Skipped: skipped}
+	for _, path := range paths {
+		r.Matches = append(r.Matches, protocol.Match{Path: path})
 	}
+	return r
 }
 
 func TestSearchesThatMakeNoSenseAreRefused(t *testing.T) {
 	w := newWorkspace(t)
 	w.put(".git/config", "needle")
+	_, err := w.Search(t.Context(), &protocol.SearchRequest{Path: "nothing"})
+	refused(t, err, protocol.NotFound, "nothing")
 	for name, tt := range map[string]struct {
 		request protocol.SearchRequest
-		code    protocol.ErrorCode
 		says    string
 	}{
-		"a pattern that is none": {protocol.SearchRequest{Pattern: "a("}, protocol.BadRequest, "missing closing )"},
-		"one that closes a group": {protocol.SearchRequest{Pattern: "a)|(b", IgnoreCase: true}, protocol.BadRequest,
-			"unexpected )"},
-		"one of another language": {protocol.SearchRequest{Pattern: `(a)\1`}, protocol.BadRequest, "RE2"},
-		"one that is too large": {protocol.SearchRequest{Pattern: "((a{1000}){1000}){1000}"}, protocol.BadRequest,
-			"RE2"},
-		"one that is too long": {protocol.SearchRequest{Pattern: strings.Repeat("a", 1025)}, protocol.BadRequest,
-			"1024"},
-		"a glob that is none": {protocol.SearchRequest{Glob: "a["}, protocol.BadRequest, "not valid"},
-		"one that leads out":  {protocol.SearchRequest{Glob: "a/../../*"}, protocol.BadRequest, "relative"},
-		"an absolute one":     {protocol.SearchRequest{Glob: w.dir + "/*"}, protocol.BadRequest, "relative"},
-		"one of many alternatives": {protocol.SearchRequest{Glob: strings.Repeat("{a,b}", 4)}, protocol.BadRequest,
-			"braces"},
-		"a glob that is too long": {protocol.SearchRequest{Glob: strings.Repeat("a", 1025)}, protocol.BadRequest,
-			"1024"},
-		"fewer than no lines":         {protocol.SearchRequest{Context: -1}, protocol.BadRequest, "negative"},
-		"fewer than no matches":       {protocol.SearchRequest{Limit: -1}, protocol.BadRequest, "negative"},
-		"a path that is not there":    {protocol.SearchRequest{Path: "nothing"}, protocol.NotFound, "nothing"},
-		"Git's own directory":         {protocol.SearchRequest{Path: ".git"}, protocol.BadRequest, "git"},
-		"a file of Git's own":         {protocol.SearchRequest{Path: ".git/config"}, protocol.BadRequest, "git"},
-		"a path out of the workspace": {protocol.SearchRequest{Path: "/etc"}, protocol.OutsideWorkspace, "execute"},
+		"a pattern that is none":   {protocol.SearchRequest{Pattern: "a("}, "missing closing )"},
+		"one that closes a group":  {protocol.SearchRequest{Pattern: "a)|(b", IgnoreCase: true}, "unexpected )"},
+		"one of another language":  {protocol.SearchRequest{Pattern: `(a)\1`}, "RE2"},
+		"one that is too large":    {protocol.SearchRequest{Pattern: "((a{1000}){1000}){1000}"}, "RE2"},
+		"one that is too long":     {protocol.SearchRequest{Pattern: strings.Repeat("a", 1025)}, "1024"},
+		"a glob that is none":      {protocol.SearchRequest{Glob: "a["}, "not valid"},
+		"one that leads out":       {protocol.SearchRequest{Glob: "a/../../*"}, "relative"},
+		"an absolute one":          {protocol.SearchRequest{Glob: w.dir + "/*"}, "relative"},
+		"one of many alternatives": {protocol.SearchRequest{Glob: strings.Repeat("{a,b}", 4)}, "braces"},
+		"a glob that is too long":  {protocol.SearchRequest{Glob: strings.Repeat("a", 1025)}, "1024"},
+		"fewer than no lines":      {protocol.SearchRequest{Context: -1}, "negative"},
+		"fewer than no matches":    {protocol.SearchRequest{Limit: -1}, "negative"},
+		"Git's own directory":      {protocol.SearchRequest{Path: ".git"}, "git"},
+		"a file of Git's own":      {protocol.SearchRequest{Path: ".git/config"}, "git"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := w.Search(t.Context(), &tt.request)
-			refused(t, err, tt.code, tt.says)
+			refused(t, err, protocol.BadRequest, tt.says)
 		})
 	}
 }
@@ -245,19 +237,17 @@ func TestSearchTimeoutReturnsPartialResults(t *testing.T) {
 	w.put("file", "x\n")
 	w.searchTime = 0
 	got, err := w.Search(t.Context(), &protocol.SearchRequest{Pattern: "x"})
-	if err != nil || !got.Truncated || len(got.Matches) > 0 {
-		t.Errorf("found %+v, %v", got, err)
-	}
+	check.OK(t, err)
+	check.Equal(t, "response", &protocol.SearchResponse{Truncated: true}, got)
 }
 
 func TestDeepDirectoriesAreSearched(t *testing.T) {
 	w := newWorkspace(t)
 	deep := strings.Repeat("d/", 100)
 	w.put(deep+"file", "needle\n")
-	got, err := w.Search(t.Context(), &protocol.SearchRequest{Pattern: "needle"})
-	if err != nil || !slices.Equal(pathsOf(got), []string{deep + "file"}) {
-		t.Errorf("found %+v, %v", got, err)
-	}
+	got, err := w.Search(t.Context(), &protocol.SearchRequest{})
+	check.OK(t, err)
+	check.Equal(t, "response", responseOf([]string{deep + "file"}, 0), got)
 }
 
 func FuzzSearchFindsWhatALoopFinds(f *testing.F) {
@@ -272,7 +262,7 @@ func FuzzSearchFindsWhatALoopFinds(f *testing.F) {
 			return
 		}
 		s := &search{content: c, limit: 100, left: foundBytes}
-		must(t, s.lines(t.Context(), "file", []byte(content)))
+		check.OK(t, s.lines(t.Context(), "file", []byte(content)))
 		var want []int64
 		for i, line := range strings.SplitAfter(content, "\n") {
 			if line != "" && c.re.MatchString(strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")) {
@@ -283,8 +273,6 @@ func FuzzSearchFindsWhatALoopFinds(f *testing.F) {
 		for _, m := range s.found.Matches {
 			got = append(got, m.Line)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%q is found in the lines %v of %q, want %v", pattern, got, content, want)
-		}
+		check.Equal(t, "lines with "+pattern, want, got)
 	})
 }

@@ -8,20 +8,19 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 )
 
 // canary is a text outside of every workspace.
 const canary = "nobody may read or change this"
 
-// workspace is a directory with files, and a canary beside it.
+// workspace is a directory with files, and a canary next to it.
 type workspace struct {
 	*Files
 	t               testing.TB
@@ -32,13 +31,11 @@ type workspace struct {
 func newWorkspace(t testing.TB) *workspace {
 	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	w := &workspace{t: t, dir: filepath.Join(top, "workspace"), state: filepath.Join(top, "state"),
 		out: filepath.Join(top, "canary")}
-	must(t, os.Mkdir(w.dir, 0o755))
-	must(t, os.WriteFile(w.out, []byte(canary), 0o600))
+	check.OK(t, os.Mkdir(w.dir, 0o755))
+	check.OK(t, os.WriteFile(w.out, []byte(canary), 0o600))
 	w.open()
 	t.Cleanup(func() {
 		if got, err := os.ReadFile(w.out); err != nil || string(got) != canary {
@@ -48,41 +45,31 @@ func newWorkspace(t testing.TB) *workspace {
 	return w
 }
 
-// open opens the workspace, again if it was open before: as the agent does when it is restarted.
-func (w *workspace) open() {
-	w.t.Helper()
-	w.openWith(nil)
-}
+// open opens the workspace, as the agent does when it starts.
+func (w *workspace) open() { w.openWith(nil) }
 
 func (w *workspace) openWith(before func(step string) error) {
 	w.t.Helper()
 	files, err := Open(Options{Directory: w.dir, State: w.state,
 		Log: slog.New(slog.NewTextHandler(&w.log, nil)), before: before})
-	must(w.t, err)
+	check.OK(w.t, err)
 	w.Files = files
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// put makes a file behind the agent's back.
+// put makes a file without the agent.
 func (w *workspace) put(name, content string) {
 	w.t.Helper()
 	path := filepath.Join(w.dir, name)
-	must(w.t, os.MkdirAll(filepath.Dir(path), 0o755))
-	must(w.t, os.WriteFile(path, []byte(content), 0o644))
+	check.OK(w.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	check.OK(w.t, os.WriteFile(path, []byte(content), 0o644))
 }
 
 func (w *workspace) link(target, name string) {
 	w.t.Helper()
-	must(w.t, os.Symlink(target, filepath.Join(w.dir, name)))
+	check.OK(w.t, os.Symlink(target, filepath.Join(w.dir, name)))
 }
 
-// all is what regular files hold and where links lead, by their names, and the names of directories.
+// all are the contents of files and the targets of links by their names, and the names of directories.
 func (w *workspace) all() map[string]string {
 	w.t.Helper()
 	return treeOf(w.t, w.dir)
@@ -91,7 +78,7 @@ func (w *workspace) all() map[string]string {
 func treeOf(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	must(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	check.OK(t, filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || path == dir {
 			return err
 		}
@@ -125,15 +112,13 @@ func treeOf(t testing.TB, dir string) map[string]string {
 // expect compares what there is with what should be.
 func (w *workspace) expect(want map[string]string) {
 	w.t.Helper()
-	if got := w.all(); !maps.Equal(got, want) {
-		w.t.Errorf("there is %q, want %q", got, want)
-	}
+	check.Equal(w.t, "files", want, w.all())
 }
 
-// unfriendly has what a path should not lead to.
+// unfriendly makes links out of the workspace, and files that are not regular.
 func (w *workspace) unfriendly() {
 	w.t.Helper()
-	must(w.t, os.Mkdir(filepath.Join(w.dir, "dir"), 0o755))
+	check.OK(w.t, os.Mkdir(filepath.Join(w.dir, "dir"), 0o755))
 	w.put("file", "a\n")
 	w.link("../canary", "out")
 	w.link(w.out, "abs-out")
@@ -142,40 +127,32 @@ func (w *workspace) unfriendly() {
 	w.link("loop-b", "loop-a")
 	w.link("loop-a", "loop-b")
 	w.link("itself/x", "itself")
-	must(w.t, syscall.Mkfifo(filepath.Join(w.dir, "pipe"), 0o644))
+	check.OK(w.t, syscall.Mkfifo(filepath.Join(w.dir, "pipe"), 0o644))
 	w.socket("socket")
 	sparse, err := os.Create(filepath.Join(w.dir, "sparse"))
-	must(w.t, err)
-	must(w.t, sparse.Truncate(10<<30))
-	must(w.t, sparse.Close())
+	check.OK(w.t, err)
+	check.OK(w.t, sparse.Truncate(10<<30))
+	check.OK(w.t, sparse.Close())
 }
 
 func (w *workspace) socket(name string) {
 	w.t.Helper()
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	must(w.t, err)
+	check.OK(w.t, err)
 	defer syscall.Close(fd)
 	// A relative name, because that of a temporary directory is longer than a socket's may be.
 	w.t.(*testing.T).Chdir(w.dir)
-	must(w.t, syscall.Bind(fd, &syscall.SockaddrUnix{Name: name}))
+	check.OK(w.t, syscall.Bind(fd, &syscall.SockaddrUnix{Name: name}))
 }
 
-// refused checks an error for its code, and for what its message holds.
+// refused checks the code and the message of an error.
 func refused(t testing.TB, err error, code protocol.ErrorCode, says ...string) {
 	t.Helper()
 	var got *protocol.Error
 	if !errors.As(err, &got) {
 		t.Fatalf("got %v, want an error with the code %s", err, code)
 	}
-	if got.Code != code {
-		t.Errorf("got %s (%s), want %s", got.Code, got.Message, code)
-	}
-	for _, text := range says {
-		if !strings.Contains(got.Message, text) {
-			t.Errorf("the message %q does not hold %q", got.Message, text)
-		}
-	}
-	if strings.Contains(got.Message, canary) {
-		t.Errorf("the message %q tells what is outside", got.Message)
-	}
+	check.Equal(t, got.Message, code, got.Code)
+	check.Contains(t, got.Message, says...)
+	check.Lacks(t, got.Message, canary)
 }

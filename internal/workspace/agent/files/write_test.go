@@ -18,15 +18,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
 func TestWriteCreatesMissingParentDirectories(t *testing.T) {
 	w := newWorkspace(t)
 	got, err := w.Write(t.Context(), "", "a/b/new file", "hello")
-	if err != nil || got.Path != "a/b/new file" || got.Size != 5 || !got.Created || got.Type != "file" {
-		t.Errorf("got %+v, %v", got, err)
-	}
+	check.OK(t, err)
+	check.Equal(t, "answer", &protocol.FileInfo{Path: "a/b/new file", Size: 5, Created: true}, got)
 	w.expect(map[string]string{"a/": "", "a/b/": "", "a/b/new file": "hello"})
 	info, err := os.Stat(filepath.Join(w.dir, "a/b/new file"))
 	if err != nil || info.Mode().Perm()&0o600 != 0o600 || info.Mode().Perm()&0o111 != 0 {
@@ -51,15 +51,14 @@ func TestAFileIsReplacedAsAWhole(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorkspace(t)
 			w.put("file", tt.before)
-			must(t, os.Chmod(filepath.Join(w.dir, "file"), tt.mode))
+			check.OK(t, os.Chmod(filepath.Join(w.dir, "file"), tt.mode))
 			got, err := w.Write(t.Context(), "", "file", tt.after)
-			if err != nil || got.Created || got.Size != int64(len(tt.after)) {
-				t.Errorf("got %+v, %v", got, err)
-			}
+			check.OK(t, err)
+			check.Equal(t, "answer", &protocol.FileInfo{Path: "file", Size: int64(len(tt.after))}, got)
 			w.expect(map[string]string{"file": tt.after})
-			if info, err := os.Stat(filepath.Join(w.dir, "file")); err != nil || info.Mode() != tt.mode {
-				t.Errorf("its mode is %v: %v, want %v", info.Mode(), err, tt.mode)
-			}
+			info, err := os.Stat(filepath.Join(w.dir, "file"))
+			check.OK(t, err)
+			check.Equal(t, "mode", tt.mode, info.Mode())
 		})
 	}
 }
@@ -90,11 +89,11 @@ func TestAFileThatIsReplacedKeepsItsOwner(t *testing.T) {
 	}
 	w := newWorkspace(t)
 	w.put("file", "a")
-	must(t, os.Chown(filepath.Join(w.dir, "file"), 1234, 2345))
+	check.OK(t, os.Chown(filepath.Join(w.dir, "file"), 1234, 2345))
 	_, err := w.Write(t.Context(), "", "file", "b")
-	must(t, err)
+	check.OK(t, err)
 	info, err := os.Stat(filepath.Join(w.dir, "file"))
-	must(t, err)
+	check.OK(t, err)
 	if stat := info.Sys().(*syscall.Stat_t); stat.Uid != 1234 || stat.Gid != 2345 {
 		t.Errorf("its owner is %d:%d", stat.Uid, stat.Gid)
 	}
@@ -116,7 +115,7 @@ func asNobody(t *testing.T, do func()) {
 		}
 		done <- err
 	}()
-	must(t, <-done)
+	check.OK(t, <-done)
 }
 
 func TestWhatTheUserMayNotIsRefused(t *testing.T) {
@@ -127,12 +126,12 @@ func TestWhatTheUserMayNotIsRefused(t *testing.T) {
 	w.put("sealed/file", "a")
 	for name, mode := range map[string]fs.FileMode{"readonly": 0o444, "secret": 0, "closed": 0, "sealed": 0o555,
 		".": 0o777} {
-		must(t, os.Chmod(filepath.Join(w.dir, name), mode))
+		check.OK(t, os.Chmod(filepath.Join(w.dir, name), mode))
 	}
-	must(t, os.Chmod(w.state, 0o777))
-	must(t, os.Chmod(filepath.Join(w.state, "changes"), 0o777))
+	check.OK(t, os.Chmod(w.state, 0o777))
+	check.OK(t, os.Chmod(filepath.Join(w.state, "changes"), 0o777))
 	for dir := filepath.Dir(w.dir); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		must(t, os.Chmod(dir, 0o755))
+		check.OK(t, os.Chmod(dir, 0o755))
 	}
 	asNobody(t, func() {
 		write := func(path string) error { _, err := w.Write(t.Context(), "", path, "b"); return err }
@@ -159,7 +158,7 @@ func TestWhatTheUserMayNotIsRefused(t *testing.T) {
 			t.Errorf("searching: %+v, %v", found, err)
 		}
 	})
-	must(t, os.Chmod(filepath.Join(w.dir, "closed"), 0o755))
+	check.OK(t, os.Chmod(filepath.Join(w.dir, "closed"), 0o755))
 	w.expect(map[string]string{"readonly": "a", "secret": "a", "closed/": "", "closed/file": "a", "sealed/": "",
 		"sealed/file": "a"})
 }
@@ -171,7 +170,7 @@ func mounted(t *testing.T, options string) *workspace {
 	if err := unix.Mount("parley", w.dir, "tmpfs", 0, options); err != nil {
 		t.Skipf("only root may mount: %v", err)
 	}
-	t.Cleanup(func() { must(t, unix.Unmount(w.dir, unix.MNT_DETACH)) })
+	t.Cleanup(func() { check.OK(t, unix.Unmount(w.dir, unix.MNT_DETACH)) })
 	w.open()
 	return w
 }
@@ -193,7 +192,7 @@ func TestFullDiskFailsWriteWithoutLeftovers(t *testing.T) {
 func TestAReadOnlyFileSystemIsTold(t *testing.T) {
 	w := mounted(t, "size=64k")
 	w.put("a", "old\n")
-	must(t, unix.Mount("", w.dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, "size=64k"))
+	check.OK(t, unix.Mount("", w.dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, "size=64k"))
 	for _, path := range []string{"a", "new", "dir/new"} {
 		_, err := w.Write(t.Context(), "", path, "x")
 		refused(t, err, protocol.PermissionDenied, "read-only")
@@ -240,7 +239,7 @@ func TestAFileThatChangesMeanwhileIsReadAgain(t *testing.T) {
 		return nil
 	}
 	_, err := w.Edit(t.Context(), "", edits(protocol.Edit{Path: "file", OldText: "old", NewText: "new"}))
-	must(t, err)
+	check.OK(t, err)
 	w.expect(map[string]string{"file": "changed 2 times, new\n"})
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/tokens"
 )
 
@@ -30,8 +31,8 @@ func TestHealthNeedsNothing(t *testing.T) {
 // requests are one of each kind.
 var requests = []string{"PUT /v1/binding", "GET /v1/info", "PUT /v1/processes/key", "GET /v1/processes",
 	"GET /v1/processes/p1", "GET /v1/processes/p1/output", "POST /v1/processes/p1/signal",
-	"GET /v1/files/file", "HEAD /v1/files/file", "PUT /v1/files/file", "POST /v1/read", "POST /v1/edits",
-	"POST /v1/search", "POST /v1/sessions/key", "GET /v1/nothing", "DELETE /v1/files/file", "GET /"}
+	"GET /v1/files?path=file", "HEAD /v1/files?path=file", "PUT /v1/files?path=file", "POST /v1/read", "POST /v1/edits",
+	"POST /v1/search", "POST /v1/sessions/key", "GET /v1/nothing", "DELETE /v1/files?path=file", "GET /"}
 
 // each sends one request of each kind, and checks what is answered to it.
 func (a *agent) each(status int, code protocol.ErrorCode, change func(*http.Request)) {
@@ -46,9 +47,7 @@ func (a *agent) each(status int, code protocol.ErrorCode, change func(*http.Requ
 		if method == http.MethodHead {
 			expected = ""
 		}
-		if err := got.is(status, expected); err != nil {
-			a.t.Errorf("%s: %v", request, err)
-		}
+		a.expect(got, status, expected)
 	}
 	if found, err := os.ReadDir(a.dir); err != nil || len(found) > 0 {
 		a.t.Errorf("the files are %v: %v", found, err)
@@ -120,7 +119,7 @@ func TestIssuerKeysAreReloadedFromChangedFile(t *testing.T) {
 		a.clock.pass(keysReread)
 		try("second", 200, "")
 	}
-	must(t, os.RemoveAll(a.keys))
+	check.OK(t, os.RemoveAll(a.keys))
 	a.clock.pass(keysReread)
 	try("second", 200, "")
 	if !strings.Contains(a.log.String(), "keys of the cluster's issuer cannot be read") {
@@ -130,7 +129,7 @@ func TestIssuerKeysAreReloadedFromChangedFile(t *testing.T) {
 
 func TestMissingIssuerKeysReturnUnavailableWithRetryAfter(t *testing.T) {
 	a := unboundAgent(t)
-	must(t, os.RemoveAll(a.keys))
+	check.OK(t, os.RemoveAll(a.keys))
 	a.restart()
 	a.each(http.StatusServiceUnavailable, protocol.Unavailable, func(*http.Request) {})
 	if got := a.get("/v1/info"); got.header.Get("Retry-After") == "" {
@@ -219,9 +218,9 @@ func TestUnreadableBindingRejectsAllRequests(t *testing.T) {
 			a.stop()
 			file := filepath.Join(a.state, "binding.json")
 			if strings.HasPrefix(name, "a ") {
-				must(t, os.Remove(file))
+				check.OK(t, os.Remove(file))
 			}
-			must(t, spoil(file))
+			check.OK(t, spoil(file))
 			a.start()
 			a.each(http.StatusInternalServerError, protocol.Internal, func(*http.Request) {})
 			if got := a.get("/v1/info"); !strings.Contains(got.body, "replaced") {
@@ -238,16 +237,16 @@ func TestUnreadableBindingRejectsAllRequests(t *testing.T) {
 func TestABindingThatWasHalfWrittenIsNone(t *testing.T) {
 	a := unboundAgent(t)
 	a.stop()
-	must(t, os.WriteFile(filepath.Join(a.state, "binding.json.unfinished"), []byte(`{"chat":"`), 0o600))
+	check.OK(t, os.WriteFile(filepath.Join(a.state, "binding.json.unfinished"), []byte(`{"chat":"`), 0o600))
 	a.start()
 	a.expect(a.put("/v1/binding", protocol.Binding{Chat: otherChat}), http.StatusOK, "")
 }
 
 func TestABindingThatCannotBeWrittenIsNone(t *testing.T) {
 	a := unboundAgent(t)
-	must(t, os.Mkdir(filepath.Join(a.state, "binding.json.unfinished"), 0o755))
+	check.OK(t, os.Mkdir(filepath.Join(a.state, "binding.json.unfinished"), 0o755))
 	a.expect(a.put("/v1/binding", protocol.Binding{Chat: chat}), http.StatusInternalServerError, protocol.Internal)
 	a.expect(a.get("/v1/info"), http.StatusConflict, protocol.Unbound)
-	must(t, os.RemoveAll(filepath.Join(a.state, "binding.json.unfinished")))
+	check.OK(t, os.RemoveAll(filepath.Join(a.state, "binding.json.unfinished")))
 	a.expect(a.put("/v1/binding", protocol.Binding{Chat: chat}), http.StatusOK, "")
 }

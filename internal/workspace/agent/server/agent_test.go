@@ -23,6 +23,7 @@ import (
 
 	"parley.dev/parley/internal/kube/satoken"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/tokens"
 )
 
@@ -81,7 +82,7 @@ type agent struct {
 	clock   *clock
 	commands
 	log     logs
-	options func(*Options)
+	change  func(*Server)
 	token   string
 	chat    string
 	address string
@@ -89,25 +90,25 @@ type agent struct {
 }
 
 // newAgent makes an agent that is bound to the chat, and runs.
-func newAgent(t *testing.T, options ...func(*Options)) *agent {
+func newAgent(t *testing.T, change ...func(*Server)) *agent {
 	t.Helper()
-	a := unboundAgent(t, options...)
+	a := unboundAgent(t, change...)
 	a.expect(a.put("/v1/binding", protocol.Binding{Chat: chat}), http.StatusOK, "")
 	return a
 }
 
-func unboundAgent(t *testing.T, options ...func(*Options)) *agent {
+func unboundAgent(t *testing.T, change ...func(*Server)) *agent {
 	t.Helper()
 	top := t.TempDir()
 	a := &agent{t: t, dir: filepath.Join(top, "workspace"), state: filepath.Join(top, "state"),
 		keys:    filepath.Join(top, "keys"),
 		cluster: tokens.New(t), clock: &clock{now: time.Unix(1_800_000_000, 0)}, chat: chat}
-	a.options = func(o *Options) {
-		for _, change := range options {
-			change(o)
+	a.change = func(s *Server) {
+		for _, change := range change {
+			change(s)
 		}
 	}
-	must(t, os.Mkdir(a.dir, 0o755))
+	check.OK(t, os.Mkdir(a.dir, 0o755))
 	a.publish("first", a.cluster.KeySet())
 	a.token = a.sign(func(*jwt.Claims) {})
 	a.start()
@@ -126,10 +127,10 @@ func unboundAgent(t *testing.T, options ...func(*Options)) *agent {
 func (a *agent) publish(version string, set []byte) {
 	a.t.Helper()
 	dir := filepath.Join(a.keys, "..data-"+version)
-	must(a.t, os.MkdirAll(dir, 0o755))
-	must(a.t, os.WriteFile(filepath.Join(dir, "jwks.json"), set, 0o644))
-	must(a.t, os.Symlink("..data-"+version, filepath.Join(a.keys, "..data_tmp")))
-	must(a.t, os.Rename(filepath.Join(a.keys, "..data_tmp"), filepath.Join(a.keys, "..data")))
+	check.OK(a.t, os.MkdirAll(dir, 0o755))
+	check.OK(a.t, os.WriteFile(filepath.Join(dir, "jwks.json"), set, 0o644))
+	check.OK(a.t, os.Symlink("..data-"+version, filepath.Join(a.keys, "..data_tmp")))
+	check.OK(a.t, os.Rename(filepath.Join(a.keys, "..data_tmp"), filepath.Join(a.keys, "..data")))
 	if err := os.Symlink("..data/jwks.json", filepath.Join(a.keys, "jwks.json")); err != nil && !os.IsExist(err) {
 		a.t.Fatal(err)
 	}
@@ -145,14 +146,13 @@ func (a *agent) sign(change func(*jwt.Claims)) string {
 func (a *agent) start() {
 	a.t.Helper()
 	log := slog.New(slog.NewTextHandler(&a.log, nil))
-	o := Options{Directory: a.dir, State: a.state, Processes: &a.commands, Log: log,
+	server, err := New(Options{Directory: a.dir, State: a.state, Processes: &a.commands, Log: log,
 		Authorizer: &satoken.Verifier{Issuer: tokens.Issuer, Audience: audience, Subjects: []string{generator},
-			Keys: &KeyFile{Path: filepath.Join(a.keys, "jwks.json"), Now: a.clock.Now, Log: log}, Now: a.clock.Now}}
-	a.options(&o)
-	server, err := New(o)
-	must(a.t, err)
+			Keys: &KeyFile{Path: filepath.Join(a.keys, "jwks.json"), Now: a.clock.Now, Log: log}, Now: a.clock.Now}})
+	check.OK(a.t, err)
+	a.change(server)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(a.t, err)
+	check.OK(a.t, err)
 	a.address = "http://" + listener.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -172,10 +172,11 @@ func (a *agent) restart() {
 
 // reply is an answer that has arrived.
 type reply struct {
-	status int
-	header http.Header
-	body   string
-	err    error
+	request string
+	status  int
+	header  http.Header
+	body    string
+	err     error
 }
 
 // do sends a request as the chat's generation pod does.
@@ -195,7 +196,8 @@ func (a *agent) do(method, path string, body io.Reader, change ...func(*http.Req
 	}
 	defer answer.Body.Close()
 	content, err := io.ReadAll(answer.Body)
-	return reply{status: answer.StatusCode, header: answer.Header, body: string(content), err: err}
+	return reply{request: method + " " + path, status: answer.StatusCode, header: answer.Header, body: string(content),
+		err: err}
 }
 
 // client follows nothing: an agent that sends it elsewhere is wrong.
@@ -229,14 +231,14 @@ func (a *agent) expect(got reply, status int, code protocol.ErrorCode) {
 
 func (r reply) is(status int, code protocol.ErrorCode) error {
 	if r.err != nil || r.status != status {
-		return fmt.Errorf("got %d %.300q: %w; want %d", r.status, r.body, r.err, status)
+		return fmt.Errorf("%s: got %d %.300q: %w; want %d", r.request, r.status, r.body, r.err, status)
 	}
 	if code == "" {
 		return nil
 	}
 	var refused protocol.Error
 	if err := json.Unmarshal([]byte(r.body), &refused); err != nil || refused.Code != code || refused.Message == "" {
-		return fmt.Errorf("got %.300q: %w; want the code %s", r.body, err, code)
+		return fmt.Errorf("%s: got %.300q: %w; want the code %s", r.request, r.body, err, code)
 	}
 	return nil
 }
@@ -244,18 +246,9 @@ func (r reply) is(status int, code protocol.ErrorCode) error {
 // decode decodes an answer.
 func decodeReply[T any](t *testing.T, r reply) (value T) {
 	t.Helper()
-	if err := r.is(http.StatusOK, ""); err != nil {
-		t.Fatal(err)
-	}
-	must(t, json.Unmarshal([]byte(r.body), &value))
+	check.OK(t, r.is(http.StatusOK, ""))
+	check.OK(t, json.Unmarshal([]byte(r.body), &value))
 	return value
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // commands are Processes of which a test says what they do.
@@ -310,8 +303,6 @@ func (parrot) Relay(ctx context.Context, client io.ReadWriteCloser) {
 }
 
 func (c *commands) List() []protocol.Process { return []protocol.Process{echo} }
-
-func (c *commands) Get(id string) (protocol.Process, error) { return c.named(id) }
 
 func (c *commands) Wait(ctx context.Context, id string) (protocol.Process, error) {
 	if c.wait == nil {

@@ -16,10 +16,10 @@ import (
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
-// chatUID is what the UID of an object can be: API servers make UUIDs.
+// chatUID matches the UID of an object: API servers make UUIDs.
 var chatUID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`)
 
-// binding is which chat the workspace belongs to. The first one is written down and counts for ever. It is safe for
+// binding is the chat that the workspace belongs to. The first one is stored, and never changes. It is safe for
 // concurrent use.
 type binding struct {
 	file string
@@ -29,13 +29,7 @@ type binding struct {
 	err  error
 }
 
-func openBinding(file string) *binding {
-	b := &binding{file: file}
-	b.chat, b.err = readBinding(file)
-	return b
-}
-
-// readBinding returns no chat if there was no binding yet, and an error for whatever else is there.
+// readBinding returns no chat if there is no binding yet.
 func readBinding(file string) (string, error) {
 	raw, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,13 +48,7 @@ func readBinding(file string) (string, error) {
 	return kept.Chat, nil
 }
 
-func (b *binding) fault() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.err
-}
-
-// bind binds the workspace, or finds that it is bound already.
+// bind binds the workspace, unless it is bound already.
 func (b *binding) bind(chat string) error {
 	if !chatUID.MatchString(chat) {
 		return refuse(protocol.BadRequest, "The chat must be the UID of one: letters, digits and dashes, at most 64.")
@@ -75,8 +63,7 @@ func (b *binding) bind(chat string) error {
 		err = durable.Write(b.file, raw, 0o600)
 	}
 	if err != nil {
-		// It may have been written nevertheless.
-		b.chat, b.err = readBinding(b.file)
+		b.chat, b.err = readBinding(b.file) // It may have been written nevertheless.
 		return fmt.Errorf("keeping the binding: %w", err)
 	}
 	b.chat = chat
@@ -90,13 +77,12 @@ func (b *binding) check(chat string) error {
 	return b.refusal(chat)
 }
 
-// refusal is what check says. The caller holds mu.
+// refusal is the result of check. The caller holds mu.
 func (b *binding) refusal(chat string) error {
 	switch {
 	case b.err != nil:
 		return refuse(protocol.Internal,
-			"Which chat this workspace belongs to was kept and can no longer be read, so it "+
-				"refuses all requests. It must be replaced.")
+			"The file with the chat of this workspace cannot be read, so it refuses all requests. It must be replaced.")
 	case b.chat == "":
 		return refuse(protocol.Unbound, "This workspace belongs to no chat yet.")
 	case b.chat != chat:

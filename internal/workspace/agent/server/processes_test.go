@@ -15,14 +15,13 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestAWorkspaceSaysWhatItIs(t *testing.T) {
 	a := newAgent(t)
 	want := protocol.Info{OS: runtime.GOOS, Arch: runtime.GOARCH, Directory: a.dir, Shell: "/bin/sh", Running: 3}
-	if got := decodeReply[protocol.Info](t, a.get("/v1/info")); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
+	check.Equal(t, "info", want, decodeReply[protocol.Info](t, a.get("/v1/info")))
 }
 
 func TestCommandsAreStartedListedAndSignalled(t *testing.T) {
@@ -36,9 +35,7 @@ func TestCommandsAreStartedListedAndSignalled(t *testing.T) {
 		[]protocol.Process{echo}) {
 		t.Errorf("got %+v", got)
 	}
-	if got := decodeReply[protocol.Process](t, a.get("/v1/processes/p1")); !reflect.DeepEqual(got, echo) {
-		t.Errorf("got %+v", got)
-	}
+	check.Equal(t, "process", echo, decodeReply[protocol.Process](t, a.get("/v1/processes/p1")))
 	if got := decodeReply[protocol.Process](t, a.post("/v1/processes/p1/signal",
 		protocol.SignalRequest{Signal: protocol.Kill})); got.Note != "kill" {
 		t.Errorf("got %+v", got)
@@ -115,7 +112,7 @@ func TestOutputIsSentAsItIs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			waited := false
-			a.wait = func(context.Context) { waited = true }
+			a.wait = func(ctx context.Context) { waited = ctx.Err() == nil }
 			a.output = func(from int64) (*Output, error) {
 				if from == 100 {
 					from = 150
@@ -128,9 +125,7 @@ func TestOutputIsSentAsItIs(t *testing.T) {
 				got.header.Get(protocol.HeaderOutputTotal) == "" || got.header.Get("Content-Type") != "application/octet-stream" {
 				t.Errorf("got %+v", got)
 			}
-			if waited != strings.Contains(tt.query, "wait") {
-				t.Errorf("it waited: %v", waited)
-			}
+			check.Equal(t, "it waited", strings.Contains(tt.query, "wait"), waited)
 		})
 	}
 	for _, query := range []string{"from=-1", "from=x", "limit=-1", "limit=x", "from=9223372036854775808"} {

@@ -4,21 +4,28 @@
 package server
 
 import (
+	"cmp"
 	"context"
-	"encoding/json/v2"
+	"encoding/json"
+	jsonv2 "encoding/json/v2"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
+	"parley.dev/parley/internal/kube/satoken"
+	"parley.dev/parley/internal/netguard/slowclient"
+	"parley.dev/parley/internal/text/clip"
+	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/workspace/protocol"
 )
 
-// decode reads the body of a request: one JSON value of a type, of valid UTF-8, without members that the type does not
-// have. What a newer client says and this agent would not heed is refused.
+// decode reads the body of a request: one JSON value of valid UTF-8. Unknown members are refused, so that the agent
+// ignores nothing that a newer client asks for.
 func decode[T any](w http.ResponseWriter, r *http.Request) (*T, error) {
 	raw, err := body(w, r, protocol.MaxRequestBytes)
 	if err != nil {
@@ -27,30 +34,18 @@ func decode[T any](w http.ResponseWriter, r *http.Request) (*T, error) {
 	return decodeJSON[T]([]byte(raw))
 }
 
-// decoded is a handler that is given the body.
-func decoded[T any](handle func(http.ResponseWriter, *http.Request, *T) error) func(http.ResponseWriter,
-	*http.Request) error {
-	return func(w http.ResponseWriter, r *http.Request) error {
-		asked, err := decode[T](w, r)
-		if err != nil {
-			return err
-		}
-		return handle(w, r, asked)
-	}
-}
-
 func decodeJSON[T any](raw []byte) (*T, error) {
 	var value T
-	if err := json.Unmarshal(raw, &value, json.RejectUnknownMembers(true)); err != nil {
+	if err := jsonv2.Unmarshal(raw, &value, jsonv2.RejectUnknownMembers(true)); err != nil {
 		return nil, refuse(protocol.BadRequest, "The body is not what the agent knows: %s", decodingFault(err))
 	}
 	return &value, nil
 }
 
-// decodingFault says what is wrong with a body, and nothing of what it holds.
+// decodingFault says what is wrong with a body, without its content.
 func decodingFault(err error) string {
-	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
-		if errors.Is(err, json.ErrUnknownName) {
+	if semantic, ok := errors.AsType[*jsonv2.SemanticError](err); ok {
+		if errors.Is(err, jsonv2.ErrUnknownName) {
 			return fmt.Sprintf("%.100q is unknown", string(semantic.JSONPointer))
 		}
 		return fmt.Sprintf("%.100q cannot be %s", string(semantic.JSONPointer), semantic.JSONKind)
@@ -58,7 +53,7 @@ func decodingFault(err error) string {
 	return "it is no JSON of valid UTF-8"
 }
 
-// body reads all of a request's body. From then on the client is not waited for any more.
+// body reads all of a request's body, and then lifts the time bound of readWithin.
 func body(w http.ResponseWriter, r *http.Request, most int64) (string, error) {
 	if r.ContentLength > most {
 		return "", refuse(protocol.TooLarge, "The body has %d bytes, more than %d.", r.ContentLength, most)
@@ -73,37 +68,41 @@ func body(w http.ResponseWriter, r *http.Request, most int64) (string, error) {
 		return "", refuse(protocol.BadRequest, "The body did not arrive as a whole.")
 	}
 	r.Body = http.NoBody // All of it has been read.
-	return content.String(), untimed(w)
+	return content.String(), readWithin(w, unbounded)
 }
 
-// timed bounds how long a request's body takes from now on.
-func timed(w http.ResponseWriter, most time.Duration) error {
-	if err := http.NewResponseController(w).SetReadDeadline(time.Now().Add(most)); err != nil {
+// unbounded lifts the bound of readWithin.
+const unbounded time.Duration = 0
+
+// readWithin bounds the time in which a request's body arrives. The bound must be lifted before the answer takes long:
+// when it is over, it ends the request's context.
+func readWithin(w http.ResponseWriter, d time.Duration) error {
+	connection := http.NewResponseController(w)
+	err := connection.SetReadDeadline(time.Time{})
+	if d != unbounded {
+		err = connection.SetReadDeadline(time.Now().Add(d))
+	}
+	if err != nil {
 		return fmt.Errorf("bounding the time to read: %w", err)
 	}
 	return nil
 }
 
-// untimed lifts the bound on the time to read: when that came, it would end the request's context.
-func untimed(w http.ResponseWriter) error {
-	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
-		return fmt.Errorf("lifting the bound on the time to read: %w", err)
-	}
-	return nil
-}
-
-// waitOf is the context of a request that waits, for as long as it asks to; done if it does not.
-func waitOf(r *http.Request) (context.Context, context.CancelFunc, error) {
+// waitContext is the context of a request that may wait. It ends at once if the request does not ask to wait.
+func waitContext(w http.ResponseWriter, r *http.Request) (context.Context, context.CancelFunc, error) {
 	seconds, err := number(r, "wait")
+	if err == nil {
+		err = readWithin(w, unbounded)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	wait := min(time.Duration(min(seconds, int64(protocol.MaxWait/time.Second)))*time.Second, protocol.MaxWait)
+	wait := time.Duration(min(seconds, int64(protocol.MaxWait/time.Second))) * time.Second
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	return ctx, cancel, nil
 }
 
-// number is a query parameter that counts something, 0 if there is none.
+// number is a query parameter from 0 on; default: 0.
 func number(r *http.Request, name string) (int64, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
@@ -114,4 +113,82 @@ func number(r *http.Request, name string) (int64, error) {
 		return 0, refuse(protocol.BadRequest, "%s must be a number from 0 on, not %.40q.", name, text)
 	}
 	return n, nil
+}
+
+const (
+	// writeTimeout is how long a client may take to accept a piece of an answer.
+	writeTimeout = 30 * time.Second
+	// loggedBytes is how much of an error is logged.
+	loggedBytes = 300
+)
+
+// statuses of HTTP for refusals; default: 422.
+var statuses = map[protocol.ErrorCode]int{
+	protocol.BadRequest:       http.StatusBadRequest,
+	protocol.Unauthenticated:  http.StatusUnauthorized,
+	protocol.Forbidden:        http.StatusForbidden,
+	protocol.Unbound:          http.StatusConflict,
+	protocol.BoundToAnother:   http.StatusConflict,
+	protocol.NotFound:         http.StatusNotFound,
+	protocol.OutsideWorkspace: http.StatusForbidden,
+	protocol.TooLarge:         http.StatusRequestEntityTooLarge,
+	protocol.TooMany:          http.StatusTooManyRequests,
+	protocol.NotRunning:       http.StatusConflict,
+	protocol.NoSpace:          http.StatusInsufficientStorage,
+	protocol.PermissionDenied: http.StatusForbidden,
+	protocol.OutcomeUnknown:   http.StatusConflict,
+	protocol.Unavailable:      http.StatusServiceUnavailable,
+	protocol.Internal:         http.StatusInternalServerError,
+}
+
+func refuse(code protocol.ErrorCode, format string, args ...any) error {
+	return &protocol.Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// refusalOf turns an error into one of the protocol.
+func refusalOf(err error) *protocol.Error {
+	if refused, ok := errors.AsType[*protocol.Error](err); ok {
+		return refused
+	}
+	switch {
+	case errors.Is(err, satoken.ErrUnauthenticated):
+		return &protocol.Error{Code: protocol.Unauthenticated, Message: err.Error()}
+	case errors.Is(err, satoken.ErrForbidden):
+		return &protocol.Error{Code: protocol.Forbidden, Message: err.Error()}
+	case errors.Is(err, satoken.ErrNoKeys):
+		return &protocol.Error{Code: protocol.Unavailable, Message: err.Error()}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &protocol.Error{Code: protocol.Unavailable, Message: "The request was canceled."}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return &protocol.Error{Code: protocol.NoSpace, Message: "The workspace's storage is full."}
+	}
+	return &protocol.Error{Code: protocol.Internal, Message: "The agent of the workspace failed: " + err.Error()}
+}
+
+// refuseRequest answers with an error, and logs failures of the agent.
+func (s *Server) refuseRequest(w http.ResponseWriter, r *http.Request, err error) {
+	refused := refusalOf(err)
+	status := cmp.Or(statuses[refused.Code], http.StatusUnprocessableEntity)
+	switch status {
+	case http.StatusInternalServerError:
+		s.options.Log.WarnContext(r.Context(), "A request failed", "method", r.Method, "code", refused.Code,
+			"error", printable.Line(clip.Bytes(refused.Message, loggedBytes)))
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		w.Header().Set("Retry-After", "1")
+	}
+	_ = answer(w, status, refused) // Its fields are strings, which always encode.
+}
+
+// answer sends a value as JSON.
+func answer(w http.ResponseWriter, status int, value any) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("encoding an answer: %w", err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = slowclient.New(w, writeTimeout).Write(body) // A client that is gone needs no answer.
+	return nil
 }

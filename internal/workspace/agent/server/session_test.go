@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -20,16 +21,16 @@ import (
 func (a *agent) speak(key string) (net.Conn, *bufio.Reader, *http.Response) {
 	a.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(a.address, "http://"))
-	must(a.t, err)
+	check.OK(a.t, err)
 	a.t.Cleanup(func() { conn.Close() })
 	r, err := http.NewRequest(http.MethodPost, a.address+"/v1/sessions/"+key, strings.NewReader(`{"argv":["cat"]}`))
-	must(a.t, err)
+	check.OK(a.t, err)
 	r.Header = http.Header{"Authorization": {"Bearer " + a.token}, protocol.HeaderChat: {a.chat},
 		"Connection": {"Upgrade"}, "Upgrade": {protocol.Session}}
-	must(a.t, r.Write(conn))
+	check.OK(a.t, r.Write(conn))
 	read := bufio.NewReader(conn)
 	answer, err := http.ReadResponse(read, r)
-	must(a.t, err)
+	check.OK(a.t, err)
 	return conn, read, answer
 }
 
@@ -40,7 +41,7 @@ func TestTheConnectionOfASessionIsTheCommands(t *testing.T) {
 		t.Fatalf("it answers %d with %v", answer.StatusCode, answer.Header)
 	}
 	_, err := io.WriteString(conn, "hello\n")
-	must(t, err)
+	check.OK(t, err)
 	if said, err := read.ReadString('\n'); err != nil || said != "hello\n" {
 		t.Errorf("it says %q: %v", said, err)
 	}
@@ -62,7 +63,7 @@ func TestASessionNeedsAnUpgrade(t *testing.T) {
 func TestSessionsAreBounded(t *testing.T) {
 	a := newAgent(t)
 	var last net.Conn
-	for range defaultSessions {
+	for range maxSessions {
 		conn, _, answer := a.speak("key")
 		if last = conn; answer.StatusCode != http.StatusSwitchingProtocols {
 			t.Fatalf("it answers %d", answer.StatusCode)

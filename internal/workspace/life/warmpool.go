@@ -13,39 +13,38 @@ import (
 	"parley.dev/parley/internal/pods/podstate"
 )
 
-// Pool is what a workspace has of its SandboxWarmPool.
+// Pool has the objects of a workspace of a SandboxWarmPool.
 type Pool struct {
-	// Installed is true when the cluster has agent-sandbox.
+	// Installed is set if the cluster has agent-sandbox.
 	Installed bool
 	// Claim of the workspace's name; nil: there is none.
 	Claim *pools.SandboxClaim
-	// Sandbox that the claim has got; nil: none yet.
+	// Sandbox of the claim; nil: there is none yet.
 	Sandbox *sandboxes.Sandbox
 }
 
-func (p *Pool) suspended() bool {
+func (p *Pool) isSuspended() bool {
 	return p.Sandbox.Spec.OperatingMode == sandboxes.SandboxOperatingModeSuspended
 }
 
-// decideWarmPool is what becomes of a workspace that is a sandbox of a warm pool. Its pods are agent-sandbox's to
-// create and to remove.
+// decideWarmPool makes the plan for a sandbox of a warm pool. agent-sandbox creates and removes its pods.
 func decideWarmPool(f *Facts) Plan {
 	switch {
 	case !f.Pool.Installed:
-		return stalled(v1alpha1.ReasonAgentSandboxMissing, "this cluster does not have agent-sandbox "+
-			"(agents.x-k8s.io/v1beta1 and extensions.agents.x-k8s.io/v1beta1), which warmPoolRef needs: install it", retry)
+		return failed(v1alpha1.ReasonAgentSandboxMissing, "this cluster does not have agent-sandbox (agents.x-k8s.io/v1beta1"+
+			" and extensions.agents.x-k8s.io/v1beta1), which warmPoolRef needs: install it").after(retry)
 	case f.Pool.Claim != nil && !metav1.IsControlledBy(f.Pool.Claim, f.Workspace):
-		return stalled(v1alpha1.ReasonNameTaken, "SandboxClaim "+f.Pool.Claim.Name+
-			" has the name that this workspace's own needs: delete it", retry)
-	case !f.runs():
+		return failed(v1alpha1.ReasonNameTaken, "SandboxClaim "+f.Pool.Claim.Name+
+			" has the name that this workspace's own needs: delete it").after(retry)
+	case !f.needsPod():
 		return suspend(f)
 	case f.Pool.Sandbox == nil:
 		return claimSandbox(f)
-	case f.Pool.suspended():
+	case f.Pool.isSuspended():
 		return working(ResumeSandbox, v1alpha1.WorkspacePhaseStarting, v1alpha1.ReasonPodStarting, "its sandbox is resumed")
 	case f.Pod == nil:
 		return awaitSandbox(f, "Sandbox "+f.Pool.Sandbox.Name+" has no pod yet: "+
-			words(f.Pool.Sandbox.Status.Conditions, sandboxes.SandboxConditionReady.String()))
+			readyMessage(f.Pool.Sandbox.Status.Conditions))
 	case !f.Pod.DeletionTimestamp.IsZero():
 		return awaitSandbox(f, "Pod "+f.Pod.Name+
 			" is being removed, and the next one of its Sandbox is waited for")
@@ -53,43 +52,42 @@ func decideWarmPool(f *Facts) Plan {
 	return observeForeign(f, "agent-sandbox has not replaced it: see Sandbox "+f.Pool.Sandbox.Name)
 }
 
-// suspend is what a sandbox does that is not needed.
+// suspend makes the plan for a sandbox that is not needed.
 func suspend(f *Facts) Plan {
 	switch {
 	case f.Pool.Sandbox == nil || !f.Workspace.DeletionTimestamp.IsZero():
-		return stoppedPlan(f)
-	case !f.Pool.suspended():
-		return working(SuspendSandbox, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodStopping,
-			"its sandbox is being suspended")
+		return stopped(f)
+	case !f.Pool.isSuspended():
+		return stopping(SuspendSandbox, "its sandbox is being suspended")
 	case f.Pod != nil:
-		return working(Nothing, v1alpha1.WorkspacePhaseStopping, v1alpha1.ReasonPodStopping, "its sandbox is being suspended")
+		return stopping(Nothing, "its sandbox is being suspended")
 	}
-	return stoppedPlan(f)
+	return stopped(f)
 }
 
-// claimSandbox is what a workspace does that has no sandbox yet.
+// claimSandbox makes the plan for a workspace without a sandbox.
 func claimSandbox(f *Facts) Plan {
 	claim := f.Pool.Claim
 	switch {
 	case f.Refused != "":
-		return stalled(v1alpha1.ReasonPodRefused, f.Refused, retry)
+		return failed(v1alpha1.ReasonPodRefused, f.Refused).after(retry)
 	case claim == nil:
 		return pending(CreateSandboxClaim, "a sandbox is being claimed")
 	case !claim.DeletionTimestamp.IsZero():
 		return awaitSandbox(f, "SandboxClaim "+claim.Name+" is being removed")
 	}
 	return awaitSandbox(f, "SandboxClaim "+claim.Name+" has no sandbox yet: "+
-		words(claim.Status.Conditions, sandboxes.SandboxConditionReady.String()))
+		readyMessage(claim.Status.Conditions))
 }
 
-// awaitSandbox is what a workspace says that waits for agent-sandbox to give it a pod.
+// awaitSandbox waits for agent-sandbox.
 func awaitSandbox(f *Facts, message string) Plan {
 	return awaitOthers(f, v1alpha1.ReasonPodStarting, v1alpha1.ReasonPodNotStarting, StartPatience, message)
 }
 
-// words are those of a condition.
-func words(of []metav1.Condition, kind string) string {
-	condition := meta.FindStatusCondition(of, kind)
+// readyMessage is the message of the condition Ready.
+func readyMessage(conditions []metav1.Condition) string {
+	condition := meta.FindStatusCondition(conditions, sandboxes.SandboxConditionReady.String())
 	if condition == nil {
 		return "agent-sandbox has not said why"
 	}
