@@ -6,8 +6,12 @@ package modelserver
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/openai/openai-go/v3"
 )
 
+// chatChunk is an openai.ChatCompletionChunk with fields that can be null or absent, as they are on the wire, and with
+// the reasoning of servers that imitate OpenAI.
 type chatChunk struct {
 	ID                string            `json:"id"`
 	Object            string            `json:"object"`
@@ -35,31 +39,15 @@ type chatDelta struct {
 	ToolCalls []chatCall      `json:"tool_calls,omitempty"`
 }
 
-type chatUsage struct {
-	PromptTokens     int `json:"prompt_tokens"`
-	CompletionTokens int `json:"completion_tokens"`
-	TotalTokens      int `json:"total_tokens"`
-	PromptDetails    struct {
-		Cached int `json:"cached_tokens"`
-		Audio  int `json:"audio_tokens"`
-	} `json:"prompt_tokens_details"`
-	CompletionDetails struct {
-		Reasoning int `json:"reasoning_tokens"`
-		Audio     int `json:"audio_tokens"`
-		Accepted  int `json:"accepted_prediction_tokens"`
-		Rejected  int `json:"rejected_prediction_tokens"`
-	} `json:"completion_tokens_details"`
-}
-
 type chatReply struct {
-	ID                string            `json:"id"`
-	Object            string            `json:"object"`
-	Created           int64             `json:"created"`
-	Model             string            `json:"model"`
-	Choices           []chatReplyChoice `json:"choices"`
-	Usage             chatUsage         `json:"usage"`
-	ServiceTier       string            `json:"service_tier"`
-	SystemFingerprint string            `json:"system_fingerprint"`
+	ID                string                 `json:"id"`
+	Object            string                 `json:"object"`
+	Created           int64                  `json:"created"`
+	Model             string                 `json:"model"`
+	Choices           []chatReplyChoice      `json:"choices"`
+	Usage             openai.CompletionUsage `json:"usage"`
+	ServiceTier       string                 `json:"service_tier"`
+	SystemFingerprint string                 `json:"system_fingerprint"`
 }
 
 type chatReplyChoice struct {
@@ -95,12 +83,13 @@ func chatFinish(f Finish) string {
 	}
 }
 
-func (p *plan) chatUsage() chatUsage {
-	u := chatUsage{PromptTokens: p.usage.Input, CompletionTokens: p.usage.Output,
-		TotalTokens: p.usage.Input + p.usage.Output}
-	u.PromptDetails.Cached = p.usage.Cached
-	u.CompletionDetails.Reasoning = p.usage.Reasoning
-	return u
+func (p *plan) chatUsage() openai.CompletionUsage {
+	return openai.CompletionUsage{
+		PromptTokens: int64(p.usage.Input), CompletionTokens: int64(p.usage.Output),
+		TotalTokens:             int64(p.usage.Input + p.usage.Output),
+		PromptTokensDetails:     openai.CompletionUsagePromptTokensDetails{CachedTokens: int64(p.usage.Cached)},
+		CompletionTokensDetails: openai.CompletionUsageCompletionTokensDetails{ReasoningTokens: int64(p.usage.Reasoning)},
+	}
 }
 
 func (chatDialect) whole(r *request, p *plan) any {

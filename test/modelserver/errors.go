@@ -27,28 +27,6 @@ func badRequest(param, code, format string, args ...any) *apiError {
 	return &apiError{status: http.StatusBadRequest, param: param, code: code, message: fmt.Sprintf(format, args...)}
 }
 
-type openAIErrorBody struct {
-	Error openAIError `json:"error"`
-}
-
-type openAIError struct {
-	Message string  `json:"message"`
-	Type    string  `json:"type"`
-	Param   *string `json:"param"`
-	Code    *string `json:"code"`
-}
-
-type anthropicErrorBody struct {
-	Type      string         `json:"type"`
-	Error     anthropicError `json:"error"`
-	RequestID string         `json:"request_id,omitempty"`
-}
-
-type anthropicError struct {
-	Type    string `json:"type"`
-	Message string `json:"message"`
-}
-
 // openAIErrors and anthropicErrors are what the providers' references say about each status.
 var openAIErrors = map[int]apiError{
 	http.StatusBadRequest: {kind: "invalid_request_error", message: "Invalid request."},
@@ -100,13 +78,16 @@ func (e apiError) complete(known map[int]apiError) apiError {
 
 func openAIErrorShape(e apiError, _ string) any {
 	e = e.complete(openAIErrors)
-	return openAIErrorBody{Error: openAIError{Message: e.message, Type: e.kind, Param: orNull(e.param),
-		Code: orNull(e.code)}}
+	return object{"error": object{"message": e.message, "type": e.kind, "param": orNull(e.param), "code": orNull(e.code)}}
 }
 
 func anthropicErrorShape(e apiError, requestID string) any {
 	e = e.complete(anthropicErrors)
-	return anthropicErrorBody{Type: "error", Error: anthropicError{Type: e.kind, Message: e.message}, RequestID: requestID}
+	shape := object{"type": "error", "error": object{"type": e.kind, "message": e.message}}
+	if requestID != "" {
+		shape["request_id"] = requestID
+	}
+	return shape
 }
 
 // openAIWrongKey quotes the key whole. The provider masks most of it, but servers that imitate the provider may not,

@@ -55,15 +55,15 @@ func TestScriptOverridesHTTPErrorBody(t *testing.T) {
 	}{
 		"quota": {modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429, Type: "insufficient_quota",
 			Code: "insufficient_quota", Message: "You exceeded your current quota."}, chatPath,
-			`{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`},
+			`{"error":{"code":"insufficient_quota","message":"You exceeded your current quota.","param":null,"type":"insufficient_quota"}}`},
 		"message only": {modelserver.Fault{Kind: modelserver.FaultStatus, Status: 429, Message: "Slow down."}, chatPath,
-			`{"error":{"message":"Slow down.","type":"requests","param":null,"code":"rate_limit_exceeded"}}`},
+			`{"error":{"code":"rate_limit_exceeded","message":"Slow down.","param":null,"type":"requests"}}`},
 		"page of a proxy": {modelserver.Fault{Kind: modelserver.FaultStatus, Status: 502, Body: "<html>Bad Gateway</html>"},
 			chatPath, "<html>Bad Gateway</html>"},
 		"page, no status": {modelserver.Fault{Kind: modelserver.FaultError, Body: "<html>Oops</html>"}, chatPath,
 			"<html>Oops</html>"},
 		"overloaded": {modelserver.Fault{Kind: modelserver.FaultStatus, Status: 529}, messagesPath,
-			`"error":{"type":"overloaded_error","message":"Overloaded"}`},
+			`"error":{"message":"Overloaded","type":"overloaded_error"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, url := serve(t, failing(c.fault))
@@ -91,7 +91,7 @@ func TestErrorEventTypeMatchesStatus(t *testing.T) {
 	_, url := serve(t, failing(modelserver.Fault{Kind: modelserver.FaultError, Status: 529}))
 	if _, body := send(t, http.MethodPost, url+messagesPath, strings.Replace(anthropicChat(user), "{", `{"stream":true,`,
 		1)); !strings.HasSuffix(body,
-		"event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n") {
+		"event: error\ndata: {\"error\":{\"message\":\"Overloaded\",\"type\":\"overloaded_error\"},\"type\":\"error\"}\n\n") {
 		t.Error(body)
 	}
 }

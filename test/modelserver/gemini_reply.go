@@ -21,17 +21,6 @@ type geminiReply struct {
 	ResponseID    string                                      `json:"responseId"`
 }
 
-type geminiErrorBody struct {
-	Error geminiError `json:"error"`
-}
-
-type geminiError struct {
-	Code    int    `json:"code"`
-	Message string `json:"message"`
-	Status  string `json:"status"`
-	Details []any  `json:"details,omitempty"`
-}
-
 // geminiErrors are what the guide to the provider's errors says about each status.
 var geminiErrors = map[int]apiError{
 	http.StatusBadRequest: {kind: "INVALID_ARGUMENT", message: "Request contains an invalid argument."},
@@ -53,7 +42,7 @@ var geminiErrors = map[int]apiError{
 func (geminiDialect) requestIDHeader() string { return "X-Goog-Request-Id" }
 
 func (geminiDialect) errorShape(e apiError, _ string) any {
-	var details []any
+	var details []map[string]any
 	if e.code != "" {
 		details = append(details, object{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": e.code,
 			"domain": "googleapis.com", "metadata": object{"service": "generativelanguage.googleapis.com"}})
@@ -64,7 +53,7 @@ func (geminiDialect) errorShape(e apiError, _ string) any {
 			"retryDelay": fmt.Sprint(time.Duration(*e.retry.Seconds) * time.Second)})
 	}
 	e = e.complete(geminiErrors)
-	return geminiErrorBody{Error: geminiError{Code: e.status, Message: e.message, Status: e.kind, Details: details}}
+	return object{"error": genai.APIError{Code: e.status, Message: e.message, Status: e.kind, Details: details}}
 }
 
 func (geminiDialect) contextTooLong(used, limit int) apiError {

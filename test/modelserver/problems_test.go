@@ -19,7 +19,9 @@ func TestProblemMessageMatchesProviderWording(t *testing.T) {
 		want       string
 	}{
 		"OpenAI's quota": {modelserver.ProblemQuota, chatPath, chat(user), 429,
-			`"type":"insufficient_quota","param":null,"code":"insufficient_quota"`},
+			`"code":"insufficient_quota","message":"You exceeded your current quota, please check your plan and billing ` +
+				`details. For more information on this error, read the docs: https://platform.openai.com/docs/guides/` +
+				`error-codes/api-errors.","param":null,"type":"insufficient_quota"`},
 		"Anthropic's credit": {modelserver.ProblemQuota, messagesPath, anthropicChat(user), 400,
 			"Your credit balance is too low"},
 		"of chat": {modelserver.ProblemHistory, chatPath, chat(user), 400, "must be followed by tool messages"},
@@ -47,7 +49,7 @@ func TestAReplyCanFailWithinItsStream(t *testing.T) {
 		"responses": {modelserver.Fault{Status: 429}, responsesPath, responsesChat(user),
 			`"error":{"code":"rate_limit_exceeded"`},
 		"chat": {modelserver.Fault{Status: 500}, chatPath, chat(user),
-			`data: {"error":{"message":"The server had an error`},
+			`data: {"error":{"code":null,"message":"The server had an error`},
 		"own event": {modelserver.Fault{Body: `{"error":"boom"}`}, chatPath, chat(user), "data: {\"error\":\"boom\"}\n\n"},
 		"no JSON":   {modelserver.Fault{Body: "<html>"}, chatPath, chat(user), "data: <html>\n\n"},
 		"of Claude's": {modelserver.Fault{Problem: modelserver.ProblemCapacity}, messagesPath, anthropicChat(user),
