@@ -5,7 +5,6 @@ package modelserver
 
 import (
 	"encoding/base64"
-	"encoding/json"
 
 	"github.com/anthropics/anthropic-sdk-go"
 )
@@ -81,34 +80,6 @@ func (b *block) signature() string {
 	return base64.StdEncoding.EncodeToString([]byte("scripted:" + b.id))
 }
 
-// input is the arguments as an object, or as a string where the script made them malformed.
-func (b *block) input() json.RawMessage {
-	if json.Valid([]byte(b.text)) {
-		return json.RawMessage(b.text)
-	}
-	return encode(b.text)
-}
-
-func (anthropicDialect) whole(r *request, p *plan) any {
-	out := newAnthropicReply(r, p)
-	for i := range p.blocks {
-		b := &p.blocks[i]
-		switch b.kind {
-		case textBlock:
-			out.Content = append(out.Content, anthropic.NewTextBlock(b.text))
-		case reasoningBlock:
-			out.Content = append(out.Content, anthropic.NewThinkingBlock(b.signature(), b.text))
-		case callBlock:
-			out.Content = append(out.Content, anthropic.NewToolUseBlock(b.call.ID, b.input(), b.call.Name))
-		case searchBlock, foundBlock:
-			out.Content = append(out.Content, anthropicSearch(b, true))
-		}
-	}
-	reason := p.word(anthropicStopReason)
-	out.StopReason = &reason
-	return out
-}
-
 type anthropicStream struct {
 	out   *sse
 	plan  *plan
@@ -138,7 +109,7 @@ func (s *anthropicStream) begin(index int, b *block) {
 	case callBlock:
 		e.Block = anthropic.NewToolUseBlock(b.call.ID, object{}, b.call.Name)
 	case searchBlock, foundBlock:
-		e.Block = anthropicSearch(b, false)
+		e.Block = anthropicSearch(b)
 	}
 	s.out.event(e.Type, e)
 	if index == 0 {

@@ -39,33 +39,6 @@ type chatDelta struct {
 	ToolCalls []chatCall      `json:"tool_calls,omitempty"`
 }
 
-type chatReply struct {
-	ID                string                 `json:"id"`
-	Object            string                 `json:"object"`
-	Created           int64                  `json:"created"`
-	Model             string                 `json:"model"`
-	Choices           []chatReplyChoice      `json:"choices"`
-	Usage             openai.CompletionUsage `json:"usage"`
-	ServiceTier       string                 `json:"service_tier"`
-	SystemFingerprint string                 `json:"system_fingerprint"`
-}
-
-type chatReplyChoice struct {
-	Index        int              `json:"index"`
-	Message      chatReplyMessage `json:"message"`
-	Logprobs     *struct{}        `json:"logprobs"`
-	FinishReason string           `json:"finish_reason"`
-}
-
-type chatReplyMessage struct {
-	Role        string     `json:"role"`
-	Content     *string    `json:"content"`
-	Reasoning   *string    `json:"reasoning_content,omitempty"`
-	ToolCalls   []chatCall `json:"tool_calls,omitempty"`
-	Refusal     *string    `json:"refusal"`
-	Annotations []struct{} `json:"annotations"`
-}
-
 const chatFingerprint = "fp_scripted"
 
 var null = json.RawMessage("null")
@@ -90,36 +63,6 @@ func (p *plan) chatUsage() openai.CompletionUsage {
 		PromptTokensDetails:     openai.CompletionUsagePromptTokensDetails{CachedTokens: int64(p.usage.Cached)},
 		CompletionTokensDetails: openai.CompletionUsageCompletionTokensDetails{ReasoningTokens: int64(p.usage.Reasoning)},
 	}
-}
-
-func (chatDialect) whole(r *request, p *plan) any {
-	m := chatReplyMessage{Role: "assistant", Annotations: []struct{}{}}
-	for _, b := range p.blocks {
-		switch b.kind {
-		case textBlock:
-			m.Content = joined(m.Content, b.text)
-		case reasoningBlock:
-			m.Reasoning = joined(m.Reasoning, b.text)
-		case callBlock:
-			m.ToolCalls = append(m.ToolCalls,
-				chatCall{ID: b.call.ID, Type: "function", Function: chatCallFunction{Name: b.call.Name, Arguments: b.text}})
-		}
-	}
-	if m.Content == nil && len(m.ToolCalls) == 0 {
-		m.Content = new(string)
-	}
-	return chatReply{
-		ID: newID("chatcmpl-"), Object: "chat.completion", Created: time.Now().Unix(), Model: r.model,
-		Choices: []chatReplyChoice{{Message: m, FinishReason: p.word(chatFinish)}},
-		Usage:   p.chatUsage(), ServiceTier: "default", SystemFingerprint: chatFingerprint,
-	}
-}
-
-func joined(before *string, text string) *string {
-	if before != nil {
-		text = *before + text
-	}
-	return &text
 }
 
 type chatStream struct {
@@ -161,9 +104,6 @@ func (s *chatStream) begin(_ int, b *block) {
 	index := s.calls
 	s.calls++
 	call := chatCall{Index: &index, ID: b.call.ID, Type: "function", Function: chatCallFunction{Name: b.call.Name}}
-	if b.call.OmitID {
-		call.ID, call.Type = "", ""
-	}
 	s.send(chatDelta{ToolCalls: []chatCall{call}}, nil)
 }
 

@@ -119,6 +119,9 @@ func orNull(s string) *string {
 	return &s
 }
 
+// The numbers in the messages of kind ContextTooLong.
+const usedTokens, maxTokens = 210_000, 200_000
+
 // apiError is the fault as an HTTP error.
 func (f Fault) apiError(d dialect) apiError {
 	e := apiError{status: f.Status, kind: f.Type, code: f.Code, message: f.Message}
@@ -127,7 +130,7 @@ func (f Fault) apiError(d dialect) apiError {
 		e.message = cmp.Or(f.Message, e.message)
 	}
 	if f.Kind == FaultContextTooLong {
-		e = d.contextTooLong(cmp.Or(f.UsedTokens, 210_000), cmp.Or(f.MaxTokens, 200_000))
+		e = d.contextTooLong()
 	}
 	e.status = cmp.Or(e.status, http.StatusInternalServerError)
 	return e

@@ -20,7 +20,7 @@ var (
 const (
 	openRouterPath = "/api/v1/chat/completions"
 	vercelPath     = "/vercel/v1/chat/completions"
-	geminiOldPath  = "/v1beta/models/gemini-2.0-flash:generateContent"
+	geminiOldPath  = "/v1beta/models/gemini-2.0-flash:streamGenerateContent?alt=sse"
 )
 
 func withBlocks(blocks string) string { return `{"role":"user","content":[` + blocks + `]}` }

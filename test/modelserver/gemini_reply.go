@@ -56,8 +56,8 @@ func (geminiDialect) errorShape(e apiError, _ string) any {
 	return object{"error": genai.APIError{Code: e.status, Message: e.message, Status: e.kind, Details: details}}
 }
 
-func (geminiDialect) contextTooLong(used, limit int) apiError {
-	return *refuse("The input token count (%d) exceeds the maximum number of tokens allowed (%d).", used, limit)
+func (geminiDialect) contextTooLong() apiError {
+	return *refuse("The input token count (%d) exceeds the maximum number of tokens allowed (%d).", usedTokens, maxTokens)
 }
 
 func (geminiDialect) wrongKey(key string) apiError {
@@ -123,28 +123,10 @@ func (b *block) geminiPart(text string) *genai.Part {
 	}
 	call := &genai.FunctionCall{ID: b.call.ID, Name: b.call.Name}
 	_ = json.Unmarshal([]byte(b.text), &call.Args) // Malformed arguments are none: the protocol has objects only.
-	if b.call.OmitID {
-		call.ID = ""
-	}
 	return &genai.Part{FunctionCall: call}
 }
 
 func (b *block) geminiSignature() []byte { return append(slices.Clone(geminiMark), b.id...) }
-
-func (geminiDialect) whole(r *request, p *plan) any {
-	content := &genai.Content{Role: genai.RoleModel}
-	for i := range p.blocks {
-		part := p.blocks[i].geminiPart(p.blocks[i].text)
-		if p.signed(i) {
-			part.ThoughtSignature = p.blocks[i].geminiSignature()
-		}
-		content.Parts = append(content.Parts, part)
-	}
-	return geminiReply{
-		Candidates:    []*genai.Candidate{{Content: content, FinishReason: genai.FinishReason(p.word(geminiFinish))}},
-		UsageMetadata: p.geminiUsage(p.parts()), ModelVersion: r.model, ResponseID: newID(""),
-	}
-}
 
 type geminiStream struct {
 	out   *sse

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/genai"
 )
 
-// Gemini is POST /v1beta/models/{model}:generateContent and :streamGenerateContent.
+// Gemini is POST /v1beta/models/{model}:streamGenerateContent.
 const Gemini Protocol = "gemini"
 
 // geminiToolName is what the reference of function declarations allows.
@@ -50,11 +50,10 @@ func newGemini(r *http.Request) dialect {
 func (geminiDialect) protocol() Protocol { return Gemini }
 
 func (d geminiDialect) decode(body []byte, header http.Header) (*request, *apiError) {
-	stream := d.method == "streamGenerateContent"
 	switch {
-	case !stream && d.method != "generateContent":
+	case d.method != "streamGenerateContent":
 		return nil, &apiError{status: http.StatusNotFound, message: "Requested entity was not found."}
-	case stream && d.alt != "sse":
+	case d.alt != "sse":
 		return nil, refuse("The scripted model streams server-sent events alone: ask for them with alt=sse.")
 	case header.Get("X-Goog-Api-Key") == "":
 		refused := d.wrongKey("")
@@ -72,11 +71,11 @@ func (d geminiDialect) decode(body []byte, header http.Header) (*request, *apiEr
 	if err := in.validate(d.model); err != nil {
 		return nil, err
 	}
-	return in.request(d.model, stream), nil
+	return in.request(d.model), nil
 }
 
-func (in geminiRequest) request(model string, stream bool) *request {
-	r := &request{protocol: Gemini, model: model, stream: stream, entries: len(in.Contents)}
+func (in geminiRequest) request(model string) *request {
+	r := &request{protocol: Gemini, model: model, stream: true, entries: len(in.Contents)}
 	if in.SystemInstruction != nil {
 		r.turns = append(r.turns, turn{kind: turnSystem, text: geminiText(in.SystemInstruction)})
 	}

@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	geminiPath  = "/v1beta/models/gemini-3-pro:generateContent"
-	geminiSSE   = "/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse"
-	bedrockPath = "/model/us.anthropic.claude/invoke"
+	geminiPath  = "/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse"
+	bedrockPath = "/model/us.anthropic.claude/invoke-with-response-stream"
 )
 
 var (
@@ -114,7 +113,6 @@ func TestHostsRefuseWhatTheRealOnesRefuse(t *testing.T) {
 }
 
 func TestHostsTakeGoodRequests(t *testing.T) {
-	server, url := serve(t, modelserver.Script{})
 	for name, c := range map[string]struct {
 		path, body string
 		header     []string
@@ -123,7 +121,7 @@ func TestHostsTakeGoodRequests(t *testing.T) {
 	}{
 		"gemini": {geminiPath, contents(gUser, gSigned, gResult, gModel, gUser), geminiKey, modelserver.Gemini,
 			"gemini-3-pro"},
-		"gemini, unsigned": {"/v1beta/models/gemini-2.5-pro:generateContent", contents(gUser, gUnsigned, gResult), geminiKey,
+		"gemini, unsigned": {strings.Replace(geminiPath, "3", "2.5", 1), contents(gUser, gUnsigned, gResult), geminiKey,
 			modelserver.Gemini, "gemini-2.5-pro"},
 		// What an earlier turn thought is not asked for.
 		"gemini, an old call": {geminiPath, contents(gUser, gUnsigned, gResult, gModel, gUser), geminiKey, modelserver.Gemini,
@@ -132,17 +130,16 @@ func TestHostsTakeGoodRequests(t *testing.T) {
 		"azure":   {"/openai/v1" + chatPath[3:], chat(user), azureKey, modelserver.OpenAIChat, "m"},
 		"azure, deployment": {"/openai/deployments/d" + chatPath[3:] + "?api-version=1", chat(user), azureKey,
 			modelserver.OpenAIChat, "d"},
-		"azure, responses": {"/openai/v1/responses", `{"model":"m","input":"a"}`, azureKey, modelserver.OpenAIResponses, "m"},
+		"azure, responses": {"/openai/v1/responses", responsesChat(user), azureKey, modelserver.OpenAIResponses, "m"},
 		"openrouter":       {"/api/v1" + chatPath[3:], chat(user), nil, modelserver.OpenAIChat, "m"},
 		"vercel":           {"/vercel/v1" + chatPath[3:], chat(user), nil, modelserver.OpenAIChat, "m"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			response, body := send(t, http.MethodPost, url+c.path, c.body, c.header...)
-			if response.StatusCode != http.StatusOK || !strings.Contains(body, c.model+" (scripted") {
+			server, url := serve(t, modelserver.Script{Models: []string{c.model}})
+			if response, body := send(t, http.MethodPost, url+c.path, c.body, c.header...); response.StatusCode != http.StatusOK {
 				t.Errorf("%d: %s", response.StatusCode, body)
 			}
-			all := server.Requests()
-			if got := all[len(all)-1]; got.Protocol != c.protocol || got.Path != c.path {
+			if got := server.Requests()[0]; got.Protocol != c.protocol || got.Path != c.path {
 				t.Errorf("recorded %s at %s", got.Protocol, got.Path)
 			}
 		})
@@ -180,7 +177,7 @@ func TestHostsRejectWrongKeyAndUnknownModel(t *testing.T) {
 
 func TestGeminiChunksComeInTheProvidersForm(t *testing.T) {
 	_, url := serve(t, everything)
-	_, body := send(t, http.MethodPost, url+geminiSSE, contents(gUser), geminiKey...)
+	_, body := send(t, http.MethodPost, url+geminiPath, contents(gUser), geminiKey...)
 	all := events(t, body)
 	type m = map[string]any
 	var parts []any

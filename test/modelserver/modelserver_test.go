@@ -87,20 +87,6 @@ func TestReasoningIsStreamed(t *testing.T) {
 	})
 }
 
-func TestUnstreamedReplyEqualsStreamedReply(t *testing.T) {
-	script := modelserver.Script{
-		Rules: []modelserver.Rule{
-			{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Hello", ", world"),
-				modelserver.Call(clock, `{}`)}}}}}
-	forEach(t, script, func(t *testing.T, c client, _ *modelserver.Server) {
-		_, calls := c.words()
-		want := reply{text: "Hello, world", call: clock, input: "{}", finish: calls}
-		if got := c.generate(t.Context(), question{text: "hi"}); got != want {
-			t.Errorf("got %+v", got)
-		}
-	})
-}
-
 func TestFaultsReachClientAsProviderErrors(t *testing.T) {
 	status := func(code int) *modelserver.Fault {
 		return &modelserver.Fault{Kind: modelserver.FaultStatus, Status: code,

@@ -56,13 +56,13 @@ func send(t *testing.T, method, url, body string, header ...string) (*http.Respo
 	return response, string(all)
 }
 
-func chat(messages string) string { return `{"model":"m","messages":[` + messages + `]}` }
+func chat(messages string) string { return `{"model":"m","stream":true,"messages":[` + messages + `]}` }
 
 func anthropicChat(messages string) string {
-	return `{"model":"m","max_tokens":1,"messages":[` + messages + `]}`
+	return `{"model":"m","max_tokens":1,"stream":true,"messages":[` + messages + `]}`
 }
 
-func responsesChat(items string) string { return `{"model":"m","input":[` + items + `]}` }
+func responsesChat(items string) string { return `{"model":"m","stream":true,"input":[` + items + `]}` }
 
 const (
 	user    = `{"role":"user","content":"a"}`
@@ -99,6 +99,7 @@ func TestBadRequestsAreRejectedWithProviderMessage(t *testing.T) {
 			"Invalid 'tools': empty array"},
 		"chat: choice without tools": {chatPath, `{"model":"m","messages":[` + user + `],"tool_choice":"auto"}`,
 			"only allowed when 'tools' are specified"},
+		"chat: no stream": {chatPath, `{"model":"m","messages":[` + user + `]}`, "ask for a stream"},
 		"chat: options of no stream": {chatPath, `{"model":"m","messages":[` + user +
 			`],"stream_options":{"include_usage":true}}`, "only allowed when 'stream' is enabled"},
 
@@ -201,14 +202,14 @@ func TestGoodRequestsAreNotRefused(t *testing.T) {
 		"chat: a round of tools": {chatPath, chat(user + "," + asks + "," + answers + "," + user)},
 		"chat: developer": {chatPath,
 			chat(`{"role":"developer","content":[{"type":"text","text":"a"}]},` + user)},
-		"responses: a string": {responsesPath, `{"model":"m","input":"a"}`},
+		"responses: a string": {responsesPath, `{"model":"m","stream":true,"input":"a"}`},
 		"responses: a round of tools": {responsesPath,
 			responsesChat(user +
 				`,{"type":"reasoning","id":"r","summary":[]},{"type":"function_call","call_id":"x","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"x","output":"a"}`)},
 		"anthropic: a round of tools": {messagesPath, anthropicChat(user + "," + uses + "," + results)},
 		"anthropic: same role twice": {messagesPath,
 			anthropicChat(user + "," + user + "," + uses + "," + results + "," + user)},
-		"anthropic: tool name of 128": {messagesPath, `{"model":"m","max_tokens":1,"messages":[` + user +
+		"anthropic: tool name of 128": {messagesPath, `{"model":"m","stream":true,"max_tokens":1,"messages":[` + user +
 			`],"tools":[{"name":"` + strings.Repeat("a", 128) + `","input_schema":{"type":"object"}}]}`},
 		"anthropic: a prefilled reply": {messagesPath, anthropicChat(user + `,{"role":"assistant","content":"a"}`)},
 	} {
@@ -251,7 +252,7 @@ func TestAnUnknownModelOrPathIsNotFound(t *testing.T) {
 	_, url := serve(t, modelserver.Script{Models: []string{"other"}})
 	for path, c := range map[string]struct{ body, want string }{
 		chatPath:       {chat(user), "model_not_found"},
-		responsesPath:  {`{"model":"m","input":"a"}`, "model_not_found"},
+		responsesPath:  {responsesChat(user), "model_not_found"},
 		messagesPath:   {anthropicChat(user), "not_found_error"},
 		"/v2/anything": {`{}`, "Invalid URL (POST /v2/anything)"},
 	} {

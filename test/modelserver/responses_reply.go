@@ -100,8 +100,6 @@ func (p *plan) incomplete() string {
 	})
 }
 
-func (responsesDialect) whole(r *request, p *plan) any { return newResponsesReply(r, p).finished() }
-
 type responsesStream struct {
 	responsesReply
 	out    *sse
