@@ -8,6 +8,7 @@ package fault
 import (
 	"math"
 	"net/http"
+	"slices"
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -75,12 +76,7 @@ func FileRefused(err error, about Subject) (said string, refused bool) {
 
 // ruleOf is the first rule that matches. The last one matches everything.
 func ruleOf(f *findings) *rule {
-	for i := range rules {
-		if rules[i].matches(f) {
-			return &rules[i]
-		}
-	}
-	return &rules[len(rules)-1]
+	return &rules[slices.IndexFunc(rules, func(r rule) bool { return r.matches(f) })]
 }
 
 // isRetryable lets a provider that says whether to try again be right, where it can know better than the table.

@@ -6,7 +6,6 @@ package fault
 import (
 	"cmp"
 	"errors"
-	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -28,17 +27,15 @@ type findings struct {
 	status int
 	// unauthenticated is whether the call was not made because it could not be signed.
 	unauthenticated bool
-	// network is how the network ended the call, where the provider has not answered; host is whom it was to reach.
-	network network
-	host    string
+	// lost is the error of a call that the provider has not answered; nil: it has. host is what was to be reached.
+	lost error
+	host string
 	// forbiddenHost is whether models may not be called at host, so that it was not called.
 	forbiddenHost bool
 	// proxy is what a proxy answered that did not connect to host; nil: none did.
 	proxy *httpguard.ProxyError
 	// login is a login that failed before the call; nil: there was none such.
 	login *LoginError
-	// truncated is whether the answer ended before its end, without an error.
-	truncated bool
 	// reply is a reply that answers nothing; nil: the call failed otherwise.
 	reply *finish.Error
 	// page is whether a web page came in place of an answer.
@@ -79,8 +76,7 @@ func find(err error, about Subject) *findings {
 		f.status = errorStatus(f.number)
 	}
 	if f.status == 0 && f.empty() {
-		f.network, f.host = networkOf(err, about.Spec.BaseURL)
-		f.truncated = f.network == networkBrokenOff && errors.Is(err, io.ErrUnexpectedEOF)
+		f.lost, f.host = err, hostOf(err, about.Spec.BaseURL)
 	}
 	return f
 }

@@ -4,10 +4,14 @@
 package fault
 
 import (
+	"crypto/tls"
+	"io"
+	"net"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -60,7 +64,6 @@ var rules = []rule{
 	{v1alpha1.ErrorHistoryRejected, retryNever, isHistoryRejected, explanation{}},
 	{v1alpha1.ErrorRequestRejected, retryIfTold, func(f *findings) bool { return f.page && f.status == 0 },
 		explainElsewhere},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.truncated }, explainTruncated},
 	{v1alpha1.ErrorOverloaded, retryAlways, isOverloaded, explanation{}},
 	{v1alpha1.ErrorUsageLimitReached, retryNever, isUsedUp, explanation{}},
 	{v1alpha1.ErrorProviderDisabled, retryNever, isDisabled, explanation{}},
@@ -69,18 +72,17 @@ var rules = []rule{
 		explanation{}},
 	{v1alpha1.ErrorRateLimited, retryAlways, func(f *findings) bool { return isRateLimited(f) && !isMoreSpecific(f) },
 		explanation{}},
-	{v1alpha1.ErrorTLSFailed, retryNever, func(f *findings) bool { return f.network == networkUntrusted }, explanation{}},
-	{v1alpha1.ErrorTLSFailed, retryNever, func(f *findings) bool { return f.network == networkNoTLS }, explainNoTLS},
-	{v1alpha1.ErrorModelConfigInvalid, retryNever, func(f *findings) bool { return f.network == networkInvalidURL },
-		explanation{}},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.network == networkNoProxy },
-		explainNoProxy},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.network == networkUnresolved },
-		explainUnresolved},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.network == networkRefused },
-		explainRefused},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.network == networkTimedOut },
-		explainTimedOut},
+	{v1alpha1.ErrorModelConfigInvalid, retryNever, lost(isInvalidURL), explanation{}},
+	{v1alpha1.ErrorTLSFailed, retryNever, lost(isA[*tls.CertificateVerificationError]), explanation{}},
+	{v1alpha1.ErrorTLSFailed, retryNever, lost(isNoTLS), explainNoTLS},
+	{v1alpha1.ErrorProviderUnavailable, retryAlways, lost(isOfProxy), explainNoProxy},
+	{v1alpha1.ErrorProviderUnavailable, retryAlways, lost(isA[*net.DNSError]), explainUnresolved},
+	{v1alpha1.ErrorProviderUnavailable, retryAlways,
+		lost(isAny(syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH)), explainRefused},
+	{v1alpha1.ErrorProviderUnavailable, retryAlways, lost(isAny(io.ErrUnexpectedEOF)), explainTruncated},
+	{v1alpha1.ErrorProviderUnavailable, retryAlways, lost(isBrokenOff), explanation{}},
+	{v1alpha1.ErrorProviderUnavailable, retryAlways, lost(isTimeout), explainTimedOut},
+	{v1alpha1.ErrorProviderUnavailable, retryAlways, lost(isOfNetwork), explanation{}},
 	{v1alpha1.ErrorProviderUnavailable, retryAlways, isUnavailable, explanation{}},
 	{v1alpha1.ErrorContentFiltered, retryNever, isFiltered, explanation{}},
 	{v1alpha1.ErrorContextTooLong, retryNever, exceedsRate, explainExceedsRate},
@@ -174,9 +176,8 @@ func isRateLimited(f *findings) bool {
 // isUnavailable: 409 is a conflict with another request, 425 and 520 to 530 are proxies' words for a server that they
 // do not reach.
 func isUnavailable(f *findings) bool {
-	return f.network != "" || f.has(http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly,
-		http.StatusBadGateway,
-		http.StatusServiceUnavailable, http.StatusGatewayTimeout, 520, 521, 522, 523, 524, 530) ||
+	return f.has(http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, 520, 521, 522, 523, 524, 530) ||
 		f.is("timeout_error", "unavailable", "deadline_exceeded", "serviceunavailableexception", "modeltimeoutexception",
 			"vector_store_timeout")
 }
