@@ -1,18 +1,15 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fileurl knows which providers fetch which files by their URLs, and asks again without those that they refuse.
+// Package fileurl knows which providers fetch which files by their URLs, and retries calls without those that they refuse.
 package fileurl
 
 import (
 	"net/url"
 	"regexp"
 
-	"charm.land/fantasy"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
-	"parley.dev/parley/internal/generation/provider/fault"
 )
 
 // support is what a provider fetches itself from a URL.
@@ -85,14 +82,6 @@ func MediaTypes(spec *v1alpha1.ChatModelConfigSpec) []string {
 		return s.mediaTypes
 	}
 	return nil
-}
-
-// Model returns the model, which asks again without files that its provider refuses, where it hands them over by URL.
-func Model(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
-	if supportOf(spec) == nil {
-		return model
-	}
-	return &urlModel{LanguageModel: model, about: fault.Subject{Spec: spec}, refused: newRefusals()}
 }
 
 // inPrivate reports whether a baseURL leads into a private network; none leads to the provider itself.
