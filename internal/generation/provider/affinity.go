@@ -20,7 +20,7 @@ func Pin(call *fantasy.Call, spec *v1alpha1.ChatModelConfigSpec, chatUID string)
 	if spec.SendsPromptCacheKey() {
 		settings := wire.SettingsOf(call)
 		settings.CacheKey = value
-		call.ProviderOptions[wire.Key] = &settings
+		call.ProviderOptions = settings.With()
 	}
 	if spec.Affinity != nil && spec.Affinity.Header != "" {
 		call.Headers = map[string]string{spec.Affinity.Header: value}

@@ -5,7 +5,6 @@ package provider
 
 import (
 	"context"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -66,8 +65,7 @@ func (m outputModel) through(call fantasy.Call, settings wire.Settings) fantasy.
 	})
 	call.Tools = append(others, answer)
 	settings.Output = nil
-	call.ProviderOptions = maps.Clone(call.ProviderOptions)
-	call.ProviderOptions[wire.Key] = &settings
+	call.ProviderOptions = settings.With()
 	switch asked {
 	case fantasy.ToolChoiceAuto, fantasy.ToolChoiceNone, fantasy.ToolChoiceRequired:
 	default: // It is one tool.

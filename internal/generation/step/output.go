@@ -52,7 +52,7 @@ func (p *Performer) wishes(ctx context.Context, r *request, messages []v1alpha1.
 	if o != nil {
 		settings.Output = o.asked
 	}
-	r.call.ProviderOptions[wire.Key] = &settings
+	r.call.ProviderOptions = settings.With()
 	return o, nil
 }
 

@@ -36,37 +36,28 @@ type Last struct {
 	Outcome v1alpha1.ReplyOutcome `json:"outcome,omitempty"`
 }
 
+// Option is a value among fantasy's options and metadata.
+type Option[T any] struct{ Value T }
+
 // Options implements fantasy.ProviderOptionsData.
-func (*Last) Options() {}
+func (*Option[T]) Options() {}
 
 // MarshalJSON implements fantasy.ProviderOptionsData.
-func (l *Last) MarshalJSON() ([]byte, error) {
-	type plain Last
-	return json.Marshal((*plain)(l))
-}
+func (o *Option[T]) MarshalJSON() ([]byte, error) { return json.Marshal(o.Value) }
 
 // UnmarshalJSON implements fantasy.ProviderOptionsData.
-func (l *Last) UnmarshalJSON(raw []byte) error {
-	type plain Last
-	return json.Unmarshal(raw, (*plain)(l))
-}
+func (o *Option[T]) UnmarshalJSON(raw []byte) error { return json.Unmarshal(raw, &o.Value) }
 
 // Mark returns the finish part with what the provider said last.
 func Mark(part fantasy.StreamPart, last Last) fantasy.StreamPart {
-	marked := fantasy.ProviderMetadata{metadataKey: &last}
-	for key, data := range part.ProviderMetadata {
-		if key != metadataKey {
-			marked[key] = data
-		}
-	}
-	part.ProviderMetadata = marked
+	part.ProviderMetadata = fantasy.ProviderMetadata{metadataKey: &Option[Last]{last}}
 	return part
 }
 
 // LastOf is what the provider said last, from the finish part; zero if the part is not marked.
 func LastOf(part *fantasy.StreamPart) Last {
-	if last, ok := part.ProviderMetadata[metadataKey].(*Last); ok {
-		return *last
+	if last, ok := part.ProviderMetadata[metadataKey].(*Option[Last]); ok {
+		return last.Value
 	}
 	return Last{}
 }

@@ -85,7 +85,7 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 			spec := providertest.Specs["anthropic"]
 			spec.Model = "claude-opus-4-6"
 			sent, warnings := sentFields(t, spec, func(call *fantasy.Call) {
-				call.ProviderOptions[wire.Key], call.Tools = &c.settings, c.tools
+				call.ProviderOptions, call.Tools = c.settings.With(), c.tools
 				if c.choice != "" {
 					call.ToolChoice = &c.choice
 				}

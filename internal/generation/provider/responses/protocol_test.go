@@ -29,7 +29,9 @@ func offer(name string, args map[string]any) func(*fantasy.Call) {
 
 func TestSettingsOfACallReachTheWire(t *testing.T) {
 	f := fantasy.FunctionTool{Name: "f", InputSchema: map[string]any{"type": "object"}}
-	settings := func(call *fantasy.Call) *wire.Settings { return call.ProviderOptions[wire.Key].(*wire.Settings) }
+	settings := func(call *fantasy.Call) *wire.Settings {
+		return &call.ProviderOptions[wire.Key].(*finish.Option[wire.Settings]).Value
+	}
 	choose := func(choice fantasy.ToolChoice) func(*fantasy.Call) {
 		return func(call *fantasy.Call) { call.Tools, call.ToolChoice = []fantasy.Tool{f}, &choice }
 	}
