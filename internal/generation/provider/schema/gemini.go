@@ -120,17 +120,13 @@ func (w *walker) named(value any, within []string) any {
 func (w *walker) reference(ref string, schema Object, within []string) Object {
 	referred, _ := find(w.root, ref)
 	target, found := referred.(Object)
-	cyclic := false
-	for _, outer := range within {
-		cyclic = cyclic || outer == ref
-	}
 	switch {
 	case !found:
 		w.dropped = append(w.dropped, "the reference "+ref+", which leads nowhere")
 		rest := maps.Clone(schema)
 		delete(rest, "$ref")
 		return w.object(rest, within)
-	case cyclic || w.keep || w.left < 0:
+	case slices.Contains(within, ref) || w.keep || w.left < 0:
 		return w.kept(ref, schema)
 	}
 	out := w.object(target, append(slices.Clip(within), ref))
