@@ -4,6 +4,9 @@
 package provider
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+
 	"charm.land/fantasy"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -28,4 +31,18 @@ func Call(spec *v1alpha1.ChatModelConfigSpec, asked v1alpha1.ReasoningEffort) fa
 // told not to: Claude. It refuses a call that leaves no room for the thoughts that it is told to have.
 func ThinksOnlyIfTold(p v1alpha1.ModelProvider) bool {
 	return p == v1alpha1.ProviderAnthropic || p == v1alpha1.ProviderBedrock
+}
+
+// Pin makes a call one of the chat with that UID, for providers that keep the requests of one chat together.
+func Pin(call *fantasy.Call, spec *v1alpha1.ChatModelConfigSpec, chatUID string) {
+	sum := sha256.Sum256([]byte("parley chat " + chatUID))
+	value := hex.EncodeToString(sum[:16])
+	if spec.SendsPromptCacheKey() {
+		settings := wire.SettingsOf(call)
+		settings.CacheKey = value
+		call.ProviderOptions = settings.With()
+	}
+	if spec.Affinity != nil && spec.Affinity.Header != "" {
+		call.Headers = map[string]string{spec.Affinity.Header: value}
+	}
 }
