@@ -196,7 +196,6 @@ func TestBedrockSaysWhyItStops(t *testing.T) {
 // bedrock answers with these events of Anthropic's protocol, as messages of an AWS event stream.
 type bedrock []string
 
-// RoundTrip implements http.RoundTripper.
 func (b bedrock) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, to := io.Pipe()
 	go func() {

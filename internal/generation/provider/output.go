@@ -30,7 +30,6 @@ type outputModel struct {
 	spec *v1alpha1.ChatModelConfigSpec
 }
 
-// Stream implements fantasy.LanguageModel.
 func (m outputModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamResponse, error) {
 	settings := wire.SettingsOf(&call)
 	if settings.Output == nil || hasOutput(m.spec, &call) {

@@ -48,7 +48,6 @@ type signed struct {
 	pod *identity.Identity
 }
 
-// Request implements wire.Protocol.
 func (s signed) Request(ctx context.Context, call *fantasy.Call) (*wire.Request, []fantasy.CallWarning, error) {
 	request, warnings, err := s.Protocol.Request(ctx, call)
 	if err == nil && request.Sign == nil {

@@ -35,7 +35,6 @@ type reply struct {
 	calls   calls
 }
 
-// Reply implements wire.Protocol.
 func (p *protocol) Reply(parts *wire.Parts) wire.Reply {
 	return &reply{protocol: p, parts: parts,
 		calls: calls{parts: parts, at: map[int64]*call{}, byID: map[string]*call{}}}
@@ -50,7 +49,6 @@ func (r *reply) Events(document []byte) [][]byte {
 	return [][]byte{document, endOfEvents}
 }
 
-// Event implements wire.Reply.
 func (r *reply) Event(data []byte) (ended bool, err error) {
 	if bytes.Equal(data, endOfEvents) {
 		r.done = true

@@ -78,7 +78,6 @@ type builder struct {
 	warnings []fantasy.CallWarning
 }
 
-// Request implements wire.Protocol.
 func (p *protocol) Request(_ context.Context, call *fantasy.Call) (*wire.Request, []fantasy.CallWarning, error) {
 	b := &builder{protocol: p, call: call, settings: wire.SettingsOf(call), fields: object{}}
 	b.set(object{

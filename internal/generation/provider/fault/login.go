@@ -27,7 +27,6 @@ type LoginError struct {
 	Problem string
 }
 
-// Error implements error.
 func (e *LoginError) Error() string {
 	return "logging in by workload identity: " + e.problem()
 }

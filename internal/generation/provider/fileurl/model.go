@@ -40,7 +40,6 @@ func Model(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fant
 	return &urlModel{model, fault.Subject{Spec: spec}, cache.NewLRUExpireCache(maxRefused)}
 }
 
-// Stream implements fantasy.LanguageModel.
 func (m *urlModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamResponse, error) {
 	f := m.filesOf(call.Prompt)
 	if len(f.files) == 0 {

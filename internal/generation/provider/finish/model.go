@@ -42,10 +42,8 @@ type Option[T any] struct{ Value T }
 // Options implements fantasy.ProviderOptionsData.
 func (*Option[T]) Options() {}
 
-// MarshalJSON implements fantasy.ProviderOptionsData.
 func (o *Option[T]) MarshalJSON() ([]byte, error) { return json.Marshal(o.Value) }
 
-// UnmarshalJSON implements fantasy.ProviderOptionsData.
 func (o *Option[T]) UnmarshalJSON(raw []byte) error { return json.Unmarshal(raw, &o.Value) }
 
 // Mark returns the finish part with what the provider said last.
@@ -70,7 +68,6 @@ type Error struct {
 	Reason string
 }
 
-// Error implements error.
 func (e *Error) Error() string {
 	return fmt.Sprintf("the reply ended as %s with finish reason %q", e.Outcome, e.Reason)
 }
@@ -86,7 +83,6 @@ func Model(inner fantasy.LanguageModel, protocol Protocol) fantasy.LanguageModel
 	return model{inner, protocol}
 }
 
-// Stream implements fantasy.LanguageModel.
 func (m model) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamResponse, error) {
 	stream, err := m.LanguageModel.Stream(ctx, call)
 	if err != nil {

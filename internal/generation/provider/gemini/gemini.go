@@ -81,7 +81,6 @@ var beforeGemini3 = regexp.MustCompile(`^(?:models/)?gem(?:ini-[12]\b|ma)`)
 // schema of the reply, and files in results.
 func IsGemini3(model string) bool { return !beforeGemini3.MatchString(model) }
 
-// Request implements wire.Protocol.
 func (p *protocol) Request(_ context.Context, call *fantasy.Call) (*wire.Request, []fantasy.CallWarning, error) {
 	settings := wire.SettingsOf(call)
 	b := &body{GenerationConfig: p.config(call, &settings)}
@@ -102,5 +101,4 @@ func (p *protocol) Request(_ context.Context, call *fantasy.Call) (*wire.Request
 	return request, warnings, nil
 }
 
-// Reply implements wire.Protocol.
 func (p *protocol) Reply(parts *wire.Parts) wire.Reply { return &reply{parts: parts} }

@@ -202,7 +202,6 @@ func usageOf(u *genai.GenerateContentResponseUsageMetadata) fantasy.Usage {
 		ReasoningTokens: int64(u.ThoughtsTokenCount), TotalTokens: int64(u.TotalTokenCount)}
 }
 
-// End implements wire.Reply.
 func (r *reply) End() (wire.End, error) {
 	if r.last.Reason == "" {
 		return wire.End{}, wire.IncompleteError()

@@ -35,7 +35,6 @@ func (e *exchange) over(client *http.Client) *http.Client {
 	})
 }
 
-// RoundTrip implements http.RoundTripper.
 func (e *exchange) RoundTrip(r *http.Request) (*http.Response, error) {
 	e.host, e.at, e.status, e.body = r.URL.Host, time.Now(), 0, nil //nolint:forbidigo // Tokens expire by the real clock.
 	response, err := e.next.RoundTrip(r)

@@ -37,12 +37,10 @@ func New(spec *v1alpha1.ChatModelConfigSpec, key string) wire.Protocol {
 	return p
 }
 
-// Reply implements wire.Protocol.
 func (p *protocol) Reply(parts *wire.Parts) wire.Reply {
 	return &reply{parts: parts, open: map[int64]*block{}}
 }
 
-// Request implements wire.Protocol.
 func (p *protocol) Request(_ context.Context, call *fantasy.Call) (*wire.Request, []fantasy.CallWarning, error) {
 	b := p.build(call)
 	body, err := b.body()

@@ -127,7 +127,6 @@ type taken struct {
 	body    string
 }
 
-// RoundTrip implements http.RoundTripper.
 func (c *taken) RoundTrip(r *http.Request) (*http.Response, error) {
 	raw, err := io.ReadAll(r.Body)
 	c.request, c.body = r, string(raw)

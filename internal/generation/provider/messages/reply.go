@@ -43,7 +43,6 @@ type block struct {
 	input strings.Builder
 }
 
-// Event implements wire.Reply.
 func (r *reply) Event(data []byte) (ended bool, err error) {
 	var event anthropic.MessageStreamEventUnion
 	_ = json.Unmarshal(data, &event) // One that is no object has no type.
@@ -175,7 +174,6 @@ func (r *reply) close(index int64) {
 	}
 }
 
-// Events implements wire.Reply.
 func (r *reply) Events(document []byte) [][]byte {
 	var message struct {
 		Content    []json.RawMessage `json:"content"`

@@ -97,7 +97,6 @@ func TestAzureIsAskedForItsAPIVersion(t *testing.T) {
 
 type transport func(*http.Request) (*http.Response, error)
 
-// RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
 // outline is what a reply has, a line for each part.

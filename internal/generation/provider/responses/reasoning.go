@@ -26,7 +26,6 @@ func Model(inner fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fant
 	return model{inner, spec}
 }
 
-// Stream implements fantasy.LanguageModel.
 func (m model) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamResponse, error) {
 	rest, found := withoutReasoning(call.Prompt)
 	if !found || isSet(optionsOf(&call, m.spec.Provider).Store) {

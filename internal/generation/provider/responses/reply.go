@@ -60,7 +60,6 @@ type response struct {
 // itemDone is the type of an event that has a whole item.
 const itemDone = "response.output_item.done"
 
-// Event implements wire.Reply.
 func (r *reply) Event(data []byte) (ended bool, err error) {
 	var e event
 	_ = json.Unmarshal(data, &e) // What does not fit stays empty.
@@ -159,7 +158,6 @@ func failure(said json.RawMessage) error {
 	return wire.EventError(body)
 }
 
-// End implements wire.Reply.
 func (r *reply) End() (wire.End, error) {
 	if r.last == nil {
 		return wire.End{}, wire.IncompleteError()

@@ -38,7 +38,6 @@ func New(spec *v1alpha1.ChatModelConfigSpec, apiKey string) (wire.Protocol, erro
 	return &protocol{spec, at, header}, nil
 }
 
-// Request implements wire.Protocol.
 func (p *protocol) Request(_ context.Context, call *fantasy.Call) (*wire.Request, []fantasy.CallWarning, error) {
 	params, warnings := p.params(call)
 	params.SetExtraFields(map[string]any{"stream": true})
@@ -49,7 +48,6 @@ func (p *protocol) Request(_ context.Context, call *fantasy.Call) (*wire.Request
 	return &wire.Request{URL: p.url, Header: p.header, Body: body}, warnings, nil
 }
 
-// Reply implements wire.Protocol.
 func (p *protocol) Reply(parts *wire.Parts) wire.Reply {
 	return &reply{parts: parts, calls: map[int64]string{}, streamed: map[int64]bool{}, done: map[string]bool{}}
 }

@@ -53,7 +53,6 @@ type eventReader struct {
 	failure error
 }
 
-// events implements iter.Seq2.
 func (r *eventReader) events(yield func([]byte, error) bool) {
 	// What follows completes a last event that ends with its line, or with nothing.
 	whole := io.MultiReader(readerFunc(r.read), strings.NewReader("\n\n"))
@@ -83,7 +82,6 @@ func (r *eventReader) pass(event sse.Event, yield func([]byte, error) bool) bool
 // readerFunc is a reader that is a function.
 type readerFunc func(p []byte) (int, error)
 
-// Read implements io.Reader.
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // read reads what the server sends, up to a document among the events.
