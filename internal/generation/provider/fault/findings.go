@@ -43,11 +43,11 @@ type findings struct {
 	// redirect and oversized are answers that were not read; nil: there was none such.
 	redirect  *httpguard.RedirectError
 	oversized *httpguard.OversizedError
-	// answer is what the provider said.
+	// answer is the provider's own error.
 	answer
-	// text is what it said for comparisons: in small letters, without addresses, and not endless.
+	// text is its message for comparisons: in small letters, without addresses, and not endless.
 	text string
-	// shouldRetry is what the provider says of trying again; nil: nothing.
+	// shouldRetry is whether the provider wants a retry; nil: unknown.
 	shouldRetry *bool
 }
 
@@ -57,17 +57,17 @@ func find(err error, about Subject) *findings {
 	if f.unread(err, about.HTTP) {
 		return f
 	}
-	var told map[string]string
+	var headers map[string]string
 	if e, ok := errors.AsType[*fantasy.ProviderError](err); ok {
-		told = e.ResponseHeaders
+		headers = e.ResponseHeaders
 		f.unauthenticated = e.AuthError
 		f.answer = decode(e, about.Spec.Provider)
 		f.status = errorStatus(e.StatusCode)
 	}
-	f.text = normalize(f.said)
-	told, f.page = about.HTTP.Said(told)
-	f.shouldRetry = shouldRetry(told)
-	if wait := waitInHeaders(told, about.Now); wait > 0 {
+	f.text = normalize(f.message)
+	headers, f.page = about.HTTP.Said(headers)
+	f.shouldRetry = shouldRetry(headers)
+	if wait := waitInHeaders(headers, about.Now); wait > 0 {
 		f.wait = wait
 	} else if f.wait == 0 {
 		f.wait = waitInText(f.text)
@@ -113,8 +113,7 @@ func (f *findings) unread(err error, notes *httpguard.Notes) bool {
 	return f.redirect != nil || f.oversized != nil
 }
 
-// errorStatus is the number if it is an HTTP status of an error, else 0. Some are told in the body, which can say
-// anything.
+// errorStatus is the number if it is an HTTP status of an error, else 0. A number in a body can be anything.
 func errorStatus(number int) int {
 	if number < http.StatusBadRequest || number > 599 {
 		return 0
@@ -127,8 +126,8 @@ func (f *findings) is(names ...string) bool {
 	return slices.ContainsFunc(f.names, func(name string) bool { return slices.Contains(names, name) })
 }
 
-// says reports whether the provider's message has one of these, in small letters, in it.
-func (f *findings) says(phrases ...string) bool {
+// mentions reports whether the provider's message contains one of these phrases, which are in small letters.
+func (f *findings) mentions(phrases ...string) bool {
 	return slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(f.text, phrase) })
 }
 
@@ -141,7 +140,7 @@ const maxCompared = 4 << 10
 // webAddress is a URL. Providers refer to pages about billing in messages about rates.
 var webAddress = regexp.MustCompile(`https?://\S+`)
 
-// normalize returns a message as comparisons want it.
-func normalize(said string) string {
-	return strings.ToLower(webAddress.ReplaceAllString(said[:min(len(said), maxCompared)], ""))
+// normalize returns a message for comparisons.
+func normalize(message string) string {
+	return strings.ToLower(webAddress.ReplaceAllString(message[:min(len(message), maxCompared)], ""))
 }

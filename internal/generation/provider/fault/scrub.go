@@ -26,18 +26,18 @@ var (
 	markup = regexp.MustCompile(`(?i)^\s*<|<(!doctype|html|head|body|title|div|center|script|pre|h1|p|br)\b`)
 )
 
-// tellable is what can be told of a provider's message: nothing if it is a page or quotes the prompt, else its
-// beginning on one line, without secrets.
-func tellable(said string, about Subject) string {
-	if markup.MatchString(said) {
+// quotable is the part of a provider's message that can be shown: nothing if it is a page or quotes the prompt, else
+// its beginning on one line, without secrets.
+func quotable(message string, about Subject) string {
+	if markup.MatchString(message) {
 		return ""
 	}
-	// What is cut off here is cut off from what is told too; a quotation at the cut is long enough to be noticed.
-	said = clip.Runes(strings.ToValidUTF8(said, ""), 2*maxSaid)
-	if quotes(said, about.Private) {
+	// The rest is not shown either way; a quotation at the cut is long enough to be noticed.
+	message = clip.Runes(strings.ToValidUTF8(message, ""), 2*maxQuoted)
+	if quotes(message, about.Private) {
 		return ""
 	}
-	return scrub(printable.Line(said), about)
+	return scrub(printable.Line(message), about)
 }
 
 // scrub replaces what is, or looks like, a secret.
@@ -119,17 +119,17 @@ func commonPrefix(text, secret string, length int) int {
 const quoteLength = 18
 
 // quotes reports whether a provider's error message repeats part of the prompt, however it is spaced, escaped or
-// written in capitals. A message that does is not told: people other than those who may read a conversation read
-// conditions and events.
-func quotes(said string, private []string) bool {
-	said = folded(unescaped.Replace(said))
+// written in capitals. Such a message is not shown: people who may not read the conversation
+// can read conditions and events.
+func quotes(message string, private []string) bool {
+	message = folded(unescaped.Replace(message))
 	for _, text := range private {
 		text = folded(text)
-		if len(text) > 3 && strings.Contains(said, text) {
+		if len(text) > 3 && strings.Contains(message, text) {
 			return true
 		}
-		for i := 0; i+quoteLength <= len(said); i++ {
-			if strings.Contains(text, said[i:i+quoteLength]) {
+		for i := 0; i+quoteLength <= len(message); i++ {
+			if strings.Contains(text, message[i:i+quoteLength]) {
 				return true
 			}
 		}

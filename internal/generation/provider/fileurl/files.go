@@ -67,16 +67,16 @@ func (f *urlFiles) request(call *fantasy.Call) *fantasy.Call {
 	return &next
 }
 
-// omit decides what the next request omits, after one that was refused in these words. If they name URLs, it is these.
+// omit decides what the next request omits, after one that was refused with the message. If it names URLs, it is these.
 // Otherwise it is the oldest one, which has most probably expired, then the two oldest, and so on; then the newest
 // alone, and last all.
-func (f *urlFiles) omit(said string) {
+func (f *urlFiles) omit(message string) {
 	var rest []int
 	f.omitted = f.omitted[:f.known]
 	for i, file := range f.files {
 		switch {
 		case slices.Contains(f.omitted, i):
-		case strings.Contains(said, file.url):
+		case strings.Contains(message, file.url):
 			f.omitted = append(f.omitted, i)
 		default:
 			rest = append(rest, i)

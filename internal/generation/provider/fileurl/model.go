@@ -46,21 +46,21 @@ func (m *urlModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.Strea
 		return m.LanguageModel.Stream(ctx, call)
 	}
 	stream, err := wire.Retry(ctx, m.LanguageModel, *f.request(&call), func(err error) *fantasy.Call {
-		said, refused := fault.FileRefused(err, m.about)
+		message, refused := fault.FileRefused(err, m.about)
 		if !refused || len(f.omitted) == len(f.files) {
 			return nil
 		}
-		f.omit(said)
+		f.omit(message)
 		return f.request(&call)
 	})
 	if err != nil {
 		return nil, err
 	}
 	return func(yield func(fantasy.StreamPart) bool) {
-		begun := false
+		started := false
 		for part := range stream {
-			if !begun && part.Type != fantasy.StreamPartTypeWarnings && part.Type != fantasy.StreamPartTypeError {
-				begun = true
+			if !started && part.Type != fantasy.StreamPartTypeWarnings && part.Type != fantasy.StreamPartTypeError {
+				started = true
 				m.remember(f)
 				if !f.warn(yield) {
 					return

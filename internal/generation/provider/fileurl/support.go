@@ -27,9 +27,9 @@ var (
 	imagesAndPDFs = append([]string{"application/pdf"}, images...)
 )
 
-// supported has who documents to fetch what. Who is not in it is handed no URL: Bedrock takes content alone (the page
+// supported has what each provider documents to fetch. Other providers get no URL: Bedrock takes content alone (the page
 // on vision of Anthropic, below, says so) and its requests are signed as they are; a server that speaks OpenAI's
-// protocol for others often stands in the cluster, and whether it fetches anything, nobody knows.
+// protocol for others often runs in the cluster, and whether it fetches anything is unknown.
 var supported = []support{
 	// https://platform.claude.com/docs/en/build-with-claude/vision and .../pdf-support: a source of type url.
 	{provider: v1alpha1.ProviderAnthropic, mediaTypes: imagesAndPDFs},
@@ -59,7 +59,7 @@ var fetchingGemini = regexp.MustCompile(`^(?:models/)?gemini-(?:2\.5\b|[3-9]|[1-
 
 // supportOf is what the provider of a configuration fetches itself; nil: nothing. One whose baseURL leads into a
 // private network fetches nothing either: it would do so from within, where only the hosts that the administrator
-// allows are asked.
+// allows are called.
 func supportOf(spec *v1alpha1.ChatModelConfigSpec) *support {
 	if inPrivate(spec.BaseURL) {
 		return nil
