@@ -110,7 +110,7 @@ func (a *Attempt) ask(
 // unless the model can always be told.
 func (w *wanted) request(t *models.Target, plain bool) fantasy.Call {
 	effort := t.Config.Spec.ReasoningEffort.Effort("")
-	if provider.ThinksOnlyIfTold(t.Config.Spec.Provider) || effort != "" && !plain {
+	if provider.IsThinkingOptIn(t.Config.Spec.Provider) || effort != "" && !plain {
 		effort = v1alpha1.EffortNone
 	}
 	return w.form.Ask(provider.Call(&t.Config.Spec, effort), w.preamble, w.shown, plain)

@@ -13,10 +13,10 @@ import (
 	"parley.dev/parley/internal/generation/provider/wire"
 )
 
-// Call is a call with everything that the configuration says, and the effort that the turn's message asks for, if any.
-// Prompt and tools have yet to be added.
-func Call(spec *v1alpha1.ChatModelConfigSpec, asked v1alpha1.ReasoningEffort) fantasy.Call {
-	settings := wire.Settings{Effort: spec.ReasoningEffort.Effort(asked)}
+// Call is a call with all settings of the configuration, and with the effort of the turn's message, if any. It has
+// neither prompt nor tools yet.
+func Call(spec *v1alpha1.ChatModelConfigSpec, effort v1alpha1.ReasoningEffort) fantasy.Call {
+	settings := wire.Settings{Effort: spec.ReasoningEffort.Effort(effort)}
 	if spec.ProviderOptions != nil {
 		settings.Provider = *spec.ProviderOptions
 	}
@@ -27,9 +27,9 @@ func Call(spec *v1alpha1.ChatModelConfigSpec, asked v1alpha1.ReasoningEffort) fa
 	}
 }
 
-// ThinksOnlyIfTold reports whether the provider's models think only where they are told to, so that all of them can be
-// told not to: Claude. It refuses a call that leaves no room for the thoughts that it is told to have.
-func ThinksOnlyIfTold(p v1alpha1.ModelProvider) bool {
+// IsThinkingOptIn reports whether the provider's models think only if a call enables it, as Claude does. Claude refuses
+// a call that enables it and leaves no room for thoughts.
+func IsThinkingOptIn(p v1alpha1.ModelProvider) bool {
 	return p == v1alpha1.ProviderAnthropic || p == v1alpha1.ProviderBedrock
 }
 

@@ -22,7 +22,7 @@ import (
 	"parley.dev/parley/internal/netguard/httpguard"
 )
 
-// New returns the model of a configuration. It calls nobody. Calls follow no redirects, and answers are bounded,
+// New returns the model of a configuration. It makes no request. Calls follow no redirects, and answers are bounded,
 // whatever the client does. The model only streams.
 func New(spec *v1alpha1.ChatModelConfigSpec, apiKey string, client *http.Client) (fantasy.LanguageModel, error) {
 	protocol, err := protocolOf(spec, apiKey)

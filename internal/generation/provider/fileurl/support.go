@@ -1,7 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fileurl knows which providers fetch which files by their URLs, and retries calls without those that they refuse.
+// Package fileurl knows which providers fetch which files by their URLs, and retries calls without those that they
+// refuse.
 package fileurl
 
 import (
@@ -27,8 +28,8 @@ var (
 	imagesAndPDFs = append([]string{"application/pdf"}, images...)
 )
 
-// supported has what each provider documents to fetch. Other providers get no URL: Bedrock takes content alone (the page
-// on vision of Anthropic, below, says so) and its requests are signed as they are; a server that speaks OpenAI's
+// supported has what each provider documents to fetch. Other providers get no URL: Bedrock takes content alone (see
+// Anthropic's page on vision below) and its requests are signed as they are; a server that speaks OpenAI's
 // protocol for others often runs in the cluster, and whether it fetches anything is unknown.
 var supported = []support{
 	// https://platform.claude.com/docs/en/build-with-claude/vision and .../pdf-support: a source of type url.

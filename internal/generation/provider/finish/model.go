@@ -22,7 +22,7 @@ import (
 // metadataKey is the key of a Last in the metadata of a finish part.
 const metadataKey = "parley"
 
-// Last is what a provider says last of a reply.
+// Last is the end of a reply as the provider reports it.
 type Last struct {
 	// Reason is its finish reason; empty if it gave none.
 	Reason string `json:"reason,omitempty"`
@@ -46,13 +46,13 @@ func (o *Option[T]) MarshalJSON() ([]byte, error) { return json.Marshal(o.Value)
 
 func (o *Option[T]) UnmarshalJSON(raw []byte) error { return json.Unmarshal(raw, &o.Value) }
 
-// Mark returns the finish part with what the provider said last.
+// Mark returns the finish part with the end of the reply.
 func Mark(part fantasy.StreamPart, last Last) fantasy.StreamPart {
 	part.ProviderMetadata = fantasy.ProviderMetadata{metadataKey: &Option[Last]{last}}
 	return part
 }
 
-// LastOf is what the provider said last, from the finish part; zero if the part is not marked.
+// LastOf is the end of the reply, from the finish part; zero if the part is not marked.
 func LastOf(part *fantasy.StreamPart) Last {
 	if last, ok := part.ProviderMetadata[metadataKey].(*Option[Last]); ok {
 		return last.Value
@@ -78,7 +78,7 @@ type model struct {
 }
 
 // Model returns the model, whose streams end with the outcome of the reply (see LastOf), or with an Error if it answers
-// nothing. Calls that are not whole are left out. Its inner model has to Mark the finish part.
+// nothing. Incomplete calls are omitted. Its inner model has to Mark the finish part.
 func Model(inner fantasy.LanguageModel, protocol Protocol) fantasy.LanguageModel {
 	return model{inner, protocol}
 }
@@ -98,7 +98,7 @@ func (m model) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamRes
 	}, nil
 }
 
-// reply is what a stream has brought so far.
+// reply is the state of a stream.
 type reply struct {
 	protocol Protocol
 	content  Content
@@ -107,7 +107,7 @@ type reply struct {
 	held []fantasy.StreamPart
 }
 
-// pass hands the part on, after the calls that were held before it. It reports whether more is wanted.
+// pass passes on the part, after the calls that were held before it. It reports whether to continue.
 func (r *reply) pass(part fantasy.StreamPart, yield func(fantasy.StreamPart) bool) bool {
 	switch part.Type {
 	case fantasy.StreamPartTypeToolCall:
@@ -126,7 +126,7 @@ func (r *reply) pass(part fantasy.StreamPart, yield func(fantasy.StreamPart) boo
 	return r.release(yield) && yield(part)
 }
 
-// release hands on the calls that were held.
+// release passes on the held calls.
 func (r *reply) release(yield func(fantasy.StreamPart) bool) bool {
 	for _, call := range r.held {
 		r.content.Calls = true

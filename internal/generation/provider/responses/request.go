@@ -75,12 +75,12 @@ func hasTier(model, tier string) bool {
 
 // optionsOf are the provider's options of a call; the zero value if there are none.
 func optionsOf(call *fantasy.Call, provider v1alpha1.ModelProvider) (o v1alpha1.OpenAIResponsesOptions) {
-	given := wire.SettingsOf(call).Provider
+	configured := wire.SettingsOf(call).Provider
 	if provider == v1alpha1.ProviderAzure {
-		given.OpenAIResponses = given.AzureResponses
+		configured.OpenAIResponses = configured.AzureResponses
 	}
-	if given.OpenAIResponses != nil {
-		o = *given.OpenAIResponses
+	if configured.OpenAIResponses != nil {
+		o = *configured.OpenAIResponses
 	}
 	return o
 }
@@ -185,13 +185,13 @@ func setTools(r *responses.ResponseNewParams, call *fantasy.Call, strict bool) [
 
 // webSearch is the search of the web with these Args.
 func webSearch(args map[string]any) *responses.WebSearchToolParam {
-	said := func(name string) param.Opt[string] {
+	location := func(name string) param.Opt[string] {
 		value, _ := args[name].(string)
 		return text(value)
 	}
 	tool := &responses.WebSearchToolParam{Type: responses.WebSearchToolTypeWebSearch,
-		UserLocation: responses.WebSearchToolUserLocationParam{City: said(wire.City), Region: said(wire.Region),
-			Country: said(wire.Country), Timezone: said(wire.Timezone)}}
+		UserLocation: responses.WebSearchToolUserLocationParam{City: location(wire.City), Region: location(wire.Region),
+			Country: location(wire.Country), Timezone: location(wire.Timezone)}}
 	if !param.IsOmitted(tool.UserLocation) {
 		tool.UserLocation.Type = "approximate"
 	}

@@ -70,7 +70,7 @@ func (r *eventReader) events(yield func([]byte, error) bool) {
 	}
 }
 
-// pass hands the data of an event on, if it has any. It reports whether more events are to be read.
+// pass passes on the data of an event, if it has any. It reports whether to continue.
 func (r *eventReader) pass(event sse.Event, yield func([]byte, error) bool) bool {
 	data, err := r.data(event)
 	if err == nil && len(data) == 0 {
@@ -103,7 +103,7 @@ func (r *eventReader) read(p []byte) (int, error) {
 	return n, err
 }
 
-// data is what the event says; empty if it only keeps the connection alive.
+// data is the content of the event; empty if it only keeps the connection alive.
 func (r *eventReader) data(event sse.Event) ([]byte, error) {
 	data := bytes.TrimSpace([]byte(event.Data))
 	switch {
@@ -119,10 +119,10 @@ func (r *eventReader) data(event sse.Event) ([]byte, error) {
 	return nil, fmt.Errorf("reading an event that is not JSON: %w", io.ErrUnexpectedEOF)
 }
 
-// errorEvent is the data of an event that is an error by its name. Some servers say what it is without a field error,
-// or in plain text.
+// errorEvent is the data of an event that is an error by its name. Some servers send it without a field error, or as
+// plain text.
 func errorEvent(data []byte) ([]byte, error) {
-	var said any = string(data)
+	var cause any = string(data)
 	if json.Valid(data) {
 		var event struct {
 			Error json.RawMessage `json:"error"`
@@ -130,9 +130,9 @@ func errorEvent(data []byte) ([]byte, error) {
 		if json.Unmarshal(data, &event) == nil && IsError(event.Error) {
 			return data, nil
 		}
-		said = json.RawMessage(data)
+		cause = json.RawMessage(data)
 	}
-	return json.Marshal(map[string]any{"type": "error", "error": said})
+	return json.Marshal(map[string]any{"type": "error", "error": cause})
 }
 
 // frames are the data of the events within AWS's framing, such as Bedrock's. An exception is an error.

@@ -30,14 +30,14 @@ func Retry(ctx context.Context, model fantasy.LanguageModel, call fantasy.Call,
 // forward passes the stream on, and returns the call that is to be made instead, if any.
 func forward(stream fantasy.StreamResponse, next func(error) *fantasy.Call,
 	yield func(fantasy.StreamPart) bool) *fantasy.Call {
-	begun := false
+	started := false
 	for part := range stream {
-		if part.Error != nil && !begun {
+		if part.Error != nil && !started {
 			if again := next(part.Error); again != nil {
 				return again
 			}
 		}
-		begun = begun || part.Type != fantasy.StreamPartTypeWarnings
+		started = started || part.Type != fantasy.StreamPartTypeWarnings
 		if !yield(part) {
 			return nil
 		}

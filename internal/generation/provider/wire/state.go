@@ -89,7 +89,7 @@ func IsCacheMarked(message *fantasy.Message) bool {
 type Settings struct {
 	// Provider are options of the provider; the zero value if there are none.
 	Provider v1alpha1.ProviderOptions `json:"provider,omitzero"`
-	// Effort goes before what the options say about the same; empty: they count.
+	// Effort overrides the options; empty: they apply.
 	Effort v1alpha1.ReasoningEffort `json:"effort,omitempty"`
 	// Output is the form of the reply; nil: it is text.
 	Output *Output `json:"output,omitempty"`
