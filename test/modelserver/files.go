@@ -153,16 +153,10 @@ func validateImage(param, image string) *apiError {
 
 // validate holds that there is one way to the file, and that content is a PDF.
 func (f openAIFile) validate(at string, urls bool) *apiError {
-	ways := 0
-	for _, way := range []string{f.FileData, f.FileURL, f.FileID} {
-		if way != "" {
-			ways++
-		}
-	}
 	kind, data, found := cutData(f.FileData)
 	given := found && kind == kindPDF && isContent(kind, data) || urls && fetchable(f.FileData)
 	switch {
-	case ways != 1:
+	case count(f.FileData != "", f.FileURL != "", f.FileID != "") != 1:
 		return badRequest(at, "invalid_value",
 			"Invalid value: expected exactly one of 'file_data', 'file_url' and 'file_id'.")
 	case f.FileURL != "" && (strings.HasSuffix(at, ".file") || f.Filename != "" || !fetchable(f.FileURL)):

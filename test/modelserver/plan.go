@@ -94,7 +94,7 @@ func compileStep(s Step) (compiledStep, error) {
 		c.kind, source = reasoningBlock, s.Reasoning
 	}
 	if source != nil {
-		text, err := compileText(*source)
+		text, err := compileText(*source, false)
 		c.text = text
 		return c, err
 	}
@@ -106,10 +106,7 @@ func compileStep(s Step) (compiledStep, error) {
 			text.Value = string(call.Arguments)
 			verbatim = json.Unmarshal(call.Arguments, &text.Value) != nil
 		}
-		arguments, err := compileText(text)
-		if verbatim {
-			arguments, err = literalText(text)
-		}
+		arguments, err := compileText(text, verbatim)
 		if err != nil {
 			return c, fmt.Errorf("call of %s: %w", call.Name, err)
 		}
