@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -20,9 +21,7 @@ func TestRequestsListedAndClearedOverHTTPOmitKeys(t *testing.T) {
 	send(t, http.MethodPost, url+chatPath, "no JSON")
 	response, body := send(t, http.MethodGet, url+"/_control/requests", "")
 	var records []modelserver.Record
-	if err := json.Unmarshal([]byte(body), &records); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, json.Unmarshal([]byte(body), &records))
 	if response.StatusCode != http.StatusOK || len(records) != 2 || strings.Contains(body, "sk-secret") {
 		t.Fatalf("%d: %s", response.StatusCode, body)
 	}
@@ -74,10 +73,7 @@ func TestARecordHasTheTimesOfTheAnswer(t *testing.T) {
 	}}}})
 	began := time.Now()
 	send(t, http.MethodPost, url+chatPath, chat(user))
-	if err := server.WaitUntil(t.Context(),
-		func([]modelserver.Record) bool { return server.InFlight() == 0 }); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, server.WaitUntil(t.Context(), func([]modelserver.Record) bool { return server.InFlight() == 0 }))
 	r := server.Requests()[0]
 	switch {
 	case r.Arrived.Before(began) || r.FirstPart.Before(r.Arrived.Add(before)) || r.Ended.Before(r.FirstPart):

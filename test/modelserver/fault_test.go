@@ -10,13 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
 
 func failing(f modelserver.Fault) modelserver.Script {
-	return modelserver.Script{
-		Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("a", "b", "c")},
-			Fault: &f}}}}
+	return modelserver.Always(modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("a", "b", "c")}, Fault: &f})
 }
 
 func TestRetryAfterIsSentInEveryFormat(t *testing.T) {
@@ -102,10 +101,7 @@ func TestHangAfterPartialReplyEndsWithClient(t *testing.T) {
 					cancel()
 				}
 			})
-			if err := server.WaitUntil(t.Context(),
-				func([]modelserver.Record) bool { return server.InFlight() == 0 }); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, server.WaitUntil(t.Context(), func([]modelserver.Record) bool { return server.InFlight() == 0 }))
 			if r := server.Requests()[0]; text != "ab" || !r.Aborted || r.Parts != 2 || r.Status != http.StatusOK {
 				t.Errorf("got %q, record %+v", text, r)
 			}

@@ -5,7 +5,6 @@ package modelserver_test
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 
 	"parley.dev/parley/test/modelserver"
@@ -31,10 +30,7 @@ func TestProblemMessageMatchesProviderWording(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, url := serve(t, failing(modelserver.Fault{Kind: modelserver.FaultStatus, Problem: c.problem}))
-			if response, body := send(t, http.MethodPost, url+c.path, c.body); response.StatusCode != c.status ||
-				!strings.Contains(body, c.want) {
-				t.Errorf("%d: %s", response.StatusCode, body)
-			}
+			expect(t, url+c.path, c.body, c.status, c.want)
 		})
 	}
 }
@@ -57,10 +53,7 @@ func TestAReplyCanFailWithinItsStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.fault.Kind, c.fault.After = modelserver.FaultFailed, new(1)
 			_, url := serve(t, failing(c.fault))
-			if response, body := send(t, http.MethodPost, url+c.path, c.body); response.StatusCode != http.StatusOK ||
-				!strings.Contains(body, c.want) {
-				t.Errorf("%d: %s", response.StatusCode, body)
-			}
+			expect(t, url+c.path, c.body, http.StatusOK, c.want)
 		})
 	}
 }

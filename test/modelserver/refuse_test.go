@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -24,9 +25,7 @@ const (
 func serve(t *testing.T, script modelserver.Script) (*modelserver.Server, string) {
 	t.Helper()
 	server, err := modelserver.New(script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	listener := httptest.NewServer(server)
 	t.Cleanup(listener.Close)
 	return server, listener.URL
@@ -36,24 +35,26 @@ func serve(t *testing.T, script modelserver.Script) (*modelserver.Server, string
 func send(t *testing.T, method, url, body string, header ...string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Anthropic-Version", "2023-06-01")
 	for i := 0; i < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer response.Body.Close()
 	all, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return response, string(all)
+}
+
+// expect posts a body, and checks the status of the answer and what its body contains.
+func expect(t *testing.T, url, body string, status int, want string, header ...string) {
+	t.Helper()
+	response, answer := send(t, http.MethodPost, url, body, header...)
+	check.Equal(t, "status", status, response.StatusCode)
+	check.Contains(t, answer, want)
 }
 
 func chat(messages string) string { return `{"model":"m","stream":true,"messages":[` + messages + `]}` }
@@ -176,22 +177,15 @@ func TestBadRequestsAreRejectedWithProviderMessage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			response, body := send(t, http.MethodPost, url+c.path, c.body)
 			var shape struct {
-				Type  string `json:"type"`
-				Error struct {
-					Type    string `json:"type"`
-					Message string `json:"message"`
-				} `json:"error"`
+				Type  string
+				Error struct{ Type string }
 			}
-			if err := json.Unmarshal([]byte(body), &shape); err != nil {
-				t.Fatal(err)
-			}
-			if response.StatusCode != http.StatusBadRequest || shape.Error.Type != "invalid_request_error" ||
-				!strings.Contains(body, c.want) {
-				t.Errorf("%d: %s", response.StatusCode, body)
-			}
-			if anthropic := c.path == messagesPath; anthropic != (shape.Type == "error") {
-				t.Errorf("the error has the shape of another provider: %s", body)
-			}
+			check.OK(t, json.Unmarshal([]byte(body), &shape))
+			// Only Anthropic's errors have a type outside.
+			outside := map[bool]string{true: "error"}[c.path == messagesPath]
+			check.Equal(t, "status and types", []any{http.StatusBadRequest, "invalid_request_error", outside},
+				[]any{response.StatusCode, shape.Error.Type, shape.Type})
+			check.Contains(t, body, c.want)
 		})
 	}
 }
@@ -214,9 +208,7 @@ func TestGoodRequestsAreNotRefused(t *testing.T) {
 		"anthropic: a prefilled reply": {messagesPath, anthropicChat(user + `,{"role":"assistant","content":"a"}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if response, body := send(t, http.MethodPost, url+c.path, c.body); response.StatusCode != http.StatusOK {
-				t.Errorf("%d: %s", response.StatusCode, body)
-			}
+			expect(t, url+c.path, c.body, http.StatusOK, "")
 		})
 	}
 }
@@ -240,10 +232,7 @@ func TestKeyIsRequiredWhenScriptDemandsIt(t *testing.T) {
 		"anthropic, right": {messagesPath, anthropicChat(user), []string{"X-Api-Key", "sk-right"}, 200, `"type":"message"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if response, body := send(t, http.MethodPost, url+c.path, c.body, c.header...); response.StatusCode != c.status ||
-				!strings.Contains(body, c.want) {
-				t.Errorf("%d: %s", response.StatusCode, body)
-			}
+			expect(t, url+c.path, c.body, c.status, c.want, c.header...)
 		})
 	}
 }
@@ -256,9 +245,6 @@ func TestAnUnknownModelOrPathIsNotFound(t *testing.T) {
 		messagesPath:   {anthropicChat(user), "not_found_error"},
 		"/v2/anything": {`{}`, "Invalid URL (POST /v2/anything)"},
 	} {
-		if response, body := send(t, http.MethodPost, url+path, c.body); response.StatusCode != http.StatusNotFound ||
-			!strings.Contains(body, c.want) {
-			t.Errorf("%s: %d: %s", path, response.StatusCode, body)
-		}
+		expect(t, url+path, c.body, http.StatusNotFound, c.want)
 	}
 }

@@ -190,6 +190,9 @@ type RetryAfter struct {
 	Milliseconds *int `json:"milliseconds,omitempty"`
 }
 
+// Always is a script that answers every request with the reply.
+func Always(reply Reply) Script { return Script{Rules: []Rule{{Reply: reply}}} }
+
 // Say is a step that sends the text, each argument as one part.
 func Say(chunks ...string) Step { return Step{Text: &Text{Chunks: chunks}} }
 

@@ -85,9 +85,7 @@ func TestATextIsCutWhereTheScriptSays(t *testing.T) {
 			[]string{"abab", "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, url := serve(t,
-				modelserver.Script{
-					Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &c.text}}}}}})
+			_, url := serve(t, modelserver.Always(modelserver.Reply{Steps: []modelserver.Step{{Text: &c.text}}}))
 			_, body := send(t, http.MethodPost, url+chatPath, chat(user))
 			var got []string
 			for _, e := range events(t, body) {

@@ -192,9 +192,7 @@ func TestFinishReasonUsesProtocolTerm(t *testing.T) {
 		modelserver.FinishToolCalls: {`"finish_reason":"tool_calls"`, `"status":"completed"`, `"stop_reason":"tool_use"`},
 	} {
 		_, url := serve(t,
-			modelserver.Script{
-				Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("a")},
-					Finish: finish}}}})
+			modelserver.Always(modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("a")}, Finish: finish}))
 		for i, c := range []struct{ path, body string }{{chatPath, chat(user)}, {responsesPath, responsesChat(user)},
 			{messagesPath, anthropicChat(user)}} {
 			if _, answer := send(t, http.MethodPost, url+c.path, c.body); !strings.Contains(answer, want[i]) {
