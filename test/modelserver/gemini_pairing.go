@@ -20,7 +20,9 @@ func validateGemini(c *genai.Content, i int, model string) *apiError {
 	}
 	for j, p := range c.Parts {
 		at := fmt.Sprintf("contents[%d].parts[%d]", i, j)
-		if count(p.Text != "", p.FunctionCall != nil, p.FunctionResponse != nil, p.InlineData != nil, p.FileData != nil) != 1 {
+		kinds := count(p.Text != "", p.FunctionCall != nil, p.FunctionResponse != nil, p.InlineData != nil,
+			p.FileData != nil)
+		if kinds != 1 {
 			return refuse("* GenerateContentRequest.%s.data: required oneof field 'data' must have one initialized field\n", at)
 		}
 		if err := validateGeminiFunction(p, at, c.Role); err != nil {

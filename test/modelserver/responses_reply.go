@@ -85,7 +85,8 @@ func (r responsesReply) finished() object {
 	}
 	u := r.plan.usage
 	out["usage"] = responses.ResponseUsage{
-		InputTokens: int64(u.Input), InputTokensDetails: responses.ResponseUsageInputTokensDetails{CachedTokens: int64(u.Cached)},
+		InputTokens:         int64(u.Input),
+		InputTokensDetails:  responses.ResponseUsageInputTokensDetails{CachedTokens: int64(u.Cached)},
 		OutputTokens:        int64(u.Output),
 		OutputTokensDetails: responses.ResponseUsageOutputTokensDetails{ReasoningTokens: int64(u.Reasoning)},
 		TotalTokens:         int64(u.Input + u.Output),

@@ -49,8 +49,8 @@ func (m outputModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.Str
 	}, nil
 }
 
-// through is the call with the tool, which the model has to call unless it calls another one, or the one that the caller
-// chose. Claude cannot be forced while it thinks.
+// through is the call with the tool, which the model has to call unless it calls another one, or the one that the
+// caller chose. Claude cannot be forced while it thinks.
 func (m outputModel) through(call fantasy.Call, settings wire.Settings) fantasy.Call {
 	answer := fantasy.FunctionTool{
 		Name: outputTool, Description: "Takes your final answer.", InputSchema: settings.Output.Schema,

@@ -82,7 +82,8 @@ func (r *reply) usage(counts *openai.CompletionUsage) {
 		CacheReadTokens: of.CachedTokens, CacheCreationTokens: of.CacheWriteTokens,
 		OutputTokens: counts.CompletionTokens, ReasoningTokens: reasoning, TotalTokens: counts.TotalTokens,
 	}
-	if reasoning > counts.CompletionTokens || counts.TotalTokens == counts.PromptTokens+counts.CompletionTokens+reasoning ||
+	if reasoning > counts.CompletionTokens ||
+		counts.TotalTokens == counts.PromptTokens+counts.CompletionTokens+reasoning ||
 		r.spec.Provider == v1alpha1.ProviderVercel && strings.HasPrefix(r.spec.Model, "google/") {
 		r.end.Usage.OutputTokens += reasoning
 	}

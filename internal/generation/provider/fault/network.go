@@ -69,8 +69,8 @@ func isTimeout(err error) bool {
 	return ok && e.Timeout()
 }
 
-// isBrokenOff: the connection was lost. A cancellation that is not the caller's is the peer's, and the error of an HTTP/2
-// peer that is shutting down has no exported type.
+// isBrokenOff: the connection was lost. A cancellation that is not the caller's is the peer's, and the error of an
+// HTTP/2 peer that is shutting down has no exported type.
 func isBrokenOff(err error) bool {
 	return isAny(io.EOF, context.Canceled, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed)(err) ||
 		fantasy.IsTransportError(err) || strings.Contains(err.Error(), "GOAWAY") ||

@@ -56,6 +56,11 @@ func (m *urlModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.Strea
 	if err != nil {
 		return nil, err
 	}
+	return m.withWarnings(stream, f), nil
+}
+
+// withWarnings is the stream, which begins with warnings about the omitted files if the provider accepts the call.
+func (m *urlModel) withWarnings(stream fantasy.StreamResponse, f *urlFiles) fantasy.StreamResponse {
 	return func(yield func(fantasy.StreamPart) bool) {
 		started := false
 		for part := range stream {
@@ -70,7 +75,7 @@ func (m *urlModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.Strea
 				return
 			}
 		}
-	}, nil
+	}
 }
 
 func (m *urlModel) isRefused(url string) bool {

@@ -42,8 +42,10 @@ type Option[T any] struct{ Value T }
 // Options implements fantasy.ProviderOptionsData.
 func (*Option[T]) Options() {}
 
+// MarshalJSON implements fantasy.ProviderOptionsData.
 func (o *Option[T]) MarshalJSON() ([]byte, error) { return json.Marshal(o.Value) }
 
+// UnmarshalJSON implements fantasy.ProviderOptionsData.
 func (o *Option[T]) UnmarshalJSON(raw []byte) error { return json.Unmarshal(raw, &o.Value) }
 
 // Mark returns the finish part with the end of the reply.

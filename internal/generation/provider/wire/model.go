@@ -126,6 +126,8 @@ func (m *Model) StreamObject(context.Context, fantasy.ObjectCall) (fantasy.Objec
 	return nil, errStreamsOnly
 }
 
+// Provider implements fantasy.LanguageModel.
 func (m *Model) Provider() string { return string(m.spec.Provider) }
 
+// Model implements fantasy.LanguageModel.
 func (m *Model) Model() string { return m.spec.Model }

@@ -31,8 +31,8 @@ type block struct {
 	state *State
 }
 
-// Parts passes the parts of a reply to the reader of the stream. It begins a block with its first delta. It belongs to the
-// goroutine that reads the stream.
+// Parts passes the parts of a reply to the reader of the stream. It begins a block with its first delta. It belongs to
+// the goroutine that reads the stream.
 type Parts struct {
 	yield func(fantasy.StreamPart) bool
 	// protocol is that of the reply.

@@ -40,10 +40,12 @@ type plainState State
 // Options implements fantasy.ProviderOptionsData.
 func (*State) Options() {}
 
+// MarshalJSON implements fantasy.ProviderOptionsData.
 func (s State) MarshalJSON() ([]byte, error) {
 	return fantasy.MarshalProviderType(stateType, plainState(s))
 }
 
+// UnmarshalJSON implements fantasy.ProviderOptionsData.
 func (s *State) UnmarshalJSON(raw []byte) error {
 	return fantasy.UnmarshalProviderType(raw, (*plainState)(s))
 }
