@@ -5,7 +5,8 @@ package modelserver
 
 import (
 	"encoding/base64"
-	"encoding/json"
+
+	"github.com/anthropics/anthropic-sdk-go"
 )
 
 type anthropicUsage struct {
@@ -16,6 +17,8 @@ type anthropicUsage struct {
 	ServiceTier   string `json:"service_tier,omitempty"`
 }
 
+// anthropicReply is an anthropic.Message, and anthropicStop an anthropic.MessageDeltaEvent, without the objects that
+// those types write where there is none, and with null for a reason that is not known yet.
 type anthropicReply struct {
 	ID           string         `json:"id"`
 	Type         string         `json:"type"`
@@ -27,49 +30,17 @@ type anthropicReply struct {
 	Usage        anthropicUsage `json:"usage"`
 }
 
-type anthropicText struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
-}
-
-type anthropicThinking struct {
-	Type      string `json:"type"`
-	Thinking  string `json:"thinking"`
-	Signature string `json:"signature"`
-}
-
-type anthropicToolUse struct {
-	Type  string          `json:"type"`
-	ID    string          `json:"id"`
-	Name  string          `json:"name"`
-	Input json.RawMessage `json:"input"`
-}
-
 type anthropicStart struct {
 	Type    string         `json:"type"`
 	Message anthropicReply `json:"message"`
 }
 
+// anthropicBlockEvent has what a union of the library, which is for reading, cannot write.
 type anthropicBlockEvent struct {
 	Type  string `json:"type"`
 	Index int    `json:"index"`
 	Block any    `json:"content_block,omitempty"`
 	Delta any    `json:"delta,omitempty"`
-}
-
-type anthropicThinkingDelta struct {
-	Type     string `json:"type"`
-	Thinking string `json:"thinking"`
-}
-
-type anthropicSignatureDelta struct {
-	Type      string `json:"type"`
-	Signature string `json:"signature"`
-}
-
-type anthropicInputDelta struct {
-	Type string `json:"type"`
-	JSON string `json:"partial_json"`
 }
 
 type anthropicStop struct {
@@ -79,10 +50,6 @@ type anthropicStop struct {
 		StopSequence *string `json:"stop_sequence"`
 	} `json:"delta"`
 	Usage anthropicUsage `json:"usage"`
-}
-
-type anthropicBare struct {
-	Type string `json:"type"`
 }
 
 func anthropicStopReason(f Finish) string {
@@ -113,35 +80,6 @@ func (b *block) signature() string {
 	return base64.StdEncoding.EncodeToString([]byte("scripted:" + b.id))
 }
 
-// input is the arguments as an object, or as a string where the script made them malformed.
-func (b *block) input() json.RawMessage {
-	if json.Valid([]byte(b.text)) {
-		return json.RawMessage(b.text)
-	}
-	return encode(b.text)
-}
-
-func (anthropicDialect) whole(r *request, p *plan) any {
-	out := newAnthropicReply(r, p)
-	for i := range p.blocks {
-		b := &p.blocks[i]
-		switch b.kind {
-		case textBlock:
-			out.Content = append(out.Content, anthropicText{Type: "text", Text: b.text})
-		case reasoningBlock:
-			out.Content = append(out.Content, anthropicThinking{Type: "thinking", Thinking: b.text, Signature: b.signature()})
-		case callBlock:
-			out.Content = append(out.Content, anthropicToolUse{Type: "tool_use", ID: b.call.ID, Name: b.call.Name,
-				Input: b.input()})
-		case searchBlock, foundBlock:
-			out.Content = append(out.Content, anthropicSearch(b, true))
-		}
-	}
-	reason := p.word(anthropicStopReason)
-	out.StopReason = &reason
-	return out
-}
-
 type anthropicStream struct {
 	out   *sse
 	plan  *plan
@@ -157,7 +95,7 @@ func (s *anthropicStream) open() {
 	s.reply.Usage.Output = min(1, s.plan.usage.Output)
 	s.out.event("message_start", anthropicStart{Type: "message_start", Message: s.reply})
 	if len(s.plan.blocks) == 0 {
-		s.out.event("ping", anthropicBare{Type: "ping"})
+		s.out.event("ping", object{"type": "ping"})
 	}
 }
 
@@ -165,17 +103,17 @@ func (s *anthropicStream) begin(index int, b *block) {
 	e := anthropicBlockEvent{Type: "content_block_start", Index: index}
 	switch b.kind {
 	case textBlock:
-		e.Block = anthropicText{Type: "text"}
+		e.Block = anthropic.NewTextBlock("")
 	case reasoningBlock:
-		e.Block = anthropicThinking{Type: "thinking"}
+		e.Block = anthropic.NewThinkingBlock("", "")
 	case callBlock:
-		e.Block = anthropicToolUse{Type: "tool_use", ID: b.call.ID, Name: b.call.Name, Input: json.RawMessage("{}")}
+		e.Block = anthropic.NewToolUseBlock(b.call.ID, object{}, b.call.Name)
 	case searchBlock, foundBlock:
-		e.Block = anthropicSearch(b, false)
+		e.Block = anthropicSearch(b)
 	}
 	s.out.event(e.Type, e)
 	if index == 0 {
-		s.out.event("ping", anthropicBare{Type: "ping"})
+		s.out.event("ping", object{"type": "ping"})
 	}
 	if b.kind == callBlock || b.kind == searchBlock {
 		s.delta(index, b, "")
@@ -186,11 +124,11 @@ func (s *anthropicStream) delta(index int, b *block, chunk string) {
 	e := anthropicBlockEvent{Type: "content_block_delta", Index: index}
 	switch b.kind {
 	case textBlock:
-		e.Delta = anthropicText{Type: "text_delta", Text: chunk}
+		e.Delta = anthropic.TextDelta{Text: chunk}
 	case reasoningBlock:
-		e.Delta = anthropicThinkingDelta{Type: "thinking_delta", Thinking: chunk}
+		e.Delta = anthropic.ThinkingDelta{Thinking: chunk}
 	case callBlock, searchBlock:
-		e.Delta = anthropicInputDelta{Type: "input_json_delta", JSON: chunk}
+		e.Delta = anthropic.InputJSONDelta{PartialJSON: chunk}
 	case foundBlock:
 		return // It comes whole.
 	}
@@ -200,10 +138,10 @@ func (s *anthropicStream) delta(index int, b *block, chunk string) {
 func (s *anthropicStream) end(index int, b *block) {
 	if b.kind == reasoningBlock {
 		e := anthropicBlockEvent{Type: "content_block_delta", Index: index,
-			Delta: anthropicSignatureDelta{Type: "signature_delta", Signature: b.signature()}}
+			Delta: anthropic.SignatureDelta{Signature: b.signature()}}
 		s.out.event(e.Type, e)
 	}
-	s.out.event("content_block_stop", anthropicBlockEvent{Type: "content_block_stop", Index: index})
+	s.out.event("content_block_stop", anthropic.ContentBlockStopEvent{Index: int64(index)})
 }
 
 func (s *anthropicStream) close() {
@@ -211,7 +149,7 @@ func (s *anthropicStream) close() {
 	stop.Usage.ServiceTier = ""
 	stop.Delta.StopReason = s.plan.word(anthropicStopReason)
 	s.out.event("message_delta", stop)
-	s.out.event("message_stop", anthropicBare{Type: "message_stop"})
+	s.out.event("message_stop", anthropic.MessageStopEvent{})
 }
 
 func (s *anthropicStream) fail(e apiError) { s.out.event("error", anthropicErrorShape(e, "")) }

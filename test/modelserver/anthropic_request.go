@@ -91,8 +91,8 @@ func (anthropicDialect) wrongKey(key string) apiError {
 	return e
 }
 
-func (anthropicDialect) contextTooLong(used, limit int) apiError {
-	return *badRequest("", "", "prompt is too long: %d tokens > %d maximum", used, limit)
+func (anthropicDialect) contextTooLong() apiError {
+	return *badRequest("", "", "prompt is too long: %d tokens > %d maximum", usedTokens, maxTokens)
 }
 
 func (d anthropicDialect) decode(body []byte, header http.Header) (*request, *apiError) {

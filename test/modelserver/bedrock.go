@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Bedrock is POST /model/{model}/invoke and /invoke-with-response-stream, with a body of Anthropic's protocol.
+// Bedrock is POST /model/{model}/invoke-with-response-stream, with a body of Anthropic's protocol.
 const Bedrock Protocol = "bedrock"
 
 // bedrockVersion is the one version of Anthropic's protocol that AWS has.
@@ -20,15 +20,11 @@ const bedrockVersion = "bedrock-2023-05-31"
 type bedrockDialect struct {
 	anthropicDialect
 
-	model    string
-	streamed bool
+	model string
 }
 
-func newBedrock(streamed bool) func(*http.Request) dialect {
-	return func(r *http.Request) dialect {
-		return bedrockDialect{anthropicDialect: anthropicDialect{contentOnly: true}, model: r.PathValue("model"),
-			streamed: streamed}
-	}
+func newBedrock(r *http.Request) dialect {
+	return bedrockDialect{anthropicDialect: anthropicDialect{contentOnly: true}, model: r.PathValue("model")}
 }
 
 // bedrockErrors are what the reference of InvokeModel says about each status.
@@ -90,7 +86,7 @@ func (d bedrockDialect) decode(body []byte, header http.Header) (*request, *apiE
 		return nil, refuse("Malformed input request: #: required key [anthropic_version] not found, please reformat your " +
 			"input and try again.")
 	}
-	in["model"], in["stream"] = encode(d.model), encode(d.streamed)
+	in["model"], in["stream"] = encode(d.model), encode(true)
 	inner := header.Clone()
 	inner.Set("Anthropic-Version", bedrockVersion)
 	r, refused := d.anthropicDialect.decode(encode(in), inner)

@@ -6,8 +6,12 @@ package modelserver
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/openai/openai-go/v3"
 )
 
+// chatChunk is an openai.ChatCompletionChunk with fields that can be null or absent, as they are on the wire, and with
+// the reasoning of servers that imitate OpenAI.
 type chatChunk struct {
 	ID                string            `json:"id"`
 	Object            string            `json:"object"`
@@ -35,49 +39,6 @@ type chatDelta struct {
 	ToolCalls []chatCall      `json:"tool_calls,omitempty"`
 }
 
-type chatUsage struct {
-	PromptTokens     int `json:"prompt_tokens"`
-	CompletionTokens int `json:"completion_tokens"`
-	TotalTokens      int `json:"total_tokens"`
-	PromptDetails    struct {
-		Cached int `json:"cached_tokens"`
-		Audio  int `json:"audio_tokens"`
-	} `json:"prompt_tokens_details"`
-	CompletionDetails struct {
-		Reasoning int `json:"reasoning_tokens"`
-		Audio     int `json:"audio_tokens"`
-		Accepted  int `json:"accepted_prediction_tokens"`
-		Rejected  int `json:"rejected_prediction_tokens"`
-	} `json:"completion_tokens_details"`
-}
-
-type chatReply struct {
-	ID                string            `json:"id"`
-	Object            string            `json:"object"`
-	Created           int64             `json:"created"`
-	Model             string            `json:"model"`
-	Choices           []chatReplyChoice `json:"choices"`
-	Usage             chatUsage         `json:"usage"`
-	ServiceTier       string            `json:"service_tier"`
-	SystemFingerprint string            `json:"system_fingerprint"`
-}
-
-type chatReplyChoice struct {
-	Index        int              `json:"index"`
-	Message      chatReplyMessage `json:"message"`
-	Logprobs     *struct{}        `json:"logprobs"`
-	FinishReason string           `json:"finish_reason"`
-}
-
-type chatReplyMessage struct {
-	Role        string     `json:"role"`
-	Content     *string    `json:"content"`
-	Reasoning   *string    `json:"reasoning_content,omitempty"`
-	ToolCalls   []chatCall `json:"tool_calls,omitempty"`
-	Refusal     *string    `json:"refusal"`
-	Annotations []struct{} `json:"annotations"`
-}
-
 const chatFingerprint = "fp_scripted"
 
 var null = json.RawMessage("null")
@@ -95,42 +56,13 @@ func chatFinish(f Finish) string {
 	}
 }
 
-func (p *plan) chatUsage() chatUsage {
-	u := chatUsage{PromptTokens: p.usage.Input, CompletionTokens: p.usage.Output,
-		TotalTokens: p.usage.Input + p.usage.Output}
-	u.PromptDetails.Cached = p.usage.Cached
-	u.CompletionDetails.Reasoning = p.usage.Reasoning
-	return u
-}
-
-func (chatDialect) whole(r *request, p *plan) any {
-	m := chatReplyMessage{Role: "assistant", Annotations: []struct{}{}}
-	for _, b := range p.blocks {
-		switch b.kind {
-		case textBlock:
-			m.Content = joined(m.Content, b.text)
-		case reasoningBlock:
-			m.Reasoning = joined(m.Reasoning, b.text)
-		case callBlock:
-			m.ToolCalls = append(m.ToolCalls,
-				chatCall{ID: b.call.ID, Type: "function", Function: chatCallFunction{Name: b.call.Name, Arguments: b.text}})
-		}
+func (p *plan) chatUsage() openai.CompletionUsage {
+	return openai.CompletionUsage{
+		PromptTokens: int64(p.usage.Input), CompletionTokens: int64(p.usage.Output),
+		TotalTokens:             int64(p.usage.Input + p.usage.Output),
+		PromptTokensDetails:     openai.CompletionUsagePromptTokensDetails{CachedTokens: int64(p.usage.Cached)},
+		CompletionTokensDetails: openai.CompletionUsageCompletionTokensDetails{ReasoningTokens: int64(p.usage.Reasoning)},
 	}
-	if m.Content == nil && len(m.ToolCalls) == 0 {
-		m.Content = new(string)
-	}
-	return chatReply{
-		ID: newID("chatcmpl-"), Object: "chat.completion", Created: time.Now().Unix(), Model: r.model,
-		Choices: []chatReplyChoice{{Message: m, FinishReason: p.word(chatFinish)}},
-		Usage:   p.chatUsage(), ServiceTier: "default", SystemFingerprint: chatFingerprint,
-	}
-}
-
-func joined(before *string, text string) *string {
-	if before != nil {
-		text = *before + text
-	}
-	return &text
 }
 
 type chatStream struct {
@@ -172,9 +104,6 @@ func (s *chatStream) begin(_ int, b *block) {
 	index := s.calls
 	s.calls++
 	call := chatCall{Index: &index, ID: b.call.ID, Type: "function", Function: chatCallFunction{Name: b.call.Name}}
-	if b.call.OmitID {
-		call.ID, call.Type = "", ""
-	}
 	s.send(chatDelta{ToolCalls: []chatCall{call}}, nil)
 }
 

@@ -69,10 +69,10 @@ func (chatDialect) errorShape(e apiError, id string) any { return openAIErrorSha
 func (chatDialect) wrongKey(key string) apiError       { return openAIWrongKey(key) }
 func (chatDialect) unknownModel(model string) apiError { return openAIUnknownModel(model) }
 
-func (chatDialect) contextTooLong(used, limit int) apiError {
+func (chatDialect) contextTooLong() apiError {
 	return *badRequest("messages", "context_length_exceeded",
 		"This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce "+
-			"the length of the messages.", limit, used)
+			"the length of the messages.", maxTokens, usedTokens)
 }
 
 func (d chatDialect) decode(body []byte, _ http.Header) (*request, *apiError) {

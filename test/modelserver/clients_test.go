@@ -21,10 +21,8 @@ import (
 
 // client is the provider's own client of a protocol.
 type client interface {
-	// stream asks for a stream. It hands each piece of text to onText.
+	// stream asks a question. It hands each piece of text to onText.
 	stream(ctx context.Context, q question, onText func(string)) reply
-	// generate asks for the reply as one document.
-	generate(ctx context.Context, q question) reply
 	// words are how the protocol says that a reply is complete, and that it ends with calls of tools.
 	words() (complete, calls string)
 }
@@ -134,19 +132,6 @@ func (c chatClient) stream(ctx context.Context, q question, onText func(string))
 	return r.end(stream.Err())
 }
 
-func (c chatClient) generate(ctx context.Context, q question) reply {
-	completion, err := c.Chat.Completions.New(ctx, c.params(q))
-	if err != nil {
-		return reply{err: err}
-	}
-	choice := completion.Choices[0]
-	r := reply{text: choice.Message.Content, finish: choice.FinishReason}
-	for _, call := range choice.Message.ToolCalls {
-		r.call, r.input = call.Function.Name, call.Function.Arguments
-	}
-	return r
-}
-
 // responsesClient speaks Responses.
 type responsesClient struct{ openai.Client }
 
@@ -188,20 +173,6 @@ func (c responsesClient) stream(ctx context.Context, q question, onText func(str
 	return r.end(stream.Err())
 }
 
-func (c responsesClient) generate(ctx context.Context, q question) reply {
-	response, err := c.Responses.New(ctx, c.params(q))
-	if err != nil {
-		return reply{err: err}
-	}
-	r := reply{text: response.OutputText(), finish: string(response.Status)}
-	for _, item := range response.Output {
-		if item.Type == "function_call" {
-			r.call, r.input = item.Name, item.Arguments.OfString
-		}
-	}
-	return r
-}
-
 // anthropicClient speaks Messages.
 type anthropicClient struct{ anthropic.Client }
 
@@ -236,19 +207,4 @@ func (c anthropicClient) stream(ctx context.Context, q question, onText func(str
 		}
 	}
 	return r.end(stream.Err())
-}
-
-func (c anthropicClient) generate(ctx context.Context, q question) reply {
-	message, err := c.Messages.New(ctx, c.params(q))
-	if err != nil {
-		return reply{err: err}
-	}
-	r := reply{finish: string(message.StopReason)}
-	for _, block := range message.Content {
-		r.text += block.Text
-		if block.Type == "tool_use" {
-			r.call, r.input = block.Name, string(block.Input)
-		}
-	}
-	return r
 }

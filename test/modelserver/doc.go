@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package modelserver is a scripted model: a real HTTP server that speaks OpenAI chat completions, OpenAI responses and
-// Anthropic messages, streamed and not, says what a script tells it, fails how a script tells it, refuses what the real
-// ones refuse, and records every request. It also speaks Gemini's protocol, and those of OpenAI and Anthropic as Azure,
+// Anthropic messages, as streams. It replies and fails as a script describes, refuses requests that the real providers
+// refuse, and records every request. It also speaks Gemini's protocol, and those of OpenAI and Anthropic as Azure,
 // OpenRouter, Vercel and AWS Bedrock host them, each at its own paths (see hosts).
 //
 // A script, as YAML:

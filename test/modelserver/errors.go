@@ -27,28 +27,6 @@ func badRequest(param, code, format string, args ...any) *apiError {
 	return &apiError{status: http.StatusBadRequest, param: param, code: code, message: fmt.Sprintf(format, args...)}
 }
 
-type openAIErrorBody struct {
-	Error openAIError `json:"error"`
-}
-
-type openAIError struct {
-	Message string  `json:"message"`
-	Type    string  `json:"type"`
-	Param   *string `json:"param"`
-	Code    *string `json:"code"`
-}
-
-type anthropicErrorBody struct {
-	Type      string         `json:"type"`
-	Error     anthropicError `json:"error"`
-	RequestID string         `json:"request_id,omitempty"`
-}
-
-type anthropicError struct {
-	Type    string `json:"type"`
-	Message string `json:"message"`
-}
-
 // openAIErrors and anthropicErrors are what the providers' references say about each status.
 var openAIErrors = map[int]apiError{
 	http.StatusBadRequest: {kind: "invalid_request_error", message: "Invalid request."},
@@ -100,13 +78,16 @@ func (e apiError) complete(known map[int]apiError) apiError {
 
 func openAIErrorShape(e apiError, _ string) any {
 	e = e.complete(openAIErrors)
-	return openAIErrorBody{Error: openAIError{Message: e.message, Type: e.kind, Param: orNull(e.param),
-		Code: orNull(e.code)}}
+	return object{"error": object{"message": e.message, "type": e.kind, "param": orNull(e.param), "code": orNull(e.code)}}
 }
 
 func anthropicErrorShape(e apiError, requestID string) any {
 	e = e.complete(anthropicErrors)
-	return anthropicErrorBody{Type: "error", Error: anthropicError{Type: e.kind, Message: e.message}, RequestID: requestID}
+	shape := object{"type": "error", "error": object{"type": e.kind, "message": e.message}}
+	if requestID != "" {
+		shape["request_id"] = requestID
+	}
+	return shape
 }
 
 // openAIWrongKey quotes the key whole. The provider masks most of it, but servers that imitate the provider may not,
@@ -138,6 +119,9 @@ func orNull(s string) *string {
 	return &s
 }
 
+// The numbers in the messages of kind ContextTooLong.
+const usedTokens, maxTokens = 210_000, 200_000
+
 // apiError is the fault as an HTTP error.
 func (f Fault) apiError(d dialect) apiError {
 	e := apiError{status: f.Status, kind: f.Type, code: f.Code, message: f.Message}
@@ -146,7 +130,7 @@ func (f Fault) apiError(d dialect) apiError {
 		e.message = cmp.Or(f.Message, e.message)
 	}
 	if f.Kind == FaultContextTooLong {
-		e = d.contextTooLong(cmp.Or(f.UsedTokens, 210_000), cmp.Or(f.MaxTokens, 200_000))
+		e = d.contextTooLong()
 	}
 	e.status = cmp.Or(e.status, http.StatusInternalServerError)
 	return e

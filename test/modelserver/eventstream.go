@@ -4,20 +4,16 @@
 package modelserver
 
 import (
-	"encoding/binary"
-	"hash/crc32"
+	"bytes"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 )
-
-// frameEnds is the length of what a frame has around headers and payload: two lengths, their checksum, and that of all.
-const frameEnds = 16
-
-// headerOfString is the type of a header whose value is a string.
-const headerOfString = 7
 
 // chunk is the payload of a frame that carries one event.
 type chunk struct {
 	Bytes []byte `json:"bytes"`
-	// Padding keeps the length of a frame from telling what it says.
+	// Padding hides the length of the event.
 	Padding string `json:"p"`
 }
 
@@ -29,15 +25,13 @@ func chunkFrame(event []byte) []byte {
 
 // frame encodes one message of that format. Headers are names and values by turns.
 func frame(payload []byte, headers ...string) []byte {
-	var head []byte
+	message := eventstream.Message{Payload: payload}
 	for i := 0; i < len(headers); i += 2 {
-		name, value := headers[i], headers[i+1]
-		head = append(append(head, byte(len(name))), name...)
-		head = append(binary.BigEndian.AppendUint16(append(head, headerOfString), uint16(len(value))), value...)
+		message.Headers.Set(headers[i], eventstream.StringValue(headers[i+1]))
 	}
-	out := binary.BigEndian.AppendUint32(nil, uint32(len(head)+len(payload)+frameEnds))
-	out = binary.BigEndian.AppendUint32(out, uint32(len(head)))
-	out = binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out))
-	out = append(append(out, head...), payload...)
-	return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out))
+	var out bytes.Buffer
+	if err := eventstream.NewEncoder().Encode(&out, message); err != nil {
+		panic(fmt.Sprintf("encode a frame: %v", err))
+	}
+	return out.Bytes()
 }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
-	"strconv"
 	"time"
 )
 
@@ -48,21 +47,11 @@ func (x *exchange) run(p *plan) {
 	if p.fault != nil && x.failBefore(p) {
 		return
 	}
-	if !x.request.stream {
-		x.runWhole(p)
-		return
-	}
 	events := x.dialect.stream(x.request, p, x.out)
-	if p.headersFirst {
-		events.open()
-		x.flush()
-	}
-	if !x.pauseFirst(p.before) {
+	if !x.pause(p.before) {
 		return
 	}
-	if !p.headersFirst {
-		events.open()
-	}
+	events.open()
 	for i := range p.blocks {
 		if !x.runBlock(p, events, i) {
 			return
@@ -128,7 +117,7 @@ func (x *exchange) flush() {
 }
 
 func (x *exchange) header(status int, contentType string) {
-	x.records.change(func() { x.record.Status, x.record.FirstByte = status, time.Now() })
+	x.records.change(func() { x.record.Status = status })
 	h := x.w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "no-cache")
@@ -138,38 +127,15 @@ func (x *exchange) header(status int, contentType string) {
 	x.w.WriteHeader(status)
 }
 
-// runWhole sends a reply that is not streamed. A fault that would break off a stream breaks off its body in the middle.
-func (x *exchange) runWhole(p *plan) {
-	if !x.pauseFirst(p.before + time.Duration(max(0, p.parts()-1))*p.between) {
-		return
-	}
-	body := encode(x.dialect.whole(x.request, p))
-	half := p.fault != nil
-	if !half || p.fault.Kind == FaultCut {
-		x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	}
-	x.records.change(func() { x.record.FirstPart = time.Now() })
-	x.header(http.StatusOK, "application/json")
-	if half {
-		_, _ = x.w.Write(body[:len(body)/2])
-		_ = x.control.Flush()
-		x.failAfter(p.fault, nil)
-		return
-	}
-	_, _ = x.w.Write(body)
-	x.sent, x.over = p.parts(), !x.gone()
-}
-
 // failBefore carries out a fault that comes in place of the reply.
 func (x *exchange) failBefore(p *plan) bool {
 	switch f := p.fault; {
-	case f.Kind == FaultStatus || f.Kind == FaultContextTooLong || (f.Kind == FaultError || f.Kind == FaultFailed) &&
-		!x.request.stream:
-		if x.pauseFirst(p.before) {
+	case f.Kind == FaultStatus || f.Kind == FaultContextTooLong:
+		if x.pause(p.before) {
 			x.fail(f.apiError(x.dialect), f)
 		}
 	case f.Kind == FaultReset:
-		if x.pauseFirst(p.before) {
+		if x.pause(p.before) {
 			x.drop(true)
 		}
 	case f.Kind == FaultHang && f.After == nil:
@@ -185,9 +151,7 @@ func (x *exchange) failAfter(f *Fault, events streamer) {
 	if f.Kind == FaultError || f.Kind == FaultFailed {
 		x.failWithin(f, events)
 	}
-	if events != nil {
-		x.flush()
-	}
+	x.flush()
 	switch f.Kind {
 	case FaultCut:
 		x.drop(false)
@@ -260,16 +224,6 @@ func (x *exchange) drop(reset bool) {
 		_ = tcp.SetLinger(0)
 	}
 	_ = connection.Close()
-}
-
-// pauseFirst is the pause before the first part; how long it was is recorded.
-func (x *exchange) pauseFirst(d time.Duration) bool {
-	began := time.Now()
-	there := x.pause(d)
-	if d > 0 {
-		x.records.change(func() { x.record.ScriptedDelay = Duration(time.Since(began)) })
-	}
-	return there
 }
 
 // pause waits, and says whether the client is still there.

@@ -23,11 +23,10 @@ const (
 	Anthropic Protocol = "anthropic"
 )
 
-// Facts are what rules match on and what templates may say. There is no header value among them.
+// Facts are what rules match on, and what templates can contain. There is no header value among them.
 type Facts struct {
 	Protocol Protocol
 	Model    string
-	Stream   bool
 	// System is the text of all system and developer messages.
 	System string
 	// FirstUserText and LastUserText are the texts of those messages; "" if there is none.
@@ -38,9 +37,7 @@ type Facts struct {
 	Tools []string
 	// ToolResults are the results since the last user message, in order.
 	ToolResults []ToolResult
-	// HeaderNames are the canonical names of the request's headers, sorted.
-	HeaderNames []string
-	// Conversation tells conversations apart. It is a digest, so that it reveals neither text nor header.
+	// Conversation tells conversations apart, by their first user texts. It is a digest, so that it reveals no text.
 	Conversation string
 	// Call is the number of the request within its conversation, from 1.
 	Call int
@@ -96,8 +93,8 @@ type request struct {
 	tools   []string
 }
 
-func (r *request) facts(header http.Header, conversationHeader string) Facts {
-	f := Facts{Protocol: r.protocol, Model: r.model, Stream: r.stream, MessageCount: r.entries, Tools: r.tools}
+func (r *request) facts() Facts {
+	f := Facts{Protocol: r.protocol, Model: r.model, MessageCount: r.entries, Tools: r.tools}
 	names := map[string]string{}
 	for i, t := range r.turns {
 		switch t.kind {
@@ -118,21 +115,9 @@ func (r *request) facts(header http.Header, conversationHeader string) Facts {
 			f.ToolResults = append(f.ToolResults, ToolResult{ID: t.id, Name: names[t.id], Text: t.text, Failed: t.failed})
 		}
 	}
-	for name := range header {
-		f.HeaderNames = append(f.HeaderNames, name)
-	}
-	slices.Sort(f.HeaderNames)
-	f.Conversation = conversation(header.Get(conversationHeader), f.FirstUserText)
+	sum := sha256.Sum256([]byte(f.FirstUserText))
+	f.Conversation = hex.EncodeToString(sum[:8])
 	return f
-}
-
-func conversation(header, firstUserText string) string {
-	key := "text:" + firstUserText
-	if header != "" {
-		key = "header:" + header
-	}
-	sum := sha256.Sum256([]byte(key))
-	return hex.EncodeToString(sum[:8])
 }
 
 func (m Match) holds(f Facts, header http.Header) bool {

@@ -10,24 +10,29 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"google.golang.org/genai"
 )
 
 // The kinds of files that the providers read.
 const kindPDF = "application/pdf"
 
-// begins is how the content of each kind of file begins.
-var begins = map[string][]string{
+// magics are how the content of each kind of file begins.
+var magics = map[string][]string{
 	"image/png": {"\x89PNG\r\n\x1a\n"}, "image/jpeg": {"\xff\xd8\xff"}, "image/gif": {"GIF87a", "GIF89a"},
 	"image/webp": {"RIFF"}, kindPDF: {"%PDF-"},
 }
 
-func isImage(kind string) bool { return strings.HasPrefix(kind, "image/") && begins[kind] != nil }
+func isImage(kind string) bool { return strings.HasPrefix(kind, "image/") && magics[kind] != nil }
 
-// isContent reports whether data is base64 of a file of the kind, as far as its beginning tells.
+// isContent reports whether data is base64 of a file of the kind, as far as its beginning shows.
 func isContent(kind, data string) bool {
 	raw, err := base64.StdEncoding.DecodeString(data)
-	return err == nil &&
-		slices.ContainsFunc(begins[kind], func(magic string) bool { return strings.HasPrefix(string(raw), magic) })
+	return err == nil && begins(kind, raw)
+}
+
+func begins(kind string, raw []byte) bool {
+	return slices.ContainsFunc(magics[kind], func(magic string) bool { return strings.HasPrefix(string(raw), magic) })
 }
 
 // fetchable reports whether a URL is one that a provider would ask. This server asks nobody.
@@ -148,16 +153,10 @@ func validateImage(param, image string) *apiError {
 
 // validate holds that there is one way to the file, and that content is a PDF.
 func (f openAIFile) validate(at string, urls bool) *apiError {
-	ways := 0
-	for _, way := range []string{f.FileData, f.FileURL, f.FileID} {
-		if way != "" {
-			ways++
-		}
-	}
 	kind, data, found := cutData(f.FileData)
 	given := found && kind == kindPDF && isContent(kind, data) || urls && fetchable(f.FileData)
 	switch {
-	case ways != 1:
+	case count(f.FileData != "", f.FileURL != "", f.FileID != "") != 1:
 		return badRequest(at, "invalid_value",
 			"Invalid value: expected exactly one of 'file_data', 'file_url' and 'file_id'.")
 	case f.FileURL != "" && (strings.HasSuffix(at, ".file") || f.Filename != "" || !fetchable(f.FileURL)):
@@ -176,20 +175,12 @@ func cutData(text string) (kind, data string, found bool) {
 	return kind, data, found && isData
 }
 
-// geminiFile is a file as content or by its URI.
-type geminiFile struct {
-	MIMEType    string `json:"mimeType"`
-	Data        string `json:"data,omitempty"`
-	FileURI     string `json:"fileUri,omitempty"`
-	DisplayName string `json:"displayName,omitempty"`
-}
-
 // geminiFetches are the kinds that Gemini fetches, of those that this server knows.
 var geminiFetches = []string{"image/png", "image/jpeg", "image/webp", kindPDF}
 
-func (p geminiPart) validateFile(at, model string) *apiError {
+func validateGeminiFile(p *genai.Part, at, model string) *apiError {
 	switch {
-	case p.InlineData != nil && !isContent(p.InlineData.MIMEType, p.InlineData.Data):
+	case p.InlineData != nil && !begins(p.InlineData.MIMEType, p.InlineData.Data):
 		return refuse("Unable to process input image. Please retry or report in " +
 			"https://developers.generativeai.google/guide/troubleshooting")
 	case p.FileData == nil:

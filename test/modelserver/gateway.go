@@ -4,7 +4,6 @@
 package modelserver
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 )
@@ -125,26 +124,4 @@ func (s gatewayStream) fail(e apiError) {
 func (gatewayDialect) errorShape(e apiError, _ string) any {
 	e = e.complete(openAIErrors)
 	return object{"error": object{"message": e.message, "code": e.status}}
-}
-
-func (d gatewayDialect) whole(r *request, p *plan) any {
-	var out object
-	// Every body of this package decodes.
-	_ = json.Unmarshal(encode(d.chatDialect.whole(r, p)), &out)
-	var details []reasoningDetail
-	for i := range p.blocks {
-		if b := &p.blocks[i]; b.kind == reasoningBlock {
-			details = append(details, begunReasoning(r.model, b.text))
-			if proof, ok := endedReasoning(r.model, b); ok {
-				details = append(details, proof)
-			}
-		}
-	}
-	if choices, ok := out["choices"].([]any); ok && details != nil {
-		choice, _ := choices[0].(map[string]any)
-		message, _ := choice["message"].(map[string]any)
-		delete(message, "reasoning_content")
-		message["reasoning_details"] = details
-	}
-	return out
 }

@@ -6,79 +6,62 @@ package modelserver
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+
+	"google.golang.org/genai"
 )
 
-// validate holds that a content says something, and that each part says one thing.
-func (c geminiContent) validate(i int, model string) *apiError {
+// validateGemini checks that a content is not empty, and that each part has one kind of data.
+func validateGemini(c *genai.Content, i int, model string) *apiError {
 	if len(c.Parts) == 0 {
 		return refuse("* GenerateContentRequest.contents[%d].parts: contents.parts must not be empty.\n", i)
 	}
 	for j, p := range c.Parts {
 		at := fmt.Sprintf("contents[%d].parts[%d]", i, j)
-		said := 0
-		for _, is := range []bool{p.Text != nil, p.FunctionCall != nil, p.FunctionResponse != nil, p.InlineData != nil,
-			p.FileData != nil} {
-			if is {
-				said++
-			}
-		}
-		if said != 1 {
+		kinds := count(p.Text != "", p.FunctionCall != nil, p.FunctionResponse != nil, p.InlineData != nil,
+			p.FileData != nil)
+		if kinds != 1 {
 			return refuse("* GenerateContentRequest.%s.data: required oneof field 'data' must have one initialized field\n", at)
 		}
-		if err := p.validateFunction(at, c.Role); err != nil {
+		if err := validateGeminiFunction(p, at, c.Role); err != nil {
 			return err
 		}
-		if err := p.validateFile(at, model); err != nil {
+		if err := validateGeminiFile(p, at, model); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p geminiPart) validateFunction(at, role string) *apiError {
-	var object map[string]any
-	switch {
-	case p.FunctionCall != nil:
-		if role != "model" {
-			return refuse("* GenerateContentRequest.%s: function call parts are for the role model.\n", at)
-		}
-		if p.FunctionCall.Name == "" {
-			return refuse("* GenerateContentRequest.%s.function_call.name: Name cannot be empty.\n", at)
-		}
-		if len(p.FunctionCall.Args) > 0 && json.Unmarshal(p.FunctionCall.Args, &object) != nil {
-			return refuse("Invalid value at '%s.function_call.args' (type.googleapis.com/google.protobuf.Struct)", at)
-		}
-	case p.FunctionResponse != nil:
-		if role == "model" {
-			return refuse("* GenerateContentRequest.%s: function response parts are for the role user.\n", at)
-		}
-		if p.FunctionResponse.Name == "" {
-			return refuse("* GenerateContentRequest.%s.function_response.name: Name cannot be empty.\n", at)
-		}
-		if json.Unmarshal(p.FunctionResponse.Response, &object) != nil {
-			return refuse("Invalid value at '%s.function_response.response' (type.googleapis.com/google.protobuf.Struct)", at)
-		}
+func validateGeminiFunction(p *genai.Part, at, role string) *apiError {
+	switch call, response := p.FunctionCall, p.FunctionResponse; {
+	case call != nil && role != genai.RoleModel:
+		return refuse("* GenerateContentRequest.%s: function call parts are for the role model.\n", at)
+	case call != nil && call.Name == "":
+		return refuse("* GenerateContentRequest.%s.function_call.name: Name cannot be empty.\n", at)
+	case response != nil && role == genai.RoleModel:
+		return refuse("* GenerateContentRequest.%s: function response parts are for the role user.\n", at)
+	case response != nil && response.Name == "":
+		return refuse("* GenerateContentRequest.%s.function_response.name: Name cannot be empty.\n", at)
 	}
 	return nil
 }
 
-func (c geminiContent) calls() (calls []geminiCall) {
+func geminiCalls(c *genai.Content) (calls []*genai.FunctionCall) {
 	for _, p := range c.Parts {
 		if p.FunctionCall != nil {
-			calls = append(calls, *p.FunctionCall)
+			calls = append(calls, p.FunctionCall)
 		}
 	}
 	return calls
 }
 
-func (c geminiContent) responses() (responses []geminiResponse) {
+func geminiResponses(c *genai.Content) (responses []*genai.FunctionResponse) {
 	for _, p := range c.Parts {
 		if p.FunctionResponse != nil {
-			responses = append(responses, *p.FunctionResponse)
+			responses = append(responses, p.FunctionResponse)
 		}
 	}
 	return responses
@@ -86,10 +69,10 @@ func (c geminiContent) responses() (responses []geminiResponse) {
 
 // geminiPairing holds that calls follow a user's turn or results,
 // and that the very next turn has exactly their results.
-func geminiPairing(contents []geminiContent) *apiError {
-	var asked []geminiCall
+func geminiPairing(contents []*genai.Content) *apiError {
+	var asked []*genai.FunctionCall
 	for i, c := range contents {
-		responses := c.responses()
+		responses := geminiResponses(c)
 		switch {
 		case len(responses) > 0 && len(asked) == 0:
 			return refuse("Please ensure that function response turn comes immediately after a function call turn.")
@@ -100,7 +83,7 @@ func geminiPairing(contents []geminiContent) *apiError {
 		if err := geminiAnswers(asked, responses); err != nil {
 			return err
 		}
-		asked = c.calls()
+		asked = geminiCalls(c)
 		if len(asked) > 0 && (i == 0 || contents[i-1].Role == "model") {
 			return refuse("Please ensure that function call turn comes immediately after a user turn or after a function " +
 				"response turn.")
@@ -110,11 +93,13 @@ func geminiPairing(contents []geminiContent) *apiError {
 }
 
 // geminiAnswers holds that each result names a call, by its id where the call has one.
-func geminiAnswers(asked []geminiCall, responses []geminiResponse) *apiError {
+func geminiAnswers(asked []*genai.FunctionCall, responses []*genai.FunctionResponse) *apiError {
 	left := slices.Clone(asked)
 	for _, r := range responses {
 		at := slices.IndexFunc(left,
-			func(c geminiCall) bool { return c.Name == r.Name && (c.ID == "" || r.ID == "" || c.ID == r.ID) })
+			func(c *genai.FunctionCall) bool {
+				return c.Name == r.Name && (c.ID == "" || r.ID == "" || c.ID == r.ID)
+			})
 		if at < 0 {
 			return refuse("Please ensure that function response name and id match those of a function call: %s has none.",
 				cmp.Or(r.ID, r.Name))
@@ -129,10 +114,10 @@ var geminiMark = []byte("\x0a\xff\xfe\x80\x00scripted:")
 
 // geminiSignatures holds that a signature is one of the provider's own, unchanged, and that the newer models get theirs
 // back with the first call of each step since the user spoke.
-func geminiSignatures(model string, contents []geminiContent) *apiError {
+func geminiSignatures(model string, contents []*genai.Content) *apiError {
 	turn := 0
 	for i, c := range contents {
-		if c.Role == "user" && len(c.responses()) == 0 {
+		if c.Role == "user" && len(geminiResponses(c)) == 0 {
 			turn = i
 		}
 	}
@@ -156,42 +141,37 @@ func geminiSignatures(model string, contents []geminiContent) *apiError {
 	return nil
 }
 
-func (c geminiContent) turns() []turn {
+func geminiTurns(c *genai.Content) []turn {
 	kind := turnUser
-	if c.Role == "model" {
+	if c.Role == genai.RoleModel {
 		kind = turnAssistant
 	}
 	var out []turn
 	for _, p := range c.Parts {
-		switch {
-		case p.FunctionCall != nil:
-			out = append(out, turn{kind: turnCall, id: cmp.Or(p.FunctionCall.ID, p.FunctionCall.Name), name: p.FunctionCall.Name,
-				text: string(p.FunctionCall.Args)})
-		case p.FunctionResponse != nil:
-			out = append(out, turn{kind: turnResult, id: cmp.Or(p.FunctionResponse.ID, p.FunctionResponse.Name),
-				text: p.FunctionResponse.text()})
-		case p.Text != nil && !p.Thought:
+		switch call, response := p.FunctionCall, p.FunctionResponse; {
+		case call != nil:
+			out = append(out, turn{kind: turnCall, id: cmp.Or(call.ID, call.Name), name: call.Name,
+				text: string(encode(call.Args))})
+		case response != nil:
+			out = append(out, turn{kind: turnResult, id: cmp.Or(response.ID, response.Name), text: geminiResult(response)})
+		case p.Text != "" && !p.Thought:
 			// The text parts of one content are one text.
 			if n := len(out); n > 0 && out[n-1].kind == kind {
-				out[n-1].text += *p.Text
+				out[n-1].text += p.Text
 				continue
 			}
-			out = append(out, turn{kind: kind, text: *p.Text})
+			out = append(out, turn{kind: kind, text: p.Text})
 		}
 	}
 	return out
 }
 
-// text is the result under the name that callers give it, or all that they sent.
-func (r geminiResponse) text() string {
-	var named struct {
-		Result *string `json:"result"`
-		Output *string `json:"output"`
-	}
-	if json.Unmarshal(r.Response, &named) == nil {
-		if said := cmp.Or(named.Result, named.Output); said != nil {
-			return *said
+// geminiResult is the text under the name that callers use for the result, or the whole response.
+func geminiResult(r *genai.FunctionResponse) string {
+	for _, name := range []string{"result", "output"} {
+		if text, ok := r.Response[name].(string); ok {
+			return text
 		}
 	}
-	return string(r.Response)
+	return string(encode(r.Response))
 }

@@ -9,39 +9,16 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"google.golang.org/genai"
 )
 
+// geminiReply is a genai.GenerateContentResponse without its createTime, which that type always writes.
 type geminiReply struct {
-	Candidates    []geminiCandidate `json:"candidates"`
-	UsageMetadata geminiUsage       `json:"usageMetadata"`
-	ModelVersion  string            `json:"modelVersion"`
-	ResponseID    string            `json:"responseId"`
-}
-
-type geminiCandidate struct {
-	Content      geminiContent `json:"content"`
-	FinishReason string        `json:"finishReason,omitempty"`
-	Index        int           `json:"index"`
-}
-
-// geminiUsage counts what the cache held as part of the prompt, and the thoughts apart from what was said.
-type geminiUsage struct {
-	Prompt     int `json:"promptTokenCount"`
-	Cached     int `json:"cachedContentTokenCount,omitempty"`
-	Candidates int `json:"candidatesTokenCount,omitempty"`
-	Thoughts   int `json:"thoughtsTokenCount,omitempty"`
-	Total      int `json:"totalTokenCount"`
-}
-
-type geminiErrorBody struct {
-	Error geminiError `json:"error"`
-}
-
-type geminiError struct {
-	Code    int    `json:"code"`
-	Message string `json:"message"`
-	Status  string `json:"status"`
-	Details []any  `json:"details,omitempty"`
+	Candidates    []*genai.Candidate                          `json:"candidates"`
+	UsageMetadata *genai.GenerateContentResponseUsageMetadata `json:"usageMetadata"`
+	ModelVersion  string                                      `json:"modelVersion"`
+	ResponseID    string                                      `json:"responseId"`
 }
 
 // geminiErrors are what the guide to the provider's errors says about each status.
@@ -65,7 +42,7 @@ var geminiErrors = map[int]apiError{
 func (geminiDialect) requestIDHeader() string { return "X-Goog-Request-Id" }
 
 func (geminiDialect) errorShape(e apiError, _ string) any {
-	var details []any
+	var details []map[string]any
 	if e.code != "" {
 		details = append(details, object{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": e.code,
 			"domain": "googleapis.com", "metadata": object{"service": "generativelanguage.googleapis.com"}})
@@ -76,11 +53,11 @@ func (geminiDialect) errorShape(e apiError, _ string) any {
 			"retryDelay": fmt.Sprint(time.Duration(*e.retry.Seconds) * time.Second)})
 	}
 	e = e.complete(geminiErrors)
-	return geminiErrorBody{Error: geminiError{Code: e.status, Message: e.message, Status: e.kind, Details: details}}
+	return object{"error": genai.APIError{Code: e.status, Message: e.message, Status: e.kind, Details: details}}
 }
 
-func (geminiDialect) contextTooLong(used, limit int) apiError {
-	return *refuse("The input token count (%d) exceeds the maximum number of tokens allowed (%d).", used, limit)
+func (geminiDialect) contextTooLong() apiError {
+	return *refuse("The input token count (%d) exceeds the maximum number of tokens allowed (%d).", usedTokens, maxTokens)
 }
 
 func (geminiDialect) wrongKey(key string) apiError {
@@ -114,15 +91,17 @@ func geminiFinish(f Finish) string {
 	}
 }
 
-// geminiUsage is the usage after some of the parts: the provider counts up from chunk to chunk.
-func (p *plan) geminiUsage(sent int) geminiUsage {
-	said := p.usage.Output - p.usage.Reasoning
+// geminiUsage is the usage after some of the parts: the provider counts up from chunk to chunk, and counts the thoughts
+// in addition to the candidates.
+func (p *plan) geminiUsage(sent int) *genai.GenerateContentResponseUsageMetadata {
+	output := p.usage.Output - p.usage.Reasoning
 	if all := p.parts(); sent < all {
-		said = said * sent / all
+		output = output * sent / all
 	}
-	return geminiUsage{
-		Prompt: p.usage.Input, Cached: p.usage.Cached, Candidates: said, Thoughts: p.usage.Reasoning,
-		Total: p.usage.Input + p.usage.Reasoning + said,
+	return &genai.GenerateContentResponseUsageMetadata{
+		PromptTokenCount: int32(p.usage.Input), CachedContentTokenCount: int32(p.usage.Cached),
+		CandidatesTokenCount: int32(output), ThoughtsTokenCount: int32(p.usage.Reasoning),
+		TotalTokenCount: int32(p.usage.Input + p.usage.Reasoning + output),
 	}
 }
 
@@ -138,36 +117,16 @@ func (p *plan) signed(index int) bool {
 }
 
 // geminiPart is a piece of the block; a call comes in one piece.
-func (b *block) geminiPart(text string) geminiPart {
-	if b.kind == callBlock {
-		call := &geminiCall{ID: b.call.ID, Name: b.call.Name, Args: json.RawMessage("{}")}
-		if json.Valid([]byte(b.text)) {
-			call.Args = json.RawMessage(b.text)
-		}
-		if b.call.OmitID {
-			call.ID = ""
-		}
-		return geminiPart{FunctionCall: call}
+func (b *block) geminiPart(text string) *genai.Part {
+	if b.kind != callBlock {
+		return &genai.Part{Text: text, Thought: b.kind == reasoningBlock}
 	}
-	return geminiPart{Text: &text, Thought: b.kind == reasoningBlock}
+	call := &genai.FunctionCall{ID: b.call.ID, Name: b.call.Name}
+	_ = json.Unmarshal([]byte(b.text), &call.Args) // Malformed arguments are none: the protocol has objects only.
+	return &genai.Part{FunctionCall: call}
 }
 
 func (b *block) geminiSignature() []byte { return append(slices.Clone(geminiMark), b.id...) }
-
-func (geminiDialect) whole(r *request, p *plan) any {
-	content := geminiContent{Role: "model", Parts: []geminiPart{}}
-	for i := range p.blocks {
-		part := p.blocks[i].geminiPart(p.blocks[i].text)
-		if p.signed(i) {
-			part.ThoughtSignature = p.blocks[i].geminiSignature()
-		}
-		content.Parts = append(content.Parts, part)
-	}
-	return geminiReply{
-		Candidates:    []geminiCandidate{{Content: content, FinishReason: p.word(geminiFinish)}},
-		UsageMetadata: p.geminiUsage(p.parts()), ModelVersion: r.model, ResponseID: newID(""),
-	}
-}
 
 type geminiStream struct {
 	out   *sse
@@ -182,9 +141,9 @@ func (geminiDialect) stream(r *request, p *plan, out *sse) streamer {
 	return &geminiStream{out: out, plan: p, reply: geminiReply{ModelVersion: r.model, ResponseID: newID("")}}
 }
 
-func (s *geminiStream) send(part geminiPart, finish string) {
-	s.reply.Candidates = []geminiCandidate{{Content: geminiContent{Role: "model", Parts: []geminiPart{part}},
-		FinishReason: finish}}
+func (s *geminiStream) send(finish string, parts ...*genai.Part) {
+	s.reply.Candidates = []*genai.Candidate{{Content: genai.NewContentFromParts(parts, genai.RoleModel),
+		FinishReason: genai.FinishReason(finish)}}
 	s.reply.UsageMetadata = s.plan.geminiUsage(s.sent)
 	s.out.event("", &s.reply)
 }
@@ -206,7 +165,7 @@ func (s *geminiStream) piece(b *block, text string) {
 	if s.signing {
 		part.ThoughtSignature, s.signing = b.geminiSignature(), false
 	}
-	s.send(part, "")
+	s.send("", part)
 }
 
 func (s *geminiStream) end(_ int, b *block) {
@@ -216,9 +175,8 @@ func (s *geminiStream) end(_ int, b *block) {
 }
 
 func (s *geminiStream) close() {
-	empty := ""
 	s.sent = s.plan.parts()
-	s.send(geminiPart{Text: &empty}, s.plan.word(geminiFinish))
+	s.send(s.plan.word(geminiFinish))
 }
 
 // fail writes the error between the events, as the provider does: it is no event itself.

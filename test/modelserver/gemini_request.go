@@ -11,92 +11,29 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+
+	"google.golang.org/genai"
 )
 
-// Gemini is POST /v1beta/models/{model}:generateContent and :streamGenerateContent.
+// Gemini is POST /v1beta/models/{model}:streamGenerateContent.
 const Gemini Protocol = "gemini"
 
 // geminiToolName is what the reference of function declarations allows.
 var geminiToolName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}$`)
 
-// geminiRequest has all fields of the reference: the provider refuses a name that it does not know.
+// geminiRequest is the body of a request. The provider refuses a name that it does not know.
 type geminiRequest struct {
-	Contents          []geminiContent `json:"contents"`
-	SystemInstruction *geminiContent  `json:"systemInstruction"`
-	GenerationConfig  *geminiConfig   `json:"generationConfig"`
-	Tools             []geminiTool    `json:"tools"`
-	ToolConfig        json.RawMessage `json:"toolConfig"`
-	SafetySettings    json.RawMessage `json:"safetySettings"`
-	CachedContent     string          `json:"cachedContent"`
-}
-
-type geminiConfig struct {
-	MaxOutputTokens    *int            `json:"maxOutputTokens"`
-	CandidateCount     *int            `json:"candidateCount"`
-	Temperature        *float64        `json:"temperature"`
-	TopP               *float64        `json:"topP"`
-	TopK               *float64        `json:"topK"`
-	PresencePenalty    *float64        `json:"presencePenalty"`
-	FrequencyPenalty   *float64        `json:"frequencyPenalty"`
-	Seed               *int            `json:"seed"`
-	StopSequences      []string        `json:"stopSequences"`
-	ResponseMimeType   string          `json:"responseMimeType"`
-	ResponseSchema     json.RawMessage `json:"responseSchema"`
-	ResponseJSONSchema json.RawMessage `json:"responseJsonSchema"`
-	ThinkingConfig     *struct {
-		IncludeThoughts bool   `json:"includeThoughts"`
-		ThinkingBudget  *int   `json:"thinkingBudget"`
-		ThinkingLevel   string `json:"thinkingLevel"`
-	} `json:"thinkingConfig"`
-}
-
-type geminiContent struct {
-	Role  string       `json:"role,omitempty"`
-	Parts []geminiPart `json:"parts"`
-}
-
-type geminiPart struct {
-	Text             *string         `json:"text,omitempty"`
-	Thought          bool            `json:"thought,omitempty"`
-	ThoughtSignature []byte          `json:"thoughtSignature,omitempty"`
-	FunctionCall     *geminiCall     `json:"functionCall,omitempty"`
-	FunctionResponse *geminiResponse `json:"functionResponse,omitempty"`
-	InlineData       *geminiFile     `json:"inlineData,omitempty"`
-	FileData         *geminiFile     `json:"fileData,omitempty"`
-}
-
-type geminiCall struct {
-	ID   string          `json:"id,omitempty"`
-	Name string          `json:"name"`
-	Args json.RawMessage `json:"args,omitempty"`
-}
-
-type geminiResponse struct {
-	ID       string          `json:"id,omitempty"`
-	Name     string          `json:"name"`
-	Response json.RawMessage `json:"response,omitempty"`
-}
-
-type geminiTool struct {
-	FunctionDeclarations []struct {
-		Name                 string          `json:"name"`
-		Description          string          `json:"description"`
-		Parameters           *geminiSchema   `json:"parameters"`
-		ParametersJSONSchema json.RawMessage `json:"parametersJsonSchema"`
-	} `json:"functionDeclarations"`
-	GoogleSearch  json.RawMessage `json:"googleSearch"`
-	CodeExecution json.RawMessage `json:"codeExecution"`
-}
-
-type geminiSchema struct {
-	Type        string                   `json:"type"`
-	Description string                   `json:"description"`
-	Format      string                   `json:"format"`
-	Nullable    *bool                    `json:"nullable"`
-	Enum        []string                 `json:"enum"`
-	Required    []string                 `json:"required"`
-	Items       *geminiSchema            `json:"items"`
-	Properties  map[string]*geminiSchema `json:"properties"`
+	Contents          []*genai.Content `json:"contents"`
+	SystemInstruction *genai.Content   `json:"systemInstruction"`
+	GenerationConfig  struct {
+		genai.GenerationConfig
+		// MaxOutputTokens replaces the one of the library, where 0 is none.
+		MaxOutputTokens *int32 `json:"maxOutputTokens"`
+	} `json:"generationConfig"`
+	Tools          []*genai.Tool          `json:"tools"`
+	ToolConfig     *genai.ToolConfig      `json:"toolConfig"`
+	SafetySettings []*genai.SafetySetting `json:"safetySettings"`
+	CachedContent  string                 `json:"cachedContent"`
 }
 
 // geminiDialect is the protocol for one request: model and method are in its path.
@@ -113,11 +50,10 @@ func newGemini(r *http.Request) dialect {
 func (geminiDialect) protocol() Protocol { return Gemini }
 
 func (d geminiDialect) decode(body []byte, header http.Header) (*request, *apiError) {
-	stream := d.method == "streamGenerateContent"
 	switch {
-	case !stream && d.method != "generateContent":
+	case d.method != "streamGenerateContent":
 		return nil, &apiError{status: http.StatusNotFound, message: "Requested entity was not found."}
-	case stream && d.alt != "sse":
+	case d.alt != "sse":
 		return nil, refuse("The scripted model streams server-sent events alone: ask for them with alt=sse.")
 	case header.Get("X-Goog-Api-Key") == "":
 		refused := d.wrongKey("")
@@ -135,16 +71,16 @@ func (d geminiDialect) decode(body []byte, header http.Header) (*request, *apiEr
 	if err := in.validate(d.model); err != nil {
 		return nil, err
 	}
-	return in.request(d.model, stream), nil
+	return in.request(d.model), nil
 }
 
-func (in geminiRequest) request(model string, stream bool) *request {
-	r := &request{protocol: Gemini, model: model, stream: stream, entries: len(in.Contents)}
+func (in geminiRequest) request(model string) *request {
+	r := &request{protocol: Gemini, model: model, stream: true, entries: len(in.Contents)}
 	if in.SystemInstruction != nil {
-		r.turns = append(r.turns, turn{kind: turnSystem, text: in.SystemInstruction.text()})
+		r.turns = append(r.turns, turn{kind: turnSystem, text: geminiText(in.SystemInstruction)})
 	}
 	for _, c := range in.Contents {
-		r.turns = append(r.turns, c.turns()...)
+		r.turns = append(r.turns, geminiTurns(c)...)
 	}
 	for _, t := range in.Tools {
 		for _, f := range t.FunctionDeclarations {
@@ -158,9 +94,9 @@ func (in geminiRequest) validate(model string) *apiError {
 	if len(in.Contents) == 0 {
 		return refuse("* GenerateContentRequest.contents: contents is not specified\n")
 	}
-	if c := in.GenerationConfig; c != nil && c.MaxOutputTokens != nil && *c.MaxOutputTokens < 1 {
+	if limit := in.GenerationConfig.MaxOutputTokens; limit != nil && *limit < 1 {
 		return refuse("Unable to submit request because it has a maxOutputTokens value of %d but the supported range is "+
-			"from 1 (inclusive).", *c.MaxOutputTokens)
+			"from 1 (inclusive).", *limit)
 	}
 	if err := in.validateTools(); err != nil {
 		return err
@@ -169,7 +105,7 @@ func (in geminiRequest) validate(model string) *apiError {
 		if c.Role != "user" && c.Role != "model" && (c.Role != "" || len(in.Contents) > 1) {
 			return refuse("Please use a valid role: user, model.")
 		}
-		if err := c.validate(i, model); err != nil {
+		if err := validateGemini(c, i, model); err != nil {
 			return err
 		}
 	}
@@ -196,42 +132,16 @@ func (in geminiRequest) validateTools() *apiError {
 				return refuse("Duplicate function declaration found: %s", f.Name)
 			}
 			seen[f.Name] = true
-			if err := f.Parameters.validate(at + ".parameters"); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
 }
 
-func (s *geminiSchema) validate(at string) *apiError {
-	if s == nil {
-		return nil
-	}
-	switch s.Type {
-	case "STRING", "NUMBER", "INTEGER", "BOOLEAN", "OBJECT", "NULL":
-	case "ARRAY":
-		if s.Items == nil {
-			return refuse("* GenerateContentRequest.%s.items: missing field.\n", at)
-		}
-		return s.Items.validate(at + ".items")
-	default:
-		return refuse("Invalid value at '%s.type' (type.googleapis.com/google.ai.generativelanguage.v1beta.Type), %q", at,
-			s.Type)
-	}
-	for name, property := range s.Properties {
-		if err := property.validate(at + ".properties[" + name + "]"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c geminiContent) text() string {
+func geminiText(c *genai.Content) string {
 	var text strings.Builder
 	for _, p := range c.Parts {
-		if p.Text != nil && !p.Thought {
-			text.WriteString(*p.Text)
+		if !p.Thought {
+			text.WriteString(p.Text)
 		}
 	}
 	return text.String()

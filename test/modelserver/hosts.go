@@ -8,8 +8,7 @@ import "net/http"
 // hosts are the providers that serve one of the protocols at paths, with keys or in a form of their own.
 var hosts = map[string]func(*http.Request) dialect{
 	"POST /v1beta/models/{call}":                             newGemini,
-	"POST /model/{model}/invoke":                             newBedrock(false),
-	"POST /model/{model}/invoke-with-response-stream":        newBedrock(true),
+	"POST /model/{model}/invoke-with-response-stream":        newBedrock,
 	"POST /openai/v1/chat/completions":                       azure(chatDialect{}),
 	"POST /openai/v1/responses":                              azure(responsesDialect{}),
 	"POST /openai/deployments/{deployment}/chat/completions": azureDeployment,

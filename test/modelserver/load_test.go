@@ -104,7 +104,7 @@ func TestALargeReplyNeedsNoLargeScript(t *testing.T) {
 			Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{{Text: &modelserver.Text{
 				Repeat: &modelserver.Repeat{Text: "large ", Bytes: size}, PieceBytes: 64 << 10,
 			}}}}}}})
-	_, body := send(t, http.MethodPost, url+chatPath, strings.Replace(chat(user), "{", `{"stream":true,`, 1))
+	_, body := send(t, http.MethodPost, url+chatPath, chat(user))
 	n := 0
 	for _, e := range events(t, body) {
 		text, _ := e.pick("choices", 0, "delta", "content").(string)

@@ -6,12 +6,11 @@ package modelserver_test
 import (
 	"context"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -21,13 +20,8 @@ func forEach(t *testing.T, script modelserver.Script,
 	t.Helper()
 	for name, connect := range clients {
 		t.Run(name, func(t *testing.T) {
-			server, err := modelserver.New(script)
-			if err != nil {
-				t.Fatal(err)
-			}
-			listener := httptest.NewServer(server)
-			defer listener.Close()
-			test(t, connect(listener.URL), server)
+			server, url := serve(t, script)
+			test(t, connect(url), server)
 		})
 	}
 }
@@ -38,10 +32,10 @@ func ask(ctx context.Context, c client, text string) reply {
 }
 
 func TestTextIsStreamedPieceByPiece(t *testing.T) {
-	forEach(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{
+	forEach(t, modelserver.Always(modelserver.Reply{
 		Steps: []modelserver.Step{modelserver.Say("Hello", ", ", "world")},
 		Usage: &modelserver.Usage{Input: 100, Output: 50, Cached: 40},
-	}}}}, func(t *testing.T, c client, server *modelserver.Server) {
+	}), func(t *testing.T, c client, server *modelserver.Server) {
 		complete, _ := c.words()
 		got := ask(t.Context(), c, "hi")
 		want := reply{text: "Hello, world", pieces: 3, finish: complete, read: 60, cached: 40, output: 50}
@@ -77,25 +71,10 @@ func TestToolCallAndResultCompleteRoundTrip(t *testing.T) {
 }
 
 func TestReasoningIsStreamed(t *testing.T) {
-	script := modelserver.Script{
-		Rules: []modelserver.Rule{
-			{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Think("Hm. ", "Yes."), modelserver.Say("Yes.")}}}}}
+	script := modelserver.Always(modelserver.Reply{
+		Steps: []modelserver.Step{modelserver.Think("Hm. ", "Yes."), modelserver.Say("Yes.")}})
 	forEach(t, script, func(t *testing.T, c client, _ *modelserver.Server) {
 		if got := ask(t.Context(), c, "hi"); got.err != nil || got.text != "Yes." || got.reasoning != "Hm. Yes." {
-			t.Errorf("got %+v", got)
-		}
-	})
-}
-
-func TestUnstreamedReplyEqualsStreamedReply(t *testing.T) {
-	script := modelserver.Script{
-		Rules: []modelserver.Rule{
-			{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Hello", ", world"),
-				modelserver.Call(clock, `{}`)}}}}}
-	forEach(t, script, func(t *testing.T, c client, _ *modelserver.Server) {
-		_, calls := c.words()
-		want := reply{text: "Hello, world", call: clock, input: "{}", finish: calls}
-		if got := c.generate(t.Context(), question{text: "hi"}); got != want {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -123,7 +102,7 @@ func TestFaultsReachClientAsProviderErrors(t *testing.T) {
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			forEach(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Fault: c.fault}}}},
+			forEach(t, modelserver.Always(modelserver.Reply{Fault: c.fault}),
 				func(t *testing.T, from client, _ *modelserver.Server) {
 					if got := ask(t.Context(), from, "hi"); !c.check(refusal(got.err)) {
 						t.Errorf("error %v", got.err)
@@ -142,7 +121,7 @@ func TestBrokenConnectionsAreErrors(t *testing.T) {
 		"error event": {Kind: modelserver.FaultError, After: new(2)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			forEach(t, modelserver.Script{Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: reply, Fault: fault}}}},
+			forEach(t, modelserver.Always(modelserver.Reply{Steps: reply, Fault: fault}),
 				func(t *testing.T, c client, _ *modelserver.Server) {
 					got := ask(t.Context(), c, "hi")
 					if got.err == nil {
@@ -157,24 +136,15 @@ func TestBrokenConnectionsAreErrors(t *testing.T) {
 }
 
 func TestHangEndsAndRecordsClientDisconnect(t *testing.T) {
-	script := modelserver.Script{
-		Rules: []modelserver.Rule{{Reply: modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultHang}}}}}
+	script := modelserver.Always(modelserver.Reply{Fault: &modelserver.Fault{Kind: modelserver.FaultHang}})
 	forEach(t, script, func(t *testing.T, c client, server *modelserver.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan reply, 1)
 		go func() { ended <- ask(ctx, c, "hi") }()
-		if err := server.WaitForRequests(t.Context(), 1); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, server.WaitForRequests(t.Context(), 1))
 		cancel()
 		<-ended
-		for deadline := time.After(10 * time.Second); server.InFlight() > 0; {
-			select {
-			case <-deadline:
-				t.Fatal("the request is still in flight")
-			case <-time.After(time.Millisecond):
-			}
-		}
+		check.OK(t, server.WaitUntil(t.Context(), func([]modelserver.Record) bool { return server.InFlight() == 0 }))
 		if !server.Requests()[0].Aborted {
 			t.Error("the record does not say that the client went away")
 		}
@@ -183,13 +153,9 @@ func TestHangEndsAndRecordsClientDisconnect(t *testing.T) {
 
 func TestTheDemosScriptIsValid(t *testing.T) {
 	raw, err := os.ReadFile("testdata/demo.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	script, err := modelserver.Parse(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for i := range script.Rules {
 		script.Rules[i].Reply.DelayBetween = 0
 	}

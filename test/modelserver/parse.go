@@ -102,14 +102,18 @@ func (f Fault) validate() error {
 	return f.Problem.validate()
 }
 
-func (s Step) validate() error {
-	set := 0
-	for _, is := range []bool{s.Text != nil, s.Reasoning != nil, len(s.ToolCalls) > 0, s.Search != nil} {
-		if is {
-			set++
+// count is how many of the conditions hold.
+func count(conditions ...bool) (n int) {
+	for _, holds := range conditions {
+		if holds {
+			n++
 		}
 	}
-	if set != 1 {
+	return n
+}
+
+func (s Step) validate() error {
+	if count(s.Text != nil, s.Reasoning != nil, len(s.ToolCalls) > 0, s.Search != nil) != 1 {
 		return errors.New("a step has exactly one of text, reasoning, toolCalls and search")
 	}
 	for _, c := range s.ToolCalls {
@@ -125,13 +129,7 @@ func (s Step) validate() error {
 }
 
 func (t Text) validate() error {
-	set := 0
-	for _, is := range []bool{t.Value != "", t.Chunks != nil, t.Repeat != nil} {
-		if is {
-			set++
-		}
-	}
-	if set > 1 {
+	if count(t.Value != "", t.Chunks != nil, t.Repeat != nil) > 1 {
 		return errors.New("a text has one of value, chunks and repeat")
 	}
 	if t.PieceBytes < 0 || t.PieceWords < 0 || t.PieceBytes > 0 && t.PieceWords > 0 {

@@ -94,7 +94,7 @@ func compileStep(s Step) (compiledStep, error) {
 		c.kind, source = reasoningBlock, s.Reasoning
 	}
 	if source != nil {
-		text, err := compileText(*source)
+		text, err := compileText(*source, false)
 		c.text = text
 		return c, err
 	}
@@ -106,10 +106,7 @@ func compileStep(s Step) (compiledStep, error) {
 			text.Value = string(call.Arguments)
 			verbatim = json.Unmarshal(call.Arguments, &text.Value) != nil
 		}
-		arguments, err := compileText(text)
-		if verbatim {
-			arguments, err = literalText(text)
-		}
+		arguments, err := compileText(text, verbatim)
 		if err != nil {
 			return c, fmt.Errorf("call of %s: %w", call.Name, err)
 		}
@@ -155,20 +152,18 @@ type plan struct {
 	finishReason string
 	before       time.Duration
 	// between passes between two parts.
-	between      time.Duration
-	headersFirst bool
-	fault        *Fault
+	between time.Duration
+	fault   *Fault
 }
 
 // choose takes the first rule that matches and is not used up, and makes its reply to the request.
 func (p *program) choose(r *request, header http.Header) (*plan, error) {
-	f := r.facts(header, p.script.ConversationHeader)
+	f := r.facts()
 	rule := p.take(&f, header)
 	out := &plan{
 		rule: rule.name, facts: f, finish: rule.reply.Finish, fault: rule.reply.Fault,
 		finishReason: rule.reply.FinishReason,
 		before:       time.Duration(rule.reply.DelayBefore), between: time.Duration(rule.reply.DelayBetween),
-		headersFirst: rule.reply.HeadersFirst,
 	}
 	for _, s := range rule.steps {
 		blocks, err := s.blocks(r, f)

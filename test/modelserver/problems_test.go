@@ -5,7 +5,6 @@ package modelserver_test
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 
 	"parley.dev/parley/test/modelserver"
@@ -19,7 +18,9 @@ func TestProblemMessageMatchesProviderWording(t *testing.T) {
 		want       string
 	}{
 		"OpenAI's quota": {modelserver.ProblemQuota, chatPath, chat(user), 429,
-			`"type":"insufficient_quota","param":null,"code":"insufficient_quota"`},
+			`"code":"insufficient_quota","message":"You exceeded your current quota, please check your plan and billing ` +
+				`details. For more information on this error, read the docs: https://platform.openai.com/docs/guides/` +
+				`error-codes/api-errors.","param":null,"type":"insufficient_quota"`},
 		"Anthropic's credit": {modelserver.ProblemQuota, messagesPath, anthropicChat(user), 400,
 			"Your credit balance is too low"},
 		"of chat": {modelserver.ProblemHistory, chatPath, chat(user), 400, "must be followed by tool messages"},
@@ -29,16 +30,12 @@ func TestProblemMessageMatchesProviderWording(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, url := serve(t, failing(modelserver.Fault{Kind: modelserver.FaultStatus, Problem: c.problem}))
-			if response, body := send(t, http.MethodPost, url+c.path, c.body); response.StatusCode != c.status ||
-				!strings.Contains(body, c.want) {
-				t.Errorf("%d: %s", response.StatusCode, body)
-			}
+			expect(t, url+c.path, c.body, c.status, c.want)
 		})
 	}
 }
 
 func TestAReplyCanFailWithinItsStream(t *testing.T) {
-	streamed := func(body string) string { return strings.Replace(body, "{", `{"stream":true,`, 1) }
 	for name, c := range map[string]struct {
 		fault      modelserver.Fault
 		path, body string
@@ -47,7 +44,7 @@ func TestAReplyCanFailWithinItsStream(t *testing.T) {
 		"responses": {modelserver.Fault{Status: 429}, responsesPath, responsesChat(user),
 			`"error":{"code":"rate_limit_exceeded"`},
 		"chat": {modelserver.Fault{Status: 500}, chatPath, chat(user),
-			`data: {"error":{"message":"The server had an error`},
+			`data: {"error":{"code":null,"message":"The server had an error`},
 		"own event": {modelserver.Fault{Body: `{"error":"boom"}`}, chatPath, chat(user), "data: {\"error\":\"boom\"}\n\n"},
 		"no JSON":   {modelserver.Fault{Body: "<html>"}, chatPath, chat(user), "data: <html>\n\n"},
 		"of Claude's": {modelserver.Fault{Problem: modelserver.ProblemCapacity}, messagesPath, anthropicChat(user),
@@ -56,10 +53,7 @@ func TestAReplyCanFailWithinItsStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.fault.Kind, c.fault.After = modelserver.FaultFailed, new(1)
 			_, url := serve(t, failing(c.fault))
-			if response, body := send(t, http.MethodPost, url+c.path, streamed(c.body)); response.StatusCode != http.StatusOK ||
-				!strings.Contains(body, c.want) {
-				t.Errorf("%d: %s", response.StatusCode, body)
-			}
+			expect(t, url+c.path, c.body, http.StatusOK, c.want)
 		})
 	}
 }

@@ -23,14 +23,11 @@ type Record struct {
 	// Conversation and Call are what the rules matched on; see Facts. Empty and 0 for a request that was refused.
 	Conversation string `json:"conversation,omitempty"`
 	Call         int    `json:"call,omitempty"`
-	// Arrived is when the header of the request had come; FirstByte when the header of the answer was sent; FirstPart when
-	// the first part of the reply was; Ended when the answer was over. All count nanoseconds of the wall clock.
+	// Arrived is when the header of the request had come; FirstPart when the first part of the reply was sent; Ended when
+	// the answer was over. All count nanoseconds of the wall clock.
 	Arrived   time.Time `json:"arrived"`
-	FirstByte time.Time `json:"firstByte,omitzero"`
 	FirstPart time.Time `json:"firstPart,omitzero"`
 	Ended     time.Time `json:"ended,omitzero"`
-	// ScriptedDelay is how long the script made the first part wait, as measured: what a benchmark takes off.
-	ScriptedDelay Duration `json:"scriptedDelay"`
 	// Parts is the number of parts that were sent, once the answer is over.
 	Parts int `json:"parts"`
 	// Aborted is true when the client went away before the end, at Ended.

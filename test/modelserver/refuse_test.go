@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/modelserver"
 )
 
@@ -24,9 +25,7 @@ const (
 func serve(t *testing.T, script modelserver.Script) (*modelserver.Server, string) {
 	t.Helper()
 	server, err := modelserver.New(script)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	listener := httptest.NewServer(server)
 	t.Cleanup(listener.Close)
 	return server, listener.URL
@@ -36,33 +35,35 @@ func serve(t *testing.T, script modelserver.Script) (*modelserver.Server, string
 func send(t *testing.T, method, url, body string, header ...string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Anthropic-Version", "2023-06-01")
 	for i := 0; i < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	defer response.Body.Close()
 	all, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return response, string(all)
 }
 
-func chat(messages string) string { return `{"model":"m","messages":[` + messages + `]}` }
-
-func anthropicChat(messages string) string {
-	return `{"model":"m","max_tokens":1,"messages":[` + messages + `]}`
+// expect posts a body, and checks the status of the answer and what its body contains.
+func expect(t *testing.T, url, body string, status int, want string, header ...string) {
+	t.Helper()
+	response, answer := send(t, http.MethodPost, url, body, header...)
+	check.Equal(t, "status", status, response.StatusCode)
+	check.Contains(t, answer, want)
 }
 
-func responsesChat(items string) string { return `{"model":"m","input":[` + items + `]}` }
+func chat(messages string) string { return `{"model":"m","stream":true,"messages":[` + messages + `]}` }
+
+func anthropicChat(messages string) string {
+	return `{"model":"m","max_tokens":1,"stream":true,"messages":[` + messages + `]}`
+}
+
+func responsesChat(items string) string { return `{"model":"m","stream":true,"input":[` + items + `]}` }
 
 const (
 	user    = `{"role":"user","content":"a"}`
@@ -99,6 +100,7 @@ func TestBadRequestsAreRejectedWithProviderMessage(t *testing.T) {
 			"Invalid 'tools': empty array"},
 		"chat: choice without tools": {chatPath, `{"model":"m","messages":[` + user + `],"tool_choice":"auto"}`,
 			"only allowed when 'tools' are specified"},
+		"chat: no stream": {chatPath, `{"model":"m","messages":[` + user + `]}`, "ask for a stream"},
 		"chat: options of no stream": {chatPath, `{"model":"m","messages":[` + user +
 			`],"stream_options":{"include_usage":true}}`, "only allowed when 'stream' is enabled"},
 
@@ -175,22 +177,15 @@ func TestBadRequestsAreRejectedWithProviderMessage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			response, body := send(t, http.MethodPost, url+c.path, c.body)
 			var shape struct {
-				Type  string `json:"type"`
-				Error struct {
-					Type    string `json:"type"`
-					Message string `json:"message"`
-				} `json:"error"`
+				Type  string
+				Error struct{ Type string }
 			}
-			if err := json.Unmarshal([]byte(body), &shape); err != nil {
-				t.Fatal(err)
-			}
-			if response.StatusCode != http.StatusBadRequest || shape.Error.Type != "invalid_request_error" ||
-				!strings.Contains(body, c.want) {
-				t.Errorf("%d: %s", response.StatusCode, body)
-			}
-			if anthropic := c.path == messagesPath; anthropic != (shape.Type == "error") {
-				t.Errorf("the error has the shape of another provider: %s", body)
-			}
+			check.OK(t, json.Unmarshal([]byte(body), &shape))
+			// Only Anthropic's errors have a type outside.
+			outside := map[bool]string{true: "error"}[c.path == messagesPath]
+			check.Equal(t, "status and types", []any{http.StatusBadRequest, "invalid_request_error", outside},
+				[]any{response.StatusCode, shape.Error.Type, shape.Type})
+			check.Contains(t, body, c.want)
 		})
 	}
 }
@@ -201,21 +196,19 @@ func TestGoodRequestsAreNotRefused(t *testing.T) {
 		"chat: a round of tools": {chatPath, chat(user + "," + asks + "," + answers + "," + user)},
 		"chat: developer": {chatPath,
 			chat(`{"role":"developer","content":[{"type":"text","text":"a"}]},` + user)},
-		"responses: a string": {responsesPath, `{"model":"m","input":"a"}`},
+		"responses: a string": {responsesPath, `{"model":"m","stream":true,"input":"a"}`},
 		"responses: a round of tools": {responsesPath,
 			responsesChat(user +
 				`,{"type":"reasoning","id":"r","summary":[]},{"type":"function_call","call_id":"x","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"x","output":"a"}`)},
 		"anthropic: a round of tools": {messagesPath, anthropicChat(user + "," + uses + "," + results)},
 		"anthropic: same role twice": {messagesPath,
 			anthropicChat(user + "," + user + "," + uses + "," + results + "," + user)},
-		"anthropic: tool name of 128": {messagesPath, `{"model":"m","max_tokens":1,"messages":[` + user +
+		"anthropic: tool name of 128": {messagesPath, `{"model":"m","stream":true,"max_tokens":1,"messages":[` + user +
 			`],"tools":[{"name":"` + strings.Repeat("a", 128) + `","input_schema":{"type":"object"}}]}`},
 		"anthropic: a prefilled reply": {messagesPath, anthropicChat(user + `,{"role":"assistant","content":"a"}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if response, body := send(t, http.MethodPost, url+c.path, c.body); response.StatusCode != http.StatusOK {
-				t.Errorf("%d: %s", response.StatusCode, body)
-			}
+			expect(t, url+c.path, c.body, http.StatusOK, "")
 		})
 	}
 }
@@ -239,10 +232,7 @@ func TestKeyIsRequiredWhenScriptDemandsIt(t *testing.T) {
 		"anthropic, right": {messagesPath, anthropicChat(user), []string{"X-Api-Key", "sk-right"}, 200, `"type":"message"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if response, body := send(t, http.MethodPost, url+c.path, c.body, c.header...); response.StatusCode != c.status ||
-				!strings.Contains(body, c.want) {
-				t.Errorf("%d: %s", response.StatusCode, body)
-			}
+			expect(t, url+c.path, c.body, c.status, c.want, c.header...)
 		})
 	}
 }
@@ -251,13 +241,10 @@ func TestAnUnknownModelOrPathIsNotFound(t *testing.T) {
 	_, url := serve(t, modelserver.Script{Models: []string{"other"}})
 	for path, c := range map[string]struct{ body, want string }{
 		chatPath:       {chat(user), "model_not_found"},
-		responsesPath:  {`{"model":"m","input":"a"}`, "model_not_found"},
+		responsesPath:  {responsesChat(user), "model_not_found"},
 		messagesPath:   {anthropicChat(user), "not_found_error"},
 		"/v2/anything": {`{}`, "Invalid URL (POST /v2/anything)"},
 	} {
-		if response, body := send(t, http.MethodPost, url+path, c.body); response.StatusCode != http.StatusNotFound ||
-			!strings.Contains(body, c.want) {
-			t.Errorf("%s: %d: %s", path, response.StatusCode, body)
-		}
+		expect(t, url+path, c.body, http.StatusNotFound, c.want)
 	}
 }

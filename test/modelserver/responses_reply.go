@@ -7,25 +7,13 @@ import (
 	"cmp"
 	"encoding/base64"
 	"time"
+
+	"github.com/openai/openai-go/v3/responses"
 )
 
-// object is a JSON object to be sent. The events of which a reply has few are objects; those of which it has many are
-// structs, which are cheaper to write.
+// object is a JSON object to be sent. The types of OpenAI's library for a response and its items are for reading: they
+// write all fields of all kinds.
 type object = map[string]any
-
-// responsesDelta is a piece of a block. The protocol pads it against listeners who can see lengths;
-// this server does not.
-type responsesDelta struct {
-	Type     string `json:"type"`
-	Sequence int    `json:"sequence_number"`
-	ItemID   string `json:"item_id"`
-	Output   int    `json:"output_index"`
-	// Content is set for text, Summary for reasoning, neither for arguments.
-	Content  *int   `json:"content_index,omitempty"`
-	Summary  *int   `json:"summary_index,omitempty"`
-	Delta    string `json:"delta"`
-	Logprobs []int  `json:"logprobs,omitzero"`
-}
 
 // responsesReply makes the objects of one reply.
 type responsesReply struct {
@@ -96,10 +84,12 @@ func (r responsesReply) finished() object {
 		out["status"], out["incomplete_details"] = "incomplete", object{"reason": reason}
 	}
 	u := r.plan.usage
-	out["usage"] = object{
-		"input_tokens": u.Input, "input_tokens_details": object{"cached_tokens": u.Cached},
-		"output_tokens": u.Output, "output_tokens_details": object{"reasoning_tokens": u.Reasoning},
-		"total_tokens": u.Input + u.Output,
+	out["usage"] = responses.ResponseUsage{
+		InputTokens:         int64(u.Input),
+		InputTokensDetails:  responses.ResponseUsageInputTokensDetails{CachedTokens: int64(u.Cached)},
+		OutputTokens:        int64(u.Output),
+		OutputTokensDetails: responses.ResponseUsageOutputTokensDetails{ReasoningTokens: int64(u.Reasoning)},
+		TotalTokens:         int64(u.Input + u.Output),
 	}
 	return out
 }
@@ -111,19 +101,17 @@ func (p *plan) incomplete() string {
 	})
 }
 
-func (responsesDialect) whole(r *request, p *plan) any { return newResponsesReply(r, p).finished() }
-
 type responsesStream struct {
 	responsesReply
 	out    *sse
-	number int
+	number int64
 }
 
 func (responsesDialect) stream(r *request, p *plan, out *sse) streamer {
 	return &responsesStream{responsesReply: newResponsesReply(r, p), out: out}
 }
 
-func (s *responsesStream) next() int {
+func (s *responsesStream) next() int64 {
 	s.number++
 	return s.number - 1
 }
@@ -165,19 +153,17 @@ func (s *responsesStream) begin(index int, b *block) {
 }
 
 func (s *responsesStream) delta(index int, b *block, chunk string) {
-	if b.kind == searchBlock {
-		return // It comes whole.
-	}
-	d := responsesDelta{Sequence: s.next(), ItemID: b.id, Output: index, Delta: chunk}
-	switch b.kind {
+	switch at := int64(index); b.kind {
 	case textBlock:
-		d.Type, d.Content, d.Logprobs = "response.output_text.delta", new(int), []int{}
+		s.out.event("response.output_text.delta", responses.ResponseTextDeltaEvent{SequenceNumber: s.next(), ItemID: b.id,
+			OutputIndex: at, Delta: chunk, Logprobs: []responses.ResponseTextDeltaEventLogprob{}})
 	case reasoningBlock:
-		d.Type, d.Summary = "response.reasoning_summary_text.delta", new(int)
+		s.out.event("response.reasoning_summary_text.delta", responses.ResponseReasoningSummaryTextDeltaEvent{
+			SequenceNumber: s.next(), ItemID: b.id, OutputIndex: at, Delta: chunk})
 	case callBlock:
-		d.Type = "response.function_call_arguments.delta"
+		s.out.event("response.function_call_arguments.delta", responses.ResponseFunctionCallArgumentsDeltaEvent{
+			SequenceNumber: s.next(), ItemID: b.id, OutputIndex: at, Delta: chunk})
 	}
-	s.out.event(d.Type, &d)
 }
 
 func (s *responsesStream) end(index int, b *block) {

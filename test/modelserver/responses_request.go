@@ -45,8 +45,8 @@ func (responsesDialect) unknownModel(model string) apiError { return openAIUnkno
 
 // contextTooLong has the words of the chat protocol. The provider also says "Your input exceeds the context window of
 // this model. Please adjust your input and try again.", which a script can have with a Status fault.
-func (responsesDialect) contextTooLong(used, limit int) apiError {
-	e := chatDialect{}.contextTooLong(used, limit)
+func (responsesDialect) contextTooLong() apiError {
+	e := chatDialect{}.contextTooLong()
 	e.param = "input"
 	return e
 }

@@ -15,9 +15,6 @@ type Script struct {
 	RequireKey string `json:"requireKey,omitempty"`
 	// Models are the models that exist; another one is answered with 404. Empty: every model exists.
 	Models []string `json:"models,omitempty"`
-	// ConversationHeader names a request header whose value tells conversations apart. Empty, or not in a request: the
-	// first user text does.
-	ConversationHeader string `json:"conversationHeader,omitempty"`
 	// Rules are tried in order; the first that matches and is not used up answers.
 	Rules []Rule `json:"rules,omitempty"`
 }
@@ -66,10 +63,8 @@ type Reply struct {
 	FinishReason string `json:"finishReason,omitempty"`
 	// DelayBefore passes before the first part, and before a fault that comes in its place.
 	DelayBefore Duration `json:"delayBefore,omitempty"`
-	// DelayBetween passes between two parts. A reply that is not streamed takes as long as a streamed one.
+	// DelayBetween passes between two parts.
 	DelayBetween Duration `json:"delayBetween,omitempty"`
-	// HeadersFirst sends the header and the opening events of a stream before DelayBefore instead of after it.
-	HeadersFirst bool `json:"headersFirst,omitempty"`
 	// Fault makes the reply fail. nil: it succeeds.
 	Fault *Fault `json:"fault,omitempty"`
 }
@@ -122,8 +117,6 @@ type ToolCall struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	// ID is the id of the call. Empty: a random one in the form of the protocol.
 	ID string `json:"id,omitempty"`
-	// OmitID leaves id and type out of the streamed parts, as some servers that imitate OpenAI chat do.
-	OmitID bool `json:"omitID,omitempty"`
 	// PieceBytes cuts the arguments into pieces of at most that many bytes. 0: one piece.
 	PieceBytes int `json:"pieceBytes,omitempty"`
 }
@@ -153,12 +146,11 @@ const (
 	FaultContextTooLong FaultKind = "ContextTooLong"
 	// FaultReset resets the connection before any header.
 	FaultReset FaultKind = "Reset"
-	// FaultCut breaks the connection after After parts, in the middle of the transfer encoding. Of a reply that is not
-	// streamed, kinds Cut, End and Hang with After send half of the body.
+	// FaultCut breaks the connection after After parts, in the middle of the transfer encoding.
 	FaultCut FaultKind = "Cut"
 	// FaultEnd ends the stream after After parts, properly for HTTP but without the terminal event.
 	FaultEnd FaultKind = "End"
-	// FaultError sends an error event after After parts. A reply that is not streamed gets an HTTP error instead.
+	// FaultError sends an error event after After parts.
 	FaultError FaultKind = "Error"
 	// FaultFailed ends the stream after After parts with a reply that says it failed: response.failed of the responses
 	// protocol. The other protocols have only the event of kind Error.
@@ -172,8 +164,7 @@ type Fault struct {
 	Kind FaultKind `json:"kind"`
 	// After is the number of parts before the fault. nil: none for Cut, End, Error and Failed; before the header for Hang.
 	After *int `json:"after,omitempty"`
-	// Status is the HTTP status of kind Status, and of kinds Error and Failed where the reply is not streamed (500 if 0).
-	// The error event of a stream has the type that goes with it.
+	// Status is the HTTP status of kind Status. The error event of a stream has the type that goes with it (500 if 0).
 	Status int `json:"status,omitempty"`
 	// Problem is what the error is about, where its status does not tell; instead of Status.
 	Problem Problem `json:"problem,omitempty"`
@@ -187,9 +178,6 @@ type Fault struct {
 	Headers map[string]string `json:"headers,omitempty"`
 	// RetryAfter is when to come back, in one of its forms.
 	RetryAfter *RetryAfter `json:"retryAfter,omitempty"`
-	// UsedTokens and MaxTokens are the numbers in the message of kind ContextTooLong. 0: 210000 and 200000.
-	UsedTokens int `json:"usedTokens,omitempty"`
-	MaxTokens  int `json:"maxTokens,omitempty"`
 }
 
 // RetryAfter is the header that says when to come back. Each field that is set adds its header.
@@ -201,6 +189,9 @@ type RetryAfter struct {
 	// Milliseconds is sent as "retry-after-ms: 250".
 	Milliseconds *int `json:"milliseconds,omitempty"`
 }
+
+// Always is a script that answers every request with the reply.
+func Always(reply Reply) Script { return Script{Rules: []Rule{{Reply: reply}}} }
 
 // Say is a step that sends the text, each argument as one part.
 func Say(chunks ...string) Step { return Step{Text: &Text{Chunks: chunks}} }

@@ -58,14 +58,11 @@ func (f *Found) anthropic() object {
 		"encrypted_content": base64.StdEncoding.EncodeToString([]byte(sealed + f.URL))}
 }
 
-// anthropicSearch is the block of a call, or of its result.
-func anthropicSearch(b *block, whole bool) object {
+// anthropicSearch is the block of a call, whose query follows, or of its result. The library's types have neither its
+// caller nor an age that is null.
+func anthropicSearch(b *block) object {
 	if b.kind == searchBlock {
-		input := object{}
-		if whole {
-			input["query"] = b.search.Query
-		}
-		return object{"type": "server_tool_use", "id": b.id, "name": webSearch, "input": input,
+		return object{"type": "server_tool_use", "id": b.id, "name": webSearch, "input": object{},
 			"caller": object{"type": "direct"}}
 	}
 	found := []object{}

@@ -165,7 +165,9 @@ func (x *exchange) check(program *program, body []byte) *apiError {
 	if refused != nil {
 		return refused
 	}
-	x.request = request
+	if x.request = request; !request.stream {
+		return refuse("The scripted model streams its replies alone: ask for a stream.")
+	}
 	if models := program.script.Models; len(models) > 0 && !slices.Contains(models, request.model) {
 		refused := x.dialect.unknownModel(request.model)
 		return &refused

@@ -16,17 +16,15 @@ type dialect interface {
 	// decode reads and checks a request as the provider does.
 	decode(body []byte, header http.Header) (*request, *apiError)
 	errorShape(e apiError, requestID string) any
-	contextTooLong(used, limit int) apiError
+	contextTooLong() apiError
 	wrongKey(key string) apiError
 	unknownModel(model string) apiError
 	requestIDHeader() string
-	// whole is the body of a reply that is not streamed.
-	whole(r *request, p *plan) any
-	// stream begins a streamed reply.
+	// stream begins a reply.
 	stream(r *request, p *plan, out *sse) streamer
 }
 
-// streamer writes the events of one streamed reply, in the provider's order.
+// streamer writes the events of one reply, in the provider's order.
 type streamer interface {
 	open()
 	begin(index int, b *block)

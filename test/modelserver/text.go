@@ -5,37 +5,40 @@ package modelserver
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"text/template"
-	"unicode"
 	"unicode/utf8"
 )
 
 // compiledText is a Text whose templates were parsed.
 type compiledText struct {
 	source Text
-	// templates has an entry for Value, or for each chunk; nil where the text is no template.
+	// texts are the Chunks, or the one text that is cut; templates has nil for one that is no template.
+	texts     []string
 	templates []*template.Template
-	// repeated is the text of Repeat, made once and shared by all replies.
-	repeated string
 }
 
 var templateFuncs = template.FuncMap{
 	"join": func(sep string, items []string) string { return strings.Join(items, sep) },
 }
 
-func compileText(t Text) (*compiledText, error) {
-	c, err := literalText(t)
-	if err != nil {
+// compileText parses the templates of a text, unless it is literal.
+func compileText(t Text, literal bool) (*compiledText, error) {
+	if err := t.validate(); err != nil {
 		return nil, err
 	}
-	texts := t.Chunks
-	if t.Value != "" {
-		texts = []string{t.Value}
+	c := &compiledText{source: t, texts: t.Chunks}
+	switch {
+	case t.Repeat != nil:
+		c.texts = []string{repeatedText(*t.Repeat)}
+	case t.Chunks == nil:
+		c.texts = []string{t.Value}
 	}
-	for _, text := range texts {
-		if !strings.Contains(text, "{{") {
-			c.templates = append(c.templates, nil)
+	c.templates = make([]*template.Template, len(c.texts))
+	for i, text := range c.texts {
+		if literal || t.Repeat != nil || !strings.Contains(text, "{{") {
 			continue
 		}
 		parsed, err := template.New("text").Option("missingkey=error").Funcs(templateFuncs).Parse(text)
@@ -47,19 +50,7 @@ func compileText(t Text) (*compiledText, error) {
 			strings.Contains(err.Error(), "can't evaluate field") {
 			return nil, fmt.Errorf("execute the template: %w", err)
 		}
-		c.templates = append(c.templates, parsed)
-	}
-	return c, nil
-}
-
-// literalText is a text that is sent as it is, also where it contains "{{".
-func literalText(t Text) (*compiledText, error) {
-	if err := t.validate(); err != nil {
-		return nil, err
-	}
-	c := &compiledText{source: t}
-	if t.Repeat != nil {
-		c.repeated = repeatedText(*t.Repeat)
+		c.templates[i] = parsed
 	}
 	return c, nil
 }
@@ -71,36 +62,22 @@ func repeatedText(r Repeat) string {
 }
 
 func (c *compiledText) render(f Facts) (string, []string, error) {
+	chunks := slices.Clone(c.texts)
+	for i, t := range c.templates {
+		if t == nil {
+			continue
+		}
+		var b strings.Builder
+		if err := t.Execute(&b, f); err != nil {
+			return "", nil, fmt.Errorf("execute the template: %w", err)
+		}
+		chunks[i] = b.String()
+	}
+	text := strings.Join(chunks, "")
 	if c.source.Chunks == nil {
-		text, err := c.execute(0, c.source.Value, f)
-		if err != nil {
-			return "", nil, err
-		}
-		if c.source.Repeat != nil {
-			text = c.repeated
-		}
-		return text, c.source.cut(text), nil
+		chunks = c.source.cut(text)
 	}
-	chunks := make([]string, 0, len(c.source.Chunks))
-	for i, chunk := range c.source.Chunks {
-		text, err := c.execute(i, chunk, f)
-		if err != nil {
-			return "", nil, err
-		}
-		chunks = append(chunks, text)
-	}
-	return strings.Join(chunks, ""), chunks, nil
-}
-
-func (c *compiledText) execute(i int, literal string, f Facts) (string, error) {
-	if i >= len(c.templates) || c.templates[i] == nil {
-		return literal, nil
-	}
-	var b strings.Builder
-	if err := c.templates[i].Execute(&b, f); err != nil {
-		return "", fmt.Errorf("execute the template: %w", err)
-	}
-	return b.String(), nil
+	return text, chunks, nil
 }
 
 func (t Text) cut(text string) []string {
@@ -138,21 +115,12 @@ func runeBoundary(text string, n int) int {
 	return n
 }
 
+var word = regexp.MustCompile(`\s*\S+\s*|\s+$`)
+
 func cutWords(text string, n int) []string {
 	var out []string
-	start, words, inSpace := 0, 0, false
-	for i, r := range text {
-		space := unicode.IsSpace(r)
-		if inSpace && !space {
-			words++
-			if words == n {
-				out, start, words = append(out, text[start:i]), i, 0
-			}
-		}
-		inSpace = space
-	}
-	if start < len(text) {
-		out = append(out, text[start:])
+	for words := range slices.Chunk(word.FindAllString(text, -1), n) {
+		out = append(out, strings.Join(words, ""))
 	}
 	return out
 }

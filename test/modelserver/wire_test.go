@@ -73,8 +73,7 @@ func names(all []event) (out []string) {
 
 func TestAnthropicEventsComeInTheProvidersOrder(t *testing.T) {
 	_, url := serve(t, everything)
-	response, body := send(t, http.MethodPost, url+messagesPath,
-		strings.Replace(anthropicChat(user), "{", `{"stream":true,`, 1))
+	response, body := send(t, http.MethodPost, url+messagesPath, anthropicChat(user))
 	if response.Header.Get("Content-Type") != "text/event-stream; charset=utf-8" ||
 		response.Header.Get("Request-Id") == "" {
 		t.Errorf("header %v", response.Header)
@@ -109,7 +108,7 @@ func TestAnthropicEventsComeInTheProvidersOrder(t *testing.T) {
 func TestChatChunksComeInTheProvidersOrder(t *testing.T) {
 	_, url := serve(t, everything)
 	_, body := send(t, http.MethodPost, url+chatPath,
-		strings.Replace(chat(user), "{", `{"stream":true,"stream_options":{"include_usage":true},`, 1))
+		strings.Replace(chat(user), "{", `{"stream_options":{"include_usage":true},`, 1))
 	all := events(t, body)
 	deltas := make([]any, 0, len(all))
 	for _, e := range all {
@@ -142,8 +141,7 @@ func TestChatChunksComeInTheProvidersOrder(t *testing.T) {
 
 func TestChatStreamOmitsUsageUnlessRequested(t *testing.T) {
 	_, url := serve(t, everything)
-	if _, body := send(t, http.MethodPost, url+chatPath,
-		strings.Replace(chat(user), "{", `{"stream":true,`, 1)); strings.Contains(body, "usage") {
+	if _, body := send(t, http.MethodPost, url+chatPath, chat(user)); strings.Contains(body, "usage") {
 		t.Error(body)
 	}
 }
@@ -194,15 +192,11 @@ func TestFinishReasonUsesProtocolTerm(t *testing.T) {
 		modelserver.FinishToolCalls: {`"finish_reason":"tool_calls"`, `"status":"completed"`, `"stop_reason":"tool_use"`},
 	} {
 		_, url := serve(t,
-			modelserver.Script{
-				Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("a")},
-					Finish: finish}}}})
-		for i, c := range []struct{ path, body string }{{chatPath, chat(user)}, {responsesPath, `{"model":"m","input":"a"}`},
+			modelserver.Always(modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("a")}, Finish: finish}))
+		for i, c := range []struct{ path, body string }{{chatPath, chat(user)}, {responsesPath, responsesChat(user)},
 			{messagesPath, anthropicChat(user)}} {
-			for _, body := range []string{c.body, strings.Replace(c.body, "{", `{"stream":true,`, 1)} {
-				if _, answer := send(t, http.MethodPost, url+c.path, body); !strings.Contains(answer, want[i]) {
-					t.Errorf("%s at %s: %s", finish, c.path, answer)
-				}
+			if _, answer := send(t, http.MethodPost, url+c.path, c.body); !strings.Contains(answer, want[i]) {
+				t.Errorf("%s at %s: %s", finish, c.path, answer)
 			}
 		}
 	}

@@ -96,7 +96,6 @@ func (s *stand) serve(reply interaction, size int, reset bool) {
 	s.reply, s.size, s.reset = reply, size, reset
 }
 
-// ServeHTTP implements http.Handler.
 func (s *stand) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +129,6 @@ type redirect struct {
 	next http.RoundTripper
 }
 
-// RoundTrip implements http.RoundTripper.
 func (r redirect) RoundTrip(request *http.Request) (*http.Response, error) {
 	request = request.Clone(request.Context())
 	request.URL.Scheme, request.URL.Host, request.Host = r.to.Scheme, r.to.Host, r.to.Host

@@ -4,12 +4,13 @@
 package recordings_test
 
 import (
-	"encoding/base64"
-	"encoding/binary"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 )
 
 // reply is what a provider's reply says, in no protocol's shape.
@@ -80,24 +81,20 @@ func events(kind, body string) (all []object) {
 	}
 }
 
-// frames are the events in Amazon's framing: a length, the length of the headers,
-// a checksum, headers, payload, a checksum.
+// frames are the events in Amazon's framing.
 func frames(body []byte) (all []object) {
-	for len(body) >= 16 {
-		size, head := int(binary.BigEndian.Uint32(body)), int(binary.BigEndian.Uint32(body[4:]))
-		if size > len(body) || 12+head+4 > size {
+	var decoder eventstream.Decoder
+	for from := bytes.NewReader(body); ; {
+		message, err := decoder.Decode(from, nil)
+		if err != nil {
 			return all
 		}
-		outer, event := object{}, object{}
-		if json.Unmarshal(body[12+head:size-4], &outer) == nil {
-			if inner, err := base64.StdEncoding.DecodeString(text(outer, "bytes")); err == nil &&
-				json.Unmarshal(inner, &event) == nil {
-				all = append(all, event)
-			}
+		var outer struct{ Bytes []byte }
+		event := object{}
+		if json.Unmarshal(message.Payload, &outer) == nil && json.Unmarshal(outer.Bytes, &event) == nil {
+			all = append(all, event)
 		}
-		body = body[size:]
 	}
-	return all
 }
 
 // read reads a reply of a protocol.

@@ -85,21 +85,19 @@ func retried(reason string) (string, error) {
 // reasons are the finish reasons of each protocol that lead to the outcome.
 func reasons(outcome string) string {
 	var protocols []string
-	for _, p := range []finish.Protocol{finish.ChatCompletions, finish.Responses, finish.Messages, finish.Gemini} {
+	for _, row := range finish.Table {
+		if row.Outcome != v1alpha1.ReplyOutcome(outcome) {
+			continue
+		}
 		var all []string
-		for _, row := range finish.Table {
-			if row.Protocol != p || row.Outcome != v1alpha1.ReplyOutcome(outcome) {
-				continue
-			}
-			if row.Reason == "" {
+		for _, reason := range row.Reasons {
+			if reason == "" {
 				all = append(all, "none before `[DONE]`")
 			} else {
-				all = append(all, "`"+row.Reason+"`")
+				all = append(all, "`"+reason+"`")
 			}
 		}
-		if len(all) > 0 {
-			protocols = append(protocols, string(p)+": "+strings.Join(all, ", "))
-		}
+		protocols = append(protocols, string(row.Protocol)+": "+strings.Join(all, ", "))
 	}
 	return strings.Join(protocols, "; ")
 }

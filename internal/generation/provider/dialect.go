@@ -32,7 +32,7 @@ func DialectOf(spec *v1alpha1.ChatModelConfigSpec) prompt.Dialect {
 	}
 	switch spec.Provider {
 	case v1alpha1.ProviderAnthropic, v1alpha1.ProviderBedrock:
-		d.CacheMark = fantasy.ProviderOptions{wire.Key: &wire.CacheMark{}}
+		d.CacheMark = wire.CacheMark()
 		if spec.Provider == v1alpha1.ProviderAnthropic { // Bedrock has no such tools, and documents no blocks of them.
 			d.Replays = replaysTools
 		}

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package provider turns a ChatModelConfig into a model that can be called. What it returns behaves the same for every
-// provider, as far as their protocols allow. Callers use fantasy.LanguageModel and depend on no protocol.
+// provider, within the limits of the protocols. Callers use fantasy.LanguageModel and depend on no protocol.
 //
 // The way of a call, and of its reply:
 //
@@ -16,7 +16,7 @@
 //	            chatcompletions, responses, messages, gemini
 //	                                  the request of the protocol; ^ its events become wire.Parts
 //	          wire                    ^ one reader of events, documents and AWS frames
-//	            transport             ^ bounds, redirects, notes for those who explain errors
+//	            transport             ^ bounds, redirects, notes for explanations of errors
 //
 // Package fault explains what fails on the way. A protocol imports no other protocol, and of a provider's library the
 // types of requests and events alone.

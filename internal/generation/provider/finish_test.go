@@ -101,31 +101,34 @@ func askServer(t *testing.T, p finish.Protocol, events []string) (collect.Step, 
 }
 
 func TestFinishReasonsOverHTTP(t *testing.T) {
-	reasons := map[v1alpha1.ReplyOutcome]v1alpha1.ErrorReason{
-		v1alpha1.ReplyFiltered: v1alpha1.ErrorContentFiltered, v1alpha1.ReplyFailed: v1alpha1.ErrorReplyFailed,
-	}
 	rows := finish.Table
 	for p := range speakers {
-		rows = append(rows, finish.Row{Protocol: p, Reason: "something_new", Outcome: v1alpha1.ReplyFailed})
+		rows = append(rows, finish.Row{Protocol: p, Reasons: []string{"something_new"}, Outcome: v1alpha1.ReplyFailed})
 	}
 	for _, row := range rows {
-		t.Run(string(row.Protocol)+"/"+row.Reason, func(t *testing.T) {
-			content := "text"
-			if row.Outcome == v1alpha1.ReplyToolCalls {
-				content = "call"
-			}
-			got, err := askServer(t, row.Protocol, replyOf(row.Protocol, content, row.Reason))
-			reason, fails := reasons[row.Outcome]
-			counted := got.Usage.OutputTokens > 0 || row.Protocol == finish.ChatCompletions
-			check.Equal(t, "outcome, reason, counted, failed", []any{row.Outcome, row.Reason, true, fails},
-				[]any{got.ReplyOutcome, got.FinishReason, counted, err != nil})
-			if fails {
-				spec := providertest.Specs[speakers[row.Protocol]]
-				e := fault.Classify(err, fault.Subject{Spec: &spec})
-				check.Equal(t, "reason, retryable", []any{reason, reason == v1alpha1.ErrorReplyFailed},
-					[]any{e.Reason, e.Retryable})
-			}
-		})
+		for _, reason := range row.Reasons {
+			t.Run(string(row.Protocol)+"/"+reason, func(t *testing.T) { testFinishReason(t, row.Protocol, reason, row.Outcome) })
+		}
+	}
+}
+
+func testFinishReason(t *testing.T, protocol finish.Protocol, reason string, outcome v1alpha1.ReplyOutcome) {
+	content := "text"
+	if outcome == v1alpha1.ReplyToolCalls {
+		content = "call"
+	}
+	got, err := askServer(t, protocol, replyOf(protocol, content, reason))
+	failure, fails := map[v1alpha1.ReplyOutcome]v1alpha1.ErrorReason{
+		v1alpha1.ReplyFiltered: v1alpha1.ErrorContentFiltered, v1alpha1.ReplyFailed: v1alpha1.ErrorReplyFailed,
+	}[outcome]
+	counted := got.Usage.OutputTokens > 0 || protocol == finish.ChatCompletions
+	check.Equal(t, "outcome, reason, counted, failed", []any{outcome, reason, true, fails},
+		[]any{got.ReplyOutcome, got.FinishReason, counted, err != nil})
+	if fails {
+		spec := providertest.Specs[speakers[protocol]]
+		e := fault.Classify(err, fault.Subject{Spec: &spec})
+		check.Equal(t, "reason, retryable", []any{failure, failure == v1alpha1.ErrorReplyFailed},
+			[]any{e.Reason, e.Retryable})
 	}
 }
 
@@ -193,7 +196,6 @@ func TestBedrockSaysWhyItStops(t *testing.T) {
 // bedrock answers with these events of Anthropic's protocol, as messages of an AWS event stream.
 type bedrock []string
 
-// RoundTrip implements http.RoundTripper.
 func (b bedrock) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, to := io.Pipe()
 	go func() {

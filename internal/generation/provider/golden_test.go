@@ -167,7 +167,6 @@ type recorder struct {
 	n    int
 }
 
-// RoundTrip implements http.RoundTripper.
 func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	r.n++
 	body, err := io.ReadAll(request.Body)

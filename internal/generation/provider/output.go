@@ -5,7 +5,6 @@ package provider
 
 import (
 	"context"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,7 +20,7 @@ import (
 // outputTool is the tool that takes an answer where the provider has no answers by a schema.
 const outputTool = "submit_answer"
 
-// toolFirst tells a model that cannot be forced what to do.
+// toolFirst is the instruction for a model that cannot be forced.
 const toolFirst = "Give your final answer by calling " + outputTool + ". Use your other tools before, as you need them."
 
 // outputModel asks for an answer by a schema through a tool, where the provider of its configuration has no such
@@ -31,7 +30,6 @@ type outputModel struct {
 	spec *v1alpha1.ChatModelConfigSpec
 }
 
-// Stream implements fantasy.LanguageModel.
 func (m outputModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamResponse, error) {
 	settings := wire.SettingsOf(&call)
 	if settings.Output == nil || hasOutput(m.spec, &call) {
@@ -42,7 +40,7 @@ func (m outputModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.Str
 		return nil, err
 	}
 	return func(yield func(fantasy.StreamPart) bool) {
-		r := &outputReply{yield: yield, begun: map[string]bool{}}
+		r := &outputReply{yield: yield, started: map[string]bool{}}
 		for part := range stream {
 			if !r.pass(part) {
 				return
@@ -51,29 +49,28 @@ func (m outputModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.Str
 	}, nil
 }
 
-// through is the call with the tool, which the model has to call unless it calls another one, or the one that was asked
-// for. Claude cannot be forced while it thinks.
+// through is the call with the tool, which the model has to call unless it calls another one, or the one that the
+// caller chose. Claude cannot be forced while it thinks.
 func (m outputModel) through(call fantasy.Call, settings wire.Settings) fantasy.Call {
 	answer := fantasy.FunctionTool{
 		Name: outputTool, Description: "Takes your final answer.", InputSchema: settings.Output.Schema,
 	}
-	asked := fantasy.ToolChoiceAuto
+	toolChoice := fantasy.ToolChoiceAuto
 	if call.ToolChoice != nil {
-		asked = *call.ToolChoice
+		toolChoice = *call.ToolChoice
 	}
 	others := slices.DeleteFunc(slices.Clone(call.Tools), func(t fantasy.Tool) bool {
-		return asked == fantasy.ToolChoiceNone || t.GetName() == outputTool
+		return toolChoice == fantasy.ToolChoiceNone || t.GetName() == outputTool
 	})
 	call.Tools = append(others, answer)
 	settings.Output = nil
-	call.ProviderOptions = maps.Clone(call.ProviderOptions)
-	call.ProviderOptions[wire.Key] = &settings
-	switch asked {
+	call.ProviderOptions = settings.With()
+	switch toolChoice {
 	case fantasy.ToolChoiceAuto, fantasy.ToolChoiceNone, fantasy.ToolChoiceRequired:
 	default: // It is one tool.
 		return call
 	}
-	if asked != fantasy.ToolChoiceRequired && ThinksOnlyIfTold(m.spec.Provider) && claudeThinks(&settings, m.spec) {
+	if toolChoice != fantasy.ToolChoiceRequired && IsThinkingOptIn(m.spec.Provider) && claudeThinks(&settings, m.spec) {
 		call.Prompt = slices.Insert(slices.Clone(call.Prompt), 0, fantasy.NewSystemMessage(toolFirst))
 		call.ToolChoice = nil
 		return call
@@ -86,7 +83,7 @@ func (m outputModel) through(call fantasy.Call, settings wire.Settings) fantasy.
 	return call
 }
 
-// claudeThinks reports whether a call tells Claude to think.
+// claudeThinks reports whether a call has Claude think.
 func claudeThinks(settings *wire.Settings, spec *v1alpha1.ChatModelConfigSpec) bool {
 	if settings.Effort != "" {
 		return settings.Effort != v1alpha1.EffortNone
@@ -98,22 +95,22 @@ func claudeThinks(settings *wire.Settings, spec *v1alpha1.ChatModelConfigSpec) b
 	return options != nil && (options.Thinking != nil || options.Effort != "")
 }
 
-// outputReply hands a reply on. A call of the tool becomes its text, in place of the model's other text: the text
+// outputReply passes on a reply. A call of the tool becomes its text, in place of the model's other text: the text
 // of an answer is JSON. That is held until the reply calls another tool, or ends.
 type outputReply struct {
 	yield func(fantasy.StreamPart) bool
-	// begun are the ids of the calls of the tool, with whether text of them has come.
-	begun map[string]bool
+	// started are the ids of the calls of the tool, with whether text of them has come.
+	started map[string]bool
 	// held begins with a text.
 	held []fantasy.StreamPart
 }
 
-// pass hands a part on, or holds it. It reports whether more is wanted.
+// pass passes on a part, or holds it. It reports whether to continue.
 func (r *outputReply) pass(part fantasy.StreamPart) bool {
-	switch _, isAnswer := r.begun[part.ID]; part.Type {
+	switch _, isAnswer := r.started[part.ID]; part.Type {
 	case fantasy.StreamPartTypeToolInputStart:
 		if part.ToolCallName == outputTool {
-			r.begun[part.ID] = false
+			r.started[part.ID] = false
 			r.held = slices.DeleteFunc(r.held, isText)
 			return r.release() && r.yield(fantasy.StreamPart{Type: fantasy.StreamPartTypeTextStart, ID: part.ID})
 		}
@@ -125,10 +122,10 @@ func (r *outputReply) pass(part fantasy.StreamPart) bool {
 	return r.other(part)
 }
 
-// other hands on, or holds, a part that is not of an answer.
+// other passes on, or holds, a part that is not of an answer.
 func (r *outputReply) other(part fantasy.StreamPart) bool {
 	switch {
-	case isText(part) && len(r.begun) > 0:
+	case isText(part) && len(r.started) > 0:
 		return true
 	case ends(&part):
 		return r.release() && r.yield(part)
@@ -139,22 +136,22 @@ func (r *outputReply) other(part fantasy.StreamPart) bool {
 	return r.yield(part)
 }
 
-// answer hands a part of a call of the tool on, as text.
+// answer passes on a part of a call of the tool, as text.
 func (r *outputReply) answer(part fantasy.StreamPart) bool {
 	text := fantasy.StreamPart{Type: fantasy.StreamPartTypeTextDelta, ID: part.ID}
 	switch part.Type {
 	case fantasy.StreamPartTypeToolInputDelta:
-		r.begun[part.ID], text.Delta = true, part.Delta
+		r.started[part.ID], text.Delta = true, part.Delta
 		return r.yield(text)
 	case fantasy.StreamPartTypeToolCall:
 		text.Delta = part.ToolCallInput
 		end := fantasy.StreamPart{Type: fantasy.StreamPartTypeTextEnd, ID: part.ID}
-		return (r.begun[part.ID] || r.yield(text)) && r.yield(end)
+		return (r.started[part.ID] || r.yield(text)) && r.yield(end)
 	}
 	return true
 }
 
-// release hands on what was held.
+// release passes on the held parts.
 func (r *outputReply) release() bool {
 	for _, part := range r.held {
 		if !r.yield(part) {

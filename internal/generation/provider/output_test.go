@@ -27,7 +27,7 @@ func asking(schema string, choice fantasy.ToolChoice) func(*fantasy.Call) {
 	return func(call *fantasy.Call) {
 		settings := wire.SettingsOf(call)
 		settings.Output = &wire.Output{Name: "answer", Schema: object}
-		call.ProviderOptions[wire.Key] = &settings
+		call.ProviderOptions = settings.With()
 		call.Tools = []fantasy.Tool{fantasy.FunctionTool{Name: "f", InputSchema: map[string]any{"type": "object"}}}
 		if choice != "" {
 			call.ToolChoice = &choice
@@ -105,7 +105,7 @@ func TestAnswersByAToolHeedTheChoice(t *testing.T) {
 				if c.thinks {
 					settings.Effort = v1alpha1.EffortHigh
 				}
-				call.ProviderOptions[wire.Key] = &settings
+				call.ProviderOptions = settings.With()
 			})
 			check.OK(t, err)
 			var sent struct {

@@ -22,7 +22,7 @@ import (
 	"parley.dev/parley/internal/netguard/httpguard"
 )
 
-// New returns the model of a configuration. It calls nobody. Calls follow no redirects, and answers are bounded,
+// New returns the model of a configuration. It makes no request. Calls follow no redirects, and answers are bounded,
 // whatever the client does. The model only streams.
 func New(spec *v1alpha1.ChatModelConfigSpec, apiKey string, client *http.Client) (fantasy.LanguageModel, error) {
 	protocol, err := protocolOf(spec, apiKey)
@@ -48,7 +48,6 @@ type signed struct {
 	pod *identity.Identity
 }
 
-// Request implements wire.Protocol.
 func (s signed) Request(ctx context.Context, call *fantasy.Call) (*wire.Request, []fantasy.CallWarning, error) {
 	request, warnings, err := s.Protocol.Request(ctx, call)
 	if err == nil && request.Sign == nil {

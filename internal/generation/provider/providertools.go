@@ -18,24 +18,24 @@ var ownTools = map[v1alpha1.ProviderTool]string{
 }
 
 // OwnTools are those of the chat's tools that the provider of the configuration runs itself, and those that it is not
-// to be offered. A provider runs its tools within the reply, so that nobody can approve a call.
+// to be offered. A provider runs its tools within the reply, so that no person can approve a call.
 func OwnTools(spec *v1alpha1.ChatModelConfigSpec, chat *v1alpha1.ChatTools) (own []fantasy.Tool,
 	left []v1alpha1.ProviderToolUnavailable) {
 	if chat == nil {
 		return nil, nil
 	}
-	leaveOut := func(tool v1alpha1.ProviderTool, why v1alpha1.ProviderToolReason) {
+	omit := func(tool v1alpha1.ProviderTool, why v1alpha1.ProviderToolReason) {
 		left = append(left, v1alpha1.ProviderToolUnavailable{Tool: tool, Reason: why})
 	}
 	for _, tool := range chat.Provider {
 		name := ownTools[tool]
 		switch {
 		case !toolpolicy.Allows(chat, name):
-			leaveOut(tool, v1alpha1.ProviderToolNotAllowed)
+			omit(tool, v1alpha1.ProviderToolNotAllowed)
 		case toolpolicy.NeedsApproval(chat, name):
-			leaveOut(tool, v1alpha1.ProviderToolNeedsApproval)
+			omit(tool, v1alpha1.ProviderToolNeedsApproval)
 		case !hasOwnTools(spec):
-			leaveOut(tool, v1alpha1.ProviderToolNotSupported)
+			omit(tool, v1alpha1.ProviderToolNotSupported)
 		default:
 			own = append(own, fantasy.ProviderDefinedTool{ID: name, Name: name, Args: argsOf(tool, chat.WebSearch)})
 		}

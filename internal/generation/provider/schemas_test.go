@@ -146,7 +146,7 @@ func TestSchemasAreWholeBesideProviderTools(t *testing.T) {
 // answering asks for an answer by the schema.
 func answering(schema map[string]any) func(*fantasy.Call) {
 	return func(call *fantasy.Call) {
-		call.ProviderOptions[wire.Key].(*wire.Settings).Output = &wire.Output{Name: "answer", Schema: schema}
+		call.ProviderOptions = wire.Settings{Output: &wire.Output{Name: "answer", Schema: schema}}.With()
 	}
 }
 

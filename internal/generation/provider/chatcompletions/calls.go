@@ -37,7 +37,7 @@ type call struct {
 	state     *wire.State
 	// number is its own, chunk that of the one that it began in.
 	number, chunk int
-	// shown is the id that it has begun with; empty: it has not begun.
+	// shown is the id that it has started with; empty: it has not started.
 	shown string
 }
 
@@ -117,7 +117,7 @@ func (c *calls) begin(of *call) {
 	}
 }
 
-// end hands on the calls, once the reply ends. One without a name and arguments is none.
+// end passes on the calls at the end of the reply, but for one without a name and arguments.
 func (c *calls) end() {
 	for _, of := range c.all {
 		if of.name != "" || of.arguments.Len() > 0 {

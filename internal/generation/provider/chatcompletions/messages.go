@@ -22,8 +22,8 @@ func (b *builder) messages() (all []openai.ChatCompletionMessageParamUnion) {
 		case fantasy.MessageRoleSystem:
 			all = append(all, openai.SystemMessage(strings.Join(texts, "\n")))
 		case fantasy.MessageRoleAssistant:
-			if said := b.assistant(m.Content, texts); said != nil {
-				all = append(all, openai.ChatCompletionMessageParamUnion{OfAssistant: said})
+			if reply := b.assistant(m.Content, texts); reply != nil {
+				all = append(all, openai.ChatCompletionMessageParamUnion{OfAssistant: reply})
 			}
 		case fantasy.MessageRoleUser:
 			if len(m.Content) == 1 && len(texts) == 1 {
@@ -52,11 +52,11 @@ func resultsOf(content []fantasy.MessagePart) (all []openai.ChatCompletionMessag
 	for _, part := range content {
 		if result, ok := part.(fantasy.ToolResultPart); ok {
 			output := ""
-			switch said := result.Output.(type) {
+			switch value := result.Output.(type) {
 			case fantasy.ToolResultOutputContentText:
-				output = said.Text
+				output = value.Text
 			case fantasy.ToolResultOutputContentError:
-				output = said.Error.Error()
+				output = value.Error.Error()
 			}
 			all = append(all, openai.ToolMessage(output, result.ToolCallID))
 		}
@@ -93,10 +93,10 @@ func partOf(file fantasy.FilePart) openai.ChatCompletionContentPartUnionParam {
 	return openai.TextContentPart(prompt.Absent(file.Filename, file.MediaType, "the provider takes no such files").Text)
 }
 
-// assistant is what the model has said; nil if that is nothing but reasoning, which providers refuse.
+// assistant is a reply of the model; nil if that is nothing but reasoning, which providers refuse.
 func (b *builder) assistant(content []fantasy.MessagePart,
 	texts []string) *openai.ChatCompletionAssistantMessageParam {
-	var said openai.ChatCompletionAssistantMessageParam
+	var message openai.ChatCompletionAssistantMessageParam
 	for _, part := range content {
 		if call, ok := part.(fantasy.ToolCallPart); ok {
 			made := openai.ChatCompletionMessageFunctionToolCallParam{ID: call.ToolCallID,
@@ -104,16 +104,16 @@ func (b *builder) assistant(content []fantasy.MessagePart,
 			if state := wire.StateOf(call); state.Item != nil {
 				made.SetExtraFields(object{extraContent: state.Item})
 			}
-			said.ToolCalls = append(said.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{OfFunction: &made})
+			message.ToolCalls = append(message.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{OfFunction: &made})
 		}
 	}
 	if len(texts) > 0 {
-		said.Content.OfString = openai.String(strings.Join(texts, "\n"))
-	} else if len(said.ToolCalls) == 0 {
+		message.Content.OfString = openai.String(strings.Join(texts, "\n"))
+	} else if len(message.ToolCalls) == 0 {
 		return nil
 	}
 	if !b.ofOpenAI() {
-		said.SetExtraFields(b.thoughts(content))
+		message.SetExtraFields(b.thoughts(content))
 	}
-	return &said
+	return &message
 }

@@ -16,18 +16,18 @@ import (
 
 // options sets those that the configuration has for its provider. It returns the fields that go before all others.
 func (b *builder) options() *runtime.RawExtension {
-	given := &b.settings.Provider
+	options := &b.settings.Provider
 	switch b.spec.Provider {
 	case v1alpha1.ProviderOpenAI:
-		b.openAI(valueOf(given.OpenAI))
+		b.openAI(valueOf(options.OpenAI))
 	case v1alpha1.ProviderAzure:
-		b.openAI(valueOf(given.Azure))
+		b.openAI(valueOf(options.Azure))
 	case v1alpha1.ProviderOpenRouter:
-		return b.openRouter(valueOf(given.OpenRouter))
+		return b.openRouter(valueOf(options.OpenRouter))
 	case v1alpha1.ProviderVercel:
-		return b.vercel(valueOf(given.Vercel))
+		return b.vercel(valueOf(options.Vercel))
 	default:
-		o := valueOf(given.OpenAICompatible)
+		o := valueOf(options.OpenAICompatible)
 		b.set(object{"user": o.User, "reasoning_effort": b.effort(o.ReasoningEffort)})
 		return o.ExtraBody
 	}
@@ -99,20 +99,20 @@ func (b *builder) vercel(o v1alpha1.VercelOptions) *runtime.RawExtension {
 }
 
 // effort is how much the model is to think. That of the call goes before that of the options.
-func (b *builder) effort(given v1alpha1.OpenAIReasoningEffort) string {
-	return cmp.Or(strings.ToLower(string(b.settings.Effort)), string(given))
+func (b *builder) effort(configured v1alpha1.OpenAIReasoningEffort) string {
+	return cmp.Or(strings.ToLower(string(b.settings.Effort)), string(configured))
 }
 
 // reasoning is how much a model behind a gateway is to think; nil: it is not set. Gateways have no effort above xhigh.
-func (b *builder) reasoning(given *v1alpha1.GatewayReasoning) *gatewayReasoning {
+func (b *builder) reasoning(configured *v1alpha1.GatewayReasoning) *gatewayReasoning {
 	effort := b.effort("")
 	if effort == "" {
-		return (*gatewayReasoning)(given)
+		return (*gatewayReasoning)(configured)
 	}
 	if b.settings.Effort == v1alpha1.EffortMax {
 		effort = "xhigh"
 	}
-	return &gatewayReasoning{Effort: v1alpha1.GatewayReasoningEffort(effort), Exclude: valueOf(given).Exclude}
+	return &gatewayReasoning{Effort: v1alpha1.GatewayReasoningEffort(effort), Exclude: valueOf(configured).Exclude}
 }
 
 // gatewayReasoning is a v1alpha1.GatewayReasoning in the words of the gateways.
@@ -123,9 +123,9 @@ type gatewayReasoning struct {
 	MaxTokens *int64                          `json:"max_tokens,omitempty"`
 }
 
-func biasOf(given []v1alpha1.LogitBias) map[string]int64 {
+func biasOf(entries []v1alpha1.LogitBias) map[string]int64 {
 	bias := map[string]int64{}
-	for _, each := range given {
+	for _, each := range entries {
 		bias[strconv.FormatInt(each.Token, 10)] = each.Bias
 	}
 	return bias

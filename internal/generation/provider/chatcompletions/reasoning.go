@@ -37,14 +37,14 @@ func (d detail) field() string {
 
 // think reads the reasoning of a delta. A server that sends details mostly sends their texts a second time.
 func (r *reply) think(more *additions) {
-	said := false
+	hasText := false
 	for _, piece := range more.Details {
 		text, _ := piece[piece.field()].(string)
 		r.keep(piece, text != "")
 		r.parts.Reasoning(blockID, text)
-		said = said || text != ""
+		hasText = hasText || text != ""
 	}
-	if !said {
+	if !hasText {
 		r.parts.Reasoning(blockID, cmp.Or(more.ReasoningContent, more.Reasoning))
 	}
 }

@@ -55,13 +55,11 @@ func TestCallsOfOneIndexDifferByID(t *testing.T) {
 // brokenOff answers with an error whose body breaks off.
 type brokenOff struct{}
 
-// RoundTrip implements http.RoundTripper.
 func (brokenOff) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusTooManyRequests, Request: r, Header: http.Header{"Retry-After": {"7"}},
 		Body: io.NopCloser(io.MultiReader(strings.NewReader(`{"error":"slow`), brokenOff{}))}, nil
 }
 
-// Read implements io.Reader.
 func (brokenOff) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func TestBrokenErrorBodyKeepsStatusAndHeaders(t *testing.T) {

@@ -27,7 +27,7 @@ type reply struct {
 	*protocol
 
 	parts *wire.Parts
-	// done is whether the server has said that it has sent everything.
+	// done is whether the server has sent [DONE].
 	done bool
 	end  wire.End
 	// details are those of the reasoning that the model is writing.
@@ -35,7 +35,6 @@ type reply struct {
 	calls   calls
 }
 
-// Reply implements wire.Protocol.
 func (p *protocol) Reply(parts *wire.Parts) wire.Reply {
 	return &reply{protocol: p, parts: parts,
 		calls: calls{parts: parts, at: map[int64]*call{}, byID: map[string]*call{}}}
@@ -50,7 +49,6 @@ func (r *reply) Events(document []byte) [][]byte {
 	return [][]byte{document, endOfEvents}
 }
 
-// Event implements wire.Reply.
 func (r *reply) Event(data []byte) (ended bool, err error) {
 	if bytes.Equal(data, endOfEvents) {
 		r.done = true
@@ -73,18 +71,19 @@ func (r *reply) Event(data []byte) (ended bool, err error) {
 
 // usage takes the newest counts. OpenAI counts the cache as input, and the reasoning as output. Some servers count the
 // reasoning in addition to the output, as xAI does: it is more than the output, or the total shows it, or nothing does,
-// as where Vercel hands Gemini's counts on as they are.
-func (r *reply) usage(told *openai.CompletionUsage) {
-	if told.PromptTokens == 0 && told.CompletionTokens == 0 && told.TotalTokens == 0 {
+// as where Vercel forwards the counts of Gemini unchanged.
+func (r *reply) usage(counts *openai.CompletionUsage) {
+	if counts.PromptTokens == 0 && counts.CompletionTokens == 0 && counts.TotalTokens == 0 {
 		return // It is a chunk without counts.
 	}
-	of, reasoning := &told.PromptTokensDetails, told.CompletionTokensDetails.ReasoningTokens
+	of, reasoning := &counts.PromptTokensDetails, counts.CompletionTokensDetails.ReasoningTokens
 	r.end.Usage = fantasy.Usage{
-		InputTokens:     max(told.PromptTokens-of.CachedTokens-of.CacheWriteTokens, 0),
+		InputTokens:     max(counts.PromptTokens-of.CachedTokens-of.CacheWriteTokens, 0),
 		CacheReadTokens: of.CachedTokens, CacheCreationTokens: of.CacheWriteTokens,
-		OutputTokens: told.CompletionTokens, ReasoningTokens: reasoning, TotalTokens: told.TotalTokens,
+		OutputTokens: counts.CompletionTokens, ReasoningTokens: reasoning, TotalTokens: counts.TotalTokens,
 	}
-	if reasoning > told.CompletionTokens || told.TotalTokens == told.PromptTokens+told.CompletionTokens+reasoning ||
+	if reasoning > counts.CompletionTokens ||
+		counts.TotalTokens == counts.PromptTokens+counts.CompletionTokens+reasoning ||
 		r.spec.Provider == v1alpha1.ProviderVercel && strings.HasPrefix(r.spec.Model, "google/") {
 		r.end.Usage.OutputTokens += reasoning
 	}
@@ -158,7 +157,7 @@ func (r *reply) End() (wire.End, error) {
 		return wire.End{}, wire.IncompleteError()
 	}
 	r.endThought()
-	r.parts.EndAll() // What follows a call would say that it is whole.
+	r.parts.EndAll() // A part behind a call would mark it as complete.
 	r.calls.end()
 	return r.end, nil
 }

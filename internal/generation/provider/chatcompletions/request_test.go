@@ -29,7 +29,7 @@ func sent(t *testing.T, spec v1alpha1.ChatModelConfigSpec,
 	t.Helper()
 	server := &providertest.Scripted{Replies: providertest.Events(providertest.Chunk(`{"content":"Hi"}`, `"stop"`))}
 	got, err := server.Ask(t, spec, func(call *fantasy.Call) {
-		change(call, call.ProviderOptions[wire.Key].(*wire.Settings))
+		change(call, &call.ProviderOptions[wire.Key].(*finish.Option[wire.Settings]).Value)
 	})
 	var body object
 	if err != nil || json.Unmarshal([]byte(server.Sent[0]), &body) != nil {

@@ -1,13 +1,17 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fault tells what an error of a model's call means, in words that a person can act on. Nothing that it returns
-// holds a secret of the call or quotes the conversation, whatever the provider says.
+// Package fault explains errors of model calls, and what to do about them. Nothing that it returns contains a secret of
+// the call or quotes the conversation, whatever the provider sends.
 package fault
 
 import (
 	"math"
 	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -27,9 +31,9 @@ type Subject struct {
 	Private []string
 	// Now is the time, which dates of the provider are compared with. Zero: they are not read.
 	Now time.Time
-	// Silence is how long the provider had sent nothing when the call was given up for that. 0: it was not.
+	// Silence is how long the provider had sent nothing when the call was canceled for that. 0: it was not.
 	Silence time.Duration
-	// HTTP is what the HTTP answer said of itself; nil: nobody has looked.
+	// HTTP has notes about the HTTP answer; nil: there are none.
 	HTTP *httpguard.Notes
 	// Canceled is whether the caller's own context ended the call, for another reason than silence.
 	Canceled bool
@@ -38,10 +42,9 @@ type Subject struct {
 // maxText is the most characters of a message, and of an advice, as the API bounds them.
 const maxText = 1024
 
-// Classify says what an error of a call means, whether the same call may succeed later, and what to do about it. The
-// message holds of the provider's words at most the error message that its protocol defines, shortened and without
-// anything that looks like a key or quotes the prompt; never the request, a header, a URL or a raw body, which can hold
-// the key or the prompt.
+// Classify returns what an error of a call means, whether the same call may succeed later, and what to do about it. Of
+// the provider's words, it contains at most the error message that the protocol defines, shortened and without anything
+// that looks like a key or quotes the prompt. It never contains the request, a header, a URL or a raw body.
 func Classify(err error, about Subject) *v1alpha1.GenerationError {
 	f := find(err, about)
 	r := ruleOf(f)
@@ -62,31 +65,45 @@ func Classify(err error, about Subject) *v1alpha1.GenerationError {
 // HistoryRejected reports whether an error says that the messages that were sent do not belong together.
 func HistoryRejected(err error, about Subject) bool { return isHistoryRejected(find(err, about)) }
 
-// FileRefused reports whether an error can be about a file that was handed over, and what the provider said. That it
-// minds another file, which it was given as content, shows when it does so without the URLs.
-func FileRefused(err error, about Subject) (said string, refused bool) {
+// FileRefused reports whether an error can be about a file that was sent by URL, and returns the provider's message. An
+// error about a file that was sent as content repeats without the URLs.
+func FileRefused(err error, about Subject) (message string, refused bool) {
 	f := find(err, about)
 	if ruleOf(f).reason != v1alpha1.ErrorRequestRejected ||
 		!f.has(0, http.StatusBadRequest, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity) {
 		return "", false
 	}
-	return f.said, f.says("download", "fetch", "url", "image", "pdf", "document", "file", "media")
+	return f.message, f.mentions("download", "fetch", "url", "image", "pdf", "document", "file", "media")
 }
 
 // ruleOf is the first rule that matches. The last one matches everything.
 func ruleOf(f *findings) *rule {
-	for i := range rules {
-		if rules[i].matches(f) {
-			return &rules[i]
-		}
-	}
-	return &rules[len(rules)-1]
+	return &rules[slices.IndexFunc(rules, func(r rule) bool { return r.matches(f) })]
 }
 
-// isRetryable lets a provider that says whether to try again be right, where it can know better than the table.
+// isRetryable prefers what the provider says about retries, unless the table excludes them.
 func (r *rule) isRetryable(f *findings) bool {
 	if f.shouldRetry == nil || *f.shouldRetry && r.retry == retryNever {
 		return r.retry == retryAlways
 	}
 	return *f.shouldRetry
+}
+
+// limitPhrases are how providers state how many tokens the model's context holds, in small letters: OpenAI, vLLM and
+// OpenRouter; xAI; llama.cpp; Google; Anthropic; Mistral; Groq and Cerebras.
+var limitPhrases = regexp.MustCompile(
+	`(?:maximum context length (?:is|of)|maximum prompt length is|available context size \(|` +
+		`maximum number of tokens allowed \(|tokens >|maximum context length of|context window of|max_model_len (?:is|of)?|` +
+		`limit is|limit of)\s*([0-9][0-9,_]{2,11})`)
+
+// limit is how many tokens the model's context holds according to the provider; 0: unknown, or out of range.
+func (f *findings) limit() int64 {
+	var tokens int64
+	if m := limitPhrases.FindStringSubmatch(f.text); m != nil {
+		tokens, _ = strconv.ParseInt(strings.NewReplacer(",", "", "_", "").Replace(m[1]), 10, 64) // 0 is out of range.
+	}
+	if tokens < v1alpha1.MinContextLimit || tokens > v1alpha1.MaxContextLimit {
+		return 0
+	}
+	return tokens
 }

@@ -15,15 +15,15 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// answer is what the provider's own error says, as its protocol defines it.
+// answer is the provider's own error, as its protocol defines it.
 type answer struct {
-	// said is the error message.
-	said string
+	// message is the error message.
+	message string
 	// names are the provider's names for the error (code, type, status), in small letters.
 	names []string
 	// number is an HTTP status that the error itself names; 0: none.
 	number int
-	// wait is how long the provider asks to wait; 0: it does not say.
+	// wait is how long the provider asks to wait; 0: unknown.
 	wait time.Duration
 	// daily is whether the limit that was hit is one of a day.
 	daily bool
@@ -41,13 +41,13 @@ func decode(e *fantasy.ProviderError, from v1alpha1.ModelProvider) (a answer) {
 	return a
 }
 
-// errorBody is what providers send, and those who imitate them.
+// errorBody is what providers send, and servers that imitate them.
 type errorBody struct {
 	// Error is an object, or with some servers the message itself, or its status; or a list of such.
 	Error json.RawMessage `json:"error"`
 	// Kind is the name that goes with an Error that is a message.
 	Kind json.RawMessage `json:"error_type"`
-	// Object, or Type, is "error" where the fields stand beside it instead of within Error.
+	// Object, or Type, is "error" where the fields are next to it instead of within Error.
 	Object string `json:"object"`
 	errorFields
 }
@@ -71,18 +71,18 @@ func (a *answer) read(body []byte, from v1alpha1.ModelProvider) {
 	}
 	var b errorBody
 	_ = json.Unmarshal(body, &b)
-	said := firstOf(b.Error)
+	inner := firstOf(b.Error)
 	var fields errorFields
 	switch {
-	case len(said) > 0 && said[0] == '{':
-		_ = json.Unmarshal(said, &fields)
+	case len(inner) > 0 && inner[0] == '{':
+		_ = json.Unmarshal(inner, &fields)
 	case b.Error != nil, b.Object == isError, b.Type == isError, from == v1alpha1.ProviderBedrock:
 		fields = b.errorFields
-		_ = json.Unmarshal(said, &fields.Message)
+		_ = json.Unmarshal(inner, &fields.Message)
 		a.code(b.Kind)
-		a.code(said)
+		a.code(inner)
 	}
-	a.said = fields.Message
+	a.message = fields.Message
 	if fields.Type != isError {
 		a.name(fields.Type)
 	}
@@ -112,7 +112,7 @@ func (a *answer) code(raw json.RawMessage) {
 	}
 }
 
-func (a *answer) empty() bool { return a.said == "" && len(a.names) == 0 && a.number == 0 }
+func (a *answer) empty() bool { return a.message == "" && len(a.names) == 0 && a.number == 0 }
 
 func (a *answer) name(name string) {
 	if name != "" {

@@ -152,11 +152,11 @@ var (
 	}
 )
 
-// maxFinishReason is how many characters of a finish reason are told.
+// maxFinishReason is how many characters of a finish reason are shown.
 const maxFinishReason = 63
 
-// maxSaid is how many characters of the provider's own message are told.
-const maxSaid = 300
+// maxQuoted is how many characters of the provider's own message are shown.
+const maxQuoted = 300
 
 // explain fills the rule's explanation in, and adds the provider's own words to what is wrong.
 func explain(r *rule, f *findings, about Subject) explanation {
@@ -169,7 +169,7 @@ func explain(r *rule, f *findings, about Subject) explanation {
 	}
 	finishReason := ""
 	if f.reply != nil {
-		if reason := tellable(f.reply.Reason, about); reason != "" {
+		if reason := quotable(f.reply.Reason, about); reason != "" {
 			finishReason = " (finish reason " + clip.Ellipsis(printable.Line(reason), maxFinishReason) + ")"
 		}
 	}
@@ -181,11 +181,11 @@ func explain(r *rule, f *findings, about Subject) explanation {
 	)
 	e := cmp.Or(r.explanation, explanations[r.reason])
 	e = explanation{names.Replace(e.wrong), names.Replace(e.advice)}
-	if r.reason == v1alpha1.ErrorAuthenticationFailed { // What is said of a wrong key is the key.
+	if r.reason == v1alpha1.ErrorAuthenticationFailed { // A message about a wrong key contains the key.
 		return e
 	}
-	if said := tellable(f.said, about); said != "" {
-		e.wrong += ". It said: " + clip.Ellipsis(said, maxSaid)
+	if quote := quotable(f.message, about); quote != "" {
+		e.wrong += ". It said: " + clip.Ellipsis(quote, maxQuoted)
 	}
 	return e
 }

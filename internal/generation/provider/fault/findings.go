@@ -6,7 +6,6 @@ package fault
 import (
 	"cmp"
 	"errors"
-	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -28,17 +27,15 @@ type findings struct {
 	status int
 	// unauthenticated is whether the call was not made because it could not be signed.
 	unauthenticated bool
-	// network is how the network ended the call, where the provider has not answered; host is whom it was to reach.
-	network network
-	host    string
+	// lost is the error of a call that the provider has not answered; nil: it has. host is what was to be reached.
+	lost error
+	host string
 	// forbiddenHost is whether models may not be called at host, so that it was not called.
 	forbiddenHost bool
 	// proxy is what a proxy answered that did not connect to host; nil: none did.
 	proxy *httpguard.ProxyError
 	// login is a login that failed before the call; nil: there was none such.
 	login *LoginError
-	// truncated is whether the answer ended before its end, without an error.
-	truncated bool
 	// reply is a reply that answers nothing; nil: the call failed otherwise.
 	reply *finish.Error
 	// page is whether a web page came in place of an answer.
@@ -46,11 +43,11 @@ type findings struct {
 	// redirect and oversized are answers that were not read; nil: there was none such.
 	redirect  *httpguard.RedirectError
 	oversized *httpguard.OversizedError
-	// answer is what the provider said.
+	// answer is the provider's own error.
 	answer
-	// text is what it said for comparisons: in small letters, without addresses, and not endless.
+	// text is its message for comparisons: in small letters, without addresses, and not endless.
 	text string
-	// shouldRetry is what the provider says of trying again; nil: nothing.
+	// shouldRetry is whether the provider wants a retry; nil: unknown.
 	shouldRetry *bool
 }
 
@@ -60,17 +57,17 @@ func find(err error, about Subject) *findings {
 	if f.unread(err, about.HTTP) {
 		return f
 	}
-	var told map[string]string
+	var headers map[string]string
 	if e, ok := errors.AsType[*fantasy.ProviderError](err); ok {
-		told = e.ResponseHeaders
+		headers = e.ResponseHeaders
 		f.unauthenticated = e.AuthError
 		f.answer = decode(e, about.Spec.Provider)
 		f.status = errorStatus(e.StatusCode)
 	}
-	f.text = normalize(f.said)
-	told, f.page = about.HTTP.Said(told)
-	f.shouldRetry = shouldRetry(told)
-	if wait := waitInHeaders(told, about.Now); wait > 0 {
+	f.text = normalize(f.message)
+	headers, f.page = about.HTTP.Said(headers)
+	f.shouldRetry = shouldRetry(headers)
+	if wait := waitInHeaders(headers, about.Now); wait > 0 {
 		f.wait = wait
 	} else if f.wait == 0 {
 		f.wait = waitInText(f.text)
@@ -79,8 +76,7 @@ func find(err error, about Subject) *findings {
 		f.status = errorStatus(f.number)
 	}
 	if f.status == 0 && f.empty() {
-		f.network, f.host = networkOf(err, about.Spec.BaseURL)
-		f.truncated = f.network == networkBrokenOff && errors.Is(err, io.ErrUnexpectedEOF)
+		f.lost, f.host = err, hostOf(err, about.Spec.BaseURL)
 	}
 	return f
 }
@@ -117,8 +113,7 @@ func (f *findings) unread(err error, notes *httpguard.Notes) bool {
 	return f.redirect != nil || f.oversized != nil
 }
 
-// errorStatus is the number if it is an HTTP status of an error, else 0. Some are told in the body, which can say
-// anything.
+// errorStatus is the number if it is an HTTP status of an error, else 0. A number in a body can be anything.
 func errorStatus(number int) int {
 	if number < http.StatusBadRequest || number > 599 {
 		return 0
@@ -131,8 +126,8 @@ func (f *findings) is(names ...string) bool {
 	return slices.ContainsFunc(f.names, func(name string) bool { return slices.Contains(names, name) })
 }
 
-// says reports whether the provider's message has one of these, in small letters, in it.
-func (f *findings) says(phrases ...string) bool {
+// mentions reports whether the provider's message contains one of these phrases, which are in small letters.
+func (f *findings) mentions(phrases ...string) bool {
 	return slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(f.text, phrase) })
 }
 
@@ -145,7 +140,7 @@ const maxCompared = 4 << 10
 // webAddress is a URL. Providers refer to pages about billing in messages about rates.
 var webAddress = regexp.MustCompile(`https?://\S+`)
 
-// normalize returns a message as comparisons want it.
-func normalize(said string) string {
-	return strings.ToLower(webAddress.ReplaceAllString(said[:min(len(said), maxCompared)], ""))
+// normalize returns a message for comparisons.
+func normalize(message string) string {
+	return strings.ToLower(webAddress.ReplaceAllString(message[:min(len(message), maxCompared)], ""))
 }

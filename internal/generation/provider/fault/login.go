@@ -15,19 +15,18 @@ import (
 
 // LoginError is a login by workload identity that failed, so that the model was not called. It holds no token.
 type LoginError struct {
-	// Identity is who was to log in, such as client 11111111 of tenant 22222222; empty if that is not known.
+	// Identity is the account, such as client 11111111 of tenant 22222222; empty if that is not known.
 	Identity string
-	// Host is the token endpoint that was asked; empty: none.
+	// Host is the token endpoint that was called; empty: none.
 	Host string
 	// Status is the HTTP status of its answer; 0: there was none.
 	Status int
-	// Code and Said are the error of its answer, in its own words.
-	Code, Said string
+	// Code and Message are the error of its answer.
+	Code, Message string
 	// Problem is what is wrong where that is no refusal.
 	Problem string
 }
 
-// Error implements error.
 func (e *LoginError) Error() string {
 	return "logging in by workload identity: " + e.problem()
 }
@@ -59,11 +58,11 @@ func (e *LoginError) problem() string {
 	return fmt.Sprintf("%s %s a token for %s (%s)", e.Host, verb, e.Identity, answer)
 }
 
-// explainLogin says what is wrong with a login.
+// explainLogin explains a failed login.
 func explainLogin(e *LoginError, about Subject) explanation {
 	wrong := fmt.Sprintf("The workload identity of ChatModelConfig %s could not log in: %s", about.Config, e.problem())
-	if said := tellable(e.Said, about); said != "" {
-		wrong += ". It said: " + clip.Ellipsis(strings.TrimSuffix(said, "."), maxSaid)
+	if quote := quotable(e.Message, about); quote != "" {
+		wrong += ". It said: " + clip.Ellipsis(strings.TrimSuffix(quote, "."), maxQuoted)
 	}
 	if e.isTemporary() {
 		return explanation{wrong, "Check the network if it persists, then send a message to continue"}

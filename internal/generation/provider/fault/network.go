@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -20,57 +21,9 @@ import (
 	"parley.dev/parley/internal/netguard/httpguard"
 )
 
-// network is how the network ended a call.
-type network string
-
-const (
-	// networkInvalidURL: there is nobody to call.
-	networkInvalidURL network = "InvalidURL"
-	// networkUnresolved: the host's name is not known.
-	networkUnresolved network = "Unresolved"
-	// networkNoTLS: who answers speaks no TLS, or does not agree on how to.
-	networkNoTLS network = "NoTLS"
-	// networkUntrusted: who answers cannot prove who it is.
-	networkUntrusted network = "Untrusted"
-	// networkNoProxy: the proxy is not reached.
-	networkNoProxy network = "NoProxy"
-	// networkRefused: nobody listens, or no way leads there.
-	networkRefused network = "Refused"
-	// networkTimedOut: nobody answered in time.
-	networkTimedOut network = "TimedOut"
-	// networkBrokenOff: the connection was lost.
-	networkBrokenOff network = "BrokenOff"
-)
-
-// networkKinds: the first that matches wins; what is left of the network's own errors is networkBrokenOff.
-var networkKinds = []struct {
-	kind    network
-	matches func(error) bool
-}{
-	{networkInvalidURL, isInvalidURL},
-	{networkUntrusted, isA[*tls.CertificateVerificationError]},
-	{networkNoTLS, isNoTLS},
-	{networkNoProxy, isOfProxy},
-	{networkUnresolved, isA[*net.DNSError]},
-	{networkRefused, isAny(syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH)},
-	// A cancellation that is not the caller's is the peer's.
-	{networkBrokenOff, isAny(io.EOF, io.ErrUnexpectedEOF, context.Canceled, syscall.ECONNRESET, syscall.EPIPE,
-		net.ErrClosed)},
-	{networkBrokenOff, fantasy.IsTransportError},
-	{networkBrokenOff, isGoAway},
-	{networkTimedOut, isTimeout},
-	{networkBrokenOff, isA[*net.OpError]},
-	{networkBrokenOff, isA[*url.Error]},
-}
-
-// networkOf says how the network ended the call, and whom it was to reach as far as that is known and no secret.
-func networkOf(err error, baseURL string) (network, string) {
-	for _, k := range networkKinds {
-		if k.matches(err) {
-			return k.kind, hostOf(err, baseURL)
-		}
-	}
-	return "", ""
+// lost matches a call that the provider has not answered because of such an error.
+func lost(matches func(error) bool) func(*findings) bool {
+	return func(f *findings) bool { return f.lost != nil && matches(f.lost) }
 }
 
 func isA[E error](err error) bool {
@@ -80,12 +33,7 @@ func isA[E error](err error) bool {
 
 func isAny(targets ...error) func(error) bool {
 	return func(err error) bool {
-		for _, target := range targets {
-			if errors.Is(err, target) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 	}
 }
 
@@ -121,11 +69,15 @@ func isTimeout(err error) bool {
 	return ok && e.Timeout()
 }
 
-// isGoAway: the error of an HTTP/2 peer that is shutting down has no exported type.
-func isGoAway(err error) bool {
-	return err != nil &&
-		(strings.Contains(err.Error(), "GOAWAY") || strings.Contains(err.Error(), "http2: client connection lost"))
+// isBrokenOff: the connection was lost. A cancellation that is not the caller's is the peer's, and the error of an
+// HTTP/2 peer that is shutting down has no exported type.
+func isBrokenOff(err error) bool {
+	return isAny(io.EOF, context.Canceled, syscall.ECONNRESET, syscall.EPIPE, net.ErrClosed)(err) ||
+		fantasy.IsTransportError(err) || strings.Contains(err.Error(), "GOAWAY") ||
+		strings.Contains(err.Error(), "http2: client connection lost")
 }
+
+func isOfNetwork(err error) bool { return isA[*net.OpError](err) || isA[*url.Error](err) }
 
 // hostOf is the host that could not be resolved, or else the proxy, or the host of baseURL; empty if unknown.
 func hostOf(err error, baseURL string) string {

@@ -8,13 +8,13 @@ import (
 	"parley.dev/parley/internal/generation/provider/finish"
 )
 
-// Retried says in the words of docs/errors.md whether a call that failed for the reason is tried again; empty if no
+// Retried returns in the words of docs/errors.md whether a call that failed for the reason is tried again; empty if no
 // rule gives the reason.
 func Retried(reason v1alpha1.ErrorReason) string {
 	for _, r := range rules {
 		if r.reason == reason {
 			return map[retryPolicy]string{retryAlways: "yes", retryNever: "no",
-				retryIfTold: "no, unless the provider says so"}[r.retry]
+				retryIfAsked: "no, unless the provider says so"}[r.retry]
 		}
 	}
 	return ""

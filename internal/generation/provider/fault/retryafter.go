@@ -12,7 +12,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// shouldRetry is what OpenAI and Anthropic say about trying again; nil: nothing.
+// shouldRetry is whether OpenAI or Anthropic wants a retry; nil: unknown.
 func shouldRetry(headers map[string]string) *bool {
 	should, err := strconv.ParseBool(headers["x-should-retry"])
 	if err != nil {
@@ -21,8 +21,8 @@ func shouldRetry(headers map[string]string) *bool {
 	return &should
 }
 
-// waitInHeaders is how long the provider asks to wait, at most v1alpha1.MaxRetryAfter; 0: it does not say. The headers
-// x-ratelimit-reset-* are no answer: there is one for each limit, and they do not say which one was hit.
+// waitInHeaders is how long the provider asks to wait, at most v1alpha1.MaxRetryAfter; 0: unknown. The headers
+// x-ratelimit-reset-* do not help: there is one for each limit, and none names the one that was hit.
 func waitInHeaders(headers map[string]string, now time.Time) time.Duration {
 	if wait := parseWait(headers["retry-after-ms"], time.Millisecond); wait > 0 {
 		return wait
@@ -54,10 +54,10 @@ func clampWait(wait time.Duration) time.Duration {
 	return max(0, min(wait, v1alpha1.MaxRetryAfter))
 }
 
-// waitWords is how OpenAI says how long to wait. Within a stream there are no headers that would say it.
+// waitWords are OpenAI's words for how long to wait. Within a stream there are no headers for it.
 var waitWords = regexp.MustCompile(`\btry again in (\d{1,6}(?:\.\d{1,6})?) ?(ms|s)\b`)
 
-// waitInText is how long the provider's message, in small letters, asks to wait; 0: it does not say.
+// waitInText is how long the provider's message, in small letters, asks to wait; 0: unknown.
 func waitInText(text string) time.Duration {
 	m := waitWords.FindStringSubmatch(text)
 	if m == nil {

@@ -4,10 +4,14 @@
 package fault
 
 import (
+	"crypto/tls"
+	"io"
+	"net"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -16,15 +20,15 @@ import (
 type retryPolicy int
 
 const (
-	// retryNever: somebody must change something first, whatever the provider says.
+	// retryNever: a person has to change something first, whatever the provider says.
 	retryNever retryPolicy = iota
-	// retryIfTold: no, unless the provider says so.
-	retryIfTold
+	// retryIfAsked: no, unless the provider says so.
+	retryIfAsked
 	// retryAlways: yes, unless the provider says that it will not.
 	retryAlways
 )
 
-// statusOverloaded is Anthropic's status for want of capacity.
+// statusOverloaded is Anthropic's status for a lack of capacity.
 const statusOverloaded = 529
 
 // rule is a row of the classification: what an error looks like, and what it is.
@@ -52,15 +56,14 @@ var rules = []rule{
 		explainForbiddenHost},
 	{v1alpha1.ErrorModelConfigInvalid, retryNever, isRefusedByProxy, explainProxyRefused},
 	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.proxy != nil }, explainProxyFailed},
-	{v1alpha1.ErrorRequestRejected, retryIfTold, func(f *findings) bool { return f.redirect != nil }, explainRedirect},
-	// Who sends that without an error is no model, or would be paid again for as much.
-	{v1alpha1.ErrorRequestRejected, retryIfTold, func(f *findings) bool { return f.oversized != nil && f.status == 0 },
+	{v1alpha1.ErrorRequestRejected, retryIfAsked, func(f *findings) bool { return f.redirect != nil }, explainRedirect},
+	// A server that sends so much without an error is no model, or would be paid for as much again.
+	{v1alpha1.ErrorRequestRejected, retryIfAsked, func(f *findings) bool { return f.oversized != nil && f.status == 0 },
 		explainOversized},
 	{v1alpha1.ErrorProviderError, retryAlways, func(f *findings) bool { return f.oversized != nil }, explainOversized},
 	{v1alpha1.ErrorHistoryRejected, retryNever, isHistoryRejected, explanation{}},
-	{v1alpha1.ErrorRequestRejected, retryIfTold, func(f *findings) bool { return f.page && f.status == 0 },
+	{v1alpha1.ErrorRequestRejected, retryIfAsked, func(f *findings) bool { return f.page && f.status == 0 },
 		explainElsewhere},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.truncated }, explainTruncated},
 	{v1alpha1.ErrorOverloaded, retryAlways, isOverloaded, explanation{}},
 	{v1alpha1.ErrorUsageLimitReached, retryNever, isUsedUp, explanation{}},
 	{v1alpha1.ErrorProviderDisabled, retryNever, isDisabled, explanation{}},
@@ -69,27 +72,26 @@ var rules = []rule{
 		explanation{}},
 	{v1alpha1.ErrorRateLimited, retryAlways, func(f *findings) bool { return isRateLimited(f) && !isMoreSpecific(f) },
 		explanation{}},
-	{v1alpha1.ErrorTLSFailed, retryNever, func(f *findings) bool { return f.network == networkUntrusted }, explanation{}},
-	{v1alpha1.ErrorTLSFailed, retryNever, func(f *findings) bool { return f.network == networkNoTLS }, explainNoTLS},
-	{v1alpha1.ErrorModelConfigInvalid, retryNever, func(f *findings) bool { return f.network == networkInvalidURL },
-		explanation{}},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.network == networkNoProxy },
-		explainNoProxy},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.network == networkUnresolved },
-		explainUnresolved},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.network == networkRefused },
-		explainRefused},
-	{v1alpha1.ErrorProviderUnavailable, retryAlways, func(f *findings) bool { return f.network == networkTimedOut },
-		explainTimedOut},
+	{v1alpha1.ErrorModelConfigInvalid, retryNever, lost(isInvalidURL), explanation{}},
+	{v1alpha1.ErrorTLSFailed, retryNever, lost(isA[*tls.CertificateVerificationError]), explanation{}},
+	{v1alpha1.ErrorTLSFailed, retryNever, lost(isNoTLS), explainNoTLS},
+	{v1alpha1.ErrorProviderUnavailable, retryAlways, lost(isOfProxy), explainNoProxy},
+	{v1alpha1.ErrorProviderUnavailable, retryAlways, lost(isA[*net.DNSError]), explainUnresolved},
+	{v1alpha1.ErrorProviderUnavailable, retryAlways,
+		lost(isAny(syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH)), explainRefused},
+	{v1alpha1.ErrorProviderUnavailable, retryAlways, lost(isAny(io.ErrUnexpectedEOF)), explainTruncated},
+	{v1alpha1.ErrorProviderUnavailable, retryAlways, lost(isBrokenOff), explanation{}},
+	{v1alpha1.ErrorProviderUnavailable, retryAlways, lost(isTimeout), explainTimedOut},
+	{v1alpha1.ErrorProviderUnavailable, retryAlways, lost(isOfNetwork), explanation{}},
 	{v1alpha1.ErrorProviderUnavailable, retryAlways, isUnavailable, explanation{}},
 	{v1alpha1.ErrorContentFiltered, retryNever, isFiltered, explanation{}},
 	{v1alpha1.ErrorContextTooLong, retryNever, exceedsRate, explainExceedsRate},
 	{v1alpha1.ErrorContextTooLong, retryNever, isTooLong, explanation{}},
 	{v1alpha1.ErrorModelNotFound, retryNever, isModelUnknown, explanation{}},
-	{v1alpha1.ErrorRequestRejected, retryIfTold, isUnknownPath, explainElsewhere},
-	{v1alpha1.ErrorRequestRejected, retryIfTold, isInvalid, explanation{}},
+	{v1alpha1.ErrorRequestRejected, retryIfAsked, isUnknownPath, explainElsewhere},
+	{v1alpha1.ErrorRequestRejected, retryIfAsked, isInvalid, explanation{}},
 	{v1alpha1.ErrorProviderError, retryAlways, isServerError, explanation{}},
-	{v1alpha1.ErrorUnknown, retryIfTold, func(*findings) bool { return true }, explanation{}},
+	{v1alpha1.ErrorUnknown, retryIfAsked, func(*findings) bool { return true }, explanation{}},
 }
 
 // isRefusedByProxy: a proxy does not let the call pass, or wants credentials, which only proxies ask for with 407.
@@ -104,15 +106,14 @@ func ends(as v1alpha1.ReplyOutcome) func(*findings) bool {
 	return func(f *findings) bool { return f.reply != nil && f.reply.Outcome == as }
 }
 
-// isMoreSpecific reports whether the provider says more precisely what it minds than a status for permission or rate
-// does.
+// isMoreSpecific reports whether the provider is more specific than a status for permission or rate.
 func isMoreSpecific(f *findings) bool {
 	return isFiltered(f) || exceedsRate(f) || isTooLong(f) || isModelUnknown(f)
 }
 
 // isHistoryRejected: the calls, results, reasoning and former replies that were sent do not belong together.
 func isHistoryRejected(f *findings) bool {
-	return f.is("previous_response_not_found", "invalid_encrypted_content") || f.says(
+	return f.is("previous_response_not_found", "invalid_encrypted_content") || f.mentions(
 		"no tool output found for function call", "no tool call found for function call output",
 		"without its required following item", "without its required 'reasoning' item", "previous response with id",
 		"must be a response to a preceding message with 'tool_calls'", "must be followed by tool messages",
@@ -130,7 +131,7 @@ func (f *findings) serverSide() bool {
 func isOverloaded(f *findings) bool {
 	return f.status == statusOverloaded ||
 		f.is("overloaded_error", "overloaded", "slow_down", "modelnotreadyexception", "engine_overloaded_error") ||
-		f.serverSide() && f.says("overloaded", "at capacity", "over capacity")
+		f.serverSide() && f.mentions("overloaded", "at capacity", "over capacity")
 }
 
 // isUsedUp: a limit that comes back within minutes is one of a rate, whatever the words.
@@ -140,14 +141,14 @@ func isUsedUp(f *findings) bool {
 			"exceeded_current_quota_error", "servicequotaexceededexception") {
 		return true
 	}
-	return f.wait == 0 && f.says("exceeded your current quota", "credit balance is too low", "insufficient credit",
+	return f.wait == 0 && f.mentions("exceeded your current quota", "credit balance is too low", "insufficient credit",
 		"insufficient balance", "billing hard limit", "specified api usage limits", "spending limit",
 		"used all available credits")
 }
 
 func isDisabled(f *findings) bool {
 	return f.is("account_deactivated", "organization_deactivated", "service_disabled", "consumer_suspended") ||
-		f.says("organization has been disabled", "account has been deactivated", "account has been disabled",
+		f.mentions("organization has been disabled", "account has been deactivated", "account has been disabled",
 			"has been suspended", "api has not been used in project")
 }
 
@@ -158,7 +159,7 @@ func isUnauthenticated(f *findings) bool {
 		return true
 	}
 	return f.has(0, http.StatusBadRequest, http.StatusForbidden) &&
-		f.says("api key not valid", "api key expired", "invalid api key", "incorrect api key", "invalid x-api-key",
+		f.mentions("api key not valid", "api key expired", "invalid api key", "incorrect api key", "invalid x-api-key",
 			"unregistered callers", "security token included in the request is")
 }
 
@@ -174,9 +175,8 @@ func isRateLimited(f *findings) bool {
 // isUnavailable: 409 is a conflict with another request, 425 and 520 to 530 are proxies' words for a server that they
 // do not reach.
 func isUnavailable(f *findings) bool {
-	return f.network != "" || f.has(http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly,
-		http.StatusBadGateway,
-		http.StatusServiceUnavailable, http.StatusGatewayTimeout, 520, 521, 522, 523, 524, 530) ||
+	return f.has(http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, 520, 521, 522, 523, 524, 530) ||
 		f.is("timeout_error", "unavailable", "deadline_exceeded", "serviceunavailableexception", "modeltimeoutexception",
 			"vector_store_timeout")
 }
@@ -184,25 +184,25 @@ func isUnavailable(f *findings) bool {
 func isFiltered(f *findings) bool {
 	return f.is("content_filter", "content_policy_violation", "content_filter_error", "responsibleaipolicyviolation",
 		"invalid_prompt", "cyber_policy_violation", "moderation") ||
-		f.says("content management policy", "content filtering policy", "requires moderation",
+		f.mentions("content management policy", "content filtering policy", "requires moderation",
 			"flagged as potentially violating", "prohibited content")
 }
 
 // exceedsRate: a request that alone is more than the rate allows never gets through.
 func exceedsRate(f *findings) bool {
-	return isRateLimited(f) && f.says("request too large for", "request is too large for")
+	return isRateLimited(f) && f.mentions("request too large for", "request is too large for")
 }
 
 func isTooLong(f *findings) bool {
 	return f.status == http.StatusRequestEntityTooLarge ||
 		f.is("context_length_exceeded", "exceed_context_size_error", "context_window_exceeded", "request_too_large",
 			"model_context_window_exceeded") ||
-		f.says("prompt is too long", "maximum context length", "context length exceeded", "exceed context limit",
+		f.mentions("prompt is too long", "maximum context length", "context length exceeded", "exceed context limit",
 			"context window", "available context size", "maximum prompt length", "input is too long", "input token count",
 			"too many input tokens")
 }
 
-// modelPhrases are how providers say that there is no such model, or not for this key.
+// modelPhrases are the providers' words for a model that does not exist, or not for this key.
 var modelPhrases = regexp.MustCompile(
 	`\bmodels?\b.{0,300}\b(not found|not exist|no access|not have access|not a valid model|not available to your)\b|` +
 		`\bmodel identifier is invalid|\bis not a valid model id|\baccess to the model\b|\bmodel access is denied|` +
@@ -214,8 +214,8 @@ func isModelUnknown(f *findings) bool {
 			modelPhrases.MatchString(f.text)
 }
 
-// isUnknownPath: who answers knows no such path, and is no provider that would say more.
-func isUnknownPath(f *findings) bool { return f.status == http.StatusNotFound && f.said == "" }
+// isUnknownPath: the server does not know the path, and is no provider, which would send a message.
+func isUnknownPath(f *findings) bool { return f.status == http.StatusNotFound && f.message == "" }
 
 func isInvalid(f *findings) bool {
 	return f.status >= http.StatusBadRequest && f.status < http.StatusInternalServerError ||

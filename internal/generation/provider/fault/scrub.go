@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"unicode"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/text/clip"
@@ -25,18 +26,18 @@ var (
 	markup = regexp.MustCompile(`(?i)^\s*<|<(!doctype|html|head|body|title|div|center|script|pre|h1|p|br)\b`)
 )
 
-// tellable is what can be told of a provider's message: nothing if it is a page or quotes the prompt, else its
-// beginning on one line, without secrets.
-func tellable(said string, about Subject) string {
-	if markup.MatchString(said) {
+// quotable is the part of a provider's message that can be shown: nothing if it is a page or quotes the prompt, else
+// its beginning on one line, without secrets.
+func quotable(message string, about Subject) string {
+	if markup.MatchString(message) {
 		return ""
 	}
-	// What is cut off here is cut off from what is told too; a quotation at the cut is long enough to be noticed.
-	said = clip.Runes(strings.ToValidUTF8(said, ""), 2*maxSaid)
-	if quotes(said, about.Private) {
+	// The rest is not shown either way; a quotation at the cut is long enough to be noticed.
+	message = clip.Runes(strings.ToValidUTF8(message, ""), 2*maxQuoted)
+	if quotes(message, about.Private) {
 		return ""
 	}
-	return scrub(printable.Line(said), about)
+	return scrub(printable.Line(message), about)
 }
 
 // scrub replaces what is, or looks like, a secret.
@@ -111,4 +112,40 @@ func commonPrefix(text, secret string, length int) int {
 		n++
 	}
 	return n
+}
+
+// quoteLength is the length from which a run of the same letters and digits, in bytes, counts as a quotation: hardly
+// any two texts have so many in common by chance, and if they do, no more is lost than the provider's own words.
+const quoteLength = 18
+
+// quotes reports whether a provider's error message repeats part of the prompt, however it is spaced, escaped or
+// written in capitals. Such a message is not shown: people who may not read the conversation
+// can read conditions and events.
+func quotes(message string, private []string) bool {
+	message = folded(unescaped.Replace(message))
+	for _, text := range private {
+		text = folded(text)
+		if len(text) > 3 && strings.Contains(message, text) {
+			return true
+		}
+		for i := 0; i+quoteLength <= len(message); i++ {
+			if strings.Contains(text, message[i:i+quoteLength]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// unescaped takes away JSON's escapes for white space: their letters would cut a quotation into short runs.
+var unescaped = strings.NewReplacer(`\n`, " ", `\r`, " ", `\t`, " ")
+
+// folded are the letters and digits of a text, in small letters.
+func folded(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, text)
 }

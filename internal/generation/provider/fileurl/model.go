@@ -5,81 +5,89 @@ package fileurl
 
 import (
 	"context"
+	"time"
 
 	"charm.land/fantasy"
+	"k8s.io/apimachinery/pkg/util/cache"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/provider/fault"
+	"parley.dev/parley/internal/generation/provider/wire"
 )
 
-// urlModel hands files to a provider by their URLs: the protocol writes the URL of a file part into the request. A
-// provider that refuses one of the files, or cannot fetch it, is asked again without it: like any other file that
-// cannot be had, it is no error, and the model reads why it is not there.
+const (
+	// refusedFor is how long a URL that the provider has refused is omitted: each step of a turn has it.
+	refusedFor = 10 * time.Minute
+	// maxRefused is how many are remembered, far more than the chats of a pod have.
+	maxRefused = 4096
+)
+
+// urlModel sends files to a provider by their URLs: the protocol writes the URL of a file part into the request. If the
+// provider refuses one of the files, or cannot fetch it, the call is made again without it: like any other file that is
+// not available, it is no error, and the model reads why it is missing.
 type urlModel struct {
 	fantasy.LanguageModel
-	about   fault.Subject
-	refused refusals
+	about fault.Subject
+	// refused are the URLs that the provider has refused.
+	refused *cache.LRUExpireCache
 }
 
-// Stream implements fantasy.LanguageModel.
+// Model returns the model, which makes calls again without files that its provider refuses, if it sends URLs of files.
+func Model(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
+	if supportOf(spec) == nil {
+		return model
+	}
+	return &urlModel{model, fault.Subject{Spec: spec}, cache.NewLRUExpireCache(maxRefused)}
+}
+
 func (m *urlModel) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamResponse, error) {
-	h := m.handover(call.Prompt)
-	if h == nil {
+	f := m.filesOf(call.Prompt)
+	if len(f.files) == 0 {
 		return m.LanguageModel.Stream(ctx, call)
 	}
-	stream, err := m.LanguageModel.Stream(ctx, h.request(&call))
+	stream, err := wire.Retry(ctx, m.LanguageModel, *f.request(&call), func(err error) *fantasy.Call {
+		message, refused := fault.FileRefused(err, m.about)
+		if !refused || len(f.omitted) == len(f.files) {
+			return nil
+		}
+		f.omit(message)
+		return f.request(&call)
+	})
 	if err != nil {
 		return nil, err
 	}
+	return m.withWarnings(stream, f), nil
+}
+
+// withWarnings is the stream, which begins with warnings about the omitted files if the provider accepts the call.
+func (m *urlModel) withWarnings(stream fantasy.StreamResponse, f *urlFiles) fantasy.StreamResponse {
 	return func(yield func(fantasy.StreamPart) bool) {
-		for {
-			refusal := m.forward(stream, h, yield)
-			if refusal == nil {
+		started := false
+		for part := range stream {
+			if !started && part.Type != fantasy.StreamPartTypeWarnings && part.Type != fantasy.StreamPartTypeError {
+				started = true
+				m.remember(f)
+				if !f.warn(yield) {
+					return
+				}
+			}
+			if !yield(part) {
 				return
 			}
-			h.giveUp(*refusal)
-			if stream, err = m.LanguageModel.Stream(ctx, h.request(&call)); err != nil {
-				yield(fantasy.StreamPart{Type: fantasy.StreamPartTypeError, Error: err})
-				return
-			}
 		}
-	}, nil
+	}
 }
 
-// forward hands the stream on. If it consists of an error about a file that was handed over, it returns what the
-// provider said instead.
-func (m *urlModel) forward(stream fantasy.StreamResponse, h *handover,
-	yield func(fantasy.StreamPart) bool) (refusal *string) {
-	begun := false
-	for part := range stream {
-		switch {
-		case refusal != nil:
-			continue // The end is waited for, so that the connection is given back.
-		case begun, part.Type == fantasy.StreamPartTypeWarnings:
-		case part.Type == fantasy.StreamPartTypeError:
-			if refusal = m.refusal(part.Error, h); refusal != nil {
-				continue
-			}
-		default:
-			begun = true
-			m.refused.add(h.givenUp())
-			if !h.warn(yield) {
-				return nil
-			}
-		}
-		if !yield(part) {
-			return nil
-		}
-	}
-	return refusal
+func (m *urlModel) isRefused(url string) bool {
+	_, refused := m.refused.Get(url)
+	return refused
 }
 
-// refusal is what the provider said if an error can be about a file that was handed over; else nil.
-func (m *urlModel) refusal(err error, h *handover) *string {
-	if !h.handsAny() {
-		return nil
+// remember remembers what the call has found to be refused.
+func (m *urlModel) remember(f *urlFiles) {
+	for _, i := range f.omitted {
+		if at := f.files[i].url; !m.isRefused(at) {
+			m.refused.Add(at, nil, refusedFor)
+		}
 	}
-	if said, refused := fault.FileRefused(err, m.about); refused {
-		return &said
-	}
-	return nil
 }

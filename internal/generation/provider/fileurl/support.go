@@ -1,18 +1,16 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fileurl knows which providers fetch which files by their URLs, and asks again without those that they refuse.
+// Package fileurl knows which providers fetch which files by their URLs, and retries calls without those that they
+// refuse.
 package fileurl
 
 import (
 	"net/url"
 	"regexp"
 
-	"charm.land/fantasy"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/generation/prompt"
-	"parley.dev/parley/internal/generation/provider/fault"
 )
 
 // support is what a provider fetches itself from a URL.
@@ -30,9 +28,9 @@ var (
 	imagesAndPDFs = append([]string{"application/pdf"}, images...)
 )
 
-// supported has who documents to fetch what. Who is not in it is handed no URL: Bedrock takes content alone (the page
-// on vision of Anthropic, below, says so) and its requests are signed as they are; a server that speaks OpenAI's
-// protocol for others often stands in the cluster, and whether it fetches anything, nobody knows.
+// supported has what each provider documents to fetch. Other providers get no URL: Bedrock takes content alone (see
+// Anthropic's page on vision below) and its requests are signed as they are; a server that speaks OpenAI's
+// protocol for others often runs in the cluster, and whether it fetches anything is unknown.
 var supported = []support{
 	// https://platform.claude.com/docs/en/build-with-claude/vision and .../pdf-support: a source of type url.
 	{provider: v1alpha1.ProviderAnthropic, mediaTypes: imagesAndPDFs},
@@ -62,7 +60,7 @@ var fetchingGemini = regexp.MustCompile(`^(?:models/)?gemini-(?:2\.5\b|[3-9]|[1-
 
 // supportOf is what the provider of a configuration fetches itself; nil: nothing. One whose baseURL leads into a
 // private network fetches nothing either: it would do so from within, where only the hosts that the administrator
-// allows are asked.
+// allows are called.
 func supportOf(spec *v1alpha1.ChatModelConfigSpec) *support {
 	if inPrivate(spec.BaseURL) {
 		return nil
@@ -85,14 +83,6 @@ func MediaTypes(spec *v1alpha1.ChatModelConfigSpec) []string {
 		return s.mediaTypes
 	}
 	return nil
-}
-
-// Model returns the model, which asks again without files that its provider refuses, where it hands them over by URL.
-func Model(model fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fantasy.LanguageModel {
-	if supportOf(spec) == nil {
-		return model
-	}
-	return &urlModel{LanguageModel: model, about: fault.Subject{Spec: spec}, refused: newRefusals()}
 }
 
 // inPrivate reports whether a baseURL leads into a private network; none leads to the provider itself.

@@ -1,6 +1,11 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package finish determines how the reply of a model ended: it maps the finish reason of each protocol to an outcome,
+// and turns a reply without content into an error.
+//
+// Invariants: a reply whose finish reason is not in the table is never complete; a tool call that the model did not
+// finish is never passed on; the provider's own word is kept.
 package finish
 
 import (
@@ -17,7 +22,7 @@ import (
 // metadataKey is the key of a Last in the metadata of a finish part.
 const metadataKey = "parley"
 
-// Last is what a provider says last of a reply.
+// Last is the end of a reply as the provider reports it.
 type Last struct {
 	// Reason is its finish reason; empty if it gave none.
 	Reason string `json:"reason,omitempty"`
@@ -31,37 +36,28 @@ type Last struct {
 	Outcome v1alpha1.ReplyOutcome `json:"outcome,omitempty"`
 }
 
+// Option is a value among fantasy's options and metadata.
+type Option[T any] struct{ Value T }
+
 // Options implements fantasy.ProviderOptionsData.
-func (*Last) Options() {}
+func (*Option[T]) Options() {}
 
 // MarshalJSON implements fantasy.ProviderOptionsData.
-func (l *Last) MarshalJSON() ([]byte, error) {
-	type plain Last
-	return json.Marshal((*plain)(l))
-}
+func (o *Option[T]) MarshalJSON() ([]byte, error) { return json.Marshal(o.Value) }
 
 // UnmarshalJSON implements fantasy.ProviderOptionsData.
-func (l *Last) UnmarshalJSON(raw []byte) error {
-	type plain Last
-	return json.Unmarshal(raw, (*plain)(l))
-}
+func (o *Option[T]) UnmarshalJSON(raw []byte) error { return json.Unmarshal(raw, &o.Value) }
 
-// Mark returns the finish part with what the provider said last.
+// Mark returns the finish part with the end of the reply.
 func Mark(part fantasy.StreamPart, last Last) fantasy.StreamPart {
-	marked := fantasy.ProviderMetadata{metadataKey: &last}
-	for key, data := range part.ProviderMetadata {
-		if key != metadataKey {
-			marked[key] = data
-		}
-	}
-	part.ProviderMetadata = marked
+	part.ProviderMetadata = fantasy.ProviderMetadata{metadataKey: &Option[Last]{last}}
 	return part
 }
 
-// LastOf is what the provider said last, from the finish part; zero if the part is not marked.
+// LastOf is the end of the reply, from the finish part; zero if the part is not marked.
 func LastOf(part *fantasy.StreamPart) Last {
-	if last, ok := part.ProviderMetadata[metadataKey].(*Last); ok {
-		return *last
+	if last, ok := part.ProviderMetadata[metadataKey].(*Option[Last]); ok {
+		return last.Value
 	}
 	return Last{}
 }
@@ -74,7 +70,6 @@ type Error struct {
 	Reason string
 }
 
-// Error implements error.
 func (e *Error) Error() string {
 	return fmt.Sprintf("the reply ended as %s with finish reason %q", e.Outcome, e.Reason)
 }
@@ -85,12 +80,11 @@ type model struct {
 }
 
 // Model returns the model, whose streams end with the outcome of the reply (see LastOf), or with an Error if it answers
-// nothing. Calls that are not whole are left out. Its inner model has to Mark the finish part.
+// nothing. Incomplete calls are omitted. Its inner model has to Mark the finish part.
 func Model(inner fantasy.LanguageModel, protocol Protocol) fantasy.LanguageModel {
 	return model{inner, protocol}
 }
 
-// Stream implements fantasy.LanguageModel.
 func (m model) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamResponse, error) {
 	stream, err := m.LanguageModel.Stream(ctx, call)
 	if err != nil {
@@ -106,7 +100,7 @@ func (m model) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamRes
 	}, nil
 }
 
-// reply is what a stream has brought so far.
+// reply is the state of a stream.
 type reply struct {
 	protocol Protocol
 	content  Content
@@ -115,7 +109,7 @@ type reply struct {
 	held []fantasy.StreamPart
 }
 
-// pass hands the part on, after the calls that were held before it. It reports whether more is wanted.
+// pass passes on the part, after the calls that were held before it. It reports whether to continue.
 func (r *reply) pass(part fantasy.StreamPart, yield func(fantasy.StreamPart) bool) bool {
 	switch part.Type {
 	case fantasy.StreamPartTypeToolCall:
@@ -134,7 +128,7 @@ func (r *reply) pass(part fantasy.StreamPart, yield func(fantasy.StreamPart) boo
 	return r.release(yield) && yield(part)
 }
 
-// release hands on the calls that were held.
+// release passes on the held calls.
 func (r *reply) release(yield func(fantasy.StreamPart) bool) bool {
 	for _, call := range r.held {
 		r.content.Calls = true

@@ -4,6 +4,7 @@
 package finish
 
 import (
+	"slices"
 	"strings"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -33,12 +34,12 @@ func ProtocolOf(spec *v1alpha1.ChatModelConfigSpec) Protocol {
 	return ChatCompletions
 }
 
-// Row is what a finish reason of a protocol means.
+// Row is the outcome of some finish reasons of a protocol.
 type Row struct {
 	Protocol Protocol
-	// Reason is the provider's word; empty: the stream ended in order and gave none.
-	Reason  string
-	Outcome v1alpha1.ReplyOutcome
+	Outcome  v1alpha1.ReplyOutcome
+	// Reasons are the provider's words; an empty one: the stream ended in order and gave none.
+	Reasons []string
 }
 
 // Table has the finish reasons that the providers document, and those that servers were seen to send. A reason that is
@@ -50,75 +51,38 @@ type Row struct {
 // model_context_window_exceeded, network_error), watsonx (time_limit, cancelled) and the AI SDK's words, which
 // Vercel's gateway uses (tool-calls, content-filter).
 var Table = []Row{
-	{ChatCompletions, "stop", v1alpha1.ReplyComplete},
-	{ChatCompletions, "stop_sequence", v1alpha1.ReplyComplete},
-	{ChatCompletions, "eos", v1alpha1.ReplyComplete},
-	{ChatCompletions, "eos_token", v1alpha1.ReplyComplete},
-	{ChatCompletions, "", v1alpha1.ReplyComplete},
-	{ChatCompletions, "tool_calls", v1alpha1.ReplyToolCalls},
-	{ChatCompletions, "tool-calls", v1alpha1.ReplyToolCalls},
-	{ChatCompletions, "function_call", v1alpha1.ReplyToolCalls},
-	{ChatCompletions, "length", v1alpha1.ReplyCutByLength},
-	{ChatCompletions, "model_length", v1alpha1.ReplyCutByLength},
-	{ChatCompletions, "max_tokens", v1alpha1.ReplyCutByLength},
-	{ChatCompletions, "model_context_window_exceeded", v1alpha1.ReplyCutByLength},
-	{ChatCompletions, "time_limit", v1alpha1.ReplyCutByLength},
-	{ChatCompletions, "content_filter", v1alpha1.ReplyFiltered},
-	{ChatCompletions, "content-filter", v1alpha1.ReplyFiltered},
-	{ChatCompletions, "refusal", v1alpha1.ReplyFiltered},
-	{ChatCompletions, "sensitive", v1alpha1.ReplyFiltered},
-	{ChatCompletions, "error", v1alpha1.ReplyFailed},
-	{ChatCompletions, "abort", v1alpha1.ReplyFailed},
-	{ChatCompletions, "cancelled", v1alpha1.ReplyFailed},
-	{ChatCompletions, "network_error", v1alpha1.ReplyFailed},
-	{ChatCompletions, "insufficient_system_resource", v1alpha1.ReplyFailed},
-
-	{Responses, "completed", v1alpha1.ReplyComplete},
-	{Responses, "max_output_tokens", v1alpha1.ReplyCutByLength},
-	{Responses, "content_filter", v1alpha1.ReplyFiltered},
-	{Responses, "cancelled", v1alpha1.ReplyFailed},
-
-	{Messages, "end_turn", v1alpha1.ReplyComplete},
-	{Messages, "stop_sequence", v1alpha1.ReplyComplete},
-	{Messages, "tool_use", v1alpha1.ReplyToolCalls},
-	{Messages, "max_tokens", v1alpha1.ReplyCutByLength},
-	{Messages, "model_context_window_exceeded", v1alpha1.ReplyCutByLength},
-	{Messages, "refusal", v1alpha1.ReplyFiltered},
-	{Messages, "content_filtered", v1alpha1.ReplyFiltered},
-	{Messages, "guardrail_intervened", v1alpha1.ReplyFiltered},
-	{Messages, "pause_turn", v1alpha1.ReplyPaused},
-
-	{Gemini, "STOP", v1alpha1.ReplyComplete},
-	{Gemini, "MAX_TOKENS", v1alpha1.ReplyCutByLength},
-	{Gemini, "SAFETY", v1alpha1.ReplyFiltered},
-	{Gemini, "BLOCKLIST", v1alpha1.ReplyFiltered},
-	{Gemini, "PROHIBITED_CONTENT", v1alpha1.ReplyFiltered},
-	{Gemini, "SPII", v1alpha1.ReplyFiltered},
-	{Gemini, "IMAGE_SAFETY", v1alpha1.ReplyFiltered},
-	{Gemini, "IMAGE_PROHIBITED_CONTENT", v1alpha1.ReplyFiltered},
-	{Gemini, "MODEL_ARMOR", v1alpha1.ReplyFiltered},
-	{Gemini, "JAILBREAK", v1alpha1.ReplyFiltered},
-	{Gemini, "RECITATION", v1alpha1.ReplyFailed},
-	{Gemini, "IMAGE_RECITATION", v1alpha1.ReplyFailed},
-	{Gemini, "LANGUAGE", v1alpha1.ReplyFailed},
-	{Gemini, "OTHER", v1alpha1.ReplyFailed},
-	{Gemini, "IMAGE_OTHER", v1alpha1.ReplyFailed},
-	{Gemini, "NO_IMAGE", v1alpha1.ReplyFailed},
-	{Gemini, "MALFORMED_FUNCTION_CALL", v1alpha1.ReplyFailed},
-	{Gemini, "MALFORMED_RESPONSE", v1alpha1.ReplyFailed},
-	{Gemini, "MISSING_THOUGHT_SIGNATURE", v1alpha1.ReplyFailed},
-	{Gemini, "UNEXPECTED_TOOL_CALL", v1alpha1.ReplyFailed},
-	{Gemini, "TOO_MANY_TOOL_CALLS", v1alpha1.ReplyFailed},
-	{Gemini, "FINISH_REASON_UNSPECIFIED", v1alpha1.ReplyFailed},
+	{ChatCompletions, v1alpha1.ReplyComplete, []string{"stop", "stop_sequence", "eos", "eos_token", ""}},
+	{ChatCompletions, v1alpha1.ReplyToolCalls, []string{"tool_calls", "tool-calls", "function_call"}},
+	{ChatCompletions, v1alpha1.ReplyCutByLength, []string{"length", "model_length", "max_tokens",
+		"model_context_window_exceeded", "time_limit"}},
+	{ChatCompletions, v1alpha1.ReplyFiltered, []string{"content_filter", "content-filter", "refusal", "sensitive"}},
+	{ChatCompletions, v1alpha1.ReplyFailed, []string{"error", "abort", "cancelled", "network_error",
+		"insufficient_system_resource"}},
+	{Responses, v1alpha1.ReplyComplete, []string{"completed"}},
+	{Responses, v1alpha1.ReplyCutByLength, []string{"max_output_tokens"}},
+	{Responses, v1alpha1.ReplyFiltered, []string{"content_filter"}},
+	{Responses, v1alpha1.ReplyFailed, []string{"cancelled"}},
+	{Messages, v1alpha1.ReplyComplete, []string{"end_turn", "stop_sequence"}},
+	{Messages, v1alpha1.ReplyToolCalls, []string{"tool_use"}},
+	{Messages, v1alpha1.ReplyCutByLength, []string{"max_tokens", "model_context_window_exceeded"}},
+	{Messages, v1alpha1.ReplyFiltered, []string{"refusal", "content_filtered", "guardrail_intervened"}},
+	{Messages, v1alpha1.ReplyPaused, []string{"pause_turn"}},
+	{Gemini, v1alpha1.ReplyComplete, []string{"STOP"}},
+	{Gemini, v1alpha1.ReplyCutByLength, []string{"MAX_TOKENS"}},
+	{Gemini, v1alpha1.ReplyFiltered, []string{"SAFETY", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY",
+		"IMAGE_PROHIBITED_CONTENT", "MODEL_ARMOR", "JAILBREAK"}},
+	{Gemini, v1alpha1.ReplyFailed, []string{"RECITATION", "IMAGE_RECITATION", "LANGUAGE", "OTHER", "IMAGE_OTHER",
+		"NO_IMAGE", "MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "MISSING_THOUGHT_SIGNATURE",
+		"UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "FINISH_REASON_UNSPECIFIED"}},
 }
 
-// OutcomeOf is what the table says of the finish reason of a protocol.
+// OutcomeOf is the outcome that the table has for the finish reason of a protocol.
 func OutcomeOf(protocol Protocol, reason string) v1alpha1.ReplyOutcome {
 	if protocol == ChatCompletions { // Some servers write it in capitals.
 		reason = strings.ToLower(reason)
 	}
 	for _, row := range Table {
-		if row.Protocol == protocol && row.Reason == reason {
+		if row.Protocol == protocol && slices.Contains(row.Reasons, reason) {
 			return row.Outcome
 		}
 	}

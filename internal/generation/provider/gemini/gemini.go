@@ -26,7 +26,7 @@ const defaultBaseURL = "https://generativelanguage.googleapis.com"
 type protocol struct {
 	url, key, model string
 	gemini3, gemma  bool
-	// aloneBecause is why tools of Google cannot be offered beside functions; empty: they can.
+	// aloneBecause is why tools of Google cannot be offered next to functions; empty: they can.
 	aloneBecause string
 }
 
@@ -77,18 +77,17 @@ func address(spec *v1alpha1.ChatModelConfigSpec) (string, error) {
 var beforeGemini3 = regexp.MustCompile(`^(?:models/)?gem(?:ini-[12]\b|ma)`)
 
 // IsGemini3 reports whether a model is of Gemini 3 or later, as a model is whose name says nothing of its generation.
-// These want each call signed, and take what earlier ones refuse: tools of Google beside functions, tools beside a
-// schema of the reply, and files in results.
+// These want each call signed, and take what earlier ones refuse: tools of Google next to functions, tools next to
+// a schema of the reply, and files in results.
 func IsGemini3(model string) bool { return !beforeGemini3.MatchString(model) }
 
-// Request implements wire.Protocol.
 func (p *protocol) Request(_ context.Context, call *fantasy.Call) (*wire.Request, []fantasy.CallWarning, error) {
 	settings := wire.SettingsOf(call)
 	b := &body{GenerationConfig: p.config(call, &settings)}
-	if given := settings.Provider.Google; given != nil {
-		b.CachedContent, b.SafetySettings = given.CachedContent, safetySettings(given.SafetySettings)
+	if options := settings.Provider.Google; options != nil {
+		b.CachedContent, b.SafetySettings = options.CachedContent, safetySettings(options.SafetySettings)
 	}
-	p.tell(b, call.Prompt)
+	p.addPrompt(b, call.Prompt)
 	warnings := p.offer(b, call)
 	warnings = append(warnings, format(b, settings.Output)...)
 	raw, err := json.Marshal(b)
@@ -102,5 +101,4 @@ func (p *protocol) Request(_ context.Context, call *fantasy.Call) (*wire.Request
 	return request, warnings, nil
 }
 
-// Reply implements wire.Protocol.
 func (p *protocol) Reply(parts *wire.Parts) wire.Reply { return &reply{parts: parts} }

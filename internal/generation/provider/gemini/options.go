@@ -36,8 +36,8 @@ func narrow[T int64 | float64](value *T) *float32 {
 	return new(float32(*value))
 }
 
-func safetySettings(given []v1alpha1.GoogleSafetySetting) (all []*genai.SafetySetting) {
-	for _, s := range given {
+func safetySettings(configured []v1alpha1.GoogleSafetySetting) (all []*genai.SafetySetting) {
+	for _, s := range configured {
 		all = append(all, &genai.SafetySetting{Category: genai.HarmCategory(s.Category),
 			Threshold: genai.HarmBlockThreshold(s.Threshold)})
 	}
@@ -62,34 +62,34 @@ var efforts = map[v1alpha1.ReasoningEffort]struct {
 // thinking is how much the model is to think; nil: it is not set. An effort goes before the budget and the level of the
 // options, and asks for the thoughts if there are to be any.
 func (p *protocol) thinking(settings *wire.Settings) *genai.ThinkingConfig {
-	var given v1alpha1.GoogleThinkingConfig
+	var options v1alpha1.GoogleThinkingConfig
 	if google := settings.Provider.Google; google != nil && google.ThinkingConfig != nil {
-		given = *google.ThinkingConfig
+		options = *google.ThinkingConfig
 	} else if settings.Effort == "" {
 		return nil
 	}
-	t := &genai.ThinkingConfig{ThinkingLevel: genai.ThinkingLevel(given.ThinkingLevel)}
-	if given.ThinkingBudget != nil {
-		t.ThinkingBudget = new(int32(min(*given.ThinkingBudget, math.MaxInt32)))
+	t := &genai.ThinkingConfig{ThinkingLevel: genai.ThinkingLevel(options.ThinkingLevel)}
+	if options.ThinkingBudget != nil {
+		t.ThinkingBudget = new(int32(min(*options.ThinkingBudget, math.MaxInt32)))
 	}
 	if settings.Effort != "" {
 		t.IncludeThoughts = settings.Effort != v1alpha1.EffortNone
 		t.ThinkingBudget, t.ThinkingLevel = p.effort(settings.Effort)
 	}
-	if given.IncludeThoughts != nil {
-		t.IncludeThoughts = *given.IncludeThoughts
+	if options.IncludeThoughts != nil {
+		t.IncludeThoughts = *options.IncludeThoughts
 	}
 	return t
 }
 
 // effort is the budget or the level for an effort.
 func (p *protocol) effort(effort v1alpha1.ReasoningEffort) (*int32, genai.ThinkingLevel) {
-	asked := efforts[effort]
+	row := efforts[effort]
 	switch {
 	case budgeted.MatchString(p.model):
-		return &asked.budget, ""
-	case asked.level == genai.ThinkingLevelMinimal && strings.Contains(p.model, "-pro"):
+		return &row.budget, ""
+	case row.level == genai.ThinkingLevelMinimal && strings.Contains(p.model, "-pro"):
 		return nil, genai.ThinkingLevelLow // The least that the pro models take.
 	}
-	return nil, asked.level
+	return nil, row.level
 }

@@ -26,7 +26,7 @@ type reply struct {
 	parts *wire.Parts
 	last  finish.Last
 	usage fantasy.Usage
-	// block is the id of the text or the thought that is open, empty if none is; blocks is how many have begun.
+	// block is the id of the text or the thought that is open, empty if none is; blocks is how many have started.
 	block   string
 	blocks  int
 	thought bool
@@ -110,7 +110,7 @@ func (r *reply) candidate(c *candidate) {
 	}
 }
 
-// part reads a part. One of an unknown kind is left out. Parts of tools of Google's go back as they came.
+// part reads a part. One of an unknown kind is ignored. Parts of tools of Google's go back as they came.
 func (r *reply) part(part *genai.Part) {
 	switch {
 	case part.FunctionCall != nil:
@@ -132,12 +132,12 @@ func (r *reply) part(part *genai.Part) {
 	case part.ToolResponse != nil: // It has no text for people.
 		r.parts.Result(cmp.Or(part.ToolResponse.ID, r.ownCall), nameOf(part.ToolResponse.ToolType), "", whole(part))
 	default:
-		r.say(part)
+		r.addText(part)
 	}
 }
 
-// say adds to a text, or to a thought. The signature of one can come behind it, in a part that says nothing.
-func (r *reply) say(part *genai.Part) {
+// addText adds to a text, or to a thought. The signature of one can follow in a part without text.
+func (r *reply) addText(part *genai.Part) {
 	if part.Text != "" && (r.block == "" || r.thought != part.Thought) {
 		r.end()
 		r.block, r.thought = strconv.Itoa(r.blocks), part.Thought
@@ -202,7 +202,6 @@ func usageOf(u *genai.GenerateContentResponseUsageMetadata) fantasy.Usage {
 		ReasoningTokens: int64(u.ThoughtsTokenCount), TotalTokens: int64(u.TotalTokenCount)}
 }
 
-// End implements wire.Reply.
 func (r *reply) End() (wire.End, error) {
 	if r.last.Reason == "" {
 		return wire.End{}, wire.IncompleteError()

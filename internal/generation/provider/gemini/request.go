@@ -29,12 +29,12 @@ type body struct {
 	showsOwnCalls bool
 }
 
-// tell writes the prompt. What was thought does not go back; a signature of it is for the text or call behind it,
+// addPrompt writes the prompt. Thoughts do not go back; the signature of one is for the text or call behind it,
 // unless that has its own.
-func (p *protocol) tell(b *body, messages fantasy.Prompt) {
+func (p *protocol) addPrompt(b *body, messages fantasy.Prompt) {
 	system, names := &genai.Content{Role: genai.RoleUser}, map[string]string{}
 	for i := range messages {
-		said, signature := &genai.Content{Role: genai.RoleUser}, ""
+		content, signature := &genai.Content{Role: genai.RoleUser}, ""
 		for _, part := range messages[i].Content {
 			state := wire.StateOf(part)
 			signature = cmp.Or(state.Signature, signature)
@@ -45,17 +45,17 @@ func (p *protocol) tell(b *body, messages fantasy.Prompt) {
 			} else if len(parts) > 0 {
 				parts[0].ThoughtSignature, signature = binary(signature), ""
 			}
-			said.Parts = append(said.Parts, parts...)
+			content.Parts = append(content.Parts, parts...)
 		}
 		switch messages[i].Role {
 		case fantasy.MessageRoleSystem:
-			system.Parts = append(system.Parts, said.Parts...)
+			system.Parts = append(system.Parts, content.Parts...)
 			continue
 		case fantasy.MessageRoleAssistant:
-			said.Role = genai.RoleModel
+			content.Role = genai.RoleModel
 		}
-		if len(said.Parts) > 0 {
-			b.Contents = append(b.Contents, said)
+		if len(content.Parts) > 0 {
+			b.Contents = append(b.Contents, content)
 		}
 	}
 	b.instruct(system, p.gemma)
@@ -97,7 +97,7 @@ func (p *protocol) parts(part fantasy.MessagePart, names map[string]string) []*g
 	return nil
 }
 
-// result are the parts of the result of a call. Before Gemini 3 a file stands beside it.
+// result are the parts of the result of a call. Before Gemini 3 a file is a part next to it.
 func (p *protocol) result(to *genai.FunctionResponse, output fantasy.ToolResultOutputContent) []*genai.Part {
 	parts, text := []*genai.Part{{FunctionResponse: to}}, ""
 	switch output := output.(type) {

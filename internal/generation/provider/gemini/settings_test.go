@@ -88,7 +88,7 @@ func TestSettingsOfACallReachGemini(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, sent := ask(t, c.model, func(call *fantasy.Call) {
 				call.MaxOutputTokens, call.Tools, call.ToolChoice = nil, c.tools, c.choice
-				call.ProviderOptions = fantasy.ProviderOptions{wire.Key: &c.settings}
+				call.ProviderOptions = c.settings.With()
 			})
 			for field, text := range c.want {
 				var want any

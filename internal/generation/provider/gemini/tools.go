@@ -80,7 +80,7 @@ func toolConfig(choice *fantasy.ToolChoice, functions, showsOwnCalls bool) *gena
 	return c
 }
 
-// format writes the form of the reply. Models before Gemini 3 take none beside tools, and are not asked for one.
+// format writes the form of the reply. Models before Gemini 3 take none next to tools, and are not asked for one.
 func format(b *body, output *wire.Output) (warnings []fantasy.CallWarning) {
 	if output == nil {
 		return nil

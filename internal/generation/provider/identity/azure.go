@@ -35,16 +35,16 @@ func (i *Identity) azure(ctx context.Context, scope string) (string, time.Time, 
 				"$%s, which the webhook of Azure Workload Identity sets, is not set in the generation pod", name)}
 		}
 	}
-	who := fmt.Sprintf("client %s of tenant %s", client, tenant)
+	account := fmt.Sprintf("client %s of tenant %s", client, tenant)
 	assertion, err := os.ReadFile(file)
 	if err != nil {
-		return "", time.Time{}, &fault.LoginError{Identity: who, Problem: fmt.Sprintf(
+		return "", time.Time{}, &fault.LoginError{Identity: account, Problem: fmt.Sprintf(
 			"the file that $%s names cannot be read in the generation pod", azureTokenFile)}
 	}
 	authority := cmp.Or(os.Getenv(azureAuthority), "https://login.microsoftonline.com/")
 	endpoint, err := url.JoinPath(authority, url.PathEscape(tenant), "oauth2", "v2.0", "token")
 	if err != nil || !strings.HasPrefix(endpoint, "https://") {
-		return "", time.Time{}, &fault.LoginError{Identity: who, Problem: fmt.Sprintf(
+		return "", time.Time{}, &fault.LoginError{Identity: account, Problem: fmt.Sprintf(
 			"$%s of the generation pod is no https URL", azureAuthority)}
 	}
 	asking := &exchange{}
@@ -56,7 +56,7 @@ func (i *Identity) azure(ctx context.Context, scope string) (string, time.Time, 
 		},
 	}).Token(context.WithValue(ctx, oauth2.HTTPClient, asking.over(i.client)))
 	if err != nil {
-		return "", time.Time{}, asking.failure(who)
+		return "", time.Time{}, asking.failure(account)
 	}
 	return token.AccessToken, token.Expiry, nil
 }

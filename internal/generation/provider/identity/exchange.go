@@ -35,7 +35,6 @@ func (e *exchange) over(client *http.Client) *http.Client {
 	})
 }
 
-// RoundTrip implements http.RoundTripper.
 func (e *exchange) RoundTrip(r *http.Request) (*http.Response, error) {
 	e.host, e.at, e.status, e.body = r.URL.Host, time.Now(), 0, nil //nolint:forbidigo // Tokens expire by the real clock.
 	response, err := e.next.RoundTrip(r)
@@ -63,13 +62,13 @@ func (e *exchange) failure(identity string) *fault.LoginError {
 	case e.status >= http.StatusOK && e.status < http.StatusMultipleChoices:
 		login.Problem = login.Host + " answered without a token"
 	default:
-		login.Code, login.Said = refusal(e.body)
+		login.Code, login.Message = refusal(e.body)
 	}
 	return login
 }
 
 // refusal is the code and the description of an error: as OAuth has it (RFC 6749, 5.2), or as Google's APIs do.
-func refusal(body []byte) (code, said string) {
+func refusal(body []byte) (code, message string) {
 	var oauth struct {
 		Error       string `json:"error"`
 		Description string `json:"error_description"`
@@ -83,6 +82,6 @@ func refusal(body []byte) (code, said string) {
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	_ = json.Unmarshal(body, &google) // What is neither says nothing.
+	_ = json.Unmarshal(body, &google) // A body that is neither has no message.
 	return google.Error.Status, google.Error.Message
 }

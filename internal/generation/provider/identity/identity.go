@@ -1,11 +1,11 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package identity logs calls of models in by the workload identity of the generation pod, at Azure and Google Cloud.
+// Package identity authenticates model calls by the workload identity of the generation pod, at Azure and Google Cloud.
 // Bedrock's requests are signed by package messages, with AWS's own chain of credentials.
 //
-// The environment of the pod, which the cloud's webhook sets, says what the identity is, and the host that is called
-// says at which cloud. Nothing of a ChatModelConfig is asked for a token, and no token goes to another host than the
+// The environment of the pod, which the cloud's webhook sets, names the identity, and the host that is called selects
+// the cloud. No host that a ChatModelConfig names is asked for a token, and no token goes to another host than the
 // cloud's.
 package identity
 

@@ -52,7 +52,7 @@ func bedrockFields(headers []v1alpha1.Header) map[string]any {
 	return fields
 }
 
-// address says where the request goes, and who signs it.
+// address sets the URL of the request, and its signature.
 func (b *bedrock) address(request *wire.Request) error {
 	region := b.region
 	if region == "" {

@@ -37,12 +37,10 @@ func New(spec *v1alpha1.ChatModelConfigSpec, key string) wire.Protocol {
 	return p
 }
 
-// Reply implements wire.Protocol.
 func (p *protocol) Reply(parts *wire.Parts) wire.Reply {
 	return &reply{parts: parts, open: map[int64]*block{}}
 }
 
-// Request implements wire.Protocol.
 func (p *protocol) Request(_ context.Context, call *fantasy.Call) (*wire.Request, []fantasy.CallWarning, error) {
 	b := p.build(call)
 	body, err := b.body()
@@ -103,22 +101,22 @@ func (p *protocol) build(call *fantasy.Call) *builder {
 	return b
 }
 
-// leaveOut warns of a setting if it is left out.
-func (b *builder) leaveOut(left bool, setting, why string) {
-	if left {
+// warnIf warns of a setting that is omitted.
+func (b *builder) warnIf(omitted bool, setting, why string) {
+	if omitted {
 		b.warnings = append(b.warnings, wire.Unsupported(setting, why))
 	}
 }
 
-// sample says how tokens are chosen. Claude refuses that while it thinks.
+// sample sets how tokens are chosen. Claude refuses these settings while it thinks.
 func (b *builder) sample() {
 	const thinking, unknown = "it is not supported while the model thinks", "the provider has no such setting"
 	call, thinks := b.call, !param.IsOmitted(b.params.Thinking) || b.params.OutputConfig.Effort != ""
-	b.leaveOut(thinks && call.Temperature != nil, "temperature", thinking)
-	b.leaveOut(thinks && call.TopP != nil, "topP", thinking)
-	b.leaveOut(thinks && call.TopK != nil, "topK", thinking)
-	b.leaveOut(call.FrequencyPenalty != nil, "frequencyPenalty", unknown)
-	b.leaveOut(call.PresencePenalty != nil, "presencePenalty", unknown)
+	b.warnIf(thinks && call.Temperature != nil, "temperature", thinking)
+	b.warnIf(thinks && call.TopP != nil, "topP", thinking)
+	b.warnIf(thinks && call.TopK != nil, "topK", thinking)
+	b.warnIf(call.FrequencyPenalty != nil, "frequencyPenalty", unknown)
+	b.warnIf(call.PresencePenalty != nil, "presencePenalty", unknown)
 	if !thinks {
 		b.params.Temperature, b.params.TopP, b.params.TopK = optional(call.Temperature), optional(call.TopP),
 			optional(call.TopK)

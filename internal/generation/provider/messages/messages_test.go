@@ -85,7 +85,7 @@ func TestSettingsOfACallReachTheWire(t *testing.T) {
 			spec := providertest.Specs["anthropic"]
 			spec.Model = "claude-opus-4-6"
 			sent, warnings := sentFields(t, spec, func(call *fantasy.Call) {
-				call.ProviderOptions[wire.Key], call.Tools = &c.settings, c.tools
+				call.ProviderOptions, call.Tools = c.settings.With(), c.tools
 				if c.choice != "" {
 					call.ToolChoice = &c.choice
 				}
@@ -127,7 +127,6 @@ type taken struct {
 	body    string
 }
 
-// RoundTrip implements http.RoundTripper.
 func (c *taken) RoundTrip(r *http.Request) (*http.Response, error) {
 	raw, err := io.ReadAll(r.Body)
 	c.request, c.body = r, string(raw)

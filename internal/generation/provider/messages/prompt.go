@@ -26,7 +26,7 @@ type (
 )
 
 // prompt adds the messages of the prompt. Those of one side that follow each other are one. The provider refuses those
-// that say nothing.
+// without content.
 func (b *builder) prompt() {
 	all := &b.params.Messages
 	for i := range b.call.Prompt {

@@ -20,7 +20,7 @@ import (
 
 type reply struct {
 	parts *wire.Parts
-	// open are the blocks that have begun and not ended, by their index.
+	// open are the blocks that have started and not ended, by their index.
 	open  map[int64]*block
 	end   wire.End
 	usage counts
@@ -43,7 +43,6 @@ type block struct {
 	input strings.Builder
 }
 
-// Event implements wire.Reply.
 func (r *reply) Event(data []byte) (ended bool, err error) {
 	var event anthropic.MessageStreamEventUnion
 	_ = json.Unmarshal(data, &event) // One that is no object has no type.
@@ -72,9 +71,9 @@ func (r *reply) Event(data []byte) (ended bool, err error) {
 // failure is the error that an event is; nil if it is none. Some servers give their errors no type, others only a
 // message.
 func failure(kind string, data []byte) error {
-	var said struct{ Error, Message json.RawMessage }
-	if json.Unmarshal(data, &said) == nil &&
-		(wire.IsError(said.Error) || kind == "error" && wire.IsError(said.Message)) {
+	var event struct{ Error, Message json.RawMessage }
+	if json.Unmarshal(data, &event) == nil &&
+		(wire.IsError(event.Error) || kind == "error" && wire.IsError(event.Message)) {
 		return wire.EventError(data)
 	}
 	return nil
@@ -83,10 +82,10 @@ func failure(kind string, data []byte) error {
 // count takes what the provider has counted. The last count of each kind counts, unless it is 0: some servers have only
 // what is new in the last one.
 func (r *reply) count(usage string) {
-	var told counts
-	_ = json.Unmarshal([]byte(usage), &told) // What does not fit is not counted.
-	r.usage = counts{cmp.Or(told.Input, r.usage.Input), cmp.Or(told.Output, r.usage.Output),
-		cmp.Or(told.CacheCreation, r.usage.CacheCreation), cmp.Or(told.CacheRead, r.usage.CacheRead)}
+	var counted counts
+	_ = json.Unmarshal([]byte(usage), &counted) // What does not fit is not counted.
+	r.usage = counts{cmp.Or(counted.Input, r.usage.Input), cmp.Or(counted.Output, r.usage.Output),
+		cmp.Or(counted.CacheCreation, r.usage.CacheCreation), cmp.Or(counted.CacheRead, r.usage.CacheRead)}
 }
 
 // begin begins a block. One of a whole reply begins with all that it has.
@@ -175,7 +174,6 @@ func (r *reply) close(index int64) {
 	}
 }
 
-// Events implements wire.Reply.
 func (r *reply) Events(document []byte) [][]byte {
 	var message struct {
 		Content    []json.RawMessage `json:"content"`

@@ -20,12 +20,12 @@ var (
 		`claude-(?:[0-3]\b|instant|(?:opus|sonnet|haiku)-4(?:-[0-5])?(?:$|-\d{6,}|-v\d|-latest|[@:]))`)
 	// unbudgeted are those that refuse a budget.
 	unbudgeted = regexp.MustCompile(`claude-(?:mythos-preview|opus-4-(?:[7-9]|[1-9]\d)(?:\D|$))`)
-	// silent are those that, like these, show no thoughts unless they are asked to.
+	// silent are those that, like these, show no thoughts by default.
 	silent = regexp.MustCompile(`claude-(?:opus|sonnet|fable|mythos)-5`)
 )
 
 // efforts are those that Claude takes, and which part of the output is for thinking, in percent, as OpenRouter divides
-// it for the same efforts. Claude does not think at all unless it is told to.
+// it for the same efforts. Claude does not think by default.
 var efforts = map[v1alpha1.ReasoningEffort]struct {
 	word    anthropic.OutputConfigEffort
 	percent int64
@@ -34,7 +34,7 @@ var efforts = map[v1alpha1.ReasoningEffort]struct {
 	v1alpha1.EffortHigh: {"high", 80}, v1alpha1.EffortXHigh: {"xhigh", 95}, v1alpha1.EffortMax: {"max", 95},
 }
 
-// think says how much the model thinks.
+// think sets how much the model thinks.
 func (b *builder) think() {
 	model, display := strings.ToLower(b.spec.Model), string(b.options.ThinkingDisplay)
 	if unbudgeted.MatchString(model) || silent.MatchString(model) {
@@ -54,21 +54,21 @@ func (b *builder) think() {
 
 // effort is that of the call, or else of the options: as a word, or as a budget of tokens. Servers that speak the
 // protocol for models of others know budgets alone. A budget is part of the output, and Anthropic refuses one that
-// leaves nothing to say; it is between the least that Anthropic takes and the most that OpenRouter asks for.
+// leaves no room for text; it is between the least that Anthropic takes and the most that OpenRouter asks for.
 func (b *builder) effort(model string) (word anthropic.OutputConfigEffort, budget int64) {
-	asked, most, setting := efforts[b.settings.Effort], b.params.MaxTokens, "reasoningEffort"
-	switch given := b.options.Thinking; {
+	row, most, setting := efforts[b.settings.Effort], b.params.MaxTokens, "reasoningEffort"
+	switch thinking := b.options.Thinking; {
 	case b.settings.Effort == "" && b.options.Effort != "":
 		return anthropic.OutputConfigEffort(b.options.Effort), 0
-	case b.settings.Effort == "" && given != nil:
-		budget, setting = given.BudgetTokens, "thinking.budgetTokens"
+	case b.settings.Effort == "" && thinking != nil:
+		budget, setting = thinking.BudgetTokens, "thinking.budgetTokens"
 	case strings.Contains(model, "claude") && !budgeted.MatchString(model):
-		return asked.word, 0
-	case asked.percent > 0:
-		budget = max(1024, min(most*asked.percent/100, 128_000, most-1))
+		return row.word, 0
+	case row.percent > 0:
+		budget = max(1024, min(most*row.percent/100, 128_000, most-1))
 	}
 	if budget >= most {
-		b.leaveOut(true, setting, "maxOutputTokens leaves no room for it")
+		b.warnIf(true, setting, "maxOutputTokens leaves no room for it")
 		return "", 0
 	}
 	return "", budget

@@ -54,11 +54,11 @@ var choices = map[fantasy.ToolChoice]string{
 // choose says which tools the model is to call. The provider takes no choice among none, and no thinking where one has
 // to be called.
 func (b *builder) choose() {
-	asked, single := optional(b.call.ToolChoice), optional(b.options.DisableParallelToolUse).Value
-	if len(b.params.Tools) == 0 || !asked.Valid() && !single {
+	toolChoice, single := optional(b.call.ToolChoice), optional(b.options.DisableParallelToolUse).Value
+	if len(b.params.Tools) == 0 || !toolChoice.Valid() && !single {
 		return
 	}
-	name := asked.Or(fantasy.ToolChoiceAuto)
+	name := toolChoice.Or(fantasy.ToolChoiceAuto)
 	kind := cmp.Or(choices[name], "tool")
 	choice := object{"type": kind}
 	switch kind {
@@ -66,7 +66,7 @@ func (b *builder) choose() {
 		choice["name"] = name
 		fallthrough
 	case "any":
-		b.leaveOut(!param.IsOmitted(b.params.Thinking), "thinking", "the model has to call a tool")
+		b.warnIf(!param.IsOmitted(b.params.Thinking), "thinking", "the model has to call a tool")
 		b.params.Thinking = anthropic.ThinkingConfigParamUnion{}
 	}
 	if single && kind != "none" && b.bedrock == nil { // Bedrock does not know the field.

@@ -48,13 +48,13 @@ func input(messages fantasy.Prompt, thinks, stored bool) (items []item) {
 
 // textOf are the texts of a message as one.
 func textOf(parts []fantasy.MessagePart) string {
-	var said strings.Builder
+	var all strings.Builder
 	for _, part := range parts {
 		if text, ok := part.(fantasy.TextPart); ok {
-			said.WriteString(text.Text)
+			all.WriteString(text.Text)
 		}
 	}
-	return said.String()
+	return all.String()
 }
 
 // contentsOf are the texts and files of a message that the protocol takes.
@@ -64,9 +64,9 @@ func contentsOf(parts ...fantasy.MessagePart) (all contents) {
 			all = append(all, content{OfInputText: &responses.ResponseInputTextParam{Text: text.Text}})
 			continue
 		}
-		file, at, handed := prompt.URLOf(part)
+		file, at, byURL := prompt.URLOf(part)
 		pdf := &responses.ResponseInputFileParam{FileURL: text(at)}
-		if !handed {
+		if !byURL {
 			at = "data:" + file.MediaType + ";base64," + base64.StdEncoding.EncodeToString(file.Data)
 			pdf.FileData, pdf.Filename = param.NewOpt(at), param.NewOpt(cmp.Or(file.Filename, "file.pdf"))
 		}
@@ -82,19 +82,19 @@ func contentsOf(parts ...fantasy.MessagePart) (all contents) {
 
 // replied are the items of a reply. One that is nothing but reasoning is refused.
 func replied(parts []fantasy.MessagePart, stored bool) (items []item) {
-	says := false
+	hasContent := false
 	for _, part := range parts {
 		switch part := part.(type) {
 		case fantasy.TextPart:
-			said := responses.ResponseInputItemParamOfMessage(part.Text, responses.EasyInputMessageRoleAssistant)
+			message := responses.ResponseInputItemParamOfMessage(part.Text, responses.EasyInputMessageRoleAssistant)
 			var marked phase
 			_ = json.Unmarshal(wire.StateOf(part).Item, &marked) // Most texts are not.
-			said.OfMessage.Phase = marked.Phase
-			items, says = append(items, said), true
+			message.OfMessage.Phase = marked.Phase
+			items, hasContent = append(items, message), true
 		case fantasy.ToolCallPart:
 			if !part.ProviderExecuted {
 				call := responses.ResponseInputItemParamOfFunctionCall(part.Input, part.ToolCallID, part.ToolName)
-				items, says = append(items, call), true
+				items, hasContent = append(items, call), true
 			}
 		case fantasy.ReasoningPart:
 			if sealed := wire.StateOf(part).Item; sealed != nil && !stored {
@@ -102,7 +102,7 @@ func replied(parts []fantasy.MessagePart, stored bool) (items []item) {
 			}
 		}
 	}
-	if !says {
+	if !hasContent {
 		return nil
 	}
 	return items
@@ -111,21 +111,21 @@ func replied(parts []fantasy.MessagePart, stored bool) (items []item) {
 // results are the results of tools that Parley has run: each is a text, or a list of a text and a file.
 func results(parts []fantasy.MessagePart) (items []item) {
 	for _, part := range parts {
-		given, ok := part.(fantasy.ToolResultPart)
-		if !ok || given.ProviderExecuted {
+		part, ok := part.(fantasy.ToolResultPart)
+		if !ok || part.ProviderExecuted {
 			continue
 		}
-		result := &responses.ResponseInputItemFunctionCallOutputParam{CallID: param.NewOpt(given.ToolCallID)}
-		switch output := given.Output.(type) {
+		result := &responses.ResponseInputItemFunctionCallOutputParam{CallID: param.NewOpt(part.ToolCallID)}
+		switch output := part.Output.(type) {
 		case fantasy.ToolResultOutputContentText:
 			result.Output.OfString = param.NewOpt(output.Text)
 		case fantasy.ToolResultOutputContentError:
 			result.Output.OfString = param.NewOpt(output.Error.Error())
 		case fantasy.ToolResultOutputContentMedia:
 			data, _ := base64.StdEncoding.DecodeString(output.Data) // Whoever made it has encoded it.
-			said := cmp.Or(output.Text, "The tool returned "+output.MediaType+".")
+			caption := cmp.Or(output.Text, "The tool returned "+output.MediaType+".")
 			result.Output = param.Override[responses.ResponseInputItemFunctionCallOutputOutputUnionParam](contentsOf(
-				fantasy.TextPart{Text: said}, fantasy.FilePart{MediaType: output.MediaType, Data: data}))
+				fantasy.TextPart{Text: caption}, fantasy.FilePart{MediaType: output.MediaType, Data: data}))
 		}
 		items = append(items, item{OfFunctionCallOutput: result})
 	}

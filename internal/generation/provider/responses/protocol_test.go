@@ -29,7 +29,9 @@ func offer(name string, args map[string]any) func(*fantasy.Call) {
 
 func TestSettingsOfACallReachTheWire(t *testing.T) {
 	f := fantasy.FunctionTool{Name: "f", InputSchema: map[string]any{"type": "object"}}
-	settings := func(call *fantasy.Call) *wire.Settings { return call.ProviderOptions[wire.Key].(*wire.Settings) }
+	settings := func(call *fantasy.Call) *wire.Settings {
+		return &call.ProviderOptions[wire.Key].(*finish.Option[wire.Settings]).Value
+	}
 	choose := func(choice fantasy.ToolChoice) func(*fantasy.Call) {
 		return func(call *fantasy.Call) { call.Tools, call.ToolChoice = []fantasy.Tool{f}, &choice }
 	}
@@ -95,7 +97,6 @@ func TestAzureIsAskedForItsAPIVersion(t *testing.T) {
 
 type transport func(*http.Request) (*http.Response, error)
 
-// RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
 // outline is what a reply has, a line for each part.

@@ -26,43 +26,19 @@ func Model(inner fantasy.LanguageModel, spec *v1alpha1.ChatModelConfigSpec) fant
 	return model{inner, spec}
 }
 
-// Stream implements fantasy.LanguageModel.
 func (m model) Stream(ctx context.Context, call fantasy.Call) (fantasy.StreamResponse, error) {
-	stream, err := m.LanguageModel.Stream(ctx, call)
 	rest, found := withoutReasoning(call.Prompt)
-	if err != nil || !found || isSet(optionsOf(&call, m.spec.Provider).Store) {
-		return stream, err
+	if !found || isSet(optionsOf(&call, m.spec.Provider).Store) {
+		return m.LanguageModel.Stream(ctx, call)
 	}
-	call.Prompt = rest
-	return func(yield func(fantasy.StreamPart) bool) {
-		if m.forward(stream, yield) { // The connection of the first call is given back.
-			m.again(ctx, call, yield)
+	return wire.Retry(ctx, m.LanguageModel, call, func(err error) *fantasy.Call {
+		if rest == nil || !fault.HistoryRejected(err, fault.Subject{Spec: m.spec}) {
+			return nil
 		}
-	}, nil
-}
-
-// forward hands the stream on, unless it is nothing but a refusal of the history.
-func (m model) forward(stream fantasy.StreamResponse, yield func(fantasy.StreamPart) bool) (refused bool) {
-	begun := false
-	for part := range stream {
-		if !begun && part.Error != nil && fault.HistoryRejected(part.Error, fault.Subject{Spec: m.spec}) {
-			return true
-		}
-		begun = begun || part.Type != fantasy.StreamPartTypeWarnings
-		if !yield(part) {
-			return false
-		}
-	}
-	return false
-}
-
-// again makes the call, and hands its stream on.
-func (m model) again(ctx context.Context, call fantasy.Call, yield func(fantasy.StreamPart) bool) {
-	if stream, err := m.LanguageModel.Stream(ctx, call); err != nil {
-		yield(fantasy.StreamPart{Type: fantasy.StreamPartTypeError, Error: err})
-	} else {
-		stream(yield)
-	}
+		again := call
+		again.Prompt, rest = rest, nil
+		return &again
+	})
 }
 
 // withoutReasoning is a prompt without the reasoning that would go back; false: it has none.

@@ -15,10 +15,10 @@ import (
 	"parley.dev/parley/internal/generation/provider/wire"
 )
 
-// reply reads one reply. Items are told apart by their place in it.
+// reply reads one reply. Items are distinguished by their position in it.
 type reply struct {
 	parts *wire.Parts
-	// calls are the ids of the calls that have begun.
+	// calls are the ids of the calls that have started.
 	calls map[int64]string
 	// streamed are the items whose text has come in deltas.
 	streamed map[int64]bool
@@ -60,7 +60,6 @@ type response struct {
 // itemDone is the type of an event that has a whole item.
 const itemDone = "response.output_item.done"
 
-// Event implements wire.Reply.
 func (r *reply) Event(data []byte) (ended bool, err error) {
 	var e event
 	_ = json.Unmarshal(data, &e) // What does not fit stays empty.
@@ -117,7 +116,7 @@ func (r *reply) delta(e *event) {
 		r.streamed[e.OutputIndex] = true
 		r.parts.Reasoning(e.ItemID, e.Delta)
 	case "response.function_call_arguments.delta":
-		if id, begun := r.calls[e.OutputIndex]; begun {
+		if id, started := r.calls[e.OutputIndex]; started {
 			r.parts.CallInput(id, e.Delta)
 		}
 	}
@@ -147,19 +146,18 @@ func (e *event) failure(data []byte) error {
 	case wire.IsError(e.Code), wire.IsError(e.Message):
 		return failure(data)
 	}
-	return wire.IncompleteError() // It says nothing.
+	return wire.IncompleteError() // It has no content.
 }
 
 // failure is an error in the shape of an answer with the status of one.
-func failure(said json.RawMessage) error {
-	body, err := json.Marshal(map[string]json.RawMessage{"error": said})
+func failure(cause json.RawMessage) error {
+	body, err := json.Marshal(map[string]json.RawMessage{"error": cause})
 	if err != nil {
 		return err
 	}
 	return wire.EventError(body)
 }
 
-// End implements wire.Reply.
 func (r *reply) End() (wire.End, error) {
 	if r.last == nil {
 		return wire.End{}, wire.IncompleteError()
@@ -173,7 +171,7 @@ func (r *reply) End() (wire.End, error) {
 }
 
 // usageOf counts cached tokens apart from the input, and the reasoning as output. Where there is more reasoning than
-// output, a server counts it beside.
+// output, a server counts it in addition.
 func usageOf(u *responses.ResponseUsage) fantasy.Usage {
 	cached, written := u.InputTokensDetails.CachedTokens, u.InputTokensDetails.CacheWriteTokens
 	reasoning, output := u.OutputTokensDetails.ReasoningTokens, u.OutputTokens

@@ -1,10 +1,14 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package responses speaks OpenAI's Responses protocol, to OpenAI and to Azure. Of OpenAI's library it imports the
+// types of requests and events, and no client.
 package responses
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,6 +22,35 @@ import (
 	"parley.dev/parley/internal/generation/provider/schema"
 	"parley.dev/parley/internal/generation/provider/wire"
 )
+
+type protocol struct {
+	spec   *v1alpha1.ChatModelConfigSpec
+	url    string
+	header map[string]string
+}
+
+// New returns the protocol for a configuration of OpenAI or Azure. It fails if baseURL is no URL.
+func New(spec *v1alpha1.ChatModelConfigSpec, apiKey string) (wire.Protocol, error) {
+	at, header, err := wire.OpenAI(spec, apiKey, "https://api.openai.com/v1", "responses")
+	if err != nil {
+		return nil, err
+	}
+	return &protocol{spec, at, header}, nil
+}
+
+func (p *protocol) Request(_ context.Context, call *fantasy.Call) (*wire.Request, []fantasy.CallWarning, error) {
+	params, warnings := p.params(call)
+	params.SetExtraFields(map[string]any{"stream": true})
+	body, err := params.MarshalJSON() // Package json would escape <, > and &.
+	if err != nil {
+		return nil, nil, fmt.Errorf("writing the request: %w", err)
+	}
+	return &wire.Request{URL: p.url, Header: p.header, Body: body}, warnings, nil
+}
+
+func (p *protocol) Reply(parts *wire.Parts) wire.Reply {
+	return &reply{parts: parts, calls: map[int64]string{}, streamed: map[int64]bool{}, done: map[string]bool{}}
+}
 
 // Models of which OpenAI's documentation says that they think, and that they have a service tier. Those of gpt-5-chat
 // do neither, and gpt-5-nano has no priority.
@@ -42,12 +75,12 @@ func hasTier(model, tier string) bool {
 
 // optionsOf are the provider's options of a call; the zero value if there are none.
 func optionsOf(call *fantasy.Call, provider v1alpha1.ModelProvider) (o v1alpha1.OpenAIResponsesOptions) {
-	given := wire.SettingsOf(call).Provider
+	configured := wire.SettingsOf(call).Provider
 	if provider == v1alpha1.ProviderAzure {
-		given.OpenAIResponses = given.AzureResponses
+		configured.OpenAIResponses = configured.AzureResponses
 	}
-	if given.OpenAIResponses != nil {
-		o = *given.OpenAIResponses
+	if configured.OpenAIResponses != nil {
+		o = *configured.OpenAIResponses
 	}
 	return o
 }
@@ -152,13 +185,13 @@ func setTools(r *responses.ResponseNewParams, call *fantasy.Call, strict bool) [
 
 // webSearch is the search of the web with these Args.
 func webSearch(args map[string]any) *responses.WebSearchToolParam {
-	said := func(name string) param.Opt[string] {
+	location := func(name string) param.Opt[string] {
 		value, _ := args[name].(string)
 		return text(value)
 	}
 	tool := &responses.WebSearchToolParam{Type: responses.WebSearchToolTypeWebSearch,
-		UserLocation: responses.WebSearchToolUserLocationParam{City: said(wire.City), Region: said(wire.Region),
-			Country: said(wire.Country), Timezone: said(wire.Timezone)}}
+		UserLocation: responses.WebSearchToolUserLocationParam{City: location(wire.City), Region: location(wire.Region),
+			Country: location(wire.Country), Timezone: location(wire.Timezone)}}
 	if !param.IsOmitted(tool.UserLocation) {
 		tool.UserLocation.Type = "approximate"
 	}

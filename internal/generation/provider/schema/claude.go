@@ -5,7 +5,6 @@ package schema
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 )
 
@@ -23,44 +22,21 @@ var (
 func IsForClaude(whole Object) bool {
 	plain, left := ForGemini(whole)
 	_, recursive := plain["$defs"]
-	return len(left) == 0 && !recursive && claudeTakes(plain)
+	return len(left) == 0 && !recursive && conforms(plain, claudeKeywords, claudeTakes)
 }
 
-func claudeTakes(value any) bool {
-	s, ok := value.(Object)
-	if !ok {
-		return false
-	}
-	for keyword, value := range s {
-		if !slices.Contains(claudeKeywords, keyword) || !claudeTakesKeyword(keyword, value) {
-			return false
-		}
-	}
-	_, named := s["properties"]
-	return !named && s["type"] != "object" || s["additionalProperties"] == false
-}
-
-func claudeTakesKeyword(keyword string, value any) bool {
-	members, _ := value.(Object)
-	list, _ := value.([]any)
-	refused := func(s any) bool { return !claudeTakes(s) }
-	switch keyword {
-	case "properties":
-		return !slices.ContainsFunc(slices.Collect(maps.Values(members)), refused)
-	case "allOf", "anyOf":
-		return !slices.ContainsFunc(list, refused)
-	case "items":
-		return claudeTakes(value)
-	case "type": // It takes an object where nothing else may stand.
-		return !slices.Contains(list, any("object"))
-	case "enum":
-		return !slices.ContainsFunc(list, isComplex)
-	case "format":
-		return slices.Contains(claudeFormats, value)
-	case "minItems":
-		return slices.Contains([]string{"0", "1"}, fmt.Sprint(value))
-	}
-	return true
+// claudeTakes reports whether Anthropic takes the values of a schema's own keywords. A type that may be an object or
+// something else is refused.
+func claudeTakes(s Object) bool {
+	types, _ := s["type"].([]any)
+	enum, _ := s["enum"].([]any)
+	format, hasFormat := s["format"]
+	least, hasLeast := s["minItems"]
+	_, hasProperties := s["properties"]
+	return !slices.Contains(types, any("object")) && !slices.ContainsFunc(enum, isComplex) &&
+		(!hasFormat || slices.Contains(claudeFormats, format)) &&
+		(!hasLeast || slices.Contains([]string{"0", "1"}, fmt.Sprint(least))) &&
+		(!hasProperties && s["type"] != "object" || s["additionalProperties"] == false)
 }
 
 // isComplex reports whether a value is a list or an object.

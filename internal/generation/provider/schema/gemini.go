@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// ForGemini is the schema as Gemini's parametersJsonSchema takes it, and what was left out. Gemini refuses a reference
-// that has more beside it than a description and a default ("if a schema node has $ref set, then only description and
-// default can be set alongside it"), and has not always followed one: what is referred to stands in its place. A schema
+// ForGemini is the schema as Gemini's parametersJsonSchema takes it, and what was omitted. Gemini refuses a reference
+// with more next to it than a description and a default ("if a schema node has $ref set, then only description and
+// default can be set alongside it"), and has not always followed one: its target replaces it. A schema
 // that refers to itself keeps the reference.
 func ForGemini(whole Object) (Object, []string) {
 	w := &walker{root: whole, left: maxNodes}
@@ -120,17 +120,13 @@ func (w *walker) named(value any, within []string) any {
 func (w *walker) reference(ref string, schema Object, within []string) Object {
 	referred, _ := find(w.root, ref)
 	target, found := referred.(Object)
-	cyclic := false
-	for _, outer := range within {
-		cyclic = cyclic || outer == ref
-	}
 	switch {
 	case !found:
 		w.dropped = append(w.dropped, "the reference "+ref+", which leads nowhere")
 		rest := maps.Clone(schema)
 		delete(rest, "$ref")
 		return w.object(rest, within)
-	case cyclic || w.keep || w.left < 0:
+	case slices.Contains(within, ref) || w.keep || w.left < 0:
 		return w.kept(ref, schema)
 	}
 	out := w.object(target, append(slices.Clip(within), ref))
@@ -143,7 +139,7 @@ func (w *walker) reference(ref string, schema Object, within []string) Object {
 	return out
 }
 
-// kept is a reference with no more than Gemini takes beside one.
+// kept is a reference with no more than Gemini takes next to one.
 func (w *walker) kept(ref string, schema Object) Object {
 	w.refers = true
 	out := Object{"$ref": strings.Replace(ref, "#/definitions/", "#/$defs/", 1)}

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package schema makes the JSON schema of a tool's arguments one that a provider takes. It is pure, and says what it
-// leaves out. Everything that a provider does not refuse stays as it is, whether its models heed it or not.
+// Package schema adapts the JSON schema of a tool's arguments to a provider. It is pure, and returns what it omits.
+// Everything that a provider does not refuse stays, whether its models follow it or not.
 package schema
 
 import (
@@ -22,10 +22,10 @@ var (
 	openAIRefuses = []string{"allOf", "anyOf", "enum", "not", "oneOf"}
 )
 
-// ForAnthropic is the schema as Anthropic takes it, and the keywords that were left out.
+// ForAnthropic is the schema as Anthropic takes it, and the keywords that were omitted.
 func ForAnthropic(whole Object) (Object, []string) { return without(whole, anthropicRefuses) }
 
-// ForOpenAI is the schema as OpenAI takes it, and the keywords that were left out. An object must name its properties.
+// ForOpenAI is the schema as OpenAI takes it, and the keywords that were omitted. An object must name its properties.
 func ForOpenAI(whole Object) (Object, []string) {
 	fitting, left := without(whole, openAIRefuses)
 	return withProperties(fitting), left

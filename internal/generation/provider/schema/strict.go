@@ -16,40 +16,49 @@ var strictKeywords = []string{"$defs", "$ref", "additionalProperties", "anyOf", 
 
 // IsStrict reports whether OpenAI's models can be made to follow the schema without exception: each object names all of
 // its properties as required and takes no others, and only keywords stand in it that OpenAI supports there.
-func IsStrict(whole Object) bool {
-	for keyword, value := range whole {
-		if !slices.Contains(strictKeywords, keyword) || !strictBelow(keyword, value) {
-			return false
-		}
-	}
-	properties, _ := whole["properties"].(Object)
-	if whole["type"] != "object" && properties == nil {
+func IsStrict(whole Object) bool { return conforms(whole, strictKeywords, requiresAll) }
+
+// requiresAll reports whether an object names all of its properties as required and takes no others.
+func requiresAll(s Object) bool {
+	properties, _ := s["properties"].(Object)
+	if s["type"] != "object" && properties == nil {
 		return true
 	}
-	required, _ := whole["required"].([]any)
-	return whole["additionalProperties"] == false && len(required) == len(properties) &&
+	required, _ := s["required"].([]any)
+	return s["additionalProperties"] == false && len(required) == len(properties) &&
 		!slices.ContainsFunc(required, func(name any) bool {
 			text, _ := name.(string)
 			return properties[text] == nil
 		})
 }
 
-// strictBelow reports the same of the schemas within the value of a keyword.
-func strictBelow(keyword string, value any) bool {
+// conforms reports whether a schema and all schemas in it have no other keywords, and meet the condition.
+func conforms(value any, keywords []string, condition func(Object) bool) bool {
+	s, ok := value.(Object)
+	if !ok {
+		return false
+	}
+	for keyword, value := range s {
+		below, ok := schemasIn(keyword, value)
+		if !ok || !slices.Contains(keywords, keyword) ||
+			slices.ContainsFunc(below, func(b any) bool { return !conforms(b, keywords, condition) }) {
+			return false
+		}
+	}
+	return condition(s)
+}
+
+// schemasIn are the schemas in the value of a keyword; false: the value is malformed.
+func schemasIn(keyword string, value any) (below []any, ok bool) {
 	switch keyword {
 	case "$defs", "properties":
 		members, ok := value.(Object)
-		return ok && !slices.ContainsFunc(slices.Collect(maps.Values(members)), isLoose)
-	case "anyOf":
-		alternatives, ok := value.([]any)
-		return ok && !slices.ContainsFunc(alternatives, isLoose)
+		return slices.Collect(maps.Values(members)), ok
+	case "allOf", "anyOf":
+		below, ok = value.([]any)
+		return below, ok
 	case "items":
-		return !isLoose(value)
+		return []any{value}, true
 	}
-	return true
-}
-
-func isLoose(value any) bool {
-	below, ok := value.(Object)
-	return !ok || !IsStrict(below)
+	return nil, true
 }

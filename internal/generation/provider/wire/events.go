@@ -13,6 +13,8 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
@@ -51,7 +53,6 @@ type eventReader struct {
 	failure error
 }
 
-// events implements iter.Seq2.
 func (r *eventReader) events(yield func([]byte, error) bool) {
 	// What follows completes a last event that ends with its line, or with nothing.
 	whole := io.MultiReader(readerFunc(r.read), strings.NewReader("\n\n"))
@@ -69,7 +70,7 @@ func (r *eventReader) events(yield func([]byte, error) bool) {
 	}
 }
 
-// pass hands the data of an event on, if it has any. It reports whether more events are to be read.
+// pass passes on the data of an event, if it has any. It reports whether to continue.
 func (r *eventReader) pass(event sse.Event, yield func([]byte, error) bool) bool {
 	data, err := r.data(event)
 	if err == nil && len(data) == 0 {
@@ -81,7 +82,6 @@ func (r *eventReader) pass(event sse.Event, yield func([]byte, error) bool) bool
 // readerFunc is a reader that is a function.
 type readerFunc func(p []byte) (int, error)
 
-// Read implements io.Reader.
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // read reads what the server sends, up to a document among the events.
@@ -103,7 +103,7 @@ func (r *eventReader) read(p []byte) (int, error) {
 	return n, err
 }
 
-// data is what the event says; empty if it only keeps the connection alive.
+// data is the content of the event; empty if it only keeps the connection alive.
 func (r *eventReader) data(event sse.Event) ([]byte, error) {
 	data := bytes.TrimSpace([]byte(event.Data))
 	switch {
@@ -119,10 +119,10 @@ func (r *eventReader) data(event sse.Event) ([]byte, error) {
 	return nil, fmt.Errorf("reading an event that is not JSON: %w", io.ErrUnexpectedEOF)
 }
 
-// errorEvent is the data of an event that is an error by its name. Some servers say what it is without a field error,
-// or in plain text.
+// errorEvent is the data of an event that is an error by its name. Some servers send it without a field error, or as
+// plain text.
 func errorEvent(data []byte) ([]byte, error) {
-	var said any = string(data)
+	var cause any = string(data)
 	if json.Valid(data) {
 		var event struct {
 			Error json.RawMessage `json:"error"`
@@ -130,9 +130,9 @@ func errorEvent(data []byte) ([]byte, error) {
 		if json.Unmarshal(data, &event) == nil && IsError(event.Error) {
 			return data, nil
 		}
-		said = json.RawMessage(data)
+		cause = json.RawMessage(data)
 	}
-	return json.Marshal(map[string]any{"type": "error", "error": said})
+	return json.Marshal(map[string]any{"type": "error", "error": cause})
 }
 
 // frames are the data of the events within AWS's framing, such as Bedrock's. An exception is an error.
@@ -181,4 +181,39 @@ func exceptionError(kind string, payload []byte) error {
 		return err
 	}
 	return EventError(event)
+}
+
+var (
+	// lead is the first half of a character at the end of a text, trail is the second half at the beginning of one.
+	lead  = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}"`)
+	trail = regexp.MustCompile(`"\\u[dD][c-fC-F][0-9a-fA-F]{2}`)
+)
+
+// surrogates joins the halves of a character that a server has split over two events: Go's decoder makes two unknown
+// characters of them.
+type surrogates struct{ held []byte }
+
+// join moves the first half of a character to its second half in the next event.
+func (s *surrogates) join(data []byte) []byte {
+	if !bytes.Contains(data, []byte(`\u`)) {
+		return data
+	}
+	if at := trail.FindIndex(data); at != nil && s.held != nil {
+		data = slices.Insert(data, at[0]+1, s.held...)
+		s.held = nil
+	}
+	if at := lead.FindIndex(data); at != nil && !escaped(data, at[0]) {
+		s.held = bytes.Clone(data[at[0] : at[1]-1])
+		data = slices.Delete(data, at[0], at[1]-1)
+	}
+	return data
+}
+
+// escaped reports whether the backslash at the index is part of an escaped one.
+func escaped(data []byte, at int) bool {
+	before := 0
+	for at > before && data[at-1-before] == '\\' {
+		before++
+	}
+	return before%2 == 1
 }

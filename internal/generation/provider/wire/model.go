@@ -18,11 +18,11 @@ import (
 	"parley.dev/parley/internal/generation/provider/finish"
 )
 
-// Protocol is how a provider is spoken to. It is safe for concurrent use.
+// Protocol is a wire protocol. It is safe for concurrent use.
 type Protocol interface {
 	// Request is the request that makes a call. The warnings are about what it leaves out.
 	Request(ctx context.Context, call *fantasy.Call) (*Request, []fantasy.CallWarning, error)
-	// Reply returns the reader of the reply to one call. It hands what it reads to parts.
+	// Reply returns the reader of the reply to one call. It passes what it reads to parts.
 	Reply(parts *Parts) Reply
 }
 
@@ -34,12 +34,12 @@ type Reply interface {
 	Event(data []byte) (ended bool, err error)
 	// Events are the data of the events of a reply that came as one JSON document, because the server does not stream.
 	Events(document []byte) [][]byte
-	// End ends the open parts once the stream has ended in order. The error is IncompleteError if the reply did not say
-	// that it ends.
+	// End ends the open parts once the stream has ended in order. The error is IncompleteError if the reply has no
+	// end.
 	End() (End, error)
 }
 
-// End is what a provider says last of a reply.
+// End is the end of a reply as the provider reports it.
 type End struct {
 	finish.Last
 	Usage fantasy.Usage
@@ -105,7 +105,7 @@ func (m *Model) read(response *http.Response, parts *Parts) error {
 	return nil
 }
 
-// IncompleteError is a reply that ended without saying so.
+// IncompleteError is a reply whose stream ended before it did.
 func IncompleteError() error { return fantasy.NewIncompleteStreamError() }
 
 // errStreamsOnly is the answer to a call that is not streamed.

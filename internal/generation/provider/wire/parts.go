@@ -24,22 +24,22 @@ var types = map[kind]struct{ start, delta, end fantasy.StreamPartType }{
 		fantasy.StreamPartTypeReasoningEnd},
 }
 
-// block is a text or a reasoning that has begun.
+// block is a text or a reasoning that has started.
 type block struct {
 	kind  kind
 	id    string
 	state *State
 }
 
-// Parts hands the parts of a reply to who reads the stream. It begins a block with its first delta. It belongs to the
-// goroutine that reads the stream.
+// Parts passes the parts of a reply to the reader of the stream. It begins a block with its first delta. It belongs to
+// the goroutine that reads the stream.
 type Parts struct {
 	yield func(fantasy.StreamPart) bool
 	// protocol is that of the reply.
 	protocol finish.Protocol
 	// stopped is whether no more parts are read.
 	stopped bool
-	// open are the blocks that have begun and not ended, in the order of their beginnings.
+	// open are the blocks that have started and not ended, in the order of their starts.
 	open []*block
 }
 
@@ -87,12 +87,12 @@ func (p *Parts) TextState(id string, state State) { p.begin(text, id).state = &s
 // ReasoningState gives the reasoning with the id what the provider wants back with it.
 func (p *Parts) ReasoningState(id string, state State) { p.begin(reasoning, id).state = &state }
 
-// EndText ends the text with the id, if it has begun.
+// EndText ends the text with the id, if it has started.
 func (p *Parts) EndText(id string) {
 	p.end(func(b *block) bool { return b.kind == text && b.id == id })
 }
 
-// EndReasoning ends the reasoning with the id, if it has begun.
+// EndReasoning ends the reasoning with the id, if it has started.
 func (p *Parts) EndReasoning(id string) {
 	p.end(func(b *block) bool { return b.kind == reasoning && b.id == id })
 }
@@ -137,14 +137,14 @@ func (p *Parts) BeginCall(c Call) {
 		ProviderExecuted: c.OfProvider})
 }
 
-// CallInput shows a piece of the input of a call that has begun.
+// CallInput shows a piece of the input of a call that has started.
 func (p *Parts) CallInput(id, delta string) {
 	if delta != "" {
 		p.add(fantasy.StreamPart{Type: fantasy.StreamPartTypeToolInputDelta, ID: id, Delta: delta})
 	}
 }
 
-// Call adds the whole of a call that has begun.
+// Call adds the whole of a call that has started.
 func (p *Parts) Call(c Call) {
 	p.add(fantasy.StreamPart{Type: fantasy.StreamPartTypeToolInputEnd, ID: c.ID})
 	p.add(fantasy.StreamPart{Type: fantasy.StreamPartTypeToolCall, ID: c.ID, ToolCallName: c.Name,

@@ -71,21 +71,19 @@ func StateOf(part interface {
 	return State{}
 }
 
-// CacheMark stands at messages up to which the provider is to keep the prompt.
-type CacheMark struct{}
+// cacheMark is set on messages up to which the provider is to cache the prompt.
+type cacheMark struct {
+	CacheMark bool `json:"cacheMark"`
+}
 
-// Options implements fantasy.ProviderOptionsData.
-func (*CacheMark) Options() {}
-
-// MarshalJSON implements fantasy.ProviderOptionsData.
-func (CacheMark) MarshalJSON() ([]byte, error) { return []byte(`{"cacheMark":true}`), nil }
-
-// UnmarshalJSON implements fantasy.ProviderOptionsData.
-func (*CacheMark) UnmarshalJSON([]byte) error { return nil }
+// CacheMark are the options of a message up to which the provider is to cache the prompt.
+func CacheMark() fantasy.ProviderOptions {
+	return fantasy.ProviderOptions{Key: &finish.Option[cacheMark]{Value: cacheMark{true}}}
+}
 
 // IsCacheMarked reports whether a message has a CacheMark.
 func IsCacheMarked(message *fantasy.Message) bool {
-	_, marked := message.ProviderOptions[Key].(*CacheMark)
+	_, marked := message.ProviderOptions[Key].(*finish.Option[cacheMark])
 	return marked
 }
 
@@ -93,7 +91,7 @@ func IsCacheMarked(message *fantasy.Message) bool {
 type Settings struct {
 	// Provider are options of the provider; the zero value if there are none.
 	Provider v1alpha1.ProviderOptions `json:"provider,omitzero"`
-	// Effort goes before what the options say about the same; empty: they count.
+	// Effort overrides the options; empty: they apply.
 	Effort v1alpha1.ReasoningEffort `json:"effort,omitempty"`
 	// Output is the form of the reply; nil: it is text.
 	Output *Output `json:"output,omitempty"`
@@ -111,24 +109,15 @@ type Output struct {
 	Schema map[string]any `json:"schema,omitempty"`
 }
 
-type plainSettings Settings
-
-// Options implements fantasy.ProviderOptionsData.
-func (*Settings) Options() {}
-
-// MarshalJSON implements fantasy.ProviderOptionsData.
-func (s *Settings) MarshalJSON() ([]byte, error) { return json.Marshal((*plainSettings)(s)) }
-
-// UnmarshalJSON implements fantasy.ProviderOptionsData.
-func (s *Settings) UnmarshalJSON(raw []byte) error { return json.Unmarshal(raw, (*plainSettings)(s)) }
-
 // With are the options of a call with the settings.
-func (s Settings) With() fantasy.ProviderOptions { return fantasy.ProviderOptions{Key: &s} }
+func (s Settings) With() fantasy.ProviderOptions {
+	return fantasy.ProviderOptions{Key: &finish.Option[Settings]{Value: s}}
+}
 
 // SettingsOf are the settings of a call. What they point to must not be changed.
 func SettingsOf(call *fantasy.Call) Settings {
-	if s, ok := call.ProviderOptions[Key].(*Settings); ok {
-		return *s
+	if s, ok := call.ProviderOptions[Key].(*finish.Option[Settings]); ok {
+		return s.Value
 	}
 	return Settings{}
 }

@@ -35,7 +35,7 @@ type Function struct {
 }
 
 // Functions are the tools of a call that Parley runs. fit is a function of package schema; nil: the provider takes
-// every schema. The warnings name what it left out.
+// every schema. The warnings name what it omitted.
 func Functions(call *fantasy.Call, fit func(map[string]any) (map[string]any, []string)) (all []Function,
 	warnings []fantasy.CallWarning) {
 	for _, tool := range call.Tools {
@@ -66,7 +66,7 @@ func OfProvider(call *fantasy.Call, name string) *fantasy.ProviderDefinedTool {
 	return nil
 }
 
-// Unsupported is a warning about a setting that is left out of a request.
+// Unsupported is a warning about a setting that a request omits.
 func Unsupported(setting, why string) fantasy.CallWarning {
 	return fantasy.CallWarning{Type: fantasy.CallWarningTypeUnsupportedSetting, Setting: setting, Details: why}
 }
