@@ -1,7 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package builtin holds the tools that Parley brings.
+// Package builtin has the tools that need neither the workspace nor the cluster.
 package builtin
 
 import (
@@ -15,13 +15,12 @@ import (
 	"parley.dev/parley/internal/tools"
 )
 
-// CurrentTime tells the model the time of day.
+// CurrentTime is the tool that returns the time.
 type CurrentTime struct {
 	// Now returns the current time.
 	Now func() time.Time
 }
 
-// timeResult is what the model reads.
 type timeResult struct {
 	Time     string `json:"time" doc:"The time, RFC 3339."`
 	Timezone string `json:"timezone" doc:"The time zone."`
@@ -65,11 +64,6 @@ func (t CurrentTime) Run(_ context.Context, call tools.Call) (string, error) {
 		return "", fmt.Errorf("timezone %q is not known; use an IANA name such as Europe/Berlin", arguments.Timezone)
 	}
 	now := t.Now().In(zone)
-	out, err := json.Marshal(timeResult{
-		Time: now.Format(time.RFC3339), Timezone: zone.String(), Weekday: now.Weekday().String(),
-	})
-	if err != nil {
-		return "", fmt.Errorf("writing the result: %w", err)
-	}
-	return string(out), nil
+	return tools.Encode(timeResult{
+		Time: now.Format(time.RFC3339), Timezone: zone.String(), Weekday: now.Weekday().String()})
 }

@@ -19,8 +19,8 @@ import (
 	"parley.dev/parley/internal/tools"
 )
 
-// WaitAgent waits for a sub-chat and tells what it said last. The wait itself is the operator's: no attempt is under
-// way meanwhile, and Run answers at once with how the sub-chat is when the wait is over.
+// WaitAgent waits for a sub-chat and returns its last reply. The operator waits, without a running attempt. Run returns
+// at once, after the wait.
 type WaitAgent struct {
 	// Chat and Message read one of the namespace. Errors are the API server's own.
 	Chat    func(ctx context.Context, name string) (*v1alpha1.Chat, error)
@@ -32,16 +32,20 @@ func hasAgents(chat *v1alpha1.Chat) bool {
 	return chat.Status.Internal.Attempt.HasSubChats || chat.Spec.SubAgents.On() && chat.Spec.ParentRef == nil
 }
 
+const (
+	// maxName is the maximum length of the name of a Kubernetes object.
+	maxName = 253
+	// maxLook bounds the search for a reply with text: an interrupted turn can end in results of calls.
+	maxLook = 4
+)
+
 type waitArguments struct {
-	Chat           string   `json:"chat"`
-	TimeoutSeconds *float64 `json:"timeout_seconds"`
+	Chat           string  `json:"chat"`
+	TimeoutSeconds float64 `json:"timeout_seconds"`
 }
 
-// maxName is the most characters that the name of a Kubernetes object has.
-const maxName = 253
-
-func waitArgumentsOf(input string) (waitArguments, error) {
-	var arguments waitArguments
+func decodeWait(input string) (waitArguments, error) {
+	arguments := waitArguments{TimeoutSeconds: v1alpha1.DefaultWaitSeconds}
 	if err := json.Unmarshal([]byte(input), &arguments); err != nil {
 		return arguments, fmt.Errorf("reading the arguments: %w", err)
 	}
@@ -51,30 +55,23 @@ func waitArgumentsOf(input string) (waitArguments, error) {
 	return arguments, nil
 }
 
-// waitsFor is the sub-chat of the call, and its time within 0 and v1alpha1.MaxWaitSeconds.
+// waitsFor is the sub-chat of the call, and its timeout from 0 to v1alpha1.MaxWaitSeconds.
 func waitsFor(input string) (chat string, seconds int32) {
-	arguments, err := waitArgumentsOf(input)
+	arguments, err := decodeWait(input)
 	if err != nil {
 		return "", 0
 	}
-	if arguments.TimeoutSeconds == nil {
-		return arguments.Chat, v1alpha1.DefaultWaitSeconds
-	}
-	return arguments.Chat, int32(min(max(*arguments.TimeoutSeconds, 0), v1alpha1.MaxWaitSeconds))
+	return arguments.Chat, int32(min(max(arguments.TimeoutSeconds, 0), v1alpha1.MaxWaitSeconds))
 }
 
-// waitResult is what the model reads.
 type waitResult struct {
-	Chat  string             `json:"chat" doc:"The sub-chat."`
-	Phase v1alpha1.ChatPhase `json:"phase" doc:"Its phase: see status.md."`
-	// Turn is how the last turn ended.
-	Turn v1alpha1.TurnResult `json:"turn,omitempty" doc:"How its last turn ended."`
-	// Report is the text of the last reply.
-	Report string `json:"report,omitempty" doc:"The text of its last reply."`
-	// TimedOut is true for a sub-chat that is still at work.
-	TimedOut bool `json:"timed_out,omitempty" doc:"Whether it is still at work: the time was up."`
-	// Error says what is wrong and what a person has to do, Reason what it is, or what the sub-chat is doing.
-	Error  string `json:"error,omitempty" doc:"Why it failed, and what a person has to do."`
+	Chat     string              `json:"chat" doc:"The sub-chat."`
+	Phase    v1alpha1.ChatPhase  `json:"phase" doc:"Its phase: see status.md."`
+	Turn     v1alpha1.TurnResult `json:"turn,omitempty" doc:"How its last turn ended."`
+	Report   string              `json:"report,omitempty" doc:"The text of its last reply."`
+	TimedOut bool                `json:"timed_out,omitempty" doc:"Whether it is still at work: the time was up."`
+	Error    string              `json:"error,omitempty" doc:"Why it failed, and what a person has to do."`
+
 	Reason string `json:"reason,omitempty" doc:"The reason of its condition Ready: why it failed, or what it is doing."`
 }
 
@@ -114,9 +111,9 @@ func (WaitAgent) Definition() tools.Definition {
 	}
 }
 
-// Run tells how the sub-chat is.
+// Run returns the state of the sub-chat.
 func (t WaitAgent) Run(ctx context.Context, call tools.Call) (string, error) {
-	arguments, err := waitArgumentsOf(call.Input)
+	arguments, err := decodeWait(call.Input)
 	if err != nil {
 		return "", err
 	}
@@ -145,11 +142,8 @@ func (t WaitAgent) Run(ctx context.Context, call tools.Call) (string, error) {
 	return encode(result)
 }
 
-// subChat reads a chat below the one that calls. Of others the model learns nothing, not even whether they exist.
+// subChat reads a chat below the caller. It does not reveal whether another chat exists.
 func (t WaitAgent) subChat(ctx context.Context, caller *v1alpha1.Chat, name string) (*v1alpha1.Chat, error) {
-	if caller == nil {
-		return nil, errors.New("no chat calls")
-	}
 	sub, err := tree.Descendant(name, caller.Name,
 		func(name string) (*v1alpha1.Chat, error) { return t.Chat(ctx, name) })
 	switch {
@@ -161,27 +155,17 @@ func (t WaitAgent) subChat(ctx context.Context, caller *v1alpha1.Chat, name stri
 	return sub, nil
 }
 
-// found makes nil of what does not exist.
-func found[T any](o *T, err error) (*T, error) {
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	return o, err
-}
-
-// maxLook is how many messages are looked at for a reply with a text:
-// a turn that was cut short can end in results of calls.
-const maxLook = 4
-
 // lastReply is the text of the newest reply of the last turn that has one.
 func (t WaitAgent) lastReply(ctx context.Context, sub *v1alpha1.Chat) (string, error) {
 	name := sub.Status.History.Head
 	for look := 0; look < maxLook && name != ""; look++ {
-		message, err := found(t.Message(ctx, name))
+		message, err := t.Message(ctx, name)
 		switch {
+		case apierrors.IsNotFound(err):
+			return "", nil
 		case err != nil:
 			return "", tools.Unread(ctx, "the reply of sub-chat "+sub.Name)
-		case message == nil || message.Spec.Role == v1alpha1.RoleUser:
+		case message.Spec.Role == v1alpha1.RoleUser:
 			return "", nil
 		case message.Spec.Role == v1alpha1.RoleAssistant && message.Spec.Text() != "":
 			return message.Spec.Text(), nil
@@ -191,17 +175,14 @@ func (t WaitAgent) lastReply(ctx context.Context, sub *v1alpha1.Chat) (string, e
 	return "", nil
 }
 
-// encode shortens a long report until the whole fits into a result: one that is cut elsewhere is no JSON.
+// encode shortens the report until the result fits: elsewhere it would be cut within its JSON.
 func encode(result waitResult) (string, error) {
 	report := result.Report
 	for limit := tools.MaxResultBytes; ; limit /= 2 {
 		result.Report = tools.Truncate(report, limit)
-		out, err := json.Marshal(result)
-		if err != nil {
-			return "", fmt.Errorf("writing the result: %w", err)
-		}
-		if len(out) <= tools.MaxResultBytes || limit == 0 {
-			return string(out), nil
+		text, err := tools.Encode(result)
+		if err != nil || len(text) <= tools.MaxResultBytes || limit == 0 {
+			return text, err
 		}
 	}
 }

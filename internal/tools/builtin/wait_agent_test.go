@@ -150,9 +150,6 @@ func TestWhatCannotBeReadIsToldWithoutAddresses(t *testing.T) {
 	if got, err := n.tool().Run(t.Context(), n.call(`{"chat":"done"}`)); err != nil || strings.Contains(got, "report") {
 		t.Errorf("a reply that is gone: got %s, %v", got, err)
 	}
-	if _, err := n.tool().Run(t.Context(), tools.Call{ToolCall: v1alpha1.ToolCall{Input: `{"chat":"done"}`}}); err == nil {
-		t.Error("a call of nobody was answered")
-	}
 }
 
 func TestWaitAgentSaysForWhatACallWaits(t *testing.T) {

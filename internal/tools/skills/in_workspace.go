@@ -18,11 +18,11 @@ import (
 const (
 	// Directory is where the skills of a workspace are.
 	Directory = ".agents/skills"
-	// lowerMain is the name that some write in place of skill.MainFile.
+	// lowerMain is a common variant of skill.MainFile.
 	lowerMain = "skill.md"
-	// maxEntries is how many entries of the directory are looked at: others than skills are among them.
+	// maxEntries bounds the entries of the directory that are read: some are no skills.
 	maxEntries = 2 * skill.MaxIndexed
-	// maxFound is how many files of a skill are looked for.
+	// maxFound bounds the search for files of a skill.
 	maxFound = 1000
 )
 
@@ -32,7 +32,7 @@ type Found struct {
 	Skills []skill.Skill
 	// More reports whether there are others.
 	More bool
-	// Unread says of each folder that cannot be read why, by its path.
+	// Unread are the folders that cannot be read, sorted by path.
 	Unread []Unread
 }
 
@@ -42,9 +42,8 @@ type Unread struct {
 	Err error
 }
 
-// InWorkspace are the skills in the workspace: the folders in .agents/skills, or links to folders in the workspace,
-// that have a SKILL.md or skill.md. What it reads is the workspace's word alone: a workspace may say what it likes, but
-// only of itself.
+// InWorkspace finds the skills in the workspace: the folders in .agents/skills, or links to folders in the workspace,
+// that have a SKILL.md or skill.md.
 func InWorkspace(ctx context.Context, c *client.Client) (found Found, err error) {
 	// A link to a folder is an entry like a file: the search does not follow it.
 	entries, err := c.Search(ctx, protocol.SearchRequest{Path: Directory, Hidden: true, Limit: maxEntries,
@@ -75,13 +74,13 @@ func InWorkspace(ctx context.Context, c *client.Client) (found Found, err error)
 	return found, nil
 }
 
-// add adds the skill in a folder, or why it cannot be read. The error is that of a workspace that has not answered.
+// add adds the skill in a folder, or the reason why it cannot be read. It fails if the workspace does not answer.
 func (f *Found) add(ctx context.Context, c *client.Client, folder string, names *skill.Names) error {
 	dir := path.Join(Directory, folder)
-	main, content, err := mainOf(ctx, c, dir)
+	main, content, err := readMain(ctx, c, dir)
 	_, refused := errors.AsType[*protocol.Error](err)
 	switch {
-	case isCode(err, protocol.NotFound): // It is no folder of a skill.
+	case isCode(err, protocol.NotFound): // The folder has no skill.
 		return nil
 	case refused:
 		f.Unread = append(f.Unread, Unread{dir, err})
@@ -93,16 +92,16 @@ func (f *Found) add(ctx context.Context, c *client.Client, folder string, names 
 	f.Skills = append(f.Skills, skill.Skill{
 		Source: skill.FromWorkspace, Name: names.Next(about.Name, folder), Description: about.Description,
 		Dir: dir, Main: main,
-		Files: func(ctx context.Context) ([]string, bool, error) { return filesIn(ctx, c, dir, main) },
+		Files: func(ctx context.Context) ([]string, bool, error) { return listFiles(ctx, c, dir, main) },
 		File: func(ctx context.Context, file string) ([]byte, error) {
-			return contentOf(ctx, c, path.Join(dir, file))
+			return readFile(ctx, c, path.Join(dir, file))
 		},
 	})
 	return nil
 }
 
-// mainOf is the file with the instructions of the skill in a folder.
-func mainOf(ctx context.Context, c *client.Client, dir string) (main string, content []byte, err error) {
+// readMain reads the file with the instructions of the skill in a folder.
+func readMain(ctx context.Context, c *client.Client, dir string) (main string, content []byte, err error) {
 	for _, main = range []string{skill.MainFile, lowerMain} {
 		content, err = c.Content(ctx, path.Join(dir, main), skill.MaxFileBytes)
 		if !isCode(err, protocol.NotFound) {
@@ -112,8 +111,8 @@ func mainOf(ctx context.Context, c *client.Client, dir string) (main string, con
 	return main, content, err
 }
 
-// folderOf is the name of the folder that may be that of a skill: the one that a SKILL.md or skill.md is said to be in,
-// or what is said to be at another path. Only the name counts: where the skills are may be behind a link.
+// folderOf is the folder of a search result: that of a SKILL.md or skill.md, or else the entry itself, which may be a
+// link. Its path does not count: the directory of the skills may be a link, too.
 func folderOf(file string) (folder string, ok bool) {
 	folder = path.Base(file)
 	if folder == skill.MainFile || folder == lowerMain {
@@ -123,22 +122,22 @@ func folderOf(file string) (folder string, ok bool) {
 	return folder, err == nil
 }
 
-// filesIn are the files in the folder of a skill, without those that are hidden or that ignore files name.
-func filesIn(ctx context.Context, c *client.Client, dir, main string) (files []string, more bool, err error) {
-	// What is found is named by where links lead; so is the file with the instructions.
-	there, err := c.Search(ctx, protocol.SearchRequest{Path: dir, Glob: main, Hidden: true, Limit: 1})
+// listFiles lists the files in the folder of a skill, without hidden and ignored ones.
+func listFiles(ctx context.Context, c *client.Client, dir, main string) (files []string, more bool, err error) {
+	// Search results have resolved paths. The path of the main file has the prefix of the folder.
+	mains, err := c.Search(ctx, protocol.SearchRequest{Path: dir, Glob: main, Hidden: true, Limit: 1})
 	if err != nil {
 		return nil, false, workspace.Problem(ctx, err)
 	}
-	if len(there.Matches) == 0 {
-		return nil, false, nil // It has just been removed.
+	if len(mains.Matches) == 0 {
+		return nil, false, nil // The skill was removed meanwhile.
 	}
 	found, err := c.Search(ctx, protocol.SearchRequest{Path: dir, Limit: maxFound})
 	if err != nil {
 		return nil, false, workspace.Problem(ctx, err)
 	}
 	for _, match := range found.Matches {
-		file, ok := strings.CutPrefix(match.Path, strings.TrimSuffix(there.Matches[0].Path, main))
+		file, ok := strings.CutPrefix(match.Path, strings.TrimSuffix(mains.Matches[0].Path, main))
 		if _, err := skill.CheckPath(file); ok && err == nil {
 			files = append(files, file)
 		}
@@ -146,7 +145,7 @@ func filesIn(ctx context.Context, c *client.Client, dir, main string) (files []s
 	return files, found.Truncated, nil
 }
 
-func contentOf(ctx context.Context, c *client.Client, file string) ([]byte, error) {
+func readFile(ctx context.Context, c *client.Client, file string) ([]byte, error) {
 	content, err := c.Content(ctx, file, skill.MaxFileBytes)
 	switch {
 	case isCode(err, protocol.NotFound):

@@ -136,7 +136,6 @@ func TestOnlySkillsOfTheWorkspaceNeedIt(t *testing.T) {
 
 func TestSkillToolsAreOfferedOnlyWithSkillSources(t *testing.T) {
 	b := newBench(t)
-	own := &common{b.options()}
 	for name, c := range map[string]struct{ named, none, want bool }{
 		"both": {true, false, true}, "ConfigMaps": {true, true, true}, "a workspace": {false, false, true},
 		"neither": {false, true, false},
@@ -145,7 +144,7 @@ func TestSkillToolsAreOfferedOnlyWithSkillSources(t *testing.T) {
 		if c.named {
 			chat = b.chat
 		}
-		if b.none = c.none; own.suits(chat) != c.want {
+		if b.none = c.none; b.options().mayHaveSkills(chat) != c.want {
 			t.Errorf("%s: it is offered: %t", name, !c.want)
 		}
 	}

@@ -17,14 +17,11 @@ import (
 )
 
 const (
-	// maxParameters is how many parameters a template has, maxValue how many characters a value.
+	// maxParameters bounds the parameters of a template, maxValue the characters of a value.
 	maxParameters, maxValue = 64, 1024
-	// maxResult is how many bytes a result may have: it must never be shortened, because it is what is decided.
+	// maxResult is in bytes. A result must not be shortened, because the operator acts on it.
 	maxResult = 4 << 10
 )
-
-// create decides what the workspace is made from.
-type create struct{ *common }
 
 // value of a parameter, as in v1alpha1.WorkspaceParameter.
 type value struct {
@@ -47,8 +44,13 @@ func (r *createResult) reference() *v1alpha1.WorkspaceTemplateReference {
 	return ref
 }
 
-func (create) Definition() tools.Definition {
-	return tools.Definition{
+type createArguments struct {
+	Template   string  `json:"template"`
+	Parameters []value `json:"parameters"`
+}
+
+func (o Options) createWorkspace() tools.Tool {
+	return tools.New(tools.Definition{
 		Name: "create_workspace",
 		Description: "Creates the workspace of this chat from a template: the place where its files are and its commands " +
 			"run. Call it alone, once; the tools for files and commands are there from the next reply on. A chat has one " +
@@ -62,9 +64,9 @@ func (create) Definition() tools.Definition {
 					"value": arguments.Text(0, maxValue, "Its value, numbers and booleans as text, too."),
 				}, "name", "value")},
 		}, "template"),
-		// A workspace is where a chat looks, in every mode. Calls of the same reply could not work in it yet.
-		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: suits, Exclusive: true,
-			Repeatable: true, ChangeWorkspace: createWorkspace},
+		// Chats of every mode read files. Calls of the same reply could not work in the workspace yet.
+		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: mayChoose, Exclusive: true,
+			Repeatable: true, ChangeWorkspace: workspaceChange},
 		Reference: tools.Reference{Offered: offered, Result: createResult{},
 			Errors: []string{
 				"There is no such template, or it is wrong, or a value does not fit: the error says what is possible.",
@@ -73,29 +75,18 @@ func (create) Definition() tools.Definition {
 			},
 			Limits: []string{fmt.Sprintf("%d characters a value, and %d KiB for all of them as JSON.", maxValue,
 				maxResult>>10)}},
-	}
+	}, o.create)
 }
 
-// Run checks the choice.
-func (t create) Run(ctx context.Context, call tools.Call) (string, error) {
-	var given struct {
-		Template   string  `json:"template"`
-		Parameters []value `json:"parameters"`
-	}
-	if err := arguments.Decode(t.Definition().InputSchema, call.Input, &given); err != nil {
-		return "", err
-	}
-	template, err := t.one(ctx, call.Chat, given.Template)
+// create checks the choice.
+func (o Options) create(ctx context.Context, call tools.Call, args createArguments) (string, error) {
+	template, declared, err := o.find(ctx, call.Chat, args.Template)
 	if err != nil {
 		return "", err
 	}
-	declared, err := parameters.Of(template.Annotations)
-	if err != nil {
-		return "", wrong(template, err)
-	}
-	result := createResult{Template: template.Name, Parameters: given.Parameters,
+	result := createResult{Template: template.Name, Parameters: args.Parameters,
 		Note: "It starts with the first call that needs it, which waits until it is ready."}
-	if err := fits(declared, result.reference().Parameters); err != nil {
+	if err := checkValues(declared, result.reference().Parameters); err != nil {
 		return "", err
 	}
 	if result.Exists, err = exists(call.Chat, result.reference()); err != nil {
@@ -108,18 +99,18 @@ func (t create) Run(ctx context.Context, call tools.Call) (string, error) {
 	return text, err
 }
 
-// fits reports whether the values are those of one workspace.
-func fits(declared []parameters.Parameter, given []v1alpha1.WorkspaceParameter) error {
-	for i, p := range given {
-		if slices.ContainsFunc(given[:i], func(q v1alpha1.WorkspaceParameter) bool { return p.Name == q.Name }) {
+// checkValues returns an error unless the template takes the values, one for each parameter.
+func checkValues(declared []parameters.Parameter, values []v1alpha1.WorkspaceParameter) error {
+	for i, p := range values {
+		if slices.ContainsFunc(values[:i], func(q v1alpha1.WorkspaceParameter) bool { return p.Name == q.Name }) {
 			return fmt.Errorf("parameter %q has two values: give one", p.Name)
 		}
 	}
-	_, err := parameters.Values(declared, given)
+	_, err := parameters.Values(declared, values)
 	return err
 }
 
-// exists reports whether the chat has this very workspace. The error says which other one it has.
+// exists reports whether the chat has this very workspace. The error names another one that it has.
 func exists(chat *v1alpha1.Chat, want *v1alpha1.WorkspaceTemplateReference) (bool, error) {
 	if chat.Status.Workspace == nil || chat.Status.Workspace.PodTemplateRef == nil {
 		return false, nil
@@ -140,11 +131,10 @@ func byName(all []v1alpha1.WorkspaceParameter) map[string]string {
 	return values
 }
 
-// createWorkspace is what a result of create decides.
-func createWorkspace(result v1alpha1.ToolResult) *v1alpha1.WorkspaceChange {
-	var decided createResult
-	if json.Unmarshal([]byte(result.Output), &decided) != nil || decided.Template == "" || decided.Exists {
+func workspaceChange(result v1alpha1.ToolResult) *v1alpha1.WorkspaceChange {
+	var choice createResult
+	if json.Unmarshal([]byte(result.Output), &choice) != nil || choice.Template == "" || choice.Exists {
 		return nil
 	}
-	return &v1alpha1.WorkspaceChange{Create: decided.reference()}
+	return &v1alpha1.WorkspaceChange{Create: choice.reference()}
 }

@@ -14,16 +14,62 @@ import (
 	"parley.dev/parley/internal/workspace/parameters"
 )
 
-// read shows a template.
-type read struct{ *common }
+type listEntry struct {
+	Name        string   `json:"name" doc:"Its name for the other tools."`
+	Description string   `json:"description,omitempty" doc:"What it is for, in the words of who made it."`
+	Parameters  []string `json:"parameters,omitempty" doc:"The names of its parameters."`
+}
 
-// parameter of a template, as the model reads it.
+type listResult struct {
+	Templates []listEntry `json:"templates" doc:"The templates, by name."`
+	Note      string      `json:"note,omitempty" doc:"Whether there are more."`
+}
+
+func (o Options) listTemplates() tools.Tool {
+	return tools.New(tools.Definition{
+		Name: "list_templates",
+		Description: "Lists the templates that the workspace of this chat can be made from. Read the one that fits with " +
+			"read_template, and call create_workspace with its name.",
+		InputSchema: arguments.Object(map[string]any{}),
+		Traits:      reading,
+		Reference: tools.Reference{Offered: offered, Result: listResult{}, Limits: []string{
+			fmt.Sprintf("%d templates, of together %d MiB as the API server has them.", maxTemplates, maxBytes>>20)}},
+	}, func(ctx context.Context, call tools.Call, _ struct{}) (string, error) {
+		all, more, err := o.selectedBy(ctx, call.Chat)
+		if err != nil {
+			return "", err
+		}
+		return tools.Fit(call.Chat, len(all), func(most int) any {
+			result := listResult{Templates: []listEntry{}}
+			for i := range all[:most] {
+				entry := listEntry{Name: all[i].Name, Description: all[i].description()}
+				declared, _ := parameters.Of(all[i].Annotations) // read_template reports the error.
+				for _, p := range declared {
+					entry.Parameters = append(entry.Parameters, p.Name)
+				}
+				result.Templates = append(result.Templates, entry)
+			}
+			switch {
+			case more:
+				result.Note = "There are " + tooMany + "."
+			case most < len(all):
+				result.Note = "There are more."
+			}
+			return result
+		})
+	})
+}
+
 type parameter struct {
 	Name        string   `json:"name" doc:"Its name."`
 	Description string   `json:"description,omitempty" doc:"What it means."`
 	Type        string   `json:"type" doc:"string, integer, boolean or quantity."`
 	Default     *string  `json:"default,omitempty" doc:"Its value if none is given; without a default one must be given."`
 	Allowed     []string `json:"allowed,omitempty" doc:"The values that may be given; missing: any of the type."`
+}
+
+type readArguments struct {
+	Template string `json:"template"`
 }
 
 type readResult struct {
@@ -36,50 +82,30 @@ type readResult struct {
 	Parameters  []parameter       `json:"parameters,omitempty" doc:"Its parameters."`
 }
 
-func (read) Definition() tools.Definition {
-	return tools.Definition{
+func (o Options) readTemplate() tools.Tool {
+	return tools.New(tools.Definition{
 		Name: "read_template",
 		Description: "Shows a template that the workspace of this chat can be made from: its image, its resources and its " +
 			"parameters, with their defaults and the values that they allow.",
 		InputSchema: arguments.Object(map[string]any{
 			"template": arguments.Text(1, maxName, "The template, from list_templates."),
 		}, "template"),
-		Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: suits, Repeatable: true},
+		Traits: reading,
 		Reference: tools.Reference{Offered: offered, Result: readResult{},
 			Errors: []string{"There is no such template: the error names those that there are.",
 				"The template is wrong: the error says what."}},
-	}
-}
-
-// Run shows the template.
-func (t read) Run(ctx context.Context, call tools.Call) (string, error) {
-	var given struct {
-		Template string `json:"template"`
-	}
-	if err := arguments.Decode(t.Definition().InputSchema, call.Input, &given); err != nil {
-		return "", err
-	}
-	template, err := t.one(ctx, call.Chat, given.Template)
-	if err != nil {
-		return "", err
-	}
-	declared, err := parameters.Of(template.Annotations)
-	if err != nil {
-		return "", wrong(template, err)
-	}
-	return tools.Fit(call.Chat, 0, func(int) any { return shown(template, declared) })
-}
-
-func wrong(t *Template, err error) error {
-	return fmt.Errorf("template %s is invalid: a person must fix it, or choose another one: %w", t.Name, err)
-}
-
-func shown(t *Template, declared []parameters.Parameter) readResult {
-	result := readResult{Name: t.Name, Description: description(t), Image: t.Image, Requests: t.Requests, Limits: t.Limits,
-		Directory: cmp.Or(t.Annotations[v1alpha1.AnnotationDirectory], v1alpha1.DefaultWorkspaceDirectory)}
-	for _, p := range declared {
-		result.Parameters = append(result.Parameters, parameter{Name: p.Name, Description: p.Description,
-			Type: string(p.Type), Default: p.Default, Allowed: p.Allowed})
-	}
-	return result
+	}, func(ctx context.Context, call tools.Call, args readArguments) (string, error) {
+		t, declared, err := o.find(ctx, call.Chat, args.Template)
+		if err != nil {
+			return "", err
+		}
+		result := readResult{Name: t.Name, Description: t.description(), Image: t.Image, Requests: t.Requests,
+			Limits:    t.Limits,
+			Directory: cmp.Or(t.Annotations[v1alpha1.AnnotationDirectory], v1alpha1.DefaultWorkspaceDirectory)}
+		for _, p := range declared {
+			result.Parameters = append(result.Parameters, parameter{Name: p.Name, Description: p.Description,
+				Type: string(p.Type), Default: p.Default, Allowed: p.Allowed})
+		}
+		return tools.Fit(call.Chat, 0, func(int) any { return result })
+	})
 }
