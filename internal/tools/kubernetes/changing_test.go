@@ -121,7 +121,7 @@ func TestRetriedApprovedCallIsIdempotent(t *testing.T) {
 	input = `{"resource":"cm","name":"a"}`
 	q := s.asks("k8s_delete", input)
 	s.decide(q, true, "")
-	var gone removeResult
+	var gone deleteResult
 	if s.must("k8s_delete", input, &gone); gone.Outcome != "deleted" {
 		t.Errorf("the object is %s", gone.Outcome)
 	}
@@ -272,7 +272,7 @@ func TestWithoutApprovalAChangeIsMadeAtOnce(t *testing.T) {
 	s.again = true
 	s.fails("k8s_delete", `{"resource":"cm","name":"a"}`, "may have been deleted")
 	s.again = false
-	var gone removeResult
+	var gone deleteResult
 	if s.must("k8s_delete", `{"resource":"cm","name":"a"}`, &gone); gone.Outcome != "deleted" || s.value("a") != "" {
 		t.Errorf("it is %s", gone.Outcome)
 	}
@@ -305,7 +305,7 @@ func TestADeletionSaysWhatBecomesOfTheRest(t *testing.T) {
 		t.Errorf("people are asked\n%s", q.Proposal)
 	}
 	s.decide(q, true, "")
-	var gone removeResult
+	var gone deleteResult
 	for range 2 { // The second time it goes already.
 		if s.must("k8s_delete", input, &gone); gone.Outcome != "deleting" {
 			t.Errorf("it is %s", gone.Outcome)

@@ -9,9 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -22,18 +20,15 @@ import (
 	"parley.dev/parley/internal/tools/arguments"
 )
 
-// events reads events.
-type events struct{ *common }
-
 const (
 	// defaultEvents is how many events are shown, maxEvents the most.
 	defaultEvents, maxEvents = 20, 200
-	// eventPages is how many pages of eventPage events are looked through for the newest ones: 4000.
-	eventPages, eventPage = 8, 500
+	// The newest events are found in the first maxPages pages of eventPage events.
+	maxPages, eventPage = 8, 500
 )
 
 type eventsArguments struct {
-	named
+	objectArguments
 	Limit int `json:"limit"`
 }
 
@@ -52,60 +47,52 @@ type eventsResult struct {
 	More   bool        `json:"not_all_seen,omitempty" doc:"Whether newer ones may be among those that were not seen."`
 }
 
-func (events) Definition() tools.Definition {
-	return tools.Definition{
-		Name:        string(v1alpha1.BuiltInK8sEvents),
-		Description: "Reads the events of a namespace, or those about an object, the newest first.",
-		InputSchema: arguments.Object(map[string]any{
-			"resource":  arguments.Text(1, maxName, "Only events about an object of this kind, as kubectl takes it."),
-			"name":      arguments.Text(1, maxName, "The name of that object."),
-			"namespace": namespaceArgument(),
-			"limit":     arguments.Integer(1, maxEvents, defaultEvents, "How many to show."),
-		}),
-		Traits: reading,
-		Reference: tools.Reference{Offered: offered, Result: eventsResult{}, Errors: commonErrors,
-			Limits: []string{fmt.Sprintf("The newest are found among the first %d that the API server lists.",
-				eventPages*eventPage),
-				"A message is shown up to 1024 characters, which is as long as the API lets one be.",
-				"Those about objects without a namespace are in the namespace `default`."}},
-	}
+var eventsDefinition = tools.Definition{
+	Name:        string(v1alpha1.BuiltInK8sEvents),
+	Description: "Reads the events of a namespace, or those about an object, the newest first.",
+	InputSchema: arguments.Object(map[string]any{
+		"resource":  arguments.Text(1, maxName, "Only events about an object of this kind, as kubectl takes it."),
+		"name":      arguments.Text(1, maxName, "The name of that object."),
+		"namespace": namespaceArgument,
+		"limit":     arguments.Integer(1, maxEvents, defaultEvents, "How many to show."),
+	}),
+	Traits: reading,
+	Reference: tools.Reference{Offered: offered, Result: eventsResult{},
+		Limits: []string{fmt.Sprintf("The newest are found among the first %d that the API server lists.",
+			maxPages*eventPage),
+			"A message is shown up to 1024 characters, which is as long as the API lets one be.",
+			"Those about objects without a namespace are in the namespace `default`."}},
 }
 
-// Run reads them.
-func (t events) Run(ctx context.Context, call tools.Call) (string, error) {
-	var given eventsArguments
-	a, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
-	if err != nil {
-		return "", err
-	}
-	if (given.Resource == "") != (given.Name == "") {
+func events(ctx context.Context, a *access, args eventsArguments) (string, error) {
+	if (args.Resource == "") != (args.Name == "") {
 		return "", errors.New("the call was not made: give resource and name, or neither")
 	}
-	namespace, selector := cmp.Or(given.Namespace, a.namespace), fields.Everything()
-	if given.Name != "" {
-		kind, err := a.find(ctx, given.Resource)
+	namespace, selector := cmp.Or(args.Namespace, a.namespace), ""
+	if args.Name != "" {
+		about, err := a.find(ctx, args.objectArguments)
 		if err != nil {
 			return "", err
 		}
-		namespace, selector = about(kind, a.within(kind, given.Namespace), given.Name)
+		namespace, selector = eventsAbout(about)
 	}
 	all, more, err := a.events(ctx, namespace, selector)
 	if err != nil {
 		return "", err
 	}
-	shown := all[:min(given.Limit, len(all))]
-	return tools.FitLines(call.Chat, len(shown), func(lines, _ int) any {
+	shown := all[:min(args.Limit, len(all))]
+	return tools.FitLines(a.call.Chat, len(shown), func(lines, _ int) any {
 		return eventsResult{Events: shown[:lines], Older: len(all) - lines, More: more}
 	})
 }
 
-// about is where the events about an object are, and which they are.
-func about(kind *kubeapi.Kind, namespace, name string) (string, fields.Selector) {
-	of := fields.Set{"involvedObject.kind": kind.Kind, "involvedObject.name": name}
-	return cmp.Or(namespace, "default"), of.AsSelector()
+// eventsAbout is the namespace and the field selector of the events about an object.
+func eventsAbout(t target) (namespace, selector string) {
+	of := fields.Set{"involvedObject.kind": t.kind.Kind, "involvedObject.name": t.name}
+	return cmp.Or(t.namespace, "default"), of.AsSelector().String()
 }
 
-// event is core/v1 Event, as far as it is shown.
+// event is the part of core/v1 Event that is shown.
 type event struct {
 	Metadata struct {
 		Created time.Time `json:"creationTimestamp"`
@@ -120,7 +107,7 @@ type event struct {
 	Count     int       `json:"count"`
 	LastSeen  time.Time `json:"lastTimestamp"`
 	EventTime time.Time `json:"eventTime"`
-	Series    *struct {
+	Series    struct {
 		Count    int       `json:"count"`
 		LastSeen time.Time `json:"lastObservedTime"`
 	} `json:"series"`
@@ -128,22 +115,11 @@ type event struct {
 
 // last is when it was seen last.
 func (e *event) last() time.Time {
-	if e.Series != nil && !e.Series.LastSeen.IsZero() {
-		return e.Series.LastSeen
-	}
-	for _, at := range []time.Time{e.LastSeen, e.EventTime} {
-		if !at.IsZero() {
-			return at
-		}
-	}
-	return e.Metadata.Created
+	return cmp.Or(e.Series.LastSeen, e.LastSeen, e.EventTime, e.Metadata.Created)
 }
 
 func (e *event) line() eventLine {
-	count := e.Count
-	if e.Series != nil {
-		count = max(count, e.Series.Count)
-	}
+	count := max(e.Count, e.Series.Count)
 	if count == 1 {
 		count = 0
 	}
@@ -151,17 +127,13 @@ func (e *event) line() eventLine {
 		About: cell(e.About.Kind + "/" + e.About.Name), Message: cell(e.Message)}
 }
 
-// events are those of a namespace that the selector selects, the newest first; more: there are others.
-func (a *access) events(ctx context.Context, namespace string, selector fields.Selector) (lines []eventLine, more bool,
-	err error) {
+// events are those of a namespace that the field selector selects, the newest first; more: there are others.
+func (a *access) events(ctx context.Context, namespace, selector string) (lines []eventLine, more bool, err error) {
 	var all []event
 	next := ""
-	for range eventPages {
-		query := url.Values{"limit": {strconv.Itoa(eventPage)}, "fieldSelector": {selector.String()}}
-		if next != "" {
-			query.Set("continue", next)
-		}
-		raw, err := a.do(ctx, kubeapi.Request{Path: []string{"api", "v1", "namespaces", namespace, "events"}, Query: query})
+	for range maxPages {
+		raw, err := a.do(ctx, kubeapi.Request{Path: []string{"api", "v1", "namespaces", namespace, "events"},
+			Query: query(map[string]string{"limit": fmt.Sprint(eventPage), "fieldSelector": selector, "continue": next})})
 		if err != nil {
 			return nil, false, err
 		}

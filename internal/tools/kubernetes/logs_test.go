@@ -34,7 +34,7 @@ func logging(t *testing.T, handler http.HandlerFunc) func(input string) (logsRes
 	chat := chattest.In("team", chattest.Chat("c"))
 	chat.Spec.Kubernetes = &v1alpha1.KubernetesAccess{ServiceAccountName: "worker"}
 	return func(input string) (got logsResult, err error) {
-		said, err := logs{&common{client}}.Run(t.Context(), tools.Call{ToolCall: v1alpha1.ToolCall{Input: input}, Chat: chat})
+		said, err := newTool(client, logsDefinition, logs).Run(t.Context(), tools.Call{ToolCall: v1alpha1.ToolCall{Input: input}, Chat: chat})
 		if err == nil {
 			err = json.Unmarshal([]byte(said), &got)
 		}

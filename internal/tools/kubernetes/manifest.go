@@ -17,39 +17,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/kube/kubeapi"
 )
 
 const (
-	// maxManifest is the most characters of what is applied, maxObjects the most objects in it.
+	// maxManifest bounds the characters of a manifest, maxObjects its objects.
 	maxManifest, maxObjects = 64 << 10, 8
-	// readAhead is how much is looked at to tell YAML from JSON.
-	readAhead = 4096
+	// formatPrefix is how many bytes are read to tell YAML from JSON.
+	formatPrefix = 4096
 )
 
-// target is an object to be changed.
-type target struct {
-	kind            *kubeapi.Kind
-	namespace, name string
-}
-
-// title is how people read of it.
-func (t target) title() string {
-	if t.namespace == "" {
-		return t.kind.Title() + " " + t.name
-	}
-	return t.kind.Title() + " " + t.name + " in namespace " + t.namespace
-}
-
-// manifest is an object as it is to be.
+// manifest creates or changes an object.
 type manifest struct {
 	target
 	object *unstructured.Unstructured
+	// force takes over fields of others.
+	force bool
 }
 
-// manifests are the objects of a text.
-func (a *access) manifests(ctx context.Context, text, namespace string) ([]manifest, error) {
-	objects, err := parse(text)
+// manifests are the objects of the arguments.
+func (a *access) manifests(ctx context.Context, args applyArguments) ([]manifest, error) {
+	objects, err := parseManifest(args.Manifest)
 	if err != nil {
 		return nil, fmt.Errorf("the call was not made: %w", err)
 	}
@@ -57,21 +44,20 @@ func (a *access) manifests(ctx context.Context, text, namespace string) ([]manif
 	for i, object := range objects {
 		kind, err := a.client.Of(ctx, a.account, object.GroupVersionKind())
 		if err != nil {
-			return nil, a.told(ctx, err)
+			return nil, a.describeError(ctx, err)
 		}
 		if object.GetNamespace() != "" && !kind.Namespaced {
 			return nil, fmt.Errorf("the call was not made: %s is in no namespace: leave metadata.namespace out", kind.Title())
 		}
-		into := a.within(kind, cmp.Or(object.GetNamespace(), namespace))
-		all[i] = manifest{target{kind, into, object.GetName()}, object}
-		object.SetNamespace(all[i].namespace)
+		object.SetNamespace(a.namespaceOf(kind, cmp.Or(object.GetNamespace(), args.Namespace)))
+		all[i] = manifest{target{kind, object.GetNamespace(), object.GetName()}, object, args.Force}
 	}
 	return all, nil
 }
 
-// parse reads the objects of a text. The error says what is wrong with it.
-func parse(text string) (objects []*unstructured.Unstructured, err error) {
-	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), readAhead)
+// parseManifest decodes the objects of a manifest.
+func parseManifest(text string) (objects []*unstructured.Unstructured, err error) {
+	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), formatPrefix)
 	for {
 		var raw json.RawMessage
 		if err := decoder.Decode(&raw); errors.Is(err, io.EOF) {
@@ -79,17 +65,17 @@ func parse(text string) (objects []*unstructured.Unstructured, err error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("the manifest is neither YAML nor JSON: %w", err)
 		}
-		o := &unstructured.Unstructured{}
 		if len(raw) == 0 || string(raw) == "null" {
 			continue // A document without content.
 		}
+		o := &unstructured.Unstructured{}
 		if err := utiljson.Unmarshal(raw, &o.Object); err != nil {
 			return nil, errors.New("the manifest has a document that is no object")
 		}
-		if err := check(o); err != nil {
+		if err := checkObject(o); err != nil {
 			return nil, err
 		}
-		withoutBookkeeping(o)
+		removeBookkeeping(o)
 		objects = append(objects, o)
 	}
 	switch n := len(objects); {
@@ -101,13 +87,13 @@ func parse(text string) (objects []*unstructured.Unstructured, err error) {
 	return objects, nil
 }
 
-// check is why an object cannot be applied; nil if it can.
-func check(o *unstructured.Unstructured) error {
+// checkObject returns an error if an object cannot be applied.
+func checkObject(o *unstructured.Unstructured) error {
 	gvk := o.GroupVersionKind()
 	switch {
 	case gvk.Kind == "" || gvk.Version == "":
 		return errors.New("an object has no apiVersion or no kind")
-	case isList(o):
+	case o.IsList() || gvk.Group == "" && strings.HasSuffix(gvk.Kind, "List"):
 		return fmt.Errorf("%s is a list: give its objects one by one, with a line of --- between them", gvk.Kind)
 	case o.GetName() == "":
 		return fmt.Errorf("a %s has no metadata.name: generateName is not enough", gvk.Kind)
@@ -119,15 +105,10 @@ func check(o *unstructured.Unstructured) error {
 	return nil
 }
 
-// isList reports whether the object is one of several others.
-func isList(o *unstructured.Unstructured) bool {
-	return o.IsList() || o.GroupVersionKind().Group == "" && strings.HasSuffix(o.GetKind(), "List")
-}
-
-// bookkeeping is what the API server writes itself.
+// bookkeeping are the fields that the API server writes.
 var bookkeeping = []string{"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink"}
 
-func withoutBookkeeping(o *unstructured.Unstructured) {
+func removeBookkeeping(o *unstructured.Unstructured) {
 	for _, field := range bookkeeping {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}

@@ -4,16 +4,18 @@
 package kubernetes
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	udiff "github.com/aymanbagabas/go-udiff"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -22,41 +24,80 @@ import (
 	"parley.dev/parley/internal/tools"
 )
 
-// proposal is what would become of an object, as people are asked about it.
+// maxTries bounds the attempts to change an object that others change at the same moment.
+const maxTries = 5
+
+// change is a change of one object.
+type change interface {
+	dryRun(ctx context.Context, a *access) (proposal, error)
+	// perform changes the version of the object that the proposal is about.
+	perform(ctx context.Context, a *access, p *proposal) error
+}
+
+// proposal is the result of a dry run, which people approve.
 type proposal struct {
 	target
 	// live is the object as it is; nil: there is none.
 	live *unstructured.Unstructured
 	// what would be done to it, in one line.
 	what string
-	// diff is all that would change, for people; empty: nothing, or all if the object goes. told is the same for the
-	// model, without what may be values of Secrets.
-	diff, told string
+	// diff has all that would change, for people. It is empty for a deletion. redactedDiff is the same for the model,
+	// without values of Secrets.
+	diff, redactedDiff string
 	// force takes over fields of others.
 	force bool
-	// done is true if there is nothing left to do.
-	done bool
+	// done is true if there is nothing left to do, gone if the object was deleted.
+	done, gone bool
 }
 
-// version is the object's resourceVersion.
-func (p *proposal) version() string {
-	if p.live == nil {
-		return ""
+// propose makes a dry run, again if the object changes meanwhile.
+func (a *access) propose(ctx context.Context, c change) (p proposal, err error) {
+	for range maxTries {
+		if p, err = c.dryRun(ctx, a); !changedMeanwhile(err) {
+			break
+		}
 	}
-	return p.live.GetResourceVersion()
+	return p, err
 }
 
-// sum stands for what a person sees of the proposal, and for the whole of the object that it changes: but for its
-// status, which changes all the time, and for the account that would do it. What has another sum is another proposal.
-func (p *proposal) sum(account string) string {
+// perform makes a proposed change. If the object changes meanwhile, it makes the change if the proposal stays the same,
+// because only the status of the object differs.
+func (a *access) perform(ctx context.Context, c change, p proposal) (proposal, error) {
+	hash := p.hash(a.account)
+	for range maxTries {
+		if p.done {
+			return p, nil
+		}
+		err := c.perform(ctx, a, &p)
+		if !changedMeanwhile(err) {
+			return p, err
+		}
+		if p, err = a.propose(ctx, c); err != nil {
+			return p, err
+		}
+		if !p.done && p.hash(a.account) != hash {
+			break
+		}
+	}
+	return p, errors.New("the object changed at the same moment, so that this was not done: look at it, and call again " +
+		"if it is still needed")
+}
+
+// changedMeanwhile reports whether a write failed because of another one at the same moment.
+func changedMeanwhile(err error) bool {
+	return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) && len(conflictsOf(err)) == 0
+}
+
+// hash identifies what a person approves: the account, the change, and the object without its status.
+func (p *proposal) hash(account string) string {
 	digest := sha256.New()
 	fmt.Fprintf(digest, "%s\n%s\n%s\n%s\n%t\n", account, p.title(), p.what, p.diff, p.force)
 	if p.live != nil {
 		o := p.live.DeepCopy()
 		uid, version := string(o.GetUID()), o.GetResourceVersion()
-		withoutBookkeeping(o)
+		removeBookkeeping(o)
 		delete(o.Object, "status")
-		if !p.kind.IsSecret() { // Its values are not known here, but every change of them is another version.
+		if !p.kind.IsSecret() { // The values of a Secret are redacted, but every change of them has another version.
 			version = ""
 		}
 		raw, err := json.Marshal(o.Object)
@@ -65,38 +106,31 @@ func (p *proposal) sum(account string) string {
 	return hex.EncodeToString(digest.Sum(nil)[:16])
 }
 
-// compare finds out what changes from the live object to another state of it. A status that nobody gave a new object is
-// the API server's and no part of it.
+// compare sets the diffs from the live object to another state of it. A new object has a status in them only if the
+// manifest has one.
 func (p *proposal) compare(after *unstructured.Unstructured, status bool) (err error) {
 	if p.live == nil && !status {
 		after = after.DeepCopy()
 		delete(after.Object, "status")
 	}
-	if p.diff, err = differ(p.live, after); err != nil {
+	if p.diff, err = diff(p.live, after, func(any) {}); err != nil {
 		return err
 	}
-	p.told, err = differ(withoutSecrets(p.live), withoutSecrets(after))
+	p.redactedDiff, err = diff(p.live, after, removeSecrets)
 	return err
 }
 
-// withoutSecrets is the object as the model may read it.
-func withoutSecrets(o *unstructured.Unstructured) *unstructured.Unstructured {
-	if o = o.DeepCopy(); o != nil {
-		withoutValues(o.Object)
-	}
-	return o
-}
-
-// differ is what changes from one state of an object to another, with three lines around it. Of the status it says
-// something only if that changes.
-func differ(before, after *unstructured.Unstructured) (string, error) {
-	texts := make([]string, 2)
-	states := make([]map[string]any, 2)
+// diff is the unified diff of two states of an object, either of which may be nil. It has the status only if that
+// changes.
+func diff(before, after *unstructured.Unstructured, redact func(any)) (string, error) {
+	var texts [2]string
+	var states [2]map[string]any
 	for i, o := range []*unstructured.Unstructured{before, after} {
 		if o != nil {
 			o = o.DeepCopy()
-			withoutBookkeeping(o)
-			states[i] = maps.Clone(o.Object)
+			redact(o.Object)
+			removeBookkeeping(o)
+			states[i] = o.Object
 		}
 	}
 	if reflect.DeepEqual(states[0]["status"], states[1]["status"]) {
@@ -105,7 +139,7 @@ func differ(before, after *unstructured.Unstructured) (string, error) {
 	}
 	for i, state := range states {
 		var err error
-		if texts[i], err = text(state); err != nil {
+		if texts[i], err = encodeYAML(state); err != nil {
 			return "", err
 		}
 	}
@@ -117,8 +151,8 @@ func differ(before, after *unstructured.Unstructured) (string, error) {
 	return "@@" + hunks, nil
 }
 
-// asked is how people read the proposals.
-func asked(a *access, all []proposal) (text string) {
+// proposalText describes the proposals to people.
+func (a *access) proposalText(all []proposal) (text string) {
 	text = fmt.Sprintf("As service account %s of namespace %s:\n", a.account, a.namespace)
 	for i := range all {
 		text += all[i].what + "\n" + all[i].diff
@@ -129,36 +163,46 @@ func asked(a *access, all []proposal) (text string) {
 	return printable.Visible(text)
 }
 
-// review lets a person decide about the proposals where that is required. It returns nil if what is proposed may be
-// done; tools.ErrAsks if a person is asked first; else why it may not.
-func (a *access) review(tool string, all []proposal) error {
-	sums := make([]string, len(all))
-	for i := range all {
-		sums[i] = all[i].sum(a.account)
+// review asks people about the proposals if that is required. It returns nil if they may be carried out, and
+// tools.ErrAsks if people are asked first.
+func (a *access) review(all []proposal) error {
+	answer := a.call.Answer
+	if answer != nil && !answer.Given {
+		words := "A person denied this change, so nothing was done."
+		if answer.Comment != "" {
+			words += " They said: " + answer.Comment
+		}
+		return errors.New(words)
 	}
-	switch answer := a.call.Answer; {
-	case answer != nil && !answer.Given:
-		return denied(answer.Comment)
-	case answer != nil:
-		return same(all, sums, answer.State)
-	case !needsApproval(a.call.Chat, tool):
+	if !slices.ContainsFunc(all, func(p proposal) bool { return !p.done }) {
 		return nil
 	}
-	return a.ask(all, sums)
-}
-
-// needsApproval reports whether a person has to approve what the tool would change.
-func needsApproval(chat *v1alpha1.Chat, tool string) bool {
-	return chat.Spec.Kubernetes.Changes != v1alpha1.ClusterChangesWithoutApproval ||
-		toolpolicy.NeedsApproval(chat.Spec.Tools, tool)
-}
-
-func (a *access) ask(all []proposal, sums []string) error {
-	state, err := json.Marshal(sums)
-	if err != nil {
-		return fmt.Errorf("writing down what was asked: %w", err)
+	hashes := make([]string, len(all))
+	for i := range all {
+		hashes[i] = all[i].hash(a.account)
 	}
-	q := tools.Question{Proposal: asked(a, all), State: string(state)}
+	switch {
+	case answer != nil:
+		return checkApproved(all, hashes, answer.State)
+	case a.needsApproval():
+		return a.ask(all, hashes)
+	}
+	return nil
+}
+
+// needsApproval reports whether a person has to approve the change of the call.
+func (a *access) needsApproval() bool {
+	chat := a.call.Chat
+	return chat.Spec.Kubernetes.Changes != v1alpha1.ClusterChangesWithoutApproval ||
+		toolpolicy.NeedsApproval(chat.Spec.Tools, a.call.Name)
+}
+
+func (a *access) ask(all []proposal, hashes []string) error {
+	state, err := tools.Encode(hashes)
+	if err != nil {
+		return err
+	}
+	q := tools.Question{Proposal: a.proposalText(all), State: state}
 	switch most := v1alpha1.MaxProposal; {
 	case len(q.Proposal) > most:
 		return fmt.Errorf("nothing was done: a person must approve this, and what would change has %d bytes, more than the "+
@@ -170,22 +214,14 @@ func (a *access) ask(all []proposal, sums []string) error {
 	return tools.ErrAsks
 }
 
-func denied(comment string) error {
-	words := "A person denied this change, so nothing was done."
-	if comment != "" {
-		words += " They said: " + comment
-	}
-	return errors.New(words)
-}
-
-// same is why what is proposed now is not what was approved; nil if it is, as far as it is not done already.
-func same(all []proposal, sums []string, state string) error {
+// checkApproved returns an error unless the approved state has the hashes of all proposals that are not done already.
+func checkApproved(all []proposal, hashes []string, state string) error {
 	var approved []string
-	if json.Unmarshal([]byte(state), &approved) != nil || len(approved) != len(sums) {
+	if json.Unmarshal([]byte(state), &approved) != nil || len(approved) != len(hashes) {
 		return errors.New("nothing was done: what was approved can no longer be read. Make the call again")
 	}
 	for i := range all {
-		if !all[i].done && sums[i] != approved[i] {
+		if !all[i].done && hashes[i] != approved[i] {
 			return fmt.Errorf("%s changed since it was shown to a person, or would be changed in another way by now: what they "+
 				"approved was not done, unless this call was interrupted and it was done then. Look at it, and make the call "+
 				"again if it is still needed", all[i].title())
