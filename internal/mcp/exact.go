@@ -13,11 +13,11 @@ import (
 )
 
 // exact is a transport that keeps results of calls and definitions of tools as the server wrote them. The protocol's
-// library reads a result, or a list, as a whole or not at all, and rounds large integers.
+// library rejects a result or a list because of one invalid part, and rounds large integers.
 type exact struct {
 	sdk.Transport
-	// agreed is called with the version of a session. The library says it to connections of its own only.
-	agreed func(version string)
+	// onVersion is called with the version of a session, which the library passes to its own connections only.
+	onVersion func(version string)
 }
 
 // Connect implements sdk.Transport.
@@ -26,15 +26,15 @@ func (t exact) Connect(ctx context.Context) (sdk.Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &exactConnection{Connection: inner, agreed: t.agreed, methods: map[jsonrpc.ID]string{}}, nil
+	return &exactConnection{Connection: inner, onVersion: t.onVersion, methods: map[jsonrpc.ID]string{}}, nil
 }
 
 type exactConnection struct {
 	sdk.Connection
-	agreed func(version string)
+	onVersion func(version string)
 
 	mu sync.Mutex
-	// methods are those of the requests that have no response yet.
+	// methods are those of the pending requests.
 	methods map[jsonrpc.ID]string
 }
 
@@ -57,7 +57,7 @@ func (c *exactConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	return message, err
 }
 
-// keep makes a result one that the library can read, with what the server wrote in it.
+// keep replaces a result by one that the library can decode, with the original in its _meta.
 func (c *exactConnection) keep(response *jsonrpc.Response) {
 	c.mu.Lock()
 	method := c.methods[response.ID]
@@ -68,20 +68,20 @@ func (c *exactConnection) keep(response *jsonrpc.Response) {
 	}
 	switch method {
 	case "initialize":
-		var said struct {
+		var result struct {
 			ProtocolVersion string `json:"protocolVersion"`
 		}
-		if json.Unmarshal(response.Result, &said) == nil {
-			c.agreed(said.ProtocolVersion)
+		if json.Unmarshal(response.Result, &result) == nil {
+			c.onVersion(result.ProtocolVersion)
 		}
 	case "tools/call":
-		response.Result = keptResult(response.Result)
+		response.Result = wrapResult(response.Result)
 	case "tools/list":
-		response.Result = keptList(response.Result)
+		response.Result = wrapList(response.Result)
 	}
 }
 
-// rawKey is where the JSON of the server stands in the _meta of what the library reads.
+// rawKey is the member of _meta with the JSON of the server.
 const rawKey = "parley.dev/raw"
 
 func meta(raw json.RawMessage) map[string]string { return map[string]string{rawKey: string(raw)} }
@@ -92,46 +92,46 @@ func raw(m sdk.Meta) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-// keptResult leaves to the library only what it does for a server that asks for input.
-func keptResult(result json.RawMessage) json.RawMessage {
-	var asks struct {
+// wrapResult keeps for the library only a server's request for input.
+func wrapResult(result json.RawMessage) json.RawMessage {
+	var r struct {
 		ResultType    lenientText     `json:"resultType"`
 		InputRequests json.RawMessage `json:"inputRequests,omitempty"`
 		RequestState  json.RawMessage `json:"requestState,omitempty"`
 	}
-	kept := map[string]any{"content": []any{}, "_meta": meta(result)}
-	if json.Unmarshal(result, &asks) == nil && asks.ResultType == "input_required" {
-		kept["resultType"], kept["inputRequests"], kept["requestState"] = asks.ResultType, asks.InputRequests,
-			asks.RequestState
+	wrapped := map[string]any{"content": []any{}, "_meta": meta(result)}
+	if json.Unmarshal(result, &r) == nil && r.ResultType == "input_required" {
+		wrapped["resultType"], wrapped["inputRequests"], wrapped["requestState"] = r.ResultType, r.InputRequests,
+			r.RequestState
 	}
-	return encoded(kept, result)
+	return encodeOr(wrapped, result)
 }
 
-// keptList leaves to the library the name of a tool and the schema of its arguments, which says what goes into headers.
-func keptList(result json.RawMessage) json.RawMessage {
+// wrapList keeps for the library the name of a tool and the schema of its arguments, which determines headers.
+func wrapList(result json.RawMessage) json.RawMessage {
 	var list map[string]json.RawMessage
 	var definitions []json.RawMessage
 	if json.Unmarshal(result, &list) != nil || json.Unmarshal(list["tools"], &definitions) != nil {
 		return result
 	}
-	kept := make([]map[string]any, len(definitions))
+	wrapped := make([]map[string]any, len(definitions))
 	for i, definition := range definitions {
 		var tool struct {
 			Name        lenientText     `json:"name"`
 			InputSchema json.RawMessage `json:"inputSchema"`
 		}
-		_ = json.Unmarshal(definition, &tool) // What is wrong with it is said when it is defined.
-		kept[i] = map[string]any{"name": tool.Name, "inputSchema": tool.InputSchema, "_meta": meta(definition)}
+		_ = json.Unmarshal(definition, &tool) // define reports the error.
+		wrapped[i] = map[string]any{"name": tool.Name, "inputSchema": tool.InputSchema, "_meta": meta(definition)}
 	}
-	list["tools"] = encoded(kept, list["tools"])
-	return encoded(list, result)
+	list["tools"] = encodeOr(wrapped, list["tools"])
+	return encodeOr(list, result)
 }
 
-// encoded is the value as JSON, and otherwise what is there.
-func encoded(value any, otherwise json.RawMessage) json.RawMessage {
+// encodeOr encodes the value, or returns the fallback if that fails.
+func encodeOr(value any, fallback json.RawMessage) json.RawMessage {
 	text, err := json.Marshal(value)
 	if err != nil {
-		return otherwise
+		return fallback
 	}
 	return text
 }

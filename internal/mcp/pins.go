@@ -10,8 +10,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// Pinned are the hashes of the definitions that hold after the messages, by the names of the tools: a later message
-// pins another one in place of that of an earlier one.
+// Pinned are the hashes of the definitions that the messages pin, by the names of the tools. The latest pin counts.
 func Pinned(messages []v1alpha1.ChatMessage) map[string]string {
 	pinned := map[string]string{}
 	for i := range messages {
@@ -26,10 +25,11 @@ func Pinned(messages []v1alpha1.ChatMessage) map[string]string {
 	return pinned
 }
 
-// OnOffer tells whether the model was offered a tool when it made the newest reply. A call of any other one was stamped
-// by nobody who knew whether it requires approval.
+// OnOffer reports whether the model was offered a tool when it made the newest reply. It is not known whether a call of
+// another tool requires approval.
 func OnOffer(messages []v1alpha1.ChatMessage) func(name string) bool {
-	pinned, without := Pinned(messages), []v1alpha1.MCPServerUnavailable(nil)
+	pinned := Pinned(messages)
+	var without []v1alpha1.MCPServerUnavailable
 	for i := range slices.Backward(messages) {
 		if messages[i].Spec.Role != v1alpha1.RoleAssistant {
 			continue
@@ -46,18 +46,14 @@ func OnOffer(messages []v1alpha1.ChatMessage) func(name string) bool {
 	}
 }
 
-// Unpinned are those of the offered definitions that nothing is pinned for.
+// Unpinned are the offered definitions without a pin.
 func Unpinned(offered, pinned map[string]string) []v1alpha1.MCPTool {
-	fresh := map[string]string{}
-	for name, hash := range offered {
-		if pinned[name] == "" {
-			fresh[name] = hash
-		}
-	}
-	return Sorted(fresh)
+	unpinned := maps.Clone(offered)
+	maps.DeleteFunc(unpinned, func(name, _ string) bool { return pinned[name] != "" })
+	return Sorted(unpinned)
 }
 
-// Sorted are definitions sorted by name, at most as many as a message holds.
+// Sorted are definitions sorted by name, at most the limit of a message.
 func Sorted(hashes map[string]string) []v1alpha1.MCPTool {
 	all := make([]v1alpha1.MCPTool, 0, len(hashes))
 	for _, name := range slices.Sorted(maps.Keys(hashes)) {
@@ -68,8 +64,7 @@ func Sorted(hashes map[string]string) []v1alpha1.MCPTool {
 	return all
 }
 
-// Approved are the definitions that the message pins because a person has approved calls of changed tools that reply
-// made: they hold from then on.
+// Approved are the changed definitions that the message pins because a person has approved calls of the reply.
 func Approved(reply *v1alpha1.ChatMessage, approved []v1alpha1.ToolCall) []v1alpha1.MCPTool {
 	if reply == nil || reply.Spec.Generation == nil || reply.Spec.Generation.MCP == nil {
 		return nil
