@@ -7,21 +7,22 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// maxRun is the longest run of spaces, tabs or newlines that Visible shows as it is. Deeper indentation is rare, and a
-// run that fills a line of a terminal, or its height, hides what stands behind it.
+// maxRun is the longest run of spaces, tabs or newlines that Visible does not escape. A longer one could hide the text
+// after it, beyond the edge of a terminal.
 const maxRun = 32
 
 // brailleBlank is a symbol that looks like a space.
 const brailleBlank = '\u2800'
 
-// Visible is the text as people can decide by it: what Escape spells out, and also every space but U+0020, each
-// character of a run of more than 32 spaces, tabs or newlines, and variation selectors that select nothing.
+// Visible is the text for people who decide about it. In addition to Escape, it escapes all spaces but U+0020, each
+// character of a run of more than 32 spaces, tabs or newlines, and variation selectors without effect.
 func Visible(text string) string {
 	var b strings.Builder
 	visible(&b, Escape(text), func(r rune) {
@@ -34,7 +35,7 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// visible writes a text, and has escape write what cannot be seen in it.
+// visible writes a text, and calls escape for its invisible characters.
 func visible(b *strings.Builder, text string, escape func(rune)) {
 	before := rune(-1)
 	for at := 0; at < len(text); {
@@ -47,7 +48,7 @@ func visible(b *strings.Builder, text string, escape func(rune)) {
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(text[at:])
-		if passes(r, before) && seen(r, before) {
+		if passes(r, before) && isVisible(r, before) {
 			b.WriteRune(r)
 		} else {
 			escape(r)
@@ -56,7 +57,7 @@ func visible(b *strings.Builder, text string, escape func(rune)) {
 	}
 }
 
-// run is how many spaces, tabs or newlines of one kind a text begins with.
+// run is the number of equal spaces, tabs or newlines that a text begins with.
 func run(text string) int {
 	if text[0] != ' ' && text[0] != '\t' && text[0] != '\n' {
 		return 0
@@ -64,8 +65,8 @@ func run(text string) int {
 	return len(text) - len(strings.TrimLeft(text, text[:1]))
 }
 
-// seen reports whether a rune that passes behind another one can also be seen there.
-func seen(r, before rune) bool {
+// isVisible reports whether a rune that passes after another one is also visible there.
+func isVisible(r, before rune) bool {
 	switch {
 	case unicode.Is(unicode.Variation_Selector, r):
 		return (r == '\ufe0e' || r == '\ufe0f') && unicode.In(before, unicode.So, unicode.Sk)
@@ -75,9 +76,8 @@ func seen(r, before rune) bool {
 	return r == ' ' || !unicode.Is(unicode.Zs, r)
 }
 
-// VisibleJSON is the same JSON as people can decide by it: without whitespace between values, and with the characters
-// of strings as they are, but for those that Visible spells out. A decoder gets what it gets from raw, duplicate
-// members and all digits of numbers included. ok is false if raw is no JSON.
+// VisibleJSON is the same JSON for people who decide about it: without whitespace between values, and with escapes only
+// for what Visible escapes. Duplicate members and all digits of numbers stay. ok is false if raw is no JSON.
 func VisibleJSON(raw string) (shown string, ok bool) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, []byte(raw)); err != nil {
@@ -126,4 +126,39 @@ func quote(b *strings.Builder, text string) {
 		}
 	})
 	b.WriteByte('"')
+}
+
+// JSON is the same JSON with escapes in its strings for what does not pass. Spaces and line breaks between values stay.
+// Invalid bytes become U+FFFD, as in decoders.
+func JSON(raw []byte) []byte {
+	out := make([]byte, 0, len(raw))
+	for len(raw) > 0 {
+		r, size := utf8.DecodeRune(raw)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			out = utf8.AppendRune(out, r)
+		case r == '\r', passes(r, -1):
+			out = append(out, raw[:size]...)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+		raw = raw[size:]
+	}
+	return out
+}
+
+// JSONWriter returns a writer that applies JSON, such as for a logger. Each write must have whole values.
+func JSONWriter(w io.Writer) io.Writer { return jsonWriter{w} }
+
+type jsonWriter struct{ to io.Writer }
+
+// Write implements io.Writer.
+func (w jsonWriter) Write(p []byte) (int, error) {
+	if _, err := w.to.Write(JSON(p)); err != nil {
+		return 0, err // It is the writer's own.
+	}
+	return len(p), nil
 }
