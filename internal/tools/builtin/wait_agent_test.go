@@ -4,9 +4,11 @@
 package builtin_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -17,6 +19,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/builtin"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // namespace is what the tool can read.
@@ -49,9 +53,9 @@ func (n *namespace) call(input string) tools.Call {
 }
 
 func aChat(name, parent string, phase v1alpha1.ChatPhase, ready metav1.ConditionStatus, reason string) *v1alpha1.Chat {
-	chat := &v1alpha1.Chat{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	chat := chattest.Chat(name)
 	if parent != "" {
-		chat.Spec.ParentRef = &v1alpha1.ChatReference{Name: parent}
+		chattest.ChildOf(parent)(chat)
 	}
 	chat.Status = v1alpha1.ChatStatus{
 		Phase: phase, History: v1alpha1.HistoryStatus{Head: name + "-2-1"},
@@ -63,10 +67,10 @@ func aChat(name, parent string, phase v1alpha1.ChatPhase, ready metav1.Condition
 }
 
 func aMessage(role v1alpha1.MessageRole, parent string, texts ...string) *v1alpha1.ChatMessage {
-	m := &v1alpha1.ChatMessage{Spec: v1alpha1.ChatMessageSpec{Role: role, Parent: parent,
-		Generation: &v1alpha1.MessageGeneration{}}}
-	for i := range texts {
-		m.Spec.Parts = append(m.Spec.Parts, v1alpha1.MessagePart{Type: v1alpha1.PartText, Text: &texts[i]})
+	m := chattest.Generated("", role)
+	m.Spec.Parent = parent
+	for _, text := range texts {
+		chattest.Says(text)(m)
 	}
 	return m
 }
@@ -74,14 +78,14 @@ func aMessage(role v1alpha1.MessageRole, parent string, texts ...string) *v1alph
 func theFamily() *namespace {
 	done, idle := metav1.ConditionTrue, v1alpha1.ChatWaiting
 	n := &namespace{chats: map[string]*v1alpha1.Chat{
-		"root":     aChat("root", "", v1alpha1.ChatRunning, metav1.ConditionUnknown, "ExecutingTools"),
-		"done":     aChat("done", "root", idle, done, "Answered"),
-		"deep":     aChat("deep", "done", idle, done, "Answered"),
-		"stopped":  aChat("stopped", "root", idle, done, "MaxStepsReached"),
-		"busy":     aChat("busy", "root", v1alpha1.ChatRequiresAction, metav1.ConditionUnknown, "RequiresAction"),
-		"failed":   aChat("failed", "root", v1alpha1.ChatError, metav1.ConditionFalse, "ContextTooLong"),
-		"silent":   aChat("silent", "root", idle, done, "Answered"),
-		"stranger": aChat("stranger", "", idle, done, "Answered"),
+		"root":    aChat("root", "", v1alpha1.ChatRunning, metav1.ConditionUnknown, "ExecutingTools"),
+		"done":    aChat("done", "root", idle, done, "Answered"),
+		"deep":    aChat("deep", "done", idle, done, "Answered"),
+		"stopped": aChat("stopped", "root", idle, done, "MaxStepsReached"),
+		"busy":    aChat("busy", "root", v1alpha1.ChatRequiresAction, metav1.ConditionUnknown, "RequiresAction"),
+		"failed":  aChat("failed", "root", v1alpha1.ChatError, metav1.ConditionFalse, "ContextTooLong"),
+		"silent":  aChat("silent", "root", idle, done, "Answered"),
+		"other":   aChat("other", "", idle, done, "Answered"),
 	}, messages: map[string]*v1alpha1.ChatMessage{
 		"done-2-1":    aMessage(v1alpha1.RoleAssistant, "u", "It is ", "the CNI."),
 		"deep-2-1":    aMessage(v1alpha1.RoleAssistant, "u", strings.Repeat("\n", 2*tools.MaxResultBytes)),
@@ -94,7 +98,7 @@ func theFamily() *namespace {
 	return n
 }
 
-func TestWaitAgentTellsHowASubChatIs(t *testing.T) {
+func TestWaitAgentReturnsStateOfSubChat(t *testing.T) {
 	n := theFamily()
 	for name, c := range map[string]struct{ input, want, err string }{
 		"one that is done": {input: `{"chat":"done"}`,
@@ -107,28 +111,21 @@ func TestWaitAgentTellsHowASubChatIs(t *testing.T) {
 			want: `{"chat":"busy","phase":"RequiresAction","timed_out":true,"reason":"RequiresAction"}`},
 		"one that has failed": {input: `{"chat":"failed"}`,
 			want: `{"chat":"failed","phase":"Error","error":"message of ContextTooLong","reason":"ContextTooLong"}`},
-		"one that does not exist": {input: `{"chat":"nobody"}`, err: "only sub-chats can be waited for"},
-		"one of somebody else":    {input: `{"chat":"stranger"}`, err: "only sub-chats can be waited for"},
+		"one that does not exist": {input: `{"chat":"none"}`, err: "only sub-chats can be waited for"},
+		"one of another root":     {input: `{"chat":"other"}`, err: "only sub-chats can be waited for"},
 		"the chat itself":         {input: `{"chat":"root"}`, err: "only sub-chats can be waited for"},
-		"nobody":                  {input: `{}`, err: "must be the name"},
+		"no name":                 {input: `{}`, err: "must be the name"},
 		"a number":                {input: `{"chat":5}`, err: "reading the arguments"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := n.tool().Run(t.Context(), n.call(c.input))
-			if c.err != "" {
-				if err == nil || !strings.Contains(err.Error(), c.err) {
-					t.Fatalf("got %s, %v", got, err)
-				}
-				return
-			}
-			if err != nil || got != c.want {
-				t.Errorf("got %s, %v", got, err)
-			}
+			check.Equal(t, "result", c.want, got)
+			check.Contains(t, fmt.Sprint(err), cmp.Or(c.err, "<nil>"))
 		})
 	}
 }
 
-func TestALongReportIsCutWithinValidJSON(t *testing.T) {
+func TestLongReportIsTruncatedWithinValidJSON(t *testing.T) {
 	n := theFamily()
 	got, err := n.tool().Run(t.Context(), n.call(`{"chat":"deep"}`))
 	var result struct{ Report string }
@@ -138,21 +135,19 @@ func TestALongReportIsCutWithinValidJSON(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsToldWithoutAddresses(t *testing.T) {
+func TestReadErrorHasNoAddress(t *testing.T) {
 	n := theFamily()
 	n.broken = true
-	if _, err := n.tool().Run(t.Context(), n.call(`{"chat":"done"}`)); err == nil ||
-		err.Error() != "sub-chat done cannot be read at the moment; try again" {
-		t.Errorf("got %v", err)
-	}
+	_, err := n.tool().Run(t.Context(), n.call(`{"chat":"done"}`))
+	check.Equal(t, "error", "sub-chat done cannot be read at the moment; try again", fmt.Sprint(err))
 	n = theFamily()
 	delete(n.messages, "done-2-1")
-	if got, err := n.tool().Run(t.Context(), n.call(`{"chat":"done"}`)); err != nil || strings.Contains(got, "report") {
-		t.Errorf("a reply that is gone: got %s, %v", got, err)
-	}
+	got, err := n.tool().Run(t.Context(), n.call(`{"chat":"done"}`))
+	check.OK(t, err)
+	check.Lacks(t, got, "report")
 }
 
-func TestWaitAgentSaysForWhatACallWaits(t *testing.T) {
+func TestWaitAgentWaitsForSubChatWithinBounds(t *testing.T) {
 	for input, want := range map[string]struct {
 		chat    string
 		seconds int32
@@ -174,14 +169,8 @@ func TestWaitAgentSaysForWhatACallWaits(t *testing.T) {
 	}
 }
 
-func TestWaitAgentDescribesItselfAndSuitsParents(t *testing.T) {
-	tool := builtin.WaitAgent{}.Definition()
-	properties, _ := tool.InputSchema["properties"].(map[string]any)
-	if tool.Name != "wait_agent" || tool.Description == "" || properties["chat"] == nil ||
-		properties["timeout_seconds"] == nil {
-		t.Errorf("got %q, %q, %v", tool.Name, tool.Description, tool.InputSchema)
-	}
-	chat, useful := &v1alpha1.Chat{}, tool.UsefulTo
+func TestWaitAgentIsUsefulToParents(t *testing.T) {
+	chat, useful := &v1alpha1.Chat{}, builtin.WaitAgent{}.Definition().UsefulTo
 	if useful(chat) {
 		t.Error("a chat without an attempt has a use for it")
 	}
