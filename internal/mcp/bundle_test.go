@@ -26,6 +26,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/netguard/httpguard"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/proxytest"
 )
 
@@ -88,14 +89,10 @@ func TestServerCertificateIsVerifiedWithConfiguredCABundle(t *testing.T) {
 func selfSigned(t *testing.T) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}))
 }
 
@@ -110,9 +107,7 @@ func TestAServerIsCalledThroughThePodsProxy(t *testing.T) {
 	}), "mcp.test")
 	proxy := proxytest.New(t, server.URL)
 	file := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(file, authority.PEM, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, os.WriteFile(file, authority.PEM, 0o600))
 	bundle := v1alpha1.MCPCABundleSource{ConfigMapKeyRef: v1alpha1.ConfigMapKeyReference{Name: "corp", Key: "ca.crt"}}
 	for name, c := range map[string]struct {
 		file string

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/check"
 )
 
 // booking is a server whose tool asks who books before it does.
@@ -85,9 +87,8 @@ func TestSeveralRequestsAreAnsweredByTheirIDs(t *testing.T) {
 	call.Answer = &tools.Answer{Given: true, Content: `{"a":{"x":1}}`, Question: tools.Question{Requests: `{"a":{"method":` +
 		`"elicitation/create","params":{"message":"A?"}},"b":{"method":"elicitation/create","params":{"message":"B?"}}}`}}
 	got, err := offer(t, servers, serve(t, stateless(s))).Tools()[0].Run(t.Context(), call)
-	if want := `{"a":{"action":"accept","content":{"x":1}},"b":{"action":"accept"}}`; err != nil || got != want {
-		t.Errorf("the server got %s, %v", got, err)
-	}
+	check.OK(t, err)
+	check.Equal(t, "responses", `{"a":{"action":"accept","content":{"x":1}},"b":{"action":"accept"}}`, got)
 }
 
 func TestElicitationFromSessionServerIsDeclined(t *testing.T) {
@@ -104,12 +105,9 @@ func TestElicitationFromSessionServerIsDeclined(t *testing.T) {
 	servers, _ := newServers(t, nil)
 	offered := offer(t, servers, serve(t, withSessions(s)))
 	got := run(t, offered, "s__book", "{}")
-	if got.err != nil || !strings.HasPrefix(got.output, "decline\n[The server asked people for input") {
-		t.Errorf("the model reads %q, %v", got.output, got.err)
-	}
-	if got := run(t, offered, "s__look", "{}"); got.output != "seen" {
-		t.Errorf("of a call that asked nothing the model reads %q, %v", got.output, got.err)
-	}
+	check.OK(t, got.err)
+	check.Contains(t, got.output, "decline\n[The server asked people for input")
+	returns(t, offered, "s__look", "{}", "seen")
 }
 
 func TestUnsupportedElicitationIsAnError(t *testing.T) {
@@ -132,8 +130,6 @@ func TestUnsupportedElicitationIsAnError(t *testing.T) {
 		call := callOf("{}")
 		call.Ask = func(tools.Question) bool { return false }
 		_, err := offer(t, servers, serve(t, asks(c.result))).Tools()[0].Run(t.Context(), call)
-		if err == nil || errors.Is(err, tools.ErrAsks) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.Contains(t, fmt.Sprintf("%s: %v", name, err), c.says)
 	}
 }

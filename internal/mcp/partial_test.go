@@ -13,7 +13,9 @@ import (
 	"strings"
 	"testing"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/check"
 )
 
 // written is a server with the tool "t" that answers each call with that JSON, whatever it is.
@@ -66,13 +68,7 @@ func TestReadablePartsOfMalformedResultAreReturned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			servers, _ := newServers(t, nil)
-			got := run(t, offer(t, servers, serve(t, written(c.result))), "s__t", "{}")
-			if got.err != nil {
-				got.output = "failed: " + got.err.Error()
-			}
-			if got.output != c.want {
-				t.Errorf("the model reads %q", got.output)
-			}
+			returns(t, offer(t, servers, serve(t, written(c.result))), "s__t", "{}", c.want)
 		})
 	}
 }
@@ -93,17 +89,16 @@ func TestImagesInOtherFormsOfBase64AreUsed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw, err := json.Marshal(data)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			servers, _ := newServers(t, nil)
 			got := run(t, offer(t, servers, serve(t, written(fmt.Sprintf(`{"content":[{"type":"image","data":%s},`+
 				`{"type":"resource","resource":{"uri":"a:b","blob":%[1]s}}]}`, raw)))), "s__t", "{}")
-			want := "[image call_1-1.png is attached]\n[resource a:b]\n[image call_1-2.png is attached]"
-			if got.err != nil || got.output != want || len(got.files) != 2 || got.files[0].Data != padded ||
-				got.files[1].Data != padded {
-				t.Errorf("the model reads %q, %v with %d files", got.output, got.err, len(got.files))
+			file := func(name string) v1alpha1.MessageFile {
+				return v1alpha1.MessageFile{Name: name, MediaType: "image/png", Data: padded}
 			}
+			check.Equal(t, "files", []v1alpha1.MessageFile{file("call_1-1.png"), file("call_1-2.png")}, got.files)
+			check.Equal(t, "text", "[image call_1-1.png is attached]\n[resource a:b]\n[image call_1-2.png is attached]",
+				got.output)
 		})
 	}
 }
@@ -111,10 +106,7 @@ func TestImagesInOtherFormsOfBase64AreUsed(t *testing.T) {
 func TestLargeIntegersOfResultsStayExact(t *testing.T) {
 	const exact = `{"id":9007199254740993,"ids":[18446744073709551617],"pi":3.10}`
 	servers, _ := newServers(t, nil)
-	got := run(t, offer(t, servers, serve(t, written(`{"content":[],"structuredContent":`+exact+`}`))), "s__t", "{}")
-	if got.output != exact {
-		t.Errorf("the model reads %s, %v", got.output, got.err)
-	}
+	returns(t, offer(t, servers, serve(t, written(`{"content":[],"structuredContent":`+exact+`}`))), "s__t", "{}", exact)
 }
 
 func TestLargeIntegersOfQuestionsAndAnswersStayExact(t *testing.T) {
@@ -162,11 +154,8 @@ func TestStructuredContentRepeatedAsTextIsReturnedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			servers, _ := newServers(t, nil)
-			got := run(t, offer(t, servers, serve(t, written(`{"content":[`+c.content+`],"structuredContent":`+c.structured+`}`))),
-				"s__t", "{}")
-			if got.output != c.want {
-				t.Errorf("the model reads %q, %v", got.output, got.err)
-			}
+			returns(t, offer(t, servers, serve(t, written(`{"content":[`+c.content+`],"structuredContent":`+c.structured+`}`))),
+				"s__t", "{}", c.want)
 		})
 	}
 }

@@ -6,10 +6,9 @@ package mcp_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/mcp"
+	"parley.dev/parley/test/kit/check"
 )
 
 func pinning(tools ...v1alpha1.MCPTool) v1alpha1.ChatMessage {
@@ -23,17 +22,13 @@ func TestLaterPinReplacesEarlierPin(t *testing.T) {
 		{}, pinning(v1alpha1.MCPTool{Name: "s__a", Hash: "1"}, v1alpha1.MCPTool{Name: "s__b", Hash: "1"}), {},
 		pinning(v1alpha1.MCPTool{Name: "s__a", Hash: "2"}),
 	})
-	if diff := cmp.Diff(map[string]string{"s__a": "2", "s__b": "1"}, got); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, "result", map[string]string{"s__a": "2", "s__b": "1"}, got)
 }
 
 func TestOnlyNewlyOfferedToolsArePinned(t *testing.T) {
 	offered := map[string]string{"s__c": "3", "s__a": "1", "s__b": "changed"}
 	got := mcp.Unpinned(offered, map[string]string{"s__b": "2"})
-	if diff := cmp.Diff([]v1alpha1.MCPTool{{Name: "s__a", Hash: "1"}, {Name: "s__c", Hash: "3"}}, got); diff != "" {
-		t.Error(diff)
-	}
+	check.Equal(t, "result", []v1alpha1.MCPTool{{Name: "s__a", Hash: "1"}, {Name: "s__c", Hash: "3"}}, got)
 }
 
 func TestApprovedCallPinsChangedTool(t *testing.T) {
@@ -56,8 +51,6 @@ func TestApprovedCallPinsChangedTool(t *testing.T) {
 		"another one needed no approval": {[]v1alpha1.ToolCall{{Name: "s__a"}}, []v1alpha1.MCPTool{}},
 		"none is run":                    {nil, []v1alpha1.MCPTool{}},
 	} {
-		if diff := cmp.Diff(c.want, mcp.Approved(reply, c.run)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		check.Equal(t, name, c.want, mcp.Approved(reply, c.run))
 	}
 }

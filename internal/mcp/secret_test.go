@@ -50,9 +50,7 @@ func TestSecretHeaderIsUpdatedWhenSecretChanges(t *testing.T) {
 	var secret atomic.Pointer[string]
 	servers, _ := newServers(t, holding(&secret))
 	const absent = "Secret tracker does not exist in namespace ns, or has no key token, or that is empty"
-	if u := offer(t, servers, entry).Unavailable(); len(u) != 1 || !strings.Contains(u[0].Message, absent) {
-		t.Errorf("without the Secret: %+v", u)
-	}
+	failsWith(t, offer(t, servers, entry), v1alpha1.MCPSecretMissing, absent)
 	for _, c := range []struct {
 		secret, wanted string
 		reason         v1alpha1.MCPServerReason
@@ -71,16 +69,16 @@ func TestSecretHeaderIsUpdatedWhenSecretChanges(t *testing.T) {
 			t.Errorf("with %q, where %q is wanted: %+v", c.secret, c.wanted, u)
 		}
 		if len(u) > 0 && c.secret != "" && strings.Contains(u[0].Message, c.secret) {
-			t.Errorf("the failure tells the secret: %s", u[0].Message)
+			t.Errorf("the failure has the secret: %s", u[0].Message)
 		}
 	}
 }
 
-func TestNothingThatAServerSaysHoldsItsSecret(t *testing.T) {
+func TestTextsOfServerNeverHaveItsSecret(t *testing.T) {
 	const token = "token-0123456789"
 	s, secret := newServer(), atomic.Pointer[string]{}
 	secret.Store(new(token))
-	leak := "I was given Bearer " + token
+	leak := "I got Bearer " + token
 	s.AddTool(&sdk.Tool{Name: "says", Description: leak, InputSchema: map[string]any{"type": "object", "title": leak}},
 		says(leak))
 	tool(s, "fails", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -92,20 +90,20 @@ func TestNothingThatAServerSaysHoldsItsSecret(t *testing.T) {
 	})
 	servers, _ := newServers(t, holding(&secret))
 	o := offer(t, servers, withToken(serve(t, stateless(s))))
-	var told []string
+	var texts []string
 	for _, name := range []string{"says", "fails", "refuses"} {
 		got := run(t, o, "s__"+name, "{}")
-		told = append(told, got.output)
+		texts = append(texts, got.output)
 		if got.err != nil {
-			told = append(told, got.err.Error())
+			texts = append(texts, got.err.Error())
 		}
 	}
 	for _, tool := range o.Tools() {
 		title, _ := tool.Definition().InputSchema["title"].(string)
-		told = append(told, tool.Definition().Description, title)
+		texts = append(texts, tool.Definition().Description, title)
 	}
-	if all := strings.Join(told, "\n"); strings.Contains(all, token) || !strings.Contains(all, "[secret]") {
-		t.Errorf("told is %q", told)
+	if all := strings.Join(texts, "\n"); strings.Contains(all, token) || !strings.Contains(all, "[secret]") {
+		t.Errorf("the texts are %q", texts)
 	}
 }
 

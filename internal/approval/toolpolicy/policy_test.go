@@ -7,10 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/approval/toolpolicy"
+	"parley.dev/parley/test/kit/check"
 )
 
 // patterns are those between the blanks.
@@ -94,9 +93,7 @@ func TestAPolicyStaysWithinItsBounds(t *testing.T) {
 		"nothing in common allows nothing": {policy("execute", "", ""), policy("read_*", "", ""), policy("", "*", "")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, toolpolicy.Within(c.own, c.bounds)); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Equal(t, "result", c.want, toolpolicy.Within(c.own, c.bounds))
 		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/internal/text/jsonschema"
+	"parley.dev/parley/test/kit/check"
 )
 
 const person = `{"type":"object","required":["name","age"],"additionalProperties":false,"properties":{
@@ -18,9 +19,7 @@ const person = `{"type":"object","required":["name","age"],"additionalProperties
 
 func TestProblemsNameTheirPlace(t *testing.T) {
 	schema, err := jsonschema.Compile(person)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	for text, want := range map[string]string{
 		`{"name":"a","age":9007199254740993}`: "",
 		`{"name":"a","age":3,"tags":["b"]}`:   "",
@@ -58,9 +57,7 @@ func TestInvalidSchemasAreExplained(t *testing.T) {
 
 func TestManyProblemsAreBounded(t *testing.T) {
 	schema, err := jsonschema.Compile(`{"items":{"type":"string"}}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	got := schema.Problems("[" + strings.Repeat("1,", 999) + "1]")
 	if !strings.HasSuffix(got, "; and 992 more problems") || len(got) > 3000 {
 		t.Errorf("got %s", got)
@@ -69,9 +66,7 @@ func TestManyProblemsAreBounded(t *testing.T) {
 
 func TestProblemsAreTheSameEachTime(t *testing.T) {
 	schema, err := jsonschema.Compile(`{"additionalProperties":false,"properties":{"a":{"type":"null"},"b":{"type":"null"}}}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	const want = "/a: got number, want null; /b: got number, want null; " +
 		"the value: additional properties 'c', 'd' not allowed"
 	for range 20 {

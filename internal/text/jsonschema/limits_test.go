@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/text/jsonschema"
+	"parley.dev/parley/test/kit/check"
 )
 
 // doubled is a schema that applies the last of its definitions 2^40 times, through what each says of the next.
@@ -48,9 +49,7 @@ func TestHostileSchemasAndValuesEnd(t *testing.T) {
 				c.schema = c.schema[:at] + "}" + c.schema[at:]
 			}
 			schema, err := jsonschema.Compile(c.schema)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			began := time.Now()
 			if got := schema.Problems(c.text); !strings.Contains(got, c.want) {
 				t.Errorf("got %.200s", got)

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 // hostile is what models, tools and people may write, with what is shown of it.
@@ -112,9 +114,7 @@ func FuzzJSONSaysTheSame(f *testing.F) {
 		var raw bytes.Buffer
 		encoder := json.NewEncoder(JSONWriter(&raw))
 		encoder.SetEscapeHTML(false)
-		if err := encoder.Encode(map[string]string{text: text}); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, encoder.Encode(map[string]string{text: text}))
 		if !readable(raw.String()) {
 			t.Fatalf("%q became %s", text, raw.String())
 		}

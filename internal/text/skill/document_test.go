@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"parley.dev/parley/test/kit/check"
 )
 
 // bomb is a front matter whose aliases stand for 10^10 entries.
@@ -51,9 +51,7 @@ func TestSkillFrontMatterIsParsed(t *testing.T) {
 			Document{"deep", "", "", 5}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, Parse([]byte(c.content))); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Equal(t, "result", c.want, Parse([]byte(c.content)))
 		})
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"parley.dev/parley/internal/kube/kubeapi"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // logging is a chat whose API server answers each request for logs so: that of the tests has no nodes.
@@ -28,9 +29,7 @@ func logging(t *testing.T, handler http.HandlerFunc) func(input string) (logsRes
 	t.Cleanup(server.Close)
 	client, err := kubeapi.New(&rest.Config{Host: server.URL},
 		func(context.Context, string) (string, time.Time, error) { return "t", time.Now().Add(time.Hour), nil }, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	chat := chattest.In("team", chattest.Chat("c"))
 	chat.Spec.Kubernetes = &v1alpha1.KubernetesAccess{ServiceAccountName: "worker"}
 	return func(input string) (got logsResult, err error) {
@@ -49,9 +48,8 @@ func TestTheNewestLinesOfAContainerAreRead(t *testing.T) {
 		fmt.Fprint(w, "one\ntwo \xff\n")
 	})
 	got, err := read(`{"pod":"web-1"}`)
-	if err != nil || got != (logsResult{Lines: "one\ntwo \uFFFD\n"}) {
-		t.Errorf("it says %+v, %v", got, err)
-	}
+	check.OK(t, err)
+	check.Equal(t, "logs", logsResult{Lines: "one\ntwo \uFFFD\n"}, got)
 	if path != "/api/v1/namespaces/team/pods/web-1/log" || query != "limitBytes=4194304&tailLines=200" {
 		t.Errorf("it asks for %s?%s", path, query)
 	}

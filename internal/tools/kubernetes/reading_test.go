@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -29,10 +31,8 @@ func TestGetAcceptsAnyResourceNameForm(t *testing.T) {
 		"deployments.v1.apps"} {
 		var got getResult
 		s.must("k8s_get", `{"resource":"`+name+`","name":"web"}`, &got)
-		if !strings.Contains(got.Object, "replicas: 2") || !strings.Contains(got.Object, "kind: Deployment") ||
-			strings.Contains(got.Object, "managedFields") {
-			t.Errorf("by %s it is\n%s", name, got.Object)
-		}
+		check.Contains(t, got.Object, "replicas: 2", "kind: Deployment")
+		check.Lacks(t, got.Object, "managedFields")
 	}
 }
 
@@ -109,9 +109,7 @@ func kubectl(t *testing.T, script string) {
 		ClientKeyData: cluster.Config.KeyData}
 	c.Contexts["own"] = &clientcmdapi.Context{Cluster: "own", AuthInfo: "own"}
 	c.CurrentContext = "own"
-	if err := clientcmd.WriteToFile(*c, file); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, clientcmd.WriteToFile(*c, file))
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-ec", script)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+file, "PATH="+os.Getenv("KUBEBUILDER_ASSETS")+":"+os.Getenv("PATH"),
 		"KUBECACHEDIR="+t.TempDir())
@@ -150,8 +148,8 @@ func TestAnAccountThatDoesNotExistIsNamed(t *testing.T) {
 	s := ungranted(t, "")
 	s.grant("parley-generation", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"},
 		Verbs: []string{"create"}})
-	s.chat.Spec.Kubernetes.ServiceAccountName = "nobody"
-	s.fails("k8s_get", `{"resource":"cm","name":"a"}`, "no token of service account nobody", "not found")
+	s.chat.Spec.Kubernetes.ServiceAccountName = "none"
+	s.fails("k8s_get", `{"resource":"cm","name":"a"}`, "no token of service account none", "not found")
 	if why := Unavailable(t.Context(), s.client(), s.chat); why == nil || why.Reason != v1alpha1.KubernetesTokenFailed ||
 		!strings.Contains(why.Message, "not found") {
 		t.Errorf("people read %+v", why)
@@ -167,25 +165,18 @@ func TestListsArePrintedAsKubectlPrintsThem(t *testing.T) {
 	}
 	var first, next, selected listResult
 	s.must("k8s_list", `{"resource":"po","limit":2}`, &first)
-	if lines := strings.Split(first.Table, "\n"); len(lines) != 3 || !strings.HasPrefix(lines[0], "NAME  READY  STATUS") ||
-		!strings.HasPrefix(lines[1], "a     0/1    Pending") || first.Count != 2 || first.Continue == "" ||
-		*first.Remaining != 1 {
-		t.Errorf("the first page is %+v", first)
-	}
+	check.InOrder(t, first.Table, "NAME  READY  STATUS", "\na     0/1    Pending", "\nb ")
+	check.Equal(t, "first page", listResult{Table: first.Table, Count: 2, Continue: first.Continue, Remaining: new(int64(1))}, first)
 	s.must("k8s_list", `{"resource":"po","limit":2,"continue":`+jsonString(first.Continue)+`}`, &next)
-	if next.Count != 1 || next.Continue != "" || !strings.Contains(next.Table, "\nc ") {
-		t.Errorf("the next page is %+v", next)
-	}
+	check.Contains(t, next.Table, "\nc ")
+	check.Equal(t, "next page", listResult{Table: next.Table, Count: 1}, next)
 	s.must("k8s_list", `{"resource":"po","wide":true,"label_selector":"n in (b)","field_selector":"metadata.name=b"}`,
 		&selected)
-	if selected.Count != 1 || !strings.Contains(selected.Table, "NOMINATED NODE") ||
-		!strings.Contains(selected.Table, "\nb ") {
-		t.Errorf("what is selected is %+v", selected)
-	}
+	check.Equal(t, "selected", 1, selected.Count)
+	check.InOrder(t, selected.Table, "NOMINATED NODE", "\nb ")
 	var none listResult
-	if s.must("k8s_list", `{"resource":"cm","label_selector":"none=here"}`, &none); none.Count != 0 {
-		t.Errorf("of none there are %+v", none)
-	}
+	s.must("k8s_list", `{"resource":"cm","label_selector":"none=here"}`, &none)
+	check.Equal(t, "none", 0, none.Count)
 }
 
 func TestAListOfAllNamespacesNamesThem(t *testing.T) {
@@ -203,9 +194,7 @@ func TestAListOfAllNamespacesNamesThem(t *testing.T) {
 	})
 	var got listResult
 	s.must("k8s_list", `{"resource":"cm","all_namespaces":true,"field_selector":"metadata.name=mine"}`, &got)
-	if !strings.HasPrefix(got.Table, "NAMESPACE") || !strings.Contains(got.Table, s.ns) {
-		t.Errorf("it says\n%s", got.Table)
-	}
+	check.InOrder(t, got.Table, "NAMESPACE", s.ns)
 }
 
 // event is one about a pod, seen so long ago.
@@ -224,21 +213,15 @@ func TestEventsComeTheNewestFirst(t *testing.T) {
 	s.event("e3", "b", "of another", time.Hour)
 	var all, one, cut eventsResult
 	s.must("k8s_events", `{}`, &all)
-	if len(all.Events) != 3 || !strings.HasPrefix(all.Events[0].Message, "new") || all.Events[1].Message != "of another" ||
-		all.Events[2].Count != 3 || all.Events[0].About != "Pod/a" {
-		t.Errorf("the events are %+v", all)
+	line := func(about, message string) eventLine {
+		return eventLine{Count: 3, Type: "Warning", Reason: "Because", About: about, Message: message}
 	}
-	if strings.ContainsRune(all.Events[0].Message, '\x1b') {
-		t.Errorf("a message of an event says %q", all.Events[0].Message)
-	}
+	check.Equal(t, "events", []eventLine{line("Pod/a", "new [2J"), line("Pod/b", "of another"), line("Pod/a", "old")},
+		all.Events, cmpopts.IgnoreFields(eventLine{}, "Last"))
 	s.must("k8s_events", `{"resource":"pod","name":"b"}`, &one)
-	if len(one.Events) != 1 || one.Events[0].Message != "of another" {
-		t.Errorf("the events about b are %+v", one)
-	}
+	check.Equal(t, "events about b", all.Events[1:2], one.Events)
 	s.must("k8s_events", `{"limit":1}`, &cut)
-	if len(cut.Events) != 1 || cut.Older != 2 {
-		t.Errorf("the newest event is %+v", cut)
-	}
+	check.Equal(t, "newest event", eventsResult{Events: all.Events[:1], Older: 2}, cut)
 	s.fails("k8s_events", `{"name":"b"}`, "give resource and name, or neither")
 }
 
@@ -254,14 +237,11 @@ func TestDescribeReturnsObjectEventsAndPods(t *testing.T) {
 	s.create(other)
 	var got describeResult
 	s.must("k8s_describe", `{"resource":"deploy","name":"web"}`, &got)
-	if !strings.Contains(got.Object, "replicas: 1") || !strings.Contains(got.Pods, "web-1") ||
-		strings.Contains(got.Pods, "other") {
-		t.Errorf("the description is %+v", got)
-	}
-	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "events: ") ||
-		!strings.Contains(got.Notes[0], "cannot list") {
-		t.Errorf("of the events that it may not read it says %q", got.Notes)
-	}
+	check.Contains(t, got.Object, "replicas: 1")
+	check.Contains(t, got.Pods, "web-1")
+	check.Lacks(t, got.Pods, "other")
+	check.Equal(t, "number of notes", 1, len(got.Notes))
+	check.InOrder(t, got.Notes[0], "events: ", "cannot list")
 }
 
 func TestALargeObjectIsCut(t *testing.T) {

@@ -55,7 +55,9 @@ func (o Options) traits() tools.Traits {
 		}}
 }
 
-func (o Options) mayHaveSkills(chat *v1alpha1.Chat) bool { return len(chat.Spec.SkillsFrom) > 0 || o.Has(chat) }
+func (o Options) mayHaveSkills(chat *v1alpha1.Chat) bool {
+	return len(chat.Spec.SkillsFrom) > 0 || o.Has(chat)
+}
 
 // needsWorkspace reports whether the skill of that name is in the workspace. A bare name is, if the chat names no
 // ConfigMaps. Otherwise it finds a skill in the workspace only while that runs.
