@@ -28,7 +28,7 @@ const (
 
 // command is a server that runs in the workspace, for one session.
 type command struct {
-	session *client.Session
+	*client.Session
 
 	mu sync.Mutex
 	output
@@ -44,7 +44,7 @@ func startCommand(ctx, living context.Context, e *endpoint) (sdk.Transport, line
 	refused, ok := errors.AsType[*protocol.Error](err)
 	switch {
 	case err == nil:
-		c := &command{session: session}
+		c := &command{Session: session}
 		context.AfterFunc(living, func() { _ = c.Close() }) // It ends in any case.
 		return &sdk.IOTransport{Reader: c, Writer: c, MaxLineLength: int(limits.Event) + readAhead}, c, nil
 	case ok:
@@ -60,7 +60,7 @@ func (c *command) Read(p []byte) (int, error) {
 	if fault := c.overflow(nil); fault != nil {
 		return 0, fault
 	}
-	n, err := c.session.Read(p)
+	n, err := c.Session.Read(p)
 	if fault := c.overflow(p[:n]); fault != nil {
 		return 0, fault
 	}
@@ -75,12 +75,6 @@ func (c *command) overflow(p []byte) *failure {
 	return c.exceeds()
 }
 
-// Write implements io.Writer.
-func (c *command) Write(p []byte) (int, error) { return c.session.Write(p) }
-
-// Close ends the command.
-func (c *command) Close() error { return c.session.Close() }
-
 // failure implements line. It quotes the end of the command's standard error.
 func (c *command) failure(ctx context.Context, err error, _ *httpguard.Notes, secrets scrubber) *failure {
 	if known, ok := errors.AsType[*failure](err); ok {
@@ -92,7 +86,7 @@ func (c *command) failure(ctx context.Context, err error, _ *httpguard.Notes, se
 	c.mu.Lock()
 	stray := c.strayText()
 	c.mu.Unlock()
-	p, last, lost := c.session.Last(context.WithoutCancel(ctx))
+	p, last, lost := c.Session.Last(context.WithoutCancel(ctx))
 	message := serverMessage(err)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

@@ -136,15 +136,6 @@ func (s *Schema) ProblemsOf(value any) (problems string) {
 	return problemsOf(s.compiled.Validate(value))
 }
 
-// anything is a pattern that matches every text.
-type anything string
-
-// MatchString implements jsonschema.Regexp.
-func (anything) MatchString(string) bool { return true }
-
-// String implements fmt.Stringer.
-func (a anything) String() string { return string(a) }
-
 // english formats the messages of the library.
 var english = message.NewPrinter(language.English)
 

@@ -3,10 +3,11 @@
 
 // Package kubernetes has the tools with which a model reads and changes objects of the cluster. Each request acts as the
 // service account that the chat names, and the API server authorizes it. The values of Secrets are removed from all
-// that a model or a person sees: see removeSecrets.
+// that a model sees: see removeSecrets.
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -134,13 +135,10 @@ func (a *access) find(ctx context.Context, of objectArguments) (target, error) {
 
 // namespaceOf is the namespace of objects of the kind: that of the chat by default.
 func (a *access) namespaceOf(kind *kubeapi.Kind, namespace string) string {
-	switch {
-	case !kind.Namespaced:
+	if !kind.Namespaced {
 		return ""
-	case namespace == "":
-		return a.namespace
 	}
-	return namespace
+	return cmp.Or(namespace, a.namespace)
 }
 
 // query has the parameters that are not empty.
