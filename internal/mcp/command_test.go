@@ -93,9 +93,7 @@ func TestCallOfWorkspaceServerNeedsWorkspace(t *testing.T) {
 		needs bool
 	}{"s__count": {o, true}, "s__far": {far, false}} {
 		registry := tools.NewRegistry().Plus(c.offer.Tools(), nil)
-		if got := registry.NeedWorkspace(&v1alpha1.Chat{}, []v1alpha1.ToolCall{{Name: name}}); got != c.needs {
-			t.Errorf("%s: it needs one: %v", name, got)
-		}
+		check.Equal(t, name, c.needs, registry.NeedWorkspace(&v1alpha1.Chat{}, []v1alpha1.ToolCall{{Name: name}}))
 	}
 }
 

@@ -103,9 +103,7 @@ func TestAClientsToolsAreOfferedWithTheirSchemas(t *testing.T) {
 		"open_ticket": v1alpha1.RequiresClient, "plain": v1alpha1.RequiresClient, "current_time": v1alpha1.RequiresApproval,
 		"launch_rocket": v1alpha1.RequiresApproval, "other": "",
 	} {
-		if got := tools.RequiresAction(spec, name); got != want {
-			t.Errorf("a call of %s requires %q", name, got)
-		}
+		check.Equal(t, name, want, tools.RequiresAction(spec, name))
 	}
 	spec.Deny = []v1alpha1.ToolPattern{"plain", "current_time"}
 	if offered := tools.OfClient(spec); len(offered) != 1 || tools.RequiresAction(spec, "plain") != "" ||

@@ -4,11 +4,9 @@
 package admission
 
 import (
-	"context"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/agents"
@@ -17,14 +15,14 @@ import (
 func TestManagerMayOnlyStartAndInterruptSubChats(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	spawned := func(change func(*v1alpha1.Chat)) func(context.Context, client.Client) error {
+	spawned := func(change func(*v1alpha1.Chat)) action {
 		key := unique("key")
 		child := agents.Spawned(s.chat, &v1alpha1.AgentChange{Key: key, Chat: agents.Name(s.chat.Name, key),
 			Spawn: &v1alpha1.AgentSpawn{Type: v1alpha1.AgentGeneral, Prompt: "Look."}})
 		change(child)
 		return creates(child)
 	}
-	as := func(annotations string) func(context.Context, client.Client) error {
+	as := func(annotations string) action {
 		return patches(s.chat, `{"metadata":{"annotations":`+annotations+`}}`)
 	}
 	const alone, elsewhere = "creates the sub-chats alone that models start", "the annotation parley.dev/interrupt"
@@ -58,10 +56,6 @@ func TestManagerMayOnlyStartAndInterruptSubChats(t *testing.T) {
 		{manager, "changes what a chat says", patches(s.chat, `{"spec":{"systemPrompt":"Be a pirate."}}`), elsewhere},
 		{manager, "labels a chat", patches(s.chat, `{"metadata":{"labels":{"a":"b"}}}`), elsewhere},
 		{podA, "starts a chat", spawned(func(*v1alpha1.Chat) {}), noRight},
-		{chatter, "starts a sub-chat by hand", creates(func() *v1alpha1.Chat {
-			child := newChat(unique("chat"))
-			child.Spec.ParentRef = &v1alpha1.ChatReference{Name: s.chat.Name}
-			return child
-		}()), ""},
+		{chatter, "starts a sub-chat by hand", creates(subChat(unique("chat"), s.chat.Name)), ""},
 	})
 }

@@ -7,26 +7,24 @@ import (
 	"context"
 	"testing"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/agents"
-	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // restricted is a class that restricts its chats.
 func restricted(change func(*v1alpha1.ChatRestrictions)) *v1alpha1.ChatClass {
-	return chattest.In(ns, chattest.Class(unique("class"), func(s *v1alpha1.ChatClassSpec) {
+	return newClass(func(s *v1alpha1.ChatClassSpec) {
 		s.Restrictions = &v1alpha1.ChatRestrictions{}
 		change(s.Restrictions)
-	}))
+	})
 }
 
 // instructing is a class whose chats are instructed by a ConfigMap.
 func instructing(configMap string) *v1alpha1.ChatClass {
-	return chattest.In(ns, chattest.Class(unique("class"), func(s *v1alpha1.ChatClassSpec) {
+	return newClass(func(s *v1alpha1.ChatClassSpec) {
 		s.Defaults.InstructionsFrom = []v1alpha1.InstructionsSource{{ConfigMapKeyRef: inConfigMap(configMap, "a")}}
-	}))
+	})
 }
 
 // chatOf is a chat of a class that says this.
@@ -68,9 +66,7 @@ func TestChatWithRestrictedFieldsIsRejected(t *testing.T) {
 	mustCreate(t, chatter, before) // There is no such class yet.
 	mustCreate(t, curator, class)
 	mustCreate(t, curator, free)
-	if err := until(t.Context(), "the class is in force", refusesAPirate(class)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, until(t.Context(), "the class is in force", refusesAPirate(class)))
 	ref := func(name string) *v1alpha1.ModelConfigReference { return &v1alpha1.ModelConfigReference{Name: name} }
 	budget := func(currency v1alpha1.Currency, amount v1alpha1.Amount) func(*v1alpha1.ChatSpec) {
 		return func(s *v1alpha1.ChatSpec) {
@@ -84,59 +80,57 @@ func TestChatWithRestrictedFieldsIsRejected(t *testing.T) {
 		model  = "does not let its chats name ChatModelConfig large: it allows small, medium"
 		dearer = "allows less of spec.limits.budget"
 	)
+	type spec = v1alpha1.ChatSpec
+	begins := func(who actor, does string, change func(*spec), words string) write {
+		return write{who, does, creates(chatOf(class, change)), words}
+	}
 	try(t, []write{
 		{manager, "starts a sub-chat of one that is older than the class", creates(agents.Spawned(before,
 			&v1alpha1.AgentChange{Key: "a", Chat: unique("chat"), Spawn: &v1alpha1.AgentSpawn{Prompt: "Look."}})), ""},
-		{chatter, "says nothing", creates(chatOf(class, nothing)), ""},
-		{chatter, "gives a system prompt and tools", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		begins(chatter, "says nothing", nothing, ""),
+		begins(chatter, "gives a system prompt and tools", func(s *spec) {
 			s.SystemPrompt, s.Tools = "Be a pirate.", &v1alpha1.ChatTools{StopAfter: []string{"a"}}
-		})), field + "systemPrompt, spec.tools: leave that out, or name another class"},
-		{administrator, "gives skills", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		}, field+"systemPrompt, spec.tools: leave that out, or name another class"),
+		begins(administrator, "gives skills", func(s *spec) {
 			s.SkillsFrom = []v1alpha1.SkillSource{{ConfigMapRef: v1alpha1.ConfigMapReference{Name: "any"}}}
-		})), field + "skillsFrom"},
-		{administrator, "gives instructions", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		}, field+"skillsFrom"),
+		begins(administrator, "gives instructions", func(s *spec) {
 			s.InstructionsFrom = []v1alpha1.InstructionsSource{{ConfigMapKeyRef: inConfigMap("any", "a")}}
-		})), field + "instructionsFrom"},
-		{chatter, "takes another workspace", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		}, field+"instructionsFrom"),
+		begins(chatter, "takes another workspace", func(s *spec) {
 			s.Workspace = &v1alpha1.WorkspaceSource{PodRef: &v1alpha1.WorkspacePodReference{Name: "any"}}
-		})), field + "workspace"},
-		{chatter, "has its calls recorded", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
-			s.Debug = &v1alpha1.DebugSettings{Enabled: true}
-		})), field + "debug"},
-		{chatter, "lets the default answer", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		}, field+"workspace"),
+		begins(chatter, "has its calls recorded", func(s *spec) { s.Debug = &v1alpha1.DebugSettings{Enabled: true} },
+			field+"debug"),
+		begins(chatter, "lets the default answer", func(s *spec) {
 			s.WhenModelConfigUnavailable = v1alpha1.ModelConfigUnavailableUseDefault
-		})), field + "whenModelConfigUnavailable"},
-		{chatter, "thinks more", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
-			s.ReasoningEffort = v1alpha1.EffortMax
-		})), field + "reasoningEffort"},
-		{chatter, "names a model of the list",
-			creates(chatOf(class, func(s *v1alpha1.ChatSpec) { s.ModelConfigRef = ref("medium") })), ""},
-		{chatter, "names another model",
-			creates(chatOf(class, func(s *v1alpha1.ChatSpec) { s.ModelConfigRef = ref("large") })), model},
-		{chatter, "is advised by another model", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		}, field+"whenModelConfigUnavailable"),
+		begins(chatter, "thinks more", func(s *spec) { s.ReasoningEffort = v1alpha1.EffortMax }, field+"reasoningEffort"),
+		begins(chatter, "names a model of the list", func(s *spec) { s.ModelConfigRef = ref("medium") }, ""),
+		begins(chatter, "names another model", func(s *spec) { s.ModelConfigRef = ref("large") }, model),
+		begins(chatter, "is advised by another model", func(s *spec) {
 			s.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true), ModelConfigRef: ref("large")}
-		})), model},
-		{chatter, "starts agents that another model answers", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		}, model),
+		begins(chatter, "starts agents that another model answers", func(s *spec) {
 			s.SubAgents = &v1alpha1.SubAgentSettings{ModelConfigs: []v1alpha1.ModelConfigReference{{Name: "large"}}}
-		})), model},
-		{chatter, "has its context summarised by another model", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		}, model),
+		begins(chatter, "has its context summarised by another model", func(s *spec) {
 			s.Compaction = &v1alpha1.CompactionPolicy{ModelConfigRef: ref("large")}
-		})), model},
-		{chatter, "has it summarised early", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		}, model),
+		begins(chatter, "has it summarised early", func(s *spec) {
 			s.Compaction = &v1alpha1.CompactionPolicy{ThresholdPercent: new(int32(20)), ModelConfigRef: ref("small")}
-		})), ""},
-		{chatter, "is kept for an hour", creates(chatOf(class, keptFor(3600))), ""},
-		{chatter, "is kept for longer", creates(chatOf(class, keptFor(3601))),
-			"keeps no chat at rest for longer than 3600 seconds"},
-		{chatter, "has fewer steps", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		}, ""),
+		begins(chatter, "is kept for an hour", keptFor(3600), ""),
+		begins(chatter, "is kept for longer", keptFor(3601), "keeps no chat at rest for longer than 3600 seconds"),
+		begins(chatter, "has fewer steps", func(s *spec) {
 			s.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(5)), MaxDepth: new(int32(8))}
-		})), ""},
-		{chatter, "has too many steps", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		}, ""),
+		begins(chatter, "has too many steps", func(s *spec) {
 			s.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(6)), MaxQueue: new(int32(7))}
-		})), "allows less of spec.limits.maxSteps, spec.limits.maxQueue"},
-		{chatter, "spends less", creates(chatOf(class, budget("USD", "1.5"))), ""},
-		{chatter, "spends more", creates(chatOf(class, budget("USD", "1.51"))), dearer},
-		{chatter, "spends another currency", creates(chatOf(class, budget("EUR", "0.1"))), dearer},
+		}, "allows less of spec.limits.maxSteps, spec.limits.maxQueue"),
+		begins(chatter, "spends less", budget("USD", "1.5"), ""),
+		begins(chatter, "spends more", budget("USD", "1.51"), dearer),
+		begins(chatter, "spends another currency", budget("EUR", "0.1"), dearer),
 		{chatter, "suspends a chat that is older than the class", patches(before, `{"spec":{"suspend":true}}`), ""},
 		{chatter, "says something else there", patches(before, `{"spec":{"systemPrompt":"Be kind."}}`), field + "systemPrompt"},
 		{chatter, "takes it out", patches(before, `{"spec":{"systemPrompt":null}}`), ""},
@@ -156,9 +150,7 @@ func TestDefaultClassAppliesToChatsWithoutClass(t *testing.T) {
 	mustCreate(t, curator, class)
 	mustCreate(t, curator, free)
 	t.Cleanup(func() { _ = cluster.Client.Delete(context.WithoutCancel(t.Context()), class) })
-	if err := until(t.Context(), "the class is in force", refusesAPirate(class)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, until(t.Context(), "the class is in force", refusesAPirate(class)))
 	pirate := newChat(unique("chat"))
 	pirate.Spec.SystemPrompt = "Be a pirate."
 	elsewhere := newChat(unique("chat"))
@@ -185,7 +177,7 @@ func TestClassesAreWrittenByThoseWhoMay(t *testing.T) {
 	const refusal = "curator may not get the ConfigMaps of namespace team"
 	foreign := instructing("internal")
 	mustCreate(t, administrator, foreign)
-	move := func(to string) func(context.Context, client.Client) error {
+	move := func(to string) action {
 		return patches(classOfPool(t), `{"spec":{"defaults":{"workspace":`+to+`}}}`)
 	}
 	try(t, append(all,
@@ -194,10 +186,9 @@ func TestClassesAreWrittenByThoseWhoMay(t *testing.T) {
 		write{curator, "has another key read", patches(foreign,
 			`{"spec":{"defaults":{"instructionsFrom":[{"configMapKeyRef":{"name":"internal","key":"b"}}]}}}`), refusal},
 		write{curator, "describes a class that names one", patches(foreign, `{"spec":{"description":"For coders."}}`), ""},
-		write{curator, "gives all chats one pod", creates(chattest.In(ns, chattest.Class(unique("class"),
-			func(s *v1alpha1.ChatClassSpec) {
-				s.Defaults.Workspace = &v1alpha1.WorkspaceSource{PodRef: &v1alpha1.WorkspacePodReference{Name: "any"}}
-			}))), "leave podRef to the chats"},
+		write{curator, "gives all chats one pod", creates(newClass(func(s *v1alpha1.ChatClassSpec) {
+			s.Defaults.Workspace = &v1alpha1.WorkspaceSource{PodRef: &v1alpha1.WorkspacePodReference{Name: "any"}}
+		})), "leave podRef to the chats"},
 		write{curator, "moves workspaces to another pool", move(`{"warmPoolRef":{"name":"other"}}`), "would stay behind"},
 		write{curator, "has them stopped sooner", move(`{"idleSeconds":60}`), ""},
 	))
@@ -206,9 +197,9 @@ func TestClassesAreWrittenByThoseWhoMay(t *testing.T) {
 // classOfPool is a class whose chats work in a pool.
 func classOfPool(t *testing.T) *v1alpha1.ChatClass {
 	t.Helper()
-	class := chattest.In(ns, chattest.Class(unique("class"), func(s *v1alpha1.ChatClassSpec) {
+	class := newClass(func(s *v1alpha1.ChatClassSpec) {
 		s.Defaults.Workspace = &v1alpha1.WorkspaceSource{WarmPoolRef: &v1alpha1.WarmPoolReference{Name: "pool"}}
-	}))
+	})
 	mustCreate(t, curator, class)
 	return class
 }
@@ -219,9 +210,7 @@ func TestAClassKeepsCompactionAndRetentionToItself(t *testing.T) {
 		r.Fields = []v1alpha1.ChatField{v1alpha1.FieldCompaction, v1alpha1.FieldRetention, v1alpha1.FieldSystemPrompt}
 	})
 	mustCreate(t, curator, class)
-	if err := until(t.Context(), "the class is in force", refusesAPirate(class)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, until(t.Context(), "the class is in force", refusesAPirate(class)))
 	try(t, []write{
 		{chatter, "says when its context is summarised", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
 			s.Compaction = &v1alpha1.CompactionPolicy{ThresholdPercent: new(int32(20))}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testcluster"
 )
 
@@ -22,9 +23,7 @@ import (
 func TestRequestsForChatsQueueByNamespace(t *testing.T) {
 	strict := client.WithFieldValidation(cluster.Client, "Strict")
 	for _, o := range testcluster.Kustomized(t, "components: [CONFIG/fairness]") {
-		if err := strict.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, strict.Create(t.Context(), o))
 		t.Cleanup(func() {
 			if err := cluster.Client.Delete(context.WithoutCancel(t.Context()), o); err != nil {
 				t.Error(err)
@@ -32,9 +31,7 @@ func TestRequestsForChatsQueueByNamespace(t *testing.T) {
 		})
 	}
 	var schema flowcontrolv1.FlowSchema
-	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Name: "parley"}, &schema); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKey{Name: "parley"}, &schema))
 	const chats, others = "/apis/parley.dev/v1alpha1/namespaces/" + ns + "/chats", "/api/v1/namespaces/" + ns + "/pods"
 	in := func(user, path string, want bool) {
 		t.Helper()
@@ -60,17 +57,11 @@ func schemaOf(ctx context.Context, t *testing.T, user, path string) string {
 	config := rest.CopyConfig(cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
 	asking, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	response, err := asking.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	_ = response.Body.Close() // What it says does not matter.
 	return response.Header.Get("X-Kubernetes-Pf-Flowschema-Uid")
 }

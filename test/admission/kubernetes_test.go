@@ -4,14 +4,12 @@
 package admission
 
 import (
-	"context"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // worksAs is a chat whose model works as the service account.
@@ -23,23 +21,16 @@ func worksAs(account string, changes v1alpha1.ClusterChanges) *v1alpha1.Chat {
 
 // workingAs is a class whose chats' models do.
 func workingAs(account string, changes v1alpha1.ClusterChanges) *v1alpha1.ChatClass {
-	return chattest.In(ns, chattest.Class(unique("class"), func(s *v1alpha1.ChatClassSpec) {
+	return newClass(func(s *v1alpha1.ChatClassSpec) {
 		s.Defaults.Kubernetes = worksAs(account, changes).Spec.Kubernetes
-	}))
+	})
 }
 
 // mayImpersonate lets the person act as the service account of the namespace.
 func mayImpersonate(t *testing.T, who actor, account string) {
 	t.Helper()
-	role := &rbacv1.Role{ObjectMeta: meta("actor"), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""},
-		Resources: []string{"serviceaccounts"}, ResourceNames: []string{account}, Verbs: []string{"impersonate"}}}}
-	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name, Namespace: ns}, Subjects: person(who.name),
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
-	}
-	mustCreate(t, administrator, role)
-	mustCreate(t, administrator, binding)
-	t.Cleanup(func() { _ = cluster.Client.Delete(context.WithoutCancel(t.Context()), binding) })
+	grant(t, who, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"},
+		ResourceNames: []string{account}, Verbs: []string{"impersonate"}})
 }
 
 func TestServiceAccountReferenceRequiresImpersonationRight(t *testing.T) {
@@ -100,9 +91,7 @@ func TestAClassKeepsKubernetesFromItsChats(t *testing.T) {
 		r.Fields = []v1alpha1.ChatField{v1alpha1.FieldKubernetes, v1alpha1.FieldSystemPrompt}
 	})
 	mustCreate(t, curator, class)
-	if err := until(t.Context(), "the class is in force", refusesAPirate(class)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, until(t.Context(), "the class is in force", refusesAPirate(class)))
 	try(t, []write{{administrator, "names a service account",
 		creates(chatOf(class, func(s *v1alpha1.ChatSpec) { s.Kubernetes = worksAs("fixer", "").Spec.Kubernetes })),
 		"does not let its chats set spec.kubernetes"}})

@@ -148,14 +148,16 @@ func TestInvalidMCPServerErrorNamesFieldAndAdvice(t *testing.T) {
 		"more than an hour for a call":      {server(patient(3601, 10)), "timeoutSeconds"},
 		"more than a minute to be met with": {server(patient(60, 61)), "connectTimeoutSeconds"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			chat := newChat(unique("chat"))
-			chat.Spec.MCPServers = c.servers
-			if err := dry().Create(t.Context(), chat); err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("the error does not say %q: %.600v", c.says, err)
-			}
-		})
+		t.Run(name, func(t *testing.T) { checkServers(t, c.servers, c.says) })
 	}
+}
+
+// checkServers checks whether the API server refuses a chat of the servers.
+func checkServers(t *testing.T, servers []v1alpha1.MCPServer, words string) {
+	t.Helper()
+	chat := newChat(unique("chat"))
+	chat.Spec.MCPServers = servers
+	checkRefusal(t, dry().Create(t.Context(), chat), words)
 }
 
 func TestMCPServersAtTheBoundsAreTaken(t *testing.T) {
@@ -173,23 +175,13 @@ func TestMCPServersAtTheBoundsAreTaken(t *testing.T) {
 		"a command":                   server(runs([]string{"npx", "-y", "server", ""}, v1alpha1.MCPVariable{Name: "A"})),
 		"a Service":                   server(refers("", "Service", "a.b-c"), behind(65535, "/a/b?c=d")),
 	} {
-		t.Run(name, func(t *testing.T) {
-			chat := newChat(unique("chat"))
-			chat.Spec.MCPServers = servers
-			if err := dry().Create(t.Context(), chat); err != nil {
-				t.Error(err)
-			}
-		})
+		t.Run(name, func(t *testing.T) { checkServers(t, servers, "") })
 	}
 }
 
 func TestEverySupportedServerKindCanBeReferenced(t *testing.T) {
 	t.Parallel()
 	for _, kind := range reference.Kinds() {
-		chat := newChat(unique("chat"))
-		chat.Spec.MCPServers = server(refers(kind.Group, kind.Kind, "a"))
-		if err := dry().Create(t.Context(), chat); err != nil {
-			t.Errorf("%s: %v", kind, err)
-		}
+		t.Run(kind.String(), func(t *testing.T) { checkServers(t, server(refers(kind.Group, kind.Kind, "a")), "") })
 	}
 }

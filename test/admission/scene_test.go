@@ -80,6 +80,16 @@ func meta(prefix string) metav1.ObjectMeta {
 
 func newChat(name string) *v1alpha1.Chat { return chattest.In(ns, chattest.Chat(name)) }
 
+// subChat is a chat below another one.
+func subChat(name, parent string) *v1alpha1.Chat {
+	return chattest.In(ns, chattest.Chat(name, chattest.ChildOf(parent)))
+}
+
+// newClass is a class of the namespace.
+func newClass(change func(*v1alpha1.ChatClassSpec)) *v1alpha1.ChatClass {
+	return chattest.In(ns, chattest.Class(unique("class"), change))
+}
+
 // say is a message of a person.
 func say(chat string) *v1alpha1.ChatMessage {
 	return chattest.In(ns, chattest.User(chat, unique("say")))

@@ -28,6 +28,7 @@ import (
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/kube/denial"
 	"parley.dev/parley/internal/kube/startup"
+	"parley.dev/parley/test/kit/check"
 )
 
 // TestClientsRetryWhilePoliciesStart holds a policy in the state in which one with parameters is for a moment after its
@@ -79,9 +80,7 @@ func TestClientsRetryWhilePoliciesStart(t *testing.T) {
 				})
 			})
 			parley, err := apiclient.New(cfg, "parley-test")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			// A new kind can take longer than one call retries.
 			if err := until(t.Context(), "the chat is created", func(ctx context.Context) bool {
 				_, err = parley.Chats(chat.Namespace).Create(ctx, chat)
@@ -104,13 +103,9 @@ func TestClientsRetryWhilePoliciesStart(t *testing.T) {
 func readiness(t *testing.T, namespace string) func(context.Context) bool {
 	t.Helper()
 	cfg, err := manager.config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	address := listener.Addr().String()
 	_ = listener.Close() // The manager listens there.
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: controllers.Scheme(), HealthProbeBindAddress: address,
@@ -118,9 +113,7 @@ func readiness(t *testing.T, namespace string) func(context.Context) bool {
 	if err == nil {
 		err = controllers.AddPoliciesCheck(mgr, namespace)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	go func() {
 		if err := mgr.Start(t.Context()); err != nil {
 			t.Error(err)

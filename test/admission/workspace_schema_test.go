@@ -111,15 +111,17 @@ func TestInvalidWorkspaceIsRejectedWithFieldAndAdvice(t *testing.T) {
 		"kept for more than a week":      {source(kept(604801)), "idleSeconds"},
 		"a deletion policy that is none": {source(deletion("Keep")), `"Retain"`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			chat, w := newChat(unique("chat")), workspace()
-			chat.Spec.Workspace, w.Spec.Source = c.source, *c.source
-			for _, o := range []client.Object{chat, w} {
-				if err := dry().Create(t.Context(), o); err == nil || !strings.Contains(err.Error(), c.says) {
-					t.Errorf("%T: the error does not say %q: %.600v", o, c.says, err)
-				}
-			}
-		})
+		t.Run(name, func(t *testing.T) { checkSource(t, c.source, c.says) })
+	}
+}
+
+// checkSource checks whether the API server refuses a chat and a workspace of the source.
+func checkSource(t *testing.T, source *v1alpha1.WorkspaceSource, words string) {
+	t.Helper()
+	chat, w := newChat(unique("chat")), workspace()
+	chat.Spec.Workspace, w.Spec.Source = source, *source
+	for _, o := range []client.Object{chat, w} {
+		checkRefusal(t, dry().Create(t.Context(), o), words)
 	}
 }
 
@@ -137,15 +139,7 @@ func TestAWorkspaceAtTheBoundsIsTaken(t *testing.T) {
 		"of a pod":                      alone(ofPod(strings.Repeat("a", 253))),
 		"kept for a week":               source(kept(604800)),
 	} {
-		t.Run(name, func(t *testing.T) {
-			chat, w := newChat(unique("chat")), workspace()
-			chat.Spec.Workspace, w.Spec.Source = s, *s
-			for _, o := range []client.Object{chat, w} {
-				if err := dry().Create(t.Context(), o); err != nil {
-					t.Errorf("%T: %v", o, err)
-				}
-			}
-		})
+		t.Run(name, func(t *testing.T) { checkSource(t, s, "") })
 	}
 }
 
@@ -183,8 +177,7 @@ func TestAWorkspaceStaysWhatItIs(t *testing.T) {
 func TestASubChatNamesNoWorkspace(t *testing.T) {
 	t.Parallel()
 	const above = "a sub-chat shares the workspace of the chat above it: set workspace there"
-	sub := newChat(unique("chat"))
-	sub.Spec.ParentRef = &v1alpha1.ChatReference{Name: "root"}
+	sub := subChat(unique("chat"), "root")
 	mustCreate(t, chatter, sub)
 	both := sub.DeepCopy()
 	both.ObjectMeta, both.Spec.Workspace = meta("chat"), source()

@@ -45,12 +45,8 @@ var hostile = map[string]struct{ text, escaped, line string }{
 func TestTerminalControlCharactersAreEscapedOrRemoved(t *testing.T) {
 	for name, c := range hostile {
 		t.Run(name, func(t *testing.T) {
-			if got := Escape(c.text); got != c.escaped {
-				t.Errorf("escaped %q, want %q", got, c.escaped)
-			}
-			if got := Line(c.text); got != c.line {
-				t.Errorf("as a line %q, want %q", got, c.line)
-			}
+			check.Equal(t, "result", c.escaped, Escape(c.text))
+			check.Equal(t, "result", c.line, Line(c.text))
 		})
 	}
 }
@@ -93,16 +89,12 @@ func FuzzNothingButReadableCharactersComesOut(f *testing.F) {
 		}
 		at = max(0, min(at, len(text)))
 		var pieces Escaper
-		if got := pieces.Add(text[:at]) + pieces.Add(text[at:]) + pieces.End(); got != escaped {
-			t.Errorf("%q in two pieces, cut at %d, became %q, and %q as a whole", text, at, got, escaped)
-		}
+		check.Equal(t, text, escaped, pieces.Add(text[:at])+pieces.Add(text[at:])+pieces.End())
 		var single strings.Builder
 		for i := range len(text) {
 			single.WriteString(pieces.Add(text[i : i+1]))
 		}
-		if got := single.String() + pieces.End(); got != escaped {
-			t.Errorf("%q byte by byte became %q, and %q as a whole", text, got, escaped)
-		}
+		check.Equal(t, text, escaped, single.String()+pieces.End())
 	})
 }
 

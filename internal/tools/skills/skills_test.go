@@ -101,9 +101,7 @@ func TestOnlySkillsOfWorkspaceNeedWorkspace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b.none = c.none
 			for _, tool := range []string{"read_skill", "read_skill_file"} {
-				if got := registry.NeedWorkspace(c.chat, []v1alpha1.ToolCall{{Name: tool, Input: c.input}}); got != c.want {
-					t.Errorf("%s needs it: %t", tool, got)
-				}
+				check.Equal(t, tool, c.want, registry.NeedWorkspace(c.chat, []v1alpha1.ToolCall{{Name: tool, Input: c.input}}))
 			}
 		})
 	}
