@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	}
 	play, ok := roles[role]
 	if !ok {
-		log.Fatalf("nobody knows the role %q", role)
+		log.Fatalf("unknown role %q", role)
 	}
 	play()
 }

@@ -57,7 +57,7 @@ func TestATextKeepsItsLines(t *testing.T) {
 	}
 }
 
-// readable reports whether every rune of a text is one that a terminal only shows, said without the code under test.
+// readable reports whether a terminal only shows the runes of a text, independently of the code under test.
 func readable(text string) bool {
 	for _, r := range text {
 		formats := r == '\u200c' || r == '\u200d' || unicode.Is(unicode.Prepended_Concatenation_Mark, r)
