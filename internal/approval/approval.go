@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package approval determines what people see of a tool call before they approve it, and whether a call is the approved
-// one. The manager shows calls in the status of their chat, and generation pods check them before they run. Both use this
-// package, so that a person approves exactly what runs. It is pure, and may import text.
+// one. The manager shows calls in the status of their chat, and generation pods check them before they run. Both use
+// this package, so that a person approves exactly what runs. It is pure, and may import text.
 //
 // tools.SplitByApproval checks every call. Package toolpolicy determines which calls need approval.
 package approval

@@ -184,8 +184,8 @@ var (
 )
 
 // offeredName is what the model calls a tool: SERVER__TOOL. A name that is invalid, too long, or looks like a changed
-// one is changed: invalid characters become _, and the name is cut and ends with _ and a hash of the tool's own name. So
-// a name depends only on those of its server and tool, and no two tools share one.
+// one is changed: invalid characters become _, and the name is cut and ends with _ and a hash of the tool's own name.
+// So a name depends only on those of its server and tool, and no two tools share one.
 func offeredName(server, tool string) string {
 	name := server + toolpolicy.ServerSeparator + tool
 	if tool != "" && len(name) <= maxName && !invalidInName.MatchString(tool) && !hashSuffix.MatchString(tool) {

@@ -180,8 +180,8 @@ func (r *reader) image(image lenientData) string {
 	return fmt.Sprintf("[an image of %d bytes was left out: %s]", len(image.bytes), problem)
 }
 
-// isRepeated reports whether the texts have all of the structured content. Servers repeat it as JSON, or the value of its
-// only member: as it is, as JSON, or each of its elements as a text.
+// isRepeated reports whether the texts have all of the structured content. Servers repeat it as JSON, or the value of
+// its only member: as it is, as JSON, or each of its elements as a text.
 func isRepeated(a *answer, texts []string) bool {
 	structured, err := decode(a.StructuredContent)
 	if err != nil || slices.ContainsFunc(texts, func(text string) bool { return is(text, structured) }) {

@@ -47,8 +47,8 @@ type line interface {
 	failure(ctx context.Context, err error, notes *httpguard.Notes, secrets scrubber) *failure
 }
 
-// connect opens a session, which may take as long as ctx. The session lasts until it is closed. The error is a *failure,
-// or that of ctx.
+// connect opens a session, which may take as long as ctx. The session lasts until it is closed. The error is a
+// *failure, or that of ctx.
 func (s *Servers) connect(ctx context.Context, e *endpoint, client *http.Client) (*session, error) {
 	living, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	living, notes := httpguard.WithNotes(living, s.options.Now)

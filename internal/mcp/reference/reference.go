@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reference reads the addresses of MCP servers from objects of other projects. It does not trust the objects: it
-// refuses invalid addresses, and those with a password.
+// Package reference reads the addresses of MCP servers from objects of other projects. It does not trust the objects:
+// it refuses invalid addresses, and those with a password.
 package reference
 
 import (
@@ -267,7 +267,8 @@ func pathOf(entry *v1alpha1.MCPServer) string {
 	return "/mcp"
 }
 
-// kmcpURL is the Service of the MCPServer's name that kmcp creates. Its gateway serves /mcp, whatever path the server has.
+// kmcpURL is the Service of the MCPServer's name that kmcp creates. Its gateway serves /mcp, whatever path the server
+// has.
 func kmcpURL(o object, _ *v1alpha1.MCPServer) (address, problem string) {
 	port := o.number("spec", "deployment", "port")
 	if port <= 0 {
@@ -276,7 +277,8 @@ func kmcpURL(o object, _ *v1alpha1.MCPServer) (address, problem string) {
 	return inCluster("http", o, port, "/mcp"), ""
 }
 
-// usesSSE reports whether a proxy of ToolHive serves SSE. proxyMode counts for servers of standard input and output only.
+// usesSSE reports whether a proxy of ToolHive serves SSE. proxyMode counts for servers of standard input and output
+// only.
 func usesSSE(o object) bool {
 	transport := o.text("spec", "transport")
 	return transport == "sse" || transport == "stdio" && o.text("spec", "proxyMode") == "sse"

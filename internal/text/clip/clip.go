@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clip cuts texts to a length between characters, so that valid UTF-8 stays valid. Each invalid byte counts as a
-// character. It is pure, and imports only the standard library.
+// Package clip cuts texts to a length between characters, so that valid UTF-8 stays valid. Each invalid byte counts as
+// a character. It is pure, and imports only the standard library.
 package clip
 
 import "unicode/utf8"

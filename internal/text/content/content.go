@@ -13,8 +13,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// HashKey is the key of the hash of a message in the manager's cache, whose content is dropped. It is no valid key of an
-// annotation, so that no object of the API server can have it.
+// HashKey is the key of the hash of a message in the manager's cache, whose content is dropped. It is no valid key of
+// an annotation, so that no object of the API server can have it.
 const HashKey = "<content>"
 
 // Of is the hash of a message from the manager's cache or from the API server.

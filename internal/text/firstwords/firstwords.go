@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package firstwords makes a title of the beginning of a conversation: one printable line of a few words. It is pure, and
-// imports no model, so that the manager can use it as well as generation pods.
+// Package firstwords makes a title of the beginning of a conversation: one printable line of a few words. It is pure,
+// and imports no model, so that the manager can use it as well as generation pods.
 package firstwords
 
 import (

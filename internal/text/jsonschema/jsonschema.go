@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jsonschema validates JSON by JSON Schemas (2020-12 unless $schema names another draft), with errors for people
-// and models. It fetches no schemas. The package is pure.
+// Package jsonschema validates JSON by JSON Schemas (2020-12 unless $schema names another draft), with errors for
+// people and models. It fetches no schemas. The package is pure.
 package jsonschema
 
 import (

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package printable makes texts of models, tools and other people safe to display. Terminals act on control characters:
-// they rewrite lines above, set titles and clipboards, and send input. Bidirectional formats and characters without width
-// make a text look like another one. None of them pass:
+// they rewrite lines above, set titles and clipboards, and send input. Bidirectional formats and characters without
+// width make a text look like another one. None of them pass:
 //
 //   - control characters (C0, DEL, C1), but for newlines and tabs where a text may have several lines;
 //   - line and paragraph separators (U+2028, U+2029), formats (Unicode category Cf), and other invisible characters;
@@ -71,8 +71,8 @@ func strip(text string, instead func(rune) rune) string {
 	return b.String()
 }
 
-// Escape is the text with escapes for what does not pass, such as \u001b, and \x9b for an invalid byte. A carriage return
-// before a newline is omitted.
+// Escape is the text with escapes for what does not pass, such as \u001b, and \x9b for an invalid byte. A carriage
+// return before a newline is omitted.
 func Escape(text string) string {
 	if isClean(text) {
 		return text

@@ -1,10 +1,10 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package skill parses and indexes skills: instructions and files for tasks of a kind, in a ConfigMap or in a folder of a
-// workspace. Their public format is a SKILL.md that begins with a front matter in YAML, with name and description. Other
-// fields are ignored. Skills are not trusted: their texts are single lines of an index, and their paths stay within the
-// skill. The package is pure.
+// Package skill parses and indexes skills: instructions and files for tasks of a kind, in a ConfigMap or in a folder of
+// a workspace. Their public format is a SKILL.md that begins with a front matter in YAML, with name and description.
+// Other fields are ignored. Skills are not trusted: their texts are single lines of an index, and their paths stay
+// within the skill. The package is pure.
 package skill
 
 import (

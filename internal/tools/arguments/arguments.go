@@ -22,8 +22,8 @@ import (
 // Schema is a JSON schema as in Definition.InputSchema of a tool.
 type Schema = map[string]any
 
-// Decode validates the arguments, a JSON object, and decodes them, with the defaults of missing ones. Integers may have a
-// fraction of zero.
+// Decode validates the arguments, a JSON object, and decodes them, with the defaults of missing ones. Integers may have
+// a fraction of zero.
 func Decode(schema Schema, input string, into any) error {
 	args, err := jsonschema.Decode(input)
 	if err != nil {

@@ -177,8 +177,8 @@ func conflictsOf(err error) (all []string) {
 	return all
 }
 
-// write applies a manifest to the version of the object that the proposal is about, or makes a dry run. It creates a new
-// object: an apply would change one that someone else has created meanwhile.
+// write applies a manifest to the version of the object that the proposal is about, or makes a dry run. It creates a
+// new object: an apply would change one that someone else has created meanwhile.
 func (a *access) write(ctx context.Context, m manifest, p *proposal, dry bool) (*unstructured.Unstructured, error) {
 	o := m.object.DeepCopy()
 	query := url.Values{"fieldManager": {fieldManager}, "fieldValidation": {"Strict"}}

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubernetes has the tools with which a model reads and changes objects of the cluster. Each request acts as the
-// service account that the chat names, and the API server authorizes it. The values of Secrets are removed from all
+// Package kubernetes has the tools with which a model reads and changes objects of the cluster. Each request acts as
+// the service account that the chat names, and the API server authorizes it. The values of Secrets are removed from all
 // that a model sees: see removeSecrets.
 package kubernetes
 
@@ -185,8 +185,8 @@ func (a *access) describeError(ctx context.Context, err error) error {
 // describeNoToken explains why there is no token of the account, and what to do.
 func describeNoToken(namespace, account string, err error) string {
 	if apierrors.IsForbidden(err) {
-		return fmt.Sprintf("nothing was asked, because the generation pods of namespace %[1]s may not have tokens of service "+
-			"account %[2]s. Who administers the namespace lets them by: kubectl create role %[3]s -n %[1]s --verb=create "+
+		return fmt.Sprintf("nothing was asked, because the generation pods of namespace %[1]s may not have tokens of "+
+			"service account %[2]s. Who administers the namespace lets them by: kubectl create role %[3]s -n %[1]s --verb=create "+
 			"--resource=serviceaccounts/token --resource-name=%[2]s && kubectl create rolebinding %[3]s -n %[1]s --role=%[3]s "+
 			"--serviceaccount=%[1]s:parley-generation", namespace, account, "parley-token-"+account)
 	}

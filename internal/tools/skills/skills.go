@@ -70,8 +70,8 @@ func (o Options) needsWorkspace(chat *v1alpha1.Chat, name string) bool {
 }
 
 // nameArgument is the schema of the name of a skill.
-var nameArgument = arguments.Text(1, maxName, "The skill, as it is listed: configmap/NAME or workspace/NAME. NAME alone "+
-	"is enough where only one has it.")
+var nameArgument = arguments.Text(1, maxName, "The skill, as it is listed: configmap/NAME or workspace/NAME. NAME "+
+	"alone is enough where only one has it.")
 
 // find is the skill of that name. The error is for the model.
 func (o Options) find(ctx context.Context, chat *v1alpha1.Chat, name string) (*skill.Skill, error) {

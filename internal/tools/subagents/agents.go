@@ -114,5 +114,6 @@ func (o Options) modelConfig(ctx context.Context, name string) (*v1alpha1.ChatMo
 
 // isBlank reports whether a text has no visible character. The API server would refuse it.
 func isBlank(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsSpace(r) && !unicode.In(r, unicode.Z, unicode.C) })
+	visible := func(r rune) bool { return !unicode.IsSpace(r) && !unicode.In(r, unicode.Z, unicode.C) }
+	return !strings.ContainsFunc(text, visible)
 }

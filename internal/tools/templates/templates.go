@@ -83,7 +83,9 @@ func (o Options) selectedBy(ctx context.Context, chat *v1alpha1.Chat) (all []Tem
 }
 
 // find is the template of that name, with its parameters. The error is for the model.
-func (o Options) find(ctx context.Context, chat *v1alpha1.Chat, name string) (*Template, []parameters.Parameter, error) {
+func (o Options) find(ctx context.Context, chat *v1alpha1.Chat, name string) (
+	*Template, []parameters.Parameter, error,
+) {
 	all, more, err := o.selectedBy(ctx, chat)
 	if err != nil {
 		return nil, nil, err
