@@ -1,11 +1,11 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package approval says what people see of a tool call before they approve it, and whether a call is the one that they
-// approved. The manager shows calls in the status of their chat, and generation pods check them before they run: both
-// ask this package, so that a person approves exactly what runs. It is pure, and may import text.
+// Package approval determines what people see of a tool call before they approve it, and whether a call is the approved
+// one. The manager shows calls in the status of their chat, and generation pods check them before they run. Both use
+// this package, so that a person approves exactly what runs. It is pure, and may import text.
 //
-// The gate before every call is tools.SplitByApproval. Which calls need approval is said by toolpolicy.
+// tools.SplitByApproval checks every call. Package toolpolicy determines which calls need approval.
 package approval
 
 import (
@@ -15,16 +15,16 @@ import (
 	"parley.dev/parley/internal/text/printable"
 )
 
-// Of is a call of a reply that waits for a client or for approval, as the status of the chat shows it.
+// Of is the status of a call that waits for a client or for approval.
 func Of(call *v1alpha1.ToolCall) v1alpha1.PendingToolCall {
-	return digested(v1alpha1.PendingToolCall{ID: call.ID, Name: printable.Visible(call.Name), Input: Input(call.Input),
+	return withDigest(v1alpha1.PendingToolCall{ID: call.ID, Name: printable.Visible(call.Name), Input: Input(call.Input),
 		Kind: call.RequiresAction, ApprovalCause: call.ApprovalCause})
 }
 
 // OfQuestion returns the pending call for a question that a tool asks people.
 func OfQuestion(q *v1alpha1.ToolQuestion) v1alpha1.PendingToolCall {
 	requests, _ := printable.VisibleJSON(q.Requests)
-	return digested(v1alpha1.PendingToolCall{ID: q.ID, Name: printable.Visible(q.Name), Input: Input(q.Input),
+	return withDigest(v1alpha1.PendingToolCall{ID: q.ID, Name: printable.Visible(q.Name), Input: Input(q.Input),
 		Kind: v1alpha1.RequiresApproval, ApprovalCause: q.Cause(), InputRequests: requests, Proposal: q.Proposal})
 }
 
@@ -35,14 +35,14 @@ func QuestionFits(q *v1alpha1.ToolQuestion) bool {
 		len(q.Proposal) <= v1alpha1.MaxProposal
 }
 
-func digested(call v1alpha1.PendingToolCall) v1alpha1.PendingToolCall {
+func withDigest(call v1alpha1.PendingToolCall) v1alpha1.PendingToolCall {
 	if call.Kind == v1alpha1.RequiresApproval {
 		call.Digest = call.CallDigest()
 	}
 	return call
 }
 
-// Input is the input of a call as people see it; empty if it has more bytes than they are shown.
+// Input is the input of a call as people see it; empty if it is too long to be shown.
 func Input(raw string) string {
 	if len(raw) > maxRaw {
 		return ""
@@ -57,21 +57,20 @@ func Input(raw string) string {
 	return shown
 }
 
-// maxRaw is the most bytes of an input that is looked at: whitespace between values may make it longer than what is
-// shown.
+// maxRaw is the maximum size of an input that is read. Whitespace between values is not shown.
 const maxRaw = 4 * v1alpha1.MaxPendingInput
 
-// Fits reports whether people can see all of an input.
+// Fits reports whether people can see the whole input.
 func Fits(raw string) bool { return raw == "" || Input(raw) != "" }
 
-// TooLarge is what the model reads of a call whose input does not fit.
+// TooLarge is the error of a call whose input does not fit.
 func TooLarge(input string) error {
 	return fmt.Errorf("the call was not run: a person must approve it, and its %d bytes of input do not fit into the %d "+
 		"that people are shown, where a character that cannot be seen, and each space of a long run, takes 6. Make smaller "+
 		"calls", len(input), v1alpha1.MaxPendingInput)
 }
 
-// Applies reports whether a decision is about the call as it is. A call may be denied unseen.
+// Applies reports whether a decision is about this very call. A call may be denied unseen.
 func Applies(decision *v1alpha1.ToolDecision, call *v1alpha1.PendingToolCall) bool {
 	unseen := decision.Digest == "" && decision.Decision == v1alpha1.DecisionDeny
 	return unseen || decision.Digest == call.Digest

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 func command(text string) string {
@@ -67,9 +68,7 @@ func TestInputThatDoesNotFitIsNotShown(t *testing.T) {
 		"letters with escape": {command(strings.Repeat("\u202e", v1alpha1.MaxPendingInput/6)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Fits(c.raw); got != c.fits {
-				t.Errorf("it fits: %t", got)
-			}
+			check.Equal(t, "result", c.fits, Fits(c.raw))
 			if shown := Input(c.raw); !c.fits && shown != "" {
 				t.Errorf("a part is shown: %s", shown)
 			}
@@ -138,9 +137,7 @@ func TestDecisionAppliesOnlyToWhatWasSeen(t *testing.T) {
 		"denied something else": {v1alpha1.ToolDecision{Decision: v1alpha1.DecisionDeny, Digest: first.Digest}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Applies(&c.decision, &second); got != c.applies {
-				t.Errorf("it applies: %t", got)
-			}
+			check.Equal(t, "result", c.applies, Applies(&c.decision, &second))
 		})
 	}
 }
@@ -157,9 +154,7 @@ func TestQuestionsThatDoNotFitAreNotAsked(t *testing.T) {
 		"a long proposal":   {v1alpha1.ToolQuestion{Proposal: strings.Repeat("a", v1alpha1.MaxProposal+1)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := QuestionFits(&c.question); got != c.fits {
-				t.Errorf("it fits: %t", got)
-			}
+			check.Equal(t, "result", c.fits, QuestionFits(&c.question))
 		})
 	}
 }

@@ -6,6 +6,7 @@ package mcp_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/realagent"
 	"parley.dev/parley/test/kit/waiting"
 )
@@ -47,17 +49,12 @@ func TestCommandServerListsAndCallsTools(t *testing.T) {
 	a := realagent.Start(t)
 	servers, _ := newServers(t, nil)
 	o := offerIn(t, servers, a, playing(t, "honest"))
-	if got := strings.Join(names(o), " "); got != "s__count s__die s__fork s__hang s__variable" {
-		t.Fatalf("it offers %s, %v", got, o.Unavailable())
-	}
+	check.Equal(t, "tools", "s__count s__die s__fork s__hang s__variable", strings.Join(names(o), " "))
 	noneRuns(t, a)
-	if got := run(t, o, "s__variable", "{}"); got.err != nil || got.output != "hello" {
-		t.Errorf("it says %+v %v", got, got.err)
-	}
+	returns(t, o, "s__variable", "{}", "hello")
 	// The calls of a step share a process.
-	first, second := run(t, o, "s__count", "{}"), run(t, o, "s__count", "{}")
-	if !strings.HasPrefix(first.output, "call 1 of") || !strings.HasPrefix(second.output, "call 2 of") {
-		t.Errorf("it says %+v, then %+v", first, second)
+	for _, want := range []string{"call 1 of", "call 2 of"} {
+		check.Contains(t, run(t, o, "s__count", "{}").output, want)
 	}
 	o.Close()
 	noneRuns(t, a)
@@ -66,12 +63,10 @@ func TestCommandServerListsAndCallsTools(t *testing.T) {
 	if len(o.Tools()) != 5 || len(a.Running("serve\x00")) != 0 {
 		t.Errorf("it offers %v", names(o))
 	}
-	if got := run(t, o, "s__count", "{}"); !strings.HasPrefix(got.output, "call 1 of") {
-		t.Errorf("it says %+v %v", got, got.err)
-	}
+	check.Contains(t, run(t, o, "s__count", "{}").output, "call 1 of")
 }
 
-func TestAListIsThatOfOneWorkspaceAlone(t *testing.T) {
+func TestListBelongsToOneWorkspace(t *testing.T) {
 	first, second := realagent.Start(t), realagent.Start(t)
 	second.Options.Pod = "another"
 	servers, _ := newServers(t, nil)
@@ -98,56 +93,48 @@ func TestCallOfWorkspaceServerNeedsWorkspace(t *testing.T) {
 		needs bool
 	}{"s__count": {o, true}, "s__far": {far, false}} {
 		registry := tools.NewRegistry().Plus(c.offer.Tools(), nil)
-		if got := registry.NeedWorkspace(&v1alpha1.Chat{}, []v1alpha1.ToolCall{{Name: name}}); got != c.needs {
-			t.Errorf("%s: it needs one: %v", name, got)
-		}
+		check.Equal(t, name, c.needs, registry.NeedWorkspace(&v1alpha1.Chat{}, []v1alpha1.ToolCall{{Name: name}}))
 	}
 }
 
-func TestACommandThatCannotServeSaysWhy(t *testing.T) {
+func TestInvalidCommandIsUnavailable(t *testing.T) {
 	a := realagent.Start(t)
-	with := func(role string, change func(*v1alpha1.MCPServer)) v1alpha1.MCPServer {
+	with := func(role string, argv ...string) v1alpha1.MCPServer {
 		entry := playing(t, role)
-		if change != nil {
-			change(&entry)
+		if len(argv) > 0 {
+			entry.Command = argv
 		}
 		return entry
 	}
-	argv := func(argv ...string) func(*v1alpha1.MCPServer) {
-		return func(s *v1alpha1.MCPServer) { s.Command = argv }
-	}
-	hasty := func(s *v1alpha1.MCPServer) { s.ConnectTimeoutSeconds = new(int32(1)) }
+	hasty := with("says nothing")
+	hasty.ConnectTimeoutSeconds = new(int32(1))
 	for name, c := range map[string]struct {
 		entry  v1alpha1.MCPServer
 		reason v1alpha1.MCPServerReason
 		says   string
 	}{
-		"it ends at once": {with("ends at once", nil), v1alpha1.MCPCommandFailed,
+		"it ends at once": {with("ends at once"), v1alpha1.MCPCommandFailed,
 			"its command ended with exit code 3 (process p"},
-		"it is not there": {with("", argv("no-such-server")), v1alpha1.MCPCommandFailed,
+		"it is not there": {with("", "no-such-server"), v1alpha1.MCPCommandFailed,
 			"no-such-server is no program in PATH"},
-		"it is no program": {with("", argv("/etc/passwd")), v1alpha1.MCPCommandFailed, "/etc/passwd cannot be run"},
-		"it has a NUL":     {with("", argv("a\x00b")), v1alpha1.MCPCommandFailed, "cannot contain the character NUL"},
-		"it talks to people": {with("talks to people", nil), v1alpha1.MCPResponseInvalid,
+		"it is no program": {with("", "/etc/passwd"), v1alpha1.MCPCommandFailed, "/etc/passwd cannot be run"},
+		"it has a NUL":     {with("", "a\x00b"), v1alpha1.MCPCommandFailed, "cannot contain the character NUL"},
+		"it talks to people": {with("talks to people"), v1alpha1.MCPResponseInvalid,
 			"not of the protocol: Server listening on port 80"},
-		"it ends no line": {with("ends no line", nil), v1alpha1.MCPResponseInvalid,
+		"it ends no line": {with("ends no line"), v1alpha1.MCPResponseInvalid,
 			"a message of it has more than 4194304 bytes"},
-		"it says too much": {with("says too much", nil), v1alpha1.MCPResponseInvalid,
+		"it says too much": {with("says too much"), v1alpha1.MCPResponseInvalid,
 			"not of the Model Context Protocol"},
-		"it says nothing": {with("says nothing", hasty), v1alpha1.MCPTimedOut, "it did not answer in time"},
-		"it closes its streams": {with("closes its streams", nil), v1alpha1.MCPCommandFailed,
+		"it says nothing": {hasty, v1alpha1.MCPTimedOut, "it did not answer in time"},
+		"it closes its streams": {with("closes its streams"), v1alpha1.MCPCommandFailed,
 			"its command was ended by SIGTERM"},
-		"it is no server": {with("", argv("sh", "-c", "echo usage: x >&2; cat >/dev/null")), v1alpha1.MCPTimedOut,
+		"it is no server": {with("", "sh", "-c", "echo usage: x >&2; cat >/dev/null"), v1alpha1.MCPTimedOut,
 			"usage: x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			servers, _ := newServers(t, nil)
 			began := time.Now()
-			left := offerIn(t, servers, a, c.entry).Unavailable()
-			if len(left) != 1 || left[0].Reason != c.reason || !strings.Contains(left[0].Message, c.says) ||
-				len(left[0].Message) > 250 || strings.Contains(left[0].Message, "\x1b") {
-				t.Errorf("it is %+v", left)
-			}
+			failsWith(t, offerIn(t, servers, a, c.entry), c.reason, c.says)
 			if took := time.Since(began); took > 20*time.Second {
 				t.Errorf("it took %s", took)
 			}
@@ -169,10 +156,10 @@ func TestCommandServerIsUnavailableWithoutReadyWorkspace(t *testing.T) {
 		"none of the chat": {mcp.Places{Workspace: none},
 			"its command needs the workspace: chat c has no workspace: its spec.workspace names none"},
 	} {
-		left := servers.Offer(t.Context(), []v1alpha1.MCPServer{playing(t, "honest")}, c.places).Unavailable()
-		if len(left) != 1 || left[0].Reason != v1alpha1.MCPWorkspaceNotReady || left[0].Message != c.says {
-			t.Errorf("%s: it is %+v", name, left)
-		}
+		t.Run(name, func(t *testing.T) {
+			failsWith(t, servers.Offer(t.Context(), []v1alpha1.MCPServer{playing(t, "honest")}, c.places),
+				v1alpha1.MCPWorkspaceNotReady, c.says)
+		})
 	}
 	// It is not remembered: the next step finds the workspace.
 	if o := offerIn(t, servers, realagent.Start(t), playing(t, "honest")); len(o.Tools()) == 0 {
@@ -180,16 +167,12 @@ func TestCommandServerIsUnavailableWithoutReadyWorkspace(t *testing.T) {
 	}
 }
 
-func TestACallWhoseCommandEndsSaysSoOnce(t *testing.T) {
+func TestCallReportsEndOfItsCommand(t *testing.T) {
 	a := realagent.Start(t)
 	servers, _ := newServers(t, nil)
 	o := offerIn(t, servers, a, playing(t, "honest"))
-	got := run(t, o, "s__die", "{}")
-	if got.err == nil || !strings.Contains(got.err.Error(), "its command ended with exit code 7") ||
-		!strings.Contains(got.err.Error(), "out of memory") ||
-		!strings.HasSuffix(got.err.Error(), "; whether the call was done is not known") {
-		t.Errorf("it says %+v %v", got, got.err)
-	}
+	check.InOrder(t, fmt.Sprint(run(t, o, "s__die", "{}").err), "its command ended with exit code 7", "out of memory",
+		"; whether the call was done is not known")
 }
 
 func TestElicitationAnswerReachesCommandFromAnotherProcess(t *testing.T) {
@@ -204,18 +187,15 @@ func TestElicitationAnswerReachesCommandFromAnotherProcess(t *testing.T) {
 	call := callOf("{}")
 	call.Answer = &tools.Answer{Given: true, Content: `{"name":"Ada"}`, Question: q}
 	got, err := offerIn(t, second, a, playing(t, "booking")).Tools()[0].Run(t.Context(), call)
-	if want := `["sealed",{"action":"accept","content":{"name":"Ada"}}]`; err != nil || got != want {
-		t.Errorf("it says %s, %v", got, err)
-	}
+	check.OK(t, err)
+	check.Equal(t, "answer", `["sealed",{"action":"accept","content":{"name":"Ada"}}]`, got)
 }
 
 func TestEndOfStepStopsProcessesOfCommandServers(t *testing.T) {
 	a := realagent.Start(t)
 	servers, _ := newServers(t, nil)
 	o := offerIn(t, servers, a, playing(t, "honest"))
-	if got := run(t, o, "s__fork", "{}"); got.output != "forked" {
-		t.Fatalf("it says %+v", got)
-	}
+	returns(t, o, "s__fork", "{}", "forked")
 	// A number alone stands in a port or a directory now and then, and setsid has yet to become the program.
 	const forked = "sleep\x004711\x00"
 	waiting.Until(t, patience, "one runs", func() bool { return len(a.Running(forked)) == 1 })
@@ -255,21 +235,16 @@ func TestLostWorkspaceEndsCallWithClearError(t *testing.T) {
 		signal unix.Signal
 		says   string
 	}{
-		"it is stopped":                   {unix.SIGTERM, ""},
-		"its node is gone, and no answer": {unix.SIGSTOP, "the pod of the workspace is gone"},
+		"it is stopped":    {unix.SIGTERM, ""},
+		"its node is gone": {unix.SIGSTOP, "the pod of the workspace is gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := realagent.Start(t)
 			a.Options.Gone = func(context.Context) bool { return true }
 			ended := hanging(t.Context(), t, a, playing(t, "honest"))
-			began := time.Now()
 			_ = a.Program.Process.Signal(c.signal)
 			err := <-ended
-			if err == nil || !strings.Contains(err.Error(), c.says) ||
-				!strings.HasSuffix(err.Error(), "; whether the call was done is not known") {
-				t.Errorf("it says %v", err)
-			}
-			t.Logf("after %s it says %v", time.Since(began), err)
+			check.InOrder(t, fmt.Sprint(err), c.says, "; whether the call was done is not known")
 			_ = a.Program.Process.Signal(unix.SIGCONT) // It may have ended.
 		})
 	}
@@ -279,13 +254,10 @@ func TestUnresponsiveCallTimesOutAndEndsItsCommand(t *testing.T) {
 	a := realagent.Start(t)
 	entry := playing(t, "honest")
 	entry.TimeoutSeconds = new(int32(1))
-	if err := <-hanging(t.Context(), t, a, entry); err == nil ||
-		!strings.HasPrefix(err.Error(), "MCP server s gave no sign of life for 1s") {
-		t.Errorf("it says %v", err)
-	}
+	check.Contains(t, fmt.Sprint(<-hanging(t.Context(), t, a, entry)), "MCP server s gave no sign of life for 1s")
 }
 
-func TestAnInterruptionEndsACall(t *testing.T) {
+func TestInterruptionEndsCall(t *testing.T) {
 	a := realagent.Start(t)
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	ended := hanging(ctx, t, a, playing(t, "honest"))

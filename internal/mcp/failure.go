@@ -4,112 +4,91 @@
 package mcp
 
 import (
-	"context"
-	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"syscall"
+	"slices"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"parley.dev/parley/api/v1alpha1"
-	"parley.dev/parley/internal/netguard/httpguard"
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
 )
 
-// maxWords is how many bytes a failure is told in: 200.
+// maxWords is the maximum length of a failure's text.
 const maxWords = 200
 
-// failure is why a server cannot be used, in words that can be shown: they name no address that a name leads to, and
-// what the server says itself is cut, scrubbed and printable.
+// failure is why a server cannot be used. Its text names no IP address, and what it quotes of the server is shortened,
+// scrubbed and printable.
 type failure struct {
 	reason v1alpha1.MCPServerReason
 	words  string
-	// slow is whether it took a connect timeout to find out.
+	// slow means that the failure took a connect timeout.
 	slow bool
 }
 
 func (f *failure) Error() string { return f.words }
 
-// failure implements line.
-func (w *wire) failure(_ context.Context, err error, notes *httpguard.Notes, secrets scrubber) *failure {
-	if known, ok := errors.AsType[*failure](err); ok {
-		return known
-	}
-	if f := ofHost(err, w); f != nil {
-		return f
-	}
-	status := int(w.status.Load())
-	if oversized := notes.Oversized(); oversized != nil {
-		return &failure{reason: v1alpha1.MCPResponseInvalid,
-			words: fmt.Sprintf("its answer has more than %d bytes", oversized.Limit)}
-	}
-	switch {
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return &failure{reason: v1alpha1.MCPAccessDenied, words: "it answered " + statusText(status)}
-	case errors.Is(err, context.DeadlineExceeded):
-		return &failure{reason: v1alpha1.MCPTimedOut, words: "it did not answer in time", slow: true}
-	case status >= http.StatusBadRequest:
-		return &failure{reason: v1alpha1.MCPConnectionFailed, words: "it answered " + statusText(status)}
-	}
-	if words := ofNetwork(err); words != "" {
-		return &failure{reason: v1alpha1.MCPConnectionFailed, words: words}
-	}
-	if said := saidIn(err); said != "" {
-		return &failure{reason: v1alpha1.MCPResponseInvalid, words: "it answered: " + scrubLine(said, secrets)}
-	}
-	return &failure{reason: v1alpha1.MCPResponseInvalid, words: "its answer is not of the Model Context Protocol"}
+func fail(reason v1alpha1.MCPServerReason, format string, args ...any) *failure {
+	return &failure{reason: reason, words: clip.Ellipsis(fmt.Sprintf(format, args...), maxWords)}
 }
 
-// saidIn is what the server itself says in an error; empty if it says nothing. The protocol's library has errors of its
-// own that look like a server's.
-func saidIn(err error) string {
-	said, ok := errors.AsType[*jsonrpc.Error](err)
-	if !ok || said.Message == "rejected by transport" {
+// timedOut is a failure that took a connect timeout.
+func timedOut(words string) *failure {
+	return &failure{reason: v1alpha1.MCPTimedOut, words: words, slow: true}
+}
+
+// serverMessage is the message of the server in an error; empty if there is none. The protocol's library has errors of
+// the same type.
+func serverMessage(err error) string {
+	message, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || message.Message == "rejected by transport" {
 		return ""
 	}
-	return said.Message
+	return message.Message
 }
-
-// ofHost is a failure because of the host that would be called; nil if it is none.
-func ofHost(err error, w *wire) *failure {
-	if redirect, ok := errors.AsType[*httpguard.RedirectError](err); ok {
-		return &failure{reason: v1alpha1.MCPHostForbidden,
-			words: fmt.Sprintf("it redirects (%d), which is not followed: name the url that it leads to", redirect.Status)}
-	}
-	if _, ok := errors.AsType[*httpguard.ForbiddenHostError](err); ok {
-		return &failure{reason: v1alpha1.MCPHostForbidden, words: "its host is an address of the node or of the pod"}
-	}
-	if strayed := w.strayed.Load(); strayed != nil {
-		return &failure{reason: v1alpha1.MCPHostForbidden, words: strayed.Error()}
-	}
-	return nil
-}
-
-// ofNetwork is what is wrong with the connection; empty if that is not what the error is about.
-func ofNetwork(err error) string {
-	var name *net.DNSError
-	var untrusted *tls.CertificateVerificationError
-	var other net.Error
-	switch {
-	case errors.As(err, &name):
-		return "the name of its host does not resolve"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "its host refuses the connection"
-	case errors.As(err, &untrusted):
-		return "its certificate is not trusted"
-	case errors.As(err, &other):
-		return "it cannot be reached"
-	}
-	return ""
-}
-
-func statusText(status int) string { return fmt.Sprintf("%d %s", status, http.StatusText(status)) }
 
 // scrubLine returns a text of a server in one line, without secrets and at most maxWords long.
 func scrubLine(text string, secrets scrubber) string {
 	return clip.Ellipsis(printable.Line(secrets.scrub(text)), maxWords)
+}
+
+const (
+	// minSecret is the minimum length of a secret. Shorter values also occur in unrelated texts.
+	minSecret = 8
+	// redacted replaces a secret.
+	redacted = "[secret]"
+)
+
+// scrubber removes secrets from texts, also those that JSON escapes. The zero scrubber removes none.
+type scrubber struct{ replacer *strings.Replacer }
+
+func newScrubber(values []string) scrubber {
+	var pairs []string
+	// The longest first, so that no rest remains of one that begins with another.
+	values = slices.SortedFunc(slices.Values(values), func(a, b string) int { return len(b) - len(a) })
+	for _, value := range values {
+		if len(value) < minSecret {
+			continue
+		}
+		pairs = append(pairs, value, redacted)
+		if escaped, err := json.Marshal(value); err == nil {
+			if inner := string(escaped[1 : len(escaped)-1]); inner != value {
+				pairs = append(pairs, inner, redacted)
+			}
+		}
+	}
+	if pairs == nil {
+		return scrubber{}
+	}
+	return scrubber{strings.NewReplacer(pairs...)}
+}
+
+func (s scrubber) scrub(text string) string {
+	if s.replacer == nil {
+		return text
+	}
+	return s.replacer.Replace(text)
 }

@@ -9,9 +9,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -19,6 +21,7 @@ import (
 	"parley.dev/parley/internal/mcp"
 	"parley.dev/parley/internal/netguard/httpguard"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/check"
 )
 
 // clock tells a time that only the test moves.
@@ -97,21 +100,38 @@ type ran struct {
 func run(t *testing.T, o *mcp.Offer, name, input string) (r ran) {
 	t.Helper()
 	for _, tool := range o.Tools() {
-		if tool.Definition().Name != name {
-			continue
-		}
-		r.output, r.err = tool.Run(t.Context(), tools.Call{
-			ToolCall: v1alpha1.ToolCall{ID: "call_1", Input: input}, Key: "uid.1.call_1", Chat: &v1alpha1.Chat{},
-			Show: func(string) {}, Alive: func() {},
-			Attach: func(file v1alpha1.MessageFile) bool {
+		if tool.Definition().Name == name {
+			call := callOf(input)
+			call.Attach = func(file v1alpha1.MessageFile) bool {
 				r.files = append(r.files, file)
 				return true
-			},
-		})
-		return r
+			}
+			r.output, r.err = tool.Run(t.Context(), call)
+			return r
+		}
 	}
 	t.Fatalf("tool %s is not offered: %v, %v", name, names(o), o.Unavailable())
 	return r
+}
+
+// returns runs a call that must have the output.
+func returns(t *testing.T, o *mcp.Offer, name, input, want string) {
+	t.Helper()
+	r := run(t, o, name, input)
+	if r.err != nil {
+		r.output = "failed: " + r.err.Error()
+	}
+	check.Equal(t, name, want, r.output)
+}
+
+// failsWith checks that only one server is unavailable, for a reason.
+func failsWith(t *testing.T, o *mcp.Offer, reason v1alpha1.MCPServerReason, words string) {
+	t.Helper()
+	u := o.Unavailable()
+	if len(u) != 1 || u[0].Reason != reason || len(u[0].Message) > 250 || strings.ContainsFunc(u[0].Message, unicode.IsControl) {
+		t.Fatalf("unavailable are %+v", u)
+	}
+	check.Contains(t, u[0].Message, words)
 }
 
 func names(o *mcp.Offer) (all []string) {

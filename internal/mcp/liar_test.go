@@ -11,11 +11,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"unicode"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 // page answers tools/list with that, and everything else as a server does.
@@ -48,7 +48,7 @@ func streaming(events func(w io.Writer) error) http.Handler {
 	})
 }
 
-func TestAServerThatLiesIsLeftOut(t *testing.T) {
+func TestInvalidServerIsUnavailable(t *testing.T) {
 	pages := 0
 	for name, c := range map[string]struct {
 		server http.Handler
@@ -87,18 +87,12 @@ func TestAServerThatLiesIsLeftOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			servers, _ := newServers(t, nil)
-			u := offer(t, servers, serve(t, c.server)).Unavailable()
-			if len(u) != 1 || u[0].Reason != c.reason || !strings.Contains(u[0].Message, c.words) {
-				t.Fatalf("unavailable are %+v", u)
-			}
-			if len(u[0].Message) > 256 || strings.ContainsFunc(u[0].Message, unicode.IsControl) {
-				t.Errorf("it is said as %q", u[0].Message)
-			}
+			failsWith(t, offer(t, servers, serve(t, c.server)), c.reason, c.words)
 		})
 	}
 }
 
-func TestNobodyElseGetsTheHeadersOfAServer(t *testing.T) {
+func TestOtherHostsNeverGetHeaders(t *testing.T) {
 	stolen := make(chan http.Header, 10)
 	thief := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { stolen <- r.Header }))
 	sse := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -110,10 +104,7 @@ func TestNobodyElseGetsTheHeadersOfAServer(t *testing.T) {
 	sse.Transport = v1alpha1.MCPSSE
 	sse.Headers = []v1alpha1.MCPHeader{{Name: "Authorization", Value: "Bearer token-0123456789"}}
 	servers, _ := newServers(t, nil)
-	u := offer(t, servers, sse).Unavailable()
-	if len(u) != 1 || u[0].Reason != v1alpha1.MCPHostForbidden {
-		t.Errorf("unavailable are %+v", u)
-	}
+	failsWith(t, offer(t, servers, sse), v1alpha1.MCPHostForbidden, "the server points to another host")
 	select {
 	case headers := <-stolen:
 		t.Errorf("another host was asked, with %v", headers)
@@ -137,7 +128,7 @@ func TestHeadersAreSentWithEachRequest(t *testing.T) {
 	}
 }
 
-func TestDefinitionsAreBounded(t *testing.T) {
+func TestDefinitionsAreLimited(t *testing.T) {
 	var many []any
 	for i := range 70 {
 		many = append(many, toolNamed(fmt.Sprintf("t%02d", i), nil))
@@ -187,9 +178,7 @@ func TestHiddenTextCharactersAreStrippedFromDescriptions(t *testing.T) {
 	o := offer(t, servers, serve(t, page(listOf(toolNamed("a", map[string]any{
 		"description": "Adds.\u202e\U000e0041\x1b[8mhidden",
 	})))))
-	if got := o.Tools()[0].Definition().Description; got != "Adds.[8mhidden" {
-		t.Errorf("the model reads %q", got)
-	}
+	check.Equal(t, "description", "Adds.[8mhidden", o.Tools()[0].Definition().Description)
 }
 
 func TestCallOfRemovedToolIsReportedRefused(t *testing.T) {
@@ -200,15 +189,11 @@ func TestCallOfRemovedToolIsReportedRefused(t *testing.T) {
 	servers, _ := newServers(t, nil)
 	o := offer(t, servers, entry)
 	s.RemoveTools("a")
-	if got := run(t, o, "s__a", "{}"); got.err == nil || !strings.Contains(got.err.Error(), "refused the call") {
-		t.Errorf("the model reads %v", got.err)
-	}
-	if got := names(offer(t, servers, entry)); len(got) != 1 {
-		t.Errorf("the next step is offered %v", got)
-	}
+	check.Contains(t, fmt.Sprint(run(t, o, "s__a", "{}").err), "refused the call")
+	check.Equal(t, "tools of the next step", []string{"s__b"}, names(offer(t, servers, entry)))
 }
 
-func TestACallEndsWithItsContext(t *testing.T) {
+func TestCallEndsWithItsContext(t *testing.T) {
 	s, began, release := newServer(), make(chan struct{}), make(chan struct{})
 	defer close(release)
 	tool(s, "hang", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {

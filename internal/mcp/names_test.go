@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/approval/toolpolicy"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestToolNameDependsOnlyOnServerAndTool(t *testing.T) {
@@ -27,9 +29,10 @@ func TestToolNameDependsOnlyOnServerAndTool(t *testing.T) {
 		if !regexp.MustCompile(want).MatchString(got) || len(got) > maxName {
 			t.Errorf("%q is called %q, want %s", tool, got, want)
 		}
-		if ServerOf(got) != "s" {
-			t.Errorf("%q is a tool of server %q", got, ServerOf(got))
-		}
+		check.Equal(t, "server of "+got, "s", ServerOf(got))
+	}
+	for _, name := range []string{"execute", "read_file", ""} {
+		check.Equal(t, "server of "+name, "", ServerOf(name))
 	}
 }
 
@@ -54,10 +57,38 @@ func TestNoTwoToolsShareAName(t *testing.T) {
 	}
 }
 
-func TestUnprefixedToolNameHasNoServer(t *testing.T) {
-	for _, name := range []string{"execute", "read_file", ""} {
-		if got := ServerOf(name); got != "" {
-			t.Errorf("%q is a tool of server %q", name, got)
-		}
+func TestFilterPassesAllowedToolsThatAreNotDenied(t *testing.T) {
+	type filter = v1alpha1.MCPToolFilter
+	for name, c := range map[string]struct {
+		filter *filter
+		tool   string
+		want   bool
+	}{
+		"no filter":               {nil, "any", true},
+		"nothing said":            {&filter{}, "any", true},
+		"an exact name":           {&filter{Allow: []string{"get"}}, "get", true},
+		"no more than the name":   {&filter{Allow: []string{"get"}}, "get_all", false},
+		"the beginning of a name": {&filter{Allow: []string{"get_*"}}, "get_all", true},
+		"another beginning":       {&filter{Allow: []string{"get_*"}}, "set_all", false},
+		"all":                     {&filter{Allow: []string{"*"}}, "any", true},
+		"what is denied, also where it is allowed": {&filter{Allow: []string{"*"}, Deny: []string{"del*"}}, "delete", false},
+		"what is not denied":                       {&filter{Deny: []string{"del*"}}, "get", true},
+	} {
+		check.Equal(t, name, c.want, passes(c.filter, c.tool))
 	}
+}
+
+func TestSecretsAreRemovedFromTexts(t *testing.T) {
+	s := newScrubber([]string{"token-0123456789", "token-0123456789-and-more", "short", `quote"d-secret`})
+	for text, want := range map[string]string{
+		"nothing":                          "nothing",
+		"it is token-0123456789.":          "it is [secret].",
+		"it is token-0123456789-and-more!": "it is [secret]!",
+		"short ones stay":                  "short ones stay",
+		`{"key":"quote\"d-secret"}`:        `{"key":"[secret]"}`,
+		`plain quote"d-secret`:             "plain [secret]",
+	} {
+		check.Equal(t, text, want, s.scrub(text))
+	}
+	check.Equal(t, "without secrets", "as it is", newScrubber(nil).scrub("as it is"))
 }

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -16,9 +18,11 @@ import (
 	"parley.dev/parley/internal/workspace/client"
 )
 
-// Offer is what the servers of a chat offer to one step, and the sessions that its calls open.
+// Offer has the tools that the servers of a chat offer to one step, and the sessions that its calls open. nil has none.
 type Offer struct {
 	sources []*source
+	// tools of all servers. The first maxTools are on offer.
+	tools []tool
 }
 
 // source is one server of an offer.
@@ -28,53 +32,45 @@ type source struct {
 	endpoint *endpoint
 	listed   *listed
 	failure  *failure
-	// offered is how many of the listed tools are on offer, from the first.
-	offered int
 
 	mu     sync.Mutex
 	opened *session
 }
 
-// Places are where the servers are whose entries have no url.
+// Places locate the servers whose entries have no url.
 type Places struct {
-	// Told is where those are that are references.
+	// Told are the addresses of references.
 	Told []v1alpha1.MCPServerAddress
 	// Workspace returns the agent that runs commands, or an error in words for people; nil: the chat has none.
 	Workspace func(ctx context.Context) (*client.Client, error)
 }
 
-// Offer asks the servers, all at once, what they offer. It takes as long as the slowest of them, at most its connect
-// timeout, for a command twice that, and nothing where the answers are known.
+// Offer lists the tools of the servers, concurrently. It takes at most the longest connect timeout, for a command twice
+// that, and no time if the lists are cached.
 func (s *Servers) Offer(ctx context.Context, servers []v1alpha1.MCPServer, places Places) *Offer {
 	o := &Offer{}
 	var asking sync.WaitGroup
 	for i := range servers {
 		from := &source{servers: s}
-		from.server, from.failure = located(&servers[i], places.Told)
+		from.server, from.failure = resolve(&servers[i], places.Told)
 		o.sources = append(o.sources, from)
 		if from.failure == nil {
 			asking.Go(func() { from.ask(ctx, places) })
 		}
 	}
 	asking.Wait()
-	o.bound()
+	for _, f := range o.sources {
+		if f.listed != nil {
+			for i := range f.listed.definitions {
+				o.tools = append(o.tools, tool{&f.listed.definitions[i], f})
+			}
+		}
+	}
 	return o
 }
 
-// maxTools is how many tools of all servers are on offer at most: 96. OpenAI takes 128 in a request, and Parley has
-// some of its own.
+// maxTools bounds the tools of all servers on offer. OpenAI takes 128 in a request, and Parley has some of its own.
 const maxTools = 96
-
-// bound offers the tools of the first servers, as many as fit.
-func (o *Offer) bound() {
-	room := maxTools
-	for _, f := range o.sources {
-		if f.listed != nil {
-			f.offered = min(len(f.listed.definitions), room)
-			room -= f.offered
-		}
-	}
-}
 
 func (f *source) ask(ctx context.Context, places Places) {
 	var err error
@@ -91,56 +87,48 @@ func (f *source) ask(ctx context.Context, places Places) {
 	f.failure = &failure{reason: v1alpha1.MCPTimedOut, words: "the step ended before it answered"}
 }
 
-// Tools are what can be called.
+func (o *Offer) all() []*source {
+	if o == nil {
+		return nil
+	}
+	return o.sources
+}
+
+func (o *Offer) offered() []tool {
+	if o == nil {
+		return nil
+	}
+	return o.tools[:min(maxTools, len(o.tools))]
+}
+
+// Tools are the tools on offer.
 func (o *Offer) Tools() (all []tools.Tool) {
-	o.known(func(f *source, d *definition, offered bool) {
-		if offered {
-			all = append(all, tool{d, f})
-		}
-	})
+	for _, t := range o.offered() {
+		all = append(all, t)
+	}
 	return all
 }
 
-// known visits all tools that the servers have, those that are not on offer included.
-func (o *Offer) known(visit func(f *source, d *definition, offered bool)) {
-	if o == nil {
-		return
-	}
-	for _, f := range o.sources {
-		if f.listed == nil {
-			continue
-		}
-		for i := range f.listed.definitions {
-			visit(f, &f.listed.definitions[i], i < f.offered)
-		}
-	}
-}
-
-// Hashes are those of the definitions that are on offer, by the names that the model calls.
+// Hashes are those of the definitions on offer, by the names that the model calls.
 func (o *Offer) Hashes() map[string]string {
 	hashes := map[string]string{}
-	o.known(func(_ *source, d *definition, offered bool) {
-		if offered {
-			hashes[d.name] = d.hash
-		}
-	})
+	for _, t := range o.offered() {
+		hashes[t.name] = t.hash
+	}
 	return hashes
 }
 
-// RequiresApproval reports whether the entry of its server names the tool in requireApproval.
-func (o *Offer) RequiresApproval(name string) (required bool) {
-	o.known(func(f *source, d *definition, _ bool) {
-		required = required || d.name == name && toolpolicy.Matches(f.server.RequireApproval, d.own)
+// RequiresApproval reports whether the entry of its server names the tool in requireApproval. It may be one that is not
+// on offer.
+func (o *Offer) RequiresApproval(name string) bool {
+	return o != nil && slices.ContainsFunc(o.tools, func(t tool) bool {
+		return t.name == name && toolpolicy.Matches(t.from.server.RequireApproval, t.own)
 	})
-	return required
 }
 
 // Unavailable are the servers that cannot be used.
 func (o *Offer) Unavailable() (all []v1alpha1.MCPServerUnavailable) {
-	if o == nil {
-		return nil
-	}
-	for _, f := range o.sources {
+	for _, f := range o.all() {
 		if f.failure != nil {
 			all = append(all, v1alpha1.MCPServerUnavailable{Name: f.server.Name, Reason: f.failure.reason,
 				Message: f.failure.words})
@@ -149,20 +137,17 @@ func (o *Offer) Unavailable() (all []v1alpha1.MCPServerUnavailable) {
 	return all
 }
 
-// Warning is something that the model is not offered.
+// Warning is about tools that the model is not offered.
 type Warning struct{ Server, Words string }
 
-// Warnings say which servers the model is asked without, and which ones have more tools than are offered.
+// Warnings are about the servers that cannot be used, and those of which some tools are not offered.
 func (o *Offer) Warnings() (all []Warning) {
-	if o == nil {
-		return nil
-	}
-	for _, f := range o.sources {
+	for _, f := range o.all() {
 		if f.failure != nil {
 			all = append(all, Warning{f.server.Name, f.failure.words})
 			continue
 		}
-		for _, words := range []string{f.listed.note(), f.excess()} {
+		for _, words := range []string{f.listed.note(), o.excess(f)} {
 			if words != "" {
 				all = append(all, Warning{f.server.Name, words})
 			}
@@ -171,19 +156,19 @@ func (o *Offer) Warnings() (all []Warning) {
 	return all
 }
 
-// excess says how many tools are left out because those of all servers are too many; empty if none is.
-func (f *source) excess() string {
-	left := f.listed.definitions[f.offered:]
-	if len(left) == 0 {
+// excess describes the tools of the server beyond the limit of all servers; empty if there are none.
+func (o *Offer) excess(f *source) string {
+	omitted := slices.DeleteFunc(slices.Clone(o.tools[len(o.offered()):]), func(t tool) bool { return t.from != f })
+	if len(omitted) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%d of its tools, %.60q first, are too many: a model is offered %d of all servers, of the first "+
-		"entries first; see tools.allow", len(left), printable.Line(left[0].own), maxTools)
+		"entries first; see tools.allow", len(omitted), printable.Line(omitted[0].own), maxTools)
 }
 
-// Absent says why there is no tool of that name, if its server cannot be used.
+// Absent explains why there is no tool of that name, if its server cannot be used.
 func (o *Offer) Absent(name string) error {
-	for _, f := range o.sources {
+	for _, f := range o.all() {
 		if f.failure != nil && f.server.Name == ServerOf(name) {
 			return fmt.Errorf("tool %q cannot be called now, because MCP server %s cannot be used: %s", name, f.server.Name,
 				f.failure.words)
@@ -194,10 +179,7 @@ func (o *Offer) Absent(name string) error {
 
 // Close ends the sessions that calls have opened.
 func (o *Offer) Close() {
-	if o == nil {
-		return
-	}
-	for _, f := range o.sources {
+	for _, f := range o.all() {
 		f.mu.Lock()
 		if f.opened != nil {
 			f.opened.close()
@@ -207,7 +189,7 @@ func (o *Offer) Close() {
 	}
 }
 
-// session is the one that the calls of the step share. The error is a *failure, or that of ctx.
+// session returns the session that the calls of the step share. The error is a *failure, or that of ctx.
 func (f *source) session(ctx context.Context) (*session, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -221,8 +203,9 @@ func (f *source) session(ctx context.Context) (*session, error) {
 		f.servers.forget(f.endpoint)
 		return nil, err
 	}
-	if opened.stateless() && f.listed.inHeaders() {
-		if _, _, err := opened.tools(ctx); err != nil { // The call says what is wrong.
+	inHeaders := func(d definition) bool { return d.inHeaders }
+	if opened.isStateless() && slices.ContainsFunc(f.listed.definitions, inHeaders) {
+		if _, _, err := opened.tools(ctx); err != nil { // The call reports the error.
 			f.servers.forget(f.endpoint)
 		}
 	}
@@ -230,12 +213,68 @@ func (f *source) session(ctx context.Context) (*session, error) {
 	return opened, nil
 }
 
-// inHeaders reports whether arguments of a tool are to be sent in headers, too.
-func (l *listed) inHeaders() bool {
-	for i := range l.definitions {
-		if l.definitions[i].inHeaders {
-			return true
+// Pinned are the hashes of the definitions that the messages pin, by the names of the tools. The latest pin counts.
+func Pinned(messages []v1alpha1.ChatMessage) map[string]string {
+	pinned := map[string]string{}
+	for i := range messages {
+		g := messages[i].Spec.Generation
+		if g == nil || g.MCP == nil {
+			continue
+		}
+		for _, tool := range g.MCP.Pinned {
+			pinned[tool.Name] = tool.Hash
 		}
 	}
-	return false
+	return pinned
+}
+
+// OnOffer reports whether the model was offered a tool when it made the newest reply. It is not known whether a call of
+// another tool requires approval.
+func OnOffer(messages []v1alpha1.ChatMessage) func(name string) bool {
+	pinned := Pinned(messages)
+	var without []v1alpha1.MCPServerUnavailable
+	for i := range slices.Backward(messages) {
+		if messages[i].Spec.Role != v1alpha1.RoleAssistant {
+			continue
+		}
+		if g := messages[i].Spec.Generation; g != nil && g.MCP != nil {
+			without = g.MCP.Unavailable
+		}
+		break
+	}
+	return func(name string) bool {
+		return pinned[name] != "" && !slices.ContainsFunc(without, func(s v1alpha1.MCPServerUnavailable) bool {
+			return s.Name == ServerOf(name)
+		})
+	}
+}
+
+// Unpinned are the offered definitions without a pin.
+func Unpinned(offered, pinned map[string]string) []v1alpha1.MCPTool {
+	unpinned := maps.Clone(offered)
+	maps.DeleteFunc(unpinned, func(name, _ string) bool { return pinned[name] != "" })
+	return Sorted(unpinned)
+}
+
+// Sorted are definitions sorted by name, at most the limit of a message.
+func Sorted(hashes map[string]string) []v1alpha1.MCPTool {
+	all := make([]v1alpha1.MCPTool, 0, len(hashes))
+	for _, name := range slices.Sorted(maps.Keys(hashes)) {
+		if len(all) < v1alpha1.MaxMCPServers*v1alpha1.MaxMCPServerTools {
+			all = append(all, v1alpha1.MCPTool{Name: name, Hash: hashes[name]})
+		}
+	}
+	return all
+}
+
+// Approved are the changed definitions that the message pins because a person has approved calls of the reply.
+func Approved(reply *v1alpha1.ChatMessage, approved []v1alpha1.ToolCall) []v1alpha1.MCPTool {
+	if reply == nil || reply.Spec.Generation == nil || reply.Spec.Generation.MCP == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(reply.Spec.Generation.MCP.Changed), func(tool v1alpha1.MCPTool) bool {
+		return !slices.ContainsFunc(approved, func(call v1alpha1.ToolCall) bool {
+			return call.Name == tool.Name && call.ApprovalCause == v1alpha1.ApprovalToolChanged
+		})
+	})
 }

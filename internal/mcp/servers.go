@@ -3,9 +3,9 @@
 
 // Package mcp calls tools of servers of the Model Context Protocol.
 //
-// Invariants: a server's headers go to its own host alone. Nothing that a server says is read without bounds, kept
-// longer than it counts, or met by another entry than the one that it was asked for. A server that cannot be used costs
-// a step at most its connect timeout, and that not again before the failure may have passed.
+// A server's headers go to its own host alone. All that a server sends is bounded. Lists and failures are cached for a
+// limited time, and only for the entry that they belong to. An unavailable server delays a step by at most its connect
+// timeout, and the next steps not at all until the failure may have passed.
 package mcp
 
 import (
@@ -16,25 +16,29 @@ import (
 	"sync"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sync/singleflight"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/netguard/hostlist"
 	"parley.dev/parley/internal/netguard/httpguard"
 )
 
 const (
-	// quickRetry is after what time a server is asked again that failed at once: 15 s, each time twice that, and no later
-	// than slowRetry, as one that took its connect timeout to fail.
-	quickRetry = 15 * time.Second
-	slowRetry  = keepFor
-	// maxKnown is of how many entries something is kept, for unusedFor after they were used last.
-	maxKnown  = 256
-	unusedFor = 30 * time.Minute
+	// maxPages and maxListed bound the list of a server's tools.
+	maxPages, maxListed = 32, 1000
+	// defaultTTL is how long a list counts if the server does not say so. The server can choose from minTTL to maxTTL.
+	defaultTTL, minTTL, maxTTL = 5 * time.Minute, 10 * time.Second, time.Hour
+	// firstRetry is the time until a failed server is asked again. It doubles with each failure, up to maxRetry, which
+	// also follows a connect timeout.
+	firstRetry, maxRetry = 15 * time.Second, defaultTTL
+	// maxCached bounds the cache. Its entries expire when they have not been used for unusedTTL.
+	maxCached, unusedTTL = 256, 30 * time.Minute
 )
 
 // Options of Servers. All are required but Hosts.
 type Options struct {
-	// Namespace of the chats, for what a failure says.
+	// Namespace of the chats, for failures.
 	Namespace string
 	// Hosts that servers may be called at; empty: all.
 	Hosts hostlist.List
@@ -55,11 +59,11 @@ type Servers struct {
 	options Options
 	flights singleflight.Group
 	mu      sync.Mutex
-	known   map[string]*known // by endpoint.key
+	cache   map[string]*cached // by endpoint.key
 }
 
-// known is what is known of an entry.
-type known struct {
+// cached is the state of an endpoint.
+type cached struct {
 	client *http.Client
 	// list or failure count until then.
 	list    *listed
@@ -70,58 +74,100 @@ type known struct {
 	used     time.Time
 }
 
-// New returns servers of which nothing is known yet.
-func New(o Options) *Servers { return &Servers{options: o, known: map[string]*known{}} }
+// listed are the tools of a server, and for how long the list counts.
+type listed struct {
+	selection
+	ttl time.Duration
+}
 
-// list is what the server offers, as it was said last or, if that does not count any more, as it says now. The error is
-// a *failure, or that of ctx.
+// New returns servers with an empty cache.
+func New(o Options) *Servers { return &Servers{options: o, cache: map[string]*cached{}} }
+
+// list returns the tools of the server, from the cache or from the server. The error is a *failure, or that of ctx.
 func (s *Servers) list(ctx context.Context, e *endpoint) (*listed, error) {
-	if k := s.recall(e); k.list != nil || k.failure != nil {
-		if k.failure != nil {
-			return nil, k.failure
-		}
-		return k.list, nil
+	switch c := s.recall(e); {
+	case c.failure != nil:
+		return nil, c.failure
+	case c.list != nil:
+		return c.list, nil
 	}
-	// Several chats ask once, and none of them ends it for the others.
-	asking := context.WithoutCancel(ctx)
+	// Chats share a request, and none of them cancels it for the others.
+	shared := context.WithoutCancel(ctx)
 	answer := s.flights.DoChan(e.key, func() (any, error) {
-		asking, cancel := context.WithTimeout(asking, e.server.ConnectTimeout())
+		shared, cancel := context.WithTimeout(shared, e.server.ConnectTimeout())
 		defer cancel()
-		list, err := s.fetch(asking, e, s.recall(e).client)
+		list, err := s.fetch(shared, e, s.recall(e).client)
 		s.remember(e, list, err)
 		return list, err
 	})
 	select {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
-	case told := <-answer:
-		if told.Err != nil {
-			return nil, told.Err
-		}
-		return told.Val.(*listed), nil
+	case result := <-answer:
+		return result.Val.(*listed), result.Err
 	}
 }
 
-// recall is what is known of the entry and still counts.
-func (s *Servers) recall(e *endpoint) known {
+// fetch requests the tools from the server. The error is a *failure, or that of ctx.
+func (s *Servers) fetch(ctx context.Context, e *endpoint, client *http.Client) (*listed, error) {
+	opened, err := s.connect(ctx, e, client)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.close()
+	ctx, notes := httpguard.WithNotes(ctx, s.options.Now)
+	all, ttl, err := opened.tools(ctx)
+	if err != nil {
+		return nil, s.logFailure(ctx, e, opened.line.failure(ctx, err, notes, e.secrets), err)
+	}
+	return &listed{selection: choose(e.server, all, e.secrets), ttl: ttl}, nil
+}
+
+// tools are all that the server lists, and for how long the list counts.
+func (s *session) tools(ctx context.Context) (all []*sdk.Tool, ttl time.Duration, err error) {
+	ttl = defaultTTL
+	if can := s.joined.InitializeResult().Capabilities; can == nil || can.Tools == nil {
+		return nil, ttl, nil
+	}
+	cursor := ""
+	for range maxPages {
+		page, err := s.joined.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
+		if err != nil {
+			return nil, 0, err
+		}
+		if chosen := time.Duration(page.TTLMs) * time.Millisecond; chosen > 0 {
+			ttl = min(max(chosen, minTTL), maxTTL)
+		}
+		if all = append(all, page.Tools...); len(all) > maxListed {
+			break
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			return all, ttl, nil
+		}
+	}
+	return nil, 0, fail(v1alpha1.MCPResponseInvalid, "its list of tools has no end")
+}
+
+// recall is the cached state of the endpoint that still counts.
+func (s *Servers) recall(e *endpoint) cached {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.options.Now()
-	k := s.known[e.key]
-	if k == nil {
-		s.makeRoom(now)
-		k = &known{client: s.clientOf(e)}
-		s.known[e.key] = k
+	c := s.cache[e.key]
+	if c == nil {
+		s.evict(now)
+		c = &cached{client: s.newClient(e)}
+		s.cache[e.key] = c
 	}
-	k.used = now
-	if !now.Before(k.until) {
-		k.list, k.failure = nil, nil
+	c.used = now
+	if !now.Before(c.until) {
+		c.list, c.failure = nil, nil
 	}
-	return *k
+	return *c
 }
 
-// clientOf is a client for the server at its url; nil if it has none.
-func (s *Servers) clientOf(e *endpoint) *http.Client {
+// newClient returns a client for the server at its url; nil if it has none.
+func (s *Servers) newClient(e *endpoint) *http.Client {
 	switch {
 	case e.url == nil:
 		return nil
@@ -131,55 +177,53 @@ func (s *Servers) clientOf(e *endpoint) *http.Client {
 	return s.options.HTTP()
 }
 
-// remember keeps what came of asking.
+// remember caches the result of fetch.
 func (s *Servers) remember(e *endpoint, list *listed, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	k := s.known[e.key]
-	if k == nil {
+	c := s.cache[e.key]
+	if c == nil {
 		return
 	}
 	if failed, ok := errors.AsType[*failure](err); ok {
-		wait := slowRetry
+		wait := maxRetry
 		if !failed.slow {
-			wait = min(slowRetry, quickRetry<<min(k.failures, 8))
+			wait = min(maxRetry, firstRetry<<min(c.failures, 8))
 		}
-		k.failures++
-		k.list, k.failure, k.until = nil, failed, s.options.Now().Add(wait)
-		return
-	}
-	if err == nil {
-		k.list, k.failure, k.failures, k.until = list, nil, 0, s.options.Now().Add(list.keep)
+		c.failures++
+		c.list, c.failure, c.until = nil, failed, s.options.Now().Add(wait)
+	} else if err == nil {
+		c.list, c.failure, c.failures, c.until = list, nil, 0, s.options.Now().Add(list.ttl)
 	}
 }
 
-// forget lets the server be asked again before its list runs out: it has shown that it is another one.
+// forget removes the list of a server, which has probably changed.
 func (s *Servers) forget(e *endpoint) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if k := s.known[e.key]; k != nil {
-		k.list = nil
+	if c := s.cache[e.key]; c != nil {
+		c.list = nil
 	}
 }
 
-// makeRoom forgets what nobody has used for long, and else what was used longest ago. The caller holds mu.
-func (s *Servers) makeRoom(now time.Time) {
+// evict makes room in the cache. The caller holds mu.
+func (s *Servers) evict(now time.Time) {
 	oldest := ""
-	for key, k := range s.known {
-		if now.Sub(k.used) >= unusedFor {
+	for key, c := range s.cache {
+		if now.Sub(c.used) >= unusedTTL {
 			s.drop(key)
-		} else if oldest == "" || k.used.Before(s.known[oldest].used) {
+		} else if oldest == "" || c.used.Before(s.cache[oldest].used) {
 			oldest = key
 		}
 	}
-	if len(s.known) >= maxKnown {
+	if len(s.cache) >= maxCached {
 		s.drop(oldest)
 	}
 }
 
 func (s *Servers) drop(key string) {
-	if used := s.known[key].client; used != nil {
-		used.CloseIdleConnections()
+	if client := s.cache[key].client; client != nil {
+		client.CloseIdleConnections()
 	}
-	delete(s.known, key)
+	delete(s.cache, key)
 }

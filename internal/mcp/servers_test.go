@@ -17,20 +17,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/mcp"
+	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/check"
 )
 
 // onePixel is a PNG.
 func onePixel(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewRGBA(image.Rect(0, 0, 1, 1))); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, png.Encode(&b, image.NewRGBA(image.Rect(0, 0, 1, 1))))
 	return b.Bytes()
 }
 
@@ -89,19 +88,13 @@ func TestToolsWorkWithEveryServerProtocolVersion(t *testing.T) {
 				if name == "add" {
 					input = `{"A":2,"B":3}`
 				}
-				if got := run(t, o, "s__"+name, input); got.err != nil || got.output != want {
-					t.Errorf("%s: %q, %v", name, got.output, got.err)
-				}
+				returns(t, o, "s__"+name, input, want)
 			}
 			seen := run(t, o, "s__image", "{}")
-			if len(seen.files) != 1 || seen.files[0].MediaType != "image/png" ||
-				seen.files[0].Data != base64.StdEncoding.EncodeToString(onePixel(t)) ||
-				seen.output != "look\n[image call_1-1.png is attached]" {
-				t.Errorf("the image came as %q with %v", seen.output, seen.files)
-			}
-			if failed := run(t, o, "s__fails", "{}"); failed.err == nil || failed.err.Error() != "no such city" {
-				t.Errorf("the failure is %v", failed.err)
-			}
+			check.Equal(t, "image", []v1alpha1.MessageFile{{Name: "call_1-1.png", MediaType: "image/png",
+				Data: base64.StdEncoding.EncodeToString(onePixel(t))}}, seen.files)
+			check.Equal(t, "text", "look\n[image call_1-1.png is attached]", seen.output)
+			returns(t, o, "s__fails", "{}", "failed: no such city")
 			if large := run(t, o, "s__large", "{}"); len(large.output) > 256<<10 || len(large.output) < 200<<10 {
 				t.Errorf("of the large result %d bytes are kept", len(large.output))
 			}
@@ -125,9 +118,8 @@ func progresses(t *testing.T, servers *mcp.Servers, handler func(*sdk.Server) ht
 	call := callOf("{}")
 	call.Show = func(piece string) { shown <- piece }
 	got, err := offer(t, servers, entry).Tools()[0].Run(t.Context(), call)
-	if err != nil || got != "1/2 half of it\n" {
-		t.Errorf("of the progress %q is shown, %v", got, err)
-	}
+	check.OK(t, err)
+	check.Equal(t, "progress", "1/2 half of it\n", got)
 }
 
 // sessions counts those of a server that were opened, and tells of those that end.
@@ -158,9 +150,7 @@ func TestCallsOfStepShareOneSession(t *testing.T) {
 	run(t, o, "s__empty", "{}")
 	other := offer(t, servers, entry)
 	run(t, other, "s__empty", "{}")
-	if n := counted.opened.Load() - listed; n != 2 {
-		t.Errorf("two steps opened %d sessions", n)
-	}
+	check.Equal(t, "sessions of two steps", 2, counted.opened.Load()-listed)
 	o.Close()
 	other.Close()
 	for range counted.opened.Load() {
@@ -172,7 +162,7 @@ func TestCallsOfStepShareOneSession(t *testing.T) {
 	}
 }
 
-func TestTheCallCarriesItsKey(t *testing.T) {
+func TestCallSendsItsKey(t *testing.T) {
 	s, meta := newServer(), sdk.Meta{}
 	tool(s, "look", func(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		meta = r.Params.Meta
@@ -180,9 +170,7 @@ func TestTheCallCarriesItsKey(t *testing.T) {
 	})
 	servers, _ := newServers(t, nil)
 	run(t, offer(t, servers, serve(t, stateless(s))), "s__look", "{}")
-	if meta["parley.dev/call-key"] != "uid.1.call_1" {
-		t.Errorf("the call carries %v", meta)
-	}
+	check.Equal(t, "key", any("uid.1.call_1"), meta["parley.dev/call-key"])
 }
 
 func TestHeaderArgumentsAreSentAsHeaders(t *testing.T) {
@@ -198,15 +186,14 @@ func TestHeaderArgumentsAreSentAsHeaders(t *testing.T) {
 		handler.ServeHTTP(w, r)
 	}))
 	servers, _ := newServers(t, nil)
-	if got := run(t, offer(t, servers, entry), "s__route", `{"region":"eu"}`); got.err != nil || seen.Load() != "eu" {
-		t.Errorf("the header was %v: %v", seen.Load(), got.err)
-	}
+	returns(t, offer(t, servers, entry), "s__route", `{"region":"eu"}`, "ok")
+	check.Equal(t, "header", any("eu"), seen.Load())
 }
 
-func TestRepeatableHintsAreHonoredOnlyForTrustedServers(t *testing.T) {
+func TestHintsAreHonoredOnlyForTrustedServers(t *testing.T) {
 	s := newServer()
 	for name, hints := range map[string]*sdk.ToolAnnotations{
-		"reads": {ReadOnlyHint: true}, "sets": {IdempotentHint: true}, "adds": {},
+		"reads": {ReadOnlyHint: true}, "sets": {IdempotentHint: true}, "adds": {}, "acts": nil,
 	} {
 		s.AddTool(&sdk.Tool{Name: name, Annotations: hints, InputSchema: map[string]any{"type": "object"}}, says("ok"))
 	}
@@ -216,9 +203,12 @@ func TestRepeatableHintsAreHonoredOnlyForTrustedServers(t *testing.T) {
 		entry.Trusted = trusted
 		for _, tool := range offer(t, servers, entry).Tools() {
 			d := tool.Definition()
-			if want := trusted && d.Name != "s__adds"; d.Repeatable != want || d.AtMostOnce == want {
-				t.Errorf("trusted: %v, %s: repeatable %v, at most once %v", trusted, d.Name, d.Repeatable, d.AtMostOnce)
+			repeatable := trusted && (d.Name == "s__reads" || d.Name == "s__sets")
+			want := tools.Traits{Plan: tools.WithApproval, Repeatable: repeatable, AtMostOnce: !repeatable, OwnsTimeout: true}
+			if trusted && d.Name == "s__reads" {
+				want.Plan, want.Explore = tools.Free, tools.Free
 			}
+			check.Equal(t, fmt.Sprint(d.Name, trusted), want, d.Traits)
 		}
 	}
 }
@@ -266,9 +256,7 @@ func TestHangingServerDelaysOnlyOneStep(t *testing.T) {
 	good.Name = "good"
 	for range 3 {
 		o := offer(t, servers, entry, good)
-		if u := o.Unavailable(); len(u) != 1 || u[0].Name != "s" || u[0].Reason != v1alpha1.MCPTimedOut {
-			t.Errorf("unavailable are %v", u)
-		}
+		failsWith(t, o, v1alpha1.MCPTimedOut, "it did not answer in time")
 		if len(o.Tools()) == 0 {
 			t.Error("the other server's tools are missing")
 		}
@@ -287,16 +275,11 @@ func TestCallToUnavailableServerReportsReason(t *testing.T) {
 	}))
 	servers, _ := newServers(t, nil)
 	o := offer(t, servers, entry)
-	const why = "MCP server s cannot be used: it answered 401"
-	if err := o.Absent("s__echo"); err == nil || !strings.Contains(err.Error(), why) {
-		t.Errorf("the model reads %v", err)
-	}
-	if err := o.Absent("execute"); err != nil {
-		t.Errorf("of another tool it reads %v", err)
-	}
+	check.Contains(t, fmt.Sprint(o.Absent("s__echo")), "MCP server s cannot be used: it answered 401")
+	check.OK(t, o.Absent("execute"))
 }
 
-func TestAServerThatFallsSilentEndsTheCall(t *testing.T) {
+func TestSilentServerEndsCall(t *testing.T) {
 	s, release := newServer(), make(chan struct{})
 	defer close(release)
 	tool(s, "hang", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
@@ -306,23 +289,17 @@ func TestAServerThatFallsSilentEndsTheCall(t *testing.T) {
 	entry := serve(t, stateless(s))
 	entry.TimeoutSeconds = new(int32(1))
 	servers, _ := newServers(t, nil)
-	got := run(t, offer(t, servers, entry), "s__hang", "{}")
-	want := "MCP server s gave no sign of life for 1s; whether the call was done is not known"
-	if got.err == nil || got.err.Error() != want {
-		t.Errorf("the model reads %v", got.err)
-	}
+	returns(t, offer(t, servers, entry), "s__hang", "{}",
+		"failed: MCP server s gave no sign of life for 1s; whether the call was done is not known")
 }
 
 func TestServersAreCalledOnlyAtAllowedHosts(t *testing.T) {
 	entry := serve(t, stateless(everything(t)))
 	servers, _ := newServers(t, func(o *mcp.Options) { o.Hosts = []string{"mcp.example.com"} })
-	u := offer(t, servers, entry).Unavailable()
-	if len(u) != 1 || u[0].Reason != v1alpha1.MCPHostForbidden {
-		t.Errorf("unavailable are %v", u)
-	}
+	failsWith(t, offer(t, servers, entry), v1alpha1.MCPHostForbidden, "is none that MCP servers may be called at")
 }
 
-func TestTheToolsOfAllServersAreBounded(t *testing.T) {
+func TestToolsOfAllServersAreLimited(t *testing.T) {
 	servers, _ := newServers(t, nil)
 	var entries []v1alpha1.MCPServer
 	for i, count := range []int{60, 30, 20} {
@@ -342,9 +319,7 @@ func TestTheToolsOfAllServersAreBounded(t *testing.T) {
 		}
 		want := []mcp.Warning{{Server: "s2", Words: `14 of its tools, "tool06" first, are too many: a model is offered 96 ` +
 			`of all servers, of the first entries first; see tools.allow`}}
-		if diff := cmp.Diff(want, o.Warnings()); diff != "" {
-			t.Error(diff)
-		}
+		check.Equal(t, "result", want, o.Warnings())
 		if !o.RequiresApproval("s2__tool19") { // A model can call what it is not offered.
 			t.Error("a tool that is left out needs no approval")
 		}

@@ -16,6 +16,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/realagent"
 )
 
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 	}
 	play, ok := roles[role]
 	if !ok {
-		log.Fatalf("nobody knows the role %q", role)
+		log.Fatalf("unknown role %q", role)
 	}
 	play()
 }
@@ -107,9 +108,7 @@ func textOf(text string) *sdk.CallToolResult {
 func playing(t *testing.T, role string) v1alpha1.MCPServer {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return v1alpha1.MCPServer{Name: "s", Command: []string{self, "serve"}, ConnectTimeoutSeconds: new(int32(5)),
 		Env: []v1alpha1.MCPVariable{{Name: roleVariable, Value: role}, {Name: "GREETING", Value: "hello"}}}
 }

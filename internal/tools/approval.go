@@ -11,8 +11,8 @@ import (
 	"parley.dev/parley/internal/approval/toolpolicy"
 )
 
-// RequiresAction is whose action a call of the tool requires before Parley can go on; empty: nobody's. A client decides
-// itself about its own tools. A call of one that is not allowed gets its result from Parley.
+// RequiresAction is whose action a call of the tool requires before Parley can continue; empty: no one's. A client
+// decides about its own tools. A call of a tool that is not allowed gets its result from Parley.
 func RequiresAction(spec *v1alpha1.ChatTools, name string) v1alpha1.RequiredAction {
 	switch {
 	case !toolpolicy.Allows(spec, name):
@@ -24,46 +24,45 @@ func RequiresAction(spec *v1alpha1.ChatTools, name string) v1alpha1.RequiredActi
 	return ""
 }
 
-// SplitByApproval finds the calls of the newest reply that have no result and wait for nobody, or have been decided
-// about. Every call passes here before it runs: one that requires approval runs only if a person has approved this very
-// call. A call that has asked people is made again whatever they decide: it has been approved before, if that was
-// required, and learns that they give no answer.
+// SplitByApproval finds the calls of the newest reply that have no result, and either wait for no one or have a
+// decision. Every call passes here before it runs: one that requires approval runs only if a person has approved this
+// very call. A call that has asked people is made again whatever they decide.
 func SplitByApproval(chat *v1alpha1.Chat, history []v1alpha1.ChatMessage) *Batch {
-	calls, reply := unanswered(history)
+	calls, reply := pendingCalls(history)
 	b := &Batch{Chat: chat, Reply: reply, Answers: map[string]Answer{}}
 	decisions := chat.Status.Internal.Turn.Decisions
 	for _, call := range calls {
-		question := asked(history, call.ID)
+		question := lastQuestion(history, call.ID)
 		i := slices.IndexFunc(decisions, func(d v1alpha1.ToolDecision) bool { return d.ID == call.ID })
 		if i >= 0 {
-			kept := decisions[i]
-			kept.Content = ""
-			b.Decisions = append(b.Decisions, kept)
-		}
-		if i >= 0 && question != nil {
-			b.Answers[call.ID] = answer(question, &decisions[i])
+			decision := decisions[i]
+			if question != nil {
+				b.Answers[call.ID] = answerTo(question, &decision)
+			}
+			decision.Content = ""
+			b.Decisions = append(b.Decisions, decision)
 		}
 		switch {
 		case call.RequiresAction == "" || question != nil:
 			b.Calls = append(b.Calls, call)
 		case i < 0:
 		case decisions[i].Decision == v1alpha1.DecisionDeny:
-			b.Denied = append(b.Denied, denied(call, decisions[i].Comment))
+			b.Denied = append(b.Denied, errorResult(call, deniedText(call, decisions[i].Comment)))
 		case approval.Applies(&decisions[i], new(approval.Of(&call))):
 			b.Calls = append(b.Calls, call)
 		default:
-			b.Denied = append(b.Denied, v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: notApproved, IsError: true})
+			b.Denied = append(b.Denied, errorResult(call, notApproved))
 		}
 	}
 	return b
 }
 
-// notApproved is what the model reads of a call that is not the one that was approved.
+// notApproved is the result of a call that differs from the approved one.
 const notApproved = "The call was not run: it is not the call that a person has approved. Make it again if it is " +
 	"still needed."
 
-// answer is what people say to a question.
-func answer(q *v1alpha1.ToolQuestion, d *v1alpha1.ToolDecision) Answer {
+// answerTo makes the Answer from a decision about the question.
+func answerTo(q *v1alpha1.ToolQuestion, d *v1alpha1.ToolDecision) Answer {
 	return Answer{
 		Question: Question{Requests: q.Requests, Proposal: q.Proposal, State: q.ToolState},
 		Given:    d.Decision == v1alpha1.DecisionApprove && approval.Applies(d, new(approval.OfQuestion(q))),
@@ -71,8 +70,8 @@ func answer(q *v1alpha1.ToolQuestion, d *v1alpha1.ToolDecision) Answer {
 	}
 }
 
-// asked is what a call has asked people last, since the newest reply; nil if it has asked nothing.
-func asked(history []v1alpha1.ChatMessage, id string) *v1alpha1.ToolQuestion {
+// lastQuestion is what a call has asked people last, since the newest reply; nil: nothing.
+func lastQuestion(history []v1alpha1.ChatMessage, id string) *v1alpha1.ToolQuestion {
 	for i := range slices.Backward(history) {
 		m := &history[i].Spec
 		if m.Role == v1alpha1.RoleAssistant {
@@ -90,8 +89,8 @@ func asked(history []v1alpha1.ChatMessage, id string) *v1alpha1.ToolQuestion {
 	return nil
 }
 
-// unanswered are the calls of the newest reply that have no result, and the version that it was made for.
-func unanswered(history []v1alpha1.ChatMessage) (calls []v1alpha1.ToolCall, reply int64) {
+// pendingCalls are the calls of the newest reply that have no result, and the version that the reply was made for.
+func pendingCalls(history []v1alpha1.ChatMessage) (calls []v1alpha1.ToolCall, reply int64) {
 	answered := map[string]bool{}
 	for _, m := range slices.Backward(history) {
 		calls = nil
@@ -113,13 +112,17 @@ func unanswered(history []v1alpha1.ChatMessage) (calls []v1alpha1.ToolCall, repl
 	return nil, 0
 }
 
-func denied(call v1alpha1.ToolCall, comment string) v1alpha1.ToolResult {
-	output := "A person denied this call, so it was not run."
+func deniedText(call v1alpha1.ToolCall, comment string) string {
+	text := "A person denied this call, so it was not run."
 	if call.ApprovalCause == v1alpha1.ApprovalPlanProposed {
-		output = "A person did not approve this plan. Propose another one, or ask what is wrong with it."
+		text = "A person did not approve this plan. Propose another one, or ask what is wrong with it."
 	}
 	if comment != "" {
-		output += " They said: " + comment
+		text += " They said: " + comment
 	}
-	return v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: output, IsError: true}
+	return text
+}
+
+func errorResult(call v1alpha1.ToolCall, text string) v1alpha1.ToolResult {
+	return v1alpha1.ToolResult{ID: call.ID, Name: call.Name, Output: text, IsError: true}
 }

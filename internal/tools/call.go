@@ -5,7 +5,10 @@ package tools
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"regexp"
 
 	"parley.dev/parley/api/v1alpha1"
 )
@@ -14,17 +17,17 @@ import (
 type Call struct {
 	// ToolCall is the call as the model made it. Input is a valid JSON object, unless the call is refused.
 	v1alpha1.ToolCall
-	// Key of the call, which is the same when it is made again and that of no other call: protocol.ValidKey holds for it.
+	// Key is unique to the call, and the same when the call is made again. protocol.ValidKey holds for it.
 	Key string
 	// Chat for which the tool runs, as it was when the step began.
 	Chat *v1alpha1.Chat
 	// Again is true if an earlier attempt, or an earlier process of this one, may have made the call.
 	Again bool
-	// Answer is that to the call's Question, if it has asked one.
+	// Answer to the call's Question; nil: it has asked none.
 	Answer *Answer
 	// Show shows a piece of output while the tool runs. It is a preview: only the result counts.
 	Show func(piece string)
-	// Alive says that the tool is at work: see Silence. Show says so, too.
+	// Alive reports progress: see Silence. Show does so, too.
 	Alive func()
 	// Ask asks people, if the message with the results of the batch has room for the question. The call then ends with
 	// ErrAsks.
@@ -33,59 +36,57 @@ type Call struct {
 	Attach func(file v1alpha1.MessageFile) (taken bool)
 }
 
-// Question is what a call asks people before it goes on. It is kept with the chat, so that whoever makes the call again
-// has it.
+// Question is what a call asks people before it continues. The chat keeps it, for the attempt that repeats the call.
 type Question struct {
 	// Requests for input by their ids, as the Model Context Protocol has them: JSON; empty if there is a proposal.
 	Requests string
-	// Proposal says to people what the call will do if they approve of it.
+	// Proposal tells people what the call does once they approve.
 	Proposal string
 	// State is for the tool alone.
 	State string
 }
 
-// Answer is what people say to a Question.
+// Answer is the answer of people to a Question.
 type Answer struct {
 	Question
 	// Given is false if they give no answer, or do not approve.
 	Given bool
 	// Content of the answer, a JSON object or empty.
 	Content string
-	// Comment is what they say in addition.
+	// Comment is what they add.
 	Comment string
 }
 
 // ErrAsks ends a call that asks people. It has no result: once there is an answer it is made again, with that.
 var ErrAsks = errors.New("the call asks people for input")
 
-// ErrInterrupted ends the context of calls whose chat was interrupted, or deleted. A context that ends for another
-// reason says nothing about the chat: its calls may be made again, by another process.
+// ErrInterrupted ends the context of calls whose chat was interrupted, or deleted. After any other end, another process
+// may make the calls again.
 var ErrInterrupted = errors.New("the chat was interrupted")
 
-// Interrupted reports whether the chat was interrupted, or deleted, for which there is work in ctx.
+// Interrupted reports whether the chat for which ctx does work was interrupted, or deleted.
 func Interrupted(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrInterrupted) }
 
 // Batch are the calls of one reply that Parley can answer now: see SplitByApproval.
 type Batch struct {
 	// Chat for which they run.
 	Chat *v1alpha1.Chat
-	// Reply is the version of the history that the reply with the calls was made for, which no other reply of the chat
-	// has; 0 for a reply that was imported.
+	// Reply is the version of the history that the reply was made for, unique in the chat; 0: it was imported.
 	Reply int64
-	// Calls are to be run.
+	// Calls to run.
 	Calls []v1alpha1.ToolCall
 	// Denied are the results of calls that people denied.
 	Denied []v1alpha1.ToolResult
-	// Decisions are what people decided about both.
+	// Decisions of people about both.
 	Decisions []v1alpha1.ToolDecision
-	// Answers are what people say to calls that have asked, by the ids of the calls.
+	// Answers to the questions of calls, by the ids of the calls.
 	Answers map[string]Answer
 	// Again is true if an earlier attempt may have made the calls.
 	Again bool
-	// Known are the results of those of the calls, by their ids, that are not to be run.
+	// Known are results by the ids of their calls, which are not run.
 	Known map[string]v1alpha1.ToolResult
-	// Expect is told of each call, which is to end soon after its context does; what it returns is called when the call is
-	// over. nil: nothing is.
+	// Expect is called with the context of each call, which should end soon after it. over is called at the end of the
+	// call. It may be nil.
 	Expect func(ctx context.Context) (over func())
 }
 
@@ -101,3 +102,25 @@ func (b *Batch) call(call v1alpha1.ToolCall) Call {
 	}
 	return c
 }
+
+var (
+	// plainID are ids of calls that can stand in a key as they are. They have no dot, so that none looks like a hash.
+	plainID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	// plainUID are UIDs as API servers make them.
+	plainUID = regexp.MustCompile(`^[0-9a-f-]{36}$`)
+)
+
+// key is Call.Key: <chat UID>.<version of the reply>.<id of the call>. Models choose ids, and imported messages have
+// any: the key has the hash of an unusual one, after a second dot.
+func (b *Batch) key(id string) string {
+	chat := string(b.Chat.UID)
+	if !plainUID.MatchString(chat) {
+		chat = hash(chat)
+	}
+	if !plainID.MatchString(id) {
+		id = "." + hash(id)
+	}
+	return fmt.Sprintf("%s.%d.%s", chat, max(0, b.Reply), id)
+}
+
+func hash(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }

@@ -3,7 +3,45 @@
 
 package tools
 
-import "parley.dev/parley/api/v1alpha1"
+import (
+	"context"
+	"errors"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/approval/toolpolicy"
+	"parley.dev/parley/internal/text/jsonschema"
+	"parley.dev/parley/internal/tools/arguments"
+)
+
+// Tool is what a model can call.
+type Tool interface {
+	// Definition of the tool. It is always the same.
+	Definition() Definition
+	// Run performs the call. The model reads the error.
+	Run(ctx context.Context, call Call) (string, error)
+}
+
+// New returns a tool that decodes the arguments of its calls, by the schema of the definition.
+func New[A any](d Definition, run func(ctx context.Context, call Call, args A) (string, error)) Tool {
+	return function[A]{d, run}
+}
+
+type function[A any] struct {
+	definition Definition
+	run        func(ctx context.Context, call Call, args A) (string, error)
+}
+
+// Definition implements Tool.
+func (f function[A]) Definition() Definition { return f.definition }
+
+// Run implements Tool.
+func (f function[A]) Run(ctx context.Context, call Call) (string, error) {
+	var args A
+	if err := arguments.Decode(f.definition.InputSchema, call.Input, &args); err != nil {
+		return "", err
+	}
+	return f.run(ctx, call, args)
+}
 
 // Definition is what a tool is: for models, for the registry, and for people.
 type Definition struct {
@@ -13,7 +51,7 @@ type Definition struct {
 	Description string
 	// InputSchema is the JSON schema of the arguments, an object.
 	InputSchema map[string]any
-	// Traits say to which chats it is offered, and how its calls are run.
+	// Traits determine to which chats it is offered, and how its calls are run.
 	Traits
 	// Reference is its section in docs/tools.md. Every built-in tool has one.
 	Reference Reference
@@ -22,52 +60,52 @@ type Definition struct {
 	client *v1alpha1.ClientTool
 }
 
-// Traits say to which chats a tool is offered, how its calls are approved and run, and what follows from their results.
-// Without any, a tool is offered to every chat that has no mode, and its calls run next to others. A new attempt makes
-// them again, but a process that resumes an attempt does not.
+// Traits determine to which chats a tool is offered, how its calls are approved and run, and the effects of their
+// results. A tool without any is offered to every chat without a mode, and its calls run next to others. A new attempt
+// makes them again, but a process that resumes an attempt does not.
 type Traits struct {
-	// Plan and Explore say whether chats in these modes may call the tool. Default: Forbidden.
+	// Plan and Explore determine whether chats in these modes may call the tool. Default: Forbidden.
 	Plan, Explore Use
-	// EnabledFor reports whether a field of the chat turns the tool on. Other chats cannot call it. nil: no field has to.
+	// EnabledFor reports whether a field of the chat turns the tool on. Other chats cannot call it. nil: every chat can.
 	EnabledFor func(chat *v1alpha1.Chat) bool
 	// UsefulTo reports whether the chat has a use for the tool. Another chat is offered it only if spec.tools.allow names
 	// it. nil: every chat has.
 	UsefulTo func(chat *v1alpha1.Chat) bool
 
-	// Exclusive tools must be the only ones that a reply calls. Of a reply that breaks this nothing is run.
+	// Exclusive tools must be the only ones that a reply calls. Otherwise none of its calls runs.
 	Exclusive bool
-	// Repeatable calls may be made again under the same Call.Key: what a call does is done once, and each time it is
-	// answered with what came of it. Once the context of a call has ended with ErrInterrupted, Run does not begin it, but
-	// ends what an earlier process has begun under its key.
+	// Repeatable calls may be made again under the same Call.Key: they have one effect, and return its result each time.
+	// After the context of a call has ended with ErrInterrupted, Run starts nothing, and ends what an earlier process has
+	// started under its key.
 	Repeatable bool
 	// AtMostOnce calls may have effects that cannot be undone or looked up. A call that an earlier attempt may have made
 	// is not made again: see Batch.Again.
 	AtMostOnce bool
-	// OwnsTimeout says that the tool ends silent calls itself, so that Silence does not count for them.
+	// OwnsTimeout means that the tool ends idle calls itself, and Silence does not apply.
 	OwnsTimeout bool
-	// OwnsApproval says that calls ask for approval themselves, once it is known what they would do. So they wait for no
+	// OwnsApproval means that calls ask for approval themselves, when they know what they would do. They wait for no
 	// approval before.
 	OwnsApproval bool
-	// ProposesPlan says that people approve each call before it succeeds, whatever the policy says. In mode Plan, a call
-	// that they approve ends the mode for the turn.
+	// ProposesPlan means that people approve each call before it succeeds, whatever the policy says. In mode Plan, an
+	// approved call ends the mode for the turn.
 	ProposesPlan bool
-	// AttachesFile says that results come with a file, for which the message must have room: the tool must be Exclusive.
-	// Files are not streamed. So a call is made again after a crash even where its result is known: it must be Repeatable.
+	// AttachesFile means that results come with a file, for which the message must have room: the tool must be Exclusive.
+	// Files are not streamed. So a call is made again after a crash even if its result is known: it must be Repeatable.
 	AttachesFile bool
-	// NeedsWorkspace says that calls work in the workspace of the chat's family. They are run once that is ready.
+	// NeedsWorkspace means that calls run in the workspace of the chat's family, after it is ready.
 	NeedsWorkspace bool
 
-	// MayNeedWorkspace reports whether a call with these arguments works in the workspace. It must depend on nothing else,
-	// so that each step comes to the same answer. nil: see NeedsWorkspace.
+	// MayNeedWorkspace reports whether a call with these arguments works in the workspace. Each step must come to the same
+	// answer, so it depends on nothing else. nil: see NeedsWorkspace.
 	MayNeedWorkspace func(chat *v1alpha1.Chat, input string) bool
 	// WaitsFor is the sub-chat that a call with these arguments waits for, and for how many seconds; 0: it does not wait.
-	// The operator waits, and has the call run afterwards: a chat that waits has no attempt. nil: no call waits.
+	// The operator waits, and runs the call afterwards: a chat that waits has no attempt. nil: no call waits.
 	WaitsFor func(input string) (chat string, seconds int32)
-	// ChangeAgent is what a call that succeeded decides about a sub-chat. It must follow from the call alone. The operator
-	// does it, once, when it has the result: so the call must be Repeatable, and decides nothing if its result is lost.
+	// ChangeAgent is the change of a sub-chat that a successful call requests. It must follow from the call alone. The
+	// operator makes it once, when it has the result. A lost result changes nothing, so the call must be Repeatable.
 	ChangeAgent func(call Call) v1alpha1.AgentChange
-	// ChangeWorkspace is what a result that is no error decides about the workspace of the chat; nil: nothing. The
-	// operator does it, as with ChangeAgent. The tool must be Exclusive.
+	// ChangeWorkspace is the change of the workspace that a successful result requests; nil: none. The operator makes it,
+	// as with ChangeAgent. The tool must be Exclusive.
 	ChangeWorkspace func(result v1alpha1.ToolResult) *v1alpha1.WorkspaceChange
 }
 
@@ -96,14 +134,58 @@ func (t Traits) In(mode v1alpha1.ChatMode) Use {
 	return Forbidden
 }
 
-// Reference is what people read of a tool: what comes back, what can go wrong, and what bounds it.
+// Reference documents a tool for people.
 type Reference struct {
-	// Offered says to which chats the tool is offered, as the end of a sentence.
+	// Offered is to which chats the tool is offered, as the end of a sentence.
 	Offered string
 	// Result is a value of the struct that a call returns as JSON. The tags json and doc of its fields are shown.
 	Result any
-	// Errors are what the model reads in place of a result; sentences.
+	// Errors that the model reads in place of a result; sentences.
 	Errors []string
-	// Limits are what bounds arguments, results and time; sentences.
+	// Limits of arguments, results and time; sentences.
 	Limits []string
+}
+
+// OfClient are the tools that a client of the chat runs and that the chat allows, in their order.
+func OfClient(spec *v1alpha1.ChatTools) (all []Definition) {
+	if spec == nil {
+		return nil
+	}
+	for i := range spec.Client {
+		if client := &spec.Client[i]; toolpolicy.Allows(spec, client.Name) {
+			all = append(all, Definition{Name: client.Name, Description: client.Description, InputSchema: clientSchema(client),
+				client: client})
+		}
+	}
+	return all
+}
+
+// clientSchema is the schema in the chat, or that of an object without properties.
+func clientSchema(client *v1alpha1.ClientTool) map[string]any {
+	var schema map[string]any
+	if raw := client.InputSchema; raw != nil {
+		schema, _ = jsonschema.Object(raw.Raw) // SchemaError reports the error.
+	}
+	if schema == nil {
+		schema = map[string]any{}
+	}
+	if _, ok := schema["type"]; !ok {
+		schema["type"] = "object"
+	}
+	return schema
+}
+
+// SchemaError is why a tool of the chat's client cannot be offered; nil: it can. A provider refuses a whole request
+// because of one invalid schema.
+func (d *Definition) SchemaError() error {
+	if d.client == nil || d.client.InputSchema == nil {
+		return nil
+	}
+	if err := jsonschema.Check(string(d.client.InputSchema.Raw)); err != nil {
+		return err
+	}
+	if d.InputSchema["type"] != "object" {
+		return errors.New("its type must be object")
+	}
+	return nil
 }

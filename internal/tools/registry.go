@@ -1,9 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tools runs the tools that models call. Whatever goes wrong with a call becomes a result that the model can
-// read and act on: an unknown tool, bad arguments, an error, a panic. A batch of calls always yields one result per
-// call.
+// Package tools runs the tools that models call. Every failure of a call becomes a result that the model can read and
+// act on: an unknown tool, bad arguments, an error, a panic. A batch of calls always yields one result per call.
 package tools
 
 import (
@@ -17,32 +16,23 @@ import (
 	"parley.dev/parley/internal/approval/toolpolicy"
 )
 
-// Tool is what a model can call.
-type Tool interface {
-	// Definition is what the tool is. It is always the same.
-	Definition() Definition
-	// Run performs the call. An error is told to the model in its own words.
-	Run(ctx context.Context, call Call) (string, error)
-}
-
-// Registry holds every tool that there is.
+// Registry holds all tools.
 type Registry struct {
-	tools map[string]registered
-	// absent says why there is no tool of that name; nil: there is nothing to say.
+	tools map[string]registeredTool
+	// absent explains why there is no tool of that name; nil: see Plus.
 	absent func(name string) error
 }
 
-// registered is a tool with its definition.
-type registered struct {
+type registeredTool struct {
 	Tool
 	Definition
 	// added is true for tools that are not built in: see Plus.
 	added bool
 }
 
-// NewRegistry returns a registry of the tools. Two of the same name are a fault of the program, so it panics.
+// NewRegistry returns a registry of the tools. It panics if two have one name, because that is a bug.
 func NewRegistry(all ...Tool) *Registry {
-	r := &Registry{tools: map[string]registered{}}
+	r := &Registry{tools: map[string]registeredTool{}}
 	for _, tool := range all {
 		if !r.add(tool, false) {
 			panic("two tools are named " + tool.Definition().Name)
@@ -56,7 +46,7 @@ func (r *Registry) add(tool Tool, added bool) bool {
 	d := tool.Definition()
 	_, taken := r.tools[d.Name]
 	if !taken {
-		r.tools[d.Name] = registered{tool, d, added}
+		r.tools[d.Name] = registeredTool{tool, d, added}
 	}
 	return !taken
 }
@@ -68,13 +58,12 @@ func (r *Registry) With(tool Tool) *Registry {
 		return r
 	}
 	with := &Registry{tools: maps.Clone(r.tools), absent: r.absent}
-	with.tools[d.Name] = registered{tool, d, false}
+	with.tools[d.Name] = registeredTool{tool, d, false}
 	return with
 }
 
-// Plus returns a registry that has these tools in addition, such as those of a chat's own servers. One whose name is
-// taken is left out. absent says why there is no tool of a name that might be one of theirs; nil: there is nothing to
-// say.
+// Plus returns a registry that has these tools in addition, such as those of MCP servers, but none whose name is in
+// use. absent explains why there is no tool of a name that might be one of theirs; it may be nil, and return nil.
 func (r *Registry) Plus(more []Tool, absent func(name string) error) *Registry {
 	plus := &Registry{tools: maps.Clone(r.tools), absent: absent}
 	for _, tool := range more {
@@ -94,7 +83,7 @@ func (r *Registry) Traits(name string) Traits { return r.tools[name].Traits }
 func (r *Registry) Suited(chat *v1alpha1.Chat) (suited []Definition) {
 	for _, name := range slices.Sorted(maps.Keys(r.tools)) {
 		d := r.tools[name].Definition
-		if d.active(chat, name) && (d.UsefulTo == nil || d.UsefulTo(chat) ||
+		if d.isActive(chat, name) && (d.UsefulTo == nil || d.UsefulTo(chat) ||
 			toolpolicy.Names(chat.Spec.Tools, name)) {
 			suited = append(suited, d)
 		}
@@ -102,49 +91,155 @@ func (r *Registry) Suited(chat *v1alpha1.Chat) (suited []Definition) {
 	return suited
 }
 
-// active reports whether the chat allows the tool of that name, and has turned it on.
-func (t Traits) active(chat *v1alpha1.Chat, name string) bool {
+// isActive reports whether the chat allows the tool of that name, and has turned it on.
+func (t Traits) isActive(chat *v1alpha1.Chat, name string) bool {
 	return toolpolicy.Allows(chat.Spec.Tools, name) && (t.EnabledFor == nil || t.EnabledFor(chat))
 }
 
-// Offered are the tools that the model of the chat is told of: those that suit it, sorted by name, and those of its
-// client.
+// Offered are the tools in the model's prompt: the Suited ones, and those of the chat's client.
 func (r *Registry) Offered(chat *v1alpha1.Chat) []Definition {
 	return append(r.Suited(chat), OfClient(chat.Spec.Tools)...)
 }
 
-// offered is the tool of that name. The error tells the model that there is none for it.
-func (r *Registry) offered(chat *v1alpha1.Chat, name string) (Tool, error) {
+// find is the tool of that name. The error tells the model that the chat has none.
+func (r *Registry) find(chat *v1alpha1.Chat, name string) (Tool, error) {
 	tool, ok := r.tools[name]
 	if !ok && r.absent != nil {
 		if err := r.absent(name); err != nil {
 			return nil, err
 		}
 	}
+	problem := "is not active in this chat"
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("tool %q does not exist; the tools on offer are: %s", name, r.names(chat))
-	case !tool.active(chat, name):
-		return nil, fmt.Errorf("tool %q is not active in this chat; the tools on offer are: %s", name, r.names(chat))
+		problem = "does not exist"
+	case tool.isActive(chat, name):
+		return tool.Tool, nil
 	}
-	return tool.Tool, nil
+	offered := "none"
+	if all := r.Offered(chat); len(all) > 0 {
+		names := make([]string, len(all))
+		for i := range all {
+			names[i] = all[i].Name
+		}
+		offered = strings.Join(names, ", ")
+	}
+	return nil, fmt.Errorf("tool %q %s; the tools on offer are: %s", name, problem, offered)
 }
 
-func (r *Registry) names(chat *v1alpha1.Chat) string {
-	var names []string
-	for _, d := range r.Offered(chat) {
-		names = append(names, d.Name)
+// readOnlyProviderTools are the tools of providers that change nothing.
+var readOnlyProviderTools = []v1alpha1.ProviderTool{v1alpha1.ProviderWebSearch}
+
+// InMode is the chat without the tools that its mode forbids: a client's, those of providers that may change something,
+// and those of the registry whose Traits forbid them.
+func (r *Registry) InMode(chat *v1alpha1.Chat) *v1alpha1.Chat {
+	mode := chat.ModeInForce()
+	if mode == "" {
+		return chat
 	}
-	if len(names) == 0 {
-		return "none"
+	var bounds v1alpha1.ToolPolicy
+	for name := range r.tools {
+		if r.Traits(name).In(mode) == Forbidden {
+			bounds.Deny = append(bounds.Deny, v1alpha1.ToolPattern(name))
+		}
 	}
-	return strings.Join(names, ", ")
+	allowed := v1alpha1.ChatTools{}
+	if chat.Spec.Tools != nil {
+		allowed = *chat.Spec.Tools
+	}
+	for i := range allowed.Client {
+		bounds.Deny = append(bounds.Deny, v1alpha1.ToolPattern(allowed.Client[i].Name))
+	}
+	slices.Sort(bounds.Deny)
+	allowed.ToolPolicy = toolpolicy.Within(allowed.ToolPolicy, bounds)
+	allowed.Provider = slices.DeleteFunc(slices.Clone(allowed.Provider),
+		func(tool v1alpha1.ProviderTool) bool { return !slices.Contains(readOnlyProviderTools, tool) })
+	within := *chat
+	within.Spec.Tools = &allowed
+	return &within
 }
 
-// Unread is the error of a read from the API server that failed, without its words.
+// Unread is the error of a failed read from the API server, without its message.
 func Unread(ctx context.Context, what string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	return fmt.Errorf("%s cannot be read at the moment; try again", what)
+}
+
+// AgentChanges returns the changes of sub-chats that follow from the results of a batch, and the results: those beyond
+// the limit of changes become errors.
+func (r *Registry) AgentChanges(batch *Batch, results []v1alpha1.ToolResult) (
+	changes []v1alpha1.AgentChange, _ []v1alpha1.ToolResult,
+) {
+	for i := range results {
+		result, change := &results[i], r.Traits(results[i].Name).ChangeAgent
+		called := slices.IndexFunc(batch.Calls, func(call v1alpha1.ToolCall) bool { return call.ID == result.ID })
+		switch {
+		case change == nil || called < 0 || result.IsError:
+		case len(changes) == v1alpha1.MaxAgentChanges:
+			result.IsError, result.Output = true, fmt.Sprintf("nothing was done: the calls of one reply may start %d agents, "+
+				"or tell them something; make this call in your next reply", v1alpha1.MaxAgentChanges)
+		default:
+			changes = append(changes, change(batch.call(batch.Calls[called])))
+		}
+	}
+	return changes, results
+}
+
+// WorkspaceChange is the change of the workspace that follows from the results of a batch; nil: none.
+func (r *Registry) WorkspaceChange(results []v1alpha1.ToolResult) *v1alpha1.WorkspaceChange {
+	for _, result := range results {
+		if change := r.Traits(result.Name).ChangeWorkspace; change != nil && !result.IsError {
+			return change(result) // The tool is exclusive: there is no other result.
+		}
+	}
+	return nil
+}
+
+// PlanApproved reports whether the results of a batch have an approved plan.
+func (r *Registry) PlanApproved(results []v1alpha1.ToolResult) bool {
+	return slices.ContainsFunc(results, func(result v1alpha1.ToolResult) bool {
+		return r.Traits(result.Name).ProposesPlan && !result.IsError
+	})
+}
+
+// WaitingCalls are the calls that wait for sub-chats, at most v1alpha1.MaxWaitingCalls. Refused calls and those of
+// tools that the chat does not allow wait for nothing.
+func (r *Registry) WaitingCalls(spec *v1alpha1.ChatTools, calls []v1alpha1.ToolCall) (waiting []v1alpha1.WaitingCall) {
+	for _, call := range calls {
+		waitsFor := r.Traits(call.Name).WaitsFor
+		if waitsFor == nil || !canRun(spec, &call) || len(waiting) == v1alpha1.MaxWaitingCalls {
+			continue
+		}
+		if chat, seconds := waitsFor(call.Input); seconds > 0 {
+			waiting = append(waiting, v1alpha1.WaitingCall{ID: call.ID, Chat: chat, TimeoutSeconds: seconds,
+				RequiresAction: call.RequiresAction})
+		}
+	}
+	return waiting
+}
+
+// NeedWorkspace reports whether one of the calls needs the workspace.
+func (r *Registry) NeedWorkspace(chat *v1alpha1.Chat, calls []v1alpha1.ToolCall) bool {
+	return slices.ContainsFunc(calls, func(call v1alpha1.ToolCall) bool {
+		t := r.Traits(call.Name)
+		return canRun(chat.Spec.Tools, &call) &&
+			(t.NeedsWorkspace || t.MayNeedWorkspace != nil && t.MayNeedWorkspace(chat, call.Input))
+	})
+}
+
+// canRun reports whether the chat allows the tool of a call, and the call is not refused.
+func canRun(spec *v1alpha1.ChatTools, call *v1alpha1.ToolCall) bool {
+	return call.Refusal == "" && toolpolicy.Allows(spec, call.Name)
+}
+
+// InWorkspace are the names of the tools that can work in a workspace, sorted.
+func (r *Registry) InWorkspace() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(r.tools)) {
+		if t := r.Traits(name); t.NeedsWorkspace || t.MayNeedWorkspace != nil {
+			names = append(names, name)
+		}
+	}
+	return names
 }

@@ -6,216 +6,208 @@ package tools_test
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/check"
 )
 
-// tool is a tool whose work is a function.
-type tool struct {
+// fake is a tool whose calls a function runs. By default they return their input.
+type fake struct {
 	name string
-	run  func(ctx context.Context, input string) (string, error)
-}
-
-func (t tool) Definition() tools.Definition {
-	return tools.Definition{Name: t.name, InputSchema: map[string]any{"type": "object"}}
-}
-func (t tool) Run(ctx context.Context, call tools.Call) (string, error) {
-	return t.run(ctx, call.Input)
-}
-
-// with is a tool with these traits.
-type with struct {
 	tools.Traits
-	tools.Tool
+	run func(ctx context.Context, call tools.Call) (string, error)
 }
 
-func (w with) Definition() tools.Definition {
-	d := w.Tool.Definition()
-	d.Traits = w.Traits
-	return d
-}
+func (f fake) Definition() tools.Definition { return tools.Definition{Name: f.name, Traits: f.Traits} }
 
-func echo(_ context.Context, input string) (string, error) { return input, nil }
-
-func only(names ...v1alpha1.ToolPattern) *v1alpha1.ChatTools {
-	return &v1alpha1.ChatTools{Allow: names}
-}
-
-// none allows no tool.
-func none() *v1alpha1.ChatTools {
-	return &v1alpha1.ChatTools{Deny: []v1alpha1.ToolPattern{"*"}}
-}
-
-// allowing is a chat that says this of tools.
-func allowing(spec *v1alpha1.ChatTools) *v1alpha1.Chat {
-	return &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Tools: spec}}
-}
-
-func TestToolFailuresBecomeErrorResultsForModel(t *testing.T) {
-	registry := tools.NewRegistry(
-		tool{"echo", echo},
-		tool{"fails", func(context.Context, string) (string, error) { return "half", errors.New("no such city") }},
-		tool{"panics", func(context.Context, string) (string, error) { panic("a secret of the program") }},
-		tool{"talks", func(context.Context, string) (string, error) {
-			return strings.Repeat("x", tools.MaxResultBytes+1), nil
-		}},
-		tool{"complains", func(context.Context, string) (string, error) {
-			return "", errors.New(strings.Repeat("x", tools.MaxResultBytes+1))
-		}},
-	)
-	cases := map[string]struct {
-		spec    *v1alpha1.ChatTools
-		call    v1alpha1.ToolCall
-		want    string // the whole output, or
-		has     string // a part of it
-		isError bool
-	}{
-		"a good call": {call: v1alpha1.ToolCall{Name: "echo", Input: `{"a":1}`}, want: `{"a":1}`},
-		"an allowed tool": {spec: only("echo"), call: v1alpha1.ToolCall{Name: "echo", Input: `{}`},
-			want: "{}"},
-		"an unknown tool": {
-			spec: only("echo", "fails"), call: v1alpha1.ToolCall{Name: "weather", Input: `{}`},
-			want: `tool "weather" does not exist; the tools on offer are: echo, fails`, isError: true,
-		},
-		"a tool that the chat does not allow": {
-			spec: only("fails"), call: v1alpha1.ToolCall{Name: "echo", Input: `{}`},
-			want: `tool "echo" is not active in this chat; the tools on offer are: fails`, isError: true,
-		},
-		"no tool allowed at all": {
-			spec: none(), call: v1alpha1.ToolCall{Name: "echo", Input: `{}`},
-			want: `tool "echo" is not active in this chat; the tools on offer are: none`, isError: true,
-		},
-		"an input that is no object": {
-			call: v1alpha1.ToolCall{Name: "echo", Input: ` ["a"]`, Refusal: v1alpha1.RefusalInputInvalid},
-			want: `tool "echo" was not run: its input must be a JSON object, but is a list; call it again with a JSON object, ` +
-				`{} if there are no arguments`, isError: true,
-		},
-		"an error in the tool's words": {call: v1alpha1.ToolCall{Name: "fails"}, want: "no such city", isError: true},
-		"a panic tells no secrets": {call: v1alpha1.ToolCall{Name: "panics"}, want: `tool "panics" failed unexpectedly`,
-			isError: true},
-		"a result that is too long": {call: v1alpha1.ToolCall{Name: "talks"}, has: "bytes left out"},
-		"an error that is too long": {call: v1alpha1.ToolCall{Name: "complains"}, has: "bytes left out", isError: true},
-		"an unknown name of great size": {call: v1alpha1.ToolCall{Name: strings.Repeat("n", 100_000)}, has: "bytes left out",
-			isError: true},
+func (f fake) Run(ctx context.Context, call tools.Call) (string, error) {
+	if f.run == nil {
+		return call.Input, nil
 	}
-	for name, c := range cases {
+	return f.run(ctx, call)
+}
+
+var (
+	// alone are the traits of a tool that must be called alone, and that a chat turns on with its system prompt.
+	alone = tools.Traits{Exclusive: true, EnabledFor: func(chat *v1alpha1.Chat) bool { return chat.Spec.SystemPrompt == "on" }}
+	// waits are the traits of a tool that waits a minute for the chat in its input, and is useful to chats with sub-chats.
+	waits = tools.Traits{Plan: tools.Free, Explore: tools.Free,
+		WaitsFor: func(input string) (chat string, seconds int32) { return input, int32(60 * min(1, len(input))) },
+		UsefulTo: func(chat *v1alpha1.Chat) bool { return chat.Status.Internal.Attempt.HasSubChats }}
+)
+
+// allowing is a chat that allows the tools between the blanks, or all.
+func allowing(patterns string) *v1alpha1.Chat {
+	chat := &v1alpha1.Chat{}
+	chat.Spec.Tools = &v1alpha1.ChatTools{}
+	for p := range strings.FieldsSeq(patterns) {
+		chat.Spec.Tools.Allow = append(chat.Spec.Tools.Allow, v1alpha1.ToolPattern(p))
+	}
+	return chat
+}
+
+// callsOf are calls of the tools between the blanks, which are also their ids.
+func callsOf(names string) (calls []v1alpha1.ToolCall) {
+	for name := range strings.FieldsSeq(names) {
+		calls = append(calls, v1alpha1.ToolCall{ID: name, Name: name, Input: "{}"})
+	}
+	return calls
+}
+
+// execute runs the calls of a batch for the chat.
+func execute(t *testing.T, r *tools.Registry, chat *v1alpha1.Chat, calls ...v1alpha1.ToolCall) []v1alpha1.ToolResult {
+	t.Helper()
+	return r.Execute(t.Context(), &tools.Batch{Chat: chat, Calls: calls}, nil)
+}
+
+func TestSuitedToolsDependOnPolicyUseAndMode(t *testing.T) {
+	registry := tools.NewRegistry(fake{name: "write"}, fake{name: "wait", Traits: waits}, fake{name: "alone", Traits: alone},
+		fake{name: "clock", Traits: tools.Traits{Plan: tools.Free, Explore: tools.Free}},
+		fake{name: "execute", Traits: tools.Traits{Plan: tools.WithApproval}},
+		fake{name: "spawn", Traits: tools.Traits{Plan: tools.Free}})
+	const all, plan, explore = "clock execute spawn write", v1alpha1.ModePlan, v1alpha1.ModeExplore
+	for name, c := range map[string]struct {
+		allow, deny        string
+		on, subs, approved bool
+		mode               v1alpha1.ChatMode
+		want               string
+	}{
+		"all allowed":                    {want: all},
+		"some":                           {allow: "write clock", want: "clock write"},
+		"none":                           {deny: "*"},
+		"one that is not here":           {allow: "z execute", want: "execute"},
+		"turned on":                      {on: true, want: "alone " + all},
+		"turned on, another allowed":     {on: true, allow: "write", want: "write"},
+		"turned on, and named":           {on: true, allow: "alone", want: "alone"},
+		"turned on, and denied":          {on: true, deny: "*"},
+		"turned off, and named":          {allow: "alone"},
+		"useful":                         {subs: true, want: "clock execute spawn wait write"},
+		"useless, but named":             {allow: "wait", want: "wait"},
+		"useful, another allowed":        {subs: true, allow: "clock", want: "clock"},
+		"a chat that plans":              {mode: plan, want: "clock execute spawn"},
+		"one whose plan was approved":    {mode: plan, approved: true, want: all},
+		"one that may read and act":      {mode: plan, allow: "clo* wri*", want: "clock"},
+		"a chat that explores":           {mode: explore, want: "clock"},
+		"one that has approved nothing":  {mode: explore, approved: true, want: "clock"},
+		"a chat that may only act":       {mode: explore, allow: "wri*"},
+		"one that names what it may not": {mode: explore, allow: "execute"},
+	} {
 		t.Run(name, func(t *testing.T) {
-			c.call.ID = "call_1"
-			results := registry.Execute(t.Context(),
-				&tools.Batch{Chat: allowing(c.spec), Calls: []v1alpha1.ToolCall{c.call}}, nil)
-			if len(results) != 1 {
-				t.Fatalf("got %d results", len(results))
+			chat := allowing(c.allow)
+			if c.deny != "" {
+				chat.Spec.Tools.Deny = []v1alpha1.ToolPattern{v1alpha1.ToolPattern(c.deny)}
 			}
-			got := results[0]
-			if got.ID != c.call.ID || got.Name != c.call.Name || got.IsError != c.isError {
-				t.Errorf("got id %q, name %.20q, isError %v", got.ID, got.Name, got.IsError)
+			if c.on {
+				chat.Spec.SystemPrompt = "on"
 			}
-			if c.has == "" && got.Output != c.want || !strings.Contains(got.Output, c.has) {
-				t.Errorf("got output %.200q", got.Output)
+			chat.Status.Internal.Attempt.HasSubChats = c.subs
+			chat.Spec.Mode, chat.Status.Turn = c.mode, &v1alpha1.TurnStatus{PlanApproved: c.approved}
+			before := chat.DeepCopy()
+			var got []string
+			for _, tool := range registry.Suited(registry.InMode(chat)) {
+				got = append(got, tool.Name)
 			}
-			if len(got.Output) > tools.MaxResultBytes {
-				t.Errorf("got %d bytes", len(got.Output))
-			}
+			check.Equal(t, "tools", c.want, strings.Join(got, " "))
+			check.Equal(t, "chat", before, chat)
 		})
 	}
+	check.Equal(t, "tools of a chat without a policy", 4, len(registry.Suited(&v1alpha1.Chat{})))
 }
 
-func TestAnUnknownToolNamesThoseOnOffer(t *testing.T) {
-	registry := tools.NewRegistry(tool{"clock", echo}, with{waits, tool{"wait", echo}}, with{alone, tool{"alone", echo}})
-	chat := allowing(&v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "open_ticket"}, {Name: "denied"}},
-		Deny: []v1alpha1.ToolPattern{"denied"}})
+func TestModeForbidsClientToolsAndActingProviderTools(t *testing.T) {
+	chat := allowing("")
+	chat.Spec.Mode = v1alpha1.ModePlan
+	chat.Spec.Tools.Client = []v1alpha1.ClientTool{{Name: "open_ticket"}}
+	chat.Spec.Tools.Provider = []v1alpha1.ProviderTool{v1alpha1.ProviderWebSearch, "CodeExecution"}
+	within := tools.NewRegistry().InMode(chat).Spec.Tools
+	check.Equal(t, "client tools", nil, tools.OfClient(within))
+	check.Equal(t, "provider tools", []v1alpha1.ProviderTool{v1alpha1.ProviderWebSearch}, within.Provider)
+	check.Equal(t, "required action", "", tools.RequiresAction(within, "open_ticket"))
+}
+
+func TestUnknownToolErrorNamesOfferedTools(t *testing.T) {
+	registry := tools.NewRegistry(fake{name: "clock"}, fake{name: "wait", Traits: waits}, fake{name: "alone", Traits: alone})
+	chat := &v1alpha1.Chat{Spec: v1alpha1.ChatSpec{Tools: &v1alpha1.ChatTools{
+		Client:     []v1alpha1.ClientTool{{Name: "open_ticket"}, {Name: "denied"}},
+		ToolPolicy: v1alpha1.ToolPolicy{Deny: []v1alpha1.ToolPattern{"denied"}}}}}
 	for subs, want := range map[bool]string{false: "clock, open_ticket", true: "clock, wait, open_ticket"} {
 		chat.Status.Internal.Attempt.HasSubChats = subs
-		got := registry.Execute(t.Context(), &tools.Batch{Chat: chat, Calls: callsOf("weather")}, nil)[0]
-		if got.Output != `tool "weather" does not exist; the tools on offer are: `+want {
-			t.Errorf("with sub-chats %t: %s", subs, got.Output)
-		}
+		got := execute(t, registry, chat, callsOf("weather")...)[0].Output
+		check.Equal(t, subs, `tool "weather" does not exist; the tools on offer are: `+want, got)
 	}
 }
 
-func TestCallsRunConcurrentlyAndReturnResultsInOrder(t *testing.T) {
-	// Each call waits for the next one, so that they end in reverse; run one after the other they would never end.
-	const calls = 8
-	ended := make([]chan struct{}, calls+1)
-	for i := range ended {
-		ended[i] = make(chan struct{})
-	}
-	close(ended[calls])
-	waits := tool{"waits", func(ctx context.Context, input string) (string, error) {
-		var n int
-		if _, err := fmt.Sscanf(input, `{"n":%d}`, &n); err != nil {
-			return "", err
+func TestAddedToolsAreCalledLikeBuiltInTools(t *testing.T) {
+	builtIn := tools.NewRegistry(fake{name: "built_in"})
+	both := builtIn.Plus([]tools.Tool{fake{name: "s__a"}, fake{name: "built_in"}}, func(name string) error {
+		if name == "t__b" {
+			return errors.New("its server cannot be used")
 		}
-		select {
-		case <-ended[n+1]:
-		case <-ctx.Done():
-			return "", ctx.Err()
-		}
-		close(ended[n])
-		return fmt.Sprint(n), nil
-	}}
-	var batch []v1alpha1.ToolCall
-	for i := range calls {
-		batch = append(batch, v1alpha1.ToolCall{ID: fmt.Sprintf("call_%d", i), Name: "waits",
-			Input: fmt.Sprintf(`{"n":%d}`, i)})
-	}
-	together := &tools.Batch{Chat: &v1alpha1.Chat{}, Calls: batch}
-	for i, r := range tools.NewRegistry(waits).Execute(t.Context(), together, nil) {
-		if r.ID != batch[i].ID || r.Output != fmt.Sprint(i) || r.IsError {
-			t.Errorf("result %d: got %+v", i, r)
-		}
+		return nil
+	})
+	check.Equal(t, "results", []v1alpha1.ToolResult{{ID: "s__a", Name: "s__a", Output: "{}"},
+		{ID: "t__b", Name: "t__b", Output: "its server cannot be used", IsError: true},
+		{ID: "u__c", Name: "u__c", Output: `tool "u__c" does not exist; the tools on offer are: built_in, s__a`, IsError: true},
+	}, execute(t, both, &v1alpha1.Chat{}, callsOf("s__a t__b u__c")...))
+	if both.Has("s__a") || !both.Has("built_in") || len(builtIn.Suited(&v1alpha1.Chat{})) != 1 {
+		t.Error("the added tool counts as built in")
 	}
 }
 
-func TestSuitedToolsAreThoseAllowedSortedByName(t *testing.T) {
-	registry := tools.NewRegistry(tool{"b", echo}, tool{"c", echo}, tool{"a", echo})
-	cases := map[string]struct {
-		spec *v1alpha1.ChatTools
-		want string
-	}{
-		"nothing said":         {nil, "a b c"},
-		"no choice made":       {&v1alpha1.ChatTools{}, "a b c"},
-		"some":                 {only("c", "a"), "a c"},
-		"none":                 {none(), ""},
-		"one that is not here": {only("z", "b"), "b"},
+func TestWithReplacesOnlyRegisteredToolOfSameName(t *testing.T) {
+	registry := tools.NewRegistry(fake{name: "who"})
+	with := registry.With(fake{name: "who", run: func(_ context.Context, call tools.Call) (string, error) {
+		return call.Chat.Name, nil
+	}})
+	chat := &v1alpha1.Chat{}
+	chat.Name = "c"
+	for want, r := range map[string]*tools.Registry{"c": with, "{}": registry} {
+		check.Equal(t, "output", want, execute(t, r, chat, callsOf("who")...)[0].Output)
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, suited := range registry.Suited(allowing(c.spec)) {
-				got = append(got, suited.Name)
-			}
-			if strings.Join(got, " ") != c.want {
-				t.Errorf("got %v, want %s", got, c.want)
-			}
-		})
+	if got := registry.With(fake{name: "other"}); got.Has("other") || !got.Has("who") {
+		t.Error("an unknown tool was added")
 	}
 }
 
-func TestTwoToolsOfOneNameAreAFault(t *testing.T) {
+func TestTwoToolsOfOneNamePanic(t *testing.T) {
 	defer func() {
 		if recover() == nil {
 			t.Error("nothing happened")
 		}
 	}()
-	tools.NewRegistry(tool{"a", echo}, tool{"a", echo})
+	tools.NewRegistry(fake{name: "a"}, fake{name: "a"})
 }
 
-func TestACallThatIsCutOffSaysSo(t *testing.T) {
-	r := tools.NewRegistry(tool{"wait", func(ctx context.Context, _ string) (string, error) {
-		<-ctx.Done()
-		return "", ctx.Err()
-	}}, tool{"done", func(context.Context, string) (string, error) { return "done", nil }})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	got := r.Execute(ctx, &tools.Batch{Chat: &v1alpha1.Chat{},
-		Calls: []v1alpha1.ToolCall{{ID: "1", Name: "wait"}, {ID: "2", Name: "done"}}}, nil)
-	if !got[0].IsError || got[0].Output != "the call was interrupted before it produced a result" || got[1].IsError ||
-		got[1].Output != "done" {
-		t.Errorf("got %+v", got)
+func TestRefusedCallsWaitForNothing(t *testing.T) {
+	registry := tools.NewRegistry(fake{name: "run", Traits: tools.Traits{NeedsWorkspace: true}},
+		fake{name: "wait", Traits: waits})
+	check.Equal(t, "tools of the workspace", []string{"run"}, registry.InWorkspace())
+	calls := callsOf("run wait")
+	for _, refusal := range []v1alpha1.CallRefusal{"", v1alpha1.RefusalInputInvalid} {
+		calls[0].Refusal, calls[1].Refusal = refusal, refusal
+		needs, waiting := registry.NeedWorkspace(&v1alpha1.Chat{}, calls), registry.WaitingCalls(nil, calls)
+		if runs := refusal == ""; needs != runs || len(waiting) > 0 != runs {
+			t.Errorf("refused by %q, they need a workspace: %t, and wait for %v", refusal, needs, waiting)
+		}
 	}
+}
+
+func TestCallsWaitForSubChatsUpToLimit(t *testing.T) {
+	registry := tools.NewRegistry(fake{name: "clock"}, fake{name: "wait", Traits: waits})
+	calls := []v1alpha1.ToolCall{
+		{ID: "1", Name: "clock", Input: "x"}, {ID: "2", Name: "wait", Input: "x"}, {ID: "3", Name: "wait"},
+		{ID: "4", Name: "unknown", Input: "x"},
+		{ID: "5", Name: "wait", Input: "y", RequiresAction: v1alpha1.RequiresApproval},
+	}
+	check.Equal(t, "waits", []v1alpha1.WaitingCall{
+		{ID: "2", Chat: "x", TimeoutSeconds: 60},
+		{ID: "5", Chat: "y", TimeoutSeconds: 60, RequiresAction: v1alpha1.RequiresApproval},
+	}, registry.WaitingCalls(nil, calls))
+	check.Equal(t, "waits of a forbidden tool", nil, registry.WaitingCalls(allowing("clock").Spec.Tools, calls))
+	many := slices.Repeat(calls[1:2], v1alpha1.MaxWaitingCalls+1)
+	check.Equal(t, "number of waits", v1alpha1.MaxWaitingCalls, len(registry.WaitingCalls(nil, many)))
 }

@@ -7,26 +7,26 @@ import (
 	"context"
 	"testing"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	rbacv1 "k8s.io/api/rbac/v1"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/agents"
-	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // restricted is a class that restricts its chats.
 func restricted(change func(*v1alpha1.ChatRestrictions)) *v1alpha1.ChatClass {
-	return chattest.In(ns, chattest.Class(unique("class"), func(s *v1alpha1.ChatClassSpec) {
+	return newClass(func(s *v1alpha1.ChatClassSpec) {
 		s.Restrictions = &v1alpha1.ChatRestrictions{}
 		change(s.Restrictions)
-	}))
+	})
 }
 
 // instructing is a class whose chats are instructed by a ConfigMap.
 func instructing(configMap string) *v1alpha1.ChatClass {
-	return chattest.In(ns, chattest.Class(unique("class"), func(s *v1alpha1.ChatClassSpec) {
+	return newClass(func(s *v1alpha1.ChatClassSpec) {
 		s.Defaults.InstructionsFrom = []v1alpha1.InstructionsSource{{ConfigMapKeyRef: inConfigMap(configMap, "a")}}
-	}))
+	})
 }
 
 // chatOf is a chat of a class that says this.
@@ -68,9 +68,7 @@ func TestChatWithRestrictedFieldsIsRejected(t *testing.T) {
 	mustCreate(t, chatter, before) // There is no such class yet.
 	mustCreate(t, curator, class)
 	mustCreate(t, curator, free)
-	if err := until(t.Context(), "the class is in force", refusesAPirate(class)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, until(t.Context(), "the class is in force", refusesAPirate(class)))
 	ref := func(name string) *v1alpha1.ModelConfigReference { return &v1alpha1.ModelConfigReference{Name: name} }
 	budget := func(currency v1alpha1.Currency, amount v1alpha1.Amount) func(*v1alpha1.ChatSpec) {
 		return func(s *v1alpha1.ChatSpec) {
@@ -84,59 +82,57 @@ func TestChatWithRestrictedFieldsIsRejected(t *testing.T) {
 		model  = "does not let its chats name ChatModelConfig large: it allows small, medium"
 		dearer = "allows less of spec.limits.budget"
 	)
+	type spec = v1alpha1.ChatSpec
+	begins := func(who actor, does string, change func(*spec), words string) write {
+		return write{who, does, creates(chatOf(class, change)), words}
+	}
 	try(t, []write{
 		{manager, "starts a sub-chat of one that is older than the class", creates(agents.Spawned(before,
 			&v1alpha1.AgentChange{Key: "a", Chat: unique("chat"), Spawn: &v1alpha1.AgentSpawn{Prompt: "Look."}})), ""},
-		{chatter, "says nothing", creates(chatOf(class, nothing)), ""},
-		{chatter, "gives a system prompt and tools", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		begins(chatter, "says nothing", nothing, ""),
+		begins(chatter, "gives a system prompt and tools", func(s *spec) {
 			s.SystemPrompt, s.Tools = "Be a pirate.", &v1alpha1.ChatTools{StopAfter: []string{"a"}}
-		})), field + "systemPrompt, spec.tools: leave that out, or name another class"},
-		{administrator, "gives skills", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		}, field+"systemPrompt, spec.tools: leave that out, or name another class"),
+		begins(administrator, "gives skills", func(s *spec) {
 			s.SkillsFrom = []v1alpha1.SkillSource{{ConfigMapRef: v1alpha1.ConfigMapReference{Name: "any"}}}
-		})), field + "skillsFrom"},
-		{administrator, "gives instructions", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		}, field+"skillsFrom"),
+		begins(administrator, "gives instructions", func(s *spec) {
 			s.InstructionsFrom = []v1alpha1.InstructionsSource{{ConfigMapKeyRef: inConfigMap("any", "a")}}
-		})), field + "instructionsFrom"},
-		{chatter, "takes another workspace", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		}, field+"instructionsFrom"),
+		begins(chatter, "takes another workspace", func(s *spec) {
 			s.Workspace = &v1alpha1.WorkspaceSource{PodRef: &v1alpha1.WorkspacePodReference{Name: "any"}}
-		})), field + "workspace"},
-		{chatter, "has its calls recorded", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
-			s.Debug = &v1alpha1.DebugSettings{Enabled: true}
-		})), field + "debug"},
-		{chatter, "lets the default answer", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		}, field+"workspace"),
+		begins(chatter, "has its calls recorded", func(s *spec) { s.Debug = &v1alpha1.DebugSettings{Enabled: true} },
+			field+"debug"),
+		begins(chatter, "lets the default answer", func(s *spec) {
 			s.WhenModelConfigUnavailable = v1alpha1.ModelConfigUnavailableUseDefault
-		})), field + "whenModelConfigUnavailable"},
-		{chatter, "thinks more", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
-			s.ReasoningEffort = v1alpha1.EffortMax
-		})), field + "reasoningEffort"},
-		{chatter, "names a model of the list",
-			creates(chatOf(class, func(s *v1alpha1.ChatSpec) { s.ModelConfigRef = ref("medium") })), ""},
-		{chatter, "names another model",
-			creates(chatOf(class, func(s *v1alpha1.ChatSpec) { s.ModelConfigRef = ref("large") })), model},
-		{chatter, "is advised by another model", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		}, field+"whenModelConfigUnavailable"),
+		begins(chatter, "thinks more", func(s *spec) { s.ReasoningEffort = v1alpha1.EffortMax }, field+"reasoningEffort"),
+		begins(chatter, "names a model of the list", func(s *spec) { s.ModelConfigRef = ref("medium") }, ""),
+		begins(chatter, "names another model", func(s *spec) { s.ModelConfigRef = ref("large") }, model),
+		begins(chatter, "is advised by another model", func(s *spec) {
 			s.Advisor = &v1alpha1.ChatAdvisor{Enabled: new(true), ModelConfigRef: ref("large")}
-		})), model},
-		{chatter, "starts agents that another model answers", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		}, model),
+		begins(chatter, "starts agents that another model answers", func(s *spec) {
 			s.SubAgents = &v1alpha1.SubAgentSettings{ModelConfigs: []v1alpha1.ModelConfigReference{{Name: "large"}}}
-		})), model},
-		{chatter, "has its context summarised by another model", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		}, model),
+		begins(chatter, "has its context summarised by another model", func(s *spec) {
 			s.Compaction = &v1alpha1.CompactionPolicy{ModelConfigRef: ref("large")}
-		})), model},
-		{chatter, "has it summarised early", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		}, model),
+		begins(chatter, "has it summarised early", func(s *spec) {
 			s.Compaction = &v1alpha1.CompactionPolicy{ThresholdPercent: new(int32(20)), ModelConfigRef: ref("small")}
-		})), ""},
-		{chatter, "is kept for an hour", creates(chatOf(class, keptFor(3600))), ""},
-		{chatter, "is kept for longer", creates(chatOf(class, keptFor(3601))),
-			"keeps no chat at rest for longer than 3600 seconds"},
-		{chatter, "has fewer steps", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		}, ""),
+		begins(chatter, "is kept for an hour", keptFor(3600), ""),
+		begins(chatter, "is kept for longer", keptFor(3601), "keeps no chat at rest for longer than 3600 seconds"),
+		begins(chatter, "has fewer steps", func(s *spec) {
 			s.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(5)), MaxDepth: new(int32(8))}
-		})), ""},
-		{chatter, "has too many steps", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
+		}, ""),
+		begins(chatter, "has too many steps", func(s *spec) {
 			s.Limits = &v1alpha1.ChatLimits{MaxSteps: new(int32(6)), MaxQueue: new(int32(7))}
-		})), "allows less of spec.limits.maxSteps, spec.limits.maxQueue"},
-		{chatter, "spends less", creates(chatOf(class, budget("USD", "1.5"))), ""},
-		{chatter, "spends more", creates(chatOf(class, budget("USD", "1.51"))), dearer},
-		{chatter, "spends another currency", creates(chatOf(class, budget("EUR", "0.1"))), dearer},
+		}, "allows less of spec.limits.maxSteps, spec.limits.maxQueue"),
+		begins(chatter, "spends less", budget("USD", "1.5"), ""),
+		begins(chatter, "spends more", budget("USD", "1.51"), dearer),
+		begins(chatter, "spends another currency", budget("EUR", "0.1"), dearer),
 		{chatter, "suspends a chat that is older than the class", patches(before, `{"spec":{"suspend":true}}`), ""},
 		{chatter, "says something else there", patches(before, `{"spec":{"systemPrompt":"Be kind."}}`), field + "systemPrompt"},
 		{chatter, "takes it out", patches(before, `{"spec":{"systemPrompt":null}}`), ""},
@@ -156,9 +152,7 @@ func TestDefaultClassAppliesToChatsWithoutClass(t *testing.T) {
 	mustCreate(t, curator, class)
 	mustCreate(t, curator, free)
 	t.Cleanup(func() { _ = cluster.Client.Delete(context.WithoutCancel(t.Context()), class) })
-	if err := until(t.Context(), "the class is in force", refusesAPirate(class)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, until(t.Context(), "the class is in force", refusesAPirate(class)))
 	pirate := newChat(unique("chat"))
 	pirate.Spec.SystemPrompt = "Be a pirate."
 	elsewhere := newChat(unique("chat"))
@@ -185,7 +179,7 @@ func TestClassesAreWrittenByThoseWhoMay(t *testing.T) {
 	const refusal = "curator may not get the ConfigMaps of namespace team"
 	foreign := instructing("internal")
 	mustCreate(t, administrator, foreign)
-	move := func(to string) func(context.Context, client.Client) error {
+	move := func(to string) action {
 		return patches(classOfPool(t), `{"spec":{"defaults":{"workspace":`+to+`}}}`)
 	}
 	try(t, append(all,
@@ -194,10 +188,9 @@ func TestClassesAreWrittenByThoseWhoMay(t *testing.T) {
 		write{curator, "has another key read", patches(foreign,
 			`{"spec":{"defaults":{"instructionsFrom":[{"configMapKeyRef":{"name":"internal","key":"b"}}]}}}`), refusal},
 		write{curator, "describes a class that names one", patches(foreign, `{"spec":{"description":"For coders."}}`), ""},
-		write{curator, "gives all chats one pod", creates(chattest.In(ns, chattest.Class(unique("class"),
-			func(s *v1alpha1.ChatClassSpec) {
-				s.Defaults.Workspace = &v1alpha1.WorkspaceSource{PodRef: &v1alpha1.WorkspacePodReference{Name: "any"}}
-			}))), "leave podRef to the chats"},
+		write{curator, "gives all chats one pod", creates(newClass(func(s *v1alpha1.ChatClassSpec) {
+			s.Defaults.Workspace = &v1alpha1.WorkspaceSource{PodRef: &v1alpha1.WorkspacePodReference{Name: "any"}}
+		})), "leave podRef to the chats"},
 		write{curator, "moves workspaces to another pool", move(`{"warmPoolRef":{"name":"other"}}`), "would stay behind"},
 		write{curator, "has them stopped sooner", move(`{"idleSeconds":60}`), ""},
 	))
@@ -206,9 +199,9 @@ func TestClassesAreWrittenByThoseWhoMay(t *testing.T) {
 // classOfPool is a class whose chats work in a pool.
 func classOfPool(t *testing.T) *v1alpha1.ChatClass {
 	t.Helper()
-	class := chattest.In(ns, chattest.Class(unique("class"), func(s *v1alpha1.ChatClassSpec) {
+	class := newClass(func(s *v1alpha1.ChatClassSpec) {
 		s.Defaults.Workspace = &v1alpha1.WorkspaceSource{WarmPoolRef: &v1alpha1.WarmPoolReference{Name: "pool"}}
-	}))
+	})
 	mustCreate(t, curator, class)
 	return class
 }
@@ -219,9 +212,7 @@ func TestAClassKeepsCompactionAndRetentionToItself(t *testing.T) {
 		r.Fields = []v1alpha1.ChatField{v1alpha1.FieldCompaction, v1alpha1.FieldRetention, v1alpha1.FieldSystemPrompt}
 	})
 	mustCreate(t, curator, class)
-	if err := until(t.Context(), "the class is in force", refusesAPirate(class)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, until(t.Context(), "the class is in force", refusesAPirate(class)))
 	try(t, []write{
 		{chatter, "says when its context is summarised", creates(chatOf(class, func(s *v1alpha1.ChatSpec) {
 			s.Compaction = &v1alpha1.CompactionPolicy{ThresholdPercent: new(int32(20))}
@@ -250,4 +241,89 @@ func TestRetentionIsOfTheChatAtTheTop(t *testing.T) {
 		{chatter, "keeps a sub-chat", creates(chat(60, below)),
 			"a sub-chat is deleted with the chat above it: set retention there"},
 	})
+}
+
+// worksAs is a chat whose model works as the service account.
+func worksAs(account string, changes v1alpha1.ClusterChanges) *v1alpha1.Chat {
+	chat := newChat(unique("chat"))
+	chat.Spec.Kubernetes = &v1alpha1.KubernetesAccess{ServiceAccountName: account, Changes: changes}
+	return chat
+}
+
+// workingAs is a class whose chats' models do.
+func workingAs(account string, changes v1alpha1.ClusterChanges) *v1alpha1.ChatClass {
+	return newClass(func(s *v1alpha1.ChatClassSpec) {
+		s.Defaults.Kubernetes = worksAs(account, changes).Spec.Kubernetes
+	})
+}
+
+// mayImpersonate lets the person act as the service account of the namespace.
+func mayImpersonate(t *testing.T, who actor, account string) {
+	t.Helper()
+	grant(t, who, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts"},
+		ResourceNames: []string{account}, Verbs: []string{"impersonate"}})
+}
+
+func TestServiceAccountReferenceRequiresImpersonationRight(t *testing.T) {
+	t.Parallel()
+	mayImpersonate(t, chatter, "viewer")
+	awaitAllowed(t.Context(), t, chatter, creates(worksAs("viewer", "")))
+	foreign, own := worksAs("fixer", v1alpha1.ClusterChangesWithApproval), worksAs("viewer", "")
+	mustCreate(t, administrator, foreign)
+	mustCreate(t, chatter, own)
+	sub := worksAs("fixer", "")
+	sub.Spec.ParentRef = &v1alpha1.ChatReference{Name: foreign.Name}
+	mustCreate(t, administrator, workingAs("fixer", ""))
+	const refusal = "chatter may not impersonate service account fixer, which spec.kubernetes names"
+	try(t, []write{
+		{chatter, "names one that they may impersonate",
+			creates(worksAs("viewer", v1alpha1.ClusterChangesWithApproval)), ""},
+		{chatter, "names another one", creates(worksAs("fixer", "")), refusal},
+		{chatter, "names another one in a sub-chat of one that does", creates(sub), refusal},
+		{chatter, "names another one instead",
+			patches(own, `{"spec":{"kubernetes":{"serviceAccountName":"fixer"}}}`), refusal},
+		{chatter, "lets another one change things without approval",
+			patches(foreign, `{"spec":{"kubernetes":{"changes":"WithoutApproval"}}}`), refusal},
+		{chatter, "changes something else of a chat that names another one",
+			patches(foreign, `{"spec":{"title":"Other"}}`), ""},
+		{chatter, "takes another one away", patches(foreign, `{"spec":{"kubernetes":null}}`), ""},
+		{impostor, "is called like the manager", creates(worksAs("fixer", "")), ""}, // With every right in the namespace.
+		{administrator, "names the account of the generation pods", creates(worksAs("parley-generation", "")),
+			"this is the account of the generation pods"},
+		{administrator, "names a path", creates(worksAs("../fixer", "")),
+			"the name of a service account has lower-case letters"},
+		{administrator, "names nothing", creates(worksAs("", "")), "should be at least 1 chars long"},
+		{administrator, "says of changes what there is not", creates(worksAs("fixer", "Always")), "Unsupported value"},
+	})
+}
+
+func TestClassServiceAccountRequiresImpersonationRightOfAuthor(t *testing.T) {
+	t.Parallel()
+	mayImpersonate(t, curator, "viewer")
+	awaitAllowed(t.Context(), t, curator, creates(workingAs("viewer", "")))
+	own := workingAs("viewer", "")
+	mustCreate(t, curator, own)
+	const refusal = "curator may not impersonate service account fixer, which spec.defaults.kubernetes names"
+	try(t, []write{
+		{curator, "names another one", creates(workingAs("fixer", "")), refusal},
+		{curator, "names another one instead",
+			patches(own, `{"spec":{"defaults":{"kubernetes":{"serviceAccountName":"fixer"}}}}`), refusal},
+		{curator, "describes the class", patches(own, `{"spec":{"description":"To look around."}}`), ""},
+		{chatter, "has a chat of the class", creates(chatOf(own, nothing)), ""},
+		{chatter, "has one that works as another account",
+			creates(chatOf(own, func(s *v1alpha1.ChatSpec) { s.Kubernetes = worksAs("fixer", "").Spec.Kubernetes })),
+			"chatter may not impersonate service account fixer"},
+	})
+}
+
+func TestAClassKeepsKubernetesFromItsChats(t *testing.T) {
+	t.Parallel()
+	class := restricted(func(r *v1alpha1.ChatRestrictions) {
+		r.Fields = []v1alpha1.ChatField{v1alpha1.FieldKubernetes, v1alpha1.FieldSystemPrompt}
+	})
+	mustCreate(t, curator, class)
+	check.OK(t, until(t.Context(), "the class is in force", refusesAPirate(class)))
+	try(t, []write{{administrator, "names a service account",
+		creates(chatOf(class, func(s *v1alpha1.ChatSpec) { s.Kubernetes = worksAs("fixer", "").Spec.Kubernetes })),
+		"does not let its chats set spec.kubernetes"}})
 }

@@ -6,12 +6,23 @@ package admission
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"text/tabwriter"
 	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/testcluster"
 )
 
 // Laps that count, each of so many chats a variant. One more before them warms the API server up.
@@ -151,7 +162,119 @@ func publishCosts(b *testing.B, table map[string]map[string]*costs) {
 	if err == nil {
 		err = os.WriteFile(out, raw, 0o600)
 	}
-	if err != nil {
+	check.OK(b, err)
+}
+
+// controlPlane is the folders in /proc of the processes of the test's control plane.
+type controlPlane struct{ apiServer, etcd string }
+
+var etcdPort = regexp.MustCompile(`--etcd-servers=[^\x00]*:(\d+)`)
+
+// findControlPlane finds the processes by the ports that they listen on.
+func findControlPlane(b *testing.B) controlPlane {
+	b.Helper()
+	host, err := url.Parse(cluster.Config.Host)
+	check.OK(b, err)
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	check.OK(b, err)
+	find := func(what string) (dir, line string) {
+		for _, path := range lines {
+			raw, err := os.ReadFile(path)
+			if err == nil && strings.Contains(string(raw), what) {
+				return filepath.Dir(path), string(raw)
+			}
+		}
+		b.Fatalf("no process has %s", what)
+		return "", ""
+	}
+	apiServer, line := find("--secure-port=" + host.Port() + "\x00")
+	port := etcdPort.FindStringSubmatch(line)
+	if port == nil {
+		b.Fatalf("%q names no etcd", line)
+	}
+	etcd, _ := find("--listen-client-urls=http://127.0.0.1:" + port[1] + "\x00")
+	return controlPlane{apiServer, etcd}
+}
+
+// used is the CPU time of both since they began.
+func (c controlPlane) used(b *testing.B) (apiServer, etcd time.Duration) {
+	b.Helper()
+	return cpuOf(b, c.apiServer), cpuOf(b, c.etcd)
+}
+
+func cpuOf(b *testing.B, dir string) time.Duration {
+	b.Helper()
+	threads, err := filepath.Glob(dir + "/task/*/schedstat")
+	check.OK(b, err)
+	var sum time.Duration
+	for _, path := range threads {
+		raw, err := os.ReadFile(path)
+		if os.IsNotExist(err) {
+			continue // The thread has ended.
+		}
+		var nanoseconds int64
+		if _, scanned := fmt.Sscan(string(raw), &nanoseconds); err != nil || scanned != nil {
+			b.Fatalf("reading %s: %v, %v", path, err, scanned)
+		}
+		sum += time.Duration(nanoseconds)
+	}
+	return sum
+}
+
+// variant is the API as it is installed, or a copy of its kinds in a group of its own, in which something is missing.
+// No policy binds a copy.
+type variant struct {
+	name, group string
+	change      func(*apiextensionsv1.CustomResourceDefinitionVersion)
+}
+
+var variants = []variant{
+	{"as installed", v1alpha1.GroupVersion.Group, nil},
+	{"without policies", "schema.parley.test", func(*apiextensionsv1.CustomResourceDefinitionVersion) {}},
+	{"without rules", "structure.parley.test",
+		func(v *apiextensionsv1.CustomResourceDefinitionVersion) { withoutRules(v.Schema.OpenAPIV3Schema) }},
+	{"without schema", "free.parley.test", withoutSchema},
+}
+
+// withoutRules takes the CEL rules out of a schema.
+func withoutRules(s *apiextensionsv1.JSONSchemaProps) {
+	s.XValidations = nil
+	for name, p := range s.Properties {
+		withoutRules(&p)
+		s.Properties[name] = p
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		withoutRules(s.Items.Schema)
+	}
+	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
+		withoutRules(s.AdditionalProperties.Schema)
+	}
+}
+
+// withoutSchema leaves of a schema that there is an object.
+func withoutSchema(v *apiextensionsv1.CustomResourceDefinitionVersion) {
+	v.SelectableFields = nil // They have to be in the schema.
+	v.Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
+}
+
+// install installs the kinds of a turn for a variant.
+func (v variant) install(b *testing.B) {
+	b.Helper()
+	if v.change == nil {
+		return
+	}
+	var copies []*apiextensionsv1.CustomResourceDefinition
+	for _, plural := range []string{"chats", "chatmessages"} {
+		raw, err := os.ReadFile(testcluster.Path("config", "crd", "bases", "parley.dev_"+plural+".yaml"))
+		check.OK(b, err)
+		var crd apiextensionsv1.CustomResourceDefinition
+		check.OK(b, yaml.Unmarshal(raw, &crd))
+		crd.Name, crd.Spec.Group = plural+"."+v.group, v.group
+		crd.Spec.Names.Categories, crd.Spec.Names.ShortNames = nil, nil
+		v.change(&crd.Spec.Versions[0])
+		copies = append(copies, &crd)
+	}
+	if _, err := envtest.InstallCRDs(cluster.Config, envtest.CRDInstallOptions{CRDs: copies}); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // specimen is what is written in the course of a turn of one step.
@@ -98,9 +99,7 @@ func (w *writer) untilServed(b *testing.B) {
 			answer, err := w.person.Do(request)
 			return err == nil && answer.Body.Close() == nil && answer.StatusCode == http.StatusOK
 		})
-		if err != nil {
-			b.Fatal(err)
-		}
+		check.OK(b, err)
 	}
 }
 
@@ -113,13 +112,9 @@ func (w *writer) url(path string) string {
 func httpClient(b *testing.B, a actor) *http.Client {
 	b.Helper()
 	cfg, err := a.config(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	c, err := rest.HTTPClientFor(cfg)
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	return c
 }
 
@@ -208,22 +203,16 @@ func (w *writer) json(o client.Object) []byte {
 func (w *writer) send(b *testing.B, by *http.Client, method, path string, body []byte) metav1.ObjectMeta {
 	b.Helper()
 	request, err := http.NewRequestWithContext(b.Context(), method, w.url(path), bytes.NewReader(body))
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	request.Header.Set("Content-Type", "application/json")
 	answer, err := by.Do(request)
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, err)
 	defer func() { _ = answer.Body.Close() }()
 	said, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode >= http.StatusMultipleChoices {
 		b.Fatalf("%s %s: %s: %s, %v", method, path, answer.Status, said, err)
 	}
 	var object metav1.PartialObjectMetadata
-	if err := json.Unmarshal(said, &object); err != nil {
-		b.Fatal(err)
-	}
+	check.OK(b, json.Unmarshal(said, &object))
 	return object.ObjectMeta
 }

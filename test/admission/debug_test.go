@@ -51,16 +51,8 @@ func recording(chat *v1alpha1.Chat, change func(*v1alpha1.ChatDebugStep)) *v1alp
 }
 
 // rewrites changes a recording by an update, as pods do.
-func rewrites(step *v1alpha1.ChatDebugStep, change func(*v1alpha1.DebugRecording)) func(context.Context,
-	client.Client) error {
-	return func(ctx context.Context, c client.Client) error {
-		now := &v1alpha1.ChatDebugStep{}
-		if err := c.Get(ctx, client.ObjectKeyFromObject(step), now); err != nil {
-			return err
-		}
-		change(&now.DebugRecording)
-		return c.Update(ctx, now)
-	}
+func rewrites(step *v1alpha1.ChatDebugStep, change func(*v1alpha1.DebugRecording)) action {
+	return updates(step, func(now *v1alpha1.ChatDebugStep) { change(&now.DebugRecording) })
 }
 
 func TestOnlyGenerationPodsRecordCalls(t *testing.T) {
@@ -126,15 +118,10 @@ func TestOnlyGenerationPodsRecordCalls(t *testing.T) {
 }
 
 // annotates moves the end of a recording by an update.
-func annotates(step *v1alpha1.ChatDebugStep) func(context.Context, client.Client) error {
-	return func(ctx context.Context, c client.Client) error {
-		now := &v1alpha1.ChatDebugStep{}
-		if err := c.Get(ctx, client.ObjectKeyFromObject(step), now); err != nil {
-			return err
-		}
+func annotates(step *v1alpha1.ChatDebugStep) action {
+	return updates(step, func(now *v1alpha1.ChatDebugStep) {
 		now.Annotations = map[string]string{v1alpha1.AnnotationExpiresAt: "2030-01-01T00:00:00Z"}
-		return c.Update(ctx, now)
-	}
+	})
 }
 
 func lists(ctx context.Context, c client.Client) error {
@@ -144,7 +131,7 @@ func lists(ctx context.Context, c client.Client) error {
 // TestANamespaceCanKeepRecordingsOut is not parallel: it labels the namespace that other tests record in.
 func TestANamespaceCanKeepRecordingsOut(t *testing.T) {
 	s := newScene(t)
-	label := func(value string) func(context.Context, client.Client) error {
+	label := func(value string) action {
 		return func(ctx context.Context, c client.Client) error {
 			patch := fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, v1alpha1.LabelRecordings, value)
 			return c.Patch(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.chat.Namespace}},

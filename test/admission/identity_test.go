@@ -44,7 +44,7 @@ func bindsTo(account string) *rbacv1.RoleBinding {
 }
 
 // applies sends the object as the manager does what generation pods run with.
-func applies(o client.Object) func(context.Context, client.Client) error {
+func applies(o client.Object) action {
 	return func(ctx context.Context, c client.Client) error {
 		o := o.DeepCopyObject().(client.Object)
 		kind, err := c.GroupVersionKindFor(o)
@@ -61,7 +61,7 @@ func applies(o client.Object) func(context.Context, client.Client) error {
 }
 
 // connects opens a connection to a pod, such as exec; allowed, it fails for want of a node.
-func connects(pod, how string) func(context.Context, client.Client) error {
+func connects(pod, how string) action {
 	return func(ctx context.Context, c client.Client) error {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: pod}}
 		return c.SubResource(how).Create(ctx, p, p.DeepCopy())
@@ -69,16 +69,12 @@ func connects(pod, how string) func(context.Context, client.Client) error {
 }
 
 // takesToken requests a token that is bound to the actor's pod, if it has one.
-func takesToken(of actor, audiences ...string) func(context.Context, client.Client) error {
+func takesToken(of actor, audiences ...string) action {
 	return func(ctx context.Context, c client.Client) error {
 		request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{Audiences: audiences}}
-		if of.pod != "" {
-			var p corev1.Pod
-			if err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: of.namespace, Name: of.pod}, &p); err != nil {
-				return err
-			}
-			request.Spec.BoundObjectRef = &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: p.Name,
-				UID: p.UID}
+		var err error
+		if request.Spec.BoundObjectRef, err = of.bound(ctx); err != nil {
+			return err
 		}
 		return c.SubResource("token").
 			Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: of.namespace, Name: of.account}},
@@ -86,7 +82,7 @@ func takesToken(of actor, audiences ...string) func(context.Context, client.Clie
 	}
 }
 
-func debugs(pod string) func(context.Context, client.Client) error {
+func debugs(pod string) action {
 	return func(ctx context.Context, c client.Client) error {
 		var p corev1.Pod
 		if err := cluster.Client.Get(ctx, client.ObjectKey{Namespace: ns, Name: pod}, &p); err != nil {
@@ -107,7 +103,7 @@ func TestNobodyBecomesTheModel(t *testing.T) {
 	plain := plainPod()
 	mustCreate(t, administrator, plain)
 	there := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: podA.pod}}
-	patch := func(pod *corev1.Pod, body string) func(context.Context, client.Client) error {
+	patch := func(pod *corev1.Pod, body string) action {
 		return func(ctx context.Context, c client.Client) error {
 			return c.Patch(ctx, pod.DeepCopy(), client.RawPatch("application/strategic-merge-patch+json", []byte(body)))
 		}

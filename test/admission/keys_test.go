@@ -72,9 +72,14 @@ func inParts(chat string, texts ...string) *v1alpha1.ChatMessage {
 // mayGet lets the person get the named objects of the namespace, or all of them.
 func mayGet(t *testing.T, who actor, resource string, names ...string) {
 	t.Helper()
-	role := &rbacv1.Role{ObjectMeta: meta("reader"), Rules: []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{resource}, ResourceNames: names, Verbs: []string{"get"}},
-	}}
+	grant(t, who, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{resource}, ResourceNames: names,
+		Verbs: []string{"get"}})
+}
+
+// grant gives the person a right in the namespace until the test ends.
+func grant(t *testing.T, who actor, rule rbacv1.PolicyRule) {
+	t.Helper()
+	role := &rbacv1.Role{ObjectMeta: meta("grant"), Rules: []rbacv1.PolicyRule{rule}}
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name, Namespace: ns}, Subjects: person(who.name),
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
@@ -106,8 +111,7 @@ func TestKeyReferenceRequiresReadAccess(t *testing.T) {
 		{owner, "leads a key elsewhere that it may read", patches(allowed, elsewhere), ""},
 		{owner, "labels a configuration with another's key", patches(stolen, `{"metadata":{"labels":{"a":"b"}}}`), ""},
 		{owner, "takes another's key away", patches(stolen, `{"spec":{"apiKey":null}}`), ""},
-		{owner, "needs no key",
-			creates(func() *v1alpha1.ChatModelConfig { c := modelWithKey("any"); c.Spec.APIKey = nil; return c }()), ""},
+		{owner, "needs no key", creates(chattest.In(ns, chattest.Config(unique("model")))), ""},
 		{manager, "says of a configuration that it can be used",
 			patchesStatus(allowed, `{"status":{"observedGeneration":1}}`), ""},
 	})
@@ -118,7 +122,8 @@ func TestConfigMapReferenceRequiresReadAccess(t *testing.T) {
 	handbook := "handbook"
 	mayGet(t, chatter, "configmaps", handbook)
 	awaitAllowed(t.Context(), t, chatter, creates(instructed(handbook)))
-	foreign, foreignMessage := instructed("internal"), withFiles("internal")
+	foreign, foreignMessage, own := instructed("internal"), withFiles("internal"), instructed(handbook)
+	mustCreate(t, chatter, own)
 	mustCreate(t, administrator, foreign)
 	mustCreate(t, administrator, foreignMessage)
 	const refusal = "chatter may not get every ConfigMap that is named here"
@@ -132,8 +137,7 @@ func TestConfigMapReferenceRequiresReadAccess(t *testing.T) {
 		{chatter, "hides one that it may not read behind 15 others", creates(instructed(append(many[:15:15], "internal")...)),
 			refusal},
 		{chatter, "adds one that it may not read",
-			patches(instructedAs(t, handbook),
-				`{"spec":{"instructionsFrom":[{"configMapKeyRef":{"name":"internal","key":"a"}}]}}`), refusal},
+			patches(own, `{"spec":{"instructionsFrom":[{"configMapKeyRef":{"name":"internal","key":"a"}}]}}`), refusal},
 		{chatter, "reads another key of one that somebody else named",
 			patches(foreign, `{"spec":{"instructionsFrom":[{"configMapKeyRef":{"name":"internal","key":"b"}}]}}`), refusal},
 		{chatter, "changes a chat that somebody else instructed", patches(foreign, `{"spec":{"title":"Other"}}`), ""},
@@ -201,13 +205,6 @@ func TestAFileOfASkillStaysWithinIt(t *testing.T) {
 			creates(at(v1alpha1.SkillItem{Key: "a", Path: path})), refusal})
 	}
 	try(t, writes)
-}
-
-func instructedAs(t *testing.T, configMap string) *v1alpha1.Chat {
-	t.Helper()
-	chat := instructed(configMap)
-	mustCreate(t, chatter, chat)
-	return chat
 }
 
 func TestWhatPeopleSayIsNotBlank(t *testing.T) {
@@ -322,9 +319,9 @@ func TestSecretSentToServerRequiresReadAccess(t *testing.T) {
 
 // sending is a class whose chats have a server that gets the key of these Secrets.
 func sending(secrets ...string) *v1alpha1.ChatClass {
-	return chattest.In(ns, chattest.Class(unique("class"), func(s *v1alpha1.ChatClassSpec) {
+	return newClass(func(s *v1alpha1.ChatClassSpec) {
 		s.Defaults.MCPServers = tokened(secrets...).Spec.MCPServers
-	}))
+	})
 }
 
 func TestClassSecretsRequireReadAccessOfAuthor(t *testing.T) {

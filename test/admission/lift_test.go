@@ -5,13 +5,19 @@ package admission
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testcluster"
 )
 
@@ -48,9 +54,7 @@ func TestManagerInAnotherReleaseNamespaceWritesStatus(t *testing.T) {
 	elsewhere := actor{name: "the manager of the other release", namespace: "ai", account: "parley-manager"}
 	dir := t.TempDir()
 	base, err := filepath.Rel(dir, testcluster.Path("config", "default"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), fmt.Appendf(nil, overlay, base, elsewhere.namespace),
 		0o600); err != nil {
 		t.Fatal(err)
@@ -59,14 +63,10 @@ func TestManagerInAnotherReleaseNamespaceWritesStatus(t *testing.T) {
 	writes := patchesStatus(s.chat, `{"status":{"observedGeneration":1}}`)
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
-		if err := install(ctx); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, install(ctx))
 		awaitAllowed(ctx, t, manager, writes)
 	})
-	if err := cluster.Install(t.Context(), dir); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Install(t.Context(), dir))
 	awaitAllowed(t.Context(), t, elsewhere, writes)
 	try(t, []write{
 		{manager, "writes the status of a chat, but is not the manager any more", writes, noRight},
@@ -75,13 +75,59 @@ func TestManagerInAnotherReleaseNamespaceWritesStatus(t *testing.T) {
 }
 
 // awaitAllowed waits until the actor may do it: a binding takes effect a moment after it was changed.
-func awaitAllowed(ctx context.Context, t *testing.T, a actor, act func(context.Context, client.Client) error) {
+func awaitAllowed(ctx context.Context, t *testing.T, a actor, act action) {
 	t.Helper()
 	c, err := a.client(ctx)
-	if err != nil {
-		t.Fatal(err)
+	check.OK(t, err)
+	check.OK(t, until(ctx, a.name+" may write", func(ctx context.Context) bool { return act(ctx, c) == nil }))
+}
+
+// removeRules removes the kind's validation rules for whole objects until restore is called or the test ends.
+func removeRules(t *testing.T, kind string) (restore func()) {
+	t.Helper()
+	definition := &unstructured.Unstructured{}
+	definition.SetAPIVersion("apiextensions.k8s.io/v1")
+	definition.SetKind("CustomResourceDefinition")
+	check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKey{Name: kind}, definition))
+	spec, err := json.Marshal(map[string]any{"spec": definition.Object["spec"]})
+	check.OK(t, err)
+	const rules = "/spec/versions/0/schema/openAPIV3Schema/x-kubernetes-validations"
+	remove := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"`+rules+`"}]`))
+	check.OK(t, cluster.Client.Patch(t.Context(), definition.DeepCopy(), remove))
+	restore = sync.OnceFunc(func() {
+		ctx := context.WithoutCancel(t.Context())
+		if err := cluster.Client.Patch(ctx, definition, client.RawPatch(types.MergePatchType, spec)); err != nil {
+			t.Errorf("restoring the rules of %s: %v", kind, err)
+		}
+	})
+	t.Cleanup(restore)
+	return restore
+}
+
+// TestExistingMessageWithReservedNameCanBeUpdated creates a message as before the names of results were reserved. It
+// is not parallel: it changes a resource definition that other tests use.
+func TestExistingMessageWithReservedNameCanBeUpdated(t *testing.T) {
+	s := newScene(t)
+	named := func(suffix string) *v1alpha1.ChatMessage {
+		m := say(s.chat.Name)
+		m.Name += suffix
+		return m
 	}
-	if err := until(ctx, a.name+" may write", func(ctx context.Context) bool { return act(ctx, c) == nil }); err != nil {
-		t.Fatal(err)
+	before, since := named("-2026-10"), named("-2026-11")
+	user := as(t, owner)
+	create := func(m *v1alpha1.ChatMessage) func(context.Context) bool {
+		return func(ctx context.Context) bool { return creates(m)(ctx, user) == nil }
 	}
+	restore := removeRules(t, "chatmessages.parley.dev")
+	check.OK(t, until(t.Context(), "the names are free", create(before)))
+	restore()
+	reserved := func(ctx context.Context) bool { return !create(named("-2026-11"))(ctx) }
+	check.OK(t, until(t.Context(), "the names are reserved", reserved))
+	try(t, []write{
+		{owner, "creates a message with a reserved name", creates(since), "belong to generated messages"},
+		{owner, "annotates one from before", patches(before, `{"metadata":{"annotations":{"a":"b"}}}`), ""},
+		{owner, "edits it", patches(before, `{"spec":{"content":"Hello again"}}`), ""},
+		{manager, "says where it stands", patchesStatus(before, `{"status":{"state":"Pending"}}`), ""},
+		{owner, "deletes it", deletes(before), ""},
+	})
 }

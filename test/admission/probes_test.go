@@ -20,6 +20,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testcluster"
 )
 
@@ -192,9 +193,7 @@ func lift(t *testing.T, policies ...string) {
 	t.Cleanup(func() { // It runs after the bindings are created again.
 		ctx := context.WithoutCancel(t.Context())
 		for _, p := range lifted {
-			if err := until(ctx, p.name+" is in force again", p.inForce); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, until(ctx, p.name+" is in force again", p.inForce))
 		}
 	})
 	for _, p := range lifted {
@@ -241,9 +240,7 @@ func TestEveryPolicyIsProbed(t *testing.T) {
 	}
 	for _, dir := range []string{"admission", "admission/stamp"} {
 		manifests, err := kubectl(t.Context(), "", "kustomize", testcluster.Path("config", dir))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		for line := range strings.SplitSeq(manifests, "\n") {
 			if name, ok := strings.CutPrefix(line, "  name: "); ok && !known[name] {
 				t.Errorf("no probe for the policy %s", name)

@@ -4,7 +4,12 @@
 package admission
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,9 +19,15 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"parley.dev/parley/controllers/generationpod"
 	"parley.dev/parley/internal/pods/podspec"
+	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/testcluster"
 )
 
 // What the tables are about: who has a right to any of it that is not in them must not have it.
@@ -60,9 +71,7 @@ func rights(t *testing.T, a actor, namespace string, verbs, resources []string) 
 				ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: group,
 					Resource: resource, Subresource: sub},
 			}}
-			if err := cluster.Client.Create(t.Context(), review); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, cluster.Client.Create(t.Context(), review))
 			if review.Status.Allowed {
 				may = append(may, verb)
 			}
@@ -82,9 +91,7 @@ func namedByRules(t *testing.T, a actor, namespace string) func(verb, resource s
 	t.Helper()
 	review := &authorizationv1.SelfSubjectRulesReview{
 		Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
-	if err := as(t, a).Create(t.Context(), review); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, as(t, a).Create(t.Context(), review))
 	if review.Status.Incomplete {
 		t.Fatalf("the API server does not know all rules of %s: %s", a.name, review.Status.EvaluationError)
 	}
@@ -139,16 +146,12 @@ func TestTheRolesGiveTheseRightsAndNoOthers(t *testing.T) {
 	} {
 		t.Run(c.who.name+" in "+c.namespace, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(c.want, rights(t, c.who, c.namespace, all, resources)); diff != "" {
-				t.Errorf("rights (-want +got):\n%s", diff)
-			}
+			check.Equal(t, "rights", c.want, rights(t, c.who, c.namespace, all, resources))
 		})
 	}
 	t.Run("the gateway writes nothing", func(t *testing.T) {
 		t.Parallel()
-		if got := rights(t, gateway, ns, writes, resources); got != nil {
-			t.Errorf("it may %q", got)
-		}
+		check.Equal(t, "result", nil, rights(t, gateway, ns, writes, resources))
 	})
 	t.Run("the manager writes status, but no conversation", func(t *testing.T) {
 		t.Parallel()
@@ -222,5 +225,82 @@ func TestScrapersAndGatewayStreamsReachOperatorPods(t *testing.T) {
 		if got != open {
 			t.Errorf("%s lets everybody in at %q", name, got)
 		}
+	}
+}
+
+func TestManagersRightsSufficeForAccess(t *testing.T) {
+	t.Parallel()
+	namespace := "access-" + rand.String(6)
+	cluster.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	c := as(t, manager)
+	access := &generationpod.Access{Client: c, GatewayNamespace: "parley-system"}
+	other := podspec.RoleBinding(namespace)
+	other.RoleRef.Name = "another"
+	cluster.Create(t, other)
+	for range 2 {
+		check.OK(t, access.Ensure(t.Context(), namespace))
+		role := podspec.Role(namespace)
+		role.Rules = role.Rules[:1]
+		check.OK(t, cluster.Client.Update(t.Context(), role))
+	}
+	named := client.MatchingFields{"metadata.name": podspec.ServiceAccount}
+	for _, list := range []client.ObjectList{&corev1.ServiceAccountList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
+		&networkingv1.NetworkPolicyList{}} {
+		if err := c.List(t.Context(), list, named); err != nil {
+			t.Errorf("listing those of generation pods: %v", err)
+		}
+		if err := c.List(t.Context(), list); err == nil {
+			t.Errorf("the manager lists every %T of the cluster", list)
+		}
+	}
+}
+
+// components are those of config/mcp, and what each lets the manager read.
+var components = map[string][]string{
+	"lifecycle-operator": {"mcp.x-k8s.io/mcpservers"},
+	"toolhive": {"toolhive.stacklok.dev/mcpservers", "toolhive.stacklok.dev/mcpremoteproxies",
+		"toolhive.stacklok.dev/virtualmcpservers"},
+	"kagent":   {"kagent.dev/mcpservers", "kagent.dev/remotemcpservers"},
+	"services": {"/services"},
+}
+
+// component applies a component of config/mcp for the test.
+func component(t *testing.T, name string) {
+	t.Helper()
+	dir := t.TempDir()
+	path, err := filepath.Rel(dir, testcluster.Path("config", "mcp", name))
+	check.OK(t, err)
+	kustomization := fmt.Sprintf("components: [%s]\n", path)
+	check.OK(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(kustomization), 0o600))
+	if out, err := kubectl(t.Context(), "", "apply", "--server-side", "-k", dir); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := kubectl(context.WithoutCancel(t.Context()), "", "delete", "-k", dir); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+}
+
+func TestManagerReadsServerKindsOnlyWithTheirComponent(t *testing.T) {
+	t.Parallel()
+	all, kinds := slices.Concat(reads, writes), slices.Concat(slices.Collect(maps.Values(components))...)
+	of := func() []string { return rights(t, manager, ns, all, kinds) }
+	if got := of(); len(got) > 0 {
+		t.Errorf("without any it may %q", got)
+	}
+	for name, kinds := range components {
+		t.Run(name, func(t *testing.T) {
+			component(t, name)
+			var want []string
+			for _, kind := range kinds {
+				want = append(want, strings.TrimPrefix(kind, "/")+": get list watch")
+			}
+			slices.Sort(want)
+			if err := until(t.Context(), "the rights are there",
+				func(context.Context) bool { return slices.Equal(of(), want) }); err != nil {
+				t.Errorf("it may %q: %v", of(), err)
+			}
+		})
 	}
 }

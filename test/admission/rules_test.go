@@ -12,6 +12,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/chat/fence"
+	"parley.dev/parley/test/kit/chattest"
 )
 
 // longest is more than half of what a message may say.
@@ -119,9 +120,9 @@ func TestWhatIsNoResultIsRefusedInWords(t *testing.T) {
 func TestWhatCannotChangeIsRefusedInWords(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	brought, asked, below := toolOutput(s.chat.Name), newChat(unique("asked")), newChat(unique("below"))
+	brought, asked := toolOutput(s.chat.Name), newChat(unique("asked"))
 	asked.Spec.Prompt = "a"
-	below.Spec.ParentRef = &v1alpha1.ChatReference{Name: asked.Name}
+	below, loop := subChat(unique("below"), asked.Name), unique("loop")
 	pooled := newChat(unique("pooled"))
 	pooled.Spec.Workspace = &v1alpha1.WorkspaceSource{WarmPoolRef: &v1alpha1.WarmPoolReference{Name: "a"}}
 	for _, o := range []client.Object{brought, asked, below, pooled} {
@@ -151,14 +152,8 @@ func TestWhatCannotChangeIsRefusedInWords(t *testing.T) {
 		{chatter, "holds a sub-chat", patches(below, `{"spec":{"suspend":true}}`), ""},
 		{chatter, "calls a chat by a long name", creates(newChat(strings.Repeat("a", 201))),
 			"the name of a Chat may have at most 200 characters"},
-		{chatter, "puts a chat below itself", creates(itsOwnParent(unique("loop"))), "parentRef names the chat itself"},
+		{chatter, "puts a chat below itself", creates(subChat(loop, loop)), "parentRef names the chat itself"},
 	})
-}
-
-func itsOwnParent(name string) *v1alpha1.Chat {
-	chat := newChat(name)
-	chat.Spec.ParentRef = &v1alpha1.ChatReference{Name: name}
-	return chat
 }
 
 // TestARefusalDoesNotRepeatWhatWasSaid: an error is shown and logged by clients.
@@ -177,5 +172,67 @@ func TestARefusalDoesNotRepeatWhatWasSaid(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "cheese") {
 			t.Errorf("%s: %.200v", does, err)
 		}
+	}
+}
+
+func TestUnknownModeAndSubChatPlanAreRejected(t *testing.T) {
+	t.Parallel()
+	sub, alone := subChat(unique("chat"), "root"), newChat(unique("chat"))
+	mustCreate(t, chatter, sub)
+	mustCreate(t, chatter, alone)
+	const plan, explore, other = `{"spec":{"mode":"Plan"}}`, `{"spec":{"mode":"Explore"}}`, `{"spec":{"mode":"plan"}}`
+	try(t, []write{
+		{chatter, "has a sub-chat plan", patches(sub, plan), "a sub-chat proposes no plans: set mode to Explore"},
+		{chatter, "has a sub-chat explore", patches(sub, explore), ""},
+		{chatter, "makes a mode up", patches(alone, other), `supported values: "Plan", "Explore"`},
+		{chatter, "has a chat plan", patches(alone, plan), ""},
+		{chatter, "has it explore", patches(alone, explore), ""},
+		{chatter, "takes the mode away", patches(alone, `{"spec":{"mode":null}}`), ""},
+	})
+}
+
+// mistyped are objects with one wrong value each, with what the refusal says of it.
+func mistyped() map[string]write {
+	chat := func(change func(*v1alpha1.ChatSpec)) *v1alpha1.Chat {
+		c := newChat(unique("mistyped"))
+		change(&c.Spec)
+		return c
+	}
+	config := func(change func(*v1alpha1.ChatModelConfigSpec)) *v1alpha1.ChatModelConfig {
+		c := chattest.In(ns, chattest.Config(unique("mistyped")))
+		change(&c.Spec)
+		return c
+	}
+	return map[string]write{
+		"the URL of an MCP server": {administrator, "", creates(chat(func(s *v1alpha1.ChatSpec) {
+			s.MCPServers = []v1alpha1.MCPServer{{Name: "github", URL: "mcp.example.com"}}
+		})), "url begins with https:// or http:// and a host, and has no user, no spaces and no #, such as https://"},
+		"the name of an MCP server": {administrator, "", creates(chat(func(s *v1alpha1.ChatSpec) {
+			s.MCPServers = []v1alpha1.MCPServer{{Name: "GitHub", URL: "https://mcp.example.com"}}
+		})), "the name of a server has lower-case letters"},
+		"a client's tool": {chatter, "", creates(chat(func(s *v1alpha1.ChatSpec) {
+			s.Tools = &v1alpha1.ChatTools{Client: []v1alpha1.ClientTool{{Name: "open ticket"}}}
+		})), "the name of a tool has letters, digits, _ and - only, such as open_ticket"},
+		"a pattern of tools": {chatter, "", creates(chat(func(s *v1alpha1.ChatSpec) {
+			s.Tools = &v1alpha1.ChatTools{ToolPolicy: v1alpha1.ToolPolicy{Deny: []v1alpha1.ToolPattern{"*_file"}}}
+		})), "with at most one * at the end, such as read_file, github__* or *"},
+		"a ChatClass": {chatter, "", creates(chat(func(s *v1alpha1.ChatSpec) { s.ChatClassName = "My Class" })),
+			"the name of a ChatClass has lower-case letters"},
+		"a currency": {administrator, "", creates(config(func(s *v1alpha1.ChatModelConfigSpec) {
+			s.Pricing = &v1alpha1.Pricing{Currency: "usd", InputPerMillion: "1", OutputPerMillion: "1"}
+		})), "a currency is three upper-case letters (ISO 4217), such as USD"},
+		"a header": {administrator, "", creates(config(func(s *v1alpha1.ChatModelConfigSpec) {
+			s.Headers = []v1alpha1.Header{{Name: "X Team", Value: "a"}}
+		})), "the name of a header has letters, digits and"},
+	}
+}
+
+func TestARefusalSaysInWordsWhatIsAllowed(t *testing.T) {
+	t.Parallel()
+	for name, w := range mistyped() {
+		t.Run(name, func(t *testing.T) {
+			w.does = "mistypes " + name
+			try(t, []write{w})
+		})
 	}
 }

@@ -9,14 +9,17 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +31,8 @@ import (
 	"parley.dev/parley/internal/kube/apiclient"
 	"parley.dev/parley/internal/kube/denial"
 	"parley.dev/parley/internal/kube/startup"
+	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/testcluster"
 )
 
 // TestClientsRetryWhilePoliciesStart holds a policy in the state in which one with parameters is for a moment after its
@@ -79,9 +84,7 @@ func TestClientsRetryWhilePoliciesStart(t *testing.T) {
 				})
 			})
 			parley, err := apiclient.New(cfg, "parley-test")
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, err)
 			// A new kind can take longer than one call retries.
 			if err := until(t.Context(), "the chat is created", func(ctx context.Context) bool {
 				_, err = parley.Chats(chat.Namespace).Create(ctx, chat)
@@ -104,13 +107,9 @@ func TestClientsRetryWhilePoliciesStart(t *testing.T) {
 func readiness(t *testing.T, namespace string) func(context.Context) bool {
 	t.Helper()
 	cfg, err := manager.config(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	address := listener.Addr().String()
 	_ = listener.Close() // The manager listens there.
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{Scheme: controllers.Scheme(), HealthProbeBindAddress: address,
@@ -118,9 +117,7 @@ func readiness(t *testing.T, namespace string) func(context.Context) bool {
 	if err == nil {
 		err = controllers.AddPoliciesCheck(mgr, namespace)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	go func() {
 		if err := mgr.Start(t.Context()); err != nil {
 			t.Error(err)
@@ -234,4 +231,52 @@ func bind(t *testing.T, kind *apiextensionsv1.CustomResourceDefinition, namespac
 		cluster.Create(t, o)
 		t.Cleanup(func() { _ = cluster.Client.Delete(context.WithoutCancel(t.Context()), o) })
 	}
+}
+
+// TestRequestsForChatsQueueByNamespace installs the component, and asks the API server in which queues requests wait.
+// It is not parallel: the component limits how many requests of other tests run at once.
+func TestRequestsForChatsQueueByNamespace(t *testing.T) {
+	strict := client.WithFieldValidation(cluster.Client, "Strict")
+	for _, o := range testcluster.Kustomized(t, "components: [CONFIG/fairness]") {
+		check.OK(t, strict.Create(t.Context(), o))
+		t.Cleanup(func() {
+			if err := cluster.Client.Delete(context.WithoutCancel(t.Context()), o); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	var schema flowcontrolv1.FlowSchema
+	check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKey{Name: "parley"}, &schema))
+	const chats, others = "/apis/parley.dev/v1alpha1/namespaces/" + ns + "/chats", "/api/v1/namespaces/" + ns + "/pods"
+	in := func(user, path string, want bool) {
+		t.Helper()
+		if err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, patience, true,
+			func(ctx context.Context) (bool, error) {
+				return (schemaOf(ctx, t, user, path) == string(schema.UID)) == want, nil
+			}); err != nil {
+			t.Errorf("%s for %s is in the queues of Parley: %v wanted, %v", path, user, want, err)
+		}
+	}
+	for _, user := range []string{"ada", "system:serviceaccount:parley-system:parley-manager",
+		"system:serviceaccount:" + ns + ":parley-generation"} {
+		in(user, chats, true)
+		in(user, chats+"/any/status", true)
+		in(user, "/apis/parley.dev/v1alpha1/chatmessages", true)
+		in(user, others, false)
+	}
+}
+
+// schemaOf is the UID of the FlowSchema that a request of the user matches, as the API server says.
+func schemaOf(ctx context.Context, t *testing.T, user, path string) string {
+	t.Helper()
+	config := rest.CopyConfig(cluster.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
+	asking, err := rest.HTTPClientFor(config)
+	check.OK(t, err)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+path, nil)
+	check.OK(t, err)
+	response, err := asking.Do(request)
+	check.OK(t, err)
+	_ = response.Body.Close() // What it says does not matter.
+	return response.Header.Get("X-Kubernetes-Pf-Flowschema-Uid")
 }

@@ -7,10 +7,12 @@ import (
 	"context"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/pods/podspec"
 )
 
 // workspace is that of a chat of its name.
@@ -22,24 +24,17 @@ func workspace() *v1alpha1.Workspace {
 }
 
 // needs says of the workspace that it is needed, as the manager does.
-func needs(w *v1alpha1.Workspace) func(context.Context, client.Client) error {
-	return func(ctx context.Context, c client.Client) error {
-		var now v1alpha1.Workspace
-		if err := c.Get(ctx, client.ObjectKeyFromObject(w), &now); err != nil {
-			return err
-		}
-		now.Spec.NeededAt = new(metav1.NowMicro())
-		return c.Update(ctx, &now)
-	}
+func needs(w *v1alpha1.Workspace) action {
+	return updates(w, func(now *v1alpha1.Workspace) { now.Spec.NeededAt = new(metav1.NowMicro()) })
 }
 
-func gets(o client.Object) func(context.Context, client.Client) error {
+func gets(o client.Object) action {
 	return func(ctx context.Context, c client.Client) error {
 		return c.Get(ctx, client.ObjectKeyFromObject(o), o.DeepCopyObject().(client.Object))
 	}
 }
 
-func listsAll(l client.ObjectList) func(context.Context, client.Client) error {
+func listsAll(l client.ObjectList) action {
 	return func(ctx context.Context, c client.Client) error {
 		return c.List(ctx, l.DeepCopyObject().(client.ObjectList), client.InNamespace(ns))
 	}
@@ -107,15 +102,8 @@ func TestUsersMayOnlySuspendWorkspaces(t *testing.T) {
 }
 
 // moves makes the workspace another chat's.
-func moves(w *v1alpha1.Workspace) func(context.Context, client.Client) error {
-	return func(ctx context.Context, c client.Client) error {
-		var now v1alpha1.Workspace
-		if err := c.Get(ctx, client.ObjectKeyFromObject(w), &now); err != nil {
-			return err
-		}
-		now.Spec.ChatRef.Name = "another"
-		return c.Update(ctx, &now)
-	}
+func moves(w *v1alpha1.Workspace) action {
+	return updates(w, func(now *v1alpha1.Workspace) { now.Spec.ChatRef.Name = "another" })
 }
 
 func TestWhoReadsChatsReadsWorkspaces(t *testing.T) {
@@ -145,5 +133,90 @@ func TestStatusIsIgnoredOnWorkspaceCreation(t *testing.T) {
 	mustCreate(t, boss, w)
 	if w.Status.Phase != "" || w.Status.Pod != nil || w.Status.ObservedGeneration != -1 {
 		t.Errorf("created with the status %+v", w.Status)
+	}
+}
+
+// toolTemplate is a workspace template of some name, changed.
+func toolTemplate(change ...func(*corev1.PodTemplate)) *corev1.PodTemplate {
+	t := &corev1.PodTemplate{ObjectMeta: meta("tools"), Template: corev1.PodTemplateSpec{
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "golang:1"}}}}}
+	t.Labels = map[string]string{v1alpha1.LabelWorkspaceTemplate: "true"}
+	for _, c := range change {
+		c(t)
+	}
+	return t
+}
+
+func unmarked(t *corev1.PodTemplate) { t.Labels = nil }
+
+// ofTheModel makes the template's pods run as generation pods do.
+func ofTheModel(t *corev1.PodTemplate) { t.Template.Spec.ServiceAccountName = podspec.ServiceAccount }
+
+const (
+	marks   = `{"metadata":{"labels":{"parley.dev/workspace-template":"true"}}}`
+	unmarks = `{"metadata":{"labels":{"parley.dev/workspace-template":null}}}`
+)
+
+func TestWhoWritesAWorkspaceTemplateMayCreatePods(t *testing.T) {
+	t.Parallel()
+	const noPods = "templater may not create pods in namespace " + ns + ": the manager makes pods of a PodTemplate " +
+		"with the label parley.dev/workspace-template=true, so only those write one who may create pods themselves"
+	own, marked := toolTemplate(unmarked), toolTemplate()
+	mustCreate(t, templater, own)
+	mustCreate(t, boss, marked)
+	const (
+		image   = `{"template":{"spec":{"containers":[{"name":"main","image":"golang:2"}]}}}`
+		another = `{"template":{"spec":{"containers":[{"name":"main","image":"golang:3"}]}}}`
+		both    = `{"metadata":{"labels":{"a":"b"}},"template":{"spec":{"containers":[{"name":"main","image":"b"}]}}}`
+	)
+	writes := []write{
+		{templater, "creates one", creates(toolTemplate()), noPods},
+		{templater, "applies one", applies(toolTemplate()), noPods},
+		{templater, "creates one whose mark is none", creates(toolTemplate(func(t *corev1.PodTemplate) {
+			t.Labels[v1alpha1.LabelWorkspaceTemplate] = "True"
+		})), ""},
+		{templater, "marks one", patches(own, marks), noPods},
+		{templater, "changes one that is not marked", patches(own, image), ""},
+		{templater, "changes the image", patches(marked, image), noPods},
+		{templater, "changes the labels of the pods", patches(marked, `{"template":{"metadata":{"labels":{"a":"b"}}}}`),
+			noPods},
+		{templater, "declares a parameter",
+			patches(marked, `{"metadata":{"annotations":{"parley.dev/parameters":"- {name: a, places: [env/A]}"}}}`), noPods},
+		{templater, "moves the files", patches(marked, `{"metadata":{"annotations":{"parley.dev/directory":"/etc"}}}`),
+			noPods},
+		{templater, "changes another label and the image at once", patches(marked, both), noPods},
+		{templater, "describes it", patches(marked, `{"metadata":{"annotations":{"parley.dev/description":"Go."}}}`), ""},
+		{templater, "labels it otherwise", patches(marked, `{"metadata":{"labels":{"a":"b"}}}`), ""},
+		{templater, "takes the mark off", patches(marked, unmarks), ""},
+		{templater, "changes what is no template for workspaces any more", patches(marked, image), ""},
+		{templater, "marks it again", patches(marked, marks), noPods},
+		{boss, "marks it again", patches(marked, marks), ""},
+		{boss, "changes the image", patches(marked, another), ""},
+		{templater, "deletes it", deletes(marked), ""},
+	}
+	for _, who := range []actor{chatter, owner, viewer, approver, gateway, podA, manager} {
+		writes = append(writes, write{who, "creates one", creates(toolTemplate()), noRight},
+			write{who, "marks one", patches(own, marks), noRight})
+	}
+	try(t, writes)
+}
+
+func TestNoWorkspaceTemplateRunsAsTheModel(t *testing.T) {
+	t.Parallel()
+	const noAccount = "a workspace does not run with the service account parley-generation"
+	byTheOldField := func(t *corev1.PodTemplate) { t.Template.Spec.DeprecatedServiceAccount = podspec.ServiceAccount }
+	for _, who := range []actor{boss, root, administrator, impostor} {
+		later := toolTemplate(unmarked, ofTheModel)
+		mustCreate(t, who, later)
+		sound := toolTemplate()
+		mustCreate(t, who, sound)
+		try(t, []write{
+			{who, "creates one", creates(toolTemplate(ofTheModel)), noAccount},
+			{who, "creates one by the field's old name", creates(toolTemplate(byTheOldField)), noAccount},
+			{who, "marks one", patches(later, marks), noAccount},
+			{who, "gives one the account",
+				patches(sound, `{"template":{"spec":{"serviceAccountName":"parley-generation"}}}`), noAccount},
+			{who, "gives one another account", patches(sound, `{"template":{"spec":{"serviceAccountName":"builder"}}}`), ""},
+		})
 	}
 }

@@ -1,8 +1,7 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package toolpolicy tells which tools a policy lets models call, and which of their calls people have to approve. It
-// is pure.
+// Package toolpolicy determines which tools models may call, and which calls people have to approve. It is pure.
 package toolpolicy
 
 import (
@@ -12,11 +11,10 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// ServerSeparator stands between the name of an MCP server and that of its tool. Names of servers have no underscore,
-// so that the first one separates.
+// ServerSeparator separates the name of an MCP server from that of its tool. Names of servers have no underscore.
 const ServerSeparator = "__"
 
-// Allows reports whether the tool of that name may be called. A chat that says nothing of tools may call all.
+// Allows reports whether the tool of that name may be called. nil allows all.
 func Allows(t *v1alpha1.ChatTools, name string) bool {
 	return t == nil || (len(t.Allow) == 0 || Matches(t.Allow, name)) && !Matches(t.Deny, name)
 }
@@ -31,15 +29,14 @@ func NeedsApproval(t *v1alpha1.ChatTools, name string) bool {
 	return t != nil && Matches(t.Approval, name)
 }
 
-// Matches reports whether one of the patterns is the name, or a beginning of it with a * behind.
+// Matches reports whether one of the patterns is the name, or a prefix of it with a * at the end.
 func Matches[P ~string](patterns []P, name string) bool {
 	return slices.ContainsFunc(patterns, func(p P) bool {
 		return covers(v1alpha1.ToolPattern(p), v1alpha1.ToolPattern(name))
 	})
 }
 
-// Within is the policy within the bounds of another one: what both allow, what one of them denies, and what one of them
-// gives to approval.
+// Within limits a policy by another one: tools that both allow, that one denies, and that one requires approval for.
 func Within(own, bounds v1alpha1.ToolPolicy) v1alpha1.ToolPolicy {
 	within := v1alpha1.ToolPolicy{
 		Allow: own.Allow, Deny: union(own.Deny, bounds.Deny), Approval: union(own.Approval, bounds.Approval),
@@ -49,38 +46,29 @@ func Within(own, bounds v1alpha1.ToolPolicy) v1alpha1.ToolPolicy {
 	case len(own.Allow) == 0:
 		within.Allow = bounds.Allow
 	default:
-		if within.Allow = common(own.Allow, bounds.Allow); len(within.Allow) == 0 {
+		if within.Allow = intersect(own.Allow, bounds.Allow); len(within.Allow) == 0 {
 			within.Deny = union(within.Deny, []v1alpha1.ToolPattern{"*"}) // An empty list would allow all.
 		}
 	}
 	return within
 }
 
-// common are the patterns for what patterns of both lists match.
-func common(a, b []v1alpha1.ToolPattern) (both []v1alpha1.ToolPattern) {
+// intersect returns the patterns for what patterns of both lists match.
+func intersect(a, b []v1alpha1.ToolPattern) (both []v1alpha1.ToolPattern) {
 	for _, p := range a {
 		for _, q := range b {
-			// Two patterns either have nothing in common, or one is within the other.
-			if narrow, ok := narrower(p, q); ok && !slices.Contains(both, narrow) {
-				both = append(both, narrow)
+			switch { // Two patterns either have nothing in common, or one covers the other.
+			case covers(q, p):
+				both = union(both, []v1alpha1.ToolPattern{p})
+			case covers(p, q):
+				both = union(both, []v1alpha1.ToolPattern{q})
 			}
 		}
 	}
 	return both
 }
 
-// narrower is the one of the patterns that the other one covers, if that is so.
-func narrower(p, q v1alpha1.ToolPattern) (v1alpha1.ToolPattern, bool) {
-	switch {
-	case covers(q, p):
-		return p, true
-	case covers(p, q):
-		return q, true
-	}
-	return "", false
-}
-
-// covers reports whether all that narrow matches is matched by wide.
+// covers reports whether wide matches all that narrow matches.
 func covers(wide, narrow v1alpha1.ToolPattern) bool {
 	prefix, open := strings.CutSuffix(string(wide), "*")
 	if !open {

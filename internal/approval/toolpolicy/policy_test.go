@@ -7,10 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/approval/toolpolicy"
+	"parley.dev/parley/test/kit/check"
 )
 
 // patterns are those between the blanks.
@@ -44,9 +43,7 @@ func TestToolIsAllowedUnlessDeniedOrNotMatched(t *testing.T) {
 		{"read_file write_file", "", "write_file", true},
 	} {
 		tools := &v1alpha1.ChatTools{ToolPolicy: policy(c.allow, c.deny, "")}
-		if got := toolpolicy.Allows(tools, c.name); got != c.want {
-			t.Errorf("allow %q, deny %q: %s may be called is %t", c.allow, c.deny, c.name, got)
-		}
+		check.Equal(t, "result", c.want, toolpolicy.Allows(tools, c.name))
 	}
 	if !toolpolicy.Allows(nil, "x") {
 		t.Error("a chat that says nothing of tools may call none")
@@ -67,9 +64,7 @@ func TestNamesRequiresExactAllowedToolName(t *testing.T) {
 func TestMatchingApprovalPatternRequiresApproval(t *testing.T) {
 	tools := &v1alpha1.ChatTools{ToolPolicy: policy("", "", "execute k8s_*")}
 	for name, want := range map[string]bool{"execute": true, "k8s_apply": true, "read_file": false} {
-		if got := toolpolicy.NeedsApproval(tools, name); got != want {
-			t.Errorf("%s needs approval is %t", name, got)
-		}
+		check.Equal(t, name, want, toolpolicy.NeedsApproval(tools, name))
 	}
 	if toolpolicy.NeedsApproval(nil, "execute") {
 		t.Error("calls of a chat that says nothing of tools need approval")
@@ -94,9 +89,7 @@ func TestAPolicyStaysWithinItsBounds(t *testing.T) {
 		"nothing in common allows nothing": {policy("execute", "", ""), policy("read_*", "", ""), policy("", "*", "")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, toolpolicy.Within(c.own, c.bounds)); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			check.Equal(t, "result", c.want, toolpolicy.Within(c.own, c.bounds))
 		})
 	}
 }
@@ -111,8 +104,6 @@ func FuzzNothingIsAllowedThatTheBoundsForbid(f *testing.F) {
 		within := &v1alpha1.ChatTools{ToolPolicy: toolpolicy.Within(mine, most)}
 		want := toolpolicy.Allows(&v1alpha1.ChatTools{ToolPolicy: mine}, name) &&
 			toolpolicy.Allows(&v1alpha1.ChatTools{ToolPolicy: most}, name)
-		if got := toolpolicy.Allows(within, name); got != want {
-			t.Errorf("%q denied %q within %q denied %q: %q is allowed is %t", own, denied, bounds, forbidden, name, got)
-		}
+		check.Equal(t, "result", want, toolpolicy.Allows(within, name))
 	})
 }

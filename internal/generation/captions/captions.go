@@ -182,7 +182,7 @@ func (a *Attempt) ask(
 // call disables thinking, which a caption does not need. A plain call does so only where it is safe for every model.
 func (a *Attempt) call(t *models.Target, r request, plain bool) fantasy.Call {
 	effort := t.Config.Spec.ReasoningEffort.Effort("")
-	if provider.ThinksOnlyIfTold(t.Config.Spec.Provider) || effort != "" && !plain {
+	if provider.IsThinkingOptIn(t.Config.Spec.Provider) || effort != "" && !plain {
 		effort = v1alpha1.EffortNone
 	}
 	return r.form.Ask(provider.Call(&t.Config.Spec, effort), a.preamble, r.text, plain)

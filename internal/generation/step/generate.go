@@ -126,7 +126,7 @@ func (p *Performer) applyTurn(ctx context.Context, r *request, messages []v1alph
 		}
 		schema, settings.Output = compiled, &wire.Output{Name: outputName, Schema: object}
 	}
-	r.call.ProviderOptions[wire.Key] = &settings
+	r.call.ProviderOptions = settings.With()
 	return schema, nil
 }
 

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -15,6 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/mcp/reference"
+	"parley.dev/parley/test/kit/check"
 )
 
 // entry refers to the object s of the kind.
@@ -26,17 +26,13 @@ func entry(group, kind string, change ...func(*v1alpha1.MCPServer)) *v1alpha1.MC
 	return e
 }
 
-// said is where the server of the entry is, as the object of the version says that has these fields.
-func said(t *testing.T, e *v1alpha1.MCPServer, version, fields string) v1alpha1.MCPServerAddress {
+// addressOf is the address of the entry, from an object of the version with these fields.
+func addressOf(t *testing.T, e *v1alpha1.MCPServer, version, fields string) v1alpha1.MCPServerAddress {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(fields))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	o := &unstructured.Unstructured{} // Its numbers are those that the API server's JSON has.
-	if err := utiljson.Unmarshal(raw, &o.Object); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, utiljson.Unmarshal(raw, &o.Object))
 	o.SetGroupVersionKind(schema.GroupVersionKind{Group: e.ServerRef.Group, Version: version, Kind: e.ServerRef.Kind})
 	o.SetNamespace("ns")
 	o.SetName("s")
@@ -117,13 +113,11 @@ spec: {ports: [{port: 8080}, {port: 8443, appProtocol: https}]}`, "https://s.ns.
 spec: {ports: [{port: 8080}]}`, "http://s.ns.svc:8080/sse", ""},
 	} {
 		want := v1alpha1.MCPServerAddress{Name: "e", Ref: *c.entry.ServerRef, URL: c.url, Transport: c.transport}
-		if diff := cmp.Diff(want, said(t, c.entry, c.version, c.fields)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		check.Equal(t, name, want, addressOf(t, c.entry, c.version, c.fields))
 	}
 }
 
-func TestAnObjectThatSaysNoAddressSaysWhy(t *testing.T) {
+func TestObjectWithoutAddressReportsReason(t *testing.T) {
 	server := entry(lifecycle, "MCPServer")
 	for name, c := range map[string]struct {
 		entry           *v1alpha1.MCPServer
@@ -131,7 +125,7 @@ func TestAnObjectThatSaysNoAddressSaysWhy(t *testing.T) {
 		reason          v1alpha1.MCPServerReason
 		says            string
 	}{
-		"nobody has looked at it": {server, "v1beta1", `{}`, v1alpha1.MCPNotReady, "it has no condition Verified yet"},
+		"no controller has seen it": {server, "v1beta1", `{}`, v1alpha1.MCPNotReady, "it has no condition Verified yet"},
 		"it is not ready": {server, "v1beta1", `
 status: {address: {url: "http://a/"}, conditions: [{type: Ready, status: "True"}, {type: Verified, status: Unknown}]}`,
 			v1alpha1.MCPNotReady, "its condition Verified is Unknown"},
@@ -168,10 +162,10 @@ spec: {type: ExternalName, externalName: metadata.internal}`, v1alpha1.MCPAddres
 spec: {ports: [{port: 1}, {port: 2}]}`, v1alpha1.MCPAddressInvalid, "it has 2 ports: set serverRef.port"},
 		"a port that it does not have": {entry("", "Service", port(3)), "v1", `
 spec: {ports: [{port: 1}, {port: 2}]}`, v1alpha1.MCPAddressInvalid, "it has no port 3"},
-		"a kind of nobody": {entry("example.com", "Server"), "v1", `{}`, v1alpha1.MCPReferenceNotFound,
+		"an unknown kind": {entry("example.com", "Server"), "v1", `{}`, v1alpha1.MCPReferenceNotFound,
 			"Parley does not know its kind"},
 	} {
-		got := said(t, c.entry, c.version, c.fields)
+		got := addressOf(t, c.entry, c.version, c.fields)
 		prefix := c.entry.ServerRef.Kind + " s: "
 		if got.URL != "" || got.Reason != c.reason || !strings.HasPrefix(got.Message, prefix) ||
 			!strings.Contains(got.Message, c.says) {

@@ -1,9 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clip cuts texts to a length. A character is kept whole or left out, so that a valid text stays valid; bytes
-// that are no UTF-8 count as one character each and are kept as they are. A text that is short enough comes back as it
-// is. It is pure, and knows the standard library alone.
+// Package clip cuts texts to a length between characters, so that valid UTF-8 stays valid. Each invalid byte counts as
+// a character. It is pure, and imports only the standard library.
 package clip
 
 import "unicode/utf8"
@@ -22,7 +21,7 @@ func LastBytes(text string, n int) string {
 		return text
 	}
 	from := len(text) - max(0, n)
-	if at := boundary(text, from); at < from { // The character that from is within is left out.
+	if at := boundary(text, from); at < from { // Omit the character around from.
 		_, size := utf8.DecodeRuneInString(text[at:])
 		from = at + size
 	}
@@ -53,17 +52,13 @@ func Ellipsis(text string, n int) string {
 
 // boundary is the last place at or before n that is not within a character.
 func boundary(text string, n int) int {
-	if n == len(text) {
-		return n
-	}
-	for at := n; at >= 0 && n-at < utf8.UTFMax; at-- {
-		if !utf8.RuneStart(text[at]) {
-			continue
+	for at := n - 1; at >= 0 && n-at < utf8.UTFMax; at-- {
+		if utf8.RuneStart(text[at]) {
+			if _, size := utf8.DecodeRuneInString(text[at:]); at+size > n {
+				return at
+			}
+			break
 		}
-		if _, size := utf8.DecodeRuneInString(text[at:]); at+size > n {
-			return at
-		}
-		break
 	}
 	return n
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestATextIsCutBetweenCharacters(t *testing.T) {
@@ -31,13 +33,9 @@ func TestATextIsCutBetweenCharacters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for n, want := range c.want {
-				if got := c.cut(c.text, n); got != want {
-					t.Errorf("%q cut at %d is %q, want %q", c.text, n, got, want)
-				}
+				check.Equal(t, "result", want, c.cut(c.text, n))
 			}
-			if got := c.cut(c.text, -1); got != "" {
-				t.Errorf("%q cut at -1 is %q", c.text, got)
-			}
+			check.Equal(t, "result", "", c.cut(c.text, -1))
 		})
 	}
 }
@@ -59,9 +57,7 @@ func FuzzWhatIsCutFitsAndStaysValid(f *testing.F) {
 			}
 		}
 		for _, cut := range []string{whole, short} {
-			if got := utf8.RuneCountInString(cut); got != min(room, runes) {
-				t.Errorf("%q has %d characters, of %d and at most %d", cut, got, runes, room)
-			}
+			check.Equal(t, "result", min(room, runes), utf8.RuneCountInString(cut))
 		}
 		for _, cut := range []string{first, last, whole, short} {
 			if utf8.ValidString(text) && !utf8.ValidString(cut) {

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package firstwords makes a title of how a conversation begins: one line of a few words that can be shown anywhere. It
-// is pure, and links no model, so that the manager has it as well as generation pods.
+// Package firstwords makes a title of the beginning of a conversation: one printable line of a few words. It is pure,
+// and imports no model, so that the manager can use it as well as generation pods.
 package firstwords
 
 import (
@@ -17,46 +17,42 @@ import (
 const (
 	// words is how many words of a message make a title.
 	words = 6
-	// looked is how many bytes of a text are looked at: more than six words of the greatest length of a title never show.
-	looked = 24 << 10
+	// maxRead is how many bytes of a text are read. A title never shows more.
+	maxRead = 24 << 10
 
 	ellipsis = "…"
 )
 
-// Of is how a message begins, with an ellipsis if it continues; empty if it has no text that can be shown, is not
-// meant for people, or has none at all, as in the manager's cache.
+// Of is the beginning of a message, with an ellipsis if it continues. It is empty if the message has no printable text,
+// as in the manager's cache, or is not for people.
 func Of(spec *v1alpha1.ChatMessageSpec) string {
 	if spec.Visibility == v1alpha1.VisibleToModel { // A title is for people.
 		return ""
 	}
-	said := []string{clip.Bytes(spec.Content, looked)}
+	texts := []string{clip.Bytes(spec.Content, maxRead)}
 	for i := range spec.Parts {
 		if part := &spec.Parts[i]; part.Type == v1alpha1.PartText && part.Text != nil {
-			said = append(said, clip.Bytes(*part.Text, looked))
+			texts = append(texts, clip.Bytes(*part.Text, maxRead))
 		}
 	}
 	for i := range spec.History {
 		if prior := &spec.History[i]; prior.Role == v1alpha1.RoleUser && prior.Content != "" {
-			said = append(said, clip.Bytes(prior.Content, looked))
+			texts = append(texts, clip.Bytes(prior.Content, maxRead))
 			break
 		}
 	}
-	return OfText(strings.Join(said, "\n"))
+	return OfText(strings.Join(texts, "\n"))
 }
 
-// OfText is how a text begins.
+// OfText is the beginning of a text.
 func OfText(text string) string {
-	shown := strings.Fields(printable.Line(strings.ReplaceAll(clip.Bytes(text, looked), "\ufffd", "")))
+	shown := strings.Fields(printable.Line(strings.ReplaceAll(clip.Bytes(text, maxRead), "\ufffd", "")))
+	title := strings.Join(shown[:min(words, len(shown))], " ")
 	if len(shown) > words {
-		return cut(strings.Join(shown[:words], " ") + ellipsis)
+		title += ellipsis
 	}
-	return cut(strings.Join(shown, " "))
-}
-
-// cut is the text with as many characters as a title may have.
-func cut(text string) string {
-	if utf8.RuneCountInString(text) <= v1alpha1.MaxTitleRunes {
-		return text
+	if utf8.RuneCountInString(title) <= v1alpha1.MaxTitleRunes {
+		return title
 	}
-	return strings.TrimRight(string([]rune(text)[:v1alpha1.MaxTitleRunes-1]), " …") + ellipsis
+	return strings.TrimRight(clip.Runes(title, v1alpha1.MaxTitleRunes-1), " …") + ellipsis
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestTitleIsMadeOfFirstMessageWords(t *testing.T) {
@@ -38,8 +39,6 @@ func TestTitleIsMadeOfFirstMessageWords(t *testing.T) {
 		"a megabyte is no worry": {v1alpha1.ChatMessageSpec{Content: strings.Repeat("好", 300_000)},
 			strings.Repeat("好", 79) + "…"},
 	} {
-		if got := Of(&c.spec); got != c.want {
-			t.Errorf("%s: got %q, want %q", name, got, c.want)
-		}
+		check.Equal(t, name, c.want, Of(&c.spec))
 	}
 }

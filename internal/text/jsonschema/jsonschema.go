@@ -1,11 +1,13 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jsonschema validates JSON by JSON Schemas (2020-12 unless $schema names another draft), and says what is
-// wrong in words for people and models. It fetches no schemas. The package is pure.
+// Package jsonschema validates JSON by JSON Schemas (2020-12 unless $schema names another draft), with errors for
+// people and models. It fetches no schemas. The package is pure.
 package jsonschema
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,13 +18,14 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
+	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/text/clip"
 )
 
 const (
 	// maxProblems is how many problems are reported, maxProblem how many characters each has.
 	maxProblems, maxProblem = 8, 300
-	// location is where the schema stands, for references within it.
+	// location is the base of references within the schema.
 	location = "parley:///schema"
 )
 
@@ -32,9 +35,11 @@ type Schema struct {
 	work     *work
 }
 
-// Compile compiles a schema. The error says what is wrong with it. Without $schema it is of draft 2020-12.
+// Compile compiles a schema. A schema must not make Parley call a host or read a file, so that it loads no others.
 func Compile(schema string) (*Schema, error) {
-	compiled, err := compile(schema, jsonschema.Draft2020, noLoader{})
+	compiled, err := compile(schema, jsonschema.Draft2020, func(url string) (any, error) {
+		return nil, fmt.Errorf("references to other documents are not supported: %s", url)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -47,24 +52,47 @@ func Compile(schema string) (*Schema, error) {
 // Check returns an error if a schema is invalid by draft 2020-12 and by draft 7, which tools use as well. References to
 // other documents are not followed.
 func Check(schema string) error {
-	_, err := compile(schema, jsonschema.Draft2020, anyLoader{})
-	if err == nil {
-		return nil
-	}
-	if _, err := compile(schema, jsonschema.Draft7, anyLoader{}); err == nil {
-		return nil
+	all := func(string) (any, error) { return true, nil } // The schema that everything matches.
+	_, err := compile(schema, jsonschema.Draft2020, all)
+	if err != nil {
+		if _, err := compile(schema, jsonschema.Draft7, all); err == nil {
+			return nil
+		}
 	}
 	return err
 }
 
-func compile(schema string, draft *jsonschema.Draft, loader jsonschema.URLLoader) (*Schema, error) {
+// CompileOutput compiles the schema of an output, which is bounded in size and has the type object, as all providers
+// need. It also returns the schema as an object, as Object does.
+func CompileOutput(raw []byte) (*Schema, map[string]any, error) {
+	if n := len(raw); n > v1alpha1.MaxOutputSchemaBytes {
+		return nil, nil, fmt.Errorf("it has %d bytes, and may have %d", n, v1alpha1.MaxOutputSchemaBytes)
+	}
+	schema, err := Compile(string(raw))
+	if err != nil {
+		return nil, nil, err
+	}
+	object, err := Object(raw)
+	if err != nil || object["type"] != "object" { // true and false are schemas, too.
+		return nil, nil, errors.New("its type must be object")
+	}
+	return schema, object, nil
+}
+
+// loader implements jsonschema.URLLoader.
+type loader func(url string) (any, error)
+
+// Load implements jsonschema.URLLoader.
+func (l loader) Load(url string) (any, error) { return l(url) }
+
+func compile(schema string, draft *jsonschema.Draft, load loader) (*Schema, error) {
 	document, err := Decode(schema)
 	if err != nil {
 		return nil, fmt.Errorf("reading the JSON Schema: %w", err)
 	}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(draft)
-	c.UseLoader(loader)
+	c.UseLoader(load)
 	w := &work{patterns: maxPatterns, left: maxWork}
 	c.UseRegexpEngine(w.compilePattern)
 	if err := c.AddResource(location, document); err != nil {
@@ -82,7 +110,7 @@ func compile(schema string, draft *jsonschema.Draft, loader jsonschema.URLLoader
 	return &Schema{compiled, w}, nil
 }
 
-// Problems say what of a JSON text does not match the schema, with the place of each; empty if it matches.
+// Problems are the violations of the schema by a JSON text, each with its place; empty if it matches.
 func (s *Schema) Problems(text string) string {
 	value, err := Decode(text)
 	if err != nil {
@@ -99,7 +127,7 @@ func (s *Schema) ProblemsOf(value any) (problems string) {
 	defer func() {
 		switch fault := recover().(type) {
 		case nil:
-		case tooMuch:
+		case workExceeded:
 			problems = "it takes too long to validate: write less"
 		default:
 			panic(fault)
@@ -107,29 +135,6 @@ func (s *Schema) ProblemsOf(value any) (problems string) {
 	}()
 	return problemsOf(s.compiled.Validate(value))
 }
-
-// noLoader loads nothing: a schema must not make Parley call a host or read a file.
-type noLoader struct{}
-
-// Load implements jsonschema.URLLoader.
-func (noLoader) Load(url string) (any, error) {
-	return nil, fmt.Errorf("references to other documents are not supported: %s", url)
-}
-
-// anyLoader loads, for every address, the schema that everything matches.
-type anyLoader struct{}
-
-// Load implements jsonschema.URLLoader.
-func (anyLoader) Load(string) (any, error) { return true, nil }
-
-// anything is a pattern that matches every text.
-type anything string
-
-// MatchString implements jsonschema.Regexp.
-func (anything) MatchString(string) bool { return true }
-
-// String implements fmt.Stringer.
-func (a anything) String() string { return string(a) }
 
 // english formats the messages of the library.
 var english = message.NewPrinter(language.English)
@@ -163,7 +168,7 @@ func problemsOf(err error) string {
 	return text
 }
 
-// leaves reports the errors without causes. Of a choice between schemas, that none matches is the problem.
+// leaves visits the errors without causes. A failed choice between schemas counts as one error.
 func leaves(e *jsonschema.ValidationError, add func(*jsonschema.ValidationError)) {
 	switch e.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf, *kind.Not:
@@ -178,7 +183,7 @@ func leaves(e *jsonschema.ValidationError, add func(*jsonschema.ValidationError)
 	}
 }
 
-// describe says what is wrong. The library groups the digits of numbers, which no JSON does.
+// describe is the text of a problem. The library would group the digits of numbers.
 func describe(e jsonschema.ErrorKind) string {
 	switch e := e.(type) {
 	case *kind.AnyOf, *kind.OneOf:
@@ -215,3 +220,35 @@ func pointer(at []string) string {
 	}
 	return b.String()
 }
+
+// Object decodes a schema that is an object. Its numbers are those of AsWritten.
+func Object(raw []byte) (object map[string]any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	if err := decoder.Decode(&object); err != nil {
+		return nil, err
+	}
+	WithNumbers(object, AsWritten)
+	return object, nil
+}
+
+// WithNumbers changes the numbers in a decoded JSON value.
+func WithNumbers(value any, change func(json.Number) any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for name := range value {
+			value[name] = WithNumbers(value[name], change)
+		}
+	case []any:
+		for i := range value {
+			value[i] = WithNumbers(value[i], change)
+		}
+	case json.Number:
+		return change(value)
+	}
+	return value
+}
+
+// AsWritten is a number that every encoder writes unchanged. A float64 rounds large integers, and the libraries of some
+// providers encode a json.Number as a text.
+func AsWritten(number json.Number) any { return json.RawMessage(number) }

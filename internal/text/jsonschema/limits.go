@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -17,16 +18,16 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// A schema and the values that it validates can come from anyone. The library validates each value as often as the
-// schema refers to it, and computes numbers exactly, so that few bytes can cost any time and memory.
+// Schemas and values are not trusted. The library validates a value as often as the schema refers to it, and computes
+// numbers exactly, so that few bytes can cost any time and memory.
 const (
-	// maxDepth is how many lists and objects may stand within each other.
+	// maxDepth bounds the nesting of lists and objects.
 	maxDepth = 100
-	// maxNumber is how many characters a number has at most, and how great its exponent is.
+	// maxNumber bounds the characters of a number, and its exponent.
 	maxNumber = 400
-	// maxWork bounds a validation: about three seconds. visitWork is that of one value by one schema, and of a member.
+	// maxWork bounds a validation, at about three seconds. visitWork is that of one value by one schema, and of a member.
 	maxWork, visitWork = 100_000_000, 500
-	// maxPatterns is how many instructions the regular expressions of a schema have together.
+	// maxPatterns bounds the instructions of all regular expressions of a schema.
 	maxPatterns = 100_000
 )
 
@@ -89,22 +90,25 @@ func inRange(number string) bool {
 	return err == nil && max(exponent, -exponent) <= maxNumber
 }
 
-// work is what is left of the work of one validation. Its owner holds the lock.
+// work is the rest of the budget. The holder of the lock validates.
 type work struct {
 	sync.Mutex
 	left int
-	// patterns is what is left of maxPatterns.
+	// patterns is the rest of maxPatterns.
 	patterns int
 }
 
-// tooMuch is the panic that ends a validation: the library cannot be told to stop.
-type tooMuch struct{}
+// workExceeded is the panic that ends a validation: the library cannot be canceled.
+type workExceeded struct{}
 
 func (w *work) spend(n int) {
 	if w.left -= n; w.left < 0 {
-		panic(tooMuch{})
+		panic(workExceeded{})
 	}
 }
+
+// anything is a pattern that matches every text.
+var anything = regexp.MustCompile("")
 
 // pattern is a regular expression whose matches cost work.
 type pattern struct {
@@ -119,8 +123,8 @@ func (p *pattern) MatchString(text string) bool {
 	return p.Regexp.MatchString(text)
 }
 
-// compilePattern compiles a regular expression. One that Go does not know, such as a lookahead, or that is too large
-// matches everything: the provider's model is told of it all the same.
+// compilePattern compiles a regular expression. One that Go does not support, such as a lookahead, or that is too large
+// matches everything. The provider's model gets it anyway.
 func (w *work) compilePattern(text string) (jsonschema.Regexp, error) {
 	if parsed, err := syntax.Parse(text, syntax.Perl); err == nil {
 		size := instructions(parsed)
@@ -130,10 +134,10 @@ func (w *work) compilePattern(text string) (jsonschema.Regexp, error) {
 			}
 		}
 	}
-	return anything(text), nil
+	return anything, nil
 }
 
-// instructions are about as many as the compiled expression has.
+// instructions estimates the size of the compiled expression.
 func instructions(re *syntax.Regexp) int {
 	n := 1 + len(re.Rune)
 	for _, sub := range re.Sub {
@@ -145,8 +149,8 @@ func instructions(re *syntax.Regexp) int {
 	return n
 }
 
-// bound makes each visit of the schema, and of those within it, cost work. The check of a format is the one call out of
-// the library that each visit makes first.
+// bound makes each visit of the schema and its subschemas cost work. Each visit first calls the check of the format,
+// which is the only hook of the library.
 func (w *work) bound(s *jsonschema.Schema, seen map[*jsonschema.Schema]bool) error {
 	if s == nil || seen[s] {
 		return nil
@@ -156,7 +160,7 @@ func (w *work) bound(s *jsonschema.Schema, seen map[*jsonschema.Schema]bool) err
 		return errors.New("$dynamicRef and $recursiveRef are not supported; use $ref")
 	}
 	s.Format = w.format(s)
-	for _, sub := range within(s) {
+	for _, sub := range subschemas(s) {
 		if err := w.bound(sub, seen); err != nil {
 			return err
 		}
@@ -182,7 +186,7 @@ func (w *work) format(s *jsonschema.Schema) *jsonschema.Format {
 	}}
 }
 
-// members is the work of a value without what its members have within.
+// members is the work of a value, without that within its members.
 func members(value any) int {
 	switch value := value.(type) {
 	case map[string]any:
@@ -214,24 +218,15 @@ func weight(value any) int {
 	return n
 }
 
-// within are the schemas that a schema applies.
-func within(s *jsonschema.Schema) []*jsonschema.Schema {
+// subschemas are the schemas that a schema applies.
+func subschemas(s *jsonschema.Schema) []*jsonschema.Schema {
 	all := slices.Concat([]*jsonschema.Schema{s.Ref, s.Not, s.If, s.Then, s.Else, s.PropertyNames, s.UnevaluatedProperties,
 		s.Contains, s.Items2020, s.UnevaluatedItems, s.ContentSchema}, s.AllOf, s.AnyOf, s.OneOf, s.PrefixItems)
-	for _, sub := range s.Properties {
-		all = append(all, sub)
-	}
-	for _, sub := range s.PatternProperties {
-		all = append(all, sub)
-	}
-	for _, sub := range s.DependentSchemas {
-		all = append(all, sub)
-	}
+	all = slices.AppendSeq(all, maps.Values(s.Properties))
+	all = slices.AppendSeq(all, maps.Values(s.PatternProperties))
+	all = slices.AppendSeq(all, maps.Values(s.DependentSchemas))
 	other := []any{s.AdditionalProperties, s.Items, s.AdditionalItems}
-	for _, sub := range s.Dependencies {
-		other = append(other, sub)
-	}
-	for _, sub := range other {
+	for _, sub := range slices.AppendSeq(other, maps.Values(s.Dependencies)) {
 		switch sub := sub.(type) {
 		case *jsonschema.Schema:
 			all = append(all, sub)

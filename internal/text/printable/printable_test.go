@@ -10,6 +10,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 // hostile is what models, tools and people may write, with what is shown of it.
@@ -43,12 +45,8 @@ var hostile = map[string]struct{ text, escaped, line string }{
 func TestTerminalControlCharactersAreEscapedOrRemoved(t *testing.T) {
 	for name, c := range hostile {
 		t.Run(name, func(t *testing.T) {
-			if got := Escape(c.text); got != c.escaped {
-				t.Errorf("escaped %q, want %q", got, c.escaped)
-			}
-			if got := Line(c.text); got != c.line {
-				t.Errorf("as a line %q, want %q", got, c.line)
-			}
+			check.Equal(t, "result", c.escaped, Escape(c.text))
+			check.Equal(t, "result", c.line, Line(c.text))
 		})
 	}
 }
@@ -59,7 +57,7 @@ func TestATextKeepsItsLines(t *testing.T) {
 	}
 }
 
-// readable reports whether every rune of a text is one that a terminal only shows, said without the code under test.
+// readable reports whether a terminal only shows the runes of a text, independently of the code under test.
 func readable(text string) bool {
 	for _, r := range text {
 		formats := r == '\u200c' || r == '\u200d' || unicode.Is(unicode.Prepended_Concatenation_Mark, r)
@@ -91,16 +89,12 @@ func FuzzNothingButReadableCharactersComesOut(f *testing.F) {
 		}
 		at = max(0, min(at, len(text)))
 		var pieces Escaper
-		if got := pieces.Add(text[:at]) + pieces.Add(text[at:]) + pieces.End(); got != escaped {
-			t.Errorf("%q in two pieces, cut at %d, became %q, and %q as a whole", text, at, got, escaped)
-		}
+		check.Equal(t, text, escaped, pieces.Add(text[:at])+pieces.Add(text[at:])+pieces.End())
 		var single strings.Builder
 		for i := range len(text) {
 			single.WriteString(pieces.Add(text[i : i+1]))
 		}
-		if got := single.String() + pieces.End(); got != escaped {
-			t.Errorf("%q byte by byte became %q, and %q as a whole", text, got, escaped)
-		}
+		check.Equal(t, text, escaped, single.String()+pieces.End())
 	})
 }
 
@@ -112,9 +106,7 @@ func FuzzJSONSaysTheSame(f *testing.F) {
 		var raw bytes.Buffer
 		encoder := json.NewEncoder(JSONWriter(&raw))
 		encoder.SetEscapeHTML(false)
-		if err := encoder.Encode(map[string]string{text: text}); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, encoder.Encode(map[string]string{text: text}))
 		if !readable(raw.String()) {
 			t.Fatalf("%q became %s", text, raw.String())
 		}

@@ -1,11 +1,10 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package skill knows skills: instructions and files for tasks of a kind, in a ConfigMap or in a folder of a workspace.
-// What it reads is the public format: a SKILL.md that begins with a front matter in YAML, with name and description;
-// what else stands there, such as license, allowed-tools and metadata, means nothing here. All of it was written by
-// others, so no text of a skill is more than one line of an index, and no name or path leads anywhere. The package is
-// pure.
+// Package skill parses and indexes skills: instructions and files for tasks of a kind, in a ConfigMap or in a folder of
+// a workspace. Their public format is a SKILL.md that begins with a front matter in YAML, with name and description.
+// Other fields are ignored. Skills are not trusted: their texts are single lines of an index, and their paths stay
+// within the skill. The package is pure.
 package skill
 
 import (
@@ -17,21 +16,21 @@ import (
 // MainFile is the file of a skill with its instructions.
 const MainFile = "SKILL.md"
 
-// maxHead is how many bytes a front matter may have; a longer one is none. 16 KiB: the public format has at most 1024
-// characters of description.
+// maxHead is the maximum size of a front matter; a longer one is body. The public format has at most 1024 characters of
+// description.
 const maxHead = 16 << 10
 
 // Document is a SKILL.md.
 type Document struct {
-	// Name and Description are what the front matter says, as they stand there; empty if it does not say it.
+	// Name and Description are from the front matter, unchanged; empty if missing.
 	Name, Description string
-	// Body is the text behind the front matter; all of it where there is none. What is no UTF-8 is U+FFFD in it.
+	// Body is the text after the front matter, or the whole text. Invalid UTF-8 is U+FFFD in it.
 	Body string
 	// BodyLine is the line of the file that Body begins with, from 1 on.
 	BodyLine int
 }
 
-// Parse reads a SKILL.md. It takes whatever is there: where there is no front matter that ends, all is Body.
+// Parse parses a SKILL.md. It never fails: without a complete front matter, all is Body.
 func Parse(content []byte) Document {
 	text := strings.TrimPrefix(strings.ToValidUTF8(string(content), "\ufffd"), "\ufeff")
 	head, body, lines, ok := cutHead(text)
@@ -39,11 +38,17 @@ func Parse(content []byte) Document {
 		return Document{Body: text, BodyLine: 1}
 	}
 	d := Document{Body: body, BodyLine: lines + 1}
-	d.Name, d.Description = said(head)
+	var fields map[string]any
+	if yaml.Unmarshal([]byte(head), &fields) != nil { // Often, because a description has a colon.
+		d.Name, d.Description = fieldIn(head, "name"), fieldIn(head, "description")
+		return d
+	}
+	d.Name, _ = fields["name"].(string)
+	d.Description, _ = fields["description"].(string)
 	return d
 }
 
-// cutHead cuts the front matter, between two lines of ---, off a text, and counts the lines that it takes with them.
+// cutHead cuts the front matter, between two lines of ---, off a text. lines includes those two.
 func cutHead(text string) (head, body string, lines int, ok bool) {
 	at := 0
 	for line := range strings.Lines(text) {
@@ -62,22 +67,10 @@ func cutHead(text string) (head, body string, lines int, ok bool) {
 	return "", "", 0, false
 }
 
-// said is what a front matter says. Many in the wild are no YAML, because a description has a colon in it: of those the
-// lines count.
-func said(head string) (name, description string) {
-	var fields map[string]any
-	if yaml.Unmarshal([]byte(head), &fields) != nil {
-		return fieldIn(head, "name"), fieldIn(head, "description")
-	}
-	name, _ = fields["name"].(string)
-	description, _ = fields["description"].(string)
-	return name, description
-}
-
-// notPlain are the characters by which YAML begins what is more than a text on its line.
+// notPlain are the characters that begin other values of YAML than a text on one line.
 const notPlain = "[{&*!|>%@`"
 
-// fieldIn is the text behind the key, on the first line that begins with it.
+// fieldIn is the text after the key, on the first line that begins with it.
 func fieldIn(head, key string) string {
 	for line := range strings.Lines(head) {
 		value, ok := strings.CutPrefix(line, key+":")

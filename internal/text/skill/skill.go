@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
@@ -25,12 +26,32 @@ const (
 )
 
 const (
-	// MaxFileBytes is how large a file of a skill may be that is read: 512 KiB.
+	// MaxFileBytes is the maximum size of a file that is read.
 	MaxFileBytes = 512 << 10
-	// maxName is how many characters a name has, as the public format bounds it.
+	// MaxIndexed is how many skills an index names.
+	MaxIndexed = 50
+	// maxName is in characters, as in the public format.
 	maxName = 64
+	// maxPath is in bytes.
+	maxPath = 1024
 	// maxNamed is how many skills an error names.
 	maxNamed = 50
+	// maxDescription is how many characters of a description an index has.
+	maxDescription = 500
+	// maxIndex is the maximum size of an index, as of instructions.
+	maxIndex = 64 << 10
+	// moreRoom is reserved for the line about omitted skills.
+	moreRoom = 128
+)
+
+// The first sentences of an index.
+const (
+	// OfChat begins the index of the skills that Chat.spec.skillsFrom names.
+	OfChat = "Skills of this chat: instructions and files for tasks of a kind. "
+	// OfWorkspace begins the index of the skills in the workspace.
+	OfWorkspace = "Skills of this workspace: folders with instructions and files for tasks of a kind. "
+
+	howTo = "Before such a task, read the skill with read_skill, and follow it; read_skill_file reads a file of it.\n\n"
 )
 
 var (
@@ -45,46 +66,44 @@ type Skill struct {
 	Source Source
 	// Name is unique among those of the source: see Names.
 	Name string
-	// Description is what the skill says that it is for, as it stands there.
+	// Description of its purpose, as in the SKILL.md.
 	Description string
 	// Dir is the folder in the workspace, relative to its directory; empty for a ConfigMap.
 	Dir string
 	// Main is the name of the file with its instructions.
 	Main string
-	// Files lists paths of files, all of which CheckPath takes, in their order; more: there are more than these.
+	// Files lists the sorted paths of files; more: there are others. CheckPath accepts all of them.
 	Files func(ctx context.Context) (paths []string, more bool, err error)
-	// File is the content of a file whose path CheckPath has taken. Its errors are ErrNoFile, ErrTooLarge, or are told to
-	// the model in their own words.
+	// File reads a file whose path CheckPath accepts. Its errors are ErrNoFile, ErrTooLarge, or texts for the model.
 	File func(ctx context.Context, path string) ([]byte, error)
 }
 
-// FullName tells a skill from one of the same name that is from elsewhere. It is how all skills are shown: so a skill
-// that comes to be in a workspace changes neither what others are called nor the prompt that names them.
+// FullName is the name with the source. Prompts have it, so that a new skill in a workspace changes no name of another.
 func (s *Skill) FullName() string { return string(s.Source) + "/" + s.Name }
 
-// Names gives names to the skills of one source. The zero value has given none.
-type Names struct{ taken map[string]bool }
+// Names assigns unique names to the skills of one source. The zero value is empty.
+type Names struct{ used map[string]bool }
 
-// Next is the name of the next skill: what its SKILL.md says; where that says none, or an earlier skill has it, the
-// name of the ConfigMap or folder that it is in; where that is taken, too, the same with a number. A name is one
-// printable line of at most 64 characters without a slash, so that none looks like one of another source.
-func (n *Names) Next(said, home string) string {
-	name := nameOf(said)
-	if name == "" || n.taken[name] {
-		name = nameOf(home)
+// Next is the name of the next skill: the one in its SKILL.md; if that is missing or in use, home, the name of its
+// ConfigMap or folder; if that is in use, too, the same with a number. A name is one printable line of at most 64
+// characters without a slash, so that it cannot look like one of another source.
+func (n *Names) Next(own, home string) string {
+	name := validName(own)
+	if name == "" || n.used[name] {
+		name = validName(home)
 	}
 	base := cmp.Or(name, "skill")
-	for i := 2; name == "" || n.taken[name]; i++ {
+	for i := 2; name == "" || n.used[name]; i++ {
 		name = fmt.Sprintf("%s-%d", clip.Runes(base, maxName-8), i)
 	}
-	if n.taken == nil {
-		n.taken = map[string]bool{}
+	if n.used == nil {
+		n.used = map[string]bool{}
 	}
-	n.taken[name] = true
+	n.used[name] = true
 	return name
 }
 
-func nameOf(text string) string {
+func validName(text string) string {
 	name := strings.TrimSpace(clip.Runes(printable.Line(text), maxName))
 	if strings.Contains(name, "/") {
 		return ""
@@ -92,33 +111,26 @@ func nameOf(text string) string {
 	return name
 }
 
-// Find is the skill that a model names: by its full name, or by its name where no other source has a skill of that. The
-// error tells the model which there are.
-func Find(all []Skill, name string) (*Skill, error) {
-	var found []*Skill
+// Find finds a skill by its full name, or by its name if that is unique. The error tells the model which there are.
+func Find(all []Skill, name string) (found *Skill, err error) {
+	var names []string
 	for i := range all {
 		if name == all[i].FullName() || name == all[i].Name {
-			found = append(found, &all[i])
+			found = &all[i]
+			names = append(names, found.FullName())
 		}
 	}
-	switch len(found) {
+	switch len(names) {
 	case 0:
 		return nil, fmt.Errorf("there is no skill %.200q; the skills are: %s", name, Listed(all))
 	case 1:
-		return found[0], nil
-	}
-	var names []string
-	for _, s := range found {
-		names = append(names, s.FullName())
+		return found, nil
 	}
 	return nil, fmt.Errorf("there is more than one skill %q: name %s", name, strings.Join(names, " or "))
 }
 
 // Listed names skills, at most 50 of them.
 func Listed(all []Skill) string {
-	if len(all) == 0 {
-		return "none"
-	}
 	var names []string
 	for i := range all[:min(len(all), maxNamed)] {
 		names = append(names, all[i].FullName())
@@ -126,5 +138,59 @@ func Listed(all []Skill) string {
 	if more := len(all) - maxNamed; more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	return strings.Join(names, ", ")
+	return cmp.Or(strings.Join(names, ", "), "none")
+}
+
+// Index lists skills in their order, one line each, with name, path and description. more: there are others. Without
+// skills it is empty.
+func Index(begin string, all []Skill, more bool) string {
+	if len(all) == 0 {
+		return ""
+	}
+	var text strings.Builder
+	text.WriteString(begin + howTo)
+	for i := range all {
+		line := indexLine(&all[i])
+		if i == MaxIndexed || text.Len()+len(line) > maxIndex-moreRoom {
+			more = true
+			break
+		}
+		text.WriteString(line)
+	}
+	if more {
+		text.WriteString("[There are more skills than these; this list names no others.]\n")
+	}
+	return text.String()
+}
+
+func indexLine(s *Skill) string {
+	line := "- " + s.FullName()
+	if s.Dir != "" {
+		line += fmt.Sprintf(" (%s)", printable.Line(s.Dir+"/"+s.Main))
+	}
+	if about := clip.Ellipsis(printable.Line(s.Description), maxDescription); about != "" {
+		line += ": " + about
+	}
+	return line + "\n"
+}
+
+// CheckPath returns the path of a file in a skill, without a leading ./. It refuses paths that are absolute, leave the
+// skill, or name hidden files.
+func CheckPath(file string) (string, error) {
+	relative := strings.TrimPrefix(file, "./")
+	if relative == "" || len(relative) > maxPath {
+		return "", fmt.Errorf("the path is empty, or longer than %d bytes: name a file of the skill", maxPath)
+	}
+	for segment := range strings.SplitSeq(relative, "/") {
+		if segment == "" || segment[0] == '.' || strings.ContainsFunc(segment, isForbidden) {
+			return "", fmt.Errorf("the path %.200q is none of a file of the skill: it must be relative, such as "+
+				"scripts/fill.py, without .. and without names that begin with a dot", file)
+		}
+	}
+	return relative, nil
+}
+
+// isForbidden reports whether no name of a file may have the character, such as a backslash or a control character.
+func isForbidden(r rune) bool {
+	return r == '\\' || unicode.IsControl(r) || r == unicode.ReplacementChar
 }

@@ -1,10 +1,10 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package arguments decodes the arguments of a call by the schema of its tool, the same that the model was given. What
-// is wrong is reported in words from which a model can correct its call. The package is pure.
+// Package arguments decodes the arguments of a call by the schema of its tool. Errors tell the model how to correct its
+// call. The package is pure.
 //
-// A null stands for an argument that is not given: some models send it for each that they do not use.
+// A null stands for a missing argument: some models send it for each that they do not use.
 package arguments
 
 import (
@@ -22,10 +22,10 @@ import (
 // Schema is a JSON schema as in Definition.InputSchema of a tool.
 type Schema = map[string]any
 
-// Decode validates the arguments, a JSON object, and decodes them, with the defaults of those that are not given.
-// Numbers of type integer may be written with a fraction of zero.
+// Decode validates the arguments, a JSON object, and decodes them, with the defaults of missing ones. Integers may have
+// a fraction of zero.
 func Decode(schema Schema, input string, into any) error {
-	given, err := jsonschema.Decode(input)
+	args, err := jsonschema.Decode(input)
 	if err != nil {
 		return fmt.Errorf("the call was not made, reading its arguments: %w", err)
 	}
@@ -33,21 +33,21 @@ func Decode(schema Schema, input string, into any) error {
 	if err != nil {
 		return fmt.Errorf("reading the schema of the tool: %w", err)
 	}
-	given = fill(schema, given)
-	if problems := compiled.ProblemsOf(given); problems != "" {
+	args = fill(schema, args)
+	if problems := compiled.ProblemsOf(args); problems != "" {
 		return fmt.Errorf("the call was not made: %s. The arguments are: %s. Correct them and call again", problems,
-			strings.Join(Names(schema), ", "))
+			strings.Join(names(schema), ", "))
 	}
-	if err := json.Unmarshal([]byte(text(given)), into); err != nil {
-		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return fmt.Errorf("the call was not made: %s is out of range. Correct it and call again", wrong.Field)
+	if err := json.Unmarshal([]byte(text(args)), into); err != nil {
+		if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return fmt.Errorf("the call was not made: %s is out of range. Correct it and call again", mismatch.Field)
 		}
 		return fmt.Errorf("reading the arguments: %w", err)
 	}
 	return nil
 }
 
-// text is the value as JSON. Schemas and decoded JSON always can be written.
+// text encodes a schema or decoded JSON, which never fails.
 func text(value any) string {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -56,51 +56,36 @@ func text(value any) string {
 	return string(raw)
 }
 
-// fill returns the value without nulls of arguments that need not be given, with the defaults of those, and with whole
-// numbers as Go reads them.
-func fill(schema Schema, given any) any {
-	switch given := given.(type) {
+// fill returns the value with the defaults of the schema in place of nulls and missing members, and with integers as Go
+// reads them.
+func fill(schema Schema, value any) any {
+	switch value := value.(type) {
+	case nil:
+		return schema["default"]
 	case map[string]any:
 		properties, _ := schema["properties"].(Schema)
-		for key := range properties {
-			property, _ := properties[key].(Schema)
-			fillMember(property, given, key)
+		for name := range properties {
+			property, _ := properties[name].(Schema)
+			if value[name] = fill(property, value[name]); value[name] == nil {
+				delete(value, name)
+			}
 		}
 	case []any:
 		items, _ := schema["items"].(Schema)
-		for i := range given {
-			given[i] = fill(items, given[i])
+		for i := range value {
+			value[i] = fill(items, value[i])
 		}
 	case json.Number:
-		if schema["type"] == "integer" {
-			return whole(given)
+		exact, ok := new(big.Rat).SetString(string(value))
+		if schema["type"] == "integer" && ok && exact.IsInt() && exact.Num().IsInt64() {
+			return json.Number(exact.Num().String())
 		}
 	}
-	return given
+	return value
 }
 
-func fillMember(property Schema, object map[string]any, key string) {
-	if object[key] != nil {
-		object[key] = fill(property, object[key])
-		return
-	}
-	delete(object, key)
-	if fallback, ok := property["default"]; ok {
-		object[key] = fallback
-	}
-}
-
-// whole is a number without its fraction if that is zero.
-func whole(number json.Number) json.Number {
-	exact, ok := new(big.Rat).SetString(string(number))
-	if !ok || !exact.IsInt() || !exact.Num().IsInt64() {
-		return number
-	}
-	return json.Number(exact.Num().String())
-}
-
-// Names are the arguments of a tool, the required ones first and marked as such.
-func Names(schema Schema) []string {
+// names are the arguments of a tool, the required ones first and marked as such.
+func names(schema Schema) []string {
 	properties, _ := schema["properties"].(Schema)
 	required := Required(schema)
 	names := make([]string, 0, len(properties))
@@ -119,4 +104,35 @@ func Names(schema Schema) []string {
 func Required(schema Schema) []string {
 	required, _ := schema["required"].([]string)
 	return required
+}
+
+// The functions below make schemas that every provider takes: see internal/generation/provider/schema.
+
+// Object has these properties and no others.
+func Object(properties map[string]any, required ...string) Schema {
+	schema := Schema{"type": "object", "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		schema["required"] = required
+	}
+	return schema
+}
+
+// Text is a string of so many characters.
+func Text(least, most int, description string) Schema {
+	return Schema{"type": "string", "minLength": least, "maxLength": most, "description": description}
+}
+
+// Integer is a whole number.
+func Integer(least, most, fallback int, description string) Schema {
+	return Schema{"type": "integer", "minimum": least, "maximum": most, "default": fallback, "description": description}
+}
+
+// Boolean is false by default.
+func Boolean(description string) Schema {
+	return Schema{"type": "boolean", "default": false, "description": description}
+}
+
+// OneOf is one of the values.
+func OneOf(description string, values ...string) Schema {
+	return Schema{"type": "string", "enum": values, "description": description}
 }

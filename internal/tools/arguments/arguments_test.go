@@ -8,32 +8,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/internal/tools/arguments"
+	"parley.dev/parley/test/kit/check"
 )
 
-var schema = map[string]any{
-	"type": "object",
-	"properties": map[string]any{
-		"name":  map[string]any{"type": "string", "minLength": 1, "maxLength": 5},
-		"count": map[string]any{"type": "integer", "minimum": 1, "maximum": 10, "default": 3},
-		"big":   map[string]any{"type": "integer"},
-		"on":    map[string]any{"type": "boolean", "default": false},
-		"kind":  map[string]any{"type": "string", "enum": []string{"a", "b"}},
-		"list": map[string]any{
-			"type": "array", "minItems": 1, "maxItems": 2,
-			"items": map[string]any{
-				"type": "object", "additionalProperties": false, "required": []string{"x"},
-				"properties": map[string]any{"x": map[string]any{"type": "string"}},
-			},
-		},
-	},
-	"required":             []string{"name"},
-	"additionalProperties": false,
-}
+var schema = arguments.Object(map[string]any{
+	"name":  arguments.Text(1, 5, ""),
+	"count": arguments.Integer(1, 10, 3, ""),
+	"big":   map[string]any{"type": "integer"},
+	"on":    arguments.Boolean(""),
+	"kind":  arguments.OneOf("", "a", "b"),
+	"list": map[string]any{"type": "array", "minItems": 1, "maxItems": 2,
+		"items": arguments.Object(map[string]any{"x": map[string]any{"type": "string"}}, "x")},
+}, "name")
 
-type given struct {
+type args struct {
 	Name  string               `json:"name"`
 	Count int                  `json:"count"`
 	Big   int64                `json:"big"`
@@ -42,8 +31,8 @@ type given struct {
 	List  []struct{ X string } `json:"list"`
 }
 
-func TestGoodArgumentsAreDecodedWithDefaults(t *testing.T) {
-	for input, want := range map[string]given{
+func TestArgumentsAreDecodedWithDefaults(t *testing.T) {
+	for input, want := range map[string]args{
 		`{"name":"n"}`:                              {Name: "n", Count: 3},
 		`{"name":"größe"}`:                          {Name: "größe", Count: 3},
 		`{"name":"n","count":null,"list":null}`:     {Name: "n", Count: 3},
@@ -51,16 +40,13 @@ func TestGoodArgumentsAreDecodedWithDefaults(t *testing.T) {
 		`{"name":"n","kind":"b","list":[{"x":""}]}`: {Name: "n", Count: 3, Kind: "b", List: []struct{ X string }{{}}},
 		`{"name":"n","big":9007199254740992}`:       {Name: "n", Count: 3, Big: 1 << 53},
 	} {
-		var got given
-		if err := arguments.Decode(schema, input, &got); err != nil {
-			t.Errorf("%s: %v", input, err)
-		} else if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: -want +got\n%s", input, diff)
-		}
+		var got args
+		check.OK(t, arguments.Decode(schema, input, &got))
+		check.Equal(t, input, want, got)
 	}
 }
 
-func TestInvalidArgumentsAreNamed(t *testing.T) {
+func TestInvalidArgumentsReturnErrors(t *testing.T) {
 	const tail = " The arguments are: name (required), big, count, kind, list, on. Correct them and call again"
 	for input, want := range map[string]string{
 		`{}`:                                   "the value: missing property 'name'",
@@ -79,30 +65,21 @@ func TestInvalidArgumentsAreNamed(t *testing.T) {
 		`{"name":"n","list":[null]}`:           "/list/0: got null, want object",
 		`{"name":"n","list":[{"x":"","y":1}]}`: "/list/0: additional properties 'y' not allowed",
 	} {
-		want := "the call was not made: " + want + "." + tail
-		if err := arguments.Decode(schema, input, &given{}); err == nil || err.Error() != want {
-			t.Errorf("%s:\ngot  %v\nwant %s", input, err, want)
-		}
+		err := arguments.Decode(schema, input, &args{})
+		check.Equal(t, input, "the call was not made: "+want+"."+tail, fmt.Sprint(err))
 	}
-	if err := arguments.Decode(schema, `{"name":"n","big":1e999}`, &given{}); err == nil ||
-		!strings.Contains(err.Error(), "big is out of range") {
-		t.Errorf("a huge number: %v", err)
-	}
-	if err := arguments.Decode(schema, `["name"]`, &given{}); err == nil ||
-		!strings.Contains(err.Error(), "the value: got array, want object") {
-		t.Errorf("a list: %v", err)
-	}
-	if err := arguments.Decode(schema, `{"name"`, &given{}); err == nil {
-		t.Error("half an object was taken")
+	for input, want := range map[string]string{`{"name":"n","big":1e999}`: "big is out of range",
+		`["name"]`: "the value: got array, want object", `{"name"`: "reading its arguments"} {
+		check.Contains(t, fmt.Sprint(arguments.Decode(schema, input, &args{})), want)
 	}
 }
 
-func TestManyProblemsAreToldShortly(t *testing.T) {
+func TestManyProblemsAreShortened(t *testing.T) {
 	var unknown []string
 	for i := range 1000 {
 		unknown = append(unknown, fmt.Sprintf("%q:1", strings.Repeat("u", 1000)+fmt.Sprint(i)))
 	}
-	err := arguments.Decode(schema, `{`+strings.Join(unknown, ",")+`,"kind":"`+strings.Repeat("k", 1<<20)+`"}`, &given{})
+	err := arguments.Decode(schema, `{`+strings.Join(unknown, ",")+`,"kind":"`+strings.Repeat("k", 1<<20)+`"}`, &args{})
 	if err == nil || len(err.Error()) > 2000 {
 		t.Errorf("got %.3000v", err)
 	}

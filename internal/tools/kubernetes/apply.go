@@ -4,10 +4,12 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,6 +19,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/kube/kubeapi"
@@ -25,11 +29,8 @@ import (
 	"parley.dev/parley/internal/tools/arguments"
 )
 
-// fieldManager is who changes fields, as the API server keeps it.
+// fieldManager is the manager of the fields that Parley applies.
 const fieldManager = "parley"
-
-// apply creates and changes objects.
-type apply struct{ *common }
 
 type applyArguments struct {
 	Manifest  string `json:"manifest"`
@@ -47,105 +48,65 @@ type applyResult struct {
 	Objects []appliedObject `json:"objects" doc:"The objects, in the order of the manifest."`
 }
 
-func (apply) Definition() tools.Definition {
-	return tools.Definition{
-		Name: string(v1alpha1.BuiltInK8sApply),
-		Description: "Creates or changes objects of the Kubernetes cluster by server-side apply. Give of an object that " +
-			"exists only the fields that you want to be so, and all that an earlier k8s_apply of it gave: fields that you " +
-			"leave out now are removed. A person may be asked first, and sees what would change. Secrets cannot be applied.",
-		InputSchema: arguments.Object(map[string]any{
-			"manifest":  arguments.Text(1, maxManifest, "The objects as YAML, with a line of --- between them."),
-			"namespace": arguments.Text(1, maxName, "The namespace of objects that name none. Default: that of this chat."),
-			"force":     arguments.Boolean("Whether to take over fields that others manage. Try without it first."),
-		}, "manifest"),
-		Traits: changing,
-		Reference: tools.Reference{Offered: offeredChanges, Result: applyResult{}, Errors: append(commonErrors,
-			"The manifest cannot be read, has no object, a list, a Secret, a ToolApproval or an object without a name.",
-			"The API server refuses one of the objects, or finds fields that it does not know: nothing was done.",
-			"A field has another manager and `force` is false: nothing was done.",
-			"A person denied it, or an object changed after they had seen what would change: nothing was done.",
-			"An object is refused although it was not before: the error says what was done of the others."),
-			Limits: []string{
-				fmt.Sprintf("At most %d objects, and %d KiB of changes if a person has to approve them.", maxObjects,
-					v1alpha1.MaxProposal>>10),
-				"Objects are changed one after the other, each only if it still is what a person has seen; its status does not " +
-					"count.",
-				"A call that is made again after a crash does nothing twice.",
-			}},
-	}
+var applyDefinition = tools.Definition{
+	Name: string(v1alpha1.BuiltInK8sApply),
+	Description: "Creates or changes objects of the Kubernetes cluster by server-side apply. Give of an object that " +
+		"exists only the fields that you want to be so, and all that an earlier k8s_apply of it gave: fields that you " +
+		"leave out now are removed. A person may be asked first, and sees what would change. Secrets cannot be applied.",
+	InputSchema: arguments.Object(map[string]any{
+		"manifest":  arguments.Text(1, maxManifest, "The objects as YAML, with a line of --- between them."),
+		"namespace": arguments.Text(1, maxName, "The namespace of objects that name none. Default: that of this chat."),
+		"force":     arguments.Boolean("Whether to take over fields that others manage. Try without it first."),
+	}, "manifest"),
+	Traits: changing,
+	Reference: tools.Reference{Offered: offeredChanges, Result: applyResult{}, Errors: []string{
+		"The manifest cannot be read, has no object, a list, a Secret, a ToolApproval or an object without a name.",
+		"The API server refuses one of the objects, or finds fields that it does not know: nothing was done.",
+		"A field has another manager and `force` is false: nothing was done.",
+		"A person denied it, or an object changed after they had seen what would change: nothing was done.",
+		"An object is refused although it was not before: the error says what was done of the others."},
+		Limits: []string{
+			fmt.Sprintf("At most %d objects, and %d KiB of changes if a person has to approve them.", maxObjects,
+				v1alpha1.MaxProposal>>10),
+			"Objects are changed one after the other, each only if it still is what a person has seen; its status does not " +
+				"count.",
+			"A call that is made again after a crash does nothing twice.",
+		}},
 }
 
-// Run finds out what would change, has people asked about it if that is required, and does it once it may.
-func (t apply) Run(ctx context.Context, call tools.Call) (string, error) {
-	var given applyArguments
-	a, err := t.begin(ctx, call, t.Definition().InputSchema, &given)
+// apply makes dry runs, asks people for approval if that is required, and makes the changes after it.
+func apply(ctx context.Context, a *access, args applyArguments) (string, error) {
+	manifests, err := a.manifests(ctx, args)
 	if err != nil {
 		return "", err
 	}
-	wanted, err := a.manifests(ctx, given.Manifest, given.Namespace)
-	if err != nil {
-		return "", err
-	}
-	all, err := a.proposals(ctx, wanted, given.Force)
-	if err != nil {
-		return "", err
-	}
-	if !left(all) || refused(call.Answer) {
-		err = a.review(call.Name, all)
-	}
-	for i := 0; i < len(all) && err == nil; i++ {
-		if all[i], err = a.carryOut(ctx, wanted[i], all[i], given.Force); err != nil {
-			err = partly(all[:i], wanted[i].target, err)
+	all := make([]proposal, len(manifests))
+	for i, m := range manifests {
+		if all[i], err = a.propose(ctx, m); err != nil {
+			return "", m.wrap(err)
 		}
 	}
-	if err != nil {
+	if err := a.review(all); err != nil {
 		return "", err
 	}
-	return applied(call, all)
-}
-
-// left reports whether all proposals leave their objects as they are.
-func left(all []proposal) bool {
-	return !slices.ContainsFunc(all, func(p proposal) bool { return !p.done })
-}
-
-// refused reports whether people do not let it be done.
-func refused(answer *tools.Answer) bool { return answer != nil && !answer.Given }
-
-// proposals are what applying manifests would do.
-func (a *access) proposals(ctx context.Context, wanted []manifest, force bool) (all []proposal, err error) {
-	all = make([]proposal, len(wanted))
-	for i := range wanted {
-		if all[i], err = a.proposed(ctx, wanted[i], force); err != nil {
-			return nil, onTarget(wanted[i].target, err)
+	var applied []string
+	for i, m := range manifests {
+		if all[i], err = a.perform(ctx, m, all[i]); err != nil {
+			err = m.wrap(err)
+			if len(applied) > 0 {
+				err = fmt.Errorf("%w; before that, these were applied: %s", err, strings.Join(applied, ", "))
+			}
+			return "", err
+		}
+		if !all[i].done {
+			applied = append(applied, m.title())
 		}
 	}
-	return all, nil
-}
-
-// onTarget says which object an error is about.
-func onTarget(t target, err error) error { return fmt.Errorf("%s: %w", t.title(), err) }
-
-// partly says what was done before an error.
-func partly(done []proposal, t target, err error) error {
-	var titles []string
-	for i := range done {
-		if !done[i].done {
-			titles = append(titles, done[i].title())
-		}
-	}
-	if len(titles) == 0 {
-		return onTarget(t, err)
-	}
-	return fmt.Errorf("%w; before that, these were applied: %s", onTarget(t, err), strings.Join(titles, ", "))
-}
-
-// applied is the result of proposals that were carried out.
-func applied(call tools.Call, all []proposal) (string, error) {
-	return tools.Fit(call.Chat, tools.MaxResultBytes, func(most int) any {
+	return tools.Fit(a.call.Chat, tools.MaxResultBytes, func(most int) any {
 		var r applyResult
 		for i := range all {
-			o := appliedObject{Object: all[i].title(), Outcome: "changed", Diff: tools.Truncate(all[i].told, most/len(all))}
+			o := appliedObject{Object: all[i].title(), Outcome: "changed",
+				Diff: tools.Truncate(all[i].redactedDiff, most/len(all))}
 			switch {
 			case all[i].done:
 				o.Outcome = "unchanged"
@@ -158,24 +119,10 @@ func applied(call tools.Call, all []proposal) (string, error) {
 	})
 }
 
-// proposed is what applying a manifest would do, as the API server says.
-func (a *access) proposed(ctx context.Context, m manifest, force bool) (p proposal, err error) {
-	for range maxTries {
-		if p, err = a.dryRun(ctx, m, force); !changedMeanwhile(err) {
-			break
-		}
-	}
-	return p, err
-}
-
-// changedMeanwhile reports whether a write was refused because of another one at the same moment.
-func changedMeanwhile(err error) bool {
-	return apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) && len(conflictsOf(err)) == 0
-}
-
-func (a *access) dryRun(ctx context.Context, m manifest, force bool) (p proposal, err error) {
+// dryRun implements change.
+func (m manifest) dryRun(ctx context.Context, a *access) (p proposal, err error) {
 	p = proposal{target: m.target}
-	if p.live, err = a.whole(ctx, m.kind, m.namespace, m.name); apierrors.IsNotFound(err) {
+	if p.live, err = a.read(ctx, m.target); apierrors.IsNotFound(err) {
 		p.live, err = nil, nil
 	}
 	if err != nil {
@@ -187,7 +134,17 @@ func (a *access) dryRun(ctx context.Context, m manifest, force bool) (p proposal
 	}
 	after, err := a.write(ctx, m, &p, true)
 	if conflicts := conflictsOf(err); len(conflicts) > 0 {
-		after, err = a.takeOver(ctx, m, &p, slices.DeleteFunc(conflicts, ours), force, err)
+		foreign := slices.DeleteFunc(conflicts, func(c string) bool {
+			return strings.HasPrefix(c, `conflict with "`+fieldManager+`"`) // Parley created the object with the field.
+		})
+		if len(foreign) > 0 && !m.force {
+			return p, fmt.Errorf("%w. Nothing was done. If these fields are to be changed all the same, call again with force",
+				err)
+		}
+		if p.force = true; len(foreign) > 0 {
+			p.what += ", and take fields over from others: " + printable.Line(strings.Join(foreign, "; "))
+		}
+		after, err = a.write(ctx, m, &p, true)
 	}
 	if err != nil {
 		return p, err
@@ -200,26 +157,13 @@ func (a *access) dryRun(ctx context.Context, m manifest, force bool) (p proposal
 	return p, err
 }
 
-// takeOver asks once more what applying the manifest would do, with fields that others manage if force lets it. The
-// error is that of the conflict.
-func (a *access) takeOver(ctx context.Context, m manifest, p *proposal, foreign []string, force bool, conflict error) (
-	*unstructured.Unstructured, error) {
-	if len(foreign) > 0 && !force {
-		return nil, fmt.Errorf("%w. Nothing was done. If these fields are to be changed all the same, call again with force",
-			conflict)
-	}
-	if p.force = true; len(foreign) > 0 {
-		p.what += ", and take fields over from others: " + printable.Line(strings.Join(foreign, "; "))
-	}
-	return a.write(ctx, m, p, true)
+// perform implements change.
+func (m manifest) perform(ctx context.Context, a *access, p *proposal) error {
+	_, err := a.write(ctx, m, p, false)
+	return err
 }
 
-// ours reports whether a conflict is with fields that Parley has set when it created the object.
-func ours(conflict string) bool {
-	return strings.HasPrefix(conflict, `conflict with "`+fieldManager+`"`)
-}
-
-// conflictsOf are those with others who manage fields; nil if the error is another one.
+// conflictsOf are the conflicts with other managers of fields; nil if the error is another one.
 func conflictsOf(err error) (all []string) {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || status.ErrStatus.Details == nil {
@@ -233,34 +177,8 @@ func conflictsOf(err error) (all []string) {
 	return all
 }
 
-// maxTries is how often an object is changed that others change at the same moment.
-const maxTries = 5
-
-// carryOut does what is proposed. An object that has changed in the meantime is looked at once more: if the very same
-// would be done to it, because only its status is another one, that is done.
-func (a *access) carryOut(ctx context.Context, m manifest, p proposal, force bool) (proposal, error) {
-	sum := p.sum(a.account)
-	for range maxTries {
-		if p.done {
-			return p, nil
-		}
-		_, err := a.write(ctx, m, &p, false)
-		if !changedMeanwhile(err) {
-			return p, err
-		}
-		if p, err = a.proposed(ctx, m, force); err != nil {
-			return p, err
-		}
-		if !p.done && p.sum(a.account) != sum {
-			break
-		}
-	}
-	return p, errors.New("the object changed at the same moment, so that this was not done: look at it, and call again " +
-		"if it is still needed")
-}
-
-// write applies a manifest to the very object that the proposal is about, or only asks what that would do. An object
-// that is new is created: to apply it would change one that somebody else has created by now.
+// write applies a manifest to the version of the object that the proposal is about, or makes a dry run. It creates a
+// new object: an apply would change one that someone else has created meanwhile.
 func (a *access) write(ctx context.Context, m manifest, p *proposal, dry bool) (*unstructured.Unstructured, error) {
 	o := m.object.DeepCopy()
 	query := url.Values{"fieldManager": {fieldManager}, "fieldValidation": {"Strict"}}
@@ -271,18 +189,112 @@ func (a *access) write(ctx context.Context, m manifest, p *proposal, dry bool) (
 		Type: "application/json"}
 	if p.live != nil {
 		o.SetUID(p.live.GetUID())
-		o.SetResourceVersion(p.version())
+		o.SetResourceVersion(p.live.GetResourceVersion())
 		query.Set("force", strconv.FormatBool(p.force))
 		r.Method, r.Path, r.Type = http.MethodPatch, m.kind.Path(m.namespace, m.name), "application/apply-patch+yaml"
 	}
-	body, err := json.Marshal(o.Object)
-	if err != nil {
+	var err error
+	if r.Body, err = json.Marshal(o.Object); err != nil {
 		return nil, fmt.Errorf("writing the manifest: %w", err)
 	}
-	r.Body = body
 	raw, err := a.do(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	return decodeWhole(raw)
+	return decode(raw)
+}
+
+const (
+	// maxManifest bounds the characters of a manifest, maxObjects its objects.
+	maxManifest, maxObjects = 64 << 10, 8
+	// formatPrefix is how many bytes are read to tell YAML from JSON.
+	formatPrefix = 4096
+)
+
+// manifest creates or changes an object.
+type manifest struct {
+	target
+	object *unstructured.Unstructured
+	// force takes over fields of others.
+	force bool
+}
+
+// manifests are the objects of the arguments.
+func (a *access) manifests(ctx context.Context, args applyArguments) ([]manifest, error) {
+	objects, err := parseManifest(args.Manifest)
+	if err != nil {
+		return nil, fmt.Errorf("the call was not made: %w", err)
+	}
+	all := make([]manifest, len(objects))
+	for i, object := range objects {
+		kind, err := a.client.Of(ctx, a.account, object.GroupVersionKind())
+		if err != nil {
+			return nil, a.describeError(ctx, err)
+		}
+		if object.GetNamespace() != "" && !kind.Namespaced {
+			return nil, fmt.Errorf("the call was not made: %s is in no namespace: leave metadata.namespace out", kind.Title())
+		}
+		object.SetNamespace(a.namespaceOf(kind, cmp.Or(object.GetNamespace(), args.Namespace)))
+		all[i] = manifest{target{kind, object.GetNamespace(), object.GetName()}, object, args.Force}
+	}
+	return all, nil
+}
+
+// parseManifest decodes the objects of a manifest.
+func parseManifest(text string) (objects []*unstructured.Unstructured, err error) {
+	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), formatPrefix)
+	for {
+		var raw json.RawMessage
+		if err := decoder.Decode(&raw); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, fmt.Errorf("the manifest is neither YAML nor JSON: %w", err)
+		}
+		if len(raw) == 0 || string(raw) == "null" {
+			continue // A document without content.
+		}
+		o := &unstructured.Unstructured{}
+		if err := utiljson.Unmarshal(raw, &o.Object); err != nil {
+			return nil, errors.New("the manifest has a document that is no object")
+		}
+		if err := checkObject(o); err != nil {
+			return nil, err
+		}
+		removeBookkeeping(o)
+		objects = append(objects, o)
+	}
+	switch n := len(objects); {
+	case n == 0:
+		return nil, errors.New("the manifest has no object")
+	case n > maxObjects:
+		return nil, fmt.Errorf("the manifest has %d objects: apply at most %d at once", n, maxObjects)
+	}
+	return objects, nil
+}
+
+// checkObject returns an error if an object cannot be applied.
+func checkObject(o *unstructured.Unstructured) error {
+	gvk := o.GroupVersionKind()
+	switch {
+	case gvk.Kind == "" || gvk.Version == "":
+		return errors.New("an object has no apiVersion or no kind")
+	case o.IsList() || gvk.Group == "" && strings.HasSuffix(gvk.Kind, "List"):
+		return fmt.Errorf("%s is a list: give its objects one by one, with a line of --- between them", gvk.Kind)
+	case o.GetName() == "":
+		return fmt.Errorf("a %s has no metadata.name: generateName is not enough", gvk.Kind)
+	case gvk.Group == "" && gvk.Kind == "Secret":
+		return errors.New("a Secret is not applied, because its values would stand in this conversation: ask a person to")
+	case gvk.Group == v1alpha1.GroupVersion.Group && gvk.Kind == "ToolApproval":
+		return errors.New("people decide about calls, not models")
+	}
+	return nil
+}
+
+// bookkeeping are the fields that the API server writes.
+var bookkeeping = []string{"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp", "selfLink"}
+
+func removeBookkeeping(o *unstructured.Unstructured) {
+	for _, field := range bookkeeping {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
 }

@@ -14,14 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
 // setting is a ConfigMap with one value, as a manifest.
 func setting(name, value string) string {
-	manifest := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {k: " + value + "}\n"
-	return `{"manifest":` + jsonString(manifest) + `}`
+	return manifestOf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {k: " + value + "}\n")
 }
+
+// manifestOf are arguments of k8s_apply.
+func manifestOf(manifest string) string { return `{"manifest":` + jsonString(manifest) + `}` }
 
 // value is that of a ConfigMap; empty if there is none.
 func (s *scene) value(name string) string {
@@ -31,24 +34,38 @@ func (s *scene) value(name string) string {
 	return o.Data["k"]
 }
 
-func (s *scene) outcomes(tool, input string) (outcomes []string) {
+// holds checks the value of a ConfigMap.
+func (s *scene) holds(name, want string) {
+	s.t.Helper()
+	check.Equal(s.t, name, want, s.value(name))
+}
+
+// applies makes a call that must have these outcomes.
+func (s *scene) applies(input string, want ...string) {
 	s.t.Helper()
 	var got applyResult
-	s.must(tool, input, &got)
+	s.must("k8s_apply", input, &got)
+	var outcomes []string
 	for _, o := range got.Objects {
 		outcomes = append(outcomes, o.Outcome)
 	}
-	return outcomes
+	check.Equal(s.t, "outcomes", want, outcomes)
 }
 
-// changesIt changes an object as somebody else does.
+// deletes makes a call that must have this outcome.
+func (s *scene) deletes(input, want string) {
+	s.t.Helper()
+	var got deleteResult
+	s.must("k8s_delete", input, &got)
+	check.Equal(s.t, "outcome", want, got.Outcome)
+}
+
+// changesIt changes an object as another client does.
 func (s *scene) changesIt(o client.Object, body string) {
 	s.t.Helper()
 	err := cluster.Client.Patch(s.t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(body)),
-		client.FieldOwner("somebody"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+		client.FieldOwner("another"))
+	check.OK(s.t, err)
 }
 
 func TestChangeIsAppliedAfterUserApprovesDiff(t *testing.T) {
@@ -56,28 +73,18 @@ func TestChangeIsAppliedAfterUserApprovesDiff(t *testing.T) {
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	create := setting("a", "one")
 	q := s.asks("k8s_apply", create)
-	if !strings.Contains(q.Proposal, "As service account worker of namespace "+s.ns) ||
-		!strings.Contains(q.Proposal, "create v1 ConfigMap a in namespace "+s.ns) ||
-		!strings.Contains(q.Proposal, "+  k: one") {
-		t.Errorf("people are asked\n%s", q.Proposal)
-	}
-	if s.value("a") != "" {
-		t.Fatal("it was done before anybody approved it")
-	}
+	check.Contains(t, q.Proposal, "As service account worker of namespace "+s.ns, "create v1 ConfigMap a in namespace "+s.ns, "+  k: one")
+	s.holds("a", "")
 	s.decide(q, true, "")
-	if got := s.outcomes("k8s_apply", create); got[0] != "created" || s.value("a") != "one" {
-		t.Errorf("it was %v", got)
-	}
+	s.applies(create, "created")
+	s.holds("a", "one")
 
 	change := setting("a", "two")
 	q = s.asks("k8s_apply", change)
-	if !strings.Contains(q.Proposal, "change v1 ConfigMap a") || !strings.Contains(q.Proposal, "-  k: one\n+  k: two") {
-		t.Errorf("people are asked\n%s", q.Proposal)
-	}
+	check.Contains(t, q.Proposal, "change v1 ConfigMap a", "-  k: one\n+  k: two")
 	s.decide(q, true, "")
-	if got := s.outcomes("k8s_apply", change); got[0] != "changed" || s.value("a") != "two" {
-		t.Errorf("it was %v", got)
-	}
+	s.applies(change, "changed")
+	s.holds("a", "two")
 	o := &corev1.ConfigMap{ObjectMeta: s.meta("a")}
 	if s.read(o); len(o.ManagedFields) == 0 || o.ManagedFields[0].Manager != "parley" {
 		t.Errorf("its fields are managed by %+v", o.ManagedFields)
@@ -89,15 +96,11 @@ func TestADeniedChangeIsNotMade(t *testing.T) {
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	s.decide(s.asks("k8s_apply", setting("a", "one")), false, "not today")
 	s.fails("k8s_apply", setting("a", "one"), "A person denied this change", "not today")
-	if s.value("a") != "" {
-		t.Error("it was made")
-	}
+	s.holds("a", "")
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("b"), Data: map[string]string{"k": "v"}})
 	s.decide(s.asks("k8s_delete", `{"resource":"cm","name":"b"}`), false, "")
 	s.fails("k8s_delete", `{"resource":"cm","name":"b"}`, "A person denied this change")
-	if s.value("b") != "v" {
-		t.Error("it was deleted")
-	}
+	s.holds("b", "v")
 }
 
 func TestRetriedApprovedCallIsIdempotent(t *testing.T) {
@@ -105,14 +108,12 @@ func TestRetriedApprovedCallIsIdempotent(t *testing.T) {
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	input := setting("a", "one")
 	s.decide(s.asks("k8s_apply", input), true, "")
-	s.outcomes("k8s_apply", input)
+	s.applies(input, "created")
 	o := &corev1.ConfigMap{ObjectMeta: s.meta("a")}
 	s.read(o)
 	version := o.ResourceVersion
 	s.again = true
-	if got := s.outcomes("k8s_apply", input); got[0] != "unchanged" {
-		t.Errorf("made again, it was %v", got)
-	}
+	s.applies(input, "unchanged")
 	if s.read(o); o.ResourceVersion != version {
 		t.Error("made again, it wrote again")
 	}
@@ -121,19 +122,12 @@ func TestRetriedApprovedCallIsIdempotent(t *testing.T) {
 	input = `{"resource":"cm","name":"a"}`
 	q := s.asks("k8s_delete", input)
 	s.decide(q, true, "")
-	var gone removeResult
-	if s.must("k8s_delete", input, &gone); gone.Outcome != "deleted" {
-		t.Errorf("the object is %s", gone.Outcome)
-	}
+	s.deletes(input, "deleted")
 	s.again = true
-	if s.must("k8s_delete", input, &gone); gone.Outcome != "gone" {
-		t.Errorf("made again, the object is %s", gone.Outcome)
-	}
+	s.deletes(input, "gone")
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("a"), Data: map[string]string{"k": "another"}})
 	s.fails("k8s_delete", input, "changed since it was shown to a person")
-	if s.value("a") != "another" {
-		t.Error("another object of the name was deleted")
-	}
+	s.holds("a", "another")
 }
 
 func TestObjectChangedAfterReviewIsNotModified(t *testing.T) {
@@ -157,9 +151,7 @@ func TestObjectChangedAfterReviewIsNotModified(t *testing.T) {
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("b"), Data: map[string]string{"theirs": "1"}})
 	s.decide(created, true, "")
 	s.fails("k8s_apply", setting("b", "mine"), "changed since it was shown to a person")
-	if s.value("b") != "" {
-		t.Error("an object that somebody else has created was changed")
-	}
+	s.holds("b", "")
 }
 
 func TestANewStatusIsNoChange(t *testing.T) {
@@ -171,12 +163,8 @@ func TestANewStatusIsNoChange(t *testing.T) {
 	o := &appsv1.Deployment{ObjectMeta: s.meta("web")}
 	s.read(o)
 	o.Status.ObservedGeneration, o.Status.Replicas = 1, 1
-	if err := cluster.Client.Status().Update(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.outcomes("k8s_apply", input); got[0] != "changed" {
-		t.Errorf("it was %v", got)
-	}
+	check.OK(t, cluster.Client.Status().Update(t.Context(), o))
+	s.applies(input, "changed")
 	if s.read(o); !o.Spec.Paused || *o.Spec.Replicas != 1 || o.Status.Replicas != 1 {
 		t.Errorf("it is %+v", o)
 	}
@@ -193,9 +181,7 @@ func TestApprovalIsInvalidForAnotherServiceAccount(t *testing.T) {
 	s.chat.Spec.Kubernetes.ServiceAccountName = "other"
 	waiting.Until(t, time.Minute, "the grant", func() bool { return Unavailable(t.Context(), s.client(), s.chat) == nil })
 	s.fails("k8s_apply", setting("a", "one"), "changed since it was shown")
-	if s.value("a") != "" {
-		t.Error("another account did it")
-	}
+	s.holds("a", "")
 }
 
 func TestApplyTakesOverForeignFieldsOnlyWithForce(t *testing.T) {
@@ -203,16 +189,13 @@ func TestApplyTakesOverForeignFieldsOnlyWithForce(t *testing.T) {
 	s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("a"), Data: map[string]string{"k": "first"}})
 	s.changesIt(&corev1.ConfigMap{ObjectMeta: s.meta("a")}, `{"data":{"k":"theirs"}}`)
-	s.fails("k8s_apply", setting("a", "mine"), `conflict with "somebody"`, "call again with force")
+	s.fails("k8s_apply", setting("a", "mine"), `conflict with "another"`, "call again with force")
 	forced := strings.TrimSuffix(setting("a", "mine"), "}") + `,"force":true}`
 	q := s.asks("k8s_apply", forced)
-	if !strings.Contains(q.Proposal, `take fields over from others: conflict with "somebody" using v1: .data.k`) {
-		t.Errorf("people are asked\n%s", q.Proposal)
-	}
+	check.Contains(t, q.Proposal, `take fields over from others: conflict with "another" using v1: .data.k`)
 	s.decide(q, true, "")
-	if got := s.outcomes("k8s_apply", forced); got[0] != "changed" || s.value("a") != "mine" {
-		t.Errorf("it was %v", got)
-	}
+	s.applies(forced, "changed")
+	s.holds("a", "mine")
 }
 
 func TestADeletedServiceAccountIsNoDeletedObject(t *testing.T) {
@@ -221,9 +204,7 @@ func TestADeletedServiceAccountIsNoDeletedObject(t *testing.T) {
 	s.create(&corev1.ConfigMap{ObjectMeta: s.meta("a")})
 	input := `{"resource":"cm","name":"a"}`
 	s.decide(s.asks("k8s_delete", input), true, "")
-	if err := cluster.Client.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: s.meta("worker")}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: s.meta("worker")}))
 	waiting.Until(t, time.Minute, "its token is refused", func() bool {
 		_, err := s.run("k8s_get", input)
 		return err != nil
@@ -238,13 +219,9 @@ func TestManifestWithSeveralObjectsRequestsSingleApproval(t *testing.T) {
 	both := `{"manifest":` + jsonString("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: one}\n---\n"+
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\ndata: {k: two}\n---\n") + `}`
 	q := s.asks("k8s_apply", both)
-	if !strings.Contains(q.Proposal, "leave v1 ConfigMap a") || !strings.Contains(q.Proposal, "create v1 ConfigMap b") {
-		t.Errorf("people are asked\n%s", q.Proposal)
-	}
+	check.Contains(t, q.Proposal, "leave v1 ConfigMap a", "create v1 ConfigMap b")
 	s.decide(q, true, "")
-	if got := s.outcomes("k8s_apply", both); got[0] != "unchanged" || got[1] != "created" {
-		t.Errorf("they were %v", got)
-	}
+	s.applies(both, "unchanged", "created")
 }
 
 func TestForbiddenChangeFailsWithoutAskingForApproval(t *testing.T) {
@@ -263,19 +240,15 @@ func TestForbiddenChangeFailsWithoutAskingForApproval(t *testing.T) {
 func TestWithoutApprovalAChangeIsMadeAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, v1alpha1.ClusterChangesWithoutApproval, all("", "configmaps"))
-	if got := s.outcomes("k8s_apply", setting("a", "one")); got[0] != "created" || s.value("a") != "one" {
-		t.Errorf("it was %v", got)
-	}
-	if got := s.outcomes("k8s_apply", setting("a", "two")); got[0] != "changed" || s.value("a") != "two" {
-		t.Errorf("then it was %v", got)
-	}
+	s.applies(setting("a", "one"), "created")
+	s.holds("a", "one")
+	s.applies(setting("a", "two"), "changed")
+	s.holds("a", "two")
 	s.again = true
 	s.fails("k8s_delete", `{"resource":"cm","name":"a"}`, "may have been deleted")
 	s.again = false
-	var gone removeResult
-	if s.must("k8s_delete", `{"resource":"cm","name":"a"}`, &gone); gone.Outcome != "deleted" || s.value("a") != "" {
-		t.Errorf("it is %s", gone.Outcome)
-	}
+	s.deletes(`{"resource":"cm","name":"a"}`, "deleted")
+	s.holds("a", "")
 }
 
 func TestAPolicyForToolsDemandsApprovalNonetheless(t *testing.T) {
@@ -283,9 +256,7 @@ func TestAPolicyForToolsDemandsApprovalNonetheless(t *testing.T) {
 	s := newScene(t, v1alpha1.ClusterChangesWithoutApproval, all("", "configmaps"))
 	s.chat.Spec.Tools = &v1alpha1.ChatTools{ToolPolicy: v1alpha1.ToolPolicy{Approval: []v1alpha1.ToolPattern{"k8s_*"}}}
 	s.asks("k8s_apply", setting("a", "one"))
-	if s.value("a") != "" {
-		t.Error("it was done")
-	}
+	s.holds("a", "")
 }
 
 func TestADeletionSaysWhatBecomesOfTheRest(t *testing.T) {
@@ -300,16 +271,10 @@ func TestADeletionSaysWhatBecomesOfTheRest(t *testing.T) {
 	})
 	input := `{"resource":"cm","name":"a","propagation":"Orphan"}`
 	q := s.asks("k8s_delete", input)
-	if !strings.Contains(q.Proposal, "(propagation Orphan)") ||
-		!strings.Contains(q.Proposal, "finalizers are done: example.dev/keep") {
-		t.Errorf("people are asked\n%s", q.Proposal)
-	}
+	check.Contains(t, q.Proposal, "(propagation Orphan)", "finalizers are done: example.dev/keep")
 	s.decide(q, true, "")
-	var gone removeResult
 	for range 2 { // The second time it goes already.
-		if s.must("k8s_delete", input, &gone); gone.Outcome != "deleting" {
-			t.Errorf("it is %s", gone.Outcome)
-		}
+		s.deletes(input, "deleting")
 	}
 }
 
@@ -332,7 +297,7 @@ func TestInvalidManifestIsRejectedWithHint(t *testing.T) {
 		"{apiVersion: v1, kind: ConfigMap, metadata: {name: A_B}, data: {k: v}}":           "Invalid value",
 		strings.Repeat("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n", 9): "at most 8",
 	} {
-		s.fails("k8s_apply", `{"manifest":`+jsonString(manifest)+`}`, words)
+		s.fails("k8s_apply", manifestOf(manifest), words)
 	}
 	s.fails("k8s_apply", setting("a", strings.Repeat("x", 17000)), "Change less at once")
 }
@@ -360,14 +325,10 @@ func TestProposalHasAllThatIsApplied(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene(t, v1alpha1.ClusterChangesWithApproval, all("", "configmaps"))
-			q := s.asks("k8s_apply", `{"manifest":`+jsonString(c.manifest)+`}`)
-			if !strings.Contains(q.Proposal, c.shown) {
-				t.Errorf("people are asked %q", q.Proposal)
-			}
+			q := s.asks("k8s_apply", manifestOf(c.manifest))
+			check.Contains(t, q.Proposal, c.shown)
 			s.decide(q, true, "")
-			if got := s.outcomes("k8s_apply", `{"manifest":`+jsonString(c.manifest)+`}`); len(got) != 1 || got[0] != "created" {
-				t.Errorf("the outcome is %v", got)
-			}
+			s.applies(manifestOf(c.manifest), "created")
 		})
 	}
 }
@@ -378,9 +339,7 @@ func TestPodTemplateIsProposedWithItsAnnotations(t *testing.T) {
 	s.create(s.deployment("web", 1))
 	q := s.asks("k8s_apply", `{"manifest":`+jsonString("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n"+
 		"spec: {template: {metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: hidden}}}}\n")+`}`)
-	if !strings.Contains(q.Proposal, "+        kubectl.kubernetes.io/last-applied-configuration: hidden") {
-		t.Errorf("people are asked %s", q.Proposal)
-	}
+	check.Contains(t, q.Proposal, "+        kubectl.kubernetes.io/last-applied-configuration: hidden")
 }
 
 func TestAnObjectKeepsWhatOthersHaveSet(t *testing.T) {
@@ -389,7 +348,7 @@ func TestAnObjectKeepsWhatOthersHaveSet(t *testing.T) {
 	theirs := &corev1.ConfigMap{ObjectMeta: s.meta("a"), Data: map[string]string{"theirs": "1"}}
 	theirs.Labels = map[string]string{"l": "1"}
 	s.create(theirs)
-	s.outcomes("k8s_apply", setting("a", "mine"))
+	s.applies(setting("a", "mine"), "changed")
 	o := &corev1.ConfigMap{ObjectMeta: s.meta("a")}
 	if s.read(o); o.Data["theirs"] != "1" || o.Labels["l"] != "1" || o.Data["k"] != "mine" {
 		t.Errorf("it is %+v", o)

@@ -16,29 +16,31 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"parley.dev/parley/internal/kube/kubeapi"
+	"parley.dev/parley/internal/tools"
 )
 
-// object reads an object, without values of Secrets.
-func (a *access) object(ctx context.Context, kind *kubeapi.Kind, namespace, name string) (*unstructured.Unstructured,
-	error) {
-	raw, err := a.do(ctx, kubeapi.Request{Path: kind.Path(a.within(kind, namespace), name)})
+// lastApplied is an annotation with an earlier state of the object. It has nothing new, but may have values of Secrets.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// read reads an object for people, with the values of Secrets. The model does not get it.
+func (a *access) read(ctx context.Context, t target) (*unstructured.Unstructured, error) {
+	raw, err := a.do(ctx, kubeapi.Request{Path: t.kind.Path(t.namespace, t.name)})
 	if err != nil {
 		return nil, err
 	}
 	return decode(raw)
 }
 
-// whole reads an object for people, who decide about a change of it. The model does not get it.
-func (a *access) whole(ctx context.Context, kind *kubeapi.Kind, namespace, name string) (*unstructured.Unstructured,
-	error) {
-	raw, err := a.do(ctx, kubeapi.Request{Path: kind.Path(a.within(kind, namespace), name)})
-	if err != nil {
-		return nil, err
+// readRedacted reads an object without values of Secrets.
+func (a *access) readRedacted(ctx context.Context, t target) (*unstructured.Unstructured, error) {
+	o, err := a.read(ctx, t)
+	if err == nil {
+		removeSecrets(o.Object)
 	}
-	return decodeWhole(raw)
+	return o, err
 }
 
-func decodeWhole(raw []byte) (*unstructured.Unstructured, error) {
+func decode(raw []byte) (*unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
 	if err := json.Unmarshal(raw, &o.Object); err != nil || o.Object == nil {
 		return nil, errors.New("the API server answers with what is no object")
@@ -46,77 +48,65 @@ func decodeWhole(raw []byte) (*unstructured.Unstructured, error) {
 	return o, nil
 }
 
-// decode decodes an object, and takes out the values of Secrets.
-func decode(raw []byte) (*unstructured.Unstructured, error) {
-	o, err := decodeWhole(raw)
-	if err == nil {
-		withoutValues(o.Object)
-	}
-	return o, err
-}
-
-// noise are annotations in which clients keep whole objects as they have applied them. Nothing in them is not
-// elsewhere, but values of Secrets can be.
-var noise = []string{"kubectl.kubernetes.io/last-applied-configuration"}
-
-// withoutValues takes the values of Secrets out of an object, and of whatever is within it, such as the items of a List
-// or a template of a custom resource: data and annotations have their sizes in place of them. managedFields go, too.
-func withoutValues(value any) {
+// removeSecrets removes the values of Secrets from an object, and from all within it, such as the items of a List or a
+// template of a custom resource: data and annotations get their sizes. It also removes managedFields.
+func removeSecrets(value any) {
 	switch v := value.(type) {
 	case []any:
 		for _, item := range v {
-			withoutValues(item)
+			removeSecrets(item)
 		}
 	case map[string]any:
 		if metadata, ok := v["metadata"].(map[string]any); ok {
-			withoutNoise(metadata)
+			removeNoise(metadata)
 		}
 		if v["kind"] == "Secret" && v["apiVersion"] == "v1" {
 			redact(v)
 			return
 		}
 		for _, item := range v {
-			withoutValues(item)
+			removeSecrets(item)
 		}
 	}
 }
 
-func withoutNoise(metadata map[string]any) {
+func removeNoise(metadata map[string]any) {
 	delete(metadata, "managedFields")
 	annotations, ok := metadata["annotations"].(map[string]any)
 	if !ok {
 		return
 	}
-	maps.DeleteFunc(annotations, func(key string, _ any) bool { return slices.Contains(noise, key) })
+	delete(annotations, lastApplied)
 	if len(annotations) == 0 {
 		delete(metadata, "annotations")
 	}
 }
 
-// redact leaves of a Secret what is known not to be a value.
+// redact keeps the fields of a Secret that have no values.
 func redact(secret map[string]any) {
 	shown := []string{"apiVersion", "kind", "metadata", "type", "immutable", "data", "stringData"}
 	maps.DeleteFunc(secret, func(key string, _ any) bool { return !slices.Contains(shown, key) })
-	sizes(secret, "data", func(text string) int {
+	replaceBySizes(secret, "data", func(text string) int {
 		decoded, err := base64.StdEncoding.DecodeString(text)
 		if err != nil {
 			return len(text)
 		}
 		return len(decoded)
 	})
-	sizes(secret, "stringData", func(text string) int { return len(text) })
+	length := func(text string) int { return len(text) }
+	replaceBySizes(secret, "stringData", length)
 	if metadata, ok := secret["metadata"].(map[string]any); ok {
-		sizes(metadata, "annotations", func(text string) int { return len(text) })
+		replaceBySizes(metadata, "annotations", length)
 	} else {
 		delete(secret, "metadata")
 	}
 }
 
-// sizes puts sizes in the place of the values of a member.
-func sizes(of map[string]any, member string, size func(text string) int) {
-	values, ok := of[member].(map[string]any)
+// replaceBySizes replaces the values of a member by their sizes.
+func replaceBySizes(object map[string]any, member string, size func(text string) int) {
+	values, ok := object[member].(map[string]any)
 	if !ok {
-		delete(of, member)
+		delete(object, member)
 		return
 	}
 	for key, value := range values {
@@ -125,8 +115,26 @@ func sizes(of map[string]any, member string, size func(text string) int) {
 	}
 }
 
-// text is an object as YAML.
-func text(object map[string]any) (string, error) {
+// fitYAML encodes the result that with returns for the YAML of an object, truncated to what the model of the chat can
+// read. The length of its encoding in JSON is not known before, so that the first results may be too long.
+func (a *access) fitYAML(object *unstructured.Unstructured, with func(text string) any) (string, error) {
+	text, err := encodeYAML(object.Object)
+	if err != nil {
+		return "", err
+	}
+	limit := tools.ResultLimitOf(a.call.Chat)
+	most := limit
+	for range 8 {
+		encoded, err := tools.Encode(with(tools.Truncate(text, most)))
+		if err != nil || len(encoded) <= limit {
+			return encoded, err
+		}
+		most = min(most, len(text)) * limit / len(encoded) * 9 / 10
+	}
+	return tools.Fit(a.call.Chat, most, func(most int) any { return with(tools.Truncate(text, most)) })
+}
+
+func encodeYAML(object map[string]any) (string, error) {
 	if len(object) == 0 {
 		return "", nil
 	}

@@ -4,6 +4,11 @@
 package kubernetes
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,13 +16,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/internal/kube/kubeapi"
+	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/waiting"
 )
 
@@ -29,10 +40,8 @@ func TestGetAcceptsAnyResourceNameForm(t *testing.T) {
 		"deployments.v1.apps"} {
 		var got getResult
 		s.must("k8s_get", `{"resource":"`+name+`","name":"web"}`, &got)
-		if !strings.Contains(got.Object, "replicas: 2") || !strings.Contains(got.Object, "kind: Deployment") ||
-			strings.Contains(got.Object, "managedFields") {
-			t.Errorf("by %s it is\n%s", name, got.Object)
-		}
+		check.Contains(t, got.Object, "replicas: 2", "kind: Deployment")
+		check.Lacks(t, got.Object, "managedFields")
 	}
 }
 
@@ -109,9 +118,7 @@ func kubectl(t *testing.T, script string) {
 		ClientKeyData: cluster.Config.KeyData}
 	c.Contexts["own"] = &clientcmdapi.Context{Cluster: "own", AuthInfo: "own"}
 	c.CurrentContext = "own"
-	if err := clientcmd.WriteToFile(*c, file); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, clientcmd.WriteToFile(*c, file))
 	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-ec", script)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+file, "PATH="+os.Getenv("KUBEBUILDER_ASSETS")+":"+os.Getenv("PATH"),
 		"KUBECACHEDIR="+t.TempDir())
@@ -150,8 +157,8 @@ func TestAnAccountThatDoesNotExistIsNamed(t *testing.T) {
 	s := ungranted(t, "")
 	s.grant("parley-generation", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"},
 		Verbs: []string{"create"}})
-	s.chat.Spec.Kubernetes.ServiceAccountName = "nobody"
-	s.fails("k8s_get", `{"resource":"cm","name":"a"}`, "no token of service account nobody", "not found")
+	s.chat.Spec.Kubernetes.ServiceAccountName = "none"
+	s.fails("k8s_get", `{"resource":"cm","name":"a"}`, "no token of service account none", "not found")
 	if why := Unavailable(t.Context(), s.client(), s.chat); why == nil || why.Reason != v1alpha1.KubernetesTokenFailed ||
 		!strings.Contains(why.Message, "not found") {
 		t.Errorf("people read %+v", why)
@@ -167,25 +174,18 @@ func TestListsArePrintedAsKubectlPrintsThem(t *testing.T) {
 	}
 	var first, next, selected listResult
 	s.must("k8s_list", `{"resource":"po","limit":2}`, &first)
-	if lines := strings.Split(first.Table, "\n"); len(lines) != 3 || !strings.HasPrefix(lines[0], "NAME  READY  STATUS") ||
-		!strings.HasPrefix(lines[1], "a     0/1    Pending") || first.Count != 2 || first.Continue == "" ||
-		*first.Remaining != 1 {
-		t.Errorf("the first page is %+v", first)
-	}
+	check.InOrder(t, first.Table, "NAME  READY  STATUS", "\na     0/1    Pending", "\nb ")
+	check.Equal(t, "first page", listResult{Table: first.Table, Count: 2, Continue: first.Continue, Remaining: new(int64(1))}, first)
 	s.must("k8s_list", `{"resource":"po","limit":2,"continue":`+jsonString(first.Continue)+`}`, &next)
-	if next.Count != 1 || next.Continue != "" || !strings.Contains(next.Table, "\nc ") {
-		t.Errorf("the next page is %+v", next)
-	}
+	check.Contains(t, next.Table, "\nc ")
+	check.Equal(t, "next page", listResult{Table: next.Table, Count: 1}, next)
 	s.must("k8s_list", `{"resource":"po","wide":true,"label_selector":"n in (b)","field_selector":"metadata.name=b"}`,
 		&selected)
-	if selected.Count != 1 || !strings.Contains(selected.Table, "NOMINATED NODE") ||
-		!strings.Contains(selected.Table, "\nb ") {
-		t.Errorf("what is selected is %+v", selected)
-	}
+	check.Equal(t, "selected", 1, selected.Count)
+	check.InOrder(t, selected.Table, "NOMINATED NODE", "\nb ")
 	var none listResult
-	if s.must("k8s_list", `{"resource":"cm","label_selector":"none=here"}`, &none); none.Count != 0 {
-		t.Errorf("of none there are %+v", none)
-	}
+	s.must("k8s_list", `{"resource":"cm","label_selector":"none=here"}`, &none)
+	check.Equal(t, "none", 0, none.Count)
 }
 
 func TestAListOfAllNamespacesNamesThem(t *testing.T) {
@@ -203,9 +203,7 @@ func TestAListOfAllNamespacesNamesThem(t *testing.T) {
 	})
 	var got listResult
 	s.must("k8s_list", `{"resource":"cm","all_namespaces":true,"field_selector":"metadata.name=mine"}`, &got)
-	if !strings.HasPrefix(got.Table, "NAMESPACE") || !strings.Contains(got.Table, s.ns) {
-		t.Errorf("it says\n%s", got.Table)
-	}
+	check.InOrder(t, got.Table, "NAMESPACE", s.ns)
 }
 
 // event is one about a pod, seen so long ago.
@@ -224,21 +222,15 @@ func TestEventsComeTheNewestFirst(t *testing.T) {
 	s.event("e3", "b", "of another", time.Hour)
 	var all, one, cut eventsResult
 	s.must("k8s_events", `{}`, &all)
-	if len(all.Events) != 3 || !strings.HasPrefix(all.Events[0].Message, "new") || all.Events[1].Message != "of another" ||
-		all.Events[2].Count != 3 || all.Events[0].About != "Pod/a" {
-		t.Errorf("the events are %+v", all)
+	line := func(about, message string) eventLine {
+		return eventLine{Count: 3, Type: "Warning", Reason: "Because", About: about, Message: message}
 	}
-	if strings.ContainsRune(all.Events[0].Message, '\x1b') {
-		t.Errorf("a message of an event says %q", all.Events[0].Message)
-	}
+	check.Equal(t, "events", []eventLine{line("Pod/a", "new [2J"), line("Pod/b", "of another"), line("Pod/a", "old")},
+		all.Events, cmpopts.IgnoreFields(eventLine{}, "Last"))
 	s.must("k8s_events", `{"resource":"pod","name":"b"}`, &one)
-	if len(one.Events) != 1 || one.Events[0].Message != "of another" {
-		t.Errorf("the events about b are %+v", one)
-	}
+	check.Equal(t, "events about b", all.Events[1:2], one.Events)
 	s.must("k8s_events", `{"limit":1}`, &cut)
-	if len(cut.Events) != 1 || cut.Older != 2 {
-		t.Errorf("the newest event is %+v", cut)
-	}
+	check.Equal(t, "newest event", eventsResult{Events: all.Events[:1], Older: 2}, cut)
 	s.fails("k8s_events", `{"name":"b"}`, "give resource and name, or neither")
 }
 
@@ -254,14 +246,11 @@ func TestDescribeReturnsObjectEventsAndPods(t *testing.T) {
 	s.create(other)
 	var got describeResult
 	s.must("k8s_describe", `{"resource":"deploy","name":"web"}`, &got)
-	if !strings.Contains(got.Object, "replicas: 1") || !strings.Contains(got.Pods, "web-1") ||
-		strings.Contains(got.Pods, "other") {
-		t.Errorf("the description is %+v", got)
-	}
-	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "events: ") ||
-		!strings.Contains(got.Notes[0], "cannot list") {
-		t.Errorf("of the events that it may not read it says %q", got.Notes)
-	}
+	check.Contains(t, got.Object, "replicas: 1")
+	check.Contains(t, got.Pods, "web-1")
+	check.Lacks(t, got.Pods, "other")
+	check.Equal(t, "number of notes", 1, len(got.Notes))
+	check.InOrder(t, got.Notes[0], "events: ", "cannot list")
 }
 
 func TestALargeObjectIsCut(t *testing.T) {
@@ -271,5 +260,79 @@ func TestALargeObjectIsCut(t *testing.T) {
 	said, err := s.run("k8s_get", `{"resource":"cm","name":"big"}`)
 	if err != nil || len(said) > 64<<10 || len(said) < 32<<10 || !strings.Contains(said, "bytes left out") {
 		t.Errorf("of 400 KB %d bytes are shown: %v", len(said), err)
+	}
+}
+
+// logging is a chat whose API server answers each request for logs so: that of the tests has no nodes.
+func logging(t *testing.T, handler http.HandlerFunc) func(input string) (logsResult, error) {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	client, err := kubeapi.New(&rest.Config{Host: server.URL},
+		func(context.Context, string) (string, time.Time, error) { return "t", time.Now().Add(time.Hour), nil }, time.Now)
+	check.OK(t, err)
+	chat := chattest.In("team", chattest.Chat("c"))
+	chat.Spec.Kubernetes = &v1alpha1.KubernetesAccess{ServiceAccountName: "worker"}
+	return func(input string) (got logsResult, err error) {
+		said, err := newTool(client, logsDefinition, logs).Run(t.Context(), tools.Call{ToolCall: v1alpha1.ToolCall{Input: input}, Chat: chat})
+		if err == nil {
+			err = json.Unmarshal([]byte(said), &got)
+		}
+		return got, err
+	}
+}
+
+func TestTheNewestLinesOfAContainerAreRead(t *testing.T) {
+	var path, query string
+	read := logging(t, func(w http.ResponseWriter, r *http.Request) {
+		path, query = r.URL.Path, r.URL.RawQuery
+		fmt.Fprint(w, "one\ntwo \xff\n")
+	})
+	got, err := read(`{"pod":"web-1"}`)
+	check.OK(t, err)
+	check.Equal(t, "logs", logsResult{Lines: "one\ntwo \uFFFD\n"}, got)
+	if path != "/api/v1/namespaces/team/pods/web-1/log" || query != "limitBytes=4194304&tailLines=200" {
+		t.Errorf("it asks for %s?%s", path, query)
+	}
+	_, err = read(`{"pod":"web-1","namespace":"other","container":"main","previous":true,"tail_lines":7,` +
+		`"since_seconds":60,"timestamps":true}`)
+	if err != nil || path != "/api/v1/namespaces/other/pods/web-1/log" ||
+		query != "container=main&limitBytes=4194304&previous=true&sinceSeconds=60&tailLines=7&timestamps=true" {
+		t.Errorf("it asks for %s?%s: %v", path, query, err)
+	}
+}
+
+func TestOfManyLinesTheNewestAreShown(t *testing.T) {
+	size := 0
+	read := logging(t, func(w http.ResponseWriter, _ *http.Request) {
+		for i := range size / 10 {
+			fmt.Fprintf(w, "line %04d\n", i%10000)
+		}
+	})
+	size = 1 << 20
+	got, err := read(`{"pod":"web-1"}`)
+	if err != nil || !got.Cut || got.Newest || len(got.Lines) < 8<<10 || len(got.Lines) > tools.MaxResultBytes ||
+		!strings.HasPrefix(got.Lines, "line ") || !strings.HasSuffix(got.Lines, "line 4856\n") {
+		t.Errorf("of 1 MiB it says %d bytes, %t, %t, %v", len(got.Lines), got.Cut, got.Newest, err)
+	}
+	size = maxLogBytes + 10
+	if got, err = read(`{"pod":"web-1"}`); err != nil || !got.Newest {
+		t.Errorf("where the API server leaves lines out it says %t, %v", got.Newest, err)
+	}
+	size = kubeapi.MaxAnswer * 2
+	if _, err = read(`{"pod":"web-1"}`); err == nil || !strings.Contains(err.Error(), "ask for less") {
+		t.Errorf("of too much it says %v", err)
+	}
+}
+
+func TestLogsErrorOfAPIServerIsReturned(t *testing.T) {
+	read := logging(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `{"kind":"Status","status":"Failure","code":400,"reason":"BadRequest",`+
+			`"message":"a container name must be specified for pod web-1, choose one of: [a\u001b[2J b]"}`)
+	})
+	_, err := read(`{"pod":"web-1"}`)
+	if err == nil || !strings.Contains(err.Error(), "choose one of: [a") || strings.ContainsRune(err.Error(), '\x1b') {
+		t.Errorf("it says %v", err)
 	}
 }

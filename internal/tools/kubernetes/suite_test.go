@@ -27,6 +27,7 @@ import (
 	"parley.dev/parley/internal/kube/kubeapi"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testcluster"
 	"parley.dev/parley/test/kit/waiting"
 )
@@ -92,16 +93,12 @@ func (s *scene) client() *kubeapi.Client {
 	cfg := rest.CopyConfig(cluster.Config)
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + s.ns + ":parley-generation"}
 	pod, err := apiclient.New(cfg, "test")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	mint := func(ctx context.Context, account string) (string, time.Time, error) {
 		return pod.Token(ctx, apiclient.TokenFor{Namespace: s.ns, Account: account, Seconds: kubeapi.TokenSeconds}, "")
 	}
 	made, err := kubeapi.New(cluster.Config, mint, time.Now)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.OK(s.t, err)
 	return made
 }
 
@@ -164,9 +161,7 @@ func (s *scene) must(tool, input string, into any) {
 	if err != nil {
 		s.t.Fatalf("%s %s: %v", tool, input, err)
 	}
-	if err := json.Unmarshal([]byte(said), into); err != nil {
-		s.t.Fatalf("%s says %s: %v", tool, said, err)
-	}
+	check.OK(s.t, json.Unmarshal([]byte(said), into))
 }
 
 // fails makes a call that must fail with these words.
@@ -176,11 +171,7 @@ func (s *scene) fails(tool, input string, words ...string) {
 	if err == nil {
 		s.t.Fatalf("%s %s: %s", tool, input, said)
 	}
-	for _, w := range words {
-		if !strings.Contains(err.Error(), w) {
-			s.t.Errorf("%s %s does not say %q: %v", tool, input, w, err)
-		}
-	}
+	check.Contains(s.t, err.Error(), words...)
 }
 
 // asks makes a call that must ask people, and returns what.
@@ -189,7 +180,7 @@ func (s *scene) asks(tool, input string) tools.Question {
 	s.answer = nil
 	said, err := s.run(tool, input)
 	if !errors.Is(err, tools.ErrAsks) || s.asked == nil {
-		s.t.Fatalf("%s %s asks nobody: %s, %v", tool, input, said, err)
+		s.t.Fatalf("%s %s asks no one: %s, %v", tool, input, said, err)
 	}
 	return *s.asked
 }

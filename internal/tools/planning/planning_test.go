@@ -6,12 +6,14 @@ package planning_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/planning"
+	"parley.dev/parley/test/kit/check"
 )
 
 const which = `{"questions":[{"header":"Store","question":"Which store?","options":[{"label":"Postgres",` +
@@ -45,9 +47,7 @@ func TestQuestionsAreARequestForInput(t *testing.T) {
 	want := `{"questions":{"method":"elicitation/create","params":{"message":"The model asks:","mode":"form",` +
 		`"requestedSchema":{"properties":{"answer":{"description":"Which store?\n- Postgres: A service.\n- SQLite",` +
 		`"examples":["Postgres","SQLite"],"title":"Store","type":"string"}},"required":["answer"],"type":"object"}}}}`
-	if asked.Requests != want {
-		t.Errorf("asked %s\nwant  %s", asked.Requests, want)
-	}
+	check.Equal(t, "requests", want, asked.Requests)
 }
 
 func TestTheLongestQuestionsFit(t *testing.T) {
@@ -60,7 +60,7 @@ func TestTheLongestQuestionsFit(t *testing.T) {
 	}
 }
 
-func TestWhatPeopleSayIsTheResult(t *testing.T) {
+func TestAnswersOfPeopleAreTheResult(t *testing.T) {
 	two := `{"questions":[{"question":"Which?"},{"question":"When?"}]}`
 	for name, c := range map[string]struct {
 		input  string
@@ -77,9 +77,9 @@ func TestWhatPeopleSayIsTheResult(t *testing.T) {
 			`{"answers":[{"question":"Which?"},{"question":"When?"}],"declined":true,"comment":"Decide yourself."}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, got, err := run(t, "ask_user_question", c.input, false, &c.answer); err != nil || got != c.want {
-				t.Errorf("got  %s, %v\nwant %s", got, err, c.want)
-			}
+			_, got, err := run(t, "ask_user_question", c.input, false, &c.answer)
+			check.OK(t, err)
+			check.Equal(t, "result", c.want, got)
 		})
 	}
 }
@@ -98,29 +98,20 @@ func TestInvalidQuestionOrPlanReturnsReason(t *testing.T) {
 		"a plan that says nothing": {"propose_plan", `{"plan":" \n"}`, nil, "plan is blank"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, got, err := run(t, c.tool, c.input, false, c.answer); err == nil || errors.Is(err, tools.ErrAsks) ||
-				!strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %s, %v", got, err)
-			}
+			_, _, err := run(t, c.tool, c.input, false, c.answer)
+			check.Contains(t, fmt.Sprint(err), c.want)
 		})
 	}
 }
 
-func TestAnApprovedPlanSaysWhatIsNext(t *testing.T) {
+func TestApprovedPlanReturnsNextStep(t *testing.T) {
 	_, got, err := run(t, "propose_plan", `{"plan":"1. Scale it."}`, false, nil)
-	if err != nil || !strings.Contains(got, `"approved":true`) {
-		t.Errorf("got %s, %v", got, err)
-	}
+	check.OK(t, err)
+	check.Contains(t, got, `"approved":true`)
 }
 
 func TestPlanningToolsAreOfferedByModeOrName(t *testing.T) {
 	registry := tools.NewRegistry(planning.Tools()...)
-	offered := func(chat *v1alpha1.Chat) (names string) {
-		for _, tool := range registry.Suited(registry.InMode(chat)) {
-			names += tool.Name + " "
-		}
-		return names
-	}
 	for name, c := range map[string]struct {
 		mode     v1alpha1.ChatMode
 		approved bool
@@ -138,8 +129,10 @@ func TestPlanningToolsAreOfferedByModeOrName(t *testing.T) {
 		chat := &v1alpha1.Chat{}
 		chat.Spec.Mode, chat.Status.Turn = c.mode, &v1alpha1.TurnStatus{PlanApproved: c.approved}
 		chat.Spec.Tools = &v1alpha1.ChatTools{Allow: c.allow}
-		if got := offered(chat); got != c.want {
-			t.Errorf("%s: offered %q, want %q", name, got, c.want)
+		names := ""
+		for _, tool := range registry.Suited(registry.InMode(chat)) {
+			names += tool.Name + " "
 		}
+		check.Equal(t, name, c.want, names)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"parley.dev/parley/internal/text/skill"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/client"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeworkspace"
 )
 
@@ -52,7 +53,7 @@ func newBench(t *testing.T) *bench {
 func (b *bench) Of(context.Context, *v1alpha1.Chat) (*client.Client, error) {
 	b.asked++
 	if b.stopped {
-		return nil, errors.New("WorkspaceStopped: nobody needs it")
+		return nil, errors.New("WorkspaceStopped: Idle")
 	}
 	return b.agent.Client(), nil
 }
@@ -91,21 +92,23 @@ func inMemory(name string, files map[string]string) skill.Skill {
 func (b *bench) write(name, content string) {
 	b.t.Helper()
 	file := filepath.Join(b.dir, name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-		b.t.Fatal(err)
-	}
+	check.OK(b.t, os.MkdirAll(filepath.Dir(file), 0o700))
+	check.OK(b.t, os.WriteFile(file, []byte(content), 0o600))
+}
+
+// link makes a link in the skills of the workspace.
+func (b *bench) link(name, to string) {
+	b.t.Helper()
+	file := filepath.Join(b.dir, ".agents", name)
+	check.OK(b.t, os.MkdirAll(filepath.Dir(file), 0o700))
+	check.OK(b.t, os.Symlink(to, file))
 }
 
 // call makes a call as a batch does.
 func (b *bench) call(name string, arguments map[string]any) v1alpha1.ToolResult {
 	b.t.Helper()
 	input, err := json.Marshal(arguments)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	check.OK(b.t, err)
 	return tools.NewRegistry(Tools(b.options())...).Execute(b.t.Context(), &tools.Batch{Chat: b.chat,
 		Calls: []v1alpha1.ToolCall{{ID: "1", Name: name, Input: string(input)}}}, nil)[0]
 }

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package skills holds the tools by which a model reads skills: those of the ConfigMaps that its chat names, and those
-// in the workspace. They only read. A call for a skill of a ConfigMap neither starts the workspace nor waits for it.
+// Package skills has the tools with which a model reads skills: those of the ConfigMaps that its chat names, and those
+// in the workspace. A call for a skill of a ConfigMap neither starts the workspace nor waits for it.
 package skills
 
 import (
@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"time"
 
@@ -18,22 +19,25 @@ import (
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/arguments"
 	"parley.dev/parley/internal/tools/workspace"
+	"parley.dev/parley/internal/workspace/client"
+	"parley.dev/parley/internal/workspace/protocol"
 )
 
 const (
-	// offered is to which chats the tools are offered.
 	offered = "chats that have `spec.skillsFrom`, or a workspace"
-	// maxName is how many characters a name may have with its source: more than any has.
+	// maxName bounds the characters of a name with its source. It is more than any has.
 	maxName = 200
-	// glance is how long the workspace may take to say whether it has a skill of the name, too, while it is not needed.
-	glance = 2 * time.Second
-	// listing is how long it may take to say which skills it has, where it is needed.
-	listing = 30 * time.Second
+	// glanceTimeout bounds the search in a workspace that the call does not need, listTimeout that in one it needs.
+	glanceTimeout, listTimeout = 2 * time.Second, 30 * time.Second
+	// maxFiles and maxFilesBytes bound the list of files of a skill, so that there is room for its text.
+	maxFiles, maxFilesBytes = 100, 4 << 10
+
+	workspacePrefix = string(skill.FromWorkspace) + "/"
 )
 
 // Options of the tools. All are required.
 type Options struct {
-	// OfChat reads the skills that the chat names in skillsFrom, without those that are not there.
+	// OfChat reads the skills that the chat names in skillsFrom and that exist.
 	OfChat func(ctx context.Context, chat *v1alpha1.Chat) ([]skill.Skill, error)
 	// Workspaces of the chats.
 	Workspaces workspace.Workspaces
@@ -41,164 +45,262 @@ type Options struct {
 	Has func(chat *v1alpha1.Chat) bool
 }
 
-// Tools are all of them.
-func Tools(o Options) []tools.Tool {
-	own := &common{o}
-	return []tools.Tool{readSkill{own}, readSkillFile{own}}
+// Tools returns all tools of the package.
+func Tools(o Options) []tools.Tool { return []tools.Tool{o.readSkill(), o.readSkillFile()} }
+
+func (o Options) traits() tools.Traits {
+	return tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: o.mayHaveSkills, Repeatable: true,
+		MayNeedWorkspace: func(chat *v1alpha1.Chat, input string) bool {
+			var args struct {
+				Name string `json:"name"`
+			}
+			return json.Unmarshal([]byte(input), &args) == nil && o.needsWorkspace(chat, args.Name)
+		}}
 }
 
-// common is what the tools share.
-type common struct{ options Options }
-
-// suits reports whether the chat can have skills.
-func (c *common) suits(chat *v1alpha1.Chat) bool {
-	return len(chat.Spec.SkillsFrom) > 0 || c.options.Has(chat)
+func (o Options) mayHaveSkills(chat *v1alpha1.Chat) bool {
+	return len(chat.Spec.SkillsFrom) > 0 || o.Has(chat)
 }
 
-// mayNeedWorkspace reports whether the name is one of a skill in the workspace. A bare name is, in a chat that names
-// no other skills; elsewhere it finds one in the workspace only while that runs.
-func (c *common) mayNeedWorkspace(chat *v1alpha1.Chat, input string) bool {
-	var given struct {
-		Name string `json:"name"`
-	}
-	if json.Unmarshal([]byte(input), &given) != nil { // The call will be told so.
-		return false
-	}
-	return c.needs(chat, given.Name)
+// needsWorkspace reports whether the skill of that name is in the workspace. A bare name is, if the chat names no
+// ConfigMaps. Otherwise it finds a skill in the workspace only while that runs.
+func (o Options) needsWorkspace(chat *v1alpha1.Chat, name string) bool {
+	return o.Has(chat) && (strings.HasPrefix(name, workspacePrefix) ||
+		!strings.Contains(name, "/") && len(chat.Spec.SkillsFrom) == 0)
 }
-
-func (c *common) needs(chat *v1alpha1.Chat, name string) bool {
-	switch {
-	case !c.options.Has(chat):
-		return false
-	case from(name, skill.FromWorkspace):
-		return true
-	}
-	return !strings.Contains(name, "/") && len(chat.Spec.SkillsFrom) == 0
-}
-
-func from(name string, source skill.Source) bool { return strings.HasPrefix(name, string(source)+"/") }
 
 // nameArgument is the schema of the name of a skill.
-func nameArgument() map[string]any {
-	return arguments.Text(1, maxName, "The skill, as it is listed: configmap/NAME or workspace/NAME. NAME alone is "+
-		"enough where only one has it.")
-}
+var nameArgument = arguments.Text(1, maxName, "The skill, as it is listed: configmap/NAME or workspace/NAME. NAME "+
+	"alone is enough where only one has it.")
 
 // find is the skill of that name. The error is for the model.
-func (c *common) find(ctx context.Context, chat *v1alpha1.Chat, name string) (*skill.Skill, error) {
-	var all []skill.Skill
-	needed := c.needs(chat, name)
-	if !needed || !from(name, skill.FromWorkspace) {
-		named, err := c.ofChat(ctx, chat)
+func (o Options) find(ctx context.Context, chat *v1alpha1.Chat, name string) (*skill.Skill, error) {
+	if o.needsWorkspace(chat, name) {
+		all, err := o.inWorkspace(ctx, chat)
 		if err != nil {
 			return nil, err
 		}
-		all = named
-	}
-	if needed {
-		there, err := c.inWorkspace(ctx, chat)
-		if err != nil {
-			return nil, err
-		}
-		return skill.Find(append(all, there...), name)
-	}
-	if !c.options.Has(chat) || strings.Contains(name, "/") {
 		return skill.Find(all, name)
 	}
-	there, answered := c.glance(ctx, chat)
-	found, err := skill.Find(append(all, there...), name)
-	if err != nil && !answered {
-		return nil, fmt.Errorf("%w. The workspace was not asked, as it does not run: for a skill in it, name %.200q", err,
-			string(skill.FromWorkspace)+"/"+name)
-	}
-	return found, err
-}
-
-func (c *common) ofChat(ctx context.Context, chat *v1alpha1.Chat) ([]skill.Skill, error) {
-	named, err := c.options.OfChat(ctx, chat)
+	all, err := o.OfChat(ctx, chat)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
 		return nil, fmt.Errorf("the skills of this chat cannot be read: %w", err)
+	case !o.Has(chat) || strings.Contains(name, "/"):
+		return skill.Find(all, name)
 	}
-	return named, nil
+	within, cancel := context.WithTimeout(ctx, glanceTimeout)
+	defer cancel()
+	more, noAnswer := o.inWorkspace(within, chat)
+	found, err := skill.Find(append(all, more...), name)
+	if err != nil && noAnswer != nil {
+		return nil, fmt.Errorf("%w. The workspace was not asked, as it does not run: for a skill in it, name %.200q", err,
+			workspacePrefix+name)
+	}
+	return found, err
 }
 
-func (c *common) inWorkspace(ctx context.Context, chat *v1alpha1.Chat) ([]skill.Skill, error) {
-	client, err := workspace.Open(ctx, c.options.Workspaces, chat)
+func (o Options) inWorkspace(ctx context.Context, chat *v1alpha1.Chat) ([]skill.Skill, error) {
+	client, err := workspace.Open(ctx, o.Workspaces, chat)
 	if err != nil {
 		return nil, err
 	}
-	within, cancel := context.WithTimeout(ctx, listing)
+	within, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	there, err := InWorkspace(within, client)
+	found, err := InWorkspace(within, client)
 	if err != nil {
 		return nil, workspace.Problem(ctx, err)
 	}
-	return there.Skills, nil
+	return found.Skills, nil
 }
 
-// glance is what the workspace has, if it says so at once: the call does not need it, and it may not run.
-func (c *common) glance(ctx context.Context, chat *v1alpha1.Chat) (there []skill.Skill, answered bool) {
-	ctx, cancel := context.WithTimeout(ctx, glance)
-	defer cancel()
-	there, err := c.inWorkspace(ctx, chat)
-	return there, err == nil
-}
-
-// fileProblem says why a file cannot be had, for the model.
+// fileProblem explains to the model why a file cannot be read.
 func fileProblem(ctx context.Context, s *skill.Skill, file string, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, skill.ErrTooLarge):
 		return fmt.Errorf("%.200q of skill %s is too large: it may have %d KiB%s", file, s.FullName(),
-			skill.MaxFileBytes>>10, inDir(s, "read_file reads a part of it", file))
-	case errors.Is(err, skill.ErrNoFile):
-		return fmt.Errorf("skill %s has no file %.200q; %s", s.FullName(), file, filesOf(ctx, s))
+			skill.MaxFileBytes>>10, adviceFor(s, file, "read_file reads a part of it"))
+	case !errors.Is(err, skill.ErrNoFile):
+		return fmt.Errorf("%.200q of skill %s cannot be read: %w", file, s.FullName(), err)
 	}
-	return fmt.Errorf("%.200q of skill %s cannot be read: %w", file, s.FullName(), err)
+	files, more, err := listed(ctx, s)
+	if err != nil {
+		return fmt.Errorf("skill %s has no file %.200q; its files cannot be listed", s.FullName(), file)
+	}
+	if more {
+		files = append(files, "and more")
+	}
+	return fmt.Errorf("skill %s has no file %.200q; its files are: %s", s.FullName(), file, strings.Join(files, ", "))
 }
 
-// inDir is what to do with a file instead, if it is in the workspace.
-func inDir(s *skill.Skill, instead, file string) string {
+// adviceFor says how to read a file of the workspace otherwise; empty for a ConfigMap.
+func adviceFor(s *skill.Skill, file, advice string) string {
 	if s.Dir == "" {
 		return ""
 	}
-	return fmt.Sprintf("; %s, at %.300q", instead, s.Dir+"/"+file)
+	return fmt.Sprintf("; %s, at %.300q", advice, s.Dir+"/"+file)
 }
 
-func filesOf(ctx context.Context, s *skill.Skill) string {
-	files, more, err := listed(ctx, s)
-	if err != nil {
-		return "its files cannot be listed"
-	}
-	and := ""
-	if more {
-		and = ", and more"
-	}
-	return "its files are: " + strings.Join(files, ", ") + and
-}
-
-const (
-	// maxFiles and maxFilesBytes bound how many files of a skill are listed, so that there is room for its text.
-	maxFiles, maxFilesBytes = 100, 4 << 10
-)
-
-// listed are the files of a skill, as many as are shown.
+// listed are the first files of a skill, within the limits.
 func listed(ctx context.Context, s *skill.Skill) (files []string, more bool, err error) {
 	all, more, err := s.Files(ctx)
-	if err != nil {
-		return nil, false, err
-	}
 	size := 0
 	for i, file := range all {
 		if size += len(file); i == maxFiles || size > maxFilesBytes {
-			return files, true, nil
+			return all[:i:i], true, err
 		}
-		files = append(files, file)
 	}
-	return files, more, nil
+	return all, more, err
+}
+
+const (
+	// Directory is where the skills of a workspace are.
+	Directory = ".agents/skills"
+	// lowerMain is a common variant of skill.MainFile.
+	lowerMain = "skill.md"
+	// maxEntries bounds the entries of the directory that are read: some are no skills.
+	maxEntries = 2 * skill.MaxIndexed
+	// maxFound bounds the search for files of a skill.
+	maxFound = 1000
+)
+
+// Found are the skills in a workspace.
+type Found struct {
+	// Skills are in the order of their paths, at most skill.MaxIndexed.
+	Skills []skill.Skill
+	// More reports whether there are others.
+	More bool
+	// Unread are the folders that cannot be read, sorted by path.
+	Unread []Unread
+}
+
+// Unread is a folder that cannot be read, such as a link to a folder outside the workspace.
+type Unread struct {
+	Dir string
+	Err error
+}
+
+// InWorkspace finds the skills in the workspace: the folders in .agents/skills, or links to folders in the workspace,
+// that have a SKILL.md or skill.md.
+func InWorkspace(ctx context.Context, c *client.Client) (found Found, err error) {
+	// A link to a folder is an entry like a file: the search does not follow it.
+	entries, err := c.Search(ctx, protocol.SearchRequest{Path: Directory, Hidden: true, Limit: maxEntries,
+		Glob: "{*,*/" + skill.MainFile + ",*/" + lowerMain + "}"})
+	if isCode(err, protocol.NotFound) {
+		return Found{}, nil
+	}
+	if err != nil {
+		return Found{}, err
+	}
+	found.More = entries.Truncated
+	var names skill.Names
+	seen := map[string]bool{}
+	for _, match := range entries.Matches[:min(len(entries.Matches), maxEntries)] {
+		folder, ok := folderOf(match.Path)
+		if !ok || seen[folder] {
+			continue
+		}
+		if len(found.Skills) == skill.MaxIndexed {
+			found.More = true
+			break
+		}
+		seen[folder] = true
+		if err := found.add(ctx, c, folder, &names); err != nil {
+			return Found{}, err
+		}
+	}
+	return found, nil
+}
+
+// add adds the skill in a folder, or the reason why it cannot be read. It fails if the workspace does not answer.
+func (f *Found) add(ctx context.Context, c *client.Client, folder string, names *skill.Names) error {
+	dir := path.Join(Directory, folder)
+	main, content, err := readMain(ctx, c, dir)
+	_, refused := errors.AsType[*protocol.Error](err)
+	switch {
+	case isCode(err, protocol.NotFound): // The folder has no skill.
+		return nil
+	case refused:
+		f.Unread = append(f.Unread, Unread{dir, err})
+		return nil
+	case err != nil:
+		return err
+	}
+	about := skill.Parse(content)
+	f.Skills = append(f.Skills, skill.Skill{
+		Source: skill.FromWorkspace, Name: names.Next(about.Name, folder), Description: about.Description,
+		Dir: dir, Main: main,
+		Files: func(ctx context.Context) ([]string, bool, error) { return listFiles(ctx, c, dir, main) },
+		File: func(ctx context.Context, file string) ([]byte, error) {
+			return readFile(ctx, c, path.Join(dir, file))
+		},
+	})
+	return nil
+}
+
+// readMain reads the file with the instructions of the skill in a folder.
+func readMain(ctx context.Context, c *client.Client, dir string) (main string, content []byte, err error) {
+	for _, main = range []string{skill.MainFile, lowerMain} {
+		content, err = c.Content(ctx, path.Join(dir, main), skill.MaxFileBytes)
+		if !isCode(err, protocol.NotFound) {
+			break
+		}
+	}
+	return main, content, err
+}
+
+// folderOf is the folder of a search result: that of a SKILL.md or skill.md, or else the entry itself, which may be a
+// link. Its path does not count: the directory of the skills may be a link, too.
+func folderOf(file string) (folder string, ok bool) {
+	folder = path.Base(file)
+	if folder == skill.MainFile || folder == lowerMain {
+		folder = path.Base(path.Dir(file))
+	}
+	_, err := skill.CheckPath(folder)
+	return folder, err == nil
+}
+
+// listFiles lists the files in the folder of a skill, without hidden and ignored ones.
+func listFiles(ctx context.Context, c *client.Client, dir, main string) (files []string, more bool, err error) {
+	// Search results have resolved paths. The path of the main file has the prefix of the folder.
+	mains, err := c.Search(ctx, protocol.SearchRequest{Path: dir, Glob: main, Hidden: true, Limit: 1})
+	if err != nil {
+		return nil, false, workspace.Problem(ctx, err)
+	}
+	if len(mains.Matches) == 0 {
+		return nil, false, nil // The skill was removed meanwhile.
+	}
+	found, err := c.Search(ctx, protocol.SearchRequest{Path: dir, Limit: maxFound})
+	if err != nil {
+		return nil, false, workspace.Problem(ctx, err)
+	}
+	for _, match := range found.Matches {
+		file, ok := strings.CutPrefix(match.Path, strings.TrimSuffix(mains.Matches[0].Path, main))
+		if _, err := skill.CheckPath(file); ok && err == nil {
+			files = append(files, file)
+		}
+	}
+	return files, found.Truncated, nil
+}
+
+func readFile(ctx context.Context, c *client.Client, file string) ([]byte, error) {
+	content, err := c.Content(ctx, file, skill.MaxFileBytes)
+	switch {
+	case isCode(err, protocol.NotFound):
+		return nil, skill.ErrNoFile
+	case isCode(err, protocol.TooLarge):
+		return nil, skill.ErrTooLarge
+	case err != nil:
+		return nil, workspace.Problem(ctx, err)
+	}
+	return content, nil
+}
+
+func isCode(err error, code protocol.ErrorCode) bool {
+	refused, ok := errors.AsType[*protocol.Error](err)
+	return ok && refused.Code == code
 }

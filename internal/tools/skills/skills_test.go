@@ -6,40 +6,34 @@ package skills
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/workspace/protocol"
+	"parley.dev/parley/test/kit/check"
 )
 
-func named(name string) map[string]any { return map[string]any{"name": name} }
+func skillNamed(name string) map[string]any { return map[string]any{"name": name} }
 
 func fileOf(name, path string) map[string]any { return map[string]any{"name": name, "path": path} }
 
-func TestASkillOfAConfigMapIsRead(t *testing.T) {
+func TestSkillOfConfigMapIsRead(t *testing.T) {
 	b := newBench(t)
 	want := map[string]any{"name": "configmap/pdf", "description": "Fills in forms.", "body": "Run scripts/fill.py.\n",
 		"files": []any{"SKILL.md", "logo.png", "scripts/fill.py"}}
-	if diff := cmp.Diff(want, b.good("read_skill", named("configmap/pdf"))); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "result", want, b.good("read_skill", skillNamed("configmap/pdf")))
 	want = map[string]any{"content": "print('filled')\n", "file_size": 16.0, "total_lines": 1.0, "lines_read": 1.0}
-	if diff := cmp.Diff(want, b.good("read_skill_file", fileOf("configmap/pdf", "./scripts/fill.py"))); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "result", want, b.good("read_skill_file", fileOf("configmap/pdf", "./scripts/fill.py")))
 	if b.asked != 0 {
 		t.Errorf("the workspace was asked for %d times", b.asked)
 	}
 }
 
-func TestASkillInTheWorkspaceIsRead(t *testing.T) {
+func TestSkillInWorkspaceIsRead(t *testing.T) {
 	b := newBench(t)
 	b.write(".agents/skills/build/SKILL.md", "---\nname: builds\ndescription: Builds.\n---\nRun it.")
 	b.write(".agents/skills/build/scripts/run.sh", "make\n")
@@ -47,33 +41,20 @@ func TestASkillInTheWorkspaceIsRead(t *testing.T) {
 	want := map[string]any{"name": "workspace/builds", "description": "Builds.", "body": "Run it.",
 		"files": []any{"SKILL.md", "scripts/run.sh"}, "dir": ".agents/skills/build"}
 	for _, name := range []string{"workspace/builds", "builds"} {
-		if diff := cmp.Diff(want, b.good("read_skill", named(name))); diff != "" {
-			t.Errorf("%s: -want +got\n%s", name, diff)
-		}
+		check.Equal(t, name, want, b.good("read_skill", skillNamed(name)))
 	}
-	if got := b.good("read_skill_file", fileOf("workspace/builds", "scripts/run.sh")); got["content"] != "make\n" {
-		t.Errorf("got %v", got)
-	}
+	check.Equal(t, "content", "make\n", b.good("read_skill_file", fileOf("workspace/builds", "scripts/run.sh"))["content"])
 }
 
 func TestSkillsAreFoundWhereALinkLeads(t *testing.T) {
 	b := newBench(t)
 	b.write(".claude/skills/build/SKILL.md", "Run it.")
 	b.write(".claude/skills/build/docs/how.md", "Call make.")
-	if err := os.Mkdir(filepath.Join(b.dir, ".agents"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("../.claude/skills", filepath.Join(b.dir, ".agents/skills")); err != nil {
-		t.Fatal(err)
-	}
+	b.link("skills", "../.claude/skills")
 	want := map[string]any{"name": "workspace/build", "body": "Run it.", "files": []any{"SKILL.md", "docs/how.md"},
 		"dir": ".agents/skills/build"}
-	if diff := cmp.Diff(want, b.good("read_skill", named("workspace/build"))); diff != "" {
-		t.Errorf("-want +got\n%s", diff)
-	}
-	if got := b.good("read_skill_file", fileOf("workspace/build", "docs/how.md")); got["content"] != "Call make." {
-		t.Errorf("got %v", got)
-	}
+	check.Equal(t, "result", want, b.good("read_skill", skillNamed("workspace/build")))
+	check.Equal(t, "content", "Call make.", b.good("read_skill_file", fileOf("workspace/build", "docs/how.md"))["content"])
 }
 
 func TestLinkedAndLowerCaseSkillsAreFound(t *testing.T) {
@@ -85,9 +66,7 @@ func TestLinkedAndLowerCaseSkillsAreFound(t *testing.T) {
 	b.write(".agents/skills/README.md", "No skill.")
 	for name, to := range map[string]string{"build": "../../shared/build", "test": filepath.Join(b.dir, "shared/test"),
 		"gone": "../../nothing"} {
-		if err := os.Symlink(to, filepath.Join(b.dir, ".agents/skills", name)); err != nil {
-			t.Fatal(err)
-		}
+		b.link("skills/"+name, to)
 	}
 	for name, want := range map[string]map[string]any{
 		"workspace/build": {"body": "Build.", "files": []any{"SKILL.md", "docs/how.md"}, "dir": ".agents/skills/build"},
@@ -95,17 +74,13 @@ func TestLinkedAndLowerCaseSkillsAreFound(t *testing.T) {
 		"workspace/lints": {"body": "Lint.", "files": []any{"skill.md"}, "dir": ".agents/skills/lint"},
 	} {
 		want["name"] = name
-		if diff := cmp.Diff(want, b.good("read_skill", named(name))); diff != "" {
-			t.Errorf("%s: -want +got\n%s", name, diff)
-		}
+		check.Equal(t, name, want, b.good("read_skill", skillNamed(name)))
 	}
-	b.refused("the skills are: workspace/build, workspace/lints, workspace/test", "read_skill", named("workspace/gone"))
-	if got := b.good("read_skill_file", fileOf("workspace/build", "docs/how.md")); got["content"] != "Call make." {
-		t.Errorf("got %v", got)
-	}
+	b.refused("the skills are: workspace/build, workspace/lints, workspace/test", "read_skill", skillNamed("workspace/gone"))
+	check.Equal(t, "content", "Call make.", b.good("read_skill_file", fileOf("workspace/build", "docs/how.md"))["content"])
 }
 
-func TestOnlySkillsOfTheWorkspaceNeedIt(t *testing.T) {
+func TestOnlySkillsOfWorkspaceNeedWorkspace(t *testing.T) {
 	without := &v1alpha1.Chat{}
 	b := newBench(t)
 	registry := tools.NewRegistry(Tools(b.options())...)
@@ -126,9 +101,7 @@ func TestOnlySkillsOfTheWorkspaceNeedIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b.none = c.none
 			for _, tool := range []string{"read_skill", "read_skill_file"} {
-				if got := registry.NeedWorkspace(c.chat, []v1alpha1.ToolCall{{Name: tool, Input: c.input}}); got != c.want {
-					t.Errorf("%s needs it: %t", tool, got)
-				}
+				check.Equal(t, tool, c.want, registry.NeedWorkspace(c.chat, []v1alpha1.ToolCall{{Name: tool, Input: c.input}}))
 			}
 		})
 	}
@@ -136,7 +109,6 @@ func TestOnlySkillsOfTheWorkspaceNeedIt(t *testing.T) {
 
 func TestSkillToolsAreOfferedOnlyWithSkillSources(t *testing.T) {
 	b := newBench(t)
-	own := &common{b.options()}
 	for name, c := range map[string]struct{ named, none, want bool }{
 		"both": {true, false, true}, "ConfigMaps": {true, true, true}, "a workspace": {false, false, true},
 		"neither": {false, true, false},
@@ -145,7 +117,7 @@ func TestSkillToolsAreOfferedOnlyWithSkillSources(t *testing.T) {
 		if c.named {
 			chat = b.chat
 		}
-		if b.none = c.none; own.suits(chat) != c.want {
+		if b.none = c.none; b.options().mayHaveSkills(chat) != c.want {
 			t.Errorf("%s: it is offered: %t", name, !c.want)
 		}
 	}
@@ -155,29 +127,23 @@ func TestUnqualifiedSkillNameResolvesOnlyIfUnique(t *testing.T) {
 	b := newBench(t)
 	b.write(".agents/skills/pdf/SKILL.md", "Ours.")
 	b.write(".agents/skills/build/SKILL.md", "Build.")
-	b.refused(`there is more than one skill "pdf": name configmap/pdf or workspace/pdf`, "read_skill", named("pdf"))
-	if got := b.good("read_skill", named("workspace/pdf")); got["body"] != "Ours." {
-		t.Errorf("got %v", got)
-	}
-	if got := b.good("read_skill", named("build")); got["body"] != "Build." {
-		t.Errorf("got %v", got)
-	}
+	b.refused(`there is more than one skill "pdf": name configmap/pdf or workspace/pdf`, "read_skill", skillNamed("pdf"))
+	check.Equal(t, "body", "Ours.", b.good("read_skill", skillNamed("workspace/pdf"))["body"])
+	check.Equal(t, "body", "Build.", b.good("read_skill", skillNamed("build"))["body"])
 	b.refused(`there is no skill "x"; the skills are: configmap/pdf, configmap/mail, workspace/build, workspace/pdf`,
-		"read_skill", named("x"))
+		"read_skill", skillNamed("x"))
 	b.refused(`there is no skill "configmap/build"; the skills are: configmap/pdf, configmap/mail`, "read_skill",
-		named("configmap/build"))
+		skillNamed("configmap/build"))
 
 	b.stopped = true
-	if got := b.good("read_skill", named("pdf")); got["body"] != "Run scripts/fill.py.\n" {
-		t.Errorf("while the workspace is stopped: %v", got)
-	}
+	check.Equal(t, "body", "Run scripts/fill.py.\n", b.good("read_skill", skillNamed("pdf"))["body"])
 	b.refused(`The workspace was not asked, as it does not run: for a skill in it, name "workspace/build"`, "read_skill",
-		named("build"))
-	b.refused("the workspace of this chat cannot be used: WorkspaceStopped", "read_skill", named("workspace/build"))
+		skillNamed("build"))
+	b.refused("the workspace of this chat cannot be used: WorkspaceStopped", "read_skill", skillNamed("workspace/build"))
 
 	b.none = true
 	b.refused(`there is no skill "workspace/build"; the skills are: configmap/pdf, configmap/mail`, "read_skill",
-		named("workspace/build"))
+		skillNamed("workspace/build"))
 }
 
 func TestUnresponsiveWorkspaceDoesNotBlockConfigMapSkills(t *testing.T) {
@@ -186,24 +152,18 @@ func TestUnresponsiveWorkspaceDoesNotBlockConfigMapSkills(t *testing.T) {
 		<-t.Context().Done()
 		return true
 	}
-	if got := b.good("read_skill", named("pdf")); got["name"] != "configmap/pdf" {
-		t.Errorf("got %v", got)
-	}
+	check.Equal(t, "name", "configmap/pdf", b.good("read_skill", skillNamed("pdf"))["name"])
 }
 
-func TestAPathLeadsNowhereOutOfASkill(t *testing.T) {
+func TestPathOutsideSkillIsRefused(t *testing.T) {
 	b := newBench(t)
 	b.write(".agents/skills/build/SKILL.md", "Build.")
 	b.write(".agents/skills/build/.env", "KEY=1")
 	b.write("secret", "s")
 	for name, path := range map[string]string{"out": "../../../../etc", "device": "/dev/zero"} {
-		if err := os.Symlink(path, filepath.Join(b.dir, ".agents/skills/build", name)); err != nil {
-			t.Fatal(err)
-		}
+		b.link("skills/build/"+name, path)
 	}
-	if err := syscall.Mkfifo(filepath.Join(b.dir, ".agents/skills/build/pipe"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, syscall.Mkfifo(filepath.Join(b.dir, ".agents/skills/build/pipe"), 0o600))
 	for path, words := range map[string]string{
 		"../../../secret": "it must be relative", "/etc/passwd": "it must be relative", ".env": "begin with a dot",
 		"a/../SKILL.md": "it must be relative", "out/passwd": "(OutsideWorkspace)", "device": "(OutsideWorkspace)",
@@ -228,22 +188,17 @@ func TestWorkspaceSkillsIgnorePathsOutsideSkillFolders(t *testing.T) {
 		}
 		return &found, nil
 	}
-	b.refused(`there is no skill "workspace/a"; the skills are: none`, "read_skill", named("workspace/a"))
+	b.refused(`there is no skill "workspace/a"; the skills are: none`, "read_skill", skillNamed("workspace/a"))
 }
 
-func TestASkillThatCannotBeReadIsNone(t *testing.T) {
+func TestUnreadableSkillIsNotListed(t *testing.T) {
 	b := newBench(t)
 	b.write(".agents/skills/build/SKILL.md", "Build.")
-	if err := os.MkdirAll(filepath.Join(b.dir, ".agents/skills/leak"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("/etc/hostname", filepath.Join(b.dir, ".agents/skills/leak/SKILL.md")); err != nil {
-		t.Fatal(err)
-	}
-	b.refused("the skills are: workspace/build", "read_skill", named("workspace/leak"))
+	b.link("skills/leak/SKILL.md", "/etc/hostname")
+	b.refused("the skills are: workspace/build", "read_skill", skillNamed("workspace/leak"))
 }
 
-func TestWhatIsNoTextIsNotShown(t *testing.T) {
+func TestBinaryFileIsRefused(t *testing.T) {
 	b := newBench(t)
 	b.write(".agents/skills/build/SKILL.md", "Build.")
 	b.write(".agents/skills/build/a.bin", "\xff\xfe")
@@ -251,7 +206,7 @@ func TestWhatIsNoTextIsNotShown(t *testing.T) {
 	b.refused(`at ".agents/skills/build/a.bin"`, "read_skill_file", fileOf("workspace/build", "a.bin"))
 }
 
-func TestALargeFileIsRefused(t *testing.T) {
+func TestLargeFileIsRefused(t *testing.T) {
 	b := newBench(t)
 	b.write(".agents/skills/build/SKILL.md", "Build.")
 	b.write(".agents/skills/build/large", strings.Repeat("x", 512<<10+1))
@@ -271,8 +226,8 @@ func TestLongSkillIsTruncatedAndReadableByOffset(t *testing.T) {
 			if limit > 0 {
 				b.chat.Status.Context = &v1alpha1.ContextStatus{Limit: limit}
 			}
-			raw := b.call("read_skill", named("configmap/pdf")).Output
-			got := b.good("read_skill", named("configmap/pdf"))["body"].(string)
+			raw := b.call("read_skill", skillNamed("configmap/pdf")).Output
+			got := b.good("read_skill", skillNamed("configmap/pdf"))["body"].(string)
 			kept, marker, ok := strings.Cut(got, "[... ")
 			if !ok || !strings.HasPrefix(body.String(), kept) || len(raw) > tools.ResultLimitOf(b.chat) ||
 				len(raw) < tools.ResultLimitOf(b.chat)*9/10 {
@@ -293,30 +248,30 @@ func TestLongSkillIsTruncatedAndReadableByOffset(t *testing.T) {
 	}
 }
 
-func TestOneLongLineIsCut(t *testing.T) {
+func TestLongLineIsTruncated(t *testing.T) {
 	b := newBench(t)
 	b.named["mail"]["SKILL.md"] = strings.Repeat("é\x01", 100<<10)
 	for tool, field := range map[string]string{"read_skill": "body", "read_skill_file": "content"} {
-		got := b.good(tool, map[string]any{"read_skill": named("mail"), "read_skill_file": fileOf("mail", "SKILL.md")}[tool].(map[string]any))
+		got := b.good(tool, map[string]any{"read_skill": skillNamed("mail"), "read_skill_file": fileOf("mail", "SKILL.md")}[tool].(map[string]any))
 		if text := got[field].(string); !strings.Contains(text, "bytes of this line left out ...]") || len(text) < 4<<10 {
 			t.Errorf("%s has %d bytes", tool, len(text))
 		}
 	}
 }
 
-func TestManyFilesAreListedInPart(t *testing.T) {
+func TestListOfFilesIsLimited(t *testing.T) {
 	b := newBench(t)
 	for i := range 150 {
 		b.named["mail"][fmt.Sprintf("f%03d", i)] = "x"
 	}
-	got := b.good("read_skill", named("configmap/mail"))
+	got := b.good("read_skill", skillNamed("configmap/mail"))
 	if files := got["files"].([]any); len(files) != 100 || got["note"] != "The skill has more files than these." {
 		t.Errorf("%d files and note %v", len(files), got["note"])
 	}
 	b.refused("f098, and more", "read_skill_file", fileOf("configmap/mail", "x"))
 }
 
-func TestNothingIsBehindTheEndOfAFile(t *testing.T) {
+func TestOffsetBeyondEndReturnsNothing(t *testing.T) {
 	b := newBench(t)
 	got := b.good("read_skill_file", map[string]any{"name": "configmap/mail", "path": "SKILL.md", "offset": 7})
 	if got["content"] != "" || got["note"] != "There is nothing from line 7 on." {

@@ -1,9 +1,9 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package subagents has the tools with which a model starts chats of its own below its chat, and talks to them. They
-// read, and decide: the operator creates the chats and messages, once, when it has committed the results. So a
-// generation pod needs no right to, and a batch that is lost has started nothing.
+// Package subagents has the tools with which a model starts sub-chats, and talks to them. The tools only read and
+// validate. The operator creates the chats and messages, once, when it has committed the results. So a generation pod
+// needs no right to create chats, and a lost batch has started nothing.
 package subagents
 
 import (
@@ -14,6 +14,7 @@ import (
 	"strings"
 	"unicode"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -29,46 +30,49 @@ type Options struct {
 	Chats  func(ctx context.Context, options metav1.ListOptions) (*v1alpha1.ChatList, error)
 }
 
-// Tools are all of them.
+// Tools returns all tools of the package.
 func Tools(o Options) []tools.Tool {
-	c := &common{o}
-	return []tools.Tool{spawn{c}, message{c}, interrupt{c}, list{c}, models{c}}
+	return []tools.Tool{o.spawnAgent(), o.messageAgent(), o.interruptAgent(), o.listAgents(), o.listModels()}
 }
 
-// offered says to which chats.
-const offered = "chats without a parent whose `spec.subAgents` is enabled"
+const (
+	offered = "chats without a parent whose `spec.subAgents` is enabled"
+	// maxName is the maximum length of the name of a Kubernetes object.
+	maxName = 253
+)
 
-type common struct{ options Options }
+// reading are the traits of the tools that list something.
+var reading = tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: mayStart, Repeatable: true}
 
-// suits reports whether the chat is at the top of a family, and its model may start others.
-func suits(chat *v1alpha1.Chat) bool {
+// mayStart reports whether the chat is a root, and its model may start sub-chats.
+func mayStart(chat *v1alpha1.Chat) bool {
 	return chat.Spec.ParentRef == nil && chat.Spec.SubAgents.On()
 }
 
-// allowed is why the chat may do nothing about agents, although its model was told of the tools; nil if it may.
-func allowed(chat *v1alpha1.Chat) error {
-	if !suits(chat) {
+// checkAllowed returns an error for a chat that may start no sub-chats, although its model called a tool.
+func checkAllowed(chat *v1alpha1.Chat) error {
+	if !mayStart(chat) {
 		return errors.New("this chat starts no agents: spec.subAgents does not let it")
 	}
 	return nil
 }
 
-// below are the chats that have the chat as their parent and are not archived.
-func (c *common) below(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.Chat, error) {
-	all, err := c.options.Chats(ctx, metav1.ListOptions{FieldSelector: "spec.parentRef.name=" + chat.Name})
+// children are the chats below the chat that are not archived.
+func (o Options) children(ctx context.Context, chat *v1alpha1.Chat) ([]v1alpha1.Chat, error) {
+	all, err := o.Chats(ctx, metav1.ListOptions{FieldSelector: "spec.parentRef.name=" + chat.Name})
 	if err != nil {
 		return nil, tools.Unread(ctx, "your agents")
 	}
 	return slices.DeleteFunc(all.Items, func(c v1alpha1.Chat) bool { return c.Status.Archived }), nil
 }
 
-// agent reads a chat below the one that calls. Of others the model learns nothing, not even whether they exist.
-func (c *common) agent(ctx context.Context, caller *v1alpha1.Chat, name string) (*v1alpha1.Chat, error) {
-	if err := allowed(caller); err != nil {
+// agent reads a chat below the caller. It does not reveal whether another chat exists.
+func (o Options) agent(ctx context.Context, caller *v1alpha1.Chat, name string) (*v1alpha1.Chat, error) {
+	if err := checkAllowed(caller); err != nil {
 		return nil, err
 	}
 	sub, err := tree.Descendant(name, caller.Name,
-		func(name string) (*v1alpha1.Chat, error) { return c.options.Chat(ctx, name) })
+		func(name string) (*v1alpha1.Chat, error) { return o.Chat(ctx, name) })
 	switch {
 	case err != nil:
 		return nil, tools.Unread(ctx, "agent "+name)
@@ -80,8 +84,36 @@ func (c *common) agent(ctx context.Context, caller *v1alpha1.Chat, name string) 
 	return sub, nil
 }
 
-// blank reports whether a text says nothing: the API server would refuse it.
-func blank(text string) bool {
-	says := func(r rune) bool { return !unicode.IsSpace(r) && !unicode.In(r, unicode.Z, unicode.C) }
-	return !strings.ContainsFunc(text, says)
+// modelConfigs are the names of the ChatModelConfigs for agents of the chat, its own first.
+func modelConfigs(chat *v1alpha1.Chat) []string {
+	var names []string
+	if g := chat.Status.Generation; g != nil && g.ModelConfig != "" {
+		names = append(names, g.ModelConfig)
+	}
+	if chat.Spec.SubAgents != nil {
+		for _, ref := range chat.Spec.SubAgents.ModelConfigs {
+			if !slices.Contains(names, ref.Name) {
+				names = append(names, ref.Name)
+			}
+		}
+	}
+	return names
+}
+
+// modelConfig reads a ChatModelConfig; nil if it does not exist or is disabled.
+func (o Options) modelConfig(ctx context.Context, name string) (*v1alpha1.ChatModelConfig, error) {
+	config, err := o.Config(ctx, name)
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && config.Spec.Disabled:
+		return nil, nil
+	case err != nil:
+		return nil, tools.Unread(ctx, "model "+name)
+	}
+	return config, nil
+}
+
+// isBlank reports whether a text has no visible character. The API server would refuse it.
+func isBlank(text string) bool {
+	visible := func(r rune) bool { return !unicode.IsSpace(r) && !unicode.In(r, unicode.Z, unicode.C) }
+	return !strings.ContainsFunc(text, visible)
 }

@@ -4,9 +4,12 @@
 package subagents_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +23,7 @@ import (
 	"parley.dev/parley/internal/tools"
 	"parley.dev/parley/internal/tools/subagents"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 const key = "8c1f8a5e-0000-4000-8000-000000000000.4.call_1"
@@ -31,29 +35,20 @@ type world struct {
 	broken  error
 }
 
-func find[T metav1.Object](all []T, name string) (found T, err error) {
-	for _, o := range all {
-		if o.GetName() == name {
-			return o, nil
-		}
+func get[T metav1.Object](w *world, all []T, name string) (found T, err error) {
+	i := slices.IndexFunc(all, func(o T) bool { return o.GetName() == name })
+	if w.broken != nil || i < 0 {
+		return found, cmp.Or(w.broken, error(apierrors.NewNotFound(schema.GroupResource{}, name)))
 	}
-	return found, apierrors.NewNotFound(schema.GroupResource{}, name)
+	return all[i], nil
 }
 
 func (w *world) run(t *testing.T, root *v1alpha1.Chat, name, input string) (string, error) {
 	t.Helper()
 	for _, tool := range subagents.Tools(subagents.Options{
-		Chat: func(_ context.Context, name string) (*v1alpha1.Chat, error) {
-			if w.broken != nil {
-				return nil, w.broken
-			}
-			return find(w.chats, name)
-		},
+		Chat: func(_ context.Context, name string) (*v1alpha1.Chat, error) { return get(w, w.chats, name) },
 		Config: func(_ context.Context, name string) (*v1alpha1.ChatModelConfig, error) {
-			if w.broken != nil {
-				return nil, w.broken
-			}
-			return find(w.configs, name)
+			return get(w, w.configs, name)
 		},
 		Chats: func(_ context.Context, options metav1.ListOptions) (*v1alpha1.ChatList, error) {
 			list := &v1alpha1.ChatList{}
@@ -92,12 +87,12 @@ func family() *world {
 	archived.Status.Archived = true
 	off := chattest.Config("off", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true })
 	return &world{
-		chats:   []*v1alpha1.Chat{starter(), below, idle, archived, chattest.Chat("stranger")},
+		chats:   []*v1alpha1.Chat{starter(), below, idle, archived, chattest.Chat("other")},
 		configs: []*v1alpha1.ChatModelConfig{chattest.Config("small"), chattest.Config("strong"), off},
 	}
 }
 
-func TestWhatAModelReadsOfItsCalls(t *testing.T) {
+func TestCallsReturnResultOrError(t *testing.T) {
 	limited := func(c *v1alpha1.Chat) { c.Spec.Limits = &v1alpha1.ChatLimits{MaxSubChats: new(int32(2))} }
 	flat := func(c *v1alpha1.Chat) { c.Spec.Limits = &v1alpha1.ChatLimits{MaxDepth: new(int32(0))} }
 	off := func(c *v1alpha1.Chat) { c.Spec.SubAgents.Enabled = new(false) }
@@ -125,13 +120,13 @@ func TestWhatAModelReadsOfItsCalls(t *testing.T) {
 		"a sub-chat may start none":      {"spawn_agent", `{"type":"general","prompt":"x"}`, starter(chattest.ChildOf("above")), "", "this chat starts no agents"},
 		"it says something":              {"message_agent", `{"chat":"sub","message":"And?"}`, starter(), `{"chat":"sub","status":"sent"}`, ""},
 		"it says nothing":                {"message_agent", `{"chat":"sub","message":" "}`, starter(), "", "message is blank"},
-		"it talks to a stranger":         {"message_agent", `{"chat":"stranger","message":"x"}`, starter(), "", `there is no agent "stranger" of yours`},
+		"it talks to another root":       {"message_agent", `{"chat":"other","message":"x"}`, starter(), "", `there is no agent "other" of yours`},
 		"it talks to itself":             {"message_agent", `{"chat":"root","message":"x"}`, starter(), "", `there is no agent "root" of yours`},
-		"it talks to nobody":             {"message_agent", `{"chat":"../sub","message":"x"}`, starter(), "", `there is no agent "../sub" of yours`},
+		"it talks to a path":             {"message_agent", `{"chat":"../sub","message":"x"}`, starter(), "", `there is no agent "../sub" of yours`},
 		"it talks to an archived one":    {"message_agent", `{"chat":"archived","message":"x"}`, starter(), "", "is archived"},
 		"it interrupts one at work":      {"interrupt_agent", `{"chat":"sub"}`, starter(), `{"chat":"sub","status":"interrupted"}`, ""},
 		"it interrupts an idle one":      {"interrupt_agent", `{"chat":"idle"}`, starter(), `{"chat":"idle","status":"idle"}`, ""},
-		"it interrupts a stranger":       {"interrupt_agent", `{"chat":"stranger"}`, starter(), "", "no agent"},
+		"it interrupts another root":     {"interrupt_agent", `{"chat":"other"}`, starter(), "", "no agent"},
 		"it lists them":                  {"list_agents", `{}`, starter(), `{"agents":[{"chat":"idle","phase":"Waiting"},{"chat":"sub","title":"Look","phase":"Running","reason":"Generating","last_reply":"Well,…"}],"total":2}`, ""},
 		"it lists the second":            {"list_agents", `{"limit":1,"offset":1}`, starter(), `{"agents":[{"chat":"sub"`, ""},
 		"it lists behind the last":       {"list_agents", `{"offset":9}`, starter(), `{"agents":[],"total":2}`, ""},
@@ -140,12 +135,8 @@ func TestWhatAModelReadsOfItsCalls(t *testing.T) {
 	} {
 		t.Run(of, func(t *testing.T) {
 			got, err := family().run(t, c.root, c.tool, c.input)
-			switch {
-			case c.wrong == "" && (err != nil || !strings.Contains(got, c.want)):
-				t.Errorf("got %s, %v", got, err)
-			case c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)):
-				t.Errorf("got %s, %v", got, err)
-			}
+			check.Contains(t, got, c.want)
+			check.Contains(t, fmt.Sprint(err), cmp.Or(c.wrong, "<nil>"))
 		})
 	}
 }
@@ -157,17 +148,15 @@ func TestAPIServerErrorTextIsHiddenFromModel(t *testing.T) {
 	} {
 		w := family()
 		w.broken = errors.New("secret words")
-		if _, err := w.run(t, starter(), name, input); err == nil || strings.Contains(err.Error(), "secret") ||
-			!strings.Contains(err.Error(), "cannot be read at the moment") {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := w.run(t, starter(), name, input)
+		check.Contains(t, fmt.Sprint(err), "cannot be read at the moment")
+		check.Lacks(t, fmt.Sprint(err), "secret")
 	}
 }
 
-func TestWhatCallsDecideFollowsFromThem(t *testing.T) {
+func TestChangesFollowFromCalls(t *testing.T) {
 	registry := tools.NewRegistry(subagents.Tools(subagents.Options{})...)
-	root := starter()
-	root.UID = "8c1f8a5e-0000-4000-8000-000000000000"
+	root := starter(chattest.UID("8c1f8a5e-0000-4000-8000-000000000000"))
 	batch := &tools.Batch{Chat: root, Reply: 4, Calls: []v1alpha1.ToolCall{
 		{ID: "call_1", Name: "spawn_agent", Input: `{"type":"explore","prompt":"Look.","model_config_id":"strong","reasoning_effort":"xhigh"}`},
 		{ID: "call_2", Name: "message_agent", Input: `{"chat":"sub","message":"And?","interrupt":true}`},
@@ -181,19 +170,15 @@ func TestWhatCallsDecideFollowsFromThem(t *testing.T) {
 	}
 	changes, _ := registry.AgentChanges(batch, results)
 	got, err := json.Marshal(changes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	of := func(call string) string { return `{"key":"` + strings.TrimSuffix(key, "1") + call + `","chat":"` }
 	want := `[` + of("1") + agents.Name("root", key) +
 		`","spawn":{"type":"explore","prompt":"Look.","title":"Look.","modelConfigRef":{"name":"strong"},"reasoningEffort":"XHigh"}},` +
 		of("2") + `sub","message":{"content":"And?","interrupts":true}},` + of("3") + `idle","interrupt":{}}]`
-	if string(got) != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	check.Equal(t, "changes", want, string(got))
 }
 
-func TestOneMessageDecidesOnlySoMuch(t *testing.T) {
+func TestChangesOfOneMessageAreLimited(t *testing.T) {
 	registry := tools.NewRegistry(subagents.Tools(subagents.Options{})...)
 	batch := &tools.Batch{Chat: starter()}
 	var results []v1alpha1.ToolResult

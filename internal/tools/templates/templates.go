@@ -1,12 +1,12 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package templates holds the tools by which a model chooses what its workspace is made from: it lists the templates
-// that its chat lets it choose among, reads one, and decides for one. The operator makes the workspace, once it has the
-// decision and a call needs it.
+// Package templates has the tools with which a model chooses the template of its workspace: it lists the templates that
+// its chat selects, reads one, and chooses one. The operator creates the workspace when a call needs it.
 package templates
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,21 +19,21 @@ import (
 	"parley.dev/parley/internal/text/clip"
 	"parley.dev/parley/internal/text/printable"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/internal/workspace/parameters"
 )
 
 const (
-	// maxTemplates is how many templates are looked at, and maxBytes how much of them, as the API server has them, is read
-	// for a call: as many chats as a pod has may call at the same moment.
+	// maxTemplates and maxBytes bound what a call reads from the API server: all chats of a pod may call at the same time.
 	maxTemplates, maxBytes = 200, 4 << 20
-	// maxName is how many characters the name of an object may have.
-	maxName = 253
-	// maxDescription is how many characters of a description are shown.
-	maxDescription = 2 << 10
-	// offered is to which chats the tools are offered.
+	// maxNamed is how many templates an error names.
+	maxNamed = 50
+	// maxName and maxDescription are characters.
+	maxName, maxDescription = 253, 2 << 10
+
 	offered = "chats whose `spec.workspace.podTemplateSelector` lets the model choose"
 )
 
-// Template is what a model may know of a PodTemplate.
+// Template is the part of a PodTemplate that a model may read.
 type Template struct {
 	// Name of the PodTemplate.
 	Name string
@@ -46,61 +46,62 @@ type Template struct {
 
 // Options of the tools. All are required.
 type Options struct {
-	// List lists at most so many templates that a label selector selects, in as many bytes at most as the API server has
-	// them in, and says whether there are more.
+	// List lists the templates that a label selector selects, up to the limits, and reports whether there are more.
 	List func(ctx context.Context, selector string, most int, mostBytes int64) (all []Template, more bool, err error)
 }
 
-// Tools are all of them.
+// Tools returns all tools of the package.
 func Tools(o Options) []tools.Tool {
-	own := &common{o}
-	return []tools.Tool{list{own}, read{own}, create{own}}
+	return []tools.Tool{o.listTemplates(), o.readTemplate(), o.createWorkspace()}
 }
 
-// common is what the tools share.
-type common struct{ options Options }
+// reading are the traits of the tools that only read.
+var reading = tools.Traits{Plan: tools.Free, Explore: tools.Free, UsefulTo: mayChoose, Repeatable: true}
 
-// suits reports whether the model of the chat is to choose.
-func suits(chat *v1alpha1.Chat) bool {
+// mayChoose reports whether the model of the chat may choose a template.
+func mayChoose(chat *v1alpha1.Chat) bool {
 	w := chat.Spec.Workspace
 	return w != nil && w.PodTemplateRef == nil && w.PodTemplateSelector != nil
 }
 
-// choice are the templates that the model of the chat may choose, by name.
-func (c *common) choice(ctx context.Context, chat *v1alpha1.Chat) (all []Template, more bool, err error) {
-	if !suits(chat) {
+// selectedBy are the templates that the model of the chat may choose, by name.
+func (o Options) selectedBy(ctx context.Context, chat *v1alpha1.Chat) (all []Template, more bool, err error) {
+	if !mayChoose(chat) {
 		return nil, false, errors.New("the model of this chat is not to choose: its spec.workspace has no " +
 			"podTemplateSelector")
 	}
-	want := labels.SelectorFromSet(chat.Spec.Workspace.PodTemplateSelector.Labels())
-	all, more, err = c.options.List(ctx, want.String(), maxTemplates, maxBytes)
-	if err != nil && ctx.Err() != nil {
+	selector := labels.SelectorFromSet(chat.Spec.Workspace.PodTemplateSelector.Labels())
+	all, more, err = o.List(ctx, selector.String(), maxTemplates, maxBytes)
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return nil, false, ctx.Err()
-	}
-	if err != nil {
+	case err != nil:
 		return nil, false, fmt.Errorf("the templates cannot be listed: %w", err)
 	}
 	slices.SortFunc(all, func(a, b Template) int { return strings.Compare(a.Name, b.Name) })
 	return all, more, nil
 }
 
-// one is the template of that name. The error tells the model which there are.
-func (c *common) one(ctx context.Context, chat *v1alpha1.Chat, name string) (*Template, error) {
-	all, more, err := c.choice(ctx, chat)
+// find is the template of that name, with its parameters. The error is for the model.
+func (o Options) find(ctx context.Context, chat *v1alpha1.Chat, name string) (
+	*Template, []parameters.Parameter, error,
+) {
+	all, more, err := o.selectedBy(ctx, chat)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	i := slices.IndexFunc(all, func(t Template) bool { return t.Name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("there is no template %q; the templates are: %s", name, names(all, more))
+		return nil, nil, fmt.Errorf("there is no template %q; the templates are: %s", name, names(all, more))
 	}
-	return &all[i], nil
+	declared, err := parameters.Of(all[i].Annotations)
+	if err != nil {
+		return nil, nil, fmt.Errorf("template %s is invalid: a person must fix it, or choose another one: %w", name, err)
+	}
+	return &all[i], declared, nil
 }
 
-// maxNamed is how many templates an error names.
-const maxNamed = 50
-
-// names of templates, for the model. Of those that are more than can be read it learns only that there are some.
+// names of templates, for the model. It does not learn the names of templates beyond the limits.
 func names(all []Template, more bool) string {
 	var named []string
 	for i := range all[:min(len(all), maxNamed)] {
@@ -112,17 +113,14 @@ func names(all []Template, more bool) string {
 	if more {
 		named = append(named, "and "+tooMany)
 	}
-	if len(named) == 0 {
-		return "none"
-	}
-	return strings.Join(named, ", ")
+	return cmp.Or(strings.Join(named, ", "), "none")
 }
 
-// tooMany is what the model reads where there are more templates than can be read.
+// tooMany is what the model reads if there are more templates than the limits allow.
 var tooMany = fmt.Sprintf("more, of which some cannot be chosen, as %d templates and %d MiB of them are read at most: "+
 	"a person has to have spec.workspace.podTemplateSelector of the chat select fewer", maxTemplates, maxBytes>>20)
 
 // description of the template, for the model.
-func description(t *Template) string {
+func (t *Template) description() string {
 	return clip.Ellipsis(printable.Text(t.Annotations[v1alpha1.AnnotationDescription]), maxDescription)
 }

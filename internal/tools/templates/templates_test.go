@@ -7,15 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/tools"
+	"parley.dev/parley/test/kit/check"
 )
 
 var (
@@ -80,9 +79,7 @@ func TestTemplateListMatchesSelectorOfChat(t *testing.T) {
 		"the mark is no choice": {map[string]v1alpha1.LabelValue{v1alpha1.LabelWorkspaceTemplate: "false", "team": "a"}, `{"templates":[]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := call(t, o, choosing(c.matchLabels), "list_templates", "{}"); got.Output != c.want || got.IsError {
-				t.Errorf("got %s", got.Output)
-			}
+			check.Equal(t, "list", c.want, call(t, o, choosing(c.matchLabels), "list_templates", "{}").Output)
 		})
 	}
 }
@@ -92,34 +89,27 @@ func TestTruncatedTemplateListAsksForNarrowerSelector(t *testing.T) {
 		return []Template{goTemplate.Template}, true, nil
 	}}
 	for name, input := range map[string]string{"list_templates": `{}`, "read_template": `{"template":"zig"}`} {
-		got := call(t, o, choosing(nil), name, input).Output
-		if !strings.Contains(got, "go") || !strings.Contains(got, "a person has to have spec.workspace.podTemplateSelector") {
-			t.Errorf("%s says %s", name, got)
-		}
+		check.InOrder(t, call(t, o, choosing(nil), name, input).Output, "go",
+			"a person has to have spec.workspace.podTemplateSelector")
 	}
 }
 
-func TestATemplateIsShownWithItsParameters(t *testing.T) {
+func TestTemplateIsReadWithItsParameters(t *testing.T) {
 	got := call(t, server(goTemplate), choosing(nil), "read_template", `{"template":"go"}`)
 	want := `{"name":"go","description":"A Go toolchain.[31m","image":"golang:1.27","requests":{"cpu":"500m"},` +
 		`"limits":{"memory":"2Gi"},"directory":"/workspace","parameters":[` +
 		`{"name":"version","type":"string","default":"1.27","allowed":["1.26","1.27"]},` +
 		`{"name":"who","description":"Whom to greet","type":"string"}]}`
-	if diff := cmp.Diff(want, got.Output); diff != "" || got.IsError {
-		t.Errorf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "template", want, got.Output)
 }
 
-func TestAWorkspaceIsChosenOnce(t *testing.T) {
+func TestWorkspaceIsCreatedOnce(t *testing.T) {
 	o, chat := server(goTemplate), choosing(nil)
 	registry := tools.NewRegistry(Tools(o)...)
 	first := call(t, o, chat, "create_workspace", `{"template":"go","parameters":[{"name":"who","value":"a \"b\" $(c)"}]}`)
 	decided := registry.WorkspaceChange([]v1alpha1.ToolResult{first})
-	want := &v1alpha1.WorkspaceChange{Create: &v1alpha1.WorkspaceTemplateReference{Name: "go",
-		Parameters: []v1alpha1.WorkspaceParameter{{Name: "who", Value: `a "b" $(c)`}}}}
-	if diff := cmp.Diff(want, decided); diff != "" {
-		t.Fatalf("-want +got\n%s", diff)
-	}
+	check.Equal(t, "change", &v1alpha1.WorkspaceChange{Create: &v1alpha1.WorkspaceTemplateReference{Name: "go",
+		Parameters: []v1alpha1.WorkspaceParameter{{Name: "who", Value: `a "b" $(c)`}}}}, decided)
 	chat.Status.Workspace = &v1alpha1.ChatWorkspaceStatus{PodTemplateRef: decided.Create}
 	again := call(t, o, chat, "create_workspace", `{"template":"go","parameters":[{"name":"who","value":"a \"b\" $(c)"}]}`)
 	if !strings.Contains(again.Output, `"exists":true`) || registry.WorkspaceChange([]v1alpha1.ToolResult{again}) != nil {
@@ -174,24 +164,12 @@ func TestFailedTemplateListReturnsErrorWithoutWorkspaceChange(t *testing.T) {
 	}
 }
 
-func TestTheToolsAreForChatsWhoseModelChooses(t *testing.T) {
+func TestToolsAreOfferedIfModelMayChoose(t *testing.T) {
 	all := Tools(Options{})
 	registry := tools.NewRegistry(all...)
-	if got := registry.Suited(choosing(nil)); len(got) != len(all) {
-		t.Errorf("%d tools are offered", len(got))
-	}
-	if got := registry.Suited(&v1alpha1.Chat{}); len(got) != 0 {
-		t.Errorf("%d tools are offered to a chat without a workspace", len(got))
-	}
+	check.Equal(t, "tools", len(all), len(registry.Suited(choosing(nil))))
+	check.Equal(t, "tools without a workspace", 0, len(registry.Suited(&v1alpha1.Chat{})))
 	for _, tool := range all {
-		reference := tool.Definition().Reference
-		for field := range reflect.TypeOf(reference.Result).Fields() {
-			if field.Tag.Get("doc") == "" || field.Tag.Get("json") == "" {
-				t.Errorf("%s: %s has no doc or no name", tool.Definition().Name, field.Name)
-			}
-		}
-		if !tool.Definition().Repeatable {
-			t.Errorf("%s is not repeatable", tool.Definition().Name)
-		}
+		check.Equal(t, tool.Definition().Name+" is repeatable", true, tool.Definition().Repeatable)
 	}
 }

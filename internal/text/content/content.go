@@ -1,0 +1,46 @@
+// Copyright The Parley Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package content computes the hash of a User message's content, by which edits are found: the manager's cache keeps it
+// in place of the content, and generation pods check that they read what was committed. It is pure.
+package content
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+
+	"parley.dev/parley/api/v1alpha1"
+)
+
+// HashKey is the key of the hash of a message in the manager's cache, whose content is dropped. It is no valid key of
+// an annotation, so that no object of the API server can have it.
+const HashKey = "<content>"
+
+// Of is the hash of a message from the manager's cache or from the API server.
+func Of(m *v1alpha1.ChatMessage) string {
+	if hash, ok := m.Annotations[HashKey]; ok {
+		return hash
+	}
+	return Hash(&m.Spec)
+}
+
+// Hash is the hash of a message's content, the texts and files of its parts, and its history: 32 hexadecimal digits.
+func Hash(spec *v1alpha1.ChatMessageSpec) string {
+	h := sha256.New()
+	_, _ = h.Write([]byte(spec.Content)) // A hash never fails.
+	for i := range spec.Parts {
+		if text := spec.Parts[i].Text; text != nil {
+			_, _ = h.Write([]byte("\x00" + *text))
+		}
+		if file := spec.Parts[i].File; file != nil {
+			_, _ = h.Write([]byte{1})
+			_ = json.NewEncoder(h).Encode(file) // A file's fields always encode.
+		}
+	}
+	for i := range spec.History {
+		_, _ = h.Write([]byte{2})
+		_ = json.NewEncoder(h).Encode(&spec.History[i]) // Its fields always encode.
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:16])
+}
