@@ -109,7 +109,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 			Access: workspaceAccess},
 	} {
 		if err := controller.SetupWithManager(mgr); err != nil {
-			return err
+			return fmt.Errorf("setting up %T: %w", controller, err)
 		}
 	}
 	return nil

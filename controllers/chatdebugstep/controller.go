@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/kube/requeue"
@@ -46,17 +45,13 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller and its watches.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).
+	return ctrl.NewControllerManagedBy(mgr).
 		Named("chatdebugstep").
 		For(&v1alpha1.ChatDebugStep{}, builder.OnlyMetadata).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod), builder.WithPredicates(r.lostPods())).
-		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(r.ofChat), builder.WithPredicates(archivedChats())).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.recordings(isOfPod)), builder.WithPredicates(r.lostPods())).
+		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(r.recordings(isOfChat)), builder.WithPredicates(archivedChats())).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
 		Complete(requeue.IgnoreGone(r))
-	if err != nil {
-		return fmt.Errorf("setting up the chatdebugstep controller: %w", err)
-	}
-	return nil
 }
 
 // lostPods lets through that a pod has gone, or can do nothing any more.
@@ -92,34 +87,22 @@ func archivedChats() predicate.Predicate {
 	}
 }
 
-// ofPod are the recordings that a pod was making.
-func (r *Reconciler) ofPod(ctx context.Context, pod client.Object) []reconcile.Request {
-	return r.requests(ctx, pod.GetNamespace(), func(step *metav1.PartialObjectMetadata) bool {
-		p := progressOf(step)
-		return p != nil && p.pod == pod.GetName()
-	})
-}
-
-// ofChat are the recordings of a chat.
-func (r *Reconciler) ofChat(ctx context.Context, chat client.Object) []reconcile.Request {
-	return r.requests(ctx, chat.GetNamespace(), func(step *metav1.PartialObjectMetadata) bool {
-		return len(step.OwnerReferences) > 0 && step.OwnerReferences[0].UID == chat.GetUID()
-	})
-}
-
-func (r *Reconciler) requests(ctx context.Context, namespace string,
-	wanted func(*metav1.PartialObjectMetadata) bool) (requests []reconcile.Request) {
+// recordings requeues the recordings that match what changed.
+func (r *Reconciler) recordings(match func(changed, recording client.Object) bool) handler.MapFunc {
 	steps := &metav1.PartialObjectMetadataList{}
 	steps.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ChatDebugStepList"))
-	if err := r.Client.List(ctx, steps, client.InNamespace(namespace)); err != nil {
-		return nil // The cache does not fail once it is there.
-	}
-	for i := range steps.Items {
-		if wanted(&steps.Items[i]) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&steps.Items[i])})
-		}
-	}
-	return requests
+	return requeue.Siblings(r.Client, steps, match)
+}
+
+// isOfPod reports whether the pod makes the recording.
+func isOfPod(pod, recording client.Object) bool {
+	p := progressOf(recording)
+	return p != nil && p.pod == pod.GetName()
+}
+
+func isOfChat(chat, recording client.Object) bool {
+	owners := recording.GetOwnerReferences()
+	return len(owners) > 0 && owners[0].UID == chat.GetUID()
 }
 
 // Reconcile deletes one recording if its time is up, ends it if nobody else will,

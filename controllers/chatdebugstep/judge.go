@@ -34,8 +34,8 @@ type progress struct {
 }
 
 // progressOf reads the annotation; nil if no attempt is under way.
-func progressOf(step *metav1.PartialObjectMetadata) *progress {
-	fields := strings.Fields(step.Annotations[v1alpha1.AnnotationInProgress])
+func progressOf(step metav1.Object) *progress {
+	fields := strings.Fields(step.GetAnnotations()[v1alpha1.AnnotationInProgress])
 	if len(fields) != 3 {
 		return nil
 	}

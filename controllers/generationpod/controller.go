@@ -46,15 +46,11 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller and its watches.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).
+	return ctrl.NewControllerManagedBy(mgr).
 		Named("generationpod").
 		For(&corev1.Pod{}).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
 		Complete(requeue.IgnoreGone(r))
-	if err != nil {
-		return fmt.Errorf("setting up the generationpod controller: %w", err)
-	}
-	return nil
 }
 
 // Reconcile looks at one generation pod, and again when it may have been idle for long enough.

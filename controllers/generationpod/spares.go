@@ -45,7 +45,7 @@ type Spares struct {
 func (s *Spares) SetupWithManager(mgr ctrl.Manager) error {
 	namespace := handler.EnqueueRequestsFromMapFunc(namespaceOf)
 	edited := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	err := ctrl.NewControllerManagedBy(mgr).
+	return ctrl.NewControllerManagedBy(mgr).
 		Named("sparegenerationpods").
 		Watches(&v1alpha1.ChatClass{}, namespace, edited).
 		Watches(&v1alpha1.ChatModelConfig{}, namespace, edited). // Their keys are part of what pods are built from.
@@ -53,10 +53,6 @@ func (s *Spares) SetupWithManager(mgr ctrl.Manager) error {
 		WatchesRawSource(source.Func(s.wakes)).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
 		Complete(requeue.IgnoreGone(s))
-	if err != nil {
-		return fmt.Errorf("setting up the sparegenerationpods controller: %w", err)
-	}
-	return nil
 }
 
 // Reconcile creates a pod if a namespace has too few with room for chats. The pod's event brings the next one.

@@ -6,7 +6,6 @@ package workspace
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"parley.dev/parley/api/v1alpha1"
@@ -36,10 +35,7 @@ func (r *Reconciler) report(ctx context.Context, w *v1alpha1.Workspace, f *life.
 		next.Status.Template = pod.Annotations[annotationTemplate]
 	}
 	conditions.Workspace(next, p.Summary, r.Now())
-	if equality.Semantic.DeepEqual(w.Status, next.Status) {
-		return result, nil
-	}
-	written, err := requeue.Status(ctx, r.Client, next)
+	written, err := requeue.Status(ctx, r.Client, w, next)
 	if err != nil || written.RequeueAfter > 0 {
 		return written, err
 	}

@@ -179,5 +179,5 @@ func TestManyWorkersLoseNothing(t *testing.T) {
 func (t *turns) empty() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.wanted)+len(t.waiting)+len(t.working)+len(t.news.places)+len(t.others.places) == 0
+	return len(t.added)+len(t.waiting)+len(t.started)+len(t.normal.items)+len(t.low.items) == 0
 }

@@ -12,10 +12,14 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"parley.dev/parley/test/kit/check"
+	"parley.dev/parley/test/kit/fakeapi"
 )
 
 func request(name string) reconcile.Request {
@@ -68,5 +72,32 @@ func TestFailedListInWatchHandlerIsLogged(t *testing.T) {
 				t.Errorf("the log says %q, want %q", out.String(), c.want)
 			}
 		})
+	}
+}
+
+func TestChangeRequeuesMatchingSiblings(t *testing.T) {
+	pod := func(namespace, name string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	s := fakeapi.New(t, pod("a", "1"), pod("a", "2"), pod("b", "1"))
+	isNamesake := func(changed, sibling client.Object) bool { return changed.GetName() == sibling.GetName() }
+	for name, c := range map[string]struct {
+		changed client.Object
+		matches func(changed, sibling client.Object) bool
+		want    string
+	}{
+		"of the namespace":      {pod("a", "2"), nil, "a/1 a/2"},
+		"that match":            {pod("a", "2"), isNamesake, "a/2"},
+		"of all namespaces":     {pod("", "1"), isNamesake, "a/1 b/1"},
+		"of an empty namespace": {pod("c", "1"), nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Siblings(s.Client, &corev1.PodList{}, c.matches)(t.Context(), c.changed)
+			check.Equal(t, "requests", of(c.want), got)
+		})
+	}
+	s.Fail = func(string) error { return fakeapi.Timeout.Err() }
+	if got := Siblings(s.Client, &corev1.PodList{}, nil)(t.Context(), pod("a", "1")); got != nil {
+		t.Errorf("without a list it requeues %v", got)
 	}
 }
