@@ -39,8 +39,6 @@ type Pool struct {
 	Prepare func(ctx context.Context, namespace string) error
 	// Start is how long a pod may take until it is ready for the first time.
 	Start time.Duration
-	// Capacity is how many chats a pod serves at once.
-	Capacity int
 	// Now returns the current time.
 	Now func() time.Time
 
@@ -59,7 +57,7 @@ func (p *Pool) Assign(ctx context.Context, chat types.NamespacedName, configs []
 	if err != nil {
 		return "", err
 	}
-	want.Template, want.Capacity = settings.Hash(), p.Capacity
+	want.Template, want.Capacity = settings.Hash(), p.Settings.Capacity
 	for {
 		if name, ok, err := p.choose(ctx, chat, want); ok || err != nil {
 			return name, err
@@ -86,7 +84,7 @@ func (p *Pool) choose(ctx context.Context, chat types.NamespacedName, want place
 		return "", false, err
 	}
 	name, ok := p.Ledger.Choose(chat.Namespace, pods, want, chat.String())
-	if filled := p.filled.Load(); ok && filled != nil && p.Ledger.Load(name) >= p.Capacity {
+	if filled := p.filled.Load(); ok && filled != nil && p.Ledger.Load(name) >= p.Settings.Capacity {
 		(*filled)(chat.Namespace)
 	}
 	return name, ok, nil

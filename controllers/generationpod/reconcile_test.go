@@ -26,7 +26,7 @@ import (
 
 var request = ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "pod"}}
 
-var settings = podspec.Settings{Image: "parley:1"}
+var settings = podspec.Settings{Image: "parley:1", Capacity: 1}
 
 // working is generation pod "pod", built from the settings, ready for an hour, and changed.
 func working(change ...func(*corev1.Pod)) *corev1.Pod {
@@ -50,7 +50,7 @@ func begin(t *testing.T, objects ...client.Object) (*fakeapi.Server, *Reconciler
 	s := fakeapi.New(t, objects...)
 	clock := func() time.Time { return now }
 	return s, &Reconciler{Client: s.Client, Idle: time.Minute, Now: clock, Pool: &Pool{
-		Client: s.Client, Live: s.Live, Ledger: placement.NewLedger(), Settings: settings, Start: time.Hour, Capacity: 1,
+		Client: s.Client, Live: s.Live, Ledger: placement.NewLedger(), Settings: settings, Start: time.Hour,
 		Prepare: func(context.Context, string) error { return nil }, Now: clock,
 	}}
 }

@@ -105,7 +105,7 @@ func (p *Pool) room(ctx context.Context, namespace string) (podspec.Settings, in
 	if err != nil {
 		return settings, 0, err
 	}
-	want := placement.Want{Template: settings.Hash(), Capacity: p.Capacity}
+	want := placement.Want{Template: settings.Hash(), Capacity: p.Settings.Capacity}
 	pods, err := p.pods(ctx, namespace, want.Template)
 	return settings, p.Ledger.Room(namespace, pods, want), err
 }
