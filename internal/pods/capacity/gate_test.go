@@ -271,13 +271,13 @@ func TestTheCountsAreThoseOfTheAccount(t *testing.T) {
 func audit(g *Gate) string {
 	generating, waiting := map[string]*Counts{"": {}}, Counts{}
 	for key, p := range g.slots {
-		if p.index != generates {
+		if p.waits {
 			*waiting.of(p.Sub)++
 			n := g.namespaces[key.Namespace]
 			if held := g.heldBy(key.Namespace, n, p.Sub, 0); held == nil {
 				return key.String() + " waits though it has a slot"
 			}
-			if q := n.queues[sortOf(p.Sub)]; p.index >= len(q) || q[p.index] != p {
+			if !slices.Contains(n.waiting[sortOf(p.Sub)], p) {
 				return key.String() + " is not where it waits"
 			}
 			continue
@@ -295,14 +295,14 @@ func audit(g *Gate) string {
 	}
 	queued := Counts{}
 	for _, n := range g.namespaces {
-		queued.Chats += len(n.queues[0])
-		queued.SubChats += len(n.queues[1])
+		queued.Chats += len(n.waiting[0])
+		queued.SubChats += len(n.waiting[1])
 	}
 	if *generating[""] != g.generating || waiting != queued {
 		return fmt.Sprintf("%v generate and %v wait, it counts %v and %v", *generating[""], waiting, g.generating, queued)
 	}
 	for key, p := range g.kept {
-		if g.slots[key] != p || p.index != generates || !p.Elsewhere {
+		if g.slots[key] != p || p.waits || !p.Elsewhere {
 			return key.String() + " has no slot, and one is kept free for it"
 		}
 	}
