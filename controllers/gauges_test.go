@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/internal/kube/shard"
 	"parley.dev/parley/internal/pods/capacity"
+	"parley.dev/parley/test/kit/check"
 )
 
 // TestMetricsOfShardsAddUp: where there is one shard alone, nothing says so.
@@ -28,7 +29,7 @@ func TestMetricsOfShardsAddUp(t *testing.T) {
 		for i, ns := range []string{"here", "elsewhere"} {
 			gate.Hold(capacity.Chat{Key: types.NamespacedName{Namespace: ns}, Elsewhere: i != s.Index})
 		}
-		registry.MustRegister(gateGauges{gate})
+		check.OK(t, registerGauges(registry, gate))
 	}
 	families, err := all.Gather()
 	if err != nil {
@@ -63,7 +64,7 @@ func TestTheGaugesSayHowManyGenerateAndWait(t *testing.T) {
 	gate.Hold(chat("4", true))
 	gate.Hold(chat("5", true))
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(gateGauges{gate})
+	check.OK(t, registerGauges(registry, gate))
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -63,7 +63,7 @@ func TestManagersAreReadyOncePoliciesAreInForce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				check := &policiesCheck{client: c}
+				check := newPoliciesCheck(c, "ns")
 				if check.Check(nil) == nil {
 					t.Error("the manager is ready before it has asked")
 				}
@@ -81,7 +81,7 @@ func TestManagersAreReadyOncePoliciesAreInForce(t *testing.T) {
 func TestACheckOfPoliciesEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	check := &policiesCheck{client: apiServer(starting)}
+	check := newPoliciesCheck(apiServer(starting), "ns")
 	if err := check.Start(ctx); err != nil || check.Check(nil) == nil {
 		t.Errorf("got %v, ready: %t", err, check.ready.Load())
 	}

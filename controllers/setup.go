@@ -73,7 +73,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		if err != nil {
 			return err
 		}
-		if err := registry.Register(gateGauges{gate}); err != nil {
+		if err := registerGauges(registry, gate); err != nil {
 			return fmt.Errorf("registering the gauges: %w", err)
 		}
 		measures = telemetry.NewManager(registry)

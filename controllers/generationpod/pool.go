@@ -6,6 +6,7 @@ package generationpod
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -42,10 +43,11 @@ type Pool struct {
 	// Now returns the current time.
 	Now func() time.Time
 
-	// flights lets one pod at a time be created in a namespace: chats that come together share it, and its refusal.
-	flights  singleflight.Group
-	refusals refusals
-	// filled is told of namespaces in which a chat has taken the last room of a pod; nil: nobody is.
+	// flights creates one pod at a time in a namespace: chats that come together share it, and its refusal.
+	flights singleflight.Group
+	// refusals are the newest *placement.RefusedError of each namespace.
+	refusals sync.Map
+	// filled is called with a namespace in which a chat has taken the last room of a pod; nil: there is no receiver.
 	filled atomic.Pointer[func(namespace string)]
 }
 
@@ -110,8 +112,8 @@ func (p *Pool) pods(ctx context.Context, namespace, template string) ([]placemen
 // settings goes.
 func (p *Pool) create(ctx context.Context, settings podspec.Settings, chat string) (string, error) {
 	namespace, now := settings.Namespace, p.Now()
-	if refused := p.refusals.of(namespace, now); refused != nil {
-		return "", refused
+	if refused, ok := p.refusals.Load(namespace); ok && now.Before(refused.(*placement.RefusedError).Until) {
+		return "", refused.(*placement.RefusedError)
 	}
 	pod := podspec.Generation(settings, "parley-generation-"+rand.String(6))
 	err := p.Prepare(ctx, namespace)
@@ -119,11 +121,14 @@ func (p *Pool) create(ctx context.Context, settings podspec.Settings, chat strin
 		err = p.Client.Create(ctx, pod)
 	}
 	if words := denial.Of(err, pod.Name); words != "" {
-		return "", p.refusals.put(namespace, &placement.RefusedError{Words: words, Until: now.Add(denial.Lasts)})
+		refused := &placement.RefusedError{Words: words, Until: now.Add(denial.Lasts)}
+		p.refusals.Store(namespace, refused)
+		return "", refused
 	}
 	if err != nil {
 		return "", fmt.Errorf("creating a generation pod in namespace %s: %w", namespace, err)
 	}
+	p.refusals.Delete(namespace)
 	p.Ledger.Created(namespace, placement.Pod{
 		Name: pod.Name, Template: settings.Hash(), Created: now, Usable: true,
 	}, chat)
