@@ -80,7 +80,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	}
 	access := &generationpod.Access{Client: mgr.GetClient(), GatewayNamespace: o.GatewayNamespace}
 	pods := &generationpod.Pool{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Ledger: placement.NewLedger(),
-		Settings: o.Pods, ServerKeys: generationpod.ServerKeys(mgr.GetClient()), Prepare: access.Ensure,
+		Settings: o.Pods, Prepare: access.Ensure,
 		Start: o.PodStart, Now: o.Now}
 	workspaceAccess := &workspace.Access{Client: mgr.GetClient(), Issuer: o.Pods.Issuer, Keys: o.IssuerKeys, Now: o.Now}
 	quotas := &chatquota.Reconciler{Client: mgr.GetClient(), Gate: gate, Owns: o.Scope.Owns, Now: o.Now}

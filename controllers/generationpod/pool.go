@@ -19,6 +19,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/kube/denial"
+	"parley.dev/parley/internal/kube/index"
 	"parley.dev/parley/internal/pods/placement"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/internal/pods/podstate"
@@ -34,8 +35,6 @@ type Pool struct {
 	Ledger *placement.Ledger
 	// Settings are what generation pods are built from, all but the namespace and its keys.
 	Settings podspec.Settings
-	// ServerKeys reads the keys of Secrets that the namespace's chats name for their MCP servers; nil: there are none.
-	ServerKeys func(ctx context.Context, namespace string) ([]v1alpha1.SecretKeyReference, error)
 	// Prepare sees to it that a namespace has what its generation pods run with. It is called before a pod is created.
 	Prepare func(ctx context.Context, namespace string) error
 	// Start is how long a pod may take until it is ready for the first time.
@@ -176,16 +175,22 @@ func (p *Pool) Book(chat types.NamespacedName, pod string) { p.Ledger.Book(chat.
 // Forget drops a pod that is gone.
 func (p *Pool) Forget(pod types.NamespacedName) { p.Ledger.Forget(pod.Namespace, pod.Name) }
 
-// settingsIn is what the namespace's pods are built from.
+// settingsIn are the settings of the namespace's pods, with the keys of Secrets that its ChatModelConfigs name, and its
+// chats and their classes for MCP servers.
 func (p *Pool) settingsIn(ctx context.Context, namespace string, configs []v1alpha1.ChatModelConfig) (
 	podspec.Settings, error) {
 	settings := p.Settings
 	settings.Namespace = namespace
-	settings.Keys = podspec.KeysOf(configs)
-	if p.ServerKeys == nil {
-		return settings, nil
+	var chats v1alpha1.ChatList
+	err := p.Client.List(ctx, &chats, client.InNamespace(namespace),
+		client.MatchingFields{index.ChatsWithSecrets: index.WithSecrets}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return settings, fmt.Errorf("listing the chats that name Secrets: %w", err)
 	}
-	keys, err := p.ServerKeys(ctx, namespace)
-	settings.Keys = podspec.JoinKeys(settings.Keys, keys)
-	return settings, err
+	var classes v1alpha1.ChatClassList
+	if err := p.Client.List(ctx, &classes, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return settings, fmt.Errorf("listing ChatClasses: %w", err)
+	}
+	settings.Keys = podspec.JoinKeys(podspec.KeysOf(configs), podspec.KeysOfServers(classes.Items, chats.Items))
+	return settings, nil
 }

@@ -38,7 +38,6 @@ func secretsOf(pod *corev1.Pod) (names []string) {
 
 func TestAssignedPodMountsSecretsOfTheChatsServers(t *testing.T) {
 	s, r := begin(t, working(), tokened("c", "tracker"), tokened("old", "gone", archived))
-	r.Pool.ServerKeys = ServerKeys(s.Client)
 	name, err := r.Pool.Assign(t.Context(), types.NamespacedName{Namespace: "ns", Name: "c"}, nil, placement.Want{})
 	if err != nil || name == "pod" {
 		t.Fatalf("it got pod %s: %v", name, err)

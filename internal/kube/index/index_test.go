@@ -106,7 +106,7 @@ func TestMessagesAreFoundByWhatTheyNeed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for what, pair := range map[string][2][]string{
 				"unsettled": {unsettledByChat(c.message), c.unsettled}, "reports": {reportsByChat(c.message), c.reports},
-				"parents": {messagesByParent(c.message), c.parents}, "of a chat": {messagesByChat(c.message), c.ofAChat},
+				"parents": {FollowedBy(c.message), c.parents}, "of a chat": {messagesByChat(c.message), c.ofAChat},
 			} {
 				if !slices.Equal(pair[0], pair[1]) {
 					t.Errorf("%s: %v, want %v", what, pair[0], pair[1])

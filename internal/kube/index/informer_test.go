@@ -62,8 +62,9 @@ func fieldIndexes(fields map[string]client.IndexerFunc) cache.Indexers {
 	return indexers
 }
 
-var messageIndexes = map[string]client.IndexerFunc{UnsettledByChat: unsettledByChat, MessagesByChat: messagesByChat,
-	MessagesByParent: messagesByParent, ReportsByChat: reportsByChat}
+var messageIndexes = map[string]client.IndexerFunc{UnsettledByChat: keysOf(unsettledByChat),
+	MessagesByChat:   keysOf(messagesByChat),
+	MessagesByParent: keysOf(FollowedBy), ReportsByChat: keysOf(reportsByChat)}
 
 // pair is an informer as the manager has it, and one that keeps objects whole.
 type pair struct {
