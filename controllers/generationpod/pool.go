@@ -25,17 +25,17 @@ import (
 	"parley.dev/parley/internal/pods/podstate"
 )
 
-// Pool gives attempts their generation pods, and creates one when none has room.
+// Pool assigns generation pods to attempts, and creates a pod when none has room.
 type Pool struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// Live reads past the cache, where a decision must not rest on an old view.
+	// Live reads past the cache, where a decision needs the newest state.
 	Live client.Reader
 	// Ledger of which chat has which pod.
 	Ledger *placement.Ledger
-	// Settings are what generation pods are built from, all but the namespace and its keys.
+	// Settings of generation pods, without the namespace and its keys.
 	Settings podspec.Settings
-	// Prepare sees to it that a namespace has what its generation pods run with. It is called before a pod is created.
+	// Prepare creates the objects that the pods of a namespace need. It is called before a pod is created.
 	Prepare func(ctx context.Context, namespace string) error
 	// Start is how long a pod may take until it is ready for the first time.
 	Start time.Duration
@@ -78,7 +78,7 @@ func (p *Pool) Assign(ctx context.Context, chat types.NamespacedName, configs []
 	}
 }
 
-// choose books the chat on a pod that is there.
+// choose books the chat on an existing pod.
 func (p *Pool) choose(ctx context.Context, chat types.NamespacedName, want placement.Want) (string, bool, error) {
 	pods, err := p.pods(ctx, chat.Namespace, want.Template)
 	if err != nil {
@@ -91,7 +91,7 @@ func (p *Pool) choose(ctx context.Context, chat types.NamespacedName, want place
 	return name, ok, nil
 }
 
-// pods are the generation pods of the namespace, which has that template now.
+// pods are the generation pods of the namespace, whose current template is given.
 func (p *Pool) pods(ctx context.Context, namespace, template string) ([]placement.Pod, error) {
 	var list corev1.PodList
 	err := p.Client.List(ctx, &list, client.InNamespace(namespace),
@@ -106,9 +106,8 @@ func (p *Pool) pods(ctx context.Context, namespace, template string) ([]placemen
 	return pods, nil
 }
 
-// create creates a pod, and what pods need in their namespace. It is the chat's; empty: nobody's. A pod has a name of
-// its own and a specification that cannot change: it is created and never applied, and one that was built from other
-// settings goes.
+// create creates a pod, and the objects that pods need in their namespace, and books the chat on it; empty: none. The
+// specification of a pod cannot change, so pods are created and not applied. Pods of other settings are removed.
 func (p *Pool) create(ctx context.Context, settings podspec.Settings, chat string) (string, error) {
 	namespace, now := settings.Namespace, p.Now()
 	if refused, ok := p.refusals.Load(namespace); ok && now.Before(refused.(*placement.RefusedError).Until) {
@@ -134,7 +133,7 @@ func (p *Pool) create(ctx context.Context, settings podspec.Settings, chat strin
 	return pod.Name, nil
 }
 
-// Look says whether a pod can still do its work.
+// Look reports whether a pod can still work.
 func (p *Pool) Look(ctx context.Context, key types.NamespacedName, configs []v1alpha1.ChatModelConfig) (podstate.State,
 	error) {
 	now := p.Now()
@@ -152,8 +151,8 @@ func (p *Pool) Look(ctx context.Context, key types.NamespacedName, configs []v1a
 	return podstate.State{Lost: true, Gone: true}, nil
 }
 
-// read reads a generation pod; nil if there is none. That the cache does not show it does not prove that it is gone:
-// another manager may have created it a moment ago, and the caches of chats and pods do not keep pace.
+// read reads a generation pod; nil if there is none. A pod that is missing in the cache may exist: another manager may
+// have just created it, and the caches of chats and pods are not in step.
 func (p *Pool) read(ctx context.Context, key types.NamespacedName, now time.Time) (*corev1.Pod, error) {
 	var pod corev1.Pod
 	err := p.Client.Get(ctx, key, &pod)
@@ -174,6 +173,15 @@ func (p *Pool) Book(chat types.NamespacedName, pod string) { p.Ledger.Book(chat.
 
 // Forget drops a pod that is gone.
 func (p *Pool) Forget(pod types.NamespacedName) { p.Ledger.Forget(pod.Namespace, pod.Name) }
+
+// readSettings is settingsIn with the ChatModelConfigs of the cache.
+func (p *Pool) readSettings(ctx context.Context, namespace string) (podspec.Settings, error) {
+	var configs v1alpha1.ChatModelConfigList
+	if err := p.Client.List(ctx, &configs, client.InNamespace(namespace)); err != nil {
+		return podspec.Settings{}, fmt.Errorf("listing ChatModelConfigs: %w", err)
+	}
+	return p.settingsIn(ctx, namespace, configs.Items)
+}
 
 // settingsIn are the settings of the namespace's pods, with the keys of Secrets that its ChatModelConfigs name, and its
 // chats and their classes for MCP servers.

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package placement decides which generation pod takes a chat's next attempt, and keeps account of how many chats each
-// pod has. It touches no cluster: callers tell it which pods there are.
+// Package placement decides which generation pod takes a chat's next attempt, and counts the chats of each pod. It uses no
+// client: callers pass the pods.
 package placement
 
 import "time"
@@ -12,7 +12,7 @@ import "time"
 // its chats one attempt.
 const DefaultCapacity = 100
 
-// Pod is a generation pod, as far as placement goes.
+// Pod is a generation pod.
 type Pod struct {
 	// Name of the pod.
 	Name string
@@ -32,7 +32,7 @@ type Want struct {
 	Template string
 	// After is the time after which the pod must have been created; zero: any.
 	After time.Time
-	// Prefer is the pod to take if it is good enough.
+	// Prefer is the pod to take if it fits.
 	Prefer string
 	// Capacity is how many chats a pod may have.
 	Capacity int
@@ -42,7 +42,7 @@ func (p Pod) fits(want Want) bool {
 	return p.Usable && p.Template == want.Template && p.Created.After(want.After)
 }
 
-// choose picks the preferred pod if it will do, else the least loaded ready one, else the least loaded starting one.
+// choose picks the preferred pod if it fits, else the least loaded ready one, else the least loaded starting one.
 func choose(pods []Pod, want Want, load func(string) int) (string, bool) {
 	best, bestLoad, bestReady := "", 0, false
 	for _, pod := range pods {
@@ -60,3 +60,14 @@ func choose(pods []Pod, want Want, load func(string) int) (string, bool) {
 	}
 	return best, best != ""
 }
+
+// RefusedError means that the API server refuses a generation pod, or an object that it needs.
+type RefusedError struct {
+	// Words are the API server's message.
+	Words string
+	// Until is the time of the next try.
+	Until time.Time
+}
+
+// Error implements error.
+func (e *RefusedError) Error() string { return "the API server refuses a generation pod: " + e.Words }
