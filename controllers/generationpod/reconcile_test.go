@@ -21,6 +21,7 @@ import (
 	"parley.dev/parley/internal/pods/placement"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeapi"
 )
 
@@ -107,9 +108,7 @@ func TestIdlenessCountsFromWhenTheLastChatLeft(t *testing.T) {
 		{"a chat has it", func() {}, 0, time.Minute, false},
 		{"the chat has left", func() {
 			chat.Status.Generation = nil
-			if err := s.Direct.Status().Update(t.Context(), chat); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, s.Direct.Status().Update(t.Context(), chat))
 		}, time.Hour, time.Minute, false},
 		{"40 seconds later", func() {}, time.Hour + 40*time.Second, 20 * time.Second, false},
 		{"a minute later", func() {}, time.Hour + time.Minute, 0, true},
@@ -143,9 +142,7 @@ func TestDrainedPodReceivesNoChatsUntilDeleted(t *testing.T) {
 		t.Error("a chat is given to it")
 	}
 	s.Fail = nil
-	if err := s.Direct.Delete(t.Context(), working()); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Direct.Delete(t.Context(), working()))
 	if _, err := r.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/pods/placement"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // tokened is a chat whose MCP server gets a key of the Secret.
@@ -43,9 +44,7 @@ func TestAssignedPodMountsSecretsOfTheChatsServers(t *testing.T) {
 		t.Fatalf("it got pod %s: %v", name, err)
 	}
 	var pod corev1.Pod
-	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &pod); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, s.Client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, &pod))
 	if got := secretsOf(&pod); len(got) != 1 || got[0] != "tracker" {
 		t.Errorf("it mounts %v", got)
 	}

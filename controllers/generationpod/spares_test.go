@@ -16,6 +16,7 @@ import (
 	"parley.dev/parley/internal/kube/denial"
 	"parley.dev/parley/internal/pods/placement"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/fakeapi"
 )
 
@@ -103,9 +104,7 @@ func TestFillingLastPodTriggersSparePodCheck(t *testing.T) {
 	}
 	select {
 	case namespace := <-looked:
-		if namespace != "ns" {
-			t.Errorf("looked at %s", namespace)
-		}
+		check.Equal(t, "looked at", "ns", namespace)
 	default:
 		t.Fatal("nobody looks")
 	}

@@ -43,8 +43,7 @@ func isRight(t *testing.T, ns string) bool {
 }
 
 func TestAccessIsCorrectedWhileAPodIsWarm(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", "hello"))
 	assigned(t, ns, "c", 1, 1)
 	named := metav1.ObjectMeta{Namespace: ns, Name: podspec.ServiceAccount}
@@ -84,8 +83,7 @@ func TestAccessIsCorrectedWhileAPodIsWarm(t *testing.T) {
 }
 
 func TestRoleBindingToAnotherRoleIsReplaced(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	other := podspec.RoleBinding(ns)
 	other.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}
 	create(t, other)

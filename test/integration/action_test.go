@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // ticketChat is a chat whose client opens tickets, and whose calls of current_time need approval.
@@ -72,17 +73,14 @@ func waitForApproval(t *testing.T, a *v1alpha1.ToolApproval, ready metav1.Condit
 	t.Helper()
 	eventually(t, fmt.Sprintf("the approval is %s because of %s", ready, reason), func() bool {
 		var now v1alpha1.ToolApproval
-		if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(a), &now); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(a), &now))
 		c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionReady)
 		return c != nil && c.Status == ready && v1alpha1.ReasonOf(c) == reason
 	})
 }
 
 func TestTurnContinuesAfterClientRunsTools(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, ticketChat(ns))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(ticket("call_1"), ticket("call_2")))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
@@ -118,8 +116,7 @@ func TestTurnContinuesAfterClientRunsTools(t *testing.T) {
 }
 
 func TestCallsRunOnceTheyAreApproved(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, ticketChat(ns))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(clock("call_1"), clock("call_2")))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
@@ -142,8 +139,7 @@ func TestCallsRunOnceTheyAreApproved(t *testing.T) {
 }
 
 func TestDecisionAboutSomethingElseIsRefused(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, ticketChat(ns))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(clock("call_1")))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)
@@ -161,16 +157,14 @@ func TestDecisionAboutSomethingElseIsRefused(t *testing.T) {
 }
 
 func TestDecisionWithoutAChatIsRefused(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	a := decision(t, ns, "call_1", v1alpha1.DecisionApprove)
 	create(t, a)
 	waitForApproval(t, a, metav1.ConditionFalse, v1alpha1.ReasonNotPending)
 }
 
 func TestCallsThatNobodyAnswersInTimeAreCancelled(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	chat := ticketChat(ns)
 	chat.Spec.Limits = &v1alpha1.ChatLimits{ActionDeadlineSeconds: new(int32(1))}
 	create(t, chat)
@@ -182,8 +176,7 @@ func TestCallsThatNobodyAnswersInTimeAreCancelled(t *testing.T) {
 }
 
 func TestADeletedResultIsAskedForAgain(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, ticketChat(ns))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.CallsOf(ticket("call_1")))
 	waitForPhase(t, ns, "c", v1alpha1.ChatRequiresAction)

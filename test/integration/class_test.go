@@ -15,6 +15,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func newClass(ns, name string, change ...func(*v1alpha1.ChatClassSpec)) *v1alpha1.ChatClass {
@@ -24,9 +25,7 @@ func newClass(ns, name string, change ...func(*v1alpha1.ChatClassSpec)) *v1alpha
 func classIn(t *testing.T, ns, name string) *v1alpha1.ChatClass {
 	t.Helper()
 	var class v1alpha1.ChatClass
-	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &class); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &class))
 	return &class
 }
 
@@ -67,8 +66,7 @@ func conditionOf(t *testing.T, ns, chat, condition string) *metav1.Condition {
 }
 
 func TestChatHasWhatItsClassSays(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, modelConfig(ns, "strong"))
 	coder := newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) { s.Defaults.ModelConfigRef = refTo("strong") })
 	create(t, coder)
@@ -105,8 +103,7 @@ func TestChatHasWhatItsClassSays(t *testing.T) {
 }
 
 func TestClassChangeAppliesFromNextStep(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, modelConfig(ns, "strong"))
 	class := newClass(ns, "coder")
 	create(t, class)
@@ -126,8 +123,7 @@ func TestClassChangeAppliesFromNextStep(t *testing.T) {
 }
 
 func TestNamespacePreambleChangeAppliesFromNextStep(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	everybody := newClass(ns, "everybody", func(s *v1alpha1.ChatClassSpec) {
 		s.Default, s.NamespacePreamble = true, "Be lawful."
 	})
@@ -146,14 +142,12 @@ func TestNamespacePreambleChangeAppliesFromNextStep(t *testing.T) {
 	}
 	patchSettings(t, everybody, `{"spec":{"namespacePreamble":null}}`)
 	answers(t, chatIn(t, ns, "c"), chattest.Results("a"))
-	if has := assigned(t, ns, "c", 3, 1).Status.NamespaceClass; has != nil {
-		t.Errorf("a default class that says nothing to all is %+v", has)
-	}
+	check.Equal(t, "annotations of the default class", nil,
+		assigned(t, ns, "c", 3, 1).Status.NamespaceClass)
 }
 
 func TestChatWaitsForTheClassThatItNames(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, ofClass(ns, "c", "coder"))
 	waitForReady(t, ns, "c", metav1.ConditionUnknown, "ChatClassNotFound") // Its manifest may bring it yet.
 	create(t, newClass(ns, "coder"))
@@ -170,8 +164,7 @@ func TestChatWaitsForTheClassThatItNames(t *testing.T) {
 }
 
 func TestTurnResumesWhenDeletedClassReturns(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, modelConfig(ns, "strong"))
 	create(t, newClass(ns, "coder"))
 	create(t, ofClass(ns, "c", "coder"))
@@ -191,8 +184,7 @@ func TestTurnResumesWhenDeletedClassReturns(t *testing.T) {
 }
 
 func TestTurnWaitsForItsDeletedModel(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	strong := modelConfig(ns, "strong")
 	create(t, strong)
 	create(t, naming(ns, "c", "strong", ""))
@@ -214,8 +206,7 @@ func TestTurnWaitsForItsDeletedModel(t *testing.T) {
 }
 
 func TestChatReportsMissingModelOfClass(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) { s.Defaults.ModelConfigRef = refTo("gone") }))
 	own := ofClass(ns, "own", "coder")
 	own.Spec.ModelConfigRef = refTo("gone")
@@ -233,8 +224,7 @@ func TestChatReportsMissingModelOfClass(t *testing.T) {
 }
 
 func TestClassKeepsModelsFromItsChats(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, modelConfig(ns, "dear"))
 	class := newClass(ns, "thrifty", func(s *v1alpha1.ChatClassSpec) {
 		s.Restrictions = &v1alpha1.ChatRestrictions{ModelConfigs: []v1alpha1.ModelConfigReference{{Name: "default"}}}
@@ -262,8 +252,7 @@ func TestClassKeepsModelsFromItsChats(t *testing.T) {
 }
 
 func TestChatAtRestSaysWhatItsClassIgnores(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	class := newClass(ns, "plain", func(s *v1alpha1.ChatClassSpec) { s.Default = true })
 	create(t, class)
 	chat := newChat(ns, "c", "hello")
@@ -278,17 +267,14 @@ func TestChatAtRestSaysWhatItsClassIgnores(t *testing.T) {
 		return c != nil && c.Status == metav1.ConditionTrue && v1alpha1.ReasonOf(c) == v1alpha1.ReasonRestrictedByClass &&
 			strings.HasPrefix(c.Message, "ChatClass plain does not let its chats set spec.systemPrompt, spec.limits: ")
 	})
-	if err := cluster.Client.Delete(t.Context(), class); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), class))
 	eventually(t, "the chat has no class any more", func() bool {
 		return conditionOf(t, ns, "c", v1alpha1.ConditionSettingsIgnored) == nil && chatIn(t, ns, "c").Status.ChatClass == nil
 	})
 }
 
 func TestClassReportsMissingModelsAndDefault(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	first := newClass(ns, "a", func(s *v1alpha1.ChatClassSpec) { s.Default = true })
 	create(t, first)
 	create(t, newClass(ns, "b", func(s *v1alpha1.ChatClassSpec) {
@@ -306,9 +292,7 @@ func TestClassReportsMissingModelsAndDefault(t *testing.T) {
 			"ReferenceNotFound: Names ChatModelConfigs that do not exist or are disabled: gone")
 	})
 	create(t, modelConfig(ns, "gone"))
-	if err := cluster.Client.Delete(t.Context(), first, client.Preconditions{UID: &first.UID}); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), first, client.Preconditions{UID: &first.UID}))
 	eventually(t, "it sees both", func() bool {
 		return strings.HasPrefix(says(v1alpha1.ConditionReady), "Accepted: Chats have it") &&
 			says(v1alpha1.ConditionReferencesUnresolved) == ""
@@ -316,8 +300,7 @@ func TestClassReportsMissingModelsAndDefault(t *testing.T) {
 }
 
 func TestChatUsesWorkspaceFromClassDefaults(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	class := newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) {
 		s.Default, s.Defaults.Workspace = true, &v1alpha1.WorkspaceSource{
 			PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}
@@ -337,13 +320,10 @@ func TestChatUsesWorkspaceFromClassDefaults(t *testing.T) {
 }
 
 func TestNamespaceKeepsSparePodForNextChat(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	pods := func() []corev1.Pod {
 		var list corev1.PodList
-		if err := cluster.Client.List(t.Context(), &list, client.InNamespace(ns)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.List(t.Context(), &list, client.InNamespace(ns)))
 		return list.Items
 	}
 	create(t, newClass(ns, "team", func(s *v1alpha1.ChatClassSpec) { s.Default, s.SpareGenerationPods = true, 1 }))

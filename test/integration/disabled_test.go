@@ -13,6 +13,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func changeConfig(t *testing.T, ns, name string, change func(*v1alpha1.ChatModelConfigSpec)) {
@@ -20,9 +21,7 @@ func changeConfig(t *testing.T, ns, name string, change func(*v1alpha1.ChatModel
 	config := configIn(t, ns, name)
 	before := config.DeepCopy()
 	change(&config.Spec)
-	if err := cluster.Client.Patch(t.Context(), config, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Patch(t.Context(), config, client.MergeFrom(before)))
 }
 
 func naming(ns, name, config string, policy v1alpha1.ModelConfigUnavailablePolicy) *v1alpha1.Chat {
@@ -32,8 +31,7 @@ func naming(ns, name, config string, policy v1alpha1.ModelConfigUnavailablePolic
 }
 
 func TestDisabledConfigurationHoldsTheChatUntilEnabled(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, modelConfig(ns, "off", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true }))
 	eventually(t, "the configuration says that it is disabled", func() bool {
 		ready := meta.FindStatusCondition(configIn(t, ns, "off").Status.Conditions, v1alpha1.ConditionReady)
@@ -54,8 +52,7 @@ func TestDisabledConfigurationHoldsTheChatUntilEnabled(t *testing.T) {
 }
 
 func TestDefaultAnswersForADisabledConfiguration(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, modelConfig(ns, "own"))
 	create(t, naming(ns, "c", "own", v1alpha1.ModelConfigUnavailableUseDefault))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
@@ -63,9 +60,7 @@ func TestDefaultAnswersForADisabledConfiguration(t *testing.T) {
 		return meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionModelConfigFallback)
 	}
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
-	if c := fallback(); c != nil {
-		t.Errorf("while its own answers, the chat says %+v", c)
-	}
+	check.Equal(t, "fallback of the chat", nil, fallback())
 	changeConfig(t, ns, "own", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true })
 	eventually(t, "the operator has seen that it is disabled", func() bool {
 		config := configIn(t, ns, "own")
@@ -108,8 +103,7 @@ func TestDefaultAnswersForADisabledConfiguration(t *testing.T) {
 }
 
 func TestADisabledFallbackIsNotAsked(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, modelConfig(ns, "off", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = true }))
 	create(t, modelConfig(ns, "on"))
 	changeConfig(t, ns, "default", func(s *v1alpha1.ChatModelConfigSpec) {
@@ -123,8 +117,7 @@ func TestADisabledFallbackIsNotAsked(t *testing.T) {
 }
 
 func TestAConfigurationSaysHowMuchItsContextHolds(t *testing.T) {
-	t.Parallel()
-	ns := bareNamespace(t)
+	ns := parallelBare(t)
 	keyed := func(provider v1alpha1.ModelProvider, model string) func(*v1alpha1.ChatModelConfigSpec) {
 		return func(s *v1alpha1.ChatModelConfigSpec) {
 			s.Provider, s.Model, s.BaseURL = provider, model, ""
@@ -152,8 +145,7 @@ func TestAConfigurationSaysHowMuchItsContextHolds(t *testing.T) {
 
 // The pods play a provider that says how much its model's context holds.
 func TestLearnedContextLimitIsKeptAndCompactedBy(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", "hello"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Fills(7000, 1))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)

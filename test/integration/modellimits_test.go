@@ -19,6 +19,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/pods/podspec"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/realpod"
 	"parley.dev/parley/test/kit/waiting"
 	"parley.dev/parley/test/modelserver"
@@ -187,9 +188,7 @@ func TestLimitedProviderIsNotStormedBy300Chats(t *testing.T) {
 	const chats, concurrent = 300, 10
 	models, err := modelserver.New(modelserver.Script{
 		Rules: []modelserver.Rule{{Reply: modelserver.Reply{Steps: []modelserver.Step{modelserver.Say("Fine.")}}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	provider := &limitedProvider{models: models, wait: 2 * time.Second, refuse: 2}
 	server := httptest.NewServer(provider)
 	t.Cleanup(server.Close)
@@ -202,9 +201,7 @@ func TestLimitedProviderIsNotStormedBy300Chats(t *testing.T) {
 	runPods(t, ns)
 	waiting.Until(t, 4*patience, "every chat is answered", func() bool {
 		var list v1alpha1.ChatList
-		if err := cluster.Client.List(t.Context(), &list, client.InNamespace(ns)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.List(t.Context(), &list, client.InNamespace(ns)))
 		answered := 0
 		for i := range list.Items {
 			if turn := list.Items[i].Status.Turn; turn != nil && turn.Result == v1alpha1.TurnAnswered {

@@ -14,6 +14,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func chatQuota(ns, name string, chats, subChats *int32) *v1alpha1.ChatQuota {
@@ -34,9 +35,7 @@ func waitForQuota(t *testing.T, ns, name string, generation int64, reason v1alph
 	t.Helper()
 	eventually(t, fmt.Sprintf("generation %d of quota %s is Ready because of %s", generation, name, reason), func() bool {
 		quota := chatQuota(ns, name, nil, nil)
-		if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota))
 		c := meta.FindStatusCondition(quota.Status.Conditions, v1alpha1.ConditionReady)
 		return c != nil && c.Status == metav1.ConditionTrue && v1alpha1.ReasonOf(c) == reason &&
 			c.ObservedGeneration == generation
@@ -57,9 +56,7 @@ func waitForHolder(t *testing.T, ns, chat, message string) {
 func generating(t *testing.T, ns string) (names []string) {
 	t.Helper()
 	var chats v1alpha1.ChatList
-	if err := cluster.Client.List(t.Context(), &chats, client.InNamespace(ns)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.List(t.Context(), &chats, client.InNamespace(ns)))
 	for i := range chats.Items {
 		if chats.Items[i].Status.Generation != nil {
 			names = append(names, chats.Items[i].Name)
@@ -69,8 +66,7 @@ func generating(t *testing.T, ns string) (names []string) {
 }
 
 func TestRaisedQuotaLetsChatsInAtOnce(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	allow(t, ns, "team", 2)
 	for i := range 10 {
 		create(t, newChat(ns, fmt.Sprint("c", i), "first"))
@@ -79,9 +75,7 @@ func TestRaisedQuotaLetsChatsInAtOnce(t *testing.T) {
 		": wait until a chat is done, or raise spec.generating.chats there"
 	waiting := func(message string) (n int) {
 		var chats v1alpha1.ChatList
-		if err := cluster.Client.List(t.Context(), &chats, client.InNamespace(ns)); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.List(t.Context(), &chats, client.InNamespace(ns)))
 		for i := range chats.Items {
 			c := meta.FindStatusCondition(chats.Items[i].Status.Conditions, v1alpha1.ConditionReady)
 			if v1alpha1.ReasonOf(c) == v1alpha1.ReasonWaitingForCapacity && c.Message == message {
@@ -166,8 +160,7 @@ func TestWaitingForCapacityKeepsTheOrder(t *testing.T) {
 }
 
 func TestOfSeveralQuotasTheSmallestCounts(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	allow(t, ns, "large", 5)
 	allow(t, ns, "small", 1)
 	waitForQuota(t, ns, "large", 1, v1alpha1.ReasonSmallerQuota)
@@ -188,9 +181,7 @@ func TestClusterQuotaHoldsNamespacesAndTheirSum(t *testing.T) {
 	inForce := func(generation int64) {
 		t.Helper()
 		eventually(t, "the ClusterChatQuota is in force", func() bool {
-			if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota))
 			c := meta.FindStatusCondition(quota.Status.Conditions, v1alpha1.ConditionReady)
 			return c != nil && c.Status == metav1.ConditionTrue && quota.Status.ObservedGeneration == generation
 		})
@@ -219,9 +210,7 @@ func TestQuotaIsNotWrittenForChats(t *testing.T) {
 	allow(t, ns, "team", 1)
 	version := func() string {
 		quota := chatQuota(ns, "team", nil, nil)
-		if err := cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota))
 		return quota.ResourceVersion
 	}
 	before := version()

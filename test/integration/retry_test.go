@@ -12,11 +12,11 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestFailedAttemptIsRetriedWhenDue(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", "hello"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow))
 	eventually(t, "the retry is announced", func() bool {
@@ -35,8 +35,7 @@ func TestFailedAttemptIsRetriedWhenDue(t *testing.T) {
 }
 
 func TestRetryingChatIsInterrupted(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", "hello"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorOverloaded, chattest.ForNow,
 		func(e *v1alpha1.GenerationError) { e.RetryAfterSeconds = new(int32(3600)) }))
@@ -49,8 +48,7 @@ func TestRetryingChatIsInterrupted(t *testing.T) {
 }
 
 func TestAnotherModelIsAskedWhenOneCannotAnswer(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	second := configIn(t, ns, "default").DeepCopy()
 	second.ObjectMeta = metav1.ObjectMeta{Namespace: ns, Name: "second"}
 	second.Spec.Default, second.Spec.Model = false, "the-second"
@@ -78,8 +76,7 @@ func TestAnotherModelIsAskedWhenOneCannotAnswer(t *testing.T) {
 }
 
 func TestCompactionIsMadeOncePerToken(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", "hello"))
 	annotate(t, ns, "c", v1alpha1.AnnotationCompact, "early")
 	eventually(t, "it is refused while the chat is busy",
@@ -107,8 +104,7 @@ func TestCompactionIsMadeOncePerToken(t *testing.T) {
 }
 
 func TestACompactionCanBeInterrupted(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", "hello"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Fills(10, 1))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
@@ -118,9 +114,7 @@ func TestACompactionCanBeInterrupted(t *testing.T) {
 	eventually(t, "the pod is told", func() bool { return chatIn(t, ns, "c").Status.Phase == v1alpha1.ChatInterrupting })
 	answers(t, chat, chattest.Interrupted())
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
-	if got := chatIn(t, ns, "c").Status.Turn.Result; got != v1alpha1.TurnAnswered {
-		t.Errorf("the turn is said to be %s", got)
-	}
+	check.Equal(t, "the turn is said to be", v1alpha1.TurnAnswered, chatIn(t, ns, "c").Status.Turn.Result)
 }
 
 func configIn(t *testing.T, ns, name string) *v1alpha1.ChatModelConfig {

@@ -12,11 +12,11 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestChatReportsMissingSkillAndResumesOnceCreated(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	chat := newChat(ns, "c", "first")
 	chat.Spec.SkillsFrom = []v1alpha1.SkillSource{{ConfigMapRef: v1alpha1.ConfigMapReference{Name: "pdf"}}}
 	create(t, chat)
@@ -46,8 +46,7 @@ func handled(t *testing.T, ns, chat string, kind v1alpha1.RequestKind, token str
 }
 
 func TestWorkspaceContextIsRefreshedOnRequest(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, toolTemplate(ns))
 	create(t, working(ns, "root"))
 	begun := assigned(t, ns, "root", 1, 1)
@@ -67,9 +66,8 @@ func TestWorkspaceContextIsRefreshedOnRequest(t *testing.T) {
 		t.Errorf("the status is %+v", st)
 	}
 	// A sub-chat has a conversation of its own, and asks for itself.
-	if got := chatIn(t, ns, "sub").Status.Internal.ContextRefreshedVersion; got != 0 {
-		t.Errorf("the sub-chat was asked at version %d", got)
-	}
+	check.Equal(t, "the sub-chat was asked at version", 0,
+		chatIn(t, ns, "sub").Status.Internal.ContextRefreshedVersion)
 	assigned(t, ns, "sub", 1, 1)
 	annotate(t, ns, "sub", v1alpha1.AnnotationRefreshContext, "now")
 	if r := handled(t, ns, "sub", v1alpha1.RequestRefreshContext, "now"); r.Outcome != v1alpha1.RequestDone {
@@ -78,8 +76,7 @@ func TestWorkspaceContextIsRefreshedOnRequest(t *testing.T) {
 }
 
 func TestEachKindOfRequestHasItsRecord(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	answered(t, ns)
 	for _, kind := range v1alpha1.RequestKinds() {
 		annotate(t, ns, "c", kind.Annotation(), "u")

@@ -77,8 +77,7 @@ func answered(t *testing.T, ns string, more ...string) {
 }
 
 func TestAnAnnotationInterruptsOnce(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", "first"))
 	assigned(t, ns, "c", 1, 1)
 	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "one")
@@ -99,8 +98,7 @@ func TestAnAnnotationInterruptsOnce(t *testing.T) {
 }
 
 func TestAMessageThatCutsInIsAnsweredNext(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", "first"))
 	assigned(t, ns, "c", 1, 1)
 	create(t, say(ns, "c", "queued"))
@@ -123,8 +121,7 @@ func TestAMessageThatCutsInIsAnsweredNext(t *testing.T) {
 }
 
 func TestEditSupersedesWhatFollowed(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	answered(t, ns, "second", "third")
 	edit(t, ns, "second", "I meant something else")
 	chat := assigned(t, ns, "c", 7, 1)
@@ -148,8 +145,7 @@ func TestEditSupersedesWhatFollowed(t *testing.T) {
 }
 
 func TestEditDuringGenerationDiscardsStaleReply(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", "first"))
 	old := assigned(t, ns, "c", 1, 1)
 	create(t, say(ns, "c", "queued"))
@@ -164,8 +160,7 @@ func TestEditDuringGenerationDiscardsStaleReply(t *testing.T) {
 }
 
 func TestADeletedReplyIsGeneratedAnew(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	answered(t, ns, "second")
 	remove(t, messageIn(t, ns, "c-3-1"))
 	chat := assigned(t, ns, "c", 5, 1)
@@ -178,8 +173,7 @@ func TestADeletedReplyIsGeneratedAnew(t *testing.T) {
 }
 
 func TestADeletedMessageTakesWhatFollowsAlong(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	answered(t, ns, "second", "third")
 	remove(t, messageIn(t, ns, "second"))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
@@ -196,8 +190,7 @@ func TestADeletedMessageTakesWhatFollowsAlong(t *testing.T) {
 }
 
 func TestASuspendedChatHoldsItsWork(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", "first"))
 	assigned(t, ns, "c", 1, 1)
 	patch(t, newChat(ns, "c", ""), `{"spec":{"suspend":true}}`)
@@ -212,8 +205,7 @@ func TestASuspendedChatHoldsItsWork(t *testing.T) {
 }
 
 func TestClearingHidesTheOldContextFromTheModel(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	answered(t, ns)
 	annotate(t, ns, "c", v1alpha1.AnnotationClear, "one")
 	eventually(t, "the context begins behind the reply", func() bool {

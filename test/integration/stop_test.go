@@ -25,8 +25,7 @@ func waitForStop(t *testing.T, ns, message, tool, head string, length int64) {
 }
 
 func TestBuiltInToolStopsTheTurn(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	chat := newChat(ns, "c", "What time is it?")
 	chat.Spec.Tools = &v1alpha1.ChatTools{StopAfter: []string{"current_time"}}
 	create(t, chat)
@@ -42,8 +41,7 @@ func TestBuiltInToolStopsTheTurn(t *testing.T) {
 }
 
 func TestClientsResultStopsTheTurnForGood(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	chat := ticketChat(ns)
 	chat.Spec.Tools.StopAfter = []string{"open_ticket"}
 	create(t, chat)
@@ -77,8 +75,7 @@ func TestClientsResultStopsTheTurnForGood(t *testing.T) {
 }
 
 func TestClientsResultStopsTheTurnAfterApprovedCalls(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	chat := ticketChat(ns)
 	chat.Spec.Tools.StopAfter = []string{"open_ticket"}
 	create(t, chat)

@@ -12,20 +12,17 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // configured changes the namespace's default ChatModelConfig.
 func configured(t *testing.T, ns string, change func(*v1alpha1.ChatModelConfigSpec)) {
 	t.Helper()
 	var config v1alpha1.ChatModelConfig
-	if err := cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "default"}, &config); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "default"}, &config))
 	before := config.DeepCopy()
 	change(&config.Spec)
-	if err := cluster.Client.Patch(t.Context(), &config, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Patch(t.Context(), &config, client.MergeFrom(before)))
 }
 
 // turnSummary is what a generation pod would create after the reply that it gave to this attempt.
@@ -49,8 +46,7 @@ func isGone(t *testing.T, m *v1alpha1.ChatMessage) {
 }
 
 func TestTurnSummaryIsTakenAndItsMessageRemoved(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
 	create(t, newChat(ns, "c", "hello"))
 	chat := assigned(t, ns, "c", 1, 1)
@@ -78,8 +74,7 @@ func TestTurnSummaryIsTakenAndItsMessageRemoved(t *testing.T) {
 }
 
 func TestLateTurnSummaryIsRemoved(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
 	create(t, newChat(ns, "c", "hello"))
 	chat := assigned(t, ns, "c", 1, 1)
@@ -99,8 +94,7 @@ func TestLateTurnSummaryIsRemoved(t *testing.T) {
 }
 
 func TestSummaryOfRemovedTurnIsNotReused(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
 	create(t, newChat(ns, "c", "hello"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
@@ -109,9 +103,7 @@ func TestSummaryOfRemovedTurnIsNotReused(t *testing.T) {
 	create(t, second)
 	chat := assigned(t, ns, "c", 3, 1)
 	t.Log("The second message goes before its answer counts; the pod knows nothing of that yet.")
-	if err := cluster.Client.Delete(t.Context(), second); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), second))
 	eventually(t, "the first turn is the last one", func() bool {
 		st := chatIn(t, ns, "c").Status
 		return st.Phase == v1alpha1.ChatWaiting && st.History.Version == 4 && st.History.Length == 2
@@ -128,8 +120,7 @@ func TestSummaryOfRemovedTurnIsNotReused(t *testing.T) {
 }
 
 func TestDisabledTurnSummaryIsRemovedFromIdleChat(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
 	create(t, newChat(ns, "c", "hello"))
 	chat := assigned(t, ns, "c", 1, 1)
@@ -143,8 +134,7 @@ func TestDisabledTurnSummaryIsRemovedFromIdleChat(t *testing.T) {
 }
 
 func TestSummariesThatAreNoneAreRefused(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", "hello"))
 	chat := assigned(t, ns, "c", 1, 1)
 	long := turnSummary(chat, "This is a summary of a turn that has far more than sixty characters")
@@ -158,8 +148,7 @@ func TestSummariesThatAreNoneAreRefused(t *testing.T) {
 }
 
 func TestAnotherTitleIsAskedForByToken(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.Titles = &v1alpha1.CaptionSettings{} })
 	create(t, newChat(ns, "c", "hello"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Titles("Stuck pods", v1alpha1.TitleFromModel))
@@ -167,9 +156,7 @@ func TestAnotherTitleIsAskedForByToken(t *testing.T) {
 	chat := chatIn(t, ns, "c")
 	before := chat.DeepCopy()
 	chat.Annotations = map[string]string{v1alpha1.AnnotationTitle: "again"}
-	if err := cluster.Client.Patch(t.Context(), chat, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Patch(t.Context(), chat, client.MergeFrom(before)))
 	hasTitle(t, ns, "c", "Stuck pods", v1alpha1.TitleOutdated)
 	create(t, say(ns, "c", "second"))
 	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."), chattest.Titles("Full disks", v1alpha1.TitleFromModel))

@@ -13,12 +13,12 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/testmanager"
 )
 
 func TestAPromptIsAnsweredInOneStep(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "triage", "hello"))
 
 	chat := assigned(t, ns, "triage", 1, 1)
@@ -44,20 +44,17 @@ func TestAPromptIsAnsweredInOneStep(t *testing.T) {
 }
 
 func TestAPromptNamesTheAuthorOfItsChat(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	chat := newChat(ns, "c", "hello")
 	chat.Annotations = map[string]string{v1alpha1.AnnotationCreatedBy: "anna"}
 	create(t, chat)
 	assigned(t, ns, "c", 1, 1)
-	if by := messageIn(t, ns, "c-prompt").Annotations[v1alpha1.AnnotationCreatedBy]; by != "anna" {
-		t.Errorf("the prompt was created by %q", by)
-	}
+	check.Equal(t, "the prompt was created by", "anna",
+		messageIn(t, ns, "c-prompt").Annotations[v1alpha1.AnnotationCreatedBy])
 }
 
 func TestToolCallYieldsTurnOfThreeSteps(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", "what time is it?"))
 
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Calls("call_1"))
@@ -78,8 +75,7 @@ func TestToolCallYieldsTurnOfThreeSteps(t *testing.T) {
 }
 
 func TestQueuedMessagesArePromotedInOrder(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", "first"))
 	first := assigned(t, ns, "c", 1, 1)
 	create(t, say(ns, "c", "second"))
@@ -100,24 +96,20 @@ func TestQueuedMessagesArePromotedInOrder(t *testing.T) {
 }
 
 func TestDeletedQueuedMessageIsNeverAnswered(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", "first"))
 	first := assigned(t, ns, "c", 1, 1)
 	second := say(ns, "c", "second")
 	create(t, second)
 	waitForMessage(t, ns, "second", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
-	if err := cluster.Client.Delete(t.Context(), second); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), second))
 	eventually(t, "the queue is empty", func() bool { return len(chatIn(t, ns, "c").Status.Queue) == 0 })
 	answers(t, first, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 }
 
 func TestOneMessageTooManyIsRejected(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	chat := newChat(ns, "c", "first")
 	chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
 	create(t, chat)
@@ -129,8 +121,7 @@ func TestOneMessageTooManyIsRejected(t *testing.T) {
 }
 
 func TestErrorIsLeftByANewMessage(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", "first"))
 	report := chattest.Answer(assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
 	create(t, report)
@@ -151,8 +142,7 @@ func TestErrorIsLeftByANewMessage(t *testing.T) {
 }
 
 func TestAResultWithAnotherFenceIsNeverCommitted(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", "first"))
 	chat := assigned(t, ns, "c", 1, 1)
 	answers(t, chat, chattest.Lost())
@@ -166,22 +156,17 @@ func TestAResultWithAnotherFenceIsNeverCommitted(t *testing.T) {
 	})
 	answers(t, second, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
-	if head := chatIn(t, ns, "c").Status.History.Head; head != "c-1-2" {
-		t.Errorf("head is %s", head)
-	}
+	check.Equal(t, "head is", "c-1-2", chatIn(t, ns, "c").Status.History.Head)
 }
 
 func TestALabelDuringTheCallCostsNothing(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", "first"))
 	chat := assigned(t, ns, "c", 1, 1)
 	before := chat.DeepCopy()
 	chat.Labels = map[string]string{"team": "a"}
 	chat.Spec.SystemPrompt = "Be brief."
-	if err := cluster.Client.Patch(t.Context(), chat, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Patch(t.Context(), chat, client.MergeFrom(before)))
 	answers(t, before, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	after := chatIn(t, ns, "c")
@@ -193,8 +178,7 @@ func TestALabelDuringTheCallCostsNothing(t *testing.T) {
 }
 
 func TestAChatWithoutModelConfigWaitsForOne(t *testing.T) {
-	t.Parallel()
-	ns := bareNamespace(t)
+	ns := parallelBare(t)
 	create(t, newChat(ns, "c", "first"))
 	eventually(t, "the chat waits for what may still come", func() bool {
 		conditions := chatIn(t, ns, "c").Status.Conditions
@@ -212,26 +196,20 @@ func TestAChatWithoutModelConfigWaitsForOne(t *testing.T) {
 }
 
 func TestAMessageMayComeBeforeItsChat(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, say(ns, "c", "early"))
 	waitForMessage(t, ns, "early", metav1.ConditionUnknown, v1alpha1.ReasonChatNotFound)
 	create(t, newChat(ns, "c", ""))
-	if got := assigned(t, ns, "c", 1, 1).Status.Turn.Message; got != "early" {
-		t.Errorf("the turn began with %s", got)
-	}
+	check.Equal(t, "the turn began with", "early", assigned(t, ns, "c", 1, 1).Status.Turn.Message)
 }
 
 func TestRecreatedChatBeginsAfresh(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, newChat(ns, "c", "first"))
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
-	if err := cluster.Client.Delete(t.Context(), chatIn(t, ns, "c")); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, cluster.Client.Delete(t.Context(), chatIn(t, ns, "c")))
 	create(t, newChat(ns, "c", "anew"))
 	chat := assigned(t, ns, "c", 1, 1)
 	if m := messageIn(t, ns, "c-prompt"); m.Spec.Content != "anew" {
@@ -268,8 +246,7 @@ func waitForMessage(t *testing.T, ns, name string, status metav1.ConditionStatus
 }
 
 func TestNextTurnPrefersThePodOfTheLast(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	const chats = testmanager.PodCapacity + 4 // More than one pod takes.
 	podOf := map[string]string{}
 	for i := range chats {

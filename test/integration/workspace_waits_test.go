@@ -15,6 +15,7 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/workspace/template"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // vanishes removes an object at once, whatever protects it: what would end the protection does not run here.
@@ -65,9 +66,7 @@ func replaces(t *testing.T, wrong *corev1.PodTemplate) func() {
 	return func() {
 		right := toolTemplate(wrong.Namespace)
 		right.ResourceVersion = wrong.ResourceVersion
-		if err := cluster.Client.Update(t.Context(), right); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, cluster.Client.Update(t.Context(), right))
 	}
 }
 
@@ -128,8 +127,7 @@ func TestBrokenWorkspaceIsReportedWithoutBlockingCalls(t *testing.T) {
 	t.Parallel()
 	for name, c := range hindrances {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ns := namespace(t)
+			ns := parallel(t)
 			worksIn(t, working(ns, "c"))
 			waitForHeld(t, ns, "c", "there is no PodTemplate go")
 			w := workspaceIn(t, ns, "c")
@@ -151,8 +149,7 @@ func TestBrokenWorkspaceIsReportedWithoutBlockingCalls(t *testing.T) {
 }
 
 func TestTemplateChangeWhileWaitingTakesEffect(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, toolTemplate(ns, func(t *corev1.PodTemplate) { t.Name = "rust" }))
 	worksIn(t, working(ns, "c"))
 	waitForHeld(t, ns, "c", "there is no PodTemplate go")
@@ -164,8 +161,7 @@ func TestTemplateChangeWhileWaitingTakesEffect(t *testing.T) {
 }
 
 func TestChatStopsWaitingWhenWorkspaceIsDropped(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	create(t, toolTemplate(ns))
 	worksIn(t, working(ns, "c"))
 	waitForHeld(t, ns, "c", starting)
@@ -174,8 +170,7 @@ func TestChatStopsWaitingWhenWorkspaceIsDropped(t *testing.T) {
 }
 
 func TestChatWaitingForWorkspaceReleasesSlot(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
+	ns := parallel(t)
 	limited(t, ns)
 	create(t, toolTemplate(ns))
 	worksIn(t, working(ns, "c"))

@@ -8,6 +8,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/internal/text/content"
+	"parley.dev/parley/test/kit/check"
 )
 
 func text(content string, parts ...string) *v1alpha1.ChatMessage {
@@ -49,9 +50,7 @@ func TestContentHashIsDistinctAndSurvivesStripping(t *testing.T) {
 		seen[before] = name
 		last := m.Spec.LastRole()
 		stripped, err := StripMessage(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if m := stripped.(*v1alpha1.ChatMessage); m.Spec.Content != "" || m.Spec.Parts != nil || content.Of(m) != before {
 			t.Errorf("%s: %+v is left, with another hash", name, m)
 		}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"parley.dev/parley/api/v1alpha1"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestTheCacheHoldsNoText(t *testing.T) {
@@ -24,20 +25,14 @@ func TestTheCacheHoldsNoText(t *testing.T) {
 			Generation: &v1alpha1.MessageGeneration{PendingCalls: 1},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	chat, err := StripChat(&v1alpha1.Chat{
 		Spec:   v1alpha1.ChatSpec{Prompt: "secret words", SystemPrompt: "secret words"},
 		Status: v1alpha1.ChatStatus{History: v1alpha1.HistoryStatus{Version: 1}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	raw, err := json.Marshal([]any{message, chat})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if strings.Contains(string(raw), "secret words") || !strings.Contains(string(raw), `"pendingCalls":1`) {
 		t.Errorf("the cache holds %s", raw)
 	}

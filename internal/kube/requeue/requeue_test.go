@@ -31,9 +31,7 @@ func TestReconcileBackoffIsCappedAtHalfAMinute(t *testing.T) {
 	for range 100 {
 		last = limiter.When(request("a"))
 	}
-	if last != Most {
-		t.Errorf("the wait is %v", last)
-	}
+	check.Equal(t, "the wait is", Most, last)
 }
 
 func TestThousandsThatFailDelayNoOther(t *testing.T) {
@@ -41,9 +39,7 @@ func TestThousandsThatFailDelayNoOther(t *testing.T) {
 	for i := range 5000 {
 		limiter.When(request(string(rune('a' + i%26))))
 	}
-	if wait := limiter.When(request("another")); wait != First {
-		t.Errorf("the wait is %v", wait)
-	}
+	check.Equal(t, "the wait is", First, limiter.When(request("another")))
 }
 
 // lister is a client whose lists fail with err.
@@ -65,9 +61,7 @@ func TestFailedListInWatchHandlerIsLogged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
 			ctx := log.IntoContext(t.Context(), funcr.New(func(_, args string) { out.WriteString(args) }, funcr.Options{}))
-			if got := List(ctx, lister{err: c.err}, &corev1.PodList{}); got != (c.err == nil) {
-				t.Errorf("it could list: %t", got)
-			}
+			check.Equal(t, "it could list", c.err == nil, List(ctx, lister{err: c.err}, &corev1.PodList{}))
 			if !strings.Contains(out.String(), c.want) || (out.String() == "") != (c.want == "") {
 				t.Errorf("the log says %q, want %q", out.String(), c.want)
 			}
@@ -97,7 +91,6 @@ func TestChangeRequeuesMatchingSiblings(t *testing.T) {
 		})
 	}
 	s.Fail = func(string) error { return fakeapi.Timeout.Err() }
-	if got := Siblings(s.Client, &corev1.PodList{}, nil)(t.Context(), pod("a", "1")); got != nil {
-		t.Errorf("without a list it requeues %v", got)
-	}
+	check.Equal(t, "without a list it requeues", nil,
+		Siblings(s.Client, &corev1.PodList{}, nil)(t.Context(), pod("a", "1")))
 }

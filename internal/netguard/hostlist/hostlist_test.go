@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"parley.dev/parley/internal/netguard/hostlist"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestHostsAreNamedByNameAndPort(t *testing.T) {
@@ -61,8 +62,6 @@ func TestAddressesInOtherNotationsAreAmbiguous(t *testing.T) {
 func parse(t *testing.T, raw string) *url.URL {
 	t.Helper()
 	u, err := url.Parse(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return u
 }

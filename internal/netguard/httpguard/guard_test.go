@@ -24,6 +24,7 @@ import (
 	"parley.dev/parley/internal/generation/provider"
 	"parley.dev/parley/internal/generation/provider/fault"
 	"parley.dev/parley/internal/netguard/httpguard"
+	"parley.dev/parley/test/kit/check"
 	"parley.dev/parley/test/kit/providertest"
 )
 
@@ -71,9 +72,7 @@ func TestRedirectIsNotFollowedButHostIsReported(t *testing.T) {
 			})
 		}
 	}
-	if n := followed.Load(); n != 0 {
-		t.Errorf("%d calls went elsewhere", n)
-	}
+	check.Equal(t, "calls went elsewhere", 0, followed.Load())
 }
 
 func TestUnstreamedCallDoesNotFollowRedirect(t *testing.T) {
@@ -91,18 +90,14 @@ func TestUnstreamedCallDoesNotFollowRedirect(t *testing.T) {
 			t.Errorf("%s: got %+v", p.Provider, e)
 		}
 	}
-	if n := followed.Load(); n != 0 {
-		t.Errorf("%d calls went elsewhere", n)
-	}
+	check.Equal(t, "calls went elsewhere", 0, followed.Load())
 }
 
 // answered makes a call whose answer comes as a whole.
 func answered(t *testing.T, spec *v1alpha1.ChatModelConfigSpec, client *http.Client) error {
 	t.Helper()
 	model, err := provider.New(spec, providertest.Key, client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	return streamError(t.Context(), model, fantasy.Call{
 		Prompt: fantasy.Prompt{fantasy.NewUserMessage(providertest.Secret)}, MaxOutputTokens: new(int64(77))})
 }
@@ -220,15 +215,11 @@ func bombOf(t *testing.T, size int64) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, err)
 	if _, err := io.Copy(w, &endless{size, bytes.Repeat([]byte("a"), 4096)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.OK(t, w.Close())
 	return b.Bytes()
 }
 
@@ -275,9 +266,7 @@ func TestALongReasoningIsALegalAnswer(t *testing.T) {
 				"[DONE]\n\n")
 	})
 	err := providertest.Call(t, providertest.Compatible.Spec(base+"/v1"), httpguard.Settings{Loopback: true}.Client())
-	if err != nil {
-		t.Errorf("it failed: %v", err)
-	}
+	check.OK(t, err)
 }
 
 func TestHeadersOfAnAnswerAreBounded(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"parley.dev/parley/internal/netguard/limit"
+	"parley.dev/parley/test/kit/check"
 )
 
 func TestNoCallerTakesWhatAllShare(t *testing.T) {
@@ -38,9 +39,7 @@ func TestReleaseReturnsAllUnitsOfALease(t *testing.T) {
 	p := limit.NewPerCaller(10, 10)
 	l := p.Lease("anna")
 	for _, n := range []int64{3, 7} {
-		if err := l.Grow(n); err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, l.Grow(n))
 	}
 	if err := l.Grow(1); !errors.Is(err, limit.ErrCaller) {
 		t.Errorf("got %v", err)

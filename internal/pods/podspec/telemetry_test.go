@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"parley.dev/parley/test/kit/check"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
@@ -54,19 +56,13 @@ func TestTheObjectsAreThoseOfTheGoldenFiles(t *testing.T) {
 		"networkpolicy.yaml":      NetworkPolicy("demo", "parley-system"),
 	} {
 		got, err := yaml.Marshal(object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		file := filepath.Join("testdata", name)
 		if *update {
-			if err := os.WriteFile(file, got, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check.OK(t, os.WriteFile(file, got, 0o600))
 		}
 		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.OK(t, err)
 		if diff := cmp.Diff(string(want), string(got)); diff != "" {
 			t.Errorf("%s (run the test with -update if that is right): %s", name, diff)
 		}
@@ -85,9 +81,7 @@ func TestOnlyWhatIsNoSecretIsHandedOn(t *testing.T) {
 		{"OTEL_BSP_SCHEDULE_DELAY", "100"}, {"OTEL_EXPORTER_OTLP_ENDPOINT", "http://a=b"},
 		{"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true"},
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %v", got)
-	}
+	check.Equal(t, "got", want, got)
 	if Tracing([]string{"PATH=/bin"}) != nil {
 		t.Error("without anything to hand on the template changes")
 	}
