@@ -37,9 +37,7 @@ func TestManagersWaitForPoliciesAndNothingElse(t *testing.T) {
 		"the manager has no right to create chats": {denied, denied, false, false},
 		"the API server does not answer":           {context.DeadlineExceeded, context.DeadlineExceeded, false, false},
 	} {
-		if got := isPending(c.forbidden, c.allowed, c.mayBeLifted); got != c.want {
-			t.Errorf("%s: got %t", name, got)
-		}
+		check.Equal(t, name, c.want, isPending(c.forbidden, c.allowed, c.mayBeLifted))
 	}
 }
 

@@ -4,7 +4,6 @@
 package generationpod
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -132,7 +131,5 @@ func TestRefusedSparePodsAreReportedByEvent(t *testing.T) {
 	if err != nil || result.RequeueAfter != denial.Lasts {
 		t.Errorf("got %v, %v", result, err)
 	}
-	if got := <-recorder.Events; !strings.Contains(got, "GenerationPodRefused") {
-		t.Errorf("told %q", got)
-	}
+	check.Contains(t, <-recorder.Events, "GenerationPodRefused")
 }

@@ -175,9 +175,7 @@ func TestTheMetricsPortServesMetricsAndNothingElse(t *testing.T) {
 		check.OK(t, err)
 		body, _ := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
-		if resp.StatusCode != want {
-			t.Errorf("%s answers %s", path, resp.Status)
-		}
+		check.Equal(t, path, want, resp.StatusCode)
 		if path == "/metrics" && (!strings.Contains(string(body), `parley_relay_dropped_parts_total{by="relay"} 7`) ||
 			!strings.Contains(string(body), "go_goroutines")) {
 			t.Errorf("the metrics are %s", body)
@@ -248,9 +246,7 @@ func TestTheDocumentationNamesEveryAttribute(t *testing.T) {
 	check.OK(t, err)
 	found := regexp.MustCompile(`Attr\w+ += "(.+)"`).FindAllSubmatch(names, -1)
 	for _, name := range found {
-		if !strings.Contains(string(page), "`"+string(name[1])+"`") {
-			t.Errorf("%s is not on the page", name[1])
-		}
+		check.Contains(t, string(page), "`"+string(name[1])+"`")
 	}
 	if len(found) < 35 {
 		t.Errorf("found %d attributes", len(found))

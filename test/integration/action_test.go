@@ -100,17 +100,15 @@ func TestTurnContinuesAfterClientRunsTools(t *testing.T) {
 	}
 	create(t, resultsOf(ns, "right", "call_2", `{"number":2}`, "call_1", `{"number":1}`))
 	chat := assigned(t, ns, "c", 3, 1)
-	if got := chat.Status; got.History.Head != "right" || got.History.Length != 3 ||
-		got.Generation.Action != v1alpha1.ActionGenerateAssistant {
-		t.Errorf("history %+v, generation %+v", got.History, got.Generation)
-	}
+	got := chat.Status
+	check.Equal(t, "history", []any{"right", 3, v1alpha1.ActionGenerateAssistant},
+		[]any{got.History.Head, got.History.Length, got.Generation.Action})
 	answers(t, chat, chattest.Says("Fine."))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-3-1", 4)
 	waitForMessage(t, ns, "right", metav1.ConditionTrue, v1alpha1.ReasonResultsAccepted)
-	if m := messageIn(t, ns, "right"); m.Status.State != v1alpha1.MessageCommitted || *m.Status.Index != 2 ||
-		m.Status.Parent != "c-1-1" {
-		t.Errorf("status of the results is %+v", m.Status)
-	}
+	m := messageIn(t, ns, "right")
+	check.Equal(t, "status of the results is", []any{v1alpha1.MessageCommitted, 2, "c-1-1"},
+		[]any{m.Status.State, *m.Status.Index, m.Status.Parent})
 	create(t, resultsOf(ns, "late", "call_1", `1`))
 	waitForMessage(t, ns, "late", metav1.ConditionFalse, v1alpha1.ReasonResultsInvalid)
 }

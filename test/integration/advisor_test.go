@@ -16,8 +16,7 @@ import (
 
 func TestAdviceIsSummedApart(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "c", "hello"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Calls("call_1"))
+	answers(t, started(t, ns, "c", "hello"), chattest.Calls("call_1"))
 	answers(t, assigned(t, ns, "c", 2, 1), chattest.Results("call_1"), func(m *v1alpha1.ChatMessage) {
 		g := m.Spec.Generation
 		g.AdvisorUsage = &v1alpha1.TokenUsage{InputTokens: 500, OutputTokens: 20, TotalTokens: 520}

@@ -102,14 +102,10 @@ func TestChatTalksToItsSubChats(t *testing.T) {
 		next = chatIn(t, ns, spawn.Chat)
 		return next.Status.Turn != nil && next.Status.Turn.Message != sub.Status.Turn.Message
 	})
-	if message := messageIn(t, ns, next.Status.Turn.Message); message.Spec.Content != "And there." {
-		t.Errorf("it continues with %q", message.Spec.Content)
-	}
+	check.Equal(t, "it continues with", "And there.", messageIn(t, ns, next.Status.Turn.Message).Spec.Content)
 	assigned(t, ns, "root", 5, 1)
 	done(t, ns)
-	if st := chatIn(t, ns, "stranger").Status; st.History.Length != 2 {
-		t.Errorf("a chat that is not below was told something: %+v", st.History)
-	}
+	check.Equal(t, "a chat that is not below was told something", 2, chatIn(t, ns, "stranger").Status.History.Length)
 }
 
 func TestRejectedSubChatEmitsEventWithoutBlockingTurn(t *testing.T) {

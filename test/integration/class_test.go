@@ -88,9 +88,8 @@ func TestChatHasWhatItsClassSays(t *testing.T) {
 	own := ofClass(ns, "own", "coder")
 	own.Spec.ModelConfigRef = refTo("default")
 	create(t, own)
-	if g := assigned(t, ns, "own", 1, 1).Status.Generation; g.ModelConfig != "default" {
-		t.Errorf("the chat's own configuration is not asked, but %s", g.ModelConfig)
-	}
+	check.Equal(t, "the chat's own configuration is not asked, but", "default",
+		assigned(t, ns, "own", 1, 1).Status.Generation.ModelConfig)
 
 	create(t, ofClass(ns, "unnamed", ""))
 	answers(t, assigned(t, ns, "unnamed", 1, 1), chattest.Calls("a"))
@@ -112,14 +111,12 @@ func TestClassChangeAppliesFromNextStep(t *testing.T) {
 	patchSettings(t, class, `{"spec":{"defaults":{"modelConfigRef":{"name":"strong"}}}}`)
 	answers(t, first, chattest.Says("Fine."))
 	waitForReady(t, ns, "c", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
-	if has := chatIn(t, ns, "c").Status.ChatClass; has.Generation != 1 {
-		t.Errorf("a class that changes writes to a chat that goes on: %+v", has)
-	}
+	check.Equal(t, "a class that changes writes to a chat that goes on", 1,
+		chatIn(t, ns, "c").Status.ChatClass.Generation)
 	create(t, say(ns, "c", "second"))
 	second := assigned(t, ns, "c", 3, 1)
-	if second.Status.Generation.ModelConfig != "strong" || second.Status.ChatClass.Generation != 2 {
-		t.Errorf("%s answers, by %+v", second.Status.Generation.ModelConfig, second.Status.ChatClass)
-	}
+	check.Equal(t, "fields", []any{"strong", 2},
+		[]any{second.Status.Generation.ModelConfig, second.Status.ChatClass.Generation})
 }
 
 func TestNamespacePreambleChangeAppliesFromNextStep(t *testing.T) {
@@ -178,9 +175,7 @@ func TestTurnResumesWhenDeletedClassReturns(t *testing.T) {
 	}
 	create(t, newClass(ns, "coder", func(s *v1alpha1.ChatClassSpec) { s.Defaults.ModelConfigRef = refTo("strong") }))
 	answers(t, assigned(t, ns, "c", 2, 1), chattest.Results("a"))
-	if g := assigned(t, ns, "c", 3, 1).Status.Generation; g.ModelConfig != "strong" {
-		t.Errorf("%s answers", g.ModelConfig)
-	}
+	check.Equal(t, "model", "strong", assigned(t, ns, "c", 3, 1).Status.Generation.ModelConfig)
 }
 
 func TestTurnWaitsForItsDeletedModel(t *testing.T) {
@@ -189,8 +184,7 @@ func TestTurnWaitsForItsDeletedModel(t *testing.T) {
 	create(t, strong)
 	create(t, naming(ns, "c", "strong", ""))
 	first := assigned(t, ns, "c", 1, 1)
-	create(t, say(ns, "c", "queued"))
-	waitForMessage(t, ns, "queued", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	queued(t, ns, "c", "queued")
 	deleteSettings(t, strong.DeepCopy())
 	answers(t, first, chattest.Calls("a"))
 	waitForReady(t, ns, "c", metav1.ConditionUnknown, v1alpha1.ConditionReason(v1alpha1.ErrorModelConfigNotFound))
@@ -246,9 +240,7 @@ func TestClassKeepsModelsFromItsChats(t *testing.T) {
 	create(t, sayTo(ns, "c", "second", "dear", ""))
 	waitForReady(t, ns, "c", metav1.ConditionFalse, "ModelConfigNotAllowed")
 	patchSettings(t, class, `{"spec":{"restrictions":null}}`)
-	if g := assigned(t, ns, "c", 3, 1).Status.Generation; g.ModelConfig != "dear" {
-		t.Errorf("%s answers", g.ModelConfig)
-	}
+	check.Equal(t, "model", "dear", assigned(t, ns, "c", 3, 1).Status.Generation.ModelConfig)
 }
 
 func TestChatAtRestSaysWhatItsClassIgnores(t *testing.T) {
@@ -306,8 +298,7 @@ func TestChatUsesWorkspaceFromClassDefaults(t *testing.T) {
 			PodTemplateRef: &v1alpha1.WorkspaceTemplateReference{Name: "shell"}}
 	})
 	create(t, class)
-	create(t, newChat(ns, "c", "hello"))
-	begun := assigned(t, ns, "c", 1, 1)
+	begun := started(t, ns, "c", "hello")
 	if !begun.Status.Internal.Attempt.HasWorkspace {
 		t.Error("the chat has no workspace")
 	}

@@ -46,9 +46,7 @@ func TestDisabledConfigurationHoldsTheChatUntilEnabled(t *testing.T) {
 	})
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForChat)
 	changeConfig(t, ns, "off", func(s *v1alpha1.ChatModelConfigSpec) { s.Disabled = false })
-	if g := assigned(t, ns, "c", 1, 1).Status.Generation; g.ModelConfig != "off" {
-		t.Errorf("generation %+v", g)
-	}
+	check.Equal(t, "generation", "off", assigned(t, ns, "c", 1, 1).Status.Generation.ModelConfig)
 }
 
 func TestDefaultAnswersForADisabledConfiguration(t *testing.T) {
@@ -69,9 +67,8 @@ func TestDefaultAnswersForADisabledConfiguration(t *testing.T) {
 	create(t, say(ns, "c", "second"))
 	second := assigned(t, ns, "c", 3, 1)
 	defaultModel := configIn(t, ns, "default").Spec.Model
-	if second.Status.Generation.ModelConfig != "default" || second.Status.Model != defaultModel {
-		t.Errorf("generation %+v of model %s", second.Status.Generation, second.Status.Model)
-	}
+	check.Equal(t, "generation", []any{"default", defaultModel},
+		[]any{second.Status.Generation.ModelConfig, second.Status.Model})
 	if c := fallback(); c == nil || c.Status != metav1.ConditionTrue ||
 		c.Reason != string(v1alpha1.ErrorModelConfigDisabled) ||
 		!strings.HasSuffix(c.Message, ": ChatModelConfig default, the namespace's default, answers instead") {
@@ -109,11 +106,8 @@ func TestADisabledFallbackIsNotAsked(t *testing.T) {
 	changeConfig(t, ns, "default", func(s *v1alpha1.ChatModelConfigSpec) {
 		s.Fallbacks = []v1alpha1.ModelConfigReference{{Name: "off"}, {Name: "on"}}
 	})
-	create(t, newChat(ns, "c", "hello"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
-	if g := assigned(t, ns, "c", 1, 2).Status.Generation; g.ModelConfig != "on" {
-		t.Errorf("generation %+v", g)
-	}
+	answers(t, started(t, ns, "c", "hello"), chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
+	check.Equal(t, "generation", "on", assigned(t, ns, "c", 1, 2).Status.Generation.ModelConfig)
 }
 
 func TestAConfigurationSaysHowMuchItsContextHolds(t *testing.T) {
@@ -146,8 +140,7 @@ func TestAConfigurationSaysHowMuchItsContextHolds(t *testing.T) {
 // The pods play a provider that says how much its model's context holds.
 func TestLearnedContextLimitIsKeptAndCompactedBy(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "c", "hello"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Fills(7000, 1))
+	answers(t, started(t, ns, "c", "hello"), chattest.Says("Fine."), chattest.Fills(7000, 1))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	create(t, say(ns, "c", "second"))
 	answers(t, assigned(t, ns, "c", 3, 1), chattest.Fails(v1alpha1.ErrorContextTooLong,

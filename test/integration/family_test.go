@@ -64,8 +64,7 @@ func TestAFamilyIsSelectedByItsRoot(t *testing.T) {
 
 func TestFamilyIsArchivedTogetherOnceIdle(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "root", "first"))
-	answers(t, assigned(t, ns, "root", 1, 1), chattest.Says("Fine."))
+	answers(t, started(t, ns, "root", "first"), chattest.Says("Fine."))
 	create(t, subChat(ns, "child", "root"))
 	busy := assigned(t, ns, "child", 1, 1)
 	waitForPhase(t, ns, "root", v1alpha1.ChatWaiting)

@@ -120,9 +120,7 @@ func TestANamespaceThatIsDeletedFailsNoReconcile(t *testing.T) {
 			finalize(t, ns)
 			create(t, newChat(other, "c", "hello"))
 			assigned(t, other, "c", 1, 1)
-			if after := reconcileErrors(t); after != before {
-				t.Errorf("%v passes failed", after-before)
-			}
+			check.Equal(t, "passes failed", before, reconcileErrors(t))
 		})
 	}
 }

@@ -62,8 +62,7 @@ func TestCallRequestingInputIsRepeatedWithAnswer(t *testing.T) {
 
 func TestChatReportsServersMissingFromLatestReply(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "c", "please"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("I could not look."), chattest.Without("tracker"))
+	answers(t, started(t, ns, "c", "please"), chattest.Says("I could not look."), chattest.Without("tracker"))
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "c-1-1", 2)
 	unavailable := func() bool {
 		return meta.IsStatusConditionTrue(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionMCPServersUnavailable)

@@ -40,8 +40,7 @@ func TestNoteJoinsHistoryWithoutQueueing(t *testing.T) {
 	chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
 	create(t, chat)
 	assigned(t, ns, "c", 1, 1)
-	create(t, say(ns, "c", "queued"))
-	waitForMessage(t, ns, "queued", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	queued(t, ns, "c", "queued")
 	create(t, note(ns, "c", "amid")) // The queue is full.
 	waitForNote(t, ns, "amid", 1)
 	if got := chatIn(t, ns, "c").Status; len(got.Queue) != 1 || got.Turn.Message != "c-prompt" || got.History.Length != 1 {
@@ -61,8 +60,7 @@ func TestNoteJoinsHistoryWithoutQueueing(t *testing.T) {
 
 func TestANoteDecidesNothing(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "c", "first"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
+	answers(t, started(t, ns, "c", "first"), chattest.Fails(v1alpha1.ErrorAuthenticationFailed))
 	waitForPhase(t, ns, "c", v1alpha1.ChatError)
 	before := chatIn(t, ns, "c").Status
 	create(t, note(ns, "c", "n"))
@@ -87,8 +85,7 @@ func TestANoteTakesNoMessagesPlace(t *testing.T) {
 	answered(t, ns, "second", "third")
 	create(t, say(ns, "c", "running"))
 	assigned(t, ns, "c", 7, 1)
-	create(t, say(ns, "c", "queued"))
-	waitForMessage(t, ns, "queued", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	queued(t, ns, "c", "queued")
 
 	replace := func(name string) {
 		remove(t, messageIn(t, ns, name))

@@ -41,13 +41,11 @@ func TestMessagesOfOneSecondKeepTheirOrder(t *testing.T) {
 	const n = 8
 	for name, first := range map[string]func(t *testing.T, ns string) (created []string){
 		"while the chat is busy": func(t *testing.T, ns string) []string {
-			create(t, newChat(ns, "c", "first"))
-			assigned(t, ns, "c", 1, 1)
+			started(t, ns, "c", "first")
 			return burst(t, ns, "c", n)
 		},
 		"while no manager runs": func(t *testing.T, ns string) []string {
-			create(t, newChat(ns, "c", "first"))
-			assigned(t, ns, "c", 1, 1)
+			started(t, ns, "c", "first")
 			restart := stopManager(t)
 			defer restart()
 			return burst(t, ns, "c", n)
@@ -79,8 +77,7 @@ func TestMessagesThatCutInKeepTheirOrder(t *testing.T) {
 	chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
 	create(t, chat)
 	assigned(t, ns, "c", 1, 1)
-	create(t, say(ns, "c", "waits"))
-	waitForMessage(t, ns, "waits", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	queued(t, ns, "c", "waits")
 	for _, name := range []string{"zuerst", "dann", "am-ende"} {
 		create(t, cutIn(ns, "c", name))
 		waitForMessage(t, ns, name, metav1.ConditionUnknown, v1alpha1.ReasonQueued)

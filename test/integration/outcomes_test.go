@@ -6,7 +6,6 @@ package integration
 import (
 	"encoding/json"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -106,7 +105,5 @@ func (c outcome) check(t *testing.T) {
 	if asked["main"] != c.asked || asked["spare"] != c.fallback || st.Turn.Steps != c.steps {
 		t.Errorf("asked %v, %d steps: %s", asked, st.Turn.Steps, printable(st))
 	}
-	if last := string(requests[len(requests)-1].Body); !strings.Contains(last, c.told) {
-		t.Errorf("the model is told %s", last)
-	}
+	check.Contains(t, string(requests[len(requests)-1].Body), c.told)
 }

@@ -90,9 +90,7 @@ func (c outputCase) check(t *testing.T) {
 	if e := st.LastError; c.problem != "" && (e == nil || !strings.Contains(e.Message, c.problem)) {
 		t.Errorf("the error is %+v", e)
 	}
-	if got != c.output || st.Turn.Steps != c.steps {
-		t.Errorf("output %s after %d steps: %s", got, st.Turn.Steps, printable(st))
-	}
+	check.Equal(t, "output", []any{c.output, c.steps}, []any{got, st.Turn.Steps})
 	ready := meta.FindStatusCondition(st.Conditions, v1alpha1.ConditionOutputReady)
 	switch {
 	case c.steps == 0:

@@ -140,8 +140,7 @@ func TestWaitingForCapacityKeepsTheOrder(t *testing.T) {
 	ns := namespace(t)
 	create(t, chatQuota(ns, "team", new(int32(1)), new(int32(1))))
 	waitForQuota(t, ns, "team", 1, v1alpha1.ReasonInForce)
-	create(t, newChat(ns, "one", "first"))
-	one := assigned(t, ns, "one", 1, 1)
+	one := started(t, ns, "one", "first")
 	for _, name := range []string{"two", "three", "four"} {
 		create(t, newChat(ns, name, "first"))
 		waitForReady(t, ns, name, metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity)
@@ -164,8 +163,7 @@ func TestOfSeveralQuotasTheSmallestCounts(t *testing.T) {
 	allow(t, ns, "large", 5)
 	allow(t, ns, "small", 1)
 	waitForQuota(t, ns, "large", 1, v1alpha1.ReasonSmallerQuota)
-	create(t, newChat(ns, "one", "first"))
-	assigned(t, ns, "one", 1, 1)
+	started(t, ns, "one", "first")
 	create(t, newChat(ns, "two", "first"))
 	waitForHolder(t, ns, "two", "ChatQuota small allows 1 chat ")
 	remove(t, chatQuota(ns, "small", nil, nil))
@@ -220,8 +218,7 @@ func TestQuotaIsNotWrittenForChats(t *testing.T) {
 		waitForPhase(t, ns, fmt.Sprint("c", i), v1alpha1.ChatWaiting)
 	}
 	stopManager(t)() // Nor does a new manager have anything to add.
-	create(t, newChat(ns, "last", "first"))
-	assigned(t, ns, "last", 1, 1)
+	started(t, ns, "last", "first")
 	if after := version(); after != before {
 		t.Errorf("the quota went from version %s to %s", before, after)
 	}

@@ -107,8 +107,7 @@ func TestRefusedPodIsSaidUntilItIsAllowed(t *testing.T) {
 
 func TestRejectedPodMakesAnsweredChatNotReady(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "c", "hello"))
-	chat := assigned(t, ns, "c", 1, 1)
+	chat := started(t, ns, "c", "hello")
 	answers(t, chat, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	noneOf(t, ns, corev1.ResourcePods)
@@ -144,9 +143,7 @@ func TestTakenPromptNameIsReportedUntilFree(t *testing.T) {
 			waitForReady(t, ns, "c", metav1.ConditionUnknown, v1alpha1.ReasonPromptNameTaken)
 			waitForReady(t, ns, "c", metav1.ConditionFalse, v1alpha1.ReasonPromptNameTaken)
 			ready := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionReady)
-			if !strings.Contains(ready.Message, "Message c-prompt has the name") {
-				t.Errorf("it says %q", ready.Message)
-			}
+			check.Contains(t, ready.Message, "Message c-prompt has the name")
 			remove(t, taken)
 			assigned(t, ns, "c", 1, 1)
 			check.Equal(t, "the model is asked", "what was asked", messageIn(t, ns, "c-prompt").Spec.Content)

@@ -41,27 +41,23 @@ func sayTo(ns, chat, name, config string, effort v1alpha1.ReasoningEffort) *v1al
 func TestMessageModelAppliesToItsTurnOnly(t *testing.T) {
 	ns := parallel(t)
 	create(t, modelConfig(ns, "fast"))
-	create(t, newChat(ns, "c", "first"))
-	first := assigned(t, ns, "c", 1, 1)
+	first := started(t, ns, "c", "first")
 	create(t, sayTo(ns, "c", "second", "fast", v1alpha1.EffortHigh))
 	waitForMessage(t, ns, "second", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
-	create(t, say(ns, "c", "third"))
-	waitForMessage(t, ns, "third", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	queued(t, ns, "c", "third")
 	answers(t, first, chattest.Says("Fine."))
 
 	answers(t, assigned(t, ns, "c", 3, 1), chattest.Calls("call_1"))
 	answers(t, assigned(t, ns, "c", 4, 1), chattest.Results("call_1"))
 	second := assigned(t, ns, "c", 5, 1)
-	if st := second.Status; st.Generation.ModelConfig != "fast" || st.Model != "fast-model" ||
-		st.Turn.ReasoningEffort != v1alpha1.EffortHigh {
-		t.Errorf("generation %+v of model %s, turn %+v", st.Generation, st.Model, st.Turn)
-	}
+	st := second.Status
+	check.Equal(t, "generation", []any{"fast", "fast-model", v1alpha1.EffortHigh},
+		[]any{st.Generation.ModelConfig, st.Model, st.Turn.ReasoningEffort})
 	answers(t, second, chattest.Says("Fine."))
 	third := assigned(t, ns, "c", 7, 1)
-	if st := third.Status; st.Generation.ModelConfig != "default" || st.Turn.ReasoningEffort != "" ||
-		st.Turn.ModelConfig != "" {
-		t.Errorf("generation %+v, turn %+v", st.Generation, st.Turn)
-	}
+	st = third.Status
+	check.Equal(t, "generation", []any{"default", "", ""},
+		[]any{st.Generation.ModelConfig, st.Turn.ReasoningEffort, st.Turn.ModelConfig})
 	answers(t, third, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 
@@ -88,9 +84,7 @@ func TestMessageWaitsUntilMissingModelExists(t *testing.T) {
 	}
 	waitForMessage(t, ns, "u", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForChat)
 	create(t, modelConfig(ns, "later"))
-	if g := assigned(t, ns, "c", 1, 1).Status.Generation; g.ModelConfig != "later" {
-		t.Errorf("generation %+v", g)
-	}
+	check.Equal(t, "generation", "later", assigned(t, ns, "c", 1, 1).Status.Generation.ModelConfig)
 }
 
 func TestBudgetCoversChatAndSubChats(t *testing.T) {
@@ -199,9 +193,7 @@ func TestParentAndChildDeletedTogetherAreCountedOnce(t *testing.T) {
 		return apierrors.IsNotFound(cluster.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "deep"},
 			&v1alpha1.Chat{}))
 	})
-	if got := chatIn(t, ns, "c").Status.DeletedCost; got[0].MicroUnits != 600 {
-		t.Errorf("deleted chats have cost %+v", got)
-	}
+	check.Equal(t, "deleted chats have cost", 600, chatIn(t, ns, "c").Status.DeletedCost[0].MicroUnits)
 	patch(t, mid, `{"metadata":{"finalizers":null}}`)
 }
 
@@ -251,9 +243,7 @@ func TestReachedBudgetHoldsTurnsUntilItIsRaised(t *testing.T) {
 		t.Errorf("phase %s, wait %+v, attempt %+v", st.Phase, st.Wait, st.Generation)
 	}
 	patch(t, chat, `{"spec":{"limits":{"budget":{"amount":"0.01"}}}}`)
-	if st := assigned(t, ns, "c", 5, 1).Status; st.Turn.Message != "second" {
-		t.Errorf("message %s is answered", st.Turn.Message)
-	}
+	check.Equal(t, "message is answered", "second", assigned(t, ns, "c", 5, 1).Status.Turn.Message)
 }
 
 func TestPriceThatABudgetNeedsIsWaitedFor(t *testing.T) {
@@ -347,8 +337,7 @@ func TestConfigPointingToNodeIsReportedStalled(t *testing.T) {
 
 func TestChatStatusReportsCost(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "c", "first"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Costs(1234))
+	answers(t, started(t, ns, "c", "first"), chattest.Says("Fine."), chattest.Costs(1234))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	if cost := chatIn(t, ns, "c").Status.Cost; len(cost) != 1 || cost[0].MicroUnits != 1234 {
 		t.Errorf("it says %+v", cost)

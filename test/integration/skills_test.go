@@ -23,9 +23,8 @@ func TestChatReportsMissingSkillAndResumesOnceCreated(t *testing.T) {
 	answers(t, assigned(t, ns, "c", 1, 1), chattest.Fails(v1alpha1.ErrorConfigMapNotFound))
 	waitForPhase(t, ns, "c", v1alpha1.ChatError)
 	ready := meta.FindStatusCondition(chatIn(t, ns, "c").Status.Conditions, v1alpha1.ConditionReady)
-	if ready.Status != metav1.ConditionFalse || ready.Reason != string(v1alpha1.ErrorConfigMapNotFound) {
-		t.Errorf("Ready is %+v", ready)
-	}
+	check.Equal(t, "Ready is", []any{metav1.ConditionFalse, string(v1alpha1.ErrorConfigMapNotFound)},
+		[]any{ready.Status, ready.Reason})
 	create(t, say(ns, "c", "again"))
 	answers(t, assigned(t, ns, "c", 2, 1), chattest.Says("Fine."))
 	waitForMessage(t, ns, "again", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
@@ -52,15 +51,13 @@ func TestWorkspaceContextIsRefreshedOnRequest(t *testing.T) {
 	begun := assigned(t, ns, "root", 1, 1)
 	create(t, subChat(ns, "sub", "root"))
 	annotate(t, ns, "root", v1alpha1.AnnotationRefreshContext, "now")
-	if r := handled(t, ns, "root", v1alpha1.RequestRefreshContext, "now"); r.Outcome != v1alpha1.RequestDone {
-		t.Errorf("in a turn: %+v", r)
-	}
+	check.Equal(t, "in a turn", v1alpha1.RequestDone,
+		handled(t, ns, "root", v1alpha1.RequestRefreshContext, "now").Outcome)
 	answers(t, begun, chattest.Says("Fine."))
 	waitForPhase(t, ns, "root", v1alpha1.ChatWaiting)
 	annotate(t, ns, "root", v1alpha1.AnnotationRefreshContext, "again")
-	if r := handled(t, ns, "root", v1alpha1.RequestRefreshContext, "again"); r.Outcome != v1alpha1.RequestDone {
-		t.Errorf("at rest: %+v", r)
-	}
+	check.Equal(t, "at rest", v1alpha1.RequestDone,
+		handled(t, ns, "root", v1alpha1.RequestRefreshContext, "again").Outcome)
 	chat := chatIn(t, ns, "root")
 	if st := chat.Status; st.Internal.ContextRefreshedVersion != st.History.Version || st.Phase != v1alpha1.ChatWaiting {
 		t.Errorf("the status is %+v", st)
@@ -70,9 +67,8 @@ func TestWorkspaceContextIsRefreshedOnRequest(t *testing.T) {
 		chatIn(t, ns, "sub").Status.Internal.ContextRefreshedVersion)
 	assigned(t, ns, "sub", 1, 1)
 	annotate(t, ns, "sub", v1alpha1.AnnotationRefreshContext, "now")
-	if r := handled(t, ns, "sub", v1alpha1.RequestRefreshContext, "now"); r.Outcome != v1alpha1.RequestDone {
-		t.Errorf("in a sub-chat: %+v", r)
-	}
+	check.Equal(t, "in a sub-chat", v1alpha1.RequestDone,
+		handled(t, ns, "sub", v1alpha1.RequestRefreshContext, "now").Outcome)
 }
 
 func TestEachKindOfRequestHasItsRecord(t *testing.T) {
@@ -85,7 +81,6 @@ func TestEachKindOfRequestHasItsRecord(t *testing.T) {
 	if got := chatIn(t, ns, "c").Status.Requests; len(got) != len(v1alpha1.RequestKinds()) {
 		t.Errorf("the status has %+v", got)
 	}
-	if r := handled(t, ns, "c", v1alpha1.RequestRefreshContext, "u"); r.Outcome != v1alpha1.RequestRefused {
-		t.Errorf("without a workspace: %+v", r)
-	}
+	check.Equal(t, "without a workspace", v1alpha1.RequestRefused,
+		handled(t, ns, "c", v1alpha1.RequestRefreshContext, "u").Outcome)
 }

@@ -13,6 +13,7 @@ import (
 
 	"parley.dev/parley/api/v1alpha1"
 	"parley.dev/parley/test/kit/chattest"
+	"parley.dev/parley/test/kit/check"
 )
 
 // cutIn is a message that interrupts.
@@ -66,8 +67,7 @@ func waitGone(t *testing.T, ns, name string) {
 // answered begins a chat whose turns on these messages are over: versions 1, 3, ... answered by c-1-1, c-3-1, ...
 func answered(t *testing.T, ns string, more ...string) {
 	t.Helper()
-	create(t, newChat(ns, "c", "first"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
+	answers(t, started(t, ns, "c", "first"), chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	for i, name := range more {
 		create(t, say(ns, "c", name))
@@ -78,8 +78,7 @@ func answered(t *testing.T, ns string, more ...string) {
 
 func TestAnAnnotationInterruptsOnce(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "c", "first"))
-	assigned(t, ns, "c", 1, 1)
+	started(t, ns, "c", "first")
 	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "one")
 	waitForPhase(t, ns, "c", v1alpha1.ChatInterrupting)
 	answers(t, chatIn(t, ns, "c"), chattest.Says("Fine."), chattest.Interrupted(), chattest.Uncounted())
@@ -99,10 +98,8 @@ func TestAnAnnotationInterruptsOnce(t *testing.T) {
 
 func TestAMessageThatCutsInIsAnsweredNext(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "c", "first"))
-	assigned(t, ns, "c", 1, 1)
-	create(t, say(ns, "c", "queued"))
-	waitForMessage(t, ns, "queued", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	started(t, ns, "c", "first")
+	queued(t, ns, "c", "queued")
 	create(t, cutIn(ns, "c", "urgent"))
 	waitForPhase(t, ns, "c", v1alpha1.ChatInterrupting)
 	answers(t, chatIn(t, ns, "c"), chattest.Interrupted())
@@ -146,10 +143,8 @@ func TestEditSupersedesWhatFollowed(t *testing.T) {
 
 func TestEditDuringGenerationDiscardsStaleReply(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "c", "first"))
-	old := assigned(t, ns, "c", 1, 1)
-	create(t, say(ns, "c", "queued"))
-	waitForMessage(t, ns, "queued", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	old := started(t, ns, "c", "first")
+	queued(t, ns, "c", "queued")
 	edit(t, ns, "c-prompt", "I meant something else")
 	fresh := assigned(t, ns, "c", 2, 1)
 	waitForMessage(t, ns, "queued", metav1.ConditionFalse, v1alpha1.ReasonSuperseded)
@@ -184,15 +179,13 @@ func TestADeletedMessageTakesWhatFollowsAlong(t *testing.T) {
 	waitForHistory(t, ns, "c", v1alpha1.ChatWaiting, "", 0)
 	create(t, say(ns, "c", "afresh"))
 	chat := assigned(t, ns, "c", 9, 1)
-	if got := chat.Status; got.History.Head != "afresh" || got.History.Length != 1 {
-		t.Errorf("history %+v", got.History)
-	}
+	got := chat.Status
+	check.Equal(t, "history", []any{"afresh", 1}, []any{got.History.Head, got.History.Length})
 }
 
 func TestASuspendedChatHoldsItsWork(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "c", "first"))
-	assigned(t, ns, "c", 1, 1)
+	started(t, ns, "c", "first")
 	patch(t, newChat(ns, "c", ""), `{"spec":{"suspend":true}}`)
 	answers(t, chatIn(t, ns, "c"), chattest.Calls("call_1"))
 	eventually(t, "the chat says that it is suspended", func() bool {
@@ -225,8 +218,7 @@ func TestDeletionWhileManagerIsDownIsDetected(t *testing.T) {
 	remove(t, messageIn(t, ns, "c-1-1"))
 	restart()
 	chat := assigned(t, ns, "c", 5, 1)
-	if got := chat.Status; got.History.Head != "c-prompt" || got.History.Length != 1 {
-		t.Errorf("history %+v", got.History)
-	}
+	got := chat.Status
+	check.Equal(t, "history", []any{"c-prompt", 1}, []any{got.History.Head, got.History.Length})
 	waitForMessage(t, ns, "second", metav1.ConditionFalse, v1alpha1.ReasonSuperseded)
 }

@@ -48,8 +48,7 @@ func isGone(t *testing.T, m *v1alpha1.ChatMessage) {
 func TestTurnSummaryIsTakenAndItsMessageRemoved(t *testing.T) {
 	ns := parallel(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
-	create(t, newChat(ns, "c", "hello"))
-	chat := assigned(t, ns, "c", 1, 1)
+	chat := started(t, ns, "c", "hello")
 	hasSummary(t, ns, "c", "Still working", v1alpha1.TurnSummaryFromState)
 	answers(t, chat, chattest.Says("Fine."))
 	hasSummary(t, ns, "c", "Finished", v1alpha1.TurnSummaryFromState)
@@ -57,10 +56,9 @@ func TestTurnSummaryIsTakenAndItsMessageRemoved(t *testing.T) {
 	create(t, said)
 	hasSummary(t, ns, "c", "Found the leak", v1alpha1.TurnSummaryFromModel)
 	isGone(t, said)
-	if st := chatIn(t, ns, "c").Status; st.History.Version != 2 || st.History.Length != 2 ||
-		st.Usage.TotalTokens != 15+4 || st.Phase != v1alpha1.ChatWaiting {
-		t.Errorf("the status is %+v", st)
-	}
+	st := chatIn(t, ns, "c").Status
+	check.Equal(t, "the status is", []any{2, 2, 15 + 4, v1alpha1.ChatWaiting},
+		[]any{st.History.Version, st.History.Length, st.Usage.TotalTokens, st.Phase})
 
 	create(t, say(ns, "c", "second"))
 	chat = assigned(t, ns, "c", 3, 1)
@@ -76,8 +74,7 @@ func TestTurnSummaryIsTakenAndItsMessageRemoved(t *testing.T) {
 func TestLateTurnSummaryIsRemoved(t *testing.T) {
 	ns := parallel(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
-	create(t, newChat(ns, "c", "hello"))
-	chat := assigned(t, ns, "c", 1, 1)
+	chat := started(t, ns, "c", "hello")
 	answers(t, chat, chattest.Says("Fine."))
 	hasSummary(t, ns, "c", "Finished", v1alpha1.TurnSummaryFromState)
 	create(t, say(ns, "c", "second"))
@@ -88,16 +85,13 @@ func TestLateTurnSummaryIsRemoved(t *testing.T) {
 	hasSummary(t, ns, "c", "Still working", v1alpha1.TurnSummaryFromState)
 	answers(t, second, chattest.Says("Fine."))
 	hasSummary(t, ns, "c", "Finished", v1alpha1.TurnSummaryFromState)
-	if st := chatIn(t, ns, "c").Status; st.Usage.TotalTokens != 30 {
-		t.Errorf("the usage is %+v", st.Usage)
-	}
+	check.Equal(t, "the usage is", 30, chatIn(t, ns, "c").Status.Usage.TotalTokens)
 }
 
 func TestSummaryOfRemovedTurnIsNotReused(t *testing.T) {
 	ns := parallel(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
-	create(t, newChat(ns, "c", "hello"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
+	answers(t, started(t, ns, "c", "hello"), chattest.Says("Fine."))
 	hasSummary(t, ns, "c", "Finished", v1alpha1.TurnSummaryFromState)
 	second := say(ns, "c", "second")
 	create(t, second)
@@ -114,16 +108,13 @@ func TestSummaryOfRemovedTurnIsNotReused(t *testing.T) {
 	answers(t, assigned(t, ns, "c", 5, 1), chattest.Says("Fine."))
 	hasSummary(t, ns, "c", "Finished", v1alpha1.TurnSummaryFromState)
 	isGone(t, late)
-	if st := chatIn(t, ns, "c").Status; st.Usage.TotalTokens != 30 {
-		t.Errorf("the late summary was counted: %+v", st.Usage)
-	}
+	check.Equal(t, "the late summary was counted", 30, chatIn(t, ns, "c").Status.Usage.TotalTokens)
 }
 
 func TestDisabledTurnSummaryIsRemovedFromIdleChat(t *testing.T) {
 	ns := parallel(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = &v1alpha1.CaptionSettings{} })
-	create(t, newChat(ns, "c", "hello"))
-	chat := assigned(t, ns, "c", 1, 1)
+	chat := started(t, ns, "c", "hello")
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.TurnSummaries = nil })
 	answers(t, chat, chattest.Says("Fine."))
 	hasSummary(t, ns, "c", "", "")
@@ -135,8 +126,7 @@ func TestDisabledTurnSummaryIsRemovedFromIdleChat(t *testing.T) {
 
 func TestSummariesThatAreNoneAreRefused(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "c", "hello"))
-	chat := assigned(t, ns, "c", 1, 1)
+	chat := started(t, ns, "c", "hello")
 	long := turnSummary(chat, "This is a summary of a turn that has far more than sixty characters")
 	if err := cluster.Client.Create(t.Context(), long); !apierrors.IsInvalid(err) {
 		t.Errorf("a long one: %v", err)
@@ -150,8 +140,7 @@ func TestSummariesThatAreNoneAreRefused(t *testing.T) {
 func TestAnotherTitleIsAskedForByToken(t *testing.T) {
 	ns := parallel(t)
 	configured(t, ns, func(s *v1alpha1.ChatModelConfigSpec) { s.Titles = &v1alpha1.CaptionSettings{} })
-	create(t, newChat(ns, "c", "hello"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."), chattest.Titles("Stuck pods", v1alpha1.TitleFromModel))
+	answers(t, started(t, ns, "c", "hello"), chattest.Says("Fine."), chattest.Titles("Stuck pods", v1alpha1.TitleFromModel))
 	hasTitle(t, ns, "c", "Stuck pods", v1alpha1.TitleFromModel)
 	chat := chatIn(t, ns, "c")
 	before := chat.DeepCopy()

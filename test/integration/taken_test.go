@@ -17,8 +17,7 @@ const soon = 5 * time.Second
 
 func TestStrangersResultIsRefused(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "c", "first"))
-	first := assigned(t, ns, "c", 1, 1)
+	first := started(t, ns, "c", "first")
 	began := time.Now()
 	answers(t, first, chattest.Says("FORGED"),
 		func(m *v1alpha1.ChatMessage) { m.Spec.Generation.Pod = "parley-generation-stranger" })

@@ -105,9 +105,7 @@ func TestWhatTurnsDidIsCountedOnceAndTraced(t *testing.T) {
 		{"parley_commit_latency_seconds", 3},
 		{"parley_capacity_wait_seconds", 0},
 	} {
-		if got := seriesOf(t, metrics); got[want.series]-before[want.series] != want.n {
-			t.Errorf("%q went from %v to %v", want.series, before[want.series], got[want.series])
-		}
+		check.Equal(t, want.series, want.n, seriesOf(t, metrics)[want.series]-before[want.series])
 	}
 	eventually(t, "the chats are counted by phase", func() bool { return phasesAre(t, metrics) })
 	check.OK(t, cluster.Client.Delete(t.Context(), chatIn(t, ns, "c")))

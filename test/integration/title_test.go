@@ -51,8 +51,7 @@ func TestATitleHas80CharactersWhateverTheirBytes(t *testing.T) {
 
 func TestUserTitleOverridesGeneratedTitle(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "c", "Why would a pod be stuck?"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."),
+	answers(t, started(t, ns, "c", "Why would a pod be stuck?"), chattest.Says("Fine."),
 		chattest.Titles("Why would a pod be stuck?", v1alpha1.TitleFromFirstWords))
 	hasTitle(t, ns, "c", "Why would a pod be stuck?", v1alpha1.TitleFromFirstWords)
 
@@ -62,9 +61,8 @@ func TestUserTitleOverridesGeneratedTitle(t *testing.T) {
 	answers(t, assigned(t, ns, "c", 3, 1), chattest.Says("Fine."), chattest.Titles("Stuck pods", v1alpha1.TitleFromModel),
 		paid(call))
 	hasTitle(t, ns, "c", "Stuck pods", v1alpha1.TitleFromModel)
-	if st := chatIn(t, ns, "c").Status; st.History.Version != 4 || st.Usage.TotalTokens != 15+15+4 {
-		t.Errorf("the title came at version %d, with the usage %+v", st.History.Version, st.Usage)
-	}
+	st := chatIn(t, ns, "c").Status
+	check.Equal(t, "the title came at version", []any{4, 15 + 15 + 4}, []any{st.History.Version, st.Usage.TotalTokens})
 
 	retitle(t, ns, "c", "Mine")
 	hasTitle(t, ns, "c", "Mine", v1alpha1.TitleFromSpec)
@@ -74,8 +72,7 @@ func TestUserTitleOverridesGeneratedTitle(t *testing.T) {
 
 func TestChatIsCalledByItsFirstWords(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "c", "Why would a pod be stuck in ContainerCreating?"))
-	assigned(t, ns, "c", 1, 1)
+	started(t, ns, "c", "Why would a pod be stuck in ContainerCreating?")
 	hasTitle(t, ns, "c", "Why would a pod be stuck…", v1alpha1.TitleFromFirstWords)
 	edit(t, ns, "c-prompt", "How do I\u202e debug it?")
 	assigned(t, ns, "c", 2, 1)

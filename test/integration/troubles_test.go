@@ -142,15 +142,13 @@ var troubles = map[string]trouble{
 	"a ChatQuota": {
 		before: func(t *testing.T, ns string) {
 			allow(t, ns, "one", 1)
-			create(t, newChat(ns, "other", "first"))
-			assigned(t, ns, "other", 1, 1)
+			started(t, ns, "other", "first")
 		},
 		shown: "WaitingForCapacity: "},
 	"a limit of the ChatModelConfig": {
 		before: func(t *testing.T, ns string) {
 			patch(t, configIn(t, ns, "default"), `{"spec":{"limits":{"concurrentCalls":1}}}`)
-			create(t, newChat(ns, "other", "first"))
-			assigned(t, ns, "other", 1, 1)
+			started(t, ns, "other", "first")
 		},
 		shown: "WaitingForModel: ChatModelConfig default allows 1 concurrent call"},
 	"a budget that is reached": {

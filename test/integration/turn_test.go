@@ -30,17 +30,14 @@ func TestAPromptIsAnsweredInOneStep(t *testing.T) {
 
 	waitForPhase(t, ns, "triage", v1alpha1.ChatWaiting)
 	chat = chatIn(t, ns, "triage")
-	if h := chat.Status.History; h.Head != "triage-1-1" || h.Version != 2 || h.Length != 2 {
-		t.Errorf("history is %+v", h)
-	}
-	if chat.Status.LastReply != "Fine." || chat.Status.Usage.TotalTokens != 15 || chat.Status.Model != "scripted" {
-		t.Errorf("reply %q, usage %+v, model %q", chat.Status.LastReply, chat.Status.Usage, chat.Status.Model)
-	}
+	h := chat.Status.History
+	check.Equal(t, "history is", []any{"triage-1-1", 2, 2}, []any{h.Head, h.Version, h.Length})
+	check.Equal(t, "reply", []any{"Fine.", 15, "scripted"},
+		[]any{chat.Status.LastReply, chat.Status.Usage.TotalTokens, chat.Status.Model})
 	waitForMessage(t, ns, "triage-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	prompt := messageIn(t, ns, "triage-prompt")
-	if prompt.Status.State != v1alpha1.MessageCommitted || *prompt.Status.Index != 0 || prompt.Status.HistoryVersion != 1 {
-		t.Errorf("status of the prompt is %+v", prompt.Status)
-	}
+	check.Equal(t, "status of the prompt is", []any{v1alpha1.MessageCommitted, 0, 1},
+		[]any{prompt.Status.State, *prompt.Status.Index, prompt.Status.HistoryVersion})
 }
 
 func TestAPromptNamesTheAuthorOfItsChat(t *testing.T) {
@@ -55,9 +52,7 @@ func TestAPromptNamesTheAuthorOfItsChat(t *testing.T) {
 
 func TestToolCallYieldsTurnOfThreeSteps(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "c", "what time is it?"))
-
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Calls("call_1"))
+	answers(t, started(t, ns, "c", "what time is it?"), chattest.Calls("call_1"))
 	chat := assigned(t, ns, "c", 2, 1)
 	if chat.Status.Generation.Action != v1alpha1.ActionExecuteTools {
 		t.Fatalf("action is %s", chat.Status.Generation.Action)
@@ -69,19 +64,15 @@ func TestToolCallYieldsTurnOfThreeSteps(t *testing.T) {
 	}
 	answers(t, chat, chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
-	if got := chatIn(t, ns, "c").Status; got.Turn.Steps != 2 || got.History.Length != 4 {
-		t.Errorf("turn %+v, history %+v", got.Turn, got.History)
-	}
+	got := chatIn(t, ns, "c").Status
+	check.Equal(t, "turn", []any{2, 4}, []any{got.Turn.Steps, got.History.Length})
 }
 
 func TestQueuedMessagesArePromotedInOrder(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "c", "first"))
-	first := assigned(t, ns, "c", 1, 1)
-	create(t, say(ns, "c", "second"))
-	waitForMessage(t, ns, "second", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
-	create(t, say(ns, "c", "third"))
-	waitForMessage(t, ns, "third", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	first := started(t, ns, "c", "first")
+	queued(t, ns, "c", "second")
+	queued(t, ns, "c", "third")
 
 	answers(t, first, chattest.Says("Fine."))
 	second := assigned(t, ns, "c", 3, 1)
@@ -97,8 +88,7 @@ func TestQueuedMessagesArePromotedInOrder(t *testing.T) {
 
 func TestDeletedQueuedMessageIsNeverAnswered(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "c", "first"))
-	first := assigned(t, ns, "c", 1, 1)
+	first := started(t, ns, "c", "first")
 	second := say(ns, "c", "second")
 	create(t, second)
 	waitForMessage(t, ns, "second", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
@@ -114,8 +104,7 @@ func TestOneMessageTooManyIsRejected(t *testing.T) {
 	chat.Spec.Limits = &v1alpha1.ChatLimits{MaxQueue: new(int32(1))}
 	create(t, chat)
 	assigned(t, ns, "c", 1, 1)
-	create(t, say(ns, "c", "second"))
-	waitForMessage(t, ns, "second", metav1.ConditionUnknown, v1alpha1.ReasonQueued)
+	queued(t, ns, "c", "second")
 	create(t, say(ns, "c", "third"))
 	waitForMessage(t, ns, "third", metav1.ConditionFalse, v1alpha1.ReasonQueueFull)
 }
@@ -143,8 +132,7 @@ func TestErrorIsLeftByANewMessage(t *testing.T) {
 
 func TestAResultWithAnotherFenceIsNeverCommitted(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "c", "first"))
-	chat := assigned(t, ns, "c", 1, 1)
+	chat := started(t, ns, "c", "first")
 	answers(t, chat, chattest.Lost())
 	second := assigned(t, ns, "c", 1, 2)
 
@@ -161,8 +149,7 @@ func TestAResultWithAnotherFenceIsNeverCommitted(t *testing.T) {
 
 func TestALabelDuringTheCallCostsNothing(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "c", "first"))
-	chat := assigned(t, ns, "c", 1, 1)
+	chat := started(t, ns, "c", "first")
 	before := chat.DeepCopy()
 	chat.Labels = map[string]string{"team": "a"}
 	chat.Spec.SystemPrompt = "Be brief."
@@ -205,16 +192,12 @@ func TestAMessageMayComeBeforeItsChat(t *testing.T) {
 
 func TestRecreatedChatBeginsAfresh(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "c", "first"))
-	answers(t, assigned(t, ns, "c", 1, 1), chattest.Says("Fine."))
+	answers(t, started(t, ns, "c", "first"), chattest.Says("Fine."))
 	waitForPhase(t, ns, "c", v1alpha1.ChatWaiting)
 	waitForMessage(t, ns, "c-prompt", metav1.ConditionTrue, v1alpha1.ReasonAnswered)
 	check.OK(t, cluster.Client.Delete(t.Context(), chatIn(t, ns, "c")))
-	create(t, newChat(ns, "c", "anew"))
-	chat := assigned(t, ns, "c", 1, 1)
-	if m := messageIn(t, ns, "c-prompt"); m.Spec.Content != "anew" {
-		t.Errorf("the prompt is %q", m.Spec.Content)
-	}
+	chat := started(t, ns, "c", "anew")
+	check.Equal(t, "the prompt is", "anew", messageIn(t, ns, "c-prompt").Spec.Content)
 	eventually(t, "the old reply is removed",
 		func() bool { return gone(t, chattest.Answer(chat, chattest.Says("Fine."))) })
 	answers(t, chat, chattest.Says("Fine."))

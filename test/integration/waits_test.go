@@ -56,8 +56,7 @@ func wantTools(t *testing.T, ns, name string, version int64) *v1alpha1.Chat {
 func TestWaitingParentReleasesItsSlot(t *testing.T) {
 	ns := parallel(t)
 	limited(t, ns)
-	create(t, newChat(ns, "root", "first"))
-	root := assigned(t, ns, "root", 1, 1)
+	root := started(t, ns, "root", "first")
 	create(t, subChat(ns, "sub", "root"))
 	sub := assigned(t, ns, "sub", 1, 1)
 	create(t, newChat(ns, "other", "first"))
@@ -105,8 +104,7 @@ func TestWaitingSubChatsReleaseSlotsToDescendants(t *testing.T) {
 
 func TestWaitSurvivesManagerRestartAndEndsAtDeadline(t *testing.T) {
 	ns := namespace(t)
-	create(t, newChat(ns, "root", "first"))
-	root := assigned(t, ns, "root", 1, 1)
+	root := started(t, ns, "root", "first")
 	create(t, subChat(ns, "sub", "root"))
 	sub := assigned(t, ns, "sub", 1, 1)
 	answers(t, root, chattest.Waits("call_1", "sub", 3600))
@@ -127,8 +125,7 @@ func TestWaitSurvivesManagerRestartAndEndsAtDeadline(t *testing.T) {
 
 func TestFailedOrDeletedSubChatEndsWait(t *testing.T) {
 	ns := namespace(t)
-	create(t, newChat(ns, "root", "first"))
-	root := assigned(t, ns, "root", 1, 1)
+	root := started(t, ns, "root", "first")
 	create(t, subChat(ns, "fails", "root"))
 	fails := assigned(t, ns, "fails", 1, 1)
 	create(t, subChat(ns, "goes", "root"))
@@ -147,8 +144,7 @@ func TestFailedOrDeletedSubChatEndsWait(t *testing.T) {
 
 func TestWaitIncludesOpenMessagesOfTheSubChat(t *testing.T) {
 	ns := namespace(t)
-	create(t, newChat(ns, "root", "first"))
-	root := assigned(t, ns, "root", 1, 1)
+	root := started(t, ns, "root", "first")
 	create(t, subChat(ns, "sub", "root"))
 	answers(t, assigned(t, ns, "sub", 1, 1), chattest.Says("Fine."))
 	waitForPhase(t, ns, "sub", v1alpha1.ChatWaiting)
@@ -163,8 +159,7 @@ func TestWaitIncludesOpenMessagesOfTheSubChat(t *testing.T) {
 
 func TestOnlyChatsBelowAreWaitedFor(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "other", "first"))
-	assigned(t, ns, "other", 1, 1)
+	started(t, ns, "other", "first")
 	for chat, waited := range map[string]string{"a": "other", "b": "nobody", "c": "c"} {
 		create(t, newChat(ns, chat, "first"))
 		answers(t, assigned(t, ns, chat, 1, 1), chattest.Waits("call_1", waited, 3600))
@@ -174,8 +169,7 @@ func TestOnlyChatsBelowAreWaitedFor(t *testing.T) {
 
 func TestWaitingForSubChatsIsInterruptedAndArchived(t *testing.T) {
 	ns := parallel(t)
-	create(t, newChat(ns, "root", "first"))
-	root := assigned(t, ns, "root", 1, 1)
+	root := started(t, ns, "root", "first")
 	create(t, subChat(ns, "sub", "root"))
 	sub := assigned(t, ns, "sub", 1, 1)
 	answers(t, root, chattest.Waits("call_1", "sub", 3600))

@@ -207,9 +207,8 @@ func TestWorkspacePodMatchesTemplate(t *testing.T) {
 	if !there || len(claim.OwnerReferences) != 0 || claim.Spec.Resources.Requests.Storage().String() != "10Gi" {
 		t.Errorf("the claim, which is to be kept, is %+v", claim)
 	}
-	if owner := metav1.GetControllerOf(pod); owner.Kind != "Workspace" || !*owner.BlockOwnerDeletion {
-		t.Errorf("the pod's owner is %+v", owner)
-	}
+	owner := metav1.GetControllerOf(pod)
+	check.Equal(t, "the pod's owner is", []any{"Workspace", true}, []any{owner.Kind, *owner.BlockOwnerDeletion})
 
 	var policy networkingv1.NetworkPolicy
 	var keys corev1.ConfigMap

@@ -155,9 +155,7 @@ func TestTemplateChangeWhileWaitingTakesEffect(t *testing.T) {
 	waitForHeld(t, ns, "c", "there is no PodTemplate go")
 	patch(t, newChat(ns, "c", ""), `{"spec":{"workspace":{"podTemplateRef":{"name":"rust"}}}}`)
 	waitForHeld(t, ns, "c", starting)
-	if w := workspaceIn(t, ns, "c"); w.Spec.Source.PodTemplateRef.Name != "rust" {
-		t.Errorf("the workspace is made from %+v", w.Spec.Source)
-	}
+	check.Equal(t, "the workspace is made from", "rust", workspaceIn(t, ns, "c").Spec.Source.PodTemplateRef.Name)
 }
 
 func TestChatStopsWaitingWhenWorkspaceIsDropped(t *testing.T) {
@@ -175,8 +173,7 @@ func TestChatWaitingForWorkspaceReleasesSlot(t *testing.T) {
 	create(t, toolTemplate(ns))
 	worksIn(t, working(ns, "c"))
 	waitForHeld(t, ns, "c", starting)
-	create(t, newChat(ns, "other", "first"))
-	assigned(t, ns, "other", 1, 1)
+	started(t, ns, "other", "first")
 	runs(t, workspaceIn(t, ns, "c")) // Done with waiting, it stands in line.
 	waitForReady(t, ns, "c", metav1.ConditionUnknown, v1alpha1.ReasonWaitingForCapacity)
 	annotate(t, ns, "c", v1alpha1.AnnotationInterrupt, "t")

@@ -92,10 +92,8 @@ func TestRequestsNameWhatTheyAreAbout(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client, asked, _ := serve(t, http.StatusOK, c.answer)
 			check.OK(t, c.call(t.Context(), client))
-			if asked.Method != c.method || asked.URL.Path != base+c.path || asked.URL.RawQuery != c.query ||
-				asked.UserAgent() != "parley-test/1" {
-				t.Errorf("%s %s?%s by %s", asked.Method, asked.URL.Path, asked.URL.RawQuery, asked.UserAgent())
-			}
+			check.Equal(t, "request", []any{c.method, base + c.path, c.query, "parley-test/1"},
+				[]any{asked.Method, asked.URL.Path, asked.URL.RawQuery, asked.UserAgent()})
 		})
 	}
 }
@@ -124,9 +122,7 @@ func TestAWatchYieldsTypedEvents(t *testing.T) {
 	if got, ok := event.Object.(*v1alpha1.Chat); !ok || event.Type != watch.Added || got.UID != "uid-1" {
 		t.Errorf("got %s %+v", event.Type, event.Object)
 	}
-	if asked.URL.Query().Get("watch") != "true" {
-		t.Errorf("asked %s", asked.URL)
-	}
+	check.Equal(t, "asked", "true", asked.URL.Query().Get("watch"))
 }
 
 func TestAPIServerNotFoundErrorIsRecognized(t *testing.T) {

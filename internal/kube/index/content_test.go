@@ -56,13 +56,9 @@ func TestContentHashIsDistinctAndSurvivesStripping(t *testing.T) {
 		}
 		m := stripped.(*v1alpha1.ChatMessage)
 		for i := range m.Spec.History {
-			if m.Spec.History[i].Content != "" {
-				t.Errorf("%s: %+v is left of the history", name, m.Spec.History)
-			}
+			check.Equal(t, name, "", m.Spec.History[i].Content)
 		}
-		if m.Spec.LastRole() != last {
-			t.Errorf("%s: %s speaks last, and %q is left of that", name, last, m.Spec.LastRole())
-		}
+		check.Equal(t, name, last, m.Spec.LastRole())
 		if again, _ := StripMessage(stripped); content.Of(again.(*v1alpha1.ChatMessage)) != before {
 			t.Errorf("%s: stripping twice changes the hash", name)
 		}

@@ -22,9 +22,7 @@ func TestHostsAreNamedByNameAndPort(t *testing.T) {
 		"http://ollama.models:11434/v1":          true,
 		"https://models.example.com@evil.net/v1": false, "https://evil.net/models.example.com": false,
 	} {
-		if got := list.Names(parse(t, raw)); got != want {
-			t.Errorf("%s: %v", raw, got)
-		}
+		check.Equal(t, raw, want, list.Names(parse(t, raw)))
 	}
 }
 
@@ -53,9 +51,7 @@ func TestAddressesInOtherNotationsAreAmbiguous(t *testing.T) {
 		"http://10.0.0.1/": false, "http://[fe80::1]/": false, "http://models.example.com/": false,
 		"http://gpu1.models:80/": false, "http://ollama/": false, "http://0xcafe.example/": false,
 	} {
-		if got := hostlist.AmbiguousAddress(parse(t, raw)); got != want {
-			t.Errorf("%s: %t", raw, got)
-		}
+		check.Equal(t, raw, want, hostlist.AmbiguousAddress(parse(t, raw)))
 	}
 }
 

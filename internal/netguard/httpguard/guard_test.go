@@ -84,11 +84,8 @@ func TestUnstreamedCallDoesNotFollowRedirect(t *testing.T) {
 	for _, p := range everyProtocol {
 		spec := p.Spec(base + "/v1")
 		err := answered(t, spec, &http.Client{})
-		if e := fault.Classify(err,
-			fault.Subject{Config: "main", Spec: spec, Key: providertest.Key}); e.Reason != v1alpha1.ErrorRequestRejected ||
-			e.StatusCode != 307 {
-			t.Errorf("%s: got %+v", p.Provider, e)
-		}
+		e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
+		check.Equal(t, "fields", []any{v1alpha1.ErrorRequestRejected, 307}, []any{e.Reason, e.StatusCode})
 	}
 	check.Equal(t, "calls went elsewhere", 0, followed.Load())
 }
@@ -175,9 +172,7 @@ func TestALargeAnswerIsNotRead(t *testing.T) {
 						httpguard.Settings{Loopback: true}.Client())
 				})
 				e := fault.Classify(err, fault.Subject{Config: "main", Spec: spec, Key: providertest.Key, HTTP: notes})
-				if e.Reason != c.reason {
-					t.Errorf("%s %s: got %+v of %T", p.Provider, p.Transport, e, err)
-				}
+				check.Equal(t, p.Provider, c.reason, e.Reason)
 				if most := int64(32 << 20); grown > most {
 					t.Errorf("%s %s: the heap grew by %d MiB", p.Provider, p.Transport, grown>>20)
 				}
@@ -278,9 +273,7 @@ func TestHeadersOfAnAnswerAreBounded(t *testing.T) {
 	spec := providertest.Chat.Spec(base + "/v1")
 	e := fault.Classify(providertest.Call(t, spec, httpguard.Settings{Loopback: true}.Client()),
 		fault.Subject{Config: "main", Spec: spec, Key: providertest.Key})
-	if e.Reason != v1alpha1.ErrorProviderUnavailable {
-		t.Errorf("got %+v", e)
-	}
+	check.Equal(t, "result", v1alpha1.ErrorProviderUnavailable, e.Reason)
 }
 
 func TestHeadersMayTakeAsLongAsAnySilence(t *testing.T) {

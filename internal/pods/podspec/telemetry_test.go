@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"parley.dev/parley/test/kit/check"
@@ -25,9 +24,7 @@ func TestProfilesAreServedWhereTheManagerIsTold(t *testing.T) {
 		s.Profiling = profiling
 		pod := Generation(s, "p")
 		for _, c := range pod.Spec.Containers {
-			if got := slices.Contains(c.Args, "--profiling"); got != profiling {
-				t.Errorf("%s is told %v, want %v", c.Name, got, profiling)
-			}
+			check.Equal(t, c.Name, profiling, slices.Contains(c.Args, "--profiling"))
 		}
 	}
 }
@@ -63,9 +60,7 @@ func TestTheObjectsAreThoseOfTheGoldenFiles(t *testing.T) {
 		}
 		want, err := os.ReadFile(file)
 		check.OK(t, err)
-		if diff := cmp.Diff(string(want), string(got)); diff != "" {
-			t.Errorf("%s (run the test with -update if that is right): %s", name, diff)
-		}
+		check.Equal(t, name+" (run the test with -update if that is right)", string(want), string(got))
 	}
 }
 

@@ -136,9 +136,8 @@ func TestStateOfAPod(t *testing.T) {
 			}
 			check.Equal(t, "got", c.want, Of(pod, now, terms))
 			usable := (c.want.Ready || c.want.Starting != "") && pod.DeletionTimestamp == nil
-			if got := Placement(pod, now, terms); got.Usable != usable || got.Ready != c.want.Ready {
-				t.Errorf("placement is %+v", got)
-			}
+			got := Placement(pod, now, terms)
+			check.Equal(t, "placement is", []any{usable, c.want.Ready}, []any{got.Usable, got.Ready})
 		})
 	}
 }

@@ -60,10 +60,8 @@ func TestManagerAndPodSpansShareOneTurnTrace(t *testing.T) {
 				t.Fatalf("got turns %v and steps %v", turns, steps)
 			}
 			turn, step := turns[0], steps[0]
-			if step.ParentID != turn.ID || step.TraceID != turn.TraceID || turn.Service != "manager" || step.Service != "pod" ||
-				turn.Nanoseconds != time.Minute.Nanoseconds() {
-				t.Errorf("turn %+v, step %+v", turn, step)
-			}
+			check.Equal(t, "turn", []any{turn.ID, turn.TraceID, "manager", "pod", time.Minute.Nanoseconds()},
+				[]any{step.ParentID, step.TraceID, turn.Service, step.Service, turn.Nanoseconds})
 			if !turn.Failed || turn.Attributes[telemetry.AttrErrorType] != "RateLimited" ||
 				turn.Attributes[telemetry.AttrProvider] != "gcp.gemini" || turn.Kind != tracepb.Span_SPAN_KIND_INTERNAL {
 				t.Errorf("the turn says %+v", turn)
