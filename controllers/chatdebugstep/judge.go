@@ -13,8 +13,8 @@ import (
 	"parley.dev/parley/api/v1alpha1"
 )
 
-// patience is how long a recording may be in progress after its chat's fence has changed. Work in addition to an attempt,
-// such as writing a title, takes no longer.
+// patience is how long a recording may be in progress after its chat's fence has changed. Work in addition to an
+// attempt, such as writing a title, takes no longer.
 const patience = 5 * time.Minute
 
 // verdict is what happens to a recording.

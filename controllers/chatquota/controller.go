@@ -30,10 +30,10 @@ import (
 type Reconciler struct {
 	// Client reads from the cache and writes.
 	Client client.Client
-	// Gate whose limits it sets; nobody else does.
+	// Gate whose limits only this Reconciler sets.
 	Gate *capacity.Gate
 	// Owns reports whether the status of a namespace's quotas is this manager's to write, and with an empty namespace
-	// that of the ClusterChatQuota. The gate is told of all of them.
+	// that of the ClusterChatQuota. The gate gets the limits of all quotas.
 	Owns func(namespace string) bool
 	// Now returns the current time.
 	Now func() time.Time

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package generationpod owns the generation pods: a Pool assigns them to attempts and creates them, the Reconciler
-// removes pods without work after the idle time, or at once if they were built from old settings, and Access keeps their
-// ServiceAccount, Role and NetworkPolicy.
+// removes pods without work after the idle time, or at once if they were built from old settings, and Access keeps
+// their ServiceAccount, Role and NetworkPolicy.
 package generationpod
 
 import (

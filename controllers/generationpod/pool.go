@@ -91,7 +91,7 @@ func (p *Pool) choose(ctx context.Context, chat types.NamespacedName, want place
 	return name, ok, nil
 }
 
-// pods are the generation pods of the namespace, whose current template is given.
+// pods are the generation pods of the namespace, with its current template.
 func (p *Pool) pods(ctx context.Context, namespace, template string) ([]placement.Pod, error) {
 	var list corev1.PodList
 	err := p.Client.List(ctx, &list, client.InNamespace(namespace),

@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package index has the indexes of the manager's cache, and removes message text from it. The manager decides from names,
-// fences and counts, so no content of a conversation is ever in its memory.
+// Package index has the indexes of the manager's cache, and removes message text from it. The manager decides from
+// names, fences and counts, so no content of a conversation is ever in its memory.
 package index
 
 import (

@@ -80,8 +80,8 @@ func traceOnly(annotations map[string]string, hash string) map[string]string {
 // maxTraceparent is the length of a traceparent of version 00; a longer one is ignored.
 const maxTraceparent = 55
 
-// annotationsOf are the annotations of a chat that the cache keeps: requests, the trace of the prompt, and the author of a
-// prompt that is not a message yet.
+// annotationsOf are the annotations of a chat that the cache keeps: requests, the trace of the prompt, and the author
+// of a prompt that is not a message yet.
 func annotationsOf(chat *v1alpha1.Chat) (kept map[string]string) {
 	keys := []string{v1alpha1.AnnotationTraceparent}
 	for _, kind := range v1alpha1.RequestKinds() {

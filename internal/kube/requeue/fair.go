@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// NewFairQueue returns a work queue that hands out one object of each namespace in turn, so that a busy namespace delays
-// no other one. Within a namespace it is first in, first out. Objects with a priority below zero are handed out only
-// while no others wait.
+// NewFairQueue returns a work queue that hands out one object of each namespace in turn, so that a busy namespace
+// delays no other one. Within a namespace it is first in, first out. Objects with a priority below zero are handed out
+// only while no others wait.
 //
 // Delays, metrics and deduplication are client-go's; it asks the turns which object is next.
 func NewFairQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request],

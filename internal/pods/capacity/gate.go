@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package capacity limits how many chats generate at once, in each namespace and in all of them, with separate counts of
-// roots and sub-chats. It gives free slots in a fair order: first to the namespace with the fewest, then to the chat
+// Package capacity limits how many chats generate at once, in each namespace and in all of them, with separate counts
+// of roots and sub-chats. It gives free slots in a fair order: first to the namespace with the fewest, then to the chat
 // that has waited longest. It uses no client: callers report who generates, who waits, and the quotas.
 //
 // The invariant: while a chat waits, no slot is free for it. A slot that becomes free belongs at once to the next chat,
@@ -128,8 +128,8 @@ func (g *Gate) enqueue(p *slot) {
 	}
 }
 
-// Requeue waits for chats to reconcile: those that got a slot, in this order, and those that wait for another reason than
-// before. It returns nil when the context ends.
+// Requeue waits for chats to reconcile: those that got a slot, in this order, and those that wait for another reason
+// than before. It returns nil when the context ends.
 func (g *Gate) Requeue(ctx context.Context) []types.NamespacedName {
 	select {
 	case <-ctx.Done():

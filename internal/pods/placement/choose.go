@@ -1,8 +1,8 @@
 // Copyright The Parley Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package placement decides which generation pod takes a chat's next attempt, and counts the chats of each pod. It uses no
-// client: callers pass the pods.
+// Package placement decides which generation pod takes a chat's next attempt, and counts the chats of each pod. It uses
+// no client: callers pass the pods.
 package placement
 
 import "time"

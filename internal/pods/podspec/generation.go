@@ -54,8 +54,8 @@ func Generation(s Settings, name string) *corev1.Pod {
 const relayName = "relay"
 
 // relayContainer outlives the generator's crashes, and ends after it. It listens on the network, and has neither the
-// pod's token nor a key of a model. It is not a native sidecar: a kubelet starts the next container up to a second after
-// one. So the generator waits until the relay listens, and the relay, on deletion, until the generator has ended.
+// pod's token nor a key of a model. It is not a native sidecar: a kubelet starts the next container up to a second
+// after one. So the generator waits until the relay listens, and the relay, on deletion, until the generator has ended.
 func relayContainer(s Settings) corev1.Container {
 	args := []string{
 		"--socket=" + RelaySocket,
@@ -237,8 +237,8 @@ func fieldEnv(name, path string) corev1.EnvVar {
 		ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: path}}}
 }
 
-// probe runs every period seconds. Its timeout allows for nodes that are short of CPU: an unready pod loses its attempts,
-// and more pods do not help there. Crashes are noticed by other means.
+// probe runs every period seconds. Its timeout allows for nodes that are short of CPU: an unready pod loses its
+// attempts, and more pods do not help there. Crashes are noticed by other means.
 func probe(path string, port, period, failures int32) *corev1.Probe {
 	return &corev1.Probe{
 		ProbeHandler:     corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromInt32(port)}},
@@ -259,7 +259,8 @@ func hostUsers(s Settings) *bool {
 
 // resources are requests that let many pods share a node, and limits that a healthy pod does not reach. CPU throttling
 // delays every stream of the pod, so its limit is whole cores, although the pod mostly waits for the network. Ephemeral
-// storage holds only logs, of which a kubelet keeps 50 MiB by default: the root is read-only, and volumes are in memory.
+// storage holds only logs, of which a kubelet keeps 50 MiB by default: the root is read-only, and volumes are in
+// memory.
 func resources(memory, memoryLimit, cpuLimit string) corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{

@@ -38,8 +38,9 @@ const (
 	RelayPort = 7070
 	// HealthPort is where the generator answers the kubelet's probes.
 	HealthPort = 8081
-	// MetricsPort is where the generator serves only its metrics, and RelayMetricsPort the relay.
-	MetricsPort      = 8082
+	// MetricsPort is where the generator serves only its metrics.
+	MetricsPort = 8082
+	// RelayMetricsPort is where the relay does.
 	RelayMetricsPort = 7071
 
 	// TerminationGrace lets calls under way end when a pod is removed: as long as a usual model call.

@@ -88,8 +88,8 @@ type Variable struct {
 	Name, Value string
 }
 
-// handedOn are the OTEL_* variables that generation pods get, besides those that begin with handedOnPrefixes. Those
-// with headers, keys and certificates are not among them: a Pod shows its environment to whoever may read Pods.
+// handedOn are the OTEL_* variables that generation pods get, in addition to those that begin with handedOnPrefixes.
+// Those with headers, keys and certificates are not among them: a Pod shows its environment to whoever may read Pods.
 var handedOn = []string{
 	"OTEL_EXPORTER_OTLP_COMPRESSION", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_INSECURE",
 	"OTEL_EXPORTER_OTLP_PROTOCOL",
