@@ -47,10 +47,11 @@ func registerGauges(registry prometheus.Registerer, gate *capacity.Gate) error {
 		generating, _ := gate.Counts()
 		return generating
 	})
-	add(telemetry.MetricWaiting, "Chats that wait because as many generate as their quotas allow.", func() capacity.Counts {
-		_, waiting := gate.Counts()
-		return waiting
-	})
+	add(telemetry.MetricWaiting, "Chats that wait because as many generate as their quotas allow.",
+		func() capacity.Counts {
+			_, waiting := gate.Counts()
+			return waiting
+		})
 	add(telemetry.MetricGeneratingLimit, "Chats that may generate at once, in all namespaces together.",
 		func() capacity.Counts {
 			limits := gate.Limits()

@@ -49,11 +49,13 @@ func main() {
 	flag.StringVar(&pods.Image, "image", os.Getenv("PARLEY_IMAGE"), "image of the generation pods; default: $PARLEY_IMAGE")
 	hostList(&pods.FileHosts, "file-hosts", "`hosts` that generation pods may fetch files of messages from, separated by "+
 		"commas, such as files.example.com,*.example.org; default: none")
-	hostList(&pods.ModelHosts, "model-hosts", "`hosts` that generation pods may call models at, separated by commas, such "+
-		"as api.anthropic.com,ollama.models:11434,*.openai.azure.com; default: all but loopback and link-local addresses "+
-		"and metadata services")
-	hostList(&pods.MCPHosts, "mcp-hosts", "`hosts` that generation pods may call MCP servers at, separated by commas, such "+
-		"as mcp.example.com,tools.mcp.svc:8080; default: all but loopback and link-local addresses and metadata services")
+	hostList(&pods.ModelHosts, "model-hosts",
+		"`hosts` that generation pods may call models at, separated by commas, such "+
+			"as api.anthropic.com,ollama.models:11434,*.openai.azure.com; default: all but loopback and link-local addresses "+
+			"and metadata services")
+	hostList(&pods.MCPHosts, "mcp-hosts",
+		"`hosts` that generation pods may call MCP servers at, separated by commas, such "+
+			"as mcp.example.com,tools.mcp.svc:8080; default: all but loopback and link-local addresses and metadata services")
 	flag.BoolVar(&pods.AllowLoopback, "allow-loopback", false,
 		"let generation pods call models and MCP servers at loopback addresses, such as those of a sidecar that was injected")
 	proxyFlags(pods)
@@ -62,12 +64,14 @@ func main() {
 	flag.StringVar(&o.GatewayNamespace, "gateway-namespace", envOr("POD_NAMESPACE", "parley-system"),
 		"namespace of the gateways")
 	flag.StringVar(&f.gatewayAccount, "gateway-account", "parley-gateway", "service account of the gateways")
-	flag.StringVar(&f.manager.Metrics.BindAddress, "metrics-address", ":8080", "where to serve Prometheus metrics; 0: nowhere")
+	flag.StringVar(&f.manager.Metrics.BindAddress, "metrics-address", ":8080",
+		"where to serve Prometheus metrics; 0: nowhere")
 	flag.StringVar(&f.manager.HealthProbeBindAddress, "health-address", ":8081", "where to answer the kubelet's probes")
 	flag.BoolVar(&f.manager.LeaderElection, "leader-elect", false,
 		"let one of several replicas work at a time; needed for none, since every write is fenced")
 	scopeFlags(&o.Scope)
-	flag.IntVar(&pods.Capacity, "pod-capacity", placement.DefaultCapacity, "how many chats a generation pod serves at once")
+	flag.IntVar(&pods.Capacity, "pod-capacity", placement.DefaultCapacity,
+		"how many chats a generation pod serves at once")
 	flag.DurationVar(&o.PodStart, "pod-start", podstate.DefaultStart,
 		"how long a generation pod may take until it is ready, before its chats get another one")
 	flag.DurationVar(&o.PodIdle, "pod-idle", generationpod.DefaultIdle, "how long a generation pod without work is kept")
@@ -121,11 +125,13 @@ func proxyFlags(pods *podspec.Settings) {
 	env := httpproxy.FromEnvironment()
 	pods.Proxy = podspec.Proxy{HTTP: env.HTTPProxy, HTTPS: env.HTTPSProxy, Except: env.NoProxy}
 	// Not the flags' defaults, which usages print: a URL can have a password.
-	text(&pods.Proxy.HTTPS, "https-proxy", "`URL` of the proxy through which generation pods call https URLs of models, MCP "+
-		"servers and files, such as http://proxy.example.com:3128; empty: none; default: $HTTPS_PROXY")
+	text(&pods.Proxy.HTTPS, "https-proxy",
+		"`URL` of the proxy through which generation pods call https URLs of models, MCP "+
+			"servers and files, such as http://proxy.example.com:3128; empty: none; default: $HTTPS_PROXY")
 	text(&pods.Proxy.HTTP, "http-proxy", "`URL` of the proxy for http URLs; empty: none; default: $HTTP_PROXY")
-	text(&pods.Proxy.Except, "no-proxy", "`hosts` that generation pods call without a proxy, separated by commas, such as "+
-		".svc,.cluster.local,10.0.0.0/8; default: $NO_PROXY")
+	text(&pods.Proxy.Except, "no-proxy",
+		"`hosts` that generation pods call without a proxy, separated by commas, such as "+
+			".svc,.cluster.local,10.0.0.0/8; default: $NO_PROXY")
 	flag.Func("ca-configmap", "`NAME` or NAME/KEY of a ConfigMap in the namespaces of chats with certificates of "+
 		"authorities, in PEM, that generation pods trust for these calls in addition to those of the image; the default "+
 		"KEY is "+podspec.DefaultCAKey, func(value string) (err error) {

@@ -45,11 +45,13 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller and its watches.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	ofPod := handler.EnqueueRequestsFromMapFunc(r.recordings(isOfPod))
+	ofChat := handler.EnqueueRequestsFromMapFunc(r.recordings(isOfChat))
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("chatdebugstep").
 		For(&v1alpha1.ChatDebugStep{}, builder.OnlyMetadata).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.recordings(isOfPod)), builder.WithPredicates(r.lostPods())).
-		Watches(&v1alpha1.Chat{}, handler.EnqueueRequestsFromMapFunc(r.recordings(isOfChat)), builder.WithPredicates(archivedChats())).
+		Watches(&corev1.Pod{}, ofPod, builder.WithPredicates(r.lostPods())).
+		Watches(&v1alpha1.Chat{}, ofChat, builder.WithPredicates(archivedChats())).
 		WithOptions(controller.Options{RateLimiter: requeue.Limiter()}).
 		Complete(requeue.IgnoreGone(r))
 }
